@@ -23,7 +23,7 @@ DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./internal/blob/s3blob ./inter
 
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
 # as much as two cores do in 40 minutes. make prove-full runs it at the sizes of the documents.
-PROOFS := test aws panel bounds simulate crash linearize explore planted chaos hostile cuts fuzz peers requests templates integration lint vulncheck
+PROOFS := test aws panel bounds simulate crash linearize explore planted chaos hostile cuts fuzz peers requests templates validate integration lint vulncheck
 SEEDS ?= 2000
 ROUNDS ?= 20
 HISTORIES ?= 300
@@ -241,6 +241,13 @@ templates: ## test what the templates mean (needs Node.js)
 	$(GO) vet -tags infra ./infra/...
 	$(GO) test -vet=off -tags infra -count 1 -timeout 10m ./infra/...
 
+validate: .cache/validate/package-lock.json .cache/validate/venv/made ## hold the stacks to cfn-lint, checkov, cdk-nag and the ASL validator (needs Node.js, Python 3)
+	@for f in $(FUNCTIONS); do mkdir -p .cache/validate/dist/$$f && echo $$f >.cache/validate/dist/$$f/bootstrap; done
+	rm -rf .cache/validate/dev .cache/validate/prod
+	CDK_OUTDIR=.cache/validate/dev CDK_CONTEXT_JSON='{"stage":"dev","binaries":".cache/validate/dist"}' $(GO) run ./infra
+	CDK_OUTDIR=.cache/validate/prod CDK_CONTEXT_JSON='{"stage":"prod","binaries":".cache/validate/dist","alarmEmail":"someone@example.com","webAcl":"arn:aws:wafv2:us-east-1:123456789012:global/webacl/agents/1"}' $(GO) run ./infra
+	.cache/validate/venv/bin/python scripts/validate/validate.py .cache/validate/node_modules .cache/validate/dev .cache/validate/prod
+
 cost: ## count what a run costs on LocalStack, and rewrite the table in infra/README.md
 	$(LOCALSTACK) start
 	eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 ./internal/cloud/proof -update
@@ -291,6 +298,16 @@ clean: ## remove what was built, not the data
 	mkdir -p .cache/panel/types && cp scripts/panel/package*.json .cache/panel/
 	npm ci --silent --no-fund --no-audit --prefix .cache/panel
 	.cache/panel/node_modules/.bin/openapi-typescript internal/httpapi/service/openapi.golden.json -o .cache/panel/types/openapi.d.ts
+	touch $@
+
+.cache/validate/package-lock.json: scripts/validate/package-lock.json
+	mkdir -p .cache/validate && cp scripts/validate/*.json .cache/validate/
+	npm ci --silent --no-fund --no-audit --prefix .cache/validate
+	touch $@
+
+.cache/validate/venv/made: scripts/validate/requirements.txt
+	python3 -m venv .cache/validate/venv
+	.cache/validate/venv/bin/pip install -q --disable-pip-version-check -r $<
 	touch $@
 
 .cache/peers/venv/made: scripts/peers/requirements.txt

@@ -6,6 +6,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/jsii-runtime-go"
@@ -25,16 +26,25 @@ func main() {
 
 func run() error {
 	app := awscdk.NewApp(nil)
-	name, _ := app.Node().TryGetContext(jsii.String("stage")).(string)
-	s, err := stage.Named(name)
+	given := func(name, otherwise string) string {
+		if value, _ := app.Node().TryGetContext(jsii.String(name)).(string); value != "" {
+			return value
+		}
+		return otherwise
+	}
+	s, err := stage.Named(given("stage", ""), given("alarmEmail", ""))
 	if err != nil {
 		return err
 	}
-	image, _ := app.Node().TryGetContext(jsii.String("image")).(string)
-	if image == "" {
-		image = "none" // make deploy sets it once the image is pushed
+	// make deploy finds these out, and refuses to go on without them.
+	found := stacks.Found{
+		Binaries: given("binaries", "dist"), Image: given("image", "none"), OriginPrefixList: given("originPrefixList", "pl-00000000"),
+		WebACL: given("webAcl", ""), Commit: given("commit", ""),
 	}
-	stacks.New(app, s, "dist", image)
+	if zones := given("zones", ""); zones != "" {
+		found.Zones = strings.Split(zones, ",")
+	}
+	stacks.New(app, s, found)
 	app.Synth(nil)
 	return nil
 }

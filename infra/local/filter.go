@@ -5,6 +5,7 @@ package local
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -12,16 +13,22 @@ import (
 // absent are the resource types that LocalStack's community edition does not have or ignores. They are left out of
 // the templates; a test checks that nothing else is.
 var absent = map[string]string{
-	"AWS::CloudFront::":            "the front stands in for it",
-	"AWS::EC2::":                   "processes on this machine need no network of their own",
-	"AWS::ECS::":                   "the stream service runs as a process on this machine",
-	"AWS::ECR::":                   "no image is needed",
-	"AWS::ElasticLoadBalancingV2:": "the front stands in for it",
-	"AWS::ApplicationAutoScaling:": "there is one process",
-	"AWS::CloudWatch::":            "alarms and dashboards are looked at in the template's tests",
-	"AWS::Budgets::":               "nothing is paid for",
-	"AWS::SNS::":                   "there is nobody to tell",
-	"AWS::S3Vectors::":             "vectorserver stands in for it; its bucket's name is known before it is made",
+	"AWS::CloudFront::":              "the front stands in for it",
+	"AWS::EC2::":                     "processes on this machine need no network of their own",
+	"AWS::ECS::":                     "the stream service runs as a process on this machine",
+	"AWS::ECR::":                     "no image is needed",
+	"AWS::ElasticLoadBalancingV2:":   "the front stands in for it",
+	"AWS::ApplicationAutoScaling:":   "there is one process",
+	"AWS::CloudWatch::":              "alarms and dashboards are looked at in the template's tests",
+	"AWS::Budgets::":                 "nothing is paid for",
+	"AWS::SNS::":                     "there is nobody to tell",
+	"AWS::Lambda::Alias":             "functions are invoked as they were uploaded; the template's tests look at versions",
+	"AWS::Lambda::Version":           "functions are invoked as they were uploaded",
+	"AWS::Lambda::EventInvokeConfig": "it is of an alias",
+	"AWS::CodeDeploy::":              "there is nothing before the first deploy",
+	"AWS::Logs::MetricFilter":        "alarms are looked at in the template's tests",
+	"AWS::Logs::QueryDefinition":     "nobody asks",
+	"AWS::S3Vectors::":               "vectorserver stands in for it; its bucket's name is known before it is made",
 }
 
 // streamTask is the prefix of the stream service's task and its roles, which refer to the image repository.
@@ -36,6 +43,7 @@ func filtered(raw []byte, settings map[string]string) (text string, left []strin
 	}
 	delete(t, "Rules") // they check the version of the CDK's bootstrap stack, which does not exist here
 	delete(t, "Parameters")
+	unversion(t)
 	resources, _ := t["Resources"].(map[string]any)
 	for id, v := range resources {
 		r, _ := v.(map[string]any)
@@ -109,6 +117,47 @@ func unstream(properties map[string]any) {
 		panic(fmt.Sprintf("local: %s: %v", uri, err)) // it was encoded from JSON just before
 	}
 	integration["Uri"] = back
+}
+
+// unversion has what refers to the alias of a function refer to the function.
+func unversion(template map[string]any) {
+	resources, _ := template["Resources"].(map[string]any)
+	behind := map[string]any{}
+	for id, v := range resources {
+		if r, _ := v.(map[string]any); r["Type"] == "AWS::Lambda::Alias" {
+			properties, _ := r["Properties"].(map[string]any)
+			function, _ := properties["FunctionName"].(map[string]any)
+			behind[id] = map[string]any{"Fn::GetAtt": []any{function["Ref"], "Arn"}}
+		}
+	}
+	var walk func(v any) any
+	walk = func(v any) any {
+		switch v := v.(type) {
+		case map[string]any:
+			if id, ok := v["Ref"].(string); ok && behind[id] != nil {
+				return behind[id]
+			}
+			for name, member := range v {
+				v[name] = walk(member)
+			}
+		case []any:
+			for i, member := range v {
+				v[i] = walk(member)
+			}
+		}
+		return v
+	}
+	walk(template)
+	for _, v := range resources { // what the CDK has wait for an alias
+		if r, _ := v.(map[string]any); r != nil {
+			if waits, ok := r["DependsOn"].([]any); ok {
+				r["DependsOn"] = slices.DeleteFunc(waits, func(id any) bool {
+					name, _ := id.(string)
+					return behind[name] != nil
+				})
+			}
+		}
+	}
 }
 
 // set adds a world's settings to a function's environment.

@@ -11,14 +11,15 @@ import (
 
 // front is the single address of a world: it forwards requests as CloudFront and API Gateway would. Streams of
 // runs and waits for the inbox go to the stream service, POST /chat and A2A to their function with response streaming,
-// and everything else through LocalStack's API Gateway.
-func front(gateway, stream *url.URL, chat http.Handler) http.Handler {
+// and everything else through LocalStack's API Gateway, with the key that it asks for.
+func front(gateway, stream *url.URL, chat http.Handler, key string) http.Handler {
 	service := httputil.NewSingleHostReverseProxy(stream)
 	service.FlushInterval = -1
 	api := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(gateway)
 		r.Out.URL.Path = gateway.Path + strings.TrimPrefix(r.In.URL.Path, "/api")
 		r.Out.URL.RawPath = ""
+		r.Out.Header.Set("X-Api-Key", key)
 		if r.Out.Header.Get("Accept") == "" {
 			r.Out.Header.Set("Accept", "*/*") // LocalStack would add application/json; AWS adds nothing
 		}

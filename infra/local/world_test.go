@@ -25,6 +25,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/awstest"
@@ -80,7 +81,7 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 	stream := d.streamService(t, environ, log)
 	gateway, err := url.Parse(*d.account.BaseEndpoint + "/_aws/execute-api/" + d.outputs["ApiId"] + "/api")
 	require.NoError(t, err)
-	handler = front(gateway, stream, chat)
+	handler = front(gateway, stream, chat, d.originKey(t))
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
@@ -222,6 +223,15 @@ func (d *deployment) streamService(t testing.TB, environ []string, log *os.File)
 		return r.StatusCode == http.StatusOK
 	}, 20*time.Second, 50*time.Millisecond, "the stream service")
 	return u
+}
+
+// originKey is what the distribution shows the gateway.
+func (d *deployment) originKey(t testing.TB) string {
+	t.Helper()
+	out, err := secretsmanager.NewFromConfig(d.account).GetSecretValue(t.Context(),
+		&secretsmanager.GetSecretValueInput{SecretId: aws.String(d.outputs["OriginKeyArn"])})
+	require.NoError(t, err)
+	return aws.ToString(out.SecretString)
 }
 
 func (d *deployment) firstKey(t testing.TB) string {

@@ -26,6 +26,21 @@ type Data struct {
 	Images awsecr.Repository
 }
 
+// recoveryDays is how far back the core table can be put, and for how long the objects that it named then are kept.
+const recoveryDays = 35
+
+// warm is the throughput of a table from its first minute on; nil: what a new table has.
+func warm(s stage.Stage) *awsdynamodb.WarmThroughput {
+	if s.WarmWrites == 0 && s.WarmReads == 0 {
+		return nil
+	}
+	const newWrites, newReads = 4000, 12_000
+	return &awsdynamodb.WarmThroughput{
+		WriteUnitsPerSecond: jsii.Number(float64(max(s.WarmWrites, newWrites))),
+		ReadUnitsPerSecond:  jsii.Number(float64(max(s.WarmReads, newReads))),
+	}
+}
+
 func newData(stack awscdk.Stack, s stage.Stage) *Data {
 	d := &Data{Stack: stack}
 	layout := dynamotable.Layout()
@@ -47,10 +62,11 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 	d.Core = awsdynamodb.NewTableV2(stack, jsii.String("Core"), &awsdynamodb.TablePropsV2{
 		PartitionKey: attribute(layout.PartitionKey), SortKey: attribute(layout.SortKey),
 		TimeToLiveAttribute:    jsii.String(layout.TTL),
+		WarmThroughput:         warm(s),
 		GlobalSecondaryIndexes: &indexes, Billing: awsdynamodb.Billing_OnDemand(nil), RemovalPolicy: keep,
 		DeletionProtection: jsii.Bool(s.Precious),
 		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
-			PointInTimeRecoveryEnabled: jsii.Bool(true),
+			PointInTimeRecoveryEnabled: jsii.Bool(true), RecoveryPeriodInDays: jsii.Number(recoveryDays),
 		},
 	})
 	// frames live for minutes: nothing to back up
@@ -61,7 +77,9 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 	})
 	d.Bucket = awss3.NewBucket(stack, jsii.String("Blobs"), &awss3.BucketProps{
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(), EnforceSSL: jsii.Bool(true),
-		Encryption:    awss3.BucketEncryption_S3_MANAGED,
+		Encryption: awss3.BucketEncryption_S3_MANAGED,
+		// A table that is put back to an earlier time names objects that have been deleted since.
+		Versioned:     jsii.Bool(true),
 		RemovalPolicy: awscdk.RemovalPolicy_RETAIN, // CloudFormation cannot delete a bucket with objects
 		// Pages of the admin panel send and fetch what is large by presigned addresses. These are the right to do so,
 		// whoever asks, so it does not matter of which page a browser's request is.
@@ -71,6 +89,8 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 		}},
 		LifecycleRules: &[]*awss3.LifecycleRule{{
 			AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1)),
+			NoncurrentVersionExpiration:         awscdk.Duration_Days(jsii.Number(recoveryDays)),
+			ExpiredObjectDeleteMarker:           jsii.Bool(true),
 		}},
 	})
 	d.Index = newVectors(stack, s)
@@ -87,6 +107,15 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 		EmptyOnDelete:  jsii.Bool(!s.Precious),
 		LifecycleRules: &[]*awsecr.LifecycleRule{{MaxImageCount: jsii.Number(10)}},
 	})
+	// What the service stack imports is exported whether it is used or not: an export that vanishes with its last use
+	// would be taken away while the service as deployed still imports it, which CloudFormation refuses.
+	for _, value := range []*string{
+		d.Core.TableArn(), d.Core.TableName(), d.Feed.TableArn(), d.Feed.TableName(), d.Bucket.BucketArn(),
+		d.Bucket.BucketName(), d.Key.KeyArn(), d.Key.KeyId(), d.Secret.SecretArn(), d.Images.RepositoryArn(),
+		d.Images.RepositoryName(), stack.StackId(),
+	} {
+		stack.ExportValue(value, nil)
+	}
 	output(stack, "ImageRepository", d.Images.RepositoryUri())
 	output(stack, "CoreTable", d.Core.TableName())
 	output(stack, "FeedTable", d.Feed.TableName())

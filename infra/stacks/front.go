@@ -3,12 +3,14 @@ package stacks
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapplicationautoscaling"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscertificatemanager"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudfront"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudfrontorigins"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awselasticloadbalancingv2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/jsii-runtime-go"
 
 	"agentplatform/internal/cloud"
@@ -26,18 +28,19 @@ func (v *Service) distribution() {
 	v.network()
 	none := awscloudfront.CachePolicy_CACHING_DISABLED()
 	all := awscloudfront.OriginRequestPolicy_ALL_VIEWER_EXCEPT_HOST_HEADER()
+	key := map[string]*string{"X-Api-Key": v.secret.UnsafeUnwrap()}
 	gateway := awscloudfrontorigins.NewHttpOrigin(awscdk.Fn_Join(jsii.String(""), &[]*string{
 		v.API.RestApiId(), jsii.String(".execute-api."), v.Stack.Region(), jsii.String("."), v.Stack.UrlSuffix(),
 	}), &awscloudfrontorigins.HttpOriginProps{
-		ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY,
-		ReadTimeout:    awscdk.Duration_Seconds(jsii.Number(60)),
+		ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY, CustomHeaders: &key,
+		ReadTimeout: awscdk.Duration_Seconds(jsii.Number(60)),
 	})
 	// For clients the documentation and the panel are outside /api; for API Gateway they are in the stage api.
 	pages := awscloudfrontorigins.NewHttpOrigin(awscdk.Fn_Join(jsii.String(""), &[]*string{
 		v.API.RestApiId(), jsii.String(".execute-api."), v.Stack.Region(), jsii.String("."), v.Stack.UrlSuffix(),
 	}), &awscloudfrontorigins.HttpOriginProps{
-		ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY,
-		ReadTimeout:    awscdk.Duration_Seconds(jsii.Number(60)), OriginPath: jsii.String("/api"),
+		ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY, CustomHeaders: &key,
+		ReadTimeout: awscdk.Duration_Seconds(jsii.Number(60)), OriginPath: jsii.String("/api"),
 	})
 	streams := awscloudfrontorigins.VpcOrigin_WithApplicationLoadBalancer(v.balancer,
 		&awscloudfrontorigins.VpcOriginWithEndpointProps{
@@ -53,14 +56,28 @@ func (v *Service) distribution() {
 		}
 	}
 	every, reads := awscloudfront.AllowedMethods_ALLOW_ALL(), awscloudfront.AllowedMethods_ALLOW_GET_HEAD_OPTIONS()
-	v.Distribution = awscloudfront.NewDistribution(v.Stack, jsii.String("Front"), &awscloudfront.DistributionProps{
+	properties := &awscloudfront.DistributionProps{
 		Comment: jsii.String("agents " + v.stage.Name), DefaultBehavior: behaviour(gateway, every),
 		AdditionalBehaviors: &map[string]*awscloudfront.BehaviorOptions{
 			"/api/v1/runs/*/stream": behaviour(streams, reads), "/api/v1/interrupts": behaviour(streams, reads),
 			"/docs*": behaviour(pages, reads),
 		},
 		HttpVersion: awscloudfront.HttpVersion_HTTP2_AND_3, PriceClass: awscloudfront.PriceClass_PRICE_CLASS_100,
-	})
+		MinimumProtocolVersion: awscloudfront.SecurityPolicyProtocol_TLS_V1_2_2021,
+	}
+	if v.stage.Domain != "" {
+		properties.DomainNames = jsii.Strings(v.stage.Domain)
+		properties.Certificate = awscertificatemanager.Certificate_FromCertificateArn(v.Stack, jsii.String("Certificate"),
+			jsii.String(v.stage.Certificate))
+	}
+	if v.found.WebACL != "" {
+		properties.WebAclId = jsii.String(v.found.WebACL)
+	}
+	if v.stage.AccessLogs {
+		properties.EnableLogging, properties.LogIncludesCookies = jsii.Bool(true), jsii.Bool(false)
+		properties.LogBucket = v.accessLogs()
+	}
+	v.Distribution = awscloudfront.NewDistribution(v.Stack, jsii.String("Front"), properties)
 	// Files of the admin panel have their contents' name in their path. The first behaviour that fits counts.
 	v.Distribution.AddBehavior(jsii.String("/admin/assets/*"), pages, &awscloudfront.AddBehaviorOptions{
 		AllowedMethods: reads, CachePolicy: awscloudfront.CachePolicy_CACHING_OPTIMIZED(), Compress: jsii.Bool(true),
@@ -70,13 +87,34 @@ func (v *Service) distribution() {
 		AllowedMethods: reads, CachePolicy: none, OriginRequestPolicy: all, Compress: jsii.Bool(false),
 		ViewerProtocolPolicy: awscloudfront.ViewerProtocolPolicy_HTTPS_ONLY,
 	})
-	output(v.Stack, "BaseUrl", jsii.String("https://"+*v.Distribution.DistributionDomainName()+"/api/v1"))
+	output(v.Stack, "BaseUrl", jsii.String("https://"+v.domain()+"/api/v1"))
+	output(v.Stack, "DistributionDomain", v.Distribution.DistributionDomainName())
+}
+
+// domain is the one that clients know the service by.
+func (v *Service) domain() string {
+	if v.stage.Domain != "" {
+		return v.stage.Domain
+	}
+	return *v.Distribution.DistributionDomainName()
+}
+
+// accessLogs is the bucket of the distribution's logs: each request with the client's address, without cookies.
+func (v *Service) accessLogs() awss3.IBucket {
+	return awss3.NewBucket(v.Stack, jsii.String("AccessLogs"), &awss3.BucketProps{
+		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(), EnforceSSL: jsii.Bool(true),
+		Encryption:      awss3.BucketEncryption_S3_MANAGED,
+		ObjectOwnership: awss3.ObjectOwnership_OBJECT_WRITER, // CloudFront writes as itself
+		RemovalPolicy:   awscdk.RemovalPolicy_RETAIN,         // CloudFormation cannot delete a bucket with objects
+		LifecycleRules: &[]*awss3.LifecycleRule{{
+			Expiration: awscdk.Duration_Days(jsii.Number(float64(v.stage.LogDays)))}},
+	})
 }
 
 // network has only public subnets: no NAT gateway to pay for, and nothing in it accepts connections from outside.
 // The tables and the bucket are reached through gateway endpoints.
 func (v *Service) network() {
-	v.vpc = awsec2.NewVpc(v.Stack, jsii.String("Network"), &awsec2.VpcProps{
+	properties := &awsec2.VpcProps{
 		MaxAzs: jsii.Number(2), NatGateways: jsii.Number(0),
 		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{{Name: jsii.String("public"),
 			SubnetType: awsec2.SubnetType_PUBLIC}},
@@ -85,10 +123,15 @@ func (v *Service) network() {
 			"Objects": {Service: awsec2.GatewayVpcEndpointAwsService_S3()},
 		},
 		RestrictDefaultSecurityGroup: jsii.Bool(false), // that would need a function of its own; nothing uses the group
-	})
+	}
+	if len(v.found.Zones) > 0 { // CloudFront does not reach origins in every zone
+		properties.MaxAzs, properties.AvailabilityZones = nil, jsii.Strings(v.found.Zones...)
+	}
+	v.vpc = awsec2.NewVpc(v.Stack, jsii.String("Network"), properties)
 	v.balancer = awselasticloadbalancingv2.NewApplicationLoadBalancer(v.Stack, jsii.String("Balancer"),
 		&awselasticloadbalancingv2.ApplicationLoadBalancerProps{
-			// heartbeats are sent every 15 s
+			// Heartbeats are sent every 15 s. The service keeps idle connections for longer than this, so that it never
+			// closes one that the balancer is about to use.
 			Vpc: v.vpc, InternetFacing: jsii.Bool(false), IdleTimeout: awscdk.Duration_Seconds(jsii.Number(120)),
 			VpcSubnets:              &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
 			DropInvalidHeaderFields: jsii.Bool(true),
@@ -96,7 +139,7 @@ func (v *Service) network() {
 }
 
 // streamService serves streams of runs for as long as they are open, on Fargate behind the internal load balancer.
-func (v *Service) streamService(image string) {
+func (v *Service) streamService() {
 	cluster := awsecs.NewCluster(v.Stack, jsii.String("Cluster"), &awsecs.ClusterProps{Vpc: v.vpc})
 	task := awsecs.NewFargateTaskDefinition(v.Stack, jsii.String("StreamTask"), &awsecs.FargateTaskDefinitionProps{
 		Cpu: jsii.Number(256), MemoryLimitMiB: jsii.Number(512),
@@ -106,7 +149,7 @@ func (v *Service) streamService(image string) {
 	environment := v.environment()
 	environment["ADDR"] = jsii.String("0.0.0.0:8080")
 	task.AddContainer(jsii.String("stream"), &awsecs.ContainerDefinitionOptions{
-		Image: awsecs.ContainerImage_FromEcrRepository(v.data.Images, jsii.String(image)), Environment: &environment,
+		Image: awsecs.ContainerImage_FromEcrRepository(v.data.Images, jsii.String(v.found.Image)), Environment: &environment,
 		PortMappings:           &[]*awsecs.PortMapping{{ContainerPort: jsii.Number(streamPort)}},
 		ReadonlyRootFilesystem: jsii.Bool(true),
 		StopTimeout:            awscdk.Duration_Seconds(jsii.Number(60)),
@@ -121,7 +164,9 @@ func (v *Service) streamService(image string) {
 		VpcSubnets:        &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
 		MinHealthyPercent: jsii.Number(100),
 		MaxHealthyPercent: jsii.Number(200),
-		CircuitBreaker:    &awsecs.DeploymentCircuitBreaker{Enable: jsii.Bool(true), Rollback: jsii.Bool(true)},
+		// what a stage costs is found by its tag
+		PropagateTags:  awsecs.PropagatedTagSource_SERVICE,
+		CircuitBreaker: &awsecs.DeploymentCircuitBreaker{Enable: jsii.Bool(true), Rollback: jsii.Bool(true)},
 	})
 	listener := v.balancer.AddListener(jsii.String("Http"), &awselasticloadbalancingv2.BaseApplicationListenerProps{
 		Port: jsii.Number(80), Protocol: awselasticloadbalancingv2.ApplicationProtocol_HTTP, Open: jsii.Bool(false),
@@ -135,9 +180,10 @@ func (v *Service) streamService(image string) {
 		// the current state.
 		DeregistrationDelay: awscdk.Duration_Seconds(jsii.Number(20)),
 	})
-	// CloudFront reaches the balancer through network interfaces inside the VPC.
-	v.balancer.Connections().AllowFrom(awsec2.Peer_Ipv4(v.vpc.VpcCidrBlock()), awsec2.Port_Tcp(jsii.Number(80)),
-		jsii.String("CloudFront"))
+	// CloudFront reaches the balancer by network interfaces inside the VPC, and calls with its own addresses all the
+	// same: they are a list that AWS keeps.
+	v.balancer.Connections().AllowFrom(awsec2.Peer_PrefixList(jsii.String(v.found.OriginPrefixList)),
+		awsec2.Port_Tcp(jsii.Number(80)), jsii.String("CloudFront"))
 	scaling := service.AutoScaleTaskCount(&awsapplicationautoscaling.EnableScalingProps{
 		MinCapacity: jsii.Number(float64(v.stage.StreamTasks)), MaxCapacity: jsii.Number(100),
 	})

@@ -34,19 +34,23 @@ func synthesised(t *testing.T, name string) templates {
 		require.NoError(t, os.MkdirAll(filepath.Join(binaries, f), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(binaries, f, "bootstrap"), []byte(f), 0o700))
 	}
-	s, err := stage.Named(name)
+	s, err := stage.Drafted(name)
 	require.NoError(t, err)
 	s.AlarmEmail = "someone@example.com"
 	s.Settings = map[string]string{
-		"BEDROCK_MODELS":   "eu.amazon.nova-lite-v1:0, amazon.titan-text",
-		"EMBEDDING_MODELS": "bedrock/amazon.titan-embed-text-v2:0:512, openai/text-embedding-3-small",
+		"BEDROCK_MODELS":    "eu.amazon.nova-lite-v1:0, amazon.titan-text, jp.anthropic.claude-sonnet-4-5",
+		"BEDROCK_GUARDRAIL": "gr4n9abc:7",
+		"EMBEDDING_MODELS":  "bedrock/amazon.titan-embed-text-v2:0:512, openai/text-embedding-3-small",
 	}
+	require.NoError(t, s.Validate())
 	out := t.TempDir()
 	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(out), AnalyticsReporting: jsii.Bool(false)})
-	stacks.New(app, s, binaries, "sha256:"+strings.Repeat("0", 64))
+	stacks.New(app, s, stacks.Found{Binaries: binaries, Image: "sha256:" + strings.Repeat("0", 64),
+		OriginPrefixList: "pl-0123456", Zones: []string{"eu-central-1a", "eu-central-1b"},
+		WebACL: "arn:aws:wafv2:us-east-1:123456789012:global/webacl/x/y", Commit: "0123abc"})
 	app.Synth(nil)
 	all := templates{}
-	for _, what := range []string{"Data", "Service", "Ops"} {
+	for _, what := range []string{"Data", "Edge", "Service"} {
 		b, err := os.ReadFile(filepath.Join(out, what+".template.json"))
 		require.NoError(t, err)
 		var one map[string]any
@@ -129,7 +133,7 @@ func several(v any) []string {
 }
 
 var logicalID = regexp.MustCompile(`(Core|Feed|Blobs|Images|SealingKey|Secrets|RunQueue|WebhookQueue|` +
-	`BrokerFunction|JobQueue|IngestQueue|RunDead|WebhookDead|JobDead|IngestDead|PauseMachine)[0-9A-F]{8}`)
+	`BrokerLive|JobQueue|IngestQueue|RunDead|WebhookDead|JobDead|IngestDead|PauseMachine)[0-9A-F]{8}`)
 
 // rights of a role as "action on resource"; resources have the names that the program gives them.
 func (all templates) rights(role string) []string {
@@ -172,7 +176,7 @@ var roles = map[string]struct{ may, never []string }{
 	"ApiFunction": {
 		[]string{"dynamodb:PutItem on Core", "dynamodb:Query on Core indexes", "sqs:SendMessage on JobQueue",
 			"sqs:SendMessage on WebhookQueue", "sqs:SendMessage on IngestQueue", "kms:GenerateDataKey on SealingKey",
-			"lambda:InvokeFunction on BrokerFunction", "s3vectors:GetIndex on Vectors",
+			"lambda:InvokeFunction on BrokerLive", "s3vectors:GetIndex on Vectors",
 			"s3vectors:QueryVectors on Vectors", "s3vectors:GetVectors on Vectors", "s3vectors:ListVectors on Vectors"},
 		[]string{"sqs:ReceiveMessage", "states:StartExecution", "dynamodb:Scan", "s3vectors:Put", "s3vectors:Delete",
 			"s3vectors:Create", "kms:Decrypt", "secretsmanager:"},
@@ -418,8 +422,8 @@ var meanings = []struct {
 	{"a message stays hidden for as long as its function may run", func(all templates) (wrong []string) {
 		for id, m := range all.of("AWS::Lambda::EventSourceMapping") {
 			queue := all.target("AWS::SQS::Queue", m["EventSourceArn"])
-			function := all.target("AWS::Lambda::Function", m["FunctionName"])
-			if number(queue["VisibilityTimeout"]) < number(function["Timeout"]) {
+			function := all.invoked(m["FunctionName"])
+			if function == nil || number(queue["VisibilityTimeout"]) < number(function["Timeout"]) {
 				wrong = append(wrong, id)
 			}
 		}
@@ -526,7 +530,7 @@ var meanings = []struct {
 			}
 			streaming++
 			if !strings.Contains(text(integration["Uri"]), "/response-streaming-invocations") ||
-				m["HttpMethod"] != "POST" || !strings.Contains(text(integration["Uri"]), "ChatFunction") {
+				m["HttpMethod"] != "POST" || !strings.Contains(text(integration["Uri"]), "ChatLive") {
 				wrong = append(wrong, id)
 			}
 		}
@@ -589,6 +593,297 @@ var meanings = []struct {
 	}, func(all templates) {
 		object(object(list(all.the("AWS::DynamoDB::GlobalTable",
 			"Core")["Replicas"])[0])["PointInTimeRecoverySpecification"])["PointInTimeRecoveryEnabled"] = false
+	}},
+	{"CloudFront, and nobody else, reaches the balancer", func(all templates) (wrong []string) {
+		rules := 0
+		for id, p := range all.of("AWS::EC2::SecurityGroup") {
+			if ingress := text(p["SecurityGroupIngress"]); strings.HasPrefix(id, "Balancer") && ingress != "null" {
+				rules++
+				if !strings.Contains(ingress, `"SourcePrefixListId":"pl-0123456"`) || strings.Contains(ingress, "Cidr") {
+					wrong = append(wrong, id+" lets in "+ingress)
+				}
+			}
+		}
+		for id, p := range all.of("AWS::EC2::SecurityGroupIngress") {
+			if !strings.HasPrefix(id, "Balancer") {
+				continue
+			}
+			rules++
+			if p["SourcePrefixListId"] != "pl-0123456" || p["FromPort"] != 80.0 {
+				wrong = append(wrong, id+" lets in "+text(p))
+			}
+		}
+		if rules != 1 {
+			wrong = append(wrong, fmt.Sprint(rules, " rules let the balancer be reached"))
+		}
+		return wrong
+	}, func(all templates) {
+		for id, p := range all.of("AWS::EC2::SecurityGroupIngress") {
+			if strings.HasPrefix(id, "Balancer") {
+				delete(p, "SourcePrefixListId")
+				p["CidrIp"] = "10.0.0.0/16"
+			}
+		}
+		for id, p := range all.of("AWS::EC2::SecurityGroup") {
+			if strings.HasPrefix(id, "Balancer") {
+				p["SecurityGroupIngress"] = []any{properties{"CidrIp": "10.0.0.0/16"}}
+			}
+		}
+	}},
+	{"the network lies in the zones that CloudFront reaches", func(all templates) (wrong []string) {
+		for id, p := range all.of("AWS::EC2::Subnet") {
+			if zone := p["AvailabilityZone"]; zone != "eu-central-1a" && zone != "eu-central-1b" {
+				wrong = append(wrong, id+" is in "+text(zone))
+			}
+		}
+		return wrong
+	}, func(all templates) {
+		all.the("AWS::EC2::Subnet", "Network")["AvailabilityZone"] = properties{"Fn::Select": []any{0}}
+	}},
+	{"the gateway is called by the distribution alone", func(all templates) (wrong []string) {
+		for id, m := range all.of("AWS::ApiGateway::Method") {
+			if m["ApiKeyRequired"] != true {
+				wrong = append(wrong, id+" is open to everybody")
+			}
+		}
+		key := text(all.the("AWS::ApiGateway::ApiKey", "Gateway")["Value"])
+		origins := list(object(all.the("AWS::CloudFront::Distribution", "Front")["DistributionConfig"])["Origins"])
+		shown := 0
+		for _, o := range origins {
+			origin := object(o)
+			if origin["VpcOriginConfig"] != nil {
+				continue
+			}
+			for _, h := range list(origin["OriginCustomHeaders"]) {
+				if object(h)["HeaderName"] == "X-Api-Key" && text(object(h)["HeaderValue"]) == key {
+					shown++
+				}
+			}
+		}
+		if shown != 2 || !strings.Contains(key, "resolve:secretsmanager:") {
+			wrong = append(wrong, fmt.Sprint(shown, " origins show the key ", key))
+		}
+		return wrong
+	}, func(all templates) { delete(all.the("AWS::ApiGateway::Method", "Gatewayv1chatPOST"), "ApiKeyRequired") }},
+	{"alarms can tell, and somebody hears it", func(all templates) (wrong []string) {
+		topics := map[string]bool{}
+		for id, a := range all.of("AWS::CloudWatch::Alarm") {
+			for _, action := range list(a["AlarmActions"]) {
+				topic := fmt.Sprint(object(action)["Ref"])
+				if _, ok := all.of("AWS::SNS::Topic")[topic]; !ok {
+					wrong = append(wrong, id+" tells no topic")
+				}
+				topics[topic] = true
+			}
+		}
+		for topic := range topics {
+			if all.target("AWS::SNS::Topic", properties{"Ref": topic})["KmsMasterKeyId"] != nil {
+				wrong = append(wrong, topic+" is encrypted: its key's policy would have to admit CloudWatch")
+			}
+			if !all.admits(topic, "cloudwatch.amazonaws.com") {
+				wrong = append(wrong, topic+" does not let CloudWatch publish")
+			}
+			heard := false
+			for _, s := range all.of("AWS::SNS::Subscription") {
+				heard = heard || strings.Contains(text(s["TopicArn"]), topic)
+			}
+			if !heard {
+				wrong = append(wrong, topic+" has nobody who hears it")
+			}
+		}
+		if len(topics) != 1 {
+			wrong = append(wrong, fmt.Sprint(len(topics), " topics"))
+		}
+		return wrong
+	}, func(all templates) {
+		document := object(all.the("AWS::SNS::TopicPolicy", "Alarms")["PolicyDocument"])
+		document["Statement"] = slices.DeleteFunc(list(document["Statement"]),
+			func(s any) bool { return object(s)["Effect"] == "Allow" })
+	}},
+	{"errors that are handled one by one raise an alarm, too", func(all templates) (wrong []string) {
+		alarms := all.of("AWS::CloudWatch::Alarm")
+		for _, program := range append([]string{"stream"}, functions...) {
+			name := "Logged" + strings.ToUpper(program[:1]) + program[1:]
+			filter := all.the("AWS::Logs::MetricFilter", name)
+			group := all.target("AWS::Logs::LogGroup", filter["LogGroupName"])
+			if group == nil || filter["FilterPattern"] != `{ $.level = "ERROR" }` {
+				wrong = append(wrong, name+" filters "+text(filter))
+			}
+			heard := false
+			for _, a := range alarms {
+				heard = heard || strings.Contains(text(a["Metrics"]), `"`+name+`"`)
+			}
+			if !heard {
+				wrong = append(wrong, name+" raises no alarm")
+			}
+		}
+		return wrong
+	}, func(all templates) {
+		for id, a := range all.of("AWS::CloudWatch::Alarm") {
+			if strings.HasPrefix(id, "WorkerFailing") {
+				delete(a, "Metrics")
+			}
+		}
+	}},
+	{"what is invoked is a version, which a canary can take back", func(all templates) (wrong []string) {
+		for _, kind := range []string{"AWS::Lambda::EventSourceMapping", "AWS::Events::Rule", "AWS::ApiGateway::Method"} {
+			for id, p := range all.of(kind) {
+				invoked := []any{p["FunctionName"], p["Targets"], object(p["Integration"])["Uri"]}
+				if object(p["Integration"])["Type"] != "MOCK" && all.target("AWS::Lambda::Alias", invoked) == nil {
+					wrong = append(wrong, id+" invokes "+text(invoked))
+				}
+			}
+		}
+		for id, r := range object(all["Service"]["Resources"]) {
+			resource := object(r)
+			if resource["Type"] == "AWS::Lambda::Alias" &&
+				object(resource["UpdatePolicy"])["CodeDeployLambdaAliasUpdate"] == nil {
+				wrong = append(wrong, id+" is moved at once")
+			}
+			if resource["Type"] == "AWS::Lambda::Version" && resource["DeletionPolicy"] != "Retain" {
+				wrong = append(wrong, id+" would be gone when it is needed")
+			}
+		}
+		for id, g := range all.of("AWS::CodeDeploy::DeploymentGroup") {
+			if len(list(object(g["AlarmConfiguration"])["Alarms"])) < 2 ||
+				!strings.Contains(text(g["AutoRollbackConfiguration"]), "DEPLOYMENT_STOP_ON_ALARM") {
+				wrong = append(wrong, id+" goes on whatever happens")
+			}
+		}
+		return wrong
+	}, func(all templates) {
+		for _, r := range object(all["Service"]["Resources"]) {
+			if object(r)["Type"] == "AWS::Lambda::Alias" {
+				delete(object(r), "UpdatePolicy")
+			}
+		}
+	}},
+	{"no function can take the concurrency of another", func(all templates) (wrong []string) {
+		sum := 0.0
+		for id, f := range all.of("AWS::Lambda::Function") {
+			n := number(f["ReservedConcurrentExecutions"])
+			if n < 1 {
+				wrong = append(wrong, id+" has no part of its own")
+			}
+			sum += n
+		}
+		for id, m := range all.of("AWS::Lambda::EventSourceMapping") {
+			function := all.invoked(m["FunctionName"])
+			if number(object(m["ScalingConfig"])["MaximumConcurrency"]) > number(function["ReservedConcurrentExecutions"]) {
+				wrong = append(wrong, id+" takes more messages than its function can handle")
+			}
+		}
+		if sum > 900 {
+			wrong = append(wrong, fmt.Sprint("all parts are ", sum))
+		}
+		return wrong
+	}, func(all templates) {
+		all.the("AWS::Lambda::Function", "WorkerFunction")["ReservedConcurrentExecutions"] = 10.0
+	}},
+	{"a sweep that fails is not tried again beside the next", func(all templates) (wrong []string) {
+		config := all.the("AWS::Lambda::EventInvokeConfig", "Sweeper")
+		if config["MaximumRetryAttempts"] != 0.0 || number(config["MaximumEventAgeInSeconds"]) > 60 {
+			wrong = append(wrong, text(config))
+		}
+		return wrong
+	}, func(all templates) {
+		delete(all.the("AWS::Lambda::EventInvokeConfig", "Sweeper"), "MaximumRetryAttempts")
+	}},
+	{"requests leave a line, without what is secret in them", func(all templates) (wrong []string) {
+		setting := object(all.the("AWS::ApiGateway::Stage", "Gateway")["AccessLogSetting"])
+		format := fmt.Sprint(setting["Format"])
+		if setting["DestinationArn"] == nil || !json.Valid([]byte(format)) {
+			wrong = append(wrong, "no line, or none in JSON: "+format)
+		}
+		for _, secret := range []string{"querystring", "header", "body", "apiKey", "authorizer"} {
+			if strings.Contains(format, secret) {
+				wrong = append(wrong, "the line has "+secret)
+			}
+		}
+		if object(object(all.the("AWS::CloudFront::Distribution",
+			"Front")["DistributionConfig"])["Logging"])["IncludeCookies"] == true {
+			wrong = append(wrong, "cookies are logged")
+		}
+		for id, f := range all.of("AWS::Lambda::Function") {
+			if object(f["LoggingConfig"])["SystemLogLevel"] != "INFO" {
+				wrong = append(wrong, id+" does not report its memory")
+			}
+		}
+		return wrong
+	}, func(all templates) {
+		delete(all.the("AWS::ApiGateway::Stage", "Gateway"), "AccessLogSetting")
+	}},
+	{"objects that an earlier table names are there", func(all templates) (wrong []string) {
+		bucket := all.the("AWS::S3::Bucket", "Blobs")
+		if object(bucket["VersioningConfiguration"])["Status"] != "Enabled" {
+			wrong = append(wrong, "the bucket has no versions")
+		}
+		kept := text(object(bucket["LifecycleConfiguration"])["Rules"])
+		recovery := number(object(object(list(all.the("AWS::DynamoDB::GlobalTable",
+			"Core")["Replicas"])[0])["PointInTimeRecoverySpecification"])["RecoveryPeriodInDays"])
+		if !strings.Contains(kept, fmt.Sprintf(`"NoncurrentDays":%v`, recovery)) {
+			wrong = append(wrong, fmt.Sprint("the table goes back ", recovery, " days, objects: ", kept))
+		}
+		for id, p := range all.of("AWS::IAM::Policy") {
+			if strings.Contains(text(p), "s3:DeleteObjectVersion") || strings.Contains(text(p), `"s3:*"`) {
+				wrong = append(wrong, id+" may destroy versions")
+			}
+		}
+		return wrong
+	}, func(all templates) { delete(all.the("AWS::S3::Bucket", "Blobs"), "VersioningConfiguration") }},
+	{"the address that is refused is the client's own", func(all templates) (wrong []string) {
+		acl := all.the("AWS::WAFv2::WebACL", "WebAcl")
+		rules := text(acl["Rules"])
+		if acl["Scope"] != "CLOUDFRONT" || !strings.Contains(rules, `"AggregateKeyType":"IP"`) ||
+			!strings.Contains(rules, `"Block"`) {
+			wrong = append(wrong, rules)
+		}
+		if id := object(all.the("AWS::CloudFront::Distribution", "Front")["DistributionConfig"])["WebACLId"]; id == nil {
+			wrong = append(wrong, "the distribution has no web ACL")
+		}
+		return wrong
+	}, func(all templates) { all.the("AWS::WAFv2::WebACL", "WebAcl")["Scope"] = "REGIONAL" }},
+	{"what a stage costs is found by its tag", func(all templates) (wrong []string) {
+		if all.the("AWS::ECS::Service", "Stream")["PropagateTags"] != "SERVICE" {
+			wrong = append(wrong, "tasks have no tags")
+		}
+		return wrong
+	}, func(all templates) { delete(all.the("AWS::ECS::Service", "Stream"), "PropagateTags") }},
+	{"a guardrail may be applied, and profiles of every geography called", func(all templates) (wrong []string) {
+		worker := text(all.of("AWS::IAM::Policy"))
+		for _, needed := range []string{"bedrock:ApplyGuardrail", ":guardrail/gr4n9abc", "inference-profile/jp.",
+			`foundation-model/anthropic.claude-sonnet-4-5"`} {
+			if !strings.Contains(worker, needed) {
+				wrong = append(wrong, "nothing about "+needed)
+			}
+		}
+		return wrong
+	}, func(all templates) {
+		p := all.the("AWS::IAM::Policy", "WorkerFunction")
+		document := object(p["PolicyDocument"])
+		document["Statement"] = slices.DeleteFunc(list(document["Statement"]),
+			func(s any) bool { return strings.Contains(text(s), "ApplyGuardrail") })
+	}},
+	{"the service imports what the data stack always exports", func(all templates) (wrong []string) {
+		var exported []string
+		for _, o := range object(all["Data"]["Outputs"]) {
+			if name := object(object(o)["Export"])["Name"]; name != nil {
+				exported = append(exported, strings.TrimPrefix(fmt.Sprint(name), "agents-prod-data:"))
+			}
+		}
+		slices.Sort(exported)
+		if !slices.Equal(exported, exports) {
+			wrong = append(wrong, fmt.Sprint("the data stack exports ", exported, ". An export that goes while the service "+
+				"still imports it stops every deploy: add to the list, and never take from it in the deploy that stops using it"))
+		}
+		return wrong
+	}, func(all templates) {
+		for name, o := range object(all["Data"]["Outputs"]) {
+			if object(o)["Export"] != nil {
+				delete(object(all["Data"]["Outputs"]), name)
+				return
+			}
+		}
 	}},
 	{"every alarm tells somebody, and has an entry in the runbook", func(all templates) (wrong []string) {
 		runbook, err := os.ReadFile("../README.md")
@@ -669,6 +964,9 @@ func (all templates) public() (ids map[string]bool, wrong []string) {
 	functions := all.of("AWS::Lambda::Function")
 	reached := map[string]bool{}
 	for _, e := range entrances {
+		for _, alias := range all.aliases(e) {
+			e = []any{e, alias["FunctionName"]}
+		}
 		for id, f := range functions {
 			if strings.Contains(text(e), `"`+id+`"`) {
 				reached[id] = true
@@ -690,6 +988,16 @@ func (all templates) public() (ids map[string]bool, wrong []string) {
 		ids[all.role(task["TaskRoleArn"])] = true
 	}
 	return ids, wrong
+}
+
+// aliases are those that a reference refers to.
+func (all templates) aliases(reference any) (found []properties) {
+	for id, p := range all.of("AWS::Lambda::Alias") {
+		if strings.Contains(text(reference), `"`+id+`"`) {
+			found = append(found, p)
+		}
+	}
+	return found
 }
 
 // role is the logical id of the role that a reference refers to.
@@ -771,13 +1079,49 @@ func readable(role string, s properties) (wrong []string) {
 			}
 			resources := several(s["Resource"])
 			asks := pattern == "lambda:InvokeFunction" && len(resources) == 1 &&
-				strings.Contains(resources[0], `"BrokerFunction`)
+				strings.Contains(resources[0], `"BrokerLive`)
 			if !asks {
 				wrong = append(wrong, role+" may "+pattern+" on "+strings.Join(resources, ", "))
 			}
 		}
 	}
 	return wrong
+}
+
+// invoked is the function behind a reference to its alias.
+func (all templates) invoked(reference any) properties {
+	if alias := all.target("AWS::Lambda::Alias", reference); alias != nil {
+		return all.target("AWS::Lambda::Function", alias["FunctionName"])
+	}
+	return nil
+}
+
+// exports are the names under which the data stack's resources are known to the service.
+var exports = []string{
+	"ExportsOutputFnGetAttBlobsF0F01DC6Arn220BCD82", "ExportsOutputFnGetAttCoreC65142A7ArnA1AA4B71",
+	"ExportsOutputFnGetAttFeed908EF2E5Arn88DE9EF6", "ExportsOutputFnGetAttImages2D38C313Arn6C6DDC6E",
+	"ExportsOutputFnGetAttSealingKey98C9818DArn294F2DA0", "ExportsOutputRefAWSStackIdB2DD5BAA",
+	"ExportsOutputRefBlobsF0F01DC64D846A39", "ExportsOutputRefCoreC65142A72FB2EE7E",
+	"ExportsOutputRefFeed908EF2E5E4FE5E5A", "ExportsOutputRefImages2D38C3131DF9B1C4",
+	"ExportsOutputRefSealingKey98C9818D6F428BC9", "ExportsOutputRefSecretsA3BCC2E9DC08B2BB",
+}
+
+// admits says whether a topic's policy lets a service of this account publish.
+func (all templates) admits(topic, service string) bool {
+	for _, p := range all.of("AWS::SNS::TopicPolicy") {
+		if !strings.Contains(text(p["Topics"]), topic) {
+			continue
+		}
+		for _, s := range list(object(p["PolicyDocument"])["Statement"]) {
+			statement := object(s)
+			if statement["Effect"] == "Allow" && object(statement["Principal"])["Service"] == service &&
+				strings.EqualFold(fmt.Sprint(statement["Action"]), "sns:Publish") &&
+				strings.Contains(text(statement["Condition"]), `"aws:SourceAccount":{"Ref":"AWS::AccountId"}`) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // target is the resource that a reference refers to.

@@ -2,6 +2,8 @@ package stacks
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -10,6 +12,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awselasticloadbalancingv2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssnssubscriptions"
@@ -29,11 +32,19 @@ type Ops struct {
 	service *Service
 	data    *Data
 	topic   awssns.Topic
+	raised  map[string]awscloudwatch.Alarm // by name
 }
 
 func newOps(stack awscdk.Stack, s stage.Stage, data *Data, service *Service) *Ops {
-	o := &Ops{Stack: stack, stage: s, service: service, data: data}
+	o := &Ops{Stack: stack, stage: s, service: service, data: data, raised: map[string]awscloudwatch.Alarm{}}
 	o.topic = awssns.NewTopic(stack, jsii.String("Alarms"), &awssns.TopicProps{EnforceSSL: jsii.Bool(true)})
+	// A topic with a policy of its own has lost the one that lets its account publish.
+	o.topic.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+		Actions: jsii.Strings("sns:Publish"), Resources: &[]*string{o.topic.TopicArn()},
+		Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(jsii.String("cloudwatch.amazonaws.com"), nil)},
+		Conditions: &map[string]any{"StringEquals": map[string]any{"aws:SourceAccount": stack.Account()}},
+	}))
+	output(stack, "AlarmTopicArn", o.topic.TopicArn())
 	if s.AlarmEmail != "" {
 		o.topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(jsii.String(s.AlarmEmail), nil))
 	}
@@ -72,6 +83,7 @@ func (o *Ops) alarm(a alarm) {
 		AlarmDescription:  jsii.String("Runbook: infra/README.md, " + a.name),
 	})
 	made.AddAlarmAction(awscloudwatchactions.NewSnsAction(o.topic))
+	o.raised[a.name] = made
 }
 
 func minutes(n float64) awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(n)) }
@@ -105,6 +117,39 @@ func ratio(of, by awscloudwatch.IMetric) awscloudwatch.IMetric {
 	})
 }
 
+// failures are the invocations of a function that ended in an error, and the errors that it logged: what is handled
+// one by one, as messages of a batch are, ends no invocation in an error.
+func (o *Ops) failures(function string) awscloudwatch.IMetric {
+	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+		Expression: jsii.String("FILL(ended, 0) + FILL(logged, 0)"), Period: minutes(5), Label: jsii.String("errors"),
+		UsingMetrics: &map[string]awscloudwatch.IMetric{
+			"ended":  o.service.Functions[function].MetricErrors(options("Sum", 5)),
+			"logged": o.logged(function),
+		},
+	})
+}
+
+// logged is how many lines at the level ERROR a program has logged in five minutes.
+func (o *Ops) logged(program string) awscloudwatch.IMetric {
+	name := "Logged" + title(program)
+	awslogs.NewMetricFilter(o.Stack, jsii.String(name), &awslogs.MetricFilterProps{
+		LogGroup: o.service.groups[program], MetricNamespace: jsii.String(cloud.Namespace + "/" + o.stage.Name),
+		MetricName: jsii.String(name), MetricValue: jsii.String("1"), DefaultValue: jsii.Number(0),
+		FilterPattern: awslogs.FilterPattern_StringValue(jsii.String("$.level"), jsii.String("="), jsii.String("ERROR")),
+	})
+	return aws(cloud.Namespace+"/"+o.stage.Name, name, "Sum", 5, nil)
+}
+
+// concurrency is the share of the account's quota of concurrent executions that is used, in percent, whatever it is.
+func concurrency() awscloudwatch.IMetric {
+	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+		Expression: jsii.String("100 * used / SERVICE_QUOTA(used)"), Period: minutes(5), Label: jsii.String("%"),
+		UsingMetrics: &map[string]awscloudwatch.IMetric{"used": aws("AWS/Usage", "ResourceCount", "Maximum", 5,
+			map[string]*string{"Service": jsii.String("Lambda"), "Type": jsii.String("Resource"),
+				"Resource": jsii.String("ConcurrentExecutions"), "Class": jsii.String("None")})},
+	})
+}
+
 func (o *Ops) alarms() {
 	s := o.service
 	api := func(name, statistic string) awscloudwatch.IMetric {
@@ -116,13 +161,11 @@ func (o *Ops) alarms() {
 	o.alarm(alarm{name: "AnswersSlow", metric: s.Functions["api"].MetricDuration(options("p99", 5)), above: 3000,
 		points: 3, of: 3})
 	for _, f := range functions {
-		o.alarm(alarm{name: title(f.name) + "Failing", metric: s.Functions[f.name].MetricErrors(options("Sum", 5)),
-			above: 2})
+		o.alarm(alarm{name: title(f.name) + "Failing", metric: o.failures(f.name), above: 2})
 		o.alarm(alarm{name: title(f.name) + "Throttled", metric: s.Functions[f.name].MetricThrottles(options("Sum", 5)),
 			above: 0})
 	}
-	o.alarm(alarm{name: "AccountConcurrency", metric: aws("AWS/Lambda", "ConcurrentExecutions", "Maximum", 5, nil),
-		above: 800})
+	o.alarm(alarm{name: "AccountConcurrency", metric: concurrency(), above: 80})
 	for _, c := range consumers {
 		o.alarm(alarm{
 			name:   title(c.queue) + "QueueOld",
@@ -161,13 +204,29 @@ func (o *Ops) alarms() {
 			metric: aws("AWS/DynamoDB", "TransactionConflict", "Sum", 5, dimensions), above: 50})
 	}
 	o.alarm(alarm{name: "PauseMachineFailed", metric: s.Machine.MetricFailed(options("Sum", 5)), above: 0})
-	o.alarm(alarm{name: "PauseMachineThrottled", metric: s.Machine.MetricThrottled(options("Sum", 5)), above: 0})
+	o.alarm(alarm{name: "PauseMachineThrottled", above: 0,
+		metric: awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+			Expression: jsii.String("FILL(starts, 0) + FILL(transitions, 0)"), Period: minutes(5),
+			UsingMetrics: &map[string]awscloudwatch.IMetric{
+				// of the account: Step Functions tells of no machine whose start it has refused
+				"starts": aws("AWS/States", "ThrottledEvents", "Sum", 5,
+					map[string]*string{"APIName": jsii.String("StartExecution")}),
+				"transitions": s.Machine.MetricThrottled(options("Sum", 5)),
+			},
+		})})
 	o.alarm(alarm{name: "SweeperSilent", metric: s.Functions["sweeper"].MetricInvocations(options("Sum", 1)), above: 1,
 		least: true, points: 3, of: 3, noneIsBad: true})
 	o.alarm(alarm{name: "StreamUnhealthy", metric: s.targets.Metrics().HealthyHostCount(options("Minimum", 1)),
 		above: 1, least: true, points: 2, of: 3, noneIsBad: true})
-	o.alarm(alarm{name: "StreamErrors", above: 5, points: 2, of: 3, metric: s.targets.Metrics().HttpCodeTarget(
-		awselasticloadbalancingv2.HttpCodeTarget_TARGET_5XX_COUNT, options("Sum", 5))})
+	o.alarm(alarm{name: "StreamErrors", above: 5, points: 2, of: 3,
+		metric: awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+			Expression: jsii.String("FILL(answered, 0) + FILL(logged, 0)"), Period: minutes(5),
+			UsingMetrics: &map[string]awscloudwatch.IMetric{
+				"answered": s.targets.Metrics().HttpCodeTarget(
+					awselasticloadbalancingv2.HttpCodeTarget_TARGET_5XX_COUNT, options("Sum", 5)),
+				"logged": o.logged("stream"),
+			},
+		})})
 	o.alarm(alarm{name: "StreamsFull", metric: o.own(cloud.OpenStreams, "Maximum", 1), above: 1600, points: 2, of: 3})
 }
 
@@ -216,12 +275,19 @@ func (o *Ops) dashboard() {
 // queries are saved queries of the logs for common questions of operators.
 func (o *Ops) queries() {
 	var groups []any
-	for _, g := range o.service.groups {
-		groups = append(groups, g.LogGroupName())
+	for _, name := range slices.Sorted(maps.Keys(o.service.groups)) {
+		groups = append(groups, o.service.groups[name].LogGroupName())
 	}
 	for name, lines := range map[string][]string{
 		"one run": {"fields @timestamp, @log, level, msg, error, attempt",
 			"filter run_id = 'PUT THE RUN HERE'", "sort @timestamp asc"},
+		"one request": {"fields @timestamp, @log, level, msg, method, path, status, duration, error",
+			"filter request_id = 'PUT THE REQUEST HERE'", "sort @timestamp asc"},
+		"refused and failed requests": {"filter status >= 400", "stats count(*) as n by status, method, route, error",
+			"sort n desc"},
+		"memory and cold starts": {"filter type = 'platform.report'",
+			"stats count(*) as invocations, max(record.metrics.maxMemoryUsedMB) as memory_mb, " +
+				"sum(ispresent(record.metrics.initDurationMs)) as cold, max(record.metrics.initDurationMs) as init_ms by @log"},
 		"one document": {"fields @timestamp, @log, level, msg, error, stage, status, why",
 			"filter document_id = 'PUT THE DOCUMENT HERE'", "sort @timestamp asc"},
 		"errors by message": {"filter level = 'ERROR'", "stats count(*) as n by msg", "sort n desc"},

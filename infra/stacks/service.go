@@ -3,6 +3,7 @@ package stacks
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambdaeventsources"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
 	"github.com/aws/jsii-runtime-go"
@@ -25,6 +27,7 @@ import (
 	"agentplatform/infra/stage"
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/seal/kmsseal"
+	"agentplatform/internal/setting"
 	"agentplatform/internal/timer/sfntimer"
 )
 
@@ -34,6 +37,7 @@ type Service struct {
 	Queues    map[string]awssqs.Queue
 	Dead      map[string]awssqs.Queue
 	Functions map[string]awslambda.Function
+	Live      map[string]awslambda.Alias // what is invoked: the version of each function that is deployed
 	Machine   awsstepfunctions.StateMachine
 	API       awsapigateway.RestApi
 
@@ -41,9 +45,11 @@ type Service struct {
 
 	stage    stage.Stage
 	data     *Data
+	found    Found
 	vpc      awsec2.Vpc
 	balancer awselasticloadbalancingv2.ApplicationLoadBalancer
-	groups   []awslogs.LogGroup
+	groups   map[string]awslogs.LogGroup // by program
+	secret   awscdk.SecretValue          // the key that the distribution shows the gateway
 	targets  awselasticloadbalancingv2.ApplicationTargetGroup
 }
 
@@ -132,6 +138,18 @@ var functions = []function{
 // streamRights are those of the stream service, which is a container and no function.
 var streamRights = function{name: "stream", core: read, feed: write, bucket: read}
 
+// geography is what the names of inference profiles begin with: the code of a country or of a union, or one of three
+// other words. Providers' names are longer.
+var geography = regexp.MustCompile(`^([a-z]{2}|us-gov|apac|global)$`)
+
+// guardrail is the resource of a guardrail that is named by its ID or its ARN.
+func guardrail(id string) *string {
+	if strings.HasPrefix(id, "arn:") {
+		return jsii.String(id)
+	}
+	return awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:guardrail/"+id), nil)
+}
+
 // bedrockModels returns the resources behind a list of Bedrock models and inference profiles. A profile, whose
 // name begins with its geography ("eu."), calls the model behind it in any Region of that geography.
 func bedrockModels(list string) (resources []*string) {
@@ -144,8 +162,7 @@ func bedrockModels(list string) (resources []*string) {
 			continue
 		}
 		behind := name
-		if at, rest, found := strings.Cut(name, "."); found &&
-			(at == "eu" || at == "us" || at == "apac" || at == "global") {
+		if at, rest, found := strings.Cut(name, "."); found && geography.MatchString(at) {
 			behind = rest
 			resources = append(resources,
 				awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:"+
@@ -187,19 +204,21 @@ var consumers = []consumer{
 	{ingestQueue, "ingest", 5, 16 * 60, 60 * 60, func(s stage.Stage) int { return s.Ingesters }},
 }
 
-func newService(stack awscdk.Stack, s stage.Stage, data *Data, binaries, image string) *Service {
+func newService(stack awscdk.Stack, s stage.Stage, data *Data, found Found) *Service {
 	v := &Service{
-		Stack: stack, stage: s, data: data,
+		Stack: stack, stage: s, data: data, found: found, groups: map[string]awslogs.LogGroup{},
 		Queues: map[string]awssqs.Queue{}, Dead: map[string]awssqs.Queue{}, Functions: map[string]awslambda.Function{},
+		Live: map[string]awslambda.Alias{},
 	}
 	for _, c := range consumers {
 		v.queue(c)
 	}
 	v.machine()
 	v.restAPI()
+	v.originKey()
 	v.distribution()
 	for _, f := range functions {
-		v.function(f, binaries)
+		v.function(f)
 	}
 	v.broker()
 	for _, c := range consumers {
@@ -207,7 +226,7 @@ func newService(stack awscdk.Stack, s stage.Stage, data *Data, binaries, image s
 	}
 	v.routes()
 	v.schedule()
-	v.streamService(image)
+	v.streamService()
 	output(stack, "ApiId", v.API.RestApiId())
 	output(stack, "PauseMachineArn", v.Machine.StateMachineArn())
 	for _, c := range consumers {
@@ -225,13 +244,14 @@ func title(s string) string { return string(s[0]-'a'+'A') + s[1:] }
 func (v *Service) queue(c consumer) {
 	dead := awssqs.NewQueue(v.Stack, jsii.String(title(c.queue)+"Dead"), &awssqs.QueueProps{
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)), EnforceSSL: jsii.Bool(true),
+		Encryption: awssqs.QueueEncryption_SQS_MANAGED,
 	})
 	v.Dead[c.queue] = dead
 	v.Queues[c.queue] = awssqs.NewQueue(v.Stack, jsii.String(title(c.queue)+"Queue"), &awssqs.QueueProps{
 		VisibilityTimeout: awscdk.Duration_Seconds(jsii.Number(float64(c.visibility))),
 		RetentionPeriod:   awscdk.Duration_Days(jsii.Number(4)),
 		DeadLetterQueue:   &awssqs.DeadLetterQueue{Queue: dead, MaxReceiveCount: jsii.Number(float64(c.receives))},
-		EnforceSSL:        jsii.Bool(true),
+		EnforceSSL:        jsii.Bool(true), Encryption: awssqs.QueueEncryption_SQS_MANAGED,
 	})
 }
 
@@ -250,7 +270,7 @@ func (v *Service) logs(name string) awslogs.LogGroup {
 	group := awslogs.NewLogGroup(v.Stack, jsii.String(title(name)+"Logs"), &awslogs.LogGroupProps{
 		Retention: retention(v.stage.LogDays), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 	})
-	v.groups = append(v.groups, group)
+	v.groups[name] = group
 	return group
 }
 
@@ -272,7 +292,7 @@ func (v *Service) environment() map[string]*string {
 		"BUCKET":        v.data.Bucket.BucketName(),
 		"RUN_QUEUE_URL": v.Queues[runQueue].QueueUrl(), "WEBHOOK_QUEUE_URL": v.Queues[webhookQueue].QueueUrl(),
 		"STAGE":            jsii.String(v.stage.Name),
-		"PUBLIC_URL":       jsii.String("https://" + *v.Distribution.DistributionDomainName()),
+		"PUBLIC_URL":       jsii.String("https://" + v.domain()),
 		"INGEST_QUEUE_URL": v.Queues[ingestQueue].QueueUrl(), "VECTOR_BUCKET": v.data.Index.Name,
 		"JOB_QUEUE_URL": v.Queues[jobQueue].QueueUrl(), "PAUSE_MACHINE_ARN": v.Machine.StateMachineArn(),
 		"SEALING_KEY": v.data.Key.KeyId(), "SECRETS_ARN": v.data.Secret.SecretArn(),
@@ -285,7 +305,7 @@ func (v *Service) environment() map[string]*string {
 	return e
 }
 
-func (v *Service) function(f function, binaries string) {
+func (v *Service) function(f function) {
 	environment := v.environment()
 	recursion := awslambda.RecursiveLoop_TERMINATE
 	if f.loops {
@@ -294,13 +314,30 @@ func (v *Service) function(f function, binaries string) {
 	made := awslambda.NewFunction(v.Stack, jsii.String(title(f.name)+"Function"), &awslambda.FunctionProps{
 		Runtime: awslambda.Runtime_PROVIDED_AL2023(), Architecture: awslambda.Architecture_ARM_64(),
 		Handler:    jsii.String("bootstrap"),
-		Code:       awslambda.Code_FromAsset(jsii.String(binaries+"/"+f.name), nil),
+		Code:       awslambda.Code_FromAsset(jsii.String(v.found.Binaries+"/"+f.name), nil),
 		MemorySize: jsii.Number(float64(f.memory)), Timeout: awscdk.Duration_Seconds(jsii.Number(float64(f.timeout))),
 		Environment: &environment, LogGroup: v.logs(f.name), LoggingFormat: awslambda.LoggingFormat_JSON,
-		SystemLogLevelV2: awslambda.SystemLogLevel_WARN, RecursiveLoop: recursion,
+		// At INFO Lambda reports the duration, the memory and the start of each invocation.
+		SystemLogLevelV2: awslambda.SystemLogLevel_INFO, RecursiveLoop: recursion,
+		ReservedConcurrentExecutions: reserved(v.stage, f.name),
+		// An earlier version is there for a rollback.
+		CurrentVersionOptions: &awslambda.VersionOptions{RemovalPolicy: awscdk.RemovalPolicy_RETAIN},
 	})
 	v.Functions[f.name] = made
+	v.Live[f.name] = awslambda.NewAlias(v.Stack, jsii.String(title(f.name)+"Live"), &awslambda.AliasProps{
+		AliasName: jsii.String("live"), Version: made.CurrentVersion(),
+		// What is invoked without anybody waiting is the sweeper, each minute anew.
+		RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(1)),
+	})
 	v.grant(made, f)
+}
+
+// reserved is a function's part of the account's concurrency; nil: none is set apart.
+func reserved(s stage.Stage, name string) *float64 {
+	if n, ok := s.Reserved()[name]; ok {
+		return jsii.Number(float64(n))
+	}
+	return nil
 }
 
 var (
@@ -361,6 +398,9 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 	}
 	if models := bedrockModels(v.stage.Settings["BEDROCK_MODELS"]); f.calls && len(models) > 0 {
 		allow([]string{"bedrock:InvokeModelWithResponseStream"}, models...)
+		if id, _ := setting.Guardrail(v.stage.Settings["BEDROCK_GUARDRAIL"]); id != "" {
+			allow([]string{"bedrock:ApplyGuardrail"}, guardrail(id))
+		}
 	}
 	if models := embeddingModels(v.stage.Settings["EMBEDDING_MODELS"]); f.embeds && len(models) > 0 {
 		allow([]string{"bedrock:InvokeModel"}, models...)
@@ -381,23 +421,23 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 	}
 }
 
-// broker gives those that ask the broker its name, and the right to invoke it, which nobody else has.
+// broker gives those that ask the broker its address, and the right to invoke it, which nobody else has.
 func (v *Service) broker() {
-	asked := v.Functions[broker]
+	asked := v.Live[broker].FunctionArn()
 	for _, f := range functions {
 		if !f.asks {
 			continue
 		}
 		made := v.Functions[f.name]
-		made.AddEnvironment(jsii.String("BROKER_FUNCTION"), asked.FunctionName(), nil)
+		made.AddEnvironment(jsii.String("BROKER_FUNCTION"), asked, nil)
 		made.AddToRolePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-			Actions: jsii.Strings("lambda:InvokeFunction"), Resources: &[]*string{asked.FunctionArn()},
+			Actions: jsii.Strings("lambda:InvokeFunction"), Resources: &[]*string{asked},
 		}))
 	}
 }
 
 func (v *Service) consume(c consumer) {
-	v.Functions[c.function].AddEventSource(awslambdaeventsources.NewSqsEventSource(v.Queues[c.queue],
+	v.Live[c.function].AddEventSource(awslambdaeventsources.NewSqsEventSource(v.Queues[c.queue],
 		&awslambdaeventsources.SqsEventSourceProps{
 			BatchSize: jsii.Number(1), ReportBatchItemFailures: jsii.Bool(true),
 			MaxConcurrency: jsii.Number(float64(c.atOnce(v.stage))),
@@ -405,20 +445,33 @@ func (v *Service) consume(c consumer) {
 }
 
 // problemBody is the body of errors that API Gateway itself returns, in the form of all errors of the API.
-func problemBody(code, message string) string {
+func problemBody(code, message, request string) string {
 	quoted := func(s string) string { b, _ := json.Marshal(s); return string(b) }
-	return fmt.Sprintf(`{"status":"error","code":%s,"message":%s,"detail":%s,"request_id":"$context.requestId"}`,
-		quoted(code), quoted(message), quoted(message))
+	return fmt.Sprintf(`{"status":"error","code":%s,"message":%s,"detail":%s,"request_id":%s}`,
+		quoted(code), quoted(message), quoted(message), quoted(request))
 }
+
+// accessLog is what is logged of each request: nothing of its query, its headers or its body.
+const accessLog = `{"level":"INFO","msg":"a request","request_id":"$context.requestId",` +
+	`"time":"$context.requestTimeEpoch","address":"$context.identity.sourceIp","method":"$context.httpMethod",` +
+	`"path":"$context.path","route":"$context.resourcePath","status":"$context.status",` +
+	`"duration":"$context.responseLatency","function":"$context.integration.latency",` +
+	`"bytes":"$context.responseLength","error":"$context.error.responseType"}`
 
 func (v *Service) restAPI() {
 	v.API = awsapigateway.NewRestApi(v.Stack, jsii.String("Gateway"), &awsapigateway.RestApiProps{
-		RestApiName: jsii.String("agents-" + v.stage.Name), CloudWatchRole: jsii.Bool(false),
+		RestApiName: jsii.String("agents-" + v.stage.Name),
+		// The account's role with which API Gateway writes access logs: one for all stages, so it stays when one goes.
+		CloudWatchRole: jsii.Bool(true), CloudWatchRoleRemovalPolicy: awscdk.RemovalPolicy_RETAIN,
 		EndpointTypes:    &[]awsapigateway.EndpointType{awsapigateway.EndpointType_REGIONAL},
 		BinaryMediaTypes: jsii.Strings("multipart/form-data", "application/octet-stream"),
+		// Only the distribution may call it: it shows a key that nobody else has.
+		DefaultMethodOptions: &awsapigateway.MethodOptions{ApiKeyRequired: jsii.Bool(true)},
 		DeployOptions: &awsapigateway.StageOptions{
-			StageName: jsii.String("api"), MetricsEnabled: jsii.Bool(true), ThrottlingRateLimit: jsii.Number(2000),
-			ThrottlingBurstLimit: jsii.Number(1000),
+			StageName: jsii.String("api"), MetricsEnabled: jsii.Bool(true),
+			ThrottlingRateLimit: jsii.Number(float64(v.stage.Rate)), ThrottlingBurstLimit: jsii.Number(float64(v.stage.Burst)),
+			AccessLogDestination: awsapigateway.NewLogGroupLogDestination(v.logs("gateway")),
+			AccessLogFormat:      awsapigateway.AccessLogFormat_Custom(jsii.String(accessLog)),
 		},
 	})
 	for _, r := range []struct {
@@ -428,13 +481,15 @@ func (v *Service) restAPI() {
 		{"Default4xx", "bad_request", "the request cannot be answered", awsapigateway.ResponseType_DEFAULT_4XX()},
 		{"Default5xx", "unavailable", "the service could not be reached; try again",
 			awsapigateway.ResponseType_DEFAULT_5XX()},
+		{"NoOrigin", "forbidden", "the service is called at its own address, not here",
+			awsapigateway.ResponseType_INVALID_API_KEY()},
 		{"NoRoute", "not_found", "there is nothing here", awsapigateway.ResponseType_MISSING_AUTHENTICATION_TOKEN()},
 		{"TooLarge", "payload_too_large", "the request is too large", awsapigateway.ResponseType_REQUEST_TOO_LARGE()},
 		{"Throttled", "rate_limited", "too many requests; try again", awsapigateway.ResponseType_THROTTLED()},
 	} {
 		options := &awsapigateway.GatewayResponseOptions{
 			Type: r.kind, Templates: &map[string]*string{"application/json": jsii.String(problemBody(r.code,
-				r.message))},
+				r.message, "$context.requestId"))},
 			ResponseHeaders: &map[string]*string{"X-Request-Id": jsii.String("context.requestId")},
 		}
 		switch r.id {
@@ -447,16 +502,32 @@ func (v *Service) restAPI() {
 	}
 }
 
+// originKey makes the key that the distribution shows the gateway with each request. Without it the gateway refuses a
+// request, so that nobody comes past the distribution, its web ACL and the address of the client that it tells.
+func (v *Service) originKey() {
+	secret := awssecretsmanager.NewSecret(v.Stack, jsii.String("OriginKey"), &awssecretsmanager.SecretProps{
+		GenerateSecretString: &awssecretsmanager.SecretStringGenerator{PasswordLength: jsii.Number(40),
+			ExcludePunctuation: jsii.Bool(true)},
+	})
+	v.secret = secret.SecretValue()
+	key := v.API.AddApiKey(jsii.String("Distribution"), &awsapigateway.ApiKeyOptions{Value: v.secret.UnsafeUnwrap()})
+	plan := v.API.AddUsagePlan(jsii.String("Origin"), &awsapigateway.UsagePlanProps{
+		ApiStages: &[]*awsapigateway.UsagePlanPerApiStage{{Stage: v.API.DeploymentStage()}},
+	})
+	plan.AddApiKey(key, nil)
+	output(v.Stack, "OriginKeyArn", secret.SecretArn())
+}
+
 // routes sends requests whose response may be a stream (POST /chat and A2A) to a function of their own, and
 // everything else to api.
 func (v *Service) routes() {
-	whole := awsapigateway.NewLambdaIntegration(v.Functions["api"], nil)
+	whole := awsapigateway.NewLambdaIntegration(v.Live["api"], nil)
 	root := v.API.Root()
 	root.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
 	v1 := root.AddResource(jsii.String("v1"), nil)
 	v1.AddMethod(jsii.String("ANY"), whole, nil)
 	v1.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
-	streamed := awsapigateway.NewLambdaIntegration(v.Functions["chat"], &awsapigateway.LambdaIntegrationOptions{
+	streamed := awsapigateway.NewLambdaIntegration(v.Live["chat"], &awsapigateway.LambdaIntegrationOptions{
 		ResponseTransferMode: awsapigateway.ResponseTransferMode_STREAM,
 		Timeout:              awscdk.Duration_Minutes(jsii.Number(15)),
 	})
@@ -474,7 +545,7 @@ func (v *Service) routes() {
 func (v *Service) schedule() {
 	awsevents.NewRule(v.Stack, jsii.String("EachMinute"), &awsevents.RuleProps{
 		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(1))),
-		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(v.Functions["sweeper"],
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(v.Live["sweeper"],
 			&awseventstargets.LambdaFunctionProps{
 				RetryAttempts: jsii.Number(0), // the schedule invokes it again after a minute
 			})},

@@ -1,5 +1,5 @@
-// Package stacks is the infrastructure: data (what must not be lost), service (what can be replaced) and ops
-// (monitoring).
+// Package stacks is the infrastructure: data (what must not be lost), edge (what CloudFront takes from us-east-1 alone)
+// and service (what can be replaced, with its monitoring).
 //
 // The shapes of tables and of the state machine come from the adapters that use them. It imports those and the
 // CDK.
@@ -16,24 +16,47 @@ import (
 // All are the stacks of a stage.
 type All struct {
 	Data    *Data
+	Edge    *Edge // nil where the stage has none
 	Service *Service
-	Ops     *Ops
+	Ops     *Ops // in the stack of the service
 }
 
-// New makes the stacks of a stage; binaries is the folder that holds a folder for each function, image
-// the digest or tag of the stream service's image.
-func New(scope constructs.Construct, s stage.Stage, binaries, image string) All {
+// Found is what a deploy finds out before it synthesizes; see scripts/preflight.
+type Found struct {
+	Binaries string // the folder that holds a folder for each function
+	Image    string // digest or tag of the stream service's image
+	// OriginPrefixList is the managed list of the addresses that CloudFront calls origins from, which has another ID in
+	// each Region.
+	OriginPrefixList string
+	Zones            []string // availability zones that CloudFront reaches origins in; empty: the first two
+	WebACL           string   // the ARN of the web ACL that the stack edge has made
+	Commit           string   // that is deployed
+}
+
+// New makes the stacks of a stage.
+func New(scope constructs.Construct, s stage.Stage, found Found) All {
 	properties := func(what string, protected bool) *awscdk.StackProps {
+		tags := map[string]*string{"service": jsii.String("agents"), "stage": jsii.String(s.Name)}
+		if found.Commit != "" {
+			tags["commit"] = jsii.String(found.Commit)
+		}
 		return &awscdk.StackProps{
 			StackName: jsii.String("agents-" + s.Name + "-" + what), TerminationProtection: jsii.Bool(protected),
-			Tags: &map[string]*string{"service": jsii.String("agents"), "stage": jsii.String(s.Name)},
+			Tags: &tags,
 		}
 	}
-	data := newData(awscdk.NewStack(scope, jsii.String("Data"), properties("data", s.Precious)), s)
-	service := newService(awscdk.NewStack(scope, jsii.String("Service"), properties("service", false)), s, data,
-		binaries, image)
-	ops := newOps(awscdk.NewStack(scope, jsii.String("Ops"), properties("ops", false)), s, data, service)
-	return All{Data: data, Service: service, Ops: ops}
+	all := All{Data: newData(awscdk.NewStack(scope, jsii.String("Data"), properties("data", s.Precious)), s)}
+	if s.AddressRate > 0 {
+		edge := properties("edge", false)
+		edge.Env = &awscdk.Environment{Region: jsii.String("us-east-1")}
+		all.Edge = newEdge(awscdk.NewStack(scope, jsii.String("Edge"), edge), s)
+	}
+	stack := awscdk.NewStack(scope, jsii.String("Service"), properties("service", false))
+	all.Service = newService(stack, s, all.Data, found)
+	all.Ops = newOps(stack, s, all.Data, all.Service)
+	all.Service.canaries(all.Ops)
+	accept(scope)
+	return all
 }
 
 func output(stack awscdk.Stack, name string, value *string) {

@@ -1,5 +1,6 @@
 // Package stage defines what differs between deployments: a typed value per stage, validated before anything is
-// synthesized. It imports only the standard library.
+// synthesized, by the very reader that the programs read their settings with. It imports that reader and the standard
+// library.
 package stage
 
 import (
@@ -10,41 +11,103 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"agentplatform/internal/setting"
 )
 
 // Stage is a deployment.
 type Stage struct {
-	Name        string
-	Precious    bool   // its data is protected from deletion and kept when its stacks are deleted
-	AlarmEmail  string // receives alarms by mail; empty: alarms are visible in the console only
-	BudgetUSD   int    // per month; a mail at 80 % of it; 0: none
-	LogDays     int    // one of CloudWatch's retention times
-	Workers     int    // concurrent runs, 2 to 1000
-	Senders     int    // concurrent webhook deliveries, 2 to 1000
-	Ingesters   int    // documents at work at once, 2 to 1000
-	StreamTasks int    // minimum number of containers for streams
-	Settings    map[string]string
+	Name       string
+	Precious   bool   // its data is protected from deletion and kept when its stacks are deleted
+	AlarmEmail string // receives alarms and the budget by mail; empty: alarms are visible in the console only
+	BudgetUSD  int    // per month; a mail at 80 % of it; 0: none
+	LogDays    int    // one of CloudWatch's retention times
+	AccessLogs bool   // each request at the distribution is logged in a bucket of the stage
+	Canary     bool   // a deploy gives new code a tenth of the invocations for five minutes, and takes it back on alarms
+
+	Workers     int // concurrent runs, 2 to 1000
+	Senders     int // concurrent webhook deliveries, 2 to 1000
+	Ingesters   int // documents at work at once, 2 to 1000
+	StreamTasks int // minimum number of containers for streams
+
+	// Concurrency is how many functions the account may run at once, as far as this stage may count on them. Each
+	// function is then given its own part, so that none starves another. 0: nothing is set apart, which is all that an
+	// account can do whose quota is still 10.
+	Concurrency int
+	Chats       int // POST /chat that wait or stream at once, where Concurrency is set
+	Requests    int // other requests at once, where Concurrency is set
+
+	Rate  int // requests a second, of all clients together; beyond it, 429
+	Burst int // how many of them may come at once
+	// AddressRate is how many requests an address may make in five minutes, 10 to 2,000,000,000: a web ACL, for about 6
+	// dollars a month, refuses more. 0: there is none.
+	AddressRate int
+
+	// WarmWrites and WarmReads are the units a second that the core table takes from its first minute on: a new one
+	// takes 4,000 and 12,000, and grows with its load. They can be raised, not lowered, and are paid once. 0: as new.
+	WarmWrites, WarmReads int
+
+	Domain      string // of the service; empty: one of cloudfront.net
+	Certificate string // the ARN of the domain's certificate, in us-east-1
+
+	Settings map[string]string
 }
 
 // stages are all deployments. Add yours here.
 var stages = map[string]Stage{
-	"dev":  {LogDays: 7, Workers: 50, Senders: 20, Ingesters: 5, StreamTasks: 1, BudgetUSD: 50},
-	"prod": {Precious: true, LogDays: 30, Workers: 200, Senders: 50, Ingesters: 20, StreamTasks: 2, BudgetUSD: 500},
+	"dev": {LogDays: 7, Workers: 50, Senders: 20, Ingesters: 5, StreamTasks: 1, BudgetUSD: 50, Rate: 200, Burst: 200},
+	"prod": {Precious: true, LogDays: 30, AccessLogs: true, Canary: true, Workers: 400, Senders: 50, Ingesters: 20,
+		StreamTasks: 2, BudgetUSD: 500, Concurrency: 1000, Chats: 200, Requests: 150, Rate: 5000, Burst: 2500,
+		AddressRate: 30_000},
 }
 
-// Named returns the stage of a name. It fails where there is none, or where it is invalid.
-func Named(name string) (Stage, error) {
+// Named returns the stage of a name; a mail address takes the place of its AlarmEmail where it is given. It fails where
+// there is no such stage, or where it is invalid.
+func Named(name, mail string) (Stage, error) {
+	s, err := Drafted(name)
+	if err != nil {
+		return s, err
+	}
+	if mail != "" {
+		s.AlarmEmail = mail
+	}
+	return s, s.Validate()
+}
+
+// Drafted returns the stage of a name as it stands here, valid or not. It fails where there is none.
+func Drafted(name string) (Stage, error) {
 	s, ok := stages[name]
 	if !ok {
 		return s, fmt.Errorf("stage %q is none of %s; say -c stage=NAME, or add it to infra/stage", name,
 			strings.Join(slices.Sorted(maps.Keys(stages)), ", "))
 	}
 	s.Name = name
-	return s, s.Validate()
+	return s, nil
 }
 
 // retentions are the retention times of CloudWatch Logs up to a year, in days.
 var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365}
+
+const (
+	// unreserved is what Lambda keeps for functions without a part of their own.
+	unreserved = 100
+	// Jobs are the jobs at work at once, and Sweeps the sweeps.
+	Jobs   = 10
+	Sweeps = 2
+	// Trials are the calls that the api function has another function make, at once.
+	Trials = 20
+)
+
+// Reserved is what each function is given of the account's concurrency, by name; nil where nothing is set apart.
+func (s Stage) Reserved() map[string]int {
+	if s.Concurrency == 0 {
+		return nil
+	}
+	return map[string]int{
+		"chat": s.Chats, "api": s.Requests, "worker": s.Workers, "webhook": s.Senders, "ingest": s.Ingesters,
+		"job": Jobs, "sweeper": Sweeps, "broker": Trials,
+	}
+}
 
 // Validate returns one error that names every invalid field, or nil.
 func (s Stage) Validate() error {
@@ -58,6 +121,9 @@ func (s Stage) Validate() error {
 	if _, err := mail.ParseAddress(s.AlarmEmail); s.AlarmEmail != "" && err != nil {
 		bad("AlarmEmail", "is no mail address: %v", err)
 	}
+	if s.Precious && s.AlarmEmail == "" {
+		bad("AlarmEmail", "must be set where Precious (infra/stage, or -c alarmEmail=ADDRESS): without it alarms tell nobody")
+	}
 	if !slices.Contains(retentions, s.LogDays) {
 		bad("LogDays", "must be one of %v, not %d", retentions, s.LogDays)
 	}
@@ -65,10 +131,82 @@ func (s Stage) Validate() error {
 		"BudgetUSD": {s.BudgetUSD, 0, 1_000_000}, "Workers": {s.Workers, 2, 1000}, "Senders": {s.Senders, 2, 1000},
 		"Ingesters":   {s.Ingesters, 2, 1000},
 		"StreamTasks": {s.StreamTasks, 1, 100},
+		"Concurrency": {s.Concurrency, 0, 1_000_000},
+		"Rate":        {s.Rate, 1, 1_000_000}, "Burst": {s.Burst, 1, 1_000_000},
+		"WarmWrites": {s.WarmWrites, 0, 10_000_000}, "WarmReads": {s.WarmReads, 0, 10_000_000},
 	} {
 		if n[0] < n[1] || n[0] > n[2] {
 			bad(field, "must be between %d and %d, not %d", n[1], n[2], n[0])
 		}
+	}
+	if s.AddressRate != 0 && (s.AddressRate < 10 || s.AddressRate > 2_000_000_000) {
+		bad("AddressRate", "must be 0, or between 10 and 2000000000, not %d", s.AddressRate)
+	}
+	s.validateConcurrency(bad)
+	switch {
+	case s.Domain != "" && !regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z]{2,}$`).MatchString(s.Domain):
+		bad("Domain", "must be a domain in lower-case letters, not %q", s.Domain)
+	case (s.Domain == "") != (s.Certificate == ""):
+		bad("Certificate", "and Domain belong together: set both, or none")
+	case s.Certificate != "" && !regexp.MustCompile(`^arn:[a-z-]+:acm:us-east-1:\d{12}:certificate/`).MatchString(
+		s.Certificate):
+		bad("Certificate", "must be the ARN of a certificate in us-east-1, where CloudFront looks for it, not %q",
+			s.Certificate)
+	}
+	return errors.Join(errors.Join(errs...), s.validateSettings())
+}
+
+func (s Stage) validateConcurrency(bad func(field, format string, args ...any)) {
+	if s.Concurrency == 0 {
+		if s.Chats != 0 || s.Requests != 0 {
+			bad("Chats", "and Requests are parts of Concurrency, which is not set")
+		}
+		return
+	}
+	sum := 0
+	for _, n := range s.Reserved() {
+		sum += n
+	}
+	if s.Chats < 1 || s.Requests < 1 {
+		bad("Chats", "and Requests must be at least 1 where Concurrency is set")
+	}
+	if sum+unreserved > s.Concurrency {
+		bad("Concurrency", "is %d, and the parts of all functions are %d: Lambda keeps %d for others. Lower Workers, "+
+			"Chats, Requests, Senders or Ingesters, or ask AWS for a higher quota", s.Concurrency, sum, unreserved)
+	}
+}
+
+// made are the variables that the stacks set themselves.
+var made = []string{"ADDR", "DATA_DIR", "PUBLIC_URL", "MAX_BODY", "LEASE", "STAGE"}
+
+// validateSettings reads the settings as the functions will.
+func (s Stage) validateSettings() error {
+	known := setting.Names()
+	var environ []string
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(s.Settings)) {
+		switch kind, ok := known[name]; {
+		case !ok:
+			errs = append(errs, fmt.Errorf("stage %s: Settings: %s is no setting (docs/settings.md)", s.Name, name))
+		case kind == setting.Secret:
+			errs = append(errs, fmt.Errorf("stage %s: Settings: %s is a secret: put it into the deployment's secret in "+
+				"Secrets Manager, not into the templates", s.Name, name))
+		case kind == setting.Resource || slices.Contains(made, name):
+			errs = append(errs, fmt.Errorf("stage %s: Settings: %s is set by the stacks", s.Name, name))
+		default:
+			environ = append(environ, name+"="+s.Settings[name])
+		}
+	}
+	if _, err := setting.Read(environ); err != nil {
+		errs = append(errs, fmt.Errorf("stage %s: Settings: %w", s.Name, err))
+	}
+	for name, kind := range known { // whatever the stacks will set
+		if kind == setting.Resource {
+			environ = append(environ, name+"=made")
+		}
+	}
+	if _, err := setting.ReadCloud(environ); err != nil {
+		errs = append(errs, fmt.Errorf("stage %s: Settings: %w", s.Name, err))
 	}
 	return errors.Join(errs...)
 }

@@ -14,7 +14,9 @@ import (
 // HTTP makes the server that the API is reached through, with its limits on connections.
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{
-		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		// Longer than a load balancer in front (120 s, infra/stacks) keeps an idle connection: whichever side closes
+		// first must not be the one that is called.
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 130 * time.Second, MaxHeaderBytes: 64 << 10,
 		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
 		ConnContext: s.strangers.enter, ConnState: s.strangers.seen,
 	}

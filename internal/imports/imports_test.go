@@ -242,7 +242,7 @@ var allowed = []struct {
 	{"internal/table/cachetable", "internal/table", "a decorator knows its port"},
 	{"internal/trigger", "internal/dispatch internal/queue internal/queue/sqsqueue",
 		"turns Lambda's shapes into ours and knows no run"},
-	{"infra/stage", "", "values alone, checked before anything is made"},
+	{"infra/stage", "internal/setting", "values alone, checked before anything is made as the programs will"},
 	{"internal/logline", "", "knows lines, not what they say"},
 	{"internal/version", "", "knows a build, not what it does"},
 	{"functions/local", "internal/boot internal/logline internal/setting internal/version",

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/url"
 	"reflect"
+	"regexp"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ type Settings struct {
 	RateBurst       int `env:"RATE_BURST" envDefault:"100" help:"requests at once on top of an even flow, 1 to 10000000"`
 	Workers         int `env:"WORKERS" envDefault:"256" help:"runs at work at once in this process, 1 to 10000"`
 
-	WebhookSecret     string   `env:"WEBHOOK_SECRET" help:"signs webhooks where an organization has no secret of its own"`
+	WebhookSecret     string   `env:"WEBHOOK_SECRET" kind:"secret" help:"signs webhooks where an organization has no secret of its own"`
 	WebhookAllowHosts []string `env:"WEBHOOK_ALLOW_HOSTS" help:"host:port pairs that webhooks may reach though private, comma-separated"`
 	WebhookCAFile     string   `env:"WEBHOOK_CA_FILE" help:"PEM file of further certificate authorities for webhooks"`
 
@@ -56,9 +57,9 @@ type Settings struct {
 	MaxBody int64 `env:"MAX_BODY" envDefault:"67108864" help:"bytes of a request's body, of one in JSON at most 8 MiB; 1024 to 1073741824"`
 
 	OpenAIBaseURL    string   `env:"OPENAI_BASE_URL" help:"an endpoint that speaks OpenAI's chat completions, with its /v1; by default OpenAI's own, if there is a key"`
-	OpenAIAPIKey     string   `env:"OPENAI_API_KEY" help:"its key"`
+	OpenAIAPIKey     string   `env:"OPENAI_API_KEY" kind:"secret" help:"its key"`
 	AnthropicBaseURL string   `env:"ANTHROPIC_BASE_URL" help:"an endpoint that speaks Anthropic's messages; by default Anthropic's own, if there is a key"`
-	AnthropicAPIKey  string   `env:"ANTHROPIC_API_KEY" help:"its key"`
+	AnthropicAPIKey  string   `env:"ANTHROPIC_API_KEY" kind:"secret" help:"its key"`
 	BedrockModels    []string `env:"BEDROCK_MODELS" help:"models and inference profiles of Amazon Bedrock that agents may name, comma-separated; with AWS credentials"`
 	BedrockRegion    string   `env:"BEDROCK_REGION" help:"by default the credentials' Region"`
 	BedrockBaseURL   string   `env:"BEDROCK_BASE_URL" help:"by default Bedrock's own"`
@@ -70,23 +71,45 @@ type Settings struct {
 
 // Cloud names the AWS resources of a deployment for its functions. The infrastructure sets all of them.
 type Cloud struct {
-	CoreTable    string `env:"CORE_TABLE,required,notEmpty" help:"the table that holds everything but streams"`
-	StreamTable  string `env:"FEED_TABLE,required,notEmpty" help:"the table of stream frames"`
-	Bucket       string `env:"BUCKET,required,notEmpty" help:"the bucket of large values and files"`
-	RunQueue     string `env:"RUN_QUEUE_URL,required,notEmpty" help:"the queue of runs to look at"`
-	WebhookQueue string `env:"WEBHOOK_QUEUE_URL,required,notEmpty" help:"the queue of webhooks to send"`
-	JobQueue     string `env:"JOB_QUEUE_URL,required,notEmpty" help:"the queue of removals, rebuilds and restores"`
-	IngestQueue  string `env:"INGEST_QUEUE_URL,required,notEmpty" help:"the queue of documents to ingest"`
-	VectorBucket string `env:"VECTOR_BUCKET,required,notEmpty" help:"the vector bucket of the index of documents"`
-	SealingKey   string `env:"SEALING_KEY,required,notEmpty" help:"the KMS key that wraps organizations' secrets"`
-	Secrets      string `env:"SECRETS_ARN" help:"the deployment's secrets in Secrets Manager: a JSON object with WEBHOOK_SECRET"`
-	Broker       string `env:"BROKER_FUNCTION" help:"the function that opens secrets for api, which may not; set for api alone"`
-	PauseMachine string `env:"PAUSE_MACHINE_ARN,required,notEmpty" help:"the state machine that waits for a pause's end"`
+	CoreTable    string `env:"CORE_TABLE,required,notEmpty" kind:"resource" help:"the table that holds everything but streams"`
+	StreamTable  string `env:"FEED_TABLE,required,notEmpty" kind:"resource" help:"the table of stream frames"`
+	Bucket       string `env:"BUCKET,required,notEmpty" kind:"resource" help:"the bucket of large values and files"`
+	RunQueue     string `env:"RUN_QUEUE_URL,required,notEmpty" kind:"resource" help:"the queue of runs to look at"`
+	WebhookQueue string `env:"WEBHOOK_QUEUE_URL,required,notEmpty" kind:"resource" help:"the queue of webhooks to send"`
+	JobQueue     string `env:"JOB_QUEUE_URL,required,notEmpty" kind:"resource" help:"the queue of removals, rebuilds and restores"`
+	IngestQueue  string `env:"INGEST_QUEUE_URL,required,notEmpty" kind:"resource" help:"the queue of documents to ingest"`
+	VectorBucket string `env:"VECTOR_BUCKET,required,notEmpty" kind:"resource" help:"the vector bucket of the index of documents"`
+	SealingKey   string `env:"SEALING_KEY,required,notEmpty" kind:"resource" help:"the KMS key that wraps organizations' secrets"`
+	Secrets      string `env:"SECRETS_ARN" kind:"resource" help:"the deployment's secrets in Secrets Manager: a JSON object with WEBHOOK_SECRET"`
+	Broker       string `env:"BROKER_FUNCTION" kind:"resource" help:"the function that opens secrets for api, which may not; set for api alone"`
+	PauseMachine string `env:"PAUSE_MACHINE_ARN,required,notEmpty" kind:"resource" help:"the state machine that waits for a pause's end"`
 
-	Stage string `env:"STAGE" envDefault:"none" help:"the deployment's name, a dimension of its metrics"`
+	Stage string `env:"STAGE" kind:"resource" envDefault:"none" help:"the deployment's name, a dimension of its metrics"`
 
 	CacheLife     time.Duration `env:"CACHE_LIFE" envDefault:"30s" help:"how long keys, users, organizations and agents are remembered, 0 to 5m: a revoked key works for as long"`
 	HandOverAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" help:"how long a worker keeps a run or an ingester a document, 1s to 14m; then another goes on"`
+}
+
+// Kind says who gives a variable its value.
+type Kind string
+
+// The kinds: an operator, plainly; an operator, where nobody else reads it; the infrastructure.
+const (
+	Plain    Kind = ""
+	Secret   Kind = "secret"
+	Resource Kind = "resource"
+)
+
+// Names are the variables of [Settings] and [Cloud], with their kinds.
+func Names() map[string]Kind {
+	all := map[string]Kind{}
+	for _, of := range []reflect.Type{reflect.TypeFor[Settings](), reflect.TypeFor[Cloud]()} {
+		for _, f := range reflect.VisibleFields(of) {
+			name, _, _ := strings.Cut(f.Tag.Get("env"), ",")
+			all[name] = Kind(f.Tag.Get("kind"))
+		}
+	}
+	return all
 }
 
 // ReadCloud reads and validates the variables of a function on AWS that are not in [Settings]. environ has the form
@@ -151,6 +174,21 @@ func named(err error, settings reflect.Type) error {
 	return errors.Join(errs...)
 }
 
+var (
+	bedrockName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/-]*$`)
+	guardrail   = regexp.MustCompile(`^([a-z0-9]+|arn:[a-z0-9-]+:bedrock:[a-z0-9-]*:[0-9]{12}:guardrail/[a-z0-9]+)` +
+		`:(DRAFT|[1-9][0-9]{0,7})$`)
+)
+
+// Guardrail is the identifier and the version of a guardrail of Bedrock that is named id:version; empty for none.
+func Guardrail(named string) (id, version string) {
+	i := strings.LastIndex(named, ":") // an ARN has colons, too
+	if i < 0 {
+		return "", ""
+	}
+	return named[:i], named[i+1:]
+}
+
 func (s Settings) validate() error {
 	var errs []error
 	bad := func(name, format string, args ...any) {
@@ -213,6 +251,15 @@ func (s Settings) validate() error {
 				bad(list.name, "must list host:port pairs, and %q is none", h)
 			}
 		}
+	}
+	for _, name := range s.BedrockModels {
+		if !bedrockName.MatchString(strings.TrimSpace(name)) {
+			bad("BEDROCK_MODELS", "must list models and inference profiles, and %q is none", name)
+		}
+	}
+	if s.BedrockGuardrail != "" && !guardrail.MatchString(s.BedrockGuardrail) {
+		bad("BEDROCK_GUARDRAIL", "must be id:version, or ARN:version, with a number or DRAFT as version, not %q",
+			s.BedrockGuardrail)
 	}
 	switch s.LogLevel {
 	case "debug", "info", "warn", "error":

@@ -30,7 +30,7 @@ func TestErrorNamesEachInvalidVariable(t *testing.T) {
 		"ACTIVE_LIMIT=0s", "PAUSE_EXPIRY=999ms",
 		"LEASE=1ms", "USER_CAP=0", "ORGANIZATION_CAP=1000001", "RATE_LIMIT=x", "RATE_BURST=0", "WORKERS=10001",
 		"STREAMS=0", "KEY_STREAMS=1000001", "ADDRESS_CONNECTIONS=0", "MAX_BODY=1", "WEBHOOK_ALLOW_HOSTS=host",
-		"LOG_LEVEL=loud",
+		"LOG_LEVEL=loud", "BEDROCK_MODELS=amazon nova", "BEDROCK_GUARDRAIL=x", "BEDROCK_GUARDRAIL=x:y",
 	} {
 		name, _, _ := strings.Cut(bad, "=")
 		_, err := setting.Read([]string{bad})
@@ -56,6 +56,32 @@ func TestCloudSettingsAreRequiredAndValidated(t *testing.T) {
 		name, _, _ := strings.Cut(bad, "=")
 		_, err := setting.ReadCloud(append(all, bad))
 		require.ErrorContains(t, err, name)
+	}
+}
+
+func TestAGuardrailIsAnIDOrAnARNWithItsVersion(t *testing.T) {
+	for named, want := range map[string][2]string{
+		"": {}, "gr4n9abc:7": {"gr4n9abc", "7"},
+		"arn:aws:bedrock:eu-central-1:123456789012:guardrail/gr4n9abc:DRAFT": {
+			"arn:aws:bedrock:eu-central-1:123456789012:guardrail/gr4n9abc", "DRAFT"},
+	} {
+		_, err := setting.Read([]string{"BEDROCK_GUARDRAIL=" + named})
+		require.NoError(t, err)
+		id, version := setting.Guardrail(named)
+		assert.Equal(t, want, [2]string{id, version})
+	}
+}
+
+func TestEachVariableHasAKind(t *testing.T) {
+	kinds := setting.Names()
+	assert.Equal(t, setting.Secret, kinds["OPENAI_API_KEY"])
+	assert.Equal(t, setting.Resource, kinds["CORE_TABLE"])
+	plain, ok := kinds["CACHE_LIFE"]
+	assert.True(t, ok)
+	assert.Equal(t, setting.Plain, plain)
+	for name, kind := range kinds {
+		secret := strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_SECRET")
+		assert.Equal(t, secret && name != "SEALING_KEY", kind == setting.Secret, name)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/netip"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -131,14 +132,29 @@ func (w *streamWriter) Write(b []byte) (int, error) {
 // Flush only sends the headers: the pipe buffers nothing.
 func (w *streamWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
-// request restores what API Gateway changes in a request: the stage that it removes from the path. The client's
-// address is the one that the gateway saw. Behind CloudFront, that is one of CloudFront's; a header with the real
-// client's address cannot be trusted, since clients may call the gateway directly with any header, and rate limits
-// depend on it.
+// request restores what API Gateway changes in a request: the stage that it removes from the path, and the client's
+// address.
 func request(r lambdaevents.APIGatewayProxyRequest) lambdaevents.APIGatewayProxyRequest {
 	if r.Path == "/v1" || strings.HasPrefix(r.Path, "/v1/") {
 		r.Path = "/api" + r.Path // the stage is named api, see infra
 	}
-	r.RequestContext.Identity.SourceIP = net.JoinHostPort(r.RequestContext.Identity.SourceIP, "0")
+	r.RequestContext.Identity.SourceIP = net.JoinHostPort(client(r), "0")
 	return r
+}
+
+// client is the address of the client. The gateway saw one of CloudFront's, and has appended it to what CloudFront
+// appended the client's to; what comes before these two the client wrote itself. Nobody but CloudFront can call the
+// gateway: it asks for a key (infra/stacks). Where the header is of another form, it is the address that the gateway
+// saw.
+func client(r lambdaevents.APIGatewayProxyRequest) string {
+	saw := r.RequestContext.Identity.SourceIP
+	hops := strings.Split(strings.Join(r.MultiValueHeaders["X-Forwarded-For"], ","), ",")
+	if len(hops) < 2 || strings.TrimSpace(hops[len(hops)-1]) != saw {
+		return saw
+	}
+	address, err := netip.ParseAddr(strings.TrimSpace(hops[len(hops)-2]))
+	if err != nil {
+		return saw
+	}
+	return address.Unmap().WithZone("").String()
 }

@@ -45,8 +45,7 @@ func TestARequestArrivesAsTheClientMadeIt(t *testing.T) {
 	assert.Equal(t, "/api/v1/me", seen.URL.Path, "the stage is part of the path")
 	assert.Equal(t, "2", seen.URL.Query().Get("limit"))
 	assert.Equal(t, "Bearer ap_example", seen.Header.Get("Authorization"))
-	assert.Equal(t, "130.176.1.2:0", seen.RemoteAddr,
-		"what the gateway saw: it can be reached without CloudFront, too, and then a client wrote the rest")
+	assert.Equal(t, "198.51.100.23:0", seen.RemoteAddr, "the client's, which CloudFront appended; the gateway saw CloudFront")
 	assert.Equal(t, http.StatusTeapot, answer.StatusCode)
 	assert.Equal(t, "answer", answer.Body)
 	assert.Equal(t, []string{"1"}, answer.MultiValueHeaders["X-Request-Id"])
@@ -66,6 +65,33 @@ func TestARequestEndsBeforeItsFunction(t *testing.T) {
 		assert.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
 		require.NoError(t, ctx.Err())
 	})
+}
+
+func TestAClientCannotChooseItsAddress(t *testing.T) {
+	const edge = "130.176.1.2" // CloudFront, as the gateway saw it
+	for forwarded, want := range map[string]string{
+		"203.0.113.7, " + edge:             "203.0.113.7:0",
+		"1.1.1.1, 203.0.113.7, " + edge:    "203.0.113.7:0",
+		"2001:db8::1, " + edge:             "[2001:db8::1]:0",
+		"::ffff:203.0.113.7, " + edge:      "203.0.113.7:0",
+		"fe80::1%eth0, " + edge:            "[fe80::1]:0",
+		"1.1.1.1, not an address, " + edge: edge + ":0",
+		", " + edge:                        edge + ":0",
+		edge:                               edge + ":0",
+		"":                                 edge + ":0",
+		"203.0.113.7, 198.51.100.1":        edge + ":0", // not as the gateway saw it
+		"203.0.113.7, " + edge + ", 198.51.100.1": edge + ":0",
+		"203.0.113.7:4711, " + edge:               edge + ":0",
+	} {
+		var address string
+		handle := trigger.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { address = r.RemoteAddr }))
+		event := sample[lambdaevents.APIGatewayProxyRequest](t, "api")
+		event.RequestContext.Identity.SourceIP = edge
+		event.MultiValueHeaders["X-Forwarded-For"] = []string{forwarded}
+		_, err := handle(t.Context(), event)
+		require.NoError(t, err)
+		assert.Equal(t, want, address, forwarded)
+	}
 }
 
 func TestAPathOutsideTheAPIIsNotChanged(t *testing.T) {

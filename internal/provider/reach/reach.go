@@ -6,7 +6,6 @@ package reach
 
 import (
 	"context"
-	"strings"
 
 	"agentplatform/internal/host"
 	"agentplatform/internal/model"
@@ -34,7 +33,7 @@ func Models(ctx context.Context, s setting.Settings, h host.Host) (map[string]mo
 		if err != nil {
 			return nil, err
 		}
-		id, version, _ := strings.Cut(s.BedrockGuardrail, ":")
+		id, version := setting.Guardrail(s.BedrockGuardrail)
 		models["bedrock"] = bedrockmodel.New(account, bedrockmodel.Guardrail{ID: id, Version: version})
 	}
 	return models, nil

@@ -1,0 +1,35 @@
+package stacks
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscodedeploy"
+	"github.com/aws/aws-cdk-go/awscdk/v2/interfaces/interfacesawscloudwatch"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// canaries have a deploy give each new version a tenth of its function's invocations for five minutes, and all of them
+// after that. An alarm within these minutes gives them back to the version before, and CloudFormation rolls the whole
+// deploy back. Old and new versions share the tables, as they do in any deploy.
+func (v *Service) canaries(ops *Ops) {
+	if !v.stage.Canary {
+		return
+	}
+	application := awscodedeploy.NewLambdaApplication(v.Stack, jsii.String("Deploys"), nil)
+	for _, f := range functions {
+		alarms := []awscloudwatch.Alarm{ops.raised[title(f.name)+"Failing"], ops.raised[title(f.name)+"Throttled"]}
+		if f.name == "api" || f.name == "chat" {
+			alarms = append(alarms, ops.raised["GatewayErrors"])
+		}
+		var watched []interfacesawscloudwatch.IAlarmRef
+		for _, a := range alarms {
+			watched = append(watched, a)
+		}
+		awscodedeploy.NewLambdaDeploymentGroup(v.Stack, jsii.String(title(f.name)+"Deploys"),
+			&awscodedeploy.LambdaDeploymentGroupProps{
+				Application: application, Alias: v.Live[f.name], Alarms: &watched,
+				DeploymentConfig: awscodedeploy.LambdaDeploymentConfig_CANARY_10PERCENT_5MINUTES(),
+				AutoRollback: &awscodedeploy.AutoRollbackConfig{FailedDeployment: jsii.Bool(true),
+					StoppedDeployment: jsii.Bool(true), DeploymentInAlarm: jsii.Bool(true)},
+			})
+	}
+}

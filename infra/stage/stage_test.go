@@ -1,0 +1,103 @@
+package stage_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/infra/stage"
+)
+
+func draft(t *testing.T, name string) stage.Stage {
+	t.Helper()
+	s, err := stage.Drafted(name)
+	require.NoError(t, err)
+	s.AlarmEmail = "someone@example.com"
+	return s
+}
+
+func TestShippedStagesNeedAnAddressAtMost(t *testing.T) {
+	for _, name := range []string{"dev", "prod"} {
+		s := draft(t, name)
+		require.NoError(t, s.Validate())
+	}
+	_, err := stage.Named("dev", "")
+	require.NoError(t, err)
+	_, err = stage.Named("prod", "")
+	require.ErrorContains(t, err, "AlarmEmail must be set")
+	prod, err := stage.Named("prod", "someone@example.com")
+	require.NoError(t, err)
+	assert.Equal(t, "someone@example.com", prod.AlarmEmail)
+	_, err = stage.Named("", "")
+	require.ErrorContains(t, err, "dev, prod")
+}
+
+func TestEachInvalidFieldIsNamed(t *testing.T) {
+	for says, spoil := range map[string]func(*stage.Stage){
+		"Name":        func(s *stage.Stage) { s.Name = "Prod-1" },
+		"AlarmEmail":  func(s *stage.Stage) { s.AlarmEmail = "nobody" },
+		"LogDays":     func(s *stage.Stage) { s.LogDays = 8 },
+		"BudgetUSD":   func(s *stage.Stage) { s.BudgetUSD = -1 },
+		"Workers":     func(s *stage.Stage) { s.Workers = 1 },
+		"Senders":     func(s *stage.Stage) { s.Senders = 1001 },
+		"Ingesters":   func(s *stage.Stage) { s.Ingesters = 0 },
+		"StreamTasks": func(s *stage.Stage) { s.StreamTasks = 0 },
+		"Rate":        func(s *stage.Stage) { s.Rate = 0 },
+		"Burst":       func(s *stage.Stage) { s.Burst = 0 },
+		"AddressRate": func(s *stage.Stage) { s.AddressRate = 9 },
+		"WarmWrites":  func(s *stage.Stage) { s.WarmWrites = -1 },
+		"WarmReads":   func(s *stage.Stage) { s.WarmReads = -1 },
+		"Domain":      func(s *stage.Stage) { s.Domain, s.Certificate = "https://x", "arn:aws:acm:us-east-1:1:c" },
+		"Certificate": func(s *stage.Stage) { s.Domain = "agents.example.com" },
+		"us-east-1": func(s *stage.Stage) {
+			s.Domain = "agents.example.com"
+			s.Certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/x"
+		},
+		"Concurrency is 1000":                    func(s *stage.Stage) { s.Workers = 900 },
+		"Chats":                                  func(s *stage.Stage) { s.Chats = 0 },
+		"parts of Concurrency, which is not set": func(s *stage.Stage) { s.Concurrency = 0 },
+	} {
+		s := draft(t, "prod")
+		spoil(&s)
+		require.ErrorContains(t, s.Validate(), says)
+	}
+}
+
+// What a function would refuse when it starts is refused before anything is deployed.
+func TestSettingsAreReadAsTheFunctionsWill(t *testing.T) {
+	for says, settings := range map[string]map[string]string{
+		"RATE_LIMIT":                      {"RATE_LIMIT": "abc"},
+		"RATE_LIMITS is no setting":       {"RATE_LIMITS": "600"},
+		"OPENAI_API_KEY is a secret":      {"OPENAI_API_KEY": "sk-x"},
+		"WEBHOOK_SECRET is a secret":      {"WEBHOOK_SECRET": "x"},
+		"CORE_TABLE is set by the stacks": {"CORE_TABLE": "mine"},
+		"PUBLIC_URL is set by the stacks": {"PUBLIC_URL": "https://x.example"},
+		"HAND_OVER_AFTER must be between": {"HAND_OVER_AFTER": "15m"},
+		"CACHE_LIFE":                      {"CACHE_LIFE": "soon"},
+		"LOG_LEVEL must be debug":         {"LOG_LEVEL": "loud"},
+		"KNOWLEDGE_ALLOW_HOSTS must list": {"KNOWLEDGE_ALLOW_HOSTS": "host"},
+		"BEDROCK_GUARDRAIL must be":       {"BEDROCK_GUARDRAIL": "no-version"},
+		"BEDROCK_MODELS must list":        {"BEDROCK_MODELS": "amazon nova"},
+	} {
+		s := draft(t, "dev")
+		s.Settings = settings
+		require.ErrorContains(t, s.Validate(), says)
+	}
+	s := draft(t, "dev")
+	s.Settings = map[string]string{"RATE_LIMIT": "100", "CACHE_LIFE": "5s", "BEDROCK_MODELS": "eu.amazon.nova-lite-v1:0",
+		"BEDROCK_GUARDRAIL": "gr4n9abc:DRAFT"}
+	assert.NoError(t, s.Validate())
+}
+
+func TestPartsOfTheConcurrencyLeaveSomethingForOthers(t *testing.T) {
+	s := draft(t, "prod")
+	sum := 0
+	for _, n := range s.Reserved() {
+		assert.Positive(t, n)
+		sum += n
+	}
+	assert.LessOrEqual(t, sum, s.Concurrency-100)
+	s.Concurrency = 0
+	assert.Nil(t, s.Reserved())
+}
