@@ -38,8 +38,9 @@ func run() error {
 	}
 	// make deploy finds these out, and refuses to go on without them.
 	found := stacks.Found{
-		Binaries: given("binaries", "dist"), Image: given("image", "none"), OriginPrefixList: given("originPrefixList", "pl-00000000"),
-		WebACL: given("webAcl", ""), Commit: given("commit", ""),
+		Binaries: given("binaries", "dist"), Image: given("image", "none"),
+		OriginPrefixList: given("originPrefixList", "pl-00000000"),
+		WebACL:           given("webAcl", ""), Commit: given("commit", ""),
 	}
 	if zones := given("zones", ""); zones != "" {
 		found.Zones = strings.Split(zones, ",")

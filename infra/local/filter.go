@@ -22,7 +22,7 @@ var absent = map[string]string{
 	"AWS::CloudWatch::":              "alarms and dashboards are looked at in the template's tests",
 	"AWS::Budgets::":                 "nothing is paid for",
 	"AWS::SNS::":                     "there is nobody to tell",
-	"AWS::Lambda::Alias":             "functions are invoked as they were uploaded; the template's tests look at versions",
+	"AWS::Lambda::Alias":             "functions are invoked as they were uploaded; templates' tests look at versions",
 	"AWS::Lambda::Version":           "functions are invoked as they were uploaded",
 	"AWS::Lambda::EventInvokeConfig": "it is of an alias",
 	"AWS::CodeDeploy::":              "there is nothing before the first deploy",

@@ -40,14 +40,16 @@ var accepted = map[string][]struct{ reason, rules string }{
 	"AWS::ECS::TaskDefinition": {{"no variable is a secret: a test of the stage holds that", "AwsSolutions-ECS2"}},
 	"AWS::ElasticLoadBalancingV2::LoadBalancer": {{"the service behind it logs its requests",
 		"AwsSolutions-ELB2 CKV_AWS_91"}},
-	"AWS::ElasticLoadBalancingV2::Listener": {{"only CloudFront reaches it, inside the VPC; clients speak TLS to CloudFront",
+	"AWS::ElasticLoadBalancingV2::Listener": {{
+		"only CloudFront reaches it, inside the VPC; clients speak TLS to CloudFront",
 		"CKV_AWS_2 CKV_AWS_103"}},
 	"AWS::Events::Rule": {{"the next minute invokes again", "Serverless-EventBusDLQ"}},
 	"AWS::IAM::Policy": {{"objects of one bucket, indexes of one table or vector bucket, executions of one machine; " +
 		"and ECR's token, which is for the registry", "AwsSolutions-IAM5"}},
 	"AWS::IAM::Role": {{"AWS keeps the managed policies that its own services need", "AwsSolutions-IAM4"},
 		{"written by the CDK", "W3005"}},
-	"AWS::Lambda::EventSourceMapping": {{"the queue has dead letters", "Serverless-LambdaEventSourceMappingDestination"}},
+	"AWS::Lambda::EventSourceMapping": {{"the queue has dead letters",
+		"Serverless-LambdaEventSourceMappingDestination"}},
 	"AWS::Lambda::Function": {
 		{"traces are the programs' own, by OpenTelemetry", "Serverless-LambdaTracing"},
 		{"invoked by a queue, which has dead letters, by a waiting caller, or each minute anew",

@@ -26,7 +26,8 @@ func newEdge(stack awscdk.Stack, s stage.Stage) *Edge {
 		VisibilityConfig: seen("agents-" + s.Name),
 		CustomResponseBodies: map[string]any{"limited": &awswafv2.CfnWebACL_CustomResponseBodyProperty{
 			ContentType: jsii.String("APPLICATION_JSON"),
-			Content:     jsii.String(problemBody("rate_limited", "too many requests from this address; try again later", "")),
+			Content: jsii.String(problemBody("rate_limited", "too many requests from this address; try again later",
+				"")),
 		}},
 		Rules: []any{&awswafv2.CfnWebACL_RuleProperty{
 			Name: jsii.String("AddressRate"), Priority: jsii.Number(0), VisibilityConfig: seen("AddressRate"),

@@ -67,8 +67,8 @@ func (v *Service) distribution() {
 	}
 	if v.stage.Domain != "" {
 		properties.DomainNames = jsii.Strings(v.stage.Domain)
-		properties.Certificate = awscertificatemanager.Certificate_FromCertificateArn(v.Stack, jsii.String("Certificate"),
-			jsii.String(v.stage.Certificate))
+		properties.Certificate = awscertificatemanager.Certificate_FromCertificateArn(v.Stack,
+			jsii.String("Certificate"), jsii.String(v.stage.Certificate))
 	}
 	if v.found.WebACL != "" {
 		properties.WebAclId = jsii.String(v.found.WebACL)
@@ -149,7 +149,8 @@ func (v *Service) streamService() {
 	environment := v.environment()
 	environment["ADDR"] = jsii.String("0.0.0.0:8080")
 	task.AddContainer(jsii.String("stream"), &awsecs.ContainerDefinitionOptions{
-		Image: awsecs.ContainerImage_FromEcrRepository(v.data.Images, jsii.String(v.found.Image)), Environment: &environment,
+		Image:                  awsecs.ContainerImage_FromEcrRepository(v.data.Images, jsii.String(v.found.Image)),
+		Environment:            &environment,
 		PortMappings:           &[]*awsecs.PortMapping{{ContainerPort: jsii.Number(streamPort)}},
 		ReadonlyRootFilesystem: jsii.Bool(true),
 		StopTimeout:            awscdk.Duration_Seconds(jsii.Number(60)),

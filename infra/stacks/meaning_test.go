@@ -599,7 +599,8 @@ var meanings = []struct {
 		for id, p := range all.of("AWS::EC2::SecurityGroup") {
 			if ingress := text(p["SecurityGroupIngress"]); strings.HasPrefix(id, "Balancer") && ingress != "null" {
 				rules++
-				if !strings.Contains(ingress, `"SourcePrefixListId":"pl-0123456"`) || strings.Contains(ingress, "Cidr") {
+				if !strings.Contains(ingress, `"SourcePrefixListId":"pl-0123456"`) ||
+					strings.Contains(ingress, "Cidr") {
 					wrong = append(wrong, id+" lets in "+ingress)
 				}
 			}
@@ -726,7 +727,8 @@ var meanings = []struct {
 		}
 	}},
 	{"what is invoked is a version, which a canary can take back", func(all templates) (wrong []string) {
-		for _, kind := range []string{"AWS::Lambda::EventSourceMapping", "AWS::Events::Rule", "AWS::ApiGateway::Method"} {
+		for _, kind := range []string{"AWS::Lambda::EventSourceMapping", "AWS::Events::Rule",
+			"AWS::ApiGateway::Method"} {
 			for id, p := range all.of(kind) {
 				invoked := []any{p["FunctionName"], p["Targets"], object(p["Integration"])["Uri"]}
 				if object(p["Integration"])["Type"] != "MOCK" && all.target("AWS::Lambda::Alias", invoked) == nil {
@@ -769,7 +771,8 @@ var meanings = []struct {
 		}
 		for id, m := range all.of("AWS::Lambda::EventSourceMapping") {
 			function := all.invoked(m["FunctionName"])
-			if number(object(m["ScalingConfig"])["MaximumConcurrency"]) > number(function["ReservedConcurrentExecutions"]) {
+			if number(object(m["ScalingConfig"])["MaximumConcurrency"]) >
+				number(function["ReservedConcurrentExecutions"]) {
 				wrong = append(wrong, id+" takes more messages than its function can handle")
 			}
 		}
@@ -838,7 +841,8 @@ var meanings = []struct {
 			!strings.Contains(rules, `"Block"`) {
 			wrong = append(wrong, rules)
 		}
-		if id := object(all.the("AWS::CloudFront::Distribution", "Front")["DistributionConfig"])["WebACLId"]; id == nil {
+		front := all.the("AWS::CloudFront::Distribution", "Front")
+		if object(front["DistributionConfig"])["WebACLId"] == nil {
 			wrong = append(wrong, "the distribution has no web ACL")
 		}
 		return wrong
@@ -873,8 +877,9 @@ var meanings = []struct {
 		}
 		slices.Sort(exported)
 		if !slices.Equal(exported, exports) {
-			wrong = append(wrong, fmt.Sprint("the data stack exports ", exported, ". An export that goes while the service "+
-				"still imports it stops every deploy: add to the list, and never take from it in the deploy that stops using it"))
+			wrong = append(wrong, fmt.Sprint("the data stack exports ", exported, ". An export that goes while the "+
+				"service still imports it stops every deploy: add to the list, and never take from it in the deploy "+
+				"that stops using it"))
 		}
 		return wrong
 	}, func(all templates) {

@@ -135,7 +135,8 @@ func (o *Ops) logged(program string) awscloudwatch.IMetric {
 	awslogs.NewMetricFilter(o.Stack, jsii.String(name), &awslogs.MetricFilterProps{
 		LogGroup: o.service.groups[program], MetricNamespace: jsii.String(cloud.Namespace + "/" + o.stage.Name),
 		MetricName: jsii.String(name), MetricValue: jsii.String("1"), DefaultValue: jsii.Number(0),
-		FilterPattern: awslogs.FilterPattern_StringValue(jsii.String("$.level"), jsii.String("="), jsii.String("ERROR")),
+		FilterPattern: awslogs.FilterPattern_StringValue(jsii.String("$.level"), jsii.String("="),
+			jsii.String("ERROR")),
 	})
 	return aws(cloud.Namespace+"/"+o.stage.Name, name, "Sum", 5, nil)
 }
@@ -287,7 +288,8 @@ func (o *Ops) queries() {
 			"sort n desc"},
 		"memory and cold starts": {"filter type = 'platform.report'",
 			"stats count(*) as invocations, max(record.metrics.maxMemoryUsedMB) as memory_mb, " +
-				"sum(ispresent(record.metrics.initDurationMs)) as cold, max(record.metrics.initDurationMs) as init_ms by @log"},
+				"sum(ispresent(record.metrics.initDurationMs)) as cold, " +
+				"max(record.metrics.initDurationMs) as init_ms by @log"},
 		"one document": {"fields @timestamp, @log, level, msg, error, stage, status, why",
 			"filter document_id = 'PUT THE DOCUMENT HERE'", "sort @timestamp asc"},
 		"errors by message": {"filter level = 'ERROR'", "stats count(*) as n by msg", "sort n desc"},

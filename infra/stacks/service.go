@@ -147,7 +147,8 @@ func guardrail(id string) *string {
 	if strings.HasPrefix(id, "arn:") {
 		return jsii.String(id)
 	}
-	return awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:guardrail/"+id), nil)
+	return awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:guardrail/"+id),
+		nil)
 }
 
 // bedrockModels returns the resources behind a list of Bedrock models and inference profiles. A profile, whose
@@ -199,7 +200,7 @@ var consumers = []consumer{
 	{runQueue, "worker", 5, 16 * 60, 60, func(s stage.Stage) int { return s.Workers }},
 	{webhookQueue, "webhook", 8, 2 * 60, 60, func(s stage.Stage) int { return s.Senders }},
 	// A rebuild of a knowledge base keeps one for as long as it lasts, or a few minutes at a time.
-	{jobQueue, "job", 5, 6 * 60, 30 * 60, func(stage.Stage) int { return 10 }},
+	{jobQueue, "job", 5, 6 * 60, 30 * 60, func(stage.Stage) int { return stage.Jobs }},
 	// Thousands of documents that come at once wait for each other, and an ingestion may take an hour in all.
 	{ingestQueue, "ingest", 5, 16 * 60, 60 * 60, func(s stage.Stage) int { return s.Ingesters }},
 }
@@ -469,7 +470,8 @@ func (v *Service) restAPI() {
 		DefaultMethodOptions: &awsapigateway.MethodOptions{ApiKeyRequired: jsii.Bool(true)},
 		DeployOptions: &awsapigateway.StageOptions{
 			StageName: jsii.String("api"), MetricsEnabled: jsii.Bool(true),
-			ThrottlingRateLimit: jsii.Number(float64(v.stage.Rate)), ThrottlingBurstLimit: jsii.Number(float64(v.stage.Burst)),
+			ThrottlingRateLimit:  jsii.Number(float64(v.stage.Rate)),
+			ThrottlingBurstLimit: jsii.Number(float64(v.stage.Burst)),
 			AccessLogDestination: awsapigateway.NewLogGroupLogDestination(v.logs("gateway")),
 			AccessLogFormat:      awsapigateway.AccessLogFormat_Custom(jsii.String(accessLog)),
 		},

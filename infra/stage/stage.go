@@ -23,7 +23,7 @@ type Stage struct {
 	BudgetUSD  int    // per month; a mail at 80 % of it; 0: none
 	LogDays    int    // one of CloudWatch's retention times
 	AccessLogs bool   // each request at the distribution is logged in a bucket of the stage
-	Canary     bool   // a deploy gives new code a tenth of the invocations for five minutes, and takes it back on alarms
+	Canary     bool   // a deploy gives new code a tenth of the invocations for five minutes; alarms take it back
 
 	Workers     int // concurrent runs, 2 to 1000
 	Senders     int // concurrent webhook deliveries, 2 to 1000
@@ -91,8 +91,9 @@ var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365}
 const (
 	// unreserved is what Lambda keeps for functions without a part of their own.
 	unreserved = 100
-	// Jobs are the jobs at work at once, and Sweeps the sweeps.
-	Jobs   = 10
+	// Jobs are the jobs at work at once.
+	Jobs = 10
+	// Sweeps are the sweeps: one that is late beside the next.
 	Sweeps = 2
 	// Trials are the calls that the api function has another function make, at once.
 	Trials = 20
@@ -122,7 +123,8 @@ func (s Stage) Validate() error {
 		bad("AlarmEmail", "is no mail address: %v", err)
 	}
 	if s.Precious && s.AlarmEmail == "" {
-		bad("AlarmEmail", "must be set where Precious (infra/stage, or -c alarmEmail=ADDRESS): without it alarms tell nobody")
+		bad("AlarmEmail", "must be set where Precious (infra/stage, or -c alarmEmail=ADDRESS): without it alarms tell "+
+			"nobody")
 	}
 	if !slices.Contains(retentions, s.LogDays) {
 		bad("LogDays", "must be one of %v, not %d", retentions, s.LogDays)
@@ -189,8 +191,8 @@ func (s Stage) validateSettings() error {
 		case !ok:
 			errs = append(errs, fmt.Errorf("stage %s: Settings: %s is no setting (docs/settings.md)", s.Name, name))
 		case kind == setting.Secret:
-			errs = append(errs, fmt.Errorf("stage %s: Settings: %s is a secret: put it into the deployment's secret in "+
-				"Secrets Manager, not into the templates", s.Name, name))
+			errs = append(errs, fmt.Errorf("stage %s: Settings: %s is a secret: put it into the deployment's secret "+
+				"in Secrets Manager, not into the templates", s.Name, name))
 		case kind == setting.Resource || slices.Contains(made, name):
 			errs = append(errs, fmt.Errorf("stage %s: Settings: %s is set by the stacks", s.Name, name))
 		default:

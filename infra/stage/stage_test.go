@@ -85,7 +85,8 @@ func TestSettingsAreReadAsTheFunctionsWill(t *testing.T) {
 		require.ErrorContains(t, s.Validate(), says)
 	}
 	s := draft(t, "dev")
-	s.Settings = map[string]string{"RATE_LIMIT": "100", "CACHE_LIFE": "5s", "BEDROCK_MODELS": "eu.amazon.nova-lite-v1:0",
+	s.Settings = map[string]string{"RATE_LIMIT": "100", "CACHE_LIFE": "5s",
+		"BEDROCK_MODELS":    "eu.amazon.nova-lite-v1:0",
 		"BEDROCK_GUARDRAIL": "gr4n9abc:DRAFT"}
 	assert.NoError(t, s.Validate())
 }

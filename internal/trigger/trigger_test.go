@@ -45,7 +45,8 @@ func TestARequestArrivesAsTheClientMadeIt(t *testing.T) {
 	assert.Equal(t, "/api/v1/me", seen.URL.Path, "the stage is part of the path")
 	assert.Equal(t, "2", seen.URL.Query().Get("limit"))
 	assert.Equal(t, "Bearer ap_example", seen.Header.Get("Authorization"))
-	assert.Equal(t, "198.51.100.23:0", seen.RemoteAddr, "the client's, which CloudFront appended; the gateway saw CloudFront")
+	assert.Equal(t, "198.51.100.23:0", seen.RemoteAddr,
+		"the client's, which CloudFront appended; the gateway saw CloudFront")
 	assert.Equal(t, http.StatusTeapot, answer.StatusCode)
 	assert.Equal(t, "answer", answer.Body)
 	assert.Equal(t, []string{"1"}, answer.MultiValueHeaders["X-Request-Id"])
@@ -84,7 +85,9 @@ func TestAClientCannotChooseItsAddress(t *testing.T) {
 		"203.0.113.7:4711, " + edge:               edge + ":0",
 	} {
 		var address string
-		handle := trigger.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { address = r.RemoteAddr }))
+		handle := trigger.Buffered(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			address = r.RemoteAddr
+		}))
 		event := sample[lambdaevents.APIGatewayProxyRequest](t, "api")
 		event.RequestContext.Identity.SourceIP = edge
 		event.MultiValueHeaders["X-Forwarded-For"] = []string{forwarded}
