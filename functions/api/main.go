@@ -1,13 +1,17 @@
-// Command api is the Lambda function behind API Gateway for all requests whose responses are sent whole.
+// Command api is the Lambda function behind API Gateway for all requests whose responses are sent whole. It may encrypt
+// secrets and open none: what needs them is done by the broker.
 package main
 
 import (
 	"context"
 
+	"agentplatform/internal/broker"
 	"agentplatform/internal/cloud"
+	"agentplatform/internal/cloud/asking"
 	"agentplatform/internal/cloud/edge"
 	"agentplatform/internal/cloud/function"
 	"agentplatform/internal/cloud/search"
+	"agentplatform/internal/embedding"
 	"agentplatform/internal/httpapi/service"
 	"agentplatform/internal/mcpserver"
 	"agentplatform/internal/toolkit/kinds"
@@ -16,19 +20,19 @@ import (
 
 func main() {
 	function.Run(func(p *cloud.Platform) (any, error) {
-		ctx := context.Background()
-		if err := p.ReadSecrets(ctx); err != nil {
+		asker, err := asking.New(p)
+		if err != nil {
 			return nil, err
 		}
 		if err := kinds.Make(p.Toolkits, p.Settings); err != nil {
 			return nil, err
 		}
-		k, err := search.New(ctx, p)
+		k, err := search.New(context.Background(), p, &broker.Embedding{Client: asker, Provider: embedding.OpenAI})
 		if err != nil {
 			return nil, err
 		}
 		server, err := edge.New(p, 0, edge.A2A, func(c *service.Config) {
-			c.Knowledge = k
+			c.Knowledge, c.Asker, c.Prober = k, asker, asker
 			server := &mcpserver.Server{Intake: c.Intake, Store: p.Store, Hub: p.Hub, Log: p.Log,
 				Window: c.ObserveWindow}
 			c.MCP = server.For

@@ -25,7 +25,7 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		k, err := search.New(ctx, p)
+		k, err := search.New(ctx, p, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -25,7 +25,7 @@ import (
 // templates are the synthesised stacks, by name.
 type templates map[string]map[string]any
 
-var functions = []string{"chat", "api", "worker", "webhook", "job", "ingest", "sweeper"}
+var functions = []string{"chat", "api", "broker", "worker", "webhook", "job", "ingest", "sweeper"}
 
 func synthesised(t *testing.T, name string) templates {
 	t.Helper()
@@ -92,6 +92,21 @@ func (all templates) the(kind, prefix string) properties {
 	panic("there is no " + kind + " " + prefix)
 }
 
+// id is the logical id of a resource.
+func (all templates) id(kind, prefix string) string {
+	for id := range all.of(kind) {
+		if strings.HasPrefix(id, prefix) {
+			return id
+		}
+	}
+	panic("there is no " + kind + " " + prefix)
+}
+
+// add adds a resource.
+func (all templates) add(id, kind string, p properties) {
+	object(all["Service"]["Resources"])[id] = map[string]any{"Type": kind, "Properties": p}
+}
+
 func object(v any) map[string]any { m, _ := v.(map[string]any); return m }
 func list(v any) []any            { l, _ := v.([]any); return l }
 func text(v any) string           { b, _ := json.Marshal(v); return string(b) }
@@ -118,7 +133,7 @@ func several(v any) []string {
 }
 
 var logicalID = regexp.MustCompile(`(Core|Feed|Blobs|Images|SealingKey|Secrets|RunQueue|WebhookQueue|` +
-	`JobQueue|IngestQueue|RunDead|WebhookDead|JobDead|IngestDead|PauseMachine)[0-9A-F]{8}`)
+	`BrokerLive|JobQueue|IngestQueue|RunDead|WebhookDead|JobDead|IngestDead|PauseMachine)[0-9A-F]{8}`)
 
 // rights of a role as "action on resource"; resources have the names that the program gives them.
 func (all templates) rights(role string) []string {
@@ -161,10 +176,15 @@ var roles = map[string]struct{ may, never []string }{
 	"ApiFunction": {
 		[]string{"dynamodb:PutItem on Core", "dynamodb:Query on Core indexes", "sqs:SendMessage on JobQueue",
 			"sqs:SendMessage on WebhookQueue", "sqs:SendMessage on IngestQueue", "kms:GenerateDataKey on SealingKey",
-			"kms:Decrypt on SealingKey", "secretsmanager:GetSecretValue on Secrets", "s3vectors:GetIndex on Vectors",
+			"lambda:InvokeFunction on BrokerLive", "s3vectors:GetIndex on Vectors",
 			"s3vectors:QueryVectors on Vectors", "s3vectors:GetVectors on Vectors", "s3vectors:ListVectors on Vectors"},
 		[]string{"sqs:ReceiveMessage", "states:StartExecution", "dynamodb:Scan", "s3vectors:Put", "s3vectors:Delete",
-			"s3vectors:Create"},
+			"s3vectors:Create", "kms:Decrypt", "secretsmanager:"},
+	},
+	"BrokerFunction": {
+		[]string{"dynamodb:PutItem on Core", "dynamodb:GetItem on Core", "s3:PutObject on Blobs",
+			"kms:Decrypt on SealingKey", "secretsmanager:GetSecretValue on Secrets"},
+		[]string{"sqs:", "states:", "on Feed", "kms:GenerateDataKey", "s3vectors:", "bedrock:", "lambda:"},
 	},
 	"WorkerFunction": {
 		[]string{"sqs:ReceiveMessage on RunQueue", "sqs:SendMessage on RunQueue",
@@ -264,6 +284,52 @@ var meanings = []struct {
 	}, func(all templates) {
 		p := all.the("AWS::IAM::Policy", "ApiFunction")
 		object(list(object(p["PolicyDocument"])["Statement"])[0])["Resource"] = "*"
+	}},
+	{"what the internet reaches decrypts nothing", templates.decrypting, func(all templates) {
+		plant(all, "ApiFunction", properties{"Action": "kms:D*", "Resource": "arn:aws:kms:*:*:key/*"})
+	}},
+	{"a secret is sealed and opened for an owner who is named", func(all templates) (wrong []string) {
+		const id = "0123456789abcdef01234567"
+		organization, toolkit, ownToolkit := id, id+"/"+id, "-/"+id
+		want := map[string][]string{
+			"ApiFunction kms:GenerateDataKey": {organization, toolkit, ownToolkit},
+			"BrokerFunction kms:Decrypt":      {organization, toolkit, ownToolkit},
+			"WebhookFunction kms:Decrypt":     {organization},
+			"WorkerFunction kms:Decrypt":      {toolkit, ownToolkit},
+		}
+		for role := range roles {
+			for _, s := range all.statements(role) {
+				for _, action := range several(s["Action"]) {
+					if !strings.HasPrefix(action, "kms:") {
+						continue
+					}
+					conditions := object(s["Condition"])
+					keys := object(conditions["ForAllValues:StringEquals"])["kms:EncryptionContextKeys"]
+					if !slices.Equal(several(keys), []string{"owner"}) {
+						wrong = append(wrong, role+" may "+action+" with any context")
+					}
+					patterns := several(object(conditions["StringLike"])["kms:EncryptionContext:owner"])
+					var owners []string
+					for _, owner := range []string{organization, toolkit, ownToolkit, "", "-", "another"} {
+						if slices.ContainsFunc(patterns, func(p string) bool { return like(p, owner) }) {
+							owners = append(owners, owner)
+						}
+					}
+					if !slices.Equal(owners, want[role+" "+action]) {
+						wrong = append(wrong, fmt.Sprint(role, " may ", action, " for ", owners))
+					}
+					delete(want, role+" "+action)
+				}
+			}
+		}
+		for who := range want {
+			wrong = append(wrong, who+" is missing")
+		}
+		return wrong
+	}, func(all templates) {
+		for _, s := range all.statements("WebhookFunction") {
+			delete(s, "Condition")
+		}
 	}},
 	{"the worker alone calls models, and those that are listed", func(all templates) (wrong []string) {
 		calls := 0
@@ -847,6 +913,186 @@ var meanings = []struct {
 	}},
 }
 
+// like says whether a text matches a pattern of IAM.
+func like(pattern, text string) bool {
+	quoted := regexp.QuoteMeta(pattern)
+	wild := strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(quoted)
+	return regexp.MustCompile("(?s)^" + wild + "$").MatchString(text)
+}
+
+// statements of a role's own policies.
+func (all templates) statements(role string) (found []properties) {
+	for id, p := range all.of("AWS::IAM::Policy") {
+		if !strings.HasPrefix(id, role) {
+			continue
+		}
+		for _, s := range list(object(p["PolicyDocument"])["Statement"]) {
+			found = append(found, object(s))
+		}
+	}
+	return found
+}
+
+// plant adds a statement to a policy.
+func plant(all templates, role string, statement properties) {
+	document := object(all.the("AWS::IAM::Policy", role)["PolicyDocument"])
+	document["Statement"] = append(list(document["Statement"]), statement)
+}
+
+// opening are the actions by which a secret can be read, or the right to read it be had. An invocation of the broker
+// is none: it gives no secret out.
+var opening = []string{"kms:Decrypt", "kms:ReEncryptFrom", "kms:CreateGrant", "kms:PutKeyPolicy",
+	"secretsmanager:GetSecretValue", "secretsmanager:BatchGetSecretValue", "secretsmanager:PutResourcePolicy",
+	"ssm:GetParameter", "sts:AssumeRole", "iam:PassRole", "iam:PutRolePolicy", "iam:AttachRolePolicy",
+	"lambda:InvokeFunction", "lambda:InvokeAsync", "lambda:UpdateFunctionCode", "lambda:UpdateFunctionConfiguration",
+	"lambda:GetFunction"}
+
+// harmless are policies of AWS that let nobody read a secret: to write logs.
+var harmless = []string{"service-role/AWSLambdaBasicExecutionRole"}
+
+// public are the roles of whatever takes requests from outside: the functions that a method of the API or an address
+// of their own leads to, and the tasks behind the load balancer.
+func (all templates) public() (ids map[string]bool, wrong []string) {
+	ids = map[string]bool{}
+	entrances := []any{}
+	for _, m := range all.of("AWS::ApiGateway::Method") {
+		entrances = append(entrances, object(m["Integration"])["Uri"])
+	}
+	for _, u := range all.of("AWS::Lambda::Url") {
+		entrances = append(entrances, u["TargetFunctionArn"])
+	}
+	for _, p := range all.of("AWS::Lambda::Permission") {
+		if p["Principal"] != "events.amazonaws.com" { // the schedule, which is ours
+			entrances = append(entrances, p["FunctionName"])
+		}
+	}
+	functions := all.of("AWS::Lambda::Function")
+	reached := map[string]bool{}
+	for _, e := range entrances {
+		for _, alias := range all.aliases(e) {
+			e = []any{e, alias["FunctionName"]}
+		}
+		for id, f := range functions {
+			if strings.Contains(text(e), `"`+id+`"`) {
+				reached[id] = true
+				ids[all.role(f["Role"])] = true
+			}
+		}
+	}
+	for _, must := range []string{"ChatFunction", "ApiFunction"} {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(reached)),
+			func(id string) bool { return strings.HasPrefix(id, must) }) {
+			wrong = append(wrong, "no request leads to "+must+": the walk is broken")
+		}
+	}
+	tasks := all.of("AWS::ECS::TaskDefinition")
+	if len(tasks) == 0 {
+		wrong = append(wrong, "there is no task: the walk is broken")
+	}
+	for _, task := range tasks {
+		ids[all.role(task["TaskRoleArn"])] = true
+	}
+	return ids, wrong
+}
+
+// aliases are those that a reference refers to.
+func (all templates) aliases(reference any) (found []properties) {
+	for id, p := range all.of("AWS::Lambda::Alias") {
+		if strings.Contains(text(reference), `"`+id+`"`) {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// role is the logical id of the role that a reference refers to.
+func (all templates) role(reference any) string {
+	for id := range all.of("AWS::IAM::Role") {
+		if strings.Contains(text(reference), `"`+id+`"`) {
+			return id
+		}
+	}
+	return ""
+}
+
+// decrypting says which secrets whatever takes requests from outside can read, by its role's policies or those of the
+// key and the secret.
+func (all templates) decrypting() []string {
+	public, wrong := all.public()
+	described := all.of("AWS::IAM::Role")
+	for id := range public {
+		role, there := described[id]
+		if !there {
+			wrong = append(wrong, "a role is not in the templates: the walk is broken")
+			continue
+		}
+		for _, managed := range list(role["ManagedPolicyArns"]) {
+			if !slices.ContainsFunc(harmless, func(h string) bool { return strings.Contains(text(managed), h) }) {
+				wrong = append(wrong, id+" has the policy "+text(managed))
+			}
+		}
+		documents := []any{}
+		for _, inline := range list(role["Policies"]) {
+			documents = append(documents, object(inline)["PolicyDocument"])
+		}
+		attached := 0
+		for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"} {
+			for _, p := range all.of(kind) {
+				if strings.Contains(text(p["Roles"]), `"`+id+`"`) {
+					documents = append(documents, p["PolicyDocument"])
+					attached++
+				}
+			}
+		}
+		if attached == 0 {
+			wrong = append(wrong, id+" has no policy: the walk is broken")
+		}
+		for _, d := range documents {
+			for _, s := range list(object(d)["Statement"]) {
+				wrong = append(wrong, readable(id, object(s))...)
+			}
+		}
+	}
+	// A key or a secret may let somebody in by itself; the account's own line leaves it to the roles.
+	for kind, member := range map[string]string{
+		"AWS::KMS::Key": "KeyPolicy", "AWS::SecretsManager::ResourcePolicy": "ResourcePolicy",
+	} {
+		for id, p := range all.of(kind) {
+			for _, s := range list(object(p[member])["Statement"]) {
+				who := text(object(s)["Principal"])
+				if object(s)["Effect"] == "Allow" && !strings.Contains(who, ":root") {
+					wrong = append(wrong, id+" lets in "+who)
+				}
+			}
+		}
+	}
+	return wrong
+}
+
+// readable says by which actions a statement lets a role read secrets.
+func readable(role string, s properties) (wrong []string) {
+	if s["Effect"] == "Deny" {
+		return nil
+	}
+	if s["NotAction"] != nil {
+		return []string{role + " may all but some"}
+	}
+	for _, pattern := range several(s["Action"]) {
+		for _, action := range opening {
+			if !like(strings.ToLower(pattern), strings.ToLower(action)) {
+				continue
+			}
+			resources := several(s["Resource"])
+			asks := pattern == "lambda:InvokeFunction" && len(resources) == 1 &&
+				strings.Contains(resources[0], `"BrokerLive`)
+			if !asks {
+				wrong = append(wrong, role+" may "+pattern+" on "+strings.Join(resources, ", "))
+			}
+		}
+	}
+	return wrong
+}
+
 // invoked is the function behind a reference to its alias.
 func (all templates) invoked(reference any) properties {
 	if alias := all.target("AWS::Lambda::Alias", reference); alias != nil {
@@ -923,6 +1169,48 @@ func TestTheTemplatesMeetTheirRequirements(t *testing.T) {
 			"SealingKey98C9818D", "SecretsA3BCC2E9", "Vectors"}, ids)
 		core := text(all.the("AWS::DynamoDB::GlobalTable", "Core")["Replicas"])
 		assert.Contains(t, core, `"DeletionProtectionEnabled":true`)
+	})
+	t.Run("each way in is looked at", func(t *testing.T) {
+		for _, role := range []string{"ChatFunction", "ApiFunction", "StreamTaskTaskRole"} {
+			for _, statement := range []properties{
+				{"Action": "kms:Decrypt", "Resource": "*"},
+				{"Action": []any{"s3:GetObject", "secretsmanager:*"}, "Resource": "*"},
+				{"Action": "lambda:InvokeFunction", "Resource": "arn:aws:lambda:*:*:function:worker"},
+				{"NotAction": "s3:GetObject", "Resource": "*"}, {"Action": "*", "Resource": "*"},
+			} {
+				broken := all.clone(t)
+				plant(broken, role, statement)
+				assert.NotEmpty(t, broken.decrypting(), "%s %v", role, statement)
+			}
+		}
+		behind := properties{"Fn::GetAtt": []any{all.id("AWS::Lambda::Function", "BrokerFunction"), "Arn"}}
+		for _, broken := range []func(templates){
+			func(all templates) { // another way to a function that decrypts
+				for _, m := range all.of("AWS::ApiGateway::Method") {
+					object(m["Integration"])["Uri"] = behind
+					return
+				}
+			},
+			func(all templates) {
+				all.add("Door", "AWS::Lambda::Url", properties{"TargetFunctionArn": behind})
+			},
+			func(all templates) {
+				all.add("Door", "AWS::Lambda::Permission", properties{"Principal": "*", "FunctionName": behind})
+			},
+			func(all templates) {
+				key := all.the("AWS::KMS::Key", "SealingKey")
+				object(list(object(key["KeyPolicy"])["Statement"])[0])["Principal"] = properties{"AWS": "*"}
+			},
+			func(all templates) {
+				role := all.the("AWS::IAM::Role", "ApiFunction")
+				role["ManagedPolicyArns"] = append(list(role["ManagedPolicyArns"]),
+					"arn:aws:iam::aws:policy/PowerUserAccess")
+			},
+		} {
+			spoilt := all.clone(t)
+			broken(spoilt)
+			assert.NotEmpty(t, spoilt.decrypting())
+		}
 	})
 	t.Run("each role is listed here", func(t *testing.T) {
 		for id := range all.of("AWS::IAM::Policy") {

@@ -26,6 +26,7 @@ import (
 
 	"agentplatform/infra/stage"
 	"agentplatform/internal/embedding"
+	"agentplatform/internal/seal/kmsseal"
 	"agentplatform/internal/setting"
 	"agentplatform/internal/timer/sfntimer"
 )
@@ -71,14 +72,25 @@ type function struct {
 	sends       []string // queues that it may send to
 	stopsPauses bool
 	waitsPauses bool     // may start pause timers
-	seals       bool     // may seal organizations' secrets
-	opens       bool     // may open sealed secrets
+	seals       []string // of which owners it may seal secrets
+	opens       []string // of which owners it may open sealed secrets
 	secrets     bool     // may read the deployment's secrets
 	calls       bool     // may call models
 	embeds      bool     // may call embedding models
 	vectors     []string // what it may do with the index of documents
 	loops       bool     // sends to its own queue on purpose: hand-overs, and the next parked message of a chat
+	asks        bool     // may invoke the broker
 }
+
+// The owners that secrets are sealed for (kmsseal), as patterns of IAM: an organization for its webhook secret, by its
+// id, and a toolkit for its credentials, by the ids of organization and toolkit; a toolkit may be of no organization.
+const (
+	organizations = "????????????????????????"
+	toolkits      = "*/????????????????????????"
+)
+
+// broker is the name of the function that opens secrets for those that the internet reaches.
+const broker = "broker"
 
 // The queues.
 const (
@@ -102,13 +114,17 @@ var functions = []function{
 	{name: "chat", memory: 256, timeout: 900, core: write, feed: write, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true},
 	{name: "api", memory: 512, timeout: 29, core: write, feed: write, bucket: write,
-		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true, seals: true, opens: true,
-		secrets: true, embeds: true, vectors: searches},
+		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true,
+		seals: []string{organizations, toolkits}, embeds: true, vectors: searches, asks: true},
+	// It has as long as whoever asks it. A document of a toolkit may be 10 MB.
+	{name: broker, memory: 512, timeout: 29, core: write, bucket: write, opens: []string{organizations, toolkits},
+		secrets: true},
 	// The first PDF of an instance has a child process of 433 MB compile what reads PDFs, beside some 60 of its own.
 	{name: "worker", memory: 640, timeout: 900, core: write, feed: write, bucket: write,
-		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true, opens: true, secrets: true,
-		calls: true, embeds: true, vectors: searches, loops: true},
-	{name: "webhook", memory: 256, timeout: 90, core: write, bucket: read, opens: true, secrets: true},
+		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true,
+		opens: []string{toolkits}, secrets: true, calls: true, embeds: true, vectors: searches, loops: true},
+	{name: "webhook", memory: 256, timeout: 90, core: write, bucket: read, opens: []string{organizations},
+		secrets: true},
 	{name: "job", memory: 512, timeout: 300, core: write, bucket: write,
 		sends: []string{runQueue, webhookQueue, ingestQueue}, stopsPauses: true,
 		vectors: slices.Concat(fills, empties)},
@@ -205,6 +221,7 @@ func newService(stack awscdk.Stack, s stage.Stage, data *Data, found Found) *Ser
 	for _, f := range functions {
 		v.function(f)
 	}
+	v.broker()
 	for _, c := range consumers {
 		v.consume(c)
 	}
@@ -361,12 +378,22 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 	for _, name := range f.sends {
 		allow([]string{"sqs:SendMessage"}, v.Queues[name].QueueArn())
 	}
-	if f.seals {
-		allow([]string{"kms:GenerateDataKey"}, v.data.Key.KeyArn())
+	// A data key is of one owner, whom each use of it must name, and nothing else: to have a new one tells nothing of
+	// those before.
+	key := func(action string, owners []string) {
+		if len(owners) == 0 {
+			return
+		}
+		to.GrantPrincipal().AddToPrincipalPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+			Actions: jsii.Strings(action), Resources: &[]*string{v.data.Key.KeyArn()},
+			Conditions: &map[string]any{
+				"StringLike":                map[string]any{"kms:EncryptionContext:" + kmsseal.Owner: owners},
+				"ForAllValues:StringEquals": map[string]any{"kms:EncryptionContextKeys": []string{kmsseal.Owner}},
+			},
+		}))
 	}
-	if f.opens {
-		allow([]string{"kms:Decrypt"}, v.data.Key.KeyArn())
-	}
+	key("kms:GenerateDataKey", f.seals)
+	key("kms:Decrypt", f.opens)
 	if f.secrets {
 		allow([]string{"secretsmanager:GetSecretValue"}, v.data.Secret.SecretArn())
 	}
@@ -392,6 +419,21 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 			v.Machine.StateMachineName(), jsii.String(":*"),
 		})
 		allow([]string{"states:StopExecution"}, executions)
+	}
+}
+
+// broker gives those that ask the broker its address, and the right to invoke it, which nobody else has.
+func (v *Service) broker() {
+	asked := v.Live[broker].FunctionArn()
+	for _, f := range functions {
+		if !f.asks {
+			continue
+		}
+		made := v.Functions[f.name]
+		made.AddEnvironment(jsii.String("BROKER_FUNCTION"), asked, nil)
+		made.AddToRolePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+			Actions: jsii.Strings("lambda:InvokeFunction"), Resources: &[]*string{asked},
+		}))
 	}
 }
 

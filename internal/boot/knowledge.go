@@ -27,7 +27,7 @@ func (l *Local) ingester(
 	if err != nil {
 		return nil, err
 	}
-	models, err := embeddings.Models(ctx, s)
+	models, err := embeddings.Models(ctx, s, nil)
 	if err != nil {
 		return nil, err
 	}

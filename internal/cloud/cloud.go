@@ -59,7 +59,7 @@ type Platform struct {
 	Queues   Queues
 	Metrics  *Metrics
 	Sealer   seal.Sealer
-	Models   *provider.Set
+	Models   provider.Models
 	Toolkits *toolkit.Toolkits // without kinds, except in functions that make them
 	Account  aws.Config        // for the clients that only some functions have
 
@@ -89,7 +89,7 @@ func (p *Platform) ReadSecrets(ctx context.Context) error {
 			*setting = kept[name]
 		}
 	}
-	p.Models.Catalogues = modellist.Of(p.Settings)
+	p.Models = &provider.Set{Host: p.Host, Catalogues: modellist.Of(p.Settings)}
 	return nil
 }
 
@@ -164,16 +164,20 @@ func New(
 	if err := store.EnsureDeployment(ctx); err != nil {
 		return nil, fmt.Errorf("the table %s cannot be used: %w", c.CoreTable, err)
 	}
-	models := &provider.Set{Host: machine, Catalogues: modellist.Of(s)}
 	sealer := kmsseal.New(kms.NewFromConfig(account), c.SealingKey)
-	p := &Platform{
-		Sealer: sealer, Models: models, Toolkits: &toolkit.Toolkits{Store: store, Known: known, Host: machine,
-			Sealer: sealer}, secrets: secretsmanager.NewFromConfig(account),
-		Account: account, Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Known: known,
+	var p *Platform
+	checkModel := func(ctx context.Context, provider, name string, skip bool) error {
+		return p.Models.Check(ctx, provider, name, skip) // as they are by then
+	}
+	p = &Platform{
+		Sealer: sealer, Models: &provider.Set{Host: machine, Catalogues: modellist.Of(s)},
+		Toolkits: &toolkit.Toolkits{Store: store, Known: known, Host: machine, Sealer: sealer},
+		secrets:  secretsmanager.NewFromConfig(account),
+		Account:  account, Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Known: known,
 		Metrics: NewMetrics(out, c.Stage, machine.Now),
 		Tenants: tenant.New(store, known, machine, tenant.Defaults{
 			UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
-			ActiveLimit: s.ActiveLimit, CheckModel: models.Check,
+			ActiveLimit: s.ActiveLimit, CheckModel: checkModel,
 		}, sealer),
 		Queues: Queues{
 			events.NudgeRun:      sqsqueue.New(queues, c.RunQueue),

@@ -148,6 +148,10 @@ var allowed = []struct {
 	{"internal/seal", "", "a port knows no secret"},
 	{"internal/seal/keyseal", "internal/seal", "an adapter knows its port"},
 	{"internal/seal/kmsseal", "internal/seal", "an adapter knows its port and the SDK"},
+	{"internal/broker", "internal/egress internal/embedding events internal/host internal/model internal/problem " +
+		"internal/provider internal/record internal/seal internal/strictjson internal/tool internal/toolkit " +
+		"internal/webhook", "asks what use cases are asked, and knows neither who may nor what carries an ask"},
+	{"internal/broker/lambdabroker", "internal/broker", "an adapter knows its port and the SDK"},
 	{"internal/tenant", "internal/catalog internal/citation internal/host internal/problem internal/record " +
 		"internal/schema " +
 		"internal/seal internal/strictjson", "who may do what, not what is done"},
@@ -328,12 +332,13 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 		"internal/tool/mcptool", "internal/table/dynamotable", "internal/table/cachetable",
 		"internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob", "internal/seal/keyseal",
 		"internal/seal/kmsseal", "internal/embedding/builtinembedding", "internal/embedding/openaiembedding",
-		"internal/embedding/bedrockembedding",
+		"internal/embedding/bedrockembedding", "internal/broker/lambdabroker",
 	}
 	// The wirings; the kinds of toolkits whose tools are HTTP requests; the simulator's; the templates, which use
 	// shapes from adapters; the trigger, which reads SQS messages.
 	wiring := []string{
-		"internal/boot", "internal/cloud", "internal/cloud/search", "internal/cloud/work", "internal/provider/reach",
+		"internal/boot", "internal/cloud", "internal/cloud/asking", "internal/cloud/search", "internal/cloud/work",
+		"internal/provider/reach",
 		"internal/provider/embeddings", "internal/toolkit/kinds",
 		"internal/tool/openapitool", "internal/tool/mcptool", "internal/sim", "internal/sim/explore", "infra/stacks",
 		"internal/trigger", "scripts/benchsearch", "scripts/retrieval", "scripts/firstkey", "scripts/operate",
@@ -417,6 +422,9 @@ var unlinked = map[string][]string{
 		"internal/table/disktable", "internal/boot", "internal/trigger"},
 	"functions/worker": {"internal/httpapi", "internal/webhook", "internal/sweep", "internal/removal",
 		"internal/intake", "internal/table/disktable", "internal/boot"},
+	"functions/broker": {"internal/httpapi", "internal/intake", "internal/worker", "internal/agent", "internal/removal",
+		"internal/extract", "internal/ingest", "internal/index/s3index", "internal/model/openaimodel",
+		"internal/table/disktable", "internal/boot", "internal/trigger"},
 	"functions/webhook": {"internal/httpapi", "internal/worker", "internal/agent", "internal/sweep", "internal/removal",
 		"internal/intake", "internal/table/disktable"},
 	"functions/job": {"internal/httpapi", "internal/worker", "internal/agent", "internal/webhook",
@@ -436,11 +444,13 @@ var foreign = map[string][]string{
 	"github.com/danielgtaylor/huma/v2": {"functions/chat", "functions/api", "functions/stream",
 		"functions/local"},
 	// its methods are found by reflection, so that the linker keeps every method of every type
-	"text/template":                              {},
-	"github.com/cockroachdb/pebble/v2":           {"functions/local"},
-	"github.com/modelcontextprotocol/go-sdk/mcp": {"functions/api", "functions/worker", "functions/local"},
-	"github.com/getkin/kin-openapi/openapi3":     {"functions/api", "functions/worker", "functions/local"},
-	"github.com/aws/aws-lambda-go/lambda": {"functions/chat", "functions/api", "functions/worker",
+	"text/template":                    {},
+	"github.com/cockroachdb/pebble/v2": {"functions/local"},
+	"github.com/modelcontextprotocol/go-sdk/mcp": {"functions/api", "functions/broker", "functions/worker",
+		"functions/local"},
+	"github.com/getkin/kin-openapi/openapi3": {"functions/api", "functions/broker", "functions/worker",
+		"functions/local"},
+	"github.com/aws/aws-lambda-go/lambda": {"functions/chat", "functions/api", "functions/broker", "functions/worker",
 		"functions/webhook", "functions/job", "functions/ingest", "functions/sweeper"},
 	"github.com/aws/aws-cdk-go/awscdk/v2": {},
 	// it brings Protocol Buffers along; only those that answer questions, and the daily work, need it

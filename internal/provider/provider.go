@@ -16,7 +16,16 @@ import (
 	"agentplatform/internal/problem"
 )
 
-// Set is the models of a deployment.
+// Models are the models of a deployment: [Set], or that of another program, which has the providers' keys (package
+// broker). Its errors that are no problems say that this program could not be asked; a Set has none.
+type Models interface {
+	// List asks each provider. One that fails is in Unreachable.
+	List(ctx context.Context) (Listing, error)
+	// Check says whether an agent may name a model.
+	Check(ctx context.Context, provider, name string, skip bool) error
+}
+
+// Set is the models of a deployment, asked by this program.
 type Set struct {
 	Catalogues map[string]model.Catalogue // by provider name
 	Host       host.Host
@@ -51,8 +60,8 @@ type Listing struct {
 }
 
 // List asks each provider in turn, for at most five seconds; an answer is cached for one minute. A provider that
-// fails is in Unreachable.
-func (s *Set) List(ctx context.Context) Listing {
+// fails is in Unreachable. The error is always nil.
+func (s *Set) List(ctx context.Context) (Listing, error) {
 	l := Listing{Unreachable: map[string]string{}}
 	for _, provider := range s.providers() {
 		infos, err := s.of(ctx, provider)
@@ -63,7 +72,7 @@ func (s *Set) List(ctx context.Context) Listing {
 			l.Models = append(l.Models, Model{provider, i})
 		}
 	}
-	return l
+	return l, nil
 }
 
 func (s *Set) providers() []string { return slices.Sorted(maps.Keys(s.Catalogues)) }

@@ -54,7 +54,8 @@ func TestAnUnreachableProviderDoesNotHideOthers(t *testing.T) {
 	set := &provider.Set{Host: host.System(), Catalogues: map[string]model.Catalogue{
 		"near": &listed{names: []string{"small"}}, "away": &listed{down: errors.New("connection refused")},
 	}}
-	l := set.List(t.Context())
+	l, err := set.List(t.Context())
+	require.NoError(t, err)
 	assert.Equal(t, []provider.Model{{Provider: "near", Info: model.Info{Name: "small"}}}, l.Models)
 	assert.Equal(t, map[string]string{"away": "connection refused"}, l.Unreachable)
 }

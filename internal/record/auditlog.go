@@ -54,6 +54,12 @@ type (
 // platform's own work, there are no entries.
 func By(ctx context.Context, a Author) context.Context { return context.WithValue(ctx, authorKey{}, a) }
 
+// AuthorOf is the author that [By] has put into a context, if there is one.
+func AuthorOf(ctx context.Context) (a Author, authored bool) {
+	a, authored = ctx.Value(authorKey{}).(Author)
+	return a, authored
+}
+
 // inner are members of stored resources that follow from what an edit changes: clients know none of them by this name.
 var inner = map[string]bool{
 	"updated_at": true,
@@ -96,7 +102,7 @@ var audited = map[string]bool{
 // audit adds the audit log's entry of a commit, if it has an author and changes an audited resource: of the first such
 // resource.
 func (tx *Tx) audit(ctx context.Context) {
-	by, authored := ctx.Value(authorKey{}).(Author)
+	by, authored := AuthorOf(ctx)
 	if !authored {
 		return
 	}
@@ -124,7 +130,7 @@ func (a Author) entry(at time.Time, writeID, kind, subject string) AuditEntry {
 
 // AuditDecisions adds the audit log's entry of a decided pause, if the decision has an author.
 func (tx *Tx) AuditDecisions(ctx context.Context, r Run, d Decisions) {
-	by, authored := ctx.Value(authorKey{}).(Author)
+	by, authored := AuthorOf(ctx)
 	if !authored {
 		return
 	}
@@ -139,7 +145,7 @@ func (tx *Tx) AuditDecisions(ctx context.Context, r Run, d Decisions) {
 // AuditDeed adds the audit log's entry of an operation on something that is no audited resource, such as a run that is
 // cancelled, if it has an author.
 func (tx *Tx) AuditDeed(ctx context.Context, owner, kind, subject string) {
-	by, authored := ctx.Value(authorKey{}).(Author)
+	by, authored := AuthorOf(ctx)
 	if !authored {
 		return
 	}

@@ -41,6 +41,16 @@ type Toolkits struct {
 	Commands [][]string           // the programs that toolkits may be, compared word for word
 }
 
+// Asker asks toolkits' servers, with the toolkits' credentials. [Toolkits] does; a program that may not open
+// credentials has another one do it (package broker). What the methods do, and their errors, stands at [Toolkits].
+type Asker interface {
+	Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error)
+	Preview(ctx context.Context, scope record.Scope, id string) (Difference, error)
+	Browse(ctx context.Context, scope record.Scope, id string) (tool.Offerings, error)
+	Try(ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage,
+		approve func() error) (Attempt, error)
+}
+
 // Builtin is the kind of which every organization has one toolkit.
 const Builtin = "builtin"
 

@@ -97,7 +97,8 @@ func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name st
 	return changed, err
 }
 
-// Difference is what a refresh finds, as names of tools, and the tools themselves in the order of these lists.
+// Difference is what a refresh finds, as names of tools. That of a preview has the tools themselves, too, in the order
+// of these lists.
 type Difference struct {
 	Added, Removed, Changed []string
 
@@ -134,6 +135,7 @@ func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (
 		t.RefreshedAt, t.UpdatedAt = s.Host.Now(), s.Host.Now()
 		return s.keep(ctx, tx, t, l)
 	})
+	d.Tools = nil
 	return d, err
 }
 
@@ -256,6 +258,16 @@ func (s *Toolkits) Browse(ctx context.Context, scope record.Scope, id string) (t
 // tryLimits bounds the arguments of a try.
 var tryLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 
+// Arguments is the normal form of the arguments of a try: policies, the schema and the tool see the same form, as of a
+// model's. The error is a problem of kind Invalid (body.arguments).
+func Arguments(said json.RawMessage) (json.RawMessage, error) {
+	normal, err := strictjson.Object(said, tryLimits)
+	if err != nil {
+		return nil, problem.InvalidField("body.arguments", "%s", err)
+	}
+	return normal, nil
+}
+
 // Attempt is the outcome of trying a tool: Result, or Error when the tool failed.
 type Attempt struct {
 	Result  string
@@ -264,9 +276,8 @@ type Attempt struct {
 }
 
 // Try calls a tool at once, enabled or not, so that its owner sees what it does; the audit log has an entry before the
-// call. For a call that would wait for a human's approval, approve says whether the caller may give it.
-//
-// Arguments are normalized as those of a model are: policies, the schema and the tool see the same form.
+// call. Arguments are taken in their normal form ([Arguments]). For a call that would wait for a human's approval,
+// approve says whether the caller may give it; it has no effect, and may be asked where nothing needs approval, too.
 //
 // It returns a problem of kind NotFound when toolkit or tool does not exist, Forbidden, of kind Invalid
 // (body.arguments), of kind Conflict when the command is no longer allowed, and approve's error as it is. A tool's
@@ -274,6 +285,10 @@ type Attempt struct {
 func (s *Toolkits) Try(
 	ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage, approve func() error,
 ) (Attempt, error) {
+	arguments, err := Arguments(arguments)
+	if err != nil {
+		return Attempt{}, err
+	}
 	t, tools, err := s.Offered(ctx, scope, id)
 	if err != nil {
 		return Attempt{}, err
@@ -281,9 +296,6 @@ func (s *Toolkits) Try(
 	at := slices.IndexFunc(tools, func(one Tool) bool { return one.Name == name })
 	if at < 0 {
 		return Attempt{}, missingTool(id, name)
-	}
-	if arguments, err = strictjson.Object(arguments, tryLimits); err != nil {
-		return Attempt{}, problem.InvalidField("body.arguments", "%s", err)
 	}
 	if takes, err := schema.Compile(tools[at].Parameters); err == nil {
 		if err := takes.Check(ctx, arguments); err != nil {

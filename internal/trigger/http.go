@@ -11,14 +11,19 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"time"
 
 	lambdaevents "github.com/aws/aws-lambda-go/events"
 	"github.com/awslabs/aws-lambda-go-api-proxy/core"
 	"github.com/awslabs/aws-lambda-go-api-proxy/httpadapter"
 )
 
-// Buffered makes the handler of API Gateway requests whose responses are sent whole. The handler returns an error
-// for an event that is no request.
+// answering is the time before its deadline that a function needs to send an answer: a request that takes as long is
+// told so by us, and not by API Gateway after the function was ended.
+const answering = time.Second
+
+// Buffered makes the handler of API Gateway requests whose responses are sent whole. A request's context ends before
+// the function is ended. The handler returns an error for an event that is no request.
 func Buffered(
 	h http.Handler,
 ) func(context.Context, lambdaevents.APIGatewayProxyRequest) (lambdaevents.APIGatewayProxyResponse, error) {
@@ -35,6 +40,11 @@ func Buffered(
 	return func(
 		ctx context.Context, r lambdaevents.APIGatewayProxyRequest,
 	) (lambdaevents.APIGatewayProxyResponse, error) {
+		if deadline, limited := ctx.Deadline(); limited {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithDeadline(ctx, deadline.Add(-answering))
+			defer cancel()
+		}
 		return adapter.ProxyWithContext(ctx, request(r))
 	}
 }

@@ -52,6 +52,22 @@ func TestARequestArrivesAsTheClientMadeIt(t *testing.T) {
 	assert.Equal(t, []string{"1"}, answer.MultiValueHeaders["X-Request-Id"])
 }
 
+// A request ends while there is time to say so.
+func TestARequestEndsBeforeItsFunction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		handle := trigger.Buffered(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}))
+		ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second)
+		defer cancel()
+		answer, err := handle(ctx, sample[lambdaevents.APIGatewayProxyRequest](t, "api"))
+		require.NoError(t, err)
+		assert.Equal(t, http.StatusServiceUnavailable, answer.StatusCode)
+		require.NoError(t, ctx.Err())
+	})
+}
+
 func TestAClientCannotChooseItsAddress(t *testing.T) {
 	const edge = "130.176.1.2" // CloudFront, as the gateway saw it
 	for forwarded, want := range map[string]string{

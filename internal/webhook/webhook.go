@@ -457,6 +457,11 @@ func (s *Sender) Redeliver(ctx context.Context, scope record.Scope, id string, f
 	return record.Delivery{}, problem.Retry(errors.New("the delivery kept changing"))
 }
 
+// Prober posts test events. [Sender] does; a program that may not open secrets has another one do it (package broker).
+type Prober interface {
+	Probe(ctx context.Context, organization, callback string) (record.DeliveryAttempt, error)
+}
+
 // Probe posts a test event to an address at once and returns the outcome, also of a post that failed. Nothing is
 // stored. The error is that of encoding the event.
 func (s *Sender) Probe(ctx context.Context, organization, callback string) (record.DeliveryAttempt, error) {

@@ -93,7 +93,7 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 	_, err = s3vectors.NewFromConfig(b.direct).CreateVectorBucket(t.Context(),
 		&s3vectors.CreateVectorBucketInput{VectorBucketName: aws.String("vectors")})
 	require.NoError(t, err)
-	known, err := search.New(t.Context(), p)
+	known, err := search.New(t.Context(), p, nil)
 	require.NoError(t, err)
 	b.ingester = &ingest.Ingester{Knowledge: known, Log: p.Log, Deadline: time.Hour, Extract: extract.Document}
 	handler, err := edge.New(p, 0, func(c *service.Config) { c.Knowledge = known })

@@ -11,6 +11,7 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/egress"
+	"agentplatform/internal/embedding"
 	"agentplatform/internal/index/s3index"
 	"agentplatform/internal/knowledge"
 	"agentplatform/internal/provider/embeddings"
@@ -19,16 +20,17 @@ import (
 // pollEvery is the interval at which a document is looked at for whoever waits for it: each look is a few reads.
 const pollEvery = time.Second
 
-// New makes them. An embedding model that lacks a setting, or its key among the deployment's secrets, is logged: bases
-// that have it are searched by words until it is there, and everything else goes on. The error names a setting that
-// cannot be used.
-func New(ctx context.Context, p *cloud.Platform) (*knowledge.Knowledge, error) {
+// New makes them. The embedding models of providers that need a key are keyed, which asks another program for their
+// vectors; nil: this program has the keys. An embedding model that lacks a setting, or its key among the deployment's
+// secrets, is logged: bases that have it are searched by words until it is there, and everything else goes on. The
+// error names a setting that cannot be used.
+func New(ctx context.Context, p *cloud.Platform, keyed embedding.Model) (*knowledge.Knowledge, error) {
 	k, err := Stored(p)
 	if err != nil {
 		return nil, err
 	}
 	var lacking error
-	if k.Models, lacking = embeddings.Models(ctx, p.Settings); lacking != nil {
+	if k.Models, lacking = embeddings.Models(ctx, p.Settings, keyed); lacking != nil {
 		p.Log.Error("an embedding model cannot be used", "error", lacking)
 	}
 	return k, nil

@@ -35,7 +35,7 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	k, err := search.New(ctx, p)
+	k, err := search.New(ctx, p, nil)
 	if err != nil {
 		return nil, err
 	}

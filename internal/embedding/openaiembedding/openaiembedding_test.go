@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"net/http"
 	"net/http/httptest"
@@ -15,6 +16,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/broker"
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/embedding/embeddingtest"
 	"agentplatform/internal/embedding/openaiembedding"
@@ -59,6 +61,19 @@ var protocol = embeddingtest.Protocol{
 }
 
 func TestContract(t *testing.T) { embeddingtest.RunEndpoint(t, protocol) }
+
+// A broker, which has the key, is no other model.
+func TestContractThroughABroker(t *testing.T) {
+	through := protocol
+	through.Open = func(address string) embedding.Model {
+		b := &broker.Broker{Log: slog.New(slog.DiscardHandler), Embeddings: map[string]embedding.Model{
+			embedding.OpenAI: protocol.Open(address),
+		}}
+		return &broker.Embedding{Client: &broker.Client{Broker: b}, Provider: embedding.OpenAI}
+	}
+	embeddingtest.RunEndpoint(t, through)
+	embeddingtest.RunRecordings(t, through.Open)
+}
 
 func TestRecordings(t *testing.T) { embeddingtest.RunRecordings(t, protocol.Open) }
 

@@ -282,7 +282,10 @@ type modelList struct {
 func (h *handlers) listModels(
 	ctx context.Context, _ tenant.Principal, _ *struct{},
 ) (*httpapi.Answer[modelList], error) {
-	reached := h.Models.List(ctx)
+	reached, err := h.Models.List(ctx)
+	if err != nil {
+		return nil, err
+	}
 	list := modelList{Models: []modelView{}, Unreachable: reached.Unreachable}
 	for _, m := range reached.Models {
 		list.Models = append(list.Models, modelView{

@@ -17,10 +17,11 @@ import (
 // Config is what the area's operations use.
 type Config struct {
 	Store  *record.Store
-	Models *provider.Set
+	Models provider.Models
 	// Embeddings are the models that knowledge bases may name.
 	Embeddings []catalog.EmbeddingModel
 	Toolkits   *toolkit.Toolkits
+	Asker      toolkit.Asker
 	Callbacks  egress.Policy // where pushes may go
 }
 

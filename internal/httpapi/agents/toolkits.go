@@ -328,9 +328,9 @@ func (h *handlers) refreshToolkit(ctx context.Context, p tenant.Principal, in *s
 	if err := in.Check("toolkit"); err != nil {
 		return nil, err
 	}
-	dry, refresh := in.Body != nil && in.Body.DryRun, h.Toolkits.Refresh
+	dry, refresh := in.Body != nil && in.Body.DryRun, h.Asker.Refresh
 	if dry {
-		refresh = h.Toolkits.Preview
+		refresh = h.Asker.Preview
 	}
 	d, err := refresh(ctx, p.Scope(), in.ID)
 	if err != nil {
@@ -349,7 +349,7 @@ func (h *handlers) listResources(
 	if err := in.Check("toolkit"); err != nil {
 		return nil, err
 	}
-	found, err := h.Toolkits.Browse(ctx, p.Scope(), in.ID)
+	found, err := h.Asker.Browse(ctx, p.Scope(), in.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -474,7 +474,7 @@ func (h *handlers) tryTool(ctx context.Context, p tenant.Principal, in *struct {
 	if err := in.Check("toolkit"); err != nil {
 		return nil, err
 	}
-	a, err := h.Toolkits.Try(
+	a, err := h.Asker.Try(
 		ctx, p.Scope(), in.ID, in.Name, in.Body.Arguments, func() error { return p.May(tenant.LevelAdmin) },
 	)
 	if err != nil {

@@ -44,8 +44,11 @@ type Config struct {
 	Files    *files.Files
 	Hub      *stream.Hub
 	Webhooks *webhook.Sender
-	Models   *provider.Set
+	Models   provider.Models
 	Toolkits *toolkit.Toolkits
+	// What needs secrets opened. Nil: this program opens them, by Toolkits and Webhooks.
+	Asker  toolkit.Asker
+	Prober webhook.Prober
 	// Knowledge may be nil: then there are no knowledge bases and no search.
 	Knowledge *knowledge.Knowledge
 
@@ -77,6 +80,12 @@ func New(c Config) *httpapi.Server {
 			c.Redelivered(context.WithoutCancel(ctx), h)
 		}
 	}
+	if c.Asker == nil {
+		c.Asker = c.Toolkits
+	}
+	if c.Prober == nil {
+		c.Prober = c.Webhooks
+	}
 	return httpapi.New(c.Config, func(s *httpapi.Server) {
 		runs.Routes(s, runs.Config{
 			Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Callbacks: c.Callbacks,
@@ -85,7 +94,7 @@ func New(c Config) *httpapi.Server {
 		accounts.Routes(s, accounts.Config{Store: c.Store, Began: began})
 		agents.Routes(s, agents.Config{
 			Store: c.Store, Models: c.Models, Embeddings: embeddings(c.Knowledge), Toolkits: c.Toolkits,
-			Callbacks: c.Callbacks,
+			Asker: c.Asker, Callbacks: c.Callbacks,
 		})
 		fileroutes.Routes(s, c.Files)
 		if c.Knowledge != nil {
@@ -94,7 +103,8 @@ func New(c Config) *httpapi.Server {
 			})
 		}
 		webhooks.Routes(s, webhooks.Config{
-			Intake: c.Intake, Store: c.Store, Sender: c.Webhooks, Callbacks: c.Callbacks, Redelivered: redelivered,
+			Intake: c.Intake, Store: c.Store, Sender: c.Webhooks, Prober: c.Prober, Callbacks: c.Callbacks,
+			Redelivered: redelivered,
 		})
 		reports.Routes(s, &analytics.Analytics{Store: c.Store, Host: c.Host, Log: c.Log})
 		protocol.Routes(s, protocol.Config{

@@ -23,6 +23,7 @@ type Config struct {
 	Intake    *intake.Intake
 	Store     *record.Store
 	Sender    *webhook.Sender
+	Prober    webhook.Prober
 	Callbacks egress.Policy // where pushes may go
 	// Redelivered is told of deliveries to be tried again at once.
 	Redelivered func(ctx context.Context, h record.Delivery)
@@ -217,6 +218,6 @@ func (h *handlers) testWebhook(ctx context.Context, p tenant.Principal, in *stru
 	if err := webhook.CheckURL(h.Callbacks, in.Body.CallbackURL); err != nil {
 		return nil, err
 	}
-	attempt, err := h.Sender.Probe(ctx, p.Organization.ID, in.Body.CallbackURL)
+	attempt, err := h.Prober.Probe(ctx, p.Organization.ID, in.Body.CallbackURL)
 	return &httpapi.Answer[attemptView]{Body: viewAttempt(attempt)}, err
 }

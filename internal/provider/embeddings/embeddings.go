@@ -18,9 +18,10 @@ import (
 	"agentplatform/internal/setting"
 )
 
-// Models makes the embedding models, without calling any. The error names EMBEDDING_MODELS and joins what is wrong with
+// Models makes the embedding models, without calling any. Those of a provider that needs a key are keyed; nil: they are
+// made here, with the key of the settings. The error names EMBEDDING_MODELS and joins what is wrong with
 // some of them: the others are there, and so is the built-in one.
-func Models(ctx context.Context, s setting.Settings) (*knowledge.Models, error) {
+func Models(ctx context.Context, s setting.Settings, keyed embedding.Model) (*knowledge.Models, error) {
 	models := &knowledge.Models{
 		Providers: map[string]embedding.Model{embedding.Builtin: builtinembedding.New()},
 	}
@@ -34,7 +35,7 @@ func Models(ctx context.Context, s setting.Settings) (*knowledge.Models, error) 
 		if models.Providers[n.Provider] != nil {
 			continue
 		}
-		model, err := made(ctx, s, n)
+		model, err := made(ctx, s, n, keyed)
 		if err != nil {
 			wrong = append(wrong, err)
 			continue
@@ -45,7 +46,9 @@ func Models(ctx context.Context, s setting.Settings) (*knowledge.Models, error) 
 }
 
 // made makes the models of a provider, which a name that is offered has.
-func made(ctx context.Context, s setting.Settings, n embedding.Name) (embedding.Model, error) {
+func made(
+	ctx context.Context, s setting.Settings, n embedding.Name, keyed embedding.Model,
+) (embedding.Model, error) {
 	switch {
 	case n.Provider == embedding.Bedrock:
 		account, err := client.AWS(ctx, s, "EMBEDDING_MODELS")
@@ -53,6 +56,8 @@ func made(ctx context.Context, s setting.Settings, n embedding.Name) (embedding.
 			return nil, err
 		}
 		return bedrockembedding.New(account), nil
+	case keyed != nil:
+		return keyed, nil
 	case s.OpenAIBaseURL == "" && s.OpenAIAPIKey == "":
 		return nil, fmt.Errorf("EMBEDDING_MODELS: %s needs OPENAI_BASE_URL or OPENAI_API_KEY", n)
 	default:

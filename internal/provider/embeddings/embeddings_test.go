@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/embedding"
+	"agentplatform/internal/embedding/bedrockembedding"
+	"agentplatform/internal/embedding/builtinembedding"
 	"agentplatform/internal/provider/embeddings"
 	"agentplatform/internal/setting"
 )
@@ -28,7 +30,7 @@ func TestAModelThatLacksSomethingIsNamedAndTheOthersAreThere(t *testing.T) {
 		{[]string{"elsewhere/a"}, "", []string{embedding.Builtin}, 0, "EMBEDDING_MODELS: "},
 	} {
 		models, err := embeddings.Models(t.Context(),
-			setting.Settings{EmbeddingModels: c.models, OpenAIBaseURL: c.baseURL})
+			setting.Settings{EmbeddingModels: c.models, OpenAIBaseURL: c.baseURL}, nil)
 		if c.wrong == "" {
 			require.NoError(t, err)
 		} else {
@@ -41,4 +43,16 @@ func TestAModelThatLacksSomethingIsNamedAndTheOthersAreThere(t *testing.T) {
 		assert.ElementsMatch(t, c.has, has, "%v", c.models)
 		assert.Len(t, models.Offered, c.offered, "%v", c.models)
 	}
+}
+
+// Who is not given the keys has another program asked for those models alone that need one.
+func TestModelsThatNeedAKeyAreAskedElsewhere(t *testing.T) {
+	t.Setenv("AWS_REGION", "eu-central-1")
+	keyed := &struct{ embedding.Model }{}
+	models, err := embeddings.Models(t.Context(),
+		setting.Settings{EmbeddingModels: []string{"openai/a", "bedrock/b"}}, keyed)
+	require.NoError(t, err)
+	assert.Same(t, keyed, models.Providers[embedding.OpenAI])
+	assert.IsType(t, builtinembedding.Model{}, models.Providers[embedding.Builtin])
+	assert.IsType(t, &bedrockembedding.Model{}, models.Providers[embedding.Bedrock])
 }

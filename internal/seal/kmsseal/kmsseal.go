@@ -46,8 +46,11 @@ func New(api API, key string) *Sealer {
 
 const prefix = "kms1:"
 
+// Owner is the one member of a data key's encryption context, by which rights to the KMS key can be narrowed.
+const Owner = "owner"
+
 // bound is the encryption context of a data key.
-func bound(owner string) map[string]string { return map[string]string{"owner": owner} }
+func bound(owner string) map[string]string { return map[string]string{Owner: owner} }
 
 // Seal implements [seal.Sealer]. The error is one of KMS.
 func (s *Sealer) Seal(ctx context.Context, owner, plain string) (string, error) {

@@ -1,0 +1,47 @@
+// Command broker is the Lambda function that does for api what needs secrets opened, so that api need not be able to:
+// it asks toolkits' servers and model providers, and posts test events. Only api may invoke it.
+package main
+
+import (
+	"context"
+	"time"
+
+	"agentplatform/internal/broker"
+	"agentplatform/internal/cloud"
+	"agentplatform/internal/cloud/function"
+	"agentplatform/internal/egress"
+	"agentplatform/internal/provider/embeddings"
+	"agentplatform/internal/toolkit/kinds"
+	"agentplatform/internal/webhook"
+)
+
+// probeTime limits the test request to a webhook address.
+const probeTime = 20 * time.Second
+
+func main() {
+	function.Run(func(p *cloud.Platform) (any, error) {
+		ctx := context.Background()
+		if err := p.ReadSecrets(ctx); err != nil {
+			return nil, err
+		}
+		if err := kinds.Make(p.Toolkits, p.Settings); err != nil {
+			return nil, err
+		}
+		policy, err := egress.Read(p.Settings.WebhookAllowHosts, "WEBHOOK_CA_FILE", p.Settings.WebhookCAFile)
+		if err != nil {
+			return nil, err
+		}
+		models, lacking := embeddings.Models(ctx, p.Settings, nil)
+		if lacking != nil {
+			p.Log.Error("an embedding model cannot be used", "error", lacking)
+		}
+		return &broker.Broker{
+			Toolkits: p.Toolkits,
+			Webhooks: &webhook.Sender{
+				Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log,
+				Secret: p.Settings.WebhookSecret, Sealer: p.Sealer, Reads: p.Tenants.SenderReads,
+			},
+			Callbacks: policy, Models: p.Models, Embeddings: models.Providers, Log: p.Log,
+		}, nil
+	})
+}

@@ -1,0 +1,293 @@
+package broker_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/broker"
+	"agentplatform/internal/embedding"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/provider"
+	"agentplatform/internal/record"
+	"agentplatform/internal/seal"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/toolkit"
+)
+
+// spy notes what it is asked, and answers with an error.
+type spy struct {
+	toolkit.Asker
+	provider.Models
+	asked  int
+	ctx    context.Context //nolint:containedctx // of the last ask
+	fails  error
+	embeds func(r embedding.Request) (embedding.Reply, error)
+}
+
+func (s *spy) note(ctx context.Context) error {
+	s.asked++
+	s.ctx = ctx
+	return s.fails
+}
+
+func (s *spy) Refresh(ctx context.Context, _ record.Scope, _ string) (toolkit.Difference, error) {
+	return toolkit.Difference{}, s.note(ctx)
+}
+
+func (s *spy) Browse(ctx context.Context, _ record.Scope, _ string) (tool.Offerings, error) {
+	return tool.Offerings{}, s.note(ctx)
+}
+
+func (s *spy) Try(
+	ctx context.Context, _ record.Scope, _, _ string, _ json.RawMessage, _ func() error,
+) (toolkit.Attempt, error) {
+	return toolkit.Attempt{}, s.note(ctx)
+}
+
+func (s *spy) Probe(ctx context.Context, _, _ string) (record.DeliveryAttempt, error) {
+	return record.DeliveryAttempt{}, s.note(ctx)
+}
+
+func (s *spy) Check(ctx context.Context, _, _ string, _ bool) error { return s.note(ctx) }
+
+func (s *spy) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
+	if err := s.note(ctx); err != nil || s.embeds == nil {
+		return embedding.Reply{}, err
+	}
+	return s.embeds(r)
+}
+
+func (s *spy) Lexical() bool { return false }
+
+func (s *spy) broker() *broker.Broker {
+	return &broker.Broker{Toolkits: s, Webhooks: s, Models: s, Log: quiet,
+		Embeddings: map[string]embedding.Model{"openai": s}}
+}
+
+func (s *spy) client() *broker.Client { return &broker.Client{Broker: s.broker()} }
+
+const id = "0123456789abcdef01234567"
+
+// Nothing is done for an ask that is not exactly one.
+func TestAnAskThatIsNoneIsRefused(t *testing.T) {
+	arguments := func(operation, text string) string {
+		return `{"operation":"` + operation + `","wait_ms":1000,"arguments":` + text + `}`
+	}
+	ids := `"organization_id":"` + id + `","toolkit_id":"` + id + `"`
+	waiting := func(head string) string {
+		return strings.Replace(arguments("toolkit.refresh", `{`+ids+`}`), `"wait_ms":1000`, head, 1)
+	}
+	for _, ask := range []string{
+		"", "null", "[]", "{", "{} {}", `{"operation":"toolkit.refresh"}`,
+		arguments("", `{}`), arguments("toolkit.delete", `{`+ids+`}`), arguments("Toolkit.refresh", `{`+ids+`}`),
+		arguments("toolkit.refresh", `{}`), arguments("toolkit.refresh", `null`), arguments("toolkit.refresh", `[]`),
+		arguments("toolkit.refresh", `{"organization_id":"`+id+`"}`),
+		arguments("toolkit.refresh", `{"organization_id":"","toolkit_id":"`+id+`"}`),
+		arguments("toolkit.refresh", `{"organization_id":"../x","toolkit_id":"`+id+`"}`),
+		arguments("toolkit.refresh", `{"organization_id":"`+id+`","toolkit_id":"x"}`),
+		arguments("toolkit.refresh", `{`+ids+`,"dry_run":"yes"}`),
+		arguments("toolkit.refresh", `{`+ids+`,"Dry_run":true}`),
+		arguments("toolkit.refresh", `{`+ids+`,"more":1}`),
+		arguments("toolkit.refresh", `{`+ids+`,"toolkit_id":"`+id+`"}`),
+		arguments("toolkit.browse", `{`+ids+`,"dry_run":true}`),
+		arguments("toolkit.try", `{`+ids+`,"tool":"`+strings.Repeat("x", 5000)+`","arguments":{}}`),
+		arguments("webhook.probe", `{"organization_id":"","callback_url":"https://example.com"}`),
+		arguments("webhook.probe", `{"organization_id":"`+id+`","callback_url":"http://example.com"}`),
+		arguments("webhook.probe", `{"organization_id":"`+id+`","callback_url":"https://127.0.0.1"}`),
+		arguments("models.check", `{"provider":7}`),
+		arguments("embed", `{"provider":"openai","name":"m","purpose":"query","texts":[`+
+			strings.Repeat(`"x",`, 32)+`"x"]}`),
+		waiting(`"wait_ms":0`),
+		waiting(`"wait_ms":1000,"wait_ms":1000`),
+		waiting(`"wait_ms":1000,"secret":true`),
+		waiting(`"wait_ms":1000,"author":{"organization_id":"x","user_id":"","api_key_id":"","operation":""}`),
+		waiting(`"wait_ms":1000,"author":{
+			"organization_id":"-","user_id":"` + strings.Repeat("x", 5000) + `","api_key_id":"","operation":""}`),
+		arguments("toolkit.try", `{`+ids+`,"tool":"t","arguments":`+strings.Repeat("[", 90)+
+			strings.Repeat("]", 90)+`}`),
+		arguments("toolkit.try", `{`+ids+`,"tool":"t","arguments":[`+strings.Repeat("0,", 310_000)+`0]}`),
+		arguments("toolkit.try", `{`+ids+`,"tool":"t","arguments":"`+strings.Repeat("x", events.MaxAsk)+`"}`),
+		arguments("toolkit.try", `{`+ids+`,"tool":"`+"\xff"+`","arguments":{}}`),
+	} {
+		s := &spy{}
+		raw, err := s.broker().Invoke(t.Context(), []byte(ask))
+		require.NoError(t, err)
+		var answer events.Answer
+		require.NoError(t, json.Unmarshal(raw, &answer))
+		assert.Nil(t, answer.Result, "%.200s", ask)
+		if assert.NotNil(t, answer.Failure, "%.200s", ask) {
+			assert.Contains(t, []events.FailureKind{events.FailureInternal, events.FailureProblem}, answer.Failure.Kind)
+			assert.Less(t, len(raw), 2000)
+		}
+		assert.Zero(t, s.asked, "%.200s", ask)
+	}
+}
+
+// The sample of events is an ask.
+func TestTheSampleIsAnAsk(t *testing.T) {
+	sample, err := os.ReadFile("../../events/samples/broker.json")
+	require.NoError(t, err)
+	s := &spy{}
+	raw, err := s.broker().Invoke(t.Context(), sample)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"result":{}}`, string(raw))
+	assert.Equal(t, 1, s.asked)
+	author, authored := record.AuthorOf(s.ctx)
+	assert.True(t, authored)
+	assert.Equal(t, "refresh-toolkit", author.Operation)
+}
+
+// What is done ends before whoever asked gives up, and so that the way back has some time; never later than any asker.
+func TestTheDeadlineCrosses(t *testing.T) {
+	for given, want := range map[time.Duration]time.Duration{
+		0:                      28500 * time.Millisecond, // there is none
+		time.Hour:              28500 * time.Millisecond,
+		20 * time.Second:       19500 * time.Millisecond,
+		800 * time.Millisecond: 700 * time.Millisecond,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s, ctx := &spy{}, t.Context()
+			if given > 0 {
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(ctx, given)
+				defer cancel()
+			}
+			_, err := s.client().Browse(ctx, record.Of(id), id)
+			require.NoError(t, err)
+			deadline, limited := s.ctx.Deadline()
+			require.True(t, limited)
+			assert.Equal(t, want, time.Until(deadline), "of %s", given)
+			require.Error(t, s.ctx.Err(), "it is over when the answer is there")
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s := &spy{}
+	_, err := s.client().Browse(ctx, record.Of(id), id)
+	require.ErrorIs(t, err, context.Canceled)
+	assert.Zero(t, s.asked, "nobody waits")
+}
+
+func TestAPanicIsContained(t *testing.T) {
+	w := newWorld(t, "through a broker")
+	w.kind.panics = true
+	_, err := w.asker.Browse(t.Context(), w.scope(), w.id)
+	require.EqualError(t, err, "broker: the ask panicked")
+	w.kind.panics = false
+	_, err = w.asker.Browse(t.Context(), w.scope(), w.id)
+	require.NoError(t, err)
+}
+
+// An answer that Lambda would not carry is refused in words, and so is an ask.
+func TestWhatIsTooLargeIsAProblem(t *testing.T) {
+	w := newWorld(t, "through a broker")
+	w.kind.size = events.MaxAnswer
+	_, err := w.asker.Try(t.Context(), w.scope(), w.id, "stays", json.RawMessage(`{}`), never)
+	assert.True(t, problem.Is(err, "payload_too_large"), "%v", err)
+	require.ErrorContains(t, err, "what was asked for was done")
+	w.kind.size = events.MaxAnswer - 1000
+	done, err := w.asker.Try(t.Context(), w.scope(), w.id, "stays", json.RawMessage(`{}`), never)
+	require.NoError(t, err)
+	assert.Greater(t, len(done.Result), w.kind.size)
+
+	s := &spy{}
+	err = (&broker.Models{Client: s.client(), Near: &provider.Set{}}).Check(t.Context(), "near",
+		strings.Repeat("x", events.MaxAsk), false)
+	assert.True(t, problem.Is(err, "payload_too_large"), "%v", err)
+	assert.Zero(t, s.asked)
+}
+
+// A broker that has not got an ask may be asked again; after any other end nobody knows what was done.
+func TestABrokerThatGivesNoAnswer(t *testing.T) {
+	lost := errors.New("the connection was lost")
+	for name, c := range map[string]struct {
+		line        broker.Invoker
+		unavailable bool
+	}{
+		"not asked":         {dead{broker.ErrNotAsked}, true},
+		"lost":              {dead{lost}, false},
+		"no JSON":           {saying("<html>"), false},
+		"nothing":           {saying(""), false},
+		"an empty answer":   {saying("{}"), false},
+		"another result":    {saying(`{"result":7}`), false},
+		"a list of nothing": {saying(`[]`), false},
+	} {
+		client := &broker.Client{Broker: c.line}
+		_, err := client.Refresh(t.Context(), record.Of(id), id)
+		require.Error(t, err, name)
+		p, known := problem.As(err)
+		assert.Equal(t, c.unavailable, known, "%s: %v", name, err)
+		if known {
+			assert.Equal(t, problem.Unavailable, p.Kind)
+			assert.Equal(t, time.Second, p.RetryAfter)
+		}
+		_, err = (&broker.Embedding{Client: client, Provider: "openai"}).Embed(t.Context(),
+			embedding.Request{Name: "m", Texts: []string{"x"}})
+		assert.Equal(t, embedding.Retryable, embedding.KindOf(err), "%s: %v", name, err)
+	}
+}
+
+// saying is a line with one answer.
+type saying string
+
+func (s saying) Invoke(context.Context, []byte) ([]byte, error) { return []byte(s), nil }
+
+// Errors are the same behind the hop, in all that anybody asks of them.
+func TestErrorsCrossAsTheyAre(t *testing.T) {
+	whole := &problem.Error{
+		Code: "some_code", Message: "in words", Fields: []problem.Field{{Location: "body.x", Message: "is wrong"}},
+		Extras: map[string]any{"state": "failed", "n": 1.5}, RetryAfter: 1500 * time.Millisecond,
+	}
+	all := []error{
+		tool.Fail("read by models"), record.ErrConflict, seal.ErrNotOurs, context.Canceled, context.DeadlineExceeded,
+		errors.New("a fault"), problem.Retry(context.Canceled), problem.Retry(record.ErrConflict),
+		&embedding.Error{Kind: embedding.Throttled, Wait: 7 * time.Second, Err: errors.New("slow down")},
+		embedding.Fail(embedding.TooLong, "too long"),
+	}
+	for kind := problem.Internal; kind <= problem.Unavailable; kind++ {
+		one := *whole
+		one.Kind = kind
+		all = append(all, &one)
+	}
+	for _, err := range all {
+		s := &spy{fails: err}
+		_, got := s.client().Browse(t.Context(), record.Of(id), id)
+		w := &world{}
+		assert.Equal(t, seen(w, nil, err), seen(w, nil, got))
+	}
+}
+
+// What an embedding model has used before it failed is counted, and what it calls too long is not sent again: the
+// broker has tried.
+func TestTokensOfAFailureAreCounted(t *testing.T) {
+	s := &spy{embeds: func(r embedding.Request) (embedding.Reply, error) {
+		if len(r.Texts) == 32 {
+			vectors := make([][]float32, 32)
+			for i := range vectors {
+				vectors[i] = []float32{1, 0}
+			}
+			return embedding.Reply{Vectors: vectors, Tokens: 5}, nil
+		}
+		return embedding.Reply{Tokens: 3}, embedding.Fail(embedding.TooLong, "too long")
+	}}
+	texts := make([]string, 40)
+	for i := range texts {
+		texts[i] = "some words"
+	}
+	reply, err := (&broker.Embedding{Client: s.client(), Provider: "openai"}).Embed(t.Context(),
+		embedding.Request{Name: "m", Purpose: embedding.ForDocument, Texts: texts})
+	assert.Equal(t, embedding.TooLong, embedding.KindOf(err), "%v", err)
+	assert.Equal(t, int64(8), reply.Tokens)
+	assert.Empty(t, reply.Vectors)
+	assert.Equal(t, 2, s.asked)
+}

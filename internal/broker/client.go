@@ -1,0 +1,212 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/embedding"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/provider"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/toolkit"
+)
+
+// Invoker carries an ask to a broker and its answer back, both as JSON: the port between [Client] and [Broker].
+//
+// The caller guarantees that the ask has at most [events.MaxAsk] bytes; ending the context ends the wait, and not what
+// is done meanwhile. The adapter guarantees that it carries an ask once at most, and that its error is [ErrNotAsked]
+// only where the broker has not got the ask; after any other error it may have done what it was asked for.
+type Invoker interface {
+	Invoke(ctx context.Context, ask []byte) (answer []byte, err error)
+}
+
+// ErrNotAsked says that a broker has not got an ask, and may get it later.
+var ErrNotAsked = errors.New("broker: nothing was asked")
+
+// unreached is the error of an ask that got no answer. Where nothing was done, it is the cause of a problem of kind
+// Unavailable.
+type unreached struct{ error }
+
+func (u *unreached) Unwrap() error { return u.error }
+
+// Client asks a broker: it is a [toolkit.Asker] and a [webhook.Prober], and has models. It is safe for concurrent use.
+// Its errors are those of what it asks for, and the problem Unavailable where the broker cannot take the ask now.
+type Client struct{ Broker Invoker }
+
+// hop is at most how much of the time that a caller waits is left to the way there and back.
+const hop = 500 * time.Millisecond
+
+// ask asks one question. Beside an error, the result is what was done until then.
+func ask[R any](ctx context.Context, c *Client, operation events.AskOperation, arguments any) (result R, err error) {
+	if err := ctx.Err(); err != nil {
+		return result, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, longestWait)
+	defer cancel()
+	deadline, _ := ctx.Deadline()
+	left := time.Until(deadline)
+	said, err := json.Marshal(arguments)
+	if err != nil {
+		return result, err
+	}
+	question := events.Ask{
+		Operation: operation, WaitMS: max(1, (left - min(left/8, hop)).Milliseconds()), Arguments: said,
+	}
+	if by, authored := record.AuthorOf(ctx); authored {
+		author := events.AskAuthor(by)
+		question.Author = &author
+	}
+	raw, err := json.Marshal(question)
+	if err != nil {
+		return result, err
+	}
+	if len(raw) > events.MaxAsk {
+		return result, problem.New(problem.TooLarge, "payload_too_large",
+			"what is asked for needs %d bytes: %d can be sent", len(raw), events.MaxAsk)
+	}
+	raw, err = c.Broker.Invoke(ctx, raw)
+	var answer events.Answer
+	if err == nil {
+		err = json.Unmarshal(raw, &answer)
+	}
+	if err == nil && answer.Result != nil {
+		err = json.Unmarshal(answer.Result, &result)
+	}
+	switch {
+	case errors.Is(err, ErrNotAsked):
+		return result, problem.Retry(&unreached{err})
+	case err != nil:
+		return result, &unreached{fmt.Errorf("the broker gave no answer: %w", err)}
+	case answer.Failure != nil:
+		return result, received(*answer.Failure)
+	case answer.Result == nil:
+		return result, &unreached{errors.New("the broker's answer is empty")}
+	}
+	return result, nil
+}
+
+func toolkitOf(scope record.Scope, id string) events.AskedToolkit {
+	return events.AskedToolkit{Organization: scope.Organization(), Toolkit: id}
+}
+
+// Refresh is [toolkit.Toolkits.Refresh].
+func (c *Client) Refresh(ctx context.Context, scope record.Scope, id string) (toolkit.Difference, error) {
+	return c.difference(ctx, events.AskedRefresh{AskedToolkit: toolkitOf(scope, id)})
+}
+
+// Preview is [toolkit.Toolkits.Preview].
+func (c *Client) Preview(ctx context.Context, scope record.Scope, id string) (toolkit.Difference, error) {
+	return c.difference(ctx, events.AskedRefresh{AskedToolkit: toolkitOf(scope, id), DryRun: true})
+}
+
+func (c *Client) difference(ctx context.Context, a events.AskedRefresh) (toolkit.Difference, error) {
+	found, err := ask[events.Difference](ctx, c, events.AskRefresh, a)
+	if err != nil {
+		return toolkit.Difference{}, err
+	}
+	return receivedDifference(found)
+}
+
+// Browse is [toolkit.Toolkits.Browse].
+func (c *Client) Browse(ctx context.Context, scope record.Scope, id string) (tool.Offerings, error) {
+	found, err := ask[events.Offerings](ctx, c, events.AskBrowse, toolkitOf(scope, id))
+	return receivedOfferings(found), err
+}
+
+// Try is [toolkit.Toolkits.Try].
+func (c *Client) Try(
+	ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage, approve func() error,
+) (toolkit.Attempt, error) {
+	arguments, err := toolkit.Arguments(arguments)
+	if err != nil {
+		return toolkit.Attempt{}, err
+	}
+	unapproved := approve()
+	done, err := ask[events.ToolAttempt](ctx, c, events.AskTry, events.AskedTry{
+		AskedToolkit: toolkitOf(scope, id), Tool: name, Arguments: arguments, Approved: unapproved == nil,
+	})
+	if errors.Is(err, errUnapproved) {
+		err = unapproved
+	}
+	return toolkit.Attempt{Result: done.Result, Error: done.Error, Elapsed: time.Duration(done.ElapsedNS)}, err
+}
+
+// Probe is [webhook.Sender.Probe].
+func (c *Client) Probe(ctx context.Context, organization, callback string) (record.DeliveryAttempt, error) {
+	done, err := ask[events.ProbeResult](ctx, c, events.AskProbe,
+		events.AskedProbe{Organization: organization, CallbackURL: callback})
+	return record.DeliveryAttempt(done), err
+}
+
+// Models are the models of a deployment whose providers a broker asks.
+type Models struct {
+	Client *Client
+	// Near are those of providers that need no key: whether an agent may name one of them, nobody else is asked.
+	Near *provider.Set
+}
+
+// List is [provider.Set.List].
+func (m *Models) List(ctx context.Context) (provider.Listing, error) {
+	found, err := ask[events.ModelList](ctx, m.Client, events.AskModels, events.AskedModels{})
+	return receivedModels(found), err
+}
+
+// Check is [provider.Set.Check].
+func (m *Models) Check(ctx context.Context, provider, name string, skip bool) error {
+	if _, near := m.Near.Catalogues[provider]; near {
+		return m.Near.Check(ctx, provider, name, skip)
+	}
+	_, err := ask[events.Done](ctx, m.Client, events.AskModel, events.AskedModel{
+		Provider: provider, Name: name, Skip: skip,
+	})
+	return err
+}
+
+// Embedding is the embedding models of a provider that a broker asks, which are not lexical: it implements
+// [embedding.Model].
+type Embedding struct {
+	Client   *Client
+	Provider string
+}
+
+// atOnce is what one ask may have: its vectors, of 4,096 dimensions with 14 bytes each, are below [events.MaxAnswer].
+var atOnce = embedding.Limits{Texts: 32, Bytes: 256 << 10, Characters: 64 << 10, Timeout: longestWait}
+
+// Lexical is false: providers that need a key have models of meaning.
+func (*Embedding) Lexical() bool { return false }
+
+// Embed asks the broker, in as many asks as it needs.
+func (m *Embedding) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
+	var before int64 // tokens that were used before a failure
+	reply, err := embedding.InBatches(ctx, r, atOnce, func(ctx context.Context, r embedding.Request) (
+		embedding.Reply, error,
+	) {
+		done, err := ask[events.Vectors](ctx, m.Client, events.AskEmbed, events.AskedVectors{
+			Provider: m.Provider, Name: r.Name, Dimensions: r.Dimensions, Purpose: string(r.Purpose), Texts: r.Texts,
+		})
+		if err != nil {
+			before = done.Tokens
+			return embedding.Reply{}, &final{err}
+		}
+		return embedding.Reply(done), nil
+	})
+	reply.Tokens += before
+	if last, is := errors.AsType[*final](err); is {
+		err = last.err
+	}
+	if _, is := errors.AsType[*unreached](err); is && ctx.Err() == nil {
+		err = embedding.Fail(embedding.Retryable, "the embedding model cannot be asked now: %w", err)
+	}
+	return reply, err
+}
+
+// final hides the kind of a failure: the broker has sent again in smaller pieces what was too long, as far as that
+// helps.
+type final struct{ err error }
+
+func (f *final) Error() string { return f.err.Error() }

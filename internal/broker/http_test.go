@@ -1,0 +1,102 @@
+package broker_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/broker"
+	"agentplatform/internal/host"
+	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/model"
+	"agentplatform/internal/provider"
+	"agentplatform/internal/tool"
+)
+
+// What differs from one answer to the next: ids, times, and how long something took.
+var passing = regexp.MustCompile(`[0-9a-f]{24}|\d{4}-\d\d-\d\dT[\d:.]+Z|"(duration|latency)_ms":\d+`)
+
+// Clients cannot tell a deployment with a broker from one without.
+func TestClientsSeeNoBroker(t *testing.T) {
+	type request struct {
+		method, path, body string
+		status             int
+	}
+	answers := map[string][]string{}
+	for _, way := range ways {
+		k := &kind{names: []string{"stays", "goes"}}
+		e := httpapitest.New(t, func(c *service.Config) {
+			c.Toolkits.Kinds["mcp"] = k
+			c.Models = &provider.Set{Host: host.System(), Catalogues: map[string]model.Catalogue{
+				"demo": &catalogue{names: []string{"demo"}}, "near": &catalogue{names: []string{"small"}},
+			}}
+			if way == "by itself" {
+				return
+			}
+			client := &broker.Client{Broker: &broker.Broker{
+				Toolkits: c.Toolkits, Webhooks: c.Webhooks, Models: c.Models, Log: quiet,
+			}}
+			c.Asker, c.Prober = client, client
+			c.Models = &broker.Models{Client: client, Near: &provider.Set{}}
+		})
+		w := e.Send("POST", "/toolkits", `{"kind":"mcp","name":"n","url":"https://a.example.com",
+			"credentials":{"type":"bearer","token":"open-sesame"}}`)
+		require.Equal(t, http.StatusCreated, w.Code, w.Body)
+		var made struct {
+			ID string `json:"toolkit_id"`
+		}
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &made))
+		at := "/toolkits/" + made.ID
+		w = e.Send("PATCH", at+"/tools/stays", `{"approval":"always"}`)
+		require.Equal(t, http.StatusOK, w.Code, w.Body)
+		w = e.Send("POST", "/api-keys", `{"name":"k","level":"manage"}`)
+		require.Equal(t, http.StatusCreated, w.Code, w.Body)
+		var manager struct{ Key string }
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &manager))
+		ask := func(e httpapitest.API, r request) {
+			w := e.Send(r.method, r.path, r.body)
+			assert.Equal(t, r.status, w.Code, "%s: %s %s: %s", way, r.method, r.path, w.Body)
+			said := r.method + " " + r.path + " " + w.Body.String() + w.Header().Get("Retry-After")
+			answers[way] = append(answers[way], passing.ReplaceAllString(said, "PASSING"))
+		}
+		try := at + "/tools/stays/try"
+		for _, r := range []request{
+			{"POST", try, `{"arguments":{"n":1}}`, 200},
+			{"POST", try, `{"arguments":{"n":"x"}}`, 400},
+			{"POST", try, `{"arguments":[]}`, 400},
+			{"POST", at + "/tools/no/try", `{"arguments":{}}`, 404},
+			{"GET", at + "/resources", ``, 200},
+			{"GET", "/toolkits/0123456789abcdef01234567/resources", ``, 404},
+			{"GET", "/models", ``, 200},
+			{"POST", "/webhooks/test", `{"callback_url":"https://example.com/hook"}`, 200},
+			{"POST", "/webhooks/test", `{"callback_url":"http://example.com/hook"}`, 400},
+		} {
+			ask(e, r)
+		}
+		ask(e.As(manager.Key), request{"POST", try, `{"arguments":{"n":1}}`, 403})
+		k.names, k.about = []string{"stays", "comes"}, "another"
+		ask(e, request{"POST", at + "/refresh", `{"dry_run":true}`, 200})
+		ask(e, request{"POST", at + "/refresh", `{}`, 200})
+		k.fails = tool.Fail("go away, open-sesame")
+		ask(e, request{"POST", at + "/refresh", `{}`, 400})
+		ask(e, request{"GET", at + "/resources", ``, 409})
+		ask(e, request{"POST", try, `{"arguments":{}}`, 200})
+		ask(e, request{"GET", "/audit-log", ``, 200})
+	}
+	assert.Equal(t, answers[ways[0]], answers[ways[1]])
+}
+
+// A broker that has no room now has clients told to come again.
+func TestABusyBrokerIsUnavailable(t *testing.T) {
+	e := httpapitest.New(t, func(c *service.Config) {
+		c.Prober = &broker.Client{Broker: dead{broker.ErrNotAsked}}
+	})
+	w := e.Send("POST", "/webhooks/test", `{"callback_url":"https://example.com/hook"}`)
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code, w.Body)
+	assert.Equal(t, "1", w.Header().Get("Retry-After"))
+}

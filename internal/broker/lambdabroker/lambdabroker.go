@@ -1,0 +1,88 @@
+// Package lambdabroker carries asks to a broker that is a Lambda function, by synchronous invocations.
+//
+// An invocation is one attempt: the SDK must not repeat it, as the function may have done what it was asked for. When
+// the wait ends, Lambda lets the function go on; the ask says for how long it may.
+//
+// It knows no operation. It imports its port and the SDK.
+package lambdabroker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"agentplatform/internal/broker"
+)
+
+// API is the part of the SDK's client that is used.
+type API interface {
+	Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
+}
+
+// Line leads to one function. It implements [broker.Invoker].
+type Line struct {
+	api      API
+	function string
+}
+
+// New makes the line to a function, by its name or ARN.
+func New(api API, function string) *Line { return &Line{api, function} }
+
+// Client makes a client for [New]. It waits as long as its caller does. It keeps no connection: one that was closed
+// while this function was frozen would fail an ask that must not be repeated.
+func Client(account aws.Config) *lambda.Client {
+	return lambda.NewFromConfig(account, func(o *lambda.Options) {
+		o.Retryer = aws.NopRetryer{}
+		o.HTTPClient = once{awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+			t.DisableKeepAlives = true
+		})}
+	})
+}
+
+// once makes sure that what is not repeated does not fail for nothing: the SDK closes a request's body as soon as the
+// answer begins, and io.EOF, which the body's WriteTo then returns, has net/http close the connection while the answer
+// is read, if it is slow to see that the body has ended. Without a WriteTo it reads, for which io.EOF is that end.
+type once struct{ client lambda.HTTPClient }
+
+// Do implements [lambda.HTTPClient].
+func (o once) Do(r *http.Request) (*http.Response, error) {
+	if r.Body != nil {
+		r.Body = struct{ io.ReadCloser }{r.Body}
+	}
+	return o.client.Do(r)
+}
+
+// Invoke implements [broker.Invoker].
+func (l *Line) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
+	out, err := l.api.Invoke(ctx, &lambda.InvokeInput{
+		FunctionName: &l.function, InvocationType: types.InvocationTypeRequestResponse, Payload: ask,
+	})
+	if err != nil {
+		if notAsked(err) {
+			return nil, fmt.Errorf("%w: %w", broker.ErrNotAsked, err)
+		}
+		return nil, err
+	}
+	if out.FunctionError != nil { // it died, or its time was over
+		return nil, fmt.Errorf("the function failed: %s: %.500s", *out.FunctionError, out.Payload)
+	}
+	return out.Payload, nil
+}
+
+// notAsked says whether Lambda has not begun what it will take later: without a connection, and where there is no
+// concurrency left.
+func notAsked(err error) bool {
+	if _, is := errors.AsType[*types.TooManyRequestsException](err); is {
+		return true
+	}
+	failed, is := errors.AsType[*net.OpError](err)
+	return is && failed.Op == "dial"
+}

@@ -1,0 +1,30 @@
+// Package asking makes the client by which a function that may not open secrets asks the broker. It is separate from
+// cloud so that the other functions do not link it.
+//
+// It is wiring and contains no rules.
+package asking
+
+import (
+	"errors"
+
+	"agentplatform/internal/broker"
+	"agentplatform/internal/broker/lambdabroker"
+	"agentplatform/internal/cloud"
+	"agentplatform/internal/model/modellist"
+	"agentplatform/internal/provider"
+	"agentplatform/internal/setting"
+)
+
+// New makes the client, and has the platform's models asked by it, but those that need no key. It fails where the
+// broker is not named.
+func New(p *cloud.Platform) (*broker.Client, error) {
+	if p.Cloud.Broker == "" {
+		return nil, errors.New("settings: BROKER_FUNCTION is required")
+	}
+	client := &broker.Client{Broker: lambdabroker.New(lambdabroker.Client(p.Account), p.Cloud.Broker)}
+	keyless := setting.Settings{BedrockModels: p.Settings.BedrockModels}
+	p.Models = &broker.Models{
+		Client: client, Near: &provider.Set{Host: p.Host, Catalogues: modellist.Of(keyless)},
+	}
+	return client, nil
+}

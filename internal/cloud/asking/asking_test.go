@@ -1,0 +1,42 @@
+package asking_test
+
+import (
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/cloud"
+	"agentplatform/internal/cloud/asking"
+	"agentplatform/internal/host"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/setting"
+)
+
+// The broker is asked about models that need a key, and about no others: nothing listens here.
+func TestModelsThatNeedAKeyAreTheBrokersAffair(t *testing.T) {
+	nowhere := "http://127.0.0.1:1"
+	p := &cloud.Platform{
+		Host: host.System(), Cloud: setting.Cloud{Broker: "broker"},
+		Settings: setting.Settings{BedrockModels: []string{"eu.nova"}, OpenAIBaseURL: nowhere, OpenAIAPIKey: "key"},
+		Account: aws.Config{Region: "eu-central-1", BaseEndpoint: &nowhere,
+			Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")},
+	}
+	_, err := asking.New(p)
+	require.NoError(t, err)
+	require.NoError(t, p.Models.Check(t.Context(), "demo", "any", false))
+	require.NoError(t, p.Models.Check(t.Context(), "bedrock", "eu.nova", false))
+	require.ErrorContains(t, p.Models.Check(t.Context(), "bedrock", "another", false), "has no model")
+	for _, asked := range []string{"openai", "anthropic", "else"} {
+		assert.True(t, problem.Is(p.Models.Check(t.Context(), asked, "any", false), "unavailable"), asked)
+	}
+	_, err = p.Models.List(t.Context())
+	assert.True(t, problem.Is(err, "unavailable"), "%v", err)
+}
+
+func TestABrokerMustBeNamed(t *testing.T) {
+	_, err := asking.New(&cloud.Platform{})
+	require.ErrorContains(t, err, "BROKER_FUNCTION")
+}
