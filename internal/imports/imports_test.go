@@ -445,7 +445,7 @@ var foreign = map[string][]string{
 	"github.com/aws/aws-lambda-go/lambda": {"functions/chat", "functions/api", "functions/worker",
 		"functions/webhook", "functions/job", "functions/ingest", "functions/sweeper"},
 	"github.com/aws/aws-cdk-go/awscdk/v2": {},
-	// of OpenTelemetry's, which make a function up to 18 MB larger; traces are sent by our own (ADR 19)
+	// of OpenTelemetry's, which make a function up to 18 MB larger; traces are sent by our own (ADR 20)
 	"go.opentelemetry.io/otel/sdk/trace":          {},
 	"go.opentelemetry.io/otel":                    {},
 	"go.opentelemetry.io/collector/pdata/pcommon": {},

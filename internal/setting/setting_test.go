@@ -84,7 +84,8 @@ func TestEachVariableHasAKind(t *testing.T) {
 	assert.True(t, ok)
 	assert.Equal(t, setting.Plain, plain)
 	for name, kind := range kinds {
-		secret := strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_SECRET")
+		secret := strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_SECRET") ||
+			strings.HasSuffix(name, "_HEADERS")
 		assert.Equal(t, secret && name != "SEALING_KEY", kind == setting.Secret, name)
 	}
 }

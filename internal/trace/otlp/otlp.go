@@ -6,7 +6,7 @@
 // A receiver that refuses or hangs is left alone for a while, longer each time.
 //
 // The official exporter makes a program 18 MB larger (5 MB zipped), since it brings gRPC and Protocol Buffers along;
-// functions have a limit (ADR 19). Tests read what is sent by the official definitions.
+// functions have a limit (ADR 20). Tests read what is sent by the official definitions.
 //
 // It imports trace and the standard library.
 package otlp
