@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/ratelimit"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/trace"
 )
 
 // Call is what is known of the request in hand.
@@ -52,7 +53,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.release()
 		s.unseat(c)
 	}()
-	ctx, span := s.Tracer.Door(r.Context(), r.Header.Values("Traceparent"))
+	ctx := r.Context()
+	var span *trace.Span
+	if ofTheAPI(r) { // not of files, metrics and checks of health
+		ctx, span = s.Tracer.Door(ctx, r.Header.Values("Traceparent"))
+	}
 	r = r.WithContext(context.WithValue(ctx, callKey{}, c))
 	seen := &watcher{ResponseWriter: w, stall: s.Stall, deadline: http.NewResponseController(w).SetWriteDeadline}
 	_ = seen.deadline(time.Time{}) // of the answer before, on this connection

@@ -117,6 +117,9 @@ func TestReadsAndStrangersLeaveNoLines(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code)
 	assert.Nil(t, line)
 	assert.Equal(t, "GET /api/v1/agents", span.Name)
+	s.spans = nil
+	s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	assert.Empty(t, s.spans, "nor does what is not of the API leave a span")
 	for _, key := range []string{"", "Bearer wrong"} {
 		r := s.message("x")
 		r.Header.Set("Authorization", key)
