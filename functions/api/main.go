@@ -40,6 +40,6 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		return trigger.Buffered(server), nil
+		return trigger.Buffered(p.Requests(server)), nil
 	})
 }

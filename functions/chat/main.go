@@ -20,6 +20,6 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		return trigger.Streamed(server, p.Log), nil
+		return trigger.Streamed(p.Requests(server), p.Log), nil
 	})
 }

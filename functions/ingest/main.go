@@ -35,6 +35,6 @@ func main() {
 			OnMove: func(m ingest.Move) { search.Ingested(p.Metrics, m.Before, m.After, m.Failure) },
 		}
 		return trigger.Messages(p.Queues[events.NudgeDocument], p.Log,
-			trigger.HandOver(ingester.Handle, p.Cloud.HandOverAfter)), nil
+			p.Nudges(trigger.HandOver(ingester.Handle, p.Cloud.HandOverAfter))), nil
 	})
 }

@@ -24,6 +24,6 @@ func main() {
 			Executor: p.Executor, Store: p.Store, Host: p.Host, Index: k.Index, More: ingester.Jobs(),
 			Rollups: &analytics.Analytics{Store: p.Store, Host: p.Host, Log: p.Log},
 		}
-		return trigger.Messages(p.Queues[events.NudgeJob], p.Log, remover.Handle), nil
+		return trigger.Messages(p.Queues[events.NudgeJob], p.Log, p.Nudges(remover.Handle)), nil
 	})
 }

@@ -32,7 +32,8 @@ type program struct {
 	binary, dir string
 	command     *exec.Cmd
 	url, key    string
-	environ     []string // on top of its own
+	environ     []string  // on top of its own
+	log         io.Writer // nil: the test's own
 }
 
 // binaries are the programs that tests have built, by the flags they were built with: a link takes seconds.
@@ -95,6 +96,9 @@ func (p *program) start() {
 	out, err := p.command.StdoutPipe()
 	require.NoError(p.t, err)
 	p.command.Stderr = os.Stderr
+	if p.log != nil {
+		p.command.Stderr = p.log
+	}
 	require.NoError(p.t, p.command.Start())
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {

@@ -49,6 +49,9 @@ func run() error {
 	go func() { served <- server.Serve(listener) }()
 	reporting := p.Host.Go(func() { report(ctx, p, handler) })
 	defer reporting()
+	defer p.FlushTraces(context.Background())
+	tracing := p.Host.Go(func() { p.RunTraces(ctx) })
+	defer tracing()
 	p.Log.Info("serving streams", "addr", listener.Addr().String())
 	select {
 	case err := <-served:

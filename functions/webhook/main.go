@@ -29,6 +29,6 @@ func main() {
 			Store: p.Store, Host: p.Host, Client: policy.Client(tryTime), Log: p.Log, Secret: p.Settings.WebhookSecret,
 			Sealer: p.Sealer, Tried: p.Metrics.Delivered, Reads: p.Tenants.SenderReads,
 		}
-		return trigger.Messages(p.Queues[events.NudgeWebhook], p.Log, sender.Handle), nil
+		return trigger.Messages(p.Queues[events.NudgeWebhook], p.Log, p.Nudges(sender.Handle)), nil
 	})
 }

@@ -19,8 +19,8 @@ func main() {
 			return nil, err
 		}
 		return trigger.Messages(p.Queues[events.NudgeRun], p.Log,
-			func(ctx context.Context, id string) (time.Duration, error) {
+			p.Nudges(func(ctx context.Context, id string) (time.Duration, error) {
 				return 0, w.Handle(ctx, id)
-			}), nil
+			})), nil
 	})
 }

@@ -6,7 +6,7 @@
 //
 // A model's reply is untrusted until [session.take] has checked it. The package must not know leases, statuses or
 // storage. It imports the model and tool ports, lifecycle, the shapes of record and events, citation, schema,
-// strictjson and host.
+// strictjson, trace and host.
 package agent
 
 import (
@@ -332,6 +332,7 @@ func (s *session) converse(
 		r.Messages = s.fitted(whole, step.LeftOut)
 		call, cancel := s.Host.WithTimeout(ctx, callTime)
 		said = 0
+		call, span := s.spanOfModel(call, *r)
 		reply, err = s.model.Converse(call, *r, func(text string) {
 			text = strings.ToValidUTF8(text, "\uFFFD")
 			if said += len(text); said > maxReply {
@@ -341,6 +342,7 @@ func (s *session) converse(
 			s.Output.Append(ctx, text)
 		})
 		cancel()
+		endOfModel(ctx, span, reply, said, err)
 		if said > maxReply && ctx.Err() == nil {
 			reply.Calls = nil
 			return reply, said, tooMuchText, nil

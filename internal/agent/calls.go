@@ -366,10 +366,13 @@ func (s *session) call(ctx context.Context, j *job) {
 	call, cancel := s.Host.WithTimeout(ctx, limit)
 	defer cancel()
 	j.begun = true
+	call, span := s.spanOfTool(call, j)
+	defer span.End()
 	result, err := j.offer.Call(call, tool.Invocation{
 		Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey: s.Run + "-" + j.key,
 	})
 	if ctx.Err() != nil && err != nil {
+		span.Fail("stopped")
 		return
 	}
 	// even if a result has come: a connection that is being closed may deliver an empty one
@@ -377,6 +380,7 @@ func (s *session) call(ctx context.Context, j *job) {
 		err = tool.Fail("the tool did not answer within %s", limit)
 	}
 	if err != nil {
+		span.Fail("tool_failed")
 		j.end(s, model.Failed, s.failureText(j, err))
 		return
 	}

@@ -98,7 +98,12 @@ func (s *session) searchFirst(ctx context.Context) error {
 		State: "started", Arguments: arguments})
 	call, cancel := s.Host.WithTimeout(ctx, callTime)
 	defer cancel()
+	call, span := s.spanOfTool(call, j)
 	result, err := j.offer.Call(call, tool.Invocation{Name: model.Search, Arguments: arguments})
+	if err != nil {
+		span.Fail("tool_failed")
+	}
+	span.End()
 	var told *tool.Error
 	switch {
 	case err == nil:

@@ -56,6 +56,8 @@ import (
 	"agentplatform/internal/timer/localtimer"
 	"agentplatform/internal/toolkit"
 	"agentplatform/internal/toolkit/kinds"
+	"agentplatform/internal/trace"
+	"agentplatform/internal/trace/otlp"
 	"agentplatform/internal/transition"
 	"agentplatform/internal/webhook"
 	"agentplatform/internal/worker"
@@ -71,6 +73,8 @@ type Local struct {
 	Server   *http.Server // running
 
 	log     *slog.Logger
+	tracer  *trace.Tracer  // nil: no traces
+	traces  *otlp.Exporter // nil as well
 	table   *disktable.Table
 	index   *diskindex.Index
 	queues  queues
@@ -167,6 +171,9 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	registry := prometheus.NewRegistry()
+	if err := l.trace(registry); err != nil {
+		return err
+	}
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	meter := newMeter(registry)
@@ -208,7 +215,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	server := &mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow}
 	l.server = service.New(service.Config{
 		Config: httpapi.Config{
-			Tenants: tenants, Host: machine, Log: log, Metrics: registry, MaxBody: s.MaxBody, PublicURL: s.PublicURL,
+			Tenants: tenants, Host: machine, Log: log, Tracer: l.tracer, Metrics: registry, MaxBody: s.MaxBody, PublicURL: s.PublicURL,
 			Streams: s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
 		},
 		MCP: server.For,
@@ -311,7 +318,7 @@ func (l *Local) background(
 	w *worker.Worker, hooks *webhook.Sender, remover *removal.Remover, ingester *ingest.Ingester,
 	sweeper *sweep.Sweeper,
 ) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(trace.With(context.Background(), l.tracer))
 	l.stop = cancel
 	run := func(kind events.NudgeKind, width int, handle dispatch.Handler) {
 		l.working.Go(func() { dispatch.Run(ctx, l.queues[kind], width, l.log, handle) })
@@ -321,6 +328,9 @@ func (l *Local) background(
 	run(events.NudgeWebhook, webhooksAtOnce, hooks.Handle)
 	run(events.NudgeJob, jobsAtOnce, remover.Handle)
 	run(events.NudgeDocument, l.Settings.IngestWorkers, ingester.Handle)
+	if l.traces != nil {
+		l.working.Go(func() { l.traces.Run(ctx) })
+	}
 	l.working.Go(func() {
 		l.sweep(ctx, sweeper.Adopt)
 		tick := time.NewTicker(sweepEvery)
@@ -382,6 +392,9 @@ func (l *Local) Stop() error {
 		err = errors.Join(err, l.Server.Close())
 	}
 	<-ended
+	if l.traces != nil {
+		defer l.lastTraces(began)
+	}
 	if !within(workTime-time.Since(began), l.working.Wait) {
 		return errors.Join(err,
 			errors.New("some work does not end; it is lost, and goes on at the next start as after a crash"))

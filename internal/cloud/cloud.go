@@ -42,6 +42,8 @@ import (
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/timer/sfntimer"
 	"agentplatform/internal/toolkit"
+	"agentplatform/internal/trace"
+	"agentplatform/internal/trace/otlp"
 	"agentplatform/internal/transition"
 )
 
@@ -62,8 +64,10 @@ type Platform struct {
 	Models   provider.Models
 	Toolkits *toolkit.Toolkits // without kinds, except in functions that make them
 	Account  aws.Config        // for the clients that only some functions have
+	Tracer   *trace.Tracer     // nil: no traces
 
 	secrets *secretsmanager.Client
+	traces  *otlp.Exporter // nil: no traces
 }
 
 // ReadSecrets adds the deployment's secrets to the settings, with one call of Secrets Manager: the key that signs
@@ -185,6 +189,9 @@ func New(
 			events.NudgeJob:      sqsqueue.New(queues, c.JobQueue),
 			events.NudgeDocument: sqsqueue.New(queues, c.IngestQueue),
 		},
+	}
+	if err := p.trace(); err != nil {
+		return nil, err
 	}
 	notifier := stream.Polling{Host: machine, Every: pollEvery}
 	p.Hub = stream.New(dynamotable.New(db, c.StreamTable, machine.Now), notifier, machine)

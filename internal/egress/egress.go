@@ -4,7 +4,7 @@
 // name that changes from a public to a private address between two look-ups gains nothing. There are no proxies and
 // no redirects.
 //
-// It imports only the standard library.
+// It imports trace and the standard library.
 package egress
 
 import (
@@ -22,6 +22,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"agentplatform/internal/trace"
 )
 
 // ErrForbidden is returned for an address that is not public and not allowed by the policy.
@@ -195,7 +197,7 @@ func (p Policy) Client(timeout time.Duration) *http.Client {
 	return &http.Client{
 		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
+		Transport: trace.Outgoing(&http.Transport{
 			DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 				if p.allowsHost(addr) {
 					return open.DialContext(ctx, network, addr)
@@ -209,7 +211,7 @@ func (p Policy) Client(timeout time.Duration) *http.Client {
 			MaxIdleConnsPerHost:    16,
 			IdleConnTimeout:        30 * time.Second,
 			ForceAttemptHTTP2:      true,
-		},
+		}),
 	}
 }
 

@@ -126,6 +126,15 @@ func TimeOf(id string) time.Time {
 	return time.Unix(int64(seconds), 0).UTC() //nolint:gosec // 32 bits fit
 }
 
+// After is an identifier that has the last twelve digits of another, which are random, so that whoever looks for those
+// in logs and traces finds both. An id without such digits is returned as it is.
+func After(id, other string) string {
+	if !ValidID(id) || !ValidID(other) {
+		return id
+	}
+	return id[:12] + other[12:]
+}
+
 // FormatID encodes an identifier: seconds in 4 bytes, their fraction in 2, then the lower 48 bits of tail.
 func FormatID(at time.Time, tail uint64) string {
 	var b [14]byte

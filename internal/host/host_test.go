@@ -39,6 +39,18 @@ func TestAllWaitsForTheOthersIfOnePanics(t *testing.T) {
 	assert.True(t, ended, "who made them has waited for all")
 }
 
+func TestAnIDCanEndAsAnother(t *testing.T) {
+	h := host.System()
+	one, other := h.NewID(), h.NewID()
+	after := host.After(one, other)
+	assert.True(t, host.ValidID(after))
+	assert.Equal(t, host.TimeOf(one), host.TimeOf(after))
+	assert.Equal(t, other[12:], after[12:])
+	for _, none := range []string{"", "x", other + "0"} {
+		assert.Equal(t, one, host.After(one, none))
+	}
+}
+
 func TestCaughtPanicKeepsItsValueAndStack(t *testing.T) {
 	inner := host.Catch(func() { panic(1) })
 	assert.Same(t, inner, host.Catch(inner.Again))

@@ -87,7 +87,7 @@ var statuses = map[problem.Kind]int{
 func (s *Server) answerFor(r *Call, err error) *apiError {
 	var ready *apiError
 	if errors.As(err, &ready) {
-		ready.requestID = r.id
+		ready.requestID, r.code = r.id, ready.code
 		return ready
 	}
 	var tooLarge *http.MaxBytesError
@@ -117,6 +117,7 @@ func (s *Server) answerFor(r *Call, err error) *apiError {
 		fields:    p.Fields,
 		extras:    p.Extras,
 	}
+	r.code = a.code
 	if p.Kind == problem.Limited || p.Kind == problem.Unavailable {
 		a.retryAfter = wholeSeconds(p.RetryAfter)
 	}
@@ -136,7 +137,8 @@ func setErrorShape() {
 		huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 			a := frameworkError(status, message, errs)
 			if ctx != nil {
-				a.requestID = callOf(ctx.Context()).id
+				c := callOf(ctx.Context())
+				a.requestID, c.code = c.id, a.code
 			}
 			return a
 		}

@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/ratelimit"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/trace"
 )
 
 // Call is what is known of the request in hand.
@@ -23,10 +24,14 @@ type Call struct {
 	Run       string           // the run it concerns, for the log
 
 	id          string
+	code        string   // of the error that it was answered with
 	ifNoneMatch []string // of its header
 	release     func()   // gives back what its body takes of what all may; see [Server.Hold]
 	seated      bool     // it has taken a place for a stream
 }
+
+// ID is the request's id, which its answer has as X-Request-Id.
+func (c *Call) ID() string { return c.id }
 
 // Release gives back what the request's body takes of what all may, before the request has been answered. The body must
 // not be used any more.
@@ -48,7 +53,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.release()
 		s.unseat(c)
 	}()
-	r = r.WithContext(context.WithValue(r.Context(), callKey{}, c))
+	ctx := r.Context()
+	var span *trace.Span
+	if ofTheAPI(r) { // not of files, metrics and checks of health
+		ctx, span = s.Tracer.Door(ctx, r.Header.Values("Traceparent"))
+	}
+	r = r.WithContext(context.WithValue(ctx, callKey{}, c))
 	seen := &watcher{ResponseWriter: w, stall: s.Stall, deadline: http.NewResponseController(w).SetWriteDeadline}
 	_ = seen.deadline(time.Time{}) // of the answer before, on this connection
 	seen.Header().Set("X-Request-Id", c.id)
@@ -72,7 +82,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.Log.Error("a request panicked", "request_id", c.id, "panic", p, "stack", string(debug.Stack()))
 			if seen.status == 0 || seen.waits {
 				seen.status, seen.waits = 0, false
-				(&apiError{status: 500, code: "internal", message: ourFault, requestID: c.id}).write(seen)
+				c.code = "internal"
+				(&apiError{status: 500, code: c.code, message: ourFault, requestID: c.id}).write(seen)
 			}
 		}
 		seen.begin()
@@ -80,8 +91,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = seen.deadline(time.Now().Add(2 * s.Stall))
 		took := s.Host.Elapsed() - began
 		s.metrics.observe(r.Method, pattern, seen.status, took)
-		s.Log.Debug("request", "request_id", c.id, "run_id", c.Run, "method", r.Method, "route", pattern,
-			"status", seen.status, "ms", took.Milliseconds(), "api_key_id", c.Principal.Key.ID)
+		s.note(whole, c, answered{pattern, seen.status, took}, span)
 		if body != nil && !body.ended && seen.Header().Get("Connection") == "close" {
 			c.release()
 			body.linger(w, r)

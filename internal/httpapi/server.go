@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/host"
 	"agentplatform/internal/ratelimit"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/trace"
 )
 
 // Base is where the API lives.
@@ -25,6 +26,7 @@ type Config struct {
 	Tenants *tenant.Tenants
 	Host    host.Host
 	Log     *slog.Logger
+	Tracer  *trace.Tracer        // nil: requests leave no traces
 	Metrics *prometheus.Registry // nil: requests are not counted for anybody
 
 	MaxBody    int64

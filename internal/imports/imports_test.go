@@ -64,7 +64,9 @@ var allowed = []struct {
 	{"internal/host", "", "every use case takes one"},
 	{"internal/setting", "", "names and ranges, not what they are for"},
 	{"internal/ratelimit", "", "counts keys, whoever they are"},
-	{"internal/egress", "", "knows addresses, not why they are called"},
+	{"internal/trace", "", "spans say names and counts of whatever work, and no room drags a library along for them"},
+	{"internal/trace/otlp", "internal/trace", "sends spans, whatever they are about"},
+	{"internal/egress", "internal/trace", "knows addresses, not why they are called"},
 	{"internal/table", "", "a port knows no item"},
 	{"internal/blob", "", "a port knows no value"},
 	{"internal/index", "", "a port knows no document"},
@@ -135,7 +137,7 @@ var allowed = []struct {
 	{"internal/invariant", "internal/lifecycle internal/record internal/table",
 		"reads what is stored, and knows nobody who stores it"},
 	{"internal/transition", "events internal/host internal/lifecycle internal/problem internal/queue internal/record " +
-		"internal/timer", "the shell knows what it commits and what it sends"},
+		"internal/timer internal/trace", "the shell knows what it commits and what it sends"},
 	{"internal/rollup", "", "adds up entries, wherever they come from"},
 	{"internal/analytics", "internal/catalog internal/host internal/problem internal/record internal/rollup",
 		"a use case imports no other"},
@@ -160,24 +162,24 @@ var allowed = []struct {
 		"a use case imports no other that runs beside it"},
 	{"internal/agent", "internal/catalog internal/citation events internal/host internal/lifecycle " +
 		"internal/model internal/record " +
-		"internal/schema internal/strictjson internal/tool", "the loop knows no lease and no store"},
+		"internal/schema internal/strictjson internal/tool internal/trace", "the loop knows no lease and no store"},
 	{"internal/worker", "internal/catalog internal/citation internal/agent internal/blob internal/extract " +
 		"internal/stream " +
 		"internal/host internal/lifecycle internal/model internal/transition internal/problem internal/record " +
-		"internal/tool internal/view", "the worker drives the loop"},
+		"internal/tool internal/trace internal/view", "the worker drives the loop"},
 	{"internal/sweep", "events internal/catalog internal/host internal/ingestion internal/lifecycle " +
 		"internal/transition internal/problem internal/queue " +
 		"internal/record", "a use case imports no other"},
 	{"internal/knowledge", "internal/blob internal/catalog internal/document internal/egress internal/embedding " +
 		"internal/host internal/index internal/ingestion internal/problem internal/ranking internal/record " +
-		"internal/tenant internal/words", "a use case imports no other that runs beside it"},
+		"internal/tenant internal/trace internal/words", "a use case imports no other that runs beside it"},
 	{"internal/ingest", "internal/blob internal/catalog internal/chunking internal/document internal/egress " +
 		"internal/embedding internal/extract internal/host internal/index internal/ingestion internal/knowledge " +
-		"internal/problem internal/record internal/words",
+		"internal/problem internal/record internal/trace internal/words",
 		"works on what knowledge keeps, and is not asked by clients"},
 	{"internal/files", "internal/blob internal/problem internal/record", "a use case imports no other"},
 	{"internal/webhook", "internal/catalog internal/citation events internal/egress internal/host internal/problem " +
-		"internal/record internal/seal internal/view",
+		"internal/record internal/seal internal/trace internal/view",
 		"a use case imports no other"},
 	{"internal/mcpserver", "internal/catalog internal/citation internal/stream internal/host " +
 		"internal/intake internal/lifecycle " +
@@ -188,7 +190,7 @@ var allowed = []struct {
 	{
 		"internal/httpapi",
 		"events internal/host internal/lifecycle internal/problem internal/ratelimit internal/record " +
-			"internal/strictjson internal/tenant",
+			"internal/strictjson internal/tenant internal/trace",
 		"the framework knows how requests are read and answered, not what any operation does",
 	},
 	{
@@ -332,7 +334,7 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 		"internal/tool/mcptool", "internal/table/dynamotable", "internal/table/cachetable",
 		"internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob", "internal/seal/keyseal",
 		"internal/seal/kmsseal", "internal/embedding/builtinembedding", "internal/embedding/openaiembedding",
-		"internal/embedding/bedrockembedding", "internal/broker/lambdabroker",
+		"internal/embedding/bedrockembedding", "internal/broker/lambdabroker", "internal/trace/otlp",
 	}
 	// The wirings; the kinds of toolkits whose tools are HTTP requests; the simulator's; the templates, which use
 	// shapes from adapters; the trigger, which reads SQS messages.
@@ -453,6 +455,10 @@ var foreign = map[string][]string{
 	"github.com/aws/aws-lambda-go/lambda": {"functions/chat", "functions/api", "functions/broker", "functions/worker",
 		"functions/webhook", "functions/job", "functions/ingest", "functions/sweeper"},
 	"github.com/aws/aws-cdk-go/awscdk/v2": {},
+	// of OpenTelemetry's, which make a function up to 18 MB larger; traces are sent by our own (ADR 20)
+	"go.opentelemetry.io/otel/sdk/trace":          {},
+	"go.opentelemetry.io/otel":                    {},
+	"go.opentelemetry.io/collector/pdata/pcommon": {},
 	// it brings Protocol Buffers along; only those that answer questions, and the daily work, need it
 	"github.com/DataDog/sketches-go/ddsketch": {"functions/chat", "functions/api", "functions/stream", "functions/job",
 		"functions/local"},

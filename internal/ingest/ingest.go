@@ -8,7 +8,7 @@
 // An index that was lost is filled again from what the stages have stored (Recover); nothing is embedded for that.
 //
 // It must not know HTTP or runs. It imports knowledge, whose documents it works on, extract, chunking, words, the ports
-// embedding, index and blob, catalog, record, ingestion, egress, problem and host.
+// embedding, index and blob, catalog, record, ingestion, egress, problem, host and trace.
 package ingest
 
 import (
@@ -27,6 +27,7 @@ import (
 	"agentplatform/internal/knowledge"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/trace"
 )
 
 // Ingester takes documents through their stages. It is safe for concurrent use.
@@ -106,6 +107,12 @@ type work struct {
 
 // run does the stages, one after the other, while another goroutine renews the lease.
 func (w *work) run(ctx context.Context) (again time.Duration, err error) {
+	ctx, span := trace.StartOf(ctx, w.d.ID, trace.Consumer, "ingest", "document")
+	defer span.End()
+	span.Set("agentplatform.document.id", w.d.ID)
+	span.Set("agentplatform.knowledge_base.id", w.d.KnowledgeBase)
+	span.Set(trace.OrganizationID, w.d.Organization)
+	span.SetInt("agentplatform.document.attempt", int64(w.d.Ingestion.Attempts))
 	working, cancel := context.WithCancelCause(ctx)
 	id := w.d.ID
 	wait := w.Host.Go(func() { w.renew(working, id, cancel) })
@@ -121,6 +128,7 @@ func (w *work) run(ctx context.Context) (again time.Duration, err error) {
 	case lost || errors.Is(failed, errLost):
 		return 0, nil
 	case failed != nil:
+		span.Fail(string(codeOf(failed)))
 		return w.conclude(ctx, failed)
 	case w.d.Ingestion.Active(): // its end has begun another one
 		return time.Millisecond, nil
@@ -160,6 +168,14 @@ func (t *trouble) Unwrap() error { return t.cause }
 
 func final(code ingestion.Code, format string, args ...any) error {
 	return &trouble{code: code, message: fmt.Sprintf(format, args...), final: true}
+}
+
+// codeOf says by a code why an attempt failed.
+func codeOf(failed error) ingestion.Code {
+	if t, is := errors.AsType[*trouble](failed); is {
+		return t.code
+	}
+	return ingestion.Internal
 }
 
 // conclude stores that an attempt failed.
@@ -279,7 +295,12 @@ func (w *work) stages(ctx context.Context) error {
 		if do == nil {
 			return fmt.Errorf("ingest: stage %q of a newer version", w.d.Ingestion.Stage)
 		}
-		err := do(ctx)
+		staged, span := trace.Start(ctx, trace.Internal, string(w.d.Ingestion.Stage), "document")
+		err := do(staged)
+		if err != nil && !errors.Is(err, errMoved) {
+			span.Fail(string(codeOf(err)))
+		}
+		span.End()
 		if errors.Is(err, errMoved) {
 			err = w.aim(ctx)
 		}

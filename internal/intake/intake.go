@@ -54,6 +54,7 @@ type Message struct {
 	Metadata    map[string]string
 	CallbackURL string
 	Key         string // idempotency key
+	Request     string // id of the request that brings it, whose last digits the run's id has; empty: none
 	Enqueue     bool   // park it when the chat is busy
 	Watched     bool   // a reader streams the run from its start
 	// Wrong is what the endpoint found wrong in the fields for a new run, nil for nothing. It does not matter when the
@@ -89,7 +90,7 @@ func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Post
 	if err := m.check(""); err != nil {
 		return Posted{}, err
 	}
-	r := &request{Intake: in, who: p, message: m, runID: in.Host.NewID(), chatID: in.Host.NewID()}
+	r := &request{Intake: in, who: p, message: m, runID: host.After(in.Host.NewID(), m.Request), chatID: in.Host.NewID()}
 	if m.Key != "" {
 		r.record = record.IdempotencyName(p.Organization.ID, p.User.ID, m.Key)
 	}

@@ -18,6 +18,7 @@ import (
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/trace"
 )
 
 // NewDocument describes a document before its ingestion.
@@ -121,6 +122,7 @@ func (k *Knowledge) Add(
 	case duplicate && e.Value.Ingestion.Status == ingestion.Failed:
 		e, err = k.Reprocess(ctx, p, b.ID, e.Value.ID)
 	case !duplicate:
+		trace.Root(ctx, e.Value.ID)
 		k.nudge(ctx, e.Value)
 	}
 	return e, duplicate, err

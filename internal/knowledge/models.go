@@ -10,6 +10,7 @@ import (
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/ranking"
+	"agentplatform/internal/trace"
 )
 
 // Lexical is the name of the model that needs no network, the only one of the provider [embedding.Builtin].
@@ -50,9 +51,20 @@ func (m *Models) Embed(
 	if !known {
 		return embedding.Reply{}, fmt.Errorf("knowledge: the provider %s is not configured", of.Provider)
 	}
-	return model.Embed(ctx, embedding.Request{
+	ctx, span := trace.Start(ctx, trace.Client, "embeddings", of.Name)
+	defer span.End()
+	span.Set("gen_ai.operation.name", "embeddings")
+	span.Set("gen_ai.provider.name", trace.Provider(of.Provider))
+	span.Set("gen_ai.request.model", of.Name)
+	reply, err := model.Embed(ctx, embedding.Request{
 		Name: of.Name, Dimensions: of.Dimensions, Purpose: purpose, Texts: texts,
 	})
+	span.SetInt("gen_ai.usage.input_tokens", reply.Tokens)
+	span.SetInt("agentplatform.embeddings.texts", int64(len(texts)))
+	if err != nil {
+		span.Fail("embedding_failed")
+	}
+	return reply, err
 }
 
 // choose returns the model that a client asks for, with its dimensions, or the first that can be reached. It returns a

@@ -20,6 +20,7 @@ import (
 	"agentplatform/internal/ranking"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/trace"
 	"agentplatform/internal/words"
 )
 
@@ -127,7 +128,15 @@ func checkIDs(field string, ids []string) error {
 // (budget_exhausted), see Question.OwnBudgets.
 func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) (found Found, err error) {
 	began := k.Host.Elapsed()
+	ctx, span := trace.Start(ctx, trace.Internal, "retrieval", "")
+	span.Set("gen_ai.operation.name", "retrieval")
+	span.Set(trace.OrganizationID, p.Organization.ID)
 	defer func() {
+		span.SetInt("agentplatform.search.hits", int64(len(found.Hits)))
+		if err != nil {
+			span.Fail(problem.Code(err))
+		}
+		span.End()
 		if k.OnSearch != nil {
 			k.OnSearch(found, k.Host.Elapsed()-began, err)
 		}

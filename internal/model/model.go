@@ -150,6 +150,7 @@ type Reply struct {
 	OutputTokens int64
 	Finish       string // why it stopped: stop, tool_calls or length
 	RequestID    string // the provider's id of the call, where it sends one
+	Model        string // that answered, in the provider's words, where it says so
 }
 
 // Model is the port. Implementations are safe for concurrent use.

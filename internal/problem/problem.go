@@ -106,3 +106,14 @@ func Is(err error, code string) bool {
 	e, ok := As(err)
 	return ok && e.Code == code
 }
+
+// Code is the code of a problem, internal for any other error, and empty for none.
+func Code(err error) string {
+	if err == nil {
+		return ""
+	}
+	if p, ok := As(err); ok {
+		return p.Code
+	}
+	return "internal"
+}

@@ -65,6 +65,10 @@ type Settings struct {
 	BedrockBaseURL   string   `env:"BEDROCK_BASE_URL" help:"by default Bedrock's own"`
 	BedrockGuardrail string   `env:"BEDROCK_GUARDRAIL" help:"id:version of a guardrail for every call"`
 
+	OTLPEndpoint string   `env:"OTEL_EXPORTER_OTLP_ENDPOINT" help:"where traces are sent by OpenTelemetry's protocol, without its /v1/traces; without it there are none"`
+	OTLPHeaders  []string `env:"OTEL_EXPORTER_OTLP_HEADERS" kind:"secret" help:"name=value pairs that each of these requests has, comma-separated, values percent-encoded; on a laptop only"`
+	TraceShare   float64  `env:"OTEL_TRACES_SAMPLER_ARG" envDefault:"1" help:"the share of traces that are sent, 0 to 1"`
+
 	LogLevel string `env:"LOG_LEVEL" envDefault:"info" help:"debug, info, warn or error"`
 	Pprof    bool   `env:"PPROF" envDefault:"false" help:"serve /debug/pprof, as /metrics, to callers on this machine with an operator key"`
 }
@@ -261,10 +265,32 @@ func (s Settings) validate() error {
 		bad("BEDROCK_GUARDRAIL", "must be id:version, or ARN:version, with a number or DRAFT as version, not %q",
 			s.BedrockGuardrail)
 	}
+	s.checkTraces(bad)
 	switch s.LogLevel {
 	case "debug", "info", "warn", "error":
 	default:
 		bad("LOG_LEVEL", "must be debug, info, warn or error, not %q", s.LogLevel)
 	}
 	return errors.Join(errs...)
+}
+
+// checkTraces says what is wrong with the settings of traces. The headers' values are secrets.
+func (s Settings) checkTraces(bad func(name, format string, args ...any)) {
+	if u, err := url.Parse(s.OTLPEndpoint); s.OTLPEndpoint != "" && (err != nil || u.Host == "" || u.User != nil ||
+		u.RawQuery != "" || (u.Scheme != "http" && u.Scheme != "https")) {
+		bad("OTEL_EXPORTER_OTLP_ENDPOINT", "must be an http or https URL without a user and a query")
+	}
+	for _, h := range s.OTLPHeaders {
+		if name, value, ok := strings.Cut(h, "="); !ok || strings.TrimSpace(name) == "" || !unescapes(value) {
+			bad("OTEL_EXPORTER_OTLP_HEADERS", "must list name=value pairs, with the values percent-encoded")
+		}
+	}
+	if !(s.TraceShare >= 0 && s.TraceShare <= 1) { // NaN is neither
+		bad("OTEL_TRACES_SAMPLER_ARG", "must be between 0 and 1, not %g", s.TraceShare)
+	}
+}
+
+func unescapes(text string) bool {
+	_, err := url.PathUnescape(text)
+	return err == nil
 }

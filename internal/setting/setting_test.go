@@ -31,6 +31,10 @@ func TestErrorNamesEachInvalidVariable(t *testing.T) {
 		"LEASE=1ms", "USER_CAP=0", "ORGANIZATION_CAP=1000001", "RATE_LIMIT=x", "RATE_BURST=0", "WORKERS=10001",
 		"STREAMS=0", "KEY_STREAMS=1000001", "ADDRESS_CONNECTIONS=0", "MAX_BODY=1", "WEBHOOK_ALLOW_HOSTS=host",
 		"LOG_LEVEL=loud", "BEDROCK_MODELS=amazon nova", "BEDROCK_GUARDRAIL=x", "BEDROCK_GUARDRAIL=x:y",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318", "OTEL_EXPORTER_OTLP_ENDPOINT=http://u:p@x",
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://x?key=y", "OTEL_EXPORTER_OTLP_HEADERS=x", "OTEL_EXPORTER_OTLP_HEADERS=x=%zz",
+		"OTEL_TRACES_SAMPLER_ARG=1.1", "OTEL_TRACES_SAMPLER_ARG=-1", "OTEL_TRACES_SAMPLER_ARG=NaN",
+		"OTEL_TRACES_SAMPLER_ARG=all",
 	} {
 		name, _, _ := strings.Cut(bad, "=")
 		_, err := setting.Read([]string{bad})
@@ -80,7 +84,8 @@ func TestEachVariableHasAKind(t *testing.T) {
 	assert.True(t, ok)
 	assert.Equal(t, setting.Plain, plain)
 	for name, kind := range kinds {
-		secret := strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_SECRET")
+		secret := strings.HasSuffix(name, "_KEY") || strings.HasSuffix(name, "_SECRET") ||
+			strings.HasSuffix(name, "_HEADERS")
 		assert.Equal(t, secret && name != "SEALING_KEY", kind == setting.Secret, name)
 	}
 }

@@ -5,8 +5,8 @@
 // one commit, on condition of the version that was read. After a conflict the transition is decided again. Wake-up
 // messages and timers are sent after the commit; the sweeper makes up for lost ones.
 //
-// It must not know HTTP, models or tools. It imports lifecycle, record, events, problem, host and the queue and timer
-// ports.
+// It must not know HTTP, models or tools. It imports lifecycle, record, events, problem, host, trace and the queue and
+// timer ports.
 package transition
 
 import (
@@ -26,6 +26,7 @@ import (
 	"agentplatform/internal/queue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/timer"
+	"agentplatform/internal/trace"
 )
 
 // Notifier notifies those who wait for a run in this process that it has changed.
@@ -163,6 +164,10 @@ func (x *Executor) Apply(
 	if err := tx.Commit(ctx); err != nil {
 		return e, o, err
 	}
+	if parked, is := c.Event.(lifecycle.Park); is {
+		trace.Root(ctx, parked.ID) // the request is of the run that its message becomes later
+	}
+	trace.Join(ctx, o.After.ID())
 	x.follow(ctx, o, promoted)
 	return written, o, nil
 }
@@ -347,6 +352,7 @@ func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (rec
 	if err := tx.Commit(ctx); err != nil {
 		return r, err
 	}
+	trace.Root(ctx, r.ID())
 	x.follow(ctx, lifecycle.Outcome{After: r.Run, Nudge: true}, nil)
 	return r, nil
 }
@@ -401,9 +407,16 @@ func (x *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *re
 }
 
 func (x *Executor) send(ctx context.Context, kind events.NudgeKind, id, group string) {
+	run, _, _ := strings.Cut(id, "/")
+	ctx, span := trace.StartOf(ctx, run, trace.Producer, "send", string(kind))
+	defer span.End()
+	span.Set("messaging.operation.name", "send")
+	span.Set("messaging.destination.name", string(kind))
+	span.Set(trace.RunID, run)
+	span.Set(trace.OrganizationID, group)
 	err := x.Queue.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
 	if err != nil {
-		run, _, _ := strings.Cut(id, "/")
+		span.Fail("not_sent")
 		x.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", kind, "run_id", run, "error", err)
 	}
 }

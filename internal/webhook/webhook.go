@@ -4,7 +4,7 @@
 // item, posts, and stores the outcome. A receiver that keeps failing is retried with back-off; it cannot affect the
 // run.
 //
-// It imports record, view, citation, events, egress, seal, problem, host and the standard-webhooks library.
+// It imports record, view, citation, events, egress, seal, problem, host, trace and the standard-webhooks library.
 package webhook
 
 import (
@@ -36,6 +36,7 @@ import (
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/seal"
+	"agentplatform/internal/trace"
 	"agentplatform/internal/view"
 )
 
@@ -155,13 +156,41 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	}
 	trying, cancel := s.Host.WithTimeout(ctx, left)
 	defer cancel()
+	trying, span := spanOf(trying, h)
+	defer span.End()
 	var o outcome
 	if died := host.Catch(func() { o = s.try(trying, claimed.Value) }); died != nil { // counts as a failed try
 		s.Log.Error("a webhook's try panicked",
 			"run_id", h.RunID, "delivery_id", h.DeliveryID, "panic", died.Value, "stack", string(died.Stack))
 		o = outcome{DeliveryAttempt: record.DeliveryAttempt{At: now, Error: "the delivery failed inside the service"}}
 	}
+	endSpan(span, o)
 	return s.conclude(ctx, claimed, o)
+}
+
+// spanOf begins the span of a try. It has no address: that may have a secret of the receiver's.
+func spanOf(ctx context.Context, h record.Delivery) (context.Context, *trace.Span) {
+	ctx, span := trace.StartOf(ctx, h.RunID, trace.Client, "deliver", "webhook")
+	span.Set("http.request.method", http.MethodPost)
+	span.Set(trace.RunID, h.RunID)
+	span.Set(trace.OrganizationID, h.Organization)
+	span.Set("agentplatform.delivery.id", h.DeliveryID)
+	span.Set("agentplatform.run.status", h.Status)
+	span.SetInt("agentplatform.delivery.try", int64(h.Tries+1))
+	return ctx, span
+}
+
+func endSpan(span *trace.Span, o outcome) {
+	switch {
+	case o.Status == 0:
+		span.Fail("not_sent")
+	case !o.delivered():
+		span.Fail(strconv.Itoa(o.Status))
+	}
+	if o.Status != 0 {
+		span.SetInt("http.response.status_code", int64(o.Status))
+	}
+	span.End()
 }
 
 // isOrphan says whether the run of a delivery has been deleted.

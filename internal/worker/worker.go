@@ -4,7 +4,7 @@
 // number of the attempt. The worker stops calling models and tools when its lease may have ended by either of its own
 // clocks.
 //
-// It imports transition, record, lifecycle, agent, stream, view, extract, problem and host, and the ports model,
+// It imports transition, record, lifecycle, agent, stream, view, extract, problem, host and trace, and the ports model,
 // tool and blob.
 package worker
 
@@ -29,6 +29,7 @@ import (
 	"agentplatform/internal/record"
 	"agentplatform/internal/stream"
 	"agentplatform/internal/tool"
+	"agentplatform/internal/trace"
 	"agentplatform/internal/transition"
 	"agentplatform/internal/view"
 )
@@ -184,6 +185,8 @@ func (a *attempt) active() time.Duration { return a.base + a.Host.Elapsed() - a.
 // lease is always released.
 func (a *attempt) run(ctx context.Context) (err error) {
 	log := a.Log.With("run_id", a.id, "attempt", a.number)
+	ctx, span := a.span(ctx)
+	defer func() { a.endSpan(span, err) }()
 	reporting := context.WithoutCancel(ctx)
 	died := host.Catch(func() { err = a.conclude(reporting, log, a.perform(ctx)) })
 	if died != nil {
@@ -196,6 +199,40 @@ func (a *attempt) run(ctx context.Context) (err error) {
 		return nil
 	}
 	return ignoreRefusal(err)
+}
+
+// span begins the span of the attempt: of its agent's invocation, as OpenTelemetry calls it.
+func (a *attempt) span(ctx context.Context) (context.Context, *trace.Span) {
+	ctx, span := trace.StartOf(ctx, a.id, trace.Consumer, "invoke_agent", "")
+	if span == nil {
+		return ctx, nil
+	}
+	run := a.current().Value
+	span.Set("gen_ai.operation.name", "invoke_agent")
+	span.Set("gen_ai.agent.id", run.Agent)
+	span.SetInt("gen_ai.agent.version", int64(run.AgentVersion))
+	span.Set("gen_ai.conversation.id", run.Chat)
+	span.Set(trace.RunID, a.id)
+	span.Set(trace.OrganizationID, run.Organization)
+	span.SetInt("agentplatform.run.attempt", int64(a.number))
+	span.SetInt("agentplatform.run.queued_ms", a.Host.Now().Sub(run.QueuedAt).Milliseconds())
+	return ctx, span
+}
+
+// endSpan ends it with the status that the attempt has left the run in.
+func (a *attempt) endSpan(span *trace.Span, err error) {
+	if span == nil {
+		return
+	}
+	run := a.current().Value
+	span.Set("agentplatform.run.status", string(run.Status))
+	switch {
+	case err != nil:
+		span.Fail("retried")
+	case run.Status == lifecycle.Failed, run.Status == lifecycle.TimedOut:
+		span.Fail(string(run.Status))
+	}
+	span.End()
 }
 
 // performed is how the work of an attempt ended.

@@ -37,7 +37,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 	}
 	c := service.Config{
 		Config: httpapi.Config{
-			Tenants: p.Tenants, Host: p.Host, Log: p.Log, MaxBody: s.MaxBody, MaxStream: maxStream,
+			Tenants: p.Tenants, Host: p.Host, Log: p.Log, Tracer: p.Tracer, MaxBody: s.MaxBody, MaxStream: maxStream,
 			Streams: s.Streams, KeyStreams: s.KeyStreams, PublicURL: s.PublicURL,
 		},
 		Intake: &intake.Intake{Executor: p.Executor, Store: p.Store, Tenants: p.Tenants, Host: p.Host},

@@ -98,6 +98,7 @@ func (h *handlers) chat(w http.ResponseWriter, r *http.Request, c *httpapi.Call)
 			return err
 		}
 	}
+	f.request = c.ID()
 	posted, err := h.post(ctx, p, f)
 	if err != nil {
 		return err
@@ -139,6 +140,7 @@ func (h *handlers) post(ctx context.Context, p tenant.Principal, f chatForm) (in
 			Metadata:    f.metadata,
 			CallbackURL: f.callbackURL,
 			Key:         f.key,
+			Request:     f.request,
 			Enqueue:     f.enqueue,
 			Watched:     f.streaming,
 			Wrong:       f.wrong,

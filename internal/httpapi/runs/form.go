@@ -40,6 +40,7 @@ type chatForm struct {
 	metadata     map[string]string
 	fileIDs      []string
 	agentVersion int
+	request      string        // id of the request
 	files        []record.File // uploaded with the form; nobody holds them yet
 	// wrong is in what is said of a new run alone: intake returns it, unless the message answers a question.
 	wrong error

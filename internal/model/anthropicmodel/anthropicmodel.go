@@ -79,7 +79,8 @@ type event struct {
 	Type    string             `json:"type"`
 	Index   providerhttp.Count `json:"index"`
 	Message struct {
-		Usage usage `json:"usage"`
+		Model providerhttp.Text `json:"model"`
+		Usage usage             `json:"usage"`
 	} `json:"message"`
 	Block struct {
 		Type  providerhttp.Text `json:"type"`
@@ -150,6 +151,7 @@ type received struct {
 	size   int // bytes of text and arguments
 	usage  usage
 	stop   string
+	model  string // that answers
 }
 
 // content is one block of the reply: text or a tool call.
@@ -159,6 +161,9 @@ type content struct {
 	input          json.RawMessage
 }
 
+// maxLabel limits the name of the model, in bytes.
+const maxLabel = 1 << 10
+
 // maxBlocks limits the blocks of one reply: the index comes from the endpoint and is not trusted.
 const maxBlocks = 1000
 
@@ -166,6 +171,9 @@ const maxBlocks = 1000
 func (h *received) enough() bool { return h.size > model.MaxArguments }
 
 func (h *received) take(e event, emit func(string)) {
+	if h.model == "" {
+		h.model = string(e.Message.Model[:min(len(e.Message.Model), maxLabel)])
+	}
 	h.usage.raise(e.Message.Usage)
 	h.usage.raise(e.Usage)
 	if e.Delta.StopReason != "" {
@@ -233,7 +241,7 @@ func sum(claims ...providerhttp.Count) (total int64) {
 func (h *received) reply(answer http.Header) (model.Reply, error) {
 	r := model.Reply{
 		InputTokens: sum(h.usage.Input, h.usage.CacheRead, h.usage.CacheCreation), OutputTokens: sum(h.usage.Output),
-		RequestID: answer.Get("Request-Id"),
+		RequestID: answer.Get("Request-Id"), Model: h.model,
 	}
 	for _, b := range h.blocks {
 		switch b.kind {

@@ -88,6 +88,7 @@ type (
 // chunk is one event of a stream: https://platform.openai.com/docs/api-reference/chat/streaming
 type chunk struct {
 	Error   modelhttp.Trouble `json:"error"`
+	Model   providerhttp.Text `json:"model"`
 	Choices []struct {
 		Delta struct {
 			Content   providerhttp.Text `json:"content"`
@@ -151,6 +152,7 @@ type received struct {
 	at            map[providerhttp.Count]int // positions in calls, by the endpoint's index
 	arguments     int                        // bytes of all calls' arguments
 	finish        string
+	model         string // that answers
 	usage         usage
 }
 
@@ -160,6 +162,7 @@ func (h *received) enough() bool {
 }
 
 func (h *received) take(c chunk, emit func(string)) {
+	h.model = cmp.Or(h.model, cut(string(c.Model)))
 	if c.Usage != nil && c.Usage.Total > 0 {
 		h.usage = *c.Usage
 	}
@@ -221,7 +224,7 @@ func cut(label string) string { return label[:min(len(label), maxLabel)] }
 func (h *received) reply(answer http.Header) (model.Reply, error) {
 	r := model.Reply{
 		Text: h.text.String(), InputTokens: int64(h.usage.Input), OutputTokens: int64(h.usage.Output),
-		RequestID: answer.Get("X-Request-Id"),
+		RequestID: answer.Get("X-Request-Id"), Model: h.model,
 	}
 	for i, c := range h.calls {
 		if c.Name == "" {

@@ -1,7 +1,7 @@
 // Package client makes what model providers are called with: an HTTP client, and an AWS configuration for Bedrock. It
 // is separate from those who make models of them so that a program links the clients that it calls, and no others.
 //
-// It is wiring and contains no rules. It imports setting and the SDK's configuration.
+// It is wiring and contains no rules. It imports setting, trace and the SDK's configuration.
 package client
 
 import (
@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 
 	"agentplatform/internal/setting"
+	"agentplatform/internal/trace"
 )
 
 // firstByte limits the wait for a response's headers; the caller limits the time of the whole answer.
@@ -24,7 +25,7 @@ const firstByte = 5 * time.Minute
 func HTTP() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.ResponseHeaderTimeout = 64, firstByte
-	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error {
+	return &http.Client{Transport: trace.Outgoing(transport), CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // a key is sent only to the configured address
 	}}
 }

@@ -1,0 +1,43 @@
+package boot
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"agentplatform/internal/trace"
+	"agentplatform/internal/trace/otlp"
+	"agentplatform/internal/version"
+)
+
+// trace makes what traces are made by and sent with, if a setting says where to.
+func (l *Local) trace(registry *prometheus.Registry) (err error) {
+	s := l.Settings
+	if s.OTLPEndpoint == "" {
+		return nil
+	}
+	built, _ := version.Read()
+	l.traces, err = otlp.New(otlp.Options{
+		Endpoint: s.OTLPEndpoint, Headers: s.OTLPHeaders, Log: l.log, Now: time.Now,
+		Resource: []trace.Attribute{
+			{Key: "service.name", Value: "agent-platform"}, {Key: "service.version", Value: built},
+		},
+	})
+	if err != nil {
+		return err
+	}
+	l.tracer = trace.New(s.TraceShare, time.Now, l.traces.Take)
+	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "trace_spans_dropped_total",
+		Help: "Spans that found no place or that the receiver refused."},
+		func() float64 { return float64(l.traces.Dropped()) }))
+	return nil
+}
+
+// lastTraces sends what is left at a stop, in two seconds at most and within the ten of the stop.
+func (l *Local) lastTraces(began time.Time) {
+	left := min(2*time.Second, workTime+300*time.Millisecond-time.Since(began))
+	ctx, cancel := context.WithTimeout(context.Background(), left)
+	defer cancel()
+	l.traces.Flush(ctx)
+}

@@ -1,0 +1,127 @@
+package cloud
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"agentplatform/internal/dispatch"
+	"agentplatform/internal/trace"
+	"agentplatform/internal/trace/otlp"
+	"agentplatform/internal/version"
+)
+
+// flushTime limits how long an invocation may take longer because of its traces.
+const flushTime = 500 * time.Millisecond
+
+// SpansDropped counts spans that found no place or that the receiver refused.
+const SpansDropped = "SpansDropped"
+
+// trace makes what traces are made by and sent with, if a setting says where to. Requests to X-Ray are signed with the
+// function's own credentials; a collector gets them as they are.
+func (p *Platform) trace() (err error) {
+	s := p.Settings
+	if s.OTLPEndpoint == "" {
+		return nil
+	}
+	built, _ := version.Read()
+	o := otlp.Options{
+		Endpoint: s.OTLPEndpoint, Log: p.Log, Now: time.Now,
+		Resource: []trace.Attribute{
+			{Key: "service.name", Value: "agent-platform"}, {Key: "service.version", Value: built},
+			{Key: "deployment.environment.name", Value: p.Cloud.Stage}, {Key: "cloud.provider", Value: "aws"},
+			{Key: "cloud.region", Value: p.Account.Region},
+		},
+	}
+	if name := os.Getenv("AWS_LAMBDA_FUNCTION_NAME"); name != "" {
+		o.Resource = append(o.Resource, trace.Attribute{Key: "faas.name", Value: name})
+	}
+	if region := xrayOf(s.OTLPEndpoint); region != "" {
+		o.Sign = signer(p.Account.Credentials, region)
+	}
+	if p.traces, err = otlp.New(o); err != nil {
+		return err
+	}
+	p.Tracer = trace.New(s.TraceShare, time.Now, p.traces.Take)
+	return nil
+}
+
+// xrayOf is the Region of an address of X-Ray, xray.<Region>.amazonaws.com; empty for any other.
+func xrayOf(endpoint string) string {
+	at, err := url.Parse(endpoint)
+	if err != nil || at.Scheme != "https" {
+		return ""
+	}
+	service, rest, _ := strings.Cut(at.Hostname(), ".")
+	region, domain, _ := strings.Cut(rest, ".")
+	if (service != "xray" && service != "xray-fips") || (domain != "amazonaws.com" && domain != "amazonaws.com.cn") {
+		return ""
+	}
+	return region
+}
+
+// signer signs requests to X-Ray by Signature Version 4.
+func signer(
+	credentials aws.CredentialsProvider, region string,
+) func(context.Context, *http.Request, []byte) error {
+	signing := v4.NewSigner()
+	return func(ctx context.Context, r *http.Request, body []byte) error {
+		who, err := credentials.Retrieve(ctx)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(body)
+		return signing.SignHTTP(ctx, who, r, hex.EncodeToString(sum[:]), "xray", region, time.Now())
+	}
+}
+
+// Requests makes a handler send its traces before a request ends: a function may be frozen from then on.
+func (p *Platform) Requests(h http.Handler) http.Handler {
+	if p.traces == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer p.FlushTraces(r.Context())
+		h.ServeHTTP(w, r)
+	})
+}
+
+// Nudges makes a handler leave traces, and send them before an invocation ends.
+func (p *Platform) Nudges(handle dispatch.Handler) dispatch.Handler {
+	if p.traces == nil {
+		return handle
+	}
+	return func(ctx context.Context, id string) (time.Duration, error) {
+		defer p.FlushTraces(ctx)
+		return handle(trace.With(ctx, p.Tracer), id)
+	}
+}
+
+// RunTraces sends the traces of a process that is never frozen, until ctx ends; what ends later is for FlushTraces.
+func (p *Platform) RunTraces(ctx context.Context) {
+	if p.traces != nil {
+		p.traces.Run(ctx)
+	}
+}
+
+// FlushTraces sends what there is, within half a second. A failure costs that time once; then the receiver is left
+// alone for a while.
+func (p *Platform) FlushTraces(ctx context.Context) {
+	if p.traces == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTime)
+	defer cancel()
+	p.traces.Flush(ctx)
+	if n := p.traces.Lost(); n > 0 {
+		p.Metrics.Put(Value{SpansDropped, "Count", float64(n)})
+	}
+}

@@ -1,0 +1,68 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"agentplatform/internal/trace"
+)
+
+// answered is how a request was answered.
+type answered struct {
+	pattern string
+	status  int
+	took    time.Duration
+}
+
+// note writes a request's line in the log, and ends its span.
+func (s *Server) note(r *http.Request, c *Call, a answered, span *trace.Span) {
+	method := methodOf(r.Method)
+	route := a.pattern[strings.IndexByte(a.pattern, ' ')+1:]
+	s.Log.LogAttrs(context.WithoutCancel(r.Context()), levelOf(r.Method, c, a.status), "request",
+		slog.String("request_id", c.id), slog.String("method", method), slog.String("route", route),
+		slog.Int("status", a.status), slog.String("code", c.code), slog.Int64("ms", a.took.Milliseconds()),
+		slog.String("run_id", c.Run), slog.String("organization_id", c.Principal.Organization.ID),
+		slog.String("user_id", c.Principal.User.ID), slog.String("api_key_id", c.Principal.Key.ID))
+	if span == nil {
+		return
+	}
+	span.Rename(strings.TrimSpace(method + " " + route))
+	span.Set("http.request.method", method)
+	span.Set("http.route", route)
+	span.SetInt("http.response.status_code", int64(a.status))
+	span.Set("agentplatform.request.id", c.id)
+	span.Set(trace.RunID, c.Run)
+	span.Set(trace.OrganizationID, c.Principal.Organization.ID)
+	span.Set("agentplatform.code", c.code)
+	if a.status >= http.StatusInternalServerError {
+		span.Fail(c.code)
+	}
+	span.End()
+}
+
+// levelOf is the level of a request's line. An operator needs what changed something and what was refused to one of the
+// keys. Reads that succeed are far more, and polls most of them; and what has no key, or is over its limit, can be any
+// amount: those stand in the metrics.
+func levelOf(method string, c *Call, status int) slog.Level {
+	reads := method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
+	switch {
+	case status >= http.StatusInternalServerError:
+		return slog.LevelWarn
+	case c.Principal.Key.ID == "" || status == http.StatusTooManyRequests || reads && status < http.StatusBadRequest:
+		return slog.LevelDebug
+	default:
+		return slog.LevelInfo
+	}
+}
+
+// methodOf is a method as OpenTelemetry names it: a client may send any word.
+func methodOf(method string) string {
+	if slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}, method) {
+		return method
+	}
+	return "_OTHER"
+}

@@ -1,0 +1,165 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"log/slog"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/trace"
+)
+
+// seen is an API whose log and traces a test reads.
+type seen struct {
+	httpapitest.API
+
+	t     *testing.T
+	log   bytes.Buffer
+	mu    sync.Mutex
+	spans []trace.Ended
+}
+
+func look(t *testing.T) *seen {
+	t.Helper()
+	s := &seen{t: t}
+	s.API = httpapitest.New(t, func(c *service.Config) {
+		c.Config.Log = slog.New(slog.NewJSONHandler(&s.log, nil)) // from info up, as deployments have it
+		c.Tracer = trace.New(1, time.Now, func(e trace.Ended) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.spans = append(s.spans, e)
+		})
+	})
+	return s
+}
+
+// do makes a request and returns its answer, its line in the log if there is one, and the span of the request.
+func (s *seen) do(r *http.Request) (*httptest.ResponseRecorder, map[string]any, trace.Ended) {
+	s.t.Helper()
+	s.log.Reset()
+	s.spans = nil
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	var line map[string]any
+	for text := range strings.Lines(s.log.String()) {
+		var o map[string]any
+		require.NoError(s.t, json.Unmarshal([]byte(text), &o))
+		if o["msg"] == "request" {
+			line = o
+		}
+	}
+	require.NotEmpty(s.t, s.spans)
+	return w, line, s.spans[len(s.spans)-1]
+}
+
+func (s *seen) request(method, path, body string) *http.Request {
+	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+s.Key)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	return r
+}
+
+func (s *seen) message(text string) *http.Request {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	_ = w.WriteField("agent_id", s.Agent)
+	_ = w.WriteField("message", text)
+	_ = w.WriteField("wait", "false")
+	_ = w.Close()
+	r := s.request(http.MethodPost, "/api/v1/chat", b.String())
+	r.Header.Set("Content-Type", w.FormDataContentType())
+	return r
+}
+
+// The line of a request says what an operator asks: which request, of whom, about which run, and how it ended.
+func TestARequestLeavesALineThatAnOperatorCanUse(t *testing.T) {
+	s := look(t)
+	w, line, span := s.do(s.message("SECRET WORDS"))
+	require.Equal(t, http.StatusAccepted, w.Code)
+	id, run := w.Header().Get("X-Request-Id"), w.Header().Get("X-Agent-Run-Id")
+	assert.Equal(t, []any{"INFO", id, run, "POST", "/api/v1/chat", 202.0, ""}, []any{line["level"], line["request_id"],
+		line["run_id"], line["method"], line["route"], line["status"], line["code"]})
+	for _, name := range []string{"organization_id", "user_id", "api_key_id"} {
+		assert.Len(t, line[name], 24, name)
+	}
+	assert.Contains(t, line, "ms")
+	assert.Equal(t, id[12:], run[12:], "the run's id ends as the request's")
+	assert.NotContains(t, s.log.String(), "SECRET")
+	assert.NotContains(t, s.log.String(), s.Key)
+	of, root, _ := trace.Of(run)
+	assert.Equal(t, []any{of, root, "POST /api/v1/chat"}, []any{span.Trace, span.Span, span.Name})
+
+	_, line, _ = s.do(s.request(http.MethodPost, "/api/v1/agents?key=SECRET", `{"name":""}`))
+	assert.Equal(t, []any{"INFO", "/api/v1/agents", 400.0, "invalid_request"}, []any{line["level"], line["route"],
+		line["status"], line["code"]}, "what was refused, and why")
+	assert.NotContains(t, s.log.String(), "SECRET")
+	_, line, _ = s.do(s.request(http.MethodGet, "/api/v1/runs/"+strings.Repeat("0", 24), ""))
+	assert.Equal(t, []any{"/api/v1/runs/{run_id}", 404.0, "not_found"}, []any{line["route"], line["status"],
+		line["code"]})
+}
+
+// Reads that succeed, and what strangers send, are no lines at this level: there may be any number of them.
+func TestReadsAndStrangersLeaveNoLines(t *testing.T) {
+	s := look(t)
+	w, line, span := s.do(s.request(http.MethodGet, "/api/v1/agents", ""))
+	require.Equal(t, http.StatusOK, w.Code)
+	assert.Nil(t, line)
+	assert.Equal(t, "GET /api/v1/agents", span.Name)
+	s.spans = nil
+	s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	assert.Empty(t, s.spans, "nor does what is not of the API leave a span")
+	for _, key := range []string{"", "Bearer wrong"} {
+		r := s.message("x")
+		r.Header.Set("Authorization", key)
+		w, line, _ = s.do(r)
+		require.Equal(t, http.StatusUnauthorized, w.Code)
+		assert.Nil(t, line)
+	}
+}
+
+// What clients send does not decide about our traces: neither their trace, nor whether it is sampled, nor names that
+// could be any.
+func TestHostileRequestsDecideNothingAboutTraces(t *testing.T) {
+	s := look(t)
+	for _, parent := range []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00", "x", "",
+		strings.Repeat("0", 1<<12), "00-" + strings.Repeat("0", 32) + "-" + strings.Repeat("0", 16) + "-01"} {
+		r := s.request("BREW"+strings.Repeat("A", 100), "/api/v1/"+strings.Repeat("b", 1000), "")
+		r.Header.Set("Traceparent", parent)
+		_, _, span := s.do(r)
+		assert.Equal(t, "_OTHER", span.Name)
+		assert.NotEqual(t, "4bf92f3577b34da6a3ce929d0e0e4736", span.Trace.String())
+		assert.LessOrEqual(t, len(span.Links), 1)
+		assert.Empty(t, span.Error, "a refusal is no failure of ours")
+	}
+}
+
+// A run that begins by another door has its trace's root there.
+func TestARunByMCPBeginsItsTraceAtTheRequest(t *testing.T) {
+	s := look(t)
+	list, _, _ := s.do(s.request(http.MethodPost, "/api/v1/mcp", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`))
+	var tools struct {
+		Result struct{ Tools []struct{ Name string } }
+	}
+	require.NoError(t, json.Unmarshal(list.Body.Bytes(), &tools), list.Body.String())
+	require.NotEmpty(t, tools.Result.Tools)
+	call, _ := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": map[string]any{
+		"name": tools.Result.Tools[0].Name, "arguments": map[string]any{"message": "hello"}}})
+	w, _, span := s.do(s.request(http.MethodPost, "/api/v1/mcp", string(call)))
+	require.Equal(t, http.StatusOK, w.Code, w.Body.String())
+	require.Len(t, s.spans, 2, "the request, and the nudge that it sent")
+	assert.Equal(t, "send run", s.spans[0].Name)
+	assert.Equal(t, span.Link, trace.Link{Trace: s.spans[0].Trace, Span: s.spans[0].Parent})
+	assert.Zero(t, span.Parent)
+}
