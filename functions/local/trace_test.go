@@ -121,13 +121,18 @@ func talks(c *callers) http.Handler {
 		c.note(r)
 		body, _ := io.ReadAll(r.Body)
 		if bytes.Contains(body, []byte(`"role":"tool"`)) {
-			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"PRIVATE-ANSWER"},"finish_reason":"stop"}]}`+
-				"\n\n"+`data: {"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":3,"total_tokens":23}}`+"\n\ndata: [DONE]\n\n")
+			_, _ = io.WriteString(w,
+				`data: {"choices":[{"delta":{"content":"PRIVATE-ANSWER"},"finish_reason":"stop"}]}`+
+					"\n\n"+`data: {"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":3,"total_tokens":23}}`+
+					"\n\ndata: [DONE]\n\n")
 			return
 		}
-		_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"act",`+
-			`"arguments":"{\"body\":\"PRIVATE-ARGUMENT\"}"}}]},"finish_reason":"tool_calls"}]}`+
-			"\n\n"+`data: {"choices":[],"model":"m-2","usage":{"prompt_tokens":10,"completion_tokens":2,"total_tokens":12}}`+"\n\ndata: [DONE]\n\n")
+		_, _ = io.WriteString(w,
+			`data: {"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"act",`+
+				`"arguments":"{\"body\":\"PRIVATE-ARGUMENT\"}"}}]},"finish_reason":"tool_calls"}]}`+
+				"\n\n"+`data: {"choices":[],"model":"m-2","usage":`+
+				`{"prompt_tokens":10,"completion_tokens":2,"total_tokens":12}}`+
+				"\n\ndata: [DONE]\n\n")
 	})
 }
 
@@ -221,7 +226,8 @@ server POST /api/v1/chat
 		"agentplatform.organization.id": door["agentplatform.organization.id"],
 	}, door)
 	assert.Equal(t, map[string]any{
-		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m", "gen_ai.response.model": "m-2",
+		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "m",
+		"gen_ai.response.model":     "m-2",
 		"gen_ai.usage.input_tokens": int64(10), "gen_ai.usage.output_tokens": int64(2),
 		"gen_ai.response.finish_reasons": []any{"tool_calls"}, "agentplatform.run.id": run,
 		"agentplatform.model.try": int64(1),
@@ -233,7 +239,8 @@ server POST /api/v1/chat
 		attempt := traces.of(trace, "invoke_agent", n)
 		assert.Equal(t, []any{"invoke_agent", agent, done["chat_id"], run, int64(n + 1), left},
 			[]any{attempt["gen_ai.operation.name"], attempt["gen_ai.agent.id"], attempt["gen_ai.conversation.id"],
-				attempt["agentplatform.run.id"], attempt["agentplatform.run.attempt"], attempt["agentplatform.run.status"]})
+				attempt["agentplatform.run.id"], attempt["agentplatform.run.attempt"],
+				attempt["agentplatform.run.status"]})
 		try := traces.of(trace, "deliver webhook", n)
 		assert.Equal(t, []any{left, int64(200), run}, []any{try["agentplatform.run.status"],
 			try["http.response.status_code"], try["agentplatform.run.id"]})

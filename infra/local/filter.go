@@ -140,6 +140,10 @@ func unversion(template map[string]any) {
 			for name, member := range v {
 				v[name] = walk(member)
 			}
+			if join, ok := v["Fn::Join"].([]any); ok && len(join) == 2 { // NAME:ALIAS
+				parts, _ := join[1].([]any)
+				join[1] = slices.DeleteFunc(parts, func(part any) bool { return part == ":live" })
+			}
 		case []any:
 			for i, member := range v {
 				v[i] = walk(member)

@@ -215,8 +215,9 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	server := &mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow}
 	l.server = service.New(service.Config{
 		Config: httpapi.Config{
-			Tenants: tenants, Host: machine, Log: log, Tracer: l.tracer, Metrics: registry, MaxBody: s.MaxBody, PublicURL: s.PublicURL,
-			Streams: s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
+			Tenants: tenants, Host: machine, Log: log, Tracer: l.tracer, Metrics: registry, MaxBody: s.MaxBody,
+			PublicURL: s.PublicURL,
+			Streams:   s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
 		},
 		MCP: server.For,
 		A2A: &a2aserver.Server{

@@ -61,7 +61,8 @@ func levelOf(method string, c *Call, status int) slog.Level {
 
 // methodOf is a method as OpenTelemetry names it: a client may send any word.
 func methodOf(method string) string {
-	if slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}, method) {
+	if slices.Contains([]string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"},
+		method) {
 		return method
 	}
 	return "_OTHER"

@@ -34,7 +34,7 @@ func look(t *testing.T) *seen {
 	t.Helper()
 	s := &seen{t: t}
 	s.API = httpapitest.New(t, func(c *service.Config) {
-		c.Config.Log = slog.New(slog.NewJSONHandler(&s.log, nil)) // from info up, as deployments have it
+		c.Log = slog.New(slog.NewJSONHandler(&s.log, nil)) // from info up, as deployments have it
 		c.Tracer = trace.New(1, time.Now, func(e trace.Ended) {
 			s.mu.Lock()
 			defer s.mu.Unlock()

@@ -90,7 +90,8 @@ func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Post
 	if err := m.check(""); err != nil {
 		return Posted{}, err
 	}
-	r := &request{Intake: in, who: p, message: m, runID: host.After(in.Host.NewID(), m.Request), chatID: in.Host.NewID()}
+	r := &request{Intake: in, who: p, message: m, runID: host.After(in.Host.NewID(), m.Request),
+		chatID: in.Host.NewID()}
 	if m.Key != "" {
 		r.record = record.IdempotencyName(p.Organization.ID, p.User.ID, m.Key)
 	}

@@ -11,7 +11,8 @@ import (
 const header = "Traceparent"
 
 // ParseParent reads a traceparent as W3C Trace Context defines it: versions 00 to fe, in lower-case digits, neither
-// name zero; after version 00 nothing else, after a later one only what a dash separates. ok is false for anything else.
+// name zero; after version 00 nothing else, after a later one only what a dash separates. ok is false for anything
+// else.
 func ParseParent(text string) (from Link, ok bool) {
 	const whole = len("00-00000000000000000000000000000000-0000000000000000-00")
 	if len(text) < whole || text[2] != '-' || text[35] != '-' || text[52] != '-' || !digits(text[:2]) ||

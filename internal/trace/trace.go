@@ -21,11 +21,11 @@ import (
 	"time"
 )
 
-// ID names a trace, and SpanID a span within it. The zero values name none.
-type (
-	ID     [16]byte
-	SpanID [8]byte
-)
+// ID names a trace. The zero value names none.
+type ID [16]byte
+
+// SpanID names a span within a trace. The zero value names none.
+type SpanID [8]byte
 
 func (i ID) String() string     { return hex.EncodeToString(i[:]) }
 func (i SpanID) String() string { return hex.EncodeToString(i[:]) }
@@ -105,7 +105,8 @@ func (t *Tracer) samples(id ID) bool { return binary.BigEndian.Uint64(id[8:])>>1
 
 // Of is the trace of a thing with an identifier of package host, and the span that is its root. The trace's id is the
 // thing's 24 digits and the last 8 of them again; the root's id is the last 16. A trace's id begins with the seconds of
-// the thing's creation, as X-Ray wants it; that which sampling goes by is random. ok is false where id has another form.
+// the thing's creation, as X-Ray wants it; that which sampling goes by is random. ok is false where id has another
+// form.
 func Of(id string) (trace ID, root SpanID, ok bool) {
 	if len(id) != 24 || strings.ToLower(id) != id {
 		return trace, root, false
@@ -265,7 +266,7 @@ func newID() (id ID) {
 func (s *Span) names() (ID, SpanID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.Trace, s.Ended.Span
+	return s.Trace, s.Span
 }
 
 // Rename gives the span another name: that of a request is known late.

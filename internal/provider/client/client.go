@@ -25,7 +25,8 @@ const firstByte = 5 * time.Minute
 func HTTP() *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost, transport.ResponseHeaderTimeout = 64, firstByte
-	return &http.Client{Transport: trace.Outgoing(transport), CheckRedirect: func(*http.Request, []*http.Request) error {
+	outgoing := trace.Outgoing(transport)
+	return &http.Client{Transport: outgoing, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // a key is sent only to the configured address
 	}}
 }

@@ -1,5 +1,5 @@
-// Package otlp sends spans to a collector, or to whoever else speaks the OpenTelemetry Protocol over HTTP: as JSON, which
-// is one of the protocol's two forms, in gzip.
+// Package otlp sends spans to a collector, or to whoever else speaks the OpenTelemetry Protocol over HTTP: as JSON,
+// which is one of the protocol's two forms, in gzip.
 //
 // Spans wait in a bounded buffer, and those that find no place are dropped and counted. Whoever ends a span never waits
 // for the receiver: a goroutine sends ([Exporter.Run]), or the process does before it may be frozen ([Exporter.Flush]).
