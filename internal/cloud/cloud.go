@@ -125,9 +125,19 @@ const (
 	pollEvery = 250 * time.Millisecond
 )
 
+// Access is what a program may do with the core table. One that may only read must not try to write: at a store that is
+// still empty it would fail at its start.
+type Access int
+
+// The kinds of access.
+const (
+	Writes Access = iota
+	Reads
+)
+
 // Open reads the environment, makes the clients and use cases, and makes one call to check that the table exists.
 // It fails where a setting is missing or invalid, or the table cannot be read.
-func Open(ctx context.Context) (*Platform, error) {
+func Open(ctx context.Context, access Access) (*Platform, error) {
 	settings, err := setting.Read(os.Environ())
 	if err != nil {
 		return nil, err
@@ -146,12 +156,13 @@ func Open(ctx context.Context) (*Platform, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(ctx, account, settings, resources, log, os.Stdout)
+	return New(ctx, account, settings, resources, access, log, os.Stdout)
 }
 
 // New is Open with explicit configuration; metrics are written to out. Errors as of Open.
 func New(
-	ctx context.Context, account aws.Config, s setting.Settings, c setting.Cloud, log *slog.Logger, out io.Writer,
+	ctx context.Context, account aws.Config, s setting.Settings, c setting.Cloud, access Access, log *slog.Logger,
+	out io.Writer,
 ) (*Platform, error) {
 	machine := host.System()
 	s.ToolCommands = nil // functions start no other programs
@@ -160,6 +171,9 @@ func New(
 	core := dynamotable.New(db, c.CoreTable, machine.Now)
 	blobs := s3blob.New(objects, c.Bucket)
 	store := record.New(core, blobs, machine)
+	if access == Reads {
+		store = store.ReadOnly()
+	}
 	known := store.Known()
 	if c.CacheLife > 0 {
 		life := cachetable.Life{Found: c.CacheLife, Missing: min(c.CacheLife, missingLife)}

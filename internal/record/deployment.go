@@ -21,11 +21,11 @@ func oldSecretKey() table.Key { return table.Key{Part: "deployment", Sort: "secr
 
 // EnsureDeployment stores, the first time, when the deployment began, and deletes the secret that once signed run
 // tokens. The errors are those of a read and of [Tx.Commit]; where the begin is stored already, a failed write is no
-// error.
+// error. A process that may not write only reads: that nothing is stored yet is no error for it, as others store it.
 func (s *Store) EnsureDeployment(ctx context.Context) error {
 	for range 3 {
 		items, err := s.read(ctx, deploymentKey(), oldSecretKey())
-		if err != nil {
+		if err != nil || s.readOnly {
 			return err
 		}
 		began, old := Fresh(deployment{CreatedAt: s.host.Now()}), items[1]

@@ -278,6 +278,33 @@ func TestKnownDeploymentNeedsNoWrite(t *testing.T) {
 	assert.Nil(t, items[0])
 }
 
+// A process that may only read does not try to write: not at its start, not the use of a key, nor anything else.
+func TestAReadOnlyStoreNeverWrites(t *testing.T) {
+	memory := memtable.New(time.Now)
+	h := newEstate(t).estateHost
+	h.now = time.Now()
+	commits := 0
+	denied := &faulttable.Table{Inner: memory, Before: func(c faulttable.Call) faulttable.Fault {
+		if c.Commit {
+			commits++
+			return faulttable.Down
+		}
+		return faulttable.None
+	}}
+	reader, writer := record.New(denied, nil, h).ReadOnly(), record.New(memory, nil, h)
+	require.NoError(t, reader.EnsureDeployment(t.Context()), "an empty store")
+	key := catalog.APIKey{ID: h.NewID(), Organization: h.NewID()}
+	reader.NoteUse(t.Context(), key, h.Now())
+	tx := reader.Begin(h.NewID())
+	tx.PutJob(record.Fresh(record.Job{ID: h.NewID(), Organization: key.Organization}))
+	require.ErrorContains(t, tx.Commit(t.Context()), "only read")
+	require.NoError(t, writer.EnsureDeployment(t.Context()))
+	require.NoError(t, reader.EnsureDeployment(t.Context()), "a store that others have begun")
+	assert.Zero(t, commits)
+	denied.Before = func(faulttable.Call) faulttable.Fault { return faulttable.Down } // of reads, too
+	require.True(t, problem.Is(reader.EnsureDeployment(t.Context()), "unavailable"))
+}
+
 // Of two processes that start at once, one stores the begin; a process that always meets conflicts gives up with an
 // error.
 func TestEndlessConflictsAtTheBeginGiveUp(t *testing.T) {

@@ -41,6 +41,7 @@ type Store struct {
 	host  host.Host
 	// patience bounds a commit with its repetitions.
 	patience time.Duration
+	readOnly bool
 }
 
 // New makes a store over its two ports.
@@ -55,6 +56,17 @@ func (s *Store) Within(d time.Duration) *Store {
 	bounded.patience = d
 	return &bounded
 }
+
+// ReadOnly returns the store for a process that has no right to write: it never tries to. Last uses are not noted,
+// [Store.EnsureDeployment] only reads, and every commit fails.
+func (s *Store) ReadOnly() *Store {
+	reader := *s
+	reader.readOnly = true
+	return &reader
+}
+
+// errReadOnly is the error of a commit by a process that asks for what another one is for.
+var errReadOnly = errors.New("record: this process may only read")
 
 // Blobs is the blob store.
 func (s *Store) Blobs() blob.Store { return s.blobs }

@@ -68,8 +68,8 @@ const commitTime = 20 * time.Second
 // with the same operations; a refusal by an item with the own write id means that an earlier try was done. A unit of
 // work without writes succeeds at once.
 //
-// It returns the first error of the unit of work, as [ErrUnstorable], [NoFile] or that of a read; [ErrConflict], which
-// wraps the refusal; a problem of kind Unavailable when nothing was done; an error that the item is too large, see
+// It returns the first error of the unit of work, as [ErrUnstorable], [NoFile] or that of a read; an error where the
+// store is [Store.ReadOnly]; [ErrConflict], which wraps the refusal; a problem of kind Unavailable when nothing was done; an error that the item is too large, see
 // [Unstorable]; and an error that is no problem when it is not known whether the writes were done.
 func (tx *Tx) Commit(ctx context.Context) error {
 	tx.audit(ctx)
@@ -77,6 +77,9 @@ func (tx *Tx) Commit(ctx context.Context) error {
 		return tx.err
 	}
 	s := tx.store
+	if s.readOnly {
+		return errReadOnly
+	}
 	ctx, cancel := s.host.WithTimeout(context.WithoutCancel(ctx), s.patience)
 	defer cancel()
 	unknown := false

@@ -17,7 +17,7 @@ import (
 // Run makes the handler, one of the forms that [lambda.Start] accepts, and serves with it. It does not return; a
 // function that cannot start logs the reason and exits, and Lambda tries again with the next invocation.
 func Run(handler func(*cloud.Platform) (any, error)) {
-	p, err := cloud.Open(context.Background())
+	p, err := cloud.Open(context.Background(), cloud.Writes)
 	if err == nil {
 		var h any
 		if h, err = handler(p); err == nil {
