@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"golang.org/x/sync/errgroup"
 
 	"agentplatform/internal/host"
@@ -251,7 +252,9 @@ func (o *operator) restoreBlobs(ctx context.Context, then time.Time) error {
 		}
 		source := bucket + "/" + strings.ReplaceAll(url.PathEscape(v.key), "%2F", "/") + "?versionId=" +
 			url.QueryEscape(v.id)
-		_, err := o.objects.CopyObject(ctx, &s3.CopyObjectInput{Bucket: &bucket, Key: &v.key, CopySource: &source})
+		// The class is what objects have anyway: to copy an object to its own name, something must be said of it.
+		_, err := o.objects.CopyObject(ctx, &s3.CopyObjectInput{Bucket: &bucket, Key: &v.key, CopySource: &source,
+			StorageClass: s3types.StorageClassStandard})
 		return err
 	}
 	var held []version // of the key that the listing is at: pages end anywhere
