@@ -5,6 +5,7 @@ package local
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"os/exec"
@@ -91,8 +92,11 @@ func (w world) isRestored(t *testing.T, operate, script string) {
 	put("guide/changed ü", "then")
 	// S3 tells times by the second: what was, the time that is gone back to, and what comes later are in three of them
 	then := put("guide/deleted", "then").Truncate(time.Second).Add(time.Second)
-	require.Eventually(t, func() bool { return put("guide/tick", "tock").Truncate(time.Second).After(then) },
-		10*time.Second, 100*time.Millisecond)
+	ticks := 0 // each an object of its own, which nothing has to be put back for
+	require.Eventually(t, func() bool {
+		ticks++
+		return put(fmt.Sprint("guide/tick ", ticks), "tock").Truncate(time.Second).After(then)
+	}, 10*time.Second, 100*time.Millisecond)
 	put("guide/changed ü", "now")
 	_, err := objects.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: bucket, Key: aws.String("guide/deleted")})
 	require.NoError(t, err)
