@@ -57,7 +57,8 @@ func TestAProgramThatOnlyReadsStartsAtAnEmptyStore(t *testing.T) {
 	require.NoError(t, err)
 	resources := setting.Cloud{CoreTable: "core", StreamTable: "feed"}
 	open := func(access cloud.Access) error {
-		_, err := cloud.New(t.Context(), account, settings, resources, access, slog.New(slog.DiscardHandler), io.Discard)
+		_, err := cloud.New(t.Context(), account, settings, resources, access, slog.New(slog.DiscardHandler),
+			io.Discard)
 		return err
 	}
 	require.NoError(t, open(cloud.Reads))
