@@ -245,16 +245,6 @@ func (h *hostileTools) of(run string) []string {
 	return slices.Sorted(slices.Values(h.made[run]))
 }
 
-// maker makes an agent with a hostile model and a tool at an address.
-func (p *program) maker(address, approval string) string {
-	toolkit := p.make("/toolkits", fmt.Sprintf(`{"kind":"http","name":"t","url":%q,
-		"request":{"name":"act","method":"POST","body":"body",
-		"parameters":{"type":"object","properties":{"body":{}}}}}`, address))["toolkit_id"]
-	return fmt.Sprint(p.make("/agents", fmt.Sprintf(`{"name":"a","skip_check":true,
-		"model":{"provider":"openai","name":"m"},"toolkit_ids":[%q],
-		"approval":{"mode":%q}}`, toolkit, approval))["agent_id"])
-}
-
 // runAll runs the cases, hostile-clients at a time, and checks the outcome of each.
 func (p *program) runAll(models *hostileModels, hands *hostileTools, lies []lie) int {
 	var next atomic.Int64

@@ -181,3 +181,13 @@ func (p *program) organization(limit int) (theirs *program, agent string) {
 	theirs = &program{t: p.t, url: p.url, key: fmt.Sprint(key)}
 	return theirs, fmt.Sprint(theirs.make("/agents", `{"name":"a"}`)["agent_id"])
 }
+
+// maker makes an agent of the model m at OpenAI's address, with a tool at an address.
+func (p *program) maker(address, approval string) string {
+	toolkit := p.make("/toolkits", fmt.Sprintf(`{"kind":"http","name":"t","url":%q,
+		"request":{"name":"act","method":"POST","body":"body",
+		"parameters":{"type":"object","properties":{"body":{}}}}}`, address))["toolkit_id"]
+	return fmt.Sprint(p.make("/agents", fmt.Sprintf(`{"name":"a","skip_check":true,
+		"model":{"provider":"openai","name":"m"},"toolkit_ids":[%q],
+		"approval":{"mode":%q}}`, toolkit, approval))["agent_id"])
+}
