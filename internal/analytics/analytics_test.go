@@ -188,6 +188,31 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
+// A question costs what the organization has, however long before it was there the question begins.
+func TestNothingIsReadOfTheTimeBeforeAnOrganization(t *testing.T) {
+	w := newWorld(t)
+	w.spend(w.now, id("6b", 1), "p/a")
+	w.now = w.now.Add(50 * time.Hour)
+	q := analytics.SeriesQuestion{
+		Question: analytics.Question{From: w.now.AddDate(0, 0, -390), To: w.now},
+		Metric:   rollup.InputTokens, Interval: rollup.Hour, Zone: time.UTC,
+	}
+	_, err := w.Series(t.Context(), w.scope(), q)
+	require.NoError(t, err)
+	w.asked = nil
+	s, err := w.Series(t.Context(), w.scope(), q)
+	require.NoError(t, err)
+	assert.Len(t, s.Steps, 390*24+1, "they are all answered")
+	assert.Less(t, len(w.asked), 10, "days of quarters and of the ledger since the day before")
+
+	q.From, q.To = w.now.AddDate(0, 0, -390), w.now.AddDate(0, 0, -100)
+	w.asked = nil
+	s, err = w.Series(t.Context(), w.scope(), q)
+	require.NoError(t, err)
+	assert.NotEmpty(t, s.Steps)
+	assert.Empty(t, w.asked, "nothing was there")
+}
+
 // What is rolled up is read, and not the ledger: whatever the ledger says now.
 func TestWhatIsRolledUpIsNotReadAgain(t *testing.T) {
 	w := newWorld(t)

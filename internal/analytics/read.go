@@ -80,6 +80,11 @@ func (a *Analytics) read(
 	if err != nil {
 		return err
 	}
+	first, err := a.Store.FirstDay(ctx, scope)
+	if err != nil {
+		return err
+	}
+	r.From = later(r.From, first) // a day of quarters is a query: none are made of days that never were
 	pages := func(view rollup.View) func(at time.Time, data []byte) error {
 		return func(at time.Time, data []byte) error {
 			var failed error

@@ -142,7 +142,7 @@ func (s *Store) LedgerBetween(
 		return page, nil
 	}
 	page.Next = ""
-	first, err := s.firstDay(ctx, scope)
+	first, err := s.FirstDay(ctx, scope)
 	if err != nil {
 		return page, err
 	}
@@ -187,9 +187,9 @@ func (s *Store) LedgerBetween(
 	return page, nil
 }
 
-// firstDay is a day before which an organization has no entries: that of its creation or, for [NoOrganization], of the
+// FirstDay is a day before which an organization has no entries: that of its creation or, for [NoOrganization], of the
 // deployment's.
-func (s *Store) firstDay(ctx context.Context, scope Scope) (time.Time, error) {
+func (s *Store) FirstDay(ctx context.Context, scope Scope) (time.Time, error) {
 	began := time.Time{}
 	if scope.organization == NoOrganization {
 		item, err := s.read(ctx, deploymentKey())

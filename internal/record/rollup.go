@@ -74,7 +74,7 @@ func (s *Store) Rolled(ctx context.Context, scope Scope) (RolledEntity, error) {
 		}
 		return e, err
 	}
-	first, err := s.firstDay(ctx, scope)
+	first, err := s.FirstDay(ctx, scope)
 	return Fresh(Rolled{first, first, first}), err
 }
 
@@ -136,7 +136,7 @@ func (s *Store) EraseRollups(ctx context.Context, scope Scope, views []string, a
 	if err != nil {
 		return "", err
 	}
-	day, err := s.firstDay(ctx, scope)
+	day, err := s.FirstDay(ctx, scope)
 	if after != "" && err == nil {
 		day, err = time.Parse(time.DateOnly, after)
 	}
