@@ -188,7 +188,7 @@ func (s *Store) LedgerBetween(
 }
 
 // FirstDay is a day before which an organization has no entries: that of its creation or, for [NoOrganization], of the
-// deployment's.
+// deployment's. The error is that of a read; of an organization nothing is read, as its id says when it was made.
 func (s *Store) FirstDay(ctx context.Context, scope Scope) (time.Time, error) {
 	began := time.Time{}
 	if scope.organization == NoOrganization {
