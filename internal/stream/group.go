@@ -76,15 +76,16 @@ func (g *group) leave() {
 	}
 }
 
-// pace is how long to wait before the next poll.
+// pace is how long to wait after a poll.
 func (g *group) pace() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.paceAt(g.hub.host.Elapsed())
+	return g.paced()
 }
 
-func (g *group) paceAt(now time.Duration) time.Duration {
-	pace := g.hub.notifier.Pace(now - g.changed)
+// paced is pace, under the lock. It is the same until the next poll, so that who has waited it finds one due.
+func (g *group) paced() time.Duration {
+	pace := g.hub.notifier.Pace(g.polledAt - g.changed)
 	if g.known.partial { // stored frames cause no further notification
 		pace = min(pace, callTime)
 	}
@@ -146,7 +147,7 @@ func (g *group) latest(ctx context.Context, must bool, asked int) (known state, 
 	switch {
 	case g.lastRead > asked || problem.Is(g.failed, "not_found"):
 		return g.known, nil, g.failed
-	case !must && (g.wait != nil || now-g.polledAt < g.paceAt(now)):
+	case !must && (g.wait != nil || now-g.polledAt < g.paced()):
 		return g.known, nil, nil
 	case g.wait == nil:
 		g.begun++

@@ -104,8 +104,9 @@ func (l *localSubscription) Close() {
 	}
 }
 
-// Polling is the notifier for deployments without notifications: its subscribers poll, often at first and rarely when
-// nothing changes.
+// Polling is the notifier for deployments without notifications: its subscribers poll, the less often the longer
+// nothing changes. A change is seen after an eighth more of the time that it took, or Every, if that is longer; a wait
+// of a minute costs 48 polls.
 type Polling struct {
 	Host  host.Host
 	Every time.Duration // the shortest interval
@@ -117,17 +118,9 @@ func (Polling) Notify(string) {}
 // Subscribe returns a subscription that only waits.
 func (p Polling) Subscribe(...string) Subscription { return p }
 
-// Pace is Every for the first 30 s without changes, twice that up to 3 min, and eight times after that, such as for a
-// run that waits for a human.
+// Pace is an eighth of the time without changes, at least Every, and at most eight times that.
 func (p Polling) Pace(quiet time.Duration) time.Duration {
-	switch {
-	case quiet < 30*time.Second:
-		return p.Every
-	case quiet < 3*time.Minute:
-		return 2 * p.Every
-	default:
-		return 8 * p.Every
-	}
+	return min(max(quiet/8, p.Every), 8*p.Every)
 }
 
 // Gather is Every: readers do not poll more often, and each stored frame costs a write.

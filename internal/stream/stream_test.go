@@ -291,17 +291,16 @@ func TestOnePollServesAllReadersAndSlowsDownWhenIdle(t *testing.T) {
 			synctest.Wait()
 			return b.reads.n.Load() - before
 		}
-		assert.InDelta(t, 40, within(10*time.Second), 2, "four times a second")
-		time.Sleep(time.Minute)
-		assert.InDelta(t, 20, within(10*time.Second), 2, "twice a second")
-		time.Sleep(5 * time.Minute)
+		assert.InDelta(t, 8, within(2*time.Second), 1, "four times a second")
+		assert.InDelta(t, 9, within(4*time.Second), 1, "the longer nothing happens the less often")
+		time.Sleep(10 * time.Second)
 		assert.InDelta(t, 30, within(time.Minute), 2, "every other second")
 
 		b.writer(ctx, 1, "").Append(ctx, "again")
 		for _, s := range streams {
 			assert.Equal(t, "again", *next(t, s, stream.Delta).Text)
 		}
-		assert.InDelta(t, 40, within(10*time.Second), 2, "fast again")
+		assert.Greater(t, within(2*time.Second), int64(3), "more often again")
 		cancel()
 		for _, s := range streams {
 			for range s {
