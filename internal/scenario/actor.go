@@ -49,8 +49,7 @@ var worlds = map[string]map[string]string{
 		"MAX_BODY": "1048576"},
 	"brief": {"OBSERVE_WINDOW": "300ms", "START_DEADLINE": "15s", // as below
 		"EMBEDDING_MODELS": "openai/counting"}, // see receiver.embed
-	"stuck":  {"START_DEADLINE": "15s", "WORKERS": "2"}, // enough for a slow machine to start the two
-	"strict": {"RATE_LIMIT": "6", "RATE_BURST": "5"},    // so low that even a slow machine exceeds it
+	"stuck": {"START_DEADLINE": "15s", "WORKERS": "2"}, // enough for a slow machine to start the two
 }
 
 // Run runs all scenarios in the worlds that a harness starts.
