@@ -24,17 +24,17 @@ DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./internal/blob/s3blob ./inter
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
 # as much as two cores do in 40 minutes. make prove-full runs it at the sizes of the documents.
 PROOFS := test aws panel bounds simulate crash linearize explore planted chaos hostile cuts fuzz peers requests templates validate integration lint vulncheck
-SEEDS ?= 2000
+SEEDS ?= 1500
 ROUNDS ?= 20
-HISTORIES ?= 300
+HISTORIES ?= 200
 STATES ?= 250000
 ENTRIES ?= 5000
 HOSTILE_MB ?= 512
 HOSTILE_CLIENTS ?= 8
 CUTS ?= 12000
 # A count, not a duration: the go command may call the end of a duration a failure ("context deadline exceeded").
-FUZZTIME ?= 10000x
-REQUESTS ?= 25000
+FUZZTIME ?= 5000x
+REQUESTS ?= 15000
 
 # Sizes of what is no proof of the list.
 SOAK ?= 1h

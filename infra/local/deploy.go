@@ -109,10 +109,15 @@ func zipped(folder string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// deploying is held by the world whose stacks are made: LocalStack makes several no sooner at the same time.
+var deploying sync.Mutex
+
 // deploy makes the stacks of a world and deletes them at the end of the test.
 func deploy(t testing.TB, world string, settings map[string]string) *deployment {
 	t.Helper()
 	require.NoError(t, published())
+	deploying.Lock()
+	defer deploying.Unlock()
 	d := &deployment{world: world, account: awstest.Config(t), outputs: map[string]string{},
 		left: map[string][]string{}}
 	client := cloudformation.NewFromConfig(d.account)
@@ -144,22 +149,37 @@ func deploy(t testing.TB, world string, settings map[string]string) *deployment 
 	return d
 }
 
+// stalled is how long no resource of a stack comes before it is given up. How long all of them take is up to the
+// machine.
+const stalled = 5 * time.Minute
+
 func (d *deployment) await(t testing.TB, client *cloudformation.Client, name string) {
 	t.Helper()
 	describe := &cloudformation.DescribeStacksInput{StackName: &name}
-	if err := cloudformation.NewStackCreateCompleteWaiter(client,
-		func(o *cloudformation.StackCreateCompleteWaiterOptions) {
-			o.MinDelay, o.MaxDelay = 200*time.Millisecond, time.Second
-		}).Wait(t.Context(), describe, 3*time.Minute); err != nil {
-		events, _ := client.DescribeStackEvents(t.Context(), &cloudformation.DescribeStackEventsInput{StackName: &name})
+	made, status := 0, types.StackStatusCreateInProgress
+	for since := time.Now(); status == types.StackStatusCreateInProgress && time.Since(since) < stalled; {
+		select {
+		case <-t.Context().Done():
+			require.NoError(t, t.Context().Err(), "stack %s", name)
+		case <-time.After(time.Second):
+		}
+		events, err := client.DescribeStackEvents(t.Context(),
+			&cloudformation.DescribeStackEventsInput{StackName: &name})
+		require.NoError(t, err)
+		if n := len(events.StackEvents); n > made {
+			made, since = n, time.Now()
+		}
 		for _, e := range events.StackEvents {
 			if strings.Contains(string(e.ResourceStatus), "FAILED") {
 				t.Log(aws.ToString(e.LogicalResourceId), aws.ToString(e.ResourceType),
 					aws.ToString(e.ResourceStatusReason))
 			}
 		}
-		require.NoError(t, err, "stack %s", name)
+		out, err := client.DescribeStacks(t.Context(), describe)
+		require.NoError(t, err)
+		status = out.Stacks[0].StackStatus
 	}
+	require.Equal(t, types.StackStatusCreateComplete, status, "stack %s", name)
 	out, err := client.DescribeStacks(t.Context(), describe)
 	require.NoError(t, err)
 	for _, o := range out.Stacks[0].Outputs {

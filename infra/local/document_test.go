@@ -183,39 +183,34 @@ func words(n int) string {
 	return b.String()
 }
 
-// TestAnIngestionGoesOnWithAnotherFunction: after a crash, and where a function's time ends. What is recorded is not
-// asked for again.
-func TestAnIngestionGoesOnWithAnotherFunction(t *testing.T) {
-	t.Parallel()
-	model, settings := newEmbedder(t, 700*time.Millisecond)
-	settings["HAND_OVER_AFTER"] = "4s"
-	w := start(t, settings)
+// aLongIngestionIsHandedOver: it takes longer than a function has. That it ends says that each goes on where the one
+// before was: what is recorded is not asked for again.
+func aLongIngestionIsHandedOver(t *testing.T, w world, model *embedder) {
 	const pieces = 8
 	base := w.base(t, fields{"chunking": fields{"size": 50, "overlap": 0}})
-	t.Run("ALongIngestionIsHandedOver", func(t *testing.T) {
-		// It takes longer than a function has: that it ends says that each goes on where the one before was.
-		w.ready(t, w.document(t, base, fields{"text": words(pieces * 64 * 50)}))
-		assert.NotZero(t, model.givenUp.Load(), "nothing was handed over")
-		assert.NotZero(t, w.hits(t, "word31"))
-	})
-	t.Run("TheDocumentOfAKilledFunction", func(t *testing.T) {
-		for len(model.asked) > 0 {
-			<-model.asked
-		}
-		document := w.document(t, base, fields{"text": "marlin " + words(4*64*50)})
-		select {
-		case <-model.asked:
-		case <-time.After(time.Minute):
-			t.Fatal("nobody ingests")
-		}
-		killed := w.processes(t, "IngestFunctionName")
-		require.NotEmpty(t, killed)
-		for _, pid := range killed {
-			kill(t, pid)
-		}
-		w.ready(t, document)
-		assert.NotZero(t, w.hits(t, "marlin"))
-	})
+	w.ready(t, w.document(t, base, fields{"text": words(pieces * 64 * 50)}))
+	assert.NotZero(t, model.givenUp.Load(), "nothing was handed over")
+	assert.NotZero(t, w.hits(t, "word31"))
+}
+
+func theDocumentOfAKilledFunction(t *testing.T, w world, model *embedder) {
+	for len(model.asked) > 0 {
+		<-model.asked
+	}
+	base := w.base(t, fields{"chunking": fields{"size": 50, "overlap": 0}})
+	document := w.document(t, base, fields{"text": "marlin " + words(4*64*50)})
+	select {
+	case <-model.asked:
+	case <-time.After(time.Minute):
+		t.Fatal("nobody ingests")
+	}
+	killed := w.processes(t, "IngestFunctionName")
+	require.NotEmpty(t, killed)
+	for _, pid := range killed {
+		kill(t, pid)
+	}
+	w.ready(t, document)
+	assert.NotZero(t, w.hits(t, "marlin"))
 }
 
 // anIndexThatWasEmptiedIsRestored follows the runbook.

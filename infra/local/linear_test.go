@@ -16,10 +16,7 @@ import (
 )
 
 // The linearizability check of the local process, run against the deployed service.
-func TestTheDeployedServiceIsLinearizable(t *testing.T) {
-	t.Parallel()
-	w := start(t, map[string]string{"USER_CAP": "1000", "ORGANIZATION_CAP": "1000", "RATE_LIMIT": "1000000",
-		"RATE_BURST": "1000000"})
+func theServiceIsLinearizable(t *testing.T, w world) {
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.URL+"/agents",
 		bytes.NewBufferString(`{"name":"linear"}`))
 	require.NoError(t, err)

@@ -177,10 +177,12 @@ func TestWhatIsLeftOutIsListed(t *testing.T) {
 }
 
 // TestADeployment: what holds of any deployment, at one of them. Each costs LocalStack much of the processors: the
-// stacks to make, and the pollers of its queues for as long as it lives.
+// stacks to make, and the pollers of its queues for as long as it lives. What looks at all of it comes first, by itself.
 func TestADeployment(t *testing.T) {
 	t.Parallel()
-	w := start(t, map[string]string{"USER_CAP": "100", "ORGANIZATION_CAP": "100"})
+	w := start(t, map[string]string{"USER_CAP": "1000", "ORGANIZATION_CAP": "1000", "RATE_LIMIT": "1000000",
+		"RATE_BURST": "1000000"})
+	t.Run("OperatorCommandsWork", func(t *testing.T) { operatorCommandsWork(t, w) })
 	for _, one := range []struct {
 		name string
 		test func(*testing.T, world)
@@ -193,6 +195,7 @@ func TestADeployment(t *testing.T) {
 		{"ASecondFirstKeyIsRefused", aSecondFirstKeyIsRefused},
 		{"AChainOfAHundredParkedTurns", aChainOfAHundredParkedTurns},
 		{"ItemsAreReadableInTheConsole", itemsAreReadableInTheConsole},
+		{"TheServiceIsLinearizable", theServiceIsLinearizable},
 	} {
 		t.Run(one.name, func(t *testing.T) {
 			t.Parallel()
@@ -254,12 +257,13 @@ func aMessageThatIsNoNudgeEndsAmongTheDeadLetters(t *testing.T, w world) {
 	w.await(t, run, "completed", time.Minute)
 }
 
-// TestWhenTheSweeperDoesNotRun: what a deployment does by itself, and what it leaves to the sweeper, which the second
-// test starts.
+// TestWhenTheSweeperDoesNotRun: what a deployment does by itself, what its operators do, and what it leaves to the
+// sweeper, which the last test starts.
 func TestWhenTheSweeperDoesNotRun(t *testing.T) {
 	t.Parallel()
 	w := startWithoutSweeps(t, map[string]string{"PAUSE_EXPIRY": "15s"})
 	t.Run("APauseExpiresThroughStepFunctions", func(t *testing.T) { aPauseExpiresThroughStepFunctions(t, w) })
+	t.Run("TheRunbookDoesWhatItSays", func(t *testing.T) { theRunbookDoesWhatItSays(t, &w) })
 	t.Run("ALostNudgeIsFoundByTheSweeper", func(t *testing.T) { aLostNudgeIsFoundByTheSweeper(t, w) })
 }
 
@@ -350,9 +354,7 @@ func aLargeFileGoesToTheBucketDirectly(t *testing.T, w world) {
 	assert.Equal(t, `attachment; filename=large.txt`, header.Get("Content-Disposition"))
 }
 
-func TestOperatorCommandsWorkOnADeployment(t *testing.T) {
-	t.Parallel()
-	w := start(t, nil)
+func operatorCommandsWork(t *testing.T, w world) {
 	operate := func(arguments ...string) string {
 		out, err := exec.Command("go",
 			append([]string{"run", "../../scripts/operate", "-stage", w.world}, arguments...)...).CombinedOutput()
@@ -412,13 +414,17 @@ func aSecondFirstKeyIsRefused(t *testing.T, w world) {
 	assert.Contains(t, string(out), `"key"`)
 }
 
-// TestARunGoesOnWithAnotherWorker: after a crash, and where a function's time ends. The lease outlasts the answers of a
-// busy LocalStack.
-func TestARunGoesOnWithAnotherWorker(t *testing.T) {
+// TestAnotherFunctionGoesOn: with a run or an ingestion, after a crash, and where a function's time ends. The lease
+// outlasts the answers of a busy LocalStack.
+func TestAnotherFunctionGoesOn(t *testing.T) {
 	t.Parallel()
-	w := start(t, map[string]string{"LEASE": "10s", "HAND_OVER_AFTER": "2s"})
+	model, settings := newEmbedder(t, 700*time.Millisecond)
+	settings["LEASE"], settings["HAND_OVER_AFTER"] = "10s", "4s"
+	w := start(t, settings)
 	t.Run("ALongRunIsHandedOver", func(t *testing.T) { aLongRunIsHandedOver(t, w) })
 	t.Run("TheRunOfAKilledWorker", func(t *testing.T) { theRunOfAKilledWorker(t, w) })
+	t.Run("ALongIngestionIsHandedOver", func(t *testing.T) { aLongIngestionIsHandedOver(t, w, model) })
+	t.Run("TheDocumentOfAKilledFunction", func(t *testing.T) { theDocumentOfAKilledFunction(t, w, model) })
 }
 
 func theRunOfAKilledWorker(t *testing.T, w world) {
@@ -435,7 +441,7 @@ func theRunOfAKilledWorker(t *testing.T, w world) {
 }
 
 func aLongRunIsHandedOver(t *testing.T, w world) {
-	message := strings.Repeat("/sleep 1500ms\n/tool echo {\"text\":\"a\"}\n", 4)
+	message := strings.Repeat("/sleep 1500ms\n/tool echo {\"text\":\"a\"}\n", 8)
 	run := w.begin(t, w.agent(t), "message", message)
 	w.await(t, run, "completed", 2*time.Minute)
 	r := w.stored(t, run)

@@ -44,8 +44,8 @@ type world struct {
 	vectors *vectors
 }
 
-// start deploys a world: stacks, front, chat function, stream service, and a sweep every two seconds, where the
-// schedule would start one each minute.
+// start deploys a world: stacks, front, chat function, stream service, and a sweep every four seconds, where
+// the schedule would start one each minute.
 func start(t testing.TB, settings map[string]string) world {
 	t.Helper()
 	w := startWithoutSweeps(t, settings)
@@ -64,6 +64,7 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 	full := map[string]string{
 		"PUBLIC_URL": server.URL, "CACHE_LIFE": "0s", // scenarios read what they have just written
 		"AWS_ENDPOINT_URL_S3VECTORS": index.address,
+		"AWS_ENDPOINT_URL_DYNAMODB":  os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"),
 	}
 	maps.Copy(full, settings)
 	name := fmt.Sprintf("w%d%d", os.Getpid(), worlds.Add(1))
@@ -251,7 +252,7 @@ func (d *deployment) sweep(t testing.TB) {
 	stop := make(chan struct{})
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() {
-		tick := time.NewTicker(2 * time.Second)
+		tick := time.NewTicker(4 * time.Second)
 		defer tick.Stop()
 		for {
 			select {

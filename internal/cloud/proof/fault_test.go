@@ -12,6 +12,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,8 +35,8 @@ import (
 // proxy is between the service and AWS. While it is on, a request may be dropped, delayed or doubled, or its
 // response lost; and it answers with the conflicts and throttles that an emulator never produces.
 type proxy struct {
-	upstream string
-	on       atomic.Bool
+	upstream, database string // where LocalStack is, and its DynamoDB
+	on                 atomic.Bool
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -119,8 +120,12 @@ type answered struct {
 }
 
 func (p *proxy) forward(r *http.Request, body []byte) (answered, error) {
+	upstream := p.upstream
+	if strings.HasPrefix(r.Header.Get("X-Amz-Target"), "DynamoDB_") {
+		upstream = p.database
+	}
 	again, err := http.NewRequestWithContext(context.WithoutCancel(r.Context()), r.Method,
-		p.upstream+r.URL.RequestURI(), bytes.NewReader(body))
+		upstream+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		return answered{}, err
 	}
@@ -226,8 +231,9 @@ func TestWhatHoldsWhileEveryCallMayFail(t *testing.T) {
 	server := httptest.NewServer(p)
 	t.Cleanup(server.Close)
 	b := open(t, func(account aws.Config) aws.Config {
-		p.upstream = *account.BaseEndpoint
+		p.upstream, p.database = *account.BaseEndpoint, os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")
 		account.BaseEndpoint = aws.String(server.URL)
+		t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", server.URL) // it would come first
 		return account
 	}, "LEASE=5s", "USER_CAP=100", "ORGANIZATION_CAP=100", "RATE_LIMIT=1000000", "RATE_BURST=1000000")
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
