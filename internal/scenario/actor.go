@@ -396,7 +396,7 @@ func (a reply) list(path ...any) []any {
 }
 
 // patience limits every wait of a scenario.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // await polls a run until it has a status.
 func (x *Actor) await(run, status string) reply {
