@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Deploys a stage: looks at the account, then the data stack, the edge stack where the stage has one, the image of the
-# stream service, the first operator key if there is none yet (it makes the deployment's row, which the stream service
+# Deploys a stage: looks at the account, then the data stack, the edge stack where the stage has one, the image of what
+# runs in containers, the first operator key if there is none yet (it makes the deployment's row, which the stream service
 # may only read), the service stack, and a smoke test. Called by `make deploy STAGE=...`, which builds the functions
 # first. ALARM_EMAIL takes the place of the stage's address for alarms.
 set -euo pipefail
@@ -34,7 +34,7 @@ if [ "$(field "$facts" edge)" = true ]; then
   context+=(-c "webAcl=$(output edge WebAclArn)")
 fi
 image=$(go run ./scripts/imagepush -repository "$(output data ImageRepository)")
-echo "stream image: $image"
+echo "image: $image"
 context+=(-c "image=$image")
 
 if [ ! -s "$key" ]; then

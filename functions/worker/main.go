@@ -1,9 +1,16 @@
-// Command worker is the Lambda function that executes runs; the run queue triggers it, one run per invocation.
+// Command worker executes runs. As a Lambda function the run queue triggers it, one run per invocation; in a container
+// it takes many at once from that queue, until it is told to stop.
 package main
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
 	"time"
+
+	_ "golang.org/x/crypto/x509roots/fallback" // the image holds only programs
 
 	"agentplatform/events"
 	"agentplatform/internal/cloud"
@@ -13,14 +20,32 @@ import (
 )
 
 func main() {
-	function.Run(func(p *cloud.Platform) (any, error) {
-		w, err := work.New(context.Background(), p)
-		if err != nil {
-			return nil, err
-		}
-		return trigger.Messages(p.Queues[events.NudgeRun], p.Log,
-			p.Nudges(func(ctx context.Context, id string) (time.Duration, error) {
-				return 0, w.Handle(ctx, id)
-			})), nil
-	})
+	if os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" {
+		function.Run(handler)
+	}
+	if err := serve(); err != nil {
+		fmt.Fprintln(os.Stderr, "worker:", err)
+		os.Exit(1)
+	}
+}
+
+func handler(p *cloud.Platform) (any, error) {
+	w, err := work.New(context.Background(), p)
+	if err != nil {
+		return nil, err
+	}
+	return trigger.Messages(p.Queues[events.NudgeRun], p.Log,
+		p.Nudges(func(ctx context.Context, id string) (time.Duration, error) {
+			return 0, w.Handle(ctx, id)
+		})), nil
+}
+
+func serve() error {
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	p, err := cloud.Open(ctx, cloud.Writes)
+	if err != nil {
+		return err
+	}
+	return work.Serve(ctx, p)
 }

@@ -34,6 +34,9 @@ var absent = map[string]string{
 // streamTask is the prefix of the stream service's task and its roles, which refer to the image repository.
 const streamTask = "StreamTask"
 
+// workerTasks is the setting of a world whose runs are executed by a container: see [world.worker].
+const workerTasks = "WORKER_TASKS"
+
 // filtered makes a template that LocalStack can deploy, and returns the logical ids of what was left out. It fails
 // for a template that is not valid JSON, or where a resource that stays refers to one that was left out.
 func filtered(raw []byte, settings map[string]string) (text string, left []string, err error) {
@@ -60,6 +63,10 @@ func filtered(raw []byte, settings map[string]string) (text string, left []strin
 		case "AWS::Lambda::Function":
 			set(properties, settings)
 		case "AWS::Lambda::EventSourceMapping":
+			if settings[workerTasks] != "" && strings.HasPrefix(id, "Worker") {
+				delete(resources, id)
+				continue
+			}
 			if n, err := strconv.Atoi(settings["WORKERS"]); err == nil && strings.HasPrefix(id, "Worker") {
 				properties["ScalingConfig"] = map[string]any{"MaximumConcurrency": n}
 			}

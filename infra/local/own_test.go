@@ -17,6 +17,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -425,6 +426,38 @@ func TestAnotherFunctionGoesOn(t *testing.T) {
 	t.Run("TheRunOfAKilledWorker", func(t *testing.T) { theRunOfAKilledWorker(t, w) })
 	t.Run("ALongIngestionIsHandedOver", func(t *testing.T) { aLongIngestionIsHandedOver(t, w, model) })
 	t.Run("TheDocumentOfAKilledFunction", func(t *testing.T) { theDocumentOfAKilledFunction(t, w, model) })
+}
+
+// TestContainersExecuteRuns: where they take the place of the worker function.
+func TestContainersExecuteRuns(t *testing.T) {
+	t.Parallel()
+	w := start(t, map[string]string{workerTasks: "1", "WORKERS": "40", "LEASE": "10s", "USER_CAP": "1000",
+		"ORGANIZATION_CAP": "1000", "RATE_LIMIT": "1000000", "RATE_BURST": "1000000"})
+	agent := w.agent(t)
+	var runs []string
+	for range 40 {
+		runs = append(runs, w.begin(t, agent, "message", "/sleep 30s"))
+	}
+	atWork := func() int {
+		list, _ := w.get(t, "/runs?status=running&limit=100").body["runs"].([]any)
+		return len(list)
+	}
+	first := w.worker(t)
+	require.Eventually(t, func() bool { return atWork() == len(runs) }, 3*time.Minute, time.Second,
+		"one process has all of them at work at once")
+	end(first, syscall.SIGKILL)
+	second := w.worker(t)
+	require.Eventually(t, func() bool { return w.stored(t, runs[0]).Attempt == 2 }, 3*time.Minute, time.Second)
+	end(second, syscall.SIGTERM)
+	assert.Equal(t, 0, second.ProcessState.ExitCode(), "it has handed its runs over")
+	w.worker(t)
+	for _, run := range runs {
+		w.await(t, run, "completed", 3*time.Minute)
+		assert.Equal(t, 1, w.billed(t, run))
+	}
+	r := w.stored(t, runs[0])
+	assert.GreaterOrEqual(t, r.Attempt, 3)
+	assert.Equal(t, 1, r.Crashes, "a stop is none")
 }
 
 func theRunOfAKilledWorker(t *testing.T, w world) {

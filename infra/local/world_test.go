@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -224,6 +225,25 @@ func (d *deployment) streamService(t testing.TB, environ []string, log *os.File)
 		return r.StatusCode == http.StatusOK
 	}, 20*time.Second, 50*time.Millisecond, "the stream service")
 	return u
+}
+
+// worker starts the worker's program as in a container: many runs at once in this process. It is stopped, as a container
+// is, when the test ends, if it was not ended before.
+func (w world) worker(t testing.TB) *exec.Cmd {
+	t.Helper()
+	process := exec.Command(binary(t, "worker"))
+	process.Env = append(os.Environ(), w.environ(t, "WorkerFunctionName")...)
+	log := logFile(t, w.world+"-worker")
+	process.Stdout, process.Stderr = log, log
+	require.NoError(t, process.Start())
+	t.Cleanup(func() { end(process, syscall.SIGTERM) })
+	return process
+}
+
+// end tells a process to end, and waits until it has. It may have ended before.
+func end(process *exec.Cmd, how os.Signal) {
+	_ = process.Process.Signal(how)
+	_ = process.Wait()
 }
 
 // originKey is what the distribution shows the gateway.

@@ -140,7 +140,6 @@ func (v *Service) network() {
 
 // streamService serves streams of runs for as long as they are open, on Fargate behind the internal load balancer.
 func (v *Service) streamService() {
-	cluster := awsecs.NewCluster(v.Stack, jsii.String("Cluster"), &awsecs.ClusterProps{Vpc: v.vpc})
 	task := awsecs.NewFargateTaskDefinition(v.Stack, jsii.String("StreamTask"), &awsecs.FargateTaskDefinitionProps{
 		Cpu: jsii.Number(256), MemoryLimitMiB: jsii.Number(512),
 		RuntimePlatform: &awsecs.RuntimePlatform{CpuArchitecture: awsecs.CpuArchitecture_ARM64(),
@@ -160,7 +159,7 @@ func (v *Service) streamService() {
 	v.grant(task.TaskRole(), streamRights)
 	service := awsecs.NewFargateService(v.Stack, jsii.String("Stream"), &awsecs.FargateServiceProps{
 		// outgoing connections without a NAT gateway
-		Cluster: cluster, TaskDefinition: task, DesiredCount: jsii.Number(float64(v.stage.StreamTasks)),
+		Cluster: v.cluster, TaskDefinition: task, DesiredCount: jsii.Number(float64(v.stage.StreamTasks)),
 		AssignPublicIp:    jsii.Bool(true),
 		VpcSubnets:        &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
 		MinHealthyPercent: jsii.Number(100),

@@ -27,7 +27,7 @@ type templates map[string]map[string]any
 
 var functions = []string{"chat", "api", "broker", "worker", "webhook", "job", "ingest", "sweeper"}
 
-func synthesised(t *testing.T, name string) templates {
+func synthesised(t *testing.T, name string, change func(*stage.Stage)) templates {
 	t.Helper()
 	binaries := t.TempDir()
 	for _, f := range functions {
@@ -42,6 +42,7 @@ func synthesised(t *testing.T, name string) templates {
 		"BEDROCK_GUARDRAIL": "gr4n9abc:7",
 		"EMBEDDING_MODELS":  "bedrock/amazon.titan-embed-text-v2:0:512, openai/text-embedding-3-small",
 	}
+	change(&s)
 	require.NoError(t, s.Validate())
 	out := t.TempDir()
 	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(out), AnalyticsReporting: jsii.Bool(false)})
@@ -1141,7 +1142,7 @@ func (all templates) target(kind string, reference any) properties {
 
 func TestTheTemplatesMeetTheirRequirements(t *testing.T) {
 	defer jsii.Close()
-	all := synthesised(t, "prod")
+	all := synthesised(t, "prod", func(*stage.Stage) {})
 	for _, m := range meanings {
 		t.Run(m.name, func(t *testing.T) {
 			assert.Empty(t, m.check(all))

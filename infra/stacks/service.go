@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudfront"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awselasticloadbalancingv2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
@@ -47,6 +48,7 @@ type Service struct {
 	data     *Data
 	found    Found
 	vpc      awsec2.Vpc
+	cluster  awsecs.Cluster
 	balancer awselasticloadbalancingv2.ApplicationLoadBalancer
 	groups   map[string]awslogs.LogGroup // by program
 	secret   awscdk.SecretValue          // the key that the distribution shows the gateway
@@ -133,6 +135,11 @@ var functions = []function{
 		vectors: fills},
 	{name: "sweeper", memory: 256, timeout: 55, core: write, bucket: write,
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true},
+}
+
+// described is the description of a function.
+func described(name string) function {
+	return functions[slices.IndexFunc(functions, func(f function) bool { return f.name == name })]
 }
 
 // streamRights are those of the stream service, which is a container and no function.
@@ -223,11 +230,17 @@ func newService(stack awscdk.Stack, s stage.Stage, data *Data, found Found) *Ser
 	}
 	v.broker()
 	for _, c := range consumers {
-		v.consume(c)
+		if c.queue != runQueue || s.WorkerTasks == 0 {
+			v.consume(c)
+		}
 	}
 	v.routes()
 	v.schedule()
+	v.cluster = awsecs.NewCluster(v.Stack, jsii.String("Cluster"), &awsecs.ClusterProps{Vpc: v.vpc})
 	v.streamService()
+	if s.WorkerTasks > 0 {
+		v.workerService()
+	}
 	output(stack, "ApiId", v.API.RestApiId())
 	output(stack, "PauseMachineArn", v.Machine.StateMachineArn())
 	for _, c := range consumers {

@@ -25,10 +25,13 @@ type Stage struct {
 	AccessLogs bool   // each request at the distribution is logged in a bucket of the stage
 	Canary     bool   // a deploy gives new code a tenth of the invocations for five minutes; alarms take it back
 
-	Workers     int // concurrent runs, 2 to 1000
+	Workers     int // concurrent runs, 2 to 1000; where WorkerTasks is set, to 100,000
 	Senders     int // concurrent webhook deliveries, 2 to 1000
 	Ingesters   int // documents at work at once, 2 to 1000
 	StreamTasks int // minimum number of containers for streams
+	// WorkerTasks is the minimum number of containers that execute runs, RunsATask each, in the place of the worker
+	// function, which executes one: a run that waits for its model then costs next to nothing. 0: the function does.
+	WorkerTasks int
 
 	// Concurrency is how many functions the account may run at once, as far as this stage may count on them. Each
 	// function is then given its own part, so that none starves another. 0: nothing is set apart, which is all that an
@@ -97,6 +100,8 @@ const (
 	Sweeps = 2
 	// Trials are the calls that the api function has another function make, at once.
 	Trials = 20
+	// RunsATask are the runs at work at once in one container.
+	RunsATask = 200
 )
 
 // Reserved is what each function is given of the account's concurrency, by name; nil where nothing is set apart.
@@ -104,11 +109,18 @@ func (s Stage) Reserved() map[string]int {
 	if s.Concurrency == 0 {
 		return nil
 	}
-	return map[string]int{
+	parts := map[string]int{
 		"chat": s.Chats, "api": s.Requests, "worker": s.Workers, "webhook": s.Senders, "ingest": s.Ingesters,
 		"job": Jobs, "sweeper": Sweeps, "broker": Trials,
 	}
+	if s.WorkerTasks > 0 {
+		delete(parts, "worker") // nothing invokes it
+	}
+	return parts
 }
+
+// MostWorkerTasks is how many containers it takes to execute as many runs as Workers says.
+func (s Stage) MostWorkerTasks() int { return max(s.WorkerTasks, (s.Workers+RunsATask-1)/RunsATask) }
 
 // Validate returns one error that names every invalid field, or nil.
 func (s Stage) Validate() error {
@@ -129,10 +141,14 @@ func (s Stage) Validate() error {
 	if !slices.Contains(retentions, s.LogDays) {
 		bad("LogDays", "must be one of %v, not %d", retentions, s.LogDays)
 	}
+	mostWorkers := 1000 // that an event source invokes
+	if s.WorkerTasks > 0 {
+		mostWorkers = 100_000
+	}
 	for field, n := range map[string][3]int{
-		"BudgetUSD": {s.BudgetUSD, 0, 1_000_000}, "Workers": {s.Workers, 2, 1000}, "Senders": {s.Senders, 2, 1000},
+		"BudgetUSD": {s.BudgetUSD, 0, 1_000_000}, "Workers": {s.Workers, 2, mostWorkers}, "Senders": {s.Senders, 2, 1000},
 		"Ingesters":   {s.Ingesters, 2, 1000},
-		"StreamTasks": {s.StreamTasks, 1, 100},
+		"StreamTasks": {s.StreamTasks, 1, 100}, "WorkerTasks": {s.WorkerTasks, 0, 500},
 		"Concurrency": {s.Concurrency, 0, 1_000_000},
 		"Rate":        {s.Rate, 1, 1_000_000}, "Burst": {s.Burst, 1, 1_000_000},
 		"WarmWrites": {s.WarmWrites, 0, 10_000_000}, "WarmReads": {s.WarmReads, 0, 10_000_000},
@@ -179,7 +195,7 @@ func (s Stage) validateConcurrency(bad func(field, format string, args ...any)) 
 }
 
 // made are the variables that the stacks set themselves.
-var made = []string{"ADDR", "DATA_DIR", "PUBLIC_URL", "MAX_BODY", "LEASE", "STAGE"}
+var made = []string{"ADDR", "DATA_DIR", "PUBLIC_URL", "MAX_BODY", "LEASE", "STAGE", "WORKERS"}
 
 // validateSettings reads the settings as the functions will.
 func (s Stage) validateSettings() error {

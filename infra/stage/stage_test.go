@@ -35,21 +35,23 @@ func TestShippedStagesNeedAnAddressAtMost(t *testing.T) {
 
 func TestEachInvalidFieldIsNamed(t *testing.T) {
 	for says, spoil := range map[string]func(*stage.Stage){
-		"Name":        func(s *stage.Stage) { s.Name = "Prod-1" },
-		"AlarmEmail":  func(s *stage.Stage) { s.AlarmEmail = "nobody" },
-		"LogDays":     func(s *stage.Stage) { s.LogDays = 8 },
-		"BudgetUSD":   func(s *stage.Stage) { s.BudgetUSD = -1 },
-		"Workers":     func(s *stage.Stage) { s.Workers = 1 },
-		"Senders":     func(s *stage.Stage) { s.Senders = 1001 },
-		"Ingesters":   func(s *stage.Stage) { s.Ingesters = 0 },
-		"StreamTasks": func(s *stage.Stage) { s.StreamTasks = 0 },
-		"Rate":        func(s *stage.Stage) { s.Rate = 0 },
-		"Burst":       func(s *stage.Stage) { s.Burst = 0 },
-		"AddressRate": func(s *stage.Stage) { s.AddressRate = 9 },
-		"WarmWrites":  func(s *stage.Stage) { s.WarmWrites = -1 },
-		"WarmReads":   func(s *stage.Stage) { s.WarmReads = -1 },
-		"Domain":      func(s *stage.Stage) { s.Domain, s.Certificate = "https://x", "arn:aws:acm:us-east-1:1:c" },
-		"Certificate": func(s *stage.Stage) { s.Domain = "agents.example.com" },
+		"Name":                 func(s *stage.Stage) { s.Name = "Prod-1" },
+		"AlarmEmail":           func(s *stage.Stage) { s.AlarmEmail = "nobody" },
+		"LogDays":              func(s *stage.Stage) { s.LogDays = 8 },
+		"BudgetUSD":            func(s *stage.Stage) { s.BudgetUSD = -1 },
+		"Workers":              func(s *stage.Stage) { s.Workers = 1 },
+		"Senders":              func(s *stage.Stage) { s.Senders = 1001 },
+		"Ingesters":            func(s *stage.Stage) { s.Ingesters = 0 },
+		"StreamTasks":          func(s *stage.Stage) { s.StreamTasks = 0 },
+		"WorkerTasks":          func(s *stage.Stage) { s.WorkerTasks = -1 },
+		"between 2 and 100000": func(s *stage.Stage) { s.WorkerTasks, s.Workers = 1, 200_000 },
+		"Rate":                 func(s *stage.Stage) { s.Rate = 0 },
+		"Burst":                func(s *stage.Stage) { s.Burst = 0 },
+		"AddressRate":          func(s *stage.Stage) { s.AddressRate = 9 },
+		"WarmWrites":           func(s *stage.Stage) { s.WarmWrites = -1 },
+		"WarmReads":            func(s *stage.Stage) { s.WarmReads = -1 },
+		"Domain":               func(s *stage.Stage) { s.Domain, s.Certificate = "https://x", "arn:aws:acm:us-east-1:1:c" },
+		"Certificate":          func(s *stage.Stage) { s.Domain = "agents.example.com" },
 		"us-east-1": func(s *stage.Stage) {
 			s.Domain = "agents.example.com"
 			s.Certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/x"

@@ -25,6 +25,7 @@ const (
 	ModelTried    = "ModelTried"    // calls of models
 	ModelFailed   = "ModelFailed"   // calls that the provider could not answer or throttled
 	OpenStreams   = "OpenStreams"   // on one task of the stream service
+	RunsAtWork    = "RunsAtWork"    // on one task that executes many
 	IngestWait    = "IngestWait"    // ms from a document's arrival until a function takes it
 	IngestEnded   = "IngestEnded"   // ingestions that ended
 	IngestFailed  = "IngestFailed"  // those that failed for a reason that does not lie in the document

@@ -101,8 +101,16 @@ func (p *Platform) Nudges(handle dispatch.Handler) dispatch.Handler {
 	}
 	return func(ctx context.Context, id string) (time.Duration, error) {
 		defer p.FlushTraces(ctx)
-		return handle(trace.With(ctx, p.Tracer), id)
+		return handle(p.Traced(ctx), id)
 	}
+}
+
+// Traced is a context whose work leaves traces, if a setting says where they are sent.
+func (p *Platform) Traced(ctx context.Context) context.Context {
+	if p.traces == nil {
+		return ctx
+	}
+	return trace.With(ctx, p.Tracer)
 }
 
 // RunTraces sends the traces of a process that is never frozen, until ctx ends; what ends later is for FlushTraces.

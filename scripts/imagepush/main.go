@@ -1,7 +1,7 @@
-// Command imagepush makes the stream service's image from its binary, without Docker, and pushes it to a repository.
-// The same binary gives the same image, byte for byte. It prints the digest.
+// Command imagepush makes the image of what runs in containers from the programs, without Docker, and pushes it to a
+// repository. The same programs give the same image, byte for byte. It prints the digest.
 //
-//	go run ./scripts/imagepush -binary dist/stream/bootstrap -repository URI
+//	go run ./scripts/imagepush -binaries dist -repository URI
 package main
 
 import (
@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -28,11 +29,11 @@ import (
 )
 
 func main() {
-	binary := flag.String("binary", "dist/stream/bootstrap", "the service's program, static, for linux/arm64")
+	binaries := flag.String("binaries", "dist", "the folder with NAME/bootstrap, static, for linux/arm64")
 	repository := flag.String("repository", "", "where to push: the output ImageRepository of the data stack")
 	dry := flag.Bool("dry", false, "only print the digest")
 	flag.Parse()
-	digest, err := run(context.Background(), *binary, *repository, *dry)
+	digest, err := run(context.Background(), *binaries, *repository, *dry)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "imagepush:", err)
 		os.Exit(1)
@@ -40,12 +41,19 @@ func main() {
 	fmt.Println(digest)
 }
 
-func run(ctx context.Context, binary, repository string, dry bool) (string, error) {
-	program, err := os.ReadFile(binary)
-	if err != nil {
-		return "", err
+// programs are what the image holds, each at /NAME. A container runs the first, where its task says no other.
+var programs = []string{"stream", "worker"}
+
+func run(ctx context.Context, binaries, repository string, dry bool) (string, error) {
+	files := map[string][]byte{}
+	for _, name := range programs {
+		program, err := os.ReadFile(filepath.Join(binaries, name, "bootstrap"))
+		if err != nil {
+			return "", err
+		}
+		files[name] = program
 	}
-	made, err := imageOf(program)
+	made, err := imageOf(files)
 	if err != nil {
 		return "", err
 	}
@@ -68,16 +76,23 @@ func run(ctx context.Context, binary, repository string, dry bool) (string, erro
 	return digest.String(), remote.Write(to, made, remote.WithAuth(login), remote.WithContext(ctx))
 }
 
-// imageOf makes an image of one layer that holds only the program, which contains its certificates.
-func imageOf(program []byte) (v1.Image, error) {
+// imageOf makes an image of one layer that holds only the programs, which contain their certificates, and a folder for
+// temporary files.
+func imageOf(files map[string][]byte) (v1.Image, error) {
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
-	if err := w.WriteHeader(&tar.Header{Name: "stream", Mode: 0o555, Size: int64(len(program)),
+	if err := w.WriteHeader(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777,
 		Format: tar.FormatPAX}); err != nil {
 		return nil, err
 	}
-	if _, err := w.Write(program); err != nil {
-		return nil, err
+	for _, name := range programs {
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o555, Size: int64(len(files[name])),
+			Format: tar.FormatPAX}); err != nil {
+			return nil, err
+		}
+		if _, err := w.Write(files[name]); err != nil {
+			return nil, err
+		}
 	}
 	if err := w.Close(); err != nil {
 		return nil, err
@@ -97,7 +112,7 @@ func imageOf(program []byte) (v1.Image, error) {
 	}
 	file = file.DeepCopy()
 	file.OS, file.Architecture = "linux", "arm64"
-	file.Config = v1.Config{Entrypoint: []string{"/stream"}, User: "65532:65532"}
+	file.Config = v1.Config{Entrypoint: []string{"/" + programs[0]}, User: "65532:65532"}
 	return mutate.ConfigFile(image, file)
 }
 

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"archive/tar"
+	"errors"
 	"io"
 	"log"
 	"net/http/httptest"
@@ -16,11 +18,11 @@ import (
 )
 
 func TestTheSameProgramGivesTheSameImage(t *testing.T) {
-	one, err := imageOf([]byte("a program"))
+	one, err := imageOf(map[string][]byte{"stream": []byte("a program"), "worker": []byte("a second")})
 	require.NoError(t, err)
-	two, err := imageOf([]byte("a program"))
+	two, err := imageOf(map[string][]byte{"stream": []byte("a program"), "worker": []byte("a second")})
 	require.NoError(t, err)
-	other, err := imageOf([]byte("another"))
+	other, err := imageOf(map[string][]byte{"stream": []byte("a program"), "worker": []byte("another")})
 	require.NoError(t, err)
 	a, err := one.Digest()
 	require.NoError(t, err)
@@ -32,12 +34,12 @@ func TestTheSameProgramGivesTheSameImage(t *testing.T) {
 	assert.NotEqual(t, a, c)
 }
 
-func TestAPushedImageContainsTheProgram(t *testing.T) {
+func TestAPushedImageContainsThePrograms(t *testing.T) {
 	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	defer server.Close()
 	to, err := name.NewTag(strings.TrimPrefix(server.URL, "http://") + "/agents:1")
 	require.NoError(t, err)
-	image, err := imageOf([]byte("a program"))
+	image, err := imageOf(map[string][]byte{"stream": []byte("a program"), "worker": []byte("a second")})
 	require.NoError(t, err)
 	require.NoError(t, remote.Write(to, image))
 	back, err := remote.Image(to)
@@ -47,7 +49,16 @@ func TestAPushedImageContainsTheProgram(t *testing.T) {
 	assert.Equal(t, "arm64", file.Architecture)
 	assert.Equal(t, []string{"/stream"}, file.Config.Entrypoint)
 	assert.Equal(t, "65532:65532", file.Config.User)
-	content, err := io.ReadAll(mutate.Extract(back))
-	require.NoError(t, err)
-	assert.Contains(t, string(content), "a program")
+	held := map[string]string{}
+	for files := tar.NewReader(mutate.Extract(back)); ; {
+		h, err := files.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		content, err := io.ReadAll(files)
+		require.NoError(t, err)
+		held[h.Name] = string(content)
+	}
+	assert.Equal(t, map[string]string{"tmp": "", "stream": "a program", "worker": "a second"}, held)
 }

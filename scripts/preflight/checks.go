@@ -15,7 +15,7 @@ const identityCheck = "credentials"
 const (
 	bootstrapNeeded = 6  // requiresBootstrapStackVersion of each synthesised stack
 	listWeight      = 55 // rules that CloudFront's list counts as in a security group, whatever is in it
-	taskCPUs        = 1  // virtual CPUs of a task of the stream service, at most (infra/stacks/front.go)
+	taskCPUs        = 1  // virtual CPUs of a container, at most (infra/stacks/front.go, workers.go)
 	minUnreserved   = 100
 	edgeRegion      = "us-east-1" // where what CloudFront itself uses has to be
 )
@@ -296,15 +296,15 @@ func judgeThroughput(a *answers) (found []finding) {
 
 // judgeCPUs: a deploy starts new tasks before it stops the old ones.
 func judgeCPUs(a *answers) []finding {
-	q, need := a.quotas["cpus"], a.stage.StreamTasks*taskCPUs
+	tasks := a.stage.StreamTasks + a.stage.WorkerTasks
+	q, need := a.quotas["cpus"], tasks*taskCPUs
 	switch {
 	case q < float64(need):
-		return fails("%d tasks of the stream service need %d virtual CPUs on Fargate, and the account may have "+
-			"%.0f; %s",
-			a.stage.StreamTasks, need, q, raise("cpus", 2*need+4))
+		return fails("%d containers need %d virtual CPUs on Fargate, and the account may have %.0f; %s",
+			tasks, need, q, raise("cpus", 2*need+4))
 	case q < float64(2*need):
-		return warns("a deploy has up to %d tasks of the stream service, old and new, and the account may have %.0f "+
-			"virtual CPUs on Fargate: it takes longer; %s", 2*a.stage.StreamTasks, q, raise("cpus", 2*need+4))
+		return warns("a deploy has up to %d containers, old and new, and the account may have %.0f virtual CPUs on "+
+			"Fargate: it takes longer; %s", 2*tasks, q, raise("cpus", 2*need+4))
 	}
 	return nil
 }

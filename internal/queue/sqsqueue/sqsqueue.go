@@ -53,15 +53,15 @@ func (q *Queue) Send(ctx context.Context, m queue.Message) error {
 	return err
 }
 
-// poll is how long SQS waits for a message in one request.
-const poll = 20 * time.Second
+// LongPoll is how long SQS waits for a message in one request of Receive; the client must have the patience.
+const LongPoll = 20 * time.Second
 
 // Receive implements [queue.Source]. A message that is no nudge is left in the queue and ends in the dead-letter
 // queue. The error is ctx's, or one of SQS.
 func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	for {
 		out, err := q.api.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
-			QueueUrl: &q.url, MaxNumberOfMessages: 1, WaitTimeSeconds: int32(poll / time.Second),
+			QueueUrl: &q.url, MaxNumberOfMessages: 1, WaitTimeSeconds: int32(LongPoll / time.Second),
 			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
 		})
 		if err != nil {

@@ -1,0 +1,90 @@
+//go:build infra
+
+package stacks_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/jsii-runtime-go"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/infra/stage"
+)
+
+// TestContainersTakeThePlaceOfTheWorkerFunction: with its program, its rights and those of an event source, and nothing
+// else.
+func TestContainersTakeThePlaceOfTheWorkerFunction(t *testing.T) {
+	defer jsii.Close()
+	functions := synthesised(t, "prod", func(*stage.Stage) {})
+	containers := synthesised(t, "prod", func(s *stage.Stage) { s.WorkerTasks, s.Workers = 2, 5000 })
+	runs := func(all templates) (sources []string) {
+		for id, source := range all.of("AWS::Lambda::EventSourceMapping") {
+			if strings.Contains(text(source["EventSourceArn"]), all.id("AWS::SQS::Queue", "RunQueue")) {
+				sources = append(sources, id)
+			}
+		}
+		return sources
+	}
+	assert.Len(t, runs(functions), 1)
+	assert.Empty(t, runs(containers), "function and containers would take each other's runs")
+	assert.Len(t, containers.of("AWS::Lambda::EventSourceMapping"), len(functions.of("AWS::Lambda::EventSourceMapping"))-1)
+
+	task := containers.the("AWS::ECS::TaskDefinition", "WorkerTask")
+	container := object(list(task["ContainerDefinitions"])[0])
+	assert.Equal(t, []any{"/worker"}, container["EntryPoint"])
+	assert.Equal(t, true, container["ReadonlyRootFilesystem"])
+	assert.Greater(t, number(container["StopTimeout"]), 30.0, "seconds to hand the runs over")
+	environment := map[string]any{}
+	for _, e := range list(container["Environment"]) {
+		environment[object(e)["Name"].(string)] = object(e)["Value"]
+	}
+	assert.Equal(t, "200", environment["WORKERS"])
+	function := containers.the("AWS::Lambda::Function", "WorkerFunction")
+	for name, value := range object(object(function["Environment"])["Variables"]) {
+		assert.Equal(t, value, environment[name], name)
+	}
+	assert.Nil(t, function["ReservedConcurrentExecutions"], "nothing invokes the function")
+
+	// The rights are those of the function, where its event source has some of them.
+	queue := []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"}
+	statements := func(all templates, role string) (found []string) {
+		for id, policy := range all.of("AWS::IAM::Policy") {
+			if !strings.HasPrefix(id, role) {
+				continue
+			}
+			for _, s := range list(object(policy["PolicyDocument"])["Statement"]) {
+				if strings.Contains(text(object(s)["Action"]), "sqs:ReceiveMessage") {
+					if actions := several(object(s)["Action"]); role == "WorkerTaskTaskRole" {
+						assert.ElementsMatch(t, queue, actions)
+					}
+					continue
+				}
+				found = append(found, text(s))
+			}
+		}
+		slices.Sort(found)
+		return found
+	}
+	want := statements(functions, "WorkerFunctionServiceRole")
+	require.NotEmpty(t, want)
+	assert.Equal(t, want, statements(containers, "WorkerTaskTaskRole"))
+
+	service := containers.the("AWS::ECS::Service", "Worker")
+	assert.EqualValues(t, 2, service["DesiredCount"])
+	assert.Equal(t, "SERVICE", service["PropagateTags"])
+	assert.Equal(t, "ENABLED",
+		object(object(service["NetworkConfiguration"])["AwsvpcConfiguration"])["AssignPublicIp"], "the way to models")
+	target := containers.the("AWS::ApplicationAutoScaling::ScalableTarget", "Worker")
+	assert.EqualValues(t, 2, target["MinCapacity"])
+	assert.EqualValues(t, 25, target["MaxCapacity"], "5,000 runs, 200 in each")
+	for _, group := range containers.of("AWS::EC2::SecurityGroup") {
+		if strings.Contains(text(group["GroupDescription"]), "/Worker/") {
+			assert.Empty(t, group["SecurityGroupIngress"], "nobody calls it")
+		}
+	}
+	logs := object(object(container["LogConfiguration"])["Options"])["awslogs-group"]
+	assert.Contains(t, text(logs), containers.id("AWS::Logs::LogGroup", "WorkerLogs"), "whose errors WorkerFailing counts")
+}
