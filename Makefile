@@ -261,6 +261,8 @@ validate: .cache/validate/package-lock.json .cache/validate/venv/made ## hold th
 	.cache/validate/venv/bin/python scripts/validate/validate.py .cache/validate/node_modules .cache/validate/dev .cache/validate/prod
 
 cost: ## count what a run costs on LocalStack, and rewrite the table in infra/README.md
+	$(MAKE) functions ARCH=$$($(GO) env GOARCH)
+	rm -rf cdk.out && CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"dev"}' $(GO) run ./infra
 	$(LOCALSTACK) start
 	eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 ./internal/cloud/proof -update
 

@@ -133,15 +133,21 @@ func (b *bench) post(path, kind string, body io.Reader, want int) map[string]any
 // run sends a message and has the worker execute it until it pauses or ends.
 func (b *bench) run(fields ...string) string {
 	b.Helper()
-	var form bytes.Buffer
-	w := multipart.NewWriter(&form)
-	for i, fields := 0, append(fields, "agent_id", b.first.Agent.ID, "wait", "false"); i+1 < len(fields); i += 2 {
-		require.NoError(b, w.WriteField(fields[i], fields[i+1]))
-	}
-	require.NoError(b, w.Close())
-	id, _ := b.post("/chat", w.FormDataContentType(), &form, http.StatusAccepted)["run_id"].(string)
+	body, kind := form(append(fields, "agent_id", b.first.Agent.ID, "wait", "false")...)
+	id, _ := b.post("/chat", kind, body, http.StatusAccepted)["run_id"].(string)
 	require.NoError(b, b.worker.Handle(b.Context(), id))
 	return id
+}
+
+// form is a form of names and values, and its content type.
+func form(fields ...string) (body io.Reader, kind string) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	for i := 0; i+1 < len(fields); i += 2 {
+		_ = w.WriteField(fields[i], fields[i+1]) // a buffer takes everything
+	}
+	_ = w.Close()
+	return &b, w.FormDataContentType()
 }
 
 // document adds a document and has the ingester take it to its end.

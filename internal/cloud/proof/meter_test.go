@@ -204,6 +204,7 @@ func (m *meter) take() bill {
 			b.VectorCalls += n
 		case "SendMessage":
 			b.Sends += n
+		case "ReceiveMessage", "DeleteMessage": // one of each for a message that is sent
 		case "StartExecution", "StopExecution":
 			b.Timers += n
 		default:
