@@ -245,6 +245,7 @@ var allowed = []struct {
 	{"internal/trigger", "internal/dispatch internal/queue internal/queue/sqsqueue",
 		"turns Lambda's shapes into ours and knows no run"},
 	{"infra/stage", "internal/setting", "values alone, checked before anything is made as the programs will"},
+	{"infra/iam", "", "knows AWS's calls and policies, not who makes or has them"},
 	{"internal/logline", "", "knows lines, not what they say"},
 	{"internal/version", "", "knows a build, not what it does"},
 	{"functions/local", "internal/boot internal/logline internal/setting internal/version",

@@ -1,0 +1,137 @@
+package iam
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+)
+
+// Guard is what a program is given as the address of AWS. It forwards the calls that the program's role may make to
+// what stands in for AWS, answers the others as AWS would, and notes all of them. Addresses that the program has
+// presigned lead to its Guard, too, and so are the calls of its role, whoever makes them.
+//
+// Calls come without TLS, and are taken as if they came with it.
+type Guard struct {
+	Program Program
+	Stacks  *Stacks
+	Ledger  *Ledger
+	Account string // the ID of the account that resources are in
+	// Names are those of the deployment. Until it is complete there are none (nil): what is called before, by what it
+	// starts by itself, is forwarded unseen.
+	Names func() Names
+	// Backend is where the calls of a service go.
+	Backend func(service string) *url.URL
+	// Transport makes the calls; nil: http.DefaultTransport.
+	Transport http.RoundTripper
+}
+
+// seen is what is known of a request while it is forwarded.
+type seen struct {
+	service string
+	calls   []Call
+}
+
+type seenKey struct{}
+
+// ServeHTTP implements [http.Handler].
+func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	names, s := g.Names(), seen{service: "s3"}
+	asksFirst := r.Method == http.MethodOptions // a browser, which may be told by anybody what it may send
+	if !asksFirst {
+		var err error
+		var service string
+		if service, s.calls, err = Decode(r, g.Account); err != nil {
+			g.Ledger.Undecoded(g.Program, err)
+			refuse(w, service, err.Error())
+			return
+		}
+		s.service = service
+	}
+	if names == nil {
+		s.calls = nil
+	}
+	for i, c := range s.calls {
+		s.calls[i] = names.In(c)
+		if why := g.decide(s.calls[i]); why != "" {
+			refuse(w, s.service, why)
+			return
+		}
+	}
+	proxy := httputil.ReverseProxy{
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(g.Backend(s.service))
+			p.Out.Host = p.In.Host // it is signed
+		},
+		FlushInterval: -1, Transport: g.Transport, ModifyResponse: g.missing,
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
+	}
+	proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), seenKey{}, s)))
+}
+
+// decide notes a call and says why it is refused; empty: it is not.
+func (g *Guard) decide(c Call) string {
+	c.Context = maps.Clone(c.Context)
+	if c.Context == nil {
+		c.Context = map[string][]string{}
+	}
+	c.Context["aws:securetransport"] = []string{"true"}
+	d := g.Stacks.Decide(g.Program.Role, c)
+	g.Ledger.Called(g.Program, c, d)
+	return d.Why
+}
+
+// missing makes S3's answer about an object that there is not what it is for those who may not list the bucket: they
+// are not told so. https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
+func (g *Guard) missing(answer *http.Response) error {
+	s, _ := answer.Request.Context().Value(seenKey{}).(seen)
+	if s.service != "s3" || len(s.calls) != 1 || s.calls[0].Action != "s3:GetObject" ||
+		answer.StatusCode != http.StatusNotFound {
+		return nil
+	}
+	bucket, _, _ := strings.Cut(s.calls[0].Resource, "/")
+	why := g.decide(Call{Action: "s3:ListBucket", Resource: bucket})
+	if why == "" {
+		return nil
+	}
+	code, kind, body := denial(s.service, why)
+	err := answer.Body.Close()
+	answer.StatusCode, answer.Status = code, http.StatusText(code)
+	answer.Header = http.Header{"Content-Type": {kind}}
+	answer.ContentLength, answer.Body = int64(len(body)), io.NopCloser(strings.NewReader(body))
+	if answer.Request.Method == http.MethodHead {
+		answer.ContentLength, answer.Body = -1, http.NoBody
+	}
+	return err
+}
+
+// denial is how a service says that a call is not allowed.
+func denial(service, why string) (code int, kind, body string) {
+	if service == "s3" {
+		b, _ := xml.Marshal(struct {
+			XMLName xml.Name `xml:"Error"`
+			Code    string
+			Message string
+		}{Code: "AccessDenied", Message: why}) // texts alone: it does not fail
+		return http.StatusForbidden, "application/xml", string(b)
+	}
+	b, _ := json.Marshal(map[string]string{"__type": "AccessDeniedException", "message": why})
+	if services[service].target != "" {
+		return http.StatusBadRequest, "application/x-amz-json-1.0", string(b)
+	}
+	return http.StatusForbidden, "application/json", string(b)
+}
+
+func refuse(w http.ResponseWriter, service, why string) {
+	code, kind, body := denial(service, why)
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
+	w.WriteHeader(code)
+	_, _ = fmt.Fprint(w, body)
+}

@@ -1,0 +1,156 @@
+package iam
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Ledger is what programs called. Calls of a program that are alike, as the same grants allow them, are one entry with
+// the first of them. It is safe for concurrent use; its zero value is empty.
+type Ledger struct {
+	mu      sync.Mutex
+	entries map[string]*entry
+}
+
+// entry is also how the ledger is kept in a file. One of Unknown is a request that could not be decoded.
+type entry struct {
+	Program string `json:"program"`
+	Role    string `json:"role"`
+	Call    Call   `json:"call"`
+	Unknown string `json:"unknown,omitempty"`
+	Count   int    `json:"count"`
+}
+
+// most is how many entries there may be: beyond it, only entries that there are are counted.
+const most = 10_000
+
+func (l *Ledger) add(key string, e entry) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.entries == nil {
+		l.entries = map[string]*entry{}
+	}
+	if known := l.entries[key]; known != nil {
+		known.Count++
+	} else if len(l.entries) < most {
+		e.Count = 1
+		l.entries[key] = &e
+	}
+}
+
+// Called notes a call and what was decided.
+func (l *Ledger) Called(p Program, c Call, d Decision) {
+	alike := fmt.Sprint(d.By)
+	if !d.Allowed {
+		alike = d.Why
+	}
+	l.add(strings.Join([]string{p.Name, c.Action, alike}, " "), entry{Program: p.Name, Role: p.Role, Call: c})
+}
+
+// Undecoded notes a request that could not be decoded.
+func (l *Ledger) Undecoded(p Program, err error) {
+	l.add(p.Name+" "+err.Error(), entry{Program: p.Name, Role: p.Role, Unknown: err.Error()})
+}
+
+// Len is the number of entries.
+func (l *Ledger) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.entries)
+}
+
+// MarshalJSON writes the ledger as Unmarshal reads it.
+func (l *Ledger) MarshalJSON() ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return json.Marshal(l.entries)
+}
+
+// UnmarshalJSON reads a ledger.
+func (l *Ledger) UnmarshalJSON(b []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return json.Unmarshal(b, &l.entries)
+}
+
+// Exception is why a grant stands that no program was seen to use. Role, Action and Resource are patterns as those of
+// policies; that of the resource is of an ARN without its beginning, up to the account.
+type Exception struct{ Role, Action, Resource, Reason string }
+
+func (e Exception) covers(g Grant) bool {
+	return like(e.Role, g.Role) && like(e.Action, g.Action) && like(e.Resource, place(g.Resource))
+}
+
+// Report is what a ledger says about stacks, in lines. There is nothing to do where Missing, Unused and Stale are empty.
+type Report struct {
+	Missing []string // what was called without a right to it, or cannot be understood
+	Unused  []string // what is granted, was not called, and is no exception
+	Stale   []string // exceptions that no grant needs: it is gone, or was called
+	Excused []string // what is granted and was not called, with the reason
+	Called  []string // what was called
+}
+
+// Hold holds the ledger against stacks, which need not be those of the run: what was called is decided anew.
+func (l *Ledger) Hold(s *Stacks, exceptions []Exception) (r Report) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	used := map[Grant]bool{}
+	for _, key := range slices.Sorted(maps.Keys(l.entries)) {
+		e := l.entries[key]
+		if e.Unknown != "" {
+			r.Missing = append(r.Missing, fmt.Sprintf("%s: %s (%d times)", e.Program, e.Unknown, e.Count))
+			continue
+		}
+		d := s.Decide(e.Role, e.Call)
+		line := fmt.Sprintf("%s: %s (%d times)", e.Program, e.Call, e.Count)
+		if !d.Allowed {
+			r.Missing = append(r.Missing, line+": "+d.Why)
+			continue
+		}
+		r.Called = append(r.Called, line)
+		for _, g := range d.By {
+			used[g] = true
+		}
+	}
+	needed := make([]bool, len(exceptions))
+	for _, g := range s.Grants() {
+		if used[g] {
+			continue
+		}
+		at := slices.IndexFunc(exceptions, func(e Exception) bool { return e.covers(g) })
+		if at < 0 {
+			r.Unused = append(r.Unused, g.String())
+			continue
+		}
+		needed[at] = true
+		r.Excused = append(r.Excused, g.String()+": "+exceptions[at].Reason)
+	}
+	for i, e := range exceptions {
+		if !needed[i] {
+			r.Stale = append(r.Stale, fmt.Sprintf("%s: %s on %s: %s", e.Role, e.Action, e.Resource, e.Reason))
+		}
+	}
+	return r
+}
+
+func (r Report) String() string {
+	var b strings.Builder
+	for _, part := range []struct {
+		title string
+		lines []string
+	}{
+		{"called without a right to it", r.Missing}, {"granted, and not called", r.Unused},
+		{"exceptions that nothing needs", r.Stale}, {"granted, not called, and meant", r.Excused},
+		{"called", r.Called},
+	} {
+		fmt.Fprintf(&b, "%s: %d\n", part.title, len(part.lines))
+		for _, line := range slices.Sorted(slices.Values(part.lines)) {
+			fmt.Fprintf(&b, "  %s\n", line)
+		}
+	}
+	return b.String()
+}
