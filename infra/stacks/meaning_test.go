@@ -289,6 +289,10 @@ var meanings = []struct {
 	{"what the internet reaches decrypts nothing", templates.decrypting, func(all templates) {
 		plant(all, "ApiFunction", properties{"Action": "kms:D*", "Resource": "arn:aws:kms:*:*:key/*"})
 	}},
+	{"what the internet reaches is given no secret", templates.opened, func(all templates) {
+		plant(all, "StreamTaskTaskRole", properties{"Effect": "Allow", "Action": "secretsmanager:Get*",
+			"Resource": "arn:aws:secretsmanager:*"})
+	}},
 	{"a secret is sealed and opened for an owner who is named", func(all templates) (wrong []string) {
 		const id = "0123456789abcdef01234567"
 		organization, toolkit, ownToolkit := id, id+"/"+id, "-/"+id
@@ -1213,6 +1217,7 @@ func TestTheTemplatesMeetTheirRequirements(t *testing.T) {
 			assert.NotEmpty(t, spoilt.decrypting())
 		}
 	})
+	t.Run("each grant is needed", func(t *testing.T) { eachGrantIsNeeded(t, all) })
 	t.Run("each role is listed here", func(t *testing.T) {
 		for id := range all.of("AWS::IAM::Policy") {
 			known := slices.ContainsFunc(slices.Collect(maps.Keys(roles)),

@@ -355,7 +355,7 @@ func reserved(s stage.Stage, name string) *float64 {
 }
 
 var (
-	tableReads  = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
+	tableReads  = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem"}
 	tableWrites = []string{"dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"}
 )
 
@@ -367,12 +367,13 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 		}))
 	}
 	table := func(m may, arn *string, indexes bool) {
-		resources := []*string{arn}
+		queried := []*string{arn}
 		if indexes {
-			resources = append(resources, jsii.String(*arn+"/index/*"))
+			queried = append(queried, jsii.String(*arn+"/index/*"))
 		}
 		if m >= read {
-			allow(tableReads, resources...)
+			allow(tableReads, arn)
+			allow([]string{"dynamodb:Query"}, queried...)
 		}
 		if m >= write {
 			allow(tableWrites, arn)
