@@ -17,7 +17,7 @@ SOURCES := events functions infra internal scripts
 # to compile than all the rest (make templates tests them). What only a deployment runs links the clients of its services,
 # which are a third of what is left to compile; make test leaves it to make aws.
 RACED := ./events/... ./functions/... ./infra/stage/... ./internal/... ./scripts/...
-DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./internal/blob/s3blob ./internal/broker/lambdabroker ./internal/cloud/... ./internal/index/s3index ./internal/queue/sqsqueue \
+DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/iam ./internal/blob/s3blob ./internal/broker/lambdabroker ./internal/cloud/... ./internal/index/s3index ./internal/queue/sqsqueue \
   ./internal/seal/kmsseal ./internal/table/dynamotable ./internal/timer/sfntimer ./internal/trigger \
   ./scripts/firstkey ./scripts/imagepush ./scripts/operate ./scripts/preflight
 
@@ -271,7 +271,7 @@ integration: ## deploy the stacks onto LocalStack and run every integration test
 	rm -rf cdk.out && CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"dev"}' $(GO) run ./infra
 	$(LOCALSTACK) restart
 	@eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 -p 1 -parallel 6 -timeout 40m \
-	  $$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u); status=$$?; $(LOCALSTACK) stop; exit $$status
+	  $$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u); status=$$?; $(LOCALSTACK) stop; grep -v '^ ' cdk.out/rights.txt; exit $$status
 
 ##@ Upkeep
 

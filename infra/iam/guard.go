@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httputil"
@@ -70,6 +71,7 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			p.Out.Host = p.In.Host // it is signed
 		},
 		FlushInterval: -1, Transport: g.Transport, ModifyResponse: g.missing,
+		ErrorLog:     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), // of programs that are killed
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, _ error) { w.WriteHeader(http.StatusBadGateway) },
 	}
 	proxy.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), seenKey{}, s)))

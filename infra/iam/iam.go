@@ -35,8 +35,19 @@ func place(arn string) string {
 // Names are the names of a deployment's resources, each with the name that the resource has in Stacks.
 type Names map[string]string
 
-// Know adds a resource by the ID that CloudFormation gives it, which is its name, or ends with it.
-func (n Names) Know(physical, name string) { n[lastPart(physical)] = name }
+// Names are those of a deployment of the stacks, by the IDs that CloudFormation gives resources: the physical by the
+// logical ones. A physical ID is a resource's name, or ends with it.
+func (s *Stacks) Names(physical map[string]string) Names {
+	n := Names{}
+	for _, t := range s.stacks {
+		for id, r := range t.Resources {
+			if shapes[r.Type] != nil && physical[id] != "" { // policies name no others
+				n[lastPart(physical[id])] = s.names[id]
+			}
+		}
+	}
+	return n
+}
 
 func lastPart(s string) string { return s[strings.LastIndexAny(s, ":/")+1:] }
 

@@ -474,12 +474,11 @@ func served(t *testing.T, ledger *iam.Ledger) (c clients, last *atomic.Value) {
 	t.Cleanup(behind.Close)
 	u, err := url.Parse(behind.URL)
 	require.NoError(t, err)
-	names := iam.Names{}
-	names.Know("w1-core-abc", "Core")
-	names.Know("w1-blobs-abc", "Blobs")
-	names.Know("arn:aws:kms:eu-central-1:000000000000:key/1-2", "Key")
+	stacks := read(t, stack)
+	names := stacks.Names(map[string]string{"Core01234567": "w1-core-abc", "Blobs01234567": "w1-blobs-abc",
+		"Key01234567": "arn:aws:kms:eu-central-1:000000000000:key/1-2", "Policy": "table", "Nothing": "x"})
 	guard := httptest.NewServer(&iam.Guard{
-		Program: iam.Program{Name: "Worker", Role: "Role"}, Stacks: read(t, stack), Ledger: ledger, Account: account,
+		Program: iam.Program{Name: "Worker", Role: "Role"}, Stacks: stacks, Ledger: ledger, Account: account,
 		Names: func() iam.Names { return names }, Backend: func(string) *url.URL { return u },
 	})
 	t.Cleanup(guard.Close)
@@ -626,10 +625,10 @@ func TestExceptionsAreForWhatIsNotCalled(t *testing.T) {
 	s, ledger := read(t, stack), &iam.Ledger{}
 	call := iam.Call{Action: "dynamodb:GetItem", Resource: arns + "dynamodb:eu-central-1:000000000000:table/Core"}
 	ledger.Called(iam.Program{Name: "Worker", Role: "Role"}, call, s.Decide("Role", call))
-	report := ledger.Hold(s, []iam.Exception{
-		{"Role", "dynamodb:*", "table/Core*", "of queries"}, {"Role", "s3:*", "*", "of objects"},
-		{"Role", "kms:*", "*", "of keys"}, {"*", "logs:*", "*", "of logs"},
-		{"Role", "dynamodb:GetItem", "table/Core", "of what is called"},
+	report := ledger.Hold(s, map[string]string{
+		"Role: dynamodb:* on table/Core*": "of queries", "Role: s3:GetObject on Blobs/*": "of objects",
+		"Role: kms:* on *": "of keys", "*: logs:*": "of logs",
+		"Role: dynamodb:GetItem on table/Core": "of what is called",
 	})
 	assert.Empty(t, report.Missing)
 	assert.Empty(t, report.Unused)
@@ -685,11 +684,13 @@ type endless struct{}
 func (endless) Read(b []byte) (int, error) { return len(b), nil }
 
 func TestNamesOfADeploymentBecomeThoseOfTheTemplates(t *testing.T) {
-	n := iam.Names{}
-	n.Know("http://127.0.0.1:4566/queue/eu-central-1/000000000000/w1-run", "RunQueue")
-	n.Know("arn:aws:states:eu-central-1:000000000000:stateMachine:Pause-x1", "PauseMachine")
-	n.Know("w1-blobs", "Blobs")
-	n.Know("w1-core", "Core")
+	n := read(t, `{"Resources": {"RunQueue": {"Type": "AWS::SQS::Queue"}, "Blobs": {"Type": "AWS::S3::Bucket"},
+		"PauseMachine": {"Type": "AWS::StepFunctions::StateMachine"}, "Core": {"Type": "AWS::DynamoDB::GlobalTable"}}}`,
+	).Names(map[string]string{
+		"RunQueue":     "http://127.0.0.1:4566/queue/eu-central-1/000000000000/w1-run",
+		"PauseMachine": "arn:aws:states:eu-central-1:000000000000:stateMachine:Pause-x1",
+		"Blobs":        "w1-blobs", "Core": "w1-core",
+	})
 	for from, want := range map[string]string{
 		"arn:aws:sqs:eu-central-1:000000000000:w1-run":                       "arn:aws:sqs:eu-central-1:000000000000:RunQueue",
 		"arn:aws:states:eu-central-1:000000000000:execution:Pause-x1:run-p1": "arn:aws:states:eu-central-1:000000000000:execution:PauseMachine:run-p1",

@@ -77,14 +77,6 @@ func (l *Ledger) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &l.entries)
 }
 
-// Exception is why a grant stands that no program was seen to use. Role, Action and Resource are patterns as those of
-// policies; that of the resource is of an ARN without its beginning, up to the account.
-type Exception struct{ Role, Action, Resource, Reason string }
-
-func (e Exception) covers(g Grant) bool {
-	return like(e.Role, g.Role) && like(e.Action, g.Action) && like(e.Resource, place(g.Resource))
-}
-
 // Report is what a ledger says about stacks, in lines. There is nothing to do where Missing, Unused and Stale are empty.
 type Report struct {
 	Missing []string // what was called without a right to it, or cannot be understood
@@ -94,8 +86,9 @@ type Report struct {
 	Called  []string // what was called
 }
 
-// Hold holds the ledger against stacks, which need not be those of the run: what was called is decided anew.
-func (l *Ledger) Hold(s *Stacks, exceptions []Exception) (r Report) {
+// Hold holds the ledger against stacks, which need not be those of the run: what was called is decided anew. Exceptions
+// are grants that stand though no program was seen to use them, with their reasons: texts of grants, as patterns.
+func (l *Ledger) Hold(s *Stacks, exceptions map[string]string) (r Report) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	used := map[Grant]bool{}
@@ -116,23 +109,29 @@ func (l *Ledger) Hold(s *Stacks, exceptions []Exception) (r Report) {
 			used[g] = true
 		}
 	}
-	needed := make([]bool, len(exceptions))
+	stale := maps.Clone(exceptions)
 	for _, g := range s.Grants() {
 		if used[g] {
 			continue
 		}
-		at := slices.IndexFunc(exceptions, func(e Exception) bool { return e.covers(g) })
-		if at < 0 {
+		reason, excused := "", false
+		for pattern, why := range exceptions {
+			if like(pattern, g.String()) {
+				reason, excused = why, true
+				delete(stale, pattern)
+			}
+		}
+		if excused {
+			r.Excused = append(r.Excused, g.String()+": "+reason)
+		} else {
 			r.Unused = append(r.Unused, g.String())
-			continue
 		}
-		needed[at] = true
-		r.Excused = append(r.Excused, g.String()+": "+exceptions[at].Reason)
 	}
-	for i, e := range exceptions {
-		if !needed[i] {
-			r.Stale = append(r.Stale, fmt.Sprintf("%s: %s on %s: %s", e.Role, e.Action, e.Resource, e.Reason))
-		}
+	for pattern, reason := range stale {
+		r.Stale = append(r.Stale, pattern+": "+reason)
+	}
+	for _, lines := range [][]string{r.Missing, r.Unused, r.Stale, r.Excused, r.Called} {
+		slices.Sort(lines)
 	}
 	return r
 }
@@ -148,7 +147,7 @@ func (r Report) String() string {
 		{"called", r.Called},
 	} {
 		fmt.Fprintf(&b, "%s: %d\n", part.title, len(part.lines))
-		for _, line := range slices.Sorted(slices.Values(part.lines)) {
+		for _, line := range part.lines {
 			fmt.Fprintf(&b, "  %s\n", line)
 		}
 	}

@@ -40,6 +40,7 @@ type deployment struct {
 	account aws.Config
 	outputs map[string]string
 	left    map[string][]string // by stack: the resources that were left out
+	guards  *guards
 }
 
 // published uploads the functions' archives, once for all worlds.
@@ -113,20 +114,20 @@ func zipped(folder string) ([]byte, error) {
 var deploying sync.Mutex
 
 // deploy makes the stacks of a world and deletes them at the end of the test.
-func deploy(t testing.TB, world string, settings map[string]string) *deployment {
+func deploy(t testing.TB, world string, settings map[string]string, g *guards) *deployment {
 	t.Helper()
 	require.NoError(t, published())
 	deploying.Lock()
 	defer deploying.Unlock()
 	d := &deployment{world: world, account: awstest.Config(t), outputs: map[string]string{},
-		left: map[string][]string{}}
+		left: map[string][]string{}, guards: g}
 	client := cloudformation.NewFromConfig(d.account)
 	objects := s3.NewFromConfig(d.account, func(o *s3.Options) { o.UsePathStyle = true })
 	for _, what := range []string{"Data", "Service"} {
 		raw, err := os.ReadFile(filepath.Join(assembly, what+".template.json"))
 		require.NoError(t, err, "make integration synthesises the stacks first")
 		raw = bytes.ReplaceAll(raw, []byte("agents-"+stageName), []byte("agents-"+world))
-		text, left, err := filtered(raw, settings)
+		text, left, err := filtered(raw, settings, g.of)
 		require.NoError(t, err)
 		d.left[what] = left
 		name := "agents-" + world + "-" + strings.ToLower(what)
@@ -146,6 +147,7 @@ func deploy(t testing.TB, world string, settings map[string]string) *deployment 
 		})
 		d.await(t, client, name)
 	}
+	g.know(t, d, client)
 	return d
 }
 

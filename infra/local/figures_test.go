@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,7 +28,8 @@ func BenchmarkInit(b *testing.B) {
 	w := startWithoutSweeps(b, nil)
 	for _, name := range []string{"chat", "api", "broker", "worker", "webhook", "job", "ingest", "sweeper"} {
 		b.Run(name, func(b *testing.B) {
-			r := &runtime{bootstrap: binary(b, name), environ: w.environ(b, "ApiFunctionName"), timeout: time.Minute,
+			r := &runtime{bootstrap: binary(b, name),
+				environ: w.environ(b, strings.ToUpper(name[:1])+name[1:]+"FunctionName"), timeout: time.Minute,
 				log: io.Discard}
 			defer r.close()
 			for b.Loop() {

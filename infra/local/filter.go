@@ -37,9 +37,12 @@ const streamTask = "StreamTask"
 // workerTasks is the setting of a world whose runs are executed by a container: see [world.worker].
 const workerTasks = "WORKER_TASKS"
 
-// filtered makes a template that LocalStack can deploy, and returns the logical ids of what was left out. It fails
-// for a template that is not valid JSON, or where a resource that stays refers to one that was left out.
-func filtered(raw []byte, settings map[string]string) (text string, left []string, err error) {
+// filtered makes a template that LocalStack can deploy, and returns the logical ids of what was left out. Functions get
+// the settings, and the address of AWS that is theirs, by their logical ids. It fails for a template that is not valid
+// JSON, or where a resource that stays refers to one that was left out.
+func filtered(raw []byte, settings map[string]string, address func(id string) string) (text string, left []string,
+	err error,
+) {
 	var t map[string]any
 	if err := json.Unmarshal(raw, &t); err != nil {
 		return "", nil, err
@@ -62,6 +65,7 @@ func filtered(raw []byte, settings map[string]string) (text string, left []strin
 			unstream(properties)
 		case "AWS::Lambda::Function":
 			set(properties, settings)
+			set(properties, map[string]string{"AWS_ENDPOINT_URL": address(id)})
 		case "AWS::Lambda::EventSourceMapping":
 			if settings[workerTasks] != "" && strings.HasPrefix(id, "Worker") {
 				delete(resources, id)

@@ -148,7 +148,8 @@ func TestWhatIsLeftOutIsListed(t *testing.T) {
 	for _, what := range []string{"Data", "Service"} {
 		raw, err := os.ReadFile(filepath.Join(assembly, what+".template.json"))
 		require.NoError(t, err)
-		_, left, err := filtered(raw, map[string]string{"PUBLIC_URL": "http://here"})
+		_, left, err := filtered(raw, map[string]string{"PUBLIC_URL": "http://here"},
+			func(string) string { return "http://there" })
 		require.NoError(t, err)
 		var whole struct {
 			Resources map[string]struct{ Type string }
@@ -305,8 +306,9 @@ func aLostNudgeIsFoundByTheSweeper(t *testing.T, w world) {
 	// A chat function whose nudges go to a queue that nothing reads.
 	deaf := &runtime{
 		bootstrap: binary(t, "chat"),
-		environ:   append(w.environ(t, "ChatFunctionName"), "RUN_QUEUE_URL="+w.outputs["JobDeadAddress"]),
-		timeout:   time.Minute, log: logFile(t, "deaf"),
+		environ: append(w.environ(t, "ChatFunctionName"), "RUN_QUEUE_URL="+w.outputs["JobDeadAddress"],
+			"AWS_ENDPOINT_URL="+*w.account.BaseEndpoint), // no function of the stage, and with more rights
+		timeout: time.Minute, log: logFile(t, "deaf"),
 	}
 	server := httptest.NewServer(deaf)
 	t.Cleanup(func() {

@@ -64,12 +64,10 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 	index := newVectors(t)
 	full := map[string]string{
 		"PUBLIC_URL": server.URL, "CACHE_LIFE": "0s", // scenarios read what they have just written
-		"AWS_ENDPOINT_URL_S3VECTORS": index.address,
-		"AWS_ENDPOINT_URL_DYNAMODB":  os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"),
 	}
 	maps.Copy(full, settings)
 	name := fmt.Sprintf("w%d%d", os.Getpid(), worlds.Add(1))
-	d := deploy(t, name, full)
+	d := deploy(t, name, full, newGuards(t, index.address))
 	index.empty(t, d)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -175,7 +173,7 @@ func (d *deployment) complaints(t testing.TB) {
 	}
 }
 
-// environ is the environment of a deployed function.
+// environ is the environment of a deployed function. What asks for tables goes through its guard, too.
 func (d *deployment) environ(t testing.TB, output string) []string {
 	t.Helper()
 	c, err := lambda.NewFromConfig(d.account).GetFunctionConfiguration(t.Context(),
@@ -183,7 +181,7 @@ func (d *deployment) environ(t testing.TB, output string) []string {
 			FunctionName: aws.String(d.outputs[output]),
 		})
 	require.NoError(t, err)
-	var list []string
+	list := []string{"AWS_ENDPOINT_URL_DYNAMODB="}
 	for name, value := range c.Environment.Variables {
 		list = append(list, name+"="+value)
 	}
@@ -196,7 +194,8 @@ var servingAt = regexp.MustCompile(`"serving streams","addr":"([^"]+)"`)
 func (d *deployment) streamService(t testing.TB, environ []string, log *os.File) *url.URL {
 	t.Helper()
 	process := exec.Command(binary(t, "stream"))
-	process.Env = append(append(os.Environ(), environ...), "ADDR=127.0.0.1:0")
+	process.Env = append(append(os.Environ(), environ...), "ADDR=127.0.0.1:0",
+		"AWS_ENDPOINT_URL="+d.guards.addresses["StreamTask"])
 	own, err := os.CreateTemp(t.TempDir(), "stream-*.log")
 	require.NoError(t, err)
 	process.Stdout = io.MultiWriter(own, log)

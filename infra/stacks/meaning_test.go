@@ -180,7 +180,7 @@ var roles = map[string]struct{ may, never []string }{
 			"lambda:InvokeFunction on BrokerLive", "s3vectors:GetIndex on Vectors",
 			"s3vectors:QueryVectors on Vectors", "s3vectors:GetVectors on Vectors", "s3vectors:ListVectors on Vectors"},
 		[]string{"sqs:ReceiveMessage", "states:StartExecution", "dynamodb:Scan", "s3vectors:Put", "s3vectors:Delete",
-			"s3vectors:Create", "kms:Decrypt", "secretsmanager:"},
+			"s3vectors:Create", "kms:Decrypt", "secretsmanager:", "on Feed"},
 	},
 	"BrokerFunction": {
 		[]string{"dynamodb:PutItem on Core", "dynamodb:GetItem on Core", "s3:PutObject on Blobs",
@@ -223,8 +223,8 @@ var roles = map[string]struct{ may, never []string }{
 	},
 	"StreamTaskTaskRole": {
 		[]string{"dynamodb:GetItem on Core", "dynamodb:PutItem on Feed", "s3:GetObject on Blobs"},
-		[]string{"dynamodb:PutItem on Core", "dynamodb:DeleteItem on Core", "sqs:", "states:", "s3:PutObject",
-			"s3vectors:"},
+		[]string{"dynamodb:PutItem on Core", "dynamodb:DeleteItem on Core", "on Core indexes", "sqs:", "states:",
+			"s3:PutObject", "s3vectors:"},
 	},
 	"PauseMachineRole": {
 		[]string{"sqs:SendMessage on RunQueue"},

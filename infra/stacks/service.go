@@ -69,7 +69,10 @@ type function struct {
 	name        string
 	memory      int // MB
 	timeout     int // seconds
-	core, feed  may
+	core        may
+	indexes     bool // may read the core table's indexes
+	watches     bool // may read streams of runs, and say that somebody does
+	tells       bool // may write streams of runs, for those who read them
 	bucket      may
 	sends       []string // queues that it may send to
 	stopsPauses bool
@@ -113,27 +116,27 @@ var (
 )
 
 var functions = []function{
-	{name: "chat", memory: 256, timeout: 900, core: write, feed: write, bucket: write,
+	{name: "chat", memory: 256, timeout: 900, core: write, indexes: true, watches: true, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true},
-	{name: "api", memory: 512, timeout: 29, core: write, feed: write, bucket: write,
+	{name: "api", memory: 512, timeout: 29, core: write, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true,
 		seals: []string{organizations, toolkits}, embeds: true, vectors: searches, asks: true},
 	// It has as long as whoever asks it. A document of a toolkit may be 10 MB.
-	{name: broker, memory: 512, timeout: 29, core: write, bucket: write, opens: []string{organizations, toolkits},
-		secrets: true},
+	{name: broker, memory: 512, timeout: 29, core: write, indexes: true, bucket: write,
+		opens: []string{organizations, toolkits}, secrets: true},
 	// The first PDF of an instance has a child process of 433 MB compile what reads PDFs, beside some 60 of its own.
-	{name: "worker", memory: 640, timeout: 900, core: write, feed: write, bucket: write,
+	{name: "worker", memory: 640, timeout: 900, core: write, indexes: true, tells: true, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true,
 		opens: []string{toolkits}, secrets: true, calls: true, embeds: true, vectors: searches, loops: true},
-	{name: "webhook", memory: 256, timeout: 90, core: write, bucket: read, opens: []string{organizations},
-		secrets: true},
-	{name: "job", memory: 512, timeout: 300, core: write, bucket: write,
+	{name: "webhook", memory: 256, timeout: 90, core: write, indexes: true, bucket: read,
+		opens: []string{organizations}, secrets: true},
+	{name: "job", memory: 512, timeout: 300, core: write, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, ingestQueue}, stopsPauses: true,
 		vectors: slices.Concat(fills, empties)},
 	// A document is read by a child process of up to 576 MB, and its text and chunks are in memory beside it.
-	{name: "ingest", memory: 2048, timeout: 900, core: write, bucket: write, secrets: true, embeds: true,
+	{name: "ingest", memory: 2048, timeout: 900, core: write, indexes: true, bucket: write, secrets: true, embeds: true,
 		vectors: fills},
-	{name: "sweeper", memory: 256, timeout: 55, core: write, bucket: write,
+	{name: "sweeper", memory: 256, timeout: 55, core: write, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true},
 }
 
@@ -143,7 +146,7 @@ func described(name string) function {
 }
 
 // streamRights are those of the stream service, which is a container and no function.
-var streamRights = function{name: "stream", core: read, feed: write, bucket: read}
+var streamRights = function{name: "stream", core: read, watches: true, bucket: read}
 
 // geography is what the names of inference profiles begin with: the code of a country or of a union, or one of three
 // other words. Providers' names are longer.
@@ -355,8 +358,11 @@ func reserved(s stage.Stage, name string) *float64 {
 }
 
 var (
-	tableReads  = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem"}
+	tableReads  = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
 	tableWrites = []string{"dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"}
+	// Who reads a run's stream leaves a row that says so, and who writes it looks at that.
+	streamReads  = []string{"dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:PutItem"}
+	streamWrites = []string{"dynamodb:GetItem", "dynamodb:PutItem"}
 )
 
 // grant gives a function the rights in its description.
@@ -366,21 +372,22 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 			Actions: jsii.Strings(actions...), Resources: &resources,
 		}))
 	}
-	table := func(m may, arn *string, indexes bool) {
-		queried := []*string{arn}
-		if indexes {
-			queried = append(queried, jsii.String(*arn+"/index/*"))
-		}
-		if m >= read {
-			allow(tableReads, arn)
-			allow([]string{"dynamodb:Query"}, queried...)
-		}
-		if m >= write {
-			allow(tableWrites, arn)
-		}
+	core, feed := v.data.Core.TableArn(), v.data.Feed.TableArn()
+	if f.core >= read {
+		allow(tableReads, core)
 	}
-	table(f.core, v.data.Core.TableArn(), true)
-	table(f.feed, v.data.Feed.TableArn(), false)
+	if f.core >= write {
+		allow(tableWrites, core)
+	}
+	if f.indexes {
+		allow([]string{"dynamodb:Query"}, jsii.String(*core+"/index/*"))
+	}
+	if f.watches {
+		allow(streamReads, feed)
+	}
+	if f.tells {
+		allow(streamWrites, feed)
+	}
 	objects := v.data.Bucket.ArnForObjects(jsii.String("*"))
 	if f.bucket >= read {
 		allow([]string{"s3:GetObject"}, objects)

@@ -1,0 +1,87 @@
+//go:build integration
+
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// After all tests, what the programs called is held against what is granted to them.
+
+// What a whole run leaves in the assembly: the calls, and what they say about the policies.
+var (
+	recordFile = filepath.Join(assembly, "calls.json")
+	reportFile = filepath.Join(assembly, "rights.txt")
+)
+
+var recorded = flag.Bool("recorded", false, "run no test: hold the calls of the last whole run against the stacks as "+
+	"they are synthesized now")
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if *recorded {
+		os.Exit(again())
+	}
+	status := m.Run()
+	if called.Len() > 0 {
+		status = max(status, concluded(whole()))
+	}
+	os.Exit(status)
+}
+
+// whole says whether all tests were to run.
+func whole() bool {
+	for _, name := range []string{"test.run", "test.skip"} {
+		if flag.Lookup(name).Value.String() != "" {
+			return false
+		}
+	}
+	return os.Getenv("STORIES") == ""
+}
+
+// concluded says what the calls say about the policies, and returns the status of the process. What was not called is
+// looked at after a whole run only.
+func concluded(whole bool) int {
+	stacks, err := granted()
+	if err != nil {
+		fmt.Println("rights:", err)
+		return 1
+	}
+	report := called.Hold(stacks, exceptions)
+	if !whole {
+		report.Unused, report.Stale, report.Excused = nil, nil, nil
+	} else {
+		record, err := json.MarshalIndent(&called, "", " ")
+		err = errors.Join(err, os.WriteFile(recordFile, record, 0o600),
+			os.WriteFile(reportFile, []byte(report.String()), 0o600))
+		if err != nil {
+			fmt.Println("rights:", err)
+			return 1
+		}
+	}
+	if len(report.Missing)+len(report.Unused)+len(report.Stale) == 0 {
+		return 0
+	}
+	report.Excused, report.Called = nil, nil
+	fmt.Printf("--- FAIL: the rights of the programs: see infra/README.md\n%s", report)
+	return 1
+}
+
+// again concludes from the calls of the last whole run.
+func again() int {
+	raw, err := os.ReadFile(recordFile)
+	if err == nil {
+		err = json.Unmarshal(raw, &called)
+	}
+	if err != nil {
+		fmt.Println("rights: make integration records the calls:", err)
+		return 1
+	}
+	return concluded(true)
+}
