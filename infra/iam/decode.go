@@ -327,8 +327,8 @@ func lambda(q *request) ([]Call, error) {
 	return []Call{{Action: "lambda:InvokeFunction", Resource: resource}}, nil
 }
 
-// s3vectors: a search that is given a filter or returns metadata, and a listing that returns what vectors hold, need the
-// right to get vectors, too: https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-vectors-access-management.html
+// s3vectors: a search that is given a filter or returns metadata, and a listing that returns what vectors hold, need
+// the right to get vectors, too: https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-vectors-access-management.html
 func s3vectors(q *request) ([]Call, error) {
 	q.operation = strings.TrimPrefix(q.URL.Path, "/")
 	ofBucket := q.operation == "GetVectorBucket" || q.operation == "ListIndexes"
@@ -386,8 +386,8 @@ var inS3 = []struct{ method, with, may, action, ofVersion string }{
 // inBucket are the operations on a bucket.
 var inBucket = []struct{ method, with, may, action string }{
 	{http.MethodHead, "", "", "s3:ListBucket"},
-	{http.MethodGet, "", "list-type prefix delimiter max-keys continuation-token start-after encoding-type fetch-owner " +
-		"marker", "s3:ListBucket"},
+	{http.MethodGet, "", "list-type prefix delimiter max-keys continuation-token start-after encoding-type " +
+		"fetch-owner marker", "s3:ListBucket"},
 	{http.MethodGet, "versions", "prefix delimiter max-keys key-marker version-id-marker encoding-type",
 		"s3:ListBucketVersions"},
 	{http.MethodPost, "delete", "", ""}, // needs a right for each object

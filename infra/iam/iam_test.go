@@ -438,15 +438,17 @@ func TestWhatATemplateMayNotHave(t *testing.T) {
 		"effect Perhaps":             {`"Effect": "Allow"`, `"Effect": "Perhaps"`},
 		"version":                    {`"2012-10-17"`, `"2008-10-17"`},
 		"variable":                   {`"t/*"`, `"${aws:username}"`},
-		"policy of Blobs01234567":    {`"AWS::S3::Bucket", "Properties": {}`, `"AWS::S3::X", "Properties": {"A": [{"PolicyDocument": 1}]}`},
-		"no role Role2":              {`"Roles": [{"Ref": "Role01234567"}]`, `"Roles": ["Role2"]`},
-		"without Effect":             {`"Effect": "Allow", "Action": "s3:GetObject"`, `"Action": "s3:GetObject"`},
-		"more than 100 deep":         {`{"Fn::GetAtt": ["Blobs01234567", "Arn"]}`, deep},
+		"policy of Blobs01234567": {`S3::Bucket", "Properties": {}`,
+			`S3::X", "Properties": {"A": [{"PolicyDocument": 1}]}`},
+		"no role Role2":      {`"Roles": [{"Ref": "Role01234567"}]`, `"Roles": ["Role2"]`},
+		"without Effect":     {`"Effect": "Allow", "Action": "s3:GetObject"`, `"Action": "s3:GetObject"`},
+		"more than 100 deep": {`{"Fn::GetAtt": ["Blobs01234567", "Arn"]}`, deep},
 		"Fn::Select of [3": {`{"Fn::GetAtt": ["Key01234567", "Arn"]}`,
 			`{"Fn::Select": [3, {"Fn::Split": ["/", "a/b"]}]}`},
-		"nothing exports x":      {`{"Fn::GetAtt": ["Key01234567", "Arn"]}`, `{"Fn::ImportValue": "x"}`},
-		"the template Service":   {`{"Resources"`, `["Resources"`},
-		"a permission for \"*\"": {`"AWS::S3::Bucket", "Properties": {}`, `"AWS::Lambda::Permission", "Properties": {"Principal": "*"}`},
+		"nothing exports x":    {`{"Fn::GetAtt": ["Key01234567", "Arn"]}`, `{"Fn::ImportValue": "x"}`},
+		"the template Service": {`{"Resources"`, `["Resources"`},
+		"a permission for \"*\"": {`S3::Bucket", "Properties": {}`,
+			`Lambda::Permission", "Properties": {"Principal": "*"}`},
 	} {
 		t.Run(want, func(t *testing.T) {
 			changed := strings.ReplaceAll(stack, change[0], change[1])
@@ -576,7 +578,8 @@ func TestWhoMayNotListABucketIsNotToldWhatIsMissing(t *testing.T) {
 	for _, may := range []bool{true, false} {
 		template := stack
 		if may {
-			template = strings.Replace(stack, `"Action": "s3:GetObject", "Resource": {"Fn::Sub": "${Blobs01234567.Arn}/*"}`,
+			template = strings.Replace(stack,
+				`"Action": "s3:GetObject", "Resource": {"Fn::Sub": "${Blobs01234567.Arn}/*"}`,
 				`"Action": ["s3:GetObject", "s3:ListBucket"], "Resource": {"Fn::Sub": "${Blobs01234567.Arn}*"}`, 1)
 			require.NotEqual(t, stack, template)
 		}
@@ -638,7 +641,8 @@ func TestExceptionsAreForWhatIsNotCalled(t *testing.T) {
 
 // FuzzDecode: whatever comes, it is an error or says what it asks for; the body can be read once more.
 func FuzzDecode(f *testing.F) {
-	f.Add("POST", "/", "dynamodb", "DynamoDB_20120810.TransactWriteItems", "", `{"TransactItems":[{"Put":{"TableName":"t"}}]}`)
+	f.Add("POST", "/", "dynamodb", "DynamoDB_20120810.TransactWriteItems", "",
+		`{"TransactItems":[{"Put":{"TableName":"t"}}]}`)
 	f.Add("POST", "/", "sqs", "AmazonSQS.SendMessage", "", `{"QueueUrl":"x"}`)
 	f.Add("POST", "/", "kms", "TrentService.Decrypt", "", `{"KeyId":"k","EncryptionContext":{"a":"b"}}`)
 	f.Add("PUT", "/b/k?partNumber=1&uploadId=u", "s3", "", "/a/b?versionId=1", "x")
@@ -688,16 +692,17 @@ func TestNamesOfADeploymentBecomeThoseOfTheTemplates(t *testing.T) {
 		"PauseMachine": {"Type": "AWS::StepFunctions::StateMachine"}, "Core": {"Type": "AWS::DynamoDB::GlobalTable"}}}`,
 	).Names(map[string]string{
 		"RunQueue":     "http://127.0.0.1:4566/queue/eu-central-1/000000000000/w1-run",
-		"PauseMachine": "arn:aws:states:eu-central-1:000000000000:stateMachine:Pause-x1",
+		"PauseMachine": "arn:aws:states:eu-central-1:000000000000:stateMachine:Pause",
 		"Blobs":        "w1-blobs", "Core": "w1-core",
 	})
+	const here = ":eu-central-1:000000000000:"
 	for from, want := range map[string]string{
-		"arn:aws:sqs:eu-central-1:000000000000:w1-run":                       "arn:aws:sqs:eu-central-1:000000000000:RunQueue",
-		"arn:aws:states:eu-central-1:000000000000:execution:Pause-x1:run-p1": "arn:aws:states:eu-central-1:000000000000:execution:PauseMachine:run-p1",
-		"arn:aws:s3:::w1-blobs/w1-core":                                      "arn:aws:s3:::Blobs/w1-core",
-		"arn:aws:dynamodb:eu-central-1:000000000000:table/w1-core/index/due": "arn:aws:dynamodb:eu-central-1:000000000000:table/Core/index/due",
-		"arn:aws:s3:::another/k":                                             "arn:aws:s3:::another/k",
-		"":                                                                   "",
+		"arn:aws:sqs" + here + "w1-run":                       "arn:aws:sqs" + here + "RunQueue",
+		"arn:aws:states" + here + "execution:Pause:run":       "arn:aws:states" + here + "execution:PauseMachine:run",
+		"arn:aws:s3:::w1-blobs/w1-core":                       "arn:aws:s3:::Blobs/w1-core",
+		"arn:aws:dynamodb" + here + "table/w1-core/index/due": "arn:aws:dynamodb" + here + "table/Core/index/due",
+		"arn:aws:s3:::another/k":                              "arn:aws:s3:::another/k",
+		"":                                                    "",
 	} {
 		assert.Equal(t, want, n.In(iam.Call{Resource: from}).Resource)
 	}

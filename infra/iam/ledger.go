@@ -77,7 +77,7 @@ func (l *Ledger) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &l.entries)
 }
 
-// Report is what a ledger says about stacks, in lines. There is nothing to do where Missing, Unused and Stale are empty.
+// Report is what a ledger says about stacks, in lines. Nothing is to be done where Missing, Unused and Stale are empty.
 type Report struct {
 	Missing []string // what was called without a right to it, or cannot be understood
 	Unused  []string // what is granted, was not called, and is no exception

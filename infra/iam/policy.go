@@ -279,8 +279,7 @@ func (s *Stacks) principals(stack string, v any) (list []string, err error) {
 }
 
 // operators compare the values of a key in a call with those of a condition. A key that a call does not have satisfies
-// only ForAllValues.
-// https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-single-vs-multi-valued-context-keys.html
+// only ForAllValues: "Single-valued vs. multivalued context keys" in the user guide of IAM.
 var operators = map[string]func(has, wanted []string) bool{
 	"StringEquals": func(has, wanted []string) bool { return len(has) == 1 && slices.Contains(wanted, has[0]) },
 	"StringLike":   func(has, wanted []string) bool { return len(has) == 1 && anyLike(wanted, has[0]) },

@@ -133,8 +133,8 @@ func (s *Stacks) Programs() (programs []Program, err error) {
 	return programs, nil
 }
 
-// shapes are what references to a resource and to its attributes are, by its type: <> is its name, <Property> one of its
-// properties, @ its Region and its account.
+// shapes are what references to a resource and to its attributes are, by its type: <> is its name, <Property> one of
+// its properties, @ its Region and its account.
 var shapes = map[string]map[string]string{
 	"AWS::DynamoDB::GlobalTable":       {"Ref": "<>", "Arn": "arn:aws:dynamodb:@:table/<>"},
 	"AWS::S3::Bucket":                  {"Ref": "<>", "Arn": "arn:aws:s3:::<>"},

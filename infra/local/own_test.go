@@ -179,7 +179,7 @@ func TestWhatIsLeftOutIsListed(t *testing.T) {
 }
 
 // TestADeployment: what holds of any deployment, at one of them. Each costs LocalStack much of the processors: the
-// stacks to make, and the pollers of its queues for as long as it lives. What looks at all of it comes first, by itself.
+// stacks to make, and the pollers of its queues for as long as it lives. What looks at all of it comes first, alone.
 func TestADeployment(t *testing.T) {
 	t.Parallel()
 	w := start(t, map[string]string{"USER_CAP": "1000", "ORGANIZATION_CAP": "1000", "RATE_LIMIT": "1000000",

@@ -31,8 +31,8 @@ func (all templates) decided() (*iam.Stacks, error) {
 	return iam.Read(raw, "eu-central-1", "123456789012")
 }
 
-// secretCalls are all calls that would give a secret to a program: of each key for owners of each kind and for none, and
-// of each secret.
+// secretCalls are all calls that would give a secret to a program: of each key for owners of each kind and for none,
+// and of each secret.
 func (all templates) secretCalls(s *iam.Stacks) (calls []iam.Call) {
 	const here, id = "eu-central-1:123456789012:", "0123456789abcdef01234567"
 	for key := range all.of("AWS::KMS::Key") {
