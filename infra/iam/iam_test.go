@@ -637,6 +637,9 @@ func TestExceptionsAreForWhatIsNotCalled(t *testing.T) {
 	assert.Empty(t, report.Unused)
 	assert.Equal(t, []string{"Role: dynamodb:GetItem on table/Core: of what is called"}, report.Stale)
 	assert.Len(t, report.Excused, 8, report.String())
+	assert.Contains(t, report.Findings(), "exceptions that nothing needs: 1\n  Role: dynamodb:GetItem")
+	assert.NotContains(t, report.Findings(), "of keys")
+	assert.Empty(t, iam.Report{Excused: report.Excused}.Findings())
 }
 
 // FuzzDecode: whatever comes, it is an error or says what it asks for; the body can be read once more.

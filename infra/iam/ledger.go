@@ -136,20 +136,29 @@ func (l *Ledger) Hold(s *Stacks, exceptions map[string]string) (r Report) {
 	return r
 }
 
+// Findings are the lines that something has to be done about; empty: none.
+func (r Report) Findings() string {
+	if len(r.Missing)+len(r.Unused)+len(r.Stale) == 0 {
+		return ""
+	}
+	return r.findings()
+}
+
+func (r Report) findings() string {
+	return titled("called without a right to it", r.Missing) + titled("granted, and not called", r.Unused) +
+		titled("exceptions that nothing needs", r.Stale)
+}
+
+// String is all of it, each part below the number of its lines.
 func (r Report) String() string {
+	return r.findings() + titled("granted, not called, and meant", r.Excused) + titled("called", r.Called)
+}
+
+func titled(title string, lines []string) string {
 	var b strings.Builder
-	for _, part := range []struct {
-		title string
-		lines []string
-	}{
-		{"called without a right to it", r.Missing}, {"granted, and not called", r.Unused},
-		{"exceptions that nothing needs", r.Stale}, {"granted, not called, and meant", r.Excused},
-		{"called", r.Called},
-	} {
-		fmt.Fprintf(&b, "%s: %d\n", part.title, len(part.lines))
-		for _, line := range part.lines {
-			fmt.Fprintf(&b, "  %s\n", line)
-		}
+	fmt.Fprintf(&b, "%s: %d\n", title, len(lines))
+	for _, line := range lines {
+		fmt.Fprintf(&b, "  %s\n", line)
 	}
 	return b.String()
 }
