@@ -109,6 +109,32 @@ func (q Queues) Send(ctx context.Context, m queue.Message) error {
 	return to.Send(ctx, m)
 }
 
+// SendAll sends nudges, those of a kind in as few calls as its queue can. Errors as of Send, one place for each nudge.
+func (q Queues) SendAll(ctx context.Context, ms []queue.Message) []error {
+	errs := make([]error, len(ms))
+	kinds := map[events.NudgeKind][]int{} // the places of each kind's
+	for i, m := range ms {
+		kinds[m.Nudge.Kind] = append(kinds[m.Nudge.Kind], i)
+	}
+	for kind, at := range kinds {
+		to, ok := q[kind]
+		if !ok {
+			for _, i := range at {
+				errs[i] = q.Send(ctx, ms[i])
+			}
+			continue
+		}
+		batch := make([]queue.Message, 0, len(at))
+		for _, i := range at {
+			batch = append(batch, ms[i])
+		}
+		for n, err := range to.SendAll(ctx, batch) {
+			errs[at[n]] = err
+		}
+	}
+	return errs
+}
+
 // Nudge sends a nudge that may be lost: the sweeper finds what is due.
 func (p *Platform) Nudge(ctx context.Context, kind events.NudgeKind, id, group string) {
 	if err := p.Queues.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group}); err != nil {

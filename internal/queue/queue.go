@@ -25,6 +25,26 @@ type Queue interface {
 	Send(ctx context.Context, m Message) error
 }
 
+// Batcher is a [Queue] that sends many messages with fewer calls. [SendAll] uses it.
+type Batcher interface {
+	// SendAll adds messages. The result has one place for each of them, nil if it was accepted; an error is that of
+	// Send: the message may or may not have been accepted.
+	SendAll(ctx context.Context, ms []Message) []error
+}
+
+// SendAll sends messages by a [Batcher]'s calls if the queue is one, otherwise one after the other. The result has one
+// place for each message, nil if it was accepted.
+func SendAll(ctx context.Context, q Queue, ms []Message) []error {
+	if b, can := q.(Batcher); can {
+		return b.SendAll(ctx, ms)
+	}
+	errs := make([]error, len(ms))
+	for i, m := range ms {
+		errs[i] = q.Send(ctx, m)
+	}
+	return errs
+}
+
 // Delivery is a received message.
 type Delivery struct {
 	Message

@@ -60,6 +60,33 @@ func Run(t *testing.T, open func(*testing.T) Pair) {
 		assert.Equal(t, "a", again.Nudge.ID)
 		assert.Equal(t, 2, again.Receives)
 	})
+	t.Run("messages sent together are all delivered, with their groups", func(t *testing.T) {
+		q := open(t)
+		assert.Empty(t, queue.SendAll(t.Context(), q, nil))
+		const n = 23 // no multiple of a batch
+		want := map[queue.Message]bool{}
+		var all []queue.Message
+		for i := range n {
+			m := message(fmt.Sprint(i), fmt.Sprintf("org-%d", i%3))
+			all, want[m] = append(all, m), true
+		}
+		errs := queue.SendAll(t.Context(), q, all)
+		require.Len(t, errs, n)
+		for _, err := range errs {
+			require.NoError(t, err)
+		}
+		for len(want) > 0 {
+			d := receive(t, q)
+			require.NoError(t, q.Ack(t.Context(), d))
+			delete(want, d.Message)
+		}
+	})
+	t.Run("messages sent together after the end of their context are reported each", func(t *testing.T) {
+		q := open(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		assert.Len(t, queue.SendAll(ctx, q, []queue.Message{message("a", "org"), message("b", "org")}), 2)
+	})
 	t.Run("many senders and receivers: each message is delivered", func(t *testing.T) {
 		q := open(t)
 		const senders, each = 8, 25

@@ -5,9 +5,11 @@
 package sqsqueue
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -21,6 +23,8 @@ import (
 // API is the part of the SDK's client that is used.
 type API interface {
 	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
+	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput,
+		...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessage(context.Context, *sqs.DeleteMessageInput, ...func(*sqs.Options)) (*sqs.DeleteMessageOutput, error)
 	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput,
@@ -39,18 +43,82 @@ func New(api API, url string) *Queue { return &Queue{api: api, url: url} }
 // maxGroup is the maximal length of a message group id.
 const maxGroup = 128
 
+// encode makes the body of a message and its group, nil if it has none that SQS takes.
+func encode(m queue.Message) (body, group *string, err error) {
+	b, err := json.Marshal(m.Nudge)
+	if m.Group != "" && len(m.Group) <= maxGroup {
+		group = &m.Group
+	}
+	return aws.String(string(b)), group, err
+}
+
 // Send implements [queue.Queue]. The error is one of SQS.
 func (q *Queue) Send(ctx context.Context, m queue.Message) error {
-	body, err := json.Marshal(m.Nudge)
+	body, group, err := encode(m)
 	if err != nil {
 		return err
 	}
-	in := &sqs.SendMessageInput{QueueUrl: &q.url, MessageBody: aws.String(string(body))}
-	if m.Group != "" && len(m.Group) <= maxGroup {
-		in.MessageGroupId = &m.Group
-	}
-	_, err = q.api.SendMessage(ctx, in)
+	_, err = q.api.SendMessage(ctx,
+		&sqs.SendMessageInput{QueueUrl: &q.url, MessageBody: body, MessageGroupId: group})
 	return err
+}
+
+const (
+	// MaxBatch is how many messages SQS takes in one call.
+	MaxBatch = 10
+	// tries is how often a message is sent that SQS did not accept though its call succeeded.
+	tries = 3
+)
+
+// SendAll implements [queue.Batcher], with a call for ten messages. What a call did not accept by a fault of SQS is
+// sent again, at most twice. The errors are those of SQS.
+func (q *Queue) SendAll(ctx context.Context, ms []queue.Message) []error {
+	errs := make([]error, len(ms))
+	for from := 0; from < len(ms); from += MaxBatch {
+		left := make([]int, 0, MaxBatch)
+		for i := from; i < min(from+MaxBatch, len(ms)); i++ {
+			left = append(left, i)
+		}
+		for n := 0; n < tries && len(left) > 0; n++ {
+			left = q.sendSome(ctx, ms, left, errs)
+		}
+	}
+	return errs
+}
+
+// sendSome sends the messages at these places in one call, and returns the places of those to send again.
+func (q *Queue) sendSome(ctx context.Context, ms []queue.Message, at []int, errs []error) (again []int) {
+	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url}
+	for _, i := range at {
+		body, group, err := encode(ms[i])
+		if errs[i] = err; err != nil {
+			continue
+		}
+		in.Entries = append(in.Entries, types.SendMessageBatchRequestEntry{
+			Id: aws.String(strconv.Itoa(i)), MessageBody: body, MessageGroupId: group,
+		})
+	}
+	if len(in.Entries) == 0 {
+		return nil
+	}
+	out, err := q.api.SendMessageBatch(ctx, in)
+	if err != nil {
+		for _, i := range at {
+			errs[i] = cmp.Or(errs[i], err)
+		}
+		return nil // the SDK has tried it more than once
+	}
+	for _, f := range out.Failed {
+		i, err := strconv.Atoi(aws.ToString(f.Id))
+		if err != nil || !slices.Contains(at, i) {
+			continue
+		}
+		errs[i] = fmt.Errorf("sqsqueue: %s: %s", aws.ToString(f.Code), aws.ToString(f.Message))
+		if !f.SenderFault {
+			again = append(again, i)
+		}
+	}
+	return again
 }
 
 // LongPoll is how long SQS waits for a message in one request of Receive; the client must have the patience.

@@ -1,12 +1,19 @@
 package sqsqueue_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
+	"agentplatform/internal/queue"
 	"agentplatform/internal/queue/sqsqueue"
 )
 
@@ -20,5 +27,80 @@ func TestDeliveredReadsAMessageOfATrigger(t *testing.T) {
 	for _, poison := range []string{"", "hello", "{}", `{"kind":"run"}`, `[]`, `{"kind":1,"id":"x"}`} {
 		_, err := sqsqueue.Delivered(poison, "receipt", nil)
 		require.Error(t, err, poison)
+	}
+}
+
+// batches is SQS that takes batches: fault says of a message why it is not accepted.
+type batches struct {
+	sqsqueue.API
+
+	sizes    []int
+	accepted []string
+	fault    func(body string, call int) *types.BatchResultErrorEntry
+	down     error
+}
+
+func (b *batches) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput,
+	_ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	b.sizes = append(b.sizes, len(in.Entries))
+	if b.down != nil {
+		return nil, b.down
+	}
+	out := &sqs.SendMessageBatchOutput{}
+	for _, e := range in.Entries {
+		body := aws.ToString(e.MessageBody)
+		if f := b.fault(body, len(b.sizes)); f != nil {
+			f.Id = e.Id
+			out.Failed = append(out.Failed, *f)
+			continue
+		}
+		b.accepted = append(b.accepted, aws.ToString(e.MessageGroupId)+" "+body)
+	}
+	return out, nil
+}
+
+func some(n int) (ms []queue.Message) {
+	for i := range n {
+		ms = append(ms, queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: fmt.Sprint(i)}, Group: "org"})
+	}
+	return ms
+}
+
+func TestSendAllSendsTenInACall(t *testing.T) {
+	b := &batches{fault: func(string, int) *types.BatchResultErrorEntry { return nil }}
+	errs := sqsqueue.New(b, "url").SendAll(t.Context(), some(23))
+	assert.Equal(t, make([]error, 23), errs)
+	assert.Equal(t, []int{10, 10, 3}, b.sizes)
+	assert.Len(t, b.accepted, 23)
+	assert.Equal(t, `org {"kind":"run","id":"0"}`, b.accepted[0])
+}
+
+// Of a batch that was accepted in part, only the rest is sent again, and what is not accepted in the end is reported.
+func TestSendAllSendsAgainWhatWasNotAccepted(t *testing.T) {
+	b := &batches{fault: func(body string, call int) *types.BatchResultErrorEntry {
+		switch {
+		case body == `{"kind":"run","id":"1"}` && call == 1, body == `{"kind":"run","id":"2"}`:
+			return &types.BatchResultErrorEntry{Code: aws.String("InternalError")}
+		case body == `{"kind":"run","id":"3"}`:
+			return &types.BatchResultErrorEntry{Code: aws.String("InvalidMessageContents"), SenderFault: true}
+		}
+		return nil
+	}}
+	errs := sqsqueue.New(b, "url").SendAll(t.Context(), some(5))
+	assert.Equal(t, []int{5, 2, 1}, b.sizes, "what SQS blames us for is not sent again")
+	require.NoError(t, errors.Join(errs[0], errs[1], errs[4]))
+	require.ErrorContains(t, errs[2], "InternalError")
+	require.ErrorContains(t, errs[3], "InvalidMessageContents")
+	assert.Len(t, b.accepted, 3)
+}
+
+func TestSendAllReportsAFailedCallForEachOfItsMessages(t *testing.T) {
+	down := errors.New("down")
+	b := &batches{down: down}
+	errs := sqsqueue.New(b, "url").SendAll(t.Context(), some(12))
+	assert.Equal(t, []int{10, 2}, b.sizes, "the SDK has tried each call")
+	require.Len(t, errs, 12)
+	for _, err := range errs {
+		require.ErrorIs(t, err, down)
 	}
 }
