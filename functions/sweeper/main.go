@@ -18,7 +18,15 @@ func main() {
 				p.Metrics.Count(cloud.PausesLate) // the pause's own timer should have ended it
 			}
 		}
-		sweeper := &sweep.Sweeper{Executor: &executor, Store: p.Store, Queue: p.Queues, Host: p.Host, Log: p.Log}
+		sweeper := &sweep.Sweeper{
+			Executor: &executor, Store: p.Store, Queue: p.Queues, Host: p.Host, Log: p.Log,
+			OnLeft: func(left map[string]int) {
+				p.Metrics.Left(left)
+				if len(left) > 0 {
+					p.Log.Warn("the sweep ended before its time and left work to the next one", "left", left)
+				}
+			},
+		}
 		return sweeper.Sweep, nil
 	})
 }

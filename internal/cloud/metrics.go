@@ -20,6 +20,7 @@ const (
 	Recovered     = "Recovered"     // runs taken over after their worker was lost
 	Unstartable   = "Unstartable"   // runs that no worker started in time
 	PausesLate    = "PausesLate"    // pauses whose end the sweeper had to find
+	SweepLeft     = "SweepLeft"     // items that a sweep saw to be due and did not come to; the log has their kinds
 	WebhookTried  = "WebhookTried"  // delivery attempts
 	WebhookFailed = "WebhookFailed" // delivery attempts without a successful response
 	ModelTried    = "ModelTried"    // calls of models
@@ -100,6 +101,15 @@ func (m *Metrics) Transition(o lifecycle.Outcome) {
 	if len(values) > 0 {
 		m.Put(values...)
 	}
+}
+
+// Left reports what a sweep left to the next one, by kind.
+func (m *Metrics) Left(left map[string]int) {
+	sum := 0
+	for _, n := range left {
+		sum += n
+	}
+	m.Put(Value{SweepLeft, "Count", float64(sum)})
 }
 
 // EnteredStatus is the name of the metric of runs that entered a status.

@@ -40,6 +40,12 @@ type office struct {
 
 func (o *office) Now() time.Time { return o.Host.Now().Add(o.ahead) }
 
+// Go runs f at once, so that what is done side by side is done in the same order each time.
+func (o *office) Go(f func()) (wait func()) {
+	died := host.Catch(f)
+	return died.Again
+}
+
 // kept is a queue that keeps the ids of jobs.
 type kept struct{ ids []string }
 

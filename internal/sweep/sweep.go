@@ -5,6 +5,11 @@
 // a worker or a sender it sends a nudge, and postpones the item's due time, so that items at the front do not starve
 // the others.
 //
+// A sweep goes in rounds. In each of them every shard of the due index is looked at once, side by side, and a page of
+// what is due there is reconciled, of which the kinds take turns: a backlog of one delays nothing of another by more
+// than a round. It ends when nothing is left, or before its context's deadline; what is left stays due, and the next
+// sweep goes on. The same holds if it is killed anywhere.
+//
 // It imports transition, record, catalog, lifecycle, ingestion, queue, problem, events and host.
 package sweep
 
@@ -12,6 +17,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"agentplatform/events"
@@ -32,10 +38,21 @@ type Sweeper struct {
 	Queue    queue.Queue
 	Host     host.Host
 	Log      *slog.Logger
+	// OnLeft is called at the end of each sweep with the number of items that it saw to be due and did not come to, by
+	// kind; of each shard it sees about a thousand items at most. Nil: nobody wants to know.
+	OnLeft func(left map[string]int)
 }
 
 const (
+	// page is how many items of a shard are reconciled in a round.
 	page = 100
+	// window is how many items of a shard a look lists, so that a kind of which little is due is seen beside one of
+	// which much is. DynamoDB lists as many keys in one call.
+	window = 1000
+	// batch is how many items are reconciled together: their nudges are sent in one call.
+	batch = 10
+	// spare is how long before its context's deadline a sweep begins nothing more.
+	spare = 5 * time.Second
 	// again is how long an item is left alone after a nudge was sent; soon, after sending failed.
 	again = 30 * time.Second
 	soon  = 2 * time.Second
@@ -43,8 +60,8 @@ const (
 	longest = 30 * time.Minute
 )
 
-// Sweep reconciles everything that is due, once. The error joins those of reading the due index, and that of ctx;
-// failures of single items are logged.
+// Sweep reconciles everything that is due, once, as far as it comes before ctx's deadline. The error joins those of
+// reading the due index, and that of ctx; failures of single items are logged.
 func (s *Sweeper) Sweep(ctx context.Context) error { return s.until(ctx, s.Host.Now()) }
 
 // Adopt reconciles everything that will ever be due. It is called after a start, when the leases and claims of the
@@ -54,50 +71,150 @@ func (s *Sweeper) Adopt(ctx context.Context) error {
 }
 
 func (s *Sweeper) until(ctx context.Context, until time.Time) error {
-	var errs []error
-	for shard := range record.DueShards {
-		if err := s.shard(ctx, shard, until); err != nil {
-			errs = append(errs, err)
+	var shards []*shard
+	for n := range record.DueShards {
+		shards = append(shards, &shard{Sweeper: s, number: n, until: until, seen: map[record.DueItem]bool{}})
+	}
+	for open := shards; len(open) > 0 && !s.late(ctx); {
+		turns := make([]func(), 0, len(open))
+		for _, one := range open {
+			turns = append(turns, func() { one.turn(ctx) })
 		}
+		host.All(s.Host, turns...)
+		open = slices.DeleteFunc(slices.Clone(open), func(one *shard) bool { return one.done })
+	}
+	left, errs := map[string]int{}, []error{ctx.Err()}
+	for _, one := range shards {
+		errs = append(errs, one.err)
+		for kind, n := range one.left {
+			left[kind] += n
+		}
+	}
+	if s.OnLeft != nil {
+		s.OnLeft(left)
 	}
 	return errors.Join(errs...)
 }
 
-// shard reconciles the items of a shard, a page at a time. A reconciled item is due later or not at all, so a page
-// without new items ends it.
-func (s *Sweeper) shard(ctx context.Context, shard int, until time.Time) error {
-	seen := map[record.DueItem]bool{}
-	for size := page; ; size += page {
-		due, err := s.Store.Due(ctx, shard, until, size)
-		if err != nil {
+// late reports whether a sweep must end: its context has ended, or will soon.
+func (s *Sweeper) late(ctx context.Context) bool {
+	end, ends := ctx.Deadline()
+	return ctx.Err() != nil || ends && end.Sub(s.Host.Now()) < spare
+}
+
+// shard is a shard of the due index during a sweep.
+type shard struct {
+	*Sweeper
+
+	number int
+	until  time.Time
+	seen   map[record.DueItem]bool // items that were reconciled, or could not be
+	stale  int                     // how many of them the last look listed; the next one lists as many more
+	left   map[string]int          // what the last look listed and its turn did not come to, by kind
+	err    error                   // why the shard could not be read
+	done   bool                    // nothing is left, or it could not be read
+}
+
+// turn looks at the shard once and reconciles a page. A reconciled item is due later or not at all, so a look without
+// new items ends the shard.
+func (s *shard) turn(ctx context.Context) {
+	size := window + s.stale
+	due, err := s.Store.Due(ctx, s.number, s.until, size)
+	if err != nil {
+		s.err, s.done = err, true
+		return
+	}
+	listed := len(due)
+	fresh := slices.DeleteFunc(due, func(e record.DueItem) bool { return s.seen[e] })
+	now, rest := share(fresh, page)
+	for len(now) > 0 && !s.late(ctx) {
+		n := min(batch, len(now))
+		s.reconcile(ctx, now[:n])
+		for _, e := range now[:n] {
+			s.seen[e] = true
+		}
+		now = now[n:]
+	}
+	s.left = map[string]int{}
+	for _, e := range slices.Concat(now, rest) {
+		s.left[e.Kind]++
+	}
+	s.stale = listed - len(now) - len(rest)
+	s.done = len(fresh) == 0 || listed < size && len(s.left) == 0
+}
+
+// share divides a list into its first n items, of which the kinds take turns, and the rest. Each kind keeps its order.
+func share(list []record.DueItem, n int) (first, rest []record.DueItem) {
+	var kinds []string
+	of := map[string][]record.DueItem{}
+	for _, e := range list {
+		if of[e.Kind] == nil {
+			kinds = append(kinds, e.Kind)
+		}
+		of[e.Kind] = append(of[e.Kind], e)
+	}
+	var mixed []record.DueItem
+	for len(mixed) < len(list) {
+		for _, kind := range kinds {
+			if waiting := of[kind]; len(waiting) > 0 {
+				mixed, of[kind] = append(mixed, waiting[0]), waiting[1:]
+			}
+		}
+	}
+	n = min(n, len(mixed))
+	return mixed[:n], mixed[n:]
+}
+
+// task is what is left to do for an item whose receiver must be told of it.
+type task struct {
+	nudge queue.Message
+	// postpone puts the item's due time off, by wait or longer.
+	postpone func(ctx context.Context, wait time.Duration) error
+}
+
+// reconcile reconciles a batch of items: it decides about each, sends the nudges of all together, then puts the items
+// off that it has sent one for, or could not.
+func (s *Sweeper) reconcile(ctx context.Context, batch []record.DueItem) {
+	var items []record.DueItem
+	var tasks []task
+	var nudges []queue.Message
+	for _, e := range batch {
+		s.guard(e, func() error {
+			t, err := s.decide(ctx, e)
+			if err == nil && t != nil {
+				items, tasks, nudges = append(items, e), append(tasks, *t), append(nudges, t.nudge)
+			}
 			return err
+		})
+	}
+	if len(nudges) == 0 {
+		return
+	}
+	for i, err := range queue.SendAll(ctx, s.Queue, nudges) {
+		wait := again
+		if err != nil {
+			s.Log.Warn("a nudge could not be sent", "kind", nudges[i].Nudge.Kind, "error", err)
+			wait = soon + host.Jitter(s.Host, soon)
 		}
-		fresh := false
-		for _, e := range due {
-			if seen[e] {
-				continue
-			}
-			seen[e], fresh = true, true
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			died := host.Catch(func() {
-				if err := s.reconcile(ctx, e); err != nil {
-					s.Log.Warn("an item could not be reconciled", "item", e.Kind+"/"+e.ID, "error", err)
-				}
-			})
-			if died != nil { // one bad item keeps nobody from looking at the others
-				s.Log.Error("reconciling an item panicked", "item", e.Kind+"/"+e.ID, "panic", died.Value, "stack",
-					string(died.Stack))
-			}
-		}
-		if !fresh || len(due) < size {
-			return nil
-		}
+		s.guard(items[i], func() error { return tasks[i].postpone(ctx, wait) })
 	}
 }
 
-func (s *Sweeper) reconcile(ctx context.Context, due record.DueItem) error {
+// guard logs what goes wrong with an item: one bad item keeps nobody from looking at the others.
+func (s *Sweeper) guard(e record.DueItem, f func() error) {
+	died := host.Catch(func() {
+		if err := f(); err != nil {
+			s.Log.Warn("an item could not be reconciled", "item", e.Kind+"/"+e.ID, "error", err)
+		}
+	})
+	if died != nil {
+		s.Log.Error("reconciling an item panicked", "item", e.Kind+"/"+e.ID, "panic", died.Value, "stack",
+			string(died.Stack))
+	}
+}
+
+// decide does what an item needs, or returns the task that is left: a nudge, and what follows it.
+func (s *Sweeper) decide(ctx context.Context, due record.DueItem) (*task, error) {
 	switch due.Kind {
 	case "run":
 		return s.run(ctx, due.ID)
@@ -110,36 +227,40 @@ func (s *Sweeper) reconcile(ctx context.Context, due record.DueItem) error {
 	case "document":
 		return s.document(ctx, due.ID)
 	default:
-		return nil
+		return nil, nil
 	}
 }
 
-func (s *Sweeper) run(ctx context.Context, id string) error {
+func (s *Sweeper) run(ctx context.Context, id string) (*task, error) {
 	e, err := s.Store.Run(ctx, record.System(), id)
 	if problem.Is(err, "not_found") {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err // retried by the next sweep
+		return nil, err // retried by the next sweep
 	}
 	now := s.Host.Now()
 	todo := lifecycle.Next(e.Value.Run, now, s.Executor.ProcessID)
-	event := todo.Event
-	if event == nil && !todo.Execute && e.Value.Due.After(now) {
-		return nil // not due yet; only Adopt reads it this early
+	switch {
+	case todo.Execute:
+		return s.nudge(events.NudgeRun, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {
+			next := s.Host.Now().Add(wait)
+			if e.Value.Status == lifecycle.Queued && e.Value.StartBy.Before(next) {
+				next = e.Value.StartBy
+			}
+			return s.apply(ctx, e, lifecycle.Postpone{Due: next})
+		}), nil
+	case todo.Event != nil:
+		return nil, s.apply(ctx, e, todo.Event)
+	case e.Value.Due.After(now):
+		return nil, nil // not due yet; only Adopt reads it this early
 	}
-	if event == nil {
-		event = lifecycle.Postpone{Due: later(todo.Again, now)}
-	}
-	if todo.Execute {
-		next := now.Add(s.nudge(ctx, events.NudgeRun, id, e.Value.Organization))
-		if e.Value.Status == lifecycle.Queued && e.Value.StartBy.Before(next) {
-			next = e.Value.StartBy
-		}
-		event = lifecycle.Postpone{Due: next}
-	}
-	// One try: if another process was faster, it has reconciled the run.
-	_, _, err = s.Executor.Apply(ctx, e, s.Store.Begin(s.Host.NewID()), transition.Change{Event: event})
+	return nil, s.apply(ctx, e, lifecycle.Postpone{Due: later(todo.Again, now)})
+}
+
+// apply makes a transition in one try: if another process was faster, it has reconciled the run.
+func (s *Sweeper) apply(ctx context.Context, e record.RunEntity, event lifecycle.Event) error {
+	_, _, err := s.Executor.Apply(ctx, e, s.Store.Begin(s.Host.NewID()), transition.Change{Event: event})
 	if errors.Is(err, record.ErrConflict) || errors.Is(err, lifecycle.ErrRefused) {
 		return nil
 	}
@@ -154,78 +275,87 @@ func later(at, now time.Time) time.Time {
 	return at
 }
 
-// nudge sends a nudge, and returns for how long the item may be left alone.
-func (s *Sweeper) nudge(ctx context.Context, kind events.NudgeKind, id, group string) time.Duration {
-	if err := s.Queue.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group}); err != nil {
-		s.Log.Warn("a nudge could not be sent", "kind", kind, "error", err)
-		return soon + host.Jitter(s.Host, soon)
-	}
-	return again
+// nudge is the task to send a nudge and to postpone its item.
+func (s *Sweeper) nudge(kind events.NudgeKind, id, group string,
+	postpone func(ctx context.Context, wait time.Duration) error) *task {
+	return &task{queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group}, postpone}
 }
 
-func (s *Sweeper) delivery(ctx context.Context, run, place string) error {
+// patient is for how long an item that was due at a time may be left alone: longer, the longer it has waited, as the
+// queue is behind and further nudges would make that worse.
+func patient(wait time.Duration, due, now time.Time) time.Duration {
+	if wait != again {
+		return wait // no nudge was sent
+	}
+	return min(max(again, now.Sub(due)), longest)
+}
+
+func (s *Sweeper) delivery(ctx context.Context, run, place string) (*task, error) {
 	_, sequence, ok := record.ParseDeliveryID(run + "/" + place)
 	if !ok {
-		return nil
+		return nil, nil
 	}
 	e, found, err := s.Store.DeliveryAt(ctx, run, sequence)
 	now := s.Host.Now()
 	if err != nil || !found || e.Value.NextAttempt.After(now) || e.Value.Claimed(now, s.Executor.ProcessID) {
-		return err // not due: called by Adopt, or the index lags
+		return nil, err // not due: called by Adopt, or the index lags
 	}
-	wait := s.nudge(ctx, events.NudgeWebhook, e.Value.NudgeID(), e.Value.Organization)
-	if wait == again { // the queue is behind: further nudges would make that worse
-		wait = min(max(again, now.Sub(e.Value.NextAttempt)), longest)
-	}
-	e.Value.CheckAt = now.Add(wait)
-	tx := s.Store.Begin(s.Host.NewID())
-	tx.PutDelivery(e)
-	return ignoreConflict(tx.Commit(ctx))
+	return s.nudge(events.NudgeWebhook, e.Value.NudgeID(), e.Value.Organization,
+		func(ctx context.Context, wait time.Duration) error {
+			e.Value.CheckAt = now.Add(patient(wait, e.Value.NextAttempt, now))
+			tx := s.Store.Begin(s.Host.NewID())
+			tx.PutDelivery(e)
+			return ignoreConflict(tx.Commit(ctx))
+		}), nil
 }
 
-func (s *Sweeper) job(ctx context.Context, id string) error {
+func (s *Sweeper) job(ctx context.Context, id string) (*task, error) {
 	e, found, err := s.Store.Job(ctx, id)
 	if err != nil || !found || e.Value.Due.After(s.Host.Now()) {
-		return err
+		return nil, err
 	}
-	e.Value.Due = s.Host.Now().Add(s.nudge(ctx, events.NudgeJob, id, e.Value.Organization))
-	tx := s.Store.Begin(s.Host.NewID())
-	tx.PutJob(e)
-	return ignoreConflict(tx.Commit(ctx))
+	return s.nudge(events.NudgeJob, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {
+		e.Value.Due = s.Host.Now().Add(wait)
+		tx := s.Store.Begin(s.Host.NewID())
+		tx.PutJob(e)
+		return ignoreConflict(tx.Commit(ctx))
+	}), nil
 }
 
-// file sends a nudge to remove a file that has no holders.
-func (s *Sweeper) file(ctx context.Context, id string) error {
+// file has a file removed that has no holders.
+func (s *Sweeper) file(ctx context.Context, id string) (*task, error) {
 	e, err := record.Resource[record.File](ctx, s.Store, record.System(), id)
 	if err != nil || e.Value.Due.IsZero() || e.Value.Due.After(s.Host.Now()) {
-		return nil // removed, has a holder, or not due yet
+		return nil, nil // removed, has a holder, or not due yet
 	}
-	at := s.Host.Now().Add(s.nudge(ctx, events.NudgeJob, record.FileNudge(id), e.Value.Organization))
-	return ignoreConflict(s.Store.RecheckFile(ctx, e, at))
+	return s.nudge(events.NudgeJob, record.FileNudge(id), e.Value.Organization,
+		func(ctx context.Context, wait time.Duration) error {
+			return ignoreConflict(s.Store.RecheckFile(ctx, e, s.Host.Now().Add(wait)))
+		}), nil
 }
 
-// document sends a nudge to go on with the ingestion of a document.
-func (s *Sweeper) document(ctx context.Context, id string) error {
+// document has the ingestion of a document go on.
+func (s *Sweeper) document(ctx context.Context, id string) (*task, error) {
 	e, err := record.Resource[catalog.Document](ctx, s.Store, record.System(), id)
 	if problem.Is(err, "not_found") {
-		return nil
+		return nil, nil
 	}
 	now := s.Host.Now()
 	if err != nil || !e.Value.Ingestion.Claimable(now, s.Executor.ProcessID) {
-		return err // not due: called by Adopt, or the index lags
+		return nil, err // not due: called by Adopt, or the index lags
 	}
-	wait := s.nudge(ctx, events.NudgeDocument, id, e.Value.Organization)
-	if wait == again { // the queue is behind: further nudges would make that worse
-		wait = min(max(again, now.Sub(e.Value.Ingestion.Due)), longest)
-	}
-	after, err := ingestion.Apply(e.Value.Ingestion, now, ingestion.Postpone{Look: now.Add(wait)})
-	if err != nil {
-		return nil // it has ended meanwhile
-	}
-	e.Value.Ingestion = after
-	tx := s.Store.Begin(s.Host.NewID())
-	record.PutResource(tx, e)
-	return ignoreConflict(tx.Commit(ctx))
+	return s.nudge(events.NudgeDocument, id, e.Value.Organization,
+		func(ctx context.Context, wait time.Duration) error {
+			look := now.Add(patient(wait, e.Value.Ingestion.Due, now))
+			after, err := ingestion.Apply(e.Value.Ingestion, now, ingestion.Postpone{Look: look})
+			if err != nil {
+				return nil // it has ended meanwhile
+			}
+			e.Value.Ingestion = after
+			tx := s.Store.Begin(s.Host.NewID())
+			record.PutResource(tx, e)
+			return ignoreConflict(tx.Commit(ctx))
+		}), nil
 }
 
 func ignoreConflict(err error) error {

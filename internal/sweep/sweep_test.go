@@ -5,7 +5,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -42,12 +45,241 @@ func (b *bad) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error)
 	return b.Table.Get(ctx, keys...)
 }
 
-// nudged records the ids of the nudges sent.
-type nudged map[string]bool
+// nudges records the ids of the nudges sent, in their order, and how many were sent together.
+type nudges struct {
+	mu    sync.Mutex
+	sent  []string
+	sizes []int
+	fails bool // none is accepted
+}
 
-func (n nudged) Send(_ context.Context, m queue.Message) error {
-	n[m.Nudge.ID] = true
-	return nil
+func (n *nudges) Send(ctx context.Context, m queue.Message) error {
+	return n.SendAll(ctx, []queue.Message{m})[0]
+}
+
+func (n *nudges) SendAll(_ context.Context, ms []queue.Message) []error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	errs := make([]error, len(ms))
+	n.sizes = append(n.sizes, len(ms))
+	for i, m := range ms {
+		if n.fails {
+			errs[i] = errors.New("down")
+			continue
+		}
+		n.sent = append(n.sent, m.Nudge.ID)
+	}
+	return errs
+}
+
+// looked is a table that records the looks at the due index, by shard.
+type looked struct {
+	table.Table
+
+	mu    sync.Mutex
+	looks []int
+	// before is called with a shard and how often it has been looked at, before each look. It may be nil.
+	before func(shard, looks int)
+}
+
+func (l *looked) Due(ctx context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
+	l.mu.Lock()
+	n := 0
+	for _, other := range l.looks {
+		if other == shard {
+			n++
+		}
+	}
+	l.looks = append(l.looks, shard)
+	if l.before != nil {
+		l.before(shard, n)
+	}
+	l.mu.Unlock()
+	return l.Table.Due(ctx, shard, until, limit)
+}
+
+// stage is a sweeper over a table in memory.
+type stage struct {
+	*testing.T
+
+	store   *record.Store
+	looks   *looked
+	items   *bad
+	queue   *nudges
+	sweeper *sweep.Sweeper
+	host    host.Host
+	left    map[string]int
+	log     bytes.Buffer
+}
+
+func newStage(t *testing.T) *stage {
+	s := &stage{T: t, host: host.System(), queue: &nudges{}}
+	s.items = &bad{Table: memtable.New(s.host.Now)}
+	s.looks = &looked{Table: s.items}
+	s.store = record.New(s.looks, &memblob.Store{}, s.host)
+	log := slog.New(slog.NewTextHandler(&s.log, nil))
+	s.sweeper = &sweep.Sweeper{
+		Executor: &transition.Executor{Store: s.store, Host: s.host, Log: log}, Store: s.store, Queue: s.queue,
+		Host: s.host, Log: log, OnLeft: func(left map[string]int) { s.left = left },
+	}
+	return s
+}
+
+// shardOf is the shard of a run.
+func shardOf(run string) int { return record.RunKey(run).Shard() }
+
+// run stores a queued run that has been due for so long, and returns its id.
+func (s *stage) run(due time.Duration) string {
+	s.Helper()
+	var r record.Run
+	r.RunID, r.Organization, r.Status = s.host.NewID(), record.NoOrganization, lifecycle.Queued
+	r.Due, r.StartBy = s.host.Now().Add(-due), s.host.Now().Add(24*time.Hour)
+	tx := s.store.Begin(r.RunID)
+	tx.PutRun(record.Fresh(r))
+	require.NoError(s, tx.Commit(s.Context()))
+	return r.RunID
+}
+
+// rows stores n rows in a shard that have been due for two minutes. They are of a kind of which nothing is known, so
+// that they stay due.
+func (s *stage) rows(shard, n int) {
+	s.Helper()
+	var ops []table.Op
+	for made := 0; made < n; {
+		k := table.Key{Part: "thing/" + s.host.NewID(), Sort: "head"}
+		if k.Shard() != shard {
+			continue
+		}
+		made++
+		ops = append(ops, table.Put(table.Item{Key: k, Owner: "-", WriteID: "w", Body: []byte("{}"),
+			Due: s.host.Now().Add(-2 * time.Minute)}, table.Absent()))
+		if len(ops) == table.MaxOps || made == n {
+			require.NoError(s, s.items.Commit(s.Context(), k.Part, ops...))
+			ops = nil
+		}
+	}
+}
+
+// A hundred thousand rows that are due in one shard delay nothing of another by more than a round, and nothing of
+// another kind in their own shard: a look at any shard comes only when each has been looked at as often.
+func TestBacklogOfOneShardDelaysNoOther(t *testing.T) {
+	s := newStage(t)
+	elsewhere := s.run(time.Minute)
+	backlog := (shardOf(elsewhere) + 1) % record.DueShards
+	s.rows(backlog, 100_000)
+	const rounds = 3
+	ctx, cancel := context.WithCancel(t.Context())
+	s.looks.before = func(shard, looks int) {
+		if shard == backlog && looks == 1 {
+			s.queue.mu.Lock()
+			defer s.queue.mu.Unlock()
+			assert.Equal(t, []string{elsewhere}, s.queue.sent, "it is told of in the first round")
+		}
+		if looks == rounds {
+			cancel()
+		}
+	}
+	require.ErrorIs(t, s.sweeper.Sweep(ctx), context.Canceled)
+	first := map[int]bool{}
+	for _, shard := range s.looks.looks[:record.DueShards] {
+		first[shard] = true
+	}
+	assert.Len(t, first, record.DueShards, "each shard is looked at before any is a second time")
+	for _, shard := range s.looks.looks[record.DueShards:] {
+		assert.Equal(t, backlog, shard, "only where much is due there are more looks")
+	}
+	assert.Positive(t, s.left["thing"])
+}
+
+// In a shard, a kind of which little is due takes turns with one of which much is.
+func TestBacklogOfOneKindDelaysNoOther(t *testing.T) {
+	s := newStage(t)
+	run := s.run(time.Minute)
+	s.rows(shardOf(run), 900) // all of them have waited longer
+	ctx, cancel := context.WithCancel(t.Context())
+	s.looks.before = func(shard, looks int) {
+		if shard == shardOf(run) && looks == 1 {
+			cancel()
+		}
+	}
+	require.ErrorIs(t, s.sweeper.Sweep(ctx), context.Canceled)
+	assert.Equal(t, []string{run}, s.queue.sent)
+	assert.Equal(t, map[string]int{"thing": 801}, s.left, "a hundred are reconciled in a round, and the run is one")
+}
+
+func TestSweepComesToEverythingWithFewSends(t *testing.T) {
+	s := newStage(t)
+	want := map[string]bool{}
+	for range 2000 {
+		want[s.run(time.Minute)] = true
+	}
+	s.rows(3, 1500) // they stay due, and hide nothing that is due behind them
+	require.NoError(t, s.sweeper.Sweep(t.Context()))
+	for _, id := range s.queue.sent {
+		assert.True(t, want[id], "it is sent once")
+		delete(want, id)
+	}
+	assert.Empty(t, want)
+	assert.Empty(t, s.left)
+	for _, n := range s.queue.sizes {
+		assert.LessOrEqual(t, n, 10)
+	}
+	assert.LessOrEqual(t, len(s.queue.sizes), 2000/10+3*record.DueShards)
+	s.queue.sent = nil
+	require.NoError(t, s.sweeper.Sweep(t.Context()))
+	assert.Empty(t, s.queue.sent, "what was told of is left alone for a while")
+}
+
+// A sweep ends before its deadline, and says what it has left; that stays due.
+func TestSweepEndsBeforeItsTime(t *testing.T) {
+	s := newStage(t)
+	run := s.run(time.Minute)
+	for range 10 {
+		s.run(time.Minute)
+	}
+	late, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	require.NoError(t, s.sweeper.Sweep(late))
+	assert.Empty(t, s.looks.looks, "it begins nothing that it has no time for")
+
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	moved := &later{Host: s.host}
+	s.sweeper.Host = moved
+	s.looks.before = func(shard, _ int) {
+		if shard == shardOf(run) {
+			moved.by.Store(int64(time.Hour)) // the time is over while it looks
+		}
+	}
+	require.NoError(t, s.sweeper.Sweep(ctx))
+	assert.Positive(t, s.left["run"])
+	assert.Equal(t, 11, s.left["run"]+len(s.queue.sent))
+
+	s.sweeper.Host, s.looks.before = s.host, nil
+	require.NoError(t, s.sweeper.Sweep(ctx))
+	assert.Empty(t, s.left)
+	assert.Len(t, s.queue.sent, 11)
+}
+
+// later is a host whose clock a test sets forward.
+type later struct {
+	host.Host
+	by atomic.Int64
+}
+
+func (l *later) Now() time.Time { return l.Host.Now().Add(time.Duration(l.by.Load())) }
+
+// A run of which nobody could be told is due again soon.
+func TestUnsentNudgesAreSentSoon(t *testing.T) {
+	s := newStage(t)
+	s.queue.fails = true
+	run := s.run(time.Minute)
+	require.NoError(t, s.sweeper.Sweep(t.Context()))
+	assert.Equal(t, []int{1}, s.queue.sizes)
+	e, err := s.store.Run(t.Context(), record.System(), run)
+	require.NoError(t, err)
+	assert.True(t, e.Value.Due.After(s.host.Now()))
+	assert.True(t, e.Value.Due.Before(s.host.Now().Add(5*time.Second)))
 }
 
 func TestFailingItemDoesNotStopTheSweep(t *testing.T) {
@@ -56,32 +288,20 @@ func TestFailingItemDoesNotStopTheSweep(t *testing.T) {
 		"an error": func() error { return errors.New("oops") },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, found := host.System(), nudged{}
-			items := &bad{Table: memtable.New(h.Now), meet: meet}
-			store := record.New(items, &memblob.Store{}, h)
-			var log bytes.Buffer
-			l := slog.New(slog.NewTextHandler(&log, nil))
-			s := &sweep.Sweeper{Executor: &transition.Executor{Store: store, Host: h, Log: l}, Store: store,
-				Queue: found,
-				Host:  h, Log: l}
+			s := newStage(t)
+			s.items.meet = meet
 			var ids []string
 			for range 20 {
-				var r record.Run
-				r.RunID, r.Organization, r.Status = h.NewID(), record.NoOrganization, lifecycle.Queued
-				r.Due, r.StartBy = h.Now().Add(-time.Minute), h.Now().Add(time.Hour)
-				tx := store.Begin(r.RunID)
-				tx.PutRun(record.Fresh(r))
-				require.NoError(t, tx.Commit(t.Context()))
-				ids = append(ids, r.RunID)
+				ids = append(ids, s.run(time.Minute))
 			}
-			items.part = "run/" + ids[3]
-			require.NoError(t, s.Sweep(t.Context()))
-			assert.Len(t, found, 19)
-			assert.False(t, found[ids[3]])
-			assert.Contains(t, log.String(), ids[3])
-			assert.Contains(t, log.String(), "oops")
+			s.items.part = "run/" + ids[3]
+			require.NoError(t, s.sweeper.Sweep(t.Context()))
+			slices.Sort(s.queue.sent)
+			assert.Equal(t, slices.Delete(slices.Clone(ids), 3, 4), s.queue.sent)
+			assert.Contains(t, s.log.String(), ids[3])
+			assert.Contains(t, s.log.String(), "oops")
 			if strings.Contains(name, "panic") {
-				assert.Contains(t, log.String(), "sweep_test.go")
+				assert.Contains(t, s.log.String(), "sweep_test.go")
 			}
 		})
 	}

@@ -202,7 +202,7 @@ func (m *meter) take() bill {
 			b.VectorQueries += n
 		case "GetIndex", "CreateIndex", "ListVectors", "GetVectors", "GetVectorBucket":
 			b.VectorCalls += n
-		case "SendMessage":
+		case "SendMessage", "SendMessageBatch":
 			b.Sends += n
 		case "ReceiveMessage", "DeleteMessage": // one of each for a message that is sent
 		case "StartExecution", "StopExecution":

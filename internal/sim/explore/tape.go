@@ -218,6 +218,11 @@ func follow(l *life, path []seen, fixed table.Table) (n *node) {
 			n.memory, n.since = fmt.Sprint("over ", n.left), len(path)
 		case unanswered:
 			n.next = &r.call
+		case *host.Panic: // its owner passed it on
+			if t.open == nil {
+				panic(r)
+			}
+			n.next = &t.open.call
 		default:
 			panic(r)
 		}

@@ -243,7 +243,7 @@ func Bugs() []Bug {
 		one("own writes are not recognised", recordTx, `if c.Current != nil && c.Current.WriteID == writeID`, `if c.Current != nil && c.Current.WriteID == writeID+"?"`),
 		one("a transition is two commits", transitionTransition, "	written = tx.PutRun(written)\n", "	head := x.Store.Begin(tx.WriteID())\n	written = head.PutRun(written)\n	if err := head.Commit(ctx); err != nil {\n		return e, o, err\n	}\n"),
 		one("another organization's runs can be reached", recordStore, `return s.all || (s.organization != "" && s.organization == owner)`, `return s.all || s.organization != ""`),
-		one("a lost nudge is lost", sweepSweep, `next := now.Add(s.nudge(ctx, events.NudgeRun, id, e.Value.Organization))`, `next := now.Add(time.Hour)`),
+		one("a lost nudge is lost", sweepSweep, "	case todo.Execute:\n", "	case todo.Execute && now.IsZero():\n"),
 
 		// Pushes.
 		one("only the first pause is pushed", lifecycleTransition, `if r.Callback && s.EndedOrWaiting() {`, `if r.Callback && (s.Terminal() || (s == AwaitingInput && r.Pause == 0)) {`),
@@ -265,7 +265,7 @@ func Bugs() []Bug {
 		one("a document that is held can be claimed", ingestionIngestion, `return s.Lease.Claim != "" && s.Lease.Until.After(now) &&`, `return false && s.Lease.Until.After(now) &&`),
 		one("a stage is tried for ever", ingestionIngestion, "	if s.Attempts >= MaxAttempts {\n		return s.fail(now, e.Code, e.Message), nil\n	}\n	wait", "	wait").and(ingestionIngestion, "	case s.Attempts >= MaxAttempts:\n", "	case false:\n"),
 		one("another attempt embeds all batches again", ingestionIngestion, `s.Lease, s.Due = Lease{}, now.Add(wait)`, `s.Lease, s.Due, s.Done = Lease{}, now.Add(wait), 0`),
-		one("the sweeper ignores documents", sweepSweep, "		return s.document(ctx, due.ID)\n", "		return nil\n"),
+		one("the sweeper ignores documents", sweepSweep, "		return s.document(ctx, due.ID)\n", "		return nil, nil\n"),
 		one("the last batch is charged twice", ingestStages, "		if done >= w.d.Work.Count {\n			break\n		}\n", ""),
 		one("a document is ready with its first chunks", ingestStages, "	for n := 0; n*perPiece < w.d.Work.Count; n++ {\n		chunks, err := w.pieceOf", "	for n := 0; n < 1; n++ {\n		chunks, err := w.pieceOf"),
 		one("who may read a document is not asked", knowledgeSearch, `if asked && mayOpen(s.p, b, d) == nil && s.q.Filter.admits(d) {`, `if asked && s.q.Filter.admits(d) {`),
