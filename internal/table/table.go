@@ -189,6 +189,41 @@ type Table interface {
 	Commit(ctx context.Context, token string, ops ...Op) error
 }
 
+// Mark is what a glance sees of an item: whether it is there, and in which version.
+type Mark struct {
+	There   bool
+	Version int64
+}
+
+// Glancer is a [Table] that looks at many items with few and cheap calls. [Glance] uses it.
+type Glancer interface {
+	// Glance looks at items. It may lag behind Get: an item may be missing for a while, or be seen in an earlier
+	// version, or after it was deleted. The result has one place for each key. The errors are those of a read.
+	Glance(ctx context.Context, keys ...Key) ([]Mark, error)
+}
+
+// Glance looks at items by a [Glancer]'s calls if the table is one, otherwise by Get. The result has one place for each
+// key; the errors are those of a read.
+func Glance(ctx context.Context, t Table, keys ...Key) ([]Mark, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	if g, can := t.(Glancer); can {
+		return g.Glance(ctx, keys...)
+	}
+	items, err := t.Get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	marks := make([]Mark, len(keys))
+	for i, item := range items {
+		if item != nil {
+			marks[i] = Mark{There: true, Version: item.Version}
+		}
+	}
+	return marks, nil
+}
+
 // Kind is why a call failed without being refused.
 type Kind int
 

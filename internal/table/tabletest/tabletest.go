@@ -21,6 +21,8 @@ import (
 type Harness struct {
 	// New makes an empty table; the test's cleanup closes it.
 	New func(t *testing.T) table.Table
+	// GlanceLag is how long Glance may lag behind the items; zero if it never does.
+	GlanceLag time.Duration
 	// IndexLag is how long List and Due may lag behind the items; zero if they never do.
 	IndexLag time.Duration
 }
@@ -33,6 +35,9 @@ func Run(t *testing.T, h Harness) {
 	}{
 		{"get/returns nil for what is not there", getMissing},
 		{"get/keeps the order of the keys", getOrder},
+		{"glance/sees versions in the order of the keys", glanceOrder},
+		{"glance/sees more keys than fit into one request", glanceMany},
+		{"glance/follows puts, expiry and deletes", glanceFollows},
 		{"put/keeps every part of an item", putKeepsAll},
 		{"put/versions count up", putVersions},
 		{"commit/conditions", commitConditions},
@@ -52,7 +57,7 @@ func Run(t *testing.T, h Harness) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			c.test(t, bench{T: t, table: h.New(t), lag: h.IndexLag})
+			c.test(t, bench{T: t, table: h.New(t), lag: h.IndexLag, glanceLag: h.GlanceLag})
 		})
 	}
 }
@@ -60,7 +65,21 @@ func Run(t *testing.T, h Harness) {
 type bench struct {
 	*testing.T
 	table table.Table
-	lag   time.Duration
+
+	lag, glanceLag time.Duration
+}
+
+// glance looks at keys until it sees what is wanted, up to the adapter's lag.
+func (b bench) glance(want []table.Mark, keys ...table.Key) {
+	b.Helper()
+	for end := time.Now().Add(b.glanceLag); ; time.Sleep(b.glanceLag / 50) {
+		got, err := table.Glance(b.Context(), b.table, keys...)
+		require.NoError(b, err)
+		if !time.Now().Before(end) || fmt.Sprint(want) == fmt.Sprint(got) {
+			assert.Equal(b, want, got)
+			return
+		}
+	}
 }
 
 func (b bench) commit(ops ...table.Op) {
@@ -108,6 +127,51 @@ func getOrder(t *testing.T, b bench) {
 	assert.Equal(t, "q", items[0].Part)
 	assert.Nil(t, items[1])
 	assert.Equal(t, "p", items[2].Part)
+}
+
+func seen(version int64) table.Mark { return table.Mark{There: true, Version: version} }
+
+func glanceOrder(_ *testing.T, b bench) {
+	b.glance(nil)
+	b.commit(table.Put(item("p", "1"), table.Absent()), table.Put(item("q", "2"), table.Always()))
+	b.commit(table.Put(item("p", "1"), table.VersionIs(1)))
+	b.glance([]table.Mark{seen(0), {}, seen(2), seen(2), seen(0), {}},
+		key("q", "2"), key("none", "x"), key("p", "1"), key("p", "1"), key("q", "2"), key("p", "2"))
+}
+
+func glanceMany(_ *testing.T, b bench) {
+	const n = 2*table.MaxGetKeys + 50
+	var keys []table.Key
+	var want []table.Mark
+	var ops []table.Op
+	for i := range n {
+		k := fmt.Sprintf("%03d", i)
+		keys, want = append(keys, key("p", k)), append(want, table.Mark{})
+		if i%3 > 0 {
+			ops, want[i] = append(ops, table.Put(item("p", k), table.Absent())), seen(1)
+		}
+	}
+	for len(ops) > 0 {
+		some := min(len(ops), table.MaxOps)
+		b.commit(ops[:some]...)
+		ops = ops[some:]
+	}
+	b.glance(want, keys...)
+}
+
+func glanceFollows(_ *testing.T, b bench) {
+	i := item("p", "s")
+	b.commit(table.Put(i, table.Absent()))
+	b.glance([]table.Mark{seen(1)}, i.Key)
+	i.Expires = time.Now().Add(time.Hour)
+	b.commit(table.Put(i, table.VersionIs(1)))
+	b.glance([]table.Mark{seen(2)}, i.Key)
+	i.Expires = time.Now().Add(-time.Hour)
+	b.commit(table.Put(i, table.VersionIs(2)))
+	b.glance([]table.Mark{{}}, i.Key)
+	b.commit(table.Put(item("p", "other"), table.Absent()))
+	b.commit(table.Delete(key("p", "other"), table.Always()))
+	b.glance([]table.Mark{{}}, key("p", "other"))
 }
 
 func putKeepsAll(t *testing.T, b bench) {
