@@ -170,6 +170,21 @@ func (s *Store) runsAt(ctx context.Context, scope Scope, keys []table.Key) ([]Ru
 	return found, nil
 }
 
+// Versions says which versions of runs are stored, 0 for one that is not there, at the cost of a glance: it may lag
+// behind Run. The errors are those of a read of the table.
+func (s *Store) Versions(ctx context.Context, ids ...string) ([]int64, error) {
+	keys := make([]table.Key, 0, len(ids))
+	for _, id := range ids {
+		keys = append(keys, RunKey(id))
+	}
+	marks, err := table.Glance(ctx, s.table, keys...)
+	versions := make([]int64, len(marks))
+	for i, mark := range marks {
+		versions[i] = mark.Version
+	}
+	return versions, err
+}
+
 // RunsOfOrganization lists an organization's runs, newest first, from before the id after.
 func (s *Store) RunsOfOrganization(ctx context.Context, scope Scope, after string, limit int) (Page[RunEntity], error) {
 	return s.runPage(ctx, scope, table.ByOwner,

@@ -88,7 +88,7 @@ func (w *follower) follow(ctx context.Context, s *record.Store, scope record.Sco
 	// Subscribe before the first read: a change after that read causes a notification.
 	sub := w.hub.notifier.Subscribe(w.run, framesPart(w.run))
 	defer sub.Close()
-	w.group = w.hub.join(s, place{scope, w.run})
+	w.group = w.hub.join(ctx, s, place{scope, w.run})
 	defer w.group.leave()
 	w.group.keepWatch(ctx)
 	looked, err := w.greet(ctx, sub)
@@ -113,11 +113,19 @@ func (w *follower) follow(ctx context.Context, s *record.Store, scope record.Sco
 			}
 			last = now
 		}
-		if must, err = sub.Wait(ctx, min(w.idle-(now-last), w.group.pace(), watchLife/2)); err != nil {
+		if must, err = w.wait(ctx, sub, min(w.idle-(now-last), w.group.pace(), watchLife/2)); err != nil {
 			return err
 		}
 		w.group.keepWatch(ctx)
 	}
+}
+
+// wait waits for news that the reader is to read, for news that another has read, or for d. The error is ctx's.
+func (w *follower) wait(ctx context.Context, sub Subscription, d time.Duration) (must bool, err error) {
+	if w.hub.polls() {
+		return w.group.await(ctx, w.shown.read, d)
+	}
+	return sub.Wait(ctx, d)
 }
 
 // maxBehind is how many bytes a reader may be behind before it gets a new init event instead of deltas.
@@ -245,7 +253,8 @@ func (w *follower) sendStatus(now state, before record.Run) error {
 }
 
 // Until waits until enough returns true for a run, or for d, and returns the run as it is then. The error is ctx's,
-// or that of the store (not found, if there is no such run in the scope).
+// or that of the store (not found, if there is no such run in the scope). Where nothing notifies it polls by itself:
+// those processes wait for one run at a time, so that there is nothing to share.
 func (h *Hub) Until(
 	ctx context.Context, s *record.Store, scope record.Scope, run string, d time.Duration, enough func(record.Run) bool,
 ) (record.RunEntity, error) {

@@ -18,6 +18,7 @@ type group struct {
 	hub     *Hub
 	store   *record.Store
 	place   place
+	number  int    // counts the groups of the hub
 	readers int    // guarded by the hub's mutex
 	asks    string // the worker acknowledges this id in a frame; all of its earlier output is stored before that
 
@@ -28,6 +29,9 @@ type group struct {
 	failed   error         // the error of that read; not_found is final
 	polledAt time.Duration // when that read ended
 	changed  time.Duration // when a read last found something new
+	glanced  time.Duration // when a glance last looked for news
+	news     bool          // one has seen some that no reader has begun to read
+	asleep   []*sleeper    // readers that wait for a glance, in the order in which they began
 	known    state
 	first    snapshot
 	watched  time.Time
@@ -43,6 +47,7 @@ type place struct {
 type state struct {
 	progress
 
+	read    int // number of the read that found it
 	run     record.RunEntity
 	view    view.Run
 	partial bool // some stored frames could not be read
@@ -56,35 +61,45 @@ type snapshot struct {
 }
 
 // join adds the caller to the readers of a run. The caller must call leave when done.
-func (h *Hub) join(s *record.Store, at place) *group {
+func (h *Hub) join(ctx context.Context, s *record.Store, at place) *group {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	g := h.groups[at]
 	if g == nil {
-		g = &group{hub: h, store: s, place: at, changed: h.host.Elapsed(), asks: h.host.NewID()}
+		h.joined++
+		g = &group{hub: h, store: s, place: at, number: h.joined, changed: h.host.Elapsed(), asks: h.host.NewID()}
 		h.groups[at] = g
+		h.beginGlances(ctx, s)
 	}
 	g.readers++
 	return g
 }
 
-func (g *group) leave() {
+func (g *group) leave() { g.left()() }
+
+// left removes a reader. The caller must call stop, without a lock.
+func (g *group) left() (stop func()) {
 	g.hub.mu.Lock()
 	defer g.hub.mu.Unlock()
-	if g.readers--; g.readers == 0 {
-		delete(g.hub.groups, g.place)
+	if g.readers--; g.readers > 0 {
+		return func() {}
 	}
+	delete(g.hub.groups, g.place)
+	return g.hub.endGlances(g.store)
 }
 
-// pace is how long to wait after a poll.
+// pace is how long to wait after a read, if there is no news.
 func (g *group) pace() time.Duration {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.paced()
 }
 
-// paced is pace, under the lock. It is the same until the next poll, so that who has waited it finds one due.
+// paced is pace, under the lock. It is the same until the next read, so that who has waited it finds one due.
 func (g *group) paced() time.Duration {
+	if g.hub.polls() && !g.blind() {
+		return watchLife / 2 // glances look for news
+	}
 	pace := g.hub.notifier.Pace(g.polledAt - g.changed)
 	if g.known.partial { // stored frames cause no further notification
 		pace = min(pace, callTime)
@@ -175,12 +190,17 @@ func (g *group) readNow(ctx context.Context, known state, open func()) {
 	defer g.mu.Unlock()
 	g.lastRead, g.failed, g.polledAt = g.begun, err, g.hub.host.Elapsed()
 	if err != nil {
+		if problem.Is(err, "not_found") {
+			g.wakeAll()
+		}
 		return
 	}
 	if known.run.Version() != fresh.run.Version() || known.seq != fresh.seq || len(known.text) != len(fresh.text) {
 		g.changed = g.polledAt
 	}
 	g.known = fresh
+	g.known.read = g.lastRead
+	g.wakeAll()
 }
 
 // read reads the run, then its journal if that is needed, then its frames. In this order each may be newer than the

@@ -18,7 +18,8 @@ type Notifier interface {
 	Subscribe(what ...string) Subscription
 	// Pace is how long to wait before polling without a notification, if nothing was new for the time quiet.
 	Pace(quiet time.Duration) time.Duration
-	// Gather is how long frames are held back after one was stored.
+	// Gather is how long frames are held back after one was stored. It is 0 only where each change causes a
+	// notification; elsewhere changes are looked for.
 	Gather() time.Duration
 }
 
@@ -104,8 +105,8 @@ func (l *localSubscription) Close() {
 	}
 }
 
-// Polling is the notifier for deployments without notifications: its subscribers poll, the less often the longer
-// nothing changes. A change is seen after an eighth more of the time that it took, or Every, if that is longer; a wait
+// Polling is the notifier for deployments without notifications: its subscribers poll, and glances look for news of the
+// runs of streams (see glancer), the less often the longer nothing changes. A change is seen after an eighth more of the time that it took, or Every, if that is longer; a wait
 // of a minute costs 48 polls.
 type Polling struct {
 	Host  host.Host

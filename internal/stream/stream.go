@@ -6,7 +6,8 @@
 // quarter of a second, on a laptop those of a kilobyte, in a frame that is overwritten as it grows.
 //
 // The readers of a run in one process form a group: one of them reads the tables for all, the text so far is held
-// once, and each reader is sent the difference to what it was sent before, at its own pace. A slow reader never slows
+// once, and each reader is sent the difference to what it was sent before, at its own pace. Where no notification tells
+// of news, one goroutine glances at the runs of all groups, and only those with news are read. A slow reader never slows
 // a run and needs no buffer. Those who wait for an organization's inbox share its readings, too. The work itself never
 // waits for the streams: its output is collected and stored in the background.
 //
@@ -43,16 +44,18 @@ type Hub struct {
 	notifier Notifier
 	host     host.Host
 
-	mu      sync.Mutex
-	groups  map[place]*group
-	inboxes map[string]*inbox // by organization
-	inboxed *LocalNotifier    // notifies those who wait for an organization's inbox that it was read
+	mu       sync.Mutex
+	groups   map[place]*group
+	joined   int // groups so far
+	glancers map[*record.Store]*glancer
+	inboxes  map[string]*inbox // by organization
+	inboxed  *LocalNotifier    // notifies those who wait for an organization's inbox that it was read
 }
 
 // New makes a hub over its own table.
 func New(t table.Table, b Notifier, h host.Host) *Hub {
-	return &Hub{table: t, notifier: b, host: h, groups: map[place]*group{}, inboxes: map[string]*inbox{},
-		inboxed: NewLocalNotifier()}
+	return &Hub{table: t, notifier: b, host: h, groups: map[place]*group{},
+		glancers: map[*record.Store]*glancer{}, inboxes: map[string]*inbox{}, inboxed: NewLocalNotifier()}
 }
 
 // Notifier returns the notifier of the hub.
@@ -100,6 +103,10 @@ func (h *Hub) watched(ctx context.Context, run string) (watched bool, asks strin
 
 func frameSort(attempt int, seq int64) string { return fmt.Sprintf("f/%06d/%012d", attempt, seq) }
 
+func frameKey(run string, attempt int, seq int64) table.Key {
+	return table.Key{Part: framesPart(run), Sort: frameSort(attempt, seq)}
+}
+
 func (h *Hub) append(ctx context.Context, run string, frames ...events.Frame) error {
 	ops := make([]table.Op, 0, len(frames))
 	expires := h.host.Now().Add(frameLife)
@@ -109,7 +116,7 @@ func (h *Hub) append(ctx context.Context, run string, frames ...events.Frame) er
 			return err
 		}
 		ops = append(ops, table.Put(table.Item{
-			Key:     table.Key{Part: framesPart(run), Sort: frameSort(frame.Attempt, frame.Seq)},
+			Key:     frameKey(run, frame.Attempt, frame.Seq),
 			Owner:   record.NoOrganization,
 			WriteID: "frame",
 			Expires: expires, Body: body,

@@ -296,11 +296,15 @@ func TestOnePollServesAllReadersAndSlowsDownWhenIdle(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		assert.InDelta(t, 30, within(time.Minute), 2, "every other second")
 
+		heartbeats := len(streams[1])
 		b.writer(ctx, 1, "").Append(ctx, "again")
-		for _, s := range streams {
+		assert.Equal(t, "again", *next(t, streams[0], stream.Delta).Text)
+		synctest.Wait()
+		for _, s := range streams[1:] {
+			assert.Len(t, s, heartbeats+1, "all are woken when one has read")
 			assert.Equal(t, "again", *next(t, s, stream.Delta).Text)
 		}
-		assert.Greater(t, within(2*time.Second), int64(3), "more often again")
+		assert.InDelta(t, 8, within(2*time.Second), 1, "more often again")
 		cancel()
 		for _, s := range streams {
 			for range s {

@@ -21,8 +21,8 @@ const (
 )
 
 // Writer stores the live output of one attempt of a run. The work only adds to it and never waits; Run stores the
-// output in the background while the run has readers. What cannot be stored is stored later, joined with later
-// output, so that the memory used is bounded by the text itself.
+// output in the background while the run has readers. What cannot be stored is stored again, and later output is joined
+// meanwhile, so that the memory used is bounded by the text itself.
 type Writer struct {
 	hub     *Hub
 	run     string
@@ -32,7 +32,8 @@ type Writer struct {
 	mu      sync.Mutex
 	text    strings.Builder
 	frames  frames
-	seq     int64
+	pending []events.Frame // their storing failed; they are stored again as they are, before anything else
+	seq     int64          // of the last frame; there are no gaps, as a reader looks for the next one by its number
 	watched bool
 	since   time.Duration // when text was last stored from its beginning
 	due     time.Duration // when the next commit may be made
@@ -132,7 +133,8 @@ func (w *Writer) Step(_ context.Context, e events.StepEvent) {
 
 // waiting reports whether there is something to store.
 func (w *Writer) waiting() bool {
-	return w.watched && (w.text.Len() > w.frames.from || w.frames.back || len(w.frames.steps) > 0 || w.asks != "")
+	return w.watched && (len(w.pending) > 0 || w.text.Len() > w.frames.from || w.frames.back ||
+		len(w.frames.steps) > 0 || w.asks != "")
 }
 
 func (w *Writer) wakeUp() {
@@ -205,7 +207,7 @@ func (w *Writer) poll(ctx context.Context) {
 	if !watched {
 		f.steps = nil
 	}
-	if w.watched = watched; asks != w.answers && w.hub.notifier.Gather() == 0 { // with polling, no reader waits for it
+	if w.watched = watched; asks != w.answers {
 		w.asks = asks
 	}
 }
@@ -213,28 +215,30 @@ func (w *Writer) poll(ctx context.Context) {
 // flush stores what may be stored now, or everything if ctx has ended.
 func (w *Writer) flush(ctx context.Context) {
 	for whole := false; ; {
-		sending, list := w.take(whole || ctx.Err() != nil)
+		list := w.take(whole || ctx.Err() != nil)
 		if len(list) == 0 {
 			return
 		}
 		err := w.hub.append(context.WithoutCancel(ctx), w.run, list...)
-		if w.stored(sending, err); err != nil {
+		if w.stored(list, err); err != nil {
 			return
 		}
 		whole = len(list) == framesAtOnce // the rest did not fit and need not wait
 	}
 }
 
-// take makes frames of the waiting output, in its order. If they cannot be stored, sending must wait again.
-func (w *Writer) take(atOnce bool) (sending frames, list []events.Frame) {
+// take makes frames of the waiting output, in its order, or returns those whose storing failed.
+func (w *Writer) take(atOnce bool) (list []events.Frame) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.wake = nil
 	if !w.waiting() || !atOnce && !w.ready(w.hub.host.Elapsed()) {
-		return sending, nil
+		return nil
+	}
+	if len(w.pending) > 0 {
+		return w.pending
 	}
 	f, text := &w.frames, w.text.String()
-	sending = *f
 	add := func(frame events.Frame) {
 		w.seq++
 		frame.Attempt, frame.Seq = w.attempt, w.seq
@@ -268,15 +272,18 @@ func (w *Writer) take(atOnce bool) (sending frames, list []events.Frame) {
 		}
 		add(events.Frame{Kind: events.FrameStep, Step: &f.steps[n].StepEvent, Offset: f.from})
 	}
-	if sending.steps, f.steps = f.steps[:n], f.steps[n:]; len(f.steps) == 0 {
+	if f.steps = f.steps[n:]; len(f.steps) == 0 {
 		say(events.FrameDelta, f.from, len(text))
 	}
 	if w.asks != "" && len(f.steps) == 0 && f.from == len(text) && len(list) < framesAtOnce {
-		add(events.Frame{Kind: events.FrameDelta, Offset: f.from, Asked: w.asks})
+		if len(list) == 0 || w.hub.notifier.Gather() == 0 { // the last one may grow, and is another frame then
+			add(events.Frame{Kind: events.FrameDelta, Offset: f.from})
+		}
+		list[len(list)-1].Asked = w.asks
 		w.answers, w.asks = w.asks, ""
 	}
 	f.reach = max(f.reach, f.from)
-	return sending, list
+	return list
 }
 
 // cut is the beginning of a text, at most n bytes, without a partial character.
@@ -292,22 +299,15 @@ func cut(text string, n int) string {
 	return text[:n] // only if the text is not UTF-8
 }
 
-// stored records the result of storing frames. If it is unknown, they wait again with the later output.
-func (w *Writer) stored(sent frames, err error) {
+// stored records the result of storing frames. If it failed, it is unknown whether they are stored, and they are stored
+// again.
+func (w *Writer) stored(list []events.Frame, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	pause := w.hub.notifier.Gather()
+	w.pending = nil
 	if w.failed = err != nil; w.failed {
-		pause = max(pause, callTime)
-		w.tail, w.answers = tail{}, "" // it is unknown what is stored
-		f := &w.frames
-		f.from, f.reach = min(f.from, sent.from), max(f.reach, sent.reach)
-		for i := range sent.steps {
-			sent.steps[i].at = min(sent.steps[i].at, w.text.Len()) // the text may have been replaced meanwhile
-		}
-		f.steps = slices.Concat(sent.steps, f.steps)
-		f.steps = f.steps[max(0, len(f.steps)-waitingSteps):]
-		f.back = f.back || sent.back
+		w.pending, pause = list, max(pause, callTime)
 	}
 	w.due = w.hub.host.Elapsed() + pause
 }

@@ -1,0 +1,195 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+)
+
+// glancer looks for news of all runs that have readers in this process, where no notification tells of them. At each
+// tick its goroutine looks at those that are due, a hundred in a call, and has one reader of each run of which there is
+// news read it. It looks at two rows of a run: its head, whose version says whether it has changed, and, while the run
+// is running, the place of its next frame. Frames are numbered without gaps, so that the next one is found without
+// another row that each frame would have to write.
+//
+// The hub's mutex guards it.
+type glancer struct {
+	store   *record.Store
+	readers int    // groups
+	stop    func() // ends the goroutine and waits for it
+}
+
+// polls reports whether news must be looked for.
+func (h *Hub) polls() bool { return h.notifier.Gather() > 0 }
+
+// beginGlances has a group's run be looked at. The caller holds the mutex, and must call endGlances when done.
+func (h *Hub) beginGlances(ctx context.Context, s *record.Store) {
+	if !h.polls() {
+		return
+	}
+	g := h.glancers[s]
+	if g == nil {
+		g = &glancer{store: s}
+		h.glancers[s] = g
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		wait := h.host.Go(func() { h.glances(ctx, g) })
+		g.stop = func() { cancel(); wait() }
+	}
+	g.readers++
+}
+
+// endGlances is the end of a group. The caller holds the mutex, and must call stop without it.
+func (h *Hub) endGlances(s *record.Store) (stop func()) {
+	g := h.glancers[s]
+	if g == nil {
+		return func() {}
+	}
+	if g.readers--; g.readers > 0 {
+		return func() {}
+	}
+	delete(h.glancers, s)
+	return g.stop
+}
+
+// glances looks for news until ctx ends.
+func (h *Hub) glances(ctx context.Context, g *glancer) {
+	tick := h.notifier.Pace(0)
+	for h.host.Sleep(ctx, tick) == nil {
+		for some := range slices.Chunk(h.due(g, tick), table.MaxGetKeys) {
+			h.glance(ctx, g.store, some)
+		}
+	}
+}
+
+// due lists the groups to look at now, rather than at the next tick, in a fixed order.
+func (h *Hub) due(g *glancer, tick time.Duration) []*group {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := h.host.Elapsed()
+	var due []*group
+	for _, one := range h.groups {
+		if one.store == g.store && one.toGlance(now, tick) {
+			due = append(due, one)
+		}
+	}
+	slices.SortFunc(due, func(a, b *group) int {
+		return cmp.Or(cmp.Compare(a.place.run, b.place.run), cmp.Compare(a.number, b.number))
+	})
+	return due
+}
+
+// glance looks at some groups' runs. What could not be seen is looked at again when it is due again.
+func (h *Hub) glance(ctx context.Context, s *record.Store, groups []*group) {
+	ids := make([]string, 0, len(groups))
+	var keys []table.Key
+	var running []*group
+	for _, g := range groups {
+		ids = append(ids, g.place.run)
+		if key, may := g.nextFrame(); may {
+			keys, running = append(keys, key), append(running, g)
+		}
+	}
+	timed, cancel := h.host.WithTimeout(ctx, callTime)
+	defer cancel()
+	if versions, err := s.Versions(timed, ids...); err == nil {
+		for i, version := range versions {
+			groups[i].saw(func(known state) bool { return version == 0 || version > known.run.Version() })
+		}
+	}
+	if marks, err := table.Glance(timed, h.table, keys...); err == nil {
+		for i, mark := range marks {
+			running[i].saw(func(known state) bool { return mark.There && keys[i] == next(known) })
+		}
+	}
+}
+
+// next is the key of the next frame of a running run.
+func next(s state) table.Key { return frameKey(s.run.Value.ID(), s.run.Value.Attempt, s.seq+1) }
+
+// nextFrame is the key of the run's next frame; false if there can be none.
+func (g *group) nextFrame() (table.Key, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return next(g.known), g.known.run.Value.Status == lifecycle.Running
+}
+
+// toGlance reports whether the run is due for a glance before the next tick, and takes it that it is given one.
+func (g *group) toGlance(now, tick time.Duration) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.blind() || now+tick <= max(g.glanced, g.polledAt)+g.hub.notifier.Pace(now-g.changed) {
+		return false
+	}
+	g.glanced = now
+	return true
+}
+
+// blind reports whether a glance could miss something, so that readers must read by themselves: the run was not read
+// yet, or some of it could not be; or no frame of its attempt is known, and so no place of the next one: earlier frames
+// may have expired. The worker's answer to the group's question is a frame. The caller holds the lock.
+func (g *group) blind() bool {
+	r := g.known.run.Value
+	return r.ID() == "" || g.known.partial || r.Status == lifecycle.Running && g.known.seq == 0
+}
+
+// saw has one of the readers read the run if it has news compared with what is known.
+func (g *group) saw(news func(known state) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !news(g.known) {
+		return
+	}
+	g.news = true
+	if len(g.asleep) > 0 {
+		g.asleep[0].wake()
+	}
+}
+
+// sleeper is a reader that waits.
+type sleeper struct{ wake func() }
+
+// await waits until a glance has seen news, which the caller is to read then, or another state than that after the
+// given read is known, or for d. The error is ctx's.
+func (g *group) await(ctx context.Context, read int, d time.Duration) (must bool, err error) {
+	early, wake := context.WithCancel(ctx)
+	defer wake()
+	me := &sleeper{wake}
+	if g.fallAsleep(me, read) {
+		_ = g.hub.host.Sleep(early, d) // ctx is asked below
+	}
+	return g.awake(me, ctx.Err() == nil), ctx.Err()
+}
+
+// fallAsleep adds a reader to those that wait, unless there is something for it already.
+func (g *group) fallAsleep(me *sleeper, read int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.news || g.known.read != read || problem.Is(g.failed, "not_found") {
+		return false
+	}
+	g.asleep = append(g.asleep, me)
+	return true
+}
+
+// awake removes a reader from those that wait, and reports whether it is to read. One that leaves is not.
+func (g *group) awake(me *sleeper, stays bool) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.asleep = slices.DeleteFunc(g.asleep, func(other *sleeper) bool { return other == me })
+	must := g.news && stays
+	g.news = g.news && !must
+	return must
+}
+
+// wakeAll wakes all who wait. The caller holds the lock.
+func (g *group) wakeAll() {
+	for _, s := range g.asleep {
+		s.wake()
+	}
+}

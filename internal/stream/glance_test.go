@@ -1,0 +1,231 @@
+package stream_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+)
+
+// metered is a table that counts the calls that its reads would be of DynamoDB: one for a hundred keys.
+type metered struct {
+	table.Table
+	calls *atomic.Int64
+}
+
+func (m metered) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	m.calls.Add(int64((len(keys) + table.MaxGetKeys - 1) / table.MaxGetKeys))
+	return m.Table.Get(ctx, keys...)
+}
+
+func (m metered) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+	m.calls.Add(1)
+	return m.Table.Query(ctx, r)
+}
+
+// crowd is many runs, each with a worker in one process and a reader in another.
+type crowd struct {
+	*testing.T
+
+	host     host.Host
+	store    *record.Store // the workers'
+	entries  []record.RunEntity
+	writers  []*stream.Writer
+	calls    atomic.Int64 // of the readers' process
+	received []atomic.Int64
+	stop     func()
+}
+
+func newCrowd(t *testing.T, n int) *crowd {
+	c := &crowd{T: t, host: host.System(), received: make([]atomic.Int64, n)}
+	core, frames := memtable.New(c.host.Now), memtable.New(c.host.Now)
+	c.store = record.New(core, &memblob.Store{}, c.host)
+	working := stream.New(frames, slow(c.host), c.host)
+	store := record.New(metered{core, &c.calls}, &memblob.Store{}, c.host)
+	hub := stream.New(metered{frames, &c.calls}, slow(c.host), c.host)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	c.stop = func() { cancel(); all.Wait() }
+	for i := range n {
+		now := c.host.Now()
+		run := record.Run{Input: &record.Input{Message: "m"}, Run: lifecycle.Accept(
+			lifecycle.RunSpec{RunID: c.host.NewID(), Organization: "o", User: "u", Chat: fmt.Sprint(i), LimitMS: 60_000},
+			lifecycle.ChatPosition{Turn: 1}, now, now.Add(time.Minute))}
+		run.Status, run.Attempt = lifecycle.Running, 1
+		run.Lease = lifecycle.Lease{Holder: "w", Until: now.Add(time.Hour)}
+		c.entries = append(c.entries, record.Fresh(run))
+		c.change(i)
+		w := working.Writer(run.ID(), 1, "", true)
+		c.writers = append(c.writers, w)
+		all.Go(func() { w.Run(ctx, 2*time.Second) })
+		all.Go(func() {
+			err := hub.Follow(ctx, store, record.Of("o"), run.ID(), 15*time.Second, func(e stream.Event) error {
+				if e.Event != stream.Heartbeat {
+					c.received[i].Add(1)
+				}
+				return nil
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Error(err)
+			}
+		})
+		time.Sleep(7 * time.Millisecond) // they do not begin in one instant
+	}
+	return c
+}
+
+// change stores a run anew, as the renewal of its lease does.
+func (c *crowd) change(i int) {
+	c.Helper()
+	tx := c.store.Begin(c.host.NewID())
+	c.entries[i] = tx.PutRun(c.entries[i])
+	require.NoError(c, tx.Commit(c.Context()))
+}
+
+// within is how many calls the readers' process makes of the tables while f runs.
+func (c *crowd) within(f func()) int64 {
+	synctest.Wait()
+	before := c.calls.Load()
+	f()
+	synctest.Wait()
+	return c.calls.Load() - before
+}
+
+// A thousand runs that are running and of which nothing was new for ten seconds are looked at a hundred in a call.
+func TestThousandQuietStreamsMakeFewCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const streams = 1000
+		c := newCrowd(t, streams)
+		defer c.stop()
+		time.Sleep(12 * time.Second)
+		n := c.within(func() { time.Sleep(10 * time.Second) })
+		t.Logf("quiet: %.1f calls a second", float64(n)/10)
+		assert.LessOrEqual(t, n, int64(10*25), "they were over a thousand a second when each stream polled by itself")
+
+		n = c.within(func() {
+			for i := range streams { // their leases are renewed
+				c.change(i)
+				time.Sleep(10 * time.Millisecond)
+			}
+		})
+		t.Logf("each changes once in 10 s: %.1f calls a second", float64(n)/10)
+		for i := range streams {
+			c.received[i].Store(0)
+			c.writers[i].Append(c.Context(), "news")
+		}
+		time.Sleep(4 * time.Second)
+		synctest.Wait()
+		for i := range streams {
+			assert.EqualValues(t, 1, c.received[i].Load(), "news of each is seen, once")
+		}
+	})
+}
+
+// A reader finds the next frame by its number, so there are no gaps after a failure, whether or not the frames were
+// stored then. Later output joins meanwhile.
+func TestFramesHaveNoGapsAfterFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, slow)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		w := b.writer(ctx, 1, "")
+		for n := range 6 {
+			b.stores.trouble.Store(int64(n % 3)) // none, commits fail, calls hang
+			for range 10 {
+				w.Append(ctx, "x")
+				time.Sleep(200 * time.Millisecond)
+			}
+		}
+		b.stores.trouble.Store(0)
+		time.Sleep(5 * time.Second)
+		items, err := b.stores.Query(ctx, framesOf(b.entry.Value.ID()))
+		require.NoError(t, err)
+		text := ""
+		for i, item := range items {
+			var frame events.Frame
+			require.NoError(t, json.Unmarshal(item.Body, &frame))
+			assert.EqualValues(t, i+1, frame.Seq)
+			assert.Equal(t, len(text), frame.Offset)
+			text += frame.Text
+		}
+		assert.Equal(t, strings.Repeat("x", 60), text)
+		assert.Less(t, len(items), 45)
+	})
+}
+
+// The reader that a glance has told of news leaves before it has read them: another is told.
+func TestNewsOfAReaderThatLeavesIsReadByAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, slow)
+		ctx, cancel := context.WithCancel(t.Context())
+		first, leave := context.WithCancel(t.Context())
+		goes, stays := b.follow(first), b.follow(ctx)
+		next(t, goes, stream.Init)
+		next(t, stays, stream.Init)
+		w := b.writer(ctx, 1, "")
+		w.Append(ctx, "one")
+		assert.Equal(t, "one", *next(t, goes, stream.Delta).Text)
+		assert.Equal(t, "one", *next(t, stays, stream.Delta).Text)
+		b.stores.trouble.Store(3) // reads of frames hang until their reader leaves
+		w.Append(ctx, " two")
+		time.Sleep(600 * time.Millisecond) // one of them reads
+		queries := b.reads.n.Load()
+		b.stores.trouble.Store(0)
+		leave()
+		for range goes {
+		}
+		assert.Equal(t, " two", *next(t, stays, stream.Delta).Text)
+		assert.LessOrEqual(t, b.reads.n.Load()-queries, int64(8), "at one of the next glances, not after half a minute")
+		cancel()
+		for range stays {
+		}
+	})
+}
+
+// Streams of a run whose worker answers no question are read by themselves, until the first frame is known: what was
+// stored before may have expired, and then nobody knows the number of the next frame.
+func TestFirstFrameIsFoundWhateverItsNumber(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, slow)
+		ctx, cancel := context.WithCancel(t.Context())
+		w := b.writer(ctx, 1, "")
+		for range 3 {
+			w.Append(ctx, "x")
+			time.Sleep(time.Second)
+		}
+		time.Sleep(6 * time.Minute) // nobody watches, and the frames expire
+		out := b.follow(ctx)
+		next(t, out, stream.Init)
+		w.Append(ctx, "!")
+		for text := ""; text != "xxx!"; {
+			if e := <-out; e.Event == stream.Delta {
+				text += *e.Text
+			}
+		}
+		before := b.reads.n.Load()
+		w.Append(ctx, "?")
+		assert.Equal(t, "?", *next(t, out, stream.Delta).Text)
+		assert.LessOrEqual(t, b.reads.n.Load()-before, int64(3), "the next one is found by its number")
+		cancel()
+		for range out {
+		}
+	})
+}
