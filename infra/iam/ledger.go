@@ -81,7 +81,7 @@ func (l *Ledger) UnmarshalJSON(b []byte) error {
 type Report struct {
 	Missing []string // what was called without a right to it, or cannot be understood
 	Unused  []string // what is granted, was not called, and is no exception
-	Stale   []string // exceptions that no grant needs: it is gone, or was called
+	Stale   []string // exceptions that are for no grant any more
 	Excused []string // what is granted and was not called, with the reason
 	Called  []string // what was called
 }
@@ -111,19 +111,18 @@ func (l *Ledger) Hold(s *Stacks, exceptions map[string]string) (r Report) {
 	}
 	stale := maps.Clone(exceptions)
 	for _, g := range s.Grants() {
-		if used[g] {
-			continue
-		}
 		reason, excused := "", false
 		for pattern, why := range exceptions {
-			if like(pattern, g.String()) {
+			if like(pattern, g.String()) { // called or not: that may be chance
 				reason, excused = why, true
 				delete(stale, pattern)
 			}
 		}
-		if excused {
+		switch {
+		case used[g]:
+		case excused:
 			r.Excused = append(r.Excused, g.String()+": "+reason)
-		} else {
+		default:
 			r.Unused = append(r.Unused, g.String())
 		}
 	}
@@ -146,7 +145,7 @@ func (r Report) Findings() string {
 
 func (r Report) findings() string {
 	return titled("called without a right to it", r.Missing) + titled("granted, and not called", r.Unused) +
-		titled("exceptions that nothing needs", r.Stale)
+		titled("exceptions for no grant", r.Stale)
 }
 
 // String is all of it, each part below the number of its lines.

@@ -2,8 +2,8 @@
 
 package local
 
-// exceptions are the grants that stand though no program was seen to use them, as cdk.out/rights.txt writes them: with
-// * for any text, and the reason. One that nothing needs any more fails the run.
+// exceptions are the grants that stand though no program may be seen to use them, as cdk.out/rights.txt writes them:
+// with * for any text, and the reason. One that is for no grant any more fails the run.
 var exceptions = map[string]string{
 	"*FunctionServiceRole: logs:* on *":                  writesLog,
 	"*FunctionServiceRole: sqs:ReceiveMessage on *Queue": takesMessages,
@@ -13,12 +13,31 @@ var exceptions = map[string]string{
 	"GatewayCloudWatchRole: logs:* on *":                 "API Gateway writes the access log; the policy is AWS's own",
 	"StreamTaskExecutionRole: *":                         "ECS fetches the image and writes the log",
 
-	"ChatFunctionServiceRole: dynamodb:BatchGetItem on table/Feed": readsMany,
-	"StreamTaskTaskRole: dynamodb:BatchGetItem on table/Feed":      readsMany,
+	// What a story would have to meet by chance, or by a fault.
+	"*: dynamodb:ConditionCheckItem on table/Core":                                 unitOfWork,
+	"*: dynamodb:DeleteItem on table/Core":                                         unitOfWork,
+	"BrokerFunctionServiceRole: dynamodb:Query on table/Core":                      "a toolkit's versions, when one is added to many",
+	"SweeperFunctionServiceRole: dynamodb:Query on table/Core":                     "the files that a run holds, when the sweeper ends it",
+	"*: s3:ListBucket on Blobs":                                                    "without it a missing object is a 403 and no 404",
+	"*: s3vectors:GetVectorBucket on *":                                            "tells a missing index from a missing bucket",
+	"IngestFunctionServiceRole: dynamodb:Query on table/Core":                      "what a budget has used, where there is one",
+	"SweeperFunctionServiceRole: sqs:SendMessage on *Queue":                        "what is due, where its nudge was lost or is late",
+	"WorkerFunctionServiceRole: states:StopExecution on *":                         "a pause that is over before its timer",
+	"IngestFunctionServiceRole: s3vectors:GetIndex on *":                           "when a collection is made by two at once",
+	"*FunctionServiceRole: s3:DeleteObject on Blobs/*":                             objects,
+	"SweeperFunctionServiceRole: s3:*Object on Blobs/*":                            objects,
+	"JobFunctionServiceRole: s3:PutObject on Blobs/*":                              objects,
+	"StreamTaskTaskRole: s3:GetObject on Blobs/*":                                  objects,
+	"ChatFunctionServiceRole: sqs:SendMessage on WebhookQueue":                     "A2A's cancel ends a run that has a webhook",
+	"JobFunctionServiceRole: sqs:SendMessage on *Queue":                            endsRuns,
+	"JobFunctionServiceRole: states:StopExecution on execution:PauseMachine:*":     endsRuns,
+	"SweeperFunctionServiceRole: states:StopExecution on execution:PauseMachine:*": "a pause that the sweeper ends, since its timer did not",
 }
 
 const (
 	writesLog     = "Lambda writes the function's log; the policy is AWS's own"
 	takesMessages = "Lambda takes messages from the queue for the function"
-	readsMany     = "who reads many streams at once may ask for all of them in one call"
+	unitOfWork    = "part of any unit of work: each row that it depends on is put, removed or checked"
+	objects       = "a value over the inline limit is an object: put, read, and removed when its commit fails"
+	endsRuns      = "what is deleted may have runs that pause or have a webhook"
 )

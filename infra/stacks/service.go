@@ -70,6 +70,7 @@ type function struct {
 	memory      int // MB
 	timeout     int // seconds
 	core        may
+	single      bool // reads single items of the core table, no ranges of them
 	indexes     bool // may read the core table's indexes
 	watches     bool // may read streams of runs, and say that somebody does
 	tells       bool // may write streams of runs, for those who read them
@@ -116,25 +117,25 @@ var (
 )
 
 var functions = []function{
-	{name: "chat", memory: 256, timeout: 900, core: write, indexes: true, watches: true, bucket: write,
+	{name: "chat", memory: 256, timeout: 900, core: write, watches: true, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true},
 	{name: "api", memory: 512, timeout: 29, core: write, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true,
 		seals: []string{organizations, toolkits}, embeds: true, vectors: searches, asks: true},
 	// It has as long as whoever asks it. A document of a toolkit may be 10 MB.
-	{name: broker, memory: 512, timeout: 29, core: write, indexes: true, bucket: write,
+	{name: broker, memory: 512, timeout: 29, core: write, bucket: write,
 		opens: []string{organizations, toolkits}, secrets: true},
 	// The first PDF of an instance has a child process of 433 MB compile what reads PDFs, beside some 60 of its own.
-	{name: "worker", memory: 640, timeout: 900, core: write, indexes: true, tells: true, bucket: write,
+	{name: "worker", memory: 640, timeout: 900, core: write, tells: true, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true,
 		opens: []string{toolkits}, secrets: true, calls: true, embeds: true, vectors: searches, loops: true},
-	{name: "webhook", memory: 256, timeout: 90, core: write, indexes: true, bucket: read,
+	{name: "webhook", memory: 256, timeout: 90, core: write, single: true, bucket: read,
 		opens: []string{organizations}, secrets: true},
 	{name: "job", memory: 512, timeout: 300, core: write, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, ingestQueue}, stopsPauses: true,
 		vectors: slices.Concat(fills, empties)},
 	// A document is read by a child process of up to 576 MB, and its text and chunks are in memory beside it.
-	{name: "ingest", memory: 2048, timeout: 900, core: write, indexes: true, bucket: write, secrets: true, embeds: true,
+	{name: "ingest", memory: 2048, timeout: 900, core: write, bucket: write, secrets: true, embeds: true,
 		vectors: fills},
 	{name: "sweeper", memory: 256, timeout: 55, core: write, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true},
@@ -358,7 +359,8 @@ func reserved(s stage.Stage, name string) *float64 {
 }
 
 var (
-	tableReads  = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"}
+	itemReads   = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem"}
+	rangeReads  = []string{"dynamodb:Query"}
 	tableWrites = []string{"dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"}
 	// Who reads a run's stream leaves a row that says so, and who writes it looks at that.
 	streamReads  = []string{"dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:PutItem"}
@@ -374,13 +376,16 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 	}
 	core, feed := v.data.Core.TableArn(), v.data.Feed.TableArn()
 	if f.core >= read {
-		allow(tableReads, core)
+		allow(itemReads, core)
+	}
+	if f.core >= read && !f.single {
+		allow(rangeReads, core)
 	}
 	if f.core >= write {
 		allow(tableWrites, core)
 	}
 	if f.indexes {
-		allow([]string{"dynamodb:Query"}, jsii.String(*core+"/index/*"))
+		allow(rangeReads, jsii.String(*core+"/index/*"))
 	}
 	if f.watches {
 		allow(streamReads, feed)
