@@ -67,7 +67,9 @@ func newCrowd(t *testing.T, n int) *crowd {
 	for i := range n {
 		now := c.host.Now()
 		run := record.Run{Input: &record.Input{Message: "m"}, Run: lifecycle.Accept(
-			lifecycle.RunSpec{RunID: c.host.NewID(), Organization: "o", User: "u", Chat: fmt.Sprint(i), LimitMS: 60_000},
+			lifecycle.RunSpec{
+				RunID: c.host.NewID(), Organization: "o", User: "u", Chat: fmt.Sprint(i), LimitMS: 60_000,
+			},
 			lifecycle.ChatPosition{Turn: 1}, now, now.Add(time.Minute))}
 		run.Status, run.Attempt = lifecycle.Running, 1
 		run.Lease = lifecycle.Lease{Holder: "w", Until: now.Add(time.Hour)}
