@@ -72,7 +72,8 @@ func ceiling(at time.Time, of time.Duration) time.Time {
 }
 
 // read calls f with each row that a question is about, and with a time in the span that the row is of. The row is valid
-// until f returns. The error is that of f, of the store, or of [Analytics.current].
+// until f returns. The error is that of f, of the store, or of [Analytics.current], or a problem of kind NotFound: the
+// organization is being removed.
 func (a *Analytics) read(
 	ctx context.Context, scope record.Scope, r reading, f func(at time.Time, k rollup.Key, row *rollup.Row) error,
 ) error {
@@ -112,7 +113,9 @@ func (a *Analytics) read(
 			return err
 		}
 	}
-	return nil
+	// Of an organization that is being removed, some of what was to be read may have been gone.
+	_, err = a.living(ctx, scope)
+	return err
 }
 
 func (a *Analytics) ledger(

@@ -159,6 +159,23 @@ func TestRollupsGoWithTheirOrganization(t *testing.T) {
 	require.Error(t, w.Again(t.Context(), w.organization, began))
 }
 
+// A question that is answered while rollups go is answered with nothing rather than with what is left of them.
+func TestAQuestionIsNotAnsweredWhileRollupsGo(t *testing.T) {
+	w := newWorld(t)
+	w.many(w.now, 10*day, 50)
+	w.now = w.now.Add(20 * day)
+	w.done() // nothing is left to be rolled up, which would find out
+	question := analytics.Question{From: began.Truncate(day), To: w.now.Truncate(day)}
+	whole, err := w.Summarize(t.Context(), w.scope(), question)
+	require.NoError(t, err)
+	assert.EqualValues(t, 50, whole.Total)
+	w.edit(func(o *catalog.Organization) { o.Deleted = true })
+	_, err = w.Erase(t.Context(), w.organization, "")
+	require.NoError(t, err)
+	_, err = w.Summarize(t.Context(), w.scope(), question)
+	assert.True(t, problem.Is(err, "not_found"), "%v", err)
+}
+
 // What cannot be stored keeps nothing else from being rolled up, and counts.
 func TestWhatCannotBeStoredStopsNothing(t *testing.T) {
 	w := newWorld(t)
