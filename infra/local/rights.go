@@ -14,24 +14,42 @@ var exceptions = map[string]string{
 	"StreamTaskExecutionRole: *":                         "ECS fetches the image and writes the log",
 
 	// What a story would have to meet by chance, or by a fault.
-	"*: dynamodb:ConditionCheckItem on table/Core":                                 unitOfWork,
-	"*: dynamodb:DeleteItem on table/Core":                                         unitOfWork,
-	"BrokerFunctionServiceRole: dynamodb:Query on table/Core":                      "a toolkit's versions, when one is added to many",
-	"SweeperFunctionServiceRole: dynamodb:Query on table/Core":                     "the files that a run holds, when the sweeper ends it",
-	"*: s3:ListBucket on Blobs":                                                    "without it a missing object is a 403 and no 404",
-	"*: s3vectors:GetVectorBucket on *":                                            "tells a missing index from a missing bucket",
-	"IngestFunctionServiceRole: dynamodb:Query on table/Core":                      "what a budget has used, where there is one",
-	"SweeperFunctionServiceRole: sqs:SendMessage on *Queue":                        "what is due, where its nudge was lost or is late",
-	"WorkerFunctionServiceRole: states:StopExecution on *":                         "a pause that is over before its timer",
-	"IngestFunctionServiceRole: s3vectors:GetIndex on *":                           "when a collection is made by two at once",
-	"*FunctionServiceRole: s3:DeleteObject on Blobs/*":                             objects,
-	"SweeperFunctionServiceRole: s3:*Object on Blobs/*":                            objects,
-	"JobFunctionServiceRole: s3:PutObject on Blobs/*":                              objects,
-	"StreamTaskTaskRole: s3:GetObject on Blobs/*":                                  objects,
-	"ChatFunctionServiceRole: sqs:SendMessage on WebhookQueue":                     "A2A's cancel ends a run that has a webhook",
-	"JobFunctionServiceRole: sqs:SendMessage on *Queue":                            endsRuns,
-	"JobFunctionServiceRole: states:StopExecution on execution:PauseMachine:*":     endsRuns,
-	"SweeperFunctionServiceRole: states:StopExecution on execution:PauseMachine:*": "a pause that the sweeper ends, since its timer did not",
+
+	"*: dynamodb:ConditionCheckItem on table/Core": unitOfWork,
+
+	"*: dynamodb:DeleteItem on table/Core": unitOfWork,
+
+	"BrokerFunctionServiceRole: dynamodb:Query on table/Core": "a toolkit's versions, when one is added to many",
+
+	"SweeperFunctionServiceRole: dynamodb:Query on table/Core": "the files that a run holds, when the sweeper ends it",
+
+	"*: s3:ListBucket on Blobs": "without it a missing object is a 403 and no 404",
+
+	"*: s3vectors:GetVectorBucket on *": "tells a missing index from a missing bucket",
+
+	"IngestFunctionServiceRole: dynamodb:Query on table/Core": "what a budget has used, where there is one",
+
+	"SweeperFunctionServiceRole: sqs:SendMessage on *Queue": "what is due, where its nudge was lost or is late",
+
+	"WorkerFunctionServiceRole: states:StopExecution on *": "a pause that is over before its timer",
+
+	"IngestFunctionServiceRole: s3vectors:GetIndex on *": "when a collection is made by two at once",
+
+	"*FunctionServiceRole: s3:DeleteObject on Blobs/*": objects,
+
+	"SweeperFunctionServiceRole: s3:*Object on Blobs/*": objects,
+
+	"JobFunctionServiceRole: s3:PutObject on Blobs/*": objects,
+
+	"StreamTaskTaskRole: s3:GetObject on Blobs/*": objects,
+
+	"ChatFunctionServiceRole: sqs:SendMessage on WebhookQueue": "A2A's cancel ends a run that has a webhook",
+
+	"JobFunctionServiceRole: sqs:SendMessage on *Queue": endsRuns,
+
+	"JobFunctionServiceRole: states:StopExecution on execution:PauseMachine:*": endsRuns,
+
+	"SweeperFunctionServiceRole: states:StopExecution on *": "a pause that the sweeper ends, since its timer did not",
 }
 
 const (

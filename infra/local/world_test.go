@@ -226,8 +226,8 @@ func (d *deployment) streamService(t testing.TB, environ []string, log *os.File)
 	return u
 }
 
-// worker starts the worker's program as in a container: many runs at once in this process. It is stopped, as a container
-// is, when the test ends, if it was not ended before.
+// worker starts the worker's program as in a container: many runs at once in this process. It is stopped, as a
+// container is, when the test ends, if it was not ended before.
 func (w world) worker(t testing.TB) *exec.Cmd {
 	t.Helper()
 	process := exec.Command(binary(t, "worker"))

@@ -30,7 +30,8 @@ func TestContainersTakeThePlaceOfTheWorkerFunction(t *testing.T) {
 	}
 	assert.Len(t, runs(functions), 1)
 	assert.Empty(t, runs(containers), "function and containers would take each other's runs")
-	assert.Len(t, containers.of("AWS::Lambda::EventSourceMapping"), len(functions.of("AWS::Lambda::EventSourceMapping"))-1)
+	const source = "AWS::Lambda::EventSourceMapping"
+	assert.Len(t, containers.of(source), len(functions.of(source))-1)
 
 	task := containers.the("AWS::ECS::TaskDefinition", "WorkerTask")
 	container := object(list(task["ContainerDefinitions"])[0])
@@ -86,5 +87,6 @@ func TestContainersTakeThePlaceOfTheWorkerFunction(t *testing.T) {
 		}
 	}
 	logs := object(object(container["LogConfiguration"])["Options"])["awslogs-group"]
-	assert.Contains(t, text(logs), containers.id("AWS::Logs::LogGroup", "WorkerLogs"), "whose errors WorkerFailing counts")
+	assert.Contains(t, text(logs), containers.id("AWS::Logs::LogGroup", "WorkerLogs"),
+		"whose errors WorkerFailing counts")
 }

@@ -146,7 +146,8 @@ func (s Stage) Validate() error {
 		mostWorkers = 100_000
 	}
 	for field, n := range map[string][3]int{
-		"BudgetUSD": {s.BudgetUSD, 0, 1_000_000}, "Workers": {s.Workers, 2, mostWorkers}, "Senders": {s.Senders, 2, 1000},
+		"BudgetUSD": {s.BudgetUSD, 0, 1_000_000}, "Workers": {s.Workers, 2, mostWorkers},
+		"Senders":     {s.Senders, 2, 1000},
 		"Ingesters":   {s.Ingesters, 2, 1000},
 		"StreamTasks": {s.StreamTasks, 1, 100}, "WorkerTasks": {s.WorkerTasks, 0, 500},
 		"Concurrency": {s.Concurrency, 0, 1_000_000},

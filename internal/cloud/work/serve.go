@@ -35,11 +35,12 @@ func Serve(ctx context.Context, p *cloud.Platform) error {
 	tracing := p.Host.Go(func() { p.RunTraces(ctx) })
 	defer tracing()
 	p.Log.Info("executing runs", "at_once", p.Settings.Workers)
-	dispatch.Run(ctx, source(p), p.Settings.Workers, p.Log, func(ctx context.Context, id string) (time.Duration, error) {
+	execute := func(ctx context.Context, id string) (time.Duration, error) {
 		atWork.Add(1)
 		defer atWork.Add(-1)
 		return 0, w.Handle(p.Traced(ctx), id)
-	})
+	}
+	dispatch.Run(ctx, source(p), p.Settings.Workers, p.Log, execute)
 	return nil
 }
 
