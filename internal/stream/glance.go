@@ -130,12 +130,19 @@ func (g *group) toGlance(now, tick time.Duration) bool {
 	return true
 }
 
-// blind reports whether a glance could miss something, so that readers must read by themselves: the run was not read
-// yet, or some of it could not be; or no frame of its attempt is known, and so no place of the next one: earlier frames
-// may have expired. The worker's answer to the group's question is a frame. The caller holds the lock.
+// blind reports whether a glance could miss something, or would be of no use, so that readers read by themselves: the
+// run was not read yet, or some of it could not be; or no frame of its attempt is known, and so no place of the next
+// one: earlier frames may have expired. The worker's answer to the group's question is a frame. The caller holds the
+// lock.
 func (g *group) blind() bool {
 	r := g.known.run.Value
-	return r.ID() == "" || g.known.partial || r.Status == lifecycle.Running && g.known.seq == 0
+	return r.ID() == "" || g.known.partial || r.Status == lifecycle.Running && g.known.seq == 0 || g.busy()
+}
+
+// busy reports whether the last read found news, and one shortly before it, too: the next one will as well, and a
+// glance before it would only cost more. The caller holds the lock.
+func (g *group) busy() bool {
+	return g.changed == g.polledAt && g.changed-g.before <= 4*g.hub.notifier.Pace(0)
 }
 
 // saw has one of the readers read the run if it has news compared with what is known.

@@ -111,6 +111,23 @@ func (c *crowd) within(f func()) int64 {
 	return c.calls.Load() - before
 }
 
+// A run that says something all the time is read as often as it does, and not glanced at besides.
+func TestABusyStreamIsNotGlancedAt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1)
+		defer c.stop()
+		time.Sleep(5 * time.Second)
+		const frames = 40
+		n := c.within(func() {
+			for range frames {
+				c.writers[0].Append(c.Context(), "news ")
+				time.Sleep(250 * time.Millisecond)
+			}
+		})
+		assert.InDelta(t, 2*frames, n, 8, "its head and its frames, each time")
+	})
+}
+
 // A thousand runs that are running and of which nothing was new for ten seconds are looked at a hundred in a call.
 func TestThousandQuietStreamsMakeFewCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

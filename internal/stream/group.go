@@ -29,6 +29,7 @@ type group struct {
 	failed   error         // the error of that read; not_found is final
 	polledAt time.Duration // when that read ended
 	changed  time.Duration // when a read last found something new
+	before   time.Duration // when one did the time before
 	glanced  time.Duration // when a glance last looked for news
 	news     bool          // one has seen some that no reader has begun to read
 	asleep   []*sleeper    // readers that wait for a glance, in the order in which they began
@@ -196,7 +197,7 @@ func (g *group) readNow(ctx context.Context, known state, open func()) {
 		return
 	}
 	if known.run.Version() != fresh.run.Version() || known.seq != fresh.seq || len(known.text) != len(fresh.text) {
-		g.changed = g.polledAt
+		g.before, g.changed = g.changed, g.polledAt
 	}
 	g.known = fresh
 	g.known.read = g.lastRead
