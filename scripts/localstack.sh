@@ -36,7 +36,7 @@ start() {
   # OVERRIDE_IN_DOCKER=0: otherwise a CI machine with /.dockerenv would be taken for the LocalStack image, and
   # FILESYSTEM_ROOT ignored
   # DNS_ADDRESS=0: no DNS server on :53.  TZ=UTC: Step Functions waits compare with the local clock.
-  # LS_LOG, and no cloudwatch: a line a request, and a metric a message, take a fifth of its time.
+  # LS_LOG, and no cloudwatch: otherwise it writes a line for each request, and puts a metric for each message.
   # DYNAMODB_SHARE_DB=1: whoever asks DynamoDB Local itself sees the same tables, whatever credentials it signs with.
   # XDG_CACHE_HOME: plux caches entry points there; a cache of our own cannot be stale.
   env -u AWS_ENDPOINT_URL -u AWS_PROFILE \
@@ -77,7 +77,7 @@ database() {
 status() { [ -e "$root/pid" ] && kill -0 "$(cat "$root/pid")" 2>/dev/null && curl -sf "http://127.0.0.1:$LS_PORT/_localstack/health"; }
 
 # eval "$(scripts/localstack.sh env)". Requests for DynamoDB, which are most, go to DynamoDB Local itself: LocalStack would
-# only pass them on, and each would cost one processor, which does everything there, several milliseconds.
+# only pass them on, in a process that has one processor for everything.
 environment() { echo "export AWS_ENDPOINT_URL=http://127.0.0.1:$LS_PORT AWS_ENDPOINT_URL_DYNAMODB=http://127.0.0.1:$DDB_PORT AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test AWS_REGION=eu-central-1 AWS_DEFAULT_REGION=eu-central-1"; }
 
 case "${1:-start}" in setup) setup ;; start) start ;; stop) stop ;; restart) stop; start ;; status) status ;; env) environment ;; python) shift; "$root/venv/bin/python" "$@" ;; *) exit 2 ;; esac
