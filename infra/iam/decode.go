@@ -37,6 +37,10 @@ var services = map[string]service{
 	"s3vectors":      {"", s3vectors},                 // list_amazons3vectors.html
 }
 
+// ErrCutOff means that a request did not arrive whole, because its program was killed or gave it up. It is no call: AWS
+// does nothing for it.
+var ErrCutOff = errors.New("the request is cut off")
+
 // request is one that is being decoded.
 type request struct {
 	*http.Request
@@ -48,8 +52,8 @@ type request struct {
 // Decode returns the calls that a request asks for, at least one, and the name of its service. The account is the
 // 12-digit ID that resources are in which a request names without one. The body can be read once more.
 //
-// It fails for a request that is not signed, for a service, an operation or a form of it that it does not know, and for
-// a body that is too long or is not what the operation takes. The error names the operation.
+// It fails for a request that is cut off ([ErrCutOff]) or not signed, for a service, an operation or a form of it that
+// it does not know, and for a body that is too long or is not what the operation takes. The error names the operation.
 func Decode(r *http.Request, account string) (name string, calls []Call, err error) {
 	q := &request{Request: r, account: account}
 	if q.service, q.region, err = scope(r); err != nil {
@@ -115,7 +119,7 @@ func (q *request) body() ([]byte, error) {
 	}
 	b, err := io.ReadAll(io.LimitReader(q.Body, maxBody+1))
 	if err != nil {
-		return nil, fmt.Errorf("iam: %s: %w", q.name(), err)
+		return nil, fmt.Errorf("iam: %s: %w: %w", q.name(), ErrCutOff, err)
 	}
 	if len(b) > maxBody {
 		return nil, fmt.Errorf("iam: the body of %s is longer than %d bytes", q.name(), maxBody)

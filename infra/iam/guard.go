@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -48,7 +49,12 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !asksFirst {
 		var err error
 		var service string
-		if service, s.calls, err = Decode(r, g.Account); err != nil {
+		service, s.calls, err = Decode(r, g.Account)
+		if errors.Is(err, ErrCutOff) {
+			w.WriteHeader(http.StatusBadRequest) // to nobody, as a rule
+			return
+		}
+		if err != nil {
 			g.Ledger.Undecoded(g.Program, err)
 			refuse(w, service, err.Error())
 			return

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -622,6 +624,23 @@ func TestCallsPassBeforeThereAreNames(t *testing.T) {
 	_, _ = at(guard.URL).table.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("x"), Key: item})
 	assert.True(t, reached.Load())
 	assert.Zero(t, ledger.Len())
+}
+
+// A program that is killed while it calls leaves a request that ends in the middle. AWS does nothing for such a one.
+func TestARequestThatDoesNotArriveWholeIsNoCall(t *testing.T) {
+	ledger := &iam.Ledger{}
+	guard := &iam.Guard{Stacks: read(t, stack), Ledger: ledger, Account: account,
+		Names: func() iam.Names { return iam.Names{} }, Backend: func(string) *url.URL { return nil }}
+	for _, why := range []error{io.ErrUnexpectedEOF, syscall.ECONNRESET, context.Canceled} {
+		r := httptest.NewRequest(http.MethodPost, "/", io.MultiReader(strings.NewReader(`{"TableName":`),
+			iotest.ErrReader(why)))
+		r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=k/20260101/eu-central-1/dynamodb/aws4_request, S=1")
+		r.Header.Set("X-Amz-Target", "DynamoDB_20120810.GetItem")
+		w := httptest.NewRecorder()
+		guard.ServeHTTP(w, r)
+		assert.Equal(t, http.StatusBadRequest, w.Code)
+		assert.Zero(t, ledger.Len(), why)
+	}
 }
 
 func TestExceptionsAreForWhatIsNotCalled(t *testing.T) {
