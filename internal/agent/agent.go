@@ -35,8 +35,19 @@ import (
 type Loop struct {
 	Models map[string]model.Model // by name of the provider
 	Host   host.Host
-	// Tried is called after every call of a model and says whether its provider failed. It may be nil.
-	Tried func(failed bool)
+	// Called is told of each try to call a model or a tool that was not cut short by the end of the work. It may be
+	// nil, and is called by several goroutines at once.
+	Called func(c Called)
+	// Worked is told at the end of each [Loop.Work] how much of its time passed outside calls of models and tools and
+	// the waiting for another try. It may be nil.
+	Worked func(own time.Duration)
+}
+
+// Called is a call of a model or a tool that was made.
+type Called struct {
+	Tool   bool // else it was of a model
+	Took   time.Duration
+	Failed bool // for reasons of the provider, or of the tool
 }
 
 // Output receives the output of the loop while it is produced. Its methods do not block and cannot fail.
@@ -111,6 +122,10 @@ const (
 // model too, is a Result with a Failure.
 func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
 	s := &session{Loop: l, Task: t, steps: slices.Clone(t.Steps)}
+	if l.Worked != nil {
+		begun := l.Host.Now()
+		defer func() { l.Worked(max(l.Host.Now().Sub(begun)-s.elsewhere, 0)) }()
+	}
 	if len(t.Agent.Spec.OutputSchema) > 0 && string(t.Agent.Spec.OutputSchema) != "null" {
 		wanted, err := schema.Compile(t.Agent.Spec.OutputSchema)
 		if err != nil {
@@ -150,6 +165,8 @@ type session struct {
 	unsaved []record.Step // the last of them, not journalled yet
 	ahead   int           // the first index after those reserved for the calls of the round
 	hidden  citation.Hidden
+
+	elsewhere time.Duration // that was spent in calls, and in waiting for another try
 }
 
 // round makes the next model call, or the tool calls that the last reply asks for. If the result is nil, the loop
@@ -305,10 +322,11 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 	}
 	step := record.Step{Index: s.next(), Kind: record.ModelStep, Attempt: s.Attempt, StartedAt: s.Host.Now()}
 	reply, said, failure, err := s.converse(ctx, &request, &step)
+	step.FinishedAt = s.Host.Now()
+	s.elsewhere += step.FinishedAt.Sub(step.StartedAt)
 	if err != nil {
 		return nil, err
 	}
-	step.FinishedAt = s.Host.Now()
 	if failure == "" || reply.OutputTokens > 0 || said > maxReply { // the usage of a call counts even if it failed
 		failure = cmp.Or(failure, s.take(&step, request, reply, said))
 	}
@@ -332,6 +350,7 @@ func (s *session) converse(
 		r.Messages = s.fitted(whole, step.LeftOut)
 		call, cancel := s.Host.WithTimeout(ctx, callTime)
 		said = 0
+		begun := s.Host.Now()
 		call, span := s.spanOfModel(call, *r)
 		reply, err = s.model.Converse(call, *r, func(text string) {
 			text = strings.ToValidUTF8(text, "\uFFFD")
@@ -348,8 +367,8 @@ func (s *session) converse(
 			return reply, said, tooMuchText, nil
 		}
 		kind := model.KindOf(err)
-		if s.Tried != nil && ctx.Err() == nil {
-			s.Tried(kind == model.Retryable || kind == model.Throttled)
+		if s.Called != nil && ctx.Err() == nil {
+			s.Called(Called{Took: s.Host.Now().Sub(begun), Failed: kind == model.Retryable || kind == model.Throttled})
 		}
 		if err == nil {
 			return reply, said, "", nil

@@ -76,7 +76,10 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 		}
 	}
 	s.showSteps(ctx, ended...)
-	if err := s.runCalls(ctx, made); err != nil {
+	begun := s.Host.Now()
+	err := s.runCalls(ctx, made)
+	s.elsewhere += s.Host.Now().Sub(begun)
+	if err != nil {
 		return nil, err
 	}
 	if err := errors.Join(ctx.Err(), s.CheckLease()); err != nil {
@@ -366,6 +369,7 @@ func (s *session) call(ctx context.Context, j *job) {
 	call, cancel := s.Host.WithTimeout(ctx, limit)
 	defer cancel()
 	j.begun = true
+	begun := s.Host.Now()
 	call, span := s.spanOfTool(call, j)
 	defer span.End()
 	result, err := j.offer.Call(call, tool.Invocation{
@@ -378,6 +382,9 @@ func (s *session) call(ctx context.Context, j *job) {
 	// even if a result has come: a connection that is being closed may deliver an empty one
 	if ctx.Err() == nil && call.Err() != nil {
 		err = tool.Fail("the tool did not answer within %s", limit)
+	}
+	if s.Called != nil && j.Name != model.Search { // which is no tool of others
+		s.Called(Called{Tool: true, Took: s.Host.Now().Sub(begun), Failed: err != nil})
 	}
 	if err != nil {
 		span.Fail("tool_failed")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,7 +51,7 @@ func (s shows) Append(_ context.Context, text string)  { *s.text = append(*s.tex
 func (s shows) Replace(_ context.Context, text string) { *s.text = append(*s.text, "="+text) }
 
 // A temporary failure is retried, eight tries in all, after pauses that double and are no shorter than the provider
-// asks; any other failure ends the run. Tried is called for each try.
+// asks; any other failure ends the run. Called is told of each try.
 func TestModelCallIsRetriedAfterTemporaryFailures(t *testing.T) {
 	fault := func(kind model.Kind, wait time.Duration) turn {
 		return func(model.Request) (model.Reply, error) {
@@ -69,7 +70,7 @@ func TestModelCallIsRetriedAfterTemporaryFailures(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		says   []turn
-		failed string // the calls of Tried: + or -
+		failed string // what Called is told: + or -
 		slept  []time.Duration
 		fails  bool
 	}{
@@ -95,7 +96,10 @@ func TestModelCallIsRetriedAfterTemporaryFailures(t *testing.T) {
 			}
 			h, failed := &ticking{Host: host.System()}, ""
 			s := newStage(m, nil)
-			s.Host, s.Tried = h, func(f bool) { failed += map[bool]string{true: "-", false: "+"}[f] }
+			s.Host, s.Called = h, func(c agent.Called) {
+				assert.False(t, c.Tool)
+				failed += map[bool]string{true: "-", false: "+"}[c.Failed]
+			}
 			r := s.work(t)
 			assert.Equal(t, c.failed, failed)
 			assert.Equal(t, c.slept, h.slept)
@@ -108,6 +112,53 @@ func TestModelCallIsRetriedAfterTemporaryFailures(t *testing.T) {
 			assert.Equal(t, len(failed), r.All[0].Tries)
 		})
 	}
+}
+
+// set is a clock that only the work moves.
+type set struct {
+	host.Host
+
+	now time.Time
+}
+
+func (h *set) Now() time.Time                                 { return h.now }
+func (h *set) Sleep(_ context.Context, d time.Duration) error { h.now = h.now.Add(d); return nil }
+func (h *set) Int64N(n int64) int64                           { return n - 1 }
+
+func TestTheTimeOfCallsIsToldApartFromTheRest(t *testing.T) {
+	h := &set{Host: host.System(), now: time.Unix(0, 0)}
+	type turn = func(model.Request) (model.Reply, error)
+	takes := func(d time.Duration, turn turn) turn {
+		return func(r model.Request) (model.Reply, error) {
+			h.now = h.now.Add(d)
+			return turn(r)
+		}
+	}
+	m := &script{says: []turn{
+		takes(2*time.Second, fails(model.Throttled)), takes(10*time.Second, calls("1", "act", `{"n":1}`)),
+		takes(time.Second, calls("2", "act", `{"n":2}`)), takes(4*time.Second, says("done")),
+	}}
+	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
+		h.now = h.now.Add(3 * time.Second)
+		if strings.Contains(string(i.Arguments), "2") {
+			return "", tool.Fail("no")
+		}
+		return "yes", nil
+	}))
+	s.task.Journal = func(context.Context, []record.Step) error {
+		h.now = h.now.Add(time.Minute)
+		return nil
+	}
+	var called []agent.Called
+	var own []time.Duration
+	s.Host, s.Called = h, func(c agent.Called) { called = append(called, c) }
+	s.Worked = func(d time.Duration) { own = append(own, d) }
+	require.NotNil(t, s.work(t).Answer)
+	assert.Equal(t, []agent.Called{
+		{Took: 2 * time.Second, Failed: true}, {Took: 10 * time.Second}, {Tool: true, Took: 3 * time.Second},
+		{Took: time.Second}, {Tool: true, Took: 3 * time.Second, Failed: true}, {Took: 4 * time.Second},
+	}, called)
+	assert.Equal(t, []time.Duration{2 * time.Minute}, own, "the journal of two replies; those of calls are theirs")
 }
 
 // The usage of a call counts even if it failed.

@@ -25,6 +25,11 @@ const (
 	WebhookFailed = "WebhookFailed" // delivery attempts without a successful response
 	ModelTried    = "ModelTried"    // calls of models
 	ModelFailed   = "ModelFailed"   // calls that the provider could not answer or throttled
+	ModelTime     = "ModelTime"     // ms that a call of a model took
+	ToolTried     = "ToolTried"     // calls of tools
+	ToolFailed    = "ToolFailed"    // calls that ended in an error, of the tool or on the way to it
+	ToolTime      = "ToolTime"      // ms that a call of a tool took
+	OwnTime       = "OwnTime"       // ms of an attempt at a run outside its calls of models and tools
 	OpenStreams   = "OpenStreams"   // on one task of the stream service
 	RunsAtWork    = "RunsAtWork"    // on one task that executes many
 	IngestWait    = "IngestWait"    // ms from a document's arrival until a function takes it
@@ -92,7 +97,7 @@ func (m *Metrics) Transition(o lifecycle.Outcome) {
 	switch {
 	case o.Before.Status == lifecycle.Queued && o.After.Status == lifecycle.Running && o.After.Pause == o.Before.Pause:
 		values = append(values,
-			Value{StartLatency, "Milliseconds", float64(o.After.UpdatedAt.Sub(o.Before.QueuedAt).Milliseconds())})
+			milliseconds(StartLatency, o.After.UpdatedAt.Sub(o.Before.QueuedAt)))
 	case o.Before.Status == lifecycle.Queued && o.After.Status == lifecycle.Failed:
 		count(Unstartable)
 	case o.After.Crashes > o.Before.Crashes:
@@ -133,14 +138,28 @@ func EnteredStatus(s lifecycle.Status) string {
 // Delivered counts a webhook delivery attempt.
 func (m *Metrics) Delivered(delivered bool) { m.Tried(WebhookTried, WebhookFailed, !delivered) }
 
-// Called counts a call of a model.
-func (m *Metrics) Called(failed bool) { m.Tried(ModelTried, ModelFailed, failed) }
+// CalledModel counts a call of a model.
+func (m *Metrics) CalledModel(took time.Duration, failed bool) {
+	m.Tried(ModelTried, ModelFailed, failed, milliseconds(ModelTime, took))
+}
 
-// Tried counts something that was tried, and whether it failed.
-func (m *Metrics) Tried(try, failure string, failed bool) {
+// CalledTool counts a call of a tool.
+func (m *Metrics) CalledTool(took time.Duration, failed bool) {
+	m.Tried(ToolTried, ToolFailed, failed, milliseconds(ToolTime, took))
+}
+
+// Worked reports how much of an attempt at a run was the platform's own.
+func (m *Metrics) Worked(own time.Duration) { m.Put(milliseconds(OwnTime, own)) }
+
+func milliseconds(name string, d time.Duration) Value {
+	return Value{name, "Milliseconds", float64(d.Milliseconds())}
+}
+
+// Tried counts something that was tried, and whether it failed, with what else is known of it.
+func (m *Metrics) Tried(try, failure string, failed bool, more ...Value) {
 	n := 0.0
 	if failed {
 		n = 1
 	}
-	m.Put(Value{try, "Count", 1}, Value{failure, "Count", n})
+	m.Put(append([]Value{{try, "Count", 1}, {failure, "Count", n}}, more...)...)
 }

@@ -65,3 +65,19 @@ func TestMetricsAreLinesThatCloudWatchReads(t *testing.T) {
 	m.Transition(lifecycle.Outcome{Before: after, After: after}) // a heartbeat
 	assert.Empty(t, out.String())
 }
+
+func TestCallsAreCountedWithTheirTime(t *testing.T) {
+	for want, report := range map[string]func(*cloud.Metrics){
+		`"ModelFailed":0,"ModelTime":1500,"ModelTried":1`: func(m *cloud.Metrics) {
+			m.CalledModel(1500*time.Millisecond, false)
+		},
+		`"ToolFailed":1,"ToolTime":20,"ToolTried":1`: func(m *cloud.Metrics) {
+			m.CalledTool(20*time.Millisecond, true)
+		},
+		`"OwnTime":7,`: func(m *cloud.Metrics) { m.Worked(7 * time.Millisecond) },
+	} {
+		var out bytes.Buffer
+		report(cloud.NewMetrics(&out, "dev", time.Now))
+		assert.Contains(t, out.String(), want)
+	}
+}

@@ -43,8 +43,19 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 		Executor: p.Executor, Store: p.Store, Known: p.Known, Hub: p.Hub, Host: p.Host, Log: p.Log,
 		Lease:       p.Settings.Lease,
 		PauseExpiry: p.Settings.PauseExpiry, Tick: pollEvery, HandOverAfter: p.Cloud.HandOverAfter, Drain: drainTime,
-		Loop:  &agent.Loop{Models: models, Host: p.Host, Tried: p.Metrics.Called},
+		Loop:  &agent.Loop{Models: models, Host: p.Host, Called: called(p.Metrics), Worked: p.Metrics.Worked},
 		Tools: p.Toolkits, MayReach: p.Tenants.SenderMayReach, Reads: p.Tenants.SenderReads,
 		Search: k.SearchForRun,
 	}, nil
+}
+
+// called reports calls of models and tools.
+func called(m *cloud.Metrics) func(agent.Called) {
+	return func(c agent.Called) {
+		if c.Tool {
+			m.CalledTool(c.Took, c.Failed)
+		} else {
+			m.CalledModel(c.Took, c.Failed)
+		}
+	}
 }
