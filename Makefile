@@ -17,7 +17,7 @@ SOURCES := events functions infra internal scripts
 # to compile than all the rest (make templates tests them). What only a deployment runs links the clients of its services,
 # which are a third of what is left to compile; make test leaves it to make aws.
 RACED := ./events/... ./functions/... ./infra/stage/... ./internal/... ./scripts/...
-DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/iam ./internal/blob/s3blob ./internal/broker/lambdabroker ./internal/cloud/... ./internal/index/s3index ./internal/queue/sqsqueue \
+DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/cloudwatch ./infra/iam ./internal/blob/s3blob ./internal/broker/lambdabroker ./internal/cloud/... ./internal/index/s3index ./internal/queue/sqsqueue \
   ./internal/seal/kmsseal ./internal/table/dynamotable ./internal/timer/sfntimer ./internal/trigger \
   ./scripts/firstkey ./scripts/imagepush ./scripts/operate ./scripts/preflight
 

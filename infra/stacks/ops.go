@@ -108,24 +108,26 @@ func aws(namespace, name, statistic string, period float64, dimensions map[strin
 	})
 }
 
+// expression is one of metrics of five minutes. CloudWatch takes what is missing beside a metric that has data for 0,
+// and what would be divided by 0 for missing, so no expression says either. (FILL would be worse than nothing: until
+// the data of a period has come, it says that there is none to come.)
+func expression(formula, label string, metrics map[string]awscloudwatch.IMetric) awscloudwatch.IMetric {
+	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+		Expression: jsii.String(formula), UsingMetrics: &metrics, Period: minutes(5), Label: jsii.String(label),
+	})
+}
+
 // ratio is a share of five minutes, in percent.
 func ratio(of, by awscloudwatch.IMetric) awscloudwatch.IMetric {
-	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-		Expression:   jsii.String("100 * of / MAX([by, 1])"),
-		UsingMetrics: &map[string]awscloudwatch.IMetric{"of": of, "by": by}, Period: minutes(5),
-		Label: jsii.String("%"),
-	})
+	return expression("100 * of / by", "%", map[string]awscloudwatch.IMetric{"of": of, "by": by})
 }
 
 // failures are the invocations of a function that ended in an error, and the errors that it logged: what is handled
 // one by one, as messages of a batch are, ends no invocation in an error.
 func (o *Ops) failures(function string) awscloudwatch.IMetric {
-	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-		Expression: jsii.String("FILL(ended, 0) + FILL(logged, 0)"), Period: minutes(5), Label: jsii.String("errors"),
-		UsingMetrics: &map[string]awscloudwatch.IMetric{
-			"ended":  o.service.Functions[function].MetricErrors(options("Sum", 5)),
-			"logged": o.logged(function),
-		},
+	return expression("ended + logged", "errors", map[string]awscloudwatch.IMetric{
+		"ended":  o.service.Functions[function].MetricErrors(options("Sum", 5)),
+		"logged": o.logged(function),
 	})
 }
 
@@ -143,11 +145,10 @@ func (o *Ops) logged(program string) awscloudwatch.IMetric {
 
 // concurrency is the share of the account's quota of concurrent executions that is used, in percent, whatever it is.
 func concurrency() awscloudwatch.IMetric {
-	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-		Expression: jsii.String("100 * used / SERVICE_QUOTA(used)"), Period: minutes(5), Label: jsii.String("%"),
-		UsingMetrics: &map[string]awscloudwatch.IMetric{"used": aws("AWS/Usage", "ResourceCount", "Maximum", 5,
+	return expression("100 * used / SERVICE_QUOTA(used)", "%", map[string]awscloudwatch.IMetric{
+		"used": aws("AWS/Usage", "ResourceCount", "Maximum", 5,
 			map[string]*string{"Service": jsii.String("Lambda"), "Type": jsii.String("Resource"),
-				"Resource": jsii.String("ConcurrentExecutions"), "Class": jsii.String("None")})},
+				"Resource": jsii.String("ConcurrentExecutions"), "Class": jsii.String("None")}),
 	})
 }
 
@@ -195,38 +196,36 @@ func (o *Ops) alarms() {
 	for name, table := range map[string]awsdynamodb.TableV2{"Core": o.data.Core, "Feed": o.data.Feed} {
 		dimensions := map[string]*string{"TableName": table.TableName()}
 		o.alarm(alarm{name: name + "TableThrottled",
-			metric: awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-				Expression: jsii.String("r + w"), Period: minutes(5), UsingMetrics: &map[string]awscloudwatch.IMetric{
-					"r": aws("AWS/DynamoDB", "ReadThrottleEvents", "Sum", 5, dimensions),
-					"w": aws("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 5, dimensions),
-				},
+			metric: expression("r + w", "throttled", map[string]awscloudwatch.IMetric{
+				"r": aws("AWS/DynamoDB", "ReadThrottleEvents", "Sum", 5, dimensions),
+				"w": aws("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 5, dimensions),
 			}), above: 0})
 		o.alarm(alarm{name: name + "TableConflicts",
 			metric: aws("AWS/DynamoDB", "TransactionConflict", "Sum", 5, dimensions), above: 50})
 	}
 	o.alarm(alarm{name: "PauseMachineFailed", metric: s.Machine.MetricFailed(options("Sum", 5)), above: 0})
 	o.alarm(alarm{name: "PauseMachineThrottled", above: 0,
-		metric: awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-			Expression: jsii.String("FILL(starts, 0) + FILL(transitions, 0)"), Period: minutes(5),
-			UsingMetrics: &map[string]awscloudwatch.IMetric{
-				// of the account: Step Functions tells of no machine whose start it has refused
-				"starts": aws("AWS/States", "ThrottledEvents", "Sum", 5,
-					map[string]*string{"APIName": jsii.String("StartExecution")}),
-				"transitions": s.Machine.MetricThrottled(options("Sum", 5)),
-			},
+		metric: expression("starts + transitions", "throttled", map[string]awscloudwatch.IMetric{
+			// of the account: Step Functions tells of no machine whose start it has refused
+			"starts": aws("AWS/States", "ThrottledEvents", "Sum", 5,
+				map[string]*string{"APIName": jsii.String("StartExecution")}),
+			"transitions": s.Machine.MetricThrottled(options("Sum", 5)),
 		})})
 	o.alarm(alarm{name: "SweeperSilent", metric: s.Functions["sweeper"].MetricInvocations(options("Sum", 1)), above: 1,
 		least: true, points: 3, of: 3, noneIsBad: true})
+	// the least of five minutes: each sweep has left some
+	o.alarm(alarm{name: "SweeperBehind", metric: o.own(cloud.SweepLeft, "Minimum", 5), above: 0, points: 3, of: 3})
+	o.alarm(alarm{name: "OwnTimeLong", metric: o.own(cloud.OwnTime, "p99", 5), above: 5000, points: 3, of: 3})
+	if o.stage.Settings["OTEL_EXPORTER_OTLP_ENDPOINT"] != "" {
+		o.alarm(alarm{name: "SpansDropped", metric: o.own(cloud.SpansDropped, "Sum", 5), above: 0, points: 3, of: 3})
+	}
 	o.alarm(alarm{name: "StreamUnhealthy", metric: s.targets.Metrics().HealthyHostCount(options("Minimum", 1)),
 		above: 1, least: true, points: 2, of: 3, noneIsBad: true})
 	o.alarm(alarm{name: "StreamErrors", above: 5, points: 2, of: 3,
-		metric: awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-			Expression: jsii.String("FILL(answered, 0) + FILL(logged, 0)"), Period: minutes(5),
-			UsingMetrics: &map[string]awscloudwatch.IMetric{
-				"answered": s.targets.Metrics().HttpCodeTarget(
-					awselasticloadbalancingv2.HttpCodeTarget_TARGET_5XX_COUNT, options("Sum", 5)),
-				"logged": o.logged("stream"),
-			},
+		metric: expression("answered + logged", "errors", map[string]awscloudwatch.IMetric{
+			"answered": s.targets.Metrics().HttpCodeTarget(
+				awselasticloadbalancingv2.HttpCodeTarget_TARGET_5XX_COUNT, options("Sum", 5)),
+			"logged": o.logged("stream"),
 		})})
 	o.alarm(alarm{name: "StreamsFull", metric: o.own(cloud.OpenStreams, "Maximum", 1), above: 1600, points: 2, of: 3})
 }
@@ -246,12 +245,30 @@ func (o *Ops) dashboard() {
 	for _, c := range consumers {
 		ages = append(ages, o.service.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)))
 	}
+	both := func(metric string) []awscloudwatch.IMetric {
+		return []awscloudwatch.IMetric{o.own(metric, "p50", 1), o.own(metric, "p99", 1)}
+	}
+	var failed []awscloudwatch.IMetric
+	for _, f := range functions {
+		failed = append(failed, o.service.Functions[f.name].MetricErrors(options("Sum", 1)))
+	}
 	core := map[string]*string{"TableName": o.data.Core.TableName()}
 	board := awscloudwatch.NewDashboard(o.Stack, jsii.String("Dashboard"),
 		&awscloudwatch.DashboardProps{DashboardName: jsii.String("agents-" + o.stage.Name)})
+	// Is it us or the model? The first row is ours, the second theirs: where a run's time goes, and what fails.
+	board.AddWidgets(
+		graph("Ours: from queued to running, ms", both(cloud.StartLatency)...),
+		graph("Ours: a run's time outside calls of models and tools, ms", both(cloud.OwnTime)...),
+		graph("Ours: invocations that ended in an error", failed...),
+	)
+	board.AddWidgets(
+		graph("Models: a call, ms", both(cloud.ModelTime)...),
+		graph("Tools: a call, ms", both(cloud.ToolTime)...),
+		graph("Models and tools: calls, and those that failed", o.own(cloud.ModelTried, "Sum", 1),
+			o.own(cloud.ModelFailed, "Sum", 1), o.own(cloud.ToolTried, "Sum", 1), o.own(cloud.ToolFailed, "Sum", 1)),
+	)
 	board.AddWidgets(
 		graph("Runs that entered a status", funnel...),
-		graph("From queued to running, ms", o.own(cloud.StartLatency, "p50", 1), o.own(cloud.StartLatency, "p99", 1)),
 		graph("Age of the oldest message, s", ages...),
 	)
 	board.AddWidgets(

@@ -246,6 +246,7 @@ var allowed = []struct {
 		"turns Lambda's shapes into ours and knows no run"},
 	{"infra/stage", "internal/setting", "values alone, checked before anything is made as the programs will"},
 	{"infra/iam", "", "knows AWS's calls and policies, not who makes or has them"},
+	{"infra/cloudwatch", "", "knows alarms and metrics, not what any of them means"},
 	{"internal/logline", "", "knows lines, not what they say"},
 	{"internal/version", "", "knows a build, not what it does"},
 	{"functions/local", "internal/boot internal/logline internal/setting internal/version",

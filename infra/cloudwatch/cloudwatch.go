@@ -1,0 +1,315 @@
+// Package cloudwatch evaluates the alarms of synthesised templates as CloudWatch would: a Meter takes what services
+// report, what programs log in the embedded metric format and what metric filters count in logs, and an Alarm says in
+// which state it is at a time. So an alarm can be seen to be raised by the fault that it is for, and by nothing else.
+//
+// It knows the statistics, expressions and treatments of missing data that these templates use, and refuses to read
+// anything else. It must not know what any metric means. It imports the standard library alone.
+package cloudwatch
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// State is the state of an alarm. INSUFFICIENT_DATA is not among them: no alarm that can be read here has it for
+// longer than a moment, as each says what missing data means.
+type State string
+
+// The states of an alarm.
+const (
+	OK     State = "OK"
+	Raised State = "ALARM"
+)
+
+// Metric names a metric by its namespace, its name and its dimensions in order of their names, for example
+// "AWS/Lambda Errors FunctionName=WorkerFunction0A1B2C3D". A dimension that refers to a resource has its logical id.
+type Metric string
+
+// Named makes the name of a metric.
+func Named(namespace, name string, dimensions map[string]string) Metric {
+	parts := []string{namespace, name}
+	for _, d := range slices.Sorted(maps.Keys(dimensions)) {
+		parts = append(parts, d+"="+dimensions[d])
+	}
+	return Metric(strings.Join(parts, " "))
+}
+
+// Name is the metric's name without namespace and dimensions.
+func (m Metric) Name() string {
+	_, rest, _ := strings.Cut(string(m), " ")
+	name, _, _ := strings.Cut(rest, " ")
+	return name
+}
+
+// Alarm is an alarm of a template.
+type Alarm struct {
+	Name        string
+	Description string
+	Period      time.Duration
+	// Of the newest Evaluated periods, Breaching must breach the threshold for the alarm to be raised.
+	Evaluated, Breaching int
+	Threshold            float64
+	Below                bool // a value below the threshold breaches it, else one above
+	MissingBreaches      bool // a period without data breaches it
+
+	watched expression
+	series  map[string]series // by the ids of the expression
+}
+
+// series is a statistic of a metric.
+type series struct {
+	metric    Metric
+	statistic string
+}
+
+// Metrics are those that the alarm watches, in order.
+func (a Alarm) Metrics() []Metric {
+	var all []Metric
+	for _, id := range slices.Sorted(maps.Keys(a.series)) {
+		all = append(all, a.series[id].metric)
+	}
+	return all
+}
+
+// filter counts lines of a log group as a metric.
+type filter struct {
+	group, member, value string // the lines in which a member of the object has the value
+	metric               Metric
+	amount, otherwise    float64
+}
+
+// Read reads the alarms and the metric filters of templates, each a JSON object, and makes a Meter that has the
+// filters. Alarms are in order of their names. It fails for whatever it would evaluate otherwise than CloudWatch does.
+func Read(templates ...[]byte) ([]Alarm, *Meter, error) {
+	var alarms []Alarm
+	meter := NewMeter()
+	for _, raw := range templates {
+		var t struct {
+			Resources map[string]struct {
+				Type       string
+				Properties json.RawMessage
+			}
+		}
+		if err := json.Unmarshal(raw, &t); err != nil {
+			return nil, nil, fmt.Errorf("cloudwatch: the template: %w", err)
+		}
+		for id, r := range t.Resources {
+			var err error
+			switch r.Type {
+			case "AWS::CloudWatch::Alarm":
+				var a Alarm
+				a, err = readAlarm(r.Properties)
+				alarms = append(alarms, a)
+			case "AWS::Logs::MetricFilter":
+				var f filter
+				f, err = readFilter(r.Properties)
+				meter.filters = append(meter.filters, f)
+			}
+			if err != nil {
+				return nil, nil, fmt.Errorf("cloudwatch: %s: %w", id, err)
+			}
+		}
+	}
+	slices.SortFunc(alarms, func(a, b Alarm) int { return strings.Compare(a.Name, b.Name) })
+	return alarms, meter, nil
+}
+
+type dimensions []struct {
+	Name  string
+	Value json.RawMessage
+}
+
+type metric struct {
+	Namespace, MetricName string
+	Dimensions            dimensions
+}
+
+// query is a metric's statistic, or an expression.
+type query struct {
+	ID         string `json:"Id"`
+	MetricStat *struct {
+		Metric metric
+		Period int
+		Stat   string
+	}
+	Expression string
+	Label      string
+	Period     int   // of an expression, whose metrics have it, too
+	ReturnData *bool // nil: true
+}
+
+func readAlarm(raw []byte) (Alarm, error) {
+	var p struct {
+		AlarmName, AlarmDescription string
+		ComparisonOperator          string
+		EvaluationPeriods           int
+		DatapointsToAlarm           int
+		Threshold                   *float64
+		TreatMissingData            string
+		Metrics                     []query
+		AlarmActions                []json.RawMessage
+		// those of an alarm of one metric
+		metric
+		Statistic, ExtendedStatistic string
+		Period                       int
+	}
+	if err := strict(raw, &p); err != nil {
+		return Alarm{}, err
+	}
+	if p.Threshold == nil || p.EvaluationPeriods < 1 {
+		return Alarm{}, fmt.Errorf("an alarm has a threshold and evaluation periods: %s", raw)
+	}
+	a := Alarm{
+		Name: p.AlarmName, Description: p.AlarmDescription, Threshold: *p.Threshold, Evaluated: p.EvaluationPeriods,
+		Breaching: p.DatapointsToAlarm, series: map[string]series{},
+	}
+	if a.Breaching == 0 {
+		a.Breaching = a.Evaluated
+	}
+	switch p.ComparisonOperator {
+	case "GreaterThanThreshold":
+	case "LessThanThreshold":
+		a.Below = true
+	default:
+		return Alarm{}, fmt.Errorf("the comparison %q is not known", p.ComparisonOperator)
+	}
+	switch p.TreatMissingData {
+	case "notBreaching":
+	case "breaching":
+		a.MissingBreaches = true
+	default:
+		return Alarm{}, fmt.Errorf("the treatment of missing data %q is not known", p.TreatMissingData)
+	}
+	if p.Metrics != nil {
+		err := a.readQueries(p.Metrics)
+		return a, err
+	}
+	if err := a.add("m", p.metric, p.Statistic+p.ExtendedStatistic, p.Period); err != nil { // it has one of both
+		return Alarm{}, err
+	}
+	a.watched = named("m")
+	return a, nil
+}
+
+// add adds a metric, with its statistic and its period in seconds.
+func (a *Alarm) add(id string, m metric, statistic string, period int) error {
+	if !known(statistic) || period < 60 || period%60 != 0 {
+		return fmt.Errorf("the statistic %q of %d s is not known", statistic, period)
+	}
+	p := time.Duration(period) * time.Second
+	if a.Period != 0 && a.Period != p {
+		return fmt.Errorf("the metrics of an alarm have one period, not %v and %v", a.Period, p)
+	}
+	a.Period = p
+	a.series[id] = series{Named(m.Namespace, m.MetricName, m.Dimensions.values()), statistic}
+	return nil
+}
+
+// readQueries reads what an alarm watches: one metric, or one expression of metrics.
+func (a *Alarm) readQueries(queries []query) (err error) {
+	returned := ""
+	for _, q := range queries {
+		if q.ReturnData == nil || *q.ReturnData {
+			if returned != "" {
+				return fmt.Errorf("%s and %s are both returned", returned, q.ID)
+			}
+			returned = q.ID
+		}
+		switch {
+		case q.MetricStat == nil && q.Expression != "":
+			if a.watched, err = parse(q.Expression); err != nil {
+				return err
+			}
+			if q.ID != returned {
+				return fmt.Errorf("the expression %s is not the one that is returned", q.ID)
+			}
+		case q.MetricStat != nil && q.Expression == "":
+			if err = a.add(q.ID, q.MetricStat.Metric, q.MetricStat.Stat, q.MetricStat.Period); err != nil {
+				return err
+			}
+		default:
+			return fmt.Errorf("%s is neither a metric nor an expression", q.ID)
+		}
+	}
+	if a.watched == nil {
+		a.watched = named(returned)
+	}
+	for _, id := range a.watched.ids() {
+		if _, there := a.series[id]; !there {
+			return fmt.Errorf("there is no metric %s", id)
+		}
+	}
+	return nil
+}
+
+// values are the dimensions; one that is not a text stands for a resource, and has its logical id where it is a simple
+// reference.
+func (d dimensions) values() map[string]string {
+	all := map[string]string{}
+	for _, one := range d {
+		all[one.Name] = referred(one.Value)
+	}
+	return all
+}
+
+// referred is the text of a value, or what it refers to.
+func referred(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		return s
+	}
+	var r struct {
+		Ref         string
+		GetAtt      []string `json:"Fn::GetAtt"`
+		ImportValue string   `json:"Fn::ImportValue"`
+	}
+	if json.Unmarshal(raw, &r) == nil {
+		switch {
+		case r.Ref != "":
+			return r.Ref
+		case len(r.GetAtt) == 2:
+			return r.GetAtt[0]
+		case r.ImportValue != "":
+			return r.ImportValue
+		}
+	}
+	return string(raw)
+}
+
+func readFilter(raw []byte) (filter, error) {
+	var p struct {
+		FilterPattern         string
+		LogGroupName          json.RawMessage
+		MetricTransformations []struct {
+			MetricNamespace, MetricName, MetricValue string
+			DefaultValue                             float64
+		}
+	}
+	if err := strict(raw, &p); err != nil {
+		return filter{}, err
+	}
+	if len(p.MetricTransformations) != 1 {
+		return filter{}, fmt.Errorf("%d metrics of a filter", len(p.MetricTransformations))
+	}
+	m := p.MetricTransformations[0]
+	f := filter{group: referred(p.LogGroupName), metric: Named(m.MetricNamespace, m.MetricName, nil),
+		otherwise: m.DefaultValue}
+	if _, err := fmt.Sscanf(p.FilterPattern, "{ $.%s = %q }", &f.member, &f.value); err != nil {
+		return filter{}, fmt.Errorf("the pattern %s is not known: %w", p.FilterPattern, err)
+	}
+	var err error
+	f.amount, err = strconv.ParseFloat(m.MetricValue, 64)
+	return f, err
+}
+
+// strict decodes an object of which all members are known.
+func strict(raw []byte, v any) error {
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
+}
