@@ -128,3 +128,14 @@ func document[T any](item *table.Item) (v T, inline bool, err error) {
 	}
 	return v, true, nil
 }
+
+// SlotsOf is the partition of the user or the organization that has a slot, whichever of its shards the slot is in.
+func SlotsOf(slot table.Key) string {
+	// active/user/<organization>/<user> or active/org/<organization>, then the shard
+	parts := strings.Split(slot.Part, "/")
+	whole := 3
+	if len(parts) > 1 && parts[1] == "user" {
+		whole = 4
+	}
+	return strings.Join(parts[:min(whole, len(parts))], "/")
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"hash/fnv"
 	"io"
 	"slices"
 	"strconv"
@@ -16,8 +17,42 @@ import (
 // Slots are items in the partition of a user and in that of an organization: a numbered one for each run that counts
 // against the cap, "over/<run>" (overflow) for accepted work that found no free number, "paused/t<when>/<run>" for a
 // run that waits for a human and does not count. Each names its run, so a partition is the exact list of active runs.
+//
+// A partition of DynamoDB takes a thousand write units a second, and a run costs it four. So where the cap is large,
+// or there is none, the slots of runs that count are spread over shards, partitions of their own, and their names begin
+// with it: "7/1015", "12/over/<run>". What is rare or read in order (paused, overflow below a cap) is never spread.
 type slot struct {
 	RunID string `json:"run_id"`
+}
+
+// shards is how many partitions the slots of one user or organization are spread over, beside the first.
+const shards = 16
+
+// spreadAbove is the largest cap whose slots are in one partition.
+const spreadAbove = 200
+
+// spread says whether the slots below a cap are spread.
+func (s *Store) spread(limit int) bool { return limit == Uncapped || limit > s.spreadAbove }
+
+// inShard is the name of a slot in a shard.
+func inShard(shard int, row string) string { return strconv.Itoa(shard) + "/" + row }
+
+// slotKey is the key of a slot of a user or an organization, by its name.
+func slotKey(part, name string) table.Key {
+	shard, row, spread := strings.Cut(name, "/")
+	if !spread || shard == "" || strings.Trim(shard, "0123456789") != "" {
+		return table.Key{Part: part, Sort: name}
+	}
+	return table.Key{Part: part + "/" + shard, Sort: row}
+}
+
+// slotParts are the partitions of the slots of a user or an organization: the shards, and the first one last, so that
+// who reads all of them finds a run that begins to wait meanwhile.
+func slotParts(part string) (parts []string) {
+	for i := range shards {
+		parts = append(parts, part+"/"+strconv.Itoa(i))
+	}
+	return append(parts, part)
 }
 
 // Uncapped is the cap of an organization that has none: its runs have overflow slots only.
@@ -33,6 +68,8 @@ type Admission struct {
 	Active int    // runs that count
 	Free   string // a free numbered slot; empty when there is none
 	Cap    int
+
+	spread bool // overflow slots, too
 }
 
 // Allows says whether a new run may start.
@@ -40,8 +77,13 @@ func (d Admission) Allows() bool { return d.Cap == Uncapped || (d.Active < d.Cap
 
 // Slot is the slot of a run that counts: a free number, or an overflow slot.
 func (d Admission) Slot(run string) string {
-	if d.Free != "" {
+	switch {
+	case d.Free != "":
 		return d.Free
+	case d.spread:
+		h := fnv.New32a()
+		_, _ = io.WriteString(h, run)
+		return inShard(int(h.Sum32()%shards), overflowSlot(run))
 	}
 	return overflowSlot(run)
 }
@@ -64,7 +106,7 @@ func (s *Store) OrganizationAdmission(ctx context.Context, organization string, 
 
 func (s *Store) admission(ctx context.Context, part string, limit int) (Admission, error) {
 	if limit == Uncapped {
-		return Admission{}, nil
+		return Admission{spread: true}, nil
 	}
 	if limit > smallCap {
 		d, sure, err := s.probe(ctx, part, limit)
@@ -75,11 +117,21 @@ func (s *Store) admission(ctx context.Context, part string, limit int) (Admissio
 	return s.count(ctx, part, limit)
 }
 
+// numbered is the name of a numbered slot below a cap.
+func (s *Store) numbered(n int64, limit int) string {
+	row := strconv.FormatInt(n, 10)
+	if s.spread(limit) {
+		return inShard(int(n%shards), row)
+	}
+	return row
+}
+
 // probe reads a few random numbers. A free one, and no overflow slot, mean for sure that the cap is not reached.
 func (s *Store) probe(ctx context.Context, part string, limit int) (Admission, bool, error) {
-	keys := make([]table.Key, 0, probes)
+	names, keys := make([]string, 0, probes), make([]table.Key, 0, probes)
 	for range probes {
-		keys = append(keys, table.Key{Part: part, Sort: strconv.FormatInt(s.host.Int64N(int64(limit)), 10)})
+		name := s.numbered(s.host.Int64N(int64(limit)), limit)
+		names, keys = append(names, name), append(keys, slotKey(part, name))
 	}
 	items, err := s.read(ctx, keys...)
 	if err != nil {
@@ -88,7 +140,7 @@ func (s *Store) probe(ctx context.Context, part string, limit int) (Admission, b
 	d := Admission{Cap: limit}
 	for i, item := range items {
 		if item == nil {
-			d.Free = keys[i].Sort
+			d.Free = names[i]
 		}
 	}
 	if d.Free == "" {
@@ -98,29 +150,47 @@ func (s *Store) probe(ctx context.Context, part string, limit int) (Admission, b
 	return d, err == nil && len(over) == 0, err
 }
 
-// count reads the partition.
+// count reads the partition, and its shards where the cap has some. Runs that began when the cap was on the other side
+// of what spreads slots may not be seen, until they end.
 func (s *Store) count(ctx context.Context, part string, limit int) (Admission, error) {
 	d := Admission{Cap: limit}
-	numbered := map[string]bool{}
-	err := s.eachSlot(ctx, table.Range{Part: part}, func(item *table.Item, _ string) bool {
-		if counting(item) {
-			d.Active++
-			numbered[item.Sort] = true
-		}
-		return counting(item)
+	taken := map[table.Key]bool{}
+	err := s.eachCounting(ctx, part, limit, func(key table.Key, _ string) {
+		d.Active++
+		taken[key] = true
 	})
 	if err != nil {
 		return d, err
 	}
 	first := s.host.Int64N(int64(limit))
 	for i := range int64(limit) {
-		n := strconv.FormatInt((first+i)%int64(limit), 10)
-		if !numbered[n] {
-			d.Free = n
+		name := s.numbered((first+i)%int64(limit), limit)
+		if !taken[slotKey(part, name)] {
+			d.Free = name
 			break
 		}
 	}
 	return d, nil
+}
+
+// eachCounting visits the slots of runs that count below a cap.
+func (s *Store) eachCounting(ctx context.Context, part string, limit int, visit func(key table.Key, run string)) error {
+	parts := []string{part}
+	if s.spread(limit) {
+		parts = slotParts(part)
+	}
+	for _, p := range parts {
+		err := s.eachSlot(ctx, table.Range{Part: p}, func(item *table.Item, run string) bool {
+			if counting(item) {
+				visit(item.Key, run)
+			}
+			return counting(item)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pausedPrefix begins the sort keys of the slots of runs that wait for a human. They come last in their partition.
@@ -160,21 +230,23 @@ func (s *Store) ActiveRuns(ctx context.Context, organization string) ([]string, 
 	for _, r := range paused {
 		ids = append(ids, r.RunID)
 	}
-	err = s.eachSlot(ctx, table.Range{Part: orgSlots(organization)}, func(_ *table.Item, run string) bool {
-		ids = append(ids, run)
-		return true
-	})
+	for _, part := range slotParts(orgSlots(organization)) {
+		err = s.eachSlot(ctx, table.Range{Part: part}, func(_ *table.Item, run string) bool {
+			ids = append(ids, run)
+			return true
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
 	slices.Sort(ids)
-	return slices.Compact(ids), err
+	return slices.Compact(ids), nil
 }
 
 // CountedRuns lists the ids of an organization's runs that count against its cap.
 func (s *Store) CountedRuns(ctx context.Context, organization string) (ids []string, err error) {
-	err = s.eachSlot(ctx, table.Range{Part: orgSlots(organization)}, func(item *table.Item, run string) bool {
-		if counting(item) {
-			ids = append(ids, run)
-		}
-		return counting(item)
+	err = s.eachCounting(ctx, orgSlots(organization), Uncapped, func(_ table.Key, run string) {
+		ids = append(ids, run)
 	})
 	return ids, err
 }
@@ -198,23 +270,18 @@ func (s *Store) PausedRuns(ctx context.Context, organization string) (list []Pau
 // InboxOf is the name under which those who wait for it are notified that the runs of [Store.PausedRuns] have changed.
 func InboxOf(organization string) string { return "inbox/" + organization }
 
-// CountingRuns is how many runs of an organization count against its cap.
-func (s *Store) CountingRuns(ctx context.Context, organization string) (int, error) {
-	return s.counting(ctx, orgSlots(organization))
+// CountingRuns is how many runs of an organization count against its cap, limit.
+func (s *Store) CountingRuns(ctx context.Context, organization string, limit int) (int, error) {
+	return s.counting(ctx, orgSlots(organization), limit)
 }
 
-// CountingRunsOfUser is how many runs of a user count against its cap.
-func (s *Store) CountingRunsOfUser(ctx context.Context, organization, user string) (int, error) {
-	return s.counting(ctx, userSlots(organization, user))
+// CountingRunsOfUser is how many runs of a user count against its cap, limit.
+func (s *Store) CountingRunsOfUser(ctx context.Context, organization, user string, limit int) (int, error) {
+	return s.counting(ctx, userSlots(organization, user), limit)
 }
 
-func (s *Store) counting(ctx context.Context, part string) (n int, err error) {
-	err = s.eachSlot(ctx, table.Range{Part: part}, func(item *table.Item, _ string) bool {
-		if counting(item) {
-			n++
-		}
-		return counting(item)
-	})
+func (s *Store) counting(ctx context.Context, part string, limit int) (n int, err error) {
+	err = s.eachCounting(ctx, part, limit, func(table.Key, string) { n++ })
 	return n, err
 }
 
@@ -239,13 +306,13 @@ func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 			continue
 		}
 		if side.beforeRow != "" && !same {
-			tx.delete(table.Key{Part: side.beforePart, Sort: side.beforeRow}, table.Always())
+			tx.delete(slotKey(side.beforePart, side.beforeRow), table.Always())
 		}
 		if side.afterRow == "" {
 			continue
 		}
 		op, err := write(Fresh(slot{RunID: after.ID()}), table.Item{
-			Key: table.Key{Part: side.afterPart, Sort: side.afterRow}, Owner: after.Organization, WriteID: tx.writeID,
+			Key: slotKey(side.afterPart, side.afterRow), Owner: after.Organization, WriteID: tx.writeID,
 		})
 		tx.fail(err)
 		if same {

@@ -1,8 +1,13 @@
 package record_test
 
 import (
+	"context"
 	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +16,7 @@ import (
 
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
+	"agentplatform/internal/table"
 	"agentplatform/internal/table/faulttable"
 )
 
@@ -41,13 +47,13 @@ func TestEachActiveRunIsCountedOnce(t *testing.T) {
 		w.items.Before = func(faulttable.Call) faulttable.Fault { calls++; return faulttable.None }
 		ids, err := w.ActiveRuns(w.ctx(), "o")
 		require.NoError(t, err)
-		assert.Equal(t, n/3/500+1+n/500+1, calls, "a page that is not full is the last")
+		assert.Equal(t, n/3/500+1+n/500+1+16, calls, "a page that is not full is the last; the shards are empty")
 		assert.Equal(t, want, ids)
 		counting := n - n/3
-		of, err := w.CountingRuns(w.ctx(), "o")
+		of, err := w.CountingRuns(w.ctx(), "o", 128)
 		require.NoError(t, err)
 		assert.Equal(t, counting, of)
-		of, err = w.CountingRunsOfUser(w.ctx(), "o", "u")
+		of, err = w.CountingRunsOfUser(w.ctx(), "o", "u", 128)
 		require.NoError(t, err)
 		assert.Equal(t, counting, of)
 		admission, err := w.UserAdmission(w.ctx(), "o", "u", 128)
@@ -124,8 +130,11 @@ func (w *runWorld) move(writeID, run, before, after string) {
 
 // A run that begins to wait, or goes on, while the active runs are read is among them, once.
 func TestActiveRunsThatMoveAreListedOnce(t *testing.T) {
-	for _, rows := range [][2]string{{"0", pausedSlot("moves")}, {pausedSlot("moves"), "0"}} {
-		for moment := range 4 {
+	for _, rows := range [][2]string{
+		{"0", pausedSlot("moves")}, {pausedSlot("moves"), "0"}, {"3/0", pausedSlot("moves")},
+		{pausedSlot("moves"), "3/0"}, {"15/over/moves", pausedSlot("moves")},
+	} {
+		for moment := range 20 { // the calls of one reading, and one more
 			w := runBlank(t)
 			for i := range 501 {
 				w.take(fmt.Sprintf("%04d", i), "over/"+fmt.Sprintf("%04d", i))
@@ -144,6 +153,51 @@ func TestActiveRunsThatMoveAreListedOnce(t *testing.T) {
 			require.Len(t, ids, 502, "%v %d", rows, moment)
 			assert.Equal(t, "moves", ids[501])
 		}
+	}
+}
+
+// A partition takes a thousand write units a second. Where caps are large or absent, no partition is written for more
+// than a tenth of the runs; where they are small, all slots are read with one question.
+func TestSlotsOfLargeCapsAreSpread(t *testing.T) {
+	for limit, spread := range map[int]bool{1: false, 128: false, 200: false, 201: true, 5000: true,
+		record.Uncapped: true} {
+		w := runBlank(t)
+		w.host.draw = rand.New(rand.NewPCG(1, 2)).Int64N
+		partitions, runs, first := map[string]int{}, min(limit, 400), ""
+		if limit == record.Uncapped {
+			runs = 400
+		}
+		for i := range runs {
+			admission, err := w.OrganizationAdmission(w.ctx(), "o", limit)
+			require.NoError(t, err)
+			id := fmt.Sprint("run", i)
+			if i == 0 {
+				first = admission.Slot(id)
+			}
+			w.take(id, admission.Slot(id))
+		}
+		w.memory.All(func(item *table.Item) {
+			if strings.HasPrefix(item.Part, "active/org/") {
+				partitions[item.Part]++
+			}
+		})
+		most := slices.Max(slices.Collect(maps.Values(partitions)))
+		assert.Equal(t, spread, most <= runs/10, "%d: %v", limit, partitions)
+		n, err := w.CountingRuns(w.ctx(), "o", limit)
+		require.NoError(t, err)
+		assert.Equal(t, runs, n)
+		for _, read := range []func(context.Context, string) ([]string, error){w.ActiveRuns, w.CountedRuns} {
+			ids, err := read(w.ctx(), "o")
+			require.NoError(t, err)
+			assert.Len(t, ids, runs, "whatever the cap is")
+		}
+		if spread && limit != record.Uncapped {
+			assert.Equal(t, "over/late", record.Admission{Cap: limit}.Slot("late"), "admission asks for it first")
+		}
+		w.move("end", "run0", first, "")
+		n, err = w.CountingRuns(w.ctx(), "o", limit)
+		require.NoError(t, err)
+		assert.Equal(t, runs-1, n)
 	}
 }
 

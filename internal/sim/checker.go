@@ -206,7 +206,7 @@ func (c *checker) begun(r record.Run) {
 		"active/org/" + r.Organization: orgCap} {
 		held := 0
 		for key, holder := range c.slots {
-			if key.Part != part || strings.HasPrefix(key.Sort, "paused/") {
+			if invariant.SlotsOf(key) != part || strings.HasPrefix(key.Sort, "paused/") {
 				continue
 			}
 			if holder == r.ID() && strings.HasPrefix(key.Sort, "over/") {

@@ -266,6 +266,9 @@ func (w *world) deploy(name string) {
 		log = slog.New(slog.NewTextHandler(w.scheduler, options))
 	}
 	d.store = record.New(faulty, &bucket{w.blobs, w, p}, m)
+	if w.seed%8 == 7 {
+		d.store = d.store.SpreadSlotsAbove(0)
+	}
 	known := d.store.Known()
 	if w.powers != nil && len(w.processes)%2 == 0 { // as where a store is far away
 		d.remembers = true

@@ -45,10 +45,14 @@ func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*ht
 	if err != nil {
 		return nil, err
 	}
-	if m.Activity.ActiveRunsOfUser, err = h.Store.CountingRunsOfUser(ctx, p.Organization.ID, p.User.ID); err != nil {
+	m.Activity.ActiveRunsOfUser, err = h.Store.CountingRunsOfUser(
+		ctx, p.Organization.ID, p.User.ID, m.Limits.ActiveRunsOfUser)
+	if err != nil {
 		return nil, err
 	}
-	if m.Activity.ActiveRunsOfOrganization, err = h.Store.CountingRuns(ctx, p.Organization.ID); err != nil {
+	m.Activity.ActiveRunsOfOrganization, err = h.Store.CountingRuns(
+		ctx, p.Organization.ID, m.Limits.ActiveRunsOfOrganization)
+	if err != nil {
 		return nil, err
 	}
 	m.Budgets, err = h.budgets(ctx, p)

@@ -180,7 +180,8 @@ func TestSlotsAreReadOnceForAPageOfActiveRuns(t *testing.T) {
 	before := e.Items.Queries.Load()
 	none, next := page("limit=1&user_id=" + strings.Repeat("0", 24))
 	assert.Equal(t, []any{0, (*string)(nil)}, []any{len(none), next})
-	assert.Equal(t, int64(2), e.Items.Queries.Load()-before, "those that wait, and all")
+	assert.Equal(t, int64(2+16), e.Items.Queries.Load()-before,
+		"those that wait, and all; the shards of large caps are empty")
 	for _, limit := range []int{1, 7, 61, 100} {
 		var seen []string
 		for cursor := ""; ; {
