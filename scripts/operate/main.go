@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -105,7 +106,7 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 		&memblob.Store{}, machine)
 	switch what, which := args[0], args[1]; what {
 	case "dead-letters":
-		return o.deadLetters(ctx, which, func(types.Message) error { return nil })
+		return o.deadLetters(ctx, which, func(types.Message) (bool, error) { return false, nil })
 	case "redrive":
 		return o.redrive(ctx, which)
 	case "discard":
@@ -148,17 +149,23 @@ func (o *operator) queue(name string) (address, dead string, err error) {
 	return address, dead, nil
 }
 
+// releaseTime is for making dead letters visible again that were listed; else they are in a minute.
+const releaseTime = 20 * time.Second
+
 // maxReceives limits the receives for listing dead letters; each returns up to ten.
 const maxReceives = 100
 
-// deadLetters lists a queue's dead letters and calls see with each. They stay invisible for a minute, so that none
-// is listed twice.
-func (o *operator) deadLetters(ctx context.Context, name string, see func(types.Message) error) error {
+// deadLetters lists a queue's dead letters and calls see with each, which says whether it has deleted it. They are
+// invisible meanwhile, so that none is listed twice, and visible again in the end: to the next command, and to the
+// alarm that counts them.
+func (o *operator) deadLetters(ctx context.Context, name string, see func(types.Message) (bool, error)) (err error) {
 	_, dead, err := o.queue(name)
 	if err != nil {
 		return err
 	}
 	count := 0
+	var stay []types.Message
+	defer func() { err = errors.Join(err, o.release(ctx, dead, stay)) }()
 	for range maxReceives {
 		out, err := o.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl: &dead, MaxNumberOfMessages: 10, VisibilityTimeout: 60, WaitTimeSeconds: 1,
@@ -174,7 +181,11 @@ func (o *operator) deadLetters(ctx context.Context, name string, see func(types.
 			count++
 			o.say("%s  received %s times  %s", aws.ToString(m.MessageId), m.Attributes["ApproximateReceiveCount"],
 				aws.ToString(m.Body))
-			if err := see(m); err != nil {
+			gone, err := see(m)
+			if !gone {
+				stay = append(stay, m)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -183,33 +194,50 @@ func (o *operator) deadLetters(ctx context.Context, name string, see func(types.
 	return nil
 }
 
+// release makes messages visible again. It does what it can also where ctx has ended.
+func (o *operator) release(ctx context.Context, queue string, messages []types.Message) (err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
+	defer cancel()
+	for _, m := range messages {
+		_, one := o.queues.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+			QueueUrl: &queue, ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 0})
+		err = errors.Join(err, one)
+	}
+	return err
+}
+
 // redrive sends dead letters to their queue again: first a send, then a delete, as doing it twice is harmless.
 func (o *operator) redrive(ctx context.Context, name string) error {
 	address, dead, err := o.queue(name)
 	if err != nil {
 		return err
 	}
-	return o.deadLetters(ctx, name, func(m types.Message) error {
+	return o.deadLetters(ctx, name, func(m types.Message) (bool, error) {
 		_, poison := sqsqueue.Delivered(aws.ToString(m.Body), "", m.Attributes)
 		switch {
 		case poison != nil:
 			o.say("  stays, as it would come back; discard it: %v", poison)
-			return nil //nolint:nilerr // said just now
+			return false, nil //nolint:nilerr // said just now
 		case !o.do:
 			o.say("  would be sent again; say -do")
-			return nil
+			return false, nil
 		}
 		in := &sqs.SendMessageInput{QueueUrl: &address, MessageBody: m.Body}
 		if group := m.Attributes["MessageGroupId"]; group != "" {
 			in.MessageGroupId = &group
 		}
 		if _, err := o.queues.SendMessage(ctx, in); err != nil {
-			return err
+			return false, err
 		}
 		o.say("  sent again")
-		_, err := o.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &dead, ReceiptHandle: m.ReceiptHandle})
-		return err
+		return o.delete(ctx, dead, m)
 	})
+}
+
+// delete deletes a message, and says whether it did.
+func (o *operator) delete(ctx context.Context, queue string, m types.Message) (bool, error) {
+	_, err := o.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &queue, ReceiptHandle: m.ReceiptHandle})
+	return err == nil, err
 }
 
 // discard removes the dead letters with these ids.
@@ -221,22 +249,27 @@ func (o *operator) discard(ctx context.Context, name string, ids []string) error
 	if err != nil {
 		return err
 	}
-	return o.deadLetters(ctx, name, func(m types.Message) error {
-		for _, id := range ids {
-			if id != aws.ToString(m.MessageId) {
-				continue
-			}
-			if !o.do {
-				o.say("  would be discarded; say -do")
-				return nil
-			}
+	left := slices.Clone(ids)
+	err = o.deadLetters(ctx, name, func(m types.Message) (bool, error) {
+		at := slices.Index(left, aws.ToString(m.MessageId))
+		switch {
+		case at < 0:
+			return false, nil
+		case !o.do:
+			o.say("  would be discarded; say -do")
+		default:
 			o.say("  discarded")
-			_, err := o.queues.DeleteMessage(ctx,
-				&sqs.DeleteMessageInput{QueueUrl: &dead, ReceiptHandle: m.ReceiptHandle})
-			return err
 		}
-		return nil
+		left = slices.Delete(left, at, at+1)
+		if !o.do {
+			return false, nil
+		}
+		return o.delete(ctx, dead, m)
 	})
+	if err == nil && len(left) > 0 {
+		return fmt.Errorf("there is no dead letter %s", strings.Join(left, ", "))
+	}
+	return err
 }
 
 // found is a run or a document, with whom it belongs to and where a nudge for it goes.
