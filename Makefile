@@ -33,8 +33,8 @@ HOSTILE_MB ?= 512
 HOSTILE_CLIENTS ?= 8
 CUTS ?= 12000
 # A count, not a duration: the go command may call the end of a duration a failure ("context deadline exceeded").
-FUZZTIME ?= 5000x
-REQUESTS ?= 15000
+FUZZTIME ?= 3000x
+REQUESTS ?= 10000
 
 # Sizes of what is no proof of the list.
 SOAK ?= 1h
@@ -265,6 +265,10 @@ cost: ## count what a run costs on LocalStack, and rewrite the table in infra/RE
 	rm -rf cdk.out && CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"dev"}' $(GO) run ./infra
 	$(LOCALSTACK) start
 	eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 ./internal/cloud/proof -update
+
+capacity: ## count what a run does to each partition on LocalStack, and rewrite the report in docs/capacity.md
+	$(LOCALSTACK) start
+	eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 ./internal/cloud/proof -run TestCapacity -update
 
 integration: ## deploy the stacks onto LocalStack and run every integration test (needs Python 3, Java, Maven, Node.js, Chromium)
 	$(MAKE) functions ARCH=$$($(GO) env GOARCH)

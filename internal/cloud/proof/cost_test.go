@@ -16,7 +16,7 @@ import (
 	"agentplatform/internal/record"
 )
 
-var update = flag.Bool("update", false, "rewrite the table in infra/README.md")
+var update = flag.Bool("update", false, "rewrite the tables of infra/README.md and docs/capacity.md")
 
 func TestTheCostOfARunIsWithinItsLimit(t *testing.T) {
 	meter := newMeter()
@@ -126,19 +126,26 @@ func (b bill) dollars() float64 {
 
 // matches compares a table between its marks in infra/README.md with what it should be, or rewrites it.
 func matches(t *testing.T, name, table string) {
-	const file = "../../../infra/README.md"
-	begin, end := "<!-- "+name+":begin, rewritten by make cost -->\n", "\n<!-- "+name+":end -->"
-	readme, err := os.ReadFile(file)
-	require.NoError(t, err)
-	before, rest, ok := strings.Cut(string(readme), begin)
-	require.True(t, ok)
-	there, after, ok := strings.Cut(rest, end)
-	require.True(t, ok)
-	if *update {
-		require.NoError(t, os.WriteFile(file, []byte(before+begin+table+end+after), 0o600))
-		return
-	}
+	t.Helper()
+	there := between(t, "../../../infra/README.md", name, "make cost", table)
 	assert.Equal(t, table, there, "run make cost if this is meant")
+}
+
+// between is what stands between the marks of a name in a page, which a command rewrites: to a table, with -update.
+func between(t *testing.T, page, name, command, table string) string {
+	t.Helper()
+	begin, end := "<!-- "+name+":begin, rewritten by "+command+" -->\n", "\n<!-- "+name+":end -->"
+	whole, err := os.ReadFile(page)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(whole), begin)
+	require.True(t, ok, "%s has no mark %s", page, begin)
+	there, after, ok := strings.Cut(rest, end)
+	require.True(t, ok, "%s has no mark %s", page, end)
+	if !*update {
+		return there
+	}
+	require.NoError(t, os.WriteFile(page, []byte(before+begin+table+end+after), 0o600))
+	return table
 }
 
 // What a document costs until it is found, and a search.

@@ -4,7 +4,6 @@ package proof_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -27,10 +26,13 @@ type meter struct {
 	units  int
 	bytes  int // of vectors with their metadata, as they are put
 	stored map[string]map[string]types.AttributeValue
+	// by partition of a table or an index: its name, a space, and the partition key
+	written, read map[string]int
 }
 
 func newMeter() *meter {
-	return &meter{calls: map[string]int{}, stored: map[string]map[string]types.AttributeValue{}}
+	return &meter{calls: map[string]int{}, stored: map[string]map[string]types.AttributeValue{},
+		written: map[string]int{}, read: map[string]int{}}
 }
 
 // into makes the clients of an account count their calls.
@@ -60,21 +62,59 @@ func (m *meter) count(operation string, parameters any, err error) {
 		}
 		m.bytes += max(n, leastPut)
 	case *dynamodb.PutItemInput:
-		m.units += m.put(p.TableName, p.Item, done)
+		m.put(p.TableName, p.Item, 1, done)
 	case *dynamodb.DeleteItemInput:
-		m.units += m.delete(p.TableName, p.Key, done)
+		m.delete(p.TableName, p.Key, 1, done)
 	case *dynamodb.TransactWriteItemsInput:
 		for _, action := range p.TransactItems {
 			switch {
 			case action.Put != nil:
-				m.units += 2 * m.put(action.Put.TableName, action.Put.Item, done)
+				m.put(action.Put.TableName, action.Put.Item, 2, done)
 			case action.Delete != nil:
-				m.units += 2 * m.delete(action.Delete.TableName, action.Delete.Key, done)
+				m.delete(action.Delete.TableName, action.Delete.Key, 2, done)
+			case action.ConditionCheck != nil:
+				m.write(partition(action.ConditionCheck.TableName, action.ConditionCheck.Key), 2)
 			default:
-				m.units += 2
+				panic("proof: a part of a transaction that has no price yet")
 			}
 		}
+	case *dynamodb.GetItemInput:
+		m.get(p.TableName, p.Key)
+	case *dynamodb.BatchGetItemInput:
+		for table, keys := range p.RequestItems {
+			for _, key := range keys.Keys {
+				m.get(&table, key)
+			}
+		}
+	case *dynamodb.QueryInput:
+		m.read[m.asked(p)]++
 	}
+}
+
+// write counts units of a partition.
+func (m *meter) write(partition string, units int) {
+	m.units += units
+	m.written[partition] += units
+}
+
+// get counts the consistent read of an item.
+func (m *meter) get(table *string, key map[string]types.AttributeValue) {
+	m.read[partition(table, key)] += (kilobytes(m.stored[place(table, key)]) + 3) / 4
+}
+
+// asked is the partition of a query, of the table or of an index.
+func (m *meter) asked(p *dynamodb.QueryInput) string {
+	for name, value := range p.ExpressionAttributeValues {
+		if name == ":p" {
+			return aws.ToString(p.TableName) + "/" + aws.ToString(p.IndexName) + " " + text(value)
+		}
+	}
+	panic("proof: a query without a partition")
+}
+
+// partition names that of an item in its table.
+func partition(table *string, key map[string]types.AttributeValue) string {
+	return *table + "/ " + text(key[dynamotable.Layout().PartitionKey])
 }
 
 // leastPut is what S3 Vectors charges for a put at least, in bytes.
@@ -90,43 +130,39 @@ func vectorBytes(v vectors.PutInputVector) int {
 	return numbers + len(metadata) + len(aws.ToString(v.Key))
 }
 
-func (m *meter) put(table *string, item map[string]types.AttributeValue, done bool) int {
+// put counts the put of an item; each unit counts times.
+func (m *meter) put(table *string, item map[string]types.AttributeValue, times int, done bool) {
 	at := place(table, item)
-	units := max(kilobytes(item), kilobytes(m.stored[at]))
+	m.write(partition(table, item), times*max(kilobytes(item), kilobytes(m.stored[at])))
 	if done {
-		m.units += m.indexed(m.stored[at], item)
+		m.indexed(table, m.stored[at], item)
 		m.stored[at] = item
 	}
-	return units
 }
 
-func (m *meter) delete(table *string, key map[string]types.AttributeValue, done bool) int {
+func (m *meter) delete(table *string, key map[string]types.AttributeValue, times int, done bool) {
 	at := place(table, key)
-	units := kilobytes(m.stored[at])
+	m.write(partition(table, key), times*kilobytes(m.stored[at]))
 	if done {
-		m.units += m.indexed(m.stored[at], nil)
+		m.indexed(table, m.stored[at], nil)
 		delete(m.stored, at)
 	}
-	return units
 }
 
-// indexed is the cost of keys-only indexes in write units: one to put an entry, one to remove it (not doubled in a
+// indexed counts what keys-only indexes cost in write units: one to put an entry, one to remove it (not doubled in a
 // transaction).
-func (m *meter) indexed(before, after map[string]types.AttributeValue) int {
-	units := 0
+func (m *meter) indexed(table *string, before, after map[string]types.AttributeValue) {
 	for _, index := range dynamotable.Layout().Indexes {
-		was := fmt.Sprint(text(before[index.PartitionKey]), "\x00", text(before[index.SortKey]))
-		is := fmt.Sprint(text(after[index.PartitionKey]), "\x00", text(after[index.SortKey]))
-		if was == is {
+		if text(before[index.PartitionKey]) == text(after[index.PartitionKey]) &&
+			text(before[index.SortKey]) == text(after[index.SortKey]) {
 			continue
 		}
-		for _, entry := range []string{was, is} {
-			if entry != "\x00" {
-				units++
+		for _, entry := range []map[string]types.AttributeValue{before, after} {
+			if part := text(entry[index.PartitionKey]); part != "" {
+				m.write(*table+"/"+index.Name+" "+part, 1)
 			}
 		}
 	}
-	return units
 }
 
 func place(table *string, key map[string]types.AttributeValue) string {
