@@ -270,6 +270,12 @@ capacity: ## count what a run does to each partition on LocalStack, and rewrite 
 	$(LOCALSTACK) start
 	eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 ./internal/cloud/proof -run TestCapacity -update
 
+gameday: ## bring about faults on LocalStack, see their alarms raised, and follow the runbook until all is well
+	$(MAKE) functions ARCH=$$($(GO) env GOARCH)
+	rm -rf cdk.out && CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"dev"}' $(GO) run ./infra
+	$(LOCALSTACK) start
+	eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 -timeout 1h -v ./infra/local -run TestGameDay -gameday
+
 integration: ## deploy the stacks onto LocalStack and run every integration test (needs Python 3, Java, Maven, Node.js, Chromium)
 	$(MAKE) functions ARCH=$$($(GO) env GOARCH)
 	rm -rf cdk.out && CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"dev"}' $(GO) run ./infra

@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	cloudtypes "github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/infra/iam"
@@ -57,6 +58,7 @@ type guards struct {
 	stacks    *iam.Stacks
 	addresses map[string]string // by the programs' names
 	names     atomic.Pointer[iam.Names]
+	instead   atomic.Pointer[map[string]*url.URL] // where calls go instead, by service
 }
 
 func newGuards(t testing.TB, vectors string) *guards {
@@ -84,6 +86,9 @@ func newGuards(t testing.TB, vectors string) *guards {
 				return nil
 			},
 			Backend: func(name string) *url.URL {
+				if instead := g.instead.Load(); instead != nil && (*instead)[name] != nil {
+					return (*instead)[name]
+				}
 				switch name {
 				case "s3vectors":
 					return index
@@ -110,6 +115,21 @@ func (g *guards) of(id string) string { return g.addresses[g.stacks.Name(id)] }
 func (g *guards) know(t testing.TB, d *deployment, client *cloudformation.Client) {
 	t.Helper()
 	physical := map[string]string{}
+	d.eachResource(t, client, func(r cloudtypes.StackResourceSummary) {
+		physical[aws.ToString(r.LogicalResourceId)] = aws.ToString(r.PhysicalResourceId)
+	})
+	names := g.stacks.Names(physical)
+	bucket, err := g.stacks.Output("Data", "VectorBucket") // vectorserver has it, not CloudFormation
+	require.NoError(t, err)
+	names[d.outputs["VectorBucket"]] = bucket
+	g.names.Store(&names)
+}
+
+// eachResource visits what was deployed.
+func (d *deployment) eachResource(t testing.TB, client *cloudformation.Client,
+	visit func(cloudtypes.StackResourceSummary),
+) {
+	t.Helper()
 	for _, what := range []string{"data", "service"} {
 		pages := cloudformation.NewListStackResourcesPaginator(client,
 			&cloudformation.ListStackResourcesInput{StackName: aws.String("agents-" + d.world + "-" + what)})
@@ -117,13 +137,20 @@ func (g *guards) know(t testing.TB, d *deployment, client *cloudformation.Client
 			page, err := pages.NextPage(t.Context())
 			require.NoError(t, err)
 			for _, r := range page.StackResourceSummaries {
-				physical[aws.ToString(r.LogicalResourceId)] = aws.ToString(r.PhysicalResourceId)
+				visit(r)
 			}
 		}
 	}
-	names := g.stacks.Names(physical)
-	bucket, err := g.stacks.Output("Data", "VectorBucket") // vectorserver has it, not CloudFormation
-	require.NoError(t, err)
-	names[d.outputs["VectorBucket"]] = bucket
-	g.names.Store(&names)
+}
+
+// physical are the names of the deployed resources of a type, with their logical ids.
+func (d *deployment) physical(t testing.TB, kind string) map[string]string {
+	t.Helper()
+	ids := map[string]string{}
+	d.eachResource(t, cloudformation.NewFromConfig(d.account), func(r cloudtypes.StackResourceSummary) {
+		if aws.ToString(r.ResourceType) == kind {
+			ids[aws.ToString(r.PhysicalResourceId)] = aws.ToString(r.LogicalResourceId)
+		}
+	})
+	return ids
 }
