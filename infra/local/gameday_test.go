@@ -345,11 +345,11 @@ func (d *day) functionsStop(t *testing.T) {
 	d.await(t, run, "completed", 3*time.Minute)
 	late := d.until(t, "StartsSlow")
 	d.ordinary(t)
-	after := d.observe(t)
-	for end := time.Now().Add(5 * time.Minute); after.values[age] > 60 && time.Now().Before(end); {
-		time.Sleep(time.Second) // a nudge whose invocation was refused comes back after a while
+	var after observed
+	require.Eventually(t, func() bool { // a nudge whose invocation was refused is in flight for 16 minutes
 		after = d.observe(t)
-	}
+		return after.values[age] <= 60
+	}, 17*time.Minute, 2*time.Second)
 	d.proves(t, fault, with, after, time.Since(begun), "RunQueueOld")
 	d.proves(t, fault, late, after, time.Since(begun), "StartsSlow")
 }
