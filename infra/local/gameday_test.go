@@ -5,6 +5,7 @@ package local
 import (
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -16,14 +17,13 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
-	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	logtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
@@ -47,7 +47,7 @@ type day struct {
 	stack    []byte // as synthesised, with its alarms
 	alarms   map[string]cloudwatch.Alarm
 	groups   map[string]string    // log groups: logical ids by names
-	read     map[string]time.Time // log groups: up to when they were read
+	read     map[string]bool      // log events, by their ids
 	waiting  map[string]time.Time // queues: since when something waits in them
 	failed   int                  // executions that have failed before
 	calm     observed
@@ -88,7 +88,6 @@ func TestGameDay(t *testing.T) {
 	d.timersAreLost(t)
 	d.theTableIsBusy(t)
 	d.othersFail(t, hook, model)
-	d.noSweeps(t)
 	for _, name := range []string{"run", "webhook", "job", "ingest"} {
 		d.poison(t, name)
 	}
@@ -100,7 +99,7 @@ func TestGameDay(t *testing.T) {
 func newDay(t *testing.T, w world) *day {
 	t.Helper()
 	d := &day{world: w, alarms: map[string]cloudwatch.Alarm{}, groups: map[string]string{},
-		read: map[string]time.Time{}, waiting: map[string]time.Time{}, operator: filepath.Join(t.TempDir(), "operate")}
+		read: map[string]bool{}, waiting: map[string]time.Time{}, operator: filepath.Join(t.TempDir(), "operate")}
 	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", d.operator,
 		"../../scripts/operate").CombinedOutput()
 	require.NoError(t, err, string(built))
@@ -133,18 +132,19 @@ func (d *day) observe(t *testing.T) observed {
 	o := observed{values: map[cloudwatch.Metric]float64{}}
 	logs := cloudwatchlogs.NewFromConfig(d.account)
 	for name, id := range d.groups {
-		since := d.read[name]
 		pages := cloudwatchlogs.NewFilterLogEventsPaginator(logs, &cloudwatchlogs.FilterLogEventsInput{
-			LogGroupName: &name, StartTime: aws.Int64(since.UnixMilli() + 1)})
+			LogGroupName: &name})
 		for pages.HasMorePages() {
 			page, err := pages.NextPage(t.Context())
-			if err != nil {
+			if missing := (*logtypes.ResourceNotFoundException)(nil); errors.As(err, &missing) {
 				break // nothing was logged yet
 			}
+			require.NoError(t, err)
 			for _, e := range page.Events {
-				if at := time.UnixMilli(aws.ToInt64(e.Timestamp)); at.After(d.read[name]) {
-					d.read[name] = at
+				if d.read[aws.ToString(e.EventId)] {
+					continue
 				}
+				d.read[aws.ToString(e.EventId)] = true
 				line := aws.ToString(e.Message)
 				if strings.HasPrefix(line, "START ") {
 					o.values[d.metric(t, "Invocations", program(id)+"Function")]++
@@ -547,31 +547,5 @@ func (d *day) othersFail(t *testing.T, hook, model *standIn) {
 		c.mend()
 		d.ordinary(t)
 		d.proves(t, c.fault, with, d.observe(t), time.Since(begun), c.alarm)
-	}
-}
-
-// noSweeps switches the rule off that has the sweeper run each minute.
-func (d *day) noSweeps(t *testing.T) {
-	t.Helper()
-	rules := eventbridge.NewFromConfig(d.account)
-	for name := range d.physical(t, "AWS::Events::Rule") {
-		_, err := rules.DisableRule(t.Context(), &eventbridge.DisableRuleInput{Name: &name})
-		require.NoError(t, err)
-		var once sync.Once
-		enable := func() {
-			once.Do(func() {
-				_, err := rules.EnableRule(t.Context(), &eventbridge.EnableRuleInput{Name: &name})
-				require.NoError(t, err)
-			})
-		}
-		t.Cleanup(enable)
-		_ = d.observe(t)
-		d.await(t, d.begin(t, d.agent(t), "message", "hello"), "completed", time.Minute)
-		with := d.observe(t)
-		begun := time.Now()
-		enable()
-		d.ordinary(t)
-		d.proves(t, "the rule that has the sweeper run was switched off", with, d.observe(t), time.Since(begun),
-			"SweeperSilent")
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"agentplatform/infra/stage"
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/table/dynamotable"
 )
 
 // Ops is the monitoring. Each of its alarms has an entry under the alarm's name in the runbook, infra/README.md; a
@@ -117,6 +118,23 @@ func expression(formula, label string, metrics map[string]awscloudwatch.IMetric)
 	})
 }
 
+// throttled are the calls of a table, and of its indexes, that were refused: a table's own metric leaves those out.
+func throttled(table map[string]*string) awscloudwatch.IMetric {
+	metrics := map[string]awscloudwatch.IMetric{
+		"r": aws("AWS/DynamoDB", "ReadThrottleEvents", "Sum", 5, table),
+		"w": aws("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 5, table),
+	}
+	formula := "r + w"
+	for i, index := range dynamotable.Layout().Indexes {
+		id := fmt.Sprint("i", i)
+		of := map[string]*string{"GlobalSecondaryIndexName": jsii.String(index.Name)}
+		maps.Copy(of, table)
+		metrics[id] = aws("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 5, of)
+		formula += " + " + id
+	}
+	return expression(formula, "throttled", metrics)
+}
+
 // ratio is a share of five minutes, in percent.
 func ratio(of, by awscloudwatch.IMetric) awscloudwatch.IMetric {
 	return expression("100 * of / by", "%", map[string]awscloudwatch.IMetric{"of": of, "by": by})
@@ -196,10 +214,7 @@ func (o *Ops) alarms() {
 	for name, table := range map[string]awsdynamodb.TableV2{"Core": o.data.Core, "Feed": o.data.Feed} {
 		dimensions := map[string]*string{"TableName": table.TableName()}
 		o.alarm(alarm{name: name + "TableThrottled",
-			metric: expression("r + w", "throttled", map[string]awscloudwatch.IMetric{
-				"r": aws("AWS/DynamoDB", "ReadThrottleEvents", "Sum", 5, dimensions),
-				"w": aws("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 5, dimensions),
-			}), above: 0})
+			metric: throttled(dimensions), above: 0})
 		o.alarm(alarm{name: name + "TableConflicts",
 			metric: aws("AWS/DynamoDB", "TransactionConflict", "Sum", 5, dimensions), above: 50})
 	}
@@ -258,7 +273,7 @@ func (o *Ops) dashboard() {
 	// Is it us or the model? The first row is ours, the second theirs: where a run's time goes, and what fails.
 	board.AddWidgets(
 		graph("Ours: from queued to running, ms", both(cloud.StartLatency)...),
-		graph("Ours: a run's time outside calls of models and tools, ms", both(cloud.OwnTime)...),
+		graph("Ours: an agent's loop, without its waits for models and tools, ms", both(cloud.OwnTime)...),
 		graph("Ours: invocations that ended in an error", failed...),
 	)
 	board.AddWidgets(

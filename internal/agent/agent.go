@@ -38,8 +38,9 @@ type Loop struct {
 	// Called is told of each try to call a model or a tool that was not cut short by the end of the work. It may be
 	// nil, and is called by several goroutines at once.
 	Called func(c Called)
-	// Worked is told at the end of each [Loop.Work] how much of its time passed outside calls of models and tools and
-	// the waiting for another try. It may be nil.
+	// Worked is told at the end of each [Loop.Work] how much of its time passed while no call of a model or tool was
+	// out and none was waited for to be tried again. What is journalled or stored between the calls of one reply counts
+	// as theirs, and so does a search. It may be nil.
 	Worked func(own time.Duration)
 }
 

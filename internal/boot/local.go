@@ -143,6 +143,9 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	store := record.New(l.table, blobs, machine)
+	if s.SpreadSlots { // of no use here, but the same service
+		store = store.SpreadSlotsAbove(record.LargeCap)
+	}
 	if err := store.EnsureDeployment(ctx); err != nil {
 		return err
 	}

@@ -197,6 +197,9 @@ func New(
 	core := dynamotable.New(db, c.CoreTable, machine.Now)
 	blobs := s3blob.New(objects, c.Bucket)
 	store := record.New(core, blobs, machine)
+	if s.SpreadSlots {
+		store = store.SpreadSlotsAbove(record.LargeCap)
+	}
 	if access == Reads {
 		store = store.ReadOnly()
 	}

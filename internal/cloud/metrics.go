@@ -29,7 +29,7 @@ const (
 	ToolTried     = "ToolTried"     // calls of tools
 	ToolFailed    = "ToolFailed"    // calls that ended in an error, of the tool or on the way to it
 	ToolTime      = "ToolTime"      // ms that a call of a tool took
-	OwnTime       = "OwnTime"       // ms of an attempt at a run outside its calls of models and tools
+	OwnTime       = "OwnTime"       // ms of an agent's loop in which it waited for no model and no tool
 	OpenStreams   = "OpenStreams"   // on one task of the stream service
 	RunsAtWork    = "RunsAtWork"    // on one task that executes many
 	IngestWait    = "IngestWait"    // ms from a document's arrival until a function takes it

@@ -30,6 +30,7 @@ func newStore() (*record.Store, host.Host) {
 func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 	for _, limit := range []int{1, 2, 3, 128, 129, 130, 201, -3, -130} { // a negative one is spread over shards
 		s, h := newStore()
+		s = s.SpreadSlotsAbove(record.LargeCap)
 		if limit < 0 {
 			limit, s = -limit, s.SpreadSlotsAbove(0)
 		}
@@ -62,9 +63,9 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 				assert.False(t, slices.ContainsFunc(active, held), d.Free)
 			}
 			if step%8 == 0 || limit <= 3 { // small partitions are read whole
-				ofUser, err := s.CountingRunsOfUser(t.Context(), "o", "u", limit)
+				ofUser, err := s.CountingRunsOfUser(t.Context(), "o", "u")
 				require.NoError(t, err)
-				ofAll, err := s.CountingRuns(t.Context(), "o", limit)
+				ofAll, err := s.CountingRuns(t.Context(), "o")
 				require.NoError(t, err)
 				assert.Equal(t, []int{counting(), counting()}, []int{ofUser, ofAll})
 				ids, err := s.ActiveRuns(t.Context(), "o")
@@ -119,10 +120,12 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 		}
 	}
 	s, _ := newStore()
-	open, err := s.OrganizationAdmission(t.Context(), "o", record.Uncapped)
-	require.NoError(t, err)
-	assert.True(t, open.Allows())
-	assert.Regexp(t, "^[0-9]+/over/r$", open.Slot("r"))
+	for _, spreading := range []*record.Store{s, s.SpreadSlotsAbove(record.LargeCap)} {
+		open, err := spreading.OrganizationAdmission(t.Context(), "o", record.Uncapped)
+		require.NoError(t, err)
+		assert.True(t, open.Allows())
+		assert.Regexp(t, map[bool]string{true: "^over/r$", false: "^[0-9]+/over/r$"}[spreading == s], open.Slot("r"))
+	}
 }
 
 // The period of a budget, what is left of it, and when the next period begins.

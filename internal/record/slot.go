@@ -18,9 +18,10 @@ import (
 // against the cap, "over/<run>" (overflow) for accepted work that found no free number, "paused/t<when>/<run>" for a
 // run that waits for a human and does not count. Each names its run, so a partition is the exact list of active runs.
 //
-// A partition of DynamoDB takes a thousand write units a second, and a run costs it four. So where the cap is large,
-// or there is none, the slots of runs that count are spread over shards, partitions of their own, and their names begin
-// with it: "7/1015", "12/over/<run>". What is rare or read in order (paused, overflow below a cap) is never spread.
+// A partition of DynamoDB takes a thousand write units a second, and a run costs it four. So a deployment may spread
+// the slots of runs that count over shards, partitions of their own, where the cap is large or there is none; their
+// names begin with the shard: "7/1015", "12/over/<run>". What is rare or read in order (paused, overflow below a cap)
+// is never spread. All programs understand these names, whether or not they make some.
 type slot struct {
 	RunID string `json:"run_id"`
 }
@@ -28,11 +29,20 @@ type slot struct {
 // shards is how many partitions the slots of one user or organization are spread over, beside the first.
 const shards = 16
 
-// spreadAbove is the largest cap whose slots are in one partition.
-const spreadAbove = 200
+// LargeCap is the largest cap whose slots should be in one partition.
+const LargeCap = 200
+
+// SpreadSlotsAbove returns the store that spreads the slots of larger caps than that, and those where there is none.
+func (s *Store) SpreadSlotsAbove(limit int) *Store {
+	spreading := *s
+	spreading.spreadAbove = &limit
+	return &spreading
+}
 
 // spread says whether the slots below a cap are spread.
-func (s *Store) spread(limit int) bool { return limit == Uncapped || limit > s.spreadAbove }
+func (s *Store) spread(limit int) bool {
+	return s.spreadAbove != nil && (limit == Uncapped || limit > *s.spreadAbove)
+}
 
 // inShard is the name of a slot in a shard.
 func inShard(shard int, row string) string { return strconv.Itoa(shard) + "/" + row }
@@ -106,7 +116,7 @@ func (s *Store) OrganizationAdmission(ctx context.Context, organization string, 
 
 func (s *Store) admission(ctx context.Context, part string, limit int) (Admission, error) {
 	if limit == Uncapped {
-		return Admission{spread: true}, nil
+		return Admission{spread: s.spread(limit)}, nil
 	}
 	if limit > smallCap {
 		d, sure, err := s.probe(ctx, part, limit)
@@ -179,6 +189,11 @@ func (s *Store) eachCounting(ctx context.Context, part string, limit int, visit 
 	if s.spread(limit) {
 		parts = slotParts(part)
 	}
+	return s.eachCountingIn(ctx, parts, visit)
+}
+
+// eachCountingIn visits the slots of runs that count, in partitions.
+func (s *Store) eachCountingIn(ctx context.Context, parts []string, visit func(key table.Key, run string)) error {
 	for _, p := range parts {
 		err := s.eachSlot(ctx, table.Range{Part: p}, func(item *table.Item, run string) bool {
 			if counting(item) {
@@ -245,7 +260,7 @@ func (s *Store) ActiveRuns(ctx context.Context, organization string) ([]string, 
 
 // CountedRuns lists the ids of an organization's runs that count against its cap.
 func (s *Store) CountedRuns(ctx context.Context, organization string) (ids []string, err error) {
-	err = s.eachCounting(ctx, orgSlots(organization), Uncapped, func(_ table.Key, run string) {
+	err = s.eachCountingIn(ctx, slotParts(orgSlots(organization)), func(_ table.Key, run string) {
 		ids = append(ids, run)
 	})
 	return ids, err
@@ -270,18 +285,22 @@ func (s *Store) PausedRuns(ctx context.Context, organization string) (list []Pau
 // InboxOf is the name under which those who wait for it are notified that the runs of [Store.PausedRuns] have changed.
 func InboxOf(organization string) string { return "inbox/" + organization }
 
-// CountingRuns is how many runs of an organization count against its cap, limit.
-func (s *Store) CountingRuns(ctx context.Context, organization string, limit int) (int, error) {
-	return s.counting(ctx, orgSlots(organization), limit)
+// CountingRuns is how many runs of an organization count against its cap.
+func (s *Store) CountingRuns(ctx context.Context, organization string) (int, error) {
+	return s.counting(ctx, orgSlots(organization))
 }
 
-// CountingRunsOfUser is how many runs of a user count against its cap, limit.
-func (s *Store) CountingRunsOfUser(ctx context.Context, organization, user string, limit int) (int, error) {
-	return s.counting(ctx, userSlots(organization, user), limit)
+// CountingRunsOfUser is how many runs of a user count against its cap.
+func (s *Store) CountingRunsOfUser(ctx context.Context, organization, user string) (int, error) {
+	return s.counting(ctx, userSlots(organization, user))
 }
 
-func (s *Store) counting(ctx context.Context, part string, limit int) (n int, err error) {
-	err = s.eachCounting(ctx, part, limit, func(table.Key, string) { n++ })
+func (s *Store) counting(ctx context.Context, part string) (n int, err error) {
+	parts := []string{part}
+	if s.spreadAbove != nil { // whatever the cap is now
+		parts = slotParts(part)
+	}
+	err = s.eachCountingIn(ctx, parts, func(table.Key, string) { n++ })
 	return n, err
 }
 

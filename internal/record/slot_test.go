@@ -50,10 +50,10 @@ func TestEachActiveRunIsCountedOnce(t *testing.T) {
 		assert.Equal(t, n/3/500+1+n/500+1+16, calls, "a page that is not full is the last; the shards are empty")
 		assert.Equal(t, want, ids)
 		counting := n - n/3
-		of, err := w.CountingRuns(w.ctx(), "o", 128)
+		of, err := w.CountingRuns(w.ctx(), "o")
 		require.NoError(t, err)
 		assert.Equal(t, counting, of)
-		of, err = w.CountingRunsOfUser(w.ctx(), "o", "u", 128)
+		of, err = w.CountingRunsOfUser(w.ctx(), "o", "u")
 		require.NoError(t, err)
 		assert.Equal(t, counting, of)
 		admission, err := w.UserAdmission(w.ctx(), "o", "u", 128)
@@ -162,6 +162,7 @@ func TestSlotsOfLargeCapsAreSpread(t *testing.T) {
 	for limit, spread := range map[int]bool{1: false, 128: false, 200: false, 201: true, 5000: true,
 		record.Uncapped: true} {
 		w := runBlank(t)
+		w.Store = w.SpreadSlotsAbove(record.LargeCap)
 		w.host.draw = rand.New(rand.NewPCG(1, 2)).Int64N
 		partitions, runs, first := map[string]int{}, min(limit, 400), ""
 		if limit == record.Uncapped {
@@ -183,7 +184,7 @@ func TestSlotsOfLargeCapsAreSpread(t *testing.T) {
 		})
 		most := slices.Max(slices.Collect(maps.Values(partitions)))
 		assert.Equal(t, spread, most <= runs/10, "%d: %v", limit, partitions)
-		n, err := w.CountingRuns(w.ctx(), "o", limit)
+		n, err := w.CountingRuns(w.ctx(), "o")
 		require.NoError(t, err)
 		assert.Equal(t, runs, n)
 		for _, read := range []func(context.Context, string) ([]string, error){w.ActiveRuns, w.CountedRuns} {
@@ -195,7 +196,7 @@ func TestSlotsOfLargeCapsAreSpread(t *testing.T) {
 			assert.Equal(t, "over/late", record.Admission{Cap: limit}.Slot("late"), "admission asks for it first")
 		}
 		w.move("end", "run0", first, "")
-		n, err = w.CountingRuns(w.ctx(), "o", limit)
+		n, err = w.CountingRuns(w.ctx(), "o")
 		require.NoError(t, err)
 		assert.Equal(t, runs-1, n)
 	}

@@ -42,13 +42,13 @@ type Store struct {
 	// patience bounds a commit with its repetitions.
 	patience time.Duration
 	readOnly bool
-	// spreadAbove is the largest cap whose slots are in one partition.
-	spreadAbove int
+	// spreadAbove is the largest cap whose slots are in one partition; nil: all are.
+	spreadAbove *int
 }
 
 // New makes a store over its two ports.
 func New(t table.Table, b blob.Store, h host.Host) *Store {
-	return &Store{table: t, blobs: b, host: h, patience: commitTime, spreadAbove: spreadAbove}
+	return &Store{table: t, blobs: b, host: h, patience: commitTime}
 }
 
 // Within returns the store with another bound for commits and their repetitions; it holds whether or not the caller's
@@ -57,14 +57,6 @@ func (s *Store) Within(d time.Duration) *Store {
 	bounded := *s
 	bounded.patience = d
 	return &bounded
-}
-
-// SpreadSlotsAbove returns the store with another largest cap whose slots are in one partition, so that a test needs no
-// hundreds of runs.
-func (s *Store) SpreadSlotsAbove(limit int) *Store {
-	spreading := *s
-	spreading.spreadAbove = limit
-	return &spreading
 }
 
 // ReadOnly returns the store for a process that has no right to write: it never tries to. Last uses are not noted,

@@ -114,11 +114,9 @@ func runOperations() map[string]runOp {
 		"a wide admission": look(func(w *runWorld) (any, error) {
 			return w.OrganizationAdmission(w.ctx(), "o", 1000)
 		}),
-		"active runs":    look(func(w *runWorld) (any, error) { return w.ActiveRuns(w.ctx(), "o") }),
-		"how many count": look(func(w *runWorld) (any, error) { return w.CountingRuns(w.ctx(), "o", 2) }),
-		"how many are hers": look(func(w *runWorld) (any, error) {
-			return w.CountingRunsOfUser(w.ctx(), "o", "u", 300)
-		}),
+		"active runs":       look(func(w *runWorld) (any, error) { return w.ActiveRuns(w.ctx(), "o") }),
+		"how many count":    look(func(w *runWorld) (any, error) { return w.CountingRuns(w.ctx(), "o") }),
+		"how many are hers": look(func(w *runWorld) (any, error) { return w.CountingRunsOfUser(w.ctx(), "o", "u") }),
 		"what is due": look(func(w *runWorld) (any, error) {
 			return w.Due(w.ctx(), table.Key{Part: "file/f3"}.Shard(), w.host.now.Add(48*time.Hour), 9)
 		}),

@@ -30,11 +30,12 @@ type Settings struct {
 	Lease         time.Duration `env:"LEASE" envDefault:"30s" help:"how long a silent worker keeps its run; from 1s. Clocks may be a sixth of it apart"`
 	Heartbeat     time.Duration `env:"HEARTBEAT" envDefault:"15s" help:"silence on a stream before a heartbeat; from 1s"`
 
-	UserCap         int `env:"USER_CAP" envDefault:"5" help:"active runs of a user, 1 to 1000000"`
-	OrganizationCap int `env:"ORGANIZATION_CAP" envDefault:"50" help:"active runs of an organization, 1 to 1000000"`
-	RateLimit       int `env:"RATE_LIMIT" envDefault:"600" help:"requests a minute and key, 1 to 10000000"`
-	RateBurst       int `env:"RATE_BURST" envDefault:"100" help:"requests at once on top of an even flow, 1 to 10000000"`
-	Workers         int `env:"WORKERS" envDefault:"256" help:"runs at work at once in this process, 1 to 10000"`
+	UserCap         int  `env:"USER_CAP" envDefault:"5" help:"active runs of a user, 1 to 1000000"`
+	OrganizationCap int  `env:"ORGANIZATION_CAP" envDefault:"50" help:"active runs of an organization, 1 to 1000000"`
+	SpreadSlots     bool `env:"SPREAD_SLOTS" envDefault:"false" help:"active runs below caps over 200 are kept in 16 partitions more, for DynamoDB; only once no program runs that does not know this setting"`
+	RateLimit       int  `env:"RATE_LIMIT" envDefault:"600" help:"requests a minute and key, 1 to 10000000"`
+	RateBurst       int  `env:"RATE_BURST" envDefault:"100" help:"requests at once on top of an even flow, 1 to 10000000"`
+	Workers         int  `env:"WORKERS" envDefault:"256" help:"runs at work at once in this process, 1 to 10000"`
 
 	WebhookSecret     string   `env:"WEBHOOK_SECRET" kind:"secret" help:"signs webhooks where an organization has no secret of its own"`
 	WebhookAllowHosts []string `env:"WEBHOOK_ALLOW_HOSTS" help:"host:port pairs that webhooks may reach though private, comma-separated"`

@@ -115,11 +115,11 @@ func TestPromotedRunHasSlotsOfItsOwnUser(t *testing.T) {
 					if user == "another" && whose == user {
 						want = 2
 					}
-					n, err := w.Store.CountingRunsOfUser(t.Context(), "o", whose, limit)
+					n, err := w.Store.CountingRunsOfUser(t.Context(), "o", whose)
 					require.NoError(t, err)
 					assert.Equal(t, want, n, "%s of %s, paused %v", whose, user, paused)
 				}
-				n, err := w.Store.CountingRuns(t.Context(), "o", limit)
+				n, err := w.Store.CountingRuns(t.Context(), "o")
 				require.NoError(t, err)
 				assert.Equal(t, 2, n)
 			}

@@ -27,6 +27,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -195,15 +196,20 @@ func (o *operator) deadLetters(ctx context.Context, name string, see func(types.
 }
 
 // release makes messages visible again. It does what it can also where ctx has ended.
-func (o *operator) release(ctx context.Context, queue string, messages []types.Message) (err error) {
+func (o *operator) release(ctx context.Context, queue string, messages []types.Message) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
-	for _, m := range messages {
-		_, one := o.queues.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
-			QueueUrl: &queue, ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 0})
-		err = errors.Join(err, one)
+	for some := range slices.Chunk(messages, 10) {
+		in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: &queue}
+		for i, m := range some {
+			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{
+				Id: aws.String(strconv.Itoa(i)), ReceiptHandle: m.ReceiptHandle, VisibilityTimeout: 0})
+		}
+		if _, err := o.queues.ChangeMessageVisibilityBatch(ctx, in); err != nil {
+			return fmt.Errorf("what was listed is visible again in a minute: %w", err)
+		}
 	}
-	return err
+	return nil // a message that is not in flight any more is visible already
 }
 
 // redrive sends dead letters to their queue again: first a send, then a delete, as doing it twice is harmless.
@@ -249,7 +255,8 @@ func (o *operator) discard(ctx context.Context, name string, ids []string) error
 	if err != nil {
 		return err
 	}
-	left := slices.Clone(ids)
+	slices.Sort(ids)
+	left := slices.Compact(slices.Clone(ids))
 	err = o.deadLetters(ctx, name, func(m types.Message) (bool, error) {
 		at := slices.Index(left, aws.ToString(m.MessageId))
 		switch {
@@ -267,7 +274,7 @@ func (o *operator) discard(ctx context.Context, name string, ids []string) error
 		return o.delete(ctx, dead, m)
 	})
 	if err == nil && len(left) > 0 {
-		return fmt.Errorf("there is no dead letter %s", strings.Join(left, ", "))
+		return fmt.Errorf("not among the dead letters listed: %s", strings.Join(left, ", "))
 	}
 	return err
 }

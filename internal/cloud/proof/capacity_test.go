@@ -21,7 +21,7 @@ import (
 const (
 	partitionWrites, partitionReads = 1_000, 3_000 // units of a partition of DynamoDB, which no quota raises
 	tableUnits                      = 40_000       // read units, and write units, of a table
-	functionsAtOnce                 = 1_000        // of an account
+	functionsAtOnce                 = 1_000        // that an event source of SQS invokes, whatever the account's quota
 	gatewayRequests                 = 10_000       // of an account and Region
 	queueInFlight                   = 120_000      // messages that are being handled, of a queue
 	machineStarts                   = 300          // after the first 1,300
@@ -39,7 +39,6 @@ const (
 	runsAtOnce     = 200               // of a container, infra/stacks/workers.go
 	glanceSeconds  = 2                 // between two looks at a stream that says nothing, internal/stream
 	rowsOfAGlance  = 2                 // the run's head, and the place of its next frame
-	pauseHours     = 72                // until an unanswered pause expires
 	dueAtOnce      = 1_000_000 / 3_600 // of a million pauses that began within an hour
 	pausedRunBytes = 6_000             // of a run that waits, with its chat, slots and pause
 )
@@ -70,7 +69,7 @@ var (
 func TestCapacity(t *testing.T) {
 	const runs = 128
 	m := newMeter()
-	b := open(t, m.into, "USER_CAP=100000", "ORGANIZATION_CAP=100000")
+	b := open(t, m.into, "USER_CAP=100000", "ORGANIZATION_CAP=100000", "SPREAD_SLOTS=true")
 	b.run("message", "warm up")
 	m.take()
 	m.written, m.read = map[string]int{}, map[string]int{}
@@ -191,17 +190,17 @@ func loads(writes, reads float64, ofOrganization, ofService part) string {
 	largest := load * largestShare
 	section(fmt.Sprintf("%s runs a second of %d s, of %s organizations; the largest has %.0f %%", thousands(load),
 		runSeconds, thousands(organizations), 100*largestShare))
-	row("write units of the core table", load*writes, tableUnits, fmt.Sprintf(
+	row("write units of the tables", load*writes, tableUnits, fmt.Sprintf(
 		"it takes no more at %s runs a second", thousands(tableUnits/writes)))
-	row("read units of the core table", load*reads, tableUnits, "")
+	row("read units of the tables", load*reads, tableUnits, "")
 	row("runs of the largest organization, at its busiest partition, `"+ofOrganization.name+"`", largest,
 		ofOrganization.breaks(), "")
 	row("runs at the busiest partition of all, `"+ofService.name+"`", load, ofService.breaks(), "")
 	row("messages in flight in the run queue", load*runSeconds, queueInFlight, "")
 	row("requests at API Gateway", load*requestsARun, gatewayRequests, "and the stage's own `Rate`")
 	row("functions at once, one for each run (worker)", load*runSeconds, functionsAtOnce, fmt.Sprintf(
-		"this breaks first, at %d runs a second: a higher quota, or `WorkerTasks`", functionsAtOnce/runSeconds))
-	row("the same with `WorkerTasks`: containers", load*runSeconds/runsAtOnce, 100, "")
+		"at %d runs a second; beyond it, `WorkerTasks`", functionsAtOnce/runSeconds))
+	row("the same with `WorkerTasks`: containers", load*runSeconds/runsAtOnce, 100_000/runsAtOnce, "")
 
 	const streams = 100_000
 	section("100,000 open streams of runs that say nothing at the moment")
@@ -214,8 +213,6 @@ func loads(writes, reads float64, ofOrganization, ofService part) string {
 	row("waits that are open in Step Functions", paused, machinesOpen,
 		"with more, the sweeper ends the pauses that have none")
 	row("starts, when they begin within an hour", dueAtOnce, machineStarts, "beyond it, too")
-	row("pauses that expire in a second, if they began evenly in the time until then", paused/(pauseHours*3600.0),
-		machineStarts, "")
 	fmt.Fprintf(&s, "\nThey cost nothing while they wait: no row of them is looked at before it is due. "+
 		"They take %.0f GB.\n", paused*pausedRunBytes/1e9)
 	return s.String()
@@ -228,7 +225,7 @@ func sum(of map[string]int) (n int) {
 	return n
 }
 
-// thousands writes a number with separators: three digits of it count.
+// thousands writes a number with separators.
 func thousands(f float64) string {
 	n := fmt.Sprintf("%.0f", f)
 	if f < 10 {

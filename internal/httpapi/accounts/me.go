@@ -45,14 +45,10 @@ func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*ht
 	if err != nil {
 		return nil, err
 	}
-	m.Activity.ActiveRunsOfUser, err = h.Store.CountingRunsOfUser(
-		ctx, p.Organization.ID, p.User.ID, m.Limits.ActiveRunsOfUser)
-	if err != nil {
+	if m.Activity.ActiveRunsOfUser, err = h.Store.CountingRunsOfUser(ctx, p.Organization.ID, p.User.ID); err != nil {
 		return nil, err
 	}
-	m.Activity.ActiveRunsOfOrganization, err = h.Store.CountingRuns(
-		ctx, p.Organization.ID, m.Limits.ActiveRunsOfOrganization)
-	if err != nil {
+	if m.Activity.ActiveRunsOfOrganization, err = h.Store.CountingRuns(ctx, p.Organization.ID); err != nil {
 		return nil, err
 	}
 	m.Budgets, err = h.budgets(ctx, p)
