@@ -163,7 +163,7 @@ func TestWhatIsLeftOutIsListed(t *testing.T) {
 		"AWS::ApplicationAutoScaling::ScalableTarget": 1, "AWS::ApplicationAutoScaling::ScalingPolicy": 2,
 		"AWS::CloudFront::Distribution": 1, "AWS::CloudFront::VpcOrigin": 1,
 		"AWS::Lambda::Alias": 8, "AWS::Lambda::Version": 8,
-		"AWS::Lambda::EventInvokeConfig": 8, "AWS::CloudWatch::Alarm": 45, "AWS::CloudWatch::Dashboard": 1,
+		"AWS::Lambda::EventInvokeConfig": 8, "AWS::CloudWatch::Alarm": 47, "AWS::CloudWatch::Dashboard": 1,
 		"AWS::Logs::MetricFilter":    9,
 		"AWS::Logs::QueryDefinition": 10, "AWS::SNS::Topic": 1, "AWS::SNS::TopicPolicy": 1,
 		"AWS::EC2::InternetGateway": 1, "AWS::EC2::Route": 2, "AWS::EC2::RouteTable": 2, "AWS::EC2::SecurityGroup": 2,
