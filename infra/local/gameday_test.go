@@ -145,12 +145,8 @@ func (d *day) observe(t *testing.T) observed {
 					continue
 				}
 				d.read[aws.ToString(e.EventId)] = true
-				line := aws.ToString(e.Message)
-				if strings.HasPrefix(line, "START ") {
-					o.values[d.metric(t, "Invocations", program(id)+"Function")]++
-				}
-				o.lines = append(o.lines, logged{id, []byte(strings.ReplaceAll(line, `"stage":"`+d.world.world+`"`,
-					`"stage":"`+stageName+`"`))})
+				o.lines = append(o.lines, logged{id, []byte(strings.ReplaceAll(aws.ToString(e.Message),
+					`"stage":"`+d.world.world+`"`, `"stage":"`+stageName+`"`))})
 			}
 		}
 	}
@@ -191,12 +187,6 @@ func (d *day) observe(t *testing.T) observed {
 	return o
 }
 
-// program is the beginning of a log group's logical id.
-func program(group string) string {
-	name, _, _ := strings.Cut(group, "Logs")
-	return name
-}
-
 // metric is the one of a name that an alarm watches, of a resource whose logical id begins like this.
 func (d *day) metric(t *testing.T, name, resource string) cloudwatch.Metric {
 	t.Helper()
@@ -207,7 +197,8 @@ func (d *day) metric(t *testing.T, name, resource string) cloudwatch.Metric {
 			}
 		}
 	}
-	return cloudwatch.Metric(name + " that no alarm watches")
+	require.Fail(t, "no alarm watches "+name+" of "+resource)
+	return ""
 }
 
 // state is that of an alarm after a calm time and then what was observed, over and over, for as long as it can ask for.
