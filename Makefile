@@ -17,7 +17,7 @@ SOURCES := events functions infra internal scripts
 # to compile than all the rest (make templates tests them). What only a deployment runs links the clients of its services,
 # which are a third of what is left to compile; make test leaves it to make aws.
 RACED := ./events/... ./functions/... ./infra/stage/... ./internal/... ./scripts/...
-DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/cloudwatch ./infra/iam ./internal/blob/s3blob ./internal/broker/lambdabroker ./internal/cloud/... ./internal/index/s3index ./internal/queue/sqsqueue \
+DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/cloudwatch ./infra/iam ./internal/blob/s3blob ./internal/broker/lambdabroker ./internal/reader/lambdareader ./internal/cloud/... ./internal/index/s3index ./internal/queue/sqsqueue \
   ./internal/seal/kmsseal ./internal/table/dynamotable ./internal/timer/sfntimer ./internal/trigger \
   ./scripts/firstkey ./scripts/imagepush ./scripts/operate ./scripts/preflight
 
@@ -60,7 +60,7 @@ ALARM_EMAIL ?=
 CONTEXT = -c stage=$(STAGE) $(if $(ALARM_EMAIL),-c alarmEmail=$(ALARM_EMAIL))
 # Functions on AWS run on arm64; the integration tests build for the machine they run on.
 ARCH ?= arm64
-FUNCTIONS := chat api broker worker webhook job ingest sweeper stream
+FUNCTIONS := chat api broker reader worker webhook job ingest sweeper stream
 LOCALSTACK := scripts/localstack.sh
 # The newest CDK command line that reads what this version of the CDK synthesises; it lives in .cache.
 CDK_VERSION := 2.1148.1

@@ -29,9 +29,9 @@ var faults = []struct {
 }{
 	{"GatewayErrors", reported{"Count": 1000, "5XXError": 5}, []reported{{"Count": 1000, "5XXError": 11}}},
 	{"AnswersSlow", reported{"Duration": 400}, []reported{{"Duration": 3001}}},
-	{"(Chat|Api|Broker|Worker|Webhook|Job|Ingest|Sweeper)Failing", reported{"Errors": 0, "Logged": 2},
+	{"(Chat|Api|Broker|Reader|Worker|Webhook|Job|Ingest|Sweeper)Failing", reported{"Errors": 0, "Logged": 2},
 		[]reported{{"Errors": 3}, {"Logged": 3}, {"Errors": 1, "Logged": 2}}},
-	{"(Chat|Api|Broker|Worker|Webhook|Job|Ingest|Sweeper)Throttled", reported{"Throttles": 0},
+	{"(Chat|Api|Broker|Reader|Worker|Webhook|Job|Ingest|Sweeper)Throttled", reported{"Throttles": 0},
 		[]reported{{"Throttles": 1}}},
 	{"AccountConcurrency", reported{"ResourceCount": 800}, []reported{{"ResourceCount": 801}}},
 	{"(Run|Webhook)QueueOld", reported{"ApproximateAgeOfOldestMessage": 60},

@@ -25,7 +25,7 @@ import (
 // templates are the synthesised stacks, by name.
 type templates map[string]map[string]any
 
-var functions = []string{"chat", "api", "broker", "worker", "webhook", "job", "ingest", "sweeper"}
+var functions = []string{"chat", "api", "broker", "reader", "worker", "webhook", "job", "ingest", "sweeper"}
 
 func synthesised(t *testing.T, name string, change func(*stage.Stage)) templates {
 	t.Helper()
@@ -134,7 +134,7 @@ func several(v any) []string {
 }
 
 var logicalID = regexp.MustCompile(`(Core|Feed|Blobs|Images|SealingKey|Secrets|RunQueue|WebhookQueue|` +
-	`BrokerLive|JobQueue|IngestQueue|RunDead|WebhookDead|JobDead|IngestDead|PauseMachine)[0-9A-F]{8}`)
+	`BrokerLive|ReaderLive|JobQueue|IngestQueue|RunDead|WebhookDead|JobDead|IngestDead|PauseMachine)[0-9A-F]{8}`)
 
 // rights of a role as "action on resource"; resources have the names that the program gives them.
 func (all templates) rights(role string) []string {
@@ -187,8 +187,9 @@ var roles = map[string]struct{ may, never []string }{
 			"kms:Decrypt on SealingKey", "secretsmanager:GetSecretValue on Secrets"},
 		[]string{"sqs:", "states:", "on Feed", "kms:GenerateDataKey", "s3vectors:", "bedrock:", "lambda:"},
 	},
+	"ReaderFunction": {nil, []string{""}},
 	"WorkerFunction": {
-		[]string{"sqs:ReceiveMessage on RunQueue", "sqs:SendMessage on RunQueue",
+		[]string{"lambda:InvokeFunction on ReaderLive", "sqs:ReceiveMessage on RunQueue", "sqs:SendMessage on RunQueue",
 			"states:StartExecution on PauseMachine", "dynamodb:PutItem on Feed", "kms:Decrypt on SealingKey",
 			"secretsmanager:GetSecretValue on Secrets", "s3vectors:GetIndex on Vectors",
 			"s3vectors:QueryVectors on Vectors", "s3vectors:GetVectors on Vectors", "s3vectors:ListVectors on Vectors"},

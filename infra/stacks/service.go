@@ -85,7 +85,8 @@ type function struct {
 	embeds      bool     // may call embedding models
 	vectors     []string // what it may do with the index of documents
 	loops       bool     // sends to its own queue on purpose: hand-overs, and the next parked message of a chat
-	asks        bool     // may invoke the broker
+	asks        string   // the function that it may invoke
+	bare        bool     // has no settings, and no name of anything
 }
 
 // The owners that secrets are sealed for (kmsseal), as patterns of IAM: an organization for its webhook secret, by its
@@ -95,8 +96,15 @@ const (
 	toolkits      = "*/????????????????????????"
 )
 
-// broker is the name of the function that opens secrets for those that the internet reaches.
-const broker = "broker"
+// The functions that others ask: the one that opens secrets for those that the internet reaches, and the one that
+// reads files for worker.
+const (
+	broker = "broker"
+	reader = "reader"
+)
+
+// asked are the variables that name them.
+var asked = map[string]string{broker: "BROKER_FUNCTION", reader: "READER_FUNCTION"}
 
 // The queues.
 const (
@@ -116,19 +124,23 @@ var (
 		"s3vectors:DeleteVectors", "s3vectors:DeleteIndex"}
 )
 
+// Who is asked stands before who asks.
 var functions = []function{
 	{name: "chat", memory: 256, timeout: 900, core: write, watches: true, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true},
-	{name: "api", memory: 512, timeout: 29, core: write, indexes: true, bucket: write,
-		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true,
-		seals: []string{organizations, toolkits}, embeds: true, vectors: searches, asks: true},
 	// It has as long as whoever asks it. A document of a toolkit may be 10 MB.
 	{name: broker, memory: 512, timeout: 29, core: write, bucket: write,
 		opens: []string{organizations, toolkits}, secrets: true},
-	// The first PDF of an instance has a child process of 433 MB compile what reads PDFs, beside some 60 of its own.
-	{name: "worker", memory: 640, timeout: 900, core: write, tells: true, bucket: write,
+	{name: "api", memory: 512, timeout: 29, core: write, indexes: true, bucket: write,
+		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true,
+		seals: []string{organizations, toolkits}, embeds: true, vectors: searches, asks: broker},
+	// A file is read by a child process of up to 384 MB, and the first PDF of an instance has one of 433 MB compile what
+	// reads PDFs; more makes it faster. It has the two minutes that who asks it waits (reader.Longest).
+	{name: reader, memory: 1024, timeout: 120, bare: true},
+	// It waits for a model most of its time, and is paid for by its memory.
+	{name: "worker", memory: 224, timeout: 900, core: write, tells: true, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true,
-		opens: []string{toolkits}, secrets: true, calls: true, embeds: true, vectors: searches, loops: true},
+		opens: []string{toolkits}, secrets: true, calls: true, embeds: true, vectors: searches, loops: true, asks: reader},
 	{name: "webhook", memory: 256, timeout: 90, core: write, single: true, bucket: read,
 		opens: []string{organizations}, secrets: true},
 	{name: "job", memory: 512, timeout: 300, core: write, indexes: true, bucket: write,
@@ -232,7 +244,7 @@ func newService(stack awscdk.Stack, s stage.Stage, data *Data, found Found) *Ser
 	for _, f := range functions {
 		v.function(f)
 	}
-	v.broker()
+	v.asking()
 	for _, c := range consumers {
 		if c.queue != runQueue || s.WorkerTasks == 0 {
 			v.consume(c)
@@ -325,6 +337,9 @@ func (v *Service) environment() map[string]*string {
 
 func (v *Service) function(f function) {
 	environment := v.environment()
+	if f.bare {
+		environment = nil
+	}
 	recursion := awslambda.RecursiveLoop_TERMINATE
 	if f.loops {
 		recursion = awslambda.RecursiveLoop_ALLOW
@@ -436,6 +451,9 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 		allow(f.vectors, jsii.String(*v.data.Index.ARN+"/index/*"))
 		allow([]string{"s3vectors:GetVectorBucket"}, v.data.Index.ARN) // to tell a missing index from a missing bucket
 	}
+	if f.asks != "" { // nobody else may
+		allow([]string{"lambda:InvokeFunction"}, v.Live[f.asks].FunctionArn())
+	}
 	if f.waitsPauses {
 		allow([]string{"states:StartExecution"}, v.Machine.StateMachineArn())
 	}
@@ -448,18 +466,12 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 	}
 }
 
-// broker gives those that ask the broker its address, and the right to invoke it, which nobody else has.
-func (v *Service) broker() {
-	asked := v.Live[broker].FunctionArn()
+// asking gives functions that ask another one its address.
+func (v *Service) asking() {
 	for _, f := range functions {
-		if !f.asks {
-			continue
+		if f.asks != "" {
+			v.Functions[f.name].AddEnvironment(jsii.String(asked[f.asks]), v.Live[f.asks].FunctionArn(), nil)
 		}
-		made := v.Functions[f.name]
-		made.AddEnvironment(jsii.String("BROKER_FUNCTION"), asked, nil)
-		made.AddToRolePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-			Actions: jsii.Strings("lambda:InvokeFunction"), Resources: &[]*string{asked},
-		}))
 	}
 }
 

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	workerMemory = 2048 // MB of a task: 200 runs, and one child process of up to 576 MB that reads an attached document
+	workerMemory = 2048 // MB of a task: 200 runs, some of which hold pictures
 	// workerHeap is what Go's garbage collector keeps the worker itself under.
-	workerHeap = "1200MiB"
+	workerHeap = "1600MiB"
 	// workersBusy is the share of a task's runs at which more tasks start.
 	workersBusy = 0.7
 )
@@ -31,12 +31,11 @@ func (v *Service) workerService() {
 		RuntimePlatform: &awsecs.RuntimePlatform{CpuArchitecture: awsecs.CpuArchitecture_ARM64(),
 			OperatingSystemFamily: awsecs.OperatingSystemFamily_LINUX()},
 	})
-	// What reads PDFs is compiled once a task, to a file.
-	task.AddVolume(&awsecs.Volume{Name: jsii.String("tmp")})
 	environment := v.environment()
 	environment["WORKERS"] = jsii.String(strconv.Itoa(stage.RunsATask))
+	environment[asked[reader]] = v.Live[reader].FunctionArn()
 	environment["GOMEMLIMIT"] = jsii.String(workerHeap)
-	container := task.AddContainer(jsii.String("worker"), &awsecs.ContainerDefinitionOptions{
+	task.AddContainer(jsii.String("worker"), &awsecs.ContainerDefinitionOptions{
 		Image:                  awsecs.ContainerImage_FromEcrRepository(v.data.Images, jsii.String(v.found.Image)),
 		EntryPoint:             jsii.Strings("/worker"),
 		Environment:            &environment,
@@ -46,8 +45,6 @@ func (v *Service) workerService() {
 		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{LogGroup: v.groups["worker"],
 			StreamPrefix: jsii.String("worker")}),
 	})
-	container.AddMountPoints(&awsecs.MountPoint{SourceVolume: jsii.String("tmp"), ContainerPath: jsii.String("/tmp"),
-		ReadOnly: jsii.Bool(false)})
 	v.grant(task.TaskRole(), described("worker"))
 	task.AddToTaskRolePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Actions:   jsii.Strings("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"),

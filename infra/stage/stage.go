@@ -98,6 +98,8 @@ const (
 	Jobs = 10
 	// Sweeps are the sweeps: one that is late beside the next.
 	Sweeps = 2
+	// Reads are the files of messages that are read at once, in a function for each.
+	Reads = 20
 	// Trials are the calls that the api function has another function make, at once.
 	Trials = 20
 	// RunsATask are the runs at work at once in one container.
@@ -111,7 +113,7 @@ func (s Stage) Reserved() map[string]int {
 	}
 	parts := map[string]int{
 		"chat": s.Chats, "api": s.Requests, "worker": s.Workers, "webhook": s.Senders, "ingest": s.Ingesters,
-		"job": Jobs, "sweeper": Sweeps, "broker": Trials,
+		"job": Jobs, "sweeper": Sweeps, "broker": Trials, "reader": Reads,
 	}
 	if s.WorkerTasks > 0 {
 		delete(parts, "worker") // nothing invokes it

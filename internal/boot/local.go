@@ -43,6 +43,7 @@ import (
 	"agentplatform/internal/provider/reach"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/queue/localqueue"
+	"agentplatform/internal/reader"
 	"agentplatform/internal/record"
 	"agentplatform/internal/removal"
 	"agentplatform/internal/seal"
@@ -199,7 +200,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		Loop: &agent.Loop{
 			Models: models, Host: machine,
 		},
-		Tools: toolkits, MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads,
+		Tools: toolkits, MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads, TextOf: reader.Here(store),
 		Search: ingester.SearchForRun,
 	}
 	hooks := &webhook.Sender{

@@ -123,6 +123,9 @@ var allowed = []struct {
 		"knows words, not where they are kept or what they are worth"},
 	{"internal/ranking", "internal/index internal/words", "orders what was found, whoever asks"},
 	{"internal/extract", "internal/document internal/extract/pdftext", "reads files, whosever they are"},
+	{"internal/reader", "events internal/blob internal/extract internal/problem internal/record",
+		"has files read, and knows neither runs nor what carries an ask"},
+	{"internal/reader/lambdareader", "", "an adapter knows the SDK"},
 	{"internal/extract/bombtest", "", "makes files, whatever reads them"},
 	{"internal/extract/pdftext", "", "reads PDFs, in whatever process"},
 	{"internal/strictjson", "", "reads JSON, whosever it is"},
@@ -165,8 +168,8 @@ var allowed = []struct {
 		"internal/schema internal/strictjson internal/tool internal/trace", "the loop knows no lease and no store"},
 	{"internal/worker", "internal/catalog internal/citation internal/agent internal/blob internal/extract " +
 		"internal/stream " +
-		"internal/host internal/lifecycle internal/model internal/transition internal/problem internal/record " +
-		"internal/tool internal/trace internal/view", "the worker drives the loop"},
+		"internal/host internal/lifecycle internal/model internal/transition internal/problem internal/reader " +
+		"internal/record internal/tool internal/trace internal/view", "the worker drives the loop"},
 	{"internal/sweep", "events internal/catalog internal/host internal/ingestion internal/lifecycle " +
 		"internal/transition internal/problem internal/queue " +
 		"internal/record", "a use case imports no other"},
@@ -336,7 +339,8 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 		"internal/tool/mcptool", "internal/table/dynamotable", "internal/table/cachetable",
 		"internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob", "internal/seal/keyseal",
 		"internal/seal/kmsseal", "internal/embedding/builtinembedding", "internal/embedding/openaiembedding",
-		"internal/embedding/bedrockembedding", "internal/broker/lambdabroker", "internal/trace/otlp",
+		"internal/embedding/bedrockembedding", "internal/broker/lambdabroker",
+		"internal/reader/lambdareader", "internal/trace/otlp",
 	}
 	// The wirings; the kinds of toolkits whose tools are HTTP requests; the simulator's; the templates, which use
 	// shapes from adapters; the trigger, which reads SQS messages.
@@ -429,6 +433,8 @@ var unlinked = map[string][]string{
 	"functions/broker": {"internal/httpapi", "internal/intake", "internal/worker", "internal/agent", "internal/removal",
 		"internal/extract", "internal/ingest", "internal/index/s3index", "internal/model/openaimodel",
 		"internal/table/disktable", "internal/boot", "internal/trigger"},
+	"functions/reader": {"internal/cloud", "internal/httpapi", "internal/worker", "internal/agent", "internal/tenant",
+		"internal/table/dynamotable", "internal/blob/s3blob", "internal/boot"},
 	"functions/webhook": {"internal/httpapi", "internal/worker", "internal/agent", "internal/sweep", "internal/removal",
 		"internal/intake", "internal/table/disktable"},
 	"functions/job": {"internal/httpapi", "internal/worker", "internal/agent", "internal/webhook",
@@ -454,8 +460,8 @@ var foreign = map[string][]string{
 		"functions/local"},
 	"github.com/getkin/kin-openapi/openapi3": {"functions/api", "functions/broker", "functions/worker",
 		"functions/local"},
-	"github.com/aws/aws-lambda-go/lambda": {"functions/chat", "functions/api", "functions/broker", "functions/worker",
-		"functions/webhook", "functions/job", "functions/ingest", "functions/sweeper"},
+	"github.com/aws/aws-lambda-go/lambda": {"functions/chat", "functions/api", "functions/broker", "functions/reader",
+		"functions/worker", "functions/webhook", "functions/job", "functions/ingest", "functions/sweeper"},
 	"github.com/aws/aws-cdk-go/awscdk/v2": {},
 	// of OpenTelemetry's, which make a function up to 18 MB larger; traces are sent by our own (ADR 20)
 	"go.opentelemetry.io/otel/sdk/trace":          {},

@@ -24,6 +24,7 @@ import (
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/demomodel"
 	"agentplatform/internal/queue"
+	"agentplatform/internal/reader"
 	"agentplatform/internal/record"
 	"agentplatform/internal/removal"
 	"agentplatform/internal/stream"
@@ -297,6 +298,7 @@ func (w *world) deploy(name string) {
 			Models: map[string]model.Model{"demo": &liar{shaky{demomodel.New(m), w}, w}}, Host: m,
 		},
 		Tools: box, MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads,
+		TextOf: reader.Here(d.store),
 	}
 	if w.server != nil {
 		d.worker.Tools = opener{d.toolkits, w.server}

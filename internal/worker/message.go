@@ -16,18 +16,22 @@ import (
 	"agentplatform/internal/tool"
 )
 
-// Limits of a message's files that a model is shown.
+// Limits of the pictures that a model is shown.
 const (
-	maxImage  = 5 << 20 // bytes; the limit of the providers
-	maxImages = 10      // per message
+	maxImage  = 5 << 20  // bytes; the limit of the providers
+	maxImages = 10       // per message
+	maxShown  = 16 << 20 // bytes of all in a run: they are in memory three times, with base64 (docs/limits.md)
 )
 
 // message is the user's message as a model is shown it, with the texts of its files and its pictures. A file that
-// cannot be read is replaced by a note.
-func message(ctx context.Context, s *record.Store, organization string, in record.Input) (model.Message, error) {
+// cannot be read is replaced by a note, and so is a picture of more bytes than are left of those that the run may show.
+func (w *Worker) message(
+	ctx context.Context, organization string, in record.Input, left *int64,
+) (model.Message, error) {
 	m := model.Message{Role: model.User, Text: in.Message}
 	for _, f := range in.Files {
-		picture := slices.Contains(model.ImageTypes, f.ContentType) && f.Size <= maxImage && len(m.Images) < maxImages
+		picture := slices.Contains(model.ImageTypes, f.ContentType) && f.Size <= min(maxImage, *left) &&
+			len(m.Images) < maxImages
 		if !picture && hasNoText(f) {
 			m.Texts = append(m.Texts, model.Text{Name: f.Name, Text: placeholder(f)})
 			continue
@@ -36,12 +40,13 @@ func message(ctx context.Context, s *record.Store, organization string, in recor
 		var err error
 		if picture {
 			var data []byte
-			if data, err = content(ctx, s, f); err == nil {
+			if data, err = w.content(ctx, f); err == nil {
+				*left -= int64(len(data))
 				m.Images = append(m.Images, model.Image{ContentType: f.ContentType, Data: data})
 				continue
 			}
 		} else {
-			text, err = textOf(ctx, s, organization, f)
+			text, err = w.textOf(ctx, organization, f)
 		}
 		if errors.Is(err, blob.ErrMissing) {
 			text, err = "[the file is not there]", nil
@@ -65,11 +70,8 @@ func placeholder(f record.FileRef) string {
 }
 
 // textOf is the text of a file, or a note that it cannot be read. An error is temporary: another attempt may succeed.
-func textOf(ctx context.Context, s *record.Store, organization string, f record.FileRef) (string, error) {
-	text, err := extract.Text(ctx, organization, extract.File{
-		ContentType: f.ContentType, Name: f.Name,
-		Open: func(ctx context.Context) (io.ReadCloser, error) { return open(ctx, s, f) },
-	})
+func (w *Worker) textOf(ctx context.Context, organization string, f record.FileRef) (string, error) {
+	text, err := w.TextOf(ctx, organization, f)
 	var fault extract.Fault
 	switch {
 	case errors.Is(err, extract.ErrKind):
@@ -81,21 +83,16 @@ func textOf(ctx context.Context, s *record.Store, organization string, f record.
 }
 
 // content reads the bytes of a picture.
-func content(ctx context.Context, s *record.Store, f record.FileRef) ([]byte, error) {
-	r, err := open(ctx, s, f)
+func (w *Worker) content(ctx context.Context, f record.FileRef) ([]byte, error) {
+	r, err := w.Store.OpenFile(ctx, record.System(), f.FileID)
+	if isGone(err) {
+		return nil, blob.ErrMissing
+	}
 	if err != nil {
 		return nil, err
 	}
 	data, err := io.ReadAll(io.LimitReader(r, maxImage))
 	return data, errors.Join(err, r.Close())
-}
-
-func open(ctx context.Context, s *record.Store, f record.FileRef) (io.ReadCloser, error) {
-	r, err := s.OpenFile(ctx, record.System(), f.FileID)
-	if isGone(err) {
-		return nil, blob.ErrMissing
-	}
-	return r, err
 }
 
 // keepFile stores a file that the run has made. The file's row is created with the run as its holder before its bytes

@@ -17,6 +17,7 @@ import (
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/host"
 	"agentplatform/internal/model"
+	"agentplatform/internal/reader"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table/memtable"
 )
@@ -51,7 +52,9 @@ func TestModelIsShownTheFilesOfAMessage(t *testing.T) {
 		require.NoError(t, err)
 		return f.Ref()
 	}
-	m, err := message(t.Context(), store, "o", record.Input{Message: "look", Files: []record.FileRef{
+	left := int64(maxShown)
+	w := &Worker{Store: store, TextOf: reader.Here(store)}
+	m, err := w.message(t.Context(), "o", record.Input{Message: "look", Files: []record.FileRef{
 		file("1", "notes.md", "text/markdown", []byte("# The word is swordfish")),
 		file("2", "cat.png", "image/png", []byte("\x89PNG\x00")),
 		file("7", "large.png", "image/png", bytes.Repeat([]byte{0}, maxImage)),
@@ -59,7 +62,7 @@ func TestModelIsShownTheFilesOfAMessage(t *testing.T) {
 		file("4", "a.docx", "application/octet-stream", []byte("no document")),
 		{FileID: "5", Name: "gone.txt", ContentType: "text/plain", Size: 3},
 		{FileID: "6", Name: "song.mp3", ContentType: "audio/mpeg", Size: 3}, // is not read
-	}})
+	}}, &left)
 	require.NoError(t, err)
 	assert.Equal(t, "look", m.Text, "what the user wrote stays apart from what files say")
 	require.Len(t, m.Images, 2)
@@ -74,15 +77,22 @@ func TestModelIsShownTheFilesOfAMessage(t *testing.T) {
 	}, m.Texts)
 	assert.NotContains(t, strings.Join(blobs.read, " "), "files/3/",
 		"a picture that is too large is not fetched to say so")
-	many, err := message(t.Context(), store, "o", record.Input{Files: slices.Repeat([]record.FileRef{
+	many, err := w.message(t.Context(), "o", record.Input{Files: slices.Repeat([]record.FileRef{
 		{FileID: "2", Name: "cat.png", ContentType: "image/png", Size: 5},
-	}, maxImages+1)})
+	}, maxImages+1)}, &left)
 	require.NoError(t, err)
 	assert.Len(t, many.Images, maxImages)
 	assert.Equal(t, []model.Text{{Name: "cat.png", Text: "[5 bytes of image/png, which cannot be shown]"}}, many.Texts)
+	left = 5
+	few, err := w.message(t.Context(), "o", record.Input{Files: slices.Repeat([]record.FileRef{
+		{FileID: "2", Name: "cat.png", ContentType: "image/png", Size: 5},
+	}, 2)}, &left)
+	require.NoError(t, err)
+	assert.Len(t, few.Images, 1, "no more bytes than a request may have")
+	assert.Len(t, few.Texts, 1)
 	blobs.breaks = true
 	notes := record.FileRef{FileID: "1", Name: "notes.md", ContentType: "text/markdown", Size: 23}
-	_, err = message(t.Context(), store, "o", record.Input{Files: []record.FileRef{notes}})
+	_, err = w.message(t.Context(), "o", record.Input{Files: []record.FileRef{notes}}, &left)
 	require.Error(t, err, "half a file is not shown for a whole one")
 	assert.Contains(t, m.FullText(), "look\n\n<file name=\"notes.md\">\n# The word is swordfish\n</file>")
 }

@@ -23,6 +23,7 @@ import (
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
 	"agentplatform/internal/queue"
+	"agentplatform/internal/reader"
 	"agentplatform/internal/record"
 	"agentplatform/internal/stream"
 	"agentplatform/internal/table"
@@ -190,7 +191,7 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 		Executor: executor, Store: s.store, Known: s.store.Known(), Hub: s.hub, Host: h, Log: log, Lease: lease,
 		PauseExpiry: time.Hour, Tick: time.Second,
 		Loop: &agent.Loop{Models: map[string]model.Model{spec.Model.Provider: s}, Host: h}, Tools: s,
-		MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads,
+		MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads, TextOf: reader.Here(s.store),
 	}
 	return s
 }

@@ -26,6 +26,7 @@ import (
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
 	"agentplatform/internal/problem"
+	"agentplatform/internal/reader"
 	"agentplatform/internal/record"
 	"agentplatform/internal/stream"
 	"agentplatform/internal/tool"
@@ -49,6 +50,8 @@ type Worker struct {
 	MayReach func(ctx context.Context, organization, user, key string) func(agent string) (bool, error)
 	// Reads returns what tells which documents the sender of a run may not read now.
 	Reads func(organization, user, key string) citation.Reader
+	// TextOf reads the files of messages.
+	TextOf reader.Text
 	// Search searches an agent's knowledge bases for the sender of a run; see [agent.Task]. nil: there are none.
 	Search func(
 		ctx context.Context, organization, user, key string, spec catalog.AgentSpec, query string,
@@ -339,7 +342,8 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 	if err != nil {
 		return agent.Result{}, err
 	}
-	if t.Message, err = message(ctx, a.Store, run.Organization, in); err != nil {
+	left := int64(maxShown)
+	if t.Message, err = a.message(ctx, run.Organization, in, &left); err != nil {
 		return agent.Result{}, err
 	}
 	if run.Steps > 0 {
@@ -357,8 +361,8 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 			if len(d.Files) == 0 {
 				continue
 			}
-			if t.AttachedFiles[id], err = message(ctx, a.Store, run.Organization,
-				record.Input{Files: d.Files}); err != nil {
+			if t.AttachedFiles[id], err = a.message(ctx, run.Organization,
+				record.Input{Files: d.Files}, &left); err != nil {
 				return agent.Result{}, err
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime/debug"
+	"strconv"
 
 	"github.com/aws/aws-lambda-go/lambda"
 
@@ -17,6 +19,7 @@ import (
 // Run makes the handler, one of the forms that [lambda.Start] accepts, and serves with it. It does not return; a
 // function that cannot start logs the reason and exits, and Lambda tries again with the next invocation.
 func Run(handler func(*cloud.Platform) (any, error)) {
+	limitMemory()
 	p, err := cloud.Open(context.Background(), cloud.Writes)
 	if err == nil {
 		var h any
@@ -26,4 +29,12 @@ func Run(handler func(*cloud.Platform) (any, error)) {
 	}
 	fmt.Fprintln(os.Stderr, "the function cannot begin:", err)
 	os.Exit(1)
+}
+
+// limitMemory has the garbage collector keep this process to three quarters of what the function has: a function that
+// uses more than it has is ended. The rest is for what is no heap, and for Lambda.
+func limitMemory() {
+	if size, err := strconv.ParseInt(os.Getenv("AWS_LAMBDA_FUNCTION_MEMORY_SIZE"), 10, 32); err == nil { // MB
+		debug.SetMemoryLimit(size << 20 / 4 * 3)
+	}
 }

@@ -12,6 +12,8 @@ import (
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/cloud/search"
 	"agentplatform/internal/provider/reach"
+	"agentplatform/internal/reader"
+	"agentplatform/internal/reader/lambdareader"
 	"agentplatform/internal/toolkit/kinds"
 	"agentplatform/internal/worker"
 )
@@ -45,8 +47,17 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 		PauseExpiry: p.Settings.PauseExpiry, Tick: pollEvery, HandOverAfter: p.Cloud.HandOverAfter, Drain: drainTime,
 		Loop:  &agent.Loop{Models: models, Host: p.Host, Called: called(p.Metrics), Worked: p.Metrics.Worked},
 		Tools: p.Toolkits, MayReach: p.Tenants.SenderMayReach, Reads: p.Tenants.SenderReads,
-		Search: k.SearchForRun,
+		Search: k.SearchForRun, TextOf: texts(p),
 	}, nil
+}
+
+// texts reads the files of messages: by the function for that, where there is one.
+func texts(p *cloud.Platform) reader.Text {
+	if p.Cloud.Reader == "" {
+		return reader.Here(p.Store)
+	}
+	c := &reader.Client{Store: p.Store, Invoke: lambdareader.New(p.Account, p.Cloud.Reader).Invoke}
+	return c.Text
 }
 
 // called reports calls of models and tools.

@@ -16,6 +16,7 @@ import (
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/demomodel"
 	"agentplatform/internal/problem"
+	"agentplatform/internal/reader"
 	"agentplatform/internal/record"
 	"agentplatform/internal/stream"
 	"agentplatform/internal/sweep"
@@ -110,6 +111,7 @@ func (w *world) deploy(t *tape) *deployment {
 		Tick: lease, Loop: &agent.Loop{Models: map[string]model.Model{"demo": demomodel.New(t)}, Host: t},
 		Tools:    toolbox{},
 		MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads,
+		TextOf: reader.Here(d.store),
 	}
 	d.sweeper = &sweep.Sweeper{Executor: executor, Store: d.store, Queue: t, Host: t, Log: log}
 	return d

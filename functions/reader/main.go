@@ -1,0 +1,18 @@
+// Command reader is the Lambda function that reads the text of the files of messages, for worker. It has no right in
+// AWS and no setting: what it reads, it is given a presigned address of.
+package main
+
+import (
+	"net/http"
+
+	"github.com/aws/aws-lambda-go/lambda"
+
+	"agentplatform/internal/reader"
+)
+
+func main() {
+	r := reader.Reader{HTTP: &http.Client{ // as long as its request's context lasts
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+	lambda.Start(r.Read)
+}

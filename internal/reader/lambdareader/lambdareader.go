@@ -1,0 +1,43 @@
+// Package lambdareader carries what a reader is asked to a Lambda function, by synchronous invocations. Reading has no
+// effects, so the SDK repeats an invocation that failed, or that found no concurrency left.
+//
+// It knows no shape of what it carries. It imports the SDK.
+package lambdareader
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+)
+
+// tries bounds the invocations for one file.
+const tries = 5
+
+// Line leads to one function.
+type Line struct {
+	client   *lambda.Client
+	function string
+}
+
+// New makes the line to a function, by its name or ARN.
+func New(account aws.Config, function string) *Line {
+	return &Line{lambda.NewFromConfig(account, func(o *lambda.Options) { o.RetryMaxAttempts = tries }), function}
+}
+
+// Invoke carries an ask and its answer, as [reader.Client] wants it. The error is of the SDK, or that the function
+// failed: it died, its time was over, or it could not decide.
+func (l *Line) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
+	out, err := l.client.Invoke(ctx, &lambda.InvokeInput{
+		FunctionName: &l.function, InvocationType: types.InvocationTypeRequestResponse, Payload: ask,
+	})
+	if err != nil {
+		return nil, err
+	}
+	if out.FunctionError != nil {
+		return nil, fmt.Errorf("the function failed: %s: %.500s", *out.FunctionError, out.Payload)
+	}
+	return out.Payload, nil
+}

@@ -1,0 +1,56 @@
+package lambdareader_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/reader/lambdareader"
+)
+
+func line(t *testing.T, h http.HandlerFunc) *lambdareader.Line {
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return lambdareader.New(aws.Config{
+		Region: "eu-central-1", BaseEndpoint: &s.URL,
+		Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
+	}, "reader")
+}
+
+// Where no concurrency is left, it is asked again.
+func TestAnAskIsRepeated(t *testing.T) {
+	var asked atomic.Int64
+	l := line(t, func(w http.ResponseWriter, r *http.Request) {
+		assert.Equal(t, "POST /2015-03-31/functions/reader/invocations", r.Method+" "+r.URL.Path)
+		assert.Equal(t, "RequestResponse", r.Header.Get("X-Amz-Invocation-Type"))
+		if asked.Add(1) == 1 {
+			w.Header().Set("X-Amzn-Errortype", "TooManyRequestsException")
+			w.WriteHeader(http.StatusTooManyRequests)
+			return
+		}
+		ask, err := io.ReadAll(r.Body)
+		assert.NoError(t, err)
+		_, _ = w.Write(append([]byte("answer to "), ask...))
+	})
+	answer, err := l.Invoke(t.Context(), []byte("ask"))
+	require.NoError(t, err)
+	assert.Equal(t, "answer to ask", string(answer))
+	assert.Equal(t, int64(2), asked.Load())
+}
+
+// A function that died has decided nothing.
+func TestAFunctionThatFailedIsAnError(t *testing.T) {
+	l := line(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Amz-Function-Error", "Unhandled")
+		_, _ = io.WriteString(w, `{"errorMessage":"it died"}`)
+	})
+	_, err := l.Invoke(t.Context(), []byte("ask"))
+	require.ErrorContains(t, err, "it died")
+}

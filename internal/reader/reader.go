@@ -1,0 +1,150 @@
+// Package reader reads the text of the files of messages for who executes runs: in its own process ([Here]), or, on
+// AWS, by a function of its own ([Client] asks it, [Reader] answers). What reads a hostile file may take hundreds of
+// megabytes and a CPU. There it has them for the seconds that it takes, while the worker, which waits for a model most
+// of its time, needs a quarter of them; and whoever would take the reader over by a file finds a program with no right
+// in AWS at all: what it may read is one file, by a presigned address.
+//
+// Both ways have the same results and errors; a suite holds them to that. Reading has no effects, so it may be repeated.
+//
+// The package must not know runs, models or Lambda. It imports events, extract, the port blob, and record for its files.
+package reader
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+
+	"agentplatform/events"
+	"agentplatform/internal/blob"
+	"agentplatform/internal/extract"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+)
+
+// Text reads the text of a file of an organization, at most [extract.MaxText] bytes and a note. The error is an
+// [extract.Fault] if it has none, [blob.ErrMissing] if the file or its bytes are not there, or temporary: a retry may
+// succeed.
+type Text func(ctx context.Context, organization string, f record.FileRef) (string, error)
+
+// Here reads files in child processes of this one. An organization's files wait for each other.
+func Here(s *record.Store) Text {
+	return func(ctx context.Context, organization string, f record.FileRef) (string, error) {
+		return extract.Text(ctx, organization, extract.File{
+			ContentType: f.ContentType, Name: f.Name,
+			Open: func(ctx context.Context) (io.ReadCloser, error) {
+				r, err := s.OpenFile(ctx, record.System(), f.FileID)
+				return r, missing(err)
+			},
+		})
+	}
+}
+
+// missing says of a file that does not exist what is said of bytes that do not.
+func missing(err error) error {
+	if problem.Is(err, "not_found") {
+		return blob.ErrMissing
+	}
+	return err
+}
+
+// Longest is how long reading one file may take, with what is made once for all PDFs, and the function's start.
+const Longest = 2 * time.Minute
+
+// Client has files read by a [Reader] elsewhere. Its store's bytes must have addresses ([blob.Direct]).
+type Client struct {
+	Store *record.Store
+	// Invoke carries an [events.AskedText] to the reader as JSON, and the [events.FileText] back. It may repeat it.
+	Invoke func(ctx context.Context, ask []byte) (answer []byte, err error)
+}
+
+// Text is a [Text].
+func (c *Client) Text(ctx context.Context, _ string, f record.FileRef) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, Longest)
+	defer cancel()
+	address, err := c.address(ctx, f)
+	if err != nil {
+		return "", err
+	}
+	ask, err := json.Marshal(events.AskedText{URL: address, ContentType: f.ContentType, Name: f.Name})
+	if err != nil {
+		return "", err
+	}
+	raw, err := c.Invoke(ctx, ask)
+	if err != nil {
+		return "", fmt.Errorf("reader: %w", err)
+	}
+	var answer events.FileText
+	if err := json.Unmarshal(raw, &answer); err != nil {
+		return "", fmt.Errorf("reader: its answer is none: %w", err)
+	}
+	switch {
+	case answer.Missing:
+		return "", blob.ErrMissing
+	case answer.Fault != nil:
+		return "", extract.Fault{Code: extract.Code(answer.Fault.Code), Reason: answer.Fault.Reason}
+	}
+	return answer.Text, nil
+}
+
+func (c *Client) address(ctx context.Context, f record.FileRef) (string, error) {
+	e, err := c.Store.File(ctx, record.System(), f.FileID)
+	if err != nil {
+		return "", missing(err)
+	}
+	if !e.Value.Uploaded {
+		return "", blob.ErrMissing
+	}
+	at, is := c.Store.Blobs().(blob.Direct)
+	if !is {
+		return "", errors.New("reader: the store's bytes have no addresses")
+	}
+	return at.PresignGet(ctx, e.Value.BlobPrefix(), "", e.Value.ContentType, Longest)
+}
+
+// Reader answers what a [Client] asks. It is safe for concurrent use.
+type Reader struct {
+	HTTP *http.Client // fetches the bytes; it should follow no redirect
+}
+
+// Read reads one file. The error is temporary.
+func (r *Reader) Read(ctx context.Context, asked events.AskedText) (events.FileText, error) {
+	text, err := extract.Text(ctx, "", extract.File{
+		ContentType: asked.ContentType, Name: asked.Name,
+		Open: func(ctx context.Context) (io.ReadCloser, error) { return r.open(ctx, asked.URL) },
+	})
+	if errors.Is(err, blob.ErrMissing) {
+		return events.FileText{Missing: true}, nil
+	}
+	if fault, is := errors.AsType[extract.Fault](err); is {
+		return events.FileText{Fault: &events.FileFault{Code: string(fault.Code), Reason: fault.Reason}}, nil
+	}
+	return events.FileText{Text: text}, err
+}
+
+// open fetches a file. Its errors do not have the address, which is a right to read the file.
+func (r *Reader) open(ctx context.Context, address string) (io.ReadCloser, error) {
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
+	if err != nil {
+		return nil, errors.New("reader: the file's address is none")
+	}
+	answer, err := r.HTTP.Do(q)
+	if failed, is := errors.AsType[*url.Error](err); is {
+		err = failed.Err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reader: the file cannot be fetched: %w", err)
+	}
+	if answer.StatusCode == http.StatusOK {
+		return answer.Body, nil
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode == http.StatusNotFound {
+		return nil, blob.ErrMissing
+	}
+	return nil, fmt.Errorf("reader: the file's address answers %s", answer.Status)
+}

@@ -1,0 +1,193 @@
+package reader_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/blob"
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/extract"
+	"agentplatform/internal/host"
+	"agentplatform/internal/reader"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table/memtable"
+)
+
+// bucket is a store whose bytes have addresses.
+type bucket struct {
+	*memblob.Store
+
+	url  string
+	lost bool // its bytes are not there, whatever is asked for
+}
+
+func (b *bucket) PresignPut(
+	context.Context, string, string, int64, time.Duration,
+) (string, map[string]string, error) {
+	return "", nil, errors.New("not here")
+}
+
+func (b *bucket) PresignGet(_ context.Context, key, _, _ string, _ time.Duration) (string, error) {
+	return b.url + "/" + key + "?signature=secret", nil
+}
+
+func (b *bucket) Size(context.Context, string) (int64, error) { return 0, errors.New("not here") }
+
+func (b *bucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	if b.lost {
+		return nil, blob.ErrMissing
+	}
+	return b.Store.Get(ctx, key)
+}
+
+// ServeHTTP answers as a bucket does.
+func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Query().Get("signature") != "secret" {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	body, err := b.Get(r.Context(), strings.TrimPrefix(r.URL.Path, "/"))
+	if err != nil {
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	_, _ = io.Copy(w, body)
+}
+
+type stage struct {
+	store  *record.Store
+	bucket *bucket
+	ways   map[string]reader.Text
+}
+
+func newStage(t *testing.T) *stage {
+	machine := host.System()
+	s := &stage{bucket: &bucket{Store: &memblob.Store{}}}
+	served := httptest.NewServer(s.bucket)
+	t.Cleanup(served.Close)
+	s.bucket.url = served.URL
+	s.store = record.New(memtable.New(machine.Now), s.bucket, machine)
+	client := &reader.Client{Store: s.store, Invoke: invoke(&reader.Reader{HTTP: served.Client()})}
+	s.ways = map[string]reader.Text{"here": reader.Here(s.store), "elsewhere": client.Text}
+	return s
+}
+
+// invoke does what Lambda does with a function.
+func invoke(r *reader.Reader) func(context.Context, []byte) ([]byte, error) {
+	return func(ctx context.Context, ask []byte) ([]byte, error) {
+		var asked events.AskedText
+		if err := json.Unmarshal(ask, &asked); err != nil {
+			return nil, err
+		}
+		answer, err := r.Read(ctx, asked)
+		if err != nil {
+			return nil, err
+		}
+		return json.Marshal(answer)
+	}
+}
+
+func (s *stage) file(t *testing.T, id, name, kind string, data []byte) record.FileRef {
+	f := s.store.NewFile("o", "u", name, kind)
+	f.ID = id
+	_, err := record.Create(t.Context(), s.store, f, id)
+	require.NoError(t, err)
+	if data == nil {
+		return f.Ref()
+	}
+	f, err = s.store.FillFile(t.Context(), record.Of("o"), id, bytes.NewReader(data), int64(len(data)))
+	require.NoError(t, err)
+	return f.Ref()
+}
+
+// Whoever reads a file, text and errors are the same.
+func TestBothWaysReadTheSame(t *testing.T) {
+	s := newStage(t)
+	word, err := os.ReadFile("../extract/testdata/terms.docx")
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		file record.FileRef
+		text string
+		err  error
+	}{
+		"text": {file: s.file(t, "1", "a.txt", "text/plain", []byte("ünï <b>&</b> \u2028")),
+			text: "ünï <b>&</b> \u2028"},
+		"an empty file": {file: s.file(t, "2", "a.txt", "text/plain", []byte{})},
+		"a long file": {file: s.file(t, "3", "a.txt", "text/plain", bytes.Repeat([]byte("a"), extract.MaxText+1)),
+			text: strings.Repeat("a", extract.MaxText) + "\n[cut: the text is longer]"},
+		"a Word document": {file: s.file(t, "4", "a.docx", "application/octet-stream", word), text: "Delivery"},
+		"no document": {file: s.file(t, "5", "a.docx", "application/octet-stream", []byte("no document")),
+			err: extract.Fault{Code: extract.Unreadable, Reason: "it is no Word document: zip: not a valid zip file"}},
+		"no text": {file: s.file(t, "6", "a.png", "image/png", []byte("\x89PNG\r\n\x1a\n\x00")),
+			err: extract.ErrKind},
+		"no such file": {file: record.FileRef{FileID: "9", Name: "a.txt"}, err: blob.ErrMissing},
+		"no bytes yet": {file: s.file(t, "7", "a.txt", "text/plain", nil), err: blob.ErrMissing},
+	} {
+		for way, text := range s.ways {
+			t.Run(name+" "+way, func(t *testing.T) {
+				got, err := text(t.Context(), "o", c.file)
+				require.ErrorIs(t, err, c.err)
+				if c.text == "Delivery" {
+					assert.Contains(t, got, c.text)
+				} else {
+					assert.Equal(t, c.text, got)
+				}
+			})
+		}
+	}
+	s.bucket.lost = true
+	for way, text := range s.ways {
+		_, err := text(t.Context(), "o", record.FileRef{FileID: "1", Name: "a.txt"})
+		require.ErrorIs(t, err, blob.ErrMissing, way)
+	}
+}
+
+// What could not be decided may be tried again: it says nothing of the file, and does not tell its address.
+func TestWhatFailsElsewhereIsTemporary(t *testing.T) {
+	s := newStage(t)
+	f := s.file(t, "1", "a.txt", "text/plain", []byte("text"))
+	refusing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer refusing.Close()
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close()
+	for name, url := range map[string]string{"refused": refusing.URL, "unreachable": gone.URL, "none": "http://[::1"} {
+		s.bucket.url = url
+		_, err := s.ways["elsewhere"](t.Context(), "o", f)
+		require.Error(t, err, name)
+		require.NotErrorIs(t, err, blob.ErrMissing, name)
+		_, is := errors.AsType[extract.Fault](err)
+		assert.False(t, is, "%s: %v", name, err)
+		assert.NotContains(t, err.Error(), "signature", name)
+	}
+	for _, answer := range []string{"", "[]", `{"text":1}`} {
+		c := reader.Client{Store: s.store, Invoke: func(context.Context, []byte) ([]byte, error) {
+			return []byte(answer), nil
+		}}
+		_, err := c.Text(t.Context(), "o", f)
+		require.ErrorContains(t, err, "its answer is none", answer)
+	}
+}
+
+// A store without addresses, as of a laptop, cannot be read elsewhere.
+func TestAStoreWithoutAddressesIsRefused(t *testing.T) {
+	machine := host.System()
+	s := &stage{store: record.New(memtable.New(machine.Now), &memblob.Store{}, machine)}
+	c := reader.Client{Store: s.store}
+	_, err := c.Text(t.Context(), "o", s.file(t, "1", "a.txt", "text/plain", []byte("text")))
+	require.ErrorContains(t, err, "no addresses")
+}

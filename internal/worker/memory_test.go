@@ -1,0 +1,99 @@
+//go:build !race
+
+package worker
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob/dirblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/model"
+	"agentplatform/internal/model/anthropicmodel"
+	"agentplatform/internal/model/openaimodel"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table/memtable"
+)
+
+// The worker function has 224 MB, of which its runs took 38 at most in the stories on LocalStack. What takes more are
+// pictures: their bytes, in base64, and in a request.
+const (
+	functionMemory = 224 << 20
+	modelAddress   = "TEST_MODEL_ADDRESS" // makes this process the one that is measured
+)
+
+// TestTheLargestMessageFitsIntoAFunction measures the most memory that a process of its own has had while it showed a
+// model the largest pictures that a message may have.
+func TestTheLargestMessageFitsIntoAFunction(t *testing.T) {
+	if address := os.Getenv(modelAddress); address != "" {
+		showPictures(t, address)
+		return
+	}
+	served := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		assert.NoError(t, err)
+		assert.Greater(t, n, int64(maxShown), "in base64")
+		w.WriteHeader(http.StatusBadRequest) // of it nothing more is wanted
+	}))
+	defer served.Close()
+	for _, provider := range []string{"openai", "anthropic"} {
+		child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
+		child.Env = append(os.Environ(), modelAddress+"="+provider+" "+served.URL)
+		said, err := child.CombinedOutput()
+		require.NoError(t, err, string(said))
+		var most int64
+		_, rest, _ := strings.Cut(string(said), "VmHWM:")
+		_, err = fmt.Sscanf(rest, "%d", &most)
+		require.NoError(t, err, string(said))
+		t.Logf("%s: %d MB", provider, most>>10)
+		assert.Less(t, most<<10, int64(functionMemory), provider)
+	}
+}
+
+func showPictures(t *testing.T, to string) {
+	debug.SetMemoryLimit(functionMemory * 3 / 4)
+	provider, address, _ := strings.Cut(to, " ")
+	machine := host.System()
+	blobs, err := dirblob.Open(t.TempDir())
+	require.NoError(t, err)
+	store := record.New(memtable.New(machine.Now), blobs, machine)
+	f := store.NewFile("o", "u", "cat.png", "image/png")
+	f.ID = "1"
+	_, err = record.Create(t.Context(), store, f, "1")
+	require.NoError(t, err)
+	picture := append([]byte("\x89PNG\x00"), bytes.Repeat([]byte{0xa5}, maxImage-5)...)
+	f, err = store.FillFile(t.Context(), record.Of("o"), "1", bytes.NewReader(picture), int64(len(picture)))
+	require.NoError(t, err)
+	picture = nil
+	debug.FreeOSMemory()
+	require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // forgets the most that it has had
+	w := &Worker{Store: store}
+	left := int64(maxShown)
+	m, err := w.message(t.Context(), "o", record.Input{Files: slices.Repeat([]record.FileRef{f.Ref()}, maxImages)}, &left)
+	require.NoError(t, err)
+	m.Role = model.User
+	var shown model.Model = openaimodel.New(address, "key", http.DefaultClient)
+	if provider == "anthropic" {
+		shown = anthropicmodel.New(address, "key", http.DefaultClient)
+	}
+	for range 3 { // a call that fails is made again
+		_, err = shown.Converse(t.Context(), model.Request{Name: "m", Messages: []model.Message{m}}, func(string) {})
+		require.Error(t, err)
+	}
+	status, err := os.ReadFile("/proc/self/status")
+	require.NoError(t, err)
+	_, _ = os.Stdout.Write(status)
+	t.Logf("%d pictures", len(m.Images))
+}
