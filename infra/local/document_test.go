@@ -9,14 +9,21 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/record"
 )
 
 // What only a deployment has of documents: bytes that no function carries, functions that end, an index that is another
@@ -204,7 +211,7 @@ func theDocumentOfAKilledFunction(t *testing.T, w world, model *embedder) {
 	case <-time.After(time.Minute):
 		t.Fatal("nobody ingests")
 	}
-	killed := w.processes(t, "IngestFunctionName")
+	killed := w.processes("IngestFunctionName")
 	require.NotEmpty(t, killed)
 	for _, pid := range killed {
 		kill(t, pid)
@@ -243,4 +250,27 @@ func kill(t testing.TB, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		require.ErrorIs(t, err, syscall.ESRCH)
 	}
+}
+
+func aFileIsReadByAFunctionWithoutRights(t *testing.T, w world) {
+	pdf, err := os.ReadFile("../../internal/extract/testdata/standard-font.pdf")
+	require.NoError(t, err)
+	file := w.announced(t, fields{"name": "terms.pdf", "content_type": "application/pdf"}, string(pdf))
+	run := w.begin(t, w.agent(t), "message", "what are the terms?", "file_ids", file)
+	w.await(t, run, "completed", 3*time.Minute) // the first PDF of a process is slow
+	assert.NotEmpty(t, w.processes("ReaderFunctionName"), "the worker asked for it")
+
+	stored, err := w.store().File(t.Context(), record.System(), file)
+	require.NoError(t, err)
+	signed, err := s3.NewPresignClient(s3.NewFromConfig(w.account, func(o *s3.Options) { o.UsePathStyle = true })).
+		PresignGetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String(w.outputs["Bucket"]),
+			Key: aws.String(stored.Value.BlobPrefix())})
+	require.NoError(t, err)
+	ask, err := json.Marshal(events.AskedText{URL: signed.URL, ContentType: "application/pdf", Name: "terms.pdf"})
+	require.NoError(t, err)
+	out, err := lambda.NewFromConfig(w.account).Invoke(t.Context(),
+		&lambda.InvokeInput{FunctionName: aws.String(w.outputs["ReaderFunctionName"]), Payload: ask})
+	require.NoError(t, err)
+	assert.Nil(t, out.FunctionError, string(out.Payload))
+	assert.Contains(t, string(out.Payload), "Terms of delivery")
 }

@@ -26,7 +26,7 @@ import (
 // of the program.
 func BenchmarkInit(b *testing.B) {
 	w := startWithoutSweeps(b, nil)
-	for _, name := range []string{"chat", "api", "broker", "worker", "webhook", "job", "ingest", "sweeper"} {
+	for _, name := range []string{"chat", "api", "broker", "reader", "worker", "webhook", "job", "ingest", "sweeper"} {
 		b.Run(name, func(b *testing.B) {
 			r := &runtime{bootstrap: binary(b, name),
 				environ: w.environ(b, strings.ToUpper(name[:1])+name[1:]+"FunctionName"), timeout: time.Minute,

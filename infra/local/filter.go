@@ -175,10 +175,13 @@ func unversion(template map[string]any) {
 	}
 }
 
-// set adds a world's settings to a function's environment.
+// set adds a world's settings to the environment of a function that has settings.
 func set(properties map[string]any, settings map[string]string) {
 	environment, _ := properties["Environment"].(map[string]any)
 	variables, _ := environment["Variables"].(map[string]any)
+	if variables == nil {
+		return
+	}
 	for name, value := range settings {
 		variables[name] = value
 	}

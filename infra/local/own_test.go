@@ -14,7 +14,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -194,6 +193,7 @@ func TestADeployment(t *testing.T) {
 		{"AStreamComesLineByLine", aStreamComesLineByLine},
 		{"ALargeFileGoesToTheBucketDirectly", aLargeFileGoesToTheBucketDirectly},
 		{"ALargeDocumentComesAndGoesByTheBucket", aLargeDocumentComesAndGoesByTheBucket},
+		{"AFileIsReadByAFunctionWithoutRights", aFileIsReadByAFunctionWithoutRights},
 		{"ASecondFirstKeyIsRefused", aSecondFirstKeyIsRefused},
 		{"AChainOfAHundredParkedTurns", aChainOfAHundredParkedTurns},
 		{"ItemsAreReadableInTheConsole", itemsAreReadableInTheConsole},
@@ -389,25 +389,6 @@ func operatorCommandsWork(t *testing.T, w world) {
 	t.Run("AnIndexThatWasEmptiedIsRestored", func(t *testing.T) { anIndexThatWasEmptiedIsRestored(t, w, operate) })
 }
 
-// processes are the process ids of one of a world's functions, by the output that names it.
-func (w world) processes(t *testing.T, output string) []int {
-	t.Helper()
-	var list []int
-	files, err := filepath.Glob("/proc/[0-9]*/environ")
-	require.NoError(t, err)
-	for _, file := range files {
-		environ, err := os.ReadFile(file)
-		if err != nil || !strings.Contains(string(environ),
-			"AWS_LAMBDA_FUNCTION_NAME="+w.outputs[output]+"\x00") {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		require.NoError(t, err)
-		list = append(list, pid)
-	}
-	return list
-}
-
 func aSecondFirstKeyIsRefused(t *testing.T, w world) {
 	out, err := exec.Command("go", "run", "../../scripts/firstkey", "-table", w.outputs["CoreTable"]).CombinedOutput()
 	require.Error(t, err)
@@ -471,7 +452,7 @@ func TestContainersExecuteRuns(t *testing.T) {
 func theRunOfAKilledWorker(t *testing.T, w world) {
 	run := w.begin(t, w.agent(t), "message", "/sleep 12s") // one step, so that it is not handed over
 	w.await(t, run, "running", time.Minute)
-	killed := w.processes(t, "WorkerFunctionName")
+	killed := w.processes("WorkerFunctionName")
 	require.NotEmpty(t, killed)
 	for _, pid := range killed {
 		kill(t, pid)

@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	if *recorded {
 		os.Exit(again())
 	}
-	status := m.Run()
+	status := max(m.Run(), within())
 	if called.Len() > 0 {
 		status = max(status, concluded(whole()))
 	}

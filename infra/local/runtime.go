@@ -118,6 +118,16 @@ func (r *runtime) start() (*environment, error) {
 	return e, nil
 }
 
+// pids are the process ids of those that are idle.
+func (r *runtime) pids() (list []int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.idle {
+		list = append(list, e.process.Process.Pid)
+	}
+	return list
+}
+
 // forget ends the idle processes, so that the next invocation starts a new one.
 func (r *runtime) forget() {
 	r.mu.Lock()

@@ -87,8 +87,9 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 		server.Close()
 		chat.close()
 	})
-	return world{d, scenario.World{URL: server.URL + "/api/v1", Key: d.firstKey(t), Spread: true},
-		chat, index}
+	w := world{d, scenario.World{URL: server.URL + "/api/v1", Key: d.firstKey(t), Spread: true}, chat, index}
+	t.Cleanup(w.notePeaks) // before its processes are ended
+	return w
 }
 
 // vectors is what stands in for S3 Vectors in a world.

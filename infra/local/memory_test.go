@@ -1,0 +1,101 @@
+//go:build integration
+
+package local
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Lambda ends a function that uses more memory than it has, and nothing does so here. So the most that each process had
+// is noted when its world ends, and held against the templates after all tests: pages of its program are counted, a
+// child that reads a file is not.
+
+// peaks is the most memory that a process of a function had, in KB, by the function's logical name.
+var peaks = struct {
+	sync.Mutex
+
+	most map[string]int
+}{most: map[string]int{}}
+
+// notePeaks notes what the world's functions have had.
+func (w world) notePeaks() {
+	pids := map[string][]int{"ChatFunction": w.chat.pids()}
+	for output := range w.outputs {
+		if name, is := strings.CutSuffix(output, "FunctionName"); is {
+			pids[name+"Function"] = append(pids[name+"Function"], w.processes(output)...)
+		}
+	}
+	peaks.Lock()
+	defer peaks.Unlock()
+	for name, list := range pids {
+		for _, pid := range list {
+			peaks.most[name] = max(peaks.most[name], peak(pid))
+		}
+	}
+}
+
+// processes are the process ids of one of a world's functions, by the output that names it.
+func (d *deployment) processes(output string) (list []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/environ") // the pattern is right
+	for _, file := range files {
+		environ, err := os.ReadFile(file)
+		if err != nil || !strings.Contains(string(environ), "AWS_LAMBDA_FUNCTION_NAME="+d.outputs[output]+"\x00") {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			list = append(list, pid)
+		}
+	}
+	return list
+}
+
+// peak is the most memory that a process has had, in KB; 0 if it has ended.
+func peak(pid int) int {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	kb := 0
+	_, _ = fmt.Sscan(rest, &kb)
+	return kb
+}
+
+// within prints what each function had at most, and says whether all of them had as much.
+func within() (status int) {
+	raw, err := os.ReadFile(filepath.Join(assembly, "Service.template.json"))
+	var template struct {
+		Resources map[string]struct {
+			Type       string
+			Properties struct{ MemorySize int }
+		}
+	}
+	if err = cmp.Or(err, json.Unmarshal(raw, &template)); err != nil {
+		fmt.Println("memory:", err)
+		return 1
+	}
+	peaks.Lock()
+	defer peaks.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(peaks.most)) {
+		for id, r := range template.Resources {
+			if r.Type != "AWS::Lambda::Function" || !strings.HasPrefix(id, name) {
+				continue
+			}
+			fmt.Printf("%s: %d MB at most, of %d\n", name, peaks.most[name]>>10, r.Properties.MemorySize)
+			if peaks.most[name]>>10 > r.Properties.MemorySize {
+				fmt.Printf("--- FAIL: %s had more memory than it has\n", name)
+				status = 1
+			}
+		}
+	}
+	return status
+}
