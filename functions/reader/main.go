@@ -1,5 +1,5 @@
-// Command reader is the Lambda function that reads the text of the files of messages, for worker. It has no right in
-// AWS and no setting: what it reads, it is given a presigned address of.
+// Command reader is the Lambda function that reads the text of the files of messages, for worker. It has no setting,
+// and no right in AWS but to write logs: what it reads, it is given a presigned address of.
 package main
 
 import (

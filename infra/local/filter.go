@@ -64,7 +64,9 @@ func filtered(raw []byte, settings map[string]string, address func(id string) st
 		case "AWS::ApiGateway::Method":
 			unstream(properties)
 		case "AWS::Lambda::Function":
-			set(properties, settings)
+			if properties["Environment"] != nil { // reader has no settings
+				set(properties, settings)
+			}
 			set(properties, map[string]string{"AWS_ENDPOINT_URL": address(id)})
 		case "AWS::Lambda::EventSourceMapping":
 			if settings[workerTasks] != "" && strings.HasPrefix(id, "Worker") {
@@ -175,14 +177,15 @@ func unversion(template map[string]any) {
 	}
 }
 
-// set adds a world's settings to the environment of a function that has settings.
-func set(properties map[string]any, settings map[string]string) {
+// set adds variables to a function's environment.
+func set(properties map[string]any, more map[string]string) {
 	environment, _ := properties["Environment"].(map[string]any)
 	variables, _ := environment["Variables"].(map[string]any)
 	if variables == nil {
-		return
+		variables = map[string]any{}
+		properties["Environment"] = map[string]any{"Variables": variables}
 	}
-	for name, value := range settings {
+	for name, value := range more {
 		variables[name] = value
 	}
 }

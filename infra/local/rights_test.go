@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	if *recorded {
 		os.Exit(again())
 	}
-	status := max(m.Run(), within())
+	status := max(m.Run(), within(whole()))
 	if called.Len() > 0 {
 		status = max(status, concluded(whole()))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
@@ -27,6 +28,7 @@ import (
 
 	"agentplatform/infra/stage"
 	"agentplatform/internal/embedding"
+	files "agentplatform/internal/reader"
 	"agentplatform/internal/seal/kmsseal"
 	"agentplatform/internal/setting"
 	"agentplatform/internal/timer/sfntimer"
@@ -134,13 +136,14 @@ var functions = []function{
 	{name: "api", memory: 512, timeout: 29, core: write, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true,
 		seals: []string{organizations, toolkits}, embeds: true, vectors: searches, asks: broker},
-	// A file is read by a child process of up to 384 MB, and the first PDF of an instance has one of 433 MB compile what
-	// reads PDFs; more makes it faster. It has the two minutes that who asks it waits (reader.Longest).
-	{name: reader, memory: 1024, timeout: 120, bare: true},
+	// A file is read by a child process of up to 384 MB, and the first PDF of an instance has one of 433 MB compile
+	// what reads PDFs; more makes it faster.
+	{name: reader, memory: 1024, timeout: int(files.Longest/time.Second) + 10, bare: true},
 	// It waits for a model most of its time, and is paid for by its memory.
 	{name: "worker", memory: 224, timeout: 900, core: write, tells: true, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true,
-		opens: []string{toolkits}, secrets: true, calls: true, embeds: true, vectors: searches, loops: true, asks: reader},
+		opens: []string{toolkits}, secrets: true, calls: true, embeds: true, vectors: searches, loops: true,
+		asks: reader},
 	{name: "webhook", memory: 256, timeout: 90, core: write, single: true, bucket: read,
 		opens: []string{organizations}, secrets: true},
 	{name: "job", memory: 512, timeout: 300, core: write, indexes: true, bucket: write,

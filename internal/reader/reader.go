@@ -2,11 +2,12 @@
 // AWS, by a function of its own ([Client] asks it, [Reader] answers). What reads a hostile file may take hundreds of
 // megabytes and a CPU. There it has them for the seconds that it takes, while the worker, which waits for a model most
 // of its time, needs a quarter of them; and whoever would take the reader over by a file finds a program with no right
-// in AWS at all: what it may read is one file, by a presigned address.
+// in AWS but to write logs: what it may read is one file after another, by presigned addresses.
 //
-// Both ways have the same results and errors; a suite holds them to that. Reading has no effects, so it may be repeated.
+// Both ways have the same results and errors; a suite holds them to that. Reading has no effects: it may be repeated.
 //
-// The package must not know runs, models or Lambda. It imports events, extract, the port blob, and record for its files.
+// The package must not know runs, models or Lambda. It imports events, extract, problem, the port blob, and record for
+// its files.
 package reader
 
 import (
@@ -52,8 +53,12 @@ func missing(err error) error {
 	return err
 }
 
-// Longest is how long reading one file may take, with what is made once for all PDFs, and the function's start.
-const Longest = 2 * time.Minute
+const (
+	// Longest is how long a [Reader] takes for one file at most, with what is made once for all PDFs.
+	Longest = 90 * time.Second
+	// patience is how long a [Client] waits: while there is no place for its file, and then for the answer.
+	patience = 2 * Longest
+)
 
 // Client has files read by a [Reader] elsewhere. Its store's bytes must have addresses ([blob.Direct]).
 type Client struct {
@@ -64,7 +69,7 @@ type Client struct {
 
 // Text is a [Text].
 func (c *Client) Text(ctx context.Context, _ string, f record.FileRef) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, Longest)
+	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	address, err := c.address(ctx, f)
 	if err != nil {
@@ -103,7 +108,7 @@ func (c *Client) address(ctx context.Context, f record.FileRef) (string, error) 
 	if !is {
 		return "", errors.New("reader: the store's bytes have no addresses")
 	}
-	return at.PresignGet(ctx, e.Value.BlobPrefix(), "", e.Value.ContentType, Longest)
+	return at.PresignGet(ctx, e.Value.BlobPrefix(), "", e.Value.ContentType, patience)
 }
 
 // Reader answers what a [Client] asks. It is safe for concurrent use.
@@ -113,6 +118,8 @@ type Reader struct {
 
 // Read reads one file. The error is temporary.
 func (r *Reader) Read(ctx context.Context, asked events.AskedText) (events.FileText, error) {
+	ctx, cancel := context.WithTimeout(ctx, Longest)
+	defer cancel()
 	text, err := extract.Text(ctx, "", extract.File{
 		ContentType: asked.ContentType, Name: asked.Name,
 		Open: func(ctx context.Context) (io.ReadCloser, error) { return r.open(ctx, asked.URL) },
@@ -126,25 +133,49 @@ func (r *Reader) Read(ctx context.Context, asked events.AskedText) (events.FileT
 	return events.FileText{Text: text}, err
 }
 
-// open fetches a file. Its errors do not have the address, which is a right to read the file.
+// How often a file is fetched that cannot be at the moment, and the pause before the second time; it doubles.
+const (
+	fetches = 4
+	pause   = 100 * time.Millisecond
+)
+
+// open fetches a file.
 func (r *Reader) open(ctx context.Context, address string) (io.ReadCloser, error) {
+	for try := 0; ; try++ {
+		body, again, err := r.fetch(ctx, address)
+		if !again || try == fetches-1 {
+			return body, err
+		}
+		select {
+		case <-time.After(pause << try):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// fetch tries to fetch a file, and says whether it may be there another time. Its errors do not have the address, which
+// is a right to read the file.
+func (r *Reader) fetch(ctx context.Context, address string) (body io.ReadCloser, again bool, err error) {
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
 	if err != nil {
-		return nil, errors.New("reader: the file's address is none")
+		return nil, false, errors.New("reader: the file's address is none")
 	}
+	q.Header.Set("Accept-Encoding", "identity") // its bytes as they are stored
 	answer, err := r.HTTP.Do(q)
 	if failed, is := errors.AsType[*url.Error](err); is {
 		err = failed.Err
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reader: the file cannot be fetched: %w", err)
+		return nil, true, fmt.Errorf("reader: the file cannot be fetched: %w", err)
 	}
 	if answer.StatusCode == http.StatusOK {
-		return answer.Body, nil
+		return answer.Body, false, nil
 	}
 	_ = answer.Body.Close()
 	if answer.StatusCode == http.StatusNotFound {
-		return nil, blob.ErrMissing
+		return nil, false, blob.ErrMissing
 	}
-	return nil, fmt.Errorf("reader: the file's address answers %s", answer.Status)
+	again = answer.StatusCode >= 500 || answer.StatusCode == http.StatusTooManyRequests
+	return nil, again, fmt.Errorf("reader: the file's address answers %s", answer.Status)
 }

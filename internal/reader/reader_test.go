@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,7 +32,8 @@ type bucket struct {
 	*memblob.Store
 
 	url  string
-	lost bool // its bytes are not there, whatever is asked for
+	lost bool         // its bytes are not there, whatever is asked for
+	busy atomic.Int64 // requests that it refuses for the moment
 }
 
 func (b *bucket) PresignPut(
@@ -55,8 +57,12 @@ func (b *bucket) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 
 // ServeHTTP answers as a bucket does.
 func (b *bucket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Query().Get("signature") != "secret" {
+	if r.URL.Query().Get("signature") != "secret" || strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	if b.busy.Add(-1) >= 0 {
+		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
 	body, err := b.Get(r.Context(), strings.TrimPrefix(r.URL.Path, "/"))
@@ -153,6 +159,20 @@ func TestBothWaysReadTheSame(t *testing.T) {
 		_, err := text(t.Context(), "o", record.FileRef{FileID: "1", Name: "a.txt"})
 		require.ErrorIs(t, err, blob.ErrMissing, way)
 	}
+}
+
+// A bucket that is busy for a moment costs no attempt.
+func TestAFileIsFetchedAgain(t *testing.T) {
+	s := newStage(t)
+	f := s.file(t, "1", "a.txt", "text/plain", []byte("text"))
+	s.bucket.busy.Store(3)
+	text, err := s.ways["elsewhere"](t.Context(), "o", f)
+	require.NoError(t, err)
+	assert.Equal(t, "text", text)
+	s.bucket.busy.Store(100)
+	_, err = s.ways["elsewhere"](t.Context(), "o", f)
+	require.ErrorContains(t, err, "503")
+	assert.EqualValues(t, 96, s.bucket.busy.Load())
 }
 
 // What could not be decided may be tried again: it says nothing of the file, and does not tell its address.

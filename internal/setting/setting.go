@@ -87,7 +87,7 @@ type Cloud struct {
 	SealingKey   string `env:"SEALING_KEY,required,notEmpty" kind:"resource" help:"the KMS key that wraps organizations' secrets"`
 	Secrets      string `env:"SECRETS_ARN" kind:"resource" help:"the deployment's secrets in Secrets Manager: a JSON object with WEBHOOK_SECRET"`
 	Broker       string `env:"BROKER_FUNCTION" kind:"resource" help:"the function that opens secrets for api, which may not; set for api alone"`
-	Reader       string `env:"READER_FUNCTION" kind:"resource" help:"the function that reads the files of messages; set for worker alone, which reads them itself without"`
+	Reader       string `env:"READER_FUNCTION" kind:"resource" help:"the function that reads the files of messages; set for worker alone"`
 	PauseMachine string `env:"PAUSE_MACHINE_ARN,required,notEmpty" kind:"resource" help:"the state machine that waits for a pause's end"`
 
 	Stage string `env:"STAGE" kind:"resource" envDefault:"none" help:"the deployment's name, a dimension of its metrics"`

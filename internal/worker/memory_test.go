@@ -1,4 +1,4 @@
-//go:build !race
+//go:build linux && !race
 
 package worker
 
@@ -73,16 +73,17 @@ func showPictures(t *testing.T, to string) {
 	f.ID = "1"
 	_, err = record.Create(t.Context(), store, f, "1")
 	require.NoError(t, err)
-	picture := append([]byte("\x89PNG\x00"), bytes.Repeat([]byte{0xa5}, maxImage-5)...)
+	picture := append([]byte("\x89PNG\x00"), bytes.Repeat([]byte{0xa5}, maxShown/4-5)...)
 	f, err = store.FillFile(t.Context(), record.Of("o"), "1", bytes.NewReader(picture), int64(len(picture)))
 	require.NoError(t, err)
-	picture = nil
 	debug.FreeOSMemory()
 	require.NoError(t, os.WriteFile("/proc/self/clear_refs", []byte("5"), 0)) // forgets the most that it has had
 	w := &Worker{Store: store}
 	left := int64(maxShown)
-	m, err := w.message(t.Context(), "o", record.Input{Files: slices.Repeat([]record.FileRef{f.Ref()}, maxImages)}, &left)
+	files := slices.Repeat([]record.FileRef{f.Ref()}, maxImages)
+	m, err := w.message(t.Context(), "o", record.Input{Files: files}, &left)
 	require.NoError(t, err)
+	require.Zero(t, left, "as many as may be shown")
 	m.Role = model.User
 	var shown model.Model = openaimodel.New(address, "key", http.DefaultClient)
 	if provider == "anthropic" {

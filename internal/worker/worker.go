@@ -4,8 +4,8 @@
 // number of the attempt. The worker stops calling models and tools when its lease may have ended by either of its own
 // clocks.
 //
-// It imports transition, record, lifecycle, agent, stream, view, extract, problem, host and trace, and the ports model,
-// tool and blob.
+// It imports transition, record, lifecycle, agent, stream, view, reader, extract for its errors, problem, host and
+// trace, and the ports model, tool and blob.
 package worker
 
 import (
@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -357,7 +358,8 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 			return agent.Result{}, err
 		}
 		t.AttachedFiles = map[string]model.Message{}
-		for id, d := range t.Decided {
+		for _, id := range slices.Sorted(maps.Keys(t.Decided)) { // each attempt shows the same pictures
+			d := t.Decided[id]
 			if len(d.Files) == 0 {
 				continue
 			}

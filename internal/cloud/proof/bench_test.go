@@ -101,6 +101,7 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	b.url = server.URL + "/api/v1"
+	p.Cloud.Reader = "reader" // there is none: the runs here have no files
 	b.worker, err = work.New(t.Context(), p)
 	require.NoError(t, err)
 	b.sender = &webhook.Sender{

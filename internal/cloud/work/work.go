@@ -6,6 +6,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"agentplatform/internal/agent"
@@ -27,6 +28,9 @@ const (
 // New makes the worker. It reads the keys of model providers with one call; it fails where they cannot be read or
 // a setting cannot be used.
 func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
+	if p.Cloud.Reader == "" {
+		return nil, errors.New("settings: READER_FUNCTION is required")
+	}
 	if err := p.ReadSecrets(ctx); err != nil {
 		return nil, err
 	}
@@ -51,11 +55,8 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 	}, nil
 }
 
-// texts reads the files of messages: by the function for that, where there is one.
+// texts has the files of messages read by the function for that: here is no memory for it.
 func texts(p *cloud.Platform) reader.Text {
-	if p.Cloud.Reader == "" {
-		return reader.Here(p.Store)
-	}
 	c := &reader.Client{Store: p.Store, Invoke: lambdareader.New(p.Account, p.Cloud.Reader).Invoke}
 	return c.Text
 }

@@ -1,5 +1,6 @@
 // Package lambdareader carries what a reader is asked to a Lambda function, by synchronous invocations. Reading has no
-// effects, so the SDK repeats an invocation that failed, or that found no concurrency left.
+// effects, so the SDK repeats an invocation that did not reach the function, or that found no concurrency left, until
+// its caller waits no more. What the function answers, an error of its own included, is the answer.
 //
 // It knows no shape of what it carries. It imports the SDK.
 package lambdareader
@@ -7,14 +8,22 @@ package lambdareader
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 )
 
-// tries bounds the invocations for one file.
-const tries = 5
+// tries bounds the invocations for one file: more than fit into the time that a caller waits, with this pause between
+// them.
+const (
+	tries = 100
+	pause = 5 * time.Second
+)
 
 // Line leads to one function.
 type Line struct {
@@ -22,9 +31,15 @@ type Line struct {
 	function string
 }
 
-// New makes the line to a function, by its name or ARN.
+// New makes the line to a function, by its name or ARN. An answer takes as long as it takes: the account's own limit of
+// a call is for those that store something.
 func New(account aws.Config, function string) *Line {
-	return &Line{lambda.NewFromConfig(account, func(o *lambda.Options) { o.RetryMaxAttempts = tries }), function}
+	return &Line{lambda.NewFromConfig(account, func(o *lambda.Options) {
+		o.HTTPClient = awshttp.NewBuildableClient()
+		o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) {
+			s.MaxAttempts, s.MaxBackoff, s.RateLimiter = tries, pause, ratelimit.None
+		})
+	}), function}
 }
 
 // Invoke carries an ask and its answer, as [reader.Client] wants it. The error is of the SDK, or that the function

@@ -6,8 +6,10 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,11 +17,13 @@ import (
 	"agentplatform/internal/reader/lambdareader"
 )
 
+// line leads to a function of an account whose other calls end soon.
 func line(t *testing.T, h http.HandlerFunc) *lambdareader.Line {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	return lambdareader.New(aws.Config{
-		Region: "eu-central-1", BaseEndpoint: &s.URL,
+		HTTPClient: awshttp.NewBuildableClient().WithTimeout(short),
+		Region:     "eu-central-1", BaseEndpoint: &s.URL,
 		Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
 	}, "reader")
 }
@@ -43,6 +47,26 @@ func TestAnAskIsRepeated(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "answer to ask", string(answer))
 	assert.Equal(t, int64(2), asked.Load())
+}
+
+// short is less than reading a file takes.
+const short = 50 * time.Millisecond
+
+// A file takes longer than other calls may, and is not asked for a second time meanwhile.
+func TestAnAnswerTakesItsTime(t *testing.T) {
+	var asked atomic.Int64
+	l := line(t, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		select {
+		case <-time.After(10 * short):
+		case <-r.Context().Done():
+		}
+		_, _ = io.WriteString(w, "answer")
+	})
+	answer, err := l.Invoke(t.Context(), []byte("ask"))
+	require.NoError(t, err)
+	assert.Equal(t, "answer", string(answer))
+	assert.Equal(t, int64(1), asked.Load())
 }
 
 // A function that died has decided nothing.
