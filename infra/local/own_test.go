@@ -161,9 +161,9 @@ func TestWhatIsLeftOutIsListed(t *testing.T) {
 	assert.Equal(t, map[string]int{
 		"AWS::ApplicationAutoScaling::ScalableTarget": 1, "AWS::ApplicationAutoScaling::ScalingPolicy": 2,
 		"AWS::CloudFront::Distribution": 1, "AWS::CloudFront::VpcOrigin": 1,
-		"AWS::Lambda::Alias": 8, "AWS::Lambda::Version": 8,
-		"AWS::Lambda::EventInvokeConfig": 8, "AWS::CloudWatch::Alarm": 47, "AWS::CloudWatch::Dashboard": 1,
-		"AWS::Logs::MetricFilter":    9,
+		"AWS::Lambda::Alias": 9, "AWS::Lambda::Version": 9,
+		"AWS::Lambda::EventInvokeConfig": 9, "AWS::CloudWatch::Alarm": 49, "AWS::CloudWatch::Dashboard": 1,
+		"AWS::Logs::MetricFilter":    10,
 		"AWS::Logs::QueryDefinition": 10, "AWS::SNS::Topic": 1, "AWS::SNS::TopicPolicy": 1,
 		"AWS::EC2::InternetGateway": 1, "AWS::EC2::Route": 2, "AWS::EC2::RouteTable": 2, "AWS::EC2::SecurityGroup": 2,
 		"AWS::EC2::SecurityGroupEgress":  1,
@@ -384,7 +384,8 @@ func operatorCommandsWork(t *testing.T, w world) {
 	assert.Contains(t, said, "stays, as it would come back")
 	assert.Contains(t, said, "2 dead letters")
 	for _, name := range []string{"webhook", "ingest"} {
-		assert.JSONEq(t, `{"batchItemFailures":null}`, operate("invoke", name, "../../events/samples/"+name+".json"))
+		// Beside it, the SDK may warn of a connection that the other side has closed.
+		assert.Contains(t, operate("invoke", name, "../../events/samples/"+name+".json"), `{"batchItemFailures":null}`)
 	}
 	t.Run("AnIndexThatWasEmptiedIsRestored", func(t *testing.T) { anIndexThatWasEmptiedIsRestored(t, w, operate) })
 }
