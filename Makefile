@@ -281,7 +281,7 @@ integration: ## deploy the stacks onto LocalStack and run every integration test
 	rm -rf cdk.out && CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"dev"}' $(GO) run ./infra
 	$(LOCALSTACK) restart
 	@eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 -p 1 -parallel 6 -timeout 40m \
-	  $$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u); status=$$?; $(LOCALSTACK) stop; grep -sv '^ ' cdk.out/rights.txt; exit $$status
+	  $$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u); status=$$?; $(LOCALSTACK) stop; grep -shv '^ ' cdk.out/rights.txt cdk.out/memory.txt; exit $$status
 
 ##@ Upkeep
 

@@ -263,7 +263,7 @@ var meanings = []struct {
 		}
 		for id, role := range all.of("AWS::IAM::Role") {
 			for _, managed := range list(role["ManagedPolicyArns"]) {
-				if strings.HasPrefix(id, "ReaderFunction") && !strings.Contains(text(managed), harmless[0]) {
+				if strings.Contains(id, "FunctionServiceRole") && !strings.Contains(text(managed), harmless[0]) {
 					wrong = append(wrong, id+" has the policy "+text(managed))
 				}
 			}

@@ -79,7 +79,7 @@ func TestMarkdownIsLinearWork(t *testing.T) {
 			once, more := workOf(t, few), workOf(t, many)
 			grown := float64(len(many)) / float64(len(few))
 			t.Logf("%v, with %.1f times the bytes %v", once, grown, more)
-			// A square is 8 times the work a byte. Caches, collections of garbage and a busy machine have made 1.7
+			// A square is 8 times the work a byte. Caches, collections of garbage and a busy machine have made 1.4
 			// times of it where it is linear. Where there is little work, what else the process does counts.
 			assert.Less(t, more.Seconds(), 4*grown*once.Seconds()+0.1)
 		})

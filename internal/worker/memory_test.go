@@ -27,8 +27,8 @@ import (
 	"agentplatform/internal/table/memtable"
 )
 
-// The worker function has 224 MB, of which its runs took 38 at most in the stories on LocalStack. What takes more are
-// pictures: their bytes, in base64, and in a request.
+// The worker function has 224 MB (infra/stacks/service.go), of which its runs take less than half in the stories on
+// LocalStack. Pictures take more: their bytes, in base64, and in a request.
 const (
 	functionMemory = 224 << 20
 	modelAddress   = "TEST_MODEL_ADDRESS" // makes this process the one that is measured

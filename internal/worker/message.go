@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,6 +58,24 @@ func (w *Worker) message(
 		m.Texts = append(m.Texts, model.Text{Name: f.Name, Text: text})
 	}
 	return m, nil
+}
+
+// attached are the files of decisions, by interrupt id, as a model is shown them. Each attempt shows the same pictures.
+func (w *Worker) attached(
+	ctx context.Context, organization string, decided map[string]record.Decision, left int64,
+) (map[string]model.Message, error) {
+	all := map[string]model.Message{}
+	for _, id := range slices.Sorted(maps.Keys(decided)) {
+		if len(decided[id].Files) == 0 {
+			continue
+		}
+		m, err := w.message(ctx, organization, record.Input{Files: decided[id].Files}, &left)
+		if err != nil {
+			return nil, err
+		}
+		all[id] = m
+	}
+	return all, nil
 }
 
 // hasNoText reports whether a file has no text by its content type: images, audio and video need not be read for that.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -83,6 +84,16 @@ func TestModelIsShownTheFilesOfAMessage(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, many.Images, maxImages)
 	assert.Equal(t, []model.Text{{Name: "cat.png", Text: "[5 bytes of image/png, which cannot be shown]"}}, many.Texts)
+	decided := map[string]record.Decision{}
+	for i := range 10 {
+		decided[fmt.Sprint(i)] = record.Decision{Files: []record.FileRef{
+			{FileID: "2", Name: "cat.png", ContentType: "image/png", Size: 5}}}
+	}
+	answers, err := w.attached(t.Context(), "o", decided, 15)
+	require.NoError(t, err)
+	for id, m := range answers {
+		assert.Equal(t, id < "3", len(m.Images) == 1, "answer %s: the first three are shown, each time", id)
+	}
 	left = 5
 	few, err := w.message(t.Context(), "o", record.Input{Files: slices.Repeat([]record.FileRef{
 		{FileID: "2", Name: "cat.png", ContentType: "image/png", Size: 5},

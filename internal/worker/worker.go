@@ -14,7 +14,6 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -357,16 +356,8 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 		if t.Pauses, t.Decided, err = a.Store.Pauses(ctx, a.id); err != nil {
 			return agent.Result{}, err
 		}
-		t.AttachedFiles = map[string]model.Message{}
-		for _, id := range slices.Sorted(maps.Keys(t.Decided)) { // each attempt shows the same pictures
-			d := t.Decided[id]
-			if len(d.Files) == 0 {
-				continue
-			}
-			if t.AttachedFiles[id], err = a.message(ctx, run.Organization,
-				record.Input{Files: d.Files}, &left); err != nil {
-				return agent.Result{}, err
-			}
+		if t.AttachedFiles, err = a.attached(ctx, run.Organization, t.Decided, left); err != nil {
+			return agent.Result{}, err
 		}
 	}
 	if t.History, err = a.history(ctx, run); err != nil {
