@@ -45,7 +45,7 @@ var accepted = map[string][]struct{ reason, rules string }{
 		"CKV_AWS_2 CKV_AWS_103"}},
 	"AWS::Events::Rule": {{"the next minute invokes again", "Serverless-EventBusDLQ"}},
 	"AWS::IAM::Policy": {{"objects of one bucket, indexes of one table or vector bucket, executions of one machine; " +
-		"and ECR's token, which is for the registry", "AwsSolutions-IAM5"}},
+		"ECR's token, which is for the registry, and spans, which X-Ray has no resource for", "AwsSolutions-IAM5"}},
 	"AWS::IAM::Role": {{"AWS keeps the managed policies that its own services need", "AwsSolutions-IAM4"},
 		{"written by the CDK", "W3005"}},
 	"AWS::Lambda::EventSourceMapping": {{"the queue has dead letters",

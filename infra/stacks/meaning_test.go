@@ -41,6 +41,8 @@ func synthesised(t *testing.T, name string, change func(*stage.Stage)) templates
 		"BEDROCK_MODELS":    "eu.amazon.nova-lite-v1:0, amazon.titan-text, jp.anthropic.claude-sonnet-4-5",
 		"BEDROCK_GUARDRAIL": "gr4n9abc:7",
 		"EMBEDDING_MODELS":  "bedrock/amazon.titan-embed-text-v2:0:512, openai/text-embedding-3-small",
+
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "https://xray.eu-central-1.amazonaws.com",
 	}
 	change(&s)
 	require.NoError(t, s.Validate())
@@ -236,6 +238,7 @@ var roles = map[string]struct{ may, never []string }{
 // stars are the statements that need every resource: their actions accept no narrower one.
 var stars = map[string]string{
 	"ecr:GetAuthorizationToken": "a token is for the registry, not for a repository",
+	"xray:PutTraceSegments":     "X-Ray has no resource that spans are put into",
 }
 
 // meanings are the requirements on the templates: each check returns what is wrong, and each has a change to the
@@ -343,6 +346,23 @@ var meanings = []struct {
 		for _, s := range all.statements("WebhookFunction") {
 			delete(s, "Condition")
 		}
+	}},
+	{"X-Ray takes spans of who leaves them, and of nobody else", func(all templates) (wrong []string) {
+		leave := []string{"ApiFunction", "ChatFunction", "IngestFunction", "JobFunction", "StreamTaskTaskRole",
+			"WebhookFunction", "WorkerFunction"}
+		for role := range roles {
+			var want []string
+			if slices.Contains(leave, role) {
+				want = []string{"xray:PutTraceSegments on *"}
+			}
+			may := slices.DeleteFunc(all.rights(role), func(r string) bool { return !strings.HasPrefix(r, "xray:") })
+			if !slices.Equal(may, want) {
+				wrong = append(wrong, fmt.Sprint(role, " may ", may))
+			}
+		}
+		return wrong
+	}, func(all templates) {
+		plant(all, "SweeperFunction", properties{"Action": "xray:PutTraceSegments", "Resource": "*"})
 	}},
 	{"the worker alone calls models, and those that are listed", func(all templates) (wrong []string) {
 		calls := 0
@@ -912,7 +932,8 @@ var meanings = []struct {
 		if err != nil {
 			return []string{err.Error()}
 		}
-		if n := len(all.of("AWS::CloudWatch::Alarm")); !strings.Contains(string(runbook), fmt.Sprint(n, " alarms")) {
+		n := len(all.of("AWS::CloudWatch::Alarm")) - 1 // SpansDropped is of stages that send traces alone
+		if !strings.Contains(string(runbook), fmt.Sprint(n, " alarms")) {
 			wrong = append(wrong, fmt.Sprint("what it costs does not know of ", n, " alarms"))
 		}
 		for id, a := range all.of("AWS::CloudWatch::Alarm") {
@@ -1154,6 +1175,15 @@ func (all templates) target(kind string, reference any) properties {
 		}
 	}
 	return nil
+}
+
+// Where spans go to a collector, or nowhere, X-Ray is not spoken of.
+func TestNoRightToXRayWithoutItsAddress(t *testing.T) {
+	defer jsii.Close()
+	elsewhere := synthesised(t, "prod", func(s *stage.Stage) {
+		s.Settings["OTEL_EXPORTER_OTLP_ENDPOINT"] = "https://xray.example.com"
+	})
+	assert.NotContains(t, text(elsewhere.of("AWS::IAM::Policy")), "xray:")
 }
 
 func TestTheTemplatesMeetTheirRequirements(t *testing.T) {

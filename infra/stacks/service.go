@@ -27,6 +27,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"agentplatform/infra/stage"
+	"agentplatform/internal/cloud"
 	"agentplatform/internal/embedding"
 	files "agentplatform/internal/reader"
 	"agentplatform/internal/seal/kmsseal"
@@ -89,6 +90,7 @@ type function struct {
 	loops       bool     // sends to its own queue on purpose: hand-overs, and the next parked message of a chat
 	asks        string   // the function that it may invoke
 	bare        bool     // has no settings, and no name of anything
+	traces      bool     // leaves spans, where a setting says whom they are sent to
 }
 
 // The owners that secrets are sealed for (kmsseal), as patterns of IAM: an organization for its webhook secret, by its
@@ -129,13 +131,13 @@ var (
 // Who is asked stands before who asks.
 var functions = []function{
 	{name: "chat", memory: 256, timeout: 900, core: write, watches: true, bucket: write,
-		sends: []string{runQueue, webhookQueue}, stopsPauses: true},
+		sends: []string{runQueue, webhookQueue}, stopsPauses: true, traces: true},
 	// It has as long as whoever asks it. A document of a toolkit may be 10 MB.
 	{name: broker, memory: 512, timeout: 29, core: write, bucket: write,
 		opens: []string{organizations, toolkits}, secrets: true},
 	{name: "api", memory: 512, timeout: 29, core: write, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true,
-		seals: []string{organizations, toolkits}, embeds: true, vectors: searches, asks: broker},
+		seals: []string{organizations, toolkits}, embeds: true, vectors: searches, asks: broker, traces: true},
 	// A file is read by a child process of up to 384 MB, and the first PDF of an instance has one of 433 MB compile
 	// what reads PDFs; more makes it faster.
 	{name: reader, memory: 1024, timeout: int(files.Longest/time.Second) + 10, bare: true},
@@ -143,15 +145,15 @@ var functions = []function{
 	{name: "worker", memory: 224, timeout: 900, core: write, tells: true, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true, waitsPauses: true,
 		opens: []string{toolkits}, secrets: true, calls: true, embeds: true, vectors: searches, loops: true,
-		asks: reader},
+		asks: reader, traces: true},
 	{name: "webhook", memory: 256, timeout: 90, core: write, single: true, bucket: read,
-		opens: []string{organizations}, secrets: true},
+		opens: []string{organizations}, secrets: true, traces: true},
 	{name: "job", memory: 512, timeout: 300, core: write, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, ingestQueue}, stopsPauses: true,
-		vectors: slices.Concat(fills, empties)},
+		vectors: slices.Concat(fills, empties), traces: true},
 	// A document is read by a child process of up to 576 MB, and its text and chunks are in memory beside it.
 	{name: "ingest", memory: 2048, timeout: 900, core: write, bucket: write, secrets: true, embeds: true,
-		vectors: fills},
+		vectors: fills, traces: true},
 	{name: "sweeper", memory: 256, timeout: 55, core: write, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true},
 }
@@ -162,7 +164,7 @@ func described(name string) function {
 }
 
 // streamRights are those of the stream service, which is a container and no function.
-var streamRights = function{name: "stream", core: read, watches: true, bucket: read}
+var streamRights = function{name: "stream", core: read, watches: true, bucket: read, traces: true}
 
 // geography is what the names of inference profiles begin with: the code of a country or of a union, or one of three
 // other words. Providers' names are longer.
@@ -438,6 +440,12 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 	}
 	key("kms:GenerateDataKey", f.seals)
 	key("kms:Decrypt", f.opens)
+	// "sending spans to the OTLP traces endpoint, which is authorized as xray:PutTraceSegments":
+	// https://docs.aws.amazon.com/xray/latest/devguide/xray-opentelemetry-bearer-token.html. X-Ray has no resource that
+	// spans are put into.
+	if f.traces && cloud.XRayRegion(v.stage.Settings["OTEL_EXPORTER_OTLP_ENDPOINT"]) != "" {
+		allow([]string{"xray:PutTraceSegments"}, jsii.String("*"))
+	}
 	if f.secrets {
 		allow([]string{"secretsmanager:GetSecretValue"}, v.data.Secret.SecretArn())
 	}

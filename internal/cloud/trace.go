@@ -44,7 +44,7 @@ func (p *Platform) trace() (err error) {
 	if name := os.Getenv("AWS_LAMBDA_FUNCTION_NAME"); name != "" {
 		o.Resource = append(o.Resource, trace.Attribute{Key: "faas.name", Value: name})
 	}
-	if region := xrayOf(s.OTLPEndpoint); region != "" {
+	if region := XRayRegion(s.OTLPEndpoint); region != "" {
 		o.Sign = signer(p.Account.Credentials, region)
 	}
 	if p.traces, err = otlp.New(o); err != nil {
@@ -54,8 +54,8 @@ func (p *Platform) trace() (err error) {
 	return nil
 }
 
-// xrayOf is the Region of an address of X-Ray, xray.<Region>.amazonaws.com; empty for any other.
-func xrayOf(endpoint string) string {
+// XRayRegion is the Region of an address of X-Ray, xray.<Region>.amazonaws.com; empty for any other.
+func XRayRegion(endpoint string) string {
 	at, err := url.Parse(endpoint)
 	if err != nil || at.Scheme != "https" {
 		return ""

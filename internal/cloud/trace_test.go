@@ -106,7 +106,7 @@ func TestTheRegionOfXRayIsKnownByItsAddress(t *testing.T) {
 		"http://localhost:4318":                        "",
 		"https://xray.amazonaws.com":                   "",
 	} {
-		assert.Equal(t, want, xrayOf(address), address)
+		assert.Equal(t, want, XRayRegion(address), address)
 	}
 }
 
