@@ -34,6 +34,8 @@ type Ask struct {
 	WaitMS    int64           `json:"wait_ms"`          // milliseconds for which the answer is waited for, from now on
 	Author    *AskAuthor      `json:"author,omitempty"` // for the audit log
 	Arguments json.RawMessage `json:"arguments"`
+	// Traceparent names the span that asks, as W3C Trace Context writes it; none where that is not sampled.
+	Traceparent string `json:"traceparent,omitempty"`
 }
 
 // AskAuthor is the user on whose behalf is asked.

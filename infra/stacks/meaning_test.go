@@ -348,8 +348,8 @@ var meanings = []struct {
 		}
 	}},
 	{"X-Ray takes spans of who leaves them, and of nobody else", func(all templates) (wrong []string) {
-		leave := []string{"ApiFunction", "ChatFunction", "IngestFunction", "JobFunction", "StreamTaskTaskRole",
-			"WebhookFunction", "WorkerFunction"}
+		leave := []string{"ApiFunction", "BrokerFunction", "ChatFunction", "IngestFunction", "JobFunction",
+			"StreamTaskTaskRole", "WebhookFunction", "WorkerFunction"}
 		for role := range roles {
 			var want []string
 			if slices.Contains(leave, role) {

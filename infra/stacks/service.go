@@ -134,7 +134,7 @@ var functions = []function{
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true, traces: true},
 	// It has as long as whoever asks it. A document of a toolkit may be 10 MB.
 	{name: broker, memory: 512, timeout: 29, core: write, bucket: write,
-		opens: []string{organizations, toolkits}, secrets: true},
+		opens: []string{organizations, toolkits}, secrets: true, traces: true},
 	{name: "api", memory: 512, timeout: 29, core: write, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true,
 		seals: []string{organizations, toolkits}, embeds: true, vectors: searches, asks: broker, traces: true},

@@ -11,8 +11,10 @@
 // One operation is one call, and no call is repeated: a tool may have been called already. What crosses is bounded
 // ([events.MaxAsk], [events.MaxAnswer]); an answer that is too large is a problem of kind TooLarge.
 //
+// What the broker does is a part of the trace of the request that has it asked.
+//
 // The package must not know HTTP, Lambda or who may do what. It imports events, the use cases toolkit and webhook,
-// provider, the port embedding, and the errors of record, seal and tool.
+// provider, the port embedding, trace, and the errors of record, seal and tool.
 package broker
 
 import (
@@ -34,6 +36,7 @@ import (
 	"agentplatform/internal/record"
 	"agentplatform/internal/strictjson"
 	"agentplatform/internal/toolkit"
+	"agentplatform/internal/trace"
 	"agentplatform/internal/webhook"
 )
 
@@ -130,7 +133,13 @@ func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 		}
 		ctx = record.By(ctx, record.Author(*a))
 	}
-	return do(b, ctx, ask.Arguments)
+	ctx, span := trace.Start(trace.Under(ctx, ask.Traceparent), trace.Server, "answer", string(ask.Operation))
+	defer span.End()
+	result, err := do(b, ctx, ask.Arguments)
+	if err != nil {
+		span.Fail(string(failed(err).Kind))
+	}
+	return result, err
 }
 
 // read reads JSON without unknown members, doubled ones, or anything after it.

@@ -22,6 +22,7 @@ import (
 	"agentplatform/internal/seal"
 	"agentplatform/internal/tool"
 	"agentplatform/internal/toolkit"
+	"agentplatform/internal/trace"
 )
 
 // spy notes what it is asked, and answers with an error.
@@ -241,6 +242,49 @@ func TestABrokerThatGivesNoAnswer(t *testing.T) {
 type saying string
 
 func (s saying) Invoke(context.Context, []byte) ([]byte, error) { return []byte(s), nil }
+
+// far is a line to a broker in another process: nothing of the asker's context but its end arrives.
+type far struct {
+	broker *broker.Broker
+	tracer *trace.Tracer
+}
+
+func (f far) Invoke(_ context.Context, ask []byte) ([]byte, error) {
+	return f.broker.Invoke(trace.With(context.Background(), f.tracer), ask)
+}
+
+// What the broker does is a part of the request that asks for it, in one trace over both processes; a request that is
+// not sampled has no trace there either.
+func TestTheBrokersWorkIsInTheTraceOfTheRequest(t *testing.T) {
+	var spans []trace.Ended
+	tracer := trace.New(1, time.Now, func(e trace.Ended) { spans = append(spans, e) })
+	s := &spy{}
+	client := &broker.Client{Broker: far{s.broker(), tracer}}
+	request, door := tracer.Door(t.Context(), nil)
+	_, err := client.Browse(request, record.Of(id), id)
+	require.NoError(t, err)
+	require.Len(t, spans, 2)
+	answer, ask := spans[0], spans[1]
+	assert.Equal(t, "ask toolkit.browse", ask.Name)
+	assert.Equal(t, trace.Client, ask.Kind)
+	assert.Equal(t, door.Link, trace.Link{Trace: ask.Trace, Span: ask.Parent})
+	assert.Equal(t, "answer toolkit.browse", answer.Name)
+	assert.Equal(t, trace.Server, answer.Kind)
+	assert.Equal(t, ask.Link, trace.Link{Trace: answer.Trace, Span: answer.Parent})
+	assert.Contains(t, trace.Parent(s.ctx), answer.Span.String(), "and so is what it asks of others")
+	assert.Empty(t, ask.Error+answer.Error)
+
+	s.fails = problem.New(problem.Unavailable, "some_code", "PRIVATE words")
+	_, err = client.Browse(request, record.Of(id), id)
+	require.Error(t, err)
+	require.Len(t, spans, 4)
+	assert.Equal(t, "problem", spans[2].Error, "by its kind")
+	assert.Equal(t, "ask_failed", spans[3].Error)
+
+	_, err = client.Browse(t.Context(), record.Of(id), id)
+	require.Error(t, err)
+	assert.Len(t, spans, 4, "whoever has no trace gets none")
+}
 
 // Errors are the same behind the hop, in all that anybody asks of them.
 func TestErrorsCrossAsTheyAre(t *testing.T) {

@@ -14,6 +14,7 @@ import (
 	"agentplatform/internal/record"
 	"agentplatform/internal/tool"
 	"agentplatform/internal/toolkit"
+	"agentplatform/internal/trace"
 )
 
 // Invoker carries an ask to a broker and its answer back, both as JSON: the port between [Client] and [Broker].
@@ -46,6 +47,13 @@ func ask[R any](ctx context.Context, c *Client, operation events.AskOperation, a
 	if err := ctx.Err(); err != nil {
 		return result, err
 	}
+	ctx, span := trace.Start(ctx, trace.Client, "ask", string(operation))
+	defer func() {
+		if err != nil {
+			span.Fail("ask_failed")
+		}
+		span.End()
+	}()
 	ctx, cancel := context.WithTimeout(ctx, longestWait)
 	defer cancel()
 	deadline, _ := ctx.Deadline()
@@ -56,6 +64,7 @@ func ask[R any](ctx context.Context, c *Client, operation events.AskOperation, a
 	}
 	question := events.Ask{
 		Operation: operation, WaitMS: max(1, (left - min(left/8, hop)).Milliseconds()), Arguments: said,
+		Traceparent: trace.Parent(ctx),
 	}
 	if by, authored := record.AuthorOf(ctx); authored {
 		author := events.AskAuthor(by)

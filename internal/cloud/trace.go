@@ -105,6 +105,29 @@ func (p *Platform) Nudges(handle dispatch.Handler) dispatch.Handler {
 	}
 }
 
+// Answerer answers what another program asks, both as JSON. It has the form of a handler of Lambda.
+type Answerer interface {
+	Invoke(ctx context.Context, ask []byte) (answer []byte, err error)
+}
+
+// Asks makes what answers leave traces, and send them before an invocation ends.
+func (p *Platform) Asks(next Answerer) Answerer {
+	if p.traces == nil {
+		return next
+	}
+	return asks{p, next}
+}
+
+type asks struct {
+	platform *Platform
+	next     Answerer
+}
+
+func (a asks) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
+	defer a.platform.FlushTraces(ctx)
+	return a.next.Invoke(a.platform.Traced(ctx), ask)
+}
+
 // Traced is a context whose work leaves traces, if a setting says where they are sent.
 func (p *Platform) Traced(ctx context.Context) context.Context {
 	if p.traces == nil {

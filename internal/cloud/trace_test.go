@@ -66,10 +66,24 @@ func TestAnInvocationSendsItsTracesBeforeItEnds(t *testing.T) {
 		span.End()
 	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 	assert.Len(t, got, 2)
+	parent := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
+	answer, err := p.Asks(answering(func(ctx context.Context, ask []byte) ([]byte, error) {
+		_, span := trace.Start(trace.Under(ctx, parent), trace.Server, "answer", "")
+		span.End()
+		return append([]byte("of "), ask...), nil
+	})).Invoke(t.Context(), []byte("ask"))
+	require.NoError(t, err)
+	assert.Equal(t, "of ask", string(answer))
+	require.Len(t, got, 3)
+	assert.Contains(t, got[2], "0123456789abcdef0123456789abcdef")
 	p.FlushTraces(t.Context())
-	assert.Len(t, got, 2, "nothing is sent when there is nothing")
+	assert.Len(t, got, 3, "nothing is sent when there is nothing")
 	assert.Empty(t, metrics.String())
 }
+
+type answering func(context.Context, []byte) ([]byte, error)
+
+func (f answering) Invoke(ctx context.Context, ask []byte) ([]byte, error) { return f(ctx, ask) }
 
 func TestLostSpansAreCounted(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -92,6 +106,7 @@ func TestWithoutASettingThereAreNoTraces(t *testing.T) {
 	p.RunTraces(t.Context())
 	assert.Nil(t, p.Nudges(nil), "what handles is left as it is")
 	assert.Nil(t, p.Requests(nil))
+	assert.Nil(t, p.Asks(nil))
 }
 
 func TestTheRegionOfXRayIsKnownByItsAddress(t *testing.T) {

@@ -32,8 +32,8 @@ func digits(text string) bool {
 	return !strings.ContainsFunc(text, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') })
 }
 
-// parent is the traceparent for requests that are a part of the context's span; empty where that is not sampled.
-func parent(ctx context.Context) string {
+// Parent is the traceparent for requests that are a part of the context's span; empty where that is not sampled.
+func Parent(ctx context.Context) string {
 	at := placeOf(ctx)
 	if at == nil || at.span == nil {
 		return ""
@@ -45,6 +45,20 @@ func parent(ctx context.Context) string {
 	return "00-" + trace.String() + "-" + span.String() + "-01"
 }
 
+// Under is a context whose spans are parts of the span that a traceparent names; where it names none, nothing is
+// made. It is for what another program of ours says by [Parent], not for what a stranger may.
+func Under(ctx context.Context, traceparent string) context.Context {
+	at := placeOf(ctx)
+	if at == nil {
+		return ctx
+	}
+	from, ok := ParseParent(traceparent)
+	if !ok {
+		return place{tracer: at.tracer, silent: true}.in(ctx)
+	}
+	return place{tracer: at.tracer, span: &Span{tracer: at.tracer, Ended: Ended{Link: from}, done: true}}.in(ctx)
+}
+
 // Outgoing makes requests say which span they are a part of, unless they say something else or that is not sampled.
 // Nothing but its name and that of its trace is sent: no state and no baggage.
 func Outgoing(next http.RoundTripper) http.RoundTripper { return outgoing{next} }
@@ -52,7 +66,7 @@ func Outgoing(next http.RoundTripper) http.RoundTripper { return outgoing{next} 
 type outgoing struct{ next http.RoundTripper }
 
 func (o outgoing) RoundTrip(r *http.Request) (*http.Response, error) {
-	if p := parent(r.Context()); p != "" && r.Header.Get(header) == "" {
+	if p := Parent(r.Context()); p != "" && r.Header.Get(header) == "" {
 		r = r.Clone(r.Context())
 		r.Header.Set(header, p)
 	}

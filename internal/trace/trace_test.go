@@ -225,6 +225,27 @@ func TestRequestsCarryTheSpanThatTheyAreAPartOf(t *testing.T) {
 	client.CloseIdleConnections()
 }
 
+// A program of ours that answers another goes on in its trace; where that is not sampled, it makes nothing.
+func TestAnAnswerIsAPartOfTheSpanThatAsks(t *testing.T) {
+	asks, asked := tracer(1)
+	answers, answered := tracer(1)
+	ctx, span := trace.StartOf(trace.With(t.Context(), asks), run, trace.Client, "ask", "")
+	under := trace.Under(trace.With(t.Context(), answers), trace.Parent(ctx))
+	there, part := trace.Start(under, trace.Server, "answer", "")
+	part.End()
+	span.End()
+	assert.Equal(t, asked.named(t, "ask").Link, trace.Link{Trace: answered.named(t, "answer").Trace,
+		Span: answered.named(t, "answer").Parent})
+	assert.Contains(t, trace.Parent(there), answered.named(t, "answer").Span.String(), "what it asks is below it")
+	for _, parent := range []string{"", "00-x", trace.Parent(t.Context())} {
+		_, none := trace.Start(trace.Under(trace.With(t.Context(), answers), parent), trace.Server, "answer", "")
+		assert.Nil(t, none, "%q", parent)
+	}
+	_, none := trace.Start(trace.Under(t.Context(), trace.Parent(ctx)), trace.Server, "answer", "")
+	assert.Nil(t, none, "there is no tracer")
+	assert.Len(t, answered.list, 1)
+}
+
 func TestASpanIsBounded(t *testing.T) {
 	made, spans := tracer(1)
 	_, s := trace.Start(trace.With(t.Context(), made), trace.Internal, "x", strings.Repeat("é", 1000))

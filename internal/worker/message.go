@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tool"
+	"agentplatform/internal/trace"
 )
 
 // Limits of the pictures that a model is shown.
@@ -90,7 +91,14 @@ func placeholder(f record.FileRef) string {
 
 // textOf is the text of a file, or a note that it cannot be read. An error is temporary: another attempt may succeed.
 func (w *Worker) textOf(ctx context.Context, organization string, f record.FileRef) (string, error) {
+	ctx, span := trace.Start(ctx, trace.Client, "read", "file")
+	defer span.End()
+	span.Set(trace.OrganizationID, organization)
+	span.SetInt("agentplatform.file.bytes", f.Size)
 	text, err := w.TextOf(ctx, organization, f)
+	if err != nil {
+		span.Fail("read_failed")
+	}
 	var fault extract.Fault
 	switch {
 	case errors.Is(err, extract.ErrKind):

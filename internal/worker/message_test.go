@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,7 @@ import (
 	"agentplatform/internal/reader"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/trace"
 )
 
 // fetched records the keys that are read from a store, and may cut off what is read.
@@ -84,6 +86,16 @@ func TestModelIsShownTheFilesOfAMessage(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, many.Images, maxImages)
 	assert.Equal(t, []model.Text{{Name: "cat.png", Text: "[5 bytes of image/png, which cannot be shown]"}}, many.Texts)
+	var spans []string
+	traced := trace.With(t.Context(), trace.New(1, time.Now,
+		func(e trace.Ended) { spans = append(spans, e.Name+" "+e.Error) }))
+	_, err = w.message(traced, "o", record.Input{Files: []record.FileRef{
+		{FileID: "1", Name: "PRIVATE.md", ContentType: "text/markdown", Size: 3},
+		{FileID: "5", Name: "gone.txt", ContentType: "text/plain", Size: 3},
+		{FileID: "2", Name: "cat.png", ContentType: "image/png", Size: 5},
+	}}, &left)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"read file ", "read file read_failed"}, spans, "each that is read; a picture is not")
 	decided := map[string]record.Decision{}
 	for i := range 10 {
 		decided[fmt.Sprint(i)] = record.Decision{Files: []record.FileRef{
