@@ -40,7 +40,7 @@ func run() error {
 	found := stacks.Found{
 		Binaries: given("binaries", "dist"), Image: given("image", "none"),
 		OriginPrefixList: given("originPrefixList", "pl-00000000"),
-		WebACL:           given("webAcl", ""), Commit: given("commit", ""),
+		WebACL:           given("webAcl", ""), Commit: given("commit", ""), CommitBefore: given("commitBefore", ""),
 	}
 	if zones := given("zones", ""); zones != "" {
 		found.Zones = strings.Split(zones, ",")

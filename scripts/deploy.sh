@@ -20,9 +20,11 @@ output() { field "$outputs.$1.json" "agents-$stage-$1" "$2"; }
 
 go run ./scripts/preflight -stage "$stage" -alarm-email "${ALARM_EMAIL:-}" -json >"$facts"
 commit=$(field "$facts" commit)
-echo "deploying commit $commit to $stage"
+before=$(field "$facts" before)
+echo "deploying commit $commit to $stage${before:+, in the place of $before}"
 context=(-c "stage=$stage" -c "commit=$commit" -c "originPrefixList=$(field "$facts" originPrefixList)"
   -c "zones=$(field "$facts" zones)")
+[ -z "$before" ] || context+=(-c "commitBefore=$before")
 [ -z "${ALARM_EMAIL:-}" ] || context+=(-c "alarmEmail=$ALARM_EMAIL")
 deploy() { # the names of the file of outputs and of the stack
   "$cdk" deploy --exclusively --require-approval never "${context[@]}" --outputs-file "$outputs.$1.json" "$2"

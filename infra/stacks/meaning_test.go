@@ -48,9 +48,12 @@ func synthesised(t *testing.T, name string, change func(*stage.Stage)) templates
 	require.NoError(t, s.Validate())
 	out := t.TempDir()
 	app := awscdk.NewApp(&awscdk.AppProps{Outdir: jsii.String(out), AnalyticsReporting: jsii.Bool(false)})
-	stacks.New(app, s, stacks.Found{Binaries: binaries, Image: "sha256:" + strings.Repeat("0", 64),
+	made := stacks.New(app, s, stacks.Found{Binaries: binaries, Image: "sha256:" + strings.Repeat("0", 64),
 		OriginPrefixList: "pl-0123456", Zones: []string{"eu-central-1a", "eu-central-1b"},
-		WebACL: "arn:aws:wafv2:us-east-1:123456789012:global/webacl/x/y", Commit: "0123abc"})
+		WebACL: "arn:aws:wafv2:us-east-1:123456789012:global/webacl/x/y", Commit: "0123abc", CommitBefore: "9876fed"})
+	for _, stack := range []awscdk.Stack{made.Data.Stack, made.Edge.Stack, made.Service.Stack} {
+		assert.NotContains(t, *stack.Tags().TagValues(), "commit", "each resource would have it, and change with it")
+	}
 	app.Synth(nil)
 	all := templates{}
 	for _, what := range []string{"Data", "Edge", "Service"} {
@@ -871,6 +874,21 @@ var meanings = []struct {
 		}
 		return wrong
 	}, func(all templates) { delete(all.the("AWS::S3::Bucket", "Blobs"), "VersioningConfiguration") }},
+	{"which commit is deployed is said by outputs, and by nothing that would change a resource", func(all templates) (
+		wrong []string,
+	) {
+		for name, commit := range map[string]string{"Commit": "0123abc", "CommitBefore": "9876fed"} {
+			if said := object(object(all["Service"]["Outputs"])[name])["Value"]; said != commit {
+				wrong = append(wrong, fmt.Sprint(name, " is ", said))
+			}
+			for what, stack := range all {
+				if strings.Contains(text(stack["Resources"]), commit) {
+					wrong = append(wrong, "a resource of "+what+" names "+commit)
+				}
+			}
+		}
+		return wrong
+	}, func(all templates) { delete(object(all["Service"]["Outputs"]), "CommitBefore") }},
 	{"the address that is refused is the client's own", func(all templates) (wrong []string) {
 		acl := all.the("AWS::WAFv2::WebACL", "WebAcl")
 		rules := text(acl["Rules"])

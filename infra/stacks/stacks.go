@@ -31,15 +31,14 @@ type Found struct {
 	Zones            []string // availability zones that CloudFront reaches origins in; empty: the first two
 	WebACL           string   // the ARN of the web ACL that the stack edge has made
 	Commit           string   // that is deployed
+	CommitBefore     string   // that was deployed before; empty: none
 }
 
 // New makes the stacks of a stage.
 func New(scope constructs.Construct, s stage.Stage, found Found) All {
 	properties := func(what string, protected bool) *awscdk.StackProps {
+		// CloudFormation gives them to each resource: none may change from one deploy to the next.
 		tags := map[string]*string{"service": jsii.String("agents"), "stage": jsii.String(s.Name)}
-		if found.Commit != "" {
-			tags["commit"] = jsii.String(found.Commit)
-		}
 		return &awscdk.StackProps{
 			StackName: jsii.String("agents-" + s.Name + "-" + what), TerminationProtection: jsii.Bool(protected),
 			Tags: &tags,
@@ -55,6 +54,12 @@ func New(scope constructs.Construct, s stage.Stage, found Found) All {
 	all.Service = newService(stack, s, all.Data, found)
 	all.Ops = newOps(stack, s, all.Data, all.Service)
 	all.Service.canaries(all.Ops)
+	// The service's stack is deployed last, and taken back whole. An output is of no resource.
+	for name, commit := range map[string]string{"Commit": found.Commit, "CommitBefore": found.CommitBefore} {
+		if commit != "" {
+			output(stack, name, jsii.String(commit))
+		}
+	}
 	accept(scope)
 	return all
 }

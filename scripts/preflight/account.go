@@ -86,6 +86,9 @@ func (c *account) askStacks(ctx context.Context, a *answers) error {
 			}
 			for _, s := range out.Stacks {
 				a.stacks[name] = string(s.StackStatus)
+				for _, o := range s.Outputs {
+					a.outputs[aws.ToString(o.OutputKey)] = aws.ToString(o.OutputValue)
+				}
 			}
 		}
 	}

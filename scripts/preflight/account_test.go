@@ -178,8 +178,20 @@ func TestAnAccountIsAsked(t *testing.T) {
 	assert.True(t, known)
 	said, err := json.Marshal(f)
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"stage":"x","commit":"abc","originPrefixList":"pl-3b927c52",
+	assert.JSONEq(t, `{"stage":"x","commit":"abc","before":"","originPrefixList":"pl-3b927c52",
 		"zones":["us-east-1b","us-east-1c"],"edge":true}`, string(said))
+}
+
+func TestTheDeployedCommitIsAsked(t *testing.T) {
+	s := ready()
+	s.answers["DescribeStacks?agents-x-service"] = `<DescribeStacksResponse><DescribeStacksResult><Stacks><member>
+		<StackName>agents-x-service</StackName><StackStatus>UPDATE_COMPLETE</StackStatus>
+		<CreationTime>2026-01-01T00:00:00Z</CreationTime><Outputs><member><OutputKey>Commit</OutputKey>
+		<OutputValue>c0ffee</OutputValue></member></Outputs></member></Stacks></DescribeStacksResult>
+		</DescribeStacksResponse>`
+	a := &answers{stage: staged(), region: "us-east-1", stacks: map[string]string{}, outputs: map[string]string{}}
+	require.NoError(t, accountOn(t, s).askStacks(t.Context(), a))
+	assert.Equal(t, map[string]string{"Commit": "c0ffee"}, a.outputs)
 }
 
 func TestWhereNothingMayBeAskedButWhoOneIs(t *testing.T) {

@@ -42,6 +42,7 @@ type answers struct {
 	dirty            bool               // the tree differs from it
 	bootstraps       map[string]int     // the version of CDK's bootstrap stack, by Region; 0: there is none
 	stacks           map[string]string  // their status, by their names; those that there are
+	outputs          map[string]string  // of these stacks, by their names, of which none has two
 	left             []string           // buckets and tables of an earlier life of the data stack
 	concurrency      int                // functions at once
 	unreserved       int                // of these, what no function has for itself
@@ -88,6 +89,7 @@ type subscription struct{ topic, state string }
 type facts struct {
 	Stage            string   `json:"stage"`
 	Commit           string   `json:"commit"`
+	Before           string   `json:"before"` // the commit that this one takes the place of; empty: not known
 	OriginPrefixList string   `json:"originPrefixList"`
 	Zones            []string `json:"zones"`
 	Edge             bool     `json:"edge"` // the stage has a stack in us-east-1
@@ -98,7 +100,7 @@ type facts struct {
 func look(ctx context.Context, out io.Writer, c *account, s stage.Stage) (*answers, int) {
 	a := &answers{
 		stage: s, region: c.config.Region, bootstraps: map[string]int{}, stacks: map[string]string{},
-		quotas: map[string]float64{}, models: map[string]model{},
+		outputs: map[string]string{}, quotas: map[string]float64{}, models: map[string]model{},
 	}
 	fatal, warned := 0, 0
 	for _, k := range checks {
@@ -154,6 +156,10 @@ func (a *answers) facts() (facts, bool) {
 	if a.dirty {
 		commit += "-dirty" // as the programs say it of themselves
 	}
-	f := facts{a.stage.Name, commit, a.list.id, a.choice(), a.stage.AddressRate > 0}
+	before := a.outputs["Commit"]
+	if before == commit { // deployed once more
+		before = a.outputs["CommitBefore"]
+	}
+	f := facts{a.stage.Name, commit, before, a.list.id, a.choice(), a.stage.AddressRate > 0}
 	return f, f.OriginPrefixList != "" && len(f.Zones) == 2
 }

@@ -23,8 +23,10 @@ func deploying(t *testing.T, edge, there bool, environ ...string) (called []stri
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, []byte("#!/usr/bin/env bash\n"+text), 0o700)) //nolint:gosec // a program
 	}
-	facts := `{"stage":"x","commit":"c0ffee","originPrefixList":"pl-1","zones":["z-1a","z-1b"],"edge":EDGE}`
+	facts := `{"stage":"x","commit":"c0ffee","before":"BEFORE","originPrefixList":"pl-1","zones":["z-1a","z-1b"],` +
+		`"edge":EDGE}`
 	facts = strings.Replace(facts, "EDGE", map[bool]string{true: "true", false: "false"}[edge], 1)
+	facts = strings.Replace(facts, "BEFORE", map[bool]string{true: "beef"}[there], 1)
 	write("scripts/deploy.sh", string(script))
 	write("bin/go", `echo "go $*" >>"$LOG"
 case "$*" in
@@ -77,6 +79,7 @@ func TestADeployGoesInItsOrder(t *testing.T) {
 		assert.Contains(t, service, "-c "+known)
 	}
 	assert.Contains(t, said, "deploying commit c0ffee to x")
+	assert.NotContains(t, service, "commitBefore", "of a first deploy")
 }
 
 func TestAStageWithoutAnEdgeHasNoSuchStep(t *testing.T) {
@@ -100,6 +103,8 @@ func TestAStageWhoseKeyIsElsewhereIsDeployedAndNotTested(t *testing.T) {
 	require.Error(t, err)
 	assert.Equal(t, "cdk Service", steps(called)[len(called)-1])
 	assert.Contains(t, said, "its operator key is with whoever deployed it first")
+	assert.Contains(t, said, "deploying commit c0ffee to x, in the place of beef")
+	assert.Contains(t, called[len(called)-1], "-c commitBefore=beef")
 	called, said, err = deploying(t, false, true, "OPERATOR_KEY=mine")
 	require.NoError(t, err, said)
 	assert.Equal(t, "make smoke STAGE=x", called[len(called)-1])

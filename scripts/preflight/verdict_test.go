@@ -21,8 +21,8 @@ func fresh() *answers {
 			StreamTasks: 2, Rate: 200, Burst: 100, WarmWrites: 10_000, WarmReads: 20_000, Domain: "agents.example.com",
 			Certificate: "arn:aws:acm:us-east-1:123456789012:certificate/1"},
 		region: "eu-central-1", identity: "arn:aws:iam::123456789012:user/a", commit: "abc",
-		bootstraps: map[string]int{"eu-central-1": 21}, stacks: map[string]string{}, concurrency: 1000,
-		unreserved: 1000,
+		bootstraps: map[string]int{"eu-central-1": 21}, stacks: map[string]string{}, outputs: map[string]string{},
+		concurrency: 1000, unreserved: 1000,
 		quotas: map[string]float64{"requests": 10_000, "burst": 5000, "writes": 40_000, "reads": 40_000, "cpus": 6,
 			"vpcs": 5, "rules": 60, "pauses": 150},
 		vpcs: 1, zones: []zone{{"eu-central-1b", "euc1-az3"}, {"eu-central-1a", "euc1-az2"}, {"eu-central-1c",
@@ -49,10 +49,22 @@ func TestAnAccountThatIsReadyIsToldNothing(t *testing.T) {
 	a := fresh()
 	f, known := a.facts()
 	assert.True(t, known)
-	assert.Equal(t, facts{"x", "abc", "pl-1", []string{"eu-central-1a", "eu-central-1b"}, false}, f)
+	assert.Equal(t, facts{"x", "abc", "", "pl-1", []string{"eu-central-1a", "eu-central-1b"}, false}, f)
 	a.dirty = true
 	f, _ = a.facts()
 	assert.Equal(t, "abc-dirty", f.Commit)
+}
+
+// A deploy that is repeated does not forget what it took the place of.
+func TestTheCommitBefore(t *testing.T) {
+	for _, c := range []struct{ deployed, before, want string }{
+		{"", "", ""}, {"old", "", "old"}, {"old", "older", "old"}, {"abc", "old", "old"}, {"abc", "", ""},
+	} {
+		a := fresh()
+		a.outputs["Commit"], a.outputs["CommitBefore"] = c.deployed, c.before
+		f, _ := a.facts()
+		assert.Equal(t, c.want, f.Before, c)
+	}
 }
 
 func TestVerdicts(t *testing.T) {
