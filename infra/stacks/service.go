@@ -228,7 +228,7 @@ var consumers = []consumer{
 	{runQueue, "worker", 5, 16 * 60, 60, func(s stage.Stage) int { return s.Workers }},
 	{webhookQueue, "webhook", 8, 2 * 60, 60, func(s stage.Stage) int { return s.Senders }},
 	// A rebuild of a knowledge base keeps one for as long as it lasts, or a few minutes at a time.
-	{jobQueue, "job", 5, 6 * 60, 30 * 60, func(stage.Stage) int { return stage.Jobs }},
+	{jobQueue, "job", 5, 6 * 60, 30 * 60, func(s stage.Stage) int { return s.Jobs }},
 	// Thousands of documents that come at once wait for each other, and an ingestion may take an hour in all.
 	{ingestQueue, "ingest", 5, 16 * 60, 60 * 60, func(s stage.Stage) int { return s.Ingesters }},
 }

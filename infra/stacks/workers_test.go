@@ -19,7 +19,7 @@ import (
 func TestContainersTakeThePlaceOfTheWorkerFunction(t *testing.T) {
 	defer jsii.Close()
 	functions := synthesised(t, "prod", func(*stage.Stage) {})
-	containers := synthesised(t, "prod", func(s *stage.Stage) { s.WorkerTasks, s.Workers = 2, 5000 })
+	containers := synthesised(t, "prod", func(s *stage.Stage) { s.WorkerTasks, s.Workers, s.Jobs = 2, 5000, 37 })
 	runs := func(all templates) (sources []string) {
 		for id, source := range all.of("AWS::Lambda::EventSourceMapping") {
 			if strings.Contains(text(source["EventSourceArn"]), all.id("AWS::SQS::Queue", "RunQueue")) {
@@ -32,6 +32,13 @@ func TestContainersTakeThePlaceOfTheWorkerFunction(t *testing.T) {
 	assert.Empty(t, runs(containers), "function and containers would take each other's runs")
 	const source = "AWS::Lambda::EventSourceMapping"
 	assert.Len(t, containers.of(source), len(functions.of(source))-1)
+
+	for _, source := range containers.of(source) {
+		if strings.Contains(text(source["EventSourceArn"]), containers.id("AWS::SQS::Queue", "JobQueue")) {
+			assert.Equal(t, 37.0, object(source["ScalingConfig"])["MaximumConcurrency"], "a stage says so")
+		}
+	}
+	assert.Equal(t, 37.0, containers.the("AWS::Lambda::Function", "JobFunction")["ReservedConcurrentExecutions"])
 
 	task := containers.the("AWS::ECS::TaskDefinition", "WorkerTask")
 	container := object(list(task["ContainerDefinitions"])[0])

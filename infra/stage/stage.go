@@ -28,6 +28,7 @@ type Stage struct {
 	Workers     int // concurrent runs, 2 to 1000; where WorkerTasks is set, to 100,000
 	Senders     int // concurrent webhook deliveries, 2 to 1000
 	Ingesters   int // documents at work at once, 2 to 1000
+	Jobs        int // deletions, retentions, rollups and rebuilds at work at once, 2 to 1000
 	StreamTasks int // minimum number of containers for streams
 	// WorkerTasks is the minimum number of containers that execute runs, RunsATask each, in the place of the worker
 	// function, which executes one: a run that waits for its model then costs next to nothing. 0: the function does.
@@ -58,10 +59,11 @@ type Stage struct {
 
 // stages are all deployments. Add yours here.
 var stages = map[string]Stage{
-	"dev": {LogDays: 7, Workers: 50, Senders: 20, Ingesters: 5, StreamTasks: 1, BudgetUSD: 50, Rate: 200, Burst: 200},
+	"dev": {LogDays: 7, Workers: 50, Senders: 20, Ingesters: 5, Jobs: 5, StreamTasks: 1, BudgetUSD: 50, Rate: 200,
+		Burst: 200},
 	"prod": {Precious: true, LogDays: 30, AccessLogs: true, Canary: true, Workers: 400, Senders: 50, Ingesters: 20,
-		StreamTasks: 2, BudgetUSD: 500, Concurrency: 1000, Chats: 200, Requests: 150, Rate: 5000, Burst: 2500,
-		AddressRate: 30_000},
+		Jobs: 10, StreamTasks: 2, BudgetUSD: 500, Concurrency: 1000, Chats: 200, Requests: 150, Rate: 5000,
+		Burst: 2500, AddressRate: 30_000},
 }
 
 // Named returns the stage of a name; a mail address takes the place of its AlarmEmail where it is given. It fails where
@@ -94,8 +96,6 @@ var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365}
 const (
 	// unreserved is what Lambda keeps for functions without a part of their own.
 	unreserved = 100
-	// Jobs are the jobs at work at once.
-	Jobs = 10
 	// Sweeps are the sweeps: one that is late beside the next.
 	Sweeps = 2
 	// Reads are the files of messages that are read at once, in a function for each.
@@ -113,7 +113,7 @@ func (s Stage) Reserved() map[string]int {
 	}
 	parts := map[string]int{
 		"chat": s.Chats, "api": s.Requests, "worker": s.Workers, "webhook": s.Senders, "ingest": s.Ingesters,
-		"job": Jobs, "sweeper": Sweeps, "broker": Trials, "reader": Reads,
+		"job": s.Jobs, "sweeper": Sweeps, "broker": Trials, "reader": Reads,
 	}
 	if s.WorkerTasks > 0 {
 		delete(parts, "worker") // nothing invokes it
@@ -149,8 +149,8 @@ func (s Stage) Validate() error {
 	}
 	for field, n := range map[string][3]int{
 		"BudgetUSD": {s.BudgetUSD, 0, 1_000_000}, "Workers": {s.Workers, 2, mostWorkers},
-		"Senders":     {s.Senders, 2, 1000},
-		"Ingesters":   {s.Ingesters, 2, 1000},
+		"Senders":   {s.Senders, 2, 1000},
+		"Ingesters": {s.Ingesters, 2, 1000}, "Jobs": {s.Jobs, 2, 1000},
 		"StreamTasks": {s.StreamTasks, 1, 100}, "WorkerTasks": {s.WorkerTasks, 0, 500},
 		"Concurrency": {s.Concurrency, 0, 1_000_000},
 		"Rate":        {s.Rate, 1, 1_000_000}, "Burst": {s.Burst, 1, 1_000_000},
@@ -193,7 +193,8 @@ func (s Stage) validateConcurrency(bad func(field, format string, args ...any)) 
 	}
 	if sum+unreserved > s.Concurrency {
 		bad("Concurrency", "is %d, and the parts of all functions are %d: Lambda keeps %d for others. Lower Workers, "+
-			"Chats, Requests, Senders or Ingesters, or ask AWS for a higher quota", s.Concurrency, sum, unreserved)
+			"Chats, Requests, Senders, Ingesters or Jobs, or ask AWS for a higher quota", s.Concurrency, sum,
+			unreserved)
 	}
 }
 

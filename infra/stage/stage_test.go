@@ -42,6 +42,7 @@ func TestEachInvalidFieldIsNamed(t *testing.T) {
 		"Workers":     func(s *stage.Stage) { s.Workers = 1 },
 		"Senders":     func(s *stage.Stage) { s.Senders = 1001 },
 		"Ingesters":   func(s *stage.Stage) { s.Ingesters = 0 },
+		"Jobs":        func(s *stage.Stage) { s.Jobs = 1 },
 		"StreamTasks": func(s *stage.Stage) { s.StreamTasks = 0 },
 		"WorkerTasks": func(s *stage.Stage) { s.WorkerTasks = -1 },
 		"Rate":        func(s *stage.Stage) { s.Rate = 0 },
@@ -101,6 +102,10 @@ func TestPartsOfTheConcurrencyLeaveSomethingForOthers(t *testing.T) {
 		sum += n
 	}
 	assert.LessOrEqual(t, sum, s.Concurrency-100)
+	s.Jobs += s.Concurrency - 100 - sum
+	require.NoError(t, s.Validate())
+	s.Jobs++
+	require.ErrorContains(t, s.Validate(), "Concurrency is 1000", "jobs are a part of it")
 	s.Concurrency = 0
 	assert.Nil(t, s.Reserved())
 }

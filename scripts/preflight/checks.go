@@ -243,7 +243,7 @@ func judgeConcurrency(a *answers) []finding {
 		parts += n
 	}
 	s := a.stage
-	wants := s.Workers + s.Senders + s.Ingesters
+	wants := s.Workers + s.Senders + s.Ingesters + s.Jobs
 	more := fmt.Sprintf("ask for more: aws service-quotas request-service-quota-increase --service-code lambda "+
 		"--quota-code L-B99A9384 --desired-value %d", max(1000, s.Concurrency))
 	switch {
@@ -260,9 +260,8 @@ func judgeConcurrency(a *answers) []finding {
 		return warns("the stage counts on %d functions at once, and the account may run %d; %s", s.Concurrency,
 			a.concurrency, more)
 	case parts == 0 && a.concurrency < wants:
-		return warns("the account may run %d functions at once; %d workers, senders and ingesters want more, and "+
-			"what is "+
-			"beyond waits or answers 5xx; %s", a.concurrency, wants, more)
+		return warns("the account may run %d functions at once; %d workers, senders, ingesters and jobs want "+
+			"more, and what is beyond waits or answers 5xx; %s", a.concurrency, wants, more)
 	}
 	return nil
 }
