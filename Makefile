@@ -255,10 +255,11 @@ templates: ## test what the templates mean (needs Node.js)
 
 validate: .cache/validate/package-lock.json .cache/validate/venv/made ## hold the stacks to cfn-lint, checkov, cdk-nag and the ASL validator (needs Node.js, Python 3)
 	@for f in $(FUNCTIONS); do mkdir -p .cache/validate/dist/$$f && echo $$f >.cache/validate/dist/$$f/bootstrap; done
-	rm -rf .cache/validate/dev .cache/validate/prod
+	rm -rf .cache/validate/dev .cache/validate/prod .cache/validate/whole
 	CDK_OUTDIR=.cache/validate/dev CDK_CONTEXT_JSON='{"stage":"dev","binaries":".cache/validate/dist"}' $(GO) run ./infra
 	CDK_OUTDIR=.cache/validate/prod CDK_CONTEXT_JSON='{"stage":"prod","binaries":".cache/validate/dist","alarmEmail":"someone@example.com","webAcl":"arn:aws:wafv2:us-east-1:123456789012:global/webacl/agents/1"}' $(GO) run ./infra
-	.cache/validate/venv/bin/python scripts/validate/validate.py .cache/validate/node_modules .cache/validate/dev .cache/validate/prod
+	CDK_OUTDIR=.cache/validate/whole CDK_CONTEXT_JSON='{"stage":"prod","whole":"yes","commit":"0123abc","commitBefore":"9876fed","binaries":".cache/validate/dist","alarmEmail":"someone@example.com","webAcl":"arn:aws:wafv2:us-east-1:123456789012:global/webacl/agents/1"}' $(GO) run ./infra
+	.cache/validate/venv/bin/python scripts/validate/validate.py .cache/validate/node_modules .cache/validate/dev .cache/validate/prod .cache/validate/whole
 
 cost: ## count what a run costs on LocalStack, and rewrite the table in infra/README.md
 	$(MAKE) functions ARCH=$$($(GO) env GOARCH)

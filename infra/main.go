@@ -36,6 +36,9 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	if given("whole", "") != "" {
+		s = s.Whole()
+	}
 	// make deploy finds these out, and refuses to go on without them.
 	found := stacks.Found{
 		Binaries: given("binaries", "dist"), Image: given("image", "none"),

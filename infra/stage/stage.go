@@ -90,6 +90,19 @@ func Drafted(name string) (Stage, error) {
 	return s, nil
 }
 
+// Whole returns the stage with what neither of those above has, for validators (make validate): none is deployed so.
+func (s Stage) Whole() Stage {
+	s.WorkerTasks, s.WarmWrites, s.WarmReads = 2, 10_000, 20_000
+	s.Domain = "agents.example.com"
+	s.Certificate = "arn:aws:acm:us-east-1:123456789012:certificate/1"
+	s.Settings = map[string]string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT": "https://xray.eu-central-1.amazonaws.com",
+		"BEDROCK_MODELS":              "eu.amazon.nova-lite-v1:0", "BEDROCK_GUARDRAIL": "gr4n9abc:7",
+		"EMBEDDING_MODELS": "bedrock/amazon.titan-embed-text-v2:0:512",
+	}
+	return s
+}
+
 // retentions are the retention times of CloudWatch Logs up to a year, in days.
 var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365}
 

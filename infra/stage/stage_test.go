@@ -1,6 +1,7 @@
 package stage_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -31,6 +32,16 @@ func TestShippedStagesNeedAnAddressAtMost(t *testing.T) {
 	assert.Equal(t, "someone@example.com", prod.AlarmEmail)
 	_, err = stage.Named("", "")
 	require.ErrorContains(t, err, "dev, prod")
+}
+
+// Validators look at a stage that leaves nothing out, whatever fields there are one day.
+func TestNothingIsLeftOutOfAWholeStage(t *testing.T) {
+	whole := draft(t, "prod").Whole()
+	require.NoError(t, whole.Validate())
+	fields := reflect.ValueOf(whole)
+	for i := range fields.NumField() {
+		assert.False(t, fields.Field(i).IsZero(), fields.Type().Field(i).Name)
+	}
 }
 
 func TestEachInvalidFieldIsNamed(t *testing.T) {
