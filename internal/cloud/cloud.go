@@ -21,7 +21,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"agentplatform/events"
@@ -239,7 +238,7 @@ func New(
 	notifier := stream.Polling{Host: machine, Every: pollEvery}
 	p.Hub = stream.New(dynamotable.New(db, c.StreamTable, machine.Now), notifier, machine)
 	p.Executor = &transition.Executor{
-		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfn.NewFromConfig(account), c.PauseMachine),
+		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfntimer.Client(account), c.PauseMachine),
 		Notifier: notifier,
 		Host:     machine, Log: log,
 		Caps: p.Tenants.Caps, StartDeadline: s.StartDeadline, OnTransition: p.Metrics.Transition,

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
@@ -40,6 +41,14 @@ type Timer struct {
 
 // New makes a timer over a client; machine is the ARN of the state machine.
 func New(api API, machine string) *Timer { return &Timer{api: api, machine: machine} }
+
+// Client makes a client for [New]. Whoever sets or stops an alarm goes on without it, and waits for one more try at
+// most: where Step Functions throttles, the SDK's own three take six seconds, of a worker or of a client's answer.
+func Client(account aws.Config) *sfn.Client {
+	return sfn.NewFromConfig(account, func(o *sfn.Options) {
+		o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) { s.MaxAttempts, s.MaxBackoff = 2, time.Second })
+	})
+}
 
 // At implements timer.Timer: it starts the execution of that name, unless there is or was one. The error is one of
 // Step Functions.
