@@ -76,6 +76,7 @@ type function struct {
 	single      bool // reads single items of the core table, no ranges of them
 	indexes     bool // may read the core table's indexes
 	watches     bool // may read streams of runs, and say that somebody does
+	shares      bool // counts requests of keys together with others; those that watch do, too
 	tells       bool // may write streams of runs, for those who read them
 	bucket      may
 	sends       []string // queues that it may send to
@@ -135,7 +136,7 @@ var functions = []function{
 	// It has as long as whoever asks it. A document of a toolkit may be 10 MB.
 	{name: broker, memory: 512, timeout: 29, core: write, bucket: write,
 		opens: []string{organizations, toolkits}, secrets: true, traces: true},
-	{name: "api", memory: 512, timeout: 29, core: write, indexes: true, bucket: write,
+	{name: "api", memory: 512, timeout: 29, core: write, shares: true, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true,
 		seals: []string{organizations, toolkits}, embeds: true, vectors: searches, asks: broker, traces: true},
 	// A file is read by a child process of up to 384 MB, and the first PDF of an instance has one of 433 MB compile
@@ -332,7 +333,8 @@ func (v *Service) environment() map[string]*string {
 		"JOB_QUEUE_URL": v.Queues[jobQueue].QueueUrl(), "PAUSE_MACHINE_ARN": v.Machine.StateMachineArn(),
 		"SEALING_KEY": v.data.Key.KeyId(), "SECRETS_ARN": v.data.Secret.SecretArn(),
 		// Lambda accepts events of 6 MB, with the request's body in base64: 4 MiB and the form around them.
-		"MAX_BODY": jsii.String(strconv.Itoa(4<<20 + 64<<10)), "LEASE": jsii.String("60s"),
+		"KEY_CHATS": jsii.String(strconv.Itoa(v.stage.KeyChats())),
+		"MAX_BODY":  jsii.String(strconv.Itoa(4<<20 + 64<<10)), "LEASE": jsii.String("60s"),
 	}
 	for name, value := range v.stage.Settings {
 		e[name] = jsii.String(value)
@@ -385,6 +387,8 @@ var (
 	// Who reads a run's stream leaves a row that says so, and who writes it looks at that.
 	streamReads  = []string{"dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:PutItem"}
 	streamWrites = []string{"dynamodb:GetItem", "dynamodb:PutItem"}
+	// Who answers requests tells the others how much of its limit a key has used; who reads streams may do that anyway.
+	keyShares = []string{"dynamodb:Query", "dynamodb:PutItem"}
 )
 
 // grant gives a function the rights in its description.
@@ -412,6 +416,9 @@ func (v *Service) grant(to awsiam.IGrantable, f function) {
 	}
 	if f.tells {
 		allow(streamWrites, feed)
+	}
+	if f.shares {
+		allow(keyShares, feed)
 	}
 	objects := v.data.Bucket.ArnForObjects(jsii.String("*"))
 	if f.bucket >= read {

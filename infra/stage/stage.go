@@ -134,6 +134,18 @@ func (s Stage) Reserved() map[string]int {
 	return parts
 }
 
+// KeyChats is how many answers POST /chat may stream to one key at once: half of those that there can be, so that no key
+// has them all.
+func (s Stage) KeyChats() int {
+	if s.Chats == 0 {
+		return sharedChats
+	}
+	return max(1, s.Chats/2)
+}
+
+// sharedChats is that where nothing is set apart for POST /chat: a tenth of an account's functions.
+const sharedChats = 100
+
 // MostWorkerTasks is how many containers it takes to execute as many runs as Workers says.
 func (s Stage) MostWorkerTasks() int { return max(s.WorkerTasks, (s.Workers+RunsATask-1)/RunsATask) }
 

@@ -120,3 +120,10 @@ func TestPartsOfTheConcurrencyLeaveSomethingForOthers(t *testing.T) {
 	s.Concurrency = 0
 	assert.Nil(t, s.Reserved())
 }
+
+// No key may have all functions that answer POST /chat.
+func TestAKeyHasHalfOfTheChats(t *testing.T) {
+	for chats, most := range map[int]int{0: 100, 1: 1, 200: 100, 401: 200} {
+		assert.Equal(t, most, stage.Stage{Chats: chats}.KeyChats(), "of %d", chats)
+	}
+}

@@ -31,6 +31,7 @@ import (
 	"agentplatform/internal/provider"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/queue/sqsqueue"
+	"agentplatform/internal/ratelimit"
 	"agentplatform/internal/record"
 	"agentplatform/internal/seal"
 	"agentplatform/internal/seal/kmsseal"
@@ -57,6 +58,7 @@ type Platform struct {
 	Tenants  *tenant.Tenants
 	Executor *transition.Executor
 	Hub      *stream.Hub
+	Shared   *ratelimit.Shared
 	Queues   Queues
 	Metrics  *Metrics
 	Sealer   seal.Sealer
@@ -236,7 +238,9 @@ func New(
 		return nil, err
 	}
 	notifier := stream.Polling{Host: machine, Every: pollEvery}
-	p.Hub = stream.New(dynamotable.New(db, c.StreamTable, machine.Now), notifier, machine)
+	feed := dynamotable.New(db, c.StreamTable, machine.Now)
+	p.Hub = stream.New(feed, notifier, machine)
+	p.Shared = &ratelimit.Shared{Table: feed, Host: machine}
 	p.Executor = &transition.Executor{
 		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfntimer.Client(account), c.PauseMachine),
 		Notifier: notifier,

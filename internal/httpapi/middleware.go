@@ -28,6 +28,7 @@ type Call struct {
 	ifNoneMatch []string // of its header
 	release     func()   // gives back what its body takes of what all may; see [Server.Hold]
 	seated      bool     // it has taken a place for a stream
+	place       *int     // its number among those of the key, where processes share them
 }
 
 // ID is the request's id, which its answer has as X-Request-Id.
@@ -51,7 +52,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &Call{id: s.Host.NewID(), ifNoneMatch: r.Header.Values("If-None-Match"), release: func() {}}
 	defer func() {
 		c.release()
-		s.unseat(c)
+		s.unseat(r.Context(), c)
 	}()
 	ctx := r.Context()
 	var span *trace.Span
@@ -176,12 +177,14 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	if err != nil {
 		address, _, _ := net.SplitHostPort(r.RemoteAddr)
 		perMinute, burst := s.Tenants.Rate(p.Organization)
-		return cmp.Or(s.limit(w, "address "+address, ratelimit.Limit{PerMinute: perMinute, Burst: burst}), err)
+		limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
+		return cmp.Or(s.limited(w, limit, s.guests.Take(r.Context(), address, limit, s.Host.Elapsed())), err)
 	}
 	c.Principal = p
 	s.strangers.known(r.Context())
 	perMinute, burst := s.Tenants.Rate(p.Organization)
-	err = s.limit(w, "key "+p.Key.ID, ratelimit.Limit{PerMinute: perMinute, Burst: burst})
+	limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
+	err = s.limited(w, limit, s.keys.Take(r.Context(), p.Key.ID, limit, s.Host.Elapsed()))
 	if named := r.Header.Values(organizationHeader); err == nil && len(named) > 0 {
 		c.Principal, err = s.Tenants.ActIn(r.Context(), p, strings.Join(named, ","))
 	}
@@ -199,8 +202,8 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-func (s *Server) limit(w http.ResponseWriter, key string, l ratelimit.Limit) error {
-	state := s.limiter.Take(key, l, s.Host.Elapsed())
+// limited tells the client how far its limit is used, and is the error of a request that is over it.
+func (s *Server) limited(w http.ResponseWriter, l ratelimit.Limit, state ratelimit.State) error {
 	h := w.Header()
 	h.Set("Ratelimit-Limit", strconv.Itoa(l.PerMinute))
 	h.Set("Ratelimit-Remaining", strconv.Itoa(state.Remaining))

@@ -30,11 +30,13 @@ type Config struct {
 	Metrics *prometheus.Registry // nil: requests are not counted for anybody
 
 	MaxBody    int64
-	Stall      time.Duration // how long a client may neither send nor take anything; 0: half a minute
-	Streams    int           // open at once; 0: no limit, as below
-	KeyStreams int           // of one key
-	Strangers  int           // connections of one address that have shown no key
-	MaxStream  time.Duration // after this a bounded stream ends; 0: never
+	Stall      time.Duration     // how long a client may neither send nor take anything; 0: half a minute
+	Streams    int               // open at once; 0: no limit, as below
+	KeyStreams int               // of one key
+	Shared     *ratelimit.Shared // what processes tell each other of keys; nil: there are no others
+	KeyChats   int               // streams of one key, of all processes; 0: no limit, or none that is shared
+	Strangers  int               // connections of one address that have shown no key
+	MaxStream  time.Duration     // after this a bounded stream ends; 0: never
 	PublicURL  string
 }
 
@@ -44,7 +46,8 @@ type Server struct {
 
 	mux     *http.ServeMux
 	api     huma.API
-	limiter ratelimit.Limiter
+	keys    ratelimit.Limiter // of requests
+	guests  ratelimit.Limiter // the same by the addresses of those who show no key
 	metrics *metrics
 	open    map[string]bool   // paths of the API that answer without a key
 	names   map[string]string // of operations, by pattern
@@ -72,6 +75,7 @@ func New(c Config, routes func(*Server)) *Server {
 		bodies: bodies{most: maxBodies}, answers: bodies{most: maxAnswers},
 		open: map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
 	}
+	s.keys.Shared = c.Shared
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.api = humago.New(s.mux, documented(c.PublicURL))
 	routes(s)

@@ -88,24 +88,21 @@ type seats struct {
 
 // Seat takes a place for a stream until the request has been answered; it is taken before the answer begins, as there
 // is another answer when there is none.
-func (s *Server) Seat(c *Call) error {
+func (s *Server) Seat(ctx context.Context, c *Call) error {
 	key := c.Principal.Key.ID
+	if c.seated {
+		return nil
+	}
+	if err := s.sharedSeat(ctx, c); err != nil {
+		return err
+	}
 	s.seats.mu.Lock()
 	defer s.seats.mu.Unlock()
-	var p *problem.Error
 	switch {
-	case c.seated:
-		return nil
 	case s.KeyStreams > 0 && s.seats.of[key] >= s.KeyStreams:
-		p = problem.New(
-			problem.Limited, "rate_limited", "this key has %d streams open and may have no more", s.KeyStreams,
-		)
+		return full(problem.Limited, "rate_limited", "this key has %d streams open and may have no more", s.KeyStreams)
 	case s.Streams > 0 && s.seats.all >= s.Streams:
-		p = problem.New(problem.Unavailable, "unavailable", "too many streams are open; try again")
-	}
-	if p != nil {
-		p.RetryAfter = 5 * time.Second
-		return p
+		return full(problem.Unavailable, "unavailable", "too many streams are open; try again")
 	}
 	if s.seats.of == nil {
 		s.seats.of = map[string]int{}
@@ -116,7 +113,38 @@ func (s *Server) Seat(c *Call) error {
 	return nil
 }
 
-func (s *Server) unseat(c *Call) {
+// sharedSeat takes one of the places that a key has in all processes together. Where the table does not say how many
+// are left, the stream is let in: what it asks next is the same table.
+func (s *Server) sharedSeat(ctx context.Context, c *Call) error {
+	if s.Shared == nil || s.KeyChats == 0 {
+		return nil
+	}
+	until := s.Host.Now().Add(s.MaxStream + time.Minute)
+	place, taken, err := s.Shared.Enter(ctx, c.Principal.Key.ID, s.KeyChats, until)
+	switch {
+	case err != nil:
+		s.Log.Warn("streams of a key cannot be counted", "request_id", c.id, "error", err.Error())
+	case !taken:
+		return full(problem.Limited, "rate_limited", "this key has %d streams open and may have no more", s.KeyChats)
+	default:
+		c.place = &place
+	}
+	return nil
+}
+
+// full refuses a stream.
+func full(kind problem.Kind, code, format string, args ...any) error {
+	p := problem.New(kind, code, format, args...)
+	p.RetryAfter = 5 * time.Second
+	return p
+}
+
+func (s *Server) unseat(ctx context.Context, c *Call) {
+	if c.place != nil {
+		if err := s.Shared.Leave(ctx, c.Principal.Key.ID, *c.place); err != nil {
+			s.Log.Warn("the place of a stream is not given back", "request_id", c.id, "error", err.Error())
+		}
+	}
 	if !c.seated {
 		return
 	}

@@ -30,7 +30,7 @@ type Stream struct {
 // Stream follows the call's run until its end, the reader's or that of its right, or the server's. An error is one of
 // before the stream began, which can be answered: that there is no place for another stream.
 func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, stream Stream) error {
-	if err := s.Seat(c); err != nil {
+	if err := s.Seat(ctx, c); err != nil {
 		return err
 	}
 	if stream.Farewell == nil {

@@ -9,10 +9,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/ratelimit"
 	"agentplatform/internal/record"
+	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
 )
 
@@ -133,4 +137,57 @@ func TestAStreamWritesNothingAfterItsRightHasEnded(t *testing.T) {
 		s.Handle("GET", "/stream", tenant.LevelRead, stream)
 	})
 	assert.Equal(t, "\"before\"\n", get(e, "/stream").Body.String())
+}
+
+// processes are two of the same deployment, that share what they know of keys.
+func processes(t *testing.T, organization string, change func(*httpapi.Config)) (one, other httpapitest.API) {
+	t.Helper()
+	e := httpapitest.New(t)
+	require.Equal(t, http.StatusOK, e.Send("PATCH", "/organization", organization).Code)
+	machine := host.System()
+	c := e.Config
+	c.Metrics, c.Shared = nil, &ratelimit.Shared{Table: memtable.New(machine.Now), Host: machine}
+	change(&c)
+	server := func() httpapitest.API {
+		e.Server = httpapi.New(c, func(s *httpapi.Server) {
+			s.Handle("GET", "/x", tenant.LevelRead, func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+				return s.Stream(r.Context(), w, c, httpapi.Stream{ContentType: "text/plain", Agent: "a", Follow: until})
+			})
+		})
+		return e
+	}
+	return server(), server()
+}
+
+// glimpse opens a stream, leaves it, and returns how it was answered.
+func glimpse(e httpapitest.API) int {
+	ctx, leave := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer leave()
+	return e.Do(httptest.NewRequest(http.MethodGet, httpapi.Base+"/x", nil).WithContext(ctx)).Code
+}
+
+func TestTheRateOfAKeyHoldsOverProcesses(t *testing.T) {
+	one, other := processes(t, `{"rate_limit":{"requests_per_minute":1,"burst":2}}`, func(*httpapi.Config) {})
+	assert.Equal(t, http.StatusOK, glimpse(one))
+	assert.Equal(t, http.StatusOK, glimpse(other))
+	assert.Equal(t, http.StatusTooManyRequests, glimpse(one), "the other one had the second")
+	assert.Equal(t, http.StatusTooManyRequests, glimpse(other))
+}
+
+func TestStreamsOfAKeyAreLimitedOverProcesses(t *testing.T) {
+	one, other := processes(t, `{}`, func(c *httpapi.Config) { c.KeyChats, c.MaxStream = 1, time.Minute })
+	s := httptest.NewServer(one.Server)
+	defer s.Close()
+	r, err := http.NewRequest(http.MethodGet, s.URL+httpapi.Base+"/x", nil)
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+one.Key)
+	open, err := s.Client().Do(r)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, open.StatusCode)
+	w := get(other, "/x")
+	assert.Equal(t, http.StatusTooManyRequests, w.Code, w.Body.String())
+	assert.Equal(t, "5", w.Header().Get("Retry-After"))
+	_ = open.Body.Close()
+	require.Eventually(t, func() bool { return glimpse(other) == http.StatusOK }, patience, 20*time.Millisecond,
+		"a place is given back")
 }

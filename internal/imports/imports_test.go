@@ -63,7 +63,7 @@ var allowed = []struct {
 	{"internal/problem", "", "every room may return one"},
 	{"internal/host", "", "every use case takes one"},
 	{"internal/setting", "", "names and ranges, not what they are for"},
-	{"internal/ratelimit", "", "counts keys, whoever they are"},
+	{"internal/ratelimit", "internal/host internal/table", "counts keys, whoever they are"},
 	{"internal/trace", "", "spans say names and counts of whatever work, and no room drags a library along for them"},
 	{"internal/trace/otlp", "internal/trace", "sends spans, whatever they are about"},
 	{"internal/egress", "internal/trace", "knows addresses, not why they are called"},
@@ -278,6 +278,7 @@ func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 // nor conditions nor how a repetition finds its own writes.
 var onTheTable = map[string]string{
 	"internal/record":              "it alone knows what is stored, and how",
+	"internal/ratelimit":           "what processes tell each other of keys lives for minutes, beside the streams",
 	"internal/stream":              "streams have a table of their own, whose entries live for minutes",
 	"internal/table/memtable":      "an adapter",
 	"internal/table/disktable":     "an adapter",

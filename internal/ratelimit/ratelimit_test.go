@@ -12,24 +12,26 @@ import (
 )
 
 func TestBurstIsAllowedThenAnEvenRate(t *testing.T) {
+	ctx := t.Context()
 	var l ratelimit.Limiter
 	limit := ratelimit.Limit{PerMinute: 60, Burst: 3}
 	for want := 2; want >= 0; want-- {
-		s := l.Take("k", limit, 0)
+		s := l.Take(ctx, "k", limit, 0)
 		assert.True(t, s.Allowed)
 		assert.Equal(t, want, s.Remaining)
 	}
-	s := l.Take("k", limit, 0)
+	s := l.Take(ctx, "k", limit, 0)
 	assert.False(t, s.Allowed)
 	assert.Equal(t, time.Second, s.RetryAfter)
-	assert.False(t, l.Take("k", limit, 999*time.Millisecond).Allowed)
-	assert.True(t, l.Take("k", limit, time.Second).Allowed)
-	assert.True(t, l.Take("other", limit, 0).Allowed)
+	assert.False(t, l.Take(ctx, "k", limit, 999*time.Millisecond).Allowed)
+	assert.True(t, l.Take(ctx, "k", limit, time.Second).Allowed)
+	assert.True(t, l.Take(ctx, "other", limit, 0).Allowed)
 }
 
 // For any arrivals, a period of any length allows at most the burst plus the rate's share, and a request after
 // RetryAfter is allowed.
 func TestNeverMoreThanBurstPlusRate(t *testing.T) {
+	ctx := t.Context()
 	rapid.Check(t, func(t *rapid.T) {
 		limit := ratelimit.Limit{PerMinute: rapid.IntRange(1, 1000).Draw(t, "rate"),
 			Burst: rapid.IntRange(1, 20).Draw(t, "burst")}
@@ -38,10 +40,10 @@ func TestNeverMoreThanBurstPlusRate(t *testing.T) {
 		var admitted []time.Duration
 		for range 200 {
 			at += time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "gap"))
-			s := l.Take("k", limit, at)
+			s := l.Take(ctx, "k", limit, at)
 			if !s.Allowed {
 				at += s.RetryAfter
-				if s = l.Take("k", limit, at); !s.Allowed {
+				if s = l.Take(ctx, "k", limit, at); !s.Allowed {
 					t.Fatalf("refused after waiting as told")
 				}
 			}
@@ -61,6 +63,6 @@ func TestNeverMoreThanBurstPlusRate(t *testing.T) {
 func BenchmarkTake(b *testing.B) {
 	var l ratelimit.Limiter
 	for i := range b.N {
-		l.Take(fmt.Sprint(i%100), ratelimit.Limit{PerMinute: 600, Burst: 100}, time.Duration(i))
+		l.Take(b.Context(), fmt.Sprint(i%100), ratelimit.Limit{PerMinute: 600, Burst: 100}, time.Duration(i))
 	}
 }

@@ -53,6 +53,7 @@ type Settings struct {
 
 	Streams            int `env:"STREAMS" envDefault:"50000" help:"open streams of this process, 1 to 1000000"`
 	KeyStreams         int `env:"KEY_STREAMS" envDefault:"20000" help:"open streams of a key, 1 to 1000000"`
+	KeyChats           int `env:"KEY_CHATS" envDefault:"0" help:"open streams of POST /chat of a key, over all functions, to 1000; 0: no limit; on AWS only"`
 	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" help:"connections of an address that have shown no key, 1 to 1000000"`
 
 	MaxBody int64 `env:"MAX_BODY" envDefault:"67108864" help:"bytes of a request's body, of one in JSON at most 8 MiB; 1024 to 1073741824"`
@@ -241,6 +242,7 @@ func (s Settings) validate() error {
 		{"DOCUMENTS_PER_BASE", int64(s.DocumentsPerBase), 1, 1_000_000},
 		{"STREAMS", int64(s.Streams), 1, 1_000_000},
 		{"KEY_STREAMS", int64(s.KeyStreams), 1, 1_000_000},
+		{"KEY_CHATS", int64(s.KeyChats), 0, 1000},
 		{"ADDRESS_CONNECTIONS", int64(s.AddressConnections), 1, 1_000_000},
 		{"MAX_BODY", s.MaxBody, 1 << 10, 1 << 30},
 	} {

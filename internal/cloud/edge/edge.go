@@ -38,7 +38,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 	c := service.Config{
 		Config: httpapi.Config{
 			Tenants: p.Tenants, Host: p.Host, Log: p.Log, Tracer: p.Tracer, MaxBody: s.MaxBody, MaxStream: maxStream,
-			Streams: s.Streams, KeyStreams: s.KeyStreams, PublicURL: s.PublicURL,
+			Streams: s.Streams, KeyStreams: s.KeyStreams, Shared: p.Shared, PublicURL: s.PublicURL,
 		},
 		Intake: &intake.Intake{Executor: p.Executor, Store: p.Store, Tenants: p.Tenants, Host: p.Host},
 		Files:  &files.Files{Store: p.Store, Log: p.Log},
@@ -52,6 +52,9 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 		Redelivered: func(ctx context.Context, h record.Delivery) {
 			p.Nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
 		},
+	}
+	if maxStream > 0 { // each of them keeps a function
+		c.KeyChats = s.KeyChats
 	}
 	for _, add := range more {
 		add(&c)

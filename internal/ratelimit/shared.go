@@ -1,0 +1,140 @@
+package ratelimit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/table"
+)
+
+// Shared is what the processes of a deployment tell each other of keys, in a table of rows that expire.
+//
+// It is approximate, so that a request seldom waits for it. A process asks when it meets a key, and tells when it has
+// let through more than a tenth of what it then believes to be left. So N processes that all know a key that was calm
+// may let through its burst, and a tenth of the burst each, before one of them refuses. All of it is counted in the
+// end, so over a time that is long beside that a key gets its rate and no more.
+type Shared struct {
+	Table table.Table
+	Host  host.Host
+}
+
+const (
+	tellTime = time.Second // that a request may wait for the table
+	tellings = 4           // tries, where others change the same row
+	linger   = time.Minute // that a row stays after it means nothing any more: clocks differ
+)
+
+var errBusy = errors.New("ratelimit: others change the rows of this key all the time")
+
+// noOwner is the owner of rows that belong to no organization's estate: they are gone by themselves.
+const noOwner = "-"
+
+// paidRow is the body of a key's row.
+type paidRow struct {
+	Until time.Time `json:"until"` // what the key has paid for, as by pace
+}
+
+// pay adds n requests to what a key has paid for, the last of which only if it is allowed: the others were let through.
+// ahead is what is paid for from now on. An error is one of the table, or errBusy: nothing was added, as far as is
+// known.
+func (s *Shared) pay(ctx context.Context, key string, p pace, n int) (ahead time.Duration, allowed bool, err error) {
+	ctx, cancel := s.Host.WithTimeout(ctx, tellTime)
+	defer cancel()
+	at := table.Key{Part: "rate/" + key, Sort: "paid"}
+	for range tellings {
+		rows, err := s.Table.Query(ctx, table.Range{Part: at.Part, Limit: 1})
+		if err != nil {
+			return 0, false, err
+		}
+		now, cond := s.Host.Now(), table.Absent()
+		ahead = 0
+		if len(rows) > 0 {
+			var row paidRow
+			if err := json.Unmarshal(rows[0].Body, &row); err != nil {
+				return 0, false, err
+			}
+			ahead, cond = max(0, row.Until.Sub(now)), table.VersionIs(rows[0].Version)
+		}
+		ahead += time.Duration(n-1) * p.interval
+		if allowed = ahead <= p.tolerance; allowed {
+			ahead += p.interval
+		} else if n == 1 {
+			return ahead, false, nil
+		}
+		body, err := json.Marshal(paidRow{now.Add(ahead)})
+		if err != nil {
+			return 0, false, err
+		}
+		err = s.Table.Commit(ctx, s.Host.NewID(), table.Put(table.Item{
+			Key: at, Owner: noOwner, WriteID: "rate", Expires: now.Add(ahead + linger), Body: body,
+		}, cond))
+		if changed(err) {
+			continue
+		}
+		return ahead, allowed, err
+	}
+	return 0, false, errBusy
+}
+
+// Enter takes one of a key's places, most of which there are, until then at the latest. Place is its number, which
+// [Shared.Leave] takes; taken is false where all are. Errors are those of the table, or that others are always faster.
+func (s *Shared) Enter(ctx context.Context, key string, most int, until time.Time) (place int, taken bool, err error) {
+	ctx, cancel := s.Host.WithTimeout(ctx, tellTime)
+	defer cancel()
+	for range tellings {
+		rows, err := s.Table.Query(ctx, table.Range{Part: openPart(key), Limit: most})
+		if err != nil {
+			return 0, false, err
+		}
+		occupied := map[string]bool{}
+		for _, row := range rows {
+			occupied[row.Sort] = true
+		}
+		var free []int
+		for n := range most {
+			if !occupied[placeSort(n)] {
+				free = append(free, n)
+			}
+		}
+		if len(free) == 0 {
+			return 0, false, nil
+		}
+		place = free[s.Host.Int64N(int64(len(free)))]
+		err = s.put(ctx, key, place, until, table.Absent())
+		if changed(err) {
+			continue
+		}
+		return place, err == nil, err
+	}
+	return 0, false, errBusy
+}
+
+// Leave gives a place back. Where that fails it is free at its end.
+func (s *Shared) Leave(ctx context.Context, key string, place int) error {
+	ctx, cancel := s.Host.WithTimeout(context.WithoutCancel(ctx), tellTime)
+	defer cancel()
+	return s.put(ctx, key, place, s.Host.Now(), table.Always())
+}
+
+func openPart(key string) string { return "open/" + key }
+
+func placeSort(n int) string { return fmt.Sprintf("%06d", n) }
+
+// put writes the row of a place. It is not deleted but put to its end: so a key has no more rows than places, however
+// late the table removes what has expired, and who reads streams needs no right to delete.
+func (s *Shared) put(ctx context.Context, key string, place int, until time.Time, cond table.Condition) error {
+	return s.Table.Commit(ctx, s.Host.NewID(), table.Put(table.Item{
+		Key: table.Key{Part: openPart(key), Sort: placeSort(place)}, Owner: noOwner, WriteID: "open", Expires: until,
+		Body: []byte("{}"),
+	}, cond))
+}
+
+// changed says whether a commit was refused as another one came first.
+func changed(err error) bool {
+	_, refused := table.AsRefused(err)
+	return refused || table.IsKind(err, table.Contended)
+}

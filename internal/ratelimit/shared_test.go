@@ -1,0 +1,176 @@
+package ratelimit_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/ratelimit"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+)
+
+// clock is a host whose time only moves when it is told to.
+type clock struct {
+	host.Host
+
+	at time.Duration
+}
+
+func (c *clock) Now() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(c.at) }
+
+// processes of a deployment, that share a table.
+func processes(n int) (*clock, []*ratelimit.Limiter) {
+	c := &clock{Host: host.System()}
+	shared := &ratelimit.Shared{Table: memtable.New(c.Now), Host: c}
+	all := make([]*ratelimit.Limiter, n)
+	for i := range all {
+		all[i] = &ratelimit.Limiter{Shared: shared}
+	}
+	return c, all
+}
+
+// However requests come to whichever process: at any time a key has got no more than its rate, its burst, and a tenth
+// of that for each process; and one that always wants more gets its rate.
+func TestProcessesTogetherKeepToTheLimit(t *testing.T) {
+	ctx := t.Context()
+	rapid.Check(t, func(t *rapid.T) {
+		limit := ratelimit.Limit{PerMinute: rapid.IntRange(60, 6000).Draw(t, "rate"),
+			Burst: rapid.IntRange(1, 100).Draw(t, "burst")}
+		interval := time.Minute / time.Duration(limit.PerMinute)
+		n := rapid.IntRange(1, 20).Draw(t, "processes")
+		c, all := processes(n)
+		most := n * (limit.Burst/10 + 1)
+		var admitted []time.Duration
+		for range rapid.IntRange(1, 400).Draw(t, "requests") {
+			if rapid.Bool().Draw(t, "waits") {
+				c.at += time.Duration(rapid.IntRange(0, 20*limit.Burst).Draw(t, "for")) * interval / 10
+			}
+			if all[rapid.IntRange(0, n-1).Draw(t, "at")].Take(ctx, "k", limit, c.at).Allowed {
+				admitted = append(admitted, c.at)
+			}
+		}
+		for i := range admitted {
+			for j := i; j < len(admitted); j++ {
+				if may := limit.Burst + most + int((admitted[j]-admitted[i])/interval); j-i+1 > may {
+					t.Fatalf("%d admitted in %s, of %d", j-i+1, admitted[j]-admitted[i], may)
+				}
+			}
+		}
+	})
+}
+
+// A client that hammers all processes gets its rate from all of them together, no more and no less, and what it is
+// refused does not count.
+func TestWhoAlwaysWantsMoreGetsTheRate(t *testing.T) {
+	const n, seconds = 20, 120
+	c, all := processes(n)
+	limit := ratelimit.Limit{PerMinute: 600, Burst: 100}
+	got := 0
+	for range 10 * seconds {
+		c.at += 100 * time.Millisecond // in which one more is allowed
+		for _, one := range all {
+			if one.Take(t.Context(), "k", limit, c.at).Allowed {
+				got++
+			}
+		}
+	}
+	assert.InDelta(t, 10*seconds+limit.Burst, got, n*10, "of each process alone it would be %d", n*10*seconds)
+}
+
+// A process asks once about a key that comes seldom, and then once for each tenth of what is left.
+func TestRequestsSeldomWaitForTheTable(t *testing.T) {
+	c := &clock{Host: host.System()}
+	counted := &counting{Table: memtable.New(c.Now)}
+	l := &ratelimit.Limiter{Shared: &ratelimit.Shared{Table: counted, Host: c}}
+	limit := ratelimit.Limit{PerMinute: 600, Burst: 100}
+	for range 100 {
+		c.at += time.Second
+		require.True(t, l.Take(t.Context(), "k", limit, c.at).Allowed)
+	}
+	assert.Equal(t, 10, counted.commits)
+}
+
+// Requests go on while the table is away, and it is told of them later.
+func TestTheTableIsAway(t *testing.T) {
+	c := &clock{Host: host.System()}
+	rows := &counting{Table: memtable.New(c.Now), err: &table.Error{Kind: table.Down, Err: errors.New("away")}}
+	shared := &ratelimit.Shared{Table: rows, Host: c}
+	one, other := &ratelimit.Limiter{Shared: shared}, &ratelimit.Limiter{Shared: shared}
+	limit := ratelimit.Limit{PerMinute: 60, Burst: 5}
+	for range 4 {
+		assert.True(t, one.Take(t.Context(), "k", limit, 0).Allowed)
+	}
+	rows.err = nil
+	assert.True(t, one.Take(t.Context(), "k", limit, 0).Allowed, "the fifth")
+	s := other.Take(t.Context(), "k", limit, 0)
+	assert.False(t, s.Allowed, "the other process was told of five")
+	assert.Equal(t, time.Second, s.RetryAfter)
+}
+
+// Of places there are as many as there are, whoever asks, and one that is left or has ended is free.
+func TestPlaces(t *testing.T) {
+	ctx := t.Context()
+	c := &clock{Host: host.System()}
+	shared := &ratelimit.Shared{Table: memtable.New(c.Now), Host: c}
+	const most = 5
+	var mu sync.Mutex
+	var places []int
+	var entering sync.WaitGroup
+	for range 20 {
+		entering.Go(func() {
+			place, taken, err := shared.Enter(ctx, "k", most, c.Now().Add(time.Minute))
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil && taken {
+				places = append(places, place)
+			}
+		})
+	}
+	entering.Wait()
+	for len(places) < most { // some may have been beaten too often
+		place, taken, err := shared.Enter(ctx, "k", most, c.Now().Add(time.Minute))
+		require.NoError(t, err)
+		require.True(t, taken)
+		places = append(places, place)
+	}
+	assert.ElementsMatch(t, []int{0, 1, 2, 3, 4}, places)
+	enter := func() bool {
+		_, taken, err := shared.Enter(ctx, "k", most, c.Now().Add(time.Minute))
+		require.NoError(t, err)
+		return taken
+	}
+	assert.False(t, enter())
+	require.NoError(t, shared.Leave(ctx, "k", 3))
+	assert.True(t, enter())
+	assert.False(t, enter())
+	c.at += 2 * time.Minute
+	assert.True(t, enter(), "they ended by themselves")
+}
+
+// counting counts commits, and fails.
+type counting struct {
+	table.Table
+
+	commits int
+	err     error
+}
+
+func (c *counting) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	return c.Table.Query(ctx, r)
+}
+
+func (c *counting) Commit(ctx context.Context, token string, ops ...table.Op) error {
+	c.commits++
+	return c.Table.Commit(ctx, token, ops...)
+}
