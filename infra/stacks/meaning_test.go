@@ -183,9 +183,10 @@ var roles = map[string]struct{ may, never []string }{
 		[]string{"dynamodb:PutItem on Core", "dynamodb:Query on Core indexes", "sqs:SendMessage on JobQueue",
 			"sqs:SendMessage on WebhookQueue", "sqs:SendMessage on IngestQueue", "kms:GenerateDataKey on SealingKey",
 			"lambda:InvokeFunction on BrokerLive", "s3vectors:GetIndex on Vectors",
-			"s3vectors:QueryVectors on Vectors", "s3vectors:GetVectors on Vectors", "s3vectors:ListVectors on Vectors"},
+			"s3vectors:QueryVectors on Vectors", "s3vectors:GetVectors on Vectors", "s3vectors:ListVectors on Vectors",
+			"dynamodb:Query on Feed", "dynamodb:PutItem on Feed"},
 		[]string{"sqs:ReceiveMessage", "states:StartExecution", "dynamodb:Scan", "s3vectors:Put", "s3vectors:Delete",
-			"s3vectors:Create", "kms:Decrypt", "secretsmanager:", "on Feed"},
+			"s3vectors:Create", "kms:Decrypt", "secretsmanager:", "GetItem on Feed", "dynamodb:DeleteItem on Feed"},
 	},
 	"BrokerFunction": {
 		[]string{"dynamodb:PutItem on Core", "dynamodb:GetItem on Core", "s3:PutObject on Blobs",
