@@ -46,7 +46,7 @@ func TestThePanelOfADeployment(t *testing.T) {
 	})
 	const measures = "FirstPage|TenThousandRuns|LeavesNothingBehind|LeaveNothingBehind|AsksWithMeasure|" +
 		"RuleOfAccessibility|Screenshots"
-	told := exec.Command(stories, "-test.v", "-test.parallel", "2", "-test.timeout", "20m",
+	told := exec.Command(stories, "-test.v", "-test.parallel", "3", "-test.timeout", "20m",
 		"-test.run", os.Getenv("STORIES"), "-test.skip", measures)
 	told.Dir = "../../internal/panel/browser"
 	told.Env = append(os.Environ(), "PANEL_URL="+w.URL[:len(w.URL)-len("/api/v1")], "OPERATOR_KEY="+w.Key,
