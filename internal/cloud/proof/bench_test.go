@@ -71,7 +71,9 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 	account := awstest.Config(t)
 	db, queues := dynamodb.NewFromConfig(account), sqs.NewFromConfig(account)
 	run := awstest.Queue(t, queues)
-	read, err := setting.Read(append(settings, "WEBHOOK_ALLOW_HOSTS="+host, "WEBHOOK_SECRET=s"))
+	// With so large a burst no request is one of those that tell other functions what its key has used.
+	read, err := setting.Read(append([]string{"RATE_BURST=1000000", "KEY_CHATS=100", "WEBHOOK_ALLOW_HOSTS=" + host,
+		"WEBHOOK_SECRET=s"}, settings...))
 	require.NoError(t, err)
 	resources, err := setting.ReadCloud([]string{
 		"CORE_TABLE=" + awstest.Table(t, db), "FEED_TABLE=" + awstest.Table(t, db),
@@ -96,7 +98,7 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 	known, err := search.New(t.Context(), p, nil)
 	require.NoError(t, err)
 	b.ingester = &ingest.Ingester{Knowledge: known, Log: p.Log, Deadline: time.Hour, Extract: extract.Document}
-	handler, err := edge.New(p, 0, func(c *service.Config) { c.Knowledge = known })
+	handler, err := edge.New(p, 14*time.Minute, func(c *service.Config) { c.Knowledge = known })
 	require.NoError(t, err)
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
