@@ -55,7 +55,7 @@ type Webhook struct {
 // Interrupt is a pending request for human input, as clients see it.
 type Interrupt struct {
 	ID        string         `json:"id"`
-	Kind      string         `json:"kind"`
+	Kind      string         `json:"kind" enum:"approval,clarification"`
 	Prompt    string         `json:"prompt"`
 	Tool      *InterruptTool `json:"tool,omitempty"`
 	Options   []string       `json:"options,omitempty"`
@@ -65,7 +65,7 @@ type Interrupt struct {
 // InterruptTool is the call that needs approval.
 type InterruptTool struct {
 	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"`
+	Arguments json.RawMessage `json:"arguments" shape:"object"`
 }
 
 // FrameKind says what a stream frame carries.
@@ -93,10 +93,10 @@ type Frame struct {
 // StepEvent is a tool call or a search, as the stream shows it.
 type StepEvent struct {
 	Index     int             `json:"index"`
-	Kind      string          `json:"kind"` // tool or search
+	Kind      string          `json:"kind" enum:"tool,search"`
 	Name      string          `json:"name"`
-	State     string          `json:"state"` // started, finished or failed
-	Arguments json.RawMessage `json:"arguments,omitempty"`
+	State     string          `json:"state" enum:"started,finished,failed"`
+	Arguments json.RawMessage `json:"arguments,omitempty" shape:"object|string"`
 	Outcome   string          `json:"outcome,omitempty"`
 }
 

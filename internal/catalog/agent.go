@@ -48,7 +48,7 @@ type AgentSpec struct {
 	Budget           *record.Budget    `json:"budget,omitzero"`
 	CallbackURL      string            `json:"callback_url"` // for webhooks when the request names no address
 	Metadata         map[string]string `json:"metadata,omitempty"`
-	OutputSchema     json.RawMessage   `json:"output_schema"` // the schema of structured answers; null: any text
+	OutputSchema     json.RawMessage   `json:"output_schema" shape:"object|null"` // the schema of structured answers; null: any text
 }
 
 // AgentModel names a model and its settings.

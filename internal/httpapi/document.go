@@ -5,22 +5,27 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
-	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"agentplatform/internal/apidoc"
 )
 
 // documented is the library's configuration: what the OpenAPI document says of the whole API, and how JSON is read.
 func documented(publicURL string) huma.Config {
 	config := huma.DefaultConfig("Agent Platform", "1")
 	config.Info.Description = "Durable runs of agents: post a message, then wait, poll, stream or be called back."
-	config.OpenAPIPath, config.DocsPath, config.SchemasPath = Base+"/openapi", "", ""
-	config.CreateHooks = nil // no $schema members in answers
+	config.Info.License = &huma.License{Name: "Apache License 2.0", Identifier: "Apache-2.0"}
+	config.Info.Contact = &huma.Contact{Name: "Agent Platform", URL: publicURL}
+	config.OpenAPIPath, config.DocsPath, config.SchemasPath = "", "", "" // see serveDocument
+	config.CreateHooks = nil                                             // no $schema members in answers
 	exact := huma.DefaultJSONFormat
 	exact.Unmarshal = func(data []byte, v any) error { return Decode("body", data, v) }
 	config.Formats = map[string]huma.Format{"application/json": exact, "json": exact}
 	config.AllowAdditionalPropertiesByDefault = true
 	config.FieldsOptionalByDefault = true
+	config.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
 	config.Components.SecuritySchemes = map[string]*huma.SecurityScheme{
 		"key": {Type: "http", Scheme: "bearer", Description: "An API key"},
 		"organization": {
@@ -30,6 +35,24 @@ func documented(publicURL string) huma.Config {
 	}
 	config.Security = []map[string][]string{{"key": {}}, {"key": {}, "organization": {}}}
 	config.Servers = []*huma.Server{{URL: publicURL}}
+	config.Tags = []*huma.Tag{
+		{Name: "agents", Description: "Agents, their versions and the models that they may use"},
+		{Name: "analytics", Description: "What runs add up to, and the ledger"},
+		{Name: "api keys", Description: "Keys by which clients are known"},
+		{Name: "audit", Description: "Who changed or decided what"},
+		{Name: "chat", Description: "Messages to agents"},
+		{Name: "chats", Description: "Conversations"},
+		{Name: "files", Description: "Files that go with messages, or become documents"},
+		{Name: "groups", Description: "Groups of users"},
+		{Name: "knowledge", Description: "Knowledge bases, their documents, and search"},
+		{Name: "meta", Description: "The service itself, and who a key is"},
+		{Name: "organizations", Description: "Organizations, their limits, secrets and budgets"},
+		{Name: "protocols", Description: "Agents for clients of MCP and A2A"},
+		{Name: "runs", Description: "Runs: read, follow, decide, cancel"},
+		{Name: "toolkits", Description: "Tools that agents may call"},
+		{Name: "users", Description: "Users"},
+		{Name: "webhooks", Description: "Deliveries of webhook pushes"},
+	}
 	return config
 }
 
@@ -39,13 +62,60 @@ func (s *Server) Describe(o huma.Operation) {
 	s.api.OpenAPI().AddOperation(&o)
 }
 
+// ChangesNothing is the metadata of an operation that only reads, though its method is POST.
+func ChangesNothing() map[string]any { return map[string]any{apidoc.Reads: true} }
+
 // SchemaOf is the schema of a type in the document.
 func SchemaOf[T any](s *Server) *huma.Schema {
 	return s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
 }
 
+// DescribeWebhook puts a request that the service makes into the document.
+func (s *Server) DescribeWebhook(name string, o huma.Operation) {
+	document := s.api.OpenAPI()
+	if document.Webhooks == nil {
+		document.Webhooks = map[string]*huma.PathItem{}
+	}
+	o.Security = []map[string][]string{}
+	document.Webhooks[name] = &huma.PathItem{Post: &o}
+}
+
 // Document is the OpenAPI document as JSON. Its error is the library's, when a schema cannot be written.
-func (s *Server) Document() ([]byte, error) { return s.api.OpenAPI().MarshalJSON() }
+func (s *Server) Document() ([]byte, error) { return s.document().MarshalJSON() }
+
+// makeDocument makes the document of what the operations have said.
+func (s *Server) makeDocument() *huma.OpenAPI {
+	SchemaOf[errorBody](s)
+	return apidoc.Make(s.api.OpenAPI())
+}
+
+// serveDocument answers with the document, which is made when it is asked for first.
+func (s *Server) serveDocument() {
+	for name, write := range map[string]func(*huma.OpenAPI) ([]byte, error){
+		".json": (*huma.OpenAPI).MarshalJSON, "-3.0.json": (*huma.OpenAPI).Downgrade,
+		".yaml": (*huma.OpenAPI).YAML, "-3.0.yaml": (*huma.OpenAPI).DowngradeYAML,
+	} {
+		written := sync.OnceValues(func() ([]byte, error) { return write(s.document()) })
+		kind := "application/openapi+" + name[len(name)-4:]
+		s.mux.HandleFunc("GET "+Base+"/openapi"+name, func(w http.ResponseWriter, r *http.Request) {
+			document, err := written()
+			if err != nil {
+				s.answerFor(callOf(r.Context()), err).write(w)
+				return
+			}
+			w.Header().Set("Content-Type", kind)
+			_, _ = w.Write(document)
+		})
+	}
+}
+
+// schemaName names the schema of a type. What has no name of its own is named by its operation.
+func schemaName(t reflect.Type, hint string) string {
+	if t == reflect.TypeFor[errorBody]() {
+		return apidoc.ErrorName
+	}
+	return apidoc.Pascal(huma.DefaultSchemaNamer(t, hint))
+}
 
 // Patterns lists the routes, as "METHOD path".
 func (s *Server) Patterns() []string { return slices.Collect(maps.Keys(s.operationNames())) }
@@ -66,47 +136,57 @@ func (s *Server) operationNames() map[string]string {
 	return names
 }
 
-// errorBody documents the one error body.
+// errorBody documents the one error body: the members that each has, and those that some codes bring with them.
 type errorBody struct {
 	Status    string `json:"status" enum:"error"`
 	Code      string `json:"code" doc:"machine-readable" enum:"invalid_request,callback_url_not_https,callback_url_forbidden,url_forbidden,payload_too_large,missing_api_key,invalid_api_key,insufficient_permission,outside_organization,not_found,method_not_allowed,chat_busy,parked_queue_full,run_not_active,interrupts_mismatch,not_awaiting_input,already_started,count_mismatch,conflict,precondition_failed,rate_limited,user_concurrency_cap,organization_concurrency_cap,budget_exhausted,internal,run_failed,unavailable,embedding_unavailable"`
 	Message   string `json:"message"`
 	Detail    string `json:"detail" doc:"the same sentence as message"`
 	RequestID string `json:"request_id"`
-	Errors    []struct {
-		Location string `json:"location"`
-		Message  string `json:"message"`
-	} `json:"errors,omitempty" doc:"for invalid_request: what is wrong, and where"`
-	RetryAfter  int    `json:"retry_after,omitempty" doc:"seconds, as in the Retry-After header"`
-	ActiveRunID string `json:"active_run_id,omitempty" doc:"for chat_busy and parked_queue_full"`
+
+	Errors           []fault       `json:"errors,omitempty" doc:"for invalid_request: what is wrong, and where"`
+	RetryAfter       int           `json:"retry_after,omitempty" doc:"seconds, as in the Retry-After header"`
+	ActiveRunID      string        `json:"active_run_id,omitempty" doc:"for chat_busy and parked_queue_full"`
+	RunID            string        `json:"run_id,omitempty" doc:"for run_failed; for already_started, what the message has started as"`
+	AgentID          string        `json:"agent_id,omitempty" doc:"for run_failed"`
+	RunStatus        string        `json:"run_status,omitempty" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"for run_failed, run_not_active and not_awaiting_input"`
+	PendingIDs       []string      `json:"pending_interrupt_ids,omitempty" doc:"for interrupts_mismatch"`
+	LastDecision     *lastDecision `json:"last_decision,omitempty" doc:"for not_awaiting_input, where something was decided"`
+	Matched          int           `json:"matched,omitempty" doc:"for count_mismatch"`
+	Limit            int           `json:"limit,omitempty" doc:"for caps"`
+	Active           int           `json:"active,omitempty" doc:"for caps: may exceed the limit by resumed runs"`
+	Budget           *heldBudget   `json:"budget,omitempty" doc:"for budget_exhausted"`
+	LevelNeeded      string        `json:"level_needed,omitempty" enum:"read,run,manage,admin,operator" doc:"for insufficient_permission"`
+	GroupIDs         []string      `json:"group_ids,omitempty" doc:"for insufficient_permission: whose members may"`
+	ApproverGroupIDs []string      `json:"approver_group_ids,omitempty" doc:"for insufficient_permission: whose members may decide"`
+	State            string        `json:"state,omitempty" doc:"of a delivery that cannot be tried again"`
+	Documents        []refusedFile `json:"documents,omitempty" doc:"of a form of which no file became a document: why not"`
 }
 
-// finishDocument gives every operation the one error body.
-func (s *Server) finishDocument() {
-	document := s.api.OpenAPI()
-	schema := huma.SchemaFromType(document.Components.Schemas, reflect.TypeFor[errorBody]())
-	document.Components.Schemas.Map()["Error"] = schema
-	body := func(what string) *huma.Response {
-		return &huma.Response{Description: what, Content: map[string]*huma.MediaType{
-			"application/json": {Schema: &huma.Schema{Ref: "#/components/schemas/Error"}},
-		}}
+type (
+	// fault is what is wrong with a request at a place in it.
+	fault struct {
+		Location string `json:"location"`
+		Message  string `json:"message"`
 	}
-	for path, item := range document.Paths {
-		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
-			if op == nil {
-				continue
-			}
-			delete(op.Responses, "422")
-			for status, response := range op.Responses {
-				if strings.HasPrefix(status, "4") || strings.HasPrefix(status, "5") || status == "default" {
-					response.Content = body("").Content
-				}
-			}
-			if !s.open[path] {
-				op.Responses["default"] = body("An error; its code says which")
-			}
-		}
+	// lastDecision is what a run was told before.
+	lastDecision struct {
+		InterruptIDs []string `json:"interrupt_ids"`
+		DecidedBy    *string  `json:"decided_by"`
+		At           string   `json:"at"`
 	}
-	delete(document.Components.Schemas.Map(), "ErrorModel")
-	delete(document.Components.Schemas.Map(), "ErrorDetail")
-}
+	// heldBudget is a budget that is exhausted.
+	heldBudget struct {
+		Kind   string `json:"kind" enum:"organization,group,user,api_key,agent"`
+		ID     string `json:"id"`
+		Period string `json:"period" enum:"day,month"`
+	}
+	// refusedFile is a file that became no document.
+	refusedFile struct {
+		Name  string `json:"name"`
+		Error struct {
+			Code   string `json:"code"`
+			Detail string `json:"detail"`
+		} `json:"error"`
+	}
+)

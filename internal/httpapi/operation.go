@@ -36,6 +36,9 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 		described.DefaultStatus = http.StatusOK
 	}
 	reads := o.Method == http.MethodGet
+	if o.Level == tenant.LevelRead {
+		described.Metadata = ChangesNothing()
+	}
 	if _, tagged := any(new(O)).(settled); tagged && reads {
 		described.Parameters, described.Responses = conditional()
 	}

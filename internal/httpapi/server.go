@@ -44,16 +44,18 @@ type Config struct {
 type Server struct {
 	Config
 
-	mux     *http.ServeMux
-	api     huma.API
-	keys    ratelimit.Limiter // of requests
-	guests  ratelimit.Limiter // the same by the addresses of those who show no key
-	metrics *metrics
-	open    map[string]bool   // paths of the API that answer without a key
-	names   map[string]string // of operations, by pattern
-	bodies  bodies
-	answers bodies
-	seats   seats
+	mux *http.ServeMux
+	api huma.API
+	// document is the OpenAPI document, which is made when it is asked for first.
+	document func() *huma.OpenAPI
+	keys     ratelimit.Limiter // of requests
+	guests   ratelimit.Limiter // the same by the addresses of those who show no key
+	metrics  *metrics
+	open     map[string]bool   // paths of the API that answer without a key
+	names    map[string]string // of operations, by pattern
+	bodies   bodies
+	answers  bodies
+	seats    seats
 
 	strangers strangers
 
@@ -79,7 +81,8 @@ func New(c Config, routes func(*Server)) *Server {
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.api = humago.New(s.mux, documented(c.PublicURL))
 	routes(s)
-	s.finishDocument()
+	s.document = sync.OnceValue(s.makeDocument)
+	s.serveDocument()
 	s.names = s.operationNames()
 	return s
 }

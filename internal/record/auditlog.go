@@ -33,7 +33,7 @@ func (e AuditEntry) Placed() (string, string, string) { return "audit", e.ID, e.
 // AuditDecision is what was decided about one interrupt.
 type AuditDecision struct {
 	InterruptID string `json:"interrupt_id"`
-	Decision    string `json:"decision"`
+	Decision    string `json:"decision" enum:"approve,reject,edit,answer"`
 }
 
 // Author is the user on whose behalf a request is carried out, with key and operation.

@@ -28,8 +28,8 @@ import (
 type Spec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
-	Parameters  json.RawMessage `json:"parameters"` // a JSON schema
-	RetrySafe   bool            `json:"retry_safe"` // calling it twice with the same idempotency key does no harm
+	Parameters  json.RawMessage `json:"parameters" shape:"object"` // a JSON schema
+	RetrySafe   bool            `json:"retry_safe"`                // calling it twice with the same idempotency key does no harm
 }
 
 // Definition is a tool as its kind discovered it.

@@ -23,7 +23,7 @@ type Portable struct {
 	URL      string          `json:"url,omitempty"`
 	BaseURL  string          `json:"base_url,omitempty"`
 	Document string          `json:"document,omitempty" doc:"the OpenAPI document of a toolkit that was given one instead of a url"`
-	Request  json.RawMessage `json:"request,omitempty"`
+	Request  json.RawMessage `json:"request,omitempty" shape:"HTTPRequest"`
 	Tools    []Tool          `json:"tools"`
 
 	found []Tool // at an import: the tools that are known without asking a server

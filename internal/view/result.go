@@ -15,7 +15,7 @@ type Result struct {
 	RunID        string              `json:"run_id"`
 	ChatID       string              `json:"chat_id"`
 	Answer       string              `json:"answer"`
-	Output       json.RawMessage     `json:"output,omitempty"` // the value, if the agent's answers are structured
+	Output       json.RawMessage     `json:"output,omitempty" doc:"of an agent with an output_schema"` // the value, if the agent's answers are structured
 	Citations    []citation.Citation `json:"citations"`
 	Files        []record.FileRef    `json:"files"`
 	Steps        []ResultStep        `json:"steps"`
@@ -26,10 +26,10 @@ type Result struct {
 // ResultStep is a tool call in a [Result].
 type ResultStep struct {
 	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"`
+	Arguments json.RawMessage `json:"arguments" shape:"object|string" doc:"a text where they could not be read"`
 	Outcome   string          `json:"outcome"`
 	Output    string          `json:"output"`
-	Found     []record.Source `json:"found,omitempty"` // stored only: what a search has found, instead of an output
+	Found     []record.Source `json:"found,omitempty" hidden:"true"` // stored only: what a search has found, instead of an output
 }
 
 // mark stands in every stored result that quotes documents, and nowhere else but in the arguments of tools: in a text

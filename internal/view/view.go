@@ -31,7 +31,7 @@ type Run struct {
 	Status          string             `json:"status" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out"`
 	Interrupts      []events.Interrupt `json:"interrupts" doc:"pending requests for human input"`
 	Error           *string            `json:"error"`
-	Result          json.RawMessage    `json:"result"` // null before [Run.For]
+	Result          json.RawMessage    `json:"result" shape:"Result|null"` // null before [Run.For]
 	Usage           Usage              `json:"usage"`
 	Parked          []Parked           `json:"parked"`
 	Attempt         int                `json:"attempt" doc:"how often a worker has claimed the run; 0 before the first"`
@@ -72,7 +72,7 @@ type Parked struct {
 // Handle is the response for a run that has not ended.
 type Handle struct {
 	RunID      string             `json:"run_id"`
-	Status     string             `json:"status"`
+	Status     string             `json:"status" enum:"queued,running,awaiting_input"`
 	Interrupts []events.Interrupt `json:"interrupts"`
 	ChatID     string             `json:"chat_id"`
 	AgentID    string             `json:"agent_id"`

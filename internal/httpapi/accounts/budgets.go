@@ -20,7 +20,8 @@ func (h *handlers) budgetRoutes() {
 	}, h.listBudgets)
 }
 
-type budgetView struct {
+// BudgetView is a budget with what is used of it. It is exported because it is embedded, as [KeyView] is.
+type BudgetView struct {
 	Kind string `json:"kind" enum:"organization,group,user,api_key,agent"`
 	ID   string `json:"id"`
 	record.Budget
@@ -31,8 +32,8 @@ type budgetView struct {
 }
 
 // viewBudgets reads what was used of budgets.
-func (h *handlers) viewBudgets(ctx context.Context, limits []record.Limit) ([]budgetView, error) {
-	now, views := h.Host.Now(), make([]budgetView, 0, len(limits))
+func (h *handlers) viewBudgets(ctx context.Context, limits []record.Limit) ([]BudgetView, error) {
+	now, views := h.Host.Now(), make([]BudgetView, 0, len(limits))
 	names := make([]string, 0, len(limits))
 	for _, l := range limits {
 		names = append(names, l.Name(now))
@@ -42,7 +43,7 @@ func (h *handlers) viewBudgets(ctx context.Context, limits []record.Limit) ([]bu
 		return nil, err
 	}
 	for i, l := range limits {
-		views = append(views, budgetView{
+		views = append(views, BudgetView{
 			Kind: l.Kind, ID: l.ID, Budget: l.Budget, Runs: spent[i].Runs, Tokens: spent[i].Tokens,
 			Used: l.Used(spent[i]), EndsAt: events.Time(l.Ends(now)),
 		})
@@ -51,7 +52,7 @@ func (h *handlers) viewBudgets(ctx context.Context, limits []record.Limit) ([]bu
 }
 
 type namedBudgetView struct {
-	budgetView
+	BudgetView
 	Name string `json:"name" doc:"of what has the budget"`
 }
 
@@ -210,7 +211,7 @@ func holdersIn[T record.Resourceful](
 }
 
 // budgets are those that hold for what a principal sends, besides those of agents.
-func (h *handlers) budgets(ctx context.Context, p tenant.Principal) ([]budgetView, error) {
+func (h *handlers) budgets(ctx context.Context, p tenant.Principal) ([]BudgetView, error) {
 	limits, err := h.Tenants.Limits(ctx, p, catalog.Agent{})
 	if err != nil {
 		return nil, err

@@ -79,7 +79,6 @@ func groupAnswer(e record.Entity[catalog.Group]) *httpapi.Answer[groupView] {
 
 // GroupInput is the body of what makes or changes a group.
 type GroupInput struct {
-	httpapi.Match
 	Body struct {
 		Name        *string                         `json:"name,omitempty" minLength:"1" maxLength:"200"`
 		Description *string                         `json:"description,omitempty" nullable:"true"`
@@ -134,6 +133,7 @@ func (h *handlers) readGroup(
 
 func (h *handlers) editGroup(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
+	httpapi.Match
 	GroupInput
 }) (*httpapi.Answer[groupView], error) {
 	if err := in.Check("group"); err != nil {

@@ -42,7 +42,8 @@ func (h *handlers) keyRoutes() {
 	}, h.revokeKey)
 }
 
-type keyView struct {
+// KeyView is an API key as clients see it. It is exported because it is embedded: the framework reads only what is.
+type KeyView struct {
 	APIKeyID       string                          `json:"api_key_id"`
 	OrganizationID *string                         `json:"organization_id"`
 	UserID         string                          `json:"user_id"`
@@ -57,8 +58,8 @@ type keyView struct {
 	UpdatedAt      string                          `json:"updated_at"`
 }
 
-func viewKey(k catalog.APIKey, used time.Time) keyView {
-	return keyView{
+func viewKey(k catalog.APIKey, used time.Time) KeyView {
+	return KeyView{
 		APIKeyID:       k.ID,
 		OrganizationID: httpapi.OptionalOwner(k.Organization),
 		UserID:         k.UserID,
@@ -75,7 +76,7 @@ func viewKey(k catalog.APIKey, used time.Time) keyView {
 }
 
 type newKeyView struct {
-	keyView
+	KeyView
 	Key string `json:"key" doc:"the key's text; shown this once"`
 }
 
@@ -113,11 +114,11 @@ func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct
 		k.ExpiresAt = in.Body.ExpiresAt.UTC().Truncate(time.Millisecond)
 	}
 	e, text, err := h.Tenants.CreateKey(ctx, p, record.Of(organization), k)
-	return httpapi.Versioned(e.Version(), newKeyView{keyView: viewKey(e.Value, time.Time{}), Key: text}), err
+	return httpapi.Versioned(e.Version(), newKeyView{KeyView: viewKey(e.Value, time.Time{}), Key: text}), err
 }
 
 type keyList struct {
-	APIKeys    []keyView `json:"api_keys"`
+	APIKeys    []KeyView `json:"api_keys"`
 	NextCursor *string   `json:"next_cursor"`
 }
 
@@ -139,14 +140,14 @@ func (h *handlers) listKeys(ctx context.Context, p tenant.Principal, in *struct 
 	if err != nil {
 		return nil, err
 	}
-	list := keyList{APIKeys: []keyView{}, NextCursor: next}
+	list := keyList{APIKeys: []KeyView{}, NextCursor: next}
 	for i, e := range rows {
 		list.APIKeys = append(list.APIKeys, viewKey(e.Value, used[i]))
 	}
 	return &httpapi.Answer[keyList]{Body: list}, nil
 }
 
-func (h *handlers) keyAnswer(ctx context.Context, e record.Entity[catalog.APIKey]) (*httpapi.Answer[keyView], error) {
+func (h *handlers) keyAnswer(ctx context.Context, e record.Entity[catalog.APIKey]) (*httpapi.Answer[KeyView], error) {
 	used, err := record.LastUses[catalog.APIKey](ctx, h.Store, e.Value.ID)
 	if err != nil {
 		return nil, err
@@ -156,7 +157,7 @@ func (h *handlers) keyAnswer(ctx context.Context, e record.Entity[catalog.APIKey
 
 func (h *handlers) readKey(
 	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
-) (*httpapi.Answer[keyView], error) {
+) (*httpapi.Answer[KeyView], error) {
 	if err := in.Check("api key"); err != nil {
 		return nil, err
 	}
@@ -176,7 +177,7 @@ func (h *handlers) editKey(ctx context.Context, p tenant.Principal, in *struct {
 		Budget    httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"null: none"`
 	}
 	RawBody []byte
-}) (*httpapi.Answer[keyView], error) {
+}) (*httpapi.Answer[KeyView], error) {
 	if err := in.Check("api key"); err != nil {
 		return nil, err
 	}
@@ -208,7 +209,7 @@ func (h *handlers) rotateKey(ctx context.Context, p tenant.Principal, in *struct
 	if shown, err := h.keyAnswer(ctx, e); err == nil { // the new text must be told all the same
 		view = shown.Body
 	}
-	return httpapi.Versioned(e.Version(), newKeyView{keyView: view, Key: text}), nil
+	return httpapi.Versioned(e.Version(), newKeyView{KeyView: view, Key: text}), nil
 }
 
 func (h *handlers) revokeKey(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {

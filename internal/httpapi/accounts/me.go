@@ -10,8 +10,8 @@ import (
 )
 
 type me struct {
-	Level        string                             `json:"level"`
-	APIKey       keyView                            `json:"api_key"`
+	Level        string                             `json:"level" enum:"read,run,manage,admin,operator"`
+	APIKey       KeyView                            `json:"api_key"`
 	User         userView                           `json:"user"`
 	Organization httpapi.Nullable[organizationView] `json:"organization"`
 	Limits       struct {
@@ -24,7 +24,7 @@ type me struct {
 		ActiveRunsOfUser         int `json:"active_runs_of_user"`
 		ActiveRunsOfOrganization int `json:"active_runs_of_organization"`
 	} `json:"activity"`
-	Budgets []budgetView `json:"budgets" doc:"that hold for what this key sends, besides those of agents"`
+	Budgets []BudgetView `json:"budgets" doc:"that hold for what this key sends, besides those of agents"`
 }
 
 func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*httpapi.Answer[me], error) {

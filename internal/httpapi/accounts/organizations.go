@@ -121,7 +121,6 @@ type organizationBody struct {
 
 // OrganizationInput is the body of what makes or changes an organisation.
 type OrganizationInput struct {
-	httpapi.Match
 	Body    organizationBody
 	RawBody []byte
 }
@@ -247,6 +246,7 @@ func (h *handlers) readOrganization(
 
 func (h *handlers) editOrganization(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
+	httpapi.Match
 	OrganizationInput
 }) (*httpapi.Answer[organizationView], error) {
 	if err := in.Check("organization"); err != nil {
@@ -284,7 +284,10 @@ func (h *handlers) readOwnOrganization(
 }
 
 func (h *handlers) editOwnOrganization(
-	ctx context.Context, p tenant.Principal, in *OrganizationInput,
+	ctx context.Context, p tenant.Principal, in *struct {
+		httpapi.Match
+		OrganizationInput
+	},
 ) (*httpapi.Answer[organizationView], error) {
 	id, err := own(p)
 	if err != nil {

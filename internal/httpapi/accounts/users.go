@@ -74,7 +74,6 @@ func userAnswer(e record.Entity[catalog.User]) *httpapi.Answer[userView] {
 
 // UserInput is the body of what makes or changes a user.
 type UserInput struct {
-	httpapi.Match
 	Body struct {
 		Email          *string                         `json:"email,omitempty"`
 		Name           *string                         `json:"name,omitempty"`
@@ -152,6 +151,7 @@ func (h *handlers) readUser(
 
 func (h *handlers) editUser(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
+	httpapi.Match
 	UserInput
 }) (*httpapi.Answer[userView], error) {
 	if err := in.Check("user"); err != nil {

@@ -20,6 +20,8 @@ import (
 
 func (h *handlers) toolkitRoutes() {
 	read, manage := tenant.LevelRead, tenant.LevelManage
+	httpapi.SchemaOf[HTTPRequest](h.Server)
+	httpapi.SchemaOf[credentials](h.Server)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "POST", Path: "/toolkits", Level: manage, Status: http.StatusCreated,
 		ID: "create-toolkit", Tag: "toolkits", Summary: "Create a toolkit from what its endpoint offers",
@@ -75,10 +77,10 @@ type toolkitBody struct {
 	Name        *string         `json:"name,omitempty"`
 	URL         *string         `json:"url,omitempty" doc:"of the OpenAPI document, of the MCP server, or of the request"`
 	BaseURL     *string         `json:"base_url,omitempty" doc:"of an OpenAPI document's operations, where it is not the document's own, or is another server's than the document and credentials are for it"`
-	Document    json.RawMessage `json:"document,omitempty" doc:"an OpenAPI document, as JSON or as a text of YAML, instead of a url"`
-	Request     json.RawMessage `json:"request,omitempty" doc:"of the kind http: {name, description, method, headers, query, body, parameters}"`
+	Document    json.RawMessage `json:"document,omitempty" shape:"string|object" doc:"an OpenAPI document, as JSON or as a text of YAML, instead of a url"`
+	Request     json.RawMessage `json:"request,omitempty" shape:"HTTPRequest|null" doc:"of the kind http"`
 	Command     []string        `json:"command,omitempty" doc:"of an MCP server that is a program of this machine, where the deployment allows it"`
-	Credentials json.RawMessage `json:"credentials,omitempty" doc:"write-only: {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password}; null for none"`
+	Credentials json.RawMessage `json:"credentials,omitempty" shape:"Credentials|null" doc:"write-only: {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password}; null for none"`
 	Enabled     []string        `json:"enabled,omitempty" doc:"at creation: the tools to enable; all that are found by default"`
 }
 
@@ -125,7 +127,7 @@ type toolkitView struct {
 	Name            string          `json:"name"`
 	URL             *string         `json:"url"`
 	BaseURL         *string         `json:"base_url"`
-	Request         json.RawMessage `json:"request,omitempty"`
+	Request         json.RawMessage `json:"request,omitempty" shape:"HTTPRequest"`
 	Command         []string        `json:"command,omitempty"`
 	CredentialsType *string         `json:"credentials_type" doc:"null for none; the credentials themselves are never shown"`
 	Origins         []string        `json:"credentials_origins" doc:"the servers that the credentials are for; they are sent to no other"`
@@ -277,8 +279,8 @@ func (h *handlers) deleteToolkit(ctx context.Context, p tenant.Principal, in *ht
 type changedToolView struct {
 	Name   string                     `json:"name"`
 	Change string                     `json:"change" enum:"added,removed,changed"`
-	Before httpapi.Nullable[toolView] `json:"before"`
-	After  httpapi.Nullable[toolView] `json:"after"`
+	Before httpapi.Nullable[ToolView] `json:"before"`
+	After  httpapi.Nullable[ToolView] `json:"after"`
 }
 
 type differenceView struct {
@@ -363,10 +365,11 @@ type approvalWhen struct {
 	Pattern  string `json:"pattern,omitempty" doc:"a regular expression (RE2); empty: whenever the argument is there"`
 }
 
-type toolView struct {
+// ToolView is a tool as clients see it. It is exported because it is embedded: the framework reads only what is.
+type ToolView struct {
 	Name         string          `json:"name"`
 	Description  string          `json:"description"`
-	Parameters   json.RawMessage `json:"parameters" doc:"a JSON schema"`
+	Parameters   json.RawMessage `json:"parameters" shape:"object" doc:"a JSON schema"`
 	Enabled      bool            `json:"enabled"`
 	Approval     string          `json:"approval" enum:"never,always,when"`
 	ApprovalWhen *approvalWhen   `json:"approval_when,omitempty"`
@@ -375,8 +378,8 @@ type toolView struct {
 	Problem      string          `json:"problem,omitempty" doc:"why it cannot be enabled"`
 }
 
-func viewTool(t toolkit.Tool) toolView {
-	v := toolView{
+func viewTool(t toolkit.Tool) ToolView {
+	v := ToolView{
 		Name:        t.Name,
 		Description: t.Description,
 		Parameters:  t.Parameters,
@@ -398,7 +401,7 @@ func viewTool(t toolkit.Tool) toolView {
 }
 
 type toolList struct {
-	Tools      []toolView `json:"tools"`
+	Tools      []ToolView `json:"tools"`
 	NextCursor *string    `json:"next_cursor"`
 }
 
@@ -412,7 +415,7 @@ func (h *handlers) listTools(
 	if err != nil {
 		return nil, err
 	}
-	list := toolList{Tools: []toolView{}}
+	list := toolList{Tools: []ToolView{}}
 	for _, t := range tools {
 		list.Tools = append(list.Tools, viewTool(t))
 	}
@@ -435,7 +438,7 @@ func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct 
 		RetrySafe    *bool         `json:"retry_safe,omitempty"`
 	}
 	RawBody []byte
-}) (*httpapi.Answer[toolView], error) {
+}) (*httpapi.Answer[ToolView], error) {
 	if err := in.Check("toolkit"); err != nil {
 		return nil, err
 	}
@@ -456,7 +459,7 @@ func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct 
 	if err != nil {
 		return nil, err
 	}
-	return &httpapi.Answer[toolView]{Body: viewTool(t)}, nil
+	return &httpapi.Answer[ToolView]{Body: viewTool(t)}, nil
 }
 
 type triedView struct {
@@ -468,7 +471,7 @@ type triedView struct {
 func (h *handlers) tryTool(ctx context.Context, p tenant.Principal, in *struct {
 	ToolPath
 	Body struct {
-		Arguments json.RawMessage `json:"arguments" doc:"a JSON object"`
+		Arguments json.RawMessage `json:"arguments" shape:"object"`
 	}
 }) (*httpapi.Answer[triedView], error) {
 	if err := in.Check("toolkit"); err != nil {

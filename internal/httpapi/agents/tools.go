@@ -14,7 +14,7 @@ import (
 )
 
 type agentToolView struct {
-	toolView
+	ToolView
 	ToolkitID string `json:"toolkit_id"`
 	Tool      string `json:"tool" doc:"its name in the toolkit"`
 }

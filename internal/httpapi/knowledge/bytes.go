@@ -48,7 +48,7 @@ type documentBody struct {
 	Text     *string                    `json:"text,omitempty"`
 	URL      *string                    `json:"url,omitempty"`
 	FileID   *string                    `json:"file_id,omitempty" doc:"of a file sent by POST /files, with purpose=document where it is larger than 20 MiB"`
-	Metadata map[string]json.RawMessage `json:"metadata,omitempty" doc:"at most 20 members: strings, numbers, booleans"`
+	Metadata map[string]json.RawMessage `json:"metadata,omitempty" shape:"string|number|boolean" doc:"at most 20 members: strings, numbers, booleans"`
 	GroupIDs []string                   `json:"group_ids,omitempty" doc:"whose members may read it"`
 }
 
@@ -77,7 +77,7 @@ func described(s *httpapi.Server) []huma.Operation {
 	path := []*huma.Param{base, {Name: "document_id", In: "path", Required: true, Schema: text()}}
 	one := httpapi.SchemaOf[documentView](s)
 	several := &huma.Schema{Type: "object", Required: []string{"documents"}, Properties: map[string]*huma.Schema{
-		"documents": {Type: "array", Items: &huma.Schema{AnyOf: []*huma.Schema{one, httpapi.SchemaOf[refusedView](s)}}},
+		"documents": {Type: "array", Items: &huma.Schema{OneOf: []*huma.Schema{one, httpapi.SchemaOf[refusedView](s)}}},
 	}}
 	sent := of("multipart/form-data", &huma.Schema{
 		Type: "object", Required: []string{"file"}, Properties: map[string]*huma.Schema{
@@ -95,10 +95,16 @@ func described(s *httpapi.Server) []huma.Operation {
 			RequestBody: &huma.RequestBody{Required: true, Content: sent},
 			Responses: map[string]*huma.Response{
 				"201": {
+					Headers: map[string]*huma.Param{
+						"ETag": {Schema: text(), Description: "Where the answer is one document"},
+					},
 					Description: "The document; of several files, for each its document or why there is none",
-					Content:     of("application/json", &huma.Schema{AnyOf: []*huma.Schema{one, several}}),
+					Content:     of("application/json", &huma.Schema{OneOf: []*huma.Schema{one, several}}),
 				},
-				"200": {Description: "The document that has the same content", Content: of("application/json", one)},
+				"200": {
+					Description: "The document that has the same content", Content: of("application/json", one),
+					Headers: map[string]*huma.Param{"ETag": {}},
+				},
 			},
 		},
 		{

@@ -88,7 +88,7 @@ type progressView struct {
 
 type failureView struct {
 	Stage     string `json:"stage" enum:"fetching,extracting,chunking,embedding,indexing"`
-	ErrorCode string `json:"error_code"`
+	ErrorCode string `json:"error_code" enum:"unreadable,empty,encrypted,too_large,unsupported_type,fetch_failed,url_forbidden,embedding_unavailable,deadline,internal"`
 	Error     string `json:"error"`
 	At        string `json:"at"`
 }
@@ -109,7 +109,7 @@ type documentView struct {
 	ErrorCode       *string                       `json:"error_code" enum:"unreadable,empty,encrypted,too_large,unsupported_type,fetch_failed,url_forbidden,embedding_unavailable,deadline,internal,null"`
 	LastError       httpapi.Nullable[failureView] `json:"last_error" doc:"why ingesting it anew failed, of a document that is still found as it was"`
 	Attempts        int                           `json:"attempts" doc:"of the present stage"`
-	Metadata        map[string]json.RawMessage    `json:"metadata" doc:"at most 20 members: strings, numbers, booleans"`
+	Metadata        map[string]json.RawMessage    `json:"metadata" shape:"string|number|boolean" doc:"at most 20 members: strings, numbers, booleans"`
 	GroupIDs        []string                      `json:"group_ids" doc:"whose members may read it, of those who may read the knowledge base; empty: all of these"`
 	Language        *string                       `json:"language"`
 	PageCount       *int                          `json:"page_count"`
@@ -259,7 +259,7 @@ func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *str
 	httpapi.Match
 	Body struct {
 		Title    *string                    `json:"title,omitempty" minLength:"1" maxLength:"300"`
-		Metadata map[string]json.RawMessage `json:"metadata,omitempty" nullable:"true" doc:"is merged: null takes a member away"`
+		Metadata map[string]json.RawMessage `json:"metadata,omitempty" nullable:"true" shape:"string|number|boolean|null" doc:"is merged: null takes a member away"`
 		GroupIDs *[]string                  `json:"group_ids,omitempty"`
 	}
 	RawBody []byte

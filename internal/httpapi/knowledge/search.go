@@ -12,10 +12,18 @@ import (
 )
 
 func (h *handlers) searchRoutes() {
+	httpapi.SchemaOf[condition](h.Server)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "POST", Path: "/search", Level: tenant.LevelRead,
 		ID: "search", Tag: "knowledge", Summary: "Find chunks of documents by words and by meaning",
 	}, h.search)
+}
+
+// condition describes what metadata may be asked for beside one value.
+type condition struct {
+	In  []json.RawMessage `json:"in,omitempty" nullable:"false" shape:"string|number|boolean"`
+	GTE json.RawMessage   `json:"gte,omitempty" shape:"string|number"`
+	LTE json.RawMessage   `json:"lte,omitempty" shape:"string|number"`
 }
 
 type searchBody struct {
@@ -25,7 +33,7 @@ type searchBody struct {
 	Limit            int       `json:"limit,omitempty" minimum:"1" maximum:"50" default:"10"`
 	Filter           *struct {
 		DocumentIDs *[]string                  `json:"document_ids,omitempty"`
-		Metadata    map[string]json.RawMessage `json:"metadata,omitempty" doc:"for each name a value, {in: […]} or {gte, lte}"`
+		Metadata    map[string]json.RawMessage `json:"metadata,omitempty" shape:"string|number|boolean|Condition" doc:"for each name a value, {in: […]} or {gte, lte}"`
 	} `json:"filter,omitempty"`
 	MinScore float64 `json:"min_score,omitempty" minimum:"0" maximum:"1"`
 }
@@ -75,14 +83,14 @@ type hitView struct {
 	KnowledgeBaseID string                     `json:"knowledge_base_id"`
 	Title           string                     `json:"title"`
 	Source          sourceView                 `json:"source"`
-	Metadata        map[string]json.RawMessage `json:"metadata"`
+	Metadata        map[string]json.RawMessage `json:"metadata" shape:"string|number|boolean"`
 	Chunk           placeView                  `json:"chunk"`
 }
 
 type foundView struct {
 	Hits     []hitView `json:"hits" doc:"best first"`
 	Mode     string    `json:"mode" enum:"hybrid,semantic,keyword"`
-	Degraded any       `json:"degraded" doc:"null; semantic, when no embedding model could be asked; or the list of those, of several, that could not"`
+	Degraded any       `json:"degraded" shape:"'semantic'|string[]|null" doc:"null; semantic, when no embedding model could be asked; or the list of those, of several, that could not"`
 	TookMS   int64     `json:"took_ms"`
 }
 

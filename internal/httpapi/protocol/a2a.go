@@ -19,19 +19,24 @@ import (
 func (h *handlers) a2aRoutes() {
 	const path, card = "/a2a/{agent_id}", "/a2a/{agent_id}/.well-known/agent-card.json"
 	parameters := []*huma.Param{{Name: "agent_id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}}
-	h.Describe(huma.Operation{
-		Method: http.MethodPost, Path: path, OperationID: "a2a", Tags: []string{"protocols"}, Parameters: parameters,
+	h.Describe(answersCalls(h.Server, huma.Operation{
+		Path: path, OperationID: "a2a", Parameters: parameters,
 		Summary: "An agent as an A2A server (JSON-RPC, protocol 1.0 and 0.3)",
 		Description: "Tasks are runs, contexts are chats. Streaming methods answer with Server-Sent Events. " +
 			"Needs level `run`.",
 		Responses: map[string]*huma.Response{"200": {Description: "A JSON-RPC answer, or a stream of them"}},
-	})
+	}, "text/event-stream"))
 	h.Describe(huma.Operation{
 		Method: http.MethodGet, Path: card, OperationID: "a2a-card", Tags: []string{"protocols"},
 		Parameters:  parameters,
 		Summary:     "An agent's A2A card",
 		Description: "Needs level `read`.",
-		Responses:   map[string]*huma.Response{"200": {Description: "The card, for clients of both versions"}},
+		Responses: map[string]*huma.Response{"200": {
+			Description: "The card, for clients of both versions",
+			Content: map[string]*huma.MediaType{
+				"application/json": {Schema: httpapi.SchemaOf[agentCard](h.Server)},
+			},
+		}},
 	})
 	h.Handle("POST", path, tenant.LevelRun, h.a2aCall)
 	h.Handle("GET", card, tenant.LevelRead, h.a2aCard)

@@ -8,21 +8,23 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
 	"agentplatform/internal/tenant"
 )
 
 // mcpRoutes let clients of the Model Context Protocol in. The protocol is its library's; here is who may.
 func (h *handlers) mcpRoutes() {
-	h.Describe(huma.Operation{
-		Method: http.MethodPost, Path: "/mcp", OperationID: "mcp", Tags: []string{"protocols"},
+	h.Describe(answersCalls(h.Server, huma.Operation{
+		Path: "/mcp", OperationID: "mcp",
 		Summary:     "The agents as tools of an MCP server (streamable HTTP)",
 		Description: "Speaks the Model Context Protocol, without sessions. Needs level `run`.",
-		Responses:   map[string]*huma.Response{"200": {Description: "A JSON-RPC answer"}},
-	})
+		Responses: map[string]*huma.Response{
+			"200": {Description: "A JSON-RPC answer"}, "202": {Description: "A notification, which has no answer"},
+		},
+	}))
 	h.Handle("", "/mcp", tenant.LevelRun, func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
 		if h.MCP == nil {
-			http.NotFound(w, r)
-			return nil
+			return problem.Missing(r.URL.Path)
 		}
 		if err := h.Hold(w, r, c); err != nil {
 			return err

@@ -149,8 +149,8 @@ type percentilesView struct {
 }
 
 type summaryView struct {
-	From       string          `json:"from"`
-	To         string          `json:"to"`
+	From       string          `json:"from" format:"date-time"`
+	To         string          `json:"to" format:"date-time"`
 	Runs       runsView        `json:"runs"`
 	Errors     int64           `json:"errors" doc:"failed and timed out"`
 	Tokens     tokensView      `json:"tokens" doc:"of all runs, billed or not"`
@@ -219,10 +219,10 @@ type pointView struct {
 }
 
 type seriesView struct {
-	From     string      `json:"from"`
-	To       string      `json:"to"`
+	From     string      `json:"from" format:"date-time"`
+	To       string      `json:"to" format:"date-time"`
 	Metric   string      `json:"metric"`
-	Interval string      `json:"interval"`
+	Interval string      `json:"interval" enum:"hour,day"`
 	GroupBy  *string     `json:"group_by"`
 	Timezone string      `json:"timezone"`
 	Currency string      `json:"currency,omitempty" doc:"of costs"`

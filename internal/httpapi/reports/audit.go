@@ -20,7 +20,7 @@ func (h *handlers) auditRoutes() {
 type auditView struct {
 	EntryID   string                 `json:"entry_id"`
 	At        string                 `json:"at"`
-	Operation string                 `json:"operation" doc:"its operationId in this document"`
+	Operation string                 `json:"operation" doc:"its operationId in this document, as words: create-agent is createAgent"`
 	UserID    string                 `json:"user_id"`
 	APIKeyID  string                 `json:"api_key_id"`
 	Operator  bool                   `json:"as_operator" doc:"by an operator who acted as an admin of the organization; user and key are not the organization's"`
@@ -45,7 +45,7 @@ type AuditQuery struct {
 	httpapi.Paging
 	UserID    httpapi.ID `query:"user_id" doc:"who did it"`
 	APIKeyID  httpapi.ID `query:"api_key_id" doc:"with which key"`
-	Operation string     `query:"operation" maxLength:"100" doc:"its operationId in this document"`
+	Operation string     `query:"operation" maxLength:"100" doc:"its operationId in this document, as words: create-agent is createAgent"`
 	Kind      string     `query:"kind" enum:"agent,toolkit,user,group,api_key,organization,knowledge_base,document,run,chat,delivery" doc:"of the subject"`
 	SubjectID string     `query:"subject_id" maxLength:"128"`
 	From      time.Time  `query:"from"`

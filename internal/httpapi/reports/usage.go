@@ -34,7 +34,7 @@ type ledgerEntry struct {
 	ChatID          string `json:"chat_id"`
 	AgentID         string `json:"agent_id"`
 	UserID          string `json:"user_id"`
-	Status          string `json:"status"`
+	Status          string `json:"status" enum:"completed,failed,cancelled,timed_out"`
 	Billed          bool   `json:"billed"`
 	InputTokens     int64  `json:"input_tokens"`
 	OutputTokens    int64  `json:"output_tokens"`
@@ -42,7 +42,7 @@ type ledgerEntry struct {
 	ModelCalls      int64  `json:"model_calls"`
 	ToolCalls       int64  `json:"tool_calls"`
 	FinishedAt      string `json:"finished_at"`
-	Kind            string `json:"kind"`
+	Kind            string `json:"kind" enum:"run,ingestion,search"`
 	EntryID         string `json:"entry_id"`
 	DocumentID      string `json:"document_id"`
 	KnowledgeBaseID string `json:"knowledge_base_id"`

@@ -22,18 +22,19 @@ import (
 
 // chatFields documents the form; it is read by hand, as it streams in.
 type chatFields struct {
-	AgentID        string   `json:"agent_id" required:"true" doc:"the agent that runs the message"`
-	Message        string   `json:"message,omitempty" doc:"required unless a file is sent; at most 256 KiB"`
-	ChatID         string   `json:"chat_id,omitempty" doc:"the conversation; omitted: a new one"`
-	Streaming      string   `json:"streaming,omitempty" doc:"true: answer with NDJSON as the run goes"`
-	Wait           string   `json:"wait,omitempty" doc:"false: answer at once with a handle"`
-	CallbackURL    string   `json:"callback_url,omitempty" doc:"HTTPS address that receives webhook pushes"`
-	IdempotencyKey string   `json:"idempotency_key,omitempty" doc:"a retry with the same key re-attaches"`
-	OnConflict     string   `json:"on_conflict,omitempty" enum:"reject,enqueue"`
-	Metadata       string   `json:"metadata,omitempty" doc:"a JSON object of at most 16 string pairs"`
-	Title          string   `json:"title,omitempty" doc:"of a new chat"`
-	AgentVersion   int      `json:"agent_version,omitempty" doc:"tries a version that need not be published (level manage)"`
-	FileIDs        []string `json:"file_ids,omitempty" doc:"files sent through POST /files"`
+	AgentID        string          `json:"agent_id" required:"true" example:"65f0a1b2c3d4e5f601234567" doc:"the agent that runs the message"`
+	Message        string          `json:"message,omitempty" example:"Hello" doc:"required unless a file is sent; at most 256 KiB"`
+	ChatID         string          `json:"chat_id,omitempty" doc:"the conversation; omitted: a new one"`
+	Streaming      bool            `json:"streaming,omitempty" doc:"true: answer with NDJSON as the run goes"`
+	Wait           bool            `json:"wait,omitempty" doc:"false: answer at once with a handle"`
+	CallbackURL    string          `json:"callback_url,omitempty" doc:"HTTPS address that receives webhook pushes"`
+	IdempotencyKey string          `json:"idempotency_key,omitempty" doc:"a retry with the same key re-attaches"`
+	OnConflict     string          `json:"on_conflict,omitempty" enum:"reject,enqueue"`
+	Metadata       string          `json:"metadata,omitempty" doc:"a JSON object of at most 16 string pairs"`
+	Title          string          `json:"title,omitempty" doc:"of a new chat"`
+	AgentVersion   int             `json:"agent_version,omitempty" doc:"tries a version that need not be published (level manage)"`
+	FileIDs        []string        `json:"file_ids,omitempty" nullable:"false" doc:"files sent through POST /files"`
+	Files          []httpapi.Bytes `json:"files,omitempty" nullable:"false" doc:"at most 10, under any name"`
 }
 
 // completed documents the 200 answer of a run that ended within the window.
@@ -46,17 +47,28 @@ type completed struct {
 	Output       json.RawMessage     `json:"output,omitempty" doc:"of an agent with an output_schema"`
 	Citations    []citation.Citation `json:"citations"`
 	Files        []record.FileRef    `json:"files"`
-	Steps        []json.RawMessage   `json:"steps"`
+	Steps        []view.ResultStep   `json:"steps"`
 	Usage        view.Usage          `json:"usage"`
 	FinishReason string              `json:"finish_reason"`
 }
 
+// cancelledRun documents the 200 answer of a run that was cancelled within the window.
+type cancelledRun struct {
+	RunID   string `json:"run_id"`
+	Status  string `json:"status" enum:"cancelled"`
+	AgentID string `json:"agent_id"`
+}
+
 func (h *handlers) chatRoutes() {
+	httpapi.SchemaOf[view.Result](h.Server) // of runs and of pushes
 	content := func(kind string, schema *huma.Schema) map[string]*huma.MediaType {
 		return map[string]*huma.MediaType{kind: {Schema: schema}}
 	}
-	ended := content("application/json", httpapi.SchemaOf[completed](h.Server))
-	ended["application/x-ndjson"] = &huma.MediaType{Schema: &huma.Schema{Type: "string"}}
+	ended := content("application/json", &huma.Schema{OneOf: []*huma.Schema{
+		httpapi.SchemaOf[completed](h.Server), httpapi.SchemaOf[cancelledRun](h.Server),
+	}})
+	ended["application/x-ndjson"] = &huma.MediaType{Schema: httpapi.SchemaOf[runEvent](h.Server)}
+	replayed := map[string]*huma.Param{"X-Agent-Run-Id": {}, "Idempotent-Replayed": {}}
 	h.Describe(huma.Operation{
 		Method: http.MethodPost, Path: "/chat", OperationID: "chat", Tags: []string{"chat"},
 		Summary:     "Send a message to an agent",
@@ -67,12 +79,13 @@ func (h *handlers) chatRoutes() {
 		Responses: map[string]*huma.Response{
 			"200": {
 				Description: "The run ended within the observe window: its result, or, when it was cancelled, " +
-					"run_id, status and agent_id. With streaming=true: NDJSON events.",
-				Content: ended,
+					"run_id, status and agent_id. With streaming=true: NDJSON, an event on each line.",
+				Content: ended, Headers: replayed,
 			},
 			"202": {
 				Description: "The run goes on: its handle",
 				Content:     content("application/json", httpapi.SchemaOf[view.Handle](h.Server)),
+				Headers:     replayed,
 			},
 			"409": {Description: "The chat is busy, or five messages are parked already"},
 			"429": {Description: "A rate limit or a concurrency cap; see Retry-After"},

@@ -222,7 +222,7 @@ type messageView struct {
 	Content   string              `json:"content"`
 	RunID     string              `json:"run_id"`
 	Turn      int                 `json:"turn"`
-	Status    string              `json:"status" doc:"of the run"`
+	Status    string              `json:"status" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"of the run"`
 	Files     []record.FileRef    `json:"files"`
 	Citations []citation.Citation `json:"citations" doc:"what an answer cites"`
 	CreatedAt string              `json:"created_at"`

@@ -211,7 +211,7 @@ func inboxPlace(slot string, n int) string { return fmt.Sprintf("%s %06d", slot,
 
 type verdict struct {
 	Decision  string          `json:"decision" enum:"approve,reject,edit,answer"`
-	Arguments json.RawMessage `json:"arguments,omitempty" doc:"that the call was made with instead"`
+	Arguments json.RawMessage `json:"arguments,omitempty" shape:"object" doc:"that the call was made with instead"`
 	Message   string          `json:"message,omitempty"`
 	DecidedBy string          `json:"decided_by"`
 	At        string          `json:"at"`

@@ -128,7 +128,7 @@ func (h *handlers) viewed(
 type decisionBody struct {
 	InterruptID string          `json:"interrupt_id" required:"true"`
 	Decision    string          `json:"decision" required:"true" enum:"approve,reject,edit,answer"`
-	Arguments   json.RawMessage `json:"arguments,omitempty" doc:"for edit: the arguments to call with"`
+	Arguments   json.RawMessage `json:"arguments,omitempty" shape:"object" doc:"for edit: the arguments to call with"`
 	Message     string          `json:"message,omitempty" doc:"for answer: the answer; for reject: why"`
 }
 
@@ -244,7 +244,7 @@ type stepView struct {
 	RequestID    string          `json:"request_id,omitempty" doc:"by which the model's provider knows the call"`
 	LeftOut      int             `json:"left_out,omitempty" doc:"messages of the conversation that did not fit the model"`
 	Name         string          `json:"name,omitempty"`
-	Arguments    json.RawMessage `json:"arguments,omitempty"`
+	Arguments    json.RawMessage `json:"arguments,omitempty" shape:"object|string"`
 	Outcome      string          `json:"outcome,omitempty"`
 	Output       string          `json:"output,omitempty"`
 }

@@ -28,8 +28,8 @@ func (h *handlers) streamRoutes() {
 			},
 		},
 		Responses: map[string]*huma.Response{
-			"200": {Description: "The event stream", Content: map[string]*huma.MediaType{
-				"text/event-stream": {Schema: httpapi.SchemaOf[stream.Event](h.Server)},
+			"200": {Description: "The event stream: the data of each event is one of these", Content: map[string]*huma.MediaType{
+				"text/event-stream": {Schema: httpapi.SchemaOf[runEvent](h.Server)},
 			}},
 		},
 	})

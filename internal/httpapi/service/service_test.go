@@ -16,12 +16,13 @@ import (
 
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/httpapi/service"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
 func TestTheDocumentIsTheOneThatIsCommitted(t *testing.T) {
-	document, err := httpapitest.New(t).Document()
+	document, err := httpapitest.New(t, func(c *service.Config) { c.PublicURL = "https://agents.test" }).Document()
 	require.NoError(t, err)
 	var pretty bytes.Buffer
 	require.NoError(t, json.Indent(&pretty, document, "", "  "))

@@ -38,6 +38,7 @@ type handlers struct {
 // Routes adds the area's operations to a server.
 func Routes(s *httpapi.Server, c Config) {
 	h := &handlers{Config: c, Server: s}
+	h.describePushes()
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "GET", Path: "/webhooks/deliveries", Level: tenant.LevelRead,
 		ID: "list-deliveries", Tag: "webhooks", Summary: "List webhook deliveries, newest first",
@@ -67,8 +68,8 @@ type attemptView struct {
 type deliveryView struct {
 	DeliveryID    string        `json:"delivery_id"`
 	RunID         string        `json:"run_id"`
-	Event         string        `json:"event"`
-	StatusOfRun   string        `json:"status_of_run"`
+	Event         string        `json:"event" enum:"agent_run.awaiting_input,agent_run.terminal"`
+	StatusOfRun   string        `json:"status_of_run" enum:"awaiting_input,completed,failed,cancelled,timed_out"`
 	State         string        `json:"state" enum:"pending,delivered,failed"`
 	Attempts      []attemptView `json:"attempts"`
 	NextAttemptAt *string       `json:"next_attempt_at"`

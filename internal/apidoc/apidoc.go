@@ -1,0 +1,124 @@
+// Package apidoc makes the OpenAPI document that clients are generated from, out of the description that the
+// framework's library keeps of the operations.
+//
+// The library's description is also what requests are checked by, so it stays as it is: the document is a copy, and
+// each rule here is one pass over the whole of it. What a rule needs beyond the description it reads from the Go types
+// (members that are always there, the tag shape) or from an operation's metadata. The package must not know any
+// operation; it imports the library alone.
+package apidoc
+
+import (
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Reads is the key of an operation's metadata that says that it changes nothing, whatever its method: there is nothing
+// that it could conflict with.
+const Reads = "apidoc.reads"
+
+// Make is the document for a description. The description is not changed.
+func Make(described *huma.OpenAPI) *huma.OpenAPI {
+	d := copyOf(described)
+	d.oneBody()
+	d.parameters()
+	d.shapes()
+	d.refusals()
+	d.splitDirections()
+	d.headers()
+	d.inlinePushes()
+	d.prune()
+	d.names()
+	d.nulls()
+	d.describe()
+	d.examples()
+	return d.OpenAPI
+}
+
+// document is a document on its way.
+type document struct {
+	*huma.OpenAPI
+
+	schemas schemas
+}
+
+// operation is an operation with the place where it stands.
+type operation struct {
+	*huma.Operation
+
+	method, path string
+}
+
+// open says whether it answers without a key.
+func (o operation) open() bool { return o.Security != nil && len(o.Security) == 0 }
+
+// operations are those of the service.
+func (d *document) operations() (list []operation) {
+	for path, item := range d.Paths {
+		list = append(list, operationsOf(path, item)...)
+	}
+	return list
+}
+
+func operationsOf(path string, item *huma.PathItem) (list []operation) {
+	for method, o := range map[string]*huma.Operation{
+		http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put,
+		http.MethodPatch: item.Patch, http.MethodDelete: item.Delete,
+	} {
+		if o != nil {
+			list = append(list, operation{o, method, path})
+		}
+	}
+	return list
+}
+
+// pushes are the requests that the service makes itself.
+func (d *document) pushes() (list []operation) {
+	for name, item := range d.Webhooks {
+		list = append(list, operationsOf(name, item)...)
+	}
+	return list
+}
+
+// oneBody leaves bytes out where an operation takes JSON: the library adds them to every input that asks for the body
+// as it came. It takes the errors that the library gives each operation away, too.
+func (d *document) oneBody() {
+	for _, o := range d.operations() {
+		delete(o.Responses, "422")
+		if o.RequestBody == nil {
+			continue
+		}
+		content := o.RequestBody.Content
+		if content["application/json"] != nil {
+			delete(content, "application/octet-stream")
+		}
+	}
+}
+
+// parameters leaves out what OpenAPI ignores, a parameter for a header that says what is wanted, and what it has no
+// word for. Where there are two types of bodies it names X-Organization once more, which stands among the ways to be
+// known already: openapi-python-client makes a client for two bodies only where there is an optional parameter.
+func (d *document) parameters() {
+	for _, o := range d.operations() {
+		kept := o.Parameters[:0]
+		for _, p := range o.Parameters {
+			if p.In == "header" && http.CanonicalHeaderKey(p.Name) == "Accept" {
+				continue
+			}
+			if p.Schema.PatternDescription != "" {
+				if p.Description == "" {
+					p.Description = p.Schema.PatternDescription
+				}
+				p.Schema.PatternDescription = ""
+			}
+			kept = append(kept, p)
+		}
+		if o.RequestBody != nil && len(o.RequestBody.Content) > 1 {
+			kept = append(kept, &huma.Param{
+				Name: "X-Organization", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
+				Description: "With a key of level operator: the id of the organization in which it acts as an admin",
+			})
+		}
+		o.Parameters = kept
+	}
+}

@@ -1,0 +1,39 @@
+package apidoc
+
+import "strings"
+
+// names makes the names of operations identifiers.
+func (d *document) names() {
+	for _, o := range d.operations() {
+		o.OperationID = Camel(o.OperationID)
+	}
+}
+
+// Camel is a name of words between hyphens as one in camelCase.
+func Camel(name string) string {
+	words := strings.Split(name, "-")
+	for i := range words[1:] {
+		words[i+1] = Pascal(words[i+1])
+	}
+	return strings.Join(words, "")
+}
+
+// Pascal is the same in PascalCase.
+func Pascal(name string) string {
+	words := strings.Split(name, "-")
+	for i, w := range words {
+		if w != "" {
+			words[i] = strings.ToUpper(w[:1]) + w[1:]
+		}
+	}
+	return strings.Join(words, "")
+}
+
+// describe gives each operation a description that has none.
+func (d *document) describe() {
+	for _, o := range append(d.operations(), d.pushes()...) {
+		if o.Description == "" {
+			o.Description = o.Summary + "."
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package apidoc
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// refusal is a response that stands once in the document, for all operations that may be answered so.
+type refusal struct {
+	status            int
+	name, description string
+	code              string // an example
+}
+
+var refusals = []refusal{
+	{400, "BadRequest", "The request is malformed; errors says where.", "invalid_request"},
+	{401, "Unauthorized", "There is no API key, or none that is good.", "invalid_api_key"},
+	{403, "Forbidden", "The key's level is too low, or the thing is another organization's.",
+		"insufficient_permission"},
+	{404, "NotFound", "There is no such thing, or no more.", "not_found"},
+	{409, "Conflict", "It does not fit the state of the thing; the code says how.", "conflict"},
+	{412, "PreconditionFailed", "The resource has not the ETag of If-Match any more.", "precondition_failed"},
+	{413, "PayloadTooLarge", "The body is too large.", "payload_too_large"},
+	{429, "TooManyRequests", "A rate limit, a cap or a budget is reached; Retry-After says how long.",
+		"rate_limited"},
+	{500, "InternalError", "Something went wrong on the service's side.", "internal"},
+	{503, "Unavailable", "Nothing was done; try again after Retry-After.", "unavailable"},
+}
+
+// whatElse is how a status is described that has no response of its own.
+const whatElse = "OtherError"
+
+// ErrorName is the name of the schema of all errors.
+const ErrorName = "Error"
+
+// refusals lists how each operation may be refused, by number; what else there may be is an error, too.
+func (d *document) refusals() {
+	known := map[string]*huma.Response{}
+	for _, r := range refusals {
+		known[r.name] = errorResponse(r)
+	}
+	known[whatElse] = errorResponse(refusal{description: "Another error; its code says which.", code: "internal"})
+	for _, o := range d.operations() {
+		for _, r := range refusals {
+			d.refuse(o, r)
+		}
+		o.Responses["default"] = &huma.Response{Ref: responsePrefix + whatElse}
+	}
+	d.Components.Responses = known
+}
+
+const responsePrefix = "#/components/responses/"
+
+// refuse adds one, where the operation may be answered so. One that the operation describes itself gets what all have.
+func (d *document) refuse(o operation, r refusal) {
+	status := strconv.Itoa(r.status)
+	if own := o.Responses[status]; own != nil {
+		all := errorResponse(r)
+		own.Content, own.Headers = all.Content, all.Headers
+		return
+	}
+	if mayBe(o, r.status) {
+		o.Responses[status] = &huma.Response{Ref: responsePrefix + r.name}
+	}
+}
+
+func mayBe(o operation, status int) bool {
+	if o.open() { // any path may be written wrong, and any answer may find no room
+		return status == http.StatusBadRequest || status == http.StatusServiceUnavailable
+	}
+	switch status {
+	case http.StatusConflict:
+		return o.method != http.MethodGet && o.Metadata[Reads] == nil
+	case http.StatusPreconditionFailed:
+		return takesHeader(o, "If-Match")
+	case http.StatusRequestEntityTooLarge:
+		return o.RequestBody != nil
+	}
+	return true // of every request, if only because X-Organization names what does not exist, or is no identifier
+}
+
+func takesHeader(o operation, name string) bool {
+	for _, p := range o.Parameters {
+		if p.In == "header" && strings.EqualFold(p.Name, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func errorResponse(r refusal) *huma.Response {
+	example := map[string]any{
+		"status": "error", "code": r.code, "message": r.description, "detail": r.description,
+		"request_id": exampleID,
+	}
+	headers := map[string]*huma.Param{"X-Request-Id": header("RequestID"), "X-Agent-Run-Id": header("RunID")}
+	if r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable {
+		example["retry_after"] = 1
+		headers["Retry-After"] = header("RetryAfter")
+	}
+	return &huma.Response{Description: r.description, Headers: headers, Content: map[string]*huma.MediaType{
+		"application/json": {Schema: refTo(ErrorName), Example: example},
+	}}
+}

@@ -1,0 +1,79 @@
+package protocol
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentplatform/internal/httpapi"
+)
+
+// These types describe JSON-RPC to the OpenAPI document, as far as both protocols have it in common; what a method takes
+// and gives is said by the protocols themselves.
+
+type rpcRequest struct {
+	JSONRPC string          `json:"jsonrpc" enum:"2.0" required:"true"`
+	ID      json.RawMessage `json:"id,omitempty" shape:"string|integer" example:"\"1\"" doc:"absent in a notification"`
+	Method  string          `json:"method" required:"true"`
+	Params  json.RawMessage `json:"params,omitempty" shape:"object"`
+}
+
+type rpcError struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+type rpcResponse struct {
+	JSONRPC string          `json:"jsonrpc" enum:"2.0"`
+	ID      json.RawMessage `json:"id,omitempty" shape:"string|integer|null"`
+	Result  json.RawMessage `json:"result,omitempty" shape:"object" doc:"absent where there is an error"`
+	Error   *rpcError       `json:"error,omitempty"`
+}
+
+// agentCard is what clients of both versions of A2A need of a card.
+type agentCard struct {
+	Name               string          `json:"name"`
+	Description        string          `json:"description"`
+	Version            string          `json:"version"`
+	URL                string          `json:"url"`
+	ProtocolVersion    string          `json:"protocolVersion"`
+	PreferredTransport string          `json:"preferredTransport"`
+	Interfaces         []cardInterface `json:"supportedInterfaces"`
+	Capabilities       map[string]bool `json:"capabilities"`
+	InputModes         []string        `json:"defaultInputModes"`
+	OutputModes        []string        `json:"defaultOutputModes"`
+	Skills             []cardSkill     `json:"skills"`
+	SecuritySchemes    json.RawMessage `json:"securitySchemes" shape:"object"`
+}
+
+type cardInterface struct {
+	URL             string `json:"url"`
+	ProtocolBinding string `json:"protocolBinding"`
+	ProtocolVersion string `json:"protocolVersion"`
+}
+
+type cardSkill struct {
+	ID          string   `json:"id"`
+	Name        string   `json:"name"`
+	Description string   `json:"description"`
+	Tags        []string `json:"tags"`
+}
+
+// answersCalls completes the description of an operation that takes JSON-RPC. What a call does is not the operation's:
+// its errors stand in the answer.
+func answersCalls(s *httpapi.Server, o huma.Operation, kinds ...string) huma.Operation {
+	of := func(schema *huma.Schema, kinds ...string) map[string]*huma.MediaType {
+		content := map[string]*huma.MediaType{}
+		for _, kind := range kinds {
+			content[kind] = &huma.MediaType{Schema: schema}
+		}
+		return content
+	}
+	const kind = "application/json"
+	o.Method, o.Tags, o.Metadata = http.MethodPost, []string{"protocols"}, httpapi.ChangesNothing()
+	o.RequestBody = &huma.RequestBody{Required: true, Content: of(httpapi.SchemaOf[rpcRequest](s), kind)}
+	o.Responses["200"].Content = of(httpapi.SchemaOf[rpcResponse](s), append(kinds, kind)...)
+	return o
+}

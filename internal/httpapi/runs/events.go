@@ -1,0 +1,75 @@
+package runs
+
+import (
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentplatform/events"
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/stream"
+	"agentplatform/internal/view"
+)
+
+// These types describe each event of a stream to the OpenAPI document: what [stream.Event] has by its name.
+
+type eventInit struct {
+	Event string             `json:"event" enum:"init"`
+	RunID string             `json:"run_id"`
+	Seq   int64              `json:"seq"`
+	Run   view.Run           `json:"run"`
+	Text  string             `json:"text" doc:"the whole answer so far"`
+	Steps []events.StepEvent `json:"steps" doc:"those so far"`
+}
+
+type eventStatus struct {
+	Event      string             `json:"event" enum:"status"`
+	RunID      string             `json:"run_id"`
+	Seq        int64              `json:"seq"`
+	Status     string             `json:"status" enum:"queued,running,awaiting_input"`
+	Interrupts []events.Interrupt `json:"interrupts"`
+}
+
+type eventDelta struct {
+	Event string `json:"event" enum:"delta"`
+	RunID string `json:"run_id"`
+	Seq   int64  `json:"seq"`
+	Text  string `json:"text" doc:"to append"`
+}
+
+type eventStep struct {
+	Event string           `json:"event" enum:"step"`
+	RunID string           `json:"run_id"`
+	Seq   int64            `json:"seq"`
+	Step  events.StepEvent `json:"step"`
+}
+
+type eventParked struct {
+	Event  string      `json:"event" enum:"parked"`
+	RunID  string      `json:"run_id"`
+	Seq    int64       `json:"seq"`
+	Parked view.Parked `json:"parked"`
+}
+
+type eventDone struct {
+	Event string   `json:"event" enum:"done"`
+	RunID string   `json:"run_id"`
+	Seq   int64    `json:"seq"`
+	Run   view.Run `json:"run"`
+}
+
+type eventHeartbeat struct {
+	Event string `json:"event" enum:"heartbeat" doc:"in NDJSON only: Server-Sent Events have comments instead"`
+	RunID string `json:"run_id"`
+	Seq   int64  `json:"seq"`
+}
+
+// runEvent is one of them.
+type runEvent struct{}
+
+// TransformSchema implements [huma.SchemaTransformer].
+func (runEvent) TransformSchema(r huma.Registry, _ *huma.Schema) *huma.Schema {
+	return httpapi.Union(r, "event", "An event of a run; event says which.",
+		httpapi.Member[eventInit](stream.Init), httpapi.Member[eventStatus](stream.Status),
+		httpapi.Member[eventDelta](stream.Delta), httpapi.Member[eventStep](stream.StepEvent),
+		httpapi.Member[eventParked](stream.ParkedMsg), httpapi.Member[eventDone](stream.Done),
+		httpapi.Member[eventHeartbeat](stream.Heartbeat))
+}

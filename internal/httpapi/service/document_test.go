@@ -1,0 +1,289 @@
+package service_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/httpapi/httpapitest"
+)
+
+// described is the OpenAPI document as these tests read it.
+type described struct {
+	Paths, Webhooks map[string]map[string]describedOperation
+	Tags            []struct{ Name string }
+	Components      struct {
+		Schemas            map[string]object
+		Responses, Headers map[string]object
+	}
+}
+
+type describedOperation struct {
+	OperationID, Description string
+	Tags                     []string
+	Parameters               []struct {
+		Name, In string
+		Example  any
+	}
+	RequestBody *struct{ Content map[string]describedContent }
+	Responses   map[string]struct {
+		Ref     string `json:"$ref"`
+		Content map[string]describedContent
+		Headers map[string]object
+	}
+}
+
+type describedContent struct {
+	Schema  object
+	Example any
+}
+
+func read(t *testing.T) (d described) {
+	t.Helper()
+	document, err := httpapitest.New(t).Document()
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(document, &d))
+	return d
+}
+
+// each calls visit for every operation.
+func (d described) each(visit func(name string, o describedOperation)) {
+	for path, methods := range d.Paths {
+		for method, o := range methods {
+			visit(strings.ToUpper(method)+" "+strings.TrimPrefix(path, httpapi.Base), o)
+		}
+	}
+}
+
+// everySchema calls visit for each schema and those in it, with where it stands.
+func (d described) everySchema(visit func(at string, s object)) {
+	var walk func(at string, s object)
+	walk = func(at string, s object) {
+		visit(at, s)
+		members, _ := s["properties"].(object)
+		for name, p := range members {
+			walk(at+"."+name, p.(object))
+		}
+		for _, key := range []string{"items", "additionalProperties"} {
+			if inner, is := s[key].(object); is {
+				walk(at+"[]", inner)
+			}
+		}
+		for _, key := range []string{"oneOf", "anyOf", "allOf"} {
+			list, _ := s[key].([]any)
+			for _, one := range list {
+				walk(at+"|", one.(object))
+			}
+		}
+	}
+	for name, s := range d.Components.Schemas {
+		walk(name, s)
+	}
+	d.each(func(name string, o describedOperation) {
+		if o.RequestBody != nil {
+			for kind, c := range o.RequestBody.Content {
+				walk(name+" "+kind, c.Schema)
+			}
+		}
+		for status, r := range o.Responses {
+			for kind, c := range r.Content {
+				walk(name+" "+status+" "+kind, c.Schema)
+			}
+		}
+	})
+}
+
+// Each operation says by number how it may be refused, and each refusal is the one error.
+func TestTheDocumentListsRefusals(t *testing.T) {
+	d := read(t)
+	changes := regexp.MustCompile("^(POST|PUT|PATCH|DELETE) ")
+	d.each(func(name string, o describedOperation) {
+		want := []string{"400", "401", "403", "404", "429", "500", "503", "default"}
+		if name == "GET /healthz" {
+			want = []string{"400", "503", "default"}
+		}
+		if changes.MatchString(name) && !slices.Contains([]string{"search", "mcp", "a2a"}, o.OperationID) {
+			want = append(want, "409")
+		}
+		if o.RequestBody != nil {
+			want = append(want, "413")
+		}
+		for _, p := range o.Parameters {
+			if p.Name == "If-Match" {
+				want = append(want, "412")
+			}
+		}
+		for _, status := range want {
+			r, there := o.Responses[status]
+			if !assert.True(t, there, "%s: %s", name, status) {
+				continue
+			}
+			content := r.Content
+			if r.Ref != "" {
+				raw, err := json.Marshal(d.Components.Responses[strings.TrimPrefix(r.Ref, "#/components/responses/")])
+				require.NoError(t, err)
+				var shared struct{ Content map[string]describedContent }
+				require.NoError(t, json.Unmarshal(raw, &shared))
+				content = shared.Content
+			}
+			assert.Equal(t, "#/components/schemas/Error", content["application/json"].Schema["$ref"], "%s: %s", name, status)
+		}
+	})
+	for _, name := range []string{"TooManyRequests", "Unavailable"} {
+		assert.Contains(t, d.Components.Responses[name]["headers"], "Retry-After")
+	}
+}
+
+func TestTheDocumentsNamesAreIdentifiers(t *testing.T) {
+	d := read(t)
+	camel, pascal := regexp.MustCompile("^[a-z][A-Za-z0-9]*$"), regexp.MustCompile("^[A-Z][A-Za-z0-9]*$")
+	tags, seen := map[string]bool{}, map[string]bool{}
+	for _, tag := range d.Tags {
+		tags[tag.Name] = true
+	}
+	d.each(func(name string, o describedOperation) {
+		assert.Regexp(t, camel, o.OperationID, name)
+		assert.False(t, seen[o.OperationID], o.OperationID)
+		seen[o.OperationID] = true
+		for _, tag := range o.Tags {
+			assert.True(t, tags[tag], "%s: the tag %s is not described", name, tag)
+		}
+	})
+	for name := range d.Components.Schemas {
+		assert.Regexp(t, pascal, name)
+	}
+}
+
+// What an answer always has is required, its lists are never null, and its times are times.
+func TestTheDocumentSaysWhatIsAlwaysThere(t *testing.T) {
+	d := read(t)
+	for name, most := range map[string]int{
+		"Run": 27, "AgentView": 19, "Completed": 10, "Handle": 5, "Error": 5, "CancelledRun": 3, "KeyView": 12,
+		"NewKeyView": 13, "NamedBudgetView": 9, "AgentToolView": 9, "Interrupt": 4, "Result": 8,
+	} {
+		required, _ := d.Components.Schemas[name]["required"].([]any)
+		assert.GreaterOrEqual(t, len(required), most, name)
+	}
+	isTime := regexp.MustCompile(`\.(.*_)?(at|until)\|?$`)
+	d.everySchema(func(at string, s object) {
+		if list, both := s["type"].([]any); both {
+			assert.Fail(t, "a list of types", "%s: %v", at, list)
+		}
+		if s["type"] == "string" && isTime.MatchString(at) {
+			assert.Equal(t, "date-time", s["format"], at)
+		}
+		if s["type"] == "array" {
+			assert.Contains(t, s, "items", at)
+		}
+		assert.NotEqual(t, true, s["additionalProperties"], at)
+	})
+	for _, in := range []string{"runs", "interrupts", "parked"} {
+		members, _ := d.Components.Schemas["Run"]["properties"].(object)
+		assert.NotContains(t, d.Components.Schemas["Run"], "oneOf")
+		if list, there := members[in].(object); there {
+			assert.Equal(t, "array", list["type"], in)
+		}
+	}
+}
+
+// Any JSON stands only where any JSON may: in what an agent answers by its own schema, and what a protocol or a kind of
+// toolkits keeps to itself.
+func TestTheDocumentIsTyped(t *testing.T) {
+	may := []string{"Completed.output", "Result.output", "RpcError.data", "Tool.binding", "ToolInput.binding"}
+	read(t).everySchema(func(at string, s object) {
+		for _, key := range []string{"type", "$ref", "oneOf", "anyOf", "allOf"} {
+			if s[key] != nil {
+				return
+			}
+		}
+		assert.Contains(t, may, at, "anything may stand there")
+	})
+}
+
+// An operation is described by an example, takes what it documents, and answers with something.
+func TestTheDocumentsBodiesAreComplete(t *testing.T) {
+	d := read(t)
+	d.each(func(name string, o describedOperation) {
+		assert.NotEmpty(t, o.Description, name)
+		examples := 0
+		for _, p := range o.Parameters {
+			assert.NotEqual(t, "Accept", p.Name, name)
+			if p.Example != nil {
+				examples++
+			}
+		}
+		if o.RequestBody != nil {
+			content := o.RequestBody.Content
+			if _, json := content["application/json"]; json {
+				assert.NotContains(t, content, "application/octet-stream", name)
+			}
+			for _, c := range content {
+				if c.Example != nil {
+					examples++
+				}
+			}
+		} else {
+			assert.False(t, strings.HasPrefix(name, "PATCH ") || strings.HasPrefix(name, "PUT "), name)
+		}
+		for status, r := range o.Responses {
+			if status < "300" && status != "204" && name != "POST /mcp" {
+				assert.NotEmpty(t, r.Content, "%s: %s", name, status)
+			}
+			if status < "300" {
+				assert.Contains(t, r.Headers, "X-Request-Id", "%s: %s", name, status)
+				for _, c := range r.Content {
+					if c.Example != nil {
+						examples++
+					}
+				}
+			}
+			if status < "300" && (strings.Contains(name, "{run_id}") || name == "POST /chat") {
+				assert.Contains(t, r.Headers, "X-Agent-Run-Id", "%s: %s", name, status)
+			}
+		}
+		assert.Positive(t, examples, "%s has no example", name)
+		for _, p := range o.Parameters {
+			assert.False(t, p.Name == "If-Match" && strings.HasPrefix(name, "POST ") && !strings.Contains(name, "{id}"),
+				"%s: there is nothing to match", name)
+		}
+	})
+	form := d.Components.Schemas["ChatFields"]["properties"].(object)
+	assert.Equal(t, "boolean", form["wait"].(object)["type"])
+	assert.Equal(t, "boolean", form["streaming"].(object)["type"])
+	assert.Equal(t, "binary", form["files"].(object)["items"].(object)["format"])
+	assert.Contains(t, d.Paths[httpapi.Base+"/chat"]["post"].Responses["202"].Headers, "Idempotent-Replayed")
+}
+
+// Streams and webhooks are typed by their events.
+func TestTheDocumentHasEvents(t *testing.T) {
+	d := read(t)
+	union := d.Components.Schemas["RunEvent"]
+	discriminator, _ := union["discriminator"].(object)
+	assert.Equal(t, "event", discriminator["propertyName"])
+	assert.Len(t, discriminator["mapping"], 7)
+	for event, ref := range discriminator["mapping"].(object) {
+		s := d.Components.Schemas[strings.TrimPrefix(ref.(string), "#/components/schemas/")]
+		assert.Equal(t, []any{event}, s["properties"].(object)["event"].(object)["enum"])
+		assert.Contains(t, s["required"], "event")
+	}
+	const name = "#/components/schemas/RunEvent"
+	sse := d.Paths[httpapi.Base+"/runs/{run_id}/stream"]["get"].Responses["200"].Content["text/event-stream"]
+	lines := d.Paths[httpapi.Base+"/chat"]["post"].Responses["200"].Content["application/x-ndjson"]
+	assert.Equal(t, name, sse.Schema["$ref"])
+	assert.Equal(t, name, lines.Schema["$ref"])
+	require.Len(t, d.Webhooks, 2)
+	for _, event := range []string{"agent_run.awaiting_input", "agent_run.terminal"} {
+		var headers []string
+		for _, p := range d.Webhooks[event]["post"].Parameters {
+			headers = append(headers, p.Name)
+		}
+		assert.ElementsMatch(t,
+			[]string{"x-agent-signature", "webhook-id", "webhook-timestamp", "webhook-signature"}, headers)
+	}
+}

@@ -1,0 +1,77 @@
+package webhooks
+
+import (
+	"encoding/json"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentplatform/events"
+	"agentplatform/internal/httpapi"
+)
+
+// Pushed describes to the OpenAPI document what the bodies of pushes have in common, as [events.Webhook] has it. It is
+// exported because it is embedded.
+type Pushed struct {
+	Version     int                `json:"version" minimum:"1" maximum:"1"`
+	DeliveryID  string             `json:"delivery_id"`
+	RunID       string             `json:"run_id"`
+	ChatID      string             `json:"chat_id"`
+	AgentID     string             `json:"agent_id"`
+	Interrupts  []events.Interrupt `json:"interrupts"`
+	Error       *string            `json:"error"`
+	Result      json.RawMessage    `json:"result" shape:"Result|null"`
+	UsageStatus *string            `json:"usage_status" doc:"billed, of a completed run"`
+	Metadata    map[string]string  `json:"metadata"`
+	OccurredAt  string             `json:"occurred_at"`
+	Sequence    int                `json:"sequence" doc:"grows with each push of a run"`
+}
+
+type pauseWebhook struct {
+	Event  string `json:"event" enum:"agent_run.awaiting_input"`
+	Status string `json:"status" enum:"awaiting_input"`
+	Pushed
+}
+
+type terminalWebhook struct {
+	Event  string `json:"event" enum:"agent_run.terminal"`
+	Status string `json:"status" enum:"completed,failed,cancelled,timed_out"`
+	Pushed
+}
+
+// describePushes puts the requests that callback_url receives into the document.
+func (h *handlers) describePushes() {
+	describe := func(event, id, summary string, body *huma.Schema) {
+		h.DescribeWebhook(event, huma.Operation{
+			OperationID: id, Summary: summary, Tags: []string{"webhooks"}, Parameters: pushHeaders(),
+			Description: "Sent to the callback_url. Answer with 2xx; 5xx, 429 and failures to connect are tried again, " +
+				"each time with the same webhook-id.",
+			RequestBody: &huma.RequestBody{
+				Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: body}},
+			},
+			Responses: map[string]*huma.Response{"200": {Description: "Received; so is any other 2xx"}},
+		})
+	}
+	describe(events.WebhookAwaitingInput, "agentRunAwaitingInput", "A run pauses for a human decision",
+		httpapi.SchemaOf[pauseWebhook](h.Server))
+	describe(events.WebhookTerminal, "agentRunTerminal", "A run has ended", httpapi.SchemaOf[terminalWebhook](h.Server))
+}
+
+func pushHeaders() (list []*huma.Param) {
+	for _, p := range []struct {
+		name, description, example string
+		always                     bool
+	}{
+		{"x-agent-signature", "sha256=<hex HMAC-SHA256 of the raw body>, where a webhook secret is configured",
+			"sha256=b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9", false},
+		{"webhook-id", "The delivery's id (Standard Webhooks): the same for each try", "65f0a1b2c3d4e5f601234567", true},
+		{"webhook-timestamp", "Seconds since 1970 (Standard Webhooks)", "1767323045", true},
+		{"webhook-signature", "v1,<base64> (Standard Webhooks), where a webhook secret is configured; two, with a " +
+			"space between, while a rotation's overlap lasts", "v1,uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek=", false},
+	} {
+		list = append(list, &huma.Param{
+			Name: p.name, In: "header", Description: p.description, Required: p.always,
+			Schema: &huma.Schema{Type: huma.TypeString}, Example: p.example,
+		})
+	}
+	return list
+}
