@@ -12,6 +12,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -22,6 +25,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/a2aserver"
+	"agentplatform/internal/apidoc/apidoctest"
 	"agentplatform/internal/blob"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/egress"
@@ -63,6 +67,8 @@ type API struct {
 	Executor *transition.Executor // by which runs go on
 	Items    *Table               // of everything but streams
 	Written  *bytes.Buffer        // the log, from warnings up
+
+	t testing.TB // fails when an answer is not one that the document has; nil: nothing looks
 }
 
 // New makes the API, with the changes of its configuration that a test needs.
@@ -126,8 +132,23 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 	}
 	return API{
 		Server: service.New(c), Key: first.Key, Agent: first.Agent.ID, Executor: executor, Items: items,
-		Written: &written,
+		Written: &written, t: t,
 	}
+}
+
+// document is the OpenAPI document that every answer is held against.
+var document = sync.OnceValues(func() (*apidoctest.Document, error) {
+	golden, err := os.ReadFile(goldenFile())
+	if err != nil {
+		return nil, err
+	}
+	return apidoctest.New(golden)
+})
+
+// goldenFile is the document that is committed; a test of its holds it to what the service says.
+func goldenFile() string {
+	_, here, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(here), "../service/openapi.golden.json")
 }
 
 var (
@@ -138,7 +159,10 @@ var (
 // Shared is an API that serves a whole fuzzing run; making one for each input would be most of the work.
 func Shared(f *testing.F) API {
 	f.Helper()
-	sharedOnce.Do(func() { shared = New(f) })
+	sharedOnce.Do(func() {
+		shared = New(f)
+		shared.t = nil // a fuzz target has its own
+	})
 	return shared
 }
 
@@ -236,6 +260,16 @@ func (a API) Do(r *http.Request) *httptest.ResponseRecorder {
 	}
 	w := httptest.NewRecorder()
 	a.ServeHTTP(w, r)
+	if a.t != nil {
+		a.t.Helper()
+		d, err := document()
+		if err == nil {
+			err = d.Answer(r.Method, r.URL, w.Code, w.Header(), w.Body.Bytes())
+		}
+		if err != nil {
+			a.t.Error(err)
+		}
+	}
 	return w
 }
 

@@ -68,7 +68,8 @@ func pauses(t *testing.T, e httpapitest.API, run string, answers int) {
 	pause := lifecycle.Pause{Work: lifecycle.Work{Attempt: 1}, ExpiresAt: time.Now().Add(time.Hour)}
 	var list []record.Interrupt
 	for n := range answers {
-		i := events.Interrupt{ID: fmt.Sprintf("%s-%d", run, n), Kind: string(lifecycle.Clarification), Prompt: "Which?"}
+		i := events.Interrupt{ID: fmt.Sprintf("%s-%d", run, n), Kind: string(lifecycle.Clarification), Prompt: "Which?",
+			CreatedAt: events.Time(time.Now())}
 		pause.Interrupts = append(pause.Interrupts, lifecycle.Pending{ID: i.ID, Kind: lifecycle.Clarification})
 		list = append(list, record.Interrupt{Interrupt: i})
 	}
@@ -167,7 +168,8 @@ func TestAllThatARunHasWaitedForIsRead(t *testing.T) {
 		var list []record.Interrupt
 		var decisions record.Decisions
 		for n := range 3 {
-			i := events.Interrupt{ID: fmt.Sprintf("%03d-%d", pause, n), Prompt: "Which?"}
+			i := events.Interrupt{ID: fmt.Sprintf("%03d-%d", pause, n), Kind: string(lifecycle.Clarification),
+				Prompt: "Which?", CreatedAt: events.Time(time.Now())}
 			if pause > 126 {
 				i.Prompt = strings.Repeat("x", 300<<10)
 			}

@@ -1,0 +1,203 @@
+// Package apidoctest holds answers against the OpenAPI document: whatever a test asks for, its answer must be one that
+// the document has. Only tests import it.
+package apidoctest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"maps"
+	"mime"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Document is an OpenAPI document that answers are held against.
+type Document struct {
+	raw      map[string]any
+	compiler *jsonschema.Compiler
+	mu       sync.Mutex
+	compiled map[string]*jsonschema.Schema // by pointer
+}
+
+const at = "https://document.test/openapi.json"
+
+// New reads a document. It fails when that is no JSON.
+func New(document []byte) (*Document, error) {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(document))
+	if err != nil {
+		return nil, err
+	}
+	raw, is := value.(map[string]any)
+	if !is {
+		return nil, errors.New("the document is no object")
+	}
+	c := jsonschema.NewCompiler()
+	c.AssertFormat()
+	d := &Document{raw: raw, compiler: c, compiled: map[string]*jsonschema.Schema{}}
+	return d, c.AddResource(at, raw)
+}
+
+// maxBody is how much of a body is looked at; larger ones are lists of what smaller ones have, too.
+const maxBody = 256 << 10
+
+// Answer is nil when the document has the answer to a request of a method and a path: its status by number, its type,
+// its body and its headers. What no operation is asked for is not looked at.
+func (d *Document) Answer(method string, asked *url.URL, status int, header http.Header, body []byte) error {
+	path, operation := d.operation(method, asked.EscapedPath())
+	if operation == nil {
+		return nil
+	}
+	say := func(format string, of ...any) error {
+		return fmt.Errorf("%s %s: %d: "+format, append([]any{method, path, status}, of...)...)
+	}
+	responses, _ := operation["responses"].(map[string]any)
+	place := "#/paths/" + escaped(path) + "/" + strings.ToLower(method) + "/responses/" + strconv.Itoa(status)
+	response, _ := responses[strconv.Itoa(status)].(map[string]any)
+	if ref, is := response["$ref"].(string); is {
+		place, response = ref, d.at(ref)
+	}
+	if response == nil {
+		return say("is not listed")
+	}
+	if err := headersFit(response, header); err != nil {
+		return say("%w", err)
+	}
+	content, _ := response["content"].(map[string]any)
+	if len(content) == 0 {
+		return nil
+	}
+	kind, _, _ := mime.ParseMediaType(header.Get("Content-Type"))
+	listed := kind
+	if content[kind] == nil {
+		if listed = "*/*"; content[listed] == nil && content["application/octet-stream"] == nil {
+			return say("the type %s is not listed", kind)
+		}
+		return nil
+	}
+	if len(body) > maxBody {
+		return nil
+	}
+	place += "/content/" + escaped(listed) + "/schema"
+	for _, one := range values(kind, body) {
+		if err := d.fits(place, one); err != nil {
+			return say("%w\n%.2000s", err, one)
+		}
+	}
+	return nil
+}
+
+// Webhook is nil when the document has a push with that body.
+func (d *Document) Webhook(event string, body []byte) error {
+	return d.fits("#/webhooks/"+escaped(event)+"/post/requestBody/content/application~1json/schema", body)
+}
+
+// headersFit says whether an answer has the headers that it always has, and none that is not described.
+func headersFit(response map[string]any, header http.Header) error {
+	described, _ := response["headers"].(map[string]any)
+	names := slices.Collect(maps.Keys(described))
+	for _, name := range []string{
+		"ETag", "X-Request-Id", "Location", "X-Agent-Run-Id", "Idempotent-Replayed", "Retry-After", "RateLimit-Limit",
+	} {
+		i := slices.IndexFunc(names, func(known string) bool { return strings.EqualFold(known, name) })
+		if i < 0 {
+			if header.Get(name) != "" {
+				return fmt.Errorf("the header %s is not described", name)
+			}
+			continue
+		}
+		of, _ := described[names[i]].(map[string]any)
+		if always := of["required"] == true || alwaysThere[fmt.Sprint(of["$ref"])]; always && header.Get(name) == "" {
+			return fmt.Errorf("the header %s is not there", name)
+		}
+	}
+	return nil
+}
+
+// alwaysThere are the shared headers that each response has that refers to them.
+var alwaysThere = map[string]bool{"#/components/headers/ETag": true, "#/components/headers/RequestID": true}
+
+// values are those that a body has: one, or those of a stream's events or lines.
+func values(kind string, body []byte) (list [][]byte) {
+	switch kind {
+	case "text/event-stream":
+		for line := range bytes.Lines(body) {
+			if data, is := bytes.CutPrefix(line, []byte("data: ")); is {
+				list = append(list, data)
+			}
+		}
+	case "application/x-ndjson":
+		for line := range bytes.Lines(body) {
+			if len(bytes.TrimSpace(line)) > 0 {
+				list = append(list, line)
+			}
+		}
+	case "application/json":
+		list = append(list, body)
+	}
+	return list
+}
+
+func (d *Document) fits(place string, value []byte) error {
+	v, err := jsonschema.UnmarshalJSON(bytes.NewReader(value))
+	if err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	s := d.compiled[place]
+	if s == nil {
+		if s, err = d.compiler.Compile(at + place); err != nil {
+			return err
+		}
+		d.compiled[place] = s
+	}
+	return s.Validate(v)
+}
+
+// operation finds the operation of a request; a path without parameters comes before one with.
+func (d *Document) operation(method, asked string) (path string, found map[string]any) {
+	paths, _ := d.raw["paths"].(map[string]any)
+	best := 1000
+	for p, item := range paths {
+		operation, _ := item.(map[string]any)[strings.ToLower(method)].(map[string]any)
+		if n := strings.Count(p, "{"); operation != nil && n < best && matches(p, asked) {
+			path, found, best = p, operation, n
+		}
+	}
+	return path, found
+}
+
+func matches(pattern, path string) bool {
+	a, b := strings.Split(pattern, "/"), strings.Split(path, "/")
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] && !strings.HasPrefix(a[i], "{") || b[i] == "" && i > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// at is what a reference names.
+func (d *Document) at(ref string) map[string]any {
+	var value any = d.raw
+	for part := range strings.SplitSeq(strings.TrimPrefix(ref, "#/"), "/") {
+		object, _ := value.(map[string]any)
+		value = object[strings.NewReplacer("~1", "/", "~0", "~").Replace(part)]
+	}
+	object, _ := value.(map[string]any)
+	return object
+}
+
+func escaped(part string) string {
+	return url.PathEscape(strings.NewReplacer("~", "~0", "/", "~1").Replace(part))
+}
