@@ -15,8 +15,8 @@ const (
 	exampleURL  = "https://agents.example/callback"
 )
 
-// examples gives every body and every parameter of a path an example that fits its schema. A member has the value of its
-// tag example, if it has one; in requests, members without one are left out unless they are required.
+// examples gives every body and every parameter of a path an example that fits its schema. A member has the value of
+// its tag example, if it has one; what need not be there has an example only if it has one.
 func (d *document) examples() {
 	for _, o := range append(d.operations(), d.pushes()...) {
 		for _, p := range o.Parameters {
@@ -42,11 +42,11 @@ func (d *document) exemplify(content map[string]*huma.MediaType, make maker) {
 	}
 }
 
-// maker makes examples. A sparse one leaves out what need not be said.
+// maker makes examples.
 type maker struct {
 	*document
 
-	sparse bool
+	sparse bool     // null is no value
 	inside []string // the schemas that the value stands in
 }
 

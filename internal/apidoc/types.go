@@ -75,6 +75,11 @@ func (d *document) shapes() {
 		}
 	}
 	d.everySchema(func(s *huma.Schema) {
+		for _, name := range s.Required {
+			if p := s.Properties[name]; p != nil && p.Type == huma.TypeArray {
+				p.Nullable = false
+			}
+		}
 		if s.AdditionalProperties == true || s.AdditionalProperties == false {
 			s.AdditionalProperties = nil
 		}

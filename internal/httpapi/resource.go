@@ -79,7 +79,8 @@ func (*Either[T]) describe(r huma.Registry, or string) *huma.Response {
 	text := &huma.Schema{Type: huma.TypeString}
 	of := reflect.TypeFor[T]()
 	return &huma.Response{
-		Description: http.StatusText(http.StatusOK), Headers: map[string]*huma.Param{"ETag": {Schema: text, Description: "of JSON"}},
+		Description: http.StatusText(http.StatusOK),
+		Headers:     map[string]*huma.Param{"ETag": {Schema: text, Description: "of JSON"}},
 		Content: map[string]*huma.MediaType{
 			"application/json": {Schema: r.Schema(of, true, huma.DefaultSchemaNamer(of, ""))}, or: {Schema: text},
 		},

@@ -9,8 +9,8 @@ import (
 	"agentplatform/internal/httpapi"
 )
 
-// These types describe JSON-RPC to the OpenAPI document, as far as both protocols have it in common; what a method takes
-// and gives is said by the protocols themselves.
+// These types describe JSON-RPC to the OpenAPI document, as far as both protocols have it in common; what a method
+// takes and gives is said by the protocols themselves.
 
 type rpcRequest struct {
 	JSONRPC string          `json:"jsonrpc" enum:"2.0" required:"true"`

@@ -28,9 +28,12 @@ func (h *handlers) streamRoutes() {
 			},
 		},
 		Responses: map[string]*huma.Response{
-			"200": {Description: "The event stream: the data of each event is one of these", Content: map[string]*huma.MediaType{
-				"text/event-stream": {Schema: httpapi.SchemaOf[runEvent](h.Server)},
-			}},
+			"200": {
+				Description: "The event stream: the data of each event is one of these",
+				Content: map[string]*huma.MediaType{
+					"text/event-stream": {Schema: httpapi.SchemaOf[runEvent](h.Server)},
+				},
+			},
 		},
 	})
 	h.HandleRun("GET", "/runs/{run_id}/stream", tenant.LevelRead, h.streamEvents)

@@ -132,7 +132,8 @@ func TestTheDocumentListsRefusals(t *testing.T) {
 				require.NoError(t, json.Unmarshal(raw, &shared))
 				content = shared.Content
 			}
-			assert.Equal(t, "#/components/schemas/Error", content["application/json"].Schema["$ref"], "%s: %s", name, status)
+			assert.Equal(t, "#/components/schemas/Error", content["application/json"].Schema["$ref"],
+				"%s: %s", name, status)
 		}
 	})
 	for _, name := range []string{"TooManyRequests", "Unavailable"} {

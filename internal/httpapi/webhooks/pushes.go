@@ -43,8 +43,8 @@ func (h *handlers) describePushes() {
 	describe := func(event, id, summary string, body *huma.Schema) {
 		h.DescribeWebhook(event, huma.Operation{
 			OperationID: id, Summary: summary, Tags: []string{"webhooks"}, Parameters: pushHeaders(),
-			Description: "Sent to the callback_url. Answer with 2xx; 5xx, 429 and failures to connect are tried again, " +
-				"each time with the same webhook-id.",
+			Description: "Sent to the callback_url. Answer with 2xx; 5xx, 429 and failures to connect are tried " +
+				"again, each time with the same webhook-id.",
 			RequestBody: &huma.RequestBody{
 				Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: body}},
 			},
@@ -63,10 +63,12 @@ func pushHeaders() (list []*huma.Param) {
 	}{
 		{"x-agent-signature", "sha256=<hex HMAC-SHA256 of the raw body>, where a webhook secret is configured",
 			"sha256=b94d27b9934d3e08a52e52d7da7dabfac484efe37a5380ee9088f7ace2efcde9", false},
-		{"webhook-id", "The delivery's id (Standard Webhooks): the same for each try", "65f0a1b2c3d4e5f601234567", true},
+		{"webhook-id", "The delivery's id (Standard Webhooks): the same for each try",
+			"65f0a1b2c3d4e5f601234567", true},
 		{"webhook-timestamp", "Seconds since 1970 (Standard Webhooks)", "1767323045", true},
 		{"webhook-signature", "v1,<base64> (Standard Webhooks), where a webhook secret is configured; two, with a " +
-			"space between, while a rotation's overlap lasts", "v1,uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek=", false},
+			"space between, while a rotation's overlap lasts",
+			"v1,uU0nuZNNPgilLlLX2n2r+sSE7+N6U4DukIj3rOLvzek=", false},
 	} {
 		list = append(list, &huma.Param{
 			Name: p.name, In: "header", Description: p.description, Required: p.always,
