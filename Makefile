@@ -193,7 +193,7 @@ fuzz: ## run every fuzz target for FUZZTIME (a count: 10000x)
 	while IFS=: read -r file f; do f=$${f#func } p=./$$(dirname $$file); echo "$$p $$f"; \
 	  $(TEST) -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p </dev/null; done
 
-peers: .cache/peers/package-lock.json .cache/peers/venv/made ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
+peers: .cache/peers/package-lock.json .cache/peers/venv/made .cache/peers/clients/made ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
 	@files=$$(grep -rl --include='*_test.go' '^//go:build peers' .); \
 	tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | grep -v RequestsMadeFromTheDocument | sort -u | paste -sd '|'); \
 	echo "$$tests"; $(GO) test -tags peers,pebblegozstd -run "^($$tests)$$" -count 1 -timeout 10m $$(dirname $$files | sort -u)
@@ -336,6 +336,7 @@ clean: ## remove what was built, not the data
 	touch $@
 
 .cache/peers/venv/made: scripts/peers/requirements.txt
+.cache/peers/clients/made: scripts/peers/clients.txt
 .cache/peers/schemathesis/made: scripts/peers/schemathesis.txt
 .cache/peers/retrieval/made: scripts/retrieval/requirements.txt
 .cache/peers/%/made:

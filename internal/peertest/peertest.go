@@ -44,6 +44,18 @@ func Schemathesis(t testing.TB) string {
 	return filepath.Join(modules(t), "../schemathesis/bin/schemathesis")
 }
 
+// Clients is the path of a program that checks an OpenAPI document, or makes a client of it: one of Python's.
+func Clients(t testing.TB, name string) string {
+	t.Helper()
+	return filepath.Join(modules(t), "../clients/bin", name)
+}
+
+// Program is the path of a program that npm has installed.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	return filepath.Join(modules(t), ".bin", name)
+}
+
 // Fixture is an answer of the mock of model providers, in the form that its documentation describes.
 type Fixture = map[string]any
 

@@ -1,0 +1,143 @@
+//go:build peers
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/peertest"
+)
+
+// talk is what a conversation with the service has seen: a message with an uploaded file, a question found in the
+// stream and answered, a list page by page, an error.
+type talk struct {
+	Answer, Asked, Kind, Resumed, Error string
+	Runs                                int
+}
+
+// workshop is where clients are made from the served document.
+type workshop struct {
+	*testing.T
+
+	folder, document, scripts string
+}
+
+// run runs a command in a folder of the workshop and returns what it printed.
+func (w workshop) run(folder, name string, arguments ...string) []byte {
+	w.Helper()
+	c := exec.Command(name, arguments...)
+	c.Dir = filepath.Join(w.folder, folder)
+	require.NoError(w, os.MkdirAll(c.Dir, 0o750))
+	// The generator of the Python client formats it by a program that it finds in the path.
+	c.Env = append(os.Environ(), "PATH="+filepath.Dir(peertest.Clients(w, "python"))+":"+os.Getenv("PATH"),
+		"GOFLAGS=-mod=mod", "REDOCLY_TELEMETRY=off", "REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
+	var complaints bytes.Buffer
+	c.Stderr = &complaints
+	out, err := c.Output()
+	require.NoError(w, err, "%s %v\n%.4000s\n%.4000s", name, arguments, out, complaints.Bytes())
+	return out
+}
+
+// take copies a file of scripts/peers/clients into a folder of the workshop.
+func (w workshop) take(folder string, names ...string) {
+	w.Helper()
+	for _, name := range names {
+		b, err := os.ReadFile(filepath.Join(w.scripts, name))
+		require.NoError(w, err)
+		w.put(filepath.Join(folder, name), b)
+	}
+}
+
+func (w workshop) put(name string, content []byte) {
+	w.Helper()
+	path := filepath.Join(w.folder, name)
+	require.NoError(w, os.MkdirAll(filepath.Dir(path), 0o750))
+	require.NoError(w, os.WriteFile(path, content, 0o600))
+}
+
+func (w workshop) hear(said []byte) {
+	w.Helper()
+	var heard talk
+	require.NoError(w, json.Unmarshal(said, &heard), string(said))
+	assert.Equal(w, talk{
+		Answer: "You said: hello", Asked: "Which city?", Kind: "clarification", Resumed: "Answer: Paris",
+		Error: "not_found", Runs: 2,
+	}, heard)
+}
+
+// Linters and generators that others wrote take the document as it is served; clients that they make of it hold a
+// conversation with the process.
+func TestClientsMadeFromTheDocument(t *testing.T) {
+	p := built(t)
+	p.start()
+	t.Cleanup(p.stop)
+	response, err := http.Get(p.url + "/openapi.json")
+	require.NoError(t, err)
+	raw, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	scripts, err := filepath.Abs("../../scripts/peers/clients")
+	require.NoError(t, err)
+	folder, err := filepath.Abs("../../.cache/peers/made")
+	require.NoError(t, err)
+	in := func(t *testing.T) workshop {
+		return workshop{t, folder, filepath.Join(folder, "openapi.json"), scripts}
+	}
+	in(t).put("openapi.json", raw)
+
+	t.Run("Spectral", func(t *testing.T) {
+		t.Parallel()
+		w := in(t)
+		w.run("", peertest.Program(t, "spectral"), "lint", w.document, "--ruleset",
+			filepath.Join(scripts, "spectral.yaml"), "--fail-severity", "hint")
+	})
+	t.Run("other linters", func(t *testing.T) {
+		t.Parallel()
+		w := in(t)
+		w.run("", peertest.Clients(t, "openapi-spec-validator"), w.document)
+		var report struct {
+			Totals   struct{ Errors, Warnings int }
+			Problems []object
+		}
+		require.NoError(t, json.Unmarshal(w.run("", peertest.Program(t, "redocly"), "lint", w.document, "--config",
+			filepath.Join(scripts, "redocly.yaml"), "--max-problems", "1000", "--format", "json"), &report))
+		assert.Zero(t, report.Totals, "%v", report.Problems)
+	})
+	t.Run("Python", func(t *testing.T) {
+		t.Parallel()
+		w := in(t)
+		w.run("", peertest.Clients(t, "openapi-python-client"), "generate", "--path", w.document, "--output-path",
+			"python/client", "--meta", "none", "--overwrite")
+		w.hear(w.run("python", peertest.Clients(t, "python"), filepath.Join(scripts, "conversation.py"),
+			filepath.Join(folder, "python"), p.url, p.key))
+	})
+	t.Run("TypeScript", func(t *testing.T) {
+		t.Parallel()
+		w := in(t)
+		w.take("typescript", "conversation.ts", "tsconfig.json")
+		w.put("typescript/package.json", []byte(`{"type":"module","private":true}`))
+		w.run("typescript", peertest.Program(t, "openapi-typescript"), w.document, "-o", "api.d.ts")
+		w.run("typescript", peertest.Program(t, "tsc"), "-p", ".")
+		w.hear(w.run("typescript", "node", "conversation.js", p.url, p.key))
+	})
+	t.Run("Go", func(t *testing.T) {
+		t.Parallel()
+		w := in(t)
+		w.take("go", "go.mod", "go.sum", "main.go")
+		require.NoError(t, os.MkdirAll(filepath.Join(folder, "go/api"), 0o750))
+		w.run("go", "go", "tool", "oapi-codegen", "-generate", "types,client", "-package", "api", "-o", "api/api.go",
+			w.document)
+		w.run("go", "go", "build", "-o", "conversation", ".")
+		w.hear(w.run("go", filepath.Join(folder, "go/conversation"), p.url, p.key))
+	})
+}

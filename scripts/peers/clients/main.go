@@ -1,0 +1,156 @@
+// Command conversation holds a conversation with the service by a client that oapi-codegen has made of its OpenAPI
+// document, and prints what it saw as JSON. It is a module of its own: the package api is made when the tests run.
+//
+//	conversation URL KEY
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"strings"
+
+	"conversation/api"
+)
+
+func main() {
+	key := os.Args[2]
+	client, err := api.NewClientWithResponses(strings.TrimSuffix(os.Args[1], "/api/v1"),
+		api.WithRequestEditorFn(func(_ context.Context, r *http.Request) error {
+			r.Header.Set("Authorization", "Bearer "+key)
+			return nil
+		}))
+	must(err)
+	ctx := context.Background()
+
+	name := "From Go"
+	agent, err := client.CreateAgentWithResponse(ctx, api.AgentBody{Name: &name})
+	must(err)
+	id := there(agent.JSON201, agent.Body).AgentId
+
+	kind, form := formOf(func(w *multipart.Writer) {
+		part, err := w.CreateFormFile("file", "note.txt")
+		must(err)
+		_, err = part.Write([]byte("a text"))
+		must(err)
+	})
+	sent, err := client.CreateFileWithBodyWithResponse(ctx, nil, kind, form)
+	must(err)
+	file := there(sent.JSON201, sent.Body)
+
+	chat := func(pairs ...string) *api.ChatResponse {
+		kind, form := formOf(func(w *multipart.Writer) {
+			must(w.WriteField("agent_id", id))
+			for i := 0; i < len(pairs); i += 2 {
+				must(w.WriteField(pairs[i], pairs[i+1]))
+			}
+		})
+		answer, err := client.ChatWithBodyWithResponse(ctx, kind, form)
+		must(err)
+		return answer
+	}
+	answered := chat("message", "hello", "file_ids", file.FileId, "wait", "true")
+	done, err := there(answered.JSON200, answered.Body).AsCompleted()
+	must(err)
+	messages, err := client.ListRunMessagesWithResponse(ctx, done.RunId, nil)
+	must(err)
+	if said := there(messages.JSON200, messages.Body).Messages; said[0].Files[0].Name != "note.txt" {
+		log.Fatalf("other files: %v", said[0].Files)
+	}
+
+	asked := chat("message", "/ask Which city?", "wait", "false")
+	run := there(asked.JSON202, asked.Body).RunId
+	var pause api.Interrupt
+	events(ctx, client, run, func(event any) bool {
+		var list []api.Interrupt
+		switch e := event.(type) {
+		case api.EventInit:
+			list = e.Run.Interrupts
+		case api.EventStatus:
+			list = e.Interrupts
+		}
+		if len(list) > 0 {
+			pause = list[0]
+		}
+		return len(list) > 0
+	})
+	said := "Paris"
+	resumed, err := client.ResumeRunWithResponse(ctx, run, api.ResumeRunRequest{Decisions: []api.DecisionBody{
+		{InterruptId: pause.Id, Decision: "answer", Message: &said},
+	}})
+	must(err)
+	there(resumed.JSON200, resumed.Body)
+	var ended api.Run
+	events(ctx, client, run, func(event any) bool {
+		e, is := event.(api.EventDone)
+		ended = e.Run
+		return is
+	})
+
+	runs, one := 0, int64(1)
+	for query := (api.ListRunsParams{AgentId: &id, Limit: &one}); ; {
+		page, err := client.ListRunsWithResponse(ctx, &query)
+		must(err)
+		list := there(page.JSON200, page.Body)
+		runs += len(list.Runs)
+		if query.Cursor = list.NextCursor; query.Cursor == nil {
+			break
+		}
+	}
+	missing, err := client.ReadRunWithResponse(ctx, strings.Repeat("0", 24), nil)
+	must(err)
+	must(json.NewEncoder(os.Stdout).Encode(map[string]any{
+		"answer": done.Answer, "asked": pause.Prompt, "kind": pause.Kind, "resumed": ended.Result.Answer, "runs": runs,
+		"error": there(missing.JSON404, missing.Body).Code,
+	}))
+}
+
+// events calls see with each event of a run's stream, by the type that its discriminator names, until it says so.
+func events(ctx context.Context, client *api.ClientWithResponses, run string, see func(any) bool) {
+	response, err := client.StreamRun(ctx, run, nil)
+	must(err)
+	defer func() { _ = response.Body.Close() }()
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		data, is := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
+		if !is {
+			continue
+		}
+		var union api.RunEvent
+		must(json.Unmarshal(data, &union))
+		event, err := union.ValueByDiscriminator()
+		must(err)
+		if see(event) {
+			return
+		}
+	}
+	log.Fatal("the stream ended early: ", lines.Err())
+}
+
+func formOf(write func(*multipart.Writer)) (string, *bytes.Buffer) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	write(w)
+	must(w.Close())
+	return w.FormDataContentType(), &b
+}
+
+// there is what an answer has been read as; anything else ends the conversation.
+func there[T any](value *T, body []byte) *T {
+	if value == nil {
+		log.Fatal(fmt.Sprintf("another answer: %s", body))
+	}
+	return value
+}
+
+func must(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
