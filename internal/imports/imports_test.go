@@ -155,7 +155,8 @@ var allowed = []struct {
 	{"internal/seal/kmsseal", "internal/seal", "an adapter knows its port and the SDK"},
 	{"internal/broker", "internal/egress internal/embedding events internal/host internal/model internal/problem " +
 		"internal/provider internal/record internal/seal internal/strictjson internal/tool internal/toolkit " +
-		"internal/webhook", "asks what use cases are asked, and knows neither who may nor what carries an ask"},
+		"internal/trace internal/webhook",
+		"asks what use cases are asked, and knows neither who may nor what carries an ask"},
 	{"internal/broker/lambdabroker", "internal/broker", "an adapter knows its port and the SDK"},
 	{"internal/tenant", "internal/catalog internal/citation internal/host internal/problem internal/record " +
 		"internal/schema " +
