@@ -134,8 +134,8 @@ func (s Stage) Reserved() map[string]int {
 	return parts
 }
 
-// KeyChats is how many answers POST /chat may stream to one key at once: half of those that there can be, so that no key
-// has them all.
+// KeyChats is how many answers POST /chat may stream to one key at once: half of those that there can be, so that no
+// key has them all.
 func (s Stage) KeyChats() int {
 	if s.Chats == 0 {
 		return sharedChats

@@ -150,9 +150,10 @@ func processes(t *testing.T, organization string, change func(*httpapi.Config)) 
 	change(&c)
 	server := func() httpapitest.API {
 		e.Server = httpapi.New(c, func(s *httpapi.Server) {
-			s.Handle("GET", "/x", tenant.LevelRead, func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+			h := func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
 				return s.Stream(r.Context(), w, c, httpapi.Stream{ContentType: "text/plain", Agent: "a", Follow: until})
-			})
+			}
+			s.Handle("GET", "/x", tenant.LevelRead, h)
 		})
 		return e
 	}
