@@ -23,14 +23,16 @@ const (
 )
 
 // halt stops or starts all functions of the stage. A stopped function has no concurrency, so nothing calls it; what
-// calls
-// it already goes on until it ends. Its queues are not read meanwhile, so that no message is tried in vain.
+// calls it already goes on until it ends. Queues are read only while no function is stopped, so that no message is
+// tried in vain: one that was is hidden by its queue for a while, and after some tries it is a dead letter.
 func (o *operator) halt(ctx context.Context, stop bool, what string) error {
 	if what != "functions" {
 		return errors.New("say stop functions, or start functions")
 	}
-	if err := o.listen(ctx, !stop); err != nil {
-		return err
+	if stop {
+		if err := o.listen(ctx, false); err != nil {
+			return err
+		}
 	}
 	for _, output := range slices.Sorted(maps.Keys(o.outputs)) {
 		name, is := strings.CutSuffix(output, "FunctionName")
@@ -55,7 +57,10 @@ func (o *operator) halt(ctx context.Context, stop bool, what string) error {
 			return err
 		}
 	}
-	return nil
+	if stop {
+		return nil
+	}
+	return o.listen(ctx, true)
 }
 
 func (o *operator) stop(ctx context.Context, name string, f *lambda.GetFunctionOutput) error {
@@ -98,8 +103,9 @@ func (o *operator) start(ctx context.Context, name string, f *lambda.GetFunction
 	return err
 }
 
-// listen has the stage's queues read, or not.
+// listen has the stage's queues read, or not, and waits until it is so.
 func (o *operator) listen(ctx context.Context, read bool) error {
+	var changed []string
 	for _, name := range []string{"run", "webhook", "job", "ingest"} {
 		address, _, err := o.queue(name)
 		if err != nil {
@@ -127,15 +133,21 @@ func (o *operator) listen(ctx context.Context, read bool) error {
 				&lambda.UpdateEventSourceMappingInput{UUID: m.UUID, Enabled: &read}); err != nil {
 				return err
 			}
+			changed = append(changed, aws.ToString(m.UUID))
 		}
 		o.say("the queue %s is read: %t", name, read)
+	}
+	for _, id := range changed {
+		if err := o.settled(ctx, id); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 const (
-	settleTries = 180 // Lambda takes a minute or two to change whether a queue is read
-	settleEvery = time.Second
+	settleTries = 900 // Lambda takes a minute or two to change whether a queue is read
+	settleEvery = 200 * time.Millisecond
 )
 
 // settled waits until a mapping is no longer changing: it takes no update before.

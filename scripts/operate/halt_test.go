@@ -24,6 +24,7 @@ type functions struct {
 	own      map[string]int
 	read     map[string]bool // by mapping
 	changing map[string]int  // how often it is still said that a mapping changes
+	refused  bool            // a queue was read while a function was stopped, so that messages were tried in vain
 	secret   string
 }
 
@@ -32,6 +33,7 @@ func (f *functions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, _ := url.PathUnescape(r.URL.EscapedPath())
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	last := parts[len(parts)-1]
+	defer f.look()
 	name := last[strings.LastIndex(last, ":")+1:]
 	mapping := func(id string) map[string]any {
 		state := map[bool]string{true: "Enabled", false: "Disabled"}[f.read[id]]
@@ -76,7 +78,9 @@ func (f *functions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		var in struct{ Enabled bool }
 		_ = json.Unmarshal(body, &in)
-		f.read[id], f.changing[id] = in.Enabled, 1
+		if f.read[id] != in.Enabled {
+			f.read[id], f.changing[id] = in.Enabled, 1
+		}
 	case strings.Contains(path, "/event-source-mappings/"):
 		out = mapping(strings.SplitN(path, "/event-source-mappings/", 2)[1])
 	case strings.HasSuffix(path, "/configuration"):
@@ -91,6 +95,18 @@ func (f *functions) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		out = of
 	}
 	_ = json.NewEncoder(w).Encode(out)
+}
+
+// look notes whether a queue is read that a stopped function takes from. A mapping that changes reads still.
+func (f *functions) look() {
+	stopped, read := false, false
+	for _, part := range f.own {
+		stopped = stopped || part == 0
+	}
+	for id, enabled := range f.read {
+		read = read || enabled || f.changing[id] > 0
+	}
+	f.refused = f.refused || stopped && read
 }
 
 func (f *functions) operator(t *testing.T) (*operator, *bytes.Buffer) {
@@ -129,6 +145,7 @@ func TestStoppedFunctionsStartWithWhatWasTheirOwn(t *testing.T) {
 		assert.True(t, f.read["arn:queue-Ingest"])
 		assert.NotContains(t, fmt.Sprint(f.tags), partBefore)
 	}
+	assert.False(t, f.refused, "a queue is read only while its function runs")
 	assert.Contains(t, out.String(), "Worker was not stopped")
 	assert.Error(t, o.halt(t.Context(), true, "everything"))
 }
