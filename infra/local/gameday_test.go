@@ -8,16 +8,12 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,8 +39,10 @@ var gameDay = flag.Bool("gameday", false, "bring about the faults that alarms ar
 type day struct {
 	world
 
-	operator string // the program
-	stack    []byte // as synthesised, with its alarms
+	whole    *testing.T // as long as the day lasts
+	demo     string     // the agent
+	operator string     // the program
+	stack    []byte     // as synthesised, with its alarms
 	alarms   map[string]cloudwatch.Alarm
 	groups   map[string]string    // log groups: logical ids by names
 	read     map[string]bool      // log events, by their ids
@@ -58,11 +56,17 @@ type day struct {
 type observed struct {
 	values map[cloudwatch.Metric]float64
 	lines  []logged
+	lasts  time.Duration // how long it is taken to go on, if for longer than any alarm asks for; ages rise meanwhile
 }
 
 type logged struct {
 	group string
 	line  []byte
+}
+
+// says reports whether a line that was logged has this text.
+func (o observed) says(text string) bool {
+	return slices.ContainsFunc(o.lines, func(l logged) bool { return strings.Contains(string(l.line), text) })
 }
 
 // TestGameDay is run by make gameday.
@@ -78,27 +82,43 @@ func TestGameDay(t *testing.T) {
 		"PAUSE_EXPIRY": "20s", "LEASE": "10s", "USER_CAP": "100", "ORGANIZATION_CAP": "100",
 		"WEBHOOK_ALLOW_HOSTS": strings.TrimPrefix(hook.server.URL, "https://"), "WEBHOOK_CA_FILE": certificate,
 		"WEBHOOK_SECRET": "s", "OPENAI_BASE_URL": model.server.URL + "/v1", "RATE_LIMIT": "1000000",
-		"RATE_BURST": "1000000",
+		"RATE_BURST": "1000000", "START_DEADLINE": startDeadline.String(),
 	})
 	d := newDay(t, w)
 	d.operate(t, "-do", "secret", "OPENAI_API_KEY")
 	d.ordinary(t)
-	d.calm = d.observe(t)
-	d.workersAreKilled(t)
-	d.timersAreLost(t)
-	d.theTableIsBusy(t)
-	d.othersFail(t, hook, model)
-	for _, name := range []string{"run", "webhook", "job", "ingest"} {
-		d.poison(t, name)
+	swept := d.metric(t, "Invocations", "SweeperFunction")
+	require.Eventually(t, func() bool { // logs come a little later
+		d.calm = d.more(t, d.calm)
+		return d.calm.values[swept] > 0
+	}, time.Minute, time.Second)
+	for _, f := range []struct {
+		name  string
+		fault func(*testing.T)
+	}{
+		{"WorkersAreKilled", d.workersAreKilled},
+		{"TimersAreLost", d.timersAreLost},
+		{"TimersAreRefused", d.timersAreRefused},
+		{"TheTableIsBusy", d.theTableIsBusy},
+		{"TheFeedIsBusy", d.theFeedIsBusy},
+		{"TheTableIsSlow", d.theTableIsSlow},
+		{"TheIndexRefuses", d.theIndexRefuses},
+		{"OthersFail", func(t *testing.T) { d.othersFail(t, hook, model) }},
+		{"Poison", d.poison},
+		{"TheStreamsEnd", d.theStreamsEnd},
+		{"SettingsAreRefused", d.settingsAreRefused},
+		{"QueuesAreNotRead", d.queuesAreNotRead},
+		{"FunctionsStop", func(t *testing.T) { d.functionsStop(t, hook) }},
+	} {
+		t.Run(f.name, f.fault)
 	}
-	d.functionsStop(t)
 	t.Log("\n| alarm | the fault | from the first step of the runbook until it was well |\n|---|---|---|\n" +
 		d.report.String())
 }
 
 func newDay(t *testing.T, w world) *day {
 	t.Helper()
-	d := &day{world: w, alarms: map[string]cloudwatch.Alarm{}, groups: map[string]string{},
+	d := &day{world: w, whole: t, demo: w.agent(t), alarms: map[string]cloudwatch.Alarm{}, groups: map[string]string{},
 		read: map[string]bool{}, waiting: map[string]time.Time{}, operator: filepath.Join(t.TempDir(), "operate")}
 	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", d.operator,
 		"../../scripts/operate").CombinedOutput()
@@ -131,6 +151,7 @@ func (d *day) observe(t *testing.T) observed {
 	t.Helper()
 	o := observed{values: map[cloudwatch.Metric]float64{}}
 	logs := cloudwatchlogs.NewFromConfig(d.account)
+	swept := d.metric(t, "Invocations", "SweeperFunction")
 	for name, id := range d.groups {
 		pages := cloudwatchlogs.NewFilterLogEventsPaginator(logs, &cloudwatchlogs.FilterLogEventsInput{
 			LogGroupName: &name})
@@ -145,6 +166,9 @@ func (d *day) observe(t *testing.T) observed {
 					continue
 				}
 				d.read[aws.ToString(e.EventId)] = true
+				if strings.HasPrefix(id, "SweeperLogs") && strings.HasPrefix(aws.ToString(e.Message), "START ") {
+					o.values[swept]++
+				}
 				o.lines = append(o.lines, logged{id, []byte(strings.ReplaceAll(aws.ToString(e.Message),
 					`"stage":"`+d.world.world+`"`, `"stage":"`+stageName+`"`))})
 			}
@@ -201,6 +225,18 @@ func (d *day) metric(t *testing.T, name, resource string) cloudwatch.Metric {
 	return ""
 }
 
+// watched is the metric of a name that an alarm watches; of a table, not of its indexes.
+func (d *day) watched(t *testing.T, alarm, name string) cloudwatch.Metric {
+	t.Helper()
+	for _, m := range d.alarms[alarm].Metrics() {
+		if m.Name() == name && !strings.Contains(string(m), "GlobalSecondaryIndexName=") {
+			return m
+		}
+	}
+	require.Fail(t, alarm+" does not watch "+name)
+	return ""
+}
+
 // state is that of an alarm after a calm time and then what was observed, over and over, for as long as it can ask for.
 func (d *day) state(t *testing.T, alarm string, phases ...observed) cloudwatch.State {
 	t.Helper()
@@ -210,8 +246,11 @@ func (d *day) state(t *testing.T, alarm string, phases ...observed) cloudwatch.S
 	require.NoError(t, err)
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	for _, o := range phases {
-		for range a.Evaluated + 2 {
+		for begun, end := at, at.Add(max(time.Duration(a.Evaluated+2)*a.Period, o.lasts)); at.Before(end); {
 			for metric, value := range o.values {
+				if o.lasts > 0 && metric.Name() == "ApproximateAgeOfOldestMessage" && value > 0 {
+					value += at.Sub(begun).Seconds()
+				}
 				meter.Put(metric, at, value)
 			}
 			for _, l := range o.lines {
@@ -221,6 +260,17 @@ func (d *day) state(t *testing.T, alarm string, phases ...observed) cloudwatch.S
 		}
 	}
 	return a.State(meter, at)
+}
+
+// more adds to what was observed what was reported since. Of a metric's values it keeps the largest.
+func (d *day) more(t *testing.T, all observed) observed {
+	t.Helper()
+	next := d.observe(t)
+	for metric, value := range all.values {
+		next.values[metric] = max(next.values[metric], value)
+	}
+	next.lines = append(all.lines, next.lines...)
+	return next
 }
 
 // until observes until an alarm would be raised: logs come a little later than what they tell of.
@@ -233,11 +283,7 @@ func (d *day) until(t *testing.T, alarm string) observed {
 			return all
 		case <-time.After(time.Second):
 		}
-		next := d.observe(t)
-		for metric, value := range next.values {
-			all.values[metric] = max(all.values[metric], value)
-		}
-		all.lines = append(all.lines, next.lines...)
+		all = d.more(t, all)
 	}
 	return all
 }
@@ -266,15 +312,17 @@ func (d *day) operate(t *testing.T, arguments ...string) string {
 // ordinary is a run and a sweep.
 func (d *day) ordinary(t *testing.T) {
 	t.Helper()
-	d.await(t, d.begin(t, d.agent(t), "message", "hello"), "completed", time.Minute)
+	d.await(t, d.begin(t, d.demo, "message", "hello"), "completed", time.Minute)
 	d.sweepOnce(t)
 }
 
-func (d *day) sweepOnce(t *testing.T) {
+// sweepOnce sweeps, and says whether the sweep ended without an error.
+func (d *day) sweepOnce(t *testing.T) bool {
 	t.Helper()
-	_, err := lambda.NewFromConfig(d.account).Invoke(t.Context(), &lambda.InvokeInput{
+	out, err := lambda.NewFromConfig(d.account).Invoke(t.Context(), &lambda.InvokeInput{
 		FunctionName: aws.String(d.outputs["SweeperFunctionName"]), Payload: []byte(`{}`)})
 	require.NoError(t, err)
+	return out.FunctionError == nil
 }
 
 // sweepsUntil sweeps until something has come about.
@@ -284,259 +332,4 @@ func (d *day) sweepsUntil(t *testing.T, what string, come func() bool) {
 		d.sweepOnce(t)
 		return come()
 	}, 3*time.Minute, 2*time.Second, what)
-}
-
-var aMessageID = regexp.MustCompile(`(?m)^(\S+)  received`)
-
-// poison sends what is no nudge to a queue, and discards it as the runbook says.
-func (d *day) poison(t *testing.T, queue string) {
-	t.Helper()
-	name := strings.ToUpper(queue[:1]) + queue[1:]
-	_, err := sqs.NewFromConfig(d.account).SendMessage(t.Context(), &sqs.SendMessageInput{
-		QueueUrl: aws.String(d.outputs[name+"QueueAddress"]), MessageBody: aws.String("poison")})
-	require.NoError(t, err)
-	dead := d.metric(t, "ApproximateNumberOfMessagesVisible", name+"Dead")
-	var with observed
-	require.Eventually(t, func() bool {
-		o := d.observe(t)
-		with.lines = append(with.lines, o.lines...)
-		with.values = o.values
-		return o.values[dead] == 1
-	}, 3*time.Minute, time.Second, "%s: no dead letter", name)
-	begun := time.Now()
-	id := aMessageID.FindStringSubmatch(d.operate(t, "dead-letters", queue))
-	require.NotNil(t, id)
-	d.operate(t, "-do", "discard", queue, id[1])
-	assert.Contains(t, d.operate(t, "dead-letters", queue), "0 dead letters")
-	d.ordinary(t)
-	after := d.observe(t)
-	failing := map[string]string{"run": "WorkerFailing"}[queue]
-	if failing == "" {
-		failing = name + "Failing"
-	}
-	d.proves(t, "a message that is no nudge came into the queue", with, after, time.Since(begun), name+"DeadLetters",
-		failing)
-}
-
-// functionsStop has a run wait until the queue is old.
-func (d *day) functionsStop(t *testing.T) {
-	t.Helper()
-	const fault = "the functions were stopped, and started again"
-	agent := d.agent(t)
-	d.operate(t, "-do", "stop", "functions")
-	run := d.begin(t, agent, "message", "hello") // by the function of POST /chat, which is not LocalStack's here
-	age := d.metric(t, "ApproximateAgeOfOldestMessage", "RunQueue")
-	var with observed
-	require.Eventually(t, func() bool {
-		with = d.observe(t)
-		return with.values[age] > 60
-	}, 2*time.Minute, time.Second)
-	begun := time.Now()
-	d.operate(t, "-do", "start", "functions")
-	d.await(t, run, "completed", 3*time.Minute)
-	late := d.until(t, "StartsSlow")
-	d.ordinary(t)
-	var after observed
-	require.Eventually(t, func() bool { // a nudge whose invocation was refused is in flight for 16 minutes
-		after = d.observe(t)
-		return after.values[age] <= 60
-	}, 17*time.Minute, 2*time.Second)
-	d.proves(t, fault, with, after, time.Since(begun), "RunQueueOld")
-	d.proves(t, fault, late, after, time.Since(begun), "StartsSlow")
-}
-
-func (d *day) workersAreKilled(t *testing.T) {
-	t.Helper()
-	var runs []string
-	agent := d.agent(t)
-	for range 6 {
-		runs = append(runs, d.begin(t, agent, "message", "/sleep 40s"))
-	}
-	for _, run := range runs {
-		d.await(t, run, "running", time.Minute)
-	}
-	for _, pid := range d.processes("WorkerFunctionName") {
-		kill(t, pid)
-	}
-	begun := time.Now()
-	d.sweepsUntil(t, "the runs are taken over", func() bool {
-		for _, run := range runs {
-			if d.stored(t, run).Attempt < 2 {
-				return false
-			}
-		}
-		return true
-	})
-	with := d.until(t, "WorkersLost")
-	for _, run := range runs {
-		d.await(t, run, "completed", 3*time.Minute)
-	}
-	d.ordinary(t)
-	d.proves(t, "the workers of six runs were killed; they are taken over by themselves", with, d.observe(t),
-		time.Since(begun), "WorkersLost")
-}
-
-func (d *day) timersAreLost(t *testing.T) {
-	t.Helper()
-	machine := sfn.NewFromConfig(d.account)
-	run := d.begin(t, d.agent(t), "message", "/ask Which?")
-	d.await(t, run, "awaiting_input", time.Minute)
-	execution := strings.Replace(d.outputs["PauseMachineArn"], ":stateMachine:", ":execution:", 1) + ":" + run + "-p1"
-	_, err := machine.StopExecution(t.Context(), &sfn.StopExecutionInput{ExecutionArn: &execution})
-	require.NoError(t, err)
-	begun := time.Now()
-	d.sweepsUntil(t, "the pause ends", func() bool { return d.get(t, "/runs/"+run).text("status") == "cancelled" })
-	with := d.until(t, "PausesLate")
-	d.ordinary(t)
-	d.proves(t, "a wait of Step Functions was stopped; the sweeper ended the pause", with, d.observe(t),
-		time.Since(begun), "PausesLate")
-
-	_, err = machine.StartExecution(t.Context(), &sfn.StartExecutionInput{
-		StateMachineArn: aws.String(d.outputs["PauseMachineArn"]), Input: aws.String(`{}`)})
-	require.NoError(t, err)
-	failed := d.metric(t, "ExecutionsFailed", "PauseMachine")
-	require.Eventually(t, func() bool {
-		with = d.observe(t)
-		return with.values[failed] > 0
-	}, time.Minute, time.Second)
-	begun = time.Now()
-	d.ordinary(t)
-	d.proves(t, "a wait of Step Functions failed", with, d.observe(t), time.Since(begun), "PauseMachineFailed")
-}
-
-// theTableIsBusy has the core table refuse calls, as one does that takes no more.
-func (d *day) theTableIsBusy(t *testing.T) {
-	t.Helper()
-	var reads, writes atomic.Int64
-	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.Contains(r.Header.Get("X-Amz-Target"), "Write") ||
-			strings.Contains(r.Header.Get("X-Amz-Target"), "Put") {
-			writes.Add(1)
-		} else {
-			reads.Add(1)
-		}
-		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-		w.WriteHeader(http.StatusBadRequest)
-		_, _ = w.Write([]byte(`{"__type":"com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",` +
-			`"message":"no more"}`))
-	}))
-	t.Cleanup(busy.Close)
-	ask := func(o *observed) {
-		count, failed := d.metric(t, "Count", ""), d.metric(t, "5XXError", "")
-		for range 5 {
-			o.values[count]++
-			if d.get(t, "/me").status >= 500 {
-				o.values[failed]++
-			}
-		}
-	}
-	u, err := url.Parse(busy.URL)
-	require.NoError(t, err)
-	d.guards.instead.Store(&map[string]*url.URL{"dynamodb": u})
-	var asked observed
-	asked.values = map[cloudwatch.Metric]float64{}
-	ask(&asked)
-	d.guards.instead.Store(nil)
-	begun := time.Now()
-	with := d.observe(t)
-	for metric, value := range asked.values {
-		with.values[metric] = value
-	}
-	core := "TableName=" + d.coreExport(t)
-	with.values[cloudwatch.Metric("AWS/DynamoDB ReadThrottleEvents "+core)] = float64(reads.Load())
-	with.values[cloudwatch.Metric("AWS/DynamoDB WriteThrottleEvents "+core)] = float64(writes.Load())
-	d.ordinary(t)
-	after := d.observe(t)
-	ask(&after)
-	d.proves(t, "the core table took no more", with, after, time.Since(begun), "CoreTableThrottled", "GatewayErrors")
-}
-
-// coreExport is how the template names the core table, which is in another stack.
-func (d *day) coreExport(t *testing.T) string {
-	t.Helper()
-	m := d.alarms["CoreTableConflicts"].Metrics()[0]
-	_, name, found := strings.Cut(string(m), "TableName=")
-	require.True(t, found)
-	return name
-}
-
-// standIn stands in for a server of others: a webhook's receiver, or a model's provider.
-type standIn struct {
-	server *httptest.Server
-	broken atomic.Bool
-}
-
-func newStandIn(t *testing.T, tls bool) *standIn {
-	t.Helper()
-	s := &standIn{}
-	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case s.broken.Load():
-			w.WriteHeader(http.StatusServiceUnavailable)
-		case strings.HasSuffix(r.URL.Path, "/chat/completions"):
-			w.Header().Set("Content-Type", "text/event-stream")
-			_, _ = w.Write([]byte(`data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m",` +
-				`"choices":[{"index":0,"delta":{"role":"assistant","content":"yes"},"finish_reason":"stop"}]}` +
-				"\n\ndata: [DONE]\n\n"))
-		}
-	})
-	if tls {
-		s.server = httptest.NewTLSServer(handler)
-	} else {
-		s.server = httptest.NewServer(handler)
-	}
-	t.Cleanup(s.server.Close)
-	return s
-}
-
-// othersFail has the servers of others refuse, each in turn.
-func (d *day) othersFail(t *testing.T, hook, model *standIn) {
-	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL+"/agents", strings.NewReader(
-		`{"name":"Other","instructions":"x","skip_check":true,`+
-			`"model":{"provider":"openai","name":"m"}}`))
-	require.NoError(t, err)
-	r.Header.Set("Content-Type", "application/json")
-	made := d.do(t, r)
-	require.Less(t, made.status, 300, made.raw)
-	other, demo := made.text("agent_id"), d.agent(t)
-	pushed := func(want string) {
-		run := d.begin(t, demo, "message", "hello", "callback_url", hook.server.URL)
-		d.await(t, run, "completed", time.Minute)
-		require.Eventually(t, func() bool {
-			list, _ := d.get(t, "/webhooks/deliveries?run_id="+run).body["deliveries"].([]any)
-			if len(list) == 0 {
-				return false
-			}
-			first, _ := list[0].(map[string]any)
-			tries, _ := first["attempts"].([]any)
-			return len(tries) > 0 && (want == "" || first["state"] == want)
-		}, time.Minute, 500*time.Millisecond)
-	}
-	modelled := func(statuses ...string) {
-		run := d.begin(t, other, "message", "hello")
-		for _, s := range statuses {
-			d.await(t, run, s, 2*time.Minute)
-		}
-	}
-	for _, c := range []struct {
-		alarm, fault  string
-		who           *standIn
-		provoke, mend func()
-	}{
-		{"WebhooksFailing", "a receiver answered 503", hook, func() { pushed("") }, func() { pushed("delivered") }},
-		{"ModelsFailing", "a model's provider answered 503", model, func() { modelled("failed") },
-			func() { modelled("completed") }},
-	} {
-		c.who.broken.Store(true)
-		c.provoke()
-		with := d.until(t, c.alarm)
-		c.who.broken.Store(false)
-		begun := time.Now()
-		c.mend()
-		_ = d.observe(t) // what was still reported of the fault
-		c.mend()
-		d.ordinary(t)
-		d.proves(t, c.fault, with, d.observe(t), time.Since(begun), c.alarm)
-	}
 }

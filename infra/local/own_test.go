@@ -315,7 +315,7 @@ func aLostNudgeIsFoundByTheSweeper(t *testing.T, w world) {
 		server.Close()
 		deaf.close()
 	})
-	other := world{w.deployment, scenario.World{URL: server.URL + "/api/v1", Key: w.Key}, deaf, w.vectors}
+	other := world{w.deployment, scenario.World{URL: server.URL + "/api/v1", Key: w.Key}, deaf, w.vectors, w.streams}
 	run := other.begin(t, agent, "message", "hello")
 	assert.Equal(t, "queued", w.get(t, "/runs/"+run).text("status"))
 	w.sweep(t)

@@ -139,6 +139,14 @@ func (r *runtime) forget() {
 	r.idle = nil
 }
 
+// configure has new processes begin with this environment, and ends those that are idle.
+func (r *runtime) configure(environ []string) {
+	r.mu.Lock()
+	r.environ = environ
+	r.mu.Unlock()
+	r.forget()
+}
+
 // close ends all processes and waits for them.
 func (r *runtime) close() {
 	r.mu.Lock()

@@ -43,6 +43,7 @@ type world struct {
 
 	chat    *runtime
 	vectors *vectors
+	streams *task
 }
 
 // start deploys a world: stacks, front, chat function, stream service, and a sweep every four seconds, where
@@ -78,16 +79,16 @@ func startWithoutSweeps(t testing.TB, settings map[string]string) world {
 
 	environ := d.environ(t, "ChatFunctionName")
 	chat := &runtime{bootstrap: binary(t, "chat"), environ: environ, timeout: 15 * time.Minute, log: log}
-	stream := d.streamService(t, environ, log)
+	streams := d.streamService(t, environ, log, "127.0.0.1:0")
 	gateway, err := url.Parse(*d.account.BaseEndpoint + "/_aws/execute-api/" + d.outputs["ApiId"] + "/api")
 	require.NoError(t, err)
-	handler = front(gateway, stream, chat, d.originKey(t))
+	handler = front(gateway, streams.address, chat, d.originKey(t))
 	t.Cleanup(func() {
 		server.CloseClientConnections()
 		server.Close()
 		chat.close()
 	})
-	w := world{d, scenario.World{URL: server.URL + "/api/v1", Key: d.firstKey(t), Spread: true}, chat, index}
+	w := world{d, scenario.World{URL: server.URL + "/api/v1", Key: d.firstKey(t), Spread: true}, chat, index, streams}
 	t.Cleanup(w.notePeaks) // before its processes are ended
 	return w
 }
@@ -192,10 +193,27 @@ func (d *deployment) environ(t testing.TB, output string) []string {
 // servingAt finds the address in the log of the stream service.
 var servingAt = regexp.MustCompile(`"serving streams","addr":"([^"]+)"`)
 
-func (d *deployment) streamService(t testing.TB, environ []string, log *os.File) *url.URL {
+// task is a process of the stream service.
+type task struct {
+	process *exec.Cmd
+	address *url.URL
+}
+
+// healthy is what the load balancer asks.
+func (s *task) healthy() bool {
+	r, err := http.Get(s.address.String() + "/api/v1/healthz") //nolint:noctx // a test
+	if err != nil {
+		return false
+	}
+	_ = r.Body.Close()
+	return r.StatusCode == http.StatusOK
+}
+
+// streamService starts a task that listens at an address.
+func (d *deployment) streamService(t testing.TB, environ []string, log io.Writer, at string) *task {
 	t.Helper()
 	process := exec.Command(binary(t, "stream"))
-	process.Env = append(append(os.Environ(), environ...), "ADDR=127.0.0.1:0",
+	process.Env = append(append(os.Environ(), environ...), "ADDR="+at,
 		"AWS_ENDPOINT_URL="+d.guards.addresses["StreamTask"])
 	own, err := os.CreateTemp(t.TempDir(), "stream-*.log")
 	require.NoError(t, err)
@@ -215,16 +233,9 @@ func (d *deployment) streamService(t testing.TB, environ []string, log *os.File)
 		}
 		return address != nil
 	}, 20*time.Second, 20*time.Millisecond, "the stream service does not say where it serves")
-	u := &url.URL{Scheme: "http", Host: string(address)}
-	require.Eventually(t, func() bool {
-		r, err := http.Get(u.String() + "/api/v1/healthz") //nolint:noctx // a test
-		if err != nil {
-			return false
-		}
-		_ = r.Body.Close()
-		return r.StatusCode == http.StatusOK
-	}, 20*time.Second, 50*time.Millisecond, "the stream service")
-	return u
+	s := &task{process, &url.URL{Scheme: "http", Host: string(address)}}
+	require.Eventually(t, s.healthy, 20*time.Second, 50*time.Millisecond, "the stream service")
+	return s
 }
 
 // worker starts the worker's program as in a container: many runs at once in this process. It is stopped, as a

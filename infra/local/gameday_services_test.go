@@ -1,0 +1,339 @@
+//go:build integration
+
+package local
+
+import (
+	"bytes"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/infra/cloudwatch"
+)
+
+// The faults of a game day that lie in what the stage uses: tables, the index, timers, the servers of others.
+
+// instead has the calls of a service answered by something else, until end is called.
+func (d *day) instead(t *testing.T, service string, by http.Handler) (end func()) {
+	t.Helper()
+	server := httptest.NewServer(by)
+	u, err := url.Parse(server.URL)
+	require.NoError(t, err)
+	d.guards.instead.Store(&map[string]*url.URL{service: u})
+	end = sync.OnceFunc(func() {
+		d.guards.instead.Store(nil)
+		server.Close()
+	})
+	t.Cleanup(end)
+	return end
+}
+
+// tables passes calls on to DynamoDB.
+func tables(t *testing.T) http.Handler {
+	t.Helper()
+	u, err := url.Parse(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"))
+	require.NoError(t, err)
+	return httputil.NewSingleHostReverseProxy(u)
+}
+
+// refuse answers as AWS does, with an error of this name.
+func refuse(w http.ResponseWriter, status int, name string) {
+	body := fmt.Appendf(nil, `{"__type":%q,"message":"no more"}`, name)
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	w.Header().Set("X-Amzn-Errortype", name)
+	w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE(body)), 10))
+	w.WriteHeader(status)
+	_, _ = w.Write(body)
+}
+
+// busy has a table refuse calls, as one does that takes no more. count puts how many it has refused.
+func (d *day) busy(t *testing.T, table string) (end func(), count func(o *observed)) {
+	t.Helper()
+	var reads, writes atomic.Int64
+	pass, name := tables(t), `"`+d.outputs[table+"Table"]+`"`
+	end = d.instead(t, "dynamodb", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		target := r.Header.Get("X-Amz-Target")
+		switch {
+		case err != nil || !strings.Contains(string(body), name):
+			pass.ServeHTTP(w, r)
+			return
+		case strings.Contains(target, "Write") || strings.Contains(target, "Put") || strings.Contains(target, "Update"):
+			writes.Add(1)
+		default:
+			reads.Add(1)
+		}
+		refuse(w, http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException")
+	}))
+	return end, func(o *observed) {
+		o.values[d.watched(t, table+"TableThrottled", "ReadThrottleEvents")] = float64(reads.Load())
+		o.values[d.watched(t, table+"TableThrottled", "WriteThrottleEvents")] = float64(writes.Load())
+	}
+}
+
+// theTableIsBusy has the core table take no more: nothing can be answered, streamed or swept.
+func (d *day) theTableIsBusy(t *testing.T) {
+	t.Helper()
+	run := d.begin(t, d.demo, "message", "hello")
+	d.await(t, run, "completed", time.Minute)
+	const times = 6
+	ask := func(o *observed) {
+		var answers, streams, sweeps atomic.Int64
+		var all sync.WaitGroup
+		failed := func(n *atomic.Int64, path string) {
+			if d.get(t, path).status >= http.StatusInternalServerError {
+				n.Add(1)
+			}
+		}
+		for range times { // at once, as each call of the table is tried again for a while
+			all.Go(func() { failed(&answers, "/me") })
+			all.Go(func() { failed(&streams, "/runs/"+run+"/stream") })
+		}
+		all.Go(func() {
+			for range 3 {
+				if !d.sweepOnce(t) {
+					sweeps.Add(1)
+				}
+			}
+		})
+		all.Wait()
+		o.values[d.metric(t, "Count", "")] = times
+		o.values[d.metric(t, "5XXError", "")] = float64(answers.Load())
+		o.values[d.metric(t, "HTTPCode_Target_5XX_Count", "")] = float64(streams.Load())
+		o.values[d.metric(t, "Errors", "SweeperFunction")] = float64(sweeps.Load())
+	}
+	end, count := d.busy(t, "Core")
+	asked := observed{values: map[cloudwatch.Metric]float64{}}
+	ask(&asked)
+	end()
+	begun := time.Now()
+	with := d.observe(t)
+	maps.Copy(with.values, asked.values)
+	count(&with)
+	d.ordinary(t)
+	after := d.observe(t)
+	ask(&after)
+	d.proves(t, "the core table took no more", with, after, time.Since(begun), "CoreTableThrottled", "GatewayErrors",
+		"StreamErrors", "SweeperFailing")
+}
+
+// theFeedIsBusy has the feed table take no more while a run streams, which completes all the same.
+func (d *day) theFeedIsBusy(t *testing.T) {
+	t.Helper()
+	end, count := d.busy(t, "Feed")
+	d.await(t, d.begin(t, d.demo, "message", "count\n/stream 20 100ms"), "completed", time.Minute)
+	end()
+	begun := time.Now()
+	with := d.observe(t)
+	count(&with)
+	d.ordinary(t)
+	d.proves(t, "the feed table took no more; a run completed", with, d.observe(t), time.Since(begun),
+		"FeedTableThrottled")
+}
+
+// theTableIsSlow has each call of a table take long, while a run has each round of its calls stored before the next.
+func (d *day) theTableIsSlow(t *testing.T) {
+	t.Helper()
+	pass := tables(t)
+	run := d.begin(t, d.demo, "message", "/sleep 5s\n"+strings.Repeat("/tool current_time {}\nthen\n", 8))
+	d.await(t, run, "running", time.Minute)
+	end := d.instead(t, "dynamodb", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(1200 * time.Millisecond)
+		pass.ServeHTTP(w, r)
+	}))
+	d.await(t, run, "completed", 3*time.Minute)
+	with := d.until(t, "OwnTimeLong")
+	end()
+	begun := time.Now()
+	d.ordinary(t)
+	_ = d.observe(t) // what was still reported of the fault
+	d.ordinary(t)
+	d.proves(t, "each call of a table took 1.2 s", with, d.observe(t), time.Since(begun), "OwnTimeLong")
+}
+
+// timersAreRefused has Step Functions start nothing, so that a pause has no timer.
+func (d *day) timersAreRefused(t *testing.T) {
+	t.Helper()
+	var starts atomic.Int64
+	end := d.instead(t, "states", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		starts.Add(1)
+		refuse(w, http.StatusBadRequest, "ThrottlingException")
+	}))
+	run := d.begin(t, d.demo, "message", "/ask Which?")
+	d.await(t, run, "awaiting_input", time.Minute)
+	var with observed
+	require.Eventually(t, func() bool { // it is tried a few times
+		with = d.more(t, with)
+		return with.says("a timer could not be set")
+	}, 3*time.Minute, time.Second)
+	end()
+	begun := time.Now()
+	with.values[d.metric(t, "ThrottledEvents", "StartExecution")] = float64(starts.Load())
+	d.sweepsUntil(t, "the pause ends", func() bool { return d.get(t, "/runs/"+run).text("status") == "cancelled" })
+	late := d.until(t, "PausesLate")
+	d.ordinary(t)
+	after := d.observe(t)
+	d.proves(t, "Step Functions refused to start a wait; the sweeper ended the pause", with, after,
+		time.Since(begun), "PauseMachineThrottled")
+	d.proves(t, "Step Functions refused to start a wait; the sweeper ended the pause", late, after,
+		time.Since(begun), "PausesLate")
+}
+
+// theIndexRefuses has S3 Vectors refuse all calls: documents fail, and cannot be searched.
+func (d *day) theIndexRefuses(t *testing.T) {
+	t.Helper()
+	base := d.base(t, fields{})
+	d.ready(t, d.document(t, base, fields{"text": "swordfish"}))
+	require.NotZero(t, d.hits(t, "swordfish"))
+	end := d.instead(t, "s3vectors", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusForbidden, "AccessDeniedException")
+	}))
+	for range 3 {
+		a := d.post(t, "/search", fields{"query": "swordfish"})
+		assert.GreaterOrEqual(t, a.status, 500, a.raw)
+	}
+	second := d.document(t, base, fields{"text": "kingfisher"})
+	d.sweepsUntil(t, "the document fails", func() bool { return d.get(t, second).text("status") == "failed" })
+	with := d.until(t, "IngestionsFailing")
+	end()
+	begun := time.Now()
+	failed, _ := d.get(t, base+"/documents?status=failed").body["documents"].([]any)
+	require.Len(t, failed, 1)
+	a := d.post(t, base+"/reprocess", fields{"status": "failed"})
+	require.Equal(t, http.StatusAccepted, a.status, a.raw)
+	d.ready(t, second)
+	require.NotZero(t, d.hits(t, "kingfisher"))
+	_ = d.observe(t) // what was still reported of the fault
+	require.NotZero(t, d.hits(t, "swordfish"))
+	d.ready(t, d.document(t, base, fields{"text": "halcyon"}))
+	d.ordinary(t)
+	d.proves(t, "the index of documents refused calls", with, d.observe(t), time.Since(begun), "IngestionsFailing",
+		"SearchesFailing")
+}
+
+func (d *day) timersAreLost(t *testing.T) {
+	t.Helper()
+	machine := sfn.NewFromConfig(d.account)
+	run := d.begin(t, d.demo, "message", "/ask Which?")
+	d.await(t, run, "awaiting_input", time.Minute)
+	execution := strings.Replace(d.outputs["PauseMachineArn"], ":stateMachine:", ":execution:", 1) + ":" + run + "-p1"
+	_, err := machine.StopExecution(t.Context(), &sfn.StopExecutionInput{ExecutionArn: &execution})
+	require.NoError(t, err)
+	begun := time.Now()
+	d.sweepsUntil(t, "the pause ends", func() bool { return d.get(t, "/runs/"+run).text("status") == "cancelled" })
+	with := d.until(t, "PausesLate")
+	d.ordinary(t)
+	d.proves(t, "a wait of Step Functions was stopped; the sweeper ended the pause", with, d.observe(t),
+		time.Since(begun), "PausesLate")
+
+	_, err = machine.StartExecution(t.Context(), &sfn.StartExecutionInput{
+		StateMachineArn: aws.String(d.outputs["PauseMachineArn"]), Input: aws.String(`{}`)})
+	require.NoError(t, err)
+	failed := d.metric(t, "ExecutionsFailed", "PauseMachine")
+	require.Eventually(t, func() bool {
+		with = d.observe(t)
+		return with.values[failed] > 0
+	}, time.Minute, time.Second)
+	begun = time.Now()
+	d.ordinary(t)
+	d.proves(t, "a wait of Step Functions failed", with, d.observe(t), time.Since(begun), "PauseMachineFailed")
+}
+
+// standIn stands in for a server of others: a webhook's receiver, or a model's provider.
+type standIn struct {
+	server *httptest.Server
+	broken atomic.Bool
+}
+
+func newStandIn(t *testing.T, tls bool) *standIn {
+	t.Helper()
+	s := &standIn{}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case s.broken.Load():
+			w.WriteHeader(http.StatusServiceUnavailable)
+		case strings.HasSuffix(r.URL.Path, "/chat/completions"):
+			w.Header().Set("Content-Type", "text/event-stream")
+			_, _ = w.Write([]byte(`data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m",` +
+				`"choices":[{"index":0,"delta":{"role":"assistant","content":"yes"},"finish_reason":"stop"}]}` +
+				"\n\ndata: [DONE]\n\n"))
+		}
+	})
+	if tls {
+		s.server = httptest.NewTLSServer(handler)
+	} else {
+		s.server = httptest.NewServer(handler)
+	}
+	t.Cleanup(s.server.Close)
+	return s
+}
+
+// othersFail has the servers of others refuse, each in turn.
+func (d *day) othersFail(t *testing.T, hook, model *standIn) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, d.URL+"/agents", strings.NewReader(
+		`{"name":"Other","instructions":"x","skip_check":true,`+
+			`"model":{"provider":"openai","name":"m"}}`))
+	require.NoError(t, err)
+	r.Header.Set("Content-Type", "application/json")
+	made := d.do(t, r)
+	require.Less(t, made.status, 300, made.raw)
+	other := made.text("agent_id")
+	pushed := func(want string) {
+		run := d.begin(t, d.demo, "message", "hello", "callback_url", hook.server.URL)
+		d.await(t, run, "completed", time.Minute)
+		require.Eventually(t, func() bool {
+			list, _ := d.get(t, "/webhooks/deliveries?run_id="+run).body["deliveries"].([]any)
+			if len(list) == 0 {
+				return false
+			}
+			first, _ := list[0].(map[string]any)
+			tries, _ := first["attempts"].([]any)
+			return len(tries) > 0 && (want == "" || first["state"] == want)
+		}, time.Minute, 500*time.Millisecond)
+	}
+	modelled := func(statuses ...string) {
+		run := d.begin(t, other, "message", "hello")
+		for _, s := range statuses {
+			d.await(t, run, s, 2*time.Minute)
+		}
+	}
+	for _, c := range []struct {
+		alarm, fault  string
+		who           *standIn
+		provoke, mend func()
+	}{
+		{"WebhooksFailing", "a receiver answered 503", hook, func() { pushed("") }, func() { pushed("delivered") }},
+		{"ModelsFailing", "a model's provider answered 503", model, func() { modelled("failed") },
+			func() { modelled("completed") }},
+	} {
+		c.who.broken.Store(true)
+		c.provoke()
+		with := d.until(t, c.alarm)
+		c.who.broken.Store(false)
+		begun := time.Now()
+		c.mend()
+		_ = d.observe(t) // what was still reported of the fault
+		c.mend()
+		d.ordinary(t)
+		d.proves(t, c.fault, with, d.observe(t), time.Since(begun), c.alarm)
+	}
+}
