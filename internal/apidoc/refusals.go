@@ -54,11 +54,15 @@ func (d *document) refusals() {
 
 const responsePrefix = "#/components/responses/"
 
-// refuse adds one, where the operation may be answered so. One that the operation describes itself gets what all have.
+// refuse adds one, where the operation may be answered so. One that the operation describes itself gets what all have;
+// of a protocol that has errors of its own, as well.
 func (d *document) refuse(o operation, r refusal) {
 	status := strconv.Itoa(r.status)
 	if own := o.Responses[status]; own != nil {
 		all := errorResponse(r)
+		for kind, m := range own.Content {
+			all.Content[kind].Schema = &huma.Schema{OneOf: []*huma.Schema{all.Content[kind].Schema, m.Schema}}
+		}
 		own.Content, own.Headers = all.Content, all.Headers
 		return
 	}

@@ -12,12 +12,15 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/apidoc/apidoctest"
 )
 
 // World is a running service.
@@ -217,9 +220,42 @@ func (x *Actor) do(r *http.Request) reply {
 	defer func() { _ = response.Body.Close() }()
 	raw, err := io.ReadAll(response.Body)
 	require.NoError(x, err)
+	require.NoError(x, x.documented(r, response, raw))
 	a := reply{x: x, status: response.StatusCode, header: response.Header, raw: string(raw)}
 	_ = json.Unmarshal(raw, &a.body)
 	return a
+}
+
+// documents are the OpenAPI documents of worlds, by their URLs.
+var documents sync.Map
+
+// documented is nil when the world's OpenAPI document has an answer.
+func (x *Actor) documented(r *http.Request, response *http.Response, body []byte) error {
+	if x.world.Spread || response.Request.URL.Host != r.URL.Host {
+		return nil // there is a gateway with answers of its own; or it is the bytes of a bucket
+	}
+	document, err := x.api()
+	if err != nil {
+		return err
+	}
+	return document.Answer(r.Method, r.URL, response.StatusCode, response.Header, body)
+}
+
+// api is the OpenAPI document of the actor's world.
+func (x *Actor) api() (*apidoctest.Document, error) {
+	read, _ := documents.LoadOrStore(x.world.URL, sync.OnceValues(func() (*apidoctest.Document, error) {
+		answer, err := http.Get(x.world.URL + "/openapi.json") //nolint:noctx // of a test
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = answer.Body.Close() }()
+		document, err := io.ReadAll(answer.Body)
+		if err != nil {
+			return nil, err
+		}
+		return apidoctest.New(document)
+	}))
+	return read.(func() (*apidoctest.Document, error))()
 }
 
 // gone says whether a path is not found any more. The body is not read: it may be cut off while the object is

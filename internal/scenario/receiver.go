@@ -3,6 +3,7 @@ package scenario
 import (
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -141,5 +142,11 @@ func (x *Actor) awaitPushes(behaviour string, n int) []push {
 		}
 	}()
 	x.eventually("the push", func() bool { return len(x.pushes(behaviour)) >= n })
-	return x.pushes(behaviour)
+	document, err := x.api()
+	require.NoError(x, err)
+	got := x.pushes(behaviour)
+	for _, p := range got {
+		require.NoError(x, document.Webhook(fmt.Sprint(p.body["event"]), p.raw), string(p.raw))
+	}
+	return got
 }

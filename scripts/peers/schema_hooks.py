@@ -78,6 +78,20 @@ def fill(body):
 
 
 @schemathesis.hook
+def before_load_schema(context, raw_schema):
+    """The document has the schema of an event's data; schemathesis holds it to be that of the frame around the data, as
+    OpenAPI 3.2 has it."""
+    for item in raw_schema["paths"].values():
+        for operation in item.values():
+            for response in operation["responses"].values():
+                stream = response.get("content", {}).get("text/event-stream")
+                if stream:
+                    data = {"type": "string", "contentMediaType": "application/json", "contentSchema": stream["schema"]}
+                    stream["schema"] = {"type": "object", "required": ["data"], "properties": {"data": data}}
+                    stream.pop("example", None)
+
+
+@schemathesis.hook
 def before_call(context, case, kwargs):
     path = context.operation.path
     for name in list(case.path_parameters or {}):

@@ -93,7 +93,7 @@ func (d *Document) Answer(method string, asked *url.URL, status int, header http
 	return nil
 }
 
-// Webhook is nil when the document has a push with that body.
+// Webhook is nil when the document has a push of an event with that body.
 func (d *Document) Webhook(event string, body []byte) error {
 	return d.fits("#/webhooks/"+escaped(event)+"/post/requestBody/content/application~1json/schema", body)
 }

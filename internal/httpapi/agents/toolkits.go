@@ -127,7 +127,7 @@ type toolkitView struct {
 	Name            string          `json:"name"`
 	URL             *string         `json:"url"`
 	BaseURL         *string         `json:"base_url"`
-	Request         json.RawMessage `json:"request,omitempty" shape:"HTTPRequest"`
+	Request         json.RawMessage `json:"request,omitempty" doc:"as it was sent; of the kind http an HTTPRequest"`
 	Command         []string        `json:"command,omitempty"`
 	CredentialsType *string         `json:"credentials_type" doc:"null for none; the credentials themselves are never shown"`
 	Origins         []string        `json:"credentials_origins" doc:"the servers that the credentials are for; they are sent to no other"`

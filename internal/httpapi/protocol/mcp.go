@@ -20,6 +20,12 @@ func (h *handlers) mcpRoutes() {
 		Description: "Speaks the Model Context Protocol, without sessions. Needs level `run`.",
 		Responses: map[string]*huma.Response{
 			"200": {Description: "A JSON-RPC answer"}, "202": {Description: "A notification, which has no answer"},
+			"400": {
+				Description: "The request is malformed, or several in one",
+				Content: map[string]*huma.MediaType{
+					"application/json": {Schema: httpapi.SchemaOf[rpcResponse](h.Server)},
+				},
+			},
 		},
 	}))
 	h.Handle("", "/mcp", tenant.LevelRun, func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
