@@ -199,7 +199,9 @@ func TestTheDocumentSaysWhatIsAlwaysThere(t *testing.T) {
 // Any JSON stands only where any JSON may: in what an agent answers by its own schema, and what a protocol or a kind of
 // toolkits keeps to itself.
 func TestTheDocumentIsTyped(t *testing.T) {
-	may := []string{"Completed.output", "Result.output", "RpcError.data", "Tool.binding", "ToolInput.binding", "ToolkitView.request"}
+	may := []string{
+		"Completed.output", "Result.output", "RpcError.data", "Tool.binding", "ToolInput.binding", "ToolkitView.request",
+	}
 	read(t).everySchema(func(at string, s object) {
 		for _, key := range []string{"type", "$ref", "oneOf", "anyOf", "allOf"} {
 			if s[key] != nil {
