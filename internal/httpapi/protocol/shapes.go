@@ -14,7 +14,7 @@ import (
 
 type rpcRequest struct {
 	JSONRPC string          `json:"jsonrpc" enum:"2.0" required:"true"`
-	ID      json.RawMessage `json:"id,omitempty" shape:"string|integer" example:"\"1\"" doc:"absent in a notification"`
+	ID      json.RawMessage `json:"id,omitempty" shape:"string|number" example:"\"1\"" doc:"absent in a notification"`
 	Method  string          `json:"method" required:"true"`
 	Params  json.RawMessage `json:"params,omitempty" shape:"object"`
 }
@@ -27,7 +27,7 @@ type rpcError struct {
 
 type rpcResponse struct {
 	JSONRPC string          `json:"jsonrpc" enum:"2.0"`
-	ID      json.RawMessage `json:"id,omitempty" shape:"string|integer|null"`
+	ID      json.RawMessage `json:"id,omitempty" shape:"string|number|null"`
 	Result  json.RawMessage `json:"result,omitempty" shape:"object" doc:"absent where there is an error"`
 	Error   *rpcError       `json:"error,omitempty"`
 }
