@@ -29,7 +29,7 @@ type Spec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Parameters  json.RawMessage `json:"parameters" shape:"object"` // a JSON schema
-	RetrySafe   bool            `json:"retry_safe"`                // a second call with the same idempotency key does no harm
+	RetrySafe   bool            `json:"retry_safe"`                // calls with the same idempotency key do no harm
 }
 
 // Definition is a tool as its kind discovered it.

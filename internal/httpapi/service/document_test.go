@@ -200,7 +200,8 @@ func TestTheDocumentSaysWhatIsAlwaysThere(t *testing.T) {
 // toolkits keeps to itself.
 func TestTheDocumentIsTyped(t *testing.T) {
 	may := []string{
-		"Completed.output", "Result.output", "RpcError.data", "Tool.binding", "ToolInput.binding", "ToolkitView.request",
+		"Completed.output", "Result.output", "RpcError.data", "Tool.binding", "ToolInput.binding",
+		"ToolkitView.request",
 	}
 	read(t).everySchema(func(at string, s object) {
 		for _, key := range []string{"type", "$ref", "oneOf", "anyOf", "allOf"} {
