@@ -151,7 +151,11 @@ func (d *day) observe(t *testing.T) observed {
 	t.Helper()
 	o := observed{values: map[cloudwatch.Metric]float64{}}
 	logs := cloudwatchlogs.NewFromConfig(d.account)
-	swept := d.metric(t, "Invocations", "SweeperFunction")
+	begun := map[string]cloudwatch.Metric{ // what an invocation counts as, by the group of the function's log
+		"Sweeper": d.metric(t, "Invocations", "SweeperFunction"),
+		"Worker":  d.metric(t, "NumberOfMessagesReceived", "RunQueue"),
+		"Webhook": d.metric(t, "NumberOfMessagesReceived", "WebhookQueue"),
+	}
 	for name, id := range d.groups {
 		pages := cloudwatchlogs.NewFilterLogEventsPaginator(logs, &cloudwatchlogs.FilterLogEventsInput{
 			LogGroupName: &name})
@@ -166,8 +170,9 @@ func (d *day) observe(t *testing.T) observed {
 					continue
 				}
 				d.read[aws.ToString(e.EventId)] = true
-				if strings.HasPrefix(id, "SweeperLogs") && strings.HasPrefix(aws.ToString(e.Message), "START ") {
-					o.values[swept]++
+				program, _, _ := strings.Cut(id, "Logs")
+				if counts, known := begun[program]; known && strings.HasPrefix(aws.ToString(e.Message), "START ") {
+					o.values[counts]++
 				}
 				o.lines = append(o.lines, logged{id, []byte(strings.ReplaceAll(aws.ToString(e.Message),
 					`"stage":"`+d.world.world+`"`, `"stage":"`+stageName+`"`))})
@@ -181,6 +186,10 @@ func (d *day) observe(t *testing.T) observed {
 				o.values[d.metric(t, "ApproximateNumberOfMessagesVisible", name+"Dead")] = float64(visible)
 			},
 			name + "QueueAddress": func(visible, handled int) {
+				if name == "Run" || name == "Webhook" {
+					o.values[d.metric(t, "ApproximateNumberOfMessagesVisible", name+"Queue")] = float64(visible)
+					return
+				}
 				if visible+handled == 0 {
 					delete(d.waiting, name)
 				} else if d.waiting[name].IsZero() {

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssnssubscriptions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
 
 	"agentplatform/infra/stage"
@@ -118,6 +119,18 @@ func expression(formula, label string, metrics map[string]awscloudwatch.IMetric)
 	})
 }
 
+// behind is how many more messages wait in a queue than were taken from it in a minute: above 0, they wait for longer
+// than a minute.
+func behind(queue awssqs.Queue) awscloudwatch.IMetric {
+	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+		Expression: jsii.String("waiting - taken"), Label: jsii.String("behind"), Period: minutes(1),
+		UsingMetrics: &map[string]awscloudwatch.IMetric{
+			"waiting": queue.MetricApproximateNumberOfMessagesVisible(options("Maximum", 1)),
+			"taken":   queue.MetricNumberOfMessagesReceived(options("Sum", 1)),
+		},
+	})
+}
+
 // throttled are the calls of a table, and of its indexes, that were refused: a table's own metric leaves those out.
 func throttled(table map[string]*string) awscloudwatch.IMetric {
 	metrics := map[string]awscloudwatch.IMetric{
@@ -187,11 +200,11 @@ func (o *Ops) alarms() {
 	}
 	o.alarm(alarm{name: "AccountConcurrency", metric: concurrency(), above: 80})
 	for _, c := range consumers {
-		o.alarm(alarm{
-			name:   title(c.queue) + "QueueOld",
-			metric: s.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)),
-			above:  c.old, points: 2, of: 3,
-		})
+		old := alarm{name: title(c.queue) + "QueueOld", metric: behind(s.Queues[c.queue]), points: 2, of: 3}
+		if c.old > 0 {
+			old.metric, old.above = s.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)), c.old
+		}
+		o.alarm(old)
 		o.alarm(alarm{name: title(c.queue) + "DeadLetters",
 			metric: s.Dead[c.queue].MetricApproximateNumberOfMessagesVisible(options("Maximum", 1)), above: 0})
 	}

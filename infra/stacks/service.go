@@ -219,15 +219,17 @@ func embeddingModels(list string) []*string {
 type consumer struct {
 	queue      string
 	function   string
-	receives   int     // receives before a message becomes a dead letter
-	visibility int     // seconds; at least the function's timeout
-	old        float64 // seconds: the age of the oldest message that raises an alarm
-	atOnce     func(stage.Stage) int
+	receives   int // receives before a message becomes a dead letter
+	visibility int // seconds; at least the function's timeout
+	// The age of the oldest message that raises an alarm, in seconds. That is the oldest that has not been deleted, so
+	// one that is at work counts; 0, where that may take longer: an alarm is raised by how many wait.
+	old    float64
+	atOnce func(stage.Stage) int
 }
 
 var consumers = []consumer{
-	{runQueue, "worker", 5, 16 * 60, 60, func(s stage.Stage) int { return s.Workers }},
-	{webhookQueue, "webhook", 8, 2 * 60, 60, func(s stage.Stage) int { return s.Senders }},
+	{runQueue, "worker", 5, 16 * 60, 0, func(s stage.Stage) int { return s.Workers }},
+	{webhookQueue, "webhook", 8, 2 * 60, 0, func(s stage.Stage) int { return s.Senders }},
 	// A rebuild of a knowledge base keeps one for as long as it lasts, or a few minutes at a time.
 	{jobQueue, "job", 5, 6 * 60, 30 * 60, func(s stage.Stage) int { return s.Jobs }},
 	// Thousands of documents that come at once wait for each other, and an ingestion may take an hour in all.
