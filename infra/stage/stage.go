@@ -134,14 +134,17 @@ func (s Stage) Reserved() map[string]int {
 	return parts
 }
 
-// KeyChats is how many answers POST /chat may stream to one key at once: half of those that there can be, so that no
-// key has them all.
+// KeyChats is how many answers POST /chat may stream to one key at once: half of those that are set apart. Where
+// nothing is, it is a hundred, which may be all that a small account can run.
 func (s Stage) KeyChats() int {
 	if s.Chats == 0 {
 		return sharedChats
 	}
-	return max(1, s.Chats/2)
+	return min(max(1, s.Chats/2), mostKeyChats)
 }
+
+// mostKeyChats is the most that the setting takes.
+const mostKeyChats = 1000
 
 // sharedChats is that where nothing is set apart for POST /chat: a tenth of an account's functions.
 const sharedChats = 100

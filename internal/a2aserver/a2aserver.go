@@ -97,8 +97,11 @@ type call struct {
 
 // Call handles a request of a principal. Its error is a problem of the HTTP request itself, of kind NotFound,
 // Unauthenticated, Forbidden, Limited or Unavailable: the agent does not exist or may not be used, the key has ended
-// meanwhile, or a limit is reached. Errors that the protocol has a code for are in the reply.
-func (s *Server) Call(ctx context.Context, p tenant.Principal, agent string, body []byte) (Reply, error) {
+// meanwhile, or a limit is reached. Errors that the protocol has a code for are in the reply. A stream takes its place by
+// seat, whose error is Call's, before anything is done.
+func (s *Server) Call(
+	ctx context.Context, p tenant.Principal, agent string, body []byte, seat func() error,
+) (Reply, error) {
 	a, err := s.agent(ctx, p, agent)
 	if err != nil {
 		return Reply{}, err
@@ -116,6 +119,11 @@ func (s *Server) Call(ctx context.Context, p tenant.Principal, agent string, bod
 		return c.fault(&fault{methodNotFound, "there is no method " + r.Method}), nil
 	}
 	c.dialect = m.dialect
+	if m.does == eventStream || m.does == resubscribe {
+		if err := seat(); err != nil {
+			return Reply{}, err
+		}
+	}
 	reply, err := c.do(ctx, m.does, r.Params)
 	if err == nil {
 		return reply, nil

@@ -44,7 +44,7 @@ func TestATaskOfAnotherOrganizationIsForbidden(t *testing.T) {
 	w.agent = w.other(func(*catalog.AgentSpec) {})
 	for _, method := range []string{"tasks/get", "tasks/cancel", "SubscribeToTask", "message/send"} {
 		body := request(method, `{"id":"`+foreign+`","message":{"taskId":"`+foreign+`","parts":[{"text":"x"}]}}`)
-		_, err := w.Call(t.Context(), w.who, w.agent, []byte(body))
+		_, err := w.Call(t.Context(), w.who, w.agent, []byte(body), seated)
 		assert.True(t, problem.Is(err, "outside_organization"), "%s: %v", method, err)
 	}
 	assert.Equal(t, lifecycle.Queued, w.run(foreign).Status)
@@ -88,7 +88,7 @@ func TestALimitOrAFailureOfTheStoreIsAProblemOfTheRequest(t *testing.T) {
 	run := w.task("x")
 	call := func() error {
 		_, err := w.Call(t.Context(), w.who, w.agent, []byte(request("message/send",
-			`{"message":{"parts":[{"text":"x"}]},"configuration":{"blocking":false}}`)))
+			`{"message":{"parts":[{"text":"x"}]},"configuration":{"blocking":false}}`)), seated)
 		return err
 	}
 	for range 8 {
@@ -97,8 +97,20 @@ func TestALimitOrAFailureOfTheStoreIsAProblemOfTheRequest(t *testing.T) {
 	assert.True(t, problem.Is(call(), "user_concurrency_cap"))
 
 	w.items.broken, w.items.err = "run/", &table.Error{Kind: table.Down, Err: errBroken}
-	_, err := w.Call(t.Context(), w.who, w.agent, []byte(request("tasks/get", `{"id":"`+run+`"}`)))
+	_, err := w.Call(t.Context(), w.who, w.agent, []byte(request("tasks/get", `{"id":"`+run+`"}`)), seated)
 	assert.True(t, problem.Is(err, "unavailable"), "%v", err)
+}
+
+// A stream that has no place begins no run.
+func TestAStreamWithoutAPlaceBeginsNothing(t *testing.T) {
+	w := newWorld(t)
+	full := problem.New(problem.Limited, "rate_limited", "no place")
+	_, err := w.Call(t.Context(), w.who, w.agent, []byte(request("message/stream",
+		`{"message":{"parts":[{"text":"x"}]}}`)), func() error { return full })
+	require.ErrorIs(t, err, full)
+	runs, err := w.Store.RunsOfOrganization(t.Context(), w.who.Scope(), "", 1)
+	require.NoError(t, err)
+	assert.Empty(t, runs.Rows)
 }
 
 // The text of any other error may say what is nobody's business.

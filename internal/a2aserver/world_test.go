@@ -157,7 +157,7 @@ func fill(t *testing.T, text string, pairs ...string) (decoded any) {
 // reply sends a body that has a reply.
 func (w *world) reply(body string) a2aserver.Reply {
 	w.t.Helper()
-	r, err := w.Call(w.t.Context(), w.who, w.agent, []byte(body))
+	r, err := w.Call(w.t.Context(), w.who, w.agent, []byte(body), seated)
 	require.NoError(w.t, err)
 	return r
 }
@@ -299,3 +299,6 @@ func (w *world) stranger() tenant.Principal {
 
 // change is a transition with nothing beside it.
 func change(e lifecycle.Event) transition.Change { return transition.Change{Event: e} }
+
+// seated finds a place for every stream.
+func seated() error { return nil }

@@ -17,6 +17,10 @@ import (
 // that it could conflict with.
 const Reads = "apidoc.reads"
 
+// Conflicts is the key that says that an operation may be refused with 409 though it reads: what it asks of others may
+// not be possible.
+const Conflicts = "apidoc.conflicts"
+
 // Make is the document for a description. The description is not changed.
 func Make(described *huma.OpenAPI) *huma.OpenAPI {
 	d := copyOf(described)

@@ -77,7 +77,7 @@ func mayBe(o operation, status int) bool {
 	}
 	switch status {
 	case http.StatusConflict:
-		return o.method != http.MethodGet && o.Metadata[Reads] == nil
+		return o.method != http.MethodGet && o.Metadata[Reads] == nil || o.Metadata[Conflicts] != nil
 	case http.StatusPreconditionFailed:
 		return takesHeader(o, "If-Match")
 	case http.StatusRequestEntityTooLarge:

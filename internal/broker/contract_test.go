@@ -149,7 +149,8 @@ func (k *kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i t
 func (k *kind) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, error) {
 	return tool.Offerings{
 		Resources: []tool.Resource{{URI: "file:///a", Name: "a", Description: "b", ContentType: "text/plain"}},
-		Prompts:   []tool.Prompt{{Name: "p", Description: "q", Arguments: []string{"r"}}, {Name: "bare"}},
+		Prompts: []tool.Prompt{{Name: "p", Description: "q", Arguments: []string{"r"}},
+			{Name: "bare", Arguments: []string{}}},
 	}, k.ask(ctx, e)
 }
 

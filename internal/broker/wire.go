@@ -69,7 +69,11 @@ func receivedOfferings(o events.Offerings) (got tool.Offerings) {
 		got.Resources = append(got.Resources, tool.Resource(r))
 	}
 	for _, p := range o.Prompts {
-		got.Prompts = append(got.Prompts, tool.Prompt(p))
+		prompt := tool.Prompt(p)
+		if prompt.Arguments == nil {
+			prompt.Arguments = []string{} // an empty list is left out on the way
+		}
+		got.Prompts = append(got.Prompts, prompt)
 	}
 	return got
 }

@@ -92,8 +92,7 @@ func (s *Server) makeDocument() *huma.OpenAPI {
 // serveDocument answers with the document, which is made when it is asked for first.
 func (s *Server) serveDocument() {
 	for name, write := range map[string]func(*huma.OpenAPI) ([]byte, error){
-		".json": (*huma.OpenAPI).MarshalJSON, "-3.0.json": (*huma.OpenAPI).Downgrade,
-		".yaml": (*huma.OpenAPI).YAML, "-3.0.yaml": (*huma.OpenAPI).DowngradeYAML,
+		".json": (*huma.OpenAPI).MarshalJSON, ".yaml": (*huma.OpenAPI).YAML,
 	} {
 		written := sync.OnceValues(func() ([]byte, error) { return write(s.document()) })
 		kind := "application/openapi+" + name[len(name)-4:]

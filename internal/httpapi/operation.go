@@ -8,6 +8,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"agentplatform/internal/apidoc"
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/tenant"
@@ -19,6 +20,7 @@ type Operation struct {
 	Level        tenant.Level
 	OfRun        bool // the path has {run_id}, and the run's token may use it
 	Open         bool // it answers without a key; there is no principal then, and no level
+	Conflicts    bool // it may be refused with 409 though it reads
 	Status       int  // of a success; 0: 200
 	ID, Summary  string
 	Tag          string
@@ -38,6 +40,9 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 	reads := o.Method == http.MethodGet
 	if o.Level == tenant.LevelRead {
 		described.Metadata = ChangesNothing()
+	}
+	if o.Conflicts {
+		described.Metadata = map[string]any{apidoc.Conflicts: true}
 	}
 	if _, tagged := any(new(O)).(settled); tagged && reads {
 		described.Parameters, described.Responses = conditional()

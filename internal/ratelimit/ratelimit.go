@@ -11,6 +11,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"agentplatform/internal/table"
 )
 
 // Limit is the limit of a key: a rate in requests per minute, and how many requests may come at once.
@@ -35,16 +37,22 @@ const maxKeys = 100_000
 type Limiter struct {
 	Shared *Shared // where processes tell each other what keys have used; nil: this one counts alone
 
-	mu sync.Mutex
-	of map[string]*account
+	mu    sync.Mutex
+	of    map[string]*account
+	until time.Duration // when the others may be told again, after the table has failed
 }
 
 // account is what a process knows of a key.
 type account struct {
-	paid   time.Duration // the theoretical arrival time of the next request, by the process's monotonic clock
-	met    bool          // the others were asked about the key
-	untold int           // requests that were let through and that the others do not know of
+	paid    time.Duration // the theoretical arrival time of the next request, by the process's monotonic clock
+	met     bool          // the others were asked about the key
+	untold  int           // requests that were let through and that the others do not know of
+	since   time.Duration // when the first of them came
+	telling int           // requests that the others are being told of
 }
+
+// quiet is how long a process tells nothing after the table has failed, so that requests do not wait for it.
+const quiet = 5 * time.Second
 
 // pace is a limit as the algorithm has it: the time that a request pays for, and how far ahead of now may be paid.
 type pace struct{ interval, tolerance time.Duration }
@@ -69,42 +77,73 @@ func (p pace) state(ahead time.Duration, allowed bool) State {
 // others cannot be told, what this process knows decides, and they are told with the next request.
 func (l *Limiter) Take(ctx context.Context, key string, limit Limit, at time.Duration) State {
 	p := limit.pace()
-	s, tell := l.count(key, p, at)
+	s, tell, since := l.count(key, p, at)
 	if tell == 0 {
 		return s
 	}
-	ahead, allowed, err := l.Shared.pay(ctx, key, p, tell)
+	began := l.Shared.Host.Elapsed()
+	answer, err := l.Shared.pay(ctx, key, p, lot{tell, at - since})
+	at += l.Shared.Host.Elapsed() - began
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.account(key, at)
+	a.telling -= tell
+	untold := tell
+	switch {
+	case err != nil:
+		l.until = at + quiet
+		if table.IsKind(err, table.Unknown) {
+			untold = 0 // they may know it, and would count it once more
+		}
+	case answer.told:
+		untold = 0
+	case !answer.allowed:
+		untold-- // all but this one
+	}
+	if untold > 0 {
+		if a.untold == 0 || since < a.since {
+			a.since = since
+		}
+		a.untold += untold
+	}
 	if err != nil {
-		a.untold += tell
 		return s
 	}
-	a.paid = at + ahead + time.Duration(a.untold)*p.interval
-	return p.state(ahead, allowed)
+	others := a.untold + a.telling // that the answer does not count
+	if !answer.told {
+		others -= untold
+	}
+	a.paid = at + answer.ahead + time.Duration(others)*p.interval
+	return p.state(answer.ahead, answer.allowed)
 }
 
-// count counts a request by what this process knows; tell is how many requests the others should be told of now: all
-// of a key that this process meets for the first time, and later more than a tenth of what is left.
-func (l *Limiter) count(key string, p pace, at time.Duration) (s State, tell int) {
+// count counts a request by what this process knows; tell is how many requests the others should be told of now, the
+// first of which came at since: all of a key that this process meets for the first time, and later more than a tenth
+// of what is left.
+func (l *Limiter) count(key string, p pace, at time.Duration) (s State, tell int, since time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a := l.account(key, at)
 	paid := max(a.paid, at)
 	if paid-at > p.tolerance {
-		return p.state(paid-at, false), 0
+		return p.state(paid-at, false), 0, 0
 	}
 	a.paid = paid + p.interval
 	s = p.state(a.paid-at, true)
 	if l.Shared == nil {
-		return s, 0
+		return s, 0, 0
+	}
+	if a.untold == 0 {
+		a.since = at
 	}
 	a.untold++
-	if !a.met || a.untold > s.Remaining/10 {
-		tell, a.met, a.untold = a.untold, true, 0
+	if at < l.until || a.met && a.untold <= s.Remaining/10 {
+		return s, 0, 0
 	}
-	return s, tell
+	tell, since = a.untold, a.since
+	a.met, a.untold = true, 0
+	a.telling += tell
+	return s, tell, since
 }
 
 func (l *Limiter) account(key string, at time.Duration) *account {

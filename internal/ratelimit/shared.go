@@ -23,9 +23,10 @@ type Shared struct {
 }
 
 const (
-	tellTime = time.Second // that a request may wait for the table
-	tellings = 4           // tries, where others change the same row
-	linger   = time.Minute // that a row stays after it means nothing any more: clocks differ
+	tellTime = time.Second           // that a request may wait for the table
+	tellings = 4                     // tries, where others change the same row
+	apart    = 10 * time.Millisecond // at most, between two of them
+	linger   = 15 * time.Minute      // that a row stays after the time in it: lots that took long to gather look back to it
 )
 
 var errBusy = errors.New("ratelimit: others change the rows of this key all the time")
@@ -38,46 +39,63 @@ type paidRow struct {
 	Until time.Time `json:"until"` // what the key has paid for, as by pace
 }
 
-// pay adds n requests to what a key has paid for, the last of which only if it is allowed: the others were let through.
-// ahead is what is paid for from now on. An error is one of the table, or errBusy: nothing was added, as far as is
-// known.
-func (s *Shared) pay(ctx context.Context, key string, p pace, n int) (ahead time.Duration, allowed bool, err error) {
+// lot is how many requests a process tells the others of, and how long ago the first of them came. The last is the
+// one in hand, and may yet be refused.
+type lot struct {
+	n   int
+	ago time.Duration
+}
+
+// paid is what the others say to a lot: for how long from now on the key has paid (below 0: the time until which it has
+// is past), and whether the request in hand is allowed. Told is false where others changed the row all the time, so that they know nothing of the lot.
+type paid struct {
+	ahead         time.Duration
+	allowed, told bool
+}
+
+// pay adds a lot to what a key has paid for, from when its first request came: a lot that took long to gather has used
+// the time that passed meanwhile. Errors are those of the table; of one of kind Unknown the lot may have been added.
+func (s *Shared) pay(ctx context.Context, key string, p pace, l lot) (answer paid, err error) {
 	ctx, cancel := s.Host.WithTimeout(ctx, tellTime)
 	defer cancel()
 	at := table.Key{Part: "rate/" + key, Sort: "paid"}
 	for range tellings {
 		rows, err := s.Table.Query(ctx, table.Range{Part: at.Part, Limit: 1})
 		if err != nil {
-			return 0, false, err
+			return paid{}, err
 		}
 		now, cond := s.Host.Now(), table.Absent()
-		ahead = 0
+		ahead := -l.ago
 		if len(rows) > 0 {
 			var row paidRow
 			if err := json.Unmarshal(rows[0].Body, &row); err != nil {
-				return 0, false, err
+				return paid{}, err
 			}
-			ahead, cond = max(0, row.Until.Sub(now)), table.VersionIs(rows[0].Version)
+			ahead, cond = max(ahead, row.Until.Sub(now)), table.VersionIs(rows[0].Version)
 		}
-		ahead += time.Duration(n-1) * p.interval
-		if allowed = ahead <= p.tolerance; allowed {
-			ahead += p.interval
-		} else if n == 1 {
-			return ahead, false, nil
+		ahead += time.Duration(l.n-1) * p.interval
+		answer = paid{ahead: ahead, allowed: ahead <= p.tolerance}
+		if answer.allowed {
+			answer.ahead += p.interval
+		} else if l.n == 1 {
+			answer.told = true
+			return answer, nil
 		}
-		body, err := json.Marshal(paidRow{now.Add(ahead)})
+		body, err := json.Marshal(paidRow{now.Add(answer.ahead)})
 		if err != nil {
-			return 0, false, err
+			return paid{}, err
 		}
 		err = s.Table.Commit(ctx, s.Host.NewID(), table.Put(table.Item{
-			Key: at, Owner: noOwner, WriteID: "rate", Expires: now.Add(ahead + linger), Body: body,
+			Key: at, Owner: noOwner, WriteID: "rate", Expires: now.Add(max(0, answer.ahead) + linger), Body: body,
 		}, cond))
 		if changed(err) {
+			_ = s.Host.Sleep(ctx, time.Duration(s.Host.Int64N(int64(apart))))
 			continue
 		}
-		return ahead, allowed, err
+		answer.told = err == nil
+		return answer, err
 	}
-	return 0, false, errBusy
+	return answer, nil
 }
 
 // Enter takes one of a key's places, most of which there are, until then at the latest. Place is its number, which

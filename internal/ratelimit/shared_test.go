@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,6 +26,8 @@ type clock struct {
 }
 
 func (c *clock) Now() time.Time { return time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).Add(c.at) }
+
+func (c *clock) Elapsed() time.Duration { return c.at }
 
 // processes of a deployment, that share a table.
 func processes(n int) (*clock, []*ratelimit.Limiter) {
@@ -85,6 +88,63 @@ func TestWhoAlwaysWantsMoreGetsTheRate(t *testing.T) {
 	assert.InDelta(t, 10*seconds+limit.Burst, got, n*10, "of each process alone it would be %d", n*10*seconds)
 }
 
+// A client that stays below its rate is never refused, over however many processes it spreads, and however late each of
+// them tells.
+func TestWhoStaysBelowTheRateIsNeverRefused(t *testing.T) {
+	for _, is := range []struct{ perMinute, processes int }{{300, 100}, {540, 180}, {100, 100}, {580, 1}, {590, 7}} {
+		c, all := processes(is.processes)
+		for i := range 15 * is.perMinute {
+			c.at += time.Minute / time.Duration(is.perMinute)
+			s := all[i%len(all)].Take(t.Context(), "k", ratelimit.Limit{PerMinute: 600, Burst: 100}, c.at)
+			require.True(t, s.Allowed, "%+v, request %d: %+v", is, i, s)
+		}
+	}
+}
+
+// What was let through while the table was away is not held against who stayed below the rate all the time.
+func TestAfterAnOutageNobodyIsLockedOut(t *testing.T) {
+	c := &clock{Host: host.System()}
+	rows := &counting{Table: memtable.New(c.Now)}
+	shared := &ratelimit.Shared{Table: rows, Host: c}
+	one, other := &ratelimit.Limiter{Shared: shared}, &ratelimit.Limiter{Shared: shared}
+	limit := ratelimit.Limit{PerMinute: 600, Burst: 100}
+	asked := 0
+	for c.at < 20*time.Minute {
+		c.at += 200 * time.Millisecond
+		rows.err = nil
+		if c.at > time.Minute && c.at < 11*time.Minute {
+			rows.err = &table.Error{Kind: table.Down, Err: errors.New("away")}
+		}
+		require.True(t, one.Take(t.Context(), "k", limit, c.at).Allowed, "after %s", c.at)
+		require.True(t, other.Take(t.Context(), "k", ratelimit.Limit{PerMinute: 600, Burst: 100}, c.at).Allowed)
+		asked++
+	}
+	assert.Less(t, rows.failed, 2*10*60/5+10, "requests do not wait for a table that fails")
+	assert.NotZero(t, rows.failed)
+}
+
+// Whoever comes to many processes at the same moment is not let through because they are in each other's way.
+func TestTheLimitHoldsWhereAllTellAtOnce(t *testing.T) {
+	_, all := processes(100)
+	limit := ratelimit.Limit{PerMinute: 60, Burst: 10}
+	for range 10 {
+		require.True(t, all[0].Take(t.Context(), "k", limit, 0).Allowed)
+	}
+	var allowed atomic.Int64
+	var asking sync.WaitGroup
+	for _, one := range all[1:] {
+		asking.Go(func() {
+			for range 5 {
+				if one.Take(t.Context(), "k", limit, 0).Allowed {
+					allowed.Add(1)
+				}
+			}
+		})
+	}
+	asking.Wait()
+	assert.Zero(t, allowed.Load())
+}
+
 // A process asks once about a key that comes seldom, and then once for each tenth of what is left.
 func TestRequestsSeldomWaitForTheTable(t *testing.T) {
 	c := &clock{Host: host.System()}
@@ -104,15 +164,15 @@ func TestTheTableIsAway(t *testing.T) {
 	rows := &counting{Table: memtable.New(c.Now), err: &table.Error{Kind: table.Down, Err: errors.New("away")}}
 	shared := &ratelimit.Shared{Table: rows, Host: c}
 	one, other := &ratelimit.Limiter{Shared: shared}, &ratelimit.Limiter{Shared: shared}
-	limit := ratelimit.Limit{PerMinute: 60, Burst: 5}
-	for range 4 {
+	limit := ratelimit.Limit{PerMinute: 60, Burst: 20}
+	for range 19 {
 		assert.True(t, one.Take(t.Context(), "k", limit, 0).Allowed)
 	}
-	rows.err = nil
-	assert.True(t, one.Take(t.Context(), "k", limit, 0).Allowed, "the fifth")
-	s := other.Take(t.Context(), "k", limit, 0)
-	assert.False(t, s.Allowed, "the other process was told of five")
-	assert.Equal(t, time.Second, s.RetryAfter)
+	rows.err, c.at = nil, 5*time.Second // until when it is left alone
+	assert.True(t, one.Take(t.Context(), "k", limit, c.at).Allowed)
+	s := other.Take(t.Context(), "k", limit, c.at)
+	assert.True(t, s.Allowed)
+	assert.Equal(t, 20+5-21, s.Remaining, "the other process was told of twenty")
 }
 
 // Of places there are as many as there are, whoever asks, and one that is left or has ended is free.
@@ -160,11 +220,13 @@ type counting struct {
 	table.Table
 
 	commits int
+	failed  int
 	err     error
 }
 
 func (c *counting) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
 	if c.err != nil {
+		c.failed++
 		return nil, c.err
 	}
 	return c.Table.Query(ctx, r)

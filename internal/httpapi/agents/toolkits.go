@@ -54,7 +54,7 @@ func (h *handlers) toolkitRoutes() {
 	}, h.refreshToolkit)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "GET", Path: "/toolkits/{id}/resources", Level: read,
-		ID: "list-resources", Tag: "toolkits",
+		ID: "list-resources", Tag: "toolkits", Conflicts: true,
 		Summary: "What an MCP server offers beside tools: resources and prompts",
 	}, h.listResources)
 	httpapi.Register(h.Server, httpapi.Operation{

@@ -68,7 +68,9 @@ func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	if err != nil {
 		return err
 	}
-	reply, err := h.A2A.Call(r.Context(), c.Principal, r.PathValue("agent_id"), body)
+	reply, err := h.A2A.Call(r.Context(), c.Principal, r.PathValue("agent_id"), body, func() error {
+		return h.Seat(r.Context(), c)
+	})
 	if err != nil {
 		return err
 	}
