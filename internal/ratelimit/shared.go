@@ -26,7 +26,7 @@ const (
 	tellTime = time.Second           // that a request may wait for the table
 	tellings = 4                     // tries, where others change the same row
 	apart    = 10 * time.Millisecond // at most, between two of them
-	linger   = 15 * time.Minute      // that a row stays after the time in it: lots that took long to gather look back to it
+	linger   = 15 * time.Minute      // that a row stays after its time: lots that took long look back to it
 )
 
 var errBusy = errors.New("ratelimit: others change the rows of this key all the time")
@@ -47,7 +47,8 @@ type lot struct {
 }
 
 // paid is what the others say to a lot: for how long from now on the key has paid (below 0: the time until which it has
-// is past), and whether the request in hand is allowed. Told is false where others changed the row all the time, so that they know nothing of the lot.
+// is past), and whether the request in hand is allowed. Told is false where others changed the row all the time, so that
+// they know nothing of the lot.
 type paid struct {
 	ahead         time.Duration
 	allowed, told bool
