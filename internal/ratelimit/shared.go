@@ -47,8 +47,8 @@ type lot struct {
 }
 
 // paid is what the others say to a lot: for how long from now on the key has paid (below 0: the time until which it has
-// is past), and whether the request in hand is allowed. Told is false where others changed the row all the time, so that
-// they know nothing of the lot.
+// is past), and whether the request in hand is allowed. Told is false where others changed the row all the time, and
+// know nothing of the lot.
 type paid struct {
 	ahead         time.Duration
 	allowed, told bool
