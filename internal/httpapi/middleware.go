@@ -174,16 +174,14 @@ func (s *Server) isOpen(r *http.Request) bool {
 // here on an operator that names an organization is an admin of that one.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	p, err := s.Tenants.Authenticate(r.Context(), bearer(r))
+	perMinute, burst := s.Tenants.Rate(p.Organization)
+	limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
 	if err != nil {
 		address, _, _ := net.SplitHostPort(r.RemoteAddr)
-		perMinute, burst := s.Tenants.Rate(p.Organization)
-		limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
 		return cmp.Or(s.limited(w, limit, s.guests.Take(r.Context(), address, limit, s.Host.Elapsed())), err)
 	}
 	c.Principal = p
 	s.strangers.known(r.Context())
-	perMinute, burst := s.Tenants.Rate(p.Organization)
-	limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
 	err = s.limited(w, limit, s.keys.Take(r.Context(), p.Key.ID, limit, s.Host.Elapsed()))
 	if named := r.Header.Values(organizationHeader); err == nil && len(named) > 0 {
 		c.Principal, err = s.Tenants.ActIn(r.Context(), p, strings.Join(named, ","))

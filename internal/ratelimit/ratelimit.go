@@ -1,4 +1,4 @@
-// Package ratelimit limits what a key may do: requests a minute, by a generic cell rate algorithm (GCRA), and answers
+// Package ratelimit limits what a key may do: requests a minute, by a generic cell rate algorithm (GCRA), and streams
 // at once.
 //
 // A [Limiter] alone is exact within its process. With a [Shared] the processes of a deployment tell each other, in a
@@ -74,10 +74,10 @@ func (p pace) state(ahead time.Duration, allowed bool) State {
 }
 
 // Take counts a request of a key. at is the reading of a monotonic clock. Values of limit below 1 count as 1. Where the
-// others cannot be told, what this process knows decides, and they are told with the next request.
+// others cannot be told, what this process knows decides, and they are told with a later one.
 func (l *Limiter) Take(ctx context.Context, key string, limit Limit, at time.Duration) State {
 	p := limit.pace()
-	s, tell, since := l.count(key, p, at)
+	a, s, tell, since := l.count(key, p, at)
 	if tell == 0 {
 		return s
 	}
@@ -86,8 +86,8 @@ func (l *Limiter) Take(ctx context.Context, key string, limit Limit, at time.Dur
 	at += l.Shared.Host.Elapsed() - began
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.account(key, at)
 	a.telling -= tell
+	others := a.untold + a.telling // that the answer does not count
 	untold := tell
 	switch {
 	case err != nil:
@@ -109,41 +109,41 @@ func (l *Limiter) Take(ctx context.Context, key string, limit Limit, at time.Dur
 	if err != nil {
 		return s
 	}
-	others := a.untold + a.telling // that the answer does not count
-	if !answer.told {
-		others -= untold
+	ahead := answer.ahead
+	if answer.allowed {
+		ahead = max(ahead, p.interval) // for this request at least
 	}
-	a.paid = at + answer.ahead + time.Duration(others)*p.interval
-	return p.state(answer.ahead, answer.allowed)
+	a.paid = at + ahead + time.Duration(others)*p.interval
+	return p.state(ahead, answer.allowed)
 }
 
 // count counts a request by what this process knows; tell is how many requests the others should be told of now, the
 // first of which came at since: all of a key that this process meets for the first time, and later more than a tenth
 // of what is left.
-func (l *Limiter) count(key string, p pace, at time.Duration) (s State, tell int, since time.Duration) {
+func (l *Limiter) count(key string, p pace, at time.Duration) (a *account, s State, tell int, since time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a := l.account(key, at)
+	a = l.account(key, at)
 	paid := max(a.paid, at)
 	if paid-at > p.tolerance {
-		return p.state(paid-at, false), 0, 0
+		return a, p.state(paid-at, false), 0, 0
 	}
 	a.paid = paid + p.interval
 	s = p.state(a.paid-at, true)
 	if l.Shared == nil {
-		return s, 0, 0
+		return a, s, 0, 0
 	}
 	if a.untold == 0 {
 		a.since = at
 	}
 	a.untold++
 	if at < l.until || a.met && a.untold <= s.Remaining/10 {
-		return s, 0, 0
+		return a, s, 0, 0
 	}
 	tell, since = a.untold, a.since
 	a.met, a.untold = true, 0
 	a.telling += tell
-	return s, tell, since
+	return a, s, tell, since
 }
 
 func (l *Limiter) account(key string, at time.Duration) *account {

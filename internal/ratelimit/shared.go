@@ -3,7 +3,6 @@ package ratelimit
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -29,11 +28,6 @@ const (
 	linger   = 15 * time.Minute      // that a row stays after its time: lots that took long look back to it
 )
 
-var errBusy = errors.New("ratelimit: others change the rows of this key all the time")
-
-// noOwner is the owner of rows that belong to no organization's estate: they are gone by themselves.
-const noOwner = "-"
-
 // paidRow is the body of a key's row.
 type paidRow struct {
 	Until time.Time `json:"until"` // what the key has paid for, as by pace
@@ -55,9 +49,10 @@ type paid struct {
 }
 
 // pay adds a lot to what a key has paid for, from when its first request came: a lot that took long to gather has used
-// the time that passed meanwhile. Errors are those of the table; of one of kind Unknown the lot may have been added.
+// the time that passed meanwhile. A client that leaves ends neither this nor [Shared.Enter]: it would not be counted,
+// or keep its place. Errors are those of the table; of one of kind Unknown the lot may have been added.
 func (s *Shared) pay(ctx context.Context, key string, p pace, l lot) (answer paid, err error) {
-	ctx, cancel := s.Host.WithTimeout(ctx, tellTime)
+	ctx, cancel := s.Host.WithTimeout(context.WithoutCancel(ctx), tellTime)
 	defer cancel()
 	at := table.Key{Part: "rate/" + key, Sort: "paid"}
 	for range tellings {
@@ -87,7 +82,7 @@ func (s *Shared) pay(ctx context.Context, key string, p pace, l lot) (answer pai
 			return paid{}, err
 		}
 		err = s.Table.Commit(ctx, s.Host.NewID(), table.Put(table.Item{
-			Key: at, Owner: noOwner, WriteID: "rate", Expires: now.Add(max(0, answer.ahead) + linger), Body: body,
+			Key: at, Owner: table.NoOwner, WriteID: "rate", Expires: now.Add(max(0, answer.ahead) + linger), Body: body,
 		}, cond))
 		if changed(err) {
 			_ = s.Host.Sleep(ctx, time.Duration(s.Host.Int64N(int64(apart))))
@@ -100,9 +95,9 @@ func (s *Shared) pay(ctx context.Context, key string, p pace, l lot) (answer pai
 }
 
 // Enter takes one of a key's places, most of which there are, until then at the latest. Place is its number, which
-// [Shared.Leave] takes; taken is false where all are. Errors are those of the table, or that others are always faster.
+// [Shared.Leave] takes; taken is false where all are, or others were faster each time. Errors are those of the table.
 func (s *Shared) Enter(ctx context.Context, key string, most int, until time.Time) (place int, taken bool, err error) {
-	ctx, cancel := s.Host.WithTimeout(ctx, tellTime)
+	ctx, cancel := s.Host.WithTimeout(context.WithoutCancel(ctx), tellTime)
 	defer cancel()
 	for range tellings {
 		rows, err := s.Table.Query(ctx, table.Range{Part: openPart(key), Limit: most})
@@ -129,7 +124,7 @@ func (s *Shared) Enter(ctx context.Context, key string, most int, until time.Tim
 		}
 		return place, err == nil, err
 	}
-	return 0, false, errBusy
+	return 0, false, nil
 }
 
 // Leave gives a place back. Where that fails it is free at its end.
@@ -147,8 +142,8 @@ func placeSort(n int) string { return fmt.Sprintf("%06d", n) }
 // late the table removes what has expired, and who reads streams needs no right to delete.
 func (s *Shared) put(ctx context.Context, key string, place int, until time.Time, cond table.Condition) error {
 	return s.Table.Commit(ctx, s.Host.NewID(), table.Put(table.Item{
-		Key: table.Key{Part: openPart(key), Sort: placeSort(place)}, Owner: noOwner, WriteID: "open", Expires: until,
-		Body: []byte("{}"),
+		Key:   table.Key{Part: openPart(key), Sort: placeSort(place)},
+		Owner: table.NoOwner, WriteID: "open", Expires: until, Body: []byte("{}"),
 	}, cond))
 }
 

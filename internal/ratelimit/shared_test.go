@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,8 +55,12 @@ func TestProcessesTogetherKeepToTheLimit(t *testing.T) {
 			if rapid.Bool().Draw(t, "waits") {
 				c.at += time.Duration(rapid.IntRange(0, 20*limit.Burst).Draw(t, "for")) * interval / 10
 			}
-			if all[rapid.IntRange(0, n-1).Draw(t, "at")].Take(ctx, "k", limit, c.at).Allowed {
+			s := all[rapid.IntRange(0, n-1).Draw(t, "at")].Take(ctx, "k", limit, c.at)
+			if s.Allowed {
 				admitted = append(admitted, c.at)
+			}
+			if s.Remaining < 0 || s.Remaining >= limit.Burst || s.Reset < 0 {
+				t.Fatalf("%+v", s)
 			}
 		}
 		for i := range admitted {
@@ -123,26 +126,42 @@ func TestAfterAnOutageNobodyIsLockedOut(t *testing.T) {
 	assert.NotZero(t, rows.failed)
 }
 
-// Whoever comes to many processes at the same moment is not let through because they are in each other's way.
-func TestTheLimitHoldsWhereAllTellAtOnce(t *testing.T) {
-	_, all := processes(100)
-	limit := ratelimit.Limit{PerMinute: 60, Burst: 10}
-	for range 10 {
-		require.True(t, all[0].Take(t.Context(), "k", limit, 0).Allowed)
+// Where others change the row all the time, what was read last decides: whoever comes to many processes at the same
+// moment is not let through because they are in each other's way. What is refused then does not count.
+func TestTheLimitHoldsWhereOthersAreAlwaysFaster(t *testing.T) {
+	c := &clock{Host: host.System()}
+	rows := &counting{Table: memtable.New(c.Now)}
+	shared := &ratelimit.Shared{Table: rows, Host: c}
+	one, other := &ratelimit.Limiter{Shared: shared}, &ratelimit.Limiter{Shared: shared}
+	limit := ratelimit.Limit{PerMinute: 60, Burst: 20}
+	for range 2 { // the second is not told yet
+		require.True(t, one.Take(t.Context(), "k", limit, 0).Allowed)
 	}
-	var allowed atomic.Int64
-	var asking sync.WaitGroup
-	for _, one := range all[1:] {
-		asking.Go(func() {
-			for range 5 {
-				if one.Take(t.Context(), "k", limit, 0).Allowed {
-					allowed.Add(1)
-				}
-			}
-		})
+	for range 19 {
+		require.True(t, other.Take(t.Context(), "k", limit, 0).Allowed)
 	}
-	asking.Wait()
-	assert.Zero(t, allowed.Load())
+	require.False(t, other.Take(t.Context(), "k", limit, 0).Allowed)
+	rows.faster = true
+	s := one.Take(t.Context(), "k", limit, 0)
+	assert.False(t, s.Allowed)
+	assert.Equal(t, 2*time.Second, s.RetryAfter, "twenty, and the one that is not told")
+	rows.faster, c.at = false, 10*time.Second
+	s = one.Take(t.Context(), "k", limit, c.at)
+	assert.True(t, s.Allowed)
+	assert.Equal(t, 20+10-22, s.Remaining, "the twenty, the one that was not told, and this one")
+}
+
+// What may have been written is not written once more.
+func TestAnUnknownOutcomeIsNotToldAgain(t *testing.T) {
+	c := &clock{Host: host.System()}
+	rows := &counting{Table: memtable.New(c.Now), unknown: true}
+	shared := &ratelimit.Shared{Table: rows, Host: c}
+	one, other := &ratelimit.Limiter{Shared: shared}, &ratelimit.Limiter{Shared: shared}
+	limit := ratelimit.Limit{PerMinute: 1, Burst: 10}
+	assert.True(t, one.Take(t.Context(), "k", limit, 0).Allowed)
+	rows.unknown, c.at = false, 6*time.Second
+	assert.True(t, one.Take(t.Context(), "k", limit, c.at).Allowed)
+	assert.Equal(t, 10-3, other.Take(t.Context(), "k", limit, c.at).Remaining)
 }
 
 // A process asks once about a key that comes seldom, and then once for each tenth of what is left.
@@ -175,11 +194,26 @@ func TestTheTableIsAway(t *testing.T) {
 	assert.Equal(t, 20+5-21, s.Remaining, "the other process was told of twenty")
 }
 
+// A client that leaves is counted, and keeps nobody from being counted.
+func TestWhoLeavesIsCounted(t *testing.T) {
+	c := &clock{Host: host.System()}
+	shared := &ratelimit.Shared{Table: &counting{Table: memtable.New(c.Now)}, Host: c}
+	all := []*ratelimit.Limiter{{Shared: shared}, {Shared: shared}}
+	limit := ratelimit.Limit{PerMinute: 60, Burst: 2}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	assert.True(t, all[0].Take(left, "k", limit, c.at).Allowed)
+	assert.True(t, all[1].Take(left, "k", limit, c.at).Allowed)
+	assert.False(t, all[0].Take(left, "k", limit, c.at).Allowed)
+	assert.False(t, all[1].Take(t.Context(), "k", limit, c.at).Allowed)
+}
+
 // Of places there are as many as there are, whoever asks, and one that is left or has ended is free.
 func TestPlaces(t *testing.T) {
 	ctx := t.Context()
 	c := &clock{Host: host.System()}
-	shared := &ratelimit.Shared{Table: memtable.New(c.Now), Host: c}
+	rows := &counting{Table: memtable.New(c.Now)}
+	shared := &ratelimit.Shared{Table: rows, Host: c}
 	const most = 5
 	var mu sync.Mutex
 	var places []int
@@ -213,18 +247,26 @@ func TestPlaces(t *testing.T) {
 	assert.False(t, enter())
 	c.at += 2 * time.Minute
 	assert.True(t, enter(), "they ended by themselves")
+	rows.faster = true
+	assert.False(t, enter(), "somebody else took each")
 }
 
 // counting counts commits, and fails.
 type counting struct {
 	table.Table
 
+	mu      sync.Mutex
 	commits int
 	failed  int
 	err     error
+	faster  bool // others are, at each commit
+	unknown bool // whether a commit was applied, which it was
 }
 
 func (c *counting) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &table.Error{Kind: table.Down, Err: err}
+	}
 	if c.err != nil {
 		c.failed++
 		return nil, c.err
@@ -233,6 +275,14 @@ func (c *counting) Query(ctx context.Context, r table.Range) ([]*table.Item, err
 }
 
 func (c *counting) Commit(ctx context.Context, token string, ops ...table.Op) error {
+	c.mu.Lock()
 	c.commits++
-	return c.Table.Commit(ctx, token, ops...)
+	c.mu.Unlock()
+	if c.faster {
+		return &table.Refused{}
+	}
+	if err := c.Table.Commit(ctx, token, ops...); err != nil || !c.unknown {
+		return err
+	}
+	return &table.Error{Kind: table.Unknown, Err: errors.New("no answer")}
 }

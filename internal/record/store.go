@@ -13,7 +13,7 @@ import (
 )
 
 // NoOrganization is the owner of what belongs to no organization. It is a scope of its own.
-const NoOrganization = "-"
+const NoOrganization = table.NoOwner
 
 // Scope says whose data a read may see. The zero scope sees nothing.
 type Scope struct {

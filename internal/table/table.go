@@ -60,10 +60,13 @@ type Listing struct {
 	Sort  string
 }
 
+// NoOwner is the owner of items that belong to no organization.
+const NoOwner = "-"
+
 // Item is a stored item.
 type Item struct {
 	Key
-	Owner   string    // the organization that owns it, "-" for none; never empty
+	Owner   string    // the organization that owns it, or [NoOwner]; never empty
 	Version int64     // 1 after a put with Absent, plus 1 with each VersionIs, 0 after an unconditional put
 	WriteID string    // id of the commit that wrote it
 	Schema  int       // version of the body's schema
