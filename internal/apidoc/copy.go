@@ -1,6 +1,7 @@
 package apidoc
 
 import (
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -33,7 +34,7 @@ func (s schemas) Map() map[string]*huma.Schema { return s.of }
 func (s schemas) RegisterTypeAlias(reflect.Type, reflect.Type) {}
 
 // MarshalJSON writes the schemas by their names.
-func (s schemas) MarshalJSON() ([]byte, error) { return marshal(s.of) }
+func (s schemas) MarshalJSON() ([]byte, error) { return json.Marshal(s.of) }
 
 func nameOf(ref string) string { return strings.TrimPrefix(ref, prefix) }
 

@@ -57,17 +57,20 @@ func (d *document) headers() {
 			if o.open() {
 				continue
 			}
-			r.Headers["RateLimit-Limit"] = header("RateLimitLimit")
-			r.Headers["RateLimit-Remaining"] = header("RateLimitRemaining")
-			r.Headers["RateLimit-Reset"] = header("RateLimitReset")
+			limited(r.Headers)
 			if strings.Contains(o.path, "{run_id}") && status < "400" {
 				r.Headers["X-Agent-Run-Id"] = header("RunID")
 			}
 		}
 	}
 	for _, r := range d.Components.Responses {
-		r.Headers["RateLimit-Limit"] = header("RateLimitLimit")
-		r.Headers["RateLimit-Remaining"] = header("RateLimitRemaining")
-		r.Headers["RateLimit-Reset"] = header("RateLimitReset")
+		limited(r.Headers)
 	}
+}
+
+// limited adds the headers of all that counts against a key's limit.
+func limited(headers map[string]*huma.Param) {
+	headers["RateLimit-Limit"] = header("RateLimitLimit")
+	headers["RateLimit-Remaining"] = header("RateLimitRemaining")
+	headers["RateLimit-Reset"] = header("RateLimitReset")
 }

@@ -10,8 +10,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-func marshal(v any) ([]byte, error) { return json.Marshal(v) }
-
 // member is a member of JSON that a field of a struct becomes.
 type member struct {
 	name   string
