@@ -83,12 +83,6 @@ func (s *Server) DescribeWebhook(name string, o huma.Operation) {
 // Document is the OpenAPI document as JSON. Its error is the library's, when a schema cannot be written.
 func (s *Server) Document() ([]byte, error) { return s.document().MarshalJSON() }
 
-// makeDocument makes the document of what the operations have said.
-func (s *Server) makeDocument() *huma.OpenAPI {
-	SchemaOf[errorBody](s)
-	return apidoc.Make(s.api.OpenAPI())
-}
-
 // serveDocument answers with the document, which is made when it is asked for first.
 func (s *Server) serveDocument() {
 	for name, write := range map[string]func(*huma.OpenAPI) ([]byte, error){

@@ -12,6 +12,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"agentplatform/internal/apidoc"
 	"agentplatform/internal/host"
 	"agentplatform/internal/ratelimit"
 	"agentplatform/internal/tenant"
@@ -81,7 +82,8 @@ func New(c Config, routes func(*Server)) *Server {
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.api = humago.New(s.mux, documented(c.PublicURL))
 	routes(s)
-	s.document = sync.OnceValue(s.makeDocument)
+	SchemaOf[errorBody](s) // now: once requests are served, the description that they are checked by must not change
+	s.document = sync.OnceValue(func() *huma.OpenAPI { return apidoc.Make(s.api.OpenAPI()) })
 	s.serveDocument()
 	s.names = s.operationNames()
 	return s

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -293,4 +294,23 @@ func TestTheDocumentHasEvents(t *testing.T) {
 		assert.ElementsMatch(t,
 			[]string{"x-agent-signature", "webhook-id", "webhook-timestamp", "webhook-signature"}, headers)
 	}
+}
+
+// The document may be asked for while requests are checked by the description that it is made from, which nothing
+// changes then; the race detector would say so.
+func TestTheDocumentIsMadeBesideRequests(t *testing.T) {
+	e := httpapitest.New(t)
+	var asking sync.WaitGroup
+	for range 4 {
+		asking.Go(func() {
+			for range 20 {
+				e.Send("PATCH", "/organization", `{"name":"o"}`)
+			}
+		})
+	}
+	asking.Go(func() {
+		_, err := e.Document()
+		assert.NoError(t, err)
+	})
+	asking.Wait()
 }
