@@ -138,10 +138,11 @@ func TestLeavingReaderDelaysNoOther(t *testing.T) {
 	})
 }
 
-// pieces streams a text of a fixed length in n deltas to one reader.
+const length = 100_000
+
+// pieces streams a text of that length in n deltas to one reader.
 func pieces(t testing.TB, b *bench, n int) (w *stream.Writer, said string) {
 	t.Helper()
-	const length = 100_000
 	ctx, leave := context.WithCancel(b.Context())
 	out := b.follow(ctx)
 	<-out
@@ -160,7 +161,6 @@ func pieces(t testing.TB, b *bench, n int) (w *stream.Writer, said string) {
 }
 
 func TestCostOfReconnectingDoesNotGrowWithTheDeltas(t *testing.T) {
-	costs := map[int]int64{}
 	for _, n := range []int{100, 10_000} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBench(t, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
@@ -172,14 +172,15 @@ func TestCostOfReconnectingDoesNotGrowWithTheDeltas(t *testing.T) {
 			assert.Equal(t, said, *next(t, out, stream.Init).Text)
 			w.Append(ctx, "!")
 			assert.Equal(t, "!", *next(t, out, stream.Delta).Text)
-			costs[n] = b.stores.rows.Load() - before
+			// Frames of 1 KiB, however many deltas there were, and a few that say what was asked. How many deltas share
+			// a frame depends on the scheduler, so one count cannot be held against the other.
+			assert.LessOrEqual(t, b.stores.rows.Load()-before, int64(length/1024+4), "rows of frames that are read")
 			leave()
 			for range out {
 			}
 			cancel()
 		})
 	}
-	assert.LessOrEqual(t, costs[10_000], costs[100]+3, "rows of frames that are read")
 }
 
 func TestConcurrentReadersShareOneSnapshot(t *testing.T) {
