@@ -284,6 +284,13 @@ integration: ## deploy the stacks onto LocalStack and run every integration test
 	@eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 -p 1 -parallel 6 -timeout 40m \
 	  $$(grep -rl --include='*_test.go' '^//go:build integration' . | xargs -n1 dirname | sort -u); status=$$?; $(LOCALSTACK) stop; grep -shv '^ ' cdk.out/rights.txt cdk.out/memory.txt; exit $$status
 
+panel-deployed: ## tell every story of the panel at a deployment on LocalStack; make integration tells some (PANEL_STORIES: a pattern)
+	$(MAKE) functions ARCH=$$($(GO) env GOARCH)
+	rm -rf cdk.out && CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"dev"}' $(GO) run ./infra
+	$(LOCALSTACK) restart
+	@eval "$$($(LOCALSTACK) env)"; PANEL_STORIES='$(or $(PANEL_STORIES),.)' $(GO) test -vet=off -tags integration -count 1 \
+	  -timeout 40m -v ./infra/local -run ThePanelOfADeployment; status=$$?; $(LOCALSTACK) stop; exit $$status
+
 ##@ Upkeep
 
 retrieval: .cache/peers/retrieval/made ## measure the search on the COLLECTION (a folder) beside bm25s, which it must not be below (needs Python 3)

@@ -36,6 +36,7 @@ func main() {
 			server := &mcpserver.Server{Intake: c.Intake, Store: p.Store, Hub: p.Hub, Log: p.Log,
 				Window: c.ObserveWindow}
 			c.MCP = server.For
+			c.Slow = func() { p.Metrics.Count(cloud.SlowAnswers) }
 		})
 		if err != nil {
 			return nil, err

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"log"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -14,8 +15,8 @@ import (
 // and everything else through LocalStack's API Gateway, with the key that it asks for.
 func front(gateway, stream *url.URL, chat http.Handler, key string) http.Handler {
 	service := httputil.NewSingleHostReverseProxy(stream)
-	service.FlushInterval = -1
-	api := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+	service.FlushInterval, service.ErrorHandler = -1, unreachable
+	api := &httputil.ReverseProxy{ErrorHandler: unreachable, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(gateway)
 		r.Out.URL.Path = gateway.Path + strings.TrimPrefix(r.In.URL.Path, "/api")
 		r.Out.URL.RawPath = ""
@@ -35,6 +36,14 @@ func front(gateway, stream *url.URL, chat http.Handler, key string) http.Handler
 			api.ServeHTTP(w, r)
 		}
 	})
+}
+
+// unreachable answers for a service that did not. A client that has gone is nobody's fault, and no line in the log.
+func unreachable(w http.ResponseWriter, r *http.Request, err error) {
+	if r.Context().Err() == nil {
+		log.Printf("front: %s %s: %v", r.Method, r.URL.Path, err)
+	}
+	w.WriteHeader(http.StatusBadGateway)
 }
 
 func isA2A(path string) bool {

@@ -3,6 +3,7 @@
 package local
 
 import (
+	"cmp"
 	"encoding/pem"
 	"net"
 	"net/http/httptest"
@@ -10,14 +11,24 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
 
-// TestThePanelOfADeployment tells the stories of the admin panel, in a browser, at a deployment: those that make panel
-// tells at the program of a laptop, but what measures the page itself, which is the same files. STORIES may name some.
+// ofADeployment are the stories in which something else answers at a deployment than on a laptop: another front, other
+// functions behind it, other stores. What the page does by itself, make panel tells.
+const ofADeployment = "TestADeepLinkSurvivesReload|TestAKeyIsMadeUsedSeenAndRevoked|TestAnOperatorActsInAnotherOrganization|" +
+	"TestPeopleAreManaged|TestAnAgentIsCreatedEditedPublishedAndCompared|TestAToolkitIsMadeTriedAndRuled|" +
+	"TestAMessageTakesFilesAlong|TestAMessageQueuesBehindAndTheRunIsStopped|TestAQuestionIsAnsweredInTheChat|" +
+	"TestTwoApprovalsAreDecidedInTheInboxWhileTheChatStreams|TestALostConnectionInTheMiddleOfAStream|" +
+	"TestADocumentIsUploadedFailsIsMendedFoundAndCited|TestALargeDocumentComesAndGoes|TestADeliveryIsSeenAndSentAgain|" +
+	"TestTotalsAndLedgerAreOfTheSameDays"
+
+// TestThePanelOfADeployment tells stories of the admin panel, in a browser, at a deployment: those of ofADeployment, or
+// those that PANEL_STORIES has (make panel-deployed: all), but what measures the page itself, which is the same files.
 func TestThePanelOfADeployment(t *testing.T) {
 	t.Parallel()
 	stories := filepath.Join(t.TempDir(), "panel.test")
@@ -47,14 +58,31 @@ func TestThePanelOfADeployment(t *testing.T) {
 	const measures = "FirstPage|TenThousandRuns|LeavesNothingBehind|LeaveNothingBehind|AsksWithMeasure|" +
 		"RuleOfAccessibility|Screenshots"
 	told := exec.Command(stories, "-test.v", "-test.parallel", "3", "-test.timeout", "20m",
-		"-test.run", os.Getenv("STORIES"), "-test.skip", measures)
+		"-test.run", cmp.Or(os.Getenv("PANEL_STORIES"), ofADeployment), "-test.skip", measures)
 	told.Dir = "../../internal/panel/browser"
 	told.Env = append(os.Environ(), "PANEL_URL="+w.URL[:len(w.URL)-len("/api/v1")], "OPERATOR_KEY="+w.Key,
 		"SITES="+strconv.Itoa(len(sites)))
 	told.ExtraFiles = sites
 	out, err = told.CombinedOutput()
-	assert.NoError(t, err)
-	t.Log(string(out))
+	said := worthReading(string(out))
+	assert.NoError(t, err, said)
+	for name := range strings.SplitSeq(ofADeployment, "|") {
+		if os.Getenv("PANEL_STORIES") == "" {
+			assert.Contains(t, said, "--- PASS: "+name, "a story that is not told")
+		}
+	}
+	t.Log(said)
+}
+
+// worthReading is what stories print, without the lines about which are at work.
+func worthReading(out string) string {
+	var said strings.Builder
+	for line := range strings.Lines(out) {
+		if !strings.HasPrefix(line, "=== ") {
+			said.WriteString(line)
+		}
+	}
+	return said.String()
 }
 
 // certificate is the file of the certificate that servers of tests have.

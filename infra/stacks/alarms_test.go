@@ -28,7 +28,8 @@ var faults = []struct {
 	fault    []reported
 }{
 	{"GatewayErrors", reported{"Count": 1000, "5XXError": 5}, []reported{{"Count": 1000, "5XXError": 11}}},
-	{"AnswersSlow", reported{"Duration": 400}, []reported{{"Duration": 3001}}},
+	{"AnswersSlow", reported{"SlowAnswers": 10, "Invocations": 1000},
+		[]reported{{"SlowAnswers": 11, "Invocations": 1000}}},
 	{"(Chat|Api|Broker|Reader|Worker|Webhook|Job|Ingest|Sweeper)Failing", reported{"Errors": 0, "Logged": 2},
 		[]reported{{"Errors": 3}, {"Logged": 3}, {"Errors": 1, "Logged": 2}}},
 	{"(Chat|Api|Broker|Reader|Worker|Webhook|Job|Ingest|Sweeper)Throttled", reported{"Throttles": 0},

@@ -191,8 +191,8 @@ func (o *Ops) alarms() {
 	}
 	o.alarm(alarm{name: "GatewayErrors", metric: ratio(api("5XXError", "Sum"), api("Count", "Sum")), above: 1,
 		points: 2, of: 3})
-	o.alarm(alarm{name: "AnswersSlow", metric: s.Functions["api"].MetricDuration(options("p99", 5)), above: 3000,
-		points: 3, of: 3})
+	o.alarm(alarm{name: "AnswersSlow", above: 1, points: 3, of: 3, metric: ratio(o.own(cloud.SlowAnswers, "Sum", 5),
+		s.Functions["api"].MetricInvocations(options("Sum", 5)))})
 	for _, f := range functions {
 		o.alarm(alarm{name: title(f.name) + "Failing", metric: o.failures(f.name), above: 2})
 		o.alarm(alarm{name: title(f.name) + "Throttled", metric: s.Functions[f.name].MetricThrottles(options("Sum", 5)),
@@ -327,10 +327,12 @@ func (o *Ops) queries() {
 	for name, lines := range map[string][]string{
 		"one run": {"fields @timestamp, @log, level, msg, error, attempt",
 			"filter run_id = 'PUT THE RUN HERE'", "sort @timestamp asc"},
-		"one request": {"fields @timestamp, @log, level, msg, method, path, status, duration, error",
+		"one request": {"fields @timestamp, @log, level, msg, method, route, status, code, ms, own_ms, error",
 			"filter request_id = 'PUT THE REQUEST HERE'", "sort @timestamp asc"},
-		"refused and failed requests": {"filter status >= 400", "stats count(*) as n by status, method, route, error",
+		"refused and failed requests": {"filter status >= 400", "stats count(*) as n by status, method, route, code",
 			"sort n desc"},
+		"slow requests": {"filter msg = 'request' and own_ms >= 3000",
+			"fields @timestamp, @log, method, route, status, ms, own_ms, organization_id", "sort own_ms desc", "limit 50"},
 		"memory and cold starts": {"filter type = 'platform.report'",
 			"stats count(*) as invocations, max(record.metrics.maxMemoryUsedMB) as memory_mb, " +
 				"sum(ispresent(record.metrics.initDurationMs)) as cold, " +

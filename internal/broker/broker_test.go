@@ -23,6 +23,7 @@ import (
 	"agentplatform/internal/tool"
 	"agentplatform/internal/toolkit"
 	"agentplatform/internal/trace"
+	"agentplatform/internal/waiting"
 )
 
 // spy notes what it is asked, and answers with an error.
@@ -284,6 +285,27 @@ func TestTheBrokersWorkIsInTheTraceOfTheRequest(t *testing.T) {
 	_, err = client.Browse(t.Context(), record.Of(id), id)
 	require.Error(t, err)
 	assert.Len(t, spans, 4, "whoever has no trace gets none")
+}
+
+// waiter takes a minute of the clock to answer.
+type waiter struct {
+	saying
+
+	clock time.Duration
+}
+
+func (w *waiter) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
+	w.clock += time.Minute
+	return w.saying.Invoke(ctx, ask)
+}
+
+// What is asked of the broker is no time of the answer's own.
+func TestAsksAreWaits(t *testing.T) {
+	w := &waiter{saying: `{"result":{}}`}
+	ctx, clock := waiting.New(t.Context(), func() time.Duration { return w.clock })
+	_, err := (&broker.Client{Broker: w}).Refresh(ctx, record.Of(id), id)
+	require.NoError(t, err)
+	assert.Equal(t, time.Minute, clock.Total())
 }
 
 // Errors are the same behind the hop, in all that anybody asks of them.

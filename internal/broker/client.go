@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/tool"
 	"agentplatform/internal/toolkit"
 	"agentplatform/internal/trace"
+	"agentplatform/internal/waiting"
 )
 
 // Invoker carries an ask to a broker and its answer back, both as JSON: the port between [Client] and [Broker].
@@ -78,7 +79,9 @@ func ask[R any](ctx context.Context, c *Client, operation events.AskOperation, a
 		return result, problem.New(problem.TooLarge, "payload_too_large",
 			"what is asked for needs %d bytes: %d can be sent", len(raw), events.MaxAsk)
 	}
+	end := waiting.Start(ctx)
 	raw, err = c.Broker.Invoke(ctx, raw)
+	end()
 	var answer events.Answer
 	if err == nil {
 		err = json.Unmarshal(raw, &answer)

@@ -30,6 +30,7 @@ const (
 	ToolFailed    = "ToolFailed"    // calls that ended in an error, of the tool or on the way to it
 	ToolTime      = "ToolTime"      // ms that a call of a tool took
 	OwnTime       = "OwnTime"       // ms of an agent's loop in which it waited for no model and no tool
+	SlowAnswers   = "SlowAnswers"   // of api, not counting what they waited for (httpapi.Config.Slow)
 	OpenStreams   = "OpenStreams"   // on one task of the stream service
 	RunsAtWork    = "RunsAtWork"    // on one task that executes many
 	IngestWait    = "IngestWait"    // ms from a document's arrival until a function takes it

@@ -16,6 +16,7 @@ import (
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/trace"
+	"agentplatform/internal/waiting"
 )
 
 // Call is what is known of the request in hand.
@@ -54,7 +55,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.release()
 		s.unseat(r.Context(), c)
 	}()
-	ctx := r.Context()
+	ctx, waits := waiting.New(r.Context(), s.Host.Elapsed)
 	var span *trace.Span
 	if ofTheAPI(r) { // not of files, metrics and checks of health
 		ctx, span = s.Tracer.Door(ctx, r.Header.Values("Traceparent"))
@@ -92,7 +93,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = seen.deadline(time.Now().Add(2 * s.Stall))
 		took := s.Host.Elapsed() - began
 		s.metrics.observe(r.Method, pattern, seen.status, took)
-		s.note(whole, c, answered{pattern, seen.status, took}, span)
+		s.note(whole, c, answered{pattern, seen.status, took, took - waits.Total()}, span)
 		if body != nil && !body.ended && seen.Header().Get("Connection") == "close" {
 			c.release()
 			body.linger(w, r)

@@ -16,15 +16,27 @@ type answered struct {
 	pattern string
 	status  int
 	took    time.Duration
+	own     time.Duration // without what it waited for (see waiting)
 }
 
-// note writes a request's line in the log, and ends its span.
+// slowAnswer is the own time from which on an answer is slow: clients and proxies begin to give up after a few seconds.
+const slowAnswer = 3 * time.Second
+
+// note writes a request's line in the log, tells of a slow answer, and ends the request's span.
 func (s *Server) note(r *http.Request, c *Call, a answered, span *trace.Span) {
 	method := methodOf(r.Method)
 	route := a.pattern[strings.IndexByte(a.pattern, ' ')+1:]
-	s.Log.LogAttrs(context.WithoutCancel(r.Context()), levelOf(r.Method, c, a.status), "request",
+	level := levelOf(r.Method, c, a.status)
+	if a.own >= slowAnswer {
+		level = max(level, slog.LevelInfo)
+		if s.Slow != nil {
+			s.Slow()
+		}
+	}
+	s.Log.LogAttrs(context.WithoutCancel(r.Context()), level, "request",
 		slog.String("request_id", c.id), slog.String("method", method), slog.String("route", route),
 		slog.Int("status", a.status), slog.String("code", c.code), slog.Int64("ms", a.took.Milliseconds()),
+		slog.Int64("own_ms", a.own.Milliseconds()),
 		slog.String("run_id", c.Run), slog.String("organization_id", c.Principal.Organization.ID),
 		slog.String("user_id", c.Principal.User.ID), slog.String("api_key_id", c.Principal.Key.ID))
 	if span == nil {

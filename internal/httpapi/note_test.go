@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"log/slog"
 	"mime/multipart"
@@ -15,9 +16,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi/httpapitest"
 	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/record"
 	"agentplatform/internal/trace"
+	"agentplatform/internal/waiting"
 )
 
 // seen is an API whose log and traces a test reads.
@@ -30,7 +34,7 @@ type seen struct {
 	spans []trace.Ended
 }
 
-func look(t *testing.T) *seen {
+func look(t *testing.T, more ...func(*service.Config)) *seen {
 	t.Helper()
 	s := &seen{t: t}
 	s.API = httpapitest.New(t, func(c *service.Config) {
@@ -40,6 +44,9 @@ func look(t *testing.T) *seen {
 			defer s.mu.Unlock()
 			s.spans = append(s.spans, e)
 		})
+		for _, change := range more {
+			change(c)
+		}
 	})
 	return s
 }
@@ -126,6 +133,44 @@ func TestReadsAndStrangersLeaveNoLines(t *testing.T) {
 		w, line, _ = s.do(r)
 		require.Equal(t, http.StatusUnauthorized, w.Code)
 		assert.Nil(t, line)
+	}
+}
+
+// prober tries an address for some time of the clock, in which it waits, and does what is its own.
+type prober struct {
+	host.Host
+
+	clock, waits, own time.Duration
+}
+
+func (p *prober) Elapsed() time.Duration { return p.clock }
+
+func (p *prober) Probe(ctx context.Context, _, _ string) (record.DeliveryAttempt, error) {
+	end := waiting.Start(ctx)
+	p.clock += p.waits
+	end()
+	p.clock += p.own
+	return record.DeliveryAttempt{}, nil
+}
+
+// An answer that takes long is told of, and leaves a line; one that waits for long because it was asked to does not.
+func TestSlowAnswersAreThoseThatTakeTheServiceItselfLong(t *testing.T) {
+	slow := 0
+	p := &prober{}
+	s := look(t, func(c *service.Config) {
+		p.Host = c.Host
+		c.Host, c.Prober, c.Slow = p, p, func() { slow++ }
+	})
+	for _, c := range []struct {
+		waits, own time.Duration
+		slow       int
+	}{{time.Minute, 0, 0}, {0, 2999 * time.Millisecond, 0}, {time.Minute, 3 * time.Second, 1}} {
+		p.waits, p.own = c.waits, c.own
+		w, line, _ := s.do(s.request(http.MethodPost, "/api/v1/webhooks/test", `{"callback_url":"https://example.com/"}`))
+		require.Equal(t, http.StatusOK, w.Code, w.Body)
+		assert.Equal(t, c.slow, slow, "%v", c)
+		assert.EqualValues(t, c.own.Milliseconds(), line["own_ms"])
+		assert.EqualValues(t, (c.waits + c.own).Milliseconds(), line["ms"])
 	}
 }
 

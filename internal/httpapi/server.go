@@ -29,6 +29,7 @@ type Config struct {
 	Log     *slog.Logger
 	Tracer  *trace.Tracer        // nil: requests leave no traces
 	Metrics *prometheus.Registry // nil: requests are not counted for anybody
+	Slow    func()               // is told of each slow answer (see slowAnswer); nil: nobody is
 
 	MaxBody    int64
 	Stall      time.Duration     // how long a client may neither send nor take anything; 0: half a minute

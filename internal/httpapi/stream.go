@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/waiting"
 )
 
 // stallTime is after how long a client that neither sends nor takes anything is cut off; the reader of a stream comes
@@ -42,6 +43,7 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 		return nil
 	}
 	defer s.endStream()
+	defer waiting.Start(ctx)()
 	if stream.Bounded && s.MaxStream > 0 {
 		var done context.CancelFunc
 		ctx, done = context.WithTimeout(ctx, s.MaxStream)

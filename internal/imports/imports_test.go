@@ -65,6 +65,7 @@ var allowed = []struct {
 	{"internal/setting", "", "names and ranges, not what they are for"},
 	{"internal/ratelimit", "internal/host internal/table", "counts keys, whoever they are"},
 	{"internal/trace", "", "spans say names and counts of whatever work, and no room drags a library along for them"},
+	{"internal/waiting", "", "counts time, whatever is waited for"},
 	{"internal/trace/otlp", "internal/trace", "sends spans, whatever they are about"},
 	{"internal/egress", "internal/trace", "knows addresses, not why they are called"},
 	{"internal/table", "", "a port knows no item"},
@@ -149,13 +150,13 @@ var allowed = []struct {
 		"public shapes are built from stored ones"},
 	{"internal/stream", "events internal/citation internal/host internal/lifecycle internal/problem " +
 		"internal/record internal/table " +
-		"internal/view", "streams show views of what is stored"},
+		"internal/view internal/waiting", "streams show views of what is stored"},
 	{"internal/seal", "", "a port knows no secret"},
 	{"internal/seal/keyseal", "internal/seal", "an adapter knows its port"},
 	{"internal/seal/kmsseal", "internal/seal", "an adapter knows its port and the SDK"},
 	{"internal/broker", "internal/egress internal/embedding events internal/host internal/model internal/problem " +
 		"internal/provider internal/record internal/seal internal/strictjson internal/tool internal/toolkit " +
-		"internal/trace internal/webhook",
+		"internal/trace internal/waiting internal/webhook",
 		"asks what use cases are asked, and knows neither who may nor what carries an ask"},
 	{"internal/broker/lambdabroker", "internal/broker", "an adapter knows its port and the SDK"},
 	{"internal/tenant", "internal/catalog internal/citation internal/host internal/problem internal/record " +
@@ -194,7 +195,7 @@ var allowed = []struct {
 	{
 		"internal/httpapi",
 		"internal/apidoc events internal/host internal/lifecycle internal/problem internal/ratelimit internal/record " +
-			"internal/strictjson internal/tenant internal/trace",
+			"internal/strictjson internal/tenant internal/trace internal/waiting",
 		"the framework knows how requests are read and answered, not what any operation does",
 	},
 	{

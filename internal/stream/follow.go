@@ -12,6 +12,7 @@ import (
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/view"
+	"agentplatform/internal/waiting"
 )
 
 // Event is an event of a stream. Its name says which of the other members are present.
@@ -123,7 +124,7 @@ func (w *follower) follow(ctx context.Context, s *record.Store, scope record.Sco
 // wait waits for news that the reader is to read, for news that another has read, or for d. The error is ctx's.
 func (w *follower) wait(ctx context.Context, sub Subscription, d time.Duration) (must bool, err error) {
 	if w.hub.polls() {
-		return w.group.await(ctx, w.shown.read, d)
+		return w.group.await(ctx, w.shown.number, d)
 	}
 	return sub.Wait(ctx, d)
 }
@@ -271,7 +272,9 @@ func (h *Hub) Until(
 			return e, nil
 		}
 		elapsed := d - left
-		if _, err := sub.Wait(ctx, min(left, h.notifier.Pace(elapsed))); err != nil {
+		end := waiting.Start(ctx)
+		_, err = sub.Wait(ctx, min(left, h.notifier.Pace(elapsed)))
+		if end(); err != nil {
 			return e, err
 		}
 	}

@@ -16,7 +16,8 @@ import (
 // tick its goroutine looks at those that are due, a hundred in a call, and has one reader of each run of which there is
 // news read it. It looks at two rows of a run: its head, whose version says whether it has changed, and, while the run
 // is running, the place of its next frame. Frames are numbered without gaps, so that the next one is found without
-// another row that each frame would have to write.
+// another row that each frame would have to write. Of a run that speaks it does not only look at that place: it reads
+// the next frames for the readers, so that a thousand runs that speak cost a few calls as well.
 //
 // The hub's mutex guards it.
 type glancer struct {
@@ -61,8 +62,12 @@ func (h *Hub) endGlances(s *record.Store) (stop func()) {
 func (h *Hub) glances(ctx context.Context, g *glancer) {
 	tick := h.notifier.Pace(0)
 	for h.host.Sleep(ctx, tick) == nil {
+		var waits []func()
 		for some := range slices.Chunk(h.due(g, tick), table.MaxGetKeys) {
-			h.glance(ctx, g.store, some)
+			waits = append(waits, h.host.Go(func() { h.glance(ctx, g.store, some) }))
+		}
+		for _, wait := range waits {
+			wait()
 		}
 	}
 }
@@ -84,15 +89,22 @@ func (h *Hub) due(g *glancer, tick time.Duration) []*group {
 	return due
 }
 
+// rounds is how many frames of a run a glance reads at most, one after the other. What says more in a tick is read by a
+// reader, in pages.
+const rounds = 4
+
 // glance looks at some groups' runs. What could not be seen is looked at again when it is due again.
 func (h *Hub) glance(ctx context.Context, s *record.Store, groups []*group) {
 	ids := make([]string, 0, len(groups))
-	var keys []table.Key
-	var running []*group
+	var quiet, speaking []*group
+	var places []table.Key
 	for _, g := range groups {
 		ids = append(ids, g.place.run)
-		if key, may := g.nextFrame(); may {
-			keys, running = append(keys, key), append(running, g)
+		switch key, running, speaks := g.nextFrame(); {
+		case speaks:
+			speaking = append(speaking, g)
+		case running:
+			quiet, places = append(quiet, g), append(places, key)
 		}
 	}
 	timed, cancel := h.host.WithTimeout(ctx, callTime)
@@ -102,21 +114,70 @@ func (h *Hub) glance(ctx context.Context, s *record.Store, groups []*group) {
 			groups[i].saw(func(known state) bool { return version == 0 || version > known.run.Version() })
 		}
 	}
-	if marks, err := table.Glance(timed, h.table, keys...); err == nil {
+	if marks, err := table.Glance(timed, h.table, places...); err == nil {
 		for i, mark := range marks {
-			running[i].saw(func(known state) bool { return mark.There && keys[i] == next(known) })
+			quiet[i].saw(func(known state) bool { return mark.There && places[i] == next(known) })
 		}
 	}
+	for round := 0; round < rounds && len(speaking) > 0; round++ {
+		speaking = h.hear(timed, speaking)
+	}
+	for _, g := range speaking {
+		g.saw(func(state) bool { return true })
+	}
+}
+
+// hear reads the next frame of each of the groups' runs, and returns those of which there was one.
+func (h *Hub) hear(ctx context.Context, groups []*group) (more []*group) {
+	keys := make([]table.Key, 0, len(groups))
+	for _, g := range groups {
+		key, _, _ := g.nextFrame()
+		keys = append(keys, key)
+	}
+	items, err := h.table.Get(ctx, keys...)
+	if err != nil {
+		return nil
+	}
+	for i, item := range items {
+		if item != nil && groups[i].heard(item) {
+			more = append(more, groups[i])
+		}
+	}
+	return more
 }
 
 // next is the key of the next frame of a running run.
 func next(s state) table.Key { return frameKey(s.run.Value.ID(), s.run.Value.Attempt, s.seq+1) }
 
-// nextFrame is the key of the run's next frame; false if there can be none.
-func (g *group) nextFrame() (table.Key, bool) {
+// nextFrame is the key of the run's next frame; there can be one only while it is running. speaks says that there was
+// news a short time ago, and a short time before that, too: there will be more, which a glance may as well read as look
+// for.
+func (g *group) nextFrame() (key table.Key, running, speaks bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return next(g.known), g.known.run.Value.Status == lifecycle.Running
+	short := 4 * g.hub.notifier.Pace(0)
+	running = g.known.run.Value.Status == lifecycle.Running
+	speaks = running && g.hub.host.Elapsed()-g.changed <= short && g.changed-g.before <= short
+	return next(g.known), running, speaks
+}
+
+// heard has the readers have the next frame, and reports whether there may be another. It does nothing if a reader reads,
+// or has read meanwhile, or the run is not what it was.
+func (g *group) heard(item *table.Item) (more bool) {
+	frames, err := decoded([]*table.Item{item})
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err != nil {
+		g.tell() // who reads it by itself tries until the run says more
+		return false
+	}
+	if g.wait != nil || g.known.run.Value.Status != lifecycle.Running || item.Key != next(g.known) {
+		return false
+	}
+	g.known.add(frames[0])
+	g.polledAt = g.hub.host.Elapsed()
+	g.found(true)
+	return true
 }
 
 // toGlance reports whether the run is due for a glance before the next tick, and takes it that it is given one.
@@ -136,22 +197,20 @@ func (g *group) toGlance(now, tick time.Duration) bool {
 // lock.
 func (g *group) blind() bool {
 	r := g.known.run.Value
-	return r.ID() == "" || g.known.partial || r.Status == lifecycle.Running && g.known.seq == 0 || g.busy()
-}
-
-// busy reports whether the last read found news, and one shortly before it, too: the next one will as well, and a
-// glance before it would only cost more. The caller holds the lock.
-func (g *group) busy() bool {
-	return g.changed == g.polledAt && g.changed-g.before <= 4*g.hub.notifier.Pace(0)
+	return r.ID() == "" || g.known.partial || r.Status == lifecycle.Running && g.known.seq == 0
 }
 
 // saw has one of the readers read the run if it has news compared with what is known.
 func (g *group) saw(news func(known state) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if !news(g.known) {
-		return
+	if news(g.known) {
+		g.tell()
 	}
+}
+
+// tell has one of the readers read the run. The caller holds the lock.
+func (g *group) tell() {
 	g.news = true
 	if len(g.asleep) > 0 {
 		g.asleep[0].wake()
@@ -161,23 +220,23 @@ func (g *group) saw(news func(known state) bool) {
 // sleeper is a reader that waits.
 type sleeper struct{ wake func() }
 
-// await waits until a glance has seen news, which the caller is to read then, or another state than that after the
-// given read is known, or for d. The error is ctx's.
-func (g *group) await(ctx context.Context, read int, d time.Duration) (must bool, err error) {
+// await waits until a glance has seen news, which the caller is to read then, or another state than that of the given
+// number is known, or for d. The error is ctx's.
+func (g *group) await(ctx context.Context, state int, d time.Duration) (must bool, err error) {
 	early, wake := context.WithCancel(ctx)
 	defer wake()
 	me := &sleeper{wake}
-	if g.fallAsleep(me, read) {
+	if g.fallAsleep(me, state) {
 		_ = g.hub.host.Sleep(early, d) // ctx is asked below
 	}
 	return g.awake(me, ctx.Err() == nil), ctx.Err()
 }
 
 // fallAsleep adds a reader to those that wait, unless there is something for it already.
-func (g *group) fallAsleep(me *sleeper, read int) bool {
+func (g *group) fallAsleep(me *sleeper, state int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.news || g.known.read != read || problem.Is(g.failed, "not_found") {
+	if g.news || g.known.number != state || problem.Is(g.failed, "not_found") {
 		return false
 	}
 	g.asleep = append(g.asleep, me)

@@ -52,10 +52,19 @@ type crowd struct {
 	calls    atomic.Int64 // of the readers' process
 	received []atomic.Int64
 	stop     func()
+
+	mu   sync.Mutex
+	said []string // what each reader was told
+}
+
+func (c *crowd) text(i int) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.said[i]
 }
 
 func newCrowd(t *testing.T, n int) *crowd {
-	c := &crowd{T: t, host: host.System(), received: make([]atomic.Int64, n)}
+	c := &crowd{T: t, host: host.System(), received: make([]atomic.Int64, n), said: make([]string, n)}
 	core, frames := memtable.New(c.host.Now), memtable.New(c.host.Now)
 	c.store = record.New(core, &memblob.Store{}, c.host)
 	working := stream.New(frames, slow(c.host), c.host)
@@ -82,6 +91,14 @@ func newCrowd(t *testing.T, n int) *crowd {
 			err := hub.Follow(ctx, store, record.Of("o"), run.ID(), 15*time.Second, func(e stream.Event) error {
 				if e.Event != stream.Heartbeat {
 					c.received[i].Add(1)
+				}
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				switch e.Event {
+				case stream.Init:
+					c.said[i] = *e.Text
+				case stream.Delta:
+					c.said[i] += *e.Text
 				}
 				return nil
 			})
@@ -111,20 +128,51 @@ func (c *crowd) within(f func()) int64 {
 	return c.calls.Load() - before
 }
 
-// A run that says something all the time is read as often as it does, and not glanced at besides.
-func TestABusyStreamIsNotGlancedAt(t *testing.T) {
+// What a thousand runs say all the time is read a hundred frames in a call, and each reader gets each word once.
+func TestThousandSpeakingStreamsMakeFewCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const streams, words = 1000, 10
+		c := newCrowd(t, streams)
+		defer c.stop()
+		time.Sleep(5 * time.Second)
+		speak := func(words int) {
+			for range words {
+				for _, w := range c.writers {
+					w.Append(c.Context(), "word ")
+				}
+				time.Sleep(250 * time.Millisecond)
+			}
+		}
+		speak(8) // until glances know that they speak
+		n := c.within(func() { speak(words) })
+		t.Logf("%.1f calls a second", float64(n)/words*4)
+		assert.LessOrEqual(t, n, int64(words*40), "10 for heads and 20 for frames; 2,000 if each were read by itself")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		for i := range streams {
+			require.Equal(t, strings.Repeat("word ", 8+words), c.text(i))
+		}
+	})
+}
+
+// A run that says much more than frames are read ahead is read by a reader, to its last word.
+func TestABurstOfASpeakingStreamArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1)
 		defer c.stop()
-		time.Sleep(5 * time.Second)
-		const frames = 40
-		n := c.within(func() {
-			for range frames {
-				c.writers[0].Append(c.Context(), "news ")
-				time.Sleep(250 * time.Millisecond)
+		var said strings.Builder
+		for n := range 60 {
+			for range 1 + n%7 {
+				word := fmt.Sprint(n, strings.Repeat("x", 1<<10), " ")
+				said.WriteString(word)
+				c.writers[0].Append(c.Context(), word)
+				time.Sleep(10 * time.Millisecond)
 			}
-		})
-		assert.InDelta(t, 2*frames, n, 8, "its head and its frames, each time")
+			time.Sleep(200 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		synctest.Wait()
+		assert.Equal(t, said.String(), c.text(0))
 	})
 }
 

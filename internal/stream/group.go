@@ -33,6 +33,7 @@ type group struct {
 	glanced  time.Duration // when a glance last looked for news
 	news     bool          // one has seen some that no reader has begun to read
 	asleep   []*sleeper    // readers that wait for a glance, in the order in which they began
+	states   int           // number of states known so far
 	known    state
 	first    snapshot
 	watched  time.Time
@@ -48,7 +49,7 @@ type place struct {
 type state struct {
 	progress
 
-	read    int // number of the read that found it
+	number  int // counts the states of its group
 	run     record.RunEntity
 	view    view.Run
 	partial bool // some stored frames could not be read
@@ -196,11 +197,17 @@ func (g *group) readNow(ctx context.Context, known state, open func()) {
 		}
 		return
 	}
-	if known.run.Version() != fresh.run.Version() || known.seq != fresh.seq || len(known.text) != len(fresh.text) {
+	g.known = fresh
+	g.found(known.run.Version() != fresh.run.Version() || known.seq != fresh.seq || len(known.text) != len(fresh.text))
+}
+
+// found has the readers have what is known now. The caller holds the lock.
+func (g *group) found(news bool) {
+	if news {
 		g.before, g.changed = g.changed, g.polledAt
 	}
-	g.known = fresh
-	g.known.read = g.lastRead
+	g.states++
+	g.known.number = g.states
 	g.wakeAll()
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"agentplatform/internal/record"
+	"agentplatform/internal/waiting"
 )
 
 // inboxPace is the shortest time between two readings of an inbox in this process, however many wait for it, and
@@ -40,7 +41,9 @@ func (h *Hub) UntilInbox(ctx context.Context, s *record.Store, organization, mar
 		if err != nil || elapsed >= d {
 			return err
 		}
-		if _, err := sub.Wait(ctx, d-elapsed); err != nil {
+		end := waiting.Start(ctx)
+		_, err = sub.Wait(ctx, d-elapsed)
+		if end(); err != nil {
 			return err
 		}
 	}

@@ -11,8 +11,8 @@
 // slows a run and needs no buffer. Those who wait for an organization's inbox share its readings, too. The work itself
 // never waits for the streams: its output is collected and stored in the background.
 //
-// The package must not know HTTP or models. It imports the table port, events, lifecycle, problem, record, view and
-// host.
+// The package must not know HTTP or models. It imports the table port, events, lifecycle, problem, record, view,
+// host and waiting.
 package stream
 
 import (
@@ -145,13 +145,19 @@ func (h *Hub) frames(ctx context.Context, run string, attempt int, after int64) 
 	if err != nil {
 		return nil, false, err
 	}
+	list, err := decoded(items)
+	return list, len(items) == pageOfFrames, err
+}
+
+// decoded are the frames of items.
+func decoded(items []*table.Item) ([]events.Frame, error) {
 	list := make([]events.Frame, 0, len(items))
 	for _, item := range items {
 		var frame events.Frame
 		if err := json.Unmarshal(item.Body, &frame); err != nil {
-			return nil, false, fmt.Errorf("stream: %s: %w", item.Key, err)
+			return nil, fmt.Errorf("stream: %s: %w", item.Key, err)
 		}
 		list = append(list, frame)
 	}
-	return list, len(items) == pageOfFrames, nil
+	return list, nil
 }

@@ -23,6 +23,7 @@ import (
 	"agentplatform/internal/stream"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/waiting"
 )
 
 // bench is a hub and a store with one running run.
@@ -478,5 +479,21 @@ func TestHangingTableHoldsUpNoStream(t *testing.T) {
 		cancel()
 		for range out {
 		}
+	})
+}
+
+// Who waits for a run, or for an inbox, does nothing meanwhile that would be an answer's own time.
+func TestWaitsAreCountedAsWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, slow)
+		ctx, clock := waiting.New(t.Context(), b.host.Elapsed)
+		_, err := b.hub.Until(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 10*time.Second,
+			func(record.Run) bool { return false })
+		require.NoError(t, err)
+		assert.Equal(t, 10*time.Second, clock.Total())
+		_, mark, err := b.store.PausedRuns(ctx, "o")
+		require.NoError(t, err)
+		require.NoError(t, b.hub.UntilInbox(ctx, b.store, "o", mark, 10*time.Second))
+		assert.Equal(t, 20*time.Second, clock.Total())
 	})
 }

@@ -37,6 +37,7 @@ const (
 	largestShare   = 0.05              // of the runs
 	streamsATask   = 1_000             // infra/stacks/front.go
 	runsAtOnce     = 200               // of a container, infra/stacks/workers.go
+	framesRead     = 4 * 2             // a second, of a stream that speaks: a frame and the place of the next, internal/stream
 	glanceSeconds  = 2                 // between two looks at a stream that says nothing, internal/stream
 	rowsOfAGlance  = 2                 // the run's head, and the place of its next frame
 	dueAtOnce      = 1_000_000 / 3_600 // of a million pauses that began within an hour
@@ -207,6 +208,8 @@ func loads(writes, reads float64, ofOrganization, ofService part) string {
 	row("containers", streams/streamsATask, 100, "the most that `infra/stacks/front.go` allows")
 	row("read units of core and feed table together", streams*rowsOfAGlance/glanceSeconds, 2*tableUnits,
 		fmt.Sprintf("at %s streams", thousands(2*tableUnits*glanceSeconds/rowsOfAGlance)))
+	row("read units of the feed table, if all spoke all the time", streams*framesRead, tableUnits,
+		fmt.Sprintf("at %s streams that speak", thousands(tableUnits/framesRead)))
 
 	const paused = 1_000_000
 	section("a million paused runs")
