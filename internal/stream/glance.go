@@ -89,9 +89,9 @@ func (h *Hub) due(g *glancer, tick time.Duration) []*group {
 	return due
 }
 
-// rounds is how many frames of a run a glance reads at most, one after the other. What says more in a tick is read by a
-// reader, in pages.
-const rounds = 4
+// rounds is how often a glance reads the next two frames of a run at most: in a tick a worker stores one, and more of a
+// text that grows by kilobytes. What says still more is read by a reader, in pages.
+const rounds = 3
 
 // glance looks at some groups' runs. What could not be seen is looked at again when it is due again.
 func (h *Hub) glance(ctx context.Context, s *record.Store, groups []*group) {
@@ -100,11 +100,11 @@ func (h *Hub) glance(ctx context.Context, s *record.Store, groups []*group) {
 	var places []table.Key
 	for _, g := range groups {
 		ids = append(ids, g.place.run)
-		switch key, running, speaks := g.nextFrame(); {
+		switch keys, running, speaks := g.nextFrames(); {
 		case speaks:
 			speaking = append(speaking, g)
 		case running:
-			quiet, places = append(quiet, g), append(places, key)
+			quiet, places = append(quiet, g), append(places, keys[0])
 		}
 	}
 	timed, cancel := h.host.WithTimeout(ctx, callTime)
@@ -116,7 +116,7 @@ func (h *Hub) glance(ctx context.Context, s *record.Store, groups []*group) {
 	}
 	if marks, err := table.Glance(timed, h.table, places...); err == nil {
 		for i, mark := range marks {
-			quiet[i].saw(func(known state) bool { return mark.There && places[i] == next(known) })
+			quiet[i].saw(func(known state) bool { return mark.There && places[i] == next(known, 1) })
 		}
 	}
 	for round := 0; round < rounds && len(speaking) > 0; round++ {
@@ -127,43 +127,48 @@ func (h *Hub) glance(ctx context.Context, s *record.Store, groups []*group) {
 	}
 }
 
-// hear reads the next frame of each of the groups' runs, and returns those of which there was one.
+// hear reads the next two frames of each of the groups' runs, and returns those of which there were two.
 func (h *Hub) hear(ctx context.Context, groups []*group) (more []*group) {
-	keys := make([]table.Key, 0, len(groups))
+	var all []table.Key
 	for _, g := range groups {
-		key, _, _ := g.nextFrame()
-		keys = append(keys, key)
+		keys, _, _ := g.nextFrames()
+		all = append(all, keys[:]...)
 	}
-	items, err := h.table.Get(ctx, keys...)
+	items, err := h.table.Get(ctx, all...)
 	if err != nil {
 		return nil
 	}
-	for i, item := range items {
-		if item != nil && groups[i].heard(item) {
-			more = append(more, groups[i])
+	for i, g := range groups {
+		if g.heard(items[2*i]) && g.heard(items[2*i+1]) {
+			more = append(more, g)
 		}
 	}
 	return more
 }
 
-// next is the key of the next frame of a running run.
-func next(s state) table.Key { return frameKey(s.run.Value.ID(), s.run.Value.Attempt, s.seq+1) }
+// next is the key of the nth frame from now on of a running run.
+func next(s state, n int64) table.Key {
+	return frameKey(s.run.Value.ID(), s.run.Value.Attempt, s.seq+n)
+}
 
-// nextFrame is the key of the run's next frame; there can be one only while it is running. speaks says that there was
-// news a short time ago, and a short time before that, too: there will be more, which a glance may as well read as look
-// for.
-func (g *group) nextFrame() (key table.Key, running, speaks bool) {
+// nextFrames are the keys of the run's next frames; there can be some only while it is running. speaks says that there
+// was news a short time ago, and a short time before that, too: there will be more, which a glance may as well read as
+// look for.
+func (g *group) nextFrames() (keys [2]table.Key, running, speaks bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	short := 4 * g.hub.notifier.Pace(0)
 	running = g.known.run.Value.Status == lifecycle.Running
 	speaks = running && g.hub.host.Elapsed()-g.changed <= short && g.changed-g.before <= short
-	return next(g.known), running, speaks
+	return [2]table.Key{next(g.known, 1), next(g.known, 2)}, running, speaks
 }
 
-// heard has the readers have the next frame, and reports whether there may be another. It does nothing if a reader reads,
-// or has read meanwhile, or the run is not what it was.
-func (g *group) heard(item *table.Item) (more bool) {
+// heard has the readers have the run's next frame, and reports whether it did. It does nothing without one, while a
+// reader reads, or if it is the next one no more: a reader has read it, or the run is not what it was.
+func (g *group) heard(item *table.Item) bool {
+	if item == nil {
+		return false
+	}
 	frames, err := decoded([]*table.Item{item})
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -171,7 +176,7 @@ func (g *group) heard(item *table.Item) (more bool) {
 		g.tell() // who reads it by itself tries until the run says more
 		return false
 	}
-	if g.wait != nil || g.known.run.Value.Status != lifecycle.Running || item.Key != next(g.known) {
+	if g.wait != nil || g.known.run.Value.Status != lifecycle.Running || item.Key != next(g.known, 1) {
 		return false
 	}
 	g.known.add(frames[0])

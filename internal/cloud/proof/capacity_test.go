@@ -37,7 +37,7 @@ const (
 	largestShare   = 0.05              // of the runs
 	streamsATask   = 1_000             // infra/stacks/front.go
 	runsAtOnce     = 200               // of a container, infra/stacks/workers.go
-	framesRead     = 4 * 2             // a second, of a stream that speaks: a frame and the place of the next, internal/stream
+	framesRead     = 4 * 2             // a second, of a stream that speaks: in each glance two, internal/stream
 	glanceSeconds  = 2                 // between two looks at a stream that says nothing, internal/stream
 	rowsOfAGlance  = 2                 // the run's head, and the place of its next frame
 	dueAtOnce      = 1_000_000 / 3_600 // of a million pauses that began within an hour
