@@ -20,12 +20,12 @@ import (
 
 // ofADeployment are the stories in which something else answers at a deployment than on a laptop: another front, other
 // functions behind it, other stores. What the page does by itself, make panel tells.
-const ofADeployment = "TestADeepLinkSurvivesReload|TestAKeyIsMadeUsedSeenAndRevoked|TestAnOperatorActsInAnotherOrganization|" +
-	"TestPeopleAreManaged|TestAnAgentIsCreatedEditedPublishedAndCompared|TestAToolkitIsMadeTriedAndRuled|" +
-	"TestAMessageTakesFilesAlong|TestAMessageQueuesBehindAndTheRunIsStopped|TestAQuestionIsAnsweredInTheChat|" +
-	"TestTwoApprovalsAreDecidedInTheInboxWhileTheChatStreams|TestALostConnectionInTheMiddleOfAStream|" +
-	"TestADocumentIsUploadedFailsIsMendedFoundAndCited|TestALargeDocumentComesAndGoes|TestADeliveryIsSeenAndSentAgain|" +
-	"TestTotalsAndLedgerAreOfTheSameDays"
+const ofADeployment = "TestADeepLinkSurvivesReload|TestAKeyIsMadeUsedSeenAndRevoked|TestPeopleAreManaged|" +
+	"TestAnOperatorActsInAnotherOrganization|TestAnAgentIsCreatedEditedPublishedAndCompared|" +
+	"TestAToolkitIsMadeTriedAndRuled|TestAMessageTakesFilesAlong|TestAMessageQueuesBehindAndTheRunIsStopped|" +
+	"TestAQuestionIsAnsweredInTheChat|TestTwoApprovalsAreDecidedInTheInboxWhileTheChatStreams|" +
+	"TestALostConnectionInTheMiddleOfAStream|TestADocumentIsUploadedFailsIsMendedFoundAndCited|" +
+	"TestALargeDocumentComesAndGoes|TestADeliveryIsSeenAndSentAgain|TestTotalsAndLedgerAreOfTheSameDays"
 
 // TestThePanelOfADeployment tells stories of the admin panel, in a browser, at a deployment: those of ofADeployment, or
 // those that PANEL_STORIES has (make panel-deployed: all), but what measures the page itself, which is the same files.

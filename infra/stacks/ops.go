@@ -332,7 +332,8 @@ func (o *Ops) queries() {
 		"refused and failed requests": {"filter status >= 400", "stats count(*) as n by status, method, route, code",
 			"sort n desc"},
 		"slow requests": {"filter msg = 'request' and own_ms >= 3000",
-			"fields @timestamp, @log, method, route, status, ms, own_ms, organization_id", "sort own_ms desc", "limit 50"},
+			"fields @timestamp, @log, method, route, status, ms, own_ms, organization_id", "sort own_ms desc",
+			"limit 50"},
 		"memory and cold starts": {"filter type = 'platform.report'",
 			"stats count(*) as invocations, max(record.metrics.maxMemoryUsedMB) as memory_mb, " +
 				"sum(ispresent(record.metrics.initDurationMs)) as cold, " +

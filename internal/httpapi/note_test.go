@@ -166,7 +166,8 @@ func TestSlowAnswersAreThoseThatTakeTheServiceItselfLong(t *testing.T) {
 		slow       int
 	}{{time.Minute, 0, 0}, {0, 2999 * time.Millisecond, 0}, {time.Minute, 3 * time.Second, 1}} {
 		p.waits, p.own = c.waits, c.own
-		w, line, _ := s.do(s.request(http.MethodPost, "/api/v1/webhooks/test", `{"callback_url":"https://example.com/"}`))
+		w, line, _ := s.do(
+			s.request(http.MethodPost, "/api/v1/webhooks/test", `{"callback_url":"https://example.com/"}`))
 		require.Equal(t, http.StatusOK, w.Code, w.Body)
 		assert.Equal(t, c.slow, slow, "%v", c)
 		assert.EqualValues(t, c.own.Milliseconds(), line["own_ms"])
