@@ -19,7 +19,7 @@ SOURCES := events functions infra internal scripts
 RACED := ./events/... ./functions/... ./infra/stage/... ./internal/... ./scripts/...
 DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/cloudwatch ./infra/iam ./internal/blob/s3blob ./internal/broker/lambdabroker ./internal/reader/lambdareader ./internal/cloud/... ./internal/index/s3index ./internal/queue/sqsqueue \
   ./internal/seal/kmsseal ./internal/table/dynamotable ./internal/timer/sfntimer ./internal/trigger \
-  ./scripts/firstkey ./scripts/imagepush ./scripts/operate ./scripts/preflight
+  ./scripts/benchstreams ./scripts/firstkey ./scripts/imagepush ./scripts/operate ./scripts/preflight
 
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
 # as much as two cores do in an hour. make prove-full runs it at the sizes of the documents.
@@ -148,6 +148,9 @@ bench-panel: ## measure, in a browser, how soon the panel's first page can be us
 
 bench-search: ## measure the laptop's index: 100,000 chunks, killed and opened again
 	$(GO) run ./scripts/benchsearch
+
+bench-streams: ## measure what a task of the stream service takes for 1,000 streams of runs that speak all the time
+	$(GO) run ./scripts/benchstreams
 
 bench-analytics: ## roll up a ledger of a million entries on disk, and measure questions about its year
 	$(TEST) -run TestReadsOfAYearAreBounded -count 1 -timeout 1h -v ./internal/analytics -figures -entries 1000000

@@ -42,7 +42,7 @@ func whole() bool {
 			return false
 		}
 	}
-	return os.Getenv("STORIES") == ""
+	return os.Getenv("PANEL_STORIES") == ""
 }
 
 // concluded says what the calls say about the policies, and returns the status of the process. What was not called is

@@ -175,6 +175,56 @@ func TestSlowAnswersAreThoseThatTakeTheServiceItselfLong(t *testing.T) {
 	}
 }
 
+// Every wait that the API offers is counted as one. There is a case here for each, and nobody works on what they wait
+// for.
+func TestWaitsThatAreAskedForAreNoTimeOfAnAnswersOwn(t *testing.T) {
+	s := look(t, func(c *service.Config) {
+		c.Log = slog.New(everything{c.Log.Handler()})
+	})
+	part := func(w *httptest.ResponseRecorder, name string) string {
+		t.Helper()
+		require.Less(t, w.Code, 300, w.Body)
+		var o map[string]any
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &o))
+		return o[name].(string)
+	}
+	base := part(s.Send(http.MethodPost, "/knowledge-bases", `{"name":"b"}`), "knowledge_base_id")
+	document := part(s.Send(http.MethodPost, "/knowledge-bases/"+base+"/documents", `{"text":"x"}`), "document_id")
+	run := part(s.Chat("message", "x", "wait", "false"), "run_id")
+	cases := map[string]string{
+		"/api/v1/runs/{run_id}": "/api/v1/runs/" + run,
+		"/api/v1/interrupts":    "/api/v1/interrupts",
+		"/api/v1/knowledge-bases/{id}/documents/{document_id}": "/api/v1/knowledge-bases/" + base +
+			"/documents/" + document,
+	}
+	var described struct {
+		Paths map[string]map[string]struct {
+			Parameters []struct{ Name string }
+		}
+	}
+	require.NoError(t, json.Unmarshal(s.Send(http.MethodGet, "/openapi.json", "").Body.Bytes(), &described))
+	for path, operations := range described.Paths {
+		for method, operation := range operations {
+			for _, p := range operation.Parameters {
+				if p.Name != "wait_ms" {
+					continue
+				}
+				require.Contains(t, cases, path, method)
+				w, line, _ := s.do(s.request(strings.ToUpper(method), cases[path]+"?wait_ms=300", ""))
+				require.Equal(t, http.StatusOK, w.Code, w.Body)
+				assert.GreaterOrEqual(t, line["ms"].(float64)-line["own_ms"].(float64), 250.0, path)
+				delete(cases, path)
+			}
+		}
+	}
+	assert.Empty(t, cases, "these offer no wait")
+}
+
+// everything is a handler that writes the lines of all levels.
+type everything struct{ slog.Handler }
+
+func (everything) Enabled(context.Context, slog.Level) bool { return true }
+
 // What clients send does not decide about our traces: neither their trace, nor whether it is sampled, nor names that
 // could be any.
 func TestHostileRequestsDecideNothingAboutTraces(t *testing.T) {

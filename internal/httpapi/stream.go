@@ -104,12 +104,12 @@ func streamHeaders(w http.ResponseWriter, contentType, run string) {
 // WhileAllowed calls wait with a context that ends when the principal's right ends, or when the server stops. What ends
 // it is no error then, unless it is the right; the other errors are wait's.
 func (s *Server) WhileAllowed(ctx context.Context, p tenant.Principal, wait func(context.Context) error) error {
-	waiting, cancel := context.WithCancel(ctx)
+	allowed, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
 	var watching sync.WaitGroup
-	watching.Go(func() { s.watch(waiting, p, s.Tenants.RightTo(p, ""), cancel) })
-	err := wait(waiting)
+	watching.Go(func() { s.watch(allowed, p, s.Tenants.RightTo(p, ""), cancel) })
+	err := wait(allowed)
 	cancel()
 	watching.Wait()
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {

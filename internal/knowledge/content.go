@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/waiting"
 )
 
 // Content opens the bytes that came in. disposition says what the answer of a presigned address has as
@@ -132,7 +133,9 @@ func (k *Knowledge) Await(
 	for err == nil && e.Value.Ingestion.Active() && !e.Value.Ingestion.Quiet && k.Host.Elapsed()-began < most &&
 		e.Value.Ingestion.Status == first.Value.Ingestion.Status &&
 		e.Value.Ingestion.Stage == first.Value.Ingestion.Stage {
-		if k.Host.Sleep(ctx, cmp.Or(k.Poll, defaultPoll)) != nil {
+		end := waiting.Start(ctx)
+		slept := k.Host.Sleep(ctx, cmp.Or(k.Poll, defaultPoll))
+		if end(); slept != nil {
 			break
 		}
 		e, err = k.Document(ctx, p, base, id)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
@@ -13,11 +14,11 @@ import (
 )
 
 // glancer looks for news of all runs that have readers in this process, where no notification tells of them. At each
-// tick its goroutine looks at those that are due, a hundred in a call, and has one reader of each run of which there is
-// news read it. It looks at two rows of a run: its head, whose version says whether it has changed, and, while the run
-// is running, the place of its next frame. Frames are numbered without gaps, so that the next one is found without
-// another row that each frame would have to write. Of a run that speaks it does not only look at that place: it reads
-// the next frames for the readers, so that a thousand runs that speak cost a few calls as well.
+// tick its goroutine looks at those that are due, a hundred keys in a call, and has one reader of each run of which
+// there is news read it. It looks at two rows of a run: its head, whose version says whether it has changed, and,
+// while the run is running, the place of its next frame. Frames are numbered without gaps, so that the next one is
+// found without another row that each frame would have to write. Of a run that speaks it does not only look at that
+// place: it reads the next frames for the readers, so that a thousand runs that speak cost a few calls as well.
 //
 // The hub's mutex guards it.
 type glancer struct {
@@ -62,13 +63,15 @@ func (h *Hub) endGlances(s *record.Store) (stop func()) {
 func (h *Hub) glances(ctx context.Context, g *glancer) {
 	tick := h.notifier.Pace(0)
 	for h.host.Sleep(ctx, tick) == nil {
-		var waits []func()
+		var looks []func()
 		for some := range slices.Chunk(h.due(g, tick), table.MaxGetKeys) {
-			waits = append(waits, h.host.Go(func() { h.glance(ctx, g.store, some) }))
+			looks = append(looks, func() {
+				if host.Catch(func() { h.glance(ctx, g.store, some) }) != nil {
+					tell(some) // a panic is one of theirs; each of their readers meets its own
+				}
+			})
 		}
-		for _, wait := range waits {
-			wait()
-		}
+		host.All(h.host, looks...)
 	}
 }
 
@@ -116,13 +119,22 @@ func (h *Hub) glance(ctx context.Context, s *record.Store, groups []*group) {
 	}
 	if marks, err := table.Glance(timed, h.table, places...); err == nil {
 		for i, mark := range marks {
-			quiet[i].saw(func(known state) bool { return mark.There && places[i] == next(known, 1) })
+			if mark.There {
+				quiet[i].saw(func(known state) bool { return places[i] == next(known, 1) })
+			} else {
+				quiet[i].foundNothing()
+			}
 		}
 	}
 	for round := 0; round < rounds && len(speaking) > 0; round++ {
-		speaking = h.hear(timed, speaking)
+		speaking = h.hear(ctx, speaking)
 	}
-	for _, g := range speaking {
+	tell(speaking)
+}
+
+// tell has one of the readers of each group read.
+func tell(groups []*group) {
+	for _, g := range groups {
 		g.saw(func(state) bool { return true })
 	}
 }
@@ -134,6 +146,8 @@ func (h *Hub) hear(ctx context.Context, groups []*group) (more []*group) {
 		keys, _, _ := g.nextFrames()
 		all = append(all, keys[:]...)
 	}
+	ctx, cancel := h.host.WithTimeout(ctx, callTime)
+	defer cancel()
 	items, err := h.table.Get(ctx, all...)
 	if err != nil {
 		return nil
@@ -151,15 +165,18 @@ func next(s state, n int64) table.Key {
 	return frameKey(s.run.Value.ID(), s.run.Value.Attempt, s.seq+n)
 }
 
+// silence is how many looks that find nothing make a run one that does not speak. They are counted, not timed: when
+// calls take long, runs that speak must not be taken for others, whose readers make more calls.
+const silence = 8
+
 // nextFrames are the keys of the run's next frames; there can be some only while it is running. speaks says that there
-// was news a short time ago, and a short time before that, too: there will be more, which a glance may as well read as
+// was news a few looks ago, and a few looks before that, too: there will be more, which a glance may as well read as
 // look for.
 func (g *group) nextFrames() (keys [2]table.Key, running, speaks bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	short := 4 * g.hub.notifier.Pace(0)
 	running = g.known.run.Value.Status == lifecycle.Running
-	speaks = running && g.hub.host.Elapsed()-g.changed <= short && g.changed-g.before <= short
+	speaks = running && g.speaks && g.silent < silence
 	return [2]table.Key{next(g.known, 1), next(g.known, 2)}, running, speaks
 }
 
@@ -167,13 +184,14 @@ func (g *group) nextFrames() (keys [2]table.Key, running, speaks bool) {
 // reader reads, or if it is the next one no more: a reader has read it, or the run is not what it was.
 func (g *group) heard(item *table.Item) bool {
 	if item == nil {
+		g.foundNothing()
 		return false
 	}
 	frames, err := decoded([]*table.Item{item})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {
-		g.tell() // who reads it by itself tries until the run says more
+		g.tell() // who reads it knows what to do with a frame that nobody can read
 		return false
 	}
 	if g.wait != nil || g.known.run.Value.Status != lifecycle.Running || item.Key != next(g.known, 1) {
@@ -183,6 +201,13 @@ func (g *group) heard(item *table.Item) bool {
 	g.polledAt = g.hub.host.Elapsed()
 	g.found(true)
 	return true
+}
+
+// foundNothing counts a look for a frame that was not there.
+func (g *group) foundNothing() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.silent++
 }
 
 // toGlance reports whether the run is due for a glance before the next tick, and takes it that it is given one.

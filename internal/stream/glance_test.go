@@ -29,15 +29,18 @@ import (
 type metered struct {
 	table.Table
 	calls *atomic.Int64
+	takes *atomic.Int64 // nanoseconds that a call takes
 }
 
 func (m metered) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
 	m.calls.Add(int64((len(keys) + table.MaxGetKeys - 1) / table.MaxGetKeys))
+	time.Sleep(time.Duration(m.takes.Load()))
 	return m.Table.Get(ctx, keys...)
 }
 
 func (m metered) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
 	m.calls.Add(1)
+	time.Sleep(time.Duration(m.takes.Load()))
 	return m.Table.Query(ctx, r)
 }
 
@@ -47,9 +50,12 @@ type crowd struct {
 
 	host     host.Host
 	store    *record.Store // the workers'
+	frames   table.Table
+	panics   atomic.Int64 // of readers
 	entries  []record.RunEntity
 	writers  []*stream.Writer
 	calls    atomic.Int64 // of the readers' process
+	takes    atomic.Int64 // nanoseconds that each of those takes
 	received []atomic.Int64
 	stop     func()
 
@@ -66,10 +72,10 @@ func (c *crowd) text(i int) string {
 func newCrowd(t *testing.T, n int) *crowd {
 	c := &crowd{T: t, host: host.System(), received: make([]atomic.Int64, n), said: make([]string, n)}
 	core, frames := memtable.New(c.host.Now), memtable.New(c.host.Now)
-	c.store = record.New(core, &memblob.Store{}, c.host)
+	c.store, c.frames = record.New(core, &memblob.Store{}, c.host), frames
 	working := stream.New(frames, slow(c.host), c.host)
-	store := record.New(metered{core, &c.calls}, &memblob.Store{}, c.host)
-	hub := stream.New(metered{frames, &c.calls}, slow(c.host), c.host)
+	store := record.New(metered{core, &c.calls, &c.takes}, &memblob.Store{}, c.host)
+	hub := stream.New(metered{frames, &c.calls, &c.takes}, slow(c.host), c.host)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	c.stop = func() { cancel(); all.Wait() }
@@ -87,22 +93,27 @@ func newCrowd(t *testing.T, n int) *crowd {
 		w := working.Writer(run.ID(), 1, "", true)
 		c.writers = append(c.writers, w)
 		all.Go(func() { w.Run(ctx, 2*time.Second) })
+		hear := func(e stream.Event) error {
+			if e.Event != stream.Heartbeat {
+				c.received[i].Add(1)
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			switch e.Event {
+			case stream.Init:
+				c.said[i] = *e.Text
+			case stream.Delta:
+				c.said[i] += *e.Text
+			}
+			return nil
+		}
 		all.Go(func() {
-			err := hub.Follow(ctx, store, record.Of("o"), run.ID(), 15*time.Second, func(e stream.Event) error {
-				if e.Event != stream.Heartbeat {
-					c.received[i].Add(1)
-				}
-				c.mu.Lock()
-				defer c.mu.Unlock()
-				switch e.Event {
-				case stream.Init:
-					c.said[i] = *e.Text
-				case stream.Delta:
-					c.said[i] += *e.Text
-				}
-				return nil
-			})
-			if !errors.Is(err, context.Canceled) {
+			var err error
+			if host.Catch(func() {
+				err = hub.Follow(ctx, store, record.Of("o"), run.ID(), 15*time.Second, hear)
+			}) != nil {
+				c.panics.Add(1)
+			} else if !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 		})
@@ -155,24 +166,145 @@ func TestThousandSpeakingStreamsMakeFewCalls(t *testing.T) {
 	})
 }
 
+// While calls take long, runs that speak are not taken for others: their readers would make more calls then, and each
+// would take longer still.
+func TestSlowCallsMakeNoMoreCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const streams = 100
+		c := newCrowd(t, streams)
+		defer c.stop()
+		speak := func(words int, each time.Duration) {
+			for range words {
+				for _, w := range c.writers {
+					w.Append(c.Context(), "word ")
+				}
+				time.Sleep(each)
+			}
+		}
+		speak(20, 250*time.Millisecond)
+		c.takes.Store(int64(900 * time.Millisecond))
+		n := c.within(func() { speak(20, time.Second) })
+		assert.LessOrEqual(t, n, int64(60), "in twenty seconds")
+		c.takes.Store(0)
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		for i := range streams {
+			require.Equal(t, strings.Repeat("word ", 40), c.text(i))
+		}
+	})
+}
+
 // A run that says much more than frames are read ahead is read by a reader, to its last word.
 func TestABurstOfASpeakingStreamArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1)
 		defer c.stop()
 		var said strings.Builder
-		for n := range 60 {
-			for range 1 + n%7 {
-				word := fmt.Sprint(n, strings.Repeat("x", 1<<10), " ")
-				said.WriteString(word)
-				c.writers[0].Append(c.Context(), word)
-				time.Sleep(10 * time.Millisecond)
-			}
-			time.Sleep(200 * time.Millisecond)
+		say := func(word string) {
+			said.WriteString(word)
+			c.writers[0].Append(c.Context(), word)
 		}
+		for range 12 {
+			say("word ")
+			time.Sleep(250 * time.Millisecond)
+		}
+		require.Equal(t, said.String(), c.text(0)[:said.Len()])
+		for n := range 80 { // each a frame of its own, within less than a tick
+			say(fmt.Sprint(n, strings.Repeat("x", 1<<10)))
+			time.Sleep(2 * time.Millisecond)
+		}
+		time.Sleep(600 * time.Millisecond) // two ticks; by six frames in each it would take thirteen
+		synctest.Wait()
+		assert.Len(t, c.text(0), said.Len())
+		assert.Equal(t, said.String(), c.text(0))
+	})
+}
+
+// A frame at which a glance panics ends the stream of a reader of its run, as a read of its own would, and no other's.
+func TestPanickingGlanceEndsNoOtherStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 2)
+		defer c.stop()
+		var said string
+		speak := func() {
+			for range 12 {
+				said += "word "
+				for _, w := range c.writers {
+					w.Append(c.Context(), "word ")
+				}
+				time.Sleep(250 * time.Millisecond)
+			}
+		}
+		speak()
+		rows, err := c.frames.Query(c.Context(), framesOf(c.entries[0].Value.ID()))
+		require.NoError(t, err)
+		bad := *rows[len(rows)-1]
+		bad.Sort = fmt.Sprintf("f/000001/%012d", len(rows)+1)
+		bad.Body = fmt.Appendf(nil, `{"kind":"step","attempt":1,"seq":%d}`, len(rows)+1) // and no step
+		require.NoError(t, c.frames.Commit(c.Context(), "frame", table.Put(bad, table.Always())))
+		c.writers = c.writers[1:]
+		n := c.within(speak)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		assert.Equal(t, said.String(), c.text(0))
+		assert.EqualValues(t, 1, c.panics.Load())
+		assert.Equal(t, said, c.text(1))
+		assert.LessOrEqual(t, n, int64(60), "it is glanced at as before")
+	})
+}
+
+// While a reader reads a run, no glance changes what is known of it: both would write behind the same text.
+func TestNoGlanceHearsWhatAReaderReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, slow)
+		ctx, cancel := context.WithCancel(t.Context())
+		streams := make([]<-chan stream.Event, 10) // each glance has one more of them read
+		for i := range streams {
+			streams[i] = b.follow(ctx)
+			next(t, streams[i], stream.Init)
+		}
+		w := b.writer(ctx, 1, "")
+		said, heard := "", [10]string{}
+		say := func(word string) {
+			said += word
+			w.Append(ctx, word)
+			time.Sleep(300 * time.Millisecond)
+		}
+		listen := func() {
+			synctest.Wait()
+			for i, s := range streams {
+				for len(s) > 0 {
+					if e := <-s; e.Event == stream.Delta {
+						heard[i] += *e.Text
+					}
+				}
+			}
+		}
+		for range 8 {
+			say("word ")
+		}
+		b.stores.trouble.Store(3)    // frames can be had one by one, and not in pages
+		b.save(func(*record.Run) {}) // so that a reader reads
+		time.Sleep(300 * time.Millisecond)
+		listen()
+		before := heard
+		say("meanwhile ")
+		time.Sleep(300 * time.Millisecond) // the reader's call ends after a second
+		listen()
+		assert.Equal(t, before, heard)
+		b.stores.trouble.Store(0)
+		for range 8 {
+			say("word ")
+		}
+		time.Sleep(2 * time.Second)
+		listen()
+		for _, h := range heard {
+			assert.Equal(t, said, h)
+		}
+		cancel()
+		for _, s := range streams {
+			for range s {
+			}
+		}
 	})
 }
 
@@ -251,9 +383,10 @@ func TestNewsOfAReaderThatLeavesIsReadByAnother(t *testing.T) {
 		w.Append(ctx, "one")
 		assert.Equal(t, "one", *next(t, goes, stream.Delta).Text)
 		assert.Equal(t, "one", *next(t, stays, stream.Delta).Text)
-		b.stores.trouble.Store(3) // reads of frames hang until their reader leaves
+		time.Sleep(3 * time.Second) // until glances no longer take it that it speaks
+		b.stores.trouble.Store(3)   // reads of frames hang until their reader leaves
 		w.Append(ctx, " two")
-		time.Sleep(600 * time.Millisecond) // one of them reads
+		time.Sleep(900 * time.Millisecond) // one of them reads
 		queries := b.reads.n.Load()
 		b.stores.trouble.Store(0)
 		leave()

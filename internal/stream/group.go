@@ -27,13 +27,13 @@ type group struct {
 	begun    int           // number of reads begun
 	lastRead int           // number of the last read with a result
 	failed   error         // the error of that read; not_found is final
-	polledAt time.Duration // when that read ended
-	changed  time.Duration // when a read last found something new
-	before   time.Duration // when one did the time before
+	polledAt time.Duration // when that read ended, or a glance has heard a frame since
+	changed  time.Duration // when something new was found last
+	silent   int           // looks for a frame since then that found none
+	speaks   bool          // it was few before that, too
 	glanced  time.Duration // when a glance last looked for news
 	news     bool          // one has seen some that no reader has begun to read
 	asleep   []*sleeper    // readers that wait for a glance, in the order in which they began
-	states   int           // number of states known so far
 	known    state
 	first    snapshot
 	watched  time.Time
@@ -69,7 +69,10 @@ func (h *Hub) join(ctx context.Context, s *record.Store, at place) *group {
 	g := h.groups[at]
 	if g == nil {
 		h.joined++
-		g = &group{hub: h, store: s, place: at, number: h.joined, changed: h.host.Elapsed(), asks: h.host.NewID()}
+		g = &group{
+			hub: h, store: s, place: at, number: h.joined, changed: h.host.Elapsed(), asks: h.host.NewID(),
+			silent: silence,
+		}
 		h.groups[at] = g
 		h.beginGlances(ctx, s)
 	}
@@ -138,7 +141,7 @@ func (g *group) snapshot(s state) snapshot {
 	return g.first
 }
 
-// current returns the state of the last read if that is recent or another read is under way. If must is set (a new
+// current returns the known state if that is recent or another read is under way. If must is set (a new
 // reader, or a notification), it returns the result of a read that began after the call. The error is ctx's, or one
 // of the store.
 func (g *group) current(ctx context.Context, must bool) (state, error) {
@@ -204,10 +207,9 @@ func (g *group) readNow(ctx context.Context, known state, open func()) {
 // found has the readers have what is known now. The caller holds the lock.
 func (g *group) found(news bool) {
 	if news {
-		g.before, g.changed = g.changed, g.polledAt
+		g.changed, g.speaks, g.silent = g.polledAt, g.silent < silence, 0
 	}
-	g.states++
-	g.known.number = g.states
+	g.known.number++
 	g.wakeAll()
 }
 

@@ -7,9 +7,10 @@
 //
 // The readers of a run in one process form a group: one of them reads the tables for all, the text so far is held
 // once, and each reader is sent the difference to what it was sent before, at its own pace. Where no notification tells
-// of news, one goroutine glances at the runs of all groups, and only those with news are read. A slow reader never
-// slows a run and needs no buffer. Those who wait for an organization's inbox share its readings, too. The work itself
-// never waits for the streams: its output is collected and stored in the background.
+// of news, one goroutine glances at the runs of all groups: it reads what those say that speak all the time, and has a
+// reader of each other read it when there is news. A slow reader never slows a run and needs no buffer. Those who wait
+// for an organization's inbox share its readings, too. The work itself never waits for the streams: its output is
+// collected and stored in the background.
 //
 // The package must not know HTTP or models. It imports the table port, events, lifecycle, problem, record, view,
 // host and waiting.

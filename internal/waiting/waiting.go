@@ -1,5 +1,6 @@
 // Package waiting counts how much of the time that an answer takes is spent waiting for others, because that is what
-// was asked for: for a run to go on, for the server of a toolkit. What is left is the service's own time.
+// was asked for: for a run or a document to go on, for what the broker is asked for. What is left is the service's own
+// time. (A program that has no broker asks others itself; there that is in its own time.)
 //
 // Who answers makes a [Clock] and hands it down in the context; who waits says so with [Start]. The package must not
 // know what is answered or waited for. It imports only the standard library.

@@ -208,8 +208,11 @@ func loads(writes, reads float64, ofOrganization, ofService part) string {
 	row("containers", streams/streamsATask, 100, "the most that `infra/stacks/front.go` allows")
 	row("read units of core and feed table together", streams*rowsOfAGlance/glanceSeconds, 2*tableUnits,
 		fmt.Sprintf("at %s streams", thousands(2*tableUnits*glanceSeconds/rowsOfAGlance)))
-	row("read units of the feed table, if all spoke all the time", streams*framesRead, tableUnits,
-		fmt.Sprintf("at %s streams that speak", thousands(tableUnits/framesRead)))
+	const speaking = 1_000
+	section("1,000 open streams of runs that speak all the time")
+	row("containers", speaking/streamsATask, 100, "")
+	row("read units of the feed table", speaking*framesRead, tableUnits,
+		fmt.Sprintf("at %s streams", thousands(tableUnits/framesRead)))
 
 	const paused = 1_000_000
 	section("a million paused runs")
