@@ -175,8 +175,8 @@ func TestSlowAnswersAreThoseThatTakeTheServiceItselfLong(t *testing.T) {
 	}
 }
 
-// Every wait that the API offers is counted as one. There is a case here for each, and nobody works on what they wait
-// for.
+// Every wait_ms that the API offers is counted as a wait. There is a case here for each, and nobody works on what they
+// wait for.
 func TestWaitsThatAreAskedForAreNoTimeOfAnAnswersOwn(t *testing.T) {
 	s := look(t, func(c *service.Config) {
 		c.Log = slog.New(everything{c.Log.Handler()})
@@ -212,7 +212,8 @@ func TestWaitsThatAreAskedForAreNoTimeOfAnAnswersOwn(t *testing.T) {
 				require.Contains(t, cases, path, method)
 				w, line, _ := s.do(s.request(strings.ToUpper(method), cases[path]+"?wait_ms=300", ""))
 				require.Equal(t, http.StatusOK, w.Code, w.Body)
-				assert.GreaterOrEqual(t, line["ms"].(float64)-line["own_ms"].(float64), 250.0, path)
+				waited := line["ms"].(float64) - line["own_ms"].(float64)
+				assert.GreaterOrEqual(t, waited, 100.0, "%s: what is not counted is about 0", path)
 				delete(cases, path)
 			}
 		}

@@ -17,7 +17,8 @@
 // removes what was made for a rebuild that was replaced, given up or has failed.
 //
 // It must not know HTTP, runs, formats of files or products. It imports catalog, record, tenant, ingestion, document,
-// the ports embedding, index and blob, words, ranking, egress, problem, host and trace.
+// the ports embedding, index and blob, words, ranking, egress, problem, host, trace and
+// waiting.
 //
 // Errors are problems (see package problem). Besides those that a function's comment names, every function that reads
 // or writes returns a problem of kind Unavailable when the store cannot be reached or something kept changing, and

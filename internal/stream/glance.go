@@ -59,18 +59,26 @@ func (h *Hub) endGlances(s *record.Store) (stop func()) {
 	return g.stop
 }
 
-// glances looks for news until ctx ends.
+// glances looks for news until ctx ends. The calls of a tick are made side by side, each with a time of its own and as
+// many keys as one request has, so that one that fails takes no other along.
 func (h *Hub) glances(ctx context.Context, g *glancer) {
 	tick := h.notifier.Pace(0)
 	for h.host.Sleep(ctx, tick) == nil {
 		var looks []func()
-		for some := range slices.Chunk(h.due(g, tick), table.MaxGetKeys) {
-			looks = append(looks, func() {
-				if host.Catch(func() { h.glance(ctx, g.store, some) }) != nil {
-					tell(some) // a panic is one of theirs; each of their readers meets its own
-				}
-			})
+		look := func(how func(context.Context, *record.Store, []*group), groups []*group, most int) {
+			for some := range slices.Chunk(groups, most) {
+				looks = append(looks, func() {
+					if host.Catch(func() { how(ctx, g.store, some) }) != nil {
+						tell(some) // by a frame of one of them, at which its own readers panic, and no others
+					}
+				})
+			}
 		}
+		due := h.due(g, tick)
+		quiet, speaking := bySpeech(due)
+		look(h.lookAtHeads, due, table.MaxGetKeys)
+		look(h.lookForFrames, quiet, table.MaxGetKeys)
+		look(h.hear, speaking, table.MaxGetKeys/ahead)
 		host.All(h.host, looks...)
 	}
 }
@@ -92,44 +100,88 @@ func (h *Hub) due(g *glancer, tick time.Duration) []*group {
 	return due
 }
 
-// rounds is how often a glance reads the next two frames of a run at most: in a tick a worker stores one, and more of a
-// text that grows by kilobytes. What says still more is read by a reader, in pages.
-const rounds = 3
-
-// glance looks at some groups' runs. What could not be seen is looked at again when it is due again.
-func (h *Hub) glance(ctx context.Context, s *record.Store, groups []*group) {
-	ids := make([]string, 0, len(groups))
-	var quiet, speaking []*group
-	var places []table.Key
+// bySpeech divides the groups whose runs are running into those whose runs are quiet and those whose runs speak.
+func bySpeech(groups []*group) (quiet, speaking []*group) {
 	for _, g := range groups {
-		ids = append(ids, g.place.run)
-		switch keys, running, speaks := g.nextFrames(); {
+		switch _, running, speaks := g.nextFrames(); {
 		case speaks:
 			speaking = append(speaking, g)
 		case running:
-			quiet, places = append(quiet, g), append(places, keys[0])
+			quiet = append(quiet, g)
 		}
 	}
-	timed, cancel := h.host.WithTimeout(ctx, callTime)
+	return quiet, speaking
+}
+
+// lookAtHeads looks whether the runs have changed.
+func (h *Hub) lookAtHeads(ctx context.Context, s *record.Store, groups []*group) {
+	ctx, cancel := h.host.WithTimeout(ctx, callTime)
 	defer cancel()
-	if versions, err := s.Versions(timed, ids...); err == nil {
-		for i, version := range versions {
-			groups[i].saw(func(known state) bool { return version == 0 || version > known.run.Version() })
+	ids := make([]string, 0, len(groups))
+	for _, g := range groups {
+		ids = append(ids, g.place.run)
+	}
+	versions, err := s.Versions(ctx, ids...)
+	if err != nil {
+		return // they are looked at again when they are due again
+	}
+	for i, version := range versions {
+		groups[i].saw(func(known state) bool { return version == 0 || version > known.run.Version() })
+	}
+}
+
+// lookForFrames looks whether quiet runs have said something.
+func (h *Hub) lookForFrames(ctx context.Context, _ *record.Store, groups []*group) {
+	ctx, cancel := h.host.WithTimeout(ctx, callTime)
+	defer cancel()
+	places := make([]table.Key, 0, len(groups))
+	for _, g := range groups {
+		keys, _, _ := g.nextFrames()
+		places = append(places, keys[0])
+	}
+	marks, err := table.Glance(ctx, h.table, places...)
+	for i, g := range groups {
+		if err != nil || !marks[i].There {
+			g.foundNothing()
+			continue
+		}
+		g.saw(func(known state) bool { return places[i] == next(known, 1) })
+	}
+}
+
+// A glance reads the next two frames of a run that speaks, and three times at most: in a tick a worker stores one, and
+// more of a text that grows by kilobytes. What says still more is read by a reader, in pages.
+const (
+	ahead  = 2
+	rounds = 3
+)
+
+// hear reads what runs that speak have said.
+func (h *Hub) hear(ctx context.Context, _ *record.Store, groups []*group) {
+	for round := 0; round < rounds && len(groups) > 0; round++ {
+		groups = h.hearOnce(ctx, groups)
+	}
+	tell(groups)
+}
+
+// hearOnce reads the next frames of each of the groups' runs, and returns the groups of which all were there.
+func (h *Hub) hearOnce(ctx context.Context, groups []*group) (more []*group) {
+	ctx, cancel := h.host.WithTimeout(ctx, callTime)
+	defer cancel()
+	var all []table.Key
+	for _, g := range groups {
+		keys, _, _ := g.nextFrames()
+		all = append(all, keys[:]...)
+	}
+	items, err := h.table.Get(ctx, all...)
+	for i, g := range groups {
+		if err != nil { // in the end it counts as quiet: its readers read it in calls of their own
+			g.foundNothing()
+		} else if g.heard(items[i*ahead]) && g.heard(items[i*ahead+1]) {
+			more = append(more, g)
 		}
 	}
-	if marks, err := table.Glance(timed, h.table, places...); err == nil {
-		for i, mark := range marks {
-			if mark.There {
-				quiet[i].saw(func(known state) bool { return places[i] == next(known, 1) })
-			} else {
-				quiet[i].foundNothing()
-			}
-		}
-	}
-	for round := 0; round < rounds && len(speaking) > 0; round++ {
-		speaking = h.hear(ctx, speaking)
-	}
-	tell(speaking)
+	return more
 }
 
 // tell has one of the readers of each group read.
@@ -137,27 +189,6 @@ func tell(groups []*group) {
 	for _, g := range groups {
 		g.saw(func(state) bool { return true })
 	}
-}
-
-// hear reads the next two frames of each of the groups' runs, and returns those of which there were two.
-func (h *Hub) hear(ctx context.Context, groups []*group) (more []*group) {
-	var all []table.Key
-	for _, g := range groups {
-		keys, _, _ := g.nextFrames()
-		all = append(all, keys[:]...)
-	}
-	ctx, cancel := h.host.WithTimeout(ctx, callTime)
-	defer cancel()
-	items, err := h.table.Get(ctx, all...)
-	if err != nil {
-		return nil
-	}
-	for i, g := range groups {
-		if g.heard(items[2*i]) && g.heard(items[2*i+1]) {
-			more = append(more, g)
-		}
-	}
-	return more
 }
 
 // next is the key of the nth frame from now on of a running run.
@@ -172,12 +203,12 @@ const silence = 8
 // nextFrames are the keys of the run's next frames; there can be some only while it is running. speaks says that there
 // was news a few looks ago, and a few looks before that, too: there will be more, which a glance may as well read as
 // look for.
-func (g *group) nextFrames() (keys [2]table.Key, running, speaks bool) {
+func (g *group) nextFrames() (keys [ahead]table.Key, running, speaks bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	running = g.known.run.Value.Status == lifecycle.Running
 	speaks = running && g.speaks && g.silent < silence
-	return [2]table.Key{next(g.known, 1), next(g.known, 2)}, running, speaks
+	return [ahead]table.Key{next(g.known, 1), next(g.known, 2)}, running, speaks
 }
 
 // heard has the readers have the run's next frame, and reports whether it did. It does nothing without one, while a
@@ -199,7 +230,7 @@ func (g *group) heard(item *table.Item) bool {
 	}
 	g.known.add(frames[0])
 	g.polledAt = g.hub.host.Elapsed()
-	g.found(true)
+	g.found(true, true)
 	return true
 }
 

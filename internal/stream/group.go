@@ -29,7 +29,7 @@ type group struct {
 	failed   error         // the error of that read; not_found is final
 	polledAt time.Duration // when that read ended, or a glance has heard a frame since
 	changed  time.Duration // when something new was found last
-	silent   int           // looks for a frame since then that found none
+	silent   int           // looks for a frame since it last said something that found none
 	speaks   bool          // it was few before that, too
 	glanced  time.Duration // when a glance last looked for news
 	news     bool          // one has seen some that no reader has begun to read
@@ -201,13 +201,18 @@ func (g *group) readNow(ctx context.Context, known state, open func()) {
 		return
 	}
 	g.known = fresh
-	g.found(known.run.Version() != fresh.run.Version() || known.seq != fresh.seq || len(known.text) != len(fresh.text))
+	said := known.seq != fresh.seq || len(known.text) != len(fresh.text)
+	g.found(said || known.run.Version() != fresh.run.Version(), said)
 }
 
-// found has the readers have what is known now. The caller holds the lock.
-func (g *group) found(news bool) {
+// found has the readers have what is known now: whether there is news, and whether the run has said something. The
+// caller holds the lock.
+func (g *group) found(news, said bool) {
 	if news {
-		g.changed, g.speaks, g.silent = g.polledAt, g.silent < silence, 0
+		g.changed = g.polledAt
+	}
+	if said {
+		g.speaks, g.silent = g.silent < silence, 0
 	}
 	g.known.number++
 	g.wakeAll()

@@ -77,7 +77,11 @@ func read() error {
 	if err := child.Start(); err != nil {
 		return err
 	}
-	all.Go(func() { _ = child.Wait() })
+	_, _ = l.Close(), file.Close() // it is the child's
+	all.Go(func() {
+		_ = child.Wait()
+		cancel()
+	})
 	store, hub := open(dynamodb.NewFromConfig(aws.Config{
 		Region: "eu-central-1", BaseEndpoint: aws.String("http://" + l.Addr().String()),
 		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "c"),
@@ -107,6 +111,9 @@ func read() error {
 	time.Sleep(5 * time.Second) // until it is known that they speak
 	begun, used, heard := time.Now(), processor(), words.Load()
 	time.Sleep(*seconds)
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("the child has ended: %w", err)
+	}
 	took := time.Since(begun).Seconds()
 	fmt.Printf("%d streams of runs that speak: %.0f deltas a second, %.2f of a processor\n", *streams,
 		float64(words.Load()-heard)/took, (processor()-used).Seconds()/took)

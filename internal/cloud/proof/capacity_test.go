@@ -38,6 +38,7 @@ const (
 	streamsATask   = 1_000             // infra/stacks/front.go
 	runsAtOnce     = 200               // of a container, infra/stacks/workers.go
 	framesRead     = 4 * 2             // a second, of a stream that speaks: in each glance two, internal/stream
+	processorsRead = 0.0004            // for a stream that speaks, by make bench-streams
 	glanceSeconds  = 2                 // between two looks at a stream that says nothing, internal/stream
 	rowsOfAGlance  = 2                 // the run's head, and the place of its next frame
 	dueAtOnce      = 1_000_000 / 3_600 // of a million pauses that began within an hour
@@ -210,7 +211,8 @@ func loads(writes, reads float64, ofOrganization, ofService part) string {
 		fmt.Sprintf("at %s streams", thousands(2*tableUnits*glanceSeconds/rowsOfAGlance)))
 	const speaking = 1_000
 	section("1,000 open streams of runs that speak all the time")
-	row("containers", speaking/streamsATask, 100, "")
+	row("containers, for their processors", speaking*processorsRead/0.3, 100,
+		"each has half of one, and is to use 60 % of it")
 	row("read units of the feed table", speaking*framesRead, tableUnits,
 		fmt.Sprintf("at %s streams", thousands(tableUnits/framesRead)))
 

@@ -74,7 +74,8 @@ function Delivery({ id }) {
       <${Json} value=${d} />`}</${Await}></${Page}>`
 }
 
-const pending = (/** @type {any} */ d) => (d && d.state !== 'pending' ? slowly : often)
+/** How often a delivery is asked for: a try is under way, or will be, also after a failed one was asked for again. */
+const pending = (/** @type {any} */ d) => (d && d.state !== 'pending' && !d.next_attempt_at ? slowly : often)
 
 /** @param {{of: any}} p */
 function Attempt({ of: a }) {
