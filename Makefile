@@ -24,17 +24,17 @@ DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/cloudwatch ./infra/iam
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
 # as much as two cores do in an hour. make prove-full runs it at the sizes of the documents.
 PROOFS := test aws panel bounds simulate crash linearize explore planted chaos hostile cuts fuzz peers requests templates validate integration lint vulncheck
-SEEDS ?= 700
-ROUNDS ?= 20
-HISTORIES ?= 200
-STATES ?= 250000
-ENTRIES ?= 3000
+SEEDS ?= 400
+ROUNDS ?= 10
+HISTORIES ?= 100
+STATES ?= 120000
+ENTRIES ?= 2000
 HOSTILE_MB ?= 512
 HOSTILE_CLIENTS ?= 8
-CUTS ?= 6000
+CUTS ?= 3000
 # A count, not a duration: the go command may call the end of a duration a failure ("context deadline exceeded").
-FUZZTIME ?= 1000x
-REQUESTS ?= 5000
+FUZZTIME ?= 500x
+REQUESTS ?= 3000
 
 # Sizes of what is no proof of the list.
 SOAK ?= 1h
