@@ -67,10 +67,15 @@ type Task struct {
 	Tools   []tool.Offer  // the tools that the agent may call
 	// Search finds passages in the agent's knowledge bases, without their numbers, and says what that used.
 	// An error that the model may read is a [tool.Error]. nil: the agent has none.
-	Search        func(ctx context.Context, query string) (found []record.Source, used record.Embeddings, err error)
-	Reads         citation.Reader // what the run's sender may not read now; needed once the run has found something
-	History       []model.Message // the conversation before this run
-	Steps         []record.Step   // the journal so far
+	Search  func(ctx context.Context, query string) (found []record.Source, used record.Embeddings, err error)
+	Reads   citation.Reader // what the run's sender may not read now; needed once the run has found something
+	History []model.Message // the conversation before this run; its oldest turns may be left out
+	// What the client brought beside the message: a conversation, which stands after the history and is never cut,
+	// instructions, and the functions that it executes itself.
+	Before        []model.Message
+	Instructions  string
+	Functions     []record.Function
+	Steps         []record.Step // the journal so far
 	Pauses        [][]record.Interrupt
 	Decided       map[string]record.Decision // by interrupt id
 	AttachedFiles map[string]model.Message   // contents of the files attached to decisions, by interrupt id
@@ -140,6 +145,9 @@ func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
 	} else {
 		return Result{Failure: fmt.Sprintf("the model provider %q cannot be reached from here",
 			t.Agent.Spec.Model.Provider)}, nil
+	}
+	if name := s.twiceNamed(); name != "" {
+		return Result{Failure: fmt.Sprintf("the client's function %s has a name that another tool has", name)}, nil
 	}
 	for {
 		result, err := s.round(ctx)
@@ -256,7 +264,10 @@ func (s *session) allDone(last record.Step) bool {
 
 // conversation is what the model is shown: the history, the message, and the steps of this run so far.
 func (s *session) conversation(ctx context.Context) []model.Message {
-	messages := append(slices.Clone(s.History), s.withPassages(s.Message))
+	messages := append(slices.Clone(s.History), s.Before...)
+	if said := s.withPassages(s.Message); len(s.Before) == 0 || !empty(said) {
+		messages = append(messages, said)
+	}
 	for _, step := range s.steps {
 		if step.Kind != record.ModelStep {
 			continue
@@ -286,6 +297,9 @@ func (s *session) conversation(ctx context.Context) []model.Message {
 	}
 	return messages
 }
+
+// empty reports whether a user's message says nothing: the client's conversation then ends with the output of a call.
+func empty(m model.Message) bool { return m.Text == "" && len(m.Texts) == 0 && len(m.Images) == 0 }
 
 // attachedFiles returns the files attached to the answers to a step's questions.
 func (s *session) attachedFiles(step record.Step) model.Message {

@@ -62,9 +62,13 @@ func repair(fault error) string {
 	return "This answer does not fit the schema: " + fault.Error() + ". Answer again, with nothing but JSON that fits."
 }
 
-// instructions are the agent's instructions, followed by how to cite and by the schema of a structured answer.
+// instructions are the agent's instructions, followed by the client's, by how to cite and by the schema of a
+// structured answer.
 func (s *session) instructions() string {
 	text := s.Agent.Spec.Instructions
+	if s.Instructions != "" {
+		text += "\n\n" + s.Instructions
+	}
 	if s.Search != nil {
 		text += "\n\n" + citation.Instructions
 	}
@@ -91,6 +95,9 @@ func (s *session) specs() []model.ToolSpec {
 	var specs []model.ToolSpec
 	for _, o := range s.Tools {
 		specs = append(specs, model.ToolSpec{Name: o.Name, Description: o.Description, Parameters: o.Parameters})
+	}
+	for _, f := range s.Functions {
+		specs = append(specs, model.ToolSpec{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
 	}
 	if s.Search != nil {
 		specs = append(specs, searchKnowledge)

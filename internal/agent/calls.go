@@ -110,6 +110,10 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 	switch {
 	case j.Fault != "":
 		return j.end(s, model.Failed, unfit+j.Fault)
+	case s.isFunction(j.Name) && decided:
+		return j.end(s, model.Answered, decision.Message)
+	case s.isFunction(j.Name):
+		return s.delegate(ctx, j)
 	case j.Name == model.AskUser && decided:
 		return j.end(s, model.Answered, decision.Message)
 	case j.Name == model.AskUser && !s.Agent.Spec.CanAsk:

@@ -96,9 +96,14 @@ func label(step int, c record.Call) string {
 	return "call_" + callKey(step, c.ID)
 }
 
-// labels are the ids of the model that are used in the run so far.
+// labels are the ids of calls that the model has been shown so far.
 func (s *session) labels() map[string]bool {
 	labels := map[string]bool{}
+	for _, m := range s.Before {
+		for _, c := range m.Calls {
+			labels[c.ID] = true
+		}
+	}
 	for _, step := range s.steps {
 		for _, c := range step.Calls {
 			labels[c.Label] = true

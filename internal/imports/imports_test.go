@@ -163,7 +163,7 @@ var allowed = []struct {
 		"internal/schema " +
 		"internal/seal internal/strictjson", "who may do what, not what is done"},
 	{"internal/intake", "internal/catalog internal/host internal/lifecycle internal/transition internal/problem " +
-		"internal/record internal/strictjson internal/tenant internal/view",
+		"internal/record internal/schema internal/strictjson internal/tenant internal/view",
 		"a use case imports no other that runs beside it"},
 	{"internal/agent", "internal/catalog internal/citation events internal/host internal/lifecycle " +
 		"internal/model internal/record " +

@@ -6,10 +6,10 @@
 // other as "busy".
 //
 // intake.go turns messages into runs; runs.go has what clients do to existing runs; access.go says who may reach them;
-// limits.go bounds what clients may say.
+// limits.go and context.go bound what clients may say.
 //
-// It must not know HTTP, models or leases. It imports transition, record, lifecycle, tenant, view, problem, strictjson
-// and host.
+// It must not know HTTP, models or leases. It imports transition, record, lifecycle, tenant, view, problem, schema,
+// strictjson and host.
 //
 // Errors are problems (see package problem). Besides those that a function's comment names, every function returns a
 // problem of kind Unavailable when the store cannot be reached or the run or chat changed on every try, the context's
@@ -56,7 +56,9 @@ type Message struct {
 	Key         string // idempotency key
 	Request     string // id of the request that brings it, whose last digits the run's id has; empty: none
 	Enqueue     bool   // park it when the chat is busy
-	Watched     bool   // a reader streams the run from its start
+	// Context is what the client brings for this run alone. A message that answers a question brings nothing.
+	Context *record.Context
+	Watched bool // a reader streams the run from its start
 	// Wrong is what the endpoint found wrong in the fields for a new run, nil for nothing. It does not matter when the
 	// message answers a question.
 	Wrong error
@@ -311,7 +313,7 @@ func (r *request) callback() string {
 func (r *request) input() record.Input {
 	return record.Input{
 		Message: r.message.Text, Files: r.message.Files, Metadata: r.message.Metadata, CallbackURL: r.callback(),
-		Idempotency: r.record,
+		Idempotency: r.record, Context: r.message.Context,
 	}
 }
 

@@ -24,7 +24,7 @@ const (
 
 // check returns a problem of kind Invalid for a malformed message. Fields are named as in POST /chat, after a prefix.
 func (m Message) check(prefix string) error {
-	if m.Text == "" && len(m.Files) == 0 {
+	if m.Text == "" && len(m.Files) == 0 && (m.Context == nil || len(m.Context.Before) == 0) {
 		return problem.InvalidField(prefix+"message", "is required unless a file is sent")
 	}
 	if err := checkText(prefix+"message", m.Text); err != nil {
@@ -55,6 +55,9 @@ func (m Message) checkNew() error {
 			return problem.InvalidField("metadata", "names may have %d and values %d characters",
 				maxMetadataName, maxMetadataText)
 		}
+	}
+	if m.Context != nil {
+		return checkContext(*m.Context)
 	}
 	return nil
 }

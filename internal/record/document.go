@@ -99,7 +99,48 @@ type Input struct {
 	Metadata    map[string]string `json:"metadata,omitempty"`
 	CallbackURL string            `json:"callback_url,omitempty"`
 	Idempotency string            `json:"idempotency,omitempty"` // name of its record, which lives as long as the run
+	Context     *Context          `json:"context,omitempty"`
 }
+
+// Context is what a client gives a run beside the message, for this run alone.
+type Context struct {
+	Instructions string          `json:"instructions,omitempty"` // added to the agent's
+	Before       []Said          `json:"before,omitempty"`       // a conversation of the client's, after that of the chat
+	Functions    []Function      `json:"functions,omitempty"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"` // instead of the agent's
+}
+
+// Function is a tool that the client executes: a call of it pauses the run until the client has sent its output.
+type Function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters"` // a JSON schema
+}
+
+// Said is a part of a conversation that a client brings: what a user or an assistant said, or the output of a call.
+type Said struct {
+	Role  Role       `json:"role"`
+	Text  string     `json:"text,omitempty"`
+	Calls []SaidCall `json:"calls,omitempty"` // of an assistant
+	Call  string     `json:"call,omitempty"`  // of a tool: the id of the call whose output the text is
+}
+
+// SaidCall is a call of a function in a conversation that a client brings.
+type SaidCall struct {
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+}
+
+// Role is whose words something is.
+type Role string
+
+// The roles.
+const (
+	RoleUser      Role = "user"
+	RoleAssistant Role = "assistant"
+	RoleTool      Role = "tool"
+)
 
 // FileRef names a file that came with a message or was made by a tool.
 type FileRef struct {

@@ -363,6 +363,9 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 	if t.History, err = a.history(ctx, run); err != nil {
 		return agent.Result{}, err
 	}
+	if in.Context != nil {
+		brought(&t, *in.Context)
+	}
 	said, _ := view.Progress(t.Steps)
 	live := a.Hub.Writer(a.id, a.number, said, run.Watched)
 	a.background(func() { live.Run(stopped, a.Tick) })

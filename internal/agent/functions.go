@@ -1,0 +1,52 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"agentplatform/events"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+)
+
+// A client may bring functions that it executes itself. A call of one is an interrupt like a question: the run pauses,
+// and the answer is the call's output. The service neither makes such a call nor knows what it did, so the agent's
+// approvals do not concern it.
+
+func (s *session) function(name string) (record.Function, bool) {
+	i := slices.IndexFunc(s.Functions, func(f record.Function) bool { return f.Name == name })
+	if i < 0 {
+		return record.Function{}, false
+	}
+	return s.Functions[i], true
+}
+
+func (s *session) isFunction(name string) bool {
+	_, is := s.function(name)
+	return is
+}
+
+// delegate asks the client for the output of a call of its function.
+func (s *session) delegate(ctx context.Context, j *job) *job {
+	f, _ := s.function(j.Name)
+	if err := fits(ctx, f.Parameters, j.Arguments); err != nil {
+		return j.end(s, model.Failed, unfit+err.Error())
+	}
+	j.interrupt = s.interrupt(j, lifecycle.Clarification,
+		fmt.Sprintf("The client is asked for the output of its function %s.", j.Name))
+	j.interrupt.Tool = &events.InterruptTool{Name: j.Name, Arguments: j.Arguments}
+	return j
+}
+
+// twiceNamed returns the name of a function that a tool of the agent or of the service has, too; "" if there is none.
+// A call of it could mean either.
+func (s *session) twiceNamed() string {
+	for _, f := range s.Functions {
+		if _, known := s.find(f.Name); known || f.Name == model.AskUser || f.Name == model.Search {
+			return f.Name
+		}
+	}
+	return ""
+}

@@ -1,0 +1,158 @@
+package intake
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/schema"
+	"agentplatform/internal/strictjson"
+)
+
+// Bounds of what a client brings beside a message. A conversation is kept with the run and shown to the model whole.
+const (
+	MaxFunctions = 128
+	MaxBefore    = 1000 // parts of a conversation
+
+	maxInstructions = 256 << 10 // bytes, as of an agent's
+	maxDescription  = 4 << 10   // bytes of a function's
+	maxSchema       = 64 << 10  // bytes, as of an agent's
+	maxFunctions    = 512 << 10
+	maxBefore       = 1 << 20 // bytes of the whole conversation
+)
+
+var (
+	functionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
+	callID       = functionName
+	// callLimits bound the arguments of one call.
+	callLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
+)
+
+// checkContext returns a problem of kind Invalid for what a client brought that cannot be shown to a model. Fields are
+// named below context.
+func checkContext(c record.Context) error {
+	if len(c.Instructions) > maxInstructions {
+		return problem.InvalidField("context.instructions", "must have at most %d bytes", maxInstructions)
+	}
+	if err := checkText("context.instructions", c.Instructions); err != nil {
+		return err
+	}
+	if err := checkSchema("context.output_schema", c.OutputSchema); err != nil {
+		return err
+	}
+	if err := checkFunctions(c.Functions); err != nil {
+		return err
+	}
+	return checkBefore(c.Before)
+}
+
+func checkSchema(field string, raw []byte) error {
+	if len(raw) == 0 {
+		return nil
+	}
+	if len(raw) > maxSchema {
+		return problem.InvalidField(field, "must have at most %d bytes", maxSchema)
+	}
+	if _, err := schema.Compile(raw); err != nil {
+		return problem.InvalidField(field, "must be a JSON schema: %s", err)
+	}
+	return nil
+}
+
+func checkFunctions(list []record.Function) error {
+	if len(list) > MaxFunctions {
+		return problem.InvalidField("context.functions", "at most %d may be brought", MaxFunctions)
+	}
+	size := 0
+	seen := map[string]bool{}
+	for i, f := range list {
+		at := fmt.Sprintf("context.functions[%d]", i)
+		switch {
+		case !functionName.MatchString(f.Name):
+			return problem.InvalidField(at+".name", "must have 1 to 64 characters of A-Z a-z 0-9 _ -")
+		case seen[f.Name]:
+			return problem.InvalidField(at+".name", "must differ from the other names")
+		case len(f.Description) > maxDescription:
+			return problem.InvalidField(at+".description", "must have at most %d bytes", maxDescription)
+		}
+		if err := checkText(at+".description", f.Description); err != nil {
+			return err
+		}
+		if _, err := strictjson.Object(f.Parameters, strictjson.Limits{Bytes: maxSchema, Depth: 64}); err != nil {
+			return problem.InvalidField(at+".parameters", "must be a JSON schema of an object: %s", err)
+		}
+		if err := checkSchema(at+".parameters", f.Parameters); err != nil {
+			return err
+		}
+		seen[f.Name] = true
+		size += len(f.Name) + len(f.Description) + len(f.Parameters)
+	}
+	if size > maxFunctions {
+		return problem.InvalidField("context.functions", "must have at most %d bytes together", maxFunctions)
+	}
+	return nil
+}
+
+// checkBefore checks a conversation: each call of a function has one output, which follows it before anybody else
+// speaks, as providers demand.
+func checkBefore(list []record.Said) error {
+	if len(list) > MaxBefore {
+		return problem.InvalidField("context.before", "must have at most %d parts", MaxBefore)
+	}
+	size := 0
+	var open []string // calls without an output, of the last assistant
+	known := map[string]bool{}
+	for i, said := range list {
+		at := fmt.Sprintf("context.before[%d]", i)
+		if said.Role != record.RoleTool && len(open) > 0 {
+			return problem.InvalidField(at, "must be the output of the call %s, which has none", open[0])
+		}
+		if err := checkText(at+".text", said.Text); err != nil {
+			return err
+		}
+		size += len(said.Text)
+		switch said.Role {
+		case record.RoleUser:
+		case record.RoleAssistant:
+			for n, c := range said.Calls {
+				if err := checkCall(fmt.Sprintf("%s.calls[%d]", at, n), c, known); err != nil {
+					return err
+				}
+				known[c.ID], open = true, append(open, c.ID)
+				size += len(c.Name) + len(c.Arguments)
+			}
+		case record.RoleTool:
+			n := slices.Index(open, said.Call)
+			if n < 0 {
+				return problem.InvalidField(at+".call", "must be a call just before it that has no output yet")
+			}
+			open = slices.Delete(open, n, n+1)
+		default:
+			return problem.InvalidField(at+".role", "must be user, assistant or tool")
+		}
+	}
+	if len(open) > 0 {
+		return problem.InvalidField("context.before", "has no output of the call %s", open[0])
+	}
+	if size > maxBefore {
+		return problem.InvalidField("context.before", "must have at most %d bytes", maxBefore)
+	}
+	return nil
+}
+
+func checkCall(at string, c record.SaidCall, known map[string]bool) error {
+	switch {
+	case !callID.MatchString(c.ID):
+		return problem.InvalidField(at+".id", "must have 1 to 64 characters of A-Z a-z 0-9 _ -")
+	case known[c.ID]:
+		return problem.InvalidField(at+".id", "is the id of another call, too")
+	case !functionName.MatchString(c.Name):
+		return problem.InvalidField(at+".name", "must have 1 to 64 characters of A-Z a-z 0-9 _ -")
+	}
+	if _, err := strictjson.Object(c.Arguments, callLimits); err != nil {
+		return problem.InvalidField(at+".arguments", "must be a JSON object: %s", err)
+	}
+	return nil
+}
