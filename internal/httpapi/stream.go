@@ -172,6 +172,14 @@ func (o *Sink) Event(name string, id int64, v any) error {
 // Data writes an event that has neither name nor number.
 func (o *Sink) Data(v any) error { return o.json([]byte("data: "), v, []byte("\n\n")) }
 
+// Named writes an event that has a name and no number.
+func (o *Sink) Named(name string, v any) error {
+	return o.json([]byte("event: "+name+"\ndata: "), v, []byte("\n\n"))
+}
+
+// End writes the last event of protocols that have one without JSON: [DONE].
+func (o *Sink) End() error { return o.put([]byte("data: [DONE]\n\n")) }
+
 // Line writes a line of NDJSON.
 func (o *Sink) Line(v any) error { return o.json(nil, v, []byte("\n")) }
 

@@ -21,6 +21,7 @@ const (
 	maxSchema       = 64 << 10  // bytes, as of an agent's
 	maxFunctions    = 512 << 10
 	maxBefore       = 1 << 20 // bytes of the whole conversation
+	maxEcho         = 128 << 10
 )
 
 var (
@@ -38,6 +39,15 @@ func checkContext(c record.Context) error {
 	}
 	if err := checkText("context.instructions", c.Instructions); err != nil {
 		return err
+	}
+	if t := c.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
+		return problem.InvalidField("context.temperature", "must be between 0 and 2")
+	}
+	if n := c.MaxTokens; n != nil && *n < 1 {
+		return problem.InvalidField("context.max_tokens", "must be at least 1")
+	}
+	if len(c.Echo) > maxEcho {
+		return problem.InvalidField("context.echo", "must have at most %d bytes", maxEcho)
 	}
 	if err := checkSchema("context.output_schema", c.OutputSchema); err != nil {
 		return err

@@ -108,6 +108,10 @@ type Context struct {
 	Before       []Said          `json:"before,omitempty"`       // a conversation of the client's, after that of the chat
 	Functions    []Function      `json:"functions,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"` // instead of the agent's
+	Temperature  *float64        `json:"temperature,omitempty"`   // instead of the agent's
+	MaxTokens    *int            `json:"max_tokens,omitempty"`    // of a model's reply, if it is less than the agent's
+	// Echo is what the endpoint that took the message answers with later; nothing else reads it.
+	Echo json.RawMessage `json:"echo,omitempty"`
 }
 
 // Function is a tool that the client executes: a call of it pauses the run until the client has sent its output.

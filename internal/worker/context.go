@@ -14,6 +14,12 @@ func brought(t *agent.Task, c record.Context) {
 	if len(c.OutputSchema) > 0 {
 		t.Agent.Spec.OutputSchema = c.OutputSchema
 	}
+	if c.Temperature != nil {
+		t.Agent.Spec.Model.Temperature = c.Temperature
+	}
+	if most := t.Agent.Spec.Model.MaxTokens; c.MaxTokens != nil && (most == nil || *c.MaxTokens < *most) {
+		t.Agent.Spec.Model.MaxTokens = c.MaxTokens
+	}
 	calls := map[string]model.Call{} // under ids of ours, by the client's
 	for _, said := range c.Before {
 		switch said.Role {

@@ -1,11 +1,12 @@
-// Package protocol is the area of the API for clients of protocols that others wrote: the Model Context Protocol and
-// the Agent2Agent protocol.
+// Package protocol is the area of the API for clients of protocols that others wrote: the Model Context Protocol, the
+// Agent2Agent protocol and Open Responses.
 //
-// What such a client says is understood by mcpserver and a2aserver; here is who may say it, and how answers travel. It
-// imports the framework above it and no other area.
+// What such a client says is understood by mcpserver, a2aserver and responses; here is who may say it, and how answers
+// travel. It imports the framework above it and no other area.
 package protocol
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/record"
+	"agentplatform/internal/responses"
 	"agentplatform/internal/stream"
 	"agentplatform/internal/tenant"
 )
@@ -25,10 +27,14 @@ type Config struct {
 	// A2A is the server for clients of the Agent2Agent protocol. It may be nil: then there is none.
 	A2A *a2aserver.Server
 
+	// Responses is the server for clients of Open Responses.
+	Responses *responses.Server
+
 	Intake    *intake.Intake
 	Store     *record.Store
 	Hub       *stream.Hub
 	Heartbeat time.Duration // of streams
+	Began     func(ctx context.Context, job, organization string)
 }
 
 // handlers are the operations of the area.
@@ -42,4 +48,5 @@ func Routes(s *httpapi.Server, c Config) {
 	h := &handlers{Config: c, Server: s}
 	h.mcpRoutes()
 	h.a2aRoutes()
+	h.responsesRoutes()
 }

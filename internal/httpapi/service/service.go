@@ -7,6 +7,7 @@ package service
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"agentplatform/internal/a2aserver"
@@ -29,6 +30,7 @@ import (
 	"agentplatform/internal/panel"
 	"agentplatform/internal/provider"
 	"agentplatform/internal/record"
+	"agentplatform/internal/responses"
 	"agentplatform/internal/stream"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/toolkit"
@@ -108,7 +110,11 @@ func New(c Config) *httpapi.Server {
 		})
 		reports.Routes(s, &analytics.Analytics{Store: c.Store, Host: c.Host, Log: c.Log})
 		protocol.Routes(s, protocol.Config{
-			MCP: c.MCP, A2A: c.A2A, Intake: c.Intake, Store: c.Store, Hub: c.Hub, Heartbeat: c.Heartbeat,
+			MCP: c.MCP, A2A: c.A2A, Intake: c.Intake, Store: c.Store, Hub: c.Hub, Heartbeat: c.Heartbeat, Began: began,
+			Responses: &responses.Server{
+				Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Window: c.ObserveWindow,
+				URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
+			},
 		})
 		meta.Routes(s, c.Pprof)
 		panel.New(c.PanelReaches...).Routes(s.HandleOpen)

@@ -1,0 +1,242 @@
+package protocol
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/responses"
+	"agentplatform/internal/tenant"
+)
+
+const (
+	responsesPath = "/responses"
+	responsePath  = "/responses/{response_id}"
+)
+
+// responsesRoutes let clients of Open Responses in. What they say is the server's of the protocol; here is who may, and
+// how answers travel.
+func (h *handlers) responsesRoutes() {
+	response, event := httpapi.SchemaOf[responses.Response](h.Server), httpapi.SchemaOf[responses.ResponseEvent](h.Server)
+	of := func(schema *huma.Schema, kind string) map[string]*huma.MediaType {
+		return map[string]*huma.MediaType{kind: {Schema: schema}}
+	}
+	either := of(response, "application/json")
+	either["text/event-stream"] = &huma.MediaType{Schema: event}
+	text := &huma.Schema{Type: huma.TypeString}
+	id := &huma.Param{Name: "response_id", In: "path", Required: true, Schema: text}
+	h.Describe(huma.Operation{
+		Method: http.MethodPost, Path: responsesPath, OperationID: "create-response", Tags: []string{"protocols"},
+		Summary: "Send a message to an agent, by Open Responses",
+		Description: "Starts a durable run, or goes on with one that waits for the client. Without stream and background " +
+			"it answers when the run has ended or waits, or after a while with status in_progress. Needs level `run`.",
+		Parameters: []*huma.Param{{
+			Name: "Idempotency-Key", In: "header", Schema: text,
+			Description: "a request with the same key gets the response of the first",
+		}},
+		RequestBody: &huma.RequestBody{
+			Required: true, Content: of(httpapi.SchemaOf[responses.CreateResponse](h.Server), "application/json"),
+		},
+		Responses: map[string]*huma.Response{"200": {
+			Description: "The response. With stream: its events, then [DONE]", Content: either,
+			Headers: map[string]*huma.Param{"X-Agent-Run-Id": {}, "Idempotent-Replayed": {}},
+		}},
+	})
+	h.Describe(huma.Operation{
+		Method: http.MethodGet, Path: responsePath, OperationID: "read-response", Tags: []string{"protocols"},
+		Summary: "Read a response, or follow it", Description: "Needs level `read`.",
+		Parameters: []*huma.Param{
+			id,
+			{Name: "stream", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean},
+				Description: "true: answer with Server-Sent Events"},
+			{Name: "starting_after", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64)},
+				Description: "sequence_number of the last event that the client has seen"},
+		},
+		Responses: map[string]*huma.Response{
+			"200": {Description: "The response. With stream: its events, then [DONE]", Content: either},
+		},
+	})
+	h.Describe(huma.Operation{
+		Method: http.MethodPost, Path: responsePath + "/cancel", OperationID: "cancel-response",
+		Tags: []string{"protocols"}, Parameters: []*huma.Param{id},
+		Summary: "Cancel a response", Description: "One that has ended stays as it is. Needs level `run`.",
+		Responses: map[string]*huma.Response{
+			"200": {Description: "The response as it is then", Content: of(response, "application/json")},
+		},
+	})
+	h.Describe(huma.Operation{
+		Method: http.MethodDelete, Path: responsePath, OperationID: "delete-response", Tags: []string{"protocols"},
+		Summary: "Delete a response with its conversation", Parameters: []*huma.Param{id},
+		Description: "409 when the conversation has other responses. Needs level `run`.",
+		Responses: map[string]*huma.Response{"200": {
+			Description: "It is deleted", Content: of(httpapi.SchemaOf[responses.DeletedResponse](h.Server), "application/json"),
+		}},
+	})
+	httpapi.Register(h.Server, httpapi.Operation{
+		Method: http.MethodGet, Path: responsePath + "/input_items", Level: tenant.LevelRead,
+		ID: "list-input-items", Tag: "protocols", Summary: "What a response was given",
+	}, h.inputItems)
+	h.Handle("POST", responsesPath, tenant.LevelRun, spoken(h.createResponse))
+	h.Handle("GET", responsePath, tenant.LevelRead, spoken(h.readResponse))
+	h.Handle("POST", responsePath+"/cancel", tenant.LevelRun, spoken(h.cancelResponse))
+	h.Handle("DELETE", responsePath, tenant.LevelRun, spoken(h.deleteResponse))
+}
+
+// spoken gives the errors of a handler the member that clients of Open Responses read, beside our own.
+func spoken(handle httpapi.Handler) httpapi.Handler {
+	return func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+		err := handle(w, r, c)
+		p, ok := problem.As(err)
+		if !ok {
+			return err
+		}
+		kind := map[problem.Kind]string{
+			problem.Invalid: "invalid_request", problem.TooLarge: "invalid_request", problem.Conflict: "invalid_request",
+			problem.NotFound: "not_found", problem.Limited: "too_many_requests",
+		}[p.Kind]
+		if kind == "" {
+			kind = "server_error"
+		}
+		var param any
+		if len(p.Fields) > 0 {
+			param = strings.TrimPrefix(strings.TrimPrefix(p.Fields[0].Location, "body."), "query.")
+		}
+		return p.With("error", map[string]any{"message": p.Message, "type": kind, "param": param, "code": p.Code})
+	}
+}
+
+func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	if err := h.Hold(w, r, c); err != nil {
+		return err
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	var asked responses.CreateResponse
+	if len(body) == 0 {
+		return problem.InvalidField("body", "is required")
+	}
+	if err := httpapi.Decode("body", body, &asked); err != nil {
+		return err
+	}
+	ctx := r.Context()
+	if asked.Stream {
+		if err := h.Seat(ctx, c); err != nil {
+			return err
+		}
+	}
+	id, err := h.Responses.Create(ctx, c.Principal, asked, responses.Origin{
+		Key: r.Header.Get("Idempotency-Key"), Request: c.ID(),
+	})
+	if err != nil {
+		return err
+	}
+	c.Run = responses.RunOf(id)
+	c.Release()
+	if asked.Stream {
+		return h.followResponse(ctx, w, c, id, -1)
+	}
+	answer := h.Responses.Wait
+	if asked.Background {
+		answer = h.Responses.Response
+	}
+	v, err := answer(ctx, c.Principal, id)
+	return h.answerResponse(w, c, v, err)
+}
+
+// answerResponse answers with a response, unless it could not be read.
+func (h *handlers) answerResponse(w http.ResponseWriter, c *httpapi.Call, v responses.Response, err error) error {
+	if err != nil {
+		return err
+	}
+	w.Header().Set("X-Agent-Run-Id", c.Run)
+	return httpapi.WriteJSON(w, http.StatusOK, v)
+}
+
+func (h *handlers) readResponse(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	id, query := r.PathValue("response_id"), r.URL.Query()
+	c.Run = responses.RunOf(id)
+	streamed, err := strconv.ParseBool(orFalse(query.Get("stream")))
+	if err != nil {
+		return problem.InvalidField("query.stream", "must be true or false")
+	}
+	after := int64(-1)
+	if text := query.Get("starting_after"); text != "" {
+		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 0 {
+			return problem.InvalidField("query.starting_after", "must be the sequence_number of an event")
+		}
+	}
+	if streamed {
+		return h.followResponse(r.Context(), w, c, id, after)
+	}
+	v, err := h.Responses.Response(r.Context(), c.Principal, id)
+	return h.answerResponse(w, c, v, err)
+}
+
+func orFalse(text string) string {
+	if text == "" {
+		return "false"
+	}
+	return text
+}
+
+func (h *handlers) cancelResponse(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	id := r.PathValue("response_id")
+	c.Run = responses.RunOf(id)
+	v, err := h.Responses.Cancel(r.Context(), c.Principal, id)
+	return h.answerResponse(w, c, v, err)
+}
+
+func (h *handlers) deleteResponse(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	id := r.PathValue("response_id")
+	c.Run = responses.RunOf(id)
+	job, err := h.Responses.Delete(r.Context(), c.Principal, id)
+	if err != nil {
+		return err
+	}
+	h.Began(r.Context(), job, c.Principal.Organization.ID)
+	return httpapi.WriteJSON(w, http.StatusOK, responses.DeletedResponse{ID: id, Object: "response", Deleted: true})
+}
+
+func (h *handlers) inputItems(ctx context.Context, p tenant.Principal, in *struct {
+	ResponseID string `path:"response_id"`
+	Limit      int    `query:"limit" minimum:"1" maximum:"100" default:"20"`
+	After      string `query:"after" doc:"last_id of the page before"`
+	Order      string `query:"order" enum:"asc,desc" default:"desc"`
+}) (*httpapi.Answer[responses.ResponseItems], error) {
+	list, err := h.Responses.Inputs(ctx, p, in.ResponseID, in.After, in.Limit, in.Order == "asc")
+	if err != nil {
+		return nil, err
+	}
+	return &httpapi.Answer[responses.ResponseItems]{Body: list}, nil
+}
+
+// followResponse answers with the events of a response behind a number. The connection ends without a last word when
+// the server ends it: the client comes back with the last number that it has seen.
+func (h *handlers) followResponse(ctx context.Context, w http.ResponseWriter, c *httpapi.Call, id string, after int64) error {
+	v, err := h.Responses.Response(ctx, c.Principal, id) // before anything is written
+	if err != nil {
+		return err
+	}
+	run, err := h.Intake.Run(ctx, c.Principal, responses.RunOf(v.ID))
+	if err != nil {
+		return err
+	}
+	follow := func(ctx context.Context, out *httpapi.Sink) error {
+		emit := func(e responses.ResponseEvent) error { return out.Named(e.Type, e) }
+		if err := h.Responses.Follow(ctx, c.Principal, id, after, h.Heartbeat, emit, out.Heartbeat); err != nil {
+			return err
+		}
+		return out.End()
+	}
+	return h.Stream(ctx, w, c, httpapi.Stream{
+		ContentType: "text/event-stream", Agent: run.Value.Agent, Bounded: true, Follow: follow,
+	})
+}

@@ -1,0 +1,623 @@
+package responses
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/model"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/strictjson"
+)
+
+// CreateResponse is the body of POST /responses. Members that it does not have are ignored.
+type CreateResponse struct {
+	Model              string            `json:"model" required:"true" doc:"the agent: its id, or its name where no other agent has it"`
+	Input              json.RawMessage   `json:"input" required:"true" shape:"string|array" doc:"a text of the user's, or items: messages, calls and their outputs, decisions of approvals, references"`
+	Instructions       string            `json:"instructions,omitempty" nullable:"true" doc:"added to the agent's"`
+	PreviousResponseID string            `json:"previous_response_id,omitempty" nullable:"true" doc:"the last response of its conversation, which the request goes on with"`
+	Conversation       json.RawMessage   `json:"conversation,omitempty" shape:"string|object|null" doc:"the chat, or its id; instead of previous_response_id"`
+	Stream             bool              `json:"stream,omitempty" nullable:"true" doc:"true: answer with Server-Sent Events"`
+	StreamOptions      json.RawMessage   `json:"stream_options,omitempty" shape:"object|null" doc:"include_obfuscation must not be true"`
+	Background         bool              `json:"background,omitempty" nullable:"true" doc:"true: answer at once; runs go on in either case when a client leaves"`
+	Tools              []ToolParam       `json:"tools,omitempty" nullable:"true" doc:"functions that the client executes: a call of one ends the response, and its output goes on with it"`
+	ToolChoice         json.RawMessage   `json:"tool_choice,omitempty" shape:"string|object|null" doc:"auto; none where there are no tools"`
+	ParallelToolCalls  *bool             `json:"parallel_tool_calls,omitempty" doc:"true"`
+	Text               *TextParam        `json:"text,omitempty"`
+	Metadata           map[string]string `json:"metadata,omitempty" nullable:"true"`
+	Temperature        *float64          `json:"temperature,omitempty" doc:"instead of the agent's, 0 to 2"`
+	MaxOutputTokens    *int              `json:"max_output_tokens,omitempty" doc:"of each reply of the model, at most the agent's"`
+	TopP               *float64          `json:"top_p,omitempty" doc:"1"`
+	PresencePenalty    *float64          `json:"presence_penalty,omitempty" doc:"0"`
+	FrequencyPenalty   *float64          `json:"frequency_penalty,omitempty" doc:"0"`
+	TopLogprobs        *int              `json:"top_logprobs,omitempty" doc:"0"`
+	MaxToolCalls       *int              `json:"max_tool_calls,omitempty" doc:"null: the agent's limits bound its calls"`
+	Reasoning          json.RawMessage   `json:"reasoning,omitempty" shape:"object|null" doc:"without effort and summary"`
+	Truncation         string            `json:"truncation,omitempty" nullable:"true" enum:"auto,disabled" doc:"old turns of the conversation are left out where the model's context is full; the request's own input never is"`
+	Store              *bool             `json:"store,omitempty" doc:"true: runs are durable; DELETE /responses/{response_id} removes one"`
+	ServiceTier        string            `json:"service_tier,omitempty" nullable:"true" enum:"auto,default"`
+	Include            []string          `json:"include,omitempty" nullable:"true" doc:"nothing more can be included; message.output_text.logprobs is refused"`
+	SafetyIdentifier   string            `json:"safety_identifier,omitempty" nullable:"true" doc:"kept, of no effect"`
+	PromptCacheKey     string            `json:"prompt_cache_key,omitempty" nullable:"true" doc:"kept, of no effect"`
+}
+
+// ToolParam is a tool that a client brings.
+type ToolParam struct {
+	Type        string          `json:"type" enum:"function"`
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty" nullable:"true"`
+	Parameters  json.RawMessage `json:"parameters,omitempty" shape:"object|null" doc:"a JSON schema"`
+	Strict      *bool           `json:"strict,omitempty"`
+}
+
+// TextParam says how the answer is to be formed.
+type TextParam struct {
+	Format    *TextFormat `json:"format,omitempty"`
+	Verbosity string      `json:"verbosity,omitempty" nullable:"true" enum:"medium"`
+}
+
+// echo is what a response says of its request.
+type echo struct {
+	Model            string      `json:"model,omitempty"`
+	Previous         string      `json:"previous,omitempty"`
+	Background       bool        `json:"background,omitempty"`
+	Truncation       string      `json:"truncation,omitempty"`
+	Format           *TextFormat `json:"format,omitempty"`
+	Strict           []*bool     `json:"strict,omitempty"` // of the tools
+	SafetyIdentifier string      `json:"safety_identifier,omitempty"`
+	PromptCacheKey   string      `json:"prompt_cache_key,omitempty"`
+}
+
+// Bounds of a request; those of what is said are intake's.
+const (
+	maxItems      = intake.MaxBefore
+	maxReferences = 50 // items of a request that are only named
+	maxIdentifier = 64 // characters
+)
+
+// input is what the items of a request say, in their order.
+type input struct {
+	system  []string      // of system and developer messages
+	before  []record.Said // the conversation before the message
+	text    []string      // the last messages of the user
+	files   []inlineFile
+	fileIDs []string
+	outputs []output
+}
+
+// inlineFile is a file that came with a message.
+type inlineFile struct {
+	name, contentType string
+	data              []byte
+}
+
+// output is what a client says to a call or a request of ours: the output of a function, or a decision.
+type output struct {
+	at             string // its field
+	run, interrupt string // empty: the call is not one of ours
+	approve        *bool  // nil: it is the output of a call
+	text           string
+	alone          bool // its call is not in the request
+}
+
+// lookup finds an item of an earlier response that a request only names.
+type lookup func(id string) (ResponseItem, error)
+
+// check refuses what a request asks for and an agent cannot do. Members that ask for what happens anyway are accepted.
+func (r *CreateResponse) check() error {
+	for _, c := range []struct {
+		wrong       bool
+		field, text string
+	}{
+		{r.Model == "", "model", "is required: an agent's id or name"},
+		{len(r.Input) == 0 || string(r.Input) == "null", "input", "is required"},
+		{r.PreviousResponseID != "" && !isNull(r.Conversation), "conversation",
+			"cannot be there beside previous_response_id"},
+		{r.TopP != nil && *r.TopP != 1, "top_p", "must be 1: models are asked without it"},
+		{r.PresencePenalty != nil && *r.PresencePenalty != 0, "presence_penalty", "must be 0: models are asked without it"},
+		{r.FrequencyPenalty != nil && *r.FrequencyPenalty != 0, "frequency_penalty",
+			"must be 0: models are asked without it"},
+		{r.TopLogprobs != nil && *r.TopLogprobs != 0, "top_logprobs", "must be 0: probabilities are not kept"},
+		{r.MaxToolCalls != nil, "max_tool_calls", "must be null: the agent's limits bound its calls"},
+		{r.MaxOutputTokens != nil && *r.MaxOutputTokens < 16, "max_output_tokens", "must be at least 16"},
+		{r.Temperature != nil && !(*r.Temperature >= 0 && *r.Temperature <= 2), "temperature", "must be between 0 and 2"},
+		{r.ParallelToolCalls != nil && !*r.ParallelToolCalls, "parallel_tool_calls",
+			"must be true: a model may ask for several calls at once"},
+		{r.Store != nil && !*r.Store, "store",
+			"must be true: runs are durable; DELETE /responses/{response_id} removes one"},
+		{r.Truncation != "" && r.Truncation != "auto" && r.Truncation != "disabled", "truncation",
+			"must be auto or disabled"},
+		{r.ServiceTier != "" && r.ServiceTier != "auto" && r.ServiceTier != "default", "service_tier",
+			"must be auto or default"},
+		{len(r.SafetyIdentifier) > maxIdentifier, "safety_identifier", "must have at most 64 characters"},
+		{len(r.PromptCacheKey) > maxIdentifier, "prompt_cache_key", "must have at most 64 characters"},
+	} {
+		if c.wrong {
+			return problem.InvalidField("body."+c.field, "%s", c.text)
+		}
+	}
+	for i, name := range r.Include {
+		if name == "message.output_text.logprobs" {
+			return problem.InvalidField(fmt.Sprintf("body.include[%d]", i), "%s is not kept", name)
+		}
+	}
+	if err := r.checkReasoning(); err != nil {
+		return err
+	}
+	if err := r.checkStreamOptions(); err != nil {
+		return err
+	}
+	return r.checkToolChoice()
+}
+
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+func (r *CreateResponse) checkReasoning() error {
+	if isNull(r.Reasoning) {
+		return nil
+	}
+	var of struct {
+		Effort  *string `json:"effort"`
+		Summary *string `json:"summary"`
+	}
+	if err := read("body.reasoning", r.Reasoning, &of); err != nil {
+		return err
+	}
+	if of.Effort != nil || of.Summary != nil {
+		return problem.InvalidField("body.reasoning", "must have neither effort nor summary: models are asked without them")
+	}
+	return nil
+}
+
+func (r *CreateResponse) checkStreamOptions() error {
+	if isNull(r.StreamOptions) {
+		return nil
+	}
+	var of struct {
+		IncludeObfuscation bool `json:"include_obfuscation"`
+	}
+	if err := read("body.stream_options", r.StreamOptions, &of); err != nil {
+		return err
+	}
+	if of.IncludeObfuscation {
+		return problem.InvalidField("body.stream_options.include_obfuscation", "must be false: events are not padded")
+	}
+	return nil
+}
+
+func (r *CreateResponse) checkToolChoice() error {
+	if isNull(r.ToolChoice) {
+		return nil
+	}
+	var choice string
+	_ = json.Unmarshal(r.ToolChoice, &choice)
+	if choice != "auto" && (choice != "none" || len(r.Tools) > 0) {
+		return problem.InvalidField("body.tool_choice", "must be auto: the model chooses among the agent's and the client's tools")
+	}
+	return nil
+}
+
+// chatID is the chat that the member conversation names; empty: none.
+func (r *CreateResponse) chatID() (string, error) {
+	if isNull(r.Conversation) {
+		return "", nil
+	}
+	var id string
+	if json.Unmarshal(r.Conversation, &id) != nil {
+		var of struct {
+			ID string `json:"id"`
+		}
+		if err := read("body.conversation", r.Conversation, &of); err != nil {
+			return "", err
+		}
+		id = of.ID
+	}
+	if !intake.ValidChatID(id) {
+		return "", problem.InvalidField("body.conversation", "must be a chat's id, or an object that has it")
+	}
+	return id, nil
+}
+
+// read decodes a part of a request; the error is a problem of kind Invalid that names the place.
+func read(at string, raw json.RawMessage, into any) error {
+	err := strictjson.Unmarshal(raw, into)
+	if err == nil {
+		return nil
+	}
+	place, text := "", err.Error()
+	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
+		place, text = wrong.Place, wrong.Wanted
+	}
+	return problem.InvalidField(at+place, "%s", text)
+}
+
+// context is what a request brings beside the message.
+func (r *CreateResponse) context(in input) (*record.Context, error) {
+	c := &record.Context{
+		Before: in.before, Temperature: r.Temperature, MaxTokens: r.MaxOutputTokens,
+		Instructions: strings.Join(append(nonEmpty(r.Instructions), in.system...), "\n\n"),
+	}
+	told := echo{
+		Model: r.Model, Previous: r.PreviousResponseID, Background: r.Background, Truncation: r.Truncation,
+		SafetyIdentifier: r.SafetyIdentifier, PromptCacheKey: r.PromptCacheKey,
+	}
+	for i, t := range r.Tools {
+		at := fmt.Sprintf("body.tools[%d]", i)
+		if t.Type != "function" {
+			return nil, problem.InvalidField(at+".type",
+				"must be function: what else an agent can do, it has by itself (see its toolkits and knowledge bases)")
+		}
+		if t.Name == model.AskUser || t.Name == model.Search {
+			return nil, problem.InvalidField(at+".name", "must not be %s, which is a tool of the service", t.Name)
+		}
+		if isNull(t.Parameters) {
+			t.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		c.Functions = append(c.Functions,
+			record.Function{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
+		told.Strict = append(told.Strict, t.Strict)
+	}
+	if r.Text != nil && r.Text.Format != nil {
+		told.Format = r.Text.Format
+		switch f := r.Text.Format; f.Type {
+		case "text":
+		case "json_object":
+			c.OutputSchema = json.RawMessage(`{"type":"object"}`)
+		case "json_schema":
+			if c.OutputSchema = f.Schema; isNull(f.Schema) {
+				return nil, problem.InvalidField("body.text.format.schema", "is required")
+			}
+		default:
+			return nil, problem.InvalidField("body.text.format.type", "must be text, json_object or json_schema")
+		}
+	}
+	var err error
+	c.Echo, err = json.Marshal(told)
+	return c, err
+}
+
+func nonEmpty(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return []string{text}
+}
+
+// fields are our names of what a request brings, and the request's.
+var fields = strings.NewReplacer(
+	"context.functions", "body.tools", "context.before", "body.input", "context.output_schema", "body.text.format.schema",
+	"context.instructions", "body.instructions", "context.temperature", "body.temperature",
+	"context.max_tokens", "body.max_output_tokens", "context.echo", "body",
+)
+
+// named gives a problem the names of the request's fields.
+func named(err error) error {
+	p, ok := problem.As(err)
+	if !ok {
+		return err
+	}
+	for i, f := range p.Fields {
+		at := fields.Replace(f.Location)
+		switch {
+		case at == "message":
+			at = "body.input"
+		case at == "metadata", at == "title":
+			at = "body." + at
+		}
+		if at != f.Location {
+			p.Message = strings.ReplaceAll(p.Message, f.Location, at)
+			p.Fields[i].Location = at
+		}
+	}
+	return err
+}
+
+// itemParam is an item of a request, of any type.
+type itemParam struct {
+	Type      string          `json:"type"`
+	ID        string          `json:"id"`
+	Role      string          `json:"role"`
+	Content   json.RawMessage `json:"content"`
+	CallID    string          `json:"call_id"`
+	Name      string          `json:"name"`
+	Arguments json.RawMessage `json:"arguments"`
+	Output    json.RawMessage `json:"output"`
+	Request   string          `json:"approval_request_id"`
+	Approve   *bool           `json:"approve"`
+	Reason    string          `json:"reason"`
+}
+
+// contentParam is a part of an item's content.
+type contentParam struct {
+	Type     string `json:"type"`
+	Text     string `json:"text"`
+	Refusal  string `json:"refusal"`
+	ImageURL string `json:"image_url"`
+	FileID   string `json:"file_id"`
+	FileData string `json:"file_data"`
+	FileURL  string `json:"file_url"`
+	Filename string `json:"filename"`
+}
+
+// readInput reads the input of a request.
+func readInput(raw json.RawMessage, find lookup) (in input, err error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		in.text = []string{text}
+		return in, nil
+	}
+	var items []itemParam
+	if err := read("body.input", raw, &items); err != nil {
+		return in, err
+	}
+	if len(items) == 0 {
+		return in, problem.InvalidField("body.input", "must have an item")
+	}
+	if len(items) > maxItems {
+		return in, problem.InvalidField("body.input", "must have at most %d items", maxItems)
+	}
+	named := 0
+	for i, item := range items {
+		at := fmt.Sprintf("body.input[%d]", i)
+		if item.Type == "item_reference" || item.Type == "" && item.Role == "" && item.ID != "" {
+			if named++; named > maxReferences {
+				return in, problem.InvalidField(at, "at most %d items may be named: send the others whole", maxReferences)
+			}
+			known, err := find(item.ID)
+			if err != nil {
+				return in, problem.InvalidField(at+".id", "there is no item %s: send it whole", item.ID)
+			}
+			item = known.param()
+		}
+		if err := in.take(at, item); err != nil {
+			return in, err
+		}
+	}
+	in.settle()
+	return in, nil
+}
+
+// param is an item of ours as a request brings it.
+func (i ResponseItem) param() itemParam {
+	p := itemParam{Type: i.Type, Role: i.Role, CallID: i.CallID, Name: i.Name}
+	if i.Arguments != nil {
+		p.Arguments, _ = json.Marshal(*i.Arguments)
+	}
+	if i.Content != nil {
+		p.Content, _ = json.Marshal(*i.Content)
+	}
+	return p
+}
+
+func (in *input) take(at string, item itemParam) error {
+	switch item.Type {
+	case "message", "":
+		return in.takeMessage(at, item)
+	case "function_call":
+		return in.takeCall(at, item)
+	case "function_call_output":
+		return in.takeOutput(at, item)
+	case "mcp_approval_response":
+		run, interrupt, ok := parseName("mcpr_", item.Request)
+		if !ok {
+			return problem.InvalidField(at+".approval_request_id", "is not the id of an mcp_approval_request")
+		}
+		if item.Approve == nil {
+			return problem.InvalidField(at+".approve", "is required")
+		}
+		in.outputs = append(in.outputs,
+			output{at: at, run: run, interrupt: interrupt, approve: item.Approve, text: item.Reason})
+	case "mcp_approval_request", "reasoning": // of a conversation that a client keeps; no model is shown them
+	default:
+		return problem.InvalidField(at+".type", "must be message, function_call, function_call_output, "+
+			"mcp_approval_request, mcp_approval_response, reasoning or item_reference")
+	}
+	return nil
+}
+
+func (in *input) takeMessage(at string, item itemParam) error {
+	text, err := in.takeContent(at+".content", item.Content, item.Role)
+	if err != nil {
+		return err
+	}
+	switch item.Role {
+	case "user":
+		in.text = append(in.text, text)
+	case "assistant":
+		in.close()
+		in.before = append(in.before, record.Said{Role: record.RoleAssistant, Text: text})
+	case "system", "developer":
+		in.system = append(in.system, text)
+	default:
+		return problem.InvalidField(at+".role", "must be user, assistant, system or developer")
+	}
+	return nil
+}
+
+// close ends the user's messages so far: somebody else speaks.
+func (in *input) close() {
+	for _, text := range in.text {
+		in.before = append(in.before, record.Said{Role: record.RoleUser, Text: text})
+	}
+	in.text = nil
+}
+
+// takeContent reads a text, or parts of content. Files are the message's, wherever they stand.
+func (in *input) takeContent(at string, raw json.RawMessage, role string) (string, error) {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text, nil
+	}
+	var parts []contentParam
+	if err := read(at, raw, &parts); err != nil {
+		return "", err
+	}
+	var texts []string
+	for i, p := range parts {
+		at := fmt.Sprintf("%s[%d]", at, i)
+		switch p.Type {
+		case "input_text", "output_text", "text":
+			texts = append(texts, p.Text)
+		case "refusal":
+			texts = append(texts, p.Refusal)
+		case "input_image", "input_file":
+			if role != "user" {
+				return "", problem.InvalidField(at+".type", "only messages of the user may have files")
+			}
+			if err := in.takeFile(at, p); err != nil {
+				return "", err
+			}
+		default:
+			return "", problem.InvalidField(at+".type", "must be input_text, output_text, refusal, input_image or input_file")
+		}
+	}
+	return strings.Join(texts, "\n"), nil
+}
+
+func (in *input) takeFile(at string, p contentParam) error {
+	field, data := at+".image_url", p.ImageURL
+	if p.Type == "input_file" {
+		field, data = at+".file_data", p.FileData
+	}
+	switch {
+	case len(in.files)+len(in.fileIDs) == intake.MaxFiles:
+		return problem.InvalidField(at, "at most %d files may be sent", intake.MaxFiles)
+	case p.FileID != "":
+		if !host.ValidID(p.FileID) {
+			return problem.InvalidField(at+".file_id", "must be the id of a file that was sent through POST /files")
+		}
+		in.fileIDs = append(in.fileIDs, p.FileID)
+		return nil
+	case p.FileURL != "":
+		return problem.InvalidField(at+".file_url", "addresses are not fetched: send the file's data, or its file_id")
+	case data == "":
+		return problem.InvalidField(field, "is required, or file_id")
+	}
+	file, err := fileOf(field, p.Filename, data)
+	if err == nil {
+		in.files = append(in.files, file)
+	}
+	return err
+}
+
+// fileOf reads a data URL, or the bare base64 that the member file_data may also be.
+func fileOf(field, name, data string) (inlineFile, error) {
+	f := inlineFile{name: name, contentType: "application/octet-stream"}
+	if rest, is := strings.CutPrefix(data, "data:"); is {
+		head, body, found := strings.Cut(rest, ",")
+		kind, encoded := strings.CutSuffix(head, ";base64")
+		if !found {
+			return f, problem.InvalidField(field, "is not a data URL: it has no comma")
+		}
+		if kind, _, _ = strings.Cut(kind, ";"); kind != "" {
+			f.contentType = kind
+		}
+		if data = body; !encoded {
+			text, err := url.PathUnescape(body)
+			if err != nil {
+				return f, problem.InvalidField(field, "is not a data URL: its text is not escaped")
+			}
+			f.data = []byte(text)
+		}
+	} else if u, err := url.Parse(data); err == nil && u.Scheme != "" {
+		return f, problem.InvalidField(field, "addresses are not fetched: send the file as a data URL, or its file_id")
+	}
+	if f.data == nil {
+		var err error
+		if f.data, err = base64.StdEncoding.DecodeString(data); err != nil {
+			return f, problem.InvalidField(field, "must be base64 with padding")
+		}
+	}
+	if len(f.data) == 0 {
+		return f, problem.InvalidField(field, "has no bytes")
+	}
+	if f.name == "" {
+		_, extension, _ := strings.Cut(f.contentType, "/")
+		f.name = "file." + strings.TrimSuffix(extension, "+xml")
+	}
+	return f, nil
+}
+
+func (in *input) takeCall(at string, item itemParam) error {
+	var arguments string
+	if err := read(at+".arguments", item.Arguments, &arguments); err != nil {
+		return err
+	}
+	if arguments == "" {
+		arguments = "{}"
+	}
+	if !json.Valid([]byte(arguments)) {
+		return problem.InvalidField(at+".arguments", "must be JSON in a string")
+	}
+	in.close()
+	call := record.SaidCall{ID: item.CallID, Name: item.Name, Arguments: json.RawMessage(arguments)}
+	if last := len(in.before) - 1; last >= 0 && in.before[last].Role == record.RoleAssistant {
+		in.before[last].Calls = append(in.before[last].Calls, call)
+		return nil
+	}
+	in.before = append(in.before, record.Said{Role: record.RoleAssistant, Calls: []record.SaidCall{call}})
+	return nil
+}
+
+// takeOutput reads the output of a call. One whose call the request has is a part of the conversation; one that may
+// answer a call of ours is noted, too.
+func (in *input) takeOutput(at string, item itemParam) error {
+	text, err := in.takeContent(at+".output", item.Output, "tool")
+	if err != nil {
+		return err
+	}
+	if item.CallID == "" {
+		return problem.InvalidField(at+".call_id", "is required")
+	}
+	in.close()
+	o := output{at: at, text: text, alone: !in.called(item.CallID)}
+	ours := false
+	if o.run, o.interrupt, ours = parseName("call_", item.CallID); !ours {
+		o.run, o.interrupt = "", ""
+	}
+	if o.alone && !ours {
+		return problem.InvalidField(at+".call_id", "is the id of no call: its function_call must stand before it")
+	}
+	in.outputs = append(in.outputs, o)
+	if !o.alone {
+		in.before = append(in.before, record.Said{Role: record.RoleTool, Call: item.CallID, Text: text})
+	}
+	return nil
+}
+
+// called reports whether the conversation so far has a call.
+func (in *input) called(id string) bool {
+	return slices.ContainsFunc(in.before, func(said record.Said) bool {
+		return slices.ContainsFunc(said.Calls, func(c record.SaidCall) bool { return c.ID == id })
+	})
+}
+
+// settle forgets outputs that are only a part of the conversation: those before the last words of somebody.
+func (in *input) settle() {
+	tail := 0
+	for i := len(in.before); i > 0 && in.before[i-1].Role == record.RoleTool; i-- {
+		tail++
+	}
+	if len(in.text) > 0 {
+		tail = 0
+	}
+	kept := make([]output, 0, len(in.outputs))
+	for _, o := range slices.Backward(in.outputs) {
+		if o.approve == nil && !o.alone {
+			if tail--; tail < 0 {
+				continue
+			}
+		}
+		kept = append(kept, o)
+	}
+	in.outputs = kept
+}
+
+func (in input) message() string { return strings.Join(in.text, "\n\n") }

@@ -1,0 +1,588 @@
+// Package responses serves clients that speak Open Responses, as the official SDKs of OpenAI do: a response is a run,
+// a conversation is a chat, the model is an agent.
+//
+// A run that pauses is several responses, one between each two pauses: a pause ends a response as completed, with what
+// the client is asked for (the output of one of its functions, an approval, an answer), and the request that brings it
+// goes on with the run. Ids are made of the run's, so nothing is stored beside it.
+//
+// What cannot be mapped is refused by its name (request.go), but for three things. The calls of the agent's own tools
+// are no items of the output: GET /runs/{run_id}/steps has them. Reasoning is neither shown nor taken. What a model
+// said before one of its calls failed and was made again stays in a stream's deltas; the done event has the whole text.
+//
+// The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record, catalog,
+// citation, tenant, lifecycle, model (the names of the service's tools), strictjson, host and problem.
+package responses
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/files"
+	"agentplatform/internal/host"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
+	"agentplatform/internal/tenant"
+)
+
+// Server is the use case.
+type Server struct {
+	Intake *intake.Intake
+	Store  *record.Store
+	Files  *files.Files
+	Hub    *stream.Hub
+	Window time.Duration // how long a request waits for its run
+	URL    string        // the address of the API: the part before /responses
+}
+
+// Origin is what a request brings beside its body.
+type Origin struct {
+	Key     string // idempotency key
+	Request string // id of the request
+}
+
+// Create carries out a request and returns the id of its response, which has begun. Errors are problems: of kind
+// Invalid with the field, NotFound for the agent, the response before or a file, and those of [intake.Intake.Post] and
+// [intake.Intake.Resume].
+func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateResponse, o Origin) (id string, err error) {
+	if err := r.check(); err != nil {
+		return "", err
+	}
+	chat, err := r.chatID()
+	if err != nil {
+		return "", err
+	}
+	in, err := readInput(r.Input, s.finder(ctx, p))
+	if err != nil {
+		return "", err
+	}
+	agent, err := s.agent(ctx, p, r.Model)
+	if err != nil {
+		return "", err
+	}
+	c := &creation{Server: s, who: p, request: r, origin: o, in: in, agent: agent, chat: chat}
+	if next, err := c.goOn(ctx); next != nil || err != nil {
+		return next.id(), named(err)
+	}
+	next, err := c.post(ctx)
+	return next.id(), named(err)
+}
+
+// id is the response's id; of none "".
+func (r *ref) id() string {
+	if r == nil {
+		return ""
+	}
+	return r.String()
+}
+
+// creation is a request that is carried out.
+type creation struct {
+	*Server
+
+	who     tenant.Principal
+	request CreateResponse
+	origin  Origin
+	in      input
+	agent   string
+	chat    string
+	before  *ref // the response that it goes on with
+}
+
+// goOn finds what the request goes on with: the chat, which it notes, or a run that waits, which it resumes. It returns
+// the response that has begun by that; nil: the request is a message.
+func (c *creation) goOn(ctx context.Context) (*ref, error) {
+	const field = "body.previous_response_id"
+	id := c.request.PreviousResponseID
+	if id == "" {
+		return c.answered(ctx)
+	}
+	before, ok := parseRef("resp_", id)
+	if !ok {
+		return nil, missing(field, id)
+	}
+	e, err := c.Intake.Run(ctx, c.who, before.run)
+	if err != nil {
+		return nil, err
+	}
+	last := partOf(e.Value)
+	if before.part > last {
+		return nil, missing(field, id)
+	}
+	c.before, c.chat = &before, e.Value.Chat
+	if len(c.in.outputs) > 0 {
+		return c.resume(ctx, e, before.part)
+	}
+	if before.part < last {
+		return nil, problem.InvalidField(field, "is not the last response of its conversation, which is %s",
+			ref{before.run, last})
+	}
+	if e.Value.Status == lifecycle.AwaitingInput {
+		if call, err := c.open(ctx, e.Value); call != "" || err != nil {
+			return nil, orElse(err, problem.InvalidField("body.input", "the response waits for what answers %s", call))
+		}
+		return nil, nil // the message answers its question
+	}
+	chat, err := c.Intake.Chat(ctx, c.who, e.Value.Chat)
+	if err == nil && chat.Value.LastRun != before.run {
+		err = problem.InvalidField(field, "is not the last response of its conversation, which is of the run %s",
+			chat.Value.LastRun)
+	}
+	return nil, err
+}
+
+func orElse(err, other error) error {
+	if err != nil {
+		return err
+	}
+	return other
+}
+
+func missing(field, id string) error {
+	p := problem.Missing("response " + id)
+	p.Fields = []problem.Field{{Location: field, Message: p.Message}}
+	return p
+}
+
+// partOf is the number of a run's last part: none follows a pause that was not decided.
+func partOf(r record.Run) int {
+	if r.Pause > 0 && !r.PausedAt.IsZero() {
+		return r.Pause - 1
+	}
+	return r.Pause
+}
+
+// open returns the id of a call or a request that a message cannot answer; "": the run waits for one question.
+func (c *creation) open(ctx context.Context, r record.Run) (string, error) {
+	list, err := c.Store.Interrupts(ctx, r.ID(), r.Pause)
+	if err != nil {
+		return "", err
+	}
+	items := (&part{ref: ref{r.ID(), r.Pause - 1}, of: r, asked: list}).requests()
+	for _, i := range items {
+		switch i.Type {
+		case "function_call":
+			return i.CallID, nil
+		case "mcp_approval_request":
+			return i.ID, nil
+		}
+	}
+	return "", nil
+}
+
+// answered resumes the run whose calls the request ends with the outputs of: a client that keeps the conversation
+// itself sends it whole each time, and the run that it has begun is the one that waits.
+func (c *creation) answered(ctx context.Context) (*ref, error) {
+	if len(c.in.outputs) == 0 {
+		return nil, nil
+	}
+	first := c.in.outputs[0]
+	if first.run != "" {
+		e, err := c.Intake.Run(ctx, c.who, first.run)
+		if problem.Is(err, "not_found") {
+			return c.unanswered(first)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if c.chat == "" || c.chat == e.Value.Chat {
+			if part, found, err := c.asked(ctx, e.Value); found || err != nil {
+				return orResume(ctx, c, e, part, err)
+			}
+		}
+	}
+	return c.unanswered(first)
+}
+
+func orResume(ctx context.Context, c *creation, e record.RunEntity, part int, err error) (*ref, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c.resume(ctx, e, part)
+}
+
+// unanswered is the refusal of what answers nothing; outputs whose calls the request has are its conversation.
+func (c *creation) unanswered(first output) (*ref, error) {
+	for _, o := range c.in.outputs {
+		if o.alone || o.approve != nil {
+			return nil, problem.InvalidField(first.at, "answers nothing that a response waits for")
+		}
+	}
+	return nil, nil
+}
+
+// asked finds the part whose pause asked for exactly what the request brings.
+func (c *creation) asked(ctx context.Context, r record.Run) (part int, found bool, err error) {
+	for after := 0; ; {
+		list, err := c.Store.PausesOf(ctx, r.ID(), after, pausesAtOnce)
+		if err != nil {
+			return 0, false, err
+		}
+		for _, pause := range list {
+			if after = pause.Number; c.fits(pause.Interrupts) {
+				return pause.Number - 1, true, nil
+			}
+		}
+		if len(list) < pausesAtOnce {
+			return 0, false, nil
+		}
+	}
+}
+
+const pausesAtOnce = 50
+
+func (c *creation) fits(list []record.Interrupt) bool {
+	if len(list) != len(c.in.outputs) {
+		return false
+	}
+	for _, i := range list {
+		if !slices.ContainsFunc(c.in.outputs, func(o output) bool { return o.interrupt == i.ID }) {
+			return false
+		}
+	}
+	return true
+}
+
+// resume decides the pause that ended a part of a run. One that was decided in the same way before has gone on with it:
+// the request is sent again.
+func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*ref, error) {
+	if len(c.in.text)+len(c.in.files)+len(c.in.fileIDs) > 0 {
+		return nil, problem.InvalidField("body.input",
+			"a message of the user can be sent when what the response waits for has been answered")
+	}
+	if e.Value.Agent != c.agent {
+		return nil, problem.InvalidField("body.model", "the response that waits is of the agent %s", e.Value.Agent)
+	}
+	pauses, err := c.Store.PausesOf(ctx, e.Value.ID(), part, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(pauses) == 0 || pauses[0].Number != part+1 {
+		return nil, problem.InvalidField("body.input", "the response %s waits for nothing", ref{e.Value.ID(), part})
+	}
+	decisions, err := c.decisions(e.Value.ID(), pauses[0].Interrupts)
+	if err != nil {
+		return nil, err
+	}
+	next := &ref{e.Value.ID(), part + 1}
+	if d := pauses[0].Decided; d != nil && same(d.List, decisions) {
+		return next, nil
+	}
+	_, err = c.Intake.Resume(ctx, c.who, e.Value.ID(), "", decisions)
+	if problem.Is(err, "not_awaiting_input") { // somebody was faster: perhaps this very request
+		d, found, readErr := c.Store.LastDecision(ctx, e.Value.ID(), part+1)
+		if readErr == nil && found && same(d.List, decisions) {
+			return next, nil
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return next, nil
+}
+
+func same(a, b []record.Decision) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(d record.Decision) bool {
+		return !slices.ContainsFunc(b, func(other record.Decision) bool {
+			return d.InterruptID == other.InterruptID && d.Decision == other.Decision && d.Message == other.Message
+		})
+	})
+}
+
+// decisions are what the request says to each thing that the run waits for.
+func (c *creation) decisions(run string, list []record.Interrupt) ([]record.Decision, error) {
+	left := slices.Clone(c.in.outputs)
+	decisions := make([]record.Decision, 0, len(list))
+	for _, i := range list {
+		n := slices.IndexFunc(left, func(o output) bool { return o.run == run && o.interrupt == i.ID })
+		if n < 0 {
+			return nil, problem.InvalidField("body.input", "has nothing for %s, which the response waits for", askedID(run, i))
+		}
+		o := left[n]
+		left = slices.Delete(left, n, n+1)
+		d := record.Decision{InterruptID: i.ID, Decision: string(lifecycle.Answer), Message: o.text}
+		if approval := i.Kind == string(lifecycle.Approval); approval != (o.approve != nil) {
+			return nil, problem.InvalidField(o.at, "must be what answers %s", askedID(run, i))
+		} else if approval {
+			d.Decision = string(lifecycle.Reject)
+			if *o.approve {
+				d.Decision = string(lifecycle.Approve)
+			}
+		} else if d.Message == "" {
+			d.Message = "(no output)"
+		}
+		decisions = append(decisions, d)
+	}
+	if len(left) > 0 {
+		return nil, problem.InvalidField(left[0].at, "answers nothing that the response waits for")
+	}
+	return decisions, nil
+}
+
+// askedID is the id by which a client answers.
+func askedID(run string, i record.Interrupt) string {
+	if i.Kind == string(lifecycle.Approval) {
+		return nameOf("mcpr_", run, i.ID)
+	}
+	return nameOf("call_", run, i.ID)
+}
+
+// post sends the request's message.
+func (c *creation) post(ctx context.Context) (*ref, error) {
+	brought, err := c.request.context(c.in)
+	if err != nil {
+		return nil, err
+	}
+	refs, taken, err := c.attach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
+		AgentID: c.agent, Text: c.in.message(), ChatID: c.chat, Files: refs, Metadata: c.request.Metadata,
+		Key: c.origin.Key, Request: c.origin.Request, Watched: c.request.Stream, Context: brought,
+	})
+	if err != nil || posted.Replayed {
+		c.Files.Drop(ctx, taken...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	next := &ref{posted.Run.ID(), partOf(posted.Run)}
+	if posted.Replayed {
+		next.part = 0
+		if c.before != nil && c.before.run == next.run {
+			next.part = c.before.part + 1
+		}
+	}
+	return next, nil
+}
+
+// attach stores the files that came with the request, and finds those that it names.
+func (c *creation) attach(ctx context.Context) (refs []record.FileRef, taken []record.File, err error) {
+	refs, err = c.Files.Attach(ctx, c.who.Scope(), c.in.fileIDs, func(f record.File) error {
+		return c.Intake.Tenants.MayReadFile(ctx, c.who, f)
+	})
+	for _, f := range c.in.files {
+		if err != nil {
+			break
+		}
+		var file record.File
+		if file, err = c.Files.Take(ctx, files.New{
+			Organization: c.who.Organization.ID, User: c.who.User.ID, Name: f.name, ContentType: f.contentType,
+		}, bytes.NewReader(f.data)); err == nil {
+			taken, refs = append(taken, file), append(refs, file.Ref())
+		}
+	}
+	if err != nil {
+		c.Files.Drop(ctx, taken...)
+	}
+	return refs, taken, err
+}
+
+// How many agents are read to find one by its name, and at once.
+const (
+	maxScanned   = 1000
+	agentsAtOnce = 100
+)
+
+// agent finds the agent that a request names as its model.
+func (s *Server) agent(ctx context.Context, p tenant.Principal, model string) (string, error) {
+	if host.ValidID(model) {
+		return model, nil // intake says whether it is there
+	}
+	var found string
+	after := ""
+	for range maxScanned / agentsAtOnce {
+		page, err := record.OldestResources[catalog.Agent](ctx, s.Store, p.Scope(), after, agentsAtOnce)
+		if err != nil {
+			return "", err
+		}
+		for _, e := range page.Rows {
+			if e.Value.Spec.Name != model || p.MayUse(e.Value) != nil {
+				continue
+			}
+			if found != "" {
+				return "", problem.InvalidField("body.model", "several agents have this name: %s and %s; send an id", found, e.Value.ID)
+			}
+			found = e.Value.ID
+		}
+		if after = page.Next; after == "" {
+			break
+		}
+	}
+	if found == "" {
+		none := problem.Missing("the agent " + model)
+		none.Code = "model_not_found"
+		none.Fields = []problem.Field{{Location: "body.model", Message: none.Message}}
+		return "", none
+	}
+	return found, nil
+}
+
+// finder finds items of earlier responses by their ids.
+func (s *Server) finder(ctx context.Context, p tenant.Principal) lookup {
+	known := map[string][]ResponseItem{} // by run
+	return func(id string) (ResponseItem, error) {
+		_, run, _ := strings.Cut(id, "_")
+		if run, _, _ = strings.Cut(run, "_"); !host.ValidID(run) {
+			return ResponseItem{}, problem.Missing("item " + id)
+		}
+		if _, there := known[run]; !there {
+			items, err := s.itemsOf(ctx, p, run)
+			if err != nil {
+				return ResponseItem{}, err
+			}
+			known[run] = items
+		}
+		for _, item := range known[run] {
+			if item.ID == id {
+				return item, nil
+			}
+		}
+		return ResponseItem{}, problem.Missing("item " + id)
+	}
+}
+
+// maxParts is how many responses of one run are searched for an item.
+const maxParts = 50
+
+// itemsOf are all items of a run's responses.
+func (s *Server) itemsOf(ctx context.Context, p tenant.Principal, run string) (list []ResponseItem, err error) {
+	e, err := s.Intake.Run(ctx, p, run)
+	if err != nil {
+		return nil, err
+	}
+	for n := range min(partOf(e.Value)+1, maxParts) {
+		one, err := s.load(ctx, s.Intake.Tenants.Reads(p), e, n)
+		if err != nil {
+			return nil, err
+		}
+		list = append(append(list, one.inputs()...), s.items(one)...)
+	}
+	return list, nil
+}
+
+// Response reads a response. It returns a problem of kind NotFound or Forbidden, as [intake.Intake.Run].
+func (s *Server) Response(ctx context.Context, p tenant.Principal, id string) (Response, error) {
+	one, err := s.find(ctx, p, id)
+	if err != nil {
+		return Response{}, err
+	}
+	return s.response(one), nil
+}
+
+func (s *Server) find(ctx context.Context, p tenant.Principal, id string) (*part, error) {
+	r, ok := parseRef("resp_", id)
+	if !ok {
+		return nil, problem.Missing("response " + id)
+	}
+	e, err := s.Intake.Run(ctx, p, r.run)
+	if problem.Is(err, "not_found") {
+		return nil, problem.Missing("response " + id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if r.part > partOf(e.Value) {
+		return nil, problem.Missing("response " + id)
+	}
+	return s.load(ctx, s.Intake.Tenants.Reads(p), e, r.part)
+}
+
+// Wait is Response after its run has ended or paused, or after a while.
+func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string) (Response, error) {
+	r, ok := parseRef("resp_", id)
+	if !ok {
+		return Response{}, problem.Missing("response " + id)
+	}
+	e, err := s.Hub.Until(ctx, s.Store, p.Scope(), r.run, s.Window, func(run record.Run) bool {
+		return run.Status.EndedOrWaiting() || partOf(run) > r.part
+	})
+	if err == nil {
+		_, err = s.Intake.Tenants.Still(ctx, p, e.Value.Agent)
+	}
+	if err != nil {
+		return Response{}, err
+	}
+	one, err := s.load(ctx, s.Intake.Tenants.Reads(p), e, r.part)
+	if err != nil {
+		return Response{}, err
+	}
+	return s.response(one), nil
+}
+
+// RunOf is the run of a response; "" for an id that no response has.
+func RunOf(id string) string {
+	r, ok := parseRef("resp_", id)
+	if !ok {
+		return ""
+	}
+	return r.run
+}
+
+// Cancel cancels the run of a response, and returns it as it then is. Its errors are those of [Server.Response].
+func (s *Server) Cancel(ctx context.Context, p tenant.Principal, id string) (Response, error) {
+	one, err := s.find(ctx, p, id)
+	if err != nil {
+		return Response{}, err
+	}
+	e, err := s.Intake.Cancel(ctx, p, one.run, "cancelled through /responses")
+	if err != nil {
+		return Response{}, err
+	}
+	if one, err = s.load(ctx, s.Intake.Tenants.Reads(p), e, one.part); err != nil {
+		return Response{}, err
+	}
+	return s.response(one), nil
+}
+
+// Delete removes a response with its conversation, and returns the job that does it. Besides those of
+// [Server.Response], it returns a problem of kind Conflict when the conversation has other responses.
+func (s *Server) Delete(ctx context.Context, p tenant.Principal, id string) (job string, err error) {
+	one, err := s.find(ctx, p, id)
+	if err != nil {
+		return "", err
+	}
+	chat, err := s.Intake.Chat(ctx, p, one.of.Chat)
+	if err != nil {
+		return "", err
+	}
+	if chat.Value.LastRun != one.run || one.of.Previous != "" || partOf(one.of) > 0 {
+		return "", problem.New(problem.Conflict, "conflict",
+			"the conversation has other responses; DELETE /chats/%s removes all of them", one.of.Chat)
+	}
+	return s.Intake.DeleteChat(ctx, p, one.of.Chat)
+}
+
+// Inputs is a page of the items that a response was given: at most limit of them behind the item after, the newest
+// first unless oldest is set. Besides those of [Server.Response], it returns a problem of kind Invalid (query.after).
+func (s *Server) Inputs(
+	ctx context.Context, p tenant.Principal, id string, after string, limit int, oldest bool,
+) (ResponseItems, error) {
+	one, err := s.find(ctx, p, id)
+	if err != nil {
+		return ResponseItems{}, err
+	}
+	items := one.inputs()
+	if !oldest {
+		slices.Reverse(items)
+	}
+	if after != "" {
+		n := slices.IndexFunc(items, func(i ResponseItem) bool { return i.ID == after })
+		if n < 0 {
+			return ResponseItems{}, problem.InvalidField("query.after", "is not the id of an item of this response")
+		}
+		items = items[n+1:]
+	}
+	page := ResponseItems{Object: "list", Data: items[:min(limit, len(items))], HasMore: len(items) > limit}
+	if n := len(page.Data); n > 0 {
+		page.FirstID, page.LastID = &page.Data[0].ID, &page.Data[n-1].ID
+	}
+	return page, nil
+}

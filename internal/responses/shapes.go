@@ -1,0 +1,192 @@
+package responses
+
+import "encoding/json"
+
+// The shapes of Open Responses, release 2026-04-24 (https://www.openresponses.org/specification). All members of a
+// response are always there.
+
+// Response is a run, or the part of a run between two pauses.
+type Response struct {
+	ID                 string                `json:"id" example:"resp_65f0a1b2c3d4e5f601234567" doc:"resp_ and the run's id; after its nth pause _n behind it"`
+	Object             string                `json:"object" enum:"response"`
+	CreatedAt          int64                 `json:"created_at" doc:"Unix seconds"`
+	CompletedAt        *int64                `json:"completed_at"`
+	Status             string                `json:"status" enum:"queued,in_progress,completed,incomplete,failed,cancelled"`
+	IncompleteDetails  *IncompleteDetails    `json:"incomplete_details"`
+	Model              string                `json:"model" doc:"the id of the agent"`
+	PreviousResponseID *string               `json:"previous_response_id"`
+	Conversation       *ResponseConversation `json:"conversation"`
+	Instructions       *string               `json:"instructions" doc:"of the request; the agent's are not shown"`
+	Output             []ResponseItem        `json:"output"`
+	Error              *ResponseError        `json:"error"`
+	Tools              []FunctionTool        `json:"tools" doc:"functions of the client; the agent's tools are not shown"`
+	ToolChoice         string                `json:"tool_choice" enum:"auto"`
+	Truncation         string                `json:"truncation" enum:"auto,disabled"`
+	ParallelToolCalls  bool                  `json:"parallel_tool_calls"`
+	Text               TextField             `json:"text"`
+	TopP               float64               `json:"top_p"`
+	PresencePenalty    float64               `json:"presence_penalty"`
+	FrequencyPenalty   float64               `json:"frequency_penalty"`
+	TopLogprobs        int                   `json:"top_logprobs"`
+	Temperature        float64               `json:"temperature"`
+	Reasoning          json.RawMessage       `json:"reasoning" shape:"object|null"`
+	Usage              *ResponseUsage        `json:"usage" doc:"null until it has ended"`
+	MaxOutputTokens    *int                  `json:"max_output_tokens"`
+	MaxToolCalls       *int                  `json:"max_tool_calls"`
+	Store              bool                  `json:"store"`
+	Background         bool                  `json:"background"`
+	ServiceTier        string                `json:"service_tier" enum:"default"`
+	Metadata           map[string]string     `json:"metadata"`
+	SafetyIdentifier   *string               `json:"safety_identifier"`
+	PromptCacheKey     *string               `json:"prompt_cache_key"`
+}
+
+// ResponseConversation is the chat that a response belongs to.
+type ResponseConversation struct {
+	ID string `json:"id" doc:"the chat's id"`
+}
+
+// IncompleteDetails says why a response is incomplete.
+type IncompleteDetails struct {
+	Reason string `json:"reason"`
+}
+
+// ResponseError says why a response failed.
+type ResponseError struct {
+	Code    string `json:"code" enum:"server_error"`
+	Message string `json:"message"`
+}
+
+// ResponseUsage is what a response has used, in tokens.
+type ResponseUsage struct {
+	InputTokens        int64               `json:"input_tokens"`
+	InputTokensDetails InputTokensDetails  `json:"input_tokens_details"`
+	OutputTokens       int64               `json:"output_tokens"`
+	OutputDetail       OutputTokensDetails `json:"output_tokens_details"`
+	TotalTokens        int64               `json:"total_tokens"`
+}
+
+// InputTokensDetails is always zero: providers count differently, and we keep the sum.
+type InputTokensDetails struct {
+	CachedTokens int64 `json:"cached_tokens"`
+}
+
+// OutputTokensDetails is always zero, as [InputTokensDetails].
+type OutputTokensDetails struct {
+	ReasoningTokens int64 `json:"reasoning_tokens"`
+}
+
+// FunctionTool is a function that the client executes.
+type FunctionTool struct {
+	Type        string          `json:"type" enum:"function"`
+	Name        string          `json:"name"`
+	Description *string         `json:"description"`
+	Parameters  json.RawMessage `json:"parameters" shape:"object"`
+	Strict      *bool           `json:"strict" doc:"arguments are always held to the parameters"`
+}
+
+// TextField says how the answer is formed.
+type TextField struct {
+	Format TextFormat `json:"format"`
+}
+
+// TextFormat is the form of the answer: text, json_object, or json_schema with the members behind it.
+type TextFormat struct {
+	Type        string          `json:"type" enum:"text,json_object,json_schema"`
+	Name        string          `json:"name,omitempty"`
+	Description *string         `json:"description,omitempty"`
+	Schema      json.RawMessage `json:"schema,omitempty" shape:"object"`
+	Strict      *bool           `json:"strict,omitempty"`
+}
+
+// ResponseItem is an item of input or output. Which members it has depends on its type: message, function_call,
+// function_call_output, mcp_approval_request or mcp_approval_response.
+type ResponseItem struct {
+	Type   string `json:"type" enum:"message,function_call,function_call_output,mcp_approval_request,mcp_approval_response"`
+	ID     string `json:"id"`
+	Status string `json:"status,omitempty" enum:"in_progress,completed,incomplete"`
+
+	// Of a message.
+	Role    string             `json:"role,omitempty" enum:"user,assistant,system,developer"`
+	Content *[]ResponseContent `json:"content,omitempty"`
+
+	// Of a call, and of a request for an approval.
+	CallID    string  `json:"call_id,omitempty"`
+	Name      string  `json:"name,omitempty"`
+	Arguments *string `json:"arguments,omitempty" doc:"JSON"`
+	Output    *string `json:"output,omitempty"`
+
+	// Of an approval.
+	ServerLabel string  `json:"server_label,omitempty"`
+	Request     string  `json:"approval_request_id,omitempty"`
+	Approve     *bool   `json:"approve,omitempty"`
+	Reason      *string `json:"reason,omitempty"`
+}
+
+// ResponseContent is a part of a message.
+type ResponseContent struct {
+	Type        string         `json:"type" enum:"input_text,output_text,input_file,input_image"`
+	Text        *string        `json:"text,omitempty"`
+	Annotations *[]URLCitation `json:"annotations,omitempty"`
+	Logprobs    *[]string      `json:"logprobs,omitempty" doc:"always empty"`
+	FileID      string         `json:"file_id,omitempty"`
+	Filename    string         `json:"filename,omitempty"`
+	ImageURL    *string        `json:"image_url,omitempty"`
+	Detail      string         `json:"detail,omitempty" enum:"auto"`
+}
+
+// URLCitation is a citation of a document.
+type URLCitation struct {
+	Type       string `json:"type" enum:"url_citation"`
+	URL        string `json:"url" doc:"the document's address in this API"`
+	Title      string `json:"title"`
+	StartIndex int    `json:"start_index" doc:"in characters of the text"`
+	EndIndex   int    `json:"end_index"`
+}
+
+// ResponseEvent is an event of a stream. Which members it has depends on its type.
+type ResponseEvent struct {
+	Type         string           `json:"type"`
+	Sequence     int64            `json:"sequence_number" doc:"grows; a delta's grows by its bytes, so that a stream can be taken up behind it"`
+	Response     *Response        `json:"response,omitempty"`
+	ItemID       string           `json:"item_id,omitempty"`
+	OutputIndex  *int             `json:"output_index,omitempty"`
+	ContentIndex *int             `json:"content_index,omitempty"`
+	Item         *ResponseItem    `json:"item,omitempty"`
+	Part         *ResponseContent `json:"part,omitempty"`
+	Delta        *string          `json:"delta,omitempty"`
+	Text         *string          `json:"text,omitempty"`
+	Arguments    *string          `json:"arguments,omitempty"`
+	Logprobs     *[]string        `json:"logprobs,omitempty" doc:"always empty"`
+}
+
+// DeletedResponse says that a response is no more.
+type DeletedResponse struct {
+	ID      string `json:"id"`
+	Object  string `json:"object" enum:"response"`
+	Deleted bool   `json:"deleted"`
+}
+
+// ResponseItems is a page of items.
+type ResponseItems struct {
+	Object  string         `json:"object" enum:"list"`
+	Data    []ResponseItem `json:"data"`
+	FirstID *string        `json:"first_id"`
+	LastID  *string        `json:"last_id"`
+	HasMore bool           `json:"has_more"`
+}
+
+func pointer[T any](v T) *T { return &v }
+
+func message(id, role, status string, content ...ResponseContent) ResponseItem {
+	return ResponseItem{Type: "message", ID: id, Role: role, Status: status, Content: &content}
+}
+
+func outputText(text string, annotations []URLCitation) ResponseContent {
+	if annotations == nil {
+		annotations = []URLCitation{}
+	}
+	return ResponseContent{Type: "output_text", Text: &text, Annotations: &annotations, Logprobs: &[]string{}}
+}
+
+func inputText(text string) ResponseContent { return ResponseContent{Type: "input_text", Text: &text} }
