@@ -11,8 +11,8 @@ import (
 )
 
 // front is the single address of a world: it forwards requests as CloudFront and API Gateway would. Streams of
-// runs and waits for the inbox go to the stream service, POST /chat and A2A to their function with response streaming,
-// and everything else through LocalStack's API Gateway, with the key that it asks for.
+// runs and waits for the inbox go to the stream service, what may answer with another stream to its function with
+// response streaming, and everything else through LocalStack's API Gateway, with the key that it asks for.
 func front(gateway, stream *url.URL, chat http.Handler, key string) http.Handler {
 	service := httputil.NewSingleHostReverseProxy(stream)
 	service.FlushInterval, service.ErrorHandler = -1, unreachable
@@ -30,7 +30,7 @@ func front(gateway, stream *url.URL, chat http.Handler, key string) http.Handler
 		case strings.HasPrefix(r.URL.Path, "/api/v1/runs/") && strings.HasSuffix(r.URL.Path, "/stream"),
 			r.Method == http.MethodGet && r.URL.Path == "/api/v1/interrupts":
 			service.ServeHTTP(w, r)
-		case r.Method == http.MethodPost && (r.URL.Path == "/api/v1/chat" || isA2A(r.URL.Path)):
+		case streams(r.Method, r.URL.Path):
 			chat.ServeHTTP(w, r)
 		default:
 			api.ServeHTTP(w, r)
@@ -46,7 +46,17 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	w.WriteHeader(http.StatusBadGateway)
 }
 
-func isA2A(path string) bool {
-	agent, yes := strings.CutPrefix(path, "/api/v1/a2a/")
-	return yes && !strings.Contains(agent, "/")
+// streams says whether the answer may be a stream, as the gateway's resources have it.
+func streams(method, path string) bool {
+	below := func(prefix string) bool {
+		name, yes := strings.CutPrefix(path, prefix)
+		return yes && !strings.Contains(name, "/")
+	}
+	switch method {
+	case http.MethodPost:
+		return path == "/api/v1/chat" || path == "/api/v1/responses" || below("/api/v1/a2a/")
+	case http.MethodGet:
+		return below("/api/v1/responses/")
+	}
+	return false
 }

@@ -578,8 +578,8 @@ func (v *Service) originKey() {
 	output(v.Stack, "OriginKeyArn", secret.SecretArn())
 }
 
-// routes sends requests whose response may be a stream (POST /chat and A2A) to a function of their own, and
-// everything else to api.
+// routes sends requests whose response may be a stream (POST /chat, A2A, and responses that are begun or read) to a
+// function of their own, and everything else to api.
 func (v *Service) routes() {
 	whole := awsapigateway.NewLambdaIntegration(v.Live["api"], nil)
 	root := v.API.Root()
@@ -596,9 +596,15 @@ func (v *Service) routes() {
 	a2a.AddMethod(jsii.String("ANY"), whole, nil)
 	agent := a2a.AddResource(jsii.String("{agent_id}"), nil)
 	agent.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
-	for _, resource := range []awsapigateway.Resource{chat, agent} {
-		resource.AddMethod(jsii.String("ANY"), whole, nil)
-		resource.AddMethod(jsii.String("POST"), streamed, nil)
+	responses := v1.AddResource(jsii.String("responses"), nil)
+	response := responses.AddResource(jsii.String("{response_id}"), nil)
+	response.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
+	for _, may := range []struct {
+		resource awsapigateway.Resource
+		method   string
+	}{{chat, "POST"}, {agent, "POST"}, {responses, "POST"}, {response, "GET"}} {
+		may.resource.AddMethod(jsii.String("ANY"), whole, nil)
+		may.resource.AddMethod(&may.method, streamed, nil)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -99,6 +100,30 @@ func TagOf(version int64, body any) (string, error) {
 		return fmt.Sprintf(`"%d.%x"`, version, sum[:12]), nil
 	}
 	return fmt.Sprintf(`"%x"`, sum[:12]), nil
+}
+
+// WriteRead writes the answer to a read as an [Answer] is written: with its ETag, and without a body where the client has
+// it already. Its error is that the body cannot be written as JSON.
+func WriteRead(w http.ResponseWriter, c *Call, body any) error {
+	tag, err := TagOf(0, body)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("ETag", tag)
+	if Matches(c.ifNoneMatch, tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	return WriteJSON(w, http.StatusOK, body)
+}
+
+// Conditional completes the description of a read that [WriteRead] answers.
+func Conditional(o huma.Operation) huma.Operation {
+	parameters, responses := conditional()
+	o.Parameters = append(o.Parameters, parameters...)
+	maps.Copy(o.Responses, responses)
+	o.Responses["200"].Headers = map[string]*huma.Param{"ETag": {Schema: &huma.Schema{Type: huma.TypeString}}}
+	return o
 }
 
 // Known says whether the client has said that it has a body, which has no version, already; without If-None-Match it

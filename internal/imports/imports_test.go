@@ -193,6 +193,9 @@ var allowed = []struct {
 	{"internal/a2aserver", "internal/catalog events internal/stream internal/host internal/intake internal/lifecycle " +
 		"internal/problem internal/record internal/strictjson internal/tenant internal/view",
 		"it knows runs as clients do"},
+	{"internal/responses", "internal/catalog internal/citation internal/files internal/host internal/intake " +
+		"internal/lifecycle internal/model internal/problem internal/record internal/stream internal/strictjson " +
+		"internal/tenant internal/view", "it knows runs as clients do"},
 	{
 		"internal/httpapi",
 		"internal/apidoc events internal/host internal/lifecycle internal/problem internal/ratelimit internal/record " +
@@ -223,7 +226,7 @@ var allowed = []struct {
 	{
 		"internal/httpapi/protocol",
 		"internal/a2aserver internal/stream internal/httpapi internal/intake internal/problem " +
-			"internal/record internal/tenant",
+			"internal/record internal/responses internal/tenant",
 		"the operations of an area use its use cases",
 	},
 	{

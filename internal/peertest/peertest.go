@@ -50,6 +50,9 @@ func Clients(t testing.TB, name string) string {
 	return filepath.Join(modules(t), "../clients/bin", name)
 }
 
+// Modules is the folder of what npm has installed, for a script that imports it.
+func Modules(t testing.TB) string { return modules(t) }
+
 // Program is the path of a program that npm has installed.
 func Program(t testing.TB, name string) string {
 	t.Helper()

@@ -189,8 +189,9 @@ func (p *part) status() string {
 }
 
 const (
-	completed  = "completed"
-	inProgress = "in_progress"
+	completed   = "completed"
+	inProgress  = "in_progress"
+	serverError = "server_error" // the code of the protocol for what is not the client's fault
 )
 
 // cutOff reports whether the model's last reply was cut at the limit of its length.
@@ -242,7 +243,7 @@ func (s *Server) response(p *part) Response {
 	case "incomplete":
 		r.IncompleteDetails = &IncompleteDetails{Reason: "max_output_tokens"}
 	case "failed":
-		r.Error = &ResponseError{Code: "server_error", Message: p.of.Error}
+		r.Error = &ResponseError{Code: serverError, Message: p.of.Error}
 	}
 	if r.Status != "queued" && r.Status != inProgress {
 		r.Usage = &ResponseUsage{InputTokens: p.usage.InputTokens, OutputTokens: p.usage.OutputTokens,

@@ -20,7 +20,7 @@ import (
 // CreateResponse is the body of POST /responses. Members that it does not have are ignored.
 type CreateResponse struct {
 	Model              string            `json:"model" required:"true" doc:"the agent: its id, or its name where no other agent has it"`
-	Input              json.RawMessage   `json:"input" required:"true" shape:"string|array" doc:"a text of the user's, or items: messages, calls and their outputs, decisions of approvals, references"`
+	Input              json.RawMessage   `json:"input" required:"true" shape:"string|ResponseItemParam[]" doc:"a text of the user's, or items: messages, calls and their outputs, decisions of approvals, references"`
 	Instructions       string            `json:"instructions,omitempty" nullable:"true" doc:"added to the agent's"`
 	PreviousResponseID string            `json:"previous_response_id,omitempty" nullable:"true" doc:"the last response of its conversation, which the request goes on with"`
 	Conversation       json.RawMessage   `json:"conversation,omitempty" shape:"string|object|null" doc:"the chat, or its id; instead of previous_response_id"`
@@ -319,31 +319,32 @@ func named(err error) error {
 	return err
 }
 
-// itemParam is an item of a request, of any type.
-type itemParam struct {
-	Type      string          `json:"type"`
-	ID        string          `json:"id"`
-	Role      string          `json:"role"`
-	Content   json.RawMessage `json:"content"`
-	CallID    string          `json:"call_id"`
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"`
-	Output    json.RawMessage `json:"output"`
-	Request   string          `json:"approval_request_id"`
-	Approve   *bool           `json:"approve"`
-	Reason    string          `json:"reason"`
+// ResponseItemParam is an item of a request. Which members it has depends on its type; without one it is a message, or,
+// with an id alone, a reference.
+type ResponseItemParam struct {
+	Type      string          `json:"type,omitempty" enum:"message,function_call,function_call_output,mcp_approval_request,mcp_approval_response,reasoning,item_reference" doc:"message where it is left out"`
+	ID        string          `json:"id,omitempty" nullable:"true"`
+	Role      string          `json:"role,omitempty" enum:"user,assistant,system,developer" doc:"of a message"`
+	Content   json.RawMessage `json:"content,omitempty" shape:"string|ResponseContentParam[]|null" doc:"of a message"`
+	CallID    string          `json:"call_id,omitempty" doc:"of a call and of its output"`
+	Name      string          `json:"name,omitempty" doc:"of a call"`
+	Arguments json.RawMessage `json:"arguments,omitempty" shape:"string|null" doc:"of a call, JSON"`
+	Output    json.RawMessage `json:"output,omitempty" shape:"string|ResponseContentParam[]|null" doc:"of a call"`
+	Request   string          `json:"approval_request_id,omitempty" doc:"of the decision of an approval"`
+	Approve   *bool           `json:"approve,omitempty" doc:"of the decision of an approval"`
+	Reason    string          `json:"reason,omitempty" nullable:"true" doc:"of the decision of an approval"`
 }
 
-// contentParam is a part of an item's content.
-type contentParam struct {
-	Type     string `json:"type"`
-	Text     string `json:"text"`
-	Refusal  string `json:"refusal"`
-	ImageURL string `json:"image_url"`
-	FileID   string `json:"file_id"`
-	FileData string `json:"file_data"`
-	FileURL  string `json:"file_url"`
-	Filename string `json:"filename"`
+// ResponseContentParam is a part of an item's content.
+type ResponseContentParam struct {
+	Type     string `json:"type" enum:"input_text,output_text,text,refusal,input_image,input_file"`
+	Text     string `json:"text,omitempty"`
+	Refusal  string `json:"refusal,omitempty"`
+	ImageURL string `json:"image_url,omitempty" nullable:"true" doc:"a data URL: addresses are not fetched"`
+	FileID   string `json:"file_id,omitempty" nullable:"true" doc:"of a file that was sent through POST /files"`
+	FileData string `json:"file_data,omitempty" nullable:"true" doc:"base64, or a data URL"`
+	FileURL  string `json:"file_url,omitempty" nullable:"true" doc:"refused: addresses are not fetched"`
+	Filename string `json:"filename,omitempty" nullable:"true"`
 }
 
 // readInput reads the input of a request.
@@ -353,7 +354,7 @@ func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 		in.text = []string{text}
 		return in, nil
 	}
-	var items []itemParam
+	var items []ResponseItemParam
 	if err := read("body.input", raw, &items); err != nil {
 		return in, err
 	}
@@ -385,8 +386,8 @@ func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 }
 
 // param is an item of ours as a request brings it.
-func (i ResponseItem) param() itemParam {
-	p := itemParam{Type: i.Type, Role: i.Role, CallID: i.CallID, Name: i.Name}
+func (i ResponseItem) param() ResponseItemParam {
+	p := ResponseItemParam{Type: i.Type, Role: i.Role, CallID: i.CallID, Name: i.Name}
 	if i.Arguments != nil {
 		p.Arguments, _ = json.Marshal(*i.Arguments)
 	}
@@ -396,7 +397,7 @@ func (i ResponseItem) param() itemParam {
 	return p
 }
 
-func (in *input) take(at string, item itemParam) error {
+func (in *input) take(at string, item ResponseItemParam) error {
 	switch item.Type {
 	case "message", "":
 		return in.takeMessage(at, item)
@@ -422,7 +423,7 @@ func (in *input) take(at string, item itemParam) error {
 	return nil
 }
 
-func (in *input) takeMessage(at string, item itemParam) error {
+func (in *input) takeMessage(at string, item ResponseItemParam) error {
 	text, err := in.takeContent(at+".content", item.Content, item.Role)
 	if err != nil {
 		return err
@@ -455,7 +456,7 @@ func (in *input) takeContent(at string, raw json.RawMessage, role string) (strin
 	if json.Unmarshal(raw, &text) == nil {
 		return text, nil
 	}
-	var parts []contentParam
+	var parts []ResponseContentParam
 	if err := read(at, raw, &parts); err != nil {
 		return "", err
 	}
@@ -481,7 +482,7 @@ func (in *input) takeContent(at string, raw json.RawMessage, role string) (strin
 	return strings.Join(texts, "\n"), nil
 }
 
-func (in *input) takeFile(at string, p contentParam) error {
+func (in *input) takeFile(at string, p ResponseContentParam) error {
 	field, data := at+".image_url", p.ImageURL
 	if p.Type == "input_file" {
 		field, data = at+".file_data", p.FileData
@@ -545,7 +546,7 @@ func fileOf(field, name, data string) (inlineFile, error) {
 	return f, nil
 }
 
-func (in *input) takeCall(at string, item itemParam) error {
+func (in *input) takeCall(at string, item ResponseItemParam) error {
 	var arguments string
 	if err := read(at+".arguments", item.Arguments, &arguments); err != nil {
 		return err
@@ -568,7 +569,7 @@ func (in *input) takeCall(at string, item itemParam) error {
 
 // takeOutput reads the output of a call. One whose call the request has is a part of the conversation; one that may
 // answer a call of ours is noted, too.
-func (in *input) takeOutput(at string, item itemParam) error {
+func (in *input) takeOutput(at string, item ResponseItemParam) error {
 	text, err := in.takeContent(at+".output", item.Output, "tool")
 	if err != nil {
 		return err

@@ -418,7 +418,6 @@ func (s *Server) agent(ctx context.Context, p tenant.Principal, model string) (s
 	}
 	if found == "" {
 		none := problem.Missing("the agent " + model)
-		none.Code = "model_not_found"
 		none.Fields = []problem.Field{{Location: "body.model", Message: none.Message}}
 		return "", none
 	}

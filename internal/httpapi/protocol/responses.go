@@ -31,6 +31,8 @@ func (h *handlers) responsesRoutes() {
 	either["text/event-stream"] = &huma.MediaType{Schema: event}
 	text := &huma.Schema{Type: huma.TypeString}
 	id := &huma.Param{Name: "response_id", In: "path", Required: true, Schema: text}
+	httpapi.SchemaOf[responses.ResponseContentParam](h.Server) // of items
+	httpapi.SchemaOf[responses.ResponseItemParam](h.Server)    // of the input
 	h.Describe(huma.Operation{
 		Method: http.MethodPost, Path: responsesPath, OperationID: "create-response", Tags: []string{"protocols"},
 		Summary: "Send a message to an agent, by Open Responses",
@@ -48,7 +50,7 @@ func (h *handlers) responsesRoutes() {
 			Headers: map[string]*huma.Param{"X-Agent-Run-Id": {}, "Idempotent-Replayed": {}},
 		}},
 	})
-	h.Describe(huma.Operation{
+	h.Describe(httpapi.Conditional(huma.Operation{
 		Method: http.MethodGet, Path: responsePath, OperationID: "read-response", Tags: []string{"protocols"},
 		Summary: "Read a response, or follow it", Description: "Needs level `read`.",
 		Parameters: []*huma.Param{
@@ -61,7 +63,7 @@ func (h *handlers) responsesRoutes() {
 		Responses: map[string]*huma.Response{
 			"200": {Description: "The response. With stream: its events, then [DONE]", Content: either},
 		},
-	})
+	}))
 	h.Describe(huma.Operation{
 		Method: http.MethodPost, Path: responsePath + "/cancel", OperationID: "cancel-response",
 		Tags: []string{"protocols"}, Parameters: []*huma.Param{id},
@@ -177,7 +179,11 @@ func (h *handlers) readResponse(w http.ResponseWriter, r *http.Request, c *httpa
 		return h.followResponse(r.Context(), w, c, id, after)
 	}
 	v, err := h.Responses.Response(r.Context(), c.Principal, id)
-	return h.answerResponse(w, c, v, err)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("X-Agent-Run-Id", c.Run)
+	return httpapi.WriteRead(w, c, v)
 }
 
 func orFalse(text string) string {
