@@ -261,6 +261,8 @@ var allowed = []struct {
 	{"internal/version", "", "knows a build, not what it does"},
 	{"functions/local", "internal/boot internal/logline internal/setting internal/version",
 		"a main makes a value, runs and stops it"},
+	{"scripts/import", "scripts/import/plan", "a client of the API like any other, with no help of the service"},
+	{"scripts/import/plan", "internal/strictjson", "turns exports into values, and knows no API and no store"},
 }
 
 func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	callTime  = 2 * time.Minute  // of one request
+	maxAnswer = 32 << 20         // bytes of an answer
+	maxTries  = 6                // of a request that is refused for now
+	maxWait   = 30 * time.Second // between two of them
+	maxPages  = 1000             // of a list, of 100 rows each
+	inForm    = 3 << 20          // bytes of a file that goes in a form: a gateway takes 4 MiB with all that is around
+)
+
+// client calls the API with a key.
+type client struct {
+	base string
+	key  string
+	http *http.Client
+}
+
+func newClient(base, key string) *client {
+	return &client{
+		base: strings.TrimRight(base, "/"), key: key,
+		http: &http.Client{Timeout: callTime, CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse // the key goes nowhere else
+		}},
+	}
+}
+
+// refusal is an answer of the API that is no success.
+type refusal struct {
+	status  int
+	Code    string `json:"code"`
+	Message string `json:"message"`
+	wait    time.Duration
+}
+
+func (r *refusal) Error() string {
+	if r.Message == "" {
+		return fmt.Sprintf("the API answered %d", r.status)
+	}
+	return fmt.Sprintf("%s (%d %s)", r.Message, r.status, r.Code)
+}
+
+// passing: nothing was done, and another try may do it.
+func (r *refusal) passing() bool {
+	return r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable
+}
+
+// call sends JSON and decodes the answer into into, if it is not nil. What is refused for now is sent again, a few
+// times, until the context ends. The error is a *refusal, or says that the API could not be reached: then it is not
+// known whether it did what it was asked to.
+func (c *client) call(ctx context.Context, method, path string, body, into any) error {
+	var raw []byte
+	if body != nil {
+		var err error
+		if raw, err = json.Marshal(body); err != nil {
+			return err
+		}
+	}
+	return c.send(ctx, method, c.base+path, map[string]string{"Content-Type": "application/json"}, raw, into)
+}
+
+func (c *client) send(
+	ctx context.Context, method, address string, header map[string]string, body []byte, into any,
+) error {
+	for try := 1; ; try++ {
+		err := c.once(ctx, method, address, header, body, into)
+		r, refused := errors.AsType[*refusal](err)
+		if !refused || !r.passing() || try == maxTries {
+			return err
+		}
+		timer := time.NewTimer(min(max(r.wait, time.Second), maxWait))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return fmt.Errorf("%w, and the time is over", err)
+		case <-timer.C:
+		}
+	}
+}
+
+func (c *client) once(
+	ctx context.Context, method, address string, header map[string]string, body []byte, into any,
+) error {
+	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	for name, value := range header {
+		r.Header.Set(name, value)
+	}
+	if strings.HasPrefix(address, c.base+"/") { // other addresses are signed ones, of the store
+		r.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	answer, err := c.http.Do(r)
+	if err != nil {
+		return fmt.Errorf("the API cannot be reached: %w", err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
+	if err != nil || len(raw) > maxAnswer {
+		return errors.New("the API's answer broke off or is too long")
+	}
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		refused := &refusal{status: answer.StatusCode}
+		_ = json.Unmarshal(raw, refused) // whatever a proxy says
+		if seconds, err := strconv.Atoi(answer.Header.Get("Retry-After")); err == nil && seconds > 0 {
+			refused.wait = time.Duration(min(seconds, int(maxWait.Seconds()))) * time.Second
+		}
+		return refused
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("the answer of %s is not the API's: %w", method, err)
+	}
+	return nil
+}
+
+// list reads all pages of a list whose rows are in the member name.
+func list[T any](ctx context.Context, c *client, path, name string) ([]T, error) {
+	var all []T
+	cursor := ""
+	for range maxPages {
+		query := url.Values{"limit": {"100"}}
+		if cursor != "" {
+			query.Set("cursor", cursor)
+		}
+		var page map[string]json.RawMessage
+		if err := c.call(ctx, http.MethodGet, path+"?"+query.Encode(), nil, &page); err != nil {
+			return nil, err
+		}
+		var rows []T
+		if err := json.Unmarshal(page[name], &rows); err != nil {
+			return nil, fmt.Errorf("the list of %s is not the API's: %w", name, err)
+		}
+		all = append(all, rows...)
+		var next *string
+		if err := json.Unmarshal(page["next_cursor"], &next); err != nil || next == nil {
+			return all, err
+		}
+		cursor = *next
+	}
+	return nil, fmt.Errorf("there are more than %d %s", maxPages*100, name)
+}
+
+// document is a document as the API shows it.
+type document struct {
+	ID     string `json:"document_id"`
+	Status string `json:"status"` // pending, processing, ready or failed
+	Error  string `json:"error"`
+}
+
+// upload adds a document to a knowledge base; the same content again is the document that is there.
+func (c *client) upload(
+	ctx context.Context, base, name, title string, metadata map[string]any, content []byte,
+) (made document, err error) {
+	path := "/knowledge-bases/" + base + "/documents"
+	if len(content) > inForm {
+		var id string
+		if id, err = c.file(ctx, name, content); err != nil {
+			return made, err
+		}
+		return made, c.call(ctx, http.MethodPost, path,
+			map[string]any{"file_id": id, "title": title, "metadata": metadata}, &made)
+	}
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	said, err := json.Marshal(metadata)
+	if err != nil {
+		return made, err
+	}
+	for _, part := range [][2]string{{"title", title}, {"metadata", string(said)}} {
+		if err := form.WriteField(part[0], part[1]); err != nil {
+			return made, err
+		}
+	}
+	part, err := form.CreateFormFile("file", name)
+	if err != nil {
+		return made, err
+	}
+	if _, err := part.Write(content); err != nil {
+		return made, err
+	}
+	if err := form.Close(); err != nil {
+		return made, err
+	}
+	return made, c.send(ctx, http.MethodPost, c.base+path,
+		map[string]string{"Content-Type": form.FormDataContentType()}, body.Bytes(), &made)
+}
+
+// file sends a large file where the API says, and returns its id.
+func (c *client) file(ctx context.Context, name string, content []byte) (string, error) {
+	var made struct {
+		ID     string `json:"file_id"`
+		Upload *struct {
+			URL     string            `json:"url"`
+			Method  string            `json:"method"`
+			Headers map[string]string `json:"headers"`
+		} `json:"upload"`
+	}
+	if err := c.call(ctx, http.MethodPost, "/files", map[string]any{
+		"name": name, "size": len(content), "purpose": "document",
+	}, &made); err != nil {
+		return "", err
+	}
+	if made.Upload == nil {
+		return "", errors.New("the API does not say where the file is to be sent")
+	}
+	return made.ID, c.send(ctx, made.Upload.Method, made.Upload.URL, made.Upload.Headers, content, nil)
+}

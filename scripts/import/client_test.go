@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// answers is a transport that answers with these statuses in turn, the last one for good, and counts.
+type answers struct {
+	statuses []int
+	asked    int
+	keys     []string
+}
+
+func (a *answers) RoundTrip(r *http.Request) (*http.Response, error) {
+	status := a.statuses[min(a.asked, len(a.statuses)-1)]
+	a.asked++
+	a.keys = append(a.keys, r.Header.Get("Authorization"))
+	return &http.Response{
+		StatusCode: status, Header: http.Header{"Retry-After": {"7"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(`{"code":"c","message":"m"}`)),
+	}, nil
+}
+
+func TestWhatIsRefusedForNowIsSentAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		statuses []int
+		asked    int
+		waited   time.Duration
+		says     string
+	}{
+		"once busy":      {[]int{503, 429, 200}, 3, 14 * time.Second, ""},
+		"busy for good":  {[]int{429}, maxTries, 35 * time.Second, "m (429 c)"},
+		"wrong":          {[]int{400}, 1, 0, "m (400 c)"},
+		"leads away":     {[]int{307}, 1, 0, "m (307 c)"},
+		"outcome unsure": {[]int{500}, 1, 0, "m (500 c)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := &answers{statuses: c.statuses}
+				client := newClient("http://api.example/api/v1/", "k")
+				client.http.Transport = api
+				began := time.Now()
+				err := client.call(t.Context(), http.MethodPost, "/agents", map[string]any{}, nil)
+				assert.Equal(t, c.waited, time.Since(began))
+				assert.Equal(t, c.asked, api.asked)
+				if c.says == "" {
+					require.NoError(t, err)
+				} else {
+					require.EqualError(t, err, c.says)
+				}
+				assert.Equal(t, "Bearer k", api.keys[0])
+			})
+		})
+	}
+}
+
+func TestWaitingEndsWithTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := newClient("http://api.example/api/v1", "k")
+		client.http.Transport = &answers{statuses: []int{503}}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		assert.ErrorContains(t, client.call(ctx, http.MethodGet, "/agents", nil, nil), "the time is over")
+	})
+}
+
+// The key is for the API: the store to which large files go, and servers of a like name, do not see it.
+func TestTheKeyGoesToTheAPIAlone(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://api.example/api/v1/files/1/content": "Bearer k",
+		"http://bucket.example/api/v1/files/1":      "",
+		"http://api.example/api/v1.evil.example/":   "",
+	} {
+		api := &answers{statuses: []int{200}}
+		client := newClient("http://api.example/api/v1", "k")
+		client.http.Transport = api
+		require.NoError(t, client.send(t.Context(), http.MethodPut, address, nil, nil, nil))
+		assert.Equal(t, []string{want}, api.keys, address)
+	}
+}

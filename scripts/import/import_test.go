@@ -1,0 +1,356 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/boot"
+	"agentplatform/internal/setting"
+)
+
+type object = map[string]any
+
+// world is the service, with a server of tools that wants a token.
+type world struct {
+	t     *testing.T
+	url   string
+	key   string
+	tools string // host
+}
+
+const token = "open-sesame"
+
+func start(t *testing.T) *world {
+	t.Helper()
+	tools := toolServer(t)
+	s, err := setting.Read([]string{"ADDR=127.0.0.1:0", "DATA_DIR=" + t.TempDir(), "TOOL_ALLOW_HOSTS=" + tools,
+		"RATE_LIMIT=1000000", "RATE_BURST=1000000"})
+	require.NoError(t, err)
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	local, err := boot.StartLocal(t.Context(), s, log)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, local.Stop()) })
+	return &world{t, local.URL, local.Key, tools}
+}
+
+// toolServer is an MCP server with one tool, and a function behind a URL; it returns its host.
+func toolServer(t *testing.T) string {
+	t.Helper()
+	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "echo"},
+		func(_ context.Context, _ *mcp.CallToolRequest, in struct {
+			Text string `json:"text"`
+		}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "heard " + in.Text}}}, nil, nil
+		})
+	mcp.AddTool(s, &mcp.Tool{Name: "erase"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return &mcp.CallToolResult{}, nil, nil
+		})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", handler)
+	mux.HandleFunc("POST /status", func(w http.ResponseWriter, r *http.Request) {
+		var in struct{ Order string }
+		if err := json.NewDecoder(r.Body).Decode(&in); err != nil || in.Order == "" {
+			http.Error(w, "which order?", http.StatusBadRequest)
+			return
+		}
+		_, _ = io.WriteString(w, "order "+in.Order+" is on its way")
+	})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+token {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	return strings.TrimPrefix(web.URL, "http://")
+}
+
+// sample is a copy of a sample whose server of tools is the test's.
+func (w *world) sample(name string) string {
+	w.t.Helper()
+	to := w.t.TempDir()
+	require.NoError(w.t, os.CopyFS(to, os.DirFS("testdata/"+name)))
+	require.NoError(w.t, filepath.WalkDir(to, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		require.NoError(w.t, err)
+		text := string(raw)
+		for _, user := range []string{"", "user:pass@"} {
+			text = strings.ReplaceAll(text, "https://"+user+"tools.example", "http://"+user+w.tools)
+		}
+		return os.WriteFile(path, []byte(text), 0o600)
+	}))
+	return to
+}
+
+// imports runs the command.
+func (w *world) imports(base, from string, more ...string) (status int, out, errs string) {
+	w.t.Helper()
+	var o, e bytes.Buffer
+	environ := map[string]string{keyVariable: w.key, "TOOLS_TOKEN": token}
+	status = run(w.t.Context(), append([]string{"-from", from, "-base-url", base}, more...),
+		func(name string) string { return environ[name] }, &o, &e)
+	return status, o.String(), e.String()
+}
+
+func (w *world) call(method, path string, body io.Reader, kind string) object {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, body)
+	require.NoError(w.t, err)
+	r.Header.Set("Authorization", "Bearer "+w.key)
+	r.Header.Set("Content-Type", kind)
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(w.t, err)
+	defer func() { _ = answer.Body.Close() }()
+	raw, err := io.ReadAll(answer.Body)
+	require.NoError(w.t, err)
+	var v object
+	require.NoError(w.t, json.Unmarshal(raw, &v), string(raw))
+	require.Less(w.t, answer.StatusCode, 300, string(raw))
+	return v
+}
+
+// rows is a list of the API, by the names of what is in it; two of one name fail the test.
+func (w *world) rows(path, list string) map[string]object {
+	w.t.Helper()
+	name := map[string]string{"documents": "title"}[list]
+	if name == "" {
+		name = "name"
+	}
+	all := map[string]object{}
+	for _, row := range w.call(http.MethodGet, path+"?limit=100", nil, "")[list].([]any) {
+		row := row.(object)
+		title := row[name].(string)
+		require.NotContains(w.t, all, title, "%s has it twice", path)
+		all[title] = row
+	}
+	return all
+}
+
+// asks has an agent answer a message.
+func (w *world) asks(agent object, message string) object {
+	w.t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for name, value := range map[string]string{
+		"agent_id": agent["agent_id"].(string), "message": message, "wait": "true",
+	} {
+		require.NoError(w.t, form.WriteField(name, value))
+	}
+	require.NoError(w.t, form.Close())
+	return w.call(http.MethodPost, "/chat", &body, form.FormDataContentType())
+}
+
+// counts are how many things there are.
+func (w *world) counts() map[string]int {
+	w.t.Helper()
+	n := map[string]int{}
+	for path, list := range map[string]string{
+		"/agents": "agents", "/toolkits": "toolkits", "/knowledge-bases": "knowledge_bases",
+		"/documents": "documents",
+	} {
+		n[list] = len(w.rows(path, list))
+	}
+	return n
+}
+
+func TestAssistantsOfOpenAI(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	from := w.sample("openai")
+	status, out, errs := w.imports(w.url, from)
+	require.Equal(t, done, status, "%s\n%s", out, errs)
+	assert.Contains(t, out, "the deployment has no provider openai; the agent has the model demo")
+	assert.Contains(t, out, "made 3, there already 0")
+
+	agent := w.rows("/agents", "agents")["Support desk"]
+	assert.Equal(t, "Answers customers of the bicycle shop.", agent["description"])
+	assert.Contains(t, agent["instructions"], "Search the handbook")
+	assert.Equal(t, object{"imported_from": "openai:asst_SupportDesk01", "team": "shop"}, agent["metadata"])
+	assert.InDelta(t, 0.3, agent["model"].(object)["temperature"], 0)
+	assert.InDelta(t, 20, agent["knowledge"].(object)["limit"], 0)
+	assert.Empty(t, agent["toolkit_ids"])
+	assert.NotNil(t, w.rows("/agents", "agents")["Assistant asst_Classifier02"]["output_schema"])
+	documents := w.rows("/documents", "documents")
+	require.Len(t, documents, 2)
+	assert.Equal(t, object{"chapter": 4.0, "public": true}, documents["returns.md"]["metadata"])
+	answer := w.asks(agent, "/search within how many days may a bicycle be returned")["answer"]
+	assert.Contains(t, answer, "forty-one days")
+	assert.Contains(t, w.asks(agent, "/search warranty of frames")["answer"], "eleven years")
+
+	before := w.counts()
+	status, out, errs = w.imports(w.url, from)
+	require.Equal(t, done, status, errs)
+	assert.Contains(t, out, "made 0, there already 3")
+	assert.Equal(t, before, w.counts())
+
+	// The user says which URL executes a function: the agent that is there gets it.
+	more := []string{"-tool", "order_status=http://" + w.tools + "/status", "-bearer", w.tools + "=TOOLS_TOKEN"}
+	status, out, errs = w.imports(w.url, from, more...)
+	require.Equal(t, done, status, "%s\n%s", out, errs)
+	assert.Contains(t, out, "changed agent Support desk: toolkit_ids")
+	answer = w.asks(agent, `/tool order_status {"body":{"order":"17"}}`)["answer"]
+	assert.Contains(t, answer, "order 17 is on its way")
+	before["toolkits"]++
+	_, _, _ = w.imports(w.url, from, more...)
+	assert.Equal(t, before, w.counts())
+}
+
+func TestAgentsOfLetta(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	from := w.sample("letta")
+	status, out, errs := w.imports(w.url, from)
+	require.Equal(t, failed, status, "the server of tools wants a token")
+	assert.Contains(t, errs, "run again to go on")
+	assert.Contains(t, out, "run again with -bearer")
+	keeper := w.rows("/agents", "agents")["Keeper"]
+	assert.Empty(t, keeper["toolkit_ids"])
+
+	status, out, errs = w.imports(w.url, from, "-bearer", w.tools+"=TOOLS_TOKEN")
+	require.Equal(t, done, status, "%s\n%s", out, errs)
+	keeper = w.rows("/agents", "agents")["Keeper"]
+	assert.Contains(t, keeper["instructions"], "You keep the animals of a small zoo.\n\n# Memory\n\n## persona\n"+
+		"(How the keeper speaks)\n\nI am patient")
+	assert.Equal(t, object{"mode": "tools", "tools": []any{"weigh"}}, keeper["approval"])
+	assert.Contains(t, w.asks(keeper, `/tool echo {"text":"hello"}`)["answer"], "heard hello")
+	assert.Contains(t, w.asks(keeper, `/tool erase {}`)["answer"], "error", "it is not enabled")
+	assert.Contains(t, w.asks(keeper, "/search what otters eat")["answer"], "crayfish")
+	assert.Equal(t, map[string]int{"agents": 3, "toolkits": 2, "knowledge_bases": 1, "documents": 1}, w.counts(),
+		"with the agent and the toolkit that every organization has")
+	assert.Contains(t, w.rows("/agents", "agents")["Collector"]["instructions"], "I collect stamps.")
+}
+
+func TestAssistantsOfLangGraph(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	from := w.sample("langgraph")
+	more := []string{"-bearer", w.tools + "=TOOLS_TOKEN", "-model", "mistral/mistral-large=demo/other"}
+	for range 2 {
+		status, out, errs := w.imports(w.url, from, more...)
+		require.Equal(t, done, status, "%s\n%s", out, errs)
+		assert.Equal(t, map[string]int{"agents": 4, "toolkits": 2, "knowledge_bases": 2, "documents": 1}, w.counts())
+	}
+	guide := w.rows("/agents", "agents")["Harbour guide"]
+	assert.InDelta(t, 4000, guide["model"].(object)["max_tokens"], 0)
+	assert.Len(t, guide["knowledge_base_ids"], 2)
+	assert.Contains(t, w.asks(guide, "/search high water at the pier")["answer"], "nineteen minutes past six")
+	assert.Contains(t, w.asks(guide, `/tool echo {"text":"ahoy"}`)["answer"], "heard ahoy")
+	overseer := w.rows("/agents", "agents")["Overseer"]
+	assert.Equal(t, "other", overseer["model"].(object)["name"])
+	assert.Equal(t, "You hand work on.", overseer["instructions"])
+}
+
+// Wherever an import is cut off, also when the service did what it was asked to and the answer was lost, another run
+// goes on, and nothing is there twice.
+func TestAnImportThatIsCutOffGoesOn(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	from := w.sample("openai")
+	target, err := url.Parse(w.url)
+	require.NoError(t, err)
+	behind := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: target.Scheme, Host: target.Host})
+	var left atomic.Int64
+	lossy := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if left.Add(-1) < 0 { // what it is asked to is done, and nobody learns it
+			behind.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}
+		behind.ServeHTTP(out, r)
+	}))
+	defer lossy.Close()
+	status, runs := failed, 0
+	for ; status != done; runs++ {
+		require.Less(t, runs, 40)
+		left.Store(int64(runs))
+		var errs string
+		status, _, errs = w.imports(lossy.URL+target.Path, from, "-tool", "refund=http://"+w.tools+"/status",
+			"-bearer", w.tools+"=TOOLS_TOKEN")
+		assert.Equal(t, status == done, errs == "", errs)
+	}
+	assert.Greater(t, runs, 8)
+	assert.Equal(t, map[string]int{"agents": 3, "toolkits": 2, "knowledge_bases": 1, "documents": 2}, w.counts())
+	assert.Len(t, w.rows("/agents", "agents")["Support desk"]["toolkit_ids"], 1)
+}
+
+// Large files take another way in, and what is there twice is one document, which is said.
+func TestLargeFilesAndEqualOnes(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	from := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(from, "collections", "c1"), 0o700))
+	const assistant = `[{"assistant_id":"a","graph_id":"g","name":"A","config":{"configurable":
+		{"rag":{"collections":["c1"]}}}}]`
+	large := strings.Repeat("The lighthouse has forty steps.\n", inForm/32+1)
+	for name, text := range map[string]string{
+		"a.json": assistant, "collections/c1/1.txt": large, "collections/c1/2.txt": large,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
+	}
+	status, out, errs := w.imports(w.url, from)
+	require.Equal(t, done, status, "%s\n%s", out, errs)
+	assert.Contains(t, out, "has the same content as 1.txt")
+	assert.Contains(t, w.asks(w.rows("/agents", "agents")["A"], "/search steps of the lighthouse")["answer"], "forty")
+	assert.Equal(t, 1, w.counts()["documents"])
+}
+
+func TestADryRunCallsNothing(t *testing.T) {
+	t.Parallel()
+	w := &world{t: t}
+	status, out, errs := w.imports("http://127.0.0.1:1/api/v1", "testdata/letta/keeper.af", "-dry-run")
+	assert.Equal(t, done, status, errs)
+	assert.Contains(t, out, "plan: agents 1, toolkits 1, knowledge bases 1, documents 1")
+	assert.NotContains(t, out, "made")
+}
+
+func TestMistakesOfTheCommandLine(t *testing.T) {
+	t.Parallel()
+	none := func(string) string { return "" }
+	for name, c := range map[string]struct {
+		args []string
+		says string
+		want int
+	}{
+		"no export":   {nil, "-from is required", misuse},
+		"more":        {[]string{"-from", "x", "y"}, "-from is required", misuse},
+		"no key":      {[]string{"-from", "testdata/letta"}, keyVariable, misuse},
+		"no pair":     {[]string{"-from", "x", "-model", "gpt-4o"}, "must be NAME=VALUE", misuse},
+		"no token":    {[]string{"-from", "x", "-dry-run", "-bearer", "h=NOWHERE"}, "NOWHERE is not set", misuse},
+		"no file":     {[]string{"-from", "nowhere", "-dry-run"}, "nowhere", failed},
+		"nothing":     {[]string{"-from", "testdata/openai/files", "-dry-run"}, "there is no export", failed},
+		"help":        {[]string{"-h"}, "-base-url", done},
+		"unknown one": {[]string{"-what"}, "-what", misuse},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			assert.Equal(t, c.want, run(t.Context(), c.args, none, &out, &errs))
+			assert.Contains(t, errs.String(), c.says)
+		})
+	}
+}

@@ -1,0 +1,152 @@
+// Command import reads an export of OpenAI Assistants, of Letta agents or of LangGraph assistants and makes agents,
+// toolkits and knowledge bases of it, with a report of what did not fit (docs/import.md).
+//
+// It is a client of the API like any other: package plan says what is to be there, this package makes it. It must not
+// know the store, and imports no package of ours but plan. The key is read from the environment: AGENT_PLATFORM_KEY.
+//
+// Exit status: 0 when everything that the plan has is there, whatever the report says; 1 when something could not be
+// read or made, which running again makes up for; 2 for a mistake in the command line.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"agentplatform/scripts/import/plan"
+)
+
+const (
+	done   = 0
+	failed = 1
+	misuse = 2
+)
+
+// keyVariable names the environment variable of the API key.
+const keyVariable = "AGENT_PLATFORM_KEY"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	status := run(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// command is the command line.
+type command struct {
+	from, base string
+	dry        bool
+	limit      time.Duration
+	options    plan.Options
+	bearers    map[string]string // environment variables with tokens, by the host that they are for
+}
+
+// pairs is a flag that may be given several times, each NAME=VALUE.
+type pairs map[string]string
+
+func (p pairs) String() string { return "" }
+
+func (p pairs) Set(text string) error {
+	name, value, found := strings.Cut(text, "=")
+	if !found || name == "" || value == "" {
+		return errors.New("must be NAME=VALUE")
+	}
+	p[name] = value
+	return nil
+}
+
+func parse(args []string, errs io.Writer) (command, error) {
+	c := command{
+		options: plan.Options{Models: map[string]string{}, Tools: map[string]string{}}, bearers: map[string]string{},
+	}
+	flags := flag.NewFlagSet("import", flag.ContinueOnError)
+	flags.SetOutput(errs)
+	flags.StringVar(&c.from, "from", "", "the export: a file or a folder")
+	flags.StringVar(&c.base, "base-url", "http://127.0.0.1:8080/api/v1", "the API; its key is in "+keyVariable)
+	flags.BoolVar(&c.dry, "dry-run", false, "print the plan and the report, and call nothing")
+	flags.DurationVar(&c.limit, "limit", time.Hour, "how long all of it may take, with the documents becoming ready")
+	flags.Var(pairs(c.options.Models), "model", "OLD=PROVIDER/NAME, the model to take instead; may be repeated")
+	flags.Var(pairs(c.options.Tools), "tool", "FUNCTION=URL, which executes a function; may be repeated")
+	flags.Var(pairs(c.bearers), "bearer", "HOST=VARIABLE, the environment variable with the bearer token of "+
+		"toolkits at that host; may be repeated")
+	if err := flags.Parse(args); err != nil {
+		return c, err
+	}
+	if c.from == "" || flags.NArg() > 0 {
+		flags.Usage()
+		return c, errors.New("-from is required, and nothing beside flags")
+	}
+	return c, nil
+}
+
+// run is the whole command; it returns the exit status.
+func run(ctx context.Context, args []string, environ func(string) string, out, errs io.Writer) int {
+	c, err := parse(args, errs)
+	if errors.Is(err, flag.ErrHelp) {
+		return done
+	}
+	key := environ(keyVariable)
+	if err == nil && !c.dry && key == "" {
+		err = errors.New(keyVariable + " must hold an API key of level manage")
+	}
+	tokens := map[string]string{}
+	for host, variable := range c.bearers {
+		if tokens[host] = environ(variable); err == nil && tokens[host] == "" {
+			err = fmt.Errorf("-bearer: %s is not set", variable)
+		}
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(errs, err)
+		return misuse
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
+	defer cancel()
+	root, only, err := open(c.from)
+	if err == nil {
+		defer func() { _ = root.Close() }()
+		err = c.carry(root, only, out, func(p *plan.Plan) error {
+			m := &maker{client: newClient(c.base, key), plan: p, files: root.FS(), out: out, tokens: tokens}
+			return m.make(ctx)
+		})
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(errs, err)
+		return failed
+	}
+	return done
+}
+
+// open opens an export's folder, beyond which no name in the export leads; only is its one file, if it is a file.
+func open(from string) (root *os.Root, only string, err error) {
+	info, err := os.Stat(from)
+	if err != nil {
+		return nil, "", err
+	}
+	if !info.IsDir() {
+		from, only = filepath.Split(from)
+		if from == "" {
+			from = "."
+		}
+	}
+	root, err = os.OpenRoot(from)
+	return root, only, err
+}
+
+// carry plans, and has it made unless it is a dry run.
+func (c command) carry(root *os.Root, only string, out io.Writer, make func(*plan.Plan) error) error {
+	p, err := plan.Read(root.FS(), only, c.options)
+	if err != nil {
+		return err
+	}
+	if err := p.Write(out); err != nil || c.dry {
+		return err
+	}
+	return make(p)
+}

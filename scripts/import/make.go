@@ -1,0 +1,416 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"agentplatform/scripts/import/plan"
+)
+
+// maker makes what a plan has, in the order in which things refer to each other: toolkits, knowledge bases with their
+// documents, agents. It finds what an earlier run has made by the plan's marks, so that nothing is made twice,
+// wherever a run was cut off. Something that is refused is reported, and the rest goes on without it.
+type maker struct {
+	client *client
+	plan   *plan.Plan
+	files  fs.FS
+	out    io.Writer
+	tokens map[string]string // for toolkits, by the host of their URL
+
+	toolkits map[string]string // ids, by marks
+	bases    map[string]string
+	titles   map[string]string // of the documents of this run, by ids
+	waiting  []waiting
+	failures []plan.Finding
+	notes    []plan.Finding
+	made     int
+	there    int
+}
+
+// waiting is a document that is not known to be ready.
+type waiting struct{ base, id, title, source string }
+
+var errPartly = errors.New("not everything could be made: run again to go on")
+
+// make returns an error when something could not be made.
+func (m *maker) make(ctx context.Context) error {
+	m.toolkits, m.bases, m.titles = map[string]string{}, map[string]string{}, map[string]string{}
+	m.say("")
+	err := m.all(ctx)
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nmade %d, there already %d\n", m.made, m.there)
+	if len(m.notes) > 0 {
+		b.WriteString("\n")
+		plan.WriteFindings(&b, "what did not fit this deployment", m.notes)
+	}
+	if len(m.failures) > 0 {
+		b.WriteString("\n")
+		plan.WriteFindings(&b, "what failed", m.failures)
+	}
+	m.say("%s", strings.TrimSuffix(b.String(), "\n"))
+	if err == nil && len(m.failures) > 0 {
+		err = errPartly
+	}
+	return err
+}
+
+func (m *maker) all(ctx context.Context) error {
+	models, err := m.models(ctx)
+	if err != nil {
+		return err
+	}
+	if err := m.makeToolkits(ctx); err != nil {
+		return err
+	}
+	if err := m.makeBases(ctx); err != nil {
+		return err
+	}
+	if err := m.makeAgents(ctx, models); err != nil {
+		return err
+	}
+	return m.await(ctx)
+}
+
+func (m *maker) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(m.out, format+"\n", args...)
+}
+
+func (m *maker) report(made bool, what, name string) {
+	verb := "there already:"
+	if made {
+		verb = "made"
+		m.made++
+	} else {
+		m.there++
+	}
+	m.say("%s %s %s", verb, what, plan.Clean(name))
+}
+
+// fail notes what could not be made. A refusal concerns that one thing; anything else is returned, and ends the
+// import.
+func (m *maker) fail(source, do string, err error) error {
+	r, refused := errors.AsType[*refusal](err)
+	if !refused || r.passing() || r.status == http.StatusUnauthorized || r.status == http.StatusForbidden {
+		return fmt.Errorf("%s: %w; run again to go on", plan.Clean(source), err)
+	}
+	m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: source, What: err.Error(), Do: do})
+	return nil
+}
+
+func (m *maker) makeToolkits(ctx context.Context) error {
+	type row struct {
+		ID   string `json:"toolkit_id"`
+		Name string `json:"name"`
+	}
+	rows, err := list[row](ctx, m.client, "/toolkits", "toolkits")
+	if err != nil {
+		return err
+	}
+	for _, t := range m.plan.Toolkits {
+		at := slices.IndexFunc(rows, func(r row) bool { return strings.HasSuffix(r.Name, "["+t.Mark+"]") })
+		if at >= 0 {
+			m.toolkits[t.Mark] = rows[at].ID
+			m.report(false, "toolkit", t.Name)
+			continue
+		}
+		var made row
+		if err := m.client.call(ctx, http.MethodPost, "/toolkits", m.toolkitBody(t), &made); err != nil {
+			if err := m.fail("toolkit "+t.Name, toolkitHelp, err); err != nil {
+				return err
+			}
+			continue
+		}
+		m.toolkits[t.Mark] = made.ID
+		m.report(true, "toolkit", t.Name)
+	}
+	return nil
+}
+
+const toolkitHelp = "where the server wants a bearer token, run again with -bearer; for other credentials create " +
+	"the toolkit yourself, under this name, and run again; a private address must be in the deployment's " +
+	"TOOL_ALLOW_HOSTS"
+
+func (m *maker) toolkitBody(t plan.Toolkit) map[string]any {
+	body := map[string]any{"kind": t.Kind, "name": t.Name, "url": t.URL}
+	if t.Enabled != nil {
+		body["enabled"] = t.Enabled
+	}
+	if t.Request != nil {
+		body["request"] = t.Request
+	}
+	if u, err := url.Parse(t.URL); err == nil && m.tokens[u.Host] != "" {
+		body["credentials"] = map[string]any{"type": "bearer", "token": m.tokens[u.Host]}
+	}
+	return body
+}
+
+func (m *maker) makeBases(ctx context.Context) error {
+	type row struct {
+		ID          string `json:"knowledge_base_id"`
+		Description string `json:"description"`
+	}
+	rows, err := list[row](ctx, m.client, "/knowledge-bases", "knowledge_bases")
+	if err != nil {
+		return err
+	}
+	for _, b := range m.plan.Bases {
+		mark := "[imported from " + b.Mark + "]"
+		at := slices.IndexFunc(rows, func(r row) bool { return strings.HasSuffix(r.Description, mark) })
+		made := row{}
+		if at >= 0 {
+			made = rows[at]
+		} else if err := m.client.call(ctx, http.MethodPost, "/knowledge-bases",
+			map[string]any{"name": b.Name, "description": b.Description}, &made); err != nil {
+			if err := m.fail("knowledge base "+b.Name, "", err); err != nil {
+				return err
+			}
+			continue
+		}
+		m.bases[b.Mark] = made.ID
+		m.report(at < 0, "knowledge base", b.Name)
+		for _, d := range b.Documents {
+			if err := m.addDocument(ctx, made.ID, b.Name, d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// maxDocument bounds what is read of a document, in bytes: one more than the API takes.
+const maxDocument = 50<<20 + 1
+
+func (m *maker) addDocument(ctx context.Context, base, baseName string, d plan.Document) error {
+	source := "document " + d.Title + " of knowledge base " + baseName
+	content := []byte(d.Text)
+	if d.Path != "" {
+		var broken error
+		if content, broken = m.read(d.Path); broken != nil {
+			m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: source, What: broken.Error(),
+				Do: "mend the export and run again"})
+			content = nil
+		}
+	}
+	if content == nil {
+		return nil
+	}
+	metadata := d.Metadata
+	if metadata == nil {
+		metadata = map[string]any{}
+	}
+	made, err := m.client.upload(ctx, base, d.Name, d.Title, metadata, content)
+	if err != nil {
+		return m.fail(source, "", err)
+	}
+	if same := m.titles[made.ID]; same != "" {
+		m.notes = append(m.notes, plan.Finding{Kind: plan.Changed, Source: source,
+			What: "has the same content as " + same + ": both are one document", Do: "search for it by that title"})
+		return nil
+	}
+	m.titles[made.ID] = d.Title
+	m.say("sent document %s", plan.Clean(d.Title))
+	m.waiting = append(m.waiting, waiting{base, made.ID, d.Title, source})
+	return nil
+}
+
+func (m *maker) read(path string) ([]byte, error) {
+	f, err := m.files.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	return io.ReadAll(io.LimitReader(f, maxDocument))
+}
+
+// known are the models that the deployment reaches, as provider/name, and its providers.
+type known struct {
+	models    map[string]bool
+	providers map[string]bool
+}
+
+func (m *maker) models(ctx context.Context) (known, error) {
+	var answer struct {
+		Models []struct {
+			Kind     string `json:"kind"`
+			Provider string `json:"provider"`
+			Name     string `json:"name"`
+		} `json:"models"`
+		Unreachable map[string]string `json:"unreachable"`
+	}
+	k := known{map[string]bool{}, map[string]bool{}}
+	if err := m.client.call(ctx, http.MethodGet, "/models", nil, &answer); err != nil {
+		return k, err
+	}
+	for _, one := range answer.Models {
+		if one.Kind == "chat" {
+			k.models[one.Provider+"/"+one.Name] = true
+			k.providers[one.Provider] = true
+		}
+	}
+	for provider := range answer.Unreachable {
+		k.providers[provider] = true
+	}
+	return k, nil
+}
+
+// fit is the model that an agent gets: the planned one, or demo where the deployment has no such provider.
+func (m *maker) fit(a *plan.Agent, k known) plan.Model {
+	wanted := a.Model
+	switch {
+	case wanted.Provider == "demo", k.models[wanted.String()]:
+	case k.providers[wanted.Provider]:
+		m.notes = append(m.notes, plan.Finding{Kind: plan.Notice, Source: a.Source,
+			What: "model " + wanted.String() + " is not among those that the deployment reaches now; the agent has " +
+				"it all the same",
+			Do: "see GET /models, and run again with -model OLD=PROVIDER/NAME, or edit the agent"})
+	default:
+		m.notes = append(m.notes, plan.Finding{Kind: plan.Changed, Source: a.Source,
+			What: "model " + wanted.String() + ": the deployment has no provider " + wanted.Provider +
+				"; the agent has the model demo, which repeats what it is told",
+			Do: "configure the provider and run again, or run again with -model OLD=PROVIDER/NAME"})
+		wanted.Provider, wanted.Name, wanted.Chosen = "demo", "", false // it replaces nothing
+	}
+	return wanted
+}
+
+// agentRow is an agent as the API shows it.
+type agentRow struct {
+	ID       string            `json:"agent_id"`
+	Name     string            `json:"name"`
+	Metadata map[string]string `json:"metadata"`
+	Toolkits []string          `json:"toolkit_ids"`
+	Bases    []string          `json:"knowledge_base_ids"`
+	Model    struct {
+		Provider string `json:"provider"`
+		Name     string `json:"name"`
+	} `json:"model"`
+}
+
+func (m *maker) makeAgents(ctx context.Context, k known) error {
+	rows, err := list[agentRow](ctx, m.client, "/agents", "agents")
+	if err != nil {
+		return err
+	}
+	for i := range m.plan.Agents {
+		a := &m.plan.Agents[i]
+		at := slices.IndexFunc(rows, func(r agentRow) bool { return r.Metadata[plan.ImportedFrom] == a.Mark })
+		model := m.fit(a, k)
+		if at >= 0 {
+			err = m.complete(ctx, a, rows[at], model)
+		} else {
+			err = m.create(ctx, a, model)
+		}
+		if err != nil {
+			if err := m.fail(a.Source, "", err); err != nil {
+				return err
+			}
+			continue
+		}
+		m.report(at < 0, "agent", a.Name)
+	}
+	return nil
+}
+
+// ids are those of the things with these marks that are there.
+func ids(marks []string, of map[string]string) []string {
+	list := []string{}
+	for _, mark := range marks {
+		if id := of[mark]; id != "" && !slices.Contains(list, id) {
+			list = append(list, id)
+		}
+	}
+	return list
+}
+
+func modelBody(m plan.Model) map[string]any {
+	return map[string]any{
+		"provider": m.Provider, "name": m.Name, "temperature": m.Temperature, "max_tokens": m.MaxTokens,
+	}
+}
+
+func (m *maker) create(ctx context.Context, a *plan.Agent, model plan.Model) error {
+	body := map[string]any{
+		"name": a.Name, "description": a.Description, "instructions": a.Instructions, "metadata": a.Metadata,
+		"model": modelBody(model), "skip_check": true,
+		"toolkit_ids": ids(a.Toolkits, m.toolkits), "knowledge_base_ids": ids(a.Bases, m.bases),
+	}
+	if len(a.Approval) > 0 {
+		body["approval"] = map[string]any{"mode": "tools", "tools": a.Approval}
+	}
+	if a.Passages > 0 {
+		body["knowledge"] = map[string]any{"limit": a.Passages}
+	}
+	if a.OutputSchema != nil {
+		body["output_schema"] = a.OutputSchema
+	}
+	return m.client.call(ctx, http.MethodPost, "/agents", body, nil)
+}
+
+// complete adds to an agent of an earlier run the toolkits and knowledge bases that it lacks, and gives it its model
+// in place of demo, or the one that the user now names. All else stays as it is: people may have changed it.
+func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, model plan.Model) error {
+	patch := map[string]any{}
+	for _, one := range []struct {
+		member      string
+		has, wanted []string
+	}{
+		{"toolkit_ids", there.Toolkits, ids(a.Toolkits, m.toolkits)},
+		{"knowledge_base_ids", there.Bases, ids(a.Bases, m.bases)},
+	} {
+		all := slices.Clone(one.has)
+		for _, id := range one.wanted {
+			if !slices.Contains(all, id) {
+				all = append(all, id)
+			}
+		}
+		if len(all) > len(one.has) {
+			patch[one.member] = all
+		}
+	}
+	differs := there.Model.Provider != model.Provider || there.Model.Name != model.Name
+	if differs && (model.Chosen || there.Model.Provider == "demo") {
+		patch["model"] = map[string]any{"provider": model.Provider, "name": model.Name}
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	m.say("changed agent %s: %s", plan.Clean(a.Name), strings.Join(slices.Sorted(maps.Keys(patch)), ", "))
+	patch["skip_check"] = true
+	return m.client.call(ctx, http.MethodPatch, "/agents/"+there.ID, patch, nil)
+}
+
+// await waits until all documents are ready, and reports those that the service could not read.
+func (m *maker) await(ctx context.Context) error {
+	for _, w := range m.waiting {
+		path := "/knowledge-bases/" + w.base + "/documents/" + w.id + "?wait_ms=10000"
+		for {
+			var d document
+			if err := m.client.call(ctx, http.MethodGet, path, nil, &d); err != nil {
+				if err := m.fail(w.source, "", err); err != nil {
+					return err
+				}
+				break
+			}
+			if d.Status == "ready" {
+				break
+			}
+			if d.Status == "failed" {
+				m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: w.source, What: d.Error,
+					Do: "put a file there that can be read, and run again"})
+				break
+			}
+		}
+	}
+	if len(m.waiting) > 0 {
+		m.say("%d documents are in", len(m.waiting))
+	}
+	return nil
+}

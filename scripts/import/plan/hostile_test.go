@@ -1,0 +1,176 @@
+package plan_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/scripts/import/plan"
+)
+
+const anAssistant = `{"id":"asst_1","object":"assistant","name":"A","model":"gpt-4o"}`
+
+func TestBrokenFilesAreReportedAndTheRestGoesOn(t *testing.T) {
+	for name, c := range map[string]struct{ text, says string }{
+		"deep":    {strings.Repeat("[", 1000) + strings.Repeat("]", 1000), "nested more than 64 levels"},
+		"twice":   {`{"agents":[],"agents":[]}`, "stands twice"},
+		"cut off": {`{"agents":[`, "cut off"},
+		"empty":   {"", "there is no JSON"},
+		"text":    {`"\"\\\"text\\\"\""`, "is a text, not an export"},
+		"error":   {`{"error":{"message":"Incorrect API key provided"}}`, "is no known export"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			files := fstest.MapFS{"a.json": {Data: []byte(anAssistant)}, "b.json": {Data: []byte(c.text)}}
+			p, err := plan.Read(files, "", plan.Options{})
+			require.NoError(t, err)
+			assert.Len(t, p.Agents, 1)
+			assert.Contains(t, report(t, p), c.says)
+
+			_, err = plan.Read(files, "b.json", plan.Options{})
+			assert.ErrorContains(t, err, "there is no export")
+		})
+	}
+}
+
+func TestTooManyFilesAreNoExport(t *testing.T) {
+	files := fstest.MapFS{}
+	for i := range 20_001 {
+		files[fmt.Sprint("files/", i)] = &fstest.MapFile{}
+	}
+	_, err := plan.Read(files, "", plan.Options{})
+	assert.ErrorContains(t, err, "more than 20000 files")
+}
+
+// Names in an export are looked up among its files, never opened, and links are not followed.
+func TestNothingOutsideOfTheFolderIsRead(t *testing.T) {
+	outer := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(outer, "secret"), []byte("outside"), 0o600))
+	inner := filepath.Join(outer, "export")
+	require.NoError(t, os.MkdirAll(filepath.Join(inner, "files"), 0o700))
+	for name, text := range map[string]string{
+		"a.json": `[` + anAssistant + `]`,
+		"b.json": `[{"id":"vs_1","object":"vector_store","name":"V"},
+			{"id":"file-1","object":"vector_store.file","vector_store_id":"vs_1","status":"completed"},
+			{"id":"file-1","object":"file","filename":"../secret"},
+			{"id":"../../secret","object":"vector_store.file","vector_store_id":"vs_1","status":"completed"}]`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(inner, name), []byte(text), 0o600))
+	}
+	require.NoError(t, os.Symlink("../../secret", filepath.Join(inner, "files", "secret")))
+	root, err := os.OpenRoot(inner)
+	require.NoError(t, err)
+	defer func() { _ = root.Close() }()
+	p, err := plan.Read(root.FS(), "", plan.Options{})
+	require.NoError(t, err)
+	require.Len(t, p.Bases, 1)
+	assert.Empty(t, p.Bases[0].Documents)
+	text := report(t, p)
+	assert.Contains(t, text, "is no regular file: links are not followed")
+	assert.Contains(t, text, "its content is not in the export")
+}
+
+// Of two files of one name an original under that name could be either; only an id says which.
+func TestAFileIsNotTakenForAnotherOfItsName(t *testing.T) {
+	list := `[{"id":"vs_1","object":"vector_store","name":"V"}`
+	for _, id := range []string{"file-1", "file-2"} {
+		list += `,{"id":"` + id + `","object":"vector_store.file","vector_store_id":"vs_1","status":"completed"},
+			{"id":"` + id + `","object":"file","filename":"notes.txt"}`
+	}
+	files := fstest.MapFS{"a.json": {Data: []byte(list + "]")}, "files/notes.txt": {Data: []byte("whose?")},
+		"files/file-2": {Data: []byte("of the second")}}
+	p, err := plan.Read(files, "", plan.Options{})
+	require.NoError(t, err)
+	require.Len(t, p.Bases[0].Documents, 1)
+	assert.Equal(t, "files/file-2", p.Bases[0].Documents[0].Path)
+	assert.Contains(t, report(t, p), "put the file there as files/file-1, or its text")
+}
+
+// A file that is named alone stands in a folder of whatever else, which is left alone.
+func TestAFileAloneLeavesItsFolderAlone(t *testing.T) {
+	files := fstest.MapFS{"a.json": {Data: []byte(anAssistant)}, "b.json": {Data: []byte("{")}, "c.txt": {}}
+	p, err := plan.Read(files, "a.json", plan.Options{})
+	require.NoError(t, err)
+	assert.Len(t, p.Agents, 1)
+	assert.Empty(t, p.Findings)
+}
+
+func TestTextsAreCutToTheLimitsOfTheAPI(t *testing.T) {
+	long := strings.Repeat("é", 300_000)
+	text := `{"id":"` + long + `","object":"assistant","name":"` + long + `","description":"` + long +
+		`","instructions":"` + long + `","model":"gpt-4o","metadata":{"a":"` + long + `"}}`
+	p, err := plan.Read(fstest.MapFS{"a.json": {Data: []byte(text)}}, "", plan.Options{})
+	require.NoError(t, err)
+	a := p.Agents[0]
+	assert.Len(t, []rune(a.Name), 200)
+	assert.Len(t, []rune(a.Description), 10_000)
+	assert.Len(t, a.Instructions, 256<<10)
+	assert.Less(t, len(a.Mark), 30)
+	assert.Equal(t, map[string]string{plan.ImportedFrom: a.Mark}, a.Metadata)
+	said := report(t, p)
+	for _, what := range []string{"name: cut to 200 of its 300000", "description: cut to 10000", "cut to 256 KiB",
+		"names may have 64 and values 1024"} {
+		assert.Contains(t, said, what)
+	}
+}
+
+func TestReportsObeyNoTerminal(t *testing.T) {
+	text := `{"id":"asst_1","object":"assistant","name":"A\u001b[2Jred\u202e","model":"gpt\u0007",
+		"tools":[{"type":"\u001b]0;x"}]}`
+	p, err := plan.Read(fstest.MapFS{"a.json": {Data: []byte(text)}}, "", plan.Options{})
+	require.NoError(t, err)
+	for _, r := range report(t, p) {
+		assert.False(t, r < ' ' && r != '\n' || r == '\u202e', "%q", r)
+	}
+}
+
+func TestWrongTypesAreReported(t *testing.T) {
+	for _, text := range []string{
+		`{"id":7,"object":"assistant","name":[],"model":{},"tools":{},"tool_resources":3,"metadata":"x",
+			"temperature":"warm"}`,
+		`{"agents":[7,{"name":7,"system":{},"tools":7,"llm_config":[],"tool_ids":7,"block_ids":[7],"tags":7}],
+			"tools":7,"blocks":{}}`,
+		`[{"assistant_id":"a","graph_id":7,
+			"config":{"configurable":{"model":7,"mcp_config":7,"rag":{"collections":7},"tools":7}}}]`,
+	} {
+		p, err := plan.Read(fstest.MapFS{"a.json": {Data: []byte(text)}}, "", plan.Options{})
+		require.NoError(t, err)
+		assert.Greater(t, len(p.Findings), 4, text)
+		assert.Contains(t, report(t, p), "must be")
+	}
+}
+
+// FuzzRead holds that no export ends the program, and that what is planned fits the API.
+func FuzzRead(f *testing.F) {
+	for _, name := range []string{"openai/assistants.json", "openai/vector_stores.json", "letta/keeper.af",
+		"letta/collector.af", "langgraph/assistants.json"} {
+		raw, err := os.ReadFile("../testdata/" + name)
+		require.NoError(f, err)
+		f.Add(raw)
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		p, err := plan.Read(fstest.MapFS{"a.json": {Data: raw}}, "", plan.Options{})
+		if err != nil {
+			return
+		}
+		for _, a := range p.Agents {
+			assert.NotEmpty(t, a.Name)
+			assert.LessOrEqual(t, len([]rune(a.Name)), 200)
+			assert.LessOrEqual(t, len(a.Metadata), 16)
+			assert.LessOrEqual(t, len(a.Bases), 20)
+		}
+		for _, k := range p.Toolkits {
+			assert.LessOrEqual(t, len([]rune(k.Name)), 200)
+		}
+		for _, b := range p.Bases {
+			assert.LessOrEqual(t, len([]rune(b.Description)), 2000)
+		}
+		report := &strings.Builder{}
+		require.NoError(t, p.Write(report))
+	})
+}

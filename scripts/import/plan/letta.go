@@ -1,0 +1,509 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+)
+
+const letta = "letta"
+
+// file is an agent file while it is planned. Its ids hold within the file only.
+type file struct {
+	blocks  map[string]*object
+	tools   map[string]*object
+	sources map[string]*object
+	servers map[string]*object // by name
+	bases   map[string]string  // marks, by the source's id
+	offered map[string][]string
+	called  map[string]int // how many files have a name
+}
+
+const lettaDo = "see whether the agent needs it"
+
+// letta plans an agent file, of the form with several agents or of the older one with one.
+func (p *planner) letta(o *object) {
+	o.source = "agent file " + path.Base(o.file)
+	f := &file{
+		blocks: map[string]*object{}, tools: map[string]*object{}, sources: map[string]*object{},
+		servers: map[string]*object{}, bases: map[string]string{}, offered: map[string][]string{},
+		called: map[string]int{},
+	}
+	o.ignore("says when and by which version the file was made", "created_at", "updated_at", "version")
+	if given(o.members["core_memory"]) {
+		for i, t := range o.objects("tools") {
+			f.tools[fmt.Sprint(i)] = t
+		}
+		p.lettaAgent(o, f, true)
+		return
+	}
+	if m := o.open("metadata"); m != nil {
+		m.ignore("says by which version the file was made", "revision_id")
+		m.rest("keep it where you need it")
+	}
+	o.index("blocks", f.blocks)
+	o.index("tools", f.tools)
+	o.index("sources", f.sources)
+	for _, s := range o.objects("mcp_servers") {
+		s.ignore("holds within the file only", "id")
+		s.source = fmt.Sprintf("MCP server %q", s.peek("server_name"))
+		f.servers[s.peek("server_name")] = s
+	}
+	p.lettaSources(o, f)
+	for _, a := range o.objects("agents") {
+		p.lettaAgent(a, f, false)
+	}
+	for _, g := range o.objects("groups") {
+		g.whole("agents that work as a group: here each agent works by itself",
+			"offer agents to each other as MCP tools")
+	}
+	f.leftover()
+	o.rest("")
+}
+
+// index opens a list of objects by their ids.
+func (o *object) index(name string, into map[string]*object) {
+	for _, one := range o.objects(name) {
+		one.ignore("holds within the file only", "id")
+		one.source = fmt.Sprintf("%s %q", strings.TrimSuffix(name, "s"), one.label())
+		into[one.peek("id")] = one
+	}
+}
+
+func (o *object) label() string {
+	for _, name := range []string{"name", "label", "file_name"} {
+		if text := o.peek(name); text != "" {
+			return text
+		}
+	}
+	return o.peek("id")
+}
+
+// lettaSources plans a knowledge base for each source, with the files that belong to it.
+func (p *planner) lettaSources(o *object, f *file) {
+	files := map[string][]*object{}
+	for _, one := range o.objects("files") {
+		one.source = fmt.Sprintf("file %q", one.label())
+		f.called[one.fileName()]++
+		one.ignore("holds within the file only", "id")
+		source := one.text("source_id", "knowledge base")
+		files[source] = append(files[source], one)
+	}
+	for _, id := range sortedKeys(f.sources) {
+		s := f.sources[id]
+		name := strings.TrimSpace(s.text("name", "knowledge base name"))
+		b := Base{Mark: letta + ":" + digest("source", name, s.peek("description"))}
+		b.Name = s.fit("name", name, maxName)
+		if b.Name == "" {
+			b.Name = "Letta source"
+		}
+		about := s.fit("description", s.text("description", "knowledge base description"), maxAbout-150)
+		s.report(Changed, "a knowledge base is searched, it does not instruct",
+			"write it into the agent's instructions", "instructions")
+		s.embedding()
+		s.report(LeftOut, "a knowledge base has no metadata", "write it into the description", "metadata",
+			"metadata_")
+		for _, one := range files[id] {
+			if d, ok := p.lettaFile(one, f.called); ok {
+				b.Documents = append(b.Documents, d)
+			}
+		}
+		delete(files, id)
+		s.rest(lettaDo)
+		if p.marks[b.Mark] {
+			s.note(LeftOut, "the export has this source twice", "take one of them out, and run again")
+		} else {
+			p.base(b, about)
+		}
+		f.bases[id] = b.Mark
+	}
+	for _, id := range sortedKeys(files) {
+		for _, one := range files[id] {
+			one.whole("its source is not in the file", "upload it to a knowledge base")
+		}
+	}
+}
+
+// fileName is the name of a file, without folders.
+func (o *object) fileName() string {
+	if name := o.peek("original_file_name"); name != "" {
+		return plainName(name)
+	}
+	return plainName(o.peek("file_name"))
+}
+
+// lettaFile plans a document: of the content in the agent file, or of a file beside it.
+func (p *planner) lettaFile(o *object, called map[string]int) (Document, bool) {
+	name := o.fileName()
+	if o.text("original_file_name", "document title") == "" {
+		o.take("file_name", "document title")
+	}
+	o.ignore("is another name of it", "file_name")
+	o.ignore("is made anew", "file_path", "file_type", "file_size", "file_creation_date", "file_last_modified_date",
+		"processing_status", "total_chunks", "chunks_embedded", "created_at", "updated_at", "organization_id")
+	o.report(Notice, "Letta had not taken it in", "see whether the document becomes ready here", "error_message")
+	d := Document{Title: cut(name, maxTitle), Name: cut(name, maxName-4)}
+	d.Text = o.text("content", "document text")
+	o.rest(lettaDo)
+	if strings.TrimSpace(d.Text) != "" {
+		if ext := strings.ToLower(path.Ext(name)); !slices.Contains([]string{".txt", ".md", ".csv", ".json"}, ext) {
+			d.Name += ".txt" // Letta keeps the text of a document, not its bytes
+		}
+		return d, true
+	}
+	if called[name] > 1 {
+		o.note(LeftOut, "its content is not in the export, and other files have its name", "upload it yourself")
+		return d, false
+	}
+	if d.Path = p.fileOf(originals, name); d.Path != "" {
+		return d, p.sized(o, d.Path)
+	}
+	o.note(LeftOut, "its content is not in the export", "put the file there as "+originals+"/"+name+", and run again")
+	return d, false
+}
+
+// embedding explains why a model of embeddings is not taken over.
+func (o *object) embedding() {
+	o.report(Changed, "texts are embedded anew, by the first embedding model of the deployment",
+		"PATCH embedding_model of the knowledge base for another one", "embedding_config", "embedding",
+		"embedding_chunk_size")
+}
+
+// lettaAgent plans an agent. flat: its blocks and tools are in it, not beside it.
+func (p *planner) lettaAgent(o *object, f *file, flat bool) {
+	o.source = fmt.Sprintf("agent %q", o.peek("name"))
+	a := Agent{Source: o.source, Metadata: map[string]string{}}
+	a.Mark = letta + ":" + digest("agent", o.peek("name"), o.peek("agent_type"), o.peek("system"))
+	o.ignore("holds within the file only", "id")
+	a.Name = o.fit("name", strings.TrimSpace(o.text("name", "agent name")), maxName)
+	if a.Name == "" {
+		a.Name = "Letta agent"
+	}
+	a.Description = o.fit("description", o.text("description", "agent description"), maxDescription)
+	system := o.text("system", "agent instructions")
+	a.Instructions = o.fitBytes("system", strings.TrimSpace(system+o.memory(f, flat)))
+	a.Model = o.lettaModel()
+	a.OutputSchema = o.responseFormat("response_format")
+	o.lettaTools(f, &a, flat)
+	o.sources(f, &a)
+	o.metadataOf(&a)
+	o.lettaTalk()
+	o.lettaSecrets()
+	o.embedding()
+	o.report(LeftOut, "the kind of loop: this service has one of its own, which calls tools until the model answers",
+		lettaDo, "agent_type")
+	o.report(LeftOut, "agents that work as a group: here each agent works by itself",
+		"offer agents to each other as MCP tools", "group_ids", "multi_agent_group", "managed_group")
+	o.report(LeftOut, "agents do not open files: they search knowledge bases", lettaDo,
+		"max_files_open", "per_file_view_window_char_limit", "files_agents")
+	if o.peek("timezone") == "UTC" {
+		o.ignore("is the default", "timezone")
+	}
+	o.rest(lettaDo)
+	o.agent(a)
+}
+
+// memory is the text of the memory blocks, as instructions have it.
+func (o *object) memory(f *file, flat bool) string {
+	var blocks []*object
+	if flat {
+		blocks = o.objects("core_memory")
+	} else {
+		blocks = o.objects("memory_blocks")
+		for _, id := range o.texts("block_ids", "agent instructions") {
+			if b := f.blocks[id]; b != nil {
+				blocks = append(blocks, b)
+				continue
+			}
+			o.about(LeftOut, fmt.Sprintf("memory block %q is not in the file", id), "export the agent again",
+				"block_ids")
+		}
+	}
+	var text strings.Builder
+	var labels []string
+	for _, b := range blocks {
+		label := b.text("label", "agent instructions")
+		labels = append(labels, label)
+		text.WriteString("\n\n## " + label + "\n")
+		if about := b.text("description", "agent instructions"); about != "" {
+			text.WriteString("(" + about + ")\n")
+		}
+		text.WriteString("\n" + strings.TrimSpace(b.text("value", "agent instructions")) + "\n")
+		b.ignore("is made anew", "created_at", "updated_at")
+		b.ignore("bounds what the agent may write, which it does not do here", "limit", "read_only")
+		b.rest("")
+	}
+	if len(labels) == 0 {
+		return ""
+	}
+	o.note(Changed, "memory blocks ("+cut(strings.Join(labels, ", "), 200)+") are part of the instructions: the "+
+		"agent reads them and cannot change them, and what it wrote there is what all users are told",
+		"take out of the instructions what is about one person, and what speaks of tools for memory")
+	return "\n\n# Memory" + text.String()
+}
+
+// lettaModel maps llm_config, or the handle that newer files have instead.
+func (o *object) lettaModel() Model {
+	c := o.open("llm_config")
+	if c == nil {
+		provider, name, _ := strings.Cut(o.text("model", "agent model"), "/")
+		m := o.model("model", provider, name)
+		if s := o.open("model_settings"); s != nil {
+			s.settings(&m, "temperature", "max_output_tokens")
+			s.ignore("is the provider of the model", "provider_type")
+			s.rest(lettaDo)
+		}
+		o.settings(&m, "temperature", "max_tokens")
+		return m
+	}
+	provider := c.text("model_endpoint_type", "agent model.provider")
+	m := c.model("model", provider, c.text("model", "agent model.name"))
+	c.settings(&m, "temperature", "max_tokens")
+	c.ignore("is another name of the model or its provider", "handle", "provider_name", "display_name")
+	if address := c.peek("model_endpoint"); address == "" || strings.Contains(address, "://api.openai.com/") ||
+		strings.Contains(address, "://api.anthropic.com/") {
+		c.ignore("is the provider's own address", "model_endpoint")
+	}
+	c.report(LeftOut, "addresses of model providers are settings of the deployment",
+		"set OPENAI_BASE_URL of the deployment, if it speaks OpenAI's API", "model_endpoint")
+	if c.peek("provider_category") == "base" {
+		c.ignore("is the default", "provider_category")
+	}
+	c.report(LeftOut, "the window of a model is known by its provider", "set limits of the agent to spend less",
+		"context_window")
+	c.rest(lettaDo)
+	o.report(LeftOut, "llm_config says it already", lettaDo, "model", "model_settings", "max_tokens")
+	return m
+}
+
+// lettaTools maps an agent's tools and the rules for them.
+func (o *object) lettaTools(f *file, a *Agent, flat bool) {
+	o.rules(a)
+	ids := sortedKeys(f.tools)
+	if !flat {
+		ids = o.texts("tool_ids", "agent toolkit_ids")
+		o.report(LeftOut, "tools by name alone", "export the agent again, with its tools", "tools")
+	}
+	mcp := map[string][]string{} // tools, by server
+	for _, id := range ids {
+		t := f.tools[id]
+		if t == nil {
+			o.about(LeftOut, fmt.Sprintf("tool %q is not in the file", id), "export the agent again", "tool_ids")
+			continue
+		}
+		t.lettaTool(a, mcp)
+	}
+	for _, name := range sortedKeys(mcp) {
+		f.offered[name] = append(f.offered[name], mcp[name]...)
+		if mark := o.lettaServer(f, name, mcp[name]); mark != "" {
+			a.Toolkits = append(a.Toolkits, mark)
+		}
+	}
+}
+
+// rules maps those tool rules that want an approval; the others order a loop that is not here.
+func (o *object) rules(a *Agent) {
+	for _, r := range o.objects("tool_rules") {
+		if r.peek("type") == "requires_approval" {
+			r.take("type", "agent approval.tools")
+			a.Approval = append(a.Approval, r.text("tool_name", "agent approval.tools"))
+			r.ignore("is how Letta tells the model", "prompt_template")
+			r.rest("")
+			continue
+		}
+		r.whole(fmt.Sprintf("rule %s of tool %s: the model decides the order of calls", r.peek("type"),
+			r.peek("tool_name")), "write the order into the instructions")
+	}
+}
+
+// lettaTool maps a tool: one of an MCP server is noted in mcp, a program becomes a toolkit where the user named a
+// URL.
+func (o *object) lettaTool(a *Agent, mcp map[string][]string) {
+	name := o.text("name", "toolkit")
+	o.source = fmt.Sprintf("tool %q", name)
+	if string(o.members["default_requires_approval"]) == "true" {
+		o.take("default_requires_approval", "agent approval.tools")
+		if !slices.Contains(a.Approval, name) {
+			a.Approval = append(a.Approval, name)
+		}
+	}
+	kind := o.text("tool_type", "toolkit")
+	o.ignore("is made anew", "created_at", "updated_at", "created_by_id", "last_updated_by_id", "organization_id",
+		"project_id")
+	o.ignore("answers of tools have the service's own bounds", "return_char_limit")
+	o.ignore("calls of a round run at once here", "enable_parallel_execution")
+	server := ""
+	for _, tag := range o.texts("tags", "toolkit") {
+		if of, isMCP := strings.CutPrefix(tag, "mcp:"); isMCP {
+			server = of
+		}
+	}
+	switch {
+	case kind == "external_mcp" && server != "":
+		mcp[server] = append(mcp[server], name)
+		o.ignore("the server says it itself", "description", "json_schema", "args_json_schema")
+		o.ignore("is Letta's way to the server", "source_code", "source_type")
+	case kind == "custom" || kind == "" || kind == "external_mcp":
+		if mark := o.program(name); mark != "" {
+			a.Toolkits = append(a.Toolkits, mark)
+		}
+	default:
+		o.note(LeftOut, fmt.Sprintf("tool %s (%s): it is a part of Letta", name, kind),
+			"knowledge bases are searched by a tool of their own; for others look for an MCP server")
+		o.ignore("belongs to Letta", "description", "json_schema", "args_json_schema", "source_code", "source_type")
+	}
+	o.report(LeftOut, "packages of a program that stays behind", lettaDo, "pip_requirements", "npm_requirements")
+	o.rest("")
+}
+
+// program maps a tool that is a program.
+func (o *object) program(name string) string {
+	f := function{name: name, description: o.text("description", "toolkit")}
+	language := o.text("source_type", "toolkit")
+	if source := o.peek("source_code"); source != "" {
+		f.where = fmt.Sprintf(", its source (%s, %d lines) is at %s of %s", language,
+			strings.Count(strings.TrimSpace(source), "\n")+1, o.at("source_code"), path.Base(o.file))
+	}
+	o.take("source_code", "stays in the export, the report says where")
+	if s := o.open("json_schema"); s != nil {
+		s.ignore("the tool says it, too", "name", "description", "type", "strict")
+		f.parameters = s.take("parameters", "toolkit")
+		s.rest("")
+	}
+	o.ignore("json_schema has it", "args_json_schema")
+	return o.callable(letta, f)
+}
+
+// lettaServer plans the toolkit of an MCP server for an agent; empty where there can be none.
+func (o *object) lettaServer(f *file, name string, tools []string) string {
+	s := f.servers[name]
+	if s == nil {
+		o.note(LeftOut, fmt.Sprintf("MCP server %q is not in the file; its tools are %s", name,
+			cut(strings.Join(tools, ", "), 500)), "create the toolkit yourself: POST /toolkits with kind mcp")
+		return ""
+	}
+	return s.mcpServer(name, tools)
+}
+
+func (o *object) mcpServer(name string, tools []string) string {
+	first := !o.done["server_type"]
+	kind := o.text("server_type", "toolkit")
+	o.take("server_name", "toolkit name")
+	if first {
+		o.credentials("token", "custom_headers", "auth_header", "auth_token", "token_enc", "custom_headers_enc")
+		o.ignore("is made anew", "created_by_id", "last_updated_by_id", "organization_id", "created_at", "updated_at")
+		o.report(LeftOut, fmt.Sprintf("a server that is a program: %s", command(o.members["stdio_config"])),
+			"allow the command by TOOL_COMMANDS and create the toolkit: POST /toolkits with kind mcp and command",
+			"stdio_config")
+		if kind == "sse" {
+			o.report(Changed, "the older transport SSE: this service speaks streamable HTTP",
+				"give the toolkit the server's address for streamable HTTP, often /mcp", "server_type")
+		}
+		defer o.rest("")
+	}
+	address := o.text("server_url", "toolkit url")
+	if kind == "stdio" || address == "" {
+		return ""
+	}
+	return o.server(letta, name, "server_url", address, tools)
+}
+
+// command is a program's command line, without its environment.
+func command(raw json.RawMessage) string {
+	var c struct {
+		Command string
+		Args    []string
+	}
+	_ = json.Unmarshal(raw, &c)
+	return cut(strings.TrimSpace(c.Command+" "+strings.Join(c.Args, " ")), 200)
+}
+
+// sources maps what an agent may search.
+func (o *object) sources(f *file, a *Agent) {
+	for _, member := range []string{"source_ids", "folder_ids"} {
+		for _, id := range o.texts(member, "agent knowledge_base_ids") {
+			mark := f.bases[id]
+			if mark == "" {
+				o.about(LeftOut, fmt.Sprintf("source %q is not in the file", id), "export the agent again", member)
+			} else if !slices.Contains(a.Bases, mark) {
+				a.Bases = append(a.Bases, mark)
+			}
+		}
+	}
+}
+
+// metadataOf maps tags and metadata, which the two forms spell differently.
+func (o *object) metadataOf(a *Agent) {
+	for _, name := range []string{"metadata", "metadata_"} {
+		if m := o.open(name); m != nil {
+			m.metadata(a.Metadata)
+		}
+	}
+	var tags []string
+	if json.Unmarshal(o.members["tags"], &tags) == nil {
+		o.take("tags", "agent metadata.tags")
+	} else {
+		tags = nil
+		for _, t := range o.objects("tags") {
+			tags = append(tags, t.text("tag", "agent metadata.tags"))
+			t.rest("")
+		}
+	}
+	if len(tags) > 0 && len(a.Metadata) < maxMetadata-1 {
+		a.Metadata["tags"] = o.fit("tags", strings.Join(tags, ", "), maxMetadataText)
+	}
+}
+
+// lettaTalk reports the messages.
+func (o *object) lettaTalk() {
+	var messages []json.RawMessage
+	_ = json.Unmarshal(o.members["messages"], &messages)
+	o.report(Conversation, fmt.Sprintf("%d messages: conversations begin anew here", len(messages)),
+		"keep the export as their archive", "messages", "in_context_message_ids", "in_context_message_indices",
+		"initial_message_sequence")
+}
+
+// lettaSecrets reports environment variables of tools by name.
+func (o *object) lettaSecrets() {
+	var names []string
+	for _, member := range []string{"tool_exec_environment_variables", "secrets"} {
+		var pairs map[string]json.RawMessage
+		var list []struct{ Key string }
+		if json.Unmarshal(o.members[member], &pairs) == nil {
+			names = append(names, sortedKeys(pairs)...)
+		} else if json.Unmarshal(o.members[member], &list) == nil {
+			for _, one := range list {
+				names = append(names, one.Key)
+			}
+		}
+	}
+	slices.Sort(names)
+	o.report(Credentials, "environment variables of tools are not taken: "+
+		cut(strings.Join(slices.Compact(names), ", "), 500), giveCredentials, "tool_exec_environment_variables",
+		"secrets")
+}
+
+// leftover reports what no agent of the file uses; servers become toolkits all the same.
+func (f *file) leftover() {
+	for _, id := range sortedKeys(f.blocks) {
+		if b := f.blocks[id]; !b.done["value"] {
+			b.whole("a memory block that no agent of the file has", "write it into the instructions of an agent")
+		}
+	}
+	for _, id := range sortedKeys(f.tools) {
+		if t := f.tools[id]; !t.done["name"] {
+			t.whole("a tool that no agent of the file has", "leave it behind")
+		}
+	}
+	for _, name := range sortedKeys(f.servers) {
+		if len(f.offered[name]) == 0 {
+			s := f.servers[name]
+			if mark := s.mcpServer(name, nil); mark != "" {
+				s.note(Notice, "no agent of the file has tools of this server: all its tools are enabled in a "+
+					"toolkit that no agent has", "give the toolkit to an agent, or delete it")
+			}
+		}
+	}
+}

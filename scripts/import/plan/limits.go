@@ -1,0 +1,177 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// What the API takes, in characters where nothing else is said.
+const (
+	maxName         = 200
+	maxTitle        = 300
+	maxDescription  = 10_000 // of an agent
+	maxAbout        = 2000   // of a knowledge base
+	maxInstructions = 256 << 10
+	maxSchema       = 64 << 10
+	maxPassages     = 20
+	maxBases        = 20
+	maxMetadata     = 16 // members of an agent's, with the mark
+	maxMetadataName = 64
+	maxMetadataText = 1024
+	maxAttributes   = 20 // members of a document's
+	maxAttribute    = 256
+	maxDocument     = 50 << 20 // bytes
+	maxToolName     = 64
+)
+
+// ImportedFrom is the member of an agent's metadata that has its mark.
+const ImportedFrom = "imported_from"
+
+// cut returns at most so many characters of a text.
+func cut(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most])
+}
+
+// fit cuts a text to the API's limit, and reports it.
+func (o *object) fit(member, text string, most int) string {
+	short := cut(text, most)
+	if short != text {
+		o.about(Changed, fmt.Sprintf("cut to %d of its %d characters", most, utf8.RuneCountInString(text)),
+			"shorten it in the export, or edit what was made", member)
+	}
+	return short
+}
+
+// fitBytes cuts instructions to the API's limit, which counts bytes, and reports it.
+func (o *object) fitBytes(member, text string) string {
+	if len(text) <= maxInstructions {
+		return text
+	}
+	o.about(Changed, fmt.Sprintf("cut to %d KiB of its %d bytes", maxInstructions>>10, len(text)),
+		"move the rest into a document of a knowledge base", member)
+	return strings.ToValidUTF8(text[:maxInstructions], "")
+}
+
+var plainID = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,100}$`)
+
+// markOf names an object of an export for good: by its id, or by a digest where the id says little or is odd.
+func markOf(platform, id string) string {
+	if !plainID.MatchString(id) {
+		id = digest(id)
+	}
+	return platform + ":" + id
+}
+
+func digest(parts ...string) string {
+	raw, err := json.Marshal(parts)
+	if err != nil { // strings can be written
+		panic(err)
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
+}
+
+// schemaOf returns a JSON schema for answers, or reports why it is none.
+func (o *object) schemaOf(member string) json.RawMessage {
+	raw := o.take(member, "agent output_schema")
+	if len(raw) > maxSchema || len(raw) == 0 || raw[0] != '{' {
+		o.about(LeftOut, fmt.Sprintf("must be a JSON schema of at most %d KiB", maxSchema>>10),
+			"set output_schema of the agent", member)
+		return nil
+	}
+	return raw
+}
+
+// responseFormat maps response_format, which OpenAI and Letta have alike.
+func (o *object) responseFormat(member string) json.RawMessage {
+	const to = "agent output_schema"
+	raw := o.members[member]
+	if !given(raw) || string(raw) == `"auto"` {
+		o.ignore("any text, as here", member)
+		return nil
+	}
+	f := o.open(member)
+	if f == nil {
+		return nil
+	}
+	defer f.rest("")
+	switch kind := f.text("type", to); kind {
+	case "text":
+		return nil
+	case "json_schema":
+		s := f.open("json_schema")
+		if s == nil {
+			return nil
+		}
+		s.ignore("has no use here: a schema needs no name, and is always held to", "name", "strict")
+		s.report(LeftOut, "a schema of answers has no description here", "write it into the instructions",
+			"description")
+		defer s.rest("")
+		return s.schemaOf("schema")
+	default:
+		f.note(LeftOut, "answers of the form "+kind+" cannot be asked for without a schema",
+			"set output_schema of the agent, like {\"type\":\"object\"}")
+		return nil
+	}
+}
+
+// metadata maps pairs of texts to the metadata of an agent, whose mark takes one place.
+func (o *object) metadata(into map[string]string) {
+	names := slices.Sorted(maps.Keys(o.members))
+	for _, name := range names {
+		var text string
+		switch err := json.Unmarshal(o.members[name], &text); {
+		case !says(o.members[name]), secretive(name):
+		case err != nil:
+		case utf8.RuneCountInString(name) > maxMetadataName || utf8.RuneCountInString(text) > maxMetadataText:
+			o.report(LeftOut, fmt.Sprintf("names may have %d and values %d characters", maxMetadataName,
+				maxMetadataText), "shorten it in the export and run again", name)
+		case len(into) >= maxMetadata-1 || name == ImportedFrom:
+			o.report(LeftOut, fmt.Sprintf("an agent's metadata has %d members, of which the import takes %s",
+				maxMetadata, ImportedFrom), "keep it where you need it", name)
+		default:
+			o.take(name, "agent metadata."+name)
+			into[name] = text
+		}
+	}
+	o.rest("keep it where you need it")
+}
+
+var attributeName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// attributes maps what is said about a document to its metadata.
+func (o *object) attributes() map[string]any {
+	into := map[string]any{}
+	for _, name := range slices.Sorted(maps.Keys(o.members)) {
+		var v any
+		if err := json.Unmarshal(o.members[name], &v); err != nil || v == nil || secretive(name) {
+			continue
+		}
+		text, isText := v.(string)
+		_, isNumber := v.(float64)
+		_, isBool := v.(bool)
+		if !isText && !isNumber && !isBool {
+			continue
+		}
+		fits := attributeName.MatchString(name) && utf8.RuneCountInString(text) <= maxAttribute
+		if !fits || len(into) == maxAttributes {
+			o.report(LeftOut, "a document's metadata has at most 20 members, names of 64 characters of A-Z, a-z, "+
+				"0-9, _ . - and values of 256 characters", "PATCH the document's metadata", name)
+			continue
+		}
+		o.take(name, "document metadata."+name)
+		into[name] = v
+	}
+	o.rest("PATCH the document's metadata")
+	return into
+}

@@ -1,0 +1,305 @@
+package plan
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// planner gathers a plan.
+type planner struct {
+	Plan
+	options Options
+	export  *export
+	marks   map[string]bool // of agents and bases that are in the plan
+	asked   map[string]bool // of Options, what was used
+	found   map[string]bool // findings so far
+}
+
+// object is a JSON object of an export. Whoever reads a member says what it becomes; [object.rest] reports the
+// members that nobody read.
+type object struct {
+	p       *planner
+	file    string
+	path    string
+	source  string
+	members map[string]json.RawMessage
+	done    map[string]bool
+}
+
+// element is a value with its place.
+type element struct {
+	raw  json.RawMessage
+	path string
+}
+
+// object opens a value as an object; any other value is reported, and nil is returned.
+func (p *planner) object(file, path, source string, raw json.RawMessage) *object {
+	o := &object{p: p, file: file, path: path, source: source, done: map[string]bool{}}
+	if err := json.Unmarshal(raw, &o.members); err != nil || o.members == nil {
+		p.find(Finding{Kind: LeftOut, Source: source, File: file, Path: path, What: "must be an object",
+			Do: "mend the export and run again", Whole: true})
+		return nil
+	}
+	return o
+}
+
+// find adds a finding once: what several agents share is met by each of them.
+func (p *planner) find(f Finding) {
+	key := fmt.Sprintf("%#v", f)
+	if !p.found[key] {
+		p.found[key] = true
+		p.Findings = append(p.Findings, f)
+	}
+}
+
+func (o *object) at(name string) string { return o.path + "." + name }
+
+// take notes that a member is read, and what it becomes.
+func (o *object) take(name, to string) json.RawMessage {
+	raw, there := o.members[name]
+	if !there || o.done[name] {
+		return raw
+	}
+	o.done[name] = true
+	o.p.Mapped = append(o.p.Mapped, Entry{o.file, o.at(name), to})
+	return raw
+}
+
+// peek reads a text without saying what it becomes.
+func (o *object) peek(name string) string {
+	var text string
+	_ = json.Unmarshal(o.members[name], &text)
+	return text
+}
+
+// ignore notes members that have no meaning here.
+func (o *object) ignore(why string, names ...string) {
+	for _, name := range names {
+		if _, there := o.members[name]; there && !o.done[name] {
+			o.done[name] = true
+			o.p.Ignored = append(o.p.Ignored, Entry{o.file, o.at(name), why})
+		}
+	}
+}
+
+// report adds a finding about members that are there and say something; it counts them as read.
+func (o *object) report(kind, what, do string, names ...string) {
+	var found []string
+	for _, name := range names {
+		if says(o.members[name]) && !o.done[name] {
+			found = append(found, name)
+		}
+		o.done[name] = true
+	}
+	if len(found) > 0 {
+		o.about(kind, what, do, found...)
+	}
+}
+
+// about adds a finding about members, whether they are read or not.
+func (o *object) about(kind, what, do string, names ...string) {
+	o.p.find(Finding{Kind: kind, Source: o.source, File: o.file, Path: o.path, Members: names, What: what, Do: do})
+}
+
+// whole adds a finding about the object with all that is in it.
+func (o *object) whole(what, do string) {
+	for name := range o.members {
+		o.done[name] = true
+	}
+	o.p.find(Finding{Kind: LeftOut, Source: o.source, File: o.file, Path: o.path, What: what, Do: do, Whole: true})
+}
+
+// note adds a finding about the object itself.
+func (o *object) note(kind, what, do string) {
+	o.p.find(Finding{Kind: kind, Source: o.source, File: o.file, Path: o.path, What: what, Do: do})
+}
+
+// wrong reports a member whose value has another type than the format says.
+func (o *object) wrong(name, must string) {
+	o.done[name] = true
+	o.about(LeftOut, must, "mend the export and run again", name)
+}
+
+// value decodes a member; false: it is absent or null, or was reported as of a wrong type.
+func (o *object) value(name, to, must string, into any) bool {
+	raw := o.members[name]
+	if !given(raw) {
+		return false
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		o.wrong(name, must)
+		return false
+	}
+	o.take(name, to)
+	return true
+}
+
+func (o *object) text(name, to string) string {
+	var text string
+	o.value(name, to, "must be a string", &text)
+	return text
+}
+
+func (o *object) number(name, to string) *float64 {
+	var n float64
+	if !o.value(name, to, "must be a number", &n) {
+		return nil
+	}
+	return &n
+}
+
+func (o *object) texts(name, to string) []string {
+	var list []string
+	o.value(name, to, "must be a list of strings", &list)
+	return list
+}
+
+// open opens a member that is an object; nil where there is none.
+func (o *object) open(name string) *object {
+	raw := o.members[name]
+	if !given(raw) {
+		return nil
+	}
+	o.done[name] = true
+	return o.p.object(o.file, o.at(name), o.source, raw)
+}
+
+// list opens a member that is a list.
+func (o *object) list(name string) []element {
+	raw := o.members[name]
+	if !given(raw) {
+		return nil
+	}
+	o.done[name] = true
+	var values []json.RawMessage
+	if err := json.Unmarshal(raw, &values); err != nil {
+		o.wrong(name, "must be a list")
+		return nil
+	}
+	return elements(o.at(name), values)
+}
+
+func elements(path string, values []json.RawMessage) []element {
+	var list []element
+	for i, raw := range values {
+		list = append(list, element{raw, path + "[" + strconv.Itoa(i) + "]"})
+	}
+	return list
+}
+
+// objects opens a member that is a list of objects.
+func (o *object) objects(name string) []*object {
+	var list []*object
+	for _, e := range o.list(name) {
+		if one := o.p.object(o.file, e.path, o.source, e.raw); one != nil {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// rest reports all members that nobody has read and that say something: those that look like secrets by name alone,
+// the others with short values.
+func (o *object) rest(do string) {
+	var secrets, others, shown []string
+	for _, name := range slices.Sorted(maps.Keys(o.members)) {
+		raw := o.members[name]
+		if o.done[name] || !says(raw) {
+			continue
+		}
+		if secretive(name) || holdsSecrets(raw) {
+			secrets = append(secrets, name)
+			continue
+		}
+		others = append(others, name)
+		shown = append(shown, name+" "+short(raw))
+	}
+	o.credentials(secrets...)
+	if len(others) > 0 {
+		o.report(LeftOut, "there is no counterpart: "+strings.Join(shown, ", "), do, others...)
+	}
+}
+
+const giveCredentials = "give the toolkit that needs them its own: -bearer, PATCH /toolkits/{id}, or the admin panel"
+
+func (o *object) credentials(names ...string) {
+	o.report(Credentials, "credentials are not taken from an export", giveCredentials, names...)
+}
+
+// given says whether a value is there and not null.
+func given(raw json.RawMessage) bool { return len(raw) > 0 && !bytes.Equal(raw, []byte("null")) }
+
+// says says whether a value says anything: null, nothing, false and zero do not.
+func says(raw json.RawMessage) bool {
+	switch string(raw) {
+	case "", "null", `""`, "[]", "{}", "false", "0":
+		return false
+	}
+	return true
+}
+
+// short shows a value in a report: numbers, booleans and short texts themselves, of others how large they are.
+func short(raw json.RawMessage) string {
+	const enough = 40
+	switch raw[0] {
+	case '[':
+		var list []json.RawMessage
+		_ = json.Unmarshal(raw, &list)
+		return fmt.Sprintf("(list of %d)", len(list))
+	case '{':
+		return fmt.Sprintf("(object, %d bytes)", len(raw))
+	}
+	if len(raw) > enough {
+		return fmt.Sprintf("(text, %d bytes)", len(raw))
+	}
+	return string(raw)
+}
+
+// secretive says whether a member's name says that its value is a secret.
+func secretive(name string) bool {
+	name = strings.ToLower(strings.NewReplacer("-", "_", " ", "_").Replace(name))
+	if strings.HasSuffix(name, "_tokens") { // counts, as in max_tokens
+		return false
+	}
+	return slices.ContainsFunc([]string{
+		"api_key", "apikey", "token", "secret", "password", "passwd", "authorization", "credential", "cookie",
+		"private_key", "access_key",
+	}, func(part string) bool { return strings.Contains(name, part) })
+}
+
+// holdsSecrets says whether an object has a secretive member anywhere.
+func holdsSecrets(raw json.RawMessage) bool {
+	if len(raw) == 0 || raw[0] != '{' && raw[0] != '[' {
+		return false
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	for depth, key := []bool{}, false; ; { // depth: whether each open value is an object
+		token, err := decoder.Token()
+		if err != nil {
+			return false
+		}
+		inside := len(depth) > 0 && depth[len(depth)-1]
+		switch token := token.(type) {
+		case json.Delim:
+			if token == '{' || token == '[' {
+				depth, key = append(depth, token == '{'), true
+				continue
+			}
+			depth = depth[:len(depth)-1]
+		case string:
+			if inside && key {
+				if secretive(token) {
+					return true
+				}
+				key = false
+				continue
+			}
+		}
+		key = true
+	}
+}

@@ -1,0 +1,115 @@
+// Package plan turns exports of other agent platforms (OpenAI Assistants, Letta agent files, LangGraph assistants)
+// into a plan of what this service is to have (agents, toolkits, knowledge bases, documents) and a report of what
+// does not fit. Each member of an export is mapped, in the report, or in the list of those without meaning here: the
+// reader of objects counts them (members.go), so that what the platforms add later is reported as well.
+//
+// It must not know the API's addresses, keys or the network: it reads files and returns values, the same for the same
+// files. It imports only strictjson of ours.
+package plan
+
+import "encoding/json"
+
+// Plan is what an export becomes. Things refer to each other by their marks.
+type Plan struct {
+	Toolkits []Toolkit
+	Bases    []Base
+	Agents   []Agent
+	Findings []Finding
+	Mapped   []Entry // members that the plan has taken over, or that its findings explain besides
+	Ignored  []Entry // members without meaning here, each with the reason
+}
+
+// Toolkit is a toolkit to create: kind mcp or http, at a URL.
+type Toolkit struct {
+	Mark    string // stands at the end of its name, so that a later run finds it again
+	Name    string // at most 200 characters, with the mark
+	Kind    string
+	URL     string
+	Enabled []string // tools to enable; nil: all
+	Request *Request // of the kind http
+}
+
+// Request is the one request of a toolkit of the kind http; its JSON form is that of the API.
+type Request struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Method      string          `json:"method"`
+	Body        string          `json:"body,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
+}
+
+// Base is a knowledge base to create.
+type Base struct {
+	Mark        string // stands at the end of its description
+	Name        string // at most 200 characters
+	Description string // at most 2,000 characters, with the mark
+	Documents   []Document
+}
+
+// Document is a document of a base: a file of the export, or a text.
+type Document struct {
+	Title    string // at most 300 characters
+	Name     string // file name, whose ending says what it is
+	Path     string // within the export; empty: Text is the content
+	Text     string
+	Metadata map[string]any // strings, numbers, booleans; at most 20
+}
+
+// Agent is an agent to create.
+type Agent struct {
+	Mark         string // stands in its metadata as imported_from
+	Source       string // the export's object, as the report names it
+	Name         string // 1 to 200 characters
+	Description  string // at most 10,000 characters
+	Instructions string // at most 256 KiB
+	Model        Model
+	Toolkits     []string // marks
+	Bases        []string // marks, at most 20
+	Approval     []string // tools whose calls need a human's approval
+	Passages     int      // of a search, 1 to 20; 0: the service's default
+	OutputSchema json.RawMessage
+	Metadata     map[string]string
+}
+
+// Model is the model of an agent.
+type Model struct {
+	Provider    string // of this service: openai, anthropic, bedrock, demo
+	Name        string
+	Temperature *float64
+	MaxTokens   *int
+	Chosen      bool // the user said which, with -model
+}
+
+// Kinds of findings.
+const (
+	LeftOut      = "left out"
+	Changed      = "changed"
+	Credentials  = "credentials left out"
+	Conversation = "conversation left out"
+	Notice       = "to know"
+)
+
+// Finding is something that did not fit.
+type Finding struct {
+	Kind    string
+	Source  string   // the object of the export, for people
+	File    string   // of the export
+	Path    string   // of the object in the file, like .data[0].tools[1]; empty: the whole file
+	Members []string // of that object; none: the object itself
+	What    string
+	Do      string // what the user can do about it
+	Whole   bool   // it is about the object with all that is in it
+}
+
+// Entry is a member of an export and what became of it.
+type Entry struct {
+	File string
+	Path string // with the member, like .data[0].name
+	To   string // what it became, or why it has no meaning
+}
+
+// Options are what the user says about an export.
+type Options struct {
+	Models map[string]string // provider/name of this service, by the model's name in the export
+	Tools  map[string]string // URL that executes a function, by the function's name
+}

@@ -1,0 +1,326 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"agentplatform/internal/strictjson"
+)
+
+// Bounds of an export. Letta's files hold whole conversations, so they may be large.
+const (
+	maxFiles  = 20_000
+	maxJSON   = 64 << 20 // bytes of a file of JSON
+	maxRead   = 256 << 20
+	maxDepth  = 64
+	maxValues = 4_000_000
+)
+
+// Folders of an export that hold documents, not descriptions.
+const (
+	originals   = "files"       // the bytes of a document, named by its id or its own name
+	contents    = "contents"    // its text as OpenAI has parsed it, ID.json
+	collections = "collections" // folders named by a collection's id, with its documents
+)
+
+// export is what was found in the folder.
+type export struct {
+	root       fs.FS
+	documents  map[string]string // files below originals and contents, by name and by name without its ending
+	collection map[string][]string
+	used       map[string]bool
+	read       int64
+	known      int // descriptions that were recognised
+
+	assistants, stores, storeFiles, files []*object // OpenAI
+	talk                                  []talk
+	agents                                []*object // Letta: whole files
+	graphs                                []*object // LangGraph
+}
+
+// talk is a list of what was said.
+type talk struct {
+	file, path, what string
+	n                int
+}
+
+// Read makes the plan of an export: of all files in a folder, or of the one that is named. Findings are in the order
+// of the export. An error says that the folder cannot be read, or that nothing in it is a known export.
+func Read(root fs.FS, only string, options Options) (*Plan, error) {
+	p := &planner{
+		options: options, marks: map[string]bool{}, asked: map[string]bool{}, found: map[string]bool{},
+		export: &export{
+			root: root, documents: map[string]string{}, collection: map[string][]string{}, used: map[string]bool{},
+		},
+	}
+	names, err := p.list(only)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if (only == "" || name == only) && !p.document(name) {
+			p.describe(name)
+		}
+	}
+	if p.export.known == 0 {
+		why := ""
+		for _, f := range p.Findings {
+			why += "\n  " + Clean(f.File+": "+f.What)
+		}
+		return nil, fmt.Errorf("there is no export of OpenAI Assistants, Letta or LangGraph here%s", why)
+	}
+	p.openai()
+	for _, o := range p.export.agents {
+		p.letta(o)
+	}
+	for _, o := range p.export.graphs {
+		p.langgraph(o)
+	}
+	p.conversations()
+	p.unused(names, only)
+	return &p.Plan, nil
+}
+
+// list names all regular files of the export in order: of the whole folder, or the one file and what is in the
+// folders of documents beside it. Links and the like are reported and never followed.
+func (p *planner) list(only string) (names []string, err error) {
+	from := []string{"."}
+	if only != "" {
+		from = []string{only, originals, contents, collections}
+	}
+	for _, place := range from {
+		if err := p.walk(place, &names); err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
+}
+
+func (p *planner) walk(from string, names *[]string) error {
+	return fs.WalkDir(p.export.root, from, func(name string, d fs.DirEntry, err error) error {
+		switch hidden := strings.HasPrefix(path.Base(name), ".") && name != from; {
+		case errors.Is(err, fs.ErrNotExist) && name == from:
+			return nil
+		case err != nil:
+			return err
+		case d.IsDir() && hidden:
+			return fs.SkipDir
+		case d.IsDir(), hidden:
+			return nil
+		case !d.Type().IsRegular():
+			p.find(Finding{Kind: LeftOut, Source: "file", File: name, Do: "put a copy in its place",
+				What: "is no regular file: links are not followed"})
+			return nil
+		case len(*names) == maxFiles:
+			return fmt.Errorf("the export has more than %d files", maxFiles)
+		}
+		*names = append(*names, name)
+		p.index(name)
+		return nil
+	})
+}
+
+// index notes where a document's content is.
+func (p *planner) index(name string) {
+	dir, base := path.Split(name)
+	parts := strings.Split(strings.Trim(dir, "/"), "/")
+	switch parts[0] {
+	case originals, contents:
+		for _, known := range []string{base, strings.TrimSuffix(base, path.Ext(base))} {
+			key := parts[0] + "/" + known
+			if _, taken := p.export.documents[key]; !taken {
+				p.export.documents[key] = name
+			}
+		}
+	case collections:
+		if len(parts) > 1 {
+			p.export.collection[parts[1]] = append(p.export.collection[parts[1]], name)
+		}
+	}
+}
+
+// document says whether a file is a document, which is read when it is sent.
+func (p *planner) document(name string) bool {
+	first, _, below := strings.Cut(name, "/")
+	return below && slices.Contains([]string{originals, contents, collections}, first)
+}
+
+// describe reads a description and sorts it by its shape, whatever its name.
+func (p *planner) describe(name string) {
+	if ext := path.Ext(name); ext != ".json" && ext != ".af" {
+		return // reported as unused
+	}
+	raw, err := p.load(name)
+	if err != nil {
+		p.export.used[name] = true
+		p.find(Finding{Kind: LeftOut, Source: "file", File: name, What: err.Error(),
+			Do: "mend the file and run again"})
+		return
+	}
+	if p.sort(name, "", raw) {
+		p.export.used[name] = true
+		p.export.known++
+	}
+}
+
+// load reads a file of JSON within the bounds. Letta's API answers with a text that is the JSON.
+func (p *planner) load(name string) (json.RawMessage, error) {
+	f, err := p.export.root.Open(name)
+	if err != nil {
+		return nil, errors.New("cannot be opened")
+	}
+	defer func() { _ = f.Close() }()
+	raw, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
+	if err != nil {
+		return nil, errors.New("cannot be read")
+	}
+	if p.export.read += int64(len(raw)); p.export.read > maxRead {
+		return nil, fmt.Errorf("the files of JSON have more than %d MiB together", maxRead>>20)
+	}
+	limits := strictjson.Limits{Bytes: maxJSON, Depth: maxDepth}
+	for range 2 {
+		if err := strictjson.Within(raw, limits, maxValues); err != nil {
+			return nil, err
+		}
+		if raw, err = strictjson.Value(raw, limits); err != nil {
+			return nil, err
+		}
+		var inner string
+		if json.Unmarshal(raw, &inner) != nil {
+			return raw, nil
+		}
+		raw = []byte(inner)
+	}
+	return nil, errors.New("is a text, not an export")
+}
+
+// sort puts a value where its shape says that it belongs; false: it has no known shape.
+func (p *planner) sort(file, at string, raw json.RawMessage) bool {
+	if raw[0] == '[' {
+		var values []json.RawMessage
+		if err := json.Unmarshal(raw, &values); err != nil {
+			return false
+		}
+		return p.sortAll(file, elements(at, values))
+	}
+	if raw[0] != '{' {
+		return false
+	}
+	o := p.object(file, at, "", raw)
+	if o == nil {
+		return false
+	}
+	has := func(names ...string) bool {
+		return !slices.ContainsFunc(names, func(n string) bool { return !given(o.members[n]) })
+	}
+	switch kind := o.peek("object"); {
+	case kind == "list":
+		o.source = "list"
+		o.ignore("an address of the API's pages", "object", "first_id", "last_id")
+		o.report(LeftOut, "the list has further pages", "save them, too (after=LAST_ID), and run again", "has_more")
+		known := p.sortAll(file, o.list("data"))
+		o.rest("")
+		return known
+	case kind != "":
+		return p.openaiObject(o, kind)
+	case has("agents", "tools"), has("agents", "blocks"), has("agent_type", "core_memory"):
+		p.export.agents = append(p.export.agents, o)
+	case has("assistant_id", "graph_id"):
+		p.export.graphs = append(p.export.graphs, o)
+	case has("assistants"):
+		o.source = "list"
+		o.report(LeftOut, "the list has further pages", "save them, too (offset), and run again", "next")
+		known := p.sortAll(file, o.list("assistants"))
+		o.rest("")
+		return known
+	case has("graphs"):
+		o.source = "file langgraph.json"
+		o.report(LeftOut, "graphs are programs: only their assistants become agents",
+			"serve what a graph does as an MCP server or behind a URL, and add it as a toolkit", "graphs")
+		o.rest("what a graph needs to run is its own")
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *planner) sortAll(file string, list []element) bool {
+	known := true
+	for _, e := range list {
+		if !p.sort(file, e.path, e.raw) {
+			known = false
+			p.find(Finding{Kind: LeftOut, Source: "element", File: file, Path: e.path, Whole: true,
+				What: "is nothing that is known", Do: "take it out of the export, or report the format"})
+		}
+	}
+	return known || len(list) > 0
+}
+
+// fileOf returns the place of a document's content, by its id or its name; empty: it is not in the export.
+func (p *planner) fileOf(folder string, names ...string) string {
+	for _, name := range names {
+		if at := p.export.documents[folder+"/"+path.Base(name)]; name != "" && at != "" {
+			p.export.used[at] = true
+			return at
+		}
+	}
+	return ""
+}
+
+// sized reports a document that the service would not take.
+func (p *planner) sized(o *object, at string) bool {
+	info, err := fs.Stat(p.export.root, at)
+	switch {
+	case err != nil:
+		o.note(LeftOut, "its content "+at+" cannot be read", "mend the file and run again")
+	case info.Size() == 0:
+		o.note(LeftOut, "its content "+at+" is empty", "put the file's bytes there and run again")
+	case info.Size() > maxDocument:
+		o.note(LeftOut, fmt.Sprintf("its content %s has more than %d MiB", at, maxDocument>>20),
+			"divide it and upload the parts")
+	default:
+		return true
+	}
+	return false
+}
+
+// conversations reports what was said, which is not taken over.
+func (p *planner) conversations() {
+	for _, t := range p.export.talk {
+		p.find(Finding{Kind: Conversation, Source: "conversations", File: t.file, Path: t.path,
+			What: fmt.Sprintf("%d %s: conversations begin anew here", t.n, t.what), Whole: true,
+			Do: "keep the export as their archive"})
+	}
+}
+
+// unused reports files that nothing has named, and options that met nothing.
+func (p *planner) unused(names []string, only string) {
+	for _, name := range names {
+		if p.export.used[name] || only != "" {
+			continue
+		}
+		what, do := "is no known export", "take it out of the folder; documents belong into "+originals+"/"
+		if p.document(name) {
+			what, do = "no knowledge base names it", "upload it yourself, if it is wanted"
+		}
+		p.find(Finding{Kind: LeftOut, Source: "file", File: name, What: what, Do: do})
+	}
+	for _, given := range []struct {
+		option string
+		values map[string]string
+	}{{"-model", p.options.Models}, {"-tool", p.options.Tools}} {
+		for _, name := range slices.Sorted(maps.Keys(given.values)) {
+			if !p.asked[given.option+name] {
+				p.find(Finding{Kind: Notice, Source: "option " + given.option, What: "the export has no " + name,
+					Do: "compare the spelling with the export"})
+			}
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// function is a function that an agent of the export could call.
+type function struct {
+	name        string
+	description string
+	parameters  json.RawMessage // a JSON schema; may be absent
+	where       string          // where its program is, as the report says it
+}
+
+// callable makes the toolkit of a function for which the user named a URL, and returns its mark; empty: there is no
+// such URL, which is reported with what a program for it must take.
+func (o *object) callable(platform string, f function) string {
+	p := o.p
+	p.asked["-tool"+f.name] = true
+	address := p.options.Tools[f.name]
+	if address == "" {
+		o.note(LeftOut, fmt.Sprintf("function %s: an export has no program that could execute it%s; it takes %s",
+			f.name, f.where, cut(string(orObject(f.parameters)), 2000)),
+			"serve it at a URL that takes its arguments as a JSON body by POST, and run again with -tool "+
+				f.name+"=URL")
+		return ""
+	}
+	t := Toolkit{
+		Kind: "http", URL: address, Name: f.name,
+		Request: &Request{
+			Name: cut(f.name, maxToolName), Description: f.description, Method: "POST", Body: "body",
+			Parameters: asBody(f.parameters),
+		},
+	}
+	o.note(Changed, fmt.Sprintf("function %s is called at %s; the model gives its arguments within body", f.name,
+		address), "give the toolkit credentials if the URL wants them; look at its approval and retry_safe")
+	return p.toolkit(platform, t)
+}
+
+func orObject(schema json.RawMessage) json.RawMessage {
+	if len(schema) == 0 || schema[0] != '{' {
+		return json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return schema
+}
+
+// asBody is the schema of an argument body that has the given one. Definitions stay at the root, where references
+// look for them.
+func asBody(schema json.RawMessage) json.RawMessage {
+	whole := map[string]any{
+		"type": "object", "properties": map[string]any{"body": orObject(schema)}, "required": []string{"body"},
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal(schema, &members) == nil {
+		for _, name := range []string{"$defs", "definitions"} {
+			if defined, there := members[name]; there {
+				whole[name] = defined
+			}
+		}
+	}
+	raw, err := json.Marshal(whole)
+	if err != nil { // it is made of JSON
+		panic(err)
+	}
+	return raw
+}
+
+// server makes the toolkit of an MCP server, and returns its mark; empty where its address cannot be used, which is
+// reported. tools are those to enable; nil: all.
+func (o *object) server(platform, name, member, address string, tools []string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || len(address) > 2048 {
+		o.about(LeftOut, "is no http or https URL", "create the toolkit yourself: POST /toolkits with kind mcp",
+			member)
+		return ""
+	}
+	query := u.Query()
+	hidden := u.User != nil
+	for parameter := range query {
+		if secretive(parameter) || strings.EqualFold(parameter, "key") {
+			query.Del(parameter)
+			hidden = true
+		}
+	}
+	if hidden {
+		u.User, u.RawQuery = nil, query.Encode()
+		o.about(Credentials, "the address had credentials in it, which are not taken", giveCredentials, member)
+	}
+	if name == "" {
+		name = u.Host
+	}
+	slices.Sort(tools)
+	return o.p.toolkit(platform, Toolkit{Kind: "mcp", Name: name, URL: u.String(), Enabled: slices.Compact(tools)})
+}
+
+// toolkit adds a toolkit to the plan, unless it has the same one, and returns its mark.
+func (p *planner) toolkit(platform string, t Toolkit) string {
+	request := ""
+	if t.Request != nil {
+		request = t.Request.Name
+	}
+	t.Mark = platform + " " + digest(append([]string{t.Kind, t.URL, request}, t.Enabled...)...)[:10]
+	if !slices.ContainsFunc(p.Toolkits, func(other Toolkit) bool { return other.Mark == t.Mark }) {
+		suffix := " [" + t.Mark + "]"
+		t.Name = cut(t.Name, maxName-len(suffix)) + suffix
+		p.Toolkits = append(p.Toolkits, t)
+	}
+	return t.Mark
+}
+
+// base adds a knowledge base to the plan. about is its description without the mark.
+func (p *planner) base(b Base, about string) string {
+	suffix := "[imported from " + b.Mark + "]"
+	if about != "" {
+		suffix = "\n\n" + suffix
+	}
+	b.Description = cut(about, maxAbout-len(suffix)) + suffix
+	p.marks[b.Mark] = true
+	p.Bases = append(p.Bases, b)
+	return b.Mark
+}
+
+// agent adds an agent to the plan, unless it has one of the same mark, which is reported.
+func (o *object) agent(a Agent) {
+	if o.p.marks[a.Mark] {
+		o.note(LeftOut, "the export has this agent twice", "take one of them out, and run again")
+		return
+	}
+	o.p.marks[a.Mark] = true
+	if len(a.Bases) > maxBases {
+		o.note(LeftOut, fmt.Sprintf("%d knowledge bases, of which an agent may name %d", len(a.Bases), maxBases),
+			"put documents of several into one")
+		a.Bases = a.Bases[:maxBases]
+	}
+	if a.Metadata == nil {
+		a.Metadata = map[string]string{}
+	}
+	a.Metadata[ImportedFrom] = a.Mark
+	o.p.Agents = append(o.p.Agents, a)
+}
+
+// providers of other platforms that this service has, by their names there.
+var providers = map[string]string{
+	"openai": "openai", "anthropic": "anthropic", "bedrock": "bedrock", "bedrock_converse": "bedrock",
+	"amazon_bedrock": "bedrock",
+}
+
+// model maps the name of a model. provider is that of the export; empty: the name says it, or nothing does.
+func (o *object) model(member, provider, name string) Model {
+	full := name
+	if provider != "" {
+		full = provider + "/" + name
+	}
+	for _, asked := range []string{full, name} {
+		chosen, said := o.p.options.Models[asked]
+		o.p.asked["-model"+asked] = true
+		if said {
+			to, rest, _ := strings.Cut(chosen, "/")
+			return Model{Provider: to, Name: rest, Chosen: true}
+		}
+	}
+	if provider == "" {
+		provider, name = divided(name)
+	}
+	if ours, known := providers[strings.ToLower(provider)]; known && name != "" {
+		return Model{Provider: ours, Name: name}
+	}
+	if name == "" {
+		o.about(Changed, "no model is named; the agent has the model demo, which repeats what it is told",
+			"PATCH model of the agent", member)
+		return Model{Provider: "demo"}
+	}
+	o.about(Changed, fmt.Sprintf("model %q: this service has no provider of that name; the agent has the model "+
+		"demo, which repeats what it is told", full),
+		fmt.Sprintf("run again with -model %s=PROVIDER/NAME; an endpoint that speaks OpenAI's API is the provider "+
+			"openai", full), member)
+	return Model{Provider: "demo"}
+}
+
+// divided takes provider and name out of provider:name or provider/name, or guesses the provider of a bare name.
+func divided(text string) (provider, name string) {
+	for _, sign := range []string{":", "/"} {
+		if before, after, found := strings.Cut(text, sign); found && before != "ft" {
+			return before, after
+		}
+	}
+	for _, known := range []struct{ prefix, provider string }{
+		{"claude", "anthropic"}, {"gpt-", "openai"}, {"chatgpt-", "openai"}, {"ft:gpt-", "openai"}, {"o1", "openai"},
+		{"o3", "openai"}, {"o4", "openai"},
+	} {
+		if strings.HasPrefix(text, known.prefix) {
+			return known.provider, text
+		}
+	}
+	return "", text
+}
+
+// settings completes a model with what the export says of sampling.
+func (o *object) settings(m *Model, temperature, tokens string) {
+	if n := o.number(temperature, "agent model.temperature"); n != nil {
+		if *n < 0 || *n > 2 {
+			o.wrong(temperature, "must be between 0 and 2")
+		} else {
+			m.Temperature = n
+		}
+	}
+	if tokens == "" {
+		return
+	}
+	var n int
+	if !says(o.members[tokens]) || !o.value(tokens, "agent model.max_tokens", "must be a whole number", &n) {
+		return
+	}
+	if n < 1 {
+		o.wrong(tokens, "must be at least 1")
+		return
+	}
+	m.MaxTokens = &n
+}
