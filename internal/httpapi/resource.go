@@ -121,8 +121,13 @@ func WriteRead(w http.ResponseWriter, c *Call, body any) error {
 func Conditional(o huma.Operation) huma.Operation {
 	parameters, responses := conditional()
 	o.Parameters = append(o.Parameters, parameters...)
+	maps.Copy(responses["304"].Headers, o.Responses["200"].Headers)
 	maps.Copy(o.Responses, responses)
-	o.Responses["200"].Headers = map[string]*huma.Param{"ETag": {Schema: &huma.Schema{Type: huma.TypeString}}}
+	ok := o.Responses["200"]
+	if ok.Headers == nil {
+		ok.Headers = map[string]*huma.Param{}
+	}
+	ok.Headers["ETag"] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeString}}
 	return o
 }
 

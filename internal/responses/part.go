@@ -209,7 +209,7 @@ func (p *part) answer() string {
 func (s *Server) response(p *part) Response {
 	r := Response{
 		ID: p.String(), Object: "response", CreatedAt: p.of.CreatedAt.Unix(), Status: p.status(),
-		Model: cmp.Or(p.told.Model, p.of.Agent), Conversation: &ResponseConversation{ID: p.of.Chat}, Output: s.items(p),
+		Model: cmp.Or(p.told.Model, p.of.Agent), Conversation: ResponseConversation{ID: p.of.Chat}, Output: s.items(p),
 		Tools: []FunctionTool{}, ToolChoice: "auto", Truncation: cmp.Or(p.told.Truncation, "auto"),
 		ParallelToolCalls: true, Text: TextField{Format: TextFormat{Type: "text"}}, TopP: 1, Temperature: p.warmth,
 		Reasoning: json.RawMessage("null"), Store: true, Background: p.told.Background, ServiceTier: "default",

@@ -30,7 +30,7 @@ type CreateResponse struct {
 	Tools              []ToolParam       `json:"tools,omitempty" nullable:"true" doc:"functions that the client executes: a call of one ends the response, and its output goes on with it"`
 	ToolChoice         json.RawMessage   `json:"tool_choice,omitempty" shape:"string|object|null" doc:"auto; none where there are no tools"`
 	ParallelToolCalls  *bool             `json:"parallel_tool_calls,omitempty" doc:"true"`
-	Text               *TextParam        `json:"text,omitempty"`
+	Text               *TextParam        `json:"text,omitempty" shape:"TextParam|null"`
 	Metadata           map[string]string `json:"metadata,omitempty" nullable:"true"`
 	Temperature        *float64          `json:"temperature,omitempty" doc:"instead of the agent's, 0 to 2"`
 	MaxOutputTokens    *int              `json:"max_output_tokens,omitempty" doc:"of each reply of the model, at most the agent's"`

@@ -7,38 +7,38 @@ import "encoding/json"
 
 // Response is a run, or the part of a run between two pauses.
 type Response struct {
-	ID                 string                `json:"id" example:"resp_65f0a1b2c3d4e5f601234567" doc:"resp_ and the run's id; after its nth pause _n behind it"`
-	Object             string                `json:"object" enum:"response"`
-	CreatedAt          int64                 `json:"created_at" doc:"Unix seconds"`
-	CompletedAt        *int64                `json:"completed_at"`
-	Status             string                `json:"status" enum:"queued,in_progress,completed,incomplete,failed,cancelled"`
-	IncompleteDetails  *IncompleteDetails    `json:"incomplete_details"`
-	Model              string                `json:"model" doc:"the id of the agent"`
-	PreviousResponseID *string               `json:"previous_response_id"`
-	Conversation       *ResponseConversation `json:"conversation"`
-	Instructions       *string               `json:"instructions" doc:"of the request; the agent's are not shown"`
-	Output             []ResponseItem        `json:"output"`
-	Error              *ResponseError        `json:"error"`
-	Tools              []FunctionTool        `json:"tools" doc:"functions of the client; the agent's tools are not shown"`
-	ToolChoice         string                `json:"tool_choice" enum:"auto"`
-	Truncation         string                `json:"truncation" enum:"auto,disabled"`
-	ParallelToolCalls  bool                  `json:"parallel_tool_calls"`
-	Text               TextField             `json:"text"`
-	TopP               float64               `json:"top_p"`
-	PresencePenalty    float64               `json:"presence_penalty"`
-	FrequencyPenalty   float64               `json:"frequency_penalty"`
-	TopLogprobs        int                   `json:"top_logprobs"`
-	Temperature        float64               `json:"temperature"`
-	Reasoning          json.RawMessage       `json:"reasoning" shape:"object|null"`
-	Usage              *ResponseUsage        `json:"usage" doc:"null until it has ended"`
-	MaxOutputTokens    *int                  `json:"max_output_tokens"`
-	MaxToolCalls       *int                  `json:"max_tool_calls"`
-	Store              bool                  `json:"store"`
-	Background         bool                  `json:"background"`
-	ServiceTier        string                `json:"service_tier" enum:"default"`
-	Metadata           map[string]string     `json:"metadata"`
-	SafetyIdentifier   *string               `json:"safety_identifier"`
-	PromptCacheKey     *string               `json:"prompt_cache_key"`
+	ID                 string               `json:"id" example:"resp_65f0a1b2c3d4e5f601234567" doc:"resp_ and the run's id; after its nth pause _n behind it"`
+	Object             string               `json:"object" enum:"response"`
+	CreatedAt          int64                `json:"created_at" doc:"Unix seconds"`
+	CompletedAt        *int64               `json:"completed_at"`
+	Status             string               `json:"status" enum:"queued,in_progress,completed,incomplete,failed,cancelled"`
+	IncompleteDetails  *IncompleteDetails   `json:"incomplete_details" shape:"IncompleteDetails|null"`
+	Model              string               `json:"model" doc:"the id of the agent"`
+	PreviousResponseID *string              `json:"previous_response_id"`
+	Conversation       ResponseConversation `json:"conversation"`
+	Instructions       *string              `json:"instructions" doc:"of the request; the agent's are not shown"`
+	Output             []ResponseItem       `json:"output"`
+	Error              *ResponseError       `json:"error" shape:"ResponseError|null"`
+	Tools              []FunctionTool       `json:"tools" doc:"functions of the client; the agent's tools are not shown"`
+	ToolChoice         string               `json:"tool_choice" enum:"auto"`
+	Truncation         string               `json:"truncation" enum:"auto,disabled"`
+	ParallelToolCalls  bool                 `json:"parallel_tool_calls"`
+	Text               TextField            `json:"text"`
+	TopP               float64              `json:"top_p"`
+	PresencePenalty    float64              `json:"presence_penalty"`
+	FrequencyPenalty   float64              `json:"frequency_penalty"`
+	TopLogprobs        int                  `json:"top_logprobs"`
+	Temperature        float64              `json:"temperature"`
+	Reasoning          json.RawMessage      `json:"reasoning" shape:"object|null"`
+	Usage              *ResponseUsage       `json:"usage" shape:"ResponseUsage|null" doc:"null until it has ended"`
+	MaxOutputTokens    *int                 `json:"max_output_tokens"`
+	MaxToolCalls       *int                 `json:"max_tool_calls"`
+	Store              bool                 `json:"store"`
+	Background         bool                 `json:"background"`
+	ServiceTier        string               `json:"service_tier" enum:"default"`
+	Metadata           map[string]string    `json:"metadata"`
+	SafetyIdentifier   *string              `json:"safety_identifier"`
+	PromptCacheKey     *string              `json:"prompt_cache_key"`
 }
 
 // ResponseConversation is the chat that a response belongs to.

@@ -122,6 +122,11 @@ var rights = map[string]right{
 	"POST /a2a/{agent_id}": {level: "run", object: "agent",
 		body: object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": "x"}}},
 	"GET /a2a/{agent_id}/.well-known/agent-card.json": {level: "read", object: "agent"},
+	"POST /responses":                          {level: "run", object: "agent", body: object{"model": "{id}", "input": "x"}},
+	"GET /responses/{response_id}":             {level: "read", object: "run"},
+	"DELETE /responses/{response_id}":          {level: "run", object: "run"},
+	"POST /responses/{response_id}/cancel":     {level: "run", object: "run"},
+	"GET /responses/{response_id}/input_items": {level: "read", object: "run"},
 	"POST /mcp": {level: "run", body: object{"jsonrpc": "2.0", "id": 1, "method": "ping"}},
 
 	"GET /users":         {level: "admin"},
@@ -261,6 +266,7 @@ func (x *Actor) unmake(kind string, o thing) bool {
 }
 
 func (o thing) fill(text string) string {
+	text = strings.ReplaceAll(text, "{response_id}", "resp_{run_id}")
 	for name, value := range o {
 		text = strings.ReplaceAll(text, "{"+name+"}", value)
 	}

@@ -3,6 +3,7 @@ package protocol
 import (
 	"context"
 	"io"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -30,6 +31,7 @@ func (h *handlers) responsesRoutes() {
 	either := of(response, "application/json")
 	either["text/event-stream"] = &huma.MediaType{Schema: event}
 	text := &huma.Schema{Type: huma.TypeString}
+	ofRun := map[string]*huma.Param{"X-Agent-Run-Id": {}}
 	id := &huma.Param{Name: "response_id", In: "path", Required: true, Schema: text}
 	httpapi.SchemaOf[responses.ResponseContentParam](h.Server) // of items
 	httpapi.SchemaOf[responses.ResponseItemParam](h.Server)    // of the input
@@ -47,7 +49,7 @@ func (h *handlers) responsesRoutes() {
 		},
 		Responses: map[string]*huma.Response{"200": {
 			Description: "The response. With stream: its events, then [DONE]", Content: either,
-			Headers: map[string]*huma.Param{"X-Agent-Run-Id": {}, "Idempotent-Replayed": {}},
+			Headers: maps.Clone(ofRun),
 		}},
 	})
 	h.Describe(httpapi.Conditional(huma.Operation{
@@ -61,7 +63,7 @@ func (h *handlers) responsesRoutes() {
 				Description: "sequence_number of the last event that the client has seen"},
 		},
 		Responses: map[string]*huma.Response{
-			"200": {Description: "The response. With stream: its events, then [DONE]", Content: either},
+			"200": {Description: "The response. With stream: its events, then [DONE]", Content: either, Headers: maps.Clone(ofRun)},
 		},
 	}))
 	h.Describe(huma.Operation{
@@ -69,7 +71,7 @@ func (h *handlers) responsesRoutes() {
 		Tags: []string{"protocols"}, Parameters: []*huma.Param{id},
 		Summary: "Cancel a response", Description: "One that has ended stays as it is. Needs level `run`.",
 		Responses: map[string]*huma.Response{
-			"200": {Description: "The response as it is then", Content: of(response, "application/json")},
+			"200": {Description: "The response as it is then", Content: of(response, "application/json"), Headers: maps.Clone(ofRun)},
 		},
 	})
 	h.Describe(huma.Operation{

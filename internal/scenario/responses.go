@@ -1,0 +1,282 @@
+package scenario
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// weather is a function of the client's, as Open Responses has it.
+var weather = object{
+	"type": "function", "name": "get_weather",
+	"parameters": object{"type": "object", "properties": object{"place": object{"type": "string"}}, "required": []string{"place"}},
+}
+
+// respond sends a request to the actor's agent, with further members.
+func (x *Actor) respond(input any, more ...any) reply {
+	x.Helper()
+	body := object{"model": x.Agent, "input": input}
+	for i := 0; i+1 < len(more); i += 2 {
+		body[more[i].(string)] = more[i+1]
+	}
+	return x.post("/responses", body)
+}
+
+// output is the first item of a response of that type.
+func (a reply) output(kind string) object {
+	a.x.Helper()
+	for _, item := range a.list("output") {
+		if item.(object)["type"] == kind {
+			return item.(object)
+		}
+	}
+	require.Fail(a.x, "no "+kind, a.raw)
+	return nil
+}
+
+// said is the text of a response's message.
+func (a reply) said() string {
+	a.x.Helper()
+	content := a.is(200).output("message")["content"].([]any)
+	return content[0].(object)["text"].(string)
+}
+
+// events reads a stream of Open Responses until enough; the events that it had. It fails when the stream ends earlier.
+func (x *Actor) events(r *http.Request, enough func(object) bool) (events []object) {
+	x.Helper()
+	response, err := client.Do(r)
+	require.NoError(x, err)
+	defer func() { _ = response.Body.Close() }()
+	require.Equal(x, 200, response.StatusCode)
+	require.Contains(x, response.Header.Get("Content-Type"), "text/event-stream")
+	name, ended := "", false
+	for lines := bufio.NewScanner(response.Body); lines.Scan(); {
+		line := lines.Text()
+		assert.False(x, strings.HasPrefix(line, "id:"), "events are known by sequence_number")
+		if event, is := strings.CutPrefix(line, "event: "); is {
+			name = event
+		}
+		data, is := strings.CutPrefix(line, "data: ")
+		if !is {
+			continue
+		}
+		if ended = data == "[DONE]"; ended {
+			break
+		}
+		var event object
+		require.NoError(x, json.Unmarshal([]byte(data), &event), data)
+		assert.Equal(x, name, event["type"])
+		if n := len(events); n > 0 {
+			assert.Greater(x, event["sequence_number"], events[n-1]["sequence_number"], data)
+		}
+		if events = append(events, event); enough != nil && enough(event) {
+			return events
+		}
+	}
+	require.True(x, ended, "the stream ends with [DONE]: %v", events)
+	return events
+}
+
+func deltas(events []object) (text string) {
+	for _, e := range events {
+		if e["type"] == "response.output_text.delta" {
+			text += e["delta"].(string)
+		}
+	}
+	return text
+}
+
+// The endpoints for clients of Open Responses.
+func responsesScenarios() []Story {
+	return []Story{
+		{Name: "responses/a response is a run, a conversation a chat", Run: func(x *Actor) {
+			first := x.respond("hello", "metadata", object{"a": "b"}, "instructions", "Be brief.")
+			assert.Equal(x, "You said: hello", first.said())
+			assert.Equal(x, "completed", first.text("status"))
+			assert.Equal(x, "Be brief.", first.text("instructions"))
+			assert.Equal(x, "b", first.text("metadata", "a"))
+			assert.Positive(x, first.number("usage", "total_tokens"))
+			run := first.header.Get("X-Agent-Run-Id")
+			assert.Equal(x, "resp_"+run, first.text("id"))
+			assert.Equal(x, "hello", x.get("/runs/"+run+"/messages").is(200).text("messages", 0, "content"))
+			read := x.get("/responses/" + first.text("id")).is(200)
+			assert.Equal(x, first.body, read.body)
+			assert.Equal(x, 304, x.get("/responses/"+first.text("id"), "If-None-Match", read.header.Get("ETag")).status)
+			inputs := x.get("/responses/" + first.text("id") + "/input_items").is(200)
+			assert.Equal(x, "hello", inputs.text("data", 0, "content", 0, "text"))
+
+			second := x.respond("again", "previous_response_id", first.text("id")).is(200)
+			assert.Equal(x, first.text("conversation", "id"), second.text("conversation", "id"))
+			assert.Equal(x, first.text("id"), second.text("previous_response_id"))
+			x.respond("late", "previous_response_id", first.text("id")).names("previous_response_id")
+			third := x.respond("and", "conversation", object{"id": first.text("conversation", "id")}).is(200)
+			assert.Equal(x, first.text("conversation", "id"), third.text("conversation", "id"))
+			x.delete("/responses/"+third.text("id")).problem(409, "conflict")
+
+			alone := x.respond("alone")
+			assert.Equal(x, true, x.delete("/responses/"+alone.text("id")).is(200).at("deleted"))
+			x.get("/responses/"+alone.text("id")).problem(404, "not_found")
+			failed := x.respond("/fail no luck").is(200)
+			assert.Equal(x, "failed", failed.text("status"))
+			assert.Contains(x, failed.text("error", "message"), "no luck")
+		}},
+		{Name: "responses/the same request with one key is one run", Run: func(x *Actor) {
+			send := func() reply {
+				return x.post("/responses", object{"model": x.Agent, "input": "once"}, "Idempotency-Key", "k1").is(200)
+			}
+			assert.Equal(x, send().text("id"), send().text("id"))
+		}},
+		{Name: "responses/a stream is taken up behind any event", Run: func(x *Actor) {
+			post := func(input string) *http.Request {
+				return x.request(http.MethodPost, "/responses", strings.NewReader(jsonOf(object{
+					"model": x.Agent, "input": input, "stream": true,
+				})), "Content-Type", "application/json")
+			}
+			all := x.events(post("count\n/stream 5 30ms"), nil)
+			want := "You said: count\n1 2 3 4 5"
+			assert.Equal(x, want, deltas(all))
+			last := all[len(all)-1]
+			assert.Equal(x, "response.completed", last["type"])
+			id := last["response"].(object)["id"].(string)
+			for _, n := range []int{0, 1, 3, len(all) / 2, len(all) - 2} {
+				after := all[n]["sequence_number"].(float64)
+				rest := x.events(x.request(http.MethodGet,
+					fmt.Sprintf("/responses/%s?stream=true&starting_after=%.0f", id, after), nil), nil)
+				assert.Equal(x, want, deltas(all[:n+1])+deltas(rest))
+				assert.Equal(x, last, rest[len(rest)-1])
+			}
+			// one that is under way
+			begun := x.events(post("count\n/stream 20 100ms"), func(e object) bool {
+				return e["type"] == "response.output_text.delta"
+			})
+			id = begun[0]["response"].(object)["id"].(string)
+			rest := x.events(x.request(http.MethodGet, fmt.Sprintf("/responses/%s?stream=true&starting_after=%.0f", id,
+				begun[len(begun)-1]["sequence_number"]), nil), nil)
+			whole := x.get("/responses/" + id).said()
+			assert.Equal(x, whole, deltas(begun)+deltas(rest))
+		}},
+		{Name: "responses/a function of the client pauses the run", Run: func(x *Actor) {
+			ask := "first\n" + tool("get_weather", object{"place": "Oslo"})
+			asked := x.respond(ask, "tools", []object{weather}).is(200)
+			call := asked.output("function_call")
+			assert.Equal(x, "completed", asked.text("status"))
+			assert.Equal(x, "get_weather", call["name"])
+			assert.JSONEq(x, `{"place":"Oslo"}`, call["arguments"].(string))
+			run := asked.header.Get("X-Agent-Run-Id")
+			waits := x.get("/runs/" + run).is(200)
+			assert.Equal(x, "awaiting_input", waits.text("status"))
+			assert.Equal(x, "get_weather", waits.text("interrupts", 0, "tool", "name"))
+
+			answer := func(call string) []object {
+				return []object{{"type": "function_call_output", "call_id": call, "output": "cold"}}
+			}
+			id := asked.text("id")
+			x.respond("hm?", "previous_response_id", id).names("input")
+			x.respond(answer("call_"+run+"_0123456789abcdef01234567"), "previous_response_id", id).names("input")
+			x.respond(answer("call_x"), "previous_response_id", id).names("call_id")
+			next := x.respond(answer(call["call_id"].(string)), "previous_response_id", id)
+			assert.Contains(x, next.said(), "cold")
+			assert.Equal(x, "resp_"+run+"_1", next.text("id"))
+			assert.Equal(x, id, next.text("previous_response_id"))
+			again := x.respond(answer(call["call_id"].(string)), "previous_response_id", id)
+			assert.Equal(x, next.text("id"), again.text("id"), "the request is sent again")
+			assert.Equal(x, "cold", x.get("/responses/"+next.text("id")+"/input_items").is(200).text("data", 0, "output"))
+			assert.Equal(x, asked.body, x.get("/responses/"+id).is(200).body, "the response before stays as it was")
+			x.get("/responses/resp_"+run+"_2").problem(404, "not_found")
+
+			// of a client that keeps the conversation
+			asked = x.respond(ask, "tools", []object{weather}).is(200)
+			call = asked.output("function_call")
+			history := append([]any{object{"role": "user", "content": ask}}, asked.list("output")...)
+			history = append(history, answer(call["call_id"].(string))[0])
+			next = x.respond(history, "tools", []object{weather})
+			assert.Equal(x, "resp_"+asked.header.Get("X-Agent-Run-Id")+"_1", next.text("id"))
+			history = append(history, next.list("output")[0], object{"role": "user", "content": "thanks"})
+			assert.Equal(x, "You said: thanks", x.respond(history, "tools", []object{weather}).said())
+
+			y := newActor(x.T, x.world, x.receiver)
+			y.respond(answer(call["call_id"].(string))).problem(403, "outside_organization")
+			y.respond("x", "previous_response_id", asked.text("id")).problem(403, "outside_organization")
+			y.respond([]object{{"type": "item_reference", "id": asked.list("output")[0].(object)["id"]}}).names("input[0].id")
+		}},
+		{Name: "responses/a question is a message, an approval an MCP approval request", Run: func(x *Actor) {
+			asked := x.respond("/ask Which city?")
+			assert.Equal(x, "Which city?", asked.said())
+			assert.Equal(x, "Answer: Oslo", x.respond("Oslo", "previous_response_id", asked.text("id")).said())
+
+			careful := x.careful()
+			wanted := x.respond(tool("echo", object{"text": "a"}), "model", careful).is(200)
+			request := wanted.output("mcp_approval_request")
+			assert.Equal(x, "echo", request["name"])
+			decide := func(approve any) []object {
+				return []object{{"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": approve}}
+			}
+			for _, bad := range []any{nil, "yes"} {
+				x.respond(decide(bad), "model", careful, "previous_response_id", wanted.text("id")).names("approve")
+			}
+			done := x.respond(decide(true), "model", careful, "previous_response_id", wanted.text("id"))
+			assert.Equal(x, "echo → a", done.said())
+		}},
+		{Name: "responses/one in the background is followed and cancelled", Run: func(x *Actor) {
+			slow := x.respond("/sleep 20s", "background", true).is(200)
+			assert.Contains(x, []string{"queued", "in_progress"}, slow.text("status"))
+			assert.Equal(x, true, slow.at("background"))
+			x.respond("more", "previous_response_id", slow.text("id")).problem(409, "chat_busy")
+			x.post("/responses/"+slow.text("id")+"/cancel", nil).is(200)
+			events := x.events(x.request(http.MethodGet, "/responses/"+slow.text("id")+"?stream=true", nil), nil)
+			assert.Equal(x, "response.incomplete", events[len(events)-1]["type"])
+			assert.Equal(x, "cancelled", x.get("/responses/"+slow.text("id")).is(200).text("status"))
+		}},
+		{Name: "responses/what cannot be done is refused by its name", Run: func(x *Actor) {
+			for field, value := range map[string]any{
+				"top_p": 0.5, "presence_penalty": 1, "frequency_penalty": 1, "top_logprobs": 2, "max_tool_calls": 3,
+				"parallel_tool_calls": false, "store": false, "truncation": "some", "service_tier": "flex",
+				"tool_choice": "required", "temperature": 3, "max_output_tokens": 1,
+				"reasoning": object{"effort": "low"}, "include": []string{"message.output_text.logprobs"},
+				"tools": []object{{"type": "web_search"}}, "text": object{"format": object{"type": "yaml"}},
+				"conversation": 7, "metadata": object{"a": strings.Repeat("x", 2000)}, "stream": "yes",
+				"stream_options": object{"include_obfuscation": true}, "input": []object{},
+			} {
+				a := x.respond("x", field, value).names(field)
+				assert.Equal(x, "invalid_request", a.text("error", "type"), field)
+				assert.Equal(x, a.text("message"), a.text("error", "message"))
+			}
+			for field, item := range map[string]object{
+				"input[0].type": {"type": "computer_call"}, "input[0].role": {"role": "critic", "content": "x"},
+				"input[0].content[0].image_url": {"role": "user", "content": []object{
+					{"type": "input_image", "image_url": "https://example.com/a.png"},
+				}},
+				"input[0].content[0].file_data": {"role": "user", "content": []object{
+					{"type": "input_file", "file_data": "data:text/plain;base64,???"},
+				}},
+				"input[0].call_id":             {"type": "function_call_output", "call_id": "c", "output": "x"},
+				"input[0].arguments":           {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{"},
+				"input[0].approval_request_id": {"type": "mcp_approval_response", "approve": true},
+			} {
+				x.respond([]object{item}).names(field)
+			}
+			x.respond("x", "model", "Nobody").problem(404, "not_found")
+			x.respond("x", "model", "").names("model")
+			x.respond("x", "previous_response_id", "resp_0123456789abcdef01234567").problem(404, "not_found")
+			x.respond("x", "previous_response_id", "nonsense").problem(404, "not_found")
+			x.get("/responses/nonsense").problem(404, "not_found")
+			for _, query := range []string{"stream=perhaps", "stream=true&starting_after=-1", "stream=true&starting_after=x"} {
+				x.get("/responses/resp_0123456789abcdef01234567?"+query).problem(400, "invalid_request")
+			}
+		}},
+		{Name: "responses/files come along", Run: func(x *Actor) {
+			picture := "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+			sent := x.respond([]object{{"role": "user", "content": []object{
+				{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": picture},
+				{"type": "input_file", "filename": "a.txt", "file_data": "data:text/plain,some%20words"},
+			}}}).is(200)
+			items := x.get("/responses/" + sent.text("id") + "/input_items").is(200)
+			assert.Equal(x, "a.txt", items.text("data", 0, "content", 2, "filename"))
+		}},
+	}
+}
