@@ -1,0 +1,130 @@
+package responses
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+)
+
+func nothingKnown(id string) (ResponseItem, error) {
+	return ResponseItem{}, problem.Missing("item " + id)
+}
+
+// What a client says comes in the order in which it says it: instructions, the conversation before, the message.
+func TestInputIsReadInItsOrder(t *testing.T) {
+	in, err := readInput(json.RawMessage(`[
+		{"role":"system","content":"Be brief."},
+		{"role":"user","content":[{"type":"input_text","text":"one"},{"type":"input_text","text":"two"}]},
+		{"type":"reasoning","id":"rs_1","summary":[]},
+		{"role":"assistant","content":[{"type":"output_text","text":"I look."},{"type":"refusal","refusal":"No."}]},
+		{"type":"function_call","call_id":"c","name":"f","arguments":"{\"a\":1}"},
+		{"type":"function_call","call_id":"d","name":"g","arguments":""},
+		{"type":"function_call_output","call_id":"c","output":"out"},
+		{"type":"function_call_output","call_id":"d","output":[{"type":"input_text","text":"more"}]},
+		{"role":"developer","content":"Be kind."},
+		{"role":"user","content":"three"},{"role":"user","content":"four"}]`), nothingKnown)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"Be brief.", "Be kind."}, in.system)
+	assert.Equal(t, []record.Said{
+		{Role: record.RoleUser, Text: "one\ntwo"},
+		{Role: record.RoleAssistant, Text: "I look.\nNo.", Calls: []record.SaidCall{
+			{ID: "c", Name: "f", Arguments: json.RawMessage(`{"a":1}`)}, {ID: "d", Name: "g", Arguments: json.RawMessage(`{}`)},
+		}},
+		{Role: record.RoleTool, Call: "c", Text: "out"}, {Role: record.RoleTool, Call: "d", Text: "more"},
+	}, in.before)
+	assert.Equal(t, "three\n\nfour", in.message())
+	assert.Empty(t, in.outputs, "what was answered is the conversation's")
+}
+
+// Outputs that nobody has spoken after may answer a run that waits; those of calls that the request does not have can
+// be for nothing else.
+func TestOutputsAtTheEndMayAnswer(t *testing.T) {
+	const call = "call_65f0a1b2c3d4e5f601234567_65f0a1b2c3d4e5f601234568"
+	in, err := readInput(json.RawMessage(`[{"type":"function_call","call_id":"`+call+`","name":"f","arguments":"{}"},
+		{"type":"function_call_output","call_id":"`+call+`","output":"x"}]`), nothingKnown)
+	require.NoError(t, err)
+	require.Len(t, in.outputs, 1)
+	assert.False(t, in.outputs[0].alone)
+	assert.Equal(t, "65f0a1b2c3d4e5f601234568", in.outputs[0].interrupt)
+	in, err = readInput(json.RawMessage(`[{"type":"function_call_output","call_id":"`+call+`","output":"x"},
+		{"role":"user","content":"and more"}]`), nothingKnown)
+	require.NoError(t, err)
+	require.Len(t, in.outputs, 1)
+	assert.True(t, in.outputs[0].alone)
+	assert.Empty(t, in.before)
+}
+
+// Files come as data URLs of either kind, or as bare base64.
+func TestFilesOfARequest(t *testing.T) {
+	for data, want := range map[string]inlineFile{
+		"data:text/plain;base64,aGk=":               {"n", "text/plain", []byte("hi")},
+		"data:text/plain;charset=utf-8;base64,aGk=": {"n", "text/plain", []byte("hi")},
+		"data:text/html,%3Cb%3Ehi":                  {"n", "text/html", []byte("<b>hi")},
+		"data:,hi":                                  {"n", "application/octet-stream", []byte("hi")},
+		"aGk=":                                      {"n", "application/octet-stream", []byte("hi")},
+	} {
+		f, err := fileOf("f", "n", data)
+		require.NoError(t, err, data)
+		assert.Equal(t, want, f, data)
+	}
+	for _, data := range []string{
+		"data:text/plain;base64", "data:text/plain;base64,?", "data:,", "data:,%zz", "http://a/b", "file:///etc/passwd",
+		"aGk", "?",
+	} {
+		_, err := fileOf("f", "n", data)
+		p, ok := problem.As(err)
+		require.True(t, ok, data)
+		assert.Equal(t, "f", p.Fields[0].Location, data)
+	}
+}
+
+// Ids are read only as they are written.
+func TestIdsAreReadAsTheyAreWritten(t *testing.T) {
+	for _, r := range []ref{{run: run}, {run: run, part: 1}, {run: run, part: 12}} {
+		read, ok := parseRef("resp_", r.String())
+		assert.True(t, ok)
+		assert.Equal(t, r, read)
+	}
+	for _, id := range []string{
+		"", "resp_", "resp_x", "resp_" + run + "_", "resp_" + run + "_0", "resp_" + run + "_01", "resp_" + run + "_-1",
+		"resp_" + run + "_1_2", "resp_" + run + "_99999999999999999999", run, "msg_" + run,
+	} {
+		_, ok := parseRef("resp_", id)
+		assert.False(t, ok, id)
+	}
+}
+
+// Whatever a client sends as input is read or refused by a name within it, and what is read stays within its bounds.
+func FuzzInput(f *testing.F) {
+	for _, seed := range []string{
+		`"hello"`, `[]`, `[{"role":"user","content":"x"}]`, `[{"type":"item_reference","id":"msg_x"}]`, `[{"id":"x"}]`,
+		`[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":""}]`,
+		`[{"type":"mcp_approval_response","approval_request_id":"mcpr_65f0a1b2c3d4e5f601234567_65f0a1b2c3d4e5f601234568","approve":true}]`,
+		`[{"role":"user","content":[{"type":"input_file","file_data":"data:,x"}]}]`, `[null]`, `[{"content":null}]`, `7`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		if !json.Valid(raw) {
+			return // the framework refuses it before
+		}
+		in, err := readInput(raw, nothingKnown)
+		if err != nil {
+			p, ok := problem.As(err)
+			require.True(t, ok, "%v", err)
+			require.Equal(t, problem.Invalid, p.Kind)
+			require.NotEmpty(t, p.Fields)
+			return
+		}
+		assert.LessOrEqual(t, len(in.before), maxItems)
+		assert.LessOrEqual(t, len(in.files)+len(in.fileIDs), 10)
+		for _, o := range in.outputs {
+			assert.Equal(t, o.run == "", o.interrupt == "")
+		}
+	})
+}
