@@ -33,6 +33,25 @@ var entrances = map[string]func(t *testing.T, e httpapitest.API, w words) (accep
 		}
 		return true, ""
 	},
+	"Open Responses": func(t *testing.T, e httpapitest.API, w words) (bool, string) {
+		asked := object{"model": e.Agent, "input": w.text, "background": true}
+		if w.chat != "" {
+			asked["conversation"] = w.chat
+		}
+		raw, err := json.Marshal(asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/responses", bytes.NewReader(raw))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", w.key)
+		answer := e.Do(r)
+		httpapitest.Sane(t, answer)
+		if answer.Code == http.StatusBadRequest {
+			return false, answer.Body.String()
+		}
+		return true, ""
+	},
 	"MCP": func(t *testing.T, e httpapitest.API, w words) (bool, string) {
 		return rpc(t, e, "/mcp", object{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": object{
 			"name": "Demo", "arguments": object{"message": w.text, "chat_id": w.chat},
