@@ -124,10 +124,7 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 			ref{before.run, last})
 	}
 	if e.Value.Status == lifecycle.AwaitingInput {
-		if call, err := c.open(ctx, e.Value); call != "" || err != nil {
-			return nil, orElse(err, problem.InvalidField("body.input", "the response waits for what answers %s", call))
-		}
-		return nil, nil // the message answers its question
+		return nil, c.answerable(ctx, e.Value)
 	}
 	chat, err := c.Intake.Chat(ctx, c.who, e.Value.Chat)
 	if err == nil && chat.Value.LastRun != before.run {
@@ -135,13 +132,6 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 			chat.Value.LastRun)
 	}
 	return nil, err
-}
-
-func orElse(err, other error) error {
-	if err != nil {
-		return err
-	}
-	return other
 }
 
 func missing(field, id string) error {
@@ -158,22 +148,18 @@ func partOf(r record.Run) int {
 	return r.Pause
 }
 
-// open returns the id of a call or a request that a message cannot answer; "": the run waits for one question.
-func (c *creation) open(ctx context.Context, r record.Run) (string, error) {
+// answerable returns nil for a run that waits for an answer to one question, which the request's message then is.
+func (c *creation) answerable(ctx context.Context, r record.Run) error {
 	list, err := c.Store.Interrupts(ctx, r.ID(), r.Pause)
 	if err != nil {
-		return "", err
+		return err
 	}
-	items := (&part{ref: ref{r.ID(), r.Pause - 1}, of: r, asked: list}).requests()
-	for _, i := range items {
-		switch i.Type {
-		case "function_call":
-			return i.CallID, nil
-		case "mcp_approval_request":
-			return i.ID, nil
+	for _, i := range list {
+		if len(list) > 1 || i.Tool != nil {
+			return problem.InvalidField("body.input", "the response waits for what answers %s", askedID(r.ID(), i))
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // answered resumes the run whose calls the request ends with the outputs of: a client that keeps the conversation
@@ -182,39 +168,35 @@ func (c *creation) answered(ctx context.Context) (*ref, error) {
 	if len(c.in.outputs) == 0 {
 		return nil, nil
 	}
-	first := c.in.outputs[0]
-	if first.run != "" {
-		e, err := c.Intake.Run(ctx, c.who, first.run)
-		if problem.Is(err, "not_found") {
-			return c.unanswered(first)
-		}
-		if err != nil {
-			return nil, err
-		}
-		if c.chat == "" || c.chat == e.Value.Chat {
-			if part, found, err := c.asked(ctx, e.Value); found || err != nil {
-				return orResume(ctx, c, e, part, err)
-			}
-		}
+	run := c.in.outputs[0].run
+	if run == "" {
+		return nil, c.unanswered()
 	}
-	return c.unanswered(first)
-}
-
-func orResume(ctx context.Context, c *creation, e record.RunEntity, part int, err error) (*ref, error) {
+	e, err := c.Intake.Run(ctx, c.who, run)
+	if problem.Is(err, "not_found") || err == nil && c.chat != "" && c.chat != e.Value.Chat {
+		return nil, c.unanswered()
+	}
 	if err != nil {
 		return nil, err
+	}
+	part, found, err := c.asked(ctx, e.Value)
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, c.unanswered()
 	}
 	return c.resume(ctx, e, part)
 }
 
 // unanswered is the refusal of what answers nothing; outputs whose calls the request has are its conversation.
-func (c *creation) unanswered(first output) (*ref, error) {
+func (c *creation) unanswered() error {
 	for _, o := range c.in.outputs {
 		if o.alone || o.approve != nil {
-			return nil, problem.InvalidField(first.at, "answers nothing that a response waits for")
+			return problem.InvalidField(o.at, "answers nothing that a response waits for")
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // asked finds the part whose pause asked for exactly what the request brings.
