@@ -11,6 +11,7 @@ TAGS := -tags pebblegozstd
 TEST := $(GO) test -vet=off $(TAGS)
 # BROWSER may name a browser for them; without one they find Chromium under its usual names.
 STORIES = BROWSER='$(BROWSER)' $(GO) test -vet=off -tags browser,pebblegozstd -count 1 -parallel 2 -timeout 20m
+PLANT = $(TEST) -run 'TestEveryBugIsFound|TestSmallWorldsFindBugs' -count 1 -parallel 2 -timeout 2h -v ./internal/sim/planted -plant -bug '$(BUG)'
 TOOLS := $(GO) tool -modfile=scripts/tools/go.mod
 SOURCES := events functions infra internal scripts
 # What is tested with the race detector: all but the stacks, which describe and run nothing, and whose library is more
@@ -23,7 +24,7 @@ DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/cloudwatch ./infra/iam
 
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
 # as much as two cores do in an hour. make prove-full runs it at the sizes of the documents.
-PROOFS := test aws panel bounds simulate crash linearize explore planted chaos hostile cuts fuzz peers requests templates validate integration lint vulncheck
+PROOFS := test aws panel bounds simulate crash linearize explore planted-sample chaos hostile cuts fuzz peers requests templates validate integration lint vulncheck
 SEEDS ?= 400
 ROUNDS ?= 10
 HISTORIES ?= 100
@@ -47,6 +48,9 @@ MUTANTS ?=
 # A pattern of names: only these bugs are planted.
 BUG ?=
 
+# planted-sample plants one in so many of them, chosen by this: a commit has others than the one before.
+PLANTED_SHARE ?= 5
+PLANTED_BY ?= $(shell git rev-parse HEAD 2>/dev/null)
 # What a build says of itself. A tree without git has no commit.
 VERSION := dev
 COMMIT = $(shell git describe --always --dirty --match '' 2>/dev/null)
@@ -165,7 +169,7 @@ proofs:
 prove-full: ## the same at the sizes of the longest runs that the documents tell of, soak and neighbours too (hours)
 	$(MAKE) prove ROUNDS=100 HISTORIES=5000 STATES=1000000 ENTRIES=10000 FUZZTIME=1000000x REQUESTS=60000 CUTS=12000
 	$(MAKE) simulate SEEDS=100000
-	$(MAKE) planted-anew soak neighbours
+	$(MAKE) planted-anew planted soak neighbours
 
 crash: ## kill -9 the real process under load, ROUNDS times
 	$(TEST) -run 'TestKillNine' -count 1 -timeout 24h -v ./functions/local -rounds $(ROUNDS)
@@ -177,7 +181,10 @@ explore: ## visit up to STATES states of each small world, with each set of faul
 	$(TEST) -run EveryState -count 1 -timeout 24h -v ./internal/sim/explore -states $(STATES)
 
 planted: ## plant the bugs of internal/sim/planted (BUG: a pattern), and have the simulation and small worlds find them
-	$(TEST) -run 'TestEveryBugIsFound|TestSmallWorldsFindBugs' -count 1 -parallel 2 -timeout 2h -v ./internal/sim/planted -plant -bug '$(BUG)'
+	$(PLANT)
+
+planted-sample: ## plant one in PLANTED_SHARE of these bugs, chosen by PLANTED_BY: the commit
+	$(PLANT) -share $(PLANTED_SHARE) -by '$(PLANTED_BY)'
 
 planted-anew: ## have the simulation look for the same bugs from its first seed on, and note the seeds that find them
 	$(TEST) -run TestEveryBugIsFound -count 1 -parallel 2 -timeout 4h -v ./internal/sim/planted -plant -bug '$(BUG)' -anew
