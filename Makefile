@@ -32,6 +32,7 @@ STATES ?= 120000
 ENTRIES ?= 2000
 HOSTILE_MB ?= 512
 HOSTILE_CLIENTS ?= 8
+HOSTILE_ROUNDS ?= 1
 CUTS ?= 3000
 # A count, not a duration: the go command may call the end of a duration a failure ("context deadline exceeded").
 FUZZTIME ?= 500x
@@ -167,7 +168,7 @@ proofs:
 	@echo $(PROOFS)
 
 prove-full: ## the same at the sizes of the longest runs that the documents tell of, soak and neighbours too (hours)
-	$(MAKE) prove ROUNDS=100 HISTORIES=5000 STATES=1000000 ENTRIES=10000 FUZZTIME=1000000x REQUESTS=60000 CUTS=12000
+	$(MAKE) prove ROUNDS=100 HISTORIES=5000 STATES=1000000 ENTRIES=10000 FUZZTIME=1000000x REQUESTS=60000 CUTS=12000 HOSTILE_ROUNDS=3
 	$(MAKE) simulate SEEDS=100000
 	$(MAKE) planted-anew planted soak neighbours
 
@@ -192,8 +193,9 @@ planted-anew: ## have the simulation look for the same bugs from its first seed 
 chaos: ## enter ENTRIES states that chaotic webhook receivers are told of
 	$(TEST) -run TestChaosOfReceivers -count 1 -timeout 1h -v ./functions/local -entries $(ENTRIES)
 
-hostile: ## hold the real process, with HOSTILE_MB of memory, to hostile models, tools and clients, HOSTILE_CLIENTS at a time
-	$(TEST) -run TestHostile -count 1 -timeout 1h -v ./functions/local -hostile-mb $(HOSTILE_MB) -hostile-clients $(HOSTILE_CLIENTS)
+hostile: ## hold the real process, with HOSTILE_MB of memory, to hostile models, tools, clients and documents
+	$(TEST) -run TestHostile -count 1 -timeout 1h -v ./functions/local -hostile-mb $(HOSTILE_MB) \
+	  -hostile-clients $(HOSTILE_CLIENTS) -bomb-rounds $(HOSTILE_ROUNDS)
 
 cuts: ## cut the power of the embedded store at CUTS moments
 	$(TEST) -run LosePower -count 1 -v ./internal/table/disktable -cuts $(CUTS)
