@@ -48,10 +48,10 @@ SEED ?= 1
 MUTANTS ?=
 # A pattern of names: only these bugs are planted.
 BUG ?=
-
 # planted-sample plants one in so many of them, chosen by this: a commit has others than the one before.
 PLANTED_SHARE ?= 5
 PLANTED_BY ?= $(shell git rev-parse HEAD 2>/dev/null)
+
 # What a build says of itself. A tree without git has no commit.
 VERSION := dev
 COMMIT = $(shell git describe --always --dirty --match '' 2>/dev/null)
@@ -200,10 +200,14 @@ hostile: ## hold the real process, with HOSTILE_MB of memory, to hostile models,
 cuts: ## cut the power of the embedded store at CUTS moments
 	$(TEST) -run LosePower -count 1 -v ./internal/table/disktable -cuts $(CUTS)
 
-fuzz: ## run every fuzz target for FUZZTIME (a count: 10000x)
-	@set -e; grep -ro --include='*_test.go' --exclude-dir=testdata '^func Fuzz[A-Za-z0-9_]*' $(SOURCES) | sort | \
-	while IFS=: read -r file f; do f=$${f#func } p=./$$(dirname $$file); echo "$$p $$f"; \
-	  $(TEST) -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p </dev/null; done
+fuzz: ## run every fuzz target for FUZZTIME (a count: 10000x); a package's are one program
+	@set -e; program=$$(mktemp); trap 'rm -f "$$program"' EXIT; \
+	targets=$$(grep -ro --include='*_test.go' --exclude-dir=testdata '^func Fuzz[A-Za-z0-9_]*' $(SOURCES) | sort); \
+	for p in $$(dirname $$(cut -d: -f1 <<<"$$targets") | sort -u); do \
+	  $(TEST) -fuzz . -c -o "$$program" ./$$p; cache=$$($(GO) env GOCACHE)/fuzz/$$($(GO) list ./$$p); \
+	  for f in $$(sed -n "s#^$$p/[^/]*:func ##p" <<<"$$targets"); do echo "./$$p $$f"; \
+	    (cd $$p && "$$program" -test.run '^$$' -test.fuzz "^$$f$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 10x \
+	      -test.fuzzcachedir "$$cache" </dev/null); done; done
 
 peers: .cache/peers/package-lock.json .cache/peers/venv/made .cache/peers/clients/made ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
 	@files=$$(grep -rl --include='*_test.go' '^//go:build peers' .); \
