@@ -28,9 +28,9 @@ import (
 var bombRounds = flag.Int("bomb-rounds", 1, "rounds with and without bombs in TestHostileDocuments, at least")
 
 // The target of the ratio of p99 is 1.5, docs/performance.md says what was measured. With other work on the same two
-// cores ratios up to 11 were seen, as the p99 of one and the same load varies several times from round to round there. A
-// run that waited for a document to be read would wait for seconds, hundreds of times as long as alone. Where a round
-// says so, the median of three does, as what else the machine did may have come between the halves of one.
+// cores ratios up to 11 were seen, as the p99 of one and the same load varies several times from round to round
+// there. A run that waited for a document to be read would wait for seconds, hundreds of times as long as alone. Where
+// a round says so, the median of three does, as what else the machine did may have come between the halves of one.
 const (
 	slowed    = 20.0
 	disturbed = 3
