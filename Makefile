@@ -11,6 +11,7 @@ TAGS := -tags pebblegozstd
 TEST := $(GO) test -vet=off $(TAGS)
 # BROWSER may name a browser for them; without one they find Chromium under its usual names.
 STORIES = BROWSER='$(BROWSER)' $(GO) test -vet=off -tags browser,pebblegozstd -count 1 -parallel 2 -timeout 20m
+PLANT = $(TEST) -run 'TestEveryBugIsFound|TestSmallWorldsFindBugs' -count 1 -parallel 2 -timeout 2h -v ./internal/sim/planted -plant -bug '$(BUG)'
 TOOLS := $(GO) tool -modfile=scripts/tools/go.mod
 SOURCES := events functions infra internal scripts
 # What is tested with the race detector: all but the stacks, which describe and run nothing, and whose library is more
@@ -22,15 +23,16 @@ DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/cloudwatch ./infra/iam
   ./scripts/benchstreams ./scripts/firstkey ./scripts/imagepush ./scripts/operate ./scripts/preflight
 
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
-# as much as two cores do in an hour. make prove-full runs it at the sizes of the documents.
-PROOFS := test aws panel bounds simulate crash linearize explore planted chaos hostile cuts fuzz peers requests templates validate integration lint vulncheck
-SEEDS ?= 400
+# about what two idle cores do in 45 minutes. make prove-full runs it at the sizes of the documents.
+PROOFS := test aws panel bounds simulate crash linearize explore planted-sample chaos hostile cuts fuzz peers requests templates validate integration lint vulncheck
+SEEDS ?= 300
 ROUNDS ?= 10
-HISTORIES ?= 100
-STATES ?= 120000
-ENTRIES ?= 2000
+HISTORIES ?= 60
+STATES ?= 60000
+ENTRIES ?= 1200
 HOSTILE_MB ?= 512
 HOSTILE_CLIENTS ?= 8
+HOSTILE_ROUNDS ?= 1
 CUTS ?= 3000
 # A count, not a duration: the go command may call the end of a duration a failure ("context deadline exceeded").
 FUZZTIME ?= 500x
@@ -46,6 +48,9 @@ SEED ?= 1
 MUTANTS ?=
 # A pattern of names: only these bugs are planted.
 BUG ?=
+# planted-sample plants one in so many of them, chosen by this: a commit has others than the one before.
+PLANTED_SHARE ?= 5
+PLANTED_BY ?= $(shell git rev-parse HEAD 2>/dev/null)
 
 # What a build says of itself. A tree without git has no commit.
 VERSION := dev
@@ -163,9 +168,9 @@ proofs:
 	@echo $(PROOFS)
 
 prove-full: ## the same at the sizes of the longest runs that the documents tell of, soak and neighbours too (hours)
-	$(MAKE) prove ROUNDS=100 HISTORIES=5000 STATES=1000000 ENTRIES=10000 FUZZTIME=1000000x REQUESTS=60000 CUTS=12000
+	$(MAKE) prove ROUNDS=100 HISTORIES=5000 STATES=1000000 ENTRIES=10000 FUZZTIME=1000000x REQUESTS=60000 CUTS=12000 HOSTILE_ROUNDS=3
 	$(MAKE) simulate SEEDS=100000
-	$(MAKE) planted-anew soak neighbours
+	$(MAKE) planted-anew planted soak neighbours
 
 crash: ## kill -9 the real process under load, ROUNDS times
 	$(TEST) -run 'TestKillNine' -count 1 -timeout 24h -v ./functions/local -rounds $(ROUNDS)
@@ -177,7 +182,10 @@ explore: ## visit up to STATES states of each small world, with each set of faul
 	$(TEST) -run EveryState -count 1 -timeout 24h -v ./internal/sim/explore -states $(STATES)
 
 planted: ## plant the bugs of internal/sim/planted (BUG: a pattern), and have the simulation and small worlds find them
-	$(TEST) -run 'TestEveryBugIsFound|TestSmallWorldsFindBugs' -count 1 -parallel 2 -timeout 2h -v ./internal/sim/planted -plant -bug '$(BUG)'
+	$(PLANT)
+
+planted-sample: ## plant one in PLANTED_SHARE of these bugs, chosen by PLANTED_BY: the commit
+	$(PLANT) -share $(PLANTED_SHARE) -by '$(PLANTED_BY)'
 
 planted-anew: ## have the simulation look for the same bugs from its first seed on, and note the seeds that find them
 	$(TEST) -run TestEveryBugIsFound -count 1 -parallel 2 -timeout 4h -v ./internal/sim/planted -plant -bug '$(BUG)' -anew
@@ -185,16 +193,21 @@ planted-anew: ## have the simulation look for the same bugs from its first seed 
 chaos: ## enter ENTRIES states that chaotic webhook receivers are told of
 	$(TEST) -run TestChaosOfReceivers -count 1 -timeout 1h -v ./functions/local -entries $(ENTRIES)
 
-hostile: ## hold the real process, with HOSTILE_MB of memory, to hostile models, tools and clients, HOSTILE_CLIENTS at a time
-	$(TEST) -run TestHostile -count 1 -timeout 1h -v ./functions/local -hostile-mb $(HOSTILE_MB) -hostile-clients $(HOSTILE_CLIENTS)
+hostile: ## hold the real process, with HOSTILE_MB of memory, to hostile models, tools, clients and documents
+	$(TEST) -run TestHostile -count 1 -timeout 1h -v ./functions/local -hostile-mb $(HOSTILE_MB) \
+	  -hostile-clients $(HOSTILE_CLIENTS) -bomb-rounds $(HOSTILE_ROUNDS)
 
 cuts: ## cut the power of the embedded store at CUTS moments
 	$(TEST) -run LosePower -count 1 -v ./internal/table/disktable -cuts $(CUTS)
 
-fuzz: ## run every fuzz target for FUZZTIME (a count: 10000x)
-	@set -e; grep -ro --include='*_test.go' --exclude-dir=testdata '^func Fuzz[A-Za-z0-9_]*' $(SOURCES) | sort | \
-	while IFS=: read -r file f; do f=$${f#func } p=./$$(dirname $$file); echo "$$p $$f"; \
-	  $(TEST) -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 10x $$p </dev/null; done
+fuzz: ## run every fuzz target for FUZZTIME (a count: 10000x); a package's are one program
+	@set -e; program=$$(mktemp); trap 'rm -f "$$program"' EXIT; \
+	targets=$$(grep -ro --include='*_test.go' --exclude-dir=testdata '^func Fuzz[A-Za-z0-9_]*' $(SOURCES) | sort); \
+	for p in $$(dirname $$(cut -d: -f1 <<<"$$targets") | sort -u); do \
+	  $(TEST) -fuzz . -c -o "$$program" ./$$p; cache=$$($(GO) env GOCACHE)/fuzz/$$($(GO) list ./$$p); \
+	  for f in $$(sed -n "s#^$$p/[^/]*:func ##p" <<<"$$targets"); do echo "./$$p $$f"; \
+	    (cd $$p && "$$program" -test.run '^$$' -test.fuzz "^$$f$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 10x \
+	      -test.fuzzcachedir "$$cache" </dev/null); done; done
 
 peers: .cache/peers/package-lock.json .cache/peers/venv/made .cache/peers/clients/made ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
 	@files=$$(grep -rl --include='*_test.go' '^//go:build peers' .); \

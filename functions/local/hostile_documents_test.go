@@ -25,7 +25,16 @@ import (
 	"agentplatform/internal/extract/bombtest"
 )
 
-var bombRounds = flag.Int("bomb-rounds", 3, "rounds with and without bombs in TestHostileDocuments")
+var bombRounds = flag.Int("bomb-rounds", 1, "rounds with and without bombs in TestHostileDocuments, at least")
+
+// The target of the ratio of p99 is 1.5, docs/performance.md says what was measured. With other work on the same two
+// cores ratios up to 11 were seen, as the p99 of one and the same load varies several times from round to round
+// there. A run that waited for a document to be read would wait for seconds, hundreds of times as long as alone. Where
+// a round says so, the median of three does, as what else the machine did may have come between the halves of one.
+const (
+	slowed    = 20.0
+	disturbed = 3
+)
 
 // What the process may use beside its own memory: so many children read documents at once, each with so many MB.
 const (
@@ -68,24 +77,22 @@ func TestHostileDocuments(t *testing.T) {
 	var ratios []float64
 	var most memoryUsed
 	outcomes := map[string]int{}
-	for range *bombRounds {
+	ratio := 0.0
+	for len(ratios) < *bombRounds || ratio >= slowed && len(ratios) < disturbed {
 		beside, runs := besideBombs(t, files, &most, outcomes)
 		alone := alone(t, runs)
 		ratios = append(ratios, float64(beside)/float64(alone))
+		slices.Sort(ratios)
+		ratio = ratios[len(ratios)/2]
 		t.Logf("p99 of %d runs: %s alone, %s beside bombs", runs, alone, beside)
 	}
-	slices.Sort(ratios)
-	ratio := ratios[len(ratios)/2]
 	t.Logf("%d rounds of %d bombs: %v; at most %d MB in the process, %d MB in it and its children together, of which "+
-		"there were at most %d; the median of the ratios of p99 is %.2f", *bombRounds, len(files), outcomes,
+		"there were at most %d; the median of the ratios of p99 is %.2f", len(ratios), len(files), outcomes,
 		most.own>>10, most.together>>10, most.children, ratio)
 	// A look takes a while: a child that ends meanwhile is counted beside the one that comes after it.
 	assert.LessOrEqual(t, most.children, 2*childrenAtOnce)
 	assert.LessOrEqual(t, most.together>>10, *hostileLimit+childrenAtOnce*childLimit, "MB")
-	// The target is 1.5, docs/performance.md says what was measured. With other work on the same two cores ratios up to
-	// 11 were seen, as the p99 of one and the same load varies several times from round to round there. A run that
-	// waited for a document to be read would wait for seconds, hundreds of times as long as alone.
-	assert.Less(t, ratio, 20.0)
+	assert.Less(t, ratio, slowed)
 }
 
 // besideBombs is the p99 of a tenant's runs from the moment when all bombs were accepted until the last ingestion has

@@ -208,40 +208,11 @@ func TestEmptyDaysCostFewCommits(t *testing.T) {
 	assert.Equal(t, w.now.Add(-time.Hour).Truncate(day), w.rolled().Days)
 }
 
-// A day of more entries than are rolled up for one who asks is rolled up by those who ask, in parts: nobody reads it
-// for nothing.
-func TestADayOfVeryManyIsRolledUpInParts(t *testing.T) {
-	w := newWorld(t)
-	w.organization = record.NoOrganization
-	const runs = 120_000
-	tx, at := w.store.Begin(w.NewID()), w.now.Truncate(day)
-	for i := range runs {
-		tx.PutCharge(lifecycle.Run{RunSpec: lifecycle.RunSpec{RunID: w.NewID(), Organization: w.organization},
-			FinishedAt: at.Add(day / runs * time.Duration(i)).Truncate(time.Millisecond)}, lifecycle.Charge{})
-		if i%90 == 89 || i == runs-1 {
-			require.NoError(t, tx.Commit(t.Context()))
-			tx = w.store.Begin(w.NewID())
-		}
-	}
-	w.now = at.Add(4 * day)
-	asked := 0
-	for ; w.rolled().Days.Before(at.Add(day)); asked++ {
-		require.Less(t, asked, 5)
-		_, _ = w.Summarize(t.Context(), w.scope(), analytics.Question{From: at, To: w.now})
-	}
-	assert.Greater(t, asked, 1)
-	w.asked = nil
-	assert.Equal(t, int64(runs), w.sum(at, at.Add(day)))
-	for _, part := range w.asked {
-		assert.NotContains(t, part, "ledger/-/"+at.Format(time.DateOnly))
-	}
-}
-
 // Tables of so many rows that a day takes several commits: whoever rolls them up, however many do, wherever they die,
 // each view has each entry once, also those that came late.
 func TestTablesOfManyPagesAreRolledUpByMany(t *testing.T) {
 	w := newWorld(t)
-	const runs = 15_000
+	const runs = 5_000
 	noon := w.now.Truncate(day).Add(36 * time.Hour)
 	w.many(noon, 20*time.Minute, runs)
 	w.now = noon.Add(time.Hour)

@@ -98,54 +98,6 @@ func TestMovesAndSearchesAreTold(t *testing.T) {
 	})
 }
 
-// Whatever call of a port the process dies at, another one goes on: the ingestion ends, each chunk is there once, what
-// was recorded is not embedded again and is charged once, and nothing is left over.
-func TestIngestionSurvivesADeathAtEveryCall(t *testing.T) {
-	for _, done := range []bool{false, true} {
-		for dieAt := 1; ; dieAt++ {
-			died := false
-			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				w.budgets(1_000_000)
-				b := w.baseOf("paid")
-				id := w.add(b, long("swordfish"))
-				w.fate.calls, w.fate.dieAt, w.fate.done = 0, dieAt, done
-				_, _ = w.ingester.Handle(w.Context(), id)
-				died, w.fate.dead, w.fate.dieAt = w.fate.dead, false, 0
-				found := len(w.find("swordfish"))
-				assert.Contains(t, []int{0, 50}, found, "dead at call %d: half of it is found", dieAt)
-				w.ingest(id)
-				d := w.read(id)
-				require.Equal(t, ingestion.Ready, d.Ingestion.Status, "dead at call %d: %+v", dieAt, d.Ingestion)
-				assert.Len(t, w.find("swordfish"), 50)
-				again := 0
-				for _, n := range w.model.asked {
-					again += n - 1
-				}
-				assert.LessOrEqual(t, again, catalog.ChunksOfPiece, "dead at call %d: only the batch under way", dieAt)
-				entries, tokens := w.charged()
-				assert.Len(t, entries, (d.Ready.Count+63)/64, "dead at call %d: an entry for each piece", dieAt)
-				assert.Equal(t, int64(tokensOfText*d.Ready.Count), tokens, "dead at call %d", dieAt)
-				w.settle()
-				assert.Equal(t, map[string]int{id: 1}, w.indexed(), "dead at call %d", dieAt)
-				kept := map[string]bool{}
-				for _, key := range w.blobs.Keys() {
-					kept[strings.Split(key, "/")[2]] = true
-				}
-				assert.Equal(t, map[string]bool{
-					"source": true, "text": true, "structure": true, "chunks": true, "vectors": true,
-				}, kept)
-				assert.LessOrEqual(t, len(w.blobs.Keys()), 3+2*((d.Ready.Count+63)/64),
-					"dead at call %d: blobs are left", dieAt)
-			})
-			if !died {
-				t.Logf("%d calls, each of which may be the last", dieAt-1)
-				break
-			}
-		}
-	}
-}
-
 func TestEmbeddingModelThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

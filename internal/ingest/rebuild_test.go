@@ -324,55 +324,11 @@ func TestBaseThatIsDeletedInTheMiddleOfARebuild(t *testing.T) {
 	})
 }
 
-// Whatever call of a port the process dies at, another one goes on: the rebuild ends, everything is found at all times,
-// and nothing is left over.
-func TestRebuildSurvivesADeathAtEveryCall(t *testing.T) {
-	t.Parallel()
-	for dieAt := 1; ; dieAt++ {
-		died := false
-		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(t)
-			b := w.base()
-			ids := []string{w.ready(b, strings.Repeat("The swordfish is here. ", 40)), w.ready(b, "marlin")}
-			w.settle()
-			found := func() []string { return documents(append(w.find("swordfish"), w.find("marlin")...)) }
-			asked := 0
-			for _, n := range w.model.asked {
-				asked += n
-			}
-			w.fate.calls, w.fate.dieAt, w.fate.done = 0, dieAt, dieAt%2 == 0 // the call is done or not
-			size := 100
-			_, _ = w.knowledge.EditBase(t.Context(), w.admin, b.ID, 0, knowledge.BaseEdit{Size: &size})
-			for turns := 0; turns < 10 && !w.fate.dead; turns++ {
-				w.turn()
-			}
-			died, w.fate.dead, w.fate.dieAt = w.fate.dead, false, 0
-			assert.Equal(t, ids, found(), "dead at call %d", dieAt)
-			w.edit(b.ID, size, 0)
-			assert.Equal(t, knowledge.IndexReady, w.rebuilt(b.ID).State, "dead at call %d", dieAt)
-			assert.Equal(t, ids, found(), "dead at call %d", dieAt)
-			w.whole(b.ID, ids...)
-			assert.Equal(t, size, w.state(b.ID).Settings.Chunking.Size)
-			again := -asked
-			for _, n := range w.model.asked {
-				again += n
-			}
-			chunks := w.read(ids[0]).Ready.Count + w.read(ids[1]).Ready.Count
-			assert.LessOrEqual(t, again, chunks+catalog.ChunksOfPiece, "dead at call %d: only the batch under way",
-				dieAt)
-		})
-		if !died {
-			t.Logf("%d calls, each of which may be the last", dieAt-1)
-			break
-		}
-	}
-}
-
 // Whatever happens to documents and settings during rebuilds: what is ready is found, each document by its own word;
 // what was deleted is not.
 func TestWhateverHappensDuringRebuildsWhatIsReadyIsFound(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(15) {
+	for seed := range uint64(8) {
 		synctest.Test(t, func(t *testing.T) {
 			w, r := newWorld(t), rand.New(rand.NewPCG(seed, 1))
 			b := w.base()

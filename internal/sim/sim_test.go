@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	seeds = flag.Uint64("seeds", 20, "how many seeds to simulate")
+	seeds = flag.Uint64("seeds", 8, "how many seeds to simulate")
 	first = flag.Uint64("first", 1, "the first seed")
 	logTo = flag.String("log", "", "with -seeds 1: the file that what happens is written to, a line each")
 )
@@ -100,15 +100,5 @@ func TestSimulation(t *testing.T) {
 		"ended: ready", "batches", "rebuilt", "deleted", "hits", "searches that had to find",
 	} {
 		assert.Positive(t, documents[what], "%q: the simulation misses something", what)
-	}
-}
-
-func TestTheSameSeedGivesTheSameTrace(t *testing.T) {
-	for _, seed := range []uint64{1, 2, 3, 65, 66, 83} { // from 64 on with documents; 83: rights change, too
-		one, two := sim.Simulate(seed, io.Discard), sim.Simulate(seed, nil)
-		require.Empty(t, one.Failure)
-		require.Equal(t, seed > 64, one.Documents != nil)
-		require.Equal(t, one.Trace, two.Trace, "seed %d", seed)
-		require.Equal(t, one, two)
 	}
 }

@@ -37,41 +37,6 @@ func TestManyDocumentsAndWordsAreAsked(t *testing.T) {
 	}
 }
 
-// A query has more words than a filter takes, and most of them are in no chunk, or are new to the sample.
-func TestEveryWordOfALongQueryGetsItsTurn(t *testing.T) {
-	for _, chunks := range []int{1, 2500} {
-		t.Run(fmt.Sprint("of ", chunks), func(t *testing.T) {
-			x, _ := open(t, s3index.Options{})
-			fill(t, x, chunks, func(n int) []string {
-				words := []string{"z"}
-				if n%500 == 0 {
-					words = append(words, "present")
-				}
-				for i := range 60 * (chunks - 1) / chunks {
-					words = append(words, fmt.Sprint(n%97, " ", i))
-				}
-				return words
-			})
-			q := index.Query{Collections: []string{"c"}, Terms: []string{"present"}, Limit: 50, Chunks: chunks}
-			for i := range index.MaxTerms - 2 {
-				q.Terms = append(q.Terms, fmt.Sprint("absent", i))
-			}
-			q.Terms = append(q.Terms, "new")
-			found := func(want int) {
-				r, err := x.Query(t.Context(), q)
-				require.NoError(t, err)
-				assert.Len(t, r.Candidates, want)
-			}
-			present := (chunks + 499) / 500
-			found(present)
-			late := index.Chunk{Vector: []float32{1, 0}, Length: 1, Terms: []index.Term{{Text: "new", Weight: 1}}}
-			v := index.Version{Collection: "c", Document: "late", Number: 1}
-			require.NoError(t, x.Put(t.Context(), v, 2, []index.Chunk{late}))
-			found(present + 1)
-		})
-	}
-}
-
 // Many chunks have the rarest word, enough for an answer, but others have several of the commoner ones, which is worth
 // more.
 func TestSeveralCommonerWordsAreWorthMoreThanARareOne(t *testing.T) {
@@ -99,28 +64,6 @@ func TestSeveralCommonerWordsAreWorthMoreThanARareOne(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 3, found)
-}
-
-// The calls of a search that finds less than it wants, and asks again until the index has no more: 43 in three steps. A
-// page has a hundred: of the limit by vector, and of two questions by words, which ask for 400 at least.
-func TestDeepSearchIsABoundedNumberOfCalls(t *testing.T) {
-	const chunks = 12_000
-	x, s := open(t, s3index.Options{})
-	fill(t, x, chunks, func(n int) []string { return []string{"a", fmt.Sprint("b", n%3), fmt.Sprint("c", n%40)} })
-	q := index.Query{Collections: []string{"c"}, Terms: []string{"a", "b1", "c7"}, Chunks: chunks}
-	q.Vector = []float32{1, 0}
-	s.counted()
-	for _, step := range []struct {
-		limit, calls int
-		more         bool
-	}{{50, 1 + 2*4, true}, {200, 2 + 2*4, true}, {800, 8 + 2*8, false}, {3200, 8 + 2*8, false}} {
-		q.Limit = step.limit
-		r, err := x.Query(t.Context(), q)
-		require.NoError(t, err)
-		assert.Equal(t, step.more, r.More)
-		assert.LessOrEqual(t, s.counted()["QueryVectors"], step.calls, "%+v", step)
-		assert.GreaterOrEqual(t, len(r.Candidates), min(step.limit, 800))
-	}
 }
 
 // Another process has dropped the collection and made it anew with other dimensions.

@@ -131,47 +131,6 @@ func TestItFindsWhatTheExactIndexFinds(t *testing.T) {
 	indextest.Agree(t, harness(), exact)
 }
 
-// A collection of which the sample has only a part: what is found is as exact, what is counted is about right.
-func TestALargeCollectionIsSampled(t *testing.T) {
-	const chunks = 6000
-	x, _ := open(t, s3index.Options{})
-	v := index.Version{Collection: "c", Document: "d", Number: 1}
-	for start := 0; start < chunks; start += 1000 {
-		var some []index.Chunk
-		for i := start; i < start+1000; i++ {
-			c := index.Chunk{Index: i, Vector: []float32{1, 0}, Length: 100}
-			c.Terms = append(c.Terms, index.Term{Text: "all", Weight: 1})
-			if i%10 == 0 {
-				c.Terms = append(c.Terms, index.Term{Text: "tenth", Weight: 1})
-			}
-			if i == 4321 {
-				c.Terms = append(c.Terms, index.Term{Text: "once", Weight: 1})
-			}
-			for n := range 60 { // as much as a chunk has
-				c.Terms = append(c.Terms, index.Term{Text: fmt.Sprint(i%97, " ", n), Weight: 1})
-			}
-			some = append(some, c)
-		}
-		require.NoError(t, x.Put(t.Context(), v, 2, some))
-	}
-	q := index.Query{Collections: []string{"c"}, Terms: []string{"all", "tenth", "once"}, Limit: 20, Chunks: chunks}
-	r, err := x.Query(t.Context(), q)
-	require.NoError(t, err)
-	require.NotEmpty(t, r.Candidates)
-	assert.Equal(t, 4321, r.Candidates[0].Index, "the only one with the rarest word")
-	assert.Len(t, r.Candidates, 20)
-	assert.InDelta(t, chunks, r.Statistics.Chunks, chunks/10)
-	assert.InDelta(t, 100, r.Statistics.Length, 1)
-	assert.InDelta(t, chunks, r.Statistics.Frequencies[0], chunks/10)
-	assert.InDelta(t, chunks/10, r.Statistics.Frequencies[1], chunks/25)
-	assert.Less(t, r.Statistics.Frequencies[2], 60)
-
-	require.NoError(t, x.Remove(t.Context(), v), "more than a call takes")
-	r, err = x.Query(t.Context(), q)
-	require.NoError(t, err)
-	assert.Empty(t, r.Candidates)
-}
-
 // A chunk with more terms than the service takes is found by its rare ones, and all its weights are known.
 func TestTermsWithoutPlaceAreCounted(t *testing.T) {
 	lost := 0

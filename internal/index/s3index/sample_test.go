@@ -13,28 +13,6 @@ import (
 	"agentplatform/internal/index/s3index"
 )
 
-// Each of eight documents has a topic of its own and 2,000 chunks, as large as chunks are: the sample has some of each.
-func TestSampleIsOfAllDocuments(t *testing.T) {
-	const documents, each = 8, 2000
-	x, _ := open(t, s3index.Options{})
-	fill(t, x, documents*each, func(n int) []string {
-		words := []string{fmt.Sprint("topic", n/each)}
-		for i := range 60 {
-			words = append(words, fmt.Sprint(n%97, " ", i))
-		}
-		return words
-	})
-	q := index.Query{Collections: []string{"c"}, Limit: 20, Chunks: documents * each}
-	for d := range documents {
-		q.Terms = append(q.Terms, fmt.Sprint("topic", d))
-	}
-	r, err := x.Query(t.Context(), q)
-	require.NoError(t, err)
-	for _, n := range r.Statistics.Frequencies {
-		assert.InEpsilon(t, each, n, 0.3, "%v", r.Statistics.Frequencies)
-	}
-}
-
 // lists is how often samples were listed.
 func lists(s *service) int { return s.counted()["ListVectors"] }
 
@@ -137,33 +115,4 @@ func TestManyCollectionsAreNotSampled(t *testing.T) {
 	assert.Equal(t, map[string]int{"ListVectors": 20 * listsOfSample, "QueryVectors": 40}, s.counted())
 	ask(t, x, q)
 	assert.Equal(t, map[string]int{"QueryVectors": 40}, s.counted())
-}
-
-// Without samples, what is common is told from what is rare by what the first question finds.
-func TestWordsOfCollectionsThatAreNotSampled(t *testing.T) {
-	const chunks = 6000
-	x, _, _ := clocked(t)
-	fill(t, x, chunks, func(n int) []string {
-		words := []string{"all"}
-		if n%1000 == 321 {
-			words = append(words, "rare")
-		}
-		if n%1000 == 777 || n%5 == 0 {
-			words = append(words, "fifth")
-		}
-		if n%1000 == 777 || n%5 == 1 {
-			words = append(words, "another")
-		}
-		return words
-	})
-	q := index.Query{Terms: []string{"all", "fifth", "another", "rare"}, Chunks: chunks, Collections: []string{"c"}}
-	for i := range 20 {
-		q.Collections = append(q.Collections, fmt.Sprint("none", i))
-	}
-	found := map[int]int{}
-	for _, c := range ask(t, x, q).Candidates {
-		found[c.Index]++
-	}
-	assert.Equal(t, 6, found[321], "the rare word")
-	assert.Equal(t, 6, found[777], "two common ones")
 }

@@ -155,6 +155,7 @@ func TestAListOfTenThousandRunsScrollsWithoutAStall(t *testing.T) {
 
 // As many updates as an hour brings, each of them other than the last: the page holds no more at the end.
 func TestAnHourOfUpdatesLeavesNothingBehind(t *testing.T) {
+	t.Parallel() // what it measures is of its own tab
 	s := pretend(t, 1000)
 	tab := open(t, s.URL)
 	tab.do(chromedp.ActionFunc(func(ctx context.Context) error { // an hour in a minute
@@ -198,6 +199,7 @@ func (p *page) holds() map[string]float64 {
 
 // Streams, charts and dialogs that have come and gone hold nothing: no listener, no node, no timer's page.
 func TestStreamsChartsAndDialogsLeaveNothingBehind(t *testing.T) {
+	t.Parallel() // what it measures is of its own tab
 	p := start(t)
 	demo := p.demo()
 	p.send("POST", "/chat", formOf("agent_id", demo, "chat_id", "one", "message", "/stream 300 1ms"))

@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/sim/explore"
 )
 
-var states = flag.Int("states", 400, "how many states of a world, with a set of faults, are visited at most")
+var states = flag.Int("states", 150, "how many states of a world, with a set of faults, are visited at most")
 
 // worlds are small deployments, each with a conflict between its clients.
 func worlds() []explore.World {

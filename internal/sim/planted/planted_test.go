@@ -1,11 +1,15 @@
 package planted_test
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -23,6 +27,8 @@ var (
 	seeds = flag.Int("seeds", 20_000, "after so many a bug has survived")
 	only  = flag.String("bug", "", "a pattern: only the bugs whose names match")
 	anew  = flag.Bool("anew", false, "look for each bug from the first seed on, and note the seed that finds it")
+	share = flag.Int("share", 1, "only one of so many bugs, chosen by -by")
+	by    = flag.String("by", "", "what chooses them: a commit, so that each commit has others and always the same")
 )
 
 // The text of each bug occurs exactly once in its file, so that none is planted in vain; and all of them fit into one
@@ -57,6 +63,48 @@ func TestTheNotedSeedsAreOfTheCatalogue(t *testing.T) {
 		}
 	}
 	assert.Empty(t, noted, "the simulation looks for no such bugs")
+}
+
+// chosen returns the names that the flags mean, of these: those that match and, with -share, those of them that are
+// first when they are ordered by what they are hashed to together with the commit.
+func chosen(names []string, pattern, commit string, share int) []string {
+	match := regexp.MustCompile(pattern)
+	names = slices.DeleteFunc(slices.Clone(names), func(n string) bool { return !match.MatchString(n) })
+	slices.SortStableFunc(names, func(a, b string) int {
+		x, y := sha256.Sum256([]byte(commit+"\n"+a)), sha256.Sum256([]byte(commit+"\n"+b))
+		return bytes.Compare(x[:], y[:])
+	})
+	return names[:(len(names)+share-1)/share]
+}
+
+// wanted is what is chosen of these names for this run, which says so where that is not all.
+func wanted(t *testing.T, names []string) []string {
+	list := chosen(names, *only, *by, *share)
+	if *share > 1 {
+		t.Logf("%d of %d bugs, chosen by %q: %q", len(list), len(names), *by, list)
+	}
+	return list
+}
+
+// Each commit has a sample of its own, and always the same; together they have every bug.
+func TestASampleIsOfItsCommit(t *testing.T) {
+	var names []string
+	for i := range 23 {
+		names = append(names, strconv.Itoa(i))
+	}
+	one := chosen(names, "", "one", 5)
+	assert.Len(t, one, 5)
+	assert.Equal(t, one, chosen(names, "", "one", 5))
+	assert.NotEqual(t, one, chosen(names, "", "another", 5))
+	assert.ElementsMatch(t, names, chosen(names, "", "one", 1))
+	assert.Equal(t, []string{"7"}, chosen(names, "^7$", "one", 5))
+	met := map[string]bool{}
+	for i := range 100 {
+		for _, n := range chosen(names, "", strconv.Itoa(i), 5) {
+			met[n] = true
+		}
+	}
+	assert.Len(t, met, len(names))
 }
 
 // program is the path of a package's tests with all bugs planted.

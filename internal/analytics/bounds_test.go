@@ -1,0 +1,44 @@
+//go:build !race
+
+package analytics_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/analytics"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+)
+
+// A day of more entries than are rolled up for one who asks is rolled up by those who ask, in parts: nobody reads it
+// for nothing.
+func TestADayOfVeryManyIsRolledUpInParts(t *testing.T) {
+	w := newWorld(t)
+	w.organization = record.NoOrganization
+	const runs = 120_000
+	tx, at := w.store.Begin(w.NewID()), w.now.Truncate(day)
+	for i := range runs {
+		tx.PutCharge(lifecycle.Run{RunSpec: lifecycle.RunSpec{RunID: w.NewID(), Organization: w.organization},
+			FinishedAt: at.Add(day / runs * time.Duration(i)).Truncate(time.Millisecond)}, lifecycle.Charge{})
+		if i%90 == 89 || i == runs-1 {
+			require.NoError(t, tx.Commit(t.Context()))
+			tx = w.store.Begin(w.NewID())
+		}
+	}
+	w.now = at.Add(4 * day)
+	asked := 0
+	for ; w.rolled().Days.Before(at.Add(day)); asked++ {
+		require.Less(t, asked, 5)
+		_, _ = w.Summarize(t.Context(), w.scope(), analytics.Question{From: at, To: w.now})
+	}
+	assert.Greater(t, asked, 1)
+	w.asked = nil
+	assert.Equal(t, int64(runs), w.sum(at, at.Add(day)))
+	for _, part := range w.asked {
+		assert.NotContains(t, part, "ledger/-/"+at.Format(time.DateOnly))
+	}
+}
