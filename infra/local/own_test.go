@@ -195,7 +195,7 @@ func TestADeployment(t *testing.T) {
 		{"ALargeDocumentComesAndGoesByTheBucket", aLargeDocumentComesAndGoesByTheBucket},
 		{"AFileIsReadByAFunctionWithoutRights", aFileIsReadByAFunctionWithoutRights},
 		{"ASecondFirstKeyIsRefused", aSecondFirstKeyIsRefused},
-		{"AChainOfAHundredParkedTurns", aChainOfAHundredParkedTurns},
+		{"AChainOfParkedTurns", aChainOfParkedTurns},
 		{"ItemsAreReadableInTheConsole", itemsAreReadableInTheConsole},
 		{"TheServiceIsLinearizable", theServiceIsLinearizable},
 	} {
@@ -413,10 +413,20 @@ func TestAnotherFunctionGoesOn(t *testing.T) {
 	model, settings := newEmbedder(t, 700*time.Millisecond)
 	settings["LEASE"], settings["HAND_OVER_AFTER"] = "10s", "4s"
 	w := start(t, settings)
-	t.Run("ALongRunIsHandedOver", func(t *testing.T) { aLongRunIsHandedOver(t, w) })
-	t.Run("TheRunOfAKilledWorker", func(t *testing.T) { theRunOfAKilledWorker(t, w) })
-	t.Run("ALongIngestionIsHandedOver", func(t *testing.T) { aLongIngestionIsHandedOver(t, w, model) })
-	t.Run("TheDocumentOfAKilledFunction", func(t *testing.T) { theDocumentOfAKilledFunction(t, w, model) })
+	both := func(name string, one, other func(*testing.T)) { // of two functions, which do not disturb each other
+		t.Run(name, func(t *testing.T) {
+			for kind, test := range map[string]func(*testing.T){"run": one, "document": other} {
+				t.Run(kind, func(t *testing.T) {
+					t.Parallel()
+					test(t)
+				})
+			}
+		})
+	}
+	both("AtTheEndOfItsTime", func(t *testing.T) { aLongRunIsHandedOver(t, w) },
+		func(t *testing.T) { aLongIngestionIsHandedOver(t, w, model) })
+	both("AfterAKill", func(t *testing.T) { theRunOfAKilledWorker(t, w) },
+		func(t *testing.T) { theDocumentOfAKilledFunction(t, w, model) })
 }
 
 // TestContainersExecuteRuns: where they take the place of the worker function.
@@ -480,9 +490,9 @@ func aLongRunIsHandedOver(t *testing.T, w world) {
 	assert.Equal(t, 1, w.billed(t, run))
 }
 
-func aChainOfAHundredParkedTurns(t *testing.T, w world) {
+func aChainOfParkedTurns(t *testing.T, w world) {
 	agent := w.agent(t)
-	const turns = 101
+	const turns = 31
 	var waiting []string // accepted messages whose runs have not ended, in order: the first of them runs or has run
 	for turn := 1; turn <= turns; {
 		a := w.do(t, w.chatRequest(t, "agent_id", agent, "message", fmt.Sprint("/sleep 100ms\nturn ", turn), "chat_id",
