@@ -99,6 +99,7 @@ type agentBody struct {
 	ApproverGroupIDs *[]string                       `json:"approver_group_ids,omitempty" doc:"whose members may decide about tool calls, besides admins; empty: whoever may resume the run"`
 	Budget           httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"of all its versions together; null: none"`
 	CallbackURL      *string                         `json:"callback_url,omitempty" nullable:"true" doc:"where pushes go when a request names no address"`
+	Metadata         map[string]string               `json:"metadata,omitempty" nullable:"true"`
 	OutputSchema     json.RawMessage                 `json:"output_schema,omitempty" shape:"object|null" doc:"a JSON schema that answers must fit; null for any text"`
 	Publish          *bool                           `json:"publish,omitempty" doc:"false: new runs go on to begin with the version that is published; it is not kept"`
 	SkipCheck        bool                            `json:"skip_check,omitempty" doc:"take a model that cannot be reached now; it is not kept"`
