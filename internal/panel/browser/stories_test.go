@@ -113,6 +113,24 @@ func TestAQuestionIsAnsweredInTheChat(t *testing.T) {
 	tab.see("Answer: Paris")
 }
 
+// A call of a function that the client of a run executes is shown with its arguments, and whoever is there may give its
+// output.
+func TestTheOutputOfAClientsFunctionIsGiven(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	p.send("POST", "/responses", object{
+		"model": p.demo(), "input": `/tool get_weather {"place":"Oslo"}`, "tools": []object{{
+			"type": "function", "name": "get_weather", "parameters": object{"type": "object"},
+		}},
+	})
+	tab := signedIn(t, p, "#/inbox")
+	tab.find("region", "Output of get_weather")
+	tab.see(`"place": "Oslo"`)
+	tab.fill("Output", "cold")
+	tab.click("button", "Answer")
+	tab.see("Nothing waits")
+}
+
 // A busy chat takes a message behind the run, and the run is stopped.
 func TestAMessageQueuesBehindAndTheRunIsStopped(t *testing.T) {
 	t.Parallel()

@@ -60,8 +60,8 @@ const done = { approve: 'Approved', edit: 'Approved with other arguments', rejec
 
 /** @param {{of: any, runId: string, made: any, left: number, busy: boolean, decide: (d: any) => void}} p */
 function Decision({ of, runId, made, left, busy, decide }) {
-  const name = of.tool ? of.tool.name : 'Question'
-  return html`<section class="decision ${of.kind}" aria-label=${of.tool ? `Approval of ${name}` : 'Question'}>
+  const asked = of.kind === 'approval' ? 'Approval' : 'Output' // a client's function has its output from whoever answers
+  return html`<section class="decision ${of.kind}" aria-label=${of.tool ? `${asked} of ${of.tool.name}` : 'Question'}>
     <p><strong>${of.prompt}</strong></p>
     ${made && html`<p role="status">${done[made.decision]}. ${busy ? 'Sending…' : left > 0 ? `It is sent when the other ${left === 1 ? 'decision is' : `${left} decisions are`} made, too.` : ''}
       ${!busy && html` <button type="button" class="link" onClick=${() => decide(null)}>Change</button>`}</p>`}
@@ -76,10 +76,16 @@ function Answer({ of, decide }) {
   const [text, setText] = useState('')
   const answer = (/** @type {string} */ message) => decide({ decision: 'answer', message })
   return html`<${Form} act=${{ run: () => answer(text) }} submit="Answer">
+    ${of.tool && html`<${Arguments} of=${of} />`}
     ${(of.options ?? []).length > 0 && html`<div class="buttons">${of.options.map((/** @type {string} */ o) =>
       html`<button type="button" class="secondary" onClick=${() => answer(o)}>${o}</button>`)}</div>`}
-    <${Field} label="Answer" value=${text} onChange=${setText} required />
+    <${Field} label=${of.tool ? 'Output' : 'Answer'} value=${text} onChange=${setText} required />
   </${Form}>`
+}
+
+/** @param {{of: any}} p */
+function Arguments({ of }) {
+  return html`<pre tabindex="0" role="region" aria-label="Arguments">${revealed(JSON.stringify(of.tool?.arguments, null, 2))}</pre>`
 }
 
 /** @param {{of: any, runId: string, decide: (d: any) => void}} p */
@@ -97,7 +103,7 @@ function Approval({ of, runId, decide }) {
         ? html`<button type="button" class="secondary" onClick=${() => setEdited(of.tool?.arguments ?? {})}>Edit</button>`
         : html`<button type="button" class="secondary" onClick=${() => setEdited(null)}>Keep the arguments</button>`}`}>
     ${loading ? html`<${Loading} />` : edited !== null ? html`<${SchemaForm} schema=${schema} value=${edited} onChange=${setEdited} />`
-      : html`<pre tabindex="0" role="region" aria-label="Arguments">${revealed(JSON.stringify(of.tool?.arguments, null, 2))}</pre>`}
+      : html`<${Arguments} of=${of} />`}
     <${Field} label="Reason" help="Told to the agent when you reject." value=${reason} onChange=${setReason} />
   </${Form}>`
 }
