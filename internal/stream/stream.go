@@ -20,6 +20,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -44,6 +45,7 @@ type Hub struct {
 	table    table.Table
 	notifier Notifier
 	host     host.Host
+	log      *slog.Logger
 
 	mu       sync.Mutex
 	groups   map[place]*group
@@ -54,8 +56,8 @@ type Hub struct {
 }
 
 // New makes a hub over its own table.
-func New(t table.Table, b Notifier, h host.Host) *Hub {
-	return &Hub{table: t, notifier: b, host: h, groups: map[place]*group{},
+func New(t table.Table, b Notifier, h host.Host, log *slog.Logger) *Hub {
+	return &Hub{table: t, notifier: b, host: h, log: log, groups: map[place]*group{},
 		glancers: map[*record.Store]*glancer{}, inboxes: map[string]*inbox{}, inboxed: NewLocalNotifier()}
 }
 
