@@ -114,7 +114,7 @@ func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 		return nil, refuse("%s", err)
 	}
 	var ask events.Ask
-	if err := jsonv2.Unmarshal(raw, &ask); err != nil { // members that a later version adds change nothing: [events.Ask]
+	if err := jsonv2.Unmarshal(raw, &ask); err != nil { // more members, of a later version, change nothing
 		return nil, refuse("%s", err)
 	}
 	do, known := operations[ask.Operation]

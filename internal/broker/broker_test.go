@@ -141,8 +141,8 @@ func TestAnAskThatIsNoneIsRefused(t *testing.T) {
 // What it says in the arguments may be what keeps something from being done, so an ask with more of those is none.
 func TestAnAskOfALaterVersionIsAnswered(t *testing.T) {
 	for ask, asked := range map[string]int{
-		`{"operation":"toolkit.refresh","wait_ms":1000,"later":{"a":[1]},"arguments":{%s},"author":{"organization_id":"-",
-			"user_id":"u","api_key_id":"k","operation":"o","later":true}}`: 1,
+		`{"operation":"toolkit.refresh","wait_ms":1000,"later":{"a":[1]},"arguments":{%s},"author":{
+			"organization_id":"-","user_id":"u","api_key_id":"k","operation":"o","later":true}}`: 1,
 		`{"operation":"toolkit.refresh","wait_ms":1000,"arguments":{%s,"later":true}}`: 0,
 	} {
 		s := &spy{}

@@ -44,6 +44,7 @@ func (d *throttled) Do(*http.Request) (*http.Response, error) {
 func TestAThrottledTableIsGivenUpSoon(t *testing.T) {
 	settings, err := setting.Read(nil)
 	require.NoError(t, err)
+	resources := setting.Cloud{CoreTable: "core", StreamTable: "feed", CacheLife: time.Minute}
 	for name, ask := range map[string]func(context.Context, *cloud.Platform) error{
 		"a read": func(ctx context.Context, p *cloud.Platform) error {
 			_, err := p.Store.Run(ctx, record.System(), "r")
@@ -69,8 +70,7 @@ func TestAThrottledTableIsGivenUpSoon(t *testing.T) {
 				p, err := cloud.New(t.Context(), aws.Config{
 					Region: "eu-central-1", HTTPClient: db,
 					Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
-				}, settings, setting.Cloud{CoreTable: "core", StreamTable: "feed", CacheLife: time.Minute}, cloud.Writes,
-					slog.New(slog.DiscardHandler), io.Discard)
+				}, settings, resources, cloud.Writes, slog.New(slog.DiscardHandler), io.Discard)
 				require.NoError(t, err)
 				db.on = true
 				began := p.Host.Elapsed()

@@ -258,8 +258,8 @@ func (b *bench) days(m *meter) string {
 	row(fmt.Sprintf("of %s runs each, by 7 users", thousands(float64(each))), organizations,
 		float64(busy.Writes+busy.Reads), float64(busy.Units), busy.ReadUnits)
 	more := runs * largestShare / float64(each)
-	fmt.Fprintf(&s, "\nThat of the largest, of %s runs, reads %s units. What is written grows with users, agents and keys, "+
-		"and not with runs.\n", thousands(runs*largestShare), thousands(more*busy.ReadUnits))
+	fmt.Fprintf(&s, "\nThat of the largest, of %s runs, reads %s units. What is written grows with users, agents "+
+		"and keys, and not with runs.\n", thousands(runs*largestShare), thousands(more*busy.ReadUnits))
 	return s.String()
 }
 

@@ -91,8 +91,8 @@ type row struct {
 }
 
 // Prices in US dollars per million, us-east-1, on demand, November 2026: a write unit, a read unit (a consistent
-// read of up to 4 KB; half of one that may lag), an SQS request (the poller's receive and delete are two more for each message), a state
-// transition (a wait that ends early has two), a Lambda request.
+// read of up to 4 KB; half of one that may lag), an SQS request (the poller's receive and delete are two more for each
+// message), a state transition (a wait that ends early has two), a Lambda request.
 const (
 	priceUnit, priceRead, priceRequest, priceTransition, priceInvoke = 0.625, 0.125, 0.40, 25.0, 0.20
 	// S3: an object put, and read. S3 Vectors: a GB put (in dollars, not a million of them), a query (what it reads of
@@ -171,12 +171,13 @@ func TestTheCostOfKnowledgeIsListed(t *testing.T) {
 	assert.LessOrEqual(t, rows[len(rows)-1].VectorQueries, 3, "by vectors, and by words")
 
 	var s strings.Builder
-	s.WriteString("\n| what | writes | reads | read units | sends | write units | objects put | objects read | KB of vectors put " +
-		"| queries of the index | its other calls | USD a million |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
+	s.WriteString("\n| what | writes | reads | read units | sends | write units | objects put | objects read " +
+		"| KB of vectors put | queries of the index | its other calls | USD a million " +
+		"|\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
 		fmt.Fprintf(&s, "| %s | %d | %d | %.1f | %d | %d | %d | %d | %d | %d | %d | %.0f |\n", r.name, r.Writes,
-			r.Reads, r.ReadUnits, r.Sends, r.Units, r.ObjectsPut, r.ObjectsRead, r.VectorBytes/1000, r.VectorQueries, r.VectorCalls,
-			r.dollars())
+			r.Reads, r.ReadUnits, r.Sends, r.Units, r.ObjectsPut, r.ObjectsRead, r.VectorBytes/1000,
+			r.VectorQueries, r.VectorCalls, r.dollars())
 	}
 	matches(t, "knowledge", s.String())
 }
