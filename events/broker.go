@@ -28,7 +28,10 @@ const (
 	MaxAnswer = 5 << 20
 )
 
-// Ask is one question to the broker.
+// Ask is one question to the broker. While a deploy goes on, or is taken back, asker and broker may be of two
+// versions. So a broker overlooks members of an ask, and of its author, that it does not know. It refuses arguments
+// that have such members: one may be what keeps something from being done, as dry_run does. What must not be
+// overlooked is an argument.
 type Ask struct {
 	Operation AskOperation    `json:"operation"`
 	WaitMS    int64           `json:"wait_ms"`          // milliseconds for which the answer is waited for, from now on

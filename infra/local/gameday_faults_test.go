@@ -3,8 +3,12 @@
 package local
 
 import (
+	"encoding/json"
+	"errors"
+	"io"
 	"maps"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"regexp"
 	"slices"
@@ -20,6 +24,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/events"
 	"agentplatform/infra/cloudwatch"
 )
 
@@ -176,7 +181,8 @@ func (d *day) settingsAreRefused(t *testing.T) {
 	t.Helper()
 	const setting, wrong = "LEASE", "soon"
 	client := lambda.NewFromConfig(d.account)
-	for _, name := range []string{"Api", "Broker"} {
+	// Reader has no setting of ours, and Go has one for all.
+	for name, setting := range map[string]string{"Api": setting, "Broker": setting, "Reader": "GOMEMLIMIT"} {
 		function := aws.String(d.outputs[name+"FunctionName"])
 		set := func(variables map[string]string) {
 			_, err := client.UpdateFunctionConfiguration(t.Context(), &lambda.UpdateFunctionConfigurationInput{
@@ -191,8 +197,7 @@ func (d *day) settingsAreRefused(t *testing.T) {
 		right := c.Environment.Variables
 		bad := maps.Clone(right)
 		bad[setting] = wrong
-		sample, err := os.ReadFile("../../events/samples/" + strings.ToLower(name) + ".json")
-		require.NoError(t, err)
+		sample := d.sample(t, name)
 		d.rolledBack(t, name, func() { set(bad) }, func() { set(right) }, func() bool {
 			out, err := client.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: function, Payload: sample})
 			return err == nil && out.FunctionError == nil
@@ -202,6 +207,59 @@ func (d *day) settingsAreRefused(t *testing.T) {
 	d.rolledBack(t, "Chat", func() { d.chat.configure(append(slices.Clone(right), setting+"="+wrong)) },
 		func() { d.chat.configure(right) },
 		func() bool { return d.do(t, d.chatRequest(t)).status < http.StatusInternalServerError })
+}
+
+// sample is what a function may be called with.
+func (d *day) sample(t *testing.T, function string) []byte {
+	t.Helper()
+	sample, err := os.ReadFile("../../events/samples/" + strings.ToLower(function) + ".json")
+	require.NoError(t, err)
+	if function == "Reader" { // a file that is there
+		files := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "text")
+		}))
+		t.Cleanup(files.Close)
+		sample, err = json.Marshal(events.AskedText{URL: files.URL, ContentType: "text/plain", Name: "a.txt"})
+		require.NoError(t, err)
+	}
+	return sample
+}
+
+// functionsAreThrottled takes the concurrency of each function away, and gives it back. Those that queues invoke are
+// asked while nothing is in them: LocalStack would count a message as tried.
+func (d *day) functionsAreThrottled(t *testing.T) {
+	t.Helper()
+	client := lambda.NewFromConfig(d.account)
+	for _, name := range []string{"Chat", "Api", "Broker", "Reader", "Worker", "Webhook", "Job", "Ingest", "Sweeper"} {
+		function := aws.String(d.outputs[name+"FunctionName"])
+		sample := d.sample(t, name)
+		ask := func() (refused float64) {
+			for range 3 {
+				_, err := client.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: function, Payload: sample},
+					func(o *lambda.Options) { o.Retryer = aws.NopRetryer{} })
+				if _, is := errors.AsType[*types.TooManyRequestsException](err); is {
+					refused++
+					continue
+				}
+				require.NoError(t, err)
+			}
+			return refused
+		}
+		_, err := client.PutFunctionConcurrency(t.Context(), &lambda.PutFunctionConcurrencyInput{
+			FunctionName: function, ReservedConcurrentExecutions: aws.Int32(0)})
+		require.NoError(t, err)
+		refused := ask()
+		with := d.observe(t)
+		with.values[d.metric(t, "Throttles", name+"Function")] = refused
+		begun := time.Now()
+		_, err = client.DeleteFunctionConcurrency(t.Context(),
+			&lambda.DeleteFunctionConcurrencyInput{FunctionName: function})
+		require.NoError(t, err)
+		after := d.observe(t)
+		after.values[d.metric(t, "Throttles", name+"Function")] = ask()
+		d.proves(t, "no concurrency was left for a function", with, after, time.Since(begun), name+"Throttled")
+	}
+	d.ordinary(t)
 }
 
 // rolledBack breaks a function, invokes it a few times, and rolls back what broke it.

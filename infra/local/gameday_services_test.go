@@ -63,26 +63,38 @@ func refuse(w http.ResponseWriter, status int, name string) {
 	_, _ = w.Write(body)
 }
 
+// dynamoDB begins the names of its errors.
+const dynamoDB = "com.amazonaws.dynamodb.v20120810#"
+
+// asked has what asks a table be answered by answer where that returns true, and else by the table.
+func (d *day) asked(t *testing.T, table string, answer func(w http.ResponseWriter, writes bool) bool) (end func()) {
+	t.Helper()
+	pass, name := tables(t), `"`+d.outputs[table+"Table"]+`"`
+	return d.instead(t, "dynamodb", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		target := r.Header.Get("X-Amz-Target")
+		writes := strings.Contains(target, "Write") || strings.Contains(target, "Put") ||
+			strings.Contains(target, "Update")
+		if err != nil || !strings.Contains(string(body), name) || !answer(w, writes) {
+			pass.ServeHTTP(w, r)
+		}
+	}))
+}
+
 // busy has a table refuse calls, as one does that takes no more. count puts how many it has refused.
 func (d *day) busy(t *testing.T, table string) (end func(), count func(o *observed)) {
 	t.Helper()
 	var reads, writes atomic.Int64
-	pass, name := tables(t), `"`+d.outputs[table+"Table"]+`"`
-	end = d.instead(t, "dynamodb", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, err := io.ReadAll(r.Body)
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		target := r.Header.Get("X-Amz-Target")
-		switch {
-		case err != nil || !strings.Contains(string(body), name):
-			pass.ServeHTTP(w, r)
-			return
-		case strings.Contains(target, "Write") || strings.Contains(target, "Put") || strings.Contains(target, "Update"):
+	end = d.asked(t, table, func(w http.ResponseWriter, writing bool) bool {
+		if writing {
 			writes.Add(1)
-		default:
+		} else {
 			reads.Add(1)
 		}
-		refuse(w, http.StatusBadRequest, "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException")
-	}))
+		refuse(w, http.StatusBadRequest, dynamoDB+"ProvisionedThroughputExceededException")
+		return true
+	})
 	return end, func(o *observed) {
 		o.values[d.watched(t, table+"TableThrottled", "ReadThrottleEvents")] = float64(reads.Load())
 		o.values[d.watched(t, table+"TableThrottled", "WriteThrottleEvents")] = float64(writes.Load())
@@ -149,6 +161,41 @@ func (d *day) theFeedIsBusy(t *testing.T) {
 		"FeedTableThrottled")
 }
 
+// commitsMeet has every other write of a table refused as if another one had the item, some more than the alarm bears.
+// Each is tried again: runs are accepted, end, and stream all the same.
+func (d *day) commitsMeet(t *testing.T) {
+	t.Helper()
+	const most = 60
+	for _, c := range []struct {
+		table, message string
+		streamed       bool
+	}{{"Core", "hello", false}, {"Feed", "count\n/stream 60 100ms", true}} {
+		alarm := c.table + "TableConflicts"
+		var writes, met atomic.Int64
+		end := d.asked(t, c.table, func(w http.ResponseWriter, writing bool) bool {
+			if !writing || writes.Add(1)%2 == 0 || met.Load() >= most {
+				return false
+			}
+			met.Add(1)
+			refuse(w, http.StatusBadRequest, dynamoDB+"TransactionConflictException")
+			return true
+		})
+		for last := time.Now().Add(3 * time.Minute); met.Load() < most && time.Now().Before(last); {
+			run := d.begin(t, d.demo, "message", c.message)
+			if c.streamed {
+				require.Equal(t, http.StatusOK, d.get(t, "/runs/"+run+"/stream").status)
+			}
+			d.await(t, run, "completed", time.Minute)
+		}
+		end()
+		begun := time.Now()
+		with := d.observe(t)
+		with.values[d.watched(t, alarm, "TransactionConflict")] = float64(met.Load())
+		d.ordinary(t)
+		d.proves(t, "commits met others at the same item; runs completed", with, d.observe(t), time.Since(begun), alarm)
+	}
+}
+
 // theTableIsSlow has each call of a table take long, while a run has each round of its calls stored before the next.
 func (d *day) theTableIsSlow(t *testing.T) {
 	t.Helper()
@@ -159,6 +206,9 @@ func (d *day) theTableIsSlow(t *testing.T) {
 		time.Sleep(1200 * time.Millisecond)
 		pass.ServeHTTP(w, r)
 	}))
+	for range 3 {
+		require.Equal(t, http.StatusOK, d.get(t, "/runs/"+run+"/steps").status)
+	}
 	d.await(t, run, "completed", 3*time.Minute)
 	with := d.until(t, "OwnTimeLong")
 	end()
@@ -166,7 +216,7 @@ func (d *day) theTableIsSlow(t *testing.T) {
 	d.ordinary(t)
 	_ = d.observe(t) // what was still reported of the fault
 	d.ordinary(t)
-	d.proves(t, "each call of a table took 1.2 s", with, d.observe(t), time.Since(begun), "OwnTimeLong")
+	d.proves(t, "each call of a table took 1.2 s", with, d.observe(t), time.Since(begun), "OwnTimeLong", "AnswersSlow")
 }
 
 // timersAreRefused has Step Functions start nothing, so that a pause has no timer.

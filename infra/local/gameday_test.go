@@ -100,12 +100,14 @@ func TestGameDay(t *testing.T) {
 		{"TimersAreRefused", d.timersAreRefused},
 		{"TheTableIsBusy", d.theTableIsBusy},
 		{"TheFeedIsBusy", d.theFeedIsBusy},
+		{"CommitsMeet", d.commitsMeet},
 		{"TheTableIsSlow", d.theTableIsSlow},
 		{"TheIndexRefuses", d.theIndexRefuses},
 		{"OthersFail", func(t *testing.T) { d.othersFail(t, hook, model) }},
 		{"Poison", d.poison},
 		{"TheStreamsEnd", d.theStreamsEnd},
 		{"SettingsAreRefused", d.settingsAreRefused},
+		{"FunctionsAreThrottled", d.functionsAreThrottled},
 		{"QueuesAreNotRead", d.queuesAreNotRead},
 		{"FunctionsStop", func(t *testing.T) { d.functionsStop(t, hook) }},
 		{"WorkersAreKilled", d.workersAreKilled}, // the last, as what they were at stays in the queue for 16 minutes
@@ -153,6 +155,7 @@ func (d *day) observe(t *testing.T) observed {
 	logs := cloudwatchlogs.NewFromConfig(d.account)
 	begun := map[string]cloudwatch.Metric{ // what an invocation counts as, by the group of the function's log
 		"Sweeper": d.metric(t, "Invocations", "SweeperFunction"),
+		"Api":     d.metric(t, "Invocations", "ApiFunction"),
 		"Worker":  d.metric(t, "NumberOfMessagesReceived", "RunQueue"),
 		"Webhook": d.metric(t, "NumberOfMessagesReceived", "WebhookQueue"),
 	}

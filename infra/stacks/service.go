@@ -388,7 +388,7 @@ var (
 	tableWrites = []string{"dynamodb:PutItem", "dynamodb:DeleteItem", "dynamodb:ConditionCheckItem"}
 	// Who reads a run's stream leaves a row that says so, and who writes it looks at that.
 	streamReads  = []string{"dynamodb:Query", "dynamodb:BatchGetItem", "dynamodb:PutItem"}
-	streamWrites = []string{"dynamodb:GetItem", "dynamodb:PutItem"}
+	streamWrites = []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem"}
 	// Who answers requests tells the others how much of its limit a key has used; who reads streams may do that anyway.
 	keyShares = []string{"dynamodb:Query", "dynamodb:PutItem"}
 )

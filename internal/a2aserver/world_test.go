@@ -129,7 +129,7 @@ func newWorld(t *testing.T) *world {
 			},
 			Store: store, Host: h, Tenants: tenants,
 		},
-		Store: store, Hub: stream.New(memtable.New(h.Now), w.waiting, h), Log: log, Window: time.Minute,
+		Store: store, Hub: stream.New(memtable.New(h.Now), w.waiting, h, log), Log: log, Window: time.Minute,
 		URL: "https://api.example.com/api/v1",
 	}
 	return w

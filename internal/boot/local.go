@@ -183,7 +183,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	meter := newMeter(registry)
 
 	notifier := stream.NewLocalNotifier()
-	live := stream.New(memtable.New(machine.Now), notifier, machine)
+	live := stream.New(memtable.New(machine.Now), notifier, machine, log)
 	executor := &transition.Executor{
 		Store: store, Queue: l.queues, Timer: l.timer, Notifier: notifier, Host: machine, Log: log, Caps: tenants.Caps,
 		StartDeadline: s.StartDeadline, ProcessID: machine.NewID(), OnTransition: meter.transition,

@@ -114,8 +114,8 @@ func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 		return nil, refuse("%s", err)
 	}
 	var ask events.Ask
-	if err := read(raw, &ask); err != nil {
-		return nil, err
+	if err := jsonv2.Unmarshal(raw, &ask); err != nil { // more members, of a later version, change nothing
+		return nil, refuse("%s", err)
 	}
 	do, known := operations[ask.Operation]
 	if !known {
@@ -142,7 +142,7 @@ func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 	return result, err
 }
 
-// read reads JSON without unknown members, doubled ones, or anything after it.
+// read reads arguments: JSON without unknown members, doubled ones, or anything after it.
 func read(raw []byte, into any) error {
 	if err := jsonv2.Unmarshal(raw, into, jsonv2.RejectUnknownMembers(true)); err != nil {
 		return refuse("%s", err)

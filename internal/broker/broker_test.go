@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -111,7 +112,8 @@ func TestAnAskThatIsNoneIsRefused(t *testing.T) {
 			strings.Repeat(`"x",`, 32)+`"x"]}`),
 		waiting(`"wait_ms":0`),
 		waiting(`"wait_ms":1000,"wait_ms":1000`),
-		waiting(`"wait_ms":1000,"secret":true`),
+		waiting(`"Wait_ms":1000`),
+		waiting(`"wait_ms":1000,"later":{"a":1,"a":2}`),
 		waiting(`"wait_ms":1000,"author":{"organization_id":"x","user_id":"","api_key_id":"","operation":""}`),
 		waiting(`"wait_ms":1000,"author":{
 			"organization_id":"-","user_id":"` + strings.Repeat("x", 5000) + `","api_key_id":"","operation":""}`),
@@ -132,6 +134,22 @@ func TestAnAskThatIsNoneIsRefused(t *testing.T) {
 			assert.Less(t, len(raw), 2000)
 		}
 		assert.Zero(t, s.asked, "%.200s", ask)
+	}
+}
+
+// A version after this one may say more about an ask, while both are deployed, or when this one is rolled back to.
+// What it says in the arguments may be what keeps something from being done, so an ask with more of those is none.
+func TestAnAskOfALaterVersionIsAnswered(t *testing.T) {
+	for ask, asked := range map[string]int{
+		`{"operation":"toolkit.refresh","wait_ms":1000,"later":{"a":[1]},"arguments":{%s},"author":{
+			"organization_id":"-","user_id":"u","api_key_id":"k","operation":"o","later":true}}`: 1,
+		`{"operation":"toolkit.refresh","wait_ms":1000,"arguments":{%s,"later":true}}`: 0,
+	} {
+		s := &spy{}
+		_, err := s.broker().Invoke(t.Context(),
+			fmt.Appendf(nil, ask, `"organization_id":"`+id+`","toolkit_id":"`+id+`"`))
+		require.NoError(t, err)
+		assert.Equal(t, asked, s.asked, ask)
 	}
 }
 

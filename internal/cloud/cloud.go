@@ -239,7 +239,7 @@ func New(
 	}
 	notifier := stream.Polling{Host: machine, Every: pollEvery}
 	feed := dynamotable.New(db, c.StreamTable, machine.Now)
-	p.Hub = stream.New(feed, notifier, machine)
+	p.Hub = stream.New(feed, notifier, machine, log)
 	p.Shared = &ratelimit.Shared{Table: feed, Host: machine}
 	p.Executor = &transition.Executor{
 		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfntimer.Client(account), c.PauseMachine),

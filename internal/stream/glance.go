@@ -25,6 +25,7 @@ type glancer struct {
 	store   *record.Store
 	readers int    // groups
 	stop    func() // ends the goroutine and waits for it
+	died    string // the last panic that was logged
 }
 
 // polls reports whether news must be looked for.
@@ -68,7 +69,8 @@ func (h *Hub) glances(ctx context.Context, g *glancer) {
 		look := func(how func(context.Context, *record.Store, []*group), groups []*group, most int) {
 			for some := range slices.Chunk(groups, most) {
 				looks = append(looks, func() {
-					if host.Catch(func() { how(ctx, g.store, some) }) != nil {
+					if died := host.Catch(func() { how(ctx, g.store, some) }); died != nil {
+						h.logged(g, died, len(some))
 						tell(some) // by a frame of one of them, at which its own readers panic, and no others
 					}
 				})
@@ -80,6 +82,18 @@ func (h *Hub) glances(ctx context.Context, g *glancer) {
 		look(h.lookForFrames, quiet, table.MaxGetKeys)
 		look(h.hear, speaking, table.MaxGetKeys/ahead)
 		host.All(h.host, looks...)
+	}
+}
+
+// logged logs a panic of a glance at some runs, unless it logged the same last: while the cause is there it comes again
+// with each tick.
+func (h *Hub) logged(g *glancer, died *host.Panic, runs int) {
+	h.mu.Lock()
+	known := g.died == died.Error()
+	g.died = died.Error()
+	h.mu.Unlock()
+	if !known {
+		h.log.Error("a glance panicked", "panic", died.Value, "runs", runs, "stack", string(died.Stack))
 	}
 }
 

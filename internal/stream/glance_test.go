@@ -1,10 +1,12 @@
 package stream_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +32,7 @@ type metered struct {
 	table.Table
 	calls *atomic.Int64
 	takes *atomic.Int64 // nanoseconds that a call takes
+	dies  *atomic.Value // a text: what a read of several keys, as of a glance, panics with
 }
 
 // call is n calls, one after the other; they end with ctx.
@@ -44,6 +47,9 @@ func (m metered) call(ctx context.Context, n int) error {
 }
 
 func (m metered) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	if text, _ := m.dies.Load().(string); text != "" && len(keys) > 1 {
+		panic(text)
+	}
 	if err := m.call(ctx, (len(keys)+table.MaxGetKeys-1)/table.MaxGetKeys); err != nil {
 		return nil, err
 	}
@@ -69,11 +75,13 @@ type crowd struct {
 	writers  []*stream.Writer
 	calls    atomic.Int64 // of the readers' process
 	takes    atomic.Int64 // nanoseconds that each of those takes
+	dies     atomic.Value // what its glances panic with
 	received []atomic.Int64
 	stop     func()
 
 	mu   sync.Mutex
 	said []string // what each reader was told
+	log  bytes.Buffer
 }
 
 func (c *crowd) text(i int) string {
@@ -86,9 +94,10 @@ func newCrowd(t *testing.T, n int) *crowd {
 	c := &crowd{T: t, host: host.System(), received: make([]atomic.Int64, n), said: make([]string, n)}
 	core, frames := memtable.New(c.host.Now), memtable.New(c.host.Now)
 	c.store, c.frames = record.New(core, &memblob.Store{}, c.host), frames
-	working := stream.New(frames, slow(c.host), c.host)
-	store := record.New(metered{core, &c.calls, &c.takes}, &memblob.Store{}, c.host)
-	hub := stream.New(metered{frames, &c.calls, &c.takes}, slow(c.host), c.host)
+	log := slog.New(slog.NewTextHandler(&c.log, nil))
+	working := stream.New(frames, slow(c.host), c.host, log)
+	store := record.New(metered{core, &c.calls, &c.takes, &c.dies}, &memblob.Store{}, c.host)
+	hub := stream.New(metered{frames, &c.calls, &c.takes, &c.dies}, slow(c.host), c.host, log)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	c.stop = func() { cancel(); all.Wait() }
@@ -238,6 +247,40 @@ func TestPanickingGlanceEndsNoOtherStream(t *testing.T) {
 		assert.EqualValues(t, 1, c.panics.Load())
 		assert.Equal(t, said, c.text(1))
 		assert.LessOrEqual(t, n, int64(60), "it is glanced at as before")
+		assert.Equal(t, 1, strings.Count(c.log.String(), "level=ERROR"))
+		assert.Contains(t, c.log.String(), `msg="a glance panicked"`)
+		assert.Contains(t, c.log.String(), "stream.(*Hub).hearOnce", "the stack is that of the glance")
+	})
+}
+
+// A panic that comes with each tick is one line of the log, and readers read without glances meanwhile.
+func TestGlancesThatPanicAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 2)
+		defer c.stop()
+		said := ""
+		speak := func() {
+			for range 12 {
+				said += "word "
+				for _, w := range c.writers {
+					w.Append(c.Context(), "word ")
+				}
+				time.Sleep(250 * time.Millisecond)
+			}
+		}
+		speak()
+		for n, text := range []string{"one thing", "another"} {
+			c.dies.Store(text)
+			speak()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			assert.Equal(t, n+1, strings.Count(c.log.String(), "level=ERROR"))
+			assert.Contains(t, c.log.String(), text)
+		}
+		for i := range c.writers {
+			assert.Equal(t, said, c.text(i))
+		}
+		assert.Zero(t, c.panics.Load(), "of readers")
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -44,6 +45,7 @@ type Hub struct {
 	table    table.Table
 	notifier Notifier
 	host     host.Host
+	log      *slog.Logger
 
 	mu       sync.Mutex
 	groups   map[place]*group
@@ -54,8 +56,8 @@ type Hub struct {
 }
 
 // New makes a hub over its own table.
-func New(t table.Table, b Notifier, h host.Host) *Hub {
-	return &Hub{table: t, notifier: b, host: h, groups: map[place]*group{},
+func New(t table.Table, b Notifier, h host.Host, log *slog.Logger) *Hub {
+	return &Hub{table: t, notifier: b, host: h, log: log, groups: map[place]*group{},
 		glancers: map[*record.Store]*glancer{}, inboxes: map[string]*inbox{}, inboxed: NewLocalNotifier()}
 }
 
@@ -90,10 +92,16 @@ func (h *Hub) watch(ctx context.Context, run, asks string) error {
 	return nil
 }
 
-// watched reports whether a run has readers, and the id that they want to be acknowledged.
-func (h *Hub) watched(ctx context.Context, run string) (watched bool, asks string, err error) {
+// watched reports whether a run has readers, and the id that they want to be acknowledged. Where it had none, that is a
+// look, which costs half of a read: most runs never have one.
+func (h *Hub) watched(ctx context.Context, run string, before bool) (watched bool, asks string, err error) {
 	ctx, cancel := h.host.WithTimeout(ctx, callTime)
 	defer cancel()
+	if !before {
+		if seen, err := table.Glance(ctx, h.table, watchKey(run)); err != nil || !seen[0].There {
+			return false, "", err
+		}
+	}
 	items, err := h.table.Get(ctx, watchKey(run))
 	if err != nil || items[0] == nil {
 		return false, "", err

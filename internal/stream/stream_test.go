@@ -3,6 +3,7 @@ package stream_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"sync"
@@ -119,7 +120,8 @@ func newBench(t testing.TB, notifier func(host.Host) stream.Notifier) *bench {
 		lifecycle.ChatPosition{Turn: 1}, now, now.Add(time.Minute))}
 	run.Status, run.Attempt, run.Lease = lifecycle.Running, 1, lifecycle.Lease{Holder: "w", Until: now.Add(time.Hour)}
 	stored := &stores{Table: memtable.New(h.Now)}
-	b := &bench{TB: t, reads: counted, stores: stored, hub: stream.New(stored, notifier(h), h), store: store, host: h}
+	hub := stream.New(stored, notifier(h), h, slog.New(slog.DiscardHandler))
+	b := &bench{TB: t, reads: counted, stores: stored, hub: hub, store: store, host: h}
 	b.T, _ = t.(*testing.T)
 	b.entry = record.Fresh(run)
 	b.save(func(*record.Run) {})

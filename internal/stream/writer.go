@@ -191,7 +191,10 @@ func (w *Writer) ready(now time.Duration) bool {
 
 // poll checks whether the run has readers. If it is the first one, the text since the journal is stored for it.
 func (w *Writer) poll(ctx context.Context) {
-	watched, asks, err := w.hub.watched(ctx, w.run)
+	w.mu.Lock()
+	before := w.watched
+	w.mu.Unlock()
+	watched, asks, err := w.hub.watched(ctx, w.run, before)
 	if err != nil {
 		return
 	}

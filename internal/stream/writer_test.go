@@ -3,9 +3,11 @@ package stream_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"agentplatform/internal/host"
 	"agentplatform/internal/stream"
 	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
 )
 
 func slow(h host.Host) stream.Notifier { return stream.Polling{Host: h, Every: 250 * time.Millisecond} }
@@ -285,5 +288,48 @@ func TestFinishedStepIsNotShownAsStartedLater(t *testing.T) {
 		cancel()
 		for range out {
 		}
+	})
+}
+
+// glancing is a table of which a glance is another call than a read, as DynamoDB is. It counts both.
+type glancing struct {
+	table.Table
+
+	reads, glances atomic.Int64
+}
+
+func (g *glancing) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	g.reads.Add(1)
+	return g.Table.Get(ctx, keys...)
+}
+
+func (g *glancing) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark, error) {
+	g.glances.Add(1)
+	return table.Glance(ctx, g.Table, keys...)
+}
+
+// Most runs never have a reader: whether one has come is asked in the cheaper way, and what it asks for only then.
+func TestAWriterThatNobodyReadsOnlyGlances(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := host.System()
+		g := &glancing{Table: memtable.New(h.Now)}
+		hub := stream.New(g, slow(h), h, slog.New(slog.DiscardHandler))
+		ctx, cancel := context.WithCancel(t.Context())
+		w := hub.Writer("r", 1, "", false)
+		var working sync.WaitGroup
+		working.Go(func() { w.Run(ctx, time.Second) })
+		time.Sleep(10*time.Second + time.Millisecond)
+		synctest.Wait()
+		assert.EqualValues(t, 10, g.glances.Load())
+		assert.Zero(t, g.reads.Load())
+		require.NoError(t, g.Commit(ctx, "watch", table.Put(table.Item{
+			Key: table.Key{Part: "run/r", Sort: "watch"}, Owner: "-", WriteID: "watch", Body: []byte(`{"asks":"a"}`),
+		}, table.Always())))
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		assert.EqualValues(t, 11, g.glances.Load(), "it knows its reader")
+		assert.EqualValues(t, 5, g.reads.Load())
+		cancel()
+		working.Wait()
 	})
 }

@@ -182,8 +182,8 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 	require.NoError(t, err)
 	s.agent = a.Value.ID
 	b := notifier(h)
-	s.hub = stream.New(s.frames, b, h)
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
+	s.hub = stream.New(s.frames, b, h, log)
 	executor := &transition.Executor{Store: s.store, Queue: s.nudges, Timer: noTimer{}, Notifier: b, Host: h, Log: log,
 		Caps: tenants.Caps, StartDeadline: time.Hour}
 	s.intake = &intake.Intake{Executor: executor, Store: s.store, Tenants: tenants, Host: h}

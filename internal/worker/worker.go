@@ -685,15 +685,24 @@ func (a *attempt) watchCancel(ctx context.Context, sub stream.Subscription) {
 	}
 }
 
+// poll looks whether the run has changed, and reads it only then: a look costs half of a read, and most see nothing.
+// One that lags sees the change a moment later; before it is believed that the run is gone, the run is read.
 func (a *attempt) poll(ctx context.Context) error {
 	limited, cancel := a.Host.WithTimeout(ctx, pollTimeout)
 	defer cancel()
+	seen, err := a.Store.Versions(limited, a.id)
+	if err != nil {
+		return nil // if the store is not available, the work goes on until the lease ends
+	}
+	if seen[0] != 0 && seen[0] <= a.current().Version() {
+		return a.stillOurs()
+	}
 	e, err := a.Store.Run(limited, record.System(), a.id)
 	if isGone(err) {
 		return errLost
 	}
 	if err != nil {
-		return nil // if the store is not available, the work goes on until the lease ends
+		return nil
 	}
 	a.keep(e)
 	return a.stillOurs()

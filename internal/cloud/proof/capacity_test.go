@@ -10,9 +10,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/analytics"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/host"
+	"agentplatform/internal/record"
+	"agentplatform/internal/removal"
 	"agentplatform/internal/table"
 )
 
@@ -32,7 +39,7 @@ const (
 const (
 	runSeconds     = 10                // a run takes
 	requestsARun   = 2                 // a message, and a question for its end
-	readsASecond   = 2                 // by the worker while the model speaks: its cancel, its readers
+	looksASecond   = 2                 // by the worker while the model speaks: its cancel, its readers
 	organizations  = 10_000            // and the largest of them has
 	largestShare   = 0.05              // of the runs
 	streamsATask   = 1_000             // infra/stacks/front.go
@@ -41,6 +48,7 @@ const (
 	processorsRead = 0.0004            // for a stream that speaks, by make bench-streams
 	glanceSeconds  = 2                 // between two looks at a stream that says nothing, internal/stream
 	rowsOfAGlance  = 2                 // the run's head, and the place of its next frame
+	aLook          = 0.5               // units: it may lag
 	dueAtOnce      = 1_000_000 / 3_600 // of a million pauses that began within an hour
 	pausedRunBytes = 6_000             // of a run that waits, with its chat, slots and pause
 )
@@ -74,7 +82,7 @@ func TestCapacity(t *testing.T) {
 	b := open(t, m.into, "USER_CAP=100000", "ORGANIZATION_CAP=100000", "SPREAD_SLOTS=true")
 	b.run("message", "warm up")
 	m.take()
-	m.written, m.read = map[string]int{}, map[string]int{}
+	m.written, m.read = map[string]int{}, map[string]float64{}
 	for range runs {
 		b.ended(b.run("message", prose(70)))
 	}
@@ -110,8 +118,9 @@ func TestCapacity(t *testing.T) {
 		fmt.Fprintf(&s, "| `%s` | %s | %.1f | %.1f | %d | %s |\n", p.name, p.scope, p.writes, p.read, p.partitions,
 			thousands(p.breaks()))
 	}
-	writes, reads := float64(total.Units)/runs, runSeconds*readsASecond+float64(sum(m.read))/runs
+	writes, reads := float64(total.Units)/runs, runSeconds*looksASecond*aLook+total.ReadUnits/runs
 	s.WriteString(loads(writes, reads, ofOrganization, ofService))
+	s.WriteString(b.days(m))
 	there := between(t, "../../../docs/capacity.md", "capacity", "make capacity", s.String())
 	for _, p := range parts {
 		assert.Contains(t, there, "`"+p.name+"`", "run make capacity if this is meant")
@@ -122,7 +131,7 @@ func TestCapacity(t *testing.T) {
 // ids, n for a shard; what belongs to one run or one chat is left out, as its load is that of one run.
 func (b *bench) kinds(m *meter, runs int) []part {
 	type kind struct {
-		written, read int
+		written, read float64
 		partitions    map[string]bool
 	}
 	kinds := map[string]*kind{}
@@ -139,22 +148,24 @@ func (b *bench) kinds(m *meter, runs int) []part {
 		}
 		return key
 	}
-	add := func(of map[string]int, count func(*kind, int)) {
-		for partition, n := range of {
-			at := name(partition)
-			if kinds[at] == nil {
-				kinds[at] = &kind{partitions: map[string]bool{}}
-			}
-			kinds[at].partitions[partition] = true
-			count(kinds[at], n)
+	of := func(partition string) *kind {
+		at := name(partition)
+		if kinds[at] == nil {
+			kinds[at] = &kind{partitions: map[string]bool{}}
 		}
+		kinds[at].partitions[partition] = true
+		return kinds[at]
 	}
-	add(m.written, func(k *kind, n int) { k.written += n })
-	add(m.read, func(k *kind, n int) { k.read += n })
+	for partition, n := range m.written {
+		of(partition).written += float64(n)
+	}
+	for partition, n := range m.read {
+		of(partition).read += n
+	}
 	var parts []part
 	for _, at := range slices.Sorted(maps.Keys(kinds)) {
 		k := kinds[at]
-		p := part{name: at, writes: float64(k.written) / float64(runs), read: float64(k.read) / float64(runs),
+		p := part{name: at, writes: k.written / float64(runs), read: k.read / float64(runs),
 			partitions: len(k.partitions)}
 		switch {
 		case strings.Contains(at, "ID"), p.writes+p.read < 0.05: // of one run or chat; of what is remembered
@@ -207,8 +218,8 @@ func loads(writes, reads float64, ofOrganization, ofService part) string {
 	const streams = 100_000
 	section("100,000 open streams of runs that say nothing at the moment")
 	row("containers", streams/streamsATask, 100, "the most that `infra/stacks/front.go` allows")
-	row("read units of core and feed table together", streams*rowsOfAGlance/glanceSeconds, 2*tableUnits,
-		fmt.Sprintf("at %s streams", thousands(2*tableUnits*glanceSeconds/rowsOfAGlance)))
+	row("read units of core and feed table together", streams*rowsOfAGlance*aLook/glanceSeconds, 2*tableUnits,
+		fmt.Sprintf("at %s streams", thousands(2*tableUnits*glanceSeconds/(rowsOfAGlance*aLook))))
 	const speaking = 1_000
 	section("1,000 open streams of runs that speak all the time")
 	row("containers, for their processors", speaking*processorsRead/0.3, 100,
@@ -226,11 +237,59 @@ func loads(writes, reads float64, ofOrganization, ofService part) string {
 	return s.String()
 }
 
-func sum(of map[string]int) (n int) {
-	for _, one := range of {
-		n += one
+// days says what the daily work of organizations asks of the tables, by that of one without a run that day, and of one
+// with as many as one has at the load above.
+func (b *bench) days(m *meter) string {
+	const runs, hour = 1_000 * 86_400.0, 3_600.0
+	const each = int(runs * (1 - largestShare) / organizations)
+	quiet, busy := b.day(m, 0), b.day(m, each)
+	assert.LessOrEqual(b, quiet.Units, 15, "write units of a day without runs: %+v", quiet)
+	assert.LessOrEqual(b, quiet.ReadUnits, 30.0, "read units: %+v", quiet)
+	assert.LessOrEqual(b, busy.ReadUnits, 0.5*float64(each), "read units of a busy day: %+v", busy)
+	var s strings.Builder
+	fmt.Fprintf(&s, "\n**The daily work of %s organizations, all of it within an hour**\n\n"+
+		"| organizations | calls of one | write units of one | read units of one | write units a second "+
+		"| read units a second |\n|---|---|---|---|---|---|\n", thousands(organizations))
+	row := func(what string, n, calls, writes, reads float64) {
+		fmt.Fprintf(&s, "| %s | %s | %s | %s | %s | %s |\n", what, thousands(calls), thousands(writes),
+			thousands(reads), thousands(n*writes/hour), thousands(n*reads/hour))
 	}
-	return n
+	row("without a run", organizations, float64(quiet.Writes+quiet.Reads), float64(quiet.Units), quiet.ReadUnits)
+	row(fmt.Sprintf("of %s runs each, by 7 users", thousands(float64(each))), organizations,
+		float64(busy.Writes+busy.Reads), float64(busy.Units), busy.ReadUnits)
+	more := runs * largestShare / float64(each)
+	fmt.Fprintf(&s, "\nThat of the largest, of %s runs, reads %s units. What is written grows with users, agents "+
+		"and keys, and not with runs.\n", thousands(runs*largestShare), thousands(more*busy.ReadUnits))
+	return s.String()
+}
+
+// day counts the daily work of an organization that had so many runs yesterday, as function job does it.
+func (b *bench) day(m *meter, entries int) bill {
+	now := b.Host.Now()
+	yesterday := now.Truncate(24 * time.Hour).Add(-24 * time.Hour)
+	organization := host.FormatID(yesterday, uint64(entries)) //nolint:gosec // a small number
+	job := record.Job{ID: b.Host.NewID(), Organization: organization, Kind: record.Retention, Subject: organization,
+		Due: now}
+	tx := b.Store.Begin(b.Host.NewID())
+	record.PutResource(tx, record.Fresh(catalog.Organization{ID: organization, Name: "a day old"}))
+	tx.PutJob(record.Fresh(job))
+	for n := range entries {
+		if n%90 == 0 {
+			require.NoError(b, tx.Commit(b.Context()))
+			tx = b.Store.Begin(b.Host.NewID())
+		}
+		b.entry(tx, organization, yesterday.Add(24*time.Hour/time.Duration(entries)*time.Duration(n)), n)
+	}
+	require.NoError(b, tx.Commit(b.Context()))
+	m.take()
+	r := &removal.Remover{Executor: b.Executor, Store: b.Store, Host: b.Host,
+		Rollups: &analytics.Analytics{Store: b.Store, Host: b.Host, Log: b.Log}}
+	for again := time.Nanosecond; again > 0; {
+		var err error
+		again, err = r.Handle(b.Context(), job.ID)
+		require.NoError(b, err)
+	}
+	return m.take()
 }
 
 // thousands writes a number with separators.

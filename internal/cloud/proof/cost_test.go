@@ -91,8 +91,8 @@ type row struct {
 }
 
 // Prices in US dollars per million, us-east-1, on demand, November 2026: a write unit, a read unit (a consistent
-// read of up to 4 KB), an SQS request (the poller's receive and delete are two more for each message), a state
-// transition (a wait that ends early has two), a Lambda request.
+// read of up to 4 KB; half of one that may lag), an SQS request (the poller's receive and delete are two more for each
+// message), a state transition (a wait that ends early has two), a Lambda request.
 const (
 	priceUnit, priceRead, priceRequest, priceTransition, priceInvoke = 0.625, 0.125, 0.40, 25.0, 0.20
 	// S3: an object put, and read. S3 Vectors: a GB put (in dollars, not a million of them), a query (what it reads of
@@ -103,18 +103,18 @@ const (
 // listed compares the table of runs in infra/README.md with the counts.
 func listed(t *testing.T, rows []row) {
 	var s strings.Builder
-	s.WriteString("\n| run | writes | sends | timer calls | reads | write units | USD a million " +
-		"|\n|---|---|---|---|---|---|---|\n")
+	s.WriteString("\n| run | writes | sends | timer calls | reads | read units | write units | USD a million " +
+		"|\n|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
-		fmt.Fprintf(&s, "| %s | %d | %d | %d | %d | %d | %.2f |\n", r.name, r.Writes, r.Sends, r.Timers, r.Reads,
-			r.Units, r.dollars())
+		fmt.Fprintf(&s, "| %s | %d | %d | %d | %d | %.1f | %d | %.2f |\n", r.name, r.Writes, r.Sends, r.Timers,
+			r.Reads, r.ReadUnits, r.Units, r.dollars())
 	}
 	matches(t, "cost", s.String())
 }
 
 // dollars is the price of a million.
 func (b bill) dollars() float64 {
-	d := float64(b.Units)*priceUnit + float64(b.Reads)*priceRead + float64(3*b.Sends)*priceRequest +
+	d := float64(b.Units)*priceUnit + b.ReadUnits*priceRead + float64(3*b.Sends)*priceRequest +
 		float64(b.Sends+1)*priceInvoke
 	if b.Timers > 0 {
 		d += 2 * priceTransition
@@ -171,12 +171,13 @@ func TestTheCostOfKnowledgeIsListed(t *testing.T) {
 	assert.LessOrEqual(t, rows[len(rows)-1].VectorQueries, 3, "by vectors, and by words")
 
 	var s strings.Builder
-	s.WriteString("\n| what | writes | reads | sends | write units | objects put | objects read | KB of vectors put " +
-		"| queries of the index | its other calls | USD a million |\n|---|---|---|---|---|---|---|---|---|---|---|\n")
+	s.WriteString("\n| what | writes | reads | read units | sends | write units | objects put | objects read " +
+		"| KB of vectors put | queries of the index | its other calls | USD a million " +
+		"|\n|---|---|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, r := range rows {
-		fmt.Fprintf(&s, "| %s | %d | %d | %d | %d | %d | %d | %d | %d | %d | %.0f |\n", r.name, r.Writes, r.Reads,
-			r.Sends, r.Units, r.ObjectsPut, r.ObjectsRead, r.VectorBytes/1000, r.VectorQueries, r.VectorCalls,
-			r.dollars())
+		fmt.Fprintf(&s, "| %s | %d | %d | %.1f | %d | %d | %d | %d | %d | %d | %d | %.0f |\n", r.name, r.Writes,
+			r.Reads, r.ReadUnits, r.Sends, r.Units, r.ObjectsPut, r.ObjectsRead, r.VectorBytes/1000,
+			r.VectorQueries, r.VectorCalls, r.dollars())
 	}
 	matches(t, "knowledge", s.String())
 }

@@ -24,15 +24,17 @@ type meter struct {
 	mu     sync.Mutex
 	calls  map[string]int
 	units  int
-	bytes  int // of vectors with their metadata, as they are put
+	reads  float64 // units
+	bytes  int     // of vectors with their metadata, as they are put
 	stored map[string]map[string]types.AttributeValue
 	// by partition of a table or an index: its name, a space, and the partition key
-	written, read map[string]int
+	written map[string]int
+	read    map[string]float64
 }
 
 func newMeter() *meter {
 	return &meter{calls: map[string]int{}, stored: map[string]map[string]types.AttributeValue{},
-		written: map[string]int{}, read: map[string]int{}}
+		written: map[string]int{}, read: map[string]float64{}}
 }
 
 // into makes the clients of an account count their calls.
@@ -42,14 +44,14 @@ func (m *meter) into(account aws.Config) aws.Config {
 			ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 		) (middleware.InitializeOutput, middleware.Metadata, error) {
 			out, data, err := next.HandleInitialize(ctx, in)
-			m.count(middleware.GetOperationName(ctx), in.Parameters, err)
+			m.count(middleware.GetOperationName(ctx), in.Parameters, out.Result, err)
 			return out, data, err
 		}), middleware.After)
 	})
 	return account
 }
 
-func (m *meter) count(operation string, parameters any, err error) {
+func (m *meter) count(operation string, parameters, result any, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.calls[operation]++
@@ -79,15 +81,21 @@ func (m *meter) count(operation string, parameters any, err error) {
 			}
 		}
 	case *dynamodb.GetItemInput:
-		m.get(p.TableName, p.Key)
+		m.get(p.TableName, p.Key, aws.ToBool(p.ConsistentRead))
 	case *dynamodb.BatchGetItemInput:
 		for table, keys := range p.RequestItems {
 			for _, key := range keys.Keys {
-				m.get(&table, key)
+				m.get(&table, key, aws.ToBool(keys.ConsistentRead))
 			}
 		}
 	case *dynamodb.QueryInput:
-		m.read[m.asked(p)]++
+		if out, ok := result.(*dynamodb.QueryOutput); ok {
+			n := 0
+			for _, item := range out.Items {
+				n += bytesOf(item)
+			}
+			m.took(m.asked(p), (n+1023)/1024, aws.ToBool(p.ConsistentRead))
+		}
 	}
 }
 
@@ -97,9 +105,19 @@ func (m *meter) write(partition string, units int) {
 	m.written[partition] += units
 }
 
-// get counts the consistent read of an item.
-func (m *meter) get(table *string, key map[string]types.AttributeValue) {
-	m.read[partition(table, key)] += (kilobytes(m.stored[place(table, key)]) + 3) / 4
+// get counts the read of an item.
+func (m *meter) get(table *string, key map[string]types.AttributeValue, consistent bool) {
+	m.took(partition(table, key), kilobytes(m.stored[place(table, key)]), consistent)
+}
+
+// took counts a read of so many kilobytes of a partition: a unit for four, and half of that where it may lag.
+func (m *meter) took(partition string, kilobytes int, consistent bool) {
+	units := float64(max(1, (kilobytes+3)/4))
+	if !consistent {
+		units /= 2
+	}
+	m.reads += units
+	m.read[partition] += units
 }
 
 // asked is the partition of a query, of the table or of an index.
@@ -177,12 +195,13 @@ func text(a types.AttributeValue) string {
 	return ""
 }
 
-func kilobytes(item map[string]types.AttributeValue) int {
-	n := 0
+func kilobytes(item map[string]types.AttributeValue) int { return max(1, (bytesOf(item)+1023)/1024) }
+
+func bytesOf(item map[string]types.AttributeValue) (n int) {
 	for name, value := range item {
 		n += len(name) + size(value)
 	}
-	return max(1, (n+1023)/1024)
+	return n
 }
 
 // size follows DynamoDB's documentation of item sizes, in bytes; numbers are rounded up.
@@ -214,6 +233,7 @@ func size(a types.AttributeValue) int {
 // bill is what was counted since the previous bill.
 type bill struct {
 	Writes, Reads, Sends, Timers, Units int // of table, queue and timer
+	ReadUnits                           float64
 
 	ObjectsPut, ObjectsRead                 int
 	VectorBytes, VectorQueries, VectorCalls int // what is put, asked, and other calls of the index
@@ -247,7 +267,7 @@ func (m *meter) take() bill {
 			panic("proof: a call that has no price yet: " + operation)
 		}
 	}
-	b.Units, b.VectorBytes = m.units, m.bytes
-	m.calls, m.units, m.bytes = map[string]int{}, 0, 0
+	b.Units, b.ReadUnits, b.VectorBytes = m.units, m.reads, m.bytes
+	m.calls, m.units, m.reads, m.bytes = map[string]int{}, 0, 0, 0
 	return b
 }

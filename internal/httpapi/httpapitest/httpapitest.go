@@ -102,7 +102,7 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 		StartDeadline: time.Hour, ProcessID: "b",
 	}
 	in := &intake.Intake{Executor: executor, Store: store, Tenants: tenants, Host: machine}
-	live := stream.New(memtable.New(machine.Now), notifier, machine)
+	live := stream.New(memtable.New(machine.Now), notifier, machine, log)
 	c := service.Config{
 		Config: httpapi.Config{
 			Tenants: tenants, Host: machine, Log: log, Metrics: prometheus.NewRegistry(), MaxBody: 1 << 20,

@@ -48,7 +48,8 @@ func New(api API, name string, now func() time.Time) *Table {
 	return &Table{api: api, name: name, now: now}
 }
 
-// once disables the SDK's retries of a write: a retry would hide that an earlier attempt may have been applied.
+// once disables the SDK's retries of a call. Of a write, a retry would hide that an earlier attempt may have been
+// applied. Of a read it would be waited for in seconds, each time that the caller repeats the call.
 func once(o *dynamodb.Options) { o.RetryMaxAttempts = 1; o.Retryer = aws.NopRetryer{} }
 
 // live reports whether an item has not expired.
@@ -67,7 +68,7 @@ func (t *Table) read(a map[string]types.AttributeValue) (*table.Item, error) {
 func (t *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
 	if len(keys) == 1 {
 		out, err := t.api.GetItem(ctx,
-			&dynamodb.GetItemInput{TableName: &t.name, Key: KeyOf(keys[0]), ConsistentRead: aws.Bool(true)})
+			&dynamodb.GetItemInput{TableName: &t.name, Key: KeyOf(keys[0]), ConsistentRead: aws.Bool(true)}, once)
 		if err != nil {
 			return nil, readFailure(err)
 		}
@@ -130,7 +131,7 @@ func (t *Table) batch(ctx context.Context, batch types.KeysAndAttributes,
 	take func(map[string]types.AttributeValue) error) error {
 	for range rounds {
 		out, err := t.api.BatchGetItem(ctx,
-			&dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{t.name: batch}})
+			&dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{t.name: batch}}, once)
 		if err != nil {
 			return readFailure(err)
 		}
@@ -246,7 +247,7 @@ func (t *Table) pages(ctx context.Context, q *dynamodb.QueryInput,
 	take func(map[string]types.AttributeValue) (enough bool, err error)) error {
 	q.TableName = &t.name
 	for {
-		out, err := t.api.Query(ctx, q)
+		out, err := t.api.Query(ctx, q, once)
 		if err != nil {
 			return readFailure(err)
 		}

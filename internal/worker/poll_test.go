@@ -1,0 +1,108 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/table"
+)
+
+// glancing is a table of which a glance is another call than a read, as DynamoDB is. It counts both.
+type glancing struct {
+	table.Table
+
+	reads, glances atomic.Int64
+	seen           func(table.Mark) table.Mark // by glances that lag; nil: they do not
+}
+
+func (g *glancing) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	g.reads.Add(1)
+	return g.Table.Get(ctx, keys...)
+}
+
+func (g *glancing) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark, error) {
+	g.glances.Add(1)
+	marks, err := table.Glance(ctx, g.Table, keys...)
+	for i := range marks {
+		if g.seen != nil {
+			marks[i] = g.seen(marks[i])
+		}
+	}
+	return marks, err
+}
+
+// glances runs a test with a worker whose store is such a table.
+func glances(t *testing.T, test func(s *stage, g *glancing)) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, polling)
+		g := &glancing{Table: s.table}
+		s.worker.Store = record.New(g, &memblob.Store{}, s.host)
+		test(s, g)
+	})
+}
+
+// A read of DynamoDB costs two of these looks, and nine of ten polls see nothing.
+func TestAPollReadsNothingWhereNothingChanged(t *testing.T) {
+	glances(t, func(s *stage, g *glancing) {
+		var reads, looks int64
+		s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			before, looked := g.reads.Load(), g.glances.Load()
+			time.Sleep(lease) // and it is renewed meanwhile
+			reads, looks = g.reads.Load()-before, g.glances.Load()-looked
+			return talks()(ctx, r, emit)
+		}
+		id := s.post()
+		s.handle(s.Context(), id)
+		assert.Equal(s, lifecycle.Completed, s.run(id).Status)
+		assert.Zero(s, reads)
+		assert.GreaterOrEqual(s, looks, int64(lease/s.worker.Tick)-1)
+	})
+}
+
+func TestAPollThatSeesAChangeReadsIt(t *testing.T) {
+	glances(t, func(s *stage, _ *glancing) {
+		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {
+			return model.Reply{}, errors.Join(errors.New("cut"), s.host.Sleep(ctx, lease))
+		}
+		id := s.post()
+		done := s.begin(s.Context(), id)
+		time.Sleep(2500 * time.Millisecond)
+		began := time.Now()
+		s.transition(id, lifecycle.Cancel{Reason: "enough"})
+		<-done
+		assert.LessOrEqual(s, time.Since(began), time.Second, "in virtual time")
+		assert.Equal(s, lifecycle.Cancelled, s.run(id).Status)
+	})
+}
+
+// A glance may show an earlier time: when the run was another worker's, or was not there yet.
+func TestAPollThatLagsEndsNoRun(t *testing.T) {
+	for name, seen := range map[string]func(table.Mark) table.Mark{
+		"an earlier version": func(table.Mark) table.Mark { return table.Mark{There: true, Version: 1} },
+		"nothing":            func(table.Mark) table.Mark { return table.Mark{} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			glances(t, func(s *stage, g *glancing) {
+				g.seen = seen
+				s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+					time.Sleep(lease)
+					return talks()(ctx, r, emit)
+				}
+				id := s.post()
+				s.handle(s.Context(), id)
+				assert.Equal(s, lifecycle.Completed, s.run(id).Status)
+				assert.Equal(s, 1, s.run(id).Attempt)
+			})
+		})
+	}
+}
