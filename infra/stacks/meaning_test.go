@@ -558,21 +558,22 @@ var meanings = []struct {
 	}, func(all templates) {
 		all.the("AWS::ElasticLoadBalancingV2::LoadBalancer", "Balancer")["Scheme"] = "internet-facing"
 	}},
-	{"POST /chat and A2A stream, and nothing else", func(all templates) (wrong []string) {
-		streaming := 0
+	{"what may answer with a stream does so by the function chat, and nothing else", func(all templates) (wrong []string) {
+		streaming := map[any]int{}
 		for id, m := range all.of("AWS::ApiGateway::Method") {
 			integration := object(m["Integration"])
 			if integration["ResponseTransferMode"] != "STREAM" {
 				continue
 			}
-			streaming++
+			streaming[m["HttpMethod"]]++
 			if !strings.Contains(text(integration["Uri"]), "/response-streaming-invocations") ||
-				m["HttpMethod"] != "POST" || !strings.Contains(text(integration["Uri"]), "ChatLive") {
+				!strings.Contains(text(integration["Uri"]), "ChatLive") {
 				wrong = append(wrong, id)
 			}
 		}
-		if streaming != 2 {
-			wrong = append(wrong, fmt.Sprint(streaming, " methods stream"))
+		// POST: messages, A2A, responses; GET: a response
+		if !maps.Equal(streaming, map[any]int{"POST": 3, "GET": 1}) {
+			wrong = append(wrong, fmt.Sprint("these stream: ", streaming))
 		}
 		return wrong
 	}, func(all templates) {

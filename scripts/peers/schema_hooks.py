@@ -99,6 +99,8 @@ def before_call(context, case, kwargs):
         kind = KINDS.get(name) or (before and before.group(1))
         one = some(kind) or case.path_parameters[name]
         case.path_parameters[name] = "0" * 24 if one in protected and case.method != "GET" else one
+    if "response_id" in (case.path_parameters or {}) and some("runs"):
+        case.path_parameters["response_id"] = "resp_" + random.choice(known["runs"][-20:])
     if "document_id" in (case.path_parameters or {}) and documents and random.random() < 0.7:
         case.path_parameters["id"], case.path_parameters["document_id"] = random.choice(documents[-20:])
     for name in list(case.headers or {}):
@@ -118,6 +120,14 @@ def before_call(context, case, kwargs):
                 if chat:
                     case.body["chat_id"] = chat
 
+
+    if path.endswith("/responses") and isinstance(case.body, dict) and some("agents"):
+        case.body["model"] = random.choice(known["agents"][-20:])
+        if random.random() < 0.8:  # else it is about the other members
+            kept = {name: case.body[name] for name in ("model", "background", "stream") if name in case.body}
+            case.body.clear()
+            case.body.update(kept, input=random.choice(MESSAGES))
+            (case.headers or {}).pop("Idempotency-Key", None)
 
     if case.method == "PATCH" and path.endswith("/organization") and isinstance(case.body, dict):
         for name in ("rate_limit", "caps", "budget"):  # it is the one that the requests are made in
