@@ -124,6 +124,9 @@ func (s *session) leaveOut(step *record.Step) bool {
 	}
 	half := (left/2 + 1) &^ 1
 	step.LeftOut += min(half, left&^1)
+	for step.LeftOut < len(s.History) && s.History[step.LeftOut].Role != model.User { // a turn may have more than two
+		step.LeftOut++
+	}
 	return true
 }
 

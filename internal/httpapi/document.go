@@ -137,6 +137,7 @@ type errorBody struct {
 	Detail    string `json:"detail" doc:"the same sentence as message"`
 	RequestID string `json:"request_id"`
 
+	Error            *spokenError  `json:"error,omitempty" doc:"of the operations of Open Responses: the same, as its clients read it"`
 	Errors           []fault       `json:"errors,omitempty" doc:"for invalid_request: what is wrong, and where"`
 	RetryAfter       int           `json:"retry_after,omitempty" doc:"seconds, as in the Retry-After header"`
 	ActiveRunID      string        `json:"active_run_id,omitempty" doc:"for chat_busy and parked_queue_full"`
@@ -157,6 +158,13 @@ type errorBody struct {
 }
 
 type (
+	// spokenError is an error as Open Responses has it.
+	spokenError struct {
+		Message string  `json:"message"`
+		Type    string  `json:"type" enum:"invalid_request,not_found,too_many_requests,server_error"`
+		Param   *string `json:"param"`
+		Code    string  `json:"code"`
+	}
 	// fault is what is wrong with a request at a place in it.
 	fault struct {
 		Location string `json:"location"`

@@ -45,9 +45,6 @@ func TestWhatIsBroughtIsChecked(t *testing.T) {
 		"no name":            {function(func(f *record.Function) { f.Name = "" }), "context.functions[0].name"},
 		"no parameters":      {function(func(f *record.Function) { f.Parameters = nil }), "context.functions[0].parameters"},
 		"parameters no JSON": {function(func(f *record.Function) { f.Parameters = []byte("{") }), "context.functions[0].parameters"},
-		"parameters no schema": {function(func(f *record.Function) {
-			f.Parameters = []byte(`{"type":"nothing"}`)
-		}), "context.functions[0].parameters"},
 		"a long description": {function(func(f *record.Function) {
 			f.Description = strings.Repeat("x", maxDescription+1)
 		}), "context.functions[0].description"},

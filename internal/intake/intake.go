@@ -69,6 +69,7 @@ type Posted struct {
 	Run      record.Run   // the run that was started, answered, or that the message waits on
 	Parked   *view.Parked // the parked message
 	Replayed bool         // an earlier request with the same key had done it
+	Pause    int          // the pause of the run that the message answered; 0: none
 }
 
 // tries bounds how often a message is decided again because of a conflict.
@@ -92,6 +93,7 @@ func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Post
 	if err := m.check(""); err != nil {
 		return Posted{}, err
 	}
+	m.Wrong = cmp.Or(m.Wrong, m.checkNew()) // once, not at each try
 	r := &request{Intake: in, who: p, message: m, runID: host.After(in.Host.NewID(), m.Request),
 		chatID: in.Host.NewID()}
 	if m.Key != "" {
@@ -107,6 +109,19 @@ func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Post
 		}
 	}
 	return Posted{}, problem.Retry(errors.New("the chat kept changing"))
+}
+
+// Replay returns the outcome of an earlier request with the same key, as it is now; found is false when there was none.
+// It is for who decides something about a message before [Intake.Post] does. Its errors are those of Post.
+func (in *Intake) Replay(ctx context.Context, p tenant.Principal, key string) (posted Posted, found bool, err error) {
+	if key == "" {
+		return Posted{}, false, nil
+	}
+	if err := checkKey("", key); err != nil {
+		return Posted{}, false, err
+	}
+	r := &request{Intake: in, who: p, record: record.IdempotencyName(p.Organization.ID, p.User.ID, key)}
+	return r.replay(ctx)
 }
 
 // pause waits between two tries, longer each time and with jitter.
@@ -151,8 +166,12 @@ func (r *request) decide(ctx context.Context) (Posted, error) {
 // startable returns nil when the message may become a run, at once or later. A message that answers a question becomes
 // none, so neither its agent nor the fields for a new run matter.
 func (r *request) startable(ctx context.Context) (err error) {
-	if err = cmp.Or(r.message.Wrong, r.message.checkNew()); err == nil {
+	if err = r.message.Wrong; err == nil {
 		r.agent, err = r.Tenants.Runnable(ctx, r.who, r.message.AgentID, r.message.Version)
+	}
+	if own := r.agent.Spec.OutputSchema; err == nil && r.message.Context != nil &&
+		len(r.message.Context.OutputSchema) > 0 && len(own) > 0 && string(own) != "null" {
+		err = problem.InvalidField("context.output_schema", "cannot be set: the agent has an output_schema of its own")
 	}
 	return err
 }
@@ -190,7 +209,7 @@ func (r *request) replay(ctx context.Context) (Posted, bool, error) {
 func (in *Intake) replayOf(ctx context.Context, scope record.Scope, known record.Idempotency) (Posted, error) {
 	if known.Outcome != record.ParkedMessage {
 		e, err := in.Store.LiveRun(ctx, scope, known.RunID)
-		return Posted{Run: e.Value, Replayed: true}, err
+		return Posted{Run: e.Value, Replayed: true, Pause: known.Pause}, err
 	}
 	// The message may start between the two reads; then the next round finds its run.
 	for try := 0; ; try++ {
@@ -445,7 +464,7 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 			return transition.Change{}, errAgain
 		}
 		if err := r.idempotency(ctx, tx, record.Idempotency{
-			Outcome: record.AnsweredPause, RunID: run.ID(),
+			Outcome: record.AnsweredPause, RunID: run.ID(), Pause: run.Pause,
 		}); err != nil {
 			return transition.Change{}, err
 		}
@@ -471,7 +490,7 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 	if errors.Is(err, lifecycle.ErrRefused) || problem.Is(err, "not_found") {
 		return Posted{}, errAgain
 	}
-	return Posted{Run: after.Value}, err
+	return Posted{Run: after.Value, Pause: after.Value.Pause}, err
 }
 
 // idempotency adds the write of the idempotency record, if the request has a key; [errAgain] when the record exists by

@@ -36,7 +36,11 @@ func (m Message) check(prefix string) error {
 	if len(m.Files) > MaxFiles {
 		return problem.InvalidField(prefix+"files", "at most %d files may be sent", MaxFiles)
 	}
-	if len(m.Key) > MaxKey || strings.ContainsFunc(m.Key, func(r rune) bool { return r < ' ' || r > '~' }) {
+	return checkKey(prefix, m.Key)
+}
+
+func checkKey(prefix, key string) error {
+	if len(key) > MaxKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return problem.InvalidField(prefix+"idempotency_key", "must have 1 to %d printable ASCII characters", MaxKey)
 	}
 	return nil

@@ -93,10 +93,10 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 			Queued, func(r *Run) { r.StartBy = now }, Unstartable{},
 			[]change{ended(Failed), func(r *Run) { r.Error = "the run could not be started within 1m0s" }},
 		},
-		"a pause": {Running, func(r *Run) { r.Crashes = 2 }, Pause{work, []Pending{{"i", Approval}}, startBy, 4},
+		"a pause": {Running, func(r *Run) { r.Crashes = 2 }, Pause{work, []Pending{{ID: "i", Kind: Approval}}, startBy, 4},
 			[]change{reported, func(r *Run) {
 				r.Status, r.Transition, r.Lease, r.Crashes, r.Pause, r.PausedAt = AwaitingInput, 2, Lease{}, 0, 1, now
-				r.Interrupts, r.ExpiresAt, r.Due, r.PausedAgentVersion = []Pending{{"i", Approval}}, startBy, startBy, 4
+				r.Interrupts, r.ExpiresAt, r.Due, r.PausedAgentVersion = []Pending{{ID: "i", Kind: Approval}}, startBy, startBy, 4
 				r.Slots = Slots{PausedSlot(now, r.RunID), PausedSlot(now, r.RunID)}
 			}}},
 		"a resume": {
@@ -217,7 +217,7 @@ func TestStatusPredicatesFitEachStatus(t *testing.T) {
 	}
 	assert.Equal(t, want, got)
 	r := sample(Queued)
-	r.Interrupts = []Pending{{"i", Clarification}}
+	r.Interrupts = []Pending{{ID: "i", Kind: Clarification}}
 	assert.False(t, r.Answerable(), "only a paused run is answered by a message")
 }
 
@@ -262,7 +262,7 @@ func TestTheTimeInTheQueueAddsUp(t *testing.T) {
 	at := r.QueuedAt.Add(3 * time.Second)
 	then(Claim{Holder: "w", Until: at.Add(time.Hour)}, at)
 	assert.Equal(t, int64(3000), r.QueueMS)
-	then(Pause{Work{Attempt: r.Attempt}, []Pending{{"i", Approval}}, at.Add(time.Hour), 1}, at)
+	then(Pause{Work{Attempt: r.Attempt}, []Pending{{ID: "i", Kind: Approval}}, at.Add(time.Hour), 1}, at)
 	at = at.Add(10 * time.Second)
 	then(Resume{Decisions: []Decision{{"i", Approve}}, StartBy: at.Add(time.Hour)}, at)
 	assert.Equal(t, int64(3000), r.QueueMS, "a pause is no queue")

@@ -157,9 +157,9 @@ func TestCoreAgreesWithASimpleSecondImplementation(t *testing.T) {
 			case "fail":
 				e = Fail{w, "x"}
 			case "ask":
-				e = Pause{Work: w, Interrupts: []Pending{{"q", Clarification}}, ExpiresAt: at}
+				e = Pause{Work: w, Interrupts: []Pending{{ID: "q", Kind: Clarification}}, ExpiresAt: at}
 			case "approval":
-				e = Pause{Work: w, Interrupts: []Pending{{"a", Approval}}, ExpiresAt: at, AgentVersion: 1}
+				e = Pause{Work: w, Interrupts: []Pending{{ID: "a", Kind: Approval}}, ExpiresAt: at, AgentVersion: 1}
 			case "answer":
 				e = AnswerMessage{StartBy: far}
 			case "approve":

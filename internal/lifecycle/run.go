@@ -147,6 +147,8 @@ type Slots struct {
 type Pending struct {
 	ID   string        `json:"id"`
 	Kind InterruptKind `json:"kind"`
+	// Call marks a clarification that is the output of a call, which the run's client makes: no message gives it.
+	Call bool `json:"call,omitzero"`
 }
 
 // InterruptKind is the kind of human input that is requested.
@@ -168,9 +170,10 @@ type Usage struct {
 	Embedded Embeddings `json:"embedded,omitzero"` // not kept by earlier versions
 }
 
-// Answerable reports whether a plain message answers the pending interrupts: there is exactly one, a clarification.
+// Answerable reports whether a plain message answers the pending interrupts: there is exactly one, a question.
 func (r Run) Answerable() bool {
-	return r.Status == AwaitingInput && len(r.Interrupts) == 1 && r.Interrupts[0].Kind == Clarification
+	return r.Status == AwaitingInput && len(r.Interrupts) == 1 && r.Interrupts[0].Kind == Clarification &&
+		!r.Interrupts[0].Call
 }
 
 // PendingIDs lists the ids of the pending interrupts.

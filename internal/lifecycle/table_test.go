@@ -158,7 +158,7 @@ func TestTableHasTheSpecificationsRows(t *testing.T) {
 
 func TestRunWithARequestedCancelAlwaysEndsCancelled(t *testing.T) {
 	for _, e := range []Event{Complete{work}, Fail{work, "x"}, TimeOut{work}, Crash{work},
-		Pause{work, []Pending{{"i", Approval}}, now, 1}} {
+		Pause{work, []Pending{{ID: "i", Kind: Approval}}, now, 1}} {
 		o, err := Apply(sample(Running), Cancel{Reason: "stop"}, now)
 		require.NoError(t, err)
 		assert.Equal(t, Running, o.After.Status)
@@ -187,7 +187,7 @@ func TestImpossibleTransitionsAreRefusedWithTheirReason(t *testing.T) {
 	}
 	other := work
 	other.Attempt = 2
-	two := func(r *Run) { r.Interrupts = []Pending{{"i1", Approval}, {"i2", Clarification}} }
+	two := func(r *Run) { r.Interrupts = []Pending{{ID: "i1", Kind: Approval}, {ID: "i2", Kind: Clarification}} }
 	for name, c := range map[string]struct {
 		run    Run
 		event  Event

@@ -12,83 +12,118 @@ import (
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/citation"
 	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/view"
 )
 
+// whole is a run as it was read: all of its responses.
+type whole struct {
+	of     record.Run
+	input  record.Input
+	told   echo
+	pauses []record.Pause
+	steps  []record.Step
+	result *view.Result // as the reader may see it; nil: none
+	warmth float64      // the temperature
+}
+
 // part is a response: a run from one pause to the next.
 type part struct {
 	ref
+	*whole
 
-	of      record.Run
-	input   record.Input
-	told    echo
-	before  *record.Decisions  // how the pause before it was decided; nil: the run begins with it
-	asked   []record.Interrupt // the pause that ends it
-	decided bool               // that pause was decided, or the run goes on without a decision
-	prefix  string             // what the run had said before
-	text    string             // what it says in this part
-	quotes  []citation.Citation
-	output  json.RawMessage // the JSON value, of a structured answer
-	finish  string
-	usage   lifecycle.Usage
-	warmth  float64 // the temperature
+	before *record.Pause // the pause before it; nil: the run begins with it
+	asked  *record.Pause // the pause that ends it; nil: none does
+	prefix string        // what the run had said before
+	text   string        // what it says in this part
+	usage  lifecycle.Usage
+	last   bool // it ends with the run
 }
 
-// load reads a part of a run. It returns a problem of kind NotFound for one that has not begun.
-func (s *Server) load(ctx context.Context, reads citation.Reader, e record.RunEntity, n int) (*part, error) {
-	r := e.Value
-	p := &part{ref: ref{run: r.ID(), part: n}, of: r}
-	var err error
-	if p.input, err = s.Store.Input(ctx, r); err != nil {
+// read reads a run, for a reader.
+func (s *Server) read(ctx context.Context, reads citation.Reader, e record.RunEntity) (*whole, error) {
+	w := &whole{of: e.Value}
+	r, err := e.Value, error(nil)
+	if w.input, err = s.Store.Input(ctx, r); err != nil {
 		return nil, err
 	}
-	if c := p.input.Context; c != nil && len(c.Echo) > 0 {
-		if err := json.Unmarshal(c.Echo, &p.told); err != nil {
+	if c := w.input.Context; c != nil && len(c.Echo) > 0 {
+		if err := json.Unmarshal(c.Echo, &w.told); err != nil {
 			return nil, err
 		}
 	}
-	from, to, err := s.pauses(ctx, p)
+	for after := 0; after < r.Pause; after = w.pauses[len(w.pauses)-1].Number {
+		some, err := s.Store.PausesOf(ctx, r.ID(), after, pausesAtOnce)
+		if err != nil {
+			return nil, err
+		}
+		if len(some) == 0 {
+			break
+		}
+		w.pauses = append(w.pauses, some...)
+	}
+	if r.Steps > 0 {
+		if w.steps, err = s.Store.Journal(ctx, r.ID()); err != nil {
+			return nil, err
+		}
+	}
+	raw, err := view.ResultOf(ctx, s.Store, r, reads)
+	if err == nil && raw != nil {
+		err = json.Unmarshal(raw, &w.result)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if p.warmth, err = s.temperature(ctx, p); err != nil {
-		return nil, err
-	}
-	return p, s.said(ctx, reads, p, from, to)
+	w.warmth, err = s.temperature(ctx, w)
+	return w, err
 }
 
-// pauses reads the pause before a part and the one behind it. The part has the steps of the journal with an index above
-// from, up to and with to; to is -1 for the last part.
-func (s *Server) pauses(ctx context.Context, p *part) (from, to int, err error) {
-	from, to = -1, -1
-	if p.of.Pause == 0 {
-		if p.part > 0 {
-			return 0, 0, problem.Missing("response " + p.String())
-		}
-		return from, to, nil
-	}
-	list, err := s.Store.PausesOf(ctx, p.run, max(p.part-1, 0), 2)
-	if err != nil {
-		return 0, 0, err
-	}
-	for _, pause := range list {
-		switch pause.Number {
-		case p.part:
-			if from = stepOf(pause.Interrupts); pause.Decided == nil {
-				return 0, 0, problem.Missing("response " + p.String())
-			}
-			p.before = pause.Decided
-		case p.part + 1:
-			to = stepOf(pause.Interrupts)
-			p.asked, p.decided = pause.Interrupts, pause.Decided != nil
+// pausesAtOnce is how many pauses are read at a time.
+const pausesAtOnce = 50
+
+// cut takes a response out of a run. It returns a problem of kind NotFound for one that has not begun.
+func (w *whole) cut(n int) (*part, error) {
+	p := &part{ref: ref{run: w.of.ID(), part: n}, whole: w}
+	from, to := -1, -1 // indexes of steps: the part has those above from, up to to, or all where to is -1
+	for i := range w.pauses {
+		switch pause := &w.pauses[i]; pause.Number {
+		case n:
+			p.before, from = pause, stepOf(pause.Interrupts)
+		case n + 1:
+			p.asked, to = pause, stepOf(pause.Interrupts)
 		}
 	}
-	if p.part > 0 && p.before == nil {
-		return 0, 0, problem.Missing("response " + p.String())
+	if n > 0 && (p.before == nil || p.before.Decided == nil) {
+		return nil, problem.Missing("response " + p.String())
 	}
-	return from, to, nil
+	var prefix, text strings.Builder
+	used := lifecycle.Usage{} // before the part
+	for _, step := range w.steps {
+		switch {
+		case step.Index <= from:
+			prefix.WriteString(modelText(step))
+			used.InputTokens += step.InputTokens
+			used.OutputTokens += step.OutputTokens
+		case to < 0 || step.Index <= to:
+			text.WriteString(modelText(step))
+			p.usage.InputTokens += step.InputTokens
+			p.usage.OutputTokens += step.OutputTokens
+		}
+	}
+	p.prefix, p.text = prefix.String(), text.String()
+	if p.last = p.asked == nil && w.of.Status.Terminal(); !p.last {
+		return p, nil
+	}
+	p.usage = lifecycle.Usage{
+		InputTokens:  max(w.of.Usage.InputTokens-used.InputTokens, 0),
+		OutputTokens: max(w.of.Usage.OutputTokens-used.OutputTokens, 0),
+	}
+	if w.result != nil { // it has the last step, which the journal of a completed run has not
+		p.text = strings.TrimPrefix(w.result.Answer, p.prefix)
+	}
+	return p, nil
 }
 
 // stepOf is the index of the reply whose calls a pause is about.
@@ -103,50 +138,6 @@ func stepOf(list []record.Interrupt) int {
 	return step
 }
 
-// said reads what the run says in a part, and what it used. The last step of a completed run is in its result alone.
-func (s *Server) said(ctx context.Context, reads citation.Reader, p *part, from, to int) error {
-	var steps []record.Step
-	var err error
-	if p.of.Steps > 0 {
-		if steps, err = s.Store.Journal(ctx, p.run); err != nil {
-			return err
-		}
-	}
-	var prefix, text strings.Builder
-	used := lifecycle.Usage{} // before the part
-	for _, step := range steps {
-		switch {
-		case step.Index <= from:
-			prefix.WriteString(modelText(step))
-			used.InputTokens += step.InputTokens
-			used.OutputTokens += step.OutputTokens
-		case to < 0 || step.Index <= to:
-			text.WriteString(modelText(step))
-			p.usage.InputTokens += step.InputTokens
-			p.usage.OutputTokens += step.OutputTokens
-		}
-	}
-	p.prefix, p.text = prefix.String(), text.String()
-	if p.asked != nil || !p.of.Status.Terminal() {
-		return nil
-	}
-	p.usage = lifecycle.Usage{
-		InputTokens:  max(p.of.Usage.InputTokens-used.InputTokens, 0),
-		OutputTokens: max(p.of.Usage.OutputTokens-used.OutputTokens, 0),
-	}
-	raw, err := view.ResultOf(ctx, s.Store, p.of, reads)
-	if err != nil || raw == nil {
-		return err
-	}
-	var result view.Result
-	if err := json.Unmarshal(raw, &result); err != nil {
-		return err
-	}
-	p.text = strings.TrimPrefix(result.Answer, p.prefix)
-	p.quotes, p.output, p.finish = result.Citations, result.Output, result.FinishReason
-	return nil
-}
-
 func modelText(step record.Step) string {
 	if step.Kind != record.ModelStep {
 		return ""
@@ -155,11 +146,11 @@ func modelText(step record.Step) string {
 }
 
 // temperature is that of the request, of the agent, or 1, which providers take.
-func (s *Server) temperature(ctx context.Context, p *part) (float64, error) {
-	if c := p.input.Context; c != nil && c.Temperature != nil {
+func (s *Server) temperature(ctx context.Context, w *whole) (float64, error) {
+	if c := w.input.Context; c != nil && c.Temperature != nil {
 		return *c.Temperature, nil
 	}
-	a, err := record.Version[catalog.Agent](ctx, s.Store, record.Of(p.of.Organization), p.of.Agent, p.of.AgentVersion)
+	a, err := record.Version[catalog.Agent](ctx, s.Store, record.Of(w.of.Organization), w.of.Agent, w.of.AgentVersion)
 	if problem.Is(err, "not_found") {
 		return 1, nil
 	}
@@ -169,11 +160,12 @@ func (s *Server) temperature(ctx context.Context, p *part) (float64, error) {
 	return *a.Spec.Model.Temperature, nil
 }
 
-// status is the status of a part, as the protocol has it.
+// status is the status of a part, as the protocol has it. One that a pause has ended stays completed, whatever becomes
+// of the run.
 func (p *part) status() string {
 	switch {
-	case p.asked != nil && (p.decided || p.of.Status != lifecycle.Cancelled):
-		return completed // the client goes on with it
+	case p.asked != nil:
+		return completed
 	case p.of.Status == lifecycle.Queued:
 		return "queued"
 	case p.of.Status == lifecycle.Completed && p.cutOff():
@@ -181,7 +173,7 @@ func (p *part) status() string {
 	case p.of.Status == lifecycle.Completed:
 		return completed
 	case p.of.Status == lifecycle.Cancelled:
-		return "cancelled"
+		return cancelled
 	case p.of.Status.Terminal():
 		return "failed"
 	}
@@ -190,17 +182,19 @@ func (p *part) status() string {
 
 const (
 	completed   = "completed"
+	cancelled   = "cancelled"
 	inProgress  = "in_progress"
 	serverError = "server_error" // the code of the protocol for what is not the client's fault
 )
 
 // cutOff reports whether the model's last reply was cut at the limit of its length.
-func (p *part) cutOff() bool { return p.finish == "length" }
+func (p *part) cutOff() bool { return p.result != nil && p.result.FinishReason == "length" }
 
 // answer is the text of a part: what was said, or the value of a structured answer that had to be repaired.
 func (p *part) answer() string {
-	if len(p.output) > 0 && string(p.output) != "null" && !json.Valid([]byte(strings.TrimSpace(p.text))) {
-		return string(p.output)
+	if p.last && p.result != nil && len(p.result.Output) > 0 && string(p.result.Output) != "null" &&
+		!json.Valid([]byte(strings.TrimSpace(p.text))) {
+		return string(p.result.Output)
 	}
 	return p.text
 }
@@ -216,9 +210,9 @@ func (s *Server) response(p *part) Response {
 		Metadata: map[string]string{}, SafetyIdentifier: optional(p.told.SafetyIdentifier),
 		PromptCacheKey: optional(p.told.PromptCacheKey), PreviousResponseID: optional(p.told.Previous),
 	}
-	if p.part > 0 {
+	if p.before != nil {
 		r.PreviousResponseID = pointer(ref{p.run, p.part - 1}.String())
-		r.CreatedAt = p.before.At.Unix()
+		r.CreatedAt = p.before.Decided.At.Unix()
 	}
 	if p.told.Format != nil {
 		r.Text.Format = *p.told.Format
@@ -242,6 +236,8 @@ func (s *Server) response(p *part) Response {
 		r.CompletedAt = pointer(p.ended().Unix())
 	case "incomplete":
 		r.IncompleteDetails = &IncompleteDetails{Reason: "max_output_tokens"}
+	case cancelled:
+		r.IncompleteDetails = &IncompleteDetails{Reason: cancelled}
 	case "failed":
 		r.Error = &ResponseError{Code: serverError, Message: p.of.Error}
 	}
@@ -254,8 +250,8 @@ func (s *Server) response(p *part) Response {
 
 // ended is when a part was completed.
 func (p *part) ended() time.Time {
-	if len(p.asked) > 0 {
-		if at, err := time.Parse(time.RFC3339, p.asked[0].CreatedAt); err == nil {
+	if p.asked != nil && len(p.asked.Interrupts) > 0 {
+		if at, err := time.Parse(time.RFC3339, p.asked.Interrupts[0].CreatedAt); err == nil {
 			return at
 		}
 	}
@@ -291,27 +287,39 @@ func (p *part) itemStatus() string {
 // requests are what the pause that ends a part asks of the client. One question is a message, which the user's next one
 // answers; several, and those beside other calls, are calls of ask_user.
 func (p *part) requests() (list []ResponseItem) {
-	for _, i := range p.asked {
+	if p.asked == nil {
+		return nil
+	}
+	for _, i := range p.asked.Interrupts {
 		arguments := "{}"
 		if i.Tool != nil {
 			arguments = string(i.Tool.Arguments)
 		}
 		switch {
 		case i.Kind == string(lifecycle.Approval):
-			list = append(list, ResponseItem{
-				Type: "mcp_approval_request", ID: nameOf("mcpr_", p.run, i.ID), ServerLabel: "agent", Name: i.Tool.Name,
+			request := ResponseItem{
+				Type: "mcp_approval_request", ID: nameOf("mcpr_", p.run, i.ID), Status: completed, ServerLabel: "agent",
 				Arguments: &arguments,
-			})
+			}
+			if i.Tool != nil {
+				request.Name = i.Tool.Name
+			}
+			list = append(list, request)
 		case i.Tool != nil:
 			list = append(list, callItem(p.run, i.ID, i.Tool.Name, arguments))
-		case len(p.asked) == 1:
+		case isQuestion(p.asked.Interrupts):
 			list = append(list, message(nameOf("msg_", p.run, i.ID), "assistant", completed, outputText(question(i), nil)))
 		default:
 			asked, _ := json.Marshal(map[string]any{"question": i.Prompt, "options": i.Options})
-			list = append(list, callItem(p.run, i.ID, "ask_user", string(asked)))
+			list = append(list, callItem(p.run, i.ID, model.AskUser, string(asked)))
 		}
 	}
 	return list
+}
+
+// isQuestion reports whether a pause waits for an answer to one question, which a message gives.
+func isQuestion(list []record.Interrupt) bool {
+	return len(list) == 1 && list[0].Kind == string(lifecycle.Clarification) && list[0].Tool == nil
 }
 
 func callItem(run, interrupt, name, arguments string) ResponseItem {
@@ -333,11 +341,11 @@ func question(i record.Interrupt) string {
 // annotations are the citations of a part's text. Those of documents that the reader may not read are left out.
 func (s *Server) annotations(p *part) []URLCitation {
 	list := []URLCitation{}
-	if p.answer() != p.text {
+	if !p.last || p.result == nil || p.answer() != p.text {
 		return list
 	}
 	skipped := utf8.RuneCountInString(p.prefix)
-	for _, c := range p.quotes {
+	for _, c := range p.result.Citations {
 		if c.State != "" {
 			continue
 		}
@@ -360,8 +368,8 @@ func (s *Server) annotations(p *part) []URLCitation {
 // inputs are the items that a part was given.
 func (p *part) inputs() []ResponseItem {
 	list := []ResponseItem{}
-	if p.part > 0 {
-		for _, d := range p.before.List {
+	if p.before != nil {
+		for _, d := range p.before.Decided.List {
 			list = append(list, p.decision(d))
 		}
 		return list
@@ -371,25 +379,32 @@ func (p *part) inputs() []ResponseItem {
 			list = append(list, saidItems(p.run, i, said)...)
 		}
 	}
-	var content []ResponseContent
-	if p.input.Message != "" {
-		content = append(content, inputText(p.input.Message))
-	}
-	for _, f := range p.input.Files {
-		content = append(content, ResponseContent{Type: "input_file", FileID: f.FileID, Filename: f.Name})
-	}
-	if content != nil {
+	if content := saidBy(p.input.Message, p.input.Files); content != nil {
 		list = append(list, message("msg_"+p.run+"_in", "user", completed, content...))
 	}
 	return list
 }
 
+// saidBy is what a user has said, with files.
+func saidBy(text string, files []record.FileRef) (content []ResponseContent) {
+	if text != "" {
+		content = append(content, inputText(text))
+	}
+	for _, f := range files {
+		content = append(content, ResponseContent{Type: "input_file", FileID: f.FileID, Filename: f.Name})
+	}
+	return content
+}
+
 func (p *part) decision(d record.Decision) ResponseItem {
 	if v := lifecycle.Verb(d.Decision); v != lifecycle.Answer {
 		return ResponseItem{
-			Type: "mcp_approval_response", ID: nameOf("mcpa_", p.run, d.InterruptID),
+			Type: "mcp_approval_response", Status: completed, ID: nameOf("mcpa_", p.run, d.InterruptID),
 			Request: nameOf("mcpr_", p.run, d.InterruptID), Approve: pointer(v != lifecycle.Reject), Reason: optional(d.Message),
 		}
+	}
+	if isQuestion(p.before.Interrupts) {
+		return message(nameOf("msg_", p.run, d.InterruptID)+"_in", "user", completed, saidBy(d.Message, d.Files)...)
 	}
 	return ResponseItem{
 		Type: "function_call_output", ID: nameOf("fco_", p.run, d.InterruptID), Status: completed,

@@ -28,20 +28,20 @@ type CreateResponse struct {
 	StreamOptions      json.RawMessage   `json:"stream_options,omitempty" shape:"object|null" doc:"include_obfuscation must not be true"`
 	Background         bool              `json:"background,omitempty" nullable:"true" doc:"true: answer at once; runs go on in either case when a client leaves"`
 	Tools              []ToolParam       `json:"tools,omitempty" nullable:"true" doc:"functions that the client executes: a call of one ends the response, and its output goes on with it"`
-	ToolChoice         json.RawMessage   `json:"tool_choice,omitempty" shape:"string|object|null" doc:"auto; none where there are no tools"`
-	ParallelToolCalls  *bool             `json:"parallel_tool_calls,omitempty" doc:"true"`
+	ToolChoice         json.RawMessage   `json:"tool_choice,omitempty" shape:"string|object|null" doc:"auto: the model chooses among the agent's tools and the client's"`
+	ParallelToolCalls  *bool             `json:"parallel_tool_calls,omitempty" nullable:"true" doc:"true"`
 	Text               *TextParam        `json:"text,omitempty" shape:"TextParam|null"`
 	Metadata           map[string]string `json:"metadata,omitempty" nullable:"true"`
-	Temperature        *float64          `json:"temperature,omitempty" doc:"instead of the agent's, 0 to 2"`
-	MaxOutputTokens    *int              `json:"max_output_tokens,omitempty" doc:"of each reply of the model, at most the agent's"`
-	TopP               *float64          `json:"top_p,omitempty" doc:"1"`
-	PresencePenalty    *float64          `json:"presence_penalty,omitempty" doc:"0"`
-	FrequencyPenalty   *float64          `json:"frequency_penalty,omitempty" doc:"0"`
-	TopLogprobs        *int              `json:"top_logprobs,omitempty" doc:"0"`
-	MaxToolCalls       *int              `json:"max_tool_calls,omitempty" doc:"null: the agent's limits bound its calls"`
+	Temperature        *float64          `json:"temperature,omitempty" nullable:"true" doc:"instead of the agent's, 0 to 2"`
+	MaxOutputTokens    *int              `json:"max_output_tokens,omitempty" nullable:"true" doc:"of each reply of the model, at most the agent's"`
+	TopP               *float64          `json:"top_p,omitempty" nullable:"true" doc:"1"`
+	PresencePenalty    *float64          `json:"presence_penalty,omitempty" nullable:"true" doc:"0"`
+	FrequencyPenalty   *float64          `json:"frequency_penalty,omitempty" nullable:"true" doc:"0"`
+	TopLogprobs        *int              `json:"top_logprobs,omitempty" nullable:"true" doc:"0"`
+	MaxToolCalls       *int              `json:"max_tool_calls,omitempty" nullable:"true" doc:"null: the agent's limits bound its calls"`
 	Reasoning          json.RawMessage   `json:"reasoning,omitempty" shape:"object|null" doc:"without effort and summary"`
-	Truncation         string            `json:"truncation,omitempty" nullable:"true" enum:"auto,disabled" doc:"old turns of the conversation are left out where the model's context is full; the request's own input never is"`
-	Store              *bool             `json:"store,omitempty" doc:"true: runs are durable; DELETE /responses/{response_id} removes one"`
+	Truncation         string            `json:"truncation,omitempty" nullable:"true" enum:"auto" doc:"old turns of the conversation are left out where the model's context is full; the request's own input never is"`
+	Store              *bool             `json:"store,omitempty" nullable:"true" doc:"true: runs are durable; DELETE /responses/{response_id} removes one"`
 	ServiceTier        string            `json:"service_tier,omitempty" nullable:"true" enum:"auto,default"`
 	Include            []string          `json:"include,omitempty" nullable:"true" doc:"nothing more can be included; message.output_text.logprobs is refused"`
 	SafetyIdentifier   string            `json:"safety_identifier,omitempty" nullable:"true" doc:"kept, of no effect"`
@@ -54,7 +54,7 @@ type ToolParam struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty" nullable:"true"`
 	Parameters  json.RawMessage `json:"parameters,omitempty" shape:"object|null" doc:"a JSON schema"`
-	Strict      *bool           `json:"strict,omitempty"`
+	Strict      *bool           `json:"strict,omitempty" nullable:"true"`
 }
 
 // TextParam says how the answer is to be formed.
@@ -70,7 +70,7 @@ type echo struct {
 	Background       bool        `json:"background,omitempty"`
 	Truncation       string      `json:"truncation,omitempty"`
 	Format           *TextFormat `json:"format,omitempty"`
-	Strict           []*bool     `json:"strict,omitempty"` // of the tools
+	Strict           []*bool     `json:"strict,omitempty" nullable:"true"` // of the tools
 	SafetyIdentifier string      `json:"safety_identifier,omitempty"`
 	PromptCacheKey   string      `json:"prompt_cache_key,omitempty"`
 }
@@ -90,6 +90,10 @@ type input struct {
 	files   []inlineFile
 	fileIDs []string
 	outputs []output
+
+	earlier struct{ files, fileIDs int } // how many of them came with messages before the last ones
+	spoken  int                          // how many outputs somebody has spoken behind
+	asked   map[string]bool              // ids of the approval requests that it has
 }
 
 // inlineFile is a file that came with a message.
@@ -98,13 +102,13 @@ type inlineFile struct {
 	data              []byte
 }
 
-// output is what a client says to a call or a request of ours: the output of a function, or a decision.
+// output is what a client says to a call or to a request of ours: the output of a function, or a decision.
 type output struct {
 	at             string // its field
 	run, interrupt string // empty: the call is not one of ours
 	approve        *bool  // nil: it is the output of a call
 	text           string
-	alone          bool // its call is not in the request
+	alone          bool // what it answers is not in the request
 }
 
 // lookup finds an item of an earlier response that a request only names.
@@ -132,8 +136,10 @@ func (r *CreateResponse) check() error {
 			"must be true: a model may ask for several calls at once"},
 		{r.Store != nil && !*r.Store, "store",
 			"must be true: runs are durable; DELETE /responses/{response_id} removes one"},
-		{r.Truncation != "" && r.Truncation != "auto" && r.Truncation != "disabled", "truncation",
-			"must be auto or disabled"},
+		{r.Truncation != "" && r.Truncation != "auto", "truncation",
+			"must be auto: old turns of the conversation are left out where the model's context is full"},
+		{r.Text != nil && r.Text.Verbosity != "" && r.Text.Verbosity != "medium", "text.verbosity",
+			"must be medium: models are asked without it"},
 		{r.ServiceTier != "" && r.ServiceTier != "auto" && r.ServiceTier != "default", "service_tier",
 			"must be auto or default"},
 		{len(r.SafetyIdentifier) > maxIdentifier, "safety_identifier", "must have at most 64 characters"},
@@ -198,7 +204,7 @@ func (r *CreateResponse) checkToolChoice() error {
 	}
 	var choice string
 	_ = json.Unmarshal(r.ToolChoice, &choice)
-	if choice != "auto" && (choice != "none" || len(r.Tools) > 0) {
+	if choice != "auto" {
 		return problem.InvalidField("body.tool_choice", "must be auto: the model chooses among the agent's and the client's tools")
 	}
 	return nil
@@ -306,7 +312,7 @@ func named(err error) error {
 	for i, f := range p.Fields {
 		at := fields.Replace(f.Location)
 		switch {
-		case at == "message":
+		case at == "message", strings.HasPrefix(at, "file_ids["):
 			at = "body.input"
 		case at == "metadata", at == "title":
 			at = "body." + at
@@ -364,16 +370,19 @@ func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 	if len(items) > maxItems {
 		return in, problem.InvalidField("body.input", "must have at most %d items", maxItems)
 	}
-	named := 0
+	references := 0
 	for i, item := range items {
 		at := fmt.Sprintf("body.input[%d]", i)
 		if item.Type == "item_reference" || item.Type == "" && item.Role == "" && item.ID != "" {
-			if named++; named > maxReferences {
+			if references++; references > maxReferences {
 				return in, problem.InvalidField(at, "at most %d items may be named: send the others whole", maxReferences)
 			}
 			known, err := find(item.ID)
+			if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
+				err = problem.InvalidField(at+".id", "there is no item %s: send it whole", item.ID)
+			}
 			if err != nil {
-				return in, problem.InvalidField(at+".id", "there is no item %s: send it whole", item.ID)
+				return in, err
 			}
 			item = known.param()
 		}
@@ -387,9 +396,16 @@ func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 
 // param is an item of ours as a request brings it.
 func (i ResponseItem) param() ResponseItemParam {
-	p := ResponseItemParam{Type: i.Type, Role: i.Role, CallID: i.CallID, Name: i.Name}
+	p := ResponseItemParam{Type: i.Type, ID: i.ID, Role: i.Role, CallID: i.CallID, Name: i.Name, Request: i.Request,
+		Approve: i.Approve}
+	if i.Reason != nil {
+		p.Reason = *i.Reason
+	}
 	if i.Arguments != nil {
 		p.Arguments, _ = json.Marshal(*i.Arguments)
+	}
+	if i.Output != nil {
+		p.Output, _ = json.Marshal(*i.Output)
 	}
 	if i.Content != nil {
 		p.Content, _ = json.Marshal(*i.Content)
@@ -413,9 +429,16 @@ func (in *input) take(at string, item ResponseItemParam) error {
 		if item.Approve == nil {
 			return problem.InvalidField(at+".approve", "is required")
 		}
-		in.outputs = append(in.outputs,
-			output{at: at, run: run, interrupt: interrupt, approve: item.Approve, text: item.Reason})
-	case "mcp_approval_request", "reasoning": // of a conversation that a client keeps; no model is shown them
+		in.close()
+		in.outputs = append(in.outputs, output{at: at, run: run, interrupt: interrupt, approve: item.Approve,
+			text: item.Reason, alone: !in.asked[item.Request]})
+	case "mcp_approval_request": // of a conversation that a client keeps; no model is shown it
+		in.close()
+		if in.asked == nil {
+			in.asked = map[string]bool{}
+		}
+		in.asked[item.ID] = true
+	case "reasoning": // as above
 	default:
 		return problem.InvalidField(at+".type", "must be message, function_call, function_call_output, "+
 			"mcp_approval_request, mcp_approval_response, reasoning or item_reference")
@@ -430,9 +453,11 @@ func (in *input) takeMessage(at string, item ResponseItemParam) error {
 	}
 	switch item.Role {
 	case "user":
+		in.spoken = len(in.outputs)
 		in.text = append(in.text, text)
 	case "assistant":
 		in.close()
+		in.spoken = len(in.outputs)
 		in.before = append(in.before, record.Said{Role: record.RoleAssistant, Text: text})
 	case "system", "developer":
 		in.system = append(in.system, text)
@@ -448,6 +473,12 @@ func (in *input) close() {
 		in.before = append(in.before, record.Said{Role: record.RoleUser, Text: text})
 	}
 	in.text = nil
+	in.earlier.files, in.earlier.fileIDs = len(in.files), len(in.fileIDs)
+}
+
+// current is how many files the last messages have.
+func (in *input) current() int {
+	return len(in.files) - in.earlier.files + len(in.fileIDs) - in.earlier.fileIDs
 }
 
 // takeContent reads a text, or parts of content. Files are the message's, wherever they stand.
@@ -488,7 +519,7 @@ func (in *input) takeFile(at string, p ResponseContentParam) error {
 		field, data = at+".file_data", p.FileData
 	}
 	switch {
-	case len(in.files)+len(in.fileIDs) == intake.MaxFiles:
+	case in.current() == intake.MaxFiles:
 		return problem.InvalidField(at, "at most %d files may be sent", intake.MaxFiles)
 	case p.FileID != "":
 		if !host.ValidID(p.FileID) {
@@ -600,25 +631,23 @@ func (in *input) called(id string) bool {
 	})
 }
 
-// settle forgets outputs that are only a part of the conversation: those before the last words of somebody.
+// settle forgets outputs that are only a part of the conversation, as somebody has spoken behind them, and the files of
+// earlier messages for which there is no room.
 func (in *input) settle() {
-	tail := 0
-	for i := len(in.before); i > 0 && in.before[i-1].Role == record.RoleTool; i-- {
-		tail++
-	}
-	if len(in.text) > 0 {
-		tail = 0
-	}
 	kept := make([]output, 0, len(in.outputs))
-	for _, o := range slices.Backward(in.outputs) {
-		if o.approve == nil && !o.alone {
-			if tail--; tail < 0 {
-				continue
-			}
+	for i, o := range in.outputs {
+		if o.alone || i >= in.spoken {
+			kept = append(kept, o)
 		}
-		kept = append(kept, o)
 	}
 	in.outputs = kept
+	over := len(in.files) + len(in.fileIDs) - intake.MaxFiles
+	for ; over > 0 && in.earlier.files > 0; over-- {
+		in.files, in.earlier.files = in.files[1:], in.earlier.files-1
+	}
+	for ; over > 0 && in.earlier.fileIDs > 0; over-- {
+		in.fileIDs, in.earlier.fileIDs = in.fileIDs[1:], in.earlier.fileIDs-1
+	}
 }
 
 func (in input) message() string { return strings.Join(in.text, "\n\n") }

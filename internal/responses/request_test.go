@@ -128,3 +128,50 @@ func FuzzInput(f *testing.F) {
 		}
 	})
 }
+
+// An item of ours that a request only names is read as if it had been sent whole.
+func TestItemsOfOursAreReadBack(t *testing.T) {
+	const other = "65f0a1b2c3d4e5f601234568"
+	yes, no := true, "no"
+	for _, item := range []ResponseItem{
+		message("msg_"+run, "assistant", completed, outputText("said", nil)),
+		message("msg_"+run+"_in", "user", completed, inputText("asked")),
+		callItem(run, other, "f", `{"a":1}`),
+		{Type: "mcp_approval_request", ID: nameOf("mcpr_", run, other), Name: "f", Arguments: pointer("{}")},
+		{Type: "mcp_approval_response", ID: nameOf("mcpa_", run, other), Request: nameOf("mcpr_", run, other),
+			Approve: &yes, Reason: &no},
+		{Type: "function_call_output", ID: nameOf("fco_", run, other), CallID: nameOf("call_", run, other),
+			Output: pointer("out")},
+	} {
+		whole, err := json.Marshal([]ResponseItem{item})
+		require.NoError(t, err)
+		sent, err := readInput(whole, nothingKnown)
+		require.NoError(t, err, "%s", whole)
+		named, err := readInput(json.RawMessage(`[{"type":"item_reference","id":"`+item.ID+`"}]`),
+			func(string) (ResponseItem, error) { return item, nil })
+		require.NoError(t, err, item.Type)
+		assert.Equal(t, sent, named, item.Type)
+	}
+}
+
+// What a client that keeps the conversation sends again, with an approval or a file in it, waits for nothing.
+func TestAConversationIsNoAnswer(t *testing.T) {
+	const asked = `{"role":"user","content":[{"type":"input_text","text":"look"},
+		{"type":"input_image","image_url":"data:image/png;base64,aGk="}]},`
+	const approval = `{"type":"mcp_approval_request","id":"mcpr_65f0a1b2c3d4e5f601234567_65f0a1b2c3d4e5f601234568"},
+		{"type":"mcp_approval_response","approval_request_id":"mcpr_65f0a1b2c3d4e5f601234567_65f0a1b2c3d4e5f601234568","approve":true}`
+	for input, outputs := range map[string]int{
+		`[` + asked + approval + `]`: 1,
+		`[` + asked + approval + `,{"role":"assistant","content":"done"},{"role":"user","content":"thanks"}]`: 0,
+		`[` + approval + `,{"role":"assistant","content":"done"}]`:                                            0,
+		`[` + asked + `{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},
+			{"type":"function_call_output","call_id":"c","output":"x"},
+			{"type":"function_call","call_id":"d","name":"f","arguments":"{}"},
+			{"type":"function_call_output","call_id":"d","output":"x"}]`: 2,
+	} {
+		in, err := readInput(json.RawMessage(input), nothingKnown)
+		require.NoError(t, err, input)
+		assert.Len(t, in.outputs, outputs, input)
+		assert.Zero(t, in.current(), "files of earlier messages are not those of the last: %s", input)
+	}
+}

@@ -5,7 +5,7 @@
 // the client is asked for (the output of one of its functions, an approval, an answer), and the request that brings it
 // goes on with the run. Ids are made of the run's, so nothing is stored beside it.
 //
-// What cannot be mapped is refused by its name (request.go), but for three things. The calls of the agent's own tools
+// What cannot be mapped is refused by its name (request.go); what is left is in docs/limits.md. The calls of the agent's own tools
 // are no items of the output: GET /runs/{run_id}/steps has them. Reasoning is neither shown nor taken. What a model
 // said before one of its calls failed and was made again stays in a stream's deltas; the done event has the whole text.
 //
@@ -16,6 +16,9 @@ package responses
 import (
 	"bytes"
 	"context"
+	"encoding/json"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -47,31 +50,56 @@ type Origin struct {
 	Request string // id of the request
 }
 
-// Create carries out a request and returns the id of its response, which has begun. Errors are problems: of kind
-// Invalid with the field, NotFound for the agent, the response before or a file, and those of [intake.Intake.Post] and
-// [intake.Intake.Resume].
-func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateResponse, o Origin) (id string, err error) {
+// Begun is a response that a request has begun.
+type Begun struct {
+	ID       string
+	Replayed bool // an earlier request with the same key had begun it
+}
+
+// Create carries out a request. Errors are problems: of kind Invalid with the field, NotFound for the agent, the
+// response before or a file, and those of [intake.Intake.Post] and [intake.Intake.Resume].
+func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateResponse, o Origin) (Begun, error) {
 	if err := r.check(); err != nil {
-		return "", err
+		return Begun{}, err
 	}
 	chat, err := r.chatID()
 	if err != nil {
-		return "", err
+		return Begun{}, err
+	}
+	posted, found, err := s.Intake.Replay(ctx, p, o.Key)
+	if found || err != nil {
+		return begun(posted), named(err)
 	}
 	in, err := readInput(r.Input, s.finder(ctx, p))
 	if err != nil {
-		return "", err
+		return Begun{}, err
+	}
+	brought, err := r.context(in)
+	if err != nil {
+		return Begun{}, err
 	}
 	agent, err := s.agent(ctx, p, r.Model)
 	if err != nil {
-		return "", err
+		return Begun{}, err
 	}
-	c := &creation{Server: s, who: p, request: r, origin: o, in: in, agent: agent, chat: chat}
+	c := &creation{Server: s, who: p, request: r, origin: o, in: in, brought: brought, agent: agent, chat: chat}
 	if next, err := c.goOn(ctx); next != nil || err != nil {
-		return next.id(), named(err)
+		return Begun{ID: next.id()}, named(err)
 	}
-	next, err := c.post(ctx)
-	return next.id(), named(err)
+	posted, err = c.post(ctx)
+	return begun(posted), named(err)
+}
+
+// begun is the response that a message has begun: the first of a run, or the one behind the pause that it answered.
+func begun(posted intake.Posted) Begun {
+	if posted.Run.ID() == "" {
+		return Begun{}
+	}
+	run := posted.Run.ID()
+	if posted.Parked != nil { // a key of POST /chat
+		run = posted.Parked.ParkedID
+	}
+	return Begun{ID: ref{run, posted.Pause}.String(), Replayed: posted.Replayed}
 }
 
 // id is the response's id; of none "".
@@ -90,9 +118,9 @@ type creation struct {
 	request CreateResponse
 	origin  Origin
 	in      input
+	brought *record.Context
 	agent   string
 	chat    string
-	before  *ref // the response that it goes on with
 }
 
 // goOn finds what the request goes on with: the chat, which it notes, or a run that waits, which it resumes. It returns
@@ -115,7 +143,7 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 	if before.part > last {
 		return nil, missing(field, id)
 	}
-	c.before, c.chat = &before, e.Value.Chat
+	c.chat = e.Value.Chat
 	if len(c.in.outputs) > 0 {
 		return c.resume(ctx, e, before.part)
 	}
@@ -151,15 +179,14 @@ func partOf(r record.Run) int {
 // answerable returns nil for a run that waits for an answer to one question, which the request's message then is.
 func (c *creation) answerable(ctx context.Context, r record.Run) error {
 	list, err := c.Store.Interrupts(ctx, r.ID(), r.Pause)
-	if err != nil {
+	if err != nil || isQuestion(list) {
 		return err
 	}
+	var ids []string
 	for _, i := range list {
-		if len(list) > 1 || i.Tool != nil {
-			return problem.InvalidField("body.input", "the response waits for what answers %s", askedID(r.ID(), i))
-		}
+		ids = append(ids, askedID(r.ID(), i))
 	}
-	return nil
+	return problem.InvalidField("body.input", "the response waits for what answers %s", strings.Join(ids, ", "))
 }
 
 // answered resumes the run whose calls the request ends with the outputs of: a client that keeps the conversation
@@ -199,44 +226,37 @@ func (c *creation) unanswered() error {
 	return nil
 }
 
-// asked finds the part whose pause asked for exactly what the request brings.
+// asked finds the part whose pause the request has an answer to: the last one, or, when the request is sent again, the
+// one before.
 func (c *creation) asked(ctx context.Context, r record.Run) (part int, found bool, err error) {
-	for after := 0; ; {
-		list, err := c.Store.PausesOf(ctx, r.ID(), after, pausesAtOnce)
-		if err != nil {
-			return 0, false, err
-		}
-		for _, pause := range list {
-			if after = pause.Number; c.fits(pause.Interrupts) {
-				return pause.Number - 1, true, nil
-			}
-		}
-		if len(list) < pausesAtOnce {
-			return 0, false, nil
+	if r.Pause == 0 {
+		return 0, false, nil
+	}
+	list, err := c.Store.PausesOf(ctx, r.ID(), max(r.Pause-2, 0), 2)
+	for _, pause := range slices.Backward(list) {
+		if c.answers(r.ID(), pause.Interrupts) {
+			return pause.Number - 1, true, nil
 		}
 	}
+	return 0, false, err
 }
 
-const pausesAtOnce = 50
-
-func (c *creation) fits(list []record.Interrupt) bool {
-	if len(list) != len(c.in.outputs) {
-		return false
-	}
-	for _, i := range list {
-		if !slices.ContainsFunc(c.in.outputs, func(o output) bool { return o.interrupt == i.ID }) {
-			return false
-		}
-	}
-	return true
+// answers reports whether the request has something for each thing that a pause asks for.
+func (c *creation) answers(run string, list []record.Interrupt) bool {
+	return !slices.ContainsFunc(list, func(i record.Interrupt) bool {
+		return !slices.ContainsFunc(c.in.outputs, func(o output) bool { return o.run == run && o.interrupt == i.ID })
+	})
 }
 
 // resume decides the pause that ended a part of a run. One that was decided in the same way before has gone on with it:
 // the request is sent again.
 func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*ref, error) {
-	if len(c.in.text)+len(c.in.files)+len(c.in.fileIDs) > 0 {
+	if len(c.in.text)+c.in.current() > 0 {
 		return nil, problem.InvalidField("body.input",
 			"a message of the user can be sent when what the response waits for has been answered")
+	}
+	if err := c.unchanged(ctx, e.Value); err != nil {
+		return nil, err
 	}
 	if e.Value.Agent != c.agent {
 		return nil, problem.InvalidField("body.model", "the response that waits is of the agent %s", e.Value.Agent)
@@ -268,6 +288,49 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 	}
 	return next, nil
 }
+
+// unchanged returns nil when the request brings for the run what it has, or nothing: it goes on as it began. Clients send
+// their tools and instructions each time.
+func (c *creation) unchanged(ctx context.Context, r record.Run) error {
+	in, err := c.Store.Input(ctx, r)
+	if err != nil {
+		return err
+	}
+	had := record.Context{}
+	if in.Context != nil {
+		had = *in.Context
+	}
+	for _, of := range []struct {
+		field  string
+		wanted bool
+		same   bool
+	}{
+		{"tools", len(c.brought.Functions) > 0, slices.EqualFunc(c.brought.Functions, had.Functions, sameFunction)},
+		{"instructions", c.brought.Instructions != "", c.brought.Instructions == had.Instructions},
+		{"text.format", len(c.brought.OutputSchema) > 0, sameJSON(c.brought.OutputSchema, had.OutputSchema)},
+		{"temperature", c.brought.Temperature != nil, equal(c.brought.Temperature, had.Temperature)},
+		{"max_output_tokens", c.brought.MaxTokens != nil, equal(c.brought.MaxTokens, had.MaxTokens)},
+		{"metadata", len(c.request.Metadata) > 0, maps.Equal(c.request.Metadata, in.Metadata)},
+	} {
+		if of.wanted && !of.same {
+			return problem.InvalidField("body."+of.field,
+				"must be left out, or be that of the response that waits: its run goes on as it began")
+		}
+	}
+	return nil
+}
+
+func sameFunction(a, b record.Function) bool {
+	return a.Name == b.Name && a.Description == b.Description && sameJSON(a.Parameters, b.Parameters)
+}
+
+// sameJSON compares JSON by its values.
+func sameJSON(a, b json.RawMessage) bool {
+	var one, other any
+	return json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil && reflect.DeepEqual(one, other)
+}
+
+func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 func same(a, b []record.Decision) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(d record.Decision) bool {
@@ -301,8 +364,10 @@ func (c *creation) decisions(run string, list []record.Interrupt) ([]record.Deci
 		}
 		decisions = append(decisions, d)
 	}
-	if len(left) > 0 {
-		return nil, problem.InvalidField(left[0].at, "answers nothing that the response waits for")
+	for _, o := range left {
+		if o.alone {
+			return nil, problem.InvalidField(o.at, "answers nothing that the response waits for")
+		}
 	}
 	return decisions, nil
 }
@@ -316,33 +381,19 @@ func askedID(run string, i record.Interrupt) string {
 }
 
 // post sends the request's message.
-func (c *creation) post(ctx context.Context) (*ref, error) {
-	brought, err := c.request.context(c.in)
-	if err != nil {
-		return nil, err
-	}
+func (c *creation) post(ctx context.Context) (intake.Posted, error) {
 	refs, taken, err := c.attach(ctx)
 	if err != nil {
-		return nil, err
+		return intake.Posted{}, err
 	}
 	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
 		AgentID: c.agent, Text: c.in.message(), ChatID: c.chat, Files: refs, Metadata: c.request.Metadata,
-		Key: c.origin.Key, Request: c.origin.Request, Watched: c.request.Stream, Context: brought,
+		Key: c.origin.Key, Request: c.origin.Request, Watched: c.request.Stream, Context: c.brought,
 	})
 	if err != nil || posted.Replayed {
 		c.Files.Drop(ctx, taken...)
 	}
-	if err != nil {
-		return nil, err
-	}
-	next := &ref{posted.Run.ID(), partOf(posted.Run)}
-	if posted.Replayed {
-		next.part = 0
-		if c.before != nil && c.before.run == next.run {
-			next.part = c.before.part + 1
-		}
-	}
-	return next, nil
+	return posted, err
 }
 
 // attach stores the files that came with the request, and finds those that it names.
@@ -406,47 +457,45 @@ func (s *Server) agent(ctx context.Context, p tenant.Principal, model string) (s
 	return found, nil
 }
 
+// maxRuns is how many runs a request may name items of: each is read whole.
+const maxRuns = 5
+
 // finder finds items of earlier responses by their ids.
 func (s *Server) finder(ctx context.Context, p tenant.Principal) lookup {
-	known := map[string][]ResponseItem{} // by run
+	known := map[string]*whole{}
 	return func(id string) (ResponseItem, error) {
-		_, run, _ := strings.Cut(id, "_")
-		if run, _, _ = strings.Cut(run, "_"); !host.ValidID(run) {
+		_, rest, _ := strings.Cut(id, "_")
+		run, _, _ := strings.Cut(rest, "_")
+		if !host.ValidID(run) {
 			return ResponseItem{}, problem.Missing("item " + id)
 		}
-		if _, there := known[run]; !there {
-			items, err := s.itemsOf(ctx, p, run)
+		w, there := known[run]
+		if !there {
+			if len(known) == maxRuns {
+				return ResponseItem{}, problem.InvalidField("body.input", "may name items of %d runs: send the others whole", maxRuns)
+			}
+			e, err := s.Intake.Run(ctx, p, run)
 			if err != nil {
 				return ResponseItem{}, err
 			}
-			known[run] = items
+			if w, err = s.read(ctx, s.Intake.Tenants.Reads(p), e); err != nil {
+				return ResponseItem{}, err
+			}
+			known[run] = w
 		}
-		for _, item := range known[run] {
-			if item.ID == id {
-				return item, nil
+		for n := range partOf(w.of) + 1 {
+			one, err := w.cut(n)
+			if err != nil {
+				return ResponseItem{}, err
+			}
+			for _, item := range append(one.inputs(), s.items(one)...) {
+				if item.ID == id {
+					return item, nil
+				}
 			}
 		}
 		return ResponseItem{}, problem.Missing("item " + id)
 	}
-}
-
-// maxParts is how many responses of one run are searched for an item.
-const maxParts = 50
-
-// itemsOf are all items of a run's responses.
-func (s *Server) itemsOf(ctx context.Context, p tenant.Principal, run string) (list []ResponseItem, err error) {
-	e, err := s.Intake.Run(ctx, p, run)
-	if err != nil {
-		return nil, err
-	}
-	for n := range min(partOf(e.Value)+1, maxParts) {
-		one, err := s.load(ctx, s.Intake.Tenants.Reads(p), e, n)
-		if err != nil {
-			return nil, err
-		}
-		list = append(append(list, one.inputs()...), s.items(one)...)
-	}
-	return list, nil
 }
 
 // Response reads a response. It returns a problem of kind NotFound or Forbidden, as [intake.Intake.Run].
@@ -470,10 +519,19 @@ func (s *Server) find(ctx context.Context, p tenant.Principal, id string) (*part
 	if err != nil {
 		return nil, err
 	}
-	if r.part > partOf(e.Value) {
-		return nil, problem.Missing("response " + id)
+	return s.cut(ctx, p, e, r.part)
+}
+
+// cut reads a run for one of its responses.
+func (s *Server) cut(ctx context.Context, p tenant.Principal, e record.RunEntity, n int) (*part, error) {
+	if n > partOf(e.Value) {
+		return nil, problem.Missing("response " + ref{e.Value.ID(), n}.String())
 	}
-	return s.load(ctx, s.Intake.Tenants.Reads(p), e, r.part)
+	w, err := s.read(ctx, s.Intake.Tenants.Reads(p), e)
+	if err != nil {
+		return nil, err
+	}
+	return w.cut(n)
 }
 
 // Wait is Response after its run has ended or paused, or after a while.
@@ -491,7 +549,7 @@ func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string) (Respo
 	if err != nil {
 		return Response{}, err
 	}
-	one, err := s.load(ctx, s.Intake.Tenants.Reads(p), e, r.part)
+	one, err := s.cut(ctx, p, e, r.part)
 	if err != nil {
 		return Response{}, err
 	}
@@ -517,7 +575,7 @@ func (s *Server) Cancel(ctx context.Context, p tenant.Principal, id string) (Res
 	if err != nil {
 		return Response{}, err
 	}
-	if one, err = s.load(ctx, s.Intake.Tenants.Reads(p), e, one.part); err != nil {
+	if one, err = s.cut(ctx, p, e, one.part); err != nil {
 		return Response{}, err
 	}
 	return s.response(one), nil

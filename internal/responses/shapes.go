@@ -13,7 +13,7 @@ type Response struct {
 	CompletedAt        *int64               `json:"completed_at"`
 	Status             string               `json:"status" enum:"queued,in_progress,completed,incomplete,failed,cancelled"`
 	IncompleteDetails  *IncompleteDetails   `json:"incomplete_details" shape:"IncompleteDetails|null"`
-	Model              string               `json:"model" doc:"the id of the agent"`
+	Model              string               `json:"model" doc:"the agent, as the request named it; else its id"`
 	PreviousResponseID *string              `json:"previous_response_id"`
 	Conversation       ResponseConversation `json:"conversation"`
 	Instructions       *string              `json:"instructions" doc:"of the request; the agent's are not shown"`
@@ -21,7 +21,7 @@ type Response struct {
 	Error              *ResponseError       `json:"error" shape:"ResponseError|null"`
 	Tools              []FunctionTool       `json:"tools" doc:"functions of the client; the agent's tools are not shown"`
 	ToolChoice         string               `json:"tool_choice" enum:"auto"`
-	Truncation         string               `json:"truncation" enum:"auto,disabled"`
+	Truncation         string               `json:"truncation" enum:"auto"`
 	ParallelToolCalls  bool                 `json:"parallel_tool_calls"`
 	Text               TextField            `json:"text"`
 	TopP               float64              `json:"top_p"`

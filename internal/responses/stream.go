@@ -15,25 +15,39 @@ import (
 // number that it saw, and gets what is missing, from any process.
 const beforeText = 3
 
-// Follow sends the events of a response to emit, those with a number above after, until it ends. beat is called after
-// idle without an event. It returns nil after the last event, or the error of the store, of ctx, of emit or of beat.
-func (s *Server) Follow(
-	ctx context.Context, p tenant.Principal, id string, after int64, idle time.Duration, emit func(ResponseEvent) error,
-	beat func() error,
-) error {
+// Stream is a response that is followed.
+type Stream struct {
+	Run, Agent string
+
+	server *Server
+	who    tenant.Principal
+	part   *part
+}
+
+// Open finds a response to be followed. Its errors are those of [Server.Response].
+func (s *Server) Open(ctx context.Context, p tenant.Principal, id string) (*Stream, error) {
 	one, err := s.find(ctx, p, id)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	f := &follower{Server: s, who: p, part: one, emit: emit, after: after, next: 2}
+	return &Stream{Run: one.run, Agent: one.of.Agent, server: s, who: p, part: one}, nil
+}
+
+// Follow sends the events of a response to emit, those with a number above after, and the last one in any case. beat is
+// called after idle without an event. It returns nil after the last event, or the error of the store, of ctx, of emit or
+// of beat.
+func (s *Stream) Follow(
+	ctx context.Context, after int64, idle time.Duration, emit func(ResponseEvent) error, beat func() error,
+) error {
+	f := &follower{Server: s.server, who: s.who, part: s.part, emit: emit, after: after}
 	f.sent = int(max(after-beforeText, 0))
 	if err := f.begin(); err != nil {
 		return err
 	}
-	if one.over() {
-		return f.end(one)
+	if s.part.over() {
+		return f.end(s.part)
 	}
-	return s.Hub.Follow(ctx, s.Store, p.Scope(), one.run, idle, func(e stream.Event) error {
+	return f.Hub.Follow(ctx, f.Store, s.who.Scope(), s.Run, idle, func(e stream.Event) error {
 		if e.Event == stream.Heartbeat {
 			return beat()
 		}
@@ -53,6 +67,7 @@ type follower struct {
 	emit  func(ResponseEvent) error
 	after int64
 	next  int64 // number of the next event, unless it is a delta
+	top   int64 // number of the last event that was sent
 	have  int   // bytes of the text that have come
 	sent  int   // bytes that the reader has
 	open  bool  // the message has begun
@@ -65,15 +80,22 @@ func (f *follower) send(e ResponseEvent) error {
 	if e.Sequence <= f.after {
 		return nil
 	}
+	f.top = e.Sequence
 	return f.emit(e)
+}
+
+// finally sends the last event, which no reader goes without.
+func (f *follower) finally(e ResponseEvent) error {
+	f.next = max(f.next, f.after+1)
+	return f.send(e)
 }
 
 // begin sends the events that every stream has.
 func (f *follower) begin() error {
 	f.next = 0
-	begun := *f.part
-	begun.asked, begun.text, begun.output = nil, "", nil
-	begun.of.Status = lifecycle.Running
+	of := *f.part.whole
+	of.of.Status, of.result = lifecycle.Running, nil
+	begun := part{ref: f.part.ref, whole: &of, before: f.part.before}
 	r := f.response(&begun)
 	for _, name := range []string{"response.created", "response.in_progress"} {
 		if err := f.send(ResponseEvent{Type: name, Response: &r}); err != nil {
@@ -114,7 +136,11 @@ func (f *follower) passed(ctx context.Context) error {
 }
 
 func (f *follower) finish(ctx context.Context) error {
-	one, err := f.find(ctx, f.who, f.part.String())
+	e, err := f.Store.LiveRun(ctx, f.who.Scope(), f.part.run)
+	if err != nil {
+		return err
+	}
+	one, err := f.cut(ctx, f.who, e, f.part.part)
 	if err != nil {
 		return err
 	}
@@ -196,23 +222,28 @@ func (f *follower) closed(m ResponseItem, index int) error {
 	return nil
 }
 
-// end sends what is missing of a response that has ended.
+// end sends what is missing of a response that has ended. A text that is another than what was sent, as a model call was
+// made again, is whole in the events that end it.
 func (f *follower) end(p *part) error {
 	items := f.items(p)
-	if text := p.answer(); text != "" {
-		if f.have < len(text) {
-			if err := f.write(text[f.have:]); err != nil {
-				return err
-			}
+	text := p.answer()
+	if f.have < len(text) {
+		if err := f.write(text[f.have:]); err != nil {
+			return err
+		}
+	}
+	if text != "" || f.open {
+		m := message(f.messageID(), "assistant", p.itemStatus(), outputText(text, nil))
+		if text != "" {
+			m, items = items[0], items[1:]
 		}
 		if err := f.begun(); err != nil {
 			return err
 		}
-		f.next = int64(beforeText + len(text) + 1)
-		if err := f.closed(items[0], 0); err != nil {
+		f.next = max(int64(beforeText+len(text))+1, f.top+1)
+		if err := f.closed(m, 0); err != nil {
 			return err
 		}
-		items = items[1:]
 	} else {
 		f.next = 2
 	}
@@ -223,10 +254,10 @@ func (f *follower) end(p *part) error {
 	}
 	r := f.response(p)
 	name := "response." + r.Status
-	if r.Status == "cancelled" {
+	if r.Status == cancelled {
 		name = "response.incomplete" // the protocol has no event of its own for it
 	}
-	return f.send(ResponseEvent{Type: name, Response: &r})
+	return f.finally(ResponseEvent{Type: name, Response: &r})
 }
 
 // item sends the events of an item that comes whole.

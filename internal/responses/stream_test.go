@@ -18,8 +18,11 @@ const run = "65f0a1b2c3d4e5f601234567"
 
 // told is a response that has ended, with a text and what its pause asks for.
 func told(text string, asked ...record.Interrupt) *part {
-	p := &part{ref: ref{run: run}, text: text, asked: asked, warmth: 1}
+	p := &part{ref: ref{run: run}, whole: &whole{warmth: 1}, text: text, last: asked == nil}
 	p.of.RunID, p.of.Status = run, lifecycle.Completed
+	if asked != nil {
+		p.asked = &record.Pause{Number: 1, Interrupts: asked}
+	}
 	return p
 }
 
@@ -35,8 +38,10 @@ func asks(id string, kind lifecycle.InterruptKind, tool string) record.Interrupt
 // comes to the process.
 func heard(t *testing.T, p *part, after int64, pieces ...string) (list []ResponseEvent) {
 	t.Helper()
-	f := &follower{Server: &Server{}, part: p, after: after, next: 2, emit: func(e ResponseEvent) error {
-		list = append(list, e)
+	last := after
+	f := &follower{Server: &Server{}, part: p, after: after, emit: func(e ResponseEvent) error {
+		require.Greater(t, e.Sequence, last, "%s", e.Type)
+		last, list = e.Sequence, append(list, e)
 		return nil
 	}}
 	f.sent = int(max(after-beforeText, 0))
@@ -70,12 +75,7 @@ func TestAStreamIsTakenUpBehindAnyEvent(t *testing.T) {
 		}[rand.IntN(3)]
 		p := told(text, asked...)
 		first := heard(t, p, -1, split(text)...)
-		last := int64(-1)
-		for _, e := range first {
-			require.Greater(t, e.Sequence, last)
-			last = e.Sequence
-		}
-		n := rand.IntN(len(first))
+		n := rand.IntN(len(first) - 1)
 		rest := heard(t, p, first[n].Sequence, split(text)...)
 		both := append(first[:n+1:n+1], rest...)
 		said := ""
@@ -100,14 +100,43 @@ func TestAStreamIsTakenUpBehindAnyEvent(t *testing.T) {
 	}
 }
 
-// A text that is replaced, because a model call was made again, is whole in the event that ends it.
-func TestAReplacedTextIsWholeAtItsEnd(t *testing.T) {
-	for _, pieces := range [][]string{{"a longer text than before"}, {"other ", "words"}, {""}} {
-		list := heard(t, told("the answer"), -1, pieces...)
-		i := len(list) - 4
-		assert.Equal(t, "response.output_text.done", list[i].Type)
-		assert.Equal(t, "the answer", *list[i].Text)
-		assert.Equal(t, "the answer", *(*list[i+3].Response.Output[0].Content)[0].Text)
+// A text that is another at its end, because a model call was made again, it was cut out of a fence, or it was cancelled
+// and never journalled, is whole in the event that ends it. Numbers grow all the same, and whoever was cut off anywhere
+// gets the last event.
+func TestAStreamOfAnotherTextEnds(t *testing.T) {
+	stopped := told("")
+	stopped.of.Status = lifecycle.Cancelled
+	for name, c := range map[string]struct {
+		of     *part
+		pieces []string
+		end    string
+	}{
+		"a longer one":  {told("the answer"), []string{"a longer text than before"}, "response.completed"},
+		"another one":   {told("the answer"), []string{"other ", "words"}, "response.completed"},
+		"in a fence":    {told(`{"a":1}`), []string{"```json\n", `{"a":1}`, "\n```"}, "response.completed"},
+		"nothing":       {told("the answer"), []string{""}, "response.completed"},
+		"one cancelled": {stopped, []string{"many ", "words"}, "response.incomplete"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			all := heard(t, c.of, -1, c.pieces...)
+			open := 0
+			for _, e := range all {
+				switch e.Type {
+				case "response.output_item.added":
+					open++
+				case "response.output_item.done":
+					open--
+				case "response.output_text.done":
+					assert.Equal(t, c.of.text, *e.Text)
+				}
+			}
+			assert.Zero(t, open, "what begins, ends")
+			for _, e := range all {
+				rest := heard(t, c.of, e.Sequence)
+				require.NotEmpty(t, rest, "behind %d", e.Sequence)
+				assert.Equal(t, c.end, rest[len(rest)-1].Type)
+			}
+		})
 	}
 }
 

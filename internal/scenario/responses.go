@@ -129,7 +129,34 @@ func responsesScenarios() []Story {
 			send := func() reply {
 				return x.post("/responses", object{"model": x.Agent, "input": "once"}, "Idempotency-Key", "k1").is(200)
 			}
-			assert.Equal(x, send().text("id"), send().text("id"))
+			first := send()
+			again := send()
+			assert.Equal(x, first.text("id"), again.text("id"))
+			assert.Equal(x, "true", again.header.Get("Idempotent-Replayed"))
+			next := func(input, key string, more ...any) reply {
+				body := object{"model": x.Agent, "input": input}
+				for i := 0; i+1 < len(more); i += 2 {
+					body[more[i].(string)] = more[i+1]
+				}
+				return x.post("/responses", body, "Idempotency-Key", key).is(200)
+			}
+			second := next("/ask Which?", "k2", "previous_response_id", first.text("id"))
+			assert.Equal(x, second.text("id"), next("/ask Which?", "k2", "previous_response_id", first.text("id")).text("id"))
+			chat := second.text("conversation", "id")
+			answered := next("this", "k3", "conversation", chat)
+			assert.Equal(x, second.text("id")+"_1", answered.text("id"))
+			assert.Equal(x, answered.text("id"), next("this", "k3", "conversation", chat).text("id"))
+			assert.Equal(x, "this",
+				x.get("/responses/"+answered.text("id")+"/input_items").is(200).text("data", 0, "content", 0, "text"))
+		}},
+		{Name: "responses/a conversation goes on with all that it began with", Run: func(x *Actor) {
+			first := x.respond([]object{
+				{"role": "user", "content": "My name is Ann."}, {"role": "assistant", "content": "Hello Ann."},
+				{"role": "user", "content": "one"},
+			}).is(200)
+			second := x.respond("two", "previous_response_id", first.text("id")).is(200)
+			more := second.number("usage", "input_tokens") - first.number("usage", "input_tokens")
+			assert.Positive(x, more, "the model is shown the whole of it again")
 		}},
 		{Name: "responses/a stream is taken up behind any event", Run: func(x *Actor) {
 			post := func(input string) *http.Request {
@@ -177,9 +204,17 @@ func responsesScenarios() []Story {
 			}
 			id := asked.text("id")
 			x.respond("hm?", "previous_response_id", id).names("input")
+			x.respond("hm?", "conversation", asked.text("conversation", "id")).problem(409, "chat_busy")
+			x.chat("message", "hm?", "chat_id", asked.text("conversation", "id")).problem(409, "chat_busy")
 			x.respond(answer("call_"+run+"_0123456789abcdef01234567"), "previous_response_id", id).names("input")
 			x.respond(answer("call_x"), "previous_response_id", id).names("call_id")
-			next := x.respond(answer(call["call_id"].(string)), "previous_response_id", id)
+			for field, value := range map[string]any{
+				"instructions": "Be rude.", "temperature": 0.5, "tools": []object{{"type": "function", "name": "g"}},
+				"metadata": object{"a": "b"}, "text": object{"format": object{"type": "json_object"}},
+			} {
+				x.respond(answer(call["call_id"].(string)), "previous_response_id", id, field, value).names(field)
+			}
+			next := x.respond(answer(call["call_id"].(string)), "previous_response_id", id, "tools", []object{weather})
 			assert.Contains(x, next.said(), "cold")
 			assert.Equal(x, "resp_"+run+"_1", next.text("id"))
 			assert.Equal(x, id, next.text("previous_response_id"))
@@ -201,7 +236,8 @@ func responsesScenarios() []Story {
 
 			y := newActor(x.T, x.world, x.receiver)
 			y.respond(answer(call["call_id"].(string))).problem(403, "outside_organization")
-			y.respond("x", "previous_response_id", asked.text("id")).problem(403, "outside_organization")
+			refused := y.respond("x", "previous_response_id", asked.text("id")).problem(403, "outside_organization")
+			assert.Equal(x, "invalid_request", refused.text("error", "type"))
 			y.respond([]object{{"type": "item_reference", "id": asked.list("output")[0].(object)["id"]}}).names("input[0].id")
 		}},
 		{Name: "responses/a question is a message, an approval an MCP approval request", Run: func(x *Actor) {
@@ -235,8 +271,8 @@ func responsesScenarios() []Story {
 		{Name: "responses/what cannot be done is refused by its name", Run: func(x *Actor) {
 			for field, value := range map[string]any{
 				"top_p": 0.5, "presence_penalty": 1, "frequency_penalty": 1, "top_logprobs": 2, "max_tool_calls": 3,
-				"parallel_tool_calls": false, "store": false, "truncation": "some", "service_tier": "flex",
-				"tool_choice": "required", "temperature": 3, "max_output_tokens": 1,
+				"parallel_tool_calls": false, "store": false, "truncation": "disabled", "service_tier": "flex",
+				"tool_choice": "none", "temperature": 3, "max_output_tokens": 1,
 				"reasoning": object{"effort": "low"}, "include": []string{"message.output_text.logprobs"},
 				"tools": []object{{"type": "web_search"}}, "text": object{"format": object{"type": "yaml"}},
 				"conversation": 7, "metadata": object{"a": strings.Repeat("x", 2000)}, "stream": "yes",

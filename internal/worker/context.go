@@ -1,7 +1,7 @@
 package worker
 
 import (
-	"fmt"
+	"strconv"
 
 	"agentplatform/internal/agent"
 	"agentplatform/internal/model"
@@ -20,26 +20,33 @@ func brought(t *agent.Task, c record.Context) {
 	if most := t.Agent.Spec.Model.MaxTokens; c.MaxTokens != nil && (most == nil || *c.MaxTokens < *most) {
 		t.Agent.Spec.Model.MaxTokens = c.MaxTokens
 	}
-	calls := map[string]model.Call{} // under ids of ours, by the client's
-	for _, said := range c.Before {
-		switch said.Role {
+	t.Before = told(c.Before, "before_0_")
+}
+
+// told is a conversation that a client has brought, as a model is shown it. The ids of its calls are ours: a
+// prefix and a number.
+func told(said []record.Said, prefix string) (messages []model.Message) {
+	calls := map[string]model.Call{} // by the client's ids
+	for _, one := range said {
+		switch one.Role {
 		case record.RoleUser:
-			t.Before = append(t.Before, model.Message{Role: model.User, Text: said.Text})
+			messages = append(messages, model.Message{Role: model.User, Text: one.Text})
 		case record.RoleAssistant:
-			m := model.Message{Role: model.Assistant, Text: said.Text}
-			for _, call := range said.Calls {
-				c := model.Call{ID: fmt.Sprintf("before_%d", len(calls)), Name: call.Name, Arguments: call.Arguments}
+			m := model.Message{Role: model.Assistant, Text: one.Text}
+			for _, call := range one.Calls {
+				c := model.Call{ID: prefix + strconv.Itoa(len(calls)), Name: call.Name, Arguments: call.Arguments}
 				calls[call.ID], m.Calls = c, append(m.Calls, c)
 			}
-			t.Before = append(t.Before, m)
+			messages = append(messages, m)
 		case record.RoleTool:
-			c := calls[said.Call]
-			r := model.Result{CallID: c.ID, Name: c.Name, Outcome: model.Succeeded, Text: said.Text}
-			if last := len(t.Before) - 1; last >= 0 && t.Before[last].Role == model.Tool { // of the same reply
-				t.Before[last].Results = append(t.Before[last].Results, r)
+			c := calls[one.Call]
+			r := model.Result{CallID: c.ID, Name: c.Name, Outcome: model.Succeeded, Text: one.Text}
+			if last := len(messages) - 1; last >= 0 && messages[last].Role == model.Tool { // of the same reply
+				messages[last].Results = append(messages[last].Results, r)
 				continue
 			}
-			t.Before = append(t.Before, model.Message{Role: model.Tool, Results: []model.Result{r}})
+			messages = append(messages, model.Message{Role: model.Tool, Results: []model.Result{r}})
 		}
 	}
+	return messages
 }

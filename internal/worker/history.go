@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 
 	"agentplatform/internal/lifecycle"
@@ -21,7 +22,7 @@ const (
 // omitted.
 func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message, error) {
 	s, may := a.Store, a.MayReach(ctx, run.Organization, run.User, run.APIKey)
-	var turns [][2]model.Message
+	var turns [][]model.Message
 	chars := 0
 	for id := run.Previous; id != "" && len(turns) < maxTurns && chars < maxChars; {
 		e, err := s.Link(ctx, id)
@@ -51,16 +52,33 @@ func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message,
 		if err != nil {
 			return nil, err
 		}
-		chars += len(in.Message) + len(answer)
-		turns = append(turns,
-			[2]model.Message{{Role: model.User, Text: in.Message}, {Role: model.Assistant, Text: answer}})
+		var turn []model.Message
+		if in.Context != nil { // the conversation that the client began it with
+			turn = told(in.Context.Before, fmt.Sprintf("before_%d_", len(turns)+1))
+		}
+		if in.Message != "" || turn == nil {
+			turn = append(turn, model.Message{Role: model.User, Text: in.Message})
+		}
+		turn = append(turn, model.Message{Role: model.Assistant, Text: answer})
+		for _, m := range turn {
+			chars += sizeOf(m)
+		}
+		turns = append(turns, turn)
 	}
 	slices.Reverse(turns)
-	messages := make([]model.Message, 0, 2*len(turns))
-	for _, t := range turns {
-		messages = append(messages, t[0], t[1])
+	return append([]model.Message{}, slices.Concat(turns...)...), nil
+}
+
+// sizeOf is how many bytes of text a message has.
+func sizeOf(m model.Message) int {
+	n := len(m.Text)
+	for _, c := range m.Calls {
+		n += len(c.Arguments)
 	}
-	return messages, nil
+	for _, r := range m.Results {
+		n += len(r.Text)
+	}
+	return n
 }
 
 func answerOf(ctx context.Context, s *record.Store, r record.Run) (string, error) {

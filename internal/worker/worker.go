@@ -552,7 +552,10 @@ func (a *attempt) pause(ctx context.Context, r agent.Result) error {
 	return a.reportBy(ctx, a.Executor, func(w lifecycle.Work, tx *record.Tx) (transition.Change, error) {
 		e := lifecycle.Pause{Work: w}
 		for _, i := range r.Interrupts {
-			e.Interrupts = append(e.Interrupts, lifecycle.Pending{ID: i.ID, Kind: lifecycle.InterruptKind(i.Kind)})
+			kind := lifecycle.InterruptKind(i.Kind)
+			e.Interrupts = append(e.Interrupts, lifecycle.Pending{
+				ID: i.ID, Kind: kind, Call: kind == lifecycle.Clarification && i.Tool != nil,
+			})
 		}
 		c := transition.Change{Steps: r.Last, Interrupts: r.Interrupts}
 		if approval {

@@ -49,7 +49,7 @@ func (h *handlers) responsesRoutes() {
 		},
 		Responses: map[string]*huma.Response{"200": {
 			Description: "The response. With stream: its events, then [DONE]", Content: either,
-			Headers: maps.Clone(ofRun),
+			Headers: map[string]*huma.Param{"X-Agent-Run-Id": {}, "Idempotent-Replayed": {}},
 		}},
 	})
 	h.Describe(httpapi.Conditional(huma.Operation{
@@ -94,25 +94,29 @@ func (h *handlers) responsesRoutes() {
 
 // spoken gives the errors of a handler the member that clients of Open Responses read, beside our own.
 func spoken(handle httpapi.Handler) httpapi.Handler {
-	return func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
-		err := handle(w, r, c)
-		p, ok := problem.As(err)
-		if !ok {
-			return err
-		}
-		kind := map[problem.Kind]string{
-			problem.Invalid: "invalid_request", problem.TooLarge: "invalid_request", problem.Conflict: "invalid_request",
-			problem.NotFound: "not_found", problem.Limited: "too_many_requests",
-		}[p.Kind]
-		if kind == "" {
-			kind = "server_error"
-		}
-		var param any
-		if len(p.Fields) > 0 {
-			param = strings.TrimPrefix(strings.TrimPrefix(p.Fields[0].Location, "body."), "query.")
-		}
-		return p.With("error", map[string]any{"message": p.Message, "type": kind, "param": param, "code": p.Code})
+	return func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error { return fault(handle(w, r, c)) }
+}
+
+// fault adds the member error to a problem.
+func fault(err error) error {
+	p, ok := problem.As(err)
+	if !ok {
+		return err
 	}
+	kind := "invalid_request"
+	switch p.Kind {
+	case problem.NotFound:
+		kind = "not_found"
+	case problem.Limited:
+		kind = "too_many_requests"
+	case problem.Internal, problem.Unavailable:
+		kind = "server_error"
+	}
+	var param any
+	if len(p.Fields) > 0 {
+		param = strings.TrimPrefix(strings.TrimPrefix(p.Fields[0].Location, "body."), "query.")
+	}
+	return p.With("error", map[string]any{"message": p.Message, "type": kind, "param": param, "code": p.Code})
 }
 
 func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
@@ -136,14 +140,18 @@ func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *htt
 			return err
 		}
 	}
-	id, err := h.Responses.Create(ctx, c.Principal, asked, responses.Origin{
+	begun, err := h.Responses.Create(ctx, c.Principal, asked, responses.Origin{
 		Key: r.Header.Get("Idempotency-Key"), Request: c.ID(),
 	})
 	if err != nil {
 		return err
 	}
+	id := begun.ID
 	c.Run = responses.RunOf(id)
 	c.Release()
+	if begun.Replayed {
+		w.Header().Set("Idempotent-Replayed", "true")
+	}
 	if asked.Stream {
 		return h.followResponse(ctx, w, c, id, -1)
 	}
@@ -221,7 +229,7 @@ func (h *handlers) inputItems(ctx context.Context, p tenant.Principal, in *struc
 }) (*httpapi.Answer[responses.ResponseItems], error) {
 	list, err := h.Responses.Inputs(ctx, p, in.ResponseID, in.After, in.Limit, in.Order == "asc")
 	if err != nil {
-		return nil, err
+		return nil, fault(err)
 	}
 	return &httpapi.Answer[responses.ResponseItems]{Body: list}, nil
 }
@@ -229,22 +237,18 @@ func (h *handlers) inputItems(ctx context.Context, p tenant.Principal, in *struc
 // followResponse answers with the events of a response behind a number. The connection ends without a last word when
 // the server ends it: the client comes back with the last number that it has seen.
 func (h *handlers) followResponse(ctx context.Context, w http.ResponseWriter, c *httpapi.Call, id string, after int64) error {
-	v, err := h.Responses.Response(ctx, c.Principal, id) // before anything is written
-	if err != nil {
-		return err
-	}
-	run, err := h.Intake.Run(ctx, c.Principal, responses.RunOf(v.ID))
+	followed, err := h.Responses.Open(ctx, c.Principal, id) // before anything is written
 	if err != nil {
 		return err
 	}
 	follow := func(ctx context.Context, out *httpapi.Sink) error {
 		emit := func(e responses.ResponseEvent) error { return out.Named(e.Type, e) }
-		if err := h.Responses.Follow(ctx, c.Principal, id, after, h.Heartbeat, emit, out.Heartbeat); err != nil {
+		if err := followed.Follow(ctx, after, h.Heartbeat, emit, out.Heartbeat); err != nil {
 			return err
 		}
 		return out.End()
 	}
 	return h.Stream(ctx, w, c, httpapi.Stream{
-		ContentType: "text/event-stream", Agent: run.Value.Agent, Bounded: true, Follow: follow,
+		ContentType: "text/event-stream", Agent: followed.Agent, Bounded: true, Follow: follow,
 	})
 }
