@@ -109,7 +109,7 @@ func Stories() []Story {
 		tenantScenarios(), webhookScenarios(),
 		toolkitScenarios(), agentScenarios(), groupScenarios(), budgetScenarios(), fileScenarios(), deletionScenarios(),
 		knowledgeScenarios(), searchScenarios(), citationScenarios(),
-		mcpScenarios(), a2aScenarios(), powerScenarios(), actingScenarios(), listScenarios(),
+		mcpScenarios(), a2aScenarios(), aguiScenarios(), powerScenarios(), actingScenarios(), listScenarios(),
 		accessScenarios(), rightScenarios(), hazardScenarios(), analyticsScenarios(),
 	} {
 		all = append(all, part...)
