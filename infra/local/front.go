@@ -11,8 +11,8 @@ import (
 )
 
 // front is the single address of a world: it forwards requests as CloudFront and API Gateway would. Streams of
-// runs and waits for the inbox go to the stream service, POST /chat and A2A to their function with response streaming,
-// and everything else through LocalStack's API Gateway, with the key that it asks for.
+// runs and waits for the inbox go to the stream service, POST /chat, A2A and AG-UI to their function with response
+// streaming, and everything else through LocalStack's API Gateway, with the key that it asks for.
 func front(gateway, stream *url.URL, chat http.Handler, key string) http.Handler {
 	service := httputil.NewSingleHostReverseProxy(stream)
 	service.FlushInterval, service.ErrorHandler = -1, unreachable
@@ -30,7 +30,7 @@ func front(gateway, stream *url.URL, chat http.Handler, key string) http.Handler
 		case strings.HasPrefix(r.URL.Path, "/api/v1/runs/") && strings.HasSuffix(r.URL.Path, "/stream"),
 			r.Method == http.MethodGet && r.URL.Path == "/api/v1/interrupts":
 			service.ServeHTTP(w, r)
-		case r.Method == http.MethodPost && (r.URL.Path == "/api/v1/chat" || isA2A(r.URL.Path)):
+		case r.Method == http.MethodPost && (r.URL.Path == "/api/v1/chat" || isOfAgent(r.URL.Path)):
 			chat.ServeHTTP(w, r)
 		default:
 			api.ServeHTTP(w, r)
@@ -46,7 +46,12 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error) {
 	w.WriteHeader(http.StatusBadGateway)
 }
 
-func isA2A(path string) bool {
-	agent, yes := strings.CutPrefix(path, "/api/v1/a2a/")
-	return yes && !strings.Contains(agent, "/")
+// isOfAgent reports whether a path is that of an agent as a server of A2A or of AG-UI.
+func isOfAgent(path string) bool {
+	for _, protocol := range []string{"/api/v1/a2a/", "/api/v1/agui/"} {
+		if agent, yes := strings.CutPrefix(path, protocol); yes && !strings.Contains(agent, "/") {
+			return true
+		}
+	}
+	return false
 }

@@ -558,7 +558,7 @@ var meanings = []struct {
 	}, func(all templates) {
 		all.the("AWS::ElasticLoadBalancingV2::LoadBalancer", "Balancer")["Scheme"] = "internet-facing"
 	}},
-	{"POST /chat and A2A stream, and nothing else", func(all templates) (wrong []string) {
+	{"POST /chat, A2A and AG-UI stream, and nothing else", func(all templates) (wrong []string) {
 		streaming := 0
 		for id, m := range all.of("AWS::ApiGateway::Method") {
 			integration := object(m["Integration"])
@@ -571,7 +571,7 @@ var meanings = []struct {
 				wrong = append(wrong, id)
 			}
 		}
-		if streaming != 2 {
+		if streaming != 3 {
 			wrong = append(wrong, fmt.Sprint(streaming, " methods stream"))
 		}
 		return wrong

@@ -578,8 +578,8 @@ func (v *Service) originKey() {
 	output(v.Stack, "OriginKeyArn", secret.SecretArn())
 }
 
-// routes sends requests whose response may be a stream (POST /chat and A2A) to a function of their own, and
-// everything else to api.
+// routes sends requests whose response may be a stream (POST /chat, A2A and AG-UI) to a function of their own,
+// and everything else to api.
 func (v *Service) routes() {
 	whole := awsapigateway.NewLambdaIntegration(v.Live["api"], nil)
 	root := v.API.Root()
@@ -596,7 +596,10 @@ func (v *Service) routes() {
 	a2a.AddMethod(jsii.String("ANY"), whole, nil)
 	agent := a2a.AddResource(jsii.String("{agent_id}"), nil)
 	agent.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
-	for _, resource := range []awsapigateway.Resource{chat, agent} {
+	agui := v1.AddResource(jsii.String("agui"), nil)
+	agui.AddMethod(jsii.String("ANY"), whole, nil)
+	front := agui.AddResource(jsii.String("{agent_id}"), nil)
+	for _, resource := range []awsapigateway.Resource{chat, agent, front} {
 		resource.AddMethod(jsii.String("ANY"), whole, nil)
 		resource.AddMethod(jsii.String("POST"), streamed, nil)
 	}
