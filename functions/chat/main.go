@@ -1,4 +1,4 @@
-// Command chat is the Lambda function behind API Gateway for messages: POST /chat and the A2A protocol. Only the
+// Command chat is the Lambda function behind API Gateway for messages: POST /chat, A2A and AG-UI. Only the
 // request's body says whether the response is a stream, so all responses use Lambda's response streaming.
 package main
 

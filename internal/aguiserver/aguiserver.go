@@ -1,18 +1,18 @@
 // Package aguiserver serves front ends that speak AG-UI, the Agent-User Interaction protocol: a thread is a chat, and
 // what the protocol calls a run is an exchange: a durable run of ours, or the part of one between two pauses.
 //
-// A thread is kept here. A front end sends all of its messages each time; those up to the last one that is known count
-// no more: a message of ours, or the last one of the request that began the chat's last run. Of a new thread all count.
-// The id of an exchange is the message's idempotency key, and a request that brings nothing new follows the thread's
-// last run: so a front end whose connection was cut asks again, and gets what it missed.
+// A thread is kept here. A front end sends all of its messages each time; those up to the last one that is known
+// count no more: a message of ours, or the last one of the request that began the chat's last run. Of a new thread
+// all count. The id of an exchange is the message's idempotency key, and a request that brings nothing new follows
+// the thread's last run: so a front end whose connection was cut asks again, and gets what it missed.
 //
 // A call of a function of the front end ends the exchange as a success with the call pending; the next request brings
 // its output as a message of a tool. Approvals and questions end it as interrupted, and resume answers them. What the
 // user says beside such answers is parked behind the run that goes on, and the stream follows both.
 //
-// Ids are made of the run's (ids.go). Not mapped are state and forwardedProps, which are ignored, the model's reasoning,
-// which is not shown, and media of a message that are only named by an address. A thread waits for all that a pause
-// asked for at once.
+// Ids are made of the run's (ids.go). Not mapped are state and forwardedProps, which are ignored, the model's
+// reasoning, which is not shown, and media of a message that are only named by an address. A thread waits for all
+// that a pause asked for at once.
 //
 // The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record, catalog,
 // citation, tenant, lifecycle, model (the names of the service's tools), events, strictjson, host and problem.
@@ -186,7 +186,8 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 		}
 	}
 	if b.fresh.users == 0 && !b.endsWithOutput() {
-		return nil, problem.InvalidField("body.messages", "must end with a message of the user, or with the output of a call")
+		return nil, problem.InvalidField("body.messages",
+			"must end with a message of the user, or with the output of a call")
 	}
 	if err := b.mayAnswer(ctx); err != nil {
 		return nil, err
@@ -199,7 +200,7 @@ func (b *beginning) endsWithOutput() bool {
 	return n > 0 && b.fresh.before[n-1].Role == record.RoleTool
 }
 
-// mayAnswer refuses a message to a thread that waits for something that a message does not answer: all but one question.
+// mayAnswer refuses a message to a thread that waits for what a message does not answer: all but one question.
 func (b *beginning) mayAnswer(ctx context.Context) error {
 	if b.last == nil || b.last.Status != lifecycle.AwaitingInput {
 		return nil
@@ -216,7 +217,7 @@ func (b *beginning) mayAnswer(ctx context.Context) error {
 
 // unanswered is the refusal of a request that leaves out what the thread waits for.
 func (b *beginning) unanswered(i record.Interrupt) error {
-	if isCall(i.Interrupt.Kind, i.Tool != nil) {
+	if isCall(i.Kind, i.Tool != nil) {
 		return problem.InvalidField("body.messages", "must have the output of the call %s, which the thread waits for",
 			nameOf("call_", b.last.ID(), i.ID))
 	}
@@ -292,7 +293,7 @@ func (b *beginning) decisions(list []record.Interrupt) (decisions []record.Decis
 	for _, i := range list {
 		var d record.Decision
 		var found bool
-		if isCall(i.Interrupt.Kind, i.Tool != nil) {
+		if isCall(i.Kind, i.Tool != nil) {
 			d, found, err = b.outputOf(i)
 		} else {
 			d, found, err = b.entryOf(i)
@@ -326,7 +327,8 @@ func (b *beginning) entryOf(i record.Interrupt) (d record.Decision, found bool, 
 	if n < 0 {
 		return d, false, nil
 	}
-	d, err = b.turn.Resume[n].decision("body.resume["+strconv.Itoa(n)+"]", i.Interrupt.Kind == string(lifecycle.Approval))
+	approval := i.Kind == string(lifecycle.Approval)
+	d, err = b.turn.Resume[n].decision("body.resume["+strconv.Itoa(n)+"]", approval)
 	return d, true, err
 }
 
@@ -337,7 +339,9 @@ func (e AGUIResume) decision(at string, approval bool) (d record.Decision, err e
 	case e.Status == "cancelled" && approval:
 		return record.Decision{Decision: string(lifecycle.Reject), Message: "it was dismissed"}, nil
 	case e.Status == "cancelled":
-		return record.Decision{Decision: string(lifecycle.Answer), Message: "(no answer: the question was dismissed)"}, nil
+		return record.Decision{
+			Decision: string(lifecycle.Answer), Message: "(no answer: the question was dismissed)",
+		}, nil
 	case e.Status != "resolved":
 		return d, problem.InvalidField(at+".status", "must be resolved or cancelled")
 	case null:

@@ -23,8 +23,8 @@ import (
 // maxOutput is how many bytes of a call's output are told: a front end sends them back each time.
 const maxOutput = 16 << 10
 
-// Follow sends the events of an exchange to emit, until it ends. beat is called after idle without an event. It returns
-// nil after the last event, or the error of the store, of ctx, of emit or of beat.
+// Follow sends the events of an exchange to emit, until it ends. beat is called after idle without an event. It
+// returns nil after the last event, or the error of the store, of ctx, of emit or of beat.
 func (s *Server) Follow(
 	ctx context.Context, p tenant.Principal, x *Exchange, idle time.Duration, emit func(AGUIEvent) error,
 	beat func() error,
@@ -47,13 +47,17 @@ func (s *Server) Follow(
 		if err := f.follow(ctx, idle, beat); err != nil {
 			return err
 		}
-		used := end.Usage
-		end = f.end
-		if end.Usage = append(used, end.Usage...); end.Type != "RUN_FINISHED" || end.Outcome.Type != "success" || len(end.Outcome.Pending) > 0 {
+		f.end.Usage = append(end.Usage, f.end.Usage...)
+		if end = f.end; !end.completed() {
 			break
 		}
 	}
 	return emit(end)
+}
+
+// completed reports whether an event is the end of a run that waits for nothing.
+func (e AGUIEvent) completed() bool {
+	return e.Type == "RUN_FINISHED" && e.Outcome.Type == "success" && len(e.Outcome.Pending) == 0
 }
 
 // follower translates the stream of a run, from its last pause on.
@@ -142,7 +146,9 @@ func (f *follower) before(p record.Pause) {
 		if n, err := strconv.Atoi(index); err == nil {
 			f.reply = max(f.reply, n)
 		}
-		c := decidedCall{key: i.Call, id: nameOf("call_", f.run, i.ID), approval: i.Kind == string(lifecycle.Approval)}
+		c := decidedCall{
+			key: i.Call, id: nameOf("call_", f.run, i.ID), approval: i.Kind == string(lifecycle.Approval),
+		}
 		if i.Tool != nil {
 			c.name, c.arguments = i.Tool.Name, i.Tool.Arguments
 		}
@@ -348,7 +354,8 @@ func (f *follower) pause(ctx context.Context, list []events.Interrupt) error {
 	outcome := AGUIOutcome{Type: "success"}
 	for _, i := range list {
 		one := AGUIInterrupt{
-			ID: nameOf("int_", f.run, i.ID), Reason: "input_required", Message: i.Prompt, ResponseSchema: answerOneOf(i.Options),
+			ID: nameOf("int_", f.run, i.ID), Reason: "input_required", Message: i.Prompt,
+			ResponseSchema: answerOneOf(i.Options),
 		}
 		if v.ExpiresAt != nil {
 			one.ExpiresAt = *v.ExpiresAt
@@ -376,7 +383,8 @@ func answerOneOf(options []string) json.RawMessage {
 	if len(options) == 0 {
 		return json.RawMessage(answerSchema)
 	}
-	raw, _ := json.Marshal(map[string]any{"type": "string", "minLength": 1, "examples": options}) // texts alone
+	// texts alone: it cannot fail
+	raw, _ := json.Marshal(map[string]any{"type": "string", "minLength": 1, "examples": options})
 	return raw
 }
 

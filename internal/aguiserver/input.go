@@ -169,7 +169,8 @@ func (f *fresh) assistant(at string, i int, m message) error {
 			arguments = "{}"
 		}
 		if !json.Valid([]byte(arguments)) {
-			return problem.InvalidField(fmt.Sprintf("%s.toolCalls[%d].function.arguments", at, n), "must be JSON in a string")
+			return problem.InvalidField(fmt.Sprintf("%s.toolCalls[%d].function.arguments", at, n),
+				"must be JSON in a string")
 		}
 		said.Calls = append(said.Calls,
 			record.SaidCall{ID: c.ID, Name: c.Function.Name, Arguments: json.RawMessage(arguments)})
@@ -220,8 +221,8 @@ type part struct {
 	Metadata json.RawMessage `json:"metadata"`
 }
 
-// content reads a text, or parts of content. Parts whose bytes are elsewhere, and those of a kind that nobody knows, are
-// left out, as the protocol demands: addresses are not fetched.
+// content reads a text, or parts of content. Parts whose bytes are elsewhere, and those of a kind that nobody knows,
+// are left out, as the protocol demands: addresses are not fetched.
 func content(at string, raw json.RawMessage) (text string, files []file, err error) {
 	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
 		return text, nil, nil
@@ -238,7 +239,8 @@ func content(at string, raw json.RawMessage) (text string, files []file, err err
 		case p.Source.Type == "data":
 			data, err := base64.StdEncoding.DecodeString(p.Source.Value)
 			if err != nil || len(data) == 0 {
-				return "", nil, problem.InvalidField(fmt.Sprintf("%s[%d].source.value", at, i), "must be base64 with padding")
+				return "", nil, problem.InvalidField(fmt.Sprintf("%s[%d].source.value", at, i),
+					"must be base64 with padding")
 			}
 			files = append(files, file{name: p.name(), contentType: p.kind(), data: data})
 		}

@@ -13,8 +13,8 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// aguiRoutes let front ends in that speak AG-UI. What they say is the server's of the protocol; here is who may, and how
-// answers travel.
+// aguiRoutes let front ends in that speak AG-UI. What they say is the server's of the protocol; here is who may, and
+// how answers travel.
 func (h *handlers) aguiRoutes() {
 	const path = "/agui/{agent_id}"
 	of := func(schema *huma.Schema, kind string) map[string]*huma.MediaType {
@@ -26,8 +26,8 @@ func (h *handlers) aguiRoutes() {
 			{Name: "agent_id", In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}},
 		},
 		Summary: "Talk with an agent, by AG-UI (protocol 1.0)",
-		Description: "Threads are chats. A request begins a durable run, goes on with one that waits for the front end, or " +
-			"follows the thread's last run when it brings nothing new. Needs level `run`.",
+		Description: "Threads are chats. A request begins a durable run, goes on with one that waits for the front " +
+			"end, or follows the thread's last run when it brings nothing new. Needs level `run`.",
 		RequestBody: &huma.RequestBody{
 			Required: true, Content: of(httpapi.SchemaOf[aguiserver.RunAgentInput](h.Server), "application/json"),
 		},
@@ -39,8 +39,8 @@ func (h *handlers) aguiRoutes() {
 	h.Handle("POST", path, tenant.LevelRun, h.aguiCall)
 }
 
-// aguiCall answers with the events of an exchange. The connection ends without a last word when the server ends it: the
-// front end asks again.
+// aguiCall answers with the events of an exchange. The connection ends without a last word when the server ends it:
+// the front end asks again.
 func (h *handlers) aguiCall(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
 	if err := h.Hold(w, r, c); err != nil {
 		return err
