@@ -238,13 +238,14 @@ func aguiScenarios() []Story {
 		{Name: "agui/what is wrong is named, and a thread of others is closed", Run: func(x *Actor) {
 			f := x.frontEnd(x.Agent, "talk-5").says("u1", "hello")
 			for field, change := range map[string]object{
-				"body.threadId":               {"threadId": "a/b"},
-				"body.runId":                  {"runId": ""},
-				"body.messages":               {"messages": []object{}},
-				"body.messages[0].role":       {"messages": []object{{"id": "m", "role": 7}}},
-				"body.messages[1].toolCallId": {"messages": []object{f.messages[0], {"id": "t", "role": "tool", "toolCallId": "no"}}},
-				"body.tools[1].name":          {"tools": []object{{"name": "a"}, {"name": "a"}}},
-				"body.resume":                 {"resume": "yes"},
+				"body.threadId":         {"threadId": "a/b"},
+				"body.runId":            {"runId": ""},
+				"body.messages":         {"messages": []object{}},
+				"body.messages[0].role": {"messages": []object{{"id": "m", "role": 7}}},
+				"body.messages[1].toolCallId": {"messages": []object{f.messages[0],
+					{"id": "t", "role": "tool", "toolCallId": "no"}}},
+				"body.tools[1].name": {"tools": []object{{"name": "a"}, {"name": "a"}}},
+				"body.resume":        {"resume": "yes"},
 			} {
 				body := f.body("r1")
 				for name, v := range change {
