@@ -205,7 +205,7 @@ func (f *follower) take(ctx context.Context, e stream.Event) error {
 			return err
 		}
 		if e.Run.Status == string(lifecycle.AwaitingInput) {
-			return f.pause(ctx, e.Run.Interrupts)
+			return f.pause(ctx)
 		}
 	case stream.Delta:
 		return f.text(*e.Text)
@@ -213,7 +213,7 @@ func (f *follower) take(ctx context.Context, e stream.Event) error {
 		return f.takeStep(ctx, *e.Step)
 	case stream.Status:
 		if e.Status == string(lifecycle.AwaitingInput) {
-			return f.pause(ctx, *e.Interrupts)
+			return f.pause(ctx)
 		}
 	case stream.Done:
 		return f.finish(ctx)
@@ -341,9 +341,13 @@ const (
 	answerSchema = `{"type":"string","minLength":1}`
 )
 
-// pause ends the exchange with what the run waits for.
-func (f *follower) pause(ctx context.Context, list []events.Interrupt) error {
+// pause ends the exchange with what the run waits for. The stream may tell of a pause that is over: then it goes on.
+func (f *follower) pause(ctx context.Context) error {
 	e, err := f.Store.LiveRun(ctx, f.who.Scope(), f.run)
+	if err != nil || e.Value.Status != lifecycle.AwaitingInput {
+		return err
+	}
+	list, err := f.Store.Interrupts(ctx, f.run, e.Value.Pause)
 	if err != nil {
 		return err
 	}

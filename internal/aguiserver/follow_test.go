@@ -148,7 +148,9 @@ func TestAPauseEndsAnExchangeAndItsAnswersGoOn(t *testing.T) {
 	after, err := w.ask("r2", hello+output, yes, city)
 	require.NoError(t, err)
 	f, l := w.following(after)
-	require.NoError(t, f.take(t.Context(), initial("")))
+	late := initial("")
+	late.Run.Status = "awaiting_input"
+	require.NoError(t, f.take(t.Context(), late), "of the pause that is over")
 	sent := events.StepEvent{Index: 1, Kind: "tool", Name: "send", State: "finished", Outcome: "succeeded",
 		Arguments: json.RawMessage(`{"to":"a"}`)}
 	require.NoError(t, f.take(t.Context(), stream.Event{Event: stream.StepEvent, Step: &sent}))
