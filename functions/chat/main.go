@@ -1,5 +1,5 @@
-// Command chat is the Lambda function behind API Gateway for messages: POST /chat, the A2A protocol and Open Responses.
-// Only the request says whether the answer is a stream, so all answers use Lambda's response streaming.
+// Command chat is the Lambda function behind API Gateway for messages: POST /chat, A2A, AG-UI and Open Responses. Only
+// the request says whether the answer is a stream, so all answers use Lambda's response streaming.
 package main
 
 import (

@@ -578,7 +578,7 @@ func (v *Service) originKey() {
 	output(v.Stack, "OriginKeyArn", secret.SecretArn())
 }
 
-// routes sends requests whose response may be a stream (POST /chat, A2A, and responses that are begun or read) to a
+// routes sends requests whose response may be a stream (POST /chat, A2A, AG-UI, and responses that are begun or read) to a
 // function of their own, and everything else to api.
 func (v *Service) routes() {
 	whole := awsapigateway.NewLambdaIntegration(v.Live["api"], nil)
@@ -596,13 +596,16 @@ func (v *Service) routes() {
 	a2a.AddMethod(jsii.String("ANY"), whole, nil)
 	agent := a2a.AddResource(jsii.String("{agent_id}"), nil)
 	agent.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
+	agui := v1.AddResource(jsii.String("agui"), nil)
+	agui.AddMethod(jsii.String("ANY"), whole, nil)
+	front := agui.AddResource(jsii.String("{agent_id}"), nil)
 	responses := v1.AddResource(jsii.String("responses"), nil)
 	response := responses.AddResource(jsii.String("{response_id}"), nil)
 	response.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
 	for _, may := range []struct {
 		resource awsapigateway.Resource
 		method   string
-	}{{chat, "POST"}, {agent, "POST"}, {responses, "POST"}, {response, "GET"}} {
+	}{{chat, "POST"}, {agent, "POST"}, {front, "POST"}, {responses, "POST"}, {response, "GET"}} {
 		may.resource.AddMethod(jsii.String("ANY"), whole, nil)
 		may.resource.AddMethod(&may.method, streamed, nil)
 	}

@@ -47,7 +47,7 @@ func documented(publicURL string) huma.Config {
 		{Name: "knowledge", Description: "Knowledge bases, their documents, and search"},
 		{Name: "meta", Description: "The service itself, and who a key is"},
 		{Name: "organizations", Description: "Organizations, their limits, secrets and budgets"},
-		{Name: "protocols", Description: "Agents for clients of MCP and A2A"},
+		{Name: "protocols", Description: "Agents for clients of MCP, A2A, Open Responses and AG-UI"},
 		{Name: "runs", Description: "Runs: read, follow, decide, cancel"},
 		{Name: "toolkits", Description: "Tools that agents may call"},
 		{Name: "users", Description: "Users"},

@@ -196,6 +196,10 @@ var allowed = []struct {
 	{"internal/responses", "internal/catalog internal/citation internal/files internal/host internal/intake " +
 		"internal/lifecycle internal/model internal/problem internal/record internal/stream internal/strictjson " +
 		"internal/tenant internal/view", "it knows runs as clients do"},
+	{"internal/aguiserver", "events internal/catalog internal/citation internal/files internal/host internal/intake " +
+		"internal/lifecycle internal/model internal/problem internal/record internal/stream internal/strictjson " +
+		"internal/tenant internal/view",
+		"it knows runs as clients do"},
 	{
 		"internal/httpapi",
 		"internal/apidoc events internal/host internal/lifecycle internal/problem internal/ratelimit internal/record " +
@@ -225,7 +229,7 @@ var allowed = []struct {
 		"is about the service, not about what it is for"},
 	{
 		"internal/httpapi/protocol",
-		"internal/a2aserver internal/stream internal/httpapi internal/intake internal/problem " +
+		"internal/a2aserver internal/aguiserver internal/stream internal/httpapi internal/intake internal/problem " +
 			"internal/record internal/responses internal/tenant",
 		"the operations of an area use its use cases",
 	},
@@ -410,7 +414,7 @@ func found(t *testing.T, pattern, name string) []string {
 // What is written together is for a use case to say, which other entry points than HTTP have as well.
 func TestTheHTTPLayerCommitsNothing(t *testing.T) {
 	const writing = `\.(Commit|Begin|NoteDeed|NoteUse|Erase\w*)\(|record\.(Create|Change|Remove)\b`
-	for _, name := range []string{"httpapi", "mcpserver", "a2aserver"} {
+	for _, name := range []string{"httpapi", "mcpserver", "a2aserver", "aguiserver"} {
 		for _, line := range found(t, writing, name) {
 			t.Errorf("a use case commits: %s", line)
 		}

@@ -67,8 +67,11 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 		return Begun{}, err
 	}
 	posted, found, err := s.Intake.Replay(ctx, p, o.Key)
-	if found || err != nil {
-		return begun(posted), named(err)
+	if found && err == nil {
+		return begun(posted)
+	}
+	if err != nil {
+		return Begun{}, named(err)
 	}
 	in, err := readInput(r.Input, s.finder(ctx, p))
 	if err != nil {
@@ -86,20 +89,24 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	if next, err := c.goOn(ctx); next != nil || err != nil {
 		return Begun{ID: next.id()}, named(err)
 	}
-	posted, err = c.post(ctx)
-	return begun(posted), named(err)
+	if posted, err = c.post(ctx); err != nil {
+		return Begun{}, named(err)
+	}
+	return begun(posted)
 }
 
-// begun is the response that a message has begun: the first of a run, or the one behind the pause that it answered.
-func begun(posted intake.Posted) Begun {
-	if posted.Run.ID() == "" {
-		return Begun{}
-	}
+// begun is the response that a message has begun: the first of a run, or the one behind the pause that it answered. The
+// error is a problem of kind Conflict for a message of POST /chat with the same key that waits behind a run.
+func begun(posted intake.Posted) (Begun, error) {
 	run := posted.Run.ID()
-	if posted.Parked != nil { // a key of POST /chat
-		run = posted.Parked.ParkedID
+	if posted.Parked != nil {
+		if posted.Parked.RunID == nil {
+			return Begun{}, problem.New(problem.Conflict, "chat_busy", "the message with this key waits behind run %s", run).
+				With("active_run_id", run)
+		}
+		run = *posted.Parked.RunID
 	}
-	return Begun{ID: ref{run, posted.Pause}.String(), Replayed: posted.Replayed}
+	return Begun{ID: ref{run, posted.Pause}.String(), Replayed: posted.Replayed}, nil
 }
 
 // id is the response's id; of none "".

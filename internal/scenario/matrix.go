@@ -122,6 +122,8 @@ var rights = map[string]right{
 	"POST /a2a/{agent_id}": {level: "run", object: "agent",
 		body: object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": "x"}}},
 	"GET /a2a/{agent_id}/.well-known/agent-card.json": {level: "read", object: "agent"},
+	"POST /agui/{agent_id}": {level: "run", object: "agent",
+		body: object{"threadId": "t", "runId": "r", "messages": []object{{"id": "m", "role": "user", "content": "x"}}}},
 	"POST /responses":                          {level: "run", object: "agent", body: object{"model": "{id}", "input": "x"}},
 	"GET /responses/{response_id}":             {level: "read", object: "run"},
 	"DELETE /responses/{response_id}":          {level: "run", object: "run"},

@@ -1,8 +1,8 @@
 // Package protocol is the area of the API for clients of protocols that others wrote: the Model Context Protocol, the
-// Agent2Agent protocol and Open Responses.
+// Agent2Agent protocol, Open Responses and AG-UI.
 //
-// What such a client says is understood by mcpserver, a2aserver and responses; here is who may say it, and how answers
-// travel. It imports the framework above it and no other area.
+// What such a client says is understood by mcpserver, a2aserver, responses and aguiserver; here is who may say it, and
+// how answers travel. It imports the framework above it and no other area.
 package protocol
 
 import (
@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentplatform/internal/a2aserver"
+	"agentplatform/internal/aguiserver"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/record"
@@ -29,6 +30,8 @@ type Config struct {
 
 	// Responses is the server for clients of Open Responses.
 	Responses *responses.Server
+	// AGUI is the server for front ends that speak AG-UI.
+	AGUI *aguiserver.Server
 
 	Intake    *intake.Intake
 	Store     *record.Store
@@ -49,4 +52,5 @@ func Routes(s *httpapi.Server, c Config) {
 	h.mcpRoutes()
 	h.a2aRoutes()
 	h.responsesRoutes()
+	h.aguiRoutes()
 }

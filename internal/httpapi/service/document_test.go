@@ -201,7 +201,7 @@ func TestTheDocumentSaysWhatIsAlwaysThere(t *testing.T) {
 // toolkits keeps to itself.
 func TestTheDocumentIsTyped(t *testing.T) {
 	may := []string{
-		"Completed.output", "Result.output", "RpcError.data", "Tool.binding", "ToolInput.binding",
+		"AGUIResult.output", "Completed.output", "Result.output", "RpcError.data", "Tool.binding", "ToolInput.binding",
 		"ToolkitView.request",
 	}
 	read(t).everySchema(func(at string, s object) {

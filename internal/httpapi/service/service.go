@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentplatform/internal/a2aserver"
+	"agentplatform/internal/aguiserver"
 	"agentplatform/internal/analytics"
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/egress"
@@ -115,6 +116,7 @@ func New(c Config) *httpapi.Server {
 				Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Window: c.ObserveWindow,
 				URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
 			},
+			AGUI: &aguiserver.Server{Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub},
 		})
 		meta.Routes(s, c.Pprof)
 		panel.New(c.PanelReaches...).Routes(s.HandleOpen)

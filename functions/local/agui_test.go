@@ -1,0 +1,80 @@
+//go:build peers
+
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// The official client of AG-UI talks with an agent: a conversation, a tool that it executes, an approval, a question, a
+// connection that it cuts and takes up, errors. It checks each event against the protocol's schema and order.
+func TestTheOfficialClientOfAGUI(t *testing.T) {
+	p, _ := served(t)
+	agent := p.ask(http.MethodPost, "/agents", object{"name": "Echo"}, http.StatusCreated)["agent_id"].(string)
+	careful := p.ask(http.MethodPost, "/agents",
+		object{"name": "Careful", "approval": object{"mode": "always"}}, http.StatusCreated)["agent_id"].(string)
+	scripts, err := filepath.Abs("../../scripts/peers/clients")
+	require.NoError(t, err)
+	folder, err := filepath.Abs("../../.cache/peers/made")
+	require.NoError(t, err)
+	w := workshop{T: t, folder: folder, scripts: scripts}
+	w.take("agui", "agui.mjs")
+	var seen struct {
+		Conversation struct {
+			Said   []string
+			Answer string
+		}
+		FrontEndTool struct {
+			Color   string
+			Pending int
+			Said    []string
+		}
+		Interrupts struct {
+			Approved, Asked string
+			Same            bool
+			Said            []string
+		}
+		Cut struct {
+			Heard bool
+			Said  []string
+		}
+		Failure struct {
+			Message, Field string
+			Status         int
+		}
+		Warned []string
+	}
+	said := w.run("agui", "node", "agui.mjs", p.url, p.key, agent, careful)
+	require.NoError(t, json.Unmarshal(said, &seen), string(said))
+	assert.Equal(t, []string{"You said: hello", "You said: again\n1 2 3 4 5"}, seen.Conversation.Said)
+	assert.Equal(t, "You said: again\n1 2 3 4 5", seen.Conversation.Answer)
+	assert.Equal(t, "red", seen.FrontEndTool.Color)
+	assert.Equal(t, 1, seen.FrontEndTool.Pending)
+	assert.Equal(t, []string{"Answer: painted red"}, trimmed(seen.FrontEndTool.Said))
+	assert.Equal(t, "a", seen.Interrupts.Approved)
+	assert.True(t, seen.Interrupts.Same, "the result is of the call that was approved")
+	assert.Equal(t, "Which city?", seen.Interrupts.Asked)
+	assert.Equal(t, []string{"echo → a", "Answer: Paris"}, trimmed(seen.Interrupts.Said))
+	assert.True(t, seen.Cut.Heard, "a part of the text before the connection was cut")
+	require.Len(t, seen.Cut.Said, 1, "the message goes on, and is not there twice")
+	assert.True(t, strings.HasPrefix(seen.Cut.Said[0], "You said: count\n1 2 3 "), seen.Cut.Said[0])
+	assert.True(t, strings.HasSuffix(seen.Cut.Said[0], " 29 30"), seen.Cut.Said[0])
+	assert.Contains(t, seen.Failure.Message, "no luck")
+	assert.Equal(t, http.StatusBadRequest, seen.Failure.Status)
+	assert.Equal(t, "body.threadId", seen.Failure.Field)
+	assert.Empty(t, seen.Warned, "the client leaves nothing out")
+}
+
+func trimmed(list []string) []string {
+	for i := range list {
+		list[i] = strings.TrimSpace(list[i])
+	}
+	return list
+}

@@ -1,0 +1,446 @@
+// Package aguiserver serves front ends that speak AG-UI, the Agent-User Interaction protocol: a thread is a chat, and
+// what the protocol calls a run is an exchange: a durable run of ours, or the part of one between two pauses.
+//
+// A thread is kept here. A front end sends all of its messages each time; those up to the last one that is known
+// count no more: a message of ours, or the last one of the request that began the chat's last run. Of a new thread
+// all count. The id of an exchange is the message's idempotency key, and a request that brings nothing new follows
+// the thread's last run: so a front end whose connection was cut asks again, and gets what it missed.
+//
+// A call of a function of the front end ends the exchange as a success with the call pending; the next request brings
+// its output as a message of a tool. Approvals and questions end it as interrupted, and resume answers them. What the
+// user says beside such answers is parked behind the run that goes on, and the stream follows both.
+//
+// Ids are made of the run's (ids.go). Not mapped are state and forwardedProps, which are ignored, the model's
+// reasoning, which is not shown, and media of a message that are only named by an address. A thread waits for all
+// that a pause asked for at once.
+//
+// The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record, catalog,
+// citation, tenant, lifecycle, model (the names of the service's tools), events, strictjson, host and problem.
+package aguiserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/files"
+	"agentplatform/internal/host"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
+	"agentplatform/internal/strictjson"
+	"agentplatform/internal/tenant"
+)
+
+// Server is the use case.
+type Server struct {
+	Intake *intake.Intake
+	Store  *record.Store
+	Files  *files.Files
+	Hub    *stream.Hub
+}
+
+// Exchange is a request whose run has begun, or goes on.
+type Exchange struct {
+	turn turn
+	runs []string // to follow, one after the other
+}
+
+// Run is the run that the exchange follows first.
+func (x *Exchange) Run() string { return x.runs[0] }
+
+// light is how many bytes of messages an exchange may keep beside what requests may hold together.
+const light = 64 << 10
+
+// Light reports whether the exchange keeps so little of its request that nobody needs to count it.
+func (x *Exchange) Light() bool { return len(x.turn.Messages) <= light }
+
+// Open carries out a request to an agent. request is its id. Errors are problems: of kind Invalid with the field,
+// NotFound for the agent, Conflict (not_awaiting_input) for an answer to what was decided otherwise, and those of
+// [intake.Intake.Post] and [intake.Intake.Resume].
+func (s *Server) Open(
+	ctx context.Context, p tenant.Principal, agent string, in RunAgentInput, request string,
+) (*Exchange, error) {
+	if err := s.reachable(ctx, p, agent); err != nil {
+		return nil, err
+	}
+	t, err := readTurn(in)
+	if err != nil {
+		return nil, err
+	}
+	b := &beginning{Server: s, who: p, agent: agent, request: request, turn: t}
+	if err := b.find(ctx); err != nil {
+		return nil, err
+	}
+	runs, err := b.begin(ctx)
+	if err != nil {
+		return nil, b.fresh.named(err)
+	}
+	return &Exchange{turn: t, runs: runs}, nil
+}
+
+func (s *Server) reachable(ctx context.Context, p tenant.Principal, agent string) error {
+	if !host.ValidID(agent) {
+		return problem.Missing("agent " + agent)
+	}
+	e, err := record.Resource[catalog.Agent](ctx, s.Store, p.Scope(), agent)
+	if err == nil {
+		err = p.MayUse(e.Value)
+	}
+	return err
+}
+
+// beginning is a request that is carried out.
+type beginning struct {
+	*Server
+
+	who     tenant.Principal
+	agent   string
+	request string
+	turn    turn
+	last    *record.Run // the thread's last run, if it is the agent's
+	told    echo        // of that run
+	from    int         // the first message that is not known
+	fresh   fresh
+}
+
+// find reads what the thread knows.
+func (b *beginning) find(ctx context.Context) error {
+	chat, err := b.Intake.Chat(ctx, b.who, b.turn.ThreadID)
+	if err != nil {
+		if problem.Is(err, "not_found") {
+			b.fresh, err = b.turn.since(0)
+		}
+		return err
+	}
+	if chat.Value.LastRun != "" {
+		e, err := b.Intake.Run(ctx, b.who, chat.Value.LastRun)
+		if err != nil {
+			return err
+		}
+		in, err := b.Store.Input(ctx, e.Value)
+		if err != nil {
+			return err
+		}
+		if c := in.Context; c != nil && len(c.Echo) > 0 {
+			if err := json.Unmarshal(c.Echo, &b.told); err != nil {
+				return err
+			}
+		}
+		if e.Value.Agent == b.agent {
+			b.last = &e.Value
+		}
+	}
+	b.from = b.firstUnknown()
+	b.fresh, err = b.turn.since(b.from)
+	return err
+}
+
+// firstUnknown is the place behind the last message that is known. Where none is, only what the user says last is new:
+// the front end has forgotten the rest, or has got it from elsewhere.
+func (b *beginning) firstUnknown() int {
+	for i, m := range slices.Backward(b.turn.list) {
+		answer := b.last != nil && m.Role == "tool" && strings.HasPrefix(m.ToolCallID, nameOf("call_", b.last.ID(), ""))
+		if answer || isOurs(m.ID) || m.ID == b.told.Message {
+			return i + 1
+		}
+	}
+	return b.turn.lastUsers()
+}
+
+// lastUsers is where the messages of the user begin that a thread ends with.
+func (t *turn) lastUsers() int {
+	for i, m := range slices.Backward(t.list) {
+		if m.Role == "assistant" || m.Role == "tool" {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// begin returns the runs to follow.
+func (b *beginning) begin(ctx context.Context) ([]string, error) {
+	resumed, err := b.resume(ctx)
+	if err != nil {
+		return nil, err
+	}
+	says := b.fresh.users > 0 || len(b.fresh.before) > 0
+	switch {
+	case resumed && !says:
+		return []string{b.last.ID()}, nil
+	case resumed:
+		return b.post(ctx, b.last.ID())
+	case b.last != nil && b.told.Run == b.turn.RunID:
+		return []string{b.last.ID()}, nil // the request is sent again
+	case !says && b.last != nil && (b.last.Status.Active() || b.turn.lastUsers() == len(b.turn.list)):
+		return []string{b.last.ID()}, nil
+	case !says: // the user wants to hear it again
+		if b.fresh, err = b.turn.since(b.turn.lastUsers()); err != nil {
+			return nil, err
+		}
+	}
+	if b.fresh.users == 0 && !b.endsWithOutput() {
+		return nil, problem.InvalidField("body.messages",
+			"must end with a message of the user, or with the output of a call")
+	}
+	if err := b.mayAnswer(ctx); err != nil {
+		return nil, err
+	}
+	return b.post(ctx, "")
+}
+
+func (b *beginning) endsWithOutput() bool {
+	n := len(b.fresh.before)
+	return n > 0 && b.fresh.before[n-1].Role == record.RoleTool
+}
+
+// mayAnswer refuses a message to a thread that waits for what a message does not answer: all but one question.
+func (b *beginning) mayAnswer(ctx context.Context) error {
+	if b.last == nil || b.last.Status != lifecycle.AwaitingInput {
+		return nil
+	}
+	list, err := b.Store.Interrupts(ctx, b.last.ID(), b.last.Pause)
+	if err != nil || len(list) == 1 && list[0].Kind == string(lifecycle.Clarification) && list[0].Tool == nil {
+		return err
+	}
+	for _, i := range list {
+		return b.unanswered(i)
+	}
+	return nil
+}
+
+// unanswered is the refusal of a request that leaves out what the thread waits for.
+func (b *beginning) unanswered(i record.Interrupt) error {
+	if isCall(i.Kind, i.Tool != nil) {
+		return problem.InvalidField("body.messages", "must have the output of the call %s, which the thread waits for",
+			nameOf("call_", b.last.ID(), i.ID))
+	}
+	return problem.InvalidField("body.resume", "must have an entry for %s, which the thread waits for",
+		nameOf("int_", b.last.ID(), i.ID))
+}
+
+// isCall reports whether an interrupt is a call of a function of the client.
+func isCall(kind string, tool bool) bool { return tool && kind == string(lifecycle.Clarification) }
+
+// resume decides the last pause of the thread's last run, where the request answers it. It reports whether the run goes
+// on by that, or has gone on by the same answers, and the front end has seen nothing of it yet.
+func (b *beginning) resume(ctx context.Context) (bool, error) {
+	if b.last == nil || b.last.Pause == 0 {
+		return false, nil
+	}
+	pauses, err := b.Store.PausesOf(ctx, b.last.ID(), b.last.Pause-1, 1)
+	if err != nil || len(pauses) == 0 {
+		return false, err
+	}
+	decisions, err := b.decisions(pauses[0].Interrupts)
+	if err != nil || len(decisions) == 0 {
+		return false, err
+	}
+	if d := pauses[0].Decided; d != nil {
+		return b.decided(*d, decisions)
+	}
+	if len(decisions) < len(pauses[0].Interrupts) {
+		i := slices.IndexFunc(pauses[0].Interrupts, func(i record.Interrupt) bool { return !about(decisions, i.ID) })
+		return false, b.unanswered(pauses[0].Interrupts[i])
+	}
+	_, err = b.Intake.Resume(ctx, b.who, b.last.ID(), "", decisions)
+	if problem.Is(err, "not_awaiting_input") { // somebody was faster: perhaps this very request
+		d, found, readErr := b.Store.LastDecision(ctx, b.last.ID(), b.last.Pause)
+		if readErr == nil && found && same(d.List, decisions) {
+			return true, nil
+		}
+	}
+	return err == nil, err
+}
+
+func about(list []record.Decision, interrupt string) bool {
+	return slices.ContainsFunc(list, func(d record.Decision) bool { return d.InterruptID == interrupt })
+}
+
+// decided compares answers with how a pause was decided before. Answers in a thread that has gone on since are its
+// history.
+func (b *beginning) decided(d record.Decisions, decisions []record.Decision) (bool, error) {
+	since := ofPart("msg_", b.last.ID(), b.last.Pause)
+	switch {
+	case slices.ContainsFunc(b.turn.list, func(m message) bool { return strings.HasPrefix(m.ID, since) }):
+		return false, nil
+	case same(d.List, decisions):
+		return true, nil
+	case b.fresh.users > 0 || len(b.turn.Resume) == 0:
+		return false, nil
+	}
+	return false, problem.New(problem.Conflict, "not_awaiting_input",
+		"what the thread waited for was decided otherwise: send a message of the user, or no resume")
+}
+
+func same(a, b []record.Decision) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(d record.Decision) bool {
+		return !slices.ContainsFunc(b, func(other record.Decision) bool {
+			return d.InterruptID == other.InterruptID && d.Decision == other.Decision && d.Message == other.Message &&
+				bytes.Equal(d.Arguments, other.Arguments)
+		})
+	})
+}
+
+// decisions are what the request says to what a pause asked for. It may be incomplete.
+func (b *beginning) decisions(list []record.Interrupt) (decisions []record.Decision, err error) {
+	for _, i := range list {
+		var d record.Decision
+		var found bool
+		if isCall(i.Kind, i.Tool != nil) {
+			d, found, err = b.outputOf(i)
+		} else {
+			d, found, err = b.entryOf(i)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if d.InterruptID = i.ID; found {
+			decisions = append(decisions, d)
+		}
+	}
+	return decisions, nil
+}
+
+func (b *beginning) outputOf(i record.Interrupt) (d record.Decision, found bool, err error) {
+	call := nameOf("call_", b.last.ID(), i.ID)
+	n := slices.IndexFunc(b.turn.list, func(m message) bool { return m.Role == "tool" && m.ToolCallID == call })
+	if n < 0 {
+		return d, false, nil
+	}
+	text, err := b.turn.list[n].output("body.messages[" + strconv.Itoa(n) + "]")
+	if text == "" {
+		text = "(no output)"
+	}
+	return record.Decision{Decision: string(lifecycle.Answer), Message: text}, true, err
+}
+
+func (b *beginning) entryOf(i record.Interrupt) (d record.Decision, found bool, err error) {
+	name := nameOf("int_", b.last.ID(), i.ID)
+	n := slices.IndexFunc(b.turn.Resume, func(e AGUIResume) bool { return e.InterruptID == name })
+	if n < 0 {
+		return d, false, nil
+	}
+	approval := i.Kind == string(lifecycle.Approval)
+	d, err = b.turn.Resume[n].decision("body.resume["+strconv.Itoa(n)+"]", approval)
+	return d, true, err
+}
+
+// decision is what an entry of resume decides.
+func (e AGUIResume) decision(at string, approval bool) (d record.Decision, err error) {
+	null := len(e.Payload) == 0 || string(e.Payload) == "null"
+	switch {
+	case e.Status == "cancelled" && approval:
+		return record.Decision{Decision: string(lifecycle.Reject), Message: "it was dismissed"}, nil
+	case e.Status == "cancelled":
+		return record.Decision{
+			Decision: string(lifecycle.Answer), Message: "(no answer: the question was dismissed)",
+		}, nil
+	case e.Status != "resolved":
+		return d, problem.InvalidField(at+".status", "must be resolved or cancelled")
+	case null:
+		return d, problem.InvalidField(at+".payload", "is required")
+	case approval:
+		return approvalOf(at+".payload", e.Payload)
+	}
+	d.Decision, d.Message = string(lifecycle.Answer), answerOf(e.Payload)
+	if d.Message == "" {
+		err = problem.InvalidField(at+".payload", "must not be empty")
+	}
+	return d, err
+}
+
+// answerOf is an answer to a question: a text, a text in an object's member answer, or whatever else the payload is.
+func answerOf(payload json.RawMessage) (text string) {
+	var of struct {
+		Answer string `json:"answer"`
+	}
+	switch {
+	case json.Unmarshal(payload, &text) == nil:
+	case json.Unmarshal(payload, &of) == nil && of.Answer != "":
+		text = of.Answer
+	default:
+		text = string(payload)
+	}
+	return text
+}
+
+// edited bounds the arguments that a human gives a call.
+var edited = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
+
+func approvalOf(at string, payload json.RawMessage) (d record.Decision, err error) {
+	var yes bool
+	var of struct {
+		Approved *bool           `json:"approved"`
+		Edited   json.RawMessage `json:"editedArgs"`
+		Reason   string          `json:"reason"`
+	}
+	if json.Unmarshal(payload, &yes) == nil {
+		of.Approved = &yes
+	} else if err := read(at, payload, &of); err != nil {
+		return d, err
+	}
+	switch {
+	case of.Approved == nil:
+		return d, problem.InvalidField(at+".approved", "is required")
+	case !*of.Approved:
+		return record.Decision{Decision: string(lifecycle.Reject), Message: of.Reason}, nil
+	case len(of.Edited) > 0 && string(of.Edited) != "null":
+		if of.Edited, err = strictjson.Object(of.Edited, edited); err != nil {
+			return d, problem.InvalidField(at+".editedArgs", "must be an object: %s", err)
+		}
+		return record.Decision{Decision: string(lifecycle.Edit), Arguments: of.Edited, Message: of.Reason}, nil
+	}
+	return record.Decision{Decision: string(lifecycle.Approve), Message: of.Reason}, nil
+}
+
+// post sends what the request says, behind a run that goes on, if there is one.
+func (b *beginning) post(ctx context.Context, behind string) ([]string, error) {
+	c, err := b.turn.brought(b.fresh)
+	if err != nil {
+		return nil, err
+	}
+	refs, taken, err := b.attach(ctx)
+	if err != nil {
+		return nil, err
+	}
+	posted, err := b.Intake.Post(ctx, b.who, intake.Message{
+		AgentID: b.agent, Text: b.fresh.message(), ChatID: b.turn.ThreadID, Files: refs, Context: c,
+		Key: "agui/" + b.agent + "/" + b.turn.RunID, Request: b.request, Enqueue: behind != "", Watched: true,
+	})
+	if err != nil || posted.Replayed {
+		b.Files.Drop(ctx, taken...)
+	}
+	if err != nil {
+		return nil, err
+	}
+	runs := []string{posted.Run.ID()}
+	if posted.Parked != nil {
+		runs = append(runs, posted.Parked.ParkedID)
+	}
+	if behind != "" {
+		runs = append([]string{behind}, runs...)
+	}
+	return slices.Compact(runs), nil
+}
+
+// attach stores the files that came with the message.
+func (b *beginning) attach(ctx context.Context) (refs []record.FileRef, taken []record.File, err error) {
+	for _, f := range b.fresh.files {
+		stored, err := b.Files.Take(ctx, files.New{
+			Organization: b.who.Organization.ID, User: b.who.User.ID, Name: f.name, ContentType: f.contentType,
+		}, bytes.NewReader(f.data))
+		if err != nil {
+			b.Files.Drop(ctx, taken...)
+			return nil, nil, err
+		}
+		taken, refs = append(taken, stored), append(refs, stored.Ref())
+	}
+	return refs, taken, nil
+}

@@ -1,0 +1,455 @@
+package aguiserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"agentplatform/events"
+	"agentplatform/internal/citation"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/view"
+)
+
+// maxOutput is how many bytes of a call's output are told: a front end sends them back each time.
+const maxOutput = 16 << 10
+
+// Follow sends the events of an exchange to emit, until it ends. beat is called after idle without an event. It
+// returns nil after the last event, or the error of the store, of ctx, of emit or of beat.
+func (s *Server) Follow(
+	ctx context.Context, p tenant.Principal, x *Exchange, idle time.Duration, emit func(AGUIEvent) error,
+	beat func() error,
+) error {
+	if err := emit(AGUIEvent{
+		Type: "RUN_STARTED", ThreadID: x.turn.ThreadID, RunID: x.turn.RunID, ProtocolVersion: version,
+		Metadata: &AGUIMetadata{Run: AGUIRun{RunID: x.Run()}},
+	}); err != nil {
+		return err
+	}
+	var end AGUIEvent
+	for i, run := range x.runs {
+		f, err := s.follower(ctx, p, x, run, emit)
+		if i > 0 && problem.Is(err, "not_found") {
+			break // the message that was parked was withdrawn
+		}
+		if err != nil {
+			return err
+		}
+		if err := f.follow(ctx, idle, beat); err != nil {
+			return err
+		}
+		f.end.Usage = append(end.Usage, f.end.Usage...)
+		if end = f.end; !end.completed() {
+			break
+		}
+	}
+	return emit(end)
+}
+
+// completed reports whether an event is the end of a run that waits for nothing.
+func (e AGUIEvent) completed() bool {
+	return e.Type == "RUN_FINISHED" && e.Outcome.Type == "success" && len(e.Outcome.Pending) == 0
+}
+
+// follower translates the stream of a run, from its last pause on.
+type follower struct {
+	*Server
+	teller
+
+	who     tenant.Principal
+	x       *Exchange
+	run     string
+	begun   bool
+	again   bool           // the front end has heard a part of it before
+	prefix  int            // bytes of text before the part
+	reply   int            // the step whose calls the pause before was about; -1: there was none
+	used    tokens         // before the part
+	decided []decidedCall  // what that pause asked for
+	calls   map[int]string // ids of calls that were told, by step
+	ended   map[int]bool   // steps whose results were told
+	journal []record.Step
+	end     AGUIEvent
+}
+
+type tokens struct{ input, output int64 }
+
+// decidedCall is a call that a pause was about.
+type decidedCall struct {
+	key       string // as the journal names it
+	approval  bool
+	id        string
+	name      string
+	arguments json.RawMessage // as they were decided
+	told      bool
+}
+
+func (s *Server) follower(
+	ctx context.Context, p tenant.Principal, x *Exchange, run string, emit func(AGUIEvent) error,
+) (*follower, error) {
+	e, err := s.Intake.Run(ctx, p, run)
+	if err != nil {
+		return nil, err
+	}
+	n := partOf(e.Value)
+	f := &follower{
+		Server: s, who: p, x: x, run: run, reply: -1, calls: map[int]string{}, ended: map[int]bool{},
+		teller: teller{emit: emit, said: ofPart("msg_", run, n), got: ofPart("res_", run, n)},
+	}
+	f.again = slices.ContainsFunc(x.turn.list, f.isPart)
+	if n == 0 {
+		return f, nil
+	}
+	pauses, err := s.Store.PausesOf(ctx, run, n-1, 1)
+	if err != nil || len(pauses) == 0 {
+		return f, err
+	}
+	f.before(pauses[0])
+	if err := f.read(ctx); err != nil {
+		return nil, err
+	}
+	for _, step := range f.journal {
+		if step.Kind == record.ModelStep && step.Index <= f.reply {
+			f.prefix += len(step.Text)
+			f.used.input += step.InputTokens
+			f.used.output += step.OutputTokens
+		}
+	}
+	return f, nil
+}
+
+// partOf is the number of a run's last part: none follows a pause that was not decided.
+func partOf(r record.Run) int {
+	if r.Pause > 0 && !r.PausedAt.IsZero() {
+		return r.Pause - 1
+	}
+	return r.Pause
+}
+
+// isPart reports whether a message is one of the part's.
+func (f *follower) isPart(m message) bool {
+	return strings.HasPrefix(m.ID, f.said) || strings.HasPrefix(m.ID, f.got)
+}
+
+// before notes what the pause before the part was about.
+func (f *follower) before(p record.Pause) {
+	for _, i := range p.Interrupts {
+		index, _, _ := strings.Cut(i.Call, "-")
+		if n, err := strconv.Atoi(index); err == nil {
+			f.reply = max(f.reply, n)
+		}
+		c := decidedCall{
+			key: i.Call, id: nameOf("call_", f.run, i.ID), approval: i.Kind == string(lifecycle.Approval),
+		}
+		if i.Tool != nil {
+			c.name, c.arguments = i.Tool.Name, i.Tool.Arguments
+		}
+		if p.Decided != nil {
+			for _, d := range p.Decided.List {
+				if d.InterruptID == i.ID && d.Decision == string(lifecycle.Edit) {
+					c.arguments = d.Arguments
+				}
+			}
+		}
+		f.decided = append(f.decided, c)
+	}
+}
+
+// read reads the journal, as the reader may see it.
+func (f *follower) read(ctx context.Context) error {
+	steps, err := f.Store.Journal(ctx, f.run)
+	if err == nil {
+		steps, err = citation.Shown(ctx, steps, f.Intake.Tenants.Reads(f.who))
+	}
+	f.journal = steps
+	return err
+}
+
+// earlier reports whether a step of the journal was told before the pause.
+func (f *follower) earlier(step record.Step) bool {
+	reply, _, _ := strings.Cut(step.CallID, "-")
+	return step.Index <= f.reply || reply == strconv.Itoa(f.reply) &&
+		!slices.ContainsFunc(f.decided, func(c decidedCall) bool { return c.key == step.CallID })
+}
+
+// step finds a step of the journal that is a call.
+func (f *follower) step(index int) (record.Step, bool) {
+	n := slices.IndexFunc(f.journal, func(s record.Step) bool { return s.Kind == record.ToolStep && s.Index == index })
+	if n < 0 {
+		return record.Step{}, false
+	}
+	return f.journal[n], true
+}
+
+func (f *follower) follow(ctx context.Context, idle time.Duration, beat func() error) error {
+	return f.Hub.Follow(ctx, f.Store, f.who.Scope(), f.run, idle, func(e stream.Event) error {
+		if e.Event == stream.Heartbeat {
+			return beat()
+		}
+		return f.take(ctx, e)
+	})
+}
+
+func (f *follower) take(ctx context.Context, e stream.Event) error {
+	switch e.Event {
+	case stream.Init:
+		if err := f.start(ctx, *e.Text, *e.Steps); err != nil {
+			return err
+		}
+		if e.Run.Status == string(lifecycle.AwaitingInput) {
+			return f.pause(ctx)
+		}
+	case stream.Delta:
+		return f.text(*e.Text)
+	case stream.StepEvent:
+		return f.takeStep(ctx, *e.Step)
+	case stream.Status:
+		if e.Status == string(lifecycle.AwaitingInput) {
+			return f.pause(ctx)
+		}
+	case stream.Done:
+		return f.finish(ctx)
+	}
+	return nil
+}
+
+// start tells the text and the calls so far: by events, or by a snapshot where the front end has heard some of it.
+func (f *follower) start(ctx context.Context, text string, steps []events.StepEvent) error {
+	if len(steps) > 0 {
+		if err := f.read(ctx); err != nil {
+			return err
+		}
+	}
+	heard := f.again && !f.begun || f.begun && len(f.items) > 0
+	f.begun = true
+	clear(f.calls)
+	clear(f.ended)
+	for i := range f.decided {
+		f.decided[i].told = false
+	}
+	tell := func() error { return f.replay(ctx, text, steps) }
+	if !heard {
+		return tell()
+	}
+	var others []json.RawMessage
+	for _, m := range f.x.turn.list {
+		if !f.isPart(m) {
+			others = append(others, m.raw)
+		}
+	}
+	return f.replace(others, tell)
+}
+
+// replay tells the text and the calls so far in the order of the journal; what it has not comes last.
+func (f *follower) replay(ctx context.Context, text string, steps []events.StepEvent) error {
+	at := 0
+	for _, step := range f.journal {
+		if step.Kind == record.ModelStep {
+			if !strings.HasPrefix(text[at:], step.Text) {
+				break
+			}
+			if err := f.text(text[min(max(at, f.prefix), at+len(step.Text)) : at+len(step.Text)]); err != nil {
+				return err
+			}
+			at += len(step.Text)
+		}
+		n := slices.IndexFunc(steps, func(e events.StepEvent) bool { return e.Index == step.Index })
+		if step.Kind != record.ToolStep || n < 0 {
+			continue
+		}
+		if err := f.takeStep(ctx, steps[n]); err != nil {
+			return err
+		}
+	}
+	if err := f.text(text[min(max(at, f.prefix), len(text)):]); err != nil {
+		return err
+	}
+	for _, e := range steps {
+		if err := f.takeStep(ctx, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeStep tells of one of the agent's own calls.
+func (f *follower) takeStep(ctx context.Context, e events.StepEvent) error {
+	over := e.State != "started"
+	if f.ended[e.Index] {
+		return nil
+	}
+	step, there := f.step(e.Index)
+	if over && !there { // it was journalled before it was told
+		if err := f.read(ctx); err != nil {
+			return err
+		}
+		step, there = f.step(e.Index)
+	}
+	if there && f.earlier(step) {
+		f.ended[e.Index] = true
+		return nil
+	}
+	if err := f.begin(e); err != nil || !over {
+		return err
+	}
+	f.ended[e.Index] = true
+	output := step.Output
+	if !there {
+		output = e.Outcome
+	}
+	return f.result(e.Index, f.calls[e.Index], short(output))
+}
+
+// begin tells that a call begins. A call that was approved has its id from the approval, and was told with that.
+func (f *follower) begin(e events.StepEvent) error {
+	if f.calls[e.Index] != "" {
+		return nil
+	}
+	for i, c := range f.decided {
+		if c.approval && !c.told && c.name == e.Name && bytes.Equal(c.arguments, e.Arguments) {
+			f.decided[i].told, f.calls[e.Index] = true, c.id
+			return nil
+		}
+	}
+	f.calls[e.Index] = nameOf("tool_", f.run, strconv.Itoa(e.Index))
+	return f.call(f.calls[e.Index], e.Name, e.Arguments)
+}
+
+// short is the beginning of an output.
+func short(text string) string {
+	if len(text) <= maxOutput {
+		return text
+	}
+	n := maxOutput
+	for n > 0 && !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + "…"
+}
+
+const (
+	approvalSchema = `{"type":"object","properties":{"approved":{"type":"boolean"},"editedArgs":{"type":"object",` +
+		`"description":"instead of the call's arguments"},"reason":{"type":"string"}},"required":["approved"]}`
+	answerSchema = `{"type":"string","minLength":1}`
+)
+
+// pause ends the exchange with what the run waits for. The stream may tell of a pause that is over: then it goes on.
+func (f *follower) pause(ctx context.Context) error {
+	e, err := f.Store.LiveRun(ctx, f.who.Scope(), f.run)
+	if err != nil || e.Value.Status != lifecycle.AwaitingInput {
+		return err
+	}
+	list, err := f.Store.Interrupts(ctx, f.run, e.Value.Pause)
+	if err != nil {
+		return err
+	}
+	v, err := view.Of(ctx, f.Store, e)
+	if err != nil {
+		return err
+	}
+	outcome := AGUIOutcome{Type: "success"}
+	for _, i := range list {
+		one := AGUIInterrupt{
+			ID: nameOf("int_", f.run, i.ID), Reason: "input_required", Message: i.Prompt,
+			ResponseSchema: answerOneOf(i.Options),
+		}
+		if v.ExpiresAt != nil {
+			one.ExpiresAt = *v.ExpiresAt
+		}
+		if i.Tool != nil {
+			one.Reason, one.ToolCallID = "tool_call", nameOf("call_", f.run, i.ID)
+			one.ResponseSchema = json.RawMessage(approvalSchema)
+			if err := f.call(one.ToolCallID, i.Tool.Name, i.Tool.Arguments); err != nil {
+				return err
+			}
+		}
+		if isCall(i.Kind, i.Tool != nil) {
+			outcome.Pending = append(outcome.Pending, one.ToolCallID)
+		} else {
+			outcome.Interrupts = append(outcome.Interrupts, one)
+		}
+	}
+	if len(outcome.Interrupts) > 0 {
+		outcome.Type, outcome.Pending = "interrupt", nil // calls are found by their events then
+	}
+	return f.over(AGUIEvent{Type: "RUN_FINISHED", Outcome: &outcome, Usage: f.usage(e.Value)})
+}
+
+func answerOneOf(options []string) json.RawMessage {
+	if len(options) == 0 {
+		return json.RawMessage(answerSchema)
+	}
+	// texts alone: it cannot fail
+	raw, _ := json.Marshal(map[string]any{"type": "string", "minLength": 1, "examples": options})
+	return raw
+}
+
+// finish ends the exchange with the end of the run.
+func (f *follower) finish(ctx context.Context) error {
+	e, err := f.Store.LiveRun(ctx, f.who.Scope(), f.run)
+	if err != nil {
+		return err
+	}
+	end := AGUIEvent{Type: "RUN_FINISHED", Outcome: &AGUIOutcome{Type: "success"}, Usage: f.usage(e.Value)}
+	switch e.Value.Status {
+	case lifecycle.Completed:
+		end.Result, err = f.resultOf(ctx, e.Value)
+	case lifecycle.Cancelled:
+		end.Outcome.Type = "cancelled"
+	default:
+		end.Type, end.Outcome = "RUN_ERROR", nil
+		if end.Message, end.Code = e.Value.Error, string(e.Value.Status); end.Message == "" {
+			end.Message = "the run has " + string(e.Value.Status)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return f.over(end)
+}
+
+// over notes the exchange's last event. What the run had begun is closed before it.
+func (f *follower) over(end AGUIEvent) error {
+	if err := f.close(); err != nil {
+		return err
+	}
+	if end.Type == "RUN_FINISHED" {
+		end.ThreadID, end.RunID = f.x.turn.ThreadID, f.x.turn.RunID
+	}
+	f.end = end
+	return stream.ErrStop
+}
+
+func (f *follower) usage(r record.Run) []AGUIUsage {
+	u := AGUIUsage{
+		InputTokens:  max(r.Usage.InputTokens-f.used.input, 0),
+		OutputTokens: max(r.Usage.OutputTokens-f.used.output, 0),
+	}
+	if u.TotalTokens = u.InputTokens + u.OutputTokens; u.TotalTokens == 0 {
+		return nil
+	}
+	return []AGUIUsage{u}
+}
+
+func (f *follower) resultOf(ctx context.Context, r record.Run) (*AGUIResult, error) {
+	raw, err := view.ResultOf(ctx, f.Store, r, f.Intake.Tenants.Reads(f.who))
+	if err != nil || raw == nil {
+		return nil, err
+	}
+	var of AGUIResult
+	if err := json.Unmarshal(raw, &of); err != nil {
+		return nil, err
+	}
+	if string(of.Output) == "null" {
+		of.Output = nil
+	}
+	return &of, nil
+}

@@ -1,0 +1,209 @@
+package aguiserver
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
+	"agentplatform/internal/transition"
+	"agentplatform/internal/view"
+)
+
+const hello = `{"id":"u1","role":"user","content":"hello"}`
+
+func initial(text string, steps ...events.StepEvent) stream.Event {
+	if steps == nil {
+		steps = []events.StepEvent{}
+	}
+	return stream.Event{Event: stream.Init, Run: &view.Run{Status: "running"}, Text: &text, Steps: &steps}
+}
+
+func delta(text string) stream.Event { return stream.Event{Event: stream.Delta, Text: &text} }
+
+func step(index int, state string) events.StepEvent {
+	return events.StepEvent{Index: index, Kind: "tool", Name: "look", State: state, Arguments: json.RawMessage(`{}`),
+		Outcome: "succeeded"}
+}
+
+func stepped(index int, state string) stream.Event {
+	e := step(index, state)
+	return stream.Event{Event: stream.StepEvent, Step: &e}
+}
+
+func TestEachEventOfAStreamIsToldAsTheProtocolHasIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		before string // messages of the request before the user's
+		events []stream.Event
+		heard  []string
+	}{
+		"a text": {"", []stream.Event{initial(""), delta("a"), delta("b")}, []string{"open 1", "a", "b"}},
+		"calls between texts": {
+			"", []stream.Event{initial("a"), stepped(1, "started"), stepped(2, "started"), stepped(1, "finished"),
+				stepped(2, "failed"), delta("b")},
+			[]string{"open 1", "a", "close", "look of 1", "look of 1", "got succeeded of 1",
+				"got succeeded of 2", "open 2", "b"},
+		},
+		"a call before any text": {
+			"", []stream.Event{initial(""), stepped(1, "finished"), delta("b")},
+			[]string{"look of 1", "got succeeded of 1", "open 2", "b"},
+		},
+		"a text that is replaced": {
+			"", []stream.Event{initial(""), delta("a"), initial("x"), delta("y"), stepped(1, "started"), initial("")},
+			[]string{"open 1", "a", "close", "all [u1 hello] [1 x]", "open 1", "y", "close", "look of 1",
+				"all [u1 hello]"},
+		},
+		"what begins twice before anything is said": {
+			"", []stream.Event{initial(""), initial("a")}, []string{"open 1", "a"},
+		},
+		"what was heard before": {
+			`{"id":"msg_RUN_0_1","role":"assistant","content":"a"},`,
+			[]stream.Event{initial("ab", step(1, "started")), delta("c"), stepped(1, "finished"), delta("d")},
+			[]string{"all [u1 hello] [1 ab look]", "open 2", "c", "close", "got succeeded of 1", "open 3", "d"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			x, err := w.ask("r", hello)
+			require.NoError(t, err)
+			if c.before != "" {
+				x.turn = *turnOf(t, "["+strings.ReplaceAll(c.before, "RUN", x.Run())+hello+"]")
+			}
+			f, l := w.following(x)
+			for _, e := range c.events {
+				require.NoError(t, f.take(t.Context(), e))
+			}
+			assert.Equal(t, c.heard, l.heard)
+		})
+	}
+}
+
+// The journal says which calls stood between which texts.
+func TestWhatHasHappenedIsToldInTheOrderOfTheJournal(t *testing.T) {
+	w := newWorld(t)
+	x, err := w.ask("r", hello)
+	require.NoError(t, err)
+	f, l := w.following(x)
+	f.journal = []record.Step{
+		{Index: 0, Kind: record.ModelStep, Text: "ab"}, {Index: 1, Kind: record.ToolStep, CallID: "0-1", Output: "one"},
+		{Index: 2, Kind: record.ModelStep, Text: "cd"},
+		{Index: 3, Kind: record.ToolStep, CallID: "2-1", Outcome: "answered"},
+	}
+	require.NoError(t, f.replay(t.Context(), "abcdef", []events.StepEvent{step(1, "finished"), step(4, "started")}))
+	assert.Equal(t, []string{
+		"open 1", "ab", "close", "look of 1", "got one of 1", "open 2", "cd", "ef", "close", "look of 2",
+	}, l.heard)
+
+	f, l = w.following(x)
+	f.journal = []record.Step{{Index: 0, Kind: record.ModelStep, Text: "other"}}
+	require.NoError(t, f.replay(t.Context(), "abc", nil))
+	assert.Equal(t, []string{"open 1", "abc"}, l.heard)
+}
+
+func TestAPauseEndsAnExchangeAndItsAnswersGoOn(t *testing.T) {
+	w := newWorld(t)
+	x, err := w.ask("r1", hello)
+	require.NoError(t, err)
+	run := x.Run()
+	w.pause(run, approval, function, question)
+	heard, end := w.follow(x)
+	assert.Equal(t, []string{"run_started", "send of 1", "paint of 1", "run_finished"}, heard)
+	assert.Equal(t, "interrupt", end.Outcome.Type)
+	assert.Empty(t, end.Outcome.Pending)
+	require.Len(t, end.Outcome.Interrupts, 2)
+	assert.Equal(t, nameOf("call_", run, approval), end.Outcome.Interrupts[0].ToolCallID)
+	assert.NotEmpty(t, end.Outcome.Interrupts[0].ExpiresAt)
+	assert.Equal(t, "input_required", end.Outcome.Interrupts[1].Reason)
+
+	yes := AGUIResume{InterruptID: nameOf("int_", run, approval), Status: "resolved", Payload: json.RawMessage(`true`)}
+	city := yes
+	city.InterruptID, city.Payload = nameOf("int_", run, question), json.RawMessage(`"Oslo"`)
+	output := `,{"id":"t1","role":"tool","content":"red","toolCallId":"` + nameOf("call_", run, function) + `"}`
+	_, err = w.ask("r2", hello+output, yes)
+	wrong(t, err, "body.resume")
+	_, err = w.ask("r2", hello, yes, city)
+	wrong(t, err, "body.messages")
+	_, err = w.ask("r2", hello+`,{"id":"u2","role":"user","content":"well?"}`)
+	wrong(t, err, "body.resume")
+	foreign := `,{"id":"t1","role":"tool","content":"red","toolCallId":"` + nameOf("call_", approval, function) + `"}`
+	_, err = w.ask("r2", hello+foreign, yes, city)
+	wrong(t, err, "body.messages[1].toolCallId")
+	assert.Equal(t, []string{run}, w.runs("r2", hello), "the thread still waits")
+
+	assert.Equal(t, []string{run}, w.runs("r2", hello+output, yes, city))
+	assert.Equal(t, []string{run}, w.runs("r2", hello+output, yes, city), "sent again")
+	no := AGUIResume{InterruptID: yes.InterruptID, Status: "cancelled"}
+	_, err = w.ask("r3", hello+output, no, city)
+	p, _ := problem.As(err)
+	require.NotNil(t, p)
+	assert.Equal(t, problem.Conflict, p.Kind)
+
+	after, err := w.ask("r2", hello+output, yes, city)
+	require.NoError(t, err)
+	f, l := w.following(after)
+	late := initial("")
+	late.Run.Status = "awaiting_input"
+	require.NoError(t, f.take(t.Context(), late), "of the pause that is over")
+	sent := events.StepEvent{Index: 1, Kind: "tool", Name: "send", State: "finished", Outcome: "succeeded",
+		Arguments: json.RawMessage(`{"to":"a"}`)}
+	require.NoError(t, f.take(t.Context(), stream.Event{Event: stream.StepEvent, Step: &sent}))
+	assert.Equal(t, []string{"got succeeded of " + approval}, l.heard, "the call was told before")
+}
+
+// What the user says beside an answer waits behind the run, and the stream follows both.
+func TestWordsBesideAnAnswerAreParked(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	w.pause(run, function)
+	more := hello + `,{"id":"t1","role":"tool","content":"","toolCallId":"` + nameOf("call_", run, function) + `"},` +
+		`{"id":"u2","role":"user","content":"and more"}`
+	x, err := w.ask("r2", more)
+	require.NoError(t, err)
+	require.Len(t, x.runs, 2)
+	assert.Equal(t, run, x.runs[0])
+	assert.Equal(t, x.runs, w.runs("r2", more), "sent again")
+	w.complete(run)
+	w.complete(x.runs[1])
+	heard, end := w.follow(x)
+	assert.Equal(t, "run_finished", heard[len(heard)-1])
+	assert.Equal(t, "success", end.Outcome.Type)
+	in, err := w.Store.Input(t.Context(), w.run(x.runs[1]))
+	require.NoError(t, err)
+	assert.Equal(t, "and more", in.Message)
+}
+
+func (w *world) run(id string) record.Run {
+	w.t.Helper()
+	e, err := w.Store.Run(w.t.Context(), record.System(), id)
+	require.NoError(w.t, err)
+	return e.Value
+}
+
+func TestARequestThatBringsNothingFollowsTheThread(t *testing.T) {
+	w := newWorld(t)
+	_, err := w.ask("r0", "")
+	wrong(t, err, "body.messages")
+	run := w.runs("r1", hello)[0]
+	assert.Equal(t, []string{run}, w.runs("r1", hello))
+	assert.Equal(t, []string{run}, w.runs("r2", hello), "it is working on it")
+	_, err = w.ask("r2", hello+`,{"id":"u2","role":"user","content":"and?"}`)
+	p, _ := problem.As(err)
+	require.NotNil(t, p)
+	assert.Equal(t, "chat_busy", p.Code)
+	w.complete(run)
+	assert.Equal(t, []string{run}, w.runs("r3", hello+`,{"id":"`+ofPart("msg_", run, 0)+`1","role":"assistant"}`))
+	second := w.runs("r4", hello)
+	assert.NotEqual(t, []string{run}, second, "the user wants to hear it again")
+	w.transition(second[0], transition.Change{Event: lifecycle.Cancel{}})
+	x, err := w.ask("r4", hello)
+	require.NoError(t, err)
+	_, end := w.follow(x)
+	assert.Equal(t, "cancelled", end.Outcome.Type)
+}

@@ -1,0 +1,31 @@
+package aguiserver
+
+import (
+	"fmt"
+	"strings"
+
+	"agentplatform/internal/host"
+)
+
+// Ids name what they are of, so that nothing is stored for them. A part of a run is what happens from one pause to the
+// next, counted from 0.
+//
+//	msg_RUN_PART_N       the nth message of the agent in a part of a run
+//	res_RUN_PART_STEP    the result of a call
+//	tool_RUN_STEP        a call of one of the agent's own tools, by its step in the journal
+//	call_RUN_INTERRUPT   a call that the run pauses for: of a function of the client, or one to be approved
+//	int_RUN_INTERRUPT    an interrupt: an approval or a question
+
+func ofPart(prefix, run string, part int) string { return fmt.Sprintf("%s%s_%d_", prefix, run, part) }
+
+func nameOf(prefix, run, of string) string { return prefix + run + "_" + of }
+
+// isOurs reports whether an id is one of a message that a run of ours has said or got.
+func isOurs(id string) bool {
+	rest, said := strings.CutPrefix(id, "msg_")
+	if !said {
+		rest, said = strings.CutPrefix(id, "res_")
+	}
+	run, _, more := strings.Cut(rest, "_")
+	return said && more && host.ValidID(run)
+}

@@ -1,0 +1,362 @@
+package aguiserver
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"agentplatform/internal/intake"
+	"agentplatform/internal/model"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/strictjson"
+)
+
+// Bounds of a request; those of what is said are intake's.
+const (
+	maxMessages = 10_000 // a thread is sent whole each time
+	maxMember   = 1024   // bytes of a message's id
+	maxContext  = 1000   // entries
+	maxResume   = 1000   // entries
+	maxRunID    = intake.MaxKey - len("agui/0123456789abcdef01234567/")
+)
+
+// message is a message of a thread, of any role.
+type message struct {
+	ID         string          `json:"id"`
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	ToolCalls  []toolCall      `json:"toolCalls"`
+	ToolCallID string          `json:"toolCallId"`
+	Error      string          `json:"error"`
+
+	raw json.RawMessage
+}
+
+// turn is a request that was read.
+type turn struct {
+	RunAgentInput
+
+	list []message
+}
+
+// readTurn checks a request by itself. It returns a problem of kind Invalid with the field.
+func readTurn(in RunAgentInput) (turn, error) {
+	t := turn{RunAgentInput: in}
+	switch {
+	case !intake.ValidChatID(in.ThreadID):
+		return t, problem.InvalidField("body.threadId", "must have 1 to 128 characters of A-Z a-z 0-9 . _ : -")
+	case in.RunID == "" || len(in.RunID) > maxRunID || strings.ContainsFunc(in.RunID, unprintable):
+		return t, problem.InvalidField("body.runId", "must have 1 to %d printable ASCII characters", maxRunID)
+	case len(in.Context) > maxContext:
+		return t, problem.InvalidField("body.context", "must have at most %d entries", maxContext)
+	case len(in.Resume) > maxResume:
+		return t, problem.InvalidField("body.resume", "must have at most %d entries", maxResume)
+	case len(in.Messages) == 0 || string(in.Messages) == "null":
+		return t, problem.InvalidField("body.messages", "is required")
+	}
+	var raw []json.RawMessage
+	if err := read("body.messages", in.Messages, &raw); err != nil {
+		return t, err
+	}
+	if len(raw) > maxMessages {
+		return t, problem.InvalidField("body.messages", "must have at most %d messages", maxMessages)
+	}
+	for i, r := range raw {
+		at := fmt.Sprintf("body.messages[%d]", i)
+		m := message{raw: r}
+		if err := read(at, r, &m); err != nil {
+			return t, err
+		}
+		switch {
+		case m.ID == "" || len(m.ID) > maxMember:
+			return t, problem.InvalidField(at+".id", "must have 1 to %d bytes", maxMember)
+		case m.Role == "":
+			return t, problem.InvalidField(at+".role", "is required")
+		}
+		t.list = append(t.list, m)
+	}
+	return t, nil
+}
+
+func unprintable(r rune) bool { return r < ' ' || r > '~' }
+
+// read decodes a part of a request; the error is a problem of kind Invalid that names the place.
+func read(at string, raw json.RawMessage, into any) error {
+	err := strictjson.Unmarshal(raw, into)
+	if err == nil {
+		return nil
+	}
+	place, text := "", err.Error()
+	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
+		place, text = wrong.Place, wrong.Wanted
+	}
+	return problem.InvalidField(at+place, "%s", text)
+}
+
+// fresh is what a request says that the thread has not heard yet.
+type fresh struct {
+	before []record.Said
+	at     []int    // the messages that those were
+	text   []string // of the messages of the user that it ends with
+	textAt []int    // those messages
+	users  int      // how many they are, also without a text
+	files  []file
+}
+
+func (f *fresh) message() string { return strings.Join(f.text, "\n\n") }
+
+// since reads the messages from one on. Messages of a role that nobody knows, and what an application shows beside the
+// conversation, are left out, as the protocol demands.
+func (t *turn) since(from int) (f fresh, err error) {
+	for i := from; i < len(t.list); i++ {
+		m, at := t.list[i], fmt.Sprintf("body.messages[%d]", i)
+		switch m.Role {
+		case "user":
+			err = f.user(at, i, m)
+		case "assistant":
+			f.close()
+			err = f.assistant(at, i, m)
+		case "tool":
+			f.close()
+			err = f.tool(at, i, m)
+		}
+		if err != nil {
+			return f, err
+		}
+	}
+	return f, nil
+}
+
+// close ends the user's messages so far: somebody else speaks. Files come with the last messages alone.
+func (f *fresh) close() {
+	for n, text := range f.text {
+		f.say(f.textAt[n], record.Said{Role: record.RoleUser, Text: text})
+	}
+	f.text, f.textAt, f.users, f.files = nil, nil, 0, nil
+}
+
+func (f *fresh) say(i int, s record.Said) { f.before, f.at = append(f.before, s), append(f.at, i) }
+
+func (f *fresh) user(at string, i int, m message) error {
+	text, files, err := content(at+".content", m.Content)
+	if err != nil {
+		return err
+	}
+	if f.users++; text != "" {
+		f.text, f.textAt = append(f.text, text), append(f.textAt, i)
+	}
+	if f.files = append(f.files, files...); len(f.files) > intake.MaxFiles {
+		return problem.InvalidField(at+".content", "at most %d files may be sent", intake.MaxFiles)
+	}
+	return nil
+}
+
+func (f *fresh) assistant(at string, i int, m message) error {
+	text, _, err := content(at+".content", m.Content)
+	if err != nil {
+		return err
+	}
+	said := record.Said{Role: record.RoleAssistant, Text: text}
+	for n, c := range m.ToolCalls {
+		arguments := c.Function.Arguments
+		if arguments == "" {
+			arguments = "{}"
+		}
+		if !json.Valid([]byte(arguments)) {
+			return problem.InvalidField(fmt.Sprintf("%s.toolCalls[%d].function.arguments", at, n),
+				"must be JSON in a string")
+		}
+		said.Calls = append(said.Calls,
+			record.SaidCall{ID: c.ID, Name: c.Function.Name, Arguments: json.RawMessage(arguments)})
+	}
+	f.say(i, said)
+	return nil
+}
+
+func (f *fresh) tool(at string, i int, m message) error {
+	text, err := m.output(at)
+	if err != nil {
+		return err
+	}
+	called := func(s record.Said) bool {
+		return slices.ContainsFunc(s.Calls, func(c record.SaidCall) bool { return c.ID == m.ToolCallID })
+	}
+	if !slices.ContainsFunc(f.before, called) {
+		return problem.InvalidField(at+".toolCallId", "is the id of no call that waits for an output")
+	}
+	f.say(i, record.Said{Role: record.RoleTool, Call: m.ToolCallID, Text: text})
+	return nil
+}
+
+// output is what a message of a tool says.
+func (m message) output(at string) (string, error) {
+	text, _, err := content(at+".content", m.Content)
+	if m.Error != "" {
+		text = strings.TrimSpace("error: " + m.Error + "\n" + text)
+	}
+	return text, err
+}
+
+// file is a file that came with a message.
+type file struct {
+	name, contentType string
+	data              []byte
+}
+
+// part is a part of a message's content.
+type part struct {
+	Type   string `json:"type"`
+	Text   string `json:"text"`
+	Source struct {
+		Type     string `json:"type"`
+		Value    string `json:"value"`
+		MimeType string `json:"mimeType"`
+	} `json:"source"`
+	Metadata json.RawMessage `json:"metadata"`
+}
+
+// content reads a text, or parts of content. Parts whose bytes are elsewhere, and those of a kind that nobody knows,
+// are left out, as the protocol demands: addresses are not fetched.
+func content(at string, raw json.RawMessage) (text string, files []file, err error) {
+	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
+		return text, nil, nil
+	}
+	var parts []part
+	if err := read(at, raw, &parts); err != nil {
+		return "", nil, err
+	}
+	var texts []string
+	for i, p := range parts {
+		switch {
+		case p.Type == "text":
+			texts = append(texts, p.Text)
+		case p.Source.Type == "data":
+			data, err := base64.StdEncoding.DecodeString(p.Source.Value)
+			if err != nil || len(data) == 0 {
+				return "", nil, problem.InvalidField(fmt.Sprintf("%s[%d].source.value", at, i),
+					"must be base64 with padding")
+			}
+			files = append(files, file{name: p.name(), contentType: p.kind(), data: data})
+		}
+	}
+	return strings.Join(texts, "\n"), files, nil
+}
+
+func (p part) kind() string {
+	if p.Source.MimeType == "" {
+		return "application/octet-stream"
+	}
+	return p.Source.MimeType
+}
+
+// name is the name that the part's metadata has, or one made of its kind.
+func (p part) name() string {
+	var of struct {
+		Filename string `json:"filename"`
+	}
+	if json.Unmarshal(p.Metadata, &of) == nil && of.Filename != "" {
+		return of.Filename
+	}
+	_, extension, _ := strings.Cut(p.kind(), "/")
+	return "file." + strings.TrimSuffix(extension, "+xml")
+}
+
+// brought is what a request brings beside its message. Instructions are the messages of system and developer, wherever
+// they stand, and the entries of context.
+func (t *turn) brought(f fresh) (*record.Context, error) {
+	c := &record.Context{Before: f.before}
+	var texts []string
+	for i, m := range t.list {
+		if m.Role != "system" && m.Role != "developer" {
+			continue
+		}
+		text, _, err := content(fmt.Sprintf("body.messages[%d].content", i), m.Content)
+		if err != nil {
+			return nil, err
+		}
+		texts = append(texts, text)
+	}
+	if len(t.Context) > 0 {
+		lines := []string{"What the application says about this conversation:"}
+		for _, e := range t.Context {
+			lines = append(lines, e.Description+": "+e.Value)
+		}
+		texts = append(texts, strings.Join(lines, "\n"))
+	}
+	c.Instructions = strings.Join(texts, "\n\n")
+	for i, tool := range t.Tools {
+		if tool.Name == model.AskUser || tool.Name == model.Search {
+			return nil, problem.InvalidField(fmt.Sprintf("body.tools[%d].name", i),
+				"must not be %s, which is a tool of the service", tool.Name)
+		}
+		if len(tool.Parameters) == 0 || string(tool.Parameters) == "null" {
+			tool.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		c.Functions = append(c.Functions,
+			record.Function{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters})
+	}
+	told := echo{Run: t.RunID}
+	if n := len(t.list); n > 0 {
+		told.Message = t.list[n-1].ID
+	}
+	var err error
+	c.Echo, err = json.Marshal(told)
+	return c, err
+}
+
+// echo is what a run keeps of the request that began it.
+type echo struct {
+	Run     string `json:"agui_run,omitempty"`
+	Message string `json:"agui_message,omitempty"` // the last of the thread then
+}
+
+var (
+	saidAt = regexp.MustCompile(`^context\.before\[(\d+)\]`)
+	fields = strings.NewReplacer(
+		"context.functions", "body.tools", "context.before", "body.messages", "context.instructions", "body.context",
+		"context.echo", "body.messages",
+	)
+	members = strings.NewReplacer(".calls[", ".toolCalls[", ".call", ".toolCallId", ".text", ".content",
+		".arguments", ".function.arguments", ".name", ".function.name")
+)
+
+// named gives a problem the names of the request's fields.
+func (f *fresh) named(err error) error {
+	p, ok := problem.As(err)
+	if !ok {
+		return err
+	}
+	for i, was := range p.Fields {
+		at := f.place(was.Location)
+		p.Message = strings.ReplaceAll(p.Message, was.Location, at)
+		p.Fields[i].Location = at
+	}
+	return err
+}
+
+func (f *fresh) place(location string) string {
+	switch location {
+	case "message", "files":
+		return "body.messages"
+	case "chat_id":
+		return "body.threadId"
+	}
+	if strings.HasPrefix(location, "body.decisions") {
+		return "body.resume"
+	}
+	found := saidAt.FindStringSubmatch(location)
+	if found == nil {
+		return fields.Replace(location)
+	}
+	n, err := strconv.Atoi(found[1])
+	if err != nil || n >= len(f.at) {
+		return "body.messages"
+	}
+	return fmt.Sprintf("body.messages[%d]%s", f.at[n], members.Replace(location[len(found[0]):]))
+}

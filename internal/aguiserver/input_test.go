@@ -1,0 +1,222 @@
+package aguiserver
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+)
+
+const run = "0123456789abcdef01234567"
+
+// input is a request with these messages.
+func input(t *testing.T, messages string) RunAgentInput {
+	t.Helper()
+	return RunAgentInput{ThreadID: "t", RunID: "r", Messages: json.RawMessage(messages)}
+}
+
+func turnOf(t *testing.T, messages string) *turn {
+	t.Helper()
+	read, err := readTurn(input(t, messages))
+	require.NoError(t, err)
+	return &read
+}
+
+// wrong checks that an error names a field.
+func wrong(t *testing.T, err error, field string) {
+	t.Helper()
+	p, ok := problem.As(err)
+	require.True(t, ok, "%v", err)
+	assert.Equal(t, problem.Invalid, p.Kind)
+	require.Len(t, p.Fields, 1)
+	assert.Equal(t, field, p.Fields[0].Location)
+}
+
+func says(messages string) func(*RunAgentInput) {
+	return func(in *RunAgentInput) { in.Messages = json.RawMessage(messages) }
+}
+
+func TestWhatIsWrongInARequestIsNamed(t *testing.T) {
+	const hello = `{"id":"m","role":"user","content":"hello"}`
+	many := strings.Repeat(hello+",", maxMessages) + hello
+	for field, change := range map[string]func(*RunAgentInput){
+		"body.threadId":              func(in *RunAgentInput) { in.ThreadID = "a b" },
+		"body.runId":                 func(in *RunAgentInput) { in.RunID = strings.Repeat("r", maxRunID+1) },
+		"body.messages":              says("[" + many + "]"),
+		"body.messages[0]":           says(`["hello"]`),
+		"body.messages[0].id":        says(`[{"role":"user"}]`),
+		"body.messages[0].role":      says(`[{"id":"m"}]`),
+		"body.messages[0].error":     says(`[{"id":"m","error":7}]`),
+		"body.context":               func(in *RunAgentInput) { in.Context = make([]AGUIContext, maxContext+1) },
+		"body.resume":                func(in *RunAgentInput) { in.Resume = make([]AGUIResume, maxResume+1) },
+		"body.messages[0].toolCalls": says(`[{"id":"m","toolCalls":{}}]`),
+	} {
+		in := input(t, "["+hello+"]")
+		_, err := readTurn(in)
+		require.NoError(t, err)
+		change(&in)
+		_, err = readTurn(in)
+		wrong(t, err, field)
+	}
+	for _, id := range []string{"a", strings.Repeat("c", 128), "A.z_0:-"} {
+		in := input(t, "["+hello+"]")
+		in.ThreadID = id
+		_, err := readTurn(in)
+		require.NoError(t, err)
+	}
+}
+
+func TestContentThatNobodyCanUseIsLeftOut(t *testing.T) {
+	f, err := turnOf(t, `[{"id":"m","role":"user","content":[{"type":"text","text":"see"},
+		{"type":"image","source":{"type":"url","value":"https://example.com/a.png"}},{"type":"smell"},
+		{"type":"image","source":{"type":"data","value":"aGk=","mimeType":"image/png"}}]},
+		{"id":"a","role":"activity","content":{"x":1}},{"id":"n","role":"narrator","content":7}]`).since(0)
+	require.NoError(t, err)
+	assert.Equal(t, "see", f.message())
+	assert.Equal(t, []file{{name: "file.png", contentType: "image/png", data: []byte("hi")}}, f.files)
+	for content, field := range map[string]string{
+		`7`: "", `{"a":1}`: "", `["a"]`: "[0]", `[{"type":"text","text":7}]`: "[0].text",
+		`[{"type":"image","source":{"type":"data","value":"?"}}]`: "[0].source.value",
+	} {
+		_, err := turnOf(t, `[{"id":"m","role":"user","content":`+content+`}]`).since(0)
+		wrong(t, err, "body.messages[0].content"+field)
+	}
+	files := strings.Repeat(`{"type":"image","source":{"type":"data","value":"aGk="}},`, 11)
+	_, err = turnOf(t, `[{"id":"m","role":"user","content":[`+strings.TrimSuffix(files, ",")+`]}]`).since(0)
+	wrong(t, err, "body.messages[0].content")
+}
+
+// A conversation that began elsewhere is told to the model; what is wrong in it is named by its message.
+func TestAConversationThatBeganElsewhere(t *testing.T) {
+	read := turnOf(t, `[{"id":"s","role":"system","content":"be kind"},{"id":"u","role":"user","content":"first"},
+		{"id":"a","role":"assistant","toolCalls":[{"id":"c","function":{"name":"f","arguments":""}}]},
+		{"id":"c1","role":"tool","toolCallId":"c","content":"out","error":"late"},
+		{"id":"u2","role":"user","content":"second"},{"id":"d","role":"developer","content":"be short"},
+		{"id":"u3","role":"user","content":"third"}]`)
+	read.Context = []AGUIContext{{Description: "page", Value: "start"}}
+	read.Tools = []AGUITool{{Name: "paint"}}
+	f, err := read.since(0)
+	require.NoError(t, err)
+	assert.Equal(t, "second\n\nthird", f.message())
+	c, err := read.brought(f)
+	require.NoError(t, err)
+	assert.Equal(t, []record.Said{
+		{Role: record.RoleUser, Text: "first"},
+		{Role: record.RoleAssistant, Calls: []record.SaidCall{{ID: "c", Name: "f", Arguments: json.RawMessage(`{}`)}}},
+		{Role: record.RoleTool, Call: "c", Text: "error: late\nout"},
+	}, c.Before)
+	assert.Equal(t, "be kind\n\nbe short\n\nWhat the application says about this conversation:\npage: start",
+		c.Instructions)
+	assert.JSONEq(t, `{"agui_run":"r","agui_message":"u3"}`, string(c.Echo))
+	assert.Equal(t, json.RawMessage(`{"type":"object","properties":{}}`), c.Functions[0].Parameters)
+	for ours, theirs := range map[string]string{
+		"context.before[1].calls[0].id": "body.messages[2].toolCalls[0].id", "message": "body.messages",
+		"context.before[2].text": "body.messages[3].content", "context.functions[0].name": "body.tools[0].name",
+		"context.before[7]": "body.messages", "chat_id": "body.threadId", "body.decisions[0].message": "body.resume",
+	} {
+		wrong(t, f.named(problem.InvalidField(ours, "is bad")), theirs)
+	}
+	read.Tools = []AGUITool{{Name: "ask_user"}}
+	_, err = read.brought(f)
+	wrong(t, err, "body.tools[0].name")
+	for at, messages := range map[string]string{
+		"[0].toolCallId": `[{"id":"c1","role":"tool","toolCallId":"c","content":"out"}]`,
+		"[0].toolCalls[0].function.arguments": `[{"id":"a","role":"assistant",
+			"toolCalls":[{"function":{"arguments":"{"}}]}]`,
+	} {
+		_, err := turnOf(t, messages).since(0)
+		wrong(t, err, "body.messages"+at)
+	}
+}
+
+func TestWhatAThreadKnowsIsNotSaidAgain(t *testing.T) {
+	said, called := ofPart("msg_", run, 0)+"1", nameOf("call_", run, run)
+	for name, c := range map[string]struct {
+		ids   string // of the messages; a @ stands before those of the assistant, a # before outputs of a call of ours
+		told  string
+		first int
+	}{
+		"the agent's last message":   {"u1 @" + said + " u2", "u1", 2},
+		"the message that was taken": {"u1 u2", "u1", 1},
+		"the output of a call":       {"u1 @" + said + " #t u2", "u1", 3},
+		"all of it":                  {"u1 @" + said, "u1", 2},
+		"a message of the page":      {"u1 @" + said + " @card u2", "u1", 2},
+		"nothing":                    {"x1 @x2 x3 x4", "u1", 2},
+		"not in order":               {"@" + said + " u1 u2", "u1", 2},
+	} {
+		b := &beginning{told: echo{Message: c.told}, last: &record.Run{}}
+		b.last.RunID = run
+		for id := range strings.FieldsSeq(c.ids) {
+			m := message{ID: strings.TrimLeft(id, "@#"), Role: "user"}
+			switch id[0] {
+			case '@':
+				m.Role = "assistant"
+			case '#':
+				m.Role, m.ToolCallID = "tool", called
+			}
+			b.turn.list = append(b.turn.list, m)
+		}
+		assert.Equal(t, c.first, b.firstUnknown(), name)
+	}
+	for _, id := range []string{"", "msg_", "msg_" + run, "call_" + run + "_1", "msg_../_1", "res_1_2_3"} {
+		assert.False(t, isOurs(id), id)
+	}
+}
+
+func TestWhatAnEntryOfResumeDecides(t *testing.T) {
+	for payload, want := range map[string]record.Decision{
+		`true`:                             {Decision: "approve"},
+		`false`:                            {Decision: "reject"},
+		`{"approved":false,"reason":"no"}`: {Decision: "reject", Message: "no"},
+		`{"approved":true,"editedArgs":{ "a":1 }}`: {Decision: "edit", Arguments: json.RawMessage(`{"a":1}`)},
+	} {
+		d, err := AGUIResume{Status: "resolved", Payload: json.RawMessage(payload)}.decision("at", true)
+		require.NoError(t, err, payload)
+		assert.Equal(t, want, d, payload)
+	}
+	for payload, field := range map[string]string{
+		`null`: "", ``: "", `7`: "", `{}`: ".approved", `{"approved":"yes"}`: ".approved", `"yes"`: "",
+		`{"approved":true,"editedArgs":[]}`: ".editedArgs",
+	} {
+		_, err := AGUIResume{Status: "resolved", Payload: json.RawMessage(payload)}.decision("at", true)
+		wrong(t, err, "at.payload"+field)
+	}
+	for payload, want := range map[string]string{
+		`"Paris"`: "Paris", `{"answer":"Rome"}`: "Rome", `{"city":1}`: `{"city":1}`,
+	} {
+		d, err := AGUIResume{Status: "resolved", Payload: json.RawMessage(payload)}.decision("at", false)
+		require.NoError(t, err)
+		assert.Equal(t, record.Decision{Decision: "answer", Message: want}, d)
+	}
+	for _, approval := range []bool{true, false} {
+		d, err := AGUIResume{Status: "cancelled"}.decision("at", approval)
+		require.NoError(t, err)
+		assert.Contains(t, d.Message, "dismissed")
+		_, err = AGUIResume{Status: "perhaps"}.decision("at", approval)
+		wrong(t, err, "at.status")
+	}
+	_, err := AGUIResume{Status: "resolved", Payload: json.RawMessage(`""`)}.decision("at", false)
+	wrong(t, err, "at.payload")
+}
+
+func FuzzATurn(f *testing.F) {
+	f.Add(`[{"id":"m","role":"user","content":[{"type":"text","text":"x"}]}]`)
+	f.Add(fmt.Sprintf(
+		`[{"id":"msg_%s_0_1","role":"assistant","toolCalls":[{"id":"c"}]},{"id":"t","role":"tool"}]`, run))
+	f.Fuzz(func(t *testing.T, messages string) {
+		read, err := readTurn(input(t, messages))
+		if err != nil {
+			return
+		}
+		if f, err := read.since(0); err == nil {
+			assert.LessOrEqual(t, len(f.text), f.users)
+			assert.Len(t, f.at, len(f.before))
+		}
+	})
+}

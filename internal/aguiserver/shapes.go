@@ -1,0 +1,125 @@
+package aguiserver
+
+import "encoding/json"
+
+// The shapes of AG-UI, protocol version 1.0 (https://docs.ag-ui.com). Members that it does not have are ignored.
+
+const version = "1.0"
+
+// RunAgentInput is the body of POST /agui/{agent_id}.
+type RunAgentInput struct {
+	ThreadID        string          `json:"threadId" required:"true" doc:"the chat, whose id the client may choose: 1 to 128 characters of A-Z a-z 0-9 . _ : -"`
+	RunID           string          `json:"runId" required:"true" doc:"the id of this exchange: a request with the same id follows the run that the first began"`
+	ProtocolVersion string          `json:"protocolVersion,omitempty" nullable:"true"`
+	ParentRunID     string          `json:"parentRunId,omitempty" nullable:"true" doc:"of no effect"`
+	State           json.RawMessage `json:"state,omitempty" shape:"object|object[]|string|number|boolean|null" doc:"of no effect: agents have no state but their conversation"`
+	Messages        json.RawMessage `json:"messages" required:"true" shape:"object[]" doc:"the conversation; of a thread that is known only what follows its last message that is known"`
+	Tools           []AGUITool      `json:"tools,omitempty" nullable:"true" doc:"functions that the client executes"`
+	Context         []AGUIContext   `json:"context,omitempty" nullable:"true" doc:"shown to the model behind the agent's instructions"`
+	ForwardedProps  json.RawMessage `json:"forwardedProps,omitempty" shape:"object|object[]|string|number|boolean|null" doc:"of no effect"`
+	Resume          []AGUIResume    `json:"resume,omitempty" nullable:"true" doc:"an answer to each interrupt that the thread waits for"`
+}
+
+// AGUITool is a function that a client executes.
+type AGUITool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty" nullable:"true"`
+	Parameters  json.RawMessage `json:"parameters,omitempty" shape:"object|null" doc:"a JSON schema"`
+}
+
+// AGUIContext is what an application wants the model to know.
+type AGUIContext struct {
+	Description string `json:"description"`
+	Value       string `json:"value"`
+}
+
+// AGUIResume answers an interrupt.
+type AGUIResume struct {
+	InterruptID string          `json:"interruptId"`
+	Status      string          `json:"status" enum:"resolved,cancelled"`
+	Payload     json.RawMessage `json:"payload,omitempty" shape:"object|object[]|string|number|boolean|null" doc:"to an approval {approved, editedArgs, reason} or true or false; to a question a text"`
+}
+
+// AGUIEvent is an event of a stream. Its type says which of the other members are present.
+type AGUIEvent struct {
+	Type            string             `json:"type" enum:"RUN_STARTED,TEXT_MESSAGE_START,TEXT_MESSAGE_CONTENT,TEXT_MESSAGE_END,TOOL_CALL_START,TOOL_CALL_ARGS,TOOL_CALL_END,TOOL_CALL_RESULT,MESSAGES_SNAPSHOT,RUN_FINISHED,RUN_ERROR"`
+	ThreadID        string             `json:"threadId,omitempty"`
+	RunID           string             `json:"runId,omitempty" doc:"the id of the request"`
+	ProtocolVersion string             `json:"protocolVersion,omitempty"`
+	Metadata        *AGUIMetadata      `json:"metadata,omitempty"`
+	MessageID       string             `json:"messageId,omitempty"`
+	Role            string             `json:"role,omitempty" enum:"assistant,tool"`
+	Delta           *string            `json:"delta,omitempty"`
+	ToolCallID      string             `json:"toolCallId,omitempty"`
+	ToolCallName    string             `json:"toolCallName,omitempty"`
+	ParentMessageID string             `json:"parentMessageId,omitempty"`
+	Content         *string            `json:"content,omitempty" doc:"the output of a call"`
+	Messages        *[]json.RawMessage `json:"messages,omitempty" shape:"object" doc:"instead of all messages of the thread"`
+	Outcome         *AGUIOutcome       `json:"outcome,omitempty"`
+	Result          *AGUIResult        `json:"result,omitempty"`
+	Usage           []AGUIUsage        `json:"usage,omitempty"`
+	Message         string             `json:"message,omitempty" doc:"why the run has failed"`
+	Code            string             `json:"code,omitempty" enum:"failed,timed_out"`
+}
+
+// AGUIMetadata is what RUN_STARTED says of the service.
+type AGUIMetadata struct {
+	Run AGUIRun `json:"agentplatform"`
+}
+
+// AGUIRun names the durable run.
+type AGUIRun struct {
+	RunID string `json:"run_id" doc:"for the other endpoints, like /runs/{run_id}"`
+}
+
+// AGUIOutcome is how a run has ended.
+type AGUIOutcome struct {
+	Type       string          `json:"type" enum:"success,interrupt,cancelled"`
+	Pending    []string        `json:"pendingToolCallIds,omitempty" doc:"calls of the client's functions, which it sends the outputs of"`
+	Interrupts []AGUIInterrupt `json:"interrupts,omitempty"`
+}
+
+// AGUIInterrupt is an approval or a question.
+type AGUIInterrupt struct {
+	ID             string          `json:"id"`
+	Reason         string          `json:"reason" enum:"tool_call,input_required"`
+	Message        string          `json:"message"`
+	ToolCallID     string          `json:"toolCallId,omitempty"`
+	ResponseSchema json.RawMessage `json:"responseSchema" shape:"object"`
+	ExpiresAt      string          `json:"expiresAt,omitempty"`
+}
+
+// AGUIResult is what a completed run has made.
+type AGUIResult struct {
+	Answer    string          `json:"answer"`
+	Output    json.RawMessage `json:"output,omitempty" shape:"any" doc:"of an agent with an output_schema"`
+	Citations json.RawMessage `json:"citations" shape:"Citation[]" doc:"as in the run's result"`
+	Files     json.RawMessage `json:"files" shape:"FileRef[]" doc:"as in the run's result"`
+}
+
+// AGUIUsage is what was used since the stream's part of the run began.
+type AGUIUsage struct {
+	InputTokens  int64 `json:"inputTokens"`
+	OutputTokens int64 `json:"outputTokens"`
+	TotalTokens  int64 `json:"totalTokens"`
+}
+
+// saidMessage is a message of ours in a snapshot.
+type saidMessage struct {
+	ID         string     `json:"id"`
+	Role       string     `json:"role"`
+	Content    string     `json:"content"`
+	ToolCalls  []toolCall `json:"toolCalls,omitempty"`
+	ToolCallID string     `json:"toolCallId,omitempty"`
+}
+
+type toolCall struct {
+	ID       string         `json:"id"`
+	Type     string         `json:"type"`
+	Function functionToCall `json:"function"`
+}
+
+type functionToCall struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}

@@ -1,0 +1,119 @@
+package aguiserver
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// teller tells a front end what an agent says and does in a part of a run: by events as it happens, and by a snapshot
+// where what was told is replaced. Each message of the model is one of the front end's: after calls another begins.
+type teller struct {
+	emit  func(AGUIEvent) error
+	said  string        // how the ids of the part's messages begin
+	got   string        // and those of its results
+	items []saidMessage // what was told
+	count int           // messages of the agent among them
+	open  bool          // the last of them is being written
+	quiet bool          // what comes is noted, and not told
+}
+
+func (t *teller) tell(events ...AGUIEvent) error {
+	if t.quiet {
+		return nil
+	}
+	for _, e := range events {
+		if err := t.emit(e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// message is the message of the agent that goes on; calls says whether it may have calls.
+func (t *teller) message(calls bool) *saidMessage {
+	if n := len(t.items); n > 0 {
+		if m := &t.items[n-1]; m.Role == "assistant" && (calls || len(m.ToolCalls) == 0) {
+			return m
+		}
+	}
+	t.count++
+	t.items = append(t.items, saidMessage{ID: t.said + strconv.Itoa(t.count), Role: "assistant"})
+	return &t.items[len(t.items)-1]
+}
+
+// text tells a piece of the text.
+func (t *teller) text(piece string) error {
+	if piece == "" {
+		return nil
+	}
+	m := t.message(false)
+	m.Content += piece
+	if !t.open && !t.quiet {
+		t.open = true
+		if err := t.tell(AGUIEvent{Type: "TEXT_MESSAGE_START", MessageID: m.ID, Role: "assistant"}); err != nil {
+			return err
+		}
+	}
+	return t.tell(AGUIEvent{Type: "TEXT_MESSAGE_CONTENT", MessageID: m.ID, Delta: &piece})
+}
+
+// close tells that the message is over.
+func (t *teller) close() error {
+	if !t.open {
+		return nil
+	}
+	t.open = false
+	return t.tell(AGUIEvent{Type: "TEXT_MESSAGE_END", MessageID: t.items[len(t.items)-1].ID})
+}
+
+// call tells of a call whole.
+func (t *teller) call(id, name string, arguments json.RawMessage) error {
+	if err := t.close(); err != nil {
+		return err
+	}
+	text := string(arguments)
+	if text == "" {
+		text = "{}"
+	}
+	m := t.message(true)
+	m.ToolCalls = append(m.ToolCalls,
+		toolCall{ID: id, Type: "function", Function: functionToCall{Name: name, Arguments: text}})
+	return t.tell(
+		AGUIEvent{Type: "TOOL_CALL_START", ToolCallID: id, ToolCallName: name, ParentMessageID: m.ID},
+		AGUIEvent{Type: "TOOL_CALL_ARGS", ToolCallID: id, Delta: &text},
+		AGUIEvent{Type: "TOOL_CALL_END", ToolCallID: id},
+	)
+}
+
+// result tells the output of a call.
+func (t *teller) result(step int, call, output string) error {
+	if err := t.close(); err != nil {
+		return err
+	}
+	m := saidMessage{ID: t.got + strconv.Itoa(step), Role: "tool", Content: output, ToolCallID: call}
+	t.items = append(t.items, m)
+	return t.tell(AGUIEvent{
+		Type: "TOOL_CALL_RESULT", MessageID: m.ID, ToolCallID: call, Content: &output, Role: "tool",
+	})
+}
+
+// replace tells all messages of the thread: those of others, and what again notes anew.
+func (t *teller) replace(others []json.RawMessage, again func() error) error {
+	if err := t.close(); err != nil {
+		return err
+	}
+	t.items, t.count, t.quiet = nil, 0, true
+	err := again()
+	if t.quiet = false; err != nil {
+		return err
+	}
+	list := append([]json.RawMessage{}, others...)
+	for _, m := range t.items {
+		raw, err := json.Marshal(m)
+		if err != nil {
+			return err
+		}
+		list = append(list, raw)
+	}
+	return t.tell(AGUIEvent{Type: "MESSAGES_SNAPSHOT", Messages: &list})
+}
