@@ -124,8 +124,11 @@ func (f *forecaster) agentOf(t *testing.T) *program {
 	_, tools, err := p.call(t.Context(), http.MethodGet, "/toolkits", "", nil)
 	require.NoError(t, err)
 	builtin := tools["toolkits"].([]any)[0].(object)["toolkit_id"]
-	p.make("/agents", fmt.Sprintf(`{"name":"Careful","model":{"provider":"demo"},"toolkit_ids":[%q],"approval":{"mode":"always"}}`,
-		builtin))
+	p.make(
+		"/agents",
+		fmt.Sprintf(`{"name":"Careful","model":{"provider":"demo"},"toolkit_ids":[%q],"approval":{"mode":"always"}}`,
+			builtin),
+	)
 	return p
 }
 
@@ -184,7 +187,8 @@ func TestTheSDKsOfOpenAI(t *testing.T) {
 	scripts, err := filepath.Abs("../../scripts/peers/responses")
 	require.NoError(t, err)
 	want := map[string]string{
-		"text": "You said: hello", "chained": "user: My name is Ann.|assistant: You said: My name is Ann.|user: What is my name?|",
+		"text":     "You said: hello",
+		"chained":  "user: My name is Ann.|assistant: You said: My name is Ann.|user: What is my name?|",
 		"streamed": "You said: count", "call": `get_weather {"location":"San Francisco, CA"}`, "called": "It is sunny.",
 		"stateless": "It is cloudy.", "background": "You said: later", "cancelled": "cancelled", "inputs": "hello",
 		"question": "Which city?", "answered": "Answer: Oslo", "approval": "echo", "rejected": "yes",

@@ -558,7 +558,7 @@ var meanings = []struct {
 	}, func(all templates) {
 		all.the("AWS::ElasticLoadBalancingV2::LoadBalancer", "Balancer")["Scheme"] = "internet-facing"
 	}},
-	{"what may answer with a stream does so by the function chat, and nothing else", func(all templates) (wrong []string) {
+	{"what may stream does so by the function chat, and nothing else", func(all templates) (wrong []string) {
 		streaming := map[any]int{}
 		for id, m := range all.of("AWS::ApiGateway::Method") {
 			integration := object(m["Integration"])

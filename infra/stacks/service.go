@@ -578,8 +578,8 @@ func (v *Service) originKey() {
 	output(v.Stack, "OriginKeyArn", secret.SecretArn())
 }
 
-// routes sends requests whose response may be a stream (POST /chat, A2A, AG-UI, and responses that are begun or read) to a
-// function of their own, and everything else to api.
+// routes sends requests whose response may be a stream (POST /chat, A2A, AG-UI, and responses that are begun or read)
+// to a function of their own, and everything else to api.
 func (v *Service) routes() {
 	whole := awsapigateway.NewLambdaIntegration(v.Live["api"], nil)
 	root := v.API.Root()

@@ -34,7 +34,11 @@ func TestACallOfTheClientsFunctionPauses(t *testing.T) {
 	s.task.Agent.Spec.Approval.Mode = "always"
 	i := s.pause(t, record.Decision{Decision: "answer", Message: "-3 degrees"})
 	assert.Equal(t, string(lifecycle.Clarification), i.Kind)
-	assert.Equal(t, &events.InterruptTool{Name: "get_weather", Arguments: json.RawMessage(`{"place":"Oslo"}`)}, i.Tool)
+	assert.Equal(
+		t,
+		&events.InterruptTool{Name: "get_weather", Arguments: json.RawMessage(`{"place":"Oslo"}`)},
+		i.Tool,
+	)
 	r := s.work(t)
 	require.NotNil(t, r.Answer, r.Failure)
 	assert.Equal(t, "cold", r.Answer.Text)
@@ -86,12 +90,23 @@ func TestAFunctionMayNotHaveTheNameOfATool(t *testing.T) {
 // The client's conversation stands between that of the chat and the message, and is not cut when that of the chat is.
 func TestTheClientsConversationIsShownWhole(t *testing.T) {
 	user := func(text string) model.Message { return model.Message{Role: model.User, Text: text} }
-	m := &script{says: []func(model.Request) (model.Reply, error){fails(model.TooLong), calls("x", "look", `{}`), says("done")}}
+	m := &script{
+		says: []func(model.Request) (model.Reply, error){
+			fails(model.TooLong),
+			calls("x", "look", `{}`),
+			says("done"),
+		},
+	}
 	s := newStage(m, func(t *agent.Task) {
 		t.History = []model.Message{user("1"), {Role: model.Assistant, Text: "2"}}
 		t.Before = []model.Message{
-			user("3"), {Role: model.Assistant, Calls: []model.Call{{ID: "x", Name: "f", Arguments: json.RawMessage(`{}`)}}},
-			{Role: model.Tool, Results: []model.Result{{CallID: "x", Name: "f", Outcome: model.Succeeded, Text: "4"}}},
+			user(
+				"3",
+			), {Role: model.Assistant, Calls: []model.Call{{ID: "x", Name: "f", Arguments: json.RawMessage(`{}`)}}},
+			{
+				Role:    model.Tool,
+				Results: []model.Result{{CallID: "x", Name: "f", Outcome: model.Succeeded, Text: "4"}},
+			},
 		}
 		t.Message = model.Message{Role: model.User} // the conversation ends with the output of a call
 		t.Instructions, t.Agent.Spec.Instructions = "Be brief.", "Be kind."

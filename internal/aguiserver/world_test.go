@@ -58,7 +58,8 @@ func newWorld(t *testing.T) *world {
 			},
 			Store: store, Host: h, Tenants: tenants,
 		},
-		Store: store, Hub: stream.New(memtable.New(h.Now), notifier, h, log), Files: &files.Files{Store: store, Log: log},
+		Store: store, Hub: stream.New(memtable.New(h.Now), notifier, h, log),
+		Files: &files.Files{Store: store, Log: log},
 	}}
 }
 
@@ -86,7 +87,10 @@ func (w *world) transition(run string, c transition.Change) {
 // claim begins an attempt at a run, as a worker does.
 func (w *world) claim(run string) lifecycle.Work {
 	w.t.Helper()
-	w.transition(run, transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Intake.Host.Now().Add(time.Hour)}})
+	w.transition(
+		run,
+		transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Intake.Host.Now().Add(time.Hour)}},
+	)
 	e, err := w.Store.Run(w.t.Context(), record.System(), run)
 	require.NoError(w.t, err)
 	return lifecycle.Work{Attempt: e.Value.Attempt}

@@ -102,8 +102,8 @@ func TagOf(version int64, body any) (string, error) {
 	return fmt.Sprintf(`"%x"`, sum[:12]), nil
 }
 
-// WriteRead writes the answer to a read as an [Answer] is written: with its ETag, and without a body where the client has
-// it already. Its error is that the body cannot be written as JSON.
+// WriteRead writes the answer to a read as an [Answer] is written: with its ETag, and without a body where the client
+// has it already. Its error is that the body cannot be written as JSON.
 func WriteRead(w http.ResponseWriter, c *Call, body any) error {
 	tag, err := TagOf(0, body)
 	if err != nil {

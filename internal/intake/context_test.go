@@ -2,6 +2,7 @@ package intake
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -41,14 +42,20 @@ func TestWhatIsBroughtIsChecked(t *testing.T) {
 		"too many functions": {
 			record.Context{Functions: make([]record.Function, MaxFunctions+1)}, "context.functions",
 		},
-		"a name":             {function(func(f *record.Function) { f.Name = "a b" }), "context.functions[0].name"},
-		"no name":            {function(func(f *record.Function) { f.Name = "" }), "context.functions[0].name"},
-		"no parameters":      {function(func(f *record.Function) { f.Parameters = nil }), "context.functions[0].parameters"},
-		"parameters no JSON": {function(func(f *record.Function) { f.Parameters = []byte("{") }), "context.functions[0].parameters"},
+		"a name":  {function(func(f *record.Function) { f.Name = "a b" }), "context.functions[0].name"},
+		"no name": {function(func(f *record.Function) { f.Name = "" }), "context.functions[0].name"},
+		"no parameters": {
+			function(func(f *record.Function) { f.Parameters = nil }), "context.functions[0].parameters",
+		},
+		"parameters no JSON": {
+			function(func(f *record.Function) { f.Parameters = []byte("{") }), "context.functions[0].parameters",
+		},
 		"a long description": {function(func(f *record.Function) {
 			f.Description = strings.Repeat("x", maxDescription+1)
 		}), "context.functions[0].description"},
-		"a description no UTF-8": {function(func(f *record.Function) { f.Description = "\xff" }), "context.functions[0].description"},
+		"a description no UTF-8": {
+			function(func(f *record.Function) { f.Description = "\xff" }), "context.functions[0].description",
+		},
 		"a name twice": {record.Context{Functions: []record.Function{
 			{Name: "f", Parameters: object}, {Name: "f", Parameters: object},
 		}}, "context.functions[1].name"},
@@ -60,18 +67,26 @@ func TestWhatIsBroughtIsChecked(t *testing.T) {
 			}
 			return c
 		}(), "context.functions"},
-		"a role":                   {before(record.Said{Role: "system", Text: "x"}), "context.before[0].role"},
-		"text no UTF-8":            {before(record.Said{Role: record.RoleUser, Text: "\xff"}), "context.before[0].text"},
-		"too many parts":           {before(make([]record.Said, MaxBefore+1)...), "context.before"},
-		"an output without call":   {before(output), "context.before[0].call"},
-		"an output twice":          {before(call("c", "f", `{}`), output, output), "context.before[2].call"},
-		"a call without output":    {before(call("c", "f", `{}`)), "context.before"},
-		"words before the output":  {before(call("c", "f", `{}`), record.Said{Role: record.RoleUser}, output), "context.before[1]"},
-		"a call's id":              {before(call("", "f", `{}`), output), "context.before[0].calls[0].id"},
-		"a call's name":            {before(call("c", "", `{}`), output), "context.before[0].calls[0].name"},
-		"a call's arguments":       {before(call("c", "f", `[]`), output), "context.before[0].calls[0].arguments"},
-		"one id for two calls":     {before(call("c", "f", `{}`), output, call("c", "f", `{}`), output), "context.before[2].calls[0].id"},
-		"a conversation too large": {before(record.Said{Role: record.RoleUser, Text: strings.Repeat("x", 200<<10)}, record.Said{Role: record.RoleUser, Text: strings.Repeat("x", 200<<10)}, record.Said{Role: record.RoleUser, Text: strings.Repeat("x", 200<<10)}, record.Said{Role: record.RoleUser, Text: strings.Repeat("x", 200<<10)}, record.Said{Role: record.RoleUser, Text: strings.Repeat("x", 200<<10)}, record.Said{Role: record.RoleUser, Text: strings.Repeat("x", 200<<10)}), "context.before"},
+		"a role": {before(record.Said{Role: "system", Text: "x"}), "context.before[0].role"},
+		"text no UTF-8": {
+			before(record.Said{Role: record.RoleUser, Text: "\xff"}), "context.before[0].text",
+		},
+		"too many parts":         {before(make([]record.Said, MaxBefore+1)...), "context.before"},
+		"an output without call": {before(output), "context.before[0].call"},
+		"an output twice":        {before(call("c", "f", `{}`), output, output), "context.before[2].call"},
+		"a call without output":  {before(call("c", "f", `{}`)), "context.before"},
+		"words before the output": {
+			before(call("c", "f", `{}`), record.Said{Role: record.RoleUser}, output), "context.before[1]",
+		},
+		"a call's id":        {before(call("", "f", `{}`), output), "context.before[0].calls[0].id"},
+		"a call's name":      {before(call("c", "", `{}`), output), "context.before[0].calls[0].name"},
+		"a call's arguments": {before(call("c", "f", `[]`), output), "context.before[0].calls[0].arguments"},
+		"one id for two calls": {
+			before(call("c", "f", `{}`), output, call("c", "f", `{}`), output), "context.before[2].calls[0].id",
+		},
+		"a conversation too large": {before(slices.Repeat([]record.Said{
+			{Role: record.RoleUser, Text: strings.Repeat("x", 200<<10)},
+		}, 6)...), "context.before"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Message{Text: "hi", Context: &c.brought}.checkNew()

@@ -93,10 +93,12 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 			Queued, func(r *Run) { r.StartBy = now }, Unstartable{},
 			[]change{ended(Failed), func(r *Run) { r.Error = "the run could not be started within 1m0s" }},
 		},
-		"a pause": {Running, func(r *Run) { r.Crashes = 2 }, Pause{work, []Pending{{ID: "i", Kind: Approval}}, startBy, 4},
+		"a pause": {Running, func(r *Run) { r.Crashes = 2 },
+			Pause{work, []Pending{{ID: "i", Kind: Approval}}, startBy, 4},
 			[]change{reported, func(r *Run) {
 				r.Status, r.Transition, r.Lease, r.Crashes, r.Pause, r.PausedAt = AwaitingInput, 2, Lease{}, 0, 1, now
-				r.Interrupts, r.ExpiresAt, r.Due, r.PausedAgentVersion = []Pending{{ID: "i", Kind: Approval}}, startBy, startBy, 4
+				r.Interrupts = []Pending{{ID: "i", Kind: Approval}}
+				r.ExpiresAt, r.Due, r.PausedAgentVersion = startBy, startBy, 4
 				r.Slots = Slots{PausedSlot(now, r.RunID), PausedSlot(now, r.RunID)}
 			}}},
 		"a resume": {

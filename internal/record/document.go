@@ -105,7 +105,7 @@ type Input struct {
 // Context is what a client gives a run beside the message, for this run alone.
 type Context struct {
 	Instructions string          `json:"instructions,omitempty"` // added to the agent's
-	Before       []Said          `json:"before,omitempty"`       // a conversation of the client's, after that of the chat
+	Before       []Said          `json:"before,omitempty"`       // a conversation of the client's
 	Functions    []Function      `json:"functions,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"` // instead of the agent's
 	Temperature  *float64        `json:"temperature,omitempty"`   // instead of the agent's

@@ -44,8 +44,8 @@ type part struct {
 
 // read reads a run, for a reader.
 func (s *Server) read(ctx context.Context, reads citation.Reader, e record.RunEntity) (*whole, error) {
-	w := &whole{of: e.Value}
-	r, err := e.Value, error(nil)
+	r, w := e.Value, &whole{of: e.Value}
+	var err error
 	if w.input, err = s.Store.Input(ctx, r); err != nil {
 		return nil, err
 	}
@@ -150,7 +150,13 @@ func (s *Server) temperature(ctx context.Context, w *whole) (float64, error) {
 	if c := w.input.Context; c != nil && c.Temperature != nil {
 		return *c.Temperature, nil
 	}
-	a, err := record.Version[catalog.Agent](ctx, s.Store, record.Of(w.of.Organization), w.of.Agent, w.of.AgentVersion)
+	a, err := record.Version[catalog.Agent](
+		ctx,
+		s.Store,
+		record.Of(w.of.Organization),
+		w.of.Agent,
+		w.of.AgentVersion,
+	)
 	if problem.Is(err, "not_found") {
 		return 1, nil
 	}
@@ -203,7 +209,10 @@ func (p *part) answer() string {
 func (s *Server) response(p *part) Response {
 	r := Response{
 		ID: p.String(), Object: "response", CreatedAt: p.of.CreatedAt.Unix(), Status: p.status(),
-		Model: cmp.Or(p.told.Model, p.of.Agent), Conversation: ResponseConversation{ID: p.of.Chat}, Output: s.items(p),
+		Model: cmp.Or(
+			p.told.Model,
+			p.of.Agent,
+		), Conversation: ResponseConversation{ID: p.of.Chat}, Output: s.items(p),
 		Tools: []FunctionTool{}, ToolChoice: "auto", Truncation: cmp.Or(p.told.Truncation, "auto"),
 		ParallelToolCalls: true, Text: TextField{Format: TextFormat{Type: "text"}}, TopP: 1, Temperature: p.warmth,
 		Reasoning: json.RawMessage("null"), Store: true, Background: p.told.Background, ServiceTier: "default",
@@ -224,7 +233,12 @@ func (s *Server) response(p *part) Response {
 		r.MaxOutputTokens = c.MaxTokens
 		r.Instructions = optional(c.Instructions)
 		for i, f := range c.Functions {
-			t := FunctionTool{Type: "function", Name: f.Name, Description: optional(f.Description), Parameters: f.Parameters}
+			t := FunctionTool{
+				Type:        "function",
+				Name:        f.Name,
+				Description: optional(f.Description),
+				Parameters:  f.Parameters,
+			}
 			if i < len(p.told.Strict) {
 				t.Strict = p.told.Strict[i]
 			}
@@ -269,7 +283,10 @@ func optional(text string) *string {
 func (s *Server) items(p *part) []ResponseItem {
 	list := []ResponseItem{}
 	if text := p.answer(); text != "" {
-		list = append(list, message("msg_"+p.suffix(), "assistant", p.itemStatus(), outputText(text, s.annotations(p))))
+		list = append(
+			list,
+			message("msg_"+p.suffix(), "assistant", p.itemStatus(), outputText(text, s.annotations(p))),
+		)
 	}
 	return append(list, p.requests()...)
 }
@@ -308,7 +325,10 @@ func (p *part) requests() (list []ResponseItem) {
 		case i.Tool != nil:
 			list = append(list, callItem(p.run, i.ID, i.Tool.Name, arguments))
 		case isQuestion(p.asked.Interrupts):
-			list = append(list, message(nameOf("msg_", p.run, i.ID), "assistant", completed, outputText(question(i), nil)))
+			list = append(
+				list,
+				message(nameOf("msg_", p.run, i.ID), "assistant", completed, outputText(question(i), nil)),
+			)
 		default:
 			asked, _ := json.Marshal(map[string]any{"question": i.Prompt, "options": i.Options})
 			list = append(list, callItem(p.run, i.ID, model.AskUser, string(asked)))
@@ -400,7 +420,11 @@ func (p *part) decision(d record.Decision) ResponseItem {
 	if v := lifecycle.Verb(d.Decision); v != lifecycle.Answer {
 		return ResponseItem{
 			Type: "mcp_approval_response", Status: completed, ID: nameOf("mcpa_", p.run, d.InterruptID),
-			Request: nameOf("mcpr_", p.run, d.InterruptID), Approve: pointer(v != lifecycle.Reject), Reason: optional(d.Message),
+			Request: nameOf(
+				"mcpr_",
+				p.run,
+				d.InterruptID,
+			), Approve: pointer(v != lifecycle.Reject), Reason: optional(d.Message),
 		}
 	}
 	if isQuestion(p.before.Interrupts) {
@@ -426,8 +450,11 @@ func saidItems(run string, i int, said record.Said) []ResponseItem {
 			list = append(list, message("msg_"+id, "assistant", completed, outputText(said.Text, nil)))
 		}
 		for n, c := range said.Calls {
-			list = append(list, ResponseItem{Type: "function_call", ID: "fc_" + id + "_" + strconv.Itoa(n), Status: completed,
-				CallID: c.ID, Name: c.Name, Arguments: pointer(string(c.Arguments))})
+			list = append(
+				list,
+				ResponseItem{Type: "function_call", ID: "fc_" + id + "_" + strconv.Itoa(n), Status: completed,
+					CallID: c.ID, Name: c.Name, Arguments: pointer(string(c.Arguments))},
+			)
 		}
 		return list
 	}

@@ -125,13 +125,15 @@ func (r *CreateResponse) check() error {
 		{r.PreviousResponseID != "" && !isNull(r.Conversation), "conversation",
 			"cannot be there beside previous_response_id"},
 		{r.TopP != nil && *r.TopP != 1, "top_p", "must be 1: models are asked without it"},
-		{r.PresencePenalty != nil && *r.PresencePenalty != 0, "presence_penalty", "must be 0: models are asked without it"},
+		{r.PresencePenalty != nil && *r.PresencePenalty != 0, "presence_penalty",
+			"must be 0: models are asked without it"},
 		{r.FrequencyPenalty != nil && *r.FrequencyPenalty != 0, "frequency_penalty",
 			"must be 0: models are asked without it"},
 		{r.TopLogprobs != nil && *r.TopLogprobs != 0, "top_logprobs", "must be 0: probabilities are not kept"},
 		{r.MaxToolCalls != nil, "max_tool_calls", "must be null: the agent's limits bound its calls"},
 		{r.MaxOutputTokens != nil && *r.MaxOutputTokens < 16, "max_output_tokens", "must be at least 16"},
-		{r.Temperature != nil && !(*r.Temperature >= 0 && *r.Temperature <= 2), "temperature", "must be between 0 and 2"},
+		{r.Temperature != nil && !(*r.Temperature >= 0 && *r.Temperature <= 2), "temperature",
+			"must be between 0 and 2"},
 		{r.ParallelToolCalls != nil && !*r.ParallelToolCalls, "parallel_tool_calls",
 			"must be true: a model may ask for several calls at once"},
 		{r.Store != nil && !*r.Store, "store",
@@ -177,7 +179,10 @@ func (r *CreateResponse) checkReasoning() error {
 		return err
 	}
 	if of.Effort != nil || of.Summary != nil {
-		return problem.InvalidField("body.reasoning", "must have neither effort nor summary: models are asked without them")
+		return problem.InvalidField(
+			"body.reasoning",
+			"must have neither effort nor summary: models are asked without them",
+		)
 	}
 	return nil
 }
@@ -193,7 +198,10 @@ func (r *CreateResponse) checkStreamOptions() error {
 		return err
 	}
 	if of.IncludeObfuscation {
-		return problem.InvalidField("body.stream_options.include_obfuscation", "must be false: events are not padded")
+		return problem.InvalidField(
+			"body.stream_options.include_obfuscation",
+			"must be false: events are not padded",
+		)
 	}
 	return nil
 }
@@ -205,7 +213,10 @@ func (r *CreateResponse) checkToolChoice() error {
 	var choice string
 	_ = json.Unmarshal(r.ToolChoice, &choice)
 	if choice != "auto" {
-		return problem.InvalidField("body.tool_choice", "must be auto: the model chooses among the agent's and the client's tools")
+		return problem.InvalidField(
+			"body.tool_choice",
+			"must be auto: the model chooses among the agent's and the client's tools",
+		)
 	}
 	return nil
 }
@@ -257,8 +268,10 @@ func (r *CreateResponse) context(in input) (*record.Context, error) {
 	for i, t := range r.Tools {
 		at := fmt.Sprintf("body.tools[%d]", i)
 		if t.Type != "function" {
-			return nil, problem.InvalidField(at+".type",
-				"must be function: what else an agent can do, it has by itself (see its toolkits and knowledge bases)")
+			return nil, problem.InvalidField(
+				at+".type",
+				"must be function: what else an agent can do, it has by itself (see its toolkits and knowledge bases)",
+			)
 		}
 		if t.Name == model.AskUser || t.Name == model.Search {
 			return nil, problem.InvalidField(at+".name", "must not be %s, which is a tool of the service", t.Name)
@@ -298,9 +311,20 @@ func nonEmpty(text string) []string {
 
 // fields are our names of what a request brings, and the request's.
 var fields = strings.NewReplacer(
-	"context.functions", "body.tools", "context.before", "body.input", "context.output_schema", "body.text.format.schema",
-	"context.instructions", "body.instructions", "context.temperature", "body.temperature",
-	"context.max_tokens", "body.max_output_tokens", "context.echo", "body",
+	"context.functions",
+	"body.tools",
+	"context.before",
+	"body.input",
+	"context.output_schema",
+	"body.text.format.schema",
+	"context.instructions",
+	"body.instructions",
+	"context.temperature",
+	"body.temperature",
+	"context.max_tokens",
+	"body.max_output_tokens",
+	"context.echo",
+	"body",
 )
 
 // named gives a problem the names of the request's fields.
@@ -375,7 +399,11 @@ func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 		at := fmt.Sprintf("body.input[%d]", i)
 		if item.Type == "item_reference" || item.Type == "" && item.Role == "" && item.ID != "" {
 			if references++; references > maxReferences {
-				return in, problem.InvalidField(at, "at most %d items may be named: send the others whole", maxReferences)
+				return in, problem.InvalidField(
+					at,
+					"at most %d items may be named: send the others whole",
+					maxReferences,
+				)
 			}
 			known, err := find(item.ID)
 			if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
@@ -507,7 +535,10 @@ func (in *input) takeContent(at string, raw json.RawMessage, role string) (strin
 				return "", err
 			}
 		default:
-			return "", problem.InvalidField(at+".type", "must be input_text, output_text, refusal, input_image or input_file")
+			return "", problem.InvalidField(
+				at+".type",
+				"must be input_text, output_text, refusal, input_image or input_file",
+			)
 		}
 	}
 	return strings.Join(texts, "\n"), nil
@@ -528,7 +559,10 @@ func (in *input) takeFile(at string, p ResponseContentParam) error {
 		in.fileIDs = append(in.fileIDs, p.FileID)
 		return nil
 	case p.FileURL != "":
-		return problem.InvalidField(at+".file_url", "addresses are not fetched: send the file's data, or its file_id")
+		return problem.InvalidField(
+			at+".file_url",
+			"addresses are not fetched: send the file's data, or its file_id",
+		)
 	case data == "":
 		return problem.InvalidField(field, "is required, or file_id")
 	}
@@ -610,9 +644,9 @@ func (in *input) takeOutput(at string, item ResponseItemParam) error {
 	}
 	in.close()
 	o := output{at: at, text: text, alone: !in.called(item.CallID)}
-	ours := false
-	if o.run, o.interrupt, ours = parseName("call_", item.CallID); !ours {
-		o.run, o.interrupt = "", ""
+	run, interrupt, ours := parseName("call_", item.CallID)
+	if ours {
+		o.run, o.interrupt = run, interrupt
 	}
 	if o.alone && !ours {
 		return problem.InvalidField(at+".call_id", "is the id of no call: its function_call must stand before it")

@@ -33,7 +33,11 @@ func TestInputIsReadInItsOrder(t *testing.T) {
 	assert.Equal(t, []record.Said{
 		{Role: record.RoleUser, Text: "one\ntwo"},
 		{Role: record.RoleAssistant, Text: "I look.\nNo.", Calls: []record.SaidCall{
-			{ID: "c", Name: "f", Arguments: json.RawMessage(`{"a":1}`)}, {ID: "d", Name: "g", Arguments: json.RawMessage(`{}`)},
+			{
+				ID:        "c",
+				Name:      "f",
+				Arguments: json.RawMessage(`{"a":1}`),
+			}, {ID: "d", Name: "g", Arguments: json.RawMessage(`{}`)},
 		}},
 		{Role: record.RoleTool, Call: "c", Text: "out"}, {Role: record.RoleTool, Call: "d", Text: "more"},
 	}, in.before)
@@ -86,7 +90,7 @@ func TestFilesOfARequest(t *testing.T) {
 // Ids are read only as they are written.
 func TestIdsAreReadAsTheyAreWritten(t *testing.T) {
 	for _, r := range []ref{{run: run}, {run: run, part: 1}, {run: run, part: 12}} {
-		read, ok := parseRef("resp_", r.String())
+		read, ok := parseRef(r.String())
 		assert.True(t, ok)
 		assert.Equal(t, r, read)
 	}
@@ -94,7 +98,7 @@ func TestIdsAreReadAsTheyAreWritten(t *testing.T) {
 		"", "resp_", "resp_x", "resp_" + run + "_", "resp_" + run + "_0", "resp_" + run + "_01", "resp_" + run + "_-1",
 		"resp_" + run + "_1_2", "resp_" + run + "_99999999999999999999", run, "msg_" + run,
 	} {
-		_, ok := parseRef("resp_", id)
+		_, ok := parseRef(id)
 		assert.False(t, ok, id)
 	}
 }
@@ -103,9 +107,12 @@ func TestIdsAreReadAsTheyAreWritten(t *testing.T) {
 func FuzzInput(f *testing.F) {
 	for _, seed := range []string{
 		`"hello"`, `[]`, `[{"role":"user","content":"x"}]`, `[{"type":"item_reference","id":"msg_x"}]`, `[{"id":"x"}]`,
-		`[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},{"type":"function_call_output","call_id":"c","output":""}]`,
-		`[{"type":"mcp_approval_response","approval_request_id":"mcpr_65f0a1b2c3d4e5f601234567_65f0a1b2c3d4e5f601234568","approve":true}]`,
-		`[{"role":"user","content":[{"type":"input_file","file_data":"data:,x"}]}]`, `[null]`, `[{"content":null}]`, `7`,
+		`[{"type":"function_call","call_id":"c","name":"f","arguments":"{}"},` +
+			`{"type":"function_call_output","call_id":"c","output":""}]`,
+		`[{"type":"mcp_approval_response","approve":true,` +
+			`"approval_request_id":"mcpr_65f0a1b2c3d4e5f601234567_65f0a1b2c3d4e5f601234568"}]`,
+		`[{"role":"user","content":[{"type":"input_file","file_data":"data:,x"}]}]`,
+		`[null]`, `[{"content":null}]`, `7`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -159,7 +166,8 @@ func TestAConversationIsNoAnswer(t *testing.T) {
 	const asked = `{"role":"user","content":[{"type":"input_text","text":"look"},
 		{"type":"input_image","image_url":"data:image/png;base64,aGk="}]},`
 	const approval = `{"type":"mcp_approval_request","id":"mcpr_65f0a1b2c3d4e5f601234567_65f0a1b2c3d4e5f601234568"},
-		{"type":"mcp_approval_response","approval_request_id":"mcpr_65f0a1b2c3d4e5f601234567_65f0a1b2c3d4e5f601234568","approve":true}`
+		{"type":"mcp_approval_response","approval_request_id":"mcpr_65f0a1b2c3d4e5f601234567_65f0a1b2c3d4e5f601234568",
+		"approve":true}`
 	for input, outputs := range map[string]int{
 		`[` + asked + approval + `]`: 1,
 		`[` + asked + approval + `,{"role":"assistant","content":"done"},{"role":"user","content":"thanks"}]`: 0,

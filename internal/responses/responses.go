@@ -5,9 +5,10 @@
 // the client is asked for (the output of one of its functions, an approval, an answer), and the request that brings it
 // goes on with the run. Ids are made of the run's, so nothing is stored beside it.
 //
-// What cannot be mapped is refused by its name (request.go); what is left is in docs/limits.md. The calls of the agent's own tools
-// are no items of the output: GET /runs/{run_id}/steps has them. Reasoning is neither shown nor taken. What a model
-// said before one of its calls failed and was made again stays in a stream's deltas; the done event has the whole text.
+// What cannot be mapped is refused by its name (request.go); what is left is in docs/limits.md. The calls of the
+// agent's own tools are no items of the output: GET /runs/{run_id}/steps has them. Reasoning is neither shown nor
+// taken. What a model said before one of its calls failed and was made again stays in a stream's deltas; the done
+// event has the whole text.
 //
 // The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record, catalog,
 // citation, tenant, lifecycle, model (the names of the service's tools), strictjson, host and problem.
@@ -101,8 +102,8 @@ func begun(posted intake.Posted) (Begun, error) {
 	run := posted.Run.ID()
 	if posted.Parked != nil {
 		if posted.Parked.RunID == nil {
-			return Begun{}, problem.New(problem.Conflict, "chat_busy", "the message with this key waits behind run %s", run).
-				With("active_run_id", run)
+			return Begun{}, problem.New(problem.Conflict, "chat_busy",
+				"the message with this key waits behind run %s", run).With("active_run_id", run)
 		}
 		run = *posted.Parked.RunID
 	}
@@ -138,7 +139,7 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 	if id == "" {
 		return c.answered(ctx)
 	}
-	before, ok := parseRef("resp_", id)
+	before, ok := parseRef(id)
 	if !ok {
 		return nil, missing(field, id)
 	}
@@ -296,8 +297,8 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 	return next, nil
 }
 
-// unchanged returns nil when the request brings for the run what it has, or nothing: it goes on as it began. Clients send
-// their tools and instructions each time.
+// unchanged returns nil when the request brings for the run what it has, or nothing: it goes on as it began. Clients
+// send their tools and instructions each time.
 func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 	in, err := c.Store.Input(ctx, r)
 	if err != nil {
@@ -354,7 +355,11 @@ func (c *creation) decisions(run string, list []record.Interrupt) ([]record.Deci
 	for _, i := range list {
 		n := slices.IndexFunc(left, func(o output) bool { return o.run == run && o.interrupt == i.ID })
 		if n < 0 {
-			return nil, problem.InvalidField("body.input", "has nothing for %s, which the response waits for", askedID(run, i))
+			return nil, problem.InvalidField(
+				"body.input",
+				"has nothing for %s, which the response waits for",
+				askedID(run, i),
+			)
 		}
 		o := left[n]
 		left = slices.Delete(left, n, n+1)
@@ -448,7 +453,12 @@ func (s *Server) agent(ctx context.Context, p tenant.Principal, model string) (s
 				continue
 			}
 			if found != "" {
-				return "", problem.InvalidField("body.model", "several agents have this name: %s and %s; send an id", found, e.Value.ID)
+				return "", problem.InvalidField(
+					"body.model",
+					"several agents have this name: %s and %s; send an id",
+					found,
+					e.Value.ID,
+				)
 			}
 			found = e.Value.ID
 		}
@@ -479,7 +489,11 @@ func (s *Server) finder(ctx context.Context, p tenant.Principal) lookup {
 		w, there := known[run]
 		if !there {
 			if len(known) == maxRuns {
-				return ResponseItem{}, problem.InvalidField("body.input", "may name items of %d runs: send the others whole", maxRuns)
+				return ResponseItem{}, problem.InvalidField(
+					"body.input",
+					"may name items of %d runs: send the others whole",
+					maxRuns,
+				)
 			}
 			e, err := s.Intake.Run(ctx, p, run)
 			if err != nil {
@@ -515,7 +529,7 @@ func (s *Server) Response(ctx context.Context, p tenant.Principal, id string) (R
 }
 
 func (s *Server) find(ctx context.Context, p tenant.Principal, id string) (*part, error) {
-	r, ok := parseRef("resp_", id)
+	r, ok := parseRef(id)
 	if !ok {
 		return nil, problem.Missing("response " + id)
 	}
@@ -543,7 +557,7 @@ func (s *Server) cut(ctx context.Context, p tenant.Principal, e record.RunEntity
 
 // Wait is Response after its run has ended or paused, or after a while.
 func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string) (Response, error) {
-	r, ok := parseRef("resp_", id)
+	r, ok := parseRef(id)
 	if !ok {
 		return Response{}, problem.Missing("response " + id)
 	}
@@ -565,7 +579,7 @@ func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string) (Respo
 
 // RunOf is the run of a response; "" for an id that no response has.
 func RunOf(id string) string {
-	r, ok := parseRef("resp_", id)
+	r, ok := parseRef(id)
 	if !ok {
 		return ""
 	}

@@ -33,9 +33,9 @@ func (s *Server) Open(ctx context.Context, p tenant.Principal, id string) (*Stre
 	return &Stream{Run: one.run, Agent: one.of.Agent, server: s, who: p, part: one}, nil
 }
 
-// Follow sends the events of a response to emit, those with a number above after, and the last one in any case. beat is
-// called after idle without an event. It returns nil after the last event, or the error of the store, of ctx, of emit or
-// of beat.
+// Follow sends the events of a response to emit, those with a number above after, and the last one in any case. beat
+// is called after idle without an event. It returns nil after the last event, or the error of the store, of ctx, of
+// emit or of beat.
 func (s *Stream) Follow(
 	ctx context.Context, after int64, idle time.Duration, emit func(ResponseEvent) error, beat func() error,
 ) error {
@@ -187,7 +187,8 @@ func (f *follower) begun() error {
 
 // opened sends the events that begin a message.
 func (f *follower) opened(m ResponseItem, index int) error {
-	if err := f.send(ResponseEvent{Type: "response.output_item.added", OutputIndex: &index, Item: withContent(m)}); err != nil {
+	added := ResponseEvent{Type: "response.output_item.added", OutputIndex: &index, Item: withContent(m)}
+	if err := f.send(added); err != nil {
 		return err
 	}
 	none := outputText("", nil)
@@ -207,11 +208,13 @@ func (f *follower) closed(m ResponseItem, index int) error {
 	text := (*m.Content)[0]
 	for _, e := range []ResponseEvent{
 		{
-			Type: "response.output_text.done", ItemID: m.ID, OutputIndex: &index, ContentIndex: pointer(0), Text: text.Text,
+			Type: "response.output_text.done", ItemID: m.ID, OutputIndex: &index, ContentIndex: pointer(0),
+			Text:     text.Text,
 			Logprobs: &[]string{},
 		},
 		{
-			Type: "response.content_part.done", ItemID: m.ID, OutputIndex: &index, ContentIndex: pointer(0), Part: &text,
+			Type: "response.content_part.done", ItemID: m.ID, OutputIndex: &index, ContentIndex: pointer(0),
+			Part: &text,
 		},
 		{Type: "response.output_item.done", OutputIndex: &index, Item: &m},
 	} {
@@ -222,8 +225,8 @@ func (f *follower) closed(m ResponseItem, index int) error {
 	return nil
 }
 
-// end sends what is missing of a response that has ended. A text that is another than what was sent, as a model call was
-// made again, is whole in the events that end it.
+// end sends what is missing of a response that has ended. A text that is another than what was sent, as a model call
+// was made again, is whole in the events that end it.
 func (f *follower) end(p *part) error {
 	items := f.items(p)
 	text := p.answer()
@@ -282,12 +285,20 @@ func (f *follower) item(item ResponseItem) error {
 	}
 	events := []ResponseEvent{{Type: "response.output_item.added", OutputIndex: &index, Item: &begun}}
 	if item.Type == "function_call" {
-		events = append(events,
-			ResponseEvent{Type: "response.function_call_arguments.delta", ItemID: item.ID, OutputIndex: &index, Delta: item.Arguments},
+		events = append(
+			events,
+			ResponseEvent{
+				Type:        "response.function_call_arguments.delta",
+				ItemID:      item.ID,
+				OutputIndex: &index,
+				Delta:       item.Arguments,
+			},
 			ResponseEvent{Type: "response.function_call_arguments.done", ItemID: item.ID, OutputIndex: &index,
-				Arguments: item.Arguments})
+				Arguments: item.Arguments},
+		)
 	}
-	for _, e := range append(events, ResponseEvent{Type: "response.output_item.done", OutputIndex: &index, Item: &item}) {
+	events = append(events, ResponseEvent{Type: "response.output_item.done", OutputIndex: &index, Item: &item})
+	for _, e := range events {
 		if err := f.send(e); err != nil {
 			return err
 		}

@@ -3,6 +3,7 @@ package responses
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,13 +72,16 @@ func TestAStreamIsTakenUpBehindAnyEvent(t *testing.T) {
 		text := []string{"", "a", "Grüße, 世界 🌍!", strings.Repeat("so ", 50)}[rand.IntN(4)]
 		asked := [][]record.Interrupt{
 			nil, {asks("65f0a1b2c3d4e5f601234568", lifecycle.Clarification, "")},
-			{asks("65f0a1b2c3d4e5f601234568", lifecycle.Clarification, "f"), asks("65f0a1b2c3d4e5f601234569", lifecycle.Approval, "g")},
+			{
+				asks("65f0a1b2c3d4e5f601234568", lifecycle.Clarification, "f"),
+				asks("65f0a1b2c3d4e5f601234569", lifecycle.Approval, "g"),
+			},
 		}[rand.IntN(3)]
 		p := told(text, asked...)
 		first := heard(t, p, -1, split(text)...)
 		n := rand.IntN(len(first) - 1)
 		rest := heard(t, p, first[n].Sequence, split(text)...)
-		both := append(first[:n+1:n+1], rest...)
+		both := slices.Concat(first[:n+1], rest)
 		said := ""
 		for _, e := range both {
 			if e.Type == "response.output_text.delta" && e.ItemID == "msg_"+run {
@@ -100,9 +104,9 @@ func TestAStreamIsTakenUpBehindAnyEvent(t *testing.T) {
 	}
 }
 
-// A text that is another at its end, because a model call was made again, it was cut out of a fence, or it was cancelled
-// and never journalled, is whole in the event that ends it. Numbers grow all the same, and whoever was cut off anywhere
-// gets the last event.
+// A text that is another at its end, because a model call was made again, it was cut out of a fence, or it was
+// cancelled and never journalled, is whole in the event that ends it. Numbers grow all the same, and whoever was cut
+// off anywhere gets the last event.
 func TestAStreamOfAnotherTextEnds(t *testing.T) {
 	stopped := told("")
 	stopped.of.Status = lifecycle.Cancelled
@@ -143,8 +147,16 @@ func TestAStreamOfAnotherTextEnds(t *testing.T) {
 // Every item begins before it ends, and every event is of an item that has begun: what clients that build the output
 // from events rely on.
 func TestItemsBeginBeforeTheyEnd(t *testing.T) {
-	p := told("text", asks("65f0a1b2c3d4e5f601234568", lifecycle.Clarification, "f"),
-		asks("65f0a1b2c3d4e5f601234569", lifecycle.Approval, "g"), asks("65f0a1b2c3d4e5f60123456a", lifecycle.Clarification, ""))
+	p := told(
+		"text",
+		asks("65f0a1b2c3d4e5f601234568", lifecycle.Clarification, "f"),
+		asks(
+			"65f0a1b2c3d4e5f601234569",
+			lifecycle.Approval,
+			"g",
+		),
+		asks("65f0a1b2c3d4e5f60123456a", lifecycle.Clarification, ""),
+	)
 	open := map[int]string{}
 	next := 0
 	for _, e := range heard(t, p, -1, "te") {

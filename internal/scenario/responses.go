@@ -14,7 +14,11 @@ import (
 // weather is a function of the client's, as Open Responses has it.
 var weather = object{
 	"type": "function", "name": "get_weather",
-	"parameters": object{"type": "object", "properties": object{"place": object{"type": "string"}}, "required": []string{"place"}},
+	"parameters": object{
+		"type":       "object",
+		"properties": object{"place": object{"type": "string"}},
+		"required":   []string{"place"},
+	},
 }
 
 // respond sends a request to the actor's agent, with further members.
@@ -106,7 +110,11 @@ func responsesScenarios() []Story {
 			assert.Equal(x, "hello", x.get("/runs/"+run+"/messages").is(200).text("messages", 0, "content"))
 			read := x.get("/responses/" + first.text("id")).is(200)
 			assert.Equal(x, first.body, read.body)
-			assert.Equal(x, 304, x.get("/responses/"+first.text("id"), "If-None-Match", read.header.Get("ETag")).status)
+			assert.Equal(
+				x,
+				304,
+				x.get("/responses/"+first.text("id"), "If-None-Match", read.header.Get("ETag")).status,
+			)
 			inputs := x.get("/responses/" + first.text("id") + "/input_items").is(200)
 			assert.Equal(x, "hello", inputs.text("data", 0, "content", 0, "text"))
 
@@ -127,7 +135,8 @@ func responsesScenarios() []Story {
 		}},
 		{Name: "responses/the same request with one key is one run", Run: func(x *Actor) {
 			send := func() reply {
-				return x.post("/responses", object{"model": x.Agent, "input": "once"}, "Idempotency-Key", "k1").is(200)
+				return x.post("/responses", object{"model": x.Agent, "input": "once"}, "Idempotency-Key", "k1").
+					is(200)
 			}
 			first := send()
 			again := send()
@@ -141,13 +150,22 @@ func responsesScenarios() []Story {
 				return x.post("/responses", body, "Idempotency-Key", key).is(200)
 			}
 			second := next("/ask Which?", "k2", "previous_response_id", first.text("id"))
-			assert.Equal(x, second.text("id"), next("/ask Which?", "k2", "previous_response_id", first.text("id")).text("id"))
+			assert.Equal(
+				x,
+				second.text("id"),
+				next("/ask Which?", "k2", "previous_response_id", first.text("id")).text("id"),
+			)
 			chat := second.text("conversation", "id")
 			answered := next("this", "k3", "conversation", chat)
 			assert.Equal(x, second.text("id")+"_1", answered.text("id"))
 			assert.Equal(x, answered.text("id"), next("this", "k3", "conversation", chat).text("id"))
-			assert.Equal(x, "this",
-				x.get("/responses/"+answered.text("id")+"/input_items").is(200).text("data", 0, "content", 0, "text"))
+			assert.Equal(
+				x,
+				"this",
+				x.get("/responses/"+answered.text("id")+"/input_items").
+					is(200).
+					text("data", 0, "content", 0, "text"),
+			)
 		}},
 		{Name: "responses/a conversation goes on with all that it began with", Run: func(x *Actor) {
 			first := x.respond([]object{
@@ -182,8 +200,11 @@ func responsesScenarios() []Story {
 				return e["type"] == "response.output_text.delta"
 			})
 			id = begun[0]["response"].(object)["id"].(string)
-			rest := x.events(x.request(http.MethodGet, fmt.Sprintf("/responses/%s?stream=true&starting_after=%.0f", id,
-				begun[len(begun)-1]["sequence_number"]), nil), nil)
+			rest := x.events(
+				x.request(http.MethodGet, fmt.Sprintf("/responses/%s?stream=true&starting_after=%.0f", id,
+					begun[len(begun)-1]["sequence_number"]), nil),
+				nil,
+			)
 			whole := x.get("/responses/" + id).said()
 			assert.Equal(x, whole, deltas(begun)+deltas(rest))
 		}},
@@ -214,13 +235,23 @@ func responsesScenarios() []Story {
 			} {
 				x.respond(answer(call["call_id"].(string)), "previous_response_id", id, field, value).names(field)
 			}
-			next := x.respond(answer(call["call_id"].(string)), "previous_response_id", id, "tools", []object{weather})
+			next := x.respond(
+				answer(call["call_id"].(string)),
+				"previous_response_id",
+				id,
+				"tools",
+				[]object{weather},
+			)
 			assert.Contains(x, next.said(), "cold")
 			assert.Equal(x, "resp_"+run+"_1", next.text("id"))
 			assert.Equal(x, id, next.text("previous_response_id"))
 			again := x.respond(answer(call["call_id"].(string)), "previous_response_id", id)
 			assert.Equal(x, next.text("id"), again.text("id"), "the request is sent again")
-			assert.Equal(x, "cold", x.get("/responses/"+next.text("id")+"/input_items").is(200).text("data", 0, "output"))
+			assert.Equal(
+				x,
+				"cold",
+				x.get("/responses/"+next.text("id")+"/input_items").is(200).text("data", 0, "output"),
+			)
 			assert.Equal(x, asked.body, x.get("/responses/"+id).is(200).body, "the response before stays as it was")
 			x.get("/responses/resp_"+run+"_2").problem(404, "not_found")
 
@@ -238,7 +269,8 @@ func responsesScenarios() []Story {
 			y.respond(answer(call["call_id"].(string))).problem(403, "outside_organization")
 			refused := y.respond("x", "previous_response_id", asked.text("id")).problem(403, "outside_organization")
 			assert.Equal(x, "invalid_request", refused.text("error", "type"))
-			y.respond([]object{{"type": "item_reference", "id": asked.list("output")[0].(object)["id"]}}).names("input[0].id")
+			y.respond([]object{{"type": "item_reference", "id": asked.list("output")[0].(object)["id"]}}).
+				names("input[0].id")
 		}},
 		{Name: "responses/a question is a message, an approval an MCP approval request", Run: func(x *Actor) {
 			asked := x.respond("/ask Which city?")
@@ -250,7 +282,9 @@ func responsesScenarios() []Story {
 			request := wanted.output("mcp_approval_request")
 			assert.Equal(x, "echo", request["name"])
 			decide := func(approve any) []object {
-				return []object{{"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": approve}}
+				return []object{
+					{"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": approve},
+				}
 			}
 			for _, bad := range []any{nil, "yes"} {
 				x.respond(decide(bad), "model", careful, "previous_response_id", wanted.text("id")).names("approve")
@@ -291,7 +325,7 @@ func responsesScenarios() []Story {
 					{"type": "input_file", "file_data": "data:text/plain;base64,???"},
 				}},
 				"input[0].call_id":             {"type": "function_call_output", "call_id": "c", "output": "x"},
-				"input[0].arguments":           {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{"},
+				"input[0].arguments":           {"type": "function_call", "call_id": "c", "arguments": "{"},
 				"input[0].approval_request_id": {"type": "mcp_approval_response", "approve": true},
 			} {
 				x.respond([]object{item}).names(field)
@@ -301,12 +335,15 @@ func responsesScenarios() []Story {
 			x.respond("x", "previous_response_id", "resp_0123456789abcdef01234567").problem(404, "not_found")
 			x.respond("x", "previous_response_id", "nonsense").problem(404, "not_found")
 			x.get("/responses/nonsense").problem(404, "not_found")
-			for _, query := range []string{"stream=perhaps", "stream=true&starting_after=-1", "stream=true&starting_after=x"} {
+			for _, query := range []string{
+				"stream=perhaps", "stream=true&starting_after=-1", "stream=true&starting_after=x",
+			} {
 				x.get("/responses/resp_0123456789abcdef01234567?"+query).problem(400, "invalid_request")
 			}
 		}},
 		{Name: "responses/files come along", Run: func(x *Actor) {
-			picture := "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+			picture := "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAf" +
+				"FcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 			sent := x.respond([]object{{"role": "user", "content": []object{
 				{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": picture},
 				{"type": "input_file", "filename": "a.txt", "file_data": "data:text/plain,some%20words"},

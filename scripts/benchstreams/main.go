@@ -133,7 +133,12 @@ func id(i int) string { return fmt.Sprintf("%024d", i) }
 func open(api dynamotable.API) (*record.Store, *stream.Hub) {
 	m := host.System()
 	return record.New(dynamotable.New(api, "core", m.Now), &memblob.Store{}, m),
-		stream.New(dynamotable.New(api, "feed", m.Now), stream.Polling{Host: m, Every: pace}, m, slog.New(slog.DiscardHandler))
+		stream.New(
+			dynamotable.New(api, "feed", m.Now),
+			stream.Polling{Host: m, Every: pace},
+			m,
+			slog.New(slog.DiscardHandler),
+		)
 }
 
 // speak is the workers, over tables in their own process.

@@ -24,11 +24,15 @@ const (
 // responsesRoutes let clients of Open Responses in. What they say is the server's of the protocol; here is who may, and
 // how answers travel.
 func (h *handlers) responsesRoutes() {
-	response, event := httpapi.SchemaOf[responses.Response](h.Server), httpapi.SchemaOf[responses.ResponseEvent](h.Server)
-	of := func(schema *huma.Schema, kind string) map[string]*huma.MediaType {
-		return map[string]*huma.MediaType{kind: {Schema: schema}}
+	response, event := httpapi.SchemaOf[responses.Response](
+		h.Server,
+	), httpapi.SchemaOf[responses.ResponseEvent](
+		h.Server,
+	)
+	of := func(schema *huma.Schema) map[string]*huma.MediaType {
+		return map[string]*huma.MediaType{"application/json": {Schema: schema}}
 	}
-	either := of(response, "application/json")
+	either := of(response)
 	either["text/event-stream"] = &huma.MediaType{Schema: event}
 	text := &huma.Schema{Type: huma.TypeString}
 	ofRun := map[string]*huma.Param{"X-Agent-Run-Id": {}}
@@ -38,14 +42,15 @@ func (h *handlers) responsesRoutes() {
 	h.Describe(huma.Operation{
 		Method: http.MethodPost, Path: responsesPath, OperationID: "create-response", Tags: []string{"protocols"},
 		Summary: "Send a message to an agent, by Open Responses",
-		Description: "Starts a durable run, or goes on with one that waits for the client. Without stream and background " +
+		Description: "Starts a durable run, or goes on with one that waits for the client. Without stream and " +
+			"background " +
 			"it answers when the run has ended or waits, or after a while with status in_progress. Needs level `run`.",
 		Parameters: []*huma.Param{{
 			Name: "Idempotency-Key", In: "header", Schema: text,
 			Description: "a request with the same key gets the response of the first",
 		}},
 		RequestBody: &huma.RequestBody{
-			Required: true, Content: of(httpapi.SchemaOf[responses.CreateResponse](h.Server), "application/json"),
+			Required: true, Content: of(httpapi.SchemaOf[responses.CreateResponse](h.Server)),
 		},
 		Responses: map[string]*huma.Response{"200": {
 			Description: "The response. With stream: its events, then [DONE]", Content: either,
@@ -59,11 +64,19 @@ func (h *handlers) responsesRoutes() {
 			id,
 			{Name: "stream", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean},
 				Description: "true: answer with Server-Sent Events"},
-			{Name: "starting_after", In: "query", Schema: &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64)},
-				Description: "sequence_number of the last event that the client has seen"},
+			{
+				Name:        "starting_after",
+				In:          "query",
+				Schema:      &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64)},
+				Description: "sequence_number of the last event that the client has seen",
+			},
 		},
 		Responses: map[string]*huma.Response{
-			"200": {Description: "The response. With stream: its events, then [DONE]", Content: either, Headers: maps.Clone(ofRun)},
+			"200": {
+				Description: "The response. With stream: its events, then [DONE]",
+				Content:     either,
+				Headers:     maps.Clone(ofRun),
+			},
 		},
 	}))
 	h.Describe(huma.Operation{
@@ -71,7 +84,7 @@ func (h *handlers) responsesRoutes() {
 		Tags: []string{"protocols"}, Parameters: []*huma.Param{id},
 		Summary: "Cancel a response", Description: "One that has ended stays as it is. Needs level `run`.",
 		Responses: map[string]*huma.Response{
-			"200": {Description: "The response as it is then", Content: of(response, "application/json"), Headers: maps.Clone(ofRun)},
+			"200": {Description: "The response as it is then", Content: of(response), Headers: maps.Clone(ofRun)},
 		},
 	})
 	h.Describe(huma.Operation{
@@ -79,7 +92,7 @@ func (h *handlers) responsesRoutes() {
 		Summary: "Delete a response with its conversation", Parameters: []*huma.Param{id},
 		Description: "409 when the conversation has other responses. Needs level `run`.",
 		Responses: map[string]*huma.Response{"200": {
-			Description: "It is deleted", Content: of(httpapi.SchemaOf[responses.DeletedResponse](h.Server), "application/json"),
+			Description: "It is deleted", Content: of(httpapi.SchemaOf[responses.DeletedResponse](h.Server)),
 		}},
 	})
 	httpapi.Register(h.Server, httpapi.Operation{
@@ -236,7 +249,13 @@ func (h *handlers) inputItems(ctx context.Context, p tenant.Principal, in *struc
 
 // followResponse answers with the events of a response behind a number. The connection ends without a last word when
 // the server ends it: the client comes back with the last number that it has seen.
-func (h *handlers) followResponse(ctx context.Context, w http.ResponseWriter, c *httpapi.Call, id string, after int64) error {
+func (h *handlers) followResponse(
+	ctx context.Context,
+	w http.ResponseWriter,
+	c *httpapi.Call,
+	id string,
+	after int64,
+) error {
 	followed, err := h.Responses.Open(ctx, c.Principal, id) // before anything is written
 	if err != nil {
 		return err
