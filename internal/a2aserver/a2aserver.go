@@ -4,9 +4,9 @@
 //
 // A message's id is its idempotency key: a message that is sent again finds the task that it started. Pauses are
 // answered by a text (a question) or by a data part like the body of a resume request (approvals). No state is
-// kept between requests.
+// kept between requests. Files come as bytes, or by the addresses that this service has given them.
 //
-// The package must not know HTTP, nor how runs are executed. It imports intake, stream, view, record, tenant,
+// The package must not know HTTP, nor how runs are executed. It imports intake, files, stream, view, record, tenant,
 // lifecycle, host and problem.
 package a2aserver
 
@@ -24,6 +24,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
@@ -39,6 +40,7 @@ import (
 type Server struct {
 	Intake *intake.Intake
 	Store  *record.Store
+	Files  *files.Files
 	Hub    *stream.Hub
 	Log    *slog.Logger
 	Window time.Duration // how long a message waits for its run
@@ -68,6 +70,7 @@ var methods = map[string]struct {
 	"message/send": {send, v03}, "SendMessage": {send, v10},
 	"message/stream": {eventStream, v03}, "SendStreamingMessage": {eventStream, v10},
 	"tasks/get": {get, v03}, "GetTask": {get, v10},
+	"ListTasks":    {list, v10},
 	"tasks/cancel": {cancel, v03}, "CancelTask": {cancel, v10},
 	"tasks/resubscribe": {resubscribe, v03}, "SubscribeToTask": {resubscribe, v10},
 	"tasks/pushNotificationConfig/set": {push, v03}, "CreateTaskPushNotificationConfig": {push, v10},
@@ -80,6 +83,7 @@ const (
 	send        = "send"
 	eventStream = "stream"
 	get         = "get"
+	list        = "list"
 	cancel      = "cancel"
 	resubscribe = "resubscribe"
 	push        = "push"
@@ -197,6 +201,12 @@ func (c *call) do(ctx context.Context, what string, params json.RawMessage) (Rep
 			return Reply{}, err
 		}
 		return c.send(ctx, in, what == eventStream)
+	case list:
+		var in listParams
+		if err := readParams(params, &in); err != nil {
+			return Reply{}, err
+		}
+		return c.list(ctx, in)
 	}
 	var in taskParams
 	if err := readParams(params, &in); err != nil {
@@ -234,15 +244,15 @@ func (c *call) run(ctx context.Context, id string) (record.RunEntity, error) {
 }
 
 func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, error) {
-	text, decisions, err := in.Message.read()
+	m, err := c.hear(in.Message)
 	if err != nil {
 		return Reply{}, err
 	}
 	var run string
 	if in.Message.TaskID != "" {
-		run, err = c.answer(ctx, in.Message.TaskID, in.Message.ContextID, text, decisions)
+		run, err = c.answer(ctx, in.Message, m)
 	} else {
-		run, err = c.startRun(ctx, in.Message, text, streamed)
+		run, err = c.post(ctx, in.Message, m, in.Message.ContextID, streamed)
 	}
 	if err != nil {
 		return Reply{}, err
@@ -265,18 +275,32 @@ func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, e
 	return c.taskReply(ctx, e, in.Configuration.HistoryLength, true)
 }
 
-// startRun starts a run with the message, in its context or in a new chat.
-func (c *call) startRun(ctx context.Context, m message, text string, streamed bool) (string, error) {
-	if text == "" {
-		return "", &fault{invalidParams, "message.parts must have a text or data"}
+// post sends a message: it starts a run, in its context or in a new chat, or answers the question of the chat's run.
+func (c *call) post(ctx context.Context, m message, said said, chat string, streamed bool) (string, error) {
+	if said.text == "" && len(said.files)+len(said.known) == 0 {
+		return "", &fault{invalidParams, "message.parts must have a text, data or a file"}
 	}
 	if len(m.MessageID) > maxMessageID {
 		return "", &fault{invalidParams,
 			fmt.Sprintf("message.messageId must have at most %d printable ASCII characters", maxMessageID)}
 	}
-	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
-		AgentID: c.agent.ID, Text: text, ChatID: m.ContextID, Key: key(c.agent.ID, m.MessageID), Watched: streamed,
+	refs, err := c.Files.Attach(ctx, c.who.Scope(), said.known, func(f record.File) error {
+		return c.Intake.Tenants.MayReadFile(ctx, c.who, f)
 	})
+	if err != nil {
+		return "", err
+	}
+	taken, err := c.Files.TakeInline(ctx, c.who.Organization.ID, c.who.User.ID, said.files)
+	if err != nil {
+		return "", err
+	}
+	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
+		AgentID: c.agent.ID, Text: said.text, ChatID: chat, Key: key(c.agent.ID, m.MessageID), Watched: streamed,
+		Files: append(refs, files.Refs(taken)...),
+	})
+	if err != nil || posted.Replayed {
+		c.Files.Drop(ctx, taken...)
+	}
 	return posted.Run.ID(), err
 }
 
@@ -292,13 +316,14 @@ func key(agent, message string) string {
 }
 
 // answer resolves the interrupts that a task waits for.
-func (c *call) answer(ctx context.Context, task, chat, text string, decisions []record.Decision) (string, error) {
-	e, err := c.run(ctx, task)
+func (c *call) answer(ctx context.Context, m message, said said) (string, error) {
+	e, err := c.run(ctx, m.TaskID)
 	if err != nil {
 		return "", err
 	}
+	decisions := said.decisions
 	switch waits := e.Value.Interrupts; {
-	case chat != "" && chat != e.Value.Chat:
+	case m.ContextID != "" && m.ContextID != e.Value.Chat:
 		return "", &fault{invalidParams, "message.contextId is not the context of the task"}
 	case e.Value.Status != lifecycle.AwaitingInput:
 		return "", &fault{unsupported, "the task is " + string(e.Value.Status) +
@@ -308,13 +333,21 @@ func (c *call) answer(ctx context.Context, task, chat, text string, decisions []
 		return "", &fault{invalidParams,
 			`the task waits for decisions: send a data part like ` +
 				`{"decisions":[{"interrupt_id":"…","decision":"approve"}]}`}
-	case text == "":
+	case len(said.files)+len(said.known) > 0: // which a decision cannot bring
+		run, err := c.post(ctx, m, said, e.Value.Chat, false)
+		if err == nil && run != m.TaskID {
+			err = &fault{unsupported, "the task takes no message any more; it was sent as the task " + run}
+		}
+		return run, err
+	case said.text == "":
 		return "", &fault{invalidParams, "message.parts must have a text"}
 	default:
-		decisions = []record.Decision{{InterruptID: waits[0].ID, Decision: string(lifecycle.Answer), Message: text}}
+		decisions = []record.Decision{{
+			InterruptID: waits[0].ID, Decision: string(lifecycle.Answer), Message: said.text,
+		}}
 	}
-	_, err = c.Intake.Resume(ctx, c.who, task, "", decisions)
-	return task, err
+	_, err = c.Intake.Resume(ctx, c.who, m.TaskID, "", decisions)
+	return m.TaskID, err
 }
 
 // taskReply returns a task in its current state.
@@ -326,18 +359,36 @@ func (c *call) taskReply(ctx context.Context, e record.RunEntity, history *int, 
 	if err != nil {
 		return Reply{}, err
 	}
-	in, err := c.Store.Input(ctx, e.Value)
-	if err != nil {
-		return Reply{}, err
-	}
 	t := c.task(v)
 	if history == nil || *history > 0 {
-		t["history"] = []any{c.message(v, user, v.RunID+"-user", []part{{Text: in.Message}})}
+		if t["history"], err = c.historyOf(ctx, e, v); err != nil {
+			return Reply{}, err
+		}
 	}
 	if sent {
 		return c.result(c.wrap("task", t)), nil
 	}
 	return c.result(t), nil
+}
+
+// historyOf is what the user said to begin a task.
+func (c *call) historyOf(ctx context.Context, e record.RunEntity, v view.Run) ([]object, error) {
+	in, err := c.Store.Input(ctx, e.Value)
+	if err != nil {
+		return nil, err
+	}
+	var parts []part
+	if in.Message != "" || len(in.Files) == 0 {
+		parts = append(parts, part{Text: in.Message})
+	}
+	return []object{c.message(v, user, v.RunID+"-user", append(parts, c.fileParts(in.Files)...))}, nil
+}
+
+func (c *call) fileParts(list []record.FileRef) (parts []part) {
+	for _, f := range list {
+		parts = append(parts, part{URL: c.URL + "/files/" + f.FileID, Name: f.Name, MediaType: f.ContentType})
+	}
+	return parts
 }
 
 // follow streams a task's events: first the task, then pieces of the answer as they are written, last its end or
@@ -397,40 +448,86 @@ func (c *call) otherParts(v view.Run) []part {
 	if len(result.Citations) > 0 {
 		parts = append(parts, part{Data: object{"citations": result.Citations}})
 	}
-	for _, f := range result.Files {
-		parts = append(parts, part{URL: c.URL + "/files/" + f.FileID, Name: f.Name, MediaType: f.ContentType})
-	}
-	return parts
+	return append(parts, c.fileParts(result.Files)...)
 }
 
-// read returns what a message says: its texts and data as one text, or the decisions of a data part.
-func (m message) read() (text string, decisions []record.Decision, err error) {
+// said is what a message says.
+type said struct {
+	text      string            // its texts and data
+	decisions []record.Decision // of a data part that has them
+	files     []files.Inline
+	known     []string // ids of files that were sent before, or made by a task
+}
+
+// hear reads a message.
+func (c *call) hear(m message) (s said, err error) {
 	var texts []string
-	for _, p := range m.Parts {
+	for n, p := range m.Parts {
+		at := fmt.Sprintf("message.parts[%d]", n)
 		switch {
 		case p.Text != nil:
 			texts = append(texts, *p.Text)
 		case len(p.Data) > 0:
-			var body struct {
-				Decisions []struct {
-					InterruptID string          `json:"interrupt_id"`
-					Decision    string          `json:"decision"`
-					Arguments   json.RawMessage `json:"arguments"`
-					Message     string          `json:"message"`
-				} `json:"decisions"`
-			}
-			if strictjson.Unmarshal(p.Data, &body) == nil && body.Decisions != nil && m.TaskID != "" {
-				for _, d := range body.Decisions {
-					decisions = append(decisions, record.Decision{InterruptID: d.InterruptID, Decision: d.Decision,
-						Arguments: d.Arguments, Message: d.Message})
-				}
+			if decisions := decisionsOf(p.Data); decisions != nil && m.TaskID != "" {
+				s.decisions = append(s.decisions, decisions...)
 				continue
 			}
 			texts = append(texts, string(p.Data))
+		case p.Raw != nil:
+			err = s.take(at+".raw", p.Filename, p.MediaType, *p.Raw)
+		case p.URL != "":
+			err = c.refer(&s, p.URL)
+		case p.File != nil && p.File.Bytes != nil:
+			err = s.take(at+".file.bytes", p.File.Name, p.File.MimeType, *p.File.Bytes)
+		case p.File != nil && p.File.URI != "":
+			err = c.refer(&s, p.File.URI)
 		default:
-			return "", nil, &fault{contentType,
-				"message.parts may have texts and data; files are sent through POST /files and POST /chat"}
+			err = &fault{contentType, "message.parts may have texts, data and files"}
+		}
+		if err != nil {
+			return s, err
 		}
 	}
-	return strings.Join(texts, "\n"), decisions, nil
+	s.text = strings.Join(texts, "\n")
+	return s, nil
+}
+
+func (s *said) take(field, name, contentType, text string) error {
+	f, err := files.Decode(field, name, contentType, text)
+	if s.files = append(s.files, f); len(s.files) > intake.MaxFiles {
+		err = problem.InvalidField("message.parts", "at most %d files may be sent", intake.MaxFiles)
+	}
+	return err
+}
+
+// refer notes a file of ours by its address. Others are not fetched.
+func (c *call) refer(s *said, url string) error {
+	id, ours := strings.CutPrefix(url, c.URL+"/files/")
+	if !ours || !host.ValidID(id) {
+		return &fault{contentType,
+			"addresses of files are not fetched: send their bytes, or the address of a file of this service"}
+	}
+	s.known = append(s.known, id)
+	return nil
+}
+
+// decisionsOf are the decisions that a data part has; nil: none.
+func decisionsOf(data json.RawMessage) (list []record.Decision) {
+	var body struct {
+		Decisions []struct {
+			InterruptID string          `json:"interrupt_id"`
+			Decision    string          `json:"decision"`
+			Arguments   json.RawMessage `json:"arguments"`
+			Message     string          `json:"message"`
+		} `json:"decisions"`
+	}
+	if strictjson.Unmarshal(data, &body) != nil || body.Decisions == nil {
+		return nil
+	}
+	list = []record.Decision{}
+	for _, d := range body.Decisions {
+		list = append(list, record.Decision{InterruptID: d.InterruptID, Decision: d.Decision,
+			Arguments: d.Arguments, Message: d.Message})
+	}
+	return list
 }

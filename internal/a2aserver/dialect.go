@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"time"
 
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
@@ -36,6 +37,19 @@ type message struct {
 	Parts     []struct {
 		Text *string         `json:"text"`
 		Data json.RawMessage `json:"data"`
+
+		// A file: its bytes as base64, or its address. 1.0:
+		Raw       *string `json:"raw"`
+		URL       string  `json:"url"`
+		Filename  string  `json:"filename"`
+		MediaType string  `json:"mediaType"`
+		// 0.3:
+		File *struct {
+			Bytes    *string `json:"bytes"`
+			URI      string  `json:"uri"`
+			Name     string  `json:"name"`
+			MimeType string  `json:"mimeType"`
+		} `json:"file"`
 	} `json:"parts"`
 }
 
@@ -52,6 +66,17 @@ func (c configuration) immediately() bool {
 type taskParams struct {
 	ID            string `json:"id"`
 	HistoryLength *int   `json:"historyLength"`
+}
+
+// listParams are the parameters of listing tasks, in 1.0.
+type listParams struct {
+	ContextID            string    `json:"contextId"`
+	Status               string    `json:"status"`
+	PageSize             *int      `json:"pageSize"`
+	PageToken            string    `json:"pageToken"`
+	HistoryLength        *int      `json:"historyLength"`
+	StatusTimestampAfter time.Time `json:"statusTimestampAfter"`
+	IncludeArtifacts     bool      `json:"includeArtifacts"`
 }
 
 // part is a part of a message: a text, data, or a file's address.
@@ -111,7 +136,11 @@ var states = map[string]string{
 }
 
 func (d dialect) state(v view.Run) string {
-	s := states[v.Status]
+	return d.stateOf(v.Status)
+}
+
+func (d dialect) stateOf(status string) string {
+	s := states[status]
 	if d == v10 {
 		s = "TASK_STATE_" + strings.ToUpper(strings.ReplaceAll(s, "-", "_"))
 	}

@@ -70,9 +70,9 @@ func TestARefusalOfTheServiceIsACodeInTheWordsOfTheProtocol(t *testing.T) {
 		},
 		"a message that is too long": {`"parts":[{"text":"` + strings.Repeat("x", 256<<10+1) + `"}]`, -32602,
 			"message.parts: "},
-		"a message that says nothing": {`"parts":[]`, -32602, "message.parts must have a text or data"},
+		"a message that says nothing": {`"parts":[]`, -32602, "message.parts must have a text, data or a file"},
 		"a file": {`"parts":[{"text":"x"},{"kind":"file","file":{"uri":"https://example.com"}}]`, -32005,
-			"files are sent through POST /files"},
+			"addresses of files are not fetched"},
 	} {
 		code, text := w.refusal("message/send", `{"message":{`+c.message+`}}`)
 		assert.InDelta(t, c.code, code, 0, name)

@@ -17,6 +17,7 @@ import (
 	"agentplatform/internal/a2aserver"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
@@ -129,7 +130,8 @@ func newWorld(t *testing.T) *world {
 			},
 			Store: store, Host: h, Tenants: tenants,
 		},
-		Store: store, Hub: stream.New(memtable.New(h.Now), w.waiting, h, log), Log: log, Window: time.Minute,
+		Store: store, Files: &files.Files{Store: store, Log: log},
+		Hub: stream.New(memtable.New(h.Now), w.waiting, h, log), Log: log, Window: time.Minute,
 		URL: "https://api.example.com/api/v1",
 	}
 	return w

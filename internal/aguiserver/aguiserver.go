@@ -406,12 +406,12 @@ func (b *beginning) post(ctx context.Context, behind string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	refs, taken, err := b.attach(ctx)
+	taken, err := b.Files.TakeInline(ctx, b.who.Organization.ID, b.who.User.ID, b.fresh.files)
 	if err != nil {
 		return nil, err
 	}
 	posted, err := b.Intake.Post(ctx, b.who, intake.Message{
-		AgentID: b.agent, Text: b.fresh.message(), ChatID: b.turn.ThreadID, Files: refs, Context: c,
+		AgentID: b.agent, Text: b.fresh.message(), ChatID: b.turn.ThreadID, Files: files.Refs(taken), Context: c,
 		Key: "agui/" + b.agent + "/" + b.turn.RunID, Request: b.request, Enqueue: behind != "", Watched: true,
 	})
 	if err != nil || posted.Replayed {
@@ -428,19 +428,4 @@ func (b *beginning) post(ctx context.Context, behind string) ([]string, error) {
 		runs = append([]string{behind}, runs...)
 	}
 	return slices.Compact(runs), nil
-}
-
-// attach stores the files that came with the message.
-func (b *beginning) attach(ctx context.Context) (refs []record.FileRef, taken []record.File, err error) {
-	for _, f := range b.fresh.files {
-		stored, err := b.Files.Take(ctx, files.New{
-			Organization: b.who.Organization.ID, User: b.who.User.ID, Name: f.name, ContentType: f.contentType,
-		}, bytes.NewReader(f.data))
-		if err != nil {
-			b.Files.Drop(ctx, taken...)
-			return nil, nil, err
-		}
-		taken, refs = append(taken, stored), append(refs, stored.Ref())
-	}
-	return refs, taken, nil
 }

@@ -1,7 +1,6 @@
 package aguiserver
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentplatform/internal/files"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/model"
 	"agentplatform/internal/problem"
@@ -106,7 +106,7 @@ type fresh struct {
 	text   []string // of the messages of the user that it ends with
 	textAt []int    // those messages
 	users  int      // how many they are, also without a text
-	files  []file
+	files  []files.Inline
 }
 
 func (f *fresh) message() string { return strings.Join(f.text, "\n\n") }
@@ -203,12 +203,6 @@ func (m message) output(at string) (string, error) {
 	return text, err
 }
 
-// file is a file that came with a message.
-type file struct {
-	name, contentType string
-	data              []byte
-}
-
 // part is a part of a message's content.
 type part struct {
 	Type   string `json:"type"`
@@ -223,7 +217,7 @@ type part struct {
 
 // content reads a text, or parts of content. Parts whose bytes are elsewhere, and those of a kind that nobody knows,
 // are left out, as the protocol demands: addresses are not fetched.
-func content(at string, raw json.RawMessage) (text string, files []file, err error) {
+func content(at string, raw json.RawMessage) (text string, attached []files.Inline, err error) {
 	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
 		return text, nil, nil
 	}
@@ -237,34 +231,24 @@ func content(at string, raw json.RawMessage) (text string, files []file, err err
 		case p.Type == "text":
 			texts = append(texts, p.Text)
 		case p.Source.Type == "data":
-			data, err := base64.StdEncoding.DecodeString(p.Source.Value)
-			if err != nil || len(data) == 0 {
-				return "", nil, problem.InvalidField(fmt.Sprintf("%s[%d].source.value", at, i),
-					"must be base64 with padding")
+			f, err := files.Decode(fmt.Sprintf("%s[%d].source.value", at, i), p.name(), p.Source.MimeType,
+				p.Source.Value)
+			if err != nil {
+				return "", nil, err
 			}
-			files = append(files, file{name: p.name(), contentType: p.kind(), data: data})
+			attached = append(attached, f)
 		}
 	}
-	return strings.Join(texts, "\n"), files, nil
+	return strings.Join(texts, "\n"), attached, nil
 }
 
-func (p part) kind() string {
-	if p.Source.MimeType == "" {
-		return "application/octet-stream"
-	}
-	return p.Source.MimeType
-}
-
-// name is the name that the part's metadata has, or one made of its kind.
+// name is the name that the part's metadata has.
 func (p part) name() string {
 	var of struct {
 		Filename string `json:"filename"`
 	}
-	if json.Unmarshal(p.Metadata, &of) == nil && of.Filename != "" {
-		return of.Filename
-	}
-	_, extension, _ := strings.Cut(p.kind(), "/")
-	return "file." + strings.TrimSuffix(extension, "+xml")
+	_ = json.Unmarshal(p.Metadata, &of) // of other metadata, nothing
+	return of.Filename
 }
 
 // brought is what a request brings beside its message. Instructions are the messages of system and developer, wherever

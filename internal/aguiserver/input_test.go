@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/files"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
@@ -79,7 +80,7 @@ func TestContentThatNobodyCanUseIsLeftOut(t *testing.T) {
 		{"id":"a","role":"activity","content":{"x":1}},{"id":"n","role":"narrator","content":7}]`).since(0)
 	require.NoError(t, err)
 	assert.Equal(t, "see", f.message())
-	assert.Equal(t, []file{{name: "file.png", contentType: "image/png", data: []byte("hi")}}, f.files)
+	assert.Equal(t, []files.Inline{{Name: "file.png", ContentType: "image/png", Data: []byte("hi")}}, f.files)
 	for content, field := range map[string]string{
 		`7`: "", `{"a":1}`: "", `["a"]`: "[0]", `[{"type":"text","text":7}]`: "[0].text",
 		`[{"type":"image","source":{"type":"data","value":"?"}}]`: "[0].source.value",
@@ -87,8 +88,8 @@ func TestContentThatNobodyCanUseIsLeftOut(t *testing.T) {
 		_, err := turnOf(t, `[{"id":"m","role":"user","content":`+content+`}]`).since(0)
 		wrong(t, err, "body.messages[0].content"+field)
 	}
-	files := strings.Repeat(`{"type":"image","source":{"type":"data","value":"aGk="}},`, 11)
-	_, err = turnOf(t, `[{"id":"m","role":"user","content":[`+strings.TrimSuffix(files, ",")+`]}]`).since(0)
+	many := strings.Repeat(`{"type":"image","source":{"type":"data","value":"aGk="}},`, 11)
+	_, err = turnOf(t, `[{"id":"m","role":"user","content":[`+strings.TrimSuffix(many, ",")+`]}]`).since(0)
 	wrong(t, err, "body.messages[0].content")
 }
 

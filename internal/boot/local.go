@@ -216,6 +216,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	if err := ingester.Recover(ctx); err != nil {
 		return err
 	}
+	stored := &files.Files{Store: store, Log: log}
 	server := &mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow}
 	l.server = service.New(service.Config{
 		Config: httpapi.Config{
@@ -225,10 +226,10 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		},
 		MCP: server.For,
 		A2A: &a2aserver.Server{
-			Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow,
+			Intake: in, Store: store, Files: stored, Hub: live, Log: log, Window: s.ObserveWindow,
 			URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,
 		},
-		Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live, Webhooks: hooks,
+		Intake: in, Store: store, Files: stored, Hub: live, Webhooks: hooks,
 		Knowledge: ingester.Knowledge,
 		Models:    known, Toolkits: toolkits, ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
 		Pprof: s.Pprof,

@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/model"
@@ -87,19 +87,13 @@ type input struct {
 	system  []string      // of system and developer messages
 	before  []record.Said // the conversation before the message
 	text    []string      // the last messages of the user
-	files   []inlineFile
+	files   []files.Inline
 	fileIDs []string
 	outputs []output
 
 	earlier struct{ files, fileIDs int } // how many of them came with messages before the last ones
 	spoken  int                          // how many outputs somebody has spoken behind
 	asked   map[string]bool              // ids of the approval requests that it has
-}
-
-// inlineFile is a file that came with a message.
-type inlineFile struct {
-	name, contentType string
-	data              []byte
 }
 
 // output is what a client says to a call or to a request of ours: the output of a function, or a decision.
@@ -574,41 +568,29 @@ func (in *input) takeFile(at string, p ResponseContentParam) error {
 }
 
 // fileOf reads a data URL, or the bare base64 that the member file_data may also be.
-func fileOf(field, name, data string) (inlineFile, error) {
-	f := inlineFile{name: name, contentType: "application/octet-stream"}
-	if rest, is := strings.CutPrefix(data, "data:"); is {
-		head, body, found := strings.Cut(rest, ",")
-		kind, encoded := strings.CutSuffix(head, ";base64")
-		if !found {
-			return f, problem.InvalidField(field, "is not a data URL: it has no comma")
+func fileOf(field, name, data string) (files.Inline, error) {
+	rest, is := strings.CutPrefix(data, "data:")
+	if !is {
+		if u, err := url.Parse(data); err == nil && u.Scheme != "" {
+			return files.Inline{}, problem.InvalidField(field,
+				"addresses are not fetched: send the file as a data URL, or its file_id")
 		}
-		if kind, _, _ = strings.Cut(kind, ";"); kind != "" {
-			f.contentType = kind
-		}
-		if data = body; !encoded {
-			text, err := url.PathUnescape(body)
-			if err != nil {
-				return f, problem.InvalidField(field, "is not a data URL: its text is not escaped")
-			}
-			f.data = []byte(text)
-		}
-	} else if u, err := url.Parse(data); err == nil && u.Scheme != "" {
-		return f, problem.InvalidField(field, "addresses are not fetched: send the file as a data URL, or its file_id")
+		return files.Decode(field, name, "", data)
 	}
-	if f.data == nil {
-		var err error
-		if f.data, err = base64.StdEncoding.DecodeString(data); err != nil {
-			return f, problem.InvalidField(field, "must be base64 with padding")
-		}
+	head, body, found := strings.Cut(rest, ",")
+	if !found {
+		return files.Inline{}, problem.InvalidField(field, "is not a data URL: it has no comma")
 	}
-	if len(f.data) == 0 {
-		return f, problem.InvalidField(field, "has no bytes")
+	kind, encoded := strings.CutSuffix(head, ";base64")
+	kind, _, _ = strings.Cut(kind, ";")
+	if encoded {
+		return files.Decode(field, name, kind, body)
 	}
-	if f.name == "" {
-		_, extension, _ := strings.Cut(f.contentType, "/")
-		f.name = "file." + strings.TrimSuffix(extension, "+xml")
+	text, err := url.PathUnescape(body)
+	if err != nil {
+		return files.Inline{}, problem.InvalidField(field, "is not a data URL: its text is not escaped")
 	}
-	return f, nil
+	return files.NewInline(field, name, kind, []byte(text))
 }
 
 func (in *input) takeCall(at string, item ResponseItemParam) error {

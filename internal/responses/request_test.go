@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/files"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
@@ -65,12 +66,16 @@ func TestOutputsAtTheEndMayAnswer(t *testing.T) {
 
 // Files come as data URLs of either kind, or as bare base64.
 func TestFilesOfARequest(t *testing.T) {
-	for data, want := range map[string]inlineFile{
-		"data:text/plain;base64,aGk=":               {"n", "text/plain", []byte("hi")},
-		"data:text/plain;charset=utf-8;base64,aGk=": {"n", "text/plain", []byte("hi")},
-		"data:text/html,%3Cb%3Ehi":                  {"n", "text/html", []byte("<b>hi")},
-		"data:,hi":                                  {"n", "application/octet-stream", []byte("hi")},
-		"aGk=":                                      {"n", "application/octet-stream", []byte("hi")},
+	for data, want := range map[string]files.Inline{
+		"data:text/plain;base64,aGk=":               {Name: "n", ContentType: "text/plain", Data: []byte("hi")},
+		"data:text/plain;charset=utf-8;base64,aGk=": {Name: "n", ContentType: "text/plain", Data: []byte("hi")},
+		"data:text/html,%3Cb%3Ehi":                  {Name: "n", ContentType: "text/html", Data: []byte("<b>hi")},
+		"data:,hi": {
+			Name: "n", ContentType: "application/octet-stream", Data: []byte("hi"),
+		},
+		"aGk=": {
+			Name: "n", ContentType: "application/octet-stream", Data: []byte("hi"),
+		},
 	} {
 		f, err := fileOf("f", "n", data)
 		require.NoError(t, err, data)

@@ -15,7 +15,6 @@
 package responses
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -413,21 +412,10 @@ func (c *creation) attach(ctx context.Context) (refs []record.FileRef, taken []r
 	refs, err = c.Files.Attach(ctx, c.who.Scope(), c.in.fileIDs, func(f record.File) error {
 		return c.Intake.Tenants.MayReadFile(ctx, c.who, f)
 	})
-	for _, f := range c.in.files {
-		if err != nil {
-			break
-		}
-		var file record.File
-		if file, err = c.Files.Take(ctx, files.New{
-			Organization: c.who.Organization.ID, User: c.who.User.ID, Name: f.name, ContentType: f.contentType,
-		}, bytes.NewReader(f.data)); err == nil {
-			taken, refs = append(taken, file), append(refs, file.Ref())
-		}
+	if err == nil {
+		taken, err = c.Files.TakeInline(ctx, c.who.Organization.ID, c.who.User.ID, c.in.files)
 	}
-	if err != nil {
-		c.Files.Drop(ctx, taken...)
-	}
-	return refs, taken, err
+	return append(refs, files.Refs(taken)...), taken, err
 }
 
 // How many agents are read to find one by its name, and at once.

@@ -224,5 +224,74 @@ func a2aScenarios() []Story {
 				"no batches")
 			x.post("/a2a/nowhere", object{}).problem(404, "not_found")
 		}},
+		{Name: "a2a/files come with messages, by their bytes or by our address", Run: func(x *Actor) {
+			client, _ := x.a2aClient(x.Agent)
+			file := func(f a2a.FilePartContent) *a2a.Task {
+				x.Helper()
+				r, err := client.SendMessage(x.Context(), says(a2a.TextPart{Text: "look"}, a2a.FilePart{File: f}))
+				require.NoError(x, err)
+				return r.(*a2a.Task)
+			}
+			meta := a2a.FileMeta{Name: "a.txt", MimeType: "text/plain"}
+			sent := file(a2a.FileBytes{FileMeta: meta, Bytes: "c29tZSB3b3Jkcw=="})
+			part := sent.History[0].Parts[1].(a2a.FilePart).File.(a2a.FileURI)
+			assert.Equal(x, "a.txt", part.Name)
+			id := part.URI[strings.LastIndex(part.URI, "/")+1:]
+			kept := x.get("/files/"+id, "Accept", "application/json").is(200)
+			assert.Equal(x, "text/plain", kept.text("content_type"))
+			again := file(a2a.FileURI{URI: part.URI})
+			assert.Equal(x, part.URI, again.History[0].Parts[1].(a2a.FilePart).File.(a2a.FileURI).URI)
+			for _, bad := range []a2a.FilePartContent{
+				a2a.FileURI{URI: "https://example.com/a.png"}, a2a.FileURI{URI: part.URI + "x"},
+				a2a.FileBytes{Bytes: "?"}, a2a.FileBytes{Bytes: ""},
+			} {
+				_, err := client.SendMessage(x.Context(), says(a2a.FilePart{File: bad}))
+				assert.Error(x, err, "%v", bad)
+			}
+			asked, err := client.SendMessage(x.Context(), says(a2a.TextPart{Text: "/ask Which?"}))
+			require.NoError(x, err)
+			answered, err := client.SendMessage(x.Context(), saysTo(asked.(*a2a.Task), a2a.TextPart{Text: "this"},
+				a2a.FilePart{File: a2a.FileBytes{FileMeta: meta, Bytes: "aGk="}}))
+			require.NoError(x, err)
+			assert.Equal(x, asked.(*a2a.Task).ID, answered.(*a2a.Task).ID)
+		}},
+		{Name: "a2a/the agent's tasks are listed", Run: func(x *Actor) {
+			list := func(params object) reply {
+				return x.post("/a2a/"+x.Agent,
+					object{"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": params}).is(200)
+			}
+			other := x.post("/agents", object{"name": "other"}).is(201).text("agent_id")
+			x.chat("message", "not mine", "agent_id", other).is(200)
+			var runs []string
+			for range 3 {
+				a := x.chat("message", "hello", "chat_id", "one").is(200)
+				runs = append(runs, a.text("run_id"))
+			}
+			paused := x.chat("message", "/ask Which?").is(202).text("run_id")
+			x.eventually("the listing", func() bool { return len(list(object{}).list("result", "tasks")) == 4 })
+			var seen []string
+			for token, pages := "", 0; pages == 0 || token != ""; pages++ {
+				require.Less(x, pages, 10)
+				page := list(object{"pageSize": 2, "pageToken": token, "contextId": "one"})
+				for _, one := range page.list("result", "tasks") {
+					seen = append(seen, one.(object)["id"].(string))
+					assert.NotContains(x, one, "artifacts")
+				}
+				token = page.text("result", "nextPageToken")
+			}
+			assert.ElementsMatch(x, runs, seen)
+			waits := list(object{"status": "TASK_STATE_INPUT_REQUIRED", "historyLength": 1})
+			assert.Equal(x, paused, waits.text("result", "tasks", 0, "id"))
+			assert.Equal(x, "/ask Which?", waits.text("result", "tasks", 0, "history", 0, "parts", 0, "text"))
+			done := list(object{"status": "TASK_STATE_COMPLETED", "includeArtifacts": true})
+			assert.Equal(x, "You said: hello", done.text("result", "tasks", 0, "artifacts", 0, "parts", 0, "text"))
+			assert.Empty(x, list(object{"contextId": "nowhere"}).list("result", "tasks"))
+			for _, bad := range []object{
+				{"pageSize": 0}, {"pageSize": 101}, {"pageToken": "?"}, {"status": "DONE"},
+				{"statusTimestampAfter": "x"},
+			} {
+				assert.Equal(x, -32602.0, list(bad).number("error", "code"), "%v", bad)
+			}
+		}},
 	}
 }

@@ -73,7 +73,7 @@ func bucket(p *cloud.Platform) string {
 // A2A adds the endpoints of the Agent2Agent protocol.
 func A2A(c *service.Config) {
 	c.A2A = &a2aserver.Server{
-		Intake: c.Intake, Store: c.Store, Hub: c.Hub, Log: c.Log, Window: c.ObserveWindow,
+		Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Log: c.Log, Window: c.ObserveWindow,
 		URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
 	}
 }

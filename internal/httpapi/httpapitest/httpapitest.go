@@ -110,7 +110,9 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 		},
 		Intake: in, Store: store, Hub: live, Files: &files.Files{Store: store, Log: log},
 		MCP: (&mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log}).For,
-		A2A: &a2aserver.Server{Intake: in, Store: store, Hub: live, Log: log},
+		A2A: &a2aserver.Server{
+			Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live, Log: log,
+		},
 		Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer,
 			Reads: tenants.SenderReads},
 		Models: &provider.Set{Host: machine, Catalogues: modellist.Of(setting.Settings{})},

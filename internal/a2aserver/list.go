@@ -1,0 +1,138 @@
+package a2aserver
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/view"
+)
+
+// Bounds of a page of tasks: how many there are at most, unless told, and how many runs are looked at for them.
+const (
+	maxPage     = 100
+	usualPage   = 50
+	maxLookedAt = 500
+)
+
+// list returns a page of the agent's tasks, the newest first. One that has looked at many runs of other agents may be
+// short, and still have a token.
+func (c *call) list(ctx context.Context, in listParams) (Reply, error) {
+	size := usualPage
+	if in.PageSize != nil {
+		size = *in.PageSize
+	}
+	if size < 1 || size > maxPage {
+		return Reply{}, &fault{invalidParams, fmt.Sprintf("pageSize must be between 1 and %d", maxPage)}
+	}
+	place, err := base64.RawURLEncoding.DecodeString(in.PageToken)
+	if err != nil || len(place) > maxPlace {
+		return Reply{}, &fault{invalidParams, "pageToken is not one that a page had"}
+	}
+	if in.Status != "" && !isState(in.Status) {
+		return Reply{}, &fault{invalidParams, "status is not a state of tasks"}
+	}
+	read, err := c.listing(ctx, in.ContextID)
+	if err != nil {
+		return Reply{}, err
+	}
+	tasks, after := []object{}, string(place)
+	for looked := 0; looked < maxLookedAt; looked += maxPage {
+		page, err := read(ctx, after, maxPage)
+		if err != nil {
+			return Reply{}, err
+		}
+		after = page.Next
+		for i, e := range page.Rows {
+			if !c.wanted(e.Value, in) {
+				continue
+			}
+			t, err := c.listed(ctx, e, in)
+			if err != nil {
+				return Reply{}, err
+			}
+			if tasks = append(tasks, t); len(tasks) == size {
+				if i < len(page.Rows)-1 {
+					after = page.Places[i]
+				}
+				return c.page(tasks, after, size), nil
+			}
+		}
+		if after == "" {
+			break
+		}
+	}
+	return c.page(tasks, after, size), nil
+}
+
+// maxPlace is how long the place in a listing may be, in bytes.
+const maxPlace = 300
+
+type runPage func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error)
+
+// listing reads the runs of a context, or of the organization.
+func (c *call) listing(ctx context.Context, chat string) (runPage, error) {
+	if chat == "" {
+		return func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error) {
+			return c.Store.RunsOfOrganization(ctx, c.who.Scope(), after, limit)
+		}, nil
+	}
+	e, err := c.Intake.Chat(ctx, c.who, chat)
+	if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
+		return func(context.Context, string, int) (page record.Page[record.RunEntity], err error) {
+			return page, nil
+		}, nil
+	}
+	return func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error) {
+		return c.Store.RunsOfChat(ctx, c.who.Scope(), e.Value, after, limit)
+	}, err
+}
+
+func (c *call) wanted(r record.Run, in listParams) bool {
+	return r.Agent == c.agent.ID && !r.Removed && (in.Status == "" || c.stateOf(string(r.Status)) == in.Status) &&
+		!r.UpdatedAt.Before(in.StatusTimestampAfter)
+}
+
+// listed is a task of a page.
+func (c *call) listed(ctx context.Context, e record.RunEntity, in listParams) (object, error) {
+	v, err := view.Of(ctx, c.Store, e)
+	if err == nil && in.IncludeArtifacts {
+		v, err = v.For(ctx, c.Intake.Tenants.Reads(c.who))
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := c.task(v)
+	if !in.IncludeArtifacts {
+		delete(t, "artifacts")
+	}
+	if in.HistoryLength != nil && *in.HistoryLength > 0 {
+		if t["history"], err = c.historyOf(ctx, e, v); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// page is the result: how many tasks there are in all is not counted, only whether there are more.
+func (c *call) page(tasks []object, after string, size int) Reply {
+	total := len(tasks)
+	if after != "" {
+		total++
+	}
+	return c.result(object{
+		"tasks": tasks, "nextPageToken": base64.RawURLEncoding.EncodeToString([]byte(after)), "pageSize": size,
+		"totalSize": total,
+	})
+}
+
+func isState(state string) bool {
+	for status := range states {
+		if v10.stateOf(status) == state {
+			return true
+		}
+	}
+	return false
+}
