@@ -87,6 +87,8 @@ def before_load_schema(context, raw_schema):
                 stream = response.get("content", {}).get("text/event-stream")
                 if stream:
                     data = {"type": "string", "contentMediaType": "application/json", "contentSchema": stream["schema"]}
+                    if "ResponseEvent" in json.dumps(stream["schema"]):  # Open Responses has a last event without JSON
+                        data = {"anyOf": [{"const": "[DONE]"}, data]}
                     stream["schema"] = {"type": "object", "required": ["data"], "properties": {"data": data}}
                     stream.pop("example", None)
 
