@@ -131,7 +131,7 @@ var (
 
 // Who is asked stands before who asks.
 var functions = []function{
-	{name: "chat", memory: 256, timeout: 900, core: write, watches: true, bucket: write,
+	{name: "chat", memory: 256, timeout: 900, core: write, indexes: true, watches: true, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true, traces: true},
 	// It has as long as whoever asks it. A document of a toolkit may be 10 MB.
 	{name: broker, memory: 512, timeout: 29, core: write, bucket: write,
