@@ -21,6 +21,8 @@ package aguiserver
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -46,20 +48,39 @@ type Server struct {
 	Hub    *stream.Hub
 }
 
-// Exchange is a request whose run has begun, or goes on.
+// Exchange is a request whose run has begun, or goes on. Of the request it keeps the messages, for a snapshot.
 type Exchange struct {
-	turn turn
-	runs []string // to follow, one after the other
+	thread, id string
+	agent      string   // of the run
+	runs       []string // to follow, one after the other
+	list       []heard
+	heavy      bool // they are too many to be kept beside what requests may hold together
+}
+
+// heard is a message that the front end has.
+type heard struct {
+	id  string
+	raw json.RawMessage // nil: it was not kept
 }
 
 // Run is the run that the exchange follows first.
 func (x *Exchange) Run() string { return x.runs[0] }
 
-// light is how many bytes of messages an exchange may keep beside what requests may hold together.
+// Agent is the agent of that run.
+func (x *Exchange) Agent() string { return x.agent }
+
+// light is how many bytes of messages an exchange may keep until it ends.
 const light = 64 << 10
 
-// Light reports whether the exchange keeps so little of its request that nobody needs to count it.
-func (x *Exchange) Light() bool { return len(x.turn.Messages) <= light }
+// begun is called when the first events were told. Messages that are too many are forgotten.
+func (x *Exchange) begun() {
+	if !x.heavy {
+		return
+	}
+	for i := range x.list {
+		x.list[i].raw = nil
+	}
+}
 
 // Open carries out a request to an agent. request is its id. Errors are problems: of kind Invalid with the field,
 // NotFound for the agent, Conflict (not_awaiting_input) for an answer to what was decided otherwise, and those of
@@ -75,14 +96,40 @@ func (s *Server) Open(
 		return nil, err
 	}
 	b := &beginning{Server: s, who: p, agent: agent, request: request, turn: t}
-	if err := b.find(ctx); err != nil {
-		return nil, err
+	x := &Exchange{thread: t.ThreadID, id: t.RunID, agent: agent}
+	size := 0
+	for _, m := range t.list {
+		x.list = append(x.list, heard{m.ID, m.raw})
+		size += len(m.ID) + len(m.raw)
 	}
-	runs, err := b.begin(ctx)
+	x.heavy = size > light
+	posted, found, err := s.Intake.Replay(ctx, p, b.key()) // before anything is judged
 	if err != nil {
 		return nil, b.fresh.named(err)
 	}
-	return &Exchange{turn: t, runs: runs}, nil
+	if found {
+		x.runs, x.agent = runsOf(posted), posted.Run.Agent
+		return x, nil
+	}
+	if err := b.find(ctx); err != nil {
+		return nil, err
+	}
+	if x.runs, err = b.begin(ctx); err != nil {
+		return nil, b.fresh.named(err)
+	}
+	if b.last != nil && x.runs[0] == b.last.ID() {
+		x.agent = b.last.Agent
+	}
+	return x, nil
+}
+
+// runsOf are the runs that a message has begun or goes on with.
+func runsOf(posted intake.Posted) []string {
+	runs := []string{posted.Run.ID()}
+	if posted.Parked != nil {
+		runs = append(runs, posted.Parked.ParkedID)
+	}
+	return slices.Compact(runs)
 }
 
 func (s *Server) reachable(ctx context.Context, p tenant.Principal, agent string) error {
@@ -108,6 +155,8 @@ type beginning struct {
 	told    echo        // of that run
 	from    int         // the first message that is not known
 	fresh   fresh
+	message intake.Message // that it says, when it is prepared
+	taken   []record.File  // of that message, until it is sent
 }
 
 // find reads what the thread knows.
@@ -121,6 +170,10 @@ func (b *beginning) find(ctx context.Context) error {
 	}
 	if chat.Value.LastRun != "" {
 		e, err := b.Intake.Run(ctx, b.who, chat.Value.LastRun)
+		if problem.Is(err, "not_found") { // its time was over; so was that of what it knew
+			b.fresh, err = b.turn.since(0)
+			return err
+		}
 		if err != nil {
 			return err
 		}
@@ -166,23 +219,33 @@ func (t *turn) lastUsers() int {
 
 // begin returns the runs to follow.
 func (b *beginning) begin(ctx context.Context) ([]string, error) {
+	says := b.fresh.users > 0 || b.endsWithOutput()
+	if says { // before anything is decided: a refusal leaves all as it was
+		if err := b.prepare(ctx); err != nil {
+			return nil, err
+		}
+		defer b.drop(ctx)
+	}
 	resumed, err := b.resume(ctx)
 	if err != nil {
 		return nil, err
 	}
-	says := b.fresh.users > 0 || len(b.fresh.before) > 0
 	switch {
 	case resumed && !says:
 		return []string{b.last.ID()}, nil
 	case resumed:
 		return b.post(ctx, b.last.ID())
-	case b.last != nil && b.told.Run == b.turn.RunID:
-		return []string{b.last.ID()}, nil // the request is sent again
 	case !says && b.last != nil && (b.last.Status.Active() || b.turn.lastUsers() == len(b.turn.list)):
 		return []string{b.last.ID()}, nil
 	case !says: // the user wants to hear it again
 		if b.fresh, err = b.turn.since(b.turn.lastUsers()); err != nil {
 			return nil, err
+		}
+		if b.fresh.users > 0 {
+			if err := b.prepare(ctx); err != nil {
+				return nil, err
+			}
+			defer b.drop(ctx)
 		}
 	}
 	if b.fresh.users == 0 && !b.endsWithOutput() {
@@ -245,6 +308,9 @@ func (b *beginning) resume(ctx context.Context) (bool, error) {
 	if d := pauses[0].Decided; d != nil {
 		return b.decided(*d, decisions)
 	}
+	if b.last.Status != lifecycle.AwaitingInput { // nobody has decided, and nothing waits any more
+		return false, nil
+	}
 	if len(decisions) < len(pauses[0].Interrupts) {
 		i := slices.IndexFunc(pauses[0].Interrupts, func(i record.Interrupt) bool { return !about(decisions, i.ID) })
 		return false, b.unanswered(pauses[0].Interrupts[i])
@@ -266,9 +332,13 @@ func about(list []record.Decision, interrupt string) bool {
 // decided compares answers with how a pause was decided before. Answers in a thread that has gone on since are its
 // history.
 func (b *beginning) decided(d record.Decisions, decisions []record.Decision) (bool, error) {
-	since := ofPart("msg_", b.last.ID(), b.last.Pause)
+	said, got := ofPart("msg_", b.last.ID(), b.last.Pause), ofPart("res_", b.last.ID(), b.last.Pause)
 	switch {
-	case slices.ContainsFunc(b.turn.list, func(m message) bool { return strings.HasPrefix(m.ID, since) }):
+	case slices.ContainsFunc(b.turn.list, func(m message) bool {
+		return strings.HasPrefix(m.ID, said) || strings.HasPrefix(m.ID, got)
+	}):
+		return false, nil
+	case b.fresh.users > 0 && b.last.Status.Terminal(): // it ended without a word, and the user goes on
 		return false, nil
 	case same(d.List, decisions):
 		return true, nil
@@ -400,30 +470,50 @@ func approvalOf(at string, payload json.RawMessage) (d record.Decision, err erro
 	return record.Decision{Decision: string(lifecycle.Approve), Message: of.Reason}, nil
 }
 
-// post sends what the request says, behind a run that goes on, if there is one.
-func (b *beginning) post(ctx context.Context, behind string) ([]string, error) {
+// key is the request's idempotency key: a front end may count the ids of its exchanges in each thread.
+func (b *beginning) key() string {
+	thread := sha256.Sum256([]byte(b.turn.ThreadID))
+	return "agui/" + b.agent + "/" + hex.EncodeToString(thread[:8]) + "/" + b.turn.RunID
+}
+
+// prepare makes the message, with its files stored, and checks it.
+func (b *beginning) prepare(ctx context.Context) error {
 	c, err := b.turn.brought(b.fresh)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	taken, err := b.Files.TakeInline(ctx, b.who.Organization.ID, b.who.User.ID, b.fresh.files)
+	b.message = intake.Message{
+		AgentID: b.agent, Text: b.fresh.message(), ChatID: b.turn.ThreadID, Context: c, Key: b.key(),
+		Request: b.request, Watched: true,
+	}
+	b.taken, err = b.Files.TakeInline(ctx, b.who.Organization.ID, b.who.User.ID, b.fresh.files)
+	if err != nil {
+		return err
+	}
+	b.message.Files = files.Refs(b.taken)
+	if err = b.message.Check(); err != nil {
+		b.drop(ctx)
+	}
+	return err
+}
+
+// drop removes the files of a message that was not sent.
+func (b *beginning) drop(ctx context.Context) {
+	b.Files.Drop(ctx, b.taken...)
+	b.taken = nil
+}
+
+// post sends the message, behind a run that goes on, if there is one.
+func (b *beginning) post(ctx context.Context, behind string) ([]string, error) {
+	b.message.Enqueue, b.message.FollowsUp = behind != "", behind != ""
+	posted, err := b.Intake.Post(ctx, b.who, b.message)
 	if err != nil {
 		return nil, err
 	}
-	posted, err := b.Intake.Post(ctx, b.who, intake.Message{
-		AgentID: b.agent, Text: b.fresh.message(), ChatID: b.turn.ThreadID, Files: files.Refs(taken), Context: c,
-		Key: "agui/" + b.agent + "/" + b.turn.RunID, Request: b.request, Enqueue: behind != "", Watched: true,
-	})
-	if err != nil || posted.Replayed {
-		b.Files.Drop(ctx, taken...)
+	if !posted.Replayed {
+		b.taken = nil // the run holds them
 	}
-	if err != nil {
-		return nil, err
-	}
-	runs := []string{posted.Run.ID()}
-	if posted.Parked != nil {
-		runs = append(runs, posted.Parked.ParkedID)
-	}
+	runs := runsOf(posted)
 	if behind != "" {
 		runs = append([]string{behind}, runs...)
 	}

@@ -23,14 +23,15 @@ import (
 // maxOutput is how many bytes of a call's output are told: a front end sends them back each time.
 const maxOutput = 16 << 10
 
-// Follow sends the events of an exchange to emit, until it ends. beat is called after idle without an event. It
-// returns nil after the last event, or the error of the store, of ctx, of emit or of beat.
+// Follow sends the events of an exchange to emit, until it ends. beat is called after idle without an event, begun once,
+// when little is left of the request. It returns nil after the last event, or where the front end has to ask again for
+// a snapshot; else the error of the store, of ctx, of emit or of beat.
 func (s *Server) Follow(
 	ctx context.Context, p tenant.Principal, x *Exchange, idle time.Duration, emit func(AGUIEvent) error,
-	beat func() error,
+	beat func() error, begun func(),
 ) error {
 	if err := emit(AGUIEvent{
-		Type: "RUN_STARTED", ThreadID: x.turn.ThreadID, RunID: x.turn.RunID, ProtocolVersion: version,
+		Type: "RUN_STARTED", ThreadID: x.thread, RunID: x.id, ProtocolVersion: version,
 		Metadata: &AGUIMetadata{Run: AGUIRun{RunID: x.Run()}},
 	}); err != nil {
 		return err
@@ -44,7 +45,8 @@ func (s *Server) Follow(
 		if err != nil {
 			return err
 		}
-		if err := f.follow(ctx, idle, beat); err != nil {
+		f.told = begun
+		if err := f.follow(ctx, idle, beat); err != nil || f.cut {
 			return err
 		}
 		f.end.Usage = append(end.Usage, f.end.Usage...)
@@ -69,6 +71,8 @@ type follower struct {
 	x       *Exchange
 	run     string
 	begun   bool
+	told    func()         // called when it has begun
+	cut     bool           // it ends without a last event
 	again   bool           // the front end has heard a part of it before
 	prefix  int            // bytes of text before the part
 	reply   int            // the step whose calls the pause before was about; -1: there was none
@@ -99,12 +103,12 @@ func (s *Server) follower(
 	if err != nil {
 		return nil, err
 	}
-	n := partOf(e.Value)
+	n := e.Value.Passed()
 	f := &follower{
-		Server: s, who: p, x: x, run: run, reply: -1, calls: map[int]string{}, ended: map[int]bool{},
+		Server: s, who: p, x: x, run: run, told: func() {}, reply: -1, calls: map[int]string{}, ended: map[int]bool{},
 		teller: teller{emit: emit, said: ofPart("msg_", run, n), got: ofPart("res_", run, n)},
 	}
-	f.again = slices.ContainsFunc(x.turn.list, f.isPart)
+	f.again = slices.ContainsFunc(x.list, f.isPart)
 	if n == 0 {
 		return f, nil
 	}
@@ -126,17 +130,9 @@ func (s *Server) follower(
 	return f, nil
 }
 
-// partOf is the number of a run's last part: none follows a pause that was not decided.
-func partOf(r record.Run) int {
-	if r.Pause > 0 && !r.PausedAt.IsZero() {
-		return r.Pause - 1
-	}
-	return r.Pause
-}
-
 // isPart reports whether a message is one of the part's.
-func (f *follower) isPart(m message) bool {
-	return strings.HasPrefix(m.ID, f.said) || strings.HasPrefix(m.ID, f.got)
+func (f *follower) isPart(m heard) bool {
+	return strings.HasPrefix(m.id, f.said) || strings.HasPrefix(m.id, f.got)
 }
 
 // before notes what the pause before the part was about.
@@ -204,6 +200,8 @@ func (f *follower) take(ctx context.Context, e stream.Event) error {
 		if err := f.start(ctx, *e.Text, *e.Steps); err != nil {
 			return err
 		}
+		f.x.begun()
+		f.told()
 		if e.Run.Status == string(lifecycle.AwaitingInput) {
 			return f.pause(ctx)
 		}
@@ -228,7 +226,11 @@ func (f *follower) start(ctx context.Context, text string, steps []events.StepEv
 			return err
 		}
 	}
-	heard := f.again && !f.begun || f.begun && len(f.items) > 0
+	told := f.again && !f.begun || f.begun && len(f.items) > 0
+	if told && f.begun && f.x.heavy { // what a snapshot needs was not kept: the front end sends it again
+		f.cut = true
+		return stream.ErrStop
+	}
 	f.begun = true
 	clear(f.calls)
 	clear(f.ended)
@@ -236,11 +238,11 @@ func (f *follower) start(ctx context.Context, text string, steps []events.StepEv
 		f.decided[i].told = false
 	}
 	tell := func() error { return f.replay(ctx, text, steps) }
-	if !heard {
+	if !told {
 		return tell()
 	}
 	var others []json.RawMessage
-	for _, m := range f.x.turn.list {
+	for _, m := range f.x.list {
 		if !f.isPart(m) {
 			others = append(others, m.raw)
 		}
@@ -422,7 +424,7 @@ func (f *follower) over(end AGUIEvent) error {
 		return err
 	}
 	if end.Type == "RUN_FINISHED" {
-		end.ThreadID, end.RunID = f.x.turn.ThreadID, f.x.turn.RunID
+		end.ThreadID, end.RunID = f.x.thread, f.x.id
 	}
 	f.end = end
 	return stream.ErrStop

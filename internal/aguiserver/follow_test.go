@@ -74,7 +74,10 @@ func TestEachEventOfAStreamIsToldAsTheProtocolHasIt(t *testing.T) {
 			x, err := w.ask("r", hello)
 			require.NoError(t, err)
 			if c.before != "" {
-				x.turn = *turnOf(t, "["+strings.ReplaceAll(c.before, "RUN", x.Run())+hello+"]")
+				x.list = nil
+				for _, m := range turnOf(t, "["+strings.ReplaceAll(c.before, "RUN", x.Run())+hello+"]").list {
+					x.list = append(x.list, heard{m.ID, m.raw})
+				}
 			}
 			f, l := w.following(x)
 			for _, e := range c.events {
@@ -134,7 +137,7 @@ func TestAPauseEndsAnExchangeAndItsAnswersGoOn(t *testing.T) {
 	wrong(t, err, "body.resume")
 	foreign := `,{"id":"t1","role":"tool","content":"red","toolCallId":"` + nameOf("call_", approval, function) + `"}`
 	_, err = w.ask("r2", hello+foreign, yes, city)
-	wrong(t, err, "body.messages[1].toolCallId")
+	wrong(t, err, "body.messages")
 	assert.Equal(t, []string{run}, w.runs("r2", hello), "the thread still waits")
 
 	assert.Equal(t, []string{run}, w.runs("r2", hello+output, yes, city))
@@ -155,6 +158,61 @@ func TestAPauseEndsAnExchangeAndItsAnswersGoOn(t *testing.T) {
 		Arguments: json.RawMessage(`{"to":"a"}`)}
 	require.NoError(t, f.take(t.Context(), stream.Event{Event: stream.StepEvent, Step: &sent}))
 	assert.Equal(t, []string{"got succeeded of " + approval}, l.heard, "the call was told before")
+}
+
+// A thread goes on after a pause that nobody decided in time, whatever of it the front end still has, and after the end
+// of what it knew.
+func TestAThreadOutlivesWhatItWaitedFor(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	w.pause(run, function, approval)
+	w.transition(run, transition.Change{Event: lifecycle.Cancel{}})
+	old := hello + `,{"id":"t1","role":"tool","content":"red","toolCallId":"` + nameOf("call_", run, function) + `"},` +
+		`{"id":"u2","role":"user","content":"again"}`
+	next := w.runs("r2", old, AGUIResume{InterruptID: nameOf("int_", run, approval), Status: "cancelled"})
+	require.Len(t, next, 1)
+	assert.NotEqual(t, run, next[0])
+	assert.Equal(t, next, w.runs("r2", old), "sent again")
+}
+
+// An exchange is one of its thread: the same id in another thread is another one.
+func TestAnExchangeIsOneOfItsThread(t *testing.T) {
+	w := newWorld(t)
+	first := w.runs("1", hello)
+	in := input(t, "["+hello+"]")
+	in.ThreadID, in.RunID = "other", "1"
+	x, err := w.Open(t.Context(), w.who, w.agent, in, "")
+	require.NoError(t, err)
+	assert.NotEqual(t, first, x.runs)
+}
+
+// What is refused is refused before anything is decided.
+func TestARefusedRequestDecidesNothing(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	w.pause(run, function)
+	in := input(t, "["+hello+`,{"id":"t1","role":"tool","content":"x","toolCallId":"`+nameOf("call_", run, function)+
+		`"},{"id":"u2","role":"user","content":"more"}]`)
+	in.RunID, in.Tools = "r2", []AGUITool{{Name: "ask_user"}}
+	_, err := w.Open(t.Context(), w.who, w.agent, in, "")
+	wrong(t, err, "body.tools[0].name")
+	e, err := w.Intake.Run(t.Context(), w.who, run)
+	require.NoError(t, err)
+	assert.Equal(t, lifecycle.AwaitingInput, e.Value.Status)
+}
+
+// Of a thread that is too large to be kept, no more is kept than its ids; a snapshot is told when it is asked for again.
+func TestALargeThreadIsNotKept(t *testing.T) {
+	w := newWorld(t)
+	x, err := w.ask("r", `{"id":"u1","role":"user","content":"`+strings.Repeat("x", light)+`"}`)
+	require.NoError(t, err)
+	f, _ := w.following(x)
+	require.NoError(t, f.take(t.Context(), initial("a")))
+	for _, m := range x.list {
+		assert.Nil(t, m.raw)
+	}
+	require.ErrorIs(t, f.take(t.Context(), initial("b")), stream.ErrStop)
+	assert.True(t, f.cut)
 }
 
 // What the user says beside an answer waits behind the run, and the stream follows both.

@@ -20,6 +20,13 @@ func ofPart(prefix, run string, part int) string { return fmt.Sprintf("%s%s_%d_"
 
 func nameOf(prefix, run, of string) string { return prefix + run + "_" + of }
 
+// isOurCall reports whether an id is one of a call that a run of ours has paused for.
+func isOurCall(id string) bool {
+	rest, called := strings.CutPrefix(id, "call_")
+	run, _, more := strings.Cut(rest, "_")
+	return called && more && host.ValidID(run)
+}
+
 // isOurs reports whether an id is one of a message that a run of ours has said or got.
 func isOurs(id string) bool {
 	rest, said := strings.CutPrefix(id, "msg_")

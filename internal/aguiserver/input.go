@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -23,7 +22,7 @@ const (
 	maxMember   = 1024   // bytes of a message's id
 	maxContext  = 1000   // entries
 	maxResume   = 1000   // entries
-	maxRunID    = intake.MaxKey - len("agui/0123456789abcdef01234567/")
+	maxRunID    = intake.MaxKey - len("agui/0123456789abcdef01234567/0123456789abcdef/")
 )
 
 // message is a message of a thread, of any role.
@@ -102,10 +101,11 @@ func read(at string, raw json.RawMessage, into any) error {
 // fresh is what a request says that the thread has not heard yet.
 type fresh struct {
 	before []record.Said
-	at     []int    // the messages that those were
-	text   []string // of the messages of the user that it ends with
-	textAt []int    // those messages
-	users  int      // how many they are, also without a text
+	at     []int           // the messages that those were
+	text   []string        // of the messages of the user that it ends with
+	textAt []int           // those messages
+	users  int             // how many they are, also without a text
+	calls  map[string]bool // ids of the calls in before
 	files  []files.Inline
 }
 
@@ -126,6 +126,9 @@ func (t *turn) since(from int) (f fresh, err error) {
 			f.close()
 			err = f.tool(at, i, m)
 		}
+		if err == nil && len(f.before) > intake.MaxBefore {
+			err = problem.InvalidField(at, "is one of more than %d messages that are new", intake.MaxBefore)
+		}
 		if err != nil {
 			return f, err
 		}
@@ -141,7 +144,15 @@ func (f *fresh) close() {
 	f.text, f.textAt, f.users, f.files = nil, nil, 0, nil
 }
 
-func (f *fresh) say(i int, s record.Said) { f.before, f.at = append(f.before, s), append(f.at, i) }
+func (f *fresh) say(i int, s record.Said) {
+	f.before, f.at = append(f.before, s), append(f.at, i)
+	if f.calls == nil {
+		f.calls = map[string]bool{}
+	}
+	for _, c := range s.Calls {
+		f.calls[c.ID] = true
+	}
+}
 
 func (f *fresh) user(at string, i int, m message) error {
 	text, files, err := content(at+".content", m.Content)
@@ -184,10 +195,10 @@ func (f *fresh) tool(at string, i int, m message) error {
 	if err != nil {
 		return err
 	}
-	called := func(s record.Said) bool {
-		return slices.ContainsFunc(s.Calls, func(c record.SaidCall) bool { return c.ID == m.ToolCallID })
-	}
-	if !slices.ContainsFunc(f.before, called) {
+	if !f.calls[m.ToolCallID] {
+		if isOurCall(m.ToolCallID) { // which waits for it no more
+			return nil
+		}
 		return problem.InvalidField(at+".toolCallId", "is the id of no call that waits for an output")
 	}
 	f.say(i, record.Said{Role: record.RoleTool, Call: m.ToolCallID, Text: text})

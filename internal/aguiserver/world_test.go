@@ -127,7 +127,9 @@ func (w *world) pause(run string, ids ...string) {
 		case function:
 			i.Tool = &events.InterruptTool{Name: "paint", Arguments: json.RawMessage(`{}`)}
 		}
-		e.Interrupts = append(e.Interrupts, lifecycle.Pending{ID: id, Kind: lifecycle.InterruptKind(i.Kind)})
+		e.Interrupts = append(e.Interrupts, lifecycle.Pending{
+			ID: id, Kind: lifecycle.InterruptKind(i.Kind), Call: id == function,
+		})
 		list = append(list, i)
 	}
 	w.transition(run, transition.Change{Event: e, Interrupts: list})
@@ -196,7 +198,7 @@ func (w *world) follow(x *Exchange) ([]string, AGUIEvent) {
 	l := &listener{t: w.t, open: map[string]bool{}}
 	var end AGUIEvent
 	err := w.Follow(w.t.Context(), w.who, x, time.Hour, func(e AGUIEvent) error { end = e; return l.emit(e) },
-		func() error { return context.Canceled })
+		func() error { return context.Canceled }, func() {})
 	require.NoError(w.t, err)
 	return l.heard, end
 }

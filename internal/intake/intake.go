@@ -56,6 +56,7 @@ type Message struct {
 	Key         string // idempotency key
 	Request     string // id of the request that brings it, whose last digits the run's id has; empty: none
 	Enqueue     bool   // park it when the chat is busy
+	FollowsUp   bool   // it is for after the chat's run, and never answers its question
 	// Context is what the client brings for this run alone. A message that answers a question brings nothing.
 	Context *record.Context
 	Watched bool // a reader streams the run from its start
@@ -95,7 +96,7 @@ func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Post
 	}
 	m.Wrong = cmp.Or(m.Wrong, m.checkNew()) // once, not at each try
 	r := &request{Intake: in, who: p, message: m, runID: host.After(in.Host.NewID(), m.Request),
-		chatID: in.Host.NewID()}
+		chatID: in.Host.NewID(), followsUp: m.FollowsUp}
 	if m.Key != "" {
 		r.record = record.IdempotencyName(p.Organization.ID, p.User.ID, m.Key)
 	}
@@ -444,7 +445,7 @@ func (r *request) busy(ctx context.Context, chat lifecycle.Chat) (Posted, error)
 	switch {
 	case !e.Value.Status.Active():
 		return Posted{}, errAgain
-	case e.Value.Answerable():
+	case e.Value.Answerable() && !r.followsUp:
 		return r.answer(ctx, e)
 	}
 	if err := r.startable(ctx); err != nil {

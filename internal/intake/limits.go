@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"strings"
 	"unicode/utf8"
 
@@ -21,6 +22,10 @@ const (
 	maxReason       = 1000
 	maxName         = 200 // of who decided
 )
+
+// Check returns what [Intake.Post] would find wrong in the message by itself: a problem of kind Invalid. It is for who
+// does something else first.
+func (m Message) Check() error { return cmp.Or(m.check(""), m.checkNew()) }
 
 // check returns a problem of kind Invalid for a malformed message. Fields are named as in POST /chat, after a prefix.
 func (m Message) check(prefix string) error {

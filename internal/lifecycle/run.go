@@ -176,6 +176,14 @@ func (r Run) Answerable() bool {
 		!r.Interrupts[0].Call
 }
 
+// Passed is how many of the run's pauses were decided: one that has expired or was cancelled was not.
+func (r Run) Passed() int {
+	if r.Pause > 0 && !r.PausedAt.IsZero() {
+		return r.Pause - 1
+	}
+	return r.Pause
+}
+
 // PendingIDs lists the ids of the pending interrupts.
 func (r Run) PendingIDs() []string {
 	ids := make([]string, 0, len(r.Interrupts))

@@ -146,7 +146,7 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	last := partOf(e.Value)
+	last := e.Value.Passed()
 	if before.part > last {
 		return nil, missing(field, id)
 	}
@@ -173,14 +173,6 @@ func missing(field, id string) error {
 	p := problem.Missing("response " + id)
 	p.Fields = []problem.Field{{Location: field, Message: p.Message}}
 	return p
-}
-
-// partOf is the number of a run's last part: none follows a pause that was not decided.
-func partOf(r record.Run) int {
-	if r.Pause > 0 && !r.PausedAt.IsZero() {
-		return r.Pause - 1
-	}
-	return r.Pause
 }
 
 // answerable returns nil for a run that waits for an answer to one question, which the request's message then is.
@@ -492,7 +484,7 @@ func (s *Server) finder(ctx context.Context, p tenant.Principal) lookup {
 			}
 			known[run] = w
 		}
-		for n := range partOf(w.of) + 1 {
+		for n := range w.of.Passed() + 1 {
 			one, err := w.cut(n)
 			if err != nil {
 				return ResponseItem{}, err
@@ -533,7 +525,7 @@ func (s *Server) find(ctx context.Context, p tenant.Principal, id string) (*part
 
 // cut reads a run for one of its responses.
 func (s *Server) cut(ctx context.Context, p tenant.Principal, e record.RunEntity, n int) (*part, error) {
-	if n > partOf(e.Value) {
+	if n > e.Value.Passed() {
 		return nil, problem.Missing("response " + ref{e.Value.ID(), n}.String())
 	}
 	w, err := s.read(ctx, s.Intake.Tenants.Reads(p), e)
@@ -550,7 +542,7 @@ func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string) (Respo
 		return Response{}, problem.Missing("response " + id)
 	}
 	e, err := s.Hub.Until(ctx, s.Store, p.Scope(), r.run, s.Window, func(run record.Run) bool {
-		return run.Status.EndedOrWaiting() || partOf(run) > r.part
+		return run.Status.EndedOrWaiting() || run.Passed() > r.part
 	})
 	if err == nil {
 		_, err = s.Intake.Tenants.Still(ctx, p, e.Value.Agent)
@@ -601,7 +593,7 @@ func (s *Server) Delete(ctx context.Context, p tenant.Principal, id string) (job
 	if err != nil {
 		return "", err
 	}
-	if chat.Value.LastRun != one.run || one.of.Previous != "" || partOf(one.of) > 0 {
+	if chat.Value.LastRun != one.run || one.of.Previous != "" || one.of.Passed() > 0 {
 		return "", problem.New(problem.Conflict, "conflict",
 			"the conversation has other responses; DELETE /chats/%s removes all of them", one.of.Chat)
 	}

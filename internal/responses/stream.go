@@ -129,7 +129,7 @@ func (f *follower) passed(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r := e.Value; r.Status != lifecycle.AwaitingInput && partOf(r) == f.part.part {
+	if r := e.Value; r.Status != lifecycle.AwaitingInput && r.Passed() == f.part.part {
 		return nil
 	}
 	return f.finish(ctx)

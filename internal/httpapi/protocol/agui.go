@@ -64,14 +64,12 @@ func (h *handlers) aguiCall(w http.ResponseWriter, r *http.Request, c *httpapi.C
 	if err != nil {
 		return err
 	}
-	if c.Run = x.Run(); x.Light() {
-		c.Release()
-	}
+	c.Run = x.Run()
 	return h.Stream(ctx, w, c, httpapi.Stream{
-		ContentType: "text/event-stream", Agent: agent, Bounded: true,
+		ContentType: "text/event-stream", Agent: x.Agent(), Bounded: true,
 		Follow: func(ctx context.Context, out *httpapi.Sink) error {
 			emit := func(e aguiserver.AGUIEvent) error { return out.Data(e) }
-			return h.AGUI.Follow(ctx, c.Principal, x, h.Heartbeat, emit, out.Heartbeat)
+			return h.AGUI.Follow(ctx, c.Principal, x, h.Heartbeat, emit, out.Heartbeat, c.Release)
 		},
 	})
 }
