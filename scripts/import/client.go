@@ -55,9 +55,9 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%s (%d %s)", r.Message, r.status, r.Code)
 }
 
-// passing: nothing was done, and another try may do it.
+// passing: nothing was done, and another try may do it. Of what a proxy says without a code of the API that is not known.
 func (r *refusal) passing() bool {
-	return r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable
+	return r.Code != "" && (r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable)
 }
 
 // call sends JSON and decodes the answer into into, if it is not nil. What is refused for now is sent again, a few
@@ -107,6 +107,9 @@ func (c *client) once(
 		r.Header.Set("Authorization", "Bearer "+c.key)
 	}
 	answer, err := c.http.Do(r)
+	if outer, is := errors.AsType[*url.Error](err); is { // it has the address, which may be a signed one
+		err = outer.Err
+	}
 	if err != nil {
 		return fmt.Errorf("the API cannot be reached: %w", err)
 	}

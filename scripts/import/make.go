@@ -288,7 +288,11 @@ type agentRow struct {
 	Metadata map[string]string `json:"metadata"`
 	Toolkits []string          `json:"toolkit_ids"`
 	Bases    []string          `json:"knowledge_base_ids"`
-	Model    struct {
+	Approval struct {
+		Mode  string   `json:"mode"`
+		Tools []string `json:"tools"`
+	} `json:"approval"`
+	Model struct {
 		Provider string `json:"provider"`
 		Name     string `json:"name"`
 	} `json:"model"`
@@ -373,6 +377,17 @@ func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, mod
 		}
 		if len(all) > len(one.has) {
 			patch[one.member] = all
+		}
+	}
+	if patch["toolkit_ids"] != nil && there.Approval.Mode != "always" { // new tools come with their approvals
+		tools := slices.Clone(there.Approval.Tools)
+		for _, name := range a.Approval {
+			if !slices.Contains(tools, name) {
+				tools = append(tools, name)
+			}
+		}
+		if len(tools) > len(there.Approval.Tools) {
+			patch["approval"] = map[string]any{"mode": "tools", "tools": tools}
 		}
 	}
 	differs := there.Model.Provider != model.Provider || there.Model.Name != model.Name

@@ -100,13 +100,14 @@ func (o *object) configurable(a *Agent, modelled bool) bool {
 // mcp maps the MCP server of the Open Agent Platform, whose graphs add /mcp to its address.
 func (o *object) mcp(a *Agent) {
 	tools := o.texts("tools", "toolkit enabled")
+	unclear := given(o.members["tools"]) && tools == nil // which is reported; all tools would be too many
 	if string(o.members["auth_required"]) == "true" {
 		o.report(Credentials, "the server wants credentials, which an export has not", giveCredentials,
 			"auth_required")
 	}
 	address := strings.TrimRight(o.text("url", "toolkit url"), "/")
 	o.rest("create the toolkit yourself: POST /toolkits with kind mcp")
-	if address == "" {
+	if address == "" || unclear {
 		return
 	}
 	if base, query, has := strings.Cut(address, "?"); path.Base(base) != "mcp" {

@@ -417,7 +417,10 @@ func command(raw json.RawMessage) string {
 		Args    []string
 	}
 	_ = json.Unmarshal(raw, &c)
-	return cut(strings.TrimSpace(c.Command+" "+strings.Join(c.Args, " ")), 200)
+	if len(c.Args) == 0 {
+		return cut(c.Command, 200)
+	}
+	return fmt.Sprintf("%s with %d arguments", cut(c.Command, 200), len(c.Args)) // which often hold keys
 }
 
 // sources maps what an agent may search.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -262,7 +263,14 @@ func short(raw json.RawMessage) string {
 
 // secretive says whether a member's name says that its value is a secret.
 func secretive(name string) bool {
-	name = strings.ToLower(strings.NewReplacer("-", "_", " ", "_").Replace(name))
+	name = humps.ReplaceAllString(name, "${1}_${2}") // accessKey
+	name = strings.ToLower(strings.NewReplacer("-", "_", " ", "_", ".", "_").Replace(name))
+	words := strings.Split(name, "_")
+	for _, word := range []string{"auth", "bearer", "pat", "pwd", "passphrase", "refresh"} {
+		if slices.Contains(words, word) {
+			return true
+		}
+	}
 	if strings.HasSuffix(name, "_tokens") { // counts, as in max_tokens
 		return false
 	}
@@ -271,6 +279,9 @@ func secretive(name string) bool {
 		"private_key", "access_key",
 	}, func(part string) bool { return strings.Contains(name, part) })
 }
+
+// humps are the places where a name in camel case has words that meet.
+var humps = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 // holdsSecrets says whether an object has a secretive member anywhere.
 func holdsSecrets(raw json.RawMessage) bool {
