@@ -101,6 +101,7 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 	if j.Name == model.Search {
 		offer, known = s.searchOffer(j), true
 	}
+	function, delegated := s.function(j.Name)
 	var decision record.Decision
 	decisions := s.decisions(j.key, false)
 	decided := len(decisions) > 0
@@ -110,12 +111,10 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 	switch {
 	case j.Fault != "":
 		return j.end(s, model.Failed, unfit+j.Fault)
-	case s.isFunction(j.Name) && decided:
+	case decided && (delegated || j.Name == model.AskUser):
 		return j.end(s, model.Answered, decision.Message)
-	case s.isFunction(j.Name):
-		return s.delegate(ctx, j)
-	case j.Name == model.AskUser && decided:
-		return j.end(s, model.Answered, decision.Message)
+	case delegated:
+		return s.delegate(ctx, j, function)
 	case j.Name == model.AskUser && !s.Agent.Spec.CanAsk:
 		return j.end(s, model.Failed, "this agent may not ask")
 	case j.Name == model.AskUser:

@@ -23,14 +23,8 @@ func (s *session) function(name string) (record.Function, bool) {
 	return s.Functions[i], true
 }
 
-func (s *session) isFunction(name string) bool {
-	_, is := s.function(name)
-	return is
-}
-
 // delegate asks the client for the output of a call of its function.
-func (s *session) delegate(ctx context.Context, j *job) *job {
-	f, _ := s.function(j.Name)
+func (s *session) delegate(ctx context.Context, j *job, f record.Function) *job {
 	if err := fits(ctx, f.Parameters, j.Arguments); err != nil {
 		return j.end(s, model.Failed, unfit+err.Error())
 	}

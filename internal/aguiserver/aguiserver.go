@@ -19,7 +19,6 @@
 package aguiserver
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -318,7 +317,7 @@ func (b *beginning) resume(ctx context.Context) (bool, error) {
 	_, err = b.Intake.Resume(ctx, b.who, b.last.ID(), "", decisions)
 	if problem.Is(err, "not_awaiting_input") { // somebody was faster: perhaps this very request
 		d, found, readErr := b.Store.LastDecision(ctx, b.last.ID(), b.last.Pause)
-		if readErr == nil && found && same(d.List, decisions) {
+		if readErr == nil && found && record.SameDecisions(d.List, decisions) {
 			return true, nil
 		}
 	}
@@ -340,22 +339,13 @@ func (b *beginning) decided(d record.Decisions, decisions []record.Decision) (bo
 		return false, nil
 	case b.fresh.users > 0 && b.last.Status.Terminal(): // it ended without a word, and the user goes on
 		return false, nil
-	case same(d.List, decisions):
+	case record.SameDecisions(d.List, decisions):
 		return true, nil
 	case b.fresh.users > 0 || len(b.turn.Resume) == 0:
 		return false, nil
 	}
 	return false, problem.New(problem.Conflict, "not_awaiting_input",
 		"what the thread waited for was decided otherwise: send a message of the user, or no resume")
-}
-
-func same(a, b []record.Decision) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(d record.Decision) bool {
-		return !slices.ContainsFunc(b, func(other record.Decision) bool {
-			return d.InterruptID == other.InterruptID && d.Decision == other.Decision && d.Message == other.Message &&
-				bytes.Equal(d.Arguments, other.Arguments)
-		})
-	})
 }
 
 // decisions are what the request says to what a pause asked for. It may be incomplete.
@@ -453,7 +443,7 @@ func approvalOf(at string, payload json.RawMessage) (d record.Decision, err erro
 	}
 	if json.Unmarshal(payload, &yes) == nil {
 		of.Approved = &yes
-	} else if err := read(at, payload, &of); err != nil {
+	} else if err := intake.Decode(at, payload, &of); err != nil {
 		return d, err
 	}
 	switch {

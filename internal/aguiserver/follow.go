@@ -23,9 +23,9 @@ import (
 // maxOutput is how many bytes of a call's output are told: a front end sends them back each time.
 const maxOutput = 16 << 10
 
-// Follow sends the events of an exchange to emit, until it ends. beat is called after idle without an event, begun once,
-// when little is left of the request. It returns nil after the last event, or where the front end has to ask again for
-// a snapshot; else the error of the store, of ctx, of emit or of beat.
+// Follow sends the events of an exchange to emit, until it ends. beat is called after idle without an event, begun when
+// the first were told and little is kept of the request. It returns nil after the last event, or where the front end
+// has to ask again for a snapshot; else the error of the store, of ctx, of emit or of beat.
 func (s *Server) Follow(
 	ctx context.Context, p tenant.Principal, x *Exchange, idle time.Duration, emit func(AGUIEvent) error,
 	beat func() error, begun func(),

@@ -201,7 +201,7 @@ func TestARefusedRequestDecidesNothing(t *testing.T) {
 	assert.Equal(t, lifecycle.AwaitingInput, e.Value.Status)
 }
 
-// Of a thread that is too large to be kept, no more is kept than its ids; a snapshot is told when it is asked for again.
+// Of a thread that is too large to be kept, only ids are kept; a snapshot is told when it is asked for again.
 func TestALargeThreadIsNotKept(t *testing.T) {
 	w := newWorld(t)
 	x, err := w.ask("r", `{"id":"u1","role":"user","content":"`+strings.Repeat("x", light)+`"}`)

@@ -2,7 +2,6 @@ package aguiserver
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -13,7 +12,6 @@ import (
 	"agentplatform/internal/model"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
-	"agentplatform/internal/strictjson"
 )
 
 // Bounds of a request; those of what is said are intake's.
@@ -60,7 +58,7 @@ func readTurn(in RunAgentInput) (turn, error) {
 		return t, problem.InvalidField("body.messages", "is required")
 	}
 	var raw []json.RawMessage
-	if err := read("body.messages", in.Messages, &raw); err != nil {
+	if err := intake.Decode("body.messages", in.Messages, &raw); err != nil {
 		return t, err
 	}
 	if len(raw) > maxMessages {
@@ -69,7 +67,7 @@ func readTurn(in RunAgentInput) (turn, error) {
 	for i, r := range raw {
 		at := fmt.Sprintf("body.messages[%d]", i)
 		m := message{raw: r}
-		if err := read(at, r, &m); err != nil {
+		if err := intake.Decode(at, r, &m); err != nil {
 			return t, err
 		}
 		switch {
@@ -84,19 +82,6 @@ func readTurn(in RunAgentInput) (turn, error) {
 }
 
 func unprintable(r rune) bool { return r < ' ' || r > '~' }
-
-// read decodes a part of a request; the error is a problem of kind Invalid that names the place.
-func read(at string, raw json.RawMessage, into any) error {
-	err := strictjson.Unmarshal(raw, into)
-	if err == nil {
-		return nil
-	}
-	place, text := "", err.Error()
-	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
-		place, text = wrong.Place, wrong.Wanted
-	}
-	return problem.InvalidField(at+place, "%s", text)
-}
 
 // fresh is what a request says that the thread has not heard yet.
 type fresh struct {
@@ -233,7 +218,7 @@ func content(at string, raw json.RawMessage) (text string, attached []files.Inli
 		return text, nil, nil
 	}
 	var parts []part
-	if err := read(at, raw, &parts); err != nil {
+	if err := intake.Decode(at, raw, &parts); err != nil {
 		return "", nil, err
 	}
 	var texts []string

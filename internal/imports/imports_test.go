@@ -194,8 +194,8 @@ var allowed = []struct {
 		"internal/lifecycle internal/problem internal/record internal/strictjson internal/tenant internal/view",
 		"it knows runs as clients do"},
 	{"internal/responses", "internal/catalog internal/citation internal/files internal/host internal/intake " +
-		"internal/lifecycle internal/model internal/problem internal/record internal/stream internal/strictjson " +
-		"internal/tenant internal/view", "it knows runs as clients do"},
+		"internal/lifecycle internal/model internal/problem internal/record internal/stream internal/tenant " +
+		"internal/view", "it knows runs as clients do"},
 	{"internal/aguiserver", "events internal/catalog internal/citation internal/files internal/host internal/intake " +
 		"internal/lifecycle internal/model internal/problem internal/record internal/stream internal/strictjson " +
 		"internal/tenant internal/view",

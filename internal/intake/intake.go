@@ -57,7 +57,7 @@ type Message struct {
 	Request     string // id of the request that brings it, whose last digits the run's id has; empty: none
 	Enqueue     bool   // park it when the chat is busy
 	FollowsUp   bool   // it is for after the chat's run, and never answers its question
-	// Context is what the client brings for this run alone. A message that answers a question brings nothing.
+	// Context is what the client brings beside it. A message that answers a question brings nothing.
 	Context *record.Context
 	Watched bool // a reader streams the run from its start
 	// Wrong is what the endpoint found wrong in the fields for a new run, nil for nothing. It does not matter when the

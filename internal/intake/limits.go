@@ -2,10 +2,13 @@ package intake
 
 import (
 	"cmp"
+	"encoding/json"
+	"errors"
 	"strings"
 	"unicode/utf8"
 
 	"agentplatform/internal/problem"
+	"agentplatform/internal/strictjson"
 )
 
 // Bounds of what clients say, whichever endpoint it comes through: endpoints parse, this file decides.
@@ -69,6 +72,20 @@ func (m Message) checkNew() error {
 		return checkContext(*m.Context)
 	}
 	return nil
+}
+
+// Decode reads a part of a client's JSON that stands at a place in the request. The error is a problem of kind Invalid
+// that names the place of the fault.
+func Decode(at string, raw json.RawMessage, into any) error {
+	err := strictjson.Unmarshal(raw, into)
+	if err == nil {
+		return nil
+	}
+	place, text := "", err.Error()
+	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
+		place, text = wrong.Place, wrong.Wanted
+	}
+	return problem.InvalidField(at+place, "%s", text)
 }
 
 func checkText(field, text string) error {

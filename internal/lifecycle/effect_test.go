@@ -221,6 +221,10 @@ func TestStatusPredicatesFitEachStatus(t *testing.T) {
 	r := sample(Queued)
 	r.Interrupts = []Pending{{ID: "i", Kind: Clarification}}
 	assert.False(t, r.Answerable(), "only a paused run is answered by a message")
+	r.Status = AwaitingInput
+	assert.True(t, r.Answerable())
+	r.Interrupts[0].Call = true
+	assert.False(t, r.Answerable(), "no message is the output of a call")
 }
 
 func TestQueuedRunIsDueAfterTheDispatchGraceOrAtItsStartDeadline(t *testing.T) {

@@ -1,9 +1,11 @@
 package record
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"agentplatform/events"
@@ -102,12 +104,12 @@ type Input struct {
 	Context     *Context          `json:"context,omitempty"`
 }
 
-// Context is what a client gives a run beside the message, for this run alone.
+// Context is what a client gives a run beside the message. All but the conversation is for this run alone.
 type Context struct {
 	Instructions string          `json:"instructions,omitempty"` // added to the agent's
-	Before       []Said          `json:"before,omitempty"`       // a conversation of the client's
+	Before       []Said          `json:"before,omitempty"`       // a conversation; later runs of the chat see it, too
 	Functions    []Function      `json:"functions,omitempty"`
-	OutputSchema json.RawMessage `json:"output_schema,omitempty"` // instead of the agent's
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"` // of an agent that has none
 	Temperature  *float64        `json:"temperature,omitempty"`   // instead of the agent's
 	MaxTokens    *int            `json:"max_tokens,omitempty"`    // of a model's reply, if it is less than the agent's
 	// Echo is what the endpoint that took the message answers with later; nothing else reads it.
@@ -188,6 +190,16 @@ type Decision struct {
 	Arguments   json.RawMessage `json:"arguments,omitempty"`
 	Message     string          `json:"message,omitempty"`
 	Files       []FileRef       `json:"files,omitempty"`
+}
+
+// SameDecisions says whether two lists decide the same things in the same way, in whatever order.
+func SameDecisions(a, b []Decision) bool {
+	return len(a) == len(b) && !slices.ContainsFunc(a, func(d Decision) bool {
+		return !slices.ContainsFunc(b, func(other Decision) bool {
+			return d.InterruptID == other.InterruptID && d.Decision == other.Decision && d.Message == other.Message &&
+				bytes.Equal(d.Arguments, other.Arguments)
+		})
+	})
 }
 
 // Step is an entry of a run's journal.

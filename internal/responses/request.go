@@ -2,7 +2,6 @@ package responses
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/url"
 	"slices"
@@ -14,7 +13,6 @@ import (
 	"agentplatform/internal/model"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
-	"agentplatform/internal/strictjson"
 )
 
 // CreateResponse is the body of POST /responses. Members that it does not have are ignored.
@@ -169,7 +167,7 @@ func (r *CreateResponse) checkReasoning() error {
 		Effort  *string `json:"effort"`
 		Summary *string `json:"summary"`
 	}
-	if err := read("body.reasoning", r.Reasoning, &of); err != nil {
+	if err := intake.Decode("body.reasoning", r.Reasoning, &of); err != nil {
 		return err
 	}
 	if of.Effort != nil || of.Summary != nil {
@@ -188,7 +186,7 @@ func (r *CreateResponse) checkStreamOptions() error {
 	var of struct {
 		IncludeObfuscation bool `json:"include_obfuscation"`
 	}
-	if err := read("body.stream_options", r.StreamOptions, &of); err != nil {
+	if err := intake.Decode("body.stream_options", r.StreamOptions, &of); err != nil {
 		return err
 	}
 	if of.IncludeObfuscation {
@@ -225,7 +223,7 @@ func (r *CreateResponse) chatID() (string, error) {
 		var of struct {
 			ID string `json:"id"`
 		}
-		if err := read("body.conversation", r.Conversation, &of); err != nil {
+		if err := intake.Decode("body.conversation", r.Conversation, &of); err != nil {
 			return "", err
 		}
 		id = of.ID
@@ -234,19 +232,6 @@ func (r *CreateResponse) chatID() (string, error) {
 		return "", problem.InvalidField("body.conversation", "must be a chat's id, or an object that has it")
 	}
 	return id, nil
-}
-
-// read decodes a part of a request; the error is a problem of kind Invalid that names the place.
-func read(at string, raw json.RawMessage, into any) error {
-	err := strictjson.Unmarshal(raw, into)
-	if err == nil {
-		return nil
-	}
-	place, text := "", err.Error()
-	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
-		place, text = wrong.Place, wrong.Wanted
-	}
-	return problem.InvalidField(at+place, "%s", text)
 }
 
 // context is what a request brings beside the message.
@@ -379,7 +364,7 @@ func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 		return in, nil
 	}
 	var items []ResponseItemParam
-	if err := read("body.input", raw, &items); err != nil {
+	if err := intake.Decode("body.input", raw, &items); err != nil {
 		return in, err
 	}
 	if len(items) == 0 {
@@ -510,7 +495,7 @@ func (in *input) takeContent(at string, raw json.RawMessage, role string) (strin
 		return text, nil
 	}
 	var parts []ResponseContentParam
-	if err := read(at, raw, &parts); err != nil {
+	if err := intake.Decode(at, raw, &parts); err != nil {
 		return "", err
 	}
 	var texts []string
@@ -595,7 +580,7 @@ func fileOf(field, name, data string) (files.Inline, error) {
 
 func (in *input) takeCall(at string, item ResponseItemParam) error {
 	var arguments string
-	if err := read(at+".arguments", item.Arguments, &arguments); err != nil {
+	if err := intake.Decode(at+".arguments", item.Arguments, &arguments); err != nil {
 		return err
 	}
 	if arguments == "" {

@@ -11,7 +11,7 @@
 // event has the whole text.
 //
 // The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record, catalog,
-// citation, tenant, lifecycle, model (the names of the service's tools), strictjson, host and problem.
+// citation, tenant, lifecycle, model (the names of the service's tools), host and problem.
 package responses
 
 import (
@@ -272,13 +272,13 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 		return nil, err
 	}
 	next := &ref{e.Value.ID(), part + 1}
-	if d := pauses[0].Decided; d != nil && same(d.List, decisions) {
+	if d := pauses[0].Decided; d != nil && record.SameDecisions(d.List, decisions) {
 		return next, nil
 	}
 	_, err = c.Intake.Resume(ctx, c.who, e.Value.ID(), "", decisions)
 	if problem.Is(err, "not_awaiting_input") { // somebody was faster: perhaps this very request
 		d, found, readErr := c.Store.LastDecision(ctx, e.Value.ID(), part+1)
-		if readErr == nil && found && same(d.List, decisions) {
+		if readErr == nil && found && record.SameDecisions(d.List, decisions) {
 			return next, nil
 		}
 	}
@@ -330,14 +330,6 @@ func sameJSON(a, b json.RawMessage) bool {
 }
 
 func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
-
-func same(a, b []record.Decision) bool {
-	return len(a) == len(b) && !slices.ContainsFunc(a, func(d record.Decision) bool {
-		return !slices.ContainsFunc(b, func(other record.Decision) bool {
-			return d.InterruptID == other.InterruptID && d.Decision == other.Decision && d.Message == other.Message
-		})
-	})
-}
 
 // decisions are what the request says to each thing that the run waits for.
 func (c *creation) decisions(run string, list []record.Interrupt) ([]record.Decision, error) {

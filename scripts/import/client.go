@@ -55,7 +55,8 @@ func (r *refusal) Error() string {
 	return fmt.Sprintf("%s (%d %s)", r.Message, r.status, r.Code)
 }
 
-// passing: nothing was done, and another try may do it. Of what a proxy says without a code of the API that is not known.
+// passing: nothing was done, and another try may do it. Of what a proxy says, without a code of the API, that is not
+// known.
 func (r *refusal) passing() bool {
 	return r.Code != "" && (r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable)
 }
