@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"agentplatform/internal/problem"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/waiting"
 )
@@ -68,6 +69,7 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 	case err == nil || out.failed != nil:
 	case s.stopping.Err() != nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
 		stream.Farewell(out)
+	case problem.Is(err, "not_found"): // what it follows was deleted
 	case following.Err() == nil: // it ends short of what happened, with nobody to tell but the log
 		s.Log.Error("a stream failed", "request_id", c.id, "run_id", c.Run, "error", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/problem"
 	"agentplatform/internal/ratelimit"
 	"agentplatform/internal/record"
 	"agentplatform/internal/table/memtable"
@@ -111,6 +112,14 @@ func TestAStreamThatBreaksOffIsLogged(t *testing.T) {
 	})
 	assert.Empty(t, get(e, "/stream").Body.String())
 	assert.Contains(t, e.Written.String(), "a stream failed")
+}
+
+func TestAStreamOfWhatIsDeletedEndsWithoutAnError(t *testing.T) {
+	e := streaming(t, func(*httpapi.Config) {}, func(context.Context, *httpapi.Sink) error {
+		return problem.Missing("run 0123456789abcdef01234567")
+	})
+	assert.Empty(t, get(e, "/stream").Body.String())
+	assert.Empty(t, e.Written.String())
 }
 
 // Whatever an operation streams, nothing of it is written once the reader's right has ended.

@@ -262,23 +262,42 @@ func (r *CreateResponse) context(in input) (*record.Context, error) {
 			record.Function{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
 		told.Strict = append(told.Strict, t.Strict)
 	}
-	if r.Text != nil && r.Text.Format != nil {
-		told.Format = r.Text.Format
-		switch f := r.Text.Format; f.Type {
-		case "text":
+	var err error
+	if told.Format, err = r.format(); err != nil {
+		return nil, err
+	}
+	if told.Format != nil {
+		switch told.Format.Type {
 		case "json_object":
 			c.OutputSchema = json.RawMessage(`{"type":"object"}`)
 		case "json_schema":
-			if c.OutputSchema = f.Schema; isNull(f.Schema) {
-				return nil, problem.InvalidField("body.text.format.schema", "is required")
-			}
-		default:
-			return nil, problem.InvalidField("body.text.format.type", "must be text, json_object or json_schema")
+			c.OutputSchema = told.Format.Schema
 		}
 	}
-	var err error
 	c.Echo, err = json.Marshal(told)
 	return c, err
+}
+
+// format is the form of the answer that a request asks for; nil: none. It has the members that mean something to its
+// type, and a response shows it as it is.
+func (r *CreateResponse) format() (*TextFormat, error) {
+	if r.Text == nil || r.Text.Format == nil {
+		return nil, nil
+	}
+	f := r.Text.Format
+	switch f.Type {
+	case "text", "json_object":
+		return &TextFormat{Type: f.Type}, nil
+	case "json_schema":
+		if isNull(f.Schema) {
+			return nil, problem.InvalidField("body.text.format.schema", "is required")
+		}
+		if !strings.HasPrefix(strings.TrimSpace(string(f.Schema)), "{") {
+			return nil, problem.InvalidField("body.text.format.schema", "must be an object")
+		}
+		return f, nil
+	}
+	return nil, problem.InvalidField("body.text.format.type", "must be text, json_object or json_schema")
 }
 
 func nonEmpty(text string) []string {

@@ -188,3 +188,28 @@ func TestAConversationIsNoAnswer(t *testing.T) {
 		assert.Zero(t, in.current(), "files of earlier messages are not those of the last: %s", input)
 	}
 }
+
+func TestOnlyWhatFormsTheAnswerIsToldOfItsFormat(t *testing.T) {
+	for format, told := range map[string]string{
+		`{"type":"text","name":"n","schema":0,"strict":true}`:         `{"type":"text"}`,
+		`{"type":"json_object","schema":[],"description":"d"}`:        `{"type":"json_object"}`,
+		`{"type":"json_schema","name":"n","schema":{"type":"array"}}`: `{"type":"json_schema","name":"n","schema":{"type":"array"}}`,
+		`{"type":"json_schema","name":"n","schema":true}`:             "body.text.format.schema: must be an object",
+		`{"type":"json_schema","name":"n","schema":null}`:             "body.text.format.schema: is required",
+		`{"type":"json_schema","name":"n"}`:                           "body.text.format.schema: is required",
+		`{"type":"xml"}`: "body.text.format.type: must be text, json_object or json_schema",
+	} {
+		var r CreateResponse
+		require.NoError(t, json.Unmarshal([]byte(`{"text":{"format":`+format+`}}`), &r))
+		c, err := r.context(input{})
+		if p, ok := problem.As(err); ok {
+			assert.Equal(t, told, p.Fields[0].Location+": "+p.Fields[0].Message, format)
+			continue
+		}
+		var e echo
+		require.NoError(t, json.Unmarshal(c.Echo, &e))
+		raw, err := json.Marshal(e.Format)
+		require.NoError(t, err)
+		assert.JSONEq(t, told, string(raw), format)
+	}
+}
