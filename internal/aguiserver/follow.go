@@ -53,8 +53,27 @@ func (s *Server) Follow(
 		if end = f.end; !end.completed() {
 			break
 		}
+		if err := f.keep(); err != nil {
+			return err
+		}
 	}
 	return emit(end)
+}
+
+// keep notes what was told as messages that the front end has, for snapshots of the run that the exchange goes on with.
+func (f *follower) keep() error {
+	f.x.list = slices.DeleteFunc(f.x.list, f.isPart)
+	size := 0
+	for _, m := range f.items {
+		raw, err := json.Marshal(m)
+		if err != nil {
+			return err
+		}
+		f.x.list = append(f.x.list, heard{m.ID, raw})
+		size += len(raw)
+	}
+	f.x.heavy = f.x.heavy || size > light
+	return nil
 }
 
 // completed reports whether an event is the end of a run that waits for nothing.
@@ -117,7 +136,7 @@ func (s *Server) follower(
 		return f, err
 	}
 	f.before(pauses[0])
-	if err := f.read(ctx); err != nil {
+	if err := f.read(ctx, 0); err != nil {
 		return nil, err
 	}
 	for _, step := range f.journal {
@@ -159,14 +178,21 @@ func (f *follower) before(p record.Pause) {
 	}
 }
 
-// read reads the journal, as the reader may see it.
-func (f *follower) read(ctx context.Context) error {
-	steps, err := f.Store.Journal(ctx, f.run)
+// read reads the journal from a step on, as the reader may see it.
+func (f *follower) read(ctx context.Context, from int) error {
+	steps, err := f.Store.JournalFrom(ctx, f.run, from)
 	if err == nil {
 		steps, err = citation.Shown(ctx, steps, f.Intake.Tenants.Reads(f.who))
 	}
-	f.journal = steps
-	return err
+	if err != nil {
+		return err
+	}
+	known := slices.IndexFunc(f.journal, func(s record.Step) bool { return s.Index >= from })
+	if known < 0 {
+		known = len(f.journal)
+	}
+	f.journal = append(f.journal[:known], steps...)
+	return nil
 }
 
 // earlier reports whether a step of the journal was told before the pause.
@@ -222,7 +248,7 @@ func (f *follower) take(ctx context.Context, e stream.Event) error {
 // start tells the text and the calls so far: by events, or by a snapshot where the front end has heard some of it.
 func (f *follower) start(ctx context.Context, text string, steps []events.StepEvent) error {
 	if len(steps) > 0 {
-		if err := f.read(ctx); err != nil {
+		if err := f.read(ctx, 0); err != nil {
 			return err
 		}
 	}
@@ -290,7 +316,7 @@ func (f *follower) takeStep(ctx context.Context, e events.StepEvent) error {
 	}
 	step, there := f.step(e.Index)
 	if over && !there { // it was journalled before it was told
-		if err := f.read(ctx); err != nil {
+		if err := f.read(ctx, e.Index); err != nil {
 			return err
 		}
 		step, there = f.step(e.Index)

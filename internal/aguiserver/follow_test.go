@@ -1,6 +1,7 @@
 package aguiserver
 
 import (
+	"context"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -9,10 +10,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
+	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/stream"
+	"agentplatform/internal/table"
 	"agentplatform/internal/transition"
 	"agentplatform/internal/view"
 )
@@ -110,6 +113,42 @@ func TestWhatHasHappenedIsToldInTheOrderOfTheJournal(t *testing.T) {
 	assert.Equal(t, []string{"open 1", "abc"}, l.heard)
 }
 
+// rows counts the items that are read by queries.
+type rows struct {
+	table.Table
+
+	read int
+}
+
+func (r *rows) Query(ctx context.Context, of table.Range) ([]*table.Item, error) {
+	list, err := r.Table.Query(ctx, of)
+	r.read += len(list)
+	return list, err
+}
+
+func TestAStepOfALongRunIsReadOnce(t *testing.T) {
+	w := newWorld(t)
+	x, err := w.ask("r", hello)
+	require.NoError(t, err)
+	f, l := w.following(x)
+	require.NoError(t, f.take(t.Context(), initial("")))
+	e, err := w.Store.Run(t.Context(), record.System(), x.Run())
+	require.NoError(t, err)
+	counted := &rows{Table: w.items}
+	w.Server.Store = record.New(counted, &memblob.Store{}, w.Intake.Host)
+	const steps = 300
+	for i := range steps {
+		require.NoError(t, f.take(t.Context(), stepped(i, "started")))
+		done := record.Step{Index: i, Kind: record.ToolStep, CallID: "0-1", Output: "one"}
+		tx := w.Store.Begin(w.Intake.Host.NewID())
+		tx.PutStep(t.Context(), e.Value, done)
+		require.NoError(t, tx.Commit(t.Context()))
+		require.NoError(t, f.take(t.Context(), stepped(i, "finished")))
+	}
+	assert.Len(t, l.heard, 2*steps)
+	assert.Equal(t, steps, counted.read)
+}
+
 func TestAPauseEndsAnExchangeAndItsAnswersGoOn(t *testing.T) {
 	w := newWorld(t)
 	x, err := w.ask("r1", hello)
@@ -199,6 +238,23 @@ func TestARefusedRequestDecidesNothing(t *testing.T) {
 	e, err := w.Intake.Run(t.Context(), w.who, run)
 	require.NoError(t, err)
 	assert.Equal(t, lifecycle.AwaitingInput, e.Value.Status)
+}
+
+// A snapshot in the second run of an exchange has what the first has said.
+func TestASnapshotHasAllRunsOfAnExchange(t *testing.T) {
+	w := newWorld(t)
+	x, err := w.ask("r", hello)
+	require.NoError(t, err)
+	first, _ := w.following(x)
+	require.NoError(t, first.take(t.Context(), initial("a")))
+	require.NoError(t, first.take(t.Context(), stepped(1, "started")))
+	require.NoError(t, first.keep())
+	w.complete(x.Run())
+	x.runs = w.runs("r2", hello+`,{"id":"u2","role":"user","content":"more"}`)
+	second, l := w.following(x)
+	require.NoError(t, second.take(t.Context(), initial("b")))
+	require.NoError(t, second.take(t.Context(), initial("bc")))
+	assert.Equal(t, []string{"open 1", "b", "close", "all [u1 hello] [1 a look] [1 bc]"}, l.heard)
 }
 
 // Of a thread that is too large to be kept, only ids are kept; a snapshot is told when it is asked for again.

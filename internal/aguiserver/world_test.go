@@ -19,6 +19,7 @@ import (
 	"agentplatform/internal/queue/localqueue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/stream"
+	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/timer/localtimer"
@@ -32,11 +33,13 @@ type world struct {
 	t     *testing.T
 	who   tenant.Principal
 	agent string
+	items table.Table
 }
 
 func newWorld(t *testing.T) *world {
 	h := host.System()
-	store := record.New(memtable.New(h.Now), &memblob.Store{}, h)
+	items := memtable.New(h.Now)
+	store := record.New(items, &memblob.Store{}, h)
 	tenants := tenant.New(store, store.Known(), h, tenant.Defaults{
 		UserCap: 99, OrganizationCap: 99, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
 	}, nil)
@@ -50,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(nudges.Close)
 	notifier := stream.NewLocalNotifier()
 	log := slog.New(slog.DiscardHandler)
-	return &world{t: t, who: who, agent: first.Agent.ID, Server: &Server{
+	return &world{t: t, who: who, agent: first.Agent.ID, items: items, Server: &Server{
 		Intake: &intake.Intake{
 			Executor: &transition.Executor{
 				Store: store, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour,

@@ -447,9 +447,15 @@ func (step Step) Reconstructible() bool {
 }
 
 // Journal reads a run's stored steps in order.
-func (s *Store) Journal(ctx context.Context, id string) ([]Step, error) {
+func (s *Store) Journal(ctx context.Context, id string) ([]Step, error) { return s.JournalFrom(ctx, id, 0) }
+
+// JournalFrom reads a run's stored steps in order, from one with an index on.
+func (s *Store) JournalFrom(ctx context.Context, id string, index int) ([]Step, error) {
 	var steps []Step
 	after := ""
+	if index > 0 {
+		after = StepKey(id, index-1).Sort
+	}
 	for {
 		items, err := s.query(ctx, table.Range{Part: runPart(id), Prefix: "step/", After: after, Limit: 100})
 		if err != nil {

@@ -343,6 +343,9 @@ func TestJournalIsReadInOrder(t *testing.T) {
 		for i, step := range steps {
 			assert.Equal(t, i, step.Index)
 		}
+		steps, err = w.JournalFrom(w.ctx(), "r", 99)
+		require.NoError(t, err)
+		assert.Len(t, steps, max(0, n-99))
 	}
 	const last = 212
 	w := runBlank(t)
