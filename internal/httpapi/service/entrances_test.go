@@ -2,9 +2,13 @@ package service_test
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,6 +56,29 @@ var entrances = map[string]func(t *testing.T, e httpapitest.API, w words) (accep
 		}
 		return true, ""
 	},
+	"AG-UI": func(t *testing.T, e httpapitest.API, w words) (bool, string) {
+		if w.chat == "" {
+			return true, "" // its threads always have names
+		}
+		exchange := cmp.Or(w.key, strconv.Itoa(rand.Int()))
+		raw, err := json.Marshal(object{"threadId": w.chat, "runId": exchange, "messages": []object{
+			{"id": exchange, "role": "user", "content": w.text},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, httpapi.Base+"/agui/"+e.Agent, bytes.NewReader(raw))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+e.Key)
+		answer := leaving{httptest.NewRecorder(), cancel}
+		e.ServeHTTP(answer, r)
+		if answer.Code == http.StatusBadRequest {
+			return false, answer.Body.String()
+		}
+		return true, ""
+	},
 	"MCP": func(t *testing.T, e httpapitest.API, w words) (bool, string) {
 		return rpc(t, e, "/mcp", object{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": object{
 			"name": "Demo", "arguments": object{"message": w.text, "chat_id": w.chat},
@@ -81,6 +108,18 @@ var entrances = map[string]func(t *testing.T, e httpapitest.API, w words) (accep
 			}}},
 		)
 	},
+}
+
+// leaving is a client that leaves with the first words of an answer.
+type leaving struct {
+	*httptest.ResponseRecorder
+
+	leave context.CancelFunc
+}
+
+func (l leaving) Write(p []byte) (int, error) {
+	defer l.leave()
+	return l.ResponseRecorder.Write(p)
 }
 
 type object = map[string]any
