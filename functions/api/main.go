@@ -9,11 +9,11 @@ import (
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/cloud/asking"
 	"agentplatform/internal/cloud/edge"
+	"agentplatform/internal/cloud/edge/mcpedge"
 	"agentplatform/internal/cloud/function"
 	"agentplatform/internal/cloud/search"
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/mcpserver"
 	"agentplatform/internal/toolkit/kinds"
 	"agentplatform/internal/trigger"
 )
@@ -31,11 +31,8 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		server, err := edge.New(p, 0, edge.A2A, func(c *service.Config) {
+		server, err := edge.New(p, 0, edge.A2A, mcpedge.Add, func(c *service.Config) {
 			c.Knowledge, c.Asker, c.Prober = k, asker, asker
-			server := &mcpserver.Server{Intake: c.Intake, Store: p.Store, Hub: p.Hub, Log: p.Log,
-				Window: c.ObserveWindow}
-			c.MCP = server.For
 			c.Slow = func() { p.Metrics.Count(cloud.SlowAnswers) }
 		})
 		if err != nil {

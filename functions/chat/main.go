@@ -1,5 +1,5 @@
-// Command chat is the Lambda function behind API Gateway for messages: POST /chat, A2A, AG-UI and Open Responses. Only
-// the request says whether the answer is a stream, so all answers use Lambda's response streaming.
+// Command chat is the Lambda function behind API Gateway for messages: POST /chat, MCP, A2A, AG-UI and Open Responses.
+// Only the request says whether the answer is a stream, so all answers use Lambda's response streaming.
 package main
 
 import (
@@ -7,6 +7,7 @@ import (
 
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/cloud/edge"
+	"agentplatform/internal/cloud/edge/mcpedge"
 	"agentplatform/internal/cloud/function"
 	"agentplatform/internal/trigger"
 )
@@ -16,7 +17,7 @@ const maxStream = 14 * time.Minute
 
 func main() {
 	function.Run(func(p *cloud.Platform) (any, error) {
-		server, err := edge.New(p, maxStream, edge.A2A)
+		server, err := edge.New(p, maxStream, edge.A2A, mcpedge.Add)
 		if err != nil {
 			return nil, err
 		}

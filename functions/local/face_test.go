@@ -36,6 +36,7 @@ func TestTheOfficialPythonClientOfMCP(t *testing.T) {
 		Text       string
 		Structured object
 		Error      bool
+		Progress   []string
 	}
 	_, client := served(t)
 	var got, failed result
@@ -44,6 +45,7 @@ func TestTheOfficialPythonClientOfMCP(t *testing.T) {
 	assert.Equal(t, "You said: hello from Python", got.Text)
 	assert.Equal(t, "completed", got.Structured["status"])
 	assert.False(t, got.Error)
+	assert.Contains(t, strings.Join(got.Progress, ""), "You said: hello from Python")
 	client("mcp_client.py", "/mcp", &failed, "Demo", `{"message":"/fail no luck"}`)
 	assert.True(t, failed.Error)
 }

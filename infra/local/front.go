@@ -54,7 +54,8 @@ func streams(method, path string) bool {
 	}
 	switch method {
 	case http.MethodPost:
-		return path == "/api/v1/chat" || path == "/api/v1/responses" || below("/api/v1/a2a/") || below("/api/v1/agui/")
+		return path == "/api/v1/chat" || path == "/api/v1/mcp" || path == "/api/v1/responses" ||
+			below("/api/v1/a2a/") || below("/api/v1/agui/")
 	case http.MethodGet:
 		return below("/api/v1/responses/")
 	}

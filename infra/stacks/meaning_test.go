@@ -571,8 +571,8 @@ var meanings = []struct {
 				wrong = append(wrong, id)
 			}
 		}
-		// POST: messages, A2A, AG-UI, responses; GET: a response
-		if !maps.Equal(streaming, map[any]int{"POST": 4, "GET": 1}) {
+		// POST: messages, MCP, A2A, AG-UI, responses; GET: a response
+		if !maps.Equal(streaming, map[any]int{"POST": 5, "GET": 1}) {
 			wrong = append(wrong, fmt.Sprint("these stream: ", streaming))
 		}
 		return wrong

@@ -578,8 +578,8 @@ func (v *Service) originKey() {
 	output(v.Stack, "OriginKeyArn", secret.SecretArn())
 }
 
-// routes sends requests whose response may be a stream (POST /chat, A2A, AG-UI, and responses that are begun or read)
-// to a function of their own, and everything else to api.
+// routes sends requests whose response may be a stream (POST /chat, MCP, A2A, AG-UI, and responses that are begun or
+// read) to a function of their own, and everything else to api.
 func (v *Service) routes() {
 	whole := awsapigateway.NewLambdaIntegration(v.Live["api"], nil)
 	root := v.API.Root()
@@ -592,6 +592,7 @@ func (v *Service) routes() {
 		Timeout:              awscdk.Duration_Minutes(jsii.Number(15)),
 	})
 	chat := v1.AddResource(jsii.String("chat"), nil)
+	mcp := v1.AddResource(jsii.String("mcp"), nil)
 	a2a := v1.AddResource(jsii.String("a2a"), nil)
 	a2a.AddMethod(jsii.String("ANY"), whole, nil)
 	agent := a2a.AddResource(jsii.String("{agent_id}"), nil)
@@ -605,7 +606,7 @@ func (v *Service) routes() {
 	for _, may := range []struct {
 		resource awsapigateway.Resource
 		method   string
-	}{{chat, "POST"}, {agent, "POST"}, {front, "POST"}, {responses, "POST"}, {response, "GET"}} {
+	}{{chat, "POST"}, {mcp, "POST"}, {agent, "POST"}, {front, "POST"}, {responses, "POST"}, {response, "GET"}} {
 		may.resource.AddMethod(jsii.String("ANY"), whole, nil)
 		may.resource.AddMethod(&may.method, streamed, nil)
 	}

@@ -217,14 +217,15 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	stored := &files.Files{Store: store, Log: log}
-	server := &mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log, Window: s.ObserveWindow}
 	l.server = service.New(service.Config{
 		Config: httpapi.Config{
 			Tenants: tenants, Host: machine, Log: log, Tracer: l.tracer, Metrics: registry, MaxBody: s.MaxBody,
 			PublicURL: s.PublicURL,
 			Streams:   s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
 		},
-		MCP: server.For,
+		MCP: &mcpserver.Server{
+			Intake: in, Store: store, Files: stored, Hub: live, Log: log, Window: s.ObserveWindow,
+		},
 		A2A: &a2aserver.Server{
 			Intake: in, Store: store, Files: stored, Hub: live, Log: log, Window: s.ObserveWindow,
 			URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,

@@ -100,7 +100,9 @@ func streamHeaders(w http.ResponseWriter, contentType, run string) {
 	h.Set("Content-Type", contentType)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Accel-Buffering", "no")
-	h.Set("X-Agent-Run-Id", run)
+	if run != "" {
+		h.Set("X-Agent-Run-Id", run)
+	}
 }
 
 // WhileAllowed calls wait with a context that ends when the principal's right ends, or when the server stops. What ends
@@ -191,6 +193,14 @@ func (o *Sink) json(before []byte, v any, after []byte) error {
 		return err
 	}
 	return o.put(before, append(data, after...))
+}
+
+// Write writes a piece of a stream that somebody else puts together.
+func (o *Sink) Write(p []byte) (int, error) {
+	if err := o.put(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // put writes and flushes; the reader has its time to take it, as of every answer.

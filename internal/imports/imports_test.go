@@ -187,7 +187,7 @@ var allowed = []struct {
 	{"internal/webhook", "internal/catalog internal/citation events internal/egress internal/host internal/problem " +
 		"internal/record internal/seal internal/trace internal/view",
 		"a use case imports no other"},
-	{"internal/mcpserver", "internal/catalog internal/citation internal/stream internal/host " +
+	{"internal/mcpserver", "internal/catalog internal/citation internal/files internal/stream internal/host " +
 		"internal/intake internal/lifecycle " +
 		"internal/problem internal/record internal/tenant internal/tool internal/view", "it knows runs as clients do"},
 	{"internal/a2aserver", "internal/catalog events internal/files internal/stream internal/host internal/intake " +
@@ -471,7 +471,7 @@ var foreign = map[string][]string{
 	// its methods are found by reflection, so that the linker keeps every method of every type
 	"text/template":                    {},
 	"github.com/cockroachdb/pebble/v2": {"functions/local"},
-	"github.com/modelcontextprotocol/go-sdk/mcp": {"functions/api", "functions/broker", "functions/worker",
+	"github.com/modelcontextprotocol/go-sdk/mcp": {"functions/chat", "functions/api", "functions/broker", "functions/worker",
 		"functions/local"},
 	"github.com/getkin/kin-openapi/openapi3": {"functions/api", "functions/broker", "functions/worker",
 		"functions/local"},

@@ -2,10 +2,11 @@
 // and calling it sends a message to the agent, which starts a run like any other.
 //
 // A call waits for the run as long as POST /chat would. For a run that continues or waits for a human, the result
-// has its id, and the tool get_run waits again. No state is kept between requests.
+// has its id, and the tool get_run waits again. A call that brings a progress token is told what happens meanwhile, and
+// waits for as long as its stream may last. No state is kept between requests.
 //
-// The package must not know how runs are executed. It imports intake, stream, view, record, tenant, tool for names,
-// problem, host and the protocol's library.
+// The package must not know how runs are executed. It imports intake, files, stream, view, record, tenant, tool for
+// names, problem, host and the protocol's library.
 package mcpserver
 
 import (
@@ -27,6 +28,7 @@ import (
 
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/citation"
+	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
@@ -42,6 +44,7 @@ import (
 type Server struct {
 	Intake *intake.Intake
 	Store  *record.Store
+	Files  *files.Files
 	Hub    *stream.Hub
 	Log    *slog.Logger
 	Window time.Duration // how long a call waits for its run
@@ -53,17 +56,36 @@ const (
 	maxScanned = 10 * maxAgents
 )
 
-// For makes the handler of a principal's requests.
+// For makes the handler of a principal's requests. Answers are JSON.
 func (s *Server) For(p tenant.Principal) http.Handler {
+	return s.handler(p, true, func(ctx context.Context, _ *mcp.CallToolRequest, run string) reply {
+		return s.wait(ctx, p, run, s.Window)
+	})
+}
+
+// handler makes the handler of a principal's requests, whose calls wait for their runs.
+func (s *Server) handler(p tenant.Principal, whole bool, wait waiter) http.Handler {
 	return single(mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
-		offer, err := s.server(r.Context(), p)
+		offer, err := s.server(r.Context(), p, !whole, wait)
 		if err != nil {
 			s.Log.Error("the agents cannot be offered as tools", "error", err)
 			return nil
 		}
 		return offer
-	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true}))
+	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: whole}))
 }
+
+// waiter waits for the run of a call.
+type waiter func(ctx context.Context, r *mcp.CallToolRequest, run string) reply
+
+// reply is what the library wants of a call.
+type reply struct {
+	result *mcp.CallToolResult
+	of     *result
+	err    error
+}
+
+func (r reply) parts() (*mcp.CallToolResult, *result, error) { return r.result, r.of, r.err }
 
 // single refuses batches, which one version of the protocol had and the library still accepts from clients of that
 // version: a request counts once against the rate limit and has room for one response, so it is one call.
@@ -118,8 +140,17 @@ func unheard(next mcp.MethodHandler) mcp.MethodHandler {
 
 // callInput is the input of an agent's tool.
 type callInput struct {
-	Message string `json:"message" jsonschema:"what to tell the agent"`
-	ChatID  string `json:"chat_id,omitempty" jsonschema:"the conversation to go on with; left out for a new one"`
+	Message string      `json:"message" jsonschema:"what to tell the agent"`
+	ChatID  string      `json:"chat_id,omitempty" jsonschema:"the conversation to go on with; left out for a new one"`
+	Files   []fileInput `json:"files,omitempty" jsonschema:"files that go with the message"`
+	FileIDs []string    `json:"file_ids,omitempty" jsonschema:"ids of files that the service has already"`
+}
+
+// fileInput is a file in the input of an agent's tool.
+type fileInput struct {
+	Name        string `json:"name" jsonschema:"its name, with the ending of its kind"`
+	ContentType string `json:"content_type,omitempty" jsonschema:"its media type"`
+	Data        string `json:"data" jsonschema:"its bytes, as base64 with padding"`
 }
 
 // getRunInput is the input of get_run.
@@ -139,7 +170,7 @@ type result struct {
 	Error      string              `json:"error,omitempty"`
 }
 
-func (s *Server) server(ctx context.Context, p tenant.Principal) (*mcp.Server, error) {
+func (s *Server) server(ctx context.Context, p tenant.Principal, watched bool, wait waiter) (*mcp.Server, error) {
 	agents, err := s.offered(ctx, p)
 	if err != nil {
 		return nil, err
@@ -155,23 +186,53 @@ func (s *Server) server(ctx context.Context, p tenant.Principal) (*mcp.Server, e
 		mcp.AddTool(offer, &mcp.Tool{
 			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent),
 			Meta: mcp.Meta{"agent_id": agent.ID},
-		}, func(ctx context.Context, _ *mcp.CallToolRequest, in callInput) (*mcp.CallToolResult, *result, error) {
-			posted, err := s.Intake.Post(ctx, p, intake.Message{AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID})
+		}, func(ctx context.Context, r *mcp.CallToolRequest, in callInput) (*mcp.CallToolResult, *result, error) {
+			run, err := s.post(ctx, p, intake.Message{
+				AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID, Watched: watched,
+			}, in)
 			if err != nil {
-				return refused(err)
+				return refused(err).parts()
 			}
-			return s.wait(ctx, p, posted.Run.ID())
+			return wait(ctx, r, run).parts()
 		})
 	}
 	mcp.AddTool(offer, &mcp.Tool{Name: getRun,
 		Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
-		func(ctx context.Context, _ *mcp.CallToolRequest, in getRunInput) (*mcp.CallToolResult, *result, error) {
+		func(ctx context.Context, r *mcp.CallToolRequest, in getRunInput) (*mcp.CallToolResult, *result, error) {
 			if !host.ValidID(in.RunID) {
-				return refused(problem.Missing("the run"))
+				return refused(problem.Missing("the run")).parts()
 			}
-			return s.wait(ctx, p, in.RunID)
+			return wait(ctx, r, in.RunID).parts()
 		})
 	return offer, nil
+}
+
+// post sends a message with the files of a call, and returns its run.
+func (s *Server) post(ctx context.Context, p tenant.Principal, m intake.Message, in callInput) (string, error) {
+	var brought []files.Inline
+	for i, f := range in.Files {
+		file, err := files.Decode(fmt.Sprintf("files[%d].data", i), f.Name, f.ContentType, f.Data)
+		if err != nil {
+			return "", err
+		}
+		brought = append(brought, file)
+	}
+	refs, err := s.Files.Attach(ctx, p.Scope(), in.FileIDs, func(f record.File) error {
+		return s.Intake.Tenants.MayReadFile(ctx, p, f)
+	})
+	if err != nil {
+		return "", err
+	}
+	taken, err := s.Files.TakeInline(ctx, p.Organization.ID, p.User.ID, brought)
+	if err != nil {
+		return "", err
+	}
+	m.Files = append(refs, files.Refs(taken)...)
+	posted, err := s.Intake.Post(ctx, p, m)
+	if err != nil {
+		s.Files.Drop(ctx, taken...)
+	}
+	return posted.Run.ID(), err
 }
 
 const getRun = "get_run"
@@ -230,28 +291,24 @@ func describe(a catalog.Agent) string {
 
 // refused converts a problem to a tool's failure, which the model at the client reads; invalid arguments are an
 // error of the protocol.
-func refused(err error) (*mcp.CallToolResult, *result, error) {
+func refused(err error) reply {
 	text := "the service could not do this right now"
 	p, ok := problem.As(err)
 	switch {
 	case ok && p.Kind == problem.Invalid: // invalid arguments, for which the protocol has an error code
-		return nil, nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: p.Message}
+		return reply{err: &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: p.Message}}
 	case ok:
 		text = p.Message // the text of any other error is for the log
 	}
-	return failed(text)
-}
-
-func failed(text string) (*mcp.CallToolResult, *result, error) {
-	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}, nil, nil
+	return reply{result: &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}}
 }
 
 // wait returns the run's state once it has ended or waits for a human, or when the window is over.
-func (s *Server) wait(ctx context.Context, p tenant.Principal, run string) (*mcp.CallToolResult, *result, error) {
+func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, window time.Duration) reply {
 	if _, err := s.Intake.Run(ctx, p, run); err != nil {
 		return refused(err)
 	}
-	e, err := s.Hub.Until(ctx, s.Store, p.Scope(), run, s.Window,
+	e, err := s.Hub.Until(ctx, s.Store, p.Scope(), run, window,
 		func(r record.Run) bool { return r.Status.EndedOrWaiting() })
 	if err == nil {
 		_, err = s.Intake.Tenants.Still(ctx, p, e.Value.Agent)
@@ -295,8 +352,8 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string) (*mcp
 		}
 		text = fmt.Sprintf("The run ended %s. %s", v.Status, t.Error)
 	}
-	return &mcp.CallToolResult{
+	return reply{of: t, result: &mcp.CallToolResult{
 		IsError: e.Value.Status.Terminal() && e.Value.Status != lifecycle.Completed,
 		Content: []mcp.Content{&mcp.TextContent{Text: text}},
-	}, t, nil
+	}}
 }

@@ -447,7 +447,9 @@ func (step Step) Reconstructible() bool {
 }
 
 // Journal reads a run's stored steps in order.
-func (s *Store) Journal(ctx context.Context, id string) ([]Step, error) { return s.JournalFrom(ctx, id, 0) }
+func (s *Store) Journal(ctx context.Context, id string) ([]Step, error) {
+	return s.JournalFrom(ctx, id, 0)
+}
 
 // JournalFrom reads a run's stored steps in order, from one with an index on.
 func (s *Store) JournalFrom(ctx context.Context, id string, index int) ([]Step, error) {

@@ -197,7 +197,7 @@ func TestOnlyWhatFormsTheAnswerIsToldOfItsFormat(t *testing.T) {
 		`{"type":"json_schema","name":"n","schema":true}`:             "body.text.format.schema: must be an object",
 		`{"type":"json_schema","name":"n","schema":null}`:             "body.text.format.schema: is required",
 		`{"type":"json_schema","name":"n"}`:                           "body.text.format.schema: is required",
-		`{"type":"xml"}`: "body.text.format.type: must be text, json_object or json_schema",
+		`{"type":"xml"}`:                                              "body.text.format.type: must be text, json_object or json_schema",
 	} {
 		var r CreateResponse
 		require.NoError(t, json.Unmarshal([]byte(`{"text":{"format":`+format+`}}`), &r))

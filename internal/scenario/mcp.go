@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"encoding/json"
 	"net/http"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
@@ -79,6 +81,95 @@ func mcpScenarios() []Story {
 			r, _ = call(demo, object{"message": "x", "chat_id": "busy"})
 			assert.True(x, r.IsError)
 			assert.Contains(x, r.Content[0].(*mcp.TextContent).Text, "busy")
+		}},
+		{Name: "mcp/a call with a progress token is told what happens", Run: func(x *Actor) {
+			call := func(name string, arguments object) (result object, words string) {
+				a := x.post("/mcp", object{"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": object{
+					"name": name, "arguments": arguments, "_meta": object{"progressToken": "mine"},
+				}}, "Accept", "application/json, text/event-stream").is(200)
+				require.Equal(x, "text/event-stream", a.header.Get("Content-Type"))
+				last := 0.0
+				for line := range strings.Lines(a.raw) {
+					data, is := strings.CutPrefix(line, "data: ")
+					if !is {
+						continue
+					}
+					require.Nil(x, result, "the answer is the last message")
+					var m struct {
+						ID     int
+						Method string
+						Params struct {
+							ProgressToken, Message string
+							Progress               float64
+							Meta                   struct{ Event object } `json:"_meta"`
+						}
+						Result *struct{ StructuredContent object }
+						Error  object
+					}
+					require.NoError(x, json.Unmarshal([]byte(data), &m))
+					switch {
+					case m.Error != nil:
+						result = m.Error
+					case m.Result != nil:
+						assert.Equal(x, 7, m.ID)
+						result = m.Result.StructuredContent
+					default:
+						assert.Equal(x, "notifications/progress", m.Method)
+						assert.Equal(x, "mine", m.Params.ProgressToken)
+						assert.Greater(x, m.Params.Progress, last)
+						last = m.Params.Progress
+						assert.NotEmpty(x, m.Params.Meta.Event["run_id"])
+						words += m.Params.Meta.Event["event"].(string) + " " + m.Params.Message + "\n"
+					}
+				}
+				return result, words
+			}
+			told, words := call("Demo", object{"message": `/tool calculate {"expression":"6*7"}`, "chat_id": "sums"})
+			assert.Equal(x, "completed", told["status"])
+			assert.Contains(x, words, "init ")
+			assert.Contains(x, words, "step calculate: finished\n")
+			assert.Contains(x, told["answer"], "42")
+			assert.Equal(x, told["answer"], x.get("/runs/"+told["run_id"].(string)).is(200).text("result", "answer"))
+			asks, _ := call("Demo", object{"message": "/ask Which city?", "chat_id": "trip"})
+			assert.Equal(x, "awaiting_input", asks["status"])
+			again, words := call("get_run", object{"run_id": asks["run_id"]})
+			assert.Equal(x, "awaiting_input", again["status"])
+			assert.Contains(x, words, "init The run "+asks["run_id"].(string)+" is awaiting_input.\n")
+			wrong, words := call("Demo", object{"message": ""})
+			assert.Contains(x, wrong["message"], "message")
+			assert.Empty(x, words)
+			wrong, _ = call("nobody", object{"message": "hello"})
+			assert.Contains(x, wrong["message"], "nobody")
+			wrong, _ = call("get_run", object{"run_id": newActor(x.T, x.world, x.receiver).begin("message", "x")})
+			assert.Empty(x, wrong["status"], "of another organization")
+		}},
+		{Name: "mcp/files come with a message, by their bytes or by their ids", Run: func(x *Actor) {
+			session, err := x.mcpClient()
+			require.NoError(x, err)
+			defer func() { _ = session.Close() }()
+			call := func(arguments object) (object, error) {
+				arguments["message"] = "read this"
+				r, err := session.CallTool(x.Context(), &mcp.CallToolParams{Name: "Demo", Arguments: arguments})
+				if err != nil {
+					return nil, err
+				}
+				told, _ := r.StructuredContent.(object)
+				return told, nil
+			}
+			told, err := call(object{"files": []object{{"name": "a.txt", "data": "c29tZSB3b3Jkcw=="}}})
+			require.NoError(x, err)
+			said := x.get("/runs/" + told["run_id"].(string) + "/messages").is(200)
+			id := said.text("messages", 0, "files", 0, "file_id")
+			assert.Equal(x, "a.txt", said.text("messages", 0, "files", 0, "name"))
+			assert.Equal(x, "some words", x.get("/files/"+id, "Accept", "text/plain").is(200).raw)
+			told, err = call(object{"file_ids": []string{id}})
+			require.NoError(x, err)
+			again := x.get("/runs/" + told["run_id"].(string) + "/messages").is(200)
+			assert.Equal(x, id, again.text("messages", 0, "files", 0, "file_id"))
+			_, err = call(object{"files": []object{{"name": "a.txt", "data": "???"}}})
+			assert.ErrorContains(x, err, "files[0].data: must be base64")
+			_, err = call(object{"files": []object{{"name": "a.txt", "data": ""}}})
+			assert.ErrorContains(x, err, "files[0].data: has no bytes")
 		}},
 		{Name: "mcp/a batch is refused, by whatever version", Run: func(x *Actor) {
 			run := x.begin("message", "x")

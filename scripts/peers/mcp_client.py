@@ -1,6 +1,7 @@
-"""The protocol's official client for Python: lists the tools of a server and calls one.
+"""The protocol's official client for Python: lists the tools of a server and calls one twice, the second time
+with a listener of its progress.
 
-    mcp_client.py URL KEY TOOL ARGUMENTS    prints {"tools": [...], "text": ..., "structured": ..., "error": ...}
+    mcp_client.py URL KEY TOOL ARGUMENTS    prints {"tools": [...], "text": ..., "structured": ..., "error": ..., "progress": [...]}
 """
 
 import asyncio
@@ -19,11 +20,18 @@ async def main(url, key, tool, arguments):
                 listed = await session.list_tools()
                 result = await session.call_tool(tool, json.loads(arguments))
                 raw = result.model_dump(by_alias=True)
+                progress = []
+
+                async def heard(number, total, message):
+                    progress.append(message)
+
+                await session.call_tool(tool, json.loads(arguments), progress_callback=heard)
                 print(json.dumps({
                     "tools": [t.name for t in listed.tools],
                     "text": "".join(c.get("text", "") for c in raw["content"]),
                     "structured": raw.get("structuredContent"),
                     "error": raw.get("isError"),
+                    "progress": progress,
                 }))
 
 

@@ -109,7 +109,9 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 			PublicURL: "http://localhost",
 		},
 		Intake: in, Store: store, Hub: live, Files: &files.Files{Store: store, Log: log},
-		MCP: (&mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log}).For,
+		MCP: &mcpserver.Server{
+			Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live, Log: log,
+		},
 		A2A: &a2aserver.Server{
 			Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live, Log: log,
 		},

@@ -2,8 +2,12 @@ package protocol
 
 import (
 	"bytes"
+	"context"
+	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -12,14 +16,17 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// mcpRoutes let clients of the Model Context Protocol in. The protocol is its library's; here is who may.
+// mcpRoutes let clients of the Model Context Protocol in. The protocol is its library's; here is who may, and how
+// answers travel.
 func (h *handlers) mcpRoutes() {
 	h.Describe(answersCalls(h.Server, huma.Operation{
 		Path: "/mcp", OperationID: "mcp",
-		Summary:     "The agents as tools of an MCP server (streamable HTTP)",
-		Description: "Speaks the Model Context Protocol, without sessions. Needs level `run`.",
+		Summary: "The agents as tools of an MCP server (streamable HTTP)",
+		Description: "Speaks the Model Context Protocol, without sessions. A call with a progress token is answered " +
+			"with Server-Sent Events: what happens in its run, then the result. Needs level `run`.",
 		Responses: map[string]*huma.Response{
-			"200": {Description: "A JSON-RPC answer"}, "202": {Description: "A notification, which has no answer"},
+			"200": {Description: "A JSON-RPC answer, or a stream of messages"},
+			"202": {Description: "A notification, which has no answer"},
 			"400": {
 				Description: "The request is malformed, or several in one",
 				Content: map[string]*huma.MediaType{
@@ -27,7 +34,7 @@ func (h *handlers) mcpRoutes() {
 				},
 			},
 		},
-	}))
+	}, "text/event-stream"))
 	h.Handle("", "/mcp", tenant.LevelRun, func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
 		if h.MCP == nil {
 			return problem.Missing(r.URL.Path)
@@ -35,14 +42,76 @@ func (h *handlers) mcpRoutes() {
 		if err := h.Hold(w, r, c); err != nil {
 			return err
 		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		accepts := strings.Join(r.Header.Values("Accept"), ",")
+		if r.Method == http.MethodPost && strings.Contains(accepts, "text/event-stream") &&
+			h.MCP.WantsProgress(body) {
+			return h.mcpTelling(w, r, c, body)
+		}
 		own := &ownErrors{ResponseWriter: w}
-		h.MCP(c.Principal).ServeHTTP(own, r)
+		h.MCP.For(c.Principal).ServeHTTP(own, r)
 		if own.status == 0 {
 			return nil
 		}
 		w.Header().Del("Content-Type")
 		return httpapi.ErrorOf(own.status, strings.TrimSpace(own.text.String()))
 	})
+}
+
+// mcpTelling answers a call with what happens in its run.
+func (h *handlers) mcpTelling(w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte) error {
+	return h.Stream(r.Context(), w, c, httpapi.Stream{
+		ContentType: "text/event-stream", Bounded: true,
+		Follow: func(ctx context.Context, out *httpapi.Sink) error {
+			told := &telling{out: out, header: http.Header{}}
+			h.MCP.Telling(ctx, c.Principal, h.Heartbeat, told.beat).ServeHTTP(told, r.WithContext(ctx))
+			if !told.refused {
+				return nil
+			}
+			// the stream has begun: what the library refuses is the answer to the call
+			if strings.HasPrefix(told.header.Get("Content-Type"), "application/json") {
+				return out.Data(json.RawMessage(told.text.Bytes()))
+			}
+			return out.Data(h.MCP.Refusal(body, strings.TrimSpace(told.text.String())))
+		},
+	})
+}
+
+// telling writes a stream that the library puts together, with heartbeats between its events.
+type telling struct {
+	header http.Header
+
+	mu      sync.Mutex
+	out     *httpapi.Sink
+	refused bool
+	text    bytes.Buffer // of the refusal
+}
+
+func (t *telling) Header() http.Header { return t.header }
+
+func (t *telling) WriteHeader(status int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.refused = t.refused || status >= http.StatusBadRequest
+}
+
+func (t *telling) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.refused {
+		return t.text.Write(p)
+	}
+	return t.out.Write(p)
+}
+
+func (t *telling) beat() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.out.Heartbeat()
 }
 
 // ownErrors holds the library's plain text back when it refuses a request: errors have one shape here.

@@ -22,9 +22,8 @@ import (
 
 // Config is what the area's operations use.
 type Config struct {
-	// MCP makes the server for clients of the Model Context Protocol, for a principal. It may be nil: then there is
-	// none.
-	MCP func(tenant.Principal) http.Handler
+	// MCP is the server for clients of the Model Context Protocol. It may be nil: then there is none.
+	MCP MCP
 	// A2A is the server for clients of the Agent2Agent protocol. It may be nil: then there is none.
 	A2A *a2aserver.Server
 
@@ -38,6 +37,19 @@ type Config struct {
 	Hub       *stream.Hub
 	Heartbeat time.Duration // of streams
 	Began     func(ctx context.Context, job, organization string)
+}
+
+// MCP is the server of the Model Context Protocol. What it serves it with is linked by those alone that have one.
+type MCP interface {
+	// For makes the handler of a principal's requests.
+	For(p tenant.Principal) http.Handler
+	// WantsProgress reports whether a request is a call whose client is to be told how it goes on.
+	WantsProgress(body []byte) bool
+	// Telling makes the handler of such a call, which is answered with Server-Sent Events until streaming ends. beat is
+	// called when nothing happens for idle, beside what the handler writes.
+	Telling(streaming context.Context, p tenant.Principal, idle time.Duration, beat func() error) http.Handler
+	// Refusal is the answer to a request that cannot be served, for the reason that text gives.
+	Refusal(body []byte, text string) any
 }
 
 // handlers are the operations of the area.

@@ -2,10 +2,13 @@ package protocol_test
 
 import (
 	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
+	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
 	"agentplatform/internal/httpapi/service"
 )
@@ -20,6 +23,31 @@ func TestRefusalsOfMCPHaveTheOneShape(t *testing.T) {
 	w = e.Post("/mcp", "text/plain", []byte("x"))
 	assert.Equal(t, http.StatusBadRequest, w.Code)
 	httpapitest.Sane(t, w)
+}
+
+// A call that wants progress has its stream before the library looks at it: what that refuses is told in the stream.
+func TestRefusalsOfMCPInAStreamAreAnswers(t *testing.T) {
+	e := httpapitest.New(t)
+	body := `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"get_run","_meta":{"progressToken":1}}}`
+	send := func(version string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Mcp-Protocol-Version", version)
+		return e.Do(r)
+	}
+	w := send("1999-01-01")
+	assert.Equal(t, http.StatusOK, w.Code)
+	assert.Equal(t, "text/event-stream", w.Header().Get("Content-Type"))
+	assert.NotContains(t, w.Header(), "X-Agent-Run-Id")
+	assert.Contains(t, w.Body.String(), `data: {"jsonrpc":"2.0","id":"a","error":{"code":-32600,`)
+	assert.Contains(t, w.Body.String(), "Unsupported protocol version")
+	w = send("2026-07-28")
+	assert.Contains(t, w.Body.String(), `"id":"a"`, "as the library says it: %s", w.Body)
+	assert.Contains(t, w.Body.String(), `"error":{`)
+	assert.Equal(t, 1, strings.Count(w.Body.String(), "data: "))
+	w = send("2025-06-18")
+	assert.Contains(t, w.Body.String(), `run_id`, "%s", w.Body)
 }
 
 // JSON that is none is answered to a client of A2A as its protocol has it.

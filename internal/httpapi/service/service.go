@@ -6,7 +6,6 @@ package service
 
 import (
 	"context"
-	"net/http"
 	"strings"
 	"time"
 
@@ -33,7 +32,6 @@ import (
 	"agentplatform/internal/record"
 	"agentplatform/internal/responses"
 	"agentplatform/internal/stream"
-	"agentplatform/internal/tenant"
 	"agentplatform/internal/toolkit"
 	"agentplatform/internal/webhook"
 )
@@ -60,9 +58,8 @@ type Config struct {
 	Callbacks     egress.Policy // where pushes may go
 	Pprof         bool
 	PanelReaches  []string // origins beside its own that the admin panel's page may ask: where uploads go
-	// MCP makes the server for clients of the Model Context Protocol, for a principal. It may be nil: then there is
-	// none.
-	MCP func(tenant.Principal) http.Handler
+	// MCP is the server for clients of the Model Context Protocol. It may be nil: then there is none.
+	MCP protocol.MCP
 	// A2A is the server for clients of the Agent2Agent protocol. It may be nil: then there is none.
 	A2A *a2aserver.Server
 	// Began is told of jobs that a request has begun, so that they need not wait for the sweeper. It may be nil.
