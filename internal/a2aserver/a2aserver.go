@@ -6,8 +6,8 @@
 // answered by a text (a question) or by a data part like the body of a resume request (approvals). No state is
 // kept between requests. Files come as bytes, or by the addresses that this service has given them.
 //
-// The package must not know HTTP, nor how runs are executed. It imports intake, files, stream, view, record, tenant,
-// lifecycle, host and problem.
+// The package must not know HTTP, nor how runs are executed. It imports a2a, intake, files, stream, view, record,
+// tenant, lifecycle, host and problem.
 package a2aserver
 
 import (
@@ -23,6 +23,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"agentplatform/events"
+	"agentplatform/internal/a2a"
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/files"
 	"agentplatform/internal/host"
@@ -65,18 +66,18 @@ type request struct {
 // methods maps the method names of both versions to handlers.
 var methods = map[string]struct {
 	does    string
-	dialect dialect
+	dialect a2a.Dialect
 }{
-	"message/send": {send, v03}, "SendMessage": {send, v10},
-	"message/stream": {eventStream, v03}, "SendStreamingMessage": {eventStream, v10},
-	"tasks/get": {get, v03}, "GetTask": {get, v10},
-	"ListTasks":    {list, v10},
-	"tasks/cancel": {cancel, v03}, "CancelTask": {cancel, v10},
-	"tasks/resubscribe": {resubscribe, v03}, "SubscribeToTask": {resubscribe, v10},
-	"tasks/pushNotificationConfig/set": {push, v03}, "CreateTaskPushNotificationConfig": {push, v10},
-	"tasks/pushNotificationConfig/get": {push, v03}, "GetTaskPushNotificationConfig": {push, v10},
-	"tasks/pushNotificationConfig/list": {push, v03}, "ListTaskPushNotificationConfigs": {push, v10},
-	"tasks/pushNotificationConfig/delete": {push, v03}, "DeleteTaskPushNotificationConfig": {push, v10},
+	"message/send": {send, a2a.V03}, "SendMessage": {send, a2a.V10},
+	"message/stream": {eventStream, a2a.V03}, "SendStreamingMessage": {eventStream, a2a.V10},
+	"tasks/get": {get, a2a.V03}, "GetTask": {get, a2a.V10},
+	"ListTasks":    {list, a2a.V10},
+	"tasks/cancel": {cancel, a2a.V03}, "CancelTask": {cancel, a2a.V10},
+	"tasks/resubscribe": {resubscribe, a2a.V03}, "SubscribeToTask": {resubscribe, a2a.V10},
+	"tasks/pushNotificationConfig/set": {push, a2a.V03}, "CreateTaskPushNotificationConfig": {push, a2a.V10},
+	"tasks/pushNotificationConfig/get": {push, a2a.V03}, "GetTaskPushNotificationConfig": {push, a2a.V10},
+	"tasks/pushNotificationConfig/list": {push, a2a.V03}, "ListTaskPushNotificationConfigs": {push, a2a.V10},
+	"tasks/pushNotificationConfig/delete": {push, a2a.V03}, "DeleteTaskPushNotificationConfig": {push, a2a.V10},
 }
 
 const (
@@ -96,7 +97,7 @@ type call struct {
 	who   tenant.Principal
 	agent catalog.Agent
 	id    json.RawMessage
-	dialect
+	a2a.Shapes
 }
 
 // Call handles a request of a principal. Its error is a problem of the HTTP request itself, of kind NotFound,
@@ -110,7 +111,7 @@ func (s *Server) Call(
 	if err != nil {
 		return Reply{}, err
 	}
-	c := &call{Server: s, who: p, agent: a, id: json.RawMessage("null")}
+	c := &call{Server: s, who: p, agent: a, id: json.RawMessage("null"), Shapes: a2a.Shapes{API: s.URL}}
 	r, refused := c.read(body)
 	if refused != nil {
 		return c.fault(refused), nil
@@ -122,7 +123,7 @@ func (s *Server) Call(
 	if !known {
 		return c.fault(&fault{methodNotFound, "there is no method " + r.Method}), nil
 	}
-	c.dialect = m.dialect
+	c.Dialect = m.dialect
 	if m.does == eventStream || m.does == resubscribe {
 		if err := seat(); err != nil {
 			return Reply{}, err
@@ -359,14 +360,14 @@ func (c *call) taskReply(ctx context.Context, e record.RunEntity, history *int, 
 	if err != nil {
 		return Reply{}, err
 	}
-	t := c.task(v)
+	t := c.Task(v)
 	if history == nil || *history > 0 {
 		if t["history"], err = c.historyOf(ctx, e, v); err != nil {
 			return Reply{}, err
 		}
 	}
 	if sent {
-		return c.result(c.wrap("task", t)), nil
+		return c.result(c.Wrap("task", t)), nil
 	}
 	return c.result(t), nil
 }
@@ -377,18 +378,11 @@ func (c *call) historyOf(ctx context.Context, e record.RunEntity, v view.Run) ([
 	if err != nil {
 		return nil, err
 	}
-	var parts []part
+	var parts []a2a.Part
 	if in.Message != "" || len(in.Files) == 0 {
-		parts = append(parts, part{Text: in.Message})
+		parts = append(parts, a2a.Part{Text: in.Message})
 	}
-	return []object{c.message(v, user, v.RunID+"-user", append(parts, c.fileParts(in.Files)...))}, nil
-}
-
-func (c *call) fileParts(list []record.FileRef) (parts []part) {
-	for _, f := range list {
-		parts = append(parts, part{URL: c.URL + "/files/" + f.FileID, Name: f.Name, MediaType: f.ContentType})
-	}
-	return parts
+	return []object{c.Message(v, a2a.User, v.RunID+"-user", append(parts, c.FileParts(in.Files)...))}, nil
 }
 
 // follow streams a task's events: first the task, then pieces of the answer as they are written, last its end or
@@ -405,14 +399,14 @@ func (c *call) follow(run string) Reply {
 			if first {
 				v := shown
 				v.Result = nil // it is sent in pieces
-				list = append(list, c.event("task", c.task(v)))
+				list = append(list, c.event(c.Wrap("task", c.Task(v))))
 			}
 			if text || *e.Text != "" { // the frame replaces what was sent
 				text = *e.Text != ""
 				list = append(list, c.piece(shown, *e.Text, false))
 			}
 			if shown.Status == string(lifecycle.AwaitingInput) {
-				return append(list, c.status(shown)), true
+				return append(list, c.event(c.Status(shown))), true
 			}
 			return list, false
 		case stream.Delta:
@@ -421,35 +415,24 @@ func (c *call) follow(run string) Reply {
 			return []any{c.piece(shown, *e.Text, begun)}, false
 		case stream.Status:
 			shown.Status, shown.Interrupts, shown.UpdatedAt = e.Status, *e.Interrupts, events.Time(c.Intake.Host.Now())
-			return []any{c.status(shown)}, e.Status == string(lifecycle.AwaitingInput)
+			return []any{c.event(c.Status(shown))}, e.Status == string(lifecycle.AwaitingInput)
 		case stream.Done:
 			var list []any
-			if rest := c.otherParts(*e.Run); len(rest) > 0 {
-				list = append(list, c.artifact(*e.Run, rest, text, true))
+			if rest := c.OtherParts(*e.Run); len(rest) > 0 {
+				list = append(list, c.event(c.Artifact(*e.Run, rest, text, true)))
 			}
-			return append(list, c.status(*e.Run)), true
+			return append(list, c.event(c.Status(*e.Run))), true
 		}
 		return nil, false
 	}}
 }
 
-// otherParts are the parts of a result other than its text.
-func (c *call) otherParts(v view.Run) []part {
-	var result struct {
-		Output    json.RawMessage   `json:"output"`
-		Citations []json.RawMessage `json:"citations"`
-		Files     []record.FileRef  `json:"files"`
-	}
-	_ = json.Unmarshal(v.Result, &result)
-	var parts []part
-	if len(result.Output) > 0 && string(result.Output) != "null" {
-		parts = append(parts, part{Data: result.Output})
-	}
-	if len(result.Citations) > 0 {
-		parts = append(parts, part{Data: object{"citations": result.Citations}})
-	}
-	return append(parts, c.fileParts(result.Files)...)
+// piece is the event that brings a piece of the answer's text.
+func (c *call) piece(v view.Run, text string, more bool) any {
+	return c.event(c.Artifact(v, []a2a.Part{{Text: text}}, more, false))
 }
+
+func (c *call) event(v object) any { return c.result(v).Message }
 
 // said is what a message says.
 type said struct {
