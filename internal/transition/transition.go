@@ -10,6 +10,7 @@
 package transition
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -207,9 +208,17 @@ func (x *Executor) announce(
 	if err != nil {
 		return err
 	}
+	var push record.PushEntity
+	pushed := in.CallbackURL == ""
+	if pushed {
+		if push, _, err = x.Store.Push(ctx, r.ID()); err != nil {
+			return err
+		}
+	}
 	h := record.Delivery{
 		DeliveryID: record.DeliveryID(r.ID(), a.Sequence), Organization: r.Organization, RunID: r.ID(),
-		Sequence: a.Sequence, Event: events.WebhookTerminal, Status: string(a.Status), CallbackURL: in.CallbackURL,
+		Sequence: a.Sequence, Event: events.WebhookTerminal, Status: string(a.Status),
+		CallbackURL: cmp.Or(in.CallbackURL, push.Value.URL), Pushed: pushed,
 		State: record.DeliveryPending, NextAttempt: x.Host.Now(), CheckAt: x.Host.Now().Add(lifecycle.DispatchGrace),
 	}
 	body := events.Webhook{
