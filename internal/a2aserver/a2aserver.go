@@ -46,6 +46,8 @@ type Server struct {
 	Log    *slog.Logger
 	Window time.Duration // how long a message waits for its run
 	URL    string        // the address of the API: the part before /a2a/ and /files/
+	// CheckURL checks where push notifications shall go. It returns a problem of kind Invalid (callback_url).
+	CheckURL func(url string) error
 }
 
 // Reply is the response to a request: one message, or the events of a run until it ends or pauses.
@@ -74,10 +76,10 @@ var methods = map[string]struct {
 	"ListTasks":    {list, a2a.V10},
 	"tasks/cancel": {cancel, a2a.V03}, "CancelTask": {cancel, a2a.V10},
 	"tasks/resubscribe": {resubscribe, a2a.V03}, "SubscribeToTask": {resubscribe, a2a.V10},
-	"tasks/pushNotificationConfig/set": {push, a2a.V03}, "CreateTaskPushNotificationConfig": {push, a2a.V10},
-	"tasks/pushNotificationConfig/get": {push, a2a.V03}, "GetTaskPushNotificationConfig": {push, a2a.V10},
-	"tasks/pushNotificationConfig/list": {push, a2a.V03}, "ListTaskPushNotificationConfigs": {push, a2a.V10},
-	"tasks/pushNotificationConfig/delete": {push, a2a.V03}, "DeleteTaskPushNotificationConfig": {push, a2a.V10},
+	"tasks/pushNotificationConfig/set": {pushSet, a2a.V03}, "CreateTaskPushNotificationConfig": {pushSet, a2a.V10},
+	"tasks/pushNotificationConfig/get": {pushGet, a2a.V03}, "GetTaskPushNotificationConfig": {pushGet, a2a.V10},
+	"tasks/pushNotificationConfig/list": {pushList, a2a.V03}, "ListTaskPushNotificationConfigs": {pushList, a2a.V10},
+	"tasks/pushNotificationConfig/delete": {pushDelete, a2a.V03}, "DeleteTaskPushNotificationConfig": {pushDelete, a2a.V10},
 }
 
 const (
@@ -87,7 +89,10 @@ const (
 	list        = "list"
 	cancel      = "cancel"
 	resubscribe = "resubscribe"
-	push        = "push"
+	pushSet     = "set push"
+	pushGet     = "get push"
+	pushList    = "list pushes"
+	pushDelete  = "delete push"
 )
 
 // call is one request being handled.
@@ -194,8 +199,12 @@ func (s *Server) agent(ctx context.Context, p tenant.Principal, id string) (cata
 
 func (c *call) do(ctx context.Context, what string, params json.RawMessage) (Reply, error) {
 	switch what {
-	case push:
-		return Reply{}, &fault{pushNotSupported, "tasks are not pushed; POST /chat takes a callback_url"}
+	case pushSet, pushGet, pushList, pushDelete:
+		var in pushParams
+		if err := readParams(params, &in); err != nil {
+			return Reply{}, err
+		}
+		return c.pushes(ctx, what, in)
 	case send, eventStream:
 		var in sendParams
 		if err := readParams(params, &in); err != nil {
@@ -246,6 +255,9 @@ func (c *call) run(ctx context.Context, id string) (record.RunEntity, error) {
 
 func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, error) {
 	m, err := c.hear(in.Message)
+	if config := in.Configuration.push(); err == nil && config != nil {
+		m.push, err = c.push(*config, in.Message.TaskID)
+	}
 	if err != nil {
 		return Reply{}, err
 	}
@@ -296,7 +308,7 @@ func (c *call) post(ctx context.Context, m message, said said, chat string, stre
 		return "", err
 	}
 	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
-		AgentID: c.agent.ID, Text: said.text, ChatID: chat, Key: key(c.agent.ID, m.MessageID), Watched: streamed,
+		AgentID: c.agent.ID, Text: said.text, ChatID: chat, Key: key(c.agent.ID, m.MessageID), Watched: streamed, Push: said.push,
 		Files: append(refs, files.Refs(taken)...),
 	})
 	if err != nil || posted.Replayed {
@@ -322,7 +334,7 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 	if err != nil {
 		return "", err
 	}
-	decisions := said.decisions
+	decisions, withFiles := said.decisions, len(said.files)+len(said.known) > 0
 	switch waits := e.Value.Interrupts; {
 	case m.ContextID != "" && m.ContextID != e.Value.Chat:
 		return "", &fault{invalidParams, "message.contextId is not the context of the task"}
@@ -334,18 +346,25 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 		return "", &fault{invalidParams,
 			`the task waits for decisions: send a data part like ` +
 				`{"decisions":[{"interrupt_id":"…","decision":"approve"}]}`}
-	case len(said.files)+len(said.known) > 0: // which a decision cannot bring
-		run, err := c.post(ctx, m, said, e.Value.Chat, false)
-		if err == nil && run != m.TaskID {
-			err = &fault{unsupported, "the task takes no message any more; it was sent as the task " + run}
-		}
-		return run, err
+	case withFiles:
 	case said.text == "":
 		return "", &fault{invalidParams, "message.parts must have a text"}
 	default:
 		decisions = []record.Decision{{
 			InterruptID: waits[0].ID, Decision: string(lifecycle.Answer), Message: said.text,
 		}}
+	}
+	if said.push != nil { // first: the run goes on with the answer, and may end
+		if err := c.Intake.SetPush(ctx, c.who, m.TaskID, *said.push); err != nil {
+			return "", err
+		}
+	}
+	if decisions == nil { // there are files, which a decision cannot bring
+		run, err := c.post(ctx, m, said, e.Value.Chat, false)
+		if err == nil && run != m.TaskID {
+			err = &fault{unsupported, "the task takes no message any more; it was sent as the task " + run}
+		}
+		return run, err
 	}
 	_, err = c.Intake.Resume(ctx, c.who, m.TaskID, "", decisions)
 	return m.TaskID, err
@@ -440,6 +459,7 @@ type said struct {
 	decisions []record.Decision // of a data part that has them
 	files     []files.Inline
 	known     []string // ids of files that were sent before, or made by a task
+	push      *record.Push
 }
 
 // hear reads a message.

@@ -1,6 +1,7 @@
 package a2aserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -48,7 +49,13 @@ type configuration struct {
 	Blocking          *bool `json:"blocking"`          // 0.3
 	ReturnImmediately bool  `json:"returnImmediately"` // 1.0
 	HistoryLength     *int  `json:"historyLength"`
+
+	Push     *pushConfig `json:"pushNotificationConfig"`     // 0.3
+	TaskPush *pushConfig `json:"taskPushNotificationConfig"` // 1.0
 }
+
+// push is where the task's notifications shall go; nil: nowhere.
+func (c configuration) push() *pushConfig { return cmp.Or(c.TaskPush, c.Push) }
 
 func (c configuration) immediately() bool {
 	return c.ReturnImmediately || (c.Blocking != nil && !*c.Blocking)
@@ -84,16 +91,15 @@ func (f *fault) Error() string { return f.text }
 
 // The protocol's error codes.
 const (
-	parseError       = -32700
-	invalidRequest   = -32600
-	methodNotFound   = -32601
-	invalidParams    = -32602
-	internalError    = -32603
-	taskNotFound     = -32001
-	notCancelable    = -32002
-	pushNotSupported = -32003
-	unsupported      = -32004
-	contentType      = -32005
+	parseError     = -32700
+	invalidRequest = -32600
+	methodNotFound = -32601
+	invalidParams  = -32602
+	internalError  = -32603
+	taskNotFound   = -32001
+	notCancelable  = -32002
+	unsupported    = -32004
+	contentType    = -32005
 )
 
 func (c *call) fault(f *fault) Reply {
@@ -112,7 +118,7 @@ func Malformed(text string) any {
 
 // protocolNames replaces our names of a message's fields with the protocol's in error texts.
 var protocolNames = strings.NewReplacer("chat_id: ", "message.contextId: ", "idempotency_key: ", "message.messageId: ",
-	"message: ", "message.parts: ")
+	"message: ", "message.parts: ", "callback_url: ", "pushNotificationConfig.url: ")
 
 // faultOf converts a problem; other errors become an internal error, and their text goes to the log only.
 func (s *Server) faultOf(err error) *fault {
@@ -152,7 +158,7 @@ func (s *Server) Card(ctx context.Context, p tenant.Principal, id string) (any, 
 	}
 	return object{
 		"name": a.Spec.Name, "description": description, "version": strconv.Itoa(a.Current()),
-		"capabilities":      object{"streaming": true, "pushNotifications": false},
+		"capabilities":      object{"streaming": true, "pushNotifications": true},
 		"defaultInputModes": modes, "defaultOutputModes": modes,
 		"skills": []object{{"id": "chat", "name": a.Spec.Name, "description": description, "tags": []string{"chat"}}},
 		"securitySchemes": object{"key": object{

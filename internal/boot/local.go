@@ -229,7 +229,8 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		MCP: server.For,
 		A2A: &a2aserver.Server{
 			Intake: in, Store: store, Files: stored, Hub: live, Log: log, Window: s.ObserveWindow,
-			URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,
+			URL:      strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,
+			CheckURL: func(url string) error { return webhook.CheckURL(policy, url) },
 		},
 		Intake: in, Store: store, Files: stored, Hub: live, Webhooks: hooks,
 		Knowledge: ingester.Knowledge,

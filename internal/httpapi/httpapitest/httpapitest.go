@@ -112,6 +112,7 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 		MCP: (&mcpserver.Server{Intake: in, Store: store, Hub: live, Log: log}).For,
 		A2A: &a2aserver.Server{
 			Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live, Log: log,
+			CheckURL: func(url string) error { return webhook.CheckURL(egress.Policy{}, url) },
 		},
 		Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer,
 			Reads: tenants.SenderReads},
