@@ -15,7 +15,8 @@ const api = "https://api.example.com/api/v1"
 
 func ended() events.Webhook {
 	return events.Webhook{RunID: "r", ChatID: "c", Status: "completed", Interrupts: json.RawMessage(`[]`),
-		Result:     json.RawMessage(`{"answer":"yes","files":[{"file_id":"f","name":"a.txt","content_type":"text/plain"}]}`),
+		Result: json.RawMessage(`{"answer":"yes","files":[
+			{"file_id":"f","name":"a.txt","content_type":"text/plain"}]}`),
 		OccurredAt: "2026-03-01T12:00:00.000Z"}
 }
 
@@ -28,8 +29,8 @@ func paused() events.Webhook {
 // 0.3 posts the task, 1.0 a response of its streams that has the task.
 func TestANotificationIsTheTaskInItsVersion(t *testing.T) {
 	why := "no luck"
-	failed := events.Webhook{RunID: "r", ChatID: "c", Status: "failed", Interrupts: json.RawMessage(`[]`), Error: &why,
-		Result: json.RawMessage("null"), OccurredAt: "2026-03-01T12:00:00.000Z"}
+	failed := events.Webhook{RunID: "r", ChatID: "c", Status: "failed", Interrupts: json.RawMessage(`[]`),
+		Error: &why, Result: json.RawMessage("null"), OccurredAt: "2026-03-01T12:00:00.000Z"}
 	for name, c := range map[string]struct {
 		dialect   a2a.Dialect
 		webhook   events.Webhook

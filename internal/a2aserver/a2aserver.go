@@ -3,8 +3,9 @@
 // address; the name of the method identifies the version.
 //
 // A message's id is its idempotency key: a message that is sent again finds the task that it started. Pauses are
-// answered by a text (a question) or by a data part like the body of a resume request (approvals). No state is
-// kept between requests. Files come as bytes, or by the addresses that this service has given them.
+// answered by a text (a question) or by a data part like the body of a resume request (approvals). Push notifications
+// are the webhooks of runs. No state is kept between requests. Files come as bytes, or by the addresses that this
+// service has given them.
 //
 // The package must not know HTTP, nor how runs are executed. It imports a2a, intake, files, stream, view, record,
 // tenant, lifecycle, host and problem.
@@ -76,10 +77,14 @@ var methods = map[string]struct {
 	"ListTasks":    {list, a2a.V10},
 	"tasks/cancel": {cancel, a2a.V03}, "CancelTask": {cancel, a2a.V10},
 	"tasks/resubscribe": {resubscribe, a2a.V03}, "SubscribeToTask": {resubscribe, a2a.V10},
-	"tasks/pushNotificationConfig/set": {pushSet, a2a.V03}, "CreateTaskPushNotificationConfig": {pushSet, a2a.V10},
-	"tasks/pushNotificationConfig/get": {pushGet, a2a.V03}, "GetTaskPushNotificationConfig": {pushGet, a2a.V10},
-	"tasks/pushNotificationConfig/list": {pushList, a2a.V03}, "ListTaskPushNotificationConfigs": {pushList, a2a.V10},
-	"tasks/pushNotificationConfig/delete": {pushDelete, a2a.V03}, "DeleteTaskPushNotificationConfig": {pushDelete, a2a.V10},
+	"tasks/pushNotificationConfig/set":    {pushSet, a2a.V03},
+	"CreateTaskPushNotificationConfig":    {pushSet, a2a.V10},
+	"tasks/pushNotificationConfig/get":    {pushGet, a2a.V03},
+	"GetTaskPushNotificationConfig":       {pushGet, a2a.V10},
+	"tasks/pushNotificationConfig/list":   {pushList, a2a.V03},
+	"ListTaskPushNotificationConfigs":     {pushList, a2a.V10},
+	"tasks/pushNotificationConfig/delete": {pushDelete, a2a.V03},
+	"DeleteTaskPushNotificationConfig":    {pushDelete, a2a.V10},
 }
 
 const (
@@ -308,8 +313,8 @@ func (c *call) post(ctx context.Context, m message, said said, chat string, stre
 		return "", err
 	}
 	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
-		AgentID: c.agent.ID, Text: said.text, ChatID: chat, Key: key(c.agent.ID, m.MessageID), Watched: streamed, Push: said.push,
-		Files: append(refs, files.Refs(taken)...),
+		AgentID: c.agent.ID, Text: said.text, ChatID: chat, Key: key(c.agent.ID, m.MessageID), Watched: streamed,
+		Push: said.push, Files: append(refs, files.Refs(taken)...),
 	})
 	if err != nil || posted.Replayed {
 		c.Files.Drop(ctx, taken...)

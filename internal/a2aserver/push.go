@@ -63,8 +63,8 @@ func (c *call) push(config pushConfig, task string) (*record.Push, error) {
 		most int
 	}{"token": {config.Token, maxToken}, "id": {config.ID, maxConfigID}} {
 		if len(v.text) > v.most || strings.ContainsFunc(v.text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, &fault{invalidParams, fmt.Sprintf(
-				"pushNotificationConfig.%s must have at most %d printable ASCII characters, none a space", name, v.most)}
+			return nil, &fault{invalidParams, fmt.Sprintf("pushNotificationConfig.%s must have at most %d "+
+				"printable ASCII characters, none of them a space", name, v.most)}
 		}
 	}
 	if err := c.CheckURL(config.URL); err != nil {

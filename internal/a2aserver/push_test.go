@@ -47,14 +47,16 @@ func TestAMessageBringsWhereItsTaskIsPushed(t *testing.T) {
 	} {
 		w := newWorld(t)
 		r := w.reply(request(method, `{"message":{"parts":[{"text":"x"}]},"configuration":{"blocking":false,
-			"returnImmediately":true,"`+c.member+`":{"id":"one","url":"https://example.com/hook","token":"`+token+`"}}}`))
+			"returnImmediately":true,"`+c.member+`":
+				{"id":"one","url":"https://example.com/hook","token":"`+token+`"}}}`))
 		b, err := json.Marshal(r.Message)
 		require.NoError(t, err)
 		assert.NotContains(t, string(b), token)
 		runs, err := w.Store.RunsOfOrganization(t.Context(), w.who.Scope(), "", 2)
 		require.NoError(t, err)
 		require.Len(t, runs.Rows, 1, method)
-		assert.Equal(t, &record.Push{ID: "one", URL: "https://example.com/hook", Token: token, Form: c.form, API: w.URL},
+		assert.Equal(t,
+			&record.Push{ID: "one", URL: "https://example.com/hook", Token: token, Form: c.form, API: w.URL},
 			w.kept(runs.Rows[0].Value.ID()), method)
 		assert.NotContains(t, w.log.String(), token)
 	}

@@ -32,8 +32,8 @@ func (in *Intake) SetPush(ctx context.Context, p tenant.Principal, id string, pu
 			return problem.New(problem.Conflict, "conflict", "the run has ended: nothing more will be pushed")
 		case found && old.Value.ID != push.ID:
 			return problem.New(problem.Conflict, "conflict",
-				"the run has a push notification configuration with another id: it can have one, which may be replaced "+
-					"or deleted by its own id")
+				"the run has a push notification configuration with another id: it can have one, which may be "+
+					"replaced or deleted by its own id")
 		case !found && e.Value.Callback:
 			return problem.New(problem.Conflict, "conflict",
 				"the run's webhooks go to the callback_url that it began with, or its agent's: a run has one address")

@@ -116,3 +116,36 @@ func TestAPushOfAnotherOrganizationsRunIsOutOfReach(t *testing.T) {
 	assert.Equal(t, "outside_organization", code(w.SetPush(t.Context(), stranger, run, push)))
 	assert.Equal(t, "outside_organization", code(w.DeletePush(t.Context(), stranger, run, "")))
 }
+
+// Whoever comes second decides again: no webhook is sent that the client has forbidden before, and none is missing.
+func TestATransitionAndAChangeOfItsPushAreOneAfterTheOther(t *testing.T) {
+	w := newWorld(t)
+	push := at("https://example.com/a")
+	cancel := func(run string) {
+		_, err := w.Cancel(t.Context(), w.who, run, "")
+		require.NoError(t, err)
+	}
+
+	run := w.post(intake.Message{Text: "x"}).Run.ID()
+	w.items.Overtake(func() { require.NoError(t, w.SetPush(t.Context(), w.who, run, push)) })
+	cancel(run)
+	assert.Equal(t, []string{push.URL}, w.deliveries(run), "it was set before the run ended")
+
+	run = w.post(intake.Message{Text: "x", Push: &push}).Run.ID()
+	w.items.Overtake(func() { require.NoError(t, w.DeletePush(t.Context(), w.who, run, "")) })
+	cancel(run)
+	assert.Empty(t, w.deliveries(run), "it was deleted before the run ended")
+
+	run = w.post(intake.Message{Text: "x"}).Run.ID()
+	w.items.Overtake(func() { cancel(run) })
+	assert.ErrorContains(t, w.SetPush(t.Context(), w.who, run, push), "has ended")
+	_, found, err := w.Push(t.Context(), w.who, run)
+	require.NoError(t, err)
+	assert.False(t, found)
+
+	run = w.post(intake.Message{Text: "x", Push: &push}).Run.ID()
+	w.items.Overtake(func() { cancel(run) })
+	require.NoError(t, w.DeletePush(t.Context(), w.who, run, ""))
+	assert.Equal(t, lifecycle.Cancelled, w.run(run).Status)
+	assert.Equal(t, []string{push.URL}, w.deliveries(run), "which is not sent: the sender asks for the push")
+}

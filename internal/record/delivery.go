@@ -23,8 +23,8 @@ type Delivery struct {
 	// CallbackURL is empty in what earlier versions wrote of a run that has a [Push].
 	CallbackURL string `json:"callback_url"`
 	Pushed      bool   `json:"pushed,omitzero"` // it goes where the run's [Push] says when it is sent
-	Body         string `json:"body,omitzero"` // as text, so that no store changes its bytes; empty: in the blob store
-	BodyBlob     string `json:"body_blob,omitzero"`
+	Body        string `json:"body,omitzero"`   // as text, so that no store changes its bytes; empty: in the blob store
+	BodyBlob    string `json:"body_blob,omitzero"`
 
 	State       DeliveryState     `json:"state"`
 	Attempts    []DeliveryAttempt `json:"attempts,omitzero"`

@@ -370,10 +370,10 @@ func a2aScenarios() []Story {
 				{"url": x.address("ok"), "token": "x\r\nX-Admin: 1"},
 				{"url": x.address("ok"), "authentication": object{"scheme": "Bearer", "credentials": "c"}},
 			} {
-				a := x.post("/a2a/"+x.Agent, object{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": object{
-					"message":       object{"role": "ROLE_USER", "parts": []object{{"text": "x"}}},
-					"configuration": object{"taskPushNotificationConfig": bad},
-				}}).is(200)
+				params := object{"message": object{"role": "ROLE_USER", "parts": []object{{"text": "x"}}},
+					"configuration": object{"taskPushNotificationConfig": bad}}
+				a := x.post("/a2a/"+x.Agent,
+					object{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).is(200)
 				assert.Contains(x, []float64{-32602, -32004}, a.number("error", "code"), "%v", bad)
 			}
 			assert.Empty(x, x.get("/runs").is(200).list("runs"))
