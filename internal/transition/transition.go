@@ -10,7 +10,6 @@
 package transition
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -209,8 +208,7 @@ func (x *Executor) announce(
 		return err
 	}
 	var push record.PushEntity
-	pushed := in.CallbackURL == ""
-	if pushed {
+	if in.CallbackURL == "" {
 		if push, _, err = x.Store.Push(ctx, r.ID()); err != nil {
 			return err
 		}
@@ -218,7 +216,7 @@ func (x *Executor) announce(
 	h := record.Delivery{
 		DeliveryID: record.DeliveryID(r.ID(), a.Sequence), Organization: r.Organization, RunID: r.ID(),
 		Sequence: a.Sequence, Event: events.WebhookTerminal, Status: string(a.Status),
-		CallbackURL: cmp.Or(in.CallbackURL, push.Value.URL), Pushed: pushed,
+		CallbackURL: in.CallbackURL, PushedTo: push.Value.URL,
 		State: record.DeliveryPending, NextAttempt: x.Host.Now(), CheckAt: x.Host.Now().Add(lifecycle.DispatchGrace),
 	}
 	body := events.Webhook{

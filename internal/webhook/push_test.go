@@ -59,7 +59,7 @@ var loud = record.Push{URL: "https://example.com/loud", Token: "t0ken", Form: "s
 // Every try posts the same bytes, signed, with the token; nothing that is kept of the delivery has the token.
 func TestAPushIsPostedInItsFormWithItsTokenAndOurSignature(t *testing.T) {
 	for name, h := range map[string]record.Delivery{
-		"written with the run's push":       {CallbackURL: loud.URL, Pushed: true},
+		"written with the run's push":       {PushedTo: loud.URL},
 		"written by a version without them": {},
 	} {
 		s := newStage(t)
@@ -80,7 +80,8 @@ func TestAPushIsPostedInItsFormWithItsTokenAndOurSignature(t *testing.T) {
 		}
 		kept := s.now(t)
 		assert.Equal(t, record.DeliveryDelivered, kept.State, name)
-		assert.Equal(t, loud.URL, kept.CallbackURL, name)
+		assert.Equal(t, loud.URL, kept.Address(), name)
+		assert.Empty(t, kept.CallbackURL, "%s: a sender that knows no pushes sends it nowhere", name)
 		b, err := json.Marshal(kept)
 		require.NoError(t, err)
 		assert.NotContains(t, string(b), "t0ken", name)
@@ -100,7 +101,7 @@ func TestAWebhookOfOursHasNoToken(t *testing.T) {
 // What is replaced holds for what has not been sent yet.
 func TestAPushThatWasReplacedIsSentToTheNewAddress(t *testing.T) {
 	s := newStage(t)
-	s.pushed(t, record.Delivery{CallbackURL: loud.URL, Pushed: true}, loud)
+	s.pushed(t, record.Delivery{PushedTo: loud.URL}, loud)
 	s.status = http.StatusInternalServerError
 	s.handle(t)
 	s.push(t, func(e *record.PushEntity) { e.Value.URL, e.Value.Token = "https://example.com/new", "" })
@@ -109,12 +110,12 @@ func TestAPushThatWasReplacedIsSentToTheNewAddress(t *testing.T) {
 	s.handle(t)
 	assert.Equal(t, "https://example.com/new", s.request.URL.String())
 	assert.Empty(t, s.request.Header.Get("X-A2A-Notification-Token"))
-	assert.Equal(t, "https://example.com/new", s.now(t).CallbackURL)
+	assert.Equal(t, "https://example.com/new", s.now(t).Address())
 }
 
 func TestAPushThatWasDeletedIsNotSent(t *testing.T) {
 	for name, h := range map[string]record.Delivery{
-		"written with the run's push":       {CallbackURL: loud.URL, Pushed: true},
+		"written with the run's push":       {PushedTo: loud.URL},
 		"written by a version without them": {},
 	} {
 		s := newStage(t)
@@ -132,7 +133,7 @@ func TestAPushInAnUnknownFormIsTriedAgain(t *testing.T) {
 	s := newStage(t)
 	p := loud
 	p.Form = "sung"
-	s.pushed(t, record.Delivery{CallbackURL: loud.URL, Pushed: true}, p)
+	s.pushed(t, record.Delivery{PushedTo: loud.URL}, p)
 	assert.Positive(t, s.handle(t))
 	s.sender.Form = nil
 	s.clock.now = s.clock.now.Add(time.Hour)
@@ -144,7 +145,7 @@ func TestAPushInAnUnknownFormIsTriedAgain(t *testing.T) {
 
 func TestAPushThatCannotBeReadIsAnErrorOfTheStore(t *testing.T) {
 	s := newStage(t)
-	s.pushed(t, record.Delivery{CallbackURL: loud.URL, Pushed: true}, loud)
+	s.pushed(t, record.Delivery{PushedTo: loud.URL}, loud)
 	n := 0
 	s.fails = func() bool { n++; return n > 1 }
 	_, err := s.sender.Handle(t.Context(), s.hook.NudgeID())

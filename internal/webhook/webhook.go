@@ -11,6 +11,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -141,9 +142,12 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	if h.Claimed(now, s.ProcessID) {
 		return 0, nil // by another sender; if that is lost, the sweeper comes when its claim ends
 	}
-	push, err := s.push(ctx, &h)
+	push, err := s.push(ctx, h)
 	if err != nil {
 		return 0, err
+	}
+	if push != nil {
+		h.PushedTo = cmp.Or(push.URL, h.PushedTo)
 	}
 	claim := s.Host.NewID()
 	h.Claim, h.ProcessID, h.ClaimUntil, h.CheckAt = claim, s.ProcessID, now.Add(claimTime), time.Time{}
@@ -202,21 +206,14 @@ func endSpan(span *trace.Span, o outcome) {
 	span.End()
 }
 
-// push reads the push that a delivery is for, and notes its address in the delivery; nil where the delivery is for a
-// callback URL. It is empty when the client has deleted it.
-func (s *Sender) push(ctx context.Context, h *record.Delivery) (*record.Push, error) {
-	if !h.Pushed && h.CallbackURL != "" {
+// push reads the push that a delivery is for, nil where the delivery is for a callback URL. It is empty when the client
+// has deleted it.
+func (s *Sender) push(ctx context.Context, h record.Delivery) (*record.Push, error) {
+	if h.CallbackURL != "" {
 		return nil, nil //nolint:nilnil // there is none
 	}
-	e, found, err := s.Store.Push(ctx, h.RunID)
-	if err != nil {
-		return nil, err
-	}
-	h.Pushed = true
-	if found {
-		h.CallbackURL = e.Value.URL
-	}
-	return &e.Value, nil
+	e, _, err := s.Store.Push(ctx, h.RunID)
+	return &e.Value, err
 }
 
 // isOrphan says whether the run of a delivery has been deleted.
@@ -327,6 +324,7 @@ func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) 
 	}
 	header := http.Header{"Content-Type": {"application/json"}}
 	if push != nil {
+		h.CallbackURL = push.URL
 		if body, err = s.inForm(*push, body, header); err != nil {
 			o.Error = "the body could not be put into its form"
 			return o
