@@ -3,11 +3,12 @@
 // address; the name of the method identifies the version.
 //
 // A message's id is its idempotency key: a message that is sent again finds the task that it started. Pauses are
-// answered by a text (a question) or by a data part like the body of a resume request (approvals). No state is
-// kept between requests. Files come as bytes, or by the addresses that this service has given them.
+// answered by a text (a question) or by a data part like the body of a resume request (approvals). Push notifications
+// are the webhooks of runs. No state is kept between requests. Files come as bytes, or by the addresses that this
+// service has given them.
 //
-// The package must not know HTTP, nor how runs are executed. It imports intake, files, stream, view, record, tenant,
-// lifecycle, host and problem.
+// The package must not know HTTP, nor how runs are executed. It imports a2a, intake, files, stream, view, record,
+// tenant, lifecycle, host and problem.
 package a2aserver
 
 import (
@@ -23,6 +24,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"agentplatform/events"
+	"agentplatform/internal/a2a"
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/files"
 	"agentplatform/internal/host"
@@ -45,6 +47,8 @@ type Server struct {
 	Log    *slog.Logger
 	Window time.Duration // how long a message waits for its run
 	URL    string        // the address of the API: the part before /a2a/ and /files/
+	// CheckURL checks where push notifications shall go. It returns a problem of kind Invalid (callback_url).
+	CheckURL func(url string) error
 }
 
 // Reply is the response to a request: one message, or the events of a run until it ends or pauses.
@@ -65,18 +69,22 @@ type request struct {
 // methods maps the method names of both versions to handlers.
 var methods = map[string]struct {
 	does    string
-	dialect dialect
+	dialect a2a.Dialect
 }{
-	"message/send": {send, v03}, "SendMessage": {send, v10},
-	"message/stream": {eventStream, v03}, "SendStreamingMessage": {eventStream, v10},
-	"tasks/get": {get, v03}, "GetTask": {get, v10},
-	"ListTasks":    {list, v10},
-	"tasks/cancel": {cancel, v03}, "CancelTask": {cancel, v10},
-	"tasks/resubscribe": {resubscribe, v03}, "SubscribeToTask": {resubscribe, v10},
-	"tasks/pushNotificationConfig/set": {push, v03}, "CreateTaskPushNotificationConfig": {push, v10},
-	"tasks/pushNotificationConfig/get": {push, v03}, "GetTaskPushNotificationConfig": {push, v10},
-	"tasks/pushNotificationConfig/list": {push, v03}, "ListTaskPushNotificationConfigs": {push, v10},
-	"tasks/pushNotificationConfig/delete": {push, v03}, "DeleteTaskPushNotificationConfig": {push, v10},
+	"message/send": {send, a2a.V03}, "SendMessage": {send, a2a.V10},
+	"message/stream": {eventStream, a2a.V03}, "SendStreamingMessage": {eventStream, a2a.V10},
+	"tasks/get": {get, a2a.V03}, "GetTask": {get, a2a.V10},
+	"ListTasks":    {list, a2a.V10},
+	"tasks/cancel": {cancel, a2a.V03}, "CancelTask": {cancel, a2a.V10},
+	"tasks/resubscribe": {resubscribe, a2a.V03}, "SubscribeToTask": {resubscribe, a2a.V10},
+	"tasks/pushNotificationConfig/set":    {pushSet, a2a.V03},
+	"CreateTaskPushNotificationConfig":    {pushSet, a2a.V10},
+	"tasks/pushNotificationConfig/get":    {pushGet, a2a.V03},
+	"GetTaskPushNotificationConfig":       {pushGet, a2a.V10},
+	"tasks/pushNotificationConfig/list":   {pushList, a2a.V03},
+	"ListTaskPushNotificationConfigs":     {pushList, a2a.V10},
+	"tasks/pushNotificationConfig/delete": {pushDelete, a2a.V03},
+	"DeleteTaskPushNotificationConfig":    {pushDelete, a2a.V10},
 }
 
 const (
@@ -86,7 +94,10 @@ const (
 	list        = "list"
 	cancel      = "cancel"
 	resubscribe = "resubscribe"
-	push        = "push"
+	pushSet     = "set push"
+	pushGet     = "get push"
+	pushList    = "list pushes"
+	pushDelete  = "delete push"
 )
 
 // call is one request being handled.
@@ -96,7 +107,7 @@ type call struct {
 	who   tenant.Principal
 	agent catalog.Agent
 	id    json.RawMessage
-	dialect
+	a2a.Shapes
 }
 
 // Call handles a request of a principal. Its error is a problem of the HTTP request itself, of kind NotFound,
@@ -110,7 +121,7 @@ func (s *Server) Call(
 	if err != nil {
 		return Reply{}, err
 	}
-	c := &call{Server: s, who: p, agent: a, id: json.RawMessage("null")}
+	c := &call{Server: s, who: p, agent: a, id: json.RawMessage("null"), Shapes: a2a.Shapes{API: s.URL}}
 	r, refused := c.read(body)
 	if refused != nil {
 		return c.fault(refused), nil
@@ -122,7 +133,7 @@ func (s *Server) Call(
 	if !known {
 		return c.fault(&fault{methodNotFound, "there is no method " + r.Method}), nil
 	}
-	c.dialect = m.dialect
+	c.Dialect = m.dialect
 	if m.does == eventStream || m.does == resubscribe {
 		if err := seat(); err != nil {
 			return Reply{}, err
@@ -193,8 +204,12 @@ func (s *Server) agent(ctx context.Context, p tenant.Principal, id string) (cata
 
 func (c *call) do(ctx context.Context, what string, params json.RawMessage) (Reply, error) {
 	switch what {
-	case push:
-		return Reply{}, &fault{pushNotSupported, "tasks are not pushed; POST /chat takes a callback_url"}
+	case pushSet, pushGet, pushList, pushDelete:
+		var in pushParams
+		if err := readParams(params, &in); err != nil {
+			return Reply{}, err
+		}
+		return c.pushes(ctx, what, in)
 	case send, eventStream:
 		var in sendParams
 		if err := readParams(params, &in); err != nil {
@@ -245,6 +260,9 @@ func (c *call) run(ctx context.Context, id string) (record.RunEntity, error) {
 
 func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, error) {
 	m, err := c.hear(in.Message)
+	if config := in.Configuration.push(); err == nil && config != nil {
+		m.push, err = c.push(*config, in.Message.TaskID)
+	}
 	if err != nil {
 		return Reply{}, err
 	}
@@ -296,7 +314,7 @@ func (c *call) post(ctx context.Context, m message, said said, chat string, stre
 	}
 	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
 		AgentID: c.agent.ID, Text: said.text, ChatID: chat, Key: key(c.agent.ID, m.MessageID), Watched: streamed,
-		Files: append(refs, files.Refs(taken)...),
+		Push: said.push, Files: append(refs, files.Refs(taken)...),
 	})
 	if err != nil || posted.Replayed {
 		c.Files.Drop(ctx, taken...)
@@ -321,7 +339,7 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 	if err != nil {
 		return "", err
 	}
-	decisions := said.decisions
+	decisions, withFiles := said.decisions, len(said.files)+len(said.known) > 0
 	switch waits := e.Value.Interrupts; {
 	case m.ContextID != "" && m.ContextID != e.Value.Chat:
 		return "", &fault{invalidParams, "message.contextId is not the context of the task"}
@@ -333,18 +351,25 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 		return "", &fault{invalidParams,
 			`the task waits for decisions: send a data part like ` +
 				`{"decisions":[{"interrupt_id":"…","decision":"approve"}]}`}
-	case len(said.files)+len(said.known) > 0: // which a decision cannot bring
-		run, err := c.post(ctx, m, said, e.Value.Chat, false)
-		if err == nil && run != m.TaskID {
-			err = &fault{unsupported, "the task takes no message any more; it was sent as the task " + run}
-		}
-		return run, err
+	case withFiles:
 	case said.text == "":
 		return "", &fault{invalidParams, "message.parts must have a text"}
 	default:
 		decisions = []record.Decision{{
 			InterruptID: waits[0].ID, Decision: string(lifecycle.Answer), Message: said.text,
 		}}
+	}
+	if said.push != nil { // first: the run goes on with the answer, and may end
+		if err := c.Intake.SetPush(ctx, c.who, m.TaskID, *said.push); err != nil {
+			return "", err
+		}
+	}
+	if decisions == nil { // there are files, which a decision cannot bring
+		run, err := c.post(ctx, m, said, e.Value.Chat, false)
+		if err == nil && run != m.TaskID {
+			err = &fault{unsupported, "the task takes no message any more; it was sent as the task " + run}
+		}
+		return run, err
 	}
 	_, err = c.Intake.Resume(ctx, c.who, m.TaskID, "", decisions)
 	return m.TaskID, err
@@ -359,14 +384,14 @@ func (c *call) taskReply(ctx context.Context, e record.RunEntity, history *int, 
 	if err != nil {
 		return Reply{}, err
 	}
-	t := c.task(v)
+	t := c.Task(v)
 	if history == nil || *history > 0 {
 		if t["history"], err = c.historyOf(ctx, e, v); err != nil {
 			return Reply{}, err
 		}
 	}
 	if sent {
-		return c.result(c.wrap("task", t)), nil
+		return c.result(c.Wrap("task", t)), nil
 	}
 	return c.result(t), nil
 }
@@ -377,18 +402,11 @@ func (c *call) historyOf(ctx context.Context, e record.RunEntity, v view.Run) ([
 	if err != nil {
 		return nil, err
 	}
-	var parts []part
+	var parts []a2a.Part
 	if in.Message != "" || len(in.Files) == 0 {
-		parts = append(parts, part{Text: in.Message})
+		parts = append(parts, a2a.Part{Text: in.Message})
 	}
-	return []object{c.message(v, user, v.RunID+"-user", append(parts, c.fileParts(in.Files)...))}, nil
-}
-
-func (c *call) fileParts(list []record.FileRef) (parts []part) {
-	for _, f := range list {
-		parts = append(parts, part{URL: c.URL + "/files/" + f.FileID, Name: f.Name, MediaType: f.ContentType})
-	}
-	return parts
+	return []object{c.Message(v, a2a.User, v.RunID+"-user", append(parts, c.FileParts(in.Files)...))}, nil
 }
 
 // follow streams a task's events: first the task, then pieces of the answer as they are written, last its end or
@@ -405,14 +423,14 @@ func (c *call) follow(run string) Reply {
 			if first {
 				v := shown
 				v.Result = nil // it is sent in pieces
-				list = append(list, c.event("task", c.task(v)))
+				list = append(list, c.event(c.Wrap("task", c.Task(v))))
 			}
 			if text || *e.Text != "" { // the frame replaces what was sent
 				text = *e.Text != ""
 				list = append(list, c.piece(shown, *e.Text, false))
 			}
 			if shown.Status == string(lifecycle.AwaitingInput) {
-				return append(list, c.status(shown)), true
+				return append(list, c.event(c.Status(shown))), true
 			}
 			return list, false
 		case stream.Delta:
@@ -421,35 +439,24 @@ func (c *call) follow(run string) Reply {
 			return []any{c.piece(shown, *e.Text, begun)}, false
 		case stream.Status:
 			shown.Status, shown.Interrupts, shown.UpdatedAt = e.Status, *e.Interrupts, events.Time(c.Intake.Host.Now())
-			return []any{c.status(shown)}, e.Status == string(lifecycle.AwaitingInput)
+			return []any{c.event(c.Status(shown))}, e.Status == string(lifecycle.AwaitingInput)
 		case stream.Done:
 			var list []any
-			if rest := c.otherParts(*e.Run); len(rest) > 0 {
-				list = append(list, c.artifact(*e.Run, rest, text, true))
+			if rest := c.OtherParts(*e.Run); len(rest) > 0 {
+				list = append(list, c.event(c.Artifact(*e.Run, rest, text, true)))
 			}
-			return append(list, c.status(*e.Run)), true
+			return append(list, c.event(c.Status(*e.Run))), true
 		}
 		return nil, false
 	}}
 }
 
-// otherParts are the parts of a result other than its text.
-func (c *call) otherParts(v view.Run) []part {
-	var result struct {
-		Output    json.RawMessage   `json:"output"`
-		Citations []json.RawMessage `json:"citations"`
-		Files     []record.FileRef  `json:"files"`
-	}
-	_ = json.Unmarshal(v.Result, &result)
-	var parts []part
-	if len(result.Output) > 0 && string(result.Output) != "null" {
-		parts = append(parts, part{Data: result.Output})
-	}
-	if len(result.Citations) > 0 {
-		parts = append(parts, part{Data: object{"citations": result.Citations}})
-	}
-	return append(parts, c.fileParts(result.Files)...)
+// piece is the event that brings a piece of the answer's text.
+func (c *call) piece(v view.Run, text string, more bool) any {
+	return c.event(c.Artifact(v, []a2a.Part{{Text: text}}, more, false))
 }
+
+func (c *call) event(v object) any { return c.result(v).Message }
 
 // said is what a message says.
 type said struct {
@@ -457,6 +464,7 @@ type said struct {
 	decisions []record.Decision // of a data part that has them
 	files     []files.Inline
 	known     []string // ids of files that were sent before, or made by a task
+	push      *record.Push
 }
 
 // hear reads a message.

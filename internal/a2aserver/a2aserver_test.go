@@ -34,7 +34,7 @@ func TestACardTellsClientsOfBothVersionsOfTheAgent(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, fill(t, `{
 			"name": "NAME", "description": "DESCRIPTION", "version": "VERSION",
-			"capabilities": {"streaming": true, "pushNotifications": false},
+			"capabilities": {"streaming": true, "pushNotifications": true},
 			"defaultInputModes": ["text/plain", "application/json"],
 			"defaultOutputModes": ["text/plain", "application/json"],
 			"skills": [{"id": "chat", "name": "NAME", "description": "DESCRIPTION", "tags": ["chat"]}],

@@ -1,6 +1,7 @@
 package a2aserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,21 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/a2a"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/tenant"
-	"agentplatform/internal/view"
 )
 
-// dialect is a version of the protocol. Differences between the two are handled in this file.
-type dialect int
-
-const (
-	v03 dialect = iota // kinds as members, enumeration values in lower case
-	v10                // the JSON form of protocol buffers
-)
-
-type object = map[string]any
+type object = a2a.Object
 
 // sendParams are the parameters of sending a message, in either version.
 type sendParams struct {
@@ -57,7 +49,13 @@ type configuration struct {
 	Blocking          *bool `json:"blocking"`          // 0.3
 	ReturnImmediately bool  `json:"returnImmediately"` // 1.0
 	HistoryLength     *int  `json:"historyLength"`
+
+	Push     *pushConfig `json:"pushNotificationConfig"`     // 0.3
+	TaskPush *pushConfig `json:"taskPushNotificationConfig"` // 1.0
 }
+
+// push is where the task's notifications shall go; nil: nowhere.
+func (c configuration) push() *pushConfig { return cmp.Or(c.TaskPush, c.Push) }
 
 func (c configuration) immediately() bool {
 	return c.ReturnImmediately || (c.Blocking != nil && !*c.Blocking)
@@ -79,141 +77,6 @@ type listParams struct {
 	IncludeArtifacts     bool      `json:"includeArtifacts"`
 }
 
-// part is a part of a message: a text, data, or a file's address.
-type part struct {
-	Text      string
-	Data      any
-	URL       string
-	Name      string
-	MediaType string
-}
-
-func (d dialect) part(p part) object {
-	switch {
-	case d == v10 && p.URL != "":
-		return object{"url": p.URL, "filename": p.Name, "mediaType": p.MediaType}
-	case d == v10 && p.Data != nil:
-		return object{"data": p.Data}
-	case d == v10:
-		return object{"text": p.Text}
-	case p.URL != "":
-		return object{"kind": "file", "file": object{"uri": p.URL, "name": p.Name, "mimeType": p.MediaType}}
-	case p.Data != nil:
-		return object{"kind": "data", "data": p.Data}
-	default:
-		return object{"kind": "text", "text": p.Text}
-	}
-}
-
-func (d dialect) parts(list []part) []object {
-	parts := make([]object, 0, len(list))
-	for _, p := range list {
-		parts = append(parts, d.part(p))
-	}
-	return parts
-}
-
-const (
-	user  = "user"
-	agent = "agent"
-)
-
-func (d dialect) message(v view.Run, role, id string, parts []part) object {
-	m := object{"messageId": id, "role": role, "parts": d.parts(parts), "taskId": v.RunID, "contextId": v.ChatID}
-	if d == v10 {
-		m["role"] = "ROLE_" + strings.ToUpper(role)
-	} else {
-		m["kind"] = "message"
-	}
-	return m
-}
-
-var states = map[string]string{
-	string(lifecycle.Queued): "submitted", string(lifecycle.Running): "working",
-	string(lifecycle.AwaitingInput): "input-required",
-	string(lifecycle.Completed):     "completed", string(lifecycle.Failed): "failed",
-	string(lifecycle.Cancelled): "canceled", string(lifecycle.TimedOut): "failed",
-}
-
-func (d dialect) state(v view.Run) string {
-	return d.stateOf(v.Status)
-}
-
-func (d dialect) stateOf(status string) string {
-	s := states[status]
-	if d == v10 {
-		s = "TASK_STATE_" + strings.ToUpper(strings.ReplaceAll(s, "-", "_"))
-	}
-	return s
-}
-
-// statusOf is a run's state with its message: the questions it waits for, or why it failed.
-func (d dialect) statusOf(v view.Run) object {
-	s := object{"state": d.state(v), "timestamp": v.UpdatedAt}
-	switch {
-	case v.Status == string(lifecycle.AwaitingInput):
-		prompts := make([]string, 0, len(v.Interrupts))
-		for _, i := range v.Interrupts {
-			prompts = append(prompts, i.Prompt)
-		}
-		s["message"] = d.message(v, agent, v.RunID+"-asks",
-			[]part{{Text: strings.Join(prompts, "\n")}, {Data: object{"interrupts": v.Interrupts}}})
-	case v.Error != nil:
-		s["message"] = d.message(v, agent, v.RunID+"-error", []part{{Text: *v.Error}})
-	}
-	return s
-}
-
-// answerID is the id of a task's only artifact: the answer.
-const answerID = "answer"
-
-func (c *call) task(v view.Run) object {
-	t := object{"id": v.RunID, "contextId": v.ChatID, "status": c.statusOf(v)}
-	if c.dialect == v03 {
-		t["kind"] = "task"
-	}
-	var result struct {
-		Answer string `json:"answer"`
-	}
-	if json.Unmarshal(v.Result, &result) == nil && v.Status == string(lifecycle.Completed) && v.Result != nil {
-		parts := append([]part{{Text: result.Answer}}, c.otherParts(v)...)
-		t["artifacts"] = []object{{"artifactId": answerID, "parts": c.parts(parts)}}
-	}
-	return t
-}
-
-func (c *call) piece(v view.Run, text string, more bool) any {
-	return c.artifact(v, []part{{Text: text}}, more, false)
-}
-
-func (c *call) artifact(v view.Run, parts []part, more, last bool) any {
-	e := object{"taskId": v.RunID, "contextId": v.ChatID,
-		"artifact": object{"artifactId": answerID, "parts": c.parts(parts)}, "append": more, "lastChunk": last}
-	if c.dialect == v03 {
-		e["kind"] = "artifact-update"
-	}
-	return c.event("artifactUpdate", e)
-}
-
-func (c *call) status(v view.Run) any {
-	e := object{"taskId": v.RunID, "contextId": v.ChatID, "status": c.statusOf(v)}
-	if c.dialect == v03 {
-		e["kind"] = "status-update"
-		e["final"] = lifecycle.Status(v.Status).EndedOrWaiting()
-	}
-	return c.event("statusUpdate", e)
-}
-
-// wrap adds the member that names the type of a result in 1.0; in 0.3 the result has a member kind.
-func (d dialect) wrap(name string, v object) object {
-	if d == v10 {
-		return object{name: v}
-	}
-	return v
-}
-
-func (c *call) event(name string, v object) any { return c.result(c.wrap(name, v)).Message }
-
 func (c *call) result(v any) Reply {
 	return Reply{Message: object{"jsonrpc": "2.0", "id": c.id, "result": v}}
 }
@@ -228,21 +91,20 @@ func (f *fault) Error() string { return f.text }
 
 // The protocol's error codes.
 const (
-	parseError       = -32700
-	invalidRequest   = -32600
-	methodNotFound   = -32601
-	invalidParams    = -32602
-	internalError    = -32603
-	taskNotFound     = -32001
-	notCancelable    = -32002
-	pushNotSupported = -32003
-	unsupported      = -32004
-	contentType      = -32005
+	parseError     = -32700
+	invalidRequest = -32600
+	methodNotFound = -32601
+	invalidParams  = -32602
+	internalError  = -32603
+	taskNotFound   = -32001
+	notCancelable  = -32002
+	unsupported    = -32004
+	contentType    = -32005
 )
 
 func (c *call) fault(f *fault) Reply {
 	e := object{"code": f.code, "message": f.text}
-	if c.dialect == v03 {
+	if c.Dialect == a2a.V03 {
 		e["data"] = object{"error": f.text} // where clients of 0.3 look for the text
 	}
 	return Reply{Message: object{"jsonrpc": "2.0", "id": c.id, "error": e}}
@@ -256,7 +118,7 @@ func Malformed(text string) any {
 
 // protocolNames replaces our names of a message's fields with the protocol's in error texts.
 var protocolNames = strings.NewReplacer("chat_id: ", "message.contextId: ", "idempotency_key: ", "message.messageId: ",
-	"message: ", "message.parts: ")
+	"message: ", "message.parts: ", "callback_url: ", "pushNotificationConfig.url: ")
 
 // faultOf converts a problem; other errors become an internal error, and their text goes to the log only.
 func (s *Server) faultOf(err error) *fault {
@@ -296,7 +158,7 @@ func (s *Server) Card(ctx context.Context, p tenant.Principal, id string) (any, 
 	}
 	return object{
 		"name": a.Spec.Name, "description": description, "version": strconv.Itoa(a.Current()),
-		"capabilities":      object{"streaming": true, "pushNotifications": false},
+		"capabilities":      object{"streaming": true, "pushNotifications": true},
 		"defaultInputModes": modes, "defaultOutputModes": modes,
 		"skills": []object{{"id": "chat", "name": a.Spec.Name, "description": description, "tags": []string{"chat"}}},
 		"securitySchemes": object{"key": object{

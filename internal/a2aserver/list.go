@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 
+	"agentplatform/internal/a2a"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/view"
@@ -31,7 +32,7 @@ func (c *call) list(ctx context.Context, in listParams) (Reply, error) {
 	if err != nil || len(place) > maxPlace {
 		return Reply{}, &fault{invalidParams, "pageToken is not one that a page had"}
 	}
-	if in.Status != "" && !isState(in.Status) {
+	if in.Status != "" && !a2a.V10.IsState(in.Status) {
 		return Reply{}, &fault{invalidParams, "status is not a state of tasks"}
 	}
 	read, err := c.listing(ctx, in.ContextID)
@@ -91,7 +92,7 @@ func (c *call) listing(ctx context.Context, chat string) (runPage, error) {
 }
 
 func (c *call) wanted(r record.Run, in listParams) bool {
-	return r.Agent == c.agent.ID && !r.Removed && (in.Status == "" || c.stateOf(string(r.Status)) == in.Status) &&
+	return r.Agent == c.agent.ID && !r.Removed && (in.Status == "" || c.Dialect.State(string(r.Status)) == in.Status) &&
 		!r.UpdatedAt.Before(in.StatusTimestampAfter)
 }
 
@@ -104,7 +105,7 @@ func (c *call) listed(ctx context.Context, e record.RunEntity, in listParams) (o
 	if err != nil {
 		return nil, err
 	}
-	t := c.task(v)
+	t := c.Task(v)
 	if !in.IncludeArtifacts {
 		delete(t, "artifacts")
 	}
@@ -126,13 +127,4 @@ func (c *call) page(tasks []object, after string, size int) Reply {
 		"tasks": tasks, "nextPageToken": base64.RawURLEncoding.EncodeToString([]byte(after)), "pageSize": size,
 		"totalSize": total,
 	})
-}
-
-func isState(state string) bool {
-	for status := range states {
-		if v10.stateOf(status) == state {
-			return true
-		}
-	}
-	return false
 }

@@ -191,18 +191,11 @@ func TestABodyThatIsNoCallGetsOneErrorWithTheIDThatItHas(t *testing.T) {
 			request("GetTask", `{"id":"x","historyLength":"1"}`), -32602, `7`,
 			"params.historyLength must be a whole number",
 		},
-		"push notifications": {
-			request("tasks/pushNotificationConfig/set", `{}`), -32003, `7`, "callback_url",
-		},
-		"push notifications, read": {
-			request("tasks/pushNotificationConfig/get", `{}`), -32003, `7`, "callback_url",
-		},
-		"push notifications in 1.0": {
-			request("CreateTaskPushNotificationConfig", `{}`), -32003, `7`, "callback_url",
-		},
-		"push notifications, a list": {request("ListTaskPushNotificationConfigs", `7`), -32003, `7`, "callback_url"},
-		"push notifications, to delete": {
-			request("DeleteTaskPushNotificationConfig", `{}`), -32003, `7`, "callback_url",
+		"a push that is not there": {request("tasks/pushNotificationConfig/set", `{}`), -32602, `7`, "must be"},
+		"pushes of no task":        {request("GetTaskPushNotificationConfig", `{}`), -32001, `7`, "no such task"},
+		"pushes that are a number": {request("ListTaskPushNotificationConfigs", `7`), -32602, `7`, "must be an object"},
+		"a push with a number as token": {
+			request("CreateTaskPushNotificationConfig", `{"token":7}`), -32602, `7`, "params.token must be a string",
 		},
 	} {
 		r := w.reply(c.body)

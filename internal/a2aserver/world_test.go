@@ -21,6 +21,7 @@ import (
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
 	"agentplatform/internal/queue/localqueue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/stream"
@@ -133,6 +134,12 @@ func newWorld(t *testing.T) *world {
 		Store: store, Files: &files.Files{Store: store, Log: log},
 		Hub: stream.New(memtable.New(h.Now), w.waiting, h, log), Log: log, Window: time.Minute,
 		URL: "https://api.example.com/api/v1",
+		CheckURL: func(url string) error {
+			if strings.HasPrefix(url, "https://example.com/") {
+				return nil
+			}
+			return problem.InvalidField("callback_url", "is not what the test likes")
+		},
 	}
 	return w
 }

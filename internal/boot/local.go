@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"agentplatform/events"
+	"agentplatform/internal/a2a"
 	"agentplatform/internal/a2aserver"
 	"agentplatform/internal/agent"
 	"agentplatform/internal/analytics"
@@ -207,6 +208,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		Sealer: sealer,
 		Store:  store, Host: machine, Client: policy.Client(time.Minute), Log: log, Secret: s.WebhookSecret,
 		ProcessID: executor.ProcessID, Tried: meter.tried, Reads: tenants.SenderReads,
+		Form: a2a.Notification,
 	}
 	sweeper := &sweep.Sweeper{Executor: executor, Store: store, Queue: l.queues, Host: machine, Log: log}
 	remover := &removal.Remover{
@@ -228,7 +230,8 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		},
 		A2A: &a2aserver.Server{
 			Intake: in, Store: store, Files: stored, Hub: live, Log: log, Window: s.ObserveWindow,
-			URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,
+			URL:      strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,
+			CheckURL: func(url string) error { return webhook.CheckURL(policy, url) },
 		},
 		Intake: in, Store: store, Files: stored, Hub: live, Webhooks: hooks,
 		Knowledge: ingester.Knowledge,

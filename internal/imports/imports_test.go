@@ -190,7 +190,9 @@ var allowed = []struct {
 	{"internal/mcpserver", "internal/catalog internal/citation internal/files internal/stream internal/host " +
 		"internal/intake internal/lifecycle " +
 		"internal/problem internal/record internal/tenant internal/tool internal/view", "it knows runs as clients do"},
-	{"internal/a2aserver", "internal/catalog events internal/files internal/stream internal/host internal/intake " +
+	{"internal/a2a", "events internal/lifecycle internal/record internal/view",
+		"shapes of the protocol are built from views"},
+	{"internal/a2aserver", "internal/a2a internal/catalog events internal/files internal/stream internal/host internal/intake " +
 		"internal/lifecycle internal/problem internal/record internal/strictjson internal/tenant internal/view",
 		"it knows runs as clients do"},
 	{"internal/responses", "internal/catalog internal/citation internal/files internal/host internal/intake " +

@@ -5,8 +5,8 @@
 // given only when the idempotency record, read again, still does not exist: two concurrent retries must not refuse each
 // other as "busy".
 //
-// intake.go turns messages into runs; runs.go has what clients do to existing runs; access.go says who may reach them;
-// limits.go and context.go bound what clients may say.
+// intake.go turns messages into runs; runs.go has what clients do to existing runs, push.go where their webhooks go;
+// access.go says who may reach them; limits.go and context.go bound what clients may say.
 //
 // It must not know HTTP, models or leases. It imports transition, record, lifecycle, tenant, view, problem, schema,
 // strictjson and host.
@@ -53,10 +53,11 @@ type Message struct {
 	Files       []record.FileRef
 	Metadata    map[string]string
 	CallbackURL string
-	Key         string // idempotency key
-	Request     string // id of the request that brings it, whose last digits the run's id has; empty: none
-	Enqueue     bool   // park it when the chat is busy
-	FollowsUp   bool   // it is for after the chat's run, and never answers its question
+	Push        *record.Push // instead of CallbackURL; not of a message that may be parked
+	Key         string       // idempotency key
+	Request     string       // id of the request that brings it, whose last digits the run's id has; empty: none
+	Enqueue     bool         // park it when the chat is busy
+	FollowsUp   bool         // it is for after the chat's run, and never answers its question
 	// Context is what the client brings beside it. A message that answers a question brings nothing.
 	Context *record.Context
 	Watched bool // a reader streams the run from its start
@@ -318,12 +319,16 @@ func (r *request) spec(chat lifecycle.Chat) lifecycle.RunSpec {
 	return lifecycle.RunSpec{
 		RunID: r.runID, Organization: r.who.Organization.ID, User: r.who.User.ID, APIKey: r.who.Key.ID,
 		Agent: r.agent.ID, AgentVersion: r.agent.Version, Chat: chat.ID, OwnChatID: chat.OwnID,
-		LimitMS: r.Tenants.ActiveLimit(r.agent).Milliseconds(), Callback: r.callback() != "",
+		LimitMS: r.Tenants.ActiveLimit(r.agent).Milliseconds(), Callback: r.message.Push != nil || r.callback() != "",
 		Watched: r.message.Watched, Budgets: r.budgets, Model: r.agent.Spec.Model.FullName(),
 	}
 }
 
+// callback is where the run's webhooks go, empty where they go to its push.
 func (r *request) callback() string {
+	if r.message.Push != nil {
+		return ""
+	}
 	if r.message.CallbackURL != "" {
 		return r.message.CallbackURL
 	}
@@ -359,6 +364,9 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 	a := transition.Acceptance{
 		Spec: r.spec(chat.Value), Input: r.input(), Chat: chat,
 		Slots: lifecycle.Slots{User: user.Slot(r.runID), Organization: organization.Slot(r.runID)},
+	}
+	if r.message.Push != nil {
+		tx.PutPush(r.who.Organization.ID, r.runID, record.Fresh(*r.message.Push))
 	}
 	if r.record != "" {
 		a.Idempotency = &record.Idempotency{Outcome: record.StartedRun, RunID: r.runID}

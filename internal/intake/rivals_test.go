@@ -119,6 +119,7 @@ func TestConcurrentChangeYieldsRunOrRefusal(t *testing.T) {
 				case !slices.Contains([]string{
 					"a message to a busy chat", "a withdrawal", "a chat's deletion", "an idle chat's deletion",
 					"a look at a chat", "a look at a list", "a look at an old chat",
+					"a push that is set", "a push that is deleted",
 				}, name):
 					assert.NotEmpty(t, posted.Run.ID(), "%s, and %s before call %d", name, rival, at)
 				}

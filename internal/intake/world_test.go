@@ -163,6 +163,21 @@ func operations() map[string]func(w *world) func(context.Context) (intake.Posted
 				return intake.Posted{}, w.Withdraw(ctx, w.who, run, parked)
 			}
 		},
+		"a message with a push": func(w *world) do {
+			return post(w, intake.Message{Key: "k", Push: &record.Push{URL: "https://example.com/"}})
+		},
+		"a push that is set": func(w *world) do {
+			run := w.post(intake.Message{Text: "x"}).Run.ID()
+			return func(ctx context.Context) (intake.Posted, error) {
+				return intake.Posted{}, w.SetPush(ctx, w.who, run, record.Push{URL: "https://example.com/"})
+			}
+		},
+		"a push that is deleted": func(w *world) do {
+			run := w.post(intake.Message{Text: "x", Push: &record.Push{URL: "https://example.com/"}}).Run.ID()
+			return func(ctx context.Context) (intake.Posted, error) {
+				return intake.Posted{}, w.DeletePush(ctx, w.who, run, "")
+			}
+		},
 		"a chat's deletion": func(w *world) do {
 			w.post(intake.Message{Text: "x", ChatID: "c"})
 			return func(ctx context.Context) (intake.Posted, error) {

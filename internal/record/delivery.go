@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -20,9 +21,13 @@ type Delivery struct {
 	Sequence     int    `json:"sequence"`
 	Event        string `json:"event"`
 	Status       string `json:"status_of_run"`
-	CallbackURL  string `json:"callback_url"`
-	Body         string `json:"body,omitzero"` // as text, so that no store changes its bytes; empty: in the blob store
-	BodyBlob     string `json:"body_blob,omitzero"`
+	// CallbackURL is empty where the run has a [Push]: the delivery goes where that says when it is sent. So a sender
+	// that knows no pushes sends nothing, and one that does comes later.
+	CallbackURL string `json:"callback_url"`
+	PushedTo    string `json:"pushed_to,omitzero"` // where the push said, when it was last looked at
+
+	Body     string `json:"body,omitzero"` // as text, so that no store changes its bytes; empty: in the blob store
+	BodyBlob string `json:"body_blob,omitzero"`
 
 	State       DeliveryState     `json:"state"`
 	Attempts    []DeliveryAttempt `json:"attempts,omitzero"`
@@ -34,6 +39,9 @@ type Delivery struct {
 	CheckAt     time.Time         `json:"look_at,omitzero"` // a wake-up message is under way; the sweeper comes then
 	Tries       int               `json:"tries,omitzero"`   // counted against the maximum
 }
+
+// Address is where the delivery goes, or went.
+func (h Delivery) Address() string { return cmp.Or(h.CallbackURL, h.PushedTo) }
 
 // DeliveryState is the state of a delivery.
 type DeliveryState string

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"net/http"
 	"strings"
 
@@ -210,7 +211,7 @@ func a2aScenarios() []Story {
 				{"SendMessage", object{"message": object{"messageId": "long",
 					"parts": []object{{"text": strings.Repeat("x", 300<<10)}}}}, -32602, "message"},
 				{"GetTask", object{"id": "nowhere"}, -32001, "task"},
-				{"CreateTaskPushNotificationConfig", nil, -32003, "callback_url"},
+				{"CreateTaskPushNotificationConfig", object{"taskId": "nowhere"}, -32001, "task"},
 			} {
 				a := call(bad.method, bad.params)
 				assert.Equal(x, bad.code, a.number("error", "code"), bad.method)
@@ -292,6 +293,90 @@ func a2aScenarios() []Story {
 			} {
 				assert.Equal(x, -32602.0, list(bad).number("error", "code"), "%v", bad)
 			}
+		}},
+		{Name: "a2a/pauses and the end of a task are pushed in version 0.3", Run: func(x *Actor) {
+			client, card := x.a2aClient(x.Agent)
+			assert.True(x, card.Capabilities.PushNotifications)
+			asks := says(a2a.TextPart{Text: "/ask Which?"})
+			asks.Config = &a2a.MessageSendConfig{
+				PushConfig: &a2a.PushConfig{URL: x.address("ok"), Token: "s3cret-of-the-receiver"},
+			}
+			r, err := client.SendMessage(x.Context(), asks)
+			require.NoError(x, err)
+			task := r.(*a2a.Task)
+			p := x.awaitPosts("ok", 1)[0]
+			assert.Equal(x, "application/json", p.header.Get("Content-Type"))
+			assert.Equal(x, "s3cret-of-the-receiver", p.header.Get("X-A2A-Notification-Token"))
+			assert.NotEmpty(x, p.header.Get("Webhook-Id"))
+			assert.NotEmpty(x, p.header.Get("X-Agent-Signature"))
+			var pushed a2a.Task
+			require.NoError(x, json.Unmarshal(p.raw, &pushed))
+			assert.Equal(x, task.ID, pushed.ID)
+			assert.Equal(x, a2a.TaskStateInputRequired, pushed.Status.State)
+			assert.Equal(x, "Which?", textOf(pushed.Status.Message.Parts))
+
+			configs, err := client.ListTaskPushConfig(x.Context(), &a2a.ListTaskPushConfigParams{TaskID: task.ID})
+			require.NoError(x, err)
+			require.Len(x, configs, 1)
+			assert.Equal(x, a2a.PushConfig{ID: string(task.ID), URL: x.address("ok")}, configs[0].Config, "no token")
+			_, err = client.SendMessage(x.Context(), saysTo(task, a2a.TextPart{Text: "this"}))
+			require.NoError(x, err)
+			require.NoError(x, json.Unmarshal(x.awaitPosts("ok", 2)[1].raw, &pushed))
+			assert.Equal(x, a2a.TaskStateCompleted, pushed.Status.State)
+			assert.Equal(x, "Answer: this", textOf(pushed.Artifacts[0].Parts))
+			var deliveries reply
+			x.eventually("the record of it", func() bool {
+				deliveries = x.get("/webhooks/deliveries?state=delivered&run_id=" + string(task.ID)).is(200)
+				return len(deliveries.list("deliveries")) == 2
+			})
+			assert.Equal(x, x.address("ok"), deliveries.text("deliveries", 0, "callback_url"))
+			for _, told := range []reply{deliveries, x.get("/runs/" + string(task.ID))} {
+				assert.NotContains(x, told.raw, "s3cret")
+			}
+		}},
+		{Name: "a2a/where a task is pushed is set, replaced and deleted in version 1.0", Run: func(x *Actor) {
+			call := func(method string, params object) reply {
+				x.Helper()
+				return x.post("/a2a/"+x.Agent,
+					object{"jsonrpc": "2.0", "id": 1, "method": method, "params": params}).is(200)
+			}
+			set := func(task, behaviour string) reply {
+				return call("CreateTaskPushNotificationConfig",
+					object{"taskId": task, "url": x.address(behaviour), "token": "t0ken"})
+			}
+			task := x.chat("message", "/ask One?\n/stream 1 1ms\n/ask Two?", "chat_id", "c").is(202).text("run_id")
+			assert.Equal(x, task, set(task, "redirect").text("result", "id"))
+			assert.Equal(x, x.address("ok"), set(task, "ok").text("result", "url"))
+			x.chat("message", "first", "chat_id", "c").is(202)
+			p := x.awaitPosts("ok", 1)[0]
+			assert.Equal(x, "application/a2a+json", p.header.Get("Content-Type"))
+			assert.Equal(x, "t0ken", p.header.Get("X-A2A-Notification-Token"))
+			assert.Equal(x, "TASK_STATE_INPUT_REQUIRED", reply{x: x, body: p.body}.text("task", "status", "state"))
+			call("DeleteTaskPushNotificationConfig", object{"taskId": task, "id": task})
+			assert.Empty(x, call("ListTaskPushNotificationConfigs", object{"taskId": task}).list("result", "configs"))
+			x.chat("message", "second", "chat_id", "c").is(200)
+			assert.Len(x, x.delivery(task).list("deliveries"), 1, "its end is not pushed")
+			assert.Empty(x, x.pushes("redirect"))
+
+			assert.Equal(x, -32004.0, set(task, "ok").number("error", "code"), "it has ended")
+			called := x.chat("message", "/ask Which?", "callback_url", x.address("ok")).is(202).text("run_id")
+			assert.Contains(x, set(called, "ok").text("error", "message"), "callback_url")
+		}},
+		{Name: "a2a/a push to where it must not go begins no task", Run: func(x *Actor) {
+			for _, bad := range []object{
+				{"url": "http://example.com/"}, {"url": "https://127.0.0.1/"}, {"url": "https://169.254.169.254/"},
+				{"url": "https://0x7f.1/"}, {"url": "https://a:b@example.com/"}, {"url": ""}, {},
+				{"url": x.address("ok"), "token": strings.Repeat("x", 1025)},
+				{"url": x.address("ok"), "token": "x\r\nX-Admin: 1"},
+				{"url": x.address("ok"), "authentication": object{"scheme": "Bearer", "credentials": "c"}},
+			} {
+				params := object{"message": object{"role": "ROLE_USER", "parts": []object{{"text": "x"}}},
+					"configuration": object{"taskPushNotificationConfig": bad}}
+				a := x.post("/a2a/"+x.Agent,
+					object{"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": params}).is(200)
+				assert.Contains(x, []float64{-32602, -32004}, a.number("error", "code"), "%v", bad)
+			}
+			assert.Empty(x, x.get("/runs").is(200).list("runs"))
 		}},
 	}
 }

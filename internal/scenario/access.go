@@ -117,6 +117,8 @@ func (r restricted) closed(who *Actor) {
 func (r restricted) closedAgent(who *Actor) {
 	r.Helper()
 	task := object{"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": object{"id": r.ended}}
+	push := object{"jsonrpc": "2.0", "id": 1, "method": "ListTaskPushNotificationConfigs",
+		"params": object{"taskId": r.ended}}
 	for what, a := range map[string]reply{
 		"read":      who.get("/agents/" + r.agent),
 		"versions":  who.get("/agents/" + r.agent + "/versions"),
@@ -127,6 +129,7 @@ func (r restricted) closedAgent(who *Actor) {
 		"delete":    who.delete("/agents/" + r.agent),
 		"card":      who.get("/a2a/" + r.agent + "/.well-known/agent-card.json"),
 		"task":      who.post("/a2a/"+r.agent, task),
+		"push":      who.post("/a2a/"+r.agent, push),
 		"chat":      who.chat("agent_id", r.agent, "message", "x"),
 		"again":     who.chat("agent_id", r.agent, "message", secretWord, "chat_id", r.chat, "idempotency_key", "once"),
 	} {

@@ -207,9 +207,16 @@ func (x *Executor) announce(
 	if err != nil {
 		return err
 	}
+	var push record.PushEntity
+	if in.CallbackURL == "" {
+		if push, _, err = x.Store.Push(ctx, r.ID()); err != nil {
+			return err
+		}
+	}
 	h := record.Delivery{
 		DeliveryID: record.DeliveryID(r.ID(), a.Sequence), Organization: r.Organization, RunID: r.ID(),
-		Sequence: a.Sequence, Event: events.WebhookTerminal, Status: string(a.Status), CallbackURL: in.CallbackURL,
+		Sequence: a.Sequence, Event: events.WebhookTerminal, Status: string(a.Status),
+		CallbackURL: in.CallbackURL, PushedTo: push.Value.URL,
 		State: record.DeliveryPending, NextAttempt: x.Host.Now(), CheckAt: x.Host.Now().Add(lifecycle.DispatchGrace),
 	}
 	body := events.Webhook{

@@ -4,11 +4,14 @@
 // item, posts, and stores the outcome. A receiver that keeps failing is retried with back-off; it cannot affect the
 // run.
 //
+// A run may have a push (record.Push): its webhooks go there, in a form that is none of this package.
+//
 // It imports record, view, citation, events, egress, seal, problem, host, trace and the standard-webhooks library.
 package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -72,6 +75,9 @@ type Sender struct {
 	// ProcessID is the process id where only one process runs: claims of other process ids are void then. Else it is
 	// empty.
 	ProcessID string
+	// Form puts a webhook into the form that a run's push names, for the API at an address, and returns its media type
+	// with it. It gives the same bytes each time.
+	Form func(form, api string, w events.Webhook) (contentType string, body []byte, err error)
 	// Tried is called after every try of a delivery. It may be nil.
 	Tried func(delivered bool)
 }
@@ -136,6 +142,13 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	if h.Claimed(now, s.ProcessID) {
 		return 0, nil // by another sender; if that is lost, the sweeper comes when its claim ends
 	}
+	push, err := s.push(ctx, h)
+	if err != nil {
+		return 0, err
+	}
+	if push != nil {
+		h.PushedTo = cmp.Or(push.URL, h.PushedTo)
+	}
 	claim := s.Host.NewID()
 	h.Claim, h.ProcessID, h.ClaimUntil, h.CheckAt = claim, s.ProcessID, now.Add(claimTime), time.Time{}
 	claimed, err := s.save(ctx, e, h, claim)
@@ -159,7 +172,7 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 	trying, span := spanOf(trying, h)
 	defer span.End()
 	var o outcome
-	if died := host.Catch(func() { o = s.try(trying, claimed.Value) }); died != nil { // counts as a failed try
+	if died := host.Catch(func() { o = s.try(trying, claimed.Value, push) }); died != nil { // counts as a failed try
 		s.Log.Error("a webhook's try panicked",
 			"run_id", h.RunID, "delivery_id", h.DeliveryID, "panic", died.Value, "stack", string(died.Stack))
 		o = outcome{DeliveryAttempt: record.DeliveryAttempt{At: now, Error: "the delivery failed inside the service"}}
@@ -191,6 +204,16 @@ func endSpan(span *trace.Span, o outcome) {
 		span.SetInt("http.response.status_code", int64(o.Status))
 	}
 	span.End()
+}
+
+// push reads the push that a delivery is for, nil where the delivery is for a callback URL. It is empty when the client
+// has deleted it.
+func (s *Sender) push(ctx context.Context, h record.Delivery) (*record.Push, error) {
+	if h.CallbackURL != "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	e, _, err := s.Store.Push(ctx, h.RunID)
+	return &e.Value, err
 }
 
 // isOrphan says whether the run of a delivery has been deleted.
@@ -285,22 +308,34 @@ func (s *Sender) backOff(tries int, retryAfter time.Duration) time.Duration {
 	return time.Second/10 + host.Jitter(s.Host, min(firstRetry<<(tries-1), longestRetry))
 }
 
-// try posts once.
-func (s *Sender) try(ctx context.Context, h record.Delivery) (o outcome) {
+// try posts once. push is that of the run, nil for a webhook of ours.
+func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) (o outcome) {
 	began := s.Host.Elapsed()
 	o.At = s.Host.Now()
 	defer func() { o.LatencyMS = (s.Host.Elapsed() - began).Milliseconds() }()
+	if push != nil && push.URL == "" {
+		o.Error, o.final = "the push notification configuration was deleted", true
+		return o
+	}
 	body, err := s.body(ctx, h)
 	if err != nil {
 		o.Error = "the body could not be read"
 		return o
+	}
+	header := http.Header{"Content-Type": {"application/json"}}
+	if push != nil {
+		h.CallbackURL = push.URL
+		if body, err = s.inForm(*push, body, header); err != nil {
+			o.Error = "the body could not be put into its form"
+			return o
+		}
 	}
 	secrets, err := s.secrets(ctx, h.Organization)
 	if err != nil {
 		o.Error = "the secret could not be read"
 		return o
 	}
-	response, err := s.post(ctx, h, body, secrets)
+	response, err := s.post(ctx, h, header, body, secrets)
 	if err != nil {
 		failure, _ := egress.Plain(err)
 		o.Error, o.final = failure.Error(), errors.Is(err, egress.ErrForbidden)
@@ -308,10 +343,44 @@ func (s *Sender) try(ctx context.Context, h record.Delivery) (o outcome) {
 	}
 	defer func() { _ = response.Body.Close() }()
 	excerpt, _ := io.ReadAll(io.LimitReader(response.Body, excerptBytes))
-	o.Status, o.ResponseExcerpt = response.StatusCode, strings.ToValidUTF8(string(excerpt), "\uFFFD")
+	o.Status, o.ResponseExcerpt = response.StatusCode, without(header.Get(tokenHeader), excerpt)
 	o.final = response.StatusCode < 500 && response.StatusCode != http.StatusTooManyRequests
 	o.retryAfter = parseRetryAfter(response.Header.Get("Retry-After"), s.Host.Now())
 	return o
+}
+
+// without is the excerpt of an answer, without a token that it tells, also one that is cut off at the excerpt's end.
+func without(token string, excerpt []byte) string {
+	if token != "" {
+		excerpt = bytes.ReplaceAll(excerpt, []byte(token), []byte("[token]"))
+	}
+	for n := min(len(token), len(excerpt)); n > 0; n-- {
+		if bytes.HasSuffix(excerpt, []byte(token[:n])) {
+			excerpt = excerpt[:len(excerpt)-n]
+			break
+		}
+	}
+	return strings.ToValidUTF8(string(excerpt[:min(len(excerpt), excerptBytes)]), "\uFFFD")
+}
+
+// tokenHeader has the token of a push, by which its receiver knows it.
+const tokenHeader = "X-A2a-Notification-Token"
+
+// inForm puts a body into the form of a push, and sets the headers that go with it.
+func (s *Sender) inForm(push record.Push, body []byte, header http.Header) ([]byte, error) {
+	var told events.Webhook
+	if err := json.Unmarshal(body, &told); err != nil {
+		return nil, err
+	}
+	if s.Form == nil {
+		return nil, errors.New("webhook: this sender knows no forms")
+	}
+	contentType, formed, err := s.Form(push.Form, push.API, told)
+	header.Set("Content-Type", contentType)
+	if push.Token != "" {
+		header.Set(tokenHeader, push.Token)
+	}
+	return formed, err
 }
 
 // parseRetryAfter parses Retry-After: seconds, or a date. The result is 0 or less when it asks for no wait.
@@ -325,14 +394,16 @@ func parseRetryAfter(v string, now time.Time) time.Duration {
 	return 0
 }
 
-func (s *Sender) post(ctx context.Context, h record.Delivery, body []byte, secrets secretPair) (*http.Response, error) {
+func (s *Sender) post(
+	ctx context.Context, h record.Delivery, header http.Header, body []byte, secrets secretPair,
+) (*http.Response, error) {
 	ctx, cancel := s.Host.WithTimeout(ctx, tryTime)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.CallbackURL, bytes.NewReader(body))
 	if err != nil {
 		cancel()
 		return nil, err
 	}
-	request.Header.Set("Content-Type", "application/json")
+	request.Header = header
 	request.Header.Set("User-Agent", "agent-platform/1")
 	if err := sign(request.Header, h.DeliveryID, s.Host.Now(), body, secrets); err != nil {
 		cancel()
@@ -504,5 +575,5 @@ func (s *Sender) Probe(ctx context.Context, organization, callback string) (reco
 	}
 	return s.try(ctx, record.Delivery{
 		DeliveryID: id, Organization: organization, CallbackURL: callback, Body: string(body),
-	}).DeliveryAttempt, nil
+	}, nil).DeliveryAttempt, nil
 }

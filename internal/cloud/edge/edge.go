@@ -74,6 +74,7 @@ func bucket(p *cloud.Platform) string {
 func A2A(c *service.Config) {
 	c.A2A = &a2aserver.Server{
 		Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Log: c.Log, Window: c.ObserveWindow,
-		URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
+		URL:      strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
+		CheckURL: func(url string) error { return webhook.CheckURL(c.Callbacks, url) },
 	}
 }

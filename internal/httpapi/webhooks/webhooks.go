@@ -96,7 +96,7 @@ func viewDelivery(d record.Delivery) deliveryView {
 		State:         string(d.State),
 		Attempts:      []attemptView{},
 		NextAttemptAt: httpapi.OptionalTime(d.NextAttempt),
-		CallbackURL:   d.CallbackURL,
+		CallbackURL:   d.Address(),
 	}
 	for _, a := range d.Attempts {
 		v.Attempts = append(v.Attempts, viewAttempt(a))

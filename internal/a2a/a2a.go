@@ -1,0 +1,199 @@
+// Package a2a has the shapes in which clients of the Agent2Agent protocol see runs, in both versions of the protocol in
+// use: a run is a task, its pause is the state `input-required`, its result is an artifact.
+//
+// It must not know requests, nor who sends what it shapes. It imports view, record, lifecycle and events.
+package a2a
+
+import (
+	"encoding/json"
+	"strings"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/view"
+)
+
+// Dialect is a version of the protocol.
+type Dialect int
+
+// The versions.
+const (
+	V03 Dialect = iota // kinds as members, enumeration values in lower case
+	V10                // the JSON form of protocol buffers
+)
+
+// Object is an object of JSON.
+type Object = map[string]any
+
+// Shapes makes the objects of a version.
+type Shapes struct {
+	Dialect Dialect
+	API     string // the address of the API: the part before /files/
+}
+
+// Part is a part of a message: a text, data, or a file's address.
+type Part struct {
+	Text      string
+	Data      any
+	URL       string
+	Name      string
+	MediaType string
+}
+
+func (s Shapes) part(p Part) Object {
+	switch v10 := s.Dialect == V10; {
+	case v10 && p.URL != "":
+		return Object{"url": p.URL, "filename": p.Name, "mediaType": p.MediaType}
+	case v10 && p.Data != nil:
+		return Object{"data": p.Data}
+	case v10:
+		return Object{"text": p.Text}
+	case p.URL != "":
+		return Object{"kind": "file", "file": Object{"uri": p.URL, "name": p.Name, "mimeType": p.MediaType}}
+	case p.Data != nil:
+		return Object{"kind": "data", "data": p.Data}
+	default:
+		return Object{"kind": "text", "text": p.Text}
+	}
+}
+
+func (s Shapes) parts(list []Part) []Object {
+	parts := make([]Object, 0, len(list))
+	for _, p := range list {
+		parts = append(parts, s.part(p))
+	}
+	return parts
+}
+
+// The roles of messages.
+const (
+	User  = "user"
+	agent = "agent"
+)
+
+// Message is a message of a run's task.
+func (s Shapes) Message(v view.Run, role, id string, parts []Part) Object {
+	m := Object{"messageId": id, "role": role, "parts": s.parts(parts), "taskId": v.RunID, "contextId": v.ChatID}
+	if s.Dialect == V10 {
+		m["role"] = "ROLE_" + strings.ToUpper(role)
+	} else {
+		m["kind"] = "message"
+	}
+	return m
+}
+
+var states = map[string]string{
+	string(lifecycle.Queued): "submitted", string(lifecycle.Running): "working",
+	string(lifecycle.AwaitingInput): "input-required",
+	string(lifecycle.Completed):     "completed", string(lifecycle.Failed): "failed",
+	string(lifecycle.Cancelled): "canceled", string(lifecycle.TimedOut): "failed",
+}
+
+// State is the state of a task whose run has a status.
+func (d Dialect) State(status string) string {
+	s := states[status]
+	if d == V10 {
+		s = "TASK_STATE_" + strings.ToUpper(strings.ReplaceAll(s, "-", "_"))
+	}
+	return s
+}
+
+// IsState says whether tasks can be in a state.
+func (d Dialect) IsState(state string) bool {
+	for status := range states {
+		if d.State(status) == state {
+			return true
+		}
+	}
+	return false
+}
+
+// statusOf is a run's state with its message: the questions it waits for, or why it failed.
+func (s Shapes) statusOf(v view.Run) Object {
+	status := Object{"state": s.Dialect.State(v.Status), "timestamp": v.UpdatedAt}
+	switch {
+	case v.Status == string(lifecycle.AwaitingInput):
+		prompts := make([]string, 0, len(v.Interrupts))
+		for _, i := range v.Interrupts {
+			prompts = append(prompts, i.Prompt)
+		}
+		status["message"] = s.Message(v, agent, v.RunID+"-asks",
+			[]Part{{Text: strings.Join(prompts, "\n")}, {Data: Object{"interrupts": v.Interrupts}}})
+	case v.Error != nil:
+		status["message"] = s.Message(v, agent, v.RunID+"-error", []Part{{Text: *v.Error}})
+	}
+	return status
+}
+
+// answerID is the id of a task's only artifact: the answer.
+const answerID = "answer"
+
+// Task is a run as a task.
+func (s Shapes) Task(v view.Run) Object {
+	t := Object{"id": v.RunID, "contextId": v.ChatID, "status": s.statusOf(v)}
+	if s.Dialect == V03 {
+		t["kind"] = "task"
+	}
+	var result struct {
+		Answer string `json:"answer"`
+	}
+	if json.Unmarshal(v.Result, &result) == nil && v.Status == string(lifecycle.Completed) && v.Result != nil {
+		parts := append([]Part{{Text: result.Answer}}, s.OtherParts(v)...)
+		t["artifacts"] = []Object{{"artifactId": answerID, "parts": s.parts(parts)}}
+	}
+	return t
+}
+
+// Artifact is the event that brings parts of the answer; more says that they are added to those before.
+func (s Shapes) Artifact(v view.Run, parts []Part, more, last bool) Object {
+	e := Object{"taskId": v.RunID, "contextId": v.ChatID,
+		"artifact": Object{"artifactId": answerID, "parts": s.parts(parts)}, "append": more, "lastChunk": last}
+	if s.Dialect == V03 {
+		e["kind"] = "artifact-update"
+	}
+	return s.Wrap("artifactUpdate", e)
+}
+
+// Status is the event that says which state a run is in.
+func (s Shapes) Status(v view.Run) Object {
+	e := Object{"taskId": v.RunID, "contextId": v.ChatID, "status": s.statusOf(v)}
+	if s.Dialect == V03 {
+		e["kind"] = "status-update"
+		e["final"] = lifecycle.Status(v.Status).EndedOrWaiting()
+	}
+	return s.Wrap("statusUpdate", e)
+}
+
+// Wrap adds the member that names the type of a result in 1.0; in 0.3 the result has a member kind.
+func (s Shapes) Wrap(name string, v Object) Object {
+	if s.Dialect == V10 {
+		return Object{name: v}
+	}
+	return v
+}
+
+// FileParts are files as parts.
+func (s Shapes) FileParts(list []record.FileRef) (parts []Part) {
+	for _, f := range list {
+		parts = append(parts, Part{URL: s.API + "/files/" + f.FileID, Name: f.Name, MediaType: f.ContentType})
+	}
+	return parts
+}
+
+// OtherParts are the parts of a result other than its text.
+func (s Shapes) OtherParts(v view.Run) []Part {
+	var result struct {
+		Output    json.RawMessage   `json:"output"`
+		Citations []json.RawMessage `json:"citations"`
+		Files     []record.FileRef  `json:"files"`
+	}
+	_ = json.Unmarshal(v.Result, &result)
+	var parts []Part
+	if len(result.Output) > 0 && string(result.Output) != "null" {
+		parts = append(parts, Part{Data: result.Output})
+	}
+	if len(result.Citations) > 0 {
+		parts = append(parts, Part{Data: Object{"citations": result.Citations}})
+	}
+	return append(parts, s.FileParts(result.Files)...)
+}

@@ -1,0 +1,160 @@
+package a2aserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"agentplatform/internal/a2a"
+	"agentplatform/internal/record"
+)
+
+// Push notifications of tasks are the webhooks of runs: they have their outbox, their tries and their signatures. A
+// task has one configuration, as a run has one address.
+
+// pushConfig says where the notifications of a task go.
+type pushConfig struct {
+	ID             string `json:"id"`
+	URL            string `json:"url"`
+	Token          string `json:"token"`
+	Authentication struct {
+		Scheme      string   `json:"scheme"`  // 1.0
+		Schemes     []string `json:"schemes"` // 0.3
+		Credentials string   `json:"credentials"`
+	} `json:"authentication"`
+}
+
+// pushParams are the parameters of the methods about configurations, in either version.
+type pushParams struct {
+	pushConfig // 1.0; in 0.3 its id is the task's, unless a configuration is set
+
+	TaskID   string      `json:"taskId"`
+	Config   *pushConfig `json:"pushNotificationConfig"`   // 0.3
+	ConfigID string      `json:"pushNotificationConfigId"` // 0.3
+}
+
+// named returns the task and the configuration that the parameters of a method are about.
+func (in pushParams) named(d a2a.Dialect, does string) (task string, config pushConfig, err error) {
+	switch {
+	case d == a2a.V10:
+		return in.TaskID, in.pushConfig, nil
+	case does != pushSet:
+		return in.ID, pushConfig{ID: in.ConfigID}, nil
+	case in.Config == nil:
+		return "", config, &fault{invalidParams, "params.pushNotificationConfig must be an object"}
+	}
+	return in.TaskID, *in.Config, nil
+}
+
+// What a configuration may have, in characters of printable ASCII without spaces: a token is a header's value.
+const (
+	maxToken    = 1024
+	maxConfigID = 128
+)
+
+// push checks a configuration and returns it as it is kept. The error is a fault, or a problem about the address.
+func (c *call) push(config pushConfig, task string) (*record.Push, error) {
+	if a := config.Authentication; a.Scheme != "" || len(a.Schemes) > 0 || a.Credentials != "" {
+		return nil, &fault{unsupported, "authentication of push notifications is not supported: " +
+			"give a token, which comes as X-A2A-Notification-Token, or check our signature"}
+	}
+	for name, v := range map[string]struct {
+		text string
+		most int
+	}{"token": {config.Token, maxToken}, "id": {config.ID, maxConfigID}} {
+		if len(v.text) > v.most || strings.ContainsFunc(v.text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return nil, &fault{invalidParams, fmt.Sprintf("pushNotificationConfig.%s must have at most %d "+
+				"printable ASCII characters, none of them a space", name, v.most)}
+		}
+	}
+	if err := c.CheckURL(config.URL); err != nil {
+		return nil, err
+	}
+	return &record.Push{
+		ID: c.pushID(config.ID, task), URL: config.URL, Token: config.Token, Form: c.Dialect.Form(), API: c.URL,
+	}, nil
+}
+
+// pushID is the id by which a configuration is kept: one that the client does not name has the id of its task, which is
+// not known before there is one.
+func (c *call) pushID(id, task string) string {
+	if id == task {
+		return ""
+	}
+	return id
+}
+
+// pushes handles the methods about configurations.
+func (c *call) pushes(ctx context.Context, does string, in pushParams) (Reply, error) {
+	task, config, err := in.named(c.Dialect, does)
+	if err != nil {
+		return Reply{}, err
+	}
+	if _, err := c.run(ctx, task); err != nil {
+		return Reply{}, err
+	}
+	switch does {
+	case pushSet:
+		return c.setPush(ctx, task, config)
+	case pushDelete:
+		return c.deletePush(ctx, task, config.ID)
+	}
+	push, found, err := c.Intake.Push(ctx, c.who, task)
+	switch {
+	case err != nil:
+		return Reply{}, err
+	case does == pushList:
+		return c.pushList(task, push, found), nil
+	case !found || config.ID != "" && c.pushID(config.ID, task) != push.ID:
+		return Reply{}, &fault{taskNotFound, "the task has no such push notification configuration"}
+	}
+	return c.result(c.configOf(task, push)), nil
+}
+
+func (c *call) setPush(ctx context.Context, task string, config pushConfig) (Reply, error) {
+	push, err := c.push(config, task)
+	if err == nil {
+		err = c.Intake.SetPush(ctx, c.who, task, *push)
+	}
+	if err != nil {
+		return Reply{}, err
+	}
+	return c.result(c.configOf(task, *push)), nil
+}
+
+func (c *call) deletePush(ctx context.Context, task, id string) (Reply, error) {
+	if id == "" {
+		return Reply{}, &fault{invalidParams, "the push notification configuration must be named by its id"}
+	}
+	if err := c.Intake.DeletePush(ctx, c.who, task, c.pushID(id, task)); err != nil {
+		return Reply{}, err
+	}
+	if c.Dialect == a2a.V03 {
+		return c.result(nil), nil
+	}
+	return c.result(object{}), nil
+}
+
+func (c *call) pushList(task string, push record.Push, found bool) Reply {
+	list := []object{}
+	if found {
+		list = append(list, c.configOf(task, push))
+	}
+	if c.Dialect == a2a.V03 {
+		return c.result(list)
+	}
+	return c.result(object{"configs": list})
+}
+
+// configOf is a configuration as clients see it: without its token, which is for its receiver alone.
+func (c *call) configOf(task string, push record.Push) object {
+	config := object{"id": push.ID, "url": push.URL}
+	if push.ID == "" {
+		config["id"] = task
+	}
+	if c.Dialect == a2a.V03 {
+		return object{"taskId": task, "pushNotificationConfig": config}
+	}
+	config["taskId"] = task
+	return config
+}

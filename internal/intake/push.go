@@ -1,0 +1,96 @@
+package intake
+
+import (
+	"context"
+	"errors"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+)
+
+// Push reads the push of a run; found is false when there is none. It returns a problem of kind NotFound or Forbidden,
+// as [Intake.Run].
+func (in *Intake) Push(ctx context.Context, p tenant.Principal, id string) (push record.Push, found bool, err error) {
+	if _, err := in.Run(ctx, p, id); err != nil {
+		return record.Push{}, false, err
+	}
+	e, found, err := in.Store.Push(ctx, id)
+	return e.Value, found, err
+}
+
+// SetPush has the webhooks of a run go to a push, instead of the push with the same id that the run may have. It writes
+// the run, too: a transition that is decided meanwhile is decided again, so that the commit says which webhooks are
+// sent.
+//
+// It returns a problem of kind NotFound or Forbidden, as [Intake.Run], and of kind Conflict: the run has ended, has a
+// push with another id, or its webhooks go to a callback URL. A run has one address.
+func (in *Intake) SetPush(ctx context.Context, p tenant.Principal, id string, push record.Push) error {
+	return in.changePush(ctx, p, id, func(e *record.RunEntity, old record.PushEntity, found bool, tx *record.Tx) error {
+		switch {
+		case e.Value.Status.Terminal():
+			return problem.New(problem.Conflict, "conflict", "the run has ended: nothing more will be pushed")
+		case found && old.Value.ID != push.ID:
+			return problem.New(problem.Conflict, "conflict",
+				"the run has a push notification configuration with another id: it can have one, which may be "+
+					"replaced or deleted by its own id")
+		case !found && e.Value.Callback:
+			return problem.New(problem.Conflict, "conflict",
+				"the run's webhooks go to the callback_url that it began with, or its agent's: a run has one address")
+		}
+		e.Value.Callback, old.Value = true, push
+		tx.PutPush(e.Value.Organization, id, old)
+		return nil
+	})
+}
+
+// DeletePush deletes the push of a run, also of one that has ended: what has not been sent is not sent. It is
+// idempotent, and leaves a push with another id alone. It returns a problem of kind NotFound or Forbidden, as
+// [Intake.Run].
+func (in *Intake) DeletePush(ctx context.Context, p tenant.Principal, id, push string) error {
+	return in.changePush(ctx, p, id, func(e *record.RunEntity, old record.PushEntity, found bool, tx *record.Tx) error {
+		if !found || old.Value.ID != push {
+			return errNoChange
+		}
+		e.Value.Callback = false
+		tx.DeletePush(id, old)
+		return nil
+	})
+}
+
+// errNoChange says that there is nothing to write.
+var errNoChange = errors.New("intake: nothing changes")
+
+// changePush writes a run together with what decide does to its push; after a conflict it decides again.
+func (in *Intake) changePush(
+	ctx context.Context, p tenant.Principal, id string,
+	decide func(e *record.RunEntity, old record.PushEntity, found bool, tx *record.Tx) error,
+) error {
+	writeID := in.Host.NewID()
+	for try := range tries {
+		e, err := in.Run(ctx, p, id)
+		if err != nil {
+			return err
+		}
+		old, found, err := in.Store.Push(ctx, id)
+		if err != nil {
+			return err
+		}
+		tx := in.Store.Begin(writeID)
+		if err := decide(&e, old, found, tx); err != nil {
+			if errors.Is(err, errNoChange) {
+				return nil
+			}
+			return err
+		}
+		tx.PutRun(e)
+		tx.AuditDeed(ctx, e.Value.Organization, "run", id)
+		if err := tx.Commit(ctx); !errors.Is(err, record.ErrConflict) {
+			return err
+		}
+		if err := in.pause(ctx, try); err != nil {
+			return err
+		}
+	}
+	return problem.Retry(errors.New("the run kept changing"))
+}
