@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -69,27 +70,31 @@ func (h *handlers) mcpTelling(w http.ResponseWriter, r *http.Request, c *httpapi
 		Follow: func(ctx context.Context, out *httpapi.Sink) error {
 			told := &telling{out: out, header: http.Header{}}
 			h.MCP.Telling(ctx, c.Principal, h.Heartbeat, told.beat).ServeHTTP(told, r.WithContext(ctx))
-			if !told.refused {
-				return nil
+			kind, text, refused := told.end()
+			switch { // the stream has begun: what the library refuses is the answer to the call
+			case refused && strings.HasPrefix(kind, "application/json"):
+				return out.Data(json.RawMessage(text))
+			case refused:
+				return out.Data(h.MCP.Refusal(body, strings.TrimSpace(text)))
 			}
-			// the stream has begun: what the library refuses is the answer to the call
-			if strings.HasPrefix(told.header.Get("Content-Type"), "application/json") {
-				return out.Data(json.RawMessage(told.text.Bytes()))
-			}
-			return out.Data(h.MCP.Refusal(body, strings.TrimSpace(told.text.String())))
+			return nil
 		},
 	})
 }
 
-// telling writes a stream that the library puts together, with heartbeats between its events.
+// telling writes a stream that the library puts together, with heartbeats between its events, until it ends: calls of
+// the library may outlive its handler by a little.
 type telling struct {
 	header http.Header
 
 	mu      sync.Mutex
 	out     *httpapi.Sink
+	ended   bool
 	refused bool
 	text    bytes.Buffer // of the refusal
 }
+
+var errToldAll = errors.New("protocol: the stream has ended")
 
 func (t *telling) Header() http.Header { return t.header }
 
@@ -102,7 +107,10 @@ func (t *telling) WriteHeader(status int) {
 func (t *telling) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.refused {
+	switch {
+	case t.ended:
+		return 0, errToldAll
+	case t.refused:
 		return t.text.Write(p)
 	}
 	return t.out.Write(p)
@@ -111,7 +119,18 @@ func (t *telling) Write(p []byte) (int, error) {
 func (t *telling) beat() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.ended {
+		return errToldAll
+	}
 	return t.out.Heartbeat()
+}
+
+// end ends the stream, and returns with what the library has refused, if it has.
+func (t *telling) end() (kind, text string, refused bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.ended = true
+	return t.header.Get("Content-Type"), t.text.String(), t.refused
 }
 
 // ownErrors holds the library's plain text back when it refuses a request: errors have one shape here.
