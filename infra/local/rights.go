@@ -15,6 +15,9 @@ var exceptions = map[string]string{
 
 	// What a story would have to meet by chance, or by a fault.
 
+	"*FunctionServiceRole: sqs:ChangeMessageVisibility on *Queue": "what is to be tried again later than its " +
+		"invocation would wait",
+
 	"*: dynamodb:ConditionCheckItem on table/Core": unitOfWork,
 
 	"*: dynamodb:DeleteItem on table/Core": unitOfWork,
