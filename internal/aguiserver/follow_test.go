@@ -135,7 +135,7 @@ func TestAStepOfALongRunIsReadOnce(t *testing.T) {
 	e, err := w.Store.Run(t.Context(), record.System(), x.Run())
 	require.NoError(t, err)
 	counted := &rows{Table: w.items}
-	w.Server.Store = record.New(counted, &memblob.Store{}, w.Intake.Host)
+	w.Store = record.New(counted, &memblob.Store{}, w.Intake.Host)
 	const steps = 300
 	for i := range steps {
 		require.NoError(t, f.take(t.Context(), stepped(i, "started")))

@@ -192,7 +192,8 @@ var allowed = []struct {
 		"internal/problem internal/record internal/tenant internal/tool internal/view", "it knows runs as clients do"},
 	{"internal/a2a", "events internal/lifecycle internal/record internal/view",
 		"shapes of the protocol are built from views"},
-	{"internal/a2aserver", "internal/a2a internal/catalog events internal/files internal/stream internal/host internal/intake " +
+	{"internal/a2aserver", "internal/a2a internal/catalog events internal/files internal/stream internal/host " +
+		"internal/intake " +
 		"internal/lifecycle internal/problem internal/record internal/strictjson internal/tenant internal/view",
 		"it knows runs as clients do"},
 	{"internal/responses", "internal/catalog internal/citation internal/files internal/host internal/intake " +
@@ -473,8 +474,8 @@ var foreign = map[string][]string{
 	// its methods are found by reflection, so that the linker keeps every method of every type
 	"text/template":                    {},
 	"github.com/cockroachdb/pebble/v2": {"functions/local"},
-	"github.com/modelcontextprotocol/go-sdk/mcp": {"functions/chat", "functions/api", "functions/broker", "functions/worker",
-		"functions/local"},
+	"github.com/modelcontextprotocol/go-sdk/mcp": {"functions/chat", "functions/api", "functions/broker",
+		"functions/worker", "functions/local"},
 	"github.com/getkin/kin-openapi/openapi3": {"functions/api", "functions/broker", "functions/worker",
 		"functions/local"},
 	"github.com/aws/aws-lambda-go/lambda": {"functions/chat", "functions/api", "functions/broker", "functions/reader",

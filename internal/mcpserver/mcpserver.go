@@ -227,7 +227,7 @@ func (s *Server) post(ctx context.Context, p tenant.Principal, m intake.Message,
 	if err != nil {
 		return "", err
 	}
-	m.Files = append(refs, files.Refs(taken)...)
+	m.Files = slices.Concat(refs, files.Refs(taken))
 	posted, err := s.Intake.Post(ctx, p, m)
 	if err != nil {
 		s.Files.Drop(ctx, taken...)

@@ -190,14 +190,16 @@ func TestAConversationIsNoAnswer(t *testing.T) {
 }
 
 func TestOnlyWhatFormsTheAnswerIsToldOfItsFormat(t *testing.T) {
+	const array = `{"type":"json_schema","name":"n","schema":{"type":"array"}}`
 	for format, told := range map[string]string{
-		`{"type":"text","name":"n","schema":0,"strict":true}`:         `{"type":"text"}`,
-		`{"type":"json_object","schema":[],"description":"d"}`:        `{"type":"json_object"}`,
-		`{"type":"json_schema","name":"n","schema":{"type":"array"}}`: `{"type":"json_schema","name":"n","schema":{"type":"array"}}`,
-		`{"type":"json_schema","name":"n","schema":true}`:             "body.text.format.schema: must be an object",
-		`{"type":"json_schema","name":"n","schema":null}`:             "body.text.format.schema: is required",
-		`{"type":"json_schema","name":"n"}`:                           "body.text.format.schema: is required",
-		`{"type":"xml"}`:                                              "body.text.format.type: must be text, json_object or json_schema",
+		`{"type":"text","name":"n","schema":0,"strict":true}`:  `{"type":"text"}`,
+		`{"type":"json_object","schema":[],"description":"d"}`: `{"type":"json_object"}`,
+		array: array,
+		`{"type":"json_schema","name":"n","schema":true}`: "body.text.format.schema: must be an object",
+		`{"type":"json_schema","name":"n","schema":null}`: "body.text.format.schema: is required",
+		`{"type":"json_schema","name":"n"}`:               "body.text.format.schema: is required",
+		`{"type":"xml"}`: "body.text.format.type: must be text, " +
+			"json_object or json_schema",
 	} {
 		var r CreateResponse
 		require.NoError(t, json.Unmarshal([]byte(`{"text":{"format":`+format+`}}`), &r))
