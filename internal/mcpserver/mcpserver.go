@@ -72,7 +72,9 @@ func (s *Server) handler(p tenant.Principal, whole bool, wait waiter) http.Handl
 			return nil
 		}
 		return offer
-	}, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: whole}))
+	}, &mcp.StreamableHTTPOptions{
+		Stateless: true, JSONResponse: whole, MaxRequestBodyBytes: -1, // bodies are bounded before
+	}))
 }
 
 // waiter waits for the run of a call.
@@ -209,6 +211,9 @@ func (s *Server) server(ctx context.Context, p tenant.Principal, watched bool, w
 
 // post sends a message with the files of a call, and returns its run.
 func (s *Server) post(ctx context.Context, p tenant.Principal, m intake.Message, in callInput) (string, error) {
+	if n := len(in.Files) + len(in.FileIDs); n > intake.MaxFiles { // before any of them is stored or read
+		return "", problem.InvalidField("files", "at most %d files may be sent", intake.MaxFiles)
+	}
 	var brought []files.Inline
 	for i, f := range in.Files {
 		file, err := files.Decode(fmt.Sprintf("files[%d].data", i), f.Name, f.ContentType, f.Data)

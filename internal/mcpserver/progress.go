@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"time"
 
@@ -18,9 +17,16 @@ import (
 // lastWords is how long before the end of its stream a call is answered with where its run stands.
 const lastWords = 5 * time.Second
 
+// light is how large a call may be that is told how it goes on, in bytes: it is kept until its stream ends. A larger
+// one is answered as if it had not asked.
+const light = 64 << 10
+
 // WantsProgress reports whether a request is a call whose client is to be told how it goes on. What else is wrong with
 // it the handler says.
 func (s *Server) WantsProgress(body []byte) bool {
+	if len(body) > light {
+		return false
+	}
 	var r struct {
 		Method string `json:"method"`
 		Params struct {
@@ -35,37 +41,32 @@ func (s *Server) WantsProgress(body []byte) bool {
 }
 
 // Telling makes the handler of a call that wants progress. It answers with Server-Sent Events: notifications of what
-// happens in the run, then the result. beat is called when nothing happens for idle; what writes the events must bear
-// that beside it. The call waits until the run has ended or waits for a human, at most until shortly before the end of
-// streaming, whose end ends it.
-func (s *Server) Telling(
-	streaming context.Context, p tenant.Principal, idle time.Duration, beat func() error,
-) http.Handler {
+// happens in the run, also of nothing when nothing happens for idle, then the result. The call waits until the run has
+// ended or waits for a human, at most until shortly before the end of streaming; when streaming ends at once, it is
+// answered at once.
+func (s *Server) Telling(streaming context.Context, p tenant.Principal, idle time.Duration) http.Handler {
 	return s.handler(p, false, func(ctx context.Context, r *mcp.CallToolRequest, run string) reply {
-		ctx, cancel := context.WithCancel(ctx) // the library's outlives its client
+		telling, cancel := context.WithCancel(ctx) // the library's outlives its client
 		defer cancel()
 		defer context.AfterFunc(streaming, cancel)()
-		telling, window := ctx, s.Window
 		if end, bounded := streaming.Deadline(); bounded {
 			var done context.CancelFunc
-			telling, done = context.WithDeadline(ctx, end.Add(-lastWords))
+			telling, done = context.WithDeadline(telling, end.Add(-lastWords))
 			defer done()
 		}
-		err := s.tell(telling, p, r, run, idle, beat)
-		if err != nil && ctx.Err() == nil && errors.Is(telling.Err(), context.DeadlineExceeded) {
-			err, window = nil, 0
-		}
-		if err != nil {
+		if err := s.tell(telling, p, r, run, idle); err != nil && telling.Err() == nil {
 			return refused(err)
 		}
-		return s.wait(ctx, p, run, window)
+		ctx, done := context.WithTimeout(ctx, lastWords)
+		defer done()
+		return s.wait(ctx, p, run, 0) // a run that goes on is named, so that the client can ask for it
 	})
 }
 
 // tell notifies the client of a call of what happens in its run, until it has ended or waits for a human. A
 // notification has the event as GET /runs/{run_id}/stream has it, and what is new in words.
 func (s *Server) tell(
-	ctx context.Context, p tenant.Principal, r *mcp.CallToolRequest, run string, idle time.Duration, beat func() error,
+	ctx context.Context, p tenant.Principal, r *mcp.CallToolRequest, run string, idle time.Duration,
 ) error {
 	entity, err := s.Intake.Run(ctx, p, run)
 	if err != nil {
@@ -74,13 +75,19 @@ func (s *Server) tell(
 	tenants := s.Intake.Tenants
 	right, reads := tenants.RightTo(p, entity.Value.Agent), tenants.Reads(p)
 	told := 0.0
+	notify := func(words string, meta mcp.Meta) error {
+		told++
+		return r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+			Meta: meta, ProgressToken: r.Params.GetProgressToken(), Progress: told, Message: words,
+		})
+	}
 	return s.Hub.Follow(ctx, s.Store, p.Scope(), run, idle, func(e stream.Event) error {
 		if !right.Lasts(ctx) {
 			return stream.ErrStop // the answer says it
 		}
 		switch e.Event {
 		case stream.Heartbeat:
-			return beat()
+			return notify("The run goes on.", nil) // clients take a silent server for one that is lost
 		case stream.Done: // the answer has it
 			return nil
 		}
@@ -88,10 +95,7 @@ func (s *Server) tell(
 		if err != nil {
 			return err
 		}
-		told++
-		if err := r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-			Meta: mcp.Meta{"event": e}, ProgressToken: r.Params.GetProgressToken(), Progress: told, Message: inWords(e),
-		}); err != nil {
+		if err := notify(inWords(e), mcp.Meta{"event": e}); err != nil {
 			return err
 		}
 		waits := string(lifecycle.AwaitingInput)

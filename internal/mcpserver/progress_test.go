@@ -3,6 +3,7 @@ package mcpserver_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -71,48 +72,74 @@ func waiting(t *testing.T) (*mcpserver.Server, tenant.Principal) {
 	return server, p
 }
 
-func listen(ctx context.Context, server *mcpserver.Server, p tenant.Principal, beat func() error) []string {
-	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,
+// listen calls an agent, and returns what is told; hear is called with each message.
+func listen(ctx context.Context, server *mcpserver.Server, p tenant.Principal, hear func() error) []string {
+	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,
 		"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"Demo","arguments":{"message":"hello"}}}`))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
-	w := httptest.NewRecorder()
-	server.Telling(ctx, p, 10*time.Second, beat).ServeHTTP(w, r)
+	w := &hearing{httptest.NewRecorder(), hear}
+	server.Telling(ctx, p, 10*time.Second).ServeHTTP(w, r)
 	return strings.Split(strings.TrimSpace(w.Body.String()), "\n\n")
 }
 
-// A stream that is about to end says where the run stands, and beats while nothing happens.
+type hearing struct {
+	*httptest.ResponseRecorder
+
+	hear func() error
+}
+
+func (h *hearing) Write(p []byte) (int, error) {
+	if err := h.hear(); err != nil {
+		return 0, err
+	}
+	return h.ResponseRecorder.Write(p)
+}
+
+// A stream that is about to end says where the run stands. While nothing happens, that is told, too.
 func TestACallIsAnsweredBeforeItsStreamEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, p := waiting(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		beats := 0
-		heard := listen(ctx, server, p, func() error { beats++; return nil })
+		heard := listen(ctx, server, p, func() error { return nil })
 		require.NoError(t, ctx.Err())
-		assert.Equal(t, 5, beats)
-		require.Len(t, heard, 2)
-		assert.Contains(t, heard[0], `"notifications/progress"`)
-		assert.Contains(t, heard[1], `"status":"queued"`)
-		assert.Contains(t, heard[1], "ask get_run for ")
+		require.Len(t, heard, 7)
+		assert.Contains(t, heard[0], `"event":"init"`)
+		for i, m := range heard[:6] {
+			assert.Contains(t, m, fmt.Sprintf(`"progress":%d}`, i+1))
+		}
+		assert.Contains(t, heard[6], `"status":"queued"`)
+		assert.Contains(t, heard[6], "ask get_run for ")
 	})
 }
 
-// The library lets a call go on whose client has left; what waits for the run ends with the stream.
+// The library lets a call go on whose stream ends; it is answered with the run, which goes on.
 func TestACallEndsWithItsStream(t *testing.T) {
-	for name, leave := range map[string]func(context.CancelFunc) error{
-		"its client has left":    func(cancel context.CancelFunc) error { cancel(); return nil },
-		"nothing can be written": func(context.CancelFunc) error { return context.Canceled },
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { // which demands that no goroutine remains
-				server, p := waiting(t)
-				ctx, cancel := context.WithCancel(t.Context())
-				defer cancel()
-				begun := time.Now()
-				listen(ctx, server, p, func() error { return leave(cancel) })
-				assert.Equal(t, 10*time.Second, time.Since(begun))
-			})
+	synctest.Test(t, func(t *testing.T) { // which demands that no goroutine remains
+		server, p := waiting(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		begun, n := time.Now(), 0
+		heard := listen(ctx, server, p, func() error {
+			if n++; n == 2 {
+				cancel()
+			}
+			return nil
 		})
-	}
+		assert.Equal(t, 10*time.Second, time.Since(begun))
+		assert.Contains(t, heard[len(heard)-1], "ask get_run for ")
+	})
+}
+
+// Files are counted before any of them is stored.
+func TestTooManyFilesAreRefusedUnread(t *testing.T) {
+	server, p := waiting(t)
+	server.Files = nil // nothing is asked of it
+	files := strings.Repeat(`{"name":"a","data":"YQ=="},`, 11)
+	w := ask(server, p, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Demo","arguments":{
+		"message":"x","files":[`+files[:len(files)-1]+`]}}}`, "")
+	assert.Contains(t, w.Body.String(), "files: at most 10 files may be sent")
+	large := `{"method":"tools/call","params":{"_meta":{"progressToken":1},"x":"` + strings.Repeat("x", 64<<10) + `"}}`
+	assert.False(t, server.WantsProgress([]byte(large)), "it would be kept for long")
 }

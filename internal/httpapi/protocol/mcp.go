@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -63,14 +62,16 @@ func (h *handlers) mcpRoutes() {
 	})
 }
 
-// mcpTelling answers a call with what happens in its run.
+// mcpTelling answers a call with what happens in its run. The handler has the request's own context: when the stream is
+// to end, it still has a last word.
 func (h *handlers) mcpTelling(w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte) error {
 	return h.Stream(r.Context(), w, c, httpapi.Stream{
 		ContentType: "text/event-stream", Bounded: true,
 		Follow: func(ctx context.Context, out *httpapi.Sink) error {
+			c.Release() // it is small
 			told := &telling{out: out, header: http.Header{}}
-			h.MCP.Telling(ctx, c.Principal, h.Heartbeat, told.beat).ServeHTTP(told, r.WithContext(ctx))
-			kind, text, refused := told.end()
+			h.MCP.Telling(ctx, c.Principal, h.Heartbeat).ServeHTTP(told, r)
+			kind, text, refused := told.refusal()
 			switch { // the stream has begun: what the library refuses is the answer to the call
 			case refused && strings.HasPrefix(kind, "application/json"):
 				return out.Data(json.RawMessage(text))
@@ -79,22 +80,21 @@ func (h *handlers) mcpTelling(w http.ResponseWriter, r *http.Request, c *httpapi
 			}
 			return nil
 		},
+		Farewell: func(out *httpapi.Sink) { // before anything was done
+			_ = out.Data(h.MCP.Refusal(body, "the service is stopping; try again"))
+		},
 	})
 }
 
-// telling writes a stream that the library puts together, with heartbeats between its events, until it ends: calls of
-// the library may outlive its handler by a little.
+// telling writes a stream that the library puts together.
 type telling struct {
 	header http.Header
 
 	mu      sync.Mutex
 	out     *httpapi.Sink
-	ended   bool
 	refused bool
 	text    bytes.Buffer // of the refusal
 }
-
-var errToldAll = errors.New("protocol: the stream has ended")
 
 func (t *telling) Header() http.Header { return t.header }
 
@@ -107,29 +107,16 @@ func (t *telling) WriteHeader(status int) {
 func (t *telling) Write(p []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	switch {
-	case t.ended:
-		return 0, errToldAll
-	case t.refused:
+	if t.refused {
 		return t.text.Write(p)
 	}
 	return t.out.Write(p)
 }
 
-func (t *telling) beat() error {
+// refusal is what the library has refused, if it has.
+func (t *telling) refusal() (kind, text string, refused bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.ended {
-		return errToldAll
-	}
-	return t.out.Heartbeat()
-}
-
-// end ends the stream, and returns with what the library has refused, if it has.
-func (t *telling) end() (kind, text string, refused bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.ended = true
 	return t.header.Get("Content-Type"), t.text.String(), t.refused
 }
 

@@ -45,9 +45,9 @@ type MCP interface {
 	For(p tenant.Principal) http.Handler
 	// WantsProgress reports whether a request is a call whose client is to be told how it goes on.
 	WantsProgress(body []byte) bool
-	// Telling makes the handler of such a call, which is answered with Server-Sent Events until streaming ends. beat is
-	// called when nothing happens for idle, beside what the handler writes.
-	Telling(streaming context.Context, p tenant.Principal, idle time.Duration, beat func() error) http.Handler
+	// Telling makes the handler of such a call, which is answered with Server-Sent Events until streaming ends, also
+	// with one when nothing happens for idle.
+	Telling(streaming context.Context, p tenant.Principal, idle time.Duration) http.Handler
 	// Refusal is the answer to a request that cannot be served, for the reason that text gives.
 	Refusal(body []byte, text string) any
 }
