@@ -27,7 +27,7 @@
 // In favour of ours: it is one process, whereas DBOS and River are libraries that go over TCP to a database which many
 // can share, and Restate goes over TCP to its service; each of the three can be spread over several machines as it is,
 // for which ours has other adapters. Its settings are those for this load (caps and limits of rate out of the way).
-// PostgreSQL and Restate have settings for larger machines, which are not used. Only ours was made by those who measure.
+// PostgreSQL and Restate have settings for larger machines, which are not used. And ours was made by those who measure.
 //
 // The load is made by the same machine, by this program, in a process of its own, with the same HTTP client for all. In
 // each round each system is started with an empty folder, warmed up, loaded and stopped before the next one is started,

@@ -81,8 +81,11 @@ func markdown(r report, chosen []string, loads []int) string {
 	for _, s := range r.Samples {
 		rounds = max(rounds, s.Round)
 	}
-	fmt.Fprintf(&b, "\nMedians of %d rounds, and their ranges. No run failed. %s, %s.\n", rounds, r.Machine,
-		r.Date.Format("2 January 2006"))
+	what := "One round."
+	if rounds > 1 {
+		what = fmt.Sprintf("Medians of %d rounds, and their ranges.", rounds)
+	}
+	fmt.Fprintf(&b, "\n%s No run failed. %s, %s.\n", what, r.Machine, r.Date.Format("2 January 2006"))
 	for _, name := range chosen {
 		fmt.Fprintf(&b, "%s: %s.\n", systems[name].title, r.Versions[name])
 	}
