@@ -148,7 +148,8 @@ bench: ## measure the real process over HTTP
 
 versus: .cache/versus/package-lock.json ## measure ours beside DBOS Go, River and Restate, in VERSUS_ROUNDS rounds of all (needs Linux, Node.js; FLAGS)
 	@command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || $(MAKE) .cache/versus/postgres/package-lock.json
-	$(GO) run -C scripts/versus . -rounds $(VERSUS_ROUNDS) $(FLAGS)
+	$(GO) build -C scripts/versus -o $(CURDIR)/.cache/versus/versus .
+	.cache/versus/versus -root . -cache .cache/versus -rounds $(VERSUS_ROUNDS) $(FLAGS)
 
 bench-ingest: ## measure how long documents take from their upload until they are found
 	$(GO) run ./scripts/bench -documents
