@@ -41,6 +41,7 @@ REQUESTS ?= 3000
 # Sizes of what is no proof of the list.
 SOAK ?= 1h
 PAIRS ?= 7
+VERSUS_ROUNDS ?= 5
 PACKAGES ?= lifecycle intake tenant removal record worker agent webhook transition
 SAMPLE ?= 60
 SEED ?= 1
@@ -144,6 +145,11 @@ simulate: ## run the simulation with SEEDS seeds, without the race detector
 
 bench: ## measure the real process over HTTP
 	$(GO) run ./scripts/bench
+
+versus: .cache/versus/package-lock.json ## measure ours beside DBOS Go, River and Restate, in VERSUS_ROUNDS rounds of all (needs Linux, Node.js; FLAGS)
+	@command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || $(MAKE) .cache/versus/postgres/package-lock.json
+	$(GO) build -C scripts/versus -o $(CURDIR)/.cache/versus/versus .
+	.cache/versus/versus -root . -cache .cache/versus -rounds $(VERSUS_ROUNDS) $(FLAGS)
 
 bench-ingest: ## measure how long documents take from their upload until they are found
 	$(GO) run ./scripts/bench -documents
@@ -340,6 +346,16 @@ clean: ## remove what was built, not the data
 .cache/peers/package-lock.json: scripts/peers/package-lock.json
 	mkdir -p .cache/peers && cp scripts/peers/*.json .cache/peers/
 	npm ci --silent --no-fund --no-audit --prefix .cache/peers
+	touch $@
+
+.cache/versus/package-lock.json: scripts/versus/package-lock.json
+	mkdir -p .cache/versus && cp scripts/versus/*.json .cache/versus/
+	npm ci --silent --no-fund --no-audit --ignore-scripts --prefix .cache/versus
+	touch $@
+
+.cache/versus/postgres/package-lock.json: scripts/versus/postgres/package-lock.json
+	mkdir -p .cache/versus/postgres && cp scripts/versus/postgres/*.json .cache/versus/postgres/
+	npm ci --silent --no-fund --no-audit --prefix .cache/versus/postgres
 	touch $@
 
 .cache/panel/made: scripts/panel/package-lock.json internal/httpapi/service/openapi.golden.json

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	message = "hello there"
+	answer  = "You said: " + message
+)
+
+// server is a system that has been started.
+type server struct {
+	request func(context.Context) (*http.Request, error) // posts the message
+	answers []string                                     // what a right answer has in it
+}
+
+// sample is what one load of one system measured.
+type sample struct {
+	System    string  `json:"system"`
+	Round     int     `json:"round"`
+	Clients   int     `json:"clients"`
+	Runs      int     `json:"runs"`
+	Seconds   float64 `json:"seconds"`
+	P50       float64 `json:"p50_ms"`
+	P99       float64 `json:"p99_ms"`
+	Processor float64 `json:"processor_s"`        // of all processes of the system
+	Client    float64 `json:"client_processor_s"` // of this program
+}
+
+func (s sample) rate() float64 { return float64(s.Runs) / s.Seconds }
+
+// each is the processor time of a run, in milliseconds.
+func (s sample) each() float64 { return 1000 * s.Processor / float64(s.Runs) }
+
+func (s sample) tail() float64 { return s.P99 / s.P50 }
+
+func (s sample) String() string {
+	return fmt.Sprintf("%s, clients %d: %.0f runs/s, p50 %.2f ms, p99 %.2f ms, %.2f ms of processor (client: %.2f)",
+		s.System, s.Clients, s.rate(), s.P50, s.P99, s.each(), 1000*s.Client/float64(s.Runs))
+}
+
+// load has clients post messages for a while; each waits for its answer before the next. A wrong answer ends it.
+func load(ctx context.Context, to server, clients int, lasts time.Duration) (sample, error) {
+	transport := &http.Transport{MaxIdleConns: clients, MaxIdleConnsPerHost: clients}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var mu sync.Mutex
+	var all []time.Duration
+	var wg sync.WaitGroup
+	own := ownTime()
+	began := time.Now()
+	for range clients {
+		wg.Go(func() {
+			var mine []time.Duration
+			for ctx.Err() == nil && time.Since(began) < lasts {
+				at := time.Now()
+				if err := post(ctx, client, to); err != nil {
+					cancel(err)
+					return
+				}
+				mine = append(mine, time.Since(at))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, mine...)
+		})
+	}
+	wg.Wait()
+	took := time.Since(began)
+	if ctx.Err() != nil {
+		return sample{}, context.Cause(ctx)
+	}
+	if len(all) == 0 {
+		return sample{}, errors.New("no run was completed")
+	}
+	return sample{
+		Clients: clients, Runs: len(all), Seconds: took.Seconds(), Client: (ownTime() - own).Seconds(),
+		P50: milliseconds(quantile(all, 0.5)), P99: milliseconds(quantile(all, 0.99)),
+	}, nil
+}
+
+func post(ctx context.Context, client *http.Client, to server) error {
+	request, err := to.request(ctx)
+	if err != nil {
+		return err
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	for _, part := range to.answers {
+		if response.StatusCode != http.StatusOK || !strings.Contains(string(body), part) {
+			return fmt.Errorf("not a right answer: %s: %.300s", response.Status, body)
+		}
+	}
+	return nil
+}
+
+// ownTime is the processor time of this program.
+func ownTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,302 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// system is one of those that are compared.
+type system struct {
+	title string
+	start func(context.Context, *stage) (server, error)
+}
+
+var systems = map[string]system{
+	"ours":        {"ours", startOurs},
+	"dbos":        {"DBOS Go", startOnPostgres},
+	"river":       {"River", startOnPostgres},
+	"river-tuned": {"River, tuned", startOnPostgres},
+	"restate":     {"Restate", startRestate},
+}
+
+// tools are what the systems are started with.
+type tools struct {
+	dir      string
+	versus   string // this program
+	ours     string
+	restate  string
+	postgres *postgres
+}
+
+// prepare finds or builds what is needed.
+func prepare(ctx context.Context, dir string, chosen []string) (*tools, error) {
+	t := &tools{dir: dir, ours: filepath.Join(dir, "local")}
+	var err error
+	if t.versus, err = os.Executable(); err != nil {
+		return nil, err
+	}
+	for _, name := range chosen {
+		switch {
+		case name == "ours":
+			err = build(ctx, t.ours)
+		case name == "restate":
+			t.restate, err = find(*cache, "node_modules/@restatedev/restate-server-*/bin/restate-server")
+		case t.postgres == nil:
+			t.postgres, err = findPostgres(*cache)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// build builds ours as make build does.
+func build(ctx context.Context, binary string) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
+	defer cancel()
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "pebblegozstd", "-ldflags", "-s -w", "-o",
+		binary, "./functions/local")
+	command.Dir, command.Stderr = *root, os.Stderr
+	return command.Run()
+}
+
+// find finds what is installed for this machine.
+func find(folder, pattern string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(folder, pattern))
+	if err != nil {
+		return "", err
+	}
+	if len(found) == 0 {
+		return "", fmt.Errorf("%s is not in %s: make versus installs it", pattern, folder)
+	}
+	return filepath.Abs(found[0])
+}
+
+// versions says what is measured, with what else it needs.
+func (t *tools) versions(ctx context.Context, chosen []string) map[string]string {
+	modules := map[string]string{}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			modules[m.Path] = m.Version
+		}
+	}
+	all := map[string]string{}
+	for _, name := range chosen {
+		switch name {
+		case "ours":
+			all[name] = "commit " + output(ctx, "git", "-C", *root, "describe", "--always", "--dirty", "--match", "")
+		case "dbos":
+			all[name] = modules["github.com/dbos-inc/dbos-transact-golang"] + ", " + t.postgres.version(ctx)
+		case "restate":
+			all[name] = output(ctx, t.restate, "--version") + ", sdk-go " + modules["github.com/restatedev/sdk-go"]
+		default:
+			all[name] = modules["github.com/riverqueue/river"] + ", " + t.postgres.version(ctx)
+		}
+	}
+	return all
+}
+
+var greeting = regexp.MustCompile(`Agent Platform at (\S+)`)
+
+// startOurs starts functions/local with caps and limits that no load reaches, as make bench does.
+func startOurs(ctx context.Context, s *stage) (server, error) {
+	data := filepath.Join(s.dir, "data")
+	command := exec.Command(s.ours)
+	command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+data, "USER_CAP=1000000",
+		"ORGANIZATION_CAP=1000000", "RATE_LIMIT=10000000", "RATE_BURST=10000000", "LOG_LEVEL=error")
+	p, err := s.run("ours", os.Interrupt, command)
+	if err != nil {
+		return server{}, err
+	}
+	var base, key, agent string
+	err = s.until(ctx, p, func() error {
+		text, err := os.ReadFile(p.log)
+		if err != nil {
+			return err
+		}
+		found := greeting.FindSubmatch(text)
+		if found == nil {
+			return fmt.Errorf("it has not said where it serves")
+		}
+		base = string(found[1])
+		operator, err := os.ReadFile(filepath.Join(data, "operator.key"))
+		if err != nil {
+			return err
+		}
+		key = strings.TrimSpace(string(operator))
+		agent, err = firstAgent(ctx, base, key)
+		return err
+	})
+	if err != nil {
+		return server{}, err
+	}
+	return server{answers: []string{answer, `"usage_status":"billed"`},
+		request: func(ctx context.Context) (*http.Request, error) {
+			var form bytes.Buffer
+			w := multipart.NewWriter(&form)
+			_ = w.WriteField("agent_id", agent)
+			_ = w.WriteField("message", message)
+			_ = w.WriteField("wait", "true")
+			_ = w.Close()
+			r, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/chat", &form)
+			if err != nil {
+				return nil, err
+			}
+			r.Header.Set("Authorization", "Bearer "+key)
+			r.Header.Set("Content-Type", w.FormDataContentType())
+			return r, nil
+		}}, nil
+}
+
+func firstAgent(ctx context.Context, base, key string) (string, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/agents", nil)
+	if err != nil {
+		return "", err
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	var list struct {
+		Agents []struct {
+			ID string `json:"agent_id"`
+		} `json:"agents"`
+	}
+	if err := json.NewDecoder(bufio.NewReader(response.Body)).Decode(&list); err != nil {
+		return "", err
+	}
+	if len(list.Agents) == 0 {
+		return "", fmt.Errorf("there is no agent")
+	}
+	return list.Agents[0].ID, nil
+}
+
+// startOnPostgres starts a database, and this program as the server of a system that uses one.
+func startOnPostgres(ctx context.Context, s *stage) (server, error) {
+	database, err := s.postgres.start(ctx, s)
+	if err != nil {
+		return server{}, err
+	}
+	at, err := s.serve(ctx, "-database", database)
+	if err != nil {
+		return server{}, err
+	}
+	return posting("http://" + at + "/chat"), nil
+}
+
+// serve starts this program as the server of the system, and says where it listens.
+func (s *stage) serve(ctx context.Context, args ...string) (string, error) {
+	at, err := address()
+	if err != nil {
+		return "", err
+	}
+	args = append([]string{"-serve", s.name, "-listen", at}, args...)
+	p, err := s.run("server", os.Interrupt, exec.Command(s.versus, args...))
+	if err != nil {
+		return "", err
+	}
+	return at, s.until(ctx, p, func() error { return dial(at) })
+}
+
+// startRestate starts restate-server and a service, and registers the service with it.
+func startRestate(ctx context.Context, s *stage) (server, error) {
+	var addresses [3]string
+	for i := range addresses {
+		var err error
+		if addresses[i], err = address(); err != nil {
+			return server{}, err
+		}
+	}
+	command := exec.Command(s.restate, "--no-logo")
+	command.Dir = s.dir
+	command.Env = append(os.Environ(), "RESTATE_BASE_DIR="+filepath.Join(s.dir, "data"), "RESTATE_LISTEN_MODE=tcp",
+		"RESTATE_BIND_ADDRESS="+addresses[0], "RESTATE_INGRESS__BIND_ADDRESS="+addresses[1],
+		"RESTATE_ADMIN__BIND_ADDRESS="+addresses[2], "RESTATE_LOG_FILTER=warn", "RESTATE_DISABLE_TELEMETRY=true")
+	ingress, admin := "http://"+addresses[1], "http://"+addresses[2]
+	p, err := s.run("restate", syscall.SIGTERM, command)
+	if err != nil {
+		return server{}, err
+	}
+	if err := s.until(ctx, p, func() error { return get(ctx, ingress+"/restate/health") }); err != nil {
+		return server{}, err
+	}
+	at, err := s.serve(ctx)
+	if err != nil {
+		return server{}, err
+	}
+	register := fmt.Sprintf(`{"uri":"http://%s"}`, at)
+	if err := s.until(ctx, p, func() error { return send(ctx, admin+"/deployments", register) }); err != nil {
+		return server{}, err
+	}
+	return posting(ingress + "/Agent/Chat"), nil
+}
+
+// posting posts the message as JSON.
+func posting(url string) server {
+	body, _ := json.Marshal(Chat{Message: message})
+	return server{answers: []string{answer}, request: func(ctx context.Context) (*http.Request, error) {
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+		if err != nil {
+			return nil, err
+		}
+		r.Header.Set("Content-Type", "application/json")
+		return r, nil
+	}}
+}
+
+// dial says whether a server listens; that of Restate's SDK speaks only HTTP/2.
+func dial(at string) error {
+	connection, err := net.DialTimeout("tcp", at, time.Second)
+	if err != nil {
+		return err
+	}
+	return connection.Close()
+}
+
+func get(ctx context.Context, url string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	return do(r)
+}
+
+func send(ctx context.Context, url, body string) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	return do(r)
+}
+
+func do(r *http.Request) error {
+	response, err := (&http.Client{Timeout: 10 * time.Second}).Do(r)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, _ := io.ReadAll(io.LimitReader(response.Body, 500))
+	if response.StatusCode >= 300 {
+		return fmt.Errorf("%s: %s", response.Status, text)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package main
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestQuantile(t *testing.T) {
+	var hundred []time.Duration
+	for i := range 100 {
+		hundred = append(hundred, time.Duration(99-i))
+	}
+	for q, want := range map[float64]time.Duration{0: 0, 0.5: 50, 0.99: 99, 1: 99} {
+		if got := quantile(hundred, q); got != want {
+			t.Errorf("quantile %v is %d, not %d", q, got, want)
+		}
+	}
+	if quantile(nil, 0.5) != 0 || hundred[0] != 99 {
+		t.Error("nothing has no quantile, and the values keep their order")
+	}
+}
+
+func TestMedianAndRange(t *testing.T) {
+	if m := median([]float64{9, 1, 5}); m != 5 {
+		t.Errorf("median of three is %v", m)
+	}
+	if m := median([]float64{4, 1, 2, 9}); m != 3 {
+		t.Errorf("median of four is %v", m)
+	}
+	if !math.IsNaN(median(nil)) {
+		t.Error("nothing has a median")
+	}
+	for want, values := range map[string][]float64{
+		"3263 (0.50–12000)": {12000, 0.5, 3263}, "18.2": {18.21}, "1.46 (1.40–100)": {1.4, 1.456, 100}, "–": nil,
+	} {
+		if got := cell(values); got != want {
+			t.Errorf("%v is shown as %q, not %q", values, got, want)
+		}
+	}
+}
+
+func TestTableDividesRoundByRound(t *testing.T) {
+	r := report{Machine: "2 cores", Date: time.Date(2026, 11, 27, 0, 0, 0, 0, time.UTC),
+		Versions: map[string]string{"ours": "commit 1", "dbos": "v1"}}
+	for round, rate := range [][2]int{{4000, 1000}, {3000, 600}} {
+		r.Samples = append(r.Samples,
+			sample{System: "ours", Round: round + 1, Clients: 64, Runs: rate[0], Seconds: 1, P50: 10, P99: 20,
+				Processor: 2},
+			sample{System: "dbos", Round: round + 1, Clients: 64, Runs: rate[1], Seconds: 1, P50: 40, P99: 60,
+				Processor: 2})
+	}
+	got := markdown(r, []string{"ours", "dbos"}, []int{64})
+	for _, want := range []string{
+		"| ours | 64 | 3500 (3000–4000) | 10.0 (10.0–10.0) | 20.0 (20.0–20.0) | 2.00 (2.00–2.00) | 0.58 (0.50–0.67) |",
+		"| DBOS Go | 64 | 4.50 (4.00–5.00) | 0.25 (0.25–0.25) | 0.22 (0.20–0.25) |",
+		"Medians of 2 rounds", "27 November 2026", "ours: commit 1.",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not in\n%s", want, got)
+		}
+	}
+}
+
+func TestParseStatus(t *testing.T) {
+	text := "4711 (a (very) odd name) S 12 4711 4711 0 -1 4194560 1 2 3 4 150 50 7 3 20 0 1 0 99 1000 100\n"
+	got, err := parseStatus([]byte(text))
+	if err != nil || got != (status{pid: 4711, parent: 12, spent: 2100 * time.Millisecond}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	for _, wrong := range []string{"", "1 name S 1", "1 (a) S 1 2", strings.Replace(text, "150", "many", 1)} {
+		if _, err := parseStatus([]byte(wrong)); err == nil {
+			t.Errorf("%q is read", wrong)
+		}
+	}
+}
+
+func TestTreeHasEveryProcessOnce(t *testing.T) {
+	all := []status{{1, 0, 1000}, {10, 1, 1}, {11, 10, 2}, {12, 11, 4}, {13, 10, 8}, {20, 1, 16}, {30, 1, 32}}
+	if got := sumTree(all, []int{10, 20, 11}); got != 31 {
+		t.Errorf("the sum is %d", got)
+	}
+}
+
+func TestNumbers(t *testing.T) {
+	got, err := numbers("1,64")
+	if err != nil || !slices.Equal(got, []int{1, 64}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, wrong := range []string{"", "0", "1,", "x"} {
+		if _, err := numbers(wrong); err == nil {
+			t.Errorf("%q is read", wrong)
+		}
+	}
+}
