@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,6 +49,45 @@ func TestRefusalsOfMCPInAStreamAreAnswers(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(w.Body.String(), "data: "))
 	w = send("2025-06-18")
 	assert.Contains(t, w.Body.String(), `run_id`, "%s", w.Body)
+}
+
+// stopping is a client whose server stops with the first words of an answer.
+type stopping struct {
+	*httptest.ResponseRecorder
+
+	stop func()
+}
+
+func (s stopping) Write(p []byte) (int, error) {
+	s.stop()
+	return s.ResponseRecorder.Write(p)
+}
+
+// A call whose stream the server ends is answered with its run, which goes on: the client need not begin another.
+func TestACallOfMCPOutlivesAStop(t *testing.T) {
+	e := httpapitest.New(t)
+	send := func(w http.ResponseWriter) {
+		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,
+			"method":"tools/call","params":{"name":"Demo","arguments":{"message":"x"},"_meta":{"progressToken":1}}}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Authorization", "Bearer "+e.Key)
+		e.ServeHTTP(w, r)
+	}
+	stopped := make(chan struct{})
+	w := stopping{httptest.NewRecorder(), sync.OnceFunc(func() {
+		go func() {
+			e.Stop()
+			close(stopped)
+		}()
+	})}
+	send(w)
+	<-stopped
+	assert.Contains(t, w.Body.String(), "ask get_run for ")
+	late := httptest.NewRecorder()
+	send(late)
+	assert.Contains(t, late.Body.String(), "the service is stopping; try again")
+	assert.Equal(t, 1, strings.Count(e.Send("GET", "/runs", "").Body.String(), `"agent_id"`), "the late one began none")
 }
 
 // JSON that is none is answered to a client of A2A as its protocol has it.
