@@ -302,19 +302,14 @@ func (c *call) post(ctx context.Context, m message, said said, chat string, stre
 		return "", &fault{invalidParams,
 			fmt.Sprintf("message.messageId must have at most %d printable ASCII characters", maxMessageID)}
 	}
-	refs, err := c.Files.Attach(ctx, c.who.Scope(), said.known, func(f record.File) error {
-		return c.Intake.Tenants.MayReadFile(ctx, c.who, f)
-	})
-	if err != nil {
-		return "", err
-	}
-	taken, err := c.Files.TakeInline(ctx, c.who.Organization.ID, c.who.User.ID, said.files)
+	refs, taken, err := c.Files.Bring(ctx, c.who.Scope(), c.who.Organization.ID, c.who.User.ID, said.known, said.files,
+		func(f record.File) error { return c.Intake.Tenants.MayReadFile(ctx, c.who, f) })
 	if err != nil {
 		return "", err
 	}
 	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
 		AgentID: c.agent.ID, Text: said.text, ChatID: chat, Key: key(c.agent.ID, m.MessageID), Watched: streamed,
-		Push: said.push, Files: append(refs, files.Refs(taken)...),
+		Push: said.push, Files: refs,
 	})
 	if err != nil || posted.Replayed {
 		c.Files.Drop(ctx, taken...)

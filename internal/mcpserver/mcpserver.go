@@ -222,17 +222,13 @@ func (s *Server) post(ctx context.Context, p tenant.Principal, m intake.Message,
 		}
 		brought = append(brought, file)
 	}
-	refs, err := s.Files.Attach(ctx, p.Scope(), in.FileIDs, func(f record.File) error {
-		return s.Intake.Tenants.MayReadFile(ctx, p, f)
-	})
+	var taken []record.File
+	var err error
+	m.Files, taken, err = s.Files.Bring(ctx, p.Scope(), p.Organization.ID, p.User.ID, in.FileIDs, brought,
+		func(f record.File) error { return s.Intake.Tenants.MayReadFile(ctx, p, f) })
 	if err != nil {
 		return "", err
 	}
-	taken, err := s.Files.TakeInline(ctx, p.Organization.ID, p.User.ID, brought)
-	if err != nil {
-		return "", err
-	}
-	m.Files = slices.Concat(refs, files.Refs(taken))
 	posted, err := s.Intake.Post(ctx, p, m)
 	if err != nil {
 		s.Files.Drop(ctx, taken...)

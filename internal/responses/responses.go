@@ -377,7 +377,8 @@ func askedID(run string, i record.Interrupt) string {
 
 // post sends the request's message.
 func (c *creation) post(ctx context.Context) (intake.Posted, error) {
-	refs, taken, err := c.attach(ctx)
+	refs, taken, err := c.Files.Bring(ctx, c.who.Scope(), c.who.Organization.ID, c.who.User.ID,
+		c.in.fileIDs, c.in.files, func(f record.File) error { return c.Intake.Tenants.MayReadFile(ctx, c.who, f) })
 	if err != nil {
 		return intake.Posted{}, err
 	}
@@ -389,17 +390,6 @@ func (c *creation) post(ctx context.Context) (intake.Posted, error) {
 		c.Files.Drop(ctx, taken...)
 	}
 	return posted, err
-}
-
-// attach stores the files that came with the request, and finds those that it names.
-func (c *creation) attach(ctx context.Context) (refs []record.FileRef, taken []record.File, err error) {
-	refs, err = c.Files.Attach(ctx, c.who.Scope(), c.in.fileIDs, func(f record.File) error {
-		return c.Intake.Tenants.MayReadFile(ctx, c.who, f)
-	})
-	if err == nil {
-		taken, err = c.Files.TakeInline(ctx, c.who.Organization.ID, c.who.User.ID, c.in.files)
-	}
-	return append(refs, files.Refs(taken)...), taken, err
 }
 
 // How many agents are read to find one by its name, and at once.
