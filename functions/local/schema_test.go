@@ -129,7 +129,8 @@ func schemathesis(t *testing.T, p *program, document string, own, answers string
 	return n
 }
 
-// told is schemathesis's report, with long lines cut.
+// told is what schemathesis reports of failures, with long lines cut. The last lines of what is printed are read first:
+// they are a failure's, not the summary's.
 func told(out []byte) string {
 	lines := strings.Split(string(out), "\n")
 	from := slices.IndexFunc(lines, func(line string) bool {
@@ -137,6 +138,9 @@ func told(out []byte) string {
 	})
 	var b strings.Builder
 	for _, line := range lines[max(0, from):] {
+		if strings.Contains(line, "= SUMMARY =") && from >= 0 {
+			break
+		}
 		b.WriteString(line[:min(len(line), 600)] + "\n")
 	}
 	return b.String()[:min(b.Len(), 60_000)]

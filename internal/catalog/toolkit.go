@@ -1,31 +1,31 @@
 package catalog
 
 import (
-	"encoding/json"
 	"time"
 
 	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
 )
 
 // Toolkit is a set of tools at an endpoint. Its list of tools is in the blob store, written anew when it changes.
 type Toolkit struct {
-	ID              string          `json:"toolkit_id"`
-	Organization    string          `json:"organization_id"`
-	Kind            string          `json:"kind"`
-	Name            string          `json:"name"`
-	URL             string          `json:"url,omitzero"`
-	BaseURL         string          `json:"base_url,omitzero"`
-	Document        string          `json:"document,omitzero"` // the blob key of an uploaded document
-	Request         json.RawMessage `json:"request,omitzero"`  // of the kind http
-	Command         []string        `json:"command,omitzero"`  // of a server that is a program on this machine
-	Credentials     string          `json:"credentials,omitzero"`
-	CredentialsType string          `json:"credentials_type,omitzero"`    // the type of the credentials
-	Origins         []string        `json:"credentials_origins,omitzero"` // the servers that they are for
-	Tools           string          `json:"tools,omitzero"`               // the blob key of the list
-	ToolCount       int             `json:"tool_count"`
-	CreatedAt       time.Time       `json:"created_at"`
-	UpdatedAt       time.Time       `json:"updated_at"`
-	RefreshedAt     time.Time       `json:"refreshed_at,omitzero"`
+	ID              string            `json:"toolkit_id"`
+	Organization    string            `json:"organization_id"`
+	Kind            string            `json:"kind"`
+	Name            string            `json:"name"`
+	URL             string            `json:"url,omitzero"`
+	BaseURL         string            `json:"base_url,omitzero"`
+	Document        string            `json:"document,omitzero"` // the blob key of an uploaded document
+	Request         *tool.HTTPRequest `json:"request,omitzero"`  // of the kind http
+	Command         []string          `json:"command,omitzero"`  // of a server that is a program on this machine
+	Credentials     string            `json:"credentials,omitzero"`
+	CredentialsType string            `json:"credentials_type,omitzero"`    // the type of the credentials
+	Origins         []string          `json:"credentials_origins,omitzero"` // the servers that they are for
+	Tools           string            `json:"tools,omitzero"`               // the blob key of the list
+	ToolCount       int               `json:"tool_count"`
+	CreatedAt       time.Time         `json:"created_at"`
+	UpdatedAt       time.Time         `json:"updated_at"`
+	RefreshedAt     time.Time         `json:"refreshed_at,omitzero"`
 }
 
 // Placed implements [record.Resourceful].

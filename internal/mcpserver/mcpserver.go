@@ -172,6 +172,9 @@ type result struct {
 	Error      string              `json:"error,omitempty"`
 }
 
+// schemas are those of what the tools take and give, made once for each type.
+var schemas = mcp.NewSchemaCache()
+
 func (s *Server) server(ctx context.Context, p tenant.Principal, watched bool, wait waiter) (*mcp.Server, error) {
 	agents, err := s.offered(ctx, p)
 	if err != nil {
@@ -181,6 +184,7 @@ func (s *Server) server(ctx context.Context, p tenant.Principal, watched bool, w
 		Instructions: "Each tool but get_run is an agent. A call that says a run goes on, or waits for a decision, " +
 			"is followed up with get_run.",
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
+		SchemaCache:  schemas,
 	})
 	offer.AddReceivingMiddleware(s.guarded, unheard)
 	names := map[string]bool{getRun: true}

@@ -54,12 +54,23 @@ func (d Definition) Origin() string {
 
 // Endpoint is where tools are, and the credentials for them. Each kind uses other members.
 type Endpoint struct {
-	URL         string          // of the document or of the server
-	BaseURL     string          // of the operations, where it is not the document's
-	Document    []byte          // instead of a URL
-	Request     json.RawMessage // of a toolkit that is a single request
-	Command     []string        // of a server that is a program on this machine
+	URL         string       // of the document or of the server
+	BaseURL     string       // of the operations, where it is not the document's
+	Document    []byte       // instead of a URL
+	Request     *HTTPRequest // of a toolkit that is a single request
+	Command     []string     // of a server that is a program on this machine
 	Credentials Credentials
+}
+
+// HTTPRequest is the one request of a toolkit of the kind http, as its owner describes it.
+type HTTPRequest struct {
+	Name        string            `json:"name,omitempty" doc:"of the tool"`
+	Description string            `json:"description,omitempty"`
+	Method      string            `json:"method,omitempty"`
+	Headers     map[string]string `json:"headers,omitempty"`
+	Query       []string          `json:"query,omitempty" doc:"arguments that become query parameters"`
+	Body        string            `json:"body,omitempty" doc:"the argument that is the JSON body"`
+	Parameters  json.RawMessage   `json:"parameters,omitempty" shape:"object" doc:"a JSON schema"`
 }
 
 // Credentials authorize requests; the zero value means none. They are sent only to the servers that they were

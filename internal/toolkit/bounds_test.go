@@ -1,13 +1,13 @@
 package toolkit_test
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/problem"
+	"agentplatform/internal/tool"
 )
 
 // A request of a toolkit that is too large to be stored is refused, and the refusal names the member.
@@ -15,7 +15,7 @@ func TestATooLargeRequestOfAToolkitIsRefused(t *testing.T) {
 	there := newSite(t)
 	s := reach(t, there)
 	d := at("http", there, nil)
-	d.Request = fmt.Appendf(nil, `{"name":"act","description":%q}`, strings.Repeat("<", 500_000))
+	d.Request = &tool.HTTPRequest{Name: "act", Description: strings.Repeat("<", 500_000)}
 	_, err := s.Create(t.Context(), "o", d)
 	p, is := problem.As(err)
 	require.True(t, is, "%v", err)

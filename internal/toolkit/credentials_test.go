@@ -122,7 +122,7 @@ func at(kind string, s *site, c *tool.Credentials) toolkit.Draft {
 	d := toolkit.Draft{Kind: kind, Name: text(kind), Credentials: c}
 	switch kind {
 	case "http":
-		d.URL, d.Request = text(s.URL+"/act"), []byte(`{"name":"act"}`)
+		d.URL, d.Request = text(s.URL+"/act"), &tool.HTTPRequest{Name: "act"}
 	case "openapi":
 		d.URL = text(s.URL + "/openapi.json")
 	case "mcp":

@@ -96,7 +96,7 @@ func TestARefusalNamesTheMemberThatIsWrong(t *testing.T) {
 	for field, d := range map[string]toolkit.Draft{
 		"body.document": {Kind: "openapi", Document: []byte("hello")},
 		"body.url":      {Kind: "openapi", URL: text(home.URL + "/act")},
-		"body.request":  {Kind: "http", URL: text(home.URL), Request: []byte(`{"name":"a","method":"BREW"}`)},
+		"body.request":  {Kind: "http", URL: text(home.URL), Request: &tool.HTTPRequest{Name: "a", Method: "BREW"}},
 	} {
 		d.Name = text("kit")
 		_, err := s.Create(t.Context(), "o", d)
@@ -109,8 +109,8 @@ func TestARefusalNamesTheMemberThatIsWrong(t *testing.T) {
 	_, err := s.Create(
 		t.Context(),
 		"o",
-		toolkit.Draft{Kind: "http", Name: text("kit"), URL: text(home.URL), Request: []byte(
-			`{"name":"a","description":"` + strings.Repeat("x", 30_000) + `"}`)},
+		toolkit.Draft{Kind: "http", Name: text("kit"), URL: text(home.URL), Request: &tool.HTTPRequest{
+			Name: "a", Description: strings.Repeat("x", 30_000)}},
 	)
 	require.ErrorContains(t, err, "its description is over")
 }

@@ -17,14 +17,14 @@ import (
 // Portable is a toolkit without its organization and its credentials. Key is the name by which the agent of the
 // document refers to it.
 type Portable struct {
-	Key      string          `json:"key"`
-	Kind     string          `json:"kind"`
-	Name     string          `json:"name"`
-	URL      string          `json:"url,omitempty"`
-	BaseURL  string          `json:"base_url,omitempty"`
-	Document string          `json:"document,omitempty" doc:"the OpenAPI document of a toolkit that was given one instead of a url"`
-	Request  json.RawMessage `json:"request,omitempty" shape:"HTTPRequest"`
-	Tools    []Tool          `json:"tools"`
+	Key      string            `json:"key"`
+	Kind     string            `json:"kind"`
+	Name     string            `json:"name"`
+	URL      string            `json:"url,omitempty"`
+	BaseURL  string            `json:"base_url,omitempty"`
+	Document string            `json:"document,omitempty" doc:"the OpenAPI document of a toolkit that was given one instead of a url"`
+	Request  *tool.HTTPRequest `json:"request,omitempty"`
+	Tools    []Tool            `json:"tools"`
 
 	found []Tool // at an import: the tools that are known without asking a server
 }
@@ -130,6 +130,9 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (e
 	if p.Document != "" && p.Kind != "openapi" {
 		return problem.InvalidField(at+".document", "is for toolkits of the kind openapi")
 	}
+	if p.Request != nil && p.Kind != "http" {
+		return problem.InvalidField(at+".request", "is for toolkits of the kind http")
+	}
 	if p.URL == "" && p.Kind != "openapi" {
 		return problem.InvalidField(at+".url", "is required")
 	}
@@ -200,6 +203,12 @@ func (p Portable) leads(t Tool) bool {
 	return at != "" && t.Origin() == at
 }
 
+func sameRequest(a, b *tool.HTTPRequest) bool {
+	one, err := json.Marshal(a)
+	other, failed := json.Marshal(b)
+	return err == nil && failed == nil && sameJSON(one, other)
+}
+
 func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portable) (string, error) {
 	for after := ""; ; {
 		page, err := record.Resources[catalog.Toolkit](ctx, s.Store, scope, after, 100)
@@ -208,7 +217,7 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 		}
 		for _, e := range page.Rows {
 			if t := e.Value; t.Kind == p.Kind && t.Name == p.Name && t.URL == p.URL && t.BaseURL == p.BaseURL &&
-				sameJSON(t.Request, p.Request) {
+				sameRequest(t.Request, p.Request) {
 				document, err := s.document(ctx, t)
 				if err == nil && (p.Document == "" || document == p.Document) {
 					return t.ID, nil

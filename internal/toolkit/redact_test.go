@@ -61,7 +61,7 @@ func TestCredentialsThatAServerRepeatsAreRemoved(t *testing.T) {
 					Kind:        "http",
 					Name:        text("n"),
 					URL:         text(server.URL + "/act"),
-					Request:     []byte(`{"name":"act"}`),
+					Request:     &tool.HTTPRequest{Name: "act"},
 					Credentials: &c,
 				})
 				require.NoError(t, err)

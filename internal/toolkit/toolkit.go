@@ -82,7 +82,7 @@ type Draft struct {
 	URL         *string
 	BaseURL     *string
 	Document    []byte
-	Request     json.RawMessage
+	Request     *tool.HTTPRequest
 	Command     []string
 	Credentials *tool.Credentials // with an empty type: remove them
 	Enabled     []string          // only at creation; nil: all that are discovered
@@ -124,7 +124,7 @@ func (s *Toolkits) check(place string, d Draft) error {
 	if len(d.Document) > tool.MaxDocument {
 		return problem.InvalidField(place+".document", "must have at most %d MiB", tool.MaxDocument>>20)
 	}
-	if len(d.Request) > maxRequest {
+	if raw, err := json.Marshal(d.Request); err != nil || len(raw) > maxRequest {
 		return problem.InvalidField(place+".request", "must have at most %d KiB", maxRequest>>10)
 	}
 	return checkCredentials(d.Credentials)
@@ -203,7 +203,7 @@ func (s *Toolkits) Create(
 		return none, problem.InvalidField("body.command", "is for MCP servers that have no url")
 	case d.Kind != "openapi" && d.URL == nil && d.Command == nil:
 		return none, problem.InvalidField("body.url", "is required")
-	case d.Kind == "http" && len(d.Request) == 0:
+	case d.Kind == "http" && d.Request == nil:
 		return none, problem.InvalidField("body.request", "is required")
 	}
 	now := s.Host.Now()
@@ -253,6 +253,9 @@ func (s *Toolkits) apply(ctx context.Context, tx *record.Tx, t *catalog.Toolkit,
 		}
 	}
 	if d.Request != nil {
+		if t.Kind != "http" {
+			return problem.InvalidField("body.request", "is for toolkits of the kind http")
+		}
 		t.Request = d.Request
 	}
 	if d.Command != nil {
@@ -424,7 +427,9 @@ func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) 
 	case len(d.Binding) > maxBinding:
 		return one, fmt.Sprintf("what is needed to call it is over %d bytes", maxBinding)
 	}
-	if _, err := schema.Compile(d.Parameters); err != nil {
+	if !bytes.HasPrefix(d.Parameters, []byte("{")) {
+		one.Problem, one.Parameters = "its parameters are no object", json.RawMessage("{}")
+	} else if _, err := schema.Compile(d.Parameters); err != nil {
 		one.Problem = "its parameters are no JSON schema: " + tool.Clip(err.Error(), tool.EnoughText)
 	}
 	if names[d.Name] {

@@ -1,25 +1,12 @@
 package agents
 
 import (
-	"encoding/json"
-
 	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/internal/httpapi"
 )
 
 // These types describe to the OpenAPI document what is stored, or taken apart, as it came.
-
-// HTTPRequest is the one request of a toolkit of the kind http.
-type HTTPRequest struct {
-	Name        string            `json:"name,omitempty" doc:"of the tool"`
-	Description string            `json:"description,omitempty"`
-	Method      string            `json:"method,omitempty"`
-	Headers     map[string]string `json:"headers,omitempty"`
-	Query       []string          `json:"query,omitempty" doc:"arguments that become query parameters"`
-	Body        string            `json:"body,omitempty" doc:"the argument that is the JSON body"`
-	Parameters  json.RawMessage   `json:"parameters,omitempty" shape:"object" doc:"a JSON schema"`
-}
 
 type bearerCredentials struct {
 	Type  string `json:"type" enum:"bearer" required:"true"`

@@ -20,7 +20,6 @@ import (
 
 func (h *handlers) toolkitRoutes() {
 	read, manage := tenant.LevelRead, tenant.LevelManage
-	httpapi.SchemaOf[HTTPRequest](h.Server)
 	httpapi.SchemaOf[credentials](h.Server)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "POST", Path: "/toolkits", Level: manage, Status: http.StatusCreated,
@@ -73,15 +72,15 @@ func (h *handlers) toolkitRoutes() {
 }
 
 type toolkitBody struct {
-	Kind        string          `json:"kind,omitempty" enum:"openapi,mcp,http" doc:"at creation"`
-	Name        *string         `json:"name,omitempty"`
-	URL         *string         `json:"url,omitempty" doc:"of the OpenAPI document, of the MCP server, or of the request"`
-	BaseURL     *string         `json:"base_url,omitempty" doc:"of an OpenAPI document's operations, where it is not the document's own, or is another server's than the document and credentials are for it"`
-	Document    json.RawMessage `json:"document,omitempty" shape:"string|object" doc:"an OpenAPI document, as JSON or as a text of YAML, instead of a url"`
-	Request     json.RawMessage `json:"request,omitempty" shape:"HTTPRequest|null" doc:"of the kind http"`
-	Command     []string        `json:"command,omitempty" doc:"of an MCP server that is a program of this machine, where the deployment allows it"`
-	Credentials json.RawMessage `json:"credentials,omitempty" shape:"Credentials|null" doc:"write-only: {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password}; null for none"`
-	Enabled     []string        `json:"enabled,omitempty" doc:"at creation: the tools to enable; all that are found by default"`
+	Kind        string            `json:"kind,omitempty" enum:"openapi,mcp,http" doc:"at creation"`
+	Name        *string           `json:"name,omitempty"`
+	URL         *string           `json:"url,omitempty" doc:"of the OpenAPI document, of the MCP server, or of the request"`
+	BaseURL     *string           `json:"base_url,omitempty" doc:"of an OpenAPI document's operations, where it is not the document's own, or is another server's than the document and credentials are for it"`
+	Document    json.RawMessage   `json:"document,omitempty" shape:"string|object" doc:"an OpenAPI document, as JSON or as a text of YAML, instead of a url"`
+	Request     *tool.HTTPRequest `json:"request,omitempty" doc:"of the kind http"`
+	Command     []string          `json:"command,omitempty" doc:"of an MCP server that is a program of this machine, where the deployment allows it"`
+	Credentials json.RawMessage   `json:"credentials,omitempty" shape:"Credentials|null" doc:"write-only: {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password}; null for none"`
+	Enabled     []string          `json:"enabled,omitempty" doc:"at creation: the tools to enable; all that are found by default"`
 }
 
 // draft is the body as the use case takes it; what is null is taken away.
@@ -121,20 +120,20 @@ func (b toolkitBody) draft(raw []byte) (toolkit.Draft, error) {
 }
 
 type toolkitView struct {
-	ToolkitID       string          `json:"toolkit_id"`
-	OrganizationID  *string         `json:"organization_id"`
-	Kind            string          `json:"kind" enum:"builtin,openapi,mcp,http"`
-	Name            string          `json:"name"`
-	URL             *string         `json:"url"`
-	BaseURL         *string         `json:"base_url"`
-	Request         json.RawMessage `json:"request,omitempty" doc:"as it was sent; of the kind http an HTTPRequest"`
-	Command         []string        `json:"command,omitempty"`
-	CredentialsType *string         `json:"credentials_type" doc:"null for none; the credentials themselves are never shown"`
-	Origins         []string        `json:"credentials_origins" doc:"the servers that the credentials are for; they are sent to no other"`
-	ToolCount       int             `json:"tool_count"`
-	CreatedAt       *string         `json:"created_at"`
-	UpdatedAt       *string         `json:"updated_at"`
-	RefreshedAt     *string         `json:"refreshed_at"`
+	ToolkitID       string            `json:"toolkit_id"`
+	OrganizationID  *string           `json:"organization_id"`
+	Kind            string            `json:"kind" enum:"builtin,openapi,mcp,http"`
+	Name            string            `json:"name"`
+	URL             *string           `json:"url"`
+	BaseURL         *string           `json:"base_url"`
+	Request         *tool.HTTPRequest `json:"request,omitempty" doc:"of the kind http"`
+	Command         []string          `json:"command,omitempty"`
+	CredentialsType *string           `json:"credentials_type" doc:"null for none; the credentials themselves are never shown"`
+	Origins         []string          `json:"credentials_origins" doc:"the servers that the credentials are for; they are sent to no other"`
+	ToolCount       int               `json:"tool_count"`
+	CreatedAt       *string           `json:"created_at"`
+	UpdatedAt       *string           `json:"updated_at"`
+	RefreshedAt     *string           `json:"refreshed_at"`
 }
 
 func optional(text string) *string {

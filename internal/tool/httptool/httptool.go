@@ -49,25 +49,12 @@ type Kind struct{ Client *http.Client }
 
 var placeholder = regexp.MustCompile(`\{[^{}/]+\}`)
 
-// described is the owner's description of the request.
-type described struct {
-	Name        string            `json:"name"`
-	Description string            `json:"description"`
-	Method      string            `json:"method"`
-	Headers     map[string]string `json:"headers"`
-	Query       []string          `json:"query"` // arguments that become query parameters
-	Body        string            `json:"body"`  // the argument that is the JSON body
-	Parameters  json.RawMessage   `json:"parameters"`
-}
-
 // Discover makes the one tool. It returns a [tool.Error] where the description cannot be used.
 func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, error) {
-	var d described
-	decoder := json.NewDecoder(bytes.NewReader(e.Request))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&d); err != nil {
-		return nil, tool.Fail("the request cannot be read: %s", err)
+	if e.Request == nil {
+		return nil, tool.Fail("there is no request")
 	}
+	d := *e.Request
 	if d.Method == "" {
 		d.Method = http.MethodGet
 	}
@@ -86,6 +73,9 @@ func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, 
 	}
 	if len(d.Parameters) == 0 {
 		d.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	if d.Parameters[0] != '{' {
+		return nil, tool.Fail("the request's parameters must be an object")
 	}
 	r := Request{Method: d.Method, URL: e.URL, Fixed: d.Headers, Body: d.Body}
 	if d.Body != "" {

@@ -38,23 +38,28 @@ func TestContract(t *testing.T) {
 		Endpoint: tool.Endpoint{
 			URL:         server.URL + "/echo",
 			Credentials: tool.Credentials{Type: "basic", Username: "u", Password: "open-sesame"},
-			Request: json.RawMessage(`{"name":"say","method":"POST","body":"message",` +
-				`"parameters":{"type":"object","properties":{"message":{"type":"string"}}}}`),
+			Request: &tool.HTTPRequest{Name: "say", Method: "POST", Body: "message", Parameters: json.RawMessage(
+				`{"type":"object","properties":{"message":{"type":"string"}}}`)},
 		},
 		Echo: "say", Breaks: "say", Broken: func() int { return int(broken.Load()) },
 	})
 }
 
+func described(t *testing.T, text string) (r *tool.HTTPRequest) {
+	require.NoError(t, json.Unmarshal([]byte(text), &r))
+	return r
+}
+
 func TestAnInvalidURLTemplateIsRefused(t *testing.T) {
 	k := &httptool.Kind{Client: http.DefaultClient}
 	for request, says := range map[string]string{
-		`{"name":"x","method":"TRACE"}`: "the method must be",
-		`{"method":"GET"}`:              "needs a name",
-		`{"name":"x","colour":"red"}`:   "unknown field",
-		`[]`:                            "cannot be read",
+		`{"name":"x","method":"TRACE"}`:  "the method must be",
+		`{"method":"GET"}`:               "needs a name",
+		`{"name":"x","parameters":true}`: "must be an object",
+		`null`:                           "no request",
 	} {
 		_, err := k.Discover(t.Context(),
-			tool.Endpoint{URL: "https://example.com/{a}", Request: json.RawMessage(request)})
+			tool.Endpoint{URL: "https://example.com/{a}", Request: described(t, request)})
 		assert.ErrorContains(t, err, says, request)
 	}
 	for request, says := range map[string]string{
@@ -66,23 +71,23 @@ func TestAnInvalidURLTemplateIsRefused(t *testing.T) {
 		`{"name":"x","headers":{"Cookie":"a=b"}}`:             "lets somebody in",
 	} {
 		_, err := k.Discover(t.Context(),
-			tool.Endpoint{URL: "https://example.com/{a}", Request: json.RawMessage(request)})
+			tool.Endpoint{URL: "https://example.com/{a}", Request: described(t, request)})
 		assert.ErrorContains(t, err, says, request)
 	}
 	_, err := k.Discover(t.Context(),
 		tool.Endpoint{URL: "https://example.com/",
-			Request: json.RawMessage(`{"name":"x","headers":{"Accept":"text/csv","X-Author":"me"}}`)})
+			Request: described(t, `{"name":"x","headers":{"Accept":"text/csv","X-Author":"me"}}`)})
 	require.NoError(t, err)
 	for _, address := range []string{
 		"https://{host}/x", "https://example.com{h}/x", "https://{u}@example.com/x", "https://a:b@example.com/x",
 		"https://example.com:{p}/x", "{s}://example.com/x",
 		"https://example.com/?q={a}", "https://example.com/#{a}", "/x", "{all}", "ftp://example.com/{a}",
 	} {
-		_, err := k.Discover(t.Context(), tool.Endpoint{URL: address, Request: json.RawMessage(`{"name":"x"}`)})
+		_, err := k.Discover(t.Context(), tool.Endpoint{URL: address, Request: described(t, `{"name":"x"}`)})
 		assert.ErrorContains(t, err, "the URL must be absolute", address)
 	}
 	found, err := k.Discover(t.Context(),
-		tool.Endpoint{URL: "https://example.com/{a}", Request: json.RawMessage(`{"name":"x y"}`)})
+		tool.Endpoint{URL: "https://example.com/{a}", Request: described(t, `{"name":"x y"}`)})
 	require.NoError(t, err)
 	assert.Equal(t, "x_y", found[0].Name)
 	assert.True(t, found[0].RetrySafe)
