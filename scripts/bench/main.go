@@ -306,12 +306,18 @@ func (s *server) idleStreams() error {
 
 func (s *server) profile(file string) {
 	u := strings.TrimSuffix(s.url, "/api/v1") + fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(seconds.Seconds())-1)
-	response, err := s.client.Get(u)
+	r, _ := http.NewRequest(http.MethodGet, u, nil)
+	r.Header.Set("Authorization", "Bearer "+s.key)
+	response, err := s.client.Do(r)
 	if err != nil {
 		log.Print(err)
 		return
 	}
 	defer func() { _ = response.Body.Close() }()
+	if response.StatusCode != http.StatusOK {
+		log.Print("the profile: ", response.Status)
+		return
+	}
 	f, err := os.Create(file)
 	if err != nil {
 		log.Print(err)

@@ -111,9 +111,9 @@ func TestASampleIsOfItsCommit(t *testing.T) {
 type program string
 
 // build compiles a package's tests with all bugs planted.
-func build(t *testing.T, what string) program {
+func build(t *testing.T, bugs []planted.Bug, what string) program {
 	dir := t.TempDir()
-	list, err := planted.Together(planted.Bugs(), root, dir)
+	list, err := planted.Together(bugs, root, dir)
 	require.NoError(t, err)
 	binary := filepath.Join(dir, "planted.test")
 	command := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-overlay", list,

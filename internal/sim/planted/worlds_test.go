@@ -25,7 +25,7 @@ func TestSmallWorldsFindBugs(t *testing.T) {
 		"a late answer wins over a cancel", "a cancelled run promotes nobody", "admission lets one too many in",
 		"a refusal does not look for the key again", "a transition is two commits",
 	}
-	p, deepest := build(t, "./internal/sim/explore"), 0
+	p, deepest := build(t, planted.Bugs(), "./internal/sim/explore"), 0
 	var bugs []string
 	for _, b := range planted.Bugs() {
 		if listed := slices.Index(names, b.Name); listed >= 0 {

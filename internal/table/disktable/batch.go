@@ -56,10 +56,37 @@ func (b *batch) read(k table.Key) (*table.Item, error) {
 	if item, ok := b.queued[k]; ok {
 		return item, nil
 	}
-	if item, _, known := b.table.cache.get(k); known {
+	item, epoch, known := b.table.cache.get(k)
+	if known {
 		return item, nil
 	}
-	return read(b.table.db, k)
+	if isNew, err := b.table.recent.isNew(b.table.db, k.Part); err != nil || isNew {
+		return nil, err
+	}
+	item, err := read(b.table.db, k)
+	if err == nil && b.table.cache.learn(k, item, epoch) {
+		err = b.table.learnEnd(b.table.db, k.Part, epoch)
+	}
+	return item, err
+}
+
+// begun are the partitions that have had nothing before the batch, which has not been written yet.
+func (b *batch) begun() (map[string]bool, error) {
+	begun := map[string]bool{}
+	for k, item := range b.queued {
+		if item == nil || begun[k.Part] {
+			continue
+		}
+		isNew, err := b.table.recent.isNew(b.table.db, k.Part)
+		if err != nil {
+			return nil, err
+		}
+		begun[k.Part] = isNew
+	}
+	for part := range begun {
+		b.table.recent.wrote(part)
+	}
+	return begun, nil
 }
 
 // put writes an item and its index entries. Operations on a batch cannot fail before its commit; their errors are nil

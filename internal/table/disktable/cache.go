@@ -1,83 +1,313 @@
 package disktable
 
 import (
+	"cmp"
 	"hash/maphash"
+	"slices"
+	"strings"
 	"sync"
 
+	"github.com/cockroachdb/pebble/v2"
 	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"agentplatform/internal/table"
 )
 
-// cache caches items, by key, that were written or read lately. The committing goroutine replaces what it has written
-// while it publishes the new view, so that both have the same commits. A reader may add what it read from a view only
-// if nothing in that part of the cache was replaced meanwhile.
+// cache caches, by partition, what was written or read lately; most reads are of that, or of what is not there yet. It
+// may know the end of a partition, so that nothing is looked for there in the engine: a small partition is all end.
+//
+// The committing goroutine replaces what it has written while it publishes the new view, so that both have the same
+// commits. A reader may add what it read from a view only if nothing in that part of the cache was replaced meanwhile.
 type cache struct {
-	seed  maphash.Seed
-	parts [32]cachePart
+	seed   maphash.Seed
+	shards [32]cacheShard
 }
 
-type cachePart struct {
+type cacheShard struct {
 	mu    sync.Mutex
 	epoch uint64
-	items *lru.LRU[table.Key, *table.Item]
+	bytes int
+	parts *lru.LRU[string, *end]
 }
 
-// Limits: larger items are read each time, so the cache holds at most 32 x 512 x 2 KB = 32 MB.
+// Limits of the cache: its size is at most 32 x 1 MB.
 const (
-	cachedItems = 512 // in each part
-	cachedBytes = 2 << 10
+	shardBytes  = 1 << 20
+	shardParts  = 1 << 20 // bytes are what bounds them
+	cachedBytes = 2 << 10 // of an item; larger ones are read each time
+	endItems    = 256     // of a partition
+	endBytes    = 64 << 10
+	overhead    = 160 // of an item, or of a partition, besides the item's own size
 )
+
+// end is what is known of a partition: some of its items, and, if it is complete, that there is no other one above a
+// key.
+type end struct {
+	items    []kept // by their sort keys
+	complete bool
+	above    string
+	trimmed  bool // what was known was more
+	bytes    int
+}
+
+// wanting says that reading the end would tell more than it does.
+func (e *end) wanting() bool {
+	from, _ := e.find(e.above)
+	return !e.complete || e.trimmed && len(e.items)-from < endItems/4
+}
+
+// kept is an item by its sort key. The item is nil where there is none, and where it is too large to be kept.
+type kept struct {
+	sort  string
+	item  *table.Item
+	large bool
+}
+
+func (k kept) size() int {
+	if k.item == nil {
+		return overhead + len(k.sort)
+	}
+	return overhead + k.item.Size()
+}
 
 func (c *cache) init() {
 	c.seed = maphash.MakeSeed()
-	for i := range c.parts {
-		c.parts[i].items, _ = lru.NewLRU[table.Key, *table.Item](cachedItems, nil) // errs only on a size below 1
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.parts, _ = lru.NewLRU(shardParts, func(_ string, e *end) { s.bytes -= e.bytes }) // errs only on a size below 1
 	}
 }
 
-func (c *cache) part(k table.Key) *cachePart {
-	return &c.parts[maphash.Comparable(c.seed, k)%uint64(len(c.parts))]
+func (c *cache) shard(part string) *cacheShard {
+	return &c.shards[maphash.String(c.seed, part)%uint64(len(c.shards))]
 }
 
-// get returns the cached item of a key, nil if it is known that there is none. If nothing is cached, epoch is for
+// get returns the cached item of a key, nil if it is known that there is none. If that is not known, epoch is for
 // learn.
 func (c *cache) get(k table.Key) (item *table.Item, epoch uint64, known bool) {
-	p := c.part(k)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	item, known = p.items.Get(k)
-	if item != nil {
-		copied := *item
-		item = &copied
+	s := c.shard(k.Part)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, there := s.parts.Get(k.Part)
+	if !there {
+		return nil, s.epoch, false
 	}
-	return item, p.epoch, known
+	item, known = e.get(k.Sort)
+	return item, s.epoch, known
 }
 
-// learn adds an item that was read after a get that found nothing.
-func (c *cache) learn(k table.Key, item *table.Item, epoch uint64) {
-	if item != nil && item.Size() > cachedBytes {
+// query answers a range from the end of its partition. If that is not enough, wanting says that reading the end would
+// help, and epoch is for learnEnd.
+func (c *cache) query(r table.Range, live func(*table.Item) *table.Item) (
+	found []*table.Item, epoch uint64, wanting, known bool,
+) {
+	s := c.shard(r.Part)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e, there := s.parts.Get(r.Part)
+	if !there || !e.complete {
+		return nil, s.epoch, true, false
+	}
+	found, known = e.query(r, live)
+	return found, s.epoch, e.wanting(), known
+}
+
+// learn adds an item that was read after a get that did not know it. wanting says that more should be read: the end of
+// its partition was asked for something that is not there, and not for the first time.
+func (c *cache) learn(k table.Key, item *table.Item, epoch uint64) (wanting bool) {
+	s := c.shard(k.Part)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.epoch != epoch {
+		return false
+	}
+	e, there := s.parts.Peek(k.Part)
+	wanting = there && item == nil && e.wanting()
+	s.change(k.Part, func(e *end) { e.set(k.Sort, item) })
+	return wanting
+}
+
+// learnEnd adds the end of a partition that was read after a query that did not know it.
+func (c *cache) learnEnd(part string, read *end, epoch uint64) {
+	s := c.shard(part)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.epoch == epoch {
+		s.change(part, func(e *end) { *e = *read })
+	}
+}
+
+// replace adds what a batch has written, nil for deleted items. begun are partitions that had nothing before it.
+func (c *cache) replace(written map[table.Key]*table.Item, begun map[string]bool) {
+	for k, item := range written {
+		s := c.shard(k.Part)
+		s.mu.Lock()
+		s.epoch++
+		s.change(k.Part, func(e *end) {
+			if begun[k.Part] && !e.complete {
+				*e = end{complete: true}
+			}
+			e.set(k.Sort, item)
+		})
+		s.mu.Unlock()
+	}
+}
+
+// change changes what is known of a partition.
+func (s *cacheShard) change(part string, change func(*end)) {
+	e, there := s.parts.Get(part)
+	if there {
+		s.bytes -= e.bytes
+	} else {
+		e = &end{}
+		s.parts.Add(part, e)
+	}
+	change(e)
+	e.trim()
+	s.bytes += e.bytes
+	for s.bytes > shardBytes {
+		s.parts.RemoveOldest()
+	}
+}
+
+func (e *end) find(sort string) (int, bool) {
+	return slices.BinarySearchFunc(e.items, sort, func(k kept, sort string) int { return cmp.Compare(k.sort, sort) })
+}
+
+func (e *end) get(sort string) (item *table.Item, known bool) {
+	i, there := e.find(sort)
+	if !there {
+		return nil, e.complete && sort > e.above
+	}
+	return e.items[i].copy(), !e.items[i].large
+}
+
+// copy is the item for a reader; the body is shared.
+func (k kept) copy() *table.Item {
+	if k.item == nil {
+		return nil
+	}
+	copied := *k.item
+	return &copied
+}
+
+// query answers a range, unless an item may be in it that is not kept.
+func (e *end) query(r table.Range, live func(*table.Item) *table.Item) (found []*table.Item, known bool) {
+	enough := e.above == "" || r.Prefix > e.above // all that can be in the range is above
+	if !r.Reverse {
+		if !enough && r.After < e.above {
+			return nil, false
+		}
+		i, _ := e.find(max(r.Prefix, r.After))
+		for ; i < len(e.items) && len(found) < r.Limit; i++ {
+			k := e.items[i]
+			switch {
+			case r.After != "" && k.sort <= r.After:
+				continue
+			case !strings.HasPrefix(k.sort, r.Prefix):
+				return found, true
+			case k.large:
+				return nil, false
+			}
+			if item := live(k.copy()); item != nil {
+				found = append(found, item)
+			}
+		}
+		return found, true
+	}
+	for i := len(e.items) - 1; i >= 0 && e.items[i].sort > e.above; i-- {
+		k := e.items[i]
+		switch {
+		case len(found) == r.Limit:
+			return found, true
+		case !strings.HasPrefix(k.sort, r.Prefix) || r.After != "" && k.sort >= r.After:
+			continue
+		case k.large:
+			return nil, false
+		}
+		if item := live(k.copy()); item != nil {
+			found = append(found, item)
+		}
+	}
+	if !enough && len(found) < r.Limit {
+		return nil, false
+	}
+	return found, true
+}
+
+// set makes an item known; nil for none.
+func (e *end) set(sort string, item *table.Item) {
+	i, there := e.find(sort)
+	if item == nil && e.complete && sort > e.above {
+		if there { // that it is not there goes without saying
+			e.bytes -= e.items[i].size()
+			e.items = slices.Delete(e.items, i, i+1)
+		}
 		return
 	}
-	p := c.part(k)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.epoch == epoch {
-		p.items.Add(k, item)
+	k := kept{sort: sort, item: item}
+	if item != nil && item.Size() > cachedBytes {
+		k = kept{sort: sort, large: true}
+	}
+	if there {
+		e.bytes -= e.items[i].size()
+		e.items[i] = k
+	} else {
+		e.items = slices.Insert(e.items, i, k)
+	}
+	e.bytes += k.size()
+}
+
+// trim forgets the lower half of what has become too much.
+func (e *end) trim() {
+	for len(e.items) > endItems || e.bytes > endBytes {
+		gone := e.items[:(len(e.items)+1)/2]
+		if e.complete {
+			e.above, e.trimmed = max(e.above, gone[len(gone)-1].sort), true
+		}
+		e.items = slices.Clone(e.items[len(gone):])
+		e.bytes = 0
+		for _, k := range e.items {
+			e.bytes += k.size()
+		}
 	}
 }
 
-// replace adds what a batch has written, nil for deleted items.
-func (c *cache) replace(written map[table.Key]*table.Item) {
-	for k, item := range written {
-		p := c.part(k)
-		p.mu.Lock()
-		p.epoch++
-		if item != nil && item.Size() > cachedBytes {
-			p.items.Remove(k)
-		} else {
-			p.items.Add(k, item)
-		}
-		p.mu.Unlock()
+// readEnd reads the end of a partition, from a view or the engine: as many items as are kept of one, or fewer where they
+// are large.
+func readEnd(r pebble.Reader, part string) (*end, error) {
+	low := appendItemKey(nil, table.Key{Part: part})
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: append(slices.Clone(low), 0xff)})
+	if err != nil {
+		return nil, err
 	}
+	defer func() { _ = it.Close() }()
+	e, read := &end{complete: true}, 0
+	for ok := it.Last(); ok; ok = it.Prev() {
+		k, valid := splitItemKey(it.Key())
+		if !valid {
+			return nil, errCorrupt
+		}
+		if len(e.items) == endItems/2 || read > endBytes/2 {
+			e.above = k.Sort
+			break
+		}
+		value, err := it.ValueAndErr()
+		if err != nil {
+			return nil, err
+		}
+		item, err := decodeItem(k, value)
+		if err != nil {
+			return nil, err
+		}
+		read += len(value) + overhead
+		next := kept{sort: k.Sort, item: item}
+		if item.Size() > cachedBytes {
+			next = kept{sort: k.Sort, large: true}
+		}
+		e.items = append(e.items, next)
+		e.bytes += next.size()
+	}
+	slices.Reverse(e.items)
+	return e, it.Error()
 }

@@ -60,9 +60,10 @@ type Table struct {
 	queue   chan *request
 	closing chan struct{}
 	stopped sync.WaitGroup
-	nextEnd time.Time // no item expires before it; used by the committing goroutine only
 
 	// Used by the committing goroutine only.
+	recent  recent
+	nextEnd time.Time       // no item expires before it
 	dead    int             // rows removed or replaced since the last flush
 	flushAt time.Time       // of the last flush
 	flushed <-chan struct{} // closed when the last flush has ended; nil: there was none
@@ -105,7 +106,7 @@ func Open(dir string, o Options) (*Table, error) {
 		return nil, err
 	}
 	t.cache.init()
-	t.publish(nil)
+	t.publish(nil, nil)
 	t.stopped.Add(1)
 	go t.commitLoop()
 	return t, nil
@@ -208,13 +209,13 @@ func (v *view) release() error {
 	return nil
 }
 
-// publish makes everything committed so far visible at once. written is what the last batch wrote; nil for deleted
-// items.
-func (t *Table) publish(written map[table.Key]*table.Item) {
+// publish makes everything committed so far visible at once. written is what the last batch wrote, nil for deleted
+// items; begun are partitions that had nothing before it.
+func (t *Table) publish(written map[table.Key]*table.Item, begun map[string]bool) {
 	next := &view{Snapshot: t.db.NewSnapshot()}
 	next.users.Store(1)
 	t.seen.Lock()
-	t.cache.replace(written)
+	t.cache.replace(written, begun)
 	old := t.view
 	t.view = next
 	t.seen.Unlock()
@@ -255,7 +256,11 @@ func (t *Table) Get(_ context.Context, keys ...table.Key) ([]*table.Item, error)
 		if err != nil {
 			return nil, err
 		}
-		t.cache.learn(keys[u.at], item, u.epoch)
+		if t.cache.learn(keys[u.at], item, u.epoch) {
+			if err := t.learnEnd(v, keys[u.at].Part, u.epoch); err != nil {
+				return nil, err
+			}
+		}
 		found[u.at] = item
 	}
 	for i := range found {
@@ -314,9 +319,13 @@ func (t *Table) live(i *table.Item) *table.Item {
 
 // Query implements [table.Table].
 func (t *Table) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
+	found, v, err := t.knownRange(r)
+	if v == nil {
+		return found, err
+	}
+	defer func() { _ = v.release() }()
 	prefix := appendItemKey(nil, table.Key{Part: r.Part})
-	var found []*table.Item
-	err := t.scan(prefix, r, func(key, value []byte) (bool, error) {
+	err = scan(v, prefix, r, func(key, value []byte) (bool, error) {
 		k, ok := splitItemKey(key)
 		if !ok {
 			return false, errCorrupt
@@ -333,12 +342,62 @@ func (t *Table) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
 	return found, err
 }
 
+// knownRange answers from the cache, to which it adds the end of the range's partition where that is not in it. If that
+// is not enough, it returns a view to read from.
+func (t *Table) knownRange(r table.Range) (found []*table.Item, v *view, err error) {
+	found, v, epoch, wanting, err := t.cachedRange(r)
+	if v == nil || !wanting || err != nil {
+		return found, v, err
+	}
+	e, err := readEnd(v, r.Part)
+	if err != nil {
+		return nil, nil, errors.Join(err, v.release())
+	}
+	found, known := e.query(r, t.live)
+	t.cache.learnEnd(r.Part, e, epoch) // which takes it over
+	if known {
+		return found, nil, v.release()
+	}
+	return nil, v, nil
+}
+
+// learnEnd reads the end of a partition into the cache.
+func (t *Table) learnEnd(from pebble.Reader, part string, epoch uint64) error {
+	e, err := readEnd(from, part)
+	if err == nil {
+		t.cache.learnEnd(part, e, epoch)
+	}
+	return err
+}
+
+// cachedRange answers from the cache. If that is not enough it returns a view of the same commits to read from; wanting
+// says that the end of the range's partition should be read.
+func (t *Table) cachedRange(r table.Range) (found []*table.Item, v *view, epoch uint64, wanting bool, err error) {
+	t.sendMu.RLock()
+	defer t.sendMu.RUnlock()
+	if t.closed {
+		return nil, nil, 0, false, errClosed
+	}
+	t.seen.RLock()
+	defer t.seen.RUnlock()
+	found, epoch, wanting, known := t.cache.query(r, t.live)
+	if !known {
+		v = t.newest()
+	}
+	return found, v, epoch, wanting, nil
+}
+
 // List implements [table.Table]. The index never lags.
 func (t *Table) List(_ context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
 	prefix := append([]byte{listPrefix}, index...)
 	prefix = append(append(append(prefix, 0), r.Part...), 0)
+	v, err := t.whenOpen()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = v.release() }()
 	var found []table.Entry
-	err := t.scan(prefix, r, func(key, _ []byte) (bool, error) {
+	err = scan(v, prefix, r, func(key, _ []byte) (bool, error) {
 		e, ok := splitEntry(key[len(prefix):])
 		if !ok {
 			return false, errCorrupt
@@ -386,8 +445,8 @@ func (t *Table) Due(_ context.Context, shard int, until time.Time, limit int) ([
 	return found, it.Error()
 }
 
-// scan visits the rows below prefix that the range selects, in its direction.
-func (t *Table) scan(prefix []byte, r table.Range, visit func(key, value []byte) (bool, error)) error {
+// scan visits the rows of a view below prefix that the range selects, in its direction.
+func scan(v *view, prefix []byte, r table.Range, visit func(key, value []byte) (bool, error)) error {
 	low := slices.Concat(prefix, []byte(r.Prefix))
 	high := slices.Concat(low, []byte{0xff})
 	if r.After != "" {
@@ -399,11 +458,6 @@ func (t *Table) scan(prefix []byte, r table.Range, visit func(key, value []byte)
 			high = after
 		}
 	}
-	v, err := t.whenOpen()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = v.release() }()
 	it, err := v.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: high})
 	if err != nil {
 		return fmt.Errorf("disktable: %w", err)
@@ -497,7 +551,11 @@ func (t *Table) commitBatch(requests []*request) {
 		if err := b.purge(); err != nil {
 			t.log.Error("the store could not remove what has expired", "error", err)
 		}
-		if err := b.write.Commit(pebble.Sync); err != nil {
+		begun, err := b.begun()
+		if err == nil {
+			err = b.write.Commit(pebble.Sync)
+		}
+		if err != nil {
 			t.log.Error("the store could not write", "error", err)
 			t.nextEnd = time.Time{} // expired items were not removed
 			for i := range replies {
@@ -506,7 +564,7 @@ func (t *Table) commitBatch(requests []*request) {
 				}
 			}
 		} else {
-			t.publish(b.queued)
+			t.publish(b.queued, begun)
 			t.flush(b.dead)
 		}
 	}

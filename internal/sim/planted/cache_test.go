@@ -1,0 +1,36 @@
+package planted_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/sim/planted"
+)
+
+// Plants each bug of the laptop's cache in turn, and has the tests of its table find it.
+func TestEveryBugOfTheCacheIsFound(t *testing.T) {
+	if !*plant {
+		t.Skip("make planted does")
+	}
+	bugs := planted.CacheBugs()
+	var names []string
+	for _, b := range bugs {
+		names = append(names, b.Name)
+	}
+	names = wanted(t, names)
+	program := build(t, bugs, "./internal/table/disktable")
+	arguments := []string{"-test.short", "-test.run", "Contract|Cache|Missed|HalfACommit|Known", "-test.timeout", "10m"}
+	out, failed := program.run(t, 0, arguments...)
+	require.False(t, failed, "without a bug: %s", out)
+	for i, b := range bugs {
+		if slices.Contains(names, b.Name) {
+			t.Run(b.Name, func(t *testing.T) {
+				_, failed := program.run(t, i+1, arguments...)
+				assert.True(t, failed, "no test has found it")
+			})
+		}
+	}
+}

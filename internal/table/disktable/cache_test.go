@@ -1,0 +1,320 @@
+package disktable
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+)
+
+// What is read is what a table without a cache has, whatever was cached, forgotten, trimmed or expired before: in small
+// partitions and large ones, in old ones and such as are new, and after the store was opened again.
+func TestTheCacheReadsAsIfThereWereNone(t *testing.T) {
+	for seed := range uint64(3) {
+		w := newWalk(t, seed)
+		for range 3 {
+			w.open()
+			for range 800 {
+				w.commit()
+				w.get()
+				w.query()
+			}
+			require.NoError(t, w.store.Close())
+		}
+		assert.Greater(t, w.cached, w.asked/4, "of %d ranges too few came from the cache", w.asked)
+		assert.Greater(t, w.asked-w.cached, w.asked/20, "of %d ranges too few came from the engine", w.asked)
+	}
+}
+
+// walk makes random commits and reads, in a store and in a plain one beside it.
+type walk struct {
+	t      *testing.T
+	random *rand.Rand
+	fs     vfs.FS
+	clock  time.Time
+	plain  *memtable.Table
+	store  *Table
+	made   int // partitions
+	size   int // how many rows a partition has, about
+
+	asked, cached int
+}
+
+func newWalk(t *testing.T, seed uint64) *walk {
+	w := &walk{t: t, random: rand.New(rand.NewPCG(seed, 1)), fs: vfs.NewMem(), clock: time.UnixMilli(1_700_000_000_000)}
+	w.plain = memtable.New(func() time.Time { return w.clock })
+	return w
+}
+
+func (w *walk) open() {
+	var err error
+	w.store, err = Open("store", Options{FS: w.fs, Now: func() time.Time { return w.clock }})
+	require.NoError(w.t, err)
+}
+
+// part is a partition: often one of few, large or small, or else one of those that were made one after the other.
+func (w *walk) part() string {
+	switch w.random.IntN(4) {
+	case 0:
+		return "large"
+	case 1:
+		return fmt.Sprint("few/", w.random.IntN(3))
+	default:
+		return fmt.Sprintf("made/%06d", max(0, w.made-w.random.IntN(6)))
+	}
+}
+
+func (w *walk) key(part string) table.Key {
+	if part == "large" {
+		return table.Key{Part: part, Sort: fmt.Sprintf("%d/%04d", w.random.IntN(2), w.random.IntN(w.size+1))}
+	}
+	return table.Key{Part: part, Sort: fmt.Sprintf("%d/%d", w.random.IntN(2), w.random.IntN(8))}
+}
+
+func (w *walk) commit() {
+	if w.random.IntN(3) == 0 {
+		w.made += w.random.IntN(3)
+	}
+	if w.random.IntN(100) == 0 { // it grows, or is left to shrink
+		w.size = w.random.IntN(900)
+	}
+	w.clock = w.clock.Add(time.Duration(w.random.IntN(50)) * time.Millisecond)
+	var ops []table.Op
+	taken := map[table.Key]bool{}
+	for range 1 + w.random.IntN(12) {
+		k := w.key(w.part())
+		if taken[k] {
+			continue
+		}
+		taken[k] = true
+		cond := []table.Condition{table.Always(), table.Always(), table.Always(), table.Absent()}[w.random.IntN(4)]
+		if w.random.IntN(3) == 0 {
+			ops = append(ops, table.Delete(k, table.Always()))
+			continue
+		}
+		item := table.Item{Key: k, Owner: "-", Schema: w.random.Int(), Body: []byte(`{}`)}
+		if w.random.IntN(12) == 0 {
+			item.Body = fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", cachedBytes))
+		}
+		if w.random.IntN(8) == 0 {
+			item.Expires = w.clock.Add(time.Duration(w.random.IntN(2000)) * time.Millisecond)
+		}
+		ops = append(ops, table.Put(item, cond))
+	}
+	want, got := w.plain.Commit(w.t.Context(), "t", ops...), w.store.Commit(w.t.Context(), "t", ops...)
+	_, refused := table.AsRefused(want)
+	_, also := table.AsRefused(got)
+	require.Equal(w.t, refused, also, "%v, %v: %v", want, got, ops)
+}
+
+func (w *walk) get() {
+	keys := make([]table.Key, 1+w.random.IntN(3))
+	for i := range keys {
+		keys[i] = w.key(w.part())
+	}
+	want, err := w.plain.Get(w.t.Context(), keys...)
+	require.NoError(w.t, err)
+	got, err := w.store.Get(w.t.Context(), keys...)
+	require.NoError(w.t, err)
+	for i := range keys {
+		require.Equal(w.t, rowOf(want[i]), rowOf(got[i]), "%v", keys[i])
+	}
+}
+
+func (w *walk) query() {
+	part := w.part()
+	r := table.Range{Part: part, Reverse: w.random.IntN(2) == 0, Limit: 1 + w.random.IntN(40)}
+	if w.random.IntN(2) == 0 {
+		r.Prefix = fmt.Sprint(w.random.IntN(2), "/")
+	}
+	if w.random.IntN(2) == 0 {
+		r.After = w.key(part).Sort
+		if !strings.HasPrefix(r.After, r.Prefix) {
+			r.After = ""
+		}
+	}
+	_, v, _, _, err := w.store.cachedRange(r)
+	require.NoError(w.t, err)
+	if w.asked++; v == nil {
+		w.cached++
+	} else {
+		require.NoError(w.t, v.release())
+	}
+	want, err := w.plain.Query(w.t.Context(), r)
+	require.NoError(w.t, err)
+	got, err := w.store.Query(w.t.Context(), r)
+	require.NoError(w.t, err)
+	require.Equal(w.t, rowsOf(want), rowsOf(got), "%+v", r)
+}
+
+func rowOf(i *table.Item) string {
+	if i == nil {
+		return "none"
+	}
+	return fmt.Sprint(i.Key, " ", i.Version, " ", i.Schema, " ", len(i.Body))
+}
+
+func rowsOf(items []*table.Item) (rows []string) {
+	for _, i := range items {
+		rows = append(rows, rowOf(i))
+	}
+	return rows
+}
+
+// Rows that move about in a partition, and from one partition to another, are always all there for readers who ask while
+// they move: for those who fill the cache, too.
+func TestNoRowIsMissedOrSeenTwiceWhileItMoves(t *testing.T) {
+	d, err := Open("store", Options{FS: vfs.NewMem()})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, d.Close()) }()
+	const rows, places = 40, 400
+	random := rand.New(rand.NewPCG(5, 6))
+	at := random.Perm(places)[:rows]
+	key := func(place int) table.Key { return table.Key{Part: "p", Sort: fmt.Sprintf("%04d", place)} }
+	row := func(place int) table.Op {
+		return table.Put(table.Item{Key: key(place), Owner: "-", Body: []byte(`{}`)}, table.Absent())
+	}
+	var first []table.Op
+	for _, place := range at {
+		first = append(first, row(place))
+	}
+	require.NoError(t, d.Commit(t.Context(), "t", first...))
+	var moving atomic.Bool
+	moving.Store(true)
+	var readers sync.WaitGroup
+	var all []table.Key
+	for place := range places {
+		all = append(all, key(place))
+	}
+	for reader := range 4 {
+		readers.Go(func() {
+			for n := 0; moving.Load() && !t.Failed(); n++ {
+				if n%4 == reader {
+					d.forget("p")
+				}
+				found, err := d.Query(context.Background(), table.Range{Part: "p", Limit: places})
+				if reader%2 == 0 {
+					found, err = d.Get(context.Background(), all...)
+					found = slices.DeleteFunc(found, func(i *table.Item) bool { return i == nil })
+				}
+				if assert.NoError(t, err) {
+					assert.Len(t, found, rows)
+				}
+			}
+		})
+	}
+	taken := map[int]bool{}
+	for _, place := range at {
+		taken[place] = true
+	}
+	for range 3000 {
+		i, to := random.IntN(rows), random.IntN(places)
+		if taken[to] {
+			continue
+		}
+		require.NoError(t, d.Commit(t.Context(), "t", table.Delete(key(at[i]), table.Always()), row(to)))
+		delete(taken, at[i])
+		at[i], taken[to] = to, true
+	}
+	moving.Store(false)
+	readers.Wait()
+	for place := range places {
+		found, err := d.Get(t.Context(), key(place))
+		require.NoError(t, err)
+		require.Equal(t, taken[place], found[0] != nil, "%d", place)
+	}
+}
+
+// forget drops what is known of a partition.
+func (t *Table) forget(part string) {
+	s := t.cache.shard(part)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.parts.Remove(part)
+}
+
+// A partition that was large and is small again is known whole again, and one that is new is known without a look.
+func TestThePartitionsThatRunsUseAreKnown(t *testing.T) {
+	d, err := Open("store", Options{FS: vfs.NewMem()})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, d.Close()) }()
+	slot := func(n int) table.Key { return table.Key{Part: "slots", Sort: fmt.Sprintf("%04d", n)} }
+	for n := range 2 * endItems {
+		require.NoError(t, d.Commit(t.Context(), "t",
+			table.Put(table.Item{Key: slot(n), Owner: "-", Body: []byte(`{}`)}, table.Absent())))
+	}
+	_, _, known := d.cache.get(slot(0))
+	assert.False(t, known)
+	for n := range 2 * endItems {
+		require.NoError(t, d.Commit(t.Context(), "t", table.Delete(slot(n), table.Always())))
+	}
+	_, err = d.Get(t.Context(), slot(7*endItems), slot(1))
+	require.NoError(t, err)
+	_, err = d.Query(t.Context(), table.Range{Part: "slots", Limit: 1})
+	require.NoError(t, err)
+	for n := range 3 * endItems {
+		_, _, known := d.cache.get(slot(n))
+		require.True(t, known, "%d", n)
+	}
+	for n := range 3 * maxNames {
+		part := fmt.Sprintf("run/%08d", n)
+		isNew, err := d.recent.isNew(d.db, part) // nobody else asks while nothing is committed
+		require.NoError(t, err)
+		require.True(t, isNew)
+		require.NoError(t, d.Commit(t.Context(), "t",
+			table.Put(table.Item{Key: table.Key{Part: part, Sort: "head"}, Owner: "-", Body: []byte(`{}`)}, table.Absent())))
+		isNew, err = d.recent.isNew(d.db, part)
+		require.NoError(t, err)
+		require.False(t, isNew)
+		_, _, known := d.cache.get(table.Key{Part: part, Sort: "step"})
+		require.True(t, known)
+	}
+	assert.LessOrEqual(t, len(d.recent.kinds["run"].names), maxNames)
+	for n := range 3 * maxNames {
+		isNew, err := d.recent.isNew(d.db, fmt.Sprintf("run/%08d", n))
+		require.NoError(t, err)
+		require.False(t, isNew, "%d", n)
+	}
+}
+
+// What the cache holds is bounded by bytes, however large the partitions are.
+func TestTheCacheIsBounded(t *testing.T) {
+	var c cache
+	c.init()
+	body := make([]byte, cachedBytes/2)
+	for part := range 2000 {
+		written := map[table.Key]*table.Item{}
+		for row := range 40 {
+			k := table.Key{Part: fmt.Sprint("p/", part), Sort: fmt.Sprint(row)}
+			written[k] = &table.Item{Key: k, Owner: "-", Body: body}
+		}
+		c.replace(written, nil)
+	}
+	for i := range c.shards {
+		s, sum := &c.shards[i], 0
+		for _, part := range s.parts.Keys() {
+			e, _ := s.parts.Peek(part)
+			held := 0
+			for _, k := range e.items {
+				held += k.size()
+			}
+			require.Equal(t, held, e.bytes)
+			sum += e.bytes
+		}
+		require.Equal(t, sum, s.bytes)
+		require.LessOrEqual(t, sum, shardBytes)
+		require.Greater(t, sum, shardBytes/2)
+	}
+}
