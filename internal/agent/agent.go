@@ -268,6 +268,12 @@ func (s *session) conversation(ctx context.Context) []model.Message {
 	if said := s.withPassages(s.Message); len(s.Before) == 0 || !empty(said) {
 		messages = append(messages, said)
 	}
+	ended := map[string]*record.Step{}
+	for i, step := range s.steps {
+		if step.Kind == record.ToolStep {
+			ended[step.CallID] = &s.steps[i]
+		}
+	}
 	for _, step := range s.steps {
 		if step.Kind != record.ModelStep {
 			continue
@@ -277,7 +283,7 @@ func (s *session) conversation(ctx context.Context) []model.Message {
 		for _, c := range step.Calls {
 			id := label(step.Index, c)
 			said.Calls = append(said.Calls, model.Call{ID: id, Name: tool.Name(c.Name), Arguments: c.Arguments})
-			if d := s.done(callKey(step.Index, c.ID)); d != nil {
+			if d := ended[callKey(step.Index, c.ID)]; d != nil {
 				results.Results = append(results.Results, model.Result{
 					CallID: id, Name: tool.Name(c.Name), Outcome: model.Outcome(d.Outcome), Text: s.outputOf(*d),
 				})

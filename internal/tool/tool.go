@@ -334,14 +334,17 @@ func Clip(text string, limit int) string {
 // EnoughText is the limit for failures and descriptions that others wrote, in bytes.
 const EnoughText = 2000
 
-var unfit = regexp.MustCompile(`[^a-zA-Z0-9_-]+`)
+// unfit says that a character is none of a tool's name.
+func unfit(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+}
 
 // MaxName is the longest tool name that every model provider accepts, in bytes.
 const MaxName = 64
 
 // Name makes a tool name that every model provider accepts from any text.
 func Name(text string) string {
-	name := strings.Trim(unfit.ReplaceAllString(text, "_"), "_")
+	name := strings.Trim(strings.Join(strings.FieldsFunc(text, unfit), "_"), "_")
 	if len(name) > MaxName {
 		name = name[:MaxName]
 	}

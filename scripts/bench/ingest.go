@@ -144,6 +144,9 @@ func (s *server) send(method, path, kind string, body io.Reader, into any) error
 		return err
 	}
 	r.Header.Set("Authorization", "Bearer "+s.key)
+	if s.acting != "" {
+		r.Header.Set("X-Organization", s.acting)
+	}
 	if kind != "" {
 		r.Header.Set("Content-Type", kind)
 	}

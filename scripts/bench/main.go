@@ -4,7 +4,8 @@
 // It builds the program, starts it with a new data folder and prints a table: runs accepted and runs completed per
 // second with 64 clients, time from POST to the first streamed event on an idle system, memory when idle and per
 // open stream, the size of the binary, and the time from start to serving. With -documents it measures how long
-// documents take until they are found.
+// documents take until they are found; with -many, what many organizations, waiting runs and streams take of one
+// process.
 package main
 
 import (
@@ -51,6 +52,7 @@ type server struct {
 	command *exec.Cmd
 	url     string
 	key     string
+	acting  string // the operator does, in this organization
 	agent   string
 	served  time.Duration
 	client  *http.Client
@@ -90,6 +92,9 @@ func run() error {
 		float64(s.resident())/1e6, float64(s.own())/1e6)
 	if *documents {
 		return s.ingest()
+	}
+	if *many {
+		return s.manyAtOnce()
 	}
 	s.firstEvent()
 	s.load("accepted runs (wait=false)", "false")
