@@ -53,17 +53,17 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 	following, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
-	right := s.Tenants.RightTo(c.Principal, stream.Agent)
+	right := s.rightTo(c, stream.Agent)
 	out := &Sink{w: w, controller: http.NewResponseController(w)}
 	w.WriteHeader(http.StatusOK)
 	_ = out.put(nil) // the headers, before anything is read; a failure shows at the next
-	if out.may = func() bool { return right.Lasts(following) }; !out.may() {
+	if out.may = func() bool { return lasts(following, right) }; !out.may() {
 		return nil
 	}
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel()
-	watching.Go(func() { s.watch(following, c.Principal, right, cancel) })
+	watching.Go(func() { watch(following, right, cancel) })
 	err := stream.Follow(following, out)
 	switch {
 	case err == nil || out.failed != nil:
@@ -111,8 +111,9 @@ func (s *Server) WhileAllowed(ctx context.Context, p tenant.Principal, wait func
 	allowed, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
+	right := s.Tenants.RightTo(p, "")
 	var watching sync.WaitGroup
-	watching.Go(func() { s.watch(allowed, p, s.Tenants.RightTo(p, ""), cancel) })
+	watching.Go(func() { watch(allowed, right, cancel) })
 	err := wait(allowed)
 	cancel()
 	watching.Wait()
@@ -125,16 +126,31 @@ func (s *Server) WhileAllowed(ctx context.Context, p tenant.Principal, wait func
 	return err
 }
 
-// watch calls end when a principal's right has ended; it returns with the context at the latest. It waits beside every
-// stream, so that it must stay small: asking for the right, whose stack is large, has a goroutine of its own.
-func (s *Server) watch(ctx context.Context, p tenant.Principal, right *tenant.Right, end func()) {
+// rightTo is the right of who made a call to read a run of an agent. A stack that waits has no room for a principal.
+//
+//go:noinline
+func (s *Server) rightTo(c *Call, agent string) *tenant.Right {
+	return s.Tenants.RightTo(c.Principal, agent)
+}
+
+// lasts says whether a right lasts. Where that must be asked for, which needs a large stack, a goroutine asks that ends
+// then: those of a stream are there as long as it is.
+func lasts(ctx context.Context, right *tenant.Right) bool {
+	if changes, _ := right.Changes(); right.Due(changes) > 0 {
+		return true
+	}
+	answer := make(chan bool, 1)
+	go func() { answer <- right.Lasts(ctx) }()
+	return <-answer
+}
+
+// watch calls end when a right has ended; it returns with the context at the latest.
+func watch(ctx context.Context, right *tenant.Right, end func()) {
 	for ctx.Err() == nil {
-		changes, changed := s.Tenants.Changes(p)
+		changes, changed := right.Changes()
 		wait := right.Due(changes)
 		if wait <= 0 {
-			lasts := make(chan bool, 1)
-			go func() { lasts <- right.Lasts(ctx) }()
-			if !<-lasts {
+			if !lasts(ctx, right) {
 				end()
 				return
 			}

@@ -35,7 +35,7 @@ func (t *Tenants) RightTo(p Principal, agent string) *Right {
 func (r *Right) Lasts(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n, _ := r.tenants.Changes(r.principal)
+	n, _ := r.Changes()
 	now := r.tenants.host.Elapsed()
 	if r.ended || n == r.seen && now < r.next {
 		return !r.ended
@@ -55,6 +55,11 @@ func (r *Right) Lasts(ctx context.Context) bool {
 		r.next = min(r.next, now+max(0, ends.Sub(r.tenants.host.Now())))
 	}
 	return true
+}
+
+// Changes is [Tenants.Changes] of the principal.
+func (r *Right) Changes() (n int64, next <-chan struct{}) {
+	return r.tenants.changesIn(r.principal.Organization.ID)
 }
 
 // Due says after how long the next check is due: at once when changes differs from the count of the last check.

@@ -5,7 +5,7 @@
 // second with 64 clients, time from POST to the first streamed event on an idle system, memory when idle and per
 // open stream, the size of the binary, and the time from start to serving. With -documents it measures how long
 // documents take until they are found; with -many, what many organizations, waiting runs and streams take of one
-// process.
+// process; with -runs, a store that has so many.
 package main
 
 import (
@@ -95,6 +95,9 @@ func run() error {
 	}
 	if *many {
 		return s.manyAtOnce()
+	}
+	if *runs > 0 {
+		return s.fill(binary, filepath.Join(dir, "data"))
 	}
 	s.firstEvent()
 	s.load("accepted runs (wait=false)", "false")

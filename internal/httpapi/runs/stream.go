@@ -76,23 +76,34 @@ func (h *handlers) follow(
 	ctx context.Context, w http.ResponseWriter, c *httpapi.Call, answer httpapi.Stream,
 	write func(*httpapi.Sink, stream.Event) error,
 ) error {
+	if err := h.open(ctx, c, &answer, write); err != nil {
+		return err
+	}
+	return h.Stream(ctx, w, c, answer)
+}
+
+// open makes the rest of a stream of the call's run. What it needs on the stack is not needed while the stream goes on.
+//
+//go:noinline
+func (h *handlers) open(
+	ctx context.Context, c *httpapi.Call, answer *httpapi.Stream, write func(*httpapi.Sink, stream.Event) error,
+) error {
 	run, err := h.Intake.Run(ctx, c.Principal, c.Run)
 	if err != nil {
 		return err
 	}
 	answer.Agent = run.Value.Agent
-	reads := h.Tenants.Reads(c.Principal)
+	reads, scope := h.Tenants.Reads(c.Principal), c.Principal.Scope()
 	answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
-		return h.Hub.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat,
-			func(e stream.Event) error {
-				e, err := e.For(ctx, reads)
-				if err != nil {
-					return err
-				}
-				return write(out, e)
-			})
+		return h.Hub.Follow(ctx, h.Store, scope, c.Run, h.Heartbeat, func(e stream.Event) error {
+			e, err := e.For(ctx, reads)
+			if err != nil {
+				return err
+			}
+			return write(out, e)
+		})
 	}
-	return h.Stream(ctx, w, c, answer)
+	return nil
 }
 
 // writeLine writes an event as a line of NDJSON, and ends the stream when the run pauses.
