@@ -34,6 +34,9 @@ func (tx *Tx) WriteID() string { return tx.writeID }
 // Err is the first error, nil for none.
 func (tx *Tx) Err() error { return tx.err }
 
+// usualOps is how many operations a commit of a run has.
+const usualOps = 6
+
 func (tx *Tx) fail(err error) {
 	if tx.err == nil {
 		tx.err = err
@@ -42,6 +45,9 @@ func (tx *Tx) fail(err error) {
 
 func (tx *Tx) add(ops ...table.Op) {
 	if tx.err == nil {
+		if tx.ops == nil {
+			tx.ops = make([]table.Op, 0, max(usualOps, len(ops)))
+		}
 		tx.ops = append(tx.ops, ops...)
 	}
 }

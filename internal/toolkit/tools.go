@@ -359,6 +359,7 @@ func (s *Toolkits) Names(ctx context.Context, organization string, ids []string)
 		if err != nil {
 			return nil, err
 		}
+		named = slices.Grow(named, len(tools))
 		for _, one := range tools {
 			if one.Enabled {
 				named = append(named, Named{free(names, one.Name, t.Name), t, one})

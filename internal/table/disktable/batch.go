@@ -95,17 +95,18 @@ func (b *batch) put(old, item *table.Item) {
 	if old != nil {
 		b.dead++
 	}
-	_ = b.write.Set(appendItemKey(nil, item.Key), appendItem(make([]byte, 0, item.Size()+32), item), nil)
+	b.table.value = appendItem(b.table.value[:0], item)
+	b.set(appendItemKey(b.table.row[:0], item.Key), b.table.value)
 	for _, l := range item.Lists {
 		if !lists(old, l) {
-			_ = b.write.Set(appendListKey(nil, l, item.Key), nil, nil)
+			b.set(appendListKey(b.table.row[:0], l, item.Key), nil)
 		}
 	}
 	if !item.Due.IsZero() && (old == nil || !old.Due.Equal(item.Due)) {
-		_ = b.write.Set(appendDueKey(nil, item.Due, item.Key), nil, nil)
+		b.set(appendDueKey(b.table.row[:0], item.Due, item.Key), nil)
 	}
 	if !item.Expires.IsZero() {
-		_ = b.write.Set(appendEndKey(nil, item.Expires, item.Key), nil, nil)
+		b.set(appendEndKey(b.table.row[:0], item.Expires, item.Key), nil)
 		b.table.nextEnd = earlier(b.table.nextEnd, item.Expires)
 	}
 }
@@ -116,14 +117,14 @@ func (b *batch) unindex(old, next *table.Item) {
 	}
 	for _, l := range old.Lists {
 		if !lists(next, l) {
-			b.delete(appendListKey(nil, l, old.Key))
+			b.delete(appendListKey(b.table.row[:0], l, old.Key))
 		}
 	}
 	if !old.Due.IsZero() && (next == nil || !next.Due.Equal(old.Due)) {
-		b.delete(appendDueKey(nil, old.Due, old.Key))
+		b.delete(appendDueKey(b.table.row[:0], old.Due, old.Key))
 	}
 	if !old.Expires.IsZero() {
-		b.delete(appendEndKey(nil, old.Expires, old.Key))
+		b.delete(appendEndKey(b.table.row[:0], old.Expires, old.Key))
 	}
 }
 
@@ -186,6 +187,11 @@ func (b *batch) purge() error {
 	return nil
 }
 
+func (b *batch) set(row, value []byte) {
+	_ = b.write.Set(row, value, nil)
+	b.table.row = row
+}
+
 func (b *batch) delete(row []byte) {
 	_ = b.write.Delete(row, nil)
 	b.dead++
@@ -193,7 +199,7 @@ func (b *batch) delete(row []byte) {
 
 func (b *batch) remove(item *table.Item) {
 	b.unindex(item, nil)
-	b.delete(appendItemKey(nil, item.Key))
+	b.delete(appendItemKey(b.table.row[:0], item.Key))
 	b.queued[item.Key] = nil
 }
 

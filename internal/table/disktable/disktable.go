@@ -63,6 +63,8 @@ type Table struct {
 
 	// Used by the committing goroutine only.
 	recent  recent
+	row     []byte          // room for the key of a row, which the engine copies
+	value   []byte          // and for its value
 	nextEnd time.Time       // no item expires before it
 	dead    int             // rows removed or replaced since the last flush
 	flushAt time.Time       // of the last flush
