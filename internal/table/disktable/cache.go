@@ -30,9 +30,9 @@ type cacheShard struct {
 	parts *lru.LRU[string, *end]
 }
 
-// Limits of the cache: its size is at most 32 x 1 MB.
+// Limits of the cache: its size is at most 32 x 256 KB.
 const (
-	shardBytes  = 1 << 20
+	shardBytes  = 256 << 10
 	shardParts  = 1 << 20 // bytes are what bounds them
 	cachedBytes = 2 << 10 // of an item; larger ones are read each time
 	endItems    = 256     // of a partition

@@ -115,12 +115,12 @@ func Open(dir string, o Options) (*Table, error) {
 }
 
 func (t *Table) open(dir string, fs vfs.FS) error {
-	cache := pebble.NewCache(64 << 20)
+	cache := pebble.NewCache(16 << 20)
 	defer cache.Unref()
 	options := &pebble.Options{
 		FS:                          fs,
 		Cache:                       cache,
-		MemTableSize:                32 << 20,
+		MemTableSize:                8 << 20,
 		MemTableStopWritesThreshold: 4,
 		L0CompactionThreshold:       4,
 		FormatMajorVersion:          pebble.FormatNewest,
