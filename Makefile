@@ -40,6 +40,7 @@ REQUESTS ?= 3000
 
 # Sizes of what is no proof of the list.
 SOAK ?= 1h
+RUNS ?= 1000000
 PAIRS ?= 7
 VERSUS_ROUNDS ?= 5
 PACKAGES ?= lifecycle intake tenant removal record worker agent webhook transition
@@ -153,6 +154,12 @@ versus: .cache/versus/package-lock.json ## measure ours beside DBOS Go, River an
 
 bench-ingest: ## measure how long documents take from their upload until they are found
 	$(GO) run ./scripts/bench -documents
+
+bench-many: ## measure one process that has 1,000 organizations, 50,000 waiting runs and 10,000 streams, and runs of 1,000 steps
+	$(GO) run ./scripts/bench -many
+
+bench-runs: ## measure a store with RUNS runs: how fast they are, the memory, and the start after kill -9
+	$(GO) run ./scripts/bench -runs $(RUNS)
 
 bench-panel: ## measure, in a browser, how soon the panel's first page can be used, and the frames of a long list
 	BENCH=1 $(STORIES) -v -run 'TestFirstPage|TestAListOfTenThousand' ./internal/panel/browser

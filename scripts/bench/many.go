@@ -203,8 +203,9 @@ func (s *server) openStreams(runs []held) (opened, error) {
 			return nil, err
 		}
 		list = append(list, c)
-		if _, err := fmt.Fprintf(c, "GET /api/v1/runs/%s/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n",
-			r.id, r.tenant.key); err != nil {
+		_, err = fmt.Fprintf(c, "GET /api/v1/runs/%s/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n",
+			r.id, r.tenant.key)
+		if err != nil {
 			return nil, err
 		}
 		status, err := bufio.NewReader(c).ReadString('\n')

@@ -16,8 +16,8 @@ import (
 
 var runs = flag.Int("runs", 0, "measure a store that has so many runs, and nothing else")
 
-// fill completes many runs: how fast the first and the last tenth of them are, what the process takes then, and how soon
-// it serves again after it was killed.
+// fill completes many runs: how fast each tenth of them is, what the process takes, and how soon it serves again after
+// it was killed.
 func (s *server) fill(binary, data string) error {
 	tenth := max(1, *runs/10)
 	for done := 0; done < *runs; done += tenth {
@@ -25,7 +25,8 @@ func (s *server) fill(binary, data string) error {
 		if err := s.complete(tenth); err != nil {
 			return err
 		}
-		row(fmt.Sprintf("runs up to %d", done+tenth), "%.0f/s, %.2f ms of processor each, %.1f MB resident, %.1f MB its own",
+		row(fmt.Sprintf("runs up to %d", done+tenth),
+			"%.0f/s, %.2f ms of processor each, %.1f MB resident, %.1f MB its own",
 			float64(tenth)/time.Since(began).Seconds(), 1e3*(s.processor()-before).Seconds()/float64(tenth),
 			float64(s.resident())/1e6, float64(s.own())/1e6)
 	}

@@ -24,7 +24,8 @@ func TestEveryBugIsFound(t *testing.T) {
 		t.Skip("make planted does")
 	}
 	h := &hunt{
-		program: build(t, planted.Bugs(), "./internal/sim"), noted: notedSeeds(t), needed: map[string]int{}, good: map[int]bool{},
+		program: build(t, planted.Bugs(), "./internal/sim"), noted: notedSeeds(t), needed: map[string]int{},
+		good: map[int]bool{},
 	}
 	t.Cleanup(func() { h.report(t) })
 	var names []string

@@ -173,8 +173,8 @@ func rowsOf(items []*table.Item) (rows []string) {
 	return rows
 }
 
-// Rows that move about in a partition, and from one partition to another, are always all there for readers who ask while
-// they move: for those who fill the cache, too.
+// Rows that move about in a partition are always all there for readers who ask while they move: for those who fill the
+// cache, too.
 func TestNoRowIsMissedOrSeenTwiceWhileItMoves(t *testing.T) {
 	d, err := Open("store", Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
@@ -273,8 +273,8 @@ func TestThePartitionsThatRunsUseAreKnown(t *testing.T) {
 		isNew, err := d.recent.isNew(d.db, part) // nobody else asks while nothing is committed
 		require.NoError(t, err)
 		require.True(t, isNew)
-		require.NoError(t, d.Commit(t.Context(), "t",
-			table.Put(table.Item{Key: table.Key{Part: part, Sort: "head"}, Owner: "-", Body: []byte(`{}`)}, table.Absent())))
+		head := table.Item{Key: table.Key{Part: part, Sort: "head"}, Owner: "-", Body: []byte(`{}`)}
+		require.NoError(t, d.Commit(t.Context(), "t", table.Put(head, table.Absent())))
 		isNew, err = d.recent.isNew(d.db, part)
 		require.NoError(t, err)
 		require.False(t, isNew)
