@@ -274,8 +274,8 @@ func (e *end) trim() {
 	}
 }
 
-// readEnd reads the end of a partition, from a view or the engine: half as many items as are kept of one, or fewer where
-// they are large.
+// readEnd reads the end of a partition, from a view or the engine: half as many items as are kept of one, or fewer
+// where they are large.
 func readEnd(r pebble.Reader, part string) (*end, error) {
 	low := appendItemKey(nil, table.Key{Part: part})
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: append(slices.Clone(low), 0xff)})
