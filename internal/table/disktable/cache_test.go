@@ -219,7 +219,7 @@ func TestNoRowIsMissedOrSeenTwiceWhileItMoves(t *testing.T) {
 	for _, place := range at {
 		taken[place] = true
 	}
-	for range 3000 {
+	for range 1500 {
 		i, to := random.IntN(rows), random.IntN(places)
 		if taken[to] {
 			continue
@@ -268,7 +268,7 @@ func TestThePartitionsThatRunsUseAreKnown(t *testing.T) {
 		_, _, known := d.cache.get(slot(n))
 		require.True(t, known, "%d", n)
 	}
-	for n := range 3 * maxNames {
+	for n := range maxNames + maxNames/4 {
 		part := fmt.Sprintf("run/%08d", n)
 		isNew, err := d.recent.isNew(d.db, part) // nobody else asks while nothing is committed
 		require.NoError(t, err)
@@ -282,7 +282,7 @@ func TestThePartitionsThatRunsUseAreKnown(t *testing.T) {
 		require.True(t, known)
 	}
 	assert.LessOrEqual(t, len(d.recent.kinds["run"].names), maxNames)
-	for n := range 3 * maxNames {
+	for n := range maxNames + maxNames/4 {
 		isNew, err := d.recent.isNew(d.db, fmt.Sprintf("run/%08d", n))
 		require.NoError(t, err)
 		require.False(t, isNew, "%d", n)
