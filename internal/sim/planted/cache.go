@@ -42,6 +42,7 @@ func CacheBugs() []Bug {
 		one("a partition is new after a restart", tableRecent, "	return k.Part, nil\n", "	return k.Part[:0], nil\n"),
 		one("an old partition is known whole by what is written to it", tableCache,
 			"			if begun[k.Part] && !e.complete {\n", "			if !e.complete {\n"),
+		one("a new partition is known whole by its second half", tableCache, "			begun[k.Part] = false ", "			_ = begun "),
 		one("a batch does not see what stands before it in the same batch", tableBatch,
 			"	if item, ok := b.queued[k]; ok {\n", "	if item, ok := b.queued[k]; ok && item == nil {\n"),
 		one("the cache has a commit before the view does", tableTable,

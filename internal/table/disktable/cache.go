@@ -138,7 +138,8 @@ func (c *cache) learnEnd(part string, read *end, epoch uint64) {
 	}
 }
 
-// replace adds what a batch has written, nil for deleted items. begun are partitions that had nothing before it.
+// replace adds what a batch has written, nil for deleted items. begun, which it empties, are partitions that had
+// nothing before it.
 func (c *cache) replace(written map[table.Key]*table.Item, begun map[string]bool) {
 	for k, item := range written {
 		s := c.shard(k.Part)
@@ -148,6 +149,7 @@ func (c *cache) replace(written map[table.Key]*table.Item, begun map[string]bool
 			if begun[k.Part] && !e.complete {
 				*e = end{complete: true}
 			}
+			begun[k.Part] = false // what is written next may push this out, and is not all there is
 			e.set(k.Sort, item)
 		})
 		s.mu.Unlock()
