@@ -27,7 +27,7 @@ func (b *batch) add(ops []table.Op) error {
 		}
 		current[i] = item
 		if live := b.table.live(item); !op.If.Holds(live) {
-			conflicts = append(conflicts, table.Conflict{Op: i, Current: live})
+			conflicts = append(conflicts, table.Conflict{Op: i, Current: copied(live)})
 		}
 	}
 	if conflicts != nil {
@@ -38,6 +38,7 @@ func (b *batch) add(ops []table.Op) error {
 		case table.PutOp:
 			item := op.Item
 			item.Version = op.If.After()
+			item.Due, item.Expires = stored(item.Due), stored(item.Expires)
 			b.unindex(current[i], &item)
 			b.put(current[i], &item)
 			b.queued[item.Key] = &item
@@ -60,33 +61,29 @@ func (b *batch) read(k table.Key) (*table.Item, error) {
 	if known {
 		return item, nil
 	}
-	if isNew, err := b.table.recent.isNew(b.table.db, k.Part); err != nil || isNew {
-		return nil, err
+	if b.table.recent.isNew(b.table.db, k.Part) {
+		return nil, nil
 	}
 	item, err := read(b.table.db, k)
 	if err == nil && b.table.cache.learn(k, item, epoch) {
-		err = b.table.learnEnd(b.table.db, k.Part, epoch)
+		b.table.learnEnd(b.table.db, k.Part, epoch)
 	}
 	return item, err
 }
 
-// begun are the partitions that have had nothing before the batch, which has not been written yet.
-func (b *batch) begun() (map[string]bool, error) {
+// begun are the partitions that have nothing before the batch, which has not been written yet; from now on they are not
+// new any more.
+func (b *batch) begun() map[string]bool {
 	begun := map[string]bool{}
 	for k, item := range b.queued {
-		if item == nil || begun[k.Part] {
-			continue
+		if item != nil {
+			begun[k.Part] = b.table.recent.isNew(b.table.db, k.Part)
 		}
-		isNew, err := b.table.recent.isNew(b.table.db, k.Part)
-		if err != nil {
-			return nil, err
-		}
-		begun[k.Part] = isNew
 	}
 	for part := range begun {
 		b.table.recent.wrote(part)
 	}
-	return begun, nil
+	return begun
 }
 
 // put writes an item and its index entries. Operations on a batch cannot fail before its commit; their errors are nil

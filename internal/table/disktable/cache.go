@@ -33,7 +33,7 @@ type cacheShard struct {
 // Limits of the cache: its size is at most 32 x 256 KB.
 const (
 	shardBytes  = 256 << 10
-	shardParts  = 1 << 20 // bytes are what bounds them
+	shardParts  = shardBytes / overhead
 	cachedBytes = 2 << 10 // of an item; larger ones are read each time
 	endItems    = 256     // of a partition
 	endBytes    = 64 << 10
@@ -63,6 +63,18 @@ type kept struct {
 	large bool
 }
 
+// keep is what is kept of an item: a copy, as callers may change theirs. The body is shared with those who read it:
+// nobody changes it.
+func keep(sort string, item *table.Item) kept {
+	if item == nil {
+		return kept{sort: sort}
+	}
+	if item.Size() > cachedBytes {
+		return kept{sort: sort, large: true}
+	}
+	return kept{sort: sort, item: copied(item)}
+}
+
 func (k kept) size() int {
 	if k.item == nil {
 		return overhead + len(k.sort)
@@ -75,9 +87,12 @@ func (c *cache) init() {
 	for i := range c.shards {
 		s := &c.shards[i]
 		// It errs only on a size below 1.
-		s.parts, _ = lru.NewLRU(shardParts, func(_ string, e *end) { s.bytes -= e.bytes })
+		s.parts, _ = lru.NewLRU(shardParts, func(part string, e *end) { s.bytes -= cost(part, e) })
 	}
 }
+
+// cost is what a partition takes of a shard's bytes.
+func cost(part string, e *end) int { return overhead + len(part) + e.bytes }
 
 func (c *cache) shard(part string) *cacheShard {
 	return &c.shards[maphash.String(c.seed, part)%uint64(len(c.shards))]
@@ -113,8 +128,8 @@ func (c *cache) query(r table.Range, live func(*table.Item) *table.Item) (
 	return found, s.epoch, e.wanting(), known
 }
 
-// learn adds an item that was read after a get that did not know it. wanting says that more should be read: the end of
-// its partition was asked for something that is not there, and not for the first time.
+// learn adds an item that was read after a get that did not know it. wanting says that the end of its partition should
+// be read: something is known of it already, and it was asked for what is not there.
 func (c *cache) learn(k table.Key, item *table.Item, epoch uint64) (wanting bool) {
 	s := c.shard(k.Part)
 	s.mu.Lock()
@@ -138,8 +153,8 @@ func (c *cache) learnEnd(part string, read *end, epoch uint64) {
 	}
 }
 
-// replace adds what a batch has written, nil for deleted items. begun, which it empties, are partitions that had
-// nothing before it.
+// replace adds what a batch has written, nil for deleted items. begun are partitions that had nothing before it; it
+// changes that map.
 func (c *cache) replace(written map[table.Key]*table.Item, begun map[string]bool) {
 	for k, item := range written {
 		s := c.shard(k.Part)
@@ -160,14 +175,14 @@ func (c *cache) replace(written map[table.Key]*table.Item, begun map[string]bool
 func (s *cacheShard) change(part string, change func(*end)) {
 	e, there := s.parts.Get(part)
 	if there {
-		s.bytes -= e.bytes
+		s.bytes -= cost(part, e)
 	} else {
 		e = &end{}
 		s.parts.Add(part, e)
 	}
 	change(e)
 	e.trim()
-	s.bytes += e.bytes
+	s.bytes += cost(part, e)
 	for s.bytes > shardBytes {
 		s.parts.RemoveOldest()
 	}
@@ -182,16 +197,17 @@ func (e *end) get(sort string) (item *table.Item, known bool) {
 	if !there {
 		return nil, e.complete && sort > e.above
 	}
-	return e.items[i].copy(), !e.items[i].large
+	return copied(e.items[i].item), !e.items[i].large
 }
 
-// copy is the item for a reader; the body is shared.
-func (k kept) copy() *table.Item {
-	if k.item == nil {
+// copied is an item for somebody who may change it, except the body.
+func copied(item *table.Item) *table.Item {
+	if item == nil {
 		return nil
 	}
-	copied := *k.item
-	return &copied
+	c := *item
+	c.Lists = slices.Clip(c.Lists)
+	return &c
 }
 
 // query answers a range, unless an item may be in it that is not kept.
@@ -212,7 +228,7 @@ func (e *end) query(r table.Range, live func(*table.Item) *table.Item) (found []
 			case k.large:
 				return nil, false
 			}
-			if item := live(k.copy()); item != nil {
+			if item := live(copied(k.item)); item != nil {
 				found = append(found, item)
 			}
 		}
@@ -228,7 +244,7 @@ func (e *end) query(r table.Range, live func(*table.Item) *table.Item) (found []
 		case k.large:
 			return nil, false
 		}
-		if item := live(k.copy()); item != nil {
+		if item := live(copied(k.item)); item != nil {
 			found = append(found, item)
 		}
 	}
@@ -245,13 +261,13 @@ func (e *end) set(sort string, item *table.Item) {
 		if there { // that it is not there goes without saying
 			e.bytes -= e.items[i].size()
 			e.items = slices.Delete(e.items, i, i+1)
+			if cap(e.items) > 4*len(e.items)+8 {
+				e.items = slices.Clone(e.items)
+			}
 		}
 		return
 	}
-	k := kept{sort: sort, item: item}
-	if item != nil && item.Size() > cachedBytes {
-		k = kept{sort: sort, large: true}
-	}
+	k := keep(sort, item)
 	if there {
 		e.bytes -= e.items[i].size()
 		e.items[i] = k
@@ -280,7 +296,8 @@ func (e *end) trim() {
 // where they are large.
 func readEnd(r pebble.Reader, part string) (*end, error) {
 	low := appendItemKey(nil, table.Key{Part: part})
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: append(slices.Clone(low), 0xff)})
+	high := append(slices.Clone(low[:len(low)-1]), 1) // the byte after the one that ends the partition
+	it, err := r.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: high})
 	if err != nil {
 		return nil, err
 	}
@@ -304,10 +321,7 @@ func readEnd(r pebble.Reader, part string) (*end, error) {
 			return nil, err
 		}
 		read += len(value) + overhead
-		next := kept{sort: k.Sort, item: item}
-		if item.Size() > cachedBytes {
-			next = kept{sort: k.Sort, large: true}
-		}
+		next := keep(k.Sort, item)
 		e.items = append(e.items, next)
 		e.bytes += next.size()
 	}

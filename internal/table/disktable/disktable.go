@@ -9,6 +9,7 @@
 package disktable
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -259,9 +260,7 @@ func (t *Table) Get(_ context.Context, keys ...table.Key) ([]*table.Item, error)
 			return nil, err
 		}
 		if t.cache.learn(keys[u.at], item, u.epoch) {
-			if err := t.learnEnd(v, keys[u.at].Part, u.epoch); err != nil {
-				return nil, err
-			}
+			t.learnEnd(v, keys[u.at].Part, u.epoch)
 		}
 		found[u.at] = item
 	}
@@ -353,7 +352,7 @@ func (t *Table) knownRange(r table.Range) (found []*table.Item, v *view, err err
 	}
 	e, err := readEnd(v, r.Part)
 	if err != nil {
-		return nil, nil, errors.Join(err, v.release())
+		return nil, v, nil //nolint:nilerr // it may be of a row that nobody asks for: reading the range tells
 	}
 	found, known := e.query(r, t.live)
 	t.cache.learnEnd(r.Part, e, epoch) // which takes it over
@@ -363,13 +362,11 @@ func (t *Table) knownRange(r table.Range) (found []*table.Item, v *view, err err
 	return nil, v, nil
 }
 
-// learnEnd reads the end of a partition into the cache.
-func (t *Table) learnEnd(from pebble.Reader, part string, epoch uint64) error {
-	e, err := readEnd(from, part)
-	if err == nil {
+// learnEnd reads the end of a partition into the cache, or leaves the cache as it is where some of it cannot be read.
+func (t *Table) learnEnd(from pebble.Reader, part string, epoch uint64) {
+	if e, err := readEnd(from, part); err == nil {
 		t.cache.learnEnd(part, e, epoch)
 	}
-	return err
 }
 
 // cachedRange answers from the cache. If that is not enough it returns a view of the same commits to read from; wanting
@@ -453,10 +450,10 @@ func scan(v *view, prefix []byte, r table.Range, visit func(key, value []byte) (
 	high := slices.Concat(low, []byte{0xff})
 	if r.After != "" {
 		after := slices.Concat(prefix, []byte(r.After))
-		if !r.Reverse {
-			// above the row of After, and above index entries, where a zero byte follows
-			low = slices.Concat(after, []byte{1})
-		} else {
+		// above the row of After, and above index entries, where a zero byte follows
+		if above := slices.Concat(after, []byte{1}); !r.Reverse && bytes.Compare(above, low) > 0 {
+			low = above
+		} else if r.Reverse && bytes.Compare(after, high) < 0 {
 			high = after
 		}
 	}
@@ -553,11 +550,8 @@ func (t *Table) commitBatch(requests []*request) {
 		if err := b.purge(); err != nil {
 			t.log.Error("the store could not remove what has expired", "error", err)
 		}
-		begun, err := b.begun()
-		if err == nil {
-			err = b.write.Commit(pebble.Sync)
-		}
-		if err != nil {
+		begun := b.begun()
+		if err := b.write.Commit(pebble.Sync); err != nil {
 			t.log.Error("the store could not write", "error", err)
 			t.nextEnd = time.Time{} // expired items were not removed
 			for i := range replies {

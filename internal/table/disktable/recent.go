@@ -27,17 +27,17 @@ const (
 	maxNames = 4096
 )
 
-// isNew says that nothing was ever written to a partition; false where that is not known.
-func (r *recent) isNew(engine pebble.Reader, part string) (bool, error) {
+// isNew says that a partition has nothing; false where that is not known.
+func (r *recent) isNew(engine pebble.Reader, part string) bool {
 	kind, _, named := strings.Cut(part, "/")
 	if !named {
-		return false, nil
+		return false
 	}
 	last := r.kinds[kind]
 	if last == nil {
 		name, err := lastName(engine, kind)
 		if err != nil {
-			return false, err
+			return false
 		}
 		if r.kinds == nil || len(r.kinds) == maxKinds {
 			r.kinds = map[string]*lastNames{}
@@ -46,7 +46,7 @@ func (r *recent) isNew(engine pebble.Reader, part string) (bool, error) {
 		r.kinds[kind] = last
 	}
 	_, there := last.names[part]
-	return !there && part > last.above, nil
+	return !there && part > last.above
 }
 
 // wrote notes that a partition has been written to, if its kind has been asked for.
