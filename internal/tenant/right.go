@@ -62,11 +62,12 @@ func (r *Right) Changes() (n int64, next <-chan struct{}) {
 	return r.tenants.changesIn(r.principal.Organization.ID)
 }
 
-// Due says after how long the next check is due: at once when changes differs from the count of the last check.
+// Due says after how long the next check is due: at once when changes differs from the count of the last check, and
+// when the right has ended.
 func (r *Right) Due(changes int64) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.seen != changes {
+	if r.ended || r.seen != changes {
 		return 0
 	}
 	return r.next - r.tenants.host.Elapsed()

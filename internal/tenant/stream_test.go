@@ -183,6 +183,22 @@ func TestAStreamsRightEndsInTheMomentItsKeyExpires(t *testing.T) {
 	}
 }
 
+// A right that has ended is always due, so that who asks before each write never takes it for one that lasts.
+func TestARightThatHasEndedIsAlwaysDue(t *testing.T) {
+	w := newWorld(t)
+	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+	w.expires(p.Key.ID, time.Second)
+	right := w.RightTo(p, "")
+	require.True(t, right.Lasts(t.Context()))
+	w.clock.later += time.Second
+	require.False(t, right.Lasts(t.Context()))
+	changes, _ := right.Changes()
+	assert.Zero(t, right.Due(changes))
+	w.clock.later = 0 // the clock was put back
+	assert.Zero(t, right.Due(changes))
+	assert.False(t, right.Lasts(t.Context()))
+}
+
 // Who watches a right is told to wait until the next check, and not at all when rights have changed since the last one.
 func TestAWatchedRightIsDueAtItsNextCheck(t *testing.T) {
 	const second = time.Second
