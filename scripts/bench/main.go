@@ -2,10 +2,10 @@
 // generator.
 //
 // It builds the program, starts it with a new data folder and prints a table: runs accepted and runs completed per
-// second with 64 clients, time from POST to the first streamed event on an idle system, memory when idle and per
-// open stream, the size of the binary, and the time from start to serving. With -documents it measures how long
-// documents take until they are found; with -many, what many organizations, waiting runs and streams take of one
-// process; with -runs, a store that has so many.
+// second with 64 clients, time from POST to the first streamed event on an idle system, memory when idle, the
+// size of the binary, and the time from start to serving. With -documents it measures how long documents take until
+// they are found; with -many, what many organizations, waiting runs and streams take of one process; with -runs, a
+// store that has so many.
 package main
 
 import (
@@ -18,7 +18,6 @@ import (
 	"io"
 	"log"
 	"mime/multipart"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -35,7 +34,6 @@ import (
 var (
 	seconds   = flag.Duration("for", 8*time.Second, "how long each load lasts")
 	clients   = flag.Int("clients", 64, "how many clients a load has")
-	streams   = flag.Int("streams", 2000, "how many idle streams are opened")
 	documents = flag.Bool("documents", false, "measure how fast documents are ingested, and nothing else")
 	profile   = flag.String("profile", "", "write a CPU profile of the completed-runs load to this file")
 )
@@ -105,7 +103,7 @@ func run() error {
 		go s.profile(*profile)
 	}
 	s.load("completed and billed runs (wait=true)", "true")
-	return s.idleStreams()
+	return nil
 }
 
 func row(what, format string, args ...any) {
@@ -265,51 +263,6 @@ func (s *server) memory(kind string) int64 {
 		}
 	}
 	return 0
-}
-
-// idleStreams opens streams of a paused run and measures the resident memory of each.
-func (s *server) idleStreams() error {
-	response, err := s.post(context.Background(), "message", "/ask Which?")
-	if err != nil {
-		return err
-	}
-	var paused struct {
-		RunID string `json:"run_id"`
-	}
-	err = json.NewDecoder(response.Body).Decode(&paused)
-	_ = response.Body.Close()
-	if err != nil {
-		return err
-	}
-	host := strings.TrimPrefix(strings.TrimSuffix(s.url, "/api/v1"), "http://")
-	open := func(n int) error {
-		for range n {
-			c, err := net.Dial("tcp", host)
-			if err != nil {
-				return err
-			}
-			if _, err := fmt.Fprintf(c,
-				"GET /api/v1/runs/%s/stream HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", paused.RunID,
-				s.key); err != nil {
-				return err
-			}
-			if _, err := bufio.NewReader(c).ReadString('\n'); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if err := open(100); err != nil {
-		return err
-	}
-	<-time.After(2 * time.Second)
-	before := s.resident()
-	if err := open(*streams); err != nil {
-		return err
-	}
-	<-time.After(2 * time.Second)
-	row("an idle stream", "%.1f KB resident (%d opened)", float64(s.resident()-before)/1024/float64(*streams), *streams)
-	return nil
 }
 
 func (s *server) profile(file string) {

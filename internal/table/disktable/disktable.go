@@ -41,7 +41,7 @@ var errClosed = &table.Error{Kind: table.Down, Err: errors.New("the store is clo
 const maxBatch = 256
 
 // maxDead is how many removed and replaced rows the engine keeps in memory. A reader of a range steps over each of
-// them, and those of slots and due times lie where every run begins to read. A flush drops them; there is one a
+// them, and those of due times lie where each look for what is due begins. A flush drops them; there is one a
 // flushPause, as it costs a busy store a little.
 const (
 	maxDead    = 4096
@@ -598,4 +598,6 @@ func (quiet) Infof(string, ...any) {}
 func (q quiet) Errorf(format string, args ...any) {
 	q.log.Error("store: " + fmt.Sprintf(format, args...))
 }
+
+// Fatalf ends the process: a write may have been applied that was not published, and which the cache does not know.
 func (q quiet) Fatalf(format string, args ...any) { panic("store: " + fmt.Sprintf(format, args...)) }
