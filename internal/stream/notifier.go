@@ -79,6 +79,14 @@ type localSubscription struct {
 }
 
 func (l *localSubscription) Wait(ctx context.Context, d time.Duration) (bool, error) {
+	if d <= 0 {
+		select {
+		case <-l.rung:
+			return true, nil
+		default:
+			return false, ctx.Err()
+		}
+	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
