@@ -79,11 +79,17 @@ func tooLarge(message string) bool {
 		strings.Contains(message, "exceeded the maximum allowed size")
 }
 
-// rejected reports whether DynamoDB refused the request as invalid: a bug of ours.
+// rejected reports whether DynamoDB said that the request is invalid: a bug of ours. A refusal that says nothing, because
+// its body was cut off or is of something between, is none: DynamoDB refuses with 400 what is to be tried again, too.
 func rejected(err error) bool {
 	var answer *smithyhttp.ResponseError
-	return errors.As(err, &answer) && answer.HTTPStatusCode() >= 400 && answer.HTTPStatusCode() < 500
+	var said smithy.APIError
+	return errors.As(err, &answer) && answer.HTTPStatusCode() >= 400 && answer.HTTPStatusCode() < 500 &&
+		errors.As(err, &said) && said.ErrorCode() != unnamed
 }
+
+// unnamed is the code that the SDK gives an error whose body has none.
+const unnamed = "UnknownError"
 
 // neverSent reports whether no connection was made, so that nothing can have been applied.
 func neverSent(err error) bool {
