@@ -29,12 +29,18 @@ func limit(more uint64, work time.Duration) error {
 	)
 }
 
-// niceness of a child that reads a document: on a busy CPU it gets a third of what one who answers requests gets.
-const niceness = 5
+// nicer is how much nicer a child that reads a document is than the process that began it: on a busy CPU it gets a third
+// of what that one gets, which answers requests.
+const nicer = 5
 
 // yield gives this process less of a busy CPU than those who answer requests. In Linux each thread has a niceness of
 // its own, which those inherit that it starts, so all that there are by now are told: one of them collects the garbage.
 func yield() error {
+	niceness, err := ownNiceness()
+	if err != nil {
+		return err
+	}
+	niceness = min(niceness+nicer, 19) // the kernel's greatest
 	for told := 0; ; {
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil || len(threads) == told {
@@ -52,6 +58,12 @@ func yield() error {
 		}
 		told = len(threads)
 	}
+}
+
+// ownNiceness is that of this process's main thread, with which it began.
+func ownNiceness() (int, error) {
+	is, err := syscall.Getpriority(syscall.PRIO_PROCESS, os.Getpid())
+	return 20 - is, err // the system call's own result is 1 to 40, so that none is taken for an error
 }
 
 // lower sets a resource limit of the process; a lower hard limit stays as it is.
