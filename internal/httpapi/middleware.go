@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/ratelimit"
 	"agentplatform/internal/record"
@@ -81,7 +82,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
 				panic(p)
 			}
-			s.Log.Error("a request panicked", "request_id", c.id, "panic", p, "stack", string(debug.Stack()))
+			stack := debug.Stack()
+			if of, ok := p.(*host.Panic); ok { // of a goroutine of the request's
+				p, stack = of.Value, of.Stack
+			}
+			s.Log.Error("a request panicked", "request_id", c.id, "panic", p, "stack", string(stack))
 			if seen.status == 0 || seen.waits {
 				seen.status, seen.waits = 0, false
 				c.code = "internal"

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"agentplatform/internal/problem"
@@ -57,13 +56,10 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 	out := &Sink{w: w, controller: http.NewResponseController(w)}
 	w.WriteHeader(http.StatusOK)
 	_ = out.put(nil) // the headers, before anything is read; a failure shows at the next
-	if out.may = func() bool { return lasts(following, right) }; !out.may() {
+	if out.may = func() bool { return s.lasts(following, right) }; !out.may() {
 		return nil
 	}
-	var watching sync.WaitGroup
-	defer watching.Wait()
-	defer cancel()
-	watching.Go(func() { watch(following, right, cancel) })
+	defer s.watch(following, right, cancel)()
 	err := stream.Follow(following, out)
 	switch {
 	case err == nil || out.failed != nil:
@@ -112,11 +108,9 @@ func (s *Server) WhileAllowed(ctx context.Context, p tenant.Principal, wait func
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
 	right := s.Tenants.RightTo(p, "")
-	var watching sync.WaitGroup
-	watching.Go(func() { watch(allowed, right, cancel) })
+	watched := s.watch(allowed, right, cancel)
 	err := wait(allowed)
-	cancel()
-	watching.Wait()
+	watched()
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		err = nil
 	}
@@ -135,23 +129,31 @@ func (s *Server) rightTo(c *Call, agent string) *tenant.Right {
 
 // lasts says whether a right lasts. Where that must be asked for, which needs a large stack, a goroutine asks that ends
 // then: those of a stream are there as long as it is.
-func lasts(ctx context.Context, right *tenant.Right) bool {
+func (s *Server) lasts(ctx context.Context, right *tenant.Right) (answer bool) {
 	if changes, _ := right.Changes(); right.Due(changes) > 0 {
 		return true
 	}
-	answer := make(chan bool, 1)
-	go func() { answer <- right.Lasts(ctx) }()
-	return <-answer
+	s.Host.Go(func() { answer = right.Lasts(ctx) })()
+	return answer
 }
 
-// watch calls end when a right has ended; it returns with the context at the latest.
-func watch(ctx context.Context, right *tenant.Right, end func()) {
+// watch ends a context when a right has ended, or cannot be watched any more. The caller must call stop, which ends it
+// as well.
+func (s *Server) watch(ctx context.Context, right *tenant.Right, end func()) (stop func()) {
+	wait := s.Host.Go(func() {
+		defer end()
+		s.untilItEnds(ctx, right)
+	})
+	return func() { end(); wait() }
+}
+
+// untilItEnds returns when a right has ended, or with the context.
+func (s *Server) untilItEnds(ctx context.Context, right *tenant.Right) {
 	for ctx.Err() == nil {
 		changes, changed := right.Changes()
 		wait := right.Due(changes)
 		if wait <= 0 {
-			if !lasts(ctx, right) {
-				end()
+			if !s.lasts(ctx, right) {
 				return
 			}
 			continue

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"agentplatform/internal/problem"
 	"agentplatform/internal/ratelimit"
 	"agentplatform/internal/record"
+	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
 )
@@ -148,6 +150,42 @@ func TestAStreamWritesNothingAfterItsRightHasEnded(t *testing.T) {
 	assert.Equal(t, "\"before\"\n", get(e, "/stream").Body.String())
 }
 
+// broken is a table that panics while it is told to.
+type broken struct {
+	table.Table
+	is *atomic.Bool
+}
+
+func (b broken) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	if b.is.Load() {
+		panic("a bug")
+	}
+	return b.Table.Get(ctx, keys...)
+}
+
+// A panic of what watches a stream's right ends the stream, and nothing but the stream.
+func TestAPanicOfAWatchEndsTheStream(t *testing.T) {
+	var is atomic.Bool
+	var e httpapitest.API
+	e = small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
+		s.Handle("GET", "/stream", tenant.LevelRead,
+			func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+				follow := func(ctx context.Context, out *httpapi.Sink) error {
+					is.Store(true)
+					e.Tenants.Change(c.Principal)
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return s.Stream(r.Context(), w, c, httpapi.Stream{Follow: follow})
+			})
+	})
+	e.Items.Table = broken{e.Items.Table, &is}
+	assert.Empty(t, get(e, "/stream").Body.String())
+	assert.Contains(t, e.Written.String(), `panic="a bug"`)
+	assert.Contains(t, e.Written.String(), "tenant.(*Right).Lasts", "the stack is the watch's")
+	assert.Zero(t, e.OpenStreams())
+}
+
 // processes are two of the same deployment, that share what they know of keys.
 func processes(t *testing.T, organization string, change func(*httpapi.Config)) (one, other httpapitest.API) {
 	t.Helper()
@@ -160,7 +198,11 @@ func processes(t *testing.T, organization string, change func(*httpapi.Config)) 
 	server := func() httpapitest.API {
 		e.Server = httpapi.New(c, func(s *httpapi.Server) {
 			h := func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
-				return s.Stream(r.Context(), w, c, httpapi.Stream{ContentType: "text/plain", Agent: "a", Follow: until})
+				follow := until
+				if r.URL.RawQuery == "glimpse" {
+					follow = func(_ context.Context, out *httpapi.Sink) error { return out.Line("begun") }
+				}
+				return s.Stream(r.Context(), w, c, httpapi.Stream{ContentType: "text/plain", Agent: "a", Follow: follow})
 			}
 			s.Handle("GET", "/x", tenant.LevelRead, h)
 		})
@@ -169,12 +211,8 @@ func processes(t *testing.T, organization string, change func(*httpapi.Config)) 
 	return server(), server()
 }
 
-// glimpse opens a stream, leaves it, and returns how it was answered.
-func glimpse(e httpapitest.API) int {
-	ctx, leave := context.WithTimeout(context.Background(), 10*time.Millisecond)
-	defer leave()
-	return e.Do(httptest.NewRequest(http.MethodGet, httpapi.Base+"/x", nil).WithContext(ctx)).Code
-}
+// glimpse opens a stream that ends at once, and returns how it was answered.
+func glimpse(e httpapitest.API) int { return get(e, "/x?glimpse").Code }
 
 func TestTheRateOfAKeyHoldsOverProcesses(t *testing.T) {
 	one, other := processes(t, `{"rate_limit":{"requests_per_minute":1,"burst":2}}`, func(*httpapi.Config) {})

@@ -31,12 +31,16 @@ func TestAnEndlessOrSilentResponseFails(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	client := &http.Client{Transport: &boundedTransport{nil, 1 << 20, 50 * time.Millisecond}}
-	for path, want := range map[string]error{"/short": nil, "/endless": errEndless, "/silent": errSilent} {
-		answer, err := client.Get(server.URL + path)
+	for _, c := range []struct {
+		path    string
+		silence time.Duration
+		want    error
+	}{{"/short", time.Minute, nil}, {"/endless", time.Minute, errEndless}, {"/silent", 50 * time.Millisecond, errSilent}} {
+		client := &http.Client{Transport: &boundedTransport{nil, 1 << 20, c.silence}}
+		answer, err := client.Get(server.URL + c.path)
 		require.NoError(t, err)
 		text, err := io.ReadAll(answer.Body)
-		require.ErrorIs(t, err, want, path)
+		require.ErrorIs(t, err, c.want, c.path)
 		require.NoError(t, answer.Body.Close())
 		assert.LessOrEqual(t, len(text), 1<<20)
 	}
