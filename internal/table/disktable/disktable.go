@@ -58,6 +58,7 @@ type Table struct {
 	seen    sync.RWMutex // guards view and cache, so that readers see the same commits in both
 	view    *view
 	cache   cache
+	views   sync.WaitGroup // those that are not closed
 	queue   chan *request
 	closing chan struct{}
 	stopped sync.WaitGroup
@@ -180,7 +181,7 @@ func (t *Table) unlockFolder() {
 	}
 }
 
-// Close waits for the commits under way and closes the store; further calls of its methods fail with [table.Down].
+// Close waits for the calls under way and closes the store; further calls of its methods fail with [table.Down].
 // The error is one of the engine. A second Close does nothing.
 func (t *Table) Close() error {
 	t.sendMu.Lock()
@@ -193,6 +194,7 @@ func (t *Table) Close() error {
 	close(t.closing)
 	t.stopped.Wait()
 	err := t.view.release()
+	t.views.Wait() // readers release theirs; no others begin
 	err = errors.Join(err, t.db.Close())
 	t.unlockFolder()
 	return err
@@ -202,11 +204,13 @@ func (t *Table) Close() error {
 // readers of a view do not see it until it can no longer be lost.
 type view struct {
 	*pebble.Snapshot
-	users atomic.Int64 // reference count: 1 for the newest view, plus its readers
+	users  atomic.Int64 // reference count: 1 for the newest view, plus its readers
+	closed func()       // to be called when it is closed
 }
 
 func (v *view) release() error {
 	if v.users.Add(-1) == 0 {
+		defer v.closed()
 		return v.Close()
 	}
 	return nil
@@ -215,7 +219,8 @@ func (v *view) release() error {
 // publish makes everything committed so far visible at once. written is what the last batch wrote, nil for deleted
 // items; begun are partitions that had nothing before it.
 func (t *Table) publish(written map[table.Key]*table.Item, begun map[string]bool) {
-	next := &view{Snapshot: t.db.NewSnapshot()}
+	t.views.Add(1)
+	next := &view{Snapshot: t.db.NewSnapshot(), closed: t.views.Done}
 	next.users.Store(1)
 	t.seen.Lock()
 	t.cache.replace(written, begun)

@@ -177,3 +177,39 @@ func TestReadersNeverSeeHalfACommit(t *testing.T) {
 		require.Equal(t, commits, found[0].Schema, "of %s", key(i))
 	}
 }
+
+// TestCloseWaitsForReaders: a read that has begun is answered, and a later one is refused.
+func TestCloseWaitsForReaders(t *testing.T) {
+	for range 20 {
+		d, err := disktable.Open("store", disktable.Options{FS: vfs.NewMem()})
+		require.NoError(t, err)
+		const items = 200
+		for i := range items {
+			key := table.Key{Part: "p", Sort: fmt.Sprintf("%03d", i)}
+			body := fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 5000)) // too large for the cache
+			require.NoError(t, d.Commit(t.Context(), "t", table.Put(table.Item{Key: key, Owner: "-", Body: body},
+				table.Always())))
+		}
+		var begun, readers sync.WaitGroup
+		for range 4 {
+			begun.Add(1)
+			readers.Go(func() {
+				begin := sync.OnceFunc(begun.Done)
+				for {
+					found, err := d.Query(t.Context(), table.Range{Part: "p", Limit: items})
+					begin()
+					if err != nil {
+						assert.True(t, table.IsKind(err, table.Down), "%v", err)
+						return
+					}
+					if !assert.Len(t, found, items) {
+						return
+					}
+				}
+			})
+		}
+		begun.Wait()
+		require.NoError(t, d.Close())
+		readers.Wait()
+	}
+}
