@@ -29,8 +29,8 @@ func limit(more uint64, work time.Duration) error {
 	)
 }
 
-// nicer is how much nicer a child that reads a document is than the process that began it: on a busy CPU it gets a third
-// of what that one gets, which answers requests.
+// nicer is how much nicer a child that reads a document is than the process that began it, and that answers requests:
+// on a busy CPU it gets a third of what that one gets.
 const nicer = 5
 
 // yield gives this process less of a busy CPU than those who answer requests. In Linux each thread has a niceness of

@@ -170,7 +170,7 @@ func TestAPanicOfAWatchEndsTheStream(t *testing.T) {
 	e = small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
 		s.Handle("GET", "/stream", tenant.LevelRead,
 			func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
-				follow := func(ctx context.Context, out *httpapi.Sink) error {
+				follow := func(ctx context.Context, _ *httpapi.Sink) error {
 					is.Store(true)
 					e.Tenants.Change(c.Principal)
 					<-ctx.Done()
@@ -202,7 +202,8 @@ func processes(t *testing.T, organization string, change func(*httpapi.Config)) 
 				if r.URL.RawQuery == "glimpse" {
 					follow = func(_ context.Context, out *httpapi.Sink) error { return out.Line("begun") }
 				}
-				return s.Stream(r.Context(), w, c, httpapi.Stream{ContentType: "text/plain", Agent: "a", Follow: follow})
+				stream := httpapi.Stream{ContentType: "text/plain", Agent: "a", Follow: follow}
+				return s.Stream(r.Context(), w, c, stream)
 			}
 			s.Handle("GET", "/x", tenant.LevelRead, h)
 		})

@@ -35,7 +35,11 @@ func TestAnEndlessOrSilentResponseFails(t *testing.T) {
 		path    string
 		silence time.Duration
 		want    error
-	}{{"/short", time.Minute, nil}, {"/endless", time.Minute, errEndless}, {"/silent", 50 * time.Millisecond, errSilent}} {
+	}{
+		{"/short", time.Minute, nil},
+		{"/endless", time.Minute, errEndless},
+		{"/silent", 50 * time.Millisecond, errSilent},
+	} {
 		client := &http.Client{Transport: &boundedTransport{nil, 1 << 20, c.silence}}
 		answer, err := client.Get(server.URL + c.path)
 		require.NoError(t, err)

@@ -36,8 +36,8 @@ type metered struct {
 	dies  *atomic.Value // a text: what a read of several keys, as of a glance, panics with
 }
 
-// call is n calls, one after the other; they end with ctx. The host's Sleep sets no timer where a call takes no time: two
-// goroutines of one bubble that look at channels of timers that are due already crash the race detector (Go 1.26:
+// call is n calls, one after the other; they end with ctx. The host's Sleep sets no timer where a call takes no time:
+// two goroutines of one bubble that look at channels of timers that are due already crash the race detector (Go 1.26:
 // runtime.(*timer).maybeRunChan gives both the bubble's one race context).
 func (m metered) call(ctx context.Context, n int) error {
 	m.calls.Add(int64(n))

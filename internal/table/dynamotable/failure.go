@@ -79,8 +79,9 @@ func tooLarge(message string) bool {
 		strings.Contains(message, "exceeded the maximum allowed size")
 }
 
-// rejected reports whether DynamoDB said that the request is invalid: a bug of ours. A refusal that says nothing, because
-// its body was cut off or is of something between, is none: DynamoDB refuses with 400 what is to be tried again, too.
+// rejected reports whether DynamoDB said that the request is invalid: a bug of ours. A refusal that says nothing,
+// because its body was cut off or is of something between, is none: DynamoDB also refuses with 400 what is to be tried
+// again.
 func rejected(err error) bool {
 	var answer *smithyhttp.ResponseError
 	var said smithy.APIError
