@@ -7,6 +7,9 @@ RACE = $(if $(filter 1,$(shell $(GO) env CGO_ENABLED)),-race)
 # The embedded store's engine has a compression in C, which is never used here and takes a minute to compile; the tag
 # has it in Go.
 TAGS := -tags pebblegozstd
+# The program is built without C, as it is released: C's allocator keeps what the engine gives back in pieces, and the
+# process grows.
+PURE := CGO_ENABLED=0 $(GO)
 # make check and make lint vet; whatever runs tests need not.
 TEST := $(GO) test -vet=off $(TAGS)
 # BROWSER may name a browser for them; without one they find Chromium under its usual names.
@@ -83,7 +86,7 @@ help: ## print this help
 ##@ Work
 
 run: ## serve the API on this machine (settings: docs/settings.md)
-	$(GO) run $(TAGS) ./functions/local
+	$(PURE) run $(TAGS) ./functions/local
 
 check: ## before every commit: format, vet, linters and fast tests of what differs from main; all, where nothing does
 	@wrong=$$(gofmt -l $(SOURCES)); [ -z "$$wrong" ] || { echo "make fmt formats these:"; echo "$$wrong"; exit 1; }
@@ -95,7 +98,7 @@ fmt: ## format the Go files
 	gofmt -w $(SOURCES)
 
 build: ## build the program into dist/
-	$(GO) build -trimpath $(TAGS) -ldflags "-s -w $(STAMP)" -o dist/local ./functions/local
+	$(PURE) build -trimpath $(TAGS) -ldflags "-s -w $(STAMP)" -o dist/local ./functions/local
 
 ##@ Test
 

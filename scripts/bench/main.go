@@ -67,6 +67,7 @@ func run() error {
 	binary := filepath.Join(dir, "local")
 	build := exec.Command("go", "build", "-trimpath", "-tags", "pebblegozstd", "-ldflags", "-s -w", "-o", binary,
 		"./functions/local") // as make build builds it
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	build.Stderr = os.Stderr
 	if err := build.Run(); err != nil {
 		return err

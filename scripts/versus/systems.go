@@ -72,7 +72,7 @@ func build(ctx context.Context, binary string) error {
 	defer cancel()
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "pebblegozstd", "-ldflags", "-s -w", "-o",
 		binary, "./functions/local")
-	command.Dir, command.Stderr = *root, os.Stderr
+	command.Dir, command.Stderr, command.Env = *root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	return command.Run()
 }
 

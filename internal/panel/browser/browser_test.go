@@ -57,7 +57,9 @@ var built = sync.OnceValues(func() (string, error) {
 	}
 	binary := filepath.Join(dir, "local")
 	const program = "agentplatform/functions/local"
-	out, err := exec.Command("go", "build", "-tags", "pebblegozstd", "-o", binary, program).CombinedOutput()
+	build := exec.Command("go", "build", "-tags", "pebblegozstd", "-o", binary, program)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
+	out, err := build.CombinedOutput()
 	if err != nil {
 		return "", fmt.Errorf("%w: %s", err, out)
 	}

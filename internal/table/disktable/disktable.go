@@ -117,7 +117,7 @@ func Open(dir string, o Options) (*Table, error) {
 }
 
 func (t *Table) open(dir string, fs vfs.FS) error {
-	cache := pebble.NewCache(16 << 20)
+	cache := pebble.NewCache(8 << 20)
 	defer cache.Unref()
 	options := &pebble.Options{
 		FS:                          fs,
