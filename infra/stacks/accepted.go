@@ -10,7 +10,7 @@ import (
 
 // accepted are the findings of validators (make validate) that are meant, by the type of the resource: a reason, and
 // the rules that it answers. They are written into the metadata of each resource of the type. What a rule guards all
-// the same is said by a meaning in meaning_test.go.
+// the same is said by a requirement in the tests.
 var accepted = map[string][]struct{ reason, rules string }{
 	"AWS::ApiGateway::Method": {{"requests are authorized by the functions, with keys of the service's own",
 		"AwsSolutions-APIG4 AwsSolutions-COG4"}},
@@ -32,13 +32,14 @@ var accepted = map[string][]struct{ reason, rules string }{
 	},
 	"AWS::DynamoDB::GlobalTable": {{"frames of streams live for minutes; the core table can be put back",
 		"CKV_AWS_165"}},
-	"AWS::EC2::VPC": {{"only the stream service is in it; the balancer's requests are the service's own log",
+	"AWS::EC2::VPC": {{"only containers are in it, and nothing but CloudFront can reach one of them",
 		"AwsSolutions-VPC7"}},
 	"AWS::ECR::Repository": {{"the image is this program, which is no secret", "CKV_AWS_136"}},
 	"AWS::ECS::Cluster": {{"the service's metrics, its own ones and its log answer what insights would be paid for",
 		"AwsSolutions-ECS4 CKV_AWS_65"}},
 	"AWS::ECS::TaskDefinition": {{"no variable is a secret: a test of the stage holds that", "AwsSolutions-ECS2"}},
-	"AWS::ElasticLoadBalancingV2::LoadBalancer": {{"the service behind it logs its requests",
+	"AWS::ElasticLoadBalancingV2::LoadBalancer": {{
+		"the distribution before it logs each request, where a stage says so; the service behind it what fails",
 		"AwsSolutions-ELB2 CKV_AWS_91"}},
 	"AWS::ElasticLoadBalancingV2::Listener": {{
 		"only CloudFront reaches it, inside the VPC; clients speak TLS to CloudFront",

@@ -34,7 +34,7 @@ var faults = []struct {
 		[]reported{{"Errors": 3}, {"Logged": 3}, {"Errors": 1, "Logged": 2}}},
 	{"(Chat|Api|Broker|Reader|Worker|Webhook|Job|Ingest|Sweeper)Throttled", reported{"Throttles": 0},
 		[]reported{{"Throttles": 1}}},
-	{"AccountConcurrency", reported{"ResourceCount": 800}, []reported{{"ResourceCount": 801}}},
+	{"AccountConcurrency", reported{"ResourceCount": 8}, []reported{{"ResourceCount": 9}}},
 	{"(Run|Webhook)QueueOld", reported{"ApproximateNumberOfMessagesVisible": 100, "NumberOfMessagesReceived": 100},
 		[]reported{{"ApproximateNumberOfMessagesVisible": 101, "NumberOfMessagesReceived": 100},
 			{"ApproximateNumberOfMessagesVisible": 1, "NumberOfMessagesReceived": 0}}},
@@ -136,7 +136,7 @@ func raisedAfter(t *testing.T, a cloudwatch.Alarm, ordinary, fault reported) tim
 	t.Helper()
 	m := cloudwatch.NewMeter()
 	for _, metric := range a.Metrics() {
-		m.Quotas[metric] = 1000
+		m.Quotas[metric] = 10 // as of a new account
 	}
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	pass := func(values reported) cloudwatch.State {

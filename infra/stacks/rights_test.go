@@ -5,6 +5,7 @@ package stacks_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -107,4 +108,148 @@ func eachGrantIsNeeded(t *testing.T, all templates) {
 			assert.Contains(t, s.Decide(g.Role, call).Why, "denies", "without TLS")
 		}
 	}
+}
+
+// opening are the actions by which a secret can be read, or the right to read it be had. An invocation of the broker
+// is none: it gives no secret out.
+var opening = []string{"kms:Decrypt", "kms:ReEncryptFrom", "kms:CreateGrant", "kms:PutKeyPolicy",
+	"secretsmanager:GetSecretValue", "secretsmanager:BatchGetSecretValue", "secretsmanager:PutResourcePolicy",
+	"ssm:GetParameter", "sts:AssumeRole", "iam:PassRole", "iam:PutRolePolicy", "iam:AttachRolePolicy",
+	"lambda:InvokeFunction", "lambda:InvokeAsync", "lambda:UpdateFunctionCode", "lambda:UpdateFunctionConfiguration",
+	"lambda:GetFunction"}
+
+// harmless are policies of AWS that let nobody read a secret: to write logs.
+var harmless = []string{"service-role/AWSLambdaBasicExecutionRole"}
+
+// public are the roles of whatever takes requests from outside: the functions that a method of the API or an address
+// of their own leads to, and the tasks behind the load balancer.
+func (all templates) public() (ids map[string]bool, wrong []string) {
+	ids = map[string]bool{}
+	entrances := []any{}
+	for _, m := range all.of("AWS::ApiGateway::Method") {
+		entrances = append(entrances, object(m["Integration"])["Uri"])
+	}
+	for _, u := range all.of("AWS::Lambda::Url") {
+		entrances = append(entrances, u["TargetFunctionArn"])
+	}
+	for _, p := range all.of("AWS::Lambda::Permission") {
+		if p["Principal"] != "events.amazonaws.com" { // the schedule, which is ours
+			entrances = append(entrances, p["FunctionName"])
+		}
+	}
+	functions := all.of("AWS::Lambda::Function")
+	reached := map[string]bool{}
+	for _, e := range entrances {
+		for _, alias := range all.aliases(e) {
+			e = []any{e, alias["FunctionName"]}
+		}
+		for id, f := range functions {
+			if strings.Contains(text(e), `"`+id+`"`) {
+				reached[id] = true
+				ids[all.role(f["Role"])] = true
+			}
+		}
+	}
+	for _, must := range []string{"ChatFunction", "ApiFunction"} {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(reached)),
+			func(id string) bool { return strings.HasPrefix(id, must) }) {
+			wrong = append(wrong, "no request leads to "+must+": the walk is broken")
+		}
+	}
+	tasks := all.of("AWS::ECS::TaskDefinition")
+	if len(tasks) == 0 {
+		wrong = append(wrong, "there is no task: the walk is broken")
+	}
+	for _, task := range tasks {
+		ids[all.role(task["TaskRoleArn"])] = true
+	}
+	return ids, wrong
+}
+
+// role is the logical id of the role that a reference refers to.
+func (all templates) role(reference any) string {
+	for id := range all.of("AWS::IAM::Role") {
+		if strings.Contains(text(reference), `"`+id+`"`) {
+			return id
+		}
+	}
+	return ""
+}
+
+// decrypting says which secrets whatever takes requests from outside can read, by its role's policies or those of the
+// key and the secret.
+func (all templates) decrypting() []string {
+	public, wrong := all.public()
+	described := all.of("AWS::IAM::Role")
+	for id := range public {
+		role, there := described[id]
+		if !there {
+			wrong = append(wrong, "a role is not in the templates: the walk is broken")
+			continue
+		}
+		for _, managed := range list(role["ManagedPolicyArns"]) {
+			if !slices.ContainsFunc(harmless, func(h string) bool { return strings.Contains(text(managed), h) }) {
+				wrong = append(wrong, id+" has the policy "+text(managed))
+			}
+		}
+		documents := []any{}
+		for _, inline := range list(role["Policies"]) {
+			documents = append(documents, object(inline)["PolicyDocument"])
+		}
+		attached := 0
+		for _, kind := range []string{"AWS::IAM::Policy", "AWS::IAM::ManagedPolicy"} {
+			for _, p := range all.of(kind) {
+				if strings.Contains(text(p["Roles"]), `"`+id+`"`) {
+					documents = append(documents, p["PolicyDocument"])
+					attached++
+				}
+			}
+		}
+		if attached == 0 {
+			wrong = append(wrong, id+" has no policy: the walk is broken")
+		}
+		for _, d := range documents {
+			for _, s := range list(object(d)["Statement"]) {
+				wrong = append(wrong, readable(id, object(s))...)
+			}
+		}
+	}
+	// A key or a secret may let somebody in by itself; the account's own line leaves it to the roles.
+	for kind, member := range map[string]string{
+		"AWS::KMS::Key": "KeyPolicy", "AWS::SecretsManager::ResourcePolicy": "ResourcePolicy",
+	} {
+		for id, p := range all.of(kind) {
+			for _, s := range list(object(p[member])["Statement"]) {
+				who := text(object(s)["Principal"])
+				if object(s)["Effect"] == "Allow" && !strings.Contains(who, ":root") {
+					wrong = append(wrong, id+" lets in "+who)
+				}
+			}
+		}
+	}
+	return wrong
+}
+
+// readable says by which actions a statement lets a role read secrets.
+func readable(role string, s properties) (wrong []string) {
+	if s["Effect"] == "Deny" {
+		return nil
+	}
+	if s["NotAction"] != nil {
+		return []string{role + " may all but some"}
+	}
+	for _, pattern := range several(s["Action"]) {
+		for _, action := range opening {
+			if !like(strings.ToLower(pattern), strings.ToLower(action)) {
+				continue
+			}
+			resources := several(s["Resource"])
+			asks := pattern == "lambda:InvokeFunction" && len(resources) == 1 &&
+				strings.Contains(resources[0], `"BrokerLive`)
+			if !asks {
+				wrong = append(wrong, role+" may "+pattern+" on "+strings.Join(resources, ", "))
+			}
+		}
+	}
+	return wrong
 }

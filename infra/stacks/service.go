@@ -3,7 +3,6 @@ package stacks
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,10 +166,6 @@ func described(name string) function {
 // streamRights are those of the stream service, which is a container and no function.
 var streamRights = function{name: "stream", core: read, watches: true, bucket: read, traces: true}
 
-// geography is what the names of inference profiles begin with: the code of a country or of a union, or one of three
-// other words. Providers' names are longer.
-var geography = regexp.MustCompile(`^([a-z]{2}|us-gov|apac|global)$`)
-
 // guardrail is the resource of a guardrail that is named by its ID or its ARN.
 func guardrail(id string) *string {
 	if strings.HasPrefix(id, "arn:") {
@@ -183,6 +178,13 @@ func guardrail(id string) *string {
 // bedrockModels returns the resources behind a list of Bedrock models and inference profiles. A profile, whose
 // name begins with its geography ("eu."), calls the model behind it in any Region of that geography.
 func bedrockModels(list string) (resources []*string) {
+	named := map[string]bool{} // several profiles may be of one model
+	add := func(resource string) {
+		if !named[resource] {
+			named[resource] = true
+			resources = append(resources, awscdk.Fn_Sub(jsii.String(resource), nil))
+		}
+	}
 	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name == "" {
 			continue
@@ -192,14 +194,11 @@ func bedrockModels(list string) (resources []*string) {
 			continue
 		}
 		behind := name
-		if at, rest, found := strings.Cut(name, "."); found && geography.MatchString(at) {
+		if at, rest, found := strings.Cut(name, "."); found && stage.IsGeography(at) {
 			behind = rest
-			resources = append(resources,
-				awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:"+
-					"inference-profile/"+name), nil))
+			add("arn:${AWS::Partition}:bedrock:${AWS::Region}:${AWS::AccountId}:inference-profile/" + name)
 		}
-		resources = append(resources,
-			awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:bedrock:*::foundation-model/"+behind), nil))
+		add("arn:${AWS::Partition}:bedrock:*::foundation-model/" + behind)
 	}
 	return resources
 }

@@ -260,3 +260,9 @@ func (s Stage) validateSettings() error {
 	}
 	return errors.Join(errs...)
 }
+
+var geography = regexp.MustCompile(`^([a-z]{2}|us-gov|apac|global)$`)
+
+// IsGeography says whether the first part of the name of a Bedrock model is that of an inference profile: the code of a
+// country or of a union, or one of three other words. Providers' names are longer.
+func IsGeography(first string) bool { return geography.MatchString(first) }

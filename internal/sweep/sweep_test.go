@@ -80,6 +80,8 @@ type looked struct {
 	looks []int
 	// before is called with a shard and how often it has been looked at, before each look. It may be nil.
 	before func(shard, looks int)
+	// during is called in each look, in many at once. It may be nil.
+	during func(shard int)
 }
 
 func (l *looked) Due(ctx context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
@@ -95,6 +97,9 @@ func (l *looked) Due(ctx context.Context, shard int, until time.Time, limit int)
 		l.before(shard, n)
 	}
 	l.mu.Unlock()
+	if l.during != nil {
+		l.during(shard)
+	}
 	return l.Table.Due(ctx, shard, until, limit)
 }
 
@@ -189,6 +194,28 @@ func TestBacklogOfOneShardDelaysNoOther(t *testing.T) {
 		assert.Equal(t, backlog, shard, "only where much is due there are more looks")
 	}
 	assert.Positive(t, s.left["thing"])
+}
+
+// The shards are looked at side by side: no look ends here before all have begun.
+func TestShardsAreLookedAtTogether(t *testing.T) {
+	s := newStage(t)
+	run := s.run(time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	var missing atomic.Int64
+	missing.Store(record.DueShards)
+	all := make(chan struct{})
+	s.looks.during = func(int) {
+		if missing.Add(-1) == 0 {
+			close(all)
+		}
+		select {
+		case <-all:
+		case <-ctx.Done():
+		}
+	}
+	require.NoError(t, s.sweeper.Sweep(ctx))
+	assert.Equal(t, []string{run}, s.queue.sent)
 }
 
 // In a shard, a kind of which little is due takes turns with one of which much is.

@@ -308,15 +308,12 @@ func modelsOf(s stage.Stage) []string {
 	return names
 }
 
-// geographies are what names of inference profiles begin with.
-var geographies = []string{"us", "us-gov", "eu", "apac", "jp", "au", "ca", "global"}
-
 func (c *account) askModels(ctx context.Context, a *answers) error {
 	for _, name := range modelsOf(a.stage) {
 		m := model{}
 		id := name
 		at, behind, _ := strings.Cut(name, ".")
-		if strings.HasPrefix(name, "arn:") || slices.Contains(geographies, at) {
+		if strings.HasPrefix(name, "arn:") || stage.IsGeography(at) {
 			var profile struct {
 				Models []struct {
 					ARN string `json:"modelArn"`
