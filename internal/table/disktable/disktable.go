@@ -41,8 +41,9 @@ var errClosed = &table.Error{Kind: table.Down, Err: errors.New("the store is clo
 const maxBatch = 256
 
 // maxDead is how many removed and replaced rows the engine keeps in memory. A reader of a range steps over each of
-// them, and those of due times lie where each look for what is due begins. A flush drops them; there is one a
-// flushPause, as it costs a busy store a little.
+// them, and those of due times lie where each look for what is due begins. A flush drops the replaced ones, and of the
+// removed ones all but a mark, which goes with the next compaction; there is one flush a flushPause, as it costs a busy
+// store a little.
 const (
 	maxDead    = 4096
 	flushPause = time.Second
@@ -120,13 +121,20 @@ func (t *Table) open(dir string, fs vfs.FS) error {
 	cache := pebble.NewCache(8 << 20)
 	defer cache.Unref()
 	options := &pebble.Options{
-		FS:                          fs,
-		Cache:                       cache,
-		MemTableSize:                8 << 20,
-		MemTableStopWritesThreshold: 4,
-		L0CompactionThreshold:       4,
+		FS:    fs,
+		Cache: cache,
+		// Little of a memtable lives when it is flushed, and the more often files are compacted, the more is rewritten
+		// below them: here when a key is in 16 of them (the engine counts each twice). A reader may have to look into
+		// all.
+		MemTableSize:                4 << 20,
+		MemTableStopWritesThreshold: 8, // 32 MB
+		L0CompactionThreshold:       32,
+		L0StopWritesThreshold:       96,
 		FormatMajorVersion:          pebble.FormatNewest,
 		Logger:                      quiet{t.log},
+		EventListener: &pebble.EventListener{WriteStallBegin: func(i pebble.WriteStallBeginInfo) {
+			t.log.Warn("the store has writers wait", "reason", i.Reason)
+		}},
 	}
 	for i := range options.Levels {
 		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
