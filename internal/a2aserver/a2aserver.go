@@ -282,8 +282,7 @@ func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, e
 	if in.Configuration.immediately() {
 		window = 0
 	}
-	e, err := c.Hub.Until(ctx, c.Store, c.who.Scope(), run, window,
-		func(r record.Run) bool { return r.Status.EndedOrWaiting() })
+	e, err := c.Hub.UntilEnd(ctx, c.Store, c.who.Scope(), run, window)
 	if err == nil {
 		_, err = c.Intake.Tenants.Still(ctx, c.who, e.Value.Agent)
 	}

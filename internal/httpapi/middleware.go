@@ -111,6 +111,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.answerFor(c, err).write(seen)
 			return
 		}
+		s.limitWaits(r, c, waits)
 		r = r.WithContext(record.By(r.Context(), record.Author{
 			Organization: c.Principal.Organization.ID, UserID: c.Principal.User.ID, APIKeyID: c.Principal.Key.ID,
 			Operation: cmp.Or(s.names[pattern], pattern), AsOperator: c.Principal.Acting,

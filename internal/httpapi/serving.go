@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentplatform/internal/problem"
+	"agentplatform/internal/waiting"
 )
 
 // HTTP makes the server that the API is reached through, with its limits on connections.
@@ -113,10 +114,23 @@ func (s *Server) Seat(ctx context.Context, c *Call) error {
 	return nil
 }
 
+// shortWait is how long an answer may wait for a run without a place. Taking one, and giving it back, are two writes.
+const shortWait = 3 * time.Second
+
+// limitWaits has a request that waits for a run for longer than shortWait take a place of its key, as a stream does,
+// because it keeps a function just so; where none is left, it is answered with how the run stands. Waits of reads keep
+// none of the functions that answer messages.
+func (s *Server) limitWaits(r *http.Request, c *Call, waits *waiting.Clock) {
+	if s.Shared != nil && s.KeyChats > 0 && r.Method == http.MethodPost {
+		ctx := r.Context()
+		waits.Limit(shortWait, func() bool { return s.sharedSeat(ctx, c) == nil })
+	}
+}
+
 // sharedSeat takes one of the places that a key has in all processes together. Where the table does not say how many
 // are left, the stream is let in: what it asks next is the same table.
 func (s *Server) sharedSeat(ctx context.Context, c *Call) error {
-	if s.Shared == nil || s.KeyChats == 0 {
+	if s.Shared == nil || s.KeyChats == 0 || c.place != nil {
 		return nil
 	}
 	until := s.Host.Now().Add(s.MaxStream + time.Minute)

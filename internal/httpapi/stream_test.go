@@ -21,6 +21,7 @@ import (
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/waiting"
 )
 
 // small is a server with operations of a test's own, for the tenants of a whole API.
@@ -239,4 +240,32 @@ func TestStreamsOfAKeyAreLimitedOverProcesses(t *testing.T) {
 	_ = open.Body.Close()
 	require.Eventually(t, func() bool { return glimpse(other) == http.StatusOK }, patience, 20*time.Millisecond,
 		"a place is given back")
+}
+
+// A request keeps its function for as long as it waits, so a long wait takes a place as a stream does. One that gets
+// none is not refused: it ends.
+func TestLongWaitsOfAKeyAreLimitedOverProcesses(t *testing.T) {
+	const long = 5 * time.Second
+	var left []time.Duration
+	one, other := processes(t, `{}`, func(c *httpapi.Config) { c.KeyChats, c.MaxStream = 1, time.Minute })
+	wait := func(_ http.ResponseWriter, r *http.Request, _ *httpapi.Call) error {
+		left = append(left, waiting.Left(r.Context(), long))
+		if inner := r.URL.Query().Get("then"); inner != "" {
+			other.Send(inner, "/wait", "")
+		}
+		return nil
+	}
+	for _, e := range []httpapitest.API{one, other} {
+		e.Handle("POST", "/wait", tenant.LevelRead, wait)
+		e.Handle("GET", "/wait", tenant.LevelRead, wait)
+	}
+	one.Send("POST", "/wait?then=POST", "")
+	require.Len(t, left, 2)
+	assert.Greater(t, left[0], time.Hour)
+	assert.Zero(t, left[1], "while the first one waits there is no other place")
+	left = nil
+	one.Send("POST", "/wait?then=GET", "")
+	require.Len(t, left, 2)
+	assert.Greater(t, left[0], time.Hour, "the place was given back")
+	assert.Greater(t, left[1], time.Hour, "reads keep no function that answers messages")
 }

@@ -285,6 +285,9 @@ func (s *Store) PausedRuns(ctx context.Context, organization string) (list []Pau
 // InboxOf is the name under which those who wait for it are notified that the runs of [Store.PausedRuns] have changed.
 func InboxOf(organization string) string { return "inbox/" + organization }
 
+// EndOf is the name under which those who wait for a run to end, or to wait for a human, are notified.
+func EndOf(run string) string { return "end/" + run }
+
 // CountingRuns is how many runs of an organization count against its cap.
 func (s *Store) CountingRuns(ctx context.Context, organization string) (int, error) {
 	return s.counting(ctx, orgSlots(organization))

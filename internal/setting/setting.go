@@ -53,7 +53,7 @@ type Settings struct {
 
 	Streams            int `env:"STREAMS" envDefault:"50000" help:"open streams of this process, 1 to 1000000"`
 	KeyStreams         int `env:"KEY_STREAMS" envDefault:"20000" help:"open streams of a key, 1 to 1000000"`
-	KeyChats           int `env:"KEY_CHATS" envDefault:"0" help:"open streams of POST /chat, MCP, A2A and AG-UI of a key, over all functions, to 1000; 0: no limit; on AWS only"`
+	KeyChats           int `env:"KEY_CHATS" envDefault:"0" help:"open streams of POST /chat, MCP, A2A and AG-UI of a key, and waits there of more than 3 s, over all functions, to 1000; 0: no limit; on AWS only"`
 	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" help:"connections of an address that have shown no key, 1 to 1000000"`
 
 	MaxBody int64 `env:"MAX_BODY" envDefault:"67108864" help:"bytes of a request's body, of one in JSON at most 8 MiB; 1024 to 1073741824"`

@@ -253,13 +253,30 @@ func (w *follower) sendStatus(now state, before record.Run) error {
 	return w.emit(Event{Event: Status, Status: string(r.Status), Interrupts: &now.view.Interrupts})
 }
 
-// Until waits until enough returns true for a run, or for d, and returns the run as it is then. The error is ctx's,
-// or that of the store (not found, if there is no such run in the scope). Where nothing notifies it polls by itself:
-// those processes wait for one run at a time, so that there is nothing to share.
+// UntilEnd is Until, for a run that has ended or waits for a human: nothing else that happens to it wakes the caller.
+func (h *Hub) UntilEnd(
+	ctx context.Context, s *record.Store, scope record.Scope, run string, d time.Duration,
+) (record.RunEntity, error) {
+	return h.until(ctx, s, scope, run, record.EndOf(run), d,
+		func(r record.Run) bool { return r.Status.EndedOrWaiting() })
+}
+
+// Until waits until enough returns true for a run, or for d, or for as long as the request may wait (package
+// waiting), and returns the run as it is then. The error is ctx's, or that of the store (not found, if there is no such
+// run in the scope).
 func (h *Hub) Until(
 	ctx context.Context, s *record.Store, scope record.Scope, run string, d time.Duration, enough func(record.Run) bool,
 ) (record.RunEntity, error) {
-	sub := h.notifier.Subscribe(run)
+	return h.until(ctx, s, scope, run, run, d, enough)
+}
+
+// until reads the run at each notification of a name. Where nothing notifies it polls by itself: those processes wait
+// for one run at a time, so that there is nothing to share.
+func (h *Hub) until(
+	ctx context.Context, s *record.Store, scope record.Scope, run, name string, d time.Duration,
+	enough func(record.Run) bool,
+) (record.RunEntity, error) {
+	sub := h.notifier.Subscribe(name)
 	defer sub.Close()
 	began := h.host.Elapsed()
 	for {
@@ -272,8 +289,12 @@ func (h *Hub) Until(
 			return e, nil
 		}
 		elapsed := d - left
+		longer := waiting.Left(ctx, elapsed)
+		if longer == 0 {
+			return e, nil
+		}
 		end := waiting.Start(ctx)
-		_, err = sub.Wait(ctx, min(left, h.notifier.Pace(elapsed)))
+		_, err = sub.Wait(ctx, min(left, longer, h.notifier.Pace(elapsed)))
 		if end(); err != nil {
 			return e, err
 		}

@@ -12,7 +12,8 @@ import (
 // Notifier notifies those who wait for changes of a run or of its frames. A notification means only that something may
 // have changed; it may be lost.
 type Notifier interface {
-	// Notify notifies the subscriptions to a name: a run's id, or the partition of its frames.
+	// Notify notifies the subscriptions to a name: a run's id, [record.EndOf], [record.InboxOf], or the partition of a
+	// run's frames.
 	Notify(what string)
 	// Subscribe subscribes to any of the names. The caller must close the subscription.
 	Subscribe(what ...string) Subscription

@@ -499,3 +499,45 @@ func TestWaitsAreCountedAsWaits(t *testing.T) {
 		assert.Equal(t, 20*time.Second, clock.Total())
 	})
 }
+
+// Who waits for the end of a run is not woken by what else happens to it: it is read when the wait begins and when the
+// end is announced.
+func TestWhoWaitsForTheEndReadsItThen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
+		id, began := b.entry.Value.ID(), time.Now()
+		before := b.reads.n.Load()
+		ended := make(chan lifecycle.Status, 1)
+		go func() {
+			e, err := b.hub.UntilEnd(t.Context(), b.store, record.Of("o"), id, time.Minute)
+			assert.NoError(t, err)
+			ended <- e.Value.Status
+		}()
+		for range 5 {
+			synctest.Wait()
+			b.save(func(r *record.Run) { r.Attempt++ })
+		}
+		b.save(func(r *record.Run) { r.Status = lifecycle.AwaitingInput })
+		b.hub.Notifier().Notify(record.EndOf(id))
+		assert.Equal(t, lifecycle.AwaitingInput, <-ended)
+		assert.Zero(t, time.Since(began))
+		assert.EqualValues(t, 2, b.reads.n.Load()-before)
+	})
+}
+
+// A wait that may go on no longer ends as if its time were over.
+func TestAWaitEndsWhereThereIsNoRoom(t *testing.T) {
+	for _, room := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, slow)
+			ctx, clock := waiting.New(t.Context(), b.host.Elapsed)
+			clock.Limit(3*time.Second, func() bool { return room })
+			began := time.Now()
+			e, err := b.hub.UntilEnd(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 10*time.Second)
+			require.NoError(t, err)
+			assert.Equal(t, lifecycle.Running, e.Value.Status)
+			want := map[bool]time.Duration{true: 10 * time.Second, false: 3 * time.Second}[room]
+			assert.Equal(t, want, time.Since(began))
+		})
+	}
+}

@@ -29,9 +29,10 @@ import (
 	"agentplatform/internal/trace"
 )
 
-// Notifier notifies those who wait for a run in this process that it has changed.
+// Notifier notifies those in this process who wait for what has a name: a run's id, [record.EndOf],
+// [record.InboxOf].
 type Notifier interface {
-	Notify(run string)
+	Notify(what string)
 }
 
 // Caps returns the caps on concurrent runs of a user and of its organization.
@@ -113,6 +114,7 @@ func (x *Executor) From(
 			return e, lifecycle.Outcome{}, err
 		}
 		if e.WrittenBy(writeID) { // an earlier try was done after all
+			x.notify(e.Value.Run)
 			return e, lifecycle.Outcome{Before: e.Value.Run, After: e.Value.Run}, nil
 		}
 	}
@@ -401,7 +403,7 @@ func (x *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *re
 			x.Log.Warn("a timer could not be set; the sweeper will see to it", "run_id", r.ID(), "error", err)
 		}
 	}
-	x.Notifier.Notify(r.ID())
+	x.notify(r)
 	if (r.Status == lifecycle.AwaitingInput) != (o.Before.Status == lifecycle.AwaitingInput) {
 		x.Notifier.Notify(record.InboxOf(r.Organization))
 	}
@@ -410,6 +412,13 @@ func (x *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *re
 		if x.OnTransition != nil {
 			x.OnTransition(lifecycle.Outcome{After: promoted.Run})
 		}
+	}
+}
+
+func (x *Executor) notify(r lifecycle.Run) {
+	x.Notifier.Notify(r.ID())
+	if r.Status.EndedOrWaiting() {
+		x.Notifier.Notify(record.EndOf(r.ID()))
 	}
 }
 

@@ -8,6 +8,7 @@ package waiting
 
 import (
 	"context"
+	"math"
 	"sync"
 	"time"
 )
@@ -20,6 +21,11 @@ type Clock struct {
 	waits int // that have not ended
 	since time.Duration
 	total time.Duration
+
+	free  time.Duration
+	room  func() bool // nil: nobody need be asked
+	asked bool
+	goOn  bool // what room said
 }
 
 type clockKey struct{}
@@ -28,6 +34,34 @@ type clockKey struct{}
 func New(ctx context.Context, elapsed func() time.Duration) (context.Context, *Clock) {
 	c := &Clock{elapsed: elapsed}
 	return context.WithValue(ctx, clockKey{}, c), c
+}
+
+// Limit has a wait that lasts for longer than free ask for room, once an answer: where there is none, the wait ends as
+// if its time were over. It must be called before the first wait.
+func (c *Clock) Limit(free time.Duration, room func() bool) { c.free, c.room = free, room }
+
+// Left is for how much longer a wait may go on that has lasted so long, before it has to ask again; 0: no longer.
+// Without a limit it is without end.
+func Left(ctx context.Context, lasted time.Duration) time.Duration {
+	c, _ := ctx.Value(clockKey{}).(*Clock)
+	switch {
+	case c == nil || c.room == nil:
+		return math.MaxInt64
+	case lasted < c.free:
+		return c.free - lasted
+	case c.mayGoOn():
+		return math.MaxInt64
+	}
+	return 0
+}
+
+func (c *Clock) mayGoOn() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.asked {
+		c.asked, c.goOn = true, c.room()
+	}
+	return c.goOn
 }
 
 // Total is the time in which at least one wait had begun and not ended.

@@ -171,7 +171,9 @@ func (h *handlers) waitAndAnswer(
 ) error {
 	r := posted.Run
 	if window > 0 && !r.Status.EndedOrWaiting() {
-		e, err := h.wait(ctx, p, r.ID(), window, func(r record.Run) bool { return r.Status.EndedOrWaiting() })
+		e, err := h.wait(ctx, p, r.ID(), func(ctx context.Context) (record.RunEntity, error) {
+			return h.Hub.UntilEnd(ctx, h.Store, p.Scope(), r.ID(), window)
+		})
 		if err != nil {
 			return err
 		}
@@ -194,14 +196,15 @@ func (h *handlers) waitAndAnswer(
 	}
 }
 
-// wait is stream.Until, cut short when the server stops, for one who may still read the run when it is over.
+// wait has one of the hub's waits for a run cut short when the server stops, for one who may still read the run when it
+// is over.
 func (h *handlers) wait(
-	ctx context.Context, p tenant.Principal, run string, d time.Duration, enough func(record.Run) bool,
+	ctx context.Context, p tenant.Principal, run string, until func(context.Context) (record.RunEntity, error),
 ) (record.RunEntity, error) {
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(h.Stopping(), cancel)()
-	e, err := h.Hub.Until(waiting, h.Store, p.Scope(), run, d, enough)
+	e, err := until(waiting)
 	if err != nil && h.Stopping().Err() != nil && errors.Is(err, context.Canceled) {
 		e, err = h.Store.LiveRun(ctx, p.Scope(), run)
 	}
