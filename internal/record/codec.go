@@ -74,7 +74,7 @@ func write[T any](e Entity[T], item table.Item) (table.Op, error) {
 		return table.Op{},
 			fmt.Errorf("record: %s has the newer schema %d; this program knows %d", item.Key, e.schema, schema)
 	}
-	body, err := json.Marshal(envelope[T]{Value: e.Value, Unknown: e.unknown})
+	body, err := json.Marshal(&envelope[T]{Value: e.Value, Unknown: e.unknown})
 	if err != nil {
 		return table.Op{}, fmt.Errorf("%w: %s: %w", ErrUnstorable, item.Key, err)
 	}

@@ -338,7 +338,7 @@ func (t Tool) limit() time.Duration {
 // Named is an enabled tool of an agent's toolkits under the name by which the agent knows it.
 type Named struct {
 	Name    string
-	Toolkit catalog.Toolkit
+	Toolkit *catalog.Toolkit // the same for all of its tools
 	Tool    Tool
 }
 
@@ -362,7 +362,7 @@ func (s *Toolkits) Names(ctx context.Context, organization string, ids []string)
 		named = slices.Grow(named, len(tools))
 		for _, one := range tools {
 			if one.Enabled {
-				named = append(named, Named{free(names, one.Name, t.Name), t, one})
+				named = append(named, Named{free(names, one.Name, t.Name), &t, one})
 			}
 		}
 	}
@@ -375,7 +375,7 @@ func Offers(named []Named) []tool.Offer {
 	for _, n := range named {
 		o := tool.Offer{
 			Spec: n.Tool.Spec, Own: n.Tool.Name, Source: n.Toolkit.ID + "/" + n.Tool.Name,
-			Fingerprint: fingerprint(n.Toolkit, n.Tool), Approval: n.Tool.Approval, Timeout: n.Tool.limit(),
+			Fingerprint: fingerprint(*n.Toolkit, n.Tool), Approval: n.Tool.Approval, Timeout: n.Tool.limit(),
 		}
 		o.Name, o.RetrySafe = n.Name, n.Tool.RetrySafe
 		offers = append(offers, o)
@@ -395,18 +395,18 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 	broken, opened := "", ""
 	for i, n := range named {
 		if n.Toolkit.ID != opened {
-			if endpoint, broken, err = s.open(ctx, n.Toolkit); err != nil {
+			if endpoint, broken, err = s.open(ctx, *n.Toolkit); err != nil {
 				return nil, err
 			}
 			opened = n.Toolkit.ID
 		}
-		kind, endpoint, broken := s.kind(n.Toolkit.Kind), endpoint, broken
+		kind, definition, endpoint, broken := s.kind(n.Toolkit.Kind), n.Tool.Definition, endpoint, broken
 		offers[i].Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
 			if broken != "" {
 				return tool.Result{}, tool.Fail("%s", broken)
 			}
-			i.Name = n.Tool.Name
-			return kind.Call(ctx, endpoint, n.Tool.Definition, i)
+			i.Name = definition.Name
+			return kind.Call(ctx, endpoint, definition, i)
 		}
 	}
 	return offers, nil

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 	_ "time/tzdata" // current_time needs time zones on machines that have none installed
 
@@ -24,25 +25,19 @@ func schema(properties string, required ...string) json.RawMessage {
 	return json.RawMessage(fmt.Sprintf(`{"type":"object","properties":{%s},"required":%s}`, properties, list))
 }
 
+var definitions = []tool.Definition{
+	{Spec: tool.Spec{Name: "echo", Description: "Gives back the text it gets.", RetrySafe: true,
+		Parameters: schema(`"text":{"type":"string"}`, "text")}},
+	{Spec: tool.Spec{Name: "calculate", Description: "Works out an arithmetic expression.", RetrySafe: true,
+		Parameters: schema(`"expression":{"type":"string"}`, "expression")}},
+	{Spec: tool.Spec{Name: "current_time",
+		Description: "Tells the time in a timezone, by its IANA name; UTC if none is given.", RetrySafe: true,
+		Parameters: schema(`"timezone":{"type":"string"}`)}},
+}
+
 // Discover lists the three tools. It never fails.
 func (*Kind) Discover(context.Context, tool.Endpoint) ([]tool.Definition, error) {
-	var list []tool.Definition
-	for _, s := range []tool.Spec{
-		{Name: "echo", Description: "Gives back the text it gets.", RetrySafe: true,
-			Parameters: schema(`"text":{"type":"string"}`, "text")},
-		{
-			Name: "calculate", Description: "Works out an arithmetic expression.", RetrySafe: true,
-			Parameters: schema(`"expression":{"type":"string"}`, "expression"),
-		},
-		{
-			Name: "current_time", Description: "Tells the time in a timezone, by its IANA name; UTC if none is given.",
-			RetrySafe:  true,
-			Parameters: schema(`"timezone":{"type":"string"}`),
-		},
-	} {
-		list = append(list, tool.Definition{Spec: s})
-	}
-	return list, nil
+	return slices.Clone(definitions), nil
 }
 
 // Call runs one of them. It returns a [tool.Error] for arguments that cannot be used and for a tool that does not
