@@ -171,7 +171,7 @@ func Bugs() []Bug {
 		one("any failure of a tool is told", agentCalls, "	return \"the tool could not be called\"\n", "	return err.Error()\n"),
 		one("a long answer of a tool is told whole", agentCalls, `if len(output) > maxOutput {`, `if false {`),
 		one("the answers of calls beside each other change places", agentCalls, "			s.call(ctx, j)\n", "			s.call(ctx, j)\n			jobs[0].step.Output, j.step.Output = j.step.Output, jobs[0].step.Output\n"),
-		one("each tool of a toolkit is called as its last", toolkitTools, `return kind.Call(ctx, endpoint, n.Tool.Definition, i)`, `return kind.Call(ctx, endpoint, named[len(named)-1].Tool.Definition, i)`),
+		one("each tool of a toolkit is called as its last", toolkitTools, `return kind.Call(ctx, endpoint, definition, i)`, `return kind.Call(ctx, endpoint, named[len(named)-1].Tool.Definition, i)`),
 
 		// The end of runs.
 		one("a late answer wins over a cancel", lifecycleEvent, "	if o.After.CancelRequested {\n		o.enter(Cancelled, now)\n		return nil\n	}\n	o.After.Error = reason", "	o.After.Error = reason"),
