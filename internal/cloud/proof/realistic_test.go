@@ -131,8 +131,8 @@ func TestTheCostOfRealisticRuns(t *testing.T) {
 			o.bill.Units, rest, chat, worker, rest+chat+worker, rest+chat+container)
 		s.WriteString(rows[name])
 		assert.LessOrEqual(t, o.bill.Units, 30+2*4*o.seconds, "%s: write units", name) // a frame is a write
-		// Looks are made by the clock: on a busy machine a run takes longer, and there are more of them. 12 a second are
-		// usual.
+		// Looks are made by the clock: on a busy machine a run takes longer, and there are more of them. Usual are 12 a
+		// second.
 		assert.LessOrEqual(t, o.bill.ReadUnits, 30+20*seconds, "%s: read units", name)
 		if o.seconds == 10 && !o.way.waits {
 			assert.LessOrEqual(t, rest+chat+worker, 60.0, "dollars a million with the worker function")
