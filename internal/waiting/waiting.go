@@ -2,8 +2,9 @@
 // was asked for: for a run or a document to go on, for what the broker is asked for. What is left is the service's own
 // time. (A program that has no broker asks others itself; there that is in its own time.)
 //
-// Who answers makes a [Clock] and hands it down in the context; who waits says so with [Start]. The package must not
-// know what is answered or waited for. It imports only the standard library.
+// Who answers makes a [Clock] and hands it down in the context, with a [Clock.Limit] where long waits need room. Who
+// waits says so with [Start], and asks [Left] for how long it may. The package must not know what is answered or waited
+// for. It imports only the standard library.
 package waiting
 
 import (

@@ -92,6 +92,7 @@ func TestTheCostOfRealisticRuns(t *testing.T) {
 		bench   *bench
 		meter   *meter
 		bill    bill
+		took    float64 // seconds, from the message to the end of the run
 	}
 	var all []*one
 	for _, w := range ways {
@@ -106,7 +107,7 @@ func TestTheCostOfRealisticRuns(t *testing.T) {
 	}
 	var running sync.WaitGroup
 	for _, o := range all {
-		running.Go(func() { o.bill = o.bench.realistic(o.meter, o.way, o.seconds) })
+		running.Go(func() { o.bill, o.took = o.bench.realistic(o.meter, o.way, o.seconds) })
 	}
 	running.Wait()
 	if t.Failed() {
@@ -131,15 +132,16 @@ func TestTheCostOfRealisticRuns(t *testing.T) {
 			o.bill.Units, rest, chat, worker, rest+chat+worker, rest+chat+container)
 		s.WriteString(rows[name])
 		assert.LessOrEqual(t, o.bill.Units, 30+2*4*o.seconds, "%s: write units", name) // a frame is a write
-		// Looks are made by the clock: on a busy machine a run takes longer, and there are more of them. Usual are 12 a
-		// second.
-		assert.LessOrEqual(t, o.bill.ReadUnits, 30+20*seconds, "%s: read units", name)
+		t.Logf("%s: %.1f s, %.1f read units", name, o.took, o.bill.ReadUnits)
+		// Usual for ten seconds that are streamed are 131 to 135, on a busy machine, too. Once there were 154.5, and it
+		// is not known why.
+		assert.LessOrEqual(t, o.bill.ReadUnits, 30+20*o.took, "%s: read units", name)
 		if o.seconds == 10 && !o.way.waits {
 			assert.LessOrEqual(t, rest+chat+worker, 60.0, "dollars a million with the worker function")
-			assert.LessOrEqual(t, rest+chat+container, 30.0, "dollars a million with containers; the aim was 25")
+			assert.LessOrEqual(t, rest+chat+container, 28+o.took-seconds, "with containers; the aim was 25")
 		}
 		if !o.way.waits { // two looks a second, of half a unit: for a cancel, for readers
-			assert.LessOrEqual(t, o.bill.ReadUnits, 6+2*seconds, "%s: read units", name)
+			assert.LessOrEqual(t, o.bill.ReadUnits, 6+o.took, "%s: read units", name)
 		}
 	}
 	if *update {
@@ -148,7 +150,7 @@ func TestTheCostOfRealisticRuns(t *testing.T) {
 }
 
 // realistic has a run executed by a worker beside the request, and counts its calls.
-func (b *bench) realistic(m *meter, w way, seconds int) bill {
+func (b *bench) realistic(m *meter, w way, seconds int) (of bill, took float64) {
 	ctx, stop := context.WithCancel(b.Context())
 	defer stop()
 	handled := make(chan string, 10)
@@ -166,6 +168,7 @@ func (b *bench) realistic(m *meter, w way, seconds int) bill {
 	b.said(append(w.fields, "message", "warm up")...) // fills the caches
 	<-handled
 	m.take()
+	began := b.Host.Elapsed()
 	id := b.said(append(w.fields, "message", prose(70)+"\n"+w.command(seconds))...)
 	select {
 	case done := <-handled:
@@ -173,13 +176,13 @@ func (b *bench) realistic(m *meter, w way, seconds int) bill {
 	case <-time.After(time.Duration(seconds)*time.Second + time.Minute):
 		assert.Fail(b, "the run has not ended")
 	}
-	bill := m.take()
+	of, took = m.take(), (b.Host.Elapsed() - began).Seconds()
 	direct := record.New(dynamotable.New(dynamodb.NewFromConfig(b.direct), b.Cloud.CoreTable, time.Now), nil, b.Host)
 	e, err := direct.Run(context.WithoutCancel(ctx), record.System(), id)
 	if assert.NoError(b, err) {
 		assert.Equal(b, "completed", string(e.Value.Status))
 	}
-	return bill
+	return of, took
 }
 
 // said sends a message, reads the answer to its end, and returns the run's id.
