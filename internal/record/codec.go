@@ -50,12 +50,41 @@ type envelope[T any] struct {
 
 func decode[T any](item *table.Item) (Entity[T], error) {
 	var e envelope[T]
-	if err := json.Unmarshal(item.Body, &e); err != nil {
-		return Entity[T]{}, fmt.Errorf("record: %s: %w", item.Key, err)
+	if err := e.decode(item); err != nil {
+		return Entity[T]{}, err
 	}
+	return e.of(item), nil
+}
+
+// decodeFor decodes for a reader, which may share what others have decoded.
+func decodeFor[T any](r Reader, item *table.Item) (Entity[T], error) {
+	m := r.remembers()
+	if m == nil {
+		return decode[T](item)
+	}
+	if e, is := m.get(item).(*envelope[T]); is {
+		return e.of(item), nil
+	}
+	e := &envelope[T]{}
+	if err := e.decode(item); err != nil {
+		return Entity[T]{}, err
+	}
+	m.add(item, e)
+	return e.of(item), nil
+}
+
+func (e *envelope[T]) decode(item *table.Item) error {
+	if err := json.Unmarshal(item.Body, e); err != nil {
+		return fmt.Errorf("record: %s: %w", item.Key, err)
+	}
+	return nil
+}
+
+// of is the entity of an item with this body.
+func (e *envelope[T]) of(item *table.Item) Entity[T] {
 	return Entity[T]{
 		Value: e.Value, version: item.Version, writeID: item.WriteID, schema: item.Schema, unknown: e.Unknown,
-	}, nil
+	}
 }
 
 // ErrUnstorable says that a value can never be stored: it contains JSON that has more than one meaning.

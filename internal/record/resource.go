@@ -54,7 +54,7 @@ func Resource[T Resourceful](ctx context.Context, s Reader, scope Scope, id stri
 	if err != nil {
 		return Entity[T]{}, err
 	}
-	return decode[T](item)
+	return decodeFor[T](s, item)
 }
 
 // Existing returns those of the ids whose resources exist within the scope.
@@ -174,7 +174,7 @@ func Several[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []st
 			if item == nil || !scope.includes(item.Owner) {
 				continue
 			}
-			e, err := decode[T](item)
+			e, err := decodeFor[T](s, item)
 			if err != nil {
 				return nil, err
 			}

@@ -45,6 +45,14 @@ func estateKeeps[T record.Resourceful](t *testing.T, kind string, edit func(v *T
 	assert.True(t, created.WrittenBy("m") && read.WrittenBy("m"))
 	_, err = record.Resource[T](ctx, e.Store, record.System(), id)
 	require.NoError(t, err)
+	known := func(is record.Entity[T]) {
+		for range 2 { // the second time it is not decoded
+			again, err := record.Resource[T](ctx, e.Store.Known(), scope, id)
+			require.NoError(t, err)
+			assert.Equal(t, is, again)
+		}
+	}
+	known(read)
 	for _, stranger := range []record.Scope{record.Of("another"), record.Of(""), record.Of(record.NoOrganization)} {
 		_, err = record.Resource[T](ctx, e.Store, stranger, id)
 		assert.True(t, problem.Is(err, "outside_organization"), "%s: %v", kind, err)
@@ -74,6 +82,7 @@ func estateKeeps[T record.Resourceful](t *testing.T, kind string, edit func(v *T
 	changed, err := record.Resource[T](ctx, e.Store, scope, id)
 	require.NoError(t, err)
 	assert.Equal(t, other, changed.Value)
+	known(changed)
 	require.ErrorIs(t, committed(ctx, e.Store, "look", func(tx *record.Tx) { record.Unchanged(tx, read) }),
 		record.ErrConflict)
 	require.ErrorIs(t, committed(ctx, e.Store, "gone", func(tx *record.Tx) { record.DeleteResource(tx, read) }),

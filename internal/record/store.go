@@ -39,6 +39,7 @@ type Store struct {
 	table table.Table
 	blobs blob.Store
 	host  host.Host
+	memo  *memo // of its Known
 	// patience bounds a commit with its repetitions.
 	patience time.Duration
 	readOnly bool
@@ -48,7 +49,7 @@ type Store struct {
 
 // New makes a store over its two ports.
 func New(t table.Table, b blob.Store, h host.Host) *Store {
-	return &Store{table: t, blobs: b, host: h, patience: commitTime}
+	return &Store{table: t, blobs: b, host: h, memo: newMemo(), patience: commitTime}
 }
 
 // Within returns the store with another bound for commits and their repetitions; it holds whether or not the caller's

@@ -29,7 +29,7 @@ func Version[T Resourceful](ctx context.Context, s Reader, scope Scope, id strin
 	if err != nil {
 		return none, err
 	}
-	e, err := decode[T](item)
+	e, err := decodeFor[T](s, item)
 	return e.Value, err
 }
 

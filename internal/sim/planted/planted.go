@@ -153,6 +153,9 @@ func Bugs() []Bug {
 
 		// Powers that change.
 		one("what rights rest on is remembered for ever", "internal/table/cachetable/cachetable.go", `known && now < a.until`, `known`),
+		one("what rights rest on is decoded once for ever", "internal/record/memo.go", `; there && bytes.Equal(r.body, item.Body) {`, `; there || bytes.Equal(r.body, item.Body) {`),
+		one("toolkits are put in order for all who read the agent", workerWorker, `	if t.Tools, err = a.Tools.Open(`, `	slices.Reverse(version.Spec.ToolkitIDs)
+	if t.Tools, err = a.Tools.Open(`),
 		one("the text that a key had before never ends", tenantTenants, "		p.ends = earlier(p.ends, p.Key.PreviousUntil)\n", ""),
 		one("a new text of a key is not good", tenantTenants, `case sameHash(p.Key.Hash, text):`, `case p.Key.PreviousHash == "" && sameHash(p.Key.Hash, text):`),
 		one("a key keeps its level when its user falls", tenantTenants, `lower(Level(p.Key.Level), Role(p.User.Role).Most())`, `Level(p.Key.Level)`),
