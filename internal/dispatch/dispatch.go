@@ -24,12 +24,38 @@ const retryAfterError = 2 * time.Second
 // maxReceives bounds how often a failing nudge is delivered again; after that only the sweeper sends it.
 const maxReceives = 5
 
+// kept is how many goroutines stay for the next nudge when they have handled one: their stacks have grown, which a run
+// of a millisecond would otherwise pay for each time.
+const kept = 64
+
 // Run receives and handles nudges, width in parallel, until ctx ends. It returns when all handlers have returned. The
 // context of the handlers ends with ctx. Errors and panics are logged and do not end Run.
 func Run(ctx context.Context, source queue.Source, width int, log *slog.Logger, handle Handler) {
 	var begun sync.WaitGroup
 	defer begun.Wait()
 	slots := make(chan struct{}, width)
+	staying, next := make(chan struct{}, kept), make(chan queue.Delivery)
+	work := func(d queue.Delivery) {
+		if died := host.Catch(func() { handleOne(ctx, source, d, log, handle) }); died != nil {
+			log.Error("the queue panicked", "panic", died.Value, "stack", string(died.Stack))
+		}
+		<-slots
+	}
+	stay := func(d queue.Delivery) {
+		for work(d); ; work(d) {
+			select {
+			case staying <- struct{}{}:
+			default:
+				return
+			}
+			select {
+			case d = <-next:
+				<-staying
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
 	for {
 		select {
 		case slots <- struct{}{}:
@@ -51,12 +77,11 @@ func Run(ctx context.Context, source queue.Source, width int, log *slog.Logger, 
 			pause(ctx)
 			continue
 		}
-		begun.Go(func() {
-			defer func() { <-slots }()
-			if died := host.Catch(func() { handleOne(ctx, source, d, log, handle) }); died != nil {
-				log.Error("the queue panicked", "panic", died.Value, "stack", string(died.Stack))
-			}
-		})
+		select {
+		case next <- d:
+		default:
+			begun.Go(func() { stay(d) })
+		}
 	}
 }
 
