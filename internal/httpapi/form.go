@@ -8,6 +8,7 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
+	"path/filepath"
 
 	"agentplatform/internal/problem"
 )
@@ -56,9 +57,19 @@ func (f *tail) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Part is a part of a form: a field or a file. It is read until the next one is asked for.
+type Part struct {
+	io.Reader
+
+	Name   string
+	IsFile bool
+
+	fileName, contentType string
+}
+
 // Next is the next part of a form, nil at its end. A form that just stops, and a part of which nobody can tell what
 // it is, are malformed: what was meant to come would else be lost without a word.
-func (f *Form) Next() (*multipart.Part, error) {
+func (f *Form) Next() (*Part, error) {
 	part, err := f.parts.NextPart()
 	switch {
 	case errors.Is(err, io.EOF) && bytes.Contains(f.came.last, f.end):
@@ -72,7 +83,13 @@ func (f *Form) Next() (*multipart.Part, error) {
 	if err != nil || kind != "form-data" || params["name"] == "" && params["filename"] == "" {
 		return nil, Malformed(errors.New("a part needs a header Content-Disposition: form-data with a name"))
 	}
-	return part, nil
+	name, isFile := params["filename"]
+	if name != "" {
+		name = filepath.Base(name)
+	}
+	return &Part{
+		Reader: part, Name: params["name"], IsFile: isFile, fileName: name, contentType: part.Header.Get("Content-Type"),
+	}, nil
 }
 
 // Malformed is the problem of a form that could not be read for a reason; a body that is too long stays one.
@@ -84,21 +101,14 @@ func Malformed(err error) error {
 	return problem.InvalidField("body", "the multipart form is malformed: %s", err)
 }
 
-// IsFile says whether a part is a file.
-func IsFile(p *multipart.Part) bool {
-	_, params, err := mime.ParseMediaType(p.Header.Get("Content-Disposition"))
-	_, named := params["filename"]
-	return err == nil && named
-}
-
 // TakeFile hands the file in a part over; what a browser sends for a file that was not chosen is none, and is left out.
 // Its errors are those of take, or that the form is malformed.
-func TakeFile(part *multipart.Part, take func(name, contentType string, content io.Reader) error) error {
-	content := bufio.NewReader(part)
-	if _, err := content.Peek(1); errors.Is(err, io.EOF) && part.FileName() == "" {
+func (p *Part) TakeFile(take func(name, contentType string, content io.Reader) error) error {
+	content := bufio.NewReader(p)
+	if _, err := content.Peek(1); errors.Is(err, io.EOF) && p.fileName == "" {
 		return nil
 	}
-	err := take(part.FileName(), part.Header.Get("Content-Type"), content)
+	err := take(p.fileName, p.contentType, content)
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return Malformed(err)

@@ -150,10 +150,10 @@ func (h *handlers) takeFile(r *http.Request, p tenant.Principal) (f record.File,
 			return f, nil
 		case part == nil || count >= httpapi.MaxParts:
 			return h.refuse(r, f, problem.InvalidField("file", "is required"))
-		case part.FormName() == "purpose" && !httpapi.IsFile(part):
+		case part.Name == "purpose" && !part.IsFile:
 			document, err = isDocument("purpose", readShort(part))
-		case httpapi.IsFile(part) && !taken:
-			err = httpapi.TakeFile(part, func(name, contentType string, content io.Reader) error {
+		case part.IsFile && !taken:
+			err = part.TakeFile(func(name, contentType string, content io.Reader) error {
 				taken = true
 				n := newFile(p, name, contentType, 0)
 				n.Document = true

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"io"
 	"mime"
-	"mime/multipart"
 	"net/http"
 	"strconv"
 	"strings"
@@ -279,9 +278,9 @@ type sent struct {
 	refusal           *problem.Error
 }
 
-func (u *upload) part(ctx context.Context, part *multipart.Part) error {
-	if httpapi.IsFile(part) {
-		return httpapi.TakeFile(part, func(name, contentType string, content io.Reader) error {
+func (u *upload) part(ctx context.Context, part *httpapi.Part) error {
+	if part.IsFile {
+		return part.TakeFile(func(name, contentType string, content io.Reader) error {
 			return u.file(ctx, name, contentType, content)
 		})
 	}
@@ -289,7 +288,7 @@ func (u *upload) part(ctx context.Context, part *multipart.Part) error {
 	if err != nil {
 		return httpapi.Malformed(err)
 	}
-	name := part.FormName()
+	name := part.Name
 	if len(raw) > maxField {
 		return problem.InvalidField(httpapi.Short(name), "must have at most %d bytes", maxField)
 	}

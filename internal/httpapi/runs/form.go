@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"strconv"
 	"strings"
@@ -87,7 +86,7 @@ func (h *handlers) readChatForm(ctx context.Context, p tenant.Principal, r *http
 		if count >= httpapi.MaxParts {
 			return f, problem.InvalidField("body", "the form has more than %d parts", httpapi.MaxParts)
 		}
-		if httpapi.IsFile(part) {
+		if part.IsFile {
 			err = h.takeFile(ctx, p, part, &f.files)
 		} else {
 			err = takeScalar(part, values)
@@ -99,8 +98,8 @@ func (h *handlers) readChatForm(ctx context.Context, p tenant.Principal, r *http
 	return f, f.fill(values)
 }
 
-func takeScalar(part *multipart.Part, values map[string]string) error {
-	name := part.FormName()
+func takeScalar(part *httpapi.Part, values map[string]string) error {
+	name := part.Name
 	limit, known := scalars[name]
 	if !known {
 		if _, err := io.Copy(io.Discard, part); err != nil {
@@ -130,11 +129,11 @@ func takeScalar(part *multipart.Part, values map[string]string) error {
 }
 
 // takeFile streams an uploaded file to the blob store.
-func (h *handlers) takeFile(ctx context.Context, p tenant.Principal, part *multipart.Part, taken *[]record.File) error {
+func (h *handlers) takeFile(ctx context.Context, p tenant.Principal, part *httpapi.Part, taken *[]record.File) error {
 	if len(*taken) >= maxFiles {
 		return problem.InvalidField("files", "at most %d files may be sent", maxFiles)
 	}
-	return httpapi.TakeFile(part, func(name, contentType string, content io.Reader) error {
+	return part.TakeFile(func(name, contentType string, content io.Reader) error {
 		f, err := h.Files.Take(ctx, files.New{
 			Organization: p.Organization.ID, User: p.User.ID, Name: name, ContentType: contentType,
 		}, content)
