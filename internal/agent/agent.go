@@ -127,7 +127,13 @@ const (
 // [Task.BudgetExceeded]; the run then has not ended, and the Result has only its steps. Every other failure, of the
 // model too, is a Result with a Failure.
 func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
-	s := &session{Loop: l, Task: t, steps: slices.Clone(t.Steps)}
+	s := &session{Loop: l, Task: t}
+	s.past.add(t.Steps...)
+	for _, m := range t.Before {
+		for _, c := range m.Calls {
+			s.labels[c.ID] = true
+		}
+	}
 	if l.Worked != nil {
 		begun := l.Host.Now()
 		defer func() { l.Worked(max(l.Host.Now().Sub(begun)-s.elsewhere, 0)) }()
@@ -141,7 +147,7 @@ func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
 		s.wanted = &wanted
 	}
 	if m, ok := l.Models[t.Agent.Spec.Model.Provider]; ok {
-		s.model = m
+		s.asked = m
 	} else {
 		return Result{Failure: fmt.Sprintf("the model provider %q cannot be reached from here",
 			t.Agent.Spec.Model.Provider)}, nil
@@ -167,12 +173,12 @@ func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
 type session struct {
 	*Loop
 	Task
+	past
 
-	model   model.Model
+	asked   model.Model
 	wanted  *schema.Schema // the schema of the answer; nil: any text
-	steps   []record.Step
-	unsaved []record.Step // the last of them, not journalled yet
-	ahead   int           // the first index after those reserved for the calls of the round
+	unsaved []record.Step  // the last of them, not journalled yet
+	ahead   int            // the first index after those reserved for the calls of the round
 	hidden  citation.Hidden
 
 	elsewhere time.Duration // that was spent in calls, and in waiting for another try
@@ -181,7 +187,7 @@ type session struct {
 // round makes the next model call, or the tool calls that the last reply asks for. If the result is nil, the loop
 // goes on.
 func (s *session) round(ctx context.Context) (*Result, error) {
-	last := s.lastModelStep()
+	last := s.model
 	bad := false
 	if last != nil && len(last.Calls) == 0 {
 		if r := s.checkAnswer(ctx, *last); r != nil {
@@ -222,86 +228,57 @@ func (s *session) maxSteps() int {
 	return defaultMaxSteps
 }
 
-func (s *session) lastModelStep() *record.Step {
-	for i := len(s.steps) - 1; i >= 0; i-- {
-		if s.steps[i].Kind == record.ModelStep {
-			return &s.steps[i]
-		}
-	}
-	return nil
-}
-
 // callKey names a call within its run: the index of the step, and the call's id within it.
 func callKey(step int, call string) string { return strconv.Itoa(step) + "-" + call }
-
-func (s *session) done(key string) *record.Step {
-	for i := range s.steps {
-		if s.steps[i].Kind == record.ToolStep && s.steps[i].CallID == key {
-			return &s.steps[i]
-		}
-	}
-	return nil
-}
-
-// begun counts how often a call was started that must not be made twice, without those that were taken back.
-func (s *session) begun(key string) (n int) {
-	for _, p := range s.steps {
-		switch {
-		case p.Kind != record.StartStep || p.CallID != key:
-		case p.Outcome == notBegun:
-			n--
-		default:
-			n++
-		}
-	}
-	return n
-}
 
 func (s *session) allDone(last record.Step) bool {
 	return !slices.ContainsFunc(last.Calls,
 		func(c record.Call) bool { return s.done(callKey(last.Index, c.ID)) == nil })
 }
 
-// conversation is what the model is shown: the history, the message, and the steps of this run so far.
+// conversation is what the model is shown: the history, the message, and the steps of this run so far. It goes on where
+// the last one ended: the calls of all steps in that had ended.
 func (s *session) conversation(ctx context.Context) []model.Message {
-	messages := append(slices.Clone(s.History), s.Before...)
-	if said := s.withPassages(s.Message); len(s.Before) == 0 || !empty(said) {
-		messages = append(messages, said)
-	}
-	ended := map[string]*record.Step{}
-	for i, step := range s.steps {
-		if step.Kind == record.ToolStep {
-			ended[step.CallID] = &s.steps[i]
+	if s.talk == nil {
+		s.talk = append(slices.Clone(s.History), s.Before...)
+		if said := s.withPassages(s.Message); len(s.Before) == 0 || !empty(said) {
+			s.talk = append(s.talk, said)
 		}
 	}
-	for _, step := range s.steps {
-		if step.Kind != record.ModelStep {
-			continue
-		}
-		said := model.Message{Role: model.Assistant, Text: step.Text}
-		results := model.Message{Role: model.Tool}
-		for _, c := range step.Calls {
-			id := label(step.Index, c)
-			said.Calls = append(said.Calls, model.Call{ID: id, Name: tool.Name(c.Name), Arguments: c.Arguments})
-			if d := ended[callKey(step.Index, c.ID)]; d != nil {
-				results.Results = append(results.Results, model.Result{
-					CallID: id, Name: tool.Name(c.Name), Outcome: model.Outcome(d.Outcome), Text: s.outputOf(*d),
-				})
-			}
-		}
-		messages = append(messages, said)
-		if len(step.Calls) == 0 && s.wanted != nil { // an answer that did not match the schema
-			_, fault := s.structured(ctx, step.Text)
-			messages = append(messages, model.Message{Role: model.User, Text: repair(fault)})
-		}
-		if len(results.Results) > 0 {
-			messages = append(messages, results)
-		}
-		if files := s.attachedFiles(step); len(files.Texts)+len(files.Images) > 0 {
-			messages = append(messages, files)
+	for _, step := range s.steps[s.talked:] {
+		if step.Kind == record.ModelStep {
+			s.talk = append(s.talk, s.roundOf(ctx, step)...)
 		}
 	}
-	return messages
+	s.talked = len(s.steps)
+	return slices.Clip(s.talk)
+}
+
+// roundOf is what a step of the model and the results of its calls are in the conversation.
+func (s *session) roundOf(ctx context.Context, step record.Step) []model.Message {
+	said := model.Message{Role: model.Assistant, Text: step.Text}
+	results := model.Message{Role: model.Tool}
+	for _, c := range step.Calls {
+		id := label(step.Index, c)
+		said.Calls = append(said.Calls, model.Call{ID: id, Name: tool.Name(c.Name), Arguments: c.Arguments})
+		if d := s.done(callKey(step.Index, c.ID)); d != nil {
+			results.Results = append(results.Results, model.Result{
+				CallID: id, Name: tool.Name(c.Name), Outcome: model.Outcome(d.Outcome), Text: s.outputOf(*d),
+			})
+		}
+	}
+	round := []model.Message{said}
+	if len(step.Calls) == 0 && s.wanted != nil { // an answer that did not match the schema
+		_, fault := s.structured(ctx, step.Text)
+		round = append(round, model.Message{Role: model.User, Text: repair(fault)})
+	}
+	if len(results.Results) > 0 {
+		round = append(round, results)
+	}
+	if files := s.attachedFiles(step); len(files.Texts)+len(files.Images) > 0 {
+		round = append(round, files)
+	}
+	return round
 }
 
 // empty reports whether a user's message says nothing: the client's conversation then ends with the output of a call.
@@ -322,14 +299,6 @@ func (s *session) attachedFiles(step record.Step) model.Message {
 		}
 	}
 	return m
-}
-
-func (s *session) text() string {
-	var b strings.Builder
-	for _, step := range s.steps {
-		b.WriteString(step.Text)
-	}
-	return b.String()
 }
 
 func (s *session) askModel(ctx context.Context) (*Result, error) {
@@ -363,7 +332,7 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 func (s *session) converse(
 	ctx context.Context, r *model.Request, step *record.Step,
 ) (reply model.Reply, said int, failure string, err error) {
-	before := s.text()
+	before := s.text.String()
 	whole := r.Messages
 	step.LeftOut = s.leftOut()
 	for r.Try = 0; ; r.Try++ {
@@ -373,7 +342,7 @@ func (s *session) converse(
 		said = 0
 		begun := s.Host.Now()
 		call, span := s.spanOfModel(call, *r)
-		reply, err = s.model.Converse(call, *r, func(text string) {
+		reply, err = s.asked.Converse(call, *r, func(text string) {
 			text = strings.ToValidUTF8(text, "\uFFFD")
 			if said += len(text); said > maxReply {
 				cancel() // the rest is not read; take returns the failure
@@ -427,10 +396,10 @@ func (s *session) next() int {
 	return max(s.ahead, s.steps[len(s.steps)-1].Index+1)
 }
 
-// add inserts steps in the order of their indexes: calls that run in parallel end in any order.
+// add adds steps that are not journalled yet.
 func (s *session) add(steps ...record.Step) {
-	s.steps, s.unsaved = append(s.steps, steps...), append(s.unsaved, steps...)
-	slices.SortStableFunc(s.steps, func(a, b record.Step) int { return cmp.Compare(a.Index, b.Index) })
+	s.past.add(steps...)
+	s.unsaved = append(s.unsaved, steps...)
 }
 
 // journalled is how many steps are stored in one commit, which has room for few other operations.

@@ -14,7 +14,7 @@ import (
 // checkAnswer returns how the run ends if its last model step is an answer: with it, or with a failure if it does not
 // match the schema and was repaired before. It returns nil if the model is to repair it, or if ctx has ended.
 func (s *session) checkAnswer(ctx context.Context, last record.Step) *Result {
-	answer := &Answer{Text: s.text(), Finish: last.Finish}
+	answer := &Answer{Text: s.text.String(), Finish: last.Finish}
 	if s.wanted == nil {
 		return &Result{Answer: answer}
 	}
@@ -26,13 +26,7 @@ func (s *session) checkAnswer(ctx context.Context, last record.Step) *Result {
 		answer.Output = output
 		return &Result{Answer: answer}
 	}
-	answers := 0
-	for _, step := range s.steps {
-		if step.Kind == record.ModelStep && len(step.Calls) == 0 {
-			answers++
-		}
-	}
-	if answers > repairs {
+	if s.answers > repairs {
 		return &Result{Failure: "the answer does not fit the agent's output_schema: " + fault.Error()}
 	}
 	return nil
@@ -110,8 +104,8 @@ func (s *session) specs() []model.ToolSpec {
 
 // leftOut is how many messages of the history the last model call of this run left out.
 func (s *session) leftOut() int {
-	if last := s.lastModelStep(); last != nil {
-		return last.LeftOut
+	if s.model != nil {
+		return s.model.LeftOut
 	}
 	return 0
 }

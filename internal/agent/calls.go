@@ -161,7 +161,7 @@ func (s *session) checkOutcome(j *job) {
 			j.step.Arguments = d.Arguments
 		}
 	}
-	if s.begun(j.key) > len(decisions) {
+	if s.starts[j.key] > len(decisions) {
 		s.approve(j, fmt.Sprintf("The call of %s was begun and its outcome is not known. May it be made again?",
 			j.Name), true)
 	}

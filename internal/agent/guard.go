@@ -32,12 +32,8 @@ func (s *session) guard(ctx context.Context) (string, error) {
 	if limit := s.maxSteps(); taken >= limit {
 		return fmt.Sprintf("the run took %d steps, as many as its agent may (limits.max_steps)", limit), nil
 	}
-	var tokens int64
-	for _, step := range s.steps {
-		tokens += step.InputTokens + step.OutputTokens
-	}
-	if n := s.Agent.Spec.Limits.MaxTokens; n != nil && tokens >= int64(*n) {
-		return fmt.Sprintf("the run used %d tokens, its agent may use %d (limits.max_tokens)", tokens, *n), nil
+	if n := s.Agent.Spec.Limits.MaxTokens; n != nil && s.tokens >= int64(*n) {
+		return fmt.Sprintf("the run used %d tokens, its agent may use %d (limits.max_tokens)", s.tokens, *n), nil
 	}
 	if name := s.repeatedCall(); name != "" {
 		return fmt.Sprintf("the agent called %s with the same arguments %d times one after another", name,
@@ -50,7 +46,7 @@ func (s *session) guard(ctx context.Context) (string, error) {
 	if s.BudgetExceeded == nil {
 		return "", nil
 	}
-	return s.BudgetExceeded(ctx, tokens)
+	return s.BudgetExceeded(ctx, s.tokens)
 }
 
 // repeatedCall returns the name of a tool of the last rounds if sameRounds of them made identical calls; otherwise
@@ -77,16 +73,23 @@ func (s *session) repeatedCall() string {
 	return ""
 }
 
-// invalidCalls returns the name of a tool whose last unfitCalls calls all had invalid arguments; otherwise "".
+// invalidCalls returns the name of a tool whose last unfitCalls calls all had invalid arguments; otherwise "". Those of
+// the last round have come since this was asked before.
 func (s *session) invalidCalls() string {
-	misses := map[string]int{}
-	over := map[string]bool{} // tools whose consecutive failures are counted
-	for _, step := range slices.Backward(s.steps) {
-		if step.Kind != record.ToolStep || over[step.Name] {
+	if s.model == nil {
+		return ""
+	}
+	misses := map[string]int{} // of the tools whose consecutive failures are counted
+	for _, c := range s.model.Calls {
+		misses[c.Name] = 0
+	}
+	for i := len(s.steps) - 1; i >= 0 && len(misses) > 0; i-- {
+		step := s.steps[i]
+		if _, counted := misses[step.Name]; step.Kind != record.ToolStep || !counted {
 			continue
 		}
 		if step.Outcome != string(model.Failed) || !strings.HasPrefix(step.Output, unfit) {
-			over[step.Name] = true
+			delete(misses, step.Name)
 			continue
 		}
 		if misses[step.Name]++; misses[step.Name] == unfitCalls {

@@ -50,9 +50,8 @@ func (s *session) take(step *record.Step, request model.Request, reply model.Rep
 	case size > maxArguments:
 		failure = fmt.Sprintf("the model's calls have %d bytes of arguments, they may have %d", size, maxArguments)
 	default:
-		labels := s.labels()
 		for n, c := range reply.Calls {
-			call := callOf(n, c, labels)
+			call := callOf(n, c, s.labels)
 			if offer, known := s.find(call.Name); known {
 				call.Source, call.Fingerprint = offer.Source, offer.Fingerprint
 			}
@@ -94,22 +93,6 @@ func label(step int, c record.Call) string {
 		return c.Label
 	}
 	return "call_" + callKey(step, c.ID)
-}
-
-// labels are the ids of calls that the model has been shown so far.
-func (s *session) labels() map[string]bool {
-	labels := map[string]bool{}
-	for _, m := range s.Before {
-		for _, c := range m.Calls {
-			labels[c.ID] = true
-		}
-	}
-	for _, step := range s.steps {
-		for _, c := range step.Calls {
-			labels[c.Label] = true
-		}
-	}
-	return labels
 }
 
 // used returns the tokens of a call: the reply's claim as far as it is plausible for the sizes of request and reply.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -66,11 +67,20 @@ func (s *session) outputOf(step record.Step) string {
 }
 
 // hide learns what the run has found and its sender may not read now. The error is that of Reads.
-func (s *session) hide(ctx context.Context) (err error) {
-	if found := citation.Documents(s.steps); len(found) > 0 {
-		s.hidden, err = s.Reads(ctx, found)
+func (s *session) hide(ctx context.Context) error {
+	found := citation.Documents(s.steps)
+	if len(found) == 0 {
+		return nil
 	}
-	return err
+	hidden, err := s.Reads(ctx, found)
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(hidden, s.hidden) {
+		s.forgetTalk() // it has passages that are to be hidden now, or hides what may be shown
+	}
+	s.hidden = hidden
+	return nil
 }
 
 // firstSearch is the key of the search that is made before the model is asked. No call of a model has it.

@@ -1,0 +1,70 @@
+package agent
+
+import (
+	"slices"
+	"strings"
+
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+)
+
+// past is the steps of a run so far, with what each further one asks of all of them. A run may have a thousand steps:
+// what is asked must not be looked for in all of them again.
+type past struct {
+	steps []record.Step // by their indexes
+
+	ended   map[string]*record.Step // results, by the keys of their calls
+	starts  map[string]int          // how often a call that must not be made twice was started, by its key
+	labels  map[string]bool         // of the calls that the model has been shown
+	model   *record.Step            // the last of the model
+	answers int                     // steps of the model without calls
+	tokens  int64
+	text    strings.Builder // what the model has said
+
+	talk   []model.Message // the conversation up to a step; see [session.conversation]
+	talked int             // how many of the steps are in it
+}
+
+// add inserts steps in the order of their indexes: calls that run in parallel end in any order.
+func (p *past) add(steps ...record.Step) {
+	if p.ended == nil {
+		p.ended, p.starts, p.labels = map[string]*record.Step{}, map[string]int{}, map[string]bool{}
+	}
+	for _, step := range steps {
+		at := len(p.steps)
+		for at > 0 && p.steps[at-1].Index > step.Index {
+			at--
+		}
+		p.steps = slices.Insert(p.steps, at, step)
+		if at < p.talked {
+			p.forgetTalk()
+		}
+		p.tokens += step.InputTokens + step.OutputTokens
+		switch step.Kind {
+		case record.ModelStep:
+			p.model = &step
+			p.text.WriteString(step.Text)
+			if len(step.Calls) == 0 {
+				p.answers++
+			}
+			for _, c := range step.Calls {
+				p.labels[c.Label] = true
+			}
+		case record.ToolStep:
+			if p.ended[step.CallID] == nil {
+				p.ended[step.CallID] = &step
+			}
+		case record.StartStep:
+			if step.Outcome == notBegun {
+				p.starts[step.CallID]--
+			} else {
+				p.starts[step.CallID]++
+			}
+		}
+	}
+}
+
+func (p *past) forgetTalk() { p.talk, p.talked = nil, 0 }
+
+// done is the result of a call, nil if it has not ended.
+func (p *past) done(key string) *record.Step { return p.ended[key] }

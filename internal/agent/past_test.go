@@ -1,0 +1,136 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/citation"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+)
+
+// diligent is a model that makes calls in each of its rounds, and answers then.
+type diligent struct {
+	rounds int
+	meet   func(model.Request) // before each of them; may be nil
+	made   int
+}
+
+func (d *diligent) Converse(_ context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	if d.meet != nil {
+		d.meet(r)
+	}
+	if d.made == d.rounds {
+		return model.Reply{Text: "done", Finish: "stop"}, nil
+	}
+	d.made++
+	emit("so ")
+	reply := model.Reply{Text: "so ", Finish: "tool_calls"}
+	names := []string{"look"}
+	if d.made%7 == 3 {
+		names = []string{"look", "search", "unknown", "look"}
+	}
+	for i, name := range names {
+		reply.Calls = append(reply.Calls, model.Call{
+			ID: fmt.Sprint("c", d.made%5, i), Name: name, Arguments: json.RawMessage(fmt.Sprintf(`{"query":"%d"}`, d.made)),
+		})
+	}
+	return reply, nil
+}
+
+func (d *diligent) stage(steps int) *stage {
+	s := newStage(d, finds(swordfish))
+	s.task.Agent.Spec.Limits.MaxSteps = &steps
+	s.task.Tools = []tool.Offer{{Spec: tool.Spec{Name: "look", RetrySafe: true},
+		Call: func(context.Context, tool.Invocation) (tool.Result, error) { return tool.TextResult("seen"), nil }}}
+	return s
+}
+
+// What a model is shown goes on from call to call; it is what an attempt shows that takes over from the journal, also
+// when what was found is hidden meanwhile, and can be read again.
+func TestTheConversationIsThatOfAnAttemptThatTakesOver(t *testing.T) {
+	const rounds = 40
+	type shown struct {
+		made    int
+		journal []record.Step
+		request []model.Message
+	}
+	var all []shown
+	m := &diligent{rounds: rounds}
+	hides := func(made *int) citation.Reader {
+		return func(context.Context, []string) (citation.Hidden, error) {
+			if *made/5%2 == 1 {
+				return citation.Hidden{"d": citation.Deleted}, nil
+			}
+			return nil, nil
+		}
+	}
+	s := m.stage(1000)
+	s.task.Reads = hides(&m.made)
+	m.meet = func(r model.Request) {
+		raw, err := json.Marshal(r.Messages) // as it is now
+		require.NoError(t, err)
+		var copied []model.Message
+		require.NoError(t, json.Unmarshal(raw, &copied))
+		all = append(all, shown{m.made, slices.Clone(s.journal), copied})
+	}
+	s.work(t)
+	require.Len(t, all, rounds+1)
+	for _, one := range all {
+		again := &diligent{rounds: rounds, made: one.made}
+		var first []model.Message
+		ctx, cancel := context.WithCancel(t.Context())
+		again.meet = func(r model.Request) {
+			if cancel(); first == nil {
+				first = r.Messages
+			}
+		}
+		takes := again.stage(1000)
+		takes.task.Reads, takes.task.Steps = hides(&again.made), one.journal
+		_, _ = takes.Work(ctx, takes.task)
+		want, err := json.Marshal(first)
+		require.NoError(t, err)
+		got, err := json.Marshal(one.request)
+		require.NoError(t, err)
+		require.JSONEq(t, string(want), string(got), "after %d rounds", one.made)
+	}
+}
+
+// A step of a long run takes no more than one of a short run. It is measured by how often it allocates, which does not
+// depend on the machine. When the conversation was made anew for each call it was eight times as often.
+func TestStepsOfLongRunsTakeNoMore(t *testing.T) {
+	of := func(rounds int) float64 {
+		all := testing.AllocsPerRun(1, func() {
+			s := (&diligent{rounds: rounds}).stage(3 * rounds)
+			r, err := s.Work(t.Context(), s.task)
+			assert.NoError(t, err)
+			assert.Empty(t, r.Failure)
+		})
+		return all / float64(rounds)
+	}
+	short, long := of(50), of(500)
+	t.Logf("a round of 50 allocates %.0f times, of 500 %.0f times", short, long)
+	assert.Less(t, long, 1.5*short)
+}
+
+// BenchmarkSteps measures what the loop itself takes for a round, by how many a run has.
+func BenchmarkSteps(b *testing.B) {
+	for _, rounds := range []int{5, 50, 500} {
+		b.Run(fmt.Sprint(rounds), func(b *testing.B) {
+			for b.Loop() {
+				s := (&diligent{rounds: rounds}).stage(3 * rounds)
+				if r, err := s.Work(b.Context(), s.task); err != nil || r.Failure != "" {
+					b.Fatal(r.Failure, err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Microseconds())/float64(b.N)/float64(rounds), "µs/round")
+		})
+	}
+}
