@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"agentplatform/events"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
@@ -163,8 +164,9 @@ func (h *Hub) lookForFrames(ctx context.Context, _ *record.Store, groups []*grou
 	}
 }
 
-// A glance reads the next two frames of a run that speaks, and three times at most: in a tick a worker stores one, and
-// more of a text that grows by kilobytes. What says still more is read by a reader, in pages.
+// A glance reads the next two frames of a run that speaks, and three times at most where there may be more: between two
+// ticks a worker stores one or two, and more of a text that grows by kilobytes, or of steps. What says still more is read
+// by a reader, in pages.
 const (
 	ahead  = 2
 	rounds = 3
@@ -178,7 +180,7 @@ func (h *Hub) hear(ctx context.Context, _ *record.Store, groups []*group) {
 	tell(groups)
 }
 
-// hearOnce reads the next frames of each of the groups' runs, and returns the groups of which all were there.
+// hearOnce reads the next frames of each of the groups' runs, and returns the groups of which there may be more.
 func (h *Hub) hearOnce(ctx context.Context, groups []*group) (more []*group) {
 	ctx, cancel := h.host.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -191,7 +193,12 @@ func (h *Hub) hearOnce(ctx context.Context, groups []*group) (more []*group) {
 	for i, g := range groups {
 		if err != nil { // in the end it counts as quiet: its readers read it in calls of their own
 			g.foundNothing()
-		} else if g.heard(items[i*ahead]) && g.heard(items[i*ahead+1]) {
+			continue
+		}
+		if first, _ := g.heard(items[i*ahead]); !first {
+			continue
+		}
+		if _, goesOn := g.heard(items[i*ahead+1]); goesOn {
 			more = append(more, g)
 		}
 	}
@@ -226,26 +233,27 @@ func (g *group) nextFrames() (keys [ahead]table.Key, running, speaks bool) {
 }
 
 // heard has the readers have the run's next frame, and reports whether it did. It does nothing without one, while a
-// reader reads, or if it is the next one no more: a reader has read it, or the run is not what it was.
-func (g *group) heard(item *table.Item) bool {
+// reader reads, or if it is the next one no more: a reader has read it, or the run is not what it was. more says that
+// two further ones may be there: this one was stored without waiting for its time, or the last glance was long ago.
+func (g *group) heard(item *table.Item) (did, more bool) {
 	if item == nil {
 		g.foundNothing()
-		return false
+		return false, false
 	}
 	frames, err := decoded([]*table.Item{item})
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if err != nil {
 		g.tell() // who reads it knows what to do with a frame that nobody can read
-		return false
+		return false, false
 	}
 	if g.wait != nil || g.known.run.Value.Status != lifecycle.Running || item.Key != next(g.known, 1) {
-		return false
+		return false, false
 	}
 	g.known.add(frames[0])
 	g.polledAt = g.hub.host.Elapsed()
 	g.found(true, true)
-	return true
+	return true, g.late || frames[0].Kind != events.FrameDelta || len(frames[0].Text) >= gatherText
 }
 
 // foundNothing counts a look for a frame that was not there.
@@ -262,6 +270,7 @@ func (g *group) toGlance(now, tick time.Duration) bool {
 	if g.blind() || now+tick <= max(g.glanced, g.polledAt)+g.hub.notifier.Pace(now-g.changed) {
 		return false
 	}
+	g.late = now-g.glanced > 2*tick
 	g.glanced = now
 	return true
 }

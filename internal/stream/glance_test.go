@@ -199,6 +199,27 @@ func TestSlowCallsMakeNoMoreCalls(t *testing.T) {
 	})
 }
 
+// Two frames that were stored between two ticks are all there are: nothing looks for more.
+func TestTwoFramesOfATickAreReadInOneCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1)
+		defer c.stop()
+		speak := func(words int) {
+			for range words {
+				c.writers[0].Append(c.Context(), "word ")
+				time.Sleep(255 * time.Millisecond)
+			}
+		}
+		speak(12)                                    // until glances know that it speaks
+		c.takes.Store(int64(100 * time.Millisecond)) // a tick is 350 ms then
+		n := c.within(func() { speak(80) })
+		ticks := int64(80 * 255 / 350)
+		assert.LessOrEqual(t, n, 2*ticks+4, "a look at the head, a read of two frames; in two ticks of five both are there")
+		settle()
+		assert.Equal(t, strings.Repeat("word ", 92), c.text(0))
+	})
+}
+
 // A run that says much more than frames are read ahead is read by a reader, to its last word.
 func TestABurstOfASpeakingStreamArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

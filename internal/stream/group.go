@@ -32,6 +32,7 @@ type group struct {
 	silent   int           // looks for a frame since it last said something that found none
 	speaks   bool          // it was few before that, too
 	glanced  time.Duration // when a glance last looked for news
+	late     bool          // it was longer ago than usual when it did
 	news     bool          // one has seen some that no reader has begun to read
 	asleep   []*sleeper    // readers that wait for a glance, in the order in which they began
 	known    state
