@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"agentplatform/internal/host"
@@ -19,7 +20,25 @@ import (
 )
 
 // Model is the demo model.
-type Model struct{ host host.Host }
+type Model struct {
+	host host.Host
+	last atomic.Pointer[parsed] // most calls are of the run that made the call before
+}
+
+// parsed is a message with its plan, which nobody changes.
+type parsed struct {
+	message string
+	plan    plan
+}
+
+func (m *Model) planOf(message string) plan {
+	last := m.last.Load()
+	if last == nil || last.message != message {
+		last = &parsed{message, parse(message)}
+		m.last.Store(last)
+	}
+	return last.plan
+}
 
 // New makes the model; /sleep and /stream wait on the clock of h.
 func New(h host.Host) *Model { return &Model{host: h} }
@@ -34,7 +53,7 @@ const (
 // [model.Error] that /fail or /flaky asks for, or the context's error.
 func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	message, rounds := newest(r.Messages)
-	p := parse(message)
+	p := m.planOf(message)
 	// More rounds of results than the message has segments: another model wrote this conversation. Continue with the
 	// last segment.
 	began := min(len(rounds), len(p.segments)-1)
@@ -111,14 +130,19 @@ func saidSomething(messages []model.Message) bool {
 }
 
 func countWords(messages []model.Message) int64 {
-	n := 0
-	for _, m := range messages {
-		n += len(strings.Fields(m.Text))
-		for _, r := range m.Results {
-			n += len(strings.Fields(r.Text))
+	n := int64(0)
+	count := func(text string) {
+		for range strings.FieldsSeq(text) {
+			n++
 		}
 	}
-	return int64(n)
+	for _, m := range messages {
+		count(m.Text)
+		for _, r := range m.Results {
+			count(r.Text)
+		}
+	}
+	return n
 }
 
 // A plan is a parsed message: text to echo and directives, in segments, each ending with a round of calls.
