@@ -77,7 +77,7 @@ var allowed = []struct {
 	{"internal/model", "internal/egress internal/providerhttp",
 		"a port knows no run, only how to say that a network or a provider failed"},
 	{"internal/index/diskindex", "internal/index", "an adapter knows its port"},
-	{"internal/index/s3index", "internal/index", "an adapter knows its port and the SDK"},
+	{"internal/index/s3index", "internal/index internal/host", "an adapter knows its port and the SDK, and whose panic is whose"},
 	{"internal/index/s3index/vectorserver", "", "stands in for a service, and knows nothing of ours"},
 	{"internal/tool", "", "a port knows no run"},
 	{"internal/queue", "events", "a port knows no run, only nudges"},

@@ -132,7 +132,7 @@ func each[T any](ctx context.Context, list []T, do func(ctx context.Context, i i
 	group, limited := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for i := range list {
-		group.Go(func() error { return do(limited, i) })
+		group.Go(guarded(func() error { return do(limited, i) }))
 	}
-	return group.Wait()
+	return again(group.Wait())
 }

@@ -105,15 +105,15 @@ func (x *Index) parts(list []collection, q index.Query) []*part {
 func (p *part) ask(ctx context.Context) error {
 	group, limited := errgroup.WithContext(ctx)
 	if p.similar {
-		group.Go(func() (err error) {
+		group.Go(guarded(func() (err error) {
 			p.byVector, err = p.find(limited, p.q.Limit, p.only)
 			return err
-		})
+		}))
 	}
 	if len(p.terms) > 0 {
-		group.Go(func() error { return p.search(limited) })
+		group.Go(guarded(func() error { return p.search(limited) }))
 	}
-	err := group.Wait()
+	err := again(group.Wait())
 	if isMissing(err) || isInvalid(err) {
 		p.index.forget(p.name) // it was dropped meanwhile, and perhaps made anew with other dimensions
 	}

@@ -48,27 +48,37 @@ func (x *Index) sampleOf(ctx context.Context, collection string, doubted bool) (
 		return s, nil
 	}
 	taken := x.flights.DoChan(collection, func() (any, error) {
-		if s := x.held(collection, doubted); s != nil {
-			return s, nil
-		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), taking) // others wait for it, too
-		defer cancel()
-		s, err := x.take(ctx, collection)
-		if isMissing(err) {
-			x.forget(collection)
-		}
-		if err != nil {
-			return (*sample)(nil), x.ignoreMissing(ctx, err)
-		}
-		x.keep(collection, s)
-		return s, nil
+		var s *sample
+		err := guarded(func() (err error) {
+			s, err = x.anew(context.WithoutCancel(ctx), collection, doubted) // others wait for it, too
+			return err
+		})()
+		return s, err
 	})
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case r := <-taken:
-		return r.Val.(*sample), r.Err
+		return r.Val.(*sample), again(r.Err)
 	}
+}
+
+// anew takes a sample, unless another has meanwhile.
+func (x *Index) anew(ctx context.Context, collection string, doubted bool) (*sample, error) {
+	if s := x.held(collection, doubted); s != nil {
+		return s, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, taking)
+	defer cancel()
+	s, err := x.take(ctx, collection)
+	if isMissing(err) {
+		x.forget(collection)
+	}
+	if err != nil {
+		return nil, x.ignoreMissing(ctx, err)
+	}
+	x.keep(collection, s)
+	return s, nil
 }
 
 // held returns a sample that is held and need not be taken anew; nil: there is none.
@@ -132,7 +142,7 @@ func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
 	var more atomic.Bool
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range parts {
-		group.Go(func() error {
+		group.Go(guarded(func() error {
 			out, err := x.client.ListVectors(ctx, &s3vectors.ListVectorsInput{
 				VectorBucketName: &x.bucket, IndexName: nameOf(collection), ReturnMetadata: true,
 				SegmentCount: aws.Int32(segments), SegmentIndex: int32(i), //nolint:gosec // below segments
@@ -146,9 +156,9 @@ func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
 			}
 			parts[i] = out.Vectors
 			return nil
-		})
+		}))
 	}
-	if err := group.Wait(); err != nil {
+	if err := again(group.Wait()); err != nil {
 		return nil, err
 	}
 	for _, part := range parts {
