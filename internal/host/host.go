@@ -203,14 +203,14 @@ func (s *system) WithTimeout(ctx context.Context, d time.Duration) (context.Cont
 }
 
 func (s *system) Go(f func()) func() {
-	open, wait := s.Gate()
 	var died *Panic
+	ended := make(chan struct{})
 	go func() {
-		defer open()
+		defer close(ended)
 		died = Catch(f)
 	}()
 	return func() {
-		wait()
+		<-ended
 		died.Again()
 	}
 }
