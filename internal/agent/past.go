@@ -9,7 +9,7 @@ import (
 )
 
 // past is the steps of a run so far, with what each further one asks of all of them. A run may have a thousand steps:
-// what is asked must not be looked for in all of them again.
+// what each asks must not be looked for in all of them again.
 type past struct {
 	steps []record.Step // by their indexes
 
@@ -20,6 +20,7 @@ type past struct {
 	answers int                     // steps of the model without calls
 	tokens  int64
 	text    strings.Builder // what the model has said
+	found   []string        // documents, in order
 
 	talk   []model.Message // the conversation up to a step; see [session.conversation]
 	talked int             // how many of the steps are in it
@@ -53,6 +54,11 @@ func (p *past) add(steps ...record.Step) {
 		case record.ToolStep:
 			if p.ended[step.CallID] == nil {
 				p.ended[step.CallID] = &step
+			}
+			for _, source := range step.Found {
+				if at, known := slices.BinarySearch(p.found, source.Document); !known {
+					p.found = slices.Insert(p.found, at, source.Document)
+				}
 			}
 		case record.StartStep:
 			if step.Outcome == notBegun {

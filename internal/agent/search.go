@@ -68,11 +68,10 @@ func (s *session) outputOf(step record.Step) string {
 
 // hide learns what the run has found and its sender may not read now. The error is that of Reads.
 func (s *session) hide(ctx context.Context) error {
-	found := citation.Documents(s.steps)
-	if len(found) == 0 {
+	if len(s.found) == 0 {
 		return nil
 	}
-	hidden, err := s.Reads(ctx, found)
+	hidden, err := s.Reads(ctx, slices.Clone(s.found))
 	if err != nil {
 		return err
 	}

@@ -36,10 +36,10 @@ func Run(ctx context.Context, source queue.Source, width int, log *slog.Logger, 
 	slots := make(chan struct{}, width)
 	staying, next := make(chan struct{}, kept), make(chan queue.Delivery)
 	work := func(d queue.Delivery) {
+		defer func() { <-slots }()
 		if died := host.Catch(func() { handleOne(ctx, source, d, log, handle) }); died != nil {
 			log.Error("the queue panicked", "panic", died.Value, "stack", string(died.Stack))
 		}
-		<-slots
 	}
 	stay := func(d queue.Delivery) {
 		for work(d); ; work(d) {

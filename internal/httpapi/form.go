@@ -88,7 +88,8 @@ func (f *Form) Next() (*Part, error) {
 		name = filepath.Base(name)
 	}
 	return &Part{
-		Reader: part, Name: params["name"], IsFile: isFile, fileName: name, contentType: part.Header.Get("Content-Type"),
+		Reader: part, Name: params["name"], IsFile: isFile,
+		fileName: name, contentType: part.Header.Get("Content-Type"),
 	}, nil
 }
 

@@ -164,9 +164,9 @@ func (h *Hub) lookForFrames(ctx context.Context, _ *record.Store, groups []*grou
 	}
 }
 
-// A glance reads the next two frames of a run that speaks, and three times at most where there may be more: between two
-// ticks a worker stores one or two, and more of a text that grows by kilobytes, or of steps. What says still more is read
-// by a reader, in pages.
+// A glance reads the next two frames of a run that speaks, and three times at most where there may be more: of words
+// that come one after the other a worker stores one frame between two ticks, at times two; but several of a text that
+// grows by kilobytes, and with steps. What says still more is read by a reader, in pages.
 const (
 	ahead  = 2
 	rounds = 3
@@ -195,10 +195,14 @@ func (h *Hub) hearOnce(ctx context.Context, groups []*group) (more []*group) {
 			g.foundNothing()
 			continue
 		}
-		if first, _ := g.heard(items[i*ahead]); !first {
-			continue
+		goesOn := false
+		for _, item := range items[i*ahead : (i+1)*ahead] {
+			did, others := g.heard(item)
+			if goesOn = did && (goesOn || others); !did {
+				break
+			}
 		}
-		if _, goesOn := g.heard(items[i*ahead+1]); goesOn {
+		if goesOn {
 			more = append(more, g)
 		}
 	}
@@ -234,7 +238,8 @@ func (g *group) nextFrames() (keys [ahead]table.Key, running, speaks bool) {
 
 // heard has the readers have the run's next frame, and reports whether it did. It does nothing without one, while a
 // reader reads, or if it is the next one no more: a reader has read it, or the run is not what it was. more says that
-// two further ones may be there: this one was stored without waiting for its time, or the last glance was long ago.
+// others may be there behind it and one more: it is no short piece of text, which a worker stores one at a time, or the
+// last glance was long ago.
 func (g *group) heard(item *table.Item) (did, more bool) {
 	if item == nil {
 		g.foundNothing()

@@ -210,13 +210,37 @@ func TestTwoFramesOfATickAreReadInOneCall(t *testing.T) {
 				time.Sleep(255 * time.Millisecond)
 			}
 		}
-		speak(12)                                    // until glances know that it speaks
+		speak(12) // until glances know that it speaks
+
 		c.takes.Store(int64(100 * time.Millisecond)) // a tick is 350 ms then
 		n := c.within(func() { speak(80) })
 		ticks := int64(80 * 255 / 350)
-		assert.LessOrEqual(t, n, 2*ticks+4, "a look at the head, a read of two frames; in two ticks of five both are there")
+		assert.LessOrEqual(t, n, 2*ticks+4, "a look at the head, a read of two frames, which are both there at times")
 		settle()
 		assert.Equal(t, strings.Repeat("word ", 92), c.text(0))
+	})
+}
+
+// A step that stands behind a word is read in the same tick as the step before it: they were stored together.
+func TestStepsAroundAWordAreReadInOneTick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrowd(t, 1)
+		defer c.stop()
+		w := c.writers[0]
+		for range 12 {
+			w.Append(c.Context(), "word ")
+			time.Sleep(250 * time.Millisecond)
+		}
+		settle()
+		before := c.received[0].Load()
+		w.Append(c.Context(), "and ") // stored at once
+		time.Sleep(10 * time.Millisecond)
+		w.Step(c.Context(), events.StepEvent{Index: 1, Kind: "tool", Name: "a", State: "finished"})
+		w.Append(c.Context(), "now ")
+		w.Step(c.Context(), events.StepEvent{Index: 2, Kind: "tool", Name: "b", State: "started"})
+		time.Sleep(530 * time.Millisecond) // a tick for the word, and the one after these are stored
+		synctest.Wait()
+		assert.EqualValues(t, 4, c.received[0].Load()-before)
 	})
 }
 

@@ -171,14 +171,15 @@ func (t *Tenants) Still(ctx context.Context, p Principal, agents ...string) (end
 	if !p.until.IsZero() && !t.host.Now().Before(p.until) {
 		return p.until, errBadKey
 	}
-	now, err := t.principalOf(ctx, t.store.Known(), p.Key.ID, p.text)
+	strong := t.store.Known()
+	now, err := t.principalOf(ctx, strong, p.Key.ID, p.text)
 	if err == nil && p.Acting {
-		now, err = actIn(ctx, t.store.Known(), now, p.Organization.ID)
+		now, err = actIn(ctx, strong, now, p.Organization.ID)
 	}
 	if err != nil {
 		return ends, err
 	}
-	return earlier(now.ends, p.until), mayReach(ctx, t.store.Known(), now, agents...)
+	return earlier(now.ends, p.until), mayReach(ctx, strong, now, agents...)
 }
 
 // useEvery is how often a key's last use is written at most; otherwise each request would cost a write.

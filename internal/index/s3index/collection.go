@@ -5,7 +5,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
-	"golang.org/x/sync/errgroup"
 
 	"agentplatform/internal/index"
 )
@@ -129,10 +128,10 @@ func (x *Index) dimensionsOf(ctx context.Context, collection string) (int, error
 
 // each does something for each of a list, some at the same time.
 func each[T any](ctx context.Context, list []T, do func(ctx context.Context, i int) error) error {
-	group, limited := errgroup.WithContext(ctx)
+	group, limited := newGroup(ctx)
 	group.SetLimit(atOnce)
 	for i := range list {
-		group.Go(guarded(func() error { return do(limited, i) }))
+		group.Go(func() error { return do(limited, i) })
 	}
-	return again(group.Wait())
+	return group.Wait()
 }

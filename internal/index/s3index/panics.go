@@ -1,27 +1,41 @@
 package s3index
 
 import (
-	"errors"
+	"context"
+	"sync/atomic"
+
+	"golang.org/x/sync/errgroup"
 
 	"agentplatform/internal/host"
 )
 
-// guarded is f for a goroutine of its own: its panic is its error, with which the caller panics (see again). It would
-// end the process else, with all that the process does for others.
-func guarded(f func() error) func() error {
-	return func() (err error) {
+// group is an errgroup whose owner panics with the first panic of its functions. It would end the process else, with all
+// that the process does for others.
+type group struct {
+	*errgroup.Group
+
+	died atomic.Pointer[host.Panic]
+}
+
+func newGroup(ctx context.Context) (*group, context.Context) {
+	g, ctx := errgroup.WithContext(ctx)
+	return &group{Group: g}, ctx
+}
+
+// Go runs f, whose error or panic ends the context of the others.
+func (g *group) Go(f func() error) {
+	g.Group.Go(func() (err error) {
 		if died := host.Catch(func() { err = f() }); died != nil {
+			g.died.CompareAndSwap(nil, died)
 			return died
 		}
 		return err
-	}
+	})
 }
 
-// again panics with the panic that an error is; it returns every other error.
-func again(err error) error {
-	var died *host.Panic
-	if errors.As(err, &died) {
-		died.Again()
-	}
+// Wait returns the first error when all have returned.
+func (g *group) Wait() error {
+	err := g.Group.Wait()
+	g.died.Load().Again()
 	return err
 }

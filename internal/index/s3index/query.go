@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/document"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
-	"golang.org/x/sync/errgroup"
 
 	"agentplatform/internal/index"
 )
@@ -103,17 +102,17 @@ func (x *Index) parts(list []collection, q index.Query) []*part {
 
 // ask asks by vector and by words at the same time.
 func (p *part) ask(ctx context.Context) error {
-	group, limited := errgroup.WithContext(ctx)
+	group, limited := newGroup(ctx)
 	if p.similar {
-		group.Go(guarded(func() (err error) {
+		group.Go(func() (err error) {
 			p.byVector, err = p.find(limited, p.q.Limit, p.only)
 			return err
-		}))
+		})
 	}
 	if len(p.terms) > 0 {
-		group.Go(guarded(func() error { return p.search(limited) }))
+		group.Go(func() error { return p.search(limited) })
 	}
-	err := again(group.Wait())
+	err := group.Wait()
 	if isMissing(err) || isInvalid(err) {
 		p.index.forget(p.name) // it was dropped meanwhile, and perhaps made anew with other dimensions
 	}

@@ -18,7 +18,7 @@
 // GetVectorBucket; who puts PutVectors, CreateIndex and GetIndex; who removes GetIndex, GetVectors, DeleteVectors,
 // QueryVectors and GetVectorBucket; who drops DeleteIndex and GetVectorBucket.
 //
-// It imports its port and the SDK.
+// It imports its port, host and the SDK.
 package s3index
 
 import (

@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
-	"golang.org/x/sync/errgroup"
 
+	"agentplatform/internal/host"
 	"agentplatform/internal/index"
 )
 
@@ -49,18 +49,26 @@ func (x *Index) sampleOf(ctx context.Context, collection string, doubted bool) (
 	}
 	taken := x.flights.DoChan(collection, func() (any, error) {
 		var s *sample
-		err := guarded(func() (err error) {
+		var err error
+		died := host.Catch(func() {
 			s, err = x.anew(context.WithoutCancel(ctx), collection, doubted) // others wait for it, too
-			return err
-		})()
-		return s, err
+		})
+		return flight{s, died}, err
 	})
 	select {
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	case r := <-taken:
-		return r.Val.(*sample), again(r.Err)
+		f := r.Val.(flight)
+		f.died.Again()
+		return f.sample, r.Err
 	}
+}
+
+// flight is how the taking of a sample ended. A panic is of all who wait for it; where all have left, nobody has it.
+type flight struct {
+	sample *sample
+	died   *host.Panic
 }
 
 // anew takes a sample, unless another has meanwhile.
@@ -140,9 +148,9 @@ func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
 	s.taken = x.options.Now()
 	var parts [segments][]types.ListOutputVector
 	var more atomic.Bool
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := newGroup(ctx)
 	for i := range parts {
-		group.Go(guarded(func() error {
+		group.Go(func() error {
 			out, err := x.client.ListVectors(ctx, &s3vectors.ListVectorsInput{
 				VectorBucketName: &x.bucket, IndexName: nameOf(collection), ReturnMetadata: true,
 				SegmentCount: aws.Int32(segments), SegmentIndex: int32(i), //nolint:gosec // below segments
@@ -156,9 +164,9 @@ func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
 			}
 			parts[i] = out.Vectors
 			return nil
-		}))
+		})
 	}
-	if err := again(group.Wait()); err != nil {
+	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	for _, part := range parts {

@@ -22,7 +22,7 @@ import (
 // Model is the demo model.
 type Model struct {
 	host host.Host
-	last atomic.Pointer[parsed] // most calls are of the run that made the call before
+	last atomic.Pointer[parsed] // most calls of a long run are made while nobody else makes any
 }
 
 // parsed is a message with its plan, which nobody changes.
@@ -32,13 +32,18 @@ type parsed struct {
 }
 
 func (m *Model) planOf(message string) plan {
-	last := m.last.Load()
-	if last == nil || last.message != message {
-		last = &parsed{message, parse(message)}
-		m.last.Store(last)
+	if last := m.last.Load(); last != nil && last.message == message {
+		return last.plan
 	}
-	return last.plan
+	made := &parsed{message, parse(message)}
+	if len(message) <= maxKept {
+		m.last.Store(made)
+	}
+	return made.plan
 }
+
+// maxKept is how long a message is whose plan is kept until the next call, in bytes.
+const maxKept = 64 << 10
 
 // New makes the model; /sleep and /stream wait on the clock of h.
 func New(h host.Host) *Model { return &Model{host: h} }

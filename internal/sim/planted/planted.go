@@ -154,7 +154,7 @@ func Bugs() []Bug {
 		// Powers that change.
 		one("what rights rest on is remembered for ever", "internal/table/cachetable/cachetable.go", `known && now < a.until`, `known`),
 		one("what rights rest on is decoded once for ever", "internal/record/memo.go", `; there && bytes.Equal(r.body, item.Body) {`, `; there || bytes.Equal(r.body, item.Body) {`),
-		one("toolkits are put in order for all who read the agent", workerWorker, `	if t.Tools, err = a.Tools.Open(`, `	slices.Reverse(version.Spec.ToolkitIDs)
+		one("toolkits are put in order for all who read the agent", workerWorker, `	if t.Tools, err = a.Tools.Open(`, `	slices.Sort(version.Spec.ToolkitIDs)
 	if t.Tools, err = a.Tools.Open(`),
 		one("the text that a key had before never ends", tenantTenants, "		p.ends = earlier(p.ends, p.Key.PreviousUntil)\n", ""),
 		one("a new text of a key is not good", tenantTenants, `case sameHash(p.Key.Hash, text):`, `case p.Key.PreviousHash == "" && sameHash(p.Key.Hash, text):`),
