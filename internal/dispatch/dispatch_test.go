@@ -132,9 +132,9 @@ func TestGoroutinesStayForTheNextNudge(t *testing.T) {
 			dispatch.Run(ctx, q, 300, slog.New(slog.DiscardHandler),
 				func(context.Context, string) (time.Duration, error) {
 					first := make([]byte, 64)
-					id := string(first[:runtime.Stack(first, false)])
+					id, _, _ := strings.Cut(string(first[:runtime.Stack(first, false)]), " [")
 					mu.Lock()
-					used[id[:strings.Index(id, " [")]] = true
+					used[id] = true
 					mu.Unlock()
 					<-release
 					return 0, nil

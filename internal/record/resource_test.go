@@ -47,7 +47,7 @@ func estateKeeps[T record.Resourceful](t *testing.T, kind string, edit func(v *T
 	require.NoError(t, err)
 	known := func(is record.Entity[T]) {
 		for range 2 { // the second time it is not decoded
-			again, err := record.Resource[T](ctx, e.Store.Known(), scope, id)
+			again, err := record.Resource[T](ctx, e.Known(), scope, id)
 			require.NoError(t, err)
 			assert.Equal(t, is, again)
 		}

@@ -554,7 +554,7 @@ func (c *checker) final() {
 	c.kept()
 	for _, d := range c.world.processes {
 		if spoiled := append(d.known.Spoiled(), d.store.Known().Spoiled()...); len(spoiled) > 0 {
-			c.violated(31, "in process %s a reader has changed what others share: %v", d.process.name, spoiled)
+			c.violated(31, "in process %s a reader has changed what others share: %v", d.name, spoiled)
 		}
 	}
 	if c.world.library != nil {

@@ -9,8 +9,8 @@ import (
 	"agentplatform/internal/host"
 )
 
-// group is an errgroup whose owner panics with the first panic of its functions. It would end the process else, with all
-// that the process does for others.
+// group is an errgroup whose owner panics with the first panic of its functions. It would end the process else, with
+// all that the process does for others.
 type group struct {
 	*errgroup.Group
 
