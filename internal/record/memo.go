@@ -22,9 +22,9 @@ type memo struct {
 
 // Limits of a memo. A decoded body takes a few times its bytes.
 const (
-	memoItems = 4096
-	memoBytes = 1 << 20  // of all bodies
-	memoBody  = 16 << 10 // of one body; larger ones are decoded each time
+	memoItems = 1024
+	memoBytes = 256 << 10 // of all bodies
+	memoBody  = 16 << 10  // of one body; larger ones are decoded each time
 )
 
 type remembered struct {
