@@ -133,10 +133,10 @@ func TestTheCostOfRealisticRuns(t *testing.T) {
 		s.WriteString(rows[name])
 		assert.LessOrEqual(t, o.bill.Units, 30+2*4*o.seconds, "%s: write units", name) // a frame is a write
 		t.Logf("%s: %.1f s, %.1f read units", name, o.took, o.bill.ReadUnits)
-		// A tick of a stream that speaks, a quarter of a second, is a look of half a unit and a read of two frames: 10 a
-		// second. The worker asks about once a second who watches, and some 20 do not depend on the time. (When a tick
-		// that had found both frames looked for two more, it was 4 a second more at worst, by where ticks fell: CI once
-		// counted 154.5 in ten seconds.)
+		// A tick of a stream that speaks, a quarter of a second, is a look of half a unit and a read of two frames: 10
+		// a second. The worker asks about once a second who watches, and some 20 do not depend on the time. (When a
+		// tick that had found both frames looked for two more, it was 4 a second more at worst, by where ticks fell: CI
+		// once counted 154.5 in ten seconds.)
 		assert.LessOrEqual(t, o.bill.ReadUnits, 30+12*o.took, "%s: read units", name)
 		if o.seconds == 10 && !o.way.waits {
 			assert.LessOrEqual(t, rest+chat+worker, 60.0, "dollars a million with the worker function")
