@@ -147,7 +147,7 @@ func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
 		s.wanted = &wanted
 	}
 	if m, ok := l.Models[t.Agent.Spec.Model.Provider]; ok {
-		s.asked = m
+		s.model = m
 	} else {
 		return Result{Failure: fmt.Sprintf("the model provider %q cannot be reached from here",
 			t.Agent.Spec.Model.Provider)}, nil
@@ -175,7 +175,7 @@ type session struct {
 	Task
 	past
 
-	asked   model.Model
+	model   model.Model
 	wanted  *schema.Schema // the schema of the answer; nil: any text
 	unsaved []record.Step  // the last of them, not journalled yet
 	ahead   int            // the first index after those reserved for the calls of the round
@@ -187,7 +187,7 @@ type session struct {
 // round makes the next model call, or the tool calls that the last reply asks for. If the result is nil, the loop
 // goes on.
 func (s *session) round(ctx context.Context) (*Result, error) {
-	last := s.model
+	last := s.lastOfModel
 	bad := false
 	if last != nil && len(last.Calls) == 0 {
 		if r := s.checkAnswer(ctx, *last); r != nil {
@@ -342,7 +342,7 @@ func (s *session) converse(
 		said = 0
 		begun := s.Host.Now()
 		call, span := s.spanOfModel(call, *r)
-		reply, err = s.asked.Converse(call, *r, func(text string) {
+		reply, err = s.model.Converse(call, *r, func(text string) {
 			text = strings.ToValidUTF8(text, "\uFFFD")
 			if said += len(text); said > maxReply {
 				cancel() // the rest is not read; take returns the failure

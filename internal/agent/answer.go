@@ -104,8 +104,8 @@ func (s *session) specs() []model.ToolSpec {
 
 // leftOut is how many messages of the history the last model call of this run left out.
 func (s *session) leftOut() int {
-	if s.model != nil {
-		return s.model.LeftOut
+	if s.lastOfModel != nil {
+		return s.lastOfModel.LeftOut
 	}
 	return 0
 }

@@ -76,11 +76,11 @@ func (s *session) repeatedCall() string {
 // invalidCalls returns the name of a tool whose last unfitCalls calls all had invalid arguments; otherwise "". Those of
 // the last round have come since this was asked before.
 func (s *session) invalidCalls() string {
-	if s.model == nil {
+	if s.lastOfModel == nil {
 		return ""
 	}
 	misses := map[string]int{} // of the tools whose consecutive failures are counted
-	for _, c := range s.model.Calls {
+	for _, c := range s.lastOfModel.Calls {
 		misses[c.Name] = 0
 	}
 	for i := len(s.steps) - 1; i >= 0 && len(misses) > 0; i-- {

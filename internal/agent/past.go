@@ -13,14 +13,15 @@ import (
 type past struct {
 	steps []record.Step // by their indexes
 
-	ended   map[string]*record.Step // results, by the keys of their calls
-	starts  map[string]int          // how often a call that must not be made twice was started, by its key
-	labels  map[string]bool         // of the calls that the model has been shown
-	model   *record.Step            // the last of the model
-	answers int                     // steps of the model without calls
-	tokens  int64
-	text    strings.Builder // what the model has said
-	found   []string        // documents, in order
+	ended  map[string]*record.Step // results, by the keys of their calls
+	starts map[string]int          // how often a call that must not be made twice was started, by its key
+	labels map[string]bool         // of the calls that the model has been shown
+	// lastOfModel is the newest step of the model; nil: there is none.
+	lastOfModel *record.Step
+	answers     int // steps of the model without calls
+	tokens      int64
+	text        strings.Builder // what the model has said
+	found       []string        // documents, in order
 
 	talk   []model.Message // the conversation up to a step; see [session.conversation]
 	talked int             // how many of the steps are in it
@@ -43,7 +44,7 @@ func (p *past) add(steps ...record.Step) {
 		p.tokens += step.InputTokens + step.OutputTokens
 		switch step.Kind {
 		case record.ModelStep:
-			p.model = &step
+			p.lastOfModel = &step
 			p.text.WriteString(step.Text)
 			if len(step.Calls) == 0 {
 				p.answers++
