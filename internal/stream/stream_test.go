@@ -137,12 +137,23 @@ func (b *bench) save(change func(*record.Run)) {
 	b.hub.Notifier().Notify(b.entry.Value.ID())
 }
 
+// silence is after how many heartbeats on end a stream has nothing to say any more. In virtual time a test that waits
+// for more would go on for ever.
+const silence = 5000
+
 func (b *bench) follow(ctx context.Context) <-chan stream.Event {
 	out := make(chan stream.Event, 1000)
 	go func() {
 		defer close(out)
+		beats := 0
 		err := b.hub.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second,
 			func(e stream.Event) error {
+				if beats++; e.Event != stream.Heartbeat {
+					beats = 0
+				}
+				if beats == silence {
+					panic(b.Name() + " waits for what its stream does not say")
+				}
 				out <- e
 				return nil
 			})
