@@ -1,4 +1,5 @@
-// Package dispatch receives nudges from a queue and handles them, a limited number in parallel.
+// Package dispatch receives nudges from a queue and handles them, a limited number in parallel. Workers that are free
+// meanwhile can be reserved for what comes without a nudge.
 //
 // It imports the queue port and host.
 package dispatch
@@ -31,57 +32,120 @@ const kept = 64
 // Run receives and handles nudges, width in parallel, until ctx ends. It returns when all handlers have returned. The
 // context of the handlers ends with ctx. Errors and panics are logged and do not end Run.
 func Run(ctx context.Context, source queue.Source, width int, log *slog.Logger, handle Handler) {
-	var begun sync.WaitGroup
-	defer begun.Wait()
-	slots := make(chan struct{}, width)
-	staying, next := make(chan struct{}, kept), make(chan queue.Delivery)
-	work := func(d queue.Delivery) {
-		defer func() { <-slots }()
-		if died := host.Catch(func() { handleOne(ctx, source, d, log, handle) }); died != nil {
-			log.Error("the queue panicked", "panic", died.Value, "stack", string(died.Stack))
-		}
+	NewPool(width, log).Run(ctx, source, handle)
+}
+
+// Pool is a number of workers that handle nudges, or what is begun without one. It is safe for concurrent use.
+type Pool struct {
+	log     *slog.Logger
+	taken   chan struct{} // has one for each worker that is busy, reserved, or waits for a nudge
+	staying chan struct{}
+	next    chan func() // for those who stay
+	begun   sync.WaitGroup
+
+	mu  sync.Mutex
+	ctx context.Context // of Run; nil: it has not begun, or ends
+}
+
+// NewPool makes a pool of so many workers.
+func NewPool(width int, log *slog.Logger) *Pool {
+	return &Pool{
+		log: log, taken: make(chan struct{}, width), staying: make(chan struct{}, kept), next: make(chan func()),
 	}
-	stay := func(d queue.Delivery) {
-		for work(d); ; work(d) {
-			select {
-			case staying <- struct{}{}:
-			default:
-				return
-			}
-			select {
-			case d = <-next:
-				<-staying
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
+}
+
+// Run has the workers receive and handle nudges until ctx ends, once; see [Run].
+func (p *Pool) Run(ctx context.Context, source queue.Source, handle Handler) {
+	p.mu.Lock()
+	p.ctx = ctx
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.ctx = nil
+		p.mu.Unlock()
+		p.begun.Wait()
+	}()
 	for {
 		select {
-		case slots <- struct{}{}:
+		case p.taken <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
 		var d queue.Delivery
 		var err error
 		if died := host.Catch(func() { d, err = source.Receive(ctx) }); died != nil {
-			log.Error("the queue panicked", "panic", died.Value, "stack", string(died.Stack))
+			p.log.Error("the queue panicked", "panic", died.Value, "stack", string(died.Stack))
 			err = died
 		}
 		if err != nil {
 			if ctx.Err() != nil {
 				return
 			}
-			<-slots
-			log.Error("the queue could not be read", "error", err)
+			<-p.taken
+			p.log.Error("the queue could not be read", "error", err)
 			pause(ctx)
 			continue
 		}
-		select {
-		case next <- d:
-		default:
-			begun.Go(func() { stay(d) })
+		p.begin(ctx, func() { handleOne(ctx, source, d, p.log, handle) })
+	}
+}
+
+// Reserve reserves a worker for what comes without a nudge. It returns nil where none is free, or Run does not run.
+// The one that waits for a nudge is not free, and while Run waits for a worker the next one is its. The caller must
+// call begin once, with nil to give the worker back; it does not wait for the work. The context of the work ends with
+// that of Run.
+func (p *Pool) Reserve() (begin func(work func(ctx context.Context))) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx == nil {
+		return nil
+	}
+	select {
+	case p.taken <- struct{}{}:
+	default:
+		return nil
+	}
+	p.begun.Add(1)
+	ctx := p.ctx
+	return func(work func(ctx context.Context)) {
+		defer p.begun.Done()
+		if work == nil {
+			<-p.taken
+			return
 		}
+		p.begin(ctx, func() { work(ctx) })
+	}
+}
+
+// begin has a worker that is taken do some work, in a goroutine that stays or in a new one.
+func (p *Pool) begin(ctx context.Context, work func()) {
+	select {
+	case p.next <- work:
+	default:
+		p.begun.Go(func() { p.stay(ctx, work) })
+	}
+}
+
+func (p *Pool) stay(ctx context.Context, work func()) {
+	for p.do(work); ; p.do(work) {
+		select {
+		case p.staying <- struct{}{}:
+		default:
+			return
+		}
+		select {
+		case work = <-p.next:
+			<-p.staying
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *Pool) do(work func()) {
+	defer func() { <-p.taken }()
+	if died := host.Catch(work); died != nil {
+		p.log.Error("a worker panicked", "panic", died.Value, "stack", string(died.Stack))
 	}
 }
 

@@ -167,3 +167,108 @@ func TestGoroutinesStayForTheNextNudge(t *testing.T) {
 		ended.Wait()
 	})
 }
+
+// pooled runs a pool of two over a queue, with a handler that waits until it is released, until the test stops it.
+func pooled(t *testing.T) (p *dispatch.Pool, q steady, release chan struct{}, stop func()) {
+	t.Helper()
+	p, q, release = dispatch.NewPool(2, slog.New(slog.DiscardHandler)), make(steady), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		p.Run(ctx, q, func(context.Context, string) (time.Duration, error) {
+			<-release
+			return 0, nil
+		})
+	})
+	synctest.Wait()
+	return p, q, release, func() {
+		cancel()
+		ended.Wait()
+	}
+}
+
+func TestOneWorkerIsKeptForNudges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, q, release, stop := pooled(t)
+		begin := p.Reserve()
+		assert.NotNil(t, begin)
+		assert.Nil(t, p.Reserve(), "the other one waits for a nudge")
+		q <- queue.Delivery{}
+		synctest.Wait()
+		release <- struct{}{}
+		synctest.Wait() // the queue's worker waits for the next nudge
+		begin(nil)
+		again := p.Reserve()
+		assert.NotNil(t, again, "it was given back")
+		done := false
+		again(func(context.Context) { done = true })
+		synctest.Wait()
+		assert.True(t, done)
+		last := p.Reserve()
+		assert.NotNil(t, last, "it is free when its work is done")
+		last(nil)
+		stop()
+	})
+}
+
+// A worker that becomes free is the queue's, which has waited for one.
+func TestNoWorkerIsReservedWhileTheQueueWaitsForOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, q, release, stop := pooled(t)
+		begin := p.Reserve()
+		assert.NotNil(t, begin)
+		q <- queue.Delivery{}
+		synctest.Wait() // both are busy; the queue waits for a worker to receive by
+		begin(nil)
+		assert.Nil(t, p.Reserve())
+		q <- queue.Delivery{}
+		release <- struct{}{}
+		release <- struct{}{}
+		stop()
+	})
+}
+
+func TestAPoolEndsWhenWhatWasReservedHas(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _, _, stop := pooled(t)
+		begin := p.Reserve()
+		ended := false
+		go func() {
+			stop()
+			ended = true
+		}()
+		synctest.Wait()
+		assert.False(t, ended, "a worker is still reserved")
+		assert.Nil(t, p.Reserve(), "none is reserved any more")
+		leave := make(chan struct{})
+		var late error
+		begin(func(ctx context.Context) {
+			<-leave
+			late = ctx.Err()
+		})
+		synctest.Wait()
+		assert.False(t, ended, "its work goes on")
+		close(leave)
+		synctest.Wait()
+		assert.True(t, ended)
+		assert.ErrorIs(t, late, context.Canceled, "it is told to end")
+	})
+}
+
+func TestAPanicOfReservedWorkFreesItsWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, _, _, stop := pooled(t)
+		for range 3 {
+			begin := p.Reserve()
+			if assert.NotNil(t, begin) {
+				begin(func(context.Context) { panic("oops") })
+			}
+			synctest.Wait()
+		}
+		stop()
+	})
+}
+
+func TestNothingIsReservedBeforeAPoolRuns(t *testing.T) {
+	assert.Nil(t, dispatch.NewPool(2, slog.New(slog.DiscardHandler)).Reserve())
+}
