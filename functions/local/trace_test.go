@@ -217,8 +217,7 @@ server POST /api/v1/chat
   consumer invoke_agent
     client chat m
     internal execute_tool act
-    producer send webhook
-  producer send run`), traces.tree(trace))
+    producer send webhook`), traces.tree(trace), "a free worker has begun without a nudge")
 	door := traces.of(trace, "POST /api/v1/chat", 0)
 	assert.Equal(t, map[string]any{
 		"http.request.method": "POST", "http.route": "/api/v1/chat", "http.response.status_code": int64(202),

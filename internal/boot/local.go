@@ -333,8 +333,12 @@ func (l *Local) background(
 	run := func(kind events.NudgeKind, width int, handle dispatch.Handler) {
 		l.working.Go(func() { dispatch.Run(ctx, l.queues[kind], width, l.log, handle) })
 	}
-	run(events.NudgeRun, l.Settings.Workers,
-		func(ctx context.Context, id string) (time.Duration, error) { return 0, w.Handle(ctx, id) })
+	workers := dispatch.NewPool(l.Settings.Workers, l.log)
+	w.Executor.Starter = &worker.Starter{Worker: w, Room: workers.Reserve}
+	l.working.Go(func() {
+		workers.Run(ctx, l.queues[events.NudgeRun],
+			func(ctx context.Context, id string) (time.Duration, error) { return 0, w.Handle(ctx, id) })
+	})
 	run(events.NudgeWebhook, webhooksAtOnce, hooks.Handle)
 	run(events.NudgeJob, jobsAtOnce, remover.Handle)
 	run(events.NudgeDocument, l.Settings.IngestWorkers, ingester.Handle)

@@ -69,6 +69,7 @@ type Message struct {
 // Posted is the outcome of a message.
 type Posted struct {
 	Run      record.Run   // the run that was started, answered, or that the message waits on
+	Version  int64        // of the run as it is stored, where it was started; else 0
 	Parked   *view.Parked // the parked message
 	Replayed bool         // an earlier request with the same key had done it
 	Pause    int          // the pause of the run that the message answered; 0: none
@@ -376,7 +377,7 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 	if errors.Is(err, record.ErrConflict) {
 		return Posted{}, errAgain
 	}
-	return Posted{Run: run}, err
+	return Posted{Run: run.Value, Version: run.Version()}, err
 }
 
 // hold adds the writes by which a run of an agent, or a parked message for it, holds the message's files.

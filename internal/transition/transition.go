@@ -51,6 +51,8 @@ type Executor struct {
 	// ProcessID is the process id where only one process runs: leases of other process ids are void then. Else it is
 	// empty.
 	ProcessID string
+	// Starter has workers of this process execute runs as soon as they are accepted; nil: each run waits for its nudge.
+	Starter Starter
 	// OnTransition is called after every transition. It may be nil.
 	OnTransition func(lifecycle.Outcome)
 }
@@ -338,10 +340,32 @@ type Acceptance struct {
 	Stale       record.Idempotency // the idempotency record that it replaces, if there is one
 }
 
+// Starter has workers of this process execute runs as soon as they are accepted (in Temporal: eager start). The claim
+// is in the commit that accepts the run, so that a run of an idle process is written once less and waits for no nudge.
+type Starter interface {
+	// Reserve reserves a worker. It returns nil where none is free.
+	Reserve() Reserved
+}
+
+// Reserved is a worker that is reserved for a new run. Claim is called first, then one of the others.
+type Reserved interface {
+	// Claim is its claim of the run, as of now.
+	Claim() lifecycle.Claim
+	// Start has it execute the run, which is stored with the claim. It does not wait for that.
+	Start(e record.RunEntity)
+	// StartIfClaimed is Start where it is not known whether the run is stored with the claim: the worker looks.
+	StartIfClaimed(run string)
+	// Free gives the worker back, as the run is not stored with the claim.
+	Free()
+}
+
+var errUnfinished = errors.New("transition: accepting a run did not end")
+
 // Accept stores a new run with its chat, its slots and its idempotency record: it adds them to the unit of work and
-// commits that. It returns record.ErrConflict when one of them has changed since it was read, or what
+// commits that. It returns the run as it was accepted, with the version that is stored, also where a worker has started
+// it by then. It returns record.ErrConflict when one of them has changed since it was read, or what
 // [record.Tx.Commit] returns.
-func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (record.Run, error) {
+func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (accepted record.RunEntity, err error) {
 	now := x.Host.Now()
 	place := a.Chat.Value.Next()
 	place.Slots = a.Slots
@@ -357,13 +381,54 @@ func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (rec
 	if a.Idempotency != nil {
 		tx.PutIdempotency(r.Organization, a.Input.Idempotency, *a.Idempotency, a.Stale)
 	}
-	tx.PutRun(record.Fresh(r))
-	if err := tx.Commit(ctx); err != nil {
-		return r, err
+	e, done := x.withClaim(tx, record.Fresh(r), now)
+	err = errUnfinished // of a panic
+	defer func() { done(e, err) }()
+	e = tx.PutRun(e)
+	accepted = e
+	accepted.Value = r
+	if err = tx.Commit(ctx); err != nil {
+		return accepted, err
 	}
 	trace.Root(ctx, r.ID())
-	x.follow(ctx, lifecycle.Outcome{After: r.Run, Nudge: true}, nil)
-	return r, nil
+	begun := e.Value.Status == lifecycle.Running
+	x.follow(ctx, lifecycle.Outcome{After: r.Run, Nudge: !begun}, nil)
+	if begun {
+		x.follow(ctx, lifecycle.Outcome{Before: r.Run, After: e.Value.Run}, nil)
+	}
+	return accepted, nil
+}
+
+// withClaim is a new run with the claim of a free worker, or as it is where there is none. The caller must call done
+// with the run as it was to be stored, and with what came of that.
+func (x *Executor) withClaim(
+	tx *record.Tx, e record.RunEntity, now time.Time,
+) (_ record.RunEntity, done func(record.RunEntity, error)) {
+	none := func(record.RunEntity, error) {}
+	if x.Starter == nil {
+		return e, none
+	}
+	worker := x.Starter.Reserve()
+	if worker == nil {
+		return e, none
+	}
+	o, err := lifecycle.Apply(e.Value.Run, worker.Claim(), now)
+	if err != nil { // only where there is no time to start
+		worker.Free()
+		return e, none
+	}
+	e.Value.Run = o.After
+	return e, func(stored record.RunEntity, err error) {
+		_, nothingDone := problem.As(err)
+		switch {
+		case err == nil:
+			worker.Start(stored)
+		case errors.Is(err, record.ErrConflict) || nothingDone || tx.Err() != nil:
+			worker.Free()
+		default:
+			worker.StartIfClaimed(stored.Value.ID())
+		}
+	}
 }
 
 // follow sends what a commit has made due. All of it may be lost: the due index has it, too.

@@ -1,8 +1,8 @@
 // Package worker executes runs: it claims a run, drives the agent loop, renews the lease and settles the run.
 //
-// A nudge only triggers it; what it does follows from the run's state and the clock. Every write is fenced by the
-// number of the attempt. The worker stops calling models and tools when its lease may have ended by either of its own
-// clocks.
+// A nudge only triggers it, or a process that starts what it accepts (see [Starter]); what it does follows from the
+// run's state and the clock. Every write is fenced by the number of the attempt. The worker stops calling models and
+// tools when its lease may have ended by either of its own clocks.
 //
 // It imports transition, record, lifecycle, agent, stream, view, reader, extract for its errors, problem, host and
 // trace, and the ports model, tool and blob.
@@ -124,16 +124,12 @@ func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
 	if ctx.Err() != nil {
 		return nil // the process stops: the sweeper of the next one sends another nudge
 	}
-	a := &attempt{Worker: w, holder: w.Host.NewID()}
+	a := w.newAttempt()
 	claimed, _, err := w.Executor.From(ctx, e, func(r record.Run, _ *record.Tx) (transition.Change, error) {
 		if a.holds(r) {
 			return transition.Change{}, errLost // our claim was committed, but its response was lost
 		}
-		a.renewed = w.Host.Elapsed()
-		now := w.Host.Now()
-		a.leaseEnd = now.Add(w.trusted())
-		return transition.Change{Event: lifecycle.Claim{Holder: a.holder, ProcessID: w.Executor.ProcessID,
-			Until: now.Add(w.Lease)}}, nil
+		return transition.Change{Event: a.claim()}, nil
 	})
 	if errors.Is(err, errLost) {
 		claimed, err = w.Store.Run(ctx, record.System(), e.Value.ID())
@@ -169,6 +165,16 @@ type attempt struct {
 	steps    int
 	renewed  time.Duration // monotonic clock before the last write that renewed the lease
 	leaseEnd time.Time     // end of the trusted part of the lease, by the wall clock
+}
+
+func (w *Worker) newAttempt() *attempt { return &attempt{Worker: w, holder: w.Host.NewID()} }
+
+// claim is the attempt's claim of a run. The lease is counted from now, before it is stored.
+func (a *attempt) claim() lifecycle.Claim {
+	a.renewed = a.Host.Elapsed()
+	now := a.Host.Now()
+	a.leaseEnd = now.Add(a.trusted())
+	return lifecycle.Claim{Holder: a.holder, ProcessID: a.Executor.ProcessID, Until: now.Add(a.Lease)}
 }
 
 func (a *attempt) begin(e record.RunEntity) {

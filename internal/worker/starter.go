@@ -1,0 +1,61 @@
+package worker
+
+import (
+	"context"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/transition"
+)
+
+// Starter has a worker execute runs that this process accepts, without a nudge.
+type Starter struct {
+	Worker *Worker
+	// Room reserves room for an attempt; nil where there is none. Its begin is called once, with the attempt, which
+	// it does not wait for, or with nil. The context of the attempt is that of [Worker.Handle].
+	Room func() (begin func(attempt func(ctx context.Context)))
+}
+
+// Reserve implements [transition.Starter].
+func (s *Starter) Reserve() transition.Reserved {
+	begin := s.Room()
+	if begin == nil {
+		return nil
+	}
+	return &reserved{attempt: s.Worker.newAttempt(), hand: begin}
+}
+
+type reserved struct {
+	*attempt
+
+	hand func(attempt func(ctx context.Context)) // see [Starter.Room]
+}
+
+func (r *reserved) Claim() lifecycle.Claim { return r.claim() }
+
+func (r *reserved) Free() { r.hand(nil) }
+
+func (r *reserved) Start(e record.RunEntity) {
+	r.begin(e)
+	r.hand(func(ctx context.Context) { r.logFailure(r.run(ctx)) })
+}
+
+func (r *reserved) StartIfClaimed(run string) {
+	r.hand(func(ctx context.Context) {
+		r.id = run
+		e, err := r.Store.Run(context.WithoutCancel(ctx), record.System(), run)
+		if err == nil && r.holds(e.Value) {
+			r.begin(e)
+			err = r.run(ctx)
+		}
+		r.logFailure(err)
+	})
+}
+
+// logFailure logs why a run has not ended, or may be stored and is not executed.
+func (r *reserved) logFailure(err error) {
+	if err != nil && !isGone(err) {
+		r.Log.Error("a run could not be executed when it was accepted; the sweeper will see to it", "run_id", r.id,
+			"error", err)
+	}
+}

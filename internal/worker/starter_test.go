@@ -1,0 +1,295 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/table"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/worker"
+)
+
+// room has space for so many attempts at once, in goroutines of its own.
+type room struct {
+	*stage
+
+	free int
+	dead bool // what begins is never done, as where a process dies
+}
+
+// starting has the stage start what it accepts.
+func starting(s *stage, free int) *room {
+	r := &room{stage: s, free: free}
+	s.worker.Executor.Starter = &worker.Starter{Worker: s.worker, Room: r.reserve}
+	return r
+}
+
+func (r *room) reserve() func(func(context.Context)) {
+	if r.free == 0 {
+		return nil
+	}
+	r.free--
+	return func(attempt func(context.Context)) {
+		if r.dead {
+			return
+		}
+		if attempt == nil {
+			r.free++
+			return
+		}
+		go func() {
+			defer func() { r.free++ }()
+			attempt(r.context)
+		}()
+	}
+}
+
+// A run that is accepted while a worker is free is claimed in the same commit and needs no nudge. Its client is told
+// that it was accepted, and those who count see both states.
+func TestAnAcceptedRunStartsAtOnceWhereAWorkerIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		s.said = talks()
+		r := starting(s, 1)
+		var entered []lifecycle.Status
+		s.worker.Executor.OnTransition = func(o lifecycle.Outcome) { entered = append(entered, o.After.Status) }
+		commits := 0
+		s.table.after = func([]table.Op) error {
+			commits++
+			return nil
+		}
+		posted := s.send(intake.Message{Text: "hello"})
+		assert.Equal(t, lifecycle.Queued, posted.Run.Status)
+		synctest.Wait()
+		run := s.run(posted.Run.ID())
+		assert.Equal(t, lifecycle.Completed, run.Status)
+		assert.Equal(t, 1, run.Attempt)
+		assert.Equal(t, 3, run.Transition)
+		assert.False(t, run.StartedAt.IsZero())
+		assert.Equal(t, 2, commits, "it was accepted and claimed, then completed")
+		assert.Empty(t, s.nudges.sent)
+		assert.Equal(t, []lifecycle.Status{lifecycle.Queued, lifecycle.Running, lifecycle.Completed}, entered)
+		assert.Equal(t, 1, r.free)
+	})
+}
+
+func TestAnAcceptedRunWaitsForItsNudgeWhereNoWorkerIsFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		s.said = talks()
+		starting(s, 0)
+		run := s.post()
+		synctest.Wait()
+		assert.Equal(t, lifecycle.Queued, s.run(run).Status)
+		s.drive()
+		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
+	})
+}
+
+// A run whose start deadline is over when it is accepted is not claimed.
+func TestNoRunStartsAfterItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		s.worker.Executor.StartDeadline = 0
+		r := starting(s, 1)
+		run := s.post()
+		synctest.Wait()
+		assert.Equal(t, lifecycle.Queued, s.run(run).Status)
+		assert.Equal(t, 1, r.free)
+		assert.Len(t, s.nudges.sent, 1)
+	})
+}
+
+// Whatever the commit that accepts a run comes to, the worker executes what is stored with its claim, once, and nothing
+// else; and it is free again.
+func TestAWorkerStartsOnlyWhatIsStoredWithItsClaim(t *testing.T) {
+	away := func(kind table.Kind) error { return &table.Error{Kind: kind, Err: errors.New("away")} }
+	for name, c := range map[string]struct {
+		fails  error // of the commit, which is not made
+		lost   error // of a commit that is made
+		panics bool
+		dies   bool                       // it panics when the commit is made
+		meant  func(s *stage, run string) // happens before anybody looks
+		asked  int
+	}{
+		"it fails":                 {fails: away(table.Down)},
+		"its answer is lost":       {lost: away(table.Unknown), asked: 1},
+		"it panics":                {panics: true},
+		"it panics late":           {dies: true, asked: 1},
+		"it panics after its end":  {dies: true, meant: theEnd},
+		"its answer is lost late":  {lost: away(table.Unknown), meant: theEnd},
+		"it is made, then removed": {lost: away(table.Unknown), meant: theRemoval},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t, local)
+			s.said = talks()
+			r := starting(s, 1)
+			var run string
+			accepts := func(ops []table.Op) bool {
+				for _, op := range ops {
+					if kind, id, _ := strings.Cut(op.Item.Part, "/"); kind == "run" && (run == "" || run == id) {
+						run = id
+						return true
+					}
+				}
+				return false
+			}
+			s.table.fails = func(commit bool, ops []table.Op) error {
+				if !commit || c.lost != nil || c.dies || !accepts(ops) {
+					return nil
+				}
+				if c.panics {
+					panic("the store's program failed")
+				}
+				return c.fails
+			}
+			s.table.after = func(ops []table.Op) error {
+				if c.lost == nil && !c.dies || run != "" || !accepts(ops) {
+					return nil
+				}
+				if c.meant != nil {
+					c.meant(s, run)
+				}
+				if c.dies {
+					panic("the store's program failed")
+				}
+				return c.lost
+			}
+			died := host.Catch(func() {
+				_, err := s.intake.Post(t.Context(), s.who, intake.Message{AgentID: s.agent, Text: "hello"})
+				assert.Equal(t, c.asked == 0, err != nil, name) // what was done is found by its write id
+			})
+			assert.Equal(t, c.panics || c.dies, died != nil, name)
+			synctest.Wait()
+			assert.Len(t, s.asked, c.asked, name)
+			assert.Equal(t, 1, r.free, name)
+			if c.asked > 0 {
+				assert.Equal(t, lifecycle.Completed, s.run(run).Status, name)
+			}
+		})
+	}
+}
+
+func theEnd(s *stage, run string) { s.transition(run, lifecycle.Remove{}) }
+
+func theRemoval(s *stage, run string) {
+	s.transition(run, lifecycle.Remove{})
+	s.erase(run)
+}
+
+// A conflict gives the worker back; the next try reserves one again.
+func TestAConflictGivesTheWorkerBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		s.said = talks()
+		r := starting(s, 1)
+		first := s.send(intake.Message{Text: "hello", ChatID: "c1"})
+		synctest.Wait()
+		other := ""
+		s.overtake("head", func() { // another message comes into the chat first
+			free := r.free
+			r.free = 0
+			other = s.send(intake.Message{Text: "me first", ChatID: "c1"}).Run.ID()
+			r.free = free
+		})
+		_, err := s.intake.Post(t.Context(), s.who, intake.Message{AgentID: s.agent, Text: "and I", ChatID: "c1"})
+		require.ErrorContains(t, err, "the chat is busy with run "+other)
+		synctest.Wait()
+		assert.Equal(t, lifecycle.Completed, s.run(first.Run.ID()).Status)
+		assert.Equal(t, lifecycle.Queued, s.run(other).Status)
+		assert.Len(t, s.asked, 1)
+		assert.Equal(t, 1, r.free)
+	})
+}
+
+// A process that dies between accepting a run and its work loses nothing: another takes the run over.
+func TestARunOfAProcessThatDiesAtItsStartIsTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		s.said = talks()
+		r := starting(s, 1)
+		r.dead = true
+		run := s.post()
+		s.handle(t.Context(), run)
+		assert.Empty(t, s.asked, "the lease protects it")
+		time.Sleep(lease)
+		s.handle(t.Context(), run)
+		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
+		assert.Equal(t, 2, s.run(run).Attempt)
+		assert.Len(t, s.asked, 1)
+	})
+}
+
+// The lease is counted from before the commit that accepts the run.
+func TestAStartThatTakesTooLongMakesNoCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) { return calls("one"), nil }
+		s.tools = []tool.Offer{offer("one", func(context.Context) (tool.Result, error) {
+			t.Error("it was called")
+			return tool.Result{}, nil
+		})}
+		starting(s, 1)
+		s.overtake("head", func() { s.host.mono.Add(int64(lease)) })
+		run := s.post()
+		synctest.Wait()
+		assert.Empty(t, s.asked)
+		assert.Equal(t, lifecycle.Running, s.run(run).Status)
+		assert.Zero(t, s.run(run).Steps)
+	})
+}
+
+// What keeps an accepted run from ending is logged, and the run is taken up again.
+func TestAStartThatFailsIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		s.said = talks()
+		s.worker.Tools = closed{}
+		starting(s, 1)
+		run := s.post()
+		synctest.Wait()
+		assert.Contains(t, s.log.String(), "a run could not be executed when it was accepted")
+		assert.Contains(t, s.log.String(), run)
+		s.worker.Tools = s
+		time.Sleep(lease)
+		s.handle(t.Context(), run)
+		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
+	})
+}
+
+// A run that is accepted while its process stops is handed over.
+func TestARunThatIsStartedWhileItsProcessStopsIsHandedOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		slowly := talks()
+		s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			if err := s.host.Sleep(ctx, time.Minute); err != nil {
+				return model.Reply{}, err
+			}
+			return slowly(ctx, r, emit)
+		}
+		s.worker.Drain = drain
+		starting(s, 1)
+		var stop context.CancelFunc
+		s.context, stop = context.WithCancel(t.Context())
+		stop()
+		run := s.post()
+		time.Sleep(2 * drain)
+		assert.Equal(t, lifecycle.Running, s.run(run).Status)
+		assert.Equal(t, 1, s.run(run).Hops)
+		assert.Len(t, s.nudges.sent, 1)
+		s.drive()
+		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
+	})
+}
