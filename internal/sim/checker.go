@@ -347,7 +347,11 @@ func (c *checker) head(id string, r record.Run) {
 	if !known {
 		c.accepted[id] = true
 		c.fresh = append(c.fresh, id)
-		if r.Status != lifecycle.Queued {
+		switch {
+		case r.Status == lifecycle.Running && r.Attempt == 1 && r.Transition == 2: // started by who accepted it
+			c.begins[id] = 1
+			c.world.atOnce++
+		case r.Status != lifecycle.Queued:
 			c.violated(2, "run %s began as %s", id, r.Status)
 		}
 		return

@@ -16,6 +16,7 @@ import (
 	"agentplatform/internal/rollup"
 	"agentplatform/internal/table"
 	"agentplatform/internal/tenant"
+	"agentplatform/internal/worker"
 )
 
 // calm is a world without faults, with one process and one client's message.
@@ -41,8 +42,27 @@ func calm(t *testing.T, prepare func(w *world), message string) (*world, string)
 	return w, run
 }
 
+// onlyByQueue has runs wait for their nudges, which do not come.
+func onlyByQueue(w *world) {
+	w.processes[0].executor.Starter, w.queueDown = nil, true
+}
+
+func TestWhatAFreeWorkerStartsNeedsNoQueue(t *testing.T) {
+	w, run := calm(t, func(w *world) {
+		d := w.processes[0]
+		d.executor.Starter = &worker.Starter{Worker: d.worker, Room: func() func(func(context.Context)) {
+			return func(attempt func(context.Context)) {
+				w.spawn(d.process, "start", func(*actor) { attempt(context.Background()) })
+			}
+		}}
+		w.queueDown = true
+	}, "hello")
+	w.run(w.now.Add(time.Minute), func() {})
+	assert.Equal(t, lifecycle.Completed, w.checker.runs[run].Status)
+}
+
 func TestHazard18QueueDownAtThePost(t *testing.T) {
-	w, run := calm(t, func(w *world) { w.queueDown = true }, "hello")
+	w, run := calm(t, onlyByQueue, "hello")
 	assert.Equal(t, lifecycle.Queued, w.checker.runs[run].Status, "accepted all the same")
 	w.run(w.now.Add(5*time.Minute), func() {})
 	assert.Equal(t, lifecycle.Queued, w.checker.runs[run].Status)
@@ -52,7 +72,7 @@ func TestHazard18QueueDownAtThePost(t *testing.T) {
 }
 
 func TestHazard18QueueDownForGood(t *testing.T) {
-	w, run := calm(t, func(w *world) { w.queueDown = true }, "hello")
+	w, run := calm(t, onlyByQueue, "hello")
 	w.run(w.now.Add(startDeadline+2*time.Minute), func() {})
 	assert.Equal(t, lifecycle.Failed, w.checker.runs[run].Status)
 	assert.Contains(t, w.checker.runs[run].Error, "could not be started")

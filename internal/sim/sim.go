@@ -19,6 +19,8 @@ type Report struct {
 	Documents map[string]int
 	// Rollups says what was rolled up and asked in worlds with accountants, by what.
 	Rollups map[string]int
+	// AtOnce is how many runs were stored with a claim of the process that accepted them.
+	AtOnce  int
 	Failure string // empty: none
 }
 
@@ -77,7 +79,7 @@ func Simulate(seed uint64, log io.Writer) Report {
 	r := Report{
 		Seed: seed, Trace: w.trace, Steps: w.steps, Commits: w.checker.commits,
 		Years: w.now.Sub(began).Hours() / 24 / 365, Faults: w.faults,
-		Ends: map[string]int{}, Failure: w.failure,
+		Ends: map[string]int{}, AtOnce: w.atOnce, Failure: w.failure,
 	}
 	if w.library != nil {
 		r.Documents = w.library.documents.tally

@@ -24,7 +24,7 @@ var (
 
 // Runs many seeds. A failing one prints the command that replays it.
 func TestSimulation(t *testing.T) {
-	var next, steps, commits atomic.Uint64
+	var next, steps, commits, atOnce atomic.Uint64
 	var mu sync.Mutex
 	faults, ends, documents, rollups := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
 	years := 0.0
@@ -52,6 +52,7 @@ func TestSimulation(t *testing.T) {
 				}
 				steps.Add(uint64(r.Steps))
 				commits.Add(uint64(r.Commits))
+				atOnce.Add(uint64(r.AtOnce))
 				mu.Lock()
 				years += r.Years
 				for k, v := range r.Faults {
@@ -73,7 +74,7 @@ func TestSimulation(t *testing.T) {
 	wg.Wait()
 	t.Logf("%d seeds, %d steps, %d commits, %.1f simulated years, runs %v", *seeds, steps.Load(), commits.Load(), years,
 		ends)
-	t.Logf("documents %v, rollups %v", documents, rollups)
+	t.Logf("started at once %d, documents %v, rollups %v", atOnce.Load(), documents, rollups)
 	var names []string
 	for k := range faults {
 		names = append(names, k)
@@ -85,6 +86,7 @@ func TestSimulation(t *testing.T) {
 	if t.Failed() || *seeds < 40 {
 		return
 	}
+	assert.Positive(t, atOnce.Load(), "no run was started by who accepted it: the simulation misses something")
 	for _, status := range []string{"completed", "failed", "cancelled", "timed_out"} {
 		assert.Positive(t, ends[status], "no run ever ended %s: the simulation misses something", status)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/bits"
 	"math/rand/v2"
 	"net/http"
 	"slices"
@@ -89,6 +90,7 @@ type world struct {
 	library *library // in worlds with documents
 	books   *books   // in worlds with accountants
 	clients int
+	atOnce  int // runs that were stored with a claim of the process that accepted them
 	touched []table.Op
 }
 
@@ -304,6 +306,9 @@ func (w *world) deploy(name string) {
 	if w.server != nil {
 		d.worker.Tools = opener{d.toolkits, w.server}
 	}
+	if startsAtOnce(w.seed) {
+		d.executor.Starter = &worker.Starter{Worker: d.worker, Room: w.room(d)}
+	}
 	d.sweeper = &sweep.Sweeper{Executor: d.executor, Store: d.store, Queue: &portal{w, p}, Host: m, Log: log}
 	d.sender = &webhook.Sender{Store: d.store, Host: m, Client: &postman{w, p, m}, Log: log, Secret: "s"}
 	d.remover = &removal.Remover{Executor: d.executor, Store: d.store, Host: m}
@@ -322,6 +327,32 @@ func (w *world) deploy(name string) {
 	}
 	w.spawn(p, name+" sweeper", func(a *actor) { w.sweep(a, d) })
 	w.processes = append(w.processes, d)
+}
+
+// startsAtOnce says whether the processes of a world execute what they accept: in half of the worlds of every kind.
+func startsAtOnce(seed uint64) bool { return bits.OnesCount64(seed)%2 == 1 }
+
+// room is where a process executes what it accepts: two runs at once, if it is not busy otherwise.
+func (w *world) room(d *deployment) func() func(func(context.Context)) {
+	free, begun := 2, 0
+	return func() func(func(context.Context)) {
+		if free == 0 || w.work.IntN(4) == 0 {
+			return nil
+		}
+		free--
+		return func(attempt func(context.Context)) {
+			if attempt == nil {
+				free++
+				return
+			}
+			begun++
+			w.spawn(d.process, fmt.Sprintf("%s start %d", d.name, begun), func(a *actor) {
+				attempt(context.Background())
+				w.checker.left(a, "that it had accepted")
+				free++
+			})
+		}
+	}
 }
 
 // stray sets a process's clock wrong, and sets it forward or back from time to time. It differs from the right

@@ -174,7 +174,7 @@ func Bugs() []Bug {
 		one("any failure of a tool is told", agentCalls, "	return \"the tool could not be called\"\n", "	return err.Error()\n"),
 		one("a long answer of a tool is told whole", agentCalls, `if len(output) > maxOutput {`, `if false {`),
 		one("the answers of calls beside each other change places", agentCalls, "			s.call(ctx, j)\n", "			s.call(ctx, j)\n			jobs[0].step.Output, j.step.Output = j.step.Output, jobs[0].step.Output\n"),
-		one("each tool of a toolkit is called as its last", toolkitTools, `return kind.Call(ctx, endpoint, definition, i)`, `return kind.Call(ctx, endpoint, named[len(named)-1].Tool.Definition, i)`),
+		one("each tool of a toolkit is called as its last", toolkitTools, `from.call(ctx, &n.Tool.Definition, i)`, `from.call(ctx, &named[len(named)-1].Tool.Definition, i)`),
 
 		// The end of runs.
 		one("a late answer wins over a cancel", lifecycleEvent, "	if o.After.CancelRequested {\n		o.enter(Cancelled, now)\n		return nil\n	}\n	o.After.Error = reason", "	o.After.Error = reason"),
@@ -247,6 +247,7 @@ func Bugs() []Bug {
 		one("own writes are not recognised", recordTx, `if c.Current != nil && c.Current.WriteID == writeID`, `if c.Current != nil && c.Current.WriteID == writeID+"?"`),
 		one("a transition is two commits", transitionTransition, "	written = tx.PutRun(written)\n", "	head := x.Store.Begin(tx.WriteID())\n	written = head.PutRun(written)\n	if err := head.Commit(ctx); err != nil {\n		return e, o, err\n	}\n"),
 		one("another organization's runs can be reached", recordStore, `return s.all || (s.organization != "" && s.organization == owner)`, `return s.all || s.organization != ""`),
+		one("what was not stored is started", transitionTransition, "			worker.Free()\n		default:", "			worker.Start(stored)\n		default:"),
 		one("a lost nudge is lost", sweepSweep, "	case todo.Execute:\n", "	case todo.Execute && now.IsZero():\n"),
 
 		// Pushes.
