@@ -282,7 +282,7 @@ func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, e
 	if in.Configuration.immediately() {
 		window = 0
 	}
-	e, err := c.Hub.UntilEnd(ctx, c.Store, c.who.Scope(), run, window)
+	e, err := c.Hub.UntilEnd(ctx, c.Store, c.who.Scope(), run, 0, window)
 	if err == nil {
 		_, err = c.Intake.Tenants.Still(ctx, c.who, e.Value.Agent)
 	}

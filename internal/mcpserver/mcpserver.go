@@ -313,7 +313,7 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 	if _, err := s.Intake.Run(ctx, p, run); err != nil {
 		return refused(err)
 	}
-	e, err := s.Hub.UntilEnd(ctx, s.Store, p.Scope(), run, window)
+	e, err := s.Hub.UntilEnd(ctx, s.Store, p.Scope(), run, 0, window)
 	if err == nil {
 		_, err = s.Intake.Tenants.Still(ctx, p, e.Value.Agent)
 	}

@@ -523,7 +523,7 @@ func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string) (Respo
 	if !ok {
 		return Response{}, problem.Missing("response " + id)
 	}
-	e, err := s.Hub.Until(ctx, s.Store, p.Scope(), r.run, s.Window, func(run record.Run) bool {
+	e, err := s.Hub.Until(ctx, s.Store, p.Scope(), r.run, 0, s.Window, func(run record.Run) bool {
 		return run.Status.EndedOrWaiting() || run.Passed() > r.part
 	})
 	if err == nil {

@@ -144,13 +144,19 @@ func (w *follower) greet(ctx context.Context, sub Subscription) (looked bool, er
 	for began := w.hub.host.Elapsed(); ; {
 		now, err := w.group.current(ctx, true)
 		left := greetTimeout - (w.hub.host.Elapsed() - began)
-		if err != nil || now.run.Value.Status != lifecycle.Running || now.asked == w.group.asks || left <= 0 {
+		if err != nil || now.asked == w.group.asks || left <= 0 || !w.mayMiss(now.run.Value) {
 			return err == nil, nil // the next read returns the error
 		}
 		if _, err := sub.Wait(ctx, left); err != nil {
 			return false, err
 		}
 	}
+}
+
+// mayMiss reports whether a run may have said what is not stored: a worker executes it, unless it is so young that the
+// reader for whom it was accepted has missed nothing.
+func (w *follower) mayMiss(r record.Run) bool {
+	return r.Status == lifecycle.Running && (!r.Watched || w.hub.host.Now().Sub(r.CreatedAt) >= greetTimeout)
 }
 
 func (w *follower) emit(e Event) error {
@@ -255,46 +261,57 @@ func (w *follower) sendStatus(now state, before record.Run) error {
 
 // UntilEnd is Until, for a run that has ended or waits for a human: nothing else that happens to it wakes the caller.
 func (h *Hub) UntilEnd(
-	ctx context.Context, s *record.Store, scope record.Scope, run string, d time.Duration,
+	ctx context.Context, s *record.Store, scope record.Scope, run string, seen int64, d time.Duration,
 ) (record.RunEntity, error) {
-	return h.until(ctx, s, scope, run, record.EndOf(run), d,
+	return h.until(ctx, s, scope, run, record.EndOf(run), seen, d,
 		func(r record.Run) bool { return r.Status.EndedOrWaiting() })
 }
 
 // Until waits until enough returns true for a run, or for d, or for as long as the request may wait (package
-// waiting), and returns the run as it is then. The error is ctx's, or that of the store (not found, if there is no such
-// run in the scope).
+// waiting), and returns the run as it is then. seen is a version of it that is not enough, 0 for none. The error is
+// ctx's, or that of the store (not found, if there is no such run in the scope).
 func (h *Hub) Until(
-	ctx context.Context, s *record.Store, scope record.Scope, run string, d time.Duration, enough func(record.Run) bool,
+	ctx context.Context, s *record.Store, scope record.Scope, run string, seen int64, d time.Duration,
+	enough func(record.Run) bool,
 ) (record.RunEntity, error) {
-	return h.until(ctx, s, scope, run, run, d, enough)
+	return h.until(ctx, s, scope, run, run, seen, d, enough)
 }
 
 // until reads the run at each notification of a name. Where nothing notifies it polls by itself: those processes wait
-// for one run at a time, so that there is nothing to share.
+// for one run at a time, so that there is nothing to share. A poll looks whether the run has changed, which costs half
+// of a read, and may see it a moment late; what is returned has been read.
 func (h *Hub) until(
-	ctx context.Context, s *record.Store, scope record.Scope, run, name string, d time.Duration,
+	ctx context.Context, s *record.Store, scope record.Scope, run, name string, seen int64, d time.Duration,
 	enough func(record.Run) bool,
 ) (record.RunEntity, error) {
 	sub := h.notifier.Subscribe(name)
 	defer sub.Close()
 	began := h.host.Elapsed()
-	for {
-		e, err := s.LiveRun(ctx, scope, run)
-		if err != nil {
-			return e, err
+	var e record.RunEntity
+	var err error
+	for notified := false; ; {
+		over, changed := h.host.Elapsed()-began >= d, true
+		if seen > 0 && !notified && !over {
+			if now, failed := s.Versions(ctx, run); failed == nil { // else the read tells what is wrong
+				changed = now[0] != seen
+			}
 		}
-		left := d - (h.host.Elapsed() - began)
-		if enough(e.Value) || left <= 0 {
-			return e, nil
+		if changed {
+			if e, err = s.LiveRun(ctx, scope, run); err != nil || over || enough(e.Value) {
+				return e, err
+			}
+			seen = e.Version()
 		}
-		elapsed := d - left
+		elapsed := h.host.Elapsed() - began
 		longer := waiting.Left(ctx, elapsed)
-		if longer == 0 {
+		switch {
+		case longer == 0 && changed:
 			return e, nil
+		case longer == 0:
+			return s.LiveRun(ctx, scope, run)
 		}
 		end := waiting.Start(ctx)
-		_, err = sub.Wait(ctx, min(left, longer, h.notifier.Pace(elapsed)))
+		notified, err = sub.Wait(ctx, max(0, min(d-elapsed, longer, h.notifier.Pace(elapsed))))
 		if end(); err != nil {
 			return e, err
 		}

@@ -500,7 +500,7 @@ func TestWaitsAreCountedAsWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
 		ctx, clock := waiting.New(t.Context(), b.host.Elapsed)
-		_, err := b.hub.Until(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 10*time.Second,
+		_, err := b.hub.Until(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 0, 10*time.Second,
 			func(record.Run) bool { return false })
 		require.NoError(t, err)
 		assert.Equal(t, 10*time.Second, clock.Total())
@@ -520,7 +520,7 @@ func TestWhoWaitsForTheEndReadsItThen(t *testing.T) {
 		before := b.reads.n.Load()
 		ended := make(chan lifecycle.Status, 1)
 		go func() {
-			e, err := b.hub.UntilEnd(t.Context(), b.store, record.Of("o"), id, time.Minute)
+			e, err := b.hub.UntilEnd(t.Context(), b.store, record.Of("o"), id, 0, time.Minute)
 			assert.NoError(t, err)
 			ended <- e.Value.Status
 		}()
@@ -544,11 +544,49 @@ func TestAWaitEndsWhereThereIsNoRoom(t *testing.T) {
 			ctx, clock := waiting.New(t.Context(), b.host.Elapsed)
 			clock.Limit(3*time.Second, func() bool { return room })
 			began := time.Now()
-			e, err := b.hub.UntilEnd(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 10*time.Second)
+			e, err := b.hub.UntilEnd(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 0, 10*time.Second)
 			require.NoError(t, err)
 			assert.Equal(t, lifecycle.Running, e.Value.Status)
 			want := map[bool]time.Duration{true: 10 * time.Second, false: 3 * time.Second}[room]
 			assert.Equal(t, want, time.Since(began))
+		})
+	}
+}
+
+// Who waits for a run by polling looks whether it has changed, and reads it only then, and at the end: what is returned
+// is what there is, even where looks lag.
+func TestAWaitLooksBeforeItReads(t *testing.T) {
+	for _, c := range []struct {
+		seen, lags, ends bool
+		reads            int64
+	}{
+		{seen: true, reads: 1}, {seen: false, reads: 2}, {seen: true, ends: true, reads: 1},
+		{seen: true, ends: true, lags: true, reads: 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, slow)
+			g := &glancing{Table: b.reads}
+			store, id, seen := record.New(g, &memblob.Store{}, b.host), b.entry.Value.ID(), b.entry.Version()
+			g.lags.Store(c.lags)
+			if c.ends {
+				time.AfterFunc(5*time.Second, func() {
+					b.save(func(r *record.Run) { r.Status = lifecycle.AwaitingInput })
+				})
+			}
+			if !c.seen {
+				seen = 0
+			}
+			began := time.Now()
+			e, err := b.hub.UntilEnd(t.Context(), store, record.Of("o"), id, seen, 10*time.Second)
+			require.NoError(t, err)
+			assert.Equal(t, c.ends, e.Value.Status == lifecycle.AwaitingInput, "%+v", c)
+			took := 10 * time.Second
+			if c.ends && !c.lags {
+				took = 5 * time.Second
+			}
+			assert.InDelta(t, took, time.Since(began), float64(time.Second), "%+v", c)
+			assert.Equal(t, c.reads, g.reads.Load(), "%+v", c)
+			assert.Greater(t, g.glances.Load(), int64(5), "%+v", c)
 		})
 	}
 }

@@ -148,7 +148,9 @@ func (w *Writer) wakeUp() {
 func (w *Writer) Run(ctx context.Context, every time.Duration) {
 	sub := w.hub.notifier.Subscribe(w.run)
 	defer sub.Close()
-	if w.hub.notifier.Gather() == 0 && ctx.Err() == nil { // a poll is cheap here; later readers cause a notification
+	// A poll is cheap here, and later readers cause a notification. The first attempt of a run that is streamed from
+	// its start has a reader who may not have said so yet.
+	if w.hub.notifier.Gather() == 0 && (w.attempt > 1 || !w.isWatched()) && ctx.Err() == nil {
 		w.poll(ctx)
 	}
 	looked := w.hub.host.Elapsed()
@@ -189,12 +191,15 @@ func (w *Writer) ready(now time.Duration) bool {
 	return w.waiting() && (now >= w.due || !w.failed && w.text.Len()-w.frames.from >= gatherText)
 }
 
+func (w *Writer) isWatched() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.watched
+}
+
 // poll checks whether the run has readers. If it is the first one, the text since the journal is stored for it.
 func (w *Writer) poll(ctx context.Context) {
-	w.mu.Lock()
-	before := w.watched
-	w.mu.Unlock()
-	watched, asks, err := w.hub.watched(ctx, w.run, before)
+	watched, asks, err := w.hub.watched(ctx, w.run, w.isWatched())
 	if err != nil {
 		return
 	}

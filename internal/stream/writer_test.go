@@ -296,6 +296,10 @@ type glancing struct {
 	table.Table
 
 	reads, glances atomic.Int64
+	lags           atomic.Bool // glances see what they saw first
+
+	mu    sync.Mutex
+	first []table.Mark
 }
 
 func (g *glancing) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
@@ -305,7 +309,16 @@ func (g *glancing) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, e
 
 func (g *glancing) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark, error) {
 	g.glances.Add(1)
-	return table.Glance(ctx, g.Table, keys...)
+	seen, err := table.Glance(ctx, g.Table, keys...)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.first == nil {
+		g.first = seen
+	}
+	if g.lags.Load() {
+		return g.first, err
+	}
+	return seen, err
 }
 
 // Most runs never have a reader: whether one has come is asked in the cheaper way, and what it asks for only then.

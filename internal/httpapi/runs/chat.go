@@ -172,7 +172,7 @@ func (h *handlers) waitAndAnswer(
 	r := posted.Run
 	if window > 0 && !r.Status.EndedOrWaiting() {
 		e, err := h.wait(ctx, p, r.ID(), func(ctx context.Context) (record.RunEntity, error) {
-			return h.Hub.UntilEnd(ctx, h.Store, p.Scope(), r.ID(), window)
+			return h.Hub.UntilEnd(ctx, h.Store, p.Scope(), r.ID(), posted.Version, window)
 		})
 		if err != nil {
 			return err

@@ -90,10 +90,10 @@ func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 		return nil, err
 	}
 	if in.WaitMS > 0 && !e.Value.Status.EndedOrWaiting() {
-		before := e.Value.Status
+		before, seen := e.Value.Status, e.Version()
 		e, err = h.wait(ctx, p, in.RunID, func(ctx context.Context) (record.RunEntity, error) {
-			return h.Hub.Until(ctx, h.Store, p.Scope(), in.RunID, time.Duration(in.WaitMS)*time.Millisecond,
-				func(r record.Run) bool { return r.Status != before })
+			return h.Hub.Until(ctx, h.Store, p.Scope(), in.RunID, seen,
+				time.Duration(in.WaitMS)*time.Millisecond, func(r record.Run) bool { return r.Status != before })
 		})
 		if err != nil {
 			return nil, err
