@@ -391,39 +391,49 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 		return nil, err
 	}
 	offers := Offers(named)
-	var endpoint tool.Endpoint // of the toolkit before
-	broken, opened := "", ""
-	for i, n := range named {
-		if n.Toolkit.ID != opened {
-			if endpoint, broken, err = s.open(ctx, *n.Toolkit); err != nil {
+	var at *opened // the toolkit before
+	for i := range named {
+		n := &named[i]
+		if at == nil || at.id != n.Toolkit.ID {
+			if at, err = s.open(ctx, *n.Toolkit); err != nil {
 				return nil, err
 			}
-			opened = n.Toolkit.ID
 		}
-		kind, definition, endpoint, broken := s.kind(n.Toolkit.Kind), n.Tool.Definition, endpoint, broken
+		from := at
 		offers[i].Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
-			if broken != "" {
-				return tool.Result{}, tool.Fail("%s", broken)
-			}
-			i.Name = definition.Name
-			return kind.Call(ctx, endpoint, definition, i)
+			return from.call(ctx, &n.Tool.Definition, i)
 		}
 	}
 	return offers, nil
 }
 
-// open is a toolkit's endpoint for calls; broken says why there are none, as a retry would not help: the model gets the
-// reason.
-func (s *Toolkits) open(ctx context.Context, t catalog.Toolkit) (e tool.Endpoint, broken string, err error) {
-	e, err = s.endpoint(ctx, t)
+// opened is a toolkit whose tools can be called.
+type opened struct {
+	id       string
+	kind     tool.Kind
+	endpoint tool.Endpoint
+	broken   string // why they cannot be called, where a retry would not help: the model gets it
+}
+
+func (s *Toolkits) open(ctx context.Context, t catalog.Toolkit) (*opened, error) {
+	e, err := s.endpoint(ctx, t)
+	e.Document = nil // not needed for calls
+	o := &opened{id: t.ID, kind: s.kind(t.Kind), endpoint: e}
 	switch p, ok := problem.As(err); {
 	case ok && p.Kind == problem.Conflict:
-		broken, err = p.Message, nil
+		o.broken, err = p.Message, nil
 	case errors.Is(err, seal.ErrNotOurs):
-		broken, err = "the toolkit's credentials cannot be opened any more: they must be set again", nil
+		o.broken, err = "the toolkit's credentials cannot be opened any more: they must be set again", nil
 	}
-	e.Document = nil // not needed for calls
-	return e, broken, err
+	return o, err
+}
+
+func (o *opened) call(ctx context.Context, d *tool.Definition, i tool.Invocation) (tool.Result, error) {
+	if o.broken != "" {
+		return tool.Result{}, tool.Fail("%s", o.broken)
+	}
+	i.Name = d.Name
+	return o.kind.Call(ctx, o.endpoint, *d, i)
 }
 
 // fingerprint identifies a tool as it is now; it changes when the tool changes.

@@ -1,6 +1,7 @@
 package runs
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"io"
@@ -74,7 +75,7 @@ func (h *handlers) readChatForm(ctx context.Context, p tenant.Principal, r *http
 			f.files = nil
 		}
 	}()
-	values := map[string]string{}
+	values, scratch := map[string]string{}, &bytes.Buffer{}
 	for count := 0; ; count++ {
 		part, err := parts.Next()
 		if err != nil {
@@ -89,7 +90,7 @@ func (h *handlers) readChatForm(ctx context.Context, p tenant.Principal, r *http
 		if part.IsFile {
 			err = h.takeFile(ctx, p, part, &f.files)
 		} else {
-			err = takeScalar(part, values)
+			err = takeScalar(part, values, scratch)
 		}
 		if err != nil {
 			return f, err
@@ -98,7 +99,7 @@ func (h *handlers) readChatForm(ctx context.Context, p tenant.Principal, r *http
 	return f, f.fill(values)
 }
 
-func takeScalar(part *httpapi.Part, values map[string]string) error {
+func takeScalar(part *httpapi.Part, values map[string]string, scratch *bytes.Buffer) error {
 	name := part.Name
 	limit, known := scalars[name]
 	if !known {
@@ -107,10 +108,11 @@ func takeScalar(part *httpapi.Part, values map[string]string) error {
 		}
 		return nil
 	}
-	b, err := io.ReadAll(io.LimitReader(part, int64(limit)+1))
-	if err != nil {
+	scratch.Reset()
+	if _, err := scratch.ReadFrom(io.LimitReader(part, int64(limit)+1)); err != nil {
 		return httpapi.Malformed(err)
 	}
+	b := scratch.Bytes()
 	if len(b) > limit {
 		return problem.InvalidField(name, "must have at most %d bytes", limit)
 	}
