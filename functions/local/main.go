@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 
@@ -25,6 +26,11 @@ func main() {
 		v, commit := version.Read()
 		fmt.Printf("agent-platform %s (%s)\n", v, commit)
 		return
+	}
+	if os.Getenv("GOMAXPROCS") == "" {
+		// A thread in a system call, as those of the store's syncs, keeps its P until the runtime takes it away: with
+		// one more than there are cores all of them work meanwhile.
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "agent-platform:", err)

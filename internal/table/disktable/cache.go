@@ -30,9 +30,9 @@ type cacheShard struct {
 	parts *lru.LRU[string, *end]
 }
 
-// Limits of the cache: its size is at most 32 x 256 KB.
+// Limits of the cache: its size is at most 32 x 128 KB.
 const (
-	shardBytes  = 256 << 10
+	shardBytes  = 128 << 10
 	shardParts  = shardBytes / overhead
 	cachedBytes = 2 << 10 // of an item; larger ones are read each time
 	endItems    = 256     // of a partition
