@@ -1,12 +1,13 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
+	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -50,9 +51,6 @@ func (s sample) String() string {
 
 // load has clients post messages for a while; each waits for its answer before the next. A wrong answer ends it.
 func load(ctx context.Context, to server, clients int, lasts time.Duration) (sample, error) {
-	transport := &http.Transport{MaxIdleConns: clients, MaxIdleConnsPerHost: clients}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: 30 * time.Second}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex
@@ -62,10 +60,16 @@ func load(ctx context.Context, to server, clients int, lasts time.Duration) (sam
 	began := time.Now()
 	for range clients {
 		wg.Go(func() {
+			c, err := dialClient(ctx, to)
+			if err != nil {
+				cancel(err)
+				return
+			}
+			defer c.close()
 			var mine []time.Duration
 			for ctx.Err() == nil && time.Since(began) < lasts {
 				at := time.Now()
-				if err := post(ctx, client, to); err != nil {
+				if err := c.post(); err != nil {
 					cancel(err)
 					return
 				}
@@ -90,23 +94,62 @@ func load(ctx context.Context, to server, clients int, lasts time.Duration) (sam
 	}, nil
 }
 
-func post(ctx context.Context, client *http.Client, to server) error {
-	request, err := to.request(ctx)
+// client posts the same message again and again on one connection. It has no more of HTTP than that takes: the client of
+// net/http hands each request to a goroutine and each answer to another, for which it takes several times the processor,
+// and this one is on the cores of the systems that it measures.
+type client struct {
+	to      server
+	asked   *http.Request
+	request []byte // as it is sent
+	conn    net.Conn
+	reader  *bufio.Reader
+	body    bytes.Buffer
+}
+
+// answerTime is how long a client waits for an answer.
+const answerTime = 30 * time.Second
+
+func dialClient(ctx context.Context, to server) (*client, error) {
+	asked, err := to.request(ctx)
 	if err != nil {
+		return nil, err
+	}
+	var request bytes.Buffer
+	if err := asked.Write(&request); err != nil {
+		return nil, err
+	}
+	conn, err := net.DialTimeout("tcp", asked.URL.Host, answerTime)
+	if err != nil {
+		return nil, err
+	}
+	return &client{to: to, asked: asked, request: request.Bytes(), conn: conn, reader: bufio.NewReader(conn)}, nil
+}
+
+func (c *client) close() { _ = c.conn.Close() }
+
+// post sends the message and reads its answer.
+func (c *client) post() error {
+	if err := c.conn.SetDeadline(time.Now().Add(answerTime)); err != nil {
 		return err
 	}
-	response, err := client.Do(request)
+	if _, err := c.conn.Write(c.request); err != nil {
+		return err
+	}
+	response, err := http.ReadResponse(c.reader, c.asked)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
+	c.body.Reset()
+	if _, err := c.body.ReadFrom(response.Body); err != nil {
 		return err
 	}
-	for _, part := range to.answers {
-		if response.StatusCode != http.StatusOK || !strings.Contains(string(body), part) {
-			return fmt.Errorf("not a right answer: %s: %.300s", response.Status, body)
+	if response.Close {
+		return errors.New("the server closes a connection after an answer")
+	}
+	for _, part := range c.to.answers {
+		if response.StatusCode != http.StatusOK || !bytes.Contains(c.body.Bytes(), []byte(part)) {
+			return fmt.Errorf("not a right answer: %s: %.300s", response.Status, c.body.Bytes())
 		}
 	}
 	return nil

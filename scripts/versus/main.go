@@ -29,8 +29,9 @@
 // for which ours has other adapters. Its settings are those for this load (caps and limits of rate out of the way).
 // PostgreSQL and Restate have settings for larger machines, which are not used. And ours was made by those who measure.
 //
-// The load is made by the same machine, by this program, in a process of its own, with the same HTTP client for all. In
-// each round each system is started with an empty folder, warmed up, loaded and stopped before the next one is started,
+// The load is made by the same machine, by this program, in a process of its own, with the same HTTP client for all,
+// which takes 0.05 ms of processor a run (0.10 when it was that of net/http, a fifth of what ours takes). In each round
+// each system is started with an empty folder, warmed up, loaded and stopped before the next one is started,
 // so that none costs another anything; the order changes from round to round. Processor time is that of all processes
 // of a system, from /proc, between the begin and the end of the load.
 package main

@@ -1,9 +1,14 @@
 package main
 
 import (
+	"context"
+	"io"
 	"math"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -92,6 +97,44 @@ func TestNumbers(t *testing.T) {
 	for _, wrong := range []string{"", "0", "1,", "x"} {
 		if _, err := numbers(wrong); err == nil {
 			t.Errorf("%q is read", wrong)
+		}
+	}
+}
+
+func TestAClientTakesOnlyRightAnswers(t *testing.T) {
+	for name, c := range map[string]struct {
+		answer func(w http.ResponseWriter)
+		right  bool
+	}{
+		"right":          {func(w http.ResponseWriter) { _, _ = w.Write([]byte(`{"a": "yes", "b": "billed"}`)) }, true},
+		"a part missing": {func(w http.ResponseWriter) { _, _ = w.Write([]byte(`{"a": "yes"}`)) }, false},
+		"another status": {func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusAccepted)
+			_, _ = w.Write([]byte("yes billed"))
+		}, false},
+		"the end of the connection": {func(w http.ResponseWriter) {
+			w.Header().Set("Connection", "close")
+			_, _ = w.Write([]byte("yes billed"))
+		}, false},
+	} {
+		var asked atomic.Int64
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if body, _ := io.ReadAll(r.Body); string(body) == "{}" && r.Header.Get("Authorization") == "Bearer key" {
+				asked.Add(1)
+			}
+			c.answer(w)
+		}))
+		got, err := load(context.Background(), server{answers: []string{"yes", "billed"},
+			request: func(ctx context.Context) (*http.Request, error) {
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL+"/x", strings.NewReader("{}"))
+				if err == nil {
+					r.Header.Set("Authorization", "Bearer key")
+				}
+				return r, err
+			}}, 2, 50*time.Millisecond)
+		s.Close()
+		if (err == nil) != c.right || c.right && (got.Runs < 2 || int64(got.Runs) != asked.Load()) {
+			t.Errorf("%s: %v after %d requests of which %d are counted", name, err, asked.Load(), got.Runs)
 		}
 	}
 }
