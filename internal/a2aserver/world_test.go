@@ -72,6 +72,8 @@ func (n *waits) Wait(ctx context.Context, d time.Duration) (bool, error) {
 	return true, ctx.Err()
 }
 
+func (n *waits) Ring(func()) {}
+
 func (n *waits) Close() {}
 
 // breakable is a table of which items can be made unreadable.

@@ -31,6 +31,8 @@ type Call struct {
 	release     func()   // gives back what its body takes of what all may; see [Server.Hold]
 	seated      bool     // it has taken a place for a stream
 	place       *int     // its number among those of the key, where processes share them
+	mayLeave    bool     // its answer may leave the HTTP server with its connection
+	dormant     *dormant // its answer has
 }
 
 // ID is the request's id, which its answer has as X-Request-Id.
@@ -53,8 +55,10 @@ func callOf(ctx context.Context) *Call {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &Call{id: s.Host.NewID(), ifNoneMatch: r.Header.Values("If-None-Match"), release: func() {}}
 	defer func() {
-		c.release()
-		s.unseat(r.Context(), c)
+		if c.dormant == nil {
+			c.release()
+			s.unseat(r.Context(), c)
+		}
 	}()
 	ctx, waits := waiting.New(r.Context(), s.Host.Elapsed)
 	var span *trace.Span
@@ -67,6 +71,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	seen.Header().Set("X-Request-Id", c.id)
 	secure(seen.Header(), r)
 	body := s.steadyBody(w, r)
+	c.mayLeave = body == nil && r.Method == http.MethodGet && r.ProtoMajor == 1 && r.ProtoMinor >= 1
 	whole := r // its body is what steadyBody gave it, whatever handlers make of theirs
 	seen.refuse = func() {
 		if body != nil && !body.ended {
@@ -93,12 +98,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				(&apiError{status: 500, code: c.code, message: ourFault, requestID: c.id}).write(seen)
 			}
 		}
+		if c.dormant != nil {
+			c.dormant.start(s.finish(c, r.Method, pattern, began, s.Host.Elapsed()-began-waits.Total(), span))
+			return
+		}
 		seen.begin()
 		// What is left of the answer goes out when this returns, after a rest of the body that the server waits for.
 		_ = seen.deadline(time.Now().Add(2 * s.Stall))
 		took := s.Host.Elapsed() - began
-		s.metrics.observe(r.Method, pattern, seen.status, took)
-		s.note(whole, c, answered{pattern, seen.status, took, took - waits.Total()}, span)
+		s.tellOf(r.Method, c, answered{pattern, seen.status, took, took - waits.Total()}, span)
 		if body != nil && !body.ended && seen.Header().Get("Connection") == "close" {
 			c.release()
 			body.linger(w, r)
@@ -122,6 +130,22 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mux.ServeHTTP(seen, r)
+}
+
+// finish is the end of an answer that has left the HTTP server, of which own is the own time. What is kept for it is
+// kept for each dormant stream.
+func (s *Server) finish(c *Call, method, pattern string, began, own time.Duration, span *trace.Span) func() {
+	return func() {
+		c.release()
+		s.unseat(context.Background(), c)
+		s.tellOf(method, c, answered{pattern, http.StatusOK, s.Host.Elapsed() - began, own}, span)
+	}
+}
+
+// tellOf counts an answer, and notes it in the log.
+func (s *Server) tellOf(method string, c *Call, a answered, span *trace.Span) {
+	s.metrics.observe(method, a.pattern, a.status, a.took)
+	s.note(method, c, a, span)
 }
 
 // secure tells browsers what an answer is not: a page to show in a frame, anything but what it says it is, or, of the

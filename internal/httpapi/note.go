@@ -23,17 +23,17 @@ type answered struct {
 const slowAnswer = 3 * time.Second
 
 // note writes a request's line in the log, tells of a slow answer, and ends the request's span.
-func (s *Server) note(r *http.Request, c *Call, a answered, span *trace.Span) {
-	method := methodOf(r.Method)
+func (s *Server) note(asked string, c *Call, a answered, span *trace.Span) {
+	method := methodOf(asked)
 	route := a.pattern[strings.IndexByte(a.pattern, ' ')+1:]
-	level := levelOf(r.Method, c, a.status)
+	level := levelOf(asked, c, a.status)
 	if a.own >= slowAnswer {
 		level = max(level, slog.LevelInfo)
 		if s.Slow != nil {
 			s.Slow()
 		}
 	}
-	s.Log.LogAttrs(context.WithoutCancel(r.Context()), level, "request",
+	s.Log.LogAttrs(context.Background(), level, "request",
 		slog.String("request_id", c.id), slog.String("method", method), slog.String("route", route),
 		slog.Int("status", a.status), slog.String("code", c.code), slog.Int64("ms", a.took.Milliseconds()),
 		slog.Int64("own_ms", a.own.Milliseconds()),

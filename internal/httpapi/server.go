@@ -60,6 +60,7 @@ type Server struct {
 	seats    seats
 
 	strangers strangers
+	dormants  dormants
 
 	stopping context.Context
 	stop     context.CancelFunc
@@ -81,6 +82,7 @@ func New(c Config, routes func(*Server)) *Server {
 	}
 	s.keys.Shared = c.Shared
 	s.stopping, s.stop = context.WithCancel(context.Background())
+	c.Tenants.TellChanges(s.dormants.rightsChanged)
 	s.api = humago.New(s.mux, documented(c.PublicURL))
 	routes(s)
 	SchemaOf[errorBody](s) // now: once requests are served, the description that they are checked by must not change
@@ -95,7 +97,9 @@ func (s *Server) Stop() {
 	s.streamMu.Lock()
 	s.stop()
 	s.streamMu.Unlock()
+	s.dormants.stop()
 	s.streams.Wait()
+	s.dormants.close()
 }
 
 // Stopping is done when the server stops.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"time"
 
@@ -24,6 +25,8 @@ type Stream struct {
 	Bounded     bool   // it ends before the function would be ended whose answer it is
 	// Follow writes what happens, until its context ends or the sink takes no more.
 	Follow func(ctx context.Context, out *Sink) error
+	// Open, in place of Follow, is a stream by steps. That of a GET may go dormant; its connection is closed after it.
+	Open func(ctx context.Context, out *Sink) Steps
 	// Farewell writes the last words of a stream that the server ends. It may be nil.
 	Farewell func(out *Sink)
 }
@@ -38,11 +41,19 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 		stream.Farewell = func(*Sink) {}
 	}
 	streamHeaders(w, stream.ContentType, c.Run)
+	c.mayLeave = c.mayLeave && stream.Open != nil && !stream.Bounded && canLeave(w)
+	if c.mayLeave {
+		w.Header().Set("Connection", "close")
+	}
 	if !s.beginStream() {
 		stream.Farewell(&Sink{w: w, controller: http.NewResponseController(w)})
 		return nil
 	}
-	defer s.endStream()
+	defer func() {
+		if c.dormant == nil {
+			s.endStream()
+		}
+	}()
 	defer waiting.Start(ctx)()
 	if stream.Bounded && s.MaxStream > 0 {
 		var done context.CancelFunc
@@ -52,7 +63,7 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 	following, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
-	right := s.rightTo(c, stream.Agent)
+	right := s.Tenants.RightTo(&c.Principal, stream.Agent)
 	out := &Sink{w: w, controller: http.NewResponseController(w)}
 	w.WriteHeader(http.StatusOK)
 	_ = out.put(nil) // the headers, before anything is read; a failure shows at the next
@@ -60,16 +71,60 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 		return nil
 	}
 	defer s.watch(following, right, cancel)()
-	err := stream.Follow(following, out)
-	switch {
-	case err == nil || out.failed != nil:
-	case s.stopping.Err() != nil || errors.Is(ctx.Err(), context.DeadlineExceeded):
-		stream.Farewell(out)
-	case problem.Is(err, "not_found"): // what it follows was deleted
-	case following.Err() == nil: // it ends short of what happened, with nobody to tell but the log
-		s.Log.Error("a stream failed", "request_id", c.id, "run_id", c.Run, "error", err)
+	var err error
+	if stream.Open != nil {
+		err = s.follow(following, c, stream, out, right)
+	} else {
+		err = stream.Follow(following, out)
+	}
+	if c.dormant == nil {
+		s.saidAll(following, c, out, stream.Farewell, err, errors.Is(ctx.Err(), context.DeadlineExceeded))
 	}
 	return nil
+}
+
+// follow takes the steps of a stream, until its end or until it is dormant.
+func (s *Server) follow(ctx context.Context, c *Call, stream Stream, out *Sink, right *tenant.Right) error {
+	steps := stream.Open(ctx, out)
+	defer func() {
+		if c.dormant == nil {
+			steps.Close()
+		}
+	}()
+	most := time.Duration(math.MaxInt64)
+	if c.mayLeave {
+		most = leaveAfter
+	}
+	for due := true; ; {
+		if due {
+			if ended, err := steps.Step(ctx); ended || err != nil {
+				return err
+			}
+		}
+		var err error
+		if due, err = steps.Wait(ctx, most); err != nil {
+			return err
+		}
+		if !due && most == leaveAfter {
+			if s.leave(c, steps, out, right, stream.Farewell) {
+				return nil
+			}
+			most = math.MaxInt64
+		}
+	}
+}
+
+// saidAll is the end of a stream, with an error if it was not its own: what it says to the client, or to the log. late
+// says that a bounded stream has had its time.
+func (s *Server) saidAll(ctx context.Context, c *Call, out *Sink, farewell func(*Sink), err error, late bool) {
+	switch {
+	case err == nil || out.failed != nil:
+	case s.stopping.Err() != nil || late:
+		farewell(out)
+	case problem.Is(err, "not_found"): // what it follows was deleted
+	case ctx.Err() == nil: // it ends short of what happened, with nobody to tell but the log
+		s.Log.Error("a stream failed", "request_id", c.id, "run_id", c.Run, "error", err)
+	}
 }
 
 // beginStream counts a stream in, unless the server is stopping.
@@ -107,7 +162,7 @@ func (s *Server) WhileAllowed(ctx context.Context, p tenant.Principal, wait func
 	allowed, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
-	right := s.Tenants.RightTo(p, "")
+	right := s.Tenants.RightTo(&p, "")
 	watched := s.watch(allowed, right, cancel)
 	err := wait(allowed)
 	watched()
@@ -118,13 +173,6 @@ func (s *Server) WhileAllowed(ctx context.Context, p tenant.Principal, wait func
 		_, err = s.Tenants.Still(ctx, p)
 	}
 	return err
-}
-
-// rightTo is the right of who made a call to read a run of an agent. A stack that waits has no room for a principal.
-//
-//go:noinline
-func (s *Server) rightTo(c *Call, agent string) *tenant.Right {
-	return s.Tenants.RightTo(c.Principal, agent)
 }
 
 // lasts says whether a right lasts. Where that must be asked for, which needs a large stack, a goroutine asks that ends

@@ -207,8 +207,8 @@ var allowed = []struct {
 		"it knows runs as clients do"},
 	{
 		"internal/httpapi",
-		"internal/apidoc events internal/host internal/lifecycle internal/problem internal/ratelimit internal/record " +
-			"internal/strictjson internal/tenant internal/trace internal/waiting",
+		"internal/apidoc events internal/hangup internal/host internal/lifecycle internal/problem internal/ratelimit " +
+			"internal/record internal/strictjson internal/tenant internal/trace internal/waiting",
 		"the framework knows how requests are read and answered, not what any operation does",
 	},
 	{
@@ -228,6 +228,7 @@ var allowed = []struct {
 		"events internal/files internal/host internal/httpapi internal/problem internal/record internal/tenant",
 		"the operations of an area use its use cases",
 	},
+	{"internal/hangup", "", "knows connections, not what is said on them"},
 	{"internal/apidoc", "", "knows the document's rules, not what any operation does"},
 	{"internal/panel", "", "files for browsers, which reach the API as every client does"},
 	{"internal/httpapi/meta", "internal/httpapi internal/tenant internal/version",

@@ -73,7 +73,7 @@ func (s *Server) tell(
 		return err
 	}
 	tenants := s.Intake.Tenants
-	right, reads := tenants.RightTo(p, entity.Value.Agent), tenants.Reads(p)
+	right, reads := tenants.RightTo(&p, entity.Value.Agent), tenants.Reads(p)
 	told := 0.0
 	notify := func(words string, meta mcp.Meta) error {
 		told++

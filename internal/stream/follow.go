@@ -3,6 +3,7 @@ package stream
 import (
 	"context"
 	"errors"
+	"math"
 	"reflect"
 	"time"
 
@@ -54,19 +55,28 @@ const (
 // ErrStop is returned by a sink to end a stream without an error.
 var ErrStop = errors.New("stream: enough")
 
-// follower sends the stream of one run to one reader.
-type follower struct {
+// Follower sends the stream of one run to one reader, a step at a time. Between two steps it needs no goroutine. It is
+// not safe for concurrent use.
+type Follower struct {
 	hub   *Hub
+	store *record.Store
 	group *group
+	sub   Subscription
 	run   string
-	sink  func(Event) error
+	sink  func(context.Context, Event) error
 	idle  time.Duration // silence after which a heartbeat is sent
+
+	last time.Duration // when something was sent last, of Host.Elapsed
+	next time.Duration // when the next step is due without news
+	must bool          // there is news, which the next step reads
 
 	seq    int64
 	begun  bool
-	shown  state // the state that was sent last
-	text   int   // bytes of text sent
-	steps  int   // number of steps sent
+	shown  head // what was sent last
+	number int  // of the state that was sent last
+	cut    int  // of its text
+	text   int  // bytes of text sent
+	steps  int  // number of steps sent
 	parked map[string]view.Parked
 }
 
@@ -77,56 +87,105 @@ type follower struct {
 // store: a [problem.Error], of the kind not found if there is no such run in the scope.
 func (h *Hub) Follow(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration,
 	sink func(Event) error) error {
-	w := &follower{hub: h, run: run, sink: sink, idle: idle}
-	err := w.follow(ctx, s, scope)
-	if errors.Is(err, ErrStop) {
-		return nil
-	}
-	return err
-}
-
-func (w *follower) follow(ctx context.Context, s *record.Store, scope record.Scope) error {
-	// Subscribe before the first read: a change after that read causes a notification.
-	sub := w.hub.notifier.Subscribe(w.run, framesPart(w.run))
-	defer sub.Close()
-	w.group = w.hub.join(ctx, s, place{scope, w.run})
-	defer w.group.leave()
-	w.group.keepWatch(ctx)
-	looked, err := w.greet(ctx, sub)
-	if err != nil {
-		return err
-	}
-	last := w.hub.host.Elapsed()
-	must := !looked // later: there was a notification
+	w := h.Open(ctx, s, scope, run, idle, func(_ context.Context, e Event) error { return sink(e) })
+	defer w.Close()
 	for {
-		before := w.seq
-		ended, err := w.sendChanges(ctx, must)
-		if err != nil || ended {
+		if ended, err := w.Step(ctx); ended || err != nil {
 			return err
 		}
-		now := w.hub.host.Elapsed()
-		switch {
-		case w.seq != before:
-			last = now
-		case now-last >= w.idle:
-			if err := w.emit(Event{Event: Heartbeat}); err != nil {
-				return err
-			}
-			last = now
-		}
-		if must, err = w.wait(ctx, sub, min(w.idle-(now-last), w.group.pace(), watchLife/2)); err != nil {
+		if _, err := w.Wait(ctx, math.MaxInt64); err != nil {
 			return err
 		}
-		w.group.keepWatch(ctx)
 	}
 }
 
-// wait waits for news that the reader is to read, for news that another has read, or for d. The error is ctx's.
-func (w *follower) wait(ctx context.Context, sub Subscription, d time.Duration) (must bool, err error) {
-	if w.hub.polls() {
-		return w.group.await(ctx, w.shown.number, d)
+// Open is Follow for a caller that takes its steps. sink is called with the context of the step. The caller must call
+// Close.
+func (h *Hub) Open(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration,
+	sink func(context.Context, Event) error) *Follower {
+	w := &Follower{hub: h, store: s, run: run, sink: sink, idle: idle}
+	// Subscribe before the first read: a change after that read causes a notification.
+	w.sub = h.notifier.Subscribe(run, framesPart(run))
+	w.group = h.join(ctx, s, place{scope, run})
+	return w
+}
+
+// Close ends the stream.
+func (w *Follower) Close() {
+	w.group.leave()
+	w.sub.Close()
+}
+
+// Step sends what there is to send. When it has not ended the stream, the next is to be taken when Wait says so, or
+// what Sleep was given is called, or at Due. Its errors are Follow's.
+func (w *Follower) Step(ctx context.Context) (ended bool, err error) {
+	if ended, err = w.step(ctx); errors.Is(err, ErrStop) {
+		return true, nil
 	}
-	return sub.Wait(ctx, d)
+	return ended, err
+}
+
+func (w *Follower) step(ctx context.Context) (ended bool, err error) {
+	w.group.keepWatch(ctx)
+	if !w.begun {
+		looked, err := w.greet(ctx, w.sub)
+		if err != nil {
+			return false, err
+		}
+		w.last, w.must = w.hub.host.Elapsed(), !looked
+	}
+	before := w.seq
+	if ended, err = w.sendChanges(ctx, w.must); err != nil || ended {
+		return ended, err
+	}
+	w.must = false
+	now := w.hub.host.Elapsed()
+	switch {
+	case w.seq != before:
+		w.last = now
+	case now-w.last >= w.idle:
+		if err := w.emit(ctx, Event{Event: Heartbeat}); err != nil {
+			return false, err
+		}
+		w.last = now
+	}
+	w.next = now + min(w.idle-(now-w.last), w.group.pace(), watchLife/2)
+	return false, nil
+}
+
+// Due is for how long nothing is to be done without news; 0 or less: a step is due.
+func (w *Follower) Due() time.Duration { return w.next - w.hub.host.Elapsed() }
+
+// Wait waits until a step is to be taken, at most for the time most. The error is ctx's.
+func (w *Follower) Wait(ctx context.Context, most time.Duration) (due bool, err error) {
+	var must bool
+	d := min(w.Due(), most)
+	if w.hub.polls() { // for news that this reader is to read, or that another has read
+		must, due, err = w.group.await(ctx, w.number, d)
+	} else {
+		must, err = w.sub.Wait(ctx, d)
+	}
+	w.must = w.must || must
+	return due || w.must || w.Due() <= 0, err
+}
+
+// Sleep has wake called once there is news, at once if there is some, from whatever goroutine has brought it: wake must
+// return at once. It may be called again and again. The caller must call awake before anything else, and say whether it
+// stays: what it was woken for is another reader's to read, if it does not.
+func (w *Follower) Sleep(wake func()) (awake func(stays bool)) {
+	if w.hub.polls() {
+		me := &sleeper{wake}
+		if !w.group.fallAsleep(me, w.number) {
+			wake()
+		}
+		return func(stays bool) { w.must = w.group.awake(me, stays) || w.must }
+	}
+	w.sub.Ring(wake)
+	return func(bool) {
+		w.sub.Ring(nil)
+		rung, _ := w.sub.Wait(context.Background(), 0) // does not wait
+		w.must = w.must || rung
+	}
 }
 
 // maxBehind is how many bytes a reader may be behind before it gets a new init event instead of deltas.
@@ -137,14 +196,14 @@ const greetTimeout = 250 * time.Millisecond
 
 // greet waits for the worker's acknowledgement if notifications reach it at once, and reports whether it has read the
 // run. With polling it does not wait: deltas bring what is missing.
-func (w *follower) greet(ctx context.Context, sub Subscription) (looked bool, err error) {
+func (w *Follower) greet(ctx context.Context, sub Subscription) (looked bool, err error) {
 	if w.hub.notifier.Gather() > 0 {
 		return false, nil
 	}
 	for began := w.hub.host.Elapsed(); ; {
 		now, err := w.group.current(ctx, true)
 		left := greetTimeout - (w.hub.host.Elapsed() - began)
-		if err != nil || now.asked == w.group.asks || left <= 0 || !w.mayMiss(now.run.Value) {
+		if err != nil || now.asked == w.group.asks || left <= 0 || !w.mayMiss(now.head) {
 			return err == nil, nil // the next read returns the error
 		}
 		if _, err := sub.Wait(ctx, left); err != nil {
@@ -155,18 +214,18 @@ func (w *follower) greet(ctx context.Context, sub Subscription) (looked bool, er
 
 // mayMiss reports whether a run may have said what is not stored: a worker executes it, unless it is so young that the
 // reader for whom it was accepted has missed nothing.
-func (w *follower) mayMiss(r record.Run) bool {
-	return r.Status == lifecycle.Running && (!r.Watched || w.hub.host.Now().Sub(r.CreatedAt) >= greetTimeout)
+func (w *Follower) mayMiss(r head) bool {
+	return r.status == lifecycle.Running && (!r.watched || w.hub.host.Now().Sub(r.accepted) >= greetTimeout)
 }
 
-func (w *follower) emit(e Event) error {
+func (w *Follower) emit(ctx context.Context, e Event) error {
 	w.seq++
 	e.RunID, e.Seq = w.run, w.seq
-	return w.sink(e)
+	return w.sink(ctx, e)
 }
 
 // sendChanges sends what has changed since the last read, and reports whether the run has ended.
-func (w *follower) sendChanges(ctx context.Context, must bool) (ended bool, err error) {
+func (w *Follower) sendChanges(ctx context.Context, must bool) (ended bool, err error) {
 	now, err := w.group.current(ctx, must)
 	if err != nil {
 		if w.begun && problem.Is(err, "unavailable") {
@@ -174,39 +233,40 @@ func (w *follower) sendChanges(ctx context.Context, must bool) (ended bool, err 
 		}
 		return false, err
 	}
-	if !w.begun || now.cut != w.shown.cut || len(now.text)-w.text > maxBehind {
-		return w.snapshot(now)
+	if !w.begun || now.cut != w.cut || len(now.text)-w.text > maxBehind {
+		return w.snapshot(ctx, now)
 	}
-	before := w.shown.run
-	w.shown = now
-	if now.run.Version() == before.Version() {
-		return false, w.sendOutput(now)
+	before := w.shown
+	w.shown, w.number = now.head, now.number
+	if now.version == before.version {
+		return false, w.sendOutput(ctx, now)
 	}
 	// The event that a run has begun comes before its output; that it paused or ended comes after it.
-	if status := now.run.Value.Status; status == lifecycle.Queued || status == lifecycle.Running {
-		if err := w.sendStatus(now, before.Value); err != nil {
+	if now.status == lifecycle.Queued || now.status == lifecycle.Running {
+		if err := w.sendStatus(ctx, now, before); err != nil {
 			return false, err
 		}
-		return false, w.sendOutput(now)
+		return false, w.sendOutput(ctx, now)
 	}
-	if err := w.sendOutput(now); err != nil {
+	if err := w.sendOutput(ctx, now); err != nil {
 		return false, err
 	}
-	if err := w.sendStatus(now, before.Value); err != nil || !now.run.Value.Status.Terminal() {
+	if err := w.sendStatus(ctx, now, before); err != nil || !now.status.Terminal() {
 		return false, err
 	}
-	return true, w.emit(Event{Event: Done, Run: &now.view})
+	return true, w.emit(ctx, Event{Event: Done, Run: &now.view})
 }
 
 // snapshot sends an init event, which supersedes all earlier events.
-func (w *follower) snapshot(now state) (ended bool, err error) {
+func (w *Follower) snapshot(ctx context.Context, now state) (ended bool, err error) {
 	told := w.group.snapshot(now)
-	w.begun, w.shown, w.text, w.steps, w.parked = true, now, len(now.text), len(now.steps), byID(now.view.Parked)
-	if err := w.emit(Event{Event: Init, Run: &now.view, Text: &told.text, Steps: &told.calls}); err != nil {
+	w.begun, w.shown, w.number, w.cut = true, now.head, now.number, now.cut
+	w.text, w.steps, w.parked = len(now.text), len(now.steps), byID(now.view.Parked)
+	if err := w.emit(ctx, Event{Event: Init, Run: &now.view, Text: &told.text, Steps: &told.calls}); err != nil {
 		return false, err
 	}
-	if now.run.Value.Status.Terminal() {
-		return true, w.emit(Event{Event: Done, Run: &now.view})
+	if now.status.Terminal() {
+		return true, w.emit(ctx, Event{Event: Done, Run: &now.view})
 	}
 	return false, nil
 }
@@ -220,43 +280,42 @@ func byID(list []view.Parked) map[string]view.Parked {
 }
 
 // sendOutput sends the new text and steps in their order.
-func (w *follower) sendOutput(now state) error {
+func (w *Follower) sendOutput(ctx context.Context, now state) error {
 	for ; w.steps < len(now.steps); w.steps++ {
 		step := now.steps[w.steps]
-		if err := w.upTo(now, step.at); err != nil {
+		if err := w.upTo(ctx, now, step.at); err != nil {
 			return err
 		}
-		if err := w.emit(Event{Event: StepEvent, Step: &step.StepEvent}); err != nil {
+		if err := w.emit(ctx, Event{Event: StepEvent, Step: &step.StepEvent}); err != nil {
 			return err
 		}
 	}
-	return w.upTo(now, len(now.text))
+	return w.upTo(ctx, now, len(now.text))
 }
 
-func (w *follower) upTo(now state, end int) error {
+func (w *Follower) upTo(ctx context.Context, now state, end int) error {
 	if end <= w.text {
 		return nil
 	}
 	piece := string(now.text[w.text:end])
 	w.text = end
-	return w.emit(Event{Event: Delta, Text: &piece})
+	return w.emit(ctx, Event{Event: Delta, Text: &piece})
 }
 
 // sendStatus sends the other changes of a new version of the run: parked messages and its status.
-func (w *follower) sendStatus(now state, before record.Run) error {
+func (w *Follower) sendStatus(ctx context.Context, now state, before head) error {
 	for _, p := range now.view.Parked {
 		if known, there := w.parked[p.ParkedID]; !there || !reflect.DeepEqual(known.RunID, p.RunID) {
-			if err := w.emit(Event{Event: ParkedMsg, Parked: &p}); err != nil {
+			if err := w.emit(ctx, Event{Event: ParkedMsg, Parked: &p}); err != nil {
 				return err
 			}
 		}
 	}
 	w.parked = byID(now.view.Parked)
-	r := now.run.Value
-	if r.Status.Terminal() || r.Status == before.Status && r.Pause == before.Pause {
+	if now.status.Terminal() || now.status == before.status && now.pause == before.pause {
 		return nil
 	}
-	return w.emit(Event{Event: Status, Status: string(r.Status), Interrupts: &now.view.Interrupts})
+	return w.emit(ctx, Event{Event: Status, Status: string(now.status), Interrupts: &now.view.Interrupts})
 }
 
 // UntilEnd is Until, for a run that has ended or waits for a human: nothing else that happens to it wakes the caller.

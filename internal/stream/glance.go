@@ -141,7 +141,7 @@ func (h *Hub) lookAtHeads(ctx context.Context, s *record.Store, groups []*group)
 		return // they are looked at again when they are due again
 	}
 	for i, version := range versions {
-		groups[i].saw(func(known state) bool { return version == 0 || version > known.run.Version() })
+		groups[i].saw(func(known state) bool { return version == 0 || version > known.version })
 	}
 }
 
@@ -218,7 +218,7 @@ func tell(groups []*group) {
 
 // next is the key of the nth frame from now on of a running run.
 func next(s state, n int64) table.Key {
-	return frameKey(s.run.Value.ID(), s.run.Value.Attempt, s.seq+n)
+	return frameKey(s.run, s.attempt, s.seq+n)
 }
 
 // silence is how many looks that find nothing make a run one that does not speak. They are counted, not timed: when
@@ -231,7 +231,7 @@ const silence = 8
 func (g *group) nextFrames() (keys [ahead]table.Key, running, speaks bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	running = g.known.run.Value.Status == lifecycle.Running
+	running = g.known.status == lifecycle.Running
 	speaks = running && g.speaks && g.silent < silence
 	return [ahead]table.Key{next(g.known, 1), next(g.known, 2)}, running, speaks
 }
@@ -252,7 +252,7 @@ func (g *group) heard(item *table.Item) (did, more bool) {
 		g.tell() // who reads it knows what to do with a frame that nobody can read
 		return false, false
 	}
-	if g.wait != nil || g.known.run.Value.Status != lifecycle.Running || item.Key != next(g.known, 1) {
+	if g.wait != nil || g.known.status != lifecycle.Running || item.Key != next(g.known, 1) {
 		return false, false
 	}
 	g.known.add(frames[0])
@@ -285,8 +285,7 @@ func (g *group) toGlance(now, tick time.Duration) bool {
 // one: earlier frames may have expired. The worker's answer to the group's question is a frame. The caller holds the
 // lock.
 func (g *group) blind() bool {
-	r := g.known.run.Value
-	return r.ID() == "" || g.known.partial || r.Status == lifecycle.Running && g.known.seq == 0
+	return g.known.run == "" || g.known.partial || g.known.status == lifecycle.Running && g.known.seq == 0
 }
 
 // saw has one of the readers read the run if it has news compared with what is known.
@@ -309,16 +308,14 @@ func (g *group) tell() {
 // sleeper is a reader that waits.
 type sleeper struct{ wake func() }
 
-// await waits until a glance has seen news, which the caller is to read then, or another state than that of the given
-// number is known, or for d. The error is ctx's.
-func (g *group) await(ctx context.Context, state int, d time.Duration) (must bool, err error) {
+// await waits until a glance has seen news, which the caller must read then, or another state than that of the given
+// number is known, or for d, which is not to be woken. The error is ctx's.
+func (g *group) await(ctx context.Context, state int, d time.Duration) (must, woken bool, err error) {
 	early, wake := context.WithCancel(ctx)
 	defer wake()
 	me := &sleeper{wake}
-	if g.fallAsleep(me, state) {
-		_ = g.hub.host.Sleep(early, d) // ctx is asked below
-	}
-	return g.awake(me, ctx.Err() == nil), ctx.Err()
+	woken = !g.fallAsleep(me, state) || g.hub.host.Sleep(early, d) != nil // ctx is asked below
+	return g.awake(me, ctx.Err() == nil), woken, ctx.Err()
 }
 
 // fallAsleep adds a reader to those that wait, unless there is something for it already.
@@ -332,13 +329,17 @@ func (g *group) fallAsleep(me *sleeper, state int) bool {
 	return true
 }
 
-// awake removes a reader from those that wait, and reports whether it is to read. One that leaves is not.
+// awake removes a reader from those that wait, and reports whether it is to read. One that leaves is not: the next one
+// is, then.
 func (g *group) awake(me *sleeper, stays bool) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.asleep = slices.DeleteFunc(g.asleep, func(other *sleeper) bool { return other == me })
 	must := g.news && stays
 	g.news = g.news && !must
+	if g.news {
+		g.tell()
+	}
 	return must
 }
 

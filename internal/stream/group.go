@@ -50,10 +50,28 @@ type place struct {
 type state struct {
 	progress
 
+	head
+
 	number  int // counts the states of its group
-	run     record.RunEntity
 	view    view.Run
 	partial bool // some stored frames could not be read
+}
+
+// head is what a stream goes by of a run's head, of which there is much more. There is one for each group and each
+// reader, and there are many of those.
+type head struct {
+	run      string // its id; empty before the first read
+	version  int64
+	attempt  int
+	status   lifecycle.Status
+	pause    int // number of the pause
+	watched  bool
+	accepted time.Time
+}
+
+func headOf(e record.RunEntity) head {
+	r := e.Value
+	return head{r.ID(), e.Version(), r.Attempt, r.Status, r.Pause, r.Watched, r.CreatedAt}
 }
 
 // snapshot is the text and the steps of a state for an init event. It is made once for all readers that need it.
@@ -117,7 +135,7 @@ func (g *group) paced() time.Duration {
 func (g *group) keepWatch(ctx context.Context) {
 	now := g.hub.host.Now()
 	g.mu.Lock()
-	fresh := now.Sub(g.watched) < watchLife/2 || g.known.run.Value.Status.Terminal()
+	fresh := now.Sub(g.watched) < watchLife/2 || g.known.status.Terminal()
 	before := g.watched
 	if !fresh {
 		g.watched = now
@@ -203,7 +221,7 @@ func (g *group) readNow(ctx context.Context, known state, open func()) {
 	}
 	g.known = fresh
 	said := known.seq != fresh.seq || len(known.text) != len(fresh.text)
-	g.found(said || known.run.Version() != fresh.run.Version(), said)
+	g.found(said || known.version != fresh.version, said)
 }
 
 // found has the readers have what is known now: whether there is news, and whether the run has said something. The
@@ -227,14 +245,15 @@ func (g *group) read(ctx context.Context, known state) (state, error) {
 		return state{}, err
 	}
 	s := known
-	s.run = e
-	r, was := e.Value, known.run.Value
-	news := was.ID() == "" || e.Version() != known.run.Version()
+	s.head = headOf(e)
+	r := e.Value
+	first := known.run == ""
+	news := first || s.version != known.version
 	endedOrWaiting := news && (r.Status.Terminal() || r.Status == lifecycle.AwaitingInput)
-	again := r.Attempt != was.Attempt && was.Attempt > 0
+	again := r.Attempt != known.attempt && known.attempt > 0
 	var said string
 	var calls []events.StepEvent
-	if was.ID() == "" || again || endedOrWaiting {
+	if first || again || endedOrWaiting {
 		steps, err := g.store.Steps(ctx, r)
 		if err != nil {
 			return state{}, err
@@ -242,12 +261,12 @@ func (g *group) read(ctx context.Context, known state) (state, error) {
 		said, calls = view.Progress(steps)
 	}
 	switch {
-	case was.ID() == "":
+	case first:
 		s.progress = since(said, calls)
 	case again:
 		s.restart(said, calls)
 	}
-	s.progress, s.partial = g.hub.readFrames(ctx, r, s.progress)
+	s.progress, s.partial = g.hub.readFrames(ctx, s.head, s.progress)
 	if endedOrWaiting {
 		s.catchUp(said, calls, r.Status == lifecycle.Completed)
 	}
@@ -259,9 +278,9 @@ func (g *group) read(ctx context.Context, known state) (state, error) {
 
 // readFrames adds the new frames of the run's attempt. partial means that some could not be read; they are read
 // later, or the journal has their content.
-func (h *Hub) readFrames(ctx context.Context, r record.Run, p progress) (all progress, partial bool) {
+func (h *Hub) readFrames(ctx context.Context, r head, p progress) (all progress, partial bool) {
 	for after := max(p.seq-1, 0); ; after = p.seq { // the last frame may have grown
-		frames, more, err := h.frames(ctx, r.ID(), r.Attempt, after)
+		frames, more, err := h.frames(ctx, r.run, r.attempt, after)
 		if err != nil {
 			return p, true
 		}

@@ -29,6 +29,9 @@ type Subscription interface {
 	// Wait returns true if there was a notification since the last Wait (or since Subscribe), false after d, and ctx's
 	// error if that ends first.
 	Wait(ctx context.Context, d time.Duration) (rung bool, err error)
+	// Ring has f called at each notification from now on, and at once if there was one since the last Wait; nil ends
+	// that. f must return at once, and call nothing of the notifier.
+	Ring(f func())
 	// Close ends the subscription.
 	Close()
 }
@@ -52,6 +55,9 @@ func (b *LocalNotifier) Notify(what string) {
 		select {
 		case l.rung <- struct{}{}:
 		default: // the last notification has not been received yet
+		}
+		if l.ring != nil {
+			l.ring()
 		}
 	}
 }
@@ -77,6 +83,15 @@ type localSubscription struct {
 	notifier *LocalNotifier
 	what     []string
 	rung     chan struct{}
+	ring     func() // guarded by the notifier's mutex
+}
+
+func (l *localSubscription) Ring(f func()) {
+	l.notifier.mu.Lock()
+	defer l.notifier.mu.Unlock()
+	if l.ring = f; f != nil && len(l.rung) > 0 {
+		f()
+	}
 }
 
 func (l *localSubscription) Wait(ctx context.Context, d time.Duration) (bool, error) {
@@ -140,6 +155,9 @@ func (p Polling) Gather() time.Duration { return p.Every }
 func (p Polling) Wait(ctx context.Context, d time.Duration) (bool, error) {
 	return false, p.Host.Sleep(ctx, d)
 }
+
+// Ring does nothing: nothing notifies.
+func (Polling) Ring(func()) {}
 
 // Close does nothing.
 func (Polling) Close() {}

@@ -5,8 +5,9 @@ import "sync"
 // changes notifies those who hold a right for longer, such as readers of a stream, that rights of an organization may
 // have changed in this process.
 type changes struct {
-	mu sync.Mutex
-	of map[string]*changed
+	mu   sync.Mutex
+	of   map[string]*changed
+	tell []func(organization string)
 }
 
 type changed struct {
@@ -35,15 +36,35 @@ func (c *changed) ring() {
 // Change says that rights may have changed: those of the principal's organization, or of all organizations when the
 // principal is an operator. It is called after each change, before the request is answered.
 func (t *Tenants) Change(p Principal) {
+	organization := p.Organization.ID
+	if p.Level.Covers(LevelOperator) {
+		organization = ""
+	}
+	for _, tell := range t.changed(organization) {
+		tell(organization)
+	}
+}
+
+// changed counts a change of an organization, or of all when it is empty, and returns who is to be told of it.
+func (t *Tenants) changed(organization string) (tell []func(string)) {
 	t.changes.mu.Lock()
 	defer t.changes.mu.Unlock()
-	if !p.Level.Covers(LevelOperator) {
-		t.changes.in(p.Organization.ID).ring()
-		return
+	if organization != "" {
+		t.changes.in(organization).ring()
+		return t.changes.tell
 	}
 	for _, c := range t.changes.of {
 		c.ring()
 	}
+	return t.changes.tell
+}
+
+// TellChanges has tell called after each change, with the organization, or with an empty one when it is of all. It must
+// return at once.
+func (t *Tenants) TellChanges(tell func(organization string)) {
+	t.changes.mu.Lock()
+	defer t.changes.mu.Unlock()
+	t.changes.tell = append(t.changes.tell, tell)
 }
 
 // Changes returns how many changes the principal's organization has seen in this process, and a channel that is closed

@@ -80,7 +80,7 @@ type Principal struct {
 	// Acting says that an operator acts as an admin of the organization: its user and its key are those of another one.
 	Acting bool
 
-	home catalog.Organization // of one who acts in another: its own
+	home *catalog.Organization // of one who acts in another: its own
 
 	text  string    // the hash of the key's text that the request came with
 	ends  time.Time // when that text expires; zero: never

@@ -16,7 +16,7 @@ const checkEvery = 20 * time.Second
 // and every checkEvery.
 type Right struct {
 	tenants   *Tenants
-	principal Principal
+	principal *Principal
 	agent     string // whose run it is; empty where it is about no run
 
 	mu    sync.Mutex
@@ -26,8 +26,8 @@ type Right struct {
 }
 
 // RightTo is a principal's right to read a run of an agent, or, without one, to be answered at all. It is not checked
-// before the first call of Lasts.
-func (t *Tenants) RightTo(p Principal, agent string) *Right {
+// before the first call of Lasts. The principal must not change.
+func (t *Tenants) RightTo(p *Principal, agent string) *Right {
 	return &Right{tenants: t, principal: p, agent: agent, seen: -1}
 }
 
@@ -44,7 +44,10 @@ func (r *Right) Lasts(ctx context.Context) bool {
 	if r.agent != "" {
 		agents = []string{r.agent}
 	}
-	ends, err := r.tenants.Still(ctx, r.principal, agents...)
+	ends, err := r.tenants.Still(ctx, *r.principal, agents...)
+	if err != nil && ctx.Err() != nil {
+		return true // who asked has gone, which says nothing of the right: the next one to ask is told
+	}
 	if p, ok := problem.As(err); ok &&
 		(p.Kind == problem.Unauthenticated || p.Kind == problem.Forbidden || p.Kind == problem.NotFound) {
 		r.ended = true

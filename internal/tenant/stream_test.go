@@ -1,6 +1,7 @@
 package tenant_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -77,7 +78,7 @@ func TestAStreamsRightEndsWhenItsReaderIsRefused(t *testing.T) {
 		w := newWorld(t)
 		agent := w.agent(func(*catalog.AgentSpec) {})
 		p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
-		right := w.RightTo(p, agent)
+		right := w.RightTo(&p, agent)
 		require.True(t, right.Lasts(t.Context()), name)
 		c.then(w, p, agent)
 		w.Change(p)
@@ -98,14 +99,32 @@ func TestAnEndedRightStaysEndedWhenAccessReturns(t *testing.T) {
 		w.Change(p)
 	}
 	belongs(true)
-	right := w.RightTo(p, agent)
+	right := w.RightTo(&p, agent)
 	require.True(t, right.Lasts(t.Context()))
 	belongs(false)
 	require.False(t, right.Lasts(t.Context()))
 	belongs(true)
 	w.clock.later = time.Hour
 	assert.False(t, right.Lasts(t.Context()))
-	assert.True(t, w.RightTo(p, agent).Lasts(t.Context()), "a new one")
+	assert.True(t, w.RightTo(&p, agent).Lasts(t.Context()), "a new one")
+}
+
+// A check that is given up, as its stream moves elsewhere, is none: the next one to ask is told.
+func TestACheckThatIsGivenUpIsNone(t *testing.T) {
+	w := newWorld(t)
+	agent := w.agent(func(*catalog.AgentSpec) {})
+	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+	right := w.RightTo(&p, agent)
+	require.True(t, right.Lasts(t.Context()))
+	_, down := w.checks()
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, p.Key.ID))
+	w.Change(p)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	*down = true // a store that is asked by a context that has ended answers so
+	assert.True(t, right.Lasts(ctx))
+	*down = false
+	assert.False(t, right.Lasts(t.Context()))
 }
 
 // Rights that another process changes are seen within 20 seconds, those that this one changes at once; between the
@@ -115,7 +134,7 @@ func TestARightIsCheckedAgainAfter20SecondsOrAChange(t *testing.T) {
 	agent := w.agent(func(*catalog.AgentSpec) {})
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 	elsewhere := tenant.Principal{Organization: catalog.Organization{ID: "another"}, Level: tenant.LevelAdmin}
-	right := w.RightTo(p, agent)
+	right := w.RightTo(&p, agent)
 	reads, down := w.checks()
 	const second, blink = time.Second, time.Millisecond
 	for _, c := range []struct {
@@ -168,7 +187,7 @@ func TestAStreamsRightEndsInTheMomentItsKeyExpires(t *testing.T) {
 		agent := w.agent(func(*catalog.AgentSpec) {})
 		p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 		w.expires(p.Key.ID, ends)
-		right := w.RightTo(p, agent)
+		right := w.RightTo(&p, agent)
 		reads, _ := w.checks()
 		for at := time.Duration(0); at < ends-blink; at += 20 * time.Second {
 			w.clock.later = at
@@ -188,7 +207,7 @@ func TestARightThatHasEndedIsAlwaysDue(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 	w.expires(p.Key.ID, time.Second)
-	right := w.RightTo(p, "")
+	right := w.RightTo(&p, "")
 	require.True(t, right.Lasts(t.Context()))
 	w.clock.later += time.Second
 	require.False(t, right.Lasts(t.Context()))
@@ -223,7 +242,7 @@ func TestAWatchedRightIsDueAtItsNextCheck(t *testing.T) {
 		if c.ends > 0 {
 			w.expires(p.Key.ID, c.ends)
 		}
-		right := w.RightTo(p, agent)
+		right := w.RightTo(&p, agent)
 		changes, _ := w.Changes(p)
 		assert.Zero(t, right.Due(changes), "%s: before the first check", name)
 		require.True(t, right.Lasts(t.Context()), name)

@@ -148,7 +148,8 @@ func actIn(ctx context.Context, s record.Reader, p Principal, id string) (Princi
 	if err != nil {
 		return p, err
 	}
-	p.home, p.Organization, p.Level, p.Acting = p.Organization, o, LevelAdmin, true
+	home := p.Organization
+	p.home, p.Organization, p.Level, p.Acting = &home, o, LevelAdmin, true
 	p.User.GroupIDs = nil // they are those of its own organization
 	return p, nil
 }
@@ -250,7 +251,7 @@ func (t *Tenants) Rate(o catalog.Organization) (perMinute, burst int) {
 // RateOf is the rate limit of a principal's key: that of the organization of the key, also for who acts in another one.
 func (t *Tenants) RateOf(p Principal) (perMinute, burst int) {
 	if p.Acting {
-		return t.Rate(p.home)
+		return t.Rate(*p.home)
 	}
 	return t.Rate(p.Organization)
 }

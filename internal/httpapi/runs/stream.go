@@ -7,6 +7,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/events"
+	"agentplatform/internal/citation"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/stream"
@@ -93,9 +94,13 @@ func (h *handlers) open(
 		return err
 	}
 	answer.Agent = run.Value.Agent
-	reads, scope := h.Tenants.Reads(c.Principal), c.Principal.Scope()
-	answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
-		return h.Hub.Follow(ctx, h.Store, scope, c.Run, h.Heartbeat, func(e stream.Event) error {
+	scope := c.Principal.Scope()
+	// Each dormant stream keeps what this function does: one principal is enough, and it is the call's.
+	reads := func(ctx context.Context, documents []string) (citation.Hidden, error) {
+		return h.Tenants.Reads(c.Principal)(ctx, documents)
+	}
+	answer.Open = func(ctx context.Context, out *httpapi.Sink) httpapi.Steps {
+		return h.Hub.Open(ctx, h.Store, scope, c.Run, h.Heartbeat, func(ctx context.Context, e stream.Event) error {
 			e, err := e.For(ctx, reads)
 			if err != nil {
 				return err
