@@ -475,13 +475,11 @@ func TestAStreamWithoutAConnectionStays(t *testing.T) {
 	k := newTalk()
 	k.due = 300 * time.Millisecond
 	e, _ := talking(t, k, patience)
-	go func() {
-		for k.atStep() < 3 {
-			time.Sleep(time.Millisecond)
-		}
-		k.then(func() { k.say, k.ended = []string{"bye"}, true })
-	}()
-	assert.Equal(t, "\"bye\"\n", get(e, "/stream").Body.String())
+	said := make(chan string)
+	go func() { said <- get(e, "/stream").Body.String() }()
+	require.Eventually(t, func() bool { return k.atStep() >= 3 }, patience, time.Millisecond)
+	k.then(func() { k.say, k.ended = []string{"bye"}, true })
+	assert.Equal(t, "\"bye\"\n", <-said)
 	ended(t, k)
 }
 

@@ -112,8 +112,8 @@ func (h *Hub) Open(ctx context.Context, s *record.Store, scope record.Scope, run
 
 // Close ends the stream.
 func (w *Follower) Close() {
+	defer w.sub.Close() // after a panic, too
 	w.group.leave()
-	w.sub.Close()
 }
 
 // Step sends what there is to send. When it has not ended the stream, the next is to be taken when Wait says so, or
