@@ -114,10 +114,13 @@ func (p *poll) wait() {
 	for {
 		var n int
 		var failed error
-		err := p.raw.Read(func(fd uintptr) bool {
+		err := p.raw.Read(func(fd uintptr) bool { // where none is left, the runtime tells of the next
 			n, failed = syscall.EpollWait(int(fd), events[:], 0) //nolint:gosec // it is one
-			return n != 0 && !errors.Is(failed, syscall.EINTR)
+			return n != 0
 		})
+		if err == nil && errors.Is(failed, syscall.EINTR) {
+			continue // there may be some: to wait for the next would be to miss them
+		}
 		if err != nil || failed != nil {
 			return // it is closed
 		}

@@ -94,9 +94,9 @@ func load(ctx context.Context, to server, clients int, lasts time.Duration) (sam
 	}, nil
 }
 
-// client posts the same message again and again on one connection. It has no more of HTTP than that takes: the client of
-// net/http hands each request to a goroutine and each answer to another, for which it takes several times the processor,
-// and this one is on the cores of the systems that it measures.
+// client posts the same message again and again on one connection. It has no more of HTTP than that takes: the client
+// of net/http hands each request to a goroutine and each answer to another, for which it takes twice the processor, and
+// this one is on the cores of the systems that it measures.
 type client struct {
 	to      server
 	asked   *http.Request
