@@ -11,10 +11,12 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 
 	"agentplatform/internal/boot"
 	"agentplatform/internal/logline"
+	"agentplatform/internal/reclaim"
 	"agentplatform/internal/setting"
 	"agentplatform/internal/version"
 )
@@ -55,8 +57,11 @@ func run() error {
 		return err
 	}
 	greet(local)
+	var watching sync.WaitGroup
+	watching.Go(func() { reclaim.Watch(ctx) })
 	err = local.Wait(ctx)
 	cancel() // a second signal ends the process at once
+	watching.Wait()
 	if stopped := local.Stop(); err == nil {
 		err = stopped
 	}

@@ -87,6 +87,7 @@ func run() error {
 		_ = s.command.Wait()
 	}()
 	row("start to serving, first start", "%s", s.served.Round(time.Millisecond))
+	rest()
 	row("memory, idle", "%.1f MB resident, %.1f MB of it its own, the rest pages of the program",
 		float64(s.resident())/1e6, float64(s.own())/1e6)
 	if *documents {
@@ -106,6 +107,9 @@ func run() error {
 	s.load("completed and billed runs (wait=true)", "true")
 	return nil
 }
+
+// rest waits until a process with nothing to do has given back what memory it does not need.
+func rest() { <-time.After(6 * time.Second) }
 
 func row(what, format string, args ...any) {
 	fmt.Printf("%-40s %s\n", what, fmt.Sprintf(format, args...))

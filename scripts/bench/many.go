@@ -37,6 +37,7 @@ func (s *server) manyAtOnce() error {
 	}
 	row(fmt.Sprintf("%d organizations with a key and an agent", len(tenants)), "made in %s, %.1f MB",
 		time.Since(began).Round(time.Millisecond), float64(s.resident()-before)/1e6)
+	rest()
 	before, began = s.resident(), time.Now()
 	runs, err := pause(tenants)
 	if err != nil {
@@ -195,6 +196,7 @@ func (o opened) close() {
 // openStreams opens a stream of each run, and measures the memory of them.
 func (s *server) openStreams(runs []held) (opened, error) {
 	host := strings.TrimPrefix(strings.TrimSuffix(s.url, "/api/v1"), "http://")
+	rest()
 	before, began := s.resident(), time.Now()
 	var list opened
 	for _, r := range runs {
@@ -214,7 +216,7 @@ func (s *server) openStreams(runs []held) (opened, error) {
 		}
 	}
 	took := time.Since(began)
-	<-time.After(5 * time.Second)
+	rest()
 	row(fmt.Sprintf("%d open streams, of a run each", len(list)), "opened in %s, %.1f KB each",
 		took.Round(time.Millisecond), float64(s.resident()-before)/1024/float64(len(list)))
 	return list, nil
