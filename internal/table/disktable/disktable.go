@@ -37,6 +37,11 @@ var ErrInUse = errors.New("the folder is in use by another process")
 
 var errClosed = &table.Error{Kind: table.Down, Err: errors.New("the store is closed")}
 
+// compactedFiles is in how many files of level 0 a key is when they are compacted. Little of a memtable lives when it
+// is flushed, and the more often files are compacted, the more is rewritten below them. A reader may have to look into
+// all.
+const compactedFiles = 16
+
 // maxBatch bounds how many commits share one sync, and so how long the first of them waits.
 const maxBatch = 256
 
@@ -120,24 +125,32 @@ func Open(dir string, o Options) (*Table, error) {
 func (t *Table) open(dir string, fs vfs.FS) error {
 	cache := pebble.NewCache(8 << 20)
 	defer cache.Unref()
+	onDisk := fs == nil
+	if onDisk {
+		fs = vfs.Default
+	}
+	spread := &paced{FS: fs, closing: t.closing}
 	options := &pebble.Options{
-		FS:    fs,
-		Cache: cache,
-		// Little of a memtable lives when it is flushed, and the more often files are compacted, the more is rewritten
-		// below them: here when a key is in 16 of them (the engine counts each twice). A reader may have to look into
-		// all.
+		FS:                          spread,
+		Cache:                       cache,
 		MemTableSize:                4 << 20,
-		MemTableStopWritesThreshold: 8, // 32 MB
-		L0CompactionThreshold:       32,
+		MemTableStopWritesThreshold: 8,                  // 32 MB
+		L0CompactionThreshold:       2 * compactedFiles, // the engine counts each twice
 		L0StopWritesThreshold:       96,
 		FormatMajorVersion:          pebble.FormatNewest,
 		Logger:                      quiet{t.log},
 		EventListener: &pebble.EventListener{WriteStallBegin: func(i pebble.WriteStallBeginInfo) {
 			t.log.Warn("the store has writers wait", "reason", i.Reason)
+		}, DiskSlow: func(i pebble.DiskSlowInfo) {
+			t.log.Warn("the disk is slow", "operation", i.OpType.String(), "so_far_ms", i.Duration.Milliseconds())
 		}},
 	}
+	spread.listen(options.EventListener)
 	for i := range options.Levels {
 		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	if onDisk {
+		options.WithFSDefaults() // as the engine does where it is given no file system: tells of a slow disk
 	}
 	db, err := pebble.Open(dir, options)
 	if err != nil {
@@ -147,6 +160,7 @@ func (t *Table) open(dir string, fs vfs.FS) error {
 		return errors.Join(err, db.Close())
 	}
 	t.db = db
+	spread.opened.Store(true)
 	return nil
 }
 
