@@ -124,9 +124,10 @@ const tries = 8
 func (s *Store) again(ctx context.Context, call func() error) error {
 	var err error
 	for try := range tries {
-		err = call()
-		var failure *table.Error
-		if !errors.As(err, &failure) || failure.Kind == table.TooLarge {
+		if err = call(); err == nil {
+			return nil
+		}
+		if failure, ok := errors.AsType[*table.Error](err); !ok || failure.Kind == table.TooLarge {
 			return err
 		}
 		if s.host.Sleep(ctx, s.backOff(try)) != nil {
