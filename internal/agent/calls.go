@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"agentplatform/events"
+	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
@@ -383,7 +384,7 @@ func (s *session) call(ctx context.Context, j *job) {
 		return
 	}
 	// even if a result has come: a connection that is being closed may deliver an empty one
-	if ctx.Err() == nil && call.Err() != nil {
+	if host.OutOfTime(call, ctx) {
 		err = tool.Fail("the tool did not answer within %s", limit)
 	}
 	if s.Called != nil && j.Name != model.Search { // which is no tool of others

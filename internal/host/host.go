@@ -92,6 +92,12 @@ func Catch(f func()) (p *Panic) {
 	return nil
 }
 
+// OutOfTime reports whether a context of WithTimeout has ended by its own limit, and not because the outer one, of
+// which it was made, has ended. The limited one is asked first: the outer one may end at any moment, and ends both.
+func OutOfTime(limited, outer context.Context) bool {
+	return limited.Err() != nil && outer.Err() == nil
+}
+
 // Trusted is the part of a lease or claim that its holder may rely on: five sixths. The lease ends by the clock of
 // the process that checks it, which may be ahead of the holder's by the rest (5 s of 30 s).
 func Trusted(d time.Duration) time.Duration { return d - d/6 }

@@ -1,8 +1,10 @@
 package host_test
 
 import (
+	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -56,4 +58,28 @@ func TestCaughtPanicKeepsItsValueAndStack(t *testing.T) {
 	assert.Same(t, inner, host.Catch(inner.Again))
 	var none *host.Panic
 	assert.NotPanics(t, none.Again)
+}
+
+// asked is a context whose outer one ends while it is asked.
+type asked struct {
+	context.Context
+
+	then func()
+}
+
+func (a asked) Err() error {
+	a.then()
+	return a.Context.Err()
+}
+
+func TestAContextIsOutOfTimeByItsOwnLimitAlone(t *testing.T) {
+	outer, end := context.WithCancel(t.Context())
+	late, cancel := host.System().WithTimeout(outer, -time.Second)
+	defer cancel()
+	limited, cancel := host.System().WithTimeout(outer, time.Hour)
+	defer cancel()
+	assert.True(t, host.OutOfTime(late, outer))
+	assert.False(t, host.OutOfTime(limited, outer))
+	assert.False(t, host.OutOfTime(asked{limited, end}, outer), "the outer one ends at this moment")
+	assert.False(t, host.OutOfTime(limited, outer), "the outer one has ended")
 }

@@ -441,6 +441,16 @@ func TestUseCasesReadNoClock(t *testing.T) {
 	}
 }
 
+// Where the outer context is asked first, and ends before the other one is asked, its end is taken for a limit.
+func TestTheOuterContextIsNotAskedFirst(t *testing.T) {
+	for _, name := range []string{"agent", "embedding", "extract", "ingest", "knowledge", "mcpserver", "record",
+		"stream", "toolkit", "trigger", "webhook", "worker"} {
+		for _, line := range found(t, `\.Err\(\) == nil && \w+\.Err\(\) != nil`, name) {
+			t.Errorf("host.OutOfTime asks in the right order: %s", line)
+		}
+	}
+}
+
 // What must not be linked into a function, directly or indirectly: each has a cold start, which grows with its
 // size.
 var unlinked = map[string][]string{

@@ -272,7 +272,7 @@ func (a *attempt) perform(stopping context.Context) (p performed) {
 	a.background(func() { a.watchCancel(work, sub) })
 	a.background(func() { a.handOverInTime(work, stopping, run.ActiveLimit()) })
 	p.Result, p.err = a.work(limited, work, run)
-	p.timedOut = p.err != nil && work.Err() == nil && limited.Err() != nil
+	p.timedOut = p.err != nil && host.OutOfTime(limited, work)
 	p.cause = context.Cause(work)
 	return p
 }
