@@ -115,3 +115,45 @@ func TestNewsGoesToTheReaderThatStays(t *testing.T) {
 		}
 	})
 }
+
+// A reader that sleeps alone keeps little of the run. Who joins then is sent all of it, and the one that slept what
+// changes.
+func TestWhoJoinsAReaderThatSleepsIsSentTheRun(t *testing.T) {
+	both(t, func(b *bench) {
+		b.save(func(r *record.Run) { r.Status = lifecycle.AwaitingInput })
+		var sent []stream.Event
+		w := b.hub.Open(b.Context(), b.store, record.Of("o"), b.entry.Value.ID(), time.Hour,
+			func(_ context.Context, e stream.Event) error {
+				sent = append(sent, e)
+				return nil
+			})
+		defer w.Close()
+		_, err := w.Step(b.Context())
+		require.NoError(b, err)
+		require.Len(b, sent, 1)
+		awake := w.Sleep(func() {})
+
+		ctx, cancel := context.WithCancel(b.Context())
+		out := b.follow(ctx)
+		joined := next(b.T, out, stream.Init)
+		assert.Equal(b, sent[0].Run, joined.Run)
+		cancel()
+		for range out {
+		}
+
+		awake(true)
+		_, err = w.Step(b.Context())
+		require.NoError(b, err)
+		assert.Len(b, sent, 1, "nothing is new")
+		w.Sleep(func() {})(true)
+		b.save(func(r *record.Run) { r.Status = lifecycle.Queued })
+		for len(sent) == 1 {
+			_, err = w.Wait(b.Context(), time.Minute)
+			require.NoError(b, err)
+			_, err = w.Step(b.Context())
+			require.NoError(b, err)
+		}
+		assert.Equal(b, string(lifecycle.Queued), sent[1].Status)
+		assert.Empty(b, *sent[1].Interrupts)
+	})
+}

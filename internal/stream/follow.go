@@ -173,6 +173,7 @@ func (w *Follower) Wait(ctx context.Context, most time.Duration) (due bool, err 
 // return at once. It may be called again and again. The caller must call awake before anything else, and say whether it
 // stays: what it was woken for is another reader's to read, if it does not.
 func (w *Follower) Sleep(wake func()) (awake func(stays bool)) {
+	w.group.doze(w.number)
 	if w.hub.polls() {
 		me := &sleeper{wake}
 		if !w.group.fallAsleep(me, w.number) {
@@ -201,7 +202,7 @@ func (w *Follower) greet(ctx context.Context, sub Subscription) (looked bool, er
 		return false, nil
 	}
 	for began := w.hub.host.Elapsed(); ; {
-		now, err := w.group.current(ctx, true)
+		now, err := w.group.current(ctx, true, true)
 		left := greetTimeout - (w.hub.host.Elapsed() - began)
 		if err != nil || now.asked == w.group.asks || left <= 0 || !w.mayMiss(now.head) {
 			return err == nil, nil // the next read returns the error
@@ -226,14 +227,17 @@ func (w *Follower) emit(ctx context.Context, e Event) error {
 
 // sendChanges sends what has changed since the last read, and reports whether the run has ended.
 func (w *Follower) sendChanges(ctx context.Context, must bool) (ended bool, err error) {
-	now, err := w.group.current(ctx, must)
+	now, err := w.group.current(ctx, must, !w.begun)
+	if err == nil && now.view == nil && (w.superseded(now) || now.version != w.shown.version) {
+		now, err = w.group.current(ctx, true, true)
+	}
 	if err != nil {
 		if w.begun && problem.Is(err, "unavailable") {
 			return false, nil // retried with the next poll
 		}
 		return false, err
 	}
-	if !w.begun || now.cut != w.cut || len(now.text)-w.text > maxBehind {
+	if w.superseded(now) {
 		return w.snapshot(ctx, now)
 	}
 	before := w.shown
@@ -254,7 +258,12 @@ func (w *Follower) sendChanges(ctx context.Context, must bool) (ended bool, err 
 	if err := w.sendStatus(ctx, now, before); err != nil || !now.status.Terminal() {
 		return false, err
 	}
-	return true, w.emit(ctx, Event{Event: Done, Run: &now.view})
+	return true, w.emit(ctx, Event{Event: Done, Run: now.view})
+}
+
+// superseded reports whether what was sent so far is to be superseded by an init event, if anything was.
+func (w *Follower) superseded(now state) bool {
+	return !w.begun || now.cut != w.cut || len(now.text)-w.text > maxBehind
 }
 
 // snapshot sends an init event, which supersedes all earlier events.
@@ -262,16 +271,19 @@ func (w *Follower) snapshot(ctx context.Context, now state) (ended bool, err err
 	told := w.group.snapshot(now)
 	w.begun, w.shown, w.number, w.cut = true, now.head, now.number, now.cut
 	w.text, w.steps, w.parked = len(now.text), len(now.steps), byID(now.view.Parked)
-	if err := w.emit(ctx, Event{Event: Init, Run: &now.view, Text: &told.text, Steps: &told.calls}); err != nil {
+	if err := w.emit(ctx, Event{Event: Init, Run: now.view, Text: &told.text, Steps: &told.calls}); err != nil {
 		return false, err
 	}
 	if now.status.Terminal() {
-		return true, w.emit(ctx, Event{Event: Done, Run: &now.view})
+		return true, w.emit(ctx, Event{Event: Done, Run: now.view})
 	}
 	return false, nil
 }
 
 func byID(list []view.Parked) map[string]view.Parked {
+	if len(list) == 0 { // as in most streams, of which there are many
+		return nil
+	}
 	m := map[string]view.Parked{}
 	for _, p := range list {
 		m[p.ParkedID] = p
