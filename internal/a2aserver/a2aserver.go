@@ -301,7 +301,7 @@ func (c *call) post(ctx context.Context, m message, said said, chat string, stre
 		return "", &fault{invalidParams,
 			fmt.Sprintf("message.messageId must have at most %d printable ASCII characters", maxMessageID)}
 	}
-	refs, taken, err := c.Files.Bring(ctx, c.who.Scope(), c.who.Organization.ID, c.who.User.ID, said.known, said.files,
+	refs, taken, err := c.Files.Bring(ctx, c.who.Scope(), c.who.Organization, c.who.User, said.known, said.files,
 		func(f record.File) error { return c.Intake.Tenants.MayReadFile(ctx, c.who, f) })
 	if err != nil {
 		return "", err

@@ -54,7 +54,7 @@ func TestACardTellsClientsOfBothVersionsOfTheAgent(t *testing.T) {
 func TestAnAgentOutOfReachHasNoCardAndTakesNoCall(t *testing.T) {
 	w := newWorld(t)
 	closed := w.other(func(s *catalog.AgentSpec) { s.GroupIDs = []string{w.group()} })
-	operator, member := w.who, w.member(w.who.Organization.ID)
+	operator, member := w.who, w.member(w.who.Organization)
 	for agent, c := range map[string]struct {
 		who  tenant.Principal
 		code string
@@ -181,7 +181,7 @@ func TestAMessageStartsARunInItsContextAndIsSentOnlyOnce(t *testing.T) {
 	assert.Equal(t, "c", first["contextId"])
 	assert.Equal(t, "  one \n{\"n\":1}\ntwo", run.Input.Message)
 	assert.Equal(t, w.agent, run.Agent)
-	assert.Equal(t, w.who.User.ID, run.User)
+	assert.Equal(t, w.who.User, run.User)
 	assert.False(t, run.Watched)
 	w.complete(run.ID(), `{}`)
 
@@ -253,7 +253,7 @@ func TestARightThatEndsWhileAMessageWaitsEndsTheAnswer(t *testing.T) {
 		code string // of the problem that the request is answered with
 	}{
 		"the key is revoked": {func(w *world, operator tenant.Principal) error {
-			return w.Intake.Tenants.RevokeKey(t.Context(), operator, operator.Scope(), w.who.Key.ID)
+			return w.Intake.Tenants.RevokeKey(t.Context(), operator, operator.Scope(), w.who.Key)
 		}, "invalid_api_key"},
 		"the agent is closed": {func(w *world, operator tenant.Principal) error {
 			group := w.group()
@@ -267,7 +267,7 @@ func TestARightThatEndsWhileAMessageWaitsEndsTheAnswer(t *testing.T) {
 	} {
 		w := newWorld(t)
 		operator := w.who
-		w.who = w.member(operator.Organization.ID)
+		w.who = w.member(operator.Organization)
 		w.waiting.meanwhile = func() {
 			require.NoError(t, c.ends(w, operator), name)
 			w.waiting.meanwhile = nil
@@ -366,7 +366,7 @@ func TestAPausedTaskTakesTheAnswerThatItWaitsFor(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, found)
 			assert.Equal(t, c.want, stored.List)
-			assert.Equal(t, w.who.User.ID, stored.By)
+			assert.Equal(t, w.who.User, stored.By)
 		})
 	}
 }

@@ -120,13 +120,13 @@ func TestAnErrorOfTheServiceIsLoggedAndNotTold(t *testing.T) {
 	w.ask(run, lifecycle.Approval)
 	id := `{"id":"` + run + `"}`
 	for part, c := range map[string]struct{ method, params string }{
-		"run/" + run + "/head":          {"CancelTask", id},
-		"chat/" + w.who.Organization.ID: {"tasks/cancel", id}, // is read when the run leaves it
-		"run/" + run + "/input":         {"GetTask", id},
-		"run/" + run + "/pause":         {"tasks/get", id},
-		"chat":                          {"message/send", `{"message":{"contextId":"c","parts":[{"text":"x"}]}}`},
-		"run/":                          {"SubscribeToTask", id},
-		"chat/":                         {"message/stream", `{"message":{"contextId":"c","parts":[{"text":"x"}]}}`},
+		"run/" + run + "/head":       {"CancelTask", id},
+		"chat/" + w.who.Organization: {"tasks/cancel", id}, // is read when the run leaves it
+		"run/" + run + "/input":      {"GetTask", id},
+		"run/" + run + "/pause":      {"tasks/get", id},
+		"chat":                       {"message/send", `{"message":{"contextId":"c","parts":[{"text":"x"}]}}`},
+		"run/":                       {"SubscribeToTask", id},
+		"chat/":                      {"message/stream", `{"message":{"contextId":"c","parts":[{"text":"x"}]}}`},
 	} {
 		w.log.Reset()
 		w.items.broken, w.items.err = part, errBroken

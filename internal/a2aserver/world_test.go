@@ -267,10 +267,10 @@ func (w *world) run(id string) record.Run {
 // other creates another agent of the organization.
 func (w *world) other(change func(*catalog.AgentSpec)) string {
 	w.t.Helper()
-	spec := w.Intake.Tenants.DefaultSpec(w.who.Organization.ID)
+	spec := w.Intake.Tenants.DefaultSpec(w.who.Organization)
 	spec.Name = "Other"
 	change(&spec)
-	a, err := w.Intake.Tenants.CreateAgent(w.t.Context(), w.who.Organization.ID, spec, true)
+	a, err := w.Intake.Tenants.CreateAgent(w.t.Context(), w.who.Organization, spec, true)
 	require.NoError(w.t, err)
 	return a.Value.ID
 }
@@ -279,7 +279,7 @@ func (w *world) other(change func(*catalog.AgentSpec)) string {
 func (w *world) group() string {
 	w.t.Helper()
 	name := "group"
-	g, err := w.Intake.Tenants.CreateGroup(w.t.Context(), w.who.Organization.ID, tenant.GroupEdit{Name: &name})
+	g, err := w.Intake.Tenants.CreateGroup(w.t.Context(), w.who.Organization, tenant.GroupEdit{Name: &name})
 	require.NoError(w.t, err)
 	return g.Value.ID
 }

@@ -476,7 +476,7 @@ func (b *beginning) prepare(ctx context.Context) error {
 		AgentID: b.agent, Text: b.fresh.message(), ChatID: b.turn.ThreadID, Context: c, Key: b.key(),
 		Request: b.request, Watched: true,
 	}
-	b.taken, err = b.Files.TakeInline(ctx, b.who.Organization.ID, b.who.User.ID, b.fresh.files)
+	b.taken, err = b.Files.TakeInline(ctx, b.who.Organization, b.who.User, b.fresh.files)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func (s *stuck) Write(b []byte) (int, error) {
 
 func answering(s *Server, organization string, to http.ResponseWriter) *watcher {
 	c := &Call{Principal: tenant.Principal{}}
-	c.Principal.Organization.ID = organization
+	c.Principal.Organization = organization
 	w := &watcher{
 		ResponseWriter: to,
 		stall:          time.Hour,

@@ -29,7 +29,7 @@ func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) error {
 	if r.ContentLength > limit {
 		return &http.MaxBytesError{Limit: limit}
 	}
-	organization := c.Principal.Organization.ID
+	organization := c.Principal.Organization
 	coming := &counted{Reader: http.MaxBytesReader(w, r.Body, limit), bodies: &s.bodies, organization: organization}
 	c.release = sync.OnceFunc(coming.give)
 	body, err := io.ReadAll(coming)

@@ -104,7 +104,7 @@ func (d *dormants) rightsChanged(organization string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for one := range d.all {
-		if organization == "" || one.call.Principal.Organization.ID == organization {
+		if organization == "" || one.call.Principal.Organization == organization {
 			one.rouse(false)
 		}
 	}

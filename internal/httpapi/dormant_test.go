@@ -310,7 +310,7 @@ func TestADormantStreamEndsWithItsRight(t *testing.T) {
 			require.NoError(t, err)
 			began := time.Now()
 			revoke := func() {
-				err := e.Tenants.RevokeKey(t.Context(), tenant.Platform(), record.System(), p.Key.ID)
+				err := e.Tenants.RevokeKey(t.Context(), tenant.Platform(), record.System(), p.Key)
 				assert.NoError(t, err)
 				e.Tenants.Change(c.by(p))
 			}
@@ -340,7 +340,7 @@ func TestADormantStreamEndsWhenItsKeyExpires(t *testing.T) {
 	require.NoError(t, err)
 	soon := time.Now().Add(time.Second)
 	at := &soon
-	_, err = e.Tenants.EditKey(t.Context(), tenant.Platform(), record.System(), p.Key.ID, 0, nil, &at, nil)
+	_, err = e.Tenants.EditKey(t.Context(), tenant.Platform(), record.System(), p.Key, 0, nil, &at, nil)
 	require.NoError(t, err)
 	began := time.Now()
 	e.Tenants.Change(p)

@@ -121,7 +121,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		s.limitWaits(r, c, waits)
 		r = r.WithContext(record.By(r.Context(), record.Author{
-			Organization: c.Principal.Organization.ID, UserID: c.Principal.User.ID, APIKeyID: c.Principal.Key.ID,
+			Organization: c.Principal.Organization, UserID: c.Principal.User, APIKeyID: c.Principal.Key,
 			Operation: cmp.Or(s.names[pattern], pattern), AsOperator: c.Principal.Acting,
 		}))
 	}
@@ -205,7 +205,7 @@ func (s *Server) isOpen(r *http.Request) bool {
 // here on an operator that names an organization is an admin of that one.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	p, err := s.Tenants.Authenticate(r.Context(), bearer(r))
-	perMinute, burst := s.Tenants.Rate(p.Organization)
+	perMinute, burst := s.Tenants.Rate(p.Account().Organization)
 	limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
 	if err != nil {
 		address, _, _ := net.SplitHostPort(r.RemoteAddr)
@@ -213,7 +213,7 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	}
 	c.Principal = p
 	s.strangers.known(r.Context())
-	err = s.limited(w, limit, s.keys.Take(r.Context(), p.Key.ID, limit, s.Host.Elapsed()))
+	err = s.limited(w, limit, s.keys.Take(r.Context(), p.Key, limit, s.Host.Elapsed()))
 	if named := r.Header.Values(organizationHeader); err == nil && len(named) > 0 {
 		c.Principal, err = s.Tenants.ActIn(r.Context(), p, strings.Join(named, ","))
 	}

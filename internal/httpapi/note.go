@@ -37,8 +37,8 @@ func (s *Server) note(asked string, c *Call, a answered, span *trace.Span) {
 		slog.String("request_id", c.id), slog.String("method", method), slog.String("route", route),
 		slog.Int("status", a.status), slog.String("code", c.code), slog.Int64("ms", a.took.Milliseconds()),
 		slog.Int64("own_ms", a.own.Milliseconds()),
-		slog.String("run_id", c.Run), slog.String("organization_id", c.Principal.Organization.ID),
-		slog.String("user_id", c.Principal.User.ID), slog.String("api_key_id", c.Principal.Key.ID))
+		slog.String("run_id", c.Run), slog.String("organization_id", c.Principal.Organization),
+		slog.String("user_id", c.Principal.User), slog.String("api_key_id", c.Principal.Key))
 	if span == nil {
 		return
 	}
@@ -48,7 +48,7 @@ func (s *Server) note(asked string, c *Call, a answered, span *trace.Span) {
 	span.SetInt("http.response.status_code", int64(a.status))
 	span.Set("agentplatform.request.id", c.id)
 	span.Set(trace.RunID, c.Run)
-	span.Set(trace.OrganizationID, c.Principal.Organization.ID)
+	span.Set(trace.OrganizationID, c.Principal.Organization)
 	span.Set("agentplatform.code", c.code)
 	if a.status >= http.StatusInternalServerError {
 		span.Fail(c.code)
@@ -64,7 +64,7 @@ func levelOf(method string, c *Call, status int) slog.Level {
 	switch {
 	case status >= http.StatusInternalServerError:
 		return slog.LevelWarn
-	case c.Principal.Key.ID == "" || status == http.StatusTooManyRequests || reads && status < http.StatusBadRequest:
+	case c.Principal.Key == "" || status == http.StatusTooManyRequests || reads && status < http.StatusBadRequest:
 		return slog.LevelDebug
 	default:
 		return slog.LevelInfo

@@ -90,7 +90,7 @@ type seats struct {
 // Seat takes a place for a stream until the request has been answered; it is taken before the answer begins, as there
 // is another answer when there is none.
 func (s *Server) Seat(ctx context.Context, c *Call) error {
-	key := c.Principal.Key.ID
+	key := c.Principal.Key
 	if c.seated {
 		return nil
 	}
@@ -134,7 +134,7 @@ func (s *Server) sharedSeat(ctx context.Context, c *Call) error {
 		return nil
 	}
 	until := s.Host.Now().Add(s.MaxStream + time.Minute)
-	place, taken, err := s.Shared.Enter(ctx, c.Principal.Key.ID, s.KeyChats, until)
+	place, taken, err := s.Shared.Enter(ctx, c.Principal.Key, s.KeyChats, until)
 	switch {
 	case err != nil:
 		s.Log.Warn("streams of a key cannot be counted", "request_id", c.id, "error", err.Error())
@@ -155,7 +155,7 @@ func full(kind problem.Kind, code, format string, args ...any) error {
 
 func (s *Server) unseat(ctx context.Context, c *Call) {
 	if c.place != nil {
-		if err := s.Shared.Leave(ctx, c.Principal.Key.ID, *c.place); err != nil {
+		if err := s.Shared.Leave(ctx, c.Principal.Key, *c.place); err != nil {
 			s.Log.Warn("the place of a stream is not given back", "request_id", c.id, "error", err.Error())
 		}
 	}
@@ -164,7 +164,7 @@ func (s *Server) unseat(ctx context.Context, c *Call) {
 	}
 	s.seats.mu.Lock()
 	defer s.seats.mu.Unlock()
-	key := c.Principal.Key.ID
+	key := c.Principal.Key
 	s.seats.all--
 	if s.seats.of[key]--; s.seats.of[key] == 0 {
 		delete(s.seats.of, key)

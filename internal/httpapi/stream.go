@@ -63,6 +63,7 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 	following, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
+	c.Principal = c.Principal.Bare()
 	right := s.Tenants.RightTo(&c.Principal, stream.Agent)
 	out := &Sink{w: w, controller: http.NewResponseController(w)}
 	w.WriteHeader(http.StatusOK)

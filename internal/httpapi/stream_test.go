@@ -133,7 +133,7 @@ func TestAStreamWritesNothingAfterItsRightHasEnded(t *testing.T) {
 			follow := func(ctx context.Context, out *httpapi.Sink) error {
 				assert.NoError(t, out.Line("before"))
 				tenants := e.Tenants
-				if err := tenants.RevokeKey(ctx, tenant.Platform(), record.System(), c.Principal.Key.ID); err != nil {
+				if err := tenants.RevokeKey(ctx, tenant.Platform(), record.System(), c.Principal.Key); err != nil {
 					return err
 				}
 				tenants.Change(c.Principal)

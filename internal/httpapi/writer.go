@@ -50,7 +50,7 @@ func (w *watcher) begin() {
 
 // roomFor takes room for a piece of an answer.
 func (s *Server) roomFor(c *Call, n int) (give func(), there bool) {
-	organization, size := c.Principal.Organization.ID, int64(n)
+	organization, size := c.Principal.Organization, int64(n)
 	return func() { s.answers.give(organization, size) }, s.answers.take(organization, size)
 }
 

@@ -42,7 +42,7 @@ func TestIngestionIsCharged(t *testing.T) {
 		for n, want := range []int64{tokensOfText, 1} { // newest first
 			e := entries[n]
 			assert.Equal(t, record.Entry{
-				ID: e.ID, Kind: record.OfIngestion, UserID: w.admin.User.ID, DocumentID: id, KnowledgeBaseID: b.ID,
+				ID: e.ID, Kind: record.OfIngestion, UserID: w.admin.User, DocumentID: id, KnowledgeBaseID: b.ID,
 				Status: "completed", Billed: true, InputTokens: want, FinishedAt: e.FinishedAt,
 				Model: "paid/m", Place: e.Place,
 			}, e)
@@ -68,7 +68,7 @@ func TestIngestionEndsWithTheBudget(t *testing.T) {
 		require.NotNil(t, d.Ingestion.Failure)
 		assert.Equal(t, []any{ingestion.Embedding, ingestion.OverBudget, catalog.ChunksOfPiece},
 			[]any{d.Ingestion.Failure.Stage, d.Ingestion.Failure.Code, d.Ingestion.Done})
-		assert.Contains(t, d.Ingestion.Failure.Message, "the budget of organization "+w.admin.Organization.ID)
+		assert.Contains(t, d.Ingestion.Failure.Message, "the budget of organization "+w.admin.Organization)
 		_, tokens := w.charged()
 		assert.Equal(t, int64(tokensOfText*catalog.ChunksOfPiece), tokens)
 		w.ingest(later)
@@ -142,7 +142,7 @@ func TestSearchIsCharged(t *testing.T) {
 		require.NoError(t, w.knowledge.ChargeSearch(t.Context(), w.admin, found.Paid))
 		entries, tokens := w.charged()
 		require.Len(t, entries, 1)
-		assert.Equal(t, []any{record.OfSearch, w.admin.User.ID, int64(tokensOfText)},
+		assert.Equal(t, []any{record.OfSearch, w.admin.User, int64(tokensOfText)},
 			[]any{entries[0].Kind, entries[0].UserID, tokens})
 
 		assert.Equal(t, []any{"paid/m", record.Embeddings(nil)}, []any{entries[0].Model, entries[0].Embedded})

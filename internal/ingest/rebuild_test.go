@@ -549,7 +549,7 @@ func TestSearchAcrossTheEndOfARebuild(t *testing.T) {
 func TestIndexThatIsLostDuringARebuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		_, err := record.Create(t.Context(), w.store, w.admin.Organization, w.host.NewID())
+		_, err := record.Create(t.Context(), w.store, w.organization(), w.host.NewID())
 		require.NoError(t, err)
 		w.knowledge.IndexID = "first"
 		b := w.base()

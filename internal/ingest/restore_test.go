@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
 	"agentplatform/internal/index/memindex"
 	"agentplatform/internal/knowledge"
 	"agentplatform/internal/record"
@@ -19,7 +18,7 @@ import (
 func TestLostIndexIsRestored(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		_, err := record.Create(t.Context(), w.store, w.admin.Organization, w.host.NewID())
+		_, err := record.Create(t.Context(), w.store, w.organization(), w.host.NewID())
 		require.NoError(t, err)
 		w.knowledge.IndexID = "first"
 		b := w.base()
@@ -63,8 +62,7 @@ func TestLostIndexIsRestored(t *testing.T) {
 func TestLostIndexIsRestoredForTheScopeOfNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.admin.Organization = catalog.Organization{ID: record.NoOrganization}
-		w.admin.User.Organization = record.NoOrganization
+		w.admin.Organization = record.NoOrganization
 		w.knowledge.IndexID = "first"
 		b := w.base()
 		id := w.ready(b, "swordfish")
@@ -84,7 +82,7 @@ func TestLostIndexIsRestoredForTheScopeOfNone(t *testing.T) {
 func TestIndexThatWasEmptiedIsRefilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		_, err := record.Create(t.Context(), w.store, w.admin.Organization, w.host.NewID())
+		_, err := record.Create(t.Context(), w.store, w.organization(), w.host.NewID())
 		require.NoError(t, err)
 		w.knowledge.IndexID = "one"
 		b := w.base()
@@ -109,7 +107,7 @@ func TestRestorationSurvivesADeathAtEveryCall(t *testing.T) {
 		died := false
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(t)
-			_, err := record.Create(t.Context(), w.store, w.admin.Organization, w.host.NewID())
+			_, err := record.Create(t.Context(), w.store, w.organization(), w.host.NewID())
 			require.NoError(t, err)
 			w.knowledge.IndexID = "first"
 			b := w.base()

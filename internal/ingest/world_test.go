@@ -223,10 +223,9 @@ func newWorld(t *testing.T) *world {
 	w.store = record.New(w.table, blobs{w.blobs, f}, machine)
 	tenants := tenant.New(w.store, w.store.Known(), machine, tenant.Defaults{}, nil)
 	w.admin = tenant.Principal{
-		Organization: catalog.Organization{ID: machine.NewID()}, User: catalog.User{ID: machine.NewID()},
+		Organization: machine.NewID(), User: machine.NewID(),
 		Level: tenant.LevelAdmin,
 	}
-	w.admin.User.Organization = w.admin.Organization.ID
 	w.knowledge = &knowledge.Knowledge{
 		Store: w.store, Tenants: tenants, Host: machine, Index: searched{w.index, f, &w.beforePut}, Documents: 100,
 		CheckURL: func(string) error { return nil },
@@ -268,25 +267,31 @@ func (w *world) baseOf(provider string) catalog.KnowledgeBase {
 	return e.Value
 }
 
+// organization is the administrator's.
+func (w *world) organization() catalog.Organization {
+	return catalog.Organization{ID: w.admin.Organization}
+}
+
 // budgets gives organization and user a budget of so many tokens a month.
 func (w *world) budgets(tokens int64) {
 	b := &record.Budget{Period: "month", MaxTokens: &tokens}
-	w.admin.Organization.Budget, w.admin.User.Budget = b, b
-	_, err := record.Create(w.Context(), w.store, w.admin.Organization, w.host.NewID())
+	_, err := record.Create(w.Context(), w.store, catalog.Organization{ID: w.admin.Organization, Budget: b},
+		w.host.NewID())
 	require.NoError(w, err)
-	_, err = record.Create(w.Context(), w.store, w.admin.User, w.host.NewID())
+	_, err = record.Create(w.Context(), w.store,
+		catalog.User{ID: w.admin.User, Organization: w.admin.Organization, Budget: b}, w.host.NewID())
 	require.NoError(w, err)
 }
 
 // charged returns the ledger, and checks that both budgets have counted what it says.
 func (w *world) charged() (entries []record.Entry, tokens int64) {
-	page, err := w.store.Ledger(w.Context(), record.Of(w.admin.Organization.ID), "", 1000)
+	page, err := w.store.Ledger(w.Context(), record.Of(w.admin.Organization), "", 1000)
 	require.NoError(w, err)
 	for _, e := range page.Rows {
 		entries = append(entries, e.Value)
 		tokens += e.Value.InputTokens
 	}
-	limits, err := w.knowledge.Tenants.EmbeddingLimits(w.Context(), w.admin.Organization.ID, w.admin.User.ID)
+	limits, err := w.knowledge.Tenants.EmbeddingLimits(w.Context(), w.admin.Organization, w.admin.User)
 	require.NoError(w, err)
 	for _, l := range limits {
 		spent, err := w.store.Spent(w.Context(), l.Name(w.host.Now()))

@@ -20,7 +20,7 @@ func TestChatWithForeignParkedMessageIsNotDeleted(t *testing.T) {
 	parked, err := w.Post(ctx, w.who, intake.Message{AgentID: closed, Text: "secret", ChatID: "c", Enqueue: true})
 	require.NoError(t, err)
 	outsider := w.who
-	outsider.Level, outsider.User.GroupIDs = tenant.LevelManage, nil
+	outsider.Level, outsider.Groups = tenant.LevelManage, nil
 	before := w.stored()
 	_, err = w.DeleteChat(ctx, outsider, "c")
 	assert.Equal(t, "insufficient_permission", code(err))

@@ -100,7 +100,7 @@ func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Post
 	r := &request{Intake: in, who: p, message: m, runID: host.After(in.Host.NewID(), m.Request),
 		chatID: in.Host.NewID(), followsUp: m.FollowsUp}
 	if m.Key != "" {
-		r.record = record.IdempotencyName(p.Organization.ID, p.User.ID, m.Key)
+		r.record = record.IdempotencyName(p.Organization, p.User, m.Key)
 	}
 	for try := range tries {
 		posted, err := r.decide(ctx)
@@ -123,7 +123,7 @@ func (in *Intake) Replay(ctx context.Context, p tenant.Principal, key string) (p
 	if err := checkKey("", key); err != nil {
 		return Posted{}, false, err
 	}
-	r := &request{Intake: in, who: p, record: record.IdempotencyName(p.Organization.ID, p.User.ID, key)}
+	r := &request{Intake: in, who: p, record: record.IdempotencyName(p.Organization, p.User, key)}
 	return r.replay(ctx)
 }
 
@@ -275,7 +275,7 @@ func (in *Intake) waitsOn(ctx context.Context, scope record.Scope, p record.Park
 func (r *request) chat(ctx context.Context) (record.ChatEntity, error) {
 	now := r.Host.Now()
 	fresh := lifecycle.Chat{
-		Organization: r.who.Organization.ID, User: r.who.User.ID, Title: r.title(), CreatedAt: now, UpdatedAt: now,
+		Organization: r.who.Organization, User: r.who.User, Title: r.title(), CreatedAt: now, UpdatedAt: now,
 	}
 	id := r.message.ChatID
 	if id == "" {
@@ -318,7 +318,7 @@ func (r *request) title() string {
 
 func (r *request) spec(chat lifecycle.Chat) lifecycle.RunSpec {
 	return lifecycle.RunSpec{
-		RunID: r.runID, Organization: r.who.Organization.ID, User: r.who.User.ID, APIKey: r.who.Key.ID,
+		RunID: r.runID, Organization: r.who.Organization, User: r.who.User, APIKey: r.who.Key,
 		Agent: r.agent.ID, AgentVersion: r.agent.Version, Chat: chat.ID, OwnChatID: chat.OwnID,
 		LimitMS: r.Tenants.ActiveLimit(r.agent).Milliseconds(), Callback: r.message.Push != nil || r.callback() != "",
 		Watched: r.message.Watched, Budgets: r.budgets, Model: r.agent.Spec.Model.FullName(),
@@ -345,7 +345,7 @@ func (r *request) input() record.Input {
 
 // accept starts a run in a chat without an active one.
 func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, error) {
-	user, organization, err := r.Executor.Admissions(ctx, r.who.Organization.ID, r.who.User.ID)
+	user, organization, err := r.Executor.Admissions(ctx, r.who.Organization, r.who.User)
 	if err != nil {
 		return Posted{}, err
 	}
@@ -367,7 +367,7 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 		Slots: lifecycle.Slots{User: user.Slot(r.runID), Organization: organization.Slot(r.runID)},
 	}
 	if r.message.Push != nil {
-		tx.PutPush(r.who.Organization.ID, r.runID, record.Fresh(*r.message.Push))
+		tx.PutPush(r.who.Organization, r.runID, record.Fresh(*r.message.Push))
 	}
 	if r.record != "" {
 		a.Idempotency = &record.Idempotency{Outcome: record.StartedRun, RunID: r.runID}
@@ -382,7 +382,7 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 
 // hold adds the writes by which a run of an agent, or a parked message for it, holds the message's files.
 func (r *request) hold(ctx context.Context, tx *record.Tx, agent, run string) error {
-	tx.Hold(ctx, r.who.Organization.ID, agent, run, r.message.Files)
+	tx.Hold(ctx, r.who.Organization, agent, run, r.message.Files)
 	var none *record.NoFile
 	if errors.As(tx.Err(), &none) {
 		return errors.Join(errNoFile, NoFile(slices.IndexFunc(r.message.Files, func(f record.FileRef) bool {
@@ -426,7 +426,7 @@ func (r *request) spend(ctx context.Context, tx *record.Tx) error {
 			r.budgets = append(r.budgets, lifecycle.Budget{Name: name, MaxTokens: *l.MaxTokens})
 		}
 		if l.MaxRuns != nil {
-			tx.CountRun(r.who.Organization.ID, name, spent)
+			tx.CountRun(r.who.Organization, name, spent)
 		}
 	}
 	return nil
@@ -487,8 +487,8 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 		}
 		now := r.Host.Now()
 		return transition.Change{
-			Event: lifecycle.AnswerMessage{By: r.who.User.ID, Slots: slots, StartBy: now.Add(r.Executor.StartDeadline)},
-			Decisions: &record.Decisions{By: r.who.User.ID, At: now, Idempotency: r.record, List: []record.Decision{{
+			Event: lifecycle.AnswerMessage{By: r.who.User, Slots: slots, StartBy: now.Add(r.Executor.StartDeadline)},
+			Decisions: &record.Decisions{By: r.who.User, At: now, Idempotency: r.record, List: []record.Decision{{
 				InterruptID: run.Interrupts[0].ID, Decision: string(lifecycle.Answer), Message: r.message.Text,
 				Files: r.message.Files,
 			}}},
@@ -516,7 +516,7 @@ func (r *request) idempotency(ctx context.Context, tx *record.Tx, i record.Idemp
 	if found && known != r.stale {
 		return errAgain
 	}
-	tx.PutIdempotency(r.who.Organization.ID, r.record, i, known)
+	tx.PutIdempotency(r.who.Organization, r.record, i, known)
 	return nil
 }
 
@@ -580,7 +580,7 @@ func (in *Intake) Followup(ctx context.Context, p tenant.Principal, run, text, k
 		return Posted{}, err
 	}
 	if key != "" {
-		r.record = record.IdempotencyName(p.Organization.ID, p.User.ID, key)
+		r.record = record.IdempotencyName(p.Organization, p.User, key)
 	}
 	for try := range tries {
 		posted, err := r.followup(ctx, run)

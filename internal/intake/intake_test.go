@@ -85,7 +85,7 @@ func TestKeyOfDeletedRunIsFree(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.DeleteChat(t.Context(), w.who, "c")
 	require.NoError(t, err)
-	name := record.IdempotencyName(w.who.Organization.ID, w.who.User.ID, "k")
+	name := record.IdempotencyName(w.who.Organization, w.who.User, "k")
 	w.items.Overtake(func() {
 		key := table.Key{Part: "idem/" + name, Sort: "head"}
 		require.NoError(t, w.items.Inner.Commit(t.Context(), "removed", table.Delete(key, table.Always())))
@@ -166,7 +166,7 @@ func TestConflictIsRetriedAfterAPause(t *testing.T) {
 		require.NoError(t, err)
 		tx := store.Begin("made")
 		tx.PutChat(record.Fresh(lifecycle.Chat{
-			ID: "c", OwnID: true, Organization: who.Organization.ID, User: "u", CreatedAt: h.Now(), UpdatedAt: h.Now(),
+			ID: "c", OwnID: true, Organization: who.Organization, User: "u", CreatedAt: h.Now(), UpdatedAt: h.Now(),
 		}))
 		require.NoError(t, tx.Commit(t.Context()))
 		fought := &contested{Table: items}

@@ -110,7 +110,7 @@ func TestAPushOfAnotherOrganizationsRunIsOutOfReach(t *testing.T) {
 	push := at("https://example.com/a")
 	run := w.post(intake.Message{Text: "x", Push: &push}).Run.ID()
 	stranger := w.who
-	stranger.Organization.ID = w.Host.NewID()
+	stranger.Organization = w.Host.NewID()
 	_, _, err := w.Push(t.Context(), stranger, run)
 	assert.Equal(t, "outside_organization", code(err))
 	assert.Equal(t, "outside_organization", code(w.SetPush(t.Context(), stranger, run, push)))

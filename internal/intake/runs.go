@@ -63,7 +63,7 @@ func (in *Intake) Resume(
 		return e, err
 	}
 	if by == "" {
-		by = p.User.ID
+		by = p.User
 	}
 	after, _, err := in.Executor.From(ctx, e, func(run record.Run, _ *record.Tx) (transition.Change, error) {
 		e.Value = run

@@ -157,7 +157,7 @@ func TestMessageAnswersOnlyASingleQuestion(t *testing.T) {
 		if c.answer {
 			after := w.run(run)
 			assert.Equal(t, lifecycle.Queued, after.Status)
-			assert.Equal(t, w.who.User.ID, after.DecidedBy)
+			assert.Equal(t, w.who.User, after.DecidedBy)
 			assert.WithinDuration(t, w.Host.Now().Add(time.Minute), after.StartBy, 10*time.Second)
 			d, found, err := w.Store.LastDecision(t.Context(), run, 1)
 			require.NoError(t, err)
@@ -227,7 +227,7 @@ func TestRunIsOnlyForThoseWhoMayUseItsAgent(t *testing.T) {
 		p.Level = tenant.LevelRun
 		switch who {
 		case "a member":
-			p.User.GroupIDs = []string{group}
+			p.Groups = []string{group}
 		case "an admin":
 			p.Level = tenant.LevelAdmin
 		}
@@ -283,7 +283,7 @@ func TestRunIsOnlyForThoseWhoMayUseItsAgent(t *testing.T) {
 			require.NoError(t, err)
 			assert.False(t, yes)
 			_, yes, err = w.Seen(ctx, p,
-				lifecycle.Chat{ID: "alone", OwnID: true, Organization: p.Organization.ID, LastRun: alone.Run.ID()})
+				lifecycle.Chat{ID: "alone", OwnID: true, Organization: p.Organization, LastRun: alone.Run.ID()})
 			require.NoError(t, err)
 			assert.False(t, yes, "the agents of a chat from before they were noted are those of its runs")
 			old := chat.Value
@@ -293,7 +293,7 @@ func TestRunIsOnlyForThoseWhoMayUseItsAgent(t *testing.T) {
 			assert.True(t, yes)
 			assert.Equal(t, "open", seen.Title)
 			outside := p
-			outside.Organization.ID = "0123456789abcdef01234567"
+			outside.Organization = "0123456789abcdef01234567"
 			_, err = w.Run(ctx, outside, open.ID())
 			assert.Equal(t, "outside_organization", code(err))
 		}
@@ -316,14 +316,14 @@ func TestRunsAboveCapsAndBudgetsAreRefused(t *testing.T) {
 	assert.True(t, w.post(intake.Message{Text: "x", Key: "a"}).Replayed,
 		"an outcome that is there comes before the caps")
 	other := w.who
-	other.User.ID = "0123456789abcdef01234567"
+	other.User = "0123456789abcdef01234567"
 	_, err := w.Post(t.Context(), other, intake.Message{AgentID: w.agent, Text: "x"})
 	assert.Equal(t, "organization_concurrency_cap", code(err))
 
 	w = newWorld(t)
 	runs, tokens := int64(2), int64(7)
-	w.who.Organization.Budget = &record.Budget{Period: "month", MaxRuns: &runs}
-	w.who.User.Budget = &record.Budget{Period: "day", MaxTokens: &tokens}
+	ofUser := &record.Budget{Period: "day", MaxTokens: &tokens}
+	w.budget(&record.Budget{Period: "month", MaxRuns: &runs}, ofUser)
 	first := w.post(intake.Message{Text: "x", ChatID: "c"}).Run
 	require.Len(t, first.Budgets, 1)
 	assert.Equal(t, tokens, first.Budgets[0].MaxTokens)
@@ -333,11 +333,11 @@ func TestRunsAboveCapsAndBudgetsAreRefused(t *testing.T) {
 		_, err = w.Post(t.Context(), w.who, intake.Message{AgentID: w.agent, Text: "x", ChatID: chat, Enqueue: true})
 		assert.Equal(t, "budget_exhausted", code(err), chat)
 		p, _ := problem.As(err)
-		assert.Equal(t, map[string]string{"kind": "organization", "id": w.who.Organization.ID, "period": "month"},
+		assert.Equal(t, map[string]string{"kind": "organization", "id": w.who.Organization, "period": "month"},
 			p.Extras["budget"])
 		assert.Positive(t, p.RetryAfter)
 	}
-	w.who.Organization.Budget = nil
+	w.budget(nil, ofUser)
 	w.claim(first.ID())
 	w.transition(first.ID(), transition.Change{
 		Event: lifecycle.Complete{
@@ -356,7 +356,7 @@ func TestRunTakesFieldsFromMessageAndAgent(t *testing.T) {
 		Watched: true, Key: "k",
 	}
 	run := w.post(m).Run
-	assert.Equal(t, []any{w.agent, 1, "c", true, true, true, int64(60_000), w.who.User.ID, w.who.Key.ID}, []any{
+	assert.Equal(t, []any{w.agent, 1, "c", true, true, true, int64(60_000), w.who.User, w.who.Key}, []any{
 		run.Agent, run.AgentVersion, run.Chat, run.OwnChatID, run.Callback, run.Watched, run.LimitMS, run.User,
 		run.APIKey,
 	})
@@ -398,13 +398,13 @@ func TestLostRightIsRefusedEverywhere(t *testing.T) {
 	w := newWorld(t)
 	ctx, group := t.Context(), w.group()
 	closed := w.closed(func(s *catalog.AgentSpec) { s.GroupIDs = []string{group} })
-	w.who.Level, w.who.User.GroupIDs = tenant.LevelRun, []string{group}
+	w.who.Level, w.who.Groups = tenant.LevelRun, []string{group}
 	m := intake.Message{AgentID: closed, Text: "secret", ChatID: "c", Key: "k"}
 	first, err := w.Post(ctx, w.who, m)
 	require.NoError(t, err)
 	w.complete(first.Run.ID())
 	second := w.post(intake.Message{Text: "open", ChatID: "c"})
-	w.who.User.GroupIDs = nil
+	w.who.Groups = nil
 	_, err = w.Post(ctx, w.who, m)
 	assert.Equal(t, "insufficient_permission", code(err))
 	_, err = w.Followup(ctx, w.who, second.Run.ID(), "x", "")
@@ -428,7 +428,7 @@ func TestOnlyApproversDecideToolCalls(t *testing.T) {
 			require.NoError(t, err)
 			w.ask(posted.Run.ID(), kind)
 			if approver {
-				w.who.User.GroupIDs = []string{group}
+				w.who.Groups = []string{group}
 			}
 			e, err := w.Resume(t.Context(), w.who, posted.Run.ID(), "",
 				[]record.Decision{{InterruptID: "i", Decision: verb, Message: "m"}})
@@ -439,7 +439,7 @@ func TestOnlyApproversDecideToolCalls(t *testing.T) {
 			}
 			require.NoError(t, err)
 			assert.Equal(t, lifecycle.Queued, e.Value.Status)
-			assert.Equal(t, w.who.User.ID, e.Value.DecidedBy)
+			assert.Equal(t, w.who.User, e.Value.DecidedBy)
 		}
 	}
 }
@@ -487,7 +487,7 @@ func TestDeletedChatStoresAJob(t *testing.T) {
 		job, found, err := w.Store.Job(t.Context(), id)
 		require.NoError(t, err)
 		require.True(t, found)
-		assert.Equal(t, []any{record.RemoveChat, "c", true, 0, w.who.Organization.ID},
+		assert.Equal(t, []any{record.RemoveChat, "c", true, 0, w.who.Organization},
 			[]any{job.Value.Kind, job.Value.Subject, job.Value.OwnID, job.Value.Epoch, job.Value.Organization})
 		_, err = w.Chat(t.Context(), w.who, "c")
 		assert.Equal(t, "not_found", code(err))

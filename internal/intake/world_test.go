@@ -72,24 +72,31 @@ func (w *world) stored() map[table.Key]int64 {
 
 func (w *world) group() string {
 	name := "group"
-	g, err := w.Tenants.CreateGroup(w.t.Context(), w.who.Organization.ID, tenant.GroupEdit{Name: &name})
+	g, err := w.Tenants.CreateGroup(w.t.Context(), w.who.Organization, tenant.GroupEdit{Name: &name})
 	require.NoError(w.t, err)
 	return g.Value.ID
 }
 
+// budget gives the sender's organization and user these budgets.
+func (w *world) budget(ofOrganization, ofUser *record.Budget) {
+	w.who = w.who.Of(tenant.Account{
+		Organization: catalog.Organization{Budget: ofOrganization}, User: catalog.User{Budget: ofUser},
+	})
+}
+
 // closed creates an agent that names a group, or whose approvers are a group.
 func (w *world) closed(change func(s *catalog.AgentSpec)) string {
-	spec := w.Tenants.DefaultSpec(w.who.Organization.ID)
+	spec := w.Tenants.DefaultSpec(w.who.Organization)
 	spec.Name = "closed"
 	change(&spec)
-	a, err := w.Tenants.CreateAgent(w.t.Context(), w.who.Organization.ID, spec, true)
+	a, err := w.Tenants.CreateAgent(w.t.Context(), w.who.Organization, spec, true)
 	require.NoError(w.t, err)
 	return a.Value.ID
 }
 
 // file is an uploaded file.
 func (w *world) file() string {
-	f := record.File{ID: w.Host.NewID(), Organization: w.who.Organization.ID, UserID: w.who.User.ID, Uploaded: true}
+	f := record.File{ID: w.Host.NewID(), Organization: w.who.Organization, UserID: w.who.User, Uploaded: true}
 	_, err := record.Create(w.t.Context(), w.Store, f, f.ID)
 	require.NoError(w.t, err)
 	return f.ID
@@ -194,8 +201,8 @@ func operations() map[string]func(w *world) func(context.Context) (intake.Posted
 		},
 		"a message on budgets, with a file": func(w *world) do {
 			n := int64(9)
-			w.who.Organization.Budget = &record.Budget{Period: "month", MaxRuns: &n, MaxTokens: &n}
-			w.who.User.GroupIDs = []string{w.group()}
+			w.budget(&record.Budget{Period: "month", MaxRuns: &n, MaxTokens: &n}, nil)
+			w.who.Groups = []string{w.group()}
 			return post(w, intake.Message{Key: "k", Files: []record.FileRef{{FileID: w.file()}}})
 		},
 		"an answer with a file": func(w *world) do {
@@ -204,7 +211,7 @@ func operations() map[string]func(w *world) func(context.Context) (intake.Posted
 		},
 		"a message that is parked, with a file": func(w *world) do {
 			n := int64(9)
-			w.who.Organization.Budget = &record.Budget{Period: "month", MaxRuns: &n}
+			w.budget(&record.Budget{Period: "month", MaxRuns: &n}, nil)
 			w.post(intake.Message{Text: "x", ChatID: "c"})
 			return post(
 				w,

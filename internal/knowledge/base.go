@@ -63,7 +63,7 @@ func (e BaseEdit) apply(b *catalog.KnowledgeBase) error {
 func (k *Knowledge) CreateBase(
 	ctx context.Context, p tenant.Principal, edit BaseEdit,
 ) (record.Entity[catalog.KnowledgeBase], error) {
-	now, organization := k.now(), p.Organization.ID
+	now, organization := k.now(), p.Organization
 	b := catalog.KnowledgeBase{
 		ID: k.Host.NewID(), Organization: organization, GroupIDs: []string{}, CreatedAt: now, UpdatedAt: now,
 		Chunking: catalog.Chunking{Size: defaultSize, Overlap: defaultOverlap},

@@ -56,7 +56,7 @@ func (k *Knowledge) Charge(ctx context.Context, tx *record.Tx, organization stri
 // ends. No tokens are no commit.
 func (k *Knowledge) ChargeSearch(ctx context.Context, p tenant.Principal, paid record.Embeddings) error {
 	e := record.Entry{
-		Kind: record.OfSearch, UserID: p.User.ID, APIKeyID: p.Key.ID, InputTokens: paid.Tokens(), Embedded: paid,
+		Kind: record.OfSearch, UserID: p.User, APIKeyID: p.Key, InputTokens: paid.Tokens(), Embedded: paid,
 	}
 	switch len(paid) {
 	case 0:
@@ -67,7 +67,7 @@ func (k *Knowledge) ChargeSearch(ctx context.Context, p tenant.Principal, paid r
 	ctx = context.WithoutCancel(ctx)
 	_, err := record.DespiteConflicts(ctx, k.Store, func() (struct{}, error) {
 		tx := k.Store.Begin(k.Host.NewID())
-		err := k.Charge(ctx, tx, p.Organization.ID, e)
+		err := k.Charge(ctx, tx, p.Organization, e)
 		if err == nil {
 			err = tx.Commit(ctx)
 		}

@@ -58,7 +58,7 @@ func (k *Knowledge) Check(
 		err = k.CheckURL(n.Source.URL)
 	}
 	if err == nil {
-		err = k.MayEmbed(ctx, b.Value.InForce().Embedding, p.Organization.ID, p.User.ID)
+		err = k.MayEmbed(ctx, b.Value.InForce().Embedding, p.Organization, p.User)
 	}
 	if err != nil {
 		return b.Value, err
@@ -140,7 +140,7 @@ func (k *Knowledge) newDocument(
 ) catalog.Document {
 	now := k.now()
 	d := catalog.Document{
-		Organization: b.Organization, KnowledgeBase: b.ID, UserID: p.User.ID, Title: n.Title,
+		Organization: b.Organization, KnowledgeBase: b.ID, UserID: p.User, Title: n.Title,
 		Titled: n.Title != "", Source: n.Source, ContentType: n.ContentType, Metadata: n.Metadata,
 		GroupIDs: sorted(n.GroupIDs), CreatedAt: now, UpdatedAt: now,
 	}

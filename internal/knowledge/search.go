@@ -130,7 +130,7 @@ func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) 
 	began := k.Host.Elapsed()
 	ctx, span := trace.Start(ctx, trace.Internal, "retrieval", "")
 	span.Set("gen_ai.operation.name", "retrieval")
-	span.Set(trace.OrganizationID, p.Organization.ID)
+	span.Set(trace.OrganizationID, p.Organization)
 	defer func() {
 		span.SetInt("agentplatform.search.hits", int64(len(found.Hits)))
 		if err != nil {
@@ -288,7 +288,7 @@ func (s *search) mayAsk(ctx context.Context) error {
 	if paid < 0 || !s.q.OwnBudgets {
 		return nil
 	}
-	return s.MayEmbed(ctx, s.asks[paid].model, s.p.Organization.ID, s.p.User.ID)
+	return s.MayEmbed(ctx, s.asks[paid].model, s.p.Organization, s.p.User)
 }
 
 // vectors asks each model for the query's vector, at the same time; those that do not answer in time have none.

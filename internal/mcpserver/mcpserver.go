@@ -228,7 +228,7 @@ func (s *Server) post(ctx context.Context, p tenant.Principal, m intake.Message,
 	}
 	var taken []record.File
 	var err error
-	m.Files, taken, err = s.Files.Bring(ctx, p.Scope(), p.Organization.ID, p.User.ID, in.FileIDs, brought,
+	m.Files, taken, err = s.Files.Bring(ctx, p.Scope(), p.Organization, p.User, in.FileIDs, brought,
 		func(f record.File) error { return s.Intake.Tenants.MayReadFile(ctx, p, f) })
 	if err != nil {
 		return "", err

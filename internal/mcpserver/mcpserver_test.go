@@ -123,9 +123,9 @@ func TestSubscriptionsAreRefused(t *testing.T) {
 func TestAnAgentKeepsItsToolNameWhenOthersChange(t *testing.T) {
 	server, tenants, p, _ := newServer(t)
 	make := func(name string) string {
-		spec := tenants.DefaultSpec(p.Organization.ID)
+		spec := tenants.DefaultSpec(p.Organization)
 		spec.Name = name
-		a, err := tenants.CreateAgent(t.Context(), p.Organization.ID, spec, true)
+		a, err := tenants.CreateAgent(t.Context(), p.Organization, spec, true)
 		require.NoError(t, err)
 		return a.Value.ID
 	}

@@ -134,9 +134,9 @@ func (e *estate) household(name string) *household {
 }
 
 func (e *estate) fileOf(m *member, content string) record.File {
-	f := e.store.NewFile(m.Organization.ID, m.User.ID, content+".txt", "text/plain")
+	f := e.store.NewFile(m.Organization, m.User, content+".txt", "text/plain")
 	must[record.Entity[record.File]](e)(record.Create(e.Context(), e.store, f, f.ID))
-	return must[record.File](e)(e.store.FillFile(e.Context(), record.Of(m.Organization.ID), f.ID,
+	return must[record.File](e)(e.store.FillFile(e.Context(), record.Of(m.Organization), f.ID,
 		strings.NewReader(content), 100))
 }
 
@@ -214,7 +214,7 @@ type removalOf struct {
 
 var removals = map[string]removalOf{
 	"a user": {func(e *estate) (string, error) {
-		return e.tenants.RemoveUser(e.Context(), tenant.Platform(), e.ours.a.Scope(), e.ours.a.User.ID)
+		return e.tenants.RemoveUser(e.Context(), tenant.Platform(), e.ours.a.Scope(), e.ours.a.User)
 	}, func(e *estate) {
 		a, b := e.ours.a, e.ours.b
 		for _, id := range []string{a.run, e.ours.old.RunID, b.parkedByOther} {
@@ -241,7 +241,7 @@ var removals = map[string]removalOf{
 		return e.tenants.RemoveGroup(e.Context(), e.ours.a.Scope(), e.ours.group)
 	}, func(e *estate) {
 		for _, h := range []*household{e.ours, e.hers} {
-			for _, user := range []string{h.a.User.ID, h.b.User.ID, h.c} {
+			for _, user := range []string{h.a.User, h.b.User, h.c} {
 				assert.Equal(e, h == e.hers, len(e.user(user).Value.GroupIDs) == 1)
 			}
 			assert.EqualValues(e, 1, e.user(h.d).Version(), "who was in no group is not written")

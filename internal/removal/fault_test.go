@@ -175,9 +175,9 @@ func (e *estate) accept(m *member) (run string) {
 	id := e.NewID()
 	spec := lifecycle.RunSpec{
 		RunID:        id,
-		Organization: m.Organization.ID,
-		User:         m.User.ID,
-		APIKey:       m.Key.ID,
+		Organization: m.Organization,
+		User:         m.User,
+		APIKey:       m.Key,
 		Agent:        e.ours.agent,
 		AgentVersion: 1,
 		Chat:         "late-" + id,

@@ -377,7 +377,7 @@ func askedID(run string, i record.Interrupt) string {
 
 // post sends the request's message.
 func (c *creation) post(ctx context.Context) (intake.Posted, error) {
-	refs, taken, err := c.Files.Bring(ctx, c.who.Scope(), c.who.Organization.ID, c.who.User.ID,
+	refs, taken, err := c.Files.Bring(ctx, c.who.Scope(), c.who.Organization, c.who.User,
 		c.in.fileIDs, c.in.files, func(f record.File) error { return c.Intake.Tenants.MayReadFile(ctx, c.who, f) })
 	if err != nil {
 		return intake.Posted{}, err

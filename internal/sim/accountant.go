@@ -71,17 +71,17 @@ func (b *books) accountants() {
 	}
 	seen := map[string]bool{}
 	for n, who := range b.people {
-		if seen[who.Organization.ID] {
+		if seen[who.Organization] {
 			continue
 		}
-		seen[who.Organization.ID] = true
+		seen[who.Organization] = true
 		name := fmt.Sprintf("accountant %d", n)
 		c := &client{world: b.world, who: who, name: name, own: &process{name: name}}
 		b.spawn(c.own, name, func(a *actor) {
 			for end := b.now.Add(b.trouble); b.now.Before(end); {
 				if b.work.IntN(3) == 0 {
 					c.ask(a, func(ctx context.Context, d *deployment) {
-						_, _ = d.accounts.Daily(ctx, who.Organization.ID)
+						_, _ = d.accounts.Daily(ctx, who.Organization)
 					})
 				} else {
 					b.ask(a, c)
@@ -100,7 +100,7 @@ func (b *books) soothsayer() {
 	b.spawn(p, p.name, func(a *actor) {
 		for end := b.now.Add(b.trouble / 2); b.now.Before(end); {
 			_ = b.sleep(a, context.Background(), time.Duration(b.work.Int64N(int64(20*time.Minute))))
-			_, _ = ahead.Daily(context.Background(), b.people[b.work.IntN(len(b.people))].Organization.ID)
+			_, _ = ahead.Daily(context.Background(), b.people[b.work.IntN(len(b.people))].Organization)
 		}
 	})
 }
@@ -133,16 +133,16 @@ func (b *books) ask(a *actor, c *client) {
 		q.To = b.now.Add(-time.Duration(b.work.Int64N(int64(time.Hour))))
 	}
 	if b.work.IntN(2) == 0 {
-		q.Filter.User = c.who.User.ID
+		q.Filter.User = c.who.User
 	}
 	if !q.To.After(q.From) {
 		return
 	}
-	least := b.sum(c.who.Organization.ID, q, true)
+	least := b.sum(c.who.Organization, q, true)
 	var got analytics.Summary
 	var err error
 	if !c.ask(a, func(ctx context.Context, d *deployment) {
-		got, err = d.accounts.Summarize(ctx, record.Of(c.who.Organization.ID), q)
+		got, err = d.accounts.Summarize(ctx, record.Of(c.who.Organization), q)
 	}) {
 		return
 	}
@@ -153,7 +153,7 @@ func (b *books) ask(a *actor, c *client) {
 		return
 	}
 	b.tally["questions answered"]++
-	most := b.sum(c.who.Organization.ID, q, false)
+	most := b.sum(c.who.Organization, q, false)
 	answer := sums{got.Total, got.Input, got.Output, got.ModelCalls, got.ToolCalls}
 	for n := range answer {
 		if answer[n] < least[n] || answer[n] > most[n] {

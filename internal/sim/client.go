@@ -44,13 +44,13 @@ func (w *world) client(n int) {
 	}
 	for i := range 2 {
 		// shared by the organization's clients
-		c.chats = append(c.chats, fmt.Sprintf("chat-%s-%d", c.who.Organization.ID, i))
+		c.chats = append(c.chats, fmt.Sprintf("chat-%s-%d", c.who.Organization, i))
 	}
 	w.clients++
 	w.spawn(c.own, c.name, func(a *actor) {
 		defer func() { w.clients-- }()
 		end := w.now.Add(w.trouble)
-		for w.now.Before(end) && !w.left[c.who.User.ID] {
+		for w.now.Before(end) && !w.left[c.who.User] {
 			c.act(a)
 			_ = w.sleep(a, context.Background(), time.Duration(w.work.Int64N(int64(90*time.Second))))
 		}
@@ -133,7 +133,7 @@ func (c *client) act(a *actor) {
 // upload uploads a file that everybody in the organization may use.
 func (c *client) upload(a *actor) (f record.File, ok bool) {
 	var err error
-	n := files.New{Organization: c.who.Organization.ID, User: c.who.User.ID, Name: "a.txt", ContentType: "text/plain"}
+	n := files.New{Organization: c.who.Organization, User: c.who.User, Name: "a.txt", ContentType: "text/plain"}
 	if !c.ask(a, func(ctx context.Context, d *deployment) {
 		f, err = d.files.Take(ctx, n, strings.NewReader("content"))
 	}) {
@@ -162,7 +162,7 @@ func (c *client) sendWith(a *actor, m intake.Message) {
 func (c *client) attached(a *actor) (refs []record.FileRef) {
 	var ids []string
 	for range c.work.IntN(3) {
-		if id := c.any(c.files[c.who.Organization.ID]); id != "" {
+		if id := c.any(c.files[c.who.Organization]); id != "" {
 			ids = append(ids, id)
 		}
 	}
@@ -184,18 +184,18 @@ func (c *client) leave(a *actor) {
 	all := c.work.IntN(3) == 0
 	c.ask(a, func(ctx context.Context, d *deployment) {
 		for _, p := range c.people {
-			if p.User.ID == c.who.User.ID || all && p.Organization.ID == c.who.Organization.ID {
-				c.left[p.User.ID] = true // from now on, as the outcome of a request without response is unknown
+			if p.User == c.who.User || all && p.Organization == c.who.Organization {
+				c.left[p.User] = true // from now on, as the outcome of a request without response is unknown
 			}
 		}
 		var err error
 		if all && c.library != nil {
-			c.library.closed[c.who.Organization.ID] = true
+			c.library.closed[c.who.Organization] = true
 		}
 		if all {
-			_, err = d.tenants.RemoveOrganization(ctx, c.who.Organization.ID)
+			_, err = d.tenants.RemoveOrganization(ctx, c.who.Organization)
 		} else {
-			_, err = d.tenants.RemoveUser(ctx, tenant.Platform(), c.who.Scope(), c.who.User.ID)
+			_, err = d.tenants.RemoveUser(ctx, tenant.Platform(), c.who.Scope(), c.who.User)
 		}
 		c.expect(err, "unavailable", "not_found")
 	})
@@ -210,7 +210,7 @@ func (c *client) any(list []string) string {
 
 func (c *client) agentOf() string {
 	organization := 0
-	if c.who.Organization.ID != c.people[0].Organization.ID {
+	if c.who.Organization != c.people[0].Organization {
 		organization = 2
 	}
 	return c.agents[organization+c.work.IntN(2)]
@@ -273,7 +273,7 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 	}
 	if err != nil || posted.Run.RunID == "" {
 		if before := c.keys[m.Key]; m.Key != "" && before != "" && isRefusal(err) &&
-			!c.checker.isFree(before) && !c.left[c.who.User.ID] {
+			!c.checker.isFree(before) && !c.left[c.who.User] {
 			c.checker.violated(8, "key %s led to %s, and now to %v", m.Key, c.keys[m.Key], err)
 		}
 		c.expect(err, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap",
@@ -292,7 +292,7 @@ func (c *client) accepted(key string, p intake.Posted) {
 	if p.Parked != nil {
 		said = "parked " + p.Parked.ParkedID
 		c.checker.parkedOK[p.Parked.ParkedID] = true
-		c.checker.sender[p.Parked.ParkedID] = c.who.User.ID
+		c.checker.sender[p.Parked.ParkedID] = c.who.User
 		c.parked = append(c.parked, [2]string{p.Run.RunID, p.Parked.ParkedID})
 	}
 	if key != "" {
@@ -300,15 +300,15 @@ func (c *client) accepted(key string, p intake.Posted) {
 		// removed by now.
 		before := c.keys[key]
 		if before != "" && before != said && !c.checker.isFree(before) && !c.checker.isFree(said) &&
-			!c.left[c.who.User.ID] {
+			!c.left[c.who.User] {
 			c.checker.violated(8, "key %s led to %s and then to %s", key, before, said)
 		}
 		if before == "" || !c.checker.isFree(said) {
 			c.keys[key] = said
 		}
 	}
-	if p.Parked == nil && p.Run.User != c.who.User.ID && !c.checker.answeredBy(p.Run, c.who.User.ID) {
-		c.checker.violated(8, "key %s of user %s led to run %s of user %s", key, c.who.User.ID, p.Run.RunID, p.Run.User)
+	if p.Parked == nil && p.Run.User != c.who.User && !c.checker.answeredBy(p.Run, c.who.User) {
+		c.checker.violated(8, "key %s of user %s led to run %s of user %s", key, c.who.User, p.Run.RunID, p.Run.User)
 	}
 	c.runs = append(c.runs, p.Run.RunID)
 }
@@ -523,9 +523,9 @@ func (c *client) watch(a *actor) {
 				if ended = !right.Lasts(ctx); ended {
 					return stream.ErrStop
 				}
-				if may, certain := c.powers.certain(c.who.Organization.ID, t, n, c.now.Add(-c.streamsOn())); certain &&
+				if may, certain := c.powers.certain(c.who.Organization, t, n, c.now.Add(-c.streamsOn())); certain &&
 					!may {
-					c.checker.violated(22, "user %s is still shown run %s", c.who.User.ID, run)
+					c.checker.violated(22, "user %s is still shown run %s", c.who.User, run)
 				}
 			}
 			if first && e.Event != stream.Init {
@@ -570,9 +570,9 @@ func (c *client) watch(a *actor) {
 			c.checker.violated(11, "the stream of %s joined to %q, and the result is %s", run, text, last.Run.Result)
 		}
 		if ended {
-			if may, certain := c.powers.certain(c.who.Organization.ID, t, n, began); certain && may &&
-				!c.left[c.who.User.ID] {
-				c.checker.violated(22, "user %s, who may see it, is not shown run %s any more", c.who.User.ID, run)
+			if may, certain := c.powers.certain(c.who.Organization, t, n, began); certain && may &&
+				!c.left[c.who.User] {
+				c.checker.violated(22, "user %s, who may see it, is not shown run %s any more", c.who.User, run)
 			}
 			return
 		}
@@ -611,12 +611,12 @@ func (c *client) follow(ctx context.Context, d *deployment, run string, sink fun
 // trespass tries to access another organization's run.
 func (c *client) trespass(a *actor) {
 	other := c.people[len(c.people)-1]
-	if other.Organization.ID == c.who.Organization.ID {
+	if other.Organization == c.who.Organization {
 		other = c.people[0]
 	}
 	run := ""
 	for _, id := range sortedKeys(c.checker.runs) {
-		if c.checker.runs[id].Organization == other.Organization.ID {
+		if c.checker.runs[id].Organization == other.Organization {
 			run = id
 		}
 	}

@@ -406,7 +406,7 @@ func (c *documentChecker) found(asker *client, s searched) {
 		case !ready:
 			c.violated(24, "build %d of document %s was found, and is not ready", h.Document.Ready.Number, id)
 		case !may:
-			c.violated(22, "user %s has found document %s, which it may not read", asker.who.User.ID, id)
+			c.violated(22, "user %s has found document %s, which it may not read", asker.who.User, id)
 		case !strings.Contains(h.Chunk.Text, word+" is here"):
 			c.violated(24, "document %s is about %s, and was found with %q", id, word, h.Chunk.Text)
 		}
@@ -415,7 +415,7 @@ func (c *documentChecker) found(asker *client, s searched) {
 
 // mayRead says whether the asker may have had the right to a document as it was then.
 func (c *documentChecker) mayRead(asker *client, s searched, b catalog.KnowledgeBase, d catalog.Document) bool {
-	if d.Organization != asker.who.Organization.ID {
+	if d.Organization != asker.who.Organization {
 		return false
 	}
 	if c.powers == nil {
@@ -429,7 +429,7 @@ func (c *documentChecker) mayRead(asker *client, s searched, b catalog.Knowledge
 // missed checks that a document was found by its word, if it was there and readable all the time.
 func (c *documentChecker) missed(asker *client, s searched, id, word string) {
 	past := c.past[id].since(s.step)
-	if len(past) == 0 || !past[0].there || word == "nowhere" || c.left[asker.who.User.ID] {
+	if len(past) == 0 || !past[0].there || word == "nowhere" || c.left[asker.who.User] {
 		return
 	}
 	d := past[0].value

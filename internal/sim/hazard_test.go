@@ -124,7 +124,7 @@ func TestRetentionRemovesOldRunsAndKeepsTheLedger(t *testing.T) {
 	w, run := calm(t, func(*world) {}, "hello")
 	days := 2
 	administer(t, w, 36*time.Hour, func(ctx context.Context, tenants *tenant.Tenants) {
-		_, err := tenants.EditOrganization(ctx, tenant.Platform(), w.people[0].Organization.ID, 0,
+		_, err := tenants.EditOrganization(ctx, tenant.Platform(), w.people[0].Organization, 0,
 			tenant.OrganizationEdit{RetentionDays: &days})
 		must(err)
 	})
@@ -136,7 +136,7 @@ func TestRetentionRemovesOldRunsAndKeepsTheLedger(t *testing.T) {
 
 func TestRemovingAnOrganizationKeepsItsLedger(t *testing.T) {
 	w, run := calm(t, func(w *world) { w.processes[0].account() }, "hello")
-	organization := w.people[0].Organization.ID
+	organization := w.people[0].Organization
 	w.run(w.now.Add(3*24*time.Hour), func() {})
 	kinds := map[string]int{}
 	w.inner.All(func(item *table.Item) {

@@ -25,7 +25,7 @@ func (w *world) librarians() {
 		name := fmt.Sprintf("librarian %d", n)
 		l := librarian{&client{world: w, who: who, name: name, own: &process{name: name}}}
 		w.spawn(l.own, name, func(a *actor) {
-			for end := w.now.Add(w.trouble); w.now.Before(end) && !w.left[who.User.ID]; {
+			for end := w.now.Add(w.trouble); w.now.Before(end) && !w.left[who.User]; {
 				l.act(a)
 				_ = w.sleep(a, context.Background(), time.Duration(w.work.Int64N(int64(90*time.Second))))
 			}
@@ -69,7 +69,7 @@ func (l librarian) act(a *actor) {
 // bases are those of the organization, as they are stored now.
 func (l librarian) bases() (ids []string) {
 	for _, id := range sortedKeys(l.library.documents.bases) {
-		if l.library.documents.bases[id].Organization == l.who.Organization.ID {
+		if l.library.documents.bases[id].Organization == l.who.Organization {
 			ids = append(ids, id)
 		}
 	}
@@ -132,7 +132,7 @@ func (l librarian) groups() *[]string {
 	if l.powers == nil || l.work.IntN(2) == 0 {
 		return &[]string{}
 	}
-	return &[]string{l.powers.groups[l.who.Organization.ID]}
+	return &[]string{l.powers.groups[l.who.Organization]}
 }
 
 // add adds a text, or a page of the site.
@@ -249,7 +249,7 @@ func (l librarian) search(a *actor) {
 	documents := l.library.documents
 	var there []string
 	for _, id := range sortedKeys(documents.now) {
-		if documents.now[id].Organization == l.who.Organization.ID {
+		if documents.now[id].Organization == l.who.Organization {
 			there = append(there, id)
 		}
 	}

@@ -58,9 +58,9 @@ func (p *powers) look() {
 		o, err := record.Resource[catalog.Organization](ctx, store, record.System(), organization)
 		now.there = err == nil && !o.Value.Deleted
 		for _, one := range p.people {
-			if u, err := record.Resource[catalog.User](ctx, store, record.Of(organization), one.User.ID); err == nil {
+			if u, err := record.Resource[catalog.User](ctx, store, record.Of(organization), one.User); err == nil {
 				u.Value.UpdatedAt, u.Value.OperatorKeys = time.Time{}, nil
-				now.users[one.User.ID] = u.Value
+				now.users[one.User] = u.Value
 			}
 		}
 		for _, id := range p.keys {
@@ -166,21 +166,21 @@ func refused(err error) bool {
 // checkRights checks a response against the rights while it was made, and for as long before as a process may use
 // outdated ones.
 func (c *client) checkRights(d *deployment, t text, began time.Time, must, may need, err error) {
-	if c.powers == nil || c.left[c.who.User.ID] {
+	if c.powers == nil || c.left[c.who.User] {
 		return
 	}
 	if d.remembers {
 		began = began.Add(-remembered)
 	}
-	organization := c.who.Organization.ID
+	organization := c.who.Organization
 	if allowed, certain := c.powers.certain(organization, t, must, began); certain && !allowed && err == nil {
-		c.checker.violated(22, "user %s was let do what it may not: %+v", c.who.User.ID, must)
+		c.checker.violated(22, "user %s was let do what it may not: %+v", c.who.User, must)
 	}
 	if allowed, certain := c.powers.certain(organization, t, may, began); certain && allowed && refused(err) {
-		c.checker.violated(22, "user %s was refused what it may do, %+v: %v", c.who.User.ID, may, err)
+		c.checker.violated(22, "user %s was refused what it may do, %+v: %v", c.who.User, may, err)
 	}
 	if refused(err) {
-		c.text = c.powers.texts[c.who.User.ID]
+		c.text = c.powers.texts[c.who.User]
 	}
 }
 
@@ -190,7 +190,7 @@ func (c *client) as(ctx context.Context, d *deployment, level tenant.Level) (ten
 		return c.who, text{}, nil
 	}
 	if c.text.key == "" || c.work.IntN(2) == 0 {
-		c.text = c.powers.texts[c.who.User.ID]
+		c.text = c.powers.texts[c.who.User]
 	}
 	t := c.text
 	p, err := d.tenants.Authenticate(ctx, t.text)
@@ -203,7 +203,7 @@ func (c *client) as(ctx context.Context, d *deployment, level tenant.Level) (ten
 // all are the agents of the client's organization.
 func (c *client) all() []string {
 	at := 0
-	if c.who.Organization.ID != c.people[0].Organization.ID {
+	if c.who.Organization != c.people[0].Organization {
 		at = 2
 	}
 	return c.agents[at : at+2]
@@ -225,12 +225,12 @@ func (w *world) boss(organization string) {
 	group := p.groups[organization]
 	var users []string
 	for _, one := range w.people {
-		if one.Organization.ID == organization {
-			users = append(users, one.User.ID)
+		if one.Organization == organization {
+			users = append(users, one.User)
 		}
 	}
 	agents := w.agents[:2]
-	if organization != w.people[0].Organization.ID {
+	if organization != w.people[0].Organization {
 		agents = w.agents[2:]
 	}
 	change := func(ctx context.Context, d *deployment) error {
@@ -271,7 +271,7 @@ func (w *world) boss(organization string) {
 				of = append(of, group)
 			}
 			approvers := w.work.IntN(2) == 0
-			admin := tenant.Principal{Organization: catalog.Organization{ID: organization}, Level: tenant.LevelAdmin}
+			admin := tenant.Principal{Organization: organization, Level: tenant.LevelAdmin}
 			_, err := d.tenants.EditAgent(ctx, admin, c.any(agents), 0, true, true,
 				func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
 					if approvers {

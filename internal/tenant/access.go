@@ -14,7 +14,7 @@ import (
 
 // in says whether the principal's user belongs to one of the groups.
 func (p Principal) in(groups []string) bool {
-	return slices.ContainsFunc(groups, func(id string) bool { return slices.Contains(p.User.GroupIDs, id) })
+	return slices.ContainsFunc(groups, func(id string) bool { return slices.Contains(p.Groups, id) })
 }
 
 // MayUse returns nil when the principal may see an agent, start runs of it and, where its level allows that, change it.
@@ -78,7 +78,7 @@ func mayReach(ctx context.Context, s record.Reader, p Principal, agents ...strin
 // the agents whose runs have held it. A file that no run has held yet may be read by its whole organization. Otherwise
 // it returns the refusal of [Tenants.MayReach] (Forbidden or NotFound).
 func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) error {
-	if f.UserID == p.User.ID && !f.Made {
+	if f.UserID == p.User && !f.Made {
 		return nil
 	}
 	var refusal error
@@ -130,7 +130,7 @@ func (t *Tenants) SenderMayReach(ctx context.Context, organization, user, key st
 // no longer exists. Of an operator who acted in the organization it is what [Tenants.ActIn] says, as long as it is one.
 func (t *Tenants) Sender(ctx context.Context, organization, user, key string) (Principal, error) {
 	scope := record.Of(organization)
-	p := Principal{Organization: catalog.Organization{ID: organization}}
+	p := Principal{Organization: organization}
 	u, err := record.Resource[catalog.User](ctx, t.known, scope, user)
 	if problem.Is(err, "outside_organization") {
 		return t.visitor(ctx, p, user, key)
@@ -141,15 +141,15 @@ func (t *Tenants) Sender(ctx context.Context, organization, user, key string) (P
 	if err != nil {
 		return p, err
 	}
-	p.User = u.Value
+	p.User = u.Value.ID
 	k, err := record.Resource[catalog.APIKey](ctx, t.known, scope, key)
 	switch {
 	case err == nil:
-		p.Level = lower(Level(k.Value.Level), Role(p.User.Role).Most())
+		p.Level = lower(Level(k.Value.Level), Role(u.Value.Role).Most())
 	case !isGone(err):
 		return p, err
 	}
-	p.User.GroupIDs, err = record.Existing[catalog.Group](ctx, t.known, scope, p.User.GroupIDs)
+	p.Groups, err = record.Existing[catalog.Group](ctx, t.known, scope, u.Value.GroupIDs)
 	return p, err
 }
 
@@ -168,8 +168,7 @@ func (t *Tenants) visitor(ctx context.Context, p Principal, user, key string) (P
 		return p, nil
 	}
 	if err == nil && lower(Level(k.Value.Level), Role(u.Value.Role).Most()) == LevelOperator {
-		p.User, p.Level, p.Acting = u.Value, LevelAdmin, true
-		p.User.GroupIDs = nil
+		p.User, p.Level, p.Acting = u.Value.ID, LevelAdmin, true
 	}
 	return p, err
 }

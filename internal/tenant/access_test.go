@@ -61,7 +61,7 @@ func TestReachableAnswersAsMayReachAndAsksOnce(t *testing.T) {
 	open, gone := w.agent(func(*catalog.AgentSpec) {}), "0123456789abcdef01234567"
 	outsider, _ := w.person("outsider@example.com", tenant.Manager, tenant.LevelManage)
 	member, _ := w.person("member@example.com", tenant.Member, tenant.LevelRun)
-	member.User.GroupIDs = []string{group}
+	member.Groups = []string{group}
 	reads, down := w.checks()
 	for _, c := range []struct {
 		name  string
@@ -92,10 +92,10 @@ func TestReachableAnswersAsMayReachAndAsksOnce(t *testing.T) {
 // both as they are now.
 func TestASenderReachesWhatItsUserAndKeyReachNow(t *testing.T) {
 	revoke := func(w *world, p tenant.Principal, _ string) error {
-		return w.RevokeKey(w.Context(), tenant.Platform(), w.home, p.Key.ID)
+		return w.RevokeKey(w.Context(), tenant.Platform(), w.home, p.Key)
 	}
 	remove := func(w *world, p tenant.Principal, _ string) error {
-		return second(w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User.ID))
+		return second(w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User))
 	}
 	nothing := func(*world, tenant.Principal, string) error { return nil }
 	for name, c := range map[string]struct {
@@ -115,7 +115,7 @@ func TestASenderReachesWhatItsUserAndKeyReachNow(t *testing.T) {
 		"a removed admin":        {tenant.Admin, tenant.LevelAdmin, false, remove, false, false},
 		"a removed member":       {tenant.Member, tenant.LevelRun, true, remove, false, false},
 		"a demoted admin": {tenant.Admin, tenant.LevelAdmin, false, func(w *world, p tenant.Principal, _ string) error {
-			return second(w.EditUser(w.Context(), tenant.Platform(), w.home, p.User.ID, 0,
+			return second(w.EditUser(w.Context(), tenant.Platform(), w.home, p.User, 0,
 				tenant.UserEdit{Role: to("member")}))
 		}, false, false},
 		"a member of a deleted group": {tenant.Member, tenant.LevelRun, true,
@@ -124,7 +124,7 @@ func TestASenderReachesWhatItsUserAndKeyReachNow(t *testing.T) {
 			}, false, false},
 		"one who left the group": {tenant.Member, tenant.LevelRun, true,
 			func(w *world, p tenant.Principal, group string) error {
-				return second(w.SetMember(w.Context(), tenant.Platform(), w.home, group, p.User.ID, false))
+				return second(w.SetMember(w.Context(), tenant.Platform(), w.home, group, p.User, false))
 			}, false, false},
 	} {
 		w := newWorld(t)
@@ -133,11 +133,11 @@ func TestASenderReachesWhatItsUserAndKeyReachNow(t *testing.T) {
 		open, gone := w.agent(func(*catalog.AgentSpec) {}), "0123456789abcdef01234567"
 		p, _ := w.person("a@example.com", c.role, c.level)
 		if c.member {
-			_, err := w.SetMember(t.Context(), tenant.Platform(), w.home, group, p.User.ID, true)
+			_, err := w.SetMember(t.Context(), tenant.Platform(), w.home, group, p.User, true)
 			require.NoError(t, err, name)
 		}
 		require.NoError(t, c.then(w, p, group), name)
-		reaches := w.SenderMayReach(t.Context(), w.name, p.User.ID, p.Key.ID)
+		reaches := w.SenderMayReach(t.Context(), w.name, p.User, p.Key)
 		for agent, want := range map[string]bool{open: true, closed: c.closed, gone: c.gone} {
 			may, err := reaches(agent)
 			require.NoError(t, err, name)

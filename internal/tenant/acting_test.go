@@ -17,14 +17,14 @@ func TestOperatorsAloneActInOtherOrganizations(t *testing.T) {
 	w := newWorld(t)
 	other := w.another()
 	boss, _ := w.person("boss@example.com", tenant.Admin, tenant.LevelOperator)
-	boss.User.GroupIDs = []string{w.group()}
+	boss.Groups = []string{w.group()}
 	for _, at := range []*world{w, other} {
 		there, err := w.ActIn(t.Context(), boss, at.name)
 		require.NoError(t, err)
-		assert.Equal(t, at.name, there.Organization.ID)
-		assert.Equal(t, []any{tenant.LevelAdmin, true, boss.User.ID, boss.Key.ID},
-			[]any{there.Level, there.Acting, there.User.ID, there.Key.ID})
-		assert.Empty(t, there.User.GroupIDs)
+		assert.Equal(t, at.name, there.Organization)
+		assert.Equal(t, []any{tenant.LevelAdmin, true, boss.User, boss.Key},
+			[]any{there.Level, there.Acting, there.User, there.Key})
+		assert.Empty(t, there.Groups)
 		assert.True(t, forbidden(there.May(tenant.LevelOperator)))
 		assert.ErrorContains(t, there.May(tenant.LevelOperator), "in the organization that the request names")
 		assert.True(t, forbidden(there.MayManage("the key", tenant.LevelOperator)))
@@ -57,10 +57,10 @@ func TestActingEndsWithTheOperatorsRight(t *testing.T) {
 	for name, end := range map[string]func(w, other *world, boss tenant.Principal) error{
 		"it stays": func(*world, *world, tenant.Principal) error { return nil },
 		"the key is revoked": func(w, _ *world, boss tenant.Principal) error {
-			return w.RevokeKey(w.Context(), tenant.Platform(), w.home, boss.Key.ID)
+			return w.RevokeKey(w.Context(), tenant.Platform(), w.home, boss.Key)
 		},
 		"its user falls": func(w, _ *world, boss tenant.Principal) error {
-			_, err := w.EditUser(w.Context(), tenant.Platform(), w.home, boss.User.ID, 0,
+			_, err := w.EditUser(w.Context(), tenant.Platform(), w.home, boss.User, 0,
 				tenant.UserEdit{Role: to("manager")})
 			return err
 		},
@@ -79,15 +79,15 @@ func TestActingEndsWithTheOperatorsRight(t *testing.T) {
 		token, _, err := w.RunToken(t.Context(), there, run, time.Hour)
 		require.NoError(t, err)
 		sender := func() bool {
-			p, err := w.Sender(t.Context(), other.name, boss.User.ID, boss.Key.ID)
+			p, err := w.Sender(t.Context(), other.name, boss.User, boss.Key)
 			require.NoError(t, err)
-			assert.Equal(t, other.name, p.Organization.ID)
+			assert.Equal(t, other.name, p.Organization)
 			return w.MayReach(t.Context(), p, agent) == nil
 		}
 		bearer := func() error {
 			p, err := w.Authenticate(t.Context(), token)
 			if err == nil {
-				assert.Equal(t, []string{other.name, run}, []string{p.Organization.ID, p.Run})
+				assert.Equal(t, []string{other.name, run}, []string{p.Organization, p.Run})
 			}
 			return err
 		}
@@ -116,8 +116,8 @@ func TestSendersOfOtherOrganizationsAreNobody(t *testing.T) {
 	boss, _ := w.person("boss@example.com", tenant.Admin, tenant.LevelOperator)
 	admin, _ := w.person("admin@example.com", tenant.Admin, tenant.LevelAdmin)
 	for _, c := range []struct{ user, key string }{
-		{admin.User.ID, admin.Key.ID}, {admin.User.ID, boss.Key.ID}, {boss.User.ID, admin.Key.ID},
-		{boss.User.ID, "0123456789abcdef01234567"},
+		{admin.User, admin.Key}, {admin.User, boss.Key}, {boss.User, admin.Key},
+		{boss.User, "0123456789abcdef01234567"},
 	} {
 		p, err := w.Sender(t.Context(), other.name, c.user, c.key)
 		require.NoError(t, err)

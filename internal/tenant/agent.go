@@ -293,7 +293,7 @@ func (t *Tenants) DuplicateAgent(
 // NoteExport writes into the audit log that the principal has exported an agent, if the request has an author. Its
 // errors are those of the store.
 func (t *Tenants) NoteExport(ctx context.Context, p Principal, agent string) error {
-	return t.store.NoteDeed(ctx, p.Organization.ID, "agent", agent)
+	return t.store.NoteDeed(ctx, p.Organization, "agent", agent)
 }
 
 func (t *Tenants) createAgent(

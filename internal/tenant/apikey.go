@@ -66,7 +66,7 @@ func (t *Tenants) CreateKey(
 // admin may create keys for its own user even when other keys put that user above the admin: the new key never gets
 // more than its creator has.
 func (t *Tenants) mayHaveKey(ctx context.Context, by Principal, u catalog.User, level Level) error {
-	if u.ID != by.User.ID {
+	if u.ID != by.User {
 		if err := t.mayManageUser(ctx, by, &u); err != nil {
 			return err
 		}

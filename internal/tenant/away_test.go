@@ -25,7 +25,7 @@ const patience = 8
 func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 	for name, operation := range map[string]func(w *world, p tenant.Principal, key string) func(context.Context) error{
 		"authenticate": func(w *world, p tenant.Principal, key string) func(context.Context) error {
-			w.member(p.User.ID)
+			w.member(p.User)
 			return func(ctx context.Context) error { _, err := w.Authenticate(ctx, key); return err }
 		},
 		"authenticate a run's token": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
@@ -41,14 +41,14 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 			return func(ctx context.Context) error { _, err := w.Still(ctx, p, agent); return err }
 		},
 		"caps": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
-			return func(ctx context.Context) error { _, _, err := w.Caps(ctx, w.name, p.User.ID); return err }
+			return func(ctx context.Context) error { _, _, err := w.Caps(ctx, w.name, p.User); return err }
 		},
 		"limits": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
-			p.User.GroupIDs = []string{w.group()}
+			p.Groups = []string{w.group()}
 			return func(ctx context.Context) error { _, err := w.Limits(ctx, p, catalog.Agent{}); return err }
 		},
 		"limits of embeddings": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
-			return func(ctx context.Context) error { _, err := w.EmbeddingLimits(ctx, w.name, p.User.ID); return err }
+			return func(ctx context.Context) error { _, err := w.EmbeddingLimits(ctx, w.name, p.User); return err }
 		},
 		"read a file": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			f := record.File{Agents: []string{w.agent(func(*catalog.AgentSpec) {})}}
@@ -59,16 +59,16 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 			return func(ctx context.Context) error { _, err := w.Reachable(ctx, p)(agent); return err }
 		},
 		"say what a sender reaches": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
-			agent, group := w.agent(func(*catalog.AgentSpec) {}), w.member(p.User.ID)
+			agent, group := w.agent(func(*catalog.AgentSpec) {}), w.member(p.User)
 			w.restrict(agent, group)
 			return func(ctx context.Context) error {
-				may, err := w.SenderMayReach(ctx, w.name, p.User.ID, p.Key.ID)(agent)
+				may, err := w.SenderMayReach(ctx, w.name, p.User, p.Key)(agent)
 				assert.Equal(w, err == nil, may)
 				return err
 			}
 		},
 		"note an export": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
-			by := record.Author{Organization: w.name, UserID: p.User.ID, APIKeyID: p.Key.ID, Operation: "exportAgent"}
+			by := record.Author{Organization: w.name, UserID: p.User, APIKeyID: p.Key, Operation: "exportAgent"}
 			return func(ctx context.Context) error { return w.NoteExport(record.By(ctx, by), p, "an agent") }
 		},
 		"approve": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
@@ -104,7 +104,7 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 		},
 		"remove an agent": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
 			agent := w.agent(func(*catalog.AgentSpec) {})
-			by := tenant.Principal{Organization: catalog.Organization{ID: w.name}, Level: tenant.LevelAdmin}
+			by := tenant.Principal{Organization: w.name, Level: tenant.LevelAdmin}
 			return func(ctx context.Context) error { return w.RemoveAgent(ctx, by, agent) }
 		},
 		"make a user": func(w *world, _ tenant.Principal, _ string) func(context.Context) error {
@@ -117,35 +117,35 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 		"edit a user": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			by := p
 			by.Level = tenant.LevelAdmin
-			w.earlier(p.User.ID)
+			w.earlier(p.User)
 			e := tenant.UserEdit{Email: to("new@example.com"), Cap: to(2), GroupIDs: &[]string{w.group()}}
 			return func(ctx context.Context) error {
-				_, err := w.EditUser(ctx, by, w.home, p.User.ID, 0, e)
+				_, err := w.EditUser(ctx, by, w.home, p.User, 0, e)
 				return err
 			}
 		},
 		"remove a user": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			return func(ctx context.Context) error {
-				_, err := w.RemoveUser(ctx, tenant.Platform(), w.home, p.User.ID)
+				_, err := w.RemoveUser(ctx, tenant.Platform(), w.home, p.User)
 				return err
 			}
 		},
 		"make an operator's key": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
-			w.earlier(p.User.ID)
-			k := tenant.NewKey{Name: "k", UserID: p.User.ID, Level: tenant.LevelOperator}
+			w.earlier(p.User)
+			k := tenant.NewKey{Name: "k", UserID: p.User, Level: tenant.LevelOperator}
 			return func(ctx context.Context) error {
 				_, _, err := w.CreateKey(ctx, tenant.Platform(), w.home, k)
 				return err
 			}
 		},
 		"revoke an operator's key": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
-			boss, _ := w.key(p.User.ID, tenant.LevelOperator)
-			w.earlier(p.User.ID)
-			return func(ctx context.Context) error { return w.RevokeKey(ctx, tenant.Platform(), w.home, boss.Key.ID) }
+			boss, _ := w.key(p.User, tenant.LevelOperator)
+			w.earlier(p.User)
+			return func(ctx context.Context) error { return w.RevokeKey(ctx, tenant.Platform(), w.home, boss.Key) }
 		},
 		"rotate a key": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			return func(ctx context.Context) error {
-				_, _, err := w.RotateKey(ctx, tenant.Platform(), w.home, p.Key.ID, 0)
+				_, _, err := w.RotateKey(ctx, tenant.Platform(), w.home, p.Key, 0)
 				return err
 			}
 		},
@@ -181,9 +181,9 @@ func TestFailedStoreCallIsReportedAndWritesNothing(t *testing.T) {
 		},
 		"take a member": func(w *world, p tenant.Principal, _ string) func(context.Context) error {
 			g := w.group()
-			w.earlier(p.User.ID)
+			w.earlier(p.User)
 			return func(ctx context.Context) error {
-				_, err := w.SetMember(ctx, tenant.Platform(), w.home, g, p.User.ID, true)
+				_, err := w.SetMember(ctx, tenant.Platform(), w.home, g, p.User, true)
 				return err
 			}
 		},
@@ -237,7 +237,7 @@ func (w *world) agent(change func(s *catalog.AgentSpec)) string {
 
 // edit makes an agent's next version.
 func (w *world) edit(agent string, publish bool) {
-	by := tenant.Principal{Organization: catalog.Organization{ID: w.name}, Level: tenant.LevelAdmin}
+	by := tenant.Principal{Organization: w.name, Level: tenant.LevelAdmin}
 	_, err := w.EditAgent(w.Context(), by, agent, 0, true, publish,
 		func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
 			s.Description += "."

@@ -63,7 +63,7 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 		return err
 	}
 	user := func(e tenant.UserEdit) error {
-		_, err := w.EditUser(ctx, operator, w.home, person.User.ID, 0, e)
+		_, err := w.EditUser(ctx, operator, w.home, person.User, 0, e)
 		return err
 	}
 	group := func(e tenant.GroupEdit) error {
@@ -133,11 +133,11 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 		}},
 		"body.name    ": {1, 200, func(n int) error {
 			_, _, err := w.CreateKey(ctx, operator, w.home,
-				tenant.NewKey{Name: *text(n), UserID: person.User.ID, Level: "run"})
+				tenant.NewKey{Name: *text(n), UserID: person.User, Level: "run"})
 			return err
 		}},
 		"body.name     ": {1, 200, func(n int) error {
-			_, err := w.EditKey(ctx, operator, w.home, person.Key.ID, 0, text(n), nil, nil)
+			_, err := w.EditKey(ctx, operator, w.home, person.Key, 0, text(n), nil, nil)
 			return err
 		}},
 		"body.approver_group_ids": {none, 20, func(n int) error {
@@ -231,11 +231,11 @@ func TestInvalidFieldsAreNamed(t *testing.T) {
 	ctx, operator := t.Context(), tenant.Platform()
 	person, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
 	user := func(e tenant.UserEdit) error {
-		_, err := w.EditUser(ctx, operator, w.home, person.User.ID, 0, e)
+		_, err := w.EditUser(ctx, operator, w.home, person.User, 0, e)
 		return err
 	}
 	key := func(change func(k *tenant.NewKey)) error {
-		k := tenant.NewKey{Name: "k", UserID: person.User.ID, Level: tenant.LevelRun}
+		k := tenant.NewKey{Name: "k", UserID: person.User, Level: tenant.LevelRun}
 		change(&k)
 		_, _, err := w.CreateKey(ctx, operator, w.home, k)
 		return err
@@ -402,10 +402,10 @@ func TestBudgetEditMergesMembers(t *testing.T) {
 		if c.edit != "" {
 			edit = tenant.BudgetEdit(c.edit)
 		}
-		u, err := w.EditUser(t.Context(), tenant.Platform(), w.home, person.User.ID, 0, tenant.UserEdit{Budget: edit})
+		u, err := w.EditUser(t.Context(), tenant.Platform(), w.home, person.User, 0, tenant.UserEdit{Budget: edit})
 		require.NoError(t, err)
 		assert.Equal(t, c.want, u.Value.Budget)
-		k, err := w.EditKey(t.Context(), tenant.Platform(), w.home, person.Key.ID, 0, nil, nil, edit)
+		k, err := w.EditKey(t.Context(), tenant.Platform(), w.home, person.Key, 0, nil, nil, edit)
 		require.NoError(t, err)
 		assert.Equal(t, c.want, k.Value.Budget)
 	}

@@ -63,11 +63,12 @@ func (t *Tenants) Limits(ctx context.Context, p Principal, agent catalog.Agent) 
 			list = append(list, record.Limit{Kind: kind, ID: id, Budget: *b})
 		}
 	}
-	add("organization", p.Organization.ID, p.Organization.Budget)
-	add("user", p.User.ID, p.User.Budget)
-	add("api_key", p.Key.ID, p.Key.Budget)
+	read := p.Account()
+	add("organization", p.Organization, read.Organization.Budget)
+	add("user", p.User, read.User.Budget)
+	add("api_key", p.Key, read.Key.Budget)
 	add("agent", agent.ID, agent.Spec.Budget)
-	for _, id := range p.User.GroupIDs {
+	for _, id := range p.Groups {
 		g, err := record.Resource[catalog.Group](ctx, t.known, p.Scope(), id)
 		if isGone(err) {
 			continue

@@ -16,10 +16,10 @@ import (
 func TestBudgetsOfEmbeddings(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
-	limits, err := w.EmbeddingLimits(t.Context(), w.name, p.User.ID)
+	limits, err := w.EmbeddingLimits(t.Context(), w.name, p.User)
 	require.NoError(t, err)
 	assert.Empty(t, limits)
-	_, err = w.EditUser(t.Context(), tenant.Platform(), w.home, p.User.ID, 0,
+	_, err = w.EditUser(t.Context(), tenant.Platform(), w.home, p.User, 0,
 		tenant.UserEdit{Budget: tenant.BudgetEdit(`{"period":"day","max_tokens":5}`)})
 	require.NoError(t, err)
 	_, err = w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0,
@@ -29,9 +29,9 @@ func TestBudgetsOfEmbeddings(t *testing.T) {
 	ofOrganization := record.Limit{
 		Kind: "organization", ID: w.name, Budget: record.Budget{Period: "month", MaxRuns: &runs},
 	}
-	ofUser := record.Limit{Kind: "user", ID: p.User.ID, Budget: record.Budget{Period: "day", MaxTokens: &tokens}}
+	ofUser := record.Limit{Kind: "user", ID: p.User, Budget: record.Budget{Period: "day", MaxTokens: &tokens}}
 	for user, want := range map[string][]record.Limit{
-		p.User.ID: {ofOrganization, ofUser}, "0123456789abcdef01234567": {ofOrganization},
+		p.User: {ofOrganization, ofUser}, "0123456789abcdef01234567": {ofOrganization},
 	} {
 		limits, err = w.EmbeddingLimits(t.Context(), w.name, user)
 		require.NoError(t, err)
@@ -41,7 +41,7 @@ func TestBudgetsOfEmbeddings(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, limits)
 
-	limits, err = w.EmbeddingLimits(t.Context(), w.another().name, p.User.ID) // where an operator acts
+	limits, err = w.EmbeddingLimits(t.Context(), w.another().name, p.User) // where an operator acts
 	require.NoError(t, err)
 	assert.Equal(t, []record.Limit{ofUser}, limits)
 
@@ -50,5 +50,5 @@ func TestBudgetsOfEmbeddings(t *testing.T) {
 	require.True(t, is)
 	assert.Equal(t, []any{problem.Limited, "budget_exhausted", time.Minute},
 		[]any{refused.Kind, refused.Code, refused.RetryAfter})
-	assert.Contains(t, refused.Message, "the budget of user "+p.User.ID+" for this day is used up: 5 of 5 tokens")
+	assert.Contains(t, refused.Message, "the budget of user "+p.User+" for this day is used up: 5 of 5 tokens")
 }

@@ -36,7 +36,7 @@ func (c *changed) ring() {
 // Change says that rights may have changed: those of the principal's organization, or of all organizations when the
 // principal is an operator. It is called after each change, before the request is answered.
 func (t *Tenants) Change(p Principal) {
-	organization := p.Organization.ID
+	organization := p.Organization
 	if p.Level.Covers(LevelOperator) {
 		organization = ""
 	}
@@ -70,7 +70,7 @@ func (t *Tenants) TellChanges(tell func(organization string)) {
 // Changes returns how many changes the principal's organization has seen in this process, and a channel that is closed
 // at the next one.
 func (t *Tenants) Changes(p Principal) (n int64, next <-chan struct{}) {
-	return t.changesIn(p.Organization.ID)
+	return t.changesIn(p.Organization)
 }
 
 func (t *Tenants) changesIn(organization string) (n int64, next <-chan struct{}) {

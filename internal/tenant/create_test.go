@@ -24,7 +24,7 @@ func TestRenamingAnAgentNotesWhenAndOtherEditsDoNot(t *testing.T) {
 		named             int // the hour of the last renaming, 0: none; edits are made at 1 o'clock, 2 o'clock, …
 	}
 	by := func(w *world) tenant.Principal {
-		return tenant.Principal{Organization: catalog.Organization{ID: w.name}, Level: tenant.LevelAdmin}
+		return tenant.Principal{Organization: w.name, Level: tenant.LevelAdmin}
 	}
 	for what, edits := range map[string][]edit{
 		"renamed at once":     {{"B", "", true, 1}, {"B", "edited", true, 1}},
@@ -61,7 +61,7 @@ func TestEachCharacterOfAKeysSecretIsDrawn(t *testing.T) {
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 	var seen [size]map[byte]bool
 	for range 40 {
-		_, text, err := w.RotateKey(t.Context(), tenant.Platform(), w.home, p.Key.ID, 0)
+		_, text, err := w.RotateKey(t.Context(), tenant.Platform(), w.home, p.Key, 0)
 		require.NoError(t, err)
 		for i := range size {
 			if seen[i] == nil {
@@ -82,9 +82,9 @@ func TestKeyOfAnotherOrganizationsUserIsRefused(t *testing.T) {
 	token, _, err := w.RunToken(t.Context(), p, "a run", time.Hour)
 	require.NoError(t, err)
 	stranger, _ := w.another().person("b@example.com", tenant.Admin, tenant.LevelAdmin)
-	key, err := record.Resource[catalog.APIKey](t.Context(), w.store, w.home, p.Key.ID)
+	key, err := record.Resource[catalog.APIKey](t.Context(), w.store, w.home, p.Key)
 	require.NoError(t, err)
-	key.Value.UserID = stranger.User.ID
+	key.Value.UserID = stranger.User
 	tx := w.store.Begin("moved")
 	record.PutResource(tx, key)
 	require.NoError(t, tx.Commit(t.Context()))
@@ -131,7 +131,7 @@ func TestSecretThatCannotBeSealedIsReportedAndChangesNothing(t *testing.T) {
 func TestWithoutACeilingAnAdminSetsAnyCap(t *testing.T) {
 	w := newWorld(t)
 	admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
-	u, err := w.with(tenant.Defaults{}, plain{}).EditUser(t.Context(), admin, w.home, admin.User.ID, 0,
+	u, err := w.with(tenant.Defaults{}, plain{}).EditUser(t.Context(), admin, w.home, admin.User, 0,
 		tenant.UserEdit{Cap: to(1_000_000)})
 	require.NoError(t, err)
 	assert.Equal(t, 1_000_000, u.Value.Cap)

@@ -141,23 +141,23 @@ func (w *world) attempts(by, on tenant.Principal) map[string]func() error {
 	ctx := w.Context()
 	name, zero := "other", 1
 	edit := func(e tenant.UserEdit) func() error {
-		return func() error { _, err := w.EditUser(ctx, by, w.home, on.User.ID, 0, e); return err }
+		return func() error { _, err := w.EditUser(ctx, by, w.home, on.User, 0, e); return err }
 	}
 	role := string(tenant.Member)
 	return map[string]func() error{
-		"rotate the key": func() error { _, _, err := w.RotateKey(ctx, by, w.home, on.Key.ID, 0); return err },
+		"rotate the key": func() error { _, _, err := w.RotateKey(ctx, by, w.home, on.Key, 0); return err },
 		"edit the key": func() error {
-			_, err := w.EditKey(ctx, by, w.home, on.Key.ID, 0, &name, nil, nil)
+			_, err := w.EditKey(ctx, by, w.home, on.Key, 0, &name, nil, nil)
 			return err
 		},
-		"revoke the key": func() error { return w.RevokeKey(ctx, by, w.home, on.Key.ID) },
+		"revoke the key": func() error { return w.RevokeKey(ctx, by, w.home, on.Key) },
 		"name the user":  edit(tenant.UserEdit{Name: &name}),
 		"demote it":      edit(tenant.UserEdit{Role: &role}),
 		"cap it":         edit(tenant.UserEdit{Cap: &zero}),
-		"remove it":      func() error { _, err := w.RemoveUser(ctx, by, w.home, on.User.ID); return err },
+		"remove it":      func() error { _, err := w.RemoveUser(ctx, by, w.home, on.User); return err },
 		"make a key for it": func() error {
 			_, _, err := w.CreateKey(ctx, by, w.home,
-				tenant.NewKey{Name: "k", UserID: on.User.ID, Level: tenant.LevelRead})
+				tenant.NewKey{Name: "k", UserID: on.User, Level: tenant.LevelRead})
 			return err
 		},
 	}
@@ -214,9 +214,9 @@ func TestUserPromotedDuringTheCheckIsNotManaged(t *testing.T) {
 		w := newWorld(t)
 		admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
 		on, _ := w.person("b@example.com", tenant.Admin, tenant.LevelRead)
-		w.items.Overtake(func() { w.key(on.User.ID, tenant.LevelOperator) })
+		w.items.Overtake(func() { w.key(on.User, tenant.LevelOperator) })
 		assert.True(t, forbidden(w.attempts(admin, on)[name]()), name)
-		_, err := record.Resource[catalog.User](t.Context(), w.store, w.home, on.User.ID)
+		_, err := record.Resource[catalog.User](t.Context(), w.store, w.home, on.User)
 		require.NoError(t, err, name)
 	}
 }
@@ -226,9 +226,9 @@ func TestOperatorKeysOfEarlierStoresAreCounted(t *testing.T) {
 	w := newWorld(t)
 	admin, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
 	boss, _ := w.person("b@example.com", tenant.Admin, tenant.LevelOperator)
-	second, _ := w.key(boss.User.ID, tenant.LevelOperator)
+	second, _ := w.key(boss.User, tenant.LevelOperator)
 	forget := func() {
-		user, err := record.Resource[catalog.User](t.Context(), w.store, w.home, boss.User.ID)
+		user, err := record.Resource[catalog.User](t.Context(), w.store, w.home, boss.User)
 		require.NoError(t, err)
 		user.Value.OperatorKeys = nil
 		tx := w.store.Begin("forget")
@@ -238,9 +238,9 @@ func TestOperatorKeysOfEarlierStoresAreCounted(t *testing.T) {
 	forget()
 	assert.True(t, forbidden(w.attempts(admin, boss)["demote it"]()))
 	forget()
-	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, boss.Key.ID))
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, boss.Key))
 	assert.True(t, forbidden(w.attempts(admin, boss)["remove it"]()), "one is left")
-	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, second.Key.ID))
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, second.Key))
 	assert.NoError(t, w.attempts(admin, boss)["remove it"]())
 }
 
@@ -250,7 +250,7 @@ func TestKeyAboveItsUsersRoleIsRefused(t *testing.T) {
 		w := newWorld(t)
 		u, _ := w.person("a@example.com", role, tenant.LevelRead)
 		for _, level := range levels {
-			k := tenant.NewKey{Name: "k", UserID: u.User.ID, Level: level}
+			k := tenant.NewKey{Name: "k", UserID: u.User, Level: level}
 			_, text, err := w.CreateKey(t.Context(), tenant.Platform(), w.home, k)
 			if !role.Most().Covers(level) {
 				assert.True(t, forbidden(err), "%s of a %s: %v", level, role, err)
@@ -265,7 +265,7 @@ func TestKeyAboveItsUsersRoleIsRefused(t *testing.T) {
 			assert.Equal(t, !level.Covers(tenant.LevelAdmin), forbidden(err), "%s: %v", level, err)
 		}
 		lower := string(tenant.Member)
-		_, err := w.EditUser(t.Context(), tenant.Platform(), w.home, u.User.ID, 0, tenant.UserEdit{Role: &lower})
+		_, err := w.EditUser(t.Context(), tenant.Platform(), w.home, u.User, 0, tenant.UserEdit{Role: &lower})
 		require.NoError(t, err)
 		page, err := record.Resources[catalog.APIKey](t.Context(), w.store, w.home, "", 100)
 		require.NoError(t, err)
@@ -294,17 +294,17 @@ func TestOperatorKeyRaisesItsUserUntilRevoked(t *testing.T) {
 		return n
 	}
 	before := keys()
-	boss, _ := w.key(user.User.ID, tenant.LevelOperator)
-	other, _ := w.key(user.User.ID, tenant.LevelRun)
-	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, other.Key.ID))
+	boss, _ := w.key(user.User, tenant.LevelOperator)
+	other, _ := w.key(user.User, tenant.LevelRun)
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, other.Key))
 	assert.True(t, forbidden(w.attempts(admin, user)["name the user"]()))
-	assert.True(t, forbidden(w.RevokeKey(t.Context(), admin, w.home, boss.Key.ID)))
-	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, boss.Key.ID))
+	assert.True(t, forbidden(w.RevokeKey(t.Context(), admin, w.home, boss.Key)))
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, boss.Key))
 	assert.NoError(t, w.attempts(admin, user)["name the user"]())
 	assert.Equal(t, before, keys())
 
-	boss, _ = w.key(user.User.ID, tenant.LevelOperator)
-	_, err := w.RemoveUser(t.Context(), tenant.Platform(), w.home, user.User.ID)
+	boss, _ = w.key(user.User, tenant.LevelOperator)
+	_, err := w.RemoveUser(t.Context(), tenant.Platform(), w.home, user.User)
 	require.NoError(t, err)
-	assert.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, boss.Key.ID), "whose user is gone")
+	assert.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, boss.Key), "whose user is gone")
 }

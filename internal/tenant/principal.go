@@ -68,27 +68,55 @@ func lower(a, b Level) Level {
 	return b
 }
 
-// Principal is the sender of a request.
+// Principal is the sender of a request: who it is, and what it may do. Each open stream keeps one.
 type Principal struct {
-	// The ID of Organization is [record.NoOrganization] outside all of them. Of the sender of a run, see
-	// [Tenants.Sender], it has nothing but its ID.
-	Organization catalog.Organization
-	User         catalog.User
-	Key          catalog.APIKey
+	Organization string   // an id; [record.NoOrganization] outside all of them
+	User         string   // an id
+	Key          string   // an id
+	Groups       []string // those of the user that exist
 	Level        Level
 	Run          string // not empty: the request came with a run token, valid for this run alone
 	// Acting says that an operator acts as an admin of the organization: its user and its key are those of another one.
 	Acting bool
 
-	home *catalog.Organization // of one who acts in another: its own
-
 	text  string    // the hash of the key's text that the request came with
 	ends  time.Time // when that text expires; zero: never
 	until time.Time // when the run token expires; zero without one
+
+	account *Account // nil when it has been left out
+}
+
+// Account is what was read to know the sender of a request.
+type Account struct {
+	Organization catalog.Organization
+	User         catalog.User
+	Key          catalog.APIKey
+	Home         catalog.Organization // that of the key: another one when an operator acts in Organization
+}
+
+// Account is what was read to know the principal. The sender of a run has none, see [Tenants.Sender], and neither has
+// what [Principal.Bare] returns: then it is empty.
+func (p Principal) Account() Account {
+	if p.account == nil {
+		return Account{}
+	}
+	return *p.account
+}
+
+// Of is the principal with another account.
+func (p Principal) Of(a Account) Principal {
+	p.account = &a
+	return p
+}
+
+// Bare is the principal without its account, for those who keep many for long.
+func (p Principal) Bare() Principal {
+	p.account = nil
+	return p
 }
 
 // Scope is the scope of the data that the principal may see.
-func (p Principal) Scope() record.Scope { return record.Of(p.Organization.ID) }
+func (p Principal) Scope() record.Scope { return record.Of(p.Organization) }
 
 // May returns nil when the principal's level covers the needed one, else a problem of kind Forbidden
 // (insufficient_permission) with level_needed. A run token is refused everything.

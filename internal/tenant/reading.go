@@ -17,7 +17,7 @@ func (t *Tenants) Reads(p Principal) citation.Reader {
 		if p.Level.Covers(LevelOperator) { // whose user and key are of another organization
 			return t.hidden(ctx, p, documents)
 		}
-		now, err := t.Sender(ctx, p.Organization.ID, p.User.ID, p.Key.ID)
+		now, err := t.Sender(ctx, p.Organization, p.User, p.Key)
 		if err != nil {
 			return nil, err
 		}

@@ -62,7 +62,7 @@ func (r *Right) Lasts(ctx context.Context) bool {
 
 // Changes is [Tenants.Changes] of the principal.
 func (r *Right) Changes() (n int64, next <-chan struct{}) {
-	return r.tenants.changesIn(r.principal.Organization.ID)
+	return r.tenants.changesIn(r.principal.Organization)
 }
 
 // Due says after how long the next check is due: at once when changes differs from the count of the last check, and

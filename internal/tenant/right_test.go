@@ -43,9 +43,9 @@ func TestGroupsDecideWhoReachesAnAgentAndItsFiles(t *testing.T) {
 	outsider, _ := w.person("outsider@example.com", tenant.Manager, tenant.LevelManage)
 	admin, _ := w.person("admin@example.com", tenant.Admin, tenant.LevelAdmin)
 	member, _ := w.person("member@example.com", tenant.Member, tenant.LevelRun)
-	_, err := w.SetMember(t.Context(), admin, w.home, group, member.User.ID, true)
+	_, err := w.SetMember(t.Context(), admin, w.home, group, member.User, true)
 	require.NoError(t, err)
-	member.User.GroupIDs = []string{group}
+	member.Groups = []string{group}
 
 	for name, c := range map[string]struct {
 		who    tenant.Principal
@@ -69,20 +69,20 @@ func TestGroupsDecideWhoReachesAnAgentAndItsFiles(t *testing.T) {
 		may  bool
 	}{
 		"its sender": {
-			outsider, record.File{UserID: outsider.User.ID, Agents: []string{closed}}, true,
+			outsider, record.File{UserID: outsider.User, Agents: []string{closed}}, true,
 		},
 		"whose run has made it": {
-			outsider, record.File{UserID: outsider.User.ID, Agents: []string{closed}, Made: true}, false,
+			outsider, record.File{UserID: outsider.User, Agents: []string{closed}, Made: true}, false,
 		},
 		"another, of a closed one": {
-			outsider, record.File{UserID: admin.User.ID, Agents: []string{closed}}, false,
+			outsider, record.File{UserID: admin.User, Agents: []string{closed}}, false,
 		},
 		"another, of one of them": {
-			outsider, record.File{UserID: admin.User.ID, Agents: []string{closed, gone, open}}, true,
+			outsider, record.File{UserID: admin.User, Agents: []string{closed, gone, open}}, true,
 		},
-		"a member":                      {member, record.File{UserID: admin.User.ID, Agents: []string{closed}}, true},
-		"of an agent that is not there": {member, record.File{UserID: admin.User.ID, Agents: []string{gone}}, false},
-		"of none":                       {outsider, record.File{UserID: admin.User.ID}, true},
+		"a member":                      {member, record.File{UserID: admin.User, Agents: []string{closed}}, true},
+		"of an agent that is not there": {member, record.File{UserID: admin.User, Agents: []string{gone}}, false},
+		"of none":                       {outsider, record.File{UserID: admin.User}, true},
 	} {
 		err := w.MayReadFile(t.Context(), c.who, c.file)
 		assert.Equal(t, c.may, err == nil, "%s: %v", name, err)
@@ -117,39 +117,39 @@ func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 	}{
 		"for ever": {end: func(*world, tenant.Principal) error { return nil }},
 		"to the key's end": {end: func(w *world, p tenant.Principal) error {
-			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil,
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0, nil,
 				to(to(w.clock.Now().Add(hour))), nil)
 			return err
 		}, ends: hour, then: true},
 		"to the overlap's end, which is before the key's": {end: func(w *world, p tenant.Principal) error {
-			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil,
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0, nil,
 				to(to(w.clock.Now().Add(3*hour))), nil)
 			require.NoError(w, err)
-			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, hour)
+			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key, hour)
 			return err
 		}, ends: hour, then: true},
 		"to the key's end, which is before the overlap's": {end: func(w *world, p tenant.Principal) error {
-			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil,
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0, nil,
 				to(to(w.clock.Now().Add(hour))), nil)
 			require.NoError(w, err)
-			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 3*hour)
+			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key, 3*hour)
 			return err
 		}, ends: hour, then: true},
 		"not beyond a rotation": {end: func(w *world, p tenant.Principal) error {
-			_, _, err := w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0)
+			_, _, err := w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key, 0)
 			return err
 		}, then: true},
 		"not beyond two": {end: func(w *world, p tenant.Principal) error {
-			_, _, err := w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 9*hour)
+			_, _, err := w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key, 9*hour)
 			require.NoError(w, err)
-			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 9*hour)
+			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key, 9*hour)
 			return err
 		}, then: true},
 		"to the key's revocation": {end: func(w *world, p tenant.Principal) error {
-			return w.RevokeKey(w.Context(), tenant.Platform(), w.home, p.Key.ID)
+			return w.RevokeKey(w.Context(), tenant.Platform(), w.home, p.Key)
 		}, then: true},
 		"to its user's removal": {end: func(w *world, p tenant.Principal) error {
-			_, err := w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User.ID)
+			_, err := w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User)
 			return err
 		}, then: true},
 		"to its organization's": {end: func(w *world, _ tenant.Principal) error {
@@ -157,10 +157,10 @@ func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 			return err
 		}, then: true},
 		"an end taken back": {end: func(w *world, p tenant.Principal) error {
-			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil,
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0, nil,
 				to(to(w.clock.Now().Add(hour))), nil)
 			require.NoError(w, err)
-			_, err = w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, new(*time.Time), nil)
+			_, err = w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0, nil, new(*time.Time), nil)
 			return err
 		}},
 	} {
@@ -249,27 +249,27 @@ func TestLimitsAreTheFirstSetBelowTheCeiling(t *testing.T) {
 			[]int{ofUser, ofAll, perMinute, burst, most.UserCap, most.Cap}, name)
 	}
 	person, _ := w.person("a@example.com", tenant.Admin, tenant.LevelAdmin)
-	_, err := w.EditUser(t.Context(), tenant.Platform(), w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(2)})
+	_, err := w.EditUser(t.Context(), tenant.Platform(), w.home, person.User, 0, tenant.UserEdit{Cap: to(2)})
 	require.NoError(t, err)
-	ofUser, ofAll, err := w.Caps(t.Context(), w.name, person.User.ID)
+	ofUser, ofAll, err := w.Caps(t.Context(), w.name, person.User)
 	require.NoError(t, err)
 	assert.Equal(t, []int{2, 50}, []int{ofUser, ofAll})
 	ofUser, ofAll, err = w.Caps(t.Context(), record.NoOrganization, "somebody who has gone")
 	require.NoError(t, err)
 	assert.Equal(t, []int{5, record.Uncapped}, []int{ofUser, ofAll})
 
-	_, err = w.EditUser(t.Context(), person, w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(5)})
+	_, err = w.EditUser(t.Context(), person, w.home, person.User, 0, tenant.UserEdit{Cap: to(5)})
 	require.NoError(t, err, "up to the ceiling")
-	_, err = w.EditUser(t.Context(), person, w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(6)})
+	_, err = w.EditUser(t.Context(), person, w.home, person.User, 0, tenant.UserEdit{Cap: to(6)})
 	assert.Equal(t, "body.concurrency_cap", about(t, err))
-	_, err = w.EditUser(t.Context(), tenant.Platform(), w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(6)})
+	_, err = w.EditUser(t.Context(), tenant.Platform(), w.home, person.User, 0, tenant.UserEdit{Cap: to(6)})
 	require.NoError(t, err, "operators set what they like")
-	_, err = w.EditUser(t.Context(), person, w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(6)})
+	_, err = w.EditUser(t.Context(), person, w.home, person.User, 0, tenant.UserEdit{Cap: to(6)})
 	require.NoError(t, err, "what is said back is no change")
 	_, err = w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0,
 		tenant.OrganizationEdit{Ceilings: tenant.LimitsEdit{UserCap: to(1)}})
 	require.NoError(t, err)
-	_, err = w.EditUser(t.Context(), person, w.home, person.User.ID, 0, tenant.UserEdit{Cap: to(2)})
+	_, err = w.EditUser(t.Context(), person, w.home, person.User, 0, tenant.UserEdit{Cap: to(2)})
 	assert.Equal(t, "body.concurrency_cap", about(t, err), "the lowest ceiling is one")
 	assert.Equal(t, time.Minute, w.ActiveLimit(catalog.Agent{}))
 	assert.Equal(t, 3*time.Second,
@@ -376,7 +376,7 @@ func TestEmailAddressIsUniqueInItsOrganization(t *testing.T) {
 		return true
 	}
 	edit := func(email string) error {
-		u, err := w.EditUser(ctx, operator, w.home, a.User.ID, 0, tenant.UserEdit{Email: &email})
+		u, err := w.EditUser(ctx, operator, w.home, a.User, 0, tenant.UserEdit{Email: &email})
 		if err == nil {
 			assert.Equal(t, email, u.Value.Email)
 		}
@@ -392,7 +392,7 @@ func TestEmailAddressIsUniqueInItsOrganization(t *testing.T) {
 	w.person("c@example.com", tenant.Member, tenant.LevelRun)
 	assert.True(t, problem.Is(edit("c@example.com"), "conflict"))
 	assert.True(t, taken("b@example.com"), "nothing has changed")
-	_, err := w.RemoveUser(ctx, operator, w.home, a.User.ID)
+	_, err := w.RemoveUser(ctx, operator, w.home, a.User)
 	require.NoError(t, err)
 	assert.False(t, taken("b@example.com"))
 	for range 2 {
@@ -446,8 +446,8 @@ func TestRemovalHidesAtOnceAndStoresAJob(t *testing.T) {
 		w *world, p tenant.Principal, group string,
 	) (job, subject string, err error){
 		record.RemoveUser: func(w *world, p tenant.Principal, _ string) (string, string, error) {
-			job, err := w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User.ID)
-			return job, p.User.ID, err
+			job, err := w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User)
+			return job, p.User, err
 		},
 		record.RemoveGroup: func(w *world, _ tenant.Principal, group string) (string, string, error) {
 			job, err := w.RemoveGroup(w.Context(), w.home, group)
@@ -489,7 +489,7 @@ func TestMembersAreAddedAndRemoved(t *testing.T) {
 		groups = append(groups, w.group())
 	}
 	set := func(group string, member bool) ([]string, error) {
-		u, err := w.SetMember(t.Context(), tenant.Platform(), w.home, group, p.User.ID, member)
+		u, err := w.SetMember(t.Context(), tenant.Platform(), w.home, group, p.User, member)
 		return u.Value.GroupIDs, err
 	}
 	for n, g := range groups[:20] {
@@ -510,7 +510,7 @@ func TestMembersAreAddedAndRemoved(t *testing.T) {
 	assert.True(t, problem.Is(err, "not_found"))
 
 	other, _ := w.person("b@example.com", tenant.Manager, tenant.LevelManage)
-	_, err = w.SetMember(t.Context(), other, w.home, groups[0], p.User.ID, true)
+	_, err = w.SetMember(t.Context(), other, w.home, groups[0], p.User, true)
 	assert.True(t, forbidden(err))
 }
 
@@ -523,12 +523,11 @@ func TestBudgetsOfAllOwnersHold(t *testing.T) {
 		tenant.GroupEdit{Budget: tenant.BudgetEdit(`{"period":"day","max_runs":5}`)})
 	require.NoError(t, err)
 	p := tenant.Principal{
-		Organization: catalog.Organization{ID: w.name, Budget: budget(1)},
-		User: catalog.User{
-			ID: "u", Budget: budget(2), GroupIDs: []string{"0123456789abcdef01234567", w.group(), group},
-		},
-		Key: catalog.APIKey{ID: "k", Budget: budget(3)},
-	}
+		Organization: w.name, User: "u", Key: "k", Groups: []string{"0123456789abcdef01234567", w.group(), group},
+	}.Of(tenant.Account{
+		Organization: catalog.Organization{Budget: budget(1)}, User: catalog.User{Budget: budget(2)},
+		Key: catalog.APIKey{Budget: budget(3)},
+	})
 	limits, err := w.Limits(t.Context(), p, catalog.Agent{ID: "a", Spec: catalog.AgentSpec{Budget: budget(4)}})
 	require.NoError(t, err)
 	assert.Equal(t, []record.Limit{
@@ -544,16 +543,16 @@ func TestEditChangesOnlyNamedFields(t *testing.T) {
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 	name, role, group := "new", "manager", w.group()
 	w.clock.later = time.Hour
-	k, err := w.EditKey(t.Context(), tenant.Platform(), w.home, p.Key.ID, 0, &name, nil, nil)
+	k, err := w.EditKey(t.Context(), tenant.Platform(), w.home, p.Key, 0, &name, nil, nil)
 	require.NoError(t, err)
-	want := p.Key
+	want := p.Account().Key
 	want.Name, want.UpdatedAt = name, k.Value.UpdatedAt
 	assert.Equal(t, want, k.Value)
 	assert.WithinDuration(t, w.clock.Now(), k.Value.UpdatedAt, 5*time.Second)
-	u, err := w.EditUser(t.Context(), tenant.Platform(), w.home, p.User.ID, 0,
+	u, err := w.EditUser(t.Context(), tenant.Platform(), w.home, p.User, 0,
 		tenant.UserEdit{Name: &name, Role: &role, GroupIDs: &[]string{group}})
 	require.NoError(t, err)
-	user := p.User
+	user := p.Account().User
 	user.Name, user.Role, user.GroupIDs, user.UpdatedAt = name, role, []string{group}, u.Value.UpdatedAt
 	assert.Equal(t, user, u.Value)
 	assert.WithinDuration(t, w.clock.Now(), u.Value.UpdatedAt, 5*time.Second)
@@ -566,7 +565,7 @@ func TestEditChangesOnlyNamedFields(t *testing.T) {
 	require.NoError(t, err)
 	assert.WithinDuration(t, w.clock.Now(), g.Value.UpdatedAt, 5*time.Second)
 	for member, err := range map[string]error{
-		"body.budget": second(w.EditKey(t.Context(), tenant.Platform(), w.home, p.Key.ID, 0, nil, nil,
+		"body.budget": second(w.EditKey(t.Context(), tenant.Platform(), w.home, p.Key, 0, nil, nil,
 			tenant.BudgetEdit(`{"period":"day"}`))),
 		"body.budget.period": second(w.EditGroup(t.Context(), w.home, group, 0,
 			tenant.GroupEdit{Budget: tenant.BudgetEdit(`{}`)})),
@@ -624,7 +623,7 @@ func TestEditKeepsUncheckedWhatTheAgentHad(t *testing.T) {
 func TestChangeNotifiesItsOrganizationOrAll(t *testing.T) {
 	w := newWorld(t)
 	in := func(organization string, level tenant.Level) tenant.Principal {
-		return tenant.Principal{Organization: catalog.Organization{ID: organization}, Level: level}
+		return tenant.Principal{Organization: organization, Level: level}
 	}
 	told := func(next <-chan struct{}) bool {
 		select {
@@ -661,12 +660,12 @@ func TestBootstrapCreatesAWorkingDeployment(t *testing.T) {
 	p, err := w.Authenticate(t.Context(), first.Key)
 	require.NoError(t, err)
 	assert.Equal(t, tenant.LevelOperator, p.Level)
-	assert.Equal(t, first.Organization.ID, p.Organization.ID)
-	assert.Equal(t, []string{"local", "Demo"}, []string{p.Organization.Name, first.Agent.Spec.Name})
+	assert.Equal(t, first.Organization.ID, p.Organization)
+	assert.Equal(t, []string{"local", "Demo"}, []string{p.Account().Organization.Name, first.Agent.Spec.Name})
 	assert.NotEmpty(t, first.Agent.Spec.Description)
 	_, err = w.Runnable(t.Context(), p, first.Agent.ID, 1)
 	assert.NoError(t, err)
-	job, found, err := w.store.Job(t.Context(), record.DerivedID("retention", p.Organization.ID))
+	job, found, err := w.store.Job(t.Context(), record.DerivedID("retention", p.Organization))
 	require.NoError(t, err)
 	require.True(t, found)
 	assert.WithinDuration(t, w.clock.Now().Add(24*time.Hour), job.Value.Due, 5*time.Second)

@@ -37,7 +37,7 @@ func (w *world) expires(key string, after time.Duration) {
 
 // restrict makes an agent one of a group's members alone.
 func (w *world) restrict(agent, group string) {
-	by := tenant.Principal{Organization: catalog.Organization{ID: w.name}, Level: tenant.LevelAdmin}
+	by := tenant.Principal{Organization: w.name, Level: tenant.LevelAdmin}
 	_, err := w.EditAgent(w.Context(), by, agent, 0, true, true, func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
 		s.GroupIDs = []string{group}
 		return s, nil
@@ -68,10 +68,10 @@ func TestAStreamsRightEndsWhenItsReaderIsRefused(t *testing.T) {
 			w.restrict(agent, w.group())
 		}, false},
 		"the key is revoked": {func(w *world, p tenant.Principal, _ string) {
-			require.NoError(w, w.RevokeKey(w.Context(), tenant.Platform(), w.home, p.Key.ID))
+			require.NoError(w, w.RevokeKey(w.Context(), tenant.Platform(), w.home, p.Key))
 		}, false},
 		"the user is removed": {func(w *world, p tenant.Principal, _ string) {
-			_, err := w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User.ID)
+			_, err := w.RemoveUser(w.Context(), tenant.Platform(), w.home, p.User)
 			require.NoError(w, err)
 		}, false},
 	} {
@@ -94,7 +94,7 @@ func TestAnEndedRightStaysEndedWhenAccessReturns(t *testing.T) {
 	agent := w.agent(func(s *catalog.AgentSpec) { s.GroupIDs = []string{group} })
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 	belongs := func(member bool) {
-		_, err := w.SetMember(t.Context(), tenant.Platform(), w.home, group, p.User.ID, member)
+		_, err := w.SetMember(t.Context(), tenant.Platform(), w.home, group, p.User, member)
 		require.NoError(t, err)
 		w.Change(p)
 	}
@@ -117,7 +117,7 @@ func TestACheckThatIsGivenUpIsNone(t *testing.T) {
 	right := w.RightTo(&p, agent)
 	require.True(t, right.Lasts(t.Context()))
 	_, down := w.checks()
-	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, p.Key.ID))
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, p.Key))
 	w.Change(p)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -133,7 +133,7 @@ func TestARightIsCheckedAgainAfter20SecondsOrAChange(t *testing.T) {
 	w := newWorld(t)
 	agent := w.agent(func(*catalog.AgentSpec) {})
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
-	elsewhere := tenant.Principal{Organization: catalog.Organization{ID: "another"}, Level: tenant.LevelAdmin}
+	elsewhere := tenant.Principal{Organization: "another", Level: tenant.LevelAdmin}
 	right := w.RightTo(&p, agent)
 	reads, down := w.checks()
 	const second, blink = time.Second, time.Millisecond
@@ -172,7 +172,7 @@ func TestARightIsCheckedAgainAfter20SecondsOrAChange(t *testing.T) {
 		assert.Equal(t, c.checked, *reads > before, c.what)
 	}
 	*down = false
-	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, p.Key.ID))
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, p.Key))
 	w.clock.later = 110*second - blink
 	assert.True(t, right.Lasts(t.Context()), "another process has revoked the key")
 	w.clock.later = 110 * second
@@ -186,7 +186,7 @@ func TestAStreamsRightEndsInTheMomentItsKeyExpires(t *testing.T) {
 		w := newWorld(t)
 		agent := w.agent(func(*catalog.AgentSpec) {})
 		p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
-		w.expires(p.Key.ID, ends)
+		w.expires(p.Key, ends)
 		right := w.RightTo(&p, agent)
 		reads, _ := w.checks()
 		for at := time.Duration(0); at < ends-blink; at += 20 * time.Second {
@@ -206,7 +206,7 @@ func TestAStreamsRightEndsInTheMomentItsKeyExpires(t *testing.T) {
 func TestARightThatHasEndedIsAlwaysDue(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
-	w.expires(p.Key.ID, time.Second)
+	w.expires(p.Key, time.Second)
 	right := w.RightTo(&p, "")
 	require.True(t, right.Lasts(t.Context()))
 	w.clock.later += time.Second
@@ -240,7 +240,7 @@ func TestAWatchedRightIsDueAtItsNextCheck(t *testing.T) {
 		p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 		w.clock.later = time.Hour
 		if c.ends > 0 {
-			w.expires(p.Key.ID, c.ends)
+			w.expires(p.Key, c.ends)
 		}
 		right := w.RightTo(&p, agent)
 		changes, _ := w.Changes(p)

@@ -75,7 +75,7 @@ func (t *Tenants) Authenticate(ctx context.Context, token string) (Principal, er
 	if err != nil {
 		return Principal{}, err
 	}
-	t.noteUse(ctx, p.Key, t.host.Now())
+	t.noteUse(ctx, p.account.Key, t.host.Now())
 	return p, nil
 }
 
@@ -90,40 +90,43 @@ func hide(err error) error {
 // principalOf is the principal of a key's text, given by its hash: the key's current text, or the previous one during
 // its overlap.
 func (t *Tenants) principalOf(ctx context.Context, s record.Reader, keyID, text string) (Principal, error) {
-	p := Principal{text: text}
+	p := Principal{Key: keyID, text: text, account: &Account{}}
+	read := p.account
 	key, err := record.Resource[catalog.APIKey](ctx, s, record.System(), keyID)
 	if err != nil {
 		return p, hide(err)
 	}
-	p.Key, p.ends = key.Value, key.Value.ExpiresAt
+	read.Key, p.ends = key.Value, key.Value.ExpiresAt
 	switch {
-	case sameHash(p.Key.Hash, text):
-	case sameHash(p.Key.PreviousHash, text):
-		p.ends = earlier(p.ends, p.Key.PreviousUntil)
+	case sameHash(read.Key.Hash, text):
+	case sameHash(read.Key.PreviousHash, text):
+		p.ends = earlier(p.ends, read.Key.PreviousUntil)
 	default:
 		return p, errBadKey
 	}
 	if !p.ends.IsZero() && !t.host.Now().Before(p.ends) {
 		return p, errBadKey
 	}
-	user, err := record.Resource[catalog.User](ctx, s, record.Of(p.Key.Organization), p.Key.UserID)
+	user, err := record.Resource[catalog.User](ctx, s, record.Of(read.Key.Organization), read.Key.UserID)
 	if err != nil {
 		return p, hide(err)
 	}
-	p.User = user.Value
-	if p.User.GroupIDs, err = record.Existing[catalog.Group](
-		ctx, s, record.Of(p.Key.Organization), p.User.GroupIDs,
+	read.User, p.User = user.Value, user.Value.ID
+	if p.Groups, err = record.Existing[catalog.Group](
+		ctx, s, record.Of(read.Key.Organization), read.User.GroupIDs,
 	); err != nil {
 		return p, err
 	}
-	p.Organization, err = organization(ctx, s, p.Key.Organization)
+	read.User.GroupIDs = p.Groups
+	read.Home, err = organization(ctx, s, read.Key.Organization)
 	if err != nil {
 		return p, hide(err)
 	}
-	if p.Organization.Deleted {
+	if read.Home.Deleted {
 		return p, errBadKey
 	}
-	p.Level = lower(Level(p.Key.Level), Role(p.User.Role).Most())
+	read.Organization, p.Organization = read.Home, read.Home.ID
+	p.Level = lower(Level(read.Key.Level), Role(read.User.Role).Most())
 	return p, nil
 }
 
@@ -148,10 +151,10 @@ func actIn(ctx context.Context, s record.Reader, p Principal, id string) (Princi
 	if err != nil {
 		return p, err
 	}
-	home := p.Organization
-	p.home, p.Organization, p.Level, p.Acting = &home, o, LevelAdmin, true
-	p.User.GroupIDs = nil // they are those of its own organization
-	return p, nil
+	read := p.Account()
+	read.Organization, read.User.GroupIDs = o, nil // the groups are those of its own organization
+	p.Organization, p.Groups, p.Level, p.Acting = o.ID, nil, LevelAdmin, true
+	return p.Of(read), nil
 }
 
 // earlier is the first of two times, of which zero is never.
@@ -173,9 +176,9 @@ func (t *Tenants) Still(ctx context.Context, p Principal, agents ...string) (end
 		return p.until, errBadKey
 	}
 	strong := t.store.Known()
-	now, err := t.principalOf(ctx, strong, p.Key.ID, p.text)
+	now, err := t.principalOf(ctx, strong, p.Key, p.text)
 	if err == nil && p.Acting {
-		now, err = actIn(ctx, strong, now, p.Organization.ID)
+		now, err = actIn(ctx, strong, now, p.Organization)
 	}
 	if err != nil {
 		return ends, err
@@ -250,10 +253,7 @@ func (t *Tenants) Rate(o catalog.Organization) (perMinute, burst int) {
 
 // RateOf is the rate limit of a principal's key: that of the organization of the key, also for who acts in another one.
 func (t *Tenants) RateOf(p Principal) (perMinute, burst int) {
-	if p.Acting {
-		return t.Rate(*p.home)
-	}
-	return t.Rate(p.Organization)
+	return t.Rate(p.Account().Home)
 }
 
 // Ceilings are the limits up to which an organization's admins may go: what an operator has set, else the deployment's

@@ -27,7 +27,7 @@ func (t *Tenants) RunToken(
 	token += checksum(token)
 	tx := t.store.Begin(t.host.NewID())
 	tx.PutRunToken(hashText(token), record.RunToken{
-		RunID: run, Organization: p.Organization.ID, KeyID: p.Key.ID, KeyHash: p.text, End: end,
+		RunID: run, Organization: p.Organization, KeyID: p.Key, KeyHash: p.text, End: end,
 	})
 	return token, end, tx.Commit(ctx)
 }
@@ -51,7 +51,7 @@ func (t *Tenants) ofRunToken(ctx context.Context, text string) (Principal, error
 		return Principal{}, errBadKey
 	}
 	p, err := t.principalOf(ctx, t.known, token.KeyID, token.KeyHash)
-	if err == nil && token.Organization != p.Organization.ID { // it was made by an operator who acted there
+	if err == nil && token.Organization != p.Organization { // it was made by an operator who acted there
 		p, err = actIn(ctx, t.known, p, token.Organization)
 		err = hide(err)
 	}

@@ -38,7 +38,7 @@ func TestStoredDataYieldsNoRunToken(t *testing.T) {
 		Key: old, Owner: "-", WriteID: "old", Schema: 1, Body: body,
 	}, table.Absent())))
 	claims := base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil,
-		`{"run":"a run","key":%q,"end":4102444800}`, p.Key.ID))
+		`{"run":"a run","key":%q,"end":4102444800}`, p.Key))
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte("run token " + claims))
 	_, err = w.Authenticate(t.Context(), "rt_"+claims+"."+base64.RawURLEncoding.EncodeToString(mac.Sum(nil)))
@@ -78,7 +78,7 @@ func TestRunTokenEndsWithItsKeyText(t *testing.T) {
 		return err == nil
 	}
 	rotate := func(overlap time.Duration) tenant.Principal {
-		_, text, err := w.RotateKey(t.Context(), admin, w.home, admin.Key.ID, overlap)
+		_, text, err := w.RotateKey(t.Context(), admin, w.home, admin.Key, overlap)
 		require.NoError(t, err)
 		p, err := w.Authenticate(t.Context(), text)
 		require.NoError(t, err)

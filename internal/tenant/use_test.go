@@ -17,7 +17,7 @@ func TestFailedWriteOfKeyUseIsNotRetried(t *testing.T) {
 	w := newWorld(t)
 	user, _ := w.person("somebody@example.com", tenant.Member, tenant.LevelRun)
 	_, text, err := w.CreateKey(t.Context(), tenant.Platform(), w.home,
-		tenant.NewKey{Name: "k", UserID: user.User.ID, Level: tenant.LevelRun})
+		tenant.NewKey{Name: "k", UserID: user.User, Level: tenant.LevelRun})
 	require.NoError(t, err)
 	commits := 0
 	w.items.Before = func(c faulttable.Call) faulttable.Fault {

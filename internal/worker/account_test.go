@@ -98,7 +98,7 @@ func TestResultListsCallsFilesAndUsageOfTheRun(t *testing.T) {
 func TestTheLedgerTellsEmbeddingsOfSearchesApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
-		base := catalog.KnowledgeBase{ID: s.host.NewID(), Organization: s.who.Organization.ID}
+		base := catalog.KnowledgeBase{ID: s.host.NewID(), Organization: s.who.Organization}
 		_, err := record.Create(t.Context(), s.store, base, base.ID)
 		require.NoError(t, err)
 		s.edit(func(spec *catalog.AgentSpec) {
@@ -240,11 +240,11 @@ func TestRunFailsWhenItsBudgetIsSpent(t *testing.T) {
 func TestParkedMessageOfADeletedSenderFails(t *testing.T) {
 	gone := map[string]func(s *stage) error{
 		"the user who sent the message has been deleted": func(s *stage) error {
-			_, err := record.Remove[catalog.User](s.Context(), s.store, record.System(), s.who.User.ID, nil)
+			_, err := record.Remove[catalog.User](s.Context(), s.store, record.System(), s.who.User, nil)
 			return err
 		},
 		"the API key that sent the message has been revoked": func(s *stage) error {
-			_, err := record.Remove[catalog.APIKey](s.Context(), s.store, record.System(), s.who.Key.ID, nil)
+			_, err := record.Remove[catalog.APIKey](s.Context(), s.store, record.System(), s.who.Key, nil)
 			return err
 		},
 		"the agent has been deleted": func(s *stage) error {

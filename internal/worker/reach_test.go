@@ -39,12 +39,12 @@ func newCircle(t *testing.T) *circle {
 		return model.Reply{Text: "yes", Finish: "stop"}, err
 	}
 	name := "g"
-	g, err := c.tenants.CreateGroup(t.Context(), c.who.Organization.ID, tenant.GroupEdit{Name: &name})
+	g, err := c.tenants.CreateGroup(t.Context(), c.who.Organization, tenant.GroupEdit{Name: &name})
 	require.NoError(t, err)
 	c.group = g.Value.ID
-	spec := c.tenants.DefaultSpec(c.who.Organization.ID)
+	spec := c.tenants.DefaultSpec(c.who.Organization)
 	spec.Name, spec.GroupIDs = "closed", []string{c.group}
-	a, err := c.tenants.CreateAgent(t.Context(), c.who.Organization.ID, spec, true)
+	a, err := c.tenants.CreateAgent(t.Context(), c.who.Organization, spec, true)
 	require.NoError(t, err)
 	c.closed = a.Value.ID
 	c.insiders, c.outsides = c.colleague(
@@ -70,7 +70,7 @@ func (c *circle) colleague(email string, level tenant.Level) string {
 	u, err := c.tenants.CreateUser(
 		c.Context(),
 		tenant.Platform(),
-		c.who.Organization.ID,
+		c.who.Organization,
 		tenant.UserEdit{Email: &email, Role: &role},
 	)
 	require.NoError(c, err)
@@ -94,7 +94,7 @@ func (c *circle) as(key string) tenant.Principal {
 // join adds the insider to the group, or removes it.
 func (c *circle) join(in bool) {
 	c.Helper()
-	_, err := c.tenants.SetMember(c.Context(), tenant.Platform(), c.who.Scope(), c.group, c.insider.User.ID, in)
+	_, err := c.tenants.SetMember(c.Context(), tenant.Platform(), c.who.Scope(), c.group, c.insider.User, in)
 	require.NoError(c, err)
 }
 
@@ -194,7 +194,7 @@ func TestModelIsShownOnlyTurnsThatTheSenderMayReach(t *testing.T) {
 			c.send(c.insider, c.closed, secret)
 			run := c.send(admin, c.agent, "again")
 			role := string(tenant.Member)
-			_, err := c.tenants.EditUser(c.Context(), tenant.Platform(), c.who.Scope(), admin.User.ID, 0,
+			_, err := c.tenants.EditUser(c.Context(), tenant.Platform(), c.who.Scope(), admin.User, 0,
 				tenant.UserEdit{Role: &role})
 			require.NoError(c, err)
 			return run

@@ -176,9 +176,9 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 	require.NoError(t, err)
 	s.who, err = tenants.Authenticate(t.Context(), first.Key)
 	require.NoError(t, err)
-	spec := tenants.DefaultSpec(s.who.Organization.ID)
+	spec := tenants.DefaultSpec(s.who.Organization)
 	spec.Name = "a"
-	a, err := tenants.CreateAgent(t.Context(), s.who.Organization.ID, spec, true)
+	a, err := tenants.CreateAgent(t.Context(), s.who.Organization, spec, true)
 	require.NoError(t, err)
 	s.agent = a.Value.ID
 	b := notifier(h)
@@ -242,7 +242,7 @@ func (s *stage) edit(change func(*catalog.AgentSpec)) {
 // file stores a file of the user.
 func (s *stage) file(name, content string) record.FileRef {
 	s.Helper()
-	f := s.store.NewFile(s.who.Organization.ID, s.who.User.ID, name, "text/plain")
+	f := s.store.NewFile(s.who.Organization, s.who.User, name, "text/plain")
 	_, err := record.Create(s.Context(), s.store, f, f.ID)
 	require.NoError(s, err)
 	f, err = s.store.FillFile(s.Context(), s.who.Scope(), f.ID, strings.NewReader(content), 1<<20)

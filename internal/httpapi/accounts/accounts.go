@@ -46,10 +46,10 @@ func Routes(s *httpapi.Server, c Config) {
 
 // own is the principal's organisation; there is none in the scope of none.
 func own(p tenant.Principal) (string, error) {
-	if p.Organization.ID == record.NoOrganization {
+	if p.Organization == record.NoOrganization {
 		return "", problem.New(problem.NotFound, "not_found", "this key belongs to no organization")
 	}
-	return p.Organization.ID, nil
+	return p.Organization, nil
 }
 
 // overlap is the body of what gives a secret or a key a new text.
@@ -84,7 +84,7 @@ func (h *handlers) target(ctx context.Context, p tenant.Principal, named *string
 	null := isNull(body, "organization_id")
 	switch {
 	case named == nil && !null:
-		return p.Organization.ID, nil
+		return p.Organization, nil
 	case named != nil && *named == "":
 		return "", problem.InvalidField("body.organization_id", "must be an identifier, or null for none")
 	}
@@ -97,7 +97,7 @@ func (h *handlers) target(ctx context.Context, p tenant.Principal, named *string
 			)
 		}
 	}
-	if wanted == p.Organization.ID {
+	if wanted == p.Organization {
 		return wanted, nil
 	}
 	if !p.Level.Covers(tenant.LevelOperator) {

@@ -40,11 +40,11 @@ func (h *handlers) readActivity(
 	ctx context.Context, p tenant.Principal, _ *struct{},
 ) (*httpapi.Answer[activity], error) {
 	now := activity{Users: []activityOfUser{}}
-	paused, _, err := h.Store.PausedRuns(ctx, p.Organization.ID)
+	paused, _, err := h.Store.PausedRuns(ctx, p.Organization)
 	if err != nil {
 		return nil, err
 	}
-	counted, err := h.Store.CountedRuns(ctx, p.Organization.ID)
+	counted, err := h.Store.CountedRuns(ctx, p.Organization)
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (h *handlers) readActivity(
 		of[e.Value.User]++
 	}
 	now.Active = now.Queued + now.Running
-	_, now.Limit, err = h.Tenants.Caps(ctx, p.Organization.ID, p.User.ID)
+	_, now.Limit, err = h.Tenants.Caps(ctx, p.Organization, p.User)
 	if err == nil {
 		now.Users, err = h.activityOf(ctx, p, of)
 	}
@@ -80,7 +80,7 @@ func (h *handlers) activityOf(ctx context.Context, p tenant.Principal, of map[st
 	}
 	list := make([]activityOfUser, 0, len(of))
 	for id, n := range of {
-		limit, _ := h.Tenants.CapsOf(p.Organization, users[id].Value) // an operator who acts here has the usual one
+		limit, _ := h.Tenants.CapsOf(p.Account().Organization, users[id].Value) // an operator who acts here has the usual one
 		list = append(list, activityOfUser{id, n, limit})
 	}
 	slices.SortFunc(list, func(a, b activityOfUser) int {

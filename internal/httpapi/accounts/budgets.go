@@ -181,7 +181,7 @@ func (h *handlers) holdersOf(
 			return holder{kind, a.ID, a.Spec.Name, a.Spec.Budget}
 		})
 	}
-	own := p.Organization.ID
+	own := p.Organization
 	if own == record.NoOrganization {
 		return page, nil
 	}

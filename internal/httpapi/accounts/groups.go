@@ -98,7 +98,7 @@ func (in GroupInput) edit() tenant.GroupEdit {
 func (h *handlers) createGroup(
 	ctx context.Context, p tenant.Principal, in *GroupInput,
 ) (*httpapi.Answer[groupView], error) {
-	e, err := h.Tenants.CreateGroup(ctx, p.Organization.ID, in.edit())
+	e, err := h.Tenants.CreateGroup(ctx, p.Organization, in.edit())
 	return groupAnswer(e), err
 }
 
@@ -151,7 +151,7 @@ func (h *handlers) deleteGroup(ctx context.Context, p tenant.Principal, in *http
 	if err != nil {
 		return nil, err
 	}
-	h.Began(ctx, job, p.Organization.ID)
+	h.Began(ctx, job, p.Organization)
 	return nil, nil
 }
 

@@ -105,7 +105,7 @@ func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct
 		return nil, problem.InvalidField("body.user_id", "is required: an operator has no user in this organization")
 	}
 	if k.UserID == "" {
-		k.UserID = p.User.ID
+		k.UserID = p.User
 	}
 	if !host.ValidID(k.UserID) {
 		return nil, problem.InvalidField("body.user_id", "must be an identifier of 24 hex digits")

@@ -29,26 +29,27 @@ type me struct {
 
 func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*httpapi.Answer[me], error) {
 	var m me
-	used, err := record.LastUses[catalog.APIKey](ctx, h.Store, p.Key.ID)
+	used, err := record.LastUses[catalog.APIKey](ctx, h.Store, p.Key)
 	if err != nil {
 		return nil, err
 	}
-	m.Level, m.APIKey, m.User = string(p.Level), viewKey(p.Key, used[0]), viewUser(p.User)
-	if p.Organization.ID != record.NoOrganization {
-		o := h.viewOrganization(p.Organization)
+	read := p.Account()
+	m.Level, m.APIKey, m.User = string(p.Level), viewKey(read.Key, used[0]), viewUser(read.User)
+	if p.Organization != record.NoOrganization {
+		o := h.viewOrganization(read.Organization)
 		m.Organization.Value = &o
 	}
 	m.Limits.RequestsPerMinute, m.Limits.Burst = h.Tenants.RateOf(p)
 	m.Limits.ActiveRunsOfUser, m.Limits.ActiveRunsOfOrganization, err = h.Tenants.Caps(
-		ctx, p.Organization.ID, p.User.ID,
+		ctx, p.Organization, p.User,
 	)
 	if err != nil {
 		return nil, err
 	}
-	if m.Activity.ActiveRunsOfUser, err = h.Store.CountingRunsOfUser(ctx, p.Organization.ID, p.User.ID); err != nil {
+	if m.Activity.ActiveRunsOfUser, err = h.Store.CountingRunsOfUser(ctx, p.Organization, p.User); err != nil {
 		return nil, err
 	}
-	if m.Activity.ActiveRunsOfOrganization, err = h.Store.CountingRuns(ctx, p.Organization.ID); err != nil {
+	if m.Activity.ActiveRunsOfOrganization, err = h.Store.CountingRuns(ctx, p.Organization); err != nil {
 		return nil, err
 	}
 	m.Budgets, err = h.budgets(ctx, p)

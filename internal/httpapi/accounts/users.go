@@ -169,6 +169,6 @@ func (h *handlers) deleteUser(ctx context.Context, p tenant.Principal, in *httpa
 	if err != nil {
 		return nil, err
 	}
-	h.Began(ctx, job, p.Organization.ID)
+	h.Began(ctx, job, p.Organization)
 	return nil, nil
 }

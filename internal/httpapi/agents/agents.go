@@ -170,11 +170,11 @@ func (h *handlers) createAgent(ctx context.Context, p tenant.Principal, in *stru
 	Body    agentBody
 	RawBody []byte
 }) (*httpapi.Answer[agentView], error) {
-	spec, err := h.merged(p.Organization.ID, h.Tenants.DefaultSpec(p.Organization.ID), in.RawBody)
+	spec, err := h.merged(p.Organization, h.Tenants.DefaultSpec(p.Organization), in.RawBody)
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.CreateAgent(ctx, p.Organization.ID, spec, in.Body.SkipCheck)
+	e, err := h.Tenants.CreateAgent(ctx, p.Organization, spec, in.Body.SkipCheck)
 	return agentAnswer(e), err
 }
 
@@ -223,7 +223,7 @@ func (h *handlers) editAgent(ctx context.Context, p tenant.Principal, in *struct
 		in.Body.SkipCheck,
 		in.Body.Publish == nil || *in.Body.Publish,
 		func(current catalog.AgentSpec) (catalog.AgentSpec, error) {
-			return h.merged(p.Organization.ID, current, in.RawBody)
+			return h.merged(p.Organization, current, in.RawBody)
 		},
 	)
 	return agentAnswer(e), err

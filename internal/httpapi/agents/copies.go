@@ -117,14 +117,14 @@ func (h *handlers) importAgent(ctx context.Context, p tenant.Principal, in *stru
 	}
 	bare := spec
 	bare.ToolkitIDs = nil // they are this document's own keys yet; no toolkit is made for an agent that is not
-	err := h.Tenants.CheckAgent(ctx, p.Organization.ID, bare, in.SkipCheck)
+	err := h.Tenants.CheckAgent(ctx, p.Organization, bare, in.SkipCheck)
 	if err != nil {
 		return nil, err
 	}
 	if spec.ToolkitIDs, err = h.Toolkits.Import(ctx, p.Scope(), spec.ToolkitIDs, in.Body.Toolkits); err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.CreateAgent(ctx, p.Organization.ID, spec, true)
+	e, err := h.Tenants.CreateAgent(ctx, p.Organization, spec, true)
 	if err != nil {
 		return nil, err
 	}

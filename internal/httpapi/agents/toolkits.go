@@ -179,7 +179,7 @@ func (h *handlers) createToolkit(ctx context.Context, p tenant.Principal, in *st
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Toolkits.Create(ctx, p.Organization.ID, d)
+	e, err := h.Toolkits.Create(ctx, p.Organization, d)
 	if err != nil {
 		return nil, err
 	}
@@ -196,7 +196,7 @@ func (h *handlers) listToolkits(
 ) (*httpapi.Answer[toolkitList], error) {
 	list, most := toolkitList{Toolkits: []toolkitView{}}, in.Limit
 	if in.Cursor == "" {
-		builtin, err := h.Toolkits.Toolkit(ctx, p.Scope(), catalog.BuiltinToolkit(p.Organization.ID))
+		builtin, err := h.Toolkits.Toolkit(ctx, p.Scope(), catalog.BuiltinToolkit(p.Organization))
 		if err != nil {
 			return nil, err
 		}
@@ -227,7 +227,8 @@ const beforeAll = "~"
 // viewToolkitOf views a toolkit that may be the built-in one, which is as old as the organization.
 func viewToolkitOf(p tenant.Principal, t catalog.Toolkit) toolkitView {
 	if t.Kind == toolkit.Builtin {
-		t.CreatedAt, t.UpdatedAt = p.Organization.CreatedAt, p.Organization.CreatedAt
+		created := p.Account().Organization.CreatedAt
+		t.CreatedAt, t.UpdatedAt = created, created
 	}
 	return viewToolkit(t)
 }

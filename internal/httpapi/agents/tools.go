@@ -38,7 +38,7 @@ func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *s
 	if err != nil {
 		return nil, err
 	}
-	tools, err := h.agentTools(ctx, p.Organization.ID, agent.Spec)
+	tools, err := h.agentTools(ctx, p.Organization, agent.Spec)
 	if err != nil {
 		return nil, err
 	}

@@ -194,7 +194,7 @@ func isDocument(field, purpose string) (bool, error) {
 
 func newFile(p tenant.Principal, name, contentType string, size int64) files.New {
 	return files.New{
-		Organization: p.Organization.ID, User: p.User.ID, Name: name, ContentType: contentType, Size: size,
+		Organization: p.Organization, User: p.User, Name: name, ContentType: contentType, Size: size,
 	}
 }
 
@@ -244,7 +244,7 @@ func (h *handlers) uploadFile(w http.ResponseWriter, r *http.Request, c *httpapi
 	if err != nil {
 		return err
 	}
-	f, err := h.files.Send(r.Context(), c.Principal.Scope(), c.Principal.User.ID, id, r.Body)
+	f, err := h.files.Send(r.Context(), c.Principal.Scope(), c.Principal.User, id, r.Body)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return problem.InvalidField("body", "it ended too early: %s", err)
 	}

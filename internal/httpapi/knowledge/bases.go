@@ -258,7 +258,7 @@ func (h *handlers) deleteBase(ctx context.Context, p tenant.Principal, in *httpa
 	if err != nil {
 		return nil, err
 	}
-	h.Began(ctx, job, p.Organization.ID)
+	h.Began(ctx, job, p.Organization)
 	return nil, nil //nolint:nilnil // no content
 }
 

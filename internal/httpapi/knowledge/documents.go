@@ -306,7 +306,7 @@ func (h *handlers) deleteDocument(ctx context.Context, p tenant.Principal, in *D
 	if err != nil {
 		return nil, err
 	}
-	h.Began(ctx, job, p.Organization.ID)
+	h.Began(ctx, job, p.Organization)
 	return nil, nil //nolint:nilnil // no content
 }
 

@@ -136,8 +136,8 @@ func (h *handlers) search(
 // charge charges a search's tokens to the one who asked. What was found is answered even when that cannot be stored.
 func (h *handlers) charge(ctx context.Context, p tenant.Principal, f knowledge.Found) {
 	if err := h.Knowledge.ChargeSearch(ctx, p, f.Paid); err != nil {
-		h.Log.Error("the tokens of a search could not be charged", "organization_id", p.Organization.ID, "user_id",
-			p.User.ID, "tokens", f.Paid.Tokens(), "error", err)
+		h.Log.Error("the tokens of a search could not be charged", "organization_id", p.Organization, "user_id",
+			p.User, "tokens", f.Paid.Tokens(), "error", err)
 	}
 }
 

@@ -230,7 +230,7 @@ func (h *handlers) deleteResponse(w http.ResponseWriter, r *http.Request, c *htt
 	if err != nil {
 		return err
 	}
-	h.Began(r.Context(), job, c.Principal.Organization.ID)
+	h.Began(r.Context(), job, c.Principal.Organization)
 	return httpapi.WriteJSON(w, http.StatusOK, responses.DeletedResponse{ID: id, Object: "response", Deleted: true})
 }
 

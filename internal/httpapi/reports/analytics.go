@@ -182,7 +182,7 @@ func (h *handlers) summary(ctx context.Context, p tenant.Principal, in *struct {
 func (h *handlers) mine(
 	ctx context.Context, p tenant.Principal, in *Counting,
 ) (*httpapi.Answer[summaryView], error) {
-	return h.summarize(ctx, p.Scope(), *in, p.User.ID)
+	return h.summarize(ctx, p.Scope(), *in, p.User)
 }
 
 func (h *handlers) summarize(

@@ -140,7 +140,7 @@ func (h *handlers) deleteChat(ctx context.Context, p tenant.Principal, in *ChatP
 	if err != nil {
 		return nil, err
 	}
-	h.Began(ctx, job, p.Organization.ID)
+	h.Began(ctx, job, p.Organization)
 	return nil, nil
 }
 

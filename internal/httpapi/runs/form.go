@@ -137,7 +137,7 @@ func (h *handlers) takeFile(ctx context.Context, p tenant.Principal, part *httpa
 	}
 	return part.TakeFile(func(name, contentType string, content io.Reader) error {
 		f, err := h.Files.Take(ctx, files.New{
-			Organization: p.Organization.ID, User: p.User.ID, Name: name, ContentType: contentType,
+			Organization: p.Organization, User: p.User, Name: name, ContentType: contentType,
 		}, content)
 		if err == nil {
 			*taken = append(*taken, f)

@@ -75,7 +75,7 @@ func (h *handlers) nextInbox(
 	err = h.WhileAllowed(ctx, p, func(ctx context.Context) error {
 		for {
 			left := wait - (h.Host.Elapsed() - began)
-			if err := h.Hub.UntilInbox(ctx, h.Store, p.Organization.ID, mark, left); err != nil {
+			if err := h.Hub.UntilInbox(ctx, h.Store, p.Organization, mark, left); err != nil {
 				return err
 			}
 			if list, mark, err = h.inbox(ctx, p, in, after); err != nil || h.Host.Elapsed()-began >= wait {
@@ -96,7 +96,7 @@ const maxWaiting = 1000
 func (h *handlers) inbox(
 	ctx context.Context, p tenant.Principal, in *InboxQuery, after string,
 ) (list inbox, mark string, err error) {
-	paused, mark, err := h.Store.PausedRuns(ctx, p.Organization.ID)
+	paused, mark, err := h.Store.PausedRuns(ctx, p.Organization)
 	if err != nil {
 		return list, mark, err
 	}

@@ -219,6 +219,6 @@ func (h *handlers) testWebhook(ctx context.Context, p tenant.Principal, in *stru
 	if err := webhook.CheckURL(h.Callbacks, in.Body.CallbackURL); err != nil {
 		return nil, err
 	}
-	attempt, err := h.Prober.Probe(ctx, p.Organization.ID, in.Body.CallbackURL)
+	attempt, err := h.Prober.Probe(ctx, p.Organization, in.Body.CallbackURL)
 	return &httpapi.Answer[attemptView]{Body: viewAttempt(attempt)}, err
 }

@@ -156,9 +156,9 @@ func Bugs() []Bug {
 		one("what rights rest on is decoded once for ever", "internal/record/memo.go", `; there && bytes.Equal(r.body, item.Body) {`, `; there || bytes.Equal(r.body, item.Body) {`),
 		one("toolkits are put in order for all who read the agent", workerWorker, `	if t.Tools, err = a.Tools.Open(`, `	slices.Sort(version.Spec.ToolkitIDs)
 	if t.Tools, err = a.Tools.Open(`),
-		one("the text that a key had before never ends", tenantTenants, "		p.ends = earlier(p.ends, p.Key.PreviousUntil)\n", ""),
-		one("a new text of a key is not good", tenantTenants, `case sameHash(p.Key.Hash, text):`, `case p.Key.PreviousHash == "" && sameHash(p.Key.Hash, text):`),
-		one("a key keeps its level when its user falls", tenantTenants, `lower(Level(p.Key.Level), Role(p.User.Role).Most())`, `Level(p.Key.Level)`),
+		one("the text that a key had before never ends", tenantTenants, "		p.ends = earlier(p.ends, read.Key.PreviousUntil)\n", ""),
+		one("a new text of a key is not good", tenantTenants, `case sameHash(read.Key.Hash, text):`, `case read.Key.PreviousHash == "" && sameHash(p.Key.Hash, text):`),
+		one("a key keeps its level when its user falls", tenantTenants, `lower(Level(read.Key.Level), Role(read.User.Role).Most())`, `Level(read.Key.Level)`),
 		one("what waited is begun though its key is gone", workerWorker, `{"the API key that sent the message has been revoked",
 				second(record.Resource[catalog.APIKey](ctx, a.Store, record.System(), run.APIKey))},`, ``),
 		one("the approvers of now alone decide", tenantAccess, `if err != nil || paused == 0 {`, `if true {`),
