@@ -162,7 +162,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	known := &provider.Set{Host: machine, Catalogues: modellist.Of(s)}
 	tenants := tenant.New(store, store.Known(), machine, tenant.Defaults{
 		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
-		ActiveLimit: s.ActiveLimit, CheckModel: known.Check,
+		ActiveLimit: s.ActiveLimit, CheckModel: known.Check, Alone: true,
 	}, sealer)
 	if err := l.firstStart(ctx, store, tenants); err != nil {
 		return err

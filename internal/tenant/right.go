@@ -8,12 +8,15 @@ import (
 	"agentplatform/internal/problem"
 )
 
-// checkEvery is after how long a stream's right is checked again without a notification: other processes change rights,
-// too.
-const checkEvery = 20 * time.Second
+// checkEvery is after how long a stream's right is checked again without a notification where other processes change
+// rights, too; see [Defaults.Alone].
+const (
+	checkEvery      = 20 * time.Second
+	aloneCheckEvery = 10 * time.Minute
+)
 
 // Right is a reader's right to a stream. It is checked again when rights have changed in this process, when it expires,
-// and every checkEvery.
+// and from time to time.
 type Right struct {
 	tenants   *Tenants
 	principal *Principal
@@ -53,7 +56,11 @@ func (r *Right) Lasts(ctx context.Context) bool {
 		r.ended = true
 		return false
 	}
-	r.seen, r.next = n, now+checkEvery // also where the store cannot be reached
+	every := checkEvery
+	if r.tenants.defaults.Alone && err == nil {
+		every = aloneCheckEvery
+	}
+	r.seen, r.next = n, now+every // also where the store cannot be reached
 	if !ends.IsZero() {
 		r.next = min(r.next, now+max(0, ends.Sub(r.tenants.host.Now())))
 	}

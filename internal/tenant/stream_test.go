@@ -179,6 +179,42 @@ func TestARightIsCheckedAgainAfter20SecondsOrAChange(t *testing.T) {
 	assert.False(t, right.Lasts(t.Context()), "seen")
 }
 
+// Where no other process changes rights, a stream asks for its own after a change, and hardly ever without one.
+func TestARightIsCheckedAfterAChangeWhereNoOtherProcessMakesAny(t *testing.T) {
+	w := newWorld(t)
+	w.Tenants = w.with(tenant.Defaults{Alone: true}, nil)
+	agent := w.agent(func(*catalog.AgentSpec) {})
+	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+	right := w.RightTo(&p, agent)
+	reads, down := w.checks()
+	const blink = time.Millisecond
+	for _, c := range []struct {
+		later         time.Duration
+		change, down  bool
+		checked, ends bool
+	}{
+		{checked: true},
+		{later: 10*time.Minute - blink},
+		{later: 10 * time.Minute, checked: true},
+		{later: 11 * time.Minute, change: true, down: true, checked: true},
+		{later: 11*time.Minute + 20*time.Second - blink},
+		{later: 11*time.Minute + 20*time.Second, checked: true},
+		{later: 21*time.Minute + 20*time.Second - blink},
+		{later: 21*time.Minute + 20*time.Second - blink, change: true, checked: true, ends: true},
+	} {
+		w.clock.later, *down = c.later, c.down
+		if c.ends {
+			require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, p.Key))
+		}
+		if c.change {
+			w.Change(p)
+		}
+		before := *reads
+		assert.Equal(t, !c.ends, right.Lasts(t.Context()), c.later)
+		assert.Equal(t, c.checked, *reads > before, c.later)
+	}
+}
+
 // A stream ends in the moment in which its key expires, without a notification and without a read before.
 func TestAStreamsRightEndsInTheMomentItsKeyExpires(t *testing.T) {
 	const blink = time.Millisecond

@@ -24,6 +24,8 @@ type Defaults struct {
 	// CheckModel returns why an agent may not name a model (a problem of kind Invalid), nil when it may; skip leaves
 	// out the call to the provider. A nil CheckModel allows all models.
 	CheckModel func(ctx context.Context, provider, name string, skip bool) error
+	// Alone says that no other process changes the store: what changes a right is told here.
+	Alone bool
 }
 
 // Tenants is the use case. It is safe for concurrent use.
