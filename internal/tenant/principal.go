@@ -94,13 +94,13 @@ type Account struct {
 	Home         catalog.Organization // that of the key: another one when an operator acts in Organization
 }
 
-// Account is what was read to know the principal. The sender of a run has none, see [Tenants.Sender], and neither has
-// what [Principal.Bare] returns: then it is empty.
-func (p Principal) Account() Account {
+// Account is what was read to know the principal, which nobody changes. The sender of a run has none, see
+// [Tenants.Sender], and neither has what [Principal.Bare] returns: then it is empty.
+func (p Principal) Account() *Account {
 	if p.account == nil {
-		return Account{}
+		return &Account{}
 	}
-	return *p.account
+	return p.account
 }
 
 // Of is the principal with another account.

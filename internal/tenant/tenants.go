@@ -153,7 +153,7 @@ func actIn(ctx context.Context, s record.Reader, p Principal, id string) (Princi
 	if err != nil {
 		return p, err
 	}
-	read := p.Account()
+	read := *p.Account()
 	read.Organization, read.User.GroupIDs = o, nil // the groups are those of its own organization
 	p.Organization, p.Groups, p.Level, p.Acting = o.ID, nil, LevelAdmin, true
 	return p.Of(read), nil
