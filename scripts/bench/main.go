@@ -108,8 +108,9 @@ func run() error {
 	return nil
 }
 
-// rest waits until a process with nothing to do has given back what memory it does not need.
-func rest() { <-time.After(6 * time.Second) }
+// rest waits until a process with nothing to do has given back what memory it does not need, which it does not before
+// the compactions of a load have ended.
+func rest() { <-time.After(12 * time.Second) }
 
 func row(what, format string, args ...any) {
 	fmt.Printf("%-40s %s\n", what, fmt.Sprintf(format, args...))

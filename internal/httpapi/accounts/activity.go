@@ -79,8 +79,9 @@ func (h *handlers) activityOf(ctx context.Context, p tenant.Principal, of map[st
 		return nil, err
 	}
 	list := make([]activityOfUser, 0, len(of))
+	organization := p.Account().Organization
 	for id, n := range of {
-		limit, _ := h.Tenants.CapsOf(p.Account().Organization, users[id].Value) // an operator who acts here has the usual one
+		limit, _ := h.Tenants.CapsOf(organization, users[id].Value) // an operator who acts here has the usual one
 		list = append(list, activityOfUser{id, n, limit})
 	}
 	slices.SortFunc(list, func(a, b activityOfUser) int {
