@@ -157,7 +157,7 @@ func Bugs() []Bug {
 		one("toolkits are put in order for all who read the agent", workerWorker, `	if t.Tools, err = a.Tools.Open(`, `	slices.Sort(version.Spec.ToolkitIDs)
 	if t.Tools, err = a.Tools.Open(`),
 		one("the text that a key had before never ends", tenantTenants, "		p.ends = earlier(p.ends, read.Key.PreviousUntil)\n", ""),
-		one("a new text of a key is not good", tenantTenants, `case sameHash(read.Key.Hash, text):`, `case read.Key.PreviousHash == "" && sameHash(p.Key.Hash, text):`),
+		one("a new text of a key is not good", tenantTenants, `case sameHash(read.Key.Hash, text):`, `case read.Key.PreviousHash == "" && sameHash(read.Key.Hash, text):`),
 		one("a key keeps its level when its user falls", tenantTenants, `lower(Level(read.Key.Level), Role(read.User.Role).Most())`, `Level(read.Key.Level)`),
 		one("what waited is begun though its key is gone", workerWorker, `{"the API key that sent the message has been revoked",
 				second(record.Resource[catalog.APIKey](ctx, a.Store, record.System(), run.APIKey))},`, ``),
@@ -238,7 +238,7 @@ func Bugs() []Bug {
 		one("a run's key is not kept", transitionTransition, `if a.Idempotency != nil {`, `if false {`),
 		one("a parked message's key is not kept", intakeIntake, `r.idempotency(ctx, tx, kept)`, `r.idempotency(ctx, r.Store.Begin(r.runID), kept)`),
 		one("an answer's key is not kept", intakeIntake, "r.idempotency(ctx, tx, record.Idempotency{\n			Outcome: record.AnsweredPause", "r.idempotency(ctx, r.Store.Begin(r.runID), record.Idempotency{\n			Outcome: record.AnsweredPause"),
-		one("the caps are asked before the key", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	chat, err := r.chat(ctx)\n", "	if user, _, err := r.Executor.Admissions(ctx, r.who.Organization.ID, r.who.User.ID); err == nil && !user.Allows() {\n		return Posted{}, capped(\"user_concurrency_cap\", \"this user\", user)\n	}\n	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	chat, err := r.chat(ctx)\n"),
+		one("the caps are asked before the key", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	chat, err := r.chat(ctx)\n", "	if user, _, err := r.Executor.Admissions(ctx, r.who.Organization, r.who.User); err == nil && !user.Allows() {\n		return Posted{}, capped(\"user_concurrency_cap\", \"this user\", user)\n	}\n	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	chat, err := r.chat(ctx)\n"),
 		one("a refusal does not look for the key again", intakeIntake, "	if posted, found, err := r.replay(ctx); found || err != nil {\n		return posted, err\n	}\n	return Posted{}, refusal\n", "	return Posted{}, refusal\n"),
 		one("a removal takes a key that leads elsewhere by now", recordRun, `if found && (known.RunID == run || known.Parked == run) {`, `if found {`),
 
