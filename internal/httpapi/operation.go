@@ -59,11 +59,17 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 	}
 	huma.Register(s.api, described, func(ctx context.Context, in *I) (*O, error) {
 		c := callOf(ctx)
+		refused := false
+		if o.Level.Covers(tenant.LevelManage) && !reads {
+			defer func() {
+				if !refused { // also after an error of ours, or a panic: what was done then is not always known
+					s.Tenants.Change(c.Principal)
+				}
+			}()
+		}
 		out, err := handle(ctx, c.Principal, in)
-		if o.Level.Covers(tenant.LevelManage) && o.Method != http.MethodGet {
-			if p, ok := problem.As(err); !ok || p.Kind == problem.Internal || p.Kind == problem.Unavailable {
-				s.Tenants.Change(c.Principal) // also after an error of ours: what was done then is not always known
-			}
+		if p, ok := problem.As(err); ok {
+			refused = p.Kind != problem.Internal && p.Kind != problem.Unavailable
 		}
 		if a, is := any(out).(settled); is && out != nil && err == nil {
 			err = a.settle(described.DefaultStatus, reads, c.ifNoneMatch)

@@ -12,8 +12,33 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/httpapi"
+	"agentplatform/internal/problem"
 	"agentplatform/internal/tenant"
 )
+
+// What may have changed rights wakes those who hold some: a change, one that is uncertain, and one that panicked.
+func TestAChangeIsToldUnlessItWasRefused(t *testing.T) {
+	var does func() error
+	e := small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
+		httpapi.Register(s, httpapi.Operation{Method: "POST", Path: "/edit", Level: tenant.LevelAdmin, ID: "edit"},
+			func(context.Context, tenant.Principal, *struct{}) (*struct{}, error) { return nil, does() })
+	})
+	told := 0
+	e.Tenants.TellChanges(func(string) { told++ })
+	for what, c := range map[string]struct {
+		does func() error
+		told int
+	}{
+		"done":      {func() error { return nil }, 1},
+		"uncertain": {func() error { return errors.New("ours") }, 1},
+		"a panic":   {func() error { panic("after the commit") }, 1},
+		"refused":   {func() error { return problem.Missing("it") }, 0},
+	} {
+		told, does = 0, c.does
+		e.Send("POST", "/edit", "")
+		assert.Equal(t, c.told, told, what)
+	}
+}
 
 // A handler is called by who has the level, and its errors have the one shape, whoever made them.
 func TestAHandlersErrorsBecomeAnswers(t *testing.T) {

@@ -63,7 +63,9 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 	following, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
-	c.Principal = c.Principal.Bare()
+	if c.mayLeave { // there may be thousands, and nothing is begun in its name any more
+		c.Principal = c.Principal.Bare()
+	}
 	right := s.Tenants.RightTo(&c.Principal, stream.Agent)
 	out := &Sink{w: w, controller: http.NewResponseController(w)}
 	w.WriteHeader(http.StatusOK)

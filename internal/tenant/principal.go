@@ -95,10 +95,11 @@ type Account struct {
 }
 
 // Account is what was read to know the principal, which nobody changes. The sender of a run has none, see
-// [Tenants.Sender], and neither has what [Principal.Bare] returns: then it is empty.
+// [Tenants.Sender], and neither has what [Principal.Bare] returns. To ask for it then is a fault of the program, and
+// panics: what goes by an empty one has no budgets.
 func (p Principal) Account() *Account {
 	if p.account == nil {
-		return &Account{}
+		panic("tenant: the account of a principal that has none")
 	}
 	return p.account
 }

@@ -24,6 +24,7 @@ type Right struct {
 
 	mu    sync.Mutex
 	seen  int64         // the count of changes at the last check; -1 before the first
+	ends  time.Time     // when it expires; zero: never
 	next  time.Duration // of Host.Elapsed: when the next check is due without a change
 	ended bool
 }
@@ -40,7 +41,7 @@ func (r *Right) Lasts(ctx context.Context) bool {
 	defer r.mu.Unlock()
 	n, _ := r.Changes()
 	now := r.tenants.host.Elapsed()
-	if r.ended || n == r.seen && now < r.next {
+	if r.ended || n == r.seen && now < r.next && !r.expired() {
 		return !r.ended
 	}
 	var agents []string
@@ -60,12 +61,15 @@ func (r *Right) Lasts(ctx context.Context) bool {
 	if r.tenants.defaults.Alone && err == nil {
 		every = aloneCheckEvery
 	}
-	r.seen, r.next = n, now+every // also where the store cannot be reached
+	r.seen, r.ends, r.next = n, ends, now+every // also where the store cannot be reached
 	if !ends.IsZero() {
 		r.next = min(r.next, now+max(0, ends.Sub(r.tenants.host.Now())))
 	}
 	return true
 }
+
+// expired asks the clock of the day, too, which goes on while the machine sleeps. The caller holds the lock.
+func (r *Right) expired() bool { return !r.ends.IsZero() && !r.tenants.host.Now().Before(r.ends) }
 
 // Changes is [Tenants.Changes] of the principal.
 func (r *Right) Changes() (n int64, next <-chan struct{}) {
@@ -77,7 +81,7 @@ func (r *Right) Changes() (n int64, next <-chan struct{}) {
 func (r *Right) Due(changes int64) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended || r.seen != changes {
+	if r.ended || r.seen != changes || r.expired() {
 		return 0
 	}
 	return r.next - r.tenants.host.Elapsed()

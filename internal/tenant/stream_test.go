@@ -238,6 +238,32 @@ func TestAStreamsRightEndsInTheMomentItsKeyExpires(t *testing.T) {
 	}
 }
 
+// A key that expires while the machine sleeps, of which the clock of the process knows nothing, ends the stream at once.
+func TestAStreamsRightEndsWithItsKeyWhenTheMachineHasSlept(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		w := newWorld(t)
+		w.Tenants = w.with(tenant.Defaults{Alone: alone}, nil)
+		agent := w.agent(func(*catalog.AgentSpec) {})
+		p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+		w.expires(p.Key, time.Hour)
+		right := w.RightTo(&p, agent)
+		require.True(t, right.Lasts(t.Context()))
+		changes, _ := right.Changes()
+		require.Positive(t, right.Due(changes))
+		w.clock.began = w.clock.began.Add(2 * time.Hour)
+		assert.Zero(t, right.Due(changes), alone)
+		assert.False(t, right.Lasts(t.Context()), alone)
+	}
+}
+
+// To spend in the name of a principal whose budgets are not known any more is refused, loudly.
+func TestABarePrincipalHasNoAccountToGoBy(t *testing.T) {
+	w := newWorld(t)
+	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
+	assert.Equal(t, p.User, p.Account().User.ID)
+	assert.Panics(t, func() { _, _ = w.Limits(t.Context(), p.Bare(), catalog.Agent{}) })
+}
+
 // A right that has ended is always due, so that who asks before each write never takes it for one that lasts.
 func TestARightThatHasEndedIsAlwaysDue(t *testing.T) {
 	w := newWorld(t)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
@@ -88,6 +89,24 @@ func TestACallOfMCPOutlivesAStop(t *testing.T) {
 	send(late)
 	assert.Contains(t, late.Body.String(), "the service is stopping; try again")
 	assert.Equal(t, 1, strings.Count(e.Send("GET", "/runs", "").Body.String(), `"agent_id"`), "the late one began none")
+}
+
+// Budgets hold for a call that is told of its progress, whose answer is a stream, as for any other.
+func TestBudgetsHoldForACallThatIsToldOfItsProgress(t *testing.T) {
+	e := httpapitest.New(t)
+	require.Equal(t, http.StatusOK, e.Send("PATCH", "/organization", `{"budget":{"period":"day","max_runs":1}}`).Code)
+	e.Begin(t)
+	for _, meta := range []string{"", `,"_meta":{"progressToken":1}`} {
+		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Demo","arguments":{"message":"x"}`+meta+`}}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Authorization", "Bearer "+e.Key)
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, r)
+		assert.Contains(t, w.Body.String(), "is used up")
+		assert.Equal(t, 1, strings.Count(e.Send("GET", "/runs", "").Body.String(), `"agent_id"`))
+	}
 }
 
 // JSON that is none is answered to a client of A2A as its protocol has it.
