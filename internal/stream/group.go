@@ -161,7 +161,7 @@ func (g *group) snapshot(s state) snapshot {
 }
 
 // doze drops what only a change or another reader needs, when the one reader there is falls asleep and has been sent
-// the state of this number. It is a third of what is kept for a stream without news, of which there are many.
+// the state of this number. It is a fifth of what is kept for a stream without news, of which there are many.
 func (g *group) doze(number int) {
 	g.hub.mu.Lock()
 	defer g.hub.mu.Unlock()
