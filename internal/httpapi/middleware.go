@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/ratelimit"
@@ -206,11 +205,7 @@ func (s *Server) isOpen(r *http.Request) bool {
 // here on an operator that names an organization is an admin of that one.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	p, err := s.Tenants.Authenticate(r.Context(), bearer(r))
-	var of catalog.Organization // the deployment's limits hold for a stranger
-	if err == nil {
-		of = p.Account().Organization
-	}
-	perMinute, burst := s.Tenants.Rate(of)
+	perMinute, burst := s.Tenants.RateOf(p)
 	limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
 	if err != nil {
 		address, _, _ := net.SplitHostPort(r.RemoteAddr)

@@ -238,7 +238,7 @@ func TestAStreamsRightEndsInTheMomentItsKeyExpires(t *testing.T) {
 	}
 }
 
-// A key that expires while the machine sleeps, of which the clock of the process knows nothing, ends the stream at once.
+// A key that expires while the machine sleeps, which the clock of the process does not see, ends the stream at once.
 func TestAStreamsRightEndsWithItsKeyWhenTheMachineHasSlept(t *testing.T) {
 	for _, alone := range []bool{false, true} {
 		w := newWorld(t)

@@ -253,9 +253,13 @@ func (t *Tenants) Rate(o catalog.Organization) (perMinute, burst int) {
 		under(o.Ceilings.RateBurst, o.RateBurst, t.defaults.RateBurst)
 }
 
-// RateOf is the rate limit of a principal's key: that of the organization of the key, also for who acts in another one.
+// RateOf is the rate limit of a principal's key: that of the organization of the key, also for who acts in another one;
+// for a stranger the deployment's.
 func (t *Tenants) RateOf(p Principal) (perMinute, burst int) {
-	return t.Rate(p.Account().Home)
+	if p.account == nil {
+		return t.Rate(catalog.Organization{})
+	}
+	return t.Rate(p.account.Home)
 }
 
 // Ceilings are the limits up to which an organization's admins may go: what an operator has set, else the deployment's

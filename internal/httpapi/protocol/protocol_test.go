@@ -98,7 +98,8 @@ func TestBudgetsHoldForACallThatIsToldOfItsProgress(t *testing.T) {
 	e.Begin(t)
 	for _, meta := range []string{"", `,"_meta":{"progressToken":1}`} {
 		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(
-			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Demo","arguments":{"message":"x"}`+meta+`}}`))
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Demo","arguments":{"message":"x"}`+
+				meta+`}}`))
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Accept", "application/json, text/event-stream")
 		r.Header.Set("Authorization", "Bearer "+e.Key)
