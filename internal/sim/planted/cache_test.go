@@ -22,7 +22,8 @@ func TestEveryBugOfTheCacheIsFound(t *testing.T) {
 	}
 	names = wanted(t, names)
 	program := build(t, bugs, "./internal/table/disktable")
-	arguments := []string{"-test.short", "-test.run", "Contract|Cache|Missed|HalfACommit|Known", "-test.timeout", "10m"}
+	const tests = "Contract|Cache|Missed|HalfACommit|Known|BareEnd"
+	arguments := []string{"-test.short", "-test.run", tests, "-test.timeout", "10m"}
 	out, failed := program.run(t, 0, arguments...)
 	require.False(t, failed, "without a bug: %s", out)
 	for i, b := range bugs {

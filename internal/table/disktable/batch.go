@@ -66,7 +66,7 @@ func (b *batch) read(k table.Key) (*table.Item, error) {
 	}
 	item, err := read(b.table.db, k)
 	if err == nil && b.table.cache.learn(k, item, epoch) {
-		b.table.learnEnd(b.table.db, k.Part, epoch)
+		b.table.learnEnd(b.table.db, k, epoch)
 	}
 	return item, err
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
-	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"agentplatform/internal/table"
 )
@@ -26,18 +25,14 @@ type cache struct {
 type cacheShard struct {
 	mu    sync.Mutex
 	epoch uint64
-	bytes int
-	parts *lru.LRU[string, *end]
+	parts twoQueues
 }
 
-// Limits of the cache: its size is at most 32 x 128 KB.
+// Limits of the cache, besides those of its queues.
 const (
-	shardBytes  = 128 << 10
-	shardParts  = shardBytes / overhead
 	cachedBytes = 2 << 10 // of an item; larger ones are read each time
 	endItems    = 256     // of a partition
 	endBytes    = 64 << 10
-	overhead    = 160 // of an item, or of a partition, besides the item's own size
 )
 
 // end is what is known of a partition: some of its items, and, if it is complete, that there is no other one above a
@@ -85,14 +80,9 @@ func (k kept) size() int {
 func (c *cache) init() {
 	c.seed = maphash.MakeSeed()
 	for i := range c.shards {
-		s := &c.shards[i]
-		// It errs only on a size below 1.
-		s.parts, _ = lru.NewLRU(shardParts, func(part string, e *end) { s.bytes -= cost(part, e) })
+		c.shards[i].parts.init()
 	}
 }
-
-// cost is what a partition takes of a shard's bytes.
-func cost(part string, e *end) int { return overhead + len(part) + e.bytes }
 
 func (c *cache) shard(part string) *cacheShard {
 	return &c.shards[maphash.String(c.seed, part)%uint64(len(c.shards))]
@@ -104,8 +94,8 @@ func (c *cache) get(k table.Key) (item *table.Item, epoch uint64, known bool) {
 	s := c.shard(k.Part)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, there := s.parts.Get(k.Part)
-	if !there {
+	e := s.parts.get(k.Part)
+	if e == nil {
 		return nil, s.epoch, false
 	}
 	item, known = e.get(k.Sort)
@@ -120,8 +110,8 @@ func (c *cache) query(r table.Range, live func(*table.Item) *table.Item) (
 	s := c.shard(r.Part)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e, there := s.parts.Get(r.Part)
-	if !there || !e.complete {
+	e := s.parts.get(r.Part)
+	if e == nil || !e.complete {
 		return nil, s.epoch, true, false
 	}
 	found, known = e.query(r, live)
@@ -137,9 +127,9 @@ func (c *cache) learn(k table.Key, item *table.Item, epoch uint64) (wanting bool
 	if s.epoch != epoch {
 		return false
 	}
-	e, there := s.parts.Peek(k.Part)
-	wanting = there && item == nil && e.wanting()
-	s.change(k.Part, func(e *end) { e.set(k.Sort, item) })
+	e := s.parts.get(k.Part)
+	wanting = e != nil && item == nil && e.wanting()
+	s.parts.change(k.Part, func(e *end) { e.set(k.Sort, item) })
 	return wanting
 }
 
@@ -149,7 +139,7 @@ func (c *cache) learnEnd(part string, read *end, epoch uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.epoch == epoch {
-		s.change(part, func(e *end) { *e = *read })
+		s.parts.change(part, func(e *end) { *e = *read })
 	}
 }
 
@@ -160,7 +150,7 @@ func (c *cache) replace(written map[table.Key]*table.Item, begun map[string]bool
 		s := c.shard(k.Part)
 		s.mu.Lock()
 		s.epoch++
-		s.change(k.Part, func(e *end) {
+		s.parts.change(k.Part, func(e *end) {
 			if begun[k.Part] && !e.complete {
 				*e = end{complete: true}
 			}
@@ -168,23 +158,6 @@ func (c *cache) replace(written map[table.Key]*table.Item, begun map[string]bool
 			e.set(k.Sort, item)
 		})
 		s.mu.Unlock()
-	}
-}
-
-// change changes what is known of a partition.
-func (s *cacheShard) change(part string, change func(*end)) {
-	e, there := s.parts.Get(part)
-	if there {
-		s.bytes -= cost(part, e)
-	} else {
-		e = &end{}
-		s.parts.Add(part, e)
-	}
-	change(e)
-	e.trim()
-	s.bytes += cost(part, e)
-	for s.bytes > shardBytes {
-		s.parts.RemoveOldest()
 	}
 }
 
@@ -267,6 +240,10 @@ func (e *end) set(sort string, item *table.Item) {
 		}
 		return
 	}
+	if e.bare() && sort > e.above {
+		e.above = sort // who only adds at its end needs no more
+		return
+	}
 	k := keep(sort, item)
 	if there {
 		e.bytes -= e.items[i].size()
@@ -280,21 +257,38 @@ func (e *end) set(sort string, item *table.Item) {
 // trim forgets the lower half of what has become too much.
 func (e *end) trim() {
 	for len(e.items) > endItems || e.bytes > endBytes {
-		gone := e.items[:(len(e.items)+1)/2]
-		if e.complete {
-			e.above, e.trimmed = max(e.above, gone[len(gone)-1].sort), true
-		}
-		e.items = slices.Clone(e.items[len(gone):])
-		e.bytes = 0
-		for _, k := range e.items {
-			e.bytes += k.size()
-		}
+		e.forget((len(e.items) + 1) / 2)
 	}
 }
 
+// forget forgets the lowest n items.
+func (e *end) forget(n int) {
+	if e.complete {
+		e.above, e.trimmed = max(e.above, e.items[n-1].sort), true
+	}
+	e.items = slices.Clone(e.items[n:])
+	e.bytes = 0
+	for _, k := range e.items {
+		e.bytes += k.size()
+	}
+}
+
+// strip forgets all items, and keeps where the partition ends. It returns false if there is nothing to forget, or no
+// end to keep.
+func (e *end) strip() bool {
+	if !e.complete || len(e.items) == 0 {
+		return false
+	}
+	e.forget(len(e.items))
+	return true
+}
+
+// bare says that nothing is known but where the partition ends.
+func (e *end) bare() bool { return e.complete && e.trimmed && len(e.items) == 0 }
+
 // readEnd reads the end of a partition, from a view or the engine: half as many items as are kept of one, or fewer
-// where they are large.
-func readEnd(r pebble.Reader, part string) (*end, error) {
+// where they are large; none if what is looked for is above all of them.
+func readEnd(r pebble.Reader, part, sort string) (*end, error) {
 	low := appendItemKey(nil, table.Key{Part: part})
 	high := append(slices.Clone(low[:len(low)-1]), 1) // the byte after the one that ends the partition
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: high})
@@ -307,6 +301,10 @@ func readEnd(r pebble.Reader, part string) (*end, error) {
 		k, valid := splitItemKey(it.Key())
 		if !valid {
 			return nil, errCorrupt
+		}
+		if len(e.items) == 0 && k.Sort < sort {
+			e.above, e.trimmed = k.Sort, true
+			break
 		}
 		if len(e.items) == endItems/2 || read > endBytes/2 {
 			e.above = k.Sort

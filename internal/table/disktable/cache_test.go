@@ -23,10 +23,16 @@ import (
 // What is read is what a table without a cache has, whatever was cached, forgotten, trimmed or expired before: in small
 // partitions and large ones, in old ones and such as are new, and after the store was opened again.
 func TestTheCacheReadsAsIfThereWereNone(t *testing.T) {
-	for seed := range uint64(3) {
+	for seed := range uint64(4) {
 		w := newWalk(t, seed)
 		for range 3 {
 			w.open()
+			if seed == 3 { // in a cache that is always full
+				for i := range w.store.cache.shards {
+					parts := &w.store.cache.shards[i].parts
+					parts.fresh.limit, parts.kept.limit = 1<<10, 4<<10
+				}
+			}
 			for range 800 {
 				w.commit()
 				w.get()
@@ -240,7 +246,8 @@ func (t *Table) forget(part string) {
 	s := t.cache.shard(part)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.parts.Remove(part)
+	s.parts.kept.Remove(part)
+	s.parts.fresh.Remove(part)
 }
 
 // A partition that was large and is small again is known whole again, and one that is new is known without a look.
@@ -282,6 +289,77 @@ func TestThePartitionsThatRunsUseAreKnown(t *testing.T) {
 		isNew := d.recent.isNew(d.db, fmt.Sprintf("run/%08d", n))
 		require.False(t, isNew, "%d", n)
 	}
+}
+
+// What all runs of an organization need stays known, however many runs of others come between, once it was read again.
+func TestRunsDoNotPushOutWhatAllOfThemNeed(t *testing.T) {
+	d, err := Open("store", Options{FS: vfs.NewMem()})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, d.Close()) }()
+	put := func(part, sort string, size int) table.Op {
+		body := fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", size))
+		return table.Put(table.Item{Key: table.Key{Part: part, Sort: sort}, Owner: "-", Body: body}, table.Absent())
+	}
+	const organizations, turns = 300, 20
+	name := func(n int) string { return fmt.Sprint("organization/", n) }
+	for n := range organizations {
+		require.NoError(t, d.Commit(t.Context(), "t", put(name(n), "-", 500), put("ledger/"+name(n), "0", 500)))
+	}
+	unknown := 0
+	for n := range organizations * turns {
+		its := table.Key{Part: name(n % organizations), Sort: "-"}
+		entry := put("ledger/"+its.Part, fmt.Sprintf("1%06d", n), 500)
+		if n >= organizations*turns/2 {
+			for _, k := range []table.Key{its, entry.Item.Key} {
+				if _, _, known := d.cache.get(k); !known {
+					unknown++
+				}
+			}
+		}
+		_, err := d.Get(t.Context(), its)
+		require.NoError(t, err)
+		run := fmt.Sprintf("run/%06d", n)
+		ops := []table.Op{put(run, "1", 2000), put(run, "2", 2000), put(run, "3", 2000), entry}
+		require.NoError(t, d.Commit(t.Context(), "t", ops...))
+	}
+	assert.Less(t, unknown, organizations*turns/10, "of what is needed of the organizations was not known")
+	bytes := 0
+	for i := range d.cache.shards {
+		bytes += d.cache.shards[i].parts.kept.bytes
+	}
+	assert.Less(t, bytes, organizations*2000, "entries that nobody reads are kept")
+}
+
+// Where a partition ends is known without what is in it: what is added at its end is not looked for, and what is below
+// is not taken for not there.
+func TestABareEndIsNotTheWholePartition(t *testing.T) {
+	row := func(sort string) *table.Item { return &table.Item{Key: table.Key{Part: "p", Sort: sort}, Owner: "-"} }
+	e := &end{complete: true}
+	for _, sort := range []string{"a", "b", "c"} {
+		e.set(sort, row(sort))
+	}
+	require.False(t, e.bare())
+	require.True(t, e.strip())
+	require.True(t, e.bare())
+	require.False(t, e.strip(), "there is no more to forget")
+	e.set("e", row("e"))
+	require.True(t, e.bare())
+	require.Zero(t, e.bytes)
+	for _, sort := range []string{"a", "d", "e"} {
+		_, known := e.get(sort)
+		require.False(t, known, sort)
+	}
+	item, known := e.get("f")
+	require.True(t, known)
+	require.Nil(t, item)
+	require.True(t, e.wanting(), "a range needs more")
+	e.set("b", row("b"))
+	require.False(t, e.bare())
+	e.set("g", row("g"))
+	item, known = e.get("g")
+	require.True(t, known)
+	require.NotNil(t, item)
+	require.False(t, (&end{items: e.items}).strip(), "without an end there is nothing to keep")
 }
 
 // A batch that is larger than the cache pushes out what it has written itself, and no row of it is taken for not there.
@@ -407,18 +485,20 @@ func TestTheCacheIsBounded(t *testing.T) {
 
 func checkBounds(t *testing.T, c *cache) {
 	for i := range c.shards {
-		s, sum := &c.shards[i], 0
-		for _, part := range s.parts.Keys() {
-			e, _ := s.parts.Peek(part)
-			held := overhead + len(part)
-			for _, k := range e.items {
-				held += k.size()
+		for _, q := range []*partQueue{&c.shards[i].parts.fresh, &c.shards[i].parts.kept} {
+			sum := 0
+			for _, part := range q.Keys() {
+				e, _ := q.Peek(part)
+				held := overhead + len(part)
+				for _, k := range e.items {
+					held += k.size()
+				}
+				require.Equal(t, held, cost(part, e))
+				sum += held
 			}
-			require.Equal(t, held, cost(part, e))
-			sum += held
+			require.Equal(t, sum, q.bytes)
+			require.LessOrEqual(t, sum, q.limit)
 		}
-		require.Equal(t, sum, s.bytes)
-		require.LessOrEqual(t, sum, shardBytes)
-		require.Greater(t, sum, shardBytes/2)
+		require.Greater(t, c.shards[i].parts.fresh.bytes, freshBytes/2)
 	}
 }
