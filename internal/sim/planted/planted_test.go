@@ -109,6 +109,12 @@ func TestASampleIsOfItsCommit(t *testing.T) {
 	assert.Len(t, met, len(names))
 }
 
+// All bugs compile where they are planted, so that `make planted` can look for them.
+func TestEveryBugCompiles(t *testing.T) {
+	build(t, planted.Bugs(), "./internal/sim")
+	build(t, planted.CacheBugs(), "./internal/table/disktable")
+}
+
 // program is the path of a package's tests with all bugs planted.
 type program string
 
