@@ -2,6 +2,7 @@ package disktable
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -39,6 +40,7 @@ func (b *batch) add(ops []table.Op) error {
 			item := op.Item
 			item.Version = op.If.After()
 			item.Due, item.Expires = stored(item.Due), stored(item.Expires)
+			item.Lists = slices.Clip(item.Lists)
 			b.unindex(current[i], &item)
 			b.put(current[i], &item)
 			b.queued[item.Key] = &item

@@ -58,8 +58,8 @@ type kept struct {
 	large bool
 }
 
-// keep is what is kept of an item: a copy, as callers may change theirs. The body is shared with those who read it:
-// nobody changes it.
+// keep is what is kept of an item, which nobody may change any more. The body is shared with those who read it: they do
+// not change it.
 func keep(sort string, item *table.Item) kept {
 	if item == nil {
 		return kept{sort: sort}
@@ -67,7 +67,7 @@ func keep(sort string, item *table.Item) kept {
 	if item.Size() > cachedBytes {
 		return kept{sort: sort, large: true}
 	}
-	return kept{sort: sort, item: copied(item)}
+	return kept{sort: sort, item: item}
 }
 
 func (k kept) size() int {
@@ -88,8 +88,8 @@ func (c *cache) shard(part string) *cacheShard {
 	return &c.shards[maphash.String(c.seed, part)%uint64(len(c.shards))]
 }
 
-// get returns the cached item of a key, nil if it is known that there is none. If that is not known, epoch is for
-// learn.
+// get returns the cached item of a key, which nobody may change; nil if it is known that there is none. If that is not
+// known, epoch is for learn.
 func (c *cache) get(k table.Key) (item *table.Item, epoch uint64, known bool) {
 	s := c.shard(k.Part)
 	s.mu.Lock()
@@ -129,7 +129,7 @@ func (c *cache) learn(k table.Key, item *table.Item, epoch uint64) (wanting bool
 	}
 	e := s.parts.get(k.Part)
 	wanting = e != nil && item == nil && e.wanting()
-	s.parts.change(k.Part, func(e *end) { e.set(k.Sort, item) })
+	s.parts.change(k.Part, func(e *end) { e.set(k.Sort, copied(item)) })
 	return wanting
 }
 
@@ -143,8 +143,8 @@ func (c *cache) learnEnd(part string, read *end, epoch uint64) {
 	}
 }
 
-// replace adds what a batch has written, nil for deleted items. begun are partitions that had nothing before it; it
-// changes that map.
+// replace adds what a batch has written, nil for deleted items; nobody changes these any more. begun are partitions that
+// had nothing before it; it changes that map.
 func (c *cache) replace(written map[table.Key]*table.Item, begun map[string]bool) {
 	for k, item := range written {
 		s := c.shard(k.Part)
@@ -170,7 +170,7 @@ func (e *end) get(sort string) (item *table.Item, known bool) {
 	if !there {
 		return nil, e.complete && sort > e.above
 	}
-	return copied(e.items[i].item), !e.items[i].large
+	return e.items[i].item, !e.items[i].large
 }
 
 // copied is an item for somebody who may change it, except the body.
