@@ -37,6 +37,12 @@ func (s *server) manyAtOnce() error {
 	}
 	row(fmt.Sprintf("%d organizations with a key and an agent", len(tenants)), "made in %s, %.1f MB",
 		time.Since(began).Round(time.Millisecond), float64(s.resident()-before)/1e6)
+	if err := s.turns("runs of one of them", tenants[:1]); err != nil {
+		return err
+	}
+	if err := s.turns("runs of all of them in turn", tenants); err != nil {
+		return err
+	}
 	rest()
 	before, began = s.resident(), time.Now()
 	runs, err := pause(tenants)
@@ -60,6 +66,21 @@ func (s *server) manyAtOnce() error {
 	}
 	streams.close()
 	return s.steps()
+}
+
+// turns measures runs of organizations in turn, after some that are not measured.
+func (s *server) turns(what string, of []*server) error {
+	const warm, measured = 10_000, 40_000
+	if err := complete(warm, of...); err != nil {
+		return err
+	}
+	used, began := s.processor(), time.Now()
+	if err := complete(measured, of...); err != nil {
+		return err
+	}
+	row(fmt.Sprintf("%s, %d clients", what, *clients), "%.0f/s, %.2f ms of processor each",
+		measured/time.Since(began).Seconds(), 1e3*(s.processor()-used).Seconds()/measured)
+	return nil
 }
 
 // beside measures the processor while nothing is asked for, and runs beside what there is.

@@ -22,7 +22,7 @@ func (s *server) fill(binary, data string) error {
 	tenth := max(1, *runs/10)
 	for done := 0; done < *runs; done += tenth {
 		before, began := s.processor(), time.Now()
-		if err := s.complete(tenth); err != nil {
+		if err := complete(tenth, s); err != nil {
 			return err
 		}
 		row(fmt.Sprintf("runs up to %d", done+tenth),
@@ -34,7 +34,7 @@ func (s *server) fill(binary, data string) error {
 	row("memory after half a minute of rest", "%.1f MB resident, %.1f MB its own", float64(s.resident())/1e6,
 		float64(s.own())/1e6)
 	row("the store", "%.1f MB on disk", float64(sizeOf(data))/1e6)
-	if err := s.complete(1000); err != nil { // something that was not tidied up
+	if err := complete(1000, s); err != nil { // something that was not tidied up
 		return err
 	}
 	if err := s.command.Process.Signal(syscall.SIGKILL); err != nil {
@@ -50,15 +50,19 @@ func (s *server) fill(binary, data string) error {
 	return s.single("a run after it, of one client")
 }
 
-// complete has clients complete so many runs.
-func (s *server) complete(n int) error {
+// complete has clients complete so many runs, of organizations in turn.
+func complete(n int, of ...*server) error {
 	var next atomic.Int64
 	var failed atomic.Pointer[error]
 	var wg sync.WaitGroup
 	for range *clients {
 		wg.Go(func() {
-			for failed.Load() == nil && next.Add(1) <= int64(n) {
-				response, err := s.post(context.Background(), "message", "hello there", "wait", "true")
+			for failed.Load() == nil {
+				i := int(next.Add(1))
+				if i > n {
+					return
+				}
+				response, err := of[i%len(of)].post(context.Background(), "message", "hello there", "wait", "true")
 				if err == nil {
 					_, _ = io.Copy(io.Discard, response.Body)
 					_ = response.Body.Close()
