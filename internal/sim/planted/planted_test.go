@@ -124,8 +124,8 @@ func build(t *testing.T, bugs []planted.Bug, what string) program {
 	list, err := planted.Together(bugs, root, dir)
 	require.NoError(t, err)
 	binary := filepath.Join(dir, "planted.test")
-	command := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-overlay", list,
-		"-o", binary, what)
+	command := exec.CommandContext(t.Context(), "go", "test", "-c", "-vet=off", "-tags", "pebblegozstd",
+		"-ldflags", "-s -w", "-overlay", list, "-o", binary, what)
 	command.Dir = root
 	out, err := command.CombinedOutput()
 	require.NoError(t, err, string(out))

@@ -30,9 +30,9 @@ type cacheShard struct {
 
 // Limits of the cache, besides those of its queues.
 const (
-	cachedBytes = 2 << 10 // of an item; larger ones are read each time
-	endItems    = 256     // of a partition
-	endBytes    = 64 << 10
+	cachedBytes = 2 << 10  // of an item; larger ones are read each time
+	endItems    = 256      // of a partition
+	endBytes    = 64 << 10 // of one in the queue kept; of one in fresh half of that queue
 )
 
 // end is what is known of a partition: some of its items, and, if it is complete, that there is no other one above a
@@ -133,18 +133,33 @@ func (c *cache) learn(k table.Key, item *table.Item, epoch uint64) (wanting bool
 	return wanting
 }
 
+// ends says whether it is known where a partition ends.
+func (c *cache) ends(part string) bool {
+	s := c.shard(part)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.parts.get(part)
+	return e != nil && e.complete
+}
+
 // learnEnd adds the end of a partition that was read after a query that did not know it.
 func (c *cache) learnEnd(part string, read *end, epoch uint64) {
 	s := c.shard(part)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.epoch == epoch {
-		s.parts.change(part, func(e *end) { *e = *read })
+		s.parts.change(part, func(e *end) {
+			if read.bare() {
+				e.endsAt(read.above)
+			} else {
+				*e = *read
+			}
+		})
 	}
 }
 
-// replace adds what a batch has written, nil for deleted items; nobody changes these any more. begun are partitions that
-// had nothing before it; it changes that map.
+// replace adds what a batch has written, nil for deleted items; nobody changes these any more. begun are partitions
+// that had nothing before it; it changes that map.
 func (c *cache) replace(written map[table.Key]*table.Item, begun map[string]bool) {
 	for k, item := range written {
 		s := c.shard(k.Part)
@@ -155,7 +170,7 @@ func (c *cache) replace(written map[table.Key]*table.Item, begun map[string]bool
 				*e = end{complete: true}
 			}
 			begun[k.Part] = false // what is written next may push this out, and is not all there is
-			e.set(k.Sort, item)
+			e.write(k.Sort, item)
 		})
 		s.mu.Unlock()
 	}
@@ -227,6 +242,16 @@ func (e *end) query(r table.Range, live func(*table.Item) *table.Item) (found []
 	return found, true
 }
 
+// write notes what was written; nil for what was deleted. A bare end stays bare: of what nobody reads nothing is kept.
+func (e *end) write(sort string, item *table.Item) {
+	switch {
+	case !e.bare():
+		e.set(sort, item)
+	case item != nil:
+		e.above = max(e.above, sort)
+	}
+}
+
 // set makes an item known; nil for none.
 func (e *end) set(sort string, item *table.Item) {
 	i, there := e.find(sort)
@@ -240,10 +265,6 @@ func (e *end) set(sort string, item *table.Item) {
 		}
 		return
 	}
-	if e.bare() && sort > e.above {
-		e.above = sort // who only adds at its end needs no more
-		return
-	}
 	k := keep(sort, item)
 	if there {
 		e.bytes -= e.items[i].size()
@@ -254,9 +275,9 @@ func (e *end) set(sort string, item *table.Item) {
 	e.bytes += k.size()
 }
 
-// trim forgets the lower half of what has become too much.
-func (e *end) trim() {
-	for len(e.items) > endItems || e.bytes > endBytes {
+// trim forgets the lower half of what has become too much: more than some bytes.
+func (e *end) trim(most int) {
+	for len(e.items) > endItems || e.bytes > most {
 		e.forget((len(e.items) + 1) / 2)
 	}
 }
@@ -283,12 +304,25 @@ func (e *end) strip() bool {
 	return true
 }
 
-// bare says that nothing is known but where the partition ends.
+// endsAt notes that there is nothing above a key, which is there.
+func (e *end) endsAt(above string) {
+	from, there := e.find(above)
+	if there {
+		from++
+	}
+	for _, k := range e.items[from:] { // that they are not there goes without saying
+		e.bytes -= k.size()
+	}
+	e.items = slices.Delete(e.items, from, len(e.items))
+	e.complete, e.above, e.trimmed = true, above, true
+}
+
+// bare says that nothing is known but where the partition ends, as after strip.
 func (e *end) bare() bool { return e.complete && e.trimmed && len(e.items) == 0 }
 
 // readEnd reads the end of a partition, from a view or the engine: half as many items as are kept of one, or fewer
-// where they are large; none if what is looked for is above all of them.
-func readEnd(r pebble.Reader, part, sort string) (*end, error) {
+// where they are large; or only where it ends, if that is enough by the last sort key.
+func readEnd(r pebble.Reader, part string, enough func(last string) bool) (*end, error) {
 	low := appendItemKey(nil, table.Key{Part: part})
 	high := append(slices.Clone(low[:len(low)-1]), 1) // the byte after the one that ends the partition
 	it, err := r.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: high})
@@ -302,7 +336,7 @@ func readEnd(r pebble.Reader, part, sort string) (*end, error) {
 		if !valid {
 			return nil, errCorrupt
 		}
-		if len(e.items) == 0 && k.Sort < sort {
+		if len(e.items) == 0 && enough(k.Sort) {
 			e.above, e.trimmed = k.Sort, true
 			break
 		}

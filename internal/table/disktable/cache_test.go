@@ -1,6 +1,7 @@
 package disktable
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -38,6 +39,7 @@ func TestTheCacheReadsAsIfThereWereNone(t *testing.T) {
 				w.get()
 				w.query()
 			}
+			checkSums(t, &w.store.cache)
 			require.NoError(t, w.store.Close())
 		}
 		assert.Greater(t, w.cached, w.asked/4, "of %d ranges too few came from the cache", w.asked)
@@ -309,6 +311,7 @@ func TestRunsDoNotPushOutWhatAllOfThemNeed(t *testing.T) {
 	for n := range organizations * turns {
 		its := table.Key{Part: name(n % organizations), Sort: "-"}
 		entry := put("ledger/"+its.Part, fmt.Sprintf("1%06d", n), 500)
+		late := put("ledger/"+its.Part, fmt.Sprintf("0%06d", n), 500) // of a run that has ended before others
 		if n >= organizations*turns/2 {
 			for _, k := range []table.Key{its, entry.Item.Key} {
 				if _, _, known := d.cache.get(k); !known {
@@ -319,7 +322,7 @@ func TestRunsDoNotPushOutWhatAllOfThemNeed(t *testing.T) {
 		_, err := d.Get(t.Context(), its)
 		require.NoError(t, err)
 		run := fmt.Sprintf("run/%06d", n)
-		ops := []table.Op{put(run, "1", 2000), put(run, "2", 2000), put(run, "3", 2000), entry}
+		ops := []table.Op{put(run, "1", 2000), put(run, "2", 2000), put(run, "3", 2000), entry, late}
 		require.NoError(t, d.Commit(t.Context(), "t", ops...))
 	}
 	assert.Less(t, unknown, organizations*turns/10, "of what is needed of the organizations was not known")
@@ -327,7 +330,7 @@ func TestRunsDoNotPushOutWhatAllOfThemNeed(t *testing.T) {
 	for i := range d.cache.shards {
 		bytes += d.cache.shards[i].parts.kept.bytes
 	}
-	assert.Less(t, bytes, organizations*2000, "entries that nobody reads are kept")
+	assert.Less(t, bytes, organizations*4000, "entries that nobody reads are kept")
 }
 
 // Where a partition ends is known without what is in it: what is added at its end is not looked for, and what is below
@@ -342,7 +345,9 @@ func TestABareEndIsNotTheWholePartition(t *testing.T) {
 	require.True(t, e.strip())
 	require.True(t, e.bare())
 	require.False(t, e.strip(), "there is no more to forget")
-	e.set("e", row("e"))
+	e.write("e", row("e"))
+	e.write("d", row("d"))
+	e.write("a", nil)
 	require.True(t, e.bare())
 	require.Zero(t, e.bytes)
 	for _, sort := range []string{"a", "d", "e"} {
@@ -355,11 +360,153 @@ func TestABareEndIsNotTheWholePartition(t *testing.T) {
 	require.True(t, e.wanting(), "a range needs more")
 	e.set("b", row("b"))
 	require.False(t, e.bare())
-	e.set("g", row("g"))
+	e.write("g", row("g"))
 	item, known = e.get("g")
 	require.True(t, known)
 	require.NotNil(t, item)
 	require.False(t, (&end{items: e.items}).strip(), "without an end there is nothing to keep")
+}
+
+// Of a queue's partitions those are kept that were used last; the others are first stripped to where they end, and then
+// pushed out.
+func TestWhatIsUsedIsKeptLongest(t *testing.T) {
+	var q twoQueues
+	q.init()
+	fill := func(part string) {
+		q.change(part, func(e *end) {
+			e.complete = true
+			for i := range 10 {
+				sort := fmt.Sprint(i)
+				e.set(sort, &table.Item{Key: table.Key{Part: part, Sort: sort}, Owner: "-", Body: make([]byte, 1000)})
+			}
+		})
+	}
+	state := func(part string) string {
+		if q.fresh.Contains(part) {
+			return "fresh"
+		}
+		e, there := q.kept.Peek(part)
+		switch {
+		case !there:
+			return "gone"
+		case e.bare():
+			return "bare"
+		}
+		return "kept"
+	}
+	fill("first")
+	for n := 0; state("first") == "fresh"; n++ {
+		require.Less(t, n, 10, "use does not keep it in the queue of what is fresh")
+		require.NotNil(t, q.get("first"))
+		fill(fmt.Sprint("passing/", n))
+	}
+	require.Equal(t, "gone", state("first"))
+	require.Equal(t, "fresh", state("passing/4"))
+	again := func(part string) {
+		q.change(part, func(*end) {})
+		for n := 0; state(part) != "gone"; n++ {
+			fill(fmt.Sprint("passing/", part, n))
+		}
+		fill(part)
+		require.Equal(t, "kept", state(part))
+	}
+	again("used")
+	again("unused")
+	for n := 0; state("unused") == "kept"; n++ {
+		require.Less(t, n, 40)
+		require.NotNil(t, q.get("used"))
+		again(fmt.Sprint("other/", n))
+	}
+	require.Equal(t, "bare", state("unused"))
+	more := 0
+	for ; state("unused") == "bare"; more++ {
+		require.Less(t, more, 100)
+		require.NotNil(t, q.get("used"))
+		require.Equal(t, "kept", state("used"))
+		again(fmt.Sprint("more/", more))
+	}
+	require.Equal(t, "gone", state("unused"))
+	require.Greater(t, more, 5, "where it ended was not kept for a while")
+}
+
+// An end that is large leaves room for others in the queue of what is fresh.
+func TestOneLargeEndDoesNotPushOutAll(t *testing.T) {
+	var q twoQueues
+	q.init()
+	for n := range 5 {
+		q.change(fmt.Sprint("run/", n), func(e *end) { e.set("-", &table.Item{Body: make([]byte, 2000)}) })
+	}
+	q.change("large", func(e *end) {
+		e.complete = true
+		for n := range 50 {
+			e.set(fmt.Sprintf("%02d", n), &table.Item{Body: make([]byte, 1000)})
+		}
+	})
+	for n := range 5 {
+		require.NotNil(t, q.get(fmt.Sprint("run/", n)))
+	}
+	_, known := q.get("large").get("49")
+	require.True(t, known)
+	_, known = q.get("large").get("00")
+	require.False(t, known)
+}
+
+// What was read before a write is not added after it, be it a row or the end of a partition.
+func TestWhatWasReadBeforeAWriteIsNotAddedAfterIt(t *testing.T) {
+	var c cache
+	c.init()
+	k := table.Key{Part: "p", Sort: "s"}
+	_, read, known := c.get(k)
+	require.False(t, known)
+	item := &table.Item{Key: k, Owner: "-"}
+	c.replace(map[table.Key]*table.Item{k: item}, map[string]bool{})
+	require.False(t, c.learn(k, nil, read))
+	c.learnEnd(k.Part, &end{complete: true}, read)
+	found, _, known := c.get(k)
+	require.True(t, known)
+	require.Same(t, item, found)
+}
+
+// Rows that are known stay so when the end of their partition is read.
+func TestTheEndOfAPartitionIsAddedToWhatIsKnown(t *testing.T) {
+	var c cache
+	c.init()
+	head, absent := table.Key{Part: "p", Sort: "a"}, table.Key{Part: "p", Sort: "z"}
+	_, epoch, _ := c.get(head)
+	c.learn(head, &table.Item{Key: head}, epoch)
+	require.True(t, c.learn(absent, nil, epoch))
+	c.learnEnd("p", &end{complete: true, above: "c", trimmed: true}, epoch)
+	item, _, known := c.get(head)
+	require.True(t, known && item != nil)
+	item, _, known = c.get(absent)
+	require.True(t, known && item == nil)
+	_, _, known = c.get(table.Key{Part: "p", Sort: "b"})
+	require.False(t, known)
+	require.Len(t, c.shard("p").parts.get("p").items, 1)
+}
+
+// Who asks for what is not there learns no more of a partition than where it ends, if that is enough; who asks for what
+// may be in it learns all of it.
+func TestReadersLearnWhatTheyNeedOfAPartition(t *testing.T) {
+	d, err := Open("store", Options{FS: vfs.NewMem()})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, d.Close()) }()
+	key := func(sort string) table.Key { return table.Key{Part: "p", Sort: sort} }
+	for _, sort := range []string{"b", "d"} {
+		item := table.Item{Key: key(sort), Owner: "-", Body: []byte(`{}`)}
+		require.NoError(t, d.Commit(t.Context(), "t", table.Put(item, table.Absent())))
+	}
+	d.forget("p")
+	_, err = d.Get(t.Context(), key("e"), key("f"))
+	require.NoError(t, err)
+	require.True(t, d.cache.shard("p").parts.get("p").bare())
+	_, err = d.Get(t.Context(), key("a"))
+	require.NoError(t, err)
+	for sort, there := range map[string]bool{"a": false, "aa": false, "b": true, "c": false, "d": true, "e": false} {
+		item, _, known := d.cache.get(key(sort))
+		require.True(t, known, sort)
+		require.Equal(t, there, item != nil, sort)
+	}
 }
 
 // A batch that is larger than the cache pushes out what it has written itself, and no row of it is taken for not there.
@@ -472,6 +619,14 @@ func TestTheCacheIsBounded(t *testing.T) {
 		}
 		c.replace(written, map[string]bool{})
 	}
+	for n := range 20_000 { // of which many come back
+		k := table.Key{Part: fmt.Sprint("back/", n%4000), Sort: fmt.Sprintf("%08d", n)}
+		c.replace(map[table.Key]*table.Item{k: {Key: k, Owner: "-", Body: body}}, map[string]bool{})
+	}
+	checkBounds(t, &c)
+	for i := range c.shards {
+		require.Greater(t, c.shards[i].parts.kept.bytes, keptBytes/2)
+	}
 	for part := range 200_000 { // that have nothing
 		name := fmt.Sprint("none/", part)
 		_, epoch, _, _ := c.query(table.Range{Part: name, Limit: 1}, nil)
@@ -484,21 +639,32 @@ func TestTheCacheIsBounded(t *testing.T) {
 }
 
 func checkBounds(t *testing.T, c *cache) {
+	checkSums(t, c)
 	for i := range c.shards {
-		for _, q := range []*partQueue{&c.shards[i].parts.fresh, &c.shards[i].parts.kept} {
+		require.Greater(t, c.shards[i].parts.fresh.bytes, freshBytes/2)
+	}
+}
+
+// checkSums adds up what the queues of a cache hold, of which none is in both.
+func checkSums(t *testing.T, c *cache) {
+	for i := range c.shards {
+		parts := &c.shards[i].parts
+		for _, q := range []*partQueue{&parts.fresh, &parts.kept} {
 			sum := 0
 			for _, part := range q.Keys() {
 				e, _ := q.Peek(part)
-				held := overhead + len(part)
+				held := overhead + len(part) + len(e.above)
 				for _, k := range e.items {
 					held += k.size()
 				}
 				require.Equal(t, held, cost(part, e))
+				inOrder := slices.IsSortedFunc(e.items, func(a, b kept) int { return cmp.Compare(a.sort, b.sort) })
+				require.True(t, inOrder)
+				require.False(t, parts.fresh.Contains(part) && parts.kept.Contains(part))
 				sum += held
 			}
 			require.Equal(t, sum, q.bytes)
 			require.LessOrEqual(t, sum, q.limit)
 		}
-		require.Greater(t, c.shards[i].parts.fresh.bytes, freshBytes/2)
 	}
 }

@@ -287,7 +287,7 @@ func (t *Table) Get(_ context.Context, keys ...table.Key) ([]*table.Item, error)
 			return nil, err
 		}
 		if t.cache.learn(keys[u.at], item, u.epoch) {
-			t.learnEnd(v, keys[u.at], u.epoch)
+			t.learnEnd(v, keys[u.at].Part, func(last string) bool { return last < keys[u.at].Sort }, u.epoch)
 		}
 		found[u.at] = item
 	}
@@ -377,7 +377,7 @@ func (t *Table) knownRange(r table.Range) (found []*table.Item, v *view, err err
 	if v == nil || !wanting || err != nil {
 		return found, v, err
 	}
-	e, err := readEnd(v, r.Part, "")
+	e, err := readEnd(v, r.Part, func(string) bool { return false })
 	if err != nil {
 		return nil, v, nil //nolint:nilerr // it may be of a row that nobody asks for: reading the range tells
 	}
@@ -389,11 +389,11 @@ func (t *Table) knownRange(r table.Range) (found []*table.Item, v *view, err err
 	return nil, v, nil
 }
 
-// learnEnd reads the end of the partition of a key that is not there into the cache, or leaves the cache as it is where
-// some of it cannot be read.
-func (t *Table) learnEnd(from pebble.Reader, missing table.Key, epoch uint64) {
-	if e, err := readEnd(from, missing.Part, missing.Sort); err == nil {
-		t.cache.learnEnd(missing.Part, e, epoch)
+// learnEnd has [readEnd] read the end of a partition into the cache, or leaves the cache as it is where some of that
+// cannot be read.
+func (t *Table) learnEnd(from pebble.Reader, part string, enough func(last string) bool, epoch uint64) {
+	if e, err := readEnd(from, part, enough); err == nil {
+		t.cache.learnEnd(part, e, epoch)
 	}
 }
 

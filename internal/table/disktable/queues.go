@@ -7,9 +7,9 @@ import (
 )
 
 // twoQueues holds what is known of partitions, the most useful of it, by the algorithm 2Q of Johnson and Shasha (1994).
-// What comes is in a queue, fresh, first in, first out. Only what is asked for again soon after it was pushed out of
-// there comes into the other one, kept, which is in the order of the last use. So those of runs, of which there are
-// thousands a second and each is used for some milliseconds, do not push out what all runs of an organization need.
+// What comes is in a queue, fresh, first in, first out. Only what is asked for again soon after it was pushed out comes
+// into the other one, kept, which is in the order of the last use. So those of runs, of which there are thousands a
+// second and each is used for some milliseconds, do not push out what all runs of an organization need.
 //
 // An end with items that becomes the oldest of kept is stripped of them, and stays a while longer as where its
 // partition ends.
@@ -23,23 +23,24 @@ type twoQueues struct {
 type partQueue struct {
 	*lru.LRU[string, *end]
 	bytes, limit int
+	most         int // of an end's items, in bytes
 }
 
-// Limits of the queues: with 32 shards, 1.5 and 6.5 MB.
+// Limits of the queues: with 32 shards, 2 and 6.5 MB.
 const (
-	freshBytes = 48 << 10
+	freshBytes = 64 << 10
 	keptBytes  = 208 << 10
 	overhead   = 160 // of an item, or of a partition, besides the item's own size
 )
 
 func (t *twoQueues) init() {
 	t.seed = maphash.MakeSeed()
-	t.fresh.init(freshBytes, t)
-	t.kept.init(keptBytes, t)
+	t.fresh.init(freshBytes, freshBytes/2, t)
+	t.kept.init(keptBytes, endBytes, t)
 }
 
-func (q *partQueue) init(limit int, of *twoQueues) {
-	q.limit = limit
+func (q *partQueue) init(limit, most int, of *twoQueues) {
+	q.limit, q.most = limit, most
 	// It errs only on a size below 1.
 	q.LRU, _ = lru.NewLRU(limit/overhead, func(part string, e *end) {
 		q.bytes -= cost(part, e)
@@ -49,7 +50,7 @@ func (q *partQueue) init(limit int, of *twoQueues) {
 }
 
 // cost is what a partition takes of its queue's bytes.
-func cost(part string, e *end) int { return overhead + len(part) + e.bytes }
+func cost(part string, e *end) int { return overhead + len(part) + len(e.above) + e.bytes }
 
 // mark is where it is noted that a partition was pushed out, and how.
 func (t *twoQueues) mark(part string) (place *uint32, mark uint32) {
@@ -86,13 +87,13 @@ func (t *twoQueues) change(part string, change func(*end)) {
 		q.Add(part, e)
 	}
 	change(e)
-	e.trim()
+	e.trim(q.most)
 	q.bytes += cost(part, e)
 	for q.bytes > q.limit {
 		oldest, e, _ := q.GetOldest()
-		before := e.bytes
+		before := cost(oldest, e)
 		if q == &t.kept && e.strip() {
-			q.bytes -= before
+			q.bytes += cost(oldest, e) - before
 			q.Get(oldest) // which makes it the newest
 			continue
 		}
