@@ -48,16 +48,19 @@ func TestTotalsAndLedgerAreOfTheSameDays(t *testing.T) {
 	tab.see("Whole days of Pacific/Kiritimati")
 	var at, today, tomorrow string
 	tab.do(chromedp.Evaluate(`new Date().toLocaleDateString('en-CA')`, &today),
-		chromedp.Evaluate(`new Date(Date.now() + 86400e3).toLocaleDateString('en-CA')`, &tomorrow),
-		chromedp.Evaluate(`location.hash`, &at))
-	assert.Contains(t, at, "to="+tomorrow, "the range is in the address before it was changed")
+		chromedp.Evaluate(`new Date(Date.now() + 86400e3).toLocaleDateString('en-CA')`, &tomorrow))
+	inAddress := func(what, part string) {
+		t.Helper()
+		tab.until(what, func(context.Context) error { // the page says it after it has shown the range
+			if tab.evaluate(`location.hash`, &at); !strings.Contains(at, part) {
+				return errNotThere
+			}
+			return nil
+		})
+	}
+	inAddress("the range in the address before it was changed", "to="+tomorrow)
 	tab.choose("Range", "the last day")
-	tab.until("the range in the address", func(context.Context) error {
-		if tab.evaluate(`location.hash`, &at); !strings.Contains(at, "from="+today) {
-			return errNotThere
-		}
-		return nil
-	})
+	inAddress("the range in the address", "from="+today)
 	tab.saves()
 	count := func(n int) {
 		t.Helper()
