@@ -14,7 +14,7 @@ import (
 // An end with items that becomes the oldest of kept is stripped of them, and stays a while longer as where its
 // partition ends.
 type twoQueues struct {
-	seed        maphash.Seed
+	seed        maphash.Seed // its own: by that of the cache a shard's partitions would share few places in left
 	fresh, kept partQueue
 	left        [1 << 10]uint32 // by their hashes, some of what was pushed out lately
 }
