@@ -74,6 +74,8 @@ func (n *waits) Wait(ctx context.Context, d time.Duration) (bool, error) {
 
 func (n *waits) Ring(func()) {}
 
+func (n *waits) Ended() *record.RunEntity { return nil }
+
 func (n *waits) Close() {}
 
 // breakable is a table of which items can be made unreadable.

@@ -127,7 +127,7 @@ func listedIn[T any](ctx context.Context, s *Store, scope Scope, of table.Range)
 		return page, err
 	}
 	for i, item := range items {
-		if item == nil || !scope.includes(item.Owner) {
+		if item == nil || !scope.Includes(item.Owner) {
 			continue
 		}
 		e, err := decode[T](item)

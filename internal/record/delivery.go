@@ -149,7 +149,7 @@ func (s *Store) DeliveriesOfRun(ctx context.Context, scope Scope, run string) ([
 	}
 	var found []DeliveryEntity
 	for _, item := range items {
-		if !scope.includes(item.Owner) {
+		if !scope.Includes(item.Owner) {
 			continue
 		}
 		e, err := decode[Delivery](item)
@@ -189,7 +189,7 @@ func (s *Store) notListed(ctx context.Context, scope Scope, id string) error {
 		return err
 	}
 	for _, item := range items {
-		if item != nil && !scope.includes(item.Owner) {
+		if item != nil && !scope.Includes(item.Owner) {
 			return problem.Outside("delivery " + id)
 		}
 	}

@@ -74,7 +74,7 @@ func Existing[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []s
 	}
 	var there []string
 	for i, item := range items {
-		if item != nil && scope.includes(item.Owner) {
+		if item != nil && scope.Includes(item.Owner) {
 			there = append(there, ids[i])
 		}
 	}
@@ -171,7 +171,7 @@ func Several[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []st
 			return nil, err
 		}
 		for i, item := range items {
-			if item == nil || !scope.includes(item.Owner) {
+			if item == nil || !scope.Includes(item.Owner) {
 				continue
 			}
 			e, err := decodeFor[T](s, item)

@@ -155,7 +155,7 @@ func (s *Store) runsAt(ctx context.Context, scope Scope, keys []table.Key) ([]Ru
 		}
 		keys = keys[n:]
 		for _, item := range items {
-			if item == nil || !scope.includes(item.Owner) {
+			if item == nil || !scope.Includes(item.Owner) {
 				continue
 			}
 			e, err := decodeRun(item)

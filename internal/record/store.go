@@ -30,7 +30,8 @@ func System() Scope { return Scope{all: true} }
 // Organization is the organization of the scope, empty for [System].
 func (s Scope) Organization() string { return s.organization }
 
-func (s Scope) includes(owner string) bool {
+// Includes reports whether the scope sees what an organization owns.
+func (s Scope) Includes(owner string) bool {
 	return s.all || (s.organization != "" && s.organization == owner)
 }
 
@@ -87,7 +88,7 @@ func visible(scope Scope, what string, item *table.Item) (*table.Item, error) {
 	if item == nil {
 		return nil, problem.Missing(what)
 	}
-	if !scope.includes(item.Owner) {
+	if !scope.Includes(item.Owner) {
 		return nil, problem.Outside(what)
 	}
 	return item, nil

@@ -71,7 +71,7 @@ func LastVersion[T Resourceful](ctx context.Context, s Reader, scope Scope, id s
 		return none, problem.Missing(kind + " " + id)
 	}
 	last := page.Rows[0]
-	if _, _, owner := last.Placed(); !scope.includes(owner) {
+	if _, _, owner := last.Placed(); !scope.Includes(owner) {
 		return none, problem.Outside(kind + " " + id)
 	}
 	return last, nil

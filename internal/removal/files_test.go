@@ -64,7 +64,8 @@ func (k *kept) take() []string {
 
 type silent struct{}
 
-func (silent) Notify(string) {}
+func (silent) Notify(string)              {}
+func (silent) NotifyEnd(record.RunEntity) {}
 
 func newOffice(t *testing.T) *office {
 	o := &office{T: t, Host: host.System(), blobs: &memblob.Store{}, sent: &kept{}}

@@ -348,9 +348,12 @@ func (h *Hub) Until(
 	return h.until(ctx, s, scope, run, run, seen, d, enough)
 }
 
-// until reads the run at each notification of a name. Where nothing notifies it polls by itself: those processes wait
-// for one run at a time, so that there is nothing to share. A poll looks whether the run has changed, which costs half
-// of a read, and may see it a moment late; what is returned has been read.
+// until reads the run at each notification of a name, unless that hands over the run. Where nothing notifies it polls by
+// itself: those processes wait for one run at a time, so that there is nothing to share. A poll looks whether the run
+// has changed, which costs half of a read, and may see it a moment late; what is returned has been read.
+//
+// What is handed over may be older than what the caller has seen; it is not returned then. If it is newer, it was
+// committed since, so that the run was like that while the caller waited.
 func (h *Hub) until(
 	ctx context.Context, s *record.Store, scope record.Scope, run, name string, seen int64, d time.Duration,
 	enough func(record.Run) bool,
@@ -361,6 +364,10 @@ func (h *Hub) until(
 	var e record.RunEntity
 	var err error
 	for notified := false; ; {
+		if ended := sub.Ended(); ended != nil && seen > 0 && ended.Version() > seen &&
+			scope.Includes(ended.Value.Organization) && enough(ended.Value) {
+			return *ended, nil
+		}
 		over, changed := h.host.Elapsed()-began >= d, true
 		if seen > 0 && !notified && !over {
 			if now, failed := s.Versions(ctx, run); failed == nil { // else the read tells what is wrong

@@ -4,9 +4,11 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentplatform/internal/host"
+	"agentplatform/internal/record"
 )
 
 // Notifier notifies those who wait for changes of a run or of its frames. A notification means only that something may
@@ -15,6 +17,9 @@ type Notifier interface {
 	// Notify notifies the subscriptions to a name: a run's id, [record.EndOf], [record.InboxOf], or the partition of a
 	// run's frames.
 	Notify(what string)
+	// NotifyEnd is Notify of [record.EndOf] of a run that has ended or waits for a human, and hands the run, as it is
+	// stored, to the subscriptions. They share it: nobody may change it.
+	NotifyEnd(run record.RunEntity)
 	// Subscribe subscribes to any of the names. The caller must close the subscription.
 	Subscribe(what ...string) Subscription
 	// Pace is how long to wait before polling without a notification, if nothing was new for the time quiet.
@@ -32,6 +37,8 @@ type Subscription interface {
 	// Ring has f called at each notification from now on, and at once if there was one since the last Wait; nil ends
 	// that. f must return at once, and call nothing of the notifier.
 	Ring(f func())
+	// Ended is the run that the last NotifyEnd handed over, nil where there was none. It may have changed since.
+	Ended() *record.RunEntity
 	// Close ends the subscription.
 	Close()
 }
@@ -51,7 +58,26 @@ func NewLocalNotifier() *LocalNotifier {
 func (b *LocalNotifier) Notify(what string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, l := range b.listeners[what] {
+	notify(b.listeners[what])
+}
+
+// NotifyEnd hands the subscriptions the run and notifies them.
+func (b *LocalNotifier) NotifyEnd(run record.RunEntity) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	listeners := b.listeners[record.EndOf(run.Value.ID())]
+	if len(listeners) == 0 {
+		return
+	}
+	shared := new(run)
+	for _, l := range listeners {
+		l.ended.Store(shared)
+	}
+	notify(listeners)
+}
+
+func notify(listeners []*localSubscription) {
+	for _, l := range listeners {
 		select {
 		case l.rung <- struct{}{}:
 		default: // the last notification has not been received yet
@@ -84,7 +110,10 @@ type localSubscription struct {
 	what     []string
 	rung     chan struct{}
 	ring     func() // guarded by the notifier's mutex
+	ended    atomic.Pointer[record.RunEntity]
 }
+
+func (l *localSubscription) Ended() *record.RunEntity { return l.ended.Load() }
 
 func (l *localSubscription) Ring(f func()) {
 	l.notifier.mu.Lock()
@@ -140,6 +169,9 @@ type Polling struct {
 // Notify does nothing.
 func (Polling) Notify(string) {}
 
+// NotifyEnd does nothing.
+func (Polling) NotifyEnd(record.RunEntity) {}
+
 // Subscribe returns a subscription that only waits.
 func (p Polling) Subscribe(...string) Subscription { return p }
 
@@ -158,6 +190,9 @@ func (p Polling) Wait(ctx context.Context, d time.Duration) (bool, error) {
 
 // Ring does nothing: nothing notifies.
 func (Polling) Ring(func()) {}
+
+// Ended returns nil.
+func (Polling) Ended() *record.RunEntity { return nil }
 
 // Close does nothing.
 func (Polling) Close() {}

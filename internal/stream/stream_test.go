@@ -549,6 +549,65 @@ func TestWhoWaitsForTheEndReadsItThen(t *testing.T) {
 	})
 }
 
+// Who waits for the end of a run is handed it, and reads nothing then, unless what is handed over is older than what it
+// has seen, or another's, or not enough.
+func TestWhoWaitsForTheEndIsHandedIt(t *testing.T) {
+	ends := func(r *record.Run) { r.Status = lifecycle.AwaitingInput }
+	for name, c := range map[string]struct {
+		of     string
+		change func(*record.Run)
+		older  bool
+		reads  int64
+	}{
+		"it has ended": {of: "o", change: ends},
+		"older":        {of: "o", change: ends, older: true, reads: 1},
+		"goes on":      {of: "o", change: func(r *record.Run) { r.Attempt++ }, reads: 1},
+		"another's":    {of: "other", change: ends, reads: 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, func(host.Host) stream.Notifier { return stream.NewLocalNotifier() })
+			handed := b.entry
+			if c.older {
+				c.change(&handed.Value)
+				b.save(func(r *record.Run) { r.Attempt++ })
+			}
+			type result struct {
+				run record.RunEntity
+				err error
+			}
+			waited := make(chan result, 1)
+			id, seen := b.entry.Value.ID(), b.entry.Version()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go func() {
+				e, err := b.hub.UntilEnd(ctx, b.store, record.Of(c.of), id, seen, time.Minute)
+				waited <- result{e, err}
+			}()
+			synctest.Wait()
+			if !c.older {
+				b.save(c.change)
+				handed = b.entry
+			}
+			looked := b.reads.n.Load()
+			b.hub.Notifier().NotifyEnd(handed)
+			synctest.Wait()
+			assert.Equal(t, c.reads, b.reads.n.Load()-looked, name)
+			if c.reads > 0 {
+				cancel()
+			}
+			switch got := <-waited; {
+			case c.of != "o":
+				assert.True(t, problem.Is(got.err, "outside_organization"), "%s: %v", name, got.err)
+			case c.reads > 0:
+				assert.ErrorIs(t, got.err, context.Canceled, name)
+			default:
+				assert.NoError(t, got.err, name)
+				assert.Equal(t, handed, got.run, name)
+			}
+		})
+	}
+}
+
 // A wait that may go on no longer ends as if its time were over.
 func TestAWaitEndsWhereThereIsNoRoom(t *testing.T) {
 	for _, room := range []bool{true, false} {

@@ -29,20 +29,20 @@ func TestMessagesFollowTheCommit(t *testing.T) {
 		"a new run of a very long message": {"run RUN for o", "ring RUN"},
 		"a long step":                      {"ring RUN"},
 		"a pause after a long message": {
-			"webhook RUN/3 for o", "at HOUR RUN-p1: run RUN for o", "ring RUN", "ring end/RUN", "ring inbox/o",
+			"webhook RUN/3 for o", "at HOUR RUN-p1: run RUN for o", "ring inbox/o", "ring RUN", "ring end/RUN",
 		},
 		"a pause with a long question": {
-			"webhook RUN/3 for o", "at HOUR RUN-p1: run RUN for o", "ring RUN", "ring end/RUN", "ring inbox/o",
+			"webhook RUN/3 for o", "at HOUR RUN-p1: run RUN for o", "ring inbox/o", "ring RUN", "ring end/RUN",
 		},
-		"a decision":                {"run RUN for o", "stop RUN-p1", "ring RUN", "ring inbox/o"},
+		"a decision":                {"run RUN for o", "stop RUN-p1", "ring inbox/o", "ring RUN"},
 		"an end":                    {"webhook RUN/3 for o", "ring RUN", "ring end/RUN"},
 		"an end with a long result": {"webhook RUN/3 for o", "ring RUN", "ring end/RUN"},
 		"an end on which another's message waits": {
-			"run NEXT for o", "webhook RUN/3 for o", "ring RUN", "ring end/RUN", "ring NEXT",
+			"run NEXT for o", "webhook RUN/3 for o", "ring NEXT", "ring RUN", "ring end/RUN",
 		},
 		"the end of a pause on which a message waits": {
-			"run NEXT for o", "webhook RUN/4 for o", "stop RUN-p1", "ring RUN", "ring end/RUN", "ring inbox/o",
-			"ring NEXT",
+			"run NEXT for o", "webhook RUN/4 for o", "stop RUN-p1", "ring inbox/o", "ring NEXT", "ring RUN",
+			"ring end/RUN",
 		},
 		"a chat's deletion": {"ring RUN", "ring end/RUN"},
 	}

@@ -33,6 +33,8 @@ import (
 // [record.InboxOf].
 type Notifier interface {
 	Notify(what string)
+	// NotifyEnd is Notify of [record.EndOf] of a run, which it hands to them as it is stored.
+	NotifyEnd(run record.RunEntity)
 }
 
 // Caps returns the caps on concurrent runs of a user and of its organization.
@@ -116,7 +118,7 @@ func (x *Executor) From(
 			return e, lifecycle.Outcome{}, err
 		}
 		if e.WrittenBy(writeID) { // an earlier try was done after all
-			x.notify(e.Value.Run)
+			x.notify(e, false) // its chat may have been deleted since
 			return e, lifecycle.Outcome{Before: e.Value.Run, After: e.Value.Run}, nil
 		}
 	}
@@ -173,6 +175,7 @@ func (x *Executor) Apply(
 	}
 	trace.Join(ctx, o.After.ID())
 	x.follow(ctx, o, promoted)
+	x.notify(written, c.Chat == nil) // a deleted chat has no runs for those who wait
 	return written, o, nil
 }
 
@@ -396,6 +399,7 @@ func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (acc
 	if begun {
 		x.follow(ctx, lifecycle.Outcome{Before: r.Run, After: e.Value.Run}, nil)
 	}
+	x.notify(e, false)
 	return accepted, nil
 }
 
@@ -468,7 +472,6 @@ func (x *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *re
 			x.Log.Warn("a timer could not be set; the sweeper will see to it", "run_id", r.ID(), "error", err)
 		}
 	}
-	x.notify(r)
 	if (r.Status == lifecycle.AwaitingInput) != (o.Before.Status == lifecycle.AwaitingInput) {
 		x.Notifier.Notify(record.InboxOf(r.Organization))
 	}
@@ -480,10 +483,16 @@ func (x *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *re
 	}
 }
 
-func (x *Executor) notify(r lifecycle.Run) {
-	x.Notifier.Notify(r.ID())
-	if r.Status.EndedOrWaiting() {
-		x.Notifier.Notify(record.EndOf(r.ID()))
+// notify notifies those who wait for a run, and hands it to those who wait for its end unless they are to read it.
+func (x *Executor) notify(e record.RunEntity, handed bool) {
+	id := e.Value.ID()
+	x.Notifier.Notify(id)
+	switch {
+	case !e.Value.Status.EndedOrWaiting():
+	case handed:
+		x.Notifier.NotifyEnd(e)
+	default:
+		x.Notifier.Notify(record.EndOf(id))
 	}
 }
 

@@ -63,6 +63,7 @@ func (c *clock) Int64N(n int64) int64 { return n - 1 }
 type outbox struct {
 	said   []string
 	broken bool
+	handed func(record.RunEntity)
 }
 
 func (o *outbox) take(ctx context.Context, format string, args ...any) error {
@@ -87,6 +88,11 @@ func (o *outbox) At(ctx context.Context, name string, at time.Time, m queue.Mess
 func (o *outbox) Stop(ctx context.Context, name string) error { return o.take(ctx, "stop %s", name) }
 
 func (o *outbox) Notify(run string) { o.said = append(o.said, "ring "+run) }
+
+func (o *outbox) NotifyEnd(e record.RunEntity) {
+	o.Notify(record.EndOf(e.Value.ID()))
+	o.handed(e)
+}
 
 // blobs is a blob store that fails when the world says so.
 type blobs struct {
@@ -119,7 +125,23 @@ func newWorld(t *testing.T) *world {
 			return w.cap, w.cap, nil
 		},
 	}
+	w.outbox.handed = w.sameAsRead
 	return w
+}
+
+// sameAsRead requires that what is handed to those who wait is what they would read.
+func (w *world) sameAsRead(handed record.RunEntity) {
+	read, err := record.New(w.items.Inner, w.blobs, w.clock).
+		LiveRun(context.Background(), record.System(), handed.Value.ID())
+	require.NoError(w.t, err)
+	require.Equal(w.t, read.Version(), handed.Version())
+	require.Equal(w.t, read.Value.Due.UnixMilli(), handed.Value.Due.UnixMilli())
+	require.Equal(w.t, read.Value.Organization, handed.Value.Organization)
+	want, err := json.Marshal(read.Value)
+	require.NoError(w.t, err)
+	got, err := json.Marshal(handed.Value)
+	require.NoError(w.t, err)
+	require.Equal(w.t, string(want), string(got))
 }
 
 // plain is a table whose calls fail when the world says so.

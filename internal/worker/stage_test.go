@@ -208,6 +208,8 @@ func mute(host.Host) stream.Notifier { return silence{} }
 type silence struct{}
 
 func (silence) Notify(string)                           {}
+func (silence) NotifyEnd(record.RunEntity)              {}
+func (silence) Ended() *record.RunEntity                { return nil }
 func (silence) Subscribe(...string) stream.Subscription { return silence{} }
 func (silence) Pace(time.Duration) time.Duration        { return time.Hour }
 func (silence) Gather() time.Duration                   { return 0 }

@@ -62,6 +62,7 @@ type deaf struct{}
 func (deaf) Send(context.Context, queue.Message) error             { return nil }
 func (deaf) SendAll(_ context.Context, ms []queue.Message) []error { return make([]error, len(ms)) }
 func (deaf) Notify(string)                                         {}
+func (deaf) NotifyEnd(record.RunEntity)                            {}
 
 // A pause whose wait Step Functions does not take begins all the same, without an error and a second later at most;
 // the sweeper ends it, not before it is due.
