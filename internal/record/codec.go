@@ -99,6 +99,14 @@ func Unstorable(err error) bool {
 // write is the write of an entity on condition of the version that was read; item has everything but body and schema.
 // The error is [ErrUnstorable], or that the stored item has a newer schema.
 func write[T any](e Entity[T], item table.Item) (table.Op, error) {
+	if e.version == 0 {
+		return writeIf(table.Absent(), e, item)
+	}
+	return writeIf(table.VersionIs(e.version), e, item)
+}
+
+// writeIf is write on another condition.
+func writeIf[T any](cond table.Condition, e Entity[T], item table.Item) (table.Op, error) {
 	if e.schema > schema {
 		return table.Op{},
 			fmt.Errorf("record: %s has the newer schema %d; this program knows %d", item.Key, e.schema, schema)
@@ -108,17 +116,12 @@ func write[T any](e Entity[T], item table.Item) (table.Op, error) {
 		return table.Op{}, fmt.Errorf("%w: %s: %w", ErrUnstorable, item.Key, err)
 	}
 	item.Body, item.Schema = body, schema
-	if e.version == 0 {
-		return table.Put(item, table.Absent()), nil
-	}
-	return table.Put(item, table.VersionIs(e.version)), nil
+	return table.Put(item, cond), nil
 }
 
 // blind is a write without a condition, for items that another item of the same commit protects from conflicts.
 func blind[T any](v T, item table.Item) (table.Op, error) {
-	op, err := write(Fresh(v), item)
-	op.If = table.Always()
-	return op, err
+	return writeIf(table.Always(), Fresh(v), item)
 }
 
 func isConflict(err error) bool { return errors.Is(err, ErrConflict) }

@@ -22,7 +22,7 @@ func TestUnknownMembersAreKept(t *testing.T) {
 	tx.PutRun(e)
 	require.NoError(t, tx.Err())
 	op := tx.Ops()[0]
-	again, err := decodeRun(&op.Item)
+	again, err := decodeRun(op.Item)
 	require.NoError(t, err)
 	assert.Equal(t, 4, again.Value.Attempt)
 	assert.Contains(t, string(op.Item.Body), `"from_the_future":{"a":[1,2]}`)

@@ -44,7 +44,7 @@ type estate struct {
 	calls   int
 	failAt  int                        // the number of the call that fails with all its repetitions; 0: none
 	failing string                     // that call
-	tamper  func(n int, i *table.Item) // called with each item that is read
+	tamper  func(n int, i *table.Item) // called with a copy of each item, which is what is read
 	before  func(ops []table.Op)       // called before each commit
 	commits [][]table.Op               // the commits that were made
 	asked   []table.Range              // the ranges of queries
@@ -201,13 +201,15 @@ func (t estateTable) reading(call string) error {
 }
 
 func (t estateTable) show(items []*table.Item) {
-	for _, i := range items {
+	for n, i := range items {
 		if i == nil {
 			continue
 		}
 		t.e.read++
 		if t.e.tamper != nil {
-			t.e.tamper(t.e.read, i)
+			own := *i
+			t.e.tamper(t.e.read, &own)
+			items[n] = &own
 		}
 	}
 }

@@ -333,13 +333,14 @@ func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 		if side.afterRow == "" {
 			continue
 		}
-		op, err := write(Fresh(slot{RunID: after.ID()}), table.Item{
+		cond := table.Absent()
+		if same {
+			cond = table.Always() // taken over: the version of the run's head fences this commit
+		}
+		op, err := writeIf(cond, Fresh(slot{RunID: after.ID()}), table.Item{
 			Key: slotKey(side.afterPart, side.afterRow), Owner: after.Organization, WriteID: tx.writeID,
 		})
 		tx.fail(err)
-		if same {
-			op.If = table.Always() // taken over: the version of the run's head fences this commit
-		}
 		tx.add(op)
 	}
 }

@@ -99,12 +99,14 @@ type runDamage struct {
 }
 
 func (d *runDamage) damaged(items []*table.Item, err error) ([]*table.Item, error) {
-	for _, item := range items {
+	for i, item := range items {
 		if item == nil {
 			continue
 		}
 		if d.read[item.Key] = true; item.Key == d.at {
-			item.Body = d.body
+			damaged := *item
+			damaged.Body = d.body
+			items[i] = &damaged
 		}
 	}
 	return items, err
@@ -135,7 +137,9 @@ func (l *runLag) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, err
 		case l.owner == "":
 			items[i] = nil
 		default:
-			item.Owner = l.owner
+			others := *item
+			others.Owner = l.owner
+			items[i] = &others
 		}
 	}
 	return items, err

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"reflect"
 	"slices"
@@ -62,6 +63,7 @@ type checker struct {
 	files     map[string]record.File
 	holds     map[string]map[string]bool // holders of a file
 	needed    map[string][]string        // files that a message brought, by its run
+	sums      map[*table.Item]uint64     // of items as they were committed
 }
 
 func newChecker(w *world) *checker {
@@ -77,7 +79,7 @@ func newChecker(w *world) *checker {
 		waited: map[string][]string{}, later: map[table.Key]bool{},
 		begins: map[string]int{},
 		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{},
-		needed: map[string][]string{},
+		needed: map[string][]string{}, sums: map[*table.Item]uint64{},
 	}
 }
 
@@ -123,6 +125,9 @@ func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 	for _, op := range ops {
 		items, _ := t.Get(context.Background(), op.Item.Key)
 		c.item(op.Item.Key, items[0])
+		if items[0] != nil {
+			c.sums[items[0]] = sum(items[0])
+		}
 		kind, id, _ := strings.Cut(op.Item.Part, "/")
 		if op.Kind == table.DeleteOp && kind == "run" && !strings.HasPrefix(op.Item.Sort, "file/") {
 			c.going[id] = true
@@ -561,6 +566,11 @@ func (c *checker) final() {
 			c.violated(31, "in process %s a reader has changed what others share: %v", d.name, spoiled)
 		}
 	}
+	c.world.inner.All(func(i *table.Item) {
+		if was, known := c.sums[i]; known && was != sum(i) {
+			c.violated(31, "somebody has changed the item %s, which others share", i.Key)
+		}
+	})
 	if c.world.library != nil {
 		c.world.library.documents.final()
 	}
@@ -580,6 +590,13 @@ func (c *checker) final() {
 			c.violated(6, "pause %s was decided %d times", pause, n)
 		}
 	}
+}
+
+func sum(i *table.Item) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%q %d %q %d %s %s %v ", i.Owner, i.Version, i.WriteID, i.Schema, i.Due, i.Expires, i.Lists)
+	_, _ = h.Write(i.Body)
+	return h.Sum64()
 }
 
 func sortedKeys[V any](m map[string]V) []string {

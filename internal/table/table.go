@@ -2,7 +2,8 @@
 // commits.
 //
 // The caller guarantees: at most [MaxOps] operations, at most [MaxCommitBytes] bytes and no duplicate key in one
-// commit; items of at most [MaxItemBytes]; the same token only for the same operations.
+// commit; items of at most [MaxItemBytes]; the same token only for the same operations. An item that was committed or
+// read is shared, by others who read it and by the adapter: nobody changes it or what is in it.
 //
 // The adapter guarantees: a commit that returned nil is durable and visible to every later read. One that returned
 // [Refused] or an [Error] of any kind except [Unknown] changed nothing. After [Unknown] it may have been applied, or
@@ -129,7 +130,7 @@ func (c Condition) After() int64 {
 // Op is an operation of a commit.
 type Op struct {
 	Kind OpKind
-	Item Item // for DeleteOp and CheckOp only its key is used
+	Item *Item // for DeleteOp and CheckOp only its key is used
 	If   Condition
 }
 
@@ -143,14 +144,26 @@ const (
 	CheckOp
 )
 
-// Put replaces the whole item.
-func Put(item Item, cond Condition) Op { return Op{Kind: PutOp, Item: item, If: cond} }
+// Put replaces the whole item. Its version is that after a put with the condition; its times are those of the
+// millisecond.
+func Put(item Item, cond Condition) Op {
+	item.Version = cond.After()
+	item.Due, item.Expires = ofMillisecond(item.Due), ofMillisecond(item.Expires)
+	return Op{Kind: PutOp, Item: &item, If: cond}
+}
+
+func ofMillisecond(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return time.UnixMilli(t.UnixMilli()).UTC()
+}
 
 // Delete removes an item. If there is none, it does nothing.
-func Delete(key Key, cond Condition) Op { return Op{Kind: DeleteOp, Item: Item{Key: key}, If: cond} }
+func Delete(key Key, cond Condition) Op { return Op{Kind: DeleteOp, Item: &Item{Key: key}, If: cond} }
 
 // Check only checks a condition.
-func Check(key Key, cond Condition) Op { return Op{Kind: CheckOp, Item: Item{Key: key}, If: cond} }
+func Check(key Key, cond Condition) Op { return Op{Kind: CheckOp, Item: &Item{Key: key}, If: cond} }
 
 // Range selects items of a partition by their sort key.
 type Range struct {

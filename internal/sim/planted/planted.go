@@ -156,6 +156,7 @@ func Bugs() []Bug {
 		one("what rights rest on is decoded once for ever", "internal/record/memo.go", `; there && bytes.Equal(r.body, item.Body) {`, `; there || bytes.Equal(r.body, item.Body) {`),
 		one("toolkits are put in order for all who read the agent", workerWorker, `	if t.Tools, err = a.Tools.Open(`, `	slices.Sort(version.Spec.ToolkitIDs)
 	if t.Tools, err = a.Tools.Open(`),
+		one("a reader changes the item that it reads", recordRun, "	e, err := decode[Run](item)\n", "	e, err := decode[Run](item)\n	item.Schema = 0\n"),
 		one("the text that a key had before never ends", tenantTenants, "		p.ends = earlier(p.ends, read.Key.PreviousUntil)\n", ""),
 		one("a new text of a key is not good", tenantTenants, `case sameHash(read.Key.Hash, text):`, `case read.Key.PreviousHash == "" && sameHash(read.Key.Hash, text):`),
 		one("a key keeps its level when its user falls", tenantTenants, `lower(Level(read.Key.Level), Role(read.User.Role).Most())`, `Level(read.Key.Level)`),

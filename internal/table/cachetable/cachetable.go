@@ -53,7 +53,7 @@ func (t *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, erro
 	epoch, now := t.epoch, t.elapsed()
 	for i, k := range keys {
 		if a, known := t.answer.Get(k); known && now < a.until {
-			items[i] = clone(a.item)
+			items[i] = a.item
 		} else {
 			missing, at = append(missing, k), append(at, i)
 		}
@@ -77,17 +77,9 @@ func (t *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, erro
 		if item == nil {
 			life = t.life.Missing
 		}
-		t.answer.Add(missing[n], answer{clone(item), now + life})
+		t.answer.Add(missing[n], answer{item, now + life})
 	}
 	return items, nil
-}
-
-func clone(i *table.Item) *table.Item {
-	if i == nil {
-		return nil
-	}
-	copied := *i
-	return &copied
 }
 
 // Commit commits to the underlying table and removes the keys from the cache, whatever the result. The error is that

@@ -2,7 +2,6 @@ package disktable
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -28,7 +27,7 @@ func (b *batch) add(ops []table.Op) error {
 		}
 		current[i] = item
 		if live := b.table.live(item); !op.If.Holds(live) {
-			conflicts = append(conflicts, table.Conflict{Op: i, Current: copied(live)})
+			conflicts = append(conflicts, table.Conflict{Op: i, Current: live})
 		}
 	}
 	if conflicts != nil {
@@ -37,13 +36,9 @@ func (b *batch) add(ops []table.Op) error {
 	for i, op := range ops {
 		switch op.Kind {
 		case table.PutOp:
-			item := op.Item
-			item.Version = op.If.After()
-			item.Due, item.Expires = stored(item.Due), stored(item.Expires)
-			item.Lists = slices.Clip(item.Lists)
-			b.unindex(current[i], &item)
-			b.put(current[i], &item)
-			b.queued[item.Key] = &item
+			b.unindex(current[i], op.Item)
+			b.put(current[i], op.Item)
+			b.queued[op.Item.Key] = op.Item
 		case table.DeleteOp:
 			if current[i] == nil {
 				continue

@@ -129,7 +129,7 @@ func (c *cache) learn(k table.Key, item *table.Item, epoch uint64) (wanting bool
 	}
 	e := s.parts.get(k.Part)
 	wanting = e != nil && item == nil && e.wanting()
-	s.parts.change(k.Part, func(e *end) { e.set(k.Sort, copied(item)) })
+	s.parts.change(k.Part, func(e *end) { e.set(k.Sort, item) })
 	return wanting
 }
 
@@ -188,16 +188,6 @@ func (e *end) get(sort string) (item *table.Item, known bool) {
 	return e.items[i].item, !e.items[i].large
 }
 
-// copied is an item for somebody who may change it, except the body.
-func copied(item *table.Item) *table.Item {
-	if item == nil {
-		return nil
-	}
-	c := *item
-	c.Lists = slices.Clip(c.Lists)
-	return &c
-}
-
 // query answers a range, unless an item may be in it that is not kept.
 func (e *end) query(r table.Range, live func(*table.Item) *table.Item) (found []*table.Item, known bool) {
 	enough := e.above == "" || r.Prefix > e.above // all that can be in the range is above
@@ -216,7 +206,7 @@ func (e *end) query(r table.Range, live func(*table.Item) *table.Item) (found []
 			case k.large:
 				return nil, false
 			}
-			if item := live(copied(k.item)); item != nil {
+			if item := live(k.item); item != nil {
 				found = append(found, item)
 			}
 		}
@@ -232,7 +222,7 @@ func (e *end) query(r table.Range, live func(*table.Item) *table.Item) (found []
 		case k.large:
 			return nil, false
 		}
-		if item := live(copied(k.item)); item != nil {
+		if item := live(k.item); item != nil {
 			found = append(found, item)
 		}
 	}

@@ -83,14 +83,6 @@ func appendItem(b []byte, i *table.Item) []byte {
 	return append(b, i.Body...)
 }
 
-// stored is a time as it is when it was stored and read.
-func stored(t time.Time) time.Time {
-	if t.IsZero() {
-		return t
-	}
-	return time.UnixMilli(t.UnixMilli()).UTC()
-}
-
 func appendTime(b []byte, t time.Time) []byte {
 	if t.IsZero() {
 		return binary.AppendVarint(b, 0)

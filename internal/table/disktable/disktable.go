@@ -314,7 +314,7 @@ func (t *Table) known(keys []table.Key, found []*table.Item) (v *view, rest []un
 	defer t.seen.RUnlock()
 	for i, k := range keys {
 		item, epoch, known := t.cache.get(k)
-		if found[i] = copied(item); !known {
+		if found[i] = item; !known {
 			rest = append(rest, unknown{i, epoch})
 		}
 	}

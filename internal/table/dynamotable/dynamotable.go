@@ -89,10 +89,7 @@ func (t *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, erro
 	}
 	items := make([]*table.Item, len(keys))
 	for i, k := range keys {
-		if item := found[k]; item != nil {
-			copied := *item
-			items[i] = &copied
-		}
+		items[i] = found[k]
 	}
 	return items, nil
 }
@@ -375,7 +372,10 @@ func (t *Table) commit(ctx context.Context, token string, ops []table.Op, expire
 // of the account, is another attempt.
 func clientToken(token, name string, ops []table.Op, expired int) *string {
 	hash := sha256.New()
-	_, _ = fmt.Fprintf(hash, "%q %q %d %+v", token, name, expired, ops)
+	_, _ = fmt.Fprintf(hash, "%q %q %d", token, name, expired)
+	for _, op := range ops {
+		_, _ = fmt.Fprintf(hash, " %d %+v %+v", op.Kind, *op.Item, op.If)
+	}
 	return aws.String(hex.EncodeToString(hash.Sum(nil)[:16]))
 }
 
@@ -388,7 +388,7 @@ func (t *Table) single(ctx context.Context, op table.Op, g guard) error {
 			ExpressionAttributeValues: g.values, ReturnValuesOnConditionCheckFailure: allOld,
 		}, once)
 	} else {
-		attributes, bad := encode(op.Item, op.If.After())
+		attributes, bad := encode(op.Item)
 		if bad != nil {
 			return bad
 		}
@@ -421,7 +421,7 @@ func (t *Table) action(op table.Op, g guard) (types.TransactWriteItem, error) {
 			ExpressionAttributeValues: g.values, ReturnValuesOnConditionCheckFailure: allOld,
 		}}, nil
 	default:
-		attributes, err := encode(op.Item, op.If.After())
+		attributes, err := encode(op.Item)
 		return types.TransactWriteItem{Put: &types.Put{
 			TableName: &t.name, Item: attributes, ConditionExpression: g.expression, ExpressionAttributeNames: g.names,
 			ExpressionAttributeValues: g.values, ReturnValuesOnConditionCheckFailure: allOld,

@@ -87,11 +87,11 @@ func KeyOf(k table.Key) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{partAttribute: text(k.Part), sortAttribute: text(k.Sort)}
 }
 
-// encode makes the attributes of an item in this version.
-func encode(i table.Item, version int64) (map[string]types.AttributeValue, error) {
+// encode makes the attributes of an item.
+func encode(i *table.Item) (map[string]types.AttributeValue, error) {
 	a := KeyOf(i.Key)
 	a[ownerAttribute], a[writeIDAttribute] = text(i.Owner), text(i.WriteID)
-	a[versionAttribute], a[schemaAttribute] = number(version), number(int64(i.Schema))
+	a[versionAttribute], a[schemaAttribute] = number(i.Version), number(int64(i.Schema))
 	if !i.Due.IsZero() {
 		a[dueShardAttribute], a[dueAttribute] = text(shardName(i.Shard())), text(timeText(i.Due))
 	}

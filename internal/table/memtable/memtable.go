@@ -64,8 +64,7 @@ func (t *Table) read(k table.Key) *table.Item {
 	if !ok || t.expired(item) {
 		return nil
 	}
-	copied := *item
-	return &copied
+	return item
 }
 
 func (t *Table) expired(i *table.Item) bool {
@@ -81,8 +80,7 @@ func (t *Table) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
 		if t.expired(item) {
 			return true
 		}
-		copied := *item
-		found = append(found, &copied)
+		found = append(found, item)
 		return len(found) < r.Limit
 	})
 	return found, nil
@@ -163,10 +161,8 @@ func (t *Table) Commit(_ context.Context, _ string, ops ...table.Op) error {
 	for _, op := range ops {
 		switch op.Kind {
 		case table.PutOp:
-			item := op.Item
-			item.Version = op.If.After()
-			t.remove(item.Key)
-			t.insert(&item)
+			t.remove(op.Item.Key)
+			t.insert(op.Item)
 		case table.DeleteOp:
 			t.remove(op.Item.Key)
 		case table.CheckOp:
