@@ -406,7 +406,7 @@ func (s *session) failureText(j *job, err error) string {
 		return told.Message
 	}
 	if s.Log != nil {
-		s.Log.Warn("a tool could not be called", "call", j.key, "tool", j.Name, "error", err)
+		s.Log.Warn("a tool could not be called", "run_id", s.Run, "call", j.key, "tool", j.Name, "error", err)
 	}
 	return "the tool could not be called"
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"path"
@@ -151,14 +152,21 @@ func (s *Server) tellOf(method string, c *Call, a answered, span *trace.Span) {
 // secure tells browsers what an answer is not: a page to show in a frame, anything but what it says it is, or, of the
 // API, to be kept. What is a page says itself what it needs.
 func secure(h http.Header, r *http.Request) {
-	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
-	h.Set("X-Frame-Options", "DENY")
-	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+	maps.Copy(h, ofEveryAnswer)
 	if ofTheAPI(r) {
-		h.Set("Cache-Control", "no-store")
+		h["Cache-Control"] = noStore
 	}
 }
+
+// ofEveryAnswer are headers that all answers share: whoever says otherwise sets another value.
+var ofEveryAnswer = http.Header{
+	"X-Content-Type-Options":  {"nosniff"},
+	"Referrer-Policy":         {"no-referrer"},
+	"X-Frame-Options":         {"DENY"},
+	"Content-Security-Policy": {"default-src 'none'; frame-ancestors 'none'"},
+}
+
+var noStore = []string{"no-store"}
 
 func ofTheAPI(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, Base+"/") || r.URL.Path == Base

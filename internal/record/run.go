@@ -375,8 +375,11 @@ func (s *Store) EraseParked(ctx context.Context, id string) error {
 
 // FitsHead says whether a request is small enough for the run's head.
 func FitsHead(in Input) bool {
+	if len(in.Message) > 256 {
+		return false
+	}
 	b, err := json.Marshal(in)
-	return err == nil && len(b) <= headLimit && len(in.Message) <= 256
+	return err == nil && len(b) <= headLimit
 }
 
 // Output reads a run's result: JSON, nil when there is none.

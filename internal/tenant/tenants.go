@@ -73,12 +73,12 @@ func (t *Tenants) Authenticate(ctx context.Context, token string) (Principal, er
 	if err != nil {
 		return Principal{}, hide(err)
 	}
-	p, err := t.principalOf(ctx, t.known, pointer.Value.KeyID, hashText(token))
+	p, read, err := t.principalOf(ctx, t.known, pointer.Value.KeyID, hashText(token))
 	if err != nil {
 		return Principal{}, err
 	}
-	t.noteUse(ctx, p.account.Key, t.host.Now())
-	return p, nil
+	t.noteUse(ctx, read.Key, t.host.Now())
+	return p.Of(read), nil
 }
 
 // hide turns NotFound and Forbidden into the one error for bad keys; any other error stays what it is.
@@ -90,13 +90,14 @@ func hide(err error) error {
 }
 
 // principalOf is the principal of a key's text, given by its hash: the key's current text, or the previous one during
-// its overlap.
-func (t *Tenants) principalOf(ctx context.Context, s record.Reader, keyID, text string) (Principal, error) {
-	p := Principal{Key: keyID, text: text, account: &Account{}}
-	read := p.account
+// its overlap. It has no account; read is that.
+func (t *Tenants) principalOf(
+	ctx context.Context, s record.Reader, keyID, text string,
+) (p Principal, read Account, err error) {
+	p.Key, p.text = keyID, text
 	key, err := record.Resource[catalog.APIKey](ctx, s, record.System(), keyID)
 	if err != nil {
-		return p, hide(err)
+		return p, read, hide(err)
 	}
 	read.Key, p.ends = key.Value, key.Value.ExpiresAt
 	switch {
@@ -104,32 +105,32 @@ func (t *Tenants) principalOf(ctx context.Context, s record.Reader, keyID, text 
 	case sameHash(read.Key.PreviousHash, text):
 		p.ends = earlier(p.ends, read.Key.PreviousUntil)
 	default:
-		return p, errBadKey
+		return p, read, errBadKey
 	}
 	if !p.ends.IsZero() && !t.host.Now().Before(p.ends) {
-		return p, errBadKey
+		return p, read, errBadKey
 	}
 	user, err := record.Resource[catalog.User](ctx, s, record.Of(read.Key.Organization), read.Key.UserID)
 	if err != nil {
-		return p, hide(err)
+		return p, read, hide(err)
 	}
 	read.User, p.User = user.Value, user.Value.ID
 	if p.Groups, err = record.Existing[catalog.Group](
 		ctx, s, record.Of(read.Key.Organization), read.User.GroupIDs,
 	); err != nil {
-		return p, err
+		return p, read, err
 	}
 	read.User.GroupIDs = p.Groups
 	read.Home, err = organization(ctx, s, read.Key.Organization)
 	if err != nil {
-		return p, hide(err)
+		return p, read, hide(err)
 	}
 	if read.Home.Deleted {
-		return p, errBadKey
+		return p, read, errBadKey
 	}
 	read.Organization, p.Organization = read.Home, read.Home.ID
 	p.Level = lower(Level(read.Key.Level), Role(read.User.Role).Most())
-	return p, nil
+	return p, read, nil
 }
 
 // ActIn is an operator as an admin of the organization that it names. What it reads may be some seconds old. It returns
@@ -178,9 +179,9 @@ func (t *Tenants) Still(ctx context.Context, p Principal, agents ...string) (end
 		return p.until, errBadKey
 	}
 	strong := t.store.Known()
-	now, err := t.principalOf(ctx, strong, p.Key, p.text)
+	now, read, err := t.principalOf(ctx, strong, p.Key, p.text)
 	if err == nil && p.Acting {
-		now, err = actIn(ctx, strong, now, p.Organization)
+		now, err = actIn(ctx, strong, now.Of(read), p.Organization)
 	}
 	if err != nil {
 		return ends, err

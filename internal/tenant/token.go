@@ -50,7 +50,8 @@ func (t *Tenants) ofRunToken(ctx context.Context, text string) (Principal, error
 	if !t.host.Now().Before(token.End) {
 		return Principal{}, errBadKey
 	}
-	p, err := t.principalOf(ctx, t.known, token.KeyID, token.KeyHash)
+	p, read, err := t.principalOf(ctx, t.known, token.KeyID, token.KeyHash)
+	p = p.Of(read)
 	if err == nil && token.Organization != p.Organization { // it was made by an operator who acted there
 		p, err = actIn(ctx, t.known, p, token.Organization)
 		err = hide(err)

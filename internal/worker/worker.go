@@ -193,22 +193,23 @@ func (a *attempt) active() time.Duration { return a.base + a.Host.Elapsed() - a.
 // run executes the attempt and reports its end. A panic in any of its goroutines is reported as a crash, so that the
 // lease is always released.
 func (a *attempt) run(ctx context.Context) (err error) {
-	log := a.Log.With("run_id", a.id, "attempt", a.number)
 	ctx, span := a.span(ctx)
 	defer func() { a.endSpan(span, err) }()
 	reporting := context.WithoutCancel(ctx)
-	died := host.Catch(func() { err = a.conclude(reporting, log, a.perform(ctx)) })
+	died := host.Catch(func() { err = a.conclude(reporting, a.perform(ctx)) })
 	if died != nil {
-		log.Error("the attempt panicked", "panic", died.Value, "stack", string(died.Stack))
+		a.log().Error("the attempt panicked", "panic", died.Value, "stack", string(died.Stack))
 		err = a.report(reporting,
 			func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Crash{Work: w}} })
 	}
 	if errors.Is(err, errLost) {
-		log.Info("another took the run over, or it ended")
+		a.log().Info("another took the run over, or it ended")
 		return nil
 	}
 	return ignoreRefusal(err)
 }
+
+func (a *attempt) log() *slog.Logger { return a.Log.With("run_id", a.id, "attempt", a.number) }
 
 // span begins the span of the attempt: of its agent's invocation, as OpenTelemetry calls it.
 func (a *attempt) span(ctx context.Context) (context.Context, *trace.Span) {
@@ -259,7 +260,8 @@ func (a *attempt) perform(stopping context.Context) (p performed) {
 	run := a.current().Value
 	work, stop := context.WithCancelCause(context.WithoutCancel(stopping))
 	a.stop = stop
-	limited, cancel := a.Host.WithTimeout(work, run.ActiveLimit()-a.base)
+	longest := run.ActiveLimit()
+	limited, cancel := a.Host.WithTimeout(work, longest-a.base)
 	defer cancel()
 
 	sub := a.Hub.Notifier().Subscribe(a.id) // before the work begins
@@ -270,7 +272,7 @@ func (a *attempt) perform(stopping context.Context) (p performed) {
 	}()
 	a.background(func() { a.keepLease(work) })
 	a.background(func() { a.watchCancel(work, sub) })
-	a.background(func() { a.handOverInTime(work, stopping, run.ActiveLimit()) })
+	a.background(func() { a.handOverInTime(work, stopping, longest) })
 	p.Result, p.err = a.work(limited, work, run)
 	p.timedOut = p.err != nil && host.OutOfTime(limited, work)
 	p.cause = context.Cause(work)
@@ -286,7 +288,7 @@ func (a *attempt) background(f func()) {
 }
 
 // conclude reports how the work ended. It returns nil, errLost, or the error that another attempt must retry after.
-func (a *attempt) conclude(ctx context.Context, log *slog.Logger, p performed) error {
+func (a *attempt) conclude(ctx context.Context, p performed) error {
 	switch {
 	case p.timedOut:
 		return a.report(ctx,
@@ -302,7 +304,7 @@ func (a *attempt) conclude(ctx context.Context, log *slog.Logger, p performed) e
 	case a.leaving.Load():
 		return a.handOver(ctx, p.Last)
 	default:
-		log.Warn("the attempt could not go on; the run will be taken up again", "error", p.err)
+		a.log().Warn("the attempt could not go on; the run will be taken up again", "error", p.err)
 		return p.err
 	}
 }
@@ -336,10 +338,10 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 		return agent.Result{Failure: failure}, err
 	}
 	t := agent.Task{Run: a.id, Attempt: a.number, Agent: version, Journal: a.journal, Keep: a.keepFile,
-		CheckLease: a.mayGo,
-		Log:        a.Log.With("run_id", a.id)}
+		CheckLease: a.mayGo, Log: a.Log}
+	budgets := run.Budgets
 	t.BudgetExceeded = func(ctx context.Context, tokens int64) (string, error) {
-		return a.Store.Overspent(ctx, run.Budgets, tokens)
+		return a.Store.Overspent(ctx, budgets, tokens)
 	}
 	if t.Tools, err = a.Tools.Open(ctx, run.Organization, version.Spec.ToolkitIDs); err != nil {
 		return agent.Result{}, err
@@ -384,8 +386,9 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 func (a *attempt) knowledge(run record.Run, t *agent.Task) {
 	t.Reads = a.Reads(run.Organization, run.User, run.APIKey)
 	if a.Search != nil && len(t.Agent.Spec.KnowledgeBaseIDs) > 0 {
+		organization, user, key, spec := run.Organization, run.User, run.APIKey, t.Agent.Spec
 		t.Search = func(ctx context.Context, query string) ([]record.Source, record.Embeddings, error) {
-			found, used, err := a.Search(ctx, run.Organization, run.User, run.APIKey, t.Agent.Spec, query)
+			found, used, err := a.Search(ctx, organization, user, key, spec, query)
 			if p, is := problem.As(err); is && (p.Kind == problem.Invalid || p.Code == "embedding_unavailable") {
 				err = tool.Fail("%s", p.Message)
 			}

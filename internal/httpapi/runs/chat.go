@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -220,16 +221,18 @@ func (h *handlers) completed(ctx context.Context, w http.ResponseWriter, p tenan
 	if err != nil {
 		return err
 	}
-	extra, err := json.Marshal(map[string]string{"agent_id": r.Agent, "usage_status": "billed"})
+	extra, err := json.Marshal(struct {
+		AgentID     string `json:"agent_id"`
+		UsageStatus string `json:"usage_status"`
+	}{r.Agent, "billed"})
 	if err != nil {
 		return err
 	}
 	if len(result) < 2 || result[0] != '{' {
 		return errors.New("httpapi: a result is no object")
 	}
-	body := append(append(append([]byte{}, result[:len(result)-1]...), ','), extra[1:]...)
 	w.Header().Set("Content-Type", "application/json")
-	_, err = w.Write(append(body, '\n'))
+	_, err = w.Write(slices.Concat(result[:len(result)-1], []byte{','}, extra[1:], []byte{'\n'}))
 	return httpapi.IgnoreGone(err)
 }
 

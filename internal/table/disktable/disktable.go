@@ -71,12 +71,13 @@ type Table struct {
 
 	// Used by the committing goroutine only.
 	recent  recent
-	row     []byte          // room for the key of a row, which the engine copies
-	value   []byte          // and for its value
-	nextEnd time.Time       // no item expires before it
-	dead    int             // rows removed or replaced since the last flush
-	flushAt time.Time       // of the last flush
-	flushed <-chan struct{} // closed when the last flush has ended; nil: there was none
+	row     []byte                    // room for the key of a row, which the engine copies
+	value   []byte                    // and for its value
+	queued  map[table.Key]*table.Item // of the batch; empty between two
+	nextEnd time.Time                 // no item expires before it
+	dead    int                       // rows removed or replaced since the last flush
+	flushAt time.Time                 // of the last flush
+	flushed <-chan struct{}           // closed when the last flush has ended; nil: there was none
 
 	sendMu sync.RWMutex // held for reading while sending to queue, so that Close can wait for the last send
 	closed bool
@@ -99,6 +100,7 @@ type Options struct {
 func Open(dir string, o Options) (*Table, error) {
 	t := &Table{
 		log: o.Log, now: o.Now, queue: make(chan *request, 4*maxBatch), closing: make(chan struct{}),
+		queued: map[table.Key]*table.Item{},
 	}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
@@ -564,8 +566,11 @@ func (t *Table) collect(first *request) []*request {
 // commitBatch checks the requests in order, each against the store and those accepted before it, and writes the
 // accepted ones with one sync.
 func (t *Table) commitBatch(requests []*request) {
-	b := &batch{table: t, write: t.db.NewBatch(), queued: make(map[table.Key]*table.Item)}
-	defer func() { _ = b.write.Close() }()
+	b := &batch{table: t, write: t.db.NewBatch(), queued: t.queued}
+	defer func() {
+		_ = b.write.Close()
+		clear(t.queued)
+	}()
 	replies := make([]error, len(requests))
 	accepted := 0
 	for i, r := range requests {
