@@ -147,7 +147,9 @@ func FormatID(at time.Time, tail uint64) string {
 	binary.BigEndian.PutUint32(b[0:], uint32(at.Unix()))
 	binary.BigEndian.PutUint16(b[4:], uint16(uint64(at.Nanosecond())<<16/1e9))
 	binary.BigEndian.PutUint64(b[6:], tail<<16)
-	return hex.EncodeToString(b[:12])
+	var text [24]byte
+	hex.Encode(text[:], b[:12])
+	return string(text[:])
 }
 
 // Sequence makes ascending identifiers. The zero value is ready; it is safe for concurrent use.
@@ -209,16 +211,25 @@ func (s *system) WithTimeout(ctx context.Context, d time.Duration) (context.Cont
 }
 
 func (s *system) Go(f func()) func() {
-	var died *Panic
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		died = Catch(f)
-	}()
-	return func() {
-		<-ended
-		died.Again()
-	}
+	g := &goroutine{}
+	g.ended.Add(1)
+	go g.run(f)
+	return g.wait
+}
+
+type goroutine struct {
+	ended sync.WaitGroup
+	died  *Panic
+}
+
+func (g *goroutine) run(f func()) {
+	defer g.ended.Done()
+	g.died = Catch(f)
+}
+
+func (g *goroutine) wait() {
+	g.ended.Wait()
+	g.died.Again()
 }
 
 func (s *system) Gate() (open, wait func()) {

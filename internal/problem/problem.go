@@ -96,9 +96,7 @@ func Retry(cause error) *Error {
 
 // As finds the problem in err, if it wraps one.
 func As(err error) (*Error, bool) {
-	var e *Error
-	ok := errors.As(err, &e)
-	return e, ok
+	return errors.AsType[*Error](err)
 }
 
 // Is reports whether err wraps a problem with this code.

@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"fmt"
 
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
@@ -82,7 +81,7 @@ func (tx *Tx) PutChat(e ChatEntity) ChatEntity {
 	if !c.Deleted {
 		item.Lists = []table.Listing{{
 			Index: table.ByOwner, Part: "chats/" + c.Organization,
-			Sort: fmt.Sprintf("%013d/%s", c.CreatedAt.UnixMilli(), c.ID),
+			Sort: padded(13, c.CreatedAt.UnixMilli()) + "/" + c.ID,
 		}}
 	}
 	return put(tx, e, item)

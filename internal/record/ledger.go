@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,7 +69,7 @@ func (e Entry) At() time.Time { return timeOfLedger(e.Place) }
 const ledgerShards = 4
 
 func ledgerPart(organization, day string, shard int) string {
-	return fmt.Sprintf("ledger/%s/%s/%d", organization, day, shard)
+	return "ledger/" + organization + "/" + day + "/" + strconv.Itoa(shard)
 }
 
 // The sort key of an entry begins with its time, so that those of a span of time are a range; the id follows. What

@@ -220,7 +220,15 @@ func (s *Store) TurnsOfChat(
 	return page.Rows, next, err
 }
 
-func positionOfTurn(turn int) string { return fmt.Sprintf("%010d", turn) }
+func positionOfTurn(turn int) string { return padded(10, int64(turn)) }
+
+// padded is a number with leading zeros, so that the order of the texts is that of the numbers. It must not be negative.
+func padded(width int, n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	return zeros[:max(0, width-len(digits))] + digits
+}
+
+const zeros = "0000000000000"
 
 // chatPage is a page of a chat's runs, without those of other epochs: it may be short without being the last.
 func (s *Store) chatPage(ctx context.Context, scope Scope, c lifecycle.Chat, r table.Range) (Page[RunEntity], error) {

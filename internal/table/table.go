@@ -273,8 +273,8 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // IsKind reports whether err is or wraps an [Error] of this kind.
 func IsKind(err error, kind Kind) bool {
-	var e *Error
-	return errors.As(err, &e) && e.Kind == kind
+	e, is := errors.AsType[*Error](err)
+	return is && e.Kind == kind
 }
 
 // Conflict is an operation whose condition did not hold.
@@ -292,9 +292,7 @@ func (r *Refused) Error() string {
 
 // AsRefused finds the [Refused] in err, if it wraps one.
 func AsRefused(err error) (*Refused, bool) {
-	var r *Refused
-	ok := errors.As(err, &r)
-	return r, ok
+	return errors.AsType[*Refused](err)
 }
 
 // Size is the size of an item for the limits in bytes: its names, its body, and 64.

@@ -446,10 +446,13 @@ func fingerprint(t catalog.Toolkit, one Tool) string {
 
 // free returns a name that is not taken, and takes it.
 func free(taken map[string]bool, name, toolkit string) string {
-	candidate, after := name, tool.Name(toolkit)
-	for n := 2; taken[candidate]; n++ {
+	candidate := name
+	for n := 1; taken[candidate]; n++ {
+		after := tool.Name(toolkit)
+		if n > 1 {
+			after = fmt.Sprintf("%s_%d", after, n)
+		}
 		candidate = tool.Longer(name, after)
-		after = fmt.Sprintf("%s_%d", tool.Name(toolkit), n)
 	}
 	taken[candidate] = true
 	return candidate

@@ -447,8 +447,10 @@ func (x *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *re
 		if r.Status == lifecycle.TimedOut || r.Status == lifecycle.Failed {
 			level = slog.LevelInfo // its error is told to its client alone: it may have the client's words
 		}
-		x.Log.Log(ctx, level, "run entered a status", "run_id", r.ID(), "status", r.Status, "attempt", r.Attempt,
-			"active_ms", r.ActiveMS, "limit_ms", r.LimitMS, "organization_id", r.Organization)
+		if x.Log.Enabled(ctx, level) { // most are not: the arguments would be allocated for nothing
+			x.Log.Log(ctx, level, "run entered a status", "run_id", r.ID(), "status", r.Status, "attempt", r.Attempt,
+				"active_ms", r.ActiveMS, "limit_ms", r.LimitMS, "organization_id", r.Organization)
+		}
 	}
 	if o.Nudge {
 		id := r.ID()
