@@ -443,11 +443,8 @@ func TestUseCasesReadNoClock(t *testing.T) {
 
 // Where the outer context is asked first, and ends before the other one is asked, its end is taken for a limit.
 func TestTheOuterContextIsNotAskedFirst(t *testing.T) {
-	for _, name := range []string{"agent", "embedding", "extract", "ingest", "knowledge", "mcpserver", "record",
-		"stream", "toolkit", "trigger", "webhook", "worker"} {
-		for _, line := range found(t, `\.Err\(\) == nil && \w+\.Err\(\) != nil`, name) {
-			t.Errorf("host.OutOfTime asks in the right order: %s", line)
-		}
+	for _, line := range found(t, `\.Err\(\) == nil && \w+\.Err\(\) != nil`, ".") {
+		t.Errorf("host.OutOfTime asks in the right order: %s", line)
 	}
 }
 
