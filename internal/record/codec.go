@@ -119,6 +119,16 @@ func writeIf[T any](cond table.Condition, e Entity[T], item table.Item) (table.O
 	return table.Put(item, cond), nil
 }
 
+// asStored is a JSON value that is part of an entity as it is read after it was written: without white space, its texts
+// with the escapes that they need. The error is [ErrUnstorable].
+func asStored(value []byte) ([]byte, error) {
+	stored, err := json.Marshal(jsontext.Value(value))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnstorable, err)
+	}
+	return stored, nil
+}
+
 // blind is a write without a condition, for items that another item of the same commit protects from conflicts.
 func blind[T any](v T, item table.Item) (table.Op, error) {
 	return writeIf(table.Always(), Fresh(v), item)

@@ -403,10 +403,13 @@ func (s *Store) Output(ctx context.Context, r Run) (json.RawMessage, error) {
 	return out, s.open(ctx, items[0], &out)
 }
 
-// SetOutput stores a result: in the head, which the caller writes afterwards, when it is small, else in its own item.
+// SetOutput stores a result: in the head, which the caller writes afterwards, when it is small, else in its own item. In
+// the run it is, byte for byte, as it is read later.
 func (tx *Tx) SetOutput(ctx context.Context, r *Run, result json.RawMessage) {
 	if len(result) <= headLimit {
-		r.Output = result
+		var err error
+		r.Output, err = asStored(result)
+		tx.fail(err)
 		return
 	}
 	r.Outside = true

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -63,7 +64,7 @@ type checker struct {
 	files     map[string]record.File
 	holds     map[string]map[string]bool // holders of a file
 	needed    map[string][]string        // files that a message brought, by its run
-	sums      map[*table.Item]uint64     // of items as they were committed
+	shared    map[table.Key]shared       // items as they were committed
 }
 
 func newChecker(w *world) *checker {
@@ -79,7 +80,7 @@ func newChecker(w *world) *checker {
 		waited: map[string][]string{}, later: map[table.Key]bool{},
 		begins: map[string]int{},
 		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{},
-		needed: map[string][]string{}, sums: map[*table.Item]uint64{},
+		needed: map[string][]string{}, shared: map[table.Key]shared{},
 	}
 }
 
@@ -125,9 +126,7 @@ func (c *checker) committed(t *memtable.Table, ops []table.Op) {
 	for _, op := range ops {
 		items, _ := t.Get(context.Background(), op.Item.Key)
 		c.item(op.Item.Key, items[0])
-		if items[0] != nil {
-			c.sums[items[0]] = sum(items[0])
-		}
+		c.unchanged(op.Item.Key, items[0])
 		kind, id, _ := strings.Cut(op.Item.Part, "/")
 		if op.Kind == table.DeleteOp && kind == "run" && !strings.HasPrefix(op.Item.Sort, "file/") {
 			c.going[id] = true
@@ -566,11 +565,11 @@ func (c *checker) final() {
 			c.violated(31, "in process %s a reader has changed what others share: %v", d.name, spoiled)
 		}
 	}
-	c.world.inner.All(func(i *table.Item) {
-		if was, known := c.sums[i]; known && was != sum(i) {
-			c.violated(31, "somebody has changed the item %s, which others share", i.Key)
-		}
-	})
+	for _, key := range slices.SortedFunc(maps.Keys(c.shared), func(a, b table.Key) int {
+		return strings.Compare(a.String(), b.String())
+	}) {
+		c.unchanged(key, nil)
+	}
 	if c.world.library != nil {
 		c.world.library.documents.final()
 	}
@@ -589,6 +588,27 @@ func (c *checker) final() {
 		if n > 1 {
 			c.violated(6, "pause %s was decided %d times", pause, n)
 		}
+	}
+}
+
+// shared is an item that readers and the table share, with what it said when it was committed.
+type shared struct {
+	item *table.Item
+	sum  uint64
+}
+
+// unchanged checks that nobody has changed an item until another one, or none, takes its place.
+func (c *checker) unchanged(key table.Key, next *table.Item) {
+	before, known := c.shared[key]
+	if known && before.item == next {
+		return
+	}
+	if known && before.sum != sum(before.item) {
+		c.violated(31, "somebody has changed the item %s, which others share", key)
+	}
+	delete(c.shared, key)
+	if next != nil {
+		c.shared[key] = shared{next, sum(next)}
 	}
 }
 

@@ -408,7 +408,9 @@ func (l later) Commit(ctx context.Context, token string, ops ...table.Op) error 
 	for i := range ops {
 		body := ops[i].Item.Body
 		if ops[i].Kind == table.PutOp && hasLater(ops[i].Item.Key) && !bytes.Contains(body, []byte(laterMember)) {
-			ops[i].Item.Body = slices.Concat([]byte("{"+laterMember+","), bytes.TrimPrefix(body, []byte("{")))
+			own := *ops[i].Item
+			own.Body = slices.Concat([]byte("{"+laterMember+","), bytes.TrimPrefix(body, []byte("{")))
+			ops[i].Item = &own
 		}
 	}
 	return l.Table.Commit(ctx, token, ops...)

@@ -130,8 +130,8 @@ func (c Condition) After() int64 {
 // Op is an operation of a commit.
 type Op struct {
 	Kind OpKind
-	Item *Item // for DeleteOp and CheckOp only its key is used
-	If   Condition
+	Item *Item     // for DeleteOp and CheckOp only its key is used
+	If   Condition // of a put it goes with the item's version, see [Put]
 }
 
 // OpKind is the kind of an operation.

@@ -151,7 +151,7 @@ func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 		assert.Equal(t, ended, w.run(run.ID()))
 		output, err := w.Store.Output(t.Context(), ended)
 		require.NoError(t, err)
-		assert.Equal(t, said(size), output)
+		assert.JSONEq(t, string(said(size)), string(output))
 		spent, err := w.Store.Spent(t.Context(), run.Budgets[0].Name)
 		require.NoError(t, err)
 		assert.Equal(t, int64(7), spent.Tokens, "its tokens count against its budgets")

@@ -137,6 +137,7 @@ func (w *world) sameAsRead(handed record.RunEntity) {
 	require.Equal(w.t, read.Version(), handed.Version())
 	require.Equal(w.t, read.Value.Due.UnixMilli(), handed.Value.Due.UnixMilli())
 	require.Equal(w.t, read.Value.Organization, handed.Value.Organization)
+	require.Equal(w.t, string(read.Value.Output), string(handed.Value.Output))
 	want, err := json.Marshal(read.Value)
 	require.NoError(w.t, err)
 	got, err := json.Marshal(handed.Value)
@@ -279,7 +280,7 @@ func (w *world) answering(slots lifecycle.Slots) transition.Change {
 
 // said is a result of a size in bytes.
 func said(size int) json.RawMessage {
-	return json.RawMessage(`{"answer":"` + strings.Repeat("x", size) + `"}`)
+	return json.RawMessage(`{"answer":"` + strings.Repeat("x", size) + `\u003c\u2028\u00e9\/"}`)
 }
 
 func (w *world) run(id string) record.Run {

@@ -45,6 +45,9 @@ const compactedFiles = 16
 // maxBatch bounds how many commits share one sync, and so how long the first of them waits.
 const maxBatch = 256
 
+// usualQueued is how many items the commits write that share a sync, or more.
+const usualQueued = 512
+
 // maxDead is how many removed and replaced rows the engine keeps in memory. A reader of a range steps over each of
 // them, and those of due times lie where each look for what is due begins. A flush drops the replaced ones, and of the
 // removed ones all but a mark, which goes with the next compaction; there is one flush a flushPause, as it costs a busy
@@ -569,6 +572,9 @@ func (t *Table) commitBatch(requests []*request) {
 	b := &batch{table: t, write: t.db.NewBatch(), queued: t.queued}
 	defer func() {
 		_ = b.write.Close()
+		if len(t.queued) > usualQueued {
+			t.queued = map[table.Key]*table.Item{} // a map never shrinks, and it takes time to clear a large one
+		}
 		clear(t.queued)
 	}()
 	replies := make([]error, len(requests))

@@ -374,7 +374,9 @@ func clientToken(token, name string, ops []table.Op, expired int) *string {
 	hash := sha256.New()
 	_, _ = fmt.Fprintf(hash, "%q %q %d", token, name, expired)
 	for _, op := range ops {
-		_, _ = fmt.Fprintf(hash, " %d %+v %+v", op.Kind, *op.Item, op.If)
+		i := op.Item
+		_, _ = fmt.Fprintf(hash, " %d %+v %q %q %q %d %q %d %s %s %+v %d:%s", op.Kind, op.If, i.Part, i.Sort, i.Owner,
+			i.Version, i.WriteID, i.Schema, i.Due, i.Expires, i.Lists, len(i.Body), i.Body)
 	}
 	return aws.String(hex.EncodeToString(hash.Sum(nil)[:16]))
 }

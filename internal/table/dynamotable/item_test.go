@@ -6,10 +6,13 @@ import (
 	"math/big"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/table"
 )
 
 // same reports whether two JSON values mean the same; numbers are compared exactly.
@@ -135,4 +138,25 @@ func FuzzBodies(f *testing.F) {
 		require.NoError(t, plain(&b, a))
 		assert.True(t, same(t, first, b.Bytes()), "%s came back as %s", body, b.String())
 	})
+}
+
+// A token that is used again for anything else is another attempt, so that DynamoDB does not take it for the one before.
+func TestATokenIsOfItsOperations(t *testing.T) {
+	item := table.Item{Key: table.Key{Part: "p", Sort: "s"}, Owner: "o", WriteID: "w", Body: []byte(`{"a":1}`)}
+	of := func(change func(*table.Item), cond table.Condition) string {
+		i := item
+		change(&i)
+		return *clientToken("t", "table", []table.Op{table.Put(i, cond)}, 0)
+	}
+	once := of(func(*table.Item) {}, table.Absent())
+	assert.Equal(t, once, of(func(*table.Item) {}, table.Absent()))
+	assert.NotEqual(t, once, of(func(*table.Item) {}, table.Always()))
+	for name, change := range map[string]func(*table.Item){
+		"part": func(i *table.Item) { i.Part = "q" }, "owner": func(i *table.Item) { i.Owner = "other" },
+		"body":  func(i *table.Item) { i.Body = []byte(`{"a":2}`) },
+		"due":   func(i *table.Item) { i.Due = time.Unix(1, 0) },
+		"lists": func(i *table.Item) { i.Lists = []table.Listing{{Index: table.ByOwner, Part: "l", Sort: "1"}} },
+	} {
+		assert.NotEqual(t, once, of(change, table.Absent()), name)
+	}
 }
