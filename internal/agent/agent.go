@@ -364,7 +364,8 @@ func (s *session) converse(
 			return reply, said, "", nil
 		}
 		if s.Log != nil && ctx.Err() == nil {
-			s.Log.Warn("a model call failed", "run_id", s.Run, "kind", kind, "try", step.Tries, "error", model.Unredacted(err))
+			s.Log.Warn("a model call failed", "run_id", s.Run, "kind", kind, "try", step.Tries,
+				"error", model.Unredacted(err))
 		}
 		if ctx.Err() != nil {
 			return reply, said, "", ctx.Err()

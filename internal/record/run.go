@@ -222,7 +222,7 @@ func (s *Store) TurnsOfChat(
 
 func positionOfTurn(turn int) string { return padded(10, int64(turn)) }
 
-// padded is a number with leading zeros, so that the order of the texts is that of the numbers. It must not be negative.
+// padded is a number with leading zeros, so that the order of the texts is that of the numbers. It is not below zero.
 func padded(width int, n int64) string {
 	digits := strconv.FormatInt(n, 10)
 	return zeros[:max(0, width-len(digits))] + digits
@@ -403,8 +403,8 @@ func (s *Store) Output(ctx context.Context, r Run) (json.RawMessage, error) {
 	return out, s.open(ctx, items[0], &out)
 }
 
-// SetOutput stores a result: in the head, which the caller writes afterwards, when it is small, else in its own item. In
-// the run it is, byte for byte, as it is read later.
+// SetOutput stores a result: in the head, which the caller writes afterwards, when it is small, else in its own item.
+// In the run it is, byte for byte, as it is read later.
 func (tx *Tx) SetOutput(ctx context.Context, r *Run, result json.RawMessage) {
 	if len(result) <= headLimit {
 		var err error

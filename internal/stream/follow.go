@@ -348,9 +348,9 @@ func (h *Hub) Until(
 	return h.until(ctx, s, scope, run, run, seen, d, enough)
 }
 
-// until reads the run at each notification of a name, unless that hands over the run. Where nothing notifies it polls by
+// until reads the run at each notification of a name, unless that hands it over. Where nothing notifies it polls by
 // itself: those processes wait for one run at a time, so that there is nothing to share. A poll looks whether the run
-// has changed, which costs half of a read, and may see it a moment late; what is returned has been read.
+// has changed, which costs half of a read, and may see it a moment late; what is returned then has been read.
 //
 // What is handed over may be older than what the caller has seen; it is not returned then. If it is newer, it was
 // committed since, so that the run was like that while the caller waited.
