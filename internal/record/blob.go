@@ -67,7 +67,7 @@ func (s *Store) Piece(ctx context.Context, place string, n int) ([]byte, error) 
 	return s.Blob(ctx, pieceKey(place, n))
 }
 
-func pieceKey(place string, n int) string { return fmt.Sprintf("%s%06d", place, n) }
+func pieceKey(place string, n int) string { return place + padded(6, int64(n)) }
 
 // NameBlob says that what this unit of work writes names a blob, which is kept then. A commit after the job that
 // deletes the blob is refused with [ErrConflict].

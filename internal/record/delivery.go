@@ -67,7 +67,7 @@ type DeliveryEntity = Entity[Delivery]
 
 // DeliveryKey is the key of a delivery.
 func DeliveryKey(run string, sequence int) table.Key {
-	return table.Key{Part: "hook/" + run, Sort: fmt.Sprintf("%06d", sequence)}
+	return table.Key{Part: "hook/" + run, Sort: padded(6, int64(sequence))}
 }
 
 // spread is the distance between the ids of a run's deliveries.

@@ -37,7 +37,7 @@ func (p RollupPage) sort(of string) string {
 	if p.Number == 0 {
 		return of + firstPage
 	}
-	return fmt.Sprintf("%s/%s/%03d", of, p.By, p.Number)
+	return of + "/" + p.By + "/" + padded(3, int64(p.Number))
 }
 
 const firstPage = "/000"

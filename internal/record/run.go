@@ -46,17 +46,17 @@ func outputKey(id string) table.Key { return table.Key{Part: runPart(id), Sort: 
 
 // StepKey is the key of a step of a run's journal.
 func StepKey(id string, n int) table.Key {
-	return table.Key{Part: runPart(id), Sort: fmt.Sprintf("step/%06d", n)}
+	return table.Key{Part: runPart(id), Sort: "step/" + padded(6, int64(n))}
 }
 
 const pausePrefix = "pause/"
 
 func pauseKey(id string, n int) table.Key {
-	return table.Key{Part: runPart(id), Sort: fmt.Sprintf("%s%06d", pausePrefix, n)}
+	return table.Key{Part: runPart(id), Sort: pausePrefix + padded(6, int64(n))}
 }
 
 func decisionKey(id string, n int) table.Key {
-	return table.Key{Part: runPart(id), Sort: fmt.Sprintf("decision/%06d", n)}
+	return table.Key{Part: runPart(id), Sort: "decision/" + padded(6, int64(n))}
 }
 
 // runsOfChat is the listing of a chat's runs, by turn. A chat that is created again under its id counts turns from 1

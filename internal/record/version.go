@@ -2,7 +2,6 @@ package record
 
 import (
 	"context"
-	"fmt"
 
 	"agentplatform/internal/problem"
 	"agentplatform/internal/table"
@@ -12,7 +11,7 @@ import (
 // began with them, until [EraseVersions].
 
 func versionKey(kind, id string, n int) table.Key {
-	return table.Key{Part: kind + "/" + id, Sort: fmt.Sprintf("version/%08d", n)}
+	return table.Key{Part: kind + "/" + id, Sort: "version/" + padded(8, int64(n))}
 }
 
 // PutVersion writes version n of a resource, which must not exist.

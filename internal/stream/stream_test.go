@@ -608,6 +608,33 @@ func TestWhoWaitsForTheEndIsHandedIt(t *testing.T) {
 	}
 }
 
+// Who has not seen the run reads it first: what is handed over while it subscribes may be older than what is stored.
+func TestWhoHasSeenNothingIsHandedNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := &handsAtOnce{LocalNotifier: stream.NewLocalNotifier()}
+		b := newBench(t, func(host.Host) stream.Notifier { return n })
+		n.older = b.entry
+		n.older.Value.Status = lifecycle.AwaitingInput
+		b.save(func(r *record.Run) { r.Attempt++ })
+		e, err := b.hub.UntilEnd(t.Context(), b.store, record.Of("o"), b.entry.Value.ID(), 0, time.Second)
+		require.NoError(t, err)
+		assert.Equal(t, lifecycle.Running, e.Value.Status)
+		assert.Equal(t, 2, e.Value.Attempt)
+	})
+}
+
+// handsAtOnce hands every subscription the older run before it is used.
+type handsAtOnce struct {
+	*stream.LocalNotifier
+	older record.RunEntity
+}
+
+func (n *handsAtOnce) Subscribe(what ...string) stream.Subscription {
+	s := n.LocalNotifier.Subscribe(what...)
+	n.NotifyEnd(n.older)
+	return s
+}
+
 // A wait that may go on no longer ends as if its time were over.
 func TestAWaitEndsWhereThereIsNoRoom(t *testing.T) {
 	for _, room := range []bool{true, false} {
