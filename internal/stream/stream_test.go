@@ -48,6 +48,7 @@ type reads struct {
 	queries atomic.Int64
 	gate    chan struct{} // if not nil, each read waits for it
 	bad     atomic.Bool   // the next read panics
+	last    atomic.Int64  // if not 0, each read after this one fails
 }
 
 func (r *reads) Query(ctx context.Context, of table.Range) ([]*table.Item, error) {
@@ -56,12 +57,15 @@ func (r *reads) Query(ctx context.Context, of table.Range) ([]*table.Item, error
 }
 
 func (r *reads) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
-	r.n.Add(1)
+	n, last := r.n.Add(1), r.last.Load()
 	if r.gate != nil {
 		<-r.gate
 	}
 	if r.bad.CompareAndSwap(true, false) {
 		panic("a row that nobody expected")
+	}
+	if last > 0 && n > last {
+		return nil, errDown
 	}
 	return r.Table.Get(ctx, keys...)
 }
