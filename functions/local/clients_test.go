@@ -117,7 +117,9 @@ func TestClientsMadeFromTheDocument(t *testing.T) {
 		t.Parallel()
 		w := in(t)
 		w.run("", peertest.Clients(t, "openapi-python-client"), "generate", "--path", w.document, "--output-path",
-			"python/client", "--meta", "none", "--overwrite")
+			"python/client", "--meta", "none", "--overwrite", "--fail-on-warning")
+		t.Logf("%s", w.run("python", peertest.Clients(t, "python"), filepath.Join(scripts, "answers.py"),
+			filepath.Join(folder, "python"), w.document))
 		w.hear(w.run("python", peertest.Clients(t, "python"), filepath.Join(scripts, "conversation.py"),
 			filepath.Join(folder, "python"), p.url, p.key))
 	})

@@ -1,6 +1,9 @@
 package apidoc
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // names makes the names of operations identifiers.
 func (d *document) names() {
@@ -27,6 +30,18 @@ func Pascal(name string) string {
 		}
 	}
 	return strings.Join(words, "")
+}
+
+// GeneratorNames are names of classes that openapi-python-client writes itself: a module that uses both a schema of such
+// a name and the class reads answers by the wrong one.
+var GeneratorNames = []string{"File", "Response", "Unset", "Client", "AuthenticatedClient"}
+
+// SchemaName is the name of a schema in the document.
+func SchemaName(name string) string {
+	if name = Pascal(name); slices.Contains(GeneratorNames, name) {
+		return name + "Object"
+	}
+	return name
 }
 
 // describe gives each operation a description that has none.

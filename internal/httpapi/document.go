@@ -107,7 +107,7 @@ func schemaName(t reflect.Type, hint string) string {
 	if t == reflect.TypeFor[errorBody]() {
 		return apidoc.ErrorName
 	}
-	return apidoc.Pascal(huma.DefaultSchemaNamer(t, hint))
+	return apidoc.SchemaName(huma.DefaultSchemaNamer(t, hint))
 }
 
 // Patterns lists the routes, as "METHOD path".

@@ -112,7 +112,7 @@ func described(s *httpapi.Server) []huma.Operation {
 			Tags:        []string{"knowledge"}, Summary: "The bytes that came in, as an attachment", Parameters: path,
 			Description: "Needs level `read`.",
 			Responses: map[string]*huma.Response{
-				"200": {Description: "The bytes", Content: of("*/*", bytes())},
+				"200": {Description: "The bytes", Content: of("application/octet-stream", bytes())},
 				"307": httpapi.Elsewhere(),
 			},
 		},

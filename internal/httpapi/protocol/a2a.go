@@ -24,7 +24,10 @@ func (h *handlers) a2aRoutes() {
 		Summary: "An agent as an A2A server (JSON-RPC, protocol 1.0 and 0.3)",
 		Description: "Tasks are runs, contexts are chats. Streaming methods answer with Server-Sent Events. " +
 			"Needs level `run`.",
-		Responses: map[string]*huma.Response{"200": {Description: "A JSON-RPC answer, or a stream of them"}},
+		Responses: map[string]*huma.Response{"200": {
+			Description: "A JSON-RPC answer, or a stream of them, which names its run in a header",
+			Headers:     map[string]*huma.Param{"X-Agent-Run-Id": {}},
+		}},
 	}, "text/event-stream"))
 	h.Describe(huma.Operation{
 		Method: http.MethodGet, Path: card, OperationID: "a2a-card", Tags: []string{"protocols"},

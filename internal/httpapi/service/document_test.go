@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/apidoc"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
 )
@@ -162,6 +163,7 @@ func TestTheDocumentsNamesAreIdentifiers(t *testing.T) {
 	})
 	for name := range d.Components.Schemas {
 		assert.Regexp(t, pascal, name)
+		assert.NotContains(t, apidoc.GeneratorNames, name, "a generator's own")
 	}
 }
 
