@@ -19,10 +19,11 @@ import (
 )
 
 // talk is what a conversation with the service has seen: a message with an uploaded file, a question found in the
-// stream and answered, a list page by page, an error.
+// stream and answered, a list page by page, an error; a call, found in the lines that answer a message, that a human
+// edits, and what another decision is refused with.
 type talk struct {
-	Answer, Asked, Kind, Resumed, Error string
-	Runs                                int
+	Answer, Asked, Kind, Resumed, Error, Call, Edited, Late string
+	Runs                                                    int
 }
 
 // workshop is where clients are made from the served document.
@@ -71,7 +72,7 @@ func (w workshop) hear(said []byte) {
 	require.NoError(w, json.Unmarshal(said, &heard), string(said))
 	assert.Equal(w, talk{
 		Answer: "You said: hello", Asked: "Which city?", Kind: "clarification", Resumed: "Answer: Paris",
-		Error: "not_found", Runs: 2,
+		Error: "not_found", Runs: 2, Call: "approval", Edited: "two", Late: "not_awaiting_input",
 	}, heard)
 }
 

@@ -105,11 +105,14 @@ func (m maker) object(s *huma.Schema) any {
 		}
 		value[name] = m.of(p, name)
 	}
-	if more, is := s.AdditionalProperties.(*huma.Schema); is {
+	if more, is := s.AdditionalProperties.(*huma.Schema); is && !isAny(more) {
 		value["key"] = m.of(more, "value")
 	}
 	return value
 }
+
+// isAny says whether a schema takes any JSON.
+func isAny(s *huma.Schema) bool { return s.Type == "" && s.Ref == "" && len(s.OneOf)+len(s.AnyOf) == 0 }
 
 func (m maker) given(s *huma.Schema) []any {
 	if s.Ref != "" {

@@ -54,7 +54,8 @@ func membersOf(t reflect.Type) (list []member) {
 var instants = regexp.MustCompile(`^(.*_)?(at|until)$`)
 
 // shapes says what the library's description cannot: which JSON a raw value is, and which texts are times. That an
-// object may have further members goes without saying.
+// object may have further members goes without saying; but where it may have any and none is known it is said, as
+// openapi-typescript takes it for an object without members else.
 func (d *document) shapes() {
 	for name, s := range d.schemas.of {
 		t := d.schemas.types[name]
@@ -80,6 +81,9 @@ func (d *document) shapes() {
 		}
 		if s.AdditionalProperties == true || s.AdditionalProperties == false {
 			s.AdditionalProperties = nil
+		}
+		if s.Type == huma.TypeObject && len(s.Properties) == 0 && s.AdditionalProperties == nil {
+			s.AdditionalProperties = &huma.Schema{}
 		}
 		for name, p := range s.Properties {
 			if p.Type == huma.TypeString && p.Format == "" && instants.MatchString(name) {

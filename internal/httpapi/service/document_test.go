@@ -73,7 +73,7 @@ func (d described) everySchema(visit func(at string, s object)) {
 			walk(at+"."+name, p.(object))
 		}
 		for _, key := range []string{"items", "additionalProperties"} {
-			if inner, is := s[key].(object); is {
+			if inner, is := s[key].(object); is && (key == "items" || len(inner) > 0) { // else any JSON, by any name
 				walk(at+"[]", inner)
 			}
 		}
@@ -189,6 +189,9 @@ func TestTheDocumentSaysWhatIsAlwaysThere(t *testing.T) {
 			assert.Contains(t, s, "items", at)
 		}
 		assert.NotEqual(t, true, s["additionalProperties"], at)
+		if s["type"] == "object" && s["properties"] == nil {
+			assert.Contains(t, s, "additionalProperties", "%s: a typed client may give it no member", at)
+		}
 	})
 	for _, in := range []string{"runs", "interrupts", "parked"} {
 		members, _ := d.Components.Schemas["Run"]["properties"].(object)

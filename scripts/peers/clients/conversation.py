@@ -13,20 +13,32 @@ from client.api.agents import create_agent  # noqa: E402
 from client.api.chat import chat  # noqa: E402
 from client.api.files import create_file  # noqa: E402
 from client.api.runs import list_run_messages, list_runs, read_run, resume_run, stream_run  # noqa: E402
+from client.api.toolkits import list_toolkits  # noqa: E402
 from client.types import File  # noqa: E402
 
 api = AuthenticatedClient(base_url=sys.argv[2].removesuffix("/api/v1"), token=sys.argv[3])
-EVENTS = {name: getattr(models, "Event" + name.title()) for name in ("init", "status", "delta", "step", "parked", "done")}
+NAMES = ("init", "status", "delta", "step", "parked", "done", "heartbeat")
+EVENTS = {name: getattr(models, "Event" + name.title()) for name in NAMES}
+
+
+def streamed(request):
+    """The events of an answer, lines of JSON or Server-Sent Events, each by the class that its member event names."""
+    with api.get_httpx_client().stream(request.pop("method"), request.pop("url"), **request) as response:
+        for line in response.iter_lines():
+            line = line.removeprefix("data: ")
+            if line.startswith("{"):
+                data = json.loads(line)
+                yield EVENTS[data["event"]].from_dict(data)
 
 
 def events(run):
-    """The events of a run's stream, each by the class that its member event names."""
-    request = stream_run._get_kwargs(run)
-    with api.get_httpx_client().stream(request.pop("method"), request.pop("url"), **request) as response:
-        for line in response.iter_lines():
-            if line.startswith("data: "):
-                data = json.loads(line.removeprefix("data: "))
-                yield EVENTS[data["event"]].from_dict(data)
+    """The events of a run."""
+    return streamed(stream_run._get_kwargs(run))
+
+
+def ended(run):
+    """The run as it is in the end."""
+    return [event for event in events(run) if isinstance(event, models.EventDone)][0].run
 
 
 agent = create_agent.sync(client=api, body=models.AgentBody(name="From Python"))
@@ -51,8 +63,35 @@ for event in events(asked.run_id):
 decision = models.DecisionBody(interrupt_id=paused[0].id, decision=models.DecisionBodyDecision.ANSWER, message="Paris")
 resumed = resume_run.sync(asked.run_id, client=api, body=models.ResumeRunRequest(decisions=[decision]))
 assert isinstance(resumed, models.Run), resumed
-ended = [event for event in events(asked.run_id) if isinstance(event, models.EventDone)][0].run
-assert ended.finished_at.year > 2000 and ended.status == models.RunStatus.COMPLETED
+answered = ended(asked.run_id)
+assert answered.finished_at.year > 2000 and answered.status == models.RunStatus.COMPLETED
+
+toolkit = list_toolkits.sync(client=api).toolkits[0].toolkit_id
+careful = models.AgentBody(
+    name="Careful", toolkit_ids=[toolkit],
+    approval=models.AgentBodyApprovalStruct(mode=models.AgentBodyApprovalStructMode.ALWAYS),
+)
+wanted, call = models.ChatFields(
+    agent_id=create_agent.sync(client=api, body=careful).agent_id, message='/tool echo {"text": "one"}', streaming=True,
+    files=[File(io.BytesIO(b"a text"), "with.txt", "text/plain")],
+), None
+for event in streamed(chat._get_kwargs(body=wanted)):
+    if isinstance(event, models.EventInit) and event.run.interrupts:
+        call, run = event.run.interrupts[0], event.run_id
+    elif isinstance(event, models.EventStatus) and event.interrupts:
+        call, run = event.interrupts[0], event.run_id
+    if call:
+        break
+assert call.tool.name == "echo" and call.tool.arguments.to_dict() == {"text": "one"}, call
+assert list_run_messages.sync(run, client=api).messages[0].files[0].name == "with.txt"
+edit = models.DecisionBody(
+    interrupt_id=call.id, decision=models.DecisionBodyDecision.EDIT,
+    arguments=models.DecisionBodyArguments.from_dict({"text": "two"}),
+)
+assert isinstance(resume_run.sync(run, client=api, body=models.ResumeRunRequest(decisions=[edit])), models.Run)
+edited = ended(run).result.steps[0]
+again = resume_run.sync(run, client=api, body=models.ResumeRunRequest(decisions=[decision]))
+assert isinstance(again, models.Error) and again.run_status.value == "completed", again
 
 seen, cursor = [], None
 while True:
@@ -64,6 +103,6 @@ while True:
 missing = read_run.sync("0" * 24, client=api)
 assert isinstance(missing, models.Error), missing
 print(json.dumps({
-    "answer": done.answer, "asked": paused[0].prompt, "kind": paused[0].kind.value, "resumed": ended.result.answer,
-    "runs": len(seen), "error": missing.code.value,
+    "answer": done.answer, "asked": paused[0].prompt, "kind": paused[0].kind.value, "resumed": answered.result.answer,
+    "runs": len(seen), "error": missing.code.value, "call": call.kind.value, "edited": edited.output, "late": again.code.value,
 }))

@@ -23,14 +23,37 @@ function form(body: object): FormData {
   return data
 }
 
-async function* events(run_id: string): AsyncGenerator<RunEvent> {
-  const { data, error } = await api.GET('/api/v1/runs/{run_id}/stream', { params: { path: { run_id } }, parseAs: 'stream' })
+// The events of an answer: lines of JSON, or Server-Sent Events.
+async function* streamed(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<RunEvent> {
   let rest = ''
-  for await (const piece of must(data, 'a stream', error).pipeThrough(new TextDecoderStream())) {
+  for await (const piece of body.pipeThrough(new TextDecoderStream())) {
     const lines = (rest + piece).split('\n')
     rest = lines.pop() ?? ''
-    for (const line of lines) if (line.startsWith('data: ')) yield JSON.parse(line.slice(6)) as RunEvent
+    for (const line of lines) {
+      const data = line.replace(/^data: /, '')
+      if (data.startsWith('{')) yield JSON.parse(data) as RunEvent
+    }
   }
+}
+
+async function* events(run_id: string): AsyncGenerator<RunEvent> {
+  const { data, error } = await api.GET('/api/v1/runs/{run_id}/stream', { params: { path: { run_id } }, parseAs: 'stream' })
+  yield* streamed(must(data, 'a stream', error))
+}
+
+// The first thing that a run waits for.
+async function paused(events: AsyncGenerator<RunEvent>): Promise<Interrupt> {
+  for await (const event of events) {
+    const list = event.event === 'init' ? event.run.interrupts : event.event === 'status' ? event.interrupts : []
+    if (list[0]) return list[0]
+  }
+  throw new Error('the stream ended early')
+}
+
+// What a run has come to in the end.
+async function result(run_id: string): Promise<components['schemas']['Result']> {
+  for await (const event of events(run_id)) if (event.event === 'done') return must(event.run.result, 'a result')
+  throw new Error('the stream ended early')
 }
 
 const made = await api.POST('/api/v1/agents', { body: { name: 'From TypeScript' } })
@@ -53,22 +76,44 @@ const asking = await api.POST('/api/v1/chat', {
   body: { agent_id, message: '/ask Which city?', wait: false }, bodySerializer: form,
 })
 const handle = must(asking.data, 'a handle', asking.error)
-let paused: Interrupt | undefined
-for await (const event of events(handle.run_id)) {
-  switch (event.event) {
-    case 'init': paused = event.run.interrupts[0]; break
-    case 'status': paused = event.interrupts[0]; break
-  }
-  if (paused) break
-}
-const pause = must(paused, 'a pause')
+const pause = await paused(events(handle.run_id))
 const resumed = await api.POST('/api/v1/runs/{run_id}/resume', {
   params: { path: { run_id: handle.run_id } },
   body: { decisions: [{ interrupt_id: pause.id, decision: 'answer', message: 'Paris' }] },
 })
 must(resumed.data, 'a run', resumed.error)
-let answer: string | undefined
-for await (const event of events(handle.run_id)) if (event.event === 'done') answer = event.run.result?.answer
+const answer = (await result(handle.run_id)).answer
+
+const toolkits = await api.GET('/api/v1/toolkits')
+const careful = await api.POST('/api/v1/agents', {
+  body: {
+    name: 'Careful', toolkit_ids: [must(toolkits.data?.toolkits[0], 'a toolkit', toolkits.error).toolkit_id],
+    approval: { mode: 'always' },
+  },
+})
+const calling = await api.POST('/api/v1/chat', {
+  body: {
+    agent_id: must(careful.data, 'an agent', careful.error).agent_id, message: '/tool echo {"text": "one"}', streaming: true,
+    files: ['a text'],
+  },
+  bodySerializer: body => form({ ...body, files: new File(['a text'], 'with.txt', { type: 'text/plain' }) }),
+  parseAs: 'stream',
+})
+const run_id = must(calling.response.headers.get('X-Agent-Run-Id'), 'the id of a run')
+const call = await paused(streamed(must(calling.data, 'a stream', calling.error)))
+if (call.tool?.name !== 'echo' || call.tool.arguments['text'] !== 'one') throw new Error(JSON.stringify(call))
+const withFile = await api.GET('/api/v1/runs/{run_id}/messages', { params: { path: { run_id } } })
+if (must(withFile.data, 'messages', withFile.error).messages[0]?.files[0]?.name !== 'with.txt') throw new Error('no file')
+const path = { run_id }
+const edit = await api.POST('/api/v1/runs/{run_id}/resume', {
+  params: { path }, body: { decisions: [{ interrupt_id: call.id, decision: 'edit', arguments: { text: 'two' } }] },
+})
+must(edit.data, 'a run', edit.error)
+const edited = must((await result(run_id)).steps[0], 'a step').output
+const late = await api.POST('/api/v1/runs/{run_id}/resume', {
+  params: { path }, body: { decisions: [{ interrupt_id: pause.id, decision: 'answer', message: 'Paris' }] },
+})
+if (must(late.error, 'an error').run_status !== 'completed') throw new Error(JSON.stringify(late.error))
 
 let runs = 0
 let cursor: string | null = null
@@ -83,5 +128,8 @@ do {
 
 const missing = await api.GET('/api/v1/runs/{run_id}', { params: { path: { run_id: '0'.repeat(24) } } })
 const code = must(missing.error, 'an error').code
-console.log(JSON.stringify({ answer: done.answer, asked: pause.prompt, kind: pause.kind, resumed: answer, runs, error: code }))
+console.log(JSON.stringify({
+  answer: done.answer, asked: pause.prompt, kind: pause.kind, resumed: answer, runs, error: code,
+  call: call.kind, edited, late: late.error?.code,
+}))
 process.exit(0)

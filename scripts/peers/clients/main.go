@@ -66,32 +66,66 @@ func main() {
 
 	asked := chat("message", "/ask Which city?", "wait", "false")
 	run := there(asked.JSON202, asked.Body).RunId
+	follow := func(run string, see func(any) bool) {
+		response, err := client.StreamRun(ctx, run, nil)
+		must(err)
+		events(response, see)
+	}
 	var pause api.Interrupt
-	events(ctx, client, run, func(event any) bool {
-		var list []api.Interrupt
-		switch e := event.(type) {
-		case api.EventInit:
-			list = e.Run.Interrupts
-		case api.EventStatus:
-			list = e.Interrupts
-		}
-		if len(list) > 0 {
-			pause = list[0]
-		}
-		return len(list) > 0
-	})
+	follow(run, first(&pause))
 	said := "Paris"
-	resumed, err := client.ResumeRunWithResponse(ctx, run, api.ResumeRunRequest{Decisions: []api.DecisionBody{
-		{InterruptId: pause.Id, Decision: "answer", Message: &said},
-	}})
-	must(err)
+	resume := func(run string, decision api.DecisionBody) *api.ResumeRunResponse {
+		answer, err := client.ResumeRunWithResponse(ctx, run,
+			api.ResumeRunRequest{Decisions: []api.DecisionBody{decision}})
+		must(err)
+		return answer
+	}
+	answer := api.DecisionBody{InterruptId: pause.Id, Decision: "answer", Message: &said}
+	resumed := resume(run, answer)
 	there(resumed.JSON200, resumed.Body)
 	var ended api.Run
-	events(ctx, client, run, func(event any) bool {
-		e, is := event.(api.EventDone)
-		ended = e.Run
-		return is
+	follow(run, last(&ended))
+
+	toolkits, err := client.ListToolkitsWithResponse(ctx, nil)
+	must(err)
+	name, always := "Careful", api.AgentBodyApprovalStructMode("always")
+	careful, err := client.CreateAgentWithResponse(ctx, api.AgentBody{
+		Name: &name, ToolkitIds: &[]string{there(toolkits.JSON200, toolkits.Body).Toolkits[0].ToolkitId},
+		Approval: &api.AgentBodyApprovalStruct{Mode: &always},
 	})
+	must(err)
+	kind, form = formOf(func(w *multipart.Writer) {
+		must(w.WriteField("agent_id", there(careful.JSON201, careful.Body).AgentId))
+		must(w.WriteField("message", `/tool echo {"text": "one"}`))
+		must(w.WriteField("streaming", "true"))
+		part, err := w.CreateFormFile("files", "with.txt")
+		must(err)
+		_, err = part.Write([]byte("a text"))
+		must(err)
+	})
+	lines, err := client.ChatWithBody(ctx, kind, form)
+	must(err)
+	var call api.Interrupt
+	events(lines, first(&call))
+	if call.Tool.Name != "echo" || call.Tool.Arguments["text"] != "one" {
+		log.Fatalf("another call: %v", call)
+	}
+	run = lines.Header.Get("X-Agent-Run-Id")
+	messages, err = client.ListRunMessagesWithResponse(ctx, run, nil)
+	must(err)
+	if said := there(messages.JSON200, messages.Body).Messages; said[0].Files[0].Name != "with.txt" {
+		log.Fatalf("other files: %v", said[0].Files)
+	}
+	resumed = resume(run, api.DecisionBody{
+		InterruptId: call.Id, Decision: "edit", Arguments: &map[string]any{"text": "two"},
+	})
+	there(resumed.JSON200, resumed.Body)
+	var edited api.Run
+	follow(run, last(&edited))
+	late := resume(run, answer)
+	if of := there(late.JSON409, late.Body).RunStatus; of == nil || *of != "completed" {
+		log.Fatalf("another error: %s", late.Body)
+	}
 
 	runs, one := 0, int64(1)
 	for query := (api.ListRunsParams{AgentId: &id, Limit: &one}); ; {
@@ -107,19 +141,45 @@ func main() {
 	must(err)
 	must(json.NewEncoder(os.Stdout).Encode(map[string]any{
 		"answer": done.Answer, "asked": pause.Prompt, "kind": pause.Kind, "resumed": ended.Result.Answer, "runs": runs,
-		"error": there(missing.JSON404, missing.Body).Code,
+		"error": there(missing.JSON404, missing.Body).Code, "call": call.Kind, "edited": edited.Result.Steps[0].Output,
+		"late": late.JSON409.Code,
 	}))
 }
 
-// events calls see with each event of a run's stream, by the type that its discriminator names, until it says so.
-func events(ctx context.Context, client *api.ClientWithResponses, run string, see func(any) bool) {
-	response, err := client.StreamRun(ctx, run, nil)
-	must(err)
+// first sees the first thing that a run waits for.
+func first(pause *api.Interrupt) func(any) bool {
+	return func(event any) bool {
+		var list []api.Interrupt
+		switch e := event.(type) {
+		case api.EventInit:
+			list = e.Run.Interrupts
+		case api.EventStatus:
+			list = e.Interrupts
+		}
+		if len(list) > 0 {
+			*pause = list[0]
+		}
+		return len(list) > 0
+	}
+}
+
+// last sees the run as it is in the end.
+func last(run *api.Run) func(any) bool {
+	return func(event any) bool {
+		e, is := event.(api.EventDone)
+		*run = e.Run
+		return is
+	}
+}
+
+// events calls see with each event of an answer, lines of JSON or Server-Sent Events, by the type that its
+// discriminator names, until it says so.
+func events(response *http.Response, see func(any) bool) {
 	defer func() { _ = response.Body.Close() }()
 	lines := bufio.NewScanner(response.Body)
 	for lines.Scan() {
-		data, is := bytes.CutPrefix(lines.Bytes(), []byte("data: "))
-		if !is {
+		data := bytes.TrimPrefix(lines.Bytes(), []byte("data: "))
+		if !bytes.HasPrefix(data, []byte("{")) {
 			continue
 		}
 		var union api.RunEvent
