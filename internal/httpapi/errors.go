@@ -31,7 +31,8 @@ type apiError struct {
 	requestID  string
 	fields     []problem.Field
 	extras     map[string]any
-	retryAfter int // whole seconds
+	retryAfter int  // whole seconds
+	spoken     bool // the client is one of Open Responses
 }
 
 func (e *apiError) Error() string  { return e.message }
@@ -57,8 +58,32 @@ func (e *apiError) MarshalJSON() ([]byte, error) {
 	if e.retryAfter > 0 {
 		body["retry_after"] = e.retryAfter
 	}
+	if e.spoken {
+		body["error"] = e.asSpoken()
+	}
 	return json.Marshal(body)
 }
+
+// asSpoken is the error as Open Responses has it: one of OpenAI's SDKs looks at nothing else.
+func (e *apiError) asSpoken() spokenError {
+	said := spokenError{Message: e.message, Type: "invalid_request", Code: e.code}
+	switch {
+	case e.status == http.StatusNotFound:
+		said.Type = "not_found"
+	case e.status == http.StatusTooManyRequests:
+		said.Type = "too_many_requests"
+	case e.status >= 500:
+		said.Type = "server_error"
+	}
+	if len(e.fields) > 0 {
+		param := strings.TrimPrefix(strings.TrimPrefix(e.fields[0].Location, "body."), "query.")
+		said.Param = &param
+	}
+	return said
+}
+
+// spokenPaths is where the operations of Open Responses begin.
+const spokenPaths = Base + "/responses"
 
 func (e *apiError) write(w http.ResponseWriter) {
 	for k, v := range e.GetHeaders() {
@@ -87,7 +112,7 @@ var statuses = map[problem.Kind]int{
 func (s *Server) answerFor(r *Call, err error) *apiError {
 	var ready *apiError
 	if errors.As(err, &ready) {
-		ready.requestID, r.code = r.id, ready.code
+		ready.requestID, ready.spoken, r.code = r.id, r.spoken, ready.code
 		return ready
 	}
 	var tooLarge *http.MaxBytesError
@@ -114,6 +139,7 @@ func (s *Server) answerFor(r *Call, err error) *apiError {
 		code:      p.Code,
 		message:   p.Message,
 		requestID: r.id,
+		spoken:    r.spoken,
 		fields:    p.Fields,
 		extras:    p.Extras,
 	}
@@ -138,7 +164,7 @@ func setErrorShape() {
 			a := frameworkError(status, message, errs)
 			if ctx != nil {
 				c := callOf(ctx.Context())
-				a.requestID, c.code = c.id, a.code
+				a.requestID, a.spoken, c.code = c.id, c.spoken, a.code
 			}
 			return a
 		}

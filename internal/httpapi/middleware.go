@@ -28,6 +28,7 @@ type Call struct {
 
 	id          string
 	code        string   // of the error that it was answered with
+	spoken      bool     // its errors are Open Responses', too
 	ifNoneMatch []string // of its header
 	release     func()   // gives back what its body takes of what all may; see [Server.Hold]
 	seated      bool     // it has taken a place for a stream
@@ -54,7 +55,10 @@ func callOf(ctx context.Context) *Call {
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &Call{id: s.Host.NewID(), ifNoneMatch: r.Header.Values("If-None-Match"), release: func() {}}
+	c := &Call{
+		id: s.Host.NewID(), ifNoneMatch: r.Header.Values("If-None-Match"), release: func() {},
+		spoken: strings.HasPrefix(r.URL.Path, spokenPaths),
+	}
 	defer func() {
 		if c.dormant == nil {
 			c.release()
@@ -96,7 +100,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			if seen.status == 0 || seen.waits {
 				seen.status, seen.waits = 0, false
 				c.code = "internal"
-				(&apiError{status: 500, code: c.code, message: ourFault, requestID: c.id}).write(seen)
+				(&apiError{status: 500, code: c.code, message: ourFault, requestID: c.id, spoken: c.spoken}).write(seen)
 			}
 		}
 		if c.dormant != nil {

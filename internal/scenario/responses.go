@@ -316,6 +316,15 @@ func responsesScenarios() []Story {
 				assert.Equal(x, "invalid_request", a.text("error", "type"), field)
 				assert.Equal(x, a.text("message"), a.text("error", "message"))
 			}
+			for place, a := range map[string]reply{ // of refusals outside of the operations, too
+				"":      x.with(x.Key+"x").post("/responses", object{"input": "x"}).problem(401, "invalid_api_key"),
+				"limit": x.get("/responses/resp_"+x.Agent+"/input_items?limit=0").problem(400, "invalid_request"),
+				"model": x.respond("x", "model", "nobody").problem(404, "not_found"),
+			} {
+				assert.Equal(x, a.text("message"), a.text("error", "message"))
+				param, _ := a.at("error", "param").(string)
+				assert.Equal(x, place, param)
+			}
 			for field, item := range map[string]object{
 				"input[0].type": {"type": "computer_call"}, "input[0].role": {"role": "critic", "content": "x"},
 				"input[0].content[0].image_url": {"role": "user", "content": []object{

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -99,37 +98,10 @@ func (h *handlers) responsesRoutes() {
 		Method: http.MethodGet, Path: responsePath + "/input_items", Level: tenant.LevelRead,
 		ID: "list-input-items", Tag: "protocols", Summary: "What a response was given",
 	}, h.inputItems)
-	h.Handle("POST", responsesPath, tenant.LevelRun, spoken(h.createResponse))
-	h.Handle("GET", responsePath, tenant.LevelRead, spoken(h.readResponse))
-	h.Handle("POST", responsePath+"/cancel", tenant.LevelRun, spoken(h.cancelResponse))
-	h.Handle("DELETE", responsePath, tenant.LevelRun, spoken(h.deleteResponse))
-}
-
-// spoken gives the errors of a handler the member that clients of Open Responses read, beside our own.
-func spoken(handle httpapi.Handler) httpapi.Handler {
-	return func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error { return fault(handle(w, r, c)) }
-}
-
-// fault adds the member error to a problem.
-func fault(err error) error {
-	p, ok := problem.As(err)
-	if !ok {
-		return err
-	}
-	kind := "invalid_request"
-	switch p.Kind {
-	case problem.NotFound:
-		kind = "not_found"
-	case problem.Limited:
-		kind = "too_many_requests"
-	case problem.Internal, problem.Unavailable:
-		kind = "server_error"
-	}
-	var param any
-	if len(p.Fields) > 0 {
-		param = strings.TrimPrefix(strings.TrimPrefix(p.Fields[0].Location, "body."), "query.")
-	}
-	return p.With("error", map[string]any{"message": p.Message, "type": kind, "param": param, "code": p.Code})
+	h.Handle("POST", responsesPath, tenant.LevelRun, h.createResponse)
+	h.Handle("GET", responsePath, tenant.LevelRead, h.readResponse)
+	h.Handle("POST", responsePath+"/cancel", tenant.LevelRun, h.cancelResponse)
+	h.Handle("DELETE", responsePath, tenant.LevelRun, h.deleteResponse)
 }
 
 func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
@@ -242,7 +214,7 @@ func (h *handlers) inputItems(ctx context.Context, p tenant.Principal, in *struc
 }) (*httpapi.Answer[responses.ResponseItems], error) {
 	list, err := h.Responses.Inputs(ctx, p, in.ResponseID, in.After, in.Limit, in.Order == "asc")
 	if err != nil {
-		return nil, fault(err)
+		return nil, err
 	}
 	return &httpapi.Answer[responses.ResponseItems]{Body: list}, nil
 }
