@@ -2,6 +2,7 @@ package apidoc
 
 import (
 	"cmp"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -14,6 +15,9 @@ const (
 	exampleTime = "2026-01-02T03:04:05.678Z"
 	exampleURL  = "https://agents.example/callback"
 )
+
+// Exampler is a type of answers that gives an example of itself.
+type Exampler interface{ Example() any }
 
 // examples gives every body and every parameter of a path an example that fits its schema. A member has the value of
 // its tag example, if it has one; what need not be there has an example only if it has one.
@@ -55,6 +59,11 @@ func (m maker) of(s *huma.Schema, name string) any {
 	if s.Ref != "" {
 		if slices.Contains(m.inside, s.Ref) {
 			return nil
+		}
+		if t := m.schemas.types[nameOf(s.Ref)]; t != nil && !m.sparse {
+			if given, does := reflect.Zero(t).Interface().(Exampler); does {
+				return given.Example()
+			}
 		}
 		m.inside = append(slices.Clone(m.inside), s.Ref)
 		return m.of(m.schemas.of[nameOf(s.Ref)], name)

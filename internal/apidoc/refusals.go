@@ -61,6 +61,10 @@ func (d *document) refuse(o operation, r refusal) {
 	if own := o.Responses[status]; own != nil {
 		all := errorResponse(r)
 		for kind, m := range own.Content {
+			if m.Schema == nil { // it shows another code
+				all.Content[kind].Example = m.Example
+				continue
+			}
 			all.Content[kind].Schema = &huma.Schema{OneOf: []*huma.Schema{all.Content[kind].Schema, m.Schema}}
 		}
 		own.Content, own.Headers = all.Content, all.Headers

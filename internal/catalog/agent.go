@@ -61,7 +61,7 @@ type AgentModel struct {
 
 // AgentApproval says which tool calls need a human's approval.
 type AgentApproval struct {
-	Mode  string   `json:"mode"` // never, always or tools
+	Mode  string   `json:"mode" enum:"never,always,tools"`
 	Tools []string `json:"tools"`
 }
 
@@ -75,9 +75,11 @@ func (m AgentModel) FullName() string { return m.Provider + "/" + cmp.Or(m.Name,
 
 // AgentKnowledge says how an agent searches its knowledge bases.
 type AgentKnowledge struct {
-	Mode   string `json:"mode"`   // hybrid, semantic or keyword; empty in agents of earlier versions: hybrid
-	Limit  int    `json:"limit"`  // passages of a search, 1 to 20; 0 in agents of earlier versions: 6
-	Always bool   `json:"always"` // the user's message is searched for before the first model call
+	// Mode is empty in agents of earlier versions: hybrid.
+	Mode string `json:"mode" enum:"hybrid,semantic,keyword"`
+	// Limit is how many passages a search finds, 1 to 20; 0 in agents of earlier versions: 6.
+	Limit  int  `json:"limit"`
+	Always bool `json:"always"` // the user's message is searched for before the first model call
 }
 
 // DefaultKnowledge is how an agent searches that does not say it.

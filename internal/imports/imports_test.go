@@ -255,7 +255,7 @@ var allowed = []struct {
 	{
 		"internal/httpapi/webhooks",
 		"events internal/egress internal/host internal/httpapi internal/intake internal/problem " +
-			"internal/record internal/tenant internal/webhook",
+			"internal/record internal/tenant internal/view internal/webhook",
 		"the operations of an area use its use cases",
 	},
 	{"internal/removal", "internal/catalog internal/host internal/index internal/lifecycle internal/transition " +

@@ -20,7 +20,7 @@ type Result struct {
 	Files        []record.FileRef    `json:"files"`
 	Steps        []ResultStep        `json:"steps"`
 	Usage        Usage               `json:"usage"`
-	FinishReason string              `json:"finish_reason"`
+	FinishReason string              `json:"finish_reason" enum:"stop,tool_calls,length"`
 }
 
 // ResultStep is a tool call in a [Result].

@@ -50,7 +50,23 @@ type completed struct {
 	Files        []record.FileRef    `json:"files"`
 	Steps        []view.ResultStep   `json:"steps"`
 	Usage        view.Usage          `json:"usage"`
-	FinishReason string              `json:"finish_reason"`
+	FinishReason string              `json:"finish_reason" enum:"stop,tool_calls,length"`
+}
+
+// Example implements [apidoc.Exampler].
+func (completed) Example() any {
+	r := view.Result{}.Example().(view.Result)
+	return completed{
+		r.RunID, r.ChatID, view.ExampleAgent, "billed", r.Answer, r.Output, r.Citations, r.Files, r.Steps, r.Usage,
+		r.FinishReason,
+	}
+}
+
+// refusal is the content of an error, as an example.
+func refusal(code, message string, more map[string]any) map[string]*huma.MediaType {
+	more["status"], more["code"], more["message"], more["detail"] = "error", code, message, message
+	more["request_id"] = view.ExampleRequest
+	return map[string]*huma.MediaType{"application/json": {Example: more}}
 }
 
 // cancelledRun documents the 200 answer of a run that was cancelled within the window.
@@ -88,9 +104,19 @@ func (h *handlers) chatRoutes() {
 				Content:     content("application/json", httpapi.SchemaOf[view.Handle](h.Server)),
 				Headers:     replayed,
 			},
-			"409": {Description: "The chat is busy, or five messages are parked already"},
+			"409": {
+				Description: "The chat is busy, or five messages are parked already",
+				Content: refusal("chat_busy", "the chat is busy with run "+view.ExampleRun, map[string]any{
+					"active_run_id": view.ExampleRun,
+				}),
+			},
 			"429": {Description: "A rate limit or a concurrency cap; see Retry-After"},
-			"500": {Description: "The run failed within the observe window; detail says why"},
+			"500": {
+				Description: "The run failed within the observe window; detail says why",
+				Content: refusal("run_failed", "the model's provider refused the call: invalid_api_key", map[string]any{
+					"run_id": view.ExampleRun, "agent_id": view.ExampleAgent, "run_status": "failed",
+				}),
+			},
 		},
 	})
 	h.Handle("POST", "/chat", tenant.LevelRun, h.chat)

@@ -236,7 +236,7 @@ type stepView struct {
 	Calls        []record.Call   `json:"calls,omitempty"`
 	InputTokens  int64           `json:"input_tokens"`
 	OutputTokens int64           `json:"output_tokens"`
-	FinishReason string          `json:"finish_reason,omitempty"`
+	FinishReason string          `json:"finish_reason,omitempty" enum:"stop,tool_calls,length"`
 	Tries        int             `json:"tries,omitempty"`
 	RequestID    string          `json:"request_id,omitempty" doc:"by which the model's provider knows the call"`
 	LeftOut      int             `json:"left_out,omitempty" doc:"messages of the conversation that did not fit the model"`

@@ -7,6 +7,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/httpapi"
+	"agentplatform/internal/view"
 )
 
 // Pushed describes to the OpenAPI document what the bodies of pushes have in common, as [events.Webhook] has it. It is
@@ -40,20 +41,37 @@ type terminalWebhook struct {
 
 // describePushes puts the requests that callback_url receives into the document.
 func (h *handlers) describePushes() {
-	describe := func(event, id, summary string, body *huma.Schema) {
+	waits, ended := view.Handle{}.Example().(view.Handle), view.Run{}.Example().(view.Run)
+	last := pushed(ended.Interrupts, 2)
+	billed := "billed"
+	last.Result, last.UsageStatus = ended.Result, &billed
+	describe := func(event, id, summary string, body *huma.Schema, example any) {
 		h.DescribeWebhook(event, huma.Operation{
 			OperationID: id, Summary: summary, Tags: []string{"webhooks"}, Parameters: pushHeaders(),
 			Description: "Sent to the callback_url. Answer with 2xx; 5xx, 429 and failures to connect are tried " +
 				"again, each time with the same webhook-id.",
 			RequestBody: &huma.RequestBody{
-				Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: body}},
+				Required: true,
+				Content:  map[string]*huma.MediaType{"application/json": {Schema: body, Example: example}},
 			},
 			Responses: map[string]*huma.Response{"200": {Description: "Received; so is any other 2xx"}},
 		})
 	}
 	describe(events.WebhookAwaitingInput, "agentRunAwaitingInput", "A run pauses for a human decision",
-		httpapi.SchemaOf[pauseWebhook](h.Server))
-	describe(events.WebhookTerminal, "agentRunTerminal", "A run has ended", httpapi.SchemaOf[terminalWebhook](h.Server))
+		httpapi.SchemaOf[pauseWebhook](h.Server), pauseWebhook{
+			Event: events.WebhookAwaitingInput, Status: waits.Status, Pushed: pushed(waits.Interrupts, 1),
+		})
+	describe(events.WebhookTerminal, "agentRunTerminal", "A run has ended", httpapi.SchemaOf[terminalWebhook](h.Server),
+		terminalWebhook{Event: events.WebhookTerminal, Status: ended.Status, Pushed: last})
+}
+
+// pushed is an example of what pushes have in common.
+func pushed(interrupts []events.Interrupt, sequence int) Pushed {
+	run := view.Run{}.Example().(view.Run)
+	return Pushed{
+		Version: 1, DeliveryID: view.ExampleRequest, RunID: run.RunID, ChatID: run.ChatID, AgentID: run.AgentID,
+		Interrupts: interrupts, Metadata: run.Metadata, OccurredAt: run.UpdatedAt, Sequence: sequence,
+	}
 }
 
 func pushHeaders() (list []*huma.Param) {
