@@ -21,12 +21,17 @@ const Reads = "apidoc.reads"
 // not be possible.
 const Conflicts = "apidoc.conflicts"
 
+// Needs is the key of the names of the members that a body cannot do without, where its type is also that of an edit,
+// which needs none.
+const Needs = "apidoc.needs"
+
 // Make is the document for a description. The description is not changed.
 func Make(described *huma.OpenAPI) *huma.OpenAPI {
 	d := copyOf(described)
 	d.oneBody()
 	d.parameters()
 	d.shapes()
+	d.needs()
 	d.refusals()
 	d.splitDirections()
 	d.headers()
@@ -96,6 +101,24 @@ func (d *document) oneBody() {
 		if content["application/json"] != nil {
 			delete(content, "application/octet-stream")
 		}
+	}
+}
+
+// needs lists the members that an operation's body cannot do without. A schema that others take, too, is copied for it.
+func (d *document) needs() {
+	for _, o := range d.operations() {
+		names, _ := o.Metadata[Needs].([]string)
+		if len(names) == 0 {
+			continue
+		}
+		m := o.RequestBody.Content["application/json"]
+		own := SchemaName(o.OperationID) + "Request"
+		if nameOf(m.Schema.Ref) != own {
+			d.schemas.of[own] = copySchema(d.schemas.of[nameOf(m.Schema.Ref)])
+			d.schemas.types[own] = d.schemas.types[nameOf(m.Schema.Ref)]
+			m.Schema = refTo(own)
+		}
+		d.schemas.of[own].Required = names
 	}
 }
 

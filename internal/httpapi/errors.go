@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"net/http"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -185,6 +186,9 @@ func ErrorOf(status int, text string) error {
 	return a
 }
 
+// missing is how the framework says that a member is not there.
+var missing = regexp.MustCompile("^expected required property (.*) to be present$")
+
 func frameworkError(status int, message string, errs []error) *apiError {
 	a := &apiError{status: status, code: "internal", message: ourFault}
 	switch {
@@ -208,6 +212,9 @@ func frameworkError(status int, message string, errs []error) *apiError {
 				at, what, nearer := strings.Cut(detail.Message, ": ")
 				if nearer && strings.HasPrefix(at, f.Location+".") { // as Decode says it
 					f = problem.Field{Location: at, Message: what}
+				}
+				if found := missing.FindStringSubmatch(f.Message); found != nil {
+					f = problem.Field{Location: f.Location + "." + found[1], Message: "is required"}
 				}
 			}
 			if query, index, is := strings.Cut(f.Location, "["); is && strings.HasPrefix(query, "query.") {

@@ -18,10 +18,11 @@ import (
 type Operation struct {
 	Method, Path string // the path begins below Base
 	Level        tenant.Level
-	OfRun        bool // the path has {run_id}, and the run's token may use it
-	Open         bool // it answers without a key; there is no principal then, and no level
-	Conflicts    bool // it may be refused with 409 though it reads
-	Status       int  // of a success; 0: 200
+	OfRun        bool     // the path has {run_id}, and the run's token may use it
+	Open         bool     // it answers without a key; there is no principal then, and no level
+	Conflicts    bool     // it may be refused with 409 though it reads
+	Status       int      // of a success; 0: 200
+	Needs        []string // the members that the body cannot do without, if its type does not say it
 	ID, Summary  string
 	Tag          string
 	Or           string // what an output of type [Either] may be instead of JSON
@@ -43,6 +44,9 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 	}
 	if o.Conflicts {
 		described.Metadata = map[string]any{apidoc.Conflicts: true}
+	}
+	if o.Needs != nil {
+		described.Metadata = map[string]any{apidoc.Needs: o.Needs}
 	}
 	if _, tagged := any(new(O)).(settled); tagged && reads {
 		described.Parameters, described.Responses = conditional()

@@ -18,7 +18,7 @@ func (h *handlers) groupRoutes() {
 	admin := tenant.LevelAdmin
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "POST", Path: "/groups", Level: admin, Status: http.StatusCreated,
-		ID: "create-group", Tag: "groups", Summary: "Create a group of users",
+		Needs: []string{"name"}, ID: "create-group", Tag: "groups", Summary: "Create a group of users",
 	}, h.createGroup)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "GET", Path: "/groups", Level: admin,

@@ -18,7 +18,7 @@ func (h *handlers) organizationRoutes() {
 	operator, admin := tenant.LevelOperator, tenant.LevelAdmin
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "POST", Path: "/organizations", Level: operator, Status: http.StatusCreated,
-		ID: "create-organization", Tag: "organizations", Summary: "Create an organization",
+		Needs: []string{"name"}, ID: "create-organization", Tag: "organizations", Summary: "Create an organization",
 	}, h.createOrganization)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "GET", Path: "/organizations", Level: operator,

@@ -17,7 +17,7 @@ func (h *handlers) userRoutes() {
 	admin := tenant.LevelAdmin
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "POST", Path: "/users", Level: admin, Status: http.StatusCreated,
-		ID: "create-user", Tag: "users", Summary: "Create a user",
+		Needs: []string{"email"}, ID: "create-user", Tag: "users", Summary: "Create a user",
 	}, h.createUser)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "GET", Path: "/users", Level: admin,

@@ -18,7 +18,7 @@ func (h *handlers) agentRoutes() {
 	manage := tenant.LevelManage
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "POST", Path: "/agents", Level: manage, Status: http.StatusCreated,
-		ID: "create-agent", Tag: "agents", Summary: "Create an agent",
+		Needs: []string{"name"}, ID: "create-agent", Tag: "agents", Summary: "Create an agent",
 	}, h.createAgent)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "GET", Path: "/agents", Level: tenant.LevelRead,

@@ -17,7 +17,7 @@ func (h *handlers) publishAgent(ctx context.Context, p tenant.Principal, in *str
 	httpapi.IDPath
 	httpapi.Match
 	Body struct {
-		Version int `json:"version" minimum:"1"`
+		Version int `json:"version" required:"true" minimum:"1"`
 	}
 }) (*httpapi.Answer[agentView], error) {
 	if err := in.Check("agent"); err != nil {

@@ -82,9 +82,11 @@ func described(s *httpapi.Server) []huma.Operation {
 	bytes := func() *huma.Schema { return &huma.Schema{Type: "string", Format: "binary"} }
 	file := of("application/json", httpapi.SchemaOf[fileView](s))
 	id := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}}
-	sent := of("multipart/form-data", &huma.Schema{Type: "object", Properties: map[string]*huma.Schema{
-		"file": bytes(), "purpose": {Type: "string", Enum: []any{"message", "document"}},
-	}})
+	sent := of("multipart/form-data", &huma.Schema{
+		Type: "object", Required: []string{"file"}, Properties: map[string]*huma.Schema{
+			"file": bytes(), "purpose": {Type: "string", Enum: []any{"message", "document"}},
+		},
+	})
 	sent["application/json"] = &huma.MediaType{Schema: httpapi.SchemaOf[fileAnnouncement](s)}
 	read := of("application/octet-stream", bytes())
 	read["application/json"] = file["application/json"]

@@ -43,7 +43,7 @@ func (h *handlers) baseRoutes() {
 	const tag = "knowledge"
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "POST", Path: "/knowledge-bases", Level: tenant.LevelManage, Status: http.StatusCreated,
-		ID: "create-knowledge-base", Tag: tag, Summary: "Create a knowledge base",
+		Needs: []string{"name"}, ID: "create-knowledge-base", Tag: tag, Summary: "Create a knowledge base",
 	}, h.createBase)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "GET", Path: "/knowledge-bases", Level: tenant.LevelRead,

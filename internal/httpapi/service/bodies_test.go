@@ -266,3 +266,57 @@ func mutations(whole any, fixed []string, visit func(any)) {
 		}
 	}
 }
+
+// What a request cannot do without is required in the document, and nothing else is.
+func TestTheDocumentSaysWhatARequestNeeds(t *testing.T) {
+	t.Parallel()
+	e := httpapitest.New(t, func(c *service.Config) {
+		c.Toolkits.Kinds["http"], c.Toolkits.Kinds["openapi"] = &httptool.Kind{}, &openapitool.Kind{}
+	})
+	ids := prepared(t, e, e.Send)
+	needed := map[string][]string{} // what all samples of an operation that are accepted cannot do without
+	for _, s := range samples {
+		if s.reads == nil {
+			continue
+		}
+		method, path, _ := strings.Cut(ids.Replace(s.operation), " ")
+		var members map[string]json.RawMessage
+		require.NoError(t, json.Unmarshal([]byte(ids.Replace(s.body)), &members))
+		var needs []string
+		for name := range members {
+			without := maps.Clone(members)
+			delete(without, name)
+			body, err := json.Marshal(without)
+			require.NoError(t, err)
+			var refused struct{ Errors []struct{ Location string } }
+			require.NoError(t, json.Unmarshal(e.Send(method, path, string(body)).Body.Bytes(), &refused))
+			for _, at := range refused.Errors {
+				if at.Location == "body."+name {
+					needs = append(needs, name)
+				}
+			}
+		}
+		operation := placeholders.ReplaceAllString(s.operation, "{}")
+		if before, known := needed[operation]; known {
+			needs = slices.DeleteFunc(needs, func(name string) bool { return !slices.Contains(before, name) })
+		}
+		needed[operation] = needs
+	}
+	d := read(t)
+	d.each(func(name string, o describedOperation) {
+		needs, asked := needed[placeholders.ReplaceAllString(name, "{}")]
+		if !asked {
+			return
+		}
+		body := o.RequestBody.Content["application/json"].Schema
+		if ref, is := body["$ref"].(string); is {
+			body = d.Components.Schemas[strings.TrimPrefix(ref, "#/components/schemas/")]
+		}
+		var required []string
+		list, _ := body["required"].([]any)
+		for _, one := range list {
+			required = append(required, one.(string))
+		}
+		assert.ElementsMatch(t, needs, required, name)
+	})
+}

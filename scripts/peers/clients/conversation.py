@@ -41,7 +41,7 @@ def ended(run):
     return [event for event in events(run) if isinstance(event, models.EventDone)][0].run
 
 
-agent = create_agent.sync(client=api, body=models.AgentBody(name="From Python"))
+agent = create_agent.sync(client=api, body=models.CreateAgentRequest(name="From Python"))
 assert isinstance(agent, models.AgentView), agent
 sent = create_file.sync(client=api, body=models.CreateFileFilesBody(file=File(io.BytesIO(b"a text"), "note.txt", "text/plain")))
 assert isinstance(sent, models.FileView) and sent.uploaded and sent.size == 6, sent
@@ -67,7 +67,7 @@ answered = ended(asked.run_id)
 assert answered.finished_at.year > 2000 and answered.status == models.RunStatus.COMPLETED
 
 toolkit = list_toolkits.sync(client=api).toolkits[0].toolkit_id
-careful = models.AgentBody(
+careful = models.CreateAgentRequest(
     name="Careful", toolkit_ids=[toolkit],
     approval=models.AgentBodyApprovalStruct(mode=models.AgentBodyApprovalStructMode.ALWAYS),
 )

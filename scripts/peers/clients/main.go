@@ -29,8 +29,7 @@ func main() {
 	must(err)
 	ctx := context.Background()
 
-	name := "From Go"
-	agent, err := client.CreateAgentWithResponse(ctx, api.AgentBody{Name: &name})
+	agent, err := client.CreateAgentWithResponse(ctx, api.CreateAgentRequest{Name: "From Go"})
 	must(err)
 	id := there(agent.JSON201, agent.Body).AgentId
 
@@ -88,9 +87,9 @@ func main() {
 
 	toolkits, err := client.ListToolkitsWithResponse(ctx, nil)
 	must(err)
-	name, always := "Careful", api.AgentBodyApprovalStructMode("always")
-	careful, err := client.CreateAgentWithResponse(ctx, api.AgentBody{
-		Name: &name, ToolkitIds: &[]string{there(toolkits.JSON200, toolkits.Body).Toolkits[0].ToolkitId},
+	always := api.AgentBodyApprovalStructMode("always")
+	careful, err := client.CreateAgentWithResponse(ctx, api.CreateAgentRequest{
+		Name: "Careful", ToolkitIds: &[]string{there(toolkits.JSON200, toolkits.Body).Toolkits[0].ToolkitId},
 		Approval: &api.AgentBodyApprovalStruct{Mode: &always},
 	})
 	must(err)
