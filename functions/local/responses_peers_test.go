@@ -8,14 +8,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -24,12 +26,37 @@ import (
 )
 
 // forecaster is a model provider whose model asks for the function get_weather when it is offered it and asked about
-// the weather, and otherwise says back what the user said. It holds an answer about "slowly" until it is let go.
+// the weather, and otherwise says back what the user said. An answer to a message with "slowly" stops at its gate.
 type forecaster struct {
 	*httptest.Server
 
-	asked atomic.Int64  // calls of the model
-	goOn  chan struct{} // closed: slow answers go on
+	mu    sync.Mutex
+	gates map[string]*gate // by message
+}
+
+// gate is where the answers to a message stop after their first word, until the test lets them go.
+type gate struct {
+	came chan struct{} // a token for each call of the model
+	open chan struct{} // closed: they go on
+}
+
+func (f *forecaster) gate(message string) *gate {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.gates[message] == nil {
+		f.gates[message] = &gate{came: make(chan struct{}, 100), open: make(chan struct{})}
+	}
+	return f.gates[message]
+}
+
+// awaitCall returns when the model has been called once more.
+func (g *gate) awaitCall(t *testing.T) {
+	t.Helper()
+	select {
+	case <-g.came:
+	case <-time.After(time.Minute):
+		require.Fail(t, "the model was not called")
+	}
 }
 
 type chatMessage struct {
@@ -57,14 +84,13 @@ func (m chatMessage) words() string {
 }
 
 func newForecaster(t *testing.T) *forecaster {
-	f := &forecaster{goOn: make(chan struct{})}
+	f := &forecaster{gates: map[string]*gate{}}
 	f.Server = httptest.NewServer(http.HandlerFunc(f.answer))
 	t.Cleanup(f.Close)
 	return f
 }
 
 func (f *forecaster) answer(w http.ResponseWriter, r *http.Request) {
-	f.asked.Add(1)
 	var asked struct {
 		Messages []chatMessage `json:"messages"`
 		Tools    []struct {
@@ -93,9 +119,11 @@ func (f *forecaster) answer(w http.ResponseWriter, r *http.Request) {
 		say(`{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"get_weather",` +
 			`"arguments":"{\"location\":\"San Francisco, CA\"}"}}]}`)
 	case strings.Contains(said, "slowly"):
+		g := f.gate(said)
+		g.came <- struct{}{}
 		say(text("one "))
 		select {
-		case <-f.goOn:
+		case <-g.open:
 		case <-r.Context().Done():
 			return
 		}
@@ -163,29 +191,49 @@ func TestComplianceOfOpenResponses(t *testing.T) {
 	assert.NotZero(t, report.Summary.Passed)
 }
 
-// hear runs a client's story and returns what it says of itself, line by line.
-func hear(t *testing.T, p *program, command ...string) map[string]string {
+// hear runs a client's story and returns what it says of itself, line by line. What it asks for by a line like
+// "please WHAT NAME" is done, and it is told so.
+func hear(t *testing.T, please func(t *testing.T, what, name string), command ...string) map[string]string {
 	t.Helper()
-	c := exec.Command(command[0], append(command[1:], p.url, p.key)...)
+	c := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	var complaints bytes.Buffer
 	c.Stderr = &complaints
-	out, err := c.Output()
-	require.NoError(t, err, "%s\n%s", out, complaints.String())
+	tell, err := c.StdinPipe()
+	require.NoError(t, err)
+	out, err := c.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
 	heard := map[string]string{}
-	for _, line := range strings.Split(strings.TrimSpace(string(out)), "\n") {
-		name, value, ok := strings.Cut(line, "=")
-		require.True(t, ok, "%s", line)
+	for lines := bufio.NewScanner(out); lines.Scan(); {
+		if asked, ok := strings.CutPrefix(lines.Text(), "please "); ok {
+			what, name, _ := strings.Cut(asked, " ")
+			please(t, what, name)
+			_, err = io.WriteString(tell, "done\n")
+			require.NoError(t, err)
+			continue
+		}
+		name, value, ok := strings.Cut(lines.Text(), "=")
+		require.True(t, ok, "%s", lines.Text())
 		heard[name] = value
 	}
+	require.NoError(t, c.Wait(), "%v\n%s", heard, complaints.String())
 	return heard
+}
+
+// sdks are the commands that run a story by the official SDKs of OpenAI.
+func sdks(t *testing.T, story string) map[string][]string {
+	scripts, err := filepath.Abs("../../scripts/peers/responses")
+	require.NoError(t, err)
+	return map[string][]string{
+		"python":     {peertest.Python(t), filepath.Join(scripts, story+".py")},
+		"javascript": {"node", filepath.Join(scripts, story+".mjs"), peertest.Modules(t)},
+	}
 }
 
 // The official SDKs of OpenAI hold whole conversations: a text, a stream, a function of the client, a background
 // response that is waited for and cancelled, a question, an approval, input items, an error, a deletion.
 func TestTheSDKsOfOpenAI(t *testing.T) {
 	p := newForecaster(t).agentOf(t)
-	scripts, err := filepath.Abs("../../scripts/peers/responses")
-	require.NoError(t, err)
 	want := map[string]string{
 		"text":     "You said: hello",
 		"chained":  "user: My name is Ann.|assistant: You said: My name is Ann.|user: What is my name?|",
@@ -194,12 +242,134 @@ func TestTheSDKsOfOpenAI(t *testing.T) {
 		"question": "Which city?", "answered": "Answer: Oslo", "approval": "echo", "rejected": "yes",
 		"missing": "404", "refused": "400 top_p", "deleted": "404",
 	}
-	for name, command := range map[string][]string{
-		"Python":     {peertest.Python(t), filepath.Join(scripts, "conversation.py")},
-		"JavaScript": {"node", filepath.Join(scripts, "conversation.mjs"), peertest.Modules(t)},
-	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, want, hear(t, p, command...)) })
+	for name, command := range sdks(t, "conversation") {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, want, hear(t, nil, append(command, p.url, p.key)...))
+		})
 	}
+}
+
+// wire is an address whose connections lead to another one, until they are cut.
+type wire struct {
+	net.Listener
+
+	mu   sync.Mutex
+	ends []net.Conn
+}
+
+func newWire(t *testing.T, to string) *wire {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	w := &wire{Listener: l}
+	t.Cleanup(func() {
+		_ = l.Close()
+		w.cut()
+	})
+	go w.join(to)
+	return w
+}
+
+func (w *wire) join(to string) {
+	for {
+		near, err := w.Accept()
+		if err != nil {
+			return
+		}
+		far, err := net.Dial("tcp", to)
+		if err != nil {
+			_ = near.Close()
+			continue
+		}
+		w.mu.Lock()
+		w.ends = append(w.ends, near, far)
+		w.mu.Unlock()
+		for from, into := range map[net.Conn]net.Conn{near: far, far: near} {
+			go func() {
+				_, _ = io.Copy(into, from)
+				_ = into.Close()
+			}()
+		}
+	}
+}
+
+// cut ends all connections there are; new ones come through.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, end := range w.ends {
+		_ = end.Close()
+	}
+	w.ends = nil
+}
+
+// The official SDKs of OpenAI, whose streams break in the middle, take them up behind the last event; and what they try
+// again by themselves after a broken connection or kill -9 finds, with an idempotency key, the run that is there.
+// Without one it is a second run, or it is refused: docs/clients.md tells of it.
+func TestTheSDKsOfOpenAIOutliveConnectionsAndTheProcess(t *testing.T) {
+	f := newForecaster(t)
+	p := f.agentOf(t)
+	address := strings.TrimPrefix(strings.TrimSuffix(p.url, "/api/v1"), "http://")
+	p.environ = append(p.environ, "ADDR="+address) // where it starts again
+	frail := newWire(t, address)
+	please := func(t *testing.T, what, message string) {
+		g := f.gate(message)
+		if what != "let-go" {
+			g.awaitCall(t)
+		}
+		switch what {
+		case "closed", "let-go":
+			close(g.open)
+		case "cut", "cut-plain":
+			frail.cut()
+			close(g.open)
+		case "cut-keyless": // the second run is under way, too
+			frail.cut()
+			g.awaitCall(t)
+			close(g.open)
+		case "cut-chained", "cut-conversation": // the first run is under way until it asks for "let-go"
+			frail.cut()
+		case "killed", "killed-plain":
+			p.kill()
+			close(g.open)
+			p.start()
+		}
+	}
+	for name, command := range sdks(t, "interruptions") {
+		t.Run(name, func(t *testing.T) {
+			url := "http://" + frail.Addr().String() + "/api/v1"
+			heard := hear(t, please, append(command, p.url, p.key, url)...)
+			broke := map[string]string{"python": "APIConnectionError", "javascript": "TypeError"}[name]
+			assert.Equal(t, map[string]string{
+				"closed": "no|one |two three", "cut": broke + "|one |two three", "killed": broke + "|one |two three",
+				"cut-plain": "one two three|true", "killed-plain": "one two three|true",
+				"cut-keyless": "one two three|false", "cut-chained": "400 invalid_request",
+				"cut-conversation": "409 chat_busy",
+			}, heard)
+			runs := runsOf(t, p)
+			for story := range heard {
+				want := 1
+				if story == "cut-keyless" {
+					want = 2
+				}
+				assert.Equal(t, want, runs["slowly "+name+" "+story], story)
+			}
+		})
+	}
+}
+
+// runsOf counts the runs there are, by their message.
+func runsOf(t *testing.T, p *program) map[string]int {
+	_, list, err := p.call(t.Context(), http.MethodGet, "/runs?limit=100", "", nil)
+	require.NoError(t, err)
+	require.Nil(t, list["next_cursor"])
+	runs := map[string]int{}
+	for _, run := range list["runs"].([]any) {
+		path := fmt.Sprintf("/runs/%v/messages", run.(object)["run_id"])
+		_, said, err := p.call(t.Context(), http.MethodGet, path, "", nil)
+		require.NoError(t, err)
+		runs[fmt.Sprint(said["messages"].([]any)[0].(object)["content"])]++
+	}
+	return runs
 }
 
 // A stream that is cut off by kill -9 of the service goes on at the event after the last one that the client saw, and
@@ -248,7 +418,7 @@ func TestAResponseOutlivesItsStreamAndTheProcess(t *testing.T) {
 		})
 	assert.Equal(t, "one ", text)
 	p.kill()
-	close(f.goOn)
+	close(f.gate("count slowly").open)
 	p.start()
 	_, rest := read(ask("GET", fmt.Sprintf("/responses/%s?stream=true&starting_after=%.0f", id, last), ""),
 		func(event map[string]any) bool { return event["type"] == "response.completed" })
