@@ -97,7 +97,7 @@ func deltas(events []object) (text string) {
 
 // The endpoints for clients of Open Responses.
 func responsesScenarios() []Story {
-	return []Story{
+	return append(orderOfResponses(), []Story{
 		{Name: "responses/a response is a run, a conversation a chat", Run: func(x *Actor) {
 			first := x.respond("hello", "metadata", object{"a": "b"}, "instructions", "Be brief.")
 			assert.Equal(x, "You said: hello", first.said())
@@ -360,5 +360,88 @@ func responsesScenarios() []Story {
 			items := x.get("/responses/" + sent.text("id") + "/input_items").is(200)
 			assert.Equal(x, "a.txt", items.text("data", 0, "content", 2, "filename"))
 		}},
+	}...)
+}
+
+// The order of what a response is told in: the events of a stream, and the items that it was given.
+func orderOfResponses() []Story {
+	return []Story{
+		{Name: "responses/each event has its place", Run: func(x *Actor) {
+			text := "output_item.added content_part.added output_text.delta output_text.done content_part.done " +
+				"output_item.done"
+			call := "output_item.added function_call_arguments.delta function_call_arguments.done output_item.done"
+			for input, items := range map[string][]string{
+				"count\n/stream 5 1ms": {text},
+				"first\n" + tool("get_weather", object{"place": "Oslo"}): {text, call},
+			} {
+				events := x.events(x.request(http.MethodPost, "/responses", strings.NewReader(jsonOf(object{
+					"model": x.Agent, "input": input, "stream": true, "tools": []object{weather},
+				})), "Content-Type", "application/json"), nil)
+				want := "created in_progress " + strings.Join(items, " ") + " completed"
+				assert.Equal(x, want, strings.Join(inOrder(events), " "), input)
+				whole := events[len(events)-1]["response"].(object)["output"].([]any)
+				require.Len(x, whole, len(items))
+				for _, e := range events {
+					at, is := e["output_index"].(float64)
+					if !is {
+						continue
+					}
+					id := e["item_id"]
+					if item, is := e["item"].(object); is {
+						id = item["id"]
+					}
+					assert.Equal(x, whole[int(at)].(object)["id"], id, "%v", e)
+				}
+			}
+		}},
+		{Name: "responses/input items are paged", Run: func(x *Actor) {
+			sent := x.respond([]object{
+				{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"},
+				{"role": "user", "content": "three"},
+			}).is(200)
+			path := "/responses/" + sent.text("id") + "/input_items?"
+			for query, want := range map[string][]string{
+				"order=asc":  {"one", "two", "three"},
+				"order=desc": {"three", "two", "one"},
+				"":           {"three", "two", "one"},
+			} {
+				assert.Equal(x, want, x.pagesOf(path+query+"&limit=2"), query)
+				assert.Equal(x, want, x.pagesOf(path+query+"&limit=1"), query)
+				assert.Equal(x, want, x.pagesOf(path+query), query)
+			}
+			for field, query := range map[string]string{
+				"after": "after=msg_0123456789abcdef01234567_in", "order": "order=up", "limit": "limit=101",
+			} {
+				x.get(path + query).names(field)
+			}
+		}},
+	}
+}
+
+// inOrder are the types of events, without what all have in common; several deltas after each other are one.
+func inOrder(events []object) (list []string) {
+	for _, e := range events {
+		kind := strings.TrimPrefix(e["type"].(string), "response.")
+		if n := len(list); n == 0 || !strings.HasSuffix(kind, ".delta") || list[n-1] != kind {
+			list = append(list, kind)
+		}
+	}
+	return list
+}
+
+// pagesOf reads a list of input items page by page; the texts of the items.
+func (x *Actor) pagesOf(path string) (texts []string) {
+	x.Helper()
+	for after := ""; ; {
+		page := x.get(path + after).is(200)
+		for _, item := range page.list("data") {
+			texts = append(texts, item.(object)["content"].([]any)[0].(object)["text"].(string))
+		}
+		assert.Equal(x, page.text("data", 0, "id"), page.text("first_id"))
+		assert.Equal(x, page.text("data", len(page.list("data"))-1, "id"), page.text("last_id"))
+		if page.at("has_more") == false {
+			return texts
+		}
+		after = "&after=" + page.text("last_id")
 	}
 }
