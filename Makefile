@@ -27,7 +27,7 @@ DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/cloudwatch ./infra/iam
 
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
 # about what two idle cores do in 45 minutes. make prove-full runs it at the sizes of the documents.
-PROOFS := test aws panel bounds simulate crash linearize explore planted-sample chaos hostile cuts fuzz peers requests templates validate integration lint vulncheck
+PROOFS := test aws panel bounds simulate crash linearize explore planted-sample chaos hostile cuts fuzz peers compliance requests templates validate integration lint vulncheck
 SEEDS ?= 300
 ROUNDS ?= 10
 HISTORIES ?= 60
@@ -227,8 +227,11 @@ fuzz: ## run every fuzz target for FUZZTIME (a count: 10000x); a package's are o
 
 peers: .cache/peers/package-lock.json .cache/peers/venv/made .cache/peers/clients/made ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
 	@files=$$(grep -rl --include='*_test.go' '^//go:build peers' .); \
-	tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | grep -v RequestsMadeFromTheDocument | sort -u | paste -sd '|'); \
+	tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | grep -vE 'RequestsMadeFromTheDocument|ComplianceOfOpenResponses' | sort -u | paste -sd '|'); \
 	echo "$$tests"; $(GO) test -tags peers,pebblegozstd -run "^($$tests)$$" -count 1 -timeout 10m $$(dirname $$files | sort -u)
+
+compliance: ## have the compliance tests of Open Responses judge the service (needs Node.js, and github.com or OPENRESPONSES: a copy)
+	@GO='$(GO)' scripts/peers/openresponses/compliance.sh
 
 requests: .cache/peers/package-lock.json .cache/peers/schemathesis/made ## have schemathesis make REQUESTS requests from the OpenAPI document (needs Python 3)
 	$(GO) test -tags peers,pebblegozstd -count 1 -timeout 2h -v -run RequestsMadeFromTheDocument ./functions/local -requests $(REQUESTS)

@@ -161,8 +161,8 @@ func (f *forecaster) agentOf(t *testing.T) *program {
 }
 
 // The compliance tests of Open Responses, whose folder OPENRESPONSES names, with bun in its node_modules (they are on
-// no registry: docs/clients.md says how they come). Those of WebSockets and of compaction, which the specification
-// leaves open, are not for this service.
+// no registry: docs/clients.md says how they come). All that there are must pass, but those of WebSockets and of
+// compaction, which the specification leaves open and the service has not.
 func TestComplianceOfOpenResponses(t *testing.T) {
 	suite := os.Getenv("OPENRESPONSES")
 	if suite == "" {
@@ -170,13 +170,10 @@ func TestComplianceOfOpenResponses(t *testing.T) {
 	}
 	p := newForecaster(t).agentOf(t)
 	run := exec.Command(filepath.Join(suite, "node_modules/.bin/bun"), "run", "bin/compliance-test.ts", "--json",
-		"--base-url", p.url, "--api-key", p.key, "--model", "Forecaster", "--filter",
-		"basic-response,assistant-phase,response-output-phase-schema,streaming-response,system-prompt,tool-calling,"+
-			"image-input,multi-turn")
+		"--base-url", p.url, "--api-key", p.key, "--model", "Forecaster")
 	run.Dir = suite
-	out, err := run.Output()
+	out, err := run.Output() // it fails when any of them does
 	var report struct {
-		Summary struct{ Passed, Failed, Skipped int }
 		Results []struct {
 			ID     string
 			Status string
@@ -184,11 +181,18 @@ func TestComplianceOfOpenResponses(t *testing.T) {
 		}
 	}
 	require.NoError(t, json.Unmarshal(out, &report), "%v\n%s", err, out)
+	passed := 0
 	for _, r := range report.Results {
+		if strings.HasPrefix(r.ID, "websocket-") || strings.HasPrefix(r.ID, "compact-") {
+			t.Logf("%s: left out", r.ID)
+			continue
+		}
 		t.Logf("%s: %s", r.ID, r.Status)
-		assert.Equal(t, "passed", r.Status, "%s: %v", r.ID, r.Errors)
+		if assert.Equal(t, "passed", r.Status, "%s: %v", r.ID, r.Errors) {
+			passed++
+		}
 	}
-	assert.NotZero(t, report.Summary.Passed)
+	assert.GreaterOrEqual(t, passed, 8)
 }
 
 // hear runs a client's story and returns what it says of itself, line by line. What it asks for by a line like
