@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -59,55 +60,91 @@ func (o *object) configuration(a *Agent) {
 		}
 	}
 	if !modelled {
-		a.Model = o.model("config", "", "")
+		none := o.model("config", "", "")
+		a.Model.Provider, a.Model.Name, a.Model.Chosen = none.Provider, none.Name, none.Chosen
 	}
 }
 
 // configurable maps one set of settings; what an earlier one has said holds. It says whether there is a model.
 func (o *object) configurable(a *Agent, modelled bool) bool {
-	for _, member := range []string{"model", "model_name", "llm"} {
-		if !modelled && o.peek(member) != "" {
+	for _, name := range []string{"model", "model_name", "llm"} {
+		if member := o.spelled(name); !modelled && o.peek(member) != "" {
+			sampling := a.Model
 			a.Model = o.model(member, "", o.text(member, "agent model"))
+			a.Model.Temperature, a.Model.MaxTokens = sampling.Temperature, sampling.MaxTokens
 			modelled = true
 		}
 	}
-	if modelled {
-		o.settings(&a.Model, "temperature", "max_tokens")
+	if a.Model.Temperature == nil {
+		o.temperature(&a.Model, o.spelled("temperature"))
 	}
-	for _, member := range []string{"system_prompt", "prompt", "instructions", "system_message"} {
-		if a.Instructions == "" && o.peek(member) != "" {
+	if a.Model.MaxTokens == nil {
+		o.tokens(&a.Model, o.spelled("max_tokens"))
+	}
+	for _, name := range []string{"system_prompt", "prompt", "instructions", "system_message"} {
+		if member := o.spelled(name); a.Instructions == "" && o.peek(member) != "" {
 			a.Instructions = o.fitBytes(member, o.text(member, "agent instructions"))
 		}
 	}
-	if m := o.open("mcp_config"); m != nil {
-		m.mcp(a)
+	o.servers(a)
+	const program = "is a program of the graph, which an export has not"
+	o.each("tools", "tool", program, "serve it as an MCP server or behind a URL, and add it as a toolkit")
+	for _, member := range []string{"agents", "subagents"} {
+		o.each(member, "agent", "is another one that this agent hands work to",
+			"offer it as an MCP tool: this service's own MCP server has every agent as a tool")
 	}
-	if r := o.open("rag"); r != nil {
-		r.collections(a)
-	}
-	o.namedTools()
-	for _, s := range o.list("agents") {
-		o.p.find(Finding{Kind: LeftOut, Source: o.source, File: o.file, Path: s.path,
-			What: "another agent that this one hands work to", Whole: true,
-			Do: "offer it as an MCP tool: this service's own MCP server has every agent as a tool"})
-	}
+	o.each("triggers", "trigger", "starts runs at an event", "send a message where the event happens")
 	o.ignore("names the run, not the assistant", "thread_id", "run_id", "assistant_id", "graph_id", "checkpoint_id",
 		"checkpoint_ns", "user_id", "langgraph_auth_user_id")
 	o.rest("see whether the agent needs it: what it means is up to the graph")
 	return modelled
 }
 
-// mcp maps the MCP server of the Open Agent Platform, whose graphs add /mcp to its address.
+// servers maps MCP servers and collections of documents. A graph names such members as it likes; their own members say
+// what they are.
+func (o *object) servers(a *Agent) {
+	for _, name := range sortedKeys(o.members) {
+		var members map[string]json.RawMessage
+		_ = json.Unmarshal(o.members[name], &members)
+		_, tools := members["tools"]
+		_, address := members["url"]
+		_, collections := members["collections"]
+		switch snake(name) {
+		case "mcp_config":
+			tools, address = true, true
+		case "rag", "rag_config":
+			collections = true
+		}
+		if tools && address {
+			if m := o.open(name); m != nil {
+				m.mcp(a)
+			}
+		} else if collections {
+			if r := o.open(name); r != nil {
+				r.collections(a)
+			}
+		}
+	}
+}
+
+// mcp maps the MCP server of the Open Agent Platform, whose graphs add /mcp to its address, and of whose tools an
+// assistant has those that it names.
 func (o *object) mcp(a *Agent) {
 	tools := o.texts("tools", "toolkit enabled")
-	unclear := given(o.members["tools"]) && tools == nil // which is reported; all tools would be too many
+	unclear := given(o.members["tools"]) && tools == nil // which is reported
 	if string(o.members["auth_required"]) == "true" {
 		o.report(Credentials, "the server wants credentials, which an export has not", giveCredentials,
 			"auth_required")
 	}
+	o.interrupts(a)
 	address := strings.TrimRight(o.text("url", "toolkit url"), "/")
 	o.rest("create the toolkit yourself: POST /toolkits with kind mcp")
 	if address == "" || unclear {
+		return
+	}
+	if len(tools) == 0 {
+		o.note(Notice, "the assistant names no tool of this server: there is no toolkit of it",
+			"create the toolkit yourself: POST /toolkits with kind mcp")
 		return
 	}
 	if base, query, has := strings.Cut(address, "?"); path.Base(base) != "mcp" {
@@ -123,18 +160,36 @@ func (o *object) mcp(a *Agent) {
 	}
 }
 
-// namedTools reports tools that a graph has by name.
-func (o *object) namedTools() {
-	for _, e := range o.list("tools") {
+// interrupts maps the tools whose calls a human looks at.
+func (o *object) interrupts(a *Agent) {
+	config := o.open("interrupt_config")
+	if config == nil {
+		return
+	}
+	for _, name := range sortedKeys(config.members) {
+		if raw := config.members[name]; given(raw) && string(raw) != "false" {
+			config.take(name, "agent approval.tools")
+			if !slices.Contains(a.Approval, name) {
+				a.Approval = append(a.Approval, name)
+			}
+		}
+	}
+}
+
+// each reports the elements of a list by their names, if nothing else has read it.
+func (o *object) each(member, kind, what, do string) {
+	if o.done[member] {
+		return
+	}
+	for _, e := range o.list(member) {
 		name := ""
 		if json.Unmarshal(e.raw, &name) != nil {
 			if t := o.p.object(o.file, e.path, o.source, e.raw); t != nil {
 				name = t.peek("name")
 			}
 		}
-		o.p.find(Finding{Kind: LeftOut, Source: o.source, File: o.file, Path: e.path,
-			What: fmt.Sprintf("tool %q is a program of the graph, which an export has not", name),
-			Do:   "serve it as an MCP server or behind a URL, and add it as a toolkit", Whole: true})
+		o.p.find(Finding{Kind: LeftOut, Source: o.source, File: o.file, Path: e.path, Do: do, Whole: true,
+			What: fmt.Sprintf("%s %q %s", kind, name, what)})
 	}
 }
 

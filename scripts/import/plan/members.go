@@ -60,6 +60,18 @@ func (p *planner) find(f Finding) {
 
 func (o *object) at(name string) string { return o.path + "." + name }
 
+// spelled is how the object spells a member: modelName for model_name, where it has not that.
+func (o *object) spelled(name string) string {
+	if _, there := o.members[name]; !there {
+		for _, other := range sortedKeys(o.members) {
+			if snake(other) == name {
+				return other
+			}
+		}
+	}
+	return name
+}
+
 // take notes that a member is read, and what it becomes.
 func (o *object) take(name, to string) json.RawMessage {
 	raw, there := o.members[name]
@@ -263,21 +275,26 @@ func short(raw json.RawMessage) string {
 
 // secretive says whether a member's name says that its value is a secret.
 func secretive(name string) bool {
-	name = humps.ReplaceAllString(name, "${1}_${2}") // accessKey
-	name = strings.ToLower(strings.NewReplacer("-", "_", " ", "_", ".", "_").Replace(name))
+	name = snake(name)
 	words := strings.Split(name, "_")
 	for _, word := range []string{"auth", "bearer", "pat", "pwd", "passphrase", "refresh"} {
 		if slices.Contains(words, word) {
 			return true
 		}
 	}
-	if strings.HasSuffix(name, "_tokens") { // counts, as in max_tokens
+	if strings.HasSuffix(name, "_tokens") || strings.HasSuffix(name, "_required") { // max_tokens, auth_required
 		return false
 	}
 	return slices.ContainsFunc([]string{
 		"api_key", "apikey", "token", "secret", "password", "passwd", "authorization", "credential", "cookie",
 		"private_key", "access_key",
 	}, func(part string) bool { return strings.Contains(name, part) })
+}
+
+// snake is a name in lower case, its words divided by _.
+func snake(name string) string {
+	name = humps.ReplaceAllString(name, "${1}_${2}") // accessKey
+	return strings.ToLower(strings.NewReplacer("-", "_", " ", "_", ".", "_").Replace(name))
 }
 
 // humps are the places where a name in camel case has words that meet.

@@ -224,7 +224,7 @@ func (p *planner) assistant(o *object, stores map[string]string) {
 	a.Description = o.fit("description", o.text("description", "agent description"), maxDescription)
 	a.Instructions = o.fitBytes("instructions", o.text("instructions", "agent instructions"))
 	a.Model = o.model("model", openAI, o.text("model", "agent model"))
-	o.settings(&a.Model, "temperature", "")
+	o.temperature(&a.Model, "temperature")
 	if n := o.number("top_p", "agent"); n != nil && *n != 1 {
 		o.about(LeftOut, fmt.Sprintf("top_p %v: an agent has a temperature alone", *n), "set the temperature",
 			"top_p")

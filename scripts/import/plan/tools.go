@@ -201,22 +201,29 @@ func divided(text string) (provider, name string) {
 
 // settings completes a model with what the export says of sampling.
 func (o *object) settings(m *Model, temperature, tokens string) {
-	if n := o.number(temperature, "agent model.temperature"); n != nil {
-		if *n < 0 || *n > 2 {
-			o.wrong(temperature, "must be between 0 and 2")
-		} else {
-			m.Temperature = n
-		}
-	}
-	if tokens == "" {
+	o.temperature(m, temperature)
+	o.tokens(m, tokens)
+}
+
+func (o *object) temperature(m *Model, member string) {
+	n := o.number(member, "agent model.temperature")
+	if n == nil {
 		return
 	}
+	if *n < 0 || *n > 2 {
+		o.wrong(member, "must be between 0 and 2")
+		return
+	}
+	m.Temperature = n
+}
+
+func (o *object) tokens(m *Model, member string) {
 	var n int
-	if !says(o.members[tokens]) || !o.value(tokens, "agent model.max_tokens", "must be a whole number", &n) {
+	if !says(o.members[member]) || !o.value(member, "agent model.max_tokens", "must be a whole number", &n) {
 		return
 	}
 	if n < 1 {
-		o.wrong(tokens, "must be at least 1")
+		o.wrong(member, "must be at least 1")
 		return
 	}
 	m.MaxTokens = &n

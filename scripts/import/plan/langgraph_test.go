@@ -1,0 +1,81 @@
+package plan_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/scripts/import/plan"
+)
+
+// planned is the plan of one file, with its report.
+func planned(t *testing.T, text string) (p *plan.Plan, said string) {
+	t.Helper()
+	p, err := plan.Read(fstest.MapFS{"a.json": {Data: []byte(text)}}, "", plan.Options{})
+	require.NoError(t, err)
+	return p, report(t, p)
+}
+
+// configured is an assistant of LangGraph with these settings.
+func configured(settings string) string {
+	return fmt.Sprintf(`{"assistant_id":"a1","graph_id":"agent","name":"A","config":{"configurable":%s}}`, settings)
+}
+
+// Graphs in TypeScript spell their settings in camel case, and name those of servers as they like.
+func TestSettingsOfGraphsInTypeScript(t *testing.T) {
+	p, said := planned(t, configured(`{"modelName":"openai/gpt-4o","temperature":0.3,"maxTokens":2000,
+		"systemPrompt":"You guide.","mcpConfig":{"url":"https://one.example","tools":["add"],"auth_required":false},
+		"myServer":{"url":"https://two.example/mcp","tools":["sub"]},
+		"ragConfig":{"rag_url":"https://rag.example","collections":["c1"]},"shelf":{"collections":["c2"]}}`))
+	a := p.Agents[0]
+	assert.Equal(t, "openai/gpt-4o", a.Model.String())
+	assert.InDelta(t, 0.3, *a.Model.Temperature, 0)
+	assert.Equal(t, 2000, *a.Model.MaxTokens)
+	assert.Equal(t, "You guide.", a.Instructions)
+	assert.Equal(t, []string{"langgraph:c1", "langgraph:c2"}, a.Bases)
+	assert.Len(t, a.Toolkits, 2)
+	require.Len(t, p.Toolkits, 2)
+	assert.Equal(t, "https://one.example/mcp", p.Toolkits[0].URL)
+	assert.Equal(t, "https://two.example/mcp", p.Toolkits[1].URL)
+	assert.NotContains(t, said, "credentials")
+}
+
+func TestSamplingWithoutAModel(t *testing.T) {
+	p, _ := planned(t, configured(`{"temperature":0.3,"max_tokens":7}`))
+	m := p.Agents[0].Model
+	assert.Equal(t, "demo", m.String())
+	require.NotNil(t, m.Temperature)
+	require.NotNil(t, m.MaxTokens)
+	assert.InDelta(t, 0.3, *m.Temperature, 0)
+	assert.Equal(t, 7, *m.MaxTokens)
+}
+
+// Deep agents have one MCP server as their tools, with what a human looks at.
+func TestDeepAgents(t *testing.T) {
+	p, said := planned(t, configured(`{"instructions":"x","triggers":["at-noon"],
+		"subagents":[{"name":"researcher","prompt":"p","tools":["t"]}],
+		"tools":{"url":"https://tools.example","tools":["send_mail","read","pay"],"auth_required":true,
+			"interrupt_config":{"send_mail":true,"read":false,"pay":{"allow_accept":true}}}}`))
+	a := p.Agents[0]
+	require.Len(t, p.Toolkits, 1)
+	assert.Equal(t, []string{"pay", "read", "send_mail"}, p.Toolkits[0].Enabled)
+	assert.Equal(t, []string{p.Toolkits[0].Mark}, a.Toolkits)
+	assert.Equal(t, []string{"pay", "send_mail"}, a.Approval)
+	for _, what := range []string{`agent "researcher"`, `trigger "at-noon"`, "the server wants credentials"} {
+		assert.Contains(t, said, what)
+	}
+	assert.NotContains(t, said, "must be a list")
+}
+
+// An assistant has the tools that it names; without any it has none, and not all of the server.
+func TestServersOfWhichNoToolIsNamed(t *testing.T) {
+	for _, tools := range []string{`,"tools":null`, `,"tools":[]`, ``} {
+		p, said := planned(t, configured(`{"mcp_config":{"url":"https://tools.example"`+tools+`}}`))
+		assert.Empty(t, p.Toolkits, tools)
+		assert.Empty(t, p.Agents[0].Toolkits)
+		assert.Contains(t, said, "the assistant names no tool of this server")
+	}
+}
