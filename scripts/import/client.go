@@ -226,5 +226,10 @@ func (c *client) file(ctx context.Context, name string, content []byte) (string,
 	if made.Upload == nil {
 		return "", errors.New("the API does not say where the file is to be sent")
 	}
-	return made.ID, c.send(ctx, made.Upload.Method, made.Upload.URL, made.Upload.Headers, content, nil)
+	address := made.Upload.URL
+	own := "/files/" + made.ID + "/content"
+	if u, err := url.Parse(address); err == nil && u.RawQuery == "" && strings.HasSuffix(u.Path, own) {
+		address = c.base + own // it is the API's, which may be reached from here by another address than it knows
+	}
+	return made.ID, c.send(ctx, made.Upload.Method, address, made.Upload.Headers, content, nil)
 }

@@ -87,3 +87,36 @@ func TestTheKeyGoesToTheAPIAlone(t *testing.T) {
 		assert.Equal(t, []string{want}, api.keys, address)
 	}
 }
+
+// uploads is a transport of an API that says at which address it takes a file's content.
+type uploads struct {
+	at   string
+	sent []string // address and key of each content
+}
+
+func (u *uploads) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPut {
+		u.sent = append(u.sent, r.URL.String()+" "+r.Header.Get("Authorization"))
+	}
+	return &http.Response{StatusCode: http.StatusOK, Request: r, Body: io.NopCloser(strings.NewReader(
+		`{"file_id":"f1","upload":{"method":"PUT","url":"` + u.at + `"}}`))}, nil
+}
+
+// The API builds its own addresses for clients from outside; whoever reaches it by another one goes on there. A signed
+// address of a store is used as it is.
+func TestContentGoesWhereTheClientReachesTheAPI(t *testing.T) {
+	const signed = "https://bucket.example/o/files/f1/content?X-Amz-Signature=1"
+	for at, want := range map[string]string{
+		"https://agents.example/api/v1/files/f1/content":       "http://127.0.0.1:8080/api/v1/files/f1/content Bearer k",
+		"https://agents.example/below/api/v1/files/f1/content": "http://127.0.0.1:8080/api/v1/files/f1/content Bearer k",
+		"https://agents.example/api/v1/files/f2/content":       "https://agents.example/api/v1/files/f2/content ",
+		signed: signed + " ",
+	} {
+		api := &uploads{at: at}
+		client := newClient("http://127.0.0.1:8080/api/v1", "k")
+		client.http.Transport = api
+		_, err := client.file(t.Context(), "a.txt", []byte("x"))
+		require.NoError(t, err)
+		assert.Equal(t, []string{want}, api.sent)
+	}
+}
