@@ -16,7 +16,16 @@ const langGraph = "langgraph"
 func (p *planner) langgraph(o *object) {
 	id := o.text("assistant_id", "agent metadata."+ImportedFrom)
 	o.source = named("assistant", o.peek("name"), id)
-	a := Agent{Mark: markOf(langGraph, id), Source: o.source, Metadata: map[string]string{}}
+	if p.marks[o.file+"#"+id] {
+		what := "the file has this assistant already"
+		if version := o.members["version"]; given(version) {
+			what += "; this is its version " + short(version)
+		}
+		o.whole(what, "keep the one that the agent shall be made of")
+		return
+	}
+	p.marks[o.file+"#"+id] = true
+	a := Agent{Mark: o.assistantMark(id), Source: o.source, Metadata: map[string]string{}}
 	a.Name = o.fit("name", strings.TrimSpace(o.text("name", "agent name")), maxName)
 	if a.Name == "" {
 		a.Name = cut("Assistant "+id, maxName)
@@ -34,6 +43,19 @@ func (p *planner) langgraph(o *object) {
 	o.ignore("is made anew", "created_at", "updated_at", "version")
 	o.rest("see whether the agent needs it")
 	o.agent(a)
+}
+
+// assistantMark names an assistant for good. The one that comes with a graph has an id made of the graph's name, the
+// same in every deployment: the time at which it was made tells them apart.
+func (o *object) assistantMark(id string) string {
+	var metadata struct {
+		By string `json:"created_by"`
+	}
+	_ = json.Unmarshal(o.members["metadata"], &metadata)
+	if metadata.By == "system" {
+		return langGraph + ":" + digest("system", id, o.peek("created_at"))
+	}
+	return markOf(langGraph, id)
 }
 
 // configuration maps config.configurable and context, which the server keeps alike.

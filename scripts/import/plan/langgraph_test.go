@@ -79,3 +79,35 @@ func TestServersOfWhichNoToolIsNamed(t *testing.T) {
 		assert.Contains(t, said, "the assistant names no tool of this server")
 	}
 }
+
+// The assistant that comes with a graph has an id made of the graph's name, the same in every deployment.
+func TestDefaultAssistantsOfTwoDeployments(t *testing.T) {
+	const form = `{"assistant_id":"fe096781-5601-53d2-b2f6-0d3403f7e9ca","graph_id":"agent","name":"agent",
+		"created_at":"%s","updated_at":"%s","metadata":{"created_by":"%s"}}`
+	marks := func(by string) map[string]bool {
+		p, err := plan.Read(fstest.MapFS{
+			"one.json": {Data: []byte(fmt.Sprintf(form, "2025", "2025", by))},
+			"two.json": {Data: []byte(fmt.Sprintf(form, "2026", "2027", by))},
+		}, "", plan.Options{})
+		require.NoError(t, err)
+		all := map[string]bool{}
+		for _, a := range p.Agents {
+			all[a.Mark] = true
+		}
+		return all
+	}
+	assert.Len(t, marks("system"), 2)
+	assert.Equal(t, map[string]bool{"langgraph:fe096781-5601-53d2-b2f6-0d3403f7e9ca": true}, marks("user"))
+}
+
+// A list of the versions of an assistant has it several times, the newest first.
+func TestVersionsOfAnAssistant(t *testing.T) {
+	const form = `{"assistant_id":"a1","graph_id":"g","name":"%s","version":%d,"created_at":"%d",
+		"metadata":{"created_by":"%s"}}`
+	for _, by := range []string{"user", "system"} {
+		p, said := planned(t, "["+fmt.Sprintf(form, "new", 2, 2026, by)+","+fmt.Sprintf(form, "old", 1, 2025, by)+"]")
+		require.Len(t, p.Agents, 1)
+		assert.Equal(t, "new", p.Agents[0].Name)
+		assert.Contains(t, said, "the file has this assistant already; this is its version 1")
+	}
+}
