@@ -129,6 +129,31 @@ func TestReportsObeyNoTerminal(t *testing.T) {
 	}
 }
 
+// Wherever a secret stands, it is neither taken nor printed; of addresses of servers the report has the host alone.
+func TestSecretsAreNeitherTakenNorPrinted(t *testing.T) {
+	p, err := plan.Read(fstest.MapFS{"a.json": {Data: []byte(`[
+		{"id":"asst_1","object":"assistant","name":"A","model":"gpt-4o","x":"tvly-SECRET789abcdef",
+			"metadata":{"openai_key":"SECRET1","db":"postgres://u:SECRET@db/x","hook":"sk-SECRET789abcdef","ok":"yes"},
+			"tools":[{"type":"function","function":{"name":"pay"}}]},
+		{"id":"vs_1","object":"vector_store","name":"V"},
+		{"id":"f1","object":"vector_store.file","vector_store_id":"vs_1","status":"completed",
+			"attributes":{"note":"ghp_SECRET789abcdef","ok":true}},
+		{"assistant_id":"a1","graph_id":"g","name":"L","config":{"configurable":{"tavily_key":"SECRET2",
+			"hook":"https://hooks.example/SECRETHOOK",
+			"mcp_config":{"url":"https://m.example/s/SECRETPATH/mcp?sig=SECRETSIG&code=SECRETCODE&a=sk-SECRET789abcdef&b=1",
+				"tools":["a"]}}}}]`)},
+		"files/f1": {Data: []byte("text")},
+	}, "", plan.Options{Tools: map[string]string{"pay": "https://f.example/SECRETFUNCTION"}})
+	require.NoError(t, err)
+	said := report(t, p)
+	assert.NotContains(t, said, "SECRET")
+	assert.Contains(t, said, "mcp at https://m.example")
+	require.Len(t, p.Toolkits, 2)
+	assert.Equal(t, "https://m.example/s/SECRETPATH/mcp?b=1", p.Toolkits[1].URL, "its path is where the server is")
+	assert.Equal(t, map[string]string{plan.ImportedFrom: p.Agents[0].Mark, "ok": "yes"}, p.Agents[0].Metadata)
+	assert.Equal(t, map[string]any{"ok": true}, p.Bases[0].Documents[0].Metadata)
+}
+
 func TestWrongTypesAreReported(t *testing.T) {
 	for _, text := range []string{
 		`{"id":7,"object":"assistant","name":[],"model":{},"tools":{},"tool_resources":3,"metadata":"x",

@@ -131,7 +131,7 @@ func (o *object) metadata(into map[string]string) {
 	for _, name := range names {
 		var text string
 		switch err := json.Unmarshal(o.members[name], &text); {
-		case !says(o.members[name]), secretive(name):
+		case !says(o.members[name]), secret(name, o.members[name]):
 		case err != nil:
 		case utf8.RuneCountInString(name) > maxMetadataName || utf8.RuneCountInString(text) > maxMetadataText:
 			o.report(LeftOut, fmt.Sprintf("names may have %d and values %d characters", maxMetadataName,
@@ -154,7 +154,7 @@ func (o *object) attributes() map[string]any {
 	into := map[string]any{}
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
 		var v any
-		if err := json.Unmarshal(o.members[name], &v); err != nil || v == nil || secretive(name) {
+		if err := json.Unmarshal(o.members[name], &v); err != nil || v == nil || secret(name, o.members[name]) {
 			continue
 		}
 		text, isText := v.(string)

@@ -225,7 +225,7 @@ func (o *object) rest(do string) {
 		if o.done[name] || !says(raw) {
 			continue
 		}
-		if secretive(name) || holdsSecrets(raw) {
+		if secret(name, raw) {
 			secrets = append(secrets, name)
 			continue
 		}
@@ -256,7 +256,8 @@ func says(raw json.RawMessage) bool {
 	return true
 }
 
-// short shows a value in a report: numbers, booleans and short texts themselves, of others how large they are.
+// short shows a value in a report: numbers, booleans and short texts themselves, of others, as of addresses, how large
+// they are.
 func short(raw json.RawMessage) string {
 	const enough = 40
 	switch raw[0] {
@@ -267,29 +268,38 @@ func short(raw json.RawMessage) string {
 	case '{':
 		return fmt.Sprintf("(object, %d bytes)", len(raw))
 	}
-	if len(raw) > enough {
+	if len(raw) > enough || bytes.Contains(raw, []byte("://")) {
 		return fmt.Sprintf("(text, %d bytes)", len(raw))
 	}
 	return string(raw)
 }
 
+// secret says whether a member is a secret or has one in it, by names and by values.
+func secret(name string, raw json.RawMessage) bool { return secretive(name) || holdsSecrets(raw) }
+
 // secretive says whether a member's name says that its value is a secret.
 func secretive(name string) bool {
 	name = snake(name)
 	words := strings.Split(name, "_")
-	for _, word := range []string{"auth", "bearer", "pat", "pwd", "passphrase", "refresh"} {
+	for _, word := range []string{
+		"auth", "bearer", "pat", "pwd", "passphrase", "refresh", "dsn", "sig", "signature",
+	} {
 		if slices.Contains(words, word) {
-			return true
+			return !strings.HasSuffix(name, "_required") // auth_required
 		}
 	}
-	if strings.HasSuffix(name, "_tokens") || strings.HasSuffix(name, "_required") { // max_tokens, auth_required
+	if strings.HasSuffix(name, "_tokens") { // counts, as in max_tokens
 		return false
 	}
-	return slices.ContainsFunc([]string{
+	return strings.HasSuffix(name, "_key") || slices.ContainsFunc([]string{
 		"api_key", "apikey", "token", "secret", "password", "passwd", "authorization", "credential", "cookie",
 		"private_key", "access_key",
 	}, func(part string) bool { return strings.Contains(name, part) })
 }
+
+// secretText finds keys by what their makers begin them with, and addresses with a user's name or password.
+var secretText = regexp.MustCompile(`(?:^|[^A-Za-z0-9_-])(?:sk-|tvly-|gh[opusr]_|github_pat_|glpat-|xox[a-z]-|lsv2_|` +
+	`AKIA|AIza|[Bb]earer )[A-Za-z0-9_.=-]{12,}|://[^/?#\s@]+@`)
 
 // snake is a name in lower case, its words divided by _.
 func snake(name string) string {
@@ -300,11 +310,8 @@ func snake(name string) string {
 // humps are the places where a name in camel case has words that meet.
 var humps = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// holdsSecrets says whether an object has a secretive member anywhere.
+// holdsSecrets says whether a value has a secretive member or the text of a secret anywhere.
 func holdsSecrets(raw json.RawMessage) bool {
-	if len(raw) == 0 || raw[0] != '{' && raw[0] != '[' {
-		return false
-	}
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	for depth, key := []bool{}, false; ; { // depth: whether each open value is an object
 		token, err := decoder.Token()
@@ -326,6 +333,9 @@ func holdsSecrets(raw json.RawMessage) bool {
 				}
 				key = false
 				continue
+			}
+			if secretText.MatchString(token) {
+				return true
 			}
 		}
 		key = true

@@ -30,7 +30,7 @@ func (p *Plan) writePlan(b *strings.Builder) {
 	fmt.Fprintf(b, "plan: agents %d, toolkits %d, knowledge bases %d, documents %d\n", len(p.Agents), len(p.Toolkits),
 		len(p.Bases), documents)
 	for _, t := range p.Toolkits {
-		fmt.Fprintf(b, "\ntoolkit %s\n  %s at %s\n", Clean(t.Name), t.Kind, Clean(t.URL))
+		fmt.Fprintf(b, "\ntoolkit %s\n  %s at %s\n", Clean(t.Name), t.Kind, Clean(site(t.URL)))
 		if t.Enabled != nil {
 			fmt.Fprintf(b, "  tools %s\n", Clean(strings.Join(t.Enabled, ", ")))
 		}

@@ -37,7 +37,7 @@ func (o *object) callable(platform string, f function) string {
 		},
 	}
 	o.note(Changed, fmt.Sprintf("function %s is called at %s; the model gives its arguments within body", f.name,
-		address), "give the toolkit credentials if the URL wants them; look at its approval and retry_safe")
+		site(address)), "give the toolkit credentials if the URL wants them; look at its approval and retry_safe")
 	return p.toolkit(platform, t)
 }
 
@@ -69,6 +69,15 @@ func asBody(schema json.RawMessage) json.RawMessage {
 	return raw
 }
 
+// site is what a report has of an address, whose path and query may have a secret in them: scheme and host.
+func site(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return "an address"
+	}
+	return u.Scheme + "://" + u.Host
+}
+
 // server makes the toolkit of an MCP server, and returns its mark; empty where its address cannot be used, which is
 // reported. tools are those to enable; nil: all.
 func (o *object) server(platform, name, member, address string, tools []string) string {
@@ -80,8 +89,9 @@ func (o *object) server(platform, name, member, address string, tools []string) 
 	}
 	query := u.Query()
 	hidden := u.User != nil
-	for parameter := range query {
-		if secretive(parameter) || strings.EqualFold(parameter, "key") {
+	for parameter, values := range query {
+		bare := strings.ToLower(parameter)
+		if secretive(parameter) || bare == "key" || bare == "code" || slices.ContainsFunc(values, secretText.MatchString) {
 			query.Del(parameter)
 			hidden = true
 		}
