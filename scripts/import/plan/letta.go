@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -49,7 +50,11 @@ func (p *planner) letta(o *object) {
 	for _, s := range o.objects("mcp_servers") {
 		s.ignore("holds within the file only", "id")
 		s.source = fmt.Sprintf("MCP server %q", s.peek("server_name"))
-		f.servers[s.peek("server_name")] = s
+		s.keep(f.servers, s.peek("server_name"))
+	}
+	for _, s := range o.objects("skills") {
+		s.whole(fmt.Sprintf("skill %q: a folder of instructions and files, which an agent here has not", s.peek("name")),
+			"write what it says into the instructions, or its files into a knowledge base")
 	}
 	p.lettaSources(o, f)
 	for _, a := range o.objects("agents") {
@@ -68,8 +73,18 @@ func (o *object) index(name string, into map[string]*object) {
 	for _, one := range o.objects(name) {
 		one.ignore("holds within the file only", "id")
 		one.source = fmt.Sprintf("%s %q", strings.TrimSuffix(name, "s"), one.label())
-		into[one.peek("id")] = one
+		one.keep(into, one.peek("id"))
 	}
+}
+
+// keep notes an object by its id or name, the first one of it; others are reported.
+func (o *object) keep(into map[string]*object, id string) {
+	if id == "" || into[id] != nil {
+		o.whole(fmt.Sprintf("%q is the id of another one, or is none: nothing can refer to it", id),
+			"export the agent again")
+		return
+	}
+	into[id] = o
 }
 
 func (o *object) label() string {
@@ -113,7 +128,9 @@ func (p *planner) lettaSources(o *object, f *file) {
 		delete(files, id)
 		s.rest(lettaDo)
 		if p.marks[b.Mark] {
-			s.note(LeftOut, "the export has this source twice", "take one of them out, and run again")
+			p.append(b)
+			s.note(Notice, "the export has a source of this name and description already: one knowledge base has the "+
+				"documents of both", "give it a name of its own in the export where it is another one, and run again")
 		} else {
 			p.base(b, about)
 		}
@@ -122,6 +139,20 @@ func (p *planner) lettaSources(o *object, f *file) {
 	for _, id := range sortedKeys(files) {
 		for _, one := range files[id] {
 			one.whole("its source is not in the file", "upload it to a knowledge base")
+		}
+	}
+}
+
+// append adds documents to a base of the plan, those that it has not.
+func (p *planner) append(more Base) {
+	at := slices.IndexFunc(p.Bases, func(b Base) bool { return b.Mark == more.Mark })
+	b, has := &p.Bases[at], map[[3]string]bool{}
+	for _, d := range b.Documents {
+		has[[3]string{d.Name, d.Path, d.Text}] = true
+	}
+	for _, d := range more.Documents {
+		if !has[[3]string{d.Name, d.Path, d.Text}] {
+			b.Documents = append(b.Documents, d)
 		}
 	}
 }
@@ -184,8 +215,8 @@ func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 	a.Description = o.fit("description", o.text("description", "agent description"), maxDescription)
 	system := o.text("system", "agent instructions")
 	a.Instructions = o.fitBytes("system", strings.TrimSpace(system+o.memory(f, flat)))
-	a.Model = o.lettaModel()
 	a.OutputSchema = o.responseFormat("response_format")
+	a.Model = o.lettaModel(&a)
 	o.lettaTools(f, &a, flat)
 	o.sources(f, &a)
 	o.metadataOf(&a)
@@ -202,6 +233,15 @@ func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 		o.ignore("is the default", "timezone")
 	}
 	o.rest(lettaDo)
+	if p.marks[a.Mark] {
+		at := slices.IndexFunc(p.Agents, func(other Agent) bool { return other.Mark == a.Mark })
+		if p.Agents[at].Instructions != a.Instructions {
+			o.note(LeftOut, "the export has an agent of this name, kind and system prompt already, with other memory, as "+
+				"agents of one template are: they cannot be told apart", "give it a name of its own in the export, and "+
+				"run again")
+			return
+		}
+	}
 	o.agent(a)
 }
 
@@ -244,8 +284,8 @@ func (o *object) memory(f *file, flat bool) string {
 	return "\n\n# Memory" + text.String()
 }
 
-// lettaModel maps llm_config, or the handle that newer files have instead.
-func (o *object) lettaModel() Model {
+// lettaModel maps llm_config, or the handle that newer files have instead. Either may have the form of answers.
+func (o *object) lettaModel(a *Agent) Model {
 	c := o.open("llm_config")
 	if c == nil {
 		provider, name, _ := strings.Cut(o.text("model", "agent model"), "/")
@@ -253,6 +293,7 @@ func (o *object) lettaModel() Model {
 		if s := o.open("model_settings"); s != nil {
 			s.settings(&m, "temperature", "max_output_tokens")
 			s.ignore("is the provider of the model", "provider_type")
+			s.answers(a)
 			s.rest(lettaDo)
 		}
 		o.settings(&m, "temperature", "max_tokens")
@@ -261,6 +302,7 @@ func (o *object) lettaModel() Model {
 	provider := c.text("model_endpoint_type", "agent model.provider")
 	m := c.model("model", provider, c.text("model", "agent model.name"))
 	c.settings(&m, "temperature", "max_tokens")
+	c.answers(a)
 	c.ignore("is another name of the model or its provider", "handle", "provider_name", "display_name")
 	if address := c.peek("model_endpoint"); address == "" || strings.Contains(address, "://api.openai.com/") ||
 		strings.Contains(address, "://api.anthropic.com/") {
@@ -276,6 +318,13 @@ func (o *object) lettaModel() Model {
 	c.rest(lettaDo)
 	o.report(LeftOut, "llm_config says it already", lettaDo, "model", "model_settings", "max_tokens")
 	return m
+}
+
+// answers maps the form of answers, unless the agent has one.
+func (o *object) answers(a *Agent) {
+	if a.OutputSchema == nil {
+		a.OutputSchema = o.responseFormat("response_format")
+	}
 }
 
 // lettaTools maps an agent's tools and the rules for them.
@@ -294,6 +343,10 @@ func (o *object) lettaTools(f *file, a *Agent, flat bool) {
 			continue
 		}
 		t.lettaTool(a, mcp)
+		if strings.HasPrefix(t.peek("name"), "archival_memory_") {
+			o.note(LeftOut, "its archival memory is not in an agent file",
+				"save GET /v1/agents/{agent_id}/archival-memory into the export, and run again")
+		}
 	}
 	for _, name := range sortedKeys(mcp) {
 		f.offered[name] = append(f.offered[name], mcp[name]...)
@@ -444,6 +497,11 @@ func (o *object) metadataOf(a *Agent) {
 			m.metadata(a.Metadata)
 		}
 	}
+	if _, taken := a.Metadata["tags"]; taken || len(a.Metadata) >= maxMetadata-1 {
+		o.report(LeftOut, "the agent's metadata has no place for tags", "take one out of the metadata in the export, "+
+			"and run again", "tags")
+		return
+	}
 	var tags []string
 	if json.Unmarshal(o.members["tags"], &tags) == nil {
 		o.take("tags", "agent metadata.tags")
@@ -454,7 +512,7 @@ func (o *object) metadataOf(a *Agent) {
 			t.rest("")
 		}
 	}
-	if len(tags) > 0 && len(a.Metadata) < maxMetadata-1 {
+	if len(tags) > 0 {
 		a.Metadata["tags"] = o.fit("tags", strings.Join(tags, ", "), maxMetadataText)
 	}
 }
@@ -486,6 +544,36 @@ func (o *object) lettaSecrets() {
 	o.report(Credentials, "environment variables of tools are not taken: "+
 		cut(strings.Join(slices.Compact(names), ", "), 500), giveCredentials, "tool_exec_environment_variables",
 		"secrets")
+}
+
+// passages plans a knowledge base for each archival memory whose list was saved.
+func (p *planner) passages() {
+	bases := map[string]*Base{}
+	for _, o := range p.export.passages {
+		owner := cmp.Or(o.peek("archive_id"), o.peek("agent_id"), o.peek("source_id"))
+		o.source = fmt.Sprintf("passage %q", o.peek("id"))
+		b := bases[owner]
+		if b == nil {
+			b = &Base{Mark: markOf(letta, owner), Name: cut("Archival memory of "+owner, maxName)}
+			bases[owner] = b
+			o.note(Notice, "a passage of the archival memory of "+owner+": its knowledge base has no agent",
+				"give it to the agent: PATCH knowledge_base_ids")
+		}
+		for _, member := range []string{"archive_id", "agent_id", "source_id"} {
+			o.text(member, "knowledge base")
+		}
+		id := cut(o.text("id", "document"), maxName-4)
+		d := Document{Title: id, Name: id + ".txt", Text: o.text("text", "document text")}
+		o.ignore("is made anew", "created_at", "updated_at", "created_by_id", "last_updated_by_id", "organization_id",
+			"embedding", "embedding_config")
+		o.rest(lettaDo)
+		if strings.TrimSpace(d.Text) != "" {
+			b.Documents = append(b.Documents, d)
+		}
+	}
+	for _, owner := range sortedKeys(bases) {
+		p.base(*bases[owner], "")
+	}
 }
 
 // leftover reports what no agent of the file uses; servers become toolkits all the same.

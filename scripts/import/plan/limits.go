@@ -130,9 +130,13 @@ func (o *object) metadata(into map[string]string) {
 	names := slices.Sorted(maps.Keys(o.members))
 	for _, name := range names {
 		var text string
+		_, taken := into[name]
 		switch err := json.Unmarshal(o.members[name], &text); {
 		case !says(o.members[name]), secret(name, o.members[name]):
 		case err != nil:
+		case taken:
+			o.report(LeftOut, "the agent's metadata has another value of this name", "rename it in the export, and run "+
+				"again", name)
 		case utf8.RuneCountInString(name) > maxMetadataName || utf8.RuneCountInString(text) > maxMetadataText:
 			o.report(LeftOut, fmt.Sprintf("names may have %d and values %d characters", maxMetadataName,
 				maxMetadataText), "shorten it in the export and run again", name)

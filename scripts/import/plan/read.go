@@ -42,6 +42,7 @@ type export struct {
 	assistants, stores, storeFiles, files []*object // OpenAI
 	talk                                  []talk
 	agents                                []*object // Letta: whole files
+	passages                              []*object // of Letta's archival memory
 	graphs                                []*object // LangGraph
 }
 
@@ -80,6 +81,7 @@ func Read(root fs.FS, only string, options Options) (*Plan, error) {
 	for _, o := range p.export.agents {
 		p.letta(o)
 	}
+	p.passages()
 	for _, o := range p.export.graphs {
 		p.langgraph(o)
 	}
@@ -232,6 +234,8 @@ func (p *planner) sort(file, at string, raw json.RawMessage) bool {
 		return p.openaiObject(o, kind)
 	case has("agents", "tools"), has("agents", "blocks"), has("agent_type", "core_memory"):
 		p.export.agents = append(p.export.agents, o)
+	case has("text") && strings.HasPrefix(o.peek("id"), "passage-"):
+		p.export.passages = append(p.export.passages, o)
 	case has("assistant_id", "graph_id"):
 		p.export.graphs = append(p.export.graphs, o)
 	case has("assistants"):
