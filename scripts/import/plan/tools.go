@@ -1,9 +1,12 @@
 package plan
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -32,13 +35,29 @@ func (o *object) callable(platform string, f function) string {
 	t := Toolkit{
 		Kind: "http", URL: address, Name: f.name,
 		Request: &Request{
-			Name: cut(f.name, maxToolName), Description: f.description, Method: "POST", Body: "body",
+			Name: toolName(f.name), Description: f.description, Method: "POST", Body: "body",
 			Parameters: asBody(f.parameters),
 		},
 	}
 	o.note(Changed, fmt.Sprintf("function %s is called at %s; the model gives its arguments within body", f.name,
 		site(address)), "give the toolkit credentials if the URL wants them; look at its approval and retry_safe")
+	for _, other := range p.Toolkits {
+		if other.URL == t.URL && other.Request != nil && other.Request.Name == t.Request.Name &&
+			!bytes.Equal(other.Request.Parameters, t.Request.Parameters) {
+			o.note(Notice, fmt.Sprintf("another function of this name takes something else: both call %s", site(address)),
+				"see that it understands both, or PATCH url of the toolkit")
+			break
+		}
+	}
 	return p.toolkit(platform, t)
+}
+
+// toolName is the name under which the service has a tool: what models do not take becomes _.
+func toolName(text string) string {
+	name := strings.Trim(strings.Join(strings.FieldsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	}), "_"), "_")
+	return cmp.Or(name[:min(len(name), maxToolName)], "tool")
 }
 
 func orObject(schema json.RawMessage) json.RawMessage {
@@ -48,9 +67,19 @@ func orObject(schema json.RawMessage) json.RawMessage {
 	return schema
 }
 
+// localReference is a reference of a schema to a place within it.
+var localReference = regexp.MustCompile(`"\$ref"\s*:\s*"#(/[^"]*)?"`)
+
 // asBody is the schema of an argument body that has the given one. Definitions stay at the root, where references
-// look for them.
+// look for them; other references within the schema follow it, unless it has an address of its own.
 func asBody(schema json.RawMessage) json.RawMessage {
+	own := bytes.Contains(schema, []byte(`"$id"`))
+	schema = localReference.ReplaceAllFunc(schema, func(reference []byte) []byte {
+		if own || bytes.Contains(reference, []byte("#/$defs")) || bytes.Contains(reference, []byte("#/definitions")) {
+			return reference
+		}
+		return bytes.Replace(reference, []byte("#"), []byte("#/properties/body"), 1)
+	})
 	whole := map[string]any{
 		"type": "object", "properties": map[string]any{"body": orObject(schema)}, "required": []string{"body"},
 	}
@@ -103,15 +132,19 @@ func (o *object) server(platform, name, member, address string, tools []string) 
 	if name == "" {
 		name = u.Host
 	}
-	slices.Sort(tools)
-	return o.p.toolkit(platform, Toolkit{Kind: "mcp", Name: name, URL: u.String(), Enabled: slices.Compact(tools)})
+	var named []string // nil: all
+	for _, tool := range tools {
+		named = append(named, toolName(tool))
+	}
+	slices.Sort(named)
+	return o.p.toolkit(platform, Toolkit{Kind: "mcp", Name: name, URL: u.String(), Enabled: slices.Compact(named)})
 }
 
 // toolkit adds a toolkit to the plan, unless it has the same one, and returns its mark.
 func (p *planner) toolkit(platform string, t Toolkit) string {
 	request := ""
 	if t.Request != nil {
-		request = t.Request.Name
+		request = t.Request.Name + string(t.Request.Parameters)
 	}
 	t.Mark = platform + " " + digest(append([]string{t.Kind, t.URL, request}, t.Enabled...)...)[:10]
 	if !slices.ContainsFunc(p.Toolkits, func(other Toolkit) bool { return other.Mark == t.Mark }) {
