@@ -329,6 +329,24 @@ func TestADryRunCallsNothing(t *testing.T) {
 	assert.NotContains(t, out, "made")
 }
 
+// The status says that a part of the export is missing, though the rest was made.
+func TestWhatCannotBeReadIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	from := t.TempDir()
+	for name, text := range map[string]string{
+		"a.json": `{"assistant_id":"a","graph_id":"g","name":"A"}`, "b.json": `{"agents":[`,
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
+	}
+	for _, more := range [][]string{{"-dry-run"}, nil} {
+		status, out, errs := w.imports(w.url, from, more...)
+		assert.Equal(t, failed, status, out)
+		assert.Contains(t, errs, "not everything could be read")
+	}
+	assert.Contains(t, w.rows("/agents", "agents"), "A")
+}
+
 func TestMistakesOfTheCommandLine(t *testing.T) {
 	t.Parallel()
 	none := func(string) string { return "" }

@@ -4,8 +4,9 @@
 // It is a client of the API like any other: package plan says what is to be there, this package makes it. It must not
 // know the store, and imports no package of ours but plan. The key is read from the environment: AGENT_PLATFORM_KEY.
 //
-// Exit status: 0 when everything that the plan has is there, whatever the report says; 1 when something could not be
-// read or made, which running again makes up for; 2 for a mistake in the command line.
+// Exit status: 0 when everything that the plan has is there and the whole export was read, whatever else the report
+// says; 1 when something could not be read or made, which running again makes up for; 2 for a mistake in the command
+// line.
 package main
 
 import (
@@ -145,8 +146,17 @@ func (c command) carry(root *os.Root, only string, out io.Writer, make func(*pla
 	if err != nil {
 		return err
 	}
-	if err := p.Write(out); err != nil || c.dry {
+	if err := p.Write(out); err != nil {
 		return err
 	}
-	return make(p)
+	if p.Unread() {
+		err = errUnread
+	}
+	if !c.dry {
+		err = errors.Join(make(p), err)
+	}
+	return err
 }
+
+var errUnread = errors.New("not everything could be read: mend what the report says is not read" +
+	", and run again")

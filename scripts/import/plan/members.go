@@ -16,9 +16,11 @@ type planner struct {
 	Plan
 	options Options
 	export  *export
-	marks   map[string]bool // of agents and bases that are in the plan
-	asked   map[string]bool // of Options, what was used
-	found   map[string]bool // findings so far
+	marks   map[string]bool   // of agents and bases that are in the plan
+	asked   map[string]bool   // of Options, what was used
+	found   map[string]bool   // findings so far
+	alike   map[[2]string]int // how many findings say the same of a file
+	omitted []Finding         // of those that say it too often, the first that is not in the report
 }
 
 // object is a JSON object of an export. Whoever reads a member says what it becomes; [object.rest] reports the
@@ -49,12 +51,30 @@ func (p *planner) object(file, path, source string, raw json.RawMessage) *object
 	return o
 }
 
+// maxAlike bounds the findings that say the same of a file: a small file must not make a large report.
+const maxAlike = 100
+
 // find adds a finding once: what several agents share is met by each of them.
 func (p *planner) find(f Finding) {
-	key := fmt.Sprintf("%#v", f)
-	if !p.found[key] {
+	same := [2]string{f.File, f.What}
+	if p.alike[same] < maxAlike {
+		key := fmt.Sprintf("%#v", f)
+		if p.found[key] {
+			return
+		}
 		p.found[key] = true
 		p.Findings = append(p.Findings, f)
+	} else if p.alike[same] == maxAlike {
+		p.omitted = append(p.omitted, f)
+	}
+	p.alike[same]++
+}
+
+// more says how many findings are not in the report.
+func (p *planner) more() {
+	for _, f := range p.omitted {
+		p.Findings = append(p.Findings, Finding{Kind: f.Kind, Source: f.Source, File: f.File, Do: f.Do,
+			What: fmt.Sprintf("and %d more like it: %s", p.alike[[2]string{f.File, f.What}]-maxAlike, f.What)})
 	}
 }
 

@@ -186,7 +186,7 @@ func (o *object) chunking() {
 func (p *planner) parsedText(o *object, at string) (string, bool) {
 	raw, err := p.load(at)
 	if err != nil {
-		o.note(LeftOut, "its content "+at+": "+err.Error(), "save it again, and run again")
+		o.note(Unread, "its content "+at+": "+err.Error(), "save it again, and run again")
 		return "", false
 	}
 	page := p.object(at, "", o.source, raw)
@@ -195,10 +195,10 @@ func (p *planner) parsedText(o *object, at string) (string, bool) {
 	}
 	page.ignore("says what it is", "object")
 	page.ignore("belongs to the file, whose own object says it", "file_id", "filename", "attributes")
-	page.report(LeftOut, "its content has further pages", "save them all in one data, and run again",
+	page.report(Unread, "its content has further pages", "save them all in one list, and run again",
 		"has_more", "next_page")
 	var text strings.Builder
-	for _, part := range page.objects("data") {
+	for _, part := range slices.Concat(page.objects("data"), page.objects("content")) {
 		part.ignore("is always text", "type")
 		text.WriteString(part.text("text", "document text"))
 		text.WriteString("\n")

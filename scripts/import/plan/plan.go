@@ -7,7 +7,10 @@
 // files. It imports only strictjson of ours.
 package plan
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"slices"
+)
 
 // Plan is what an export becomes. Things refer to each other by their marks.
 type Plan struct {
@@ -82,12 +85,18 @@ type Model struct {
 
 // Kinds of findings.
 const (
+	Unread       = "not read"
 	LeftOut      = "left out"
 	Changed      = "changed"
 	Credentials  = "credentials left out"
 	Conversation = "conversation left out"
 	Notice       = "to know"
 )
+
+// Unread says whether a part of the export could not be read, so that the plan may lack something.
+func (p *Plan) Unread() bool {
+	return slices.ContainsFunc(p.Findings, func(f Finding) bool { return f.Kind == Unread })
+}
 
 // Finding is something that did not fit.
 type Finding struct {

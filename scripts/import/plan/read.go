@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -57,6 +58,7 @@ type talk struct {
 func Read(root fs.FS, only string, options Options) (*Plan, error) {
 	p := &planner{
 		options: options, marks: map[string]bool{}, asked: map[string]bool{}, found: map[string]bool{},
+		alike: map[[2]string]int{},
 		export: &export{
 			root: root, documents: map[string]string{}, collection: map[string][]string{}, used: map[string]bool{},
 		},
@@ -67,7 +69,7 @@ func Read(root fs.FS, only string, options Options) (*Plan, error) {
 	}
 	for _, name := range names {
 		if (only == "" || name == only) && !p.document(name) {
-			p.describe(name)
+			p.describe(name, only != "")
 		}
 	}
 	if p.export.known == 0 {
@@ -87,6 +89,7 @@ func Read(root fs.FS, only string, options Options) (*Plan, error) {
 	}
 	p.conversations()
 	p.unused(names, only)
+	p.more()
 	return &p.Plan, nil
 }
 
@@ -154,16 +157,25 @@ func (p *planner) document(name string) bool {
 	return below && slices.Contains([]string{originals, contents, collections}, first)
 }
 
+// endings of descriptions; whatever a file is called that is named itself, it is one.
+var endings = []string{".json", ".jsonl", ".ndjson", ".af"}
+
 // describe reads a description and sorts it by its shape, whatever its name.
-func (p *planner) describe(name string) {
-	if ext := path.Ext(name); ext != ".json" && ext != ".af" {
+func (p *planner) describe(name string, named bool) {
+	if !named && !slices.Contains(endings, strings.ToLower(path.Ext(name))) {
 		return // reported as unused
 	}
 	raw, err := p.load(name)
+	if p.export.read += int64(len(raw)); err == nil && p.export.read > maxRead {
+		err = errLarge
+	}
 	if err != nil {
 		p.export.used[name] = true
-		p.find(Finding{Kind: LeftOut, Source: "file", File: name, What: err.Error(),
-			Do: "mend the file and run again"})
+		do := "mend the file and run again"
+		if errors.Is(err, errLarge) {
+			do = "divide the export, and import its parts one after the other"
+		}
+		p.find(Finding{Kind: Unread, Source: "file", File: name, What: err.Error(), Do: do})
 		return
 	}
 	if p.sort(name, "", raw) {
@@ -171,6 +183,8 @@ func (p *planner) describe(name string) {
 		p.export.known++
 	}
 }
+
+var errLarge = fmt.Errorf("a file of JSON may have %d MiB, and all of them %d MiB", maxJSON>>20, maxRead>>20)
 
 // load reads a file of JSON within the bounds. Letta's API answers with a text that is the JSON.
 func (p *planner) load(name string) (json.RawMessage, error) {
@@ -180,13 +194,17 @@ func (p *planner) load(name string) (json.RawMessage, error) {
 	}
 	defer func() { _ = f.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, errors.New("cannot be read")
+	case len(raw) > maxJSON:
+		return nil, errLarge
+	case len(raw) > 1 && (raw[0] == 0 || raw[1] == 0 || raw[0] == 0xff && raw[1] == 0xfe ||
+		raw[0] == 0xfe && raw[1] == 0xff):
+		return nil, errors.New("is UTF-16: it must be UTF-8")
 	}
-	if p.export.read += int64(len(raw)); p.export.read > maxRead {
-		return nil, fmt.Errorf("the files of JSON have more than %d MiB together", maxRead>>20)
-	}
-	limits := strictjson.Limits{Bytes: maxJSON, Depth: maxDepth}
+	raw = lines(bytes.TrimPrefix(raw, []byte("\ufeff")))
+	limits := strictjson.Limits{Bytes: maxJSON + 2, Depth: maxDepth} // lines become a list
 	for range 2 {
 		if err := strictjson.Within(raw, limits, maxValues); err != nil {
 			return nil, err
@@ -201,6 +219,26 @@ func (p *planner) load(name string) (json.RawMessage, error) {
 		raw = []byte(inner)
 	}
 	return nil, errors.New("is a text, not an export")
+}
+
+// lines makes a list of objects that stand one on each line; anything else stays as it is.
+func lines(raw []byte) []byte {
+	first, rest, _ := bytes.Cut(bytes.TrimSpace(raw), []byte("\n"))
+	first = bytes.TrimSpace(first)
+	if !bytes.HasPrefix(first, []byte("{")) || !json.Valid(first) || len(bytes.TrimSpace(rest)) == 0 {
+		return raw
+	}
+	var list bytes.Buffer
+	list.WriteString("[")
+	list.Write(first)
+	for line := range bytes.Lines(rest) {
+		if line = bytes.TrimSpace(line); len(line) > 0 {
+			list.WriteString(",")
+			list.Write(line)
+		}
+	}
+	list.WriteString("]")
+	return list.Bytes()
 }
 
 // sort puts a value where its shape says that it belongs; false: it has no known shape.
@@ -223,10 +261,11 @@ func (p *planner) sort(file, at string, raw json.RawMessage) bool {
 		return !slices.ContainsFunc(names, func(n string) bool { return !given(o.members[n]) })
 	}
 	switch kind := o.peek("object"); {
-	case kind == "list":
+	case kind == "list", kind == "" && bytes.HasPrefix(o.members["data"], []byte("[")):
 		o.source = "list"
 		o.ignore("an address of the API's pages", "object", "first_id", "last_id")
-		o.report(LeftOut, "the list has further pages", "save them, too (after=LAST_ID), and run again", "has_more")
+		o.report(Unread, "the list has further pages",
+			"save them, too (after=LAST_ID), take has_more out of this file, and run again", "has_more")
 		known := p.sortAll(file, o.list("data"))
 		o.rest("")
 		return known
@@ -234,13 +273,19 @@ func (p *planner) sort(file, at string, raw json.RawMessage) bool {
 		return p.openaiObject(o, kind)
 	case has("agents", "tools"), has("agents", "blocks"), has("agent_type", "core_memory"):
 		p.export.agents = append(p.export.agents, o)
+	case has("agent_type"):
+		o.source = fmt.Sprintf("agent %q", o.peek("name"))
+		p.find(Finding{Kind: Unread, Source: o.source, File: file, Path: at, Whole: true,
+			What: "is an agent as the API lists it, without what belongs to it",
+			Do:   "save GET /v1/agents/" + cut(o.peek("id"), 100) + "/export instead, and run again"})
 	case has("text") && strings.HasPrefix(o.peek("id"), "passage-"):
 		p.export.passages = append(p.export.passages, o)
 	case has("assistant_id", "graph_id"):
 		p.export.graphs = append(p.export.graphs, o)
 	case has("assistants"):
 		o.source = "list"
-		o.report(LeftOut, "the list has further pages", "save them, too (offset), and run again", "next")
+		o.report(Unread, "the list has further pages",
+			"save them, too (offset), take next out of this file, and run again", "next")
 		known := p.sortAll(file, o.list("assistants"))
 		o.rest("")
 		return known
@@ -283,7 +328,7 @@ func (p *planner) sized(o *object, at string) bool {
 	info, err := fs.Stat(p.export.root, at)
 	switch {
 	case err != nil:
-		o.note(LeftOut, "its content "+at+" cannot be read", "mend the file and run again")
+		o.note(Unread, "its content "+at+" cannot be read", "mend the file and run again")
 	case info.Size() == 0:
 		o.note(LeftOut, "its content "+at+" is empty", "put the file's bytes there and run again")
 	case info.Size() > maxDocument:
