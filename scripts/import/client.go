@@ -45,7 +45,10 @@ type refusal struct {
 	status  int
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	wait    time.Duration
+	Fields  []struct {
+		Location string `json:"location"`
+	} `json:"errors"` // of the request that are wrong
+	wait time.Duration
 }
 
 func (r *refusal) Error() string {
@@ -59,6 +62,15 @@ func (r *refusal) Error() string {
 // known.
 func (r *refusal) passing() bool {
 	return r.Code != "" && (r.status == http.StatusTooManyRequests || r.status == http.StatusServiceUnavailable)
+}
+
+// wrongField is the field of a request for which it was refused; empty: it is not known, or there is no such error.
+func wrongField(err error) string {
+	r, refused := errors.AsType[*refusal](err)
+	if !refused || r.status != http.StatusBadRequest || len(r.Fields) == 0 {
+		return ""
+	}
+	return r.Fields[0].Location
 }
 
 // call sends JSON and decodes the answer into into, if it is not nil. What is refused for now is sent again, a few

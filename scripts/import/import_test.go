@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime/multipart"
@@ -318,6 +319,60 @@ func TestLargeFilesAndEqualOnes(t *testing.T) {
 	assert.Contains(t, out, "has the same content as 1.txt")
 	assert.Contains(t, w.asks(w.rows("/agents", "agents")["A"], "/search steps of the lighthouse")["answer"], "forty")
 	assert.Equal(t, 1, w.counts()["documents"])
+}
+
+// export is a folder with one file.
+func (w *world) export(text string) string {
+	w.t.Helper()
+	from := w.t.TempDir()
+	require.NoError(w.t, os.WriteFile(filepath.Join(from, "a.json"), []byte(text), 0o600))
+	return from
+}
+
+// One thing that the service does not take costs that thing alone, not the agent or the toolkit.
+func TestWhatIsRefusedIsLeftOutAlone(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	from := w.export(`[{"id":"asst_1","object":"assistant","name":"Strict","model":"gpt-4o",
+			"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":
+				{"type":"object","properties":{"p":{"type":"string","pattern":"^(?=a)"}}}}}},
+		{"assistant_id":"a1","graph_id":"g","name":"Caller","config":{"configurable":
+			{"mcp_config":{"url":"http://` + w.tools + `","tools":["away","echo","gone.too"]}}}}]`)
+	status, out, errs := w.imports(w.url, from, "-bearer", w.tools+"=TOOLS_TOKEN")
+	require.Equal(t, done, status, "%s\n%s", out, errs)
+	assert.Contains(t, out, "the service refuses its output_schema")
+	for _, name := range []string{"away", "gone_too"} {
+		assert.Contains(t, out, "the server has no tool "+name)
+	}
+	agents := w.rows("/agents", "agents")
+	assert.Nil(t, agents["Strict"]["output_schema"])
+	assert.Contains(t, w.asks(agents["Caller"], `/tool echo {"text":"hello"}`)["answer"], "heard hello")
+}
+
+// A tool that the export no longer has is not left to the agent by the toolkit of an earlier run.
+func TestAToolThatIsTakenAwayIsGone(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const form = `{"assistant_id":"a1","graph_id":"g","name":"A","config":{"configurable":
+		{"mcp_config":{"url":"http://%s","tools":[%s]}}}}`
+	more := []string{"-bearer", w.tools + "=TOOLS_TOKEN"}
+	status, out, errs := w.imports(w.url, w.export(fmt.Sprintf(form, w.tools, `"echo","erase"`)), more...)
+	require.Equal(t, done, status, "%s\n%s", out, errs)
+	agent := w.rows("/agents", "agents")["A"]
+	own := w.call(http.MethodPost, "/toolkits", strings.NewReader(`{"kind":"mcp","name":"by hand","url":"http://`+
+		w.tools+`/mcp","enabled":["echo"],"credentials":{"type":"bearer","token":"`+token+`"}}`), "application/json")
+	ids := append([]any{own["toolkit_id"]}, agent["toolkit_ids"].([]any)...)
+	body, err := json.Marshal(object{"toolkit_ids": ids})
+	require.NoError(t, err)
+	w.call(http.MethodPatch, "/agents/"+agent["agent_id"].(string), bytes.NewReader(body), "application/json")
+
+	status, out, errs = w.imports(w.url, w.export(fmt.Sprintf(form, w.tools, `"echo"`)), more...)
+	require.Equal(t, done, status, "%s\n%s", out, errs)
+	agent = w.rows("/agents", "agents")["A"]
+	assert.Len(t, agent["toolkit_ids"], 2, "the one by hand stays")
+	assert.Contains(t, agent["toolkit_ids"], own["toolkit_id"])
+	assert.NotContains(t, agent["toolkit_ids"], ids[1])
+	assert.Contains(t, out, "takes the place of")
 }
 
 func TestADryRunCallsNothing(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -25,6 +26,7 @@ type maker struct {
 	out    io.Writer
 	tokens map[string]string // for toolkits, by the host of their URL
 
+	rows     []toolkitRow      // the toolkits that were there
 	toolkits map[string]string // ids, by marks
 	bases    map[string]string
 	titles   map[string]string // of the documents of this run, by ids
@@ -105,24 +107,32 @@ func (m *maker) fail(source, do string, err error) error {
 	return nil
 }
 
-func (m *maker) makeToolkits(ctx context.Context) error {
-	type row struct {
-		ID   string `json:"toolkit_id"`
+// toolkitRow is a toolkit as the API shows it.
+type toolkitRow struct {
+	ID      string `json:"toolkit_id"`
+	Name    string `json:"name"`
+	Kind    string `json:"kind"`
+	URL     string `json:"url"`
+	Request struct {
 		Name string `json:"name"`
-	}
-	rows, err := list[row](ctx, m.client, "/toolkits", "toolkits")
-	if err != nil {
+	} `json:"request"`
+}
+
+func (r *toolkitRow) marked(mark string) bool { return strings.HasSuffix(r.Name, "["+mark+"]") }
+
+func (m *maker) makeToolkits(ctx context.Context) (err error) {
+	if m.rows, err = list[toolkitRow](ctx, m.client, "/toolkits", "toolkits"); err != nil {
 		return err
 	}
 	for _, t := range m.plan.Toolkits {
-		at := slices.IndexFunc(rows, func(r row) bool { return strings.HasSuffix(r.Name, "["+t.Mark+"]") })
+		at := slices.IndexFunc(m.rows, func(r toolkitRow) bool { return r.marked(t.Mark) })
 		if at >= 0 {
-			m.toolkits[t.Mark] = rows[at].ID
+			m.toolkits[t.Mark] = m.rows[at].ID
 			m.report(false, "toolkit", t.Name)
 			continue
 		}
-		var made row
-		if err := m.client.call(ctx, http.MethodPost, "/toolkits", m.toolkitBody(t), &made); err != nil {
+		made, err := m.makeToolkit(ctx, t)
+		if err != nil {
 			if err := m.fail("toolkit "+t.Name, toolkitHelp, err); err != nil {
 				return err
 			}
@@ -132,6 +142,23 @@ func (m *maker) makeToolkits(ctx context.Context) error {
 		m.report(true, "toolkit", t.Name)
 	}
 	return nil
+}
+
+// makeToolkit makes a toolkit with those of its tools that its server has.
+func (m *maker) makeToolkit(ctx context.Context, t plan.Toolkit) (made toolkitRow, err error) {
+	body, enabled := m.toolkitBody(t), slices.Clone(t.Enabled)
+	for {
+		err = m.client.call(ctx, http.MethodPost, "/toolkits", body, &made)
+		at := 0
+		if n, _ := fmt.Sscanf(wrongField(err), "body.enabled[%d]", &at); n < 1 || at < 0 || at >= len(enabled) {
+			return made, err
+		}
+		m.notes = append(m.notes, plan.Finding{Kind: plan.LeftOut, Source: "toolkit " + t.Name,
+			What: "the server has no tool " + enabled[at],
+			Do:   "see GET /toolkits/{id}/tools for its present name, and enable that"})
+		enabled = slices.Delete(enabled, at, at+1)
+		body["enabled"] = enabled
+	}
 }
 
 const toolkitHelp = "where the server wants a bearer token, run again with -bearer; for other credentials create " +
@@ -355,29 +382,26 @@ func (m *maker) create(ctx context.Context, a *plan.Agent, model plan.Model) err
 	if a.OutputSchema != nil {
 		body["output_schema"] = a.OutputSchema
 	}
-	return m.client.call(ctx, http.MethodPost, "/agents", body, nil)
+	err := m.client.call(ctx, http.MethodPost, "/agents", body, nil)
+	if a.OutputSchema != nil && wrongField(err) == "body.output_schema" {
+		m.notes = append(m.notes, plan.Finding{Kind: plan.LeftOut, Source: a.Source,
+			What: "the service refuses its output_schema, without which the agent is made: " + err.Error(),
+			Do:   "PATCH output_schema of the agent with one that it takes"})
+		delete(body, "output_schema")
+		err = m.client.call(ctx, http.MethodPost, "/agents", body, nil)
+	}
+	return err
 }
 
 // complete adds to an agent of an earlier run the toolkits and knowledge bases that it lacks, and gives it its model
 // in place of demo, or the one that the user now names. All else stays as it is: people may have changed it.
 func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, model plan.Model) error {
 	patch := map[string]any{}
-	for _, one := range []struct {
-		member      string
-		has, wanted []string
-	}{
-		{"toolkit_ids", there.Toolkits, ids(a.Toolkits, m.toolkits)},
-		{"knowledge_base_ids", there.Bases, ids(a.Bases, m.bases)},
-	} {
-		all := slices.Clone(one.has)
-		for _, id := range one.wanted {
-			if !slices.Contains(all, id) {
-				all = append(all, id)
-			}
-		}
-		if len(all) > len(one.has) {
-			patch[one.member] = all
-		}
+	if all := joined(there.Bases, ids(a.Bases, m.bases)); len(all) > len(there.Bases) {
+		patch["knowledge_base_ids"] = all
+	}
+	if all := joined(there.Toolkits, ids(a.Toolkits, m.toolkits)); len(all) > len(there.Toolkits) {
+		patch["toolkit_ids"] = m.withoutReplaced(a, there.Toolkits, all)
 	}
 	if patch["toolkit_ids"] != nil && there.Approval.Mode != "always" { // new tools come with their approvals
 		tools := slices.Clone(there.Approval.Tools)
@@ -400,6 +424,48 @@ func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, mod
 	m.say("changed agent %s: %s", plan.Clean(a.Name), strings.Join(slices.Sorted(maps.Keys(patch)), ", "))
 	patch["skip_check"] = true
 	return m.client.call(ctx, http.MethodPatch, "/agents/"+there.ID, patch, nil)
+}
+
+// joined is a list with what it lacks of another.
+func joined(list, more []string) []string {
+	all := slices.Clone(list)
+	for _, one := range more {
+		if !slices.Contains(all, one) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+var importMark = regexp.MustCompile(`\[([a-z]+) [0-9a-f]{10}\]$`)
+
+// withoutReplaced takes from an agent's toolkits those in whose place one comes now that the agent had not: of the
+// same kind, address and request, made by an import from the same platform, and no longer in the plan. A tool that
+// the export no longer has would stay in the agent's hands by them.
+func (m *maker) withoutReplaced(a *plan.Agent, had, all []string) []string {
+	return slices.DeleteFunc(all, func(id string) bool {
+		at := slices.IndexFunc(m.rows, func(r toolkitRow) bool { return r.ID == id })
+		if at < 0 || !slices.Contains(had, id) {
+			return false
+		}
+		old := &m.rows[at]
+		mark := importMark.FindStringSubmatch(old.Name)
+		if mark == nil || slices.ContainsFunc(m.plan.Toolkits, func(t plan.Toolkit) bool { return old.marked(t.Mark) }) {
+			return false
+		}
+		for _, t := range m.plan.Toolkits {
+			comes := slices.Contains(a.Toolkits, t.Mark) && !slices.Contains(had, m.toolkits[t.Mark]) &&
+				m.toolkits[t.Mark] != ""
+			if comes && strings.HasPrefix(t.Mark, mark[1]+" ") && t.Kind == old.Kind && t.URL == old.URL &&
+				(t.Request == nil || t.Request.Name == old.Request.Name) {
+				m.notes = append(m.notes, plan.Finding{Kind: plan.Notice, Source: a.Source,
+					What: "toolkit " + t.Name + " takes the place of " + old.Name + ", which the agent no longer has",
+					Do:   "delete the old one, if nothing else has it"})
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // await waits until all documents are ready, and reports those that the service could not read.
