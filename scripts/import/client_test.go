@@ -106,9 +106,10 @@ func (u *uploads) RoundTrip(r *http.Request) (*http.Response, error) {
 // address of a store is used as it is.
 func TestContentGoesWhereTheClientReachesTheAPI(t *testing.T) {
 	const signed = "https://bucket.example/o/files/f1/content?X-Amz-Signature=1"
+	const own = "http://127.0.0.1:8080/api/v1/files/f1/content Bearer k"
 	for at, want := range map[string]string{
-		"https://agents.example/api/v1/files/f1/content":       "http://127.0.0.1:8080/api/v1/files/f1/content Bearer k",
-		"https://agents.example/below/api/v1/files/f1/content": "http://127.0.0.1:8080/api/v1/files/f1/content Bearer k",
+		"https://agents.example/api/v1/files/f1/content":       own,
+		"https://agents.example/below/api/v1/files/f1/content": own,
 		"https://agents.example/api/v1/files/f2/content":       "https://agents.example/api/v1/files/f2/content ",
 		signed: signed + " ",
 	} {

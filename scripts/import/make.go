@@ -450,7 +450,8 @@ func (m *maker) withoutReplaced(a *plan.Agent, had, all []string) []string {
 		}
 		old := &m.rows[at]
 		mark := importMark.FindStringSubmatch(old.Name)
-		if mark == nil || slices.ContainsFunc(m.plan.Toolkits, func(t plan.Toolkit) bool { return old.marked(t.Mark) }) {
+		planned := func(t plan.Toolkit) bool { return old.marked(t.Mark) }
+		if mark == nil || slices.ContainsFunc(m.plan.Toolkits, planned) {
 			return false
 		}
 		for _, t := range m.plan.Toolkits {

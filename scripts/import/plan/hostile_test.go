@@ -140,8 +140,8 @@ func TestSecretsAreNeitherTakenNorPrinted(t *testing.T) {
 			"attributes":{"note":"ghp_SECRET789abcdef","ok":true}},
 		{"assistant_id":"a1","graph_id":"g","name":"L","config":{"configurable":{"tavily_key":"SECRET2",
 			"hook":"https://hooks.example/SECRETHOOK",
-			"mcp_config":{"url":"https://m.example/s/SECRETPATH/mcp?sig=SECRETSIG&code=SECRETCODE&a=sk-SECRET789abcdef&b=1",
-				"tools":["a"]}}}}]`)},
+			"mcp_config":{"tools":["a"],
+				"url":"https://m.example/s/SECRETPATH/mcp?sig=SECRETSIG&code=SECRET&a=sk-SECRET789abcdef&b=1"}}}}]`)},
 		"files/f1": {Data: []byte("text")},
 	}, "", plan.Options{Tools: map[string]string{"pay": "https://f.example/SECRETFUNCTION"}})
 	require.NoError(t, err)

@@ -154,9 +154,8 @@ func (o *object) servers(a *Agent) {
 func (o *object) mcp(a *Agent) {
 	tools := o.texts("tools", "toolkit enabled")
 	unclear := given(o.members["tools"]) && tools == nil // which is reported
-	if string(o.members["auth_required"]) == "true" {
-		o.report(Credentials, "the server wants credentials, which an export has not", giveCredentials,
-			"auth_required")
+	if member := o.spelled("auth_required"); string(o.members[member]) == "true" {
+		o.report(Credentials, "the server wants credentials, which an export has not", giveCredentials, member)
 	}
 	o.interrupts(a)
 	address := strings.TrimRight(o.text("url", "toolkit url"), "/")
@@ -184,7 +183,7 @@ func (o *object) mcp(a *Agent) {
 
 // interrupts maps the tools whose calls a human looks at.
 func (o *object) interrupts(a *Agent) {
-	config := o.open("interrupt_config")
+	config := o.open(o.spelled("interrupt_config"))
 	if config == nil {
 		return
 	}
@@ -217,7 +216,8 @@ func (o *object) each(member, kind, what, do string) {
 
 // collections maps the collections of a server of documents: the export's folder has their files, or nobody.
 func (o *object) collections(a *Agent) {
-	o.report(LeftOut, "the server of the documents is not asked", "save its documents as said below", "rag_url")
+	o.report(LeftOut, "the server of the documents is not asked", "save its documents as said below",
+		o.spelled("rag_url"))
 	for _, id := range o.texts("collections", "agent knowledge_base_ids") {
 		mark := markOf(langGraph, id)
 		if !o.p.marks[mark] {

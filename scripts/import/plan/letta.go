@@ -53,7 +53,7 @@ func (p *planner) letta(o *object) {
 		s.keep(f.servers, s.peek("server_name"))
 	}
 	for _, s := range o.objects("skills") {
-		s.whole(fmt.Sprintf("skill %q: a folder of instructions and files, which an agent here has not", s.peek("name")),
+		s.whole(fmt.Sprintf("skill %q: a folder of instructions and files, which no agent here has", s.peek("name")),
 			"write what it says into the instructions, or its files into a knowledge base")
 	}
 	p.lettaSources(o, f)
@@ -236,9 +236,9 @@ func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 	if p.marks[a.Mark] {
 		at := slices.IndexFunc(p.Agents, func(other Agent) bool { return other.Mark == a.Mark })
 		if p.Agents[at].Instructions != a.Instructions {
-			o.note(LeftOut, "the export has an agent of this name, kind and system prompt already, with other memory, as "+
-				"agents of one template are: they cannot be told apart", "give it a name of its own in the export, and "+
-				"run again")
+			o.note(LeftOut, "the export has an agent of this name, kind and system prompt already, with other "+
+				"memory, as agents of one template are: they cannot be told apart",
+				"give it a name of its own in the export, and run again")
 			return
 		}
 	}

@@ -29,7 +29,9 @@ func TestIDsThatStandTwiceAreReported(t *testing.T) {
 	require.Len(t, p.Toolkits, 1)
 	assert.Equal(t, "https://one.example/mcp", p.Toolkits[0].URL)
 	assert.Contains(t, said, "function first")
-	for _, source := range []string{`tool "second"`, `tool "nameless"`, `block "human"`, `source "S2"`, `MCP server "x"`} {
+	for _, source := range []string{
+		`tool "second"`, `tool "nameless"`, `block "human"`, `source "S2"`, `MCP server "x"`,
+	} {
 		assert.Contains(t, said, "\n"+source+"\n  left out")
 	}
 	assert.Equal(t, 5, strings.Count(said, "nothing can refer to it"))

@@ -135,8 +135,8 @@ func (o *object) metadata(into map[string]string) {
 		case !says(o.members[name]), secret(name, o.members[name]):
 		case err != nil:
 		case taken:
-			o.report(LeftOut, "the agent's metadata has another value of this name", "rename it in the export, and run "+
-				"again", name)
+			o.report(LeftOut, "the agent's metadata has another value of this name",
+				"rename it in the export, and run again", name)
 		case utf8.RuneCountInString(name) > maxMetadataName || utf8.RuneCountInString(text) > maxMetadataText:
 			o.report(LeftOut, fmt.Sprintf("names may have %d and values %d characters", maxMetadataName,
 				maxMetadataText), "shorten it in the export and run again", name)

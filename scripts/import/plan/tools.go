@@ -44,7 +44,7 @@ func (o *object) callable(platform string, f function) string {
 	for _, other := range p.Toolkits {
 		if other.URL == t.URL && other.Request != nil && other.Request.Name == t.Request.Name &&
 			!bytes.Equal(other.Request.Parameters, t.Request.Parameters) {
-			o.note(Notice, fmt.Sprintf("another function of this name takes something else: both call %s", site(address)),
+			o.note(Notice, "another function of this name takes something else: both call "+site(address),
 				"see that it understands both, or PATCH url of the toolkit")
 			break
 		}
@@ -120,7 +120,8 @@ func (o *object) server(platform, name, member, address string, tools []string) 
 	hidden := u.User != nil
 	for parameter, values := range query {
 		bare := strings.ToLower(parameter)
-		if secretive(parameter) || bare == "key" || bare == "code" || slices.ContainsFunc(values, secretText.MatchString) {
+		if secretive(parameter) || bare == "key" || bare == "code" ||
+			slices.ContainsFunc(values, secretText.MatchString) {
 			query.Del(parameter)
 			hidden = true
 		}
