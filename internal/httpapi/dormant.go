@@ -247,7 +247,7 @@ func (d *dormant) goOn(byNews bool) (ended bool) {
 			due, err = d.steps.Wait(d.ctx, lull)
 		}
 		if ended || err != nil {
-			d.server.saidAll(d.ctx, d.call, d.out, d.farewell, err, false)
+			d.server.saidAll(d.ctx, d.call, d.out, Stream{Farewell: d.farewell}, err, false)
 			return true
 		}
 		if !due {

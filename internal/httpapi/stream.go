@@ -29,6 +29,15 @@ type Stream struct {
 	Open func(ctx context.Context, out *Sink) Steps
 	// Farewell writes the last words of a stream that the server ends. It may be nil.
 	Farewell func(out *Sink)
+	// Short writes the last words of a stream that ends short of what happens for another reason: an error, the end of
+	// its reader's right, the removal of what it follows. They must say nothing of the run. It may be nil.
+	Short func(out *Sink)
+}
+
+func (s Stream) short(out *Sink) {
+	if s.Short != nil {
+		s.Short(&Sink{w: out.w, controller: out.controller}) // which asks for no right
+	}
 }
 
 // Stream follows the call's run until its end, the reader's or that of its right, or the server's. An error is one of
@@ -71,6 +80,7 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 	w.WriteHeader(http.StatusOK)
 	_ = out.put(nil) // the headers, before anything is read; a failure shows at the next
 	if out.may = func() bool { return s.lasts(following, right) }; !out.may() {
+		stream.short(out)
 		return nil
 	}
 	defer s.watch(following, right, cancel)()
@@ -81,7 +91,7 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 		err = stream.Follow(following, out)
 	}
 	if c.dormant == nil {
-		s.saidAll(following, c, out, stream.Farewell, err, errors.Is(ctx.Err(), context.DeadlineExceeded))
+		s.saidAll(following, c, out, stream, err, errors.Is(ctx.Err(), context.DeadlineExceeded))
 	}
 	return nil
 }
@@ -119,11 +129,17 @@ func (s *Server) follow(ctx context.Context, c *Call, stream Stream, out *Sink, 
 
 // saidAll is the end of a stream, with an error if it was not its own: what it says to the client, or to the log. late
 // says that a bounded stream has had its time.
-func (s *Server) saidAll(ctx context.Context, c *Call, out *Sink, farewell func(*Sink), err error, late bool) {
+func (s *Server) saidAll(ctx context.Context, c *Call, out *Sink, stream Stream, err error, late bool) {
+	ended := err == nil || out.failed != nil
+	if !ended && (s.stopping.Err() != nil || late) {
+		stream.Farewell(out)
+		return
+	}
+	if !ended || errors.Is(out.failed, errRightEnded) {
+		stream.short(out)
+	}
 	switch {
-	case err == nil || out.failed != nil:
-	case s.stopping.Err() != nil || late:
-		farewell(out)
+	case ended:
 	case problem.Is(err, "not_found"): // what it follows was deleted
 	case ctx.Err() == nil: // it ends short of what happened, with nobody to tell but the log
 		s.Log.Error("a stream failed", "request_id", c.id, "run_id", c.Run, "error", err)

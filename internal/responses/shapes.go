@@ -158,6 +158,15 @@ type ResponseEvent struct {
 	Text         *string          `json:"text,omitempty"`
 	Arguments    *string          `json:"arguments,omitempty"`
 	Logprobs     *[]string        `json:"logprobs,omitempty" doc:"always empty"`
+	Error        *StreamError     `json:"error,omitempty" doc:"of the event error: the stream ends, and the response is not told whole"`
+}
+
+// StreamError says why a stream ends short of its response.
+type StreamError struct {
+	Type    string  `json:"type" enum:"server_error"`
+	Code    string  `json:"code" enum:"unavailable"`
+	Message string  `json:"message"`
+	Param   *string `json:"param"`
 }
 
 // DeletedResponse says that a response is no more.

@@ -22,25 +22,36 @@ type Stream struct {
 	server *Server
 	who    tenant.Principal
 	part   *part
+	after  int64 // number of the last event that the reader has seen
+	last   int64 // number of the last event that was sent, or seen
 }
 
-// Open finds a response to be followed. Its errors are those of [Server.Response].
-func (s *Server) Open(ctx context.Context, p tenant.Principal, id string) (*Stream, error) {
+// Open finds a response to be followed behind the event with the number after. Its errors are those of
+// [Server.Response].
+func (s *Server) Open(ctx context.Context, p tenant.Principal, id string, after int64) (*Stream, error) {
 	one, err := s.find(ctx, p, id)
 	if err != nil {
 		return nil, err
 	}
-	return &Stream{Run: one.run, Agent: one.of.Agent, server: s, who: p, part: one}, nil
+	return &Stream{
+		Run: one.run, Agent: one.of.Agent, server: s, who: p, part: one, after: after, last: after,
+	}, nil
 }
 
-// Follow sends the events of a response to emit, those with a number above after, and the last one in any case. beat
-// is called after idle without an event. It returns nil after the last event, or the error of the store, of ctx, of
-// emit or of beat.
+// Follow sends the events of a response to emit that the reader has not seen, and the last one in any case. beat is
+// called after idle without an event. It returns nil after the last event, or the error of the store, of ctx, of emit
+// or of beat.
 func (s *Stream) Follow(
-	ctx context.Context, after int64, idle time.Duration, emit func(ResponseEvent) error, beat func() error,
+	ctx context.Context, idle time.Duration, emit func(ResponseEvent) error, beat func() error,
 ) error {
-	f := &follower{Server: s.server, who: s.who, part: s.part, emit: emit, after: after}
-	f.sent = int(max(after-beforeText, 0))
+	f := &follower{Server: s.server, who: s.who, part: s.part, after: s.after, emit: func(e ResponseEvent) error {
+		err := emit(e)
+		if err == nil {
+			s.last = e.Sequence
+		}
+		return err
+	}}
+	f.sent = int(max(s.after-beforeText, 0))
 	if err := f.begin(); err != nil {
 		return err
 	}
@@ -53,6 +64,16 @@ func (s *Stream) Follow(
 		}
 		return f.take(ctx, e)
 	})
+}
+
+// Short is the event of a stream that ends before its response, after Follow has returned or instead of it. The SDKs
+// raise the member error as an error of theirs: a stream that just ended would be taken for a whole one. Its number is
+// that of the event before it, behind which the reader takes the stream up again.
+func (s *Stream) Short() ResponseEvent {
+	return ResponseEvent{Type: "error", Sequence: max(s.last, 0), Error: &StreamError{
+		Type: serverError, Code: "unavailable",
+		Message: "the stream ends here, and the response does not: read it, or follow it behind this sequence_number",
+	}}
 }
 
 // over reports whether a part has ended.

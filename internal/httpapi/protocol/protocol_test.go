@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -13,6 +14,8 @@ import (
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
 	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
 )
 
 // What the library of MCP refuses by itself is answered as all errors are, with its own status.
@@ -126,4 +129,68 @@ func TestAServerThatIsNotThereIsNotFound(t *testing.T) {
 	assert.Equal(t, http.StatusNotFound, e.Send("POST", "/mcp", "{}").Code)
 	assert.Equal(t, http.StatusNotFound, e.Send("POST", "/a2a/"+e.Agent, "{}").Code)
 	assert.Equal(t, http.StatusNotFound, e.Send("GET", "/a2a/"+e.Agent+"/.well-known/agent-card.json", "").Code)
+}
+
+// A stream of a response that ends before it says so as an error, behind whose number it is taken up, and has no
+// [DONE]: the SDKs' loops would take what they have for the whole.
+func TestAStreamOfAResponseThatEndsShortIsAnError(t *testing.T) {
+	const asked = `{"model":"Demo","input":"x","stream":true}`
+	last := func(t *testing.T, body string) string {
+		t.Helper()
+		assert.NotContains(t, body, "[DONE]")
+		_, data, found := strings.Cut(body, "event: error\ndata: ")
+		require.True(t, found, body)
+		assert.NotContains(t, data, "event: ", "it is the last one")
+		return data
+	}
+	send := func(e httpapitest.API, w http.ResponseWriter) {
+		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/responses", strings.NewReader(asked))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+e.Key)
+		e.ServeHTTP(w, r)
+	}
+	t.Run("after its time", func(t *testing.T) {
+		e := httpapitest.New(t, func(c *service.Config) { c.MaxStream = 20 * time.Millisecond })
+		data := last(t, e.Send("POST", "/responses", asked).Body.String())
+		assert.Contains(t, data, `{"type":"error","sequence_number":1,"error":{"type":"server_error","code":"unavailable"`)
+	})
+	t.Run("with the server", func(t *testing.T) {
+		e := httpapitest.New(t)
+		stopped := make(chan struct{})
+		w := stopping{httptest.NewRecorder(), sync.OnceFunc(func() {
+			go func() {
+				e.Stop()
+				close(stopped)
+			}()
+		})}
+		send(e, w)
+		<-stopped
+		last(t, w.Body.String())
+		late := httptest.NewRecorder()
+		send(e, late)
+		last(t, late.Body.String())
+		id := "resp_" + late.Header().Get("X-Agent-Run-Id")
+		again := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodGet, httpapi.Base+"/responses/"+id+"?stream=true&starting_after=7", nil)
+		r.Header.Set("Authorization", "Bearer "+e.Key)
+		e.ServeHTTP(again, r)
+		assert.Contains(t, last(t, again.Body.String()), `"sequence_number":7,`)
+	})
+	t.Run("with its right", func(t *testing.T) {
+		e := httpapitest.New(t)
+		w := stopping{httptest.NewRecorder(), sync.OnceFunc(func() {
+			p, err := e.Tenants.Authenticate(t.Context(), e.Key)
+			require.NoError(t, err)
+			require.NoError(t, e.Tenants.RevokeKey(t.Context(), tenant.Platform(), record.System(), p.Key))
+			e.Tenants.Change(p)
+		})}
+		send(e, w)
+		last(t, w.Body.String())
+	})
+	t.Run("with its run", func(t *testing.T) {
+		e := httpapitest.New(t)
+		w := stopping{httptest.NewRecorder(), sync.OnceFunc(func() { e.Items.Break("run/") })}
+		send(e, w)
+		last(t, w.Body.String())
+	})
 }

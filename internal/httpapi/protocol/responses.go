@@ -219,8 +219,10 @@ func (h *handlers) inputItems(ctx context.Context, p tenant.Principal, in *struc
 	return &httpapi.Answer[responses.ResponseItems]{Body: list}, nil
 }
 
-// followResponse answers with the events of a response behind a number. The connection ends without a last word when
-// the server ends it: the client comes back with the last number that it has seen.
+// followResponse answers with the events of a response behind a number. One that ends earlier says so, without [DONE]:
+// an end of the connection is no error to the clients' loops. (To break the connection off would be one, but the SDKs
+// raise it as an error of the network, and proxies may hide it.) The client comes back with the last number that it has
+// seen.
 func (h *handlers) followResponse(
 	ctx context.Context,
 	w http.ResponseWriter,
@@ -228,18 +230,20 @@ func (h *handlers) followResponse(
 	id string,
 	after int64,
 ) error {
-	followed, err := h.Responses.Open(ctx, c.Principal, id) // before anything is written
+	followed, err := h.Responses.Open(ctx, c.Principal, id, after) // before anything is written
 	if err != nil {
 		return err
 	}
 	follow := func(ctx context.Context, out *httpapi.Sink) error {
 		emit := func(e responses.ResponseEvent) error { return out.Named(e.Type, e) }
-		if err := followed.Follow(ctx, after, h.Heartbeat, emit, out.Heartbeat); err != nil {
+		if err := followed.Follow(ctx, h.Heartbeat, emit, out.Heartbeat); err != nil {
 			return err
 		}
 		return out.End()
 	}
+	short := func(out *httpapi.Sink) { _ = out.Named("error", followed.Short()) }
 	return h.Stream(ctx, w, c, httpapi.Stream{
 		ContentType: "text/event-stream", Agent: followed.Agent, Bounded: true, Follow: follow,
+		Farewell: short, Short: short,
 	})
 }
