@@ -214,7 +214,7 @@ func (s *Server) response(p *part) Response {
 			p.of.Agent,
 		), Conversation: ResponseConversation{ID: p.of.Chat}, Output: s.items(p),
 		Tools: []FunctionTool{}, ToolChoice: "auto", Truncation: cmp.Or(p.told.Truncation, "auto"),
-		ParallelToolCalls: true, Text: TextField{Format: TextFormat{Type: "text"}}, TopP: 1, Temperature: p.warmth,
+		ParallelToolCalls: true, Text: TextField{Format: p.told.Format.answer()}, TopP: 1, Temperature: p.warmth,
 		Reasoning: json.RawMessage("null"), Store: true, Background: p.told.Background, ServiceTier: "default",
 		Metadata: map[string]string{}, SafetyIdentifier: optional(p.told.SafetyIdentifier),
 		PromptCacheKey: optional(p.told.PromptCacheKey), PreviousResponseID: optional(p.told.Previous),
@@ -222,9 +222,6 @@ func (s *Server) response(p *part) Response {
 	if p.before != nil {
 		r.PreviousResponseID = pointer(ref{p.run, p.part - 1}.String())
 		r.CreatedAt = p.before.Decided.At.Unix()
-	}
-	if p.told.Format != nil {
-		r.Text.Format = *p.told.Format
 	}
 	if p.input.Metadata != nil {
 		r.Metadata = p.input.Metadata

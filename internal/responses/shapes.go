@@ -87,10 +87,25 @@ type FunctionTool struct {
 
 // TextField says how the answer is formed.
 type TextField struct {
-	Format TextFormat `json:"format"`
+	Format any `json:"format" shape:"PlainFormat|SchemaFormat"`
 }
 
-// TextFormat is the form of the answer: text, json_object, or json_schema with the members behind it.
+// PlainFormat is the form of an answer that follows no schema.
+type PlainFormat struct {
+	Type string `json:"type" enum:"text,json_object"`
+}
+
+// SchemaFormat is the form of an answer that follows a schema.
+type SchemaFormat struct {
+	Type        string          `json:"type" enum:"json_schema"`
+	Name        string          `json:"name"`
+	Description *string         `json:"description"`
+	Schema      json.RawMessage `json:"schema" shape:"object"`
+	Strict      bool            `json:"strict" doc:"answers are always held to the schema"`
+}
+
+// TextFormat is the form of the answer that a request asks for: text, json_object, or json_schema with the members
+// behind it.
 type TextFormat struct {
 	Type        string          `json:"type" enum:"text,json_object,json_schema"`
 	Name        string          `json:"name,omitempty"`
@@ -167,6 +182,20 @@ type StreamError struct {
 	Code    string  `json:"code" enum:"unavailable"`
 	Message string  `json:"message"`
 	Param   *string `json:"param"`
+}
+
+// answer is the format as a response has it.
+func (f *TextFormat) answer() any {
+	switch {
+	case f == nil:
+		return PlainFormat{Type: "text"}
+	case f.Type != "json_schema":
+		return PlainFormat{Type: f.Type}
+	}
+	return SchemaFormat{
+		Type: f.Type, Name: f.Name, Description: f.Description, Schema: f.Schema,
+		Strict: f.Strict != nil && *f.Strict,
+	}
 }
 
 // DeletedResponse says that a response is no more.

@@ -180,3 +180,23 @@ func TestItemsBeginBeforeTheyEnd(t *testing.T) {
 	assert.Empty(t, open)
 	assert.Equal(t, 4, next)
 }
+
+// All that a format has is in the answer, also what the request left out: clients read it as a shape of its own.
+func TestTheFormatOfAnAnswerIsWhole(t *testing.T) {
+	const bare = `{"type":"json_schema","name":"n","schema":{"type":"array"}}`
+	for format, want := range map[string]string{
+		`null`:                   `{"type":"text"}`,
+		`{"type":"text"}`:        `{"type":"text"}`,
+		`{"type":"json_object"}`: `{"type":"json_object"}`,
+		bare: `{"type":"json_schema","name":"n","description":null,"schema":{"type":"array"},` +
+			`"strict":false}`,
+		`{"type":"json_schema","name":"n","schema":{},"description":"d","strict":true}`: `{"type":"json_schema",` +
+			`"name":"n","description":"d","schema":{},"strict":true}`,
+	} {
+		p := told("x")
+		require.NoError(t, json.Unmarshal([]byte(format), &p.told.Format))
+		raw, err := json.Marshal((&Server{}).response(p).Text.Format)
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(raw), format)
+	}
+}

@@ -38,6 +38,8 @@ func (h *handlers) responsesRoutes() {
 	id := &huma.Param{Name: "response_id", In: "path", Required: true, Schema: text}
 	httpapi.SchemaOf[responses.ResponseContentParam](h.Server) // of items
 	httpapi.SchemaOf[responses.ResponseItemParam](h.Server)    // of the input
+	httpapi.SchemaOf[responses.PlainFormat](h.Server)          // of the answer
+	httpapi.SchemaOf[responses.SchemaFormat](h.Server)
 	h.Describe(huma.Operation{
 		Method: http.MethodPost, Path: responsesPath, OperationID: "create-response", Tags: []string{"protocols"},
 		Summary: "Send a message to an agent, by Open Responses",
