@@ -64,6 +64,8 @@ type Message struct {
 	// Wrong is what the endpoint found wrong in the fields for a new run, nil for nothing. It does not matter when the
 	// message answers a question.
 	Wrong error
+	// Answers says why the message may not answer the question of a run; nil: it may answer any.
+	Answers func(context.Context, record.Run) error
 }
 
 // Posted is the outcome of a message.
@@ -84,7 +86,8 @@ const tries = 32
 //
 // It returns problems of these kinds:
 //
-//   - Invalid, with the field: the message is malformed, Message.Wrong, a bad agent_version
+//   - Invalid, with the field: the message is malformed, Message.Wrong, a bad agent_version; and what Message.Answers
+//     returns
 //   - NotFound (not_found): the agent, a deleted chat, or a file, whose field is file_ids[n]
 //   - Forbidden (outside_organization, insufficient_permission): the agent, or an agent that took part in the chat, is
 //     out of the principal's reach
@@ -455,6 +458,11 @@ func (r *request) busy(ctx context.Context, chat lifecycle.Chat) (Posted, error)
 	case !e.Value.Status.Active():
 		return Posted{}, errAgain
 	case e.Value.Answerable() && !r.followsUp:
+		if may := r.message.Answers; may != nil {
+			if err := may(ctx, e.Value); err != nil {
+				return r.refused(ctx, err)
+			}
+		}
 		return r.answer(ctx, e)
 	}
 	if err := r.startable(ctx); err != nil {

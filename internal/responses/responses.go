@@ -257,9 +257,6 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 	if err := c.unchanged(ctx, e.Value); err != nil {
 		return nil, err
 	}
-	if e.Value.Agent != c.agent {
-		return nil, problem.InvalidField("body.model", "the response that waits is of the agent %s", e.Value.Agent)
-	}
 	pauses, err := c.Store.PausesOf(ctx, e.Value.ID(), part, 1)
 	if err != nil {
 		return nil, err
@@ -288,9 +285,22 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 	return next, nil
 }
 
+// mayAnswer returns nil when the request's message may answer the question of a run: it brings nothing that the run,
+// which goes on, would be without.
+func (c *creation) mayAnswer(ctx context.Context, r record.Run) error {
+	if len(c.in.before) > 0 {
+		return problem.InvalidField("body.input",
+			"must be the answer alone: a response waits for it, and its run has its conversation")
+	}
+	return c.unchanged(ctx, r)
+}
+
 // unchanged returns nil when the request brings for the run what it has, or nothing: it goes on as it began. Clients
 // send their tools and instructions each time.
 func (c *creation) unchanged(ctx context.Context, r record.Run) error {
+	if r.Agent != c.agent {
+		return problem.InvalidField("body.model", "the response that waits is of the agent %s", r.Agent)
+	}
 	in, err := c.Store.Input(ctx, r)
 	if err != nil {
 		return err
@@ -385,6 +395,7 @@ func (c *creation) post(ctx context.Context) (intake.Posted, error) {
 	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
 		AgentID: c.agent, Text: c.in.message(), ChatID: c.chat, Files: refs, Metadata: c.request.Metadata,
 		Key: c.origin.Key, Request: c.origin.Request, Watched: c.request.Stream, Context: c.brought,
+		Answers: c.mayAnswer,
 	})
 	if err != nil || posted.Replayed {
 		c.Files.Drop(ctx, taken...)

@@ -277,6 +277,25 @@ func responsesScenarios() []Story {
 			assert.Equal(x, "Which city?", asked.said())
 			assert.Equal(x, "Answer: Oslo", x.respond("Oslo", "previous_response_id", asked.text("id")).said())
 
+			asked = x.respond("/ask Which city?", "tools", []object{weather}, "instructions", "Be brief.").is(200)
+			other := x.careful()
+			for _, with := range [][]any{
+				{"previous_response_id", asked.text("id")}, {"conversation", asked.text("conversation", "id")},
+			} {
+				for field, value := range map[string]any{
+					"model": other, "instructions": "Be rude.", "tools": []object{{"type": "function", "name": "g"}}, "metadata": object{"a": "b"},
+					"temperature": 0.5, "max_output_tokens": 20,
+					"text": object{"format": object{"type": "json_object"}},
+				} {
+					x.respond("Oslo", append(with, field, value)...).names(field)
+				}
+				x.respond([]object{
+					{"role": "assistant", "content": "Where?"}, {"role": "user", "content": "Oslo"},
+				}, with...).names("input")
+			}
+			assert.Equal(x, "Answer: Oslo", x.respond("Oslo", "conversation", asked.text("conversation", "id"),
+				"tools", []object{weather}, "instructions", "Be brief.").said())
+
 			careful := x.careful()
 			wanted := x.respond(tool("echo", object{"text": "a"}), "model", careful).is(200)
 			request := wanted.output("mcp_approval_request")
