@@ -34,11 +34,13 @@ func (s *session) delegate(ctx context.Context, j *job, f record.Function) *job 
 	return j
 }
 
-// twiceNamed returns the name of a function that a tool of the agent or of the service has, too; "" if there is none.
-// A call of it could mean either.
+// twiceNamed returns the name of a function that a tool of the agent has, too, or one of the service that its model is
+// offered; "" if there is none. A call of it could mean either.
 func (s *session) twiceNamed() string {
 	for _, f := range s.Functions {
-		if _, known := s.find(f.Name); known || f.Name == model.AskUser || f.Name == model.Search {
+		_, known := s.find(f.Name)
+		asks, searches := f.Name == model.AskUser && s.Agent.Spec.CanAsk, f.Name == model.Search && s.Search != nil
+		if known || asks || searches {
 			return f.Name
 		}
 	}

@@ -81,9 +81,26 @@ func TestAFunctionMayNotHaveTheNameOfATool(t *testing.T) {
 	for _, name := range []string{"act", model.AskUser, model.Search} {
 		m := &script{says: []func(model.Request) (model.Reply, error){says("done")}}
 		s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "", nil }))
+		finds()(&s.task)
+		s.task.Agent.Spec.CanAsk = true
 		s.task.Functions = []record.Function{{Name: name, Parameters: weather.Parameters}}
 		assert.Contains(t, s.work(t).Failure, "the client's function "+name)
 		assert.Empty(t, m.shown)
+	}
+}
+
+// What the agent's model is not offered, a client may offer it.
+func TestAFunctionMayHaveTheNameOfAToolThatIsNotThere(t *testing.T) {
+	for _, name := range []string{model.AskUser, model.Search} {
+		m := &script{says: []func(model.Request) (model.Reply, error){calls("c", name, `{"place":"x"}`), says("done")}}
+		s := newStage(m, withFunctions)
+		s.task.Agent.Spec.CanAsk = false
+		s.task.Functions = []record.Function{{Name: name, Parameters: weather.Parameters}}
+		i := s.pause(t, record.Decision{Decision: "answer", Message: "out"})
+		assert.Equal(t, name, i.Tool.Name)
+		require.NotNil(t, s.work(t).Answer)
+		last := m.shown[1].Messages[len(m.shown[1].Messages)-1]
+		assert.Equal(t, []model.Result{{CallID: "c", Name: name, Outcome: model.Answered, Text: "out"}}, last.Results)
 	}
 }
 

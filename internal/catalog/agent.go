@@ -51,6 +51,12 @@ type AgentSpec struct {
 	OutputSchema     json.RawMessage   `json:"output_schema" shape:"object|null"` // the schema of structured answers; null: any text
 }
 
+// Offers reports whether the agent's model has a tool of the service (one of tool.ReservedNames): it may ask, or search
+// knowledge bases.
+func (s AgentSpec) Offers(name string) bool {
+	return name == "ask_user" && s.CanAsk || name == "search" && len(s.KnowledgeBaseIDs) > 0
+}
+
 // AgentModel names a model and its settings.
 type AgentModel struct {
 	Provider    string   `json:"provider"`

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/schema"
@@ -100,6 +101,18 @@ func checkFunctions(list []record.Function) error {
 	}
 	if size > maxFunctions {
 		return problem.InvalidField("context.functions", "must have at most %d bytes together", maxFunctions)
+	}
+	return nil
+}
+
+// distinct returns a problem of kind Invalid for a function that has the name of a tool of the service which the agent's
+// model has. The names of the tools in its toolkits are looked at when the run begins.
+func distinct(list []record.Function, of catalog.AgentSpec) error {
+	for i, f := range list {
+		if of.Offers(f.Name) {
+			return problem.InvalidField(fmt.Sprintf("context.functions[%d].name", i),
+				"must not be %s, which is a tool of the agent", f.Name)
+		}
 	}
 	return nil
 }

@@ -179,6 +179,9 @@ func (r *request) startable(ctx context.Context) (err error) {
 		len(r.message.Context.OutputSchema) > 0 && len(own) > 0 && string(own) != "null" {
 		err = problem.InvalidField("context.output_schema", "cannot be set: the agent has an output_schema of its own")
 	}
+	if err == nil && r.message.Context != nil {
+		err = distinct(r.message.Context.Functions, r.agent.Spec)
+	}
 	return err
 }
 

@@ -10,7 +10,6 @@ import (
 	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
-	"agentplatform/internal/model"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 )
@@ -251,9 +250,6 @@ func (r *CreateResponse) context(in input) (*record.Context, error) {
 				at+".type",
 				"must be function: what else an agent can do, it has by itself (see its toolkits and knowledge bases)",
 			)
-		}
-		if t.Name == model.AskUser || t.Name == model.Search {
-			return nil, problem.InvalidField(at+".name", "must not be %s, which is a tool of the service", t.Name)
 		}
 		if isNull(t.Parameters) {
 			t.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)

@@ -369,6 +369,26 @@ func responsesScenarios() []Story {
 				x.get("/responses/resp_0123456789abcdef01234567?"+query).problem(400, "invalid_request")
 			}
 		}},
+		{Name: "responses/a function may have the name of a tool that the agent does not have", Run: func(x *Actor) {
+			for _, name := range []string{"search", "ask_user"} {
+				f := object{"type": "function", "name": name}
+				agent := x.post("/agents", object{"name": "Plain", "can_ask": false}).is(201).text("agent_id")
+				asked := x.respond(tool(name, object{"q": "x"}), "model", agent, "tools", []object{f}).is(200)
+				call := asked.output("function_call")
+				assert.Equal(x, name, call["name"])
+				answer := []object{{"type": "function_call_output", "call_id": call["call_id"], "output": "found"}}
+				done := x.respond(answer, "model", agent, "previous_response_id", asked.text("id"))
+				assert.Contains(x, done.said(), "found")
+			}
+			base := x.post("/knowledge-bases", object{"name": "b"}).is(201).text("knowledge_base_id")
+			has := x.post("/agents", object{
+				"name": "Has", "knowledge_base_ids": []string{base},
+			}).is(201).text("agent_id")
+			for _, name := range []string{"search", "ask_user"} {
+				x.respond("x", "model", has, "tools", []object{weather, {"type": "function", "name": name}}).
+					names("tools[1].name")
+			}
+		}},
 		{Name: "responses/files come along", Run: func(x *Actor) {
 			picture := "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAf" +
 				"FcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
