@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -228,7 +229,8 @@ func (s *Server) response(p *part) Response {
 	}
 	if c := p.input.Context; c != nil {
 		r.MaxOutputTokens = c.MaxTokens
-		r.Instructions = optional(c.Instructions)
+		own, _ := p.told.instructions(c.Instructions)
+		r.Instructions = optional(own)
 		for i, f := range c.Functions {
 			t := FunctionTool{
 				Type:        "function",
@@ -392,6 +394,11 @@ func (p *part) inputs() []ResponseItem {
 		return list
 	}
 	if c := p.input.Context; c != nil {
+		_, joined := p.told.instructions(c.Instructions)
+		for i, said := range joined { // wherever they stood: the model is shown them first
+			list = append(list, message(fmt.Sprintf("msg_%s_sys_%d", p.run, i), said.role, completed,
+				inputText(said.text)))
+		}
 		for i, said := range c.Before {
 			list = append(list, saidItems(p.run, i, said)...)
 		}
@@ -408,7 +415,13 @@ func saidBy(text string, files []record.FileRef) (content []ResponseContent) {
 		content = append(content, inputText(text))
 	}
 	for _, f := range files {
-		content = append(content, ResponseContent{Type: "input_file", FileID: f.FileID, Filename: f.Name})
+		one := ResponseContent{Type: "input_file", FileID: f.FileID, Filename: f.Name}
+		if strings.HasPrefix(f.ContentType, "image/") {
+			one = ResponseContent{
+				Type: "input_image", FileID: f.FileID, ImageURL: json.RawMessage("null"), Detail: "auto",
+			}
+		}
+		content = append(content, one)
 	}
 	return content
 }

@@ -67,9 +67,30 @@ type echo struct {
 	Background       bool        `json:"background,omitempty"`
 	Truncation       string      `json:"truncation,omitempty"`
 	Format           *TextFormat `json:"format,omitempty"`
+	System           []system    `json:"system,omitempty"`                 // messages that are joined to the instructions
 	Strict           []*bool     `json:"strict,omitempty" nullable:"true"` // of the tools
 	SafetyIdentifier string      `json:"safety_identifier,omitempty"`
 	PromptCacheKey   string      `json:"prompt_cache_key,omitempty"`
+}
+
+// system is a message of the role system or developer, which stands at the end of a run's instructions.
+type system struct {
+	Role  string `json:"role"`
+	Bytes int    `json:"bytes"`
+}
+
+// between stands between instructions and messages that are joined to them.
+const between = "\n\n"
+
+// instructions parts those of a run into the request's own and the messages that were joined to them.
+func (e echo) instructions(joined string) (own string, messages []spoken) {
+	for _, s := range slices.Backward(e.System) {
+		at := max(len(joined)-s.Bytes, 0)
+		messages = append(messages, spoken{s.Role, joined[at:]})
+		joined = strings.TrimSuffix(joined[:at], between)
+	}
+	slices.Reverse(messages)
+	return joined, messages
 }
 
 // Bounds of a request; those of what is said are intake's.
@@ -81,7 +102,7 @@ const (
 
 // input is what the items of a request say, in their order.
 type input struct {
-	system  []string      // of system and developer messages
+	system  []spoken      // system and developer messages
 	before  []record.Said // the conversation before the message
 	text    []string      // the last messages of the user
 	files   []files.Inline
@@ -92,6 +113,9 @@ type input struct {
 	spoken  int                          // how many outputs somebody has spoken behind
 	asked   map[string]bool              // ids of the approval requests that it has
 }
+
+// spoken is a message of somebody.
+type spoken struct{ role, text string }
 
 // output is what a client says to a call or to a request of ours: the output of a function, or a decision.
 type output struct {
@@ -237,12 +261,17 @@ func (r *CreateResponse) chatID() (string, error) {
 func (r *CreateResponse) context(in input) (*record.Context, error) {
 	c := &record.Context{
 		Before: in.before, Temperature: r.Temperature, MaxTokens: r.MaxOutputTokens,
-		Instructions: strings.Join(append(nonEmpty(r.Instructions), in.system...), "\n\n"),
 	}
+	instructions := nonEmpty(r.Instructions)
 	told := echo{
 		Model: r.Model, Previous: r.PreviousResponseID, Background: r.Background, Truncation: r.Truncation,
 		SafetyIdentifier: r.SafetyIdentifier, PromptCacheKey: r.PromptCacheKey,
 	}
+	for _, said := range in.system {
+		instructions = append(instructions, said.text)
+		told.System = append(told.System, system{said.role, len(said.text)})
+	}
+	c.Instructions = strings.Join(instructions, between)
 	for i, t := range r.Tools {
 		at := fmt.Sprintf("body.tools[%d]", i)
 		if t.Type != "function" {
@@ -482,7 +511,7 @@ func (in *input) takeMessage(at string, item ResponseItemParam) error {
 		in.spoken = len(in.outputs)
 		in.before = append(in.before, record.Said{Role: record.RoleAssistant, Text: text})
 	case "system", "developer":
-		in.system = append(in.system, text)
+		in.system = append(in.system, spoken{item.Role, text})
 	default:
 		return problem.InvalidField(at+".role", "must be user, assistant, system or developer")
 	}

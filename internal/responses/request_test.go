@@ -30,7 +30,7 @@ func TestInputIsReadInItsOrder(t *testing.T) {
 		{"role":"developer","content":"Be kind."},
 		{"role":"user","content":"three"},{"role":"user","content":"four"}]`), nothingKnown)
 	require.NoError(t, err)
-	assert.Equal(t, []string{"Be brief.", "Be kind."}, in.system)
+	assert.Equal(t, []spoken{{"system", "Be brief."}, {"developer", "Be kind."}}, in.system)
 	assert.Equal(t, []record.Said{
 		{Role: record.RoleUser, Text: "one\ntwo"},
 		{Role: record.RoleAssistant, Text: "I look.\nNo.", Calls: []record.SaidCall{
@@ -213,5 +213,23 @@ func TestOnlyWhatFormsTheAnswerIsToldOfItsFormat(t *testing.T) {
 		raw, err := json.Marshal(e.Format)
 		require.NoError(t, err)
 		assert.JSONEq(t, told, string(raw), format)
+	}
+}
+
+// What was joined to the instructions is parted again, whatever the texts are.
+func TestInstructionsArePartedAgain(t *testing.T) {
+	for _, own := range []string{"", "own", "own\n\nmore", "own\n\n"} {
+		for _, said := range [][]spoken{
+			nil, {{"system", "a"}}, {{"developer", "a\n\nb"}, {"system", ""}, {"system", "\n\nc"}},
+			{{"system", ""}, {"system", "a"}},
+		} {
+			c, err := (&CreateResponse{Instructions: own}).context(input{system: said})
+			require.NoError(t, err)
+			var e echo
+			require.NoError(t, json.Unmarshal(c.Echo, &e))
+			gotOwn, got := e.instructions(c.Instructions)
+			assert.Equal(t, own, gotOwn, said)
+			assert.Equal(t, said, got, own)
+		}
 	}
 }

@@ -140,14 +140,14 @@ type ResponseItem struct {
 
 // ResponseContent is a part of a message.
 type ResponseContent struct {
-	Type        string         `json:"type" enum:"input_text,output_text,input_file,input_image"`
-	Text        *string        `json:"text,omitempty"`
-	Annotations *[]URLCitation `json:"annotations,omitempty"`
-	Logprobs    *[]string      `json:"logprobs,omitempty" doc:"always empty"`
-	FileID      string         `json:"file_id,omitempty"`
-	Filename    string         `json:"filename,omitempty"`
-	ImageURL    *string        `json:"image_url,omitempty"`
-	Detail      string         `json:"detail,omitempty" enum:"auto"`
+	Type        string          `json:"type" enum:"input_text,output_text,input_file,input_image"`
+	Text        *string         `json:"text,omitempty"`
+	Annotations *[]URLCitation  `json:"annotations,omitempty"`
+	Logprobs    *[]string       `json:"logprobs,omitempty" doc:"always empty"`
+	FileID      string          `json:"file_id,omitempty"`
+	Filename    string          `json:"filename,omitempty"`
+	ImageURL    json.RawMessage `json:"image_url,omitempty" shape:"null" doc:"of a picture, which has a file_id"`
+	Detail      string          `json:"detail,omitempty" enum:"auto"`
 }
 
 // URLCitation is a citation of a document.

@@ -118,6 +118,19 @@ func responsesScenarios() []Story {
 			inputs := x.get("/responses/" + first.text("id") + "/input_items").is(200)
 			assert.Equal(x, "hello", inputs.text("data", 0, "content", 0, "text"))
 
+			system := []object{
+				{"role": "developer", "content": "Be kind."}, {"role": "user", "content": "hi"},
+				{"role": "system", "content": "Be calm."},
+			}
+			for _, own := range []any{nil, "Be brief."} {
+				of := x.respond(system, "instructions", own).is(200)
+				assert.Equal(x, own, of.at("instructions"), "without the messages of the input")
+				given := x.get("/responses/" + of.text("id") + "/input_items?order=asc").is(200)
+				for i, want := range []string{"developer Be kind.", "system Be calm.", "user hi"} {
+					assert.Equal(x, want, given.text("data", i, "role")+" "+given.text("data", i, "content", 0, "text"))
+				}
+			}
+
 			second := x.respond("again", "previous_response_id", first.text("id")).is(200)
 			assert.Equal(x, first.text("conversation", "id"), second.text("conversation", "id"))
 			assert.Equal(x, first.text("id"), second.text("previous_response_id"))
@@ -398,6 +411,14 @@ func responsesScenarios() []Story {
 			}}}).is(200)
 			items := x.get("/responses/" + sent.text("id") + "/input_items").is(200)
 			assert.Equal(x, "a.txt", items.text("data", 0, "content", 2, "filename"))
+			image := items.at("data", 0, "content", 1).(object)
+			assert.Equal(x, "input_image", image["type"])
+			assert.Equal(x, "auto", image["detail"])
+			assert.Contains(x, image, "image_url", "it is there, and null")
+			assert.Nil(x, image["image_url"])
+			again := x.respond([]object{{"type": "item_reference", "id": items.text("data", 0, "id")}}).is(200)
+			assert.Equal(x, image, x.get("/responses/"+again.text("id")+"/input_items").is(200).
+				at("data", 0, "content", 1))
 		}},
 	}...)
 }
