@@ -42,6 +42,8 @@ type CreateResponse struct {
 	ServiceTier        string            `json:"service_tier,omitempty" nullable:"true" enum:"auto,default"`
 	Include            []string          `json:"include,omitempty" nullable:"true" doc:"nothing more can be included; message.output_text.logprobs is refused"`
 	SafetyIdentifier   string            `json:"safety_identifier,omitempty" nullable:"true" doc:"kept, of no effect"`
+	Prompt             json.RawMessage   `json:"prompt,omitempty" shape:"null" doc:"null: instructions are the agent's and the request's"`
+	ContextManagement  json.RawMessage   `json:"context_management,omitempty" shape:"null" doc:"null: truncation says what is left out of a conversation"`
 	PromptCacheKey     string            `json:"prompt_cache_key,omitempty" nullable:"true" doc:"kept, of no effect"`
 }
 
@@ -139,6 +141,9 @@ func (r *CreateResponse) check() error {
 		{len(r.Input) == 0 || string(r.Input) == "null", "input", "is required"},
 		{r.PreviousResponseID != "" && !isNull(r.Conversation), "conversation",
 			"cannot be there beside previous_response_id"},
+		{!isNull(r.Prompt), "prompt", "must be null: prompts are not kept here; instructions are the agent's"},
+		{!isNull(r.ContextManagement), "context_management",
+			"must be null: old turns of the conversation are left out where the model's context is full"},
 		{r.TopP != nil && *r.TopP != 1, "top_p", "must be 1: models are asked without it"},
 		{r.PresencePenalty != nil && *r.PresencePenalty != 0, "presence_penalty",
 			"must be 0: models are asked without it"},

@@ -266,6 +266,9 @@ func responsesScenarios() []Story {
 				x.get("/responses/"+next.text("id")+"/input_items").is(200).text("data", 0, "output"),
 			)
 			assert.Equal(x, asked.body, x.get("/responses/"+id).is(200).body, "the response before stays as it was")
+			for _, of := range []string{id, next.text("id")} {
+				x.delete("/responses/"+of).problem(409, "conflict")
+			}
 			x.get("/responses/resp_"+run+"_2").problem(404, "not_found")
 
 			// of a client that keeps the conversation
@@ -343,6 +346,7 @@ func responsesScenarios() []Story {
 				"tools": []object{{"type": "web_search"}}, "text": object{"format": object{"type": "yaml"}},
 				"conversation": 7, "metadata": object{"a": strings.Repeat("x", 2000)}, "stream": "yes",
 				"stream_options": object{"include_obfuscation": true}, "input": []object{},
+				"prompt": object{"id": "pmpt_1"}, "context_management": []object{{"type": "compaction"}},
 			} {
 				a := x.respond("x", field, value).names(field)
 				assert.Equal(x, "invalid_request", a.text("error", "type"), field)
@@ -378,9 +382,13 @@ func responsesScenarios() []Story {
 			x.get("/responses/nonsense").problem(404, "not_found")
 			for _, query := range []string{
 				"stream=perhaps", "stream=true&starting_after=-1", "stream=true&starting_after=x",
+				"stream=true&starting_after=9007199254740993", "stream=true&starting_after=9223372036854775807",
 			} {
-				x.get("/responses/resp_0123456789abcdef01234567?"+query).problem(400, "invalid_request")
+				a := x.get("/responses/resp_0123456789abcdef01234567?"+query).problem(400, "invalid_request")
+				name, _, _ := strings.Cut(query[strings.LastIndex(query, "&")+1:], "=")
+				assert.Equal(x, name, a.text("error", "param"))
 			}
+			x.respond("x", "prompt", nil, "context_management", nil, "user", "u").is(200)
 		}},
 		{Name: "responses/a function may have the name of a tool that the agent does not have", Run: func(x *Actor) {
 			for _, name := range []string{"search", "ask_user"} {

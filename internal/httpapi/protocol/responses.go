@@ -18,6 +18,8 @@ import (
 const (
 	responsesPath = "/responses"
 	responsePath  = "/responses/{response_id}"
+
+	maxSequence = 1 << 53 // of an event: the largest that every client's numbers can tell from the next
 )
 
 // responsesRoutes let clients of Open Responses in. What they say is the server's of the protocol; here is who may, and
@@ -168,7 +170,7 @@ func (h *handlers) readResponse(w http.ResponseWriter, r *http.Request, c *httpa
 	}
 	after := int64(-1)
 	if text := query.Get("starting_after"); text != "" {
-		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 0 {
+		if after, err = strconv.ParseInt(text, 10, 64); err != nil || after < 0 || after > maxSequence {
 			return problem.InvalidField("query.starting_after", "must be the sequence_number of an event")
 		}
 	}
