@@ -161,19 +161,21 @@ type URLCitation struct {
 
 // ResponseEvent is an event of a stream. Which members it has depends on its type.
 type ResponseEvent struct {
-	Type         string           `json:"type"`
-	Sequence     int64            `json:"sequence_number" doc:"grows; a delta's grows by its bytes, so that a stream can be taken up behind it"`
-	Response     *Response        `json:"response,omitempty"`
-	ItemID       string           `json:"item_id,omitempty"`
-	OutputIndex  *int             `json:"output_index,omitempty"`
-	ContentIndex *int             `json:"content_index,omitempty"`
-	Item         *ResponseItem    `json:"item,omitempty"`
-	Part         *ResponseContent `json:"part,omitempty"`
-	Delta        *string          `json:"delta,omitempty"`
-	Text         *string          `json:"text,omitempty"`
-	Arguments    *string          `json:"arguments,omitempty"`
-	Logprobs     *[]string        `json:"logprobs,omitempty" doc:"always empty"`
-	Error        *StreamError     `json:"error,omitempty" doc:"of the event error: the stream ends, and the response is not told whole"`
+	Type            string           `json:"type"`
+	Sequence        int64            `json:"sequence_number" doc:"grows; a delta's grows by its bytes, so that a stream can be taken up behind it"`
+	Response        *Response        `json:"response,omitempty"`
+	ItemID          string           `json:"item_id,omitempty"`
+	OutputIndex     *int             `json:"output_index,omitempty"`
+	ContentIndex    *int             `json:"content_index,omitempty"`
+	Item            *ResponseItem    `json:"item,omitempty"`
+	Part            *ResponseContent `json:"part,omitempty"`
+	AnnotationIndex *int             `json:"annotation_index,omitempty"`
+	Annotation      *URLCitation     `json:"annotation,omitempty"`
+	Delta           *string          `json:"delta,omitempty"`
+	Text            *string          `json:"text,omitempty"`
+	Arguments       *string          `json:"arguments,omitempty"`
+	Logprobs        *[]string        `json:"logprobs,omitempty" doc:"always empty"`
+	Error           *StreamError     `json:"error,omitempty" doc:"of the event error: the stream ends, and the response is not told whole"`
 }
 
 // StreamError says why a stream ends short of its response.

@@ -227,6 +227,14 @@ func withContent(m ResponseItem, content ...ResponseContent) *ResponseItem {
 // closed sends the events that end a message.
 func (f *follower) closed(m ResponseItem, index int) error {
 	text := (*m.Content)[0]
+	for n, a := range *text.Annotations {
+		if err := f.send(ResponseEvent{
+			Type: "response.output_text.annotation.added", ItemID: m.ID, OutputIndex: &index, ContentIndex: pointer(0),
+			AnnotationIndex: &n, Annotation: &a,
+		}); err != nil {
+			return err
+		}
+	}
 	for _, e := range []ResponseEvent{
 		{
 			Type: "response.output_text.done", ItemID: m.ID, OutputIndex: &index, ContentIndex: pointer(0),

@@ -11,8 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
+	"agentplatform/internal/citation"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
+	"agentplatform/internal/view"
 )
 
 const run = "65f0a1b2c3d4e5f601234567"
@@ -199,4 +201,38 @@ func TestTheFormatOfAnAnswerIsWhole(t *testing.T) {
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(raw), format)
 	}
+}
+
+// Each citation is an event of its own, behind the text and before the events that end it; a reader that was cut off
+// between two of them gets the others.
+func TestCitationsAreEventsBeforeTheTextEnds(t *testing.T) {
+	p := told("One [1], two [2].")
+	p.result = &view.Result{Answer: p.text, Citations: []citation.Citation{
+		{N: 1, Document: "d1", KnowledgeBase: "k", At: [][2]int{{4, 7}}},
+		{N: 2, Document: "d2", KnowledgeBase: "k", At: [][2]int{{13, 16}}},
+	}}
+	all := heard(t, p, -1, "One [1],")
+	var names []string
+	var added []URLCitation
+	cut := int64(0)
+	for _, e := range all {
+		names = append(names, strings.TrimPrefix(e.Type, "response."))
+		if e.Annotation == nil {
+			continue
+		}
+		assert.Equal(t, len(added), *e.AnnotationIndex)
+		if added = append(added, *e.Annotation); len(added) == 1 {
+			cut = e.Sequence
+		}
+	}
+	assert.Equal(t, []string{
+		"created", "in_progress", "output_item.added", "content_part.added", "output_text.delta", "output_text.delta",
+		"output_text.annotation.added", "output_text.annotation.added", "output_text.done", "content_part.done",
+		"output_item.done", "completed",
+	}, names)
+	whole := *(*all[len(all)-1].Response.Output[0].Content)[0].Annotations
+	assert.Equal(t, whole, added)
+	rest := heard(t, p, cut)
+	require.Len(t, rest, 5)
+	assert.Equal(t, &whole[1], rest[0].Annotation)
 }
