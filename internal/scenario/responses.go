@@ -271,6 +271,18 @@ func responsesScenarios() []Story {
 			}
 			x.get("/responses/resp_"+run+"_2").problem(404, "not_found")
 
+			// the next response is shown the call and its output, too
+			after := func(output string) float64 {
+				long := x.respond(ask, "tools", []object{weather}).is(200)
+				ended := x.respond([]object{{
+					"type": "function_call_output", "call_id": long.output("function_call")["call_id"], "output": output,
+				}}, "previous_response_id", long.text("id")).is(200)
+				return x.respond("again", "previous_response_id", ended.text("id")).is(200).
+					number("usage", "input_tokens")
+			}
+			more := after(strings.TrimSpace(strings.Repeat("cold ", 100))) - after("cold")
+			assert.InDelta(x, 2*99, more, 0, "words of the output, which the answer has, too")
+
 			// of a client that keeps the conversation
 			asked = x.respond(ask, "tools", []object{weather}).is(200)
 			call = asked.output("function_call")

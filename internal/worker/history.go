@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/model"
@@ -15,6 +16,7 @@ import (
 const (
 	maxTurns = 50
 	maxChars = 200_000
+	maxAsked = 50 // pauses of a turn
 )
 
 // history is the conversation before a run: the completed turns of its chat, oldest first. It follows the links from
@@ -59,24 +61,94 @@ func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message,
 		if in.Message != "" || turn == nil {
 			turn = append(turn, model.Message{Role: model.User, Text: in.Message})
 		}
-		turn = append(turn, model.Message{Role: model.Assistant, Text: answer})
-		for _, m := range turn {
-			chars += sizeOf(m)
+		answered := model.Message{Role: model.Assistant, Text: answer}
+		chars += sizeOf(append(slices.Clip(turn), answered)...)
+		asked, err := a.asked(ctx, r, fmt.Sprintf("paused_%d_", len(turns)+1), maxChars-chars)
+		if err != nil {
+			return nil, err
 		}
+		chars += sizeOf(asked...)
+		turn = append(append(turn, asked...), answered)
 		turns = append(turns, turn)
 	}
 	slices.Reverse(turns)
 	return append([]model.Message{}, slices.Concat(turns...)...), nil
 }
 
-// sizeOf is how many bytes of text a message has.
-func sizeOf(m model.Message) int {
-	n := len(m.Text)
-	for _, c := range m.Calls {
-		n += len(c.Arguments)
+// asked is what a run has asked its client for, functions and questions, with what the client said to it: the last of
+// it, within left bytes of text. The ids of its calls are ours: a prefix and two numbers. Only runs that have paused are
+// read for it, their pauses alone: the steps have the agent's own calls, too, which are no part of the conversation.
+func (a *attempt) asked(ctx context.Context, r record.Run, prefix string, left int) ([]model.Message, error) {
+	if r.Pause == 0 || left <= 0 {
+		return nil, nil
 	}
-	for _, r := range m.Results {
-		n += len(r.Text)
+	pauses, err := a.Store.PausesOf(ctx, r.ID(), max(r.Pause-maxAsked, 0), maxAsked)
+	if err != nil {
+		return nil, err
+	}
+	var rounds [][]model.Message
+	for _, pause := range slices.Backward(pauses) {
+		round := roundOf(pause, fmt.Sprintf("%s%d_", prefix, pause.Number))
+		if left -= sizeOf(round...); left < 0 {
+			break
+		}
+		rounds = append(rounds, round)
+	}
+	slices.Reverse(rounds)
+	return slices.Concat(rounds...), nil
+}
+
+// roundOf is a pause as a model is shown it: calls, and their results. An approval is no part of it.
+func roundOf(pause record.Pause, prefix string) []model.Message {
+	calls, results := model.Message{Role: model.Assistant}, model.Message{Role: model.Tool}
+	for _, i := range pause.Interrupts {
+		d, found := decisionOf(pause, i.ID)
+		if !found || i.Kind != string(lifecycle.Clarification) {
+			continue
+		}
+		c := model.Call{ID: prefix + strconv.Itoa(len(calls.Calls)), Name: model.AskUser}
+		if i.Tool != nil {
+			c.Name, c.Arguments = i.Tool.Name, i.Tool.Arguments
+		} else {
+			c.Arguments, _ = json.Marshal(question{i.Prompt, i.Options})
+		}
+		calls.Calls = append(calls.Calls, c)
+		results.Results = append(results.Results,
+			model.Result{CallID: c.ID, Name: c.Name, Outcome: model.Answered, Text: d.Message})
+	}
+	if len(calls.Calls) == 0 {
+		return nil
+	}
+	return []model.Message{calls, results}
+}
+
+// question is the arguments of [model.AskUser].
+type question struct {
+	Question string   `json:"question"`
+	Options  []string `json:"options,omitempty"`
+}
+
+func decisionOf(pause record.Pause, interrupt string) (record.Decision, bool) {
+	if pause.Decided == nil {
+		return record.Decision{}, false
+	}
+	n := slices.IndexFunc(pause.Decided.List, func(d record.Decision) bool { return d.InterruptID == interrupt })
+	if n < 0 {
+		return record.Decision{}, false
+	}
+	return pause.Decided.List[n], true
+}
+
+// sizeOf is how many bytes of text messages have.
+func sizeOf(messages ...model.Message) (n int) {
+	for _, m := range messages {
+		n += len(m.Text)
+		for _, c := range m.Calls {
+			n += len(c.Arguments)
+		}
+		for _, r := range m.Results {
+			n += len(r.Text)
+		}
 	}
 	return n
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/events"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
@@ -29,6 +30,7 @@ type turn struct {
 	removed      bool // with its user: only its link is left
 	gone         bool // by the retention period: its link is gone, too
 	forgotten    bool // its result is being removed
+	pauses       []record.Pause
 }
 
 // conversation stores turns, oldest first, and returns the history of the run after them.
@@ -49,6 +51,13 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 		r.Status, r.Removed = turn.status, turn.removed
 		if !turn.removed {
 			r.Input = &record.Input{Message: turn.said}
+		}
+		for i, pause := range turn.pauses {
+			r.Pause = i + 1
+			tx := store.Begin(machine.NewID())
+			tx.PutPause(t.Context(), r, r.Pause, pause.Interrupts)
+			tx.PutDecisions(t.Context(), r, r.Pause, *pause.Decided)
+			require.NoError(t, tx.Commit(t.Context()))
 		}
 		tx := store.Begin(spec.RunID)
 		if turn.status == lifecycle.Completed && !turn.removed {
@@ -116,6 +125,76 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 		require.NoError(t, err, name)
 		assert.Equal(t, said(c.want...), got, name)
 	}
+}
+
+// asks is a pause for each of these things: the name of a client's function, an approval of ours for a name with an
+// exclamation mark, or a question; answers are what was said to them.
+func asks(answers string, things ...string) record.Pause {
+	p := record.Pause{Decided: &record.Decisions{}}
+	for i, thing := range things {
+		one := record.Interrupt{Interrupt: events.Interrupt{ID: fmt.Sprint(i), Kind: string(lifecycle.Clarification)}}
+		d := record.Decision{InterruptID: one.ID, Decision: string(lifecycle.Answer), Message: answers}
+		name, approval := strings.CutSuffix(thing, "!")
+		switch {
+		case strings.HasSuffix(thing, "?"):
+			one.Prompt, one.Options = thing, []string{"a"}
+		case approval:
+			one.Kind, d.Decision, d.Message = string(lifecycle.Approval), string(lifecycle.Approve), ""
+			fallthrough
+		default:
+			one.Tool = &events.InterruptTool{Name: name, Arguments: json.RawMessage(`{"n":1}`)}
+		}
+		p.Interrupts = append(p.Interrupts, one)
+		p.Decided.List = append([]record.Decision{d}, p.Decided.List...)
+	}
+	return p
+}
+
+// What a turn has asked its client for is shown with what the client said to it: each call has its result behind it.
+// What was approved is no word of anybody.
+func TestModelIsShownWhatWasAskedInATurn(t *testing.T) {
+	of := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1, pauses: []record.Pause{
+		asks("cold", "weather", "Where?", "delete!"), asks("", "delete!"), asks("warm", "weather"),
+	}}
+	got, err := conversation(t, []turn{of, {status: lifecycle.Completed, said: "x", answer: "y", epoch: 1}})
+	require.NoError(t, err)
+	weather := model.Call{ID: "paused_2_1_0", Name: "weather", Arguments: json.RawMessage(`{"n":1}`)}
+	question := model.Call{
+		ID: "paused_2_1_1", Name: model.AskUser, Arguments: json.RawMessage(`{"question":"Where?","options":["a"]}`),
+	}
+	again := model.Call{ID: "paused_2_3_0", Name: "weather", Arguments: json.RawMessage(`{"n":1}`)}
+	answered := func(c model.Call, text string) model.Result {
+		return model.Result{CallID: c.ID, Name: c.Name, Outcome: model.Answered, Text: text}
+	}
+	assert.Equal(t, []model.Message{
+		{Role: model.User, Text: "q"},
+		{Role: model.Assistant, Calls: []model.Call{weather, question}},
+		{Role: model.Tool, Results: []model.Result{answered(weather, "cold"), answered(question, "cold")}},
+		{Role: model.Assistant, Calls: []model.Call{again}},
+		{Role: model.Tool, Results: []model.Result{answered(again, "warm")}},
+		{Role: model.Assistant, Text: "a"},
+		{Role: model.User, Text: "x"}, {Role: model.Assistant, Text: "y"},
+	}, got)
+}
+
+// Of a turn that has asked for much, the last of it is shown, within the bound of the whole.
+func TestWhatWasAskedInATurnIsLimited(t *testing.T) {
+	of := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}
+	for range 5 {
+		of.pauses = append(of.pauses, asks(strings.Repeat("x", maxChars/2-100), "f"))
+	}
+	got, err := conversation(t, []turn{of})
+	require.NoError(t, err)
+	require.Len(t, got, 6)
+	assert.Equal(t, "paused_1_4_0", got[1].Calls[0].ID)
+	of.pauses = nil
+	for range maxAsked + 2 {
+		of.pauses = append(of.pauses, asks("x", "f"))
+	}
+	got, err = conversation(t, []turn{of})
+	require.NoError(t, err)
+	require.Len(t, got, 2+2*maxAsked)
+	assert.Equal(t, "paused_1_3_0", got[1].Calls[0].ID)
 }
 
 // A long history is cut at its beginning: 50 turns, or the last ones up to 200,000 bytes, which the oldest of them
