@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -140,6 +141,25 @@ type Request struct {
 	Messages     []Message
 	Tools        []ToolSpec
 	Try          int // how often this call has failed before
+}
+
+// Declared are the tools that providers must be told of which refuse a conversation with calls otherwise: those of the
+// request, or, where it has none, those that its conversation has calls of, by their names.
+func (r Request) Declared() []ToolSpec {
+	if len(r.Tools) > 0 {
+		return r.Tools
+	}
+	var called []ToolSpec
+	for _, m := range r.Messages {
+		for _, c := range m.Calls {
+			if !slices.ContainsFunc(called, func(t ToolSpec) bool { return t.Name == c.Name }) {
+				called = append(called, ToolSpec{
+					Name: c.Name, Description: "Is not there any more.", Parameters: json.RawMessage(`{"type":"object"}`),
+				})
+			}
+		}
+	}
+	return called
 }
 
 // Reply is the model's answer.

@@ -119,7 +119,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		within := min(*r.Temperature, 1) // the API's range ends at 1
 		body.Temperature = &within
 	}
-	for _, t := range r.Tools {
+	for _, t := range r.Declared() {
 		one := tool{t.Name, t.Description, map[string]any{"type": "object"}}
 		if err := json.Unmarshal(t.Parameters, &one.Schema); err != nil {
 			return model.Reply{}, model.Fail(model.BadRequest, "the parameters of the tool %s are no JSON schema: %w",

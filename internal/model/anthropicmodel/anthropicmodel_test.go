@@ -1,8 +1,11 @@
 package anthropicmodel_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/anthropicmodel"
@@ -17,4 +20,17 @@ func TestACancelClosesTheConnection(t *testing.T) {
 func TestRecordings(t *testing.T) {
 	modeltest.RunRecordings(t,
 		func(address string) model.Model { return anthropicmodel.New(address, "k", http.DefaultClient) })
+}
+
+func TestACallOfAnotherTimeIsDeclared(t *testing.T) {
+	modeltest.RunDeclared(t, func(address string) model.Model {
+		return anthropicmodel.New(address, "k", http.DefaultClient)
+	}, func(body []byte) (names []string) {
+		var sent struct{ Tools []struct{ Name string } }
+		require.NoError(t, json.Unmarshal(body, &sent))
+		for _, one := range sent.Tools {
+			names = append(names, one.Name)
+		}
+		return names
+	})
 }

@@ -86,7 +86,7 @@ func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, err
 		in.GuardrailConfig = &types.GuardrailStreamConfiguration{GuardrailIdentifier: &m.guardrail.ID,
 			GuardrailVersion: &m.guardrail.Version}
 	}
-	for _, t := range r.Tools {
+	for _, t := range r.Declared() {
 		var schema any
 		if err := json.Unmarshal(t.Parameters, &schema); err != nil {
 			return nil, model.Fail(model.BadRequest, "the parameters of the tool %s are no JSON schema: %w", t.Name,

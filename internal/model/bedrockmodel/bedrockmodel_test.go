@@ -97,3 +97,18 @@ func TestRecordings(t *testing.T) {
 		return bedrockmodel.New(account, bedrockmodel.Guardrail{})
 	})
 }
+
+func TestACallOfAnotherTimeIsDeclared(t *testing.T) {
+	modeltest.RunDeclared(t, open, func(body []byte) (names []string) {
+		var sent struct {
+			ToolConfig struct {
+				Tools []struct{ ToolSpec struct{ Name string } }
+			}
+		}
+		require.NoError(t, json.Unmarshal(body, &sent))
+		for _, one := range sent.ToolConfig.Tools {
+			names = append(names, one.ToolSpec.Name)
+		}
+		return names
+	})
+}

@@ -1,0 +1,48 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/model"
+)
+
+// RunDeclared checks that a request without tools declares those that its conversation has calls of, once each: some
+// providers refuse it otherwise. declared takes the tools' names out of a body.
+func RunDeclared(t *testing.T, open func(address string) model.Model, declared func(body []byte) []string) {
+	t.Helper()
+	var body []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ = io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusBadRequest)
+	}))
+	defer server.Close()
+	object := json.RawMessage(`{}`)
+	conversation := []model.Message{
+		{Role: model.User, Text: "x"},
+		{Role: model.Assistant, Calls: []model.Call{
+			{ID: "a", Name: "f", Arguments: object}, {ID: "b", Name: "f", Arguments: object},
+			{ID: "c", Name: "g", Arguments: object},
+		}},
+		{Role: model.Tool, Results: []model.Result{
+			{CallID: "a", Name: "f", Text: "1"}, {CallID: "b", Name: "f", Text: "2"}, {CallID: "c", Name: "g", Text: "3"},
+		}},
+	}
+	one := []model.ToolSpec{{Name: "h", Parameters: json.RawMessage(`{"type":"object"}`)}}
+	for _, c := range []struct {
+		messages []model.Message
+		tools    []model.ToolSpec
+		want     []string
+	}{{conversation[:1], nil, nil}, {conversation, nil, []string{"f", "g"}}, {conversation, one, []string{"h"}}} {
+		_, err := open(server.URL).Converse(t.Context(),
+			model.Request{Name: "m", Messages: c.messages, Tools: c.tools}, func(string) {})
+		require.Error(t, err)
+		assert.Equal(t, c.want, declared(body), "%s", body)
+	}
+}
