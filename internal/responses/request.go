@@ -113,6 +113,9 @@ type input struct {
 
 	earlier struct{ files, fileIDs int } // how many of them came with messages before the last ones
 	spoken  int                          // how many outputs somebody has spoken behind
+	heard   int                          // how many of them the model has spoken behind
+	passed  []output                     // outputs that only the user has spoken behind
+	last    string                       // field of the last message of the user
 	asked   map[string]bool              // ids of the approval requests that it has
 }
 
@@ -511,9 +514,11 @@ func (in *input) takeMessage(at string, item ResponseItemParam) error {
 	case "user":
 		in.spoken = len(in.outputs)
 		in.text = append(in.text, text)
+		in.last = at
 	case "assistant":
 		in.close()
 		in.spoken = len(in.outputs)
+		in.heard = in.spoken
 		in.before = append(in.before, record.Said{Role: record.RoleAssistant, Text: text})
 	case "system", "developer":
 		in.system = append(in.system, spoken{item.Role, text})
@@ -681,13 +686,15 @@ func (in *input) called(id string) bool {
 	})
 }
 
-// settle forgets outputs that are only a part of the conversation, as somebody has spoken behind them, and the files of
-// earlier messages for which there is no room.
+// settle puts aside outputs that are only a part of the conversation, as somebody has spoken behind them, and forgets
+// the files of earlier messages for which there is no room.
 func (in *input) settle() {
 	kept := make([]output, 0, len(in.outputs))
 	for i, o := range in.outputs {
 		if o.alone || i >= in.spoken {
 			kept = append(kept, o)
+		} else if o.run != "" && i >= in.heard {
+			in.passed = append(in.passed, o)
 		}
 	}
 	in.outputs = kept

@@ -15,6 +15,7 @@
 package responses
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -192,7 +193,7 @@ func (c *creation) answerable(ctx context.Context, r record.Run) error {
 // itself sends it whole each time, and the run that it has begun is the one that waits.
 func (c *creation) answered(ctx context.Context) (*ref, error) {
 	if len(c.in.outputs) == 0 {
-		return nil, nil
+		return nil, c.passedOver(ctx)
 	}
 	run := c.in.outputs[0].run
 	if run == "" {
@@ -205,7 +206,7 @@ func (c *creation) answered(ctx context.Context) (*ref, error) {
 	if err != nil {
 		return nil, err
 	}
-	part, found, err := c.asked(ctx, e.Value)
+	part, found, err := c.asked(ctx, e.Value, c.in.outputs)
 	if err != nil {
 		return nil, err
 	}
@@ -225,25 +226,50 @@ func (c *creation) unanswered() error {
 	return nil
 }
 
-// asked finds the part whose pause the request has an answer to: the last one, or, when the request is sent again, the
-// one before.
-func (c *creation) asked(ctx context.Context, r record.Run) (part int, found bool, err error) {
+// passedOver refuses a request that says something behind the answers to what a run of its conversation still waits
+// for: a message of its own would leave that run waiting.
+func (c *creation) passedOver(ctx context.Context) error {
+	if len(c.in.passed) == 0 {
+		return nil
+	}
+	e, err := c.Intake.Run(ctx, c.who, c.in.passed[0].run)
+	if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
+		return nil // a conversation from elsewhere
+	}
+	if err != nil || e.Value.Status != lifecycle.AwaitingInput {
+		return err
+	}
+	part, found, err := c.asked(ctx, e.Value, c.in.passed)
+	if err == nil && found && part == e.Value.Passed() {
+		err = c.tooEarly()
+	}
+	return err
+}
+
+// tooEarly refuses a message of the user's beside what a run waits for.
+func (c *creation) tooEarly() error {
+	return problem.InvalidField(cmp.Or(c.in.last, "body.input"),
+		"a message of the user can be sent when what the response waits for has been answered")
+}
+
+// asked finds the part whose pause outputs answer: the last one, or, when the request is sent again, the one before.
+func (c *creation) asked(ctx context.Context, r record.Run, outputs []output) (part int, found bool, err error) {
 	if r.Pause == 0 {
 		return 0, false, nil
 	}
 	list, err := c.Store.PausesOf(ctx, r.ID(), max(r.Pause-2, 0), 2)
 	for _, pause := range slices.Backward(list) {
-		if c.answers(r.ID(), pause.Interrupts) {
+		if answer(outputs, r.ID(), pause.Interrupts) {
 			return pause.Number - 1, true, nil
 		}
 	}
 	return 0, false, err
 }
 
-// answers reports whether the request has something for each thing that a pause asks for.
-func (c *creation) answers(run string, list []record.Interrupt) bool {
+// answer reports whether outputs have something for each thing that a pause asks for.
+func answer(outputs []output, run string, list []record.Interrupt) bool {
 	return !slices.ContainsFunc(list, func(i record.Interrupt) bool {
-		return !slices.ContainsFunc(c.in.outputs, func(o output) bool { return o.run == run && o.interrupt == i.ID })
+		return !slices.ContainsFunc(outputs, func(o output) bool { return o.run == run && o.interrupt == i.ID })
 	})
 }
 
@@ -251,8 +277,7 @@ func (c *creation) answers(run string, list []record.Interrupt) bool {
 // the request is sent again.
 func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*ref, error) {
 	if len(c.in.text)+c.in.current() > 0 {
-		return nil, problem.InvalidField("body.input",
-			"a message of the user can be sent when what the response waits for has been answered")
+		return nil, c.tooEarly()
 	}
 	if err := c.unchanged(ctx, e.Value); err != nil {
 		return nil, err

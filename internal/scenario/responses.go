@@ -280,14 +280,19 @@ func responsesScenarios() []Story {
 				return x.respond("again", "previous_response_id", ended.text("id")).is(200).
 					number("usage", "input_tokens")
 			}
-			more := after(strings.TrimSpace(strings.Repeat("cold ", 100))) - after("cold")
-			assert.InDelta(x, 2*99, more, 0, "words of the output, which the answer has, too")
+			longer := after(strings.TrimSpace(strings.Repeat("cold ", 100))) - after("cold")
+			assert.InDelta(x, 2*99, longer, 0, "words of the output, which the answer has, too")
 
 			// of a client that keeps the conversation
 			asked = x.respond(ask, "tools", []object{weather}).is(200)
 			call = asked.output("function_call")
 			history := append([]any{object{"role": "user", "content": ask}}, asked.list("output")...)
 			history = append(history, answer(call["call_id"].(string))[0])
+			more := object{"role": "user", "content": "and more"}
+			x.respond(append(history[:len(history):len(history)], more), "tools", []object{weather}).
+				names(fmt.Sprintf("input[%d]", len(history)))
+			x.respond([]object{history[len(history)-1].(object), more},
+				"previous_response_id", asked.text("id")).names("input[1]")
 			next = x.respond(history, "tools", []object{weather})
 			assert.Equal(x, "resp_"+asked.header.Get("X-Agent-Run-Id")+"_1", next.text("id"))
 			history = append(history, next.list("output")[0], object{"role": "user", "content": "thanks"})
