@@ -144,11 +144,16 @@ func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *htt
 	if asked.Stream {
 		return h.followResponse(ctx, w, c, id, -1)
 	}
-	answer := h.Responses.Wait
-	if asked.Background {
-		answer = h.Responses.Response
+	var v responses.Response
+	if !asked.Background {
+		err = h.WhileAllowed(ctx, c.Principal, func(ctx context.Context) (err error) {
+			v, err = h.Responses.Wait(ctx, c.Principal, id)
+			return err
+		})
 	}
-	v, err := answer(ctx, c.Principal, id)
+	if err == nil && v.ID == "" { // in the background, or the server stops
+		v, err = h.Responses.Response(ctx, c.Principal, id)
+	}
 	return h.answerResponse(w, c, v, err)
 }
 

@@ -5,6 +5,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -54,10 +55,13 @@ type Config struct {
 	Knowledge *knowledge.Knowledge
 
 	ObserveWindow time.Duration // how long an answer waits for a run to end
-	Heartbeat     time.Duration // of streams
-	Callbacks     egress.Policy // where pushes may go
-	Pprof         bool
-	PanelReaches  []string // origins beside its own that the admin panel's page may ask: where uploads go
+	// ResponseWindow is how long one of POST /responses does, whose clients take what they are answered for the whole.
+	// Zero: ObserveWindow.
+	ResponseWindow time.Duration
+	Heartbeat      time.Duration // of streams
+	Callbacks      egress.Policy // where pushes may go
+	Pprof          bool
+	PanelReaches   []string // origins beside its own that the admin panel's page may ask: where uploads go
 	// MCP is the server for clients of the Model Context Protocol. It may be nil: then there is none.
 	MCP protocol.MCP
 	// A2A is the server for clients of the Agent2Agent protocol. It may be nil: then there is none.
@@ -110,8 +114,9 @@ func New(c Config) *httpapi.Server {
 		protocol.Routes(s, protocol.Config{
 			MCP: c.MCP, A2A: c.A2A, Intake: c.Intake, Store: c.Store, Hub: c.Hub, Heartbeat: c.Heartbeat, Began: began,
 			Responses: &responses.Server{
-				Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Window: c.ObserveWindow,
-				URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
+				Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub,
+				Window: cmp.Or(c.ResponseWindow, c.ObserveWindow),
+				URL:    strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
 			},
 			AGUI: &aguiserver.Server{Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub},
 		})

@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// A client of Open Responses that neither streams nor polls takes what it is answered for the whole: where nothing is
+// between it and the process, it is answered when the run has ended, and others after the observe window. A stop of the
+// process waits for none of them.
+func TestAResponseIsWaitedForLongerThanARun(t *testing.T) {
+	t.Parallel()
+	p := built(t)
+	p.dir, p.environ = t.TempDir(), []string{"OBSERVE_WINDOW=1ms"}
+	p.start()
+	stop := func() { p.stop() }
+	defer func() { stop() }()
+	respond := func(ctx context.Context, input string) (map[string]any, error) {
+		status, answer, err := p.call(ctx, http.MethodPost, "/responses", "application/json",
+			strings.NewReader(`{"model":"Demo","input":"`+input+`"}`))
+		if err == nil {
+			assert.Equal(t, http.StatusOK, status, answer)
+		}
+		return answer, err
+	}
+	answer, err := respond(t.Context(), `hi\n/sleep 1s`)
+	require.NoError(t, err)
+	assert.Equal(t, "completed", answer["status"])
+	assert.NotEmpty(t, answer["output"])
+	left, leave := context.WithTimeout(t.Context(), time.Second)
+	defer leave()
+	_, err = respond(left, "/sleep 60s")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	waits := make(chan map[string]any, 1)
+	go func() {
+		answer, err := respond(t.Context(), "/sleep 60s")
+		assert.NoError(t, err)
+		waits <- answer
+	}()
+	require.Eventually(t, func() bool {
+		_, list, err := p.call(t.Context(), http.MethodGet, "/runs?status=running", "", nil)
+		runs, _ := list["runs"].([]any)
+		return err == nil && len(runs) == 2
+	}, time.Minute, 20*time.Millisecond)
+	began := time.Now()
+	stop = func() {}
+	p.stop()
+	assert.Less(t, time.Since(began), 30*time.Second)
+	assert.Equal(t, "in_progress", (<-waits)["status"])
+}
