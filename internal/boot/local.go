@@ -236,9 +236,8 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		Intake: in, Store: store, Files: stored, Hub: live, Webhooks: hooks,
 		Knowledge: ingester.Knowledge,
 		Models:    known, Toolkits: toolkits, ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
-		ResponseWindow: responseWindow,
-		Pprof:          s.Pprof,
-		Began:          func(ctx context.Context, job, organization string) { l.nudge(ctx, events.NudgeJob, job, organization) },
+		Pprof: s.Pprof, ResponseWindow: responseWindow,
+		Began: func(ctx context.Context, job, organization string) { l.nudge(ctx, events.NudgeJob, job, organization) },
 		Redelivered: func(ctx context.Context, h record.Delivery) {
 			l.nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
 		},

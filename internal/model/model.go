@@ -154,7 +154,8 @@ func (r Request) Declared() []ToolSpec {
 		for _, c := range m.Calls {
 			if !slices.ContainsFunc(called, func(t ToolSpec) bool { return t.Name == c.Name }) {
 				called = append(called, ToolSpec{
-					Name: c.Name, Description: "Is not there any more.", Parameters: json.RawMessage(`{"type":"object"}`),
+					Name: c.Name, Description: "Is not there any more.",
+					Parameters: json.RawMessage(`{"type":"object"}`),
 				})
 			}
 		}

@@ -274,9 +274,10 @@ func responsesScenarios() []Story {
 			// the next response is shown the call and its output, too
 			after := func(output string) float64 {
 				long := x.respond(ask, "tools", []object{weather}).is(200)
-				ended := x.respond([]object{{
-					"type": "function_call_output", "call_id": long.output("function_call")["call_id"], "output": output,
-				}}, "previous_response_id", long.text("id")).is(200)
+				id := long.output("function_call")["call_id"]
+				ended := x.respond([]object{
+					{"type": "function_call_output", "call_id": id, "output": output},
+				}, "previous_response_id", long.text("id")).is(200)
 				return x.respond("again", "previous_response_id", ended.text("id")).is(200).
 					number("usage", "input_tokens")
 			}

@@ -152,7 +152,8 @@ func TestAStreamOfAResponseThatEndsShortIsAnError(t *testing.T) {
 	t.Run("after its time", func(t *testing.T) {
 		e := httpapitest.New(t, func(c *service.Config) { c.MaxStream = 20 * time.Millisecond })
 		data := last(t, e.Send("POST", "/responses", asked).Body.String())
-		assert.Contains(t, data, `{"type":"error","sequence_number":1,"error":{"type":"server_error","code":"unavailable"`)
+		assert.Contains(t, data,
+			`{"type":"error","sequence_number":1,"error":{"type":"server_error","code":"unavailable"`)
 	})
 	t.Run("with the server", func(t *testing.T) {
 		e := httpapitest.New(t)

@@ -31,7 +31,8 @@ func RunDeclared(t *testing.T, open func(address string) model.Model, declared f
 			{ID: "c", Name: "g", Arguments: object},
 		}},
 		{Role: model.Tool, Results: []model.Result{
-			{CallID: "a", Name: "f", Text: "1"}, {CallID: "b", Name: "f", Text: "2"}, {CallID: "c", Name: "g", Text: "3"},
+			{CallID: "a", Name: "f", Text: "1"}, {CallID: "b", Name: "f", Text: "2"},
+			{CallID: "c", Name: "g", Text: "3"},
 		}},
 	}
 	one := []model.ToolSpec{{Name: "h", Parameters: json.RawMessage(`{"type":"object"}`)}}
