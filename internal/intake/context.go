@@ -105,7 +105,7 @@ func checkFunctions(list []record.Function) error {
 	return nil
 }
 
-// distinct returns a problem of kind Invalid for a function that has the name of a tool of the service which the agent's
+// distinct returns a problem of kind Invalid for a function with the name of a tool of the service which the agent's
 // model has. The names of the tools in its toolkits are looked at when the run begins.
 func distinct(list []record.Function, of catalog.AgentSpec) error {
 	for i, f := range list {

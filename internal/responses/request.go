@@ -69,7 +69,7 @@ type echo struct {
 	Background       bool        `json:"background,omitempty"`
 	Truncation       string      `json:"truncation,omitempty"`
 	Format           *TextFormat `json:"format,omitempty"`
-	System           []system    `json:"system,omitempty"`                 // messages that are joined to the instructions
+	System           []system    `json:"system,omitempty"`                 // joined to the instructions
 	Strict           []*bool     `json:"strict,omitempty" nullable:"true"` // of the tools
 	SafetyIdentifier string      `json:"safety_identifier,omitempty"`
 	PromptCacheKey   string      `json:"prompt_cache_key,omitempty"`

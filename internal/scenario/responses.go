@@ -317,8 +317,8 @@ func responsesScenarios() []Story {
 				{"previous_response_id", asked.text("id")}, {"conversation", asked.text("conversation", "id")},
 			} {
 				for field, value := range map[string]any{
-					"model": other, "instructions": "Be rude.", "tools": []object{{"type": "function", "name": "g"}}, "metadata": object{"a": "b"},
-					"temperature": 0.5, "max_output_tokens": 20,
+					"model": other, "instructions": "Be rude.", "tools": []object{{"type": "function", "name": "g"}},
+					"metadata": object{"a": "b"}, "temperature": 0.5, "max_output_tokens": 20,
 					"text": object{"format": object{"type": "json_object"}},
 				} {
 					x.respond("Oslo", append(with, field, value)...).names(field)

@@ -76,8 +76,9 @@ func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message,
 }
 
 // asked is what a run has asked its client for, functions and questions, with what the client said to it: the last of
-// it, within left bytes of text. The ids of its calls are ours: a prefix and two numbers. Only runs that have paused are
-// read for it, their pauses alone: the steps have the agent's own calls, too, which are no part of the conversation.
+// it, within left bytes of text. The ids of its calls are ours: a prefix and two numbers. Only runs that have paused
+// are read for it, their pauses alone: the steps have the agent's own calls, too, which are no part of the
+// conversation.
 func (a *attempt) asked(ctx context.Context, r record.Run, prefix string, left int) ([]model.Message, error) {
 	if r.Pause == 0 || left <= 0 {
 		return nil, nil
