@@ -14,8 +14,15 @@ import (
 )
 
 // The official client of AG-UI talks with an agent: a conversation, a tool that it executes, an approval, a question, a
-// connection that it cuts and takes up, errors. It checks each event against the protocol's schema and order.
+// connection that it cuts and takes up, errors, a cancelled run. It checks each event against the protocol's schema and
+// order. Of the versions before 1.0, it is the one that front ends made with CopilotKit have.
 func TestTheOfficialClientOfAGUI(t *testing.T) {
+	t.Run("1.0", func(t *testing.T) { talksByAGUI(t, "@ag-ui/client", 1) })
+	t.Run("0.0.59", func(t *testing.T) { talksByAGUI(t, "ag-ui-client-0", 0) })
+}
+
+// talksByAGUI has a client talk that is told of so many pending calls.
+func talksByAGUI(t *testing.T, client string, pending int) {
 	p, _ := served(t)
 	agent := p.ask(http.MethodPost, "/agents", object{"name": "Echo"}, http.StatusCreated)["agent_id"].(string)
 	careful := p.ask(http.MethodPost, "/agents",
@@ -49,14 +56,15 @@ func TestTheOfficialClientOfAGUI(t *testing.T) {
 			Message, Field string
 			Status         int
 		}
-		Warned []string
+		Cancelled struct{ End string }
+		Warned    []string
 	}
-	said := w.run("agui", "node", "agui.mjs", p.url, p.key, agent, careful)
+	said := w.run("agui", "node", "agui.mjs", client, p.url, p.key, agent, careful)
 	require.NoError(t, json.Unmarshal(said, &seen), string(said))
 	assert.Equal(t, []string{"You said: hello", "You said: again\n1 2 3 4 5"}, seen.Conversation.Said)
 	assert.Equal(t, "You said: again\n1 2 3 4 5", seen.Conversation.Answer)
 	assert.Equal(t, "red", seen.FrontEndTool.Color)
-	assert.Equal(t, 1, seen.FrontEndTool.Pending)
+	assert.Equal(t, pending, seen.FrontEndTool.Pending)
 	assert.Equal(t, []string{"Answer: painted red"}, trimmed(seen.FrontEndTool.Said))
 	assert.Equal(t, "a", seen.Interrupts.Approved)
 	assert.True(t, seen.Interrupts.Same, "the result is of the call that was approved")
@@ -69,6 +77,7 @@ func TestTheOfficialClientOfAGUI(t *testing.T) {
 	assert.Contains(t, seen.Failure.Message, "no luck")
 	assert.Equal(t, http.StatusBadRequest, seen.Failure.Status)
 	assert.Equal(t, "body.threadId", seen.Failure.Field)
+	assert.Equal(t, "cancelled", seen.Cancelled.End)
 	assert.Empty(t, seen.Warned, "the client leaves nothing out")
 }
 

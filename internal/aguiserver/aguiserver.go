@@ -54,6 +54,7 @@ type Exchange struct {
 	runs       []string // to follow, one after the other
 	list       []heard
 	heavy      bool // they are too many to be kept beside what requests may hold together
+	old        bool // the client is one from before protocol version 1.0
 }
 
 // heard is a message that the front end has.
@@ -95,7 +96,7 @@ func (s *Server) Open(
 		return nil, err
 	}
 	b := &beginning{Server: s, who: p, agent: agent, request: request, turn: t}
-	x := &Exchange{thread: t.ThreadID, id: t.RunID, agent: agent}
+	x := &Exchange{thread: t.ThreadID, id: t.RunID, agent: agent, old: t.ProtocolVersion == ""}
 	size := 0
 	for _, m := range t.list {
 		x.list = append(x.list, heard{m.ID, m.raw})

@@ -57,7 +57,23 @@ func (s *Server) Follow(
 			return err
 		}
 	}
+	if x.old {
+		end = end.old()
+	}
 	return emit(end)
+}
+
+// old is the last event for clients from before version 1.0, which throw on an outcome that has more than its type, or
+// another type than success and interrupt. They find pending calls by the events of these.
+func (e AGUIEvent) old() AGUIEvent {
+	switch {
+	case e.Outcome == nil:
+	case e.Outcome.Type == "success":
+		e.Outcome = &AGUIOutcome{Type: "success"}
+	case e.Outcome.Type == "cancelled":
+		e = AGUIEvent{Type: "RUN_ERROR", Message: "the run was cancelled", Code: string(lifecycle.Cancelled)}
+	}
+	return e
 }
 
 // keep notes what was told as messages that the front end has, for snapshots of the run that the exchange goes on with.

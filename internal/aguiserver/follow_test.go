@@ -321,3 +321,25 @@ func TestARequestThatBringsNothingFollowsTheThread(t *testing.T) {
 	_, end := w.follow(x)
 	assert.Equal(t, "cancelled", end.Outcome.Type)
 }
+
+// Clients before 1.0 name no version. They refuse whatever an outcome has beside its type, and know no cancelled run.
+func TestClientsBeforeTheFirstVersion(t *testing.T) {
+	w := newWorld(t)
+	x, err := w.ask("r1", hello)
+	require.NoError(t, err)
+	x.old = true
+	w.pause(x.Run(), function)
+	_, end := w.follow(x)
+	assert.Equal(t, &AGUIOutcome{Type: "success"}, end.Outcome)
+	w.transition(x.Run(), transition.Change{Event: lifecycle.Cancel{}})
+	_, end = w.follow(x)
+	assert.Equal(t, AGUIEvent{Type: "RUN_ERROR", Message: "the run was cancelled", Code: "cancelled"}, end)
+	in := input(t, "["+hello+"]")
+	again, err := w.Open(t.Context(), w.who, w.agent, in, "")
+	require.NoError(t, err)
+	assert.True(t, again.old)
+	in.ProtocolVersion = "1.0"
+	again, err = w.Open(t.Context(), w.who, w.agent, in, "")
+	require.NoError(t, err)
+	assert.False(t, again.old)
+}

@@ -10,7 +10,7 @@ const version = "1.0"
 type RunAgentInput struct {
 	ThreadID        string          `json:"threadId" required:"true" doc:"the chat, whose id the client may choose: 1 to 128 characters of A-Z a-z 0-9 . _ : -"`
 	RunID           string          `json:"runId" required:"true" doc:"the id of this exchange: a request with the same id follows the run that the first began"`
-	ProtocolVersion string          `json:"protocolVersion,omitempty" nullable:"true"`
+	ProtocolVersion string          `json:"protocolVersion,omitempty" nullable:"true" doc:"without one, outcomes are those of versions before 1.0"`
 	ParentRunID     string          `json:"parentRunId,omitempty" nullable:"true" doc:"of no effect"`
 	State           json.RawMessage `json:"state,omitempty" shape:"object|object[]|string|number|boolean|null" doc:"of no effect: agents have no state but their conversation"`
 	Messages        json.RawMessage `json:"messages" required:"true" shape:"object[]" doc:"the conversation; of a thread that is known only what follows its last message that is known"`
@@ -59,7 +59,7 @@ type AGUIEvent struct {
 	Result          *AGUIResult        `json:"result,omitempty"`
 	Usage           []AGUIUsage        `json:"usage,omitempty"`
 	Message         string             `json:"message,omitempty" doc:"why the run has failed"`
-	Code            string             `json:"code,omitempty" enum:"failed,timed_out"`
+	Code            string             `json:"code,omitempty" enum:"failed,timed_out,cancelled" doc:"cancelled: to a client from before version 1.0"`
 }
 
 // AGUIMetadata is what RUN_STARTED says of the service.

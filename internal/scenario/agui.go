@@ -36,7 +36,7 @@ func (f *frontEnd) says(id, text string) *frontEnd {
 }
 
 func (f *frontEnd) body(run string) object {
-	body := object{"threadId": f.thread, "runId": run, "messages": f.messages}
+	body := object{"threadId": f.thread, "runId": run, "protocolVersion": "1.0", "messages": f.messages}
 	for name, v := range f.more {
 		body[name] = v
 	}

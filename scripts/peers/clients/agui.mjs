@@ -1,8 +1,8 @@
 // Talks with an agent by the official client of AG-UI, as a front end does, and prints what it saw as JSON.
-// Arguments: URL KEY AGENT CAREFUL, where calls of tools of the agent CAREFUL need an approval.
-import { HttpAgent } from '@ag-ui/client'
-
-const [url, key, agent, careful] = process.argv.slice(2)
+// Arguments: CLIENT URL KEY AGENT CAREFUL. CLIENT is the name of the client's package; calls of tools of the agent
+// CAREFUL need an approval.
+const [client, url, key, agent, careful] = process.argv.slice(2)
+const { HttpAgent } = await import(client)
 const paint = {
   name: 'paint', description: 'Paints the page.',
   parameters: { type: 'object', properties: { color: { type: 'string' } }, required: ['color'] },
@@ -92,6 +92,23 @@ async function failure() {
   return { message, status: refused?.status, field: refused?.payload?.errors?.[0]?.location }
 }
 
+async function cancelled() {
+  const a = frontEnd('official-6')
+  say(a, '/sleep 20s')
+  let end
+  await a.runAgent({}, {
+    async onRunStartedEvent({ event }) {
+      await fetch(`${url}/runs/${event.metadata.agentplatform.run_id}/cancel`, {
+        method: 'POST', headers: { Authorization: `Bearer ${key}` },
+      })
+    },
+    onRunFinishedEvent({ event }) { end = event.outcome?.type },
+    onRunErrorEvent({ event }) { end = event.code },
+    onRunFailed({ error }) { end = error.message },
+  }).catch(() => {})
+  return { end }
+}
+
 const seen = {}
-for (const story of [conversation, frontEndTool, interrupts, cut, failure]) seen[story.name] = await story()
+for (const story of [conversation, frontEndTool, interrupts, cut, failure, cancelled]) seen[story.name] = await story()
 console.log(JSON.stringify({ ...seen, warned }))
