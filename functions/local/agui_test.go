@@ -13,9 +13,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The official client of AG-UI talks with an agent: a conversation, a tool that it executes, an approval, a question, a
-// connection that it cuts and takes up, errors, a cancelled run. It checks each event against the protocol's schema and
-// order. Of the versions before 1.0, it is the one that front ends made with CopilotKit have.
+// The official client of AG-UI talks with an agent: a conversation, a tool that it executes, one
+// that it leaves, an approval, a question, a connection that it cuts and takes up, errors, a cancelled run. It checks
+// each event against the protocol's schema and order. Of the versions before 1.0, it is the one that front ends made
+// with CopilotKit have.
 func TestTheOfficialClientOfAGUI(t *testing.T) {
 	t.Run("1.0", func(t *testing.T) { talksByAGUI(t, "@ag-ui/client", 1) })
 	t.Run("0.0.59", func(t *testing.T) { talksByAGUI(t, "ag-ui-client-0", 0) })
@@ -43,6 +44,7 @@ func talksByAGUI(t *testing.T, client string, pending int) {
 			Pending int
 			Said    []string
 		}
+		NoOutput   struct{ Said []string }
 		Interrupts struct {
 			Approved, Asked string
 			Same            bool
@@ -66,6 +68,7 @@ func talksByAGUI(t *testing.T, client string, pending int) {
 	assert.Equal(t, "red", seen.FrontEndTool.Color)
 	assert.Equal(t, pending, seen.FrontEndTool.Pending)
 	assert.Equal(t, []string{"Answer: painted red"}, trimmed(seen.FrontEndTool.Said))
+	assert.Equal(t, []string{"Answer: (no output: the user went on)", "You said: never mind"}, trimmed(seen.NoOutput.Said))
 	assert.Equal(t, "a", seen.Interrupts.Approved)
 	assert.True(t, seen.Interrupts.Same, "the result is of the call that was approved")
 	assert.Equal(t, "Which city?", seen.Interrupts.Asked)

@@ -7,8 +7,9 @@
 // the thread's last run: so a front end whose connection was cut asks again, and gets what it missed.
 //
 // A call of a function of the front end ends the exchange as a success with the call pending; the next request brings
-// its output as a message of a tool. Approvals and questions end it as interrupted, and resume answers them. What the
-// user says beside such answers is parked behind the run that goes on, and the stream follows both.
+// its output as a message of a tool, or goes on without. Approvals and questions end it as interrupted, and resume
+// answers them. What the user says beside such answers is parked behind the run that goes on, and the stream follows
+// both.
 //
 // Ids are made of the run's (ids.go). Not mapped are state and forwardedProps, which are ignored, the model's
 // reasoning, which is not shown, and media of a message that are only named by an address. A thread waits for all
@@ -369,9 +370,15 @@ func (b *beginning) decisions(list []record.Interrupt) (decisions []record.Decis
 	return decisions, nil
 }
 
+// wentOn is the output of a call that the front end has left without one when the user says something else.
+const wentOn = "(no output: the user went on)"
+
 func (b *beginning) outputOf(i record.Interrupt) (d record.Decision, found bool, err error) {
 	call := nameOf("call_", b.last.ID(), i.ID)
 	n := slices.IndexFunc(b.turn.list, func(m message) bool { return m.Role == "tool" && m.ToolCallID == call })
+	if n < 0 && b.fresh.users > 0 { // the exchange that ended with the call was complete: the application may leave it
+		return record.Decision{Decision: string(lifecycle.Answer), Message: wentOn}, true, nil
+	}
 	if n < 0 {
 		return d, false, nil
 	}

@@ -293,6 +293,31 @@ func TestWordsBesideAnAnswerAreParked(t *testing.T) {
 	assert.Equal(t, "and more", in.Message)
 }
 
+// A call that the front end leaves without an output holds nobody up: the user goes on, and the model is told so.
+func TestTheUserGoesOnWithoutAnOutput(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	w.pause(run, function)
+	heard := hello + `,{"id":"` + ofPart("msg_", run, 0) + `1","role":"assistant","toolCalls":[{"id":"` +
+		nameOf("call_", run, function) + `","type":"function","function":{"name":"paint","arguments":"{}"}}]}`
+	assert.Equal(t, []string{run}, w.runs("r2", heard), "nobody has said anything")
+	assert.Equal(t, lifecycle.AwaitingInput, w.run(run).Status)
+	on := heard + `,{"id":"u2","role":"user","content":"never mind"}`
+	x, err := w.ask("r3", on)
+	require.NoError(t, err)
+	require.Len(t, x.runs, 2)
+	assert.Equal(t, run, x.runs[0])
+	assert.Equal(t, x.runs, w.runs("r3", on), "sent again")
+	d, found, err := w.Store.LastDecision(t.Context(), run, 1)
+	require.NoError(t, err)
+	require.True(t, found)
+	assert.Equal(t, "(no output: the user went on)", d.List[0].Message)
+	w.complete(run)
+	in, err := w.Store.Input(t.Context(), w.run(x.runs[1]))
+	require.NoError(t, err)
+	assert.Equal(t, "never mind", in.Message)
+}
+
 func (w *world) run(id string) record.Run {
 	w.t.Helper()
 	e, err := w.Store.Run(w.t.Context(), record.System(), id)

@@ -171,8 +171,6 @@ func aguiScenarios() []Story {
 			assert.Equal(x, "paint", call["toolCallName"])
 			assert.JSONEq(x, `{"color":"red"}`, first.of("TOOL_CALL_ARGS")["delta"].(string))
 			assert.Equal(x, object{"type": "success", "pendingToolCallIds": []any{call["toolCallId"]}}, first.outcome())
-			x.send(http.MethodPost, "/agui/"+x.Agent, x.frontEnd(x.Agent, "talk-2").says("u2", "and?").body("r2")).
-				problem(400, "invalid_request")
 			f.messages = append(f.messages,
 				object{"id": "t1", "role": "tool", "toolCallId": call["toolCallId"], "content": "painted"})
 			second := f.runs("r2")
@@ -190,6 +188,11 @@ func aguiScenarios() []Story {
 			assert.Equal(x, object{"type": "success"}, both.outcome())
 			assert.Contains(x, f.text(), "Answer: done")
 			assert.Contains(x, f.text(), "You said: and hello", "what the user said meanwhile is answered, too")
+
+			f.says("u4", tool("paint", object{"color": "green"})).runs("r5")
+			assert.Equal(x, object{"type": "success"}, f.says("u5", "never mind").runs("r6").outcome())
+			assert.Contains(x, f.text(), "Answer: (no output: the user went on)")
+			assert.Contains(x, f.text(), "You said: never mind")
 		}},
 		{Name: "agui/approvals and questions are interrupts", Run: func(x *Actor) {
 			f := x.frontEnd(x.careful(), "talk-3").says("u1", tool("echo", object{"text": "a"}))

@@ -47,6 +47,14 @@ async function frontEndTool() {
   return { color, pending, said: texts(newMessages) }
 }
 
+async function noOutput() {
+  const a = frontEnd('official-7')
+  say(a, '/tool paint {"color":"red"}')
+  await a.runAgent({ tools: [paint] })
+  say(a, 'never mind')
+  return { said: texts((await a.runAgent({ tools: [paint] })).newMessages) }
+}
+
 async function interrupts() {
   const a = frontEnd('official-3', careful)
   say(a, '/tool echo {"text":"a"}')
@@ -110,5 +118,7 @@ async function cancelled() {
 }
 
 const seen = {}
-for (const story of [conversation, frontEndTool, interrupts, cut, failure, cancelled]) seen[story.name] = await story()
+for (const story of [conversation, frontEndTool, noOutput, interrupts, cut, failure, cancelled]) {
+  seen[story.name] = await story()
+}
 console.log(JSON.stringify({ ...seen, warned }))
