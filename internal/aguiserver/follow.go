@@ -23,9 +23,15 @@ import (
 // maxOutput is how many bytes of a call's output are told: a front end sends them back each time.
 const maxOutput = 16 << 10
 
+// Codes of RUN_ERROR that are no status of a run.
+const (
+	cutCode     = "stream_ended"
+	deletedCode = "deleted"
+)
+
 // Follow sends the events of an exchange to emit, until it ends. beat is called after idle without an event, begun when
-// the first were told and little is kept of the request. It returns nil after the last event, or where the front end
-// has to ask again for a snapshot; else the error of the store, of ctx, of emit or of beat.
+// the first were told and little is kept of the request. It returns nil after the last event; else the error of the
+// store, of ctx, of emit or of beat, and the caller should tell that the stream was cut: [Cut].
 func (s *Server) Follow(
 	ctx context.Context, p tenant.Principal, x *Exchange, idle time.Duration, emit func(AGUIEvent) error,
 	beat func() error, begun func(),
@@ -36,32 +42,58 @@ func (s *Server) Follow(
 	}); err != nil {
 		return err
 	}
-	var end AGUIEvent
-	for i, run := range x.runs {
-		f, err := s.follower(ctx, p, x, run, emit)
-		if i > 0 && problem.Is(err, "not_found") {
-			break // the message that was parked was withdrawn
-		}
-		if err != nil {
-			return err
-		}
-		f.told = begun
-		if err := f.follow(ctx, idle, beat); err != nil || f.cut {
-			return err
-		}
-		f.end.Usage = append(end.Usage, f.end.Usage...)
-		if end = f.end; !end.completed() {
-			break
-		}
-		if err := f.keep(); err != nil {
-			return err
-		}
+	end, err := s.followAll(ctx, p, x, idle, emit, beat, begun)
+	if problem.Is(err, "not_found") {
+		end, err = AGUIEvent{Type: "RUN_ERROR", Message: "the run was deleted", Code: deletedCode}, nil
+	}
+	if err != nil {
+		return err
 	}
 	if x.old {
 		end = end.old()
 	}
 	return emit(end)
 }
+
+// followAll tells of the runs one after the other, and returns the last event.
+func (s *Server) followAll(
+	ctx context.Context, p tenant.Principal, x *Exchange, idle time.Duration, emit func(AGUIEvent) error,
+	beat func() error, begun func(),
+) (end AGUIEvent, err error) {
+	for i, run := range x.runs {
+		f, err := s.follower(ctx, p, x, run, emit)
+		if i > 0 && problem.Is(err, "not_found") {
+			break // the message that was parked was withdrawn
+		}
+		if err != nil {
+			return end, err
+		}
+		f.told = begun
+		if err := f.follow(ctx, idle, beat); err != nil {
+			return end, err
+		}
+		f.end.Usage = append(end.Usage, f.end.Usage...)
+		if end = f.end; !end.completed() {
+			break
+		}
+		if err := f.keep(); err != nil {
+			return end, err
+		}
+	}
+	return end, nil
+}
+
+// Cut is the last event of a stream that ends before its exchange does. Clients take the mere end of a stream for a
+// success. It says nothing of the run: its reader may have lost the right to know.
+func Cut() AGUIEvent {
+	return AGUIEvent{
+		Type: "RUN_ERROR", Code: cutCode,
+		Message: "the stream has ended before the run: send the request again, with the same runId",
+	}
+}
+
+// Last reports whether an event is the last of its stream.
+func (e AGUIEvent) Last() bool { return e.Type == "RUN_FINISHED" || e.Type == "RUN_ERROR" }
 
 // old is the last event for clients from before version 1.0, which throw on an outcome that has more than its type, or
 // another type than success and interrupt. They find pending calls by the events of these.
@@ -107,7 +139,6 @@ type follower struct {
 	run     string
 	begun   bool
 	told    func()         // called when it has begun
-	cut     bool           // it ends without a last event
 	again   bool           // the front end has heard a part of it before
 	prefix  int            // bytes of text before the part
 	reply   int            // the step whose calls the pause before was about; -1: there was none
@@ -270,7 +301,7 @@ func (f *follower) start(ctx context.Context, text string, steps []events.StepEv
 	}
 	told := f.again && !f.begun || f.begun && len(f.items) > 0
 	if told && f.begun && f.x.heavy { // what a snapshot needs was not kept: the front end sends it again
-		f.cut = true
+		f.end = Cut()
 		return stream.ErrStop
 	}
 	f.begun = true

@@ -268,7 +268,7 @@ func TestALargeThreadIsNotKept(t *testing.T) {
 		assert.Nil(t, m.raw)
 	}
 	require.ErrorIs(t, f.take(t.Context(), initial("b")), stream.ErrStop)
-	assert.True(t, f.cut)
+	assert.Equal(t, Cut(), f.end)
 }
 
 // What the user says beside an answer waits behind the run, and the stream follows both.
@@ -316,6 +316,16 @@ func TestTheUserGoesOnWithoutAnOutput(t *testing.T) {
 	in, err := w.Store.Input(t.Context(), w.run(x.runs[1]))
 	require.NoError(t, err)
 	assert.Equal(t, "never mind", in.Message)
+}
+
+// A front end whose run is deleted meanwhile is told so; it would take the mere end of the stream for a success.
+func TestARunThatIsDeletedEndsAnExchange(t *testing.T) {
+	w := newWorld(t)
+	x, err := w.ask("r1", hello)
+	require.NoError(t, err)
+	x.runs[0] = strings.Repeat("d", 24)
+	_, end := w.follow(x)
+	assert.Equal(t, AGUIEvent{Type: "RUN_ERROR", Message: "the run was deleted", Code: "deleted"}, end)
 }
 
 func (w *world) run(id string) record.Run {

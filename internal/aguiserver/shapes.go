@@ -59,7 +59,7 @@ type AGUIEvent struct {
 	Result          *AGUIResult        `json:"result,omitempty"`
 	Usage           []AGUIUsage        `json:"usage,omitempty"`
 	Message         string             `json:"message,omitempty" doc:"why the run has failed"`
-	Code            string             `json:"code,omitempty" enum:"failed,timed_out,cancelled" doc:"cancelled: to a client from before version 1.0"`
+	Code            string             `json:"code,omitempty" enum:"failed,timed_out,cancelled,deleted,stream_ended" doc:"stream_ended: the run goes on, and so does a request that is sent again, with the same runId; cancelled: to a client from before version 1.0"`
 }
 
 // AGUIMetadata is what RUN_STARTED says of the service.

@@ -2,6 +2,8 @@ package protocol
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 
@@ -39,8 +41,8 @@ func (h *handlers) aguiRoutes() {
 	h.Handle("POST", path, tenant.LevelRun, h.aguiCall)
 }
 
-// aguiCall answers with the events of an exchange. The connection ends without a last word when the server ends it:
-// the front end asks again.
+// aguiCall answers with the events of an exchange. Where these end before it, for whatever reason, it says so: the
+// front end asks again.
 func (h *handlers) aguiCall(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
 	if err := h.Hold(w, r, c); err != nil {
 		return err
@@ -65,11 +67,31 @@ func (h *handlers) aguiCall(w http.ResponseWriter, r *http.Request, c *httpapi.C
 		return err
 	}
 	c.Run = x.Run()
-	return h.Stream(ctx, w, c, httpapi.Stream{
+	ended := false
+	to := func(out *httpapi.Sink) func(aguiserver.AGUIEvent) error {
+		return func(e aguiserver.AGUIEvent) error {
+			err := out.Data(e)
+			ended = ended || err == nil && e.Last()
+			return err
+		}
+	}
+	err = h.Stream(ctx, w, c, httpapi.Stream{
 		ContentType: "text/event-stream", Agent: x.Agent(), Bounded: true,
 		Follow: func(ctx context.Context, out *httpapi.Sink) error {
-			emit := func(e aguiserver.AGUIEvent) error { return out.Data(e) }
-			return h.AGUI.Follow(ctx, c.Principal, x, h.Heartbeat, emit, out.Heartbeat, c.Release)
+			return h.AGUI.Follow(ctx, c.Principal, x, h.Heartbeat, to(out), out.Heartbeat, c.Release)
 		},
+		Farewell: func(out *httpapi.Sink) { _ = to(out)(aguiserver.Cut()) },
 	})
+	if err != nil || ended {
+		return err
+	}
+	return sayCut(w) // the store has failed, or the right has ended, and the sink takes nothing more
+}
+
+func sayCut(w io.Writer) error {
+	raw, err := json.Marshal(aguiserver.Cut())
+	if err == nil {
+		_, _ = fmt.Fprintf(w, "data: %s\n\n", raw) // where the client has gone, nobody hears it
+	}
+	return err
 }

@@ -94,6 +94,41 @@ func TestACallOfMCPOutlivesAStop(t *testing.T) {
 	assert.Equal(t, 1, strings.Count(e.Send("GET", "/runs", "").Body.String(), `"agent_id"`), "the late one began none")
 }
 
+// A stream of AG-UI that does not end by itself says so, whatever ends it: clients take its mere end for a success.
+func TestAStreamOfAGUIThatIsCutSaysSo(t *testing.T) {
+	const cut = `"code":"stream_ended"`
+	for name, end := range map[string]func(e httpapitest.API){
+		"the service stops":        func(e httpapitest.API) { go e.Stop() },
+		"the store cannot be read": func(e httpapitest.API) { e.Items.Break("") },
+		"the right has ended": func(e httpapitest.API) {
+			p, err := e.Tenants.Authenticate(t.Context(), e.Key)
+			require.NoError(t, err)
+			require.NoError(t, e.Tenants.RevokeKey(t.Context(), tenant.Platform(), record.System(), p.Key))
+			e.Tenants.Change(p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := httpapitest.New(t)
+			send := func(w http.ResponseWriter) {
+				r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/agui/"+e.Agent, strings.NewReader(
+					`{"threadId":"t","runId":"r","messages":[{"id":"u","role":"user","content":"x"}]}`))
+				r.Header.Set("Authorization", "Bearer "+e.Key)
+				e.ServeHTTP(w, r)
+			}
+			w := stopping{httptest.NewRecorder(), sync.OnceFunc(func() { end(e) })}
+			send(w)
+			lines := strings.Split(strings.TrimSpace(w.Body.String()), "\n")
+			assert.Contains(t, lines[len(lines)-1], cut)
+			assert.Equal(t, 1, strings.Count(w.Body.String(), cut))
+			if name == "the service stops" {
+				late := httptest.NewRecorder()
+				send(late)
+				assert.Equal(t, 1, strings.Count(late.Body.String(), cut), late.Body.String())
+			}
+		})
+	}
+}
+
 // Budgets hold for a call that is told of its progress, whose answer is a stream, as for any other.
 func TestBudgetsHoldForACallThatIsToldOfItsProgress(t *testing.T) {
 	e := httpapitest.New(t)
