@@ -12,8 +12,8 @@
 // both.
 //
 // Ids are made of the run's (ids.go). Not mapped are state and forwardedProps, which are ignored, the model's
-// reasoning, which is not shown, and media of a message that are only named by an address. A thread waits for all
-// that a pause asked for at once.
+// reasoning, which is not shown, and media of a message at addresses of others. A thread waits for all that a pause
+// asked for at once.
 //
 // The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record, catalog,
 // citation, tenant, lifecycle, model (the names of the service's tools), events, strictjson, host and problem.
@@ -46,6 +46,7 @@ type Server struct {
 	Store  *record.Store
 	Files  *files.Files
 	Hub    *stream.Hub
+	URL    string // of the API, under which files of messages are known
 }
 
 // Exchange is a request whose run has begun, or goes on. Of the request it keeps the messages, for a snapshot.
@@ -484,15 +485,32 @@ func (b *beginning) prepare(ctx context.Context) error {
 		AgentID: b.agent, Text: b.fresh.message(), ChatID: b.turn.ThreadID, Context: c, Key: b.key(),
 		Request: b.request, Watched: true,
 	}
-	b.taken, err = b.Files.TakeInline(ctx, b.who.Organization, b.who.User, b.fresh.files)
+	ids, err := b.known()
 	if err != nil {
 		return err
 	}
-	b.message.Files = files.Refs(b.taken)
+	b.message.Files, b.taken, err = b.Files.Bring(ctx, b.who.Scope(), b.who.Organization, b.who.User, ids,
+		b.fresh.media.files, func(f record.File) error { return b.Intake.Tenants.MayReadFile(ctx, b.who, f) })
+	if err != nil {
+		return err
+	}
 	if err = b.message.Check(); err != nil {
 		b.drop(ctx)
 	}
 	return err
+}
+
+// known are the ids of the files that the message names by their addresses. Others than ours are not fetched.
+func (b *beginning) known() (ids []string, err error) {
+	for _, a := range b.fresh.media.known {
+		id, ours := strings.CutPrefix(a.url, b.URL+"/files/")
+		if !ours || !host.ValidID(id) {
+			return nil, problem.InvalidField(a.at,
+				"is not fetched: send the bytes as data, or the address of a file of this service")
+		}
+		ids = append(ids, id)
+	}
+	return ids, nil
 }
 
 // drop removes the files of a message that was not sent.

@@ -91,7 +91,23 @@ type fresh struct {
 	textAt []int           // those messages
 	users  int             // how many they are, also without a text
 	calls  map[string]bool // ids of the calls in before
-	files  []files.Inline
+	media  media           // of those messages
+}
+
+// media are files that come with a text, and those that it names by an address.
+type media struct {
+	files   []files.Inline
+	known   []address
+	refused error // why the first of those is refused that nobody can have
+}
+
+type address struct{ at, url string }
+
+func (m *media) add(of media) {
+	m.files, m.known = append(m.files, of.files...), append(m.known, of.known...)
+	if m.refused == nil {
+		m.refused = of.refused
+	}
 }
 
 func (f *fresh) message() string { return strings.Join(f.text, "\n\n") }
@@ -118,7 +134,7 @@ func (t *turn) since(from int) (f fresh, err error) {
 			return f, err
 		}
 	}
-	return f, nil
+	return f, f.media.refused
 }
 
 // close ends the user's messages so far: somebody else speaks. Files come with the last messages alone.
@@ -126,7 +142,7 @@ func (f *fresh) close() {
 	for n, text := range f.text {
 		f.say(f.textAt[n], record.Said{Role: record.RoleUser, Text: text})
 	}
-	f.text, f.textAt, f.users, f.files = nil, nil, 0, nil
+	f.text, f.textAt, f.users, f.media = nil, nil, 0, media{}
 }
 
 func (f *fresh) say(i int, s record.Said) {
@@ -140,14 +156,14 @@ func (f *fresh) say(i int, s record.Said) {
 }
 
 func (f *fresh) user(at string, i int, m message) error {
-	text, files, err := content(at+".content", m.Content)
+	text, media, err := content(at+".content", m.Content)
 	if err != nil {
 		return err
 	}
 	if f.users++; text != "" {
 		f.text, f.textAt = append(f.text, text), append(f.textAt, i)
 	}
-	if f.files = append(f.files, files...); len(f.files) > intake.MaxFiles {
+	if f.media.add(media); len(f.media.files)+len(f.media.known) > intake.MaxFiles {
 		return problem.InvalidField(at+".content", "at most %d files may be sent", intake.MaxFiles)
 	}
 	return nil
@@ -209,33 +225,61 @@ type part struct {
 		MimeType string `json:"mimeType"`
 	} `json:"source"`
 	Metadata json.RawMessage `json:"metadata"`
+
+	// Of type binary, which version 1.0 has no more.
+	MimeType string `json:"mimeType"`
+	Data     string `json:"data"`
+	URL      string `json:"url"`
+	ID       string `json:"id"`
+	Filename string `json:"filename"`
 }
 
-// content reads a text, or parts of content. Parts whose bytes are elsewhere, and those of a kind that nobody knows,
-// are left out, as the protocol demands: addresses are not fetched.
-func content(at string, raw json.RawMessage) (text string, attached []files.Inline, err error) {
+// content reads a text, or parts of content. Parts of a kind that nobody knows are left out, as the protocol demands.
+func content(at string, raw json.RawMessage) (text string, m media, err error) {
 	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
-		return text, nil, nil
+		return text, m, nil
 	}
 	var parts []part
 	if err := intake.Decode(at, raw, &parts); err != nil {
-		return "", nil, err
+		return "", m, err
 	}
 	var texts []string
 	for i, p := range parts {
-		switch {
-		case p.Type == "text":
+		at := fmt.Sprintf("%s[%d]", at, i)
+		if p.Type == "text" {
 			texts = append(texts, p.Text)
-		case p.Source.Type == "data":
-			f, err := files.Decode(fmt.Sprintf("%s[%d].source.value", at, i), p.name(), p.Source.MimeType,
-				p.Source.Value)
-			if err != nil {
-				return "", nil, err
-			}
-			attached = append(attached, f)
+			continue
 		}
+		of, err := p.media(at)
+		if err != nil {
+			return "", m, err
+		}
+		m.add(of)
 	}
-	return strings.Join(texts, "\n"), attached, nil
+	return strings.Join(texts, "\n"), m, nil
+}
+
+// media is the file of a part. An address is looked at when its message is sent: only those of files of ours are good.
+func (p part) media(at string) (m media, err error) {
+	var f files.Inline
+	switch {
+	case p.Source.Type == "data":
+		f, err = files.Decode(at+".source.value", p.name(), p.Source.MimeType, p.Source.Value)
+	case p.Source.Type == "url":
+		return media{known: []address{{at + ".source.value", p.Source.Value}}}, nil
+	case p.Type != "binary":
+		return m, nil
+	case p.Data != "":
+		f, err = files.Decode(at+".data", p.Filename, p.MimeType, p.Data)
+	case p.URL != "":
+		return media{known: []address{{at + ".url", p.URL}}}, nil
+	case p.ID != "":
+		return media{refused: problem.InvalidField(at+".id", "names nothing here: send data, or the url of a file of "+
+			"this service")}, nil
+	default:
+		return media{refused: problem.InvalidField(at+".data", "is required")}, nil
+	}
+	return media{files: []files.Inline{f}}, err
 }
 
 // name is the name that the part's metadata has.
@@ -321,6 +365,11 @@ func (f *fresh) named(err error) error {
 }
 
 func (f *fresh) place(location string) string {
+	for i, a := range f.media.known {
+		if location == fmt.Sprintf("file_ids[%d]", i) {
+			return a.at
+		}
+	}
 	switch location {
 	case "message", "files":
 		return "body.messages"

@@ -74,13 +74,12 @@ func TestWhatIsWrongInARequestIsNamed(t *testing.T) {
 }
 
 func TestContentThatNobodyCanUseIsLeftOut(t *testing.T) {
-	f, err := turnOf(t, `[{"id":"m","role":"user","content":[{"type":"text","text":"see"},
-		{"type":"image","source":{"type":"url","value":"https://example.com/a.png"}},{"type":"smell"},
+	f, err := turnOf(t, `[{"id":"m","role":"user","content":[{"type":"text","text":"see"},{"type":"smell"},
 		{"type":"image","source":{"type":"data","value":"aGk=","mimeType":"image/png"}}]},
 		{"id":"a","role":"activity","content":{"x":1}},{"id":"n","role":"narrator","content":7}]`).since(0)
 	require.NoError(t, err)
 	assert.Equal(t, "see", f.message())
-	assert.Equal(t, []files.Inline{{Name: "file.png", ContentType: "image/png", Data: []byte("hi")}}, f.files)
+	assert.Equal(t, []files.Inline{{Name: "file.png", ContentType: "image/png", Data: []byte("hi")}}, f.media.files)
 	for content, field := range map[string]string{
 		`7`: "", `{"a":1}`: "", `["a"]`: "[0]", `[{"type":"text","text":7}]`: "[0].text",
 		`[{"type":"image","source":{"type":"data","value":"?"}}]`: "[0].source.value",
@@ -91,6 +90,46 @@ func TestContentThatNobodyCanUseIsLeftOut(t *testing.T) {
 	many := strings.Repeat(`{"type":"image","source":{"type":"data","value":"aGk="}},`, 11)
 	_, err = turnOf(t, `[{"id":"m","role":"user","content":[`+strings.TrimSuffix(many, ",")+`]}]`).since(0)
 	wrong(t, err, "body.messages[0].content")
+}
+
+// Media come as data, or by the address of a file of ours; in version 0.0.59 also as parts of type binary.
+func TestMediaOfAMessage(t *testing.T) {
+	w := newWorld(t)
+	w.URL = "https://here.test/api/v1"
+	kept, err := w.Files.TakeInline(t.Context(), w.who.Organization, w.who.User,
+		[]files.Inline{{Name: "b.png", ContentType: "image/png", Data: []byte("b")}})
+	require.NoError(t, err)
+	ours := w.URL + "/files/" + kept[0].ID
+	say := func(parts string) string { return `{"id":"u1","role":"user","content":[` + parts + `]}` }
+	run := w.runs("r1", say(`{"type":"text","text":"see"},
+		{"type":"binary","data":"aGk=","mimeType":"image/png","filename":"a.png"},
+		{"type":"binary","url":"`+ours+`","mimeType":"image/png"},
+		{"type":"image","source":{"type":"url","value":"`+ours+`"}}`))[0]
+	in, err := w.Store.Input(t.Context(), w.run(run))
+	require.NoError(t, err)
+	require.Len(t, in.Files, 2)
+	assert.Equal(t, kept[0].ID, in.Files[0].FileID)
+	assert.Equal(t, "a.png", in.Files[1].Name)
+	w.complete(run)
+	for part, field := range map[string]string{
+		`{"type":"image","source":{"type":"url","value":"https://example.com/a.png"}}`:       "source.value",
+		`{"type":"image","source":{"type":"url","value":"` + w.URL + "/files/" + run + `"}}`: "source.value",
+		`{"type":"binary","url":"https://example.com/a.png"}`:                                "url",
+		`{"type":"binary","id":"x"}`:   "id",
+		`{"type":"binary"}`:            "data",
+		`{"type":"binary","data":"?"}`: "data",
+	} {
+		_, err := w.ask("r2", hello+`,{"id":"`+ofPart("msg_", run, 0)+`1","role":"assistant"},`+
+			`{"id":"u3","role":"user","content":[{"type":"text","text":"see"},`+part+`]}`)
+		p, ok := problem.As(err)
+		require.True(t, ok, "%s: %v", part, err)
+		require.Len(t, p.Fields, 1, part)
+		assert.Equal(t, "body.messages[2].content[1]."+field, p.Fields[0].Location, part)
+	}
+	f, err := turnOf(t, "["+say(`{"type":"binary","id":"x"}`)+`,{"id":"a","role":"assistant","content":"no"},
+		{"id":"u2","role":"user","content":"and?"}]`).since(0)
+	require.NoError(t, err, "of a conversation that began elsewhere, files come with the last messages alone")
+	assert.Equal(t, "and?", f.message())
 }
 
 // A conversation that began elsewhere is told to the model; what is wrong in it is named by its message.

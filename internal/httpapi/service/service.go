@@ -118,7 +118,10 @@ func New(c Config) *httpapi.Server {
 				Window: cmp.Or(c.ResponseWindow, c.ObserveWindow),
 				URL:    strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
 			},
-			AGUI: &aguiserver.Server{Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub},
+			AGUI: &aguiserver.Server{
+				Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub,
+				URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
+			},
 		})
 		meta.Routes(s, c.Pprof)
 		panel.New(c.PanelReaches...).Routes(s.HandleOpen)
