@@ -14,9 +14,9 @@ import (
 )
 
 // The official client of AG-UI talks with an agent: a conversation, a tool that it executes, one
-// that it leaves, an approval, a question, a connection that it cuts and takes up, errors, a cancelled run. It checks
-// each event against the protocol's schema and order. Of the versions before 1.0, it is the one that front ends made
-// with CopilotKit have.
+// that it leaves, an approval, a question, a connection that it cuts and takes up, one that it stops to say something
+// else, errors, a cancelled run. It checks each event against the protocol's schema and order. Of the versions before
+// 1.0, it is the one that front ends made with CopilotKit have.
 func TestTheOfficialClientOfAGUI(t *testing.T) {
 	t.Run("1.0", func(t *testing.T) { talksByAGUI(t, "@ag-ui/client", 1) })
 	t.Run("0.0.59", func(t *testing.T) { talksByAGUI(t, "ag-ui-client-0", 0) })
@@ -54,6 +54,7 @@ func talksByAGUI(t *testing.T, client string, pending int) {
 			Heard bool
 			Said  []string
 		}
+		Stopped struct{ Roles, Said []string }
 		Failure struct {
 			Message, Field string
 			Status         int
@@ -77,6 +78,10 @@ func talksByAGUI(t *testing.T, client string, pending int) {
 	require.Len(t, seen.Cut.Said, 1, "the message goes on, and is not there twice")
 	assert.True(t, strings.HasPrefix(seen.Cut.Said[0], "You said: count\n1 2 3 "), seen.Cut.Said[0])
 	assert.True(t, strings.HasSuffix(seen.Cut.Said[0], " 29 30"), seen.Cut.Said[0])
+	assert.Equal(t, []string{"user", "assistant", "user", "assistant"}, seen.Stopped.Roles, "each where it was said")
+	require.Len(t, seen.Stopped.Said, 2)
+	assert.True(t, strings.HasSuffix(seen.Stopped.Said[0], " 19 20"), seen.Stopped.Said[0])
+	assert.Equal(t, "You said: and now?", seen.Stopped.Said[1])
 	assert.Contains(t, seen.Failure.Message, "no luck")
 	assert.Equal(t, http.StatusBadRequest, seen.Failure.Status)
 	assert.Equal(t, "body.threadId", seen.Failure.Field)

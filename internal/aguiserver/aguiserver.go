@@ -8,8 +8,8 @@
 //
 // A call of a function of the front end ends the exchange as a success with the call pending; the next request brings
 // its output as a message of a tool, or goes on without. Approvals and questions end it as interrupted, and resume
-// answers them. What the user says beside such answers is parked behind the run that goes on, and the stream follows
-// both.
+// answers them. What the user says beside such answers, or while the thread's last run works, is parked behind that run,
+// and the stream follows both.
 //
 // Ids are made of the run's (ids.go). Not mapped are state and forwardedProps, which are ignored, the model's
 // reasoning, which is not shown, and media of a message at addresses of others. A thread waits for all that a pause
@@ -154,7 +154,8 @@ type beginning struct {
 	request string
 	turn    turn
 	last    *record.Run // the thread's last run, if it is the agent's
-	told    echo        // of that run
+	parked  []string    // the messages to the agent that wait behind it
+	told    echo        // of what the thread was told last
 	from    int         // the first message that is not known
 	fresh   fresh
 	message intake.Message // that it says, when it is prepared
@@ -183,18 +184,43 @@ func (b *beginning) find(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if c := in.Context; c != nil && len(c.Echo) > 0 {
-			if err := json.Unmarshal(c.Echo, &b.told); err != nil {
-				return err
-			}
+		if err := b.told.read(in); err != nil {
+			return err
 		}
 		if e.Value.Agent == b.agent {
 			b.last = &e.Value
+		}
+		if err := b.findParked(ctx); err != nil {
+			return err
 		}
 	}
 	b.from = b.firstUnknown()
 	b.fresh, err = b.turn.since(b.from)
 	return err
+}
+
+// findParked reads what waits behind the last run: the thread knows that, too.
+func (b *beginning) findParked(ctx context.Context) error {
+	if b.last == nil {
+		return nil
+	}
+	for _, id := range b.last.Parked {
+		p, err := b.Store.Parked(ctx, id)
+		if problem.Is(err, "not_found") { // withdrawn since
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if p.Spec.Agent != b.agent {
+			continue
+		}
+		b.parked = append(b.parked, id)
+		if err := b.told.read(p.Input); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // firstUnknown is the place behind the last message that is known. Where none is, only what the user says last is new:
@@ -234,11 +260,11 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 	}
 	switch {
 	case resumed && !says:
-		return []string{b.last.ID()}, nil
+		return b.going(), nil
 	case resumed:
-		return b.post(ctx, b.last.ID())
+		return b.post(ctx, true)
 	case !says && b.last != nil && (b.last.Status.Active() || b.turn.lastUsers() == len(b.turn.list)):
-		return []string{b.last.ID()}, nil
+		return b.going(), nil
 	case !says: // the user wants to hear it again
 		if b.fresh, err = b.turn.since(b.turn.lastUsers()); err != nil {
 			return nil, err
@@ -257,8 +283,11 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 	if err := b.mayAnswer(ctx); err != nil {
 		return nil, err
 	}
-	return b.post(ctx, "")
+	return b.post(ctx, b.last != nil && b.last.Status.Active() && b.last.Status != lifecycle.AwaitingInput)
 }
+
+// going are the thread's last run and what waits behind it.
+func (b *beginning) going() []string { return append([]string{b.last.ID()}, b.parked...) }
 
 func (b *beginning) endsWithOutput() bool {
 	n := len(b.fresh.before)
@@ -519,9 +548,9 @@ func (b *beginning) drop(ctx context.Context) {
 	b.taken = nil
 }
 
-// post sends the message, behind a run that goes on, if there is one.
-func (b *beginning) post(ctx context.Context, behind string) ([]string, error) {
-	b.message.Enqueue, b.message.FollowsUp = behind != "", behind != ""
+// post sends the message, behind what the thread's last run goes on with, if it does.
+func (b *beginning) post(ctx context.Context, behind bool) ([]string, error) {
+	b.message.Enqueue, b.message.FollowsUp = behind, behind
 	posted, err := b.Intake.Post(ctx, b.who, b.message)
 	if err != nil {
 		return nil, err
@@ -530,8 +559,21 @@ func (b *beginning) post(ctx context.Context, behind string) ([]string, error) {
 		b.taken = nil // the run holds them
 	}
 	runs := runsOf(posted)
-	if behind != "" {
-		runs = append([]string{behind}, runs...)
+	switch {
+	case behind:
+		runs = append(b.going(), runs...)
+	case b.last != nil && runs[0] == b.last.ID(): // it was an answer
+		runs = b.going()
 	}
-	return slices.Compact(runs), nil
+	return distinct(runs), nil
+}
+
+// distinct are the runs in their order, each once.
+func distinct(runs []string) (list []string) {
+	for _, run := range runs {
+		if !slices.Contains(list, run) {
+			list = append(list, run)
+		}
+	}
+	return list
 }

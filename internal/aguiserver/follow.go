@@ -73,7 +73,7 @@ func (s *Server) followAll(
 			return end, err
 		}
 		f.end.Usage = append(end.Usage, f.end.Usage...)
-		if end = f.end; !end.completed() {
+		if end = f.end; !end.goesOn() {
 			break
 		}
 		if err := f.keep(); err != nil {
@@ -110,23 +110,34 @@ func (e AGUIEvent) old() AGUIEvent {
 
 // keep notes what was told as messages that the front end has, for snapshots of the run that the exchange goes on with.
 func (f *follower) keep() error {
-	f.x.list = slices.DeleteFunc(f.x.list, f.isPart)
+	list, at := f.others()
 	size := 0
-	for _, m := range f.items {
+	for i, m := range f.items {
 		raw, err := json.Marshal(m)
 		if err != nil {
 			return err
 		}
-		f.x.list = append(f.x.list, heard{m.ID, raw})
+		list = slices.Insert(list, at+i, heard{m.ID, raw})
 		size += len(raw)
 	}
+	f.x.list = list
 	f.x.heavy = f.x.heavy || size > light
 	return nil
 }
 
-// completed reports whether an event is the end of a run that waits for nothing.
-func (e AGUIEvent) completed() bool {
-	return e.Type == "RUN_FINISHED" && e.Outcome.Type == "success" && len(e.Outcome.Pending) == 0
+// others are the messages that the front end has beside the part's, and the place of the part among them.
+func (f *follower) others() (list []heard, at int) {
+	at = slices.IndexFunc(f.x.list, f.isPart)
+	list = slices.DeleteFunc(slices.Clone(f.x.list), f.isPart)
+	if at < 0 {
+		at = len(list)
+	}
+	return list, at
+}
+
+// goesOn reports whether what waits behind a run begins with this event: the run waits for nothing, and has not failed.
+func (e AGUIEvent) goesOn() bool {
+	return e.Type == "RUN_FINISHED" && e.Outcome.Type != "interrupt" && len(e.Outcome.Pending) == 0
 }
 
 // follower translates the stream of a run, from its last pause on.
@@ -314,13 +325,12 @@ func (f *follower) start(ctx context.Context, text string, steps []events.StepEv
 	if !told {
 		return tell()
 	}
+	list, at := f.others()
 	var others []json.RawMessage
-	for _, m := range f.x.list {
-		if !f.isPart(m) {
-			others = append(others, m.raw)
-		}
+	for _, m := range list {
+		others = append(others, m.raw)
 	}
-	return f.replace(others, tell)
+	return f.replace(others[:at], others[at:], tell)
 }
 
 // replay tells the text and the calls so far in the order of the journal; what it has not comes last.

@@ -69,7 +69,7 @@ func TestEachEventOfAStreamIsToldAsTheProtocolHasIt(t *testing.T) {
 		"what was heard before": {
 			`{"id":"msg_RUN_0_1","role":"assistant","content":"a"},`,
 			[]stream.Event{initial("ab", step(1, "started")), delta("c"), stepped(1, "finished"), delta("d")},
-			[]string{"all [u1 hello] [1 ab look]", "open 2", "c", "close", "got succeeded of 1", "open 3", "d"},
+			[]string{"all [1 ab look] [u1 hello]", "open 2", "c", "close", "got succeeded of 1", "open 3", "d"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -293,6 +293,49 @@ func TestWordsBesideAnAnswerAreParked(t *testing.T) {
 	assert.Equal(t, "and more", in.Message)
 }
 
+// Who stops a stream leaves the run going. What is said then waits behind it, once, and the stream follows all of it.
+func TestWordsWhileARunWorksAreParked(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	half := hello + `,{"id":"` + ofPart("msg_", run, 0) + `1","role":"assistant","content":"ha"}`
+	second := half + `,{"id":"u2","role":"user","content":"stop"}`
+	x, err := w.ask("r2", second)
+	require.NoError(t, err)
+	require.Len(t, x.runs, 2)
+	assert.Equal(t, run, x.runs[0])
+	assert.Equal(t, x.runs, w.runs("r2", second), "sent again")
+	assert.Equal(t, x.runs, w.runs("r2b", second), "sent again by another id")
+	third := w.runs("r3", second+`,{"id":"u3","role":"user","content":"now"}`)
+	require.Len(t, third, 3)
+	assert.Equal(t, x.runs, third[:2])
+	p, err := w.Store.Parked(t.Context(), third[2])
+	require.NoError(t, err)
+	assert.Equal(t, "now", p.Input.Message, "what is parked is known")
+
+	f, l := w.following(x)
+	require.NoError(t, f.take(t.Context(), initial("half")))
+	assert.Equal(t, []string{"all [u1 hello] [1 half] [u2 stop]"}, l.heard, "in its place")
+	require.NoError(t, f.keep())
+	assert.Equal(t, []string{"u1", ofPart("msg_", run, 0) + "1", "u2"}, []string{x.list[0].id, x.list[1].id, x.list[2].id})
+
+	w.transition(run, transition.Change{Event: lifecycle.Cancel{}})
+	w.complete(x.runs[1])
+	heard, end := w.follow(x)
+	assert.Equal(t, "run_finished", heard[len(heard)-1])
+	assert.Equal(t, "success", end.Outcome.Type, "of what was said behind the run that was cancelled")
+}
+
+// What is parked behind a run is told behind it, also when the run has asked meanwhile.
+func TestWhatIsParkedBehindAQuestionIsTold(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	runs := w.runs("r2", hello+`,{"id":"u2","role":"user","content":"more"}`)
+	w.pause(run, question)
+	assert.Equal(t, runs, w.runs("r3", hello+`,{"id":"u2","role":"user","content":"more"}`, AGUIResume{
+		InterruptID: nameOf("int_", run, question), Status: "resolved", Payload: json.RawMessage(`"Oslo"`),
+	}))
+}
+
 // A call that the front end leaves without an output holds nobody up: the user goes on, and the model is told so.
 func TestTheUserGoesOnWithoutAnOutput(t *testing.T) {
 	w := newWorld(t)
@@ -342,10 +385,6 @@ func TestARequestThatBringsNothingFollowsTheThread(t *testing.T) {
 	run := w.runs("r1", hello)[0]
 	assert.Equal(t, []string{run}, w.runs("r1", hello))
 	assert.Equal(t, []string{run}, w.runs("r2", hello), "it is working on it")
-	_, err = w.ask("r2", hello+`,{"id":"u2","role":"user","content":"and?"}`)
-	p, _ := problem.As(err)
-	require.NotNil(t, p)
-	assert.Equal(t, "chat_busy", p.Code)
 	w.complete(run)
 	assert.Equal(t, []string{run}, w.runs("r3", hello+`,{"id":"`+ofPart("msg_", run, 0)+`1","role":"assistant"}`))
 	second := w.runs("r4", hello)

@@ -340,6 +340,14 @@ type echo struct {
 	Message string `json:"agui_message,omitempty"` // the last of the thread then
 }
 
+// read takes what a run was begun with, if that was a request here.
+func (e *echo) read(in record.Input) error {
+	if in.Context == nil || len(in.Context.Echo) == 0 {
+		return nil
+	}
+	return json.Unmarshal(in.Context.Echo, e)
+}
+
 var (
 	saidAt = regexp.MustCompile(`^context\.before\[(\d+)\]`)
 	fields = strings.NewReplacer(

@@ -97,8 +97,8 @@ func (t *teller) result(step int, call, output string) error {
 	})
 }
 
-// replace tells all messages of the thread: those of others, and what again notes anew.
-func (t *teller) replace(others []json.RawMessage, again func() error) error {
+// replace tells all messages of the thread: what again notes anew, between those of others.
+func (t *teller) replace(before, after []json.RawMessage, again func() error) error {
 	if err := t.close(); err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func (t *teller) replace(others []json.RawMessage, again func() error) error {
 	if t.quiet = false; err != nil {
 		return err
 	}
-	list := append([]json.RawMessage{}, others...)
+	list := append([]json.RawMessage{}, before...)
 	for _, m := range t.items {
 		raw, err := json.Marshal(m)
 		if err != nil {
@@ -115,5 +115,6 @@ func (t *teller) replace(others []json.RawMessage, again func() error) error {
 		}
 		list = append(list, raw)
 	}
+	list = append(list, after...)
 	return t.tell(AGUIEvent{Type: "MESSAGES_SNAPSHOT", Messages: &list})
 }

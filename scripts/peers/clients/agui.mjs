@@ -91,6 +91,15 @@ async function cut() {
   return { heard: heard.length > 0 && heard.length < texts(a.messages).join('').length, said: texts(a.messages) }
 }
 
+async function stopped() {
+  const a = frontEnd('official-8')
+  say(a, 'count\n/stream 20 50ms')
+  await a.runAgent({}, { onTextMessageContentEvent() { a.abortRun() } }).catch(() => {})
+  say(a, 'and now?')
+  await a.runAgent()
+  return { roles: a.messages.map(m => m.role), said: texts(a.messages) }
+}
+
 async function failure() {
   const a = frontEnd('official-5')
   say(a, '/fail no luck')
@@ -118,7 +127,7 @@ async function cancelled() {
 }
 
 const seen = {}
-for (const story of [conversation, frontEndTool, noOutput, interrupts, cut, failure, cancelled]) {
+for (const story of [conversation, frontEndTool, noOutput, interrupts, cut, stopped, failure, cancelled]) {
   seen[story.name] = await story()
 }
 console.log(JSON.stringify({ ...seen, warned }))
