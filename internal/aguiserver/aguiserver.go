@@ -8,8 +8,8 @@
 //
 // A call of a function of the front end ends the exchange as a success with the call pending; the next request brings
 // its output as a message of a tool, or goes on without. Approvals and questions end it as interrupted, and resume
-// answers them. What the user says beside such answers, or while the thread's last run works, is parked behind that run,
-// and the stream follows both.
+// answers them. What the user says beside such answers, or while the thread's last run works, is parked behind that
+// run, and the stream follows both.
 //
 // Ids are made of the run's (ids.go). Not mapped are state and forwardedProps, which are ignored, the model's
 // reasoning, which is not shown, and media of a message at addresses of others. A thread waits for all that a pause
@@ -24,6 +24,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -245,8 +246,44 @@ func (t *turn) lastUsers() int {
 	return 0
 }
 
+// correlate refuses answers to what the thread's last run has not asked, in its last pause or one before.
+func (b *beginning) correlate(ctx context.Context) error {
+	const page = 20
+	asked, unknown := map[string]bool{}, 0
+	for unread := b.lastPause(); ; unread -= page {
+		unknown = slices.IndexFunc(b.turn.Resume, func(e AGUIResume) bool { return !asked[e.InterruptID] })
+		if unknown < 0 {
+			return nil
+		}
+		if unread <= 0 {
+			break
+		}
+		pauses, err := b.Store.PausesOf(ctx, b.last.ID(), max(unread-page, 0), min(unread, page))
+		if err != nil {
+			return err
+		}
+		for _, p := range pauses {
+			for _, i := range p.Interrupts {
+				asked[nameOf("int_", b.last.ID(), i.ID)] = !isCall(i.Kind, i.Tool != nil)
+			}
+		}
+	}
+	return problem.InvalidField(fmt.Sprintf("body.resume[%d].interruptId", unknown),
+		"is no interrupt of the thread's last run")
+}
+
+func (b *beginning) lastPause() int {
+	if b.last == nil {
+		return 0
+	}
+	return b.last.Pause
+}
+
 // begin returns the runs to follow.
 func (b *beginning) begin(ctx context.Context) ([]string, error) {
+	if err := b.correlate(ctx); err != nil {
+		return nil, err
+	}
 	says := b.fresh.users > 0 || b.endsWithOutput()
 	if says { // before anything is decided: a refusal leaves all as it was
 		if err := b.prepare(ctx); err != nil {
@@ -325,7 +362,7 @@ func isCall(kind string, tool bool) bool { return tool && kind == string(lifecyc
 // resume decides the last pause of the thread's last run, where the request answers it. It reports whether the run goes
 // on by that, or has gone on by the same answers, and the front end has seen nothing of it yet.
 func (b *beginning) resume(ctx context.Context) (bool, error) {
-	if b.last == nil || b.last.Pause == 0 {
+	if b.lastPause() == 0 {
 		return false, nil
 	}
 	pauses, err := b.Store.PausesOf(ctx, b.last.ID(), b.last.Pause-1, 1)

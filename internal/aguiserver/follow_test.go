@@ -325,6 +325,32 @@ func TestWordsWhileARunWorksAreParked(t *testing.T) {
 	assert.Equal(t, "success", end.Outcome.Type, "of what was said behind the run that was cancelled")
 }
 
+// An answer to what the agent has never asked is refused, and decides nothing; one to an earlier pause is history.
+func TestAnAnswerToWhatNobodyAskedIsRefused(t *testing.T) {
+	w := newWorld(t)
+	answer := func(run, interrupt string) AGUIResume {
+		return AGUIResume{
+			InterruptID: nameOf("int_", run, interrupt), Status: "resolved", Payload: json.RawMessage(`"Oslo"`),
+		}
+	}
+	_, err := w.ask("r0", hello, answer(approval, question))
+	wrong(t, err, "body.resume[0].interruptId")
+	run := w.runs("r1", hello)[0]
+	_, err = w.ask("r2", hello, answer(run, question))
+	wrong(t, err, "body.resume[0].interruptId")
+	w.pause(run, question)
+	for _, other := range []AGUIResume{answer(run, function), answer(approval, question), {InterruptID: "x"}} {
+		_, err = w.ask("r2", hello, answer(run, question), other)
+		wrong(t, err, "body.resume[1].interruptId")
+		assert.Equal(t, lifecycle.AwaitingInput, w.run(run).Status)
+	}
+	assert.Equal(t, []string{run}, w.runs("r2", hello, answer(run, question)))
+	w.pause(run, function)
+	_, err = w.ask("r3", hello, answer(run, function))
+	wrong(t, err, "body.resume[0].interruptId")
+	assert.Equal(t, []string{run}, w.runs("r4", hello, answer(run, question)), "sent again")
+}
+
 // What is parked behind a run is told behind it, also when the run has asked meanwhile.
 func TestWhatIsParkedBehindAQuestionIsTold(t *testing.T) {
 	w := newWorld(t)
