@@ -195,7 +195,9 @@ func (b *beginning) find(ctx context.Context) error {
 			return err
 		}
 	}
-	b.from = b.firstUnknown()
+	if b.from, err = b.behindAnswer(ctx, b.firstUnknown()); err != nil {
+		return err
+	}
 	b.fresh, err = b.turn.since(b.from)
 	return err
 }
@@ -234,6 +236,34 @@ func (b *beginning) firstUnknown() int {
 		}
 	}
 	return b.turn.lastUsers()
+}
+
+// behindAnswer is the place behind the user's messages from one on that were the answer to a question: the run that has
+// it names none of them. They are known by their words, as long as the front end has heard nothing of what came then.
+func (b *beginning) behindAnswer(ctx context.Context, from int) (int, error) {
+	if b.last == nil || !b.last.Status.Active() || b.last.Passed() == 0 || b.heardOf(b.last.Passed()) {
+		return from, nil
+	}
+	pauses, err := b.Store.PausesOf(ctx, b.last.ID(), b.last.Passed()-1, 1)
+	if err != nil || len(pauses) == 0 || !isQuestion(pauses[0].Interrupts) || pauses[0].Decided == nil {
+		return from, err
+	}
+	answer := pauses[0].Decided.List[0].Message
+	for end := from; end < len(b.turn.list) && b.turn.list[end].Role == "user"; end++ {
+		said := turn{list: b.turn.list[:end+1]}
+		if f, err := said.since(from); err == nil && f.message() == answer {
+			return end + 1, nil
+		}
+	}
+	return from, nil
+}
+
+// heardOf reports whether the front end has a message of a part of the last run.
+func (b *beginning) heardOf(part int) bool {
+	said, got := ofPart("msg_", b.last.ID(), part), ofPart("res_", b.last.ID(), part)
+	return slices.ContainsFunc(b.turn.list, func(m message) bool {
+		return strings.HasPrefix(m.ID, said) || strings.HasPrefix(m.ID, got)
+	})
 }
 
 // lastUsers is where the messages of the user begin that a thread ends with.
@@ -337,7 +367,7 @@ func (b *beginning) mayAnswer(ctx context.Context) error {
 		return nil
 	}
 	list, err := b.Store.Interrupts(ctx, b.last.ID(), b.last.Pause)
-	if err != nil || len(list) == 1 && list[0].Kind == string(lifecycle.Clarification) && list[0].Tool == nil {
+	if err != nil || isQuestion(list) {
 		return err
 	}
 	for _, i := range list {
@@ -354,6 +384,11 @@ func (b *beginning) unanswered(i record.Interrupt) error {
 	}
 	return problem.InvalidField("body.resume", "must have an entry for %s, which the thread waits for",
 		nameOf("int_", b.last.ID(), i.ID))
+}
+
+// isQuestion reports whether a pause asked for nothing but one answer, which a message may be.
+func isQuestion(list []record.Interrupt) bool {
+	return len(list) == 1 && list[0].Kind == string(lifecycle.Clarification) && list[0].Tool == nil
 }
 
 // isCall reports whether an interrupt is a call of a function of the client.
@@ -400,11 +435,8 @@ func about(list []record.Decision, interrupt string) bool {
 // decided compares answers with how a pause was decided before. Answers in a thread that has gone on since are its
 // history.
 func (b *beginning) decided(d record.Decisions, decisions []record.Decision) (bool, error) {
-	said, got := ofPart("msg_", b.last.ID(), b.last.Pause), ofPart("res_", b.last.ID(), b.last.Pause)
 	switch {
-	case slices.ContainsFunc(b.turn.list, func(m message) bool {
-		return strings.HasPrefix(m.ID, said) || strings.HasPrefix(m.ID, got)
-	}):
+	case b.heardOf(b.last.Pause):
 		return false, nil
 	case b.fresh.users > 0 && b.last.Status.Terminal(): // it ended without a word, and the user goes on
 		return false, nil

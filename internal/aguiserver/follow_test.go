@@ -325,6 +325,25 @@ func TestWordsWhileARunWorksAreParked(t *testing.T) {
 	assert.Equal(t, "success", end.Outcome.Type, "of what was said behind the run that was cancelled")
 }
 
+// A message that has answered a question is known by what it says, until the front end has heard of it.
+func TestAMessageThatWasAnAnswerIsNotSaidAgain(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	w.pause(run, question)
+	answer := hello + `,{"id":"u2","role":"user","content":"Oslo"}`
+	assert.Equal(t, []string{run}, w.runs("r2", answer))
+	assert.Equal(t, []string{run}, w.runs("r3", answer), "sent again by another id")
+	more := w.runs("r4", answer+`,{"id":"u3","role":"user","content":"hurry"}`)
+	require.Len(t, more, 2)
+	p, err := w.Store.Parked(t.Context(), more[1])
+	require.NoError(t, err)
+	assert.Equal(t, "hurry", p.Input.Message)
+	require.NoError(t, w.Intake.Withdraw(t.Context(), w.who, run, more[1]))
+	again := w.runs("r5", answer+`,{"id":"`+ofPart("msg_", run, 1)+`1","role":"assistant","content":"It"},`+
+		`{"id":"u3","role":"user","content":"Oslo"}`)
+	assert.Len(t, again, 2, "the same words behind what the front end has heard are new")
+}
+
 // An answer to what the agent has never asked is refused, and decides nothing; one to an earlier pause is history.
 func TestAnAnswerToWhatNobodyAskedIsRefused(t *testing.T) {
 	w := newWorld(t)
