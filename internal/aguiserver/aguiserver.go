@@ -2,9 +2,10 @@
 // what the protocol calls a run is an exchange: a durable run of ours, or the part of one between two pauses.
 //
 // A thread is kept here. A front end sends all of its messages each time; those up to the last one that is known
-// count no more: a message of ours, or the last one of the request that began the chat's last run. Of a new thread
-// all count. The id of an exchange is the message's idempotency key, and a request that brings nothing new follows
-// the thread's last run: so a front end whose connection was cut asks again, and gets what it missed.
+// count no more: a message of ours, or the last one of the request that began the chat's last run. What the user has
+// written since that request and not sent does count. Of a new thread all count. The id of an exchange is the message's
+// idempotency key, and a request that brings nothing new follows the thread's last run: so a front end whose connection
+// was cut asks again, and gets what it missed.
 //
 // A call of a function of the front end ends the exchange as a success with the call pending; the next request brings
 // its output as a message of a tool, or goes on without. Approvals and questions end it as interrupted, and resume
@@ -198,7 +199,7 @@ func (b *beginning) find(ctx context.Context) error {
 	if b.from, err = b.behindAnswer(ctx, b.firstUnknown()); err != nil {
 		return err
 	}
-	b.fresh, err = b.turn.since(b.from)
+	b.fresh, err = b.turn.since(b.from, b.unsaid()...)
 	return err
 }
 
@@ -249,11 +250,16 @@ func (b *beginning) behindAnswer(ctx context.Context, from int) (int, error) {
 		return from, err
 	}
 	answer := pauses[0].Decided.List[0].Message
-	for end := from; end < len(b.turn.list) && b.turn.list[end].Role == "user"; end++ {
-		said := turn{list: b.turn.list[:end+1]}
-		if f, err := said.since(from); err == nil && f.message() == answer {
-			return end + 1, nil
+	for i := from; i < len(b.turn.list) && b.turn.list[i].Role == "user"; i++ {
+		text, _, err := content("", b.turn.list[i].Content)
+		rest, is := strings.CutPrefix(answer, text)
+		if err != nil || !is { // what is wrong is named when it is read as a message
+			return from, nil
 		}
+		if rest == "" {
+			return i + 1, nil
+		}
+		answer = strings.TrimPrefix(rest, "\n\n")
 	}
 	return from, nil
 }
@@ -264,6 +270,32 @@ func (b *beginning) heardOf(part int) bool {
 	return slices.ContainsFunc(b.turn.list, func(m message) bool {
 		return strings.HasPrefix(m.ID, said) || strings.HasPrefix(m.ID, got)
 	})
+}
+
+// unsaid are the messages of the user among those that are known, behind those of the last request: they were written
+// while the last run spoke, and not sent. Between two parts of the run may be its answers, which are known.
+func (b *beginning) unsaid() (list []int) {
+	told := slices.IndexFunc(b.turn.list, func(m message) bool { return m.ID == b.told.Message })
+	if b.last == nil || told < 0 {
+		return nil
+	}
+	var users []int
+	part := 0
+	for i := told + 1; i < b.from; i++ {
+		m := b.turn.list[i]
+		if m.Role == "user" {
+			users = append(users, i)
+		}
+		n, is := partOf(m.ID, b.last.ID())
+		if !is {
+			continue
+		}
+		if n == part {
+			list = append(list, users...)
+		}
+		users, part = nil, n
+	}
+	return list
 }
 
 // lastUsers is where the messages of the user begin that a thread ends with.

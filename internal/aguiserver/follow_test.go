@@ -344,6 +344,29 @@ func TestAMessageThatWasAnAnswerIsNotSaidAgain(t *testing.T) {
 	assert.Len(t, again, 2, "the same words behind what the front end has heard are new")
 }
 
+// What the user has written before an answer came, and nobody has sent, is new all the same.
+func TestWordsBetweenWhatIsKnownAreSaid(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	w.pause(run, question)
+	said := func(part, n string) string {
+		return `,{"id":"msg_` + run + "_" + part + "_" + n + `","role":"assistant","content":"It"}`
+	}
+	user := func(id string) string { return `,{"id":"` + id + `","role":"user","content":"` + id + `"}` }
+	list := hello + user("early") + said("0", "1") + user("between") + said("0", "2") + user("answer")
+	require.Equal(t, []string{run}, w.runs("r2", hello+said("0", "1")+said("0", "2")+user("answer")))
+	list += said("1", "1") + user("late") + said("1", "2")
+	w.complete(run)
+	next := w.runs("r3", list+user("last"))
+	in, err := w.Store.Input(t.Context(), w.run(next[0]))
+	require.NoError(t, err)
+	assert.Equal(t, "early\n\nbetween\n\nlate\n\nlast", in.Message)
+	assert.Equal(t, next, w.runs("r4", list+user("last")), "it is known now")
+	w.complete(next[0])
+	list += user("last") + `,{"id":"` + ofPart("msg_", next[0], 0) + `1","role":"assistant","content":"Well"}`
+	assert.Equal(t, next, w.runs("r5", list))
+}
+
 // An answer to what the agent has never asked is refused, and decides nothing; one to an earlier pause is history.
 func TestAnAnswerToWhatNobodyAskedIsRefused(t *testing.T) {
 	w := newWorld(t)
