@@ -632,14 +632,18 @@ func (b *beginning) prepare(ctx context.Context) error {
 
 // known are the ids of the files that the message names by their addresses. Others than ours are not fetched.
 func (b *beginning) known() (ids []string, err error) {
+	var good []address
 	for _, a := range b.fresh.media.known {
 		id, ours := strings.CutPrefix(a.url, b.URL+"/files/")
-		if !ours || !host.ValidID(id) {
+		switch {
+		case ours && host.ValidID(id):
+			ids, good = append(ids, id), append(good, a)
+		case !a.earlier:
 			return nil, problem.InvalidField(a.at,
 				"is not fetched: send the bytes as data, or the address of a file of this service")
 		}
-		ids = append(ids, id)
 	}
+	b.fresh.media.known = good
 	return ids, nil
 }
 

@@ -95,19 +95,31 @@ type fresh struct {
 	media  media           // of those messages
 }
 
-// media are files that come with a text, and those that it names by an address.
+// media are files that come with a text, and those that it names by an address. What nobody can have is refused with
+// the user's last message; a front end keeps a message that was refused, and there it is left out.
 type media struct {
 	files   []files.Inline
 	known   []address
-	refused error // why the first of those is refused that nobody can have
+	refused error // why the first of the last message is refused that is neither
 }
 
-type address struct{ at, url string }
+type address struct {
+	at, url string
+	earlier bool // of a message before the last
+}
 
 func (m *media) add(of media) {
 	m.files, m.known = append(m.files, of.files...), append(m.known, of.known...)
 	if m.refused == nil {
 		m.refused = of.refused
+	}
+}
+
+// next is called before the media of another message are added.
+func (m *media) next() {
+	m.refused = nil
+	for i := range m.known {
+		m.known[i].earlier = true
 	}
 }
 
@@ -167,6 +179,7 @@ func (f *fresh) user(at string, i int, m message) error {
 	if f.users++; text != "" {
 		f.text, f.textAt = append(f.text, text), append(f.textAt, i)
 	}
+	f.media.next()
 	if f.media.add(media); len(f.media.files)+len(f.media.known) > intake.MaxFiles {
 		return problem.InvalidField(at+".content", "at most %d files may be sent", intake.MaxFiles)
 	}
@@ -270,13 +283,13 @@ func (p part) media(at string) (m media, err error) {
 	case p.Source.Type == "data":
 		f, err = files.Decode(at+".source.value", p.name(), p.Source.MimeType, p.Source.Value)
 	case p.Source.Type == "url":
-		return media{known: []address{{at + ".source.value", p.Source.Value}}}, nil
+		return media{known: []address{{at: at + ".source.value", url: p.Source.Value}}}, nil
 	case p.Type != "binary":
 		return m, nil
 	case p.Data != "":
 		f, err = files.Decode(at+".data", p.Filename, p.MimeType, p.Data)
 	case p.URL != "":
-		return media{known: []address{{at + ".url", p.URL}}}, nil
+		return media{known: []address{{at: at + ".url", url: p.URL}}}, nil
 	case p.ID != "":
 		return media{refused: problem.InvalidField(at+".id", "names nothing here: send data, or the url of a file of "+
 			"this service")}, nil

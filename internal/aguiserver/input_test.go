@@ -126,6 +126,17 @@ func TestMediaOfAMessage(t *testing.T) {
 		require.Len(t, p.Fields, 1, part)
 		assert.Equal(t, "body.messages[2].content[1]."+field, p.Fields[0].Location, part)
 	}
+	for _, part := range []string{
+		`{"type":"binary","id":"x"}`, `{"type":"image","source":{"type":"url","value":"https://example.com/a.png"}}`,
+	} {
+		run = w.runs("r"+part[9:12], hello+`,{"id":"`+ofPart("msg_", run, 0)+`1","role":"assistant"},`+
+			`{"id":"u3","role":"user","content":[{"type":"text","text":"see"},`+part+`]},`+
+			`{"id":"u4","role":"user","content":"without, then"}`)[0]
+		in, err = w.Store.Input(t.Context(), w.run(run))
+		require.NoError(t, err, "a front end keeps the message that was refused")
+		assert.Equal(t, "see\n\nwithout, then", in.Message)
+		w.complete(run)
+	}
 	f, err := turnOf(t, "["+say(`{"type":"binary","id":"x"}`)+`,{"id":"a","role":"assistant","content":"no"},
 		{"id":"u2","role":"user","content":"and?"}]`).since(0)
 	require.NoError(t, err, "of a conversation that began elsewhere, files come with the last messages alone")
