@@ -1,0 +1,247 @@
+package aguiserver
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/strictjson"
+)
+
+// correlate refuses answers to what the thread's last run has not asked, in its last pause or one before.
+func (b *beginning) correlate(ctx context.Context) error {
+	const page = 20
+	asked, unknown := map[string]bool{}, 0
+	for unread := b.lastPause(); ; unread -= page {
+		unknown = slices.IndexFunc(b.turn.Resume, func(e AGUIResume) bool { return !asked[e.InterruptID] })
+		if unknown < 0 {
+			return nil
+		}
+		if unread <= 0 {
+			break
+		}
+		pauses, err := b.Store.PausesOf(ctx, b.last.ID(), max(unread-page, 0), min(unread, page))
+		if err != nil {
+			return err
+		}
+		for _, p := range pauses {
+			for _, i := range p.Interrupts {
+				asked[nameOf("int_", b.last.ID(), i.ID)] = !isCall(i.Kind, i.Tool != nil)
+			}
+		}
+	}
+	return problem.InvalidField(fmt.Sprintf("body.resume[%d].interruptId", unknown),
+		"is no interrupt of the thread's last run")
+}
+
+// mayAnswer refuses a message to a thread that waits for what a message does not answer: all but one question.
+func (b *beginning) mayAnswer(ctx context.Context) error {
+	if b.last == nil || b.last.Status != lifecycle.AwaitingInput {
+		return nil
+	}
+	list, err := b.Store.Interrupts(ctx, b.last.ID(), b.last.Pause)
+	if err != nil || isQuestion(list) {
+		return err
+	}
+	for _, i := range list {
+		return b.unanswered(i)
+	}
+	return nil
+}
+
+// unanswered is the refusal of a request that leaves out what the thread waits for.
+func (b *beginning) unanswered(i record.Interrupt) error {
+	if isCall(i.Kind, i.Tool != nil) {
+		return problem.InvalidField("body.messages", "must have the output of the call %s, which the thread waits for",
+			nameOf("call_", b.last.ID(), i.ID))
+	}
+	return problem.InvalidField("body.resume", "must have an entry for %s, which the thread waits for",
+		nameOf("int_", b.last.ID(), i.ID))
+}
+
+// isQuestion reports whether a pause asked for nothing but one answer, which a message may be.
+func isQuestion(list []record.Interrupt) bool {
+	return len(list) == 1 && list[0].Kind == string(lifecycle.Clarification) && list[0].Tool == nil
+}
+
+// isCall reports whether an interrupt is a call of a function of the client.
+func isCall(kind string, tool bool) bool { return tool && kind == string(lifecycle.Clarification) }
+
+// resume decides the last pause of the thread's last run, where the request answers it. It reports whether the run goes
+// on by that, or has gone on by the same answers, and the front end has seen nothing of it yet.
+func (b *beginning) resume(ctx context.Context) (bool, error) {
+	if b.lastPause() == 0 {
+		return false, nil
+	}
+	pauses, err := b.Store.PausesOf(ctx, b.last.ID(), b.last.Pause-1, 1)
+	if err != nil || len(pauses) == 0 {
+		return false, err
+	}
+	decisions, err := b.decisions(pauses[0].Interrupts)
+	if err != nil || len(decisions) == 0 {
+		return false, err
+	}
+	if d := pauses[0].Decided; d != nil {
+		return b.decided(*d, decisions)
+	}
+	if b.last.Status != lifecycle.AwaitingInput { // nobody has decided, and nothing waits any more
+		return false, nil
+	}
+	if len(decisions) < len(pauses[0].Interrupts) {
+		i := slices.IndexFunc(pauses[0].Interrupts, func(i record.Interrupt) bool { return !about(decisions, i.ID) })
+		return false, b.unanswered(pauses[0].Interrupts[i])
+	}
+	_, err = b.Intake.Resume(ctx, b.who, b.last.ID(), "", decisions)
+	if problem.Is(err, "not_awaiting_input") { // somebody was faster: perhaps this very request
+		d, found, readErr := b.Store.LastDecision(ctx, b.last.ID(), b.last.Pause)
+		if readErr == nil && found && record.SameDecisions(d.List, decisions) {
+			return true, nil
+		}
+	}
+	return err == nil, err
+}
+
+func about(list []record.Decision, interrupt string) bool {
+	return slices.ContainsFunc(list, func(d record.Decision) bool { return d.InterruptID == interrupt })
+}
+
+// decided compares answers with how a pause was decided before. Answers in a thread that has gone on since are its
+// history.
+func (b *beginning) decided(d record.Decisions, decisions []record.Decision) (bool, error) {
+	switch {
+	case b.heardOf(b.last.Pause):
+		return false, nil
+	case b.fresh.users > 0 && b.last.Status.Terminal(): // it ended without a word, and the user goes on
+		return false, nil
+	case record.SameDecisions(d.List, decisions):
+		return true, nil
+	case b.fresh.users > 0 || len(b.turn.Resume) == 0:
+		return false, nil
+	}
+	return false, problem.New(problem.Conflict, "not_awaiting_input",
+		"what the thread waited for was decided otherwise: send a message of the user, or no resume")
+}
+
+// decisions are what the request says to what a pause asked for. It may be incomplete.
+func (b *beginning) decisions(list []record.Interrupt) (decisions []record.Decision, err error) {
+	for _, i := range list {
+		var d record.Decision
+		var found bool
+		if isCall(i.Kind, i.Tool != nil) {
+			d, found, err = b.outputOf(i)
+		} else {
+			d, found, err = b.entryOf(i)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if d.InterruptID = i.ID; found {
+			decisions = append(decisions, d)
+		}
+	}
+	return decisions, nil
+}
+
+// wentOn is the output of a call that the front end has left without one when the user says something else.
+const wentOn = "(no output: the user went on)"
+
+func (b *beginning) outputOf(i record.Interrupt) (d record.Decision, found bool, err error) {
+	call := nameOf("call_", b.last.ID(), i.ID)
+	n := slices.IndexFunc(b.turn.list, func(m message) bool { return m.Role == "tool" && m.ToolCallID == call })
+	if n < 0 && b.fresh.users > 0 { // the exchange that ended with the call was complete: the application may leave it
+		return record.Decision{Decision: string(lifecycle.Answer), Message: wentOn}, true, nil
+	}
+	if n < 0 {
+		return d, false, nil
+	}
+	text, err := b.turn.list[n].output("body.messages[" + strconv.Itoa(n) + "]")
+	if text == "" {
+		text = "(no output)"
+	}
+	return record.Decision{Decision: string(lifecycle.Answer), Message: text}, true, err
+}
+
+func (b *beginning) entryOf(i record.Interrupt) (d record.Decision, found bool, err error) {
+	name := nameOf("int_", b.last.ID(), i.ID)
+	n := slices.IndexFunc(b.turn.Resume, func(e AGUIResume) bool { return e.InterruptID == name })
+	if n < 0 {
+		return d, false, nil
+	}
+	approval := i.Kind == string(lifecycle.Approval)
+	d, err = b.turn.Resume[n].decision("body.resume["+strconv.Itoa(n)+"]", approval)
+	return d, true, err
+}
+
+// decision is what an entry of resume decides.
+func (e AGUIResume) decision(at string, approval bool) (d record.Decision, err error) {
+	null := len(e.Payload) == 0 || string(e.Payload) == "null"
+	switch {
+	case e.Status == "cancelled" && approval:
+		return record.Decision{Decision: string(lifecycle.Reject), Message: "it was dismissed"}, nil
+	case e.Status == "cancelled":
+		return record.Decision{
+			Decision: string(lifecycle.Answer), Message: "(no answer: the question was dismissed)",
+		}, nil
+	case e.Status != "resolved":
+		return d, problem.InvalidField(at+".status", "must be resolved or cancelled")
+	case null:
+		return d, problem.InvalidField(at+".payload", "is required")
+	case approval:
+		return approvalOf(at+".payload", e.Payload)
+	}
+	d.Decision, d.Message = string(lifecycle.Answer), answerOf(e.Payload)
+	if d.Message == "" {
+		err = problem.InvalidField(at+".payload", "must not be empty")
+	}
+	return d, err
+}
+
+// answerOf is an answer to a question: a text, a text in an object's member answer, or whatever else the payload is.
+func answerOf(payload json.RawMessage) (text string) {
+	var of struct {
+		Answer string `json:"answer"`
+	}
+	switch {
+	case json.Unmarshal(payload, &text) == nil:
+	case json.Unmarshal(payload, &of) == nil && of.Answer != "":
+		text = of.Answer
+	default:
+		text = string(payload)
+	}
+	return text
+}
+
+// edited bounds the arguments that a human gives a call.
+var edited = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
+
+func approvalOf(at string, payload json.RawMessage) (d record.Decision, err error) {
+	var yes bool
+	var of struct {
+		Approved *bool           `json:"approved"`
+		Edited   json.RawMessage `json:"editedArgs"`
+		Reason   string          `json:"reason"`
+	}
+	if json.Unmarshal(payload, &yes) == nil {
+		of.Approved = &yes
+	} else if err := intake.Decode(at, payload, &of); err != nil {
+		return d, err
+	}
+	switch {
+	case of.Approved == nil:
+		return d, problem.InvalidField(at+".approved", "is required")
+	case !*of.Approved:
+		return record.Decision{Decision: string(lifecycle.Reject), Message: of.Reason}, nil
+	case len(of.Edited) > 0 && string(of.Edited) != "null":
+		if of.Edited, err = strictjson.Object(of.Edited, edited); err != nil {
+			return d, problem.InvalidField(at+".editedArgs", "must be an object: %s", err)
+		}
+		return record.Decision{Decision: string(lifecycle.Edit), Arguments: of.Edited, Message: of.Reason}, nil
+	}
+	return record.Decision{Decision: string(lifecycle.Approve), Message: of.Reason}, nil
+}

@@ -1,0 +1,153 @@
+package aguiserver
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"agentplatform/internal/problem"
+)
+
+// find reads what the thread knows.
+func (b *beginning) find(ctx context.Context) error {
+	chat, err := b.Intake.Chat(ctx, b.who, b.turn.ThreadID)
+	if err != nil {
+		if problem.Is(err, "not_found") {
+			b.fresh, err = b.turn.since(0)
+		}
+		return err
+	}
+	if chat.Value.LastRun != "" {
+		e, err := b.Intake.Run(ctx, b.who, chat.Value.LastRun)
+		if problem.Is(err, "not_found") { // its time was over; so was that of what it knew
+			b.fresh, err = b.turn.since(0)
+			return err
+		}
+		if err != nil {
+			return err
+		}
+		in, err := b.Store.Input(ctx, e.Value)
+		if err != nil {
+			return err
+		}
+		if err := b.told.read(in); err != nil {
+			return err
+		}
+		if e.Value.Agent == b.agent {
+			b.last = &e.Value
+		}
+		if err := b.findParked(ctx); err != nil {
+			return err
+		}
+	}
+	if b.from, err = b.behindAnswer(ctx, b.firstUnknown()); err != nil {
+		return err
+	}
+	b.fresh, err = b.turn.since(b.from, b.unsaid()...)
+	return err
+}
+
+// findParked reads what waits behind the last run: the thread knows that, too.
+func (b *beginning) findParked(ctx context.Context) error {
+	if b.last == nil {
+		return nil
+	}
+	for _, id := range b.last.Parked {
+		p, err := b.Store.Parked(ctx, id)
+		if problem.Is(err, "not_found") { // withdrawn since
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if p.Spec.Agent != b.agent {
+			continue
+		}
+		b.parked = append(b.parked, id)
+		if err := b.told.read(p.Input); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// firstUnknown is the place behind the last message that is known. Where none is, only what the user says last is new:
+// the front end has forgotten the rest, or has got it from elsewhere.
+func (b *beginning) firstUnknown() int {
+	for i, m := range slices.Backward(b.turn.list) {
+		answer := b.last != nil && m.Role == "tool" && strings.HasPrefix(m.ToolCallID, nameOf("call_", b.last.ID(), ""))
+		if answer || isOurs(m.ID) || m.ID == b.told.Message {
+			return i + 1
+		}
+	}
+	return b.turn.lastUsers()
+}
+
+// behindAnswer is the place behind the user's messages from one on that were the answer to a question: the run that has
+// it names none of them. They are known by their words, as long as the front end has heard nothing of what came then.
+func (b *beginning) behindAnswer(ctx context.Context, from int) (int, error) {
+	if b.last == nil || !b.last.Status.Active() || b.last.Passed() == 0 || b.heardOf(b.last.Passed()) {
+		return from, nil
+	}
+	pauses, err := b.Store.PausesOf(ctx, b.last.ID(), b.last.Passed()-1, 1)
+	if err != nil || len(pauses) == 0 || !isQuestion(pauses[0].Interrupts) || pauses[0].Decided == nil {
+		return from, err
+	}
+	answer := pauses[0].Decided.List[0].Message
+	for i := from; i < len(b.turn.list) && b.turn.list[i].Role == "user"; i++ {
+		text, _, err := content("", b.turn.list[i].Content)
+		rest, is := strings.CutPrefix(answer, text)
+		if err != nil || !is { // what is wrong is named when it is read as a message
+			return from, nil
+		}
+		if rest == "" {
+			return i + 1, nil
+		}
+		answer = strings.TrimPrefix(rest, "\n\n")
+	}
+	return from, nil
+}
+
+// heardOf reports whether the front end has a message of a part of the last run.
+func (b *beginning) heardOf(part int) bool {
+	said, got := ofPart("msg_", b.last.ID(), part), ofPart("res_", b.last.ID(), part)
+	return slices.ContainsFunc(b.turn.list, func(m message) bool {
+		return strings.HasPrefix(m.ID, said) || strings.HasPrefix(m.ID, got)
+	})
+}
+
+// unsaid are the messages of the user among those that are known, behind those of the last request: they were written
+// while the last run spoke, and not sent. Between two parts of the run may be its answers, which are known.
+func (b *beginning) unsaid() (list []int) {
+	told := slices.IndexFunc(b.turn.list, func(m message) bool { return m.ID == b.told.Message })
+	if b.last == nil || told < 0 {
+		return nil
+	}
+	var users []int
+	part := 0
+	for i := told + 1; i < b.from; i++ {
+		m := b.turn.list[i]
+		if m.Role == "user" {
+			users = append(users, i)
+		}
+		n, is := partOf(m.ID, b.last.ID())
+		if !is {
+			continue
+		}
+		if n == part {
+			list = append(list, users...)
+		}
+		users, part = nil, n
+	}
+	return list
+}
+
+// lastUsers is where the messages of the user begin that a thread ends with.
+func (t *turn) lastUsers() int {
+	for i, m := range slices.Backward(t.list) {
+		if m.Role == "assistant" || m.Role == "tool" {
+			return i + 1
+		}
+	}
+	return 0
+}
