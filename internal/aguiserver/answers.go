@@ -17,7 +17,8 @@ import (
 // correlate refuses answers to what the thread's last run has not asked, in its last pause or one before.
 func (b *beginning) correlate(ctx context.Context) error {
 	const page = 20
-	asked, unknown := map[string]bool{}, 0
+	asked := map[string]bool{}
+	var unknown int
 	for unread := b.lastPause(); ; unread -= page {
 		unknown = slices.IndexFunc(b.turn.Resume, func(e AGUIResume) bool { return !asked[e.InterruptID] })
 		if unknown < 0 {

@@ -2,6 +2,7 @@ package aguiserver
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -95,10 +96,10 @@ func (b *beginning) behindAnswer(ctx context.Context, from int) (int, error) {
 	}
 	answer := pauses[0].Decided.List[0].Message
 	for i := from; i < len(b.turn.list) && b.turn.list[i].Role == "user"; i++ {
-		text, _, err := content("", b.turn.list[i].Content)
+		text, _, err := content(fmt.Sprintf("body.messages[%d].content", i), b.turn.list[i].Content)
 		rest, is := strings.CutPrefix(answer, text)
-		if err != nil || !is { // what is wrong is named when it is read as a message
-			return from, nil
+		if err != nil || !is {
+			return from, err
 		}
 		if rest == "" {
 			return i + 1, nil

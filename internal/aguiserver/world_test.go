@@ -69,7 +69,8 @@ func newWorld(t *testing.T) *world {
 // ask sends a request in the thread t.
 func (w *world) ask(id, messages string, resume ...AGUIResume) (*Exchange, error) {
 	return w.Open(w.t.Context(), w.who, w.agent, RunAgentInput{
-		ThreadID: "t", RunID: id, ProtocolVersion: version, Messages: json.RawMessage("[" + messages + "]"), Resume: resume,
+		ThreadID: "t", RunID: id, ProtocolVersion: version,
+		Messages: json.RawMessage("[" + messages + "]"), Resume: resume,
 	}, "")
 }
 
