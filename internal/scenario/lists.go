@@ -271,9 +271,16 @@ func readsHaveTags(x *Actor) {
 
 func filteredRuns(x *Actor) {
 	y := x.colleague("member", "run")
-	done := x.chat("message", "x", "chat_id", "one").is(200).text("run_id")
-	failed := y.chat("agent_id", x.Agent, "message", "/fail no").is(500).text("run_id")
-	waits := x.chat("message", "/ask Which?", "chat_id", "two").is(202).text("run_id")
+	later := func(run string) string { // what comes next has another time
+		came := x.get("/runs/" + run).is(200).text("created_at")
+		x.eventually("another millisecond", func() bool {
+			return time.Now().UTC().Format("2006-01-02T15:04:05.000Z") > came
+		})
+		return run
+	}
+	done := later(x.chat("message", "x", "chat_id", "one").is(200).text("run_id"))
+	failed := later(y.chat("agent_id", x.Agent, "message", "/fail no").is(500).text("run_id"))
+	waits := later(x.chat("message", "/ask Which?", "chat_id", "two").is(202).text("run_id"))
 	held := y.hold("agent_id", x.Agent)
 	x.await(held, "running")
 	key := y.keyID(x)
@@ -299,12 +306,12 @@ func filteredRuns(x *Actor) {
 		})
 	}
 	at := func(run string) string { return url.QueryEscape(x.get("/runs/" + run).is(200).text("created_at")) }
-	later := url.QueryEscape(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
+	future := url.QueryEscape(time.Now().Add(time.Hour).UTC().Format(time.RFC3339))
 	for query, want := range map[string][]string{
 		"created_before=" + at(failed):                                           {done},
 		"created_after=" + at(failed):                                            {held, waits},
 		"created_after=" + at(done) + "&created_before=" + at(held):              {waits, failed},
-		"created_after=" + later:                                                 nil,
+		"created_after=" + future:                                                nil,
 		"created_before=2001-01-01T00:00:00Z":                                    nil,
 		"created_after=1901-01-01T00:00:00Z&created_before=9000-01-01T00:00:00Z": {held, waits, failed, done},
 	} {
