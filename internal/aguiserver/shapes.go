@@ -62,6 +62,23 @@ type AGUIEvent struct {
 	Code            string             `json:"code,omitempty" enum:"failed,timed_out,cancelled,deleted,stream_ended" doc:"stream_ended: the run goes on, and so does a request that is sent again, with the same runId; cancelled: to a client from before version 1.0"`
 }
 
+// Variants are the members of an event, by its type: see apidoc.Varied.
+func (AGUIEvent) Variants() (by string, variants map[string][]string) {
+	return "type", map[string][]string{
+		"RUN_STARTED":          {"threadId", "runId", "protocolVersion", "metadata"},
+		"TEXT_MESSAGE_START":   {"messageId", "role"},
+		"TEXT_MESSAGE_CONTENT": {"messageId", "delta"},
+		"TEXT_MESSAGE_END":     {"messageId"},
+		"TOOL_CALL_START":      {"toolCallId", "toolCallName", "parentMessageId"},
+		"TOOL_CALL_ARGS":       {"toolCallId", "delta"},
+		"TOOL_CALL_END":        {"toolCallId"},
+		"TOOL_CALL_RESULT":     {"messageId", "toolCallId", "content", "role"},
+		"MESSAGES_SNAPSHOT":    {"messages"},
+		"RUN_FINISHED":         {"threadId", "runId", "outcome?", "result?", "usage?"},
+		"RUN_ERROR":            {"message", "code", "usage?"},
+	}
+}
+
 // AGUIMetadata is what RUN_STARTED says of the service.
 type AGUIMetadata struct {
 	Run AGUIRun `json:"agentplatform"`

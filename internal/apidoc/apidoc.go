@@ -34,6 +34,7 @@ func Make(described *huma.OpenAPI) *huma.OpenAPI {
 	d.needs()
 	d.refusals()
 	d.splitDirections()
+	d.variants()
 	d.headers()
 	d.inlinePushes()
 	d.prune()

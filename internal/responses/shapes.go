@@ -178,6 +178,31 @@ type ResponseEvent struct {
 	Error           *StreamError     `json:"error,omitempty" doc:"of the event error: the stream ends, and the response is not told whole"`
 }
 
+// Variants are the members of an event, by its type: see apidoc.Varied.
+func (ResponseEvent) Variants() (by string, variants map[string][]string) {
+	return "type", map[string][]string{
+		"response.created response.in_progress response.completed response.failed response.incomplete": {
+			"sequence_number", "response",
+		},
+		"response.output_item.added response.output_item.done": {"sequence_number", "output_index", "item"},
+		"response.content_part.added response.content_part.done": {
+			"sequence_number", "item_id", "output_index", "content_index", "part",
+		},
+		"response.output_text.delta": {
+			"sequence_number", "item_id", "output_index", "content_index", "delta", "logprobs",
+		},
+		"response.output_text.done": {
+			"sequence_number", "item_id", "output_index", "content_index", "text", "logprobs",
+		},
+		"response.output_text.annotation.added": {
+			"sequence_number", "item_id", "output_index", "content_index", "annotation_index", "annotation",
+		},
+		"response.function_call_arguments.delta": {"sequence_number", "item_id", "output_index", "delta"},
+		"response.function_call_arguments.done":  {"sequence_number", "item_id", "output_index", "arguments"},
+		"error":                                  {"sequence_number", "error"},
+	}
+}
+
 // StreamError says why a stream ends short of its response.
 type StreamError struct {
 	Type    string  `json:"type" enum:"server_error"`

@@ -276,14 +276,19 @@ func TestTheDocumentsBodiesAreComplete(t *testing.T) {
 // Streams and webhooks are typed by their events.
 func TestTheDocumentHasEvents(t *testing.T) {
 	d := read(t)
-	union := d.Components.Schemas["RunEvent"]
-	discriminator, _ := union["discriminator"].(object)
-	assert.Equal(t, "event", discriminator["propertyName"])
-	assert.Len(t, discriminator["mapping"], 7)
-	for event, ref := range discriminator["mapping"].(object) {
-		s := d.Components.Schemas[strings.TrimPrefix(ref.(string), "#/components/schemas/")]
-		assert.Equal(t, []any{event}, s["properties"].(object)["event"].(object)["enum"])
-		assert.Contains(t, s["required"], "event")
+	for union, c := range map[string]struct {
+		by     string
+		events int
+	}{"RunEvent": {"event", 7}, "ResponseEvent": {"type", 15}, "AGUIEvent": {"type", 11}} {
+		discriminator, _ := d.Components.Schemas[union]["discriminator"].(object)
+		assert.Equal(t, c.by, discriminator["propertyName"])
+		assert.Len(t, discriminator["mapping"], c.events)
+		for event, ref := range discriminator["mapping"].(object) {
+			s := d.Components.Schemas[strings.TrimPrefix(ref.(string), "#/components/schemas/")]
+			assert.Contains(t, s["properties"].(object)[c.by].(object)["enum"], event)
+			assert.Contains(t, s["required"], c.by)
+			assert.Greater(t, len(s["required"].([]any)), 1, event)
+		}
 	}
 	const name = "#/components/schemas/RunEvent"
 	sse := d.Paths[httpapi.Base+"/runs/{run_id}/stream"]["get"].Responses["200"].Content["text/event-stream"]
