@@ -10,8 +10,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Varied is a type of answers that has other members by the value of one of them, which is named by. Each of the variants
-// has the values, separated by spaces, and the members that are there then; one that may be missing ends with ?.
+// Varied is a type of answers that has other members by the value of one of them, which is named by. Each of the
+// variants has the values, separated by spaces, and the members that are there then; one that may be missing ends
+// with ?.
 type Varied interface {
 	Variants() (by string, variants map[string][]string)
 }

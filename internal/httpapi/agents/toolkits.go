@@ -23,7 +23,8 @@ func (h *handlers) toolkitRoutes() {
 	httpapi.SchemaOf[credentials](h.Server)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "POST", Path: "/toolkits", Level: manage, Status: http.StatusCreated,
-		Needs: []string{"kind", "name"}, ID: "create-toolkit", Tag: "toolkits", Summary: "Create a toolkit from what its endpoint offers",
+		Needs: []string{"kind", "name"}, ID: "create-toolkit", Tag: "toolkits",
+		Summary: "Create a toolkit from what its endpoint offers",
 	}, h.createToolkit)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "GET", Path: "/toolkits", Level: read,
