@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"agentplatform/infra/stage"
+	"agentplatform/internal/record"
 )
 
 // What roles may do, and what they must never do. That each grant is needed, and none is missing, is seen where the
@@ -78,12 +79,13 @@ var rightsRequirements = []requirement{
 	}},
 	{"a secret is sealed and opened for an owner who is named", func(all templates) (wrong []string) {
 		const id = "0123456789abcdef01234567"
-		organization, toolkit, ownToolkit := id, id+"/"+id, "-/"+id
+		organization, push, toolkit, ownToolkit := id, record.PushSealedFor(id), id+"/"+id, "-/"+id
 		want := map[string][]string{
-			"ApiFunction kms:GenerateDataKey": {organization, toolkit, ownToolkit},
-			"BrokerFunction kms:Decrypt":      {organization, toolkit, ownToolkit},
-			"WebhookFunction kms:Decrypt":     {organization},
-			"WorkerFunction kms:Decrypt":      {toolkit, ownToolkit},
+			"ApiFunction kms:GenerateDataKey":  {organization, toolkit, ownToolkit},
+			"ChatFunction kms:GenerateDataKey": {push},
+			"BrokerFunction kms:Decrypt":       {organization, toolkit, ownToolkit},
+			"WebhookFunction kms:Decrypt":      {organization, push},
+			"WorkerFunction kms:Decrypt":       {toolkit, ownToolkit},
 		}
 		for role := range roles {
 			for _, s := range all.statements(role) {
@@ -98,7 +100,7 @@ var rightsRequirements = []requirement{
 					}
 					patterns := several(object(conditions["StringLike"])["kms:EncryptionContext:owner"])
 					var owners []string
-					for _, owner := range []string{organization, toolkit, ownToolkit, "", "-", "another"} {
+					for _, owner := range []string{organization, push, toolkit, ownToolkit, "", "-", "another"} {
 						if slices.ContainsFunc(patterns, func(p string) bool { return like(p, owner) }) {
 							owners = append(owners, owner)
 						}
@@ -260,9 +262,10 @@ func (all templates) rights(role string) []string {
 var roles = map[string]struct{ may, never []string }{
 	"ChatFunction": {
 		[]string{"dynamodb:PutItem on Core", "dynamodb:GetItem on Core", "sqs:SendMessage on RunQueue",
-			"s3:PutObject on Blobs", "states:StopExecution on PauseMachine"},
+			"s3:PutObject on Blobs", "states:StopExecution on PauseMachine",
+			"kms:GenerateDataKey on SealingKey"},
 		[]string{"sqs:ReceiveMessage", "states:StartExecution", "sqs:SendMessage on JobQueue", "dynamodb:Scan",
-			"s3vectors:", "bedrock:"},
+			"s3vectors:", "bedrock:", "kms:Decrypt", "secretsmanager:"},
 	},
 	"ApiFunction": {
 		[]string{"dynamodb:PutItem on Core", "dynamodb:Query on Core indexes", "sqs:SendMessage on JobQueue",

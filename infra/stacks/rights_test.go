@@ -95,8 +95,11 @@ func eachGrantIsNeeded(t *testing.T, all templates) {
 	for _, g := range grants {
 		call := iam.Call{Action: g.Action, Context: bound("-/0123456789abcdef01234567"),
 			Resource: strings.NewReplacer("*", "x", "?", "x").Replace(g.Resource)}
-		if g.Role == "WebhookFunctionServiceRole" {
+		switch g.Role {
+		case "WebhookFunctionServiceRole":
 			call.Context = bound("0123456789abcdef01234567")
+		case "ChatFunctionServiceRole":
+			call.Context = bound("0123456789abcdef01234567/push")
 		}
 		call.Context["aws:securetransport"] = []string{"true"}
 		with, without := s.Decide(g.Role, call), s.Without(g).Decide(g.Role, call)

@@ -94,9 +94,11 @@ type function struct {
 }
 
 // The owners that secrets are sealed for (kmsseal), as patterns of IAM: an organization for its webhook secret, by its
-// id, and a toolkit for its credentials, by the ids of organization and toolkit; a toolkit may be of no organization.
+// id, and for what is sent along with its push notifications (record.PushSealedFor); and a toolkit for its credentials,
+// by the ids of organization and toolkit; a toolkit may be of no organization.
 const (
 	organizations = "????????????????????????"
+	pushes        = organizations + "/push"
 	toolkits      = "*/????????????????????????"
 )
 
@@ -131,7 +133,7 @@ var (
 // Who is asked stands before who asks.
 var functions = []function{
 	{name: "chat", memory: 256, timeout: 900, core: write, indexes: true, watches: true, bucket: write,
-		sends: []string{runQueue, webhookQueue}, stopsPauses: true, traces: true},
+		sends: []string{runQueue, webhookQueue}, stopsPauses: true, seals: []string{pushes}, traces: true},
 	// It has as long as whoever asks it. A document of a toolkit may be 10 MB.
 	{name: broker, memory: 512, timeout: 29, core: write, bucket: write,
 		opens: []string{organizations, toolkits}, secrets: true, traces: true},
@@ -147,7 +149,7 @@ var functions = []function{
 		opens: []string{toolkits}, secrets: true, calls: true, embeds: true, vectors: searches, loops: true,
 		asks: reader, traces: true},
 	{name: "webhook", memory: 256, timeout: 90, core: write, single: true, bucket: read,
-		opens: []string{organizations}, secrets: true, traces: true},
+		opens: []string{organizations, pushes}, secrets: true, traces: true},
 	{name: "job", memory: 512, timeout: 300, core: write, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, ingestQueue}, stopsPauses: true,
 		vectors: slices.Concat(fills, empties), traces: true},

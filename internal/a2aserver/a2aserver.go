@@ -8,7 +8,7 @@
 // service has given them.
 //
 // The package must not know HTTP, nor how runs are executed. It imports a2a, intake, files, stream, view, record,
-// tenant, lifecycle, host and problem.
+// tenant, lifecycle, seal, host and problem.
 package a2aserver
 
 import (
@@ -32,6 +32,7 @@ import (
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
+	"agentplatform/internal/seal"
 	"agentplatform/internal/stream"
 	"agentplatform/internal/strictjson"
 	"agentplatform/internal/tenant"
@@ -47,6 +48,7 @@ type Server struct {
 	Log    *slog.Logger
 	Window time.Duration // how long a message waits for its run
 	URL    string        // the address of the API: the part before /a2a/ and /files/
+	Sealer seal.Sealer   // of what is sent along with push notifications
 	// CheckURL checks where push notifications shall go. It returns a problem of kind Invalid (callback_url).
 	CheckURL func(url string) error
 }
@@ -261,7 +263,7 @@ func (c *call) run(ctx context.Context, id string) (record.RunEntity, error) {
 func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, error) {
 	m, err := c.hear(in.Message)
 	if config := in.Configuration.push(); err == nil && config != nil {
-		m.push, err = c.push(*config, in.Message.TaskID)
+		m.push, err = c.push(ctx, *config, in.Message.TaskID)
 	}
 	if err != nil {
 		return Reply{}, err

@@ -2,6 +2,7 @@ package a2aserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -46,22 +47,24 @@ func (in pushParams) named(d a2a.Dialect, does string) (task string, config push
 	return in.TaskID, *in.Config, nil
 }
 
-// What a configuration may have, in characters of printable ASCII without spaces: a token is a header's value.
+// What a configuration may have, in characters of printable ASCII without spaces: tokens and credentials are values of
+// headers.
 const (
-	maxToken    = 1024
-	maxConfigID = 128
+	maxToken       = 1024
+	maxConfigID    = 128
+	maxCredentials = 4096
 )
 
-// push checks a configuration and returns it as it is kept. The error is a fault, or a problem about the address.
-func (c *call) push(config pushConfig, task string) (*record.Push, error) {
-	if a := config.Authentication; a.Scheme != "" || len(a.Schemes) > 0 || a.Credentials != "" {
-		return nil, &fault{unsupported, "authentication of push notifications is not supported: " +
-			"give a token, which comes as X-A2A-Notification-Token, or check our signature"}
-	}
+// push checks a configuration and returns it as it is kept. The error is a fault, a problem about the address, or one
+// of the sealer.
+func (c *call) push(ctx context.Context, config pushConfig, task string) (*record.Push, error) {
 	for name, v := range map[string]struct {
 		text string
 		most int
-	}{"token": {config.Token, maxToken}, "id": {config.ID, maxConfigID}} {
+	}{
+		"token": {config.Token, maxToken}, "id": {config.ID, maxConfigID},
+		"authentication.credentials": {config.Authentication.Credentials, maxCredentials},
+	} {
 		if len(v.text) > v.most || strings.ContainsFunc(v.text, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return nil, &fault{invalidParams, fmt.Sprintf("pushNotificationConfig.%s must have at most %d "+
 				"printable ASCII characters, none of them a space", name, v.most)}
@@ -70,9 +73,46 @@ func (c *call) push(config pushConfig, task string) (*record.Push, error) {
 	if err := c.CheckURL(config.URL); err != nil {
 		return nil, err
 	}
+	scheme, err := config.scheme()
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := c.sealed(ctx, record.PushSecrets{
+		Token: config.Token, Scheme: scheme, Credentials: config.Authentication.Credentials,
+	})
 	return &record.Push{
-		ID: c.pushID(config.ID, task), URL: config.URL, Token: config.Token, Form: c.Dialect.Form(), API: c.URL,
-	}, nil
+		ID: c.pushID(config.ID, task), URL: config.URL, Secrets: secrets, Form: c.Dialect.Form(), API: c.URL,
+	}, err
+}
+
+// scheme is that of the configuration's credentials, empty where it has none: what a receiver could be asked for is
+// nothing that we could send then. It returns a fault.
+func (config pushConfig) scheme() (string, error) {
+	a := config.Authentication
+	if a.Credentials == "" {
+		return "", nil
+	}
+	for _, one := range append([]string{a.Scheme}, a.Schemes...) {
+		for _, known := range []string{"Bearer", "Basic"} {
+			if strings.EqualFold(one, known) {
+				return known, nil
+			}
+		}
+	}
+	return "", &fault{invalidParams,
+		"pushNotificationConfig.authentication: credentials can be sent by the schemes Bearer and Basic"}
+}
+
+// sealed are secrets as they are kept.
+func (c *call) sealed(ctx context.Context, s record.PushSecrets) (string, error) {
+	if s == (record.PushSecrets{}) {
+		return "", nil
+	}
+	plain, err := json.Marshal(s)
+	if err != nil {
+		return "", err
+	}
+	return c.Sealer.Seal(ctx, record.PushSealedFor(c.who.Organization), string(plain))
 }
 
 // pushID is the id by which a configuration is kept: one that the client does not name has the id of its task, which is
@@ -112,7 +152,7 @@ func (c *call) pushes(ctx context.Context, does string, in pushParams) (Reply, e
 }
 
 func (c *call) setPush(ctx context.Context, task string, config pushConfig) (Reply, error) {
-	push, err := c.push(config, task)
+	push, err := c.push(ctx, config, task)
 	if err == nil {
 		err = c.Intake.SetPush(ctx, c.who, task, *push)
 	}
@@ -146,7 +186,7 @@ func (c *call) pushList(task string, push record.Push, found bool) Reply {
 	return c.result(object{"configs": list})
 }
 
-// configOf is a configuration as clients see it: without its token, which is for its receiver alone.
+// configOf is a configuration as clients see it: without its secrets, which are for its receiver alone.
 func (c *call) configOf(task string, push record.Push) object {
 	config := object{"id": push.ID, "url": push.URL}
 	if push.ID == "" {

@@ -27,6 +27,18 @@ func (w *world) kept(run string) *record.Push {
 	return &e.Value
 }
 
+// secrets are what is sent along with the push of a run.
+func (w *world) secrets(run string) (s record.PushSecrets) {
+	w.t.Helper()
+	kept := w.kept(run)
+	assert.NotContains(w.t, kept.Secrets, token)
+	assert.Empty(w.t, kept.Token)
+	plain, err := w.Sealer.Open(w.t.Context(), record.PushSealedFor(w.who.Organization), kept.Secrets)
+	require.NoError(w.t, err)
+	require.NoError(w.t, json.Unmarshal([]byte(plain), &s))
+	return s
+}
+
 // any calls a method that succeeds, with any result.
 func (w *world) any(method, params string) any {
 	w.t.Helper()
@@ -55,9 +67,12 @@ func TestAMessageBringsWhereItsTaskIsPushed(t *testing.T) {
 		runs, err := w.Store.RunsOfOrganization(t.Context(), w.who.Scope(), "", 2)
 		require.NoError(t, err)
 		require.Len(t, runs.Rows, 1, method)
-		assert.Equal(t,
-			&record.Push{ID: "one", URL: "https://example.com/hook", Token: token, Form: c.form, API: w.URL},
-			w.kept(runs.Rows[0].Value.ID()), method)
+		run := runs.Rows[0].Value.ID()
+		assert.Equal(t, record.PushSecrets{Token: token}, w.secrets(run), method)
+		kept := w.kept(run)
+		kept.Secrets = ""
+		assert.Equal(t, &record.Push{ID: "one", URL: "https://example.com/hook", Form: c.form, API: w.URL}, kept,
+			method)
 		assert.NotContains(t, w.log.String(), token)
 	}
 }
@@ -77,7 +92,7 @@ func TestAConfigurationIsSetReadListedAndDeletedIn03(t *testing.T) {
 		assert.Equal(t, want, w.any(family+"get", `{"id":"`+run+`"}`))
 		assert.Equal(t, want, w.any(family+"get", `{"id":"`+run+`","pushNotificationConfigId":"`+run+`"}`))
 		assert.Equal(t, []any{want}, w.any(family+"list", `{"id":"`+run+`"}`))
-		assert.Equal(t, token, w.kept(run).Token)
+		assert.Equal(t, token, w.secrets(run).Token)
 	}
 	code, _ = w.refusal(family+"get", `{"id":"`+run+`","pushNotificationConfigId":"other"}`)
 	assert.InDelta(t, -32001, code, 0)
@@ -100,8 +115,8 @@ func TestAConfigurationIsSetReadListedAndDeletedIn10(t *testing.T) {
 		`{`+task+`,"id":"one","url":"https://example.com/hook","token":"`+token+`"}`))
 	assert.Equal(t, want, w.any("GetTaskPushNotificationConfig", `{`+task+`,"id":"one"}`))
 	assert.Equal(t, object{"configs": []any{want}}, w.any("ListTaskPushNotificationConfigs", `{`+task+`}`))
-	assert.Equal(t, &record.Push{ID: "one", URL: "https://example.com/hook", Token: token, Form: "a2a/1.0", API: w.URL},
-		w.kept(run))
+	assert.Equal(t, record.PushSecrets{Token: token}, w.secrets(run))
+	assert.Equal(t, "a2a/1.0", w.kept(run).Form)
 	code, text := w.refusal("CreateTaskPushNotificationConfig",
 		`{`+task+`,"id":"two","url":"https://example.com/other"}`)
 	assert.InDelta(t, -32004, code, 0)
@@ -132,11 +147,20 @@ func TestAConfigurationThatCannotBeKeptIsRefused(t *testing.T) {
 		"a foreign token":        {`{"url":"https://example.com/","token":"é"}`, -32602, "token must"},
 		"a huge id": {`{"url":"https://example.com/","id":"` + strings.Repeat("x", 129) + `"}`, -32602,
 			"id must have at most 128"},
-		"credentials of 1.0": {
-			`{"url":"https://example.com/","authentication":{"scheme":"Bearer","credentials":"c"}}`, -32004, "token",
+		"credentials of an unknown scheme": {
+			`{"url":"https://example.com/","authentication":{"scheme":"Digest","credentials":"c"}}`, -32602,
+			"pushNotificationConfig.authentication: credentials",
 		},
-		"credentials of 0.3": {
-			`{"url":"https://example.com/","authentication":{"schemes":["Basic"]}}`, -32004, "authentication",
+		"credentials of unknown schemes": {
+			`{"url":"https://example.com/","authentication":{"schemes":["Digest"],"credentials":"c"}}`, -32602,
+			"pushNotificationConfig.authentication: credentials",
+		},
+		"credentials of no scheme": {
+			`{"url":"https://example.com/","authentication":{"credentials":"c"}}`, -32602, "credentials can",
+		},
+		"credentials of two headers": {
+			`{"url":"https://example.com/","authentication":{"scheme":"Basic","credentials":"c\r\nX: 1"}}`, -32602,
+			"authentication.credentials must",
 		},
 	} {
 		for method, member := range map[string]string{
@@ -163,6 +187,25 @@ func TestAConfigurationThatCannotBeKeptIsRefused(t *testing.T) {
 	runs, err := w.Store.RunsOfOrganization(t.Context(), w.who.Scope(), "", 5)
 	require.NoError(t, err)
 	assert.Len(t, runs.Rows, 1)
+}
+
+func TestAConfigurationMayHaveCredentials(t *testing.T) {
+	for authentication, want := range map[string]record.PushSecrets{
+		`{"scheme":"Bearer","credentials":"s3cret"}`:             {Scheme: "Bearer", Credentials: token},
+		`{"scheme":"basic","credentials":"s3cret"}`:              {Scheme: "Basic", Credentials: token},
+		`{"schemes":["Digest","bearer"],"credentials":"s3cret"}`: {Scheme: "Bearer", Credentials: token},
+		`{"scheme":"Digest"}`:                                    {Token: "t"}, // nothing of it could be sent
+		`{"schemes":["Bearer"]}`:                                 {Token: "t"},
+	} {
+		w := newWorld(t)
+		push := `{"url":"https://example.com/","token":"` + want.Token + `","authentication":` + authentication + `}`
+		task := w.result("message/send", `{"message":{"parts":[{"text":"x"}]},
+			"configuration":{"blocking":false,"pushNotificationConfig":`+push+`}}`)
+		assert.Equal(t, want, w.secrets(task["id"].(string)), authentication)
+		shown := w.any("CreateTaskPushNotificationConfig", `{"taskId":"`+task["id"].(string)+`",`+push[1:])
+		assert.NotContains(t, shown, "authentication")
+		assert.Equal(t, want, w.secrets(task["id"].(string)), authentication)
+	}
 }
 
 func TestAnAnswerMayBringAConfiguration(t *testing.T) {

@@ -24,6 +24,8 @@ import (
 	"agentplatform/internal/problem"
 	"agentplatform/internal/queue/localqueue"
 	"agentplatform/internal/record"
+	"agentplatform/internal/seal"
+	"agentplatform/internal/seal/keyseal"
 	"agentplatform/internal/stream"
 	"agentplatform/internal/table"
 	"agentplatform/internal/table/memtable"
@@ -127,6 +129,8 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(alarms.Close)
 	t.Cleanup(nudges.Close)
 	log := slog.New(slog.NewTextHandler(w.log, nil))
+	sealer, err := keyseal.New(make([]byte, seal.KeySize))
+	require.NoError(t, err)
 	w.Server = &a2aserver.Server{
 		Intake: &intake.Intake{
 			Executor: &transition.Executor{
@@ -137,7 +141,7 @@ func newWorld(t *testing.T) *world {
 		},
 		Store: store, Files: &files.Files{Store: store, Log: log},
 		Hub: stream.New(memtable.New(h.Now), w.waiting, h, log), Log: log, Window: time.Minute,
-		URL: "https://api.example.com/api/v1",
+		URL: "https://api.example.com/api/v1", Sealer: sealer,
 		CheckURL: func(url string) error {
 			if strings.HasPrefix(url, "https://example.com/") {
 				return nil

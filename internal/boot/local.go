@@ -229,7 +229,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 			Intake: in, Store: store, Files: stored, Hub: live, Log: log, Window: s.ObserveWindow,
 		},
 		A2A: &a2aserver.Server{
-			Intake: in, Store: store, Files: stored, Hub: live, Log: log, Window: s.ObserveWindow,
+			Intake: in, Store: store, Files: stored, Hub: live, Log: log, Window: s.ObserveWindow, Sealer: sealer,
 			URL:      strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,
 			CheckURL: func(url string) error { return webhook.CheckURL(policy, url) },
 		},

@@ -196,7 +196,8 @@ var allowed = []struct {
 		"shapes of the protocol are built from views"},
 	{"internal/a2aserver", "internal/a2a internal/catalog events internal/files internal/stream internal/host " +
 		"internal/intake " +
-		"internal/lifecycle internal/problem internal/record internal/strictjson internal/tenant internal/view",
+		"internal/lifecycle internal/problem internal/record internal/seal internal/strictjson internal/tenant " +
+		"internal/view",
 		"it knows runs as clients do"},
 	{"internal/responses", "internal/catalog internal/citation internal/files internal/host internal/intake " +
 		"internal/lifecycle internal/model internal/problem internal/record internal/stream internal/tenant " +

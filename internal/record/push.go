@@ -10,12 +10,26 @@ import (
 // the run goes on. It is beside the run: its webhooks are those of [Input.CallbackURL] where a request names that. A
 // delivery does not have it, so that what a client replaces or deletes holds for what has not been sent yet.
 type Push struct {
-	ID    string `json:"id,omitzero"` // the client's name of it; empty: it gave none
-	URL   string `json:"url"`
-	Token string `json:"token,omitzero"` // is sent along; nobody else is told it
-	Form  string `json:"form"`           // the name of the form
-	API   string `json:"api"`            // the address of the API, as the client knows it
+	ID  string `json:"id,omitzero"` // the client's name of it; empty: it gave none
+	URL string `json:"url"`
+	// Secrets are a [PushSecrets] as JSON, sealed for [PushSealedFor]; empty: there are none.
+	Secrets string `json:"secrets,omitzero"`
+	// Token is that of a push which was kept before they were sealed.
+	Token string `json:"token,omitzero"`
+	Form  string `json:"form"` // the name of the form
+	API   string `json:"api"`  // the address of the API, as the client knows it
 }
+
+// PushSecrets are sent along with a push, by which its receiver knows it. Nobody else is told them.
+type PushSecrets struct {
+	Token       string `json:"token,omitzero"`
+	Scheme      string `json:"scheme,omitzero"` // of Credentials, as it is sent
+	Credentials string `json:"credentials,omitzero"`
+}
+
+// PushSealedFor is the owner that the secrets of an organization's pushes are sealed for: there is no run yet when they
+// are.
+func PushSealedFor(organization string) string { return organization + "/push" }
 
 // PushEntity is a push with what is needed to write it again.
 type PushEntity = Entity[Push]

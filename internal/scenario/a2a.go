@@ -299,7 +299,8 @@ func a2aScenarios() []Story {
 			assert.True(x, card.Capabilities.PushNotifications)
 			asks := says(a2a.TextPart{Text: "/ask Which?"})
 			asks.Config = &a2a.MessageSendConfig{
-				PushConfig: &a2a.PushConfig{URL: x.address("ok"), Token: "s3cret-of-the-receiver"},
+				PushConfig: &a2a.PushConfig{URL: x.address("ok"), Token: "s3cret-of-the-receiver",
+					Auth: &a2a.PushAuthInfo{Schemes: []string{"Bearer"}, Credentials: "s3cret-too"}},
 			}
 			r, err := client.SendMessage(x.Context(), asks)
 			require.NoError(x, err)
@@ -307,6 +308,7 @@ func a2aScenarios() []Story {
 			p := x.awaitPosts("ok", 1)[0]
 			assert.Equal(x, "application/json", p.header.Get("Content-Type"))
 			assert.Equal(x, "s3cret-of-the-receiver", p.header.Get("X-A2A-Notification-Token"))
+			assert.Equal(x, "Bearer s3cret-too", p.header.Get("Authorization"))
 			assert.NotEmpty(x, p.header.Get("Webhook-Id"))
 			assert.NotEmpty(x, p.header.Get("X-Agent-Signature"))
 			var pushed a2a.Task
@@ -368,7 +370,7 @@ func a2aScenarios() []Story {
 				{"url": "https://0x7f.1/"}, {"url": "https://a:b@example.com/"}, {"url": ""}, {},
 				{"url": x.address("ok"), "token": strings.Repeat("x", 1025)},
 				{"url": x.address("ok"), "token": "x\r\nX-Admin: 1"},
-				{"url": x.address("ok"), "authentication": object{"scheme": "Bearer", "credentials": "c"}},
+				{"url": x.address("ok"), "authentication": object{"scheme": "Digest", "credentials": "c"}},
 			} {
 				params := object{"message": object{"role": "ROLE_USER", "parts": []object{{"text": "x"}}},
 					"configuration": object{"taskPushNotificationConfig": bad}}

@@ -54,7 +54,8 @@ func (s *stage) unpush(t *testing.T) {
 }
 
 // loud is a push in the form of the tests.
-var loud = record.Push{URL: "https://example.com/loud", Token: "t0ken", Form: "shouted", API: "api"}
+var loud = record.Push{URL: "https://example.com/loud", Form: "shouted", API: "api",
+	Secrets: record.NoOrganization + `/push:{"token":"t0ken","scheme":"Basic","credentials":"dTpw"}`}
 
 // Every try posts the same bytes, signed, with the token; nothing that is kept of the delivery has the token.
 func TestAPushIsPostedInItsFormWithItsTokenAndOurSignature(t *testing.T) {
@@ -64,7 +65,7 @@ func TestAPushIsPostedInItsFormWithItsTokenAndOurSignature(t *testing.T) {
 	} {
 		s := newStage(t)
 		s.pushed(t, h, loud)
-		s.answer = "t0ken" + strings.Repeat("x", 1015) + "t0ken and more"
+		s.answer = "t0ken dTpw" + strings.Repeat("x", 1010) + "t0ken and more"
 		for _, status := range []int{500, 200} {
 			s.status = status
 			s.clock.now = s.clock.now.Add(time.Hour)
@@ -73,6 +74,7 @@ func TestAPushIsPostedInItsFormWithItsTokenAndOurSignature(t *testing.T) {
 				[]string{s.request.Method, s.request.URL.String(), s.body}, name)
 			assert.Equal(t, "text/loud", s.request.Header.Get("Content-Type"), name)
 			assert.Equal(t, "t0ken", s.request.Header.Get("X-A2A-Notification-Token"), name)
+			assert.Equal(t, "Basic dTpw", s.request.Header.Get("Authorization"), name)
 			assert.Equal(t, "agent-platform/1", s.request.Header.Get("User-Agent"), name)
 			assert.Equal(t, s.hook.DeliveryID, s.request.Header.Get("Webhook-Id"), name)
 			assert.NotEmpty(t, s.request.Header.Get("Webhook-Signature"), name)
@@ -85,7 +87,7 @@ func TestAPushIsPostedInItsFormWithItsTokenAndOurSignature(t *testing.T) {
 		b, err := json.Marshal(kept)
 		require.NoError(t, err)
 		assert.NotContains(t, string(b), "t0ken", name)
-		assert.Equal(t, "[token]"+strings.Repeat("x", 1015), kept.Attempts[0].ResponseExcerpt, name)
+		assert.Equal(t, "[token] [token]"+strings.Repeat("x", 1009), kept.Attempts[0].ResponseExcerpt, name)
 	}
 }
 
@@ -104,7 +106,7 @@ func TestAPushThatWasReplacedIsSentToTheNewAddress(t *testing.T) {
 	s.pushed(t, record.Delivery{PushedTo: loud.URL}, loud)
 	s.status = http.StatusInternalServerError
 	s.handle(t)
-	s.push(t, func(e *record.PushEntity) { e.Value.URL, e.Value.Token = "https://example.com/new", "" })
+	s.push(t, func(e *record.PushEntity) { e.Value.URL, e.Value.Secrets = "https://example.com/new", "" })
 	s.status = http.StatusOK
 	s.clock.now = s.clock.now.Add(time.Hour)
 	s.handle(t)
@@ -126,6 +128,26 @@ func TestAPushThatWasDeletedIsNotSent(t *testing.T) {
 		assert.Equal(t, record.DeliveryFailed, s.now(t).State, name)
 		assert.Equal(t, "the push notification configuration was deleted", s.now(t).Attempts[0].Error, name)
 	}
+}
+
+// Pushes were kept with their tokens as they are.
+func TestAPushOfAnEarlierVersionIsSentWithItsToken(t *testing.T) {
+	s := newStage(t)
+	p := loud
+	p.Secrets, p.Token = "", "old"
+	s.pushed(t, record.Delivery{PushedTo: loud.URL}, p)
+	s.handle(t)
+	assert.Equal(t, "old", s.request.Header.Get("X-A2A-Notification-Token"))
+}
+
+func TestAPushWhoseSecretsDoNotOpenIsTriedAgain(t *testing.T) {
+	s := newStage(t)
+	p := loud
+	p.Secrets = "another/push:{}"
+	s.pushed(t, record.Delivery{PushedTo: loud.URL}, p)
+	assert.Positive(t, s.handle(t))
+	assert.Zero(t, s.posts)
+	assert.Equal(t, "the secrets of the push notification configuration could not be read", s.now(t).Attempts[0].Error)
 }
 
 // A sender of another version may know the form.

@@ -323,10 +323,15 @@ func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) 
 		return o
 	}
 	header := http.Header{"Content-Type": {"application/json"}}
+	var known record.PushSecrets
 	if push != nil {
 		h.CallbackURL = push.URL
 		if body, err = s.inForm(*push, body, header); err != nil {
 			o.Error = "the body could not be put into its form"
+			return o
+		}
+		if known, err = s.identify(ctx, h.Organization, *push, header); err != nil {
+			o.Error = "the secrets of the push notification configuration could not be read"
 			return o
 		}
 	}
@@ -343,21 +348,25 @@ func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) 
 	}
 	defer func() { _ = response.Body.Close() }()
 	excerpt, _ := io.ReadAll(io.LimitReader(response.Body, excerptBytes))
-	o.Status, o.ResponseExcerpt = response.StatusCode, without(header.Get(tokenHeader), excerpt)
+	o.Status, o.ResponseExcerpt = response.StatusCode, without(excerpt, known.Token, known.Credentials)
 	o.final = response.StatusCode < 500 && response.StatusCode != http.StatusTooManyRequests
 	o.retryAfter = parseRetryAfter(response.Header.Get("Retry-After"), s.Host.Now())
 	return o
 }
 
-// without is the excerpt of an answer, without a token that it tells, also one that is cut off at the excerpt's end.
-func without(token string, excerpt []byte) string {
-	if token != "" {
-		excerpt = bytes.ReplaceAll(excerpt, []byte(token), []byte("[token]"))
+// without is the excerpt of an answer, without secrets that it tells, also one that is cut off at the excerpt's end.
+func without(excerpt []byte, secrets ...string) string {
+	for _, secret := range secrets {
+		if secret != "" {
+			excerpt = bytes.ReplaceAll(excerpt, []byte(secret), []byte("[token]"))
+		}
 	}
-	for n := min(len(token), len(excerpt)); n > 0; n-- {
-		if bytes.HasSuffix(excerpt, []byte(token[:n])) {
-			excerpt = excerpt[:len(excerpt)-n]
-			break
+	for _, secret := range secrets {
+		for n := min(len(secret), len(excerpt)); n > 0; n-- {
+			if bytes.HasSuffix(excerpt, []byte(secret[:n])) {
+				excerpt = excerpt[:len(excerpt)-n]
+				break
+			}
 		}
 	}
 	return strings.ToValidUTF8(string(excerpt[:min(len(excerpt), excerptBytes)]), "\uFFFD")
@@ -366,7 +375,30 @@ func without(token string, excerpt []byte) string {
 // tokenHeader has the token of a push, by which its receiver knows it.
 const tokenHeader = "X-A2a-Notification-Token"
 
-// inForm puts a body into the form of a push, and sets the headers that go with it.
+// identify sets the headers by which the receiver of a push knows it, and returns what they tell.
+func (s *Sender) identify(
+	ctx context.Context, organization string, push record.Push, header http.Header,
+) (record.PushSecrets, error) {
+	secrets := record.PushSecrets{Token: push.Token}
+	if push.Secrets != "" {
+		plain, err := s.Sealer.Open(ctx, record.PushSealedFor(organization), push.Secrets)
+		if err != nil {
+			return secrets, err
+		}
+		if err := json.Unmarshal([]byte(plain), &secrets); err != nil {
+			return secrets, err
+		}
+	}
+	if secrets.Token != "" {
+		header.Set(tokenHeader, secrets.Token)
+	}
+	if secrets.Credentials != "" {
+		header.Set("Authorization", secrets.Scheme+" "+secrets.Credentials)
+	}
+	return secrets, nil
+}
+
+// inForm puts a body into the form of a push, and says which it is.
 func (s *Sender) inForm(push record.Push, body []byte, header http.Header) ([]byte, error) {
 	var told events.Webhook
 	if err := json.Unmarshal(body, &told); err != nil {
@@ -377,9 +409,6 @@ func (s *Sender) inForm(push record.Push, body []byte, header http.Header) ([]by
 	}
 	contentType, formed, err := s.Form(push.Form, push.API, told)
 	header.Set("Content-Type", contentType)
-	if push.Token != "" {
-		header.Set(tokenHeader, push.Token)
-	}
 	return formed, err
 }
 

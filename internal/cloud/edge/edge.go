@@ -21,6 +21,7 @@ import (
 	"agentplatform/internal/httpapi/service"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/record"
+	"agentplatform/internal/seal"
 	"agentplatform/internal/webhook"
 )
 
@@ -70,11 +71,13 @@ func bucket(p *cloud.Platform) string {
 	return "https://" + p.Cloud.Bucket + ".s3." + p.Account.Region + ".amazonaws.com"
 }
 
-// A2A adds the endpoints of the Agent2Agent protocol.
-func A2A(c *service.Config) {
-	c.A2A = &a2aserver.Server{
-		Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Log: c.Log, Window: c.ObserveWindow,
-		URL:      strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
-		CheckURL: func(url string) error { return webhook.CheckURL(c.Callbacks, url) },
+// A2A adds the endpoints of the Agent2Agent protocol, with what seals the secrets of push notifications.
+func A2A(sealer seal.Sealer) func(*service.Config) {
+	return func(c *service.Config) {
+		c.A2A = &a2aserver.Server{
+			Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Log: c.Log, Window: c.ObserveWindow,
+			Sealer: sealer, URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
+			CheckURL: func(url string) error { return webhook.CheckURL(c.Callbacks, url) },
+		}
 	}
 }

@@ -116,6 +116,7 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 		},
 		A2A: &a2aserver.Server{
 			Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live, Log: log,
+			Sealer:   sealer,
 			CheckURL: func(url string) error { return webhook.CheckURL(egress.Policy{}, url) },
 		},
 		Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer,
