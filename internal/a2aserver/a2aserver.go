@@ -356,7 +356,7 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 		}}
 	}
 	if said.push != nil { // first: the run goes on with the answer, and may end
-		if err := c.Intake.SetPush(ctx, c.who, m.TaskID, *said.push); err != nil {
+		if err := c.Intake.ReplacePush(ctx, c.who, m.TaskID, *said.push); err != nil {
 			return "", err
 		}
 	}

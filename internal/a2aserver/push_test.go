@@ -218,6 +218,22 @@ func TestAnAnswerMayBringAConfiguration(t *testing.T) {
 	assert.Equal(t, "https://example.com/hook", w.kept(run).URL)
 }
 
+// Clients make an id for each message's configuration, and a task has one.
+func TestTheConfigurationOfAnAnswerReplacesTheOneThatIsThere(t *testing.T) {
+	for _, method := range []string{"message/send", "SendMessage"} {
+		w := newWorld(t)
+		run := w.task("x")
+		w.any("CreateTaskPushNotificationConfig", `{"taskId":"`+run+`","id":"one","url":"https://example.com/one"}`)
+		w.ask(run, lifecycle.Clarification)
+		config := `{"id":"two","url":"https://example.com/two"}`
+		w.result(method, `{"message":{"taskId":"`+run+`","parts":[{"text":"Paris"}]},"configuration":{"blocking":false,
+			"returnImmediately":true,"pushNotificationConfig":`+config+`,"taskPushNotificationConfig":`+config+`}}`)
+		assert.Equal(t, lifecycle.Queued, w.run(run).Status)
+		assert.Equal(t, "two", w.kept(run).ID)
+		assert.Equal(t, "https://example.com/two", w.kept(run).URL)
+	}
+}
+
 func TestATaskThatHasEndedTakesNoConfiguration(t *testing.T) {
 	w := newWorld(t)
 	run := w.task("x")

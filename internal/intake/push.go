@@ -26,11 +26,21 @@ func (in *Intake) Push(ctx context.Context, p tenant.Principal, id string) (push
 // It returns a problem of kind NotFound or Forbidden, as [Intake.Run], and of kind Conflict: the run has ended, has a
 // push with another id, or its webhooks go to a callback URL. A run has one address.
 func (in *Intake) SetPush(ctx context.Context, p tenant.Principal, id string, push record.Push) error {
+	return in.setPush(ctx, p, id, push, false)
+}
+
+// ReplacePush is SetPush whatever the id of the push is that the run may have.
+func (in *Intake) ReplacePush(ctx context.Context, p tenant.Principal, id string, push record.Push) error {
+	return in.setPush(ctx, p, id, push, true)
+}
+
+// setPush is SetPush, and ReplacePush where it may replace one with another id.
+func (in *Intake) setPush(ctx context.Context, p tenant.Principal, id string, push record.Push, other bool) error {
 	return in.changePush(ctx, p, id, func(e *record.RunEntity, old record.PushEntity, found bool, tx *record.Tx) error {
 		switch {
 		case e.Value.Status.Terminal():
 			return problem.New(problem.Conflict, "conflict", "the run has ended: nothing more will be pushed")
-		case found && old.Value.ID != push.ID:
+		case found && old.Value.ID != push.ID && !other:
 			return problem.New(problem.Conflict, "conflict",
 				"the run has a push notification configuration with another id: it can have one, which may be "+
 					"replaced or deleted by its own id")

@@ -73,8 +73,17 @@ func TestARunHasOneAddress(t *testing.T) {
 	other := at("https://example.com/b")
 	other.ID = "other"
 	assert.ErrorContains(t, w.SetPush(t.Context(), w.who, one, other), "another id")
-	require.NoError(t, w.DeletePush(t.Context(), w.who, one, "other"))
+	require.NoError(t, w.ReplacePush(t.Context(), w.who, one, other))
 	kept, _, err := w.Push(t.Context(), w.who, one)
+	require.NoError(t, err)
+	assert.Equal(t, other, kept, "whatever its id was")
+	assert.ErrorContains(t, w.ReplacePush(t.Context(), w.who, called, other), "has ended")
+	asks := w.post(intake.Message{Text: "x", CallbackURL: "https://example.com/callback"}).Run.ID()
+	assert.ErrorContains(t, w.ReplacePush(t.Context(), w.who, asks, other), "callback_url")
+
+	require.NoError(t, w.ReplacePush(t.Context(), w.who, one, at("https://example.com/a")))
+	require.NoError(t, w.DeletePush(t.Context(), w.who, one, "other"))
+	kept, _, err = w.Push(t.Context(), w.who, one)
 	require.NoError(t, err)
 	assert.Equal(t, "https://example.com/a", kept.URL)
 }
