@@ -308,6 +308,16 @@ func refused(err error) reply {
 	return reply{result: &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}}
 }
 
+// howDecided says how the pause of a run ends: a question by what the user says, anything else by a human elsewhere.
+// The model at the client decides nothing.
+func howDecided(r record.Run) string {
+	if r.Answerable() {
+		return " It is answered by another message with this chat_id; then get_run tells what came of it."
+	}
+	return " A human decides this, in the admin panel or through POST /runs/{run_id}/resume of the API: no tool " +
+		"does, and messages with this chat_id are refused until then. get_run tells what came of it."
+}
+
 // wait returns the run's state once it has ended or waits for a human, or when the window is over.
 func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, window time.Duration) reply {
 	if _, err := s.Intake.Run(ctx, p, run); err != nil {
@@ -346,8 +356,7 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 			t.Interrupts = append(t.Interrupts, i)
 			prompts = append(prompts, i.Prompt)
 		}
-		text = "The agent waits for a human: " + strings.Join(prompts, " ") +
-			" A question is answered by another message with this chat_id; then get_run tells what came of it."
+		text = "The agent waits for a human: " + strings.Join(prompts, " ") + howDecided(e.Value)
 	case lifecycle.Queued, lifecycle.Running:
 		text = "The run goes on: ask get_run for " + v.RunID + "."
 	default:

@@ -1,0 +1,141 @@
+package mcpserver_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/mcpserver"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/transition"
+)
+
+// stage is a server whose runs the test works off.
+type stage struct {
+	*mcpserver.Server
+
+	t *testing.T
+	p tenant.Principal
+}
+
+func newStage(t *testing.T) *stage {
+	server, p := waiting(t)
+	return &stage{Server: server, t: t, p: p}
+}
+
+// begin begins a run of the first agent.
+func (s *stage) begin() string {
+	s.t.Helper()
+	agents, err := record.OldestResources[catalog.Agent](s.t.Context(), s.Store, s.p.Scope(), "", 1)
+	require.NoError(s.t, err)
+	posted, err := s.Intake.Post(s.t.Context(), s.p, intake.Message{AgentID: agents.Rows[0].Value.ID, Text: "x"})
+	require.NoError(s.t, err)
+	return posted.Run.ID()
+}
+
+func (s *stage) transition(run string, c transition.Change) {
+	s.t.Helper()
+	_, _, err := s.Intake.Executor.Do(s.t.Context(), record.System(), run,
+		func(record.Run, *record.Tx) (transition.Change, error) { return c, nil })
+	require.NoError(s.t, err)
+}
+
+func (s *stage) run(run string) record.Run {
+	s.t.Helper()
+	e, err := s.Store.Run(s.t.Context(), record.System(), run)
+	require.NoError(s.t, err)
+	return e.Value
+}
+
+// claim begins an attempt, as a worker does.
+func (s *stage) claim(run string) lifecycle.Work {
+	s.t.Helper()
+	s.transition(run, transition.Change{
+		Event: lifecycle.Claim{Holder: "w", Until: s.Intake.Host.Now().Add(time.Hour)},
+	})
+	return lifecycle.Work{Attempt: s.run(run).Attempt}
+}
+
+func (s *stage) complete(run, result string) {
+	s.t.Helper()
+	s.transition(run, transition.Change{
+		Event: lifecycle.Complete{Work: s.claim(run)}, Result: json.RawMessage(result),
+	})
+}
+
+// ask pauses a run with interrupts of these kinds.
+func (s *stage) ask(run string, kinds ...lifecycle.InterruptKind) {
+	s.t.Helper()
+	e := lifecycle.Pause{Work: s.claim(run), ExpiresAt: s.Intake.Host.Now().Add(time.Hour)}
+	var list []record.Interrupt
+	for n, kind := range kinds {
+		id := string(rune('i' + n))
+		e.Interrupts = append(e.Interrupts, lifecycle.Pending{ID: id, Kind: kind})
+		list = append(list, record.Interrupt{Interrupt: events.Interrupt{
+			ID: id, Kind: string(kind), Prompt: "Which " + id + "?", CreatedAt: "2026-03-01T12:00:00.000Z",
+		}})
+	}
+	s.transition(run, transition.Change{Event: e, Interrupts: list})
+}
+
+// said is what a call says.
+type said struct {
+	IsError    bool              `json:"isError"`
+	Content    []json.RawMessage `json:"content"`
+	Structured json.RawMessage   `json:"structuredContent"`
+}
+
+func (s said) text(t *testing.T) string {
+	t.Helper()
+	require.NotEmpty(t, s.Content)
+	var one struct{ Text string }
+	require.NoError(t, json.Unmarshal(s.Content[0], &one))
+	return one.Text
+}
+
+// call calls a tool.
+func (s *stage) call(name string, arguments any) said {
+	s.t.Helper()
+	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+		"params": map[string]any{"name": name, "arguments": arguments}})
+	require.NoError(s.t, err)
+	var a struct{ Result *said }
+	w := ask(s.Server, s.p, string(body), "")
+	require.NoError(s.t, json.Unmarshal(w.Body.Bytes(), &a), "%s", w.Body)
+	require.NotNil(s.t, a.Result, "%s", w.Body)
+	return *a.Result
+}
+
+func of(run string) map[string]string { return map[string]string{"run_id": run} }
+
+// A message answers one question, and nothing else: an approval is not the model's.
+func TestAPauseSaysWhoEndsIt(t *testing.T) {
+	const byMessage, byHuman = "another message with this chat_id", "POST /runs/{run_id}/resume"
+	s := newStage(t)
+	for _, c := range []struct {
+		kinds     []lifecycle.InterruptKind
+		says, not string
+	}{
+		{[]lifecycle.InterruptKind{lifecycle.Clarification}, byMessage, byHuman},
+		{[]lifecycle.InterruptKind{lifecycle.Approval}, byHuman, byMessage},
+		{[]lifecycle.InterruptKind{lifecycle.Clarification, lifecycle.Clarification}, byHuman, byMessage},
+		{[]lifecycle.InterruptKind{lifecycle.Clarification, lifecycle.Approval}, byHuman, byMessage},
+	} {
+		run := s.begin()
+		s.ask(run, c.kinds...)
+		a := s.call("get_run", of(run))
+		assert.Contains(t, a.text(t), "Which i?")
+		assert.Contains(t, a.text(t), c.says)
+		assert.NotContains(t, a.text(t), c.not)
+		_, err := s.Intake.Cancel(t.Context(), s.p, run, "")
+		require.NoError(t, err)
+	}
+}
