@@ -227,6 +227,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		},
 		MCP: &mcpserver.Server{
 			Intake: in, Store: store, Files: stored, Hub: live, Log: log, Window: s.ObserveWindow,
+			URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,
 		},
 		A2A: &a2aserver.Server{
 			Intake: in, Store: store, Files: stored, Hub: live, Log: log, Window: s.ObserveWindow, Sealer: sealer,

@@ -18,11 +18,14 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -48,6 +51,7 @@ type Server struct {
 	Hub    *stream.Hub
 	Log    *slog.Logger
 	Window time.Duration // how long a call waits for its run
+	URL    string        // the address of the API: the part before /files/
 }
 
 // How many agents are offered as tools, and how many are read to find those that the principal may use.
@@ -80,14 +84,14 @@ func (s *Server) handler(p tenant.Principal, whole bool, wait waiter) http.Handl
 // waiter waits for the run of a call.
 type waiter func(ctx context.Context, r *mcp.CallToolRequest, run string) reply
 
-// reply is what the library wants of a call.
+// reply is what the library wants of a call. The library reads and writes again what a call returns as its output, and
+// loses digits by it, so that a result brings its own.
 type reply struct {
 	result *mcp.CallToolResult
-	of     *result
 	err    error
 }
 
-func (r reply) parts() (*mcp.CallToolResult, *result, error) { return r.result, r.of, r.err }
+func (r reply) parts() (*mcp.CallToolResult, any, error) { return r.result, nil, r.err }
 
 // single refuses batches, which one version of the protocol had and the library still accepts from clients of that
 // version: a request counts once against the rate limit and has room for one response, so it is one call.
@@ -166,8 +170,9 @@ type result struct {
 	ChatID     string              `json:"chat_id"`
 	Status     string              `json:"status"`
 	Answer     string              `json:"answer,omitempty"`
-	Output     any                 `json:"output,omitempty"`
+	Output     json.RawMessage     `json:"output,omitempty"`
 	Citations  []citation.Citation `json:"citations,omitempty"`
+	Files      []record.FileRef    `json:"files,omitempty"`
 	Interrupts []any               `json:"interrupts,omitempty"`
 	Error      string              `json:"error,omitempty"`
 }
@@ -175,8 +180,19 @@ type result struct {
 // schemas are those of what the tools take and give, made once for each type.
 var schemas = mcp.NewSchemaCache()
 
+// gives is the schema of a result.
+var gives = sync.OnceValues(func() (*jsonschema.Schema, error) {
+	return jsonschema.For[result](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[json.RawMessage](): {}, // anything
+	}})
+})
+
 func (s *Server) server(ctx context.Context, p tenant.Principal, watched bool, wait waiter) (*mcp.Server, error) {
 	agents, err := s.offered(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	schema, err := gives()
 	if err != nil {
 		return nil, err
 	}
@@ -191,8 +207,8 @@ func (s *Server) server(ctx context.Context, p tenant.Principal, watched bool, w
 	for _, agent := range agents {
 		mcp.AddTool(offer, &mcp.Tool{
 			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent),
-			Meta: mcp.Meta{"agent_id": agent.ID},
-		}, func(ctx context.Context, r *mcp.CallToolRequest, in callInput) (*mcp.CallToolResult, *result, error) {
+			Meta: mcp.Meta{"agent_id": agent.ID}, OutputSchema: schema,
+		}, func(ctx context.Context, r *mcp.CallToolRequest, in callInput) (*mcp.CallToolResult, any, error) {
 			run, err := s.post(ctx, p, intake.Message{
 				AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID, Watched: watched,
 			}, in)
@@ -202,9 +218,9 @@ func (s *Server) server(ctx context.Context, p tenant.Principal, watched bool, w
 			return wait(ctx, r, run).parts()
 		})
 	}
-	mcp.AddTool(offer, &mcp.Tool{Name: getRun,
+	mcp.AddTool(offer, &mcp.Tool{Name: getRun, OutputSchema: schema,
 		Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
-		func(ctx context.Context, r *mcp.CallToolRequest, in getRunInput) (*mcp.CallToolResult, *result, error) {
+		func(ctx context.Context, r *mcp.CallToolRequest, in getRunInput) (*mcp.CallToolResult, any, error) {
 			if !host.ValidID(in.RunID) {
 				return refused(problem.Missing("the run")).parts()
 			}
@@ -337,19 +353,23 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 	if err != nil {
 		return refused(err)
 	}
-	t := &result{RunID: v.RunID, ChatID: v.ChatID, Status: v.Status}
+	t := result{RunID: v.RunID, ChatID: v.ChatID, Status: v.Status}
 	var text string
 	switch e.Value.Status {
 	case lifecycle.Completed:
 		var result struct {
 			Answer    string              `json:"answer"`
-			Output    any                 `json:"output"`
+			Output    json.RawMessage     `json:"output"`
 			Citations []citation.Citation `json:"citations"`
+			Files     []record.FileRef    `json:"files"`
 		}
 		if err := json.Unmarshal(v.Result, &result); err != nil {
 			return refused(err)
 		}
-		t.Answer, t.Output, t.Citations, text = result.Answer, result.Output, result.Citations, result.Answer
+		t.Answer, t.Citations, t.Files, text = result.Answer, result.Citations, result.Files, result.Answer
+		if string(result.Output) != "null" {
+			t.Output = result.Output
+		}
 	case lifecycle.AwaitingInput:
 		var prompts []string
 		for _, i := range v.Interrupts {
@@ -365,8 +385,24 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 		}
 		text = fmt.Sprintf("The run ended %s. %s", v.Status, t.Error)
 	}
-	return reply{of: t, result: &mcp.CallToolResult{
+	told, err := json.Marshal(t)
+	if err != nil {
+		return refused(err)
+	}
+	return reply{result: &mcp.CallToolResult{
 		IsError: e.Value.Status.Terminal() && e.Value.Status != lifecycle.Completed,
-		Content: []mcp.Content{&mcp.TextContent{Text: text}},
+		Content: append([]mcp.Content{&mcp.TextContent{Text: text}}, s.links(t.Files)...),
+
+		StructuredContent: json.RawMessage(told),
 	}}
+}
+
+// links are files as what clients can ask for with their key.
+func (s *Server) links(list []record.FileRef) (links []mcp.Content) {
+	for _, f := range list {
+		links = append(links, &mcp.ResourceLink{
+			URI: s.URL + "/files/" + f.FileID, Name: f.Name, MIMEType: f.ContentType, Size: &f.Size,
+		})
+	}
+	return links
 }

@@ -139,3 +139,49 @@ func TestAPauseSaysWhoEndsIt(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// An answer is passed on as it is: with its files, and each digit of its numbers.
+func TestAResultHasItsFilesAndAllDigits(t *testing.T) {
+	s := newStage(t)
+	s.URL = "https://api.example.com/api/v1"
+	run := s.begin()
+	s.complete(run, `{"answer":"done","output":{"id":9007199254740993},"files":[
+		{"file_id":"0123456789abcdef01234567","name":"a b.csv","content_type":"text/csv","size":7}]}`)
+	a := s.call("get_run", of(run))
+	assert.Equal(t, "done", a.text(t))
+	assert.Contains(t, string(a.Structured), `"output":{"id":9007199254740993}`)
+	assert.Contains(t, string(a.Structured), `"files":[{"file_id":"0123456789abcdef01234567","name":"a b.csv",`)
+	require.Len(t, a.Content, 2)
+	assert.JSONEq(t, `{"type":"resource_link","uri":"https://api.example.com/api/v1/files/0123456789abcdef01234567",
+		"name":"a b.csv","mimeType":"text/csv","size":7}`, string(a.Content[1]))
+
+	run = s.begin()
+	s.complete(run, `{"answer":"nothing more","output":null}`)
+	a = s.call("get_run", of(run))
+	assert.NotContains(t, string(a.Structured), "output")
+	assert.Len(t, a.Content, 1)
+}
+
+// What is given fits the schema that says so.
+func TestTheSchemaOfResultsIsTheirs(t *testing.T) {
+	s := newStage(t)
+	var said struct {
+		Result struct {
+			Tools []struct {
+				OutputSchema struct {
+					Type       string
+					Required   []string
+					Properties map[string]json.RawMessage
+				}
+			}
+		}
+	}
+	body := ask(s.Server, s.p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "").Body
+	require.NoError(t, json.Unmarshal(body.Bytes(), &said))
+	for _, one := range said.Result.Tools {
+		assert.Equal(t, "object", one.OutputSchema.Type)
+		assert.Equal(t, []string{"run_id", "chat_id", "status"}, one.OutputSchema.Required)
+		assert.JSONEq(t, `true`, string(one.OutputSchema.Properties["output"]), "anything")
+		assert.Contains(t, string(one.OutputSchema.Properties["files"]), "content_type")
+	}
+}

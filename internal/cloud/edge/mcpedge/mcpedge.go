@@ -5,6 +5,9 @@
 package mcpedge
 
 import (
+	"strings"
+
+	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/service"
 	"agentplatform/internal/mcpserver"
 )
@@ -13,5 +16,6 @@ import (
 func Add(c *service.Config) {
 	c.MCP = &mcpserver.Server{
 		Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Log: c.Log, Window: c.ObserveWindow,
+		URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
 	}
 }
