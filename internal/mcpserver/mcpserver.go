@@ -62,7 +62,7 @@ const (
 
 // For makes the handler of a principal's requests. Answers are JSON.
 func (s *Server) For(p tenant.Principal) http.Handler {
-	return s.handler(p, true, func(ctx context.Context, _ *mcp.CallToolRequest, run string) reply {
+	return s.handler(p, true, func(ctx context.Context, _ *mcp.CallToolRequest, run string) *mcp.CallToolResult {
 		return s.wait(ctx, p, run, s.Window)
 	})
 }
@@ -81,17 +81,9 @@ func (s *Server) handler(p tenant.Principal, whole bool, wait waiter) http.Handl
 	}))
 }
 
-// waiter waits for the run of a call.
-type waiter func(ctx context.Context, r *mcp.CallToolRequest, run string) reply
-
-// reply is what the library wants of a call. The library reads and writes again what a call returns as its output, and
-// loses digits by it, so that a result brings its own.
-type reply struct {
-	result *mcp.CallToolResult
-	err    error
-}
-
-func (r reply) parts() (*mcp.CallToolResult, any, error) { return r.result, nil, r.err }
+// waiter waits for the run of a call, and returns the call's result. The library reads and writes again what a call has
+// as its output, and loses digits by it, so that a result brings its own.
+type waiter func(ctx context.Context, r *mcp.CallToolRequest, run string) *mcp.CallToolResult
 
 // single refuses batches, which one version of the protocol had and the library still accepts from clients of that
 // version: a request counts once against the rate limit and has room for one response, so it is one call.
@@ -213,18 +205,18 @@ func (s *Server) server(ctx context.Context, p tenant.Principal, watched bool, w
 				AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID, Watched: watched,
 			}, in)
 			if err != nil {
-				return refused(err).parts()
+				return refused(err), nil, nil
 			}
-			return wait(ctx, r, run).parts()
+			return wait(ctx, r, run), nil, nil
 		})
 	}
 	mcp.AddTool(offer, &mcp.Tool{Name: getRun, OutputSchema: schema,
 		Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
 		func(ctx context.Context, r *mcp.CallToolRequest, in getRunInput) (*mcp.CallToolResult, any, error) {
 			if !host.ValidID(in.RunID) {
-				return refused(problem.Missing("the run")).parts()
+				return refused(problem.Missing("the run")), nil, nil
 			}
-			return wait(ctx, r, in.RunID).parts()
+			return wait(ctx, r, in.RunID), nil, nil
 		})
 	return offer, nil
 }
@@ -310,18 +302,14 @@ func describe(a catalog.Agent) string {
 	return "Sends a message to the agent " + a.Spec.Name + "."
 }
 
-// refused converts a problem to a tool's failure, which the model at the client reads; invalid arguments are an
-// error of the protocol.
-func refused(err error) reply {
+// refused converts a problem to a tool's failure, also that of arguments: the model at the client reads it, and may
+// call again; errors of the protocol it is not shown.
+func refused(err error) *mcp.CallToolResult {
 	text := "the service could not do this right now"
-	p, ok := problem.As(err)
-	switch {
-	case ok && p.Kind == problem.Invalid: // invalid arguments, for which the protocol has an error code
-		return reply{err: &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: p.Message}}
-	case ok:
+	if p, ok := problem.As(err); ok {
 		text = p.Message // the text of any other error is for the log
 	}
-	return reply{result: &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}}
+	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
 // howDecided says how the pause of a run ends: a question by what the user says, anything else by a human elsewhere.
@@ -335,7 +323,7 @@ func howDecided(r record.Run) string {
 }
 
 // wait returns the run's state once it has ended or waits for a human, or when the window is over.
-func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, window time.Duration) reply {
+func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, window time.Duration) *mcp.CallToolResult {
 	if _, err := s.Intake.Run(ctx, p, run); err != nil {
 		return refused(err)
 	}
@@ -389,12 +377,12 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 	if err != nil {
 		return refused(err)
 	}
-	return reply{result: &mcp.CallToolResult{
+	return &mcp.CallToolResult{
 		IsError: e.Value.Status.Terminal() && e.Value.Status != lifecycle.Completed,
 		Content: append([]mcp.Content{&mcp.TextContent{Text: text}}, s.links(t.Files)...),
 
 		StructuredContent: json.RawMessage(told),
-	}}
+	}
 }
 
 // links are files as what clients can ask for with their key.

@@ -45,7 +45,7 @@ func (s *Server) WantsProgress(body []byte) bool {
 // ended or waits for a human, at most until shortly before the end of streaming; when streaming ends at once, it is
 // answered at once.
 func (s *Server) Telling(streaming context.Context, p tenant.Principal, idle time.Duration) http.Handler {
-	return s.handler(p, false, func(ctx context.Context, r *mcp.CallToolRequest, run string) reply {
+	return s.handler(p, false, func(ctx context.Context, r *mcp.CallToolRequest, run string) *mcp.CallToolResult {
 		telling, cancel := context.WithCancel(ctx) // the library's outlives its client
 		defer cancel()
 		defer context.AfterFunc(streaming, cancel)()

@@ -2,6 +2,7 @@ package mcpserver_test
 
 import (
 	"encoding/json"
+	"slices"
 	"testing"
 	"time"
 
@@ -104,8 +105,8 @@ func (s said) text(t *testing.T) string {
 // call calls a tool.
 func (s *stage) call(name string, arguments any) said {
 	s.t.Helper()
-	body, err := json.Marshal(map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
-		"params": map[string]any{"name": name, "arguments": arguments}})
+	body, err := json.Marshal(object{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+		"params": object{"name": name, "arguments": arguments}})
 	require.NoError(s.t, err)
 	var a struct{ Result *said }
 	w := ask(s.Server, s.p, string(body), "")
@@ -114,7 +115,9 @@ func (s *stage) call(name string, arguments any) said {
 	return *a.Result
 }
 
-func of(run string) map[string]string { return map[string]string{"run_id": run} }
+type object = map[string]any
+
+func of(run string) object { return object{"run_id": run} }
 
 // A message answers one question, and nothing else: an approval is not the model's.
 func TestAPauseSaysWhoEndsIt(t *testing.T) {
@@ -184,4 +187,21 @@ func TestTheSchemaOfResultsIsTheirs(t *testing.T) {
 		assert.JSONEq(t, `true`, string(one.OutputSchema.Properties["output"]), "anything")
 		assert.Contains(t, string(one.OutputSchema.Properties["files"]), "content_type")
 	}
+}
+
+// A model reads the result of its call, and can do it again; an error of the protocol it is not shown.
+func TestArgumentsThatAreRefusedAreAResult(t *testing.T) {
+	s := newStage(t)
+	for _, arguments := range []object{
+		{"message": ""}, {"message": "x", "chat_id": "no id"},
+		{"message": "x", "files": []object{{"name": "a.txt", "data": "???"}}},
+		{"message": "x", "files": slices.Repeat([]object{{"name": "a", "data": "YQ=="}}, 11)},
+		{"message": "x", "file_ids": []string{"?"}}, {"message": 7}, {},
+	} {
+		a := s.call("Demo", arguments)
+		assert.True(t, a.IsError, "%v", arguments)
+		assert.NotContains(t, a.text(t), "could not do this")
+	}
+	a := s.call("get_run", of("?"))
+	assert.True(t, a.IsError)
 }

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -73,8 +74,9 @@ func mcpScenarios() []Story {
 			assert.Equal(x, "no luck", failed["error"])
 			_, blank := call(demo, object{"message": "  "})
 			assert.Equal(x, "completed", blank["status"], "as through POST /chat")
-			_, err = session.CallTool(x.Context(), &mcp.CallToolParams{Name: demo, Arguments: object{"message": ""}})
-			assert.ErrorContains(x, err, "message")
+			r, _ = call(demo, object{"message": ""})
+			assert.True(x, r.IsError)
+			assert.Contains(x, r.Content[0].(*mcp.TextContent).Text, "message", "which the model reads")
 			r, _ = call("get_run", object{"run_id": "0123456789abcdef01234567"})
 			assert.True(x, r.IsError)
 			x.hold("chat_id", "busy")
@@ -103,8 +105,11 @@ func mcpScenarios() []Story {
 							Progress               float64
 							Meta                   struct{ Event object } `json:"_meta"`
 						}
-						Result *struct{ StructuredContent object }
-						Error  object
+						Result *struct {
+							StructuredContent object
+							Content           []object
+						}
+						Error object
 					}
 					require.NoError(x, json.Unmarshal([]byte(data), &m))
 					switch {
@@ -112,7 +117,9 @@ func mcpScenarios() []Story {
 						result = m.Error
 					case m.Result != nil:
 						assert.Equal(x, 7, m.ID)
-						result = m.Result.StructuredContent
+						if result = m.Result.StructuredContent; result == nil {
+							result = m.Result.Content[0]
+						}
 					default:
 						assert.Equal(x, "notifications/progress", m.Method)
 						assert.Equal(x, "mine", m.Params.ProgressToken)
@@ -139,7 +146,7 @@ func mcpScenarios() []Story {
 			assert.Equal(x, "awaiting_input", again["status"])
 			assert.Contains(x, words, "init The run "+asks["run_id"].(string)+" is awaiting_input.\n")
 			wrong, words := call("Demo", object{"message": ""})
-			assert.Contains(x, wrong["message"], "message")
+			assert.Contains(x, wrong["text"], "message")
 			assert.Empty(x, words)
 			wrong, _ = call("nobody", object{"message": "hello"})
 			assert.Contains(x, wrong["message"], "nobody")
@@ -153,11 +160,11 @@ func mcpScenarios() []Story {
 			call := func(arguments object) (object, error) {
 				arguments["message"] = "read this"
 				r, err := session.CallTool(x.Context(), &mcp.CallToolParams{Name: "Demo", Arguments: arguments})
-				if err != nil {
-					return nil, err
+				require.NoError(x, err)
+				if r.IsError {
+					return nil, errors.New(r.Content[0].(*mcp.TextContent).Text)
 				}
-				told, _ := r.StructuredContent.(object)
-				return told, nil
+				return r.StructuredContent.(object), nil
 			}
 			told, err := call(object{"files": []object{{"name": "a.txt", "data": "c29tZSB3b3Jkcw=="}}})
 			require.NoError(x, err)

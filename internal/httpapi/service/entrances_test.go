@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -124,7 +125,10 @@ func (l leaving) Write(p []byte) (int, error) {
 
 type object = map[string]any
 
-// rpc makes a JSON-RPC call; the one refusal there may be is that of invalid params.
+var invalid = regexp.MustCompile(`^(message|chat_id): `)
+
+// rpc makes a JSON-RPC call; the one refusal there may be is that of invalid params, which MCP has as a result of the
+// tool that names the field.
 func rpc(t *testing.T, e httpapitest.API, path string, body object) (bool, string) {
 	t.Helper()
 	raw, err := json.Marshal(body)
@@ -141,7 +145,10 @@ func rpc(t *testing.T, e httpapitest.API, path string, body object) (bool, strin
 			Code    int
 			Message string
 		}
-		Result *struct{ IsError bool }
+		Result *struct {
+			IsError bool
+			Content []struct{ Text string }
+		}
 	}
 	if answer.Code != http.StatusOK || json.Unmarshal(answer.Body.Bytes(), &reply) != nil {
 		t.Fatalf("%s: %d %s", path, answer.Code, answer.Body)
@@ -151,6 +158,8 @@ func rpc(t *testing.T, e httpapitest.API, path string, body object) (bool, strin
 		return false, reply.Error.Message
 	case strings.Contains(answer.Body.String(), "the chat is busy"):
 		return true, "" // with a message of the test's
+	case reply.Result != nil && reply.Result.IsError && invalid.MatchString(reply.Result.Content[0].Text):
+		return false, reply.Result.Content[0].Text
 	case reply.Error != nil || reply.Result == nil || reply.Result.IsError:
 		t.Fatalf("%s: %.2000s", path, answer.Body)
 	}
