@@ -60,25 +60,26 @@ const (
 	maxScanned = 10 * maxAgents
 )
 
-// For makes the handler of a principal's requests. Answers are JSON.
-func (s *Server) For(p tenant.Principal) http.Handler {
-	return s.handler(p, true, func(ctx context.Context, _ *mcp.CallToolRequest, run string) *mcp.CallToolResult {
+// For makes the handler of a principal's request. The answer is JSON. The error is that of the store.
+func (s *Server) For(ctx context.Context, p tenant.Principal) (http.Handler, error) {
+	agents, err := s.offered(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	wait := func(ctx context.Context, _ *mcp.CallToolRequest, run string) *mcp.CallToolResult {
 		return s.wait(ctx, p, run, s.Window)
-	})
+	}
+	return s.handler(p, agents, true, wait), nil
 }
 
-// handler makes the handler of a principal's requests, whose calls wait for their runs.
-func (s *Server) handler(p tenant.Principal, whole bool, wait waiter) http.Handler {
-	return single(mcp.NewStreamableHTTPHandler(func(r *http.Request) *mcp.Server {
-		offer, err := s.server(r.Context(), p, !whole, wait)
-		if err != nil {
-			s.Log.Error("the agents cannot be offered as tools", "error", err)
-			return nil
-		}
-		return offer
-	}, &mcp.StreamableHTTPOptions{
-		Stateless: true, JSONResponse: whole, MaxRequestBodyBytes: -1, // bodies are bounded before
-	}))
+// handler makes the handler of a principal's request, whose call waits for its run. The library asks for the server
+// more than once.
+func (s *Server) handler(p tenant.Principal, agents []catalog.Agent, whole bool, wait waiter) http.Handler {
+	offer := s.server(p, agents, !whole, wait)
+	return single(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return offer },
+		&mcp.StreamableHTTPOptions{
+			Stateless: true, JSONResponse: whole, MaxRequestBodyBytes: -1, // bodies are bounded before
+		}))
 }
 
 // waiter waits for the run of a call, and returns the call's result. The library reads and writes again what a call has
@@ -173,21 +174,18 @@ type result struct {
 var schemas = mcp.NewSchemaCache()
 
 // gives is the schema of a result.
-var gives = sync.OnceValues(func() (*jsonschema.Schema, error) {
-	return jsonschema.For[result](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+var gives = sync.OnceValue(func() *jsonschema.Schema {
+	schema, err := jsonschema.For[result](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[json.RawMessage](): {}, // anything
 	}})
+	if err != nil {
+		panic(err) // by the type alone, as the library does
+	}
+	return schema
 })
 
-func (s *Server) server(ctx context.Context, p tenant.Principal, watched bool, wait waiter) (*mcp.Server, error) {
-	agents, err := s.offered(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	schema, err := gives()
-	if err != nil {
-		return nil, err
-	}
+// server offers agents as tools.
+func (s *Server) server(p tenant.Principal, agents []catalog.Agent, watched bool, wait waiter) *mcp.Server {
 	offer := mcp.NewServer(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ServerOptions{
 		Instructions: "Each tool but get_run is an agent. A call that says a run goes on, or waits for a decision, " +
 			"is followed up with get_run.",
@@ -199,7 +197,7 @@ func (s *Server) server(ctx context.Context, p tenant.Principal, watched bool, w
 	for _, agent := range agents {
 		mcp.AddTool(offer, &mcp.Tool{
 			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent),
-			Meta: mcp.Meta{"agent_id": agent.ID}, OutputSchema: schema,
+			Meta: mcp.Meta{"agent_id": agent.ID}, OutputSchema: gives(),
 		}, func(ctx context.Context, r *mcp.CallToolRequest, in callInput) (*mcp.CallToolResult, any, error) {
 			run, err := s.post(ctx, p, intake.Message{
 				AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID, Watched: watched,
@@ -210,7 +208,7 @@ func (s *Server) server(ctx context.Context, p tenant.Principal, watched bool, w
 			return wait(ctx, r, run), nil, nil
 		})
 	}
-	mcp.AddTool(offer, &mcp.Tool{Name: getRun, OutputSchema: schema,
+	mcp.AddTool(offer, &mcp.Tool{Name: getRun, OutputSchema: gives(),
 		Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
 		func(ctx context.Context, r *mcp.CallToolRequest, in getRunInput) (*mcp.CallToolResult, any, error) {
 			if !host.ValidID(in.RunID) {
@@ -218,7 +216,7 @@ func (s *Server) server(ctx context.Context, p tenant.Principal, watched bool, w
 			}
 			return wait(ctx, r, in.RunID), nil, nil
 		})
-	return offer, nil
+	return offer
 }
 
 // post sends a message with the files of a call, and returns its run.

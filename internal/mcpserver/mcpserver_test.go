@@ -66,7 +66,11 @@ func ask(server *mcpserver.Server, p tenant.Principal, body, version string) *ht
 
 func serve(server *mcpserver.Server, p tenant.Principal, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	server.For(p).ServeHTTP(w, r)
+	handler, err := server.For(r.Context(), p)
+	if err != nil {
+		panic(err)
+	}
+	handler.ServeHTTP(w, r)
 	return w
 }
 

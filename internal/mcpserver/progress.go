@@ -40,12 +40,25 @@ func (s *Server) WantsProgress(body []byte) bool {
 		string(r.Params.Meta.Token) != "null"
 }
 
-// Telling makes the handler of a call that wants progress. It answers with Server-Sent Events: notifications of what
-// happens in the run, also of nothing when nothing happens for idle, then the result. The call waits until the run has
-// ended or waits for a human, at most until shortly before the end of streaming; when streaming ends at once, it is
-// answered at once.
-func (s *Server) Telling(streaming context.Context, p tenant.Principal, idle time.Duration) http.Handler {
-	return s.handler(p, false, func(ctx context.Context, r *mcp.CallToolRequest, run string) *mcp.CallToolResult {
+// Telling makes the handler of a call that wants progress; its error is that of the store. The handler answers with
+// Server-Sent Events: notifications of what happens in the run, also of nothing when nothing happens for idle, then the
+// result. The call waits until the run has ended or waits for a human, at most until shortly before the end of
+// streaming; when streaming ends at once, it is answered at once.
+func (s *Server) Telling(
+	ctx context.Context, p tenant.Principal, idle time.Duration,
+) (func(streaming context.Context) http.Handler, error) {
+	agents, err := s.offered(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	return func(streaming context.Context) http.Handler {
+		return s.handler(p, agents, false, s.telling(streaming, p, idle))
+	}, nil
+}
+
+// telling is the waiter of a call that wants progress.
+func (s *Server) telling(streaming context.Context, p tenant.Principal, idle time.Duration) waiter {
+	return func(ctx context.Context, r *mcp.CallToolRequest, run string) *mcp.CallToolResult {
 		telling, cancel := context.WithCancel(ctx) // the library's outlives its client
 		defer cancel()
 		defer context.AfterFunc(streaming, cancel)()
@@ -60,7 +73,7 @@ func (s *Server) Telling(streaming context.Context, p tenant.Principal, idle tim
 		ctx, done := context.WithTimeout(ctx, lastWords)
 		defer done()
 		return s.wait(ctx, p, run, 0) // a run that goes on is named, so that the client can ask for it
-	})
+	}
 }
 
 // tell notifies the client of a call of what happens in its run, until it has ended or waits for a human. A

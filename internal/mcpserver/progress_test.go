@@ -79,7 +79,11 @@ func listen(ctx context.Context, server *mcpserver.Server, p tenant.Principal, h
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	w := &hearing{httptest.NewRecorder(), hear}
-	server.Telling(ctx, p, 10*time.Second).ServeHTTP(w, r)
+	handler, err := server.Telling(r.Context(), p, 10*time.Second)
+	if err != nil {
+		panic(err)
+	}
+	handler(ctx).ServeHTTP(w, r)
 	return strings.Split(strings.TrimSpace(w.Body.String()), "\n\n")
 }
 

@@ -52,8 +52,12 @@ func (h *handlers) mcpRoutes() {
 			h.MCP.WantsProgress(body) {
 			return h.mcpTelling(w, r, c, body)
 		}
+		handler, err := h.MCP.For(r.Context(), c.Principal)
+		if err != nil {
+			return err
+		}
 		own := &ownErrors{ResponseWriter: w}
-		h.MCP.For(c.Principal).ServeHTTP(own, r)
+		handler.ServeHTTP(own, r)
 		if own.status == 0 {
 			return nil
 		}
@@ -65,12 +69,16 @@ func (h *handlers) mcpRoutes() {
 // mcpTelling answers a call with what happens in its run. The handler has the request's own context: when the stream is
 // to end, it still has a last word.
 func (h *handlers) mcpTelling(w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte) error {
+	handler, err := h.MCP.Telling(r.Context(), c.Principal, h.Heartbeat)
+	if err != nil {
+		return err
+	}
 	return h.Stream(r.Context(), w, c, httpapi.Stream{
 		ContentType: "text/event-stream", Bounded: true,
 		Follow: func(ctx context.Context, out *httpapi.Sink) error {
 			c.Release() // it is small
 			told := &telling{out: out, header: http.Header{}}
-			h.MCP.Telling(ctx, c.Principal, h.Heartbeat).ServeHTTP(told, r)
+			handler(ctx).ServeHTTP(told, r)
 			kind, text, refused := told.refusal()
 			switch { // the stream has begun: what the library refuses is the answer to the call
 			case refused && strings.HasPrefix(kind, "application/json"):

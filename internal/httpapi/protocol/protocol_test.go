@@ -1,6 +1,8 @@
 package protocol_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,8 +16,8 @@ import (
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
 	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/table"
 )
 
 // What the library of MCP refuses by itself is answered as all errors are, with its own status.
@@ -28,6 +30,47 @@ func TestRefusalsOfMCPHaveTheOneShape(t *testing.T) {
 	w = e.Post("/mcp", "text/plain", []byte("x"))
 	assert.Equal(t, http.StatusBadRequest, w.Code)
 	httpapitest.Sane(t, w)
+}
+
+// listing is a table that counts how often agents are listed, and may fail at it.
+type listing struct {
+	table.Table
+
+	lists int
+	err   error
+}
+
+func (l *listing) List(ctx context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
+	if strings.HasPrefix(r.Part, "agents/") {
+		if l.lists++; l.err != nil {
+			return nil, l.err
+		}
+	}
+	return l.Table.List(ctx, index, r)
+}
+
+func TestAgentsAreListedOnceForARequestOfMCP(t *testing.T) {
+	e := httpapitest.New(t)
+	agents := &listing{Table: e.Items.Table}
+	e.Items.Table = agents
+	for _, meta := range []string{"", `,"_meta":{"progressToken":1}`} {
+		body := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"get_run","arguments":{"run_id":"x"}` +
+			meta + `}}`
+		send := func() *httptest.ResponseRecorder {
+			r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			return e.Do(r)
+		}
+		agents.lists, agents.err = 0, nil
+		assert.Contains(t, send().Body.String(), "isError")
+		assert.Equal(t, 1, agents.lists)
+		agents.err = problem.Retry(errors.New("the table is away"))
+		w := send()
+		assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+		assert.NotEmpty(t, w.Header().Get("Retry-After"))
+		httpapitest.Sane(t, w)
+	}
 }
 
 // A call that wants progress has its stream before the library looks at it: what that refuses is told in the stream.
