@@ -60,8 +60,9 @@ const (
 	maxScanned = 10 * maxAgents
 )
 
-// For makes the handler of a principal's request. The answer is JSON. The error is that of the store.
-func (s *Server) For(ctx context.Context, p tenant.Principal) (http.Handler, error) {
+// For makes the handler of a principal's request. The answer is JSON. left says whether its client has gone. The error
+// is that of the store.
+func (s *Server) For(ctx context.Context, p tenant.Principal, left func() bool) (http.Handler, error) {
 	agents, err := s.offered(ctx, p)
 	if err != nil {
 		return nil, err
@@ -69,18 +70,43 @@ func (s *Server) For(ctx context.Context, p tenant.Principal) (http.Handler, err
 	wait := func(ctx context.Context, _ *mcp.CallToolRequest, run string) *mcp.CallToolResult {
 		return s.wait(ctx, p, run, s.Window)
 	}
-	return s.handler(p, agents, true, wait), nil
+	return s.handler(p, agents, true, s.attended(p, left, wait)), nil
 }
 
 // handler makes the handler of a principal's request, whose call waits for its run. The library asks for the server
 // more than once.
-func (s *Server) handler(p tenant.Principal, agents []catalog.Agent, whole bool, wait waiter) http.Handler {
+func (s *Server) handler(p tenant.Principal, agents []catalog.Agent, whole bool, wait waiters) http.Handler {
 	offer := s.server(p, agents, !whole, wait)
 	return single(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return offer },
 		&mcp.StreamableHTTPOptions{
 			Stateless: true, JSONResponse: whole, MaxRequestBodyBytes: -1, // bodies are bounded before
+			PropagateRequestCancellation: true,
 		}))
 }
+
+// waiters wait for the runs of calls: of agents, and of get_run.
+type waiters struct{ began, asked waiter }
+
+// attended are the waiters of a request. Whoever leaves it has cancelled it, from one version of the protocol on, and
+// so the run that its call began or answered, but not one that it only asked for.
+func (s *Server) attended(p tenant.Principal, left func() bool, wait waiter) waiters {
+	began := func(ctx context.Context, r *mcp.CallToolRequest, run string) *mcp.CallToolResult {
+		result := wait(ctx, r, run)
+		if r.Extra != nil && r.Extra.Header.Get("Mcp-Protocol-Version") >= leavingCancels && left() {
+			ctx, done := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+			defer done()
+			if _, err := s.Intake.Cancel(ctx, p, run, "its client has left"); err != nil {
+				s.Log.Error("the run of a client that has left cannot be cancelled", "run_id", run, "error", err)
+			}
+		}
+		return result
+	}
+	return waiters{began: began, asked: wait}
+}
+
+// leavingCancels is the version of the protocol that has "the server MUST treat a client disconnect as cancellation of
+// that request".
+const leavingCancels = "2026-07-28"
 
 // waiter waits for the run of a call, and returns the call's result. The library reads and writes again what a call has
 // as its output, and loses digits by it, so that a result brings its own.
@@ -185,7 +211,7 @@ var gives = sync.OnceValue(func() *jsonschema.Schema {
 })
 
 // server offers agents as tools.
-func (s *Server) server(p tenant.Principal, agents []catalog.Agent, watched bool, wait waiter) *mcp.Server {
+func (s *Server) server(p tenant.Principal, agents []catalog.Agent, watched bool, wait waiters) *mcp.Server {
 	offer := mcp.NewServer(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ServerOptions{
 		Instructions: "Each tool but get_run is an agent. A call that says a run goes on, or waits for a decision, " +
 			"is followed up with get_run.",
@@ -199,13 +225,13 @@ func (s *Server) server(p tenant.Principal, agents []catalog.Agent, watched bool
 			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent),
 			Meta: mcp.Meta{"agent_id": agent.ID}, OutputSchema: gives(),
 		}, func(ctx context.Context, r *mcp.CallToolRequest, in callInput) (*mcp.CallToolResult, any, error) {
-			run, err := s.post(ctx, p, intake.Message{
+			run, err := s.post(context.WithoutCancel(ctx), p, intake.Message{ // whose outcome must be known
 				AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID, Watched: watched,
 			}, in)
 			if err != nil {
 				return refused(err), nil, nil
 			}
-			return wait(ctx, r, run), nil, nil
+			return wait.began(ctx, r, run), nil, nil
 		})
 	}
 	mcp.AddTool(offer, &mcp.Tool{Name: getRun, OutputSchema: gives(),
@@ -214,7 +240,7 @@ func (s *Server) server(p tenant.Principal, agents []catalog.Agent, watched bool
 			if !host.ValidID(in.RunID) {
 				return refused(problem.Missing("the run")), nil, nil
 			}
-			return wait(ctx, r, in.RunID), nil, nil
+			return wait.asked(ctx, r, in.RunID), nil, nil
 		})
 	return offer
 }

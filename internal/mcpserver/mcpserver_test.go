@@ -66,7 +66,7 @@ func ask(server *mcpserver.Server, p tenant.Principal, body, version string) *ht
 
 func serve(server *mcpserver.Server, p tenant.Principal, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	handler, err := server.For(r.Context(), p)
+	handler, err := server.For(r.Context(), p, gone(r))
 	if err != nil {
 		panic(err)
 	}
@@ -195,3 +195,6 @@ func TestAnAgentKeepsItsToolNameWhenOthersChange(t *testing.T) {
 	assert.Equal(t, first, tools()["O"], "however many come")
 	assert.Equal(t, second, tools()["O_"+short(second)])
 }
+
+// gone says whether the client of a request has left.
+func gone(r *http.Request) func() bool { return func() bool { return r.Context().Err() != nil } }

@@ -45,14 +45,14 @@ func (s *Server) WantsProgress(body []byte) bool {
 // result. The call waits until the run has ended or waits for a human, at most until shortly before the end of
 // streaming; when streaming ends at once, it is answered at once.
 func (s *Server) Telling(
-	ctx context.Context, p tenant.Principal, idle time.Duration,
+	ctx context.Context, p tenant.Principal, idle time.Duration, left func() bool,
 ) (func(streaming context.Context) http.Handler, error) {
 	agents, err := s.offered(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	return func(streaming context.Context) http.Handler {
-		return s.handler(p, agents, false, s.telling(streaming, p, idle))
+		return s.handler(p, agents, false, s.attended(p, left, s.telling(streaming, p, idle)))
 	}, nil
 }
 

@@ -79,7 +79,7 @@ func listen(ctx context.Context, server *mcpserver.Server, p tenant.Principal, h
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	w := &hearing{httptest.NewRecorder(), hear}
-	handler, err := server.Telling(r.Context(), p, 10*time.Second)
+	handler, err := server.Telling(r.Context(), p, 10*time.Second, gone(r))
 	if err != nil {
 		panic(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -52,7 +53,7 @@ func (h *handlers) mcpRoutes() {
 			h.MCP.WantsProgress(body) {
 			return h.mcpTelling(w, r, c, body)
 		}
-		handler, err := h.MCP.For(r.Context(), c.Principal)
+		handler, err := h.MCP.For(r.Context(), c.Principal, h.left(r))
 		if err != nil {
 			return err
 		}
@@ -66,10 +67,19 @@ func (h *handlers) mcpRoutes() {
 	})
 }
 
+// left returns what says that the client of a request has gone. Neither a stop is that nor the end of a function's
+// time; functions are not told that a client has gone.
+func (h *handlers) left(r *http.Request) func() bool {
+	ctx := r.Context()
+	return func() bool {
+		return h.MaxStream == 0 && errors.Is(ctx.Err(), context.Canceled) && h.Stopping().Err() == nil
+	}
+}
+
 // mcpTelling answers a call with what happens in its run. The handler has the request's own context: when the stream is
 // to end, it still has a last word.
 func (h *handlers) mcpTelling(w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte) error {
-	handler, err := h.MCP.Telling(r.Context(), c.Principal, h.Heartbeat)
+	handler, err := h.MCP.Telling(r.Context(), c.Principal, h.Heartbeat, h.left(r))
 	if err != nil {
 		return err
 	}

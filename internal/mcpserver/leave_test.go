@@ -1,0 +1,94 @@
+package mcpserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+)
+
+// leave calls a tool, as a client of a version that goes away after a second.
+func (s *stage) leave(version, name string, arguments object, told bool, left bool) {
+	s.t.Helper()
+	meta := object{}
+	if version >= "2026-07-28" {
+		meta = object{"io.modelcontextprotocol/protocolVersion": version,
+			"io.modelcontextprotocol/clientCapabilities": object{},
+			"io.modelcontextprotocol/clientInfo":         object{"name": "x", "version": "1"}}
+	}
+	if told {
+		meta["progressToken"] = 1
+	}
+	body, err := json.Marshal(object{"jsonrpc": "2.0", "id": 1, "method": "tools/call",
+		"params": object{"name": name, "arguments": arguments, "_meta": meta}})
+	require.NoError(s.t, err)
+	ctx, cancel := context.WithCancel(s.t.Context())
+	defer cancel()
+	defer time.AfterFunc(time.Second, cancel).Stop()
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/mcp", strings.NewReader(string(body)))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Mcp-Method", "tools/call")
+	r.Header.Set("Mcp-Name", name)
+	r.Header.Set("Mcp-Protocol-Version", version)
+	away := func() bool { return left && ctx.Err() != nil }
+	w := httptest.NewRecorder()
+	if told {
+		handler, err := s.Telling(ctx, s.p, 10*time.Second, away)
+		require.NoError(s.t, err)
+		handler(s.t.Context()).ServeHTTP(w, r)
+	} else {
+		handler, err := s.For(ctx, s.p, away)
+		require.NoError(s.t, err)
+		handler.ServeHTTP(w, r)
+	}
+	assert.NotContains(s.t, w.Body.String(), `"error":{`)
+	synctest.Wait()
+}
+
+// "The server MUST treat a client disconnect as cancellation of that request", since 2026-07-28; neither a stop of the
+// server cancels, nor one who only asked for the run.
+func TestWhoLeavesACallHasCancelledIt(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		for _, c := range []struct {
+			version string
+			left    bool
+			status  lifecycle.Status
+		}{
+			{"2026-07-28", true, lifecycle.Cancelled},
+			{"2026-07-28", false, lifecycle.Queued},
+			{"2025-11-25", true, lifecycle.Queued},
+		} {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t)
+				s.Window = time.Minute
+				s.leave(c.version, "Demo", object{"message": "x"}, told, c.left)
+				time.Sleep(2 * time.Minute) // whatever goes on ends
+				runs, err := s.Store.RunsOfOrganization(t.Context(), s.p.Scope(), "", 2)
+				require.NoError(t, err)
+				require.Len(t, runs.Rows, 1)
+				assert.Equal(t, c.status, runs.Rows[0].Value.Status, "%v %v", told, c)
+			})
+		}
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			s.Window = time.Minute
+			run := s.begin()
+			s.leave("2026-07-28", "get_run", of(run), told, true)
+			time.Sleep(2 * time.Minute)
+			e, err := s.Store.Run(t.Context(), record.System(), run)
+			require.NoError(t, err)
+			assert.Equal(t, lifecycle.Queued, e.Value.Status)
+		})
+	}
+}
