@@ -56,6 +56,25 @@ func (s *stage) leave(version, name string, arguments object, told bool, left bo
 	synctest.Wait()
 }
 
+// Clients of earlier versions have a tool for it. That a run has ended is what was asked for.
+func TestARunIsCancelledByItsTool(t *testing.T) {
+	s := newStage(t)
+	run := s.begin()
+	for range 2 {
+		a := s.call("cancel_run", of(run))
+		assert.False(t, a.IsError)
+		assert.Contains(t, string(a.Structured), `"status":"cancelled"`)
+		assert.Equal(t, lifecycle.Cancelled, s.run(run).Status)
+	}
+	claimed := s.begin()
+	s.claim(claimed)
+	a := s.call("cancel_run", of(claimed))
+	assert.False(t, a.IsError)
+	assert.True(t, s.run(claimed).CancelRequested, "its worker ends it")
+	assert.True(t, s.call("cancel_run", of("?")).IsError)
+	assert.True(t, s.call("cancel_run", of("000000000000000000000000")).IsError)
+}
+
 // "The server MUST treat a client disconnect as cancellation of that request", since 2026-07-28; neither a stop of the
 // server cancels, nor one who only asked for the run.
 func TestWhoLeavesACallHasCancelledIt(t *testing.T) {

@@ -2,8 +2,8 @@
 // and calling it sends a message to the agent, which starts a run like any other.
 //
 // A call waits for the run as long as POST /chat would. For a run that continues or waits for a human, the result
-// has its id, and the tool get_run waits again. A call that brings a progress token is told what happens meanwhile, and
-// waits for as long as its stream may last. No state is kept between requests.
+// has its id, and the tool get_run waits again; cancel_run cancels it. A call that brings a progress token is told what
+// happens meanwhile, and waits for as long as its stream may last. No state is kept between requests.
 //
 // The package must not know how runs are executed. It imports intake, files, stream, view, record, tenant, tool for
 // names, problem, host and the protocol's library.
@@ -178,8 +178,8 @@ type fileInput struct {
 	Data        string `json:"data" jsonschema:"its bytes, as base64 with padding"`
 }
 
-// getRunInput is the input of get_run.
-type getRunInput struct {
+// runInput is the input of get_run and cancel_run.
+type runInput struct {
 	RunID string `json:"run_id" jsonschema:"the run, as an earlier call named it"`
 }
 
@@ -213,13 +213,13 @@ var gives = sync.OnceValue(func() *jsonschema.Schema {
 // server offers agents as tools.
 func (s *Server) server(p tenant.Principal, agents []catalog.Agent, watched bool, wait waiters) *mcp.Server {
 	offer := mcp.NewServer(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ServerOptions{
-		Instructions: "Each tool but get_run is an agent. A call that says a run goes on, or waits for a decision, " +
-			"is followed up with get_run.",
+		Instructions: "Each tool but get_run and cancel_run is an agent. A call that says a run goes on, or waits " +
+			"for a decision, is followed up with get_run.",
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		SchemaCache:  schemas,
 	})
 	offer.AddReceivingMiddleware(s.guarded, unheard)
-	names := map[string]bool{getRun: true}
+	names := map[string]bool{getRun: true, cancelRun: true}
 	for _, agent := range agents {
 		mcp.AddTool(offer, &mcp.Tool{
 			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent),
@@ -236,11 +236,24 @@ func (s *Server) server(p tenant.Principal, agents []catalog.Agent, watched bool
 	}
 	mcp.AddTool(offer, &mcp.Tool{Name: getRun, OutputSchema: gives(),
 		Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
-		func(ctx context.Context, r *mcp.CallToolRequest, in getRunInput) (*mcp.CallToolResult, any, error) {
+		func(ctx context.Context, r *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
 			if !host.ValidID(in.RunID) {
 				return refused(problem.Missing("the run")), nil, nil
 			}
 			return wait.asked(ctx, r, in.RunID), nil, nil
+		})
+	mcp.AddTool(offer, &mcp.Tool{Name: cancelRun, OutputSchema: gives(),
+		Description: "Cancels a run that an agent's tool has begun, and tells how it stands then."},
+		func(ctx context.Context, r *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
+			if !host.ValidID(in.RunID) {
+				return refused(problem.Missing("the run")), nil, nil
+			}
+			if _, err := s.Intake.Cancel(ctx, p, in.RunID, "cancelled through MCP"); err != nil {
+				return refused(err), nil, nil
+			}
+			result := wait.asked(ctx, r, in.RunID)
+			result.IsError = result.IsError && result.StructuredContent == nil // it has ended, as was asked for
+			return result, nil, nil
 		})
 	return offer
 }
@@ -272,7 +285,11 @@ func (s *Server) post(ctx context.Context, p tenant.Principal, m intake.Message,
 	return posted.Run.ID(), err
 }
 
-const getRun = "get_run"
+// The tools that are no agents.
+const (
+	getRun    = "get_run"
+	cancelRun = "cancel_run"
+)
 
 // offered are the agents that a principal may use, the oldest ones where there are too many, in the order in which
 // they got their names. So a new or renamed agent never takes a tool name that clients know.

@@ -42,7 +42,7 @@ func mcpScenarios() []Story {
 				require.NoError(x, err)
 				byAgent[t.Meta["agent_id"]] = t
 			}
-			require.Len(x, byAgent, 3, "two agents and get_run")
+			require.Len(x, byAgent, 3, "two agents, and the tools for runs, which have no agent")
 			assert.NotEqual(x, byAgent[x.Agent].Name, byAgent[second].Name)
 			assert.Equal(x, "another one", byAgent[second].Description)
 
@@ -203,14 +203,17 @@ func mcpScenarios() []Story {
 			require.Error(x, err)
 			_, err = x.colleague("member", "read").mcpClient()
 			require.Error(x, err)
-			run := x.begin("message", "x")
+			run := x.begin("message", "/ask Which?")
 			session, err := newActor(x.T, x.world, x.receiver).mcpClient()
 			require.NoError(x, err)
 			defer func() { _ = session.Close() }()
-			r, err := session.CallTool(x.Context(),
-				&mcp.CallToolParams{Name: "get_run", Arguments: object{"run_id": run}})
-			require.NoError(x, err)
-			assert.True(x, r.IsError)
+			for _, tool := range []string{"cancel_run", "get_run"} {
+				r, err := session.CallTool(x.Context(),
+					&mcp.CallToolParams{Name: tool, Arguments: object{"run_id": run}})
+				require.NoError(x, err)
+				assert.True(x, r.IsError)
+			}
+			assert.NotEqual(x, "cancelled", x.get("/runs/"+run).is(200).text("status"))
 		}},
 	}
 }
