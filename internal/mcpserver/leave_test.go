@@ -44,7 +44,7 @@ func (s *stage) leave(version, name string, arguments object, told bool, left bo
 	away := func() bool { return left && ctx.Err() != nil }
 	w := httptest.NewRecorder()
 	if told {
-		handler, err := s.Telling(ctx, s.p, 10*time.Second, away)
+		handler, err := s.Telling(ctx, s.p, json.RawMessage("1"), 10*time.Second, away)
 		require.NoError(s.t, err)
 		handler(s.t.Context()).ServeHTTP(w, r)
 	} else {

@@ -21,11 +21,11 @@ const lastWords = 5 * time.Second
 // one is answered as if it had not asked.
 const light = 64 << 10
 
-// WantsProgress reports whether a request is a call whose client is to be told how it goes on. What else is wrong with
-// it the handler says.
-func (s *Server) WantsProgress(body []byte) bool {
+// WantsProgress returns the token of a call whose client is to be told how it goes on, as it is written; nil for other
+// requests. What else is wrong with it the handler says.
+func (s *Server) WantsProgress(body []byte) (token json.RawMessage) {
 	if len(body) > light {
-		return false
+		return nil
 	}
 	var r struct {
 		Method string `json:"method"`
@@ -36,28 +36,32 @@ func (s *Server) WantsProgress(body []byte) bool {
 		} `json:"params"`
 	}
 	err := json.Unmarshal(body, &r)
-	return err == nil && r.Method == "tools/call" && len(r.Params.Meta.Token) > 0 &&
-		string(r.Params.Meta.Token) != "null"
+	if err != nil || r.Method != "tools/call" || string(r.Params.Meta.Token) == "null" {
+		return nil
+	}
+	return r.Params.Meta.Token
 }
 
-// Telling makes the handler of a call that wants progress; its error is that of the store. The handler answers with
-// Server-Sent Events: notifications of what happens in the run, also of nothing when nothing happens for idle, then the
-// result. The call waits until the run has ended or waits for a human, at most until shortly before the end of
-// streaming; when streaming ends at once, it is answered at once.
+// Telling makes the handler of a call that wants progress by a token; its error is that of the store. The handler
+// answers with Server-Sent Events: notifications of what happens in the run, also of nothing when nothing happens for
+// idle, then the result. The call waits until the run has ended or waits for a human, at most until shortly before the
+// end of streaming; when streaming ends at once, it is answered at once.
 func (s *Server) Telling(
-	ctx context.Context, p tenant.Principal, idle time.Duration, left func() bool,
+	ctx context.Context, p tenant.Principal, token json.RawMessage, idle time.Duration, left func() bool,
 ) (func(streaming context.Context) http.Handler, error) {
 	agents, err := s.offered(ctx, p)
 	if err != nil {
 		return nil, err
 	}
 	return func(streaming context.Context) http.Handler {
-		return s.handler(p, agents, false, s.attended(p, left, s.telling(streaming, p, idle)))
+		return s.handler(p, agents, false, s.attended(p, left, s.telling(streaming, p, token, idle)))
 	}, nil
 }
 
 // telling is the waiter of a call that wants progress.
-func (s *Server) telling(streaming context.Context, p tenant.Principal, idle time.Duration) waiter {
+func (s *Server) telling(
+	streaming context.Context, p tenant.Principal, token json.RawMessage, idle time.Duration,
+) waiter {
 	return func(ctx context.Context, r *mcp.CallToolRequest, run string) *mcp.CallToolResult {
 		telling, cancel := context.WithCancel(ctx) // the library's outlives its client
 		defer cancel()
@@ -67,7 +71,7 @@ func (s *Server) telling(streaming context.Context, p tenant.Principal, idle tim
 			telling, done = context.WithDeadline(telling, end.Add(-lastWords))
 			defer done()
 		}
-		if err := s.tell(telling, p, r, run, idle); err != nil && telling.Err() == nil {
+		if err := s.tell(telling, p, r.Session, token, run, idle); err != nil && telling.Err() == nil {
 			return refused(err)
 		}
 		ctx, done := context.WithTimeout(ctx, lastWords)
@@ -79,7 +83,8 @@ func (s *Server) telling(streaming context.Context, p tenant.Principal, idle tim
 // tell notifies the client of a call of what happens in its run, until it has ended or waits for a human. A
 // notification has the event as GET /runs/{run_id}/stream has it, and what is new in words.
 func (s *Server) tell(
-	ctx context.Context, p tenant.Principal, r *mcp.CallToolRequest, run string, idle time.Duration,
+	ctx context.Context, p tenant.Principal, client *mcp.ServerSession, token json.RawMessage, run string,
+	idle time.Duration,
 ) error {
 	entity, err := s.Intake.Run(ctx, p, run)
 	if err != nil {
@@ -90,8 +95,8 @@ func (s *Server) tell(
 	told := 0.0
 	notify := func(words string, meta mcp.Meta) error {
 		told++
-		return r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
-			Meta: meta, ProgressToken: r.Params.GetProgressToken(), Progress: told, Message: words,
+		return client.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
+			Meta: meta, ProgressToken: token, Progress: told, Message: words,
 		})
 	}
 	return s.Hub.Follow(ctx, s.Store, p.Scope(), run, idle, func(e stream.Event) error {

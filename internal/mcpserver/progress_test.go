@@ -28,18 +28,19 @@ import (
 )
 
 func TestOnlyACallWithATokenWantsProgress(t *testing.T) {
-	for body, wants := range map[string]bool{
-		`{"method":"tools/call","params":{"_meta":{"progressToken":"x"}}}`:  true,
-		`{"method":"tools/call","params":{"_meta":{"progressToken":0}}}`:    true,
-		`{"method":"tools/call","params":{"_meta":{"progressToken":null}}}`: false,
-		`{"method":"tools/call","params":{"_meta":{}}}`:                     false,
-		`{"method":"tools/call"}`:                                           false,
-		`{"method":"tools/list","params":{"_meta":{"progressToken":"x"}}}`:  false,
-		`[{"method":"tools/call","params":{"_meta":{"progressToken":1}}}]`:  false,
-		`{"method":"tools/call","params":[]}`:                               false,
-		`{`:                                                                 false, ``: false,
+	for body, token := range map[string]string{
+		`{"method":"tools/call","params":{"_meta":{"progressToken":"x"}}}`:              `"x"`,
+		`{"method":"tools/call","params":{"_meta":{"progressToken":0}}}`:                `0`,
+		`{"method":"tools/call","params":{"_meta":{"progressToken":9007199254740993}}}`: `9007199254740993`,
+		`{"method":"tools/call","params":{"_meta":{"progressToken":null}}}`:             "",
+		`{"method":"tools/call","params":{"_meta":{}}}`:                                 "",
+		`{"method":"tools/call"}`: "",
+		`{"method":"tools/list","params":{"_meta":{"progressToken":"x"}}}`: "",
+		`[{"method":"tools/call","params":{"_meta":{"progressToken":1}}}]`: "",
+		`{"method":"tools/call","params":[]}`:                              "",
+		`{`:                                                                "", ``: "",
 	} {
-		assert.Equal(t, wants, (&mcpserver.Server{}).WantsProgress([]byte(body)), body)
+		assert.Equal(t, token, string((&mcpserver.Server{}).WantsProgress([]byte(body))), body)
 	}
 }
 
@@ -75,11 +76,12 @@ func waiting(t *testing.T) (*mcpserver.Server, tenant.Principal) {
 // listen calls an agent, and returns what is told; hear is called with each message.
 func listen(ctx context.Context, server *mcpserver.Server, p tenant.Principal, hear func() error) []string {
 	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,
-		"method":"tools/call","params":{"_meta":{"progressToken":1},"name":"Demo","arguments":{"message":"hello"}}}`))
+		"method":"tools/call","params":{"_meta":{"progressToken":9007199254740993},"name":"Demo",
+		"arguments":{"message":"hello"}}}`))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	w := &hearing{httptest.NewRecorder(), hear}
-	handler, err := server.Telling(r.Context(), p, 10*time.Second, gone(r))
+	handler, err := server.Telling(r.Context(), p, json.RawMessage("9007199254740993"), 10*time.Second, gone(r))
 	if err != nil {
 		panic(err)
 	}
@@ -112,6 +114,7 @@ func TestACallIsAnsweredBeforeItsStreamEnds(t *testing.T) {
 		assert.Contains(t, heard[0], `"event":"init"`)
 		for i, m := range heard[:6] {
 			assert.Contains(t, m, fmt.Sprintf(`"progress":%d}`, i+1))
+			assert.Contains(t, m, `"progressToken":9007199254740993,`, "with all its digits")
 		}
 		assert.Contains(t, heard[6], `"status":"queued"`)
 		assert.Contains(t, heard[6], "ask get_run for ")
@@ -145,5 +148,5 @@ func TestTooManyFilesAreRefusedUnread(t *testing.T) {
 		"message":"x","files":[`+files[:len(files)-1]+`]}}}`, "")
 	assert.Contains(t, w.Body.String(), "files: at most 10 files may be sent")
 	large := `{"method":"tools/call","params":{"_meta":{"progressToken":1},"x":"` + strings.Repeat("x", 64<<10) + `"}}`
-	assert.False(t, server.WantsProgress([]byte(large)), "it would be kept for long")
+	assert.Empty(t, server.WantsProgress([]byte(large)), "it would be kept for long")
 }

@@ -49,9 +49,10 @@ func (h *handlers) mcpRoutes() {
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		accepts := strings.Join(r.Header.Values("Accept"), ",")
-		if r.Method == http.MethodPost && strings.Contains(accepts, "text/event-stream") &&
-			h.MCP.WantsProgress(body) {
-			return h.mcpTelling(w, r, c, body)
+		if r.Method == http.MethodPost && strings.Contains(accepts, "text/event-stream") {
+			if token := h.MCP.WantsProgress(body); token != nil {
+				return h.mcpTelling(w, r, c, body, token)
+			}
 		}
 		handler, err := h.MCP.For(r.Context(), c.Principal, h.left(r))
 		if err != nil {
@@ -78,8 +79,10 @@ func (h *handlers) left(r *http.Request) func() bool {
 
 // mcpTelling answers a call with what happens in its run. The handler has the request's own context: when the stream is
 // to end, it still has a last word.
-func (h *handlers) mcpTelling(w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte) error {
-	handler, err := h.MCP.Telling(r.Context(), c.Principal, h.Heartbeat, h.left(r))
+func (h *handlers) mcpTelling(
+	w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte, token json.RawMessage,
+) error {
+	handler, err := h.MCP.Telling(r.Context(), c.Principal, token, h.Heartbeat, h.left(r))
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ package protocol
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"time"
 
@@ -44,11 +45,11 @@ type MCP interface {
 	// For makes the handler of a principal's request; left says whether its client has gone. Its error is that of the
 	// store, as Telling's.
 	For(ctx context.Context, p tenant.Principal, left func() bool) (http.Handler, error)
-	// WantsProgress reports whether a request is a call whose client is to be told how it goes on.
-	WantsProgress(body []byte) bool
+	// WantsProgress returns the token of a call whose client is to be told how it goes on; nil for other requests.
+	WantsProgress(body []byte) json.RawMessage
 	// Telling makes the handler of such a call, which is answered with Server-Sent Events until streaming ends, also
 	// with one when nothing happens for idle.
-	Telling(ctx context.Context, p tenant.Principal, idle time.Duration, left func() bool) (
+	Telling(ctx context.Context, p tenant.Principal, token json.RawMessage, idle time.Duration, left func() bool) (
 		func(streaming context.Context) http.Handler, error)
 	// Refusal is the answer to a request that cannot be served, for the reason that text gives.
 	Refusal(body []byte, text string) any
