@@ -3,7 +3,10 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"mime"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -22,9 +25,10 @@ const lastWords = 5 * time.Second
 const light = 64 << 10
 
 // WantsProgress returns the token of a call whose client is to be told how it goes on, as it is written; nil for other
-// requests. What else is wrong with it the handler says.
-func (s *Server) WantsProgress(body []byte) (token json.RawMessage) {
-	if len(body) > light {
+// requests, and for one whose header is refused: that has a status, which a stream that has begun has no more. What
+// else is wrong with it the handler says.
+func (s *Server) WantsProgress(header http.Header, body []byte) (token json.RawMessage) {
+	if len(body) > light || !streamable(header) {
 		return nil
 	}
 	var r struct {
@@ -40,6 +44,20 @@ func (s *Server) WantsProgress(body []byte) (token json.RawMessage) {
 		return nil
 	}
 	return r.Params.Meta.Token
+}
+
+// streamable says whether the library takes a header, and its client a stream.
+func streamable(h http.Header) bool {
+	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	version := h.Get("Mcp-Protocol-Version")
+	accepted := map[string]bool{}
+	for one := range strings.SplitSeq(strings.Join(h.Values("Accept"), ","), ",") {
+		name, _, _ := strings.Cut(one, ";")
+		accepted[strings.ToLower(strings.TrimSpace(name))] = true
+	}
+	return kind == "application/json" && accepted["text/event-stream"] &&
+		(accepted["application/json"] || accepted["application/*"] || accepted["*/*"]) &&
+		(version == "" || slices.Contains(mcp.SupportedProtocolVersions(), version))
 }
 
 // Telling makes the handler of a call that wants progress by a token; its error is that of the store. The handler

@@ -27,6 +27,11 @@ import (
 	"agentplatform/internal/transition"
 )
 
+// streaming is the header of a call that takes a stream.
+var streaming = http.Header{
+	"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"},
+}
+
 func TestOnlyACallWithATokenWantsProgress(t *testing.T) {
 	for body, token := range map[string]string{
 		`{"method":"tools/call","params":{"_meta":{"progressToken":"x"}}}`:              `"x"`,
@@ -40,7 +45,7 @@ func TestOnlyACallWithATokenWantsProgress(t *testing.T) {
 		`{"method":"tools/call","params":[]}`:                              "",
 		`{`:                                                                "", ``: "",
 	} {
-		assert.Equal(t, token, string((&mcpserver.Server{}).WantsProgress([]byte(body))), body)
+		assert.Equal(t, token, string((&mcpserver.Server{}).WantsProgress(streaming, []byte(body))), body)
 	}
 }
 
@@ -148,5 +153,5 @@ func TestTooManyFilesAreRefusedUnread(t *testing.T) {
 		"message":"x","files":[`+files[:len(files)-1]+`]}}}`, "")
 	assert.Contains(t, w.Body.String(), "files: at most 10 files may be sent")
 	large := `{"method":"tools/call","params":{"_meta":{"progressToken":1},"x":"` + strings.Repeat("x", 64<<10) + `"}}`
-	assert.Empty(t, server.WantsProgress([]byte(large)), "it would be kept for long")
+	assert.Empty(t, server.WantsProgress(streaming, []byte(large)), "it would be kept for long")
 }

@@ -48,11 +48,8 @@ func (h *handlers) mcpRoutes() {
 			return err
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
-		accepts := strings.Join(r.Header.Values("Accept"), ",")
-		if r.Method == http.MethodPost && strings.Contains(accepts, "text/event-stream") {
-			if token := h.MCP.WantsProgress(body); token != nil {
-				return h.mcpTelling(w, r, c, body, token)
-			}
+		if token := h.MCP.WantsProgress(r.Header, body); r.Method == http.MethodPost && token != nil {
+			return h.mcpTelling(w, r, c, body, token)
 		}
 		handler, err := h.MCP.For(r.Context(), c.Principal, h.left(r))
 		if err != nil {

@@ -45,8 +45,9 @@ type MCP interface {
 	// For makes the handler of a principal's request; left says whether its client has gone. Its error is that of the
 	// store, as Telling's.
 	For(ctx context.Context, p tenant.Principal, left func() bool) (http.Handler, error)
-	// WantsProgress returns the token of a call whose client is to be told how it goes on; nil for other requests.
-	WantsProgress(body []byte) json.RawMessage
+	// WantsProgress returns the token of a call whose client is to be told how it goes on; nil for other requests, and
+	// for one whose header is refused.
+	WantsProgress(header http.Header, body []byte) json.RawMessage
 	// Telling makes the handler of such a call, which is answered with Server-Sent Events until streaming ends, also
 	// with one when nothing happens for idle.
 	Telling(ctx context.Context, p tenant.Principal, token json.RawMessage, idle time.Duration, left func() bool) (

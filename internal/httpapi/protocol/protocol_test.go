@@ -73,28 +73,35 @@ func TestAgentsAreListedOnceForARequestOfMCP(t *testing.T) {
 	}
 }
 
-// A call that wants progress has its stream before the library looks at it: what that refuses is told in the stream.
+// A call that wants progress has its stream before the library looks at it: what that refuses is told in the stream,
+// but for what its header says.
 func TestRefusalsOfMCPInAStreamAreAnswers(t *testing.T) {
 	e := httpapitest.New(t)
 	body := `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"get_run","_meta":{"progressToken":1}}}`
-	send := func(version string) *httptest.ResponseRecorder {
+	send := func(version, kind, accepts string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(body))
-		r.Header.Set("Content-Type", "application/json")
-		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header.Set("Content-Type", kind)
+		r.Header.Set("Accept", accepts)
 		r.Header.Set("Mcp-Protocol-Version", version)
 		return e.Do(r)
 	}
-	w := send("1999-01-01")
+	const kind, both = "application/json", "application/json, text/event-stream"
+	for _, w := range []*httptest.ResponseRecorder{ // these have a status, which a stream has no more
+		send("1999-01-01", kind, both), send("2099-01-01", kind, both), send("2025-06-18", kind, "text/event-stream"),
+		send("2025-06-18", kind, "text/event-stream, application/json-seq"), send("2025-06-18", "text/plain", both),
+	} {
+		assert.GreaterOrEqual(t, w.Code, http.StatusBadRequest)
+		assert.Less(t, w.Code, http.StatusInternalServerError)
+		assert.Equal(t, "application/json", w.Header().Get("Content-Type"), "%s", w.Body)
+	}
+	w := send("2026-07-28", kind, both)
 	assert.Equal(t, http.StatusOK, w.Code)
 	assert.Equal(t, "text/event-stream", w.Header().Get("Content-Type"))
 	assert.NotContains(t, w.Header(), "X-Agent-Run-Id")
-	assert.Contains(t, w.Body.String(), `data: {"jsonrpc":"2.0","id":"a","error":{"code":-32600,`)
-	assert.Contains(t, w.Body.String(), "Unsupported protocol version")
-	w = send("2026-07-28")
 	assert.Contains(t, w.Body.String(), `"id":"a"`, "as the library says it: %s", w.Body)
 	assert.Contains(t, w.Body.String(), `"error":{`)
 	assert.Equal(t, 1, strings.Count(w.Body.String(), "data: "))
-	w = send("2025-06-18")
+	w = send("2025-06-18", kind, "application/*;q=0.9, text/event-stream")
 	assert.Contains(t, w.Body.String(), `run_id`, "%s", w.Body)
 }
 
