@@ -46,7 +46,7 @@ type Server struct {
 	Files  *files.Files
 	Hub    *stream.Hub
 	Log    *slog.Logger
-	Window time.Duration // how long a message waits for its run
+	Window time.Duration // how long a message waits for its run before it counts as a stream; 0: none waits
 	URL    string        // the address of the API: the part before /a2a/ and /files/
 	Sealer seal.Sealer   // of what is sent along with push notifications
 	// CheckURL checks where push notifications shall go. It returns a problem of kind Invalid (callback_url).
@@ -59,6 +59,18 @@ type Reply struct {
 	Run     string // to follow; empty: there is only the message
 	// Translate returns the messages for an event of the run, and whether that event was the last.
 	Translate func(e stream.Event) (messages []any, last bool)
+	// Unfinished is the run of a message that is to be answered when its run has ended or waits for a human; nil: there
+	// is none. Message has the run as it stands, for who cannot wait.
+	Unfinished *Unfinished
+}
+
+// Unfinished is a run that goes on.
+type Unfinished struct {
+	Run, Agent string
+	// Until waits until the run has ended or waits for a human, at most for d, and says whether it has come to that.
+	Until func(ctx context.Context, d time.Duration) (bool, error)
+	// Message is the response as the run stands then.
+	Message func(ctx context.Context) any
 }
 
 // request is a JSON-RPC request.
@@ -291,7 +303,37 @@ func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, e
 	if err != nil {
 		return Reply{}, err
 	}
-	return c.taskReply(ctx, e, in.Configuration.HistoryLength, true)
+	history := in.Configuration.HistoryLength
+	reply, err := c.taskReply(ctx, e, history, true)
+	if err == nil && window > 0 && !e.Value.Status.EndedOrWaiting() {
+		reply.Unfinished = c.unfinished(run, history)
+	}
+	return reply, err
+}
+
+// unfinished is a run that a message's client waits for.
+func (c *call) unfinished(run string, history *int) *Unfinished {
+	seen := int64(0)
+	until := func(ctx context.Context, d time.Duration) (bool, error) {
+		e, err := c.Hub.UntilEnd(ctx, c.Store, c.who.Scope(), run, seen, d)
+		if err != nil {
+			return false, err
+		}
+		seen = e.Version()
+		return e.Value.Status.EndedOrWaiting(), nil
+	}
+	message := func(ctx context.Context) any {
+		e, err := c.run(ctx, run)
+		var reply Reply
+		if err == nil {
+			reply, err = c.taskReply(ctx, e, history, true)
+		}
+		if err != nil {
+			reply = c.fault(c.faultOf(err))
+		}
+		return reply.Message
+	}
+	return &Unfinished{Run: run, Agent: c.agent.ID, Until: until, Message: message}
 }
 
 // post sends a message: it starts a run, in its context or in a new chat, or answers the question of the chat's run.

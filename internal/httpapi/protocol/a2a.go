@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -77,12 +78,48 @@ func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	if err != nil {
 		return err
 	}
+	if reply.Unfinished != nil && h.Seat(r.Context(), c) == nil {
+		return h.await(r.Context(), w, c, *reply.Unfinished)
+	}
 	if reply.Run == "" {
 		return httpapi.WriteJSON(w, http.StatusOK, reply.Message)
 	}
 	c.Run = reply.Run
 	c.Release()
 	return h.follow(r.Context(), w, c, reply)
+}
+
+// lastWords is how long the last words of an answer may take.
+const lastWords = 5 * time.Second
+
+// await answers with what comes of a run, however long that takes: as a stream of one message, before which spaces keep
+// its connection alive. A stream that the server ends says how the run stands.
+func (h *handlers) await(ctx context.Context, w http.ResponseWriter, c *httpapi.Call, of a2aserver.Unfinished) error {
+	c.Run = of.Run
+	c.Release()
+	say := func(out *httpapi.Sink) error {
+		ctx, done := context.WithTimeout(ctx, lastWords)
+		defer done()
+		return out.Line(of.Message(ctx))
+	}
+	follow := func(ctx context.Context, out *httpapi.Sink) error {
+		for {
+			ended, err := of.Until(ctx, h.Heartbeat)
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if ended || err != nil {
+				return say(out)
+			}
+			if _, err := out.Write([]byte(" ")); err != nil {
+				return err
+			}
+		}
+	}
+	return h.Stream(ctx, w, c, httpapi.Stream{
+		ContentType: "application/json", Agent: of.Agent, Bounded: true, Follow: follow,
+		Farewell: func(out *httpapi.Sink) { _ = say(out) },
+	})
 }
 
 // follow answers with a stream of the reply's run. The connection ends without a last word: the client subscribes anew.

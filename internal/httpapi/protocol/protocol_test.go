@@ -2,6 +2,7 @@ package protocol_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -196,6 +197,101 @@ func TestBudgetsHoldForACallThatIsToldOfItsProgress(t *testing.T) {
 		assert.Contains(t, w.Body.String(), "is used up")
 		assert.Equal(t, 1, strings.Count(e.Send("GET", "/runs", "").Body.String(), `"agent_id"`))
 	}
+}
+
+// once is a client that does something with the first words of an answer.
+type once struct {
+	*httptest.ResponseRecorder
+
+	do func()
+}
+
+func (o once) Write(p []byte) (int, error) {
+	o.do()
+	return o.ResponseRecorder.Write(p)
+}
+
+// waiting is an API whose clients of A2A wait, and what sends it a message of theirs.
+func waiting(t *testing.T, change ...func(*service.Config)) (
+	e httpapitest.API, send func(do func()) *httptest.ResponseRecorder,
+) {
+	e = httpapitest.New(t, append(change, func(c *service.Config) {
+		c.Heartbeat, c.A2A.Window = 10*time.Millisecond, time.Millisecond
+	})...)
+	return e, func(do func()) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/a2a/"+e.Agent, strings.NewReader(
+			`{"jsonrpc":"2.0","id":1,"method":"SendMessage",
+			"params":{"message":{"role":"ROLE_USER","parts":[{"text":"x"}]}}}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Authorization", "Bearer "+e.Key)
+		w := once{httptest.NewRecorder(), sync.OnceFunc(do)}
+		e.ServeHTTP(w, r)
+		return w.ResponseRecorder
+	}
+}
+
+func cancelAll(t *testing.T, e httpapitest.API) {
+	t.Helper()
+	var list struct {
+		Runs []struct {
+			ID string `json:"run_id"`
+		}
+	}
+	require.NoError(t, json.Unmarshal(e.Send("GET", "/runs", "").Body.Bytes(), &list))
+	for _, r := range list.Runs {
+		require.Equal(t, http.StatusOK, e.Send("POST", "/runs/"+r.ID+"/cancel", "{}").Code)
+	}
+}
+
+func state(t *testing.T, w *httptest.ResponseRecorder) string {
+	t.Helper()
+	var a struct {
+		Result struct {
+			Task struct{ Status struct{ State string } }
+		}
+	}
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &a), "%s", w.Body)
+	assert.Equal(t, "application/json", w.Header().Get("Content-Type"))
+	return a.Result.Task.Status.State
+}
+
+// "The operation MUST wait until the task has reached a terminal or interrupted state": spaces keep the connection.
+func TestAMessageOfA2AIsAnsweredWhenItsTaskHasEnded(t *testing.T) {
+	e, send := waiting(t)
+	w := send(func() {
+		cancelAll(t, e)
+	})
+	assert.Equal(t, "TASK_STATE_CANCELED", state(t, w))
+	assert.Equal(t, " ", w.Body.String()[:1])
+	assert.NotEmpty(t, w.Header().Get("X-Agent-Run-Id"))
+}
+
+func TestAServerThatStopsSaysHowATaskOfA2AStands(t *testing.T) {
+	e, send := waiting(t)
+	stopped := make(chan struct{})
+	w := send(func() {
+		go func() {
+			e.Stop()
+			close(stopped)
+		}()
+	})
+	<-stopped
+	assert.Equal(t, "TASK_STATE_SUBMITTED", state(t, w))
+}
+
+// Who waits for long takes a place of its key's streams; without one it is told how the task stands.
+func TestALongWaitOfA2ATakesAPlace(t *testing.T) {
+	e, send := waiting(t, func(c *service.Config) { c.KeyStreams = 1 })
+	send(func() {
+		assert.Equal(t, "TASK_STATE_SUBMITTED", state(t, send(func() {})))
+		cancelAll(t, e)
+	})
+}
+
+// A function ends before its platform would end it.
+func TestALongWaitOfA2AEndsWithItsStream(t *testing.T) {
+	_, send := waiting(t, func(c *service.Config) { c.MaxStream = 50 * time.Millisecond })
+	assert.Equal(t, "TASK_STATE_SUBMITTED", state(t, send(func() {})))
 }
 
 // JSON that is none is answered to a client of A2A as its protocol has it.
