@@ -73,6 +73,22 @@ type Unfinished struct {
 	Message func(ctx context.Context) any
 }
 
+// Request is what a client sends.
+type Request struct {
+	Body    []byte
+	Version string // of the protocol, as the client names it; empty: it does not
+}
+
+// served says whether requests of a version are served.
+func (r Request) served() bool {
+	for _, one := range []string{"0.3", "1.0"} {
+		if r.Version == "" || r.Version == one || strings.HasPrefix(r.Version, one+".") {
+			return true
+		}
+	}
+	return false
+}
+
 // request is a JSON-RPC request.
 type request struct {
 	JSONRPC string          `json:"jsonrpc"`
@@ -99,6 +115,8 @@ var methods = map[string]struct {
 	"ListTaskPushNotificationConfigs":     {pushList, a2a.V10},
 	"tasks/pushNotificationConfig/delete": {pushDelete, a2a.V03},
 	"DeleteTaskPushNotificationConfig":    {pushDelete, a2a.V10},
+	"agent/getAuthenticatedExtendedCard":  {extended, a2a.V03},
+	"GetExtendedAgentCard":                {extended, a2a.V10},
 }
 
 const (
@@ -112,6 +130,7 @@ const (
 	pushGet     = "get push"
 	pushList    = "list pushes"
 	pushDelete  = "delete push"
+	extended    = "extended card"
 )
 
 // call is one request being handled.
@@ -129,19 +148,22 @@ type call struct {
 // meanwhile, or a limit is reached. Errors that the protocol has a code for are in the reply. A stream takes its place
 // by seat, whose error is Call's, before anything is done.
 func (s *Server) Call(
-	ctx context.Context, p tenant.Principal, agent string, body []byte, seat func() error,
+	ctx context.Context, p tenant.Principal, agent string, in Request, seat func() error,
 ) (Reply, error) {
 	a, err := s.agent(ctx, p, agent)
 	if err != nil {
 		return Reply{}, err
 	}
 	c := &call{Server: s, who: p, agent: a, id: json.RawMessage("null"), Shapes: a2a.Shapes{API: s.URL}}
-	r, refused := c.read(body)
+	r, refused := c.read(in.Body)
 	if refused != nil {
 		return c.fault(refused), nil
 	}
 	if r.JSONRPC != "2.0" {
 		return c.fault(&fault{invalidRequest, `jsonrpc must be "2.0"`}), nil
+	}
+	if !in.served() {
+		return c.fault(&fault{wrongVersion, "version " + in.Version + " is not served: 0.3 and 1.0 are"}), nil
 	}
 	m, known := methods[r.Method]
 	if !known {
@@ -218,6 +240,12 @@ func (s *Server) agent(ctx context.Context, p tenant.Principal, id string) (cata
 
 func (c *call) do(ctx context.Context, what string, params json.RawMessage) (Reply, error) {
 	switch what {
+	case extended:
+		code := noExtendedCard
+		if c.Dialect == a2a.V10 {
+			code = unsupported
+		}
+		return Reply{}, &fault{code, "there is no extended card: the card says everything"}
 	case pushSet, pushGet, pushList, pushDelete:
 		var in pushParams
 		if err := readParams(params, &in); err != nil {

@@ -64,7 +64,7 @@ func TestAnAgentOutOfReachHasNoCardAndTakesNoCall(t *testing.T) {
 	} {
 		_, err := w.Card(t.Context(), c.who, agent)
 		assert.True(t, problem.Is(err, c.code), "%s: %v", agent, err)
-		_, err = w.Call(t.Context(), c.who, agent, []byte(request("message/send", some)), seated)
+		_, err = w.Call(t.Context(), c.who, agent, sent(request("message/send", some)), seated)
 		assert.True(t, problem.Is(err, c.code), "%s: %v", agent, err)
 	}
 	_, err := w.Card(t.Context(), operator, closed)
@@ -272,7 +272,7 @@ func TestARightThatEndsWhileAMessageWaitsEndsTheAnswer(t *testing.T) {
 			require.NoError(t, c.ends(w, operator), name)
 			w.waiting.meanwhile = nil
 		}
-		r, err := w.Call(t.Context(), w.who, w.agent, body, seated)
+		r, err := w.Call(t.Context(), w.who, w.agent, sent(string(body)), seated)
 		assert.True(t, problem.Is(err, c.code), "%s: %v", name, err)
 		assert.Zero(t, r, name)
 	}

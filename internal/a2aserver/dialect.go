@@ -100,6 +100,8 @@ const (
 	notCancelable  = -32002
 	unsupported    = -32004
 	contentType    = -32005
+	noExtendedCard = -32007 // of 0.3
+	wrongVersion   = -32009
 )
 
 func (c *call) fault(f *fault) Reply {

@@ -265,7 +265,7 @@ func TestAConfigurationOfAnotherTaskIsNotThere(t *testing.T) {
 	w.who = w.stranger()
 	w.agent = w.other(func(*catalog.AgentSpec) {})
 	for method, params := range bodies {
-		_, err := w.Call(t.Context(), w.who, w.agent, []byte(request(method, params)), seated)
+		_, err := w.Call(t.Context(), w.who, w.agent, sent(request(method, params)), seated)
 		assert.True(t, problem.Is(err, "outside_organization"), "%s: %v", method, err)
 	}
 	w.agent, w.who = mine, me

@@ -44,7 +44,7 @@ func TestATaskOfAnotherOrganizationIsForbidden(t *testing.T) {
 	w.agent = w.other(func(*catalog.AgentSpec) {})
 	for _, method := range []string{"tasks/get", "tasks/cancel", "SubscribeToTask", "message/send"} {
 		body := request(method, `{"id":"`+foreign+`","message":{"taskId":"`+foreign+`","parts":[{"text":"x"}]}}`)
-		_, err := w.Call(t.Context(), w.who, w.agent, []byte(body), seated)
+		_, err := w.Call(t.Context(), w.who, w.agent, sent(body), seated)
 		assert.True(t, problem.Is(err, "outside_organization"), "%s: %v", method, err)
 	}
 	assert.Equal(t, lifecycle.Queued, w.run(foreign).Status)
@@ -87,7 +87,7 @@ func TestALimitOrAFailureOfTheStoreIsAProblemOfTheRequest(t *testing.T) {
 	w := newWorld(t)
 	run := w.task("x")
 	call := func() error {
-		_, err := w.Call(t.Context(), w.who, w.agent, []byte(request("message/send",
+		_, err := w.Call(t.Context(), w.who, w.agent, sent(request("message/send",
 			`{"message":{"parts":[{"text":"x"}]},"configuration":{"blocking":false}}`)), seated)
 		return err
 	}
@@ -97,15 +97,47 @@ func TestALimitOrAFailureOfTheStoreIsAProblemOfTheRequest(t *testing.T) {
 	assert.True(t, problem.Is(call(), "user_concurrency_cap"))
 
 	w.items.broken, w.items.err = "run/", &table.Error{Kind: table.Down, Err: errBroken}
-	_, err := w.Call(t.Context(), w.who, w.agent, []byte(request("tasks/get", `{"id":"`+run+`"}`)), seated)
+	_, err := w.Call(t.Context(), w.who, w.agent, sent(request("tasks/get", `{"id":"`+run+`"}`)), seated)
 	assert.True(t, problem.Is(err, "unavailable"), "%v", err)
+}
+
+// Both versions are served whichever of them a client names.
+func TestAnUnknownVersionIsRefused(t *testing.T) {
+	w := newWorld(t)
+	for version, known := range map[string]bool{
+		"": true, "0.3": true, "0.3.0": true, "1.0": true, "1.0.1": true,
+		"0.2": false, "0.30": false, "1.1": false, "1": false, "2.0": false, "x": false,
+	} {
+		for _, method := range []string{"ListTasks", "tasks/get"} {
+			in := sent(request(method, `{}`))
+			in.Version = version
+			r, err := w.Call(t.Context(), w.who, w.agent, in, seated)
+			require.NoError(t, err)
+			a := shown(t, r.Message).(object)
+			e, _ := a["error"].(object)
+			assert.Equal(t, !known, e["code"] == -32009.0, "%s: %v", version, a)
+			assert.InDelta(t, 7, a["id"], 0)
+		}
+	}
+}
+
+// The card has no capability for it.
+func TestThereIsNoExtendedCard(t *testing.T) {
+	w := newWorld(t)
+	code, text := w.refusal("GetExtendedAgentCard", `{}`)
+	assert.InDelta(t, -32004, code, 0)
+	assert.Contains(t, text, "extended")
+	code, _ = w.refusal("agent/getAuthenticatedExtendedCard", `{}`)
+	assert.InDelta(t, -32007, code, 0)
+	a := w.answer(`{"jsonrpc":"2.0","id":7,"method":"GetExtendedAgentCard"}`)
+	assert.InDelta(t, -32004, a["error"].(object)["code"], 0, "without params, too")
 }
 
 // A stream that has no place begins no run.
 func TestAStreamWithoutAPlaceBeginsNothing(t *testing.T) {
 	w := newWorld(t)
 	full := problem.New(problem.Limited, "rate_limited", "no place")
-	_, err := w.Call(t.Context(), w.who, w.agent, []byte(request("message/stream",
+	_, err := w.Call(t.Context(), w.who, w.agent, sent(request("message/stream",
 		`{"message":{"parts":[{"text":"x"}]}}`)), func() error { return full })
 	require.ErrorIs(t, err, full)
 	runs, err := w.Store.RunsOfOrganization(t.Context(), w.who.Scope(), "", 1)

@@ -174,7 +174,7 @@ func fill(t *testing.T, text string, pairs ...string) (decoded any) {
 // reply sends a body that has a reply.
 func (w *world) reply(body string) a2aserver.Reply {
 	w.t.Helper()
-	r, err := w.Call(w.t.Context(), w.who, w.agent, []byte(body), seated)
+	r, err := w.Call(w.t.Context(), w.who, w.agent, sent(body), seated)
 	require.NoError(w.t, err)
 	return r
 }
@@ -186,6 +186,9 @@ func (w *world) answer(body string) object {
 	require.Empty(w.t, r.Run, "it is no stream")
 	return shown(w.t, r.Message).(object)
 }
+
+// sent is a request of a client that names no version.
+func sent(body string) a2aserver.Request { return a2aserver.Request{Body: []byte(body)} }
 
 func request(method, params string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":7,"method":%q,"params":%s}`, method, params)

@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
@@ -72,9 +73,9 @@ func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	if err != nil {
 		return err
 	}
-	reply, err := h.A2A.Call(r.Context(), c.Principal, r.PathValue("agent_id"), body, func() error {
-		return h.Seat(r.Context(), c)
-	})
+	reply, err := h.A2A.Call(r.Context(), c.Principal, r.PathValue("agent_id"),
+		a2aserver.Request{Body: body, Version: cmp.Or(r.Header.Get(version), r.URL.Query().Get(version))},
+		func() error { return h.Seat(r.Context(), c) })
 	if err != nil {
 		return err
 	}
@@ -88,6 +89,9 @@ func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	c.Release()
 	return h.follow(r.Context(), w, c, reply)
 }
+
+// version is the header, or the parameter, in which a client of A2A names the protocol's version.
+const version = "A2A-Version"
 
 // lastWords is how long the last words of an answer may take.
 const lastWords = 5 * time.Second

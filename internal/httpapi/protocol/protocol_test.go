@@ -294,6 +294,17 @@ func TestALongWaitOfA2AEndsWithItsStream(t *testing.T) {
 	assert.Equal(t, "TASK_STATE_SUBMITTED", state(t, send(func() {})))
 }
 
+func TestAVersionOfA2AIsNamedByHeaderOrParameter(t *testing.T) {
+	e := httpapitest.New(t)
+	for query, header := range map[string]string{"?A2A-Version=9.9": "", "": "9.9", "?A2A-Version=1.0": "9.9"} {
+		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/a2a/"+e.Agent+query,
+			strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{}}`))
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("A2A-Version", header)
+		assert.Contains(t, e.Do(r).Body.String(), "-32009")
+	}
+}
+
 // JSON that is none is answered to a client of A2A as its protocol has it.
 func TestMalformedA2AIsAnsweredAsJSONRPC(t *testing.T) {
 	e := httpapitest.New(t)
