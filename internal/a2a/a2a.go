@@ -98,15 +98,17 @@ func (d Dialect) State(status string) string {
 	return s
 }
 
-// IsState says whether tasks can be in a state.
-func (d Dialect) IsState(state string) bool {
+// Unspecified is the value that 1.0 has for no state.
+const Unspecified = "TASK_STATE_UNSPECIFIED"
+
+// States says of the states of 1.0 whether tasks of ours can be in them.
+var States = func() map[string]bool {
+	known := map[string]bool{Unspecified: false, "TASK_STATE_REJECTED": false, "TASK_STATE_AUTH_REQUIRED": false}
 	for status := range states {
-		if d.State(status) == state {
-			return true
-		}
+		known[V10.State(status)] = true
 	}
-	return false
-}
+	return known
+}()
 
 // statusOf is a run's state with its message: the questions it waits for, or why it failed.
 func (s Shapes) statusOf(v view.Run) Object {

@@ -18,8 +18,8 @@ const (
 	maxLookedAt = 500
 )
 
-// list returns a page of the agent's tasks, the newest first. One that has looked at many runs of other agents may be
-// short, and still have a token.
+// list returns a page of the agent's tasks, the newest first: those whose messages came last. One that has looked at
+// many runs of other agents may be short, and still have a token.
 func (c *call) list(ctx context.Context, in listParams) (Reply, error) {
 	size := usualPage
 	if in.PageSize != nil {
@@ -32,8 +32,15 @@ func (c *call) list(ctx context.Context, in listParams) (Reply, error) {
 	if err != nil || len(place) > maxPlace {
 		return Reply{}, &fault{invalidParams, "pageToken is not one that a page had"}
 	}
-	if in.Status != "" && !a2a.V10.IsState(in.Status) {
-		return Reply{}, &fault{invalidParams, "status is not a state of tasks"}
+	if in.Status == a2a.Unspecified {
+		in.Status = ""
+	}
+	if in.Status != "" {
+		if occurs, known := a2a.States[in.Status]; !known {
+			return Reply{}, &fault{invalidParams, "status is not a state of tasks"}
+		} else if !occurs {
+			return c.page([]object{}, "", size), nil
+		}
 	}
 	read, err := c.listing(ctx, in.ContextID)
 	if err != nil {

@@ -284,6 +284,10 @@ func a2aScenarios() []Story {
 			waits := list(object{"status": "TASK_STATE_INPUT_REQUIRED", "historyLength": 1})
 			assert.Equal(x, paused, waits.text("result", "tasks", 0, "id"))
 			assert.Equal(x, "/ask Which?", waits.text("result", "tasks", 0, "history", 0, "parts", 0, "text"))
+			for _, never := range []string{"REJECTED", "AUTH_REQUIRED"} {
+				assert.Empty(x, list(object{"status": "TASK_STATE_" + never}).list("result", "tasks"))
+			}
+			assert.NotEmpty(x, list(object{"status": "TASK_STATE_UNSPECIFIED"}).list("result", "tasks"))
 			done := list(object{"status": "TASK_STATE_COMPLETED", "includeArtifacts": true})
 			assert.Equal(x, "You said: hello", done.text("result", "tasks", 0, "artifacts", 0, "parts", 0, "text"))
 			assert.Empty(x, list(object{"contextId": "nowhere"}).list("result", "tasks"))
