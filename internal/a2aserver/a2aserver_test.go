@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/catalog"
+	"agentplatform/internal/extract"
 	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
@@ -24,6 +26,7 @@ func TestACardTellsClientsOfBothVersionsOfTheAgent(t *testing.T) {
 	}
 	edit(true)
 	edit(false)
+	takes := append([]string{"text/plain"}, append(extract.Types(), model.ImageTypes...)...)
 	for agent, c := range map[string]struct{ name, description, version string }{
 		w.agent: {
 			"Demo", "Answers what it is told, deterministically and without a network, and follows /directions.", "1",
@@ -32,11 +35,13 @@ func TestACardTellsClientsOfBothVersionsOfTheAgent(t *testing.T) {
 	} {
 		card, err := w.Card(t.Context(), w.who, agent)
 		require.NoError(t, err)
+		assert.ElementsMatch(t, takes, card.(object)["defaultInputModes"], "what the text is read of, and pictures")
+		delete(card.(object), "defaultInputModes")
 		assert.Equal(t, fill(t, `{
 			"name": "NAME", "description": "DESCRIPTION", "version": "VERSION",
 			"capabilities": {"streaming": true, "pushNotifications": true},
-			"defaultInputModes": ["text/plain", "application/json"],
-			"defaultOutputModes": ["text/plain", "application/json"],
+			"defaultOutputModes": ["text/plain", "application/json",
+				"image/png", "image/jpeg", "image/gif", "image/webp"],
 			"skills": [{"id": "chat", "name": "NAME", "description": "DESCRIPTION", "tags": ["chat"]}],
 			"securitySchemes": {"key": {"type": "http", "scheme": "bearer",
 				"httpAuthSecurityScheme": {"scheme": "Bearer", "description": "an API key of level run"}}},

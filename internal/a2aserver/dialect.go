@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -145,6 +146,22 @@ func (s *Server) faultOf(err error) *fault {
 	}
 }
 
+// The media types of what agents take and give: what is said, pictures, and files whose text is read (package extract,
+// which is another program's on AWS). Tools may give files of any other type, too.
+var (
+	spoken   = []string{"text/plain", "application/json"}
+	pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+	documents = []string{
+		"text/markdown", "text/x-markdown", "text/html", "application/xhtml+xml", "text/csv",
+		"text/tab-separated-values", "application/jsonl", "application/x-jsonlines", "application/x-ndjson",
+		"application/pdf", "application/rtf", "text/rtf", "message/rfc822", "application/epub+zip",
+		"application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+		"application/vnd.openxmlformats-officedocument.presentationml.presentation",
+		"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	}
+)
+
 // Card is an agent's card for clients, in both versions at once: each reads its own members. Errors: a problem of
 // kind NotFound or Forbidden, and those of the store.
 func (s *Server) Card(ctx context.Context, p tenant.Principal, id string) (any, error) {
@@ -153,16 +170,18 @@ func (s *Server) Card(ctx context.Context, p tenant.Principal, id string) (any, 
 		return nil, err
 	}
 	at := s.URL + "/a2a/" + a.ID
-	modes := []string{"text/plain", "application/json"}
 	description := a.Spec.Description
 	if description == "" {
 		description = "The agent " + a.Spec.Name + "."
 	}
 	return object{
 		"name": a.Spec.Name, "description": description, "version": strconv.Itoa(a.Current()),
-		"capabilities":      object{"streaming": true, "pushNotifications": true},
-		"defaultInputModes": modes, "defaultOutputModes": modes,
-		"skills": []object{{"id": "chat", "name": a.Spec.Name, "description": description, "tags": []string{"chat"}}},
+		"capabilities":       object{"streaming": true, "pushNotifications": true},
+		"defaultInputModes":  slices.Concat(spoken, pictures, documents),
+		"defaultOutputModes": slices.Concat(spoken, pictures),
+		"skills": []object{
+			{"id": "chat", "name": a.Spec.Name, "description": description, "tags": []string{"chat"}},
+		},
 		"securitySchemes": object{"key": object{
 			"type": "http", "scheme": "bearer", // 0.3
 			"httpAuthSecurityScheme": object{"scheme": "Bearer", "description": "an API key of level run"}, // 1.0

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"maps"
 	"mime"
 	"path"
 	"slices"
@@ -59,6 +60,9 @@ var types = map[string]format{
 	"application/vnd.openxmlformats-officedocument.presentationml.presentation": presentation,
 	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet":         workbook,
 }
+
+// Types are the media types of files whose text is read, sorted.
+func Types() []string { return slices.Sorted(maps.Keys(types)) }
 
 // extensions are the formats by the extension of the name.
 var extensions = map[string]format{
