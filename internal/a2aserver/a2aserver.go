@@ -410,6 +410,9 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 	case m.ContextID != "" && m.ContextID != e.Value.Chat:
 		return "", &fault{invalidParams, "message.contextId is not the context of the task"}
 	case e.Value.Status != lifecycle.AwaitingInput:
+		if again, err := c.repeats(ctx, e.Value, said); again || err != nil {
+			return m.TaskID, err
+		}
 		return "", &fault{unsupported, "the task is " + string(e.Value.Status) +
 			" and takes no message; without taskId one goes on in its context"}
 	case decisions != nil:
@@ -438,7 +441,32 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 		return run, err
 	}
 	_, err = c.Intake.Resume(ctx, c.who, m.TaskID, "", decisions)
+	if problem.Is(err, "not_awaiting_input") || problem.Is(err, "interrupts_mismatch") { // perhaps it has counted
+		now, readErr := c.run(ctx, m.TaskID)
+		if again, _ := c.repeats(ctx, now.Value, said); readErr == nil && again {
+			err = nil
+		}
+	}
 	return m.TaskID, err
+}
+
+// repeats says whether a message says what the last pause of a run was decided by: its client has sent it again.
+func (c *call) repeats(ctx context.Context, r record.Run, said said) (bool, error) {
+	last, found, err := c.Store.LastDecision(ctx, r.ID(), r.Passed())
+	if err != nil || !found {
+		return false, err
+	}
+	if len(said.decisions) == 0 {
+		return len(last.List) == 1 && last.List[0].Decision == string(lifecycle.Answer) &&
+			last.List[0].Message == said.text && len(last.List[0].Files)+len(said.files)+len(said.known) == 0, nil
+	}
+	decisions := slices.Clone(said.decisions)
+	for i, d := range decisions {
+		if one, err := strictjson.Object(d.Arguments, intake.EditLimits); err == nil {
+			decisions[i].Arguments = one // as they are kept
+		}
+	}
+	return record.SameDecisions(last.List, decisions), nil
 }
 
 // taskReply returns a task in its current state.

@@ -254,10 +254,16 @@ func (w *world) complete(run, result string) {
 // ask pauses a run with interrupts of these kinds, whose ids are i, j and so on.
 func (w *world) ask(run string, kinds ...lifecycle.InterruptKind) {
 	w.t.Helper()
-	e := lifecycle.Pause{Work: w.claim(run), ExpiresAt: w.Intake.Host.Now().Add(100 * 365 * 24 * time.Hour)}
+	w.pause(run, w.claim(run), 0, kinds...)
+}
+
+// pause is ask in an attempt that has begun; the first id is so many letters behind i.
+func (w *world) pause(run string, work lifecycle.Work, first int, kinds ...lifecycle.InterruptKind) {
+	w.t.Helper()
+	e := lifecycle.Pause{Work: work, ExpiresAt: w.Intake.Host.Now().Add(100 * 365 * 24 * time.Hour)}
 	var list []record.Interrupt
 	for n, kind := range kinds {
-		id := string(rune('i' + n))
+		id := string(rune('i' + first + n))
 		e.Interrupts = append(e.Interrupts, lifecycle.Pending{ID: id, Kind: kind})
 		list = append(list, record.Interrupt{Interrupt: events.Interrupt{
 			ID: id, Kind: string(kind), Prompt: "Which " + id + "?", CreatedAt: now,

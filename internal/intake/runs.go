@@ -14,8 +14,8 @@ import (
 	"agentplatform/internal/transition"
 )
 
-// editLimits bounds the arguments that a human gives a tool call.
-var editLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
+// EditLimits bounds the arguments that a human gives a tool call.
+var EditLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 
 // checkDecision checks a decision by itself: an unknown verb must not pass for an approval. It normalizes the arguments
 // of an edit. The error is a problem of kind Invalid with the field below body.decisions[i].
@@ -27,7 +27,7 @@ func checkDecision(i int, d *record.Decision) (err error) {
 	switch lifecycle.Verb(d.Decision) {
 	case lifecycle.Approve, lifecycle.Reject:
 	case lifecycle.Edit:
-		if d.Arguments, err = strictjson.Object(d.Arguments, editLimits); err != nil {
+		if d.Arguments, err = strictjson.Object(d.Arguments, EditLimits); err != nil {
 			return problem.InvalidField(at+".arguments", "must be an object when the decision is edit: %s", err)
 		}
 	case lifecycle.Answer:
