@@ -42,7 +42,7 @@ func TestTheOfficialPythonClientOfMCP(t *testing.T) {
 	_, client := served(t)
 	var got, failed result
 	client("mcp_client.py", "/mcp", &got, "Demo", `{"message":"hello from Python"}`)
-	assert.ElementsMatch(t, []string{"Demo", "get_run"}, got.Tools)
+	assert.ElementsMatch(t, []string{"Demo", "get_run", "cancel_run"}, got.Tools)
 	assert.Equal(t, "You said: hello from Python", got.Text)
 	assert.Equal(t, "completed", got.Structured["status"])
 	assert.False(t, got.Error)

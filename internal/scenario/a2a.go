@@ -82,6 +82,12 @@ func a2aScenarios() []Story {
 			assert.Equal(x, a2a.TaskStateFailed, failed.Status.State)
 			assert.Contains(x, textOf(failed.Status.Message.Parts), "no luck")
 		}},
+		{Name: "a2a/a message waits for its task beyond the window", Settings: "brief", Run: func(x *Actor) {
+			client, _ := x.a2aClient(x.Agent)
+			r, err := client.SendMessage(x.Context(), says(a2a.TextPart{Text: "/sleep 1500ms"}))
+			require.NoError(x, err)
+			assert.Equal(x, a2a.TaskStateCompleted, r.(*a2a.Task).Status.State)
+		}},
 		{Name: "a2a/a pause is input-required, and is answered", Run: func(x *Actor) {
 			agent := x.post("/agents",
 				object{"name": "A", "approval": object{"mode": "always"}}).is(201).text("agent_id")
