@@ -18,7 +18,9 @@ import (
 	"agentplatform/internal/httpapi/httpapitest"
 	"agentplatform/internal/httpapi/service"
 	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
 	"agentplatform/internal/table"
+	"agentplatform/internal/tenant"
 )
 
 // What the library of MCP refuses by itself is answered as all errors are, with its own status.
