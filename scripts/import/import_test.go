@@ -219,8 +219,16 @@ func TestAssistantsOfOpenAI(t *testing.T) {
 	answer = w.asks(agent, `/tool order_status {"body":{"order":"17"}}`)["answer"]
 	assert.Contains(t, answer, "order 17 is on its way")
 	before["toolkits"]++
-	_, _, _ = w.imports(w.url, from, more...)
+	_, out, _ = w.imports(w.url, from, more...)
 	assert.Equal(t, before, w.counts())
+	assert.NotContains(t, out, "still has toolkit")
+
+	// With another URL the old toolkit stays beside the new one.
+	more[1] = "order_status=http://" + w.tools + "/other"
+	status, out, errs = w.imports(w.url, from, more...)
+	require.Equal(t, done, status, errs)
+	assert.Len(t, w.rows("/agents", "agents")["Support desk"]["toolkit_ids"], 2)
+	assert.Contains(t, out, "the agent still has toolkit order_status")
 }
 
 func TestAgentsOfLetta(t *testing.T) {
@@ -349,30 +357,39 @@ func TestWhatIsRefusedIsLeftOutAlone(t *testing.T) {
 	assert.Contains(t, w.asks(agents["Caller"], `/tool echo {"text":"hello"}`)["answer"], "heard hello")
 }
 
-// A tool that the export no longer has is not left to the agent by the toolkit of an earlier run.
-func TestAToolThatIsTakenAwayIsGone(t *testing.T) {
+// Nothing is taken from an agent: a toolkit of an earlier export stays and is reported, what a person gave it stays
+// without a word.
+func TestAToolkitOfAnEarlierExportStaysAndIsReported(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	const form = `{"assistant_id":"a1","graph_id":"g","name":"A","config":{"configurable":
-		{"mcp_config":{"url":"http://%s","tools":[%s]}}}}`
+	const form = `[{"assistant_id":"a1","graph_id":"g","name":"A","config":{"configurable":
+			{"mcp_config":{"url":"http://%[1]s","tools":[%[2]s]}}}},
+		{"assistant_id":"b1","graph_id":"g","name":"B","config":{"configurable":
+			{"mcp_config":{"url":"http://%[1]s","tools":["echo","erase"]}}}}]`
 	more := []string{"-bearer", w.tools + "=TOOLS_TOKEN"}
 	status, out, errs := w.imports(w.url, w.export(fmt.Sprintf(form, w.tools, `"echo","erase"`)), more...)
 	require.Equal(t, done, status, "%s\n%s", out, errs)
 	agent := w.rows("/agents", "agents")["A"]
-	own := w.call(http.MethodPost, "/toolkits", strings.NewReader(`{"kind":"mcp","name":"by hand","url":"http://`+
-		w.tools+`/mcp","enabled":["echo"],"credentials":{"type":"bearer","token":"`+token+`"}}`), "application/json")
-	ids := append([]any{own["toolkit_id"]}, agent["toolkit_ids"].([]any)...)
-	body, err := json.Marshal(object{"toolkit_ids": ids})
+	given := agent["toolkit_ids"].([]any)
+	require.Len(t, given, 1)
+	for _, name := range []string{"by hand", "of another platform [letta 0123456789]"} {
+		own := w.call(http.MethodPost, "/toolkits", strings.NewReader(`{"kind":"mcp","name":"`+name+`","url":"http://`+
+			w.tools+`/mcp","enabled":["echo"],"credentials":{"type":"bearer","token":"`+token+`"}}`), "application/json")
+		given = append(given, own["toolkit_id"])
+	}
+	body, err := json.Marshal(object{"toolkit_ids": given})
 	require.NoError(t, err)
 	w.call(http.MethodPatch, "/agents/"+agent["agent_id"].(string), bytes.NewReader(body), "application/json")
 
-	status, out, errs = w.imports(w.url, w.export(fmt.Sprintf(form, w.tools, `"echo"`)), more...)
-	require.Equal(t, done, status, "%s\n%s", out, errs)
-	agent = w.rows("/agents", "agents")["A"]
-	assert.Len(t, agent["toolkit_ids"], 2, "the one by hand stays")
-	assert.Contains(t, agent["toolkit_ids"], own["toolkit_id"])
-	assert.NotContains(t, agent["toolkit_ids"], ids[1])
-	assert.Contains(t, out, "takes the place of")
+	for range 2 {
+		status, out, errs = w.imports(w.url, w.export(fmt.Sprintf(form, w.tools, `"echo"`)), more...)
+		require.Equal(t, done, status, "%s\n%s", out, errs)
+		now := w.rows("/agents", "agents")["A"]["toolkit_ids"]
+		assert.Len(t, now, len(given)+1)
+		assert.Subset(t, now, given)
+		assert.Equal(t, 1, strings.Count(out, "the agent still has toolkit "), out)
+	}
+	assert.Len(t, w.rows("/agents", "agents")["B"]["toolkit_ids"], 1)
 }
 
 func TestADryRunCallsNothing(t *testing.T) {

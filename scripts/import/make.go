@@ -109,13 +109,8 @@ func (m *maker) fail(source, do string, err error) error {
 
 // toolkitRow is a toolkit as the API shows it.
 type toolkitRow struct {
-	ID      string `json:"toolkit_id"`
-	Name    string `json:"name"`
-	Kind    string `json:"kind"`
-	URL     string `json:"url"`
-	Request struct {
-		Name string `json:"name"`
-	} `json:"request"`
+	ID   string `json:"toolkit_id"`
+	Name string `json:"name"`
 }
 
 func (r *toolkitRow) marked(mark string) bool { return strings.HasSuffix(r.Name, "["+mark+"]") }
@@ -401,8 +396,9 @@ func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, mod
 		patch["knowledge_base_ids"] = all
 	}
 	if all := joined(there.Toolkits, ids(a.Toolkits, m.toolkits)); len(all) > len(there.Toolkits) {
-		patch["toolkit_ids"] = m.withoutReplaced(a, there.Toolkits, all)
+		patch["toolkit_ids"] = all
 	}
+	m.kept(a, there.Toolkits)
 	if patch["toolkit_ids"] != nil && there.Approval.Mode != "always" { // new tools come with their approvals
 		tools := slices.Clone(there.Approval.Tools)
 		for _, name := range a.Approval {
@@ -437,36 +433,27 @@ func joined(list, more []string) []string {
 	return all
 }
 
-var importMark = regexp.MustCompile(`\[([a-z]+) [0-9a-f]{10}\]$`)
+// ownMark is the mark at the end of the name of a toolkit that this command made.
+var ownMark = regexp.MustCompile(`\[([a-z]+) ([0-9a-f]{10})\]$`)
 
-// withoutReplaced takes from an agent's toolkits those in whose place one comes now that the agent had not: of the
-// same kind, address and request, made by an import from the same platform, and no longer in the plan. A tool that
-// the export no longer has would stay in the agent's hands by them.
-func (m *maker) withoutReplaced(a *plan.Agent, had, all []string) []string {
-	return slices.DeleteFunc(all, func(id string) bool {
+// kept reports the toolkits of imports from the same platform that an agent has and the plan does not give it. Whether
+// they are of an earlier export or a person's gift cannot be known, so they stay.
+func (m *maker) kept(a *plan.Agent, had []string) {
+	platform, _, _ := strings.Cut(a.Mark, ":")
+	for _, id := range had {
 		at := slices.IndexFunc(m.rows, func(r toolkitRow) bool { return r.ID == id })
-		if at < 0 || !slices.Contains(had, id) {
-			return false
+		if at < 0 {
+			continue
 		}
-		old := &m.rows[at]
-		mark := importMark.FindStringSubmatch(old.Name)
-		planned := func(t plan.Toolkit) bool { return old.marked(t.Mark) }
-		if mark == nil || slices.ContainsFunc(m.plan.Toolkits, planned) {
-			return false
+		mark := ownMark.FindStringSubmatch(m.rows[at].Name)
+		if mark == nil || mark[1] != platform || slices.Contains(a.Toolkits, mark[1]+" "+mark[2]) {
+			continue
 		}
-		for _, t := range m.plan.Toolkits {
-			comes := slices.Contains(a.Toolkits, t.Mark) && !slices.Contains(had, m.toolkits[t.Mark]) &&
-				m.toolkits[t.Mark] != ""
-			if comes && strings.HasPrefix(t.Mark, mark[1]+" ") && t.Kind == old.Kind && t.URL == old.URL &&
-				(t.Request == nil || t.Request.Name == old.Request.Name) {
-				m.notes = append(m.notes, plan.Finding{Kind: plan.Notice, Source: a.Source,
-					What: "toolkit " + t.Name + " takes the place of " + old.Name + ", which the agent no longer has",
-					Do:   "delete the old one, if nothing else has it"})
-				return true
-			}
-		}
-		return false
-	})
+		m.notes = append(m.notes, plan.Finding{Kind: plan.Notice, Source: a.Source,
+			What: "the agent still has toolkit " + m.rows[at].Name + ", which this export does not give it: its tools " +
+				"are those of an earlier one",
+			Do: "take it from the agent, if it is not wanted: PATCH toolkit_ids"})
+	}
 }
 
 // await waits until all documents are ready, and reports those that the service could not read.
