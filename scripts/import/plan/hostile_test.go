@@ -133,13 +133,18 @@ func TestReportsObeyNoTerminal(t *testing.T) {
 func TestSecretsAreNeitherTakenNorPrinted(t *testing.T) {
 	p, err := plan.Read(fstest.MapFS{"a.json": {Data: []byte(`[
 		{"id":"asst_1","object":"assistant","name":"A","model":"gpt-4o","x":"tvly-SECRET789abcdef",
+			"y":"SECRET",
 			"metadata":{"openai_key":"SECRET1","db":"postgres://u:SECRET@db/x","hook":"sk-SECRET789abcdef","ok":"yes"},
-			"tools":[{"type":"function","function":{"name":"pay"}}]},
+			"tools":[{"type":"function","function":{"name":"pay"}},
+				{"type":"function","function":{"name":"buy","parameters":{"properties":{
+					"card":{"default":"SECRET","examples":["SECRET"]},"a SECRET name":{}}}}}]},
+		{"agents":[{"name":"T","system":"s","tags":["ok","ghp_SECRET789abcdef"]}],"tools":[]},
 		{"id":"vs_1","object":"vector_store","name":"V"},
 		{"id":"f1","object":"vector_store.file","vector_store_id":"vs_1","status":"completed",
 			"attributes":{"note":"ghp_SECRET789abcdef","ok":true}},
 		{"assistant_id":"a1","graph_id":"g","name":"L","config":{"configurable":{"tavily_key":"SECRET2",
-			"hook":"https://hooks.example/SECRETHOOK",
+			"hook":"https://hooks.example/SECRETHOOK","tools":["SECRET?","hf_SECRET789abcdef",{"name":"SECRET:x"},"add"],
+			"triggers":["https://hooks.example/SECRET"],
 			"mcp_config":{"tools":["a"],
 				"url":"https://m.example/s/SECRETPATH/mcp?sig=SECRETSIG&code=SECRET&a=sk-SECRET789abcdef&b=1"}}}}]`)},
 		"files/f1": {Data: []byte("text")},
@@ -148,10 +153,33 @@ func TestSecretsAreNeitherTakenNorPrinted(t *testing.T) {
 	said := report(t, p)
 	assert.NotContains(t, said, "SECRET")
 	assert.Contains(t, said, "mcp at https://m.example")
+	assert.Contains(t, said, "it takes (text, 13 bytes), card, as its schema there says")
+	assert.Contains(t, said, "tool add is a program")
+	assert.Equal(t, "ok", p.Agents[1].Metadata["tags"])
 	require.Len(t, p.Toolkits, 2)
 	assert.Equal(t, "https://m.example/s/SECRETPATH/mcp?b=1", p.Toolkits[1].URL, "its path is where the server is")
 	assert.Equal(t, map[string]string{plan.ImportedFrom: p.Agents[0].Mark, "ok": "yes"}, p.Agents[0].Metadata)
 	assert.Equal(t, map[string]any{"ok": true}, p.Bases[0].Documents[0].Metadata)
+}
+
+// Of an address only what can be read stays, and what may be a secret is said to be left out.
+func TestAddressesAreTakenWithoutSecrets(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://m.example/mcp?api_key=SECRET;b":     "https://m.example/mcp",
+		"https://m.example/mcp?b=1&token=SECRET%zz":  "https://m.example/mcp",
+		"https://m.example/mcp#SECRET":               "https://m.example/mcp",
+		"https://m.example/mcp?b=1#access=SECRET":    "https://m.example/mcp?b=1",
+		"https://user:SECRET@m.example/mcp?b=1":      "https://m.example/mcp?b=1",
+		"https://m.example/mcp?refresh_rate=5&b=1#":  "https://m.example/mcp?refresh_rate=5&b=1",
+		"https://m.example/mcp?a=-----BEGIN+KEY&b=1": "https://m.example/mcp?b=1",
+	} {
+		p, said := planned(t, configured(fmt.Sprintf(`{"mcp_config":{"url":%q,"tools":["a"]}}`, address)))
+		require.Len(t, p.Toolkits, 1, address)
+		assert.Equal(t, want, p.Toolkits[0].URL)
+		assert.NotContains(t, said, "SECRET")
+		assert.Equal(t, strings.Contains(address, "SECRET") || strings.Contains(address, "BEGIN"),
+			strings.Contains(said, "the address had credentials in it"), address)
+	}
 }
 
 func TestWrongTypesAreReported(t *testing.T) {

@@ -210,7 +210,7 @@ func (o *object) each(member, kind, what, do string) {
 			}
 		}
 		o.p.find(Finding{Kind: LeftOut, Source: o.source, File: o.file, Path: e.path, Do: do, Whole: true,
-			What: fmt.Sprintf("%s %q %s", kind, name, what)})
+			What: fmt.Sprintf("%s %s %s", kind, shownName(name), what)})
 	}
 }
 

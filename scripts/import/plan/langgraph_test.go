@@ -64,7 +64,7 @@ func TestDeepAgents(t *testing.T) {
 	assert.Equal(t, []string{"pay", "read", "send_mail"}, p.Toolkits[0].Enabled)
 	assert.Equal(t, []string{p.Toolkits[0].Mark}, a.Toolkits)
 	assert.Equal(t, []string{"pay", "send_mail"}, a.Approval)
-	for _, what := range []string{`agent "researcher"`, `trigger "at-noon"`, "the server wants credentials"} {
+	for _, what := range []string{"agent researcher", "trigger at-noon", "the server wants credentials"} {
 		assert.Contains(t, said, what)
 	}
 	assert.NotContains(t, said, "must be a list")

@@ -463,17 +463,22 @@ func (o *object) mcpServer(name string, tools []string) string {
 	return o.server(letta, name, "server_url", address, tools)
 }
 
-// command is a program's command line, without its environment.
+// command is a program's name and how many words follow it, which often hold keys; without its environment.
 func command(raw json.RawMessage) string {
 	var c struct {
 		Command string
 		Args    []string
 	}
 	_ = json.Unmarshal(raw, &c)
-	if len(c.Args) == 0 {
-		return cut(c.Command, 200)
+	words := strings.Fields(c.Command)
+	at := slices.IndexFunc(words, func(word string) bool { return !strings.Contains(word, "=") })
+	if at < 0 {
+		return "it names none"
 	}
-	return fmt.Sprintf("%s with %d arguments", cut(c.Command, 200), len(c.Args)) // which often hold keys
+	if more := len(words) - 1 + len(c.Args); more > 0 {
+		return fmt.Sprintf("%s with %d arguments", shownName(words[at]), more)
+	}
+	return shownName(words[at])
 }
 
 // sources maps what an agent may search.
@@ -511,6 +516,11 @@ func (o *object) metadataOf(a *Agent) {
 			tags = append(tags, t.text("tag", "agent metadata.tags"))
 			t.rest("")
 		}
+	}
+	if all := len(tags); slices.ContainsFunc(tags, secretText) {
+		tags = slices.DeleteFunc(tags, secretText)
+		o.about(Credentials, fmt.Sprintf("%d of %d are not taken: they look like credentials", all-len(tags), all),
+			giveCredentials, "tags")
 	}
 	if len(tags) > 0 {
 		a.Metadata["tags"] = o.fit("tags", strings.Join(tags, ", "), maxMetadataText)

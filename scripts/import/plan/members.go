@@ -237,7 +237,7 @@ func (o *object) objects(name string) []*object {
 }
 
 // rest reports all members that nobody has read and that say something: those that look like secrets by name alone,
-// the others with short values.
+// the others with what [short] shows.
 func (o *object) rest(do string) {
 	var secrets, others, shown []string
 	for _, name := range slices.Sorted(maps.Keys(o.members)) {
@@ -276,8 +276,8 @@ func says(raw json.RawMessage) bool {
 	return true
 }
 
-// short shows a value in a report: numbers, booleans and short texts themselves, of others, as of addresses, how large
-// they are.
+// short shows a value in a report: numbers and booleans themselves, of others how large they are, since any text may be
+// a secret.
 func short(raw json.RawMessage) string {
 	const enough = 40
 	switch raw[0] {
@@ -287,9 +287,13 @@ func short(raw json.RawMessage) string {
 		return fmt.Sprintf("(list of %d)", len(list))
 	case '{':
 		return fmt.Sprintf("(object, %d bytes)", len(raw))
+	case '"':
+		var text string
+		_ = json.Unmarshal(raw, &text)
+		return fmt.Sprintf("(text, %d bytes)", len(text))
 	}
-	if len(raw) > enough || bytes.Contains(raw, []byte("://")) {
-		return fmt.Sprintf("(text, %d bytes)", len(raw))
+	if len(raw) > enough {
+		return fmt.Sprintf("(number, %d bytes)", len(raw))
 	}
 	return string(raw)
 }
@@ -301,25 +305,41 @@ func secret(name string, raw json.RawMessage) bool { return secretive(name) || h
 func secretive(name string) bool {
 	name = snake(name)
 	words := strings.Split(name, "_")
-	for _, word := range []string{
-		"auth", "bearer", "pat", "pwd", "passphrase", "refresh", "dsn", "sig", "signature",
-	} {
-		if slices.Contains(words, word) {
-			return !strings.HasSuffix(name, "_required") // auth_required
-		}
-	}
-	if strings.HasSuffix(name, "_tokens") { // counts, as in max_tokens
+	if last := words[len(words)-1]; slices.Contains(measures, last) {
 		return false
 	}
-	return strings.HasSuffix(name, "_key") || slices.ContainsFunc([]string{
-		"api_key", "apikey", "token", "secret", "password", "passwd", "authorization", "credential", "cookie",
-		"private_key", "access_key",
-	}, func(part string) bool { return strings.Contains(name, part) })
+	return keyName.MatchString(name) || slices.ContainsFunc(words, func(word string) bool {
+		if word == "tokens" { // counts, as in max_tokens
+			return len(words) == 1
+		}
+		return secretWord.MatchString(word)
+	})
 }
 
-// secretText finds keys by what their makers begin them with, and addresses with a user's name or password.
-var secretText = regexp.MustCompile(`(?:^|[^A-Za-z0-9_-])(?:sk-|tvly-|gh[opusr]_|github_pat_|glpat-|xox[a-z]-|lsv2_|` +
-	`AKIA|AIza|[Bb]earer )[A-Za-z0-9_.=-]{12,}|://[^/?#\s@]+@`)
+// measures are last words of names that tell of a secret, not the secret itself: token_limit, auth_required.
+var measures = []string{
+	"required", "limit", "limits", "rate", "policy", "count", "size", "length", "budget", "usage", "interval",
+}
+
+var (
+	secretWord = regexp.MustCompile(`^(?:o?auth|bearer|pat|pwd|passphrase|refresh|dsn|sig|signature|jwt|authorization|` +
+		`credentials?|cookies?|.*(?:token|secrets?|passwords?|passwd|(?:api|private|access|secret)keys?))[0-9]*$`)
+	keyName = regexp.MustCompile(`_key[0-9]*$|(?:^|_)(?:api|private|access|secret)_keys?[0-9]*(?:_|$)`)
+)
+
+// secretText finds keys by what their makers begin them with, if they have a digit, private keys, and addresses with a
+// user's name or password.
+func secretText(text string) bool {
+	return keyless.MatchString(text) || slices.ContainsFunc(keyText.FindAllString(text, -1), func(key string) bool {
+		return strings.ContainsAny(key, "0123456789")
+	})
+}
+
+var (
+	keyText = regexp.MustCompile(`(?:^|[^A-Za-z0-9_-])(?:sk[-_]|rk_|hf_|gsk_|xai-|npm_|r8_|ya29\.|tvly-|gh[opusr]_|` +
+		`github_pat_|glpat-|xox[a-z]-|lsv2_|A[KS]IA|AIza|eyJ|[Bb]earer )[A-Za-z0-9_.=-]{12,}`)
+	keyless = regexp.MustCompile(`-----BEGIN|://[^/?#\s@]+@`)
+)
 
 // snake is a name in lower case, its words divided by _.
 func snake(name string) string {
@@ -354,7 +374,7 @@ func holdsSecrets(raw json.RawMessage) bool {
 				key = false
 				continue
 			}
-			if secretText.MatchString(token) {
+			if secretText(token) {
 				return true
 			}
 		}

@@ -27,7 +27,7 @@ func (o *object) callable(platform string, f function) string {
 	address := p.options.Tools[f.name]
 	if address == "" {
 		o.note(LeftOut, fmt.Sprintf("function %s: an export has no program that could execute it%s; it takes %s",
-			f.name, f.where, cut(string(orObject(f.parameters)), 2000)),
+			f.name, f.where, arguments(f.parameters)),
 			"serve it at a URL that takes its arguments as a JSON body by POST, and run again with -tool "+
 				f.name+"=URL")
 		return ""
@@ -50,6 +50,31 @@ func (o *object) callable(platform string, f function) string {
 		}
 	}
 	return p.toolkit(platform, t)
+}
+
+// arguments are the names of what a function takes: examples and defaults of a schema may be secrets.
+func arguments(schema json.RawMessage) string {
+	var s struct{ Properties map[string]json.RawMessage }
+	_ = json.Unmarshal(schema, &s)
+	var names []string
+	for _, name := range sortedKeys(s.Properties) {
+		names = append(names, shownName(name))
+	}
+	if len(names) == 0 {
+		return "nothing"
+	}
+	return cut(strings.Join(names, ", "), 2000) + ", as its schema there says"
+}
+
+// plainTool is what names of tools look like.
+var plainTool = regexp.MustCompile(`^[A-Za-z0-9_./-]{1,64}$`)
+
+// shownName is a name as a report has it: where something else may stand in its place, how large that is.
+func shownName(name string) string {
+	if plainTool.MatchString(name) && !secretText(name) {
+		return name
+	}
+	return fmt.Sprintf("(text, %d bytes)", len(name))
 }
 
 // toolName is the name under which the service has a tool: what models do not take becomes _.
@@ -107,6 +132,27 @@ func site(address string) string {
 	return u.Scheme + "://" + u.Host
 }
 
+// bare takes out of an address what may be a secret, and says whether there was any: a user, parameters that look like
+// secrets, a query that cannot be read, a fragment.
+func bare(u *url.URL) bool {
+	query, err := url.ParseQuery(u.RawQuery)
+	hidden := u.User != nil || u.Fragment != "" || err != nil
+	if err != nil {
+		query = nil
+	}
+	for parameter, values := range query {
+		name := strings.ToLower(parameter)
+		if secretive(parameter) || name == "key" || name == "code" || slices.ContainsFunc(values, secretText) {
+			query.Del(parameter)
+			hidden = true
+		}
+	}
+	if hidden {
+		u.User, u.RawQuery, u.Fragment, u.RawFragment = nil, query.Encode(), "", ""
+	}
+	return hidden
+}
+
 // server makes the toolkit of an MCP server, and returns its mark; empty where its address cannot be used, which is
 // reported. tools are those to enable; nil: all.
 func (o *object) server(platform, name, member, address string, tools []string) string {
@@ -116,19 +162,9 @@ func (o *object) server(platform, name, member, address string, tools []string) 
 			member)
 		return ""
 	}
-	query := u.Query()
-	hidden := u.User != nil
-	for parameter, values := range query {
-		bare := strings.ToLower(parameter)
-		if secretive(parameter) || bare == "key" || bare == "code" ||
-			slices.ContainsFunc(values, secretText.MatchString) {
-			query.Del(parameter)
-			hidden = true
-		}
-	}
-	if hidden {
-		u.User, u.RawQuery = nil, query.Encode()
-		o.about(Credentials, "the address had credentials in it, which are not taken", giveCredentials, member)
+	if bare(u) {
+		o.about(Credentials, "the address had credentials in it, or what may be some, which are not taken",
+			giveCredentials, member)
 	}
 	if name == "" {
 		name = u.Host
