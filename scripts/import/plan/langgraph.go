@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 )
 
@@ -190,9 +189,7 @@ func (o *object) interrupts(a *Agent) {
 	for _, name := range sortedKeys(config.members) {
 		if raw := config.members[name]; given(raw) && string(raw) != "false" {
 			config.take(name, "agent approval.tools")
-			if !slices.Contains(a.Approval, name) {
-				a.Approval = append(a.Approval, name)
-			}
+			a.Approval = append(a.Approval, name)
 		}
 	}
 }

@@ -18,8 +18,11 @@ type file struct {
 	sources map[string]*object
 	servers map[string]*object // by name
 	bases   map[string]string  // marks, by the source's id
-	offered map[string][]string
-	called  map[string]int // how many files have a name
+	called  map[string]int     // how many files have a name
+
+	offered  map[string]bool // servers whose toolkit an agent has
+	offers   map[*object]*offer
+	sections map[*object]section
 }
 
 const lettaDo = "see whether the agent needs it"
@@ -29,8 +32,8 @@ func (p *planner) letta(o *object) {
 	o.source = "agent file " + path.Base(o.file)
 	f := &file{
 		blocks: map[string]*object{}, tools: map[string]*object{}, sources: map[string]*object{},
-		servers: map[string]*object{}, bases: map[string]string{}, offered: map[string][]string{},
-		called: map[string]int{},
+		servers: map[string]*object{}, bases: map[string]string{}, called: map[string]int{},
+		offered: map[string]bool{}, offers: map[*object]*offer{}, sections: map[*object]section{},
 	}
 	o.ignore("says when and by which version the file was made", "created_at", "updated_at", "version")
 	if given(o.members["core_memory"]) {
@@ -143,15 +146,28 @@ func (p *planner) lettaSources(o *object, f *file) {
 	}
 }
 
+// shared is a base that has the documents of several sources.
+type shared struct {
+	at  int // in the plan
+	has map[[3]string]bool
+}
+
 // append adds documents to a base of the plan, those that it has not.
 func (p *planner) append(more Base) {
-	at := slices.IndexFunc(p.Bases, func(b Base) bool { return b.Mark == more.Mark })
-	b, has := &p.Bases[at], map[[3]string]bool{}
-	for _, d := range b.Documents {
-		has[[3]string{d.Name, d.Path, d.Text}] = true
+	key := func(d Document) [3]string { return [3]string{d.Name, d.Path, d.Text} }
+	known := p.shared[more.Mark]
+	if known == nil {
+		at := slices.IndexFunc(p.Bases, func(b Base) bool { return b.Mark == more.Mark })
+		known = &shared{at, map[[3]string]bool{}}
+		for _, d := range p.Bases[at].Documents {
+			known.has[key(d)] = true
+		}
+		p.shared[more.Mark] = known
 	}
+	b := &p.Bases[known.at]
 	for _, d := range more.Documents {
-		if !has[[3]string{d.Name, d.Path, d.Text}] {
+		if !known.has[key(d)] {
+			known.has[key(d)] = true
 			b.Documents = append(b.Documents, d)
 		}
 	}
@@ -205,6 +221,12 @@ func (o *object) embedding() {
 // lettaAgent plans an agent. flat: its blocks and tools are in it, not beside it.
 func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 	o.source = fmt.Sprintf("agent %q", o.peek("name"))
+	if p.memory > maxRead { // few blocks of many agents would become a large plan
+		p.find(Finding{Kind: Unread, Source: o.source, File: o.file, Path: o.path, Whole: true,
+			What: fmt.Sprintf("the agents before it have %d MiB of memory together", maxRead>>20),
+			Do:   "divide the export, and import its parts one after the other"})
+		return
+	}
 	a := Agent{Source: o.source, Metadata: map[string]string{}}
 	a.Mark = letta + ":" + digest("agent", o.peek("name"), o.peek("agent_type"), o.peek("system"))
 	o.ignore("holds within the file only", "id")
@@ -245,14 +267,14 @@ func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 	o.agent(a)
 }
 
-// memory is the text of the memory blocks, as instructions have it.
+// memory is the text of the memory blocks, as instructions have it; what these have no room for is left away.
 func (o *object) memory(f *file, flat bool) string {
 	var blocks []*object
 	if flat {
 		blocks = o.objects("core_memory")
 	} else {
 		blocks = o.objects("memory_blocks")
-		for _, id := range o.texts("block_ids", "agent instructions") {
+		for _, id := range unique(o.texts("block_ids", "agent instructions")) {
 			if b := f.blocks[id]; b != nil {
 				blocks = append(blocks, b)
 				continue
@@ -261,27 +283,46 @@ func (o *object) memory(f *file, flat bool) string {
 				"block_ids")
 		}
 	}
-	var text strings.Builder
-	var labels []string
-	for _, b := range blocks {
-		label := b.text("label", "agent instructions")
-		labels = append(labels, label)
-		text.WriteString("\n\n## " + label + "\n")
-		if about := b.text("description", "agent instructions"); about != "" {
-			text.WriteString("(" + about + ")\n")
-		}
-		text.WriteString("\n" + strings.TrimSpace(b.text("value", "agent instructions")) + "\n")
-		b.ignore("is made anew", "created_at", "updated_at")
-		b.ignore("bounds what the agent may write, which it does not do here", "limit", "read_only")
-		b.rest("")
-	}
-	if len(labels) == 0 {
+	if len(blocks) == 0 {
 		return ""
 	}
+	var text strings.Builder
+	var labels []string
+	text.WriteString("\n\n# Memory")
+	for _, b := range blocks {
+		s := f.section(b)
+		labels = append(labels, s.label)
+		if text.Len() <= maxInstructions {
+			text.WriteString(s.text)
+		}
+	}
+	o.p.memory += min(text.Len(), maxInstructions)
 	o.note(Changed, "memory blocks ("+cut(strings.Join(labels, ", "), 200)+") are part of the instructions: the "+
 		"agent reads them and cannot change them, and what it wrote there is what all users are told",
 		"take out of the instructions what is about one person, and what speaks of tools for memory")
-	return "\n\n# Memory" + text.String()
+	return text.String()
+}
+
+// section is a memory block as instructions have it, no longer than those may be.
+type section struct{ label, text string }
+
+// section reads a memory block once, however many agents have it.
+func (f *file) section(b *object) section {
+	if s, known := f.sections[b]; known {
+		return s
+	}
+	label := b.text("label", "agent instructions")
+	text := "\n\n## " + label + "\n"
+	if about := b.text("description", "agent instructions"); about != "" {
+		text += "(" + about + ")\n"
+	}
+	text += "\n" + strings.TrimSpace(b.text("value", "agent instructions")) + "\n"
+	b.ignore("is made anew", "created_at", "updated_at")
+	b.ignore("bounds what the agent may write, which it does not do here", "limit", "read_only")
+	b.rest("")
+	s := section{cut(label, maxName), strings.Clone(text[:min(len(text), maxInstructions)])}
+	f.sections[b] = s
+	return s
 }
 
 // lettaModel maps llm_config, or the handle that newer files have instead. Either may have the form of answers.
@@ -336,20 +377,23 @@ func (o *object) lettaTools(f *file, a *Agent, flat bool) {
 		o.report(LeftOut, "tools by name alone", "export the agent again, with its tools", "tools")
 	}
 	mcp := map[string][]string{} // tools, by server
-	for _, id := range ids {
+	for _, id := range unique(ids) {
 		t := f.tools[id]
 		if t == nil {
 			o.about(LeftOut, fmt.Sprintf("tool %q is not in the file", id), "export the agent again", "tool_ids")
 			continue
 		}
-		t.lettaTool(a, mcp)
-		if strings.HasPrefix(t.peek("name"), "archival_memory_") {
+		if f.offers[t] == nil {
+			f.offers[t] = t.lettaTool()
+		}
+		f.offers[t].to(a, mcp)
+		if f.offers[t].archival {
 			o.note(LeftOut, "its archival memory is not in an agent file",
 				"save GET /v1/agents/{agent_id}/archival-memory into the export, and run again")
 		}
 	}
 	for _, name := range sortedKeys(mcp) {
-		f.offered[name] = append(f.offered[name], mcp[name]...)
+		f.offered[name] = true
 		if mark := o.lettaServer(f, name, mcp[name]); mark != "" {
 			a.Toolkits = append(a.Toolkits, mark)
 		}
@@ -371,16 +415,36 @@ func (o *object) rules(a *Agent) {
 	}
 }
 
-// lettaTool maps a tool: one of an MCP server is noted in mcp, a program becomes a toolkit where the user named a
-// URL.
-func (o *object) lettaTool(a *Agent, mcp map[string][]string) {
+// offer is what a tool gives to each agent that has it.
+type offer struct {
+	name     string
+	asks     bool   // a human is asked before each call
+	server   string // an MCP server's name; empty: it is a tool of none
+	toolkit  string // mark; empty: there is none for it alone
+	archival bool   // it is one of the tools for archival memory
+}
+
+func (t *offer) to(a *Agent, mcp map[string][]string) {
+	if t.asks {
+		a.Approval = append(a.Approval, t.name)
+	}
+	if t.server != "" {
+		mcp[t.server] = append(mcp[t.server], t.name)
+	}
+	if t.toolkit != "" {
+		a.Toolkits = append(a.Toolkits, t.toolkit)
+	}
+}
+
+// lettaTool maps a tool: one of an MCP server is enabled in the server's toolkit, a program becomes a toolkit where the
+// user named a URL.
+func (o *object) lettaTool() *offer {
 	name := o.text("name", "toolkit")
 	o.source = fmt.Sprintf("tool %q", name)
+	t := &offer{name: name, archival: strings.HasPrefix(name, "archival_memory_")}
 	if string(o.members["default_requires_approval"]) == "true" {
 		o.take("default_requires_approval", "agent approval.tools")
-		if !slices.Contains(a.Approval, name) {
-			a.Approval = append(a.Approval, name)
-		}
+		t.asks = true
 	}
 	kind := o.text("tool_type", "toolkit")
 	o.ignore("is made anew", "created_at", "updated_at", "created_by_id", "last_updated_by_id", "organization_id",
@@ -395,13 +459,11 @@ func (o *object) lettaTool(a *Agent, mcp map[string][]string) {
 	}
 	switch {
 	case kind == "external_mcp" && server != "":
-		mcp[server] = append(mcp[server], name)
+		t.server = server
 		o.ignore("the server says it itself", "description", "json_schema", "args_json_schema")
 		o.ignore("is Letta's way to the server", "source_code", "source_type")
 	case kind == "custom" || kind == "" || kind == "external_mcp":
-		if mark := o.program(name); mark != "" {
-			a.Toolkits = append(a.Toolkits, mark)
-		}
+		t.toolkit = o.program(name)
 	default:
 		o.note(LeftOut, fmt.Sprintf("tool %s (%s): it is a part of Letta", name, kind),
 			"knowledge bases are searched by a tool of their own; for others look for an MCP server")
@@ -409,6 +471,7 @@ func (o *object) lettaTool(a *Agent, mcp map[string][]string) {
 	}
 	o.report(LeftOut, "packages of a program that stays behind", lettaDo, "pip_requirements", "npm_requirements")
 	o.rest("")
+	return t
 }
 
 // program maps a tool that is a program.
@@ -488,7 +551,7 @@ func (o *object) sources(f *file, a *Agent) {
 			mark := f.bases[id]
 			if mark == "" {
 				o.about(LeftOut, fmt.Sprintf("source %q is not in the file", id), "export the agent again", member)
-			} else if !slices.Contains(a.Bases, mark) {
+			} else {
 				a.Bases = append(a.Bases, mark)
 			}
 		}
@@ -599,7 +662,7 @@ func (f *file) leftover() {
 		}
 	}
 	for _, name := range sortedKeys(f.servers) {
-		if len(f.offered[name]) == 0 {
+		if !f.offered[name] {
 			s := f.servers[name]
 			if mark := s.mcpServer(name, nil); mark != "" {
 				s.note(Notice, "no agent of the file has tools of this server: all its tools are enabled in a "+

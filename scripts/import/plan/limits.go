@@ -57,9 +57,19 @@ func (o *object) fitBytes(member, text string) string {
 	if len(text) <= maxInstructions {
 		return text
 	}
-	o.about(Changed, fmt.Sprintf("cut to %d KiB of its %d bytes", maxInstructions>>10, len(text)),
+	o.about(Changed, fmt.Sprintf("cut to %d KiB", maxInstructions>>10),
 		"move the rest into a document of a knowledge base", member)
-	return strings.ToValidUTF8(text[:maxInstructions], "")
+	return strings.Clone(strings.ToValidUTF8(text[:maxInstructions], "")) // the rest need not be kept
+}
+
+// unique is a list without what stands there again.
+func unique(list []string) []string {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(slices.Clone(list), func(one string) bool {
+		again := seen[one]
+		seen[one] = true
+		return again
+	})
 }
 
 var plainID = regexp.MustCompile(`^[A-Za-z0-9_.:-]{1,100}$`)

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -16,11 +17,14 @@ type planner struct {
 	Plan
 	options Options
 	export  *export
-	marks   map[string]bool   // of agents and bases that are in the plan
-	asked   map[string]bool   // of Options, what was used
-	found   map[string]bool   // findings so far
-	alike   map[[2]string]int // how many findings say the same of a file
-	omitted []Finding         // of those that say it too often, the first that is not in the report
+	marks   map[string]bool      // of agents, toolkits and bases that are in the plan
+	takes   map[[2]string]string // the parameters of functions, by URL and name
+	shared  map[string]*shared   // bases of several sources, by mark
+	memory  int                  // bytes of the instructions of all agents that are memory
+	asked   map[string]bool      // of Options, what was used
+	found   map[string]bool      // findings so far
+	alike   map[[2]string]int    // how many findings say the same of a file
+	omitted []Finding            // of those that say it too often, the first that is not in the report
 }
 
 // object is a JSON object of an export. Whoever reads a member says what it becomes; [object.rest] reports the
@@ -32,6 +36,7 @@ type object struct {
 	source  string
 	members map[string]json.RawMessage
 	done    map[string]bool
+	snakes  map[string]string // how members are spelled, for [object.spelled]
 }
 
 // element is a value with its place.
@@ -82,14 +87,16 @@ func (o *object) at(name string) string { return o.path + "." + name }
 
 // spelled is how the object spells a member: modelName for model_name, where it has not that.
 func (o *object) spelled(name string) string {
-	if _, there := o.members[name]; !there {
-		for _, other := range sortedKeys(o.members) {
-			if snake(other) == name {
-				return other
-			}
+	if _, there := o.members[name]; there {
+		return name
+	}
+	if o.snakes == nil {
+		o.snakes = map[string]string{}
+		for _, other := range slices.Backward(sortedKeys(o.members)) {
+			o.snakes[snake(other)] = other
 		}
 	}
-	return name
+	return cmp.Or(o.snakes[name], name)
 }
 
 // take notes that a member is read, and what it becomes.

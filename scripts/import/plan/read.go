@@ -58,7 +58,7 @@ type talk struct {
 func Read(root fs.FS, only string, options Options) (*Plan, error) {
 	p := &planner{
 		options: options, marks: map[string]bool{}, asked: map[string]bool{}, found: map[string]bool{},
-		alike: map[[2]string]int{},
+		alike: map[[2]string]int{}, takes: map[[2]string]string{}, shared: map[string]*shared{},
 		export: &export{
 			root: root, documents: map[string]string{}, collection: map[string][]string{}, used: map[string]bool{},
 		},

@@ -41,13 +41,12 @@ func (o *object) callable(platform string, f function) string {
 	}
 	o.note(Changed, fmt.Sprintf("function %s is called at %s; the model gives its arguments within body", f.name,
 		site(address)), "give the toolkit credentials if the URL wants them; look at its approval and retry_safe")
-	for _, other := range p.Toolkits {
-		if other.URL == t.URL && other.Request != nil && other.Request.Name == t.Request.Name &&
-			!bytes.Equal(other.Request.Parameters, t.Request.Parameters) {
-			o.note(Notice, "another function of this name takes something else: both call "+site(address),
-				"see that it understands both, or PATCH url of the toolkit")
-			break
-		}
+	called, takes := [2]string{t.URL, t.Request.Name}, string(t.Request.Parameters)
+	if other, known := p.takes[called]; !known {
+		p.takes[called] = takes
+	} else if other != takes {
+		o.note(Notice, "another function of this name takes something else: both call "+site(address),
+			"see that it understands both, or PATCH url of the toolkit")
 	}
 	return p.toolkit(platform, t)
 }
@@ -184,7 +183,8 @@ func (p *planner) toolkit(platform string, t Toolkit) string {
 		request = t.Request.Name + string(t.Request.Parameters)
 	}
 	t.Mark = platform + " " + digest(append([]string{t.Kind, t.URL, request}, t.Enabled...)...)[:10]
-	if !slices.ContainsFunc(p.Toolkits, func(other Toolkit) bool { return other.Mark == t.Mark }) {
+	if !p.marks[t.Mark] {
+		p.marks[t.Mark] = true
 		suffix := " [" + t.Mark + "]"
 		t.Name = cut(t.Name, maxName-len(suffix)) + suffix
 		p.Toolkits = append(p.Toolkits, t)
@@ -211,6 +211,7 @@ func (o *object) agent(a Agent) {
 		return
 	}
 	o.p.marks[a.Mark] = true
+	a.Toolkits, a.Bases, a.Approval = unique(a.Toolkits), unique(a.Bases), unique(a.Approval)
 	if len(a.Bases) > maxBases {
 		o.note(LeftOut, fmt.Sprintf("%d knowledge bases, of which an agent may name %d", len(a.Bases), maxBases),
 			"put documents of several into one")
