@@ -374,7 +374,8 @@ func TestAToolkitOfAnEarlierExportStaysAndIsReported(t *testing.T) {
 	require.Len(t, given, 1)
 	for _, name := range []string{"by hand", "of another platform [letta 0123456789]"} {
 		own := w.call(http.MethodPost, "/toolkits", strings.NewReader(`{"kind":"mcp","name":"`+name+`","url":"http://`+
-			w.tools+`/mcp","enabled":["echo"],"credentials":{"type":"bearer","token":"`+token+`"}}`), "application/json")
+			w.tools+`/mcp","enabled":["echo"],"credentials":{"type":"bearer","token":"`+token+`"}}`),
+			"application/json")
 		given = append(given, own["toolkit_id"])
 	}
 	body, err := json.Marshal(object{"toolkit_ids": given})
@@ -390,6 +391,94 @@ func TestAToolkitOfAnEarlierExportStaysAndIsReported(t *testing.T) {
 		assert.Equal(t, 1, strings.Count(out, "the agent still has toolkit "), out)
 	}
 	assert.Len(t, w.rows("/agents", "agents")["B"]["toolkit_ids"], 1)
+}
+
+// A server that has none of the tools, or lacks too many, gets no toolkit: each that it lacks costs a request.
+func TestServersThatLackTheirTools(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const form = `{"assistant_id":"a1","graph_id":"g","name":"A","config":{"configurable":
+		{"mcp_config":{"url":"http://%s","tools":[%s]}}}}`
+	before := w.counts()["toolkits"]
+	for tools, says := range map[string]string{
+		`"away"`:                                "none of its tools is left",
+		strings.Repeat(`"echo",`, 3) + gone(40): "lacks 16 of its tools or more",
+	} {
+		status, out, _ := w.imports(w.url, w.export(fmt.Sprintf(form, w.tools, tools)), "-bearer",
+			w.tools+"=TOOLS_TOKEN")
+		assert.Equal(t, failed, status)
+		assert.Contains(t, out, says)
+		assert.LessOrEqual(t, strings.Count(out, "the server has no tool"), 16)
+		assert.Equal(t, before, w.counts()["toolkits"])
+	}
+	assert.Empty(t, w.rows("/agents", "agents")["A"]["toolkit_ids"])
+}
+
+// gone are the names of so many tools that no server has.
+func gone(n int) string {
+	var names []string
+	for i := range n {
+		names = append(names, fmt.Sprintf(`"gone_%d"`, i))
+	}
+	return strings.Join(names, ",")
+}
+
+// Sources of one name are one knowledge base, also of two people's files: who adds to it is told.
+func TestASourceThatIsThereAlreadyIsSaid(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	const form = `{"agents":[{"name":"%[1]s","system":"s","source_ids":["s0"]}],"tools":[],
+		"sources":[{"id":"s0","name":"notes"}],
+		"files":[{"source_id":"s0","file_name":"%[1]s.txt","content":"of %[1]s"}]}`
+	for _, c := range []struct {
+		name string
+		said bool
+	}{{"Anna", false}, {"Anna", false}, {"Bert", true}, {"Bert", false}} {
+		status, out, errs := w.imports(w.url, w.export(fmt.Sprintf(form, c.name)))
+		require.Equal(t, done, status, "%s\n%s", out, errs)
+		assert.Equal(t, c.said, strings.Contains(out, "all agents that have a source of this name"), out)
+	}
+	assert.Equal(t, 2, w.counts()["documents"])
+}
+
+// What would be more than an agent may have is left out, and the rest of it comes.
+func TestAnAgentThatIsFull(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	status, out, errs := w.imports(w.url, w.export(`{"assistant_id":"a1","graph_id":"g","name":"A"}`))
+	require.Equal(t, done, status, "%s\n%s", out, errs)
+	var ids []string
+	for i := range 19 {
+		b := w.call(http.MethodPost, "/knowledge-bases", strings.NewReader(fmt.Sprintf(`{"name":"b%d"}`, i)),
+			"application/json")
+		ids = append(ids, b["knowledge_base_id"].(string))
+	}
+	body, err := json.Marshal(object{"knowledge_base_ids": ids})
+	require.NoError(t, err)
+	w.call(http.MethodPatch, "/agents/"+w.rows("/agents", "agents")["A"]["agent_id"].(string), bytes.NewReader(body),
+		"application/json")
+	for range 2 {
+		status, out, errs = w.imports(w.url, w.export(`{"assistant_id":"a1","graph_id":"g","name":"A",
+			"config":{"configurable":{"rag":{"collections":["c1","c2"]}}}}`))
+		require.Equal(t, done, status, "%s\n%s", out, errs)
+		assert.Contains(t, out, "21 knowledge bases, of which an agent may have 20")
+		assert.Len(t, w.rows("/agents", "agents")["A"]["knowledge_base_ids"], 20)
+	}
+}
+
+// Where an agent has more tools to approve than it may name, each of its calls needs an approval.
+func TestTooManyApprovals(t *testing.T) {
+	t.Parallel()
+	w := start(t)
+	var names []string
+	for i := range 2001 {
+		names = append(names, fmt.Sprintf(`"t%d":true`, i))
+	}
+	status, out, errs := w.imports(w.url, w.export(`{"assistant_id":"a1","graph_id":"g","name":"A",
+		"config":{"configurable":{"interrupt_config":{`+strings.Join(names, ",")+`}}}}`))
+	require.Equal(t, done, status, "%s\n%s", out, errs)
+	assert.Contains(t, out, "each call of a tool needs an approval")
+	assert.Equal(t, "always", w.rows("/agents", "agents")["A"]["approval"].(object)["mode"])
 }
 
 func TestADryRunCallsNothing(t *testing.T) {

@@ -133,27 +133,45 @@ func (m *maker) makeToolkits(ctx context.Context) (err error) {
 			}
 			continue
 		}
+		if made.ID == "" {
+			continue
+		}
 		m.toolkits[t.Mark] = made.ID
 		m.report(true, "toolkit", t.Name)
 	}
 	return nil
 }
 
-// makeToolkit makes a toolkit with those of its tools that its server has.
+// maxLacking bounds how many tools that a server lacks are tried out: each takes a request.
+const maxLacking = 16
+
+// makeToolkit makes a toolkit with those of its tools that its server has; without an id: there is none, which is
+// reported.
 func (m *maker) makeToolkit(ctx context.Context, t plan.Toolkit) (made toolkitRow, err error) {
 	body, enabled := m.toolkitBody(t), slices.Clone(t.Enabled)
-	for {
+	source := "toolkit " + t.Name
+	for range maxLacking {
 		err = m.client.call(ctx, http.MethodPost, "/toolkits", body, &made)
 		at := 0
 		if n, _ := fmt.Sscanf(wrongField(err), "body.enabled[%d]", &at); n < 1 || at < 0 || at >= len(enabled) {
 			return made, err
 		}
-		m.notes = append(m.notes, plan.Finding{Kind: plan.LeftOut, Source: "toolkit " + t.Name,
+		m.notes = append(m.notes, plan.Finding{Kind: plan.LeftOut, Source: source,
 			What: "the server has no tool " + enabled[at],
 			Do:   "see GET /toolkits/{id}/tools for its present name, and enable that"})
 		enabled = slices.Delete(enabled, at, at+1)
 		body["enabled"] = enabled
+		if len(enabled) == 0 {
+			break
+		}
 	}
+	what := fmt.Sprintf("the server lacks %d of its tools or more: there is no toolkit", maxLacking)
+	if len(enabled) == 0 {
+		what = "none of its tools is left: there is no toolkit"
+	}
+	m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: source, What: what,
+		Do: "create the toolkit yourself, under this name, with the tools that the server has now, and run again"})
+	return made, nil
 }
 
 const toolkitHelp = "where the server wants a bearer token, run again with -bearer; for other credentials create " +
@@ -198,11 +216,38 @@ func (m *maker) makeBases(ctx context.Context) error {
 		}
 		m.bases[b.Mark] = made.ID
 		m.report(at < 0, "knowledge base", b.Name)
-		for _, d := range b.Documents {
-			if err := m.addDocument(ctx, made.ID, b.Name, d); err != nil {
-				return err
-			}
+		if err := m.addDocuments(ctx, made.ID, b, at >= 0); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// addDocuments sends a base's documents. Where it was there and others may have a part in it, it says what is new.
+func (m *maker) addDocuments(ctx context.Context, base string, b plan.Base, there bool) error {
+	had := map[string]bool{}
+	if there && b.Shared {
+		rows, err := list[document](ctx, m.client, "/knowledge-bases/"+base+"/documents", "documents")
+		if err != nil {
+			return err
+		}
+		for _, d := range rows {
+			had[d.ID] = true
+		}
+	}
+	sent := len(m.waiting)
+	for _, d := range b.Documents {
+		if err := m.addDocument(ctx, base, b.Name, d); err != nil {
+			return err
+		}
+	}
+	more := slices.ContainsFunc(m.waiting[sent:], func(w waiting) bool { return !had[w.id] })
+	if there && b.Shared && more {
+		m.notes = append(m.notes, plan.Finding{Kind: plan.Notice, Source: "knowledge base " + b.Name,
+			What: "it was there already and has more documents now: all agents that have a source of this name and " +
+				"description search them",
+			Do: "where it is another one, delete the new documents, give the source a name of its own in the export, " +
+				"and run again"})
 	}
 	return nil
 }
@@ -362,14 +407,25 @@ func modelBody(m plan.Model) map[string]any {
 	}
 }
 
+// approvalBody names the tools that need an approval, or says that all do; nil: none does.
+func approvalBody(a *plan.Agent, tools []string) map[string]any {
+	switch {
+	case a.ApproveAll, len(tools) > plan.MaxApproval:
+		return map[string]any{"mode": "always"}
+	case len(tools) > 0:
+		return map[string]any{"mode": "tools", "tools": tools}
+	}
+	return nil
+}
+
 func (m *maker) create(ctx context.Context, a *plan.Agent, model plan.Model) error {
 	body := map[string]any{
 		"name": a.Name, "description": a.Description, "instructions": a.Instructions, "metadata": a.Metadata,
 		"model": modelBody(model), "skip_check": true,
 		"toolkit_ids": ids(a.Toolkits, m.toolkits), "knowledge_base_ids": ids(a.Bases, m.bases),
 	}
-	if len(a.Approval) > 0 {
-		body["approval"] = map[string]any{"mode": "tools", "tools": a.Approval}
+	if approval := approvalBody(a, a.Approval); approval != nil {
+		body["approval"] = approval
 	}
 	if a.Passages > 0 {
 		body["knowledge"] = map[string]any{"limit": a.Passages}
@@ -392,22 +448,18 @@ func (m *maker) create(ctx context.Context, a *plan.Agent, model plan.Model) err
 // in place of demo, or the one that the user now names. All else stays as it is: people may have changed it.
 func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, model plan.Model) error {
 	patch := map[string]any{}
-	if all := joined(there.Bases, ids(a.Bases, m.bases)); len(all) > len(there.Bases) {
-		patch["knowledge_base_ids"] = all
+	bases := m.most(a, joined(there.Bases, ids(a.Bases, m.bases)), plan.MaxBases, "knowledge bases")
+	if len(bases) > len(there.Bases) {
+		patch["knowledge_base_ids"] = bases
 	}
-	if all := joined(there.Toolkits, ids(a.Toolkits, m.toolkits)); len(all) > len(there.Toolkits) {
-		patch["toolkit_ids"] = all
+	toolkits := m.most(a, joined(there.Toolkits, ids(a.Toolkits, m.toolkits)), plan.MaxToolkits, "toolkits")
+	if len(toolkits) > len(there.Toolkits) {
+		patch["toolkit_ids"] = toolkits
 	}
 	m.kept(a, there.Toolkits)
 	if patch["toolkit_ids"] != nil && there.Approval.Mode != "always" { // new tools come with their approvals
-		tools := slices.Clone(there.Approval.Tools)
-		for _, name := range a.Approval {
-			if !slices.Contains(tools, name) {
-				tools = append(tools, name)
-			}
-		}
-		if len(tools) > len(there.Approval.Tools) {
-			patch["approval"] = map[string]any{"mode": "tools", "tools": tools}
+		if tools := joined(there.Approval.Tools, a.Approval); a.ApproveAll || len(tools) > len(there.Approval.Tools) {
+			patch["approval"] = approvalBody(a, tools)
 		}
 	}
 	differs := there.Model.Provider != model.Provider || there.Model.Name != model.Name
@@ -420,6 +472,17 @@ func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, mod
 	m.say("changed agent %s: %s", plan.Clean(a.Name), strings.Join(slices.Sorted(maps.Keys(patch)), ", "))
 	patch["skip_check"] = true
 	return m.client.call(ctx, http.MethodPatch, "/agents/"+there.ID, patch, nil)
+}
+
+// most cuts a list to what an agent may have, and reports it.
+func (m *maker) most(a *plan.Agent, list []string, most int, what string) []string {
+	if len(list) <= most {
+		return list
+	}
+	m.notes = append(m.notes, plan.Finding{Kind: plan.LeftOut, Source: a.Source,
+		What: fmt.Sprintf("%d %s, of which an agent may have %d", len(list), what, most),
+		Do:   "take from the agent what it does not need, and run again"})
+	return list[:most]
 }
 
 // joined is a list with what it lacks of another.
@@ -450,8 +513,8 @@ func (m *maker) kept(a *plan.Agent, had []string) {
 			continue
 		}
 		m.notes = append(m.notes, plan.Finding{Kind: plan.Notice, Source: a.Source,
-			What: "the agent still has toolkit " + m.rows[at].Name + ", which this export does not give it: its tools " +
-				"are those of an earlier one",
+			What: "the agent still has toolkit " + m.rows[at].Name + ", which this export does not give it: its " +
+				"tools are those of an earlier one",
 			Do: "take it from the agent, if it is not wanted: PATCH toolkit_ids"})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"path"
 	"strings"
 )
@@ -108,6 +109,7 @@ func (o *object) configurable(a *Agent, modelled bool) bool {
 		}
 	}
 	o.servers(a)
+	o.interrupts(a)
 	const program = "is a program of the graph, which an export has not"
 	o.each("tools", "tool", program, "serve it as an MCP server or behind a URL, and add it as a toolkit")
 	for _, member := range []string{"agents", "subagents"} {
@@ -167,11 +169,9 @@ func (o *object) mcp(a *Agent) {
 			"create the toolkit yourself: POST /toolkits with kind mcp")
 		return
 	}
-	if base, query, has := strings.Cut(address, "?"); path.Base(base) != "mcp" {
-		address = strings.TrimRight(base, "/") + "/mcp"
-		if has {
-			address += "?" + query
-		}
+	if u, err := url.Parse(address); err == nil && path.Base(u.Path) != "mcp" {
+		u.Path, u.RawPath = strings.TrimRight(u.Path, "/")+"/mcp", strings.TrimRight(u.EscapedPath(), "/")+"/mcp"
+		address = u.String()
 		o.about(Changed, "the server is asked at /mcp below its address, as the graphs of the Open Agent Platform do",
 			"PATCH url of the toolkit where that is wrong", "url")
 	}

@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"testing/fstest"
 
@@ -78,6 +79,50 @@ func TestServersOfWhichNoToolIsNamed(t *testing.T) {
 		assert.Empty(t, p.Agents[0].Toolkits)
 		assert.Contains(t, said, "the assistant names no tool of this server")
 	}
+}
+
+// What a human looks at stands beside the server as well.
+func TestInterruptsBesideAServer(t *testing.T) {
+	p, _ := planned(t, configured(`{"mcp_config":{"url":"https://tools.example","tools":["pay","read"]},
+		"interrupt_config":{"pay":true,"read":false}}`))
+	assert.Equal(t, []string{"pay"}, p.Agents[0].Approval)
+}
+
+// /mcp comes to the path of an address, whatever its host and its query are.
+func TestAddressesOfServers(t *testing.T) {
+	for address, want := range map[string]string{
+		"http://mcp": "http://mcp/mcp", "http://mcp/": "http://mcp/mcp",
+		"https://h.example/mcp/":    "https://h.example/mcp",
+		"https://h.example?to=/mcp": "https://h.example/mcp?to=/mcp",
+		"https://h.example/a%2Fb":   "https://h.example/a%2Fb/mcp",
+		"https://h.example/mcp?b=1": "https://h.example/mcp?b=1",
+		"https://h.example/a/?b=1":  "https://h.example/a/mcp?b=1",
+	} {
+		p, _ := planned(t, configured(fmt.Sprintf(`{"mcp_config":{"url":%q,"tools":["a"]}}`, address)))
+		require.Len(t, p.Toolkits, 1)
+		assert.Equal(t, want, p.Toolkits[0].URL)
+	}
+}
+
+// An agent has no more toolkits, knowledge bases and names for approval than the service takes; what stands there twice
+// takes no place.
+func TestAgentsHaveNoMoreThanTheServiceTakes(t *testing.T) {
+	var servers, collections []string
+	for i := range 101 {
+		servers = append(servers, fmt.Sprintf(`"s%d":{"url":"https://h%d.example","tools":["a"]}`, i, i))
+	}
+	for i := range 20 {
+		collections = append(collections, fmt.Sprintf(`"c%d","c%d"`, i, i))
+	}
+	long := strings.Repeat("x", 201)
+	p, said := planned(t, configured(`{"rag":{"collections":[`+strings.Join(collections, ",")+`]},
+		"interrupt_config":{"`+long+`":true},`+strings.Join(servers, ",")+`}`))
+	a := p.Agents[0]
+	assert.Len(t, a.Toolkits, 100)
+	assert.Len(t, a.Bases, 20)
+	assert.Equal(t, []string{long[:64]}, a.Approval)
+	assert.Contains(t, said, "101 toolkits, of which an agent may have 100")
+	assert.NotContains(t, said, "of which an agent may have 20")
 }
 
 // The assistant that comes with a graph has an id made of the graph's name, the same in every deployment.

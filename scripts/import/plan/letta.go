@@ -112,7 +112,7 @@ func (p *planner) lettaSources(o *object, f *file) {
 	for _, id := range sortedKeys(f.sources) {
 		s := f.sources[id]
 		name := strings.TrimSpace(s.text("name", "knowledge base name"))
-		b := Base{Mark: letta + ":" + digest("source", name, s.peek("description"))}
+		b := Base{Mark: letta + ":" + digest("source", name, s.peek("description")), Shared: true}
 		b.Name = s.fit("name", name, maxName)
 		if b.Name == "" {
 			b.Name = "Letta source"

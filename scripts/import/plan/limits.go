@@ -21,7 +21,6 @@ const (
 	maxInstructions = 256 << 10
 	maxSchema       = 64 << 10
 	maxPassages     = 20
-	maxBases        = 20
 	maxMetadata     = 16 // members of an agent's, with the mark
 	maxMetadataName = 64
 	maxMetadataText = 1024
@@ -29,6 +28,13 @@ const (
 	maxAttribute    = 256
 	maxDocument     = 50 << 20 // bytes
 	maxToolName     = 64
+)
+
+// What an agent may have.
+const (
+	MaxToolkits = 100
+	MaxBases    = 20
+	MaxApproval = 2000 // tools that it names
 )
 
 // ImportedFrom is the member of an agent's metadata that has its mark.

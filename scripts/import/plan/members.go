@@ -329,8 +329,9 @@ var measures = []string{
 }
 
 var (
-	secretWord = regexp.MustCompile(`^(?:o?auth|bearer|pat|pwd|passphrase|refresh|dsn|sig|signature|jwt|authorization|` +
-		`credentials?|cookies?|.*(?:token|secrets?|passwords?|passwd|(?:api|private|access|secret)keys?))[0-9]*$`)
+	secretWord = regexp.MustCompile(`^(?:o?auth|bearer|pat|pwd|passphrase|refresh|dsn|sig|signature|jwt|` +
+		`authorization|credentials?|cookies?|` +
+		`.*(?:token|secrets?|passwords?|passwd|(?:api|private|access|secret)keys?))[0-9]*$`)
 	keyName = regexp.MustCompile(`_key[0-9]*$|(?:^|_)(?:api|private|access|secret)_keys?[0-9]*(?:_|$)`)
 )
 

@@ -46,6 +46,7 @@ type Base struct {
 	Mark        string // stands at the end of its description
 	Name        string // at most 200 characters
 	Description string // at most 2,000 characters, with the mark
+	Shared      bool   // the mark is made of its name: other exports may have a part of it
 	Documents   []Document
 }
 
@@ -66,9 +67,10 @@ type Agent struct {
 	Description  string // at most 10,000 characters
 	Instructions string // at most 256 KiB
 	Model        Model
-	Toolkits     []string // marks
+	Toolkits     []string // marks, at most 100
 	Bases        []string // marks, at most 20
-	Approval     []string // tools whose calls need a human's approval
+	Approval     []string // tools whose calls need a human's approval, at most 2,000
+	ApproveAll   bool     // all calls do
 	Passages     int      // of a search, 1 to 20; 0: the service's default
 	OutputSchema json.RawMessage
 	Metadata     map[string]string

@@ -184,7 +184,8 @@ func (p *planner) describe(name string, named bool) {
 	}
 }
 
-var errLarge = fmt.Errorf("a file of JSON may have %d MiB, and all of them %d MiB", maxJSON>>20, maxRead>>20)
+var errLarge = fmt.Errorf("a file of JSON may have %d MiB and %d values, and all of them %d MiB", maxJSON>>20,
+	maxValues, maxRead>>20)
 
 // load reads a file of JSON within the bounds. Letta's API answers with a text that is the JSON.
 func (p *planner) load(name string) (json.RawMessage, error) {
@@ -207,6 +208,9 @@ func (p *planner) load(name string) (json.RawMessage, error) {
 	limits := strictjson.Limits{Bytes: maxJSON + 2, Depth: maxDepth} // lines become a list
 	for range 2 {
 		if err := strictjson.Within(raw, limits, maxValues); err != nil {
+			if strings.HasSuffix(err.Error(), " values") { // there are too many
+				err = errLarge
+			}
 			return nil, err
 		}
 		if raw, err = strictjson.Value(raw, limits); err != nil {

@@ -80,7 +80,9 @@ func TestUnreadableFilesSayWhy(t *testing.T) {
 			assert.True(t, p.Unread(), whats(p))
 		})
 	}
-	p := read(t, "", map[string]string{"a.json": oneAssistant, "notes.txt": "x"})
+	p := read(t, "", map[string]string{"a.json": oneAssistant, "b.json": "[" + strings.Repeat("0,", maxValues) + "0]"})
+	assert.Contains(t, whats(p), "divide the export")
+	p = read(t, "", map[string]string{"a.json": oneAssistant, "notes.txt": "x"})
 	assert.False(t, p.Unread(), "what is no export is not asked for")
 }
 

@@ -67,6 +67,9 @@ func (a *Agent) write(b *strings.Builder) {
 			fmt.Fprintf(b, "  %s %s\n", line.what, Clean(strings.Join(line.list, ", ")))
 		}
 	}
+	if a.ApproveAll {
+		b.WriteString("  approval of all calls\n")
+	}
 	if a.Passages > 0 {
 		fmt.Fprintf(b, "  %d passages a search\n", a.Passages)
 	}

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // function is a function that an agent of the export could call.
@@ -204,6 +205,30 @@ func (p *planner) base(b Base, about string) string {
 	return b.Mark
 }
 
+// most is a list without what stands there again, cut to what an agent may have, which is reported.
+func (o *object) most(list []string, most int, what, do string) []string {
+	list = unique(list)
+	if len(list) > most {
+		o.note(LeftOut, fmt.Sprintf("%d %s, of which an agent may have %d", len(list), what, most), do)
+		list = list[:most]
+	}
+	return list
+}
+
+// approvals keeps to the names that an agent may have for approval: where there are more, all calls need one.
+func (o *object) approvals(a *Agent) {
+	for i, name := range a.Approval {
+		if utf8.RuneCountInString(name) > maxName {
+			a.Approval[i] = toolName(name)
+		}
+	}
+	if a.Approval = unique(a.Approval); len(a.Approval) > MaxApproval {
+		o.note(Changed, fmt.Sprintf("%d tools want an approval, of which an agent may name %d: each call of a tool "+
+			"needs an approval", len(a.Approval), MaxApproval), "PATCH approval of the agent")
+		a.Approval, a.ApproveAll = nil, true
+	}
+}
+
 // agent adds an agent to the plan, unless it has one of the same mark, which is reported.
 func (o *object) agent(a Agent) {
 	if o.p.marks[a.Mark] {
@@ -211,12 +236,9 @@ func (o *object) agent(a Agent) {
 		return
 	}
 	o.p.marks[a.Mark] = true
-	a.Toolkits, a.Bases, a.Approval = unique(a.Toolkits), unique(a.Bases), unique(a.Approval)
-	if len(a.Bases) > maxBases {
-		o.note(LeftOut, fmt.Sprintf("%d knowledge bases, of which an agent may name %d", len(a.Bases), maxBases),
-			"put documents of several into one")
-		a.Bases = a.Bases[:maxBases]
-	}
+	a.Toolkits = o.most(a.Toolkits, MaxToolkits, "toolkits", "give what is missing to another agent")
+	a.Bases = o.most(a.Bases, MaxBases, "knowledge bases", "put documents of several into one")
+	o.approvals(&a)
 	if a.Metadata == nil {
 		a.Metadata = map[string]string{}
 	}
