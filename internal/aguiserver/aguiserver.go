@@ -2,10 +2,9 @@
 // what the protocol calls a run is an exchange: a durable run of ours, or the part of one between two pauses.
 //
 // A thread is kept here. A front end sends all of its messages each time; those up to the last one that is known
-// count no more: a message of ours, or the last one of the request that began the chat's last run. What the user has
-// written since that request and not sent does count. Of a new thread all count. The id of an exchange is the message's
-// idempotency key, and a request that brings nothing new follows the thread's last run: so a front end whose connection
-// was cut asks again, and gets what it missed.
+// count no more: a message of ours, or the last one of the request that began the chat's last run. Of a new thread all
+// count. The id of an exchange is the message's idempotency key, and a request that brings nothing new follows the
+// thread's last run: so a front end whose connection was cut asks again, and gets what it missed.
 //
 // A call of a function of the front end ends the exchange as a success with the call pending; the next request brings
 // its output as a message of a tool, or goes on without. Approvals and questions end it as interrupted, and resume

@@ -345,27 +345,44 @@ func TestAMessageThatWasAnAnswerIsNotSaidAgain(t *testing.T) {
 	assert.Len(t, again, 2, "the same words behind what the front end has heard are new")
 }
 
-// What the user has written before an answer came, and nobody has sent, is new all the same.
-func TestWordsBetweenWhatIsKnownAreSaid(t *testing.T) {
+// Of the messages before the last one that is known none is said any more, whoever wrote it: an answer that had two
+// messages, or what waited behind it.
+func TestWhatStandsBeforeWhatIsKnownIsNotSaid(t *testing.T) {
 	w := newWorld(t)
 	run := w.runs("r1", hello)[0]
-	w.pause(run, question)
-	said := func(part, n string) string {
+	said := func(run, part, n string) string {
 		return `,{"id":"msg_` + run + "_" + part + "_" + n + `","role":"assistant","content":"It"}`
 	}
 	user := func(id string) string { return `,{"id":"` + id + `","role":"user","content":"` + id + `"}` }
-	list := hello + user("early") + said("0", "1") + user("between") + said("0", "2") + user("answer")
-	require.Equal(t, []string{run}, w.runs("r2", hello+said("0", "1")+said("0", "2")+user("answer")))
-	list += said("1", "1") + user("late") + said("1", "2")
+	list := hello + said(run, "0", "1") + user("waits")
+	runs := w.runs("r2", list)
+	w.pause(run, question)
+	list += said(run, "0", "2")
+	assert.Equal(t, runs, w.runs("r3", list), "nobody has answered")
+	assert.Equal(t, lifecycle.AwaitingInput, w.run(run).Status)
+	list += user("Oslo")
+	assert.Equal(t, runs, w.runs("r4", list))
+	d, _, err := w.Store.LastDecision(t.Context(), run, 1)
+	require.NoError(t, err)
+	assert.Equal(t, "Oslo", d.List[0].Message)
 	w.complete(run)
-	next := w.runs("r3", list+user("last"))
+	w.complete(runs[1])
+	next := w.runs("r5", list+said(run, "1", "1")+said(runs[1], "0", "1")+user("next"))
 	in, err := w.Store.Input(t.Context(), w.run(next[0]))
 	require.NoError(t, err)
-	assert.Equal(t, "early\n\nbetween\n\nlate\n\nlast", in.Message)
-	assert.Equal(t, next, w.runs("r4", list+user("last")), "it is known now")
-	w.complete(next[0])
-	list += user("last") + `,{"id":"` + ofPart("msg_", next[0], 0) + `1","role":"assistant","content":"Well"}`
-	assert.Equal(t, next, w.runs("r5", list))
+	assert.Equal(t, "next", in.Message)
+}
+
+// Nor does it leave a call without an output.
+func TestWhatStandsBeforeWhatIsKnownDecidesNothing(t *testing.T) {
+	for _, interrupt := range []string{approval, function} {
+		w := newWorld(t)
+		run := w.runs("r1", hello)[0]
+		w.pause(run, interrupt)
+		assert.Equal(t, []string{run}, w.runs("r2", hello+`,{"id":"u2","role":"user","content":"between"},`+
+			`{"id":"`+ofPart("msg_", run, 0)+`1","role":"assistant","content":"It"}`))
+		assert.Equal(t, lifecycle.AwaitingInput, w.run(run).Status)
+	}
 }
 
 // An answer to what the agent has never asked is refused, and decides nothing; one to an earlier pause is history.

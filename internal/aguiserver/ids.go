@@ -2,7 +2,6 @@ package aguiserver
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"agentplatform/internal/host"
@@ -20,17 +19,6 @@ import (
 func ofPart(prefix, run string, part int) string { return fmt.Sprintf("%s%s_%d_", prefix, run, part) }
 
 func nameOf(prefix, run, of string) string { return prefix + run + "_" + of }
-
-// partOf is the part of a run that a message is of.
-func partOf(id, run string) (part int, is bool) {
-	rest, said := strings.CutPrefix(id, nameOf("msg_", run, ""))
-	if !said {
-		rest, said = strings.CutPrefix(id, nameOf("res_", run, ""))
-	}
-	number, _, more := strings.Cut(rest, "_")
-	part, err := strconv.Atoi(number)
-	return part, said && more && err == nil
-}
 
 // isOurCall reports whether an id is one of a call that a run of ours has paused for.
 func isOurCall(id string) bool {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -125,13 +124,11 @@ func (m *media) next() {
 
 func (f *fresh) message() string { return strings.Join(f.text, "\n\n") }
 
-// since reads the messages from one on, and some before it, in their order. Messages of a role that nobody knows, and
-// what an application shows beside the conversation, are left out, as the protocol demands.
-func (t *turn) since(from int, before ...int) (f fresh, err error) {
-	for i, m := range t.list {
-		if _, also := slices.BinarySearch(before, i); i < from && !also {
-			continue
-		}
+// since reads the messages from one on. Messages of a role that nobody knows, and what an application shows beside the
+// conversation, are left out, as the protocol demands.
+func (t *turn) since(from int) (f fresh, err error) {
+	for i := from; i < len(t.list); i++ {
+		m := t.list[i]
 		at := fmt.Sprintf("body.messages[%d]", i)
 		switch m.Role {
 		case "user":

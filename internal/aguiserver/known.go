@@ -44,7 +44,7 @@ func (b *beginning) find(ctx context.Context) error {
 	if b.from, err = b.behindAnswer(ctx, b.firstUnknown()); err != nil {
 		return err
 	}
-	b.fresh, err = b.turn.since(b.from, b.unsaid()...)
+	b.fresh, err = b.turn.since(b.from)
 	return err
 }
 
@@ -115,32 +115,6 @@ func (b *beginning) heardOf(part int) bool {
 	return slices.ContainsFunc(b.turn.list, func(m message) bool {
 		return strings.HasPrefix(m.ID, said) || strings.HasPrefix(m.ID, got)
 	})
-}
-
-// unsaid are the messages of the user among those that are known, behind those of the last request: they were written
-// while the last run spoke, and not sent. Between two parts of the run may be its answers, which are known.
-func (b *beginning) unsaid() (list []int) {
-	told := slices.IndexFunc(b.turn.list, func(m message) bool { return m.ID == b.told.Message })
-	if b.last == nil || told < 0 {
-		return nil
-	}
-	var users []int
-	part := 0
-	for i := told + 1; i < b.from; i++ {
-		m := b.turn.list[i]
-		if m.Role == "user" {
-			users = append(users, i)
-		}
-		n, is := partOf(m.ID, b.last.ID())
-		if !is {
-			continue
-		}
-		if n == part {
-			list = append(list, users...)
-		}
-		users, part = nil, n
-	}
-	return list
 }
 
 // lastUsers is where the messages of the user begin that a thread ends with.
