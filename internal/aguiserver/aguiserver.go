@@ -108,8 +108,9 @@ func (s *Server) Open(
 		return nil, b.fresh.named(err)
 	}
 	if found {
-		x.runs, x.agent = runsOf(posted), posted.Run.Agent
-		return x, nil
+		x.agent = posted.Run.Agent
+		x.runs, err = b.runsOf(ctx, posted)
+		return x, err
 	}
 	if err := b.find(ctx); err != nil {
 		return nil, err
@@ -121,15 +122,6 @@ func (s *Server) Open(
 		x.agent = b.last.Agent
 	}
 	return x, nil
-}
-
-// runsOf are the runs that a message has begun or goes on with.
-func runsOf(posted intake.Posted) []string {
-	runs := []string{posted.Run.ID()}
-	if posted.Parked != nil {
-		runs = append(runs, posted.Parked.ParkedID)
-	}
-	return slices.Compact(runs)
 }
 
 func (s *Server) reachable(ctx context.Context, p tenant.Principal, agent string) error {
@@ -283,7 +275,10 @@ func (b *beginning) post(ctx context.Context, behind bool) ([]string, error) {
 	if !posted.Replayed {
 		b.taken = nil // the run holds them
 	}
-	runs := runsOf(posted)
+	runs, err := b.runsOf(ctx, posted)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case behind:
 		runs = append(b.going(), runs...)
@@ -291,6 +286,26 @@ func (b *beginning) post(ctx context.Context, behind bool) ([]string, error) {
 		runs = b.going()
 	}
 	return distinct(runs), nil
+}
+
+// runsOf are the runs to follow for a message: the one that it has begun or answered, or the one that it waits for, what
+// waits in front of it, and its own.
+func (b *beginning) runsOf(ctx context.Context, posted intake.Posted) ([]string, error) {
+	runs := []string{posted.Run.ID()}
+	if posted.Parked == nil || posted.Parked.ParkedID == runs[0] {
+		return runs, nil
+	}
+	waiting, err := b.waitingBehind(ctx, posted.Run)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range waiting {
+		if p.Spec.RunID == posted.Parked.ParkedID {
+			break
+		}
+		runs = append(runs, p.Spec.RunID)
+	}
+	return append(runs, posted.Parked.ParkedID), nil
 }
 
 // distinct are the runs in their order, each once.

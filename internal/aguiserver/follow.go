@@ -63,7 +63,7 @@ func (s *Server) followAll(
 	for i, run := range x.runs {
 		f, err := s.follower(ctx, p, x, run, emit)
 		if i > 0 && problem.Is(err, "not_found") {
-			break // the message that was parked was withdrawn
+			return s.notBegun(ctx, run, end)
 		}
 		if err != nil {
 			return end, err
@@ -81,6 +81,18 @@ func (s *Server) followAll(
 		}
 	}
 	return end, nil
+}
+
+// notBegun is the last event of an exchange whose next message is no run: it was withdrawn, or waits behind what the
+// exchange does not follow.
+func (s *Server) notBegun(ctx context.Context, run string, end AGUIEvent) (AGUIEvent, error) {
+	switch _, err := s.Store.Parked(ctx, run); {
+	case problem.Is(err, "not_found"):
+		return end, nil
+	case err != nil:
+		return end, err
+	}
+	return Cut(), nil
 }
 
 // Cut is the last event of a stream that ends before its exchange does. Clients take the mere end of a stream for a

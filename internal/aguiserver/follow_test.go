@@ -503,3 +503,58 @@ func TestClientsBeforeTheFirstVersion(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, again.old)
 }
+
+// A message that waits behind others is followed behind them, also when its request is sent again, or when the thread
+// knew nothing of those in front.
+func TestAMessageIsFollowedBehindThoseInFrontOfIt(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	second := hello + `,{"id":"u2","role":"user","content":"u2"}`
+	third := second + `,{"id":"u3","role":"user","content":"u3"}`
+	w.runs("r2", second)
+	runs := w.runs("r3", third)
+	require.Len(t, runs, 3)
+	assert.Equal(t, runs, w.runs("r3", third), "sent again")
+	w.complete(run)
+	assert.Equal(t, runs[1:], w.runs("r3", third), "sent again when the first has ended")
+	w.complete(runs[1])
+	assert.Equal(t, runs[2:], w.runs("r3", third), "sent again when it has begun")
+
+	w = newWorld(t)
+	run = w.runs("r1", hello)[0]
+	in := input(t, "["+second+"]")
+	in.RunID = "r2"
+	read, err := readTurn(in)
+	require.NoError(t, err)
+	slow := &beginning{Server: w.Server, who: w.who, agent: w.agent, turn: read}
+	require.NoError(t, slow.find(t.Context()))
+	faster := w.runs("r3", hello+`,{"id":"v2","role":"user","content":"v2"}`)
+	runs, err = slow.begin(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, faster, runs[:len(runs)-1], "another tab was faster")
+}
+
+// A message that still waits when what was followed has ended is no success: its request is sent again.
+func TestWhatStillWaitsIsFollowedByAnotherRequest(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	second := hello + `,{"id":"u2","role":"user","content":"u2"}`
+	w.runs("r2", second)
+	x, err := w.ask("r3", second+`,{"id":"u3","role":"user","content":"u3"}`)
+	require.NoError(t, err)
+	w.complete(run)
+	x.runs = []string{run, x.runs[2]}
+	_, end := w.follow(x)
+	assert.Equal(t, Cut(), end)
+	require.NoError(t, w.Intake.Withdraw(t.Context(), w.who, w.active(), x.runs[1]))
+	_, end = w.follow(x)
+	assert.Equal(t, "success", end.Outcome.Type, "it was withdrawn")
+}
+
+// active is the thread's run that works.
+func (w *world) active() string {
+	w.t.Helper()
+	chat, err := w.Intake.Chat(w.t.Context(), w.who, "t")
+	require.NoError(w.t, err)
+	return chat.Value.ActiveRun
+}

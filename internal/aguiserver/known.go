@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
 )
 
 // find reads what the thread knows.
@@ -53,23 +54,34 @@ func (b *beginning) findParked(ctx context.Context) error {
 	if b.last == nil {
 		return nil
 	}
-	for _, id := range b.last.Parked {
-		p, err := b.Store.Parked(ctx, id)
-		if problem.Is(err, "not_found") { // withdrawn since
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if p.Spec.Agent != b.agent {
-			continue
-		}
-		b.parked = append(b.parked, id)
+	waiting, err := b.waitingBehind(ctx, *b.last)
+	if err != nil {
+		return err
+	}
+	for _, p := range waiting {
+		b.parked = append(b.parked, p.Spec.RunID)
 		if err := b.told.read(p.Input); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// waitingBehind are the messages to the agent that wait behind a run, in their order.
+func (b *beginning) waitingBehind(ctx context.Context, run record.Run) (list []record.Parked, err error) {
+	for _, id := range run.Parked {
+		p, err := b.Store.Parked(ctx, id)
+		if problem.Is(err, "not_found") { // withdrawn since
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if p.Spec.Agent == b.agent {
+			list = append(list, p)
+		}
+	}
+	return list, nil
 }
 
 // firstUnknown is the place behind the last message that is known. Where none is, only what the user says last is new:
