@@ -152,16 +152,13 @@ type beginning struct {
 	taken   []record.File  // of that message, until it is sent
 }
 
-func (b *beginning) lastPause() int {
-	if b.last == nil {
-		return 0
-	}
-	return b.last.Pause
-}
-
 // begin returns the runs to follow.
 func (b *beginning) begin(ctx context.Context) ([]string, error) {
-	if err := b.correlate(ctx); err != nil {
+	last, err := b.lastPause(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.correlate(ctx, last); err != nil {
 		return nil, err
 	}
 	says := b.fresh.users > 0 || b.endsWithOutput()
@@ -171,7 +168,7 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 		}
 		defer b.drop(ctx)
 	}
-	resumed, err := b.resume(ctx)
+	resumed, err := b.resume(ctx, last)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +177,7 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 		return b.going(), nil
 	case resumed:
 		return b.post(ctx, true)
-	case !says && b.last != nil && (b.last.Status.Active() || b.turn.lastUsers() == len(b.turn.list)):
+	case !says && b.follows():
 		return b.going(), nil
 	case !says: // the user wants to hear it again
 		if b.fresh, err = b.turn.since(b.turn.lastUsers()); err != nil {
@@ -201,6 +198,13 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	return b.post(ctx, b.last != nil && b.last.Status.Active() && b.last.Status != lifecycle.AwaitingInput)
+}
+
+// follows reports whether a request that says nothing follows the thread's last run: while that is active, behind what
+// it has said, and where it brings answers, which are history.
+func (b *beginning) follows() bool {
+	return b.last != nil &&
+		(b.last.Status.Active() || len(b.turn.Resume) > 0 || b.turn.lastUsers() == len(b.turn.list))
 }
 
 // going are the thread's last run and what waits behind it.

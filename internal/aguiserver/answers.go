@@ -14,31 +14,59 @@ import (
 	"agentplatform/internal/strictjson"
 )
 
-// correlate refuses answers to what the thread's last run has not asked, in its last pause or one before.
-func (b *beginning) correlate(ctx context.Context) error {
-	const page = 20
-	asked := map[string]bool{}
-	var unknown int
-	for unread := b.lastPause(); ; unread -= page {
-		unknown = slices.IndexFunc(b.turn.Resume, func(e AGUIResume) bool { return !asked[e.InterruptID] })
-		if unknown < 0 {
-			return nil
-		}
-		if unread <= 0 {
-			break
-		}
-		pauses, err := b.Store.PausesOf(ctx, b.last.ID(), max(unread-page, 0), min(unread, page))
-		if err != nil {
-			return err
-		}
-		for _, p := range pauses {
-			for _, i := range p.Interrupts {
-				asked[nameOf("int_", b.last.ID(), i.ID)] = !isCall(i.Kind, i.Tool != nil)
-			}
+// correlate refuses answers to what no run of the agent has asked in the thread. Those to another run than the last, or
+// to a pause before the last, are history.
+func (b *beginning) correlate(ctx context.Context, last *record.Pause) error {
+	var runs []string
+	for _, e := range b.turn.Resume {
+		if run, is := runOf("int_", e.InterruptID); is {
+			runs = append(runs, run)
 		}
 	}
-	return problem.InvalidField(fmt.Sprintf("body.resume[%d].interruptId", unknown),
-		"is no interrupt of the thread's last run")
+	found, err := b.Store.Runs(ctx, b.who.Scope(), distinct(runs)...)
+	if err != nil {
+		return err
+	}
+	for n, e := range b.turn.Resume {
+		if !slices.ContainsFunc(found, func(r record.RunEntity) bool { return b.mayHaveAsked(r.Value, last, e) }) {
+			return problem.InvalidField(fmt.Sprintf("body.resume[%d].interruptId", n),
+				"is no interrupt of a run of the agent in this thread")
+		}
+	}
+	return nil
+}
+
+// mayHaveAsked reports whether a run may have asked what an entry answers: of its pauses, only the thread's last is
+// looked at.
+func (b *beginning) mayHaveAsked(run record.Run, last *record.Pause, e AGUIResume) bool {
+	of, _ := runOf("int_", e.InterruptID)
+	if of != run.ID() || run.Agent != b.agent || run.Chat != b.turn.ThreadID {
+		return false
+	}
+	if b.last == nil || of != b.last.ID() {
+		return true
+	}
+	if last == nil {
+		return false
+	}
+	for _, i := range last.Interrupts {
+		if e.InterruptID == nameOf("int_", of, i.ID) {
+			return !isCall(i.Kind, i.Tool != nil)
+		}
+	}
+	return last.Number > 1
+}
+
+// lastPause reads the last pause of the thread's last run; nil: there was none.
+func (b *beginning) lastPause(ctx context.Context) (*record.Pause, error) {
+	if b.last == nil || b.last.Pause == 0 {
+		return nil, nil
+	}
+	pauses, err := b.Store.PausesOf(ctx, b.last.ID(), b.last.Pause-1, 1)
+	if err != nil || len(pauses) == 0 {
+		return nil, err
+	}
+	return &pauses[0], nil
 }
 
 // mayAnswer refuses a message to a thread that waits for what a message does not answer: all but one question.
@@ -76,27 +104,23 @@ func isCall(kind string, tool bool) bool { return tool && kind == string(lifecyc
 
 // resume decides the last pause of the thread's last run, where the request answers it. It reports whether the run goes
 // on by that, or has gone on by the same answers, and the front end has seen nothing of it yet.
-func (b *beginning) resume(ctx context.Context) (bool, error) {
-	if b.lastPause() == 0 {
+func (b *beginning) resume(ctx context.Context, last *record.Pause) (bool, error) {
+	if last == nil {
 		return false, nil
 	}
-	pauses, err := b.Store.PausesOf(ctx, b.last.ID(), b.last.Pause-1, 1)
-	if err != nil || len(pauses) == 0 {
-		return false, err
-	}
-	decisions, err := b.decisions(pauses[0].Interrupts)
+	decisions, err := b.decisions(last.Interrupts)
 	if err != nil || len(decisions) == 0 {
 		return false, err
 	}
-	if d := pauses[0].Decided; d != nil {
+	if d := last.Decided; d != nil {
 		return b.decided(*d, decisions)
 	}
 	if b.last.Status != lifecycle.AwaitingInput { // nobody has decided, and nothing waits any more
 		return false, nil
 	}
-	if len(decisions) < len(pauses[0].Interrupts) {
-		i := slices.IndexFunc(pauses[0].Interrupts, func(i record.Interrupt) bool { return !about(decisions, i.ID) })
-		return false, b.unanswered(pauses[0].Interrupts[i])
+	if len(decisions) < len(last.Interrupts) {
+		i := slices.IndexFunc(last.Interrupts, func(i record.Interrupt) bool { return !about(decisions, i.ID) })
+		return false, b.unanswered(last.Interrupts[i])
 	}
 	_, err = b.Intake.Resume(ctx, b.who, b.last.ID(), "", decisions)
 	if problem.Is(err, "not_awaiting_input") { // somebody was faster: perhaps this very request

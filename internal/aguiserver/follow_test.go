@@ -558,3 +558,22 @@ func (w *world) active() string {
 	require.NoError(w.t, err)
 	return chat.Value.ActiveRun
 }
+
+// A resume that is sent again when what waited behind its run has begun, or has ended, brings nothing new.
+func TestAResumeIsSentAgainBehindItsRun(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	list := hello + `,{"id":"u2","role":"user","content":"u2"}`
+	runs := w.runs("r2", list)
+	w.pause(run, approval)
+	yes := AGUIResume{InterruptID: nameOf("int_", run, approval), Status: "resolved", Payload: json.RawMessage(`true`)}
+	assert.Equal(t, runs, w.runs("r3", list, yes))
+	w.complete(run)
+	assert.Equal(t, runs[1:], w.runs("r3", list, yes), "the next works")
+	w.complete(runs[1])
+	assert.Equal(t, runs[1:], w.runs("r3", list, yes), "the next has ended")
+	in := input(t, "["+hello+"]")
+	in.ThreadID, in.Resume = "other", []AGUIResume{yes}
+	_, err := w.Open(t.Context(), w.who, w.agent, in, "")
+	wrong(t, err, "body.resume[0].interruptId")
+}

@@ -20,19 +20,22 @@ func ofPart(prefix, run string, part int) string { return fmt.Sprintf("%s%s_%d_"
 
 func nameOf(prefix, run, of string) string { return prefix + run + "_" + of }
 
+// runOf is the run that an id names behind its prefix.
+func runOf(prefix, id string) (run string, is bool) {
+	rest, is := strings.CutPrefix(id, prefix)
+	run, _, more := strings.Cut(rest, "_")
+	return run, is && more && host.ValidID(run)
+}
+
 // isOurCall reports whether an id is one of a call that a run of ours has paused for.
 func isOurCall(id string) bool {
-	rest, called := strings.CutPrefix(id, "call_")
-	run, _, more := strings.Cut(rest, "_")
-	return called && more && host.ValidID(run)
+	_, is := runOf("call_", id)
+	return is
 }
 
 // isOurs reports whether an id is one of a message that a run of ours has said or got.
 func isOurs(id string) bool {
-	rest, said := strings.CutPrefix(id, "msg_")
-	if !said {
-		rest, said = strings.CutPrefix(id, "res_")
-	}
-	run, _, more := strings.Cut(rest, "_")
-	return said && more && host.ValidID(run)
+	_, said := runOf("msg_", id)
+	_, got := runOf("res_", id)
+	return said || got
 }
