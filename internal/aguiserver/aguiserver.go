@@ -145,7 +145,7 @@ type beginning struct {
 	turn    turn
 	last    *record.Run // the thread's last run, if it is the agent's
 	parked  []string    // the messages to the agent that wait behind it
-	told    echo        // of what the thread was told last
+	known   []string    // ids of the last messages of what the thread was told
 	from    int         // the first message that is not known
 	fresh   fresh
 	message intake.Message // that it says, when it is prepared
@@ -231,7 +231,7 @@ func (b *beginning) prepare(ctx context.Context) error {
 		AgentID: b.agent, Text: b.fresh.message(), ChatID: b.turn.ThreadID, Context: c, Key: b.key(),
 		Request: b.request, Watched: true,
 	}
-	ids, err := b.known()
+	ids, err := b.addressed()
 	if err != nil {
 		return err
 	}
@@ -246,10 +246,10 @@ func (b *beginning) prepare(ctx context.Context) error {
 	return err
 }
 
-// known are the ids of the files that the message names by their addresses. Others than ours are not fetched.
-func (b *beginning) known() (ids []string, err error) {
+// addressed are the ids of the files that the message names by their addresses. Others than ours are not fetched.
+func (b *beginning) addressed() (ids []string, err error) {
 	var good []address
-	for _, a := range b.fresh.media.known {
+	for _, a := range b.fresh.media.addresses {
 		id, ours := strings.CutPrefix(a.url, b.URL+"/files/")
 		switch {
 		case ours && host.ValidID(id):
@@ -259,7 +259,7 @@ func (b *beginning) known() (ids []string, err error) {
 				"is not fetched: send the bytes as data, or the address of a file of this service")
 		}
 	}
-	b.fresh.media.known = good
+	b.fresh.media.addresses = good
 	return ids, nil
 }
 

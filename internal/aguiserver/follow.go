@@ -68,7 +68,7 @@ func (s *Server) followAll(
 		if err != nil {
 			return end, err
 		}
-		f.told = begun
+		f.onBegun = begun
 		if err := f.follow(ctx, idle, beat); err != nil {
 			return end, err
 		}
@@ -161,7 +161,7 @@ type follower struct {
 	x       *Exchange
 	run     string
 	begun   bool
-	told    func()         // called when it has begun
+	onBegun func()         // called when it has begun
 	again   bool           // the front end has heard a part of it before
 	prefix  int            // bytes of text before the part
 	reply   int            // the step whose calls the pause before was about; -1: there was none
@@ -194,7 +194,7 @@ func (s *Server) follower(
 	}
 	n := e.Value.Passed()
 	f := &follower{
-		Server: s, who: p, x: x, run: run, told: func() {}, reply: -1, calls: map[int]string{}, ended: map[int]bool{},
+		Server: s, who: p, x: x, run: run, onBegun: func() {}, reply: -1, calls: map[int]string{}, ended: map[int]bool{},
 		teller: teller{emit: emit, said: ofPart("msg_", run, n), got: ofPart("res_", run, n)},
 	}
 	f.again = slices.ContainsFunc(x.list, f.isPart)
@@ -297,7 +297,7 @@ func (f *follower) take(ctx context.Context, e stream.Event) error {
 			return err
 		}
 		f.x.begun()
-		f.told()
+		f.onBegun()
 		if e.Run.Status == string(lifecycle.AwaitingInput) {
 			return f.pause(ctx)
 		}

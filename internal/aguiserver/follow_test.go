@@ -577,3 +577,21 @@ func TestAResumeIsSentAgainBehindItsRun(t *testing.T) {
 	_, err := w.Open(t.Context(), w.who, w.agent, in, "")
 	wrong(t, err, "body.resume[0].interruptId")
 }
+
+// Two tabs show a thread, and both say something while it works: each connects again by another id, and says nothing
+// twice.
+func TestWhatEachTabHasSaidIsKnown(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	tab := func(id string) string {
+		return hello + `,{"id":"` + ofPart("msg_", run, 0) + `1","role":"assistant","content":"It"},` +
+			`{"id":"` + id + `","role":"user","content":"` + id + `"}`
+	}
+	w.runs("ra", tab("a"))
+	both := w.runs("rb", tab("b"))
+	require.Len(t, both, 3)
+	assert.Equal(t, both, w.runs("ra2", tab("a")))
+	assert.Equal(t, both, w.runs("rb2", tab("b")))
+	w.complete(run)
+	assert.Equal(t, both[1:], w.runs("ra3", tab("a")), "its message works")
+}

@@ -97,9 +97,9 @@ type fresh struct {
 // media are files that come with a text, and those that it names by an address. What nobody can have is refused with
 // the user's last message; a front end keeps a message that was refused, and there it is left out.
 type media struct {
-	files   []files.Inline
-	known   []address
-	refused error // why the first of the last message is refused that is neither
+	files     []files.Inline
+	addresses []address
+	refused   error // why the first of the last message is refused that is neither
 }
 
 type address struct {
@@ -108,7 +108,7 @@ type address struct {
 }
 
 func (m *media) add(of media) {
-	m.files, m.known = append(m.files, of.files...), append(m.known, of.known...)
+	m.files, m.addresses = append(m.files, of.files...), append(m.addresses, of.addresses...)
 	if m.refused == nil {
 		m.refused = of.refused
 	}
@@ -117,8 +117,8 @@ func (m *media) add(of media) {
 // next is called before the media of another message are added.
 func (m *media) next() {
 	m.refused = nil
-	for i := range m.known {
-		m.known[i].earlier = true
+	for i := range m.addresses {
+		m.addresses[i].earlier = true
 	}
 }
 
@@ -177,7 +177,7 @@ func (f *fresh) user(at string, i int, m message) error {
 		f.text, f.textAt = append(f.text, text), append(f.textAt, i)
 	}
 	f.media.next()
-	if f.media.add(media); len(f.media.files)+len(f.media.known) > intake.MaxFiles {
+	if f.media.add(media); len(f.media.files)+len(f.media.addresses) > intake.MaxFiles {
 		return problem.InvalidField(at+".content", "at most %d files may be sent", intake.MaxFiles)
 	}
 	return nil
@@ -280,13 +280,13 @@ func (p part) media(at string) (m media, err error) {
 	case p.Source.Type == "data":
 		f, err = files.Decode(at+".source.value", p.name(), p.Source.MimeType, p.Source.Value)
 	case p.Source.Type == "url":
-		return media{known: []address{{at: at + ".source.value", url: p.Source.Value}}}, nil
+		return media{addresses: []address{{at: at + ".source.value", url: p.Source.Value}}}, nil
 	case p.Type != "binary":
 		return m, nil
 	case p.Data != "":
 		f, err = files.Decode(at+".data", p.Filename, p.MimeType, p.Data)
 	case p.URL != "":
-		return media{known: []address{{at: at + ".url", url: p.URL}}}, nil
+		return media{addresses: []address{{at: at + ".url", url: p.URL}}}, nil
 	case p.ID != "":
 		return media{refused: problem.InvalidField(at+".id", "names nothing here: send data, or the url of a file of "+
 			"this service")}, nil
@@ -354,14 +354,6 @@ type echo struct {
 	Message string `json:"agui_message,omitempty"` // the last of the thread then
 }
 
-// read takes what a run was begun with, if that was a request here.
-func (e *echo) read(in record.Input) error {
-	if in.Context == nil || len(in.Context.Echo) == 0 {
-		return nil
-	}
-	return json.Unmarshal(in.Context.Echo, e)
-}
-
 var (
 	saidAt = regexp.MustCompile(`^context\.before\[(\d+)\]`)
 	fields = strings.NewReplacer(
@@ -387,7 +379,7 @@ func (f *fresh) named(err error) error {
 }
 
 func (f *fresh) place(location string) string {
-	for i, a := range f.media.known {
+	for i, a := range f.media.addresses {
 		if location == fmt.Sprintf("file_ids[%d]", i) {
 			return a.at
 		}

@@ -201,7 +201,7 @@ func TestWhatAThreadKnowsIsNotSaidAgain(t *testing.T) {
 		"nothing":                    {"x1 @x2 x3 x4", "u1", 2},
 		"not in order":               {"@" + said + " u1 u2", "u1", 2},
 	} {
-		b := &beginning{told: echo{Message: c.told}, last: &record.Run{}}
+		b := &beginning{known: []string{c.told}, last: &record.Run{}}
 		b.last.RunID = run
 		for id := range strings.FieldsSeq(c.ids) {
 			m := message{ID: strings.TrimLeft(id, "@#"), Role: "user"}

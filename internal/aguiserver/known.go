@@ -2,6 +2,7 @@ package aguiserver
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -32,7 +33,7 @@ func (b *beginning) find(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := b.told.read(in); err != nil {
+		if err := b.note(in); err != nil {
 			return err
 		}
 		if e.Value.Agent == b.agent {
@@ -60,11 +61,22 @@ func (b *beginning) findParked(ctx context.Context) error {
 	}
 	for _, p := range waiting {
 		b.parked = append(b.parked, p.Spec.RunID)
-		if err := b.told.read(p.Input); err != nil {
+		if err := b.note(p.Input); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// note notes what the thread knows by the request that a run or a message that waits was begun with, if it was one here.
+func (b *beginning) note(in record.Input) error {
+	if in.Context == nil || len(in.Context.Echo) == 0 {
+		return nil
+	}
+	var told echo
+	err := json.Unmarshal(in.Context.Echo, &told)
+	b.known = append(b.known, told.Message)
+	return err
 }
 
 // waitingBehind are the messages to the agent that wait behind a run, in their order.
@@ -89,7 +101,7 @@ func (b *beginning) waitingBehind(ctx context.Context, run record.Run) (list []r
 func (b *beginning) firstUnknown() int {
 	for i, m := range slices.Backward(b.turn.list) {
 		answer := b.last != nil && m.Role == "tool" && strings.HasPrefix(m.ToolCallID, nameOf("call_", b.last.ID(), ""))
-		if answer || isOurs(m.ID) || m.ID == b.told.Message {
+		if answer || isOurs(m.ID) || slices.Contains(b.known, m.ID) {
 			return i + 1
 		}
 	}
