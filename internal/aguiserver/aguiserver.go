@@ -203,8 +203,11 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 // follows reports whether a request that says nothing follows the thread's last run: while that is active, behind what
 // it has said, and where it brings answers, which are history.
 func (b *beginning) follows() bool {
-	return b.last != nil &&
-		(b.last.Status.Active() || len(b.turn.Resume) > 0 || b.turn.lastUsers() == len(b.turn.list))
+	if b.last == nil {
+		return false
+	}
+	again := slices.ContainsFunc(b.turn.list[b.turn.lastUsers():], func(m message) bool { return m.Role == "user" })
+	return b.last.Status.Active() || len(b.turn.Resume) > 0 || !again
 }
 
 // going are the thread's last run and what waits behind it.

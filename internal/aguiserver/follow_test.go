@@ -595,3 +595,17 @@ func TestWhatEachTabHasSaidIsKnown(t *testing.T) {
 	w.complete(run)
 	assert.Equal(t, both[1:], w.runs("ra3", tab("a")), "its message works")
 }
+
+// Instructions may stand anywhere, also always last: they hide nothing of what is said before them.
+func TestInstructionsAtTheEndHideNothing(t *testing.T) {
+	w := newWorld(t)
+	const pinned = `,{"id":"s","role":"system","content":"be kind"}`
+	run := w.runs("r1", hello+pinned)[0]
+	said := hello + `,{"id":"` + ofPart("msg_", run, 0) + `1","role":"assistant","content":"It"}`
+	assert.Len(t, w.runs("r2", said+`,{"id":"u2","role":"user","content":"u2"}`+pinned), 2)
+	w = newWorld(t)
+	run = w.runs("r1", hello+pinned)[0]
+	w.complete(run)
+	said = hello + `,{"id":"` + ofPart("msg_", run, 0) + `1","role":"assistant","content":"It"}`
+	assert.Equal(t, []string{run}, w.runs("r2", said+pinned), "nothing new")
+}

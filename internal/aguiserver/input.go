@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,9 @@ type message struct {
 
 	raw json.RawMessage
 }
+
+// talks reports whether a message is one of the conversation.
+func (m message) talks() bool { return m.Role == "user" || m.Role == "assistant" || m.Role == "tool" }
 
 // turn is a request that was read.
 type turn struct {
@@ -340,8 +344,11 @@ func (t *turn) brought(f fresh) (*record.Context, error) {
 			record.Function{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters})
 	}
 	told := echo{Run: t.RunID}
-	if n := len(t.list); n > 0 {
-		told.Message = t.list[n-1].ID
+	for _, m := range slices.Backward(t.list) {
+		if m.talks() { // an application may have its instructions stand last always
+			told.Message = m.ID
+			break
+		}
 	}
 	var err error
 	c.Echo, err = json.Marshal(told)
@@ -351,7 +358,7 @@ func (t *turn) brought(f fresh) (*record.Context, error) {
 // echo is what a run keeps of the request that began it.
 type echo struct {
 	Run     string `json:"agui_run,omitempty"`
-	Message string `json:"agui_message,omitempty"` // the last of the thread then
+	Message string `json:"agui_message,omitempty"` // the last of the conversation then
 }
 
 var (
