@@ -234,12 +234,15 @@ func (b *beginning) prepare(ctx context.Context) error {
 		AgentID: b.agent, Text: b.fresh.message(), ChatID: b.turn.ThreadID, Context: c, Key: b.key(),
 		Request: b.request, Watched: true,
 	}
-	ids, err := b.addressed()
-	if err != nil {
+	if b.fresh.media.addresses, err = b.addressed(ctx); err != nil {
 		return err
 	}
+	var ids []string
+	for _, a := range b.fresh.media.addresses {
+		ids = append(ids, a.id)
+	}
 	b.message.Files, b.taken, err = b.Files.Bring(ctx, b.who.Scope(), b.who.Organization, b.who.User, ids,
-		b.fresh.media.files, func(f record.File) error { return b.Intake.Tenants.MayReadFile(ctx, b.who, f) })
+		b.fresh.media.files, b.mayRead(ctx))
 	if err != nil {
 		return err
 	}
@@ -249,21 +252,34 @@ func (b *beginning) prepare(ctx context.Context) error {
 	return err
 }
 
-// addressed are the ids of the files that the message names by their addresses. Others than ours are not fetched.
-func (b *beginning) addressed() (ids []string, err error) {
-	var good []address
+// addressed are the addresses of files of ours that the message names. Others are not fetched.
+func (b *beginning) addressed(ctx context.Context) (good []address, err error) {
 	for _, a := range b.fresh.media.addresses {
 		id, ours := strings.CutPrefix(a.url, b.URL+"/files/")
+		ours = ours && host.ValidID(id)
 		switch {
-		case ours && host.ValidID(id):
-			ids, good = append(ids, id), append(good, a)
-		case !a.earlier:
+		case ours && a.earlier:
+			_, err := b.Files.Attach(ctx, b.who.Scope(), []string{id}, b.mayRead(ctx))
+			if p, is := problem.As(err); is && p.Kind != problem.Unavailable {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+		case a.earlier:
+			continue
+		case !ours:
 			return nil, problem.InvalidField(a.at,
 				"is not fetched: send the bytes as data, or the address of a file of this service")
 		}
+		a.id = id
+		good = append(good, a)
 	}
-	b.fresh.media.addresses = good
-	return ids, nil
+	return good, nil
+}
+
+func (b *beginning) mayRead(ctx context.Context) func(record.File) error {
+	return func(f record.File) error { return b.Intake.Tenants.MayReadFile(ctx, b.who, f) }
 }
 
 // drop removes the files of a message that was not sent.

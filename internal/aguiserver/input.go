@@ -1,6 +1,7 @@
 package aguiserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -95,35 +96,46 @@ type fresh struct {
 	textAt []int           // those messages
 	users  int             // how many they are, also without a text
 	calls  map[string]bool // ids of the calls in before
-	media  media           // of those messages
+	each   []media         // of those messages
+	media  media           // that come with them
 }
 
-// media are files that come with a text, and those that it names by an address. What nobody can have is refused with
-// the user's last message; a front end keeps a message that was refused, and there it is left out.
+// media are files that come with a text, and those that it names by an address.
 type media struct {
 	files     []files.Inline
 	addresses []address
-	refused   error // why the first of the last message is refused that is neither
+	refused   error // why a message with them is refused, as far as they tell by themselves
 }
 
 type address struct {
 	at, url string
-	earlier bool // of a message before the last
+	id      string // of the file of ours, when it was looked at
+	earlier bool   // of a message before the last
 }
+
+func (m *media) count() int { return len(m.files) + len(m.addresses) }
 
 func (m *media) add(of media) {
 	m.files, m.addresses = append(m.files, of.files...), append(m.addresses, of.addresses...)
-	if m.refused == nil {
-		m.refused = of.refused
-	}
+	m.refused = cmp.Or(m.refused, of.refused)
 }
 
-// next is called before the media of another message are added.
-func (m *media) next() {
-	m.refused = nil
-	for i := range m.addresses {
-		m.addresses[i].earlier = true
+// together are the media of the user's last messages. The last one is refused for its own. A front end keeps a message
+// that was refused, and sends it again each time: of one before the last such media are left out, as are those that
+// would be too many with the later ones.
+func together(list []media) (all media, err error) {
+	for i, m := range slices.Backward(list) {
+		earlier := i < len(list)-1
+		if earlier && (m.refused != nil || m.count()+all.count() > intake.MaxFiles) {
+			continue
+		}
+		for n := range m.addresses {
+			m.addresses[n].earlier = earlier
+		}
+		m.add(all)
+		all = m
 	}
+	return all, all.refused
 }
 
 func (f *fresh) message() string { return strings.Join(f.text, "\n\n") }
@@ -151,7 +163,8 @@ func (t *turn) since(from int) (f fresh, err error) {
 			return f, err
 		}
 	}
-	return f, f.media.refused
+	f.media, err = together(f.each)
+	return f, err
 }
 
 // close ends the user's messages so far: somebody else speaks. Files come with the last messages alone.
@@ -159,7 +172,7 @@ func (f *fresh) close() {
 	for n, text := range f.text {
 		f.say(f.textAt[n], record.Said{Role: record.RoleUser, Text: text})
 	}
-	f.text, f.textAt, f.users, f.media = nil, nil, 0, media{}
+	f.text, f.textAt, f.users, f.each = nil, nil, 0, nil
 }
 
 func (f *fresh) say(i int, s record.Said) {
@@ -173,17 +186,17 @@ func (f *fresh) say(i int, s record.Said) {
 }
 
 func (f *fresh) user(at string, i int, m message) error {
-	text, media, err := content(at+".content", m.Content)
+	text, of, err := content(at+".content", m.Content)
 	if err != nil {
 		return err
 	}
 	if f.users++; text != "" {
 		f.text, f.textAt = append(f.text, text), append(f.textAt, i)
 	}
-	f.media.next()
-	if f.media.add(media); len(f.media.files)+len(f.media.addresses) > intake.MaxFiles {
-		return problem.InvalidField(at+".content", "at most %d files may be sent", intake.MaxFiles)
+	if of.count() > intake.MaxFiles {
+		of.add(media{refused: problem.InvalidField(at+".content", "at most %d files may be sent", intake.MaxFiles)})
 	}
+	f.each = append(f.each, of)
 	return nil
 }
 
@@ -268,36 +281,40 @@ func content(at string, raw json.RawMessage) (text string, m media, err error) {
 			texts = append(texts, p.Text)
 			continue
 		}
-		of, err := p.media(at)
-		if err != nil {
-			return "", m, err
-		}
-		m.add(of)
+		m.add(p.media(at))
 	}
 	return strings.Join(texts, "\n"), m, nil
 }
 
 // media is the file of a part. An address is looked at when its message is sent: only those of files of ours are good.
-func (p part) media(at string) (m media, err error) {
-	var f files.Inline
+func (p part) media(at string) media {
 	switch {
 	case p.Source.Type == "data":
-		f, err = files.Decode(at+".source.value", p.name(), p.Source.MimeType, p.Source.Value)
+		return inline(files.Decode(at+".source.value", p.name(), p.Source.MimeType, p.Source.Value))
 	case p.Source.Type == "url":
-		return media{addresses: []address{{at: at + ".source.value", url: p.Source.Value}}}, nil
+		return media{addresses: []address{{at: at + ".source.value", url: p.Source.Value}}}
 	case p.Type != "binary":
-		return m, nil
+		return media{}
 	case p.Data != "":
-		f, err = files.Decode(at+".data", p.Filename, p.MimeType, p.Data)
+		return inline(files.Decode(at+".data", p.Filename, p.MimeType, p.Data))
 	case p.URL != "":
-		return media{addresses: []address{{at: at + ".url", url: p.URL}}}, nil
+		return media{addresses: []address{{at: at + ".url", url: p.URL}}}
 	case p.ID != "":
 		return media{refused: problem.InvalidField(at+".id", "names nothing here: send data, or the url of a file of "+
-			"this service")}, nil
-	default:
-		return media{refused: problem.InvalidField(at+".data", "is required")}, nil
+			"this service")}
 	}
-	return media{files: []files.Inline{f}}, err
+	return media{refused: problem.InvalidField(at+".data", "is required")}
+}
+
+func inline(f files.Inline, err error) media {
+	if err == nil && len(f.Data) > files.MaxSize {
+		err = problem.New(problem.TooLarge, "payload_too_large", "the file %s has more than %d bytes", f.Name,
+			files.MaxSize)
+	}
+	if err != nil {
+		return media{refused: err}
+	}
+	return media{files: []files.Inline{f}}
 }
 
 // name is the name that the part's metadata has.

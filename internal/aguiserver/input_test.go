@@ -1,6 +1,7 @@
 package aguiserver
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -141,6 +142,46 @@ func TestMediaOfAMessage(t *testing.T) {
 		{"id":"u2","role":"user","content":"and?"}]`).since(0)
 	require.NoError(t, err, "of a conversation that began elsewhere, files come with the last messages alone")
 	assert.Equal(t, "and?", f.message())
+}
+
+// A front end keeps a message that was refused for its media, and sends it with each request: it holds up nothing.
+func TestRefusedMediaHoldUpNoThread(t *testing.T) {
+	const inline = `,{"type":"binary","data":"aGk="}`
+	for name, part := range map[string]string{
+		"no such file":      `,{"type":"binary","url":"https://here.test/api/v1/files/0123456789abcdef01234567"}`,
+		"no base64":         `,{"type":"binary","data":"?"}`,
+		"no base64, of 1.0": `,{"type":"image","source":{"type":"data","value":"?"}}`,
+		"more than ten":     strings.Repeat(inline, 11),
+		"ten and one more":  strings.Repeat(inline, 10) + `,{"type":"binary"}`,
+		"too large": `,{"type":"binary","data":"` +
+			base64.StdEncoding.EncodeToString(make([]byte, files.MaxSize+1)) + `"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.URL = "https://here.test/api/v1"
+			bad := `{"id":"u1","role":"user","content":[{"type":"text","text":"see"}` + part + `]}`
+			_, err := w.ask("r1", bad)
+			require.Error(t, err)
+			run := w.runs("r2", bad+`,{"id":"u2","role":"user","content":[{"type":"text","text":"well?"}`+inline+`]}`)[0]
+			in, err := w.Store.Input(t.Context(), w.run(run))
+			require.NoError(t, err)
+			assert.Equal(t, "see\n\nwell?", in.Message)
+			assert.Len(t, in.Files, 1)
+		})
+	}
+}
+
+// Media of several messages are sent together, as long as they are not too many.
+func TestMediaOfSeveralMessages(t *testing.T) {
+	for n, all := range map[int]int{4: 10, 5: 6} {
+		say := func(id string, n int) string {
+			return `{"id":"` + id + `","role":"user","content":[` +
+				strings.TrimSuffix(strings.Repeat(`{"type":"binary","data":"aGk="},`, n), ",") + `]}`
+		}
+		f, err := turnOf(t, "["+say("u1", n)+","+say("u2", 6)+"]").since(0)
+		require.NoError(t, err)
+		assert.Len(t, f.media.files, all)
+	}
 }
 
 // A conversation that began elsewhere is told to the model; what is wrong in it is named by its message.
