@@ -112,17 +112,20 @@ func (s *Server) Open(
 		x.runs, err = b.runsOf(ctx, posted)
 		return x, err
 	}
-	if err := b.find(ctx); err != nil {
-		return nil, err
+	for range tries {
+		if x.runs, err = b.carryOut(ctx); !problem.Is(err, "chat_busy") {
+			break // else another request was faster, or the thread is busy with another agent
+		}
+		b = &beginning{Server: s, who: p, agent: agent, request: request, turn: t}
 	}
-	if x.runs, err = b.begin(ctx); err != nil {
+	if err != nil {
 		return nil, b.fresh.named(err)
-	}
-	if b.last != nil && x.runs[0] == b.last.ID() {
-		x.agent = b.last.Agent
 	}
 	return x, nil
 }
+
+// tries bounds how often a request is carried out whose thread had no run when it was looked at, and has one now.
+const tries = 3
 
 func (s *Server) reachable(ctx context.Context, p tenant.Principal, agent string) error {
 	if !host.ValidID(agent) {
@@ -152,7 +155,15 @@ type beginning struct {
 	taken   []record.File  // of that message, until it is sent
 }
 
-// begin returns the runs to follow.
+// carryOut returns the runs to follow.
+func (b *beginning) carryOut(ctx context.Context) ([]string, error) {
+	if err := b.find(ctx); err != nil {
+		return nil, err
+	}
+	return b.begin(ctx)
+}
+
+// begin is carryOut once it is known what the thread knows.
 func (b *beginning) begin(ctx context.Context) ([]string, error) {
 	last, err := b.lastPause(ctx)
 	if err != nil {

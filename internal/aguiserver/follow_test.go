@@ -609,3 +609,30 @@ func TestInstructionsAtTheEndHideNothing(t *testing.T) {
 	said = hello + `,{"id":"` + ofPart("msg_", run, 0) + `1","role":"assistant","content":"It"}`
 	assert.Equal(t, []string{run}, w.runs("r2", said+pinned), "nothing new")
 }
+
+// overtaken is a table before whose first commit somebody else is faster.
+type overtaken struct {
+	table.Table
+
+	by func()
+}
+
+func (o *overtaken) Commit(ctx context.Context, token string, ops ...table.Op) error {
+	if by := o.by; by != nil {
+		o.by = nil
+		by()
+	}
+	return o.Table.Commit(ctx, token, ops...)
+}
+
+// Two tabs begin a thread at once: what the second says waits behind what the first has begun.
+func TestTwoTabsBeginAThread(t *testing.T) {
+	w := newWorld(t)
+	var first []string
+	items := &overtaken{Table: w.items, by: func() { first = w.runs("r1", hello) }}
+	w.Store = record.New(items, &memblob.Store{}, w.Intake.Host)
+	w.Intake.Store, w.Intake.Executor.Store = w.Store, w.Store
+	second := w.runs("r2", `{"id":"v1","role":"user","content":"me too"}`)
+	require.Len(t, second, 2)
+	assert.Equal(t, first, second[:1])
+}
