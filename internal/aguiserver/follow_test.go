@@ -345,6 +345,16 @@ func TestAMessageThatWasAnAnswerIsNotSaidAgain(t *testing.T) {
 	assert.Len(t, again, 2, "the same words behind what the front end has heard are new")
 }
 
+// Words that repeat an answer are new where the answer came by resume: no message was one.
+func TestWordsLikeAnAnswerByResumeAreSaid(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	w.pause(run, question)
+	yes := AGUIResume{InterruptID: nameOf("int_", run, question), Status: "resolved", Payload: json.RawMessage(`"yes"`)}
+	require.Equal(t, []string{run}, w.runs("r2", hello, yes))
+	assert.Len(t, w.runs("r3", hello+`,{"id":"u2","role":"user","content":"yes"}`), 2)
+}
+
 // Of the messages before the last one that is known none is said any more, whoever wrote it: an answer that had two
 // messages, or what waited behind it.
 func TestWhatStandsBeforeWhatIsKnownIsNotSaid(t *testing.T) {

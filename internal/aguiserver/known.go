@@ -115,10 +115,14 @@ func (b *beginning) behindAnswer(ctx context.Context, from int) (int, error) {
 		return from, nil
 	}
 	pauses, err := b.Store.PausesOf(ctx, b.last.ID(), b.last.Passed()-1, 1)
-	if err != nil || len(pauses) == 0 || !isQuestion(pauses[0].Interrupts) || pauses[0].Decided == nil {
+	if err != nil || len(pauses) == 0 || !isQuestion(pauses[0].Interrupts) {
 		return from, err
 	}
-	answer := pauses[0].Decided.List[0].Message
+	d := pauses[0].Decided
+	if d == nil || d.Idempotency == "" { // what resume has answered was no message
+		return from, nil
+	}
+	answer := d.List[0].Message
 	for i := from; i < len(b.turn.list) && b.turn.list[i].Role == "user"; i++ {
 		text, _, err := content(fmt.Sprintf("body.messages[%d].content", i), b.turn.list[i].Content)
 		rest, is := strings.CutPrefix(answer, text)
