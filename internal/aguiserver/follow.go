@@ -104,9 +104,6 @@ func Cut() AGUIEvent {
 	}
 }
 
-// Last reports whether an event is the last of its stream.
-func (e AGUIEvent) Last() bool { return e.Type == "RUN_FINISHED" || e.Type == "RUN_ERROR" }
-
 // old is the last event for clients from before version 1.0, which throw on an outcome that has more than its type, or
 // another type than success and interrupt. They find pending calls by the events of these.
 func (e AGUIEvent) old() AGUIEvent {

@@ -2,8 +2,6 @@ package protocol
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 
@@ -67,31 +65,13 @@ func (h *handlers) aguiCall(w http.ResponseWriter, r *http.Request, c *httpapi.C
 		return err
 	}
 	c.Run = x.Run()
-	ended := false
-	to := func(out *httpapi.Sink) func(aguiserver.AGUIEvent) error {
-		return func(e aguiserver.AGUIEvent) error {
-			err := out.Data(e)
-			ended = ended || err == nil && e.Last()
-			return err
-		}
-	}
-	err = h.Stream(ctx, w, c, httpapi.Stream{
+	cut := func(out *httpapi.Sink) { _ = out.Data(aguiserver.Cut()) }
+	return h.Stream(ctx, w, c, httpapi.Stream{
 		ContentType: "text/event-stream", Agent: x.Agent(), Bounded: true,
 		Follow: func(ctx context.Context, out *httpapi.Sink) error {
-			return h.AGUI.Follow(ctx, c.Principal, x, h.Heartbeat, to(out), out.Heartbeat, c.Release)
+			emit := func(e aguiserver.AGUIEvent) error { return out.Data(e) }
+			return h.AGUI.Follow(ctx, c.Principal, x, h.Heartbeat, emit, out.Heartbeat, c.Release)
 		},
-		Farewell: func(out *httpapi.Sink) { _ = to(out)(aguiserver.Cut()) },
+		Farewell: cut, Short: cut,
 	})
-	if err != nil || ended {
-		return err
-	}
-	return sayCut(w) // the store has failed, or the right has ended, and the sink takes nothing more
-}
-
-func sayCut(w io.Writer) error {
-	raw, err := json.Marshal(aguiserver.Cut())
-	if err == nil {
-		_, _ = fmt.Fprintf(w, "data: %s\n\n", raw) // where the client has gone, nobody hears it
-	}
-	return err
 }
