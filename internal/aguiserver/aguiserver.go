@@ -1,10 +1,10 @@
 // Package aguiserver serves front ends that speak AG-UI, the Agent-User Interaction protocol: a thread is a chat, and
 // what the protocol calls a run is an exchange: a durable run of ours, or the part of one between two pauses.
 //
-// A thread is kept here. A front end sends all of its messages each time; those up to the last one that is known
-// count no more: a message of ours, or the last one of the request that began the chat's last run. Of a new thread all
-// count. The id of an exchange is the message's idempotency key, and a request that brings nothing new follows the
-// thread's last run: so a front end whose connection was cut asks again, and gets what it missed.
+// A thread is kept here. A front end sends all of its messages each time; those up to the last one that is known count
+// no more: a message of ours, or the last one of a request that began the chat's last run or what waits behind it. Of a
+// new thread all count. The id of an exchange is the message's idempotency key, and a request that brings nothing new
+// follows the thread's last run: so a front end whose connection was cut asks again, and gets what it missed.
 //
 // A call of a function of the front end ends the exchange as a success with the call pending; the next request brings
 // its output as a message of a tool, or goes on without. Approvals and questions end it as interrupted, and resume
@@ -322,8 +322,8 @@ func (b *beginning) post(ctx context.Context, behind bool) ([]string, error) {
 	return distinct(runs), nil
 }
 
-// runsOf are the runs to follow for a message: the one that it has begun or answered, or the one that it waits for, what
-// waits in front of it, and its own.
+// runsOf are the runs to follow for a message: the one that it has begun or answered, or the one that it waits for,
+// what waits in front of it, and its own.
 func (b *beginning) runsOf(ctx context.Context, posted intake.Posted) ([]string, error) {
 	runs := []string{posted.Run.ID()}
 	if posted.Parked == nil || posted.Parked.ParkedID == runs[0] {

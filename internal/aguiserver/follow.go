@@ -191,7 +191,8 @@ func (s *Server) follower(
 	}
 	n := e.Value.Passed()
 	f := &follower{
-		Server: s, who: p, x: x, run: run, onBegun: func() {}, reply: -1, calls: map[int]string{}, ended: map[int]bool{},
+		Server: s, who: p, x: x, run: run, onBegun: func() {}, reply: -1,
+		calls: map[int]string{}, ended: map[int]bool{},
 		teller: teller{emit: emit, said: ofPart("msg_", run, n), got: ofPart("res_", run, n)},
 	}
 	f.again = slices.ContainsFunc(x.list, f.isPart)

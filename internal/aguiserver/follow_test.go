@@ -531,7 +531,7 @@ func TestAMessageIsFollowedBehindThoseInFrontOfIt(t *testing.T) {
 	assert.Equal(t, runs[2:], w.runs("r3", third), "sent again when it has begun")
 
 	w = newWorld(t)
-	run = w.runs("r1", hello)[0]
+	w.runs("r1", hello)
 	in := input(t, "["+second+"]")
 	in.RunID = "r2"
 	read, err := readTurn(in)

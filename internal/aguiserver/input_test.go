@@ -162,8 +162,8 @@ func TestRefusedMediaHoldUpNoThread(t *testing.T) {
 			bad := `{"id":"u1","role":"user","content":[{"type":"text","text":"see"}` + part + `]}`
 			_, err := w.ask("r1", bad)
 			require.Error(t, err)
-			run := w.runs("r2", bad+`,{"id":"u2","role":"user","content":[{"type":"text","text":"well?"}`+inline+`]}`)[0]
-			in, err := w.Store.Input(t.Context(), w.run(run))
+			runs := w.runs("r2", bad+`,{"id":"u2","role":"user","content":[{"type":"text","text":"well?"}`+inline+`]}`)
+			in, err := w.Store.Input(t.Context(), w.run(runs[0]))
 			require.NoError(t, err)
 			assert.Equal(t, "see\n\nwell?", in.Message)
 			assert.Len(t, in.Files, 1)

@@ -68,7 +68,7 @@ func (b *beginning) findParked(ctx context.Context) error {
 	return nil
 }
 
-// note notes what the thread knows by the request that a run or a message that waits was begun with, if it was one here.
+// note notes what the thread knows by the request that has begun a run, or what waits, if it was one here.
 func (b *beginning) note(in record.Input) error {
 	if in.Context == nil || len(in.Context.Echo) == 0 {
 		return nil
