@@ -72,6 +72,17 @@ func (x *Exchange) Agent() string { return x.agent }
 // light is how many bytes of messages an exchange may keep until it ends.
 const light = 64 << 10
 
+func newExchange(t turn, agent string) *Exchange {
+	x := &Exchange{thread: t.ThreadID, id: t.RunID, agent: agent, old: t.ProtocolVersion == ""}
+	size := 0
+	for _, m := range t.list {
+		x.list = append(x.list, heard{m.ID, m.raw})
+		size += len(m.ID) + len(m.raw)
+	}
+	x.heavy = size > light
+	return x
+}
+
 // begun is called when the first events were told. Messages that are too many are forgotten.
 func (x *Exchange) begun() {
 	if !x.heavy {
@@ -96,21 +107,17 @@ func (s *Server) Open(
 		return nil, err
 	}
 	b := &beginning{Server: s, who: p, agent: agent, request: request, turn: t}
-	x := &Exchange{thread: t.ThreadID, id: t.RunID, agent: agent, old: t.ProtocolVersion == ""}
-	size := 0
-	for _, m := range t.list {
-		x.list = append(x.list, heard{m.ID, m.raw})
-		size += len(m.ID) + len(m.raw)
-	}
-	x.heavy = size > light
+	x := newExchange(t, agent)
 	posted, found, err := s.Intake.Replay(ctx, p, b.key()) // before anything is judged
 	if err != nil {
 		return nil, b.fresh.named(err)
 	}
 	if found {
 		x.agent = posted.Run.Agent
-		x.runs, err = b.runsOf(ctx, posted)
-		return x, err
+		if x.runs, err = b.runsOf(ctx, posted); err != nil {
+			return nil, err
+		}
+		return x, nil
 	}
 	for range tries {
 		if x.runs, err = b.carryOut(ctx); !problem.Is(err, "chat_busy") {
@@ -149,7 +156,6 @@ type beginning struct {
 	last    *record.Run // the thread's last run, if it is the agent's
 	parked  []string    // the messages to the agent that wait behind it
 	known   []string    // ids of the last messages of what the thread was told
-	from    int         // the first message that is not known
 	fresh   fresh
 	message intake.Message // that it says, when it is prepared
 	taken   []record.File  // of that message, until it is sent

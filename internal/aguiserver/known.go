@@ -43,10 +43,11 @@ func (b *beginning) find(ctx context.Context) error {
 			return err
 		}
 	}
-	if b.from, err = b.behindAnswer(ctx, b.firstUnknown()); err != nil {
+	from, err := b.behindAnswer(ctx, b.firstUnknown())
+	if err != nil {
 		return err
 	}
-	b.fresh, err = b.turn.since(b.from)
+	b.fresh, err = b.turn.since(from)
 	return err
 }
 
