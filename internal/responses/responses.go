@@ -227,12 +227,12 @@ func (c *creation) unanswered() error {
 }
 
 // passedOver refuses a request that says something behind the answers to what a run of its conversation still waits
-// for: a message of its own would leave that run waiting.
+// for, the last that it has asked: a message of its own would leave that run waiting.
 func (c *creation) passedOver(ctx context.Context) error {
 	if len(c.in.passed) == 0 {
 		return nil
 	}
-	e, err := c.Intake.Run(ctx, c.who, c.in.passed[0].run)
+	e, err := c.Intake.Run(ctx, c.who, c.in.passed[len(c.in.passed)-1].run)
 	if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
 		return nil // a conversation from elsewhere
 	}

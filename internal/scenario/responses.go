@@ -299,6 +299,17 @@ func responsesScenarios() []Story {
 			history = append(history, next.list("output")[0], object{"role": "user", "content": "thanks"})
 			assert.Equal(x, "You said: thanks", x.respond(history, "tools", []object{weather}).said())
 
+			// what the last run of a conversation waits for counts, whatever became of those before
+			gone, waits := x.respond(ask, "tools", []object{weather}).is(200), x.respond(ask, "tools", []object{weather})
+			x.post("/responses/"+gone.text("id")+"/cancel", nil).is(200)
+			history = []any{}
+			for _, of := range []reply{gone, waits} {
+				call := of.output("function_call")
+				history = append(history, object{"role": "user", "content": ask}, call,
+					answer(call["call_id"].(string))[0])
+			}
+			x.respond(append(history, more), "tools", []object{weather}).names("input[6]")
+
 			y := newActor(x.T, x.world, x.receiver)
 			y.respond(answer(call["call_id"].(string))).problem(403, "outside_organization")
 			refused := y.respond("x", "previous_response_id", asked.text("id")).problem(403, "outside_organization")
