@@ -330,17 +330,23 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 	if err != nil {
 		return err
 	}
-	had := record.Context{}
+	had, told := record.Context{}, echo{}
 	if in.Context != nil {
 		had = *in.Context
 	}
+	if len(had.Echo) > 0 {
+		if err := json.Unmarshal(had.Echo, &told); err != nil {
+			return err
+		}
+	}
+	own, system := told.instructions(had.Instructions)
 	for _, of := range []struct {
 		field  string
 		wanted bool
 		same   bool
 	}{
 		{"tools", len(c.brought.Functions) > 0, slices.EqualFunc(c.brought.Functions, had.Functions, sameFunction)},
-		{"instructions", c.brought.Instructions != "", c.brought.Instructions == had.Instructions},
+		{"instructions", c.request.Instructions != "", c.request.Instructions == own},
 		{"text.format", len(c.brought.OutputSchema) > 0, sameJSON(c.brought.OutputSchema, had.OutputSchema)},
 		{"temperature", c.brought.Temperature != nil, equal(c.brought.Temperature, had.Temperature)},
 		{"max_output_tokens", c.brought.MaxTokens != nil, equal(c.brought.MaxTokens, had.MaxTokens)},
@@ -350,6 +356,11 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 			return problem.InvalidField("body."+of.field,
 				"must be left out, or be that of the response that waits: its run goes on as it began")
 		}
+	}
+	same := func(a, b spoken) bool { return a.text == b.text }
+	if len(c.in.system) > 0 && !slices.EqualFunc(c.in.system, system, same) {
+		return problem.InvalidField("body.input", "its messages of system and developer must be left out, or be those "+
+			"of the response that waits: its run goes on as it began")
 	}
 	return nil
 }

@@ -341,6 +341,19 @@ func responsesScenarios() []Story {
 			assert.Equal(x, "Answer: Oslo", x.respond("Oslo", "conversation", asked.text("conversation", "id"),
 				"tools", []object{weather}, "instructions", "Be brief.").said())
 
+			kind := object{"role": "developer", "content": "Be kind."}
+			for _, own := range []any{nil, "Be brief."} {
+				for _, again := range [][]object{{}, {kind}} {
+					asked := x.respond([]object{kind, {"role": "user", "content": "/ask Which city?"}}, "instructions", own)
+					say := func(messages ...object) reply {
+						return x.respond(append(messages, object{"role": "user", "content": "Oslo"}),
+							"previous_response_id", asked.is(200).text("id"), "instructions", own)
+					}
+					say(object{"role": "system", "content": "Be rude."}).names("input")
+					assert.Equal(x, "Answer: Oslo", say(again...).said())
+				}
+			}
+
 			careful := x.careful()
 			wanted := x.respond(tool("echo", object{"text": "a"}), "model", careful).is(200)
 			request := wanted.output("mcp_approval_request")
