@@ -198,6 +198,25 @@ func TestHistoryThatDoesNotFitIsLeftOutAndJournalled(t *testing.T) {
 	assert.Equal(t, 3, r.All[0].Tries)
 }
 
+// A turn may be more than two messages, and the history may be shorter in a later attempt, as old turns are removed: what
+// the model is shown begins with a turn all the same.
+func TestWhatIsLeftOfTheHistoryBeginsWithATurn(t *testing.T) {
+	m := &script{says: []func(model.Request) (model.Reply, error){says("done")}}
+	s := newStage(m, func(task *agent.Task) {
+		call := model.Call{ID: "x", Name: "f", Arguments: json.RawMessage(`{}`)}
+		task.History = []model.Message{
+			{Role: model.User, Text: "q0"}, {Role: model.Assistant, Calls: []model.Call{call}},
+			{Role: model.Tool, Results: []model.Result{{CallID: "x"}}}, {Role: model.Assistant, Text: "a0"},
+			{Role: model.User, Text: "q1"}, {Role: model.Assistant, Text: "a1"},
+		}
+		offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil })(task)
+		act := record.Call{ID: "c", Name: "act", Arguments: json.RawMessage(`{"n":1}`)}
+		task.Steps = []record.Step{{Kind: record.ModelStep, Calls: []record.Call{act}, LeftOut: 2}}
+	})
+	require.NotNil(t, s.work(t).Answer)
+	assert.Equal(t, "q1", m.shown[0].Messages[0].Text)
+}
+
 func TestMessageThatDoesNotFitByItselfFailsTheRun(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){fails(model.TooLong)}}
 	assert.Equal(t, "no", newStage(m, nil).work(t).Failure)

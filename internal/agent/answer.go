@@ -112,19 +112,26 @@ func (s *session) leftOut() int {
 
 // leaveOut leaves out half of the remaining history, in whole turns. It returns false if no turn was left.
 func (s *session) leaveOut(step *record.Step) bool {
-	left := len(s.History) - step.LeftOut
+	from := s.turnAt(step.LeftOut)
+	left := len(s.History) - from
 	if left < 2 {
 		return false
 	}
-	half := (left/2 + 1) &^ 1
-	step.LeftOut += min(half, left&^1)
-	for step.LeftOut < len(s.History) && s.History[step.LeftOut].Role != model.User { // a turn may have more than two
-		step.LeftOut++
-	}
+	step.LeftOut = s.turnAt(from + (left+1)/2)
 	return true
 }
 
-// fitted is a conversation without the oldest n messages of its history.
+// fitted is a conversation without the oldest n messages of its history, or more: it begins with a turn. The history
+// may be another than the one of which n were left out, as turns are removed.
 func (s *session) fitted(whole []model.Message, n int) []model.Message {
-	return whole[min(n, len(s.History)):]
+	return whole[s.turnAt(n):]
+}
+
+// turnAt is the index of the first turn of the history that begins at n or behind it.
+func (s *session) turnAt(n int) int {
+	n = min(n, len(s.History))
+	for n > 0 && n < len(s.History) && s.History[n].Role != model.User { // a turn may have more than two
+		n++
+	}
+	return n
 }
