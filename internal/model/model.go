@@ -118,6 +118,15 @@ func (r Result) ForModel() string {
 // AskUser is the name of the tool with which a model asks the human; arguments: {"question", "options"?}.
 const AskUser = "ask_user"
 
+// Question is the arguments of a call of [AskUser].
+func Question(question string, options []string) json.RawMessage {
+	arguments, _ := json.Marshal(struct { // strings can be encoded
+		Question string   `json:"question"`
+		Options  []string `json:"options,omitempty"`
+	}{question, options})
+	return arguments
+}
+
 // Search is the name of the tool with which a model searches the agent's knowledge bases; arguments: {"query"}.
 const Search = "search"
 

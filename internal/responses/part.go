@@ -329,7 +329,7 @@ func (p *part) requests() (list []ResponseItem) {
 				message(nameOf("msg_", p.run, i.ID), "assistant", completed, outputText(question(i), nil)),
 			)
 		default:
-			asked, _ := json.Marshal(map[string]any{"question": i.Prompt, "options": i.Options})
+			asked := model.Question(i.Prompt, i.Options)
 			list = append(list, callItem(p.run, i.ID, model.AskUser, string(asked)))
 		}
 	}

@@ -259,15 +259,15 @@ func (c *creation) asked(ctx context.Context, r record.Run, outputs []output) (p
 	}
 	list, err := c.Store.PausesOf(ctx, r.ID(), max(r.Pause-2, 0), 2)
 	for _, pause := range slices.Backward(list) {
-		if answer(outputs, r.ID(), pause.Interrupts) {
+		if coversAll(outputs, r.ID(), pause.Interrupts) {
 			return pause.Number - 1, true, nil
 		}
 	}
 	return 0, false, err
 }
 
-// answer reports whether outputs have something for each thing that a pause asks for.
-func answer(outputs []output, run string, list []record.Interrupt) bool {
+// coversAll reports whether outputs have something for each thing that a pause asks for.
+func coversAll(outputs []output, run string, list []record.Interrupt) bool {
 	return !slices.ContainsFunc(list, func(i record.Interrupt) bool {
 		return !slices.ContainsFunc(outputs, func(o output) bool { return o.run == run && o.interrupt == i.ID })
 	})
