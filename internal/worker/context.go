@@ -1,15 +1,15 @@
 package worker
 
 import (
-	"strconv"
+	"fmt"
 
 	"agentplatform/internal/agent"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
 )
 
-// brought gives a task what the client brought beside the message. Intake has checked it.
-func brought(t *agent.Task, c record.Context) {
+// brought gives the task of a run what the client brought beside the message. Intake has checked it.
+func brought(t *agent.Task, r record.Run, c record.Context) {
 	t.Instructions, t.Functions = c.Instructions, c.Functions
 	if len(c.OutputSchema) > 0 {
 		t.Agent.Spec.OutputSchema = c.OutputSchema
@@ -20,12 +20,12 @@ func brought(t *agent.Task, c record.Context) {
 	if most := t.Agent.Spec.Model.MaxTokens; c.MaxTokens != nil && (most == nil || *c.MaxTokens < *most) {
 		t.Agent.Spec.Model.MaxTokens = c.MaxTokens
 	}
-	t.Before = told(c.Before, "before_0_")
+	t.Before = told(c.Before, r.Turn)
 }
 
-// told is a conversation that a client has brought, as a model is shown it. The ids of its calls are ours: a
-// prefix and a number.
-func told(said []record.Said, prefix string) (messages []model.Message) {
+// told is a conversation that a client has brought with a turn, as a model is shown it. The ids of its calls are ours:
+// the turn and a number.
+func told(said []record.Said, turn int) (messages []model.Message) {
 	calls := map[string]model.Call{} // by the client's ids
 	for _, one := range said {
 		switch one.Role {
@@ -34,7 +34,7 @@ func told(said []record.Said, prefix string) (messages []model.Message) {
 		case record.RoleAssistant:
 			m := model.Message{Role: model.Assistant, Text: one.Text}
 			for _, call := range one.Calls {
-				c := model.Call{ID: prefix + strconv.Itoa(len(calls)), Name: call.Name, Arguments: call.Arguments}
+				c := model.Call{ID: fmt.Sprintf("before_%d_%d", turn, len(calls)), Name: call.Name, Arguments: call.Arguments}
 				calls[call.ID], m.Calls = c, append(m.Calls, c)
 			}
 			messages = append(messages, m)

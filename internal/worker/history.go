@@ -17,6 +17,8 @@ const (
 	maxTurns = 50
 	maxChars = 200_000
 	maxAsked = 50 // pauses of a turn
+
+	pausesAtOnce = 4 // that are read, as one may have 256 KiB
 )
 
 // history is the conversation before a run: the completed turns of its chat, oldest first. It follows the links from
@@ -25,8 +27,8 @@ const (
 func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message, error) {
 	s, may := a.Store, a.MayReach(ctx, run.Organization, run.User, run.APIKey)
 	var turns [][]model.Message
-	chars := 0
-	for id := run.Previous; id != "" && len(turns) < maxTurns && chars < maxChars; {
+	chars, full := 0, false
+	for id := run.Previous; id != "" && len(turns) < maxTurns && chars < maxChars && !full; {
 		e, err := s.Link(ctx, id)
 		if isGone(err) {
 			break // removed by the retention period
@@ -56,17 +58,18 @@ func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message,
 		}
 		var turn []model.Message
 		if in.Context != nil { // the conversation that the client began it with
-			turn = told(in.Context.Before, fmt.Sprintf("before_%d_", len(turns)+1))
+			turn = told(in.Context.Before, r.Turn)
 		}
 		if in.Message != "" || turn == nil {
 			turn = append(turn, model.Message{Role: model.User, Text: in.Message})
 		}
 		answered := model.Message{Role: model.Assistant, Text: answer}
 		chars += sizeOf(append(slices.Clip(turn), answered)...)
-		asked, err := a.asked(ctx, r, fmt.Sprintf("paused_%d_", len(turns)+1), maxChars-chars)
+		asked, fit, err := a.asked(ctx, r, maxChars-chars)
 		if err != nil {
 			return nil, err
 		}
+		full = !fit
 		chars += sizeOf(asked...)
 		turn = append(append(turn, asked...), answered)
 		turns = append(turns, turn)
@@ -76,31 +79,34 @@ func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message,
 }
 
 // asked is what a run has asked its client for, functions and questions, with what the client said to it: the last of
-// it, within left bytes of text. The ids of its calls are ours: a prefix and two numbers. Only runs that have paused
-// are read for it, their pauses alone: the steps have the agent's own calls, too, which are no part of the
-// conversation.
-func (a *attempt) asked(ctx context.Context, r record.Run, prefix string, left int) ([]model.Message, error) {
-	if r.Pause == 0 || left <= 0 {
-		return nil, nil
-	}
-	pauses, err := a.Store.PausesOf(ctx, r.ID(), max(r.Pause-maxAsked, 0), maxAsked)
-	if err != nil {
-		return nil, err
-	}
+// it, within left bytes of text. fit says whether these left room for all. The ids of its calls are ours: the turn and
+// two numbers, so that each later run has the same. Only runs that have paused are read for it, their pauses alone: the
+// steps have the agent's own calls, too, which are no part of the conversation.
+func (a *attempt) asked(ctx context.Context, r record.Run, left int) (messages []model.Message, fit bool, err error) {
 	var rounds [][]model.Message
-	for _, pause := range slices.Backward(pauses) {
-		round := roundOf(pause, fmt.Sprintf("%s%d_", prefix, pause.Number))
-		if left -= sizeOf(round...); left < 0 {
-			break
+	fit = true
+	for last, first := r.Pause, max(r.Pause-maxAsked, 0); last > first && fit && left > 0; {
+		after := max(last-pausesAtOnce, first)
+		pauses, err := a.Store.PausesOf(ctx, r.ID(), after, last-after)
+		if err != nil {
+			return nil, false, err
 		}
-		rounds = append(rounds, round)
+		for _, pause := range slices.Backward(pauses) {
+			round := askedIn(pause, fmt.Sprintf("paused_%d_%d_", r.Turn, pause.Number))
+			if left -= sizeOf(round...); left < 0 {
+				fit = false
+				break
+			}
+			rounds = append(rounds, round)
+		}
+		last = after
 	}
 	slices.Reverse(rounds)
-	return slices.Concat(rounds...), nil
+	return slices.Concat(rounds...), fit, nil
 }
 
-// roundOf is a pause as a model is shown it: calls, and their results. An approval is no part of it.
-func roundOf(pause record.Pause, prefix string) []model.Message {
+// askedIn is a pause as a model is shown it: calls, and their results. An approval is no part of it.
+func askedIn(pause record.Pause, prefix string) []model.Message {
 	calls, results := model.Message{Role: model.Assistant}, model.Message{Role: model.Tool}
 	for _, i := range pause.Interrupts {
 		d, found := decisionOf(pause, i.ID)
@@ -111,7 +117,7 @@ func roundOf(pause record.Pause, prefix string) []model.Message {
 		if i.Tool != nil {
 			c.Name, c.Arguments = i.Tool.Name, i.Tool.Arguments
 		} else {
-			c.Arguments, _ = json.Marshal(question{i.Prompt, i.Options})
+			c.Arguments = model.Question(i.Prompt, i.Options)
 		}
 		calls.Calls = append(calls.Calls, c)
 		results.Results = append(results.Results,
@@ -121,12 +127,6 @@ func roundOf(pause record.Pause, prefix string) []model.Message {
 		return nil
 	}
 	return []model.Message{calls, results}
-}
-
-// question is the arguments of [model.AskUser].
-type question struct {
-	Question string   `json:"question"`
-	Options  []string `json:"options,omitempty"`
 }
 
 func decisionOf(pause record.Pause, interrupt string) (record.Decision, bool) {

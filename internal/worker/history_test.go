@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
+	"agentplatform/internal/blob"
 	"agentplatform/internal/blob/memblob"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
@@ -31,12 +33,17 @@ type turn struct {
 	gone         bool // by the retention period: its link is gone, too
 	forgotten    bool // its result is being removed
 	pauses       []record.Pause
+	before       []record.Said
 }
 
 // conversation stores turns, oldest first, and returns the history of the run after them.
 func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
+	return conversationIn(t, &memblob.Store{}, turns)
+}
+
+func conversationIn(t *testing.T, blobs blob.Store, turns []turn) ([]model.Message, error) {
 	machine := host.System()
-	store := record.New(memtable.New(machine.Now), &memblob.Store{}, machine)
+	store := record.New(memtable.New(machine.Now), blobs, machine)
 	previous := ""
 	for i, turn := range turns {
 		spec := lifecycle.RunSpec{
@@ -51,6 +58,9 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 		r.Status, r.Removed = turn.status, turn.removed
 		if !turn.removed {
 			r.Input = &record.Input{Message: turn.said}
+			if turn.before != nil {
+				r.Input.Context = &record.Context{Before: turn.before}
+			}
 		}
 		for i, pause := range turn.pauses {
 			r.Pause = i + 1
@@ -158,11 +168,11 @@ func TestModelIsShownWhatWasAskedInATurn(t *testing.T) {
 	}}
 	got, err := conversation(t, []turn{of, {status: lifecycle.Completed, said: "x", answer: "y", epoch: 1}})
 	require.NoError(t, err)
-	weather := model.Call{ID: "paused_2_1_0", Name: "weather", Arguments: json.RawMessage(`{"n":1}`)}
+	weather := model.Call{ID: "paused_1_1_0", Name: "weather", Arguments: json.RawMessage(`{"n":1}`)}
 	question := model.Call{
-		ID: "paused_2_1_1", Name: model.AskUser, Arguments: json.RawMessage(`{"question":"Where?","options":["a"]}`),
+		ID: "paused_1_1_1", Name: model.AskUser, Arguments: json.RawMessage(`{"question":"Where?","options":["a"]}`),
 	}
-	again := model.Call{ID: "paused_2_3_0", Name: "weather", Arguments: json.RawMessage(`{"n":1}`)}
+	again := model.Call{ID: "paused_1_3_0", Name: "weather", Arguments: json.RawMessage(`{"n":1}`)}
 	answered := func(c model.Call, text string) model.Result {
 		return model.Result{CallID: c.ID, Name: c.Name, Outcome: model.Answered, Text: text}
 	}
@@ -195,6 +205,50 @@ func TestWhatWasAskedInATurnIsLimited(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, got, 2+2*maxAsked)
 	assert.Equal(t, "paused_1_3_0", got[1].Calls[0].ID)
+}
+
+// counted counts the values that are read.
+type counted struct {
+	blob.Store
+
+	reads int
+}
+
+func (c *counted) Get(ctx context.Context, key string) (io.ReadCloser, error) {
+	c.reads++
+	return c.Store.Get(ctx, key)
+}
+
+// What does not fit is not read either, but for the few pauses that are read with what does: of a turn, and of those
+// before it.
+func TestWhatWasAskedIsReadAsFarAsItFits(t *testing.T) {
+	for size, want := range map[int]struct{ messages, reads int }{
+		maxChars * 3 / 4: {4, pausesAtOnce}, maxChars / 6: {2 + 2*5, 2 * pausesAtOnce},
+	} {
+		blobs, of := &counted{Store: &memblob.Store{}}, turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}
+		for range 3 * pausesAtOnce {
+			of.pauses = append(of.pauses, asks(strings.Repeat("x", size), "f"))
+		}
+		got, err := conversationIn(t, blobs, []turn{of, of, of})
+		require.NoError(t, err)
+		assert.Equal(t, want.messages, len(got), "messages")
+		assert.Equal(t, want.reads, blobs.reads, "values read")
+	}
+}
+
+// A call has the same id in the history of each later run, so that what providers keep of it stays good.
+func TestIdsOfCallsStayInLaterRuns(t *testing.T) {
+	of := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1, pauses: []record.Pause{asks("x", "f")}}
+	of.before = []record.Said{
+		{Role: record.RoleAssistant, Calls: []record.SaidCall{{ID: "c", Name: "f"}}},
+		{Role: record.RoleTool, Call: "c", Text: "x"},
+	}
+	next, err := conversation(t, []turn{of})
+	require.NoError(t, err)
+	later, err := conversation(t, []turn{of, {status: lifecycle.Completed, said: "x", answer: "y", epoch: 1}})
+	require.NoError(t, err)
+	require.Len(t, next, 6)
+	assert.Equal(t, next, later[:len(next)])
 }
 
 // A long history is cut at its beginning: 50 turns, or the last ones up to 200,000 bytes, which the oldest of them

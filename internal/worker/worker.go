@@ -372,7 +372,7 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 		return agent.Result{}, err
 	}
 	if in.Context != nil {
-		brought(&t, *in.Context)
+		brought(&t, run, *in.Context)
 	}
 	said, _ := view.Progress(t.Steps)
 	live := a.Hub.Writer(a.id, a.number, said, run.Watched)
