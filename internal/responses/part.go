@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -357,7 +358,8 @@ func question(i record.Interrupt) string {
 	return text
 }
 
-// annotations are the citations of a part's text. Those of documents that the reader may not read are left out.
+// annotations are the citations of a part's text, in its order: each has its own place. Those of documents that the
+// reader may not read are left out.
 func (s *Server) annotations(p *part) []URLCitation {
 	list := []URLCitation{}
 	if !p.last || p.result == nil || p.answer() != p.text {
@@ -381,6 +383,7 @@ func (s *Server) annotations(p *part) []URLCitation {
 			}
 		}
 	}
+	slices.SortFunc(list, func(a, b URLCitation) int { return cmp.Compare(a.StartIndex, b.StartIndex) })
 	return list
 }
 

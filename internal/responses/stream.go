@@ -11,8 +11,9 @@ import (
 )
 
 // Sequence numbers follow from what was said: those of the first four events are 0 to 3, a delta's is 3 and the bytes
-// of the text with it, and the events behind the text go on from there. So a reader that was cut off says the last
-// number that it saw, and gets what is missing, from any process.
+// of the text with it. A citation's is behind them by its place in the text; the events that end the text have numbers
+// behind those of all places, whichever citations there are, as these may change from one read to the next. So a reader
+// that was cut off says the last number that it saw, and gets what is missing, from any process.
 const beforeText = 3
 
 // Stream is a response that is followed.
@@ -224,10 +225,10 @@ func withContent(m ResponseItem, content ...ResponseContent) *ResponseItem {
 	return &m
 }
 
-// closed sends the events that end a message.
-func (f *follower) closed(m ResponseItem, index int) error {
-	text := (*m.Content)[0]
-	for n, a := range *text.Annotations {
+// cited sends the citations of a message, whose text has come with the number at.
+func (f *follower) cited(m ResponseItem, index int, at int64) error {
+	for n, a := range *(*m.Content)[0].Annotations {
+		f.next = at + 1 + int64(a.StartIndex)
 		if err := f.send(ResponseEvent{
 			Type: "response.output_text.annotation.added", ItemID: m.ID, OutputIndex: &index, ContentIndex: pointer(0),
 			AnnotationIndex: &n, Annotation: &a,
@@ -235,6 +236,12 @@ func (f *follower) closed(m ResponseItem, index int) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// closed sends the events that end a message.
+func (f *follower) closed(m ResponseItem, index int) error {
+	text := (*m.Content)[0]
 	for _, e := range []ResponseEvent{
 		{
 			Type: "response.output_text.done", ItemID: m.ID, OutputIndex: &index, ContentIndex: pointer(0),
@@ -272,7 +279,11 @@ func (f *follower) end(p *part) error {
 		if err := f.begun(); err != nil {
 			return err
 		}
-		f.next = max(int64(beforeText+len(text))+1, f.top+1)
+		at := max(int64(beforeText+len(text)), f.top)
+		if err := f.cited(m, 0, at); err != nil {
+			return err
+		}
+		f.next = at + int64(len(text)) + 1
 		if err := f.closed(m, 0); err != nil {
 			return err
 		}

@@ -236,3 +236,36 @@ func TestCitationsAreEventsBeforeTheTextEnds(t *testing.T) {
 	require.Len(t, rest, 5)
 	assert.Equal(t, &whole[1], rest[0].Annotation)
 }
+
+// Which citations a reader sees may change from one read to the next. Whoever takes a stream up after that gets what
+// ends it, all of it and nothing twice.
+func TestAStreamWhoseCitationsChangeIsTakenUp(t *testing.T) {
+	p := told("One [2], two [1], three [2].")
+	all := []citation.Citation{
+		{N: 2, Document: "d2", KnowledgeBase: "k", At: [][2]int{{4, 7}, {24, 27}}},
+		{N: 1, Document: "d1", KnowledgeBase: "k", At: [][2]int{{13, 16}}},
+	}
+	shown := func(hidden citation.Hidden) {
+		p.result = &view.Result{Answer: p.text, Citations: citation.Visible(all, hidden)}
+	}
+	views := []citation.Hidden{{}, {"d1": "deleted"}, {"d2": "deleted"}, {"d1": "deleted", "d2": "deleted"}}
+	ends := func(events []ResponseEvent) (names []string) {
+		for _, e := range events {
+			if e.Annotation == nil {
+				names = append(names, e.Type)
+			}
+		}
+		return names
+	}
+	for _, first := range views {
+		shown(first)
+		seen := heard(t, p, -1, p.text)
+		for _, then := range views {
+			shown(then)
+			for n, e := range seen[:len(seen)-1] {
+				rest := heard(t, p, e.Sequence, p.text)
+				assert.Equal(t, ends(seen), ends(slices.Concat(seen[:n+1], rest)), "%s of %v, then %v", e.Type, first, then)
+			}
+		}
+	}
+}
