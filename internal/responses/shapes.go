@@ -162,7 +162,7 @@ type URLCitation struct {
 // ResponseEvent is an event of a stream. Which members it has depends on its type.
 type ResponseEvent struct {
 	Type            string           `json:"type"`
-	Sequence        int64            `json:"sequence_number" doc:"grows; a delta's grows by its bytes, so that a stream can be taken up behind it"`
+	Sequence        int64            `json:"sequence_number" doc:"grows; a delta's grows by its bytes, so that a stream can be taken up behind it; of the event error it is that of the event before, 0 where there was none: then follow without starting_after"`
 	Response        *Response        `json:"response,omitempty"`
 	ItemID          string           `json:"item_id,omitempty"`
 	OutputIndex     *int             `json:"output_index,omitempty"`

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
 	"agentplatform/internal/stream"
 	"agentplatform/internal/tenant"
 )
@@ -25,6 +26,7 @@ type Stream struct {
 	part   *part
 	after  int64 // number of the last event that the reader has seen
 	last   int64 // number of the last event that was sent, or seen
+	gone   bool  // the response was deleted
 }
 
 // Open finds a response to be followed behind the event with the number after. Its errors are those of
@@ -59,21 +61,29 @@ func (s *Stream) Follow(
 	if s.part.over() {
 		return f.end(s.part)
 	}
-	return f.Hub.Follow(ctx, f.Store, s.who.Scope(), s.Run, idle, func(e stream.Event) error {
+	err := f.Hub.Follow(ctx, f.Store, s.who.Scope(), s.Run, idle, func(e stream.Event) error {
 		if e.Event == stream.Heartbeat {
 			return beat()
 		}
 		return f.take(ctx, e)
 	})
+	s.gone = problem.Is(err, "not_found")
+	return err
 }
 
 // Short is the event of a stream that ends before its response, after Follow has returned or instead of it. The SDKs
 // raise the member error as an error of theirs: a stream that just ended would be taken for a whole one. Its number is
-// that of the event before it, behind which the reader takes the stream up again.
+// that of the event before it, behind which the reader takes the stream up again; 0 where there was none.
 func (s *Stream) Short() ResponseEvent {
+	text := "the stream ends here, and the response does not: read it, or follow it"
+	switch {
+	case s.gone:
+		text = "the stream ends here"
+	case s.last >= 0:
+		text += " behind this sequence_number"
+	}
 	return ResponseEvent{Type: "error", Sequence: max(s.last, 0), Error: &StreamError{
-		Type: serverError, Code: "unavailable",
-		Message: "the stream ends here, and the response does not: read it, or follow it behind this sequence_number",
+		Type: serverError, Code: "unavailable", Message: text,
 	}}
 }
 

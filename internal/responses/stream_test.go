@@ -269,3 +269,16 @@ func TestAStreamWhoseCitationsChangeIsTakenUp(t *testing.T) {
 		}
 	}
 }
+
+// The last word of a stream that ends short sends its reader to what there is.
+func TestAStreamThatEndsShortSaysHowToGoOn(t *testing.T) {
+	for want, s := range map[string]*Stream{
+		"the stream ends here, and the response does not: read it, or follow it":                             {last: -1},
+		"the stream ends here, and the response does not: read it, or follow it behind this sequence_number": {last: 4},
+		"the stream ends here": {last: 4, gone: true},
+	} {
+		e := s.Short()
+		assert.Equal(t, want, e.Error.Message)
+		assert.Equal(t, max(s.last, 0), e.Sequence)
+	}
+}
