@@ -175,13 +175,19 @@ func streamHeaders(w http.ResponseWriter, contentType, run string) {
 	}
 }
 
-// WhileAllowed calls wait with a context that ends when the principal's right ends, or when the server stops. What ends
-// it is no error then, unless it is the right; the other errors are wait's.
-func (s *Server) WhileAllowed(ctx context.Context, p tenant.Principal, wait func(context.Context) error) error {
+// WhileAllowed calls wait with a context that ends when the principal's right ends, or that to the agent if one is
+// named, or when the server stops. What ends it is no error then, unless it is the right; the other errors are wait's.
+func (s *Server) WhileAllowed(
+	ctx context.Context, p tenant.Principal, agent string, wait func(context.Context) error,
+) error {
 	allowed, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
-	right := s.Tenants.RightTo(&p, "")
+	var agents []string
+	if agent != "" {
+		agents = []string{agent}
+	}
+	right := s.Tenants.RightTo(&p, agent)
 	watched := s.watch(allowed, right, cancel)
 	err := wait(allowed)
 	watched()
@@ -189,7 +195,7 @@ func (s *Server) WhileAllowed(ctx context.Context, p tenant.Principal, wait func
 		err = nil
 	}
 	if err == nil {
-		_, err = s.Tenants.Still(ctx, p)
+		_, err = s.Tenants.Still(ctx, p, agents...)
 	}
 	return err
 }

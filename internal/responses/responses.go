@@ -42,6 +42,7 @@ type Server struct {
 	Files  *files.Files
 	Hub    *stream.Hub
 	Window time.Duration // how long a request waits for its run
+	Longer time.Duration // how long one does that has a place; of no effect where that is shorter
 	URL    string        // the address of the API: the part before /responses
 }
 
@@ -54,7 +55,8 @@ type Origin struct {
 // Begun is a response that a request has begun.
 type Begun struct {
 	ID       string
-	Replayed bool // an earlier request with the same key had begun it
+	Agent    string // of its run
+	Replayed bool   // an earlier request with the same key had begun it
 }
 
 // Create carries out a request. Errors are problems: of kind Invalid with the field, NotFound for the agent, the
@@ -88,7 +90,7 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	}
 	c := &creation{Server: s, who: p, request: r, origin: o, in: in, brought: brought, agent: agent, chat: chat}
 	if next, err := c.goOn(ctx); next != nil || err != nil {
-		return Begun{ID: next.id()}, named(err)
+		return Begun{ID: next.id(), Agent: agent}, named(err)
 	}
 	if posted, err = c.post(ctx); err != nil {
 		return Begun{}, named(err)
@@ -107,7 +109,7 @@ func begun(posted intake.Posted) (Begun, error) {
 		}
 		run = *posted.Parked.RunID
 	}
-	return Begun{ID: ref{run, posted.Pause}.String(), Replayed: posted.Replayed}, nil
+	return Begun{ID: ref{run, posted.Pause}.String(), Agent: posted.Run.Agent, Replayed: posted.Replayed}, nil
 }
 
 // id is the response's id; of none "".
@@ -564,17 +566,17 @@ func (s *Server) cut(ctx context.Context, p tenant.Principal, e record.RunEntity
 	return w.cut(n)
 }
 
-// Wait is Response after its run has ended or paused, or after a while.
-func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string) (Response, error) {
+// Wait is Response after its run has ended or paused, or after a while: a longer one if place, which takes a place for
+// it, returns nil. The caller watches the right to the run's agent.
+func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string, place func() error) (Response, error) {
 	r, ok := parseRef(id)
 	if !ok {
 		return Response{}, problem.Missing("response " + id)
 	}
-	e, err := s.Hub.Until(ctx, s.Store, p.Scope(), r.run, 0, s.Window, func(run record.Run) bool {
-		return run.Status.EndedOrWaiting() || run.Passed() > r.part
-	})
-	if err == nil {
-		_, err = s.Intake.Tenants.Still(ctx, p, e.Value.Agent)
+	enough := func(run record.Run) bool { return run.Status.EndedOrWaiting() || run.Passed() > r.part }
+	e, err := s.Hub.Until(ctx, s.Store, p.Scope(), r.run, 0, s.Window, enough)
+	if err == nil && s.Longer > s.Window && !enough(e.Value) && place() == nil {
+		e, err = s.Hub.Until(ctx, s.Store, p.Scope(), r.run, e.Version(), s.Longer-s.Window, enough)
 	}
 	if err != nil {
 		return Response{}, err

@@ -146,8 +146,8 @@ func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *htt
 	}
 	var v responses.Response
 	if !asked.Background {
-		err = h.WhileAllowed(ctx, c.Principal, func(ctx context.Context) (err error) {
-			v, err = h.Responses.Wait(ctx, c.Principal, id)
+		err = h.WhileAllowed(ctx, c.Principal, begun.Agent, func(waits context.Context) (err error) {
+			v, err = h.Responses.Wait(waits, c.Principal, id, func() error { return h.Seat(ctx, c) })
 			return err
 		})
 	}

@@ -5,7 +5,6 @@
 package service
 
 import (
-	"cmp"
 	"context"
 	"strings"
 	"time"
@@ -55,8 +54,8 @@ type Config struct {
 	Knowledge *knowledge.Knowledge
 
 	ObserveWindow time.Duration // how long an answer waits for a run to end
-	// ResponseWindow is how long one of POST /responses does, whose clients take what they are answered for the whole.
-	// Zero: ObserveWindow.
+	// ResponseWindow is how long one of POST /responses does, where that is longer: its clients take what they are
+	// answered for the whole.
 	ResponseWindow time.Duration
 	Heartbeat      time.Duration // of streams
 	Callbacks      egress.Policy // where pushes may go
@@ -115,8 +114,8 @@ func New(c Config) *httpapi.Server {
 			MCP: c.MCP, A2A: c.A2A, Intake: c.Intake, Store: c.Store, Hub: c.Hub, Heartbeat: c.Heartbeat, Began: began,
 			Responses: &responses.Server{
 				Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub,
-				Window: cmp.Or(c.ResponseWindow, c.ObserveWindow),
-				URL:    strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
+				Window: c.ObserveWindow, Longer: c.ResponseWindow,
+				URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
 			},
 			AGUI: &aguiserver.Server{
 				Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub,
