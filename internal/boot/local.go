@@ -237,7 +237,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		Intake: in, Store: store, Files: stored, Hub: live, Webhooks: hooks,
 		Knowledge: ingester.Knowledge,
 		Models:    known, Toolkits: toolkits, ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
-		Pprof: s.Pprof, ResponseWindow: responseWindow,
+		Pprof: s.Pprof, ResponseWindow: s.ResponseWindow,
 		Began: func(ctx context.Context, job, organization string) { l.nudge(ctx, events.NudgeJob, job, organization) },
 		Redelivered: func(ctx context.Context, h record.Delivery) {
 			l.nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
@@ -323,9 +323,6 @@ func writeSecretFile(path, content string) error {
 	}
 	return os.Rename(path+".new", path)
 }
-
-// responseWindow is shorter than the ten minutes for which the official SDKs of OpenAI wait for an answer.
-const responseWindow = 9 * time.Minute
 
 // background starts the workers, the webhook senders, the job runners and the sweeper.
 func (l *Local) background(

@@ -23,12 +23,13 @@ type Settings struct {
 	DataDir   string `env:"DATA_DIR" envDefault:".data" help:"the folder that holds everything"`
 	PublicURL string `env:"PUBLIC_URL" help:"how clients reach the service; by default http:// and ADDR"`
 
-	ObserveWindow time.Duration `env:"OBSERVE_WINDOW" envDefault:"20s" help:"how long POST /chat waits for a run to end, at most 5m"`
-	StartDeadline time.Duration `env:"START_DEADLINE" envDefault:"10m" help:"a run queued for longer fails; from 1s"`
-	ActiveLimit   time.Duration `env:"ACTIVE_LIMIT" envDefault:"30m" help:"active time a run may use where its agent says nothing; from 1s"`
-	PauseExpiry   time.Duration `env:"PAUSE_EXPIRY" envDefault:"72h" help:"an undecided pause is cancelled after this; from 1s"`
-	Lease         time.Duration `env:"LEASE" envDefault:"30s" help:"how long a silent worker keeps its run; from 1s. Clocks may be a sixth of it apart"`
-	Heartbeat     time.Duration `env:"HEARTBEAT" envDefault:"15s" help:"silence on a stream before a heartbeat; from 1s"`
+	ObserveWindow  time.Duration `env:"OBSERVE_WINDOW" envDefault:"20s" help:"how long POST /chat waits for a run to end, at most 5m"`
+	ResponseWindow time.Duration `env:"RESPONSE_WINDOW" envDefault:"9m" help:"how long POST /responses waits instead, with a place as streams have, where that is longer, at most 1h; on a laptop only"`
+	StartDeadline  time.Duration `env:"START_DEADLINE" envDefault:"10m" help:"a run queued for longer fails; from 1s"`
+	ActiveLimit    time.Duration `env:"ACTIVE_LIMIT" envDefault:"30m" help:"active time a run may use where its agent says nothing; from 1s"`
+	PauseExpiry    time.Duration `env:"PAUSE_EXPIRY" envDefault:"72h" help:"an undecided pause is cancelled after this; from 1s"`
+	Lease          time.Duration `env:"LEASE" envDefault:"30s" help:"how long a silent worker keeps its run; from 1s. Clocks may be a sixth of it apart"`
+	Heartbeat      time.Duration `env:"HEARTBEAT" envDefault:"15s" help:"silence on a stream before a heartbeat; from 1s"`
 
 	UserCap         int  `env:"USER_CAP" envDefault:"5" help:"active runs of a user, 1 to 1000000"`
 	OrganizationCap int  `env:"ORGANIZATION_CAP" envDefault:"50" help:"active runs of an organization, 1 to 1000000"`
@@ -217,6 +218,7 @@ func (s Settings) validate() error {
 		low, high time.Duration
 	}{
 		{"OBSERVE_WINDOW", s.ObserveWindow, 0, 5 * time.Minute},
+		{"RESPONSE_WINDOW", s.ResponseWindow, 0, time.Hour},
 		{"START_DEADLINE", s.StartDeadline, time.Second, 24 * time.Hour},
 		{"ACTIVE_LIMIT", s.ActiveLimit, time.Second, 24 * time.Hour},
 		{"PAUSE_EXPIRY", s.PauseExpiry, time.Second, 365 * 24 * time.Hour},
