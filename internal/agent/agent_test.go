@@ -198,8 +198,8 @@ func TestHistoryThatDoesNotFitIsLeftOutAndJournalled(t *testing.T) {
 	assert.Equal(t, 3, r.All[0].Tries)
 }
 
-// A turn may be more than two messages, and the history may be shorter in a later attempt, as old turns are removed: what
-// the model is shown begins with a turn all the same.
+// A turn may be more than two messages, and the history may be shorter in a later attempt, as old turns are removed:
+// what the model is shown begins with a turn all the same.
 func TestWhatIsLeftOfTheHistoryBeginsWithATurn(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){says("done")}}
 	s := newStage(m, func(task *agent.Task) {

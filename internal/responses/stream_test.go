@@ -264,7 +264,8 @@ func TestAStreamWhoseCitationsChangeIsTakenUp(t *testing.T) {
 			shown(then)
 			for n, e := range seen[:len(seen)-1] {
 				rest := heard(t, p, e.Sequence, p.text)
-				assert.Equal(t, ends(seen), ends(slices.Concat(seen[:n+1], rest)), "%s of %v, then %v", e.Type, first, then)
+				assert.Equal(t, ends(seen), ends(slices.Concat(seen[:n+1], rest)), "%s of %v, then %v", e.Type,
+					first, then)
 			}
 		}
 	}
@@ -272,11 +273,11 @@ func TestAStreamWhoseCitationsChangeIsTakenUp(t *testing.T) {
 
 // The last word of a stream that ends short sends its reader to what there is.
 func TestAStreamThatEndsShortSaysHowToGoOn(t *testing.T) {
-	for want, s := range map[string]*Stream{
-		"the stream ends here, and the response does not: read it, or follow it":                             {last: -1},
-		"the stream ends here, and the response does not: read it, or follow it behind this sequence_number": {last: 4},
-		"the stream ends here": {last: 4, gone: true},
+	const goOn = ", and the response does not: read it, or follow it"
+	for more, s := range map[string]*Stream{
+		goOn: {last: -1}, goOn + " behind this sequence_number": {last: 4}, "": {last: 4, gone: true},
 	} {
+		want := "the stream ends here" + more
 		e := s.Short()
 		assert.Equal(t, want, e.Error.Message)
 		assert.Equal(t, max(s.last, 0), e.Sequence)

@@ -300,7 +300,8 @@ func responsesScenarios() []Story {
 			assert.Equal(x, "You said: thanks", x.respond(history, "tools", []object{weather}).said())
 
 			// what the last run of a conversation waits for counts, whatever became of those before
-			gone, waits := x.respond(ask, "tools", []object{weather}).is(200), x.respond(ask, "tools", []object{weather})
+			gone := x.respond(ask, "tools", []object{weather}).is(200)
+			waits := x.respond(ask, "tools", []object{weather})
 			x.post("/responses/"+gone.text("id")+"/cancel", nil).is(200)
 			history = []any{}
 			for _, of := range []reply{gone, waits} {
@@ -344,7 +345,8 @@ func responsesScenarios() []Story {
 			kind := object{"role": "developer", "content": "Be kind."}
 			for _, own := range []any{nil, "Be brief."} {
 				for _, again := range [][]object{{}, {kind}} {
-					asked := x.respond([]object{kind, {"role": "user", "content": "/ask Which city?"}}, "instructions", own)
+					asked := x.respond([]object{kind, {"role": "user", "content": "/ask Which city?"}},
+						"instructions", own)
 					say := func(messages ...object) reply {
 						return x.respond(append(messages, object{"role": "user", "content": "Oslo"}),
 							"previous_response_id", asked.is(200).text("id"), "instructions", own)

@@ -26,7 +26,8 @@ func TestEmptyEnvironmentGivesTheDefaults(t *testing.T) {
 
 func TestErrorNamesEachInvalidVariable(t *testing.T) {
 	for _, bad := range []string{
-		"ADDR=8080", "PUBLIC_URL=ftp://x", "OBSERVE_WINDOW=soon", "OBSERVE_WINDOW=-1s", "RESPONSE_WINDOW=2h", "START_DEADLINE=10ms",
+		"ADDR=8080", "PUBLIC_URL=ftp://x", "OBSERVE_WINDOW=soon", "OBSERVE_WINDOW=-1s", "RESPONSE_WINDOW=2h",
+		"START_DEADLINE=10ms",
 		"ACTIVE_LIMIT=0s", "PAUSE_EXPIRY=999ms",
 		"LEASE=1ms", "USER_CAP=0", "ORGANIZATION_CAP=1000001", "RATE_LIMIT=x", "RATE_BURST=0", "WORKERS=10001",
 		"STREAMS=0", "KEY_STREAMS=1000001", "ADDRESS_CONNECTIONS=0", "MAX_BODY=1", "WEBHOOK_ALLOW_HOSTS=host",

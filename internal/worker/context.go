@@ -34,7 +34,8 @@ func told(said []record.Said, turn int) (messages []model.Message) {
 		case record.RoleAssistant:
 			m := model.Message{Role: model.Assistant, Text: one.Text}
 			for _, call := range one.Calls {
-				c := model.Call{ID: fmt.Sprintf("before_%d_%d", turn, len(calls)), Name: call.Name, Arguments: call.Arguments}
+				id := fmt.Sprintf("before_%d_%d", turn, len(calls))
+				c := model.Call{ID: id, Name: call.Name, Arguments: call.Arguments}
 				calls[call.ID], m.Calls = c, append(m.Calls, c)
 			}
 			messages = append(messages, m)

@@ -225,7 +225,8 @@ func TestWhatWasAskedIsReadAsFarAsItFits(t *testing.T) {
 	for size, want := range map[int]struct{ messages, reads int }{
 		maxChars * 3 / 4: {4, pausesAtOnce}, maxChars / 6: {2 + 2*5, 2 * pausesAtOnce},
 	} {
-		blobs, of := &counted{Store: &memblob.Store{}}, turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}
+		blobs := &counted{Store: &memblob.Store{}}
+		of := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}
 		for range 3 * pausesAtOnce {
 			of.pauses = append(of.pauses, asks(strings.Repeat("x", size), "f"))
 		}

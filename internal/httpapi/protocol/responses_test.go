@@ -39,7 +39,7 @@ func soon[T any](t *testing.T, of <-chan T, what string) (v T) {
 func TestALongWaitTakesAPlaceUntilItsClientLeaves(t *testing.T) {
 	e := patient(t)
 	ended := make(chan *httptest.ResponseRecorder, 3)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		rec := httptest.NewRecorder()
 		e.ServeHTTP(rec, r)
 		ended <- rec
