@@ -78,7 +78,7 @@ func (c *call) push(ctx context.Context, config pushConfig, task string) (*recor
 		return nil, err
 	}
 	secrets, err := c.sealed(ctx, record.PushSecrets{
-		Token: config.Token, Scheme: scheme, Credentials: config.Authentication.Credentials,
+		URL: config.URL, Token: config.Token, Scheme: scheme, Credentials: config.Authentication.Credentials,
 	})
 	return &record.Push{
 		ID: c.pushID(config.ID, task), URL: config.URL, Secrets: secrets, Form: c.Dialect.Form(), API: c.URL,
@@ -103,9 +103,9 @@ func (config pushConfig) scheme() (string, error) {
 		"pushNotificationConfig.authentication: credentials can be sent by the schemes Bearer and Basic"}
 }
 
-// sealed are secrets as they are kept.
+// sealed are secrets as they are kept; empty where there are none.
 func (c *call) sealed(ctx context.Context, s record.PushSecrets) (string, error) {
-	if s == (record.PushSecrets{}) {
+	if s.Token == "" && s.Credentials == "" {
 		return "", nil
 	}
 	plain, err := json.Marshal(s)

@@ -68,7 +68,7 @@ func TestAMessageBringsWhereItsTaskIsPushed(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, runs.Rows, 1, method)
 		run := runs.Rows[0].Value.ID()
-		assert.Equal(t, record.PushSecrets{Token: token}, w.secrets(run), method)
+		assert.Equal(t, record.PushSecrets{URL: "https://example.com/hook", Token: token}, w.secrets(run), method)
 		kept := w.kept(run)
 		kept.Secrets = ""
 		assert.Equal(t, &record.Push{ID: "one", URL: "https://example.com/hook", Form: c.form, API: w.URL}, kept,
@@ -115,7 +115,7 @@ func TestAConfigurationIsSetReadListedAndDeletedIn10(t *testing.T) {
 		`{`+task+`,"id":"one","url":"https://example.com/hook","token":"`+token+`"}`))
 	assert.Equal(t, want, w.any("GetTaskPushNotificationConfig", `{`+task+`,"id":"one"}`))
 	assert.Equal(t, object{"configs": []any{want}}, w.any("ListTaskPushNotificationConfigs", `{`+task+`}`))
-	assert.Equal(t, record.PushSecrets{Token: token}, w.secrets(run))
+	assert.Equal(t, record.PushSecrets{URL: "https://example.com/hook", Token: token}, w.secrets(run))
 	assert.Equal(t, "a2a/1.0", w.kept(run).Form)
 	code, text := w.refusal("CreateTaskPushNotificationConfig",
 		`{`+task+`,"id":"two","url":"https://example.com/other"}`)
@@ -198,6 +198,7 @@ func TestAConfigurationMayHaveCredentials(t *testing.T) {
 		`{"schemes":["Bearer"]}`:                                 {Token: "t"},
 	} {
 		w := newWorld(t)
+		want.URL = "https://example.com/"
 		push := `{"url":"https://example.com/","token":"` + want.Token + `","authentication":` + authentication + `}`
 		task := w.result("message/send", `{"message":{"parts":[{"text":"x"}]},
 			"configuration":{"blocking":false,"pushNotificationConfig":`+push+`}}`)

@@ -22,6 +22,7 @@ type Push struct {
 
 // PushSecrets are sent along with a push, by which its receiver knows it. Nobody else is told them.
 type PushSecrets struct {
+	URL         string `json:"url"` // the push's, sealed with them: they are sent nowhere else
 	Token       string `json:"token,omitzero"`
 	Scheme      string `json:"scheme,omitzero"` // of Credentials, as it is sent
 	Credentials string `json:"credentials,omitzero"`

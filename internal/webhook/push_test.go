@@ -55,7 +55,8 @@ func (s *stage) unpush(t *testing.T) {
 
 // loud is a push in the form of the tests.
 var loud = record.Push{URL: "https://example.com/loud", Form: "shouted", API: "api",
-	Secrets: record.NoOrganization + `/push:{"token":"t0ken","scheme":"Basic","credentials":"dTpw"}`}
+	Secrets: record.NoOrganization + "/push:" +
+		`{"url":"https://example.com/loud","token":"t0ken","scheme":"Basic","credentials":"dTpw"}`}
 
 // Every try posts the same bytes, signed, with the token; nothing that is kept of the delivery has the token.
 func TestAPushIsPostedInItsFormWithItsTokenAndOurSignature(t *testing.T) {
@@ -144,6 +145,17 @@ func TestAPushWhoseSecretsDoNotOpenIsTriedAgain(t *testing.T) {
 	s := newStage(t)
 	p := loud
 	p.Secrets = "another/push:{}"
+	s.pushed(t, record.Delivery{PushedTo: loud.URL}, p)
+	assert.Positive(t, s.handle(t))
+	assert.Zero(t, s.posts)
+	assert.Equal(t, "the secrets of the push notification configuration could not be read", s.now(t).Attempts[0].Error)
+}
+
+// Who can write to the store can write another address beside the secrets, but none into them.
+func TestSecretsAreNotSentToAnAddressThatTheyAreNotFor(t *testing.T) {
+	s := newStage(t)
+	p := loud
+	p.URL = "https://elsewhere.example.com/"
 	s.pushed(t, record.Delivery{PushedTo: loud.URL}, p)
 	assert.Positive(t, s.handle(t))
 	assert.Zero(t, s.posts)

@@ -388,6 +388,9 @@ func (s *Sender) identify(
 		if err := json.Unmarshal([]byte(plain), &secrets); err != nil {
 			return secrets, err
 		}
+		if secrets.URL != push.URL {
+			return secrets, errors.New("webhook: the secrets are for another address")
+		}
 	}
 	if secrets.Token != "" {
 		header.Set(tokenHeader, secrets.Token)
