@@ -79,12 +79,13 @@ var rightsRequirements = []requirement{
 	}},
 	{"a secret is sealed and opened for an owner who is named", func(all templates) (wrong []string) {
 		const id = "0123456789abcdef01234567"
-		organization, push, toolkit, ownToolkit := id, record.PushSealedFor(id), id+"/"+id, "-/"+id
+		organization, toolkit, ownToolkit := id, id+"/"+id, "-/"+id
+		push, ownPush := record.PushSealedFor(id), record.PushSealedFor(record.NoOrganization)
 		want := map[string][]string{
 			"ApiFunction kms:GenerateDataKey":  {organization, toolkit, ownToolkit},
-			"ChatFunction kms:GenerateDataKey": {push},
+			"ChatFunction kms:GenerateDataKey": {push, ownPush},
 			"BrokerFunction kms:Decrypt":       {organization, toolkit, ownToolkit},
-			"WebhookFunction kms:Decrypt":      {organization, push},
+			"WebhookFunction kms:Decrypt":      {organization, push, ownPush},
 			"WorkerFunction kms:Decrypt":       {toolkit, ownToolkit},
 		}
 		for role := range roles {
@@ -100,7 +101,9 @@ var rightsRequirements = []requirement{
 					}
 					patterns := several(object(conditions["StringLike"])["kms:EncryptionContext:owner"])
 					var owners []string
-					for _, owner := range []string{organization, push, toolkit, ownToolkit, "", "-", "another"} {
+					for _, owner := range []string{
+						organization, push, ownPush, toolkit, ownToolkit, "", "-", "another",
+					} {
 						if slices.ContainsFunc(patterns, func(p string) bool { return like(p, owner) }) {
 							owners = append(owners, owner)
 						}

@@ -95,10 +95,10 @@ type function struct {
 
 // The owners that secrets are sealed for (kmsseal), as patterns of IAM: an organization for its webhook secret, by its
 // id, and for what is sent along with its push notifications (record.PushSealedFor); and a toolkit for its credentials,
-// by the ids of organization and toolkit; a toolkit may be of no organization.
+// by the ids of organization and toolkit. Pushes and toolkits may be of no organization.
 const (
 	organizations = "????????????????????????"
-	pushes        = organizations + "/push"
+	pushes        = "*/push"
 	toolkits      = "*/????????????????????????"
 )
 
