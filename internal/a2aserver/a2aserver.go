@@ -380,7 +380,7 @@ func (c *call) post(ctx context.Context, m message, said said, chat string, stre
 	}
 	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
 		AgentID: c.agent.ID, Text: said.text, ChatID: chat, Key: key(c.agent.ID, m.MessageID), Watched: streamed,
-		Push: said.push, Files: refs,
+		Push: said.push, PushOf: m.TaskID, Files: refs,
 	})
 	if err != nil || posted.Replayed {
 		c.Files.Drop(ctx, taken...)
@@ -428,11 +428,6 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 			InterruptID: waits[0].ID, Decision: string(lifecycle.Answer), Message: said.text,
 		}}
 	}
-	if said.push != nil { // first: the run goes on with the answer, and may end
-		if err := c.Intake.ReplacePush(ctx, c.who, m.TaskID, *said.push); err != nil {
-			return "", err
-		}
-	}
 	if decisions == nil { // there are files, which a decision cannot bring
 		run, err := c.post(ctx, m, said, e.Value.Chat, false)
 		if err == nil && run != m.TaskID {
@@ -440,7 +435,7 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 		}
 		return run, err
 	}
-	_, err = c.Intake.Resume(ctx, c.who, m.TaskID, "", decisions)
+	_, err = c.Intake.ResumePushed(ctx, c.who, m.TaskID, "", decisions, said.push)
 	if problem.Is(err, "not_awaiting_input") || problem.Is(err, "interrupts_mismatch") { // perhaps it has counted
 		now, readErr := c.run(ctx, m.TaskID)
 		if again, _ := c.repeats(ctx, now.Value, said); readErr == nil && again {

@@ -235,6 +235,57 @@ func TestTheConfigurationOfAnAnswerReplacesTheOneThatIsThere(t *testing.T) {
 	}
 }
 
+// The configuration of an answer counts with the answer: neither of one that is refused, nor of one that has counted
+// before and is sent again.
+func TestTheConfigurationOfAnAnswerCountsWithIt(t *testing.T) {
+	decides := func(id, how string) string {
+		return `{"data":{"decisions":[{"interrupt_id":"` + id + `","decision":"` + how + `"}]}}`
+	}
+	set := func(w *world, run, url string) {
+		t.Helper()
+		w.any("CreateTaskPushNotificationConfig", `{"taskId":"`+run+`","id":"one","url":"`+url+`"}`)
+	}
+	answer := func(run, parts string) string {
+		return `{"message":{"taskId":"` + run + `","parts":[` + parts + `]},"configuration":{"returnImmediately":true,
+			"taskPushNotificationConfig":{"id":"one","url":"https://example.com/answer"}}}`
+	}
+	for name, c := range map[string]struct {
+		kind  lifecycle.InterruptKind
+		parts string
+	}{
+		"of another question": {lifecycle.Approval, decides("another", "approve")},
+		"in another way":      {lifecycle.Approval, decides("i", "answer")},
+		"with a file that is not there": {lifecycle.Clarification,
+			`{"url":"https://api.example.com/api/v1/files/000000000000000000000000"}`},
+	} {
+		w := newWorld(t)
+		run := w.task("x")
+		set(w, run, "https://example.com/before")
+		w.ask(run, c.kind)
+		w.refusal("SendMessage", answer(run, c.parts))
+		assert.Equal(t, "https://example.com/before", w.kept(run).URL, name)
+	}
+	w := newWorld(t)
+	run := w.task("x")
+	w.ask(run, lifecycle.Approval)
+	w.result("SendMessage", answer(run, decides("i", "approve")))
+	set(w, run, "https://example.com/later")
+	w.pause(run, w.claim(run), 2, lifecycle.Approval)
+	w.result("SendMessage", answer(run, decides("i", "approve")))
+	assert.Equal(t, "https://example.com/later", w.kept(run).URL, "sent again")
+}
+
+// An answer with a file is a message, and has its configuration, too.
+func TestAnAnswerWithAFileMayBringAConfiguration(t *testing.T) {
+	w := newWorld(t)
+	run := w.task("x")
+	w.ask(run, lifecycle.Clarification)
+	w.result("SendMessage", `{"message":{"taskId":"`+run+`","parts":[{"raw":"eA==","filename":"x.txt"}]},
+		"configuration":{"returnImmediately":true,"taskPushNotificationConfig":{"url":"https://example.com/hook"}}}`)
+	assert.Equal(t, lifecycle.Queued, w.run(run).Status)
+	assert.Equal(t, "https://example.com/hook", w.kept(run).URL)
+}
+
 func TestATaskThatHasEndedTakesNoConfiguration(t *testing.T) {
 	w := newWorld(t)
 	run := w.task("x")

@@ -54,6 +54,7 @@ type Message struct {
 	Metadata    map[string]string
 	CallbackURL string
 	Push        *record.Push // instead of CallbackURL; not of a message that may be parked
+	PushOf      string       // the run whose push Push replaces where the message answers its question; empty: none
 	Key         string       // idempotency key
 	Request     string       // id of the request that brings it, whose last digits the run's id has; empty: none
 	Enqueue     bool         // park it when the chat is busy
@@ -496,6 +497,13 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 		if err != nil {
 			return transition.Change{}, err
 		}
+		var push *record.Push
+		if r.message.PushOf == run.ID() {
+			push = r.message.Push
+		}
+		if err := r.replacePush(ctx, run, push, tx); err != nil {
+			return transition.Change{}, err
+		}
 		now := r.Host.Now()
 		return transition.Change{
 			Event: lifecycle.AnswerMessage{By: r.who.User, Slots: slots, StartBy: now.Add(r.Executor.StartDeadline)},
@@ -503,6 +511,7 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 				InterruptID: run.Interrupts[0].ID, Decision: string(lifecycle.Answer), Message: r.message.Text,
 				Files: r.message.Files,
 			}}},
+			Callback: push != nil,
 		}, nil
 	})
 	if errors.Is(err, errNoFile) {

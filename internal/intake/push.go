@@ -26,32 +26,44 @@ func (in *Intake) Push(ctx context.Context, p tenant.Principal, id string) (push
 // It returns a problem of kind NotFound or Forbidden, as [Intake.Run], and of kind Conflict: the run has ended, has a
 // push with another id, or its webhooks go to a callback URL. A run has one address.
 func (in *Intake) SetPush(ctx context.Context, p tenant.Principal, id string, push record.Push) error {
-	return in.setPush(ctx, p, id, push, false)
-}
-
-// ReplacePush is SetPush whatever the id of the push is that the run may have.
-func (in *Intake) ReplacePush(ctx context.Context, p tenant.Principal, id string, push record.Push) error {
-	return in.setPush(ctx, p, id, push, true)
-}
-
-// setPush is SetPush, and ReplacePush where it may replace one with another id.
-func (in *Intake) setPush(ctx context.Context, p tenant.Principal, id string, push record.Push, other bool) error {
 	return in.changePush(ctx, p, id, func(e *record.RunEntity, old record.PushEntity, found bool, tx *record.Tx) error {
 		switch {
 		case e.Value.Status.Terminal():
 			return problem.New(problem.Conflict, "conflict", "the run has ended: nothing more will be pushed")
-		case found && old.Value.ID != push.ID && !other:
+		case found && old.Value.ID != push.ID:
 			return problem.New(problem.Conflict, "conflict",
 				"the run has a push notification configuration with another id: it can have one, which may be "+
 					"replaced or deleted by its own id")
 		case !found && e.Value.Callback:
-			return problem.New(problem.Conflict, "conflict",
-				"the run's webhooks go to the callback_url that it began with, or its agent's: a run has one address")
+			return errCalled()
 		}
 		e.Value.Callback, old.Value = true, push
 		tx.PutPush(e.Value.Organization, id, old)
 		return nil
 	})
+}
+
+// replacePush adds to the commit of an answer that the run's webhooks go to a push from then on, whatever the id of the
+// push is that it may have; nil: nothing changes. Its caller sets the change's Callback.
+func (in *Intake) replacePush(ctx context.Context, run record.Run, push *record.Push, tx *record.Tx) error {
+	if push == nil {
+		return nil
+	}
+	old, found, err := in.Store.Push(ctx, run.ID())
+	if err == nil && !found && run.Callback {
+		err = errCalled()
+	}
+	if err != nil {
+		return err
+	}
+	old.Value = *push
+	tx.PutPush(run.Organization, run.ID(), old)
+	return nil
+}
+
+func errCalled() error {
+	return problem.New(problem.Conflict, "conflict",
+		"the run's webhooks go to the callback_url that it began with, or its agent's: a run has one address")
 }
 
 // DeletePush deletes the push of a run, also of one that has ended: what has not been sent is not sent. It is

@@ -73,19 +73,38 @@ func TestARunHasOneAddress(t *testing.T) {
 	other := at("https://example.com/b")
 	other.ID = "other"
 	assert.ErrorContains(t, w.SetPush(t.Context(), w.who, one, other), "another id")
-	require.NoError(t, w.ReplacePush(t.Context(), w.who, one, other))
+	require.NoError(t, w.DeletePush(t.Context(), w.who, one, "other"))
 	kept, _, err := w.Push(t.Context(), w.who, one)
 	require.NoError(t, err)
-	assert.Equal(t, other, kept, "whatever its id was")
-	assert.ErrorContains(t, w.ReplacePush(t.Context(), w.who, called, other), "has ended")
-	asks := w.post(intake.Message{Text: "x", CallbackURL: "https://example.com/callback"}).Run.ID()
-	assert.ErrorContains(t, w.ReplacePush(t.Context(), w.who, asks, other), "callback_url")
-
-	require.NoError(t, w.ReplacePush(t.Context(), w.who, one, at("https://example.com/a")))
-	require.NoError(t, w.DeletePush(t.Context(), w.who, one, "other"))
-	kept, _, err = w.Push(t.Context(), w.who, one)
-	require.NoError(t, err)
 	assert.Equal(t, "https://example.com/a", kept.URL)
+}
+
+// Whatever the id of the push is that the run has, and also where it has none: its end is told there.
+func TestAnAnswerMayBringThePushOfItsRun(t *testing.T) {
+	w := newWorld(t)
+	first, other := at("https://example.com/a"), at("https://example.com/b")
+	other.ID = "other"
+	answer := []record.Decision{{InterruptID: "i", Decision: "answer", Message: "Paris"}}
+	for _, m := range []intake.Message{{Text: "x"}, {Text: "x", Push: &first}} {
+		run := w.post(m).Run.ID()
+		w.ask(run, lifecycle.Clarification)
+		w.items.Overtake(func() { require.NoError(t, w.DeletePush(t.Context(), w.who, run, "")) })
+		_, err := w.ResumePushed(t.Context(), w.who, run, "", answer, &other)
+		require.NoError(t, err)
+		_, err = w.Cancel(t.Context(), w.who, run, "")
+		require.NoError(t, err)
+		assert.Equal(t, other.URL, w.deliveries(run)[0])
+		_, err = w.ResumePushed(t.Context(), w.who, run, "", answer, &first)
+		assert.Equal(t, "not_awaiting_input", code(err))
+		kept, _, err := w.Push(t.Context(), w.who, run)
+		require.NoError(t, err)
+		assert.Equal(t, other, kept)
+	}
+	asks := w.post(intake.Message{Text: "x", CallbackURL: "https://example.com/callback"}).Run.ID()
+	w.ask(asks, lifecycle.Clarification)
+	_, err := w.ResumePushed(t.Context(), w.who, asks, "", answer, &other)
+	assert.ErrorContains(t, err, "callback_url")
+	assert.Equal(t, lifecycle.AwaitingInput, w.run(asks).Status)
 }
 
 func TestAPushOfARunThatHasEndedIsDeletedAndNotSet(t *testing.T) {

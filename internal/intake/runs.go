@@ -49,6 +49,14 @@ func checkDecision(i int, d *record.Decision) (err error) {
 func (in *Intake) Resume(
 	ctx context.Context, p tenant.Principal, id, by string, list []record.Decision,
 ) (record.RunEntity, error) {
+	return in.ResumePushed(ctx, p, id, by, list, nil)
+}
+
+// ResumePushed is Resume where the decisions bring where the run's webhooks go from then on, whatever push it has; nil:
+// they do not. A run whose webhooks go to a callback URL is not resumed: that is a problem of kind Conflict.
+func (in *Intake) ResumePushed(
+	ctx context.Context, p tenant.Principal, id, by string, list []record.Decision, push *record.Push,
+) (record.RunEntity, error) {
 	if err := checkLength("body.decided_by", by, maxName); err != nil {
 		return record.RunEntity{}, err
 	}
@@ -65,7 +73,7 @@ func (in *Intake) Resume(
 	if by == "" {
 		by = p.User
 	}
-	after, _, err := in.Executor.From(ctx, e, func(run record.Run, _ *record.Tx) (transition.Change, error) {
+	after, _, err := in.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		e.Value = run
 		now := in.Host.Now()
 		event := lifecycle.Resume{By: by, StartBy: now.Add(in.Executor.StartDeadline)}
@@ -81,8 +89,12 @@ func (in *Intake) Resume(
 			if event.Slots, err = in.Executor.Slots(ctx, run.RunSpec); err != nil {
 				return transition.Change{}, err
 			}
+			if err = in.replacePush(ctx, run, push, tx); err != nil {
+				return transition.Change{}, err
+			}
 		}
-		return transition.Change{Event: event, Decisions: &record.Decisions{List: list, By: by, At: now}}, nil
+		return transition.Change{Event: event, Decisions: &record.Decisions{List: list, By: by, At: now},
+			Callback: push != nil}, nil
 	})
 	var refusal *lifecycle.Refusal
 	if errors.As(err, &refusal) {

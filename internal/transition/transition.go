@@ -68,6 +68,7 @@ type Change struct {
 	Decisions  *record.Decisions     // that end a pause
 	Result     json.RawMessage       // of a completed run
 	Chat       func(*lifecycle.Chat) // an edit of the chat, made when the run releases it
+	Callback   bool                  // the run has webhooks from now on, if it had none
 }
 
 // attempts bounds how often a transition is decided again because of conflicts. In each round another write succeeded,
@@ -144,6 +145,7 @@ func (x *Executor) Apply(
 	}
 	after := e.Value
 	after.Run = o.After
+	after.Callback = after.Callback || c.Callback
 	if err := x.beside(ctx, tx, &after, o, c); err != nil {
 		return e, o, err
 	}
