@@ -75,6 +75,21 @@ func TestARunIsCancelledByItsTool(t *testing.T) {
 	assert.True(t, s.call("cancel_run", of("000000000000000000000000")).IsError)
 }
 
+// Whoever began the run waits for it still: the message only answered its question.
+func TestWhoLeavesAnAnswerHasNotCancelledItsRun(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := newStage(t)
+			s.Window = time.Minute
+			run := s.begin()
+			s.ask(run, lifecycle.Clarification)
+			s.leave("2026-07-28", "Demo", object{"message": "Paris", "chat_id": s.run(run).Chat}, told, true)
+			time.Sleep(2 * time.Minute)
+			assert.Equal(t, lifecycle.Queued, s.run(run).Status)
+		})
+	}
+}
+
 // "The server MUST treat a client disconnect as cancellation of that request", since 2026-07-28; neither a stop of the
 // server cancels, nor one who only asked for the run.
 func TestWhoLeavesACallHasCancelledIt(t *testing.T) {

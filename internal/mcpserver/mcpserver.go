@@ -70,38 +70,41 @@ func (s *Server) For(ctx context.Context, p tenant.Principal, left func() bool) 
 	wait := func(ctx context.Context, _ *mcp.CallToolRequest, run string) *mcp.CallToolResult {
 		return s.wait(ctx, p, run, s.Window)
 	}
-	return s.handler(p, agents, true, s.attended(p, left, wait)), nil
+	return request{Server: s, who: p, agents: agents, wait: wait, left: left}.handler(), nil
 }
 
-// handler makes the handler of a principal's request, whose call waits for its run. The library asks for the server
-// more than once.
-func (s *Server) handler(p tenant.Principal, agents []catalog.Agent, whole bool, wait waiters) http.Handler {
-	offer := s.server(p, agents, !whole, wait)
+// request is what a principal's request is answered with.
+type request struct {
+	*Server
+
+	who    tenant.Principal
+	agents []catalog.Agent
+	told   bool // its client is told what happens: the answer is a stream
+	wait   waiter
+	left   func() bool // whether its client has gone
+}
+
+// handler makes the handler of a request. The library asks for the server more than once.
+func (q request) handler() http.Handler {
+	offer := q.server()
 	return single(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return offer },
 		&mcp.StreamableHTTPOptions{
-			Stateless: true, JSONResponse: whole, MaxRequestBodyBytes: -1, // bodies are bounded before
+			Stateless: true, JSONResponse: !q.told, MaxRequestBodyBytes: -1, // bodies are bounded before
 			PropagateRequestCancellation: true,
 		}))
 }
 
-// waiters wait for the runs of calls: of agents, and of get_run.
-type waiters struct{ began, asked waiter }
-
-// attended are the waiters of a request. Whoever leaves it has cancelled it, from one version of the protocol on, and
-// so the run that its call began or answered, but not one that it only asked for.
-func (s *Server) attended(p tenant.Principal, left func() bool, wait waiter) waiters {
-	began := func(ctx context.Context, r *mcp.CallToolRequest, run string) *mcp.CallToolResult {
-		result := wait(ctx, r, run)
-		if r.Extra != nil && r.Extra.Header.Get("Mcp-Protocol-Version") >= leavingCancels && left() {
-			ctx, done := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
-			defer done()
-			if _, err := s.Intake.Cancel(ctx, p, run, "its client has left"); err != nil {
-				s.Log.Error("the run of a client that has left cannot be cancelled", "run_id", run, "error", err)
-			}
-		}
-		return result
+// cancelIfLeft cancels the run that a call has begun when its client has gone: whoever leaves a request has cancelled
+// it, from one version of the protocol on.
+func (q request) cancelIfLeft(ctx context.Context, r *mcp.CallToolRequest, run string) {
+	if r.Extra == nil || r.Extra.Header.Get("Mcp-Protocol-Version") < leavingCancels || !q.left() {
+		return
 	}
-	return waiters{began: began, asked: wait}
+	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
+	defer done()
+	if _, err := q.Intake.Cancel(ctx, q.who, run, "its client has left"); err != nil {
+		q.Log.Error("the run of a client that has left cannot be cancelled", "run_id", run, "error", err)
+	}
 }
 
 // leavingCancels is the version of the protocol that has "the server MUST treat a client disconnect as cancellation of
@@ -211,78 +214,82 @@ var gives = sync.OnceValue(func() *jsonschema.Schema {
 })
 
 // server offers agents as tools.
-func (s *Server) server(p tenant.Principal, agents []catalog.Agent, watched bool, wait waiters) *mcp.Server {
+func (q request) server() *mcp.Server {
 	offer := mcp.NewServer(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ServerOptions{
 		Instructions: "Each tool but get_run and cancel_run is an agent. A call that says a run goes on, or waits " +
 			"for a decision, is followed up with get_run.",
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		SchemaCache:  schemas,
 	})
-	offer.AddReceivingMiddleware(s.guarded, unheard)
+	offer.AddReceivingMiddleware(q.guarded, unheard)
 	names := map[string]bool{getRun: true, cancelRun: true}
-	for _, agent := range agents {
+	for _, agent := range q.agents {
 		mcp.AddTool(offer, &mcp.Tool{
 			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent),
 			Meta: mcp.Meta{"agent_id": agent.ID}, OutputSchema: gives(),
 		}, func(ctx context.Context, r *mcp.CallToolRequest, in callInput) (*mcp.CallToolResult, any, error) {
-			run, err := s.post(context.WithoutCancel(ctx), p, intake.Message{ // whose outcome must be known
-				AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID, Watched: watched,
+			posted, err := q.post(context.WithoutCancel(ctx), q.who, intake.Message{ // whose outcome must be known
+				AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID, Watched: q.told,
 			}, in)
 			if err != nil {
-				return refused(err), nil, nil
+				return q.refused(err), nil, nil
 			}
-			return wait.began(ctx, r, run), nil, nil
+			result := q.wait(ctx, r, posted.Run.ID())
+			if posted.Pause == 0 { // else others wait for the run, whose question the message has answered
+				q.cancelIfLeft(ctx, r, posted.Run.ID())
+			}
+			return result, nil, nil
 		})
 	}
 	mcp.AddTool(offer, &mcp.Tool{Name: getRun, OutputSchema: gives(),
 		Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
 		func(ctx context.Context, r *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
 			if !host.ValidID(in.RunID) {
-				return refused(problem.Missing("the run")), nil, nil
+				return q.refused(problem.Missing("the run")), nil, nil
 			}
-			return wait.asked(ctx, r, in.RunID), nil, nil
+			return q.wait(ctx, r, in.RunID), nil, nil
 		})
 	mcp.AddTool(offer, &mcp.Tool{Name: cancelRun, OutputSchema: gives(),
 		Description: "Cancels a run that an agent's tool has begun, and tells how it stands then."},
 		func(ctx context.Context, r *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
 			if !host.ValidID(in.RunID) {
-				return refused(problem.Missing("the run")), nil, nil
+				return q.refused(problem.Missing("the run")), nil, nil
 			}
-			if _, err := s.Intake.Cancel(ctx, p, in.RunID, "cancelled through MCP"); err != nil {
-				return refused(err), nil, nil
+			if _, err := q.Intake.Cancel(ctx, q.who, in.RunID, "cancelled through MCP"); err != nil {
+				return q.refused(err), nil, nil
 			}
-			result := wait.asked(ctx, r, in.RunID)
+			result := q.wait(ctx, r, in.RunID)
 			result.IsError = result.IsError && result.StructuredContent == nil // it has ended, as was asked for
 			return result, nil, nil
 		})
 	return offer
 }
 
-// post sends a message with the files of a call, and returns its run.
-func (s *Server) post(ctx context.Context, p tenant.Principal, m intake.Message, in callInput) (string, error) {
+// post sends a message with the files of a call.
+func (s *Server) post(
+	ctx context.Context, p tenant.Principal, m intake.Message, in callInput,
+) (posted intake.Posted, err error) {
 	if n := len(in.Files) + len(in.FileIDs); n > intake.MaxFiles { // before any of them is stored or read
-		return "", problem.InvalidField("files", "at most %d files may be sent", intake.MaxFiles)
+		return posted, problem.InvalidField("files", "at most %d files may be sent", intake.MaxFiles)
 	}
 	var brought []files.Inline
 	for i, f := range in.Files {
 		file, err := files.Decode(fmt.Sprintf("files[%d].data", i), f.Name, f.ContentType, f.Data)
 		if err != nil {
-			return "", err
+			return posted, err
 		}
 		brought = append(brought, file)
 	}
 	var taken []record.File
-	var err error
 	m.Files, taken, err = s.Files.Bring(ctx, p.Scope(), p.Organization, p.User, in.FileIDs, brought,
 		func(f record.File) error { return s.Intake.Tenants.MayReadFile(ctx, p, f) })
 	if err != nil {
-		return "", err
+		return posted, err
 	}
-	posted, err := s.Intake.Post(ctx, p, m)
-	if err != nil {
+	if posted, err = s.Intake.Post(ctx, p, m); err != nil {
 		s.Files.Drop(ctx, taken...)
 	}
-	return posted.Run.ID(), err
+	return posted, err
 }
 
 // The tools that are no agents.
@@ -344,11 +351,13 @@ func describe(a catalog.Agent) string {
 }
 
 // refused converts a problem to a tool's failure, also that of arguments: the model at the client reads it, and may
-// call again; errors of the protocol it is not shown.
-func refused(err error) *mcp.CallToolResult {
+// call again; errors of the protocol it is not shown. The text of any other error is for the log.
+func (s *Server) refused(err error) *mcp.CallToolResult {
 	text := "the service could not do this right now"
 	if p, ok := problem.As(err); ok {
-		text = p.Message // the text of any other error is for the log
+		text = p.Message
+	} else if !errors.Is(err, context.Canceled) { // by its client, who has gone
+		s.Log.Error("a call through MCP could not be carried out", "error", err)
 	}
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
@@ -366,21 +375,21 @@ func howDecided(r record.Run) string {
 // wait returns the run's state once it has ended or waits for a human, or when the window is over.
 func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, window time.Duration) *mcp.CallToolResult {
 	if _, err := s.Intake.Run(ctx, p, run); err != nil {
-		return refused(err)
+		return s.refused(err)
 	}
 	e, err := s.Hub.UntilEnd(ctx, s.Store, p.Scope(), run, 0, window)
 	if err == nil {
 		_, err = s.Intake.Tenants.Still(ctx, p, e.Value.Agent)
 	}
 	if err != nil {
-		return refused(err)
+		return s.refused(err)
 	}
 	v, err := view.Of(ctx, s.Store, e)
 	if err == nil {
 		v, err = v.For(ctx, s.Intake.Tenants.Reads(p))
 	}
 	if err != nil {
-		return refused(err)
+		return s.refused(err)
 	}
 	t := result{RunID: v.RunID, ChatID: v.ChatID, Status: v.Status}
 	var text string
@@ -393,7 +402,7 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 			Files     []record.FileRef    `json:"files"`
 		}
 		if err := json.Unmarshal(v.Result, &result); err != nil {
-			return refused(err)
+			return s.refused(err)
 		}
 		t.Answer, t.Citations, t.Files, text = result.Answer, result.Citations, result.Files, result.Answer
 		if string(result.Output) != "null" {
@@ -416,7 +425,7 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 	}
 	told, err := json.Marshal(t)
 	if err != nil {
-		return refused(err)
+		return s.refused(err)
 	}
 	return &mcp.CallToolResult{
 		IsError: e.Value.Status.Terminal() && e.Value.Status != lifecycle.Completed,

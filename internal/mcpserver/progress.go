@@ -72,7 +72,8 @@ func (s *Server) Telling(
 		return nil, err
 	}
 	return func(streaming context.Context) http.Handler {
-		return s.handler(p, agents, false, s.attended(p, left, s.telling(streaming, p, token, idle)))
+		wait := s.telling(streaming, p, token, idle)
+		return request{Server: s, who: p, agents: agents, told: true, wait: wait, left: left}.handler()
 	}, nil
 }
 
@@ -90,7 +91,7 @@ func (s *Server) telling(
 			defer done()
 		}
 		if err := s.tell(telling, p, r.Session, token, run, idle); err != nil && telling.Err() == nil {
-			return refused(err)
+			return s.refused(err)
 		}
 		ctx, done := context.WithTimeout(ctx, lastWords)
 		defer done()

@@ -1,11 +1,14 @@
 package mcpserver_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"log/slog"
 	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -170,23 +173,48 @@ func TestTheSchemaOfResultsIsTheirs(t *testing.T) {
 	s := newStage(t)
 	var said struct {
 		Result struct {
-			Tools []struct {
-				OutputSchema struct {
-					Type       string
-					Required   []string
-					Properties map[string]json.RawMessage
-				}
-			}
+			Tools []struct{ OutputSchema *jsonschema.Schema }
 		}
 	}
 	body := ask(s.Server, s.p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "").Body
 	require.NoError(t, json.Unmarshal(body.Bytes(), &said))
+	require.Len(t, said.Result.Tools, 3)
+	completed := s.begin()
+	s.complete(completed, `{"answer":"done","output":[7],"files":[
+		{"file_id":"0123456789abcdef01234567","name":"a.csv","content_type":"text/csv","size":7}]}`)
+	asks := s.begin()
+	s.ask(asks, lifecycle.Approval)
 	for _, one := range said.Result.Tools {
-		assert.Equal(t, "object", one.OutputSchema.Type)
-		assert.Equal(t, []string{"run_id", "chat_id", "status"}, one.OutputSchema.Required)
-		assert.JSONEq(t, `true`, string(one.OutputSchema.Properties["output"]), "anything")
-		assert.Contains(t, string(one.OutputSchema.Properties["files"]), "content_type")
+		schema := one.OutputSchema
+		assert.Equal(t, "object", schema.Type)
+		assert.Equal(t, []string{"run_id", "chat_id", "status"}, schema.Required)
+		assert.Equal(t, &jsonschema.Schema{}, schema.Properties["output"], "anything")
+		assert.Contains(t, schema.Properties["files"].Items.Properties, "content_type")
+		resolved, err := schema.Resolve(nil)
+		require.NoError(t, err)
+		for _, run := range []string{completed, asks} {
+			var given any
+			require.NoError(t, json.Unmarshal(s.call("get_run", of(run)).Structured, &given))
+			assert.NoError(t, resolved.Validate(given))
+		}
+		assert.Error(t, resolved.Validate(object{"run_id": 7}))
 	}
+}
+
+// The text of an error that is no problem is for the log.
+func TestWhatCannotBeToldIsLogged(t *testing.T) {
+	s := newStage(t)
+	var log bytes.Buffer
+	s.Log = slog.New(slog.NewTextHandler(&log, nil))
+	run := s.begin()
+	s.complete(run, `{"answer":7}`)
+	a := s.call("get_run", of(run))
+	assert.True(t, a.IsError)
+	assert.Contains(t, a.text(t), "could not do this")
+	assert.Contains(t, log.String(), "cannot unmarshal number")
+	log.Reset()
+	assert.True(t, s.call("get_run", of("000000000000000000000000")).IsError)
+	assert.Empty(t, log.String())
 }
 
 // A model reads the result of its call, and can do it again; an error of the protocol it is not shown.
