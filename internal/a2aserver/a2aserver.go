@@ -71,6 +71,8 @@ type Unfinished struct {
 	Until func(ctx context.Context, d time.Duration) (bool, error)
 	// Message is the response as the run stands then.
 	Message func(ctx context.Context) any
+	// Cut is the response where the run may be told no more. It says nothing of it.
+	Cut any
 }
 
 // Request is what a client sends.
@@ -361,7 +363,8 @@ func (c *call) unfinished(run string, history *int) *Unfinished {
 		}
 		return reply.Message
 	}
-	return &Unfinished{Run: run, Agent: c.agent.ID, Until: until, Message: message}
+	cut := c.fault(&fault{internalError, "the answer ends here: the task cannot be told any more"}).Message
+	return &Unfinished{Run: run, Agent: c.agent.ID, Until: until, Message: message, Cut: cut}
 }
 
 // post sends a message: it starts a run, in its context or in a new chat, or answers the question of the chat's run.

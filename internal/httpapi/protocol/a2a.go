@@ -73,6 +73,7 @@ func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	if err != nil {
 		return err
 	}
+	r.Body = http.NoBody // which a stream would keep
 	reply, err := h.A2A.Call(r.Context(), c.Principal, r.PathValue("agent_id"),
 		a2aserver.Request{Body: body, Version: cmp.Or(r.Header.Get(version), r.URL.Query().Get(version))},
 		func() error { return h.Seat(r.Context(), c) })
@@ -96,6 +97,9 @@ const version = "A2A-Version"
 // lastWords is how long the last words of an answer may take.
 const lastWords = 5 * time.Second
 
+// pause is how long a wait pauses when the store cannot be read.
+const pause = time.Second
+
 // await answers with what comes of a run, however long that takes: as a stream of one message, before which spaces keep
 // its connection alive. A stream that the server ends says how the run stands.
 func (h *handlers) await(ctx context.Context, w http.ResponseWriter, c *httpapi.Call, of a2aserver.Unfinished) error {
@@ -112,17 +116,23 @@ func (h *handlers) await(ctx context.Context, w http.ResponseWriter, c *httpapi.
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			if ended || err != nil {
+			p, _ := problem.As(err)
+			away := p != nil && p.Kind == problem.Unavailable // for a moment, while the run goes on
+			if ended || err != nil && !away {
 				return say(out)
 			}
 			if _, err := out.Write([]byte(" ")); err != nil {
 				return err
+			}
+			if away {
+				_ = h.Host.Sleep(ctx, min(h.Heartbeat, pause)) // if it fails, so does what comes next
 			}
 		}
 	}
 	return h.Stream(ctx, w, c, httpapi.Stream{
 		ContentType: "application/json", Agent: of.Agent, Bounded: true, Follow: follow,
 		Farewell: func(out *httpapi.Sink) { _ = say(out) },
+		Short:    func(out *httpapi.Sink) { _ = out.Line(of.Cut) },
 	})
 }
 

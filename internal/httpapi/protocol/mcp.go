@@ -101,6 +101,9 @@ func (h *handlers) mcpTelling(
 		Farewell: func(out *httpapi.Sink) { // before anything was done
 			_ = out.Data(h.MCP.Refusal(body, "the service is stopping; try again"))
 		},
+		Short: func(out *httpapi.Sink) {
+			_ = out.Data(h.MCP.Refusal(body, "the answer ends here: the run cannot be told any more"))
+		},
 	})
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -153,12 +155,7 @@ func TestAStreamOfAGUIThatIsCutSaysSo(t *testing.T) {
 	for name, end := range map[string]func(e httpapitest.API){
 		"the service stops":        func(e httpapitest.API) { go e.Stop() },
 		"the store cannot be read": func(e httpapitest.API) { e.Items.Break("") },
-		"the right has ended": func(e httpapitest.API) {
-			p, err := e.Tenants.Authenticate(t.Context(), e.Key)
-			require.NoError(t, err)
-			require.NoError(t, e.Tenants.RevokeKey(t.Context(), tenant.Platform(), record.System(), p.Key))
-			e.Tenants.Change(p)
-		},
+		"the right has ended":      func(e httpapitest.API) { revoke(t, e) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := httpapitest.New(t)
@@ -213,23 +210,39 @@ func (o once) Write(p []byte) (int, error) {
 	return o.ResponseRecorder.Write(p)
 }
 
-// waiting is an API whose clients of A2A wait, and what sends it a message of theirs.
+// waiting is an API whose clients of A2A wait, and what sends it a message of theirs: do is called with the first words
+// of the answer, then with each.
 func waiting(t *testing.T, change ...func(*service.Config)) (
-	e httpapitest.API, send func(do func()) *httptest.ResponseRecorder,
+	e httpapitest.API, send func(do func(), then ...func()) *httptest.ResponseRecorder,
 ) {
 	e = httpapitest.New(t, append(change, func(c *service.Config) {
 		c.Heartbeat, c.A2A.Window = 10*time.Millisecond, time.Millisecond
 	})...)
-	return e, func(do func()) *httptest.ResponseRecorder {
+	return e, func(do func(), then ...func()) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/a2a/"+e.Agent, strings.NewReader(
 			`{"jsonrpc":"2.0","id":1,"method":"SendMessage",
 			"params":{"message":{"role":"ROLE_USER","parts":[{"text":"x"}]}}}`))
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("Authorization", "Bearer "+e.Key)
-		w := once{httptest.NewRecorder(), sync.OnceFunc(do)}
+		do = sync.OnceFunc(do)
+		w := once{httptest.NewRecorder(), func() {
+			do()
+			for _, each := range then {
+				each()
+			}
+		}}
 		e.ServeHTTP(w, r)
 		return w.ResponseRecorder
 	}
+}
+
+// revoke ends the right of the API's key.
+func revoke(t *testing.T, e httpapitest.API) {
+	t.Helper()
+	p, err := e.Tenants.Authenticate(t.Context(), e.Key)
+	require.NoError(t, err)
+	require.NoError(t, e.Tenants.RevokeKey(t.Context(), tenant.Platform(), record.System(), p.Key))
+	e.Tenants.Change(p)
 }
 
 func cancelAll(t *testing.T, e httpapitest.API) {
@@ -288,6 +301,106 @@ func TestALongWaitOfA2ATakesAPlace(t *testing.T) {
 		assert.Equal(t, "TASK_STATE_SUBMITTED", state(t, send(func() {})))
 		cancelAll(t, e)
 	})
+}
+
+// Its client is told that nothing more comes, and nothing of the run.
+func TestALongWaitWhoseRightEndsIsAnsweredWithAnError(t *testing.T) {
+	e, send := waiting(t)
+	w := send(func() { revoke(t, e) })
+	assert.Equal(t, http.StatusOK, w.Code)
+	assert.JSONEq(t, `{"jsonrpc":"2.0","id":1,"error":{"code":-32603,
+		"message":"the answer ends here: the task cannot be told any more"}}`, w.Body.String())
+
+	e = httpapitest.New(t)
+	r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":"a",
+		"method":"tools/call","params":{"name":"Demo","arguments":{"message":"x"},"_meta":{"progressToken":1}}}`))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Authorization", "Bearer "+e.Key)
+	told := once{httptest.NewRecorder(), sync.OnceFunc(func() { revoke(t, e) })}
+	e.ServeHTTP(told, r)
+	messages := strings.Split(strings.TrimSpace(told.Body.String()), "\n\n")
+	assert.JSONEq(t, `{"jsonrpc":"2.0","id":"a","error":{"code":-32600,
+		"message":"the answer ends here: the run cannot be told any more"}}`,
+		strings.TrimPrefix(messages[len(messages)-1], "data: "))
+}
+
+// away is a table that is away while a test says so.
+type away struct {
+	table.Table
+
+	away   bool
+	misses int
+}
+
+func (a *away) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	if a.away && strings.HasPrefix(keys[0].Part, "run/") {
+		a.misses++
+		return nil, problem.Retry(errors.New("the table is away"))
+	}
+	return a.Table.Get(ctx, keys...)
+}
+
+// The run goes on: its client waits through it.
+func TestALongWaitOutlivesAShortFailureOfTheStore(t *testing.T) {
+	e, send := waiting(t)
+	store := &away{Table: e.Items.Table}
+	e.Items.Table = store
+	spaces := 0
+	w := send(func() { store.away = true }, func() {
+		if spaces++; spaces == 3 {
+			store.away = false
+			cancelAll(t, e)
+		}
+	})
+	assert.Positive(t, store.misses)
+	assert.Equal(t, "TASK_STATE_CANCELED", state(t, w))
+	assert.Empty(t, e.Written.String())
+}
+
+// Its body counts no more among those that are under way.
+func TestALongWaitHoldsNoBody(t *testing.T) {
+	const waits, size = 20, 900 << 10
+	for _, method := range []string{"SendMessage", "SendStreamingMessage"} {
+		e := httpapitest.New(t, func(c *service.Config) { c.Heartbeat, c.A2A.Window = time.Hour, time.Millisecond })
+		ctx, leave := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		before := heap()
+		for range waits {
+			all.Go(func() {
+				r := httptest.NewRequestWithContext(ctx, http.MethodPost, httpapi.Base+"/a2a/"+e.Agent, io.MultiReader(
+					strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"`+method+`",
+						"params":{"message":{"role":"ROLE_USER","parts":[{"text":"x"}]},"metadata":{"x":"`),
+					io.LimitReader(zeros{}, size), strings.NewReader(`"}}}`)))
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("Authorization", "Bearer "+e.Key)
+				e.ServeHTTP(httptest.NewRecorder(), r)
+			})
+		}
+		require.Eventually(t, func() bool { return e.OpenStreams() == waits }, time.Minute, time.Millisecond)
+		assert.Less(t, heap()-before, int64(waits*size/2), method)
+		leave()
+		all.Wait()
+	}
+}
+
+// heap is how many bytes live.
+func heap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC() // what pools hold
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // it is less
+}
+
+// zeros is an endless text of zeros.
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = '0'
+	}
+	return len(p), nil
 }
 
 // A function ends before its platform would end it.
@@ -374,10 +487,7 @@ func TestAStreamOfAResponseThatEndsShortIsAnError(t *testing.T) {
 	t.Run("with its right", func(t *testing.T) {
 		e := httpapitest.New(t)
 		w := stopping{httptest.NewRecorder(), sync.OnceFunc(func() {
-			p, err := e.Tenants.Authenticate(t.Context(), e.Key)
-			require.NoError(t, err)
-			require.NoError(t, e.Tenants.RevokeKey(t.Context(), tenant.Platform(), record.System(), p.Key))
-			e.Tenants.Change(p)
+			revoke(t, e)
 		})}
 		send(e, w)
 		last(t, w.Body.String())
