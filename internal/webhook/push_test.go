@@ -88,8 +88,21 @@ func TestAPushIsPostedInItsFormWithItsTokenAndOurSignature(t *testing.T) {
 		b, err := json.Marshal(kept)
 		require.NoError(t, err)
 		assert.NotContains(t, string(b), "t0ken", name)
-		assert.Equal(t, "[token] [token]"+strings.Repeat("x", 1009), kept.Attempts[0].ResponseExcerpt, name)
+		assert.Equal(t, "[secret] [secret]"+strings.Repeat("x", 1007), kept.Attempts[0].ResponseExcerpt, name)
 	}
+}
+
+// A secret may be a part of another one.
+func TestAnExcerptShowsNoPieceOfASecret(t *testing.T) {
+	s := newStage(t)
+	p := loud
+	p.Secrets = record.NoOrganization + "/push:" +
+		`{"url":"https://example.com/loud","token":"abc","scheme":"Bearer","credentials":"beginabcend"}`
+	s.pushed(t, record.Delivery{PushedTo: loud.URL}, p)
+	s.answer = "beginabcend abc beginabc"
+	s.status = http.StatusOK
+	s.handle(t)
+	assert.Equal(t, "[secret] [secret] ", s.now(t).Attempts[0].ResponseExcerpt)
 }
 
 func TestAWebhookOfOursHasNoToken(t *testing.T) {

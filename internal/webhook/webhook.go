@@ -24,6 +24,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -354,14 +355,14 @@ func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) 
 	return o
 }
 
-// without is the excerpt of an answer, without secrets that it tells, also one that is cut off at the excerpt's end.
+// without is the excerpt of an answer, without secrets that it tells, also one that is cut off at the excerpt's end. The
+// longest is the first: it may have others in it.
 func without(excerpt []byte, secrets ...string) string {
+	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	for _, secret := range secrets {
 		if secret != "" {
-			excerpt = bytes.ReplaceAll(excerpt, []byte(secret), []byte("[token]"))
+			excerpt = bytes.ReplaceAll(excerpt, []byte(secret), []byte("[secret]"))
 		}
-	}
-	for _, secret := range secrets {
 		for n := min(len(secret), len(excerpt)); n > 0; n-- {
 			if bytes.HasSuffix(excerpt, []byte(secret[:n])) {
 				excerpt = excerpt[:len(excerpt)-n]
