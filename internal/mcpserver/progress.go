@@ -3,7 +3,6 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -25,8 +24,8 @@ const lastWords = 5 * time.Second
 const light = 64 << 10
 
 // WantsProgress returns the token of a call whose client is to be told how it goes on, as it is written; nil for other
-// requests, and for one whose header is refused: that has a status, which a stream that has begun has no more. What
-// else is wrong with it the handler says.
+// requests, for a client that takes no stream, and for one whose version is refused: that has a status, which a stream
+// that has begun has no more. What else is wrong with it the handler says.
 func (s *Server) WantsProgress(header http.Header, body []byte) (token json.RawMessage) {
 	if len(body) > light || !streamable(header) {
 		return nil
@@ -46,18 +45,14 @@ func (s *Server) WantsProgress(header http.Header, body []byte) (token json.RawM
 	return r.Params.Meta.Token
 }
 
-// streamable says whether the library takes a header, and its client a stream.
+// streamable says whether the client of a header takes a stream, and speaks a version that the library does.
 func streamable(h http.Header) bool {
-	kind, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
 	version := h.Get("Mcp-Protocol-Version")
-	accepted := map[string]bool{}
-	for one := range strings.SplitSeq(strings.Join(h.Values("Accept"), ","), ",") {
+	accepts := slices.ContainsFunc(strings.Split(strings.Join(h.Values("Accept"), ","), ","), func(one string) bool {
 		name, _, _ := strings.Cut(one, ";")
-		accepted[strings.ToLower(strings.TrimSpace(name))] = true
-	}
-	return kind == "application/json" && accepted["text/event-stream"] &&
-		(accepted["application/json"] || accepted["application/*"] || accepted["*/*"]) &&
-		(version == "" || slices.Contains(mcp.SupportedProtocolVersions(), version))
+		return strings.EqualFold(strings.TrimSpace(name), "text/event-stream")
+	})
+	return accepts && (version == "" || slices.Contains(mcp.SupportedProtocolVersions(), version))
 }
 
 // Telling makes the handler of a call that wants progress by a token; its error is that of the store. The handler

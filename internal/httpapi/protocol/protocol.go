@@ -46,7 +46,7 @@ type MCP interface {
 	// store, as Telling's.
 	For(ctx context.Context, p tenant.Principal, left func() bool) (http.Handler, error)
 	// WantsProgress returns the token of a call whose client is to be told how it goes on; nil for other requests, and
-	// for one whose header is refused.
+	// for a client that takes no stream, or of a version that is not served.
 	WantsProgress(header http.Header, body []byte) json.RawMessage
 	// Telling makes the handler of such a call, which is answered with Server-Sent Events until streaming ends, also
 	// with one when nothing happens for idle.

@@ -92,8 +92,8 @@ func TestRefusalsOfMCPInAStreamAreAnswers(t *testing.T) {
 	}
 	const kind, both = "application/json", "application/json, text/event-stream"
 	for _, w := range []*httptest.ResponseRecorder{ // these have a status, which a stream has no more
-		send("1999-01-01", kind, both), send("2099-01-01", kind, both), send("2025-06-18", kind, "text/event-stream"),
-		send("2025-06-18", kind, "text/event-stream, application/json-seq"), send("2025-06-18", "text/plain", both),
+		send("1999-01-01", kind, both), send("2099-01-01", kind, both), send("2025-06-18", "text/plain", both),
+		send("2025-06-18", kind, "application/json"),
 	} {
 		assert.GreaterOrEqual(t, w.Code, http.StatusBadRequest)
 		assert.Less(t, w.Code, http.StatusInternalServerError)
@@ -106,6 +106,8 @@ func TestRefusalsOfMCPInAStreamAreAnswers(t *testing.T) {
 	assert.Contains(t, w.Body.String(), `"id":"a"`, "as the library says it: %s", w.Body)
 	assert.Contains(t, w.Body.String(), `"error":{`)
 	assert.Equal(t, 1, strings.Count(w.Body.String(), "data: "))
+	w = send("2025-06-18", kind, "text/event-stream")
+	assert.Contains(t, w.Body.String(), "Accept must contain both", "the client takes a stream")
 	w = send("2025-06-18", kind, "application/*;q=0.9, text/event-stream")
 	assert.Contains(t, w.Body.String(), `run_id`, "%s", w.Body)
 }
