@@ -301,7 +301,7 @@ func responsesScenarios() []Story {
 
 			// what the last run of a conversation waits for counts, whatever became of those before
 			gone := x.respond(ask, "tools", []object{weather}).is(200)
-			waits := x.respond(ask, "tools", []object{weather})
+			waits = x.respond(ask, "tools", []object{weather})
 			x.post("/responses/"+gone.text("id")+"/cancel", nil).is(200)
 			history = []any{}
 			for _, of := range []reply{gone, waits} {
