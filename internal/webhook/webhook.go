@@ -355,8 +355,8 @@ func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) 
 	return o
 }
 
-// without is the excerpt of an answer, without secrets that it tells, also one that is cut off at the excerpt's end. The
-// longest is the first: it may have others in it.
+// without is the excerpt of an answer, without secrets that it tells, also one that is cut off at the excerpt's end.
+// The longest is the first: it may have others in it.
 func without(excerpt []byte, secrets ...string) string {
 	slices.SortFunc(secrets, func(a, b string) int { return cmp.Compare(len(b), len(a)) })
 	for _, secret := range secrets {

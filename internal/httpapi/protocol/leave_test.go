@@ -68,8 +68,8 @@ func TestOnlyAClientThatLeavesCancelsItsRun(t *testing.T) {
 		"it leaves a function":   {current, "queued", 14 * time.Minute, false},
 		"of an earlier version":  {earlier, "queued", 0, false},
 	} {
-		for told, meta := range map[string]string{"": "", " a stream": `"progressToken":1`} {
-			t.Run(name+told, func(t *testing.T) {
+		for told, meta := range map[string]string{"alone": "", "in a stream": `"progressToken":1`} {
+			t.Run(name+" "+told, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					e := httpapitest.New(t, func(s *service.Config) {
 						s.MaxStream = c.maxStream
@@ -97,9 +97,9 @@ func begins(t *testing.T, e httpapitest.API, version, meta string) (leave func()
 			"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"}`, ",")
 	}
 	ctx, leave := context.WithCancel(t.Context())
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+httpapi.Base+"/mcp", strings.NewReader(
-		`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Demo","arguments":{"message":"x"},
-		"_meta":{`+meta+`}}}`))
+	call := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Demo",
+		"arguments":{"message":"x"},"_meta":{` + meta + `}}}`)
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+httpapi.Base+"/mcp", call)
 	require.NoError(t, err)
 	for name, value := range map[string]string{
 		"Authorization": "Bearer " + e.Key, "Content-Type": "application/json", "Mcp-Protocol-Version": version,
