@@ -8,7 +8,7 @@
 // service has given them.
 //
 // The package must not know HTTP, nor how runs are executed. It imports a2a, intake, files, stream, view, record,
-// tenant, lifecycle, seal, host and problem.
+// catalog, tenant, lifecycle, seal, host, problem and strictjson.
 package a2aserver
 
 import (

@@ -249,7 +249,7 @@ func (b *beginning) prepare(ctx context.Context) error {
 	}
 	b.message = intake.Message{
 		AgentID: b.agent, Text: b.fresh.message(), ChatID: b.turn.ThreadID, Context: c, Key: b.key(),
-		Request: b.request, Watched: true,
+		Request: b.request, Watched: true, Answers: b.mayDecide,
 	}
 	if b.fresh.media.addresses, err = b.addressed(ctx); err != nil {
 		return err
@@ -267,6 +267,15 @@ func (b *beginning) prepare(ctx context.Context) error {
 		b.drop(ctx)
 	}
 	return err
+}
+
+// mayDecide refuses to answer a run of another agent, which the thread is busy with.
+func (b *beginning) mayDecide(_ context.Context, run record.Run) error {
+	if run.Agent == b.agent {
+		return nil
+	}
+	return problem.New(problem.Conflict, "chat_busy", "the thread is busy with a run of another agent").
+		With("active_run_id", run.ID())
 }
 
 // addressed are the addresses of files of ours that the message names. Others are not fetched.

@@ -155,6 +155,7 @@ type follower struct {
 	teller
 
 	who     tenant.Principal
+	right   *tenant.Right // to the run's agent, which may be another than the exchange's
 	x       *Exchange
 	run     string
 	begun   bool
@@ -195,6 +196,7 @@ func (s *Server) follower(
 		calls: map[int]string{}, ended: map[int]bool{},
 		teller: teller{emit: emit, said: ofPart("msg_", run, n), got: ofPart("res_", run, n)},
 	}
+	f.right = s.Intake.Tenants.RightTo(&f.who, e.Value.Agent)
 	f.again = slices.ContainsFunc(x.list, f.isPart)
 	if n == 0 {
 		return f, nil
@@ -281,6 +283,10 @@ func (f *follower) step(index int) (record.Step, bool) {
 
 func (f *follower) follow(ctx context.Context, idle time.Duration, beat func() error) error {
 	return f.Hub.Follow(ctx, f.Store, f.who.Scope(), f.run, idle, func(e stream.Event) error {
+		if !f.right.Lasts(ctx) {
+			f.end = Cut()
+			return stream.ErrStop
+		}
 		if e.Event == stream.Heartbeat {
 			return beat()
 		}

@@ -11,11 +11,13 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/catalog"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/record"
 	"agentplatform/internal/stream"
 	"agentplatform/internal/table"
+	"agentplatform/internal/tenant"
 	"agentplatform/internal/transition"
 	"agentplatform/internal/view"
 )
@@ -567,6 +569,32 @@ func (w *world) active() string {
 	chat, err := w.Intake.Chat(w.t.Context(), w.who, "t")
 	require.NoError(w.t, err)
 	return chat.Value.ActiveRun
+}
+
+// A message to an agent is no answer to another, which the thread is busy with; and a run of another agent that is
+// followed is told of as long as the right to that one lasts.
+func TestAThreadOfTwoAgents(t *testing.T) {
+	w := newWorld(t)
+	demo, err := record.Resource[catalog.Agent](t.Context(), w.Store, w.who.Scope(), w.agent)
+	require.NoError(t, err)
+	made, err := w.Intake.Tenants.CreateAgent(t.Context(), w.who.Organization, demo.Value.Spec, true)
+	require.NoError(t, err)
+	other := *w
+	other.agent = made.Value.ID
+	run := other.runs("r1", hello)[0]
+	other.pause(run, question)
+	_, err = w.ask("r2", `{"id":"v1","role":"user","content":"Oslo"}`)
+	assert.True(t, problem.Is(err, "chat_busy"), "%v", err)
+	assert.Equal(t, run, w.active())
+	assert.Equal(t, lifecycle.AwaitingInput, w.run(run).Status)
+
+	x, err := other.ask("r1", hello)
+	require.NoError(t, err)
+	require.NoError(t, w.Intake.Tenants.RevokeKey(t.Context(), tenant.Platform(), record.System(), w.who.Key))
+	w.Intake.Tenants.Change(w.who)
+	heard, end := w.follow(x)
+	assert.Equal(t, Cut(), end)
+	assert.Equal(t, []string{"run_started", "run_error"}, heard)
 }
 
 // A resume that is sent again when what waited behind its run has begun, or has ended, brings nothing new.

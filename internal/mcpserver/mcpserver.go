@@ -5,8 +5,8 @@
 // has its id, and the tool get_run waits again; cancel_run cancels it. A call that brings a progress token is told what
 // happens meanwhile, and waits for as long as its stream may last. No state is kept between requests.
 //
-// The package must not know how runs are executed. It imports intake, files, stream, view, record, tenant, tool for
-// names, problem, host and the protocol's library.
+// The package must not know how runs are executed. It imports intake, files, stream, view, record, catalog, citation,
+// tenant, lifecycle, tool for names, problem, host and the protocol's library.
 package mcpserver
 
 import (

@@ -49,6 +49,7 @@ func (h *handlers) aguiCall(w http.ResponseWriter, r *http.Request, c *httpapi.C
 	if err != nil {
 		return err
 	}
+	r.Body = http.NoBody // which a stream would keep
 	if len(body) == 0 {
 		return problem.InvalidField("body", "is required")
 	}

@@ -117,6 +117,7 @@ func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *htt
 		return err
 	}
 	var asked responses.CreateResponse
+	r.Body = http.NoBody // which a wait would keep
 	if len(body) == 0 {
 		return problem.InvalidField("body", "is required")
 	}

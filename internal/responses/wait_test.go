@@ -1,0 +1,69 @@
+package responses
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/host"
+	"agentplatform/internal/intake"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/stream"
+	"agentplatform/internal/table"
+	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/tenant"
+)
+
+// away is a table that cannot be read until a time.
+type away struct {
+	table.Table
+
+	until time.Time
+}
+
+func (a *away) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	if time.Now().Before(a.until) {
+		return nil, &table.Error{Kind: table.Down, Err: errors.New("away")}
+	}
+	return a.Table.Get(ctx, keys...)
+}
+
+// A store that cannot be read for a while ends no wait for a response before its time: its run goes on.
+func TestAWaitOutlivesAFailureOfTheStore(t *testing.T) {
+	for d, want := range map[time.Duration]string{5 * time.Second: "unavailable", time.Minute: ""} {
+		synctest.Test(t, func(t *testing.T) {
+			h := host.System()
+			items := &away{Table: memtable.New(h.Now)}
+			store := record.New(items, &memblob.Store{}, h)
+			now := h.Now()
+			run := record.Run{Input: &record.Input{Message: "m"}, Run: lifecycle.Accept(
+				lifecycle.RunSpec{RunID: h.NewID(), Organization: "o", User: "u", Chat: "c", LimitMS: 60_000},
+				lifecycle.ChatPosition{Turn: 1}, now, now.Add(time.Minute))}
+			tx := store.Begin(h.NewID())
+			tx.PutRun(record.Fresh(run))
+			require.NoError(t, tx.Commit(t.Context()))
+			items.until = now.Add(20 * time.Second)
+			s := &Server{
+				Intake: &intake.Intake{Host: h}, Store: store,
+				Hub: stream.New(items, stream.NewLocalNotifier(), h, slog.New(slog.DiscardHandler)),
+			}
+			began := time.Now()
+			enough := func(record.Run) bool { return true }
+			e, err := s.until(t.Context(), tenant.Principal{Organization: "o"}, run.ID(), 0, d, enough)
+			assert.Equal(t, want, problem.Code(err))
+			if want == "" {
+				assert.Equal(t, run.ID(), e.Value.ID())
+			}
+			assert.InDelta(t, min(d, 20*time.Second), time.Since(began), float64(10*time.Second))
+		})
+	}
+}
