@@ -442,6 +442,13 @@ func TestUseCasesReadNoClock(t *testing.T) {
 	}
 }
 
+// A busy machine makes each number of seconds too few: a scenario compares with what would happen otherwise.
+func TestScenariosHaveOneLimitForWhatHappensAtOnce(t *testing.T) {
+	for _, line := range found(t, `Less\w*\(x, time\.(Since|Until)\(\w+\), ([0-9]|time\.)`, "scenario") {
+		t.Errorf("its limit is soon: %s", line)
+	}
+}
+
 // Where the outer context is asked first, and ends before the other one is asked, its end is taken for a limit.
 func TestTheOuterContextIsNotAskedFirst(t *testing.T) {
 	for _, line := range found(t, `\.Err\(\) == nil && \w+\.Err\(\) != nil`, ".") {

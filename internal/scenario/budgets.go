@@ -53,7 +53,7 @@ func budgetScenarios() []Story {
 			used := first.number("usage", "input_tokens") + first.number("usage", "output_tokens")
 			assert.Less(x, used, 12.0)
 			// longer than the followup takes on a slow machine
-			parked := x.begin("message", "/sleep 5s\nfour five six seven eight", "chat_id", "c")
+			parked := x.begin("message", "/sleep 15s\nfour five six seven eight", "chat_id", "c")
 			next := x.post("/runs/"+parked+"/followups", object{"message": "late"}).is(202).text("parked", "parked_id")
 			x.await(parked, "completed")
 			// A message that was accepted within the budget starts, and fails with the reason.

@@ -83,9 +83,7 @@ func chatScenarios() []Story {
 			assert.Equal(x, "You said: x", x.chat("message", "x", "wait", "TRUE").is(200).text("answer"))
 		}},
 		{Name: "chat/wait=false: a handle at once", Run: func(x *Actor) {
-			began := time.Now()
-			a := x.chat("message", "/sleep 20s", "wait", "false").is(202)
-			assert.Less(x, time.Since(began), 10*time.Second)
+			a := x.chat("message", "/sleep 20s", "wait", "false").is(202) // after a wait it would have ended
 			assert.Equal(x, a.text("run_id"), a.header.Get("X-Agent-Run-Id"))
 			x.post("/runs/"+a.text("run_id")+"/cancel", nil).is(200)
 		}},
@@ -113,7 +111,7 @@ func chatScenarios() []Story {
 		{Name: "chat/202: a pause ends the wait, with its interrupts", Run: func(x *Actor) {
 			began := time.Now()
 			a := x.chat("message", "/ask Which city?").is(202)
-			assert.Less(x, time.Since(began), 8*time.Second, "the window is 10 s")
+			assert.Less(x, time.Since(began), soon, "the window is 25 s")
 			assert.Equal(x, "awaiting_input", a.text("status"))
 			assert.Equal(x, "clarification", a.text("interrupts", 0, "kind"))
 			assert.Equal(x, "Which city?", a.text("interrupts", 0, "prompt"))
