@@ -41,6 +41,10 @@ func (p *program) dial(say string) (net.Conn, error) {
 	return c, err
 }
 
+// atOnce is far more than a small request takes on a busy machine, some milliseconds, and less than one takes that
+// waits for a client that neither sends nor reads: the service gives that up after 10 s.
+const atOnce = 8 * time.Second
+
 // answers is the slowest response of several small requests.
 func (p *program) answers() (slowest time.Duration) {
 	for range 20 {
@@ -93,7 +97,7 @@ func TestStalledReadersUseBoundedMemory(t *testing.T) {
 		slowest.Round(time.Millisecond))
 	assert.Less(t, held-memory, readers*160>>10,
 		"MB: each costs a connection's buffers and two goroutines, and nothing that grows with the stream")
-	assert.Less(t, slowest, 3*time.Second)
+	assert.Less(t, slowest, atOnce)
 	for _, c := range connections {
 		_ = c.Close()
 	}
@@ -161,7 +165,7 @@ func TestTooLargeRequestsAreRefused(t *testing.T) {
 		require.NoError(t, err)
 		slow = append(slow, c)
 	}
-	assert.Less(t, p.answers(), 3*time.Second, "beside a thousand heads that do not end")
+	assert.Less(t, p.answers(), atOnce, "beside a thousand heads that do not end")
 	worst = max(worst, p.memory()-before)
 	assert.Eventually(t, func() bool { return p.descriptors() <= descriptors+20 }, time.Minute, 50*time.Millisecond,
 		"heads that do not end are waited for")

@@ -46,6 +46,6 @@ func TestAResponseIsWaitedForLongerThanARun(t *testing.T) {
 	began := time.Now()
 	stop = func() {}
 	p.stop()
-	assert.Less(t, time.Since(began), 30*time.Second)
+	assert.Less(t, time.Since(began), 30*time.Second, "the call of its model would take twice as long, the window more")
 	assert.Contains(t, []any{"queued", "in_progress"}, (<-waits)["status"], "its run is handed over meanwhile")
 }
