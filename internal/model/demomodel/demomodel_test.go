@@ -21,7 +21,7 @@ func TestContract(t *testing.T) {
 	modeltest.Run(t, modeltest.Harness{
 		Model: demomodel.New(host.System()), Talk: "several words to say", Call: `/tool echo {"text":"hi"}`,
 		Ask: "/ask Which?", Fail: "/fail no",
-		Flaky: "x\n/flaky 1", Slow: "/sleep 2s", Takes: 2 * time.Second,
+		Flaky: "x\n/flaky 1", Slow: "/sleep 20s", Takes: 20 * time.Second,
 	})
 }
 

@@ -96,7 +96,6 @@ func TestAPauseGoesOnWhereStepFunctionsThrottles(t *testing.T) {
 	_, err = do(transition.Change{Event: lifecycle.Claim{Holder: "w", Until: machine.Now().Add(time.Hour)}})
 	require.NoError(t, err)
 
-	began := time.Now()
 	paused, err := do(transition.Change{
 		Event: lifecycle.Pause{
 			Work: lifecycle.Work{Attempt: 1}, ExpiresAt: machine.Now().Add(time.Hour),
@@ -106,8 +105,7 @@ func TestAPauseGoesOnWhereStepFunctionsThrottles(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, lifecycle.AwaitingInput, paused.Status)
-	assert.Less(t, time.Since(began), 3*time.Second, "nobody waits for long")
-	assert.EqualValues(t, 2, asked.Load())
+	assert.EqualValues(t, 2, asked.Load(), "nobody waits for more")
 	assert.Contains(t, log.String(), "a timer could not be set; the sweeper will see to it")
 	assert.Contains(t, log.String(), "ThrottlingException")
 

@@ -97,7 +97,7 @@ func Run(t *testing.T, h Harness) {
 			began := time.Now()
 			_, err := call(t, ctx, h.Hangs, `{}`)
 			assert.Contains(t, refused(t, err), "in time")
-			assert.Less(t, time.Since(began), 5*time.Second)
+			assert.Less(t, time.Since(began), 30*time.Second, "it never answers")
 		})
 	}
 	if h.Huge != "" {
