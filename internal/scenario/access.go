@@ -401,12 +401,11 @@ var ends = []end{
 }
 
 // soon is longer than anything that happens at once: a busy machine of two cores with a whole deployment on it has
-// taken 6 s. It is shorter than the interval at which rights are checked again, and than what is not to be waited
-// for, which takes 20 s or more wherever it is used.
+// taken 6 s. What is not to be waited for takes 20 s or more wherever this is used.
 const soon = 18 * time.Second
 
-// known is when all processes of a distributed world know that a right has ended, which may take 30 s: with twice
-// as much again for a slow machine, and less than the followed run takes.
+// known is when all processes know that a right has ended, which may take 30 s where there are several: with twice as
+// much again for a slow machine, and less than the followed run takes. One process alone looks again after minutes.
 const known = 90 * time.Second
 
 // Streams, waits and run tokens end with the right to them.
@@ -421,11 +420,7 @@ func rightScenarios() (stories []Story) {
 				run := x.hold("agent_id", agent)
 				token := member.with(member.post("/runs/"+run+"/token", nil).is(201).text("token"))
 				task := object{"jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": object{"id": run}}
-				within := soon
-				if x.world.Spread {
-					within = known
-				}
-				ctx, cancel := context.WithTimeout(x.Context(), within)
+				ctx, cancel := context.WithTimeout(x.Context(), known)
 				defer cancel()
 				open := map[string]*http.Response{}
 				begin := func(name string, r *http.Request) {
@@ -444,7 +439,7 @@ func rightScenarios() (stories []Story) {
 					"Content-Type",
 					"application/json"))
 				waiting := make(chan int, 1)
-				poll := member.request(http.MethodGet, "/runs/"+run+"?wait_ms=5000", nil)
+				poll := member.request(http.MethodGet, "/runs/"+run+"?wait_ms=10000", nil)
 				go func() {
 					status := 0
 					if response, err := http.DefaultClient.Do(poll); err == nil {
@@ -475,11 +470,8 @@ func rightScenarios() (stories []Story) {
 	}
 	return append(stories, Story{Name: "right/a run's token ends a stream with its own time", Run: func(x *Actor) {
 		run := x.hold()
-		lasts := 2
-		if x.world.Spread {
-			lasts = 20 // seconds: a slow machine opens the stream within that time
-		}
-		made := x.post("/runs/"+run+"/token", object{"expires_in": lasts}).is(201)
+		// So many seconds that a slow machine opens the stream within them.
+		made := x.post("/runs/"+run+"/token", object{"expires_in": 20}).is(201)
 		stream := x.with(made.text("token")).follow(run)
 		stream.until("init")
 		for _, e := range stream.rest() {

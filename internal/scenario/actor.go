@@ -45,14 +45,17 @@ type Story struct {
 	Run      func(*Actor)
 }
 
+// startDeadline is that of worlds in which it is tested: enough for a slow machine to start what is started first.
+const startDeadline = 45 * time.Second
+
 // worlds are the settings of the worlds that scenarios need.
 var worlds = map[string]map[string]string{
 	"": {"OBSERVE_WINDOW": "25s"},
-	"hasty": {"OBSERVE_WINDOW": "5s", "PAUSE_EXPIRY": "1500ms", "ACTIVE_LIMIT": "1s", "HEARTBEAT": "1s",
+	"hasty": {"OBSERVE_WINDOW": "25s", "PAUSE_EXPIRY": "1500ms", "ACTIVE_LIMIT": "1s", "HEARTBEAT": "1s",
 		"MAX_BODY": "1048576"},
-	"brief": {"OBSERVE_WINDOW": "300ms", "START_DEADLINE": "15s", // as below
+	"brief": {"OBSERVE_WINDOW": "300ms", "START_DEADLINE": startDeadline.String(),
 		"EMBEDDING_MODELS": "openai/counting"}, // see receiver.embed
-	"stuck": {"START_DEADLINE": "15s", "WORKERS": "2"}, // enough for a slow machine to start the two
+	"stuck": {"START_DEADLINE": startDeadline.String(), "WORKERS": "2"},
 }
 
 // Run runs all scenarios in the worlds that a harness starts.
@@ -362,6 +365,12 @@ func (x *Actor) stop(run string) {
 	x.await(run, "cancelled")
 }
 
+// stopAll cancels the runs of the actor's agent, which are n, and does not wait for their ends.
+func (x *Actor) stopAll(n int) {
+	x.Helper()
+	x.post("/runs/cancel", object{"filter": object{"agent_id": x.Agent}, "confirm_count": n}).is(200)
+}
+
 // is checks the status.
 func (a reply) is(status int) reply {
 	a.x.Helper()
@@ -492,6 +501,13 @@ func decide(pairs ...string) object {
 func tool(name string, arguments object) string {
 	b, _ := json.Marshal(arguments)
 	return fmt.Sprintf("/tool %s %s", name, b)
+}
+
+// patient is an agent whose runs may be active for longer than the world's limit.
+func (x *Actor) patient() string {
+	x.Helper()
+	return x.post("/agents",
+		object{"name": "long", "limits": object{"max_active_seconds": 180}}).is(201).text("agent_id")
 }
 
 // careful is an agent that needs approval for every tool call.

@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -221,8 +223,10 @@ func (x *Actor) later(path string, header ...string) <-chan reply {
 	go func() {
 		a := reply{x: x}
 		if response, err := client.Do(r); err == nil {
-			a.status, a.header = response.StatusCode, response.Header
+			raw, _ := io.ReadAll(response.Body)
 			_ = response.Body.Close()
+			a.status, a.header, a.raw = response.StatusCode, response.Header, string(raw)
+			_ = json.Unmarshal(raw, &a.body)
 		}
 		answer <- a
 	}()

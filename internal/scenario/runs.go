@@ -53,10 +53,12 @@ func runScenarios() []Story {
 			x.get("/runs/"+run, "If-None-Match", after.header.Get("ETag")).is(304)
 		}},
 		{Name: "runs/wait_ms waits for a change of status", Run: func(x *Actor) {
-			run := x.begin("message", "/sleep 3s")
+			run := x.hold()
 			x.await(run, "running")
+			answer := x.later("/runs/" + run + "?wait_ms=20000")
+			x.post("/runs/"+run+"/cancel", nil).is(200)
 			began := time.Now()
-			assert.Equal(x, "completed", x.get("/runs/"+run+"?wait_ms=20000").is(200).text("status"))
+			assert.Equal(x, "cancelled", (<-answer).is(200).text("status"))
 			assert.Less(x, time.Since(began), soon)
 			x.get("/runs/" + run + "?wait_ms=20001").names("wait_ms")
 		}},
@@ -294,8 +296,9 @@ func transitionScenarios() []Story {
 		}},
 		{Name: "transition/awaiting_input to cancelled: undecided until it expires", Settings: "hasty",
 			Run: func(x *Actor) {
-				a := x.chat("message", "/ask Which?").is(202)
-				v := x.await(a.text("run_id"), "cancelled")
+				run := x.begin("agent_id", x.patient(), "message", "/ask Which?")
+				v := x.await(run, "cancelled")
+				assert.NotNil(x, v.at("paused_at"))
 				assert.Empty(x, v.list("interrupts"))
 			}},
 		{Name: "transition/awaiting_input to cancelled: at once", Run: func(x *Actor) {

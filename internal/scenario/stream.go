@@ -133,7 +133,7 @@ func streamScenarios() []Story {
 			assert.Equal(x, events[len(events)-1].body["run"].(object)["result"].(object)["answer"], joined(events))
 		}},
 		{Name: "stream/sse: stays open through a pause and ends after it", Run: func(x *Actor) {
-			a := x.chat("message", "/ask Where?\n/sleep 2s").is(202) // a reader may miss a status that lasts no time
+			a := x.chat("message", "/ask Where?\n/sleep 15s").is(202) // a reader may miss a status that lasts no time
 			s := x.follow(a.text("run_id"))
 			first, _ := s.next()
 			assert.Equal(x, "awaiting_input", first.body["run"].(object)["status"])
@@ -158,9 +158,7 @@ func streamScenarios() []Story {
 			}
 		}},
 		{Name: "stream/sse: heartbeats are comments", Settings: "hasty", Run: func(x *Actor) {
-			agent := x.post("/agents",
-				object{"name": "long", "limits": object{"max_active_seconds": 60}}).is(201).text("agent_id")
-			run := x.begin("agent_id", agent, "message", "/sleep 30s")
+			run := x.begin("agent_id", x.patient(), "message", "/sleep 2m")
 			s := x.follow(run)
 			s.until("init")
 			for {
@@ -174,9 +172,7 @@ func streamScenarios() []Story {
 			s.until("done")
 		}},
 		{Name: "stream/ndjson: heartbeats are lines", Settings: "hasty", Run: func(x *Actor) {
-			agent := x.post("/agents",
-				object{"name": "long", "limits": object{"max_active_seconds": 60}}).is(201).text("agent_id")
-			s := x.stream(x.chatRequest("agent_id", agent, "message", "/sleep 30s", "streaming", "true"))
+			s := x.stream(x.chatRequest("agent_id", x.patient(), "message", "/sleep 2m", "streaming", "true"))
 			s.until("heartbeat")
 			x.post("/runs/"+s.header.Get("X-Agent-Run-Id")+"/cancel", nil).is(200)
 			assert.Equal(x, "cancelled", s.until("done").body["run"].(object)["status"])
