@@ -45,14 +45,15 @@ func tried(t *testing.T) map[string]string {
 	return all
 }
 
-// aMinute is how long the commands under one heading may take, compiling operate left out.
-const aMinute = time.Minute
+// guidedFor is how long the commands under one heading may take, compiling operate left out: operate itself waits
+// three minutes for each mapping of a queue.
+const guidedFor = 15 * time.Minute
 
 // guided runs what the guide says, with operate as it is called there, and returns what it printed.
 func (w world) guided(t *testing.T, operate, script string, environ ...string) string {
 	t.Helper()
 	require.NotEmpty(t, script, "the guide has no such commands")
-	ctx, cancel := context.WithTimeout(t.Context(), aMinute)
+	ctx, cancel := context.WithTimeout(t.Context(), guidedFor)
 	defer cancel()
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c",
 		`operate() { "`+operate+`" -stage "$STAGE" "$@"; }`+"\n"+script)
@@ -64,12 +65,19 @@ func (w world) guided(t *testing.T, operate, script string, environ ...string) s
 	return string(out)
 }
 
-// theRunbookDoesWhatItSays leaves the world with the operator's key of after the rotation.
-func theRunbookDoesWhatItSays(t *testing.T, w *world) {
+// operator is the compiled program of the operator's commands.
+func operator(t *testing.T) string {
+	t.Helper()
 	operate := filepath.Join(t.TempDir(), "operate")
 	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", operate,
 		"../../scripts/operate").CombinedOutput()
 	require.NoError(t, err, string(built))
+	return operate
+}
+
+// theRunbookDoesWhatItSays leaves the world with the operator's key of after the rotation.
+func theRunbookDoesWhatItSays(t *testing.T, w *world) {
+	operate := operator(t)
 	guide := tried(t)
 	t.Run("Restoring", func(t *testing.T) { w.isRestored(t, operate, guide["Restoring"]) })
 	t.Run("Rotating", func(t *testing.T) { w.isRotated(t, operate, guide["Rotating"]) })
@@ -95,7 +103,7 @@ func (w world) isRestored(t *testing.T, operate, script string) {
 	require.Eventually(t, func() bool {
 		ticks++
 		return put(fmt.Sprint("guide/tick ", ticks), "tock").Truncate(time.Second).After(then)
-	}, 10*time.Second, 100*time.Millisecond)
+	}, 2*time.Minute, 100*time.Millisecond)
 	put("guide/changed ü", "now")
 	_, err := objects.DeleteObject(t.Context(), &s3.DeleteObjectInput{Bucket: bucket, Key: aws.String("guide/deleted")})
 	require.NoError(t, err)
@@ -107,7 +115,7 @@ func (w world) isRestored(t *testing.T, operate, script string) {
 		require.NoError(t, err)
 	}
 	undone := w.begin(t, w.agent(t), "message", "what will be undone")
-	w.await(t, undone, "completed", aMinute) // nothing may write while the table is put back
+	w.await(t, undone, "completed", time.Minute) // nothing may write while the table is put back
 
 	said := w.guided(t, operate, script, "EARLIER="+earlier, "THEN="+then.UTC().Format(time.RFC3339))
 	assert.Contains(t, said, "that is, they would be; say -do", "it is said before it is done")
@@ -139,7 +147,7 @@ func (w world) isRestored(t *testing.T, operate, script string) {
 			assert.NotZero(t, *f.Concurrency.ReservedConcurrentExecutions, output)
 		}
 	}
-	w.await(t, w.begin(t, w.agent(t), "message", "after it"), "completed", aMinute)
+	w.await(t, w.begin(t, w.agent(t), "message", "after it"), "completed", time.Minute)
 }
 
 // items are a table's items, by their keys.

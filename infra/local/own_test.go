@@ -263,7 +263,7 @@ func aMessageThatIsNoNudgeEndsAmongTheDeadLetters(t *testing.T, w world) {
 // sweeper, which the last test starts.
 func TestWhenTheSweeperDoesNotRun(t *testing.T) {
 	t.Parallel()
-	w := startWithoutSweeps(t, map[string]string{"PAUSE_EXPIRY": "15s"})
+	w := startWithoutSweeps(t, map[string]string{"PAUSE_EXPIRY": "30s"})
 	t.Run("APauseExpiresThroughStepFunctions", func(t *testing.T) { aPauseExpiresThroughStepFunctions(t, w) })
 	t.Run("TheRunbookDoesWhatItSays", func(t *testing.T) { theRunbookDoesWhatItSays(t, &w) })
 	t.Run("ALostNudgeIsFoundByTheSweeper", func(t *testing.T) { aLostNudgeIsFoundByTheSweeper(t, w) })
@@ -280,8 +280,8 @@ func aPauseExpiresThroughStepFunctions(t *testing.T, w world) {
 		require.NoError(t, err)
 		return string(e.Status)
 	}
-	ended := w.await(t, run, "cancelled", time.Minute)
-	assert.Equal(t, "SUCCEEDED", status())
+	ended := w.await(t, run, "cancelled", 3*time.Minute)
+	assert.Eventually(t, func() bool { return status() == "SUCCEEDED" }, time.Minute, 100*time.Millisecond)
 	assert.GreaterOrEqual(t, ended.text("updated_at"), paused.text("expires_at"), "not before its time")
 
 	// A decision stops the timer.
@@ -359,9 +359,9 @@ func aLargeFileGoesToTheBucketDirectly(t *testing.T, w world) {
 
 func operatorCommandsWork(t *testing.T, w world) {
 	// The SDK may warn of a connection beside what a command prints.
+	program := operator(t)
 	apart := func(arguments ...string) (prints, warns string) {
-		command := exec.Command("go",
-			append([]string{"run", "../../scripts/operate", "-stage", w.world}, arguments...)...)
+		command := exec.Command(program, append([]string{"-stage", w.world}, arguments...)...)
 		var out, warnings strings.Builder
 		command.Stdout, command.Stderr = &out, &warnings
 		require.NoError(t, command.Run(), "%s\n%s", &out, &warnings)
@@ -371,7 +371,7 @@ func operatorCommandsWork(t *testing.T, w world) {
 		prints, warns := apart(arguments...)
 		return prints + warns
 	}
-	run := w.begin(t, w.agent(t), "message", "/sleep 60s")
+	run := w.begin(t, w.agent(t), "message", "/sleep 10m")
 	w.await(t, run, "running", time.Minute)
 	assert.Contains(t, operate("show", run), `"status": "running"`)
 	assert.Contains(t, operate("slots", record.NoOrganization), "0 active runs, 0 wrong")
@@ -394,6 +394,8 @@ func operatorCommandsWork(t *testing.T, w world) {
 		prints, _ := apart("invoke", name, "../../events/samples/"+name+".json")
 		assert.JSONEq(t, `{"batchItemFailures":null}`, prints)
 	}
+	require.Less(t, w.post(t, "/runs/"+run+"/cancel", fields{}).status, 300)
+	w.await(t, run, "cancelled", time.Minute)
 	t.Run("AnIndexThatWasEmptiedIsRestored", func(t *testing.T) { anIndexThatWasEmptiedIsRestored(t, w, operate) })
 }
 
@@ -411,7 +413,7 @@ func aSecondFirstKeyIsRefused(t *testing.T, w world) {
 func TestAnotherFunctionGoesOn(t *testing.T) {
 	t.Parallel()
 	model, settings := newEmbedder(t, 700*time.Millisecond)
-	settings["LEASE"], settings["HAND_OVER_AFTER"] = "10s", "4s"
+	settings["LEASE"], settings["HAND_OVER_AFTER"] = "30s", "4s"
 	w := start(t, settings)
 	both := func(name string, one, other func(*testing.T)) { // of two functions, which do not disturb each other
 		t.Run(name, func(t *testing.T) {
@@ -432,12 +434,12 @@ func TestAnotherFunctionGoesOn(t *testing.T) {
 // TestContainersExecuteRuns: where they take the place of the worker function.
 func TestContainersExecuteRuns(t *testing.T) {
 	t.Parallel()
-	w := start(t, map[string]string{workerTasks: "1", "WORKERS": "40", "LEASE": "10s", "USER_CAP": "1000",
+	w := start(t, map[string]string{workerTasks: "1", "WORKERS": "40", "LEASE": "30s", "USER_CAP": "1000",
 		"ORGANIZATION_CAP": "1000", "RATE_LIMIT": "1000000", "RATE_BURST": "1000000"})
 	agent := w.agent(t)
 	var runs []string
 	for range 40 {
-		runs = append(runs, w.begin(t, agent, "message", "/sleep 30s"))
+		runs = append(runs, w.begin(t, agent, "message", "/sleep 60s"))
 	}
 	atWork := func() int {
 		list, _ := w.get(t, "/runs?status=running&limit=100").body["runs"].([]any)
@@ -448,7 +450,7 @@ func TestContainersExecuteRuns(t *testing.T) {
 		"one process has all of them at work at once")
 	end(first, syscall.SIGKILL)
 	second := w.worker(t)
-	require.Eventually(t, func() bool { return w.stored(t, runs[0]).Attempt == 2 }, 3*time.Minute, time.Second)
+	require.Eventually(t, func() bool { return w.stored(t, runs[0]).Attempt >= 2 }, 3*time.Minute, time.Second)
 	end(second, syscall.SIGTERM)
 	assert.Equal(t, 0, second.ProcessState.ExitCode(), "it has handed its runs over")
 	w.worker(t)
@@ -464,7 +466,7 @@ func TestContainersExecuteRuns(t *testing.T) {
 	for _, run := range runs {
 		assert.Equal(t, 1, billed[run], run)
 	}
-	assert.Equal(t, 3, w.stored(t, runs[0]).Attempt, "one was killed, and one was told to stop")
+	assert.GreaterOrEqual(t, w.stored(t, runs[0]).Attempt, 3, "one was killed, and one was told to stop")
 }
 
 func theRunOfAKilledWorker(t *testing.T, w world) {

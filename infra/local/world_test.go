@@ -232,9 +232,9 @@ func (d *deployment) streamService(t testing.TB, environ []string, log io.Writer
 			address = m[1]
 		}
 		return address != nil
-	}, 20*time.Second, 20*time.Millisecond, "the stream service does not say where it serves")
+	}, 2*time.Minute, 20*time.Millisecond, "the stream service does not say where it serves")
 	s := &task{process, &url.URL{Scheme: "http", Host: string(address)}}
-	require.Eventually(t, s.healthy, 20*time.Second, 50*time.Millisecond, "the stream service")
+	require.Eventually(t, s.healthy, 2*time.Minute, 50*time.Millisecond, "the stream service")
 	return s
 }
 

@@ -5,6 +5,7 @@ package proof_test
 import (
 	"flag"
 	"fmt"
+	"math"
 	"net/http"
 	"os"
 	"strings"
@@ -24,18 +25,22 @@ func TestTheCostOfARunIsWithinItsLimit(t *testing.T) {
 	b.run("message", "warm up") // fills the caches
 	meter.take()
 	var rows []row
-	// The most expensive of several: a timestamp that ends with a zero is written shorter, which can make an item fit
-	// into one unit less.
+	// What is written is that of the most expensive of several: a timestamp that ends with a zero is written shorter,
+	// which can make an item fit into one unit less. What is read is the least of them: the worker looks at a run once
+	// a second, which is more often on a slow machine.
 	add := func(name string, begin func() string) (dearest bill) {
+		reads, units := math.MaxInt, math.Inf(1)
 		for range 4 {
 			id := begin()
 			got := meter.take()
 			b.ended(id)
 			meter.take()
+			reads, units = min(reads, got.Reads), min(units, got.ReadUnits)
 			if got.Units > dearest.Units {
 				dearest = got
 			}
 		}
+		dearest.Reads, dearest.ReadUnits = reads, units
 		rows = append(rows, row{name, dearest})
 		return dearest
 	}
@@ -151,7 +156,7 @@ func between(t *testing.T, page, name, command, table string) string {
 // What a document costs until it is found, and a search.
 func TestTheCostOfKnowledgeIsListed(t *testing.T) {
 	meter := newMeter()
-	b := open(t, meter.into)
+	b := open(t, meter.into, "LEASE=5m") // a slow machine renews none
 	base, _ := b.post("/knowledge-bases", "application/json", strings.NewReader(`{"name":"b"}`),
 		http.StatusCreated)["knowledge_base_id"].(string)
 	b.document(base, "the first makes the index")
