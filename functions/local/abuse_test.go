@@ -42,7 +42,7 @@ func (p *program) dial(say string) (net.Conn, error) {
 }
 
 // atOnce is far more than a small request takes on a busy machine, some milliseconds, and less than one takes that
-// waits for a client that neither sends nor reads: the service gives that up after 10 s.
+// waits for a client that neither sends nor reads: the service gives such a client up after 10 s, or 30.
 const atOnce = 8 * time.Second
 
 // answers is the slowest response of several small requests.

@@ -315,7 +315,7 @@ func TestChaosOfReceivers(t *testing.T) {
 	clients.Wait()
 
 	deadline := time.Now().Add(10 * time.Minute)
-	entered, repeated, late := 0, 0, 0
+	entered, repeated, late, timely := 0, 0, 0, map[string]bool{}
 	cuts, hangs := map[string]int{"reset": 1, "half-head": 1}, map[string]int{"hang": 1}
 	const shortest = 4900 // ms: the shortest of a sender's time limits is 5 s
 	for _, r := range runs {
@@ -358,6 +358,7 @@ func TestChaosOfReceivers(t *testing.T) {
 				assert.Equal(t, cuts[r.name], cut, "%s: tries that were cut off: %+v", r.name, d)
 				more := timedOut - hangs[r.name]
 				late += more
+				timely[r.name] = timely[r.name] || more == 0
 				assert.Len(t, d.Attempts, b.tries+more, "%s: %+v", r.name, d)
 				assert.GreaterOrEqual(t, len(got), b.tries, "%s: pushes that came: %+v", r.name, d)
 				assert.LessOrEqual(t, len(got), len(d.Attempts), "%s: pushes that came", r.name)
@@ -374,7 +375,11 @@ func TestChaosOfReceivers(t *testing.T) {
 	}
 	assert.Zero(t, c.trespass.Load(), "connections to where none may be")
 	assert.GreaterOrEqual(t, entered, *entries)
-	assert.LessOrEqual(t, late, 2+entered/100, "tries that got no answer though there was one")
+	// One pause of the machine makes all late that connect meanwhile.
+	assert.LessOrEqual(t, late, 10+entered/10, "tries that got no answer though there was one")
+	for name, once := range timely {
+		assert.True(t, once, "%s: each delivery had a try that got no answer though there was one", name)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t.Logf("%d states entered by %d runs, %d deliveries came, %d repetitions, %d tries were answered too late", entered,

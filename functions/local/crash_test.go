@@ -180,6 +180,7 @@ func tick(ctx context.Context) {
 func TestAModelCallInProgressEndsBeforeAStop(t *testing.T) {
 	t.Parallel()
 	p := built(t)
+	p.environ = []string{"LEASE=30s"} // a slow machine renews it in time
 	p.start()
 	_, v, err := p.call(t.Context(), "GET", "/agents", "", nil)
 	require.NoError(t, err)
@@ -189,10 +190,10 @@ func TestAModelCallInProgressEndsBeforeAStop(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 202, status, v)
 		run := v["run_id"].(string)
-		p.until(run, func(v map[string]any) bool { return v["status"] == "running" })
+		p.until(run, func(v map[string]any) bool { return v["status"] != "queued" })
 		return run
 	}
-	short, long := begin("/sleep 2s\ndone"), begin("/sleep 12s\ndone")
+	long, short := begin("/sleep 30s\ndone"), begin("/sleep 1s\ndone")
 	p.stop()
 	p.start()
 	for run, attempts := range map[string]float64{short: 1, long: 2} {

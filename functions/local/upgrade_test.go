@@ -138,7 +138,7 @@ func TestAStoreOfEachFormatIsStillGood(t *testing.T) {
 				list := o.ask(http.MethodGet, "/chats/paused/messages", "", "", 200)["messages"].([]any)
 				return len(list) == 4 && list[3].(map[string]any)["content"] == "You said: next" &&
 					list[2].(map[string]any)["run_id"] == parked
-			}, 20*time.Second, 20*time.Millisecond)
+			}, 2*time.Minute, 20*time.Millisecond)
 
 			addsUp(o)
 			knowledge(o)
@@ -160,7 +160,7 @@ func addsUp(o old) {
 	require.Eventually(o, func() bool { // a store that is old has very many days
 		_ = json.Unmarshal(o.any("/analytics/summary"+span), &sum)
 		return sum["runs"] != nil
-	}, 20*time.Second, 20*time.Millisecond)
+	}, 2*time.Minute, 20*time.Millisecond)
 	assert.InDelta(o, len(listed), sum["runs"].(map[string]any)["total"], 0)
 }
 
@@ -188,7 +188,7 @@ func knowledge(o old) {
 		index := o.ask(http.MethodGet, base, "", "", 200)["index"].(map[string]any)
 		cut := index["settings"].(map[string]any)["chunking"].(map[string]any)
 		return index["state"] == "ready" && cut["size"] == 50.0
-	}, 20*time.Second, 20*time.Millisecond)
+	}, 2*time.Minute, 20*time.Millisecond)
 	good()
 }
 
@@ -209,7 +209,7 @@ func write(t *testing.T) {
 	path += "/" + o.send(path, map[string]any{"text": document}, 201)["document_id"].(string)
 	require.Eventually(t, func() bool {
 		return o.ask(http.MethodGet, path+"?wait_ms=1000", "", "", 200)["status"] == "ready"
-	}, 20*time.Second, 20*time.Millisecond)
+	}, 2*time.Minute, 20*time.Millisecond)
 	stop()
 	require.NoError(t, os.MkdirAll(stores, 0o755))
 	f, err := os.Create(stores + *store + ".tar.gz")
