@@ -112,7 +112,7 @@ func TestConcurrentReadsStayWithinTheLimit(t *testing.T) {
 
 // While documents of one group are being read or wait, the first document of another group is read.
 func TestDocumentsOfOneGroupDoNotDelayAnother(t *testing.T) {
-	const many = 24
+	const many = 8
 	asked, let := make(chan struct{}, many), make(chan struct{})
 	var all sync.WaitGroup
 	for range many {

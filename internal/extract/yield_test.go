@@ -34,7 +34,7 @@ func TestReaderOfADocumentYieldsWithAllItsThreads(t *testing.T) {
 			}
 		}
 		return len(theirs) > 1
-	}, 10*time.Second, time.Millisecond, "%v, and this process %d", &theirs, own)
+	}, time.Minute, time.Millisecond, "%v, and this process %d", &theirs, own)
 }
 
 // nicenesses are those of a process's threads.

@@ -395,8 +395,8 @@ func stuck(t *testing.T, k *talk, e httpapitest.API) {
 	at := make(chan struct{})
 	k.then(func() { k.before, k.say = func() { close(at) }, []string{strings.Repeat("x", 32<<20)} })
 	<-at
-	require.Never(t, func() bool { return e.Dormant() > 0 }, time.Second, 10*time.Millisecond, "it is at work")
 	assert.EqualValues(t, 1, e.OpenStreams())
+	require.Never(t, func() bool { return e.Dormant() > 0 }, time.Second, 10*time.Millisecond, "it is at work")
 }
 
 // A client that takes nothing holds up no stop.

@@ -46,7 +46,7 @@ func say(t *testing.T, s *httptest.Server, text string) net.Conn {
 // A body that does not come has its connection closed, whoever sends it and wherever to.
 func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 	e := httpapitest.New(t)
-	e.Stall = time.Second // an answer has twice that, on however busy a machine
+	e.Stall = 5 * time.Second // an answer has twice that, on however busy a machine
 	s := served(t, e)
 	const (
 		known   = "Content-Type: application/json\r\nContent-Length: 1000\r\n"
@@ -111,7 +111,7 @@ func TestAKeyComesBeforeABody(t *testing.T) {
 // What takes long to answer is not taken for a body that takes long to come.
 func TestABodyThatCameSetsNoDeadline(t *testing.T) {
 	e := httpapitest.New(t, func(c *service.Config) {
-		c.Stall, c.ObserveWindow = 500*time.Millisecond, 2*time.Second
+		c.Stall, c.ObserveWindow = 2*time.Second, 5*time.Second
 	})
 	s := served(t, e)
 	kind, form := e.Form("message", "hello")

@@ -70,7 +70,7 @@ func until(ctx context.Context, out *httpapi.Sink) error {
 
 // A stream that is a function's answer ends before the function would be ended, with last words.
 func TestABoundedStreamEndsInTime(t *testing.T) {
-	e := streaming(t, func(c *httpapi.Config) { c.MaxStream = 20 * time.Millisecond }, until)
+	e := streaming(t, func(c *httpapi.Config) { c.MaxStream = time.Second }, until)
 	w := get(e, "/stream")
 	assert.Equal(t, http.StatusOK, w.Code)
 	assert.Equal(t, "\"begun\"\n\"farewell\"\n", w.Body.String())

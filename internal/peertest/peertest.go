@@ -146,7 +146,7 @@ func start(t testing.TB, process *exec.Cmd, url string) bool {
 		}
 		_ = log.Close()
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		select {

@@ -479,7 +479,7 @@ func TestAStreamOfAResponseThatEndsShortIsAnError(t *testing.T) {
 		e.ServeHTTP(w, r)
 	}
 	t.Run("after its time", func(t *testing.T) {
-		e := httpapitest.New(t, func(c *service.Config) { c.MaxStream = 20 * time.Millisecond })
+		e := httpapitest.New(t, func(c *service.Config) { c.MaxStream = 2 * time.Second })
 		data := last(t, e.Send("POST", "/responses", asked).Body.String())
 		assert.Contains(t, data,
 			`{"type":"error","sequence_number":1,"error":{"type":"server_error","code":"unavailable"`)

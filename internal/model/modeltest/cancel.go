@@ -38,6 +38,7 @@ func RunCancel(t *testing.T, kind string, open func(address string) model.Model)
 	select {
 	case <-closed:
 	case <-time.After(30 * time.Second): // a model's own limits are of minutes
+		server.CloseClientConnections()
 		require.Fail(t, "the connection stays open")
 	}
 	require.Error(t, <-failed)

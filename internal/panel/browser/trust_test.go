@@ -110,13 +110,13 @@ func TestA401InTheMiddleOfAnUploadAndAStream(t *testing.T) {
 	tab.find("link", "notes.txt")
 
 	tab.visit("#/chat?agent=" + p.demo())
-	tab.fill("Message", "/stream 100 40ms")
+	tab.fill("Message", "/stream 250 40ms")
 	tab.click("button", "Send")
 	tab.see("3 4 5 6")
 	way.goesWrong(refuses("GET", "/stream", http.StatusUnauthorized))
 	way.CloseClientConnections()
 	again()
-	tab.see("97 98 99 100")
+	tab.see("247 248 249 250")
 	tab.find("button", "Send")
 }
 

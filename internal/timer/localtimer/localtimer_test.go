@@ -14,6 +14,6 @@ func TestContract(t *testing.T) {
 		q := localqueue.New()
 		timer := localtimer.New(q)
 		t.Cleanup(timer.Close)
-		return timertest.Bench{Timer: timer, Queue: q, Tick: 50 * time.Millisecond}
+		return timertest.Bench{Timer: timer, Queue: q, Tick: 200 * time.Millisecond}
 	})
 }
