@@ -55,9 +55,10 @@ func runScenarios() []Story {
 		{Name: "runs/wait_ms waits for a change of status", Run: func(x *Actor) {
 			run := x.hold()
 			x.await(run, "running")
-			answer := x.later("/runs/" + run + "?wait_ms=20000")
-			x.post("/runs/"+run+"/cancel", nil).is(200)
 			began := time.Now()
+			answer := x.later("/runs/" + run + "?wait_ms=20000")
+			x.get("/me").is(200) // meanwhile it has begun to wait
+			x.post("/runs/"+run+"/cancel", nil).is(200)
 			assert.Equal(x, "cancelled", (<-answer).is(200).text("status"))
 			assert.Less(x, time.Since(began), soon)
 			x.get("/runs/" + run + "?wait_ms=20001").names("wait_ms")
