@@ -66,6 +66,7 @@ var allowed = []struct {
 	{"internal/ratelimit", "internal/host internal/table", "counts keys, whoever they are"},
 	{"internal/trace", "", "spans say names and counts of whatever work, and no room drags a library along for them"},
 	{"internal/waiting", "", "counts time, whatever is waited for"},
+	{"internal/share", "", "divides units, whatever they count"},
 	{"internal/trace/otlp", "internal/trace", "sends spans, whatever they are about"},
 	{"internal/egress", "internal/trace", "knows addresses, not why they are called"},
 	{"internal/table", "", "a port knows no item"},

@@ -1,0 +1,146 @@
+// Package share divides what can run out: the workers of a process, the memory of request bodies. One rule holds for
+// all of it.
+//
+//   - An organization, and a user, hold at most their limit.
+//   - The last part is a reserve. An organization takes at most half of it. A user takes from it only while the user
+//     holds less than half of it in all.
+//
+// So an organization or a user who holds much never stops one who holds little. Package share knows nothing of
+// requests and runs. It imports nothing of ours.
+package share
+
+import "sync"
+
+// Holder is who holds a part. A user's id is unique within the organization; the empty organization is one, too.
+type Holder struct{ Organization, User string }
+
+// Limits say how much there is, in units of the caller's choice: bytes, workers.
+type Limits struct {
+	All          int64 // for everybody together, with the reserve
+	Reserve      int64 // the part of All that is kept for who holds little; 0: there is none
+	Organization int64 // for each organization; 0: no limit of its own
+	User         int64 // for each user; 0: no limit of its own
+}
+
+// Scope is whose limit refused a request.
+type Scope string
+
+// The scopes.
+const (
+	Process      Scope = "process"
+	Organization Scope = "organization"
+	User         Scope = "user"
+)
+
+// Refusal says which limit refused a request. It is an error.
+type Refusal struct {
+	Scope     Scope
+	Max, Used int64 // of the scope
+}
+
+func (r *Refusal) Error() string { return "share: the limit of the " + string(r.Scope) + " is reached" }
+
+// Pool is what is divided. It is safe for concurrent use.
+type Pool struct {
+	limits Limits
+
+	mu            sync.Mutex
+	all, reserved int64 // reserved: what is held of the reserve
+	organizations map[string]*held
+	users         map[Holder]int64
+}
+
+// held is what an organization holds.
+type held struct{ all, reserved int64 }
+
+// New makes a pool of which nothing is held.
+func New(limits Limits) *Pool {
+	if limits.Organization == 0 {
+		limits.Organization = limits.All
+	}
+	if limits.User == 0 {
+		limits.User = limits.All
+	}
+	return &Pool{limits: limits, organizations: map[string]*held{}, users: map[Holder]int64{}}
+}
+
+// Part is what a holder has taken. Its methods are safe for concurrent use. It is zero until Take succeeds.
+type Part struct {
+	pool           *Pool
+	holder         Holder
+	open, reserved int64 // outside of the reserve, and of it
+}
+
+// Part begins a part of nothing.
+func (p *Pool) Part(holder Holder) *Part { return &Part{pool: p, holder: holder} }
+
+// Take adds n units, which is not negative, to the part. The error is a [*Refusal]: nothing is added.
+func (t *Part) Take(n int64) error {
+	p := t.pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	reserved, refusal := p.decide(t.holder, n)
+	if refusal != nil {
+		return refusal
+	}
+	t.add(n-reserved, reserved)
+	return nil
+}
+
+// Could says whether a holder who asks now for n units is given them.
+func (p *Pool) Could(holder Holder, n int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, refusal := p.decide(holder, n)
+	return refusal == nil
+}
+
+// Give returns all of the part.
+func (t *Part) Give() {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	t.add(-t.open, -t.reserved)
+}
+
+// decide says how many of n units come from the reserve.
+func (p *Pool) decide(holder Holder, n int64) (reserved int64, refusal *Refusal) {
+	var organization held
+	if o := p.organizations[holder.Organization]; o != nil {
+		organization = *o
+	}
+	user := p.users[holder]
+	open := p.limits.All - p.limits.Reserve - (p.all - p.reserved) // what is free outside of the reserve
+	reserved = max(0, n-max(0, open))
+	switch half := p.limits.Reserve / 2; {
+	case organization.all+n > p.limits.Organization:
+		return 0, &Refusal{Organization, p.limits.Organization, organization.all}
+	case user+n > p.limits.User:
+		return 0, &Refusal{User, p.limits.User, user}
+	case reserved > 0 && (p.reserved+reserved > p.limits.Reserve || organization.reserved+reserved > half ||
+		user+n > half):
+		return 0, &Refusal{Process, p.limits.All, p.all}
+	}
+	return reserved, nil
+}
+
+// add adds to the part, or takes away from it.
+func (t *Part) add(open, reserved int64) {
+	p := t.pool
+	t.open += open
+	t.reserved += reserved
+	p.all += open + reserved
+	p.reserved += reserved
+	o := p.organizations[t.holder.Organization]
+	if o == nil {
+		o = &held{}
+		p.organizations[t.holder.Organization] = o
+	}
+	o.all += open + reserved
+	o.reserved += reserved
+	if o.all == 0 {
+		delete(p.organizations, t.holder.Organization)
+	}
+	if p.users[t.holder] += open + reserved; p.users[t.holder] == 0 {
+		delete(p.users, t.holder)
+	}
+}

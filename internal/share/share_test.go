@@ -1,0 +1,106 @@
+package share_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"agentplatform/internal/share"
+)
+
+func TestOneOrganizationLeavesTheReserve(t *testing.T) {
+	p := share.New(share.Limits{All: 20, Reserve: 4})
+	hog := share.Holder{Organization: "a", User: "hog"}
+	for range 16 {
+		require.NoError(t, p.Part(hog).Take(1))
+	}
+	assert.Error(t, p.Part(hog).Take(1), "the hog may not take of the reserve")
+	colleague := p.Part(share.Holder{Organization: "a", User: "colleague"})
+	require.NoError(t, colleague.Take(1), "a colleague may")
+	require.NoError(t, p.Part(share.Holder{Organization: "a", User: "third"}).Take(1))
+	assert.Error(t, p.Part(share.Holder{Organization: "a", User: "fourth"}).Take(1), "the organization has its half")
+	other := p.Part(share.Holder{Organization: "b", User: "other"})
+	require.NoError(t, other.Take(2), "another organization has the other half")
+	var refusal *share.Refusal
+	require.ErrorAs(t, p.Part(share.Holder{Organization: "c"}).Take(1), &refusal)
+	assert.Equal(t, share.Refusal{Scope: share.Process, Max: 20, Used: 20}, *refusal)
+	other.Give()
+	assert.NoError(t, p.Part(share.Holder{Organization: "c"}).Take(1))
+}
+
+func TestLimitsOfOrganizationAndUser(t *testing.T) {
+	p := share.New(share.Limits{All: 100, Organization: 10, User: 6})
+	var refusal *share.Refusal
+	require.ErrorAs(t, p.Part(share.Holder{Organization: "a", User: "u"}).Take(7), &refusal)
+	assert.Equal(t, share.Refusal{Scope: share.User, Max: 6}, *refusal)
+	require.NoError(t, p.Part(share.Holder{Organization: "a", User: "u"}).Take(6))
+	require.ErrorAs(t, p.Part(share.Holder{Organization: "a", User: "v"}).Take(5), &refusal)
+	assert.Equal(t, share.Refusal{Scope: share.Organization, Max: 10, Used: 6}, *refusal)
+	assert.True(t, p.Could(share.Holder{Organization: "b", User: "u"}, 6), "a user of another organization is another")
+}
+
+// Whatever was taken and given back: no limit is passed, everything can be given back, and who holds nothing is
+// refused only when the reserve is held by others who hold little.
+func TestTheRuleHolds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := share.Limits{All: 40, Reserve: 8, Organization: 30, User: 20}
+		p := share.New(limits)
+		parts := map[*share.Part]struct {
+			holder share.Holder
+			n      int64
+		}{}
+		held := func(count func(share.Holder) bool) (sum int64) {
+			for _, part := range parts {
+				if count(part.holder) {
+					sum += part.n
+				}
+			}
+			return sum
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			holder := share.Holder{
+				Organization: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "organization"),
+				User:         rapid.SampledFrom([]string{"u", "v"}).Draw(t, "user"),
+			}
+			if len(parts) > 0 && rapid.IntRange(0, 2).Draw(t, "give") == 0 {
+				for part := range parts {
+					part.Give()
+					delete(parts, part)
+					break
+				}
+				continue
+			}
+			n := rapid.Int64Range(0, 12).Draw(t, "n")
+			could := p.Could(holder, n)
+			part := p.Part(holder)
+			err := part.Take(n)
+			if could != (err == nil) {
+				t.Fatalf("Could says %v, Take %v", could, err)
+			}
+			if err == nil {
+				parts[part] = struct {
+					holder share.Holder
+					n      int64
+				}{holder, n}
+			}
+			all := held(func(share.Holder) bool { return true })
+			ofOne := held(func(h share.Holder) bool { return h.Organization == holder.Organization })
+			ofUser := held(func(h share.Holder) bool { return h == holder })
+			if all > limits.All || ofOne > limits.Organization || ofUser > limits.User {
+				t.Fatalf("over a limit: %d, %d, %d", all, ofOne, ofUser)
+			}
+			if others := all - ofOne; others <= limits.All-limits.Reserve-limits.Reserve && ofOne == 0 &&
+				!p.Could(holder, limits.Reserve/2) {
+				t.Fatalf("refused beside %d of others", others)
+			}
+		}
+		for part := range parts {
+			part.Give()
+		}
+		if !p.Could(share.Holder{Organization: "new"}, limits.User) {
+			t.Fatal("not everything came back")
+		}
+	})
+}
