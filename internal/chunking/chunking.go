@@ -77,15 +77,23 @@ func (s *splitter) place(u unit, first bool) {
 	if first && p.words <= s.size && s.fresh >= s.size/4 {
 		together = p.words
 	}
-	if len(s.open) > 0 && s.words+together > s.size {
+	if len(s.open) > 0 && (s.words+together > s.size || s.tooLong(u)) {
 		s.close()
-		s.begin(s.tail(min(s.overlap, s.size-together)))
+		if s.begin(s.tail(min(s.overlap, s.size-together))); len(s.open) > 0 && s.tooLong(u) {
+			s.begin(nil)
+		}
 	}
 	s.open = append(s.open, u)
 	s.words += u.words
 	s.fresh += u.words
 	s.within = s.within || !isHeading
 }
+
+// longest is how many characters a chunk may have: what is longer has much white space.
+func (s *splitter) longest() int { return s.size * (longestWord + 1) }
+
+// tooLong reports whether the open chunk would be so with a unit.
+func (s *splitter) tooLong(u unit) bool { return u.end-s.open[0].start > s.longest() }
 
 // begin opens a chunk with what it has in common with the one before.
 func (s *splitter) begin(common []unit) {

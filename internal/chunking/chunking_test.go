@@ -148,6 +148,61 @@ func TestSplit(t *testing.T) {
 	}
 }
 
+// texts of chunks are lines as they stand: cells at both ends of a row may be empty, and a line of code goes in.
+func TestChunksKeepWhatLinesBeginAndEndWith(t *testing.T) {
+	a6 := sentence("A", 6)
+	for name, c := range map[string]struct {
+		text          document.Text
+		size, overlap int
+		want, context []string
+	}{
+		"rows": {built("|\tJan\tFeb\t", "|North\t\t7\t", "|\t1\t\t", "|South\t\t\t"), 4, 0,
+			[]string{"\tJan\tFeb\t\nNorth\t\t7\t", "\t1\t\t\nSouth\t\t\t"}, []string{"", "\tJan\tFeb\t"}},
+		"a row of several chunks": {built("|\ta b\t\t\tc\t\t\t\td\t"), 2, 0,
+			[]string{"\ta b", "\t\t\tc\t\t\t\td\t"},
+			[]string{"\ta b\t\t\tc\t\t\t\td\t", "\ta b\t\t\tc\t\t\t\td\t"}},
+		"code": {built(">   a:\n    b: 1\n      c: 2\n    d: 3"), 3, 1,
+			[]string{"  a:\n    b: 1", "      c: 2", "    d: 3"}, []string{"", "", ""}},
+		"prose": {built("  "+a6+"  "+a6, "\t"+a6), 6, 0, []string{"  " + a6, a6, "\t" + a6}, []string{"", "", ""}},
+		"no blocks": {document.Text{Body: " \n  a a a\n\n    b b b \n"}, 3, 0, []string{"  a a a", "    b b b "},
+			[]string{"", ""}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chunks, err := Split(c.text, c.size, c.overlap)
+			require.NoError(t, err)
+			holds(t, c.text, chunks, c.size)
+			var got, context []string
+			for _, chunk := range chunks {
+				got, context = append(got, chunk.Text), append(context, chunk.Context)
+			}
+			assert.Equal(t, c.want, got)
+			assert.Equal(t, c.context, context)
+		})
+	}
+}
+
+// A chunk has at most as much white space as if each of its words were followed by one space, and were a long one.
+func TestWhiteSpaceOfAChunkIsBounded(t *testing.T) {
+	for name, line := range map[string]string{
+		"in rows":     "|a" + strings.Repeat("\t", 5000) + "b",
+		"before them": "|" + strings.Repeat("\t", 9000) + "b",
+		"after them":  "|a" + strings.Repeat("\t", 9000),
+		"between":     "> a" + strings.Repeat("\n", 9000) + "b",
+		"in code":     ">     a" + strings.Repeat(" ", 9000) + "b",
+		"in prose":    "a" + strings.Repeat(" ", 2000) + "b. c" + strings.Repeat(" ", 9000) + "d.",
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := built(slices.Repeat([]string{line}, 50)...)
+			chunks, err := Split(text, 200, 20)
+			require.NoError(t, err)
+			holds(t, text, chunks, 200)
+			for _, c := range chunks {
+				assert.LessOrEqual(t, c.End-c.Start, 200*(longestWord+1))
+			}
+		})
+	}
+}
+
 func TestPagesOfChunks(t *testing.T) {
 	text := document.Text{Body: "aa bb cc dd ee ff", Pages: []int{0, 6, 6, 12}}
 	chunks, err := Split(text, 2, 0)

@@ -31,7 +31,7 @@ func partsOf(t document.Text) []part {
 	for i, b := range t.Blocks {
 		r.paragraphs(r.read(b.Start))
 		places[i] = -1
-		if own := trim(t.Body, r.read(b.End)); !own.empty() {
+		if own := lines(t.Body, r.read(b.End)); !own.empty() {
 			places[i] = len(r.parts)
 			r.parts = append(r.parts, part{span: own, kind: b.Kind, level: b.Level, header: b.Header})
 		}
@@ -74,7 +74,7 @@ func (r *reader) read(to int) span {
 func (r *reader) paragraphs(all span) {
 	var open span
 	add := func() {
-		if own := trim(r.body, open); !own.empty() {
+		if own := lines(r.body, open); !own.empty() {
 			r.parts = append(r.parts, part{span: own, kind: document.Paragraph, header: -1})
 		}
 		open = span{}
@@ -94,6 +94,28 @@ func (r *reader) paragraphs(all span) {
 	}
 	add()
 }
+
+// lines takes white space off both ends, but not what a line begins or ends with: it is indentation, or stands for empty
+// cells.
+func lines(body string, s span) span {
+	if s = trim(body, s); s.empty() {
+		return s
+	}
+	first := len(strings.TrimRight(body[:s.from], blanks))
+	if first == 0 || body[first-1] == '\n' {
+		s.start -= s.from - first
+		s.from = first
+	}
+	last := len(body) - len(strings.TrimLeft(body[s.till:], blanks))
+	if last == len(body) || body[last] == '\n' {
+		s.end += last - s.till
+		s.till = last
+	}
+	return s
+}
+
+// blanks are what stands within lines between words.
+const blanks = " \t"
 
 // trim takes white space off both ends.
 func trim(body string, s span) span {

@@ -24,7 +24,7 @@ func (s *splitter) units(at int) []unit {
 	p := &s.parts[at]
 	var list []unit
 	s.divide(*p, func(piece span) {
-		if piece = trim(s.text.Body, piece); !piece.empty() {
+		if piece = lines(s.text.Body, piece); !piece.empty() {
 			list = s.addUnits(list, unit{span: piece, part: at, words: count(s.text.Body, piece)})
 		}
 	})
@@ -34,20 +34,33 @@ func (s *splitter) units(at int) []unit {
 	return list
 }
 
-// addUnits adds a unit, or, if it is longer than a chunk, its pieces: short, so that they fill chunks.
+// addUnits adds a unit, or, if it is longer than a chunk, its pieces: short, so that they fill chunks. The pieces of a
+// row have the empty cells before them.
 func (s *splitter) addUnits(list []unit, u unit) []unit {
-	if u.words <= s.size {
+	if u.words <= s.size && u.end-u.start <= s.longest() {
 		return append(list, u)
 	}
-	for rest := u.span; !rest.empty(); {
+	body := s.text.Body
+	last := trim(body, u.span)
+	for rest := (span{u.from, last.till, u.start, last.end}); !rest.empty(); {
+		text := skipSpace(body, rest)
+		if s.parts[u.part].kind != document.Row || text.start-rest.start > longestWord {
+			rest = text
+		}
 		piece := unit{span: span{from: rest.from, start: rest.start}, part: u.part}
-		for ; piece.words < max(1, s.size/8) && !rest.empty(); piece.words++ {
-			var word span
-			word, rest = nextWord(s.text.Body, rest)
-			piece.till, piece.end = word.till, word.end
+		for piece.words < max(1, s.size/8) && !rest.empty() {
+			word, after := nextWord(body, rest)
+			if piece.words > 0 && word.end-piece.start > s.longest()/8 {
+				break
+			}
+			piece.till, piece.end, rest = word.till, word.end, after
+			piece.words++
 		}
 		list = append(list, piece)
-		rest = trim(s.text.Body, rest)
+	}
+	if u.end-last.end <= longestWord {
+		piece := &list[len(list)-1]
+		piece.till, piece.end = u.till, u.end
 	}
 	return list
 }
