@@ -95,8 +95,8 @@ func (r *reader) paragraphs(all span) {
 	add()
 }
 
-// lines takes white space off both ends, but not what a line begins or ends with: it is indentation, or stands for empty
-// cells.
+// lines takes white space off both ends, but not what a line begins or ends with: it is indentation, or stands for
+// empty cells.
 func lines(body string, s span) span {
 	if s = trim(body, s); s.empty() {
 		return s

@@ -25,6 +25,10 @@ type builder struct {
 	level  int
 	part   []byte // as it was written; what becomes of it is decided at its end
 	opened bool
+
+	table *table // whose last rows are not written yet
+	added int    // characters that the text has and the file has not: merged cells repeat, short rows are filled up
+	cells int    // of all tables
 }
 
 // title sets the title unless there is one.
@@ -73,8 +77,11 @@ func (b *builder) add(s string) {
 	b.part = append(b.part, s...)
 }
 
-// end ends the part that is being written, if any.
+// end ends the part, or the rows of a table, that are being written, if any.
 func (b *builder) end() {
+	if b.table != nil {
+		b.table.flush()
+	}
 	if !b.opened {
 		return
 	}
@@ -91,42 +98,22 @@ func (b *builder) block(kind document.Kind, level int, s string) int {
 	return b.write(kind, level, s)
 }
 
-// row writes a row of a table. The header is the number of the block with the names of the columns; none: -1, and
-// ownHeader for the header itself.
-func (b *builder) row(cells []string, header int) int {
-	b.end()
-	size := 0
-	for i, cell := range cells {
-		cells[i] = oneLine(cell)
-		if size += len(cells[i]) + 1; size > utf8.UTFMax*b.most.characters {
-			cells = cells[:i+1]
-			break
-		}
-	}
-	at := b.write(document.Row, 0, strings.Join(cells, "\t"))
-	if at < 0 {
-		return at
-	}
-	if header == ownHeader {
-		header = at
-	}
-	b.text.Blocks[at].Header = header
-	return at
-}
-
-const ownHeader = -2
-
-// write appends a block, cut where the text becomes too long.
+// write appends a block of tidied text. It returns its number, or -1 if it has no text.
 func (b *builder) write(kind document.Kind, level int, s string) int {
 	if b.full {
 		return -1
 	}
 	if kind == document.Code {
-		s = tidyCode(s)
+		s = tidyLines(s)
 	} else {
 		s = tidy(s)
 	}
-	if s == "" {
+	return b.put(kind, level, s)
+}
+
+// put appends a block, cut where the text becomes too long.
+func (b *builder) put(kind document.Kind, level int, s string) int {
+	if b.full || strings.TrimSpace(s) == "" {
 		return -1
 	}
 	if len(b.text.Blocks) >= b.most.blocks {
@@ -137,7 +124,7 @@ func (b *builder) write(kind document.Kind, level int, s string) int {
 	long := utf8.RuneCountInString(s)
 	if room := b.most.characters - b.characters; long > room {
 		b.full = true
-		if s = strings.TrimSpace(cutTo(s, max(room, 0))); s == "" {
+		if s = strings.TrimRight(cutTo(s, max(room, 0)), "\n"); strings.TrimSpace(s) == "" {
 			return -1
 		}
 		long = utf8.RuneCountInString(s)
@@ -191,6 +178,6 @@ func (b *builder) trim() {
 
 // tooLong is the Fault of a text that did not fit.
 func (b *builder) tooLong() Fault {
-	return Fault{TooLarge, fmt.Sprintf("the document has more than %d characters, %d pages or %d paragraphs",
-		b.most.characters, b.most.pages, b.most.blocks)}
+	return Fault{TooLarge, fmt.Sprintf("the document has more than %d characters, %d cells, %d pages or %d paragraphs",
+		b.most.characters, 2*b.most.characters, b.most.pages, b.most.blocks)}
 }

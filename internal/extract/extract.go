@@ -51,7 +51,7 @@ func Text(ctx context.Context, group string, f File) (string, error) {
 		return "", err
 	}
 	if is == page && text.Title != "" {
-		text.Body = strings.TrimSpace(text.Title + "\n" + text.Body)
+		text.Body = strings.Trim(text.Title+"\n"+text.Body, "\n")
 	}
 	if len(text.Body) > MaxText || cut {
 		return cutBytes(text.Body, MaxText) + cutNote, nil

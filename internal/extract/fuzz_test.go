@@ -114,7 +114,8 @@ func isWellFormed(t require.TestingT, text document.Text) {
 		require.LessOrEqual(t, b.End, len(body))
 		require.Empty(t, strings.TrimSpace(string(body[last:b.Start])), "between blocks")
 		part := string(body[b.Start:b.End])
-		if b.Kind != document.Code {
+		assert.Equal(t, strings.Trim(part, "\n"), part, "block %d", n)
+		if b.Kind == document.Heading || b.Kind == document.Item {
 			assert.Equal(t, strings.TrimSpace(part), part, "block %d", n)
 		}
 		assert.NotEmpty(t, strings.TrimSpace(part))

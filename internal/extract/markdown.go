@@ -119,7 +119,7 @@ func frontMatter(all string, b *builder) string {
 type markdownReader struct {
 	source []byte
 	b      *builder
-	header int // the block of the present table's header; -1: none
+	table  *table
 }
 
 // visit writes the blocks of a tree; what a block holds inline is written as it is entered.
@@ -147,9 +147,10 @@ func (m *markdownReader) visit(n ast.Node, entering bool) (ast.WalkStatus, error
 	case *ast.Paragraph, *ast.TextBlock:
 		m.b.block(kindWithin(n), 0, m.inline(n))
 	case *extensions_ast.TableHeader:
-		m.header = m.b.row(m.cells(n), ownHeader)
+		m.table = newTable(m.b)
+		m.table.add(m.cells(n), true)
 	case *extensions_ast.TableRow:
-		m.b.row(m.cells(n), m.header)
+		m.table.add(m.cells(n), false)
 	default:
 		return ast.WalkContinue, nil
 	}
@@ -173,10 +174,10 @@ func (m *markdownReader) lines(of *text.Segments) string {
 	return all.String()
 }
 
-func (m *markdownReader) cells(row ast.Node) []string {
-	var cells []string
-	for cell := row.FirstChild(); cell != nil && len(cells) < maxCells; cell = cell.NextSibling() {
-		cells = append(cells, m.inline(cell))
+func (m *markdownReader) cells(row ast.Node) []cell {
+	var cells []cell
+	for n := row.FirstChild(); n != nil && len(cells) < maxCells; n = n.NextSibling() {
+		cells = append(cells, cell{text: m.inline(n)})
 	}
 	return cells
 }
@@ -200,6 +201,10 @@ func (m *markdownReader) inline(n ast.Node) string {
 			all.Write(n.Value)
 		case *ast.AutoLink:
 			all.Write(n.Label(m.source))
+		case *ast.RawHTML:
+			if bytes.HasPrefix(bytes.ToLower(n.Segments.Value(m.source)), []byte("<br")) {
+				all.WriteByte('\n')
+			}
 		}
 		return ast.WalkContinue, nil
 	})

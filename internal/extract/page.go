@@ -65,12 +65,22 @@ type pageReader struct {
 	heading strings.Builder
 	pre     int // depth of elements whose line breaks count
 
-	tables int      // depth of tables
-	cells  []string // of the present row
+	tables int    // depth of tables
+	nested int    // depth of tables in the present cell, which are part of it
+	cells  []cell // of the present row
 	cell   *strings.Builder
-	names  bool // the present row has the names of the columns
-	table  table
+	said   spans // of the element
+	spans  spans // of the cell
+	inRow  bool
+	label  bool  // the row has a short text
+	long   bool  // or a long one
+	taken  []int // by column: in how many rows from here on a cell from above has it
+	names  bool  // the present row has the names of the columns
+	table  *table
 }
+
+// spans are the columns and rows of a cell.
+type spans struct{ across, down int }
 
 var (
 	// left are elements that show no text, or none that is read.
@@ -120,6 +130,7 @@ func (r *pageReader) start(closed bool) {
 	}
 	name := string(raw)
 	hidden := left[a] || r.bare && a == atom.Nav
+	r.said = spans{1, 1}
 	if attributes {
 		hidden = r.attributes(a) || hidden
 	}
@@ -145,6 +156,12 @@ func (r *pageReader) attributes(a atom.Atom) (hidden bool) {
 			hidden = hidden || string(value) == "true"
 		case "role":
 			hidden = hidden || r.bare && string(value) == "navigation"
+		case "colspan":
+			r.said.across = max(1, number(value, mostAcross))
+		case "rowspan":
+			if r.said.down = number(value, mostDown); r.said.down == 0 {
+				r.said.down = mostDown
+			}
 		case "style":
 			style := bytes.ToLower(bytes.ReplaceAll(value[:min(len(value), 1000)], []byte(" "), nil))
 			hidden = hidden || bytes.Contains(style, []byte("display:none")) ||
@@ -162,15 +179,25 @@ func (r *pageReader) opened(a atom.Atom) {
 	switch {
 	case a == atom.Title:
 		r.titled = true
+	case a == atom.Table && (r.nested > 0 || r.cell != nil && r.isData()):
+		r.nested++
+		r.write(" ")
+	case r.nested > 0 && (a == atom.Tr || a == atom.Td || a == atom.Th):
+		r.write(" ")
 	case a == atom.Table:
 		r.endRow()
 		r.tables++
-		r.table = table{b: r.b}
+		r.table, r.taken = newTable(r.b), nil
+	case isSection(a) && r.tables > 0 && r.nested == 0:
+		r.endRow()
+		r.taken = nil
 	case a == atom.Tr && r.tables > 0:
 		r.endRow()
+		r.inRow = true
 	case (a == atom.Td || a == atom.Th) && r.tables > 0:
 		r.endCell()
-		r.cell, r.names = &strings.Builder{}, a == atom.Th && (r.names || len(r.cells) == 0)
+		r.names = a == atom.Th && (r.names || len(r.cells) == 0)
+		r.cell, r.spans, r.inRow = &strings.Builder{}, r.said, true
 	case a == atom.Br:
 		r.write("\n")
 	case r.cell != nil:
@@ -208,8 +235,16 @@ func (r *pageReader) ended(a atom.Atom, name []byte) {
 	case a == atom.Title:
 		r.b.title(r.heading.String())
 		r.titled = false
+	case a == atom.Table && r.nested > 0:
+		r.nested--
+		r.write(" ")
+	case r.nested > 0 && (a == atom.Tr || a == atom.Td || a == atom.Th):
+		r.write(" ")
 	case a == atom.Table && r.tables > 0:
 		r.endTable()
+	case isSection(a) && r.tables > 0 && r.nested == 0:
+		r.endRow()
+		r.taken = nil
 	case a == atom.Tr && r.tables > 0:
 		r.endRow()
 	case a == atom.Td, a == atom.Th:
@@ -255,27 +290,4 @@ func (r *pageReader) write(s string) {
 	case r.cell.Len() < utf8Most*r.b.most.characters:
 		r.cell.WriteString(s)
 	}
-}
-
-func (r *pageReader) endCell() {
-	if r.cell != nil && len(r.cells) < maxCells {
-		r.cells = append(r.cells, r.cell.String())
-	}
-	r.cell = nil
-}
-
-// endRow writes the present row, if any. The first row of a table is its header if its cells say so.
-func (r *pageReader) endRow() {
-	r.endCell()
-	if len(r.cells) > 0 {
-		r.table.add(r.cells, r.names)
-	}
-	r.cells, r.names = nil, false
-}
-
-// endTable ends the innermost table. What follows in a row around it is a row of its own.
-func (r *pageReader) endTable() {
-	r.endRow()
-	r.tables = max(0, r.tables-1)
-	r.table = table{b: r.b, begun: true, header: -1}
 }

@@ -6,40 +6,72 @@ import (
 	"agentplatform/internal/document"
 )
 
-// readPlain reads plain text: an empty line ends a paragraph.
+// readPlain reads plain text: an empty line ends a paragraph, and so does a form feed. White space within lines stays:
+// it may be indentation, or stand between columns.
 func readPlain(in input, b *builder) error {
 	text, err := in.text(b)
 	if err != nil {
 		return err
 	}
-	addParagraphs(text, b)
-	return nil
-}
-
-// addParagraphs writes text whose paragraphs are separated by empty lines. A form feed begins a paragraph, too.
-func addParagraphs(text string, b *builder) {
+	b.end()
+	var p strings.Builder
+	end := func() {
+		s := tidyLines(p.String())
+		kind := document.Paragraph
+		if isLaidOut(s) {
+			kind = document.Code
+		}
+		b.put(kind, 0, s)
+		p.Reset()
+	}
 	for line := range linesOf(text) {
 		if b.full {
-			return
+			return nil
 		}
-		if strings.TrimSpace(line) == "" {
-			b.end()
-			continue
+		blank := strings.TrimSpace(line) == ""
+		if blank || strings.HasPrefix(line, "\f") || p.Len() > longParagraph {
+			end()
 		}
-		if strings.HasPrefix(line, "\f") || len(b.part) > longParagraph {
-			b.end()
+		if !blank {
+			p.WriteString(line + "\n")
 		}
-		if !b.opened {
-			b.begin(document.Paragraph, 0)
-		}
-		b.add(line)
-		b.add("\n")
 	}
-	b.end()
+	end()
+	return nil
 }
 
 // longParagraph is the size in bytes after which the next line begins a paragraph: a log has no empty lines.
 const longParagraph = 4000
+
+// isLaidOut reports whether the lines of a paragraph mean something by themselves, as in code and in columns: half have
+// a gap, or go in deeper than others. The first line of prose may do so.
+func isLaidOut(s string) bool {
+	least, lines := len(s), 0
+	for line := range strings.Lines(s) {
+		least = min(least, indentation(line))
+		lines++
+	}
+	many := 0
+	first := true
+	for line := range strings.Lines(s) {
+		if !first && indentation(line) > least || hasGap(strings.TrimSpace(line)) {
+			many++
+		}
+		first = false
+	}
+	return lines > 1 && 2*many >= lines
+}
+
+func indentation(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
+
+// hasGap reports a tab, or several spaces, but not those that some put between sentences.
+func hasGap(line string) bool {
+	if strings.Contains(line, "\t") {
+		return true
+	}
+	at := strings.Index(line, "  ")
+	return at > 0 && (!strings.ContainsRune(".!?:", rune(line[at-1])) || strings.HasPrefix(line[at:], "   "))
+}
 
 // linesOf are the lines of a text, whatever ends them, without their ends.
 func linesOf(text string) func(yield func(string) bool) {

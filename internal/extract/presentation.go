@@ -89,10 +89,11 @@ type slideReader struct {
 
 	placeholder string // what the shape stands for: title, body, …
 	left        bool   // the shape repeats what stands elsewhere: the number of the slide, the date, the footer
-	cells       []string
+	cells       []cell
 	cell        *strings.Builder // nil: outside of tables
+	merge       cell             // with which others it is merged
 	names       bool             // the first row of the table has the names of the columns
-	table       table
+	table       *table
 }
 
 func (r *slideReader) start(e xml.StartElement) error {
@@ -108,11 +109,11 @@ func (r *slideReader) start(e xml.StartElement) error {
 		}
 		r.left = r.placeholder == "sldNum" || r.placeholder == "dt" || r.placeholder == "ftr" || r.placeholder == "hdr"
 	case "tbl":
-		r.table, r.names = table{b: r.b}, false
+		r.table, r.names = newTable(r.b), false
 	case "tblPr":
 		r.names = attribute(e, "firstRow") == "1"
 	case "tc":
-		r.cell = &strings.Builder{}
+		r.cell, r.merge = &strings.Builder{}, cell{left: isOn(e, "hMerge"), up: isOn(e, "vMerge")}
 	case "p":
 		r.paragraph()
 	case "buNone":
@@ -167,12 +168,21 @@ func (r *slideReader) ended(name string) {
 		}
 	case "tc":
 		if r.cell != nil && len(r.cells) < maxCells {
-			r.cells = append(r.cells, r.cell.String())
+			r.merge.text = r.cell.String()
+			r.cells = append(r.cells, r.merge)
 		}
 		r.cell = nil
 	case "tr":
-		r.table.b = r.b
+		if r.table == nil {
+			r.table = newTable(r.b)
+		}
 		r.table.add(r.cells, r.names)
 		r.cells = nil
 	}
+}
+
+// isOn reports whether an attribute is there and true.
+func isOn(e xml.StartElement, name string) bool {
+	value := attribute(e, name)
+	return value != "" && value != "0" && value != "false"
 }

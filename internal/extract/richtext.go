@@ -73,11 +73,13 @@ type richReader struct {
 	high     rune   // the first half of a pair
 	heading  int
 	item     bool
-	cells    []string
+	cells    []cell
 	cell     strings.Builder
+	merges   []cell // what the definition of the row says of each of its cells
+	merge    cell   // what it says of the next one
 	inTable  bool
 	names    bool // the present row has the names of the columns
-	table    table
+	table    *table
 	title    strings.Builder
 }
 
@@ -152,7 +154,7 @@ func (r *richReader) write(s string) {
 		}
 	default:
 		if !r.b.opened {
-			r.table = table{b: r.b}
+			r.table = nil
 			kind := document.Paragraph
 			if r.item {
 				kind = document.Item
@@ -230,9 +232,22 @@ func (r *richReader) layout(word string, number int, has bool) {
 		r.inTable = true
 	case "cell":
 		if len(r.cells) < maxCells {
-			r.cells = append(r.cells, r.cell.String())
+			r.cells = append(r.cells, cell{text: r.cell.String()})
 		}
 		r.cell.Reset()
+	case "nestcell", "nestrow":
+		r.write(" ")
+	case "trowd":
+		r.merges, r.merge = nil, cell{}
+	case "clmrg":
+		r.merge.left = true
+	case "clvmrg":
+		r.merge.up = true
+	case "cellx":
+		if len(r.merges) < maxCells {
+			r.merges = append(r.merges, r.merge)
+		}
+		r.merge = cell{}
 	case "trhdr":
 		r.names = true
 	case "row":
@@ -242,13 +257,18 @@ func (r *richReader) layout(word string, number int, has bool) {
 
 func (r *richReader) endRow() {
 	if rest := r.cell.String(); strings.TrimSpace(rest) != "" && len(r.cells) < maxCells {
-		r.cells = append(r.cells, rest)
+		r.cells = append(r.cells, cell{text: rest})
 	}
 	r.cell.Reset()
 	if len(r.cells) == 0 {
 		return
 	}
-	r.table.b = r.b
+	for i := range min(len(r.cells), len(r.merges)) {
+		r.cells[i].left, r.cells[i].up = r.merges[i].left, r.merges[i].up
+	}
+	if r.table == nil {
+		r.table = newTable(r.b)
+	}
 	r.table.add(r.cells, r.names)
 	r.cells, r.names = nil, false
 }

@@ -20,7 +20,7 @@ func readTable(in input, b *builder) error {
 	comma, text := delimiter(text)
 	r := csv.NewReader(strings.NewReader(text))
 	r.Comma, r.LazyQuotes, r.FieldsPerRecord, r.ReuseRecord = comma, true, -1, true
-	t := table{b: b}
+	t := newTable(b)
 	for !b.full {
 		cells, err := r.Read()
 		if errors.Is(err, io.EOF) {
@@ -32,39 +32,13 @@ func readTable(in input, b *builder) error {
 		if len(cells) > maxCells {
 			return tooWide()
 		}
-		t.add(cells, names(cells))
+		t.add(plainCells(cells), names(cells))
 	}
 	return nil
 }
 
 func tooWide() error {
 	return Fault{TooLarge, fmt.Sprintf("a row of the table has more than %d cells", maxCells)}
-}
-
-// table writes the rows of a table.
-type table struct {
-	b      *builder
-	begun  bool // it has a row
-	header int  // its block; -1: none
-}
-
-// add writes a row. Only the first row that is not empty can have the names of the columns.
-func (t *table) add(cells []string, names bool) {
-	header := t.header
-	if !t.begun {
-		header = -1
-		if names {
-			header = ownHeader
-		}
-	}
-	at := t.b.row(cells, header)
-	if at < 0 || t.begun {
-		return
-	}
-	t.begun, t.header = true, -1
-	if names {
-		t.header = at
-	}
 }
 
 // names reports whether cells may be the names of columns.

@@ -43,25 +43,38 @@ func tidy(s string) string {
 	return b.String()
 }
 
-// tidyCode keeps white space within lines and empty lines between them.
-func tidyCode(s string) string {
+// tidyLines keeps white space within lines, and empty lines between them. It removes empty lines at the beginning and
+// the end, control characters and what no reader sees.
+func tidyLines(s string) string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case isBreak(r):
 			return '\n'
-		case r != '\t' && isUnseen(r):
+		case r == '\t':
+			return r
+		case unicode.IsSpace(r):
+			return ' '
+		case isUnseen(r):
 			return -1
 		}
 		return r
 	}, s)
-	s = strings.TrimRightFunc(s, unicode.IsSpace)
 	for {
 		line, rest, more := strings.Cut(s, "\n")
-		if !more || strings.TrimSpace(line) != "" {
+		if strings.TrimSpace(line) != "" {
+			break
+		}
+		if s = rest; !more {
+			return ""
+		}
+	}
+	for {
+		at := strings.LastIndexByte(s, '\n')
+		if at < 0 || strings.TrimSpace(s[at:]) != "" {
 			return s
 		}
-		s = rest
+		s = s[:at]
 	}
 }
 

@@ -108,12 +108,16 @@ type wordReader struct {
 	b      *builder
 	styles map[string]wordStyle
 
-	tables  int      // depth of tables
-	cells   []string // of the present row
+	tables  int    // depth of tables
+	cells   []cell // of the present row
 	cell    *strings.Builder
+	across  int  // columns of the cell
+	left    bool // it is merged with the one before it
+	up      bool // it is merged with the one above it
+	after   int  // empty columns at the end of the present row
 	names   bool // the present row has the names of the columns
 	heading bool // the first row of the table has them
-	table   table
+	table   *table
 }
 
 // start reads what an element begins.
@@ -129,7 +133,7 @@ func (r *wordReader) start(e xml.StartElement) error {
 		r.write("\n")
 	case "noBreakHyphen":
 		r.write("-")
-	case "Fallback", "moveFrom", "instrText", "delText", "tabs":
+	case "Fallback", "moveFrom", "instrText", "delText", "tabs", "pPrChange", "tblPrChange", "trPrChange", "tcPrChange":
 		return r.p.skip()
 	case "p":
 		if r.cell == nil {
@@ -193,7 +197,7 @@ func (r *wordReader) tabular(e xml.StartElement) {
 	case "tbl":
 		if r.tables++; r.tables == 1 {
 			r.b.end()
-			r.table, r.heading = table{b: r.b}, false
+			r.table, r.heading = newTable(r.b), false
 		}
 	case "tblLook":
 		look, _ := strconv.ParseUint(attribute(e, "val"), 16, 16)
@@ -203,9 +207,37 @@ func (r *wordReader) tabular(e xml.StartElement) {
 	case "tc":
 		if r.tables == 1 {
 			r.endCell()
-			r.cell = &strings.Builder{}
+			r.cell, r.across, r.left, r.up = &strings.Builder{}, 1, false, false
+		}
+	default:
+		if r.tables == 1 {
+			r.merged(e)
 		}
 	}
+}
+
+// merged notes which columns a cell has, and with which others it is merged.
+func (r *wordReader) merged(e xml.StartElement) {
+	value := attribute(e, "val")
+	columns, _ := strconv.Atoi(value)
+	columns = min(max(columns, 0), maxCells)
+	switch e.Name.Local {
+	case "gridBefore":
+		r.fill(columns)
+	case "gridAfter":
+		r.after = columns
+	case "gridSpan":
+		r.across = columns
+	case "hMerge":
+		r.left = value != "restart"
+	case "vMerge":
+		r.up = value != "restart"
+	}
+}
+
+// fill adds empty cells to the present row.
+func (r *wordReader) fill(columns int) {
+	r.cells = append(r.cells, make([]cell, min(columns, maxCells-len(r.cells)))...)
 }
 
 func (r *wordReader) ended(name string) {
@@ -240,16 +272,20 @@ func (r *wordReader) write(s string) {
 
 func (r *wordReader) endCell() {
 	if r.cell != nil && len(r.cells) < maxCells {
-		r.cells = append(r.cells, r.cell.String())
+		r.cells = append(r.cells, cell{r.cell.String(), r.left, r.up})
+		for i := 1; i < r.across && len(r.cells) < maxCells; i++ {
+			r.cells = append(r.cells, cell{left: !r.up, up: r.up})
+		}
 	}
 	r.cell = nil
 }
 
 func (r *wordReader) endRow() {
 	r.endCell()
+	r.fill(r.after)
 	if len(r.cells) == 0 {
 		return
 	}
 	r.table.add(r.cells, r.names || r.heading)
-	r.cells, r.names = nil, false
+	r.cells, r.names, r.after = nil, false, 0
 }

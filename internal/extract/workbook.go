@@ -28,18 +28,26 @@ func readWorkbook(m *members, in input, b *builder) error {
 		return fmt.Errorf("the workbook cannot be read: %w", err)
 	}
 	defer func() { _ = f.Close() }()
+	at, err := sheetMembers(m)
+	if err != nil {
+		return err
+	}
 	for _, sheet := range f.GetSheetList() {
-		if shown, err := f.GetSheetVisible(sheet); err == nil && !shown {
+		if shown, err := f.GetSheetVisible(sheet); err == nil && !shown || b.full {
 			continue
 		}
-		if err := readSheet(f, sheet, b); err != nil {
+		marks, err := readMarks(m, at[sheet], b.most)
+		if err != nil {
+			return err
+		}
+		if err := readSheet(f, sheet, marks, b); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func readSheet(f *excelize.File, sheet string, b *builder) error {
+func readSheet(f *excelize.File, sheet string, marks *sheetMarks, b *builder) error {
 	rows, err := f.Rows(sheet)
 	if errNoSheet := (excelize.ErrSheetNotExist{}); errors.As(err, &errNoSheet) { // it is a chart
 		return nil
@@ -48,27 +56,29 @@ func readSheet(f *excelize.File, sheet string, b *builder) error {
 		return fmt.Errorf("the workbook cannot be read: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
-	t := table{b: b}
-	named, count := false, 0
-	for rows.Next() && !b.full {
-		cells, err := rows.Columns()
+	t := newTable(b)
+	named, row := false, 1
+	for ; rows.Next() && !b.full; row++ {
+		texts, err := rows.Columns()
 		if err != nil {
 			return fmt.Errorf("the workbook cannot be read: %w", err)
 		}
-		if len(cells) > maxCells {
+		if len(texts) > maxCells {
 			return tooWide()
 		}
-		if count += len(cells); count > 2*b.most.characters {
-			return Fault{TooLarge, fmt.Sprintf("a sheet of the workbook has more than %d cells", 2*b.most.characters)}
-		}
-		if strings.TrimSpace(strings.Join(cells, "")) == "" {
+		cells := marks.cells(row, texts, b)
+		if b.count(len(texts)); len(cells) == 0 {
 			continue
 		}
 		if !named {
 			b.block(document.Heading, 1, oneLine(sheet))
 			named = true
 		}
-		t.add(cells, names(cells))
+		t.add(cells, names(texts))
+	}
+	for cells := marks.cells(row, nil, b); len(cells) > 0 && !b.full; cells = marks.cells(row, nil, b) {
+		t.add(cells, false)
+		row++
 	}
 	if err := rows.Error(); err != nil {
 		return fmt.Errorf("the workbook cannot be read: %w", err)

@@ -83,6 +83,18 @@ const (
 	// aHugeTable says that it has 10^9 objects.
 	aHugeTable = "%PDF-1.7\nxref\n1000000000 1\n" + aRow + "trailer\n<< /Size 1 >>\nstartxref\n9\n%%EOF\n"
 	million    = 1_000_000
+	aSpan      = "<td colspan=1000 rowspan=65534>a"
+	aMerge     = `<mergeCell ref="A1:XFD1048576"/>`
+	aWordSpan  = `<tr><tc><tcPr><gridSpan val="16384"/><vMerge/></tcPr><p><t>a</t></p></tc></tr>`
+	merges     = "</sheetData><mergeCells>"
+)
+
+// aLongRow is a row of a cell with much text, aLongSpan one with such a cell in many rows, and aLastRow the last row that
+// there may be.
+var (
+	aLongSpan = "<table><tr><td rowspan=65534>" + strings.Repeat("text ", 5000)
+	aLongRow  = `<row r="1"><c r="A1" t="str"><v>` + strings.Repeat("text ", 5000) + "</v></c></row>"
+	aLastRow  = `<row r="1048576"><c r="XFD1048576"/></row>`
 )
 
 // bombs have names that end in what is said of their format.
@@ -117,6 +129,15 @@ var bombs = map[string]content{
 	"cells.csv":               {"", ",", 50 * million, ""},
 	"fewer cells.csv":         {"", ",", 9 * million, ""},
 	"rows.csv":                {"", "a\n", 5 * million, ""},
+	"spans.html":              {"<table>", "<tr>" + aSpan + aSpan, million / 2, ""},
+	"empty spans.html":        {"<table>", "<tr><td colspan=1000><td colspan=1000>", million, ""},
+	"rows below spans.html":   {"<table><tr>" + strings.Repeat(aSpan, 20), "<tr>", 10 * million, ""},
+	"a long span.html":        {aLongSpan, "<tr><td>a", million, ""},
+	"tables in a cell.html":   {"<table><tr><th>a<td>", "<table><tr><td>a", 3 * million, ""},
+	"merged.xlsx":             {sheetTop + aLongRow + aLastRow + merges, aMerge, 5 * million, ""},
+	"merged few.xlsx":         {sheetTop + aLongRow + aLastRow + merges, aMerge, 10_000, "</mergeCells></worksheet>"},
+	"merged rows.xlsx":        {sheetTop, aLongRow, 10_000, merges + aMerge + "</mergeCells></worksheet>"},
+	"spans.docx":              {"<w><tbl>", aWordSpan, million, "</tbl></w>"},
 	"elements.html":           {"", "<div>", 10 * million, "a"},
 	"tables.html":             {"", "<table><tr><td>a", 3 * million, ""},
 	"an attribute.html":       {`<p style="`, " ", 50 * million, ""},

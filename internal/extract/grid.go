@@ -1,0 +1,156 @@
+package extract
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"agentplatform/internal/document"
+)
+
+// cell is a cell of a row as a file has it.
+type cell struct {
+	text     string
+	left, up bool // it is merged with the cell before it, or with the one above it, whose text it repeats
+}
+
+// plainCells are cells of which none is merged.
+func plainCells(texts []string) []cell {
+	cells := make([]cell, len(texts))
+	for i, text := range texts {
+		cells[i].text = text
+	}
+	return cells
+}
+
+// table writes the rows of a table: the texts of its cells, each on one line, with a tab between two of them. All rows
+// get as many cells as the widest has, so they are kept until the table ends.
+//
+// Merged cells repeat their text. Rows whose cells are all empty are left out.
+type table struct {
+	b      *builder
+	rows   []tableRow // that are not written yet
+	size   int        // of rows, in characters
+	last   []string   // the cells of the row before
+	begun  bool       // it has a row
+	header int        // the block of its header; -1: none
+}
+
+// tableRow is a row that is not written yet.
+type tableRow struct {
+	text  string
+	cells int
+	own   int // of cells, those up to the last that is not merged with another
+	names bool
+}
+
+func newTable(b *builder) *table { return &table{b: b, header: -1} }
+
+const (
+	// mostBeyond is by how many columns a merged cell may pass all cells that are not. One that passes them by more was
+	// meant to be as wide as the table: there are pages that write 100 or 1000 for that.
+	mostBeyond = 50
+	// addedShare is the part of a text that may be what merged cells repeat and what fills up rows.
+	addedShare = 4
+)
+
+// add adds a row. Only the first row that is not empty can have the names of the columns.
+func (t *table) add(cells []cell, names bool) {
+	if t.b.count(len(cells)); t.b.full {
+		return
+	}
+	if t.b.table != t || t.b.opened {
+		t.b.end()
+		t.b.table = t
+	}
+	row := tableRow{names: names}
+	texts := make([]string, 0, min(len(cells), maxCells))
+	size := 0
+	for i, c := range cells[:min(len(cells), maxCells)] {
+		text := ""
+		switch {
+		case c.left && i > 0:
+			text = t.b.again(texts[i-1])
+		case c.up && i < len(t.last):
+			text = t.b.again(t.last[i])
+		default:
+			text, row.own = oneLine(c.text), i+1
+		}
+		texts = append(texts, text)
+		if size += len(text) + 1; size > utf8.UTFMax*t.b.most.characters {
+			break
+		}
+	}
+	t.last, row.cells = texts, len(texts)
+	if row.text = strings.Join(texts, "\t"); strings.TrimSpace(row.text) == "" {
+		return
+	}
+	t.rows = append(t.rows, row)
+	t.size += utf8.RuneCountInString(row.text) + 1
+	if t.b.characters+t.size > t.b.most.characters || len(t.b.text.Blocks)+len(t.rows) > t.b.most.blocks {
+		t.b.end()
+	}
+}
+
+// count counts cells, of which most may be empty. The text is full when it has far more of them than it may have
+// characters.
+func (b *builder) count(cells int) {
+	if b.cells += cells; b.cells > 2*b.most.characters && !b.full {
+		b.end()
+		b.full = true
+	}
+}
+
+// again is a text that a merged cell repeats; nothing once a text has too much of what is repeated.
+func (b *builder) again(text string) string {
+	if !b.adds(utf8.RuneCountInString(text)) {
+		return ""
+	}
+	return text
+}
+
+// adds reports whether so many characters may be added which the file has not, and counts them.
+func (b *builder) adds(characters int) bool {
+	if characters > b.most.characters/addedShare-b.added {
+		return false
+	}
+	b.added += characters
+	return true
+}
+
+// flush writes the rows so far. Those that are shorter than the widest get empty cells, unless that would be too much.
+func (t *table) flush() {
+	rows := t.rows
+	t.b.table, t.rows, t.size = nil, nil, 0
+	width, own, missing := 0, 0, 0
+	for _, r := range rows {
+		width, own = max(width, r.cells), max(own, r.own)
+	}
+	if width > own+mostBeyond {
+		width = own
+	}
+	for _, r := range rows {
+		missing += max(0, width-r.cells)
+	}
+	fill := t.b.adds(missing)
+	for _, r := range rows {
+		switch {
+		case r.cells > width:
+			r.text = strings.Join(strings.Split(r.text, "\t")[:width], "\t")
+		case fill:
+			r.text += strings.Repeat("\t", width-r.cells)
+		}
+		t.write(r)
+	}
+}
+
+func (t *table) write(r tableRow) {
+	at := t.b.put(document.Row, 0, r.text)
+	if at < 0 {
+		return
+	}
+	if !t.begun && r.names {
+		t.header = at
+	}
+	t.begun = true
+	t.b.text.Blocks[at].Header = t.header
+}

@@ -1,0 +1,466 @@
+package extract
+
+import (
+	"bytes"
+	"encoding/csv"
+	"fmt"
+	"html"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"github.com/xuri/excelize/v2"
+	"pgregory.net/rapid"
+
+	"agentplatform/internal/document"
+)
+
+// place is a cell of a grid: its text, and how many columns and rows it has; none where another cell has the place.
+type place struct {
+	text         string
+	across, down int
+}
+
+// grid is a table as a person sees it. It has no row without a text.
+type grid [][]place
+
+// one is a row of cells of one column and one row each.
+func one(texts ...string) []place {
+	row := make([]place, len(texts))
+	for i, text := range texts {
+		row[i] = place{text, 1, 1}
+	}
+	return row
+}
+
+// sparse has an empty first, middle and last cell, and a cell for each way to span.
+var sparse = grid{
+	one("Region", "2018", "2019", "2020"),
+	one("North", "", "5", ""),
+	one("", "1", "", "3"),
+	{{"South", 1, 2}, {"7", 1, 1}, {"both", 2, 1}, {}},
+	{{}, {"", 1, 1}, {"\u00a0", 1, 1}, {"8", 1, 1}},
+	{{"East", 2, 2}, {}, {"9", 1, 1}, {"", 1, 1}},
+	{{}, {}, {"", 1, 1}, {"10", 1, 1}},
+	one("West", "a\nb", "\t", "d"),
+}
+
+// cells are the texts of a grid after merging, each on one line.
+func (g grid) cells() [][]string {
+	all := make([][]string, len(g))
+	for r := range g {
+		all[r] = make([]string, len(g[r]))
+	}
+	for r, row := range g {
+		for c, p := range row {
+			for n := range p.across * p.down {
+				all[r+n/p.across][c+n%p.across] = strings.Join(strings.Fields(p.text), " ")
+			}
+		}
+	}
+	return all
+}
+
+// apart is the grid without merged cells, for formats that know none.
+func (g grid) apart() grid {
+	var all grid
+	for _, row := range g.cells() {
+		all = append(all, one(row...))
+	}
+	return all
+}
+
+// formats write a grid into a file.
+var formats = map[string]func(t require.TestingT, g grid) []byte{
+	"comma.csv": func(t require.TestingT, g grid) []byte { return g.separated(t, ',') },
+	"semicolon.csv": func(t require.TestingT, g grid) []byte {
+		return append([]byte("\ufeff"), g.separated(t, ';')...)
+	},
+	"tab.tsv":  func(t require.TestingT, g grid) []byte { return g.separated(t, '\t') },
+	"tabs.txt": func(_ require.TestingT, g grid) []byte { return g.joined("", "\t", "") },
+	"table.md": func(_ require.TestingT, g grid) []byte {
+		head := grid{g[0], one(strings.Split(strings.Repeat("-", len(g[0])), "")...)}
+		return append(head.joined("| ", " | ", " |"), g[1:].joined("| ", " | ", " |")...)
+	},
+	"page.html": func(_ require.TestingT, g grid) []byte { return g.html() },
+	"book.epub": func(t require.TestingT, g grid) []byte {
+		return zipOf(t, "META-INF/container.xml", `<rootfile full-path="o"/>`,
+			"o", `<p><item id="a" href="c.xhtml" media-type="application/xhtml+xml"/><itemref idref="a"/></p>`,
+			"c.xhtml", `<html xmlns="http://www.w3.org/1999/xhtml"><body>`+string(g.html())+"</body></html>")
+	},
+	"mail.eml": func(_ require.TestingT, g grid) []byte {
+		return append([]byte("Subject: s\r\nContent-Type: text/html; charset=utf-8\r\n\r\n"), g.html()...)
+	},
+	"text.docx":   func(t require.TestingT, g grid) []byte { return g.word(t) },
+	"slides.pptx": func(t require.TestingT, g grid) []byte { return g.slide(t) },
+	"text.rtf":    func(_ require.TestingT, g grid) []byte { return g.rich() },
+	"sheet.xlsx":  func(t require.TestingT, g grid) []byte { return g.sheet(t) },
+}
+
+func (g grid) separated(t require.TestingT, comma rune) []byte {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	w.Comma = comma
+	for _, row := range g.apart() {
+		texts := make([]string, len(row))
+		for i, p := range row {
+			texts[i] = p.text
+		}
+		require.NoError(t, w.Write(texts))
+	}
+	w.Flush()
+	return b.Bytes()
+}
+
+func (g grid) joined(begin, between, end string) []byte {
+	var b bytes.Buffer
+	for _, row := range g.apart() {
+		b.WriteString(begin)
+		for i, p := range row {
+			if i > 0 {
+				b.WriteString(between)
+			}
+			b.WriteString(p.text)
+		}
+		b.WriteString(end + "\n")
+	}
+	return b.Bytes()
+}
+
+func (g grid) html() []byte {
+	var b bytes.Buffer
+	b.WriteString("<table>")
+	for _, row := range g {
+		b.WriteString("<tr>")
+		for _, p := range row {
+			if p.across > 0 {
+				_, _ = fmt.Fprintf(&b, `<td colspan="%d" rowspan=%d>`, p.across, p.down)
+				b.WriteString(strings.ReplaceAll(html.EscapeString(p.text), "\n", "<br>") + "</td>")
+			}
+		}
+		b.WriteString("</tr>\n")
+	}
+	b.WriteString("</table>")
+	return b.Bytes()
+}
+
+// above reports whether a place belongs to a cell that begins in a row above it, and how many columns that one has.
+func (g grid) above(r, c int) (columns int, is bool) {
+	for up := r - 1; up >= 0; up-- {
+		if p := g[up][c]; p.across > 0 {
+			return p.across, p.down > r-up
+		}
+	}
+	return 0, false
+}
+
+func (g grid) word(t require.TestingT) []byte {
+	var b strings.Builder
+	b.WriteString("<w:document><w:body><w:tbl>")
+	for r, row := range g {
+		b.WriteString("<w:tr>")
+		for c := 0; c < len(row); {
+			p, merge := row[c], ""
+			if p.across == 0 {
+				p.across, _ = g.above(r, c)
+				merge = "<w:vMerge/>"
+			} else if p.down > 1 {
+				merge = `<w:vMerge w:val="restart"/>`
+			}
+			_, _ = fmt.Fprintf(&b, `<w:tc><w:tcPr><w:gridSpan w:val="%d"/>%s</w:tcPr><w:p><w:t>%s</w:t></w:p></w:tc>`,
+				p.across, merge, strings.ReplaceAll(html.EscapeString(p.text), "\n", "</w:t><w:br/><w:t>"))
+			c += p.across
+		}
+		b.WriteString("</w:tr>")
+	}
+	return zipOf(t, "word/document.xml", b.String()+"</w:tbl></w:body></w:document>")
+}
+
+func (g grid) slide(t require.TestingT) []byte {
+	var b strings.Builder
+	b.WriteString("<p:sld><a:tbl>")
+	for r, row := range g {
+		b.WriteString("<a:tr>")
+		for c, p := range row {
+			merge := fmt.Sprintf(`gridSpan="%d" rowSpan="%d"`, p.across, p.down)
+			if _, is := g.above(r, c); p.across == 0 && is {
+				merge = `vMerge="1"`
+			} else if p.across == 0 {
+				merge = `hMerge="1"`
+			}
+			_, _ = fmt.Fprintf(&b, `<a:tc %s><a:txBody><a:p><a:r><a:t>%s</a:t></a:r></a:p></a:txBody></a:tc>`, merge,
+				strings.ReplaceAll(html.EscapeString(p.text), "\n", "</a:t></a:r></a:p><a:p><a:r><a:t>"))
+		}
+		b.WriteString("</a:tr>")
+	}
+	return zipOf(t, "ppt/presentation.xml", `<p><p:sldId r:id="a"/></p>`, "ppt/_rels/presentation.xml.rels",
+		`<p><Relationship Id="a" Type="x/slide" Target="s.xml"/></p>`, "ppt/s.xml", b.String()+"</a:tbl></p:sld>")
+}
+
+func (g grid) rich() []byte {
+	var b bytes.Buffer
+	b.WriteString(`{\rtf1\ansi `)
+	for r, row := range g {
+		b.WriteString(`\trowd`)
+		for c, p := range row {
+			columns, up := g.above(r, c)
+			switch {
+			case p.across == 0 && up && columns > 0:
+				b.WriteString(`\clvmrg`)
+			case p.across == 0:
+				b.WriteString(`\clmrg`)
+			case p.across > 1:
+				b.WriteString(`\clmgf`)
+			}
+			if p.down > 1 {
+				b.WriteString(`\clvmgf`)
+			}
+			_, _ = fmt.Fprintf(&b, `\cellx%d`, 1000*(c+1))
+		}
+		for _, p := range row {
+			b.WriteString(`\pard\intbl `)
+			for _, c := range strings.ReplaceAll(p.text, "\n", "\\line ") {
+				if c > 127 {
+					_, _ = fmt.Fprintf(&b, `\u%d?`, c)
+				} else {
+					b.WriteRune(c)
+				}
+			}
+			b.WriteString(`\cell`)
+		}
+		b.WriteString(`\row`)
+	}
+	b.WriteString("}")
+	return b.Bytes()
+}
+
+func (g grid) sheet(t require.TestingT) []byte {
+	f := excelize.NewFile()
+	name := func(r, c int) string {
+		name, err := excelize.CoordinatesToCellName(c+1, r+1)
+		require.NoError(t, err)
+		return name
+	}
+	for r, row := range g {
+		for c, p := range row {
+			if p.text != "" {
+				require.NoError(t, f.SetCellStr("Sheet1", name(r, c), p.text))
+			}
+			if p.across*p.down > 1 {
+				require.NoError(t, f.MergeCell("Sheet1", name(r, c), name(r+p.down-1, c+p.across-1)))
+			}
+		}
+	}
+	b, err := f.WriteToBuffer()
+	require.NoError(t, err)
+	return b.Bytes()
+}
+
+// gridOf are the cells of the only table of a file.
+func gridOf(t require.TestingT, name string, data []byte) [][]string {
+	text, cut, err := job{Format: File{Name: name}.recognize(data), Whole: true}.read(data)
+	require.NoError(t, err)
+	require.False(t, cut)
+	isWellFormed(t, text)
+	var rows [][]string
+	if strings.HasSuffix(name, ".txt") {
+		for line := range strings.Lines(text.Body) {
+			rows = append(rows, strings.Split(strings.TrimSuffix(line, "\n"), "\t"))
+		}
+		return rows
+	}
+	body := []rune(text.Body)
+	for _, b := range text.Blocks {
+		if b.Kind == document.Row {
+			rows = append(rows, strings.Split(string(body[b.Start:b.End]), "\t"))
+		}
+	}
+	return rows
+}
+
+// The same table has the same cells, whatever the file: an empty cell is a cell, and a merged one has its text wherever
+// it is.
+func TestATableHasTheSameCellsInEachFormat(t *testing.T) {
+	for name, write := range formats {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, sparse.cells(), gridOf(t, name, write(t, sparse)))
+		})
+	}
+}
+
+func TestAnyTableHasItsCellsInEachFormat(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g := grids().Draw(t, "grid")
+		want := g.cells()
+		for name, write := range formats {
+			require.Equal(t, want, gridOf(t, name, write(t, g)), name)
+		}
+	})
+}
+
+// grids draws tables whose first row has a text in each column.
+func grids() *rapid.Generator[grid] {
+	texts := rapid.SampledFrom([]string{"", "", "a", "b c", " d ", "\u00a0", "1", "x\ny", "ä", "-5.5", "日本"})
+	return rapid.Custom(func(t *rapid.T) grid {
+		rows, columns := rapid.IntRange(2, 6).Draw(t, "rows"), rapid.IntRange(2, 6).Draw(t, "columns")
+		g := make(grid, rows)
+		taken := make([][]bool, rows)
+		for r := range g {
+			g[r], taken[r] = make([]place, columns), make([]bool, columns)
+		}
+		for r := range g {
+			for c := range g[r] {
+				if taken[r][c] {
+					continue
+				}
+				p := place{texts.Draw(t, "text"), 1, 1}
+				if r == 0 {
+					p.text = fmt.Sprint("h", c)
+				} else {
+					p.across, p.down = rapid.IntRange(1, 3).Draw(t, "across"), rapid.IntRange(1, 3).Draw(t, "down")
+				}
+				p.down = min(p.down, rows-r)
+				free := 0
+				for free < p.across && c+free < columns && !taken[r][c+free] {
+					free++
+				}
+				p.across = free
+				for n := range p.across * p.down {
+					taken[r+n/p.across][c+n%p.across] = true
+				}
+				g[r][c] = p
+			}
+			// A row without any text is left out; this one has one.
+			if strings.TrimSpace(strings.Join(g.cells()[r], "")) == "" {
+				g[r][firstOwn(g[r])].text = "own"
+			}
+		}
+		return g
+	})
+}
+
+// firstOwn is the first column of a row in which a cell begins. Where none does, the row repeats what is above it.
+func firstOwn(row []place) int {
+	for c, p := range row {
+		if p.across > 0 {
+			return c
+		}
+	}
+	return 0
+}
+
+// rowsOf are the rows of a file's tables as lines, with "|" for tabs.
+func rowsOf(t *testing.T, name, data string) string {
+	var lines []string
+	for _, row := range gridOf(t, name, []byte(data)) {
+		lines = append(lines, strings.Join(row, "|"))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func TestCellsOfTables(t *testing.T) {
+	for name, c := range map[string]struct{ file, data, want string }{
+		"short and long rows":  {"a.csv", "a,b,c\n1\n2,3,4,5\n,,,\n\n6,\n", "a|b|c|\n1|||\n2|3|4|5\n6|||"},
+		"a column of its own":  {"a.csv", "a,b,\n1,2,\n", "a|b|\n1|2|"},
+		"quoted":               {"a.csv", "\ufeff\"a;b\";c;\n;\"x\n\t y\";\"\"\n", "a;b|c|\n|x y|"},
+		"white space":          {"a.csv", "a,b,c\n \u00a0,\t,\u2003x \n", "a|b|c\n||x"},
+		"a head of two rows":   {"a.html", headOfTwo, "Team|Q1|Q1|All\nTeam|Jan|Feb|All\nRed|1||3\nRed|both|both|"},
+		"down to the end":      {"a.html", downToTheEnd, "a|1\na|2\nb|3\n|4"},
+		"no further than that": {"a.html", noFurther, "a|1\na|2\nb|3"},
+		"over each other":      {"a.html", overlapping, "a|b|b|\na|c|c|\nd|c|c|e"},
+		"as wide as all":       {"a.html", `<table><tr><td colspan=100>t<tr><td>1<td>2</table>`, "t|t\n1|2"},
+		"odd spans": {"a.html", `<table><tr><td colspan=0>a<td rowspan=-1>b<td colspan=2x>c<tr><td colspan=>d</table>`,
+			"a|b|c|c\nd|||"},
+		"a row of none":     {"a.html", `<table><tr><td rowspan=2>a<td rowspan=2>b<tr></tr><tr><td>c</table>`, "a|b\na|b\nc|"},
+		"a table in a cell": {"a.html", `<table><tr><td>a<td>` + inner + `<td>b</table>`, "a|x y z w|b"},
+		"a table in a cell of a table with a head": {"a.html",
+			`<table><tr><th>n<td>` + inner + `<td>b<tr><th>` + inner + `<td>c</table>`, "n|x y z w|b\nx y z w|c|"},
+		"a table that places another": {"a.html", `<table><tr><td><td>` + inner + `</table>`, "x|y\nz|w"},
+		"a list in a cell":            {"a.html", `<table><tr><td><ul><li>a<li>b</ul><td><p>c<p>d</table>`, "a b|c d"},
+		"line breaks of Markdown":     {"a.md", "|a|b|\n|-|-|\n|x<br>y<BR/>z||\n||1|\n", "a|b\nx y z|\n|1"},
+		"short rows of Markdown":      {"a.md", "|a|b|c|\n|-|-|-|\n|1|\n", "a|b|c\n1||"},
+		"merged in old RTF":           {"a.rtf", mergedRich, "a|a|b\nc||b"},
+		"a table in a cell of RTF":    {"a.rtf", nestedRich, "a|x y|b"},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, rowsOf(t, c.file, c.data)) })
+	}
+}
+
+const (
+	inner     = `<table><tr><td>x<td>y</tr><tr><td>z<td>w</tr></table>`
+	headOfTwo = `<table><thead><tr><th rowspan=2>Team<th colspan=2>Q1<th rowspan=2>All<tr><th>Jan<th>Feb</thead>
+<tbody><tr><td rowspan=2>Red<td>1<td><td>3<tr><td colspan=2>both<td>&nbsp;</tbody></table>`
+	downToTheEnd = `<table><tbody><tr><td rowspan=0>a<td>1<tr><td>2</tbody><tbody><tr><td>b<td>3<tr><td><td>4</table>`
+	noFurther    = `<table><thead><tr><td rowspan=9>a<td>1<tr><td>2</thead><tr><td>b<td>3</table>`
+	overlapping  = `<table><tr><td rowspan=2>a<td colspan=2>b<tr><td colspan=2 rowspan=2>c<tr><td>d<td>e</table>`
+	mergedRich   = `{\rtf1\trowd\clmgf\cellx1\clmrg\cellx2\clvmgf\cellx3\pard\intbl a\cell\cell b\cell\row
+\trowd\cellx1\cellx2\clvmrg\cellx3\pard\intbl c\cell\cell\cell\row\pard}`
+	nestedRich = `{\rtf1\trowd\cellx1\cellx2\cellx3\pard\intbl a\cell\pard\intbl\itap2 x\nestcell y\nestcell
+{\*\nesttableprops\trowd\cellx1\cellx2\nestrow}{\nonesttables\par}\pard\intbl\cell\pard\intbl b\cell\row\pard}`
+)
+
+// A table within a table of Word, and what its rows say of columns before and after their cells.
+func TestCellsOfWord(t *testing.T) {
+	cell := func(properties, text string) string {
+		return "<w:tc><w:tcPr>" + properties + "</w:tcPr><w:p><w:t>" + text + "</w:t></w:p></w:tc>"
+	}
+	table := func(rows string) string { return "<w:tbl>" + rows + "</w:tbl>" }
+	data := zipOf(t, "word/document.xml", "<w:document>"+table(
+		"<w:tr>"+cell("", "a")+cell("", "b")+cell(`<w:tcPrChange><w:tcPr><w:gridSpan w:val="2"/></w:tcPr></w:tcPrChange>`,
+			"c")+"</w:tr>"+
+			`<w:tr><w:trPr><w:gridBefore w:val="1"/><w:gridAfter w:val="1"/></w:trPr>`+cell("", "d")+"</w:tr>"+
+			"<w:tr>"+cell(`<w:hMerge w:val="restart"/>`, "e")+cell("<w:hMerge/>", "")+"<w:tc>"+
+			table("<w:tr>"+cell("", "x")+cell("", "y")+"</w:tr>")+"</w:tc></w:tr>")+"</w:document>")
+	assert.Equal(t, [][]string{{"a", "b", "c"}, {"", "d", ""}, {"e", "e", "x y"}}, gridOf(t, "a.docx", data))
+}
+
+// Numbers of a workbook are written with all their digits. What a format makes of others stays: dates, shares, rounding.
+func TestLongNumbersOfWorkbooksAreWrittenInFull(t *testing.T) {
+	styles := `<numFmts><numFmt numFmtId="170" formatCode="0000\-0000\-0000\-0000"/></numFmts><cellXfs>` +
+		strings.Join([]string{`<xf numFmtId="0"/>`, `<xf numFmtId="11"/>`, `<xf numFmtId="3"/>`, `<xf numFmtId="170"/>`,
+			`<xf numFmtId="14"/>`, `<xf numFmtId="10"/>`, `<xf numFmtId="1"/>`}, "") + "</cellXfs>"
+	for _, c := range []struct{ style, kind, stored, want string }{
+		{"0", "n", "1234567890123456", "1234567890123456"},
+		{"0", "", "-1234567890123456", "-1234567890123456"},
+		{"0", "n", "1.2345678901234501E+15", "1234567890123450.1"},
+		{"0", "n", "1.2345678901234567E+19", "12345678901234567000"},
+		{"0", "n", "1.2345678901234567E-7", "0.00000012345678901234567"},
+		{"0", "n", "0.30000000000000004", "0.3"},
+		{"0", "n", "1E+300", "1E+300"},               // no identifier
+		{"1", "n", "1234567890123", "1234567890123"}, // 0.00E+00
+		{"1", "n", "12345", "1.23E+04"},
+		{"2", "n", "4111111111111111", "4111111111111111"}, // #,##0
+		{"2", "n", "4111111", "4,111,111"},
+		{"3", "n", "4111111111111111", "4111111111111111"},
+		{"4", "n", "45360", "03-09-24"},
+		{"5", "n", "0.125", "12.50%"},
+		{"6", "n", "1234567890123456", "1234567890123456"},
+		{"0", "str", "1.23E+15", "1.23E+15"},
+		{"0", "str", "0001234567890123456", "0001234567890123456"},
+	} {
+		sheet := fmt.Sprintf(`<sheetData><row r="1"><c r="A1" s="%s" t="%s"><v>%s</v></c></row></sheetData>`,
+			c.style, c.kind, c.stored)
+		assert.Equal(t, [][]string{{c.want}}, gridOf(t, "a.xlsx", book1(t, sheet, styles)), "%v", c)
+	}
+}
+
+// book1 is a workbook of one sheet.
+func book1(t require.TestingT, sheet, styles string) []byte {
+	const main = ` xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"`
+	const office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+	relation := func(id, kind, to string) string {
+		return fmt.Sprintf(`<Relationship Id="%s" Type="%s/%s" Target="%s"/>`, id, office, kind, to)
+	}
+	relations := func(all string) string {
+		const packaged = ` xmlns="http://schemas.openxmlformats.org/package/2006/relationships"`
+		return "<Relationships" + packaged + ">" + all + "</Relationships>"
+	}
+	return zipOf(t, "_rels/.rels", relations(relation("r", "officeDocument", "xl/workbook.xml")),
+		"xl/workbook.xml", "<workbook"+main+` xmlns:r="`+office+`"><sheets>`+
+			`<sheet name="S" sheetId="1" r:id="a"/></sheets></workbook>`,
+		"xl/_rels/workbook.xml.rels", relations(relation("a", "worksheet", "worksheets/s.xml")+
+			relation("b", "styles", "styles.xml")),
+		"xl/styles.xml", "<styleSheet"+main+">"+styles+"</styleSheet>",
+		"xl/worksheets/s.xml", "<worksheet"+main+">"+sheet+"</worksheet>")
+}

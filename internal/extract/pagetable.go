@@ -1,0 +1,101 @@
+package extract
+
+import (
+	"strconv"
+	"strings"
+
+	"golang.org/x/net/html/atom"
+)
+
+// As many columns and rows as a cell of a page may have.
+const (
+	mostAcross = 1000
+	mostDown   = 65534
+)
+
+// number is the number in the value of an attribute, at most so large; 1 if there is none.
+func number(value []byte, most int) int {
+	digits := strings.TrimSpace(cutBytes(string(value), maxPath))
+	end := 0
+	for end < len(digits) && isDigit(digits[end]) {
+		end++
+	}
+	if end == 0 {
+		return 1
+	}
+	n, err := strconv.Atoi(digits[:end])
+	if err != nil || n > most {
+		return most
+	}
+	return n
+}
+
+// isSection reports a group of rows, beyond which no cell goes.
+func isSection(a atom.Atom) bool { return a == atom.Thead || a == atom.Tbody || a == atom.Tfoot }
+
+// longestLabel is how many bytes a cell may have that stands before a table, if that is one of data.
+const longestLabel = 200
+
+// isData reports whether a table within the present cell is part of it: its row has a header or another text before it,
+// which is short. Most other tables within tables only place what is in them on the page.
+func (r *pageReader) isData() bool { return r.names || r.label && !r.long }
+
+// takeAbove adds the cells that begin above the present row, up to the first column that is free.
+func (r *pageReader) takeAbove() {
+	for at := len(r.cells); at < len(r.taken) && r.taken[at] > 0; at++ {
+		r.taken[at]--
+		r.cells = append(r.cells, cell{up: true})
+	}
+}
+
+// endCell adds the present cell, if any, in each column that it has. A column that a cell from above has stays so.
+func (r *pageReader) endCell() {
+	if r.cell == nil {
+		return
+	}
+	text := r.cell.String()
+	r.cell, r.nested = nil, 0
+	if len(text) > longestLabel {
+		r.long = true
+	} else if !r.label {
+		r.label = oneLine(text) != ""
+	}
+	r.takeAbove()
+	for i := 0; i < r.spans.across && len(r.cells) < maxCells; i++ {
+		at := len(r.cells)
+		for len(r.taken) <= at {
+			r.taken = append(r.taken, 0)
+		}
+		if r.taken[at] > 0 {
+			r.taken[at]--
+			r.cells = append(r.cells, cell{up: true})
+			continue
+		}
+		r.taken[at] = r.spans.down - 1
+		r.cells = append(r.cells, cell{text: text, left: i > 0})
+	}
+}
+
+// endRow writes the present row, if any. The first row of a table is its header if its cells say so.
+func (r *pageReader) endRow() {
+	r.endCell()
+	if !r.inRow {
+		return
+	}
+	for len(r.taken) > 0 && r.taken[len(r.taken)-1] == 0 {
+		r.taken = r.taken[:len(r.taken)-1]
+	}
+	for r.takeAbove(); len(r.cells) < len(r.taken); r.takeAbove() {
+		r.cells = append(r.cells, cell{})
+	}
+	r.table.add(r.cells, r.names)
+	r.cells, r.names, r.label, r.long, r.inRow = nil, false, false, false, false
+}
+
+// endTable ends the innermost table. What follows in a row around it is a row of its own.
+func (r *pageReader) endTable() {
+	r.endRow()
+	r.tables = max(0, r.tables-1)
+	r.table, r.taken = newTable(r.b), nil
+	r.table.begun = true
+}

@@ -1,0 +1,239 @@
+package extract
+
+import (
+	"encoding/xml"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/xuri/excelize/v2"
+)
+
+// sheetMarks are what the library that reads workbooks does not give with the rows of a sheet: merged cells, and long
+// numbers as they are stored. Rows and columns count from 1.
+type sheetMarks struct {
+	most limits
+
+	areas []area                // by the row in which they begin; those that are not open yet
+	open  []area                // that hold cells of the present row
+	width int                   // the last column with a value
+	long  map[[2]int]longNumber // by row and column
+
+	row, column int // the present cell
+	number      bool
+	size        int // bytes of long
+}
+
+// area is a merged cell.
+type area struct{ top, left, bottom, right int }
+
+// sheetMembers are the members of a workbook that have its sheets, by the names of these.
+func sheetMembers(m *members) (map[string]string, error) {
+	const whole = "xl/workbook.xml"
+	relations, err := m.relations(whole)
+	if err != nil {
+		return nil, err
+	}
+	sheets := map[string]string{}
+	err = m.each(whole, func(_ *parts, e xml.StartElement) error {
+		if e.Name.Local == "sheet" && len(sheets) < maxMembers {
+			sheets[attribute(e, "name")] = relations[idOf(e)].member
+		}
+		return nil
+	})
+	return sheets, err
+}
+
+// readMarks reads the marks of the sheet that a member has.
+func readMarks(m *members, member string, most limits) (*sheetMarks, error) {
+	s := &sheetMarks{most: most, long: map[[2]int]longNumber{}}
+	if err := m.each(member, s.note); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(s.areas, func(a, b area) int { return a.top - b.top })
+	for i, a := range s.areas {
+		if a.bottom > s.row+mostBeyond {
+			s.areas[i].bottom = max(s.row, a.top)
+		}
+		if a.right > s.width+mostBeyond {
+			s.areas[i].right = max(s.width, a.left)
+		}
+	}
+	return s, nil
+}
+
+// note takes what an element of a sheet says.
+func (s *sheetMarks) note(p *parts, e xml.StartElement) error {
+	switch e.Name.Local {
+	case "row":
+		s.row, s.column = s.row+1, 0
+		if n, err := strconv.Atoi(attribute(e, "r")); err == nil && n > 0 {
+			s.row = n
+		}
+	case "c":
+		s.column++
+		if column, _, err := excelize.CellNameToCoordinates(attribute(e, "r")); err == nil {
+			s.column = column
+		}
+		kind := attribute(e, "t")
+		s.number = kind == "" || kind == "n"
+	case "is":
+		s.width = max(s.width, s.column)
+	case "v":
+		s.width = max(s.width, s.column)
+		if !s.number || s.size > s.most.characters {
+			return nil
+		}
+		text, err := p.characters(longestNumber)
+		if n, is := longNumberOf(strings.TrimSpace(text)); is {
+			s.long[[2]int{s.row, s.column}] = n
+			s.size += len(n.full)
+		}
+		return err
+	case "mergeCell":
+		if a, is := areaOf(attribute(e, "ref")); is {
+			s.areas = append(s.areas, a)
+		}
+		if len(s.areas) > s.most.blocks {
+			return Fault{TooLarge, fmt.Sprintf("a sheet of the workbook has more than %d merged cells", s.most.blocks)}
+		}
+	}
+	return nil
+}
+
+// areaOf is the area of a reference like A1:B2, if it is one of several cells.
+func areaOf(reference string) (area, bool) {
+	first, last, _ := strings.Cut(reference, ":")
+	left, top, err := excelize.CellNameToCoordinates(first)
+	if err != nil {
+		return area{}, false
+	}
+	right, bottom, err := excelize.CellNameToCoordinates(last)
+	if err != nil || first == last {
+		return area{}, false
+	}
+	return area{min(top, bottom), min(left, right), max(top, bottom), max(left, right)}, true
+}
+
+// cells are those of a row with these texts, without the empty ones at its end.
+func (s *sheetMarks) cells(row int, texts []string, b *builder) []cell {
+	for len(texts) > 0 && strings.TrimSpace(texts[len(texts)-1]) == "" {
+		texts = texts[:len(texts)-1]
+	}
+	cells := plainCells(texts)
+	for i := range cells {
+		if n, is := s.long[[2]int{row, i + 1}]; is {
+			cells[i].text = n.shown(texts[i])
+		}
+	}
+	s.openAreas(row, texts)
+	for _, a := range s.open {
+		if b.count(a.right - a.left + 1); b.full {
+			break
+		}
+		for len(cells) < a.right {
+			cells = append(cells, cell{})
+		}
+		for at := a.left; at <= a.right; at++ {
+			if row > a.top {
+				cells[at-1] = cell{up: true}
+			} else if at > a.left {
+				cells[at-1] = cell{left: true}
+			}
+		}
+	}
+	return cells
+}
+
+// openAreas opens the areas that begin in a row, unless they have no text, and closes those that ended before it.
+func (s *sheetMarks) openAreas(row int, texts []string) {
+	s.open = slices.DeleteFunc(s.open, func(a area) bool { return a.bottom < row })
+	for ; len(s.areas) > 0 && s.areas[0].top <= row; s.areas = s.areas[1:] {
+		a := s.areas[0]
+		if a.top == row && a.left <= len(texts) && strings.TrimSpace(texts[a.left-1]) != "" {
+			s.open = append(s.open, a)
+		}
+	}
+}
+
+const (
+	longestNumber = 50 // bytes, and zeros that an exponent adds
+	manyDigits    = 12 // from here on a number is written in full; a scientific form hides that it is an identifier
+	exactDigits   = 15 // of those that a format keeps
+)
+
+// longNumber is a number that the library, or its format, may show without its last digits.
+type longNumber struct {
+	full    string
+	digits  int    // before the point
+	general string // what the library makes of it where no format is given
+}
+
+// longNumberOf reports whether a number is long, or so small that it is shown in scientific form.
+func longNumberOf(stored string) (longNumber, bool) {
+	full := inFull(stored)
+	x, err := strconv.ParseFloat(stored, 64)
+	if full == "" || err != nil {
+		return longNumber{}, false
+	}
+	whole, _, _ := strings.Cut(strings.TrimPrefix(full, "-"), ".")
+	n := longNumber{full, len(whole), strconv.FormatFloat(x, 'G', exactDigits, 64)}
+	return n, n.digits >= manyDigits || strings.Contains(n.general, "E")
+}
+
+// shown is the number in place of how it would be shown.
+func (n longNumber) shown(as string) string {
+	switch {
+	case strings.TrimSpace(as) == "", strings.Contains(as, n.full):
+		return as
+	case n.digits > exactDigits, as == n.general && strings.Contains(as, "E"):
+		return n.full
+	case n.digits >= manyDigits && isScientific(as):
+		return n.full
+	}
+	return as
+}
+
+// isScientific reports whether there is an exponent in how a number is shown.
+func isScientific(shown string) bool {
+	at := strings.LastIndexAny(shown, "Ee")
+	return at > 0 && isDigit(shown[at-1]) && at+1 < len(shown) && strings.Trim(shown[at+1:], "+-0123456789 ") == ""
+}
+
+// inFull is a decimal number without an exponent; empty for what is none, or has too many digits.
+func inFull(stored string) string {
+	number, exponent, _ := strings.Cut(strings.ToUpper(stored), "E")
+	number, negative := strings.CutPrefix(strings.TrimPrefix(number, "+"), "-")
+	whole, part, _ := strings.Cut(number, ".")
+	shift := 0
+	if exponent != "" {
+		n, err := strconv.Atoi(exponent)
+		if err != nil || n < -longestNumber || n > longestNumber {
+			return ""
+		}
+		shift = n
+	}
+	if digits := whole + part; digits == "" || len(digits) > longestNumber || strings.Trim(digits, "0123456789") != "" {
+		return ""
+	}
+	if shift >= 0 {
+		part += strings.Repeat("0", max(0, shift-len(part)))
+		whole, part = whole+part[:shift], part[shift:]
+	} else {
+		whole = strings.Repeat("0", max(0, -shift-len(whole))) + whole
+		at := len(whole) + shift
+		whole, part = whole[:at], whole[at:]+part
+	}
+	whole, part = strings.TrimLeft(whole, "0"), strings.TrimRight(part, "0")
+	if whole == "" {
+		whole = "0"
+	}
+	if part != "" {
+		whole += "." + part
+	}
+	if negative {
+		whole = "-" + whole
+	}
+	return whole
+}
