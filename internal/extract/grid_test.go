@@ -381,6 +381,8 @@ func TestCellsOfTables(t *testing.T) {
 		"line breaks of Markdown":     {"a.md", "|a|b|\n|-|-|\n|x<br>y<BR/>z||\n||1|\n", "a|b\nx y z|\n|1"},
 		"short rows of Markdown":      {"a.md", "|a|b|c|\n|-|-|-|\n|1|\n", "a|b|c\n1||"},
 		"merged in old RTF":           {"a.rtf", mergedRich, "a|a|b\nc||b"},
+		"drawn wider in RTF":          {"a.rtf", widerRich, "a|b|c\nd|e|e\nf|f|f\ng|h|"},
+		"two tables of RTF":           {"a.rtf", twoRich, "a|b|c\nd"},
 		"a table in a cell of RTF":    {"a.rtf", nestedRich, "a|x y|b"},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, rowsOf(t, c.file, c.data)) })
@@ -396,6 +398,11 @@ const (
 	overlapping  = `<table><tr><td rowspan=2>a<td colspan=2>b<tr><td colspan=2 rowspan=2>c<tr><td>d<td>e</table>`
 	mergedRich   = `{\rtf1\trowd\clmgf\cellx1\clmrg\cellx2\clvmgf\cellx3\pard\intbl a\cell\cell b\cell\row
 \trowd\cellx1\cellx2\clvmrg\cellx3\pard\intbl c\cell\cell\cell\row\pard}`
+	widerRich = `{\rtf1\trowd\cellx1000\cellx2000\cellx3000\pard\intbl a\cell b\cell c\cell\row
+\trowd\cellx1010\cellx2990\pard\intbl d\cell e\cell\row\trowd\cellx3000\pard\intbl f\cell\row
+\trowd\cellx500\cellx3000\pard\intbl g\cell h\cell\row\pard}`
+	twoRich = `{\rtf1\trowd\cellx1\cellx2\cellx3\pard\intbl a\cell b\cell c\cell\row\pard\par
+\trowd\cellx3\pard\intbl d\cell\row\pard}`
 	nestedRich = `{\rtf1\trowd\cellx1\cellx2\cellx3\pard\intbl a\cell\pard\intbl\itap2 x\nestcell y\nestcell
 {\*\nesttableprops\trowd\cellx1\cellx2\nestrow}{\nonesttables\par}\pard\intbl\cell\pard\intbl b\cell\row\pard}`
 )
@@ -463,4 +470,27 @@ func book1(t require.TestingT, sheet, styles string) []byte {
 			relation("b", "styles", "styles.xml")),
 		"xl/styles.xml", "<styleSheet"+main+">"+styles+"</styleSheet>",
 		"xl/worksheets/s.xml", "<worksheet"+main+">"+sheet+"</worksheet>")
+}
+
+// Merged cells of sheets may be whole rows or columns, hide what they cover, overlap, and go far beyond the sheet.
+func TestMergedCellsOfWorkbooks(t *testing.T) {
+	at := func(name, text string) string { return fmt.Sprintf(`<c r="%s" t="str"><v>%s</v></c>`, name, text) }
+	rows := "<sheetData><row>" + at("A1", "a") + at("B1", "b") + "</row><row r=\"3\">" + at("A3", "c") + at("C3", "d") +
+		"</row></sheetData>"
+	for merged, want := range map[string]string{
+		"A1:B1": "a|a|\nc||d", "B1:A1": "a|a|\nc||d", "1:1": "a|a|a\nc||d", "A:A": "a|b|\na||\na||d",
+		"A1:XFD1": "a|a|a\nc||d", "A1:A1048576": "a|b|\na||\na||d", "A1:XFD1048576": "a|a|a\na|a|a\na|a|a",
+		"A1:A2": "a|b|\na||\nc||d", "C3:D4": "a|b||\nc||d|d\n||d|d", "A1:C2 C1:C3": "a|a|a\na|a|a\nc||d",
+		"A1:B1 B1:B3": "a|a|\n|a|\nc|a|d", "C1:C3": "a|b|\nc||d", "A1": "a|b|\nc||d", "A0:B9 ?:! A1:ZZZZ9": "a|b|\nc||d",
+	} {
+		sheet := rows + "<mergeCells>"
+		for _, ref := range strings.Fields(merged) {
+			sheet += `<mergeCell ref="` + ref + `"/>`
+		}
+		var lines []string
+		for _, row := range gridOf(t, "a.xlsx", book1(t, sheet+"</mergeCells>", "")) {
+			lines = append(lines, strings.Join(row, "|"))
+		}
+		assert.Equal(t, want, strings.Join(lines, "\n"), merged)
+	}
 }

@@ -50,6 +50,7 @@ func readRichText(in input, b *builder) error {
 	}
 	r.flush()
 	r.endRow()
+	r.endTable()
 	b.end()
 	return nil
 }
@@ -76,9 +77,11 @@ type richReader struct {
 	cells    []cell
 	cell     strings.Builder
 	merges   []cell // what the definition of the row says of each of its cells
+	edges    []int  // where each ends
 	merge    cell   // what it says of the next one
 	inTable  bool
 	names    bool // the present row has the names of the columns
+	rows     []richRow
 	table    *table
 	title    strings.Builder
 }
@@ -154,7 +157,7 @@ func (r *richReader) write(s string) {
 		}
 	default:
 		if !r.b.opened {
-			r.table = nil
+			r.endTable()
 			kind := document.Paragraph
 			if r.item {
 				kind = document.Item
@@ -218,6 +221,7 @@ func (r *richReader) layout(word string, number int, has bool) {
 			return
 		}
 		r.endRow()
+		r.endTable()
 		r.b.end()
 	case "pard":
 		r.heading, r.item, r.inTable = 0, false, false
@@ -237,21 +241,12 @@ func (r *richReader) layout(word string, number int, has bool) {
 		r.cell.Reset()
 	case "nestcell", "nestrow":
 		r.write(" ")
-	case "trowd":
-		r.merges, r.merge = nil, cell{}
-	case "clmrg":
-		r.merge.left = true
-	case "clvmrg":
-		r.merge.up = true
-	case "cellx":
-		if len(r.merges) < maxCells {
-			r.merges = append(r.merges, r.merge)
-		}
-		r.merge = cell{}
 	case "trhdr":
 		r.names = true
 	case "row":
 		r.endRow()
+	default:
+		r.define(word, number)
 	}
 }
 
@@ -266,10 +261,9 @@ func (r *richReader) endRow() {
 	for i := range min(len(r.cells), len(r.merges)) {
 		r.cells[i].left, r.cells[i].up = r.merges[i].left, r.merges[i].up
 	}
-	if r.table == nil {
-		r.table = newTable(r.b)
+	if r.rows = append(r.rows, richRow{r.cells, r.edges, r.names}); len(r.rows) >= mostRichRows {
+		r.addRows()
 	}
-	r.table.add(r.cells, r.names)
 	r.cells, r.names = nil, false
 }
 

@@ -102,18 +102,25 @@ func (s *sheetMarks) note(p *parts, e xml.StartElement) error {
 	return nil
 }
 
-// areaOf is the area of a reference like A1:B2, if it is one of several cells.
+// areaOf is the area of a reference like A1:B2, A:B or 1:2, if it is one of several cells.
 func areaOf(reference string) (area, bool) {
 	first, last, _ := strings.Cut(reference, ":")
-	left, top, err := excelize.CellNameToCoordinates(first)
-	if err != nil {
-		return area{}, false
+	left, top, firstIs := cornerOf(first, 1, 1)
+	right, bottom, lastIs := cornerOf(last, excelize.MaxColumns, excelize.TotalRows)
+	a := area{min(top, bottom), min(left, right), max(top, bottom), max(left, right)}
+	return a, firstIs && lastIs && (a.top < a.bottom || a.left < a.right)
+}
+
+// cornerOf is a cell by its name; of a column or row alone, the one in the given row or column.
+func cornerOf(name string, column, row int) (c, r int, is bool) {
+	if c, r, err := excelize.CellNameToCoordinates(name); err == nil {
+		return c, r, true
 	}
-	right, bottom, err := excelize.CellNameToCoordinates(last)
-	if err != nil || first == last {
-		return area{}, false
+	if c, err := excelize.ColumnNameToNumber(name); err == nil {
+		return c, row, true
 	}
-	return area{min(top, bottom), min(left, right), max(top, bottom), max(left, right)}, true
+	r, err := strconv.Atoi(name)
+	return column, r, err == nil && r > 0 && r <= excelize.TotalRows
 }
 
 // cells are those of a row with these texts, without the empty ones at its end.
