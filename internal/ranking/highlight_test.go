@@ -21,6 +21,9 @@ func TestHighlights(t *testing.T) {
 		{"a character", "猫", "ja", "黒猫が猫を見た", []string{"猫", "猫"}},
 		{"a text of unknown language", "flying", "", "flying, flies", []string{"flying"}},
 		{"astral characters", "wing", "en", "\U0001F680\U0001F680 wing", []string{"wing"}},
+		{"empty cells", "north 7", "en", "\tNorth\t\t7\t\n\t\t7", []string{"North", "7", "7"}},
+		{"indentation", "key", "en", "  a:\n    key:  1", []string{"key"}},
+		{"cells without spaces", "東京都", "ja", "\t東\t\t東京都\t", []string{"東京都"}},
 		{"nothing", "wing", "en", "lift", []string{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
