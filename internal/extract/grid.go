@@ -66,7 +66,7 @@ func (t *table) add(cells []cell, names bool) {
 	texts := make([]string, 0, min(len(cells), maxCells))
 	size := 0
 	for i, c := range cells[:min(len(cells), maxCells)] {
-		text := ""
+		var text string
 		switch {
 		case c.left && i > 0:
 			text = t.b.again(texts[i-1])

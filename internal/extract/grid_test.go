@@ -372,7 +372,8 @@ func TestCellsOfTables(t *testing.T) {
 		"as wide as all":       {"a.html", `<table><tr><td colspan=100>t<tr><td>1<td>2</table>`, "t|t\n1|2"},
 		"odd spans": {"a.html", `<table><tr><td colspan=0>a<td rowspan=-1>b<td colspan=2x>c<tr><td colspan=>d</table>`,
 			"a|b|c|c\nd|||"},
-		"a row of none":     {"a.html", `<table><tr><td rowspan=2>a<td rowspan=2>b<tr></tr><tr><td>c</table>`, "a|b\na|b\nc|"},
+		"a row of none": {"a.html", `<table><tr><td rowspan=2>a<td rowspan=2>b<tr></tr><tr><td>c</table>`,
+			"a|b\na|b\nc|"},
 		"a table in a cell": {"a.html", `<table><tr><td>a<td>` + inner + `<td>b</table>`, "a|x y z w|b"},
 		"a table in a cell of a table with a head": {"a.html",
 			`<table><tr><th>n<td>` + inner + `<td>b<tr><th>` + inner + `<td>c</table>`, "n|x y z w|b\nx y z w|c|"},
@@ -414,15 +415,15 @@ func TestCellsOfWord(t *testing.T) {
 	}
 	table := func(rows string) string { return "<w:tbl>" + rows + "</w:tbl>" }
 	data := zipOf(t, "word/document.xml", "<w:document>"+table(
-		"<w:tr>"+cell("", "a")+cell("", "b")+cell(`<w:tcPrChange><w:tcPr><w:gridSpan w:val="2"/></w:tcPr></w:tcPrChange>`,
-			"c")+"</w:tr>"+
+		"<w:tr>"+cell("", "a")+cell("", "b")+cell(
+			`<w:tcPrChange><w:tcPr><w:gridSpan w:val="2"/></w:tcPr></w:tcPrChange>`, "c")+"</w:tr>"+
 			`<w:tr><w:trPr><w:gridBefore w:val="1"/><w:gridAfter w:val="1"/></w:trPr>`+cell("", "d")+"</w:tr>"+
 			"<w:tr>"+cell(`<w:hMerge w:val="restart"/>`, "e")+cell("<w:hMerge/>", "")+"<w:tc>"+
 			table("<w:tr>"+cell("", "x")+cell("", "y")+"</w:tr>")+"</w:tc></w:tr>")+"</w:document>")
 	assert.Equal(t, [][]string{{"a", "b", "c"}, {"", "d", ""}, {"e", "e", "x y"}}, gridOf(t, "a.docx", data))
 }
 
-// Numbers of a workbook are written with all their digits. What a format makes of others stays: dates, shares, rounding.
+// Numbers of a workbook are written with all their digits. What a format makes of others stays: dates and shares.
 func TestLongNumbersOfWorkbooksAreWrittenInFull(t *testing.T) {
 	styles := `<numFmts><numFmt numFmtId="170" formatCode="0000\-0000\-0000\-0000"/></numFmts><cellXfs>` +
 		strings.Join([]string{`<xf numFmtId="0"/>`, `<xf numFmtId="11"/>`, `<xf numFmtId="3"/>`, `<xf numFmtId="170"/>`,
@@ -481,7 +482,8 @@ func TestMergedCellsOfWorkbooks(t *testing.T) {
 		"A1:B1": "a|a|\nc||d", "B1:A1": "a|a|\nc||d", "1:1": "a|a|a\nc||d", "A:A": "a|b|\na||\na||d",
 		"A1:XFD1": "a|a|a\nc||d", "A1:A1048576": "a|b|\na||\na||d", "A1:XFD1048576": "a|a|a\na|a|a\na|a|a",
 		"A1:A2": "a|b|\na||\nc||d", "C3:D4": "a|b||\nc||d|d\n||d|d", "A1:C2 C1:C3": "a|a|a\na|a|a\nc||d",
-		"A1:B1 B1:B3": "a|a|\n|a|\nc|a|d", "C1:C3": "a|b|\nc||d", "A1": "a|b|\nc||d", "A0:B9 ?:! A1:ZZZZ9": "a|b|\nc||d",
+		"A1:B1 B1:B3": "a|a|\n|a|\nc|a|d", "C1:C3": "a|b|\nc||d", "A1": "a|b|\nc||d",
+		"A0:B9 ?:! A1:ZZZZ9": "a|b|\nc||d",
 	} {
 		sheet := rows + "<mergeCells>"
 		for _, ref := range strings.Fields(merged) {

@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
 	"io"
@@ -60,9 +61,8 @@ func TestMessagesAreShownTheCellsOfTables(t *testing.T) {
 			continue
 		}
 		data := write(t, sparse)
-		text, err := Text(t.Context(), rand.Text(), File{Name: name, Open: func(context.Context) (io.ReadCloser, error) {
-			return io.NopCloser(strings.NewReader(string(data))), nil
-		}})
+		open := func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
+		text, err := Text(t.Context(), rand.Text(), File{Name: name, Open: open})
 		require.NoError(t, err, name)
 		for _, row := range sparse.cells()[:7] {
 			assert.Contains(t, "\n"+text+"\n", "\n"+strings.Join(row, "\t")+"\n", name)

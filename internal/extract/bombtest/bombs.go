@@ -89,8 +89,7 @@ const (
 	merges     = "</sheetData><mergeCells>"
 )
 
-// aLongRow is a row of a cell with much text, aLongSpan one with such a cell in many rows, and aLastRow the last row that
-// there may be.
+// aLongSpan is a cell of much text in many rows, aLongRow a row of one such cell, aLastRow the last that there may be.
 var (
 	aLongSpan = "<table><tr><td rowspan=65534>" + strings.Repeat("text ", 5000)
 	aLongRow  = `<row r="1"><c r="A1" t="str"><v>` + strings.Repeat("text ", 5000) + "</v></c></row>"
