@@ -67,7 +67,8 @@ func readSheet(f *excelize.File, sheet string, marks *sheetMarks, b *builder) er
 			return tooWide()
 		}
 		cells := marks.cells(row, texts, b)
-		if b.count(len(texts)); len(cells) == 0 {
+		if len(cells) == 0 {
+			b.count(len(texts))
 			continue
 		}
 		if !named {
