@@ -1,6 +1,7 @@
 package apidoc
 
 import (
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -54,8 +55,8 @@ func (d *document) refusals() {
 
 const responsePrefix = "#/components/responses/"
 
-// refuse adds one, where the operation may be answered so. One that the operation describes itself gets what all have;
-// of a protocol that has errors of its own, as well.
+// refuse adds one, where the operation may be answered so. One that the operation describes itself gets what all have,
+// beside its own headers; of a protocol that has errors of its own, as well.
 func (d *document) refuse(o operation, r refusal) {
 	status := strconv.Itoa(r.status)
 	if own := o.Responses[status]; own != nil {
@@ -67,6 +68,7 @@ func (d *document) refuse(o operation, r refusal) {
 			}
 			all.Content[kind].Schema = &huma.Schema{OneOf: []*huma.Schema{all.Content[kind].Schema, m.Schema}}
 		}
+		maps.Copy(all.Headers, own.Headers)
 		own.Content, own.Headers = all.Content, all.Headers
 		return
 	}

@@ -39,6 +39,7 @@ import (
 	"agentplatform/internal/index/memindex"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/knowledge"
+	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/mcpserver"
 	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/provider"
@@ -330,6 +331,16 @@ func (a API) Begin(t testing.TB, pairs ...string) Handle {
 	var h Handle
 	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &h))
 	return h
+}
+
+// End has a worker take a run, and end it by an event of its first attempt.
+func (a API) End(t testing.TB, run string, by lifecycle.Event) {
+	t.Helper()
+	for _, event := range []lifecycle.Event{lifecycle.Claim{Holder: "w", Until: time.Now().Add(time.Hour)}, by} {
+		_, _, err := a.Executor.Do(t.Context(), record.System(), run,
+			func(record.Run, *record.Tx) (transition.Change, error) { return transition.Change{Event: event}, nil })
+		require.NoError(t, err)
+	}
 }
 
 // Head is the head of a request with the key, as it goes over the wire; more are further headers, each with its line

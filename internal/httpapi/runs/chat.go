@@ -116,6 +116,7 @@ func (h *handlers) chatRoutes() {
 				Content: refusal("run_failed", "the model's provider refused the call: invalid_api_key", map[string]any{
 					"run_id": view.ExampleRun, "agent_id": view.ExampleAgent, "run_status": "failed",
 				}),
+				Headers: replayed,
 			},
 		},
 	})

@@ -12,6 +12,7 @@ import (
 
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/lifecycle"
 )
 
 func FuzzChatForm(f *testing.F) {
@@ -75,6 +76,18 @@ func TestAParkedMessageThatCannotBeReadIsNotOneThatIsNotThere(t *testing.T) {
 	e.Items.Break("run/" + parked + "/input")
 	assert.Equal(t, http.StatusInternalServerError, get().Code)
 	assert.Contains(t, e.Written.String(), "an item that cannot be read")
+}
+
+// A retry of a message whose run has failed is answered as the first request, and the document has its headers.
+func TestARetryIsAnsweredWithTheFailureOfItsRun(t *testing.T) {
+	e := httpapitest.New(t)
+	run := e.Begin(t, "idempotency_key", "k").RunID
+	e.End(t, run, lifecycle.Fail{Work: lifecycle.Work{Attempt: 1}, Error: "no luck"})
+	w := e.Chat("message", "m", "idempotency_key", "k")
+	assert.Equal(t, http.StatusInternalServerError, w.Code)
+	assert.Equal(t, []string{"true", run}, []string{w.Header().Get("Idempotent-Replayed"),
+		w.Header().Get("X-Agent-Run-Id")})
+	assert.Contains(t, w.Body.String(), `"code":"run_failed"`)
 }
 
 // breaking breaks a table when something is written.
