@@ -1,8 +1,13 @@
 package httpapi
 
 import (
+	"cmp"
+	"net/http"
+	"reflect"
+	"slices"
 	"strconv"
-	"time"
+	"strings"
+	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -16,8 +21,8 @@ type metrics struct {
 func newMetrics(r *prometheus.Registry) *metrics {
 	m := &metrics{
 		requests: prometheus.NewCounterVec(
-			prometheus.CounterOpts{Name: "http_requests_total", Help: "Requests by route and status."},
-			[]string{"route", "status"},
+			prometheus.CounterOpts{Name: "http_requests_total", Help: "Requests by route, status and error code."},
+			[]string{"route", "status", "code"},
 		),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "http_request_seconds",
@@ -32,10 +37,28 @@ func newMetrics(r *prometheus.Registry) *metrics {
 	return m
 }
 
-func (m *metrics) observe(_, pattern string, status int, took time.Duration) {
-	if pattern == "" {
-		pattern = "none"
-	}
-	m.requests.WithLabelValues(pattern, strconv.Itoa(status)).Inc()
-	m.seconds.WithLabelValues(pattern).Observe(took.Seconds())
+// observe counts an answer. code is that of the error it was answered with, else empty.
+func (m *metrics) observe(a answered, code string) {
+	pattern := cmp.Or(a.pattern, "none")
+	m.requests.WithLabelValues(pattern, strconv.Itoa(a.status), codeLabel(a.status, code)).Inc()
+	m.seconds.WithLabelValues(pattern).Observe(a.took.Seconds())
 }
+
+// codeLabel is the code as a label: one that the API documents, "other" for any else, so that labels have a bound. It
+// is empty for an answer that is no error, also where one broke off after its head had gone out.
+func codeLabel(status int, code string) string {
+	switch {
+	case status < http.StatusBadRequest || code == "":
+		return ""
+	case slices.Contains(documentedCodes(), code):
+		return code
+	default:
+		return "other"
+	}
+}
+
+// documentedCodes are the codes of errors in the OpenAPI document.
+var documentedCodes = sync.OnceValue(func() []string {
+	field, _ := reflect.TypeFor[errorBody]().FieldByName("Code")
+	return strings.Split(field.Tag.Get("enum"), ",")
+})

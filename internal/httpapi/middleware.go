@@ -149,7 +149,7 @@ func (s *Server) finish(c *Call, method, pattern string, began, own time.Duratio
 
 // tellOf counts an answer, and notes it in the log.
 func (s *Server) tellOf(method string, c *Call, a answered, span *trace.Span) {
-	s.metrics.observe(method, a.pattern, a.status, a.took)
+	s.metrics.observe(a, c.code)
 	s.note(method, c, a, span)
 }
 

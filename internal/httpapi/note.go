@@ -22,7 +22,16 @@ type answered struct {
 // slowAnswer is the own time from which on an answer is slow: clients and proxies begin to give up after a few seconds.
 const slowAnswer = 3 * time.Second
 
-// note writes a request's line in the log, tells of a slow answer, and ends the request's span.
+// runFailed is the code of the answer that a run has failed or timed out. The service did what it was asked for.
+const runFailed = "run_failed"
+
+// isFault reports whether an answer with this status and this code is a failure of the service. Alarms, the level WARN
+// and the status of spans go by it.
+func isFault(status int, code string) bool {
+	return status >= http.StatusInternalServerError && code != runFailed
+}
+
+// note writes a request's line in the log, reports a slow or failed answer, and ends the request's span.
 func (s *Server) note(asked string, c *Call, a answered, span *trace.Span) {
 	method := methodOf(asked)
 	route := a.pattern[strings.IndexByte(a.pattern, ' ')+1:]
@@ -32,6 +41,9 @@ func (s *Server) note(asked string, c *Call, a answered, span *trace.Span) {
 		if s.Slow != nil {
 			s.Slow()
 		}
+	}
+	if s.Failed != nil && isFault(a.status, c.code) {
+		s.Failed()
 	}
 	s.Log.LogAttrs(context.Background(), level, "request",
 		slog.String("request_id", c.id), slog.String("method", method), slog.String("route", route),
@@ -50,7 +62,7 @@ func (s *Server) note(asked string, c *Call, a answered, span *trace.Span) {
 	span.Set(trace.RunID, c.Run)
 	span.Set(trace.OrganizationID, c.Principal.Organization)
 	span.Set("agentplatform.code", c.code)
-	if a.status >= http.StatusInternalServerError {
+	if isFault(a.status, c.code) {
 		span.Fail(c.code)
 	}
 	span.End()
@@ -62,7 +74,7 @@ func (s *Server) note(asked string, c *Call, a answered, span *trace.Span) {
 func levelOf(method string, c *Call, status int) slog.Level {
 	reads := method == http.MethodGet || method == http.MethodHead || method == http.MethodOptions
 	switch {
-	case status >= http.StatusInternalServerError:
+	case isFault(status, c.code):
 		return slog.LevelWarn
 	case c.Principal.Key == "" || status == http.StatusTooManyRequests || reads && status < http.StatusBadRequest:
 		return slog.LevelDebug

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"mime/multipart"
 	"net/http"
@@ -13,12 +14,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi/httpapitest"
 	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/record"
 	"agentplatform/internal/trace"
 	"agentplatform/internal/waiting"
@@ -134,6 +137,69 @@ func TestReadsAndStrangersLeaveNoLines(t *testing.T) {
 		require.Equal(t, http.StatusUnauthorized, w.Code)
 		assert.Nil(t, line)
 	}
+}
+
+// counted are the labels and the value of each series of a counter.
+func counted(t *testing.T, from *prometheus.Registry, name string) map[string]float64 {
+	t.Helper()
+	families, err := from.Gather()
+	require.NoError(t, err)
+	all := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() != name {
+				continue
+			}
+			var labels []string
+			for _, l := range m.GetLabel() {
+				labels = append(labels, l.GetName()+"="+l.GetValue())
+			}
+			all[strings.Join(labels, " ")] = m.GetCounter().GetValue()
+		}
+	}
+	return all
+}
+
+// A run that failed or timed out is answered with 500, which is no failure of the service: neither in the log, nor in
+// traces, nor in what alarms count. Its metric has the code.
+func TestAFailedRunIsNoFailureOfTheService(t *testing.T) {
+	metrics, failures := prometheus.NewRegistry(), 0
+	s := look(t, func(c *service.Config) { c.Metrics, c.Failed = metrics, func() { failures++ } })
+	work := lifecycle.Work{Attempt: 1}
+	for i, by := range []lifecycle.Event{lifecycle.Fail{Work: work, Error: "no luck"}, lifecycle.TimeOut{Work: work}} {
+		key := fmt.Sprint("k", i)
+		s.End(t, s.Begin(t, "idempotency_key", key).RunID, by)
+		for _, wait := range []string{"true", "false"} { // a retry is answered as the first request is
+			kind, form := s.Form("message", "m", "wait", wait, "idempotency_key", key)
+			r := s.request(http.MethodPost, "/api/v1/chat", string(form))
+			r.Header.Set("Content-Type", kind)
+			w, line, span := s.do(r)
+			require.Equal(t, http.StatusInternalServerError, w.Code, w.Body)
+			assert.Equal(t, []any{"INFO", 500.0, "run_failed"}, []any{line["level"], line["status"], line["code"]})
+			assert.NotContains(t, s.log.String(), `"WARN"`)
+			assert.NotContains(t, s.log.String(), `"ERROR"`)
+			assert.Empty(t, span.Error)
+		}
+	}
+	assert.Zero(t, failures)
+	assert.Equal(t, map[string]float64{
+		"code= route=POST /api/v1/chat status=202":           2,
+		"code=run_failed route=POST /api/v1/chat status=500": 4,
+	}, counted(t, metrics, "http_requests_total"))
+}
+
+// What is answered with 5xx for any other reason is a failure of the service.
+func TestAFailureOfTheServiceIsToldOf(t *testing.T) {
+	metrics, failures := prometheus.NewRegistry(), 0
+	s := look(t, func(c *service.Config) { c.Metrics, c.Failed = metrics, func() { failures++ } })
+	s.Items.Break("") // no item can be read any more
+	w, line, span := s.do(s.request(http.MethodGet, "/api/v1/agents/"+s.Agent, ""))
+	require.Equal(t, http.StatusInternalServerError, w.Code, w.Body)
+	assert.Equal(t, []any{"WARN", 500.0, "internal"}, []any{line["level"], line["status"], line["code"]})
+	assert.Equal(t, "internal", span.Error)
+	assert.Equal(t, 1, failures)
+	assert.Equal(t, map[string]float64{"code=internal route=GET /api/v1/agents/{id} status=500": 1},
+		counted(t, metrics, "http_requests_total"))
 }
 
 // prober tries an address for some time of the clock, in which it waits, and does what is its own.

@@ -30,6 +30,7 @@ type Config struct {
 	Tracer  *trace.Tracer        // nil: requests leave no traces
 	Metrics *prometheus.Registry // nil: requests are not counted for anybody
 	Slow    func()               // is told of each slow answer (see slowAnswer); nil: nobody is
+	Failed  func()               // is called for each answer that is a failure of the service; it may be nil
 
 	MaxBody    int64
 	Stall      time.Duration     // how long a client may neither send nor take anything; 0: half a minute
