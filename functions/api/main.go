@@ -31,7 +31,7 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		server, err := edge.New(p, 0, edge.A2A(p.Sealer), mcpedge.Add, func(c *service.Config) {
+		server, err := edge.New(p, 0, edge.A2A(p.Sealer), mcpedge.Add, edge.CountFailures(p), func(c *service.Config) {
 			c.Knowledge, c.Asker, c.Prober = k, asker, asker
 			c.Slow = func() { p.Metrics.Count(cloud.SlowAnswers) }
 		})

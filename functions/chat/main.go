@@ -17,7 +17,7 @@ const maxStream = 14 * time.Minute
 
 func main() {
 	function.Run(func(p *cloud.Platform) (any, error) {
-		server, err := edge.New(p, maxStream, edge.A2A(p.Sealer), mcpedge.Add)
+		server, err := edge.New(p, maxStream, edge.A2A(p.Sealer), mcpedge.Add, edge.CountFailures(p))
 		if err != nil {
 			return nil, err
 		}

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -76,11 +77,25 @@ func (a Alarm) Metrics() []Metric {
 	return all
 }
 
-// filter counts lines of a log group as a metric.
+// filter counts lines of a log group as a metric: those whose object meets all terms.
 type filter struct {
-	group, member, value string // the lines in which a member of the object has the value
-	metric               Metric
-	amount, otherwise    float64
+	group             string
+	terms             []term
+	metric            Metric
+	amount, otherwise float64
+}
+
+// term compares a member of an object with a text.
+type term struct {
+	member, value string
+	prefix        bool // the member begins with the value, else it is the value
+	not           bool // the opposite
+}
+
+// meets reports whether an object meets the term. One without such a text meets none.
+func (t term) meets(object map[string]any) bool {
+	text, is := object[t.member].(string)
+	return is && t.not != (text == t.value || t.prefix && strings.HasPrefix(text, t.value))
 }
 
 // Read reads the alarms and the metric filters of templates, each a JSON object, and makes a Meter that has the
@@ -299,12 +314,33 @@ func readFilter(raw []byte) (filter, error) {
 	m := p.MetricTransformations[0]
 	f := filter{group: referred(p.LogGroupName), metric: Named(m.MetricNamespace, m.MetricName, nil),
 		otherwise: m.DefaultValue}
-	if _, err := fmt.Sscanf(p.FilterPattern, "{ $.%s = %q }", &f.member, &f.value); err != nil {
-		return filter{}, fmt.Errorf("the pattern %s is not known: %w", p.FilterPattern, err)
-	}
 	var err error
+	if f.terms, err = readTerms(p.FilterPattern); err != nil {
+		return filter{}, err
+	}
 	f.amount, err = strconv.ParseFloat(m.MetricValue, 64)
 	return f, err
+}
+
+// aTerm matches a comparison with a text, which may end in a wildcard.
+var aTerm = regexp.MustCompile(`^\$\.(\w+) (=|!=) "([^"*]*)(\*?)"$`)
+
+// readTerms reads a filter pattern for objects: one comparison, or several in parentheses, all of which must hold.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/logs/FilterAndPatternSyntax.html
+func readTerms(pattern string) (terms []term, err error) {
+	inner := strings.TrimSuffix(strings.TrimPrefix(pattern, "{ "), " }")
+	parts := strings.Split(inner, " && ")
+	for _, part := range parts {
+		if len(parts) > 1 {
+			part = strings.TrimSuffix(strings.TrimPrefix(part, "("), ")")
+		}
+		found := aTerm.FindStringSubmatch(part)
+		if found == nil || "{ "+inner+" }" != pattern {
+			return nil, fmt.Errorf("the pattern %s is not known", pattern)
+		}
+		terms = append(terms, term{member: found[1], not: found[2] == "!=", value: found[3], prefix: found[4] != ""})
+	}
+	return terms, nil
 }
 
 // strict decodes an object of which all members are known.

@@ -161,6 +161,38 @@ func TestWhatIsNotKnownIsRefused(t *testing.T) {
 	}
 }
 
+// The syntax is that of CloudWatch's documentation: a text may end in a wildcard, and a member that is absent matches
+// nothing.
+func TestAFilterMayCompareSeveralMembers(t *testing.T) {
+	filtering := func(pattern string) (*cloudwatch.Meter, cloudwatch.Alarm, error) {
+		alarms, m, err := cloudwatch.Read(fmt.Appendf(nil, `{"Resources": {"F": {"Type": "AWS::Logs::MetricFilter",
+			"Properties": {"FilterPattern": %q, "LogGroupName": {"Ref": "Group"}, "MetricTransformations": [
+			{"DefaultValue": 0, "MetricName": "Load", "MetricNamespace": "N", "MetricValue": "1"}]}}}}`, pattern),
+			changed(t, `"Dimensions": [{"Name": "Queue", "Value": {"Fn::GetAtt": ["Q1", "QueueName"]}}]`,
+				`"Dimensions": []`))
+		if err != nil {
+			return nil, cloudwatch.Alarm{}, err
+		}
+		return m, alarms[0], nil
+	}
+	for line, want := range map[string]float64{
+		`{"status":"502","error":"INTEGRATION_FAILURE"}`: 1, `{"status":"500","error":"-"}`: 0, `{"status":"502"}`: 0,
+		`{"status":"403","error":"WAF_FILTERED"}`: 0, `{"status":"5","error":"x"}`: 1, `{"status":502,"error":"x"}`: 0,
+		`{"error":"x"}`: 0,
+	} {
+		m, a, err := filtering(`{ ($.error != "-") && ($.status = "5*") }`)
+		require.NoError(t, err)
+		require.NoError(t, m.Log("Group", midnight, []byte(line)))
+		got, _ := a.Value(m, midnight).Number()
+		assert.InDelta(t, want, got, 0, line)
+	}
+	for _, unknown := range []string{`{ $.a = "1" || $.b = "2" }`, `{ $.a > 5 }`, `{ $.a = 1 }`,
+		`{ $.a = "*x" }`, `{ $.a = "x*y" }`, `ERROR`, `{ }`, `{ $.a.b = "1" }`} {
+		_, _, err := filtering(unknown)
+		assert.Error(t, err, unknown)
+	}
+}
+
 func TestLogsAreCountedAndMetricsTakenFromThem(t *testing.T) {
 	filtered := `{"Resources": {"F": {"Type": "AWS::Logs::MetricFilter", "Properties": {
 		"FilterPattern": "{ $.level = \"ERROR\" }", "LogGroupName": {"Ref": "Group"}, "MetricTransformations": [

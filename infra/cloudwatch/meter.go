@@ -53,7 +53,7 @@ func (m *Meter) Log(group string, at time.Time, line []byte) error {
 		case f.otherwise != 0:
 			return fmt.Errorf("cloudwatch: the default value %g of %s is not known here", f.otherwise, f.metric)
 		case f.group != group:
-		case object[f.member] == f.value:
+		case !slices.ContainsFunc(f.terms, func(t term) bool { return !t.meets(object) }):
 			m.Put(f.metric, at, f.amount)
 		default:
 			m.Put(f.metric, at, f.otherwise)

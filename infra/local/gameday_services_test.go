@@ -13,6 +13,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -101,6 +102,39 @@ func (d *day) busy(t *testing.T, table string) (end func(), count func(o *observ
 	}
 }
 
+// theAgentFails has every run of an agent fail, which is no fault of the service: what watches it stays quiet.
+func (d *day) theAgentFails(t *testing.T) {
+	t.Helper()
+	log, is := d.chat.log.(*os.File) // of the function of POST /chat, which is not LocalStack's here
+	require.True(t, is)
+	before, err := log.Stat()
+	require.NoError(t, err)
+	const times = 20
+	for range times {
+		a := d.do(t, d.chatRequest(t, "agent_id", d.demo, "message", "/fail no luck"))
+		require.Equal(t, []any{http.StatusInternalServerError, "run_failed"}, []any{a.status, a.text("code")}, a.raw)
+	}
+	var with observed
+	require.Eventually(t, func() bool { // logs come a little later
+		with = d.more(t, with)
+		return with.says("EnteredFailed")
+	}, time.Minute, time.Second)
+	said, err := io.ReadAll(io.NewSectionReader(log, before.Size(), 1<<20))
+	require.NoError(t, err)
+	group := d.groups["/aws/lambda/"+d.outputs["ChatFunctionName"]]
+	require.NotEmpty(t, group)
+	for line := range strings.Lines(string(said)) {
+		with.lines = append(with.lines, d.line(group, line))
+	}
+	require.True(t, with.says("run_failed"))
+	with.values[d.metric(t, "Count", "")] = times
+	for name := range d.alarms {
+		if strings.HasSuffix(name, "Failing") || slices.Contains([]string{"GatewayErrors", "RunsUnstartable"}, name) {
+			assert.Equal(t, cloudwatch.OK, d.state(t, name, d.calm, with), "%s when every run of an agent failed", name)
+		}
+	}
+}
+
 // theTableIsBusy has the core table take no more: nothing can be answered, streamed or swept.
 func (d *day) theTableIsBusy(t *testing.T) {
 	t.Helper()
@@ -108,16 +142,15 @@ func (d *day) theTableIsBusy(t *testing.T) {
 	d.await(t, run, "completed", time.Minute)
 	const times = 6
 	ask := func(o *observed) {
-		var answers, streams, sweeps atomic.Int64
+		var streams, sweeps atomic.Int64
 		var all sync.WaitGroup
-		failed := func(n *atomic.Int64, path string) {
-			if d.get(t, path).status >= http.StatusInternalServerError {
-				n.Add(1)
-			}
-		}
 		for range times { // at once, as each call of the table is tried again for a while
-			all.Go(func() { failed(&answers, "/me") })
-			all.Go(func() { failed(&streams, "/runs/"+run+"/stream") })
+			all.Go(func() { d.get(t, "/me") })
+			all.Go(func() {
+				if d.get(t, "/runs/"+run+"/stream").status >= http.StatusInternalServerError {
+					streams.Add(1)
+				}
+			})
 		}
 		all.Go(func() {
 			for range 3 {
@@ -128,7 +161,6 @@ func (d *day) theTableIsBusy(t *testing.T) {
 		})
 		all.Wait()
 		o.values[d.metric(t, "Count", "")] = times
-		o.values[d.metric(t, "5XXError", "")] = float64(answers.Load())
 		o.values[d.metric(t, "HTTPCode_Target_5XX_Count", "")] = float64(streams.Load())
 		o.values[d.metric(t, "Errors", "SweeperFunction")] = float64(sweeps.Load())
 	}
@@ -140,6 +172,12 @@ func (d *day) theTableIsBusy(t *testing.T) {
 	with := d.observe(t)
 	maps.Copy(with.values, asked.values)
 	count(&with)
+	require.Eventually(t, func() bool { // logs come a little later
+		with = d.more(t, with)
+		return d.state(t, "GatewayErrors", d.calm, with) == cloudwatch.Raised
+	}, time.Minute, time.Second)
+	d.ordinary(t)
+	_ = d.observe(t) // what was still reported of the fault
 	d.ordinary(t)
 	after := d.observe(t)
 	ask(&after)

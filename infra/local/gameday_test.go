@@ -98,6 +98,7 @@ func TestGameDay(t *testing.T) {
 	}{
 		{"TimersAreLost", d.timersAreLost},
 		{"TimersAreRefused", d.timersAreRefused},
+		{"TheAgentFails", d.theAgentFails},
 		{"TheTableIsBusy", d.theTableIsBusy},
 		{"TheFeedIsBusy", d.theFeedIsBusy},
 		{"CommitsMeet", d.commitsMeet},
@@ -177,8 +178,7 @@ func (d *day) observe(t *testing.T) observed {
 				if counts, known := begun[program]; known && strings.HasPrefix(aws.ToString(e.Message), "START ") {
 					o.values[counts]++
 				}
-				o.lines = append(o.lines, logged{id, []byte(strings.ReplaceAll(aws.ToString(e.Message),
-					`"stage":"`+d.world.world+`"`, `"stage":"`+stageName+`"`))})
+				o.lines = append(o.lines, d.line(id, aws.ToString(e.Message)))
 			}
 		}
 	}
@@ -221,6 +221,11 @@ func (d *day) observe(t *testing.T) observed {
 	o.values[d.metric(t, "ExecutionsFailed", "PauseMachine")] = float64(len(list.Executions) - d.failed)
 	d.failed = len(list.Executions)
 	return o
+}
+
+// line is one of a log group, by its logical id: its metrics are of the stage whose alarms are evaluated.
+func (d *day) line(group, text string) logged {
+	return logged{group, []byte(strings.ReplaceAll(text, `"stage":"`+d.world.world+`"`, `"stage":"`+stageName+`"`))}
 }
 
 // metric is the one of a name that an alarm watches, of a resource whose logical id begins like this.

@@ -27,7 +27,9 @@ var faults = []struct {
 	ordinary reported
 	fault    []reported
 }{
-	{"GatewayErrors", reported{"Count": 1000, "5XXError": 5}, []reported{{"Count": 1000, "5XXError": 11}}},
+	{"GatewayErrors", reported{"Count": 1000, "FailedAnswers": 5, "GatewayUnanswered": 5}, []reported{
+		{"Count": 1000, "FailedAnswers": 11}, {"Count": 1000, "GatewayUnanswered": 11},
+		{"Count": 1000, "FailedAnswers": 6, "GatewayUnanswered": 5}}},
 	{"AnswersSlow", reported{"SlowAnswers": 10, "Invocations": 1000},
 		[]reported{{"SlowAnswers": 11, "Invocations": 1000}}},
 	{"(Chat|Api|Broker|Reader|Worker|Webhook|Job|Ingest|Sweeper)Failing", reported{"Errors": 0, "Logged": 2},

@@ -10,6 +10,11 @@ import (
 // canaries have a deploy give each new version a tenth of its function's invocations for five minutes, and all of them
 // after that. An alarm within these minutes gives them back to the version before, and CloudFormation rolls the whole
 // deploy back. Old and new versions share the tables, as they do in any deploy.
+//
+// Each alarm here can be raised within these minutes: CloudWatch evaluates a sliding window, once a minute.
+// https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation-window.html
+// GatewayErrors needs two periods: it could stop no bad version, only the deploy that takes one back. What a function
+// cannot answer is among its own errors, too.
 func (v *Service) canaries(ops *Ops) {
 	if !v.stage.Canary {
 		return
@@ -19,9 +24,6 @@ func (v *Service) canaries(ops *Ops) {
 		alarms := []awscloudwatch.Alarm{ops.raised[title(f.name)+"Failing"]}
 		if f.name != reader { // many files at once throttle it, whatever its version
 			alarms = append(alarms, ops.raised[title(f.name)+"Throttled"])
-		}
-		if f.name == "api" || f.name == "chat" {
-			alarms = append(alarms, ops.raised["GatewayErrors"])
 		}
 		var watched []interfacesawscloudwatch.IAlarmRef
 		for _, a := range alarms {

@@ -164,12 +164,29 @@ func (o *Ops) failures(function string) awscloudwatch.IMetric {
 
 // logged is how many lines at the level ERROR a program has logged in five minutes.
 func (o *Ops) logged(program string) awscloudwatch.IMetric {
-	name := "Logged" + title(program)
+	return o.lines("Logged"+title(program), program, member("level", "=", "ERROR"))
+}
+
+// unanswered is how many requests API Gateway has answered with 5xx by itself in five minutes: it could not reach a
+// function, or had no answer from it. Its own metric 5XXError counts all 5xx, also those of failed runs. In the access
+// log an answer of a function has no type, which is written as "-":
+// https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-variables-for-access-logging.html
+func (o *Ops) unanswered() awscloudwatch.IMetric {
+	return o.lines("GatewayUnanswered", "gateway",
+		awslogs.FilterPattern_All(member("error", "!=", "-"), member("status", "=", "5*")))
+}
+
+// member compares a member of a logged object with a text, which may end in a wildcard.
+func member(name, comparison, text string) awslogs.JsonPattern {
+	return awslogs.FilterPattern_StringValue(jsii.String("$."+name), jsii.String(comparison), jsii.String(text))
+}
+
+// lines counts the lines of a program's log that match a pattern, in five minutes.
+func (o *Ops) lines(name, program string, pattern awslogs.IFilterPattern) awscloudwatch.IMetric {
 	awslogs.NewMetricFilter(o.Stack, jsii.String(name), &awslogs.MetricFilterProps{
 		LogGroup: o.service.groups[program], MetricNamespace: jsii.String(cloud.Namespace + "/" + o.stage.Name),
 		MetricName: jsii.String(name), MetricValue: jsii.String("1"), DefaultValue: jsii.Number(0),
-		FilterPattern: awslogs.FilterPattern_StringValue(jsii.String("$.level"), jsii.String("="),
-			jsii.String("ERROR")),
+		FilterPattern: pattern,
 	})
 	return aws(cloud.Namespace+"/"+o.stage.Name, name, "Sum", 5, nil)
 }
@@ -185,12 +202,12 @@ func concurrency() awscloudwatch.IMetric {
 
 func (o *Ops) alarms() {
 	s := o.service
-	api := func(name, statistic string) awscloudwatch.IMetric {
-		return aws("AWS/ApiGateway", name, statistic, 5,
-			map[string]*string{"ApiName": jsii.String("agents-" + o.stage.Name), "Stage": jsii.String("api")})
-	}
-	o.alarm(alarm{name: "GatewayErrors", metric: ratio(api("5XXError", "Sum"), api("Count", "Sum")), above: 1,
-		points: 2, of: 3})
+	o.alarm(alarm{name: "GatewayErrors", above: 1, points: 2, of: 3,
+		metric: expression("100 * (answered + unanswered) / requests", "%", map[string]awscloudwatch.IMetric{
+			"answered": o.own(cloud.FailedAnswers, "Sum", 5), "unanswered": o.unanswered(),
+			"requests": aws("AWS/ApiGateway", "Count", "Sum", 5,
+				map[string]*string{"ApiName": jsii.String("agents-" + o.stage.Name), "Stage": jsii.String("api")}),
+		})})
 	o.alarm(alarm{name: "AnswersSlow", above: 1, points: 3, of: 3, metric: ratio(o.own(cloud.SlowAnswers, "Sum", 5),
 		s.Functions["api"].MetricInvocations(options("Sum", 5)))})
 	for _, f := range functions {

@@ -3,9 +3,13 @@
 package stacks_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	"agentplatform/infra/cloudwatch"
 )
 
 // How functions are invoked: by queues and the schedule, with which part of the account's concurrency, at which
@@ -143,5 +147,33 @@ var functionsRequirements = []requirement{
 				delete(object(r), "UpdatePolicy")
 			}
 		}
+	}},
+	{"what stops a deploy can be raised while its canary lasts", func(all templates) (wrong []string) {
+		raw, err := json.Marshal(all["Service"])
+		if err != nil {
+			return []string{err.Error()}
+		}
+		alarms, _, err := cloudwatch.Read(raw)
+		if err != nil {
+			return []string{err.Error()}
+		}
+		for id, g := range all.of("AWS::CodeDeploy::DeploymentGroup") {
+			if g["DeploymentConfigName"] != "CodeDeployDefault.LambdaCanary10Percent5Minutes" {
+				wrong = append(wrong, fmt.Sprint(id, " is of ", g["DeploymentConfigName"]))
+			}
+			for _, named := range list(object(g["AlarmConfiguration"])["Alarms"]) {
+				name := all.target("AWS::CloudWatch::Alarm", named)["AlarmName"]
+				for _, a := range alarms {
+					if a.Name == name && time.Duration(a.Breaching)*a.Period > 5*time.Minute {
+						wrong = append(wrong, fmt.Sprint(id, " looks at ", name, ", which takes longer"))
+					}
+				}
+			}
+		}
+		return wrong
+	}, func(all templates) {
+		group := object(all.the("AWS::CodeDeploy::DeploymentGroup", "Chat")["AlarmConfiguration"])
+		group["Alarms"] = append(list(group["Alarms"]),
+			properties{"Name": properties{"Ref": all.id("AWS::CloudWatch::Alarm", "GatewayErrors")}})
 	}},
 }

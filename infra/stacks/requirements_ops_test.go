@@ -57,6 +57,12 @@ var opsRequirements = []requirement{
 		if !strings.Contains(string(runbook), fmt.Sprint(n, " alarms")) {
 			wrong = append(wrong, fmt.Sprint("what it costs does not know of ", n, " alarms"))
 		}
+		for what, n := range map[string]int{"on %d metrics": all.watched(), "%d metrics of errors in logs": len(
+			all.of("AWS::Logs::MetricFilter"))} {
+			if named := fmt.Sprintf(what, n); !strings.Contains(string(runbook), named) {
+				wrong = append(wrong, "what it costs does not have: "+named)
+			}
+		}
 		for id, a := range all.of("AWS::CloudWatch::Alarm") {
 			name := strings.TrimPrefix(fmt.Sprint(a["AlarmName"]), "agents-prod-")
 			if !strings.Contains(string(runbook), "**"+name+"**") {
@@ -160,6 +166,21 @@ var opsRequirements = []requirement{
 		}
 		return wrong
 	}, func(all templates) { delete(all.the("AWS::ECS::Service", "Stream"), "PropagateTags") }},
+}
+
+// watched is how many metrics the alarms watch, each of which is paid for; but those of SpansDropped.
+func (all templates) watched() (n int) {
+	for id, a := range all.of("AWS::CloudWatch::Alarm") {
+		for _, q := range list(a["Metrics"]) {
+			if object(q)["MetricStat"] != nil {
+				n++
+			}
+		}
+		if a["MetricName"] != nil && !strings.HasPrefix(id, "SpansDropped") {
+			n++
+		}
+	}
+	return n
 }
 
 // admits says whether a topic's policy lets a service of this account publish.

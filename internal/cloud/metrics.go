@@ -31,6 +31,7 @@ const (
 	ToolTime      = "ToolTime"      // ms that a call of a tool took
 	OwnTime       = "OwnTime"       // ms of an agent's loop in which it waited for no model and no tool
 	SlowAnswers   = "SlowAnswers"   // of api, not counting what they waited for (httpapi.Config.Slow)
+	FailedAnswers = "FailedAnswers" // of chat and api, that are failures of the service (httpapi.Config.Failed)
 	OpenStreams   = "OpenStreams"   // on one task of the stream service
 	RunsAtWork    = "RunsAtWork"    // on one task that executes many
 	IngestWait    = "IngestWait"    // ms from a document's arrival until a function takes it

@@ -71,6 +71,12 @@ func bucket(p *cloud.Platform) string {
 	return "https://" + p.Cloud.Bucket + ".s3." + p.Account.Region + ".amazonaws.com"
 }
 
+// CountFailures counts answers that are failures of the service. It is for functions behind API Gateway: the alarm
+// GatewayErrors adds what the gateway itself could not answer.
+func CountFailures(p *cloud.Platform) func(*service.Config) {
+	return func(c *service.Config) { c.Failed = func() { p.Metrics.Count(cloud.FailedAnswers) } }
+}
+
 // A2A adds the endpoints of the Agent2Agent protocol, with what seals the secrets of push notifications.
 func A2A(sealer seal.Sealer) func(*service.Config) {
 	return func(c *service.Config) {
