@@ -275,11 +275,14 @@ deploy: stage functions $(CDK) ## deploy STAGE to that account: preflight, data,
 destroy: stage $(CDK) ## take STAGE down again; what is precious stays
 	$(CDK) destroy --force $(CONTEXT) Service
 	$(CDK) destroy --force $(CONTEXT) --all
+	@echo "$(STAGE) is taken down. What stays in the account: infra/README.md, Deleting a stage; make preflight STAGE=$(STAGE) names"
+	@echo "its buckets and tables. The operator keys in these files are good for tables that stay, and for nothing else:"
+	@ls .cache/operator-*agents-$(STAGE)-data-*.key* 2>/dev/null || echo "(none)"
 
 smoke: ## run the scenarios that harm nobody against the deployed STAGE, or BASE_URL with OPERATOR_KEY
 	@[ -n "$(STAGE)$(BASE_URL)" ] || { echo "say which stage: make smoke STAGE=dev; or BASE_URL=... and OPERATOR_KEY=..."; exit 1; }
 	@BASE_URL=$${BASE_URL:-$$(python3 -c 'import json; print(json.load(open(".cache/outputs-$(STAGE).service.json"))["agents-$(STAGE)-service"]["BaseUrl"])')} \
-	OPERATOR_KEY=$${OPERATOR_KEY:-$$(cat .cache/operator-$(STAGE).key)} $(GO) test -tags smoke -count 1 -v -timeout 20m ./infra/smoke
+	OPERATOR_KEY=$${OPERATOR_KEY:-$$(cat "$$(cat .cache/operator-$(STAGE).path)")} $(GO) test -tags smoke -count 1 -v -timeout 20m ./infra/smoke
 
 invoke: stage ## call FUNCTION of STAGE with EVENT, a file of events/samples
 	$(GO) run ./scripts/operate -stage $(STAGE) invoke $(FUNCTION) $(or $(EVENT),events/samples/$(FUNCTION).json)

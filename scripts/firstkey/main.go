@@ -1,7 +1,7 @@
 // Command firstkey makes what the first start of a deployment needs: an organization, a user, an operator key and the
-// agent Demo. It prints the key, which is shown this once. Where there is an organization already it makes nothing, as
-// whoever made that has the key, and fails; with -if-none it says nothing then. -again is for when all operator keys
-// are lost.
+// agent Demo. It prints the key, which is shown this once. Where there is an organization with a key already it makes
+// nothing, as somebody has that key, and fails; with -if-none it prints nothing then, and succeeds. -again is for when
+// all operator keys are lost.
 //
 //	go run ./scripts/firstkey -table NAME [-if-none | -again]
 package main
@@ -11,6 +11,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -27,15 +28,15 @@ import (
 func main() {
 	name := flag.String("table", "", "the stage's core table: the output CoreTable of its data stack")
 	again := flag.Bool("again", false, "make another organization beside those that there are")
-	ifNone := flag.Bool("if-none", false, "print nothing, and succeed, where there is an organization already")
+	ifNone := flag.Bool("if-none", false, "print nothing, and succeed, where somebody has a key already")
 	flag.Parse()
-	if err := run(context.Background(), *name, *ifNone, *again); err != nil {
+	if err := run(context.Background(), os.Stdout, *name, *ifNone, *again); err != nil {
 		fmt.Fprintln(os.Stderr, "firstkey:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, name string, ifNone, again bool) error {
+func run(ctx context.Context, out io.Writer, name string, ifNone, again bool) error {
 	if name == "" {
 		return fmt.Errorf("-table is required")
 	}
@@ -45,27 +46,54 @@ func run(ctx context.Context, name string, ifNone, again bool) error {
 	}
 	machine := host.System()
 	store := record.New(dynamotable.New(dynamodb.NewFromConfig(account), name, machine.Now), &memblob.Store{}, machine)
-	there, err := record.Resources[catalog.Organization](ctx, store, record.System(), "", 1)
+	return first(ctx, out, store, ifNone, again)
+}
+
+// entered is the id of an organization that somebody has a key of; empty, if there is none. A first start that was cut
+// off has left an organization without a key, as it makes that last.
+func entered(ctx context.Context, store *record.Store) (string, error) {
+	for after := ""; ; {
+		page, err := record.OldestResources[catalog.Organization](ctx, store, record.System(), after, 100)
+		if err != nil {
+			return "", err
+		}
+		for _, o := range page.Rows {
+			keys, err := record.Resources[catalog.APIKey](ctx, store, record.Of(o.Value.ID), "", 1)
+			if err != nil {
+				return "", err
+			}
+			if len(keys.Rows) > 0 {
+				return o.Value.ID, nil
+			}
+		}
+		if after = page.Next; after == "" {
+			return "", nil
+		}
+	}
+}
+
+// first makes the first key of a store and prints it.
+func first(ctx context.Context, out io.Writer, store *record.Store, ifNone, again bool) error {
+	there, err := entered(ctx, store)
 	if err != nil {
 		return err
 	}
-	if len(there.Rows) > 0 && ifNone {
+	if there != "" && ifNone {
 		return store.EnsureDeployment(ctx)
 	}
-	if len(there.Rows) > 0 && !again {
+	if there != "" && !again {
 		return fmt.Errorf("organization %s is there already: its operator key is with whoever deployed this first; "+
-			"-again makes another organization with a key of its own",
-			there.Rows[0].Value.ID)
+			"-again makes another organization with a key of its own", there)
 	}
 	if err := store.EnsureDeployment(ctx); err != nil {
 		return err
 	}
 	// It sets no secret that would have to be sealed.
-	first, err := tenant.New(store, store.Known(), machine, tenant.Defaults{}, nil).Bootstrap(ctx)
+	made, err := tenant.New(store, store.Known(), host.System(), tenant.Defaults{}, nil).Bootstrap(ctx)
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(os.Stdout).Encode(map[string]string{
-		"organization_id": first.Organization.ID, "agent_id": first.Agent.ID, "key": first.Key,
+	return json.NewEncoder(out).Encode(map[string]string{
+		"organization_id": made.Organization.ID, "agent_id": made.Agent.ID, "key": made.Key,
 	})
 }

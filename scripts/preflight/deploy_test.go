@@ -11,46 +11,107 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// deploying runs scripts/deploy.sh with programs in the place of its own, which note what they are called with, and
-// returns what was called and said, and whether it succeeded.
-func deploying(t *testing.T, edge, there bool, environ ...string) (called []string, said string, err error) {
+// table is the core table of the stage's first life.
+const table = "agents-x-data-Core1"
+
+// checkout is a folder with scripts/deploy.sh and the Makefile, and with programs in the place of those that they call.
+// AWS is a folder, too: it has a file for each core table with an organization.
+type checkout struct {
+	t           *testing.T
+	folder, aws string
+}
+
+func newCheckout(t *testing.T, edge, there bool) checkout {
 	t.Helper()
-	folder := t.TempDir()
-	script, err := os.ReadFile("../deploy.sh")
-	require.NoError(t, err)
-	write := func(name, text string) {
-		path := filepath.Join(folder, name)
-		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
-		require.NoError(t, os.WriteFile(path, []byte("#!/usr/bin/env bash\n"+text), 0o700)) //nolint:gosec // a program
-	}
+	c := checkout{t, t.TempDir(), t.TempDir()}
 	facts := `{"stage":"x","commit":"c0ffee","before":"BEFORE","originPrefixList":"pl-1","zones":["z-1a","z-1b"],` +
 		`"edge":EDGE}`
 	facts = strings.Replace(facts, "EDGE", map[bool]string{true: "true", false: "false"}[edge], 1)
 	facts = strings.Replace(facts, "BEFORE", map[bool]string{true: "beef"}[there], 1)
-	write("scripts/deploy.sh", string(script))
-	write("bin/go", `echo "go $*" >>"$LOG"
+	for name, from := range map[string]string{"scripts/deploy.sh": "../deploy.sh", "Makefile": "../../Makefile"} {
+		text, err := os.ReadFile(from)
+		require.NoError(t, err)
+		c.write(name, string(text))
+	}
+	c.program("bin/go", `
+case "$*" in *infra/smoke*) echo "$OPERATOR_KEY" >>"$LOG.smoke"; exit ;; esac
+echo "go $*" >>"$LOG"
 case "$*" in
 *preflight*) [ -z "${REFUSE:-}" ] || exit 1; echo '`+facts+`' ;;
 *imagepush*) echo sha256:1 ;;
-*firstkey*) [ -n "${THERE:-}" ] || echo '{"key":"first"}' ;;
+*firstkey*) [ -z "${NO_KEY:-}" ] || { echo "firstkey: refused" >&2; exit 1; }
+  table="$AWS/$ACCOUNT-$AWS_REGION-${*: -1}"
+  [ ! -e "$table" ] || exit 0
+  echo "key $RANDOM$RANDOM" >"$table"
+  echo "{\"key\":\"$(cat "$table")\"}"
+  [ -z "${CUT:-}" ] || kill -9 "$PPID" ;;
 esac`)
-	write("bin/make", `echo "make $*" >>"$LOG"`)
-	write("cdk", `echo "cdk $*" >>"$LOG"
+	make, err := exec.LookPath("make")
+	require.NoError(t, err)
+	c.program("bin/make", `echo "make $*" >>"$LOG"; exec `+make+` "$@"`)
+	c.program("cdk", `echo "cdk $*" >>"$LOG"
 [ "${REFUSE_STACK:-}" != "${*: -1}" ] || exit 1
 args=("$@")
 for i in "${!args[@]}"; do [ "${args[$i]}" != --outputs-file ] || out=${args[$i+1]}; done
-echo '{"agents-x-data":{"ImageRepository":"repo","CoreTable":"core"},"agents-x-edge":{"WebAclArn":"acl"}}' >"$out"`)
-	log := filepath.Join(folder, "log")
-	command := exec.CommandContext(t.Context(), filepath.Join(folder, "scripts/deploy.sh"), "x")
-	command.Env = append(append(os.Environ(), "PATH="+folder+"/bin:"+os.Getenv("PATH"), "LOG="+log,
-		"CDK="+folder+"/cdk", "OPERATOR_KEY="), environ...)
+images="$ACCOUNT.dkr.ecr.$AWS_REGION.amazonaws.com/images"
+echo '{"agents-x-data":{"ImageRepository":"'"$images"'"'"${TABLE:+,\"CoreTable\":\"$TABLE\"}"'},
+  "agents-x-edge":{"WebAclArn":"acl"},"agents-x-service":{"BaseUrl":"https://x"}}' >"${out:-/dev/null}"`)
 	if there {
-		command.Env = append(command.Env, "THERE=1")
+		require.NoError(t, os.WriteFile(filepath.Join(c.aws, "1-eu-central-1-"+table), nil, 0o600))
 	}
+	return c
+}
+
+func (c checkout) write(name, text string) {
+	c.t.Helper()
+	path := filepath.Join(c.folder, name)
+	require.NoError(c.t, os.MkdirAll(filepath.Dir(path), 0o700))
+	require.NoError(c.t, os.WriteFile(path, []byte(text), 0o700)) //nolint:gosec // a program
+}
+
+func (c checkout) read(name string) string {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.folder, name))
+	require.NoError(c.t, err)
+	return string(text)
+}
+
+func (c checkout) program(name, text string) {
+	c.t.Helper()
+	c.write(name, "#!/usr/bin/env bash\n"+text)
+}
+
+// run runs a program of the folder and returns what was called and said, whether it succeeded, and the key that the
+// smoke test was given, if there was one.
+func (c checkout) run(name string, arguments, environ []string) (called []string, said, key string, err error) {
+	c.t.Helper()
+	log := filepath.Join(c.t.TempDir(), "log")
+	require.NoError(c.t, os.WriteFile(log, nil, 0o600))
+	command := exec.CommandContext(c.t.Context(), filepath.Join(c.folder, name), arguments...)
+	command.Dir = c.folder
+	command.Env = append(append(os.Environ(), "PATH="+c.folder+"/bin:"+os.Getenv("PATH"), "LOG="+log, "AWS="+c.aws,
+		"CDK="+c.folder+"/cdk", "OPERATOR_KEY=", "ACCOUNT=1", "AWS_REGION=eu-central-1", "TABLE="+table, "MAKEFLAGS="),
+		environ...)
 	out, err := command.CombinedOutput()
 	noted, readErr := os.ReadFile(log)
-	require.NoError(t, readErr, string(out))
-	return strings.Split(strings.TrimSpace(string(noted)), "\n"), string(out), err
+	require.NoError(c.t, readErr, string(out))
+	smoked, _ := os.ReadFile(log + ".smoke")
+	return strings.Split(strings.TrimSpace(string(noted)), "\n"), string(out), strings.TrimSpace(string(smoked)), err
+}
+
+// deploys deploys, which must succeed, and returns the key that the smoke test was given.
+func (c checkout) deploys(environ ...string) string {
+	c.t.Helper()
+	_, said, key, err := c.run("scripts/deploy.sh", []string{"x"}, environ)
+	require.NoError(c.t, err, said)
+	return key
+}
+
+// deploying runs scripts/deploy.sh once, and returns what was called and said, and whether it succeeded.
+func deploying(t *testing.T, edge, there bool, environ ...string) (called []string, said string, err error) {
+	t.Helper()
+	called, said, _, err = newCheckout(t, edge, there).run("scripts/deploy.sh", []string{"x"}, environ)
+	return called, said, err
 }
 
 // steps are what was called, without the arguments that all have.
@@ -115,4 +176,112 @@ func TestTheAddressForAlarmsIsPassedOn(t *testing.T) {
 	require.NoError(t, err, said)
 	assert.Contains(t, called[0], "-alarm-email a@example.com")
 	assert.Contains(t, called[1], "-c alarmEmail=a@example.com")
+}
+
+// A stage has a key for each of its lives, which end with their core tables, and for each account and Region.
+func TestEachLifeOfAStageIsEnteredByItsOwnKey(t *testing.T) {
+	t.Parallel()
+	c := newCheckout(t, false, false)
+	first := c.deploys()
+	require.NotEmpty(t, first)
+	assert.Equal(t, first, c.deploys(), "in the same life")
+	for what, environ := range map[string]string{
+		"destroyed, and deployed": "TABLE=agents-x-data-Core2", "another account": "ACCOUNT=2",
+		"another Region": "AWS_REGION=eu-west-1",
+	} {
+		other := c.deploys(environ)
+		assert.NotEmpty(t, other, what)
+		assert.NotEqual(t, first, other, what)
+		assert.Equal(t, other, c.deploys(environ), "%s, once more", what)
+		_, said, key, err := c.run("bin/make", []string{"smoke", "STAGE=x"}, nil)
+		require.NoError(t, err, said)
+		assert.Equal(t, other, key, "of the last deploy")
+		assert.Equal(t, first, c.deploys(), "back from: %s", what)
+	}
+	require.NoError(t, os.Remove(filepath.Join(c.aws, "1-eu-central-1-"+table))) // the table is there, and empty
+	again := c.deploys()
+	assert.NotEmpty(t, again)
+	assert.NotEqual(t, first, again, "of the same table")
+	require.NoError(t, os.WriteFile(filepath.Join(c.aws, "1-eu-central-1-core3"), nil, 0o600))
+	_, said, key, err := c.run("scripts/deploy.sh", []string{"x"}, []string{"TABLE=core3"})
+	require.Error(t, err)
+	assert.Contains(t, said, "its operator key is with whoever deployed it first", "no other life's will do")
+	assert.Empty(t, key)
+	_, said, key, err = c.run("bin/make", []string{"smoke", "STAGE=x"}, nil)
+	require.NoError(t, err, said) // of the shell; the test itself fails without a key
+	assert.Empty(t, key, "nor for a smoke test later")
+
+	files, err := filepath.Glob(filepath.Join(c.folder, ".cache", "*.key*"))
+	require.NoError(t, err)
+	assert.Len(t, files, 5, "four lives, and the key of the table before it was emptied")
+	for _, file := range files {
+		info, err := os.Stat(file)
+		require.NoError(t, err)
+		assert.Equal(t, os.FileMode(0o600), info.Mode().Perm(), file)
+	}
+}
+
+const keyFile = ".cache/operator-1-eu-central-1-" + table + ".key"
+
+// What a deploy has left half done is no key, and the next one mends it where it can.
+func TestAKeyIsWholeOrNotThere(t *testing.T) {
+	t.Parallel()
+	for what, cut := range map[string]struct{ environ, says string }{
+		"no first key":          {"NO_KEY=1", "deploy again"},
+		"killed with a key":     {"CUT=1", ""},
+		"no core table":         {"TABLE=", "no output CoreTable"},
+		"no service":            {"REFUSE_STACK=Service", ""},
+		"no data":               {"REFUSE_STACK=Data", ""},
+		"refused by its checks": {"REFUSE=1", ""},
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			c := newCheckout(t, false, false)
+			called, said, key, err := c.run("scripts/deploy.sh", []string{"x"}, []string{cut.environ})
+			require.Error(t, err, said)
+			assert.Contains(t, said, cut.says)
+			assert.Empty(t, key)
+			assert.NotContains(t, steps(called), "make smoke STAGE=x")
+			if what != "no service" {
+				assert.NotContains(t, steps(called), "cdk Service")
+			}
+			given := c.deploys()
+			assert.NotEmpty(t, given)
+			assert.Equal(t, given+"\n", c.read(keyFile))
+			assert.NoFileExists(t, filepath.Join(c.folder, keyFile+".made"))
+		})
+	}
+	t.Run("emptied", func(t *testing.T) { // nothing prints the key a second time
+		t.Parallel()
+		c := newCheckout(t, false, false)
+		c.deploys()
+		c.write(keyFile, "")
+		_, said, _, err := c.run("scripts/deploy.sh", []string{"x"}, nil)
+		require.Error(t, err)
+		assert.Contains(t, said, "-again -table "+table+" >"+keyFile+".made")
+		assert.Equal(t, "mine", c.deploys("OPERATOR_KEY=mine"))
+		c.write(keyFile+".made", `{"key":"another"}`) // as that command does
+		assert.Equal(t, "another", c.deploys())
+	})
+	t.Run("printed in half", func(t *testing.T) {
+		t.Parallel()
+		c := newCheckout(t, false, true)
+		c.write(keyFile, "mine\n")
+		c.write(keyFile+".made", `{"key":"ha`)
+		assert.Equal(t, "mine", c.deploys(), "it is not overwritten")
+	})
+}
+
+// A stage that is taken down leaves keys here, and more in the account.
+func TestDestroySaysWhatItLeaves(t *testing.T) {
+	t.Parallel()
+	c := newCheckout(t, false, false)
+	c.write(keyFile, "mine\n")
+	called, said, _, err := c.run("bin/make", []string{"destroy", "STAGE=x", "CDK=./cdk"}, nil)
+	require.NoError(t, err, said)
+	assert.Equal(t, []string{"cdk Service", "cdk --all"}, steps(called[1:]))
+	for _, left := range []string{"infra/README.md", "make preflight STAGE=x", keyFile} {
+		assert.Contains(t, said, left)
+	}
+	assert.Equal(t, "mine\n", c.read(keyFile))
 }
