@@ -46,9 +46,10 @@ type Loop struct {
 
 // Called is a call of a model or a tool that was made.
 type Called struct {
-	Tool   bool // else it was of a model
-	Took   time.Duration
-	Failed bool // for reasons of the provider, or of the tool
+	Tool     bool   // else it was of a model
+	Provider string // of the model
+	Took     time.Duration
+	Failed   bool // for reasons of the provider, or of the tool
 }
 
 // Output receives the output of the loop while it is produced. Its methods do not block and cannot fail.
@@ -358,7 +359,8 @@ func (s *session) converse(
 		}
 		kind := model.KindOf(err)
 		if s.Called != nil && ctx.Err() == nil {
-			s.Called(Called{Took: s.Host.Now().Sub(begun), Failed: kind == model.Retryable || kind == model.Throttled})
+			s.Called(Called{Provider: s.Agent.Spec.Model.Provider, Took: s.Host.Now().Sub(begun),
+				Failed: kind == model.Retryable || kind == model.Throttled})
 		}
 		if err == nil {
 			return reply, said, "", nil

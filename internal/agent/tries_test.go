@@ -98,6 +98,7 @@ func TestModelCallIsRetriedAfterTemporaryFailures(t *testing.T) {
 			s := newStage(m, nil)
 			s.Host, s.Called = h, func(c agent.Called) {
 				assert.False(t, c.Tool)
+				assert.Equal(t, "m", c.Provider)
 				failed += map[bool]string{true: "-", false: "+"}[c.Failed]
 			}
 			r := s.work(t)

@@ -140,9 +140,10 @@ func EnteredStatus(s lifecycle.Status) string {
 // Delivered counts a webhook delivery attempt.
 func (m *Metrics) Delivered(delivered bool) { m.Tried(WebhookTried, WebhookFailed, !delivered) }
 
-// CalledModel counts a call of a model.
-func (m *Metrics) CalledModel(took time.Duration, failed bool) {
-	m.Tried(ModelTried, ModelFailed, failed, milliseconds(ModelTime, took))
+// CalledModel counts a call of a provider's model. The demo model fails as often as its user asks for, so its failures
+// say nothing of the service and do not count.
+func (m *Metrics) CalledModel(provider string, took time.Duration, failed bool) {
+	m.Tried(ModelTried, ModelFailed, failed && provider != "demo", milliseconds(ModelTime, took))
 }
 
 // CalledTool counts a call of a tool.

@@ -69,7 +69,13 @@ func TestMetricsAreLinesThatCloudWatchReads(t *testing.T) {
 func TestCallsAreCountedWithTheirTime(t *testing.T) {
 	for want, report := range map[string]func(*cloud.Metrics){
 		`"ModelFailed":0,"ModelTime":1500,"ModelTried":1`: func(m *cloud.Metrics) {
-			m.CalledModel(1500*time.Millisecond, false)
+			m.CalledModel("openai", 1500*time.Millisecond, false)
+		},
+		`"ModelFailed":1,"ModelTime":2,"ModelTried":1`: func(m *cloud.Metrics) {
+			m.CalledModel("openai", 2*time.Millisecond, true)
+		},
+		`"ModelFailed":0,"ModelTime":3,"ModelTried":1`: func(m *cloud.Metrics) { // it fails because its user asks for it
+			m.CalledModel("demo", 3*time.Millisecond, true)
 		},
 		`"ToolFailed":1,"ToolTime":20,"ToolTried":1`: func(m *cloud.Metrics) {
 			m.CalledTool(20*time.Millisecond, true)

@@ -67,7 +67,7 @@ func called(m *cloud.Metrics) func(agent.Called) {
 		if c.Tool {
 			m.CalledTool(c.Took, c.Failed)
 		} else {
-			m.CalledModel(c.Took, c.Failed)
+			m.CalledModel(c.Provider, c.Took, c.Failed)
 		}
 	}
 }
