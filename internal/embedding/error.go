@@ -87,7 +87,7 @@ func kindOf(status int, words string) Kind {
 var (
 	tooLarge = regexp.MustCompile(`(?i)too large to process`) // llama.cpp answers 500
 	tooMany  = regexp.MustCompile(`(?i)batch size|tokens per request|maximum (request|input|item|number|allowed)|` +
-		`too (many|large)|maxlength|at most \d+`)
+		`too (many|large|long)|maxlength|at most \d+|context.?(length|window)|exceeds? the (model's )?(maximum|limit)`)
 	noModel = regexp.MustCompile(`(?i)model identifier is invalid|no such model|invalid model|unknown model|` +
 		`model\b.{0,200}\b(not found|does not exist|not supported)`)
 )

@@ -9,6 +9,7 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -183,6 +184,9 @@ type Reply struct {
 	Model        string // that answered, in the provider's words, where it says so
 }
 
+// WindowFull is how providers say that a reply stopped because the context window is full.
+const WindowFull = "model_context_window_exceeded"
+
 // Model is the port. Implementations are safe for concurrent use.
 type Model interface {
 	// Converse calls the model once and passes text to emit as it arrives. Its error is an [Error], or the context's.
@@ -230,28 +234,31 @@ func Fail(kind Kind, format string, args ...any) error {
 	return &Error{Kind: kind, Err: fmt.Errorf(format, args...)}
 }
 
-// FromHTTP makes an [Error] from a provider's HTTP status (0: no answer), the wait that it asked for, and err.
-func FromHTTP(status int, wait time.Duration, err error) error {
+// FromHTTP makes the [Error] of an error response: its HTTP status, the wait that it asks for, and what it says.
+func FromHTTP(status int, wait time.Duration, said providerhttp.Trouble) error {
 	kind := Retryable
 	switch {
+	case said.TooLong(status):
+		kind = TooLong
 	case status == http.StatusTooManyRequests:
 		kind = Throttled
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500, status < 400:
-	case providerhttp.TooLong(err.Error()):
-		kind = TooLong
 	default:
 		kind = BadRequest
 	}
-	return &Error{Kind: kind, Wait: wait, Err: err}
+	return &Error{Kind: kind, Wait: wait, Err: fmt.Errorf("the model's provider answered %d: %s", status,
+		cmp.Or(said.Message, http.StatusText(status)))}
 }
 
-// BrokeOff makes the retryable [Error] of an answer that failed while it was streamed.
-func BrokeOff(why string) error {
+// BrokeOff makes the [Error] of an answer that reports a failure while it is streamed. It is retryable, unless the
+// conversation is too long.
+func BrokeOff(said providerhttp.Trouble) error {
 	kind := Retryable
-	if providerhttp.TooLong(why) {
+	if said.TooLong(0) {
 		kind = TooLong
 	}
-	return &Error{Kind: kind, Err: fmt.Errorf("the model's provider broke off: %s", why)}
+	return &Error{Kind: kind, Err: fmt.Errorf("the model's provider broke off: %s",
+		cmp.Or(said.Message, "it does not say why"))}
 }
 
 // Unreachable makes the retryable [Error] of a call that got no answer or whose answer broke off. The text does

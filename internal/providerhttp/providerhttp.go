@@ -6,13 +6,10 @@
 package providerhttp
 
 import (
-	"bytes"
-	"cmp"
 	"encoding/json"
 	"math"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -43,50 +40,6 @@ func RetryAfter(h http.Header) time.Duration {
 
 // maxWait limits the wait that a provider may ask for.
 const maxWait = 5 * time.Minute
-
-// TooLong says whether a provider's words mean that what it was sent does not fit the model: providers share no error
-// code for it.
-func TooLong(words string) bool { return tooLong.MatchString(words) }
-
-var tooLong = regexp.MustCompile(`(?i)context.?length|context window|maximum context|too long|` +
-	`too many (input )?tokens|exceeds? the (model's )?(maximum|limit)`)
-
-// Said is the message in the body of an error response; empty where it has none.
-func Said(body []byte) string {
-	var answer struct {
-		Error   Trouble `json:"error"`
-		Message Text    `json:"message"`
-		Detail  Text    `json:"detail"`
-	}
-	body = bytes.Trim(bytes.TrimSpace(body), "[]") // some providers send a list with one object
-	if Read(body, len(body), maxSaid, &answer) != nil {
-		return ""
-	}
-	return cmp.Or(answer.Error.Message, string(answer.Message), string(answer.Detail))
-}
-
-// maxSaid limits the values of an error response.
-const maxSaid = 10_000
-
-// Trouble is a provider's error member: an object with a message, or the message itself.
-type Trouble struct {
-	There   bool // the member was present
-	Message string
-}
-
-// UnmarshalJSON accepts any JSON value and never fails.
-func (t *Trouble) UnmarshalJSON(raw []byte) error {
-	var body struct{ Message string }
-	switch {
-	case string(raw) == "null":
-		return nil
-	case json.Unmarshal(raw, &t.Message) == nil:
-	case json.Unmarshal(raw, &body) == nil:
-		t.Message = body.Message
-	}
-	t.There = true
-	return nil
-}
 
 // Read decodes JSON of a provider that has at most so many bytes and values.
 func Read(data []byte, size, values int, into any) error {

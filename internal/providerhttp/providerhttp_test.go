@@ -55,7 +55,7 @@ func TestTheMessageOfAnErrorResponseIsFound(t *testing.T) {
 		`[{"error":{"message":"no"}}]`: "no", `{"error":null,"message":"no"}`: "no", `{"error":7}`: "", `<html>`: "",
 		"": "", `{"error":`: "", `{"error":{"message":7},"message":{}}`: "",
 	} {
-		assert.Equal(t, want, providerhttp.Said([]byte(body)), body)
+		assert.Equal(t, want, providerhttp.Said([]byte(body)).Message, body)
 	}
 }
 

@@ -107,7 +107,7 @@ func (m *Model) post(ctx context.Context, r embedding.Request) ([]byte, error) {
 	if answer.StatusCode != http.StatusOK {
 		said, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal)) // without it, the status tells
 		return nil, embedding.FromHTTP(answer.StatusCode, providerhttp.RetryAfter(answer.Header),
-			providerhttp.Said(said))
+			providerhttp.Said(said).Message)
 	}
 	return embedding.ReadReply(answer.Body, r)
 }

@@ -266,9 +266,11 @@ func (h *received) reply(answer http.Header) (model.Reply, error) {
 		return r, model.Fail(model.Retryable, "the model's stream ended in the middle")
 	case h.stop == "refusal":
 		return r, model.Fail(model.Refused, "the model refuses to go on with this conversation")
+	case h.stop == model.WindowFull && r.Text == "" && len(r.Calls) == 0:
+		return r, model.Fail(model.TooLong, "the model's context window is full")
 	case h.stop == "tool_use" || len(r.Calls) > 0:
 		r.Finish = "tool_calls"
-	case h.stop == "max_tokens":
+	case h.stop == "max_tokens", h.stop == model.WindowFull:
 		r.Finish = "length"
 	default:
 		r.Finish = "stop"

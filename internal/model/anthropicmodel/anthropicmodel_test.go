@@ -34,3 +34,8 @@ func TestACallOfAnotherTimeIsDeclared(t *testing.T) {
 		return names
 	})
 }
+
+func TestWhatDoesNotFitTheWindowIsTold(t *testing.T) {
+	modeltest.RunRefusals(t, func(c *http.Client) model.Model { return anthropicmodel.New("", "k", c) },
+		`"error":`)
+}

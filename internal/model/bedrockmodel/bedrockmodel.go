@@ -9,7 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"regexp"
 	"strings"
@@ -20,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/document"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
+	"github.com/aws/smithy-go"
 
 	"agentplatform/internal/model"
 	"agentplatform/internal/providerhttp"
@@ -211,6 +211,11 @@ func (h *received) reply() (model.Reply, error) {
 		return r, model.Fail(model.Retryable, "the model's stream ended in the middle")
 	case types.StopReasonContentFiltered, types.StopReasonGuardrailIntervened:
 		return r, model.Fail(model.Refused, "the model refuses: its provider filters this content")
+	case model.WindowFull:
+		if r.Text == "" && len(r.Calls) == 0 {
+			return r, model.Fail(model.TooLong, "the model's context window is full")
+		}
+		r.Finish = "length"
 	case types.StopReasonMaxTokens:
 		r.Finish = "length"
 	default:
@@ -225,22 +230,34 @@ func (h *received) reply() (model.Reply, error) {
 // failure turns an SDK error into a [model.Error] whose text may be shown to clients.
 func failure(err error) error {
 	var answered *awshttp.ResponseError
-	if !errors.As(err, &answered) || answered.Response == nil || answered.HTTPStatusCode() == 0 {
-		return model.Unreachable(err)
-	}
+	isAnswer := errors.As(err, &answered) && answered.Response != nil && answered.HTTPStatusCode() != 0
+	var api smithy.APIError
+	named := errors.As(err, &api)
 	var throttled *types.ThrottlingException
 	var notReady *types.ModelNotReadyException
-	failed := model.FromHTTP(answered.HTTPStatusCode(), providerhttp.RetryAfter(answered.Response.Header),
-		fmt.Errorf("the model's provider answered %d: %w", answered.HTTPStatusCode(), answered.Err))
-	if errors.As(err, &throttled) || errors.As(err, &notReady) {
-		failed = &model.Error{Kind: model.Throttled, Err: fmt.Errorf("the model's provider throttles: %w", err)}
+	switch {
+	case !isAnswer && !named:
+		return model.Unreachable(err)
+	case errors.As(err, &throttled), errors.As(err, &notReady):
+		err = model.Fail(model.Throttled, "the model's provider throttles: %w", err)
+	case !isAnswer: // an exception within the stream
+		err = model.BrokeOff(providerhttp.Says(api.ErrorMessage(), api.ErrorCode()))
+	default:
+		said := providerhttp.Says(answered.Err.Error())
+		if named {
+			said = providerhttp.Says(api.ErrorMessage(), api.ErrorCode())
+		}
+		err = model.FromHTTP(answered.HTTPStatusCode(), providerhttp.RetryAfter(answered.Response.Header), said)
+	}
+	if !isAnswer {
+		return model.Redact(err, "", nil)
 	}
 	asked := answered.Response.Request
 	sent := http.Header{"Token": asked.Header.Values("X-Amz-Security-Token")}
 	for _, part := range signed.FindAllStringSubmatch(asked.Header.Get("Authorization"), -1) {
 		sent.Add("Signed", part[1])
 	}
-	return model.Redact(failed, asked.URL.String(), sent)
+	return model.Redact(err, asked.URL.String(), sent)
 }
 
 // signed matches the parts of a signature that identify us: the access key id and the signature itself. The other

@@ -1,7 +1,9 @@
 package bedrockmodel_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -34,7 +36,8 @@ func TestBedrocksErrorsHaveAKind(t *testing.T) {
 		text   string
 		want   model.Kind
 	}{
-		"ValidationException": {400, "Input is too long for requested model.", model.TooLong},
+		"ValidationException": {400, "Too many input tokens. Max input tokens: 128000, request input token count: 140",
+			model.TooLong},
 		"AccessDeniedException": {403, "You don't have access to the model with the specified model ID.",
 			model.BadRequest},
 		"ThrottlingException":         {429, "Too many requests, please wait before trying again.", model.Throttled},
@@ -55,6 +58,47 @@ func TestBedrocksErrorsHaveAKind(t *testing.T) {
 			require.ErrorAs(t, err, &failure)
 			assert.Equal(t, c.want, failure.Kind)
 			assert.Contains(t, err.Error(), c.text)
+		})
+	}
+}
+
+// exception is a frame of an event stream that reports a failure.
+func exception(kind, text string) []byte {
+	var headers []byte
+	for _, h := range [][2]string{{":exception-type", kind}, {":content-type", "application/json"},
+		{":message-type", "exception"}} {
+		headers = append(append(headers, byte(len(h[0]))), h[0]...)
+		headers = append(binary.BigEndian.AppendUint16(append(headers, 7), uint16(len(h[1]))), h[1]...) // 7: a string
+	}
+	body := `{"message":"` + text + `"}`
+	frame := binary.BigEndian.AppendUint32(nil, uint32(16+len(headers)+len(body)))
+	frame = binary.BigEndian.AppendUint32(frame, uint32(len(headers)))
+	frame = binary.BigEndian.AppendUint32(frame, crc32.ChecksumIEEE(frame))
+	frame = append(append(frame, headers...), body...)
+	return binary.BigEndian.AppendUint32(frame, crc32.ChecksumIEEE(frame))
+}
+
+// A model may fail when the stream has begun. This was retryable, whatever failed.
+func TestAnExceptionWithinTheStreamHasAKind(t *testing.T) {
+	for _, c := range []struct {
+		kind, text string
+		want       model.Kind
+	}{
+		{"validationException", "Input is too long for requested model.", model.TooLong},
+		{"modelStreamErrorException", "prompt is too long: 213462 tokens > 200000 maximum", model.TooLong},
+		{"throttlingException", "Too many tokens, please wait before trying again.", model.Throttled},
+		{"internalServerException", "The system encountered an unexpected error.", model.Retryable},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/vnd.amazon.eventstream")
+				_, _ = w.Write(exception(c.kind, c.text))
+			}))
+			defer server.Close()
+			_, err := open(server.URL).Converse(t.Context(),
+				model.Request{Name: "m", Messages: []model.Message{{Role: model.User, Text: "x"}}}, func(string) {})
+			require.ErrorContains(t, err, c.text)
+			assert.Equal(t, c.want, model.KindOf(err), "%v", err)
 		})
 	}
 }

@@ -8,11 +8,9 @@ package modelhttp
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -62,7 +60,13 @@ func (e Endpoint) Stream(
 	if answer.StatusCode != http.StatusOK {
 		return answer.Header, refusal(answer)
 	}
-	for events := bufio.NewReader(answer.Body); ; {
+	events := bufio.NewReader(answer.Body)
+	if first, _ := events.Peek(1); string(first) == "{" { // no stream: some endpoints report a failure with status 200
+		if raw, _ := io.ReadAll(io.LimitReader(events, maxRefusal)); providerhttp.Said(raw).There {
+			return answer.Header, model.BrokeOff(providerhttp.Said(raw))
+		}
+	}
+	for {
 		data, err := next(events)
 		if errors.Is(err, io.EOF) {
 			return answer.Header, nil
@@ -129,20 +133,18 @@ var errTooLong = errors.New("an event of its answer does not end")
 // refusal is the [model.Error] of an error response, with the provider's message.
 func refusal(answer *http.Response) error {
 	raw, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
-	text := cmp.Or(providerhttp.Said(raw), http.StatusText(answer.StatusCode))
-	return model.FromHTTP(answer.StatusCode, providerhttp.RetryAfter(answer.Header),
-		fmt.Errorf("the model's provider answered %d: %s", answer.StatusCode, text))
+	return model.FromHTTP(answer.StatusCode, providerhttp.RetryAfter(answer.Header), providerhttp.Said(raw))
 }
 
 // Trouble is a provider's error member in the middle of a stream.
 type Trouble struct{ providerhttp.Trouble }
 
-// Failure is the retryable [model.Error] of a stream that reported an error; nil where it did not.
+// Failure is the [model.Error] of a stream that reported an error; nil where it did not.
 func (t Trouble) Failure() error {
 	if !t.There {
 		return nil
 	}
-	return model.BrokeOff(cmp.Or(t.Message, "it does not say why"))
+	return model.BrokeOff(t.Trouble)
 }
 
 // Read decodes an event or another answer of a provider, unless it has too many values. The error says what is

@@ -88,6 +88,7 @@ type (
 // chunk is one event of a stream: https://platform.openai.com/docs/api-reference/chat/streaming
 type chunk struct {
 	Error   modelhttp.Trouble `json:"error"`
+	Object  providerhttp.Text `json:"object"`
 	Model   providerhttp.Text `json:"model"`
 	Choices []struct {
 		Delta struct {
@@ -134,6 +135,9 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		}
 		if err := c.Error.Failure(); err != nil {
 			return false, err
+		}
+		if c.Object == "error" { // some endpoints send the failure itself, not as a member
+			return false, model.BrokeOff(providerhttp.Said(data))
 		}
 		said.take(c, emit)
 		return !said.enough(), nil
@@ -244,9 +248,11 @@ func (h *received) reply(answer http.Header) (model.Reply, error) {
 	case h.finish == "content_filter" || h.refusal.Len() > 0:
 		return r, model.Fail(model.Refused, "the model refuses: %s",
 			cmp.Or(h.refusal.String(), "its provider filters this content"))
+	case h.finish == model.WindowFull && r.Text == "" && len(r.Calls) == 0:
+		return r, model.Fail(model.TooLong, "the model's context window is full")
 	case len(r.Calls) > 0:
 		r.Finish = "tool_calls" // some endpoints say "stop"
-	case h.finish == "length":
+	case h.finish == "length", h.finish == model.WindowFull:
 		r.Finish = "length"
 	default:
 		r.Finish = "stop"

@@ -18,3 +18,8 @@ func TestRecordings(t *testing.T) {
 	modeltest.RunRecordings(t,
 		func(address string) model.Model { return openaimodel.New(address+"/v1", "k", http.DefaultClient) })
 }
+
+func TestWhatDoesNotFitTheWindowIsTold(t *testing.T) {
+	modeltest.RunRefusals(t, func(c *http.Client) model.Model { return openaimodel.New("", "k", c) },
+		`"error":`, `"object":"error"`)
+}

@@ -1,0 +1,86 @@
+package providerhttp
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// TooLong says whether a failure means that what was sent does not fit the model's context window. status is that of
+// the HTTP answer; 0 where the failure stands within an answer. Names of failures are believed before words.
+func (t Trouble) TooLong(status int) bool {
+	if status < http.StatusBadRequest {
+		status = t.status()
+	}
+	switch {
+	case slices.ContainsFunc(t.codes, overflowCode.MatchString):
+		return true
+	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden,
+		status == http.StatusNotFound, status == http.StatusTooManyRequests:
+		return false
+	case slices.ContainsFunc(t.words, longContent.MatchString):
+		return true
+	case slices.ContainsFunc(t.codes, otherCode.MatchString), slices.ContainsFunc(t.words, otherLimit.MatchString):
+		return false
+	}
+	return status == http.StatusRequestEntityTooLarge || slices.ContainsFunc(t.words, TooLong)
+}
+
+// TooLong says whether a provider's words mean that what it was sent does not fit the model.
+func TooLong(words string) bool { return overflow.MatchString(words) }
+
+func anyOf(patterns ...string) *regexp.Regexp {
+	return regexp.MustCompile("(?i)" + strings.Join(patterns, "|"))
+}
+
+// The names and words are those of servers and providers as they were reported in public: modeltest.Refusals has one
+// row for each. Apostrophes and quotation marks differ, so none is matched.
+var (
+	// overflowCode matches the names of this failure.
+	overflowCode = anyOf(
+		`context_?(length|window|size)_?(exceeded|error)`, `exceed_context`, `(prompt|input|context)_too_long`,
+		`max_prompt_tokens_exceeded`, `request_too_large`, `tokens_limit_reached`, `token_quantity_exceeded`,
+		`too_many_tokens`)
+
+	// otherCode matches the names of failures whose words may be like those of an overflow.
+	otherCode = anyOf(
+		`^tokens$`, `rate_?limit`, `quota`, `throttl`, `too_?many_?requests`, `overloaded`, `billing`,
+		`(string|array)_(above|too_long)`, `invalid_function`, `image`)
+
+	// otherLimit matches the words of limits that are not the window's: of a time, of money, of a picture or a file.
+	otherLimit = anyOf(
+		`rate.?limit`, `\b(per|an?)[ _-]?(sec|second|min|minute|hour|day|month)\b`, `\b[TR]P[MDS]\b`,
+		`\b(daily|monthly)\b`, `quota`, `too many requests`, `please wait`, `throttl`, `\bcredits?\b`, `billing`,
+		`\b(string|array) too long`,
+		`\b(image|picture|audio|video|file|document|pdf)s?\b[^.;]{0,40}(exceed|too (large|big)|larger than)`+
+			`[^.;]{0,60}\b(mb|kb|mib|bytes|pixels|pages|size|dimensions?|resolution)\b`,
+		`\b(image|picture|audio|video|file|document|pdf)( size| file)?( is)? too (large|big)`)
+
+	// longContent matches a message whose content is too long as a text.
+	longContent = anyOf(`(messages|input)\[\d+\]\.content\S* string too long`)
+
+	// overflow matches the words of this failure.
+	overflow = anyOf(
+		`maximum context`,
+		`exceed(s|ed|ing)?\b[^.;]{0,60}\bcontext.?(window|length|limit|size)`,
+		`context.?(window|length|limit|size)[^.;]{0,20}exceed`,
+		`exceed_context`,
+		`\bcontext (the )?overflow`,
+		`context (size|length|window) is (only )?[\d,]+ tokens`, `context length of only \d+`,
+		`(greater|longer|larger) than the (maximum )?(model.{0,4} )?(context|model|sequence) (length|size|window)`,
+		`\b(prompt|input|conversation|context|messages?)( texts?| tokens?)?( length)? (is |are )?too (long|large)\b`,
+		`is too long and exceeds`,
+		`maximum prompt length`,
+		`reduce the (length|size) of (the |your )?(messages?|input|prompt|conversation)`, `reduce your prompt`,
+		`inputs\W{1,3}tokens \+ \W?max_new_tokens\W? must be`, `inputs\W{1,3}must have less than \d+ tokens`,
+		`\b(prompt|input)s?\b[^.;]{0,60}(exceeds?|(greater|longer|larger|more) than) `+
+			`(the |its )?(max|limit|model|context|allowed|configured)`,
+		`\b(prompt|input)s? (tokens?|length)\b[^.;]{0,60}cannot exceed`, `input tokens \d+ cannot exceed`,
+		`input token count is \d+ but`,
+		`too many (input |prompt )?tokens`, `too many total text bytes`,
+		`total (number of )?tokens\b[^.;]{0,60}exceed`, `token limit (was |is )?exceeded`,
+		`exceed(s|ed)? (the )?max(imum)? (message|input|prompt) tokens?\b`, `exceeded model token limit`,
+		`tokens in request more than max`, `max size: [\d,]+ tokens`, `range of input length should be`,
+		`request entity too large`)
+)

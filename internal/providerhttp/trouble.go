@@ -1,0 +1,133 @@
+package providerhttp
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Trouble is what a provider says of a failure, in whatever form: an error member, or the body of an answer.
+type Trouble struct {
+	There   bool   // there is an error
+	Message string // what is wrong, in the provider's words; empty where it does not say
+
+	words []string // all that it says in words
+	codes []string // how it names the failure, in lower case: codes, types, statuses
+}
+
+// Says is the [Trouble] of a failure that somebody else has decoded.
+func Says(message string, codes ...string) Trouble {
+	t := Trouble{There: true, Message: message, words: []string{message}}
+	for _, code := range codes {
+		t.codes = append(t.codes, strings.ToLower(code))
+	}
+	return t
+}
+
+// Said is what the body of an answer says. A body that is no JSON, or has too many values, says nothing.
+func Said(body []byte) (t Trouble) {
+	var answer any
+	if Read(body, len(body), maxSaid, &answer) != nil {
+		return t
+	}
+	if list, is := answer.([]any); is && len(list) == 1 { // some providers send a list with one object
+		answer = list[0]
+	}
+	if object, is := answer.(map[string]any); is {
+		t.There = object["error"] != nil || object["errors"] != nil || object["object"] == "error"
+	}
+	t.gather(answer, "", 0)
+	return t
+}
+
+// maxSaid limits the values of an error response.
+const maxSaid = 10_000
+
+// UnmarshalJSON accepts any JSON value and never fails: an object, a message, or null where there is no error.
+func (t *Trouble) UnmarshalJSON(raw []byte) error {
+	var member any
+	if json.Unmarshal(raw, &member) != nil || member == nil {
+		return nil
+	}
+	t.There = true
+	t.gather(member, "error", 0)
+	return nil
+}
+
+// Members in which providers say what is wrong, in the order in which they are read, and those that name it.
+// Gateways put the answer of the provider behind them into one of the first, as JSON in a string, too. What a refusal
+// repeats of the request stands in other members.
+var (
+	wording = []string{"error", "errors", "message", "msg", "detail", "details", "description", "error_message",
+		"metadata", "raw", "external_model_error"}
+	naming = []string{"code", "type", "status", "reason", "error_code", "error_type"}
+)
+
+// Limits of what is read of a failure.
+const (
+	maxNested = 8
+	maxWords  = 32
+	maxWord   = 8 << 10 // bytes
+)
+
+// gather adds what a value says that stands in a member of this name.
+func (t *Trouble) gather(v any, member string, depth int) {
+	if depth > maxNested || len(t.words)+len(t.codes) > maxWords {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, name := range wording {
+			t.gather(v[name], name, depth+1)
+		}
+		for _, name := range naming {
+			switch code := v[name].(type) {
+			case string:
+				t.codes = append(t.codes, strings.ToLower(clip(code)))
+			case float64:
+				raw, _ := json.Marshal(code) // it was read from JSON
+				t.codes = append(t.codes, string(raw))
+			}
+		}
+	case []any:
+		for _, one := range v {
+			t.gather(one, member, depth+1)
+		}
+	case string:
+		if member == "" || v == "" || t.within(v, depth) {
+			return
+		}
+		if t.Message == "" {
+			t.Message = v
+		}
+		t.words = append(t.words, clip(v))
+	}
+}
+
+// within reads a text that is JSON, and says whether it says something.
+func (t *Trouble) within(text string, depth int) bool {
+	raw := bytes.TrimSpace([]byte(text))
+	if len(raw) == 0 || raw[0] != '{' && raw[0] != '[' {
+		return false
+	}
+	var inner any
+	before := len(t.words)
+	if Read(raw, len(raw), maxSaid, &inner) == nil {
+		t.gather(inner, "", depth+1)
+	}
+	return len(t.words) > before
+}
+
+func clip(text string) string { return text[:min(len(text), maxWord)] }
+
+// status is the HTTP status that a failure within an answer names; 0: none.
+func (t Trouble) status() int {
+	for _, code := range t.codes {
+		if status, err := strconv.Atoi(code); err == nil && status >= http.StatusBadRequest && status < 600 {
+			return status
+		}
+	}
+	return 0
+}
