@@ -1,8 +1,8 @@
 // Package model is the port to language models: a conversation in, streamed text and tool calls out.
 //
 // The caller guarantees: messages are in order and begin with a user's; ending the context aborts the call. The
-// adapter guarantees: the pieces given to emit, concatenated, equal the reply's text; every failure is an [Error]
-// with a kind.
+// adapter guarantees: what it sends is the request as [Request.Sendable] makes it; the pieces given to emit,
+// concatenated, equal the reply's text; every failure is an [Error] with a kind.
 //
 // The package must not know runs. It imports egress, to report network failures, and providerhttp, to read what
 // providers say of failures.

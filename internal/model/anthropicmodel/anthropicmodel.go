@@ -108,6 +108,7 @@ type usage struct {
 // Converse makes one streamed request. Every error is a [model.Error]; the caller decides by its kind whether to
 // retry.
 func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	r = r.Sendable()
 	body := request{Model: r.Name, MaxTokens: maxTokens, Messages: messages(r.Messages), Stream: true}
 	if r.Instructions != "" {
 		body.System = []block{{Type: "text", Text: r.Instructions}}
@@ -282,7 +283,7 @@ func messages(conversation []model.Message) []message {
 	list := []message{}
 	for _, m := range conversation {
 		var blocks []block
-		if text := m.FullText(); text != "" { // the API refuses empty blocks
+		if text := m.FullText(); text != "" {
 			blocks = append(blocks, block{Type: "text", Text: text})
 		}
 		for _, i := range m.Images {
@@ -295,11 +296,8 @@ func messages(conversation []model.Message) []message {
 		}
 		for _, r := range m.Results {
 			failed := r.Outcome == model.Failed
-			result := block{Type: "tool_result", CallID: r.CallID, IsError: &failed}
-			if text := r.ForModel(); text != "" { // a text block must not be empty
-				result.Content = []block{{Type: "text", Text: text}}
-			}
-			blocks = append(blocks, result)
+			blocks = append(blocks, block{Type: "tool_result", CallID: r.CallID, IsError: &failed,
+				Content: []block{{Type: "text", Text: r.ForModel()}}})
 		}
 		switch {
 		case len(blocks) == 0:

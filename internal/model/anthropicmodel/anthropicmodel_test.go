@@ -39,3 +39,41 @@ func TestWhatDoesNotFitTheWindowIsTold(t *testing.T) {
 	modeltest.RunRefusals(t, func(c *http.Client) model.Model { return anthropicmodel.New("", "k", c) },
 		`"error":`)
 }
+
+func TestNoBlankTextIsSent(t *testing.T) {
+	type block struct {
+		Type    string
+		Text    string
+		Content []struct{ Type, Text string }
+	}
+	modeltest.RunBlank(t, func(address string) model.Model {
+		return anthropicmodel.New(address, "k", http.DefaultClient)
+	}, func(t *testing.T, body []byte) (texts, authors []string) {
+		var sent struct {
+			System   []block
+			Messages []struct {
+				Role    string
+				Content []block
+			}
+		}
+		require.NoError(t, json.Unmarshal(body, &sent))
+		blocks := sent.System
+		for _, m := range sent.Messages {
+			role := m.Role
+			require.NotEmpty(t, m.Content)
+			if m.Content[0].Type == "tool_result" {
+				role = "tool"
+			}
+			authors, blocks = append(authors, role), append(blocks, m.Content...)
+		}
+		for _, b := range blocks {
+			if b.Type == "text" {
+				texts = append(texts, b.Text)
+			}
+			for _, inner := range b.Content {
+				texts = append(texts, inner.Text)
+			}
+		}
+		return texts, authors
+	})
+}

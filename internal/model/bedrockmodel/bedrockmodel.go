@@ -68,6 +68,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 }
 
 func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, error) {
+	r = r.Sendable()
 	in := &bedrockruntime.ConverseStreamInput{ModelId: &r.Name, Messages: messages(r.Messages)}
 	if r.Instructions != "" {
 		in.System = []types.SystemContentBlock{&types.SystemContentBlockMemberText{Value: r.Instructions}}
@@ -125,7 +126,7 @@ func messages(conversation []model.Message) []types.Message {
 }
 
 func blocksOf(m model.Message) (blocks []types.ContentBlock) {
-	if text := m.FullText(); strings.TrimSpace(text) != "" { // the API refuses blank blocks
+	if text := m.FullText(); text != "" {
 		blocks = append(blocks, &types.ContentBlockMemberText{Value: text})
 	}
 	for _, i := range m.Images {
@@ -146,8 +147,7 @@ func blocksOf(m model.Message) (blocks []types.ContentBlock) {
 		}
 		blocks = append(blocks, &types.ContentBlockMemberToolResult{Value: types.ToolResultBlock{
 			ToolUseId: aws.String(r.CallID), Status: status,
-			Content: []types.ToolResultContentBlock{&types.ToolResultContentBlockMemberText{Value: cmp.Or(r.ForModel(),
-				"(nothing)")}},
+			Content: []types.ToolResultContentBlock{&types.ToolResultContentBlockMemberText{Value: r.ForModel()}},
 		}})
 	}
 	return blocks

@@ -156,3 +156,39 @@ func TestACallOfAnotherTimeIsDeclared(t *testing.T) {
 		return names
 	})
 }
+
+func TestNoBlankTextIsSent(t *testing.T) {
+	modeltest.RunBlank(t, open, func(t *testing.T, body []byte) (texts, authors []string) {
+		var sent struct {
+			System   []struct{ Text *string }
+			Messages []struct {
+				Role    string
+				Content []struct {
+					Text       *string
+					ToolResult *struct{ Content []struct{ Text *string } }
+				}
+			}
+		}
+		require.NoError(t, json.Unmarshal(body, &sent))
+		said := func(text *string) {
+			if text != nil {
+				texts = append(texts, *text)
+			}
+		}
+		for _, s := range sent.System {
+			said(s.Text)
+		}
+		for _, m := range sent.Messages {
+			authors = append(authors, m.Role)
+			require.NotEmpty(t, m.Content)
+			for _, c := range m.Content {
+				if said(c.Text); c.ToolResult != nil {
+					for _, inner := range c.ToolResult.Content {
+						said(inner.Text)
+					}
+				}
+			}
+		}
+		return texts, authors
+	})
+}

@@ -117,6 +117,7 @@ type usage struct {
 // Converse makes one streamed request. Every error is a [model.Error]; the caller decides by its kind whether to
 // retry.
 func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	r = r.Sendable()
 	body := request{
 		Model: r.Name, Messages: messages(r), Temperature: r.Temperature, MaxTokens: r.MaxTokens, Stream: true,
 		StreamOptions: streamOptions{true},
@@ -284,7 +285,10 @@ func content(m model.Message) any {
 	if len(m.Images) == 0 {
 		return m.FullText()
 	}
-	parts := []part{{Type: "text", Text: m.FullText()}}
+	var parts []part
+	if text := m.FullText(); text != "" {
+		parts = append(parts, part{Type: "text", Text: text})
+	}
 	for _, i := range m.Images {
 		parts = append(parts, part{Type: "image_url",
 			Image: &image{"data:" + i.ContentType + ";base64," + base64.StdEncoding.EncodeToString(i.Data)}})
@@ -294,7 +298,7 @@ func content(m model.Message) any {
 
 func assistant(m model.Message) message {
 	said := message{Role: "assistant"}
-	if m.Text != "" || len(m.Calls) == 0 {
+	if m.Text != "" {
 		said.Content = m.Text
 	}
 	for _, c := range m.Calls {

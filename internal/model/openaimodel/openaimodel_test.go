@@ -1,8 +1,12 @@
 package openaimodel_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/modeltest"
@@ -22,4 +26,38 @@ func TestRecordings(t *testing.T) {
 func TestWhatDoesNotFitTheWindowIsTold(t *testing.T) {
 	modeltest.RunRefusals(t, func(c *http.Client) model.Model { return openaimodel.New("", "k", c) },
 		`"error":`, `"object":"error"`)
+}
+
+func TestNoBlankTextIsSent(t *testing.T) {
+	modeltest.RunBlank(t, func(address string) model.Model { return openaimodel.New(address, "k", http.DefaultClient) },
+		func(t *testing.T, body []byte) (texts, authors []string) {
+			var sent struct {
+				Messages []struct {
+					Role    string
+					Content any
+					Calls   []struct{ Function struct{ Arguments string } } `json:"tool_calls"`
+				}
+			}
+			require.NoError(t, json.Unmarshal(body, &sent))
+			for _, m := range sent.Messages {
+				authors = append(authors, m.Role)
+				switch content := m.Content.(type) {
+				case nil:
+					assert.NotEmpty(t, m.Calls, "only a call needs no content: %s", body)
+				case string:
+					texts = append(texts, content)
+				case []any:
+					for _, one := range content {
+						if part := one.(map[string]any); part["type"] == "text" {
+							text, _ := part["text"].(string)
+							texts = append(texts, text)
+						}
+					}
+				}
+				for _, c := range m.Calls {
+					assert.JSONEq(t, `{}`, c.Function.Arguments)
+				}
+			}
+			return texts, authors
+		})
 }

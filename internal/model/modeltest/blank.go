@@ -1,0 +1,84 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/model"
+)
+
+// blanks are texts that say nothing.
+var blanks = []string{"", " ", "\n\n", "\t \r\n", "\u00a0", "\u200b", "\ufeff\u2060", "\u2003\u3000\u2029", "\u3164",
+	"\u2800", "\u200d\ufe0f", "\x00"}
+
+// RunBlank checks that an adapter sends no blank text, whatever of a conversation is blank. texts takes the texts and
+// the authors of the messages out of a body, those of the instructions and the results of tools, too.
+func RunBlank(
+	t *testing.T, open func(address string) model.Model,
+	texts func(t *testing.T, body []byte) (texts, authors []string),
+) {
+	t.Helper()
+	var body []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ = io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusBadRequest)
+	}))
+	defer server.Close()
+	user := func(text string) model.Message { return model.Message{Role: model.User, Text: text} }
+	said := func(text string) model.Message { return model.Message{Role: model.Assistant, Text: text} }
+	picture := []model.Image{{ContentType: "image/png", Data: []byte("\x89PNG")}}
+	call := func(text string, arguments, result string) []model.Message {
+		return []model.Message{
+			{Role: model.Assistant, Text: text,
+				Calls: []model.Call{{ID: "a", Name: "f", Arguments: json.RawMessage(arguments)}}},
+			{Role: model.Tool, Results: []model.Result{{CallID: "a", Name: "f", Text: result}}},
+		}
+	}
+	for _, blank := range blanks {
+		for name, messages := range map[string][]model.Message{
+			"an answer":       {user("a"), said(blank), user("b")},
+			"answers":         {user("a"), said(blank), user("b"), said(blank), user("c"), said("d"), user("e")},
+			"the last answer": {user("a"), said("b"), user("c"), said(blank)},
+			"the text beside a call": slices.Concat([]model.Message{user("a")}, call(blank, `{}`, "b"),
+				[]model.Message{user("c")}),
+			"a result":              append([]model.Message{user("a")}, call("b", `{}`, blank)...),
+			"arguments":             append([]model.Message{user("a")}, call("b", blank, "c")...),
+			"the message":           {user(blank)},
+			"the message of a chat": {user("a"), said("b"), user(blank)},
+			"the first message":     {user(blank), said("b"), user("c")},
+			"all":                   {user(blank), said(blank), user(blank)},
+			"an answer alone":       {said(blank)},
+			"the text of a picture": {{Role: model.User, Text: blank, Images: picture}},
+			"between pictures": {{Role: model.User, Images: picture}, said(blank),
+				{Role: model.User, Images: picture}},
+			"the text of a file": {{Role: model.User, Text: blank,
+				Texts: []model.Text{{Name: "a.txt", Text: blank}}}},
+		} {
+			_, err := open(server.URL).Converse(t.Context(), model.Request{
+				Name: "m", Instructions: blank, Messages: messages,
+				Tools: []model.ToolSpec{{Name: "f", Description: blank,
+					Parameters: json.RawMessage(`{"type":"object"}`)}},
+			}, func(string) {})
+			require.Error(t, err)
+			require.True(t, json.Valid(body), "%s %q: %s", name, blank, body)
+			sent, authors := texts(t, body)
+			for _, text := range sent {
+				assert.False(t, model.Blank(text), "%s %q: %s", name, blank, body)
+			}
+			require.NotEmpty(t, authors, "%s %q: %s", name, blank, body)
+			assert.Equal(t, "user", authors[0], "%s %q: %s", name, blank, body)
+			for i := 1; i < len(authors); i++ {
+				if authors[i] != "tool" {
+					assert.NotEqual(t, authors[i-1], authors[i], "%s %q: %s", name, blank, body)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package model
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Sendable is the request as every provider takes it; adapters send no other. The request itself is not changed.
+//
+// Providers refuse texts that are blank, and with them each later message of the chat: Anthropic and Bedrock always,
+// others where a message has nothing else. Blank instructions and descriptions become empty, a blank text of a message
+// as well. A message of which nothing is left goes, and users' messages between which it stood become one, as the
+// templates of some models want them to alternate with answers. A user's message stays, so that the turn stays.
+func (r Request) Sendable() Request {
+	r.Instructions = unlessBlank(r.Instructions)
+	r.Tools = slices.Clone(r.Tools)
+	for i := range r.Tools {
+		r.Tools[i].Description = unlessBlank(r.Tools[i].Description)
+	}
+	var list []Message
+	gone := false // a message between this one and the last of the list
+	for _, m := range r.Messages {
+		m = m.sendable()
+		last := len(list) - 1
+		switch {
+		case m.Role == Assistant && m.Text == "" && len(m.Calls) == 0, m.Role == Tool && len(m.Results) == 0:
+			gone = true
+			continue
+		case gone && m.Role == User && last >= 0 && list[last].Role == User:
+			list[last] = list[last].with(m)
+		default:
+			list = append(list, m)
+		}
+		gone = false
+	}
+	if last := len(list) - 1; last < 0 {
+		list = []Message{{Role: User, Text: nothingSaid}}
+	} else if list[last].Role == Assistant { // which the model is to go on with: it must not end with a space
+		list[last].Text = strings.TrimRightFunc(list[last].Text, isBlank)
+	}
+	r.Messages = list
+	return r
+}
+
+// What stands for a user's message and for a result that say nothing.
+const (
+	nothingSaid  = "(an empty message)"
+	nothingGiven = "(nothing)"
+)
+
+func (m Message) sendable() Message {
+	m.Text = unlessBlank(m.Text)
+	if m.Role == User && m.Text == "" && len(m.Texts) == 0 && len(m.Images) == 0 {
+		m.Text = nothingSaid
+	}
+	m.Results = slices.Clone(m.Results)
+	for i, result := range m.Results {
+		if Blank(result.Text) {
+			m.Results[i].Text = nothingGiven
+		}
+	}
+	m.Calls = slices.Clone(m.Calls)
+	for i, c := range m.Calls {
+		if Blank(string(c.Arguments)) {
+			m.Calls[i].Arguments = json.RawMessage(`{}`)
+		}
+	}
+	return m
+}
+
+// with is a user's message with what the user said after it.
+func (m Message) with(next Message) Message {
+	return Message{
+		Role: User, Text: strings.TrimSpace(m.FullText() + "\n\n" + next.Text), Texts: next.Texts,
+		Images: slices.Concat(m.Images, next.Images),
+	}
+}
+
+// Blank says whether a text shows nothing: it is empty or has nothing but white space, characters without a width, and
+// other invisible ones.
+func Blank(text string) bool {
+	return strings.TrimLeftFunc(text, isBlank) == ""
+}
+
+func isBlank(r rune) bool {
+	return unicode.IsSpace(r) || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z, unicode.Variation_Selector,
+		unicode.Other_Default_Ignorable_Code_Point) || r == '\u2800' // an empty cell of Braille
+}
+
+func unlessBlank(text string) string {
+	if Blank(text) {
+		return ""
+	}
+	return text
+}
