@@ -319,7 +319,7 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	if failure == "" || reply.OutputTokens > 0 || said > maxReply { // the usage of a call counts even if it failed
-		failure = cmp.Or(failure, s.take(&step, request, reply, said))
+		failure = cmp.Or(failure, s.take(ctx, &step, request, reply, said))
 	}
 	if failure != "" {
 		return &Result{Failure: failure}, nil

@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,7 +36,9 @@ var tooMuchText = fmt.Sprintf("the model's reply is over %d MiB", maxReply>>20)
 
 // take validates a reply and adds it to the journal as a step. It returns why the run must fail, or "". The tokens of
 // the reply count in both cases. said is how many bytes of text were streamed, which may be more than the reply has.
-func (s *session) take(step *record.Step, request model.Request, reply model.Reply, said int) (failure string) {
+func (s *session) take(
+	ctx context.Context, step *record.Step, request model.Request, reply model.Reply, said int,
+) (failure string) {
 	step.Text = strings.ToValidUTF8(reply.Text, "\uFFFD")
 	step.Finish, step.RequestID = short(reply.Finish, maxFinish), short(reply.RequestID, maxRequestID)
 	step.InputTokens, step.OutputTokens = used(request, reply, said)
@@ -51,6 +55,7 @@ func (s *session) take(step *record.Step, request model.Request, reply model.Rep
 		failure = fmt.Sprintf("the model's calls have %d bytes of arguments, they may have %d", size, maxArguments)
 	default:
 		for n, c := range reply.Calls {
+			c.Arguments = orNone(ctx, c, request.Tools)
 			call := callOf(n, c, s.labels)
 			if offer, known := s.find(call.Name); known {
 				call.Source, call.Fingerprint = offer.Source, offer.Fingerprint
@@ -60,6 +65,21 @@ func (s *session) take(step *record.Step, request model.Request, reply model.Rep
 	}
 	s.add(*step)
 	return failure
+}
+
+// orNone are the arguments of a call. What says nothing counts as none where the tool needs none: many models write
+// null or an empty text for them.
+func orNone(ctx context.Context, c model.Call, tools []model.ToolSpec) json.RawMessage {
+	text := string(c.Arguments)
+	if inner := ""; json.Unmarshal(c.Arguments, &inner) == nil { // a text in JSON, or null
+		text = inner
+	}
+	none := json.RawMessage(`{}`)
+	at := slices.IndexFunc(tools, func(t model.ToolSpec) bool { return t.Name == c.Name })
+	if !model.Blank(text) || at < 0 || fits(ctx, tools[at].Parameters, none) != nil {
+		return c.Arguments
+	}
+	return none
 }
 
 // short makes a string of a provider storable: valid UTF-8 of at most so many bytes.

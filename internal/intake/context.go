@@ -96,6 +96,9 @@ func checkFunctions(list []record.Function) error {
 		if _, err := strictjson.Object(f.Parameters, strictjson.Limits{Bytes: maxSchema, Depth: 64}); err != nil {
 			return problem.InvalidField(at+".parameters", "must be a JSON schema of an object: %s", err)
 		}
+		if _, err := schema.Portable(f.Parameters); err != nil {
+			return problem.InvalidField(at+".parameters", "must be a JSON schema of an object: %s", err)
+		}
 		seen[f.Name] = true
 		size += len(f.Name) + len(f.Description) + len(f.Parameters)
 	}

@@ -50,6 +50,10 @@ func TestWhatIsBroughtIsChecked(t *testing.T) {
 		"parameters no JSON": {
 			function(func(f *record.Function) { f.Parameters = []byte("{") }), "context.functions[0].parameters",
 		},
+		"parameters that no object fits": {
+			function(func(f *record.Function) { f.Parameters = []byte(`{"type":"string"}`) }),
+			"context.functions[0].parameters",
+		},
 		"a long description": {function(func(f *record.Function) {
 			f.Description = strings.Repeat("x", maxDescription+1)
 		}), "context.functions[0].description"},

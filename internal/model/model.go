@@ -4,8 +4,8 @@
 // adapter guarantees: what it sends is the request as [Request.Sendable] makes it; the pieces given to emit,
 // concatenated, equal the reply's text; every failure is an [Error] with a kind.
 //
-// The package must not know runs. It imports egress, to report network failures, and providerhttp, to read what
-// providers say of failures.
+// The package must not know runs. It imports egress, to report network failures, providerhttp, to read what
+// providers say of failures, and schema, as providers take no schema of tools but some.
 package model
 
 import (
@@ -21,6 +21,7 @@ import (
 
 	"agentplatform/internal/egress"
 	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/schema"
 )
 
 // Role is the author of a message.
@@ -165,7 +166,7 @@ func (r Request) Declared() []ToolSpec {
 			if !slices.ContainsFunc(called, func(t ToolSpec) bool { return t.Name == c.Name }) {
 				called = append(called, ToolSpec{
 					Name: c.Name, Description: "Is not there any more.",
-					Parameters: json.RawMessage(`{"type":"object"}`),
+					Parameters: schema.Anything,
 				})
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"agentplatform/internal/schema"
 )
 
 // Sendable is the request as every provider takes it; adapters send no other. The request itself is not changed.
@@ -13,11 +15,16 @@ import (
 // others where a message has nothing else. Blank instructions and descriptions become empty, a blank text of a message
 // as well. A message of which nothing is left goes, and users' messages between which it stood become one, as the
 // templates of some models want them to alternate with answers. A user's message stays, so that the turn stays.
+// Providers refuse tools for their schemas, too: these become [schema.Portable].
 func (r Request) Sendable() Request {
 	r.Instructions = unlessBlank(r.Instructions)
 	r.Tools = slices.Clone(r.Tools)
-	for i := range r.Tools {
-		r.Tools[i].Description = unlessBlank(r.Tools[i].Description)
+	for i, t := range r.Tools {
+		r.Tools[i].Description = unlessBlank(t.Description)
+		var err error
+		if r.Tools[i].Parameters, err = schema.Portable(t.Parameters); err != nil {
+			r.Tools[i].Parameters = schema.Anything // its toolkit turns such a tool off; it must not stop the others
+		}
 	}
 	var list []Message
 	gone := false // a message between this one and the last of the list

@@ -427,16 +427,32 @@ func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) 
 	case len(d.Binding) > maxBinding:
 		return one, fmt.Sprintf("what is needed to call it is over %d bytes", maxBinding)
 	}
-	if !bytes.HasPrefix(d.Parameters, []byte("{")) {
-		one.Problem, one.Parameters = "its parameters are no object", json.RawMessage("{}")
-	} else if _, err := schema.Compile(d.Parameters); err != nil {
-		one.Problem = "its parameters are no JSON schema: " + tool.Clip(err.Error(), tool.EnoughText)
-	}
+	one.Parameters, one.Problem = parameters(d.Parameters)
 	if names[d.Name] {
 		one.Problem = "another tool has its name"
 	}
 	names[d.Name] = true
 	return one, ""
+}
+
+// parameters is the schema that a tool is kept with, and why it can be called by none. A text that is no schema as it
+// stands is kept as what can be made of it: calls are checked against what is kept.
+func parameters(said json.RawMessage) (kept json.RawMessage, fault string) {
+	portable, err := schema.Portable(said)
+	if err != nil {
+		return schema.Anything,
+			"its parameters are no JSON schema of an object: " + tool.Clip(err.Error(), tool.EnoughText)
+	}
+	if _, err = schema.Compile(said); err == nil {
+		return said, ""
+	}
+	if _, unmended := schema.Compile(portable); unmended == nil {
+		return portable, ""
+	}
+	if !bytes.HasPrefix(said, []byte("{")) {
+		said = schema.Anything
+	}
+	return said, "its parameters are no JSON schema: " + tool.Clip(err.Error(), tool.EnoughText)
 }
 
 // Toolkit reads a toolkit; the built-in one is not stored. It returns a problem of kind NotFound or Forbidden.

@@ -50,9 +50,9 @@ type (
 		Content []block `json:"content"`
 	}
 	tool struct {
-		Name        string         `json:"name"`
-		Description string         `json:"description"`
-		Schema      map[string]any `json:"input_schema"`
+		Name        string          `json:"name"`
+		Description string          `json:"description"`
+		Schema      json.RawMessage `json:"input_schema"`
 	}
 	// block is one content block of a message; which members are set depends on its type.
 	block struct {
@@ -121,12 +121,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		body.Temperature = &within
 	}
 	for _, t := range r.Declared() {
-		one := tool{t.Name, t.Description, map[string]any{"type": "object"}}
-		if err := json.Unmarshal(t.Parameters, &one.Schema); err != nil {
-			return model.Reply{}, model.Fail(model.BadRequest, "the parameters of the tool %s are no JSON schema: %w",
-				t.Name, err)
-		}
-		body.Tools = append(body.Tools, one)
+		body.Tools = append(body.Tools, tool{t.Name, t.Description, t.Parameters})
 	}
 	var said received
 	header, err := m.endpoint.Stream(ctx, body, func(data []byte) (bool, error) {

@@ -192,3 +192,22 @@ func TestNoBlankTextIsSent(t *testing.T) {
 		return texts, authors
 	})
 }
+
+func TestEachToolHasASchemaThatIsTaken(t *testing.T) {
+	modeltest.RunSchemas(t, open, func(t *testing.T, body []byte) (schemas []json.RawMessage) {
+		var sent struct {
+			ToolConfig struct {
+				Tools []struct {
+					ToolSpec struct {
+						InputSchema struct{ JSON json.RawMessage }
+					}
+				}
+			}
+		}
+		require.NoError(t, json.Unmarshal(body, &sent))
+		for _, one := range sent.ToolConfig.Tools {
+			schemas = append(schemas, one.ToolSpec.InputSchema.JSON)
+		}
+		return schemas
+	})
+}

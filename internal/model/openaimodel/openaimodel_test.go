@@ -61,3 +61,19 @@ func TestNoBlankTextIsSent(t *testing.T) {
 			return texts, authors
 		})
 }
+
+func TestEachToolHasASchemaThatIsTaken(t *testing.T) {
+	open := func(address string) model.Model { return openaimodel.New(address, "k", http.DefaultClient) }
+	modeltest.RunSchemas(t, open, func(t *testing.T, body []byte) (schemas []json.RawMessage) {
+		var sent struct {
+			Tools []struct {
+				Function struct{ Parameters json.RawMessage }
+			}
+		}
+		require.NoError(t, json.Unmarshal(body, &sent))
+		for _, one := range sent.Tools {
+			schemas = append(schemas, one.Function.Parameters)
+		}
+		return schemas
+	})
+}

@@ -1,0 +1,46 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/agent"
+	"agentplatform/internal/tool"
+)
+
+// Many models write null, or nothing, for the arguments of a tool that needs none. Each of these calls was refused, and
+// cost another call of the model.
+func TestArgumentsThatSayNothingAreNoneWhereNoneAreNeeded(t *testing.T) {
+	for _, arguments := range []string{`null`, ``, ` `, "\n", "\u00a0", `""`, `" \n"`, ` null `} {
+		for schema, fits := range map[string]bool{
+			`{}`: true, `{"type":"object"}`: true, `{"type":"object","properties":{"n":{"type":"integer"}}}`: true,
+			`{"type":"object","required":["n"]}`: false, `{"type":"object","minProperties":1}`: false,
+		} {
+			var made []string
+			s := newStage(&script{says: []turn{calls("a", "act", arguments), says("done")}}, offers(
+				func(_ context.Context, i tool.Invocation) (string, error) {
+					made = append(made, string(i.Arguments))
+					return "ok", nil
+				}))
+			s.task.Tools[0].Parameters = json.RawMessage(schema)
+			r := s.work(t)
+			require.NotNil(t, r.Answer, r.Failure)
+			if !fits {
+				assert.Empty(t, made, "%q for %s", arguments, schema)
+				assert.Contains(t, r.All[1].Output, "the arguments do not fit")
+				continue
+			}
+			assert.Equal(t, []string{`{}`}, made, "%q for %s", arguments, schema)
+			assert.JSONEq(t, `{}`, string(r.All[0].Calls[0].Arguments), "so it is journalled")
+		}
+	}
+	s := newStage(&script{says: []turn{calls("a", "ask_user", `null`), says("done")}}, func(t *agent.Task) {
+		t.Agent.Spec.CanAsk = true
+	})
+	r := s.work(t)
+	assert.NotNil(t, r.Answer, "nobody is asked an empty question")
+}

@@ -1,0 +1,109 @@
+package modeltest
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/model"
+)
+
+// schemas are parameters of tools as servers list them.
+var schemas = []string{
+	``, `null`, `true`, `false`, `{}`, `{"type":"object"}`, `{"type":"string"}`, `{"type":["object","null"]}`, `[` +
+		`]`, `{`,
+	`{"type":"object","properties":null,"required":null}`, `{"type":"object","properties":[]}`,
+	`{"$schema":"http://json-schema.org/draft-07/schema#"}`, `{"type":"object","additionalProperties":false}`,
+	`{"properties":{"a":{"type":"array"},"b":{"type":"array","items":{"type":["array","null"]}}}}`,
+	`{"type":"object","properties":{"a":true,"b":{},"c":{"type":"object"},"d":{"type":"any","required":true}}}`,
+	`{"type":"object","properties":{"a":{"type":"array","items":[{"type":"string"}]}}}`,
+	`{"oneOf":[{"properties":{"a":{"type":"array"}},"required":["a"]},{"type":"null"}]}`,
+	`{"type":"object","anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{},"b":{}}}`,
+	`{"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"type":"object","properties":{"a":{"type":"array"}}}}}`,
+	`{"type":"object","not":{"required":["a"]},"enum":[{}]}`,
+}
+
+// RunSchemas checks that an adapter sends each tool with a schema that every provider takes, whatever its own is. taken
+// takes the schemas of the tools out of a body.
+func RunSchemas(
+	t *testing.T, open func(address string) model.Model, taken func(t *testing.T, body []byte) []json.RawMessage,
+) {
+	t.Helper()
+	var body []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ = io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusBadRequest)
+	}))
+	defer server.Close()
+	r := model.Request{Name: "m", Messages: []model.Message{{Role: model.User, Text: "x"}}}
+	for i, is := range schemas {
+		r.Tools = append(r.Tools, model.ToolSpec{Name: fmt.Sprint("t", i), Parameters: json.RawMessage(is)})
+	}
+	_, err := open(server.URL).Converse(t.Context(), r, func(string) {})
+	require.Error(t, err)
+	require.NotEmpty(t, body, "%v", err)
+	sent := taken(t, body)
+	require.Len(t, sent, len(schemas), "no tool takes the others with it")
+	for i, raw := range sent {
+		var top map[string]any
+		require.NoError(t, json.Unmarshal(raw, &top), "%s", raw)
+		assert.Equal(t, "object", top["type"], "%s: %s", schemas[i], raw)
+		for _, name := range []string{"oneOf", "anyOf", "allOf", "enum", "not"} {
+			assert.NotContains(t, top, name, "%s: %s", schemas[i], raw)
+		}
+		assert.Empty(t, refused(top, "it"), "%s: %s", schemas[i], raw)
+	}
+}
+
+// refused says why a provider refuses a part of a schema, in the words of OpenAI's errors.
+func refused(part any, at string) (why string) {
+	s, ok := part.(map[string]any)
+	if !ok {
+		return fmt.Sprintf("%s: %v is not of type 'object'", at, part)
+	}
+	has := func(of string) bool {
+		if list, is := s["type"].([]any); is {
+			for _, one := range list {
+				if one == of {
+					return true
+				}
+			}
+		}
+		return s["type"] == of
+	}
+	switch {
+	case has("object") && s["properties"] == nil:
+		return at + ": object schema missing properties"
+	case has("array") && s["items"] == nil:
+		return at + ": array schema missing items"
+	}
+	if required, there := s["required"]; there {
+		if _, is := required.([]any); !is {
+			return fmt.Sprintf("%s: %v is not of type 'array'", at, required)
+		}
+	}
+	if items, there := s["items"]; there {
+		why = refused(items, at+".items")
+	}
+	for _, name := range []string{"properties", "$defs"} {
+		if s[name] == nil {
+			continue
+		}
+		of, is := s[name].(map[string]any)
+		if !is {
+			return fmt.Sprintf("%s: %v is not of type 'object'", at, s[name])
+		}
+		for member, one := range of {
+			if fault := refused(one, at+"."+member); fault != "" {
+				why = fault
+			}
+		}
+	}
+	return why
+}

@@ -1,0 +1,158 @@
+package schema
+
+import (
+	"encoding/json"
+	"slices"
+)
+
+// kind is what the value of a keyword is.
+type kind int
+
+const (
+	aSchema     kind = iota + 1
+	aRule            // a schema, or whether anything fits
+	someSchemas      // by name
+	aList            // of schemas
+	aText
+	aNumber
+	aCount
+	aFlag
+	names      // a list of texts
+	someValues // a list of anything
+	theTypes
+	theReference
+)
+
+// keywords are those of JSON schema whose values are checked. Others are kept as they are: what they mean, a provider
+// knows or ignores.
+var keywords = map[string]kind{
+	"items": aSchema, "contains": aSchema, "propertyNames": aSchema, "not": aSchema, "if": aSchema, "then": aSchema,
+	"else": aSchema, "unevaluatedItems": aRule, "additionalProperties": aRule, "unevaluatedProperties": aRule,
+	"properties": someSchemas, "patternProperties": someSchemas, "$defs": someSchemas, "definitions": someSchemas,
+	"dependentSchemas": someSchemas, "allOf": aList, "anyOf": aList, "oneOf": aList, "prefixItems": aList,
+	"title": aText, "description": aText, "format": aText, "pattern": aText, "$schema": aText, "$id": aText,
+	"minimum": aNumber, "maximum": aNumber, "exclusiveMinimum": aNumber, "exclusiveMaximum": aNumber,
+	"multipleOf": aNumber, "minLength": aCount, "maxLength": aCount, "minItems": aCount, "maxItems": aCount,
+	"minProperties": aCount, "maxProperties": aCount, "minContains": aCount, "maxContains": aCount,
+	"uniqueItems": aFlag, "readOnly": aFlag, "writeOnly": aFlag, "deprecated": aFlag,
+	"required": names, "enum": someValues, "examples": someValues, "type": theTypes, "$ref": theReference,
+}
+
+// part mends a part of a schema: what is no schema becomes one that anything fits.
+func (m *mender) part(v any, depth int) any {
+	s, ok := v.(map[string]any)
+	if m.left--; !ok || depth > maxWithin || m.left < 0 {
+		return map[string]any{}
+	}
+	return m.object(s, depth)
+}
+
+func (m *mender) object(s map[string]any, depth int) map[string]any {
+	out := make(map[string]any, len(s)+1)
+	for name, v := range s {
+		known := keywords[name]
+		if name == "items" && list(v) != nil { // of an older JSON schema: one for each place
+			v = m.tuple(list(v))
+		}
+		if known == 0 {
+			out[name] = v
+		} else if mended, ok := m.value(known, v, depth); ok {
+			out[name] = mended
+		}
+	}
+	limit(s, out, "minimum", "exclusiveMinimum")
+	limit(s, out, "maximum", "exclusiveMaximum")
+	types := typesOf(out["type"])
+	if _, there := out["items"]; !there && slices.Contains(types, "array") {
+		out["items"] = map[string]any{}
+	}
+	if _, there := out["properties"]; !there && slices.Contains(types, "object") {
+		out["properties"] = map[string]any{}
+	}
+	return out
+}
+
+// tuple is what fits one of the schemas of a list's places.
+func (m *mender) tuple(places []any) any {
+	if len(places) == 0 {
+		return map[string]any{}
+	}
+	item := places[0]
+	for _, one := range places[1:] {
+		item = either(item, one)
+	}
+	return item
+}
+
+// limit writes a limit as today's JSON schema does where an older one says of it only that it is excluded.
+func limit(s, out map[string]any, name, excluded string) {
+	if s[excluded] == true && out[name] != nil {
+		out[excluded] = out[name]
+		delete(out, name)
+	}
+}
+
+// value mends the value of a keyword; ok is false where it must go.
+func (m *mender) value(of kind, v any, depth int) (mended any, ok bool) {
+	switch of {
+	case aSchema:
+		return m.part(v, depth+1), v != nil
+	case aRule:
+		if _, is := v.(bool); is {
+			return v, true
+		}
+		return m.part(v, depth+1), v != nil
+	case someSchemas:
+		return m.named(v, depth)
+	case aList:
+		all := make([]any, 0, len(list(v)))
+		for _, one := range list(v) {
+			all = append(all, m.part(one, depth+1))
+		}
+		return all, len(all) > 0
+	case aText:
+		_, ok = v.(string)
+	case aNumber, aCount:
+		n, is := v.(json.Number)
+		value, err := n.Float64()
+		ok = is && err == nil && (of == aNumber || value >= 0 && value == float64(int64(value)))
+	case aFlag:
+		_, ok = v.(bool)
+	case names:
+		return anys(texts(v)), list(v) != nil
+	case someValues:
+		ok = len(list(v)) > 0
+	case theTypes:
+		return types(v)
+	case theReference:
+		_, ok = m.target(v)
+	}
+	return v, ok
+}
+
+// named mends schemas by name. A member that may not be there is not told.
+func (m *mender) named(v any, depth int) (any, bool) {
+	s, is := v.(map[string]any)
+	if !is {
+		return nil, false
+	}
+	all := make(map[string]any, len(s))
+	for name, one := range s {
+		if one != false {
+			all[name] = m.part(one, depth+1)
+		}
+	}
+	return all, true
+}
+
+// types is the value of type: one type or a list of them.
+func types(v any) (any, bool) {
+	known := typesOf(v)
+	switch len(known) {
+	case 0:
+		return nil, false
+	case 1:
+		return known[0], true
+	}
+	return anys(known), true
+}

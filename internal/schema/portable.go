@@ -1,0 +1,363 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// Anything is the schema of an object with any members.
+var Anything = json.RawMessage(`{"type":"object","properties":{}}`)
+
+// Portable makes a schema for the arguments of a tool, always an object, one that every model provider takes. A
+// provider refuses a request with all of its tools for one that it does not take.
+//
+// The result may accept more than the schema: arguments are checked against the schema itself. At the top it has the
+// type object, members and no alternatives. The members of alternatives become one list, and one that only some name is
+// as they say. Below, each array says what its items are, each object what its members are, and no keyword has a value
+// of another type than it may have. A schema that has all that is returned as it is. The error says why no object fits,
+// so that nothing can be called.
+func Portable(raw json.RawMessage) (json.RawMessage, error) {
+	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" || string(text) == "true" {
+		return Anything, nil
+	}
+	if len(raw) > MaxSize {
+		return Anything, nil
+	}
+	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+	if err != nil {
+		return nil, fmt.Errorf("it is no JSON: %w", plain(err))
+	}
+	root, ok := document.(map[string]any)
+	if !ok {
+		return nil, errors.New("it is no JSON object")
+	}
+	if form, err := survey(document); err != nil || form.schemas > maxSchemas {
+		return Anything, nil //nolint:nilerr // the tool can be called, whatever its schema says
+	}
+	m := &mender{root: root, left: maxMended}
+	top, fits := m.members(root, 0)
+	if !fits {
+		return nil, errors.New("no object fits it, and arguments are always one")
+	}
+	out := m.flat(root, top)
+	m.root = out
+	mended := m.object(out, 0)
+	if reflect.DeepEqual(root, mended) {
+		return raw, nil
+	}
+	portable, err := json.Marshal(mended)
+	if err != nil || m.left < 0 || len(portable) > 2*MaxSize {
+		return Anything, nil //nolint:nilerr // as above
+	}
+	return portable, nil
+}
+
+// Bounds of mending.
+const (
+	maxMended = 20_000 // objects and names that are looked at
+	maxWithin = 32     // levels of members that are kept
+	maxFlat   = 8      // levels of alternatives and references at the top
+	maxForms  = 16     // forms of one member
+	maxValues = 200    // values of one member
+	maxTold   = 500    // bytes of what is told of alternatives
+)
+
+// topOnly are keywords that providers refuse at the top.
+var topOnly = []string{"allOf", "anyOf", "oneOf", "not", "enum", "const", "$ref"}
+
+// mender mends one schema.
+type mender struct {
+	root map[string]any
+	left int // of maxMended
+}
+
+// members are what a part says of the members of an object.
+type members struct {
+	properties map[string]any
+	required   []string
+	words      map[string]any // keywords of what the part refers to
+	groups     []string       // the members of each alternative
+}
+
+// members reads a part of the schema at the top, with the parts that apply to the same object. fits is false where no
+// object fits it.
+func (m *mender) members(part any, depth int) (of members, fits bool) {
+	of = members{properties: map[string]any{}}
+	s, ok := part.(map[string]any)
+	if m.left--; !ok || depth > maxFlat || m.left < 0 {
+		return of, part != false
+	}
+	if types := typesOf(s["type"]); len(types) > 0 && !slices.Contains(types, "object") {
+		return of, false
+	}
+	own, _ := s["properties"].(map[string]any)
+	maps.Copy(of.properties, own)
+	of.required = texts(s["required"])
+	m.left -= len(own) + len(of.required)
+	parts := list(s["allOf"])
+	if target, ok := m.target(s["$ref"]); ok {
+		of.words, _ = target.(map[string]any)
+		parts = append([]any{target}, parts...)
+	}
+	for _, one := range parts {
+		more, fits := m.members(one, depth+1)
+		if !fits {
+			return of, false
+		}
+		m.and(&of, more)
+	}
+	for _, name := range []string{"anyOf", "oneOf"} {
+		forms, fits := m.alternatives(list(s[name]), depth)
+		if !fits {
+			return of, false
+		}
+		m.and(&of, forms)
+	}
+	return of, true
+}
+
+// alternatives reads parts of which an object fits one.
+func (m *mender) alternatives(parts []any, depth int) (of members, fits bool) {
+	for _, one := range parts {
+		more, ok := m.members(one, depth+1)
+		switch {
+		case !ok:
+			continue
+		case !fits:
+			of = members{properties: more.properties, required: more.required}
+		default:
+			m.or(&of, more)
+		}
+		fits = true
+		of.groups = append(of.groups, strings.Join(more.required, ", "))
+	}
+	return of, fits || len(parts) == 0
+}
+
+// and adds what else must hold.
+func (m *mender) and(of *members, more members) {
+	for name, other := range more.properties {
+		of.properties[name] = both(of.properties[name], other)
+	}
+	known := set(of.required)
+	for _, name := range more.required {
+		if !known[name] {
+			of.required = append(of.required, name)
+		}
+	}
+	if len(more.groups) > 1 {
+		of.groups = more.groups
+	}
+	m.left -= len(more.properties) + len(known)
+}
+
+// or adds what may hold instead.
+func (m *mender) or(of *members, more members) {
+	for name, other := range more.properties {
+		if own, known := of.properties[name]; known {
+			other = either(own, other)
+		}
+		of.properties[name] = other
+	}
+	known := set(more.required)
+	m.left -= len(more.properties) + len(of.required)
+	of.required = slices.DeleteFunc(slices.Clone(of.required), func(name string) bool { return !known[name] })
+}
+
+func set(names []string) map[string]bool {
+	known := make(map[string]bool, len(names))
+	for _, name := range names {
+		known[name] = true
+	}
+	return known
+}
+
+// both is a member of which two parts speak: the keywords of both.
+func both(a, b any) any {
+	own, isOwn := a.(map[string]any)
+	more, isMore := b.(map[string]any)
+	if !isOwn || !isMore {
+		if isOwn {
+			return a
+		}
+		return b
+	}
+	together := maps.Clone(own)
+	maps.Copy(together, more)
+	return together
+}
+
+// either is a member that has one form or another.
+func either(a, b any) any {
+	if reflect.DeepEqual(a, b) {
+		return a
+	}
+	own, isOwn := a.(map[string]any)
+	more, isMore := b.(map[string]any)
+	if !isOwn || !isMore {
+		return map[string]any{}
+	}
+	if these, those := values(own), values(more); these != nil && those != nil && len(these) < maxValues {
+		one := map[string]any{"enum": union(these, those)}
+		if reflect.DeepEqual(own["type"], more["type"]) && own["type"] != nil {
+			one["type"] = own["type"]
+		}
+		return one
+	}
+	forms := []any{a}
+	if inner, ok := own["anyOf"].([]any); ok && len(own) == 1 {
+		forms = slices.Clone(inner)
+	}
+	if slices.ContainsFunc(forms, func(one any) bool { return reflect.DeepEqual(one, b) }) {
+		return a
+	}
+	if len(forms) == maxForms {
+		return map[string]any{}
+	}
+	return map[string]any{"anyOf": append(forms, b)}
+}
+
+func union(a, b []any) []any {
+	all := slices.Clone(a)
+	for _, one := range b {
+		if !slices.ContainsFunc(a, func(known any) bool { return reflect.DeepEqual(known, one) }) {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// values are those to which a member is limited; nil: to none.
+func values(s map[string]any) []any {
+	if only, is := s["const"]; is {
+		return []any{only}
+	}
+	return list(s["enum"])
+}
+
+// flat is the schema without alternatives at its top.
+func (m *mender) flat(root map[string]any, top members) map[string]any {
+	out := maps.Clone(root)
+	for name, v := range top.words {
+		if _, there := out[name]; !there {
+			out[name] = v
+		}
+	}
+	for _, name := range topOnly {
+		delete(out, name)
+	}
+	out["type"], out["properties"] = "object", top.properties
+	delete(out, "required")
+	if len(top.required) > 0 {
+		out["required"] = anys(top.required)
+	} else if own, ok := root["required"].([]any); ok && len(own) == 0 {
+		out["required"] = own
+	}
+	if note := top.told(); note != "" {
+		if said, ok := out["description"].(string); ok && said != "" {
+			note = said + "\n" + note
+		}
+		out["description"] = note
+	}
+	return out
+}
+
+// told says in words which members are needed, where that was said by alternatives.
+func (of members) told() string {
+	groups := texts(anys(of.groups))
+	note := "Needs the members of one of these groups: " + strings.Join(groups, "; ") + "."
+	if len(groups) < 2 || slices.Contains(groups, "") || len(note) > maxTold {
+		return ""
+	}
+	return note
+}
+
+// target is the part to which a reference within the schema points.
+func (m *mender) target(reference any) (any, bool) {
+	text, ok := reference.(string)
+	pointer, within := strings.CutPrefix(text, "#")
+	if !ok || !within {
+		return nil, false
+	}
+	var at any = m.root
+	if pointer == "" {
+		return at, true
+	}
+	rest, absolute := strings.CutPrefix(pointer, "/")
+	if !absolute {
+		return nil, false
+	}
+	for _, step := range strings.Split(rest, "/") {
+		if plain, err := url.PathUnescape(step); err == nil {
+			step = plain
+		}
+		step = strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+		switch here := at.(type) {
+		case map[string]any:
+			if at, ok = here[step]; !ok {
+				return nil, false
+			}
+		case []any:
+			n, err := strconv.Atoi(step)
+			if err != nil || n < 0 || n >= len(here) {
+				return nil, false
+			}
+			at = here[n]
+		default:
+			return nil, false
+		}
+	}
+	return at, true
+}
+
+func list(v any) []any {
+	l, _ := v.([]any)
+	return l
+}
+
+// texts are the texts of a list, each once.
+func texts(v any) (all []string) {
+	known := map[string]bool{}
+	for _, one := range list(v) {
+		if text, ok := one.(string); ok && !known[text] {
+			all, known[text] = append(all, text), true
+		}
+	}
+	return all
+}
+
+func anys(texts []string) []any {
+	all := make([]any, 0, len(texts))
+	for _, text := range texts {
+		all = append(all, text)
+	}
+	return all
+}
+
+// theirs are the types of JSON schema.
+var theirs = []string{"array", "boolean", "integer", "null", "number", "object", "string"}
+
+// typesOf are the types that a schema names; others than those of JSON schema are none.
+func typesOf(v any) (types []string) {
+	named := texts(v)
+	if one, ok := v.(string); ok {
+		named = []string{one}
+	}
+	for _, one := range named {
+		one = strings.ToLower(one)
+		if slices.Contains(theirs, one) && !slices.Contains(types, one) {
+			types = append(types, one)
+		}
+	}
+	return types
+}

@@ -1,0 +1,211 @@
+package schema_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/schema"
+)
+
+func TestAPortableSchemaIsOneOfAnObjectWithMembers(t *testing.T) {
+	const anything = `{"type":"object","properties":{}}`
+	for is, want := range map[string]string{
+		// nothing is said
+		``: anything, ` null `: anything, `true`: anything, `{}`: anything, `{"type":"object"}`: anything,
+		`{"type":"object","properties":null}`: anything, `{"type":"object","properties":[]}`: anything,
+		`{"type":null}`: anything, `{"type":"dict"}`: anything, `{"type":["object","null"]}`: anything,
+		`{"type":"OBJECT","required":null}`: anything, `{"not":{"required":["x"]}}`: anything,
+		`{"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false}`: `{"type":"object",` +
+			`"$schema":"http://json-schema.org/draft-07/schema#","additionalProperties":false,"properties":{}}`,
+		`{"properties":{"a":{"type":"string"}}}`: `{"type":"object","properties":{"a":{"type":"string"}}}`,
+		// members
+		`{"type":"object","properties":{"a":true,"b":false,"c":{},"d":"string","e":null}}`: `{"type":"object",` +
+			`"properties":{"a":{},"c":{},"d":{},"e":{}}}`,
+		`{"type":"object","properties":{"a":{"type":"array"},"b":{"type":["array","null"]},"c":{"type":"array",` +
+			`"items":true},"d":{"type":"array","items":{"type":"array"}},"e":{"type":"object"}}}`: `{"type":"object",` +
+			`"properties":{"a":{"type":"array","items":{}},"b":{"type":["array","null"],"items":{}},"c":{"type":` +
+			`"array",` +
+			`"items":{}},"d":{"type":"array","items":{"type":"array","items":{}}},"e":{"type":"object",` +
+			`"properties":{}}}}`,
+		`{"type":"object","properties":{"a":{"type":"array","items":[{"type":"string"},{"type":"number"}]}}}`: `{` +
+			`"type":` +
+			`"object","properties":{"a":{"type":"array","items":{"anyOf":[{"type":"string"},{"type":"number"}]}}}}`,
+		`{"type":"object","properties":{"a":{"type":"string","required":true,"enum":[],"minLength":"1","title":7}},` +
+			`"required":["a","a",7]}`: `{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}`,
+		`{"type":"object","properties":{"a":{"type":"any"},"b":{"type":"Integer","minimum":1,"exclusiveMinimum":` +
+			`true}}}`: `{` +
+			`"type":"object","properties":{"a":{},"b":{"type":"integer","exclusiveMinimum":1}}}`,
+		`{"type":"object","properties":{"a":{"anyOf":[true,{"type":"array"}]},"b":{"$ref":"#/$defs/x"},"c":{"$ref":` +
+			`"https://other/x"},"d":{"$ref":"#/$defs/y"}},"$defs":{"x":{"type":"array"}}}`: `{"type":"object",` +
+			`"properties":{` +
+			`"a":{"anyOf":[{},{"type":"array","items":{}}]},"b":{"$ref":"#/$defs/x"},"c":{},"d":{}},"$defs":{"x":{` +
+			`"type":` +
+			`"array","items":{}}}}`,
+		// alternatives at the top
+		`{"oneOf":[{"type":"object","properties":{"a":{"type":"string"},"c":{"type":"string"}},"required":["a","c"]},` +
+			`{"properties":{"b":{"type":"number"},"c":{"type":"string"}},"required":["b","c"]}]}`: `{"type":"object",` +
+			`"properties":{"a":{"type":"string"},"b":{"type":"number"},"c":{"type":"string"}},"required":["c"],` +
+			`"description":"Needs the members of one of these groups: a, c; b, c."}`,
+		`{"type":"object","description":"Where.","properties":{"a":{},"b":{}},"anyOf":[{"required":["a"]},{` +
+			`"required":` +
+			`["b"]}]}`: `{"type":"object","properties":{"a":{},"b":{}},"description":` +
+			`"Where.\nNeeds the members of one of these groups: a; b."}`,
+		`{"anyOf":[{"type":"string"},{"type":"null"},{"type":"object","properties":{"a":{}},"required":[` +
+			`"a"]}]}`: `{"type":` +
+			`"object","properties":{"a":{}},"required":["a"]}`,
+		`{"oneOf":[{"properties":{"kind":{"const":"a"},"x":{"type":"string"}}},{"properties":{"kind":{"const":` +
+			`"b"},"x":` +
+			`{"type":"number"}}}]}`: `{"type":"object","properties":{"kind":{"enum":["a","b"]},"x":{"anyOf":[{"type":` +
+			`"string"},{"type":"number"}]}}}`,
+		`{"allOf":[{"properties":{"a":{"type":"string"}},"required":["a"]},{"properties":{"a":{"minLength":1},"b":` +
+			`{}},` +
+			`"required":["b"]}]}`: `{"type":"object","properties":{"a":{"type":"string","minLength":1},"b":{}},` +
+			`"required":` +
+			`["a","b"]}`,
+		`{"$ref":"#/definitions/In","definitions":{"In":{"type":"object","description":"It.","properties":{"a":{}},` +
+			`"required":["a"]}}}`: `{"type":"object","description":"It.","properties":{"a":{}},"required":["a"],` +
+			`"definitions":{"In":{"type":"object","description":"It.","properties":{"a":{}},"required":["a"]}}}`,
+		`{"anyOf":[{"$ref":"#/$defs/A"},{"allOf":[{"$ref":"#/$defs/A"},{"required":["b"]}]}],"$defs":{"A":{` +
+			`"properties":` +
+			`{"a":{}},"required":["a"]}}}`: `{"type":"object","properties":{"a":{}},"required":["a"],"description":` +
+			`"Needs the members of one of these groups: a; a, b.","$defs":{"A":{"properties":{"a":{}},"required":[` +
+			`"a"]}}}`,
+		`{"type":"object","properties":{"x":{"$ref":"#/oneOf/0"}},"oneOf":[{"properties":{"y":{}}}]}`: `{"type":` +
+			`"object",` +
+			`"properties":{"x":{},"y":{}}}`,
+	} {
+		got, err := schema.Portable(json.RawMessage(is))
+		if assert.NoError(t, err, is) {
+			assert.JSONEq(t, want, string(got), is)
+			_, err := schema.Compile(got)
+			assert.NoError(t, err, "%s", got)
+			again, err := schema.Portable(got)
+			assert.NoError(t, err)
+			assert.Equal(t, string(got), string(again), "it is portable then")
+		}
+	}
+}
+
+func TestASchemaThatIsPortableIsReturnedAsItIs(t *testing.T) {
+	for _, is := range []string{
+		`{ "type":"object", "properties":{"n":{"type":"integer","minimum":1.0,"default":null}},"required":[] }`,
+		`{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"type":"array","items":{"type":` +
+			`"string"}}},` +
+			`"required":["a"],"additionalProperties":false,"$schema":"https://json-schema.org/draft/2020-12/schema"}`,
+		`{"type":"object","properties":{"tree":{"$ref":"#"},"x":{"oneOf":[{"type":"string"},{"type":"number"}]}},` +
+			`"x-internal":{"type":7},"if":{"required":["x"]},"then":{"required":["tree"]}}`,
+	} {
+		got, err := schema.Portable(json.RawMessage(is))
+		require.NoError(t, err)
+		assert.Equal(t, is, string(got))
+	}
+}
+
+func TestASchemaThatNoObjectFitsIsNotPortable(t *testing.T) {
+	for is, why := range map[string]string{
+		`{"type":"string"}`: "no object fits", `{"type":["string",` +
+			`"null"]}`: "no object fits", `false`: "no JSON object",
+		`{"anyOf":[{"type":"string"},{"type":"array"}]}`: "no object fits", `{"allOf":[{},false]}`: "no object fits",
+		`{"$ref":"#/$defs/a","$defs":{"a":{"type":"number"}}}`: "no object fits", `[]`: "no JSON object",
+		`"x"`: "no JSON object", `{`: "no JSON", `{"oneOf":[false]}`: "no object fits",
+	} {
+		_, err := schema.Portable(json.RawMessage(is))
+		assert.ErrorContains(t, err, why, is)
+	}
+}
+
+// What fits a schema fits the portable one, so that no model is told less than may be called. A member that only some
+// alternatives name is told as they do, so here all of them name all.
+func TestWhatFitsASchemaFitsThePortableOne(t *testing.T) {
+	values := []string{`{}`, `{"a":"x"}`, `{"a":"y"}`, `{"a":1}`, `{"b":2}`, `{"a":"x","b":[[1],["y"]]}`, `{"a":null}`,
+		`{"a":"x","b":2}`, `{"b":[]}`, `{"a":{"c":[[]]}}`, `{"z":7}`}
+	parts := []string{
+		`false`, `{"type":"string"}`, `{"properties":{"a":{"type":"string"},"b":{}},"required":["a"]}`,
+		`{"properties":{"a":{"const":"x"},"b":{"type":"array"}}}`,
+		`{"properties":{"a":{"enum":["y",1]},"b":{"type":"integer"}},"required":["b"]}`,
+		`{"properties":{"a":false,"b":true}}`, `{"$ref":"#/$defs/a"}`,
+		`{"type":["object","null"],"not":{"required":["z"]},"properties":{"a":{},"b":{"type":"array","items":{"type":` +
+			`"array"}}}}`,
+		`{"additionalProperties":{"type":"array"},"properties":{"a":{"type":"string"},"b":{}}}`,
+	}
+	checked := 0
+	for _, p := range parts {
+		for _, q := range parts {
+			for _, form := range []string{`{"anyOf":[%s,%s]%s}`, `{"oneOf":[%s,%s]%s}`, `{"allOf":[%s,%s]%s}`,
+				`{"anyOf":[{"allOf":[%s]},{"oneOf":[%s]}],"type":"object"%s}`} {
+				is := fmt.Sprintf(form, p, q, `,"$defs":{"a":{"properties":{"a":{"type":["string","object"]},"b":{}}}}`)
+				itself, err := schema.Compile(json.RawMessage(is))
+				require.NoError(t, err)
+				got, err := schema.Portable(json.RawMessage(is))
+				for _, value := range values {
+					if itself.Check(t.Context(), json.RawMessage(value)) != nil {
+						continue
+					}
+					checked++
+					if !assert.NoError(t, err, "%s fits %s", value, is) {
+						continue
+					}
+					portable, err := schema.Compile(got)
+					require.NoError(t, err)
+					assert.NoError(t, portable.Check(t.Context(), json.RawMessage(value)), "%s\n%s", is, got)
+				}
+			}
+		}
+	}
+	assert.Greater(t, checked, 500)
+}
+
+// A schema of others may refer to its parts again and again, and alternatives multiply.
+func TestMendingIsBounded(t *testing.T) {
+	many := func(n int, one string) string { return strings.TrimSuffix(strings.Repeat(one+",", n), ",") }
+	deep := strings.Repeat(`{"type":"object","properties":{"a":`, 100) + `{}` + strings.Repeat(`}}`, 100)
+	wide := make([]string, 0, 3000)
+	for i := range 3000 {
+		wide = append(wide, fmt.Sprintf(`"p%d":{}`, i))
+	}
+	for name, is := range map[string]string{
+		"deep":    deep,
+		"deeper":  strings.Repeat(`{"properties":{"a":`, 500) + `{}` + strings.Repeat(`}}`, 500),
+		"itself":  `{"allOf":[{"$ref":"#"},{"$ref":"#"}]}`,
+		"in turn": `{"$ref":"#/$defs/a","$defs":{"a":{"$ref":"#/$defs/b"},"b":{"$ref":"#/$defs/a"}}}`,
+		"doubled": `{"$ref":"#/$defs/a","$defs":{"a":{"allOf":[` + many(60, `{"$ref":"#/$defs/b"}`) + `]},"b":{` +
+			`"allOf":[` +
+			many(60, `{"$ref":"#/$defs/c"}`) + `]},"c":{"allOf":[` + many(60, `{"$ref":"#/$defs/d"}`) + `]},"d":{}}}`,
+		"wide": `{"anyOf":[` + many(600, `{"$ref":"#/$defs/a"}`) + `],"$defs":{"a":{"properties":{` +
+			strings.Join(wide, ",") + `}}}}`,
+		"names": `{"allOf":[{"required":[` + many(9000, `"a"`) + `]},{"$ref":"#/allOf/0"}]}`,
+		"large": `{"description":"` + strings.Repeat("x", schema.MaxSize) + `"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got json.RawMessage
+			allocs := testing.AllocsPerRun(1, func() {
+				var err error
+				got, err = schema.Portable(json.RawMessage(is))
+				assert.NoError(t, err)
+			})
+			assert.Less(t, allocs, 500_000.0)
+			assert.LessOrEqual(t, len(got), 2*schema.MaxSize)
+			assert.Contains(t, string(got), `"type":"object"`)
+		})
+	}
+}
+
+func FuzzPortable(f *testing.F) {
+	f.Add(`{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"type":"array","items":[true]}}}`)
+	f.Fuzz(func(t *testing.T, is string) {
+		got, err := schema.Portable(json.RawMessage(is))
+		if err != nil {
+			return
+		}
+		var top map[string]any
+		require.NoError(t, json.Unmarshal(got, &top), "%s", got)
+		assert.Equal(t, "object", top["type"])
+		assert.IsType(t, map[string]any{}, top["properties"])
+		assert.NotContains(t, top, "anyOf")
+	})
+}
