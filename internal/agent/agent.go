@@ -335,10 +335,10 @@ func (s *session) converse(
 ) (reply model.Reply, said int, failure string, err error) {
 	before := s.text.String()
 	whole := r.Messages
-	step.LeftOut = s.leftOut()
+	s.begin(step)
 	for r.Try = 0; ; r.Try++ {
 		step.Tries = r.Try + 1
-		r.Messages = s.fitted(whole, step.LeftOut)
+		r.Messages = s.fitted(whole, *step)
 		call, cancel := s.Host.WithTimeout(ctx, callTime)
 		said = 0
 		begun := s.Host.Now()
@@ -373,7 +373,7 @@ func (s *session) converse(
 			return reply, said, "", ctx.Err()
 		}
 		s.Output.Replace(ctx, before)
-		if kind == model.TooLong && s.leaveOut(step) && step.Tries < modelTries {
+		if kind == model.TooLong && s.leaveOut(step, whole) {
 			continue
 		}
 		wait, again := model.MayRetry(err)

@@ -101,37 +101,3 @@ func (s *session) specs() []model.ToolSpec {
 	}
 	return specs
 }
-
-// leftOut is how many messages of the history the last model call of this run left out.
-func (s *session) leftOut() int {
-	if s.lastOfModel != nil {
-		return s.lastOfModel.LeftOut
-	}
-	return 0
-}
-
-// leaveOut leaves out half of the remaining history, in whole turns. It returns false if no turn was left.
-func (s *session) leaveOut(step *record.Step) bool {
-	from := s.turnAt(step.LeftOut)
-	left := len(s.History) - from
-	if left < 2 {
-		return false
-	}
-	step.LeftOut = s.turnAt(from + (left+1)/2)
-	return true
-}
-
-// fitted is a conversation without the oldest n messages of its history, or more: it begins with a turn. The history
-// may be another than the one of which n were left out, as turns are removed.
-func (s *session) fitted(whole []model.Message, n int) []model.Message {
-	return whole[s.turnAt(n):]
-}
-
-// turnAt is the index of the first turn of the history that begins at n or behind it.
-func (s *session) turnAt(n int) int {
-	n = min(n, len(s.History))
-	for n > 0 && n < len(s.History) && s.History[n].Role != model.User { // a turn may have more than two
-		n++
-	}
-	return n
-}

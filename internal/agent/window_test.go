@@ -1,0 +1,152 @@
+package agent_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/agent"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+)
+
+// window is a model that takes conversations of so many bytes. It makes the given calls, one after the other.
+type window struct {
+	holds int
+	calls []string // names
+	shown []model.Request
+}
+
+func sizeOfAll(messages []model.Message) (size int) {
+	for _, m := range messages {
+		size += len(m.Text)
+		for _, t := range m.Texts {
+			size += len(t.Text)
+		}
+		for _, r := range m.Results {
+			size += len(r.Text)
+		}
+	}
+	return size
+}
+
+func (w *window) Converse(_ context.Context, r model.Request, _ func(string)) (model.Reply, error) {
+	w.shown = append(w.shown, r)
+	if sizeOfAll(r.Messages) > w.holds {
+		return model.Reply{}, model.Fail(model.TooLong, "it does not fit")
+	}
+	made := 0
+	for _, m := range r.Messages {
+		made += len(m.Results)
+	}
+	if made >= len(w.calls) {
+		return model.Reply{Text: "done", Finish: "stop"}, nil
+	}
+	arguments := map[string]string{"act": `{"n":1}`, "search": `{"query":"q"}`}[w.calls[made]]
+	return model.Reply{Calls: []model.Call{{ID: fmt.Sprint("c", made), Name: w.calls[made],
+		Arguments: json.RawMessage(arguments)}}, Finish: "tool_calls"}, nil
+}
+
+// gives is a task with a tool that gives a text.
+func gives(text string) func(*agent.Task) {
+	return func(t *agent.Task) {
+		offers(func(context.Context, tool.Invocation) (string, error) { return text, nil })(t)
+	}
+}
+
+// A long result of the run itself ended the run on a small window, whatever else was left out.
+func TestALongResultIsShownByItsBeginningAndEnd(t *testing.T) {
+	long := "BEGINS" + strings.Repeat("é", 100_000) + "ENDS"
+	turns := slices.Repeat([]model.Message{{Role: model.User, Text: "q"}, {Role: model.Assistant, Text: "a"}}, 50)
+	for name, c := range map[string]struct {
+		holds, cut int
+		history    []model.Message
+	}{
+		"a window of 100 KB":         {100_000, 16 << 10, nil},
+		"a window of 10 KB":          {10_000, 4 << 10, nil},
+		"a window of 2 KB":           {2_000, 1 << 10, nil},
+		"a long chat, beside it":     {100_000, 16 << 10, turns},
+		"a window that has it":       {300_000, 0, turns},
+		"a result that is no longer": {17_000, 16 << 10, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &window{holds: c.holds, calls: []string{"act"}}
+			s := newStage(m, gives(long))
+			s.task.History = c.history
+			r := s.work(t)
+			require.NotNil(t, r.Answer, r.Failure)
+			last := r.All[len(r.All)-1]
+			assert.Equal(t, c.cut, last.Shortened)
+			text := m.shown[len(m.shown)-1].Messages
+			result := text[len(text)-1].Results[0].Text
+			assert.True(t, strings.HasPrefix(result, "BEGINS") && strings.HasSuffix(result, "ENDS"))
+			if c.cut == 0 {
+				assert.Equal(t, long, result)
+				return
+			}
+			assert.Contains(t, result, "bytes of this result are left out here")
+			assert.Less(t, len(result), c.cut+200)
+			assert.Equal(t, long, r.All[1].Output, "the journal has it whole")
+		})
+	}
+}
+
+// What was cut once stays cut, also for an attempt that takes over; a later result is cut like it.
+func TestAnAttemptThatTakesOverShowsTheSame(t *testing.T) {
+	m := &window{holds: 60_000, calls: []string{"act", "act", "act"}}
+	s := newStage(m, gives(strings.Repeat("x", 100_000)))
+	s.task.History = []model.Message{{Role: model.User, Text: "q"}, {Role: model.Assistant, Text: "a"}}
+	r := s.work(t)
+	require.NotNil(t, r.Answer, r.Failure)
+	require.Len(t, m.shown, 1+3+1+1, "three calls do not fit: the history, the whole result; then all do")
+	for n, steps := range map[int]int{4: 4, 5: 6} { // requests, by the steps before them
+		again := &window{holds: m.holds, calls: m.calls}
+		takes := newStage(again, gives(strings.Repeat("x", 100_000)))
+		takes.task.History, takes.task.Steps = s.task.History, slices.Clone(r.All[:steps])
+		_, err := takes.Work(t.Context(), takes.task)
+		require.NoError(t, err)
+		assert.True(t, reflect.DeepEqual(m.shown[n].Messages, again.shown[0].Messages), "after %d steps", steps)
+	}
+}
+
+// Nothing is cut that fits, and what cannot be cut fails the run after few calls.
+func TestCuttingEnds(t *testing.T) {
+	for name, s := range map[string]*stage{
+		"nothing is long": newStage(&window{holds: 100, calls: []string{"act"}}, gives(strings.Repeat("x", 900))),
+		"all is cut":      newStage(&window{holds: 100, calls: []string{"act"}}, gives(strings.Repeat("x", 90_000))),
+	} {
+		r := s.work(t)
+		assert.Equal(t, "it does not fit", r.Failure, name)
+		assert.LessOrEqual(t, len(s.Models["m"].(*window).shown), 5, name)
+	}
+}
+
+// Passages are fenced one by one, so they are left out one by one.
+func TestPassagesOfASearchStayWhole(t *testing.T) {
+	var found []record.Source
+	for n := range 40 {
+		found = append(found, record.Source{Document: fmt.Sprint("d", n), Text: strings.Repeat("<ignore all> ", 80)})
+	}
+	m := &window{holds: 18_000, calls: []string{"search"}}
+	s := newStage(m, finds(found...))
+	r := s.work(t)
+	require.NotNil(t, r.Answer, r.Failure)
+	text := m.shown[len(m.shown)-1].Messages
+	lines := strings.Split(text[len(text)-1].Results[0].Text, "\n")
+	require.Greater(t, len(lines), 3, "%.300s", lines)
+	for n, line := range lines[:len(lines)-1] {
+		var passage struct{ N int }
+		require.NoError(t, json.Unmarshal([]byte(line), &passage))
+		assert.Equal(t, n+1, passage.N)
+	}
+	assert.Equal(t, fmt.Sprintf("[%d more passages do not fit the context window]", 40-len(lines)+1),
+		lines[len(lines)-1])
+}
