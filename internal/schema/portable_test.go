@@ -16,7 +16,7 @@ func TestAPortableSchemaIsOneOfAnObjectWithMembers(t *testing.T) {
 	const anything = `{"type":"object","properties":{}}`
 	for is, want := range map[string]string{
 		// nothing is said
-		``: anything, ` null `: anything, `true`: anything, `{}`: anything, `{"type":"object"}`: anything,
+		``: anything, `null`: anything, `true`: anything, `{}`: anything, `{"type":"object"}`: anything,
 		`{"type":"object","properties":null}`: anything, `{"type":"object","properties":[]}`: anything,
 		`{"type":null}`: anything, `{"type":"dict"}`: anything, `{"type":["object","null"]}`: anything,
 		`{"type":"OBJECT","required":null}`: anything, `{"not":{"required":["x"]}}`: anything,
