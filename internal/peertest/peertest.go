@@ -17,6 +17,7 @@ import (
 	"regexp"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -109,6 +110,39 @@ func Llama(t testing.TB, window int) string {
 		return answer.StatusCode == http.StatusOK
 	}, 2*time.Minute, 50*time.Millisecond)
 	return url
+}
+
+// MCP starts a server of MCP over streamable HTTP, at /mcp of the port that command is told, and returns its address. It
+// is that of localhost: some servers take no other name.
+func MCP(t testing.TB, command func(port string) []string) string {
+	t.Helper()
+	url := serve(t, "/mcp", func(port string) *exec.Cmd {
+		words := command(port)
+		return exec.Command(words[0], words[1:]...)
+	})
+	return strings.Replace(url, "127.0.0.1", "localhost", 1) + "/mcp"
+}
+
+// Node is the command of a program for Node.js that npm has installed: its file in the folder of modules.
+func Node(t testing.TB, file string, arguments ...string) []string {
+	t.Helper()
+	return append([]string{"node", filepath.Join(modules(t), file)}, arguments...)
+}
+
+// Script is the command of a script for Node.js of scripts/peers, which is told the folder of modules first.
+func Script(t testing.TB, name string, arguments ...string) []string {
+	t.Helper()
+	return append([]string{"node", filepath.Join(modules(t), "../../../scripts/peers", name), modules(t)}, arguments...)
+}
+
+// Browser is the path of Chromium: BROWSER, or what is installed under a usual name; "" where there is none.
+func Browser() string {
+	for _, name := range []string{os.Getenv("BROWSER"), "chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if path, err := exec.LookPath(name); name != "" && err == nil {
+			return path
+		}
+	}
+	return ""
 }
 
 // Everything starts the reference MCP server over streamable HTTP and returns its address.

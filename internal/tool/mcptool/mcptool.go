@@ -13,16 +13,19 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
 	"os/exec"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"agentplatform/internal/egress"
@@ -37,6 +40,9 @@ type Kind struct{ Client *http.Client }
 type sessionTransport struct {
 	http.RoundTripper
 	tool.Credentials
+
+	over context.Context // done when nothing of the session may last any longer
+	cut  context.CancelFunc
 
 	asked      atomic.Int64 // requests so far
 	came       atomic.Int64 // bytes of responses so far
@@ -54,6 +60,10 @@ func (l *sessionTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, closeTime)
 		defer cancel()
+	} else {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		context.AfterFunc(l.over, cancel) // the session is cut at its end
 	}
 	r = r.Clone(ctx)
 	if err := httptool.Authorize(r, l.Credentials); err != nil {
@@ -65,6 +75,10 @@ func (l *sessionTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return answer, err
 }
+
+// hurry cuts the session after a while: at its end the library waits for all requests, also for those that bring a
+// server the answers to what it asked and that it never reads.
+func (l *sessionTransport) hurry() { time.AfterFunc(closeTime, l.cut) }
 
 // closeTime limits the end of a session.
 const closeTime = time.Second
@@ -107,6 +121,9 @@ func (k *Kind) connect(ctx context.Context, e tool.Endpoint) (*session, error) {
 		client.Transport = http.DefaultTransport
 	}
 	s := &session{line: &sessionTransport{RoundTripper: client.Transport, Credentials: e.Credentials}}
+	s.line.over, s.line.cut = context.WithCancel(context.WithoutCancel(ctx)) // a call that is given up says so
+	stop := context.AfterFunc(ctx, s.line.hurry)
+	context.AfterFunc(s.line.over, func() { stop() })
 	client.Transport = s.line
 	var err error
 	var transport mcp.Transport = &mcp.StreamableClientTransport{
@@ -117,12 +134,43 @@ func (k *Kind) connect(ctx context.Context, e tool.Endpoint) (*session, error) {
 		program.Env = environ()
 		transport = &mcp.CommandTransport{Command: program, TerminateDuration: closeTime}
 	}
-	s.ClientSession, err = mcp.NewClient(&mcp.Implementation{Name: "agent-platform", Version: "1"}, nil).Connect(ctx,
-		transport, nil)
+	s.ClientSession, err = newClient().Connect(ctx, transport, nil)
 	if err != nil {
+		s.line.cut()
 		return nil, s.failure(ctx, err)
 	}
 	return s, nil
+}
+
+// end ends a session within [closeTime], and the time that its DELETE may take.
+func (s *session) end() {
+	s.line.hurry()
+	_ = s.Close()
+	s.line.cut()
+}
+
+// newClient makes a client that claims no capability: a server that is told of one may wait until it is served. The
+// library would claim roots, and would answer for them with an empty list.
+func newClient() *mcp.Client {
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ClientOptions{
+		Capabilities:   &mcp.ClientCapabilities{},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // see unserved
+	})
+	client.AddReceivingMiddleware(refusing)
+	return client
+}
+
+// refusing refuses all that a server may ask of a client, but for a ping. What it only tells is dropped.
+func refusing(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+		switch {
+		case method == "ping":
+			return next(ctx, method, r)
+		case strings.HasPrefix(method, "notifications/"):
+			return nil, nil //nolint:nilnil // a notification has no result
+		}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: method + " is not served"}
+	}
 }
 
 // failure turns an error into a [tool.Error] that names no address.
@@ -169,7 +217,7 @@ func (k *Kind) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, err
 	if err != nil {
 		return found, err
 	}
-	defer func() { _ = session.Close() }()
+	defer session.end()
 	can := session.InitializeResult().Capabilities
 	if can.Resources != nil {
 		for r, err := range session.Resources(ctx, nil) {
@@ -210,7 +258,7 @@ func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = session.Close() }()
+	defer session.end()
 	var list []tool.Definition
 	for t, err := range session.Tools(ctx, nil) {
 		if err != nil {
@@ -262,18 +310,54 @@ func (k *Kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i t
 	if err != nil {
 		return tool.Result{}, err
 	}
-	defer func() { _ = session.Close() }()
-	answer, err := session.CallTool(ctx, &mcp.CallToolParams{
+	defer session.end()
+	answer, err := session.call(ctx, &mcp.CallToolParams{
 		Meta: mcp.Meta{"idempotencyKey": i.IdempotencyKey}, Name: b.Name, Arguments: i.Arguments,
 	})
 	if err != nil {
 		return tool.Result{}, session.failure(ctx, err)
+	}
+	if answer.NeedsInput() {
+		return tool.Result{}, unserved(answer.InputRequests)
 	}
 	result := resultOf(answer)
 	if answer.IsError {
 		return tool.Result{}, tool.Fail("%s", tool.Clip(result.String(), tool.EnoughText))
 	}
 	return result, nil
+}
+
+// call calls a tool. The library panics on some results that are not those of the protocol: that is an error here.
+func (s *session) call(ctx context.Context, p *mcp.CallToolParams) (answer *mcp.CallToolResult, err error) {
+	defer func() {
+		if died := recover(); died != nil {
+			answer, err = nil, errors.New("the server's answer to the call is not that of MCP")
+		}
+	}()
+	return s.CallTool(ctx, p)
+}
+
+// unserved is the failure of a call that has no result until its client has answered these requests.
+func unserved(requests mcp.InputRequestMap) error {
+	if len(requests) == 0 { // how a server that has too much to do puts a call off
+		return tool.Fail("the server is busy: try again later")
+	}
+	var asked map[string]struct {
+		Method string `json:"method"`
+	}
+	raw, err := json.Marshal(requests) // only there they have their methods
+	if err == nil {
+		err = json.Unmarshal(raw, &asked)
+	}
+	if err != nil {
+		return tool.Fail("the server asks for input, which is not served")
+	}
+	methods := map[string]bool{}
+	for _, one := range asked {
+		methods[one.Method] = true
+	}
+	return tool.Fail("the server asks for %s, which is not served",
+		strings.Join(slices.Sorted(maps.Keys(methods)), ", "))
 }
 
 // resultOf converts a result to text and files.

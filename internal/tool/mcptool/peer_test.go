@@ -3,9 +3,13 @@
 package mcptool_test
 
 import (
+	"context"
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -40,6 +44,103 @@ func TestTheReferenceServer(t *testing.T) {
 	require.Len(t, picture.Files, 1)
 	assert.Equal(t, "image/png", picture.Files[0].ContentType)
 	assert.Equal(t, "\x89PNG", string(picture.Files[0].Data[:4]))
+}
+
+// both are the endpoints of a server that npm has installed, by transport. A further server is a call of it.
+func both(t *testing.T, program func(port ...string) []string) map[string]tool.Endpoint {
+	t.Helper()
+	return map[string]tool.Endpoint{
+		"http":    {URL: peertest.MCP(t, func(port string) []string { return program(port) })},
+		"command": {Command: program()},
+	}
+}
+
+// The official SDK's server asks its client in the middle of a call, and is answered: no call waits for it.
+func TestWhatAServerOfTheSDKAsksIsAnswered(t *testing.T) {
+	for name, e := range both(t, func(port ...string) []string {
+		return peertest.Script(t, "mcp_asking.mjs", port...)
+	}) {
+		t.Run(name, func(t *testing.T) {
+			found, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), e)
+			require.NoError(t, err)
+			require.Len(t, found, 1)
+			for question, answer := range map[string]string{
+				`{"method":"ping"}`:       `{}`,
+				`{"method":"roots/list"}`: `{"code":-32601}`,
+				`{"method":"sampling/createMessage","params":{"maxTokens":9,"messages":[
+					{"role":"user","content":{"type":"text","text":"hi"}}]}}`: `{"code":-32601}`,
+				`{"method":"elicitation/create","params":{"message":"name?","requestedSchema":{"type":"object",
+					"properties":{"name":{"type":"string"}}}}}`: `{"code":-32601}`,
+			} {
+				assert.JSONEq(t, answer, call(t, e, "ask", question), "%s", question)
+			}
+		})
+	}
+}
+
+// The reference server offers the tools that ask their client only where it claims what they ask for.
+func TestTheReferenceServerOffersNoToolThatAsks(t *testing.T) {
+	for name, e := range map[string]tool.Endpoint{
+		"http":    {URL: peertest.Everything(t)},
+		"command": {Command: []string{"node", peertest.EverythingProgram(t), "stdio"}},
+	} {
+		found, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), e)
+		require.NoError(t, err)
+		assert.NotEmpty(t, found)
+		for _, d := range found {
+			assert.NotRegexp(t, "roots|sampling|elicitation", d.Name, name)
+		}
+	}
+}
+
+// Playwright's server, which asks for roots where a client claims them, opens a page in a browser.
+func TestPlaywrightsServer(t *testing.T) {
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<title>A page of ours</title><h1>Hello, browser</h1>")
+	}))
+	t.Cleanup(page.Close)
+	browser, out := peertest.Browser(), t.TempDir()
+	for name, e := range both(t, func(port ...string) []string {
+		arguments := []string{"--headless", "--isolated", "--no-sandbox", "--output-dir", out}
+		for _, p := range port {
+			arguments = append(arguments, "--port", p)
+		}
+		if browser != "" {
+			arguments = append(arguments, "--executable-path", browser)
+		}
+		return peertest.Node(t, "@playwright/mcp/cli.js", arguments...)
+	}) {
+		t.Run(name, func(t *testing.T) {
+			k := &mcptool.Kind{Client: http.DefaultClient}
+			found, err := k.Discover(t.Context(), e)
+			require.NoError(t, err)
+			byName := map[string]tool.Definition{}
+			for _, d := range found {
+				byName[d.Name] = d
+			}
+			require.Contains(t, byName, "browser_navigate")
+			ask := func(name, arguments string) (tool.Result, error) {
+				// The server would wait for a minute for an answer that does not come.
+				ctx, cancel := context.WithTimeout(t.Context(), 45*time.Second)
+				defer cancel()
+				return k.Call(ctx, e, byName[name],
+					tool.Invocation{Name: name, Arguments: json.RawMessage(arguments)})
+			}
+			_, err = ask("browser_navigate", `{}`)
+			var failure *tool.Error
+			require.ErrorAs(t, err, &failure)
+			assert.Contains(t, failure.Error(), "url", "the server says what is wrong")
+			t.Run("a page", func(t *testing.T) {
+				if browser == "" {
+					t.Skip("there is no Chromium: make browser installs it where it can, or name one by BROWSER")
+				}
+				opened, err := ask("browser_navigate", `{"url":"`+page.URL+`"}`)
+				require.NoError(t, err)
+				assert.Contains(t, opened.Text, "A page of ours")
+			})
+		})
+	}
 }
 
 func TestTheReferenceServerWorksAsAProgram(t *testing.T) {
