@@ -3,8 +3,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -49,6 +51,85 @@ func TestTheOfficialPythonClientOfMCP(t *testing.T) {
 	assert.Contains(t, strings.Join(got.Progress, ""), "You said: hello from Python")
 	client("mcp_client.py", "/mcp", &failed, "Demo", `{"message":"/fail no luck"}`)
 	assert.True(t, failed.Error)
+}
+
+// clientsOfMCP are the official clients of MCP for TypeScript, of both generations: the package that has each, and how
+// it is told to speak. A further version is an alias in scripts/peers/package.json and a line here.
+func clientsOfMCP() map[string]string {
+	return map[string]string{
+		"1.25.0": "mcp-sdk-1.25", "1.32.2": "@modelcontextprotocol/sdk", "2.4.0": "@modelcontextprotocol/client",
+		"2.4.0, the newest protocol": "@modelcontextprotocol/client+auto",
+	}
+}
+
+// The official TypeScript clients of MCP list agents and call them: with progress, a structured answer, a failure, a
+// question; one call they give up.
+func TestTheOfficialTypeScriptClientsOfMCP(t *testing.T) {
+	const shape = `{"city":"Oslo","extra":[1,{"a":true}]}`
+	models := peertest.Models(t, peertest.Fixture{
+		"match": object{"userMessage": "where?"}, "response": object{"content": shape},
+	})
+	p := built(t)
+	p.environ = []string{"OPENAI_BASE_URL=" + models + "/v1", "OPENAI_API_KEY=none"}
+	p.start()
+	t.Cleanup(p.stop)
+	p.make("/agents", `{"name":"Shaped","skip_check":true,"model":{"provider":"openai","name":"m"},"output_schema":
+		{"type":"object","properties":{"city":true,"extra":{"type":"array","items":true},"never":false}}}`)
+	story := func(t *testing.T, sdk string, command ...string) {
+		t.Helper()
+		script := peertest.Script(t, "mcp_client.mjs", append([]string{sdk, p.url + "/mcp", p.key}, command...)...)
+		run := exec.CommandContext(t.Context(), script[0], script[1:]...)
+		run.Env = append(os.Environ(), "MCP_REMOTE_CONFIG_DIR="+t.TempDir())
+		var complaints bytes.Buffer
+		run.Stderr = &complaints
+		out, err := run.Output()
+		require.NoError(t, err, "%s\n%.4000s", out, complaints.Bytes())
+		var heard struct {
+			Capabilities, Output                         json.RawMessage
+			Tools                                        []string
+			Text, Status, Progress, Asks, Unknown, Again string
+			Left                                         string
+			Failed                                       bool
+		}
+		require.NoError(t, json.Unmarshal(out, &heard), "%s", out)
+		assert.JSONEq(t, `{"tools":{}}`, string(heard.Capabilities), "all that is served")
+		assert.ElementsMatch(t, []string{"Demo", "Shaped", "get_run", "cancel_run"}, heard.Tools)
+		assert.Equal(t, "You said: hello", heard.Text)
+		assert.Equal(t, "completed", heard.Status)
+		assert.NotEmpty(t, heard.Progress)
+		if len(command) == 0 { // a proxy may lose what comes just before the result
+			assert.Contains(t, heard.Progress, "You said: hello")
+		}
+		assert.JSONEq(t, shape, string(heard.Output))
+		assert.True(t, heard.Failed)
+		assert.Equal(t, "awaiting_input", heard.Asks)
+		assert.Equal(t, "-32602", heard.Unknown, "a tool that is not there is an error of the protocol")
+		assert.Equal(t, "You said: hello", heard.Again)
+		assert.NotEmpty(t, heard.Left)
+		p.left(strings.HasSuffix(sdk, "+auto"))
+	}
+	for name, sdk := range clientsOfMCP() {
+		t.Run(name, func(t *testing.T) { story(t, sdk) })
+	}
+	t.Run("mcp-remote", func(t *testing.T) {
+		story(t, "@modelcontextprotocol/sdk", peertest.Node(t, "mcp-remote/dist/proxy.js", p.url+"/mcp", "--header",
+			"Authorization:Bearer "+p.key, "--allow-http", "--transport", "http-only")...)
+	})
+}
+
+// left expects the newest run, whose call its client has left, to be cancelled, or else to go on; and ends it.
+func (p *program) left(cancelled bool) {
+	p.t.Helper()
+	_, list, err := p.call(p.t.Context(), http.MethodGet, "/runs?limit=1", "", nil)
+	require.NoError(p.t, err)
+	newest := list["runs"].([]any)[0].(object)
+	run := newest["run_id"].(string)
+	if !cancelled {
+		assert.Contains(p.t, []any{"queued", "running"}, newest["status"])
+		_, _, err = p.call(p.t.Context(), http.MethodPost, "/runs/"+run+"/cancel", "", nil)
+		require.NoError(p.t, err)
+	}
+	p.until(run, func(v map[string]any) bool { return v["status"] == "cancelled" })
 }
 
 // The official Python client of A2A speaks version 1.0 with an agent: a streamed answer, a pause that is answered,

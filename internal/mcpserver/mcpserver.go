@@ -221,7 +221,7 @@ func (q request) server() *mcp.Server {
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		SchemaCache:  schemas,
 	})
-	offer.AddReceivingMiddleware(q.guarded, unheard)
+	offer.AddReceivingMiddleware(q.guarded, unheard, legible)
 	names := map[string]bool{getRun: true, cancelRun: true}
 	for _, agent := range q.agents {
 		mcp.AddTool(offer, &mcp.Tool{

@@ -176,9 +176,12 @@ func TestTheSchemaOfResultsIsTheirs(t *testing.T) {
 			Tools []struct{ OutputSchema *jsonschema.Schema }
 		}
 	}
-	body := ask(s.Server, s.p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "").Body
-	require.NoError(t, json.Unmarshal(body.Bytes(), &said))
+	body := ask(s.Server, s.p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "").Body.String()
+	require.NoError(t, json.Unmarshal([]byte(body), &said))
 	require.Len(t, said.Result.Tools, 3)
+	assert.NotRegexp(t, `"(output|items)":(true|false)`, body, "a schema is an object, which all clients read")
+	assert.Contains(t, body, `"output":{}`)
+	assert.Contains(t, body, `"properties":{"message":`, "in the order of the type")
 	completed := s.begin()
 	s.complete(completed, `{"answer":"done","output":[7],"files":[
 		{"file_id":"0123456789abcdef01234567","name":"a.csv","content_type":"text/csv","size":7}]}`)

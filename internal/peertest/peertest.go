@@ -112,8 +112,8 @@ func Llama(t testing.TB, window int) string {
 	return url
 }
 
-// MCP starts a server of MCP over streamable HTTP, at /mcp of the port that command is told, and returns its address. It
-// is that of localhost: some servers take no other name.
+// MCP starts a server of MCP over streamable HTTP, at /mcp of the port that command is told, and returns its address:
+// that of localhost, as some servers take no other name.
 func MCP(t testing.TB, command func(port string) []string) string {
 	t.Helper()
 	url := serve(t, "/mcp", func(port string) *exec.Cmd {
