@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"agentplatform/internal/lifecycle"
@@ -154,24 +153,4 @@ func inWords(e stream.Event) string {
 		return "The run is " + e.Status + "."
 	}
 	return ""
-}
-
-// Refusal is the answer to a request that cannot be served, for the reason that text gives.
-func (s *Server) Refusal(body []byte, text string) any {
-	of := struct {
-		Version string          `json:"jsonrpc"`
-		ID      json.RawMessage `json:"id"`
-		Error   struct {
-			Code    int    `json:"code"`
-			Message string `json:"message"`
-		} `json:"error"`
-	}{Version: "2.0"}
-	var r struct {
-		ID json.RawMessage `json:"id"`
-	}
-	if json.Unmarshal(body, &r) == nil {
-		of.ID = r.ID
-	}
-	of.Error.Code, of.Error.Message = jsonrpc.CodeInvalidRequest, text
-	return of
 }

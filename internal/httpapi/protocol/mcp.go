@@ -40,7 +40,11 @@ func (h *handlers) mcpRoutes() {
 		if h.MCP == nil {
 			return problem.Missing(r.URL.Path)
 		}
-		if err := h.Hold(w, r, c); err != nil {
+		err := h.Hold(w, r, c)
+		if p, ok := problem.As(err); ok && p.Kind == problem.Invalid {
+			return httpapi.WriteJSON(w, http.StatusBadRequest, h.MCP.NoJSON(p.Message)) // as the protocol has it
+		}
+		if err != nil {
 			return err
 		}
 		body, err := io.ReadAll(r.Body)
@@ -48,6 +52,9 @@ func (h *handlers) mcpRoutes() {
 			return err
 		}
 		r.Body = io.NopCloser(bytes.NewReader(body))
+		if refusal := h.MCP.Malformed(body); r.Method == http.MethodPost && refusal != nil {
+			return httpapi.WriteJSON(w, http.StatusBadRequest, refusal)
+		}
 		if token := h.MCP.WantsProgress(r.Header, body); r.Method == http.MethodPost && token != nil {
 			return h.mcpTelling(w, r, c, body, token)
 		}
@@ -60,8 +67,16 @@ func (h *handlers) mcpRoutes() {
 		if own.status == 0 {
 			return nil
 		}
+		text := strings.TrimSpace(own.text.String())
 		w.Header().Del("Content-Type")
-		return httpapi.ErrorOf(own.status, strings.TrimSpace(own.text.String()))
+		switch status, answer := h.MCP.Fault(body, text); {
+		case answer != nil:
+			return httpapi.WriteJSON(w, status, answer)
+		case status != 0:
+			w.WriteHeader(status)
+			return nil
+		}
+		return httpapi.ErrorOf(own.status, text)
 	})
 }
 

@@ -54,6 +54,12 @@ type MCP interface {
 		func(streaming context.Context) http.Handler, error)
 	// Refusal is the answer to a request that cannot be served, for the reason that text gives.
 	Refusal(body []byte, text string) any
+	// NoJSON is the answer to a body that is no JSON, for the reason that text gives.
+	NoJSON(text string) any
+	// Malformed is the answer to a body that the library would misread; nil for others.
+	Malformed(body []byte) any
+	// Fault is the answer to what the library has refused with a text, and its status; 0 where HTTP has its own.
+	Fault(body []byte, text string) (status int, answer any)
 }
 
 // handlers are the operations of the area.

@@ -38,6 +38,62 @@ func TestRefusalsOfMCPHaveTheOneShape(t *testing.T) {
 	httpapitest.Sane(t, w)
 }
 
+// What is wrong with a message of JSON-RPC is said by one: the official clients read no other error.
+func TestFaultsOfJSONRPCAreItsErrors(t *testing.T) {
+	e := httpapitest.New(t)
+	for _, version := range []string{"", "2025-06-18", "2025-11-25"} {
+		for body, want := range map[string]struct {
+			status int
+			id     string
+			code   int // 0: no error
+		}{
+			`{"jsonrpc":"2.0","id":1,"method":"no/such"}`:               {200, "1", -32601},
+			`{"jsonrpc":"2.0","id":"a","method":"no/such","params":{}}`: {200, `"a"`, -32601},
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call"}`:            {200, "1", -32602},
+			`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":7}`: {200, "1", -32602},
+			`{"jsonrpc":"2.0","id":1,`:                                  {400, "null", -32700},
+			`nonsense`:                                                  {400, "null", -32700},
+			``:                                                          {400, "null", -32700},
+			`7`:                                                         {400, "null", -32600},
+			`{}`:                                                        {400, "null", -32600},
+			`{"jsonrpc":"1.0","id":1,"method":"ping"}`:                          {400, "1", -32600},
+			`{"jsonrpc":"2.0","id":1}`:                                          {400, "1", -32600},
+			`{"jsonrpc":"2.0","id":true,"method":"ping"}`:                       {400, "null", -32600},
+			`{"jsonrpc":"2.0","id":{},"method":"ping"}`:                         {400, "null", -32600},
+			`{"jsonrpc":"2.0","id":null,"method":"ping"}`:                       {400, "null", -32600},
+			`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`:                        {400, "1.5", -32600},
+			`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`:           {400, "9007199254740993", -32600},
+			`{"jsonrpc":"2.0","id":-9007199254740993,"method":"no/such"}`:       {400, "-9007199254740993", -32600},
+			`{"jsonrpc":"2.0","id":99999999999999999999,"method":"tools/list"}`: {400, "99999999999999999999", -32600},
+			`{"jsonrpc":"2.0","id":9007199254740991,"method":"ping"}`:           {200, "9007199254740991", 0},
+			`{"jsonrpc":"2.0","id":"9007199254740993","method":"ping"}`:         {200, `"9007199254740993"`, 0},
+			`{"jsonrpc":"2.0","method":"notifications/initialized"}`:            {202, "", 0},
+			`{"jsonrpc":"2.0","method":"notifications/nobody"}`:                 {202, "", 0},
+		} {
+			r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			if version != "" {
+				r.Header.Set("Mcp-Protocol-Version", version)
+			}
+			w := e.Do(r)
+			assert.Equal(t, want.status, w.Code, "%s %s", version, body)
+			if want.id == "" {
+				assert.Empty(t, w.Body.String())
+				continue
+			}
+			var answer struct {
+				ID    json.RawMessage
+				Error struct{ Code int }
+			}
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &answer), "%s: %s", body, w.Body)
+			assert.Equal(t, want.id, string(answer.ID), "%s", body)
+			assert.Equal(t, want.code, answer.Error.Code, "%s: %s", body, w.Body)
+			assert.Equal(t, "application/json", w.Header().Get("Content-Type"))
+		}
+	}
+}
+
 // listing is a table that counts how often agents are listed, and may fail at it.
 type listing struct {
 	table.Table
