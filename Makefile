@@ -120,8 +120,9 @@ cover: ## say what share of each package's statements the tests reach, and show 
 	       for (file in all) printf "%5.1f %%  %s\n", 100*some[file]/all[file], file | "sort -k3"; close("sort -k3"); \
 	       printf "%5.1f %%  in all\n", 100*reached/total}'
 
-panel: .cache/panel/made ## check the admin panel: its types, its libraries, its stories in a browser (needs Node.js, Chromium)
+panel: .cache/panel/made ## check the admin panel: its types, its texts, its libraries, its stories in a browser (needs Node.js, Chromium)
 	.cache/panel/node_modules/.bin/tsc -p scripts/panel
+	node --test scripts/panel
 	scripts/panel/vendor.sh
 	@changed=$$(git status --porcelain internal/panel/static/vendor) && [ -z "$$changed" ] || { echo "these are not what npm has:"; echo "$$changed"; exit 1; }
 	$(STORIES) -run 'Test' ./internal/panel/browser

@@ -63,3 +63,23 @@ export const cut = (s, n) => (s.length > n ? s.slice(0, n - 1) + '…' : s)
 
 /** A text with the characters shown that are not seen, or that turn the order of others: what is approved is what is read. @param {string|undefined} s */
 export const revealed = (s) => s?.replace(/[\u061c\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]/g, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, '0')}`)
+
+/**
+ * A value as JSON to read: with a line for each member, where that does not make it much longer.
+ * @param {any} value @returns {string}
+ */
+export function pretty(value) {
+  const flat = JSON.stringify(value) ?? ''
+  let [depth, added, quoted] = [0, 0, false]
+  for (let i = 0; i < flat.length; i++) {
+    const c = flat[i]
+    if (quoted) {
+      if (c === '\\') i++
+      else if (c === '"') quoted = false
+    } else if (c === '"') quoted = true
+    else if (c === '{' || c === '[') added += 2 * ++depth
+    else if (c === '}' || c === ']') added += 2 * --depth
+    else if (c === ',') added += 2 * depth
+  }
+  return flat === '' || added > 1000 + 4 * flat.length ? flat : JSON.stringify(value, null, 2)
+}

@@ -12,7 +12,7 @@ import { Files } from '../ui/files.js'
 import { Act, Choice, Field, useAct } from '../ui/form.js'
 import { useList } from '../ui/list.js'
 import { useAgents } from '../ui/names.js'
-import { Empty, Loading, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
+import { Empty, Loading, Needs, Page, Part, Plain, Problem, Status, Time } from '../ui/parts.js'
 import { Text } from '../ui/answer.js'
 
 export function Chat() {
@@ -107,7 +107,7 @@ const ends = { failed: 'failed', timed_out: 'took longer than it may', cancelled
 function Message({ of: m }) {
   const files = m.files ?? []
   return html`<article class="message ${m.role}" aria-label=${m.role === 'user' ? 'You said' : 'The agent said'}>
-    ${m.role === 'user' ? m.content : html`<${Text} text=${m.content} citations=${m.citations} />`}
+    <${Part}>${m.role === 'user' ? html`<${Plain} text=${m.content} />` : html`<${Text} text=${m.content} citations=${m.citations} />`}</${Part}>
     ${files.length > 0 && html`<${Files} of=${files} />`}
     ${m.run_id && html`<p class="small">${m.status && m.status !== 'completed' && html`<${Status} of=${m.status} /> `}<${Time} at=${m.created_at} /> · <a href=${to(['runs', m.run_id])}>run</a></p>`}
   </article>`
@@ -120,7 +120,7 @@ function Now({ now, agents }) {
     <header><strong>${agents.of(now.run.agent_id) || 'Agent'}</strong><span role="status"><${Status} of=${now.status} /></span>
       ${!now.connected && html`<span class="small" role="status">The connection was lost; the run goes on. Connecting again…</span>`}</header>
     ${now.steps.length > 0 && html`<ol class="steps" aria-label="Steps">${now.steps.map((s) => html`<li key=${s.index} class="small"><${Status} of=${s.state} /> ${s.kind === 'search' ? 'search' : html`<code>${s.name}</code>`} ${s.outcome && s.outcome !== 'ok' ? s.outcome : ''}</li>`)}</ol>`}
-    ${now.text && html`<${Text} text=${now.text} citations=${now.run.result?.citations} />`}
+    ${now.text && html`<${Part}><${Text} text=${now.text} citations=${now.run.result?.citations} /></${Part}>`}
     ${now.status === 'awaiting_input' && now.interrupts.length > 0 && html`<${Decisions} key=${now.interrupts.map((i) => i.id).join()} runId=${now.run.run_id} chatId=${now.run.chat_id} agentId=${now.run.agent_id} interrupts=${now.interrupts} />`}
     ${parked.length > 0 && html`<p class="small">Behind it: ${parked.map((p) => `“${p.message}”`).join(', ')}</p>`}
   </article>`

@@ -14,7 +14,7 @@ import { column, List, useList } from '../ui/list.js'
 import { Answered } from '../ui/answer.js'
 import { RunName } from '../ui/opening.js'
 import { useAgents, useKeys, useUsers } from '../ui/names.js'
-import { Await, Card, Empty, Facts, Id, Json, Needs, Page, Relative, Status, Time } from '../ui/parts.js'
+import { Await, Card, Empty, Facts, Id, Json, Needs, Page, Plain, Relative, Status, Time } from '../ui/parts.js'
 import { pausesOf, Waterfall } from '../ui/waterfall.js'
 import { Deliveries } from './webhooks.js'
 
@@ -163,7 +163,7 @@ function Details({ of: r }) {
     ${r.error && html`<div class="problem"><p><strong>It failed:</strong> ${r.error}</p></div>`}
     ${r.status === 'awaiting_input' && html`<${Card} title="Waits for a human"><${Decisions} runId=${r.run_id} chatId=${r.chat_id} interrupts=${r.interrupts} expires=${r.expires_at} /></${Card}>`}
     <${Card} title="Steps"><${Await} of=${steps}>${() => html`<${Waterfall} run=${r} steps=${steps.data} interrupts=${waited.data ?? []} />`}</${Await}></${Card}>
-    <${Card} title="Input">${said ? html`<div class="prose pre">${said.content}</div>` : messages.data ? html`<${Empty}>The message is gone.</${Empty}>` : html`<${Await} of=${messages} />`}</${Card}>
+    <${Card} title="Input">${said ? html`<${Plain} text=${said.content} />` : messages.data ? html`<${Empty}>The message is gone.</${Empty}>` : html`<${Await} of=${messages} />`}</${Card}>
     <${Card} title="Result">${r.result ? html`<${Answered} result=${r.result} />` : html`<${Empty}>${active(r) ? 'It has not ended yet.' : 'It has none.'}</${Empty}>`}</${Card}>
     ${files.length > 0 && html`<${Card} title="Files"><${Files} of=${files} /></${Card}>`}
     <${Parked} of=${r} />

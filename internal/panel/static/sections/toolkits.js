@@ -11,7 +11,7 @@ import { ask, Dialog } from '../ui/dialog.js'
 import { EditForm, useEdit } from '../ui/edit.js'
 import { Act, Check, EditButton, Field, Form, Names, useAct, useDraft } from '../ui/form.js'
 import { column, List, useList } from '../ui/list.js'
-import { Await, Card, Empty, Facts, Id, Needs, Page, Problem, Status, Time } from '../ui/parts.js'
+import { Await, Card, Empty, Facts, Id, Needs, Page, Plain, Problem, Status, Time } from '../ui/parts.js'
 import { JsonField, SchemaForm } from '../ui/schema.js'
 import { useSchemaHelp } from '../ui/schemahelp.js'
 
@@ -184,7 +184,7 @@ function Try({ kit, of: t }) {
   const act = useAct(async () => setResult(await post(`/toolkits/${kit.toolkit_id}/tools/${encodeURIComponent(t.name)}/try`, { arguments: value })))
   return html`<${Needs} level="manage" to="Trying a tool"><${Form} act=${act} submit="Try" label="Try ${t.name}">
     <${SchemaForm} schema=${t.parameters} value=${value} onChange=${setValue} /></${Form}>
-    ${result && html`<div role="status"><p class="small">It took ${result.duration_ms} ms.</p><pre tabindex="0" role="region" aria-label="Result of ${t.name}">${result.error ?? result.result}</pre></div>`}</${Needs}>`
+    ${result && html`<div role="status"><p class="small">It took ${result.duration_ms} ms.</p><${Plain} text=${result.error ?? result.result} code="Result of ${t.name}" /></div>`}</${Needs}>`
 }
 
 /** @param {{of: any}} p */

@@ -4,9 +4,9 @@ import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { post } from '../api.js'
 import { useAll, useLive } from '../live.js'
-import { revealed } from '../format.js'
+import { pretty, revealed } from '../format.js'
 import { Field, Form, useAct } from './form.js'
-import { Loading, Needs, Problem, Relative } from './parts.js'
+import { Loading, Needs, Part, Plain, Problem, Relative } from './parts.js'
 import { SchemaForm } from './schema.js'
 
 /**
@@ -42,8 +42,8 @@ export function Decisions({ runId, chatId, interrupts: waiting, expires }) {
   }
   const left = interrupts.filter((i) => !made[i.id]).length
   return html`<div class="decisions">
-    ${interrupts.map((i) => html`<${Decision} key=${i.id} of=${i} runId=${runId} made=${made[i.id]} left=${left} busy=${send.busy}
-      decide=${(/** @type {any} */ d) => decide(i.id, d)} />`)}
+    ${interrupts.map((i) => html`<${Part} key=${i.id}><${Decision} of=${i} runId=${runId} made=${made[i.id]} left=${left} busy=${send.busy}
+      decide=${(/** @type {any} */ d) => decide(i.id, d)} /></${Part}>`)}
     <${Problem} error=${send.error} />
     ${expires && html`<p class="small">Without a decision the run is cancelled <${Relative} at=${expires} />.</p>`}
   </div>`
@@ -85,7 +85,7 @@ function Answer({ of, decide }) {
 
 /** @param {{of: any}} p */
 function Arguments({ of }) {
-  return html`<pre tabindex="0" role="region" aria-label="Arguments">${revealed(JSON.stringify(of.tool?.arguments, null, 2))}</pre>`
+  return html`<${Plain} text=${revealed(pretty(of.tool?.arguments))} code="Arguments" />`
 }
 
 /** @param {{of: any, runId: string, decide: (d: any) => void}} p */

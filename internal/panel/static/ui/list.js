@@ -1,6 +1,6 @@
 // Lists of the API: they renew themselves where one looks, further rows come when one scrolls to the end, and of a long list
 // only the rows in view are in the page.
-import { useEffect, useRef, useState } from '../vendor/hooks.js'
+import { useEffect, useErrorBoundary, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { usePages } from '../live.js'
 import { number } from '../format.js'
@@ -93,8 +93,14 @@ function Row({ row, columns, index, href }) {
     if (getSelection()?.toString()) return
     location.hash = href(row)
   }
+  const [error] = useErrorBoundary((e) => console.error(e))
   return html`<tr aria-rowindex=${index} class=${href ? 'open' : ''} onClick=${open}>
-    ${columns.map((c) => html`<td class=${c.class}>${c.cell(row)}</td>`)}</tr>`
+    ${error ? html`<td class="wrap" colspan=${columns.length}>This row cannot be shown: ${error.message}</td>` : html`<${Cells} row=${row} columns=${columns} />`}</tr>`
+}
+
+/** @param {{row: any, columns: Column[]}} p */
+function Cells({ row, columns }) {
+  return html`${columns.map((c) => html`<td class=${c.class}>${c.cell(row)}</td>`)}`
 }
 
 /** Which rows of a list are in view, and some around them; and whether one reads below its beginning. @param {{current: HTMLElement|null}} box @param {number} n */

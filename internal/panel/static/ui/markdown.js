@@ -1,21 +1,12 @@
-// Text that models, users and documents wrote. It is data of strangers: Markdown is rendered by one library, which shows
+// Text that models, users and documents wrote. It is data of others: Markdown is formatted by one library, which shows
 // markup that stands in it as the text that it is, and pictures by their names; another takes out what is not plain all
-// the same. So nothing is ever parsed that would load something from elsewhere, style itself or run.
+// the same. So nothing is ever parsed that would load something from elsewhere, style itself or run. A text that cannot be
+// formatted is shown as it is.
 import DOMPurify from '../vendor/dompurify.js'
-import { Marked } from '../vendor/marked.js'
-import { useLayoutEffect, useRef } from '../vendor/hooks.js'
+import { useLayoutEffect, useMemo, useRef } from '../vendor/hooks.js'
 import { html } from '../html.js'
-
-/** @param {string} text */
-const asText = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
-
-const marked = new Marked({
-  gfm: true, breaks: true, async: false,
-  renderer: {
-    html: ({ text }) => asText(text),
-    image: ({ text, href }) => asText(`[picture: ${text || href}]`),
-  },
-})
+import { formatted } from './formatted.js'
+import { Plain } from './parts.js'
 
 const allowed = ['p', 'br', 'hr', 'strong', 'em', 'b', 'i', 's', 'del', 'code', 'pre', 'blockquote', 'ul', 'ol', 'li', 'a', 'table',
   'thead', 'tbody', 'tr', 'th', 'td', 'h1', 'h2', 'h3', 'h4', 'h5', 'h6', 'sup', 'sub', 'kbd', 'span']
@@ -27,13 +18,30 @@ DOMPurify.addHook('afterSanitizeAttributes', (/** @type {Element} */ node) => {
   node.setAttribute('target', '_blank')
 })
 
-/** What is safe to show of a text. @param {string} text @returns {DocumentFragment} */
-export function rendered(text) {
-  const fragment = DOMPurify.sanitize(/** @type {string} */ (marked.parse(text)), {
+/**
+ * What is safe to show of a text, its marks like [1] as links to what they cite. Null: it cannot be formatted.
+ * @param {string} text @param {(n: number) => string|null} [cite] @returns {DocumentFragment|null}
+ */
+export function rendered(text, cite) {
+  try {
+    const markup = formatted(text)
+    if (markup === null) return null
+    const fragment = safe(markup)
+    if (cite) linkCitations(fragment, cite)
+    return fragment
+  } catch (e) {
+    console.warn(e)
+    return null
+  }
+}
+
+/** @param {string} markup */
+function safe(markup) {
+  const fragment = DOMPurify.sanitize(markup, {
     ALLOWED_TAGS: allowed, ALLOWED_ATTR: ['href', 'title', 'start', 'align'], ALLOW_DATA_ATTR: false, ALLOW_ARIA_ATTR: false,
     RETURN_DOM_FRAGMENT: true,
   })
-  // Headings of strangers do not head our page.
+  // Headings of others do not head our page.
   for (const h of fragment.querySelectorAll('h1,h2,h3,h4,h5,h6')) {
     const p = document.createElement('p')
     p.className = 'heading'
@@ -45,17 +53,24 @@ export function rendered(text) {
 }
 
 /**
- * Markdown. Marks like [1] become links to what they cite.
+ * Markdown, or the text as it is. A text that grows stays plain once it is: it neither changes back and forth while it
+ * comes, nor is it read again and again.
  * @param {{text: string, cite?: (n: number) => string|null}} p
  */
 export function Markdown({ text, cite }) {
   const place = useRef(/** @type {HTMLElement|null} */ (null))
-  useLayoutEffect(() => {
-    const fragment = rendered(text)
-    if (cite) linkCitations(fragment, cite)
-    place.current?.replaceChildren(fragment)
+  const plain = useRef(/** @type {string|null} */ (null)) // the text that could not be formatted last
+  const fragment = useMemo(() => {
+    const grown = plain.current !== null && text.startsWith(plain.current)
+    const made = grown ? null : rendered(text, cite)
+    plain.current = made ? null : text
+    return made
   }, [text, cite])
-  return html`<div class="prose" ref=${place}></div>`
+  useLayoutEffect(() => {
+    if (fragment) place.current?.replaceChildren(fragment)
+  }, [fragment])
+  if (fragment) return html`<div class="prose" ref=${place}></div>`
+  return html`<${Plain} text=${text} /><p class="small">Shown as plain text: too long or too deeply nested to format.</p>`
 }
 
 /** @param {DocumentFragment} fragment @param {(n: number) => string|null} cite */

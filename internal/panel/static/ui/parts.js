@@ -1,7 +1,7 @@
 // The small things that every page is made of.
-import { useEffect, useRef, useState } from '../vendor/hooks.js'
+import { useEffect, useErrorBoundary, useRef, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
-import { dateTime, duration, utc, words } from '../format.js'
+import { dateTime, duration, number, pretty, utc, words } from '../format.js'
 import { gone } from '../live.js'
 import { me, may } from '../session.js'
 
@@ -139,11 +139,30 @@ export function Facts({ rows }) {
 /** JSON, as it is. @param {{value: any, label?: string}} p */
 export function Json({ value, label = 'Raw JSON' }) {
   const [open, setOpen] = useState(false)
-  const text = open ? JSON.stringify(value, null, 2) : ''
+  const text = open ? pretty(value) : ''
   return html`<details class="json" onToggle=${(/** @type {any} */ e) => setOpen(e.target.open)}>
     <summary>${label}</summary>
-    ${open && html`<${Copy} text=${text} label="Copy ${label}" /><pre tabindex="0" role="region" aria-label=${label}>${text}</pre>`}
+    ${open && html`<${Copy} text=${text} label="Copy ${label}" /><${Plain} text=${text} code=${label} />`}
   </details>`
+}
+
+/**
+ * A text of others as it is. Browsers take long for very many lines, so of a long text the beginning is shown, and more
+ * of it when one asks.
+ * @param {{text: string, code?: string}} p code: what it is called, where it is code
+ */
+export function Plain({ text = '', code }) {
+  const [most, setMost] = useState(20_000)
+  const shown = text.slice(0, most)
+  return html`${code ? html`<pre tabindex="0" role="region" aria-label=${code}>${shown}</pre>` : html`<div class="prose pre">${shown}</div>`}
+    ${text.length > most && html`<p class="small">These are the first ${number(most)} of ${number(text.length)} characters.${' '}
+      <button type="button" class="link" onClick=${() => setMost(10 * most)}>Show more</button></p>`}`
+}
+
+/** A part of a page. Where it breaks, the rest of the page stays. @param {{children?: any}} p */
+export function Part({ children }) {
+  const [error, again] = useErrorBoundary((e) => console.error(e))
+  return error ? html`<${Problem} error=${{ message: `This part cannot be shown: ${error.message}` }} retry=${again} />` : children
 }
 
 /** A page: its heading, what can be done with it, and where it belongs. @param {{title: any, back?: [string, string], actions?: any, children: any}} p */
@@ -162,6 +181,6 @@ export function Page({ title, back, actions, children }) {
 export function Card({ title, actions, children, class: kind = '' }) {
   return html`<section class="card ${kind}">
     ${title && html`<header><h2>${title}</h2>${actions && html`<div class="actions">${actions}</div>`}</header>`}
-    ${children}
+    <${Part}>${children}</${Part}>
   </section>`
 }

@@ -1,5 +1,6 @@
 // A form for a value that a JSON schema describes: a field for each simple member, JSON for the rest.
 import { html } from '../html.js'
+import { pretty } from '../format.js'
 import { Check, Field, Parsed } from './form.js'
 
 /** @param {{schema: any, value: any, onChange: (v: any) => void}} p */
@@ -49,7 +50,7 @@ export function JsonField({ rows = 4, ...rest }) {
   return html`<${Parsed} ...${rest} rows=${rows} read=${readJson} write=${write} />`
 }
 
-const write = (/** @type {any} */ v) => (v === undefined || v === null ? '' : JSON.stringify(v, null, 2))
+const write = (/** @type {any} */ v) => (v === undefined || v === null ? '' : pretty(v))
 
 /** The value that a text has; it throws why it has none. @param {string} text */
 export function readJson(text) {

@@ -44,7 +44,7 @@ function barsOf(run, steps, interrupts) {
     const start = Date.parse(s.started_at)
     const model = s.kind === 'model'
     bars.push({
-      name: model ? 'Model call' : html`<code>${s.name}</code> <span class="small">${cut(revealed(JSON.stringify(s.arguments ?? {})), 60)}</span>`, kind: model ? 'model' : 'tool', from: start, to: time(s.finished_at, now),
+      name: model ? 'Model call' : html`<code>${s.name}</code> <span class="small">${revealed(cut(JSON.stringify(s.arguments ?? {}), 60))}</span>`, kind: model ? 'model' : 'tool', from: start, to: time(s.finished_at, now),
       tokens: model ? s.input_tokens + s.output_tokens : undefined,
       note: [s.outcome, s.finish_reason, s.tries > 1 && `${s.tries} tries`, s.attempt > 1 && `attempt ${s.attempt}`].filter(Boolean).join(', '), more: s,
     })

@@ -1,0 +1,158 @@
+// Markdown into markup, with bounded work. The library reads some texts in time that grows with the square of their
+// length, and others so deep that the stack ends. So its work is counted while it reads, and too much ends the reading.
+import { Lexer, Marked, Parser, Tokenizer } from '../vendor/marked.js'
+
+const longest = 65_536 // characters of a text that is read at all
+const most = 50_000_000 // work for one text: about one for each character that the library may look at
+const deepest = 50 // lists, quotations, links and emphasis within each other
+const largest = 20_000 // tags of the markup
+
+class Work {
+  constructor() {
+    this.done = 0
+    this.depth = 0
+  }
+
+  /** @param {number} more */
+  add(more) {
+    this.done += more
+    if (this.done > most) throw new RangeError('too much work')
+  }
+
+  /** Does something one level deeper. @template T @param {() => T} act @returns {T} */
+  within(act) {
+    if (++this.depth > deepest) throw new RangeError('too deep')
+    try {
+      return act()
+    } finally {
+      this.depth--
+    }
+  }
+}
+
+/** Counts the steps of the reading: each asks one of the first two before all others. */
+class Counting extends Tokenizer {
+  /** @param {Work} work @param {number} word characters of the longest word */
+  constructor(work, word) {
+    super()
+    this.work = work
+    this.word = word
+    this.quotation = 0
+  }
+
+  /** A step to the next block, which may end anywhere. @param {string} src */
+  space(src) {
+    this.work.add(2000 + src.length / 4)
+    return super.space(src)
+  }
+
+  /** A step within a paragraph. Links, tags and code may end anywhere, what else there is (addresses) with its word. @param {string} src */
+  escape(src) {
+    this.work.add(500 + (/^(?:!?\[|[<`])/.test(src) ? src.length : Math.min(src.length, this.word)))
+    return super.escape(src)
+  }
+
+  /** A list, each line of which is looked at before what is within it is read. @param {string} src @returns {any} */
+  list(src) {
+    if (/^ {0,3}(?:[*+-]|\d{1,9}[.)])/.test(src)) {
+      const end = src.search(/\n[ \t]*\n(?![ \t]|[*+-]|\d)/)
+      this.work.add(1000 * (end < 0 ? src : src.slice(0, end)).split('\n').length)
+    }
+    return super.list(src)
+  }
+
+  /** A quotation, whose rest is copied for each part of it. @param {string} src @returns {any} */
+  blockquote(src) {
+    const outer = this.quotation
+    this.quotation = src.length
+    try {
+      return super.blockquote(src)
+    } finally {
+      this.quotation = outer
+    }
+  }
+
+  /** @param {string} src @param {string} masked @param {string} [before] */
+  emStrong(src, masked, before) {
+    return this.sought(src, before, super.emStrong(src, masked, before))
+  }
+
+  /** @param {string} src @param {string} masked @param {string} [before] */
+  del(src, masked, before) {
+    return this.sought(src, before, super.del(src, masked, before))
+  }
+
+  /**
+   * Slow expressions seek where an emphasis ends: up to there or, in vain, up to the end.
+   * @template {{raw: string}} T @param {string} src @param {string} before the character before it @param {T|undefined} token
+   */
+  sought(src, before, token) {
+    const begins = /^[*_~]\S/.test(src) && !(src[0] === '_' && /[\p{L}\p{N}]/u.test(before ?? ''))
+    if (token || begins) this.work.add(8 * (token?.raw ?? src).length)
+    return token
+  }
+
+  /** A table. Each row gets as many cells as the header has, whether they are written or not. @param {string} src */
+  table(src) {
+    const [header, delimiters] = src.split('\n', 2)
+    if (delimiters === undefined || !/^[ \t|:-]+$/.test(delimiters)) return super.table(src)
+    const end = src.search(/\n[ \t]*\n/)
+    const block = end < 0 ? src : src.slice(0, end)
+    this.work.add(10 * block.length + 2000 * header.split('|').length * block.split('\n').length)
+    return super.table(src)
+  }
+}
+
+class Bounded extends Lexer {
+  /** @param {Work} work @param {number} word */
+  constructor(work, word) {
+    const counting = new Counting(work, word)
+    super({ ...defaults, tokenizer: counting })
+    this.work = work
+    this.counting = counting
+  }
+
+  /** @param {string} src @param {any} [tokens] @param {any} [last] @returns {any} */
+  blockTokens(src, tokens, last) {
+    this.work.add(this.counting.quotation)
+    return this.work.within(() => super.blockTokens(src, tokens, last))
+  }
+
+  /** Before its first step it looks where tags end. @param {string} src @param {any} [tokens] */
+  inlineTokens(src, tokens) {
+    this.work.add(src.length * (src.match(/</g)?.length ?? 0))
+    return this.work.within(() => super.inlineTokens(src, tokens))
+  }
+}
+
+/** @param {string} text */
+const asText = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
+
+const { defaults } = new Marked({
+  gfm: true, breaks: true, async: false,
+  renderer: {
+    html: ({ text }) => asText(text),
+    image: ({ text, href }) => asText(`[picture: ${text || href}]`),
+  },
+})
+
+/**
+ * The markup of a Markdown text, which is not safe yet. Null: it is too long or nested too deeply to be formatted, or the
+ * library fails, and it is to be shown as it is. The work is bounded, whatever the text.
+ * @param {string} text @returns {string|null}
+ */
+export function formatted(text) {
+  if (text.length > longest) return null
+  const work = new Work()
+  let word = 0
+  try {
+    for (const [run] of text.matchAll(/\s+|\S+/g)) {
+      word = Math.max(word, run.length)
+      work.add(run.length ** 2) // so much may be one step
+    }
+    const markup = new Parser(defaults).parse(new Bounded(work, word).lex(text))
+    return markup.split('<', largest + 1).length > largest ? null : markup
+  } catch {
+    return null
+  }
+}
