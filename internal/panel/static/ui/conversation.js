@@ -46,6 +46,8 @@ export class Conversation {
     /** The same, as it is shown. @type {Signal<import('../stream.js').Watched|null>} */
     this.now = signal(null)
     this.showing = 0
+    /** How long it took to show it last, in ms. */
+    this.took = 0
     /** What was sent and is not among the messages yet. @type {Signal<{text: string, files: string[]}|null>} */
     this.sent = signal(null)
     /** The run that ended last, where it did not end well. @type {Signal<any>} */
@@ -135,7 +137,7 @@ export class Conversation {
   told(e) {
     if (e.event === 'lost') return this.became(this.state && { ...this.state, connected: false })
     const next = after(this.state, e)
-    if (e.event === 'delta') this.became(next, 40 + (next?.text.length ?? 0) / 200) // so that a long answer is not drawn anew for each word
+    if (e.event === 'delta') this.became(next, 40 + (next?.text.length ?? 0) / 200 + 4 * this.took) // so that a long answer is not drawn anew for each word
     else this.became(next)
     if (e.event !== 'init') return
     this.agentId.value = e.run.agent_id
@@ -154,7 +156,9 @@ export class Conversation {
     const show = () => {
       clearTimeout(this.showing)
       this.showing = 0
+      const begun = performance.now()
       this.now.value = this.state
+      window.setTimeout(() => { this.took = Math.min(1000, performance.now() - begun) }) // it is drawn before that
     }
     if (wait === 0) show()
     else this.showing ||= window.setTimeout(show, wait)
