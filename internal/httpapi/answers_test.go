@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/share"
 	"agentplatform/internal/tenant"
 )
 
@@ -31,24 +34,23 @@ func (s *stuck) Write(b []byte) (int, error) {
 }
 
 func answering(s *Server, organization string, to http.ResponseWriter) *watcher {
-	c := &Call{Principal: tenant.Principal{}}
-	c.Principal.Organization = organization
+	c := &Call{Principal: tenant.Principal{Organization: organization, User: "u", Key: "k"}}
 	w := &watcher{
 		ResponseWriter: to,
 		stall:          time.Hour,
 		deadline:       func(time.Time) error { return nil },
 		refuse:         func() {},
 	}
-	w.room = func(n int) (func(), bool) { return s.roomFor(c, n) }
-	w.instead = func() { s.tellFull(c, w) }
+	w.room = func(n int) (func(), error) { return s.roomFor(c, n) }
+	w.instead = func(err error) { s.answerFor(c, err).write(w) }
 	return w
 }
 
-// Large answers that their clients do not take have a bound, and half of it is one organization's: whoever comes next
-// is told to try again, or, in the middle of a stream, is sent away.
+// Large answers that their clients do not take have a bound, and an organization has one of its own: the next answer of
+// it is a refusal, or, in the middle of a stream, its end.
 func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	const size = 1 << 20
-	s := &Server{answers: bodies{most: 4 * size}}
+	s := &Server{answers: share.New(share.Limits{All: 4 * size, Organization: 2 * size})}
 	large := bytes.Repeat([]byte("x"), size)
 	began, take, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
 	for range 2 {
@@ -69,10 +71,17 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	_, err = w.Write([]byte("more"))
 	assert.ErrorIs(t, err, errFull)
 	w.begin()
-	assert.Equal(t, http.StatusServiceUnavailable, again.Code)
+	assert.Equal(t, http.StatusTooManyRequests, again.Code)
 	assert.Equal(t, "1", again.Header().Get("Retry-After"))
 	assert.Empty(t, again.Header().Get("ETag"))
-	assert.Contains(t, again.Body.String(), `"code":"unavailable"`)
+	var refusal map[string]any
+	require.NoError(t, json.Unmarshal(again.Body.Bytes(), &refusal))
+	delete(refusal, "message")
+	delete(refusal, "detail")
+	assert.Equal(t, map[string]any{
+		"status": "error", "code": "share_exceeded", "limit": "large_responses", "scope": "organization",
+		"max": 2.0 * size, "used": 2.0 * (size - smallBody), "retry_after": 1.0, "request_id": "",
+	}, refusal)
 	assert.NotContains(t, again.Body.String(), "more")
 
 	under := httptest.NewRecorder()
@@ -94,7 +103,7 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	<-done
 	_, err = answering(s, "a", httptest.NewRecorder()).Write(large)
 	assert.NoError(t, err, "there is room again")
-	assert.Zero(t, s.answers.all)
+	assert.Zero(t, s.answers.Held())
 }
 
 // A page ends by its bytes, too; its first row has room whatever its size.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentplatform/internal/problem"
+	"agentplatform/internal/share"
 )
 
 // What a request's body must be before a handler sees it. A body that does not come has its connection closed; JSON is
@@ -20,7 +21,7 @@ import (
 
 // Hold reads a body of JSON whole and checks it; the request's body is then what was read. Its bytes count until the
 // request has been answered, or c.Release is called. Its errors are answers: a body that is too large, did not come, is
-// no JSON, or has no room beside those under way.
+// no JSON, or has no room beside those of its user, its organization or everybody.
 func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil
@@ -29,11 +30,14 @@ func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) error {
 	if r.ContentLength > limit {
 		return &http.MaxBytesError{Limit: limit}
 	}
-	organization := c.Principal.Organization
-	coming := &counted{Reader: http.MaxBytesReader(w, r.Body, limit), bodies: &s.bodies, organization: organization}
+	coming := &coming{
+		Reader: http.MaxBytesReader(w, r.Body, limit), pace: c.body, small: s.smallBodies, large: s.bodies,
+		first: s.smallBodies.Part(holderOf(c)), rest: s.bodies.Part(holderOf(c)),
+	}
 	c.release = sync.OnceFunc(coming.give)
 	body, err := io.ReadAll(coming)
 	if err != nil {
+		c.release()
 		hangUp(w, r) // what has not come is not waited for
 		return unread(err)
 	}
@@ -50,32 +54,40 @@ func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) error {
 	return CheckJSON("body", body)
 }
 
-// counted is a body whose bytes count as they come, not as they are announced: a body that does not come takes no room.
-type counted struct {
+// coming is a body that comes in to be held. Its bytes count as they come, not as they are announced: a body that does
+// not come takes no room. The first bytes of each body have room of their own, so a small body needs nothing of what
+// large ones divide.
+type coming struct {
 	io.Reader
 
-	bodies       *bodies
-	organization string
-	taken        int64
+	pace         *steady
+	first, rest  *share.Part
+	small, large *share.Pool // of these
+	came, last   int64       // bytes: in all, and by the last read
 }
 
-func (b *counted) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if n > 0 && !b.bodies.take(b.organization, int64(n)) {
-		full := problem.New(
-			problem.Unavailable, "unavailable", "too many large bodies are under way at once; try again",
-		)
-		full.RetryAfter = time.Second
-		return 0, full
+func (b *coming) Read(p []byte) (int, error) {
+	pool := b.small
+	if b.came > smallBody {
+		pool = b.large
 	}
-	b.taken += int64(n)
+	b.pace.keep(b.last, pool.Tight())
+	n, err := b.Reader.Read(p)
+	b.last = int64(n)
+	first := max(0, min(b.last, smallBody-b.came))
+	b.came += b.last
+	if full := b.first.Take(first); full != nil {
+		return 0, exceeded(smallRequestBodies, full)
+	}
+	if full := b.rest.Take(b.last - first); full != nil {
+		return 0, exceeded(requestBodies, full)
+	}
 	return n, err
 }
 
-func (b *counted) give() {
-	if b.taken > 0 {
-		b.bodies.give(b.organization, b.taken)
-	}
+func (b *coming) give() {
+	b.first.Give()
+	b.rest.Give()
 }
 
 // unread says why a body could not be read.
@@ -91,43 +103,6 @@ func unread(err error) error {
 // by itself calls it first.
 func (s *Server) BoundBody(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, s.MaxBody)
-}
-
-// What all JSON bodies under way may have together, and all large answers that have not been taken yet.
-const (
-	maxBodies  = 64 << 20
-	maxAnswers = 96 << 20
-)
-
-// bodies counts the bytes of bodies under way, by organization; one may take half of what there is.
-type bodies struct {
-	most  int64
-	mu    sync.Mutex
-	all   int64
-	parts map[string]int64
-}
-
-func (b *bodies) take(organization string, n int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.all+n > b.most || b.parts[organization]+n > b.most/2 {
-		return false
-	}
-	if b.parts == nil {
-		b.parts = map[string]int64{}
-	}
-	b.all += n
-	b.parts[organization] += n
-	return true
-}
-
-func (b *bodies) give(organization string, n int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.all -= n
-	if b.parts[organization] -= n; b.parts[organization] == 0 {
-		delete(b.parts, organization)
-	}
 }
 
 // bodyRate is how fast a body must come at least, on the whole, in bytes a second.
@@ -167,6 +142,23 @@ func (b *steady) await() {
 		next = b.end
 	}
 	_ = b.set(next)
+}
+
+// hurried is how far behind a body may be while there is little room for others.
+const hurried = 5 * time.Second
+
+// keep holds a body to its rate while it comes, not only on the whole: time that it does not use is lost beyond the
+// stall time, which is shorter in a hurry. n bytes have come since the last call. Without, a body that has come but for
+// its end could be held for as long as all of it may take.
+func (b *steady) keep(n int64, hurry bool) {
+	behind := b.stall
+	if hurry {
+		behind = min(behind, hurried)
+	}
+	b.end = b.end.Add(time.Duration(n) * time.Second / bodyRate)
+	if most := time.Now().Add(behind); b.end.After(most) {
+		b.end = most
+	}
 }
 
 func (b *steady) Read(p []byte) (int, error) {

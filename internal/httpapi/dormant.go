@@ -175,7 +175,7 @@ func (s *Server) leave(c *Call, steps Steps, out *Sink, right *tenant.Right, far
 	out.w = &watcher{
 		ResponseWriter: d.rest, status: http.StatusOK, stall: s.Stall,
 		deadline: func(t time.Time) error { return s.dormants.writeUntil(conn, t) },
-		room:     func(n int) (func(), bool) { return s.roomFor(c, n) }, instead: func() {},
+		room:     func(n int) (func(), error) { return s.roomFor(c, n) }, instead: func(error) {},
 	}
 	out.controller = http.NewResponseController(out.w)
 	out.may = func() bool { return right.Lasts(d.ctx) }

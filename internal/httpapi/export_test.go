@@ -27,3 +27,8 @@ func (s *Server) Kept() int {
 func (s *Server) WatchBy(w hangup.Watcher) {
 	s.dormants.watcher, s.dormants.all = w, map[*dormant]struct{}{}
 }
+
+// Held returns how many bytes of bodies and of answers count at the moment.
+func (s *Server) Held() (bodies, smallBodies, answers int64) {
+	return s.bodies.Held(), s.smallBodies.Held(), s.answers.Held()
+}

@@ -30,6 +30,7 @@ type Call struct {
 	code        string   // of the error that it was answered with
 	spoken      bool     // its errors are Open Responses', too
 	ifNoneMatch []string // of its header
+	body        *steady  // nil: there is none
 	release     func()   // gives back what its body takes of what all may; see [Server.Hold]
 	seated      bool     // it has taken a place for a stream
 	place       *int     // its number among those of the key, where processes share them
@@ -76,6 +77,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	seen.Header().Set("X-Request-Id", c.id)
 	secure(seen.Header(), r)
 	body := s.steadyBody(w, r)
+	c.body = body
 	c.mayLeave = body == nil && r.Method == http.MethodGet && r.ProtoMajor == 1 && r.ProtoMinor >= 1
 	whole := r // its body is what steadyBody gave it, whatever handlers make of theirs
 	seen.refuse = func() {
@@ -83,8 +85,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			hangUp(w, whole)
 		}
 	}
-	seen.room = func(n int) (func(), bool) { return s.roomFor(c, n) }
-	seen.instead = func() { s.tellFull(c, seen) }
+	seen.room = func(n int) (func(), error) { return s.roomFor(c, n) }
+	seen.instead = func(err error) { s.answerFor(c, err).write(seen) }
 	began := s.Host.Elapsed()
 	pattern := s.pattern(r)
 	defer func() {

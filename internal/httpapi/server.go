@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/apidoc"
 	"agentplatform/internal/host"
 	"agentplatform/internal/ratelimit"
+	"agentplatform/internal/share"
 	"agentplatform/internal/tenant"
 	"agentplatform/internal/trace"
 )
@@ -56,9 +57,9 @@ type Server struct {
 	metrics  *metrics
 	open     map[string]bool   // paths of the API that answer without a key
 	names    map[string]string // of operations, by pattern
-	bodies   bodies
-	answers  bodies
 	seats    seats
+
+	bodies, smallBodies, answers *share.Pool // bytes; see room.go
 
 	strangers strangers
 	dormants  dormants
@@ -78,8 +79,9 @@ func New(c Config, routes func(*Server)) *Server {
 	}
 	s := &Server{
 		Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics), strangers: strangers{limit: c.Strangers},
-		bodies: bodies{most: maxBodies}, answers: bodies{most: maxAnswers},
-		open: map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
+		bodies: share.New(limitsOfBodies), smallBodies: share.New(limitsOfSmallBodies),
+		answers: share.New(limitsOfAnswers),
+		open:    map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
 	}
 	s.keys.Shared = c.Shared
 	s.stopping, s.stop = context.WithCancel(context.Background())

@@ -4,16 +4,14 @@ import (
 	"errors"
 	"net/http"
 	"time"
-
-	"agentplatform/internal/problem"
 )
 
 // watcher remembers the status that was answered, and gives the client its time to take each piece of the answer.
 type watcher struct {
 	http.ResponseWriter
 	refuse   func() // is called before a refusal goes out
-	room     func(n int) (give func(), there bool)
-	instead  func() // writes that there is no room
+	room     func(n int) (give func(), err error)
+	instead  func(error) // writes that there is no room
 	status   int
 	waits    bool // the head has not gone out yet: it does with the first bytes
 	full     bool // there was no room for the answer
@@ -48,18 +46,6 @@ func (w *watcher) begin() {
 	w.ResponseWriter.WriteHeader(w.status)
 }
 
-// roomFor takes room for a piece of an answer.
-func (s *Server) roomFor(c *Call, n int) (give func(), there bool) {
-	organization, size := c.Principal.Organization, int64(n)
-	return func() { s.answers.give(organization, size) }, s.answers.take(organization, size)
-}
-
-func (s *Server) tellFull(c *Call, w http.ResponseWriter) {
-	full := problem.New(problem.Unavailable, "unavailable", "%s; try again", errFull)
-	full.RetryAfter = time.Second
-	s.answerFor(c, full).write(w)
-}
-
 // FlushError sends what there is.
 func (w *watcher) FlushError() error {
 	w.begin()
@@ -69,19 +55,18 @@ func (w *watcher) FlushError() error {
 // pieceSize is how much of an answer a client must take within its time.
 const pieceSize = 256 << 10
 
-var errFull = errors.New("too many large answers are under way at once")
+var errFull = errors.New("httpapi: there is no room for the answer")
 
 func (w *watcher) Write(b []byte) (n int, err error) {
 	if w.full {
 		return 0, errFull
 	}
-	if len(b) >= pieceSize { // it is held until the client has taken it
-		give, there := w.room(len(b))
-		if !there {
-			return 0, w.giveUp()
-		}
-		defer give()
+	give, err := w.room(len(b)) // it is held until the client has taken it
+	if err != nil {
+		w.giveUp(err)
+		return 0, errFull
 	}
+	defer give()
 	w.begin()
 	for first := true; err == nil && (first || len(b) > 0); first = false {
 		piece := b[:min(len(b), pieceSize)]
@@ -94,17 +79,16 @@ func (w *watcher) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// giveUp ends an answer for which there is no room; where nothing of it has gone out, the client is told so instead.
-func (w *watcher) giveUp() error {
+// giveUp ends an answer for which there is no room; where nothing of it has gone out, the client is answered why.
+func (w *watcher) giveUp(why error) {
 	if w.waits || w.status < 200 {
 		w.status, w.waits = 0, false
 		for _, name := range []string{"Content-Length", "Content-Disposition", "Etag"} {
 			w.Header().Del(name)
 		}
-		w.instead()
+		w.instead(why)
 	}
 	w.full = true
-	return errFull
 }
 
 // Unwrap lets http.ResponseController through.

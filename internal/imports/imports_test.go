@@ -210,7 +210,7 @@ var allowed = []struct {
 	{
 		"internal/httpapi",
 		"internal/apidoc events internal/hangup internal/host internal/lifecycle internal/problem internal/ratelimit " +
-			"internal/record internal/strictjson internal/tenant internal/trace internal/waiting",
+			"internal/record internal/share internal/strictjson internal/tenant internal/trace internal/waiting",
 		"the framework knows how requests are read and answered, not what any operation does",
 	},
 	{

@@ -95,6 +95,16 @@ func (p *Pool) Could(holder Holder, n int64) bool {
 	return refusal == nil
 }
 
+// Held is how much everybody holds together.
+func (p *Pool) Held() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all
+}
+
+// Tight says whether more than half of all is held.
+func (p *Pool) Tight() bool { return p.Held() > p.limits.All/2 }
+
 // Give returns all of the part.
 func (t *Part) Give() {
 	t.pool.mu.Lock()

@@ -30,6 +30,19 @@ func TestOneOrganizationLeavesTheReserve(t *testing.T) {
 	assert.NoError(t, p.Part(share.Holder{Organization: "c"}).Take(1))
 }
 
+func TestTightIsMoreThanHalf(t *testing.T) {
+	p := share.New(share.Limits{All: 10, Reserve: 4})
+	part := p.Part(share.Holder{})
+	require.NoError(t, part.Take(5))
+	assert.False(t, p.Tight())
+	require.NoError(t, part.Take(1))
+	assert.True(t, p.Tight())
+	assert.Equal(t, int64(6), p.Held())
+	part.Give()
+	assert.False(t, p.Tight())
+	assert.Zero(t, p.Held())
+}
+
 func TestLimitsOfOrganizationAndUser(t *testing.T) {
 	p := share.New(share.Limits{All: 100, Organization: 10, User: 6})
 	var refusal *share.Refusal

@@ -1,0 +1,67 @@
+package httpapi
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"agentplatform/internal/problem"
+	"agentplatform/internal/share"
+)
+
+// smallBody is how much of each body counts apart from what large bodies divide, and how much of an answer does not
+// count at all. In bytes, as all limits here.
+const smallBody = 64 << 10
+
+// What the JSON bodies that are held have together. Four organizations that take all they may leave the reserve to
+// others; half of it has room for one body of the largest size.
+var (
+	limitsOfBodies = share.Limits{All: 80 << 20, Reserve: 16 << 20, Organization: 16 << 20, User: 12 << 20}
+	// limitsOfSmallBodies are for the first bytes of each body. Only very many connections reach them.
+	limitsOfSmallBodies = share.Limits{All: 128 << 20, Reserve: 32 << 20, Organization: 24 << 20, User: 16 << 20}
+	// limitsOfAnswers are for what large answers have beyond smallBody, until their clients have taken them.
+	limitsOfAnswers = share.Limits{All: 160 << 20, Reserve: 32 << 20, Organization: 32 << 20, User: 24 << 20}
+)
+
+// What an answer calls that of which there is too little.
+const (
+	requestBodies      = "request_bodies"
+	smallRequestBodies = "small_request_bodies"
+	largeResponses     = "large_responses"
+)
+
+// holderOf is who holds what a request takes.
+func holderOf(c *Call) share.Holder {
+	return share.Holder{Organization: c.Principal.Organization, User: c.Principal.User}
+}
+
+// exceeded is the answer to a request for which a limit of something that all divide leaves no room. what names it in
+// the answer.
+func exceeded(what string, err error) error {
+	var r *share.Refusal
+	if !errors.As(err, &r) {
+		return err
+	}
+	shown := strings.ReplaceAll(what, "_", " ")
+	p := problem.New(problem.Unavailable, "unavailable", "too many %s are under way at once; try again", shown)
+	if r.Scope != share.Process {
+		p = problem.New(problem.Limited, "share_exceeded",
+			"the %s of this %s may have %d bytes at once, and have %d; try again", shown, r.Scope, r.Max, r.Used)
+		p = p.With("limit", what).With("scope", string(r.Scope)).With("max", r.Max).With("used", r.Used)
+	}
+	p.RetryAfter = time.Second
+	return p
+}
+
+// roomFor takes room for a piece of an answer, until its client has taken it. What answers without a key is in memory
+// once for all clients, so it counts for nobody.
+func (s *Server) roomFor(c *Call, n int) (give func(), err error) {
+	if n <= smallBody || c.Principal.Key == "" {
+		return func() {}, nil
+	}
+	part := s.answers.Part(holderOf(c))
+	if full := part.Take(int64(n - smallBody)); full != nil {
+		return nil, exceeded(largeResponses, full)
+	}
+	return part.Give, nil
+}

@@ -1,0 +1,399 @@
+package httpapi_test
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/httpapi"
+	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/tenant"
+)
+
+// made is what a request has made.
+func made(t *testing.T, e httpapitest.API, path, body string) (of struct {
+	Organization string `json:"organization_id"`
+	User         string `json:"user_id"`
+	Key          string
+	Agent        string `json:"agent_id"`
+}) {
+	t.Helper()
+	w := e.Send("POST", path, body)
+	require.Equal(t, http.StatusCreated, w.Code, w.Body)
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &of))
+	return of
+}
+
+// organization makes an organization of so many users, and returns the API as a key of each, of a level, reaches it.
+func organization(t *testing.T, e httpapitest.API, users int, level string) (all []httpapitest.API) {
+	t.Helper()
+	id := made(t, e, "/organizations", `{"name":"o"}`).Organization
+	for n := range users {
+		user := made(t, e, "/users",
+			fmt.Sprintf(`{"email":"u%d@example.com","role":"admin","organization_id":%q}`, n, id)).User
+		all = append(all, e.As(made(t, e, "/api-keys", fmt.Sprintf(
+			`{"name":"k","user_id":%q,"level":%q,"organization_id":%q}`, user, level, id)).Key))
+	}
+	return all
+}
+
+// doors are routes of each kind that take JSON, as an organization reaches them.
+func doors(agent string) []string {
+	return []string{
+		"POST /search", "POST /responses", "PATCH /organization", "POST /runs/0123456789abcdef01234567/resume",
+		"POST /a2a/" + agent, "POST /agui/" + agent, "POST /mcp", "POST /runs/cancel", "POST /files",
+		"POST /knowledge-bases/0123456789abcdef01234567/documents",
+	}
+}
+
+// asked is how a request over the wire is answered.
+func asked(t *testing.T, s *httptest.Server, e httpapitest.API, door, body string) (status int, text string) {
+	t.Helper()
+	method, path, _ := strings.Cut(door, " ")
+	r, err := http.NewRequest(method, s.URL+httpapi.Base+path, strings.NewReader(body))
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+e.Key)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := s.Client().Do(r)
+	require.NoError(t, err, door)
+	defer func() { _ = answer.Body.Close() }()
+	all, err := io.ReadAll(answer.Body)
+	require.NoError(t, err, door)
+	return answer.StatusCode, string(all)
+}
+
+// padded is a body of JSON of so many bytes.
+func padded(size int) string {
+	const before, after = `{"name":"a","query":"where?","pad":"`, `"}`
+	return before + strings.Repeat("x", size-len(before)-len(after)) + after
+}
+
+const (
+	mib       = 1 << 20
+	largest   = 8 * mib
+	smallSize = 64 << 10
+)
+
+// siege has a body held that does not end: all but the last byte of one of a size.
+func siege(t *testing.T, s *httptest.Server, e httpapitest.API, door string, size int, inChunks bool) net.Conn {
+	t.Helper()
+	method, path, _ := strings.Cut(door, " ")
+	text := padded(size)[:size-1]
+	length := fmt.Sprintf("Content-Length: %d", size)
+	if inChunks {
+		length = "Transfer-Encoding: chunked"
+		var b strings.Builder
+		for piece := range slices.Chunk([]byte(text), 60_000) {
+			fmt.Fprintf(&b, "%x\r\n%s\r\n", len(piece), piece)
+		}
+		text = b.String()
+	}
+	c := say(t, s, e.Head(method, httpapi.Base+path, "Content-Type: application/json\r\n"+length+"\r\n"))
+	go func() { _, _ = io.WriteString(c, text) }()
+	return c
+}
+
+// question is a request whose answer must not depend on others.
+type question struct {
+	door string
+	size int
+}
+
+// questions are small and large requests at each door, and one of the largest size.
+func questions(agent string) (all []question) {
+	for _, door := range doors(agent) {
+		for _, size := range []int{60, smallSize, mib} {
+			all = append(all, question{door, size})
+		}
+	}
+	return append(all, question{"POST /search", largest})
+}
+
+// unharmed checks that what an organization asks while others disturb is answered as it is without them.
+func unharmed(t *testing.T, s *httptest.Server, e httpapitest.API, all []question, disturb func()) {
+	t.Helper()
+	alone := map[question]int{}
+	for _, l := range all {
+		alone[l], _ = asked(t, s, e, l.door, padded(l.size))
+	}
+	disturb()
+	for _, l := range all {
+		status, text := asked(t, s, e, l.door, padded(l.size))
+		assert.Equal(t, alone[l], status, "%s of %d bytes: %s", l.door, l.size, text)
+	}
+}
+
+// besieged is the API behind a real server that waits for its clients, with an organization that only asks.
+func besieged(t *testing.T) (e, other httpapitest.API, s *httptest.Server) {
+	t.Helper()
+	e = httpapitest.New(t, func(c *service.Config) { c.MaxBody, c.Stall = 64*mib, time.Hour })
+	s = limited(t, e)
+	other = organization(t, e, 1, "admin")[0]
+	other.Agent = made(t, other, "/agents", `{"name":"a"}`).Agent
+	return e, other, s
+}
+
+// Two, three and four organizations that hold all bodies which they may, by bodies that do not end, leave room for
+// others: for small bodies at every door, and for large ones.
+func TestBodiesThatDoNotEndLeaveOthersRoom(t *testing.T) {
+	for attackers := 2; attackers <= 4; attackers++ {
+		for _, inChunks := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%d organizations, chunked: %v", attackers, inChunks), func(t *testing.T) {
+				e, other, s := besieged(t)
+				var held []net.Conn
+				unharmed(t, s, other, questions(other.Agent), func() {
+					var users []httpapitest.API
+					for range attackers {
+						users = append(users, organization(t, e, 2, "admin")...)
+					}
+					for n, user := range users {
+						held = append(held, siege(t, s, user, doors(other.Agent)[n%3], largest, inChunks))
+					}
+					require.Eventually(t, func() bool {
+						bodies, _, _ := e.Held()
+						return bodies == int64(len(users)*(largest-smallSize-1))
+					}, patience, time.Millisecond)
+					for _, user := range users { // and once more
+						status, text := asked(t, s, user, "POST /search", padded(largest))
+						assert.Equal(t, http.StatusTooManyRequests, status, text)
+					}
+				})
+				for _, c := range held {
+					_ = c.Close()
+				}
+				empty(t, e)
+			})
+		}
+	}
+}
+
+// So do organizations that have very many small bodies held, and heads without their bodies.
+func TestSmallBodiesThatDoNotEndLeaveOthersRoom(t *testing.T) {
+	e, other, s := besieged(t)
+	var held []net.Conn
+	unharmed(t, s, other, questions(other.Agent), func() {
+		for range 2 {
+			for _, user := range organization(t, e, 2, "read") {
+				for range 192 { // 12 MiB of the 16 of a user, 24 of the 24 of the organization
+					held = append(held, siege(t, s, user, "POST /search", smallSize+1, false),
+						say(t, s, user.Head("POST", "/api/v1/search", "Content-Length: 8388608\r\n")))
+				}
+			}
+		}
+		require.Eventually(t, func() bool {
+			bodies, smallBodies, _ := e.Held()
+			return smallBodies == 2*24*mib && bodies == 0
+		}, patience, time.Millisecond)
+	})
+	for _, c := range held {
+		_ = c.Close()
+	}
+	empty(t, e)
+}
+
+// A user who holds all that a user may leaves room for those of the same organization. What is refused says whose limit
+// it was, at each door as its clients read it.
+func TestARefusedShareSaysWhoseItIs(t *testing.T) {
+	e, _, s := besieged(t)
+	users := organization(t, e, 2, "admin")
+	users[0].Agent = made(t, users[0], "/agents", `{"name":"a"}`).Agent
+	refusal := func(door string) map[string]any {
+		method, path, _ := strings.Cut(door, " ")
+		w := users[0].Send(method, path, padded(largest))
+		require.Equal(t, http.StatusTooManyRequests, w.Code, "%s: %s", door, w.Body)
+		assert.Equal(t, "1", w.Header().Get("Retry-After"), door)
+		var body map[string]any
+		require.NoError(t, json.Unmarshal(w.Body.Bytes(), &body), door)
+		return body
+	}
+	held := []net.Conn{siege(t, s, users[0], "POST /search", largest, false)}
+	require.Eventually(t, func() bool {
+		bodies, _, _ := e.Held()
+		return bodies == largest-smallSize-1
+	}, patience, time.Millisecond)
+	for _, door := range doors(users[0].Agent) {
+		body := refusal(door)
+		assert.Equal(t, []any{"share_exceeded", "request_bodies", "user", 12.0 * mib},
+			[]any{body["code"], body["limit"], body["scope"], body["max"]}, door)
+		assert.InDelta(t, 12*mib, body["used"], 5*mib, door)
+		if door == "POST /responses" {
+			assert.Equal(t, map[string]any{"message": body["message"], "type": "too_many_requests", "param": nil,
+				"code": "share_exceeded"}, body["error"])
+		}
+	}
+	status, text := asked(t, s, users[1], "POST /search", padded(largest))
+	assert.Equal(t, http.StatusOK, status, "a colleague: %s", text)
+
+	held = append(held, siege(t, s, users[1], "POST /search", largest, false))
+	require.Eventually(t, func() bool {
+		bodies, _, _ := e.Held()
+		return bodies == 2*(largest-smallSize-1)
+	}, patience, time.Millisecond)
+	body := refusal("POST /search")
+	assert.Equal(t, []any{"organization", 16.0 * mib}, []any{body["scope"], body["max"]})
+	for _, user := range users {
+		status, text = asked(t, s, user, "POST /search", padded(smallSize))
+		assert.Equal(t, http.StatusOK, status, "small bodies pass: %s", text)
+	}
+	for _, c := range held {
+		_ = c.Close()
+	}
+	empty(t, e)
+}
+
+// When very many organizations hold all there is, the refusal is of the service.
+func TestWhenAllRoomForBodiesIsTaken(t *testing.T) {
+	e, other, s := besieged(t)
+	held := int64(0)
+	for _, users := range []int{2, 2, 2, 2, 1, 1} { // the last two take the reserve
+		for _, user := range organization(t, e, users, "read") {
+			siege(t, s, user, "POST /search", largest, false)
+			held += largest - smallSize - 1
+		}
+		require.Eventually(t, func() bool {
+			bodies, _, _ := e.Held()
+			return bodies == held
+		}, patience, time.Millisecond)
+	}
+	w := other.Send("POST", "/search", padded(largest))
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Equal(t, "1", w.Header().Get("Retry-After"))
+	assert.Contains(t, w.Body.String(), `"code":"unavailable"`)
+	assert.Equal(t, http.StatusOK, other.Send("POST", "/search", padded(smallSize)).Code, "small bodies pass")
+}
+
+// large adds a route whose answers have as many bytes as the query says.
+func large(e httpapitest.API) {
+	e.Handle("GET", "/large", tenant.LevelRead, func(w http.ResponseWriter, r *http.Request, _ *httpapi.Call) error {
+		size, err := strconv.Atoi(r.URL.Query().Get("bytes"))
+		if err == nil {
+			_, err = w.Write(make([]byte, size))
+		}
+		return httpapi.IgnoreGone(err)
+	})
+}
+
+// Readers of two, three and four organizations that ask for large answers and take nothing of them leave others theirs.
+func TestAnswersThatAreNotTakenLeaveOthersRoom(t *testing.T) {
+	for attackers := 2; attackers <= 4; attackers++ {
+		t.Run(fmt.Sprint(attackers), func(t *testing.T) {
+			e, other, s := besieged(t)
+			large(e)
+			var held []net.Conn
+			for range attackers {
+				for _, user := range organization(t, e, 2, "read") {
+					held = append(held, say(t, s, user.Head("GET", fmt.Sprint("/api/v1/large?bytes=", 16*mib), "")))
+				}
+			}
+			require.Eventually(t, func() bool {
+				_, _, answers := e.Held()
+				return answers == int64(len(held)*(16*mib-smallSize))
+			}, patience, time.Millisecond)
+			for _, size := range []int{60, smallSize, mib, 8 * mib} {
+				status, text := asked(t, s, other, fmt.Sprint("GET /large?bytes=", size), "")
+				assert.Equal(t, http.StatusOK, status)
+				assert.Len(t, text, size)
+			}
+			for _, c := range held {
+				_ = c.Close()
+			}
+			empty(t, e)
+		})
+	}
+}
+
+// Who shows no key holds nothing of what organizations divide.
+func TestAnswersWithoutAKeyCountForNobody(t *testing.T) {
+	e, _, s := besieged(t)
+	for range 20 {
+		say(t, s, strings.Repeat("GET /api/v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n", 60))
+	}
+	for range 20 {
+		status, _ := asked(t, s, e.As("none"), "GET /openapi.json", "")
+		require.Equal(t, http.StatusOK, status)
+		_, _, answers := e.Held()
+		assert.Zero(t, answers)
+	}
+}
+
+// Whatever becomes of a request, what it held comes back.
+func TestWhatIsHeldComesBack(t *testing.T) {
+	e := httpapitest.New(t, func(c *service.Config) { c.MaxBody, c.Stall = 64*mib, time.Hour })
+	large(e)
+	for path, then := range map[string]func(w http.ResponseWriter){
+		"/panics": func(http.ResponseWriter) { panic("on purpose") },
+		"/aborts": func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+		"/answer-panics": func(w http.ResponseWriter) {
+			_, _ = w.Write(make([]byte, mib))
+			panic("on purpose")
+		},
+	} {
+		e.Handle("POST", path, tenant.LevelRead, func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+			err := e.Hold(w, r, c)
+			if err == nil {
+				then(w)
+			}
+			return err
+		})
+	}
+	s := limited(t, e)
+	whole := func(door string, body string, head ...string) func() net.Conn {
+		method, path, _ := strings.Cut(door, " ")
+		return func() net.Conn {
+			return say(t, s, e.Head(method, httpapi.Base+path, fmt.Sprintf(
+				"Content-Type: application/json\r\nContent-Length: %d\r\n%s", len(body), strings.Join(head, "")))+body)
+		}
+	}
+	for name, send := range map[string]func() net.Conn{
+		"an answer":            whole("POST /search", padded(mib)),
+		"a refusal":            whole("POST /users", padded(mib)),
+		"no JSON":              whole("POST /search", strings.Repeat("x", mib)),
+		"another content type": whole("POST /search", padded(mib), "Content-Type: text/plain\r\n"),
+		"a panic":              whole("POST /panics", padded(mib)),
+		"a connection cut":     whole("POST /aborts", padded(mib)),
+		"a panic in an answer": whole("POST /answer-panics", padded(mib)),
+		"a large answer":       whole("GET /large?bytes=1048576", ""),
+		"a call":               whole("POST /mcp", padded(mib)),
+		"one byte too many": func() net.Conn {
+			return siege(t, s, e, "POST /search", largest+mib, true)
+		},
+		"its client goes": func() net.Conn {
+			c := siege(t, s, e, "POST /search", mib, false)
+			require.Eventually(t, func() bool { bodies, _, _ := e.Held(); return bodies > 0 }, patience, time.Millisecond)
+			_ = c.(*net.TCPConn).CloseWrite()
+			return c
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := send()
+			answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+			if err == nil {
+				_, _ = io.Copy(io.Discard, answer.Body)
+			}
+			_ = c.Close()
+			empty(t, e)
+		})
+	}
+}
+
+// empty waits until nothing is held any more.
+func empty(t *testing.T, e httpapitest.API) {
+	t.Helper()
+	assert.Eventually(t, func() bool {
+		bodies, smallBodies, answers := e.Held()
+		return bodies+smallBodies+answers == 0
+	}, patience, time.Millisecond, "not all that was held came back")
+}
