@@ -3,6 +3,7 @@ package a2aserver
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 
 	"agentplatform/internal/a2a"
@@ -11,11 +12,13 @@ import (
 	"agentplatform/internal/view"
 )
 
-// Bounds of a page of tasks: how many there are at most, unless told, and how many runs are looked at for them.
+// Bounds of a page of tasks: how many there are at most, unless told, how many runs are looked at for them, and how
+// many bytes the tasks have; the first may have more by itself.
 const (
 	maxPage     = 100
 	usualPage   = 50
 	maxLookedAt = 500
+	maxBytes    = 1 << 20
 )
 
 // list returns a page of the agent's tasks, the newest first: those whose messages came last. One that has looked at
@@ -46,29 +49,37 @@ func (c *call) list(ctx context.Context, in listParams) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	tasks, after := []object{}, string(place)
+	tasks, bytes, after := []object{}, 0, string(place)
 	for looked := 0; looked < maxLookedAt; looked += maxPage {
 		page, err := read(ctx, after, maxPage)
 		if err != nil {
 			return Reply{}, err
 		}
-		after = page.Next
 		for i, e := range page.Rows {
 			if !c.wanted(e.Value, in) {
+				after = page.Places[i]
 				continue
 			}
 			t, err := c.listed(ctx, e, in)
 			if err != nil {
 				return Reply{}, err
 			}
+			shown, err := json.Marshal(t)
+			if err != nil {
+				return Reply{}, err
+			}
+			if bytes += len(shown); bytes > maxBytes && len(tasks) > 0 {
+				return c.page(tasks, after, size), nil
+			}
+			after = page.Places[i]
 			if tasks = append(tasks, t); len(tasks) == size {
-				if i < len(page.Rows)-1 {
-					after = page.Places[i]
+				if i == len(page.Rows)-1 {
+					after = page.Next
 				}
 				return c.page(tasks, after, size), nil
 			}
 		}
-		if after == "" {
+		if after = page.Next; after == "" {
 			break
 		}
 	}

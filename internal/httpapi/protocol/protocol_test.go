@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -495,6 +496,48 @@ func TestAVersionOfA2AIsNamedByHeaderOrParameter(t *testing.T) {
 		r.Header.Set("Content-Type", "application/json")
 		r.Header.Set("A2A-Version", header)
 		assert.Contains(t, e.Do(r).Body.String(), "-32009")
+	}
+}
+
+// A page of tasks ends by its bytes, too. Page by page a client sees all of them, in order.
+func TestAPageOfTasksEndsByItsBytes(t *testing.T) {
+	e := httpapitest.New(t)
+	var want []string
+	for n := range 12 {
+		size := []int{10, 250 << 10}[n%2]
+		w := e.Chat("chat_id", "c", "message", strings.Repeat("x", size), "wait", "false")
+		require.Equal(t, http.StatusAccepted, w.Code)
+		want = append(want, w.Header().Get("X-Agent-Run-Id"))
+		require.Equal(t, http.StatusOK, e.Send("POST", "/runs/"+want[n]+"/cancel", "{}").Code)
+	}
+	slices.Reverse(want)
+	for _, context := range []string{"", `"contextId":"c",`} {
+		var seen []string
+		pages := 0
+		for token := ""; ; pages++ {
+			r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/a2a/"+e.Agent, strings.NewReader(fmt.Sprintf(
+				`{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{%s"pageSize":100,"historyLength":1,"pageToken":%q}}`,
+				context, token)))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("A2A-Version", "1.0")
+			w := e.Do(r)
+			require.Less(t, w.Body.Len(), 1<<20+300<<10)
+			var list struct {
+				Result struct {
+					Tasks []struct{ ID string }
+					Next  string `json:"nextPageToken"`
+				}
+			}
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &list), w.Body)
+			for _, task := range list.Result.Tasks {
+				seen = append(seen, task.ID)
+			}
+			if token = list.Result.Next; token == "" {
+				break
+			}
+		}
+		assert.Equal(t, want, seen)
+		assert.Positive(t, pages)
 	}
 }
 
