@@ -420,7 +420,7 @@ func TestALongWaitOutlivesAShortFailureOfTheStore(t *testing.T) {
 
 // Its body counts no more among those that are under way.
 func TestALongWaitHoldsNoBody(t *testing.T) {
-	const waits, size = 20, 900 << 10
+	const waits, size = 12, 900 << 10 // within what one user may have
 	a2a := func(method string) string {
 		return `{"jsonrpc":"2.0","id":1,"method":"` + method +
 			`","params":{"message":{"role":"ROLE_USER","parts":[{"text":"x"}]},"metadata":{"x":"`
