@@ -61,8 +61,7 @@ type connection struct {
 // SetReadDeadline is for http.ResponseController.
 func (c connection) SetReadDeadline(t time.Time) error { return c.in.set(t) }
 
-// A body that is held must keep its pace, and in a hurry when there is little room for others. One that is slow and goes
-// on coming passes.
+// A body that is held must keep its pace, above all when there is little room for others. A slow one passes.
 func TestABodyKeepsItsPace(t *testing.T) {
 	const (
 		size     = 8 << 20

@@ -372,7 +372,10 @@ func TestWhatIsHeldComesBack(t *testing.T) {
 		},
 		"its client goes": func() net.Conn {
 			c := siege(t, s, e, "POST /search", mib, false)
-			require.Eventually(t, func() bool { bodies, _, _ := e.Held(); return bodies > 0 }, patience, time.Millisecond)
+			require.Eventually(t, func() bool {
+				bodies, _, _ := e.Held()
+				return bodies > 0
+			}, patience, time.Millisecond)
 			_ = c.(*net.TCPConn).CloseWrite()
 			return c
 		},

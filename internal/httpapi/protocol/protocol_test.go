@@ -516,8 +516,8 @@ func TestAPageOfTasksEndsByItsBytes(t *testing.T) {
 		pages := 0
 		for token := ""; ; pages++ {
 			r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/a2a/"+e.Agent, strings.NewReader(fmt.Sprintf(
-				`{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{%s"pageSize":100,"historyLength":1,"pageToken":%q}}`,
-				context, token)))
+				`{"jsonrpc":"2.0","id":1,"method":"ListTasks","params":{%s"pageSize":100,"historyLength":1,`+
+					`"pageToken":%q}}`, context, token)))
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("A2A-Version", "1.0")
 			w := e.Do(r)
