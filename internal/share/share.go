@@ -2,8 +2,8 @@
 // all of it.
 //
 //   - An organization, and a user, hold at most their limit.
-//   - The last part is a reserve. An organization takes at most half of it. A user takes from it only while the user
-//     holds less than half of it in all.
+//   - The last part is a reserve. An organization takes at most half of it, rounded up. A user takes from it only while
+//     the user holds less than that in all.
 //
 // So an organization or a user who holds much never stops one who holds little. Package share knows nothing of
 // requests and runs. It imports nothing of ours.
@@ -105,6 +105,22 @@ func (p *Pool) Held() int64 {
 // Tight says whether more than half of all is held.
 func (p *Pool) Tight() bool { return p.Held() > p.limits.All/2 }
 
+// Admits says whether a user of the organization who holds nothing is given n units now.
+func (p *Pool) Admits(organization string, n int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, refusal := p.decideFor(p.organization(organization), 0, n)
+	return refusal == nil
+}
+
+// Full says whether nobody is given n units now, not even a user of an organization that holds nothing.
+func (p *Pool) Full(n int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, refusal := p.decideFor(held{}, 0, n)
+	return refusal != nil
+}
+
 // Give returns all of the part.
 func (t *Part) Give() {
 	t.pool.mu.Lock()
@@ -112,16 +128,23 @@ func (t *Part) Give() {
 	t.add(-t.open, -t.reserved)
 }
 
-// decide says how many of n units come from the reserve.
+// decide says how many of n units for a holder come from the reserve.
 func (p *Pool) decide(holder Holder, n int64) (reserved int64, refusal *Refusal) {
-	var organization held
-	if o := p.organizations[holder.Organization]; o != nil {
-		organization = *o
+	return p.decideFor(p.organization(holder.Organization), p.users[holder], n)
+}
+
+func (p *Pool) organization(name string) held {
+	if o := p.organizations[name]; o != nil {
+		return *o
 	}
-	user := p.users[holder]
+	return held{}
+}
+
+// decideFor says how many of n units come from the reserve, for a user who holds some units, of an organization.
+func (p *Pool) decideFor(organization held, user, n int64) (reserved int64, refusal *Refusal) {
 	open := p.limits.All - p.limits.Reserve - (p.all - p.reserved) // what is free outside of the reserve
 	reserved = max(0, n-max(0, open))
-	switch half := p.limits.Reserve / 2; {
+	switch half := p.limits.Reserve - p.limits.Reserve/2; {
 	case organization.all+n > p.limits.Organization:
 		return 0, &Refusal{Organization, p.limits.Organization, organization.all}
 	case user+n > p.limits.User:

@@ -54,6 +54,18 @@ func TestLimitsOfOrganizationAndUser(t *testing.T) {
 	assert.True(t, p.Could(share.Holder{Organization: "b", User: "u"}, 6), "a user of another organization is another")
 }
 
+// A reserve of one unit is for somebody, too.
+func TestAReserveOfOneUnit(t *testing.T) {
+	p := share.New(share.Limits{All: 5, Reserve: 1})
+	for range 4 {
+		require.NoError(t, p.Part(share.Holder{Organization: "a", User: "hog"}).Take(1))
+	}
+	assert.Error(t, p.Part(share.Holder{Organization: "a", User: "hog"}).Take(1))
+	assert.False(t, p.Full(1))
+	require.NoError(t, p.Part(share.Holder{Organization: "b", User: "u"}).Take(1))
+	assert.True(t, p.Full(1))
+}
+
 // Whatever was taken and given back: no limit is passed, everything can be given back, and who holds nothing is
 // refused only when the reserve is held by others who hold little.
 func TestTheRuleHolds(t *testing.T) {
@@ -86,11 +98,17 @@ func TestTheRuleHolds(t *testing.T) {
 				continue
 			}
 			n := rapid.Int64Range(0, 12).Draw(t, "n")
-			could := p.Could(holder, n)
+			could, admits, full := p.Could(holder, n), p.Admits(holder.Organization, n), p.Full(n)
 			part := p.Part(holder)
 			err := part.Take(n)
 			if could != (err == nil) {
 				t.Fatalf("Could says %v, Take %v", could, err)
+			}
+			if could && (!admits || full) {
+				t.Fatalf("Could says true, Admits %v, Full %v", admits, full)
+			}
+			if held(func(h share.Holder) bool { return h == holder }) == 0 && admits != could {
+				t.Fatalf("the user holds nothing: Admits says %v, Could %v", admits, could)
 			}
 			if err == nil {
 				parts[part] = struct {
