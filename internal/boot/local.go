@@ -50,6 +50,7 @@ import (
 	"agentplatform/internal/seal"
 	"agentplatform/internal/seal/keyseal"
 	"agentplatform/internal/setting"
+	"agentplatform/internal/share"
 	"agentplatform/internal/stream"
 	"agentplatform/internal/sweep"
 	"agentplatform/internal/table/disktable"
@@ -104,12 +105,19 @@ const (
 	workTime       = 9500 * time.Millisecond // for all background work
 )
 
+// workers are what the queue of runs shares out: so many for everybody, and a quarter more for who holds little.
+func workers(n int) share.Limits {
+	reserve := int64(n / 4)
+	return share.Limits{All: int64(n) + reserve, Reserve: reserve}
+}
+
 // StartLocal opens the data folder and starts serving; the caller must call Stop. It fails where the folder is in
 // use by another process or cannot be opened, a setting cannot be used, or the port is taken.
 func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Local, error) {
 	l := &Local{Settings: s, log: log, served: make(chan error, 1), queues: queues{
-		events.NudgeRun: localqueue.New(), events.NudgeWebhook: localqueue.Shared(webhooksShare),
-		events.NudgeJob: localqueue.New(), events.NudgeDocument: localqueue.New(),
+		events.NudgeRun:     localqueue.Shared(workers(s.Workers)),
+		events.NudgeWebhook: localqueue.Shared(share.Limits{All: webhooksAtOnce, Organization: webhooksShare}),
+		events.NudgeJob:     localqueue.New(), events.NudgeDocument: localqueue.New(),
 	}}
 	l.timer = localtimer.New(l.queues)
 	var listening net.ListenConfig
@@ -334,11 +342,10 @@ func (l *Local) background(
 	run := func(kind events.NudgeKind, width int, handle dispatch.Handler) {
 		l.working.Go(func() { dispatch.Run(ctx, l.queues[kind], width, l.log, handle) })
 	}
-	workers := dispatch.NewPool(l.Settings.Workers, l.log)
-	w.Executor.Starter = &worker.Starter{Worker: w, Room: workers.Reserve}
+	pool := dispatch.NewPool(l.queues[events.NudgeRun], int(workers(l.Settings.Workers).All), l.log)
+	w.Executor.Starter = &worker.Starter{Worker: w, Room: pool.Reserve}
 	l.working.Go(func() {
-		workers.Run(ctx, l.queues[events.NudgeRun],
-			func(ctx context.Context, id string) (time.Duration, error) { return 0, w.Handle(ctx, id) })
+		pool.Run(ctx, func(ctx context.Context, id string) (time.Duration, error) { return 0, w.Handle(ctx, id) })
 	})
 	run(events.NudgeWebhook, webhooksAtOnce, hooks.Handle)
 	run(events.NudgeJob, jobsAtOnce, remover.Handle)

@@ -1,5 +1,5 @@
-// Package dispatch receives nudges from a queue and handles them, a limited number in parallel. Workers that are free
-// meanwhile can be reserved for what comes without a nudge.
+// Package dispatch receives nudges from a queue and handles them, a limited number in parallel. Where the queue shares
+// its workers out, one that is free can be reserved for what comes without a nudge.
 //
 // It imports the queue port and host.
 package dispatch
@@ -32,13 +32,23 @@ const kept = 64
 // Run receives and handles nudges, width in parallel, until ctx ends. It returns when all handlers have returned. The
 // context of the handlers ends with ctx. Errors and panics are logged and do not end Run.
 func Run(ctx context.Context, source queue.Source, width int, log *slog.Logger, handle Handler) {
-	NewPool(width, log).Run(ctx, source, handle)
+	newPool(width, log).run(ctx, source, handle)
 }
 
-// Pool is a number of workers that handle nudges, or what is begun without one. It is safe for concurrent use.
+// Shared is a queue that shares workers out: its unanswered deliveries and reserved places are as many at most.
+type Shared interface {
+	queue.Source
+	// Reserve takes a worker for a user of a group. It returns nil where the user may have none now, or where a message
+	// comes first. free gives the worker back; it is called once.
+	Reserve(group, user string) (free func())
+}
+
+// Pool is the workers that a queue shares out. They handle nudges, or what is begun without one. It is safe for
+// concurrent use.
 type Pool struct {
 	log     *slog.Logger
-	taken   chan struct{} // has one for each worker that is busy, reserved, or waits for a nudge
+	source  Shared
+	taken   chan struct{} // has one for each nudge at work, and one for the nudge that is waited for
 	staying chan struct{}
 	next    chan func() // for those who stay
 	begun   sync.WaitGroup
@@ -47,15 +57,23 @@ type Pool struct {
 	ctx context.Context // of Run; nil: it has not begun, or ends
 }
 
-// NewPool makes a pool of so many workers.
-func NewPool(width int, log *slog.Logger) *Pool {
+// NewPool makes a pool of width workers, as many as the queue shares out.
+func NewPool(source Shared, width int, log *slog.Logger) *Pool {
+	p := newPool(width, log)
+	p.source = source
+	return p
+}
+
+func newPool(width int, log *slog.Logger) *Pool {
 	return &Pool{
 		log: log, taken: make(chan struct{}, width), staying: make(chan struct{}, kept), next: make(chan func()),
 	}
 }
 
 // Run has the workers receive and handle nudges until ctx ends, once; see [Run].
-func (p *Pool) Run(ctx context.Context, source queue.Source, handle Handler) {
+func (p *Pool) Run(ctx context.Context, handle Handler) { p.run(ctx, p.source, handle) }
+
+func (p *Pool) run(ctx context.Context, source queue.Source, handle Handler) {
 	p.mu.Lock()
 	p.ctx = ctx
 	p.mu.Unlock()
@@ -86,23 +104,24 @@ func (p *Pool) Run(ctx context.Context, source queue.Source, handle Handler) {
 			pause(ctx)
 			continue
 		}
-		p.begin(ctx, func() { handleOne(ctx, source, d, p.log, handle) })
+		p.begin(ctx, func() {
+			defer func() { <-p.taken }()
+			handleOne(ctx, source, d, p.log, handle)
+		})
 	}
 }
 
-// Reserve reserves a worker for what comes without a nudge. It returns nil where none is free, or Run does not run.
-// The one that waits for a nudge is not free, and while Run waits for a worker the next one is its. The caller must
-// call begin once, with nil to give the worker back; it does not wait for the work. The context of the work ends with
-// that of Run.
-func (p *Pool) Reserve() (begin func(work func(ctx context.Context))) {
+// Reserve reserves a worker for what comes without a nudge for a user of a group. It returns nil where the queue gives
+// none, or Run does not run. The caller must call begin once, with nil to give the worker back; it does not wait for
+// the work. The context of the work ends with that of Run.
+func (p *Pool) Reserve(group, user string) (begin func(work func(ctx context.Context))) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ctx == nil {
 		return nil
 	}
-	select {
-	case p.taken <- struct{}{}:
-	default:
+	free := p.source.Reserve(group, user)
+	if free == nil {
 		return nil
 	}
 	p.begun.Add(1)
@@ -110,10 +129,13 @@ func (p *Pool) Reserve() (begin func(work func(ctx context.Context))) {
 	return func(work func(ctx context.Context)) {
 		defer p.begun.Done()
 		if work == nil {
-			<-p.taken
+			free()
 			return
 		}
-		p.begin(ctx, func() { work(ctx) })
+		p.begin(ctx, func() {
+			defer free()
+			work(ctx)
+		})
 	}
 }
 
@@ -143,7 +165,6 @@ func (p *Pool) stay(ctx context.Context, work func()) {
 }
 
 func (p *Pool) do(work func()) {
-	defer func() { <-p.taken }()
 	if died := host.Catch(work); died != nil {
 		p.log.Error("a worker panicked", "panic", died.Value, "stack", string(died.Stack))
 	}

@@ -14,8 +14,11 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
+	"agentplatform/events"
 	"agentplatform/internal/dispatch"
 	"agentplatform/internal/queue"
+	"agentplatform/internal/queue/localqueue"
+	"agentplatform/internal/share"
 )
 
 // troubled is a queue whose every call may fail or panic.
@@ -168,60 +171,66 @@ func TestGoroutinesStayForTheNextNudge(t *testing.T) {
 	})
 }
 
-// pooled runs a pool of two over a queue, with a handler that waits until it is released, until the test stops it.
-func pooled(t *testing.T) (p *dispatch.Pool, q steady, release chan struct{}, stop func()) {
+// pooled runs the pool of a queue of two workers, with a handler that waits until it is released, until the test stops
+// it. send sends a nudge for a user of one organization.
+func pooled(t *testing.T) (p *dispatch.Pool, send func(user string), release chan struct{}, stop func()) {
 	t.Helper()
-	p, q, release = dispatch.NewPool(2, slog.New(slog.DiscardHandler)), make(steady), make(chan struct{})
+	q, release := localqueue.Shared(share.Limits{All: 2}), make(chan struct{})
+	p = dispatch.NewPool(q, 2, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		p.Run(ctx, q, func(context.Context, string) (time.Duration, error) {
+		p.Run(ctx, func(context.Context, string) (time.Duration, error) {
 			<-release
 			return 0, nil
 		})
 	})
 	synctest.Wait()
-	return p, q, release, func() {
+	send = func(user string) {
+		assert.NoError(t, q.Send(ctx, queue.Message{Nudge: events.Nudge{ID: user}, Group: "o", User: user}))
+		synctest.Wait()
+	}
+	return p, send, release, func() {
 		cancel()
 		ended.Wait()
 	}
 }
 
-func TestOneWorkerIsKeptForNudges(t *testing.T) {
+func TestNudgesAndReservedWorkShareTheWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, q, release, stop := pooled(t)
-		begin := p.Reserve()
+		p, send, release, stop := pooled(t)
+		begin := p.Reserve("o", "u")
 		assert.NotNil(t, begin)
-		assert.Nil(t, p.Reserve(), "the other one waits for a nudge")
-		q <- queue.Delivery{}
-		synctest.Wait()
+		send("u")
+		assert.Nil(t, p.Reserve("o", "u"), "the other one handles a nudge")
 		release <- struct{}{}
-		synctest.Wait() // the queue's worker waits for the next nudge
+		synctest.Wait()
 		begin(nil)
-		again := p.Reserve()
+		again, other := p.Reserve("o", "u"), p.Reserve("o", "u")
 		assert.NotNil(t, again, "it was given back")
+		assert.NotNil(t, other, "the nudge was answered")
 		done := false
 		again(func(context.Context) { done = true })
 		synctest.Wait()
 		assert.True(t, done)
-		last := p.Reserve()
+		last := p.Reserve("o", "u")
 		assert.NotNil(t, last, "it is free when its work is done")
 		last(nil)
+		other(nil)
 		stop()
 	})
 }
 
-// A worker that becomes free is the queue's, which has waited for one.
-func TestNoWorkerIsReservedWhileTheQueueWaitsForOne(t *testing.T) {
+// A worker that becomes free is that of a nudge which has waited for one.
+func TestNoWorkerIsReservedWhileANudgeWaitsForOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p, q, release, stop := pooled(t)
-		begin := p.Reserve()
+		p, send, release, stop := pooled(t)
+		begin := p.Reserve("o", "u")
 		assert.NotNil(t, begin)
-		q <- queue.Delivery{}
-		synctest.Wait() // both are busy; the queue waits for a worker to receive by
+		send("a")
+		send("b") // both are busy; it waits
 		begin(nil)
-		assert.Nil(t, p.Reserve())
-		q <- queue.Delivery{}
+		assert.Nil(t, p.Reserve("o", "u"))
 		release <- struct{}{}
 		release <- struct{}{}
 		stop()
@@ -231,7 +240,7 @@ func TestNoWorkerIsReservedWhileTheQueueWaitsForOne(t *testing.T) {
 func TestAPoolEndsWhenWhatWasReservedHas(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _, _, stop := pooled(t)
-		begin := p.Reserve()
+		begin := p.Reserve("o", "u")
 		ended := false
 		go func() {
 			stop()
@@ -239,7 +248,7 @@ func TestAPoolEndsWhenWhatWasReservedHas(t *testing.T) {
 		}()
 		synctest.Wait()
 		assert.False(t, ended, "a worker is still reserved")
-		assert.Nil(t, p.Reserve(), "none is reserved any more")
+		assert.Nil(t, p.Reserve("o", "u"), "none is reserved any more")
 		leave := make(chan struct{})
 		var late error
 		begin(func(ctx context.Context) {
@@ -259,7 +268,7 @@ func TestAPanicOfReservedWorkFreesItsWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, _, _, stop := pooled(t)
 		for range 3 {
-			begin := p.Reserve()
+			begin := p.Reserve("o", "u")
 			if assert.NotNil(t, begin) {
 				begin(func(context.Context) { panic("oops") })
 			}
@@ -270,5 +279,6 @@ func TestAPanicOfReservedWorkFreesItsWorker(t *testing.T) {
 }
 
 func TestNothingIsReservedBeforeAPoolRuns(t *testing.T) {
-	assert.Nil(t, dispatch.NewPool(2, slog.New(slog.DiscardHandler)).Reserve())
+	q := localqueue.Shared(share.Limits{All: 2})
+	assert.Nil(t, dispatch.NewPool(q, 2, slog.New(slog.DiscardHandler)).Reserve("o", "u"))
 }

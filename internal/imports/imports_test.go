@@ -93,7 +93,7 @@ var allowed = []struct {
 	{"internal/queue/sqsqueue", "internal/queue", "an adapter knows its port and the SDK"},
 	{"internal/timer/sfntimer", "events internal/queue",
 		"an adapter knows its port, and the nudge that the state machine sends"},
-	{"internal/queue/localqueue", "internal/queue", "an adapter knows its port"},
+	{"internal/queue/localqueue", "internal/queue internal/share", "an adapter knows its port, and shares workers out"},
 	{"internal/timer/localtimer", "internal/queue", "an adapter knows its port, which is a single interface"},
 	{"internal/model/modelhttp", "internal/model internal/providerhttp", "how a provider is asked, not what for"},
 	{"internal/model/demomodel", "internal/model internal/host", "an adapter knows its port and its clock"},

@@ -3,7 +3,7 @@
 //
 // The caller guarantees that each delivery is answered by Ack or Retry, once. The adapter guarantees that a message
 // that Send accepted is delivered until it is acknowledged, as long as the queue exists, and that groups do not
-// starve each other.
+// starve each other. A message that is sent while an equal one waits may be delivered together with it.
 package queue
 
 import (
@@ -13,10 +13,12 @@ import (
 	"agentplatform/events"
 )
 
-// Message is a nudge with the group for fair scheduling: the organization.
+// Message is a nudge with whom it is for, so that those take turns.
 type Message struct {
 	Nudge events.Nudge
-	Group string
+	Group string // the organization
+	// User is the user in the organization; empty where there is none. An adapter need not deliver it.
+	User string
 }
 
 // Queue is the sending side. Implementations are safe for concurrent use.

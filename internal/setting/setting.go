@@ -36,7 +36,7 @@ type Settings struct {
 	SpreadSlots     bool `env:"SPREAD_SLOTS" envDefault:"false" help:"active runs below caps over 200 are kept in 16 partitions more, for DynamoDB; only once no program runs that does not know this setting"`
 	RateLimit       int  `env:"RATE_LIMIT" envDefault:"600" help:"requests a minute and key, 1 to 10000000"`
 	RateBurst       int  `env:"RATE_BURST" envDefault:"100" help:"requests at once on top of an even flow, 1 to 10000000"`
-	Workers         int  `env:"WORKERS" envDefault:"256" help:"runs at work at once in this process, 1 to 10000"`
+	Workers         int  `env:"WORKERS" envDefault:"256" help:"runs at work at once in this process, 1 to 10000. One organization may have all of them. On a laptop a quarter more is for organizations and users with few runs at work; below 4 there is none"`
 
 	WebhookSecret     string   `env:"WEBHOOK_SECRET" kind:"secret" help:"signs webhooks where an organization has no secret of its own"`
 	WebhookAllowHosts []string `env:"WEBHOOK_ALLOW_HOSTS" help:"host:port pairs that webhooks may reach though private, comma-separated"`

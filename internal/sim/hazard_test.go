@@ -50,7 +50,7 @@ func onlyByQueue(w *world) {
 func TestWhatAFreeWorkerStartsNeedsNoQueue(t *testing.T) {
 	w, run := calm(t, func(w *world) {
 		d := w.processes[0]
-		d.executor.Starter = &worker.Starter{Worker: d.worker, Room: func() func(func(context.Context)) {
+		d.executor.Starter = &worker.Starter{Worker: d.worker, Room: func(_, _ string) func(func(context.Context)) {
 			return func(attempt func(context.Context)) {
 				w.spawn(d.process, "start", func(*actor) { attempt(context.Background()) })
 			}

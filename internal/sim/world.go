@@ -333,9 +333,9 @@ func (w *world) deploy(name string) {
 func startsAtOnce(seed uint64) bool { return bits.OnesCount64(seed)%2 == 1 }
 
 // room is where a process executes what it accepts: two runs at once, if it is not busy otherwise.
-func (w *world) room(d *deployment) func() func(func(context.Context)) {
+func (w *world) room(d *deployment) func(_, _ string) func(func(context.Context)) {
 	free, begun := 2, 0
-	return func() func(func(context.Context)) {
+	return func(_, _ string) func(func(context.Context)) {
 		if free == 0 || w.work.IntN(4) == 0 {
 			return nil
 		}

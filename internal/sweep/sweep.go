@@ -243,13 +243,15 @@ func (s *Sweeper) run(ctx context.Context, id string) (*task, error) {
 	todo := lifecycle.Next(e.Value.Run, now, s.Executor.ProcessID)
 	switch {
 	case todo.Execute:
-		return s.nudge(events.NudgeRun, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {
+		t := s.nudge(events.NudgeRun, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {
 			next := s.Host.Now().Add(wait)
 			if e.Value.Status == lifecycle.Queued && e.Value.StartBy.Before(next) {
 				next = e.Value.StartBy
 			}
 			return s.apply(ctx, e, lifecycle.Postpone{Due: next})
-		}), nil
+		})
+		t.nudge.User = e.Value.User
+		return t, nil
 	case todo.Event != nil:
 		return nil, s.apply(ctx, e, todo.Event)
 	case e.Value.Due.After(now):

@@ -348,8 +348,8 @@ type Acceptance struct {
 // Starter has workers of this process execute runs as soon as they are accepted (in Temporal: eager start). The claim
 // is in the commit that accepts the run, so that a run of an idle process is written once less and waits for no nudge.
 type Starter interface {
-	// Reserve reserves a worker. It returns nil where none is free.
-	Reserve() Reserved
+	// Reserve reserves a worker for a run of a user. It returns nil where none is free for that user.
+	Reserve(organization, user string) Reserved
 }
 
 // Reserved is a worker that is reserved for a new run. Claim is called first, then one of the others.
@@ -414,7 +414,7 @@ func (x *Executor) withClaim(
 	if x.Starter == nil {
 		return e, none
 	}
-	worker := x.Starter.Reserve()
+	worker := x.Starter.Reserve(e.Value.Organization, e.Value.User)
 	if worker == nil {
 		return e, none
 	}
@@ -455,15 +455,16 @@ func (x *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *re
 		}
 	}
 	if o.Nudge {
-		id := r.ID()
+		next := r
 		if promoted != nil {
-			id = promoted.ID()
+			next = promoted.Run
 		}
-		x.send(ctx, events.NudgeRun, id, r.Organization)
+		x.send(ctx, queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: next.ID()}, Group: next.Organization,
+			User: next.User})
 	}
 	if o.Announce != nil {
-		x.send(ctx, events.NudgeWebhook, record.Delivery{RunID: r.ID(), Sequence: o.Announce.Sequence}.NudgeID(),
-			r.Organization)
+		id := record.Delivery{RunID: r.ID(), Sequence: o.Announce.Sequence}.NudgeID()
+		x.send(ctx, queue.Message{Nudge: events.Nudge{Kind: events.NudgeWebhook, ID: id}, Group: r.Organization})
 	}
 	if o.Disarm != nil {
 		if err := x.Timer.Stop(ctx, alarmName(r.ID(), o.Disarm.Pause)); err != nil {
@@ -471,7 +472,8 @@ func (x *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *re
 		}
 	}
 	if o.Arm != nil {
-		message := queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: r.ID()}, Group: r.Organization}
+		message := queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: r.ID()}, Group: r.Organization,
+			User: r.User}
 		if err := x.Timer.At(ctx, alarmName(r.ID(), o.Arm.Pause), o.Arm.At, message); err != nil {
 			x.Log.Warn("a timer could not be set; the sweeper will see to it", "run_id", r.ID(), "error", err)
 		}
@@ -500,15 +502,16 @@ func (x *Executor) notify(e record.RunEntity, handed bool) {
 	}
 }
 
-func (x *Executor) send(ctx context.Context, kind events.NudgeKind, id, group string) {
-	run, _, _ := strings.Cut(id, "/")
+func (x *Executor) send(ctx context.Context, m queue.Message) {
+	kind := m.Nudge.Kind
+	run, _, _ := strings.Cut(m.Nudge.ID, "/")
 	ctx, span := trace.StartOf(ctx, run, trace.Producer, "send", string(kind))
 	defer span.End()
 	span.Set("messaging.operation.name", "send")
 	span.Set("messaging.destination.name", string(kind))
 	span.Set(trace.RunID, run)
-	span.Set(trace.OrganizationID, group)
-	err := x.Queue.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
+	span.Set(trace.OrganizationID, m.Group)
+	err := x.Queue.Send(ctx, m)
 	if err != nil {
 		span.Fail("not_sent")
 		x.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", kind, "run_id", run, "error", err)

@@ -11,14 +11,14 @@ import (
 // Starter has a worker execute runs that this process accepts, without a nudge.
 type Starter struct {
 	Worker *Worker
-	// Room reserves room for an attempt; nil where there is none. Its begin is called once, with the attempt, which
-	// it does not wait for, or with nil. The context of the attempt is that of [Worker.Handle].
-	Room func() (begin func(attempt func(ctx context.Context)))
+	// Room reserves room for an attempt at a run of a user; nil where there is none. Its begin is called once, with the
+	// attempt, which it does not wait for, or with nil. The context of the attempt is that of [Worker.Handle].
+	Room func(organization, user string) (begin func(attempt func(ctx context.Context)))
 }
 
 // Reserve implements [transition.Starter].
-func (s *Starter) Reserve() transition.Reserved {
-	begin := s.Room()
+func (s *Starter) Reserve(organization, user string) transition.Reserved {
+	begin := s.Room(organization, user)
 	if begin == nil {
 		return nil
 	}

@@ -35,7 +35,7 @@ func starting(s *stage, free int) *room {
 	return r
 }
 
-func (r *room) reserve() func(func(context.Context)) {
+func (r *room) reserve(_, _ string) func(func(context.Context)) {
 	if r.free == 0 {
 		return nil
 	}

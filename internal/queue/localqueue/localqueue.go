@@ -1,17 +1,20 @@
-// Package localqueue is the queue port inside one process: fair between groups, and empty after a restart (the
-// sweeper then sends the nudges again).
+// Package localqueue is the queue port inside one process: fair between groups, and between the users of a group, and
+// empty after a restart (the sweeper then sends the nudges again).
 //
-// It imports its port.
+// It imports its port, and share.
 package localqueue
 
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
 
+	"agentplatform/events"
 	"agentplatform/internal/queue"
+	"agentplatform/internal/share"
 )
 
 // limit bounds the memory. A nudge for a full queue is refused, and sent again by the sweeper.
@@ -20,35 +23,68 @@ const limit = 100_000
 // ErrFull is returned by Send, and by Retry without delay, if the queue has its maximal length.
 var ErrFull = errors.New("localqueue: full")
 
-// Queue is a queue in memory. It implements [queue.Queue] and [queue.Source].
+// Queue is a queue in memory. It implements [queue.Queue] and [queue.Source]. A delivery that is not answered holds a
+// unit of what the queue shares out. So does a place that [Queue.Reserve] has given.
 type Queue struct {
-	share int // maximal unanswered deliveries of a group; 0: no limit
+	shared *share.Pool
 
 	mu     sync.Mutex
-	groups map[string][]entry // waiting, by group
-	turn   []string           // groups with waiting messages, in the order of their turns
-	held   map[string]int     // deliveries not answered yet, by group
-	size   int
-	wake   chan struct{} // has a token while a message may be waiting
+	groups line[*line[*waiting]] // groups with waiting messages, and of each its users
+	nudges map[events.Nudge]bool // those of the waiting messages
+	wake   chan struct{}         // has a token while a message may be delivered
 	timers map[*time.Timer]struct{}
 }
+
+// line is of those who wait, by name, and in the order of their turns.
+type line[T any] struct {
+	by   map[string]T
+	turn []string
+}
+
+// waiting is the messages of a user.
+type waiting []entry
 
 type entry struct {
 	queue.Message
 	receives int
 }
 
-// New makes an empty queue.
-func New() *Queue { return Shared(0) }
-
-// Shared makes an empty queue that delivers at most share messages of a group at once, so that a group whose messages
-// take long to handle does not occupy all receivers. 0 means no limit.
-func Shared(share int) *Queue {
-	return &Queue{share: share, groups: map[string][]entry{}, held: map[string]int{}, wake: make(chan struct{}, 1),
-		timers: map[*time.Timer]struct{}{}}
+// join returns who has a name. If nobody has, a new one comes last.
+func (l *line[T]) join(name string, fresh func() T) T {
+	one, there := l.by[name]
+	if !there {
+		one = fresh()
+		l.by[name] = one
+		l.turn = append(l.turn, name)
+	}
+	return one
 }
 
-// Send adds a message. The error is [ErrFull].
+// served ends the turn at a place of the line. Who has more to wait for comes last.
+func (l *line[T]) served(at int, more bool) {
+	name := l.turn[at]
+	l.turn = slices.Delete(l.turn, at, at+1)
+	if more {
+		l.turn = append(l.turn, name)
+	} else {
+		delete(l.by, name)
+	}
+}
+
+// New makes an empty queue that delivers every message to who receives it.
+func New() *Queue { return Shared(share.Limits{All: math.MaxInt64}) }
+
+// Shared makes an empty queue with so many units for unanswered deliveries and reserved places. The messages of a user
+// or group that may have no further unit wait, and others pass them.
+func Shared(limits share.Limits) *Queue {
+	return &Queue{shared: share.New(limits), groups: newLine[*line[*waiting]](), nudges: map[events.Nudge]bool{},
+		wake: make(chan struct{}, 1), timers: map[*time.Timer]struct{}{}}
+}
+
+func newLine[T any]() line[T] { return line[T]{by: map[string]T{}} }
+
+// Send adds a message, unless one with its nudge waits: a sweeper repeats the nudges of what waits for long. The error is
+// [ErrFull].
 func (q *Queue) Send(_ context.Context, m queue.Message) error {
 	return q.push(entry{Message: m})
 }
@@ -56,14 +92,19 @@ func (q *Queue) Send(_ context.Context, m queue.Message) error {
 func (q *Queue) push(e entry) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.size >= limit {
+	if q.nudges[e.Nudge] {
+		return nil
+	}
+	if len(q.nudges) >= limit {
 		return ErrFull
 	}
-	if len(q.groups[e.Group]) == 0 {
-		q.turn = append(q.turn, e.Group)
-	}
-	q.groups[e.Group] = append(q.groups[e.Group], e)
-	q.size++
+	users := q.groups.join(e.Group, func() *line[*waiting] {
+		l := newLine[*waiting]()
+		return &l
+	})
+	messages := users.join(e.User, func() *waiting { return &waiting{} })
+	*messages = append(*messages, e)
+	q.nudges[e.Nudge] = true
 	q.signal()
 	return nil
 }
@@ -75,7 +116,8 @@ func (q *Queue) signal() {
 	}
 }
 
-// Receive waits for a message; groups take turns. The error is ctx's.
+// Receive waits for a message that may be delivered. Groups take turns, and so do the users of a group. Who may not have
+// one now keeps its turn. The error is ctx's.
 func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	for {
 		if d, ok := q.pop(); ok {
@@ -89,40 +131,87 @@ func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	}
 }
 
+// next finds the first message that may be delivered, by the places of its group and its user. It passes over few: who
+// may have nothing holds much already, and there are units for only few of those.
+func (q *Queue) next() (group, user int, found bool) {
+	if len(q.nudges) == 0 || q.shared.Full(1) {
+		return 0, 0, false
+	}
+	for group, name := range q.groups.turn {
+		if !q.shared.Admits(name, 1) {
+			continue
+		}
+		for user, theirs := range q.groups.by[name].turn {
+			if q.shared.Could(share.Holder{Organization: name, User: theirs}, 1) {
+				return group, user, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
 func (q *Queue) pop() (queue.Delivery, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	next := slices.IndexFunc(q.turn, func(group string) bool { return q.share == 0 || q.held[group] < q.share })
-	if next < 0 {
+	group, user, found := q.next()
+	if !found {
 		return queue.Delivery{}, false
 	}
-	group := q.turn[next]
-	q.turn = slices.Delete(q.turn, next, next+1)
-	waiting := q.groups[group]
-	e := waiting[0]
-	if len(waiting) > 1 {
-		q.groups[group] = waiting[1:]
-		q.turn = append(q.turn, group)
-	} else {
-		delete(q.groups, group)
+	name := q.groups.turn[group]
+	users := q.groups.by[name]
+	theirs := users.turn[user]
+	messages := users.by[theirs]
+	part, taken := q.take(share.Holder{Organization: name, User: theirs})
+	if !taken {
+		return queue.Delivery{}, false
 	}
-	q.size--
-	q.held[group]++
-	if q.size > 0 {
+	e := (*messages)[0]
+	(*messages)[0] = entry{}
+	*messages = (*messages)[1:]
+	users.served(user, len(*messages) > 0)
+	q.groups.served(group, len(users.turn) > 0)
+	delete(q.nudges, e.Nudge)
+	if len(q.nudges) > 0 {
 		q.signal() // for the next receiver
 	}
-	return queue.Delivery{Message: e.Message, Receives: e.receives + 1}, true
+	return queue.Delivery{Message: e.Message, Receives: e.receives + 1, Handle: part}, true
 }
 
-// Ack makes room for another message of the group; the message itself was removed by Receive. The error is always
-// nil.
-func (q *Queue) Ack(_ context.Context, d queue.Delivery) error {
+func (q *Queue) take(holder share.Holder) (part *share.Part, taken bool) {
+	part = q.shared.Part(holder)
+	return part, part.Take(1) == nil
+}
+
+// Reserve takes a place for work that comes without a message. It returns nil if the user of the group may have none
+// now, or if a waiting message could be delivered: that comes first. The caller must call free once.
+func (q *Queue) Reserve(group, user string) (free func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.held[d.Group]--; q.held[d.Group] <= 0 {
-		delete(q.held, d.Group)
+	if _, _, found := q.next(); found {
+		return nil
 	}
-	q.signal()
+	part, taken := q.take(share.Holder{Organization: group, User: user})
+	if !taken {
+		return nil
+	}
+	return func() { q.giveBack(part) }
+}
+
+// giveBack gives back a unit, which may be for a message that waits.
+func (q *Queue) giveBack(part *share.Part) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	part.Give()
+	if len(q.nudges) > 0 {
+		q.signal()
+	}
+}
+
+// Ack gives back what the delivery holds. Receive has removed the message itself. The error is always nil.
+func (q *Queue) Ack(_ context.Context, d queue.Delivery) error {
+	if part, is := d.Handle.(*share.Part); is {
+		q.giveBack(part)
+	}
 	return nil
 }
 

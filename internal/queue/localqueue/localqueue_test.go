@@ -1,8 +1,11 @@
 package localqueue_test
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -11,6 +14,7 @@ import (
 	"agentplatform/internal/queue"
 	"agentplatform/internal/queue/localqueue"
 	"agentplatform/internal/queue/queuetest"
+	"agentplatform/internal/share"
 )
 
 func TestContract(t *testing.T) {
@@ -26,8 +30,8 @@ func TestBusyGroupDoesNotStarveAQuietOne(t *testing.T) {
 	send := func(id, group string) {
 		require.NoError(t, q.Send(t.Context(), queue.Message{Nudge: events.Nudge{ID: id}, Group: group}))
 	}
-	for range 100 {
-		send("busy", "busy")
+	for n := range 100 {
+		send(fmt.Sprint("busy-", n), "busy")
 	}
 	send("quiet", "quiet")
 	var second queue.Delivery
@@ -39,12 +43,35 @@ func TestBusyGroupDoesNotStarveAQuietOne(t *testing.T) {
 	assert.Equal(t, "quiet", second.Nudge.ID)
 }
 
+// What waits for long is sent again and again. It does not fill the queue.
+func TestEqualMessagesWaitOnce(t *testing.T) { synctest.Test(t, equalMessagesWaitOnce) }
+
+func equalMessagesWaitOnce(t *testing.T) {
+	q := localqueue.New()
+	m := queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: "run"}, Group: "o", User: "u"}
+	for range 100_001 {
+		require.NoError(t, q.Send(t.Context(), m))
+	}
+	d, err := q.Receive(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, q.Send(t.Context(), m), "whoever handles the first may have looked already")
+	require.NoError(t, q.Ack(t.Context(), d))
+	again, err := q.Receive(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, m, again.Message)
+	require.NoError(t, q.Ack(t.Context(), again))
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	_, err = q.Receive(ctx)
+	assert.ErrorIs(t, err, context.DeadlineExceeded)
+}
+
 func TestGroupHoldsNoMoreThanItsShare(t *testing.T) { synctest.Test(t, groupHoldsNoMoreThanItsShare) }
 
 func groupHoldsNoMoreThanItsShare(t *testing.T) {
-	q := localqueue.Shared(2)
-	for _, group := range []string{"slow", "slow", "slow", "quick"} {
-		require.NoError(t, q.Send(t.Context(), queue.Message{Nudge: events.Nudge{ID: group}, Group: group}))
+	q := localqueue.Shared(share.Limits{All: 10, Organization: 2})
+	for n, group := range []string{"slow", "slow", "slow", "quick"} {
+		require.NoError(t, q.Send(t.Context(), queue.Message{Nudge: events.Nudge{ID: fmt.Sprint(n)}, Group: group}))
 	}
 	var slow []queue.Delivery
 	for range 3 {

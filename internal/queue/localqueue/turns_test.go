@@ -1,0 +1,177 @@
+package localqueue_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"agentplatform/events"
+	"agentplatform/internal/queue"
+	"agentplatform/internal/queue/localqueue"
+	"agentplatform/internal/share"
+)
+
+// model is what a queue should do, said in another way: who has waited longest since it came or was last served, of
+// those who may have a unit, is next. Every choice looks at every message.
+type model struct {
+	units    *share.Pool
+	messages []queue.Message // in the order in which they came
+	clock    int
+	since    map[share.Holder]int // of an organization, without a user, and of a user
+}
+
+func (m *model) send(message queue.Message) {
+	m.clock++
+	for _, who := range []share.Holder{{Organization: message.Group}, holder(message)} {
+		if !m.waits(who) {
+			m.since[who] = m.clock
+		}
+	}
+	m.messages = append(m.messages, message)
+}
+
+func (m *model) waits(who share.Holder) bool {
+	return slices.ContainsFunc(m.messages, func(one queue.Message) bool {
+		return one.Group == who.Organization && (who.User == "" || one.User == who.User)
+	})
+}
+
+func holder(m queue.Message) share.Holder { return share.Holder{Organization: m.Group, User: m.User} }
+
+// next is the message that must be delivered, if one may.
+func (m *model) next() (queue.Message, bool) {
+	may := slices.DeleteFunc(slices.Clone(m.messages),
+		func(one queue.Message) bool { return !m.units.Could(holder(one), 1) })
+	if len(may) == 0 {
+		return queue.Message{}, false
+	}
+	return slices.MinFunc(may, func(a, b queue.Message) int { // the first of equal ones
+		return cmp.Or(
+			cmp.Compare(m.since[share.Holder{Organization: a.Group}], m.since[share.Holder{Organization: b.Group}]),
+			cmp.Compare(m.since[holder(a)], m.since[holder(b)]))
+	}), true
+}
+
+func (m *model) deliver(message queue.Message) {
+	m.clock++
+	m.since[share.Holder{Organization: message.Group}], m.since[holder(message)] = m.clock, m.clock
+	m.messages = slices.DeleteFunc(m.messages, func(one queue.Message) bool { return one == message })
+}
+
+// Whatever comes, is delivered, answered and reserved: the queue does what the model says.
+func TestTurnsAndSharesAreTheModels(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limits := rapid.SampledFrom([]share.Limits{
+			{All: 5, Reserve: 1}, {All: 10, Reserve: 2}, {All: 12, Reserve: 3}, {All: 6, Organization: 2}, {All: 3},
+		}).Draw(t, "limits")
+		q, m := localqueue.Shared(limits), &model{units: share.New(limits), since: map[share.Holder]int{}}
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		var busy []func() // ends what holds a unit
+		hold := func(who share.Holder, end func()) {
+			part := m.units.Part(who)
+			if part.Take(1) != nil {
+				t.Fatalf("%v was given what it may not have", who)
+			}
+			busy = append(busy, func() { end(); part.Give() })
+		}
+		for n := range rapid.IntRange(1, 150).Draw(t, "steps") {
+			who := share.Holder{
+				Organization: rapid.SampledFrom([]string{"a", "a", "a", "b", "c"}).Draw(t, "organization"),
+				User:         rapid.SampledFrom([]string{"u", "u", "v", "w"}).Draw(t, "user"),
+			}
+			want, some := m.next()
+			switch rapid.SampledFrom([]string{"send", "send", "receive", "receive", "end", "reserve"}).Draw(t, "step") {
+			case "send":
+				one := queue.Message{Nudge: events.Nudge{ID: fmt.Sprint(n)}, Group: who.Organization, User: who.User}
+				if q.Send(ended, one) != nil {
+					t.Fatal("not sent")
+				}
+				m.send(one)
+			case "receive":
+				d, err := q.Receive(ended)
+				if some != (err == nil) || some && d.Message != want {
+					t.Fatalf("received %v, %v instead of %v", d.Message, err, want)
+				}
+				if some {
+					hold(holder(want), func() { _ = q.Ack(ended, d) })
+					m.deliver(want)
+				}
+			case "end":
+				if len(busy) > 0 {
+					i := rapid.IntRange(0, len(busy)-1).Draw(t, "which")
+					busy[i]()
+					busy = slices.Delete(busy, i, i+1)
+				}
+			case "reserve":
+				free := q.Reserve(who.Organization, who.User)
+				if may := !some && m.units.Could(who, 1); may != (free != nil) {
+					t.Fatalf("a place for %v: %v, while %v waits: %v", who, free != nil, want, some)
+				}
+				if free != nil {
+					hold(who, free)
+				}
+			}
+		}
+	})
+}
+
+// One organization has all units and many messages waiting. What is given back goes to whose turn it is: another
+// organization first, then a colleague.
+func TestUnitsThatComeFreeGoRound(t *testing.T) {
+	q := localqueue.Shared(share.Limits{All: 2})
+	send := func(id, group, user string) {
+		require.NoError(t, q.Send(t.Context(), queue.Message{Nudge: events.Nudge{ID: id}, Group: group, User: user}))
+	}
+	for n := range 10 {
+		send(fmt.Sprint("hog-", n), "a", "hog")
+	}
+	var held []queue.Delivery
+	take := func() string {
+		d, err := q.Receive(t.Context())
+		require.NoError(t, err)
+		held = append(held, d)
+		return d.Nudge.ID
+	}
+	assert.Equal(t, "hog-0", take())
+	assert.Equal(t, "hog-1", take())
+	send("colleague", "a", "colleague")
+	send("other", "b", "u")
+	for _, want := range []string{"hog-2", "other", "colleague", "hog-3"} {
+		require.NoError(t, q.Ack(t.Context(), held[0]))
+		held = held[1:]
+		assert.Equal(t, want, take())
+	}
+}
+
+// Measures a message that is sent, delivered and answered, while others wait whose turn does not come.
+func BenchmarkMessage(b *testing.B) {
+	for users, take := range map[int]int{0: 0, 1: 256, 10_000: 288} { // many users take of the reserve, too
+		b.Run(fmt.Sprint("users that wait=", users), func(b *testing.B) {
+			q := localqueue.Shared(share.Limits{All: 320, Reserve: 64})
+			defer q.Close()
+			for n := range min(users, 1) * 99_999 {
+				_ = q.Send(b.Context(), queue.Message{Nudge: events.Nudge{ID: fmt.Sprint(n)}, Group: "hog",
+					User: fmt.Sprint(n % users)})
+			}
+			for range take {
+				_, _ = q.Receive(b.Context())
+			}
+			m := queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: "m"}, Group: "other", User: "u"}
+			for b.Loop() {
+				_ = q.Send(b.Context(), m)
+				d, err := q.Receive(b.Context())
+				if err != nil || d.Group != "other" {
+					b.Fatal(d, err)
+				}
+				_ = q.Ack(b.Context(), d)
+			}
+		})
+	}
+}
