@@ -93,6 +93,14 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 			Queued, func(r *Run) { r.StartBy = now }, Unstartable{},
 			[]change{ended(Failed), func(r *Run) { r.Error = "the run could not be started within 1m0s" }},
 		},
+		"a start deadline that is moved": {
+			Queued, func(r *Run) { r.StartBy = now }, Extend{StartBy: startBy},
+			[]change{func(r *Run) { r.StartBy, r.Due = startBy, now.Add(DispatchGrace) }},
+		},
+		"a start deadline that is moved as far as it may be": {
+			Queued, func(r *Run) { r.StartBy, r.QueuedAt = now, now.Add(time.Second-MaxQueued) }, Extend{StartBy: startBy},
+			[]change{func(r *Run) { r.StartBy, r.Due = now.Add(time.Second), now.Add(time.Second) }},
+		},
 		"a pause": {Running, func(r *Run) { r.Crashes = 2 },
 			Pause{work, []Pending{{ID: "i", Kind: Approval}}, startBy, 4},
 			[]change{reported, func(r *Run) {

@@ -273,6 +273,26 @@ func (Unstartable) apply(o *Outcome, now time.Time) error {
 	return nil
 }
 
+// Extend moves the start deadline of a queued run which has passed, because other runs of its organization are at work:
+// they hold its turn up. The deadline is never later than MaxQueued after the run was queued.
+type Extend struct{ StartBy time.Time }
+
+// Transition returns the name of the transition.
+func (Extend) Transition() string { return "extend" }
+
+func (e Extend) apply(o *Outcome, now time.Time) error {
+	r := &o.After
+	if now.Before(r.StartBy) || !r.Extendable(now) {
+		return o.refuse(TooEarly)
+	}
+	r.StartBy = e.StartBy
+	if last := r.QueuedAt.Add(MaxQueued); last.Before(r.StartBy) {
+		r.StartBy = last
+	}
+	r.Due = dispatchDue(now, r.StartBy)
+	return nil
+}
+
 // Decision is a human's decision about one interrupt.
 type Decision struct {
 	InterruptID string

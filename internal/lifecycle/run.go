@@ -43,6 +43,9 @@ const (
 	MaxHops    = 500 // hand-overs of a run; after this many it fails, so that none is handed over for ever
 )
 
+// MaxQueued is how long a run may be queued in all, however often its start deadline is moved.
+const MaxQueued = 24 * time.Hour
+
 // DispatchGrace is how long a nudge may take to reach a worker before the sweeper sends another one.
 const DispatchGrace = 20 * time.Second
 
@@ -174,6 +177,11 @@ type Usage struct {
 func (r Run) Answerable() bool {
 	return r.Status == AwaitingInput && len(r.Interrupts) == 1 && r.Interrupts[0].Kind == Clarification &&
 		!r.Interrupts[0].Call
+}
+
+// Extendable reports whether the start deadline of the queued run may be moved: it has not been queued for too long.
+func (r Run) Extendable(now time.Time) bool {
+	return r.Status == Queued && now.Before(r.QueuedAt.Add(MaxQueued))
 }
 
 // Passed is how many of the run's pauses were decided: one that has expired or was cancelled was not.

@@ -41,6 +41,8 @@ func Transitions() []Transition {
 		{"recover", []Status{Running}, []Status{Failed, Cancelled, TimedOut},
 			"the lease has lapsed and the run must not go on"},
 		{"unstartable", []Status{Queued}, []Status{Failed}, "no worker started the run before its start deadline"},
+		{"extend", []Status{Queued}, []Status{Queued},
+			"other runs of its organization hold its turn up: the start deadline is moved"},
 		{"resume", []Status{AwaitingInput}, []Status{Queued}, "exactly the pending interrupts are decided"},
 		{"answer", []Status{AwaitingInput}, []Status{Queued}, "a message answers the one pending clarification"},
 		{"expire", []Status{AwaitingInput}, []Status{Cancelled}, "the pause was not decided in time"},
@@ -115,7 +117,7 @@ const (
 	Ended          Reason = "ended"           // the run has ended
 	LeaseHeld      Reason = "lease_held"      // a live worker holds the lease
 	LeaseLost      Reason = "lease_lost"      // the reporting worker no longer holds the lease
-	TooEarly       Reason = "too_early"       // the deadline has not come, or (claim) has passed
+	TooEarly       Reason = "too_early"       // the deadline has not come, or (claim, extend) has passed
 	Mismatch       Reason = "mismatch"        // the decided ids are not the pending ones
 	WrongKind      Reason = "wrong_kind"      // a decision does not fit its interrupt
 	NotAnswerable  Reason = "not_answerable"  // not exactly one clarification is pending

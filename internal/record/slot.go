@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/table"
@@ -264,6 +265,27 @@ func (s *Store) CountedRuns(ctx context.Context, organization string) (ids []str
 		ids = append(ids, run)
 	})
 	return ids, err
+}
+
+// AtWork says whether a worker is at work on a run of the organization. It reads the rows of all its runs that count, and
+// heads of runs until one is at work. processID is as of [lifecycle.Lease.Lapsed].
+func (s *Store) AtWork(ctx context.Context, organization string, now time.Time, processID string) (bool, error) {
+	ids, err := s.CountedRuns(ctx, organization)
+	if err != nil {
+		return false, err
+	}
+	for some := range slices.Chunk(ids, table.MaxGetKeys) {
+		runs, err := s.Runs(ctx, System(), some...)
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(runs, func(e RunEntity) bool {
+			return e.Value.Status == lifecycle.Running && !e.Value.Lease.Lapsed(now, processID)
+		}) {
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // PausedRun is a run that waits for a human, with the slot that it has for that, by which they are in order.

@@ -258,8 +258,9 @@ func transitionScenarios() []Story {
 		}},
 		{Name: "transition/queued to failed, not started within the deadline; queued to cancelled, at once",
 			Settings: "stuck", Run: func(x *Actor) {
-				x.await(x.hold(), "running")
-				x.await(x.hold(), "running") // both workers are busy now
+				y := newActor(x.T, x.world, x.receiver)
+				y.await(y.hold(), "running")
+				y.await(y.hold(), "running") // another organization has both workers now
 				run := x.begin("message", "x")
 				assert.Contains(x, x.await(run, "failed").text("error"), "could not be started")
 				queued := x.begin("message", "x")

@@ -25,7 +25,7 @@ type Settings struct {
 
 	ObserveWindow  time.Duration `env:"OBSERVE_WINDOW" envDefault:"20s" help:"how long POST /chat waits for a run to end, at most 5m"`
 	ResponseWindow time.Duration `env:"RESPONSE_WINDOW" envDefault:"9m" help:"how long POST /responses waits instead, with a place as streams have, where that is longer, at most 1h; on a laptop only"`
-	StartDeadline  time.Duration `env:"START_DEADLINE" envDefault:"10m" help:"a run queued for longer fails; from 1s"`
+	StartDeadline  time.Duration `env:"START_DEADLINE" envDefault:"10m" help:"a run queued for longer fails; from 1s. It does not run while other runs of the organization are at work, for a day at most"`
 	ActiveLimit    time.Duration `env:"ACTIVE_LIMIT" envDefault:"30m" help:"active time a run may use where its agent says nothing; from 1s"`
 	PauseExpiry    time.Duration `env:"PAUSE_EXPIRY" envDefault:"72h" help:"an undecided pause is cancelled after this; from 1s"`
 	Lease          time.Duration `env:"LEASE" envDefault:"30s" help:"how long a silent worker keeps its run; from 1s. Clocks may be a sixth of it apart"`

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"agentplatform/events"
@@ -41,6 +42,32 @@ type Sweeper struct {
 	// OnLeft is called at the end of each sweep with the number of items that it saw to be due and did not come to, by
 	// kind; of each shard it sees about a thousand items at most. Nil: nobody wants to know.
 	OnLeft func(left map[string]int)
+
+	atWork *atWork // of a sweep
+}
+
+// atWork remembers for the time of a sweep which organizations have runs at work: many runs of one may be overdue.
+type atWork struct {
+	look func(ctx context.Context, organization string) (bool, error)
+
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+func (a *atWork) of(ctx context.Context, organization string) (bool, error) {
+	a.mu.Lock()
+	is, known := a.known[organization]
+	a.mu.Unlock()
+	if known {
+		return is, nil
+	}
+	is, err := a.look(ctx, organization)
+	if err == nil {
+		a.mu.Lock()
+		a.known[organization] = is
+		a.mu.Unlock()
+	}
+	return is, err
 }
 
 const (
@@ -72,8 +99,10 @@ func (s *Sweeper) Adopt(ctx context.Context) error {
 
 func (s *Sweeper) until(ctx context.Context, until time.Time) error {
 	var shards []*shard
+	sweep := *s
+	sweep.atWork = &atWork{look: s.Executor.AtWork, known: map[string]bool{}}
 	for n := range record.DueShards {
-		shards = append(shards, &shard{Sweeper: s, number: n, until: until, seen: map[record.DueItem]bool{}})
+		shards = append(shards, &shard{Sweeper: &sweep, number: n, until: until, seen: map[record.DueItem]bool{}})
 	}
 	for open := shards; len(open) > 0 && !s.late(ctx); {
 		turns := make([]func(), 0, len(open))
@@ -240,7 +269,10 @@ func (s *Sweeper) run(ctx context.Context, id string) (*task, error) {
 		return nil, err // retried by the next sweep
 	}
 	now := s.Host.Now()
-	todo := lifecycle.Next(e.Value.Run, now, s.Executor.ProcessID)
+	todo, err := s.Executor.Next(ctx, e.Value.Run, s.atWork.of)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case todo.Execute:
 		t := s.nudge(events.NudgeRun, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {

@@ -59,6 +59,29 @@ type Executor struct {
 	OnTransition func(lifecycle.Outcome)
 }
 
+// Next is [lifecycle.Next], but that a queued run whose start deadline has passed need not fail. atWork says whether a
+// worker is at work on a run of the organization: then those runs hold the turn of this one up, and its deadline is moved.
+// The error is that of atWork.
+func (x *Executor) Next(
+	ctx context.Context, r lifecycle.Run, atWork func(ctx context.Context, organization string) (bool, error),
+) (lifecycle.PendingWork, error) {
+	now := x.Host.Now()
+	todo := lifecycle.Next(r, now, x.ProcessID)
+	if _, fails := todo.Event.(lifecycle.Unstartable); !fails || !r.Extendable(now) {
+		return todo, nil
+	}
+	held, err := atWork(ctx, r.Organization)
+	if held {
+		todo.Event = lifecycle.Extend{StartBy: now.Add(x.StartDeadline)}
+	}
+	return todo, err
+}
+
+// AtWork says whether a worker is at work on a run of the organization. The error is one of the store.
+func (x *Executor) AtWork(ctx context.Context, organization string) (bool, error) {
+	return x.Store.AtWork(ctx, organization, x.Host.Now(), x.ProcessID)
+}
+
 // Change is a transition to make, with what is stored beside the run because of it. The decide function adds anything
 // else to the unit of work.
 type Change struct {

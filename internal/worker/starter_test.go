@@ -293,3 +293,19 @@ func TestARunThatIsStartedWhileItsProcessStopsIsHandedOver(t *testing.T) {
 		assert.Equal(t, lifecycle.Completed, s.run(run).Status)
 	})
 }
+
+// A run whose start deadline has passed while runs of its organization were at work begins when its turn comes.
+func TestAWorkerBeginsWhatItsOrganizationHasHeldUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		s.said = talks()
+		long := s.post()
+		s.transition(long, lifecycle.Claim{
+			Holder: "another", ProcessID: s.worker.Executor.ProcessID, Until: s.host.Now().Add(24 * time.Hour),
+		})
+		run := s.post()
+		time.Sleep(2 * s.worker.Executor.StartDeadline)
+		require.NoError(t, s.worker.Handle(t.Context(), run))
+		assert.Equal(t, lifecycle.Completed, s.run(run).Status, s.run(run).Error)
+	})
+}

@@ -96,13 +96,20 @@ func (w *Worker) Handle(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	todo := lifecycle.Next(e.Value.Run, w.Host.Now(), w.Executor.ProcessID)
-	switch {
-	case todo.Event != nil:
-		_, _, err = w.Executor.From(ctx, e, func(record.Run, *record.Tx) (transition.Change, error) {
+	todo, err := w.Executor.Next(ctx, e.Value.Run, w.Executor.AtWork)
+	if err != nil {
+		return err
+	}
+	if todo.Event != nil {
+		e, _, err = w.Executor.From(ctx, e, func(record.Run, *record.Tx) (transition.Change, error) {
 			return transition.Change{Event: todo.Event}, nil
 		})
-		return ignoreRefusal(err)
+		if err != nil {
+			return ignoreRefusal(err)
+		}
+		todo = lifecycle.Next(e.Value.Run, w.Host.Now(), w.Executor.ProcessID) // one whose deadline was moved begins
+	}
+	switch {
 	case todo.Execute:
 		return w.execute(ctx, e)
 	default:
