@@ -197,7 +197,9 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		Store: store, Queue: l.queues, Timer: l.timer, Notifier: notifier, Host: machine, Log: log, Caps: tenants.Caps,
 		StartDeadline: s.StartDeadline, ProcessID: machine.NewID(), OnTransition: meter.transition,
 	}
-	in := &intake.Intake{Executor: executor, Store: store, Tenants: tenants, Host: machine}
+	in := &intake.Intake{
+		Executor: executor, Store: store, Tenants: tenants, Host: machine, PausedRuns: s.PausedRuns,
+	}
 	ingester, err := l.ingester(ctx, store, tenants, executor.ProcessID, newKnowledgeMeter(registry))
 	if err != nil {
 		return err

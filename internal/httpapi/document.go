@@ -132,7 +132,7 @@ func (s *Server) operationNames() map[string]string {
 // errorBody documents the one error body: the members that each has, and those that some codes bring with them.
 type errorBody struct {
 	Status    string `json:"status" enum:"error"`
-	Code      string `json:"code" doc:"machine-readable" enum:"invalid_request,callback_url_not_https,callback_url_forbidden,url_forbidden,payload_too_large,missing_api_key,invalid_api_key,insufficient_permission,outside_organization,not_found,method_not_allowed,chat_busy,parked_queue_full,run_not_active,interrupts_mismatch,not_awaiting_input,already_started,count_mismatch,conflict,precondition_failed,rate_limited,user_concurrency_cap,organization_concurrency_cap,share_exceeded,budget_exhausted,internal,run_failed,unavailable,embedding_unavailable"`
+	Code      string `json:"code" doc:"machine-readable" enum:"invalid_request,callback_url_not_https,callback_url_forbidden,url_forbidden,payload_too_large,missing_api_key,invalid_api_key,insufficient_permission,outside_organization,not_found,method_not_allowed,chat_busy,parked_queue_full,run_not_active,interrupts_mismatch,not_awaiting_input,already_started,count_mismatch,conflict,precondition_failed,rate_limited,user_concurrency_cap,organization_concurrency_cap,share_exceeded,paused_runs_limit,budget_exhausted,internal,run_failed,unavailable,embedding_unavailable"`
 	Message   string `json:"message"`
 	Detail    string `json:"detail" doc:"the same sentence as message"`
 	RequestID string `json:"request_id"`
@@ -149,9 +149,9 @@ type errorBody struct {
 	Matched          int           `json:"matched,omitempty" doc:"for count_mismatch"`
 	Limit            capOrName     `json:"limit,omitzero"`
 	Active           int           `json:"active,omitempty" doc:"for caps: may exceed the limit by resumed runs"`
-	Scope            string        `json:"scope,omitempty" enum:"organization,user" doc:"for share_exceeded: whose limit it is"`
-	Max              int64         `json:"max,omitempty" doc:"for share_exceeded: what the scope may have at once"`
-	Used             int64         `json:"used,omitempty" doc:"for share_exceeded: what it has"`
+	Scope            string        `json:"scope,omitempty" enum:"organization,user" doc:"for share_exceeded and paused_runs_limit: whose limit it is"`
+	Max              int64         `json:"max,omitempty" doc:"for share_exceeded and paused_runs_limit: what the scope may have at once"`
+	Used             int64         `json:"used,omitempty" doc:"for share_exceeded and paused_runs_limit: what it has, or a part that reaches the limit"`
 	Budget           *heldBudget   `json:"budget,omitempty" doc:"for budget_exhausted"`
 	LevelNeeded      string        `json:"level_needed,omitempty" enum:"read,run,manage,admin,operator" doc:"for insufficient_permission"`
 	GroupIDs         []string      `json:"group_ids,omitempty" doc:"for insufficient_permission: whose members may"`
@@ -200,7 +200,7 @@ type (
 // Schema says which of the two it is.
 func (capOrName) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{
-		Description: "for caps, the cap; for share_exceeded, the name of what is used up",
+		Description: "for caps, the cap; for share_exceeded and paused_runs_limit, the name of what is used up",
 		OneOf: []*huma.Schema{
 			{Type: huma.TypeInteger, Format: "int64"},
 			{Type: huma.TypeString},

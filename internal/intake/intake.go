@@ -41,6 +41,9 @@ type Intake struct {
 	Store    *record.Store
 	Tenants  *tenant.Tenants
 	Host     host.Host
+	// PausedRuns is how many runs of a user, and of an organization, may wait for a human while new ones are accepted;
+	// 0: there is no limit.
+	PausedRuns int
 }
 
 // Message is a message to an agent.
@@ -94,7 +97,7 @@ const tries = 32
 //     out of the principal's reach
 //   - Conflict: chat_busy with active_run_id, or parked_queue_full with active_run_id when Enqueue is set
 //   - Limited, with RetryAfter: user_concurrency_cap and organization_concurrency_cap with limit and active,
-//     budget_exhausted with the budget
+//     paused_runs_limit with limit, scope, max and used, budget_exhausted with the budget
 //   - Unavailable: nothing was done
 func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Posted, error) {
 	if err := m.check(""); err != nil {
@@ -362,6 +365,9 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 	if !organization.Allows() {
 		return r.refused(ctx, capped("organization_concurrency_cap", "this organization", organization))
 	}
+	if err := r.mayPause(ctx, user, organization); err != nil {
+		return r.refused(ctx, err)
+	}
 	tx := r.Store.Begin(r.runID)
 	if err := r.spend(ctx, tx); err != nil {
 		return r.refused(ctx, err)
@@ -434,6 +440,35 @@ func (r *request) spend(ctx context.Context, tx *record.Tx) error {
 		}
 		if l.MaxRuns != nil {
 			tx.CountRun(r.who.Organization, name, spent)
+		}
+	}
+	return nil
+}
+
+// retryAtPaused is the Retry-After where too many runs are paused: people decide them.
+const retryAtPaused = time.Minute
+
+// mayPause refuses a new run while too many wait for a human. A running run may always pause, so there may be as many
+// more as are at work. It returns a problem of kind Limited (paused_runs_limit).
+func (r *request) mayPause(ctx context.Context, user, organization record.Admission) error {
+	if r.PausedRuns == 0 {
+		return nil
+	}
+	for _, of := range []struct {
+		scope  string
+		active record.Admission
+	}{{"user", user}, {"organization", organization}} {
+		paused, err := r.Store.Paused(ctx, of.active, r.PausedRuns)
+		if err != nil {
+			return err
+		}
+		if paused >= r.PausedRuns {
+			p := problem.New(problem.Limited, "paused_runs_limit",
+				"%d runs of this %s wait for a decision or an answer, and %d may; decide, answer or cancel some",
+				paused, of.scope, r.PausedRuns).
+				With("limit", "paused_runs").With("scope", of.scope).With("max", r.PausedRuns).With("used", paused)
+			p.RetryAfter = retryAtPaused
+			return p
 		}
 	}
 	return nil

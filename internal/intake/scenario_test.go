@@ -300,6 +300,36 @@ func TestRunIsOnlyForThoseWhoMayUseItsAgent(t *testing.T) {
 	}
 }
 
+// While as many runs of a user, or of an organization, wait for people as may, nothing new begins. What ends a pause, or
+// waits for its end, is taken.
+func TestNothingBeginsWhileTooManyRunsArePaused(t *testing.T) {
+	w := newWorld(t)
+	w.PausedRuns = 2
+	colleague := w.who
+	colleague.User = "0123456789abcdef01234567"
+	refused := func(who tenant.Principal, scope string) {
+		t.Helper()
+		before := w.stored()
+		_, err := w.Post(t.Context(), who, intake.Message{AgentID: w.agent, Text: "x"})
+		require.True(t, problem.Is(err, "paused_runs_limit"), err)
+		p, _ := problem.As(err)
+		assert.Equal(t, problem.Limited, p.Kind)
+		assert.Equal(t, map[string]any{"limit": "paused_runs", "scope": scope, "max": 2, "used": 2}, p.Extras)
+		assert.Equal(t, time.Minute, p.RetryAfter)
+		assert.Equal(t, before, w.stored())
+	}
+	for _, chat := range []string{"c", "d"} {
+		w.ask(w.post(intake.Message{Text: "x", ChatID: chat, Key: chat}).Run.ID(), lifecycle.Clarification)
+	}
+	refused(w.who, "user")
+	refused(colleague, "organization")
+	assert.True(t, w.post(intake.Message{Text: "x", ChatID: "c", Key: "c"}).Replayed, "it has begun")
+	_, err := w.Followup(t.Context(), w.who, w.post(intake.Message{Text: "x", Key: "d"}).Run.ID(), "and then", "")
+	require.NoError(t, err, "it waits for the end of a pause")
+	w.post(intake.Message{Text: "yes", ChatID: "c"})
+	w.post(intake.Message{Text: "x", ChatID: "e"})
+}
+
 // Runs are refused above the caps and above a budget; each run counts once.
 func TestRunsAboveCapsAndBudgetsAreRefused(t *testing.T) {
 	w := newWorld(t)

@@ -98,7 +98,8 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 			[]change{func(r *Run) { r.StartBy, r.Due = startBy, now.Add(DispatchGrace) }},
 		},
 		"a start deadline that is moved as far as it may be": {
-			Queued, func(r *Run) { r.StartBy, r.QueuedAt = now, now.Add(time.Second-MaxQueued) }, Extend{StartBy: startBy},
+			Queued, func(r *Run) { r.StartBy, r.QueuedAt = now, now.Add(time.Second-MaxQueued) },
+			Extend{StartBy: startBy},
 			[]change{func(r *Run) { r.StartBy, r.Due = now.Add(time.Second), now.Add(time.Second) }},
 		},
 		"a pause": {Running, func(r *Run) { r.Crashes = 2 },

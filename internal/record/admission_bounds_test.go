@@ -45,6 +45,9 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 			for _, d := range []record.Admission{admission, whole} {
 				assert.Equal(t, counting() < limit, d.Allows(), "%d of %d", counting(), limit)
 				assert.Equal(t, limit, d.Cap)
+				paused, err := s.Paused(t.Context(), d, len(active)+1)
+				require.NoError(t, err)
+				assert.Equal(t, len(active)-counting(), paused)
 				if limit <= 128 {
 					assert.Equal(t, counting(), d.Active)
 				}

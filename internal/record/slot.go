@@ -79,8 +79,10 @@ type Admission struct {
 	Active int    // runs that count
 	Free   string // a free numbered slot; empty when there is none
 	Cap    int
+	Paused int // runs that wait for a human, as far as they were read; see [Store.Paused]
 
-	spread bool // overflow slots, too
+	unread table.Key // what was read ends with this slot, and there may be more; zero: all was read
+	spread bool      // overflow slots, too
 }
 
 // Allows says whether a new run may start.
@@ -101,6 +103,9 @@ func (d Admission) Slot(run string) string {
 
 // smallCap is the largest cap for which the whole partition is read; with larger ones random numbers are probed first.
 const smallCap = 128
+
+// slotPage is how many slots a query reads.
+const slotPage = 500
 
 // probes is how many numbers are probed before the whole partition is read.
 const probes = 2
@@ -157,21 +162,71 @@ func (s *Store) probe(ctx context.Context, part string, limit int) (Admission, b
 	if d.Free == "" {
 		return d, false, nil
 	}
-	over, err := s.query(ctx, table.Range{Part: part, Prefix: "over/", Limit: 1})
-	return d, err == nil && len(over) == 0, err
+	rest, err := s.query(ctx, table.Range{Part: part, After: "over", Limit: slotPage}) // overflow, then paused
+	if err != nil || len(rest) == 0 {
+		return d, err == nil, err
+	}
+	d.sawPaused(rest)
+	return d, !counting(rest[0]), nil
 }
 
-// count reads the partition, and its shards where the cap has some. Runs that began when the cap was on the other side
-// of what spreads slots may not be seen, until they end.
+// sawPaused counts the paused runs of a page that ends what was read.
+func (d *Admission) sawPaused(page []*table.Item) {
+	for _, item := range page {
+		if !counting(item) {
+			d.Paused++
+		}
+	}
+	d.unread = table.Key{}
+	if len(page) == slotPage {
+		d.unread = page[len(page)-1].Key
+	}
+}
+
+// Paused counts the runs that wait for a human where an admission was read, to most or a little above. It reads only
+// what the admission has not: nothing where these are fewer than some hundred.
+func (s *Store) Paused(ctx context.Context, d Admission, most int) (int, error) {
+	for d.unread != (table.Key{}) && d.Paused < most {
+		page, err := s.query(ctx, table.Range{Part: d.unread.Part, After: d.unread.Sort, Limit: slotPage})
+		if err != nil {
+			return d.Paused, err
+		}
+		d.sawPaused(page)
+	}
+	return d.Paused, nil
+}
+
+// count reads the partition, and its shards where the cap has some. Of paused runs it counts those that it reads with
+// the others. Runs that began when the cap was on the other side of what spreads slots may not be seen, until they end.
 func (s *Store) count(ctx context.Context, part string, limit int) (Admission, error) {
 	d := Admission{Cap: limit}
 	taken := map[table.Key]bool{}
-	err := s.eachCounting(ctx, part, limit, func(key table.Key, _ string) {
-		d.Active++
-		taken[key] = true
-	})
-	if err != nil {
-		return d, err
+	parts := []string{part}
+	if s.spread(limit) {
+		parts = slotParts(part)
+	}
+	for _, p := range parts {
+		for r := (table.Range{Part: p, Limit: slotPage}); ; {
+			page, err := s.query(ctx, r)
+			if err != nil {
+				return d, err
+			}
+			for _, item := range page {
+				r.After = item.Sort
+				if !counting(item) {
+					continue
+				}
+				if _, err := decode[slot](item); err != nil {
+					return d, err
+				}
+				d.Active++
+				taken[item.Key] = true
+			}
+			d.sawPaused(page)
+			if len(page) < slotPage || d.Paused > 0 {
+				break
+			}
+		}
 	}
 	first := s.host.Int64N(int64(limit))
 	for i := range int64(limit) {
@@ -182,15 +237,6 @@ func (s *Store) count(ctx context.Context, part string, limit int) (Admission, e
 		}
 	}
 	return d, nil
-}
-
-// eachCounting visits the slots of runs that count below a cap.
-func (s *Store) eachCounting(ctx context.Context, part string, limit int, visit func(key table.Key, run string)) error {
-	parts := []string{part}
-	if s.spread(limit) {
-		parts = slotParts(part)
-	}
-	return s.eachCountingIn(ctx, parts, visit)
 }
 
 // eachCountingIn visits the slots of runs that count, in partitions.
@@ -217,7 +263,7 @@ func counting(item *table.Item) bool { return !strings.HasPrefix(item.Sort, paus
 
 // eachSlot visits slots with their runs, in the order of their keys, until visit returns false.
 func (s *Store) eachSlot(ctx context.Context, r table.Range, visit func(item *table.Item, run string) bool) error {
-	for r.Limit = 500; ; {
+	for r.Limit = slotPage; ; {
 		items, err := s.query(ctx, r)
 		if err != nil {
 			return err
@@ -267,8 +313,8 @@ func (s *Store) CountedRuns(ctx context.Context, organization string) (ids []str
 	return ids, err
 }
 
-// AtWork says whether a worker is at work on a run of the organization. It reads the rows of all its runs that count, and
-// heads of runs until one is at work. processID is as of [lifecycle.Lease.Lapsed].
+// AtWork says whether a worker is at work on a run of the organization. It reads the rows of all its runs that count,
+// and heads of runs until one is at work. processID is as of [lifecycle.Lease.Lapsed].
 func (s *Store) AtWork(ctx context.Context, organization string, now time.Time, processID string) (bool, error) {
 	ids, err := s.CountedRuns(ctx, organization)
 	if err != nil {

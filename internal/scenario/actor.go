@@ -54,7 +54,7 @@ var worlds = map[string]map[string]string{
 	"hasty": {"OBSERVE_WINDOW": "25s", "PAUSE_EXPIRY": "1500ms", "ACTIVE_LIMIT": "1s", "HEARTBEAT": "1s",
 		"MAX_BODY": "1048576"},
 	"brief": {"OBSERVE_WINDOW": "300ms", "START_DEADLINE": startDeadline.String(),
-		"EMBEDDING_MODELS": "openai/counting"}, // see receiver.embed
+		"PAUSED_RUNS": "2", "EMBEDDING_MODELS": "openai/counting"}, // see receiver.embed
 	"stuck": {"START_DEADLINE": startDeadline.String(), "WORKERS": "2"},
 }
 

@@ -582,6 +582,24 @@ func limitScenarios() []Story {
 			}
 			x.chat("message", "x").is(200)
 		}},
+		{Name: "limit/paused runs of a user and of an organization", Settings: "brief", Run: func(x *Actor) {
+			first := x.begin("message", "/ask Which?", "chat_id", "a")
+			run := x.begin("message", "/ask Which?", "chat_id", "b")
+			x.await(first, "awaiting_input")
+			x.await(run, "awaiting_input")
+			refused := x.chat("message", "x").problem(429, "paused_runs_limit")
+			assert.Equal(x, "60", refused.header.Get("Retry-After"))
+			assert.Equal(x, []any{"paused_runs", "user", 2.0, 2.0}, []any{refused.text("limit"), refused.text("scope"),
+				refused.number("max"), refused.number("used")})
+			x.post("/responses", object{"model": x.Agent, "input": "x"}).is(429)
+			y := x.colleague("member", "run")
+			assert.Equal(x, "organization", y.chat("message", "x").problem(429, "paused_runs_limit").text("scope"))
+			newActor(x.T, x.world, x.receiver).begin("message", "x")
+			x.post("/runs/"+run+"/followups", object{"message": "m"}).is(202)
+			x.chat("message", "that one", "chat_id", "a")
+			x.await(first, "completed")
+			x.begin("message", "x")
+		}},
 		{Name: "limit/one active run per chat", Run: func(x *Actor) {
 			run := x.hold("chat_id", "c")
 			x.chat("message", "x", "chat_id", "c").problem(409, "chat_busy")

@@ -60,8 +60,8 @@ type Executor struct {
 }
 
 // Next is [lifecycle.Next], but that a queued run whose start deadline has passed need not fail. atWork says whether a
-// worker is at work on a run of the organization: then those runs hold the turn of this one up, and its deadline is moved.
-// The error is that of atWork.
+// worker is at work on a run of the organization: then those runs hold the turn of this one up, and its deadline is
+// moved. The error is that of atWork.
 func (x *Executor) Next(
 	ctx context.Context, r lifecycle.Run, atWork func(ctx context.Context, organization string) (bool, error),
 ) (lifecycle.PendingWork, error) {

@@ -41,8 +41,10 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 			Tenants: p.Tenants, Host: p.Host, Log: p.Log, Tracer: p.Tracer, MaxBody: s.MaxBody, MaxStream: maxStream,
 			Streams: s.Streams, KeyStreams: s.KeyStreams, Shared: p.Shared, PublicURL: s.PublicURL,
 		},
-		Intake: &intake.Intake{Executor: p.Executor, Store: p.Store, Tenants: p.Tenants, Host: p.Host},
-		Files:  &files.Files{Store: p.Store, Log: p.Log},
+		Intake: &intake.Intake{
+			Executor: p.Executor, Store: p.Store, Tenants: p.Tenants, Host: p.Host, PausedRuns: s.PausedRuns,
+		},
+		Files: &files.Files{Store: p.Store, Log: p.Log},
 		Webhooks: &webhook.Sender{
 			Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log, Secret: s.WebhookSecret,
 			Sealer: p.Sealer, Reads: p.Tenants.SenderReads,

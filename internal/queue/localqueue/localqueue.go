@@ -83,8 +83,8 @@ func Shared(limits share.Limits) *Queue {
 
 func newLine[T any]() line[T] { return line[T]{by: map[string]T{}} }
 
-// Send adds a message, unless one with its nudge waits: a sweeper repeats the nudges of what waits for long. The error is
-// [ErrFull].
+// Send adds a message, unless one with its nudge waits: a sweeper repeats the nudges of what waits for long. The error
+// is [ErrFull].
 func (q *Queue) Send(_ context.Context, m queue.Message) error {
 	return q.push(entry{Message: m})
 }
@@ -116,8 +116,8 @@ func (q *Queue) signal() {
 	}
 }
 
-// Receive waits for a message that may be delivered. Groups take turns, and so do the users of a group. Who may not have
-// one now keeps its turn. The error is ctx's.
+// Receive waits for a message that may be delivered. Groups take turns, and so do the users of a group. Who may not
+// have one now keeps its turn. The error is ctx's.
 func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	for {
 		if d, ok := q.pop(); ok {

@@ -201,7 +201,7 @@ func Bugs() []Bug {
 		one("a pause holds its slots", lifecycleEvent, "	r.Slots = Slots{User: row, Organization: row}\n", "	_ = row\n"),
 		one("a resumed run holds no slots", lifecycleTransition, `r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}`, `r.QueuedAt, r.StartBy, r.PausedAt = now, startBy, time.Time{}`),
 		one("admission lets one too many in", recordSlot, `d.Cap == Uncapped || (d.Active < d.Cap && d.Free != "")`, `d.Cap == Uncapped || d.Active <= d.Cap`),
-		one("resumed work does not count for admission", recordSlot, "		d.Active++\n", "		if !strings.HasPrefix(key.Sort, \"over/\") {\n			d.Active++\n		}\n"),
+		one("resumed work does not count for admission", recordSlot, "				d.Active++\n", "				if !strings.HasPrefix(item.Sort, \"over/\") {\n					d.Active++\n				}\n"),
 		one("a slot of a shard is not given back", recordSlot, `tx.delete(slotKey(side.beforePart, side.beforeRow), table.Always())`, `tx.delete(table.Key{Part: side.beforePart, Sort: side.beforeRow}, table.Always())`),
 		one("a parked turn inherits the slots of a paused run", transitionTransition, `paused := o.Before.Status == lifecycle.AwaitingInput`, `paused := false`),
 		one("a parked turn inherits the slots of another user", transitionTransition, `if paused || parked.Spec.User != o.Before.User {`, `if paused {`),
