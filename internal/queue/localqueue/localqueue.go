@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/events"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/share"
 )
@@ -30,8 +29,8 @@ type Queue struct {
 
 	mu     sync.Mutex
 	groups line[*line[*waiting]] // groups with waiting messages, and of each its users
-	nudges map[events.Nudge]bool // those of the waiting messages
-	wake   chan struct{}         // has a token while a message may be delivered
+	all    map[queue.Message]bool // the waiting messages
+	wake   chan struct{}          // has a token while a message may be delivered
 	timers map[*time.Timer]struct{}
 }
 
@@ -77,13 +76,13 @@ func New() *Queue { return Shared(share.Limits{All: math.MaxInt64}) }
 // Shared makes an empty queue with so many units for unanswered deliveries and reserved places. The messages of a user
 // or group that may have no further unit wait, and others pass them.
 func Shared(limits share.Limits) *Queue {
-	return &Queue{shared: share.New(limits), groups: newLine[*line[*waiting]](), nudges: map[events.Nudge]bool{},
+	return &Queue{shared: share.New(limits), groups: newLine[*line[*waiting]](), all: map[queue.Message]bool{},
 		wake: make(chan struct{}, 1), timers: map[*time.Timer]struct{}{}}
 }
 
 func newLine[T any]() line[T] { return line[T]{by: map[string]T{}} }
 
-// Send adds a message, unless one with its nudge waits: a sweeper repeats the nudges of what waits for long. The error
+// Send adds a message, unless an equal one waits: a sweeper repeats the nudges of what waits for long. The error
 // is [ErrFull].
 func (q *Queue) Send(_ context.Context, m queue.Message) error {
 	return q.push(entry{Message: m})
@@ -92,10 +91,10 @@ func (q *Queue) Send(_ context.Context, m queue.Message) error {
 func (q *Queue) push(e entry) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.nudges[e.Nudge] {
+	if q.all[e.Message] {
 		return nil
 	}
-	if len(q.nudges) >= limit {
+	if len(q.all) >= limit {
 		return ErrFull
 	}
 	users := q.groups.join(e.Group, func() *line[*waiting] {
@@ -104,7 +103,7 @@ func (q *Queue) push(e entry) error {
 	})
 	messages := users.join(e.User, func() *waiting { return &waiting{} })
 	*messages = append(*messages, e)
-	q.nudges[e.Nudge] = true
+	q.all[e.Message] = true
 	q.signal()
 	return nil
 }
@@ -134,7 +133,7 @@ func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 // next finds the first message that may be delivered, by the places of its group and its user. It passes over few: who
 // may have nothing holds much already, and there are units for only few of those.
 func (q *Queue) next() (group, user int, found bool) {
-	if len(q.nudges) == 0 || q.shared.Full(1) {
+	if len(q.all) == 0 || q.shared.Full(1) {
 		return 0, 0, false
 	}
 	for group, name := range q.groups.turn {
@@ -170,8 +169,8 @@ func (q *Queue) pop() (queue.Delivery, bool) {
 	*messages = (*messages)[1:]
 	users.served(user, len(*messages) > 0)
 	q.groups.served(group, len(users.turn) > 0)
-	delete(q.nudges, e.Nudge)
-	if len(q.nudges) > 0 {
+	delete(q.all, e.Message)
+	if len(q.all) > 0 {
 		q.signal() // for the next receiver
 	}
 	return queue.Delivery{Message: e.Message, Receives: e.receives + 1, Handle: part}, true
@@ -202,7 +201,7 @@ func (q *Queue) giveBack(part *share.Part) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	part.Give()
-	if len(q.nudges) > 0 {
+	if len(q.all) > 0 {
 		q.signal()
 	}
 }
