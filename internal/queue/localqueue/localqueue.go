@@ -28,7 +28,7 @@ type Queue struct {
 	shared *share.Pool
 
 	mu     sync.Mutex
-	groups line[*line[*waiting]] // groups with waiting messages, and of each its users
+	groups line[*line[*waiting]]  // groups with waiting messages, and of each its users
 	all    map[queue.Message]bool // the waiting messages
 	wake   chan struct{}          // has a token while a message may be delivered
 	timers map[*time.Timer]struct{}
