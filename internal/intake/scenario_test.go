@@ -300,8 +300,8 @@ func TestRunIsOnlyForThoseWhoMayUseItsAgent(t *testing.T) {
 	}
 }
 
-// While as many runs of a user, or of an organization, wait for people as may, nothing new begins. What ends a pause, or
-// waits for its end, is taken.
+// While as many runs of a user, or of an organization, wait for people as may, nothing new begins. What ends a pause,
+// or waits for its end, is taken.
 func TestNothingBeginsWhileTooManyRunsArePaused(t *testing.T) {
 	w := newWorld(t)
 	w.PausedRuns = 2
