@@ -38,7 +38,7 @@ func (l *Local) ingester(
 	return &ingest.Ingester{
 		Knowledge: &knowledge.Knowledge{
 			Store: store, Tenants: tenants, Host: machine, Index: l.index, Models: models,
-			Documents: s.DocumentsPerBase, IndexID: l.index.Identity(),
+			Documents: s.DocumentsPerBase, IndexID: knowledge.IndexID(l.index.Identity()),
 			CheckURL: func(url string) error { return knowledge.CheckURL(policy, url) },
 			OnSearch: meter.searched,
 			Nudge: func(ctx context.Context, document, organization string) {

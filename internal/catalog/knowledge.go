@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strconv"
@@ -184,9 +185,12 @@ type Build struct {
 	Chunks     string `json:"chunks,omitzero"`    // in pieces of [ChunksOfPiece]
 	Vectors    string `json:"vectors,omitzero"`   // of as many chunks
 	Count      int    `json:"count,omitzero"`     // of chunks
-	Language   string `json:"language,omitzero"`
-	PageCount  int    `json:"page_count,omitzero"`
-	Anew       bool   `json:"anew,omitzero"` // a rebuild makes it, of what is ready
+	Language   string `json:"language,omitzero"`  // that the text tells; empty: it tells none
+	Unsure     bool   `json:"unsure,omitzero"`    // it hardly tells it
+	// Words is the language in which the words were indexed; empty: of an earlier version, or not indexed yet.
+	Words     string `json:"words,omitzero"`
+	PageCount int    `json:"page_count,omitzero"`
+	Anew      bool   `json:"anew,omitzero"` // a rebuild makes it, of what is ready
 }
 
 // ChunksOfPiece is how many chunks, and how many vectors, a blob has.
@@ -212,9 +216,14 @@ func (b Build) Blobs() []string {
 // Extracted is what of a build its extraction has made, for another one that need not extract.
 func (b Build) Extracted() Build {
 	return Build{
-		Text: b.Text, TextSize: b.TextSize, Structure: b.Structure, Language: b.Language, PageCount: b.PageCount,
+		Text: b.Text, TextSize: b.TextSize, Structure: b.Structure, Language: b.Language, Unsure: b.Unsure,
+		PageCount: b.PageCount,
 	}
 }
+
+// Analysed is the language of the words that the index has of the build, or, before it has them, that the text tells;
+// empty: unknown.
+func (b Build) Analysed() string { return cmp.Or(b.Words, b.Language) }
 
 // Indexed says where the index has a build, as text without spaces: <collection>@<number>; empty when it has none.
 func (b Build) Indexed() string {

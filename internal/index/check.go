@@ -83,6 +83,19 @@ func checkTerm(s string, seen map[string]bool) error {
 	return nil
 }
 
+func checkVariants(variants []string) error {
+	if len(variants) < 1 || len(variants) > MaxVariants {
+		return fmt.Errorf("%w: a word with %d variants, not 1 to %d", ErrInvalid, len(variants), MaxVariants)
+	}
+	seen := make(map[string]bool, len(variants))
+	for _, t := range variants {
+		if err := checkTerm(t, seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // checkVector allows the zero vector: it has no direction and is like nothing.
 func checkVector(v []float32) error {
 	sum := 0.0
@@ -101,14 +114,13 @@ func (q Query) Check() error {
 		return fmt.Errorf("%w: a limit of %d, not 1 to %d", ErrInvalid, q.Limit, MaxLimit)
 	}
 	if len(q.Terms) > MaxTerms {
-		return fmt.Errorf("%w: %d terms, more than %d", ErrInvalid, len(q.Terms), MaxTerms)
+		return fmt.Errorf("%w: %d words, more than %d", ErrInvalid, len(q.Terms), MaxTerms)
 	}
 	if len(q.Documents) > MaxDocuments {
 		return fmt.Errorf("%w: %d documents, more than %d", ErrInvalid, len(q.Documents), MaxDocuments)
 	}
-	seen := make(map[string]bool, len(q.Terms))
-	for _, t := range q.Terms {
-		if err := checkTerm(t, seen); err != nil {
+	for _, variants := range q.Terms {
+		if err := checkVariants(variants); err != nil {
 			return err
 		}
 	}

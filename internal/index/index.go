@@ -26,7 +26,8 @@ const (
 	MaxWeight     = 65535
 	MaxLength     = 1 << 20 // words of a chunk
 	MaxDimensions = 4096
-	MaxTerms      = 1024 // of a query
+	MaxTerms      = 1024 // words of a query
+	MaxVariants   = 64   // of a word of a query
 	MaxDocuments  = 100  // that a query names
 	MaxLimit      = 10_000
 )
@@ -56,10 +57,12 @@ type Term struct {
 // Query asks for candidates.
 type Query struct {
 	Collections []string
-	Documents   []string  // only chunks of these, at most MaxDocuments; none: of all
-	Terms       []string  // distinct, of any bytes; none: no search by words
-	Vector      []float32 // of unit length; nil: no search by vectors
-	Limit       int       // candidates by words, and as many by vectors; at least 1; see Result.More
+	Documents   []string // only chunks of these, at most MaxDocuments; none: of all
+	// Terms are the words of the query: of each its variants, which are distinct terms. A chunk that has one of them has
+	// the word. A term may be a variant of several words. None: no search by words.
+	Terms  [][]string
+	Vector []float32 // of unit length; nil: no search by vectors
+	Limit  int       // candidates by words, and as many by vectors; at least 1; see Result.More
 	// Chunks is about how many the collections have together, where the caller knows it, for an index that cannot
 	// count; 0: unknown.
 	Chunks int
@@ -70,16 +73,16 @@ type Candidate struct {
 	Version
 	Index   int
 	Length  int     // as it was put
-	Weights []int   // for each term of the query, its weight in the chunk; 0: it does not occur
+	Weights []int   // for each word of the query, the highest weight of its variants in the chunk; 0: it has none
 	Cosine  float64 // with the query's vector, exact up to the error of 8-bit quantisation; 0 without a vector
 }
 
 // Statistics are what BM25 needs to know of all chunks of the asked collections. They are those of a query that has
-// terms; they may be approximate, and may count chunks that were removed a while ago.
+// words; they may be approximate, and may count chunks that were removed a while ago.
 type Statistics struct {
 	Chunks      int
 	Length      float64 // mean, in words
-	Frequencies []int   // for each term of the query, the number of chunks that have it
+	Frequencies []int   // for each word of the query, the number of chunks that have it
 }
 
 // Result is the answer to a query: the best by words (all that have one, where they are no more than the limit) and the

@@ -100,6 +100,8 @@ type work struct {
 	d     catalog.Document
 	base  catalog.KnowledgeBase // with the settings of the collection that the work is for
 
+	language string // in which the words are indexed
+
 	// What the stages of this hold have made, so that the next need not read it again.
 	text   *document.Text
 	chunks []document.Chunk

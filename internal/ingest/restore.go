@@ -200,7 +200,14 @@ func (g *Ingester) restore(
 		return nil
 	}
 	d.Work = build
-	err := (&work{Ingester: g, d: d}).put(ctx)
+	w := &work{Ingester: g, d: d, language: build.Words}
+	var err error
+	if w.language == "" { // it was indexed by an earlier version
+		w.language, err = w.spoken(ctx)
+	}
+	if err == nil {
+		err = w.put(ctx)
+	}
 	if errors.Is(err, record.ErrConflict) || errors.Is(err, index.ErrInvalid) {
 		g.Log.Error("a document could not be put into the index again; reprocess it", "document_id", d.ID, "error", err)
 		return nil

@@ -47,12 +47,14 @@ func (w *work) extract(ctx context.Context) error {
 	if strings.TrimSpace(text.Body) == "" {
 		return final(ingestion.Empty, "%s", extract.Fault{Code: extract.Empty}.Sentence())
 	}
-	text.Language = words.Language(text.Body)
-	return w.extracted(ctx, text)
+	var sure bool
+	text.Language, sure = words.Language(text.Body)
+	return w.extracted(ctx, text, sure)
 }
 
-// extracted ends the stage. The text is stored apart from its structure, as clients read it.
-func (w *work) extracted(ctx context.Context, text document.Text) error {
+// extracted ends the stage. The text is stored apart from its structure, as clients read it; sure says whether it tells
+// its language.
+func (w *work) extracted(ctx context.Context, text document.Text, sure bool) error {
 	body, err := w.store(ctx, "text", strings.NewReader(text.Body))
 	if err != nil {
 		return err
@@ -74,7 +76,7 @@ func (w *work) extracted(ctx context.Context, text document.Text) error {
 			tx.NameBlob(structure)
 			d.Work = catalog.Build{
 				Number: d.Ingestion.Build, Text: body.Key, TextSize: body.Size, Structure: structure.Key,
-				Language: text.Language, PageCount: len(text.Pages),
+				Language: text.Language, Unsure: !sure, PageCount: len(text.Pages),
 			}
 			if !d.Titled && strings.TrimSpace(text.Title) != "" {
 				d.Title = knowledge.Cut(strings.TrimSpace(text.Title), knowledge.MaxTitle)
@@ -280,11 +282,16 @@ func unpacked(b []byte, dimensions int) ([][]float32, error) {
 
 // index puts the chunks into the index, and makes them what search finds in one commit, now or after a rebuild.
 func (w *work) index(ctx context.Context) error {
+	var err error
+	if w.language, err = w.spoken(ctx); err != nil {
+		return err
+	}
 	if err := w.put(ctx); err != nil {
 		return err
 	}
 	title := w.d.Title
 	return w.step(ctx, ingestion.Finish{Claim: w.claim}, func(d *catalog.Document, tx *record.Tx) error {
+		d.Work.Words = w.language
 		b, err := w.readBase(ctx)
 		if err != nil {
 			return err
@@ -307,7 +314,18 @@ func (w *work) index(ctx context.Context) error {
 	})
 }
 
-// put puts the chunks into the index.
+// spoken is the language of the document: that its text tells, else that of most documents of its base, else that which
+// its text may tell.
+func (w *work) spoken(ctx context.Context) (string, error) {
+	told := w.d.Work.Language
+	if told != "" && !w.d.Work.Unsure {
+		return told, nil
+	}
+	most, err := w.Majority(ctx, w.d.KnowledgeBase)
+	return cmp.Or(most, told), err
+}
+
+// put puts the chunks into the index, with their words in the language of the work.
 func (w *work) put(ctx context.Context) error {
 	version := index.Version{
 		Collection: w.d.Work.Collection, Document: w.d.ID, Number: w.d.Work.Number,
@@ -343,7 +361,7 @@ func (w *work) indexed(ctx context.Context, chunks []document.Chunk, n int) ([]i
 	}
 	put := make([]index.Chunk, 0, len(chunks))
 	for i, c := range chunks {
-		terms, length := words.ChunkTerms(w.d.Title, w.d.Work.Language, c)
+		terms, length := words.ChunkTerms(w.d.Title, w.language, c)
 		put = append(put, index.Chunk{Index: c.Index, Terms: terms, Length: length, Vector: vectors[i]})
 	}
 	return put, nil

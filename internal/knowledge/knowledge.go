@@ -135,13 +135,27 @@ func foundIn(n map[string]int64) (sum int64) {
 	return sum
 }
 
+// Majority is the language of most documents that search finds in a base, of those whose language is known; empty:
+// there is none yet.
+func (k *Knowledge) Majority(ctx context.Context, base string) (string, error) {
+	n, err := k.Store.Counts(ctx, catalog.DocumentsOf(base))
+	most, majority := int64(0), ""
+	for what, by := range n {
+		language, is := strings.CutPrefix(what, ofLanguage(""))
+		if is && language != "" && (by > most || by == most && by > 0 && language < majority) {
+			most, majority = by, language
+		}
+	}
+	return majority, err
+}
+
 // tally is what a document counts as.
 func tally(d catalog.Document) map[string]int64 {
 	n := map[string]int64{
 		"documents": 1, string(d.Ingestion.Status): 1, "bytes": d.Size, "chunks": int64(d.Ready.Count),
 	}
 	if d.Ready.Number > 0 {
-		n[ofLanguage(d.Ready.Language)] = 1
+		n[ofLanguage(d.Ready.Analysed())] = 1
 	}
 	if d.Next.Number > 0 {
 		n[built(d.Next.Collection)] = 1

@@ -6,10 +6,15 @@ import (
 
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/record"
+	"agentplatform/internal/words"
 )
 
 // An index that was lost is another one. Each base says which one has all of its chunks; package ingest puts those that
 // the present one lacks.
+
+// IndexID is the id of an index of this identity that is filled by the present analysis of words: one that an earlier
+// analysis filled counts as lost. Search goes on in it while it is filled anew.
+func IndexID(identity string) string { return identity + "." + words.Version }
 
 // Lost says whether the index lacks chunks of a base because it was lost.
 func (k *Knowledge) Lost(b catalog.KnowledgeBase) bool {

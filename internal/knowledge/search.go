@@ -41,13 +41,12 @@ type Question struct {
 
 // Limits of a search.
 const (
-	maxQuery    = 4000
-	maxAsked    = 20 // bases that a question names
-	maxLimit    = 50
-	embedTime   = 2 * time.Second
-	firstLook   = 50 // candidates asked for at first, at least
-	maxLooks    = 5
-	maxLanguage = 4 // languages that a query is analysed in
+	maxQuery  = 4000
+	maxAsked  = 20 // bases that a question names
+	maxLimit  = 50
+	embedTime = 2 * time.Second
+	firstLook = 50 // candidates asked for at first, at least
+	maxLooks  = 5
 )
 
 // Hit is a chunk that was found, with its document as it is now.
@@ -221,10 +220,12 @@ type search struct {
 	p     tenant.Principal
 	q     Question
 	bases map[string]catalog.KnowledgeBase // by id
-	terms []string
-	asks  []*ask
-	seen  map[string]*catalog.Document // by id; nil: not to be shown
-	stale bool                         // the index answered with builds that may have been replaced meanwhile
+	terms [][]string
+	// language is the query's; empty: unknown.
+	language string
+	asks     []*ask
+	seen     map[string]*catalog.Document // by id; nil: not to be shown
+	stale    bool                         // the index answered with builds that may have been replaced meanwhile
 	// replaced are builds that the index has still: another look finds nothing in their place, but further ones.
 	replaced map[index.Version]bool
 }
@@ -261,6 +262,7 @@ func (s *search) prepare(ctx context.Context, found *Found) error {
 			byModel[b.InForce().Embedding].chunks += chunks[id]
 		}
 		s.terms = words.QueryTerms(s.q.Query, languages)
+		s.language = words.QueryLanguage(s.q.Query, languages)
 	}
 	if s.q.Mode == ranking.Keyword {
 		return nil
@@ -308,7 +310,7 @@ func (s *search) vectors(ctx context.Context) {
 	host.Wait(waits...)
 }
 
-// counted returns the languages of the documents of the bases, the most frequent first, and the chunks of each base.
+// counted returns all languages of the documents of the bases, the most frequent first, and the chunks of each base.
 func (s *search) counted(ctx context.Context) (languages []string, chunks map[string]int, err error) {
 	sum := map[string]int64{}
 	chunks = map[string]int{}
@@ -324,11 +326,13 @@ func (s *search) counted(ctx context.Context) (languages []string, chunks map[st
 			}
 		}
 	}
-	for language := range sum {
-		languages = append(languages, language)
+	for language, documents := range sum {
+		if documents > 0 {
+			languages = append(languages, language)
+		}
 	}
 	slices.SortFunc(languages, func(a, b string) int { return cmp.Or(cmp.Compare(sum[b], sum[a]), cmp.Compare(a, b)) })
-	return languages[:min(len(languages), maxLanguage)], chunks, nil
+	return languages, chunks, nil
 }
 
 // hits asks the index for candidates, drops those that are not to be shown, and ranks the others; when too few are left
@@ -356,11 +360,12 @@ func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 // lists has what the index says of each query, without what is not to be shown. more says that the index may have more.
 func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, more bool, err error) {
 	for _, a := range s.asks {
-		if a.vector == nil && len(s.terms) == 0 {
+		vector, trust := s.trusted(a)
+		if vector == nil && len(s.terms) == 0 {
 			continue
 		}
 		result, err := s.Index.Query(ctx, index.Query{
-			Collections: a.collections, Documents: s.q.Filter.DocumentIDs, Terms: s.terms, Vector: a.vector,
+			Collections: a.collections, Documents: s.q.Filter.DocumentIDs, Terms: s.terms, Vector: vector,
 			Limit: limit, Chunks: a.chunks,
 		})
 		if err != nil {
@@ -370,13 +375,31 @@ func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, mo
 		if result.Candidates, err = s.visible(ctx, result.Candidates); err != nil {
 			return nil, false, err
 		}
-		list := ranking.List{Result: result}
-		if a.vector != nil {
-			list.Trust = s.Models.trust(a.model)
-		}
-		lists = append(lists, list)
+		lists = append(lists, ranking.List{Result: result, Foreign: s.foreign(), Trust: trust})
 	}
 	return lists, more, nil
+}
+
+// trusted is the vector that the index is asked for, and how far its ranks count. Beside words, a lexical model is not
+// asked about a script without spaces, of which it knows nothing.
+func (s *search) trusted(a *ask) ([]float32, ranking.Trust) {
+	trust := s.Models.trust(a.model)
+	beside := s.q.Mode == ranking.Hybrid && len(s.terms) > 0
+	if a.vector == nil || beside && trust == ranking.Lexical && words.MostlyUnspaced(s.q.Query) {
+		return nil, ranking.Trust{}
+	}
+	return a.vector, trust
+}
+
+// foreign are the documents that were seen in another language than the query's.
+func (s *search) foreign() map[string]bool {
+	list := map[string]bool{}
+	for id, d := range s.seen {
+		if d != nil && s.language != "" && d.Ready.Analysed() != "" && d.Ready.Analysed() != s.language {
+			list[id] = true
+		}
+	}
+	return list
 }
 
 // visible returns the candidates that are of documents as they are now, which the principal may read and the filter
@@ -438,7 +461,7 @@ func (s *search) shown(ctx context.Context, ranked []ranking.Hit) ([]Hit, error)
 		c := pieces[key][r.Index%perPiece]
 		hits = append(hits, Hit{
 			Document: *d, Chunk: c, Score: r.Score, Keyword: r.Keyword, Semantic: r.Semantic,
-			Highlights: ranking.Highlights(c.Text, s.terms, d.Ready.Language),
+			Highlights: ranking.Highlights(c.Text, s.terms, d.Ready.Analysed()),
 		})
 	}
 	return hits, nil

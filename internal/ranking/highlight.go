@@ -4,14 +4,16 @@ import "agentplatform/internal/words"
 
 // Highlights returns where the words of a query stand in a text of a language: ranges of characters, in order, that
 // neither overlap nor touch. The terms are those of [words.QueryTerms].
-func Highlights(text string, terms []string, language string) [][2]int {
+func Highlights(text string, terms [][]string, language string) [][2]int {
 	asked := make(map[string]bool, len(terms))
-	for _, t := range terms {
-		asked[t] = true
+	for _, variants := range terms {
+		for _, t := range variants {
+			asked[t] = true
+		}
 	}
 	ranges := [][2]int{}
 	for _, w := range words.Analyze(text, language) {
-		if !asked[w.Term] {
+		if !asked[w.Term] && (w.Stop || !asked[w.Written]) {
 			continue
 		}
 		if last := len(ranges) - 1; last >= 0 && w.Start <= ranges[last][1] {

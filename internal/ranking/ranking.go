@@ -33,22 +33,29 @@ type Query struct {
 type List struct {
 	index.Result
 
+	// Foreign are the documents that are in another language than the query, where that is known.
+	Foreign map[string]bool
+
 	Trust Trust // zero: the list was asked without a vector
 }
 
 // Trust says how far ranks by an embedding model's vectors count beside ranks by words.
 type Trust struct {
 	Weight float64 // where a rank by words weighs 1
-	Depth  int     // so many first ranks have the weight, those below next to nothing; 0: all have it
+	// Unknown is what is added to the weight where no chunk has a word of the query; where some of its words are in
+	// none, as great a part of it.
+	Unknown float64
+	Depth   int // so many first ranks have the weight, those below next to nothing; 0: all have it
 }
 
 // Full is the trust in a model that knows what words mean.
 var Full = Trust{Weight: 1}
 
-// Lexical is the trust in a model whose vectors know words only, as ranks by words do better. With an equal weight they
-// make a hybrid search worse than one by words; so they do far down, where their order says nothing and would only
-// push out what words have found. docs/performance.md has figures.
-var Lexical = Trust{Weight: 0.2, Depth: 20}
+// Lexical is the trust in a model whose vectors know words only, as ranks by words do better. What it adds are words that
+// are like those of the query where no chunk has these: misspelled ones, parts of compounds. Else a weight that counts
+// makes a hybrid search worse than one by words, in most languages; so do ranks far down, where their order says nothing
+// and would only push out what words have found. docs/performance.md has figures.
+var Lexical = Trust{Weight: 0.05, Unknown: 0.15, Depth: 20}
 
 // faint is the weight of a rank below the depth, beside one above: it orders what has no other rank.
 const faint = 0.01
@@ -110,6 +117,10 @@ type candidate struct {
 	list int
 }
 
+// foreign is what the score by words of a document in another language than the query's counts: names and numbers are
+// the same in all languages, and whoever asks in one mostly wants to read it.
+const foreign = 0.8
+
 // half is the BM25 score that counts as a keyword score of 1/2.
 const half = 8
 
@@ -120,6 +131,9 @@ func score(lists []List) []candidate {
 	for i, l := range lists {
 		for _, c := range l.Candidates {
 			words := corpus.bm25(c.Weights, c.Length)
+			if l.Foreign[c.Document] {
+				words *= foreign
+			}
 			hit := Hit{Version: c.Version, Index: c.Index, Keyword: words / (words + half)}
 			if l.Trust.Weight > 0 && c.Cosine > 0 {
 				hit.Semantic = min(c.Cosine, 1)
@@ -148,12 +162,13 @@ const smoothing = 10
 // fuse gives each candidate the sum of its inverted ranks: among all by words, if these count, and by meaning among
 // those of its list.
 func fuse(found []candidate, lists []List, hybrid bool) {
-	most, heaviest := 0.0, 0.0
+	most, heaviest, unknown := 0.0, 0.0, unknownWords(lists)
 	if hybrid && slices.ContainsFunc(lists, func(l List) bool { return len(l.Statistics.Frequencies) > 0 }) {
 		most = addRanks(found, Full, func(c candidate) float64 { return c.Keyword })
 	}
 	for i, l := range lists {
 		trust := l.Trust
+		trust.Weight += trust.Unknown * unknown
 		if !hybrid && trust.Weight > 0 {
 			trust = Full // models take turns: none is known to be better
 		}
@@ -169,6 +184,21 @@ func fuse(found []candidate, lists []List, hybrid bool) {
 			found[i].Score = min(1, found[i].Score/(most+heaviest)) // 1 but for the last bit
 		}
 	}
+}
+
+// unknownWords is the part of the words of the query that are in no chunk.
+func unknownWords(lists []List) float64 {
+	n, words := 0, 0
+	for _, l := range lists {
+		words = max(words, len(l.Statistics.Frequencies))
+	}
+	for i := range words {
+		in := func(l List) bool { return i < len(l.Statistics.Frequencies) && l.Statistics.Frequencies[i] > 0 }
+		if !slices.ContainsFunc(lists, in) {
+			n++
+		}
+	}
+	return float64(n) / float64(max(1, words))
 }
 
 // addRanks adds what the trust gives to the ranks of those with a part above 0, and returns what the first has. Equal

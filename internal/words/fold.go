@@ -42,9 +42,10 @@ func cut(word string) string {
 	return word
 }
 
-// letters of Latin scripts that Unicode does not divide into a letter and a mark.
+// letters of Latin scripts that Unicode does not divide into a letter and a mark, and the Greek one with two forms.
 var letters = map[rune]string{
 	'ß': "ss", 'æ': "ae", 'œ': "oe", 'ø': "o", 'đ': "d", 'ð': "d", 'ł': "l", 'ı': "i", 'þ': "th", 'ħ': "h", 'ŧ': "t",
+	'ς': "σ",
 }
 
 // fold takes diacritics away where people leave them out when they search, and what is no part of a word. Marks that

@@ -25,11 +25,12 @@ import (
 	"github.com/blevesearch/snowballstem/swedish"
 	"github.com/blevesearch/snowballstem/tamil"
 	"github.com/blevesearch/snowballstem/turkish"
+	"golang.org/x/text/unicode/norm"
 )
 
 // stemmers by language, as ISO 639-1 has it.
 var stemmers = map[string]func(*snowballstem.Env) bool{
-	"ar": arabic.Stem, "da": danish.Stem, "de": german.Stem, "en": english.Stem, "es": spanish.Stem,
+	"ar": arabic.Stem, "da": danish.Stem, "de": german.Stem, "el": stemGreek, "en": english.Stem, "es": spanish.Stem,
 	"fi": finnish.Stem, "fr": french.Stem, "ga": irish.Stem, "hu": hungarian.Stem, "it": italian.Stem,
 	"nl": dutch.Stem, "no": norwegian.Stem, "pt": portuguese.Stem, "ro": romanian.Stem, "ru": russian.Stem,
 	"sv": swedish.Stem, "ta": tamil.Stem, "tr": turkish.Stem,
@@ -42,6 +43,7 @@ type grammar struct {
 	apostrophes bool                         // inside a word, like in "don't"; elsewhere they divide ("l'avion")
 	loans       bool                         // diacritics are of foreign words, or optional: the stemmer knows none
 	turkish     bool                         // its I is dotted or not in either case
+	tones       bool                         // marks make other words
 }
 
 func grammarOf(language string) grammar {
@@ -50,8 +52,9 @@ func grammarOf(language string) grammar {
 		stem:        stemmers[language],
 		stop:        stopWords()[language],
 		apostrophes: language == "en",
-		loans:       language == "en" || language == "ru",
+		loans:       language == "en" || language == "ru" || language == "el",
 		turkish:     language == "tr",
+		tones:       language == vietnamese,
 	}
 }
 
@@ -84,18 +87,24 @@ var stopWords = sync.OnceValue(func() map[string]map[string]bool {
 
 // term is what a word is indexed by; its text is empty if nothing remains of the word.
 type term struct {
-	text string
-	stop bool
+	text    string
+	written string
+	stop    bool
 }
 
 func (g grammar) term(word string) term {
 	plain := compatible(g.lower(word))
 	folded := fold(plain)
+	if g.tones || strings.ContainsFunc(plain, isVietnamese) {
+		if exact := norm.NFC.String(plain); folded != "" && exact != folded {
+			return term{exact, folded, false}
+		}
+	}
 	if g.stop[folded] {
-		return term{stopMark + folded, true}
+		return term{stopMark + folded, folded, true}
 	}
 	if g.stem == nil || strings.IndexFunc(plain, unicode.IsDigit) >= 0 {
-		return term{folded, false}
+		return term{folded, folded, false}
 	}
 	if g.loans && !isPlain(plain) {
 		plain = folded
@@ -103,9 +112,9 @@ func (g grammar) term(word string) term {
 	env := snowballstem.NewEnv(plain)
 	g.stem(env)
 	if stem := fold(env.Current()); stem != "" {
-		return term{stem, false}
+		return term{stem, folded, false}
 	}
-	return term{folded, false}
+	return term{folded, folded, false}
 }
 
 func (g grammar) lower(word string) string {

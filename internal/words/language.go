@@ -1,7 +1,9 @@
 package words
 
 import (
+	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/abadojack/whatlanggo"
@@ -13,37 +15,165 @@ const (
 	sampleLength = 1000
 )
 
-// Language detects the language of a document: its code as ISO 639-1 has it, or empty, if nothing tells. A wrong one
-// costs a document more than none: it is reduced to stems that no query has.
-func Language(text string) string {
+const vietnamese = "vi"
+
+// Language detects the language of a document: its code as ISO 639-1 has it, or empty, if nothing tells. It is not sure
+// where the text is short, and where letters tell another language than function words: such a document is mostly in the
+// language of those around it.
+func Language(text string) (language string, sure bool) {
 	text = sample(text)
-	found := whatlanggo.Detect(text)
-	if found.IsReliable() {
-		return base(found.Lang.Iso6391())
+	if isMostlyVietnamese(text) {
+		return vietnamese, true
 	}
-	return byStopWords(text) // a few words tell little by their letters
+	found := whatlanggo.Detect(text)
+	language, reliable := base(found.Lang.Iso6391()), found.IsReliable()
+	s := functionWords(text)
+	_, listed := stopWords()[language]
+	many := s.most >= fewestFunctionWords && leastShare*s.most >= s.words
+	switch {
+	case !shared[found.Script] && reliable:
+		return language, true
+	case s.words < fewestWords || !shared[found.Script]:
+		return s.first(), false
+	case listed && s.most > 0 && 5*s.counts[language] >= 4*s.most && (reliable || many): // neighbours share some
+		return language, true
+	case !listed && reliable && leastShare*s.most < s.words:
+		return language, true
+	case many && s.most >= 2*s.second:
+		return s.first(), true
+	}
+	return s.first(), false
 }
 
-// byStopWords is the one language that has more words of the text among its stop words than any other.
-func byStopWords(text string) string {
-	most, language := 0, ""
-	counts := map[string]int{}
+// What tells a language, where its script has several.
+const (
+	fewestWords         = 5
+	fewestFunctionWords = 3
+	fewestLettered      = 4  // words of a query whose letters tell
+	leastShare          = 10 // one of so many words is a function word in every text
+)
+
+// shared are the scripts that several languages have; the others tell theirs.
+var shared = map[*unicode.RangeTable]bool{
+	nil: true, unicode.Latin: true, unicode.Cyrillic: true, unicode.Arabic: true, unicode.Devanagari: true,
+}
+
+// spoken says how many function words of each language a text has.
+type spoken struct {
+	words        int
+	counts       map[string]int
+	most, second int
+}
+
+// first is the language that has more than any other; empty: none.
+func (s spoken) first() string {
+	for l, n := range s.counts {
+		if n == s.most && n > s.second {
+			return l
+		}
+	}
+	return ""
+}
+
+func functionWords(text string) spoken {
+	s := spoken{counts: map[string]int{}}
 	for _, w := range Analyze(text, "") {
+		s.words++
 		for l, stop := range stopWords() {
 			if stop[w.Term] {
-				counts[l]++
+				s.counts[l]++
 			}
 		}
 	}
-	for l, n := range counts {
+	for _, n := range s.counts {
 		switch {
-		case n > most:
-			most, language = n, l
-		case n == most:
-			language = ""
+		case n > s.most:
+			s.most, s.second = n, s.most
+		case n > s.second:
+			s.second = n
 		}
 	}
+	return s
+}
+
+// QueryLanguage is the language of a few words, one of some languages, or empty, if nothing tells. Function words tell,
+// each the more, the fewer of the languages have it, and so do letters and their order.
+func QueryLanguage(query string, languages []string) string {
+	scores, seen := map[string]float64{}, map[string]bool{}
+	for _, w := range Analyze(query, "") {
+		var of []string
+		for _, l := range languages {
+			if l = base(l); stopWords()[l][w.Term] && !seen[w.Term] {
+				of = append(of, l)
+			}
+		}
+		for _, l := range of {
+			scores[l] += 1 / float64(len(of))
+		}
+		seen[w.Term] = true
+	}
+	letters, sure := byLetters(query, languages)
+	scores[letters]++
+	if sure {
+		scores[letters]++
+	}
+	most, second, language := 0.0, 0.0, ""
+	for _, l := range languages {
+		if n := scores[base(l)]; n > most {
+			most, second, language = n, most, base(l)
+		} else {
+			second = max(second, n)
+		}
+	}
+	if most < evidence || most < evidence*second {
+		return ""
+	}
 	return language
+}
+
+// evidence is more than one function word, and so many times what tells of another language.
+const evidence = 1.5
+
+// byLetters is the one of some languages that the letters of a text and their order are most like; empty: none. It is
+// sure where few of the languages have such letters.
+func byLetters(text string, languages []string) (language string, sure bool) {
+	if strings.ContainsFunc(text, isVietnamese) && slices.Contains(languages, vietnamese) {
+		return vietnamese, true
+	}
+	among := whatlanggo.Options{Whitelist: map[whatlanggo.Lang]bool{}}
+	for l := range whatlanggo.Langs {
+		if slices.Contains(languages, base(l.Iso6391())) {
+			among.Whitelist[l] = true
+		}
+	}
+	if len(among.Whitelist) == 0 {
+		return "", false
+	}
+	found := whatlanggo.DetectWithOptions(text, among)
+	latin := found.Script == unicode.Latin
+	if found.Script == nil || latin && len(strings.Fields(text)) < fewestLettered {
+		return "", false
+	}
+	return base(found.Lang.Iso6391()), !latin
+}
+
+// isVietnamese is true of letters that hardly another language has.
+func isVietnamese(r rune) bool {
+	return r >= 0x1EA0 && r <= 0x1EF9 || strings.ContainsRune("ơưƠƯ", r)
+}
+
+// isMostlyVietnamese says whether every thirtieth letter is one that only Vietnamese has; in its texts one of five is.
+func isMostlyVietnamese(text string) bool {
+	letters, own := 0, 0
+	for _, r := range text {
+		if isVietnamese(r) {
+			own++
+		}
+		if unicode.IsLetter(r) {
+			letters++
+		}
+	}
+	return own > 0 && 30*own >= letters
 }
 
 // sample takes a few passages of a text, so that the time is bounded and a foreign title page is outvoted.

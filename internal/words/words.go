@@ -1,6 +1,6 @@
 // Package words turns text into the terms by which it is found. Documents and queries pass through the same analysis:
-// words by the rules of Unicode (UAX #29), lower case, reduced to their stems in the languages that have a stemmer,
-// without diacritics. Scripts written without spaces are indexed by pairs of characters.
+// words by the rules of Unicode (UAX #29), lower case, without diacritics, as they are written and reduced to their
+// stems in the languages that have a stemmer. Scripts written without spaces are indexed by pairs of characters.
 //
 // Positions are characters (Unicode code points) of the text, from 0; an end is exclusive. All functions are pure,
 // take any input, and work in time linear in its length.
@@ -18,13 +18,17 @@ import (
 
 // Word is a word of a text.
 type Word struct {
-	Term       string // as it is indexed
+	Term       string // its stem, where the language has stems
+	Written    string // as it stands in the text, in lower case and without diacritics
 	Start, End int
 	// Stop: it occurs in every text of its language. Its term is one of its own, apart from those of other words.
 	Stop bool
 	// Part: it is a single character of several written without spaces, whose pairs are words, too.
 	Part bool
 }
+
+// Version names what a text is indexed by. Whoever changes that changes it, so that indexes are filled anew.
+const Version = "2"
 
 // What is longer than these bounds, in characters, is no word that anybody searches: its beginning counts.
 const (
@@ -119,7 +123,7 @@ func (a *analysis) endPiece(token string) {
 		a.terms[written] = t
 	}
 	if t.text != "" {
-		a.found = append(a.found, Word{Term: t.text, Start: p.start, End: p.end, Stop: t.stop})
+		a.found = append(a.found, Word{Term: t.text, Written: t.written, Start: p.start, End: p.end, Stop: t.stop})
 	}
 }
 
@@ -145,7 +149,7 @@ func (a *analysis) endRun() {
 
 func (a *analysis) add(text string, start, end int, part bool) {
 	if term := fold(compatible(text)); term != "" {
-		a.found = append(a.found, Word{Term: term, Start: start, End: end, Part: part})
+		a.found = append(a.found, Word{Term: term, Written: term, Start: start, End: end, Part: part})
 	}
 }
 
@@ -160,6 +164,20 @@ func Unspaced(r rune) bool {
 	const firstOfThem = 0x0E00 // Thai
 	return r >= firstOfThem && !unicode.IsMark(r) && (unicode.In(r, withoutSpaces...) && unicode.IsLetter(r) ||
 		r == 'ー' || r >= 0xFF66 && r <= 0xFF9F) // the long vowel of two scripts; narrow Katakana
+}
+
+// MostlyUnspaced says whether most letters of a text are of such scripts.
+func MostlyUnspaced(text string) bool {
+	letters, unspaced := 0, 0
+	for _, r := range text {
+		switch {
+		case Unspaced(r):
+			unspaced++
+		case unicode.IsLetter(r):
+			letters++
+		}
+	}
+	return unspaced > letters
 }
 
 func isMark(r rune) bool { return unicode.IsMark(r) || unicode.Is(unicode.Cf, r) }

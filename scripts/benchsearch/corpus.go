@@ -79,7 +79,7 @@ func (c *corpus) query(r *rand.Rand, chunks int, common bool) index.Query {
 		}
 		if !seen[n] {
 			seen[n] = true
-			q.Terms = append(q.Terms, word(n))
+			q.Terms = append(q.Terms, []string{word(n)})
 		}
 	}
 	return q

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -60,11 +63,53 @@ func TestRowsBelowTheirFloorAreNamed(t *testing.T) {
 		{name: "keyword, x", figures: figures{0.4, 0.7}, floor: "bm25s"},
 		{name: "hybrid, x", figures: figures{0.4, 0.7}, floor: "keyword, x"},
 	}
-	require.NoError(t, show("c", collection{}, rows))
-	rows[1].recall = 0.6999
-	require.EqualError(t, show("c", collection{}, rows), "c: keyword, x is below bm25s")
-	rows[1].recall, rows[2].recall = 0.7, 0.6999
-	require.EqualError(t, show("c", collection{}, rows), "c: hybrid, x is below keyword, x")
-	rows[2].recall, rows[2].ndcg = 0.7, 0.3999
-	require.EqualError(t, show("c", collection{}, rows), "c: hybrid, x is below keyword, x")
+	for i, slack := range []figures{{}, belowPeer, belowKeyword} {
+		rows[i].slack = slack
+	}
+	c := collection{name: "c"}
+	require.NoError(t, show(c, rows))
+	rows[1].ndcg = 0.391
+	require.NoError(t, show(c, rows))
+	rows[1].ndcg = 0.389
+	require.EqualError(t, show(c, rows), "c: keyword, x is below bm25s")
+	rows[1].ndcg, rows[2].ndcg = 0.4, 0.394
+	require.EqualError(t, show(c, rows), "c: hybrid, x is below keyword, x")
+}
+
+// A base may be good on the whole and bad in one of its languages.
+func TestRowsBelowTheirFloorInOneLanguageAreNamed(t *testing.T) {
+	c := collection{name: "c"}
+	for _, id := range []string{"en-1", "en-2", "en-3", "de-1"} {
+		c.queries = append(c.queries, question{ID: id, Language: id[:2], Relevant: []string{id}})
+	}
+	all := map[string][]string{"en-1": {"en-1"}, "en-2": {"en-2"}, "en-3": {"x", "en-3"}, "de-1": {"de-1"}}
+	rows := []row{
+		{name: "bm25s", found: all},
+		{name: "keyword, x", floor: "bm25s", slack: belowPeer, found: map[string][]string{
+			"en-1": {"en-1"}, "en-2": {"en-2"}, "en-3": {"en-3"}, "de-1": {"x", "de-1"},
+		}},
+	}
+	for i := range rows {
+		rows[i].figures = c.judge(rows[i].found)
+	}
+	require.EqualError(t, show(c, rows), "c, queries in de: keyword, x is below bm25s")
+}
+
+func TestBasesOfCollections(t *testing.T) {
+	english := collection{name: "a", documents: []article{{ID: "1", Language: "en", Text: strings.Repeat("w ", 50)}},
+		queries: []question{{ID: "q", Language: "en", Relevant: []string{"1"}}}}
+	two := collection{name: "b", documents: []article{{ID: "en-1", Language: "en"}, {ID: "de-1", Language: "de"}},
+		queries: []question{
+			{ID: "q", Language: "en", Relevant: []string{"en-1"}}, {ID: "r", Language: "de", Relevant: []string{"de-1"}},
+		}}
+	var names []string
+	for _, c := range bases([]collection{english, two}) {
+		names = append(names, fmt.Sprint(c.name, " ", len(c.documents), " ", len(c.queries)))
+		for _, q := range c.queries {
+			assert.True(t, slices.ContainsFunc(c.documents, func(a article) bool { return a.ID == q.Relevant[0] }), c.name)
+		}
+	}
+	assert.Equal(t, []string{"a 1 1", "a, the first 42 words 1 1", "b 2 2", "b, de alone 1 1", "b, en alone 1 1",
+		"a + b 3 3"}, names)
+	assert.Len(t, strings.Fields(english.short().documents[0].Text), shortWords)
 }

@@ -21,6 +21,7 @@ type search struct {
 	postings  map[string][]posting // by term
 	length    int                  // of all chunks
 	languages []string             // of the documents, the most frequent first
+	spoken    map[string]string    // their languages, as they were analysed, by document
 	trust     ranking.Trust        // in the embedding model; zero: there is none
 }
 
@@ -40,11 +41,14 @@ const (
 )
 
 func newSearch(ctx context.Context, c collection, divided bool) (*search, error) {
-	s := &search{postings: map[string][]posting{}}
+	s := &search{postings: map[string][]posting{}, spoken: map[string]string{}}
 	counts := map[string]int{}
 	for _, a := range c.documents {
-		language := words.Language(a.Title + "\n" + a.Text)
-		if language != "" {
+		language, sure := words.Language(a.Text)
+		if !sure { // as the service does
+			language = cmp.Or(majority(counts), language)
+		}
+		if s.spoken[a.ID] = language; language != "" {
 			counts[language]++
 		}
 		chunks := []document.Chunk{{Text: a.Text}}
@@ -58,10 +62,22 @@ func newSearch(ctx context.Context, c collection, divided bool) (*search, error)
 			return nil, err
 		}
 	}
-	s.languages = slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
+	s.languages = byFrequency(counts)
+	return s, nil
+}
+
+// byFrequency are languages, the most frequent first.
+func byFrequency(counts map[string]int) []string {
+	return slices.SortedFunc(maps.Keys(counts), func(a, b string) int {
 		return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b))
 	})
-	return s, nil
+}
+
+func majority(counts map[string]int) string {
+	if len(counts) == 0 {
+		return ""
+	}
+	return byFrequency(counts)[0]
 }
 
 // add indexes the chunks of a document.
@@ -124,11 +140,16 @@ func (s *search) all(
 		if err != nil {
 			return nil, err
 		}
-		result, err := s.query(ctx, mode, words.QueryTerms(q.Text, s.languages), vectors[0], by)
+		vector, trust := vectors[0], s.trust
+		if mode == ranking.Hybrid && words.MostlyUnspaced(q.Text) && trust == ranking.Lexical {
+			vector, trust = nil, ranking.Trust{} // as the service does
+		}
+		result, err := s.query(ctx, mode, words.QueryTerms(q.Text, s.languages), vector, by)
 		if err != nil {
 			return nil, err
 		}
-		hits := ranking.Rank(ranking.Query{Mode: mode}, []ranking.List{{Result: result, Trust: s.trust}})
+		list := ranking.List{Result: result, Trust: trust, Foreign: s.foreign(words.QueryLanguage(q.Text, s.languages))}
+		hits := ranking.Rank(ranking.Query{Mode: mode}, []ranking.List{list})
 		seen := map[string]bool{}
 		for _, h := range hits {
 			if !seen[h.Document] && len(found[q.ID]) < reach {
@@ -140,9 +161,20 @@ func (s *search) all(
 	return found, nil
 }
 
+// foreign are the documents in another language.
+func (s *search) foreign(language string) map[string]bool {
+	list := map[string]bool{}
+	for id, l := range s.spoken {
+		if language != "" && l != "" && l != language {
+			list[id] = true
+		}
+	}
+	return list
+}
+
 // query asks an index as the service does; where there is none, it answers like one without a limit.
 func (s *search) query(
-	ctx context.Context, mode ranking.Mode, terms []string, vector []float32, by index.Index,
+	ctx context.Context, mode ranking.Mode, terms [][]string, vector []float32, by index.Index,
 ) (index.Result, error) {
 	if by == nil {
 		return s.exact(terms, vector), nil
@@ -158,19 +190,25 @@ func (s *search) query(
 }
 
 // exact answers like an index without a limit.
-func (s *search) exact(terms []string, vector []float32) index.Result {
+func (s *search) exact(terms [][]string, vector []float32) index.Result {
 	result := index.Result{Statistics: index.Statistics{
 		Chunks: len(s.chunks), Length: float64(s.length) / float64(max(1, len(s.chunks))),
 	}}
 	weights := map[int][]int{}
-	for i, t := range terms {
-		result.Statistics.Frequencies = append(result.Statistics.Frequencies, len(s.postings[t]))
-		for _, p := range s.postings[t] {
-			if weights[p.chunk] == nil {
-				weights[p.chunk] = make([]int, len(terms))
+	for i, variants := range terms {
+		n := 0
+		for _, t := range variants {
+			for _, p := range s.postings[t] {
+				if weights[p.chunk] == nil {
+					weights[p.chunk] = make([]int, len(terms))
+				}
+				if weights[p.chunk][i] == 0 {
+					n++
+				}
+				weights[p.chunk][i] = max(weights[p.chunk][i], p.weight)
 			}
-			weights[p.chunk][i] = p.weight
 		}
+		result.Statistics.Frequencies = append(result.Statistics.Frequencies, n)
 	}
 	for at, c := range s.chunks {
 		if weights[at] == nil && vector == nil {

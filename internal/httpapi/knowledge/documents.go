@@ -149,7 +149,7 @@ func viewDocument(d catalog.Document) documentView {
 		Title: d.Title, Source: viewSource(d.Source), ContentType: d.ContentType, Size: d.Size,
 		SHA256: optional(d.SHA256), Status: string(s.Status), Progress: progressView{s.Done, s.Total},
 		Attempts: s.Attempts, Metadata: viewMetadata(d.Metadata), GroupIDs: append([]string{}, d.GroupIDs...),
-		Language: optional(b.Language), ChunkCount: d.Ready.Count, Version: s.Version,
+		Language: optional(b.Analysed()), ChunkCount: d.Ready.Count, Version: s.Version,
 		CreatedAt: events.Time(d.CreatedAt), UpdatedAt: events.Time(d.UpdatedAt),
 		ReadyAt: httpapi.OptionalTime(s.ReadyAt),
 	}

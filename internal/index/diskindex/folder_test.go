@@ -79,7 +79,7 @@ func collectionFile(t *testing.T, dir string) string {
 // documents returns, for each document found by the word, how many of its chunks are.
 func documents(t *testing.T, x index.Index, word string) map[string]int {
 	t.Helper()
-	r, err := x.Query(t.Context(), index.Query{Collections: []string{"a"}, Terms: []string{word},
+	r, err := x.Query(t.Context(), index.Query{Collections: []string{"a"}, Terms: [][]string{{word}},
 		Vector: []float32{1, 0}, Limit: index.MaxLimit})
 	require.NoError(t, err)
 	found := map[string]int{}
@@ -196,7 +196,7 @@ func TestAnotherCollectionsFileIsRefusedUntilItIsDropped(t *testing.T) {
 	b[30] ^= 1
 	require.NoError(t, os.WriteFile(path, b, 0o600))
 	x = open(t, dir)
-	_, err = x.Query(t.Context(), index.Query{Collections: []string{"a"}, Terms: []string{"w"}, Limit: 1})
+	_, err = x.Query(t.Context(), index.Query{Collections: []string{"a"}, Terms: [][]string{{"w"}}, Limit: 1})
 	require.ErrorContains(t, err, "not the file of this collection")
 	require.Error(t, x.Put(t.Context(), version("d"), 2, []index.Chunk{two(0, "w")}))
 	require.NoError(t, x.Drop(t.Context(), "a"))

@@ -109,10 +109,10 @@ func newSearch(q index.Query) *search {
 func (s *search) count(c *state) {
 	s.statistics.Chunks += c.live
 	s.length += c.length
-	for i, t := range s.q.Terms {
-		if n, known := c.terms[t]; known {
-			s.statistics.Frequencies[i] += c.postings[n].live
-		}
+	m := mergers.Get().(*merger)
+	defer mergers.Put(m)
+	for i, variants := range s.q.Terms {
+		s.statistics.Frequencies[i] += c.frequency(variants, m)
 	}
 }
 
@@ -173,7 +173,9 @@ func (s *state) slots(eligible []uint32, f func(slot uint32)) {
 var scratch = sync.Pool{New: func() any { return new([]float32) }}
 
 func (s *search) byWords(c *state, eligible []uint32) {
-	terms := c.chosen(s.q, s.statistics)
+	m := mergers.Get().(*merger)
+	defer mergers.Put(m)
+	terms := c.chosen(s.q, s.statistics, m)
 	if len(terms) == 0 {
 		return
 	}
@@ -184,7 +186,7 @@ func (s *search) byWords(c *state, eligible []uint32) {
 	}
 	scores := (*kept)[:len(c.at)]
 	for _, t := range terms {
-		c.score(scores, t, s.statistics.Length)
+		c.score(scores, t, s.statistics.Length, m)
 	}
 	c.slots(eligible, func(slot uint32) {
 		if score := scores[slot]; score > 0 {
@@ -246,8 +248,8 @@ func (s *search) read(c *state, slot uint32) (*index.Candidate, error) {
 	return found, c.weights(record, s.q.Terms, found.Weights)
 }
 
-// weights says for each term its weight in the chunk of a record.
-func (s *state) weights(record []byte, terms []string, weights []int) error {
+// weights says for each word its weight in the chunk of a record: the highest of its variants.
+func (s *state) weights(record []byte, terms [][]string, weights []int) error {
 	if len(terms) == 0 {
 		return nil
 	}
@@ -255,14 +257,16 @@ func (s *state) weights(record []byte, terms []string, weights []int) error {
 	if err := s.decode(record, &e); err != nil {
 		return err
 	}
-	for i, t := range terms {
-		n, known := s.terms[t]
-		if !known {
-			continue
-		}
-		at, has := slices.BinarySearchFunc(e.terms, n, func(w weighted, n uint32) int { return cmp.Compare(w.term, n) })
-		if has {
-			weights[i] = int(e.terms[at].weight)
+	for i, variants := range terms {
+		for _, t := range variants {
+			n, known := s.terms[t]
+			if !known {
+				continue
+			}
+			at, has := slices.BinarySearchFunc(e.terms, n, func(w weighted, n uint32) int { return cmp.Compare(w.term, n) })
+			if has {
+				weights[i] = max(weights[i], int(e.terms[at].weight))
+			}
 		}
 	}
 	return nil

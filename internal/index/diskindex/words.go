@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"sync"
 
 	"agentplatform/internal/index"
 )
@@ -21,24 +22,54 @@ const (
 	enough = 4
 )
 
-// searched is a term of a query in one collection.
+// searched is a word of a query in one collection.
 type searched struct {
-	*postings
-	weight float32 // inverse document frequency
+	lists  [][]byte // postings of its variants
+	live   int      // chunks that have it
+	weight float32  // inverse document frequency
 }
 
-// chosen returns the terms that are searched in a collection, rarest first.
-func (s *state) chosen(q index.Query, all index.Statistics) []searched {
+// lists are the postings of the variants of a word that a chunk has.
+func (s *state) lists(variants []string) (lists [][]byte, live int) {
+	for _, t := range variants {
+		if n, known := s.terms[t]; known && s.postings[n].live > 0 {
+			lists = append(lists, s.postings[n].list)
+			live += s.postings[n].live
+		}
+	}
+	return lists, live
+}
+
+// frequency is the number of live chunks that have one of the variants of a word.
+func (s *state) frequency(variants []string, m *merger) int {
+	lists, live := s.lists(variants)
+	if len(lists) < 2 {
+		return live
+	}
+	live = 0
+	m.merge(len(s.at), lists, func(slot, _ uint32) {
+		if s.versions[slot] != dead {
+			live++
+		}
+	})
+	return live
+}
+
+// chosen returns the words that are searched in a collection, rarest first.
+func (s *state) chosen(q index.Query, all index.Statistics, m *merger) []searched {
 	var list []searched
-	for i, t := range q.Terms {
-		n, known := s.terms[t]
-		if !known || s.postings[n].live == 0 {
+	for i, variants := range q.Terms {
+		lists, live := s.lists(variants)
+		if live == 0 {
 			continue
+		}
+		if len(lists) > 1 {
+			live = s.frequency(variants, m)
 		}
 		df := float64(all.Frequencies[i])
 		weight := math.Log(1 + (float64(all.Chunks)-df+0.5)/(df+0.5))
-		// Changes since the terms were counted may have the frequency above the number of chunks.
-		list = append(list, searched{&s.postings[n], float32(max(weight, 1e-6))})
+		// Changes since the words were counted may have the frequency above the number of chunks.
+		list = append(list, searched{lists, live, float32(max(weight, 1e-6))})
 	}
 	slices.SortFunc(list, func(a, b searched) int { return cmp.Compare(a.live, b.live) })
 	if len(q.Documents) > 0 {
@@ -53,22 +84,63 @@ func (s *state) chosen(q index.Query, all index.Statistics) []searched {
 	return list
 }
 
-// score adds what a term gives to the score of each slot that has it.
-func (s *state) score(scores []float32, t searched, mean float64) {
+// score adds what a word gives to the score of each slot that has it.
+func (s *state) score(scores []float32, t searched, mean float64, m *merger) {
 	fixed := float32(saturation * (1 - byLength))
 	perWord := float32(saturation * byLength / max(mean, 1))
 	full := t.weight * (saturation + 1)
-	slot, list, lengths := uint32(0), t.list, s.lengths
+	lengths := s.lengths
+	add := func(slot, weight uint32) {
+		w := float32(weight)
+		scores[slot] += full * w / (w + fixed + perWord*float32(lengths[slot]))
+	}
+	if len(t.lists) == 1 {
+		each(t.lists[0], add)
+		return
+	}
+	m.merge(len(s.at), t.lists, add)
+}
+
+// each calls f for the slots of postings, with their weights.
+func each(list []byte, f func(slot, weight uint32)) {
+	slot := uint32(0)
 	for i := 0; i < len(list); {
-		var step, weight uint32
+		var step uint32
 		step, i = uvarint(list, i)
 		slot += step >> 1
-		w := float32(1)
+		weight := uint32(1)
 		if step&1 == 1 {
 			weight, i = uvarint(list, i)
-			w = float32(weight)
 		}
-		scores[slot] += full * w / (w + fixed + perWord*float32(lengths[slot]))
+		f(slot, weight)
+	}
+}
+
+// merger makes one list of several: each slot once, with the highest of its weights. It is used for one after the other.
+type merger struct {
+	weights []uint32 // of each slot; all zero between calls
+	slots   []uint32
+}
+
+var mergers = sync.Pool{New: func() any { return new(merger) }}
+
+// merge calls f for each slot of postings of a collection with so many slots.
+func (m *merger) merge(slots int, lists [][]byte, f func(slot, weight uint32)) {
+	if len(m.weights) < slots {
+		m.weights = make([]uint32, slots+slots/4)
+	}
+	m.slots = m.slots[:0]
+	for _, list := range lists {
+		each(list, func(slot, weight uint32) {
+			if m.weights[slot] == 0 {
+				m.slots = append(m.slots, slot)
+			}
+			m.weights[slot] = max(m.weights[slot], weight)
+		})
+	}
+	for _, slot := range m.slots {
+		f(slot, m.weights[slot])
+		m.weights[slot] = 0
 	}
 }
 

@@ -86,7 +86,7 @@ func (p *pair) query(r *rapid.T) {
 	q := index.Query{
 		Collections: rapid.SliceOf(collections).Draw(r, "collections"),
 		Documents:   rapid.SliceOfDistinct(documents, rapid.ID[string]).Draw(r, "documents"),
-		Terms:       rapid.SliceOfDistinct(vocabulary, rapid.ID[string]).Draw(r, "terms"),
+		Terms:       rapid.SliceOfN(rapid.SliceOfNDistinct(vocabulary, 1, 3, rapid.ID[string]), 0, 4).Draw(r, "terms"),
 		Limit:       500,
 	}
 	if rapid.Bool().Draw(r, "by vector") {

@@ -92,6 +92,24 @@ func runBest(t *testing.T, h Harness) {
 		q.Documents, q.Limit = []string{"3"}, 5
 		assert.Len(t, query(t, x, q).Candidates, 5)
 	})
+	t.Run("a word is as rare as all of its variants together", func(t *testing.T) {
+		x := h.Open(t)
+		var chunks []index.Chunk
+		for i := range 60 {
+			c := chunk(i, axis(0), "common", "y", "z")
+			switch {
+			case i == 7: // the only one that has this variant of a common word
+				c = chunk(i, axis(0), "commoner", "y", "z")
+			case i == 13:
+				c = chunk(i, axis(0), "rare", "y", "z")
+			}
+			chunks = append(chunks, c)
+		}
+		put(t, x, version("a", "d", 1), chunks...)
+		h.settle(t, x)
+		q := index.Query{Collections: []string{"a"}, Terms: [][]string{{"common", "commoner"}, {"rare"}}, Limit: 1}
+		assertFound(t, x, q, "a/d.1#13")
+	})
 	t.Run("what has several common words of 12,000 chunks", func(t *testing.T) { several(t, h) })
 	t.Run("nearly all of the nearest of 3,000 vectors", func(t *testing.T) { nearest(t, h) })
 }

@@ -72,7 +72,7 @@ func runPut(t *testing.T, h Harness) {
 			put(t, x, version("a"+s, "d"+s, 1), chunk(0, axis(0), s))
 		}
 		for _, s := range odd {
-			q := index.Query{Terms: []string{s}, Limit: 10}
+			q := index.Query{Terms: single(s), Limit: 10}
 			for _, c := range odd {
 				q.Collections = append(q.Collections, "a"+c)
 			}
@@ -160,14 +160,14 @@ func runKept(t *testing.T, h Harness) {
 			require.NoError(t, x.Drop(t.Context(), "b"))
 			put(t, x, version("c", "f", 1), chunk(4, axis(0), "w"))
 			x = reopen(t, x)
-			q := index.Query{Collections: []string{"a", "b", "c"}, Terms: []string{"w", "new", "old"},
+			q := index.Query{Collections: []string{"a", "b", "c"}, Terms: single("w", "new", "old"),
 				Vector: axis(2), Limit: 100}
 			r := query(t, x, q)
 			require.ElementsMatch(t, []string{"a/d.1#0", "a/d.1#1", "c/d.1#0", "c/f.1#4"}, names(r))
 			h.settle(t, x)
 			want := index.Statistics{Chunks: 4, Length: 1.5, Frequencies: []int{4, 1, 0}}
 			assert.Equal(t, want, query(t, x, q).Statistics)
-			q.Terms = []string{"new"}
+			q.Terms = single("new")
 			q.Vector = nil
 			c := only(t, query(t, x, q))
 			assert.Equal(t, 3, c.Length)

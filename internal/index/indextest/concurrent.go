@@ -41,7 +41,7 @@ func runConcurrent(t *testing.T, h Harness) {
 		for writer := range 4 {
 			group.Go(func() {
 				own := fmt.Sprint("own", writer)
-				q := index.Query{Collections: []string{"a", own}, Terms: []string{"all"}, Vector: axis(0), Limit: 10}
+				q := index.Query{Collections: []string{"a", own}, Terms: single("all"), Vector: axis(0), Limit: 10}
 				for range 10 {
 					c := []index.Chunk{chunk(0, axis(0), "all")}
 					assert.NoError(t, x.Put(t.Context(), version(own, "d", 1), dimensions, c))

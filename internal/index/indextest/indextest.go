@@ -84,9 +84,18 @@ func put(t *testing.T, x index.Index, v index.Version, chunks ...index.Chunk) {
 	require.NoError(t, x.Put(t.Context(), v, dimensions, chunks))
 }
 
-// words asks for what has one of the words, in the collections a and b.
+// words asks for what has one of the words, each without variants, in the collections a and b.
 func words(terms ...string) index.Query {
-	return index.Query{Collections: []string{"a", "b"}, Terms: terms, Limit: 100}
+	return index.Query{Collections: []string{"a", "b"}, Terms: single(terms...), Limit: 100}
+}
+
+// single are words without variants.
+func single(terms ...string) [][]string {
+	list := make([][]string, 0, len(terms))
+	for _, t := range terms {
+		list = append(list, []string{t})
+	}
+	return list
 }
 
 func query(t *testing.T, x index.Index, q index.Query) index.Result {

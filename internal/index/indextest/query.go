@@ -2,6 +2,7 @@ package indextest
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"testing"
 
@@ -34,23 +35,23 @@ func runQuery(t *testing.T, h Harness) {
 		{"a word is no prefix", words("re", "redd"), nil},
 		{"vector only", index.Query{Collections: []string{"a"}, Vector: axis(0), Limit: 9},
 			[]string{"a/d.1#0", "a/d.1#1", "a/e.1#0"}},
-		{"both: the union", index.Query{Collections: []string{"b", "a"}, Vector: axis(1), Terms: []string{"lake"},
+		{"both: the union", index.Query{Collections: []string{"b", "a"}, Vector: axis(1), Terms: single("lake"),
 			Limit: 1}, []string{"a/d.1#1", "b/f.1#0"}},
 		{"both: a chunk that both find stands once", index.Query{Collections: []string{"b"}, Vector: axis(3),
-			Terms: []string{"lake"}, Limit: 1}, []string{"b/f.1#0"}},
+			Terms: single("lake"), Limit: 1}, []string{"b/f.1#0"}},
 		{"neither", words(), nil},
-		{"no collections", index.Query{Terms: []string{"red"}, Vector: axis(0), Limit: 9}, nil},
-		{"missing collections", index.Query{Collections: []string{"x", "a", "y"}, Terms: []string{"blue"}, Limit: 9},
+		{"no collections", index.Query{Terms: single("red"), Vector: axis(0), Limit: 9}, nil},
+		{"missing collections", index.Query{Collections: []string{"x", "a", "y"}, Terms: single("blue"), Limit: 9},
 			[]string{"a/e.1#0"}},
-		{"a collection that is named twice", index.Query{Collections: []string{"a", "a"}, Terms: []string{"blue"},
+		{"a collection that is named twice", index.Query{Collections: []string{"a", "a"}, Terms: single("blue"),
 			Vector: axis(2), Limit: 1}, []string{"a/e.1#0"}},
 		{"documents", index.Query{Collections: []string{"a", "b"}, Documents: []string{"e", "f", "none"},
-			Terms: []string{"red", "blue"}, Vector: axis(0), Limit: 9}, []string{"a/e.1#0", "b/f.1#0"}},
+			Terms: single("red", "blue"), Vector: axis(0), Limit: 9}, []string{"a/e.1#0", "b/f.1#0"}},
 		{"documents, and fewer than there are", index.Query{Collections: []string{"a", "b"}, Documents: []string{"f"},
-			Terms: []string{"red", "fox"}, Vector: axis(0), Limit: 1}, []string{"b/f.1#0"}},
+			Terms: single("red", "fox"), Vector: axis(0), Limit: 1}, []string{"b/f.1#0"}},
 		{"documents that are not there", index.Query{Collections: []string{"a"}, Documents: []string{"none"},
-			Terms: []string{"red"}, Vector: axis(0), Limit: 9}, nil},
-		{"a vector of other dimensions", index.Query{Collections: []string{"a"}, Terms: []string{"fox"},
+			Terms: single("red"), Vector: axis(0), Limit: 9}, nil},
+		{"a vector of other dimensions", index.Query{Collections: []string{"a"}, Terms: single("fox"),
 			Vector: []float32{1, 0}, Limit: 9}, []string{"a/d.1#0"}},
 	}
 	x := small(t, h)
@@ -62,8 +63,30 @@ func runQuery(t *testing.T, h Harness) {
 		q.Documents = []string{"e"}
 		s := query(t, x, q).Statistics
 		assert.Equal(t, index.Statistics{Chunks: 4, Length: 2.5, Frequencies: []int{2, 2, 0, 2}}, s)
-		s = query(t, x, index.Query{Terms: []string{"red"}, Limit: 1}).Statistics
+		s = query(t, x, index.Query{Terms: single("red"), Limit: 1}).Statistics
 		assert.Equal(t, index.Statistics{Frequencies: []int{0}}, s)
+	})
+	t.Run("the variants of a word are one word, with the highest of their weights", func(t *testing.T) {
+		x := h.Open(t)
+		put(t, x, version("a", "d", 1), index.Chunk{Index: 0, Length: 9, Vector: axis(0),
+			Terms: []index.Term{{Text: "goods", Weight: 2}, {Text: "good", Weight: 5}}})
+		put(t, x, version("a", "e", 1), chunk(0, axis(1), "goods"), chunk(1, axis(2), "waren"), chunk(2, axis(3), "good"))
+		put(t, x, version("b", "f", 1), chunk(0, axis(1), "waren", "good"), chunk(1, axis(2), "none"))
+		h.settle(t, x)
+		q := index.Query{Collections: []string{"a", "b"}, Limit: 100,
+			Terms: [][]string{{"goods", "good", "gone"}, {"gone"}, {"waren", "good"}}}
+		r := query(t, x, q)
+		assert.Equal(t, []int{4, 0, 4}, r.Statistics.Frequencies, "a chunk counts once, whatever it has of a word")
+		weights := map[string][]int{}
+		for i, name := range names(r) {
+			weights[name] = r.Candidates[i].Weights
+		}
+		assert.Equal(t, map[string][]int{
+			"a/d.1#0": {5, 0, 5}, "a/e.1#0": {1, 0, 0}, "a/e.1#1": {0, 0, 1}, "a/e.1#2": {1, 0, 1}, "b/f.1#0": {1, 0, 1},
+		}, weights)
+		require.NoError(t, x.Remove(t.Context(), version("a", "d", 1)))
+		h.settle(t, x)
+		assert.Equal(t, []int{3, 0, 3}, query(t, x, q).Statistics.Frequencies)
 	})
 	t.Run("a context that ended", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -115,11 +138,13 @@ func runInvalid(t *testing.T, h Harness) {
 		require.ErrorIs(t, x.Put(t.Context(), v, index.MaxDimensions+1, nil), index.ErrInvalid)
 	})
 	queries := map[string]index.Query{
-		"no limit":                 {Collections: []string{"a"}, Terms: []string{"w"}},
+		"no limit":                 {Collections: []string{"a"}, Terms: single("w")},
 		"a limit that is too high": {Collections: []string{"a"}, Limit: index.MaxLimit + 1},
 		"too many documents":       {Documents: make([]string, index.MaxDocuments+1), Limit: 1},
 		"an empty term":            words("w", ""),
-		"a term that stands twice": words("w", "w"),
+		"a word without variants":  {Collections: []string{"a"}, Terms: [][]string{{"w"}, {}}, Limit: 1},
+		"a word with too many":     {Terms: [][]string{numbered(index.MaxVariants + 1)}, Limit: 1},
+		"a variant that is twice":  {Collections: []string{"a"}, Terms: [][]string{{"w", "w"}}, Limit: 1},
 		"what is no number":        {Collections: []string{"a"}, Vector: nan, Limit: 1},
 	}
 	for name, q := range queries {
@@ -128,4 +153,12 @@ func runInvalid(t *testing.T, h Harness) {
 			require.ErrorIs(t, err, index.ErrInvalid)
 		})
 	}
+}
+
+func numbered(n int) []string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprint("w", i)
+	}
+	return list
 }

@@ -150,8 +150,10 @@ func distinct(names []string) []string {
 func candidate(v index.Version, chunk index.Chunk, q index.Query) index.Candidate {
 	c := index.Candidate{Version: v, Index: chunk.Index, Length: chunk.Length, Weights: make([]int, len(q.Terms))}
 	for _, t := range chunk.Terms {
-		if i := slices.Index(q.Terms, t.Text); i >= 0 {
-			c.Weights[i] = t.Weight
+		for i, variants := range q.Terms {
+			if slices.Contains(variants, t.Text) {
+				c.Weights[i] = max(c.Weights[i], t.Weight)
+			}
 		}
 	}
 	if len(q.Vector) == len(chunk.Vector) {

@@ -20,7 +20,7 @@ import (
 func TestMissingBucketIsAnError(t *testing.T) {
 	s, client := serve(t)
 	x := s3index.New(client, "misnamed", s3index.Options{})
-	q := index.Query{Collections: []string{"c"}, Terms: []string{"w"}, Limit: 1}
+	q := index.Query{Collections: []string{"c"}, Terms: [][]string{{"w"}}, Limit: 1}
 	chunk := []index.Chunk{{Vector: []float32{1, 0}}}
 	for range 2 {
 		_, err := x.Query(t.Context(), q)

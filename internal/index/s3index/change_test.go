@@ -28,7 +28,7 @@ func put(t *testing.T, x index.Index, v index.Version, from, to int) {
 // left is how many chunks are found, of at most 800.
 func left(t *testing.T, x index.Index) int {
 	t.Helper()
-	r, err := x.Query(t.Context(), index.Query{Collections: []string{"c"}, Terms: []string{"w"}, Limit: 1000})
+	r, err := x.Query(t.Context(), index.Query{Collections: []string{"c"}, Terms: [][]string{{"w"}}, Limit: 1000})
 	require.NoError(t, err)
 	return len(r.Candidates)
 }

@@ -36,7 +36,7 @@ func TestALargeCollectionIsSampled(t *testing.T) {
 		}
 		require.NoError(t, x.Put(t.Context(), v, 2, some))
 	}
-	q := index.Query{Collections: []string{"c"}, Terms: []string{"all", "tenth", "once"}, Limit: 20, Chunks: chunks}
+	q := index.Query{Collections: []string{"c"}, Terms: [][]string{{"all"}, {"tenth"}, {"once"}}, Limit: 20, Chunks: chunks}
 	r, err := x.Query(t.Context(), q)
 	require.NoError(t, err)
 	require.NotEmpty(t, r.Candidates)
@@ -67,7 +67,7 @@ func TestSampleIsOfAllDocuments(t *testing.T) {
 	})
 	q := index.Query{Collections: []string{"c"}, Limit: 20, Chunks: documents * each}
 	for d := range documents {
-		q.Terms = append(q.Terms, fmt.Sprint("topic", d))
+		q.Terms = append(q.Terms, []string{fmt.Sprint("topic", d)})
 	}
 	r, err := x.Query(t.Context(), q)
 	require.NoError(t, err)
@@ -93,7 +93,7 @@ func TestWordsOfCollectionsThatAreNotSampled(t *testing.T) {
 		}
 		return words
 	})
-	q := index.Query{Terms: []string{"all", "fifth", "another", "rare"}, Chunks: chunks, Collections: []string{"c"}}
+	q := index.Query{Terms: [][]string{{"all"}, {"fifth"}, {"another"}, {"rare"}}, Chunks: chunks, Collections: []string{"c"}}
 	for i := range 20 {
 		q.Collections = append(q.Collections, fmt.Sprint("none", i))
 	}
@@ -120,11 +120,11 @@ func TestEveryWordOfALongQueryGetsItsTurn(t *testing.T) {
 				}
 				return words
 			})
-			q := index.Query{Collections: []string{"c"}, Terms: []string{"present"}, Limit: 50, Chunks: chunks}
+			q := index.Query{Collections: []string{"c"}, Terms: [][]string{{"present"}}, Limit: 50, Chunks: chunks}
 			for i := range index.MaxTerms - 2 {
-				q.Terms = append(q.Terms, fmt.Sprint("absent", i))
+				q.Terms = append(q.Terms, []string{fmt.Sprint("absent", i)})
 			}
-			q.Terms = append(q.Terms, "new")
+			q.Terms = append(q.Terms, []string{"new"})
 			found := func(want int) {
 				r, err := x.Query(t.Context(), q)
 				require.NoError(t, err)
@@ -146,7 +146,7 @@ func TestDeepSearchIsABoundedNumberOfCalls(t *testing.T) {
 	const chunks = 12_000
 	x, s := open(t, s3index.Options{})
 	fill(t, x, chunks, func(n int) []string { return []string{"a", fmt.Sprint("b", n%3), fmt.Sprint("c", n%40)} })
-	q := index.Query{Collections: []string{"c"}, Terms: []string{"a", "b1", "c7"}, Chunks: chunks}
+	q := index.Query{Collections: []string{"c"}, Terms: [][]string{{"a"}, {"b1"}, {"c7"}}, Chunks: chunks}
 	q.Vector = []float32{1, 0}
 	s.counted()
 	for _, step := range []struct {

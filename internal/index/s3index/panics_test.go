@@ -35,7 +35,7 @@ func TestAPanicOfACallIsTheCallers(t *testing.T) {
 	x := s3index.New(dies, "vectors", s3index.Options{})
 	fill(t, x, 10, func(int) []string { return []string{"word"} })
 	query := index.Query{
-		Collections: []string{"c"}, Terms: []string{"word"}, Vector: []float32{1, 0}, Limit: 3,
+		Collections: []string{"c"}, Terms: [][]string{{"word"}}, Vector: []float32{1, 0}, Limit: 3,
 	}
 	for _, operation = range []string{"GetIndex", "ListVectors", "QueryVectors"} {
 		fresh := s3index.New(dies, "vectors", s3index.Options{})

@@ -48,7 +48,7 @@ func (x *Index) common(collection string) func(term) int {
 		if s == nil {
 			return 0
 		}
-		return int(s.has[t])
+		return len(s.has[t])
 	}
 }
 

@@ -59,8 +59,8 @@ type part struct {
 	only    filter // the documents; nil: all
 	similar bool   // the query's vector can be compared with those of the collection
 	like    []float32
-	terms   []term
-	places  map[term]int // of the terms in the query
+	words   [][]term       // of the query: the variants of each
+	places  map[term][]int // of the variants, in words
 
 	byWords, byVector []index.Candidate
 	statistics        index.Statistics
@@ -68,10 +68,12 @@ type part struct {
 
 // parts divides a query: by collections, and by as many documents as a filter takes.
 func (x *Index) parts(list []collection, q index.Query) []*part {
-	terms, places := make([]term, len(q.Terms)), map[term]int{}
-	for i, t := range q.Terms {
-		terms[i] = hashOf(t)
-		places[terms[i]] = i
+	words, places := make([][]term, len(q.Terms)), map[term][]int{}
+	for i, variants := range q.Terms {
+		for _, v := range variants {
+			t := hashOf(v)
+			words[i], places[t] = append(words[i], t), append(places[t], i)
+		}
 	}
 	groups := slices.Collect(slices.Chunk(slices.Compact(slices.Sorted(slices.Values(q.Documents))), mostDocuments))
 	if len(groups) == 0 {
@@ -83,7 +85,7 @@ func (x *Index) parts(list []collection, q index.Query) []*part {
 			continue
 		}
 		for i, documents := range groups {
-			p := &part{index: x, collection: c, q: q, first: i == 0, only: ofDocuments(documents), terms: terms,
+			p := &part{index: x, collection: c, q: q, first: i == 0, only: ofDocuments(documents), words: words,
 				places: places, similar: len(q.Vector) == c.dimensions, like: axis(c.dimensions)}
 			if p.similar && !isZero(q.Vector) {
 				p.like = q.Vector
@@ -93,7 +95,7 @@ func (x *Index) parts(list []collection, q index.Query) []*part {
 			if s == nil {
 				s = newSample()
 			}
-			p.statistics = s.statistics(terms, c.chunks)
+			p.statistics = s.statistics(words, c.chunks)
 			parts = append(parts, p)
 		}
 	}
@@ -109,7 +111,7 @@ func (p *part) ask(ctx context.Context) error {
 			return err
 		})
 	}
-	if len(p.terms) > 0 {
+	if len(p.words) > 0 {
 		group.Go(func() error { return p.search(limited) })
 	}
 	err := group.Wait()
@@ -137,10 +139,10 @@ func (p *part) find(ctx context.Context, most int, only filter) ([]index.Candida
 }
 
 func (p *part) candidate(v types.QueryOutputVector) (index.Candidate, error) {
-	c := index.Candidate{Weights: make([]int, len(p.terms))}
+	c := index.Candidate{Weights: make([]int, len(p.words))}
 	chunk, err := decode(p.name, v.Metadata, func(t term, weight int) {
-		if i, asked := p.places[t]; asked {
-			c.Weights[i] = weight
+		for _, i := range p.places[t] {
+			c.Weights[i] = max(c.Weights[i], weight)
 		}
 	})
 	c.Version, c.Index, c.Length = chunk.Version, chunk.Index, chunk.length

@@ -15,10 +15,11 @@ import (
 // A filter has at most 100 constraints: the documents and the words of a query may be more.
 func TestManyDocumentsAndWordsAreAsked(t *testing.T) {
 	x, _ := open(t, s3index.Options{})
-	var names, words []string
+	var names []string
+	var words [][]string
 	for d := range 120 {
 		name, word := fmt.Sprint("d", d), fmt.Sprint("w", d)
-		names, words = append(names, name), append(words, word)
+		names, words = append(names, name), append(words, variants(word, 12))
 		v := index.Version{Collection: "c", Document: name, Number: 1}
 		c := index.Chunk{Vector: []float32{1, 0}, Length: 1, Terms: []index.Term{{Text: word, Weight: 1}}}
 		require.NoError(t, x.Put(t.Context(), v, 2, []index.Chunk{c}))
@@ -35,6 +36,14 @@ func TestManyDocumentsAndWordsAreAsked(t *testing.T) {
 			}
 		}
 	}
+}
+
+// variants are a word and others that nothing has, of which it is the last.
+func variants(word string, n int) (list []string) {
+	for i := range n - 1 {
+		list = append(list, fmt.Sprint(word, "-", i))
+	}
+	return append(list, word)
 }
 
 // Many chunks have the rarest word, enough for an answer, but others have several of the commoner ones, which is worth
@@ -54,7 +63,7 @@ func TestSeveralCommonerWordsAreWorthMoreThanARareOne(t *testing.T) {
 		return words
 	})
 	r, err := x.Query(t.Context(), index.Query{
-		Collections: []string{"c"}, Terms: []string{"rare", "less", "lesser", "least"}, Limit: 50, Chunks: 3000,
+		Collections: []string{"c"}, Terms: [][]string{{"rare"}, {"less"}, {"lesser"}, {"least"}}, Limit: 50, Chunks: 3000,
 	})
 	require.NoError(t, err)
 	found := 0

@@ -149,7 +149,7 @@ func TestTermsWithoutPlaceAreCounted(t *testing.T) {
 	assert.Greater(t, lost, 3000)
 	assert.Less(t, lost, index.MaxChunkTerms)
 	r, err := x.Query(t.Context(), index.Query{
-		Collections: []string{"c"}, Terms: []string{"w150", "w4000"}, Vector: []float32{1, 0}, Limit: 10,
+		Collections: []string{"c"}, Terms: [][]string{{"w150"}, {"w4000"}}, Vector: []float32{1, 0}, Limit: 10,
 	})
 	require.NoError(t, err)
 	require.Len(t, r.Candidates, 2)

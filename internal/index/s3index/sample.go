@@ -2,6 +2,7 @@ package s3index
 
 import (
 	"context"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -22,9 +23,10 @@ import (
 // answered: a function is stopped between its calls.
 type sample struct {
 	chunks int
-	length int // of all of them, in words
-	has    map[term]int32
-	whole  bool // these are all chunks
+	length int               // of all of them, in words
+	has    map[term][]uint16 // the chunks, by their numbers in the sample, ascending
+	terms  int               // in has, of all chunks together
+	whole  bool              // these are all chunks
 	taken  time.Time
 	// settled says that the sample has been taken anew because it did not fit what a caller knew, and still does not:
 	// there are chunks that the caller does not count, such as those of builds that are to be removed.
@@ -36,9 +38,11 @@ const (
 	life     = 5 * time.Minute
 	doubtful = 20 * time.Second // the age from which a sample is doubted that does not fit what the caller knows
 	taking   = time.Minute      // at most
-	// mostHeld bounds the terms of the samples that are held, at about 20 bytes each; the oldest go. Those of as many
-	// large collections as are sampled for a query are fewer.
-	mostHeld = 1 << 20
+	// mostHeld bounds the bytes of the samples that are held; the oldest go. Those of as many large collections as are
+	// sampled for a query take less.
+	mostHeld    = 96 << 20
+	bytesOfHeld = 48 // of a term
+	bytesOfPost = 4  // of a chunk that has it
 )
 
 // sampleOf returns the sample of a collection, nil where there is no such collection. One that is older than its life
@@ -122,7 +126,7 @@ func (x *Index) keep(collection string, s *sample) {
 	for len(x.samples) > 1 {
 		sum, oldest := 0, collection
 		for name, other := range x.samples {
-			sum += len(other.has)
+			sum += other.bytes()
 			if other.taken.Before(x.samples[oldest].taken) {
 				oldest = name
 			}
@@ -171,7 +175,7 @@ func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
 	}
 	for _, part := range parts {
 		for _, v := range part {
-			p, err := decode(collection, v.Metadata, func(t term, _ int) { s.has[t]++ })
+			p, err := decode(collection, v.Metadata, func(t term, _ int) { s.add(t) })
 			if err != nil {
 				return nil, err
 			}
@@ -182,24 +186,48 @@ func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
 	return s, nil
 }
 
-func newSample() *sample { return &sample{has: map[term]int32{}} }
+// bytes are about what the sample takes.
+func (s *sample) bytes() int { return bytesOfHeld*len(s.has) + bytesOfPost*s.terms }
+
+func newSample() *sample { return &sample{has: map[term][]uint16{}} }
+
+// add adds a term of the next chunk.
+func (s *sample) add(t term) {
+	s.has[t] = append(s.has[t], uint16(s.chunks)) //nolint:gosec // segments of a thousand
+	s.terms++
+}
 
 // statistics are those of a collection of about so many chunks.
-func (s *sample) statistics(terms []term, chunks int) index.Statistics {
-	r := index.Statistics{Chunks: chunks, Frequencies: make([]int, len(terms))}
+func (s *sample) statistics(words [][]term, chunks int) index.Statistics {
+	r := index.Statistics{Chunks: chunks, Frequencies: make([]int, len(words))}
 	if s.chunks > 0 {
 		r.Length = float64(s.length) / float64(s.chunks)
 	}
-	for i, t := range terms {
-		r.Frequencies[i] = s.frequency(t, chunks)
+	for i, variants := range words {
+		r.Frequencies[i] = s.frequency(variants, chunks)
 	}
 	return r
 }
 
-// frequency is about how many of so many chunks have a term.
-func (s *sample) frequency(t term, chunks int) int {
+// frequency is about how many of so many chunks have one of the variants of a word.
+func (s *sample) frequency(variants []term, chunks int) int {
+	n := s.count(variants)
 	if s.whole {
-		return int(s.has[t])
+		return n
 	}
-	return max(1, int(s.has[t])*chunks/max(s.chunks, 1))
+	return max(1, n*chunks/max(s.chunks, 1))
+}
+
+// count is how many chunks of the sample have one of the variants of a word.
+func (s *sample) count(variants []term) int {
+	var lists [][]uint16
+	for _, t := range variants {
+		if has := s.has[t]; len(has) > 0 {
+			lists = append(lists, has)
+		}
+	}
+	if len(lists) == 1 {
+		return len(lists[0])
+	}
+	return len(slices.Compact(slices.Sorted(slices.Values(slices.Concat(lists...)))))
 }

@@ -54,7 +54,7 @@ func TestQueriesAtTheSameTimeTakeOneSample(t *testing.T) {
 	var group sync.WaitGroup
 	for range 20 {
 		group.Go(func() {
-			r, err := x.Query(t.Context(), index.Query{Collections: []string{"c"}, Terms: []string{"w"}, Limit: 50})
+			r, err := x.Query(t.Context(), index.Query{Collections: []string{"c"}, Terms: [][]string{{"w"}}, Limit: 50})
 			assert.NoError(t, err)
 			assert.Equal(t, 100, r.Statistics.Chunks)
 		})
@@ -67,7 +67,7 @@ func TestQueriesAtTheSameTimeTakeOneSample(t *testing.T) {
 func TestDoubtfulSamples(t *testing.T) {
 	x, s, now := clocked(t)
 	put(t, x, removed, 0, 100)
-	ask(t, x, index.Query{Terms: []string{"w"}, Chunks: 100})
+	ask(t, x, index.Query{Terms: [][]string{{"w"}}, Chunks: 100})
 	other := removed
 	other.Number = 2
 	put(t, x, other, 0, 100)
@@ -86,7 +86,7 @@ func TestDoubtfulSamples(t *testing.T) {
 		{time.Minute, 100, listsOfSample}, // old
 	} {
 		*now = now.Add(row.after)
-		ask(t, x, index.Query{Terms: []string{"w"}, Chunks: row.chunks})
+		ask(t, x, index.Query{Terms: [][]string{{"w"}}, Chunks: row.chunks})
 		assert.Equal(t, row.lists, lists(s), "%+v", row)
 	}
 }
@@ -94,7 +94,7 @@ func TestDoubtfulSamples(t *testing.T) {
 // The calls of a search of many collections are bounded, whatever was asked before.
 func TestManyCollectionsAreNotSampled(t *testing.T) {
 	x, s, _ := clocked(t)
-	q := index.Query{Terms: []string{"w"}, Vector: []float32{1, 0}, Chunks: 100}
+	q := index.Query{Terms: [][]string{{"w"}}, Vector: []float32{1, 0}, Chunks: 100}
 	for i := range 100 {
 		v := removed
 		v.Collection = fmt.Sprint("c", i)

@@ -16,7 +16,7 @@ import (
 func TestTheMostTellingTermsFindAPlace(t *testing.T) {
 	x, _ := open(t, s3index.Options{})
 	found := func(word string) int {
-		r, err := x.Query(t.Context(), index.Query{Collections: []string{"c"}, Terms: []string{word}, Limit: 10})
+		r, err := x.Query(t.Context(), index.Query{Collections: []string{"c"}, Terms: [][]string{{word}}, Limit: 10})
 		require.NoError(t, err)
 		return len(r.Candidates)
 	}

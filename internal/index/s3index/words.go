@@ -3,6 +3,7 @@ package s3index
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 
 	"agentplatform/internal/index"
@@ -14,8 +15,10 @@ const (
 	wide = 400
 	// growth is how many times more chunks the next question may admit, when the last did not find enough.
 	growth = 4
-	// mostPaired are the terms whose pairs are asked for together: 21 pairs are 42 constraints.
+	// mostPaired are the words whose pairs are asked for together, as far as a filter takes their variants.
 	mostPaired = 7
+	// mostVariants are those of a word that are asked for.
+	mostVariants = 24
 )
 
 // search finds chunks by words. What has the rarest words, which tell most, is asked for first: so many words that what
@@ -23,7 +26,7 @@ const (
 // follows another, until there are as many chunks as are wanted or all words have been asked for.
 func (p *part) search(ctx context.Context) error {
 	w := &byWords{part: p, seen: map[place]bool{}, most: max(wide, p.q.Limit),
-		terms: min(mostTerms, mostConstraints-len(p.q.Documents))}
+		terms: min(mostTerms, mostConstraints-len(p.q.Documents)), constraints: mostConstraints - len(p.q.Documents)}
 	left := w.rarest()
 	if p.sample == nil {
 		var err error
@@ -52,24 +55,37 @@ func (p *part) search(ctx context.Context) error {
 // question is a filter by words.
 type question struct {
 	filter filter
-	terms  []int // what has one of these is admitted; nil: not so
+	words  []int // what has one of these is admitted; nil: not so
 }
 
-// byWords is a search by words under way. Terms are named by their places in the query.
+// byWords is a search by words under way. Words are named by their places in the query.
 type byWords struct {
 	*part
 
-	most  int // chunks that a question asks for
-	terms int // of a question, at most
-	seen  map[place]bool
-	found []index.Candidate
+	most        int // chunks that a question asks for
+	terms       int // variants of the words of a question for any of them, at most
+	constraints int // of a filter, at most
+	seen        map[place]bool
+	found       []index.Candidate
 }
 
 func (w *byWords) frequency(i int) int { return w.statistics.Frequencies[i] }
 
-// rarest are all terms, the rarest first.
+// variants are as many of a word's as are asked for.
+func (w *byWords) variants(i int) []term { return w.words[i][:min(len(w.words[i]), mostVariants)] }
+
+// with admits what has a word.
+func (w *byWords) with(i int) filter {
+	each := make([]filter, 0, len(w.words[i]))
+	for _, t := range w.variants(i) {
+		each = append(each, with(t))
+	}
+	return either(each...)
+}
+
+// rarest are all words, the rarest first.
 func (w *byWords) rarest() []int {
-	order := make([]int, len(w.part.terms))
+	order := make([]int, len(w.words))
 	for i := range order {
 		order[i] = i
 	}
@@ -77,11 +93,13 @@ func (w *byWords) rarest() []int {
 	return order
 }
 
-// next are the terms of the next question, as many as chunks are expected to have within a budget, at least one, with
-// the number of chunks that are expected.
+// next are the words of the next question, as many as chunks are expected to have within a budget and as a filter
+// takes, at least one, with the number of chunks that are expected.
 func (w *byWords) next(left []int, budget int) (now []int, expected int) {
-	for n, i := range left[:min(len(left), w.terms)] {
-		if n > 0 && expected+w.frequency(i) > budget {
+	terms := 0
+	for n, i := range left {
+		terms += len(w.variants(i))
+		if n > 0 && (terms > w.terms || expected+w.frequency(i) > budget) {
 			break
 		}
 		now, expected = append(now, i), expected+w.frequency(i)
@@ -89,10 +107,10 @@ func (w *byWords) next(left []int, budget int) (now []int, expected int) {
 	return now, expected
 }
 
-// guess is the first question where nothing is known of the terms. What it finds is a sample of what has any of them,
-// which shows which are rare, and is all of it where it is little. It returns the terms that are left to be asked for.
+// guess is the first question where nothing is known of the words. What it finds is a sample of what has any of them,
+// which shows which are rare, and is all of it where it is little. It returns the words that are left to be asked for.
 func (w *byWords) guess(ctx context.Context, order []int) (left []int, err error) {
-	now := order[:min(len(order), w.terms)]
+	now, _ := w.next(order, math.MaxInt)
 	q := w.any(now)
 	found, err := w.find(ctx, w.most, all(q.filter, w.only))
 	if err != nil {
@@ -116,20 +134,22 @@ func (w *byWords) guess(ctx context.Context, order []int) (left []int, err error
 	return w.rarest(), nil
 }
 
-// any admits what has one of the terms.
-func (w *byWords) any(terms []int) question {
-	each := make([]filter, 0, len(terms))
-	for _, i := range terms {
-		each = append(each, with(w.part.terms[i]))
+// any admits what has one of the words.
+func (w *byWords) any(words []int) question {
+	var each []filter
+	for _, i := range words {
+		for _, t := range w.variants(i) {
+			each = append(each, with(t))
+		}
 	}
-	return question{either(each...), terms}
+	return question{either(each...), words}
 }
 
-// counted is how many of the chunks have a term.
-func counted(chunks []index.Candidate, term int) int {
+// counted is how many of the chunks have a word.
+func counted(chunks []index.Candidate, word int) int {
 	n := 0
 	for _, c := range chunks {
-		n += min(c.Weights[term], 1)
+		n += min(c.Weights[word], 1)
 	}
 	return n
 }
@@ -150,7 +170,7 @@ func (w *byWords) ask(ctx context.Context, questions ...question) error {
 	return nil
 }
 
-// add keeps what was found. Where that is all that has the terms of a question, it corrects their frequencies.
+// add keeps what was found. Where that is all that has the words of a question, it corrects their frequencies.
 func (w *byWords) add(q question, found []index.Candidate) {
 	for _, c := range found {
 		at := place{c.Version, c.Index}
@@ -160,54 +180,58 @@ func (w *byWords) add(q question, found []index.Candidate) {
 		}
 	}
 	if len(found) < w.most && w.only == nil {
-		for _, i := range q.terms {
+		for _, i := range q.words {
 			w.statistics.Frequencies[i] = counted(found, i)
 		}
 	}
 }
 
-// several admits what has two of the terms, as many pairs as are expected in no more chunks than are asked for; where
-// the first pair is in more, what has the three rarest terms, or more of them. Terms are taken to be independent.
-func (w *byWords) several(terms []int) filter {
-	terms = terms[:min(len(terms), mostPaired)]
+// several admits what has two of the words, as many pairs as are expected in no more chunks than are asked for and as a
+// filter takes; where the first pair is in more, what has the three rarest words, or more of them. Words are taken to
+// be independent.
+func (w *byWords) several(words []int) filter {
+	words = words[:min(len(words), mostPaired)]
 	type pair struct {
 		a, b     int
 		expected float64
 	}
 	var pairs []pair
-	for n, a := range terms {
-		for _, b := range terms[:n] {
+	for n, a := range words {
+		for _, b := range words[:n] {
 			expected := float64(w.frequency(a)) * float64(w.frequency(b)) / float64(max(1, w.chunks))
 			pairs = append(pairs, pair{a, b, expected})
 		}
 	}
 	slices.SortStableFunc(pairs, func(a, b pair) int { return cmp.Compare(a.expected, b.expected) })
 	if pairs[0].expected > float64(w.most) {
-		return w.every(terms, pairs[0].expected)
+		return w.every(words, pairs[0].expected)
 	}
 	var admitted []filter
-	sum := 0.0
+	sum, terms := 0.0, 0
 	for _, p := range pairs {
-		if sum += p.expected; sum > float64(w.most) {
+		sum += p.expected
+		terms += len(w.variants(p.a)) + len(w.variants(p.b))
+		if sum > float64(w.most) || terms > w.constraints {
 			break
 		}
-		admitted = append(admitted, all(with(w.part.terms[p.a]), with(w.part.terms[p.b])))
+		admitted = append(admitted, all(w.with(p.a), w.with(p.b)))
 	}
 	return either(admitted...)
 }
 
-// every admits what has each of the rarest terms: two, of which so many chunks are expected, and as many more as it
-// takes until no more chunks are expected than are asked for.
-func (w *byWords) every(terms []int, expected float64) filter {
+// every admits what has each of the rarest words: two, of which so many chunks are expected, and as many more as it
+// takes until no more chunks are expected than are asked for, as far as a filter takes them.
+func (w *byWords) every(words []int, expected float64) filter {
 	var each []filter
-	for n, i := range terms {
-		if n >= 2 {
-			if expected <= float64(w.most) {
+	terms := 0
+	for n, i := range words {
+		if terms += len(w.variants(i)); n >= 2 {
+			if expected <= float64(w.most) || terms > w.constraints {
 				break
 			}
 			expected *= float64(w.frequency(i)) / float64(max(1, w.chunks))
 		}
-		each = append(each, with(w.part.terms[i]))
+		each = append(each, w.with(i))
 	}
 	return all(each...)
 }

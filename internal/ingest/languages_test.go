@@ -1,0 +1,149 @@
+package ingest_test
+
+import (
+	"fmt"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/index"
+	"agentplatform/internal/index/memindex"
+	"agentplatform/internal/knowledge"
+	"agentplatform/internal/ranking"
+	"agentplatform/internal/record"
+)
+
+// inLanguages is one sentence in eight languages.
+var inLanguages = []struct{ language, text string }{
+	{"en", "The ordered goods are delivered to the customer on the next day, and the invoice comes with them."},
+	{"de", "Die bestellten Waren werden dem Kunden am nächsten Tag geliefert, und die Rechnung liegt ihnen bei."},
+	{"fr", "Les marchandises commandées sont livrées au client le lendemain, et la facture est avec elles."},
+	{"es", "Las mercancías pedidas se entregan al cliente al día siguiente, y la factura viene con ellas."},
+	{"it", "Le merci ordinate sono consegnate al cliente il giorno dopo, e la fattura è con loro nel pacco."},
+	{"nl", "De bestelde goederen worden de volgende dag aan de klant geleverd, en de rekening zit er bij."},
+	{"sv", "De beställda varorna levereras till kunden nästa dag, och fakturan kommer med dem i paketet."},
+	{"ru", "Заказанные товары доставляются покупателю на следующий день, и счёт приходит вместе с ними."},
+}
+
+// keyword are the documents that a search by words finds, best first.
+func (w *world) keyword(query string) []string {
+	w.Helper()
+	found, err := w.knowledge.Search(w.Context(), w.admin,
+		knowledge.Question{Query: query, Mode: ranking.Keyword, Limit: 50})
+	require.NoError(w, err)
+	var ids []string
+	for _, h := range found.Hits {
+		ids = append(ids, h.Document.ID)
+	}
+	return ids
+}
+
+func TestEveryLanguageOfABaseIsSearched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		ids := map[string]string{}
+		for n, l := range inLanguages {
+			for i := range len(inLanguages) - n { // the last languages are the rarest
+				id := w.ready(b, fmt.Sprintf("%s %d.", l.text, i))
+				ids[l.language] = id
+				require.Equal(t, l.language, w.read(id).Ready.Analysed())
+			}
+		}
+		for query, language := range map[string]string{
+			"varorna": "sv", "товары": "ru", "заказанные товары": "ru", "bestelde": "nl", "goederen": "nl",
+			"товар": "ru",
+		} {
+			assert.Contains(t, w.keyword(query), ids[language], query)
+		}
+	})
+}
+
+// A word must not become rare because the language of a document is: the variants of a word are one.
+func TestAWordIsNotRareBecauseALanguageIs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		unknown := w.ready(b, "engines 4711 4712") // the first of its base
+		require.Empty(t, w.read(unknown).Ready.Analysed())
+		var right []string
+		for i := range 30 {
+			text := fmt.Sprintf("The engine of the plane is in the wings and it is not as loud as you think, number %d.", i)
+			if i%10 == 0 {
+				right = append(right, w.ready(b, "It is of steel. "+text))
+				continue
+			}
+			w.ready(b, text)
+		}
+		found := w.keyword("steel engines")
+		require.Len(t, found, 31)
+		assert.ElementsMatch(t, right, found[:3], "those that have the rare word")
+	})
+}
+
+// Stop words say nothing, also in a document whose language was taken for another one, or is unknown.
+func TestStopWordsOfOtherDocumentsAreNotSearched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		unknown := w.ready(b, "of xqzt wvrk zzkq brtl") // the first of its base
+		require.Empty(t, w.read(unknown).Ready.Analysed())
+		french := w.ready(b, "Le prix of the machine est dans la liste, et elle est sur la table avec les autres.")
+		require.Equal(t, "fr", w.read(french).Ready.Analysed())
+		var ids []string
+		for i := range 10 {
+			ids = append(ids, w.ready(b, fmt.Sprintf("The measurement of the constant is an art of its own, number %d.", i)))
+		}
+		assert.ElementsMatch(t, ids, w.keyword("the measurement of it"))
+		assert.Contains(t, w.keyword("xqzt of"), unknown)
+		assert.NotEmpty(t, w.keyword("of the"), "nothing else was asked")
+	})
+}
+
+// A text that tells no language, or hardly one, is in that of most documents of its base.
+func TestAShortTextIsInTheLanguageOfItsBase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		first := w.ready(b, "Preisliste Schrauben")
+		assert.Empty(t, w.read(first).Ready.Analysed(), "nothing is known yet")
+		assert.Equal(t, []string{first}, w.keyword("Schrauben"))
+		for i := range 3 {
+			w.ready(b, fmt.Sprintf("Die Lieferung der Waren ist nicht vor dem nächsten Tag zu erwarten, Nummer %d.", i))
+		}
+		short := w.ready(b, "Preisliste Maschinen")
+		assert.Equal(t, "de", w.read(short).Ready.Analysed())
+		assert.Equal(t, []string{short}, w.keyword("Maschine"))
+		other := w.ready(b, "The list of the prices is not in the parcel, as it was sent to you before.")
+		assert.Equal(t, "en", w.read(other).Ready.Analysed(), "a text that tells it")
+	})
+}
+
+// What an earlier version has indexed is found until the index is filled anew, and so while it is.
+func TestWhatAnEarlierVersionHasIndexedIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		_, err := record.Create(t.Context(), w.store, w.organization(), w.host.NewID())
+		require.NoError(t, err)
+		w.knowledge.IndexID = "disk"
+		b := w.base()
+		id := w.ready(b, inLanguages[6].text)
+		version := w.index.Versions()[0]
+		*w.index = memindex.Index{}
+		old := index.Chunk{Length: 2, Vector: make([]float32, w.read(id).Ready.Dimensions),
+			Terms: []index.Term{{Text: "var", Weight: 1}, {Text: "=och", Weight: 1}}} // stems alone
+		require.NoError(t, w.index.Put(t.Context(), version, len(old.Vector), []index.Chunk{old}))
+		assert.Equal(t, []string{id}, w.keyword("varorna"))
+		assert.Empty(t, w.keyword("paketet"))
+
+		w.knowledge.IndexID = knowledge.IndexID("disk")
+		w.model.fail = func() error { panic("a model is asked") }
+		require.NoError(t, w.ingester.Recover(t.Context()))
+		assert.Equal(t, knowledge.IndexRebuilding, w.state(b.ID).State)
+		assert.Equal(t, []string{id}, w.keyword("varorna"), "meanwhile")
+		assert.Equal(t, knowledge.IndexReady, w.rebuilt(b.ID).State)
+		assert.Equal(t, []string{id}, w.keyword("paketet"))
+	})
+}

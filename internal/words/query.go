@@ -1,0 +1,111 @@
+package words
+
+import "slices"
+
+// Bounds of a query: words that count, and variants of one of them.
+const (
+	mostQueryTerms = 256
+	mostVariants   = 24
+)
+
+// QueryTerms returns the words of a query over documents of these languages, the most frequent first: of each word its
+// variants, which are as it is written and its stems in each of the languages. What has one of them has the word. Stop
+// words of the query's own language and of the most frequent one are left out, unless the query has no other words.
+func QueryTerms(query string, languages []string) [][]string {
+	q := asked{main: QueryLanguage(query, languages), at: map[[2]int]int{}}
+	counting := append([]string{q.main}, languages[:min(1, len(languages))]...)
+	seen := []string{""}
+	for _, l := range append(counting, languages...) {
+		if l = base(l); !slices.Contains(seen, l) {
+			seen = append(seen, l)
+			q.analyze(query, l, slices.Contains(counting, l))
+		}
+	}
+	q.analyze(query, "", false)
+	return q.terms()
+}
+
+// asked are the words of a query.
+type asked struct {
+	main  string
+	words []askedWord
+	at    map[[2]int]int // places in words, by where a word begins and ends
+	stop  []bool         // of each character of the query
+}
+
+type askedWord struct {
+	start    int
+	end      int
+	variants []string
+	exact    bool     // it has no variants
+	stops    []string // terms of languages in which it is a stop word
+}
+
+// analyze adds the variants of a language. Where the language is one that counts, its stop words are left out.
+func (q *asked) analyze(query, language string, counts bool) {
+	for _, w := range Analyze(query, language) {
+		if w.Part {
+			continue
+		}
+		place := [2]int{w.Start, w.End}
+		i, there := q.at[place]
+		if !there {
+			if len(q.words) == 4*mostQueryTerms {
+				continue
+			}
+			i = len(q.words)
+			q.at[place] = i
+			q.words = append(q.words, askedWord{start: w.Start, end: w.End})
+		}
+		q.words[i].add(w, language == q.main && language == vietnamese)
+		for len(q.stop) < w.End {
+			q.stop = append(q.stop, false)
+		}
+		for at := w.Start; w.Stop && counts && at < w.End; at++ {
+			q.stop[at] = true
+		}
+	}
+}
+
+// add adds the variants that a language has of the word. tones says that its marks make it another word.
+func (a *askedWord) add(w Word, tones bool) {
+	if a.exact {
+		return
+	}
+	add := func(list *[]string, term string) {
+		if len(*list) < mostVariants && !slices.Contains(*list, term) {
+			*list = append(*list, term)
+		}
+	}
+	if w.Stop {
+		add(&a.stops, w.Term)
+	} else {
+		add(&a.variants, w.Term)
+	}
+	if a.exact = tones && w.Term != w.Written; !a.exact {
+		add(&a.variants, w.Written)
+	}
+}
+
+// terms are the variants of the words that are searched, each word once.
+func (q *asked) terms() [][]string {
+	isStop := func(w askedWord) bool { return q.stop[w.start] }
+	all := !slices.ContainsFunc(q.words, func(w askedWord) bool { return !isStop(w) })
+	var terms [][]string
+	byFirst := map[string]bool{}
+	for _, w := range q.words {
+		variants := w.variants
+		switch {
+		case all:
+			variants = append(variants, w.stops...)
+		case isStop(w):
+			continue
+		}
+		if byFirst[variants[0]] || len(terms) == mostQueryTerms {
+			continue
+		}
+		byFirst[variants[0]] = true
+		terms = append(terms, variants)
+	}
+	return terms
+}
