@@ -12,7 +12,7 @@ import (
 )
 
 // KnowledgeBase is a collection of documents that are searched together. Embedding and Chunking are the settings that
-// clients want; what search finds was made with those of InForce.
+// clients want, and Language; what search finds was made with those of InForce.
 type KnowledgeBase struct {
 	ID           string         `json:"knowledge_base_id"`
 	Organization string         `json:"organization_id"`
@@ -20,7 +20,8 @@ type KnowledgeBase struct {
 	Description  string         `json:"description"`
 	Embedding    EmbeddingModel `json:"embedding_model"`
 	Chunking     Chunking       `json:"chunking"`
-	GroupIDs     []string       `json:"group_ids"` // whose members may read; none: the whole organization
+	Language     string         `json:"language,omitzero"` // of its documents, as ISO 639-1; empty: they tell it
+	GroupIDs     []string       `json:"group_ids"`         // whose members may read; none: the whole organization
 	// Collection is where the index has the chunks that search finds.
 	Collection string   `json:"collection"`
 	Rebuild    *Rebuild `json:"rebuild,omitzero"` // nil: the wanted settings are in force
@@ -34,6 +35,7 @@ type KnowledgeBase struct {
 type Settings struct {
 	Embedding EmbeddingModel `json:"embedding_model"`
 	Chunking  Chunking       `json:"chunking"`
+	Language  string         `json:"language,omitzero"`
 }
 
 // Rebuild makes everything in a knowledge base anew with the wanted settings, in another collection. One that has
@@ -46,7 +48,7 @@ type Rebuild struct {
 }
 
 // Wanted are the settings that clients have asked for.
-func (b KnowledgeBase) Wanted() Settings { return Settings{b.Embedding, b.Chunking} }
+func (b KnowledgeBase) Wanted() Settings { return Settings{b.Embedding, b.Chunking, b.Language} }
 
 // InForce are the settings of the collection that search finds.
 func (b KnowledgeBase) InForce() Settings {
@@ -137,7 +139,8 @@ type Document struct {
 	Size          int64                      `json:"size"`
 	SHA256        string                     `json:"sha256"` // of the bytes, hex; empty: they have not been fetched yet
 	Metadata      map[string]json.RawMessage `json:"metadata,omitzero"`
-	GroupIDs      []string                   `json:"group_ids"` // narrows the base's
+	Language      string                     `json:"language,omitzero"` // that a client has said; empty: that of the base, or of the text
+	GroupIDs      []string                   `json:"group_ids"`         // narrows the base's
 	Ingestion     ingestion.State            `json:"ingestion"`
 	Bytes         string                     `json:"bytes,omitzero"` // the blob key of what came in
 	Work          Build                      `json:"work,omitzero"`  // what the present ingestion has made

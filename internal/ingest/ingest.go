@@ -345,7 +345,7 @@ func (w *work) aim(ctx context.Context) error {
 		settings = w.base.InForce()
 		err = w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Chunking}, w.cutAnew)
 	}
-	w.base.Embedding, w.base.Chunking = settings.Embedding, settings.Chunking
+	w.base.Embedding, w.base.Chunking, w.base.Language = settings.Embedding, settings.Chunking, settings.Language
 	return err
 }
 

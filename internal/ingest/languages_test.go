@@ -147,3 +147,42 @@ func TestWhatAnEarlierVersionHasIndexedIsFound(t *testing.T) {
 		assert.Equal(t, []string{id}, w.keyword("paketet"))
 	})
 }
+
+// A client may say the language of a document or of its base; a change is indexed anew, without embeddings.
+func TestALanguageThatIsSaidCounts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		id := w.ready(b, "Preisliste Maschinen")
+		other := w.ready(b, "The list of the prices is not in the parcel, as it was sent to you before.")
+		assert.Empty(t, w.keyword("Maschine"))
+		w.model.fail = func() error { panic("a model is asked") }
+
+		german, none, auto := "de", "xx", knowledge.Auto
+		_, err := w.knowledge.EditDocument(t.Context(), w.admin, b.ID, id, 0, knowledge.DocumentEdit{Language: &none})
+		require.ErrorContains(t, err, "body.language")
+		_, err = w.knowledge.EditDocument(t.Context(), w.admin, b.ID, id, 0, knowledge.DocumentEdit{Language: &german})
+		require.NoError(t, err)
+		w.ingest(id)
+		assert.Equal(t, "de", w.read(id).Ready.Analysed())
+		assert.Equal(t, []string{id}, w.keyword("Maschine"))
+
+		_, err = w.knowledge.EditBase(t.Context(), w.admin, b.ID, 0, knowledge.BaseEdit{Language: &none})
+		require.ErrorContains(t, err, "body.language")
+		_, err = w.knowledge.EditBase(t.Context(), w.admin, b.ID, 0, knowledge.BaseEdit{Language: &german})
+		require.NoError(t, err)
+		assert.Equal(t, knowledge.IndexRebuilding, w.state(b.ID).State)
+		assert.Equal(t, []string{other}, w.keyword("prices"), "meanwhile")
+		assert.Equal(t, knowledge.IndexReady, w.rebuilt(b.ID).State)
+		w.settle()
+		assert.Equal(t, "de", w.read(other).In(w.readBase(b.ID).Collection).Ready.Analysed())
+		assert.Equal(t, []string{other}, w.keyword("prices"))
+		assert.Equal(t, []string{id}, w.keyword("Maschine"))
+
+		_, err = w.knowledge.EditBase(t.Context(), w.admin, b.ID, 0, knowledge.BaseEdit{Language: &auto})
+		require.NoError(t, err)
+		w.rebuilt(b.ID)
+		w.settle()
+		assert.Equal(t, "en", w.read(other).In(w.readBase(b.ID).Collection).Ready.Analysed())
+	})
+}

@@ -200,7 +200,7 @@ func (g *Ingester) restore(
 		return nil
 	}
 	d.Work = build
-	w := &work{Ingester: g, d: d, language: build.Words}
+	w := &work{Ingester: g, d: d, base: b, language: build.Words}
 	var err error
 	if w.language == "" { // it was indexed by an earlier version
 		w.language, err = w.spoken(ctx)

@@ -289,7 +289,7 @@ func (w *work) index(ctx context.Context) error {
 	if err := w.put(ctx); err != nil {
 		return err
 	}
-	title := w.d.Title
+	title, said := w.d.Title, w.d.Language
 	return w.step(ctx, ingestion.Finish{Claim: w.claim}, func(d *catalog.Document, tx *record.Tx) error {
 		d.Work.Words = w.language
 		b, err := w.readBase(ctx)
@@ -306,7 +306,7 @@ func (w *work) index(ctx context.Context) error {
 		default:
 			return errMoved
 		}
-		if d.Title != title { // it was changed meanwhile
+		if d.Title != title || d.Language != said { // it was changed meanwhile
 			return w.Begin(tx, d, ingestion.Begin{From: ingestion.Indexing, Quiet: true})
 		}
 		_, err = w.Anew(tx, d, b.Value)
@@ -314,9 +314,12 @@ func (w *work) index(ctx context.Context) error {
 	})
 }
 
-// spoken is the language of the document: that its text tells, else that of most documents of its base, else that which
-// its text may tell.
+// spoken is the language of the document: that a client has said of it, or of its base; else that its text tells, else
+// that of most documents of its base, else that which its text may tell.
 func (w *work) spoken(ctx context.Context) (string, error) {
+	if said := cmp.Or(w.d.Language, w.base.Language); said != "" {
+		return said, nil
+	}
 	told := w.d.Work.Language
 	if told != "" && !w.d.Work.Unsure {
 		return told, nil

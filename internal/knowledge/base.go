@@ -23,6 +23,7 @@ type BaseEdit struct {
 	Name, Description *string
 	Embedding         *catalog.EmbeddingModel
 	Size, Overlap     *int
+	Language          *string
 	GroupIDs          *[]string
 }
 
@@ -42,6 +43,12 @@ func (e BaseEdit) apply(b *catalog.KnowledgeBase) error {
 	}
 	if e.GroupIDs != nil {
 		b.GroupIDs = sorted(*e.GroupIDs)
+	}
+	if e.Language != nil {
+		var err error
+		if b.Language, err = spoken("body.language", *e.Language); err != nil {
+			return err
+		}
 	}
 	if err := checkLength("body.name", b.Name, 1, maxName); err != nil {
 		return err
@@ -130,7 +137,7 @@ func (k *Knowledge) EditBase(
 
 // namesSettings says whether an edit names settings of the index.
 func (e BaseEdit) namesSettings() bool {
-	return e.Embedding != nil || e.Size != nil || e.Overlap != nil
+	return e.Embedding != nil || e.Size != nil || e.Overlap != nil || e.Language != nil
 }
 
 // RemoveBase deletes a knowledge base with its documents, which nobody can find or read from then on; a background job,

@@ -1,6 +1,7 @@
 package knowledge
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -26,6 +27,7 @@ type NewDocument struct {
 	Title       string // empty: as the document, or its source, says
 	Source      catalog.Source
 	ContentType string
+	Language    string // Auto, or as ISO 639-1 has it; empty: Auto
 	Metadata    map[string]json.RawMessage
 	GroupIDs    []string
 }
@@ -33,6 +35,9 @@ type NewDocument struct {
 // check returns a problem of kind Invalid that names the field, below a place like "body.".
 func (n NewDocument) check(place string) error {
 	if err := checkLength(place+"title", n.Title, 0, MaxTitle); err != nil {
+		return err
+	}
+	if _, err := spoken(place+"language", cmp.Or(n.Language, Auto)); err != nil {
 		return err
 	}
 	if len(n.GroupIDs) > maxNarrowing {
@@ -143,6 +148,9 @@ func (k *Knowledge) newDocument(
 		Organization: b.Organization, KnowledgeBase: b.ID, UserID: p.User, Title: n.Title,
 		Titled: n.Title != "", Source: n.Source, ContentType: n.ContentType, Metadata: n.Metadata,
 		GroupIDs: sorted(n.GroupIDs), CreatedAt: now, UpdatedAt: now,
+	}
+	if n.Language != Auto {
+		d.Language = n.Language
 	}
 	if !d.Titled {
 		d.Title = Cut(first(n.Source.Name, n.Source.URL, "Untitled"), MaxTitle)
@@ -270,12 +278,13 @@ func (k *Knowledge) MoveReservation(ctx context.Context, tx *record.Tx, d *catal
 // DocumentEdit is what a client changes of a document; nil leaves a field as it is.
 type DocumentEdit struct {
 	Title    *string
+	Language *string
 	Metadata func(map[string]json.RawMessage) (map[string]json.RawMessage, error)
 	GroupIDs *[]string
 }
 
-// EditDocument changes a document. What follows for search holds from the answer on; a new title is indexed anew in the
-// background. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the
+// EditDocument changes a document. What follows for search holds from the answer on; a new title or language is
+// indexed anew in the background. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the
 // document's version, and of kind Invalid that names the field.
 func (k *Knowledge) EditDocument(
 	ctx context.Context, p tenant.Principal, base, id string, match record.Match, edit DocumentEdit,
@@ -292,8 +301,8 @@ func (k *Knowledge) EditDocument(
 			return err
 		}
 		d.UpdatedAt = k.now()
-		// What is ingested gets the new title, but not what is ready while a rebuild makes it anew.
-		if d.Title == before.Title || d.Ready.Number == 0 || d.Ingestion.Active() && !d.Work.Anew {
+		// What is ingested gets the new title and language, but not what is ready while a rebuild makes it anew.
+		if d.Title == before.Title && d.Language == before.Language || d.Ready.Number == 0 || d.Ingestion.Active() && !d.Work.Anew {
 			return nil
 		}
 		if err := k.Begin(tx, d, ingestion.Begin{From: ingestion.Indexing, Quiet: true}); err != nil {
@@ -312,6 +321,12 @@ func (k *Knowledge) applyEdit(ctx context.Context, tx *record.Tx, d *catalog.Doc
 	if edit.Title != nil {
 		d.Title, d.Titled = *edit.Title, true
 		if err := checkLength("body.title", d.Title, 1, MaxTitle); err != nil {
+			return err
+		}
+	}
+	if edit.Language != nil {
+		var err error
+		if d.Language, err = spoken("body.language", *edit.Language); err != nil {
 			return err
 		}
 	}

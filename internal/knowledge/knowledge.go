@@ -34,6 +34,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	textlanguage "golang.org/x/text/language"
+
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/host"
 	"agentplatform/internal/index"
@@ -195,6 +197,20 @@ func checkLength(field, text string, least, most int) error {
 		return problem.InvalidField(field, "must have %d to %d characters", least, most)
 	}
 	return nil
+}
+
+// Auto is the language of what tells its language itself.
+const Auto = "auto"
+
+// spoken is a language as it is stored: empty for Auto. It returns a problem of kind Invalid for what is none.
+func spoken(field, language string) (string, error) {
+	if language == Auto {
+		return "", nil
+	}
+	if code, err := textlanguage.ParseBase(language); err != nil || len(language) != 2 || code.String() != language {
+		return "", problem.InvalidField(field, "must be auto or a code of ISO 639-1, like en")
+	}
+	return language, nil
 }
 
 var metadataName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)

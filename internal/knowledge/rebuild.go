@@ -79,7 +79,8 @@ func (k *Knowledge) CancelRebuild(ctx context.Context, p tenant.Principal, id st
 			return errNothing
 		}
 		force := b.InForce()
-		b.Embedding, b.Chunking, b.UpdatedAt = force.Embedding, force.Chunking, k.now()
+		b.Embedding, b.Chunking, b.Language = force.Embedding, force.Chunking, force.Language
+		b.UpdatedAt = k.now()
 		return k.changeSettings(ctx, tx, b, force)
 	})
 	return unless(err, errNothing)
@@ -106,8 +107,8 @@ func (k *Knowledge) FailRebuild(ctx context.Context, tx *record.Tx, base, collec
 		return err
 	}
 	failed := *e.Value.Rebuild
-	failed.Error = why + "; search goes on with the settings before. To try once more, send embedding_model or " +
-		"chunking again; to go back, DELETE /knowledge-bases/{id}/rebuild"
+	failed.Error = why + "; search goes on with the settings before. To try once more, send embedding_model, " +
+		"chunking or language again; to go back, DELETE /knowledge-bases/{id}/rebuild"
 	e.Value.Rebuild = &failed
 	record.PutResource(tx, e)
 	k.discard(tx, e.Value, collection)
@@ -240,8 +241,8 @@ func mustBeAnew(d catalog.Document, b catalog.KnowledgeBase) bool {
 		(!d.Ingestion.Active() || old)
 }
 
-// Anew begins to make a document anew for the rebuild of its base, if it must be. Its text is kept, and its chunks
-// where they are cut as before.
+// Anew begins to make a document anew for the rebuild of its base, if it must be. Its text is kept, its chunks where they
+// are cut as before, and their vectors where they are of the same model.
 func (k *Knowledge) Anew(tx *record.Tx, d *catalog.Document, b catalog.KnowledgeBase) (begun bool, err error) {
 	if !mustBeAnew(*d, b) {
 		return false, nil
@@ -250,10 +251,14 @@ func (k *Knowledge) Anew(tx *record.Tx, d *catalog.Document, b catalog.Knowledge
 	dropNext(tx, d)
 	kept := d.Ready.Extracted()
 	kept.Collection, kept.Anew = b.Building(), true
+	from := ingestion.Chunking
 	if b.Chunking == b.InForce().Chunking {
 		kept.Chunks, kept.Count = d.Ready.Chunks, d.Ready.Count
+		if b.Embedding == b.InForce().Embedding {
+			kept.Vectors, kept.Dimensions, from = d.Ready.Vectors, d.Ready.Dimensions, ingestion.Indexing
+		}
 	}
-	return true, k.beginWith(tx, d, ingestion.Begin{From: ingestion.Chunking, Quiet: true}, kept)
+	return true, k.beginWith(tx, d, ingestion.Begin{From: from, Quiet: true}, kept)
 }
 
 // takeNext stores what [catalog.Document.In] says, and drops what was ready before; the index loses that with its

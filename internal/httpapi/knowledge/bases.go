@@ -5,6 +5,7 @@
 package knowledge
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 
@@ -88,11 +89,12 @@ type baseBody struct {
 	Description *string             `json:"description,omitempty" nullable:"true" maxLength:"2000"`
 	Embedding   *embeddingModelBody `json:"embedding_model,omitempty" doc:"by default the deployment's first that can be reached"`
 	Chunking    *chunkingBody       `json:"chunking,omitempty"`
+	Language    *string             `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"of its documents, as ISO 639-1 has it; auto, the default: each is in the language that its text tells"`
 	GroupIDs    *[]string           `json:"group_ids,omitempty" doc:"whose members may read it, besides admins; empty: the whole organization"`
 }
 
 func (b baseBody) edit() knowledge.BaseEdit {
-	e := knowledge.BaseEdit{Name: b.Name, Description: b.Description, GroupIDs: b.GroupIDs}
+	e := knowledge.BaseEdit{Name: b.Name, Description: b.Description, GroupIDs: b.GroupIDs, Language: b.Language}
 	if b.Embedding != nil {
 		e.Embedding = &catalog.EmbeddingModel{
 			Provider: b.Embedding.Provider, Name: b.Embedding.Name, Dimensions: b.Embedding.Dimensions,
@@ -127,12 +129,13 @@ type indexView struct {
 	Error    string       `json:"error,omitempty" doc:"why the rebuild has failed, and what to do"`
 	Done     int64        `json:"done" doc:"documents"`
 	Total    int64        `json:"total" doc:"documents that search finds"`
-	Settings settingsView `json:"settings" doc:"those in force; embedding_model and chunking of the knowledge base are the wanted ones"`
+	Settings settingsView `json:"settings" doc:"those in force; embedding_model, chunking and language of the knowledge base are the wanted ones"`
 }
 
 type settingsView struct {
 	Embedding embeddingModelView `json:"embedding_model"`
 	Chunking  chunkingView       `json:"chunking"`
+	Language  string             `json:"language"`
 }
 
 type baseView struct {
@@ -142,6 +145,7 @@ type baseView struct {
 	Description     string             `json:"description"`
 	Embedding       embeddingModelView `json:"embedding_model"`
 	Chunking        chunkingView       `json:"chunking"`
+	Language        string             `json:"language" doc:"auto, or of those of its documents that have none of their own"`
 	GroupIDs        []string           `json:"group_ids"`
 	DocumentCount   int64              `json:"document_count"`
 	ChunkCount      int64              `json:"chunk_count"`
@@ -161,11 +165,15 @@ func (h *handlers) viewBase(ctx context.Context, b catalog.KnowledgeBase) (baseV
 	return baseView{
 		KnowledgeBaseID: b.ID, OrganizationID: httpapi.OptionalOwner(b.Organization), Name: b.Name,
 		Description: b.Description, Embedding: embeddingModelView(b.Embedding), Chunking: chunkingView(b.Chunking),
+		Language: cmp.Or(b.Language, knowledge.Auto),
 		GroupIDs: append([]string{}, b.GroupIDs...), DocumentCount: n.Documents, ChunkCount: n.Chunks, Bytes: n.Bytes,
 		Documents: statusCounts{n.Pending, n.Processing, n.Ready, n.Failed},
 		Index: indexView{
 			State: s.State, Error: s.Error, Done: s.Done, Total: s.Total,
-			Settings: settingsView{embeddingModelView(s.Settings.Embedding), chunkingView(s.Settings.Chunking)},
+			Settings: settingsView{
+				embeddingModelView(s.Settings.Embedding), chunkingView(s.Settings.Chunking),
+				cmp.Or(s.Settings.Language, knowledge.Auto),
+			},
 		},
 		CreatedAt: events.Time(b.CreatedAt), UpdatedAt: events.Time(b.UpdatedAt),
 	}, err

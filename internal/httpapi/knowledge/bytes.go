@@ -47,6 +47,7 @@ type documentBody struct {
 	Text     *string                    `json:"text,omitempty"`
 	URL      *string                    `json:"url,omitempty"`
 	FileID   *string                    `json:"file_id,omitempty" doc:"of a file sent by POST /files, with purpose=document where it is larger than 20 MiB"`
+	Language string                     `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"as ISO 639-1 has it; auto, the default: that of the base, or that the text tells"`
 	Metadata map[string]json.RawMessage `json:"metadata,omitempty" shape:"string|number|boolean" doc:"at most 20 members: strings, numbers, booleans"`
 	GroupIDs []string                   `json:"group_ids,omitempty" doc:"whose members may read it"`
 }
@@ -80,7 +81,7 @@ func described(s *httpapi.Server) []huma.Operation {
 	}}
 	sent := of("multipart/form-data", &huma.Schema{
 		Type: "object", Required: []string{"file"}, Properties: map[string]*huma.Schema{
-			"file": {Type: "array", Items: bytes()}, "title": text(), "metadata": text(),
+			"file": {Type: "array", Items: bytes()}, "title": text(), "language": text(), "metadata": text(),
 			"group_ids": {Type: "array", Items: text()},
 		},
 	})
@@ -153,7 +154,7 @@ func (h *handlers) createOne(w http.ResponseWriter, r *http.Request, p tenant.Pr
 	if err := httpapi.Decode("body", raw, &body); err != nil {
 		return err
 	}
-	n := knowledge.NewDocument{Title: body.Title, Metadata: body.Metadata, GroupIDs: body.GroupIDs}
+	n := knowledge.NewDocument{Title: body.Title, Language: body.Language, Metadata: body.Metadata, GroupIDs: body.GroupIDs}
 	var bytes io.Reader
 	given := 0
 	if body.Text != nil {
@@ -295,6 +296,8 @@ func (u *upload) part(ctx context.Context, part *httpapi.Part) error {
 	switch name {
 	case "title":
 		u.said.Title = string(raw)
+	case "language":
+		u.said.Language = string(raw)
 	case "metadata":
 		if err := httpapi.CheckJSON("metadata", raw); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package knowledge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -36,7 +37,7 @@ func (h *handlers) documentRoutes() {
 	}, h.readDocument)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "PATCH", Path: one, Level: tenant.LevelManage,
-		ID: "edit-document", Tag: tag, Summary: "Change a document's title, metadata or groups",
+		ID: "edit-document", Tag: tag, Summary: "Change a document's title, language, metadata or groups",
 	}, h.editDocument)
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: "DELETE", Path: one, Level: tenant.LevelManage, Status: http.StatusNoContent,
@@ -111,7 +112,7 @@ type documentView struct {
 	Attempts        int                           `json:"attempts" doc:"of the present stage"`
 	Metadata        map[string]json.RawMessage    `json:"metadata" shape:"string|number|boolean" doc:"at most 20 members: strings, numbers, booleans"`
 	GroupIDs        []string                      `json:"group_ids" doc:"whose members may read it, of those who may read the knowledge base; empty: all of these"`
-	Language        *string                       `json:"language"`
+	Language        *string                       `json:"language" doc:"as ISO 639-1 has it: that was said of it or of its base, or that its text tells, or that of most documents of its base; null: not known yet"`
 	PageCount       *int                          `json:"page_count"`
 	ChunkCount      int                           `json:"chunk_count"`
 	Version         int                           `json:"version" doc:"how often it has become ready"`
@@ -149,7 +150,7 @@ func viewDocument(d catalog.Document) documentView {
 		Title: d.Title, Source: viewSource(d.Source), ContentType: d.ContentType, Size: d.Size,
 		SHA256: optional(d.SHA256), Status: string(s.Status), Progress: progressView{s.Done, s.Total},
 		Attempts: s.Attempts, Metadata: viewMetadata(d.Metadata), GroupIDs: append([]string{}, d.GroupIDs...),
-		Language: optional(b.Analysed()), ChunkCount: d.Ready.Count, Version: s.Version,
+		Language: optional(cmp.Or(d.Language, b.Analysed())), ChunkCount: d.Ready.Count, Version: s.Version,
 		CreatedAt: events.Time(d.CreatedAt), UpdatedAt: events.Time(d.UpdatedAt),
 		ReadyAt: httpapi.OptionalTime(s.ReadyAt),
 	}
@@ -259,6 +260,7 @@ func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *str
 	httpapi.Match
 	Body struct {
 		Title    *string                    `json:"title,omitempty" minLength:"1" maxLength:"300"`
+		Language *string                    `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"as ISO 639-1 has it; auto: that of the base, or that the text tells"`
 		Metadata map[string]json.RawMessage `json:"metadata,omitempty" nullable:"true" shape:"string|number|boolean|null" doc:"is merged: null takes a member away"`
 		GroupIDs *[]string                  `json:"group_ids,omitempty"`
 	}
@@ -271,7 +273,7 @@ func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *str
 	if err := httpapi.Decode("body", in.RawBody, &there); err != nil {
 		return nil, err
 	}
-	edit := knowledge.DocumentEdit{Title: in.Body.Title, GroupIDs: in.Body.GroupIDs}
+	edit := knowledge.DocumentEdit{Title: in.Body.Title, Language: in.Body.Language, GroupIDs: in.Body.GroupIDs}
 	if patch, said := there["metadata"]; said {
 		edit.Metadata = func(m map[string]json.RawMessage) (map[string]json.RawMessage, error) {
 			return merged(m, patch)

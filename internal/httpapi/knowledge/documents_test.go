@@ -310,3 +310,36 @@ func TestADocumentHasAnETag(t *testing.T) {
 	w = do("GET", "If-None-Match", second, "")
 	assert.Equal(t, []any{http.StatusOK, "ready"}, []any{w.Code, at(t, w, "status")})
 }
+
+// Bases and documents have a language, which is set and shown.
+func TestALanguageIsSetAndShown(t *testing.T) {
+	l := libraryOver(t, &memblob.Store{})
+	base := strings.TrimSuffix(l.documents, "/documents")
+	assert.Equal(t, "auto", at(t, l.Send("GET", base, ""), "language"))
+	made := l.Send("POST", "/knowledge-bases", `{"name":"b","language":"de"}`)
+	assert.Equal(t, "de", at(t, made, "language"))
+	assert.Equal(t, "de", at(t, made, "index.settings.language"))
+	assert.Equal(t, "sv", at(t, l.Send("PATCH", base, `{"language":"sv"}`), "language"))
+	assert.Equal(t, "auto", at(t, l.Send("PATCH", base, `{"language":"auto"}`), "language"))
+
+	id := l.add(`{"title":"t","text":"Preisliste","language":"de"}`)
+	assert.Equal(t, "de", at(t, l.get(id, ""), "language"))
+	l.ingest(id)
+	assert.Equal(t, "de", at(t, l.get(id, ""), "language"))
+	assert.Equal(t, "nl", at(t, l.Send("PATCH", l.documents+"/"+id, `{"language":"nl"}`), "language"))
+	form := l.send("file:a.txt", "Schrauben", "language", "de")
+	assert.Equal(t, "de", at(t, form, "language"))
+
+	for _, w := range []*httptest.ResponseRecorder{
+		l.Send("POST", "/knowledge-bases", `{"name":"b","language":"xx"}`),
+		l.Send("PATCH", base, `{"language":"deutsch"}`),
+		l.Send("POST", l.documents, `{"title":"t","text":"x","language":"zz"}`),
+		l.Send("PATCH", l.documents+"/"+id, `{"language":""}`),
+	} {
+		assert.Contains(t, []int{http.StatusBadRequest, http.StatusUnprocessableEntity}, w.Code)
+		assert.Contains(t, w.Body.String(), "language")
+	}
+	w := l.send("file:b.txt", "Muttern", "language", "zz")
+	assert.Equal(t, http.StatusBadRequest, w.Code, w.Body)
+	assert.Contains(t, w.Body.String(), "language")
+}
