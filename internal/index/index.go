@@ -58,8 +58,8 @@ type Term struct {
 type Query struct {
 	Collections []string
 	Documents   []string // only chunks of these, at most MaxDocuments; none: of all
-	// Terms are the words of the query: of each its variants, which are distinct terms. A chunk that has one of them has
-	// the word. A term may be a variant of several words. None: no search by words.
+	// Terms are the words of the query: of each its variants, which are distinct terms. A chunk that has one of
+	// them has the word. A term may be a variant of several words. None: no search by words.
 	Terms  [][]string
 	Vector []float32 // of unit length; nil: no search by vectors
 	Limit  int       // candidates by words, and as many by vectors; at least 1; see Result.More

@@ -284,8 +284,8 @@ type DocumentEdit struct {
 }
 
 // EditDocument changes a document. What follows for search holds from the answer on; a new title or language is
-// indexed anew in the background. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the
-// document's version, and of kind Invalid that names the field.
+// indexed anew in the background. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed
+// when match is not the document's version, and of kind Invalid that names the field.
 func (k *Knowledge) EditDocument(
 	ctx context.Context, p tenant.Principal, base, id string, match record.Match, edit DocumentEdit,
 ) (record.Entity[catalog.Document], error) {
@@ -302,7 +302,8 @@ func (k *Knowledge) EditDocument(
 		}
 		d.UpdatedAt = k.now()
 		// What is ingested gets the new title and language, but not what is ready while a rebuild makes it anew.
-		if d.Title == before.Title && d.Language == before.Language || d.Ready.Number == 0 || d.Ingestion.Active() && !d.Work.Anew {
+		same := d.Title == before.Title && d.Language == before.Language
+		if same || d.Ready.Number == 0 || d.Ingestion.Active() && !d.Work.Anew {
 			return nil
 		}
 		if err := k.Begin(tx, d, ingestion.Begin{From: ingestion.Indexing, Quiet: true}); err != nil {

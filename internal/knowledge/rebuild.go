@@ -241,8 +241,8 @@ func mustBeAnew(d catalog.Document, b catalog.KnowledgeBase) bool {
 		(!d.Ingestion.Active() || old)
 }
 
-// Anew begins to make a document anew for the rebuild of its base, if it must be. Its text is kept, its chunks where they
-// are cut as before, and their vectors where they are of the same model.
+// Anew begins to make a document anew for the rebuild of its base, if it must be. Its text is kept, its chunks
+// where they are cut as before, and their vectors where they are of the same model.
 func (k *Knowledge) Anew(tx *record.Tx, d *catalog.Document, b catalog.KnowledgeBase) (begun bool, err error) {
 	if !mustBeAnew(*d, b) {
 		return false, nil

@@ -62,6 +62,9 @@ func TestRank(t *testing.T) {
 			Result: list(0, chunk("a", 0.8), chunk("b", 0.9, 1, 0), chunk("c", 0, 1, 1)).Result,
 			Trust:  Trust{Weight: 0.1, Depth: 1},
 		}}, lines("b 0.924 (0.186 0.900)", "c 0.909 (0.255 0.000)", "a 0.001 (0.000 0.800)")},
+		{"a document in another language", Query{Mode: Keyword}, []List{{
+			Result: mixed.Result, Foreign: map[string]bool{"c": true},
+		}}, lines("c 0.215 (0.215 0.000)", "b 0.186 (0.186 0.000)", "d 0.103 (0.103 0.000)")},
 		{"no vector", Query{Mode: Hybrid}, []List{list(0, mixed.Candidates...)}, lines(
 			"c 1.000 (0.255 0.000)", "b 0.917 (0.186 0.000)", "d 0.846 (0.103 0.000)")},
 		{"no vector, by meaning", Query{Mode: Semantic}, []List{list(0, mixed.Candidates...)}, ""},
@@ -88,6 +91,22 @@ func TestRank(t *testing.T) {
 		}, "inf 1.000 (0.255 1.000)"},
 	} {
 		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, shown(Rank(c.query, c.lists))) })
+	}
+}
+
+// What a lexical model adds are words like those that no chunk has.
+func TestAModelCountsTheMoreTheFewerWordsAreKnown(t *testing.T) {
+	trust := Trust{Weight: 0.1, Unknown: 0.8, Depth: 20}
+	for weight, frequencies := range map[float64][]int{0.1: {10, 100}, 0.5: {10, 0}, 0.9: {0, 0}} {
+		l := list(0, chunk("a", 0.9), chunk("b", 0.5, 1, 0))
+		l.Statistics.Frequencies, l.Trust = frequencies, trust
+		fixed := l
+		fixed.Trust = Trust{Weight: weight, Depth: 20}
+		want, got := Rank(Query{Mode: Hybrid}, []List{fixed}), Rank(Query{Mode: Hybrid}, []List{l})
+		for i := range want {
+			assert.Equal(t, want[i].Document, got[i].Document)
+			assert.InDelta(t, want[i].Score, got[i].Score, 1e-12, frequencies)
+		}
 	}
 }
 

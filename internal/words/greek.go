@@ -16,8 +16,8 @@ var greekEndings = strings.Fields(`ματων ματοσ ματα ηθηκαν �
 // shortestGreek is how many letters an ending leaves, at least.
 const shortestGreek = 3
 
-// stemGreek takes the ending off a word without accents. It is light: other forms of a word mostly become one, and other
-// words seldom.
+// stemGreek takes the ending off a word without accents. It is light: other forms of a word mostly become one, and
+// other words seldom.
 func stemGreek(env *snowballstem.Env) bool {
 	word := env.Current()
 	for _, ending := range greekEndings {

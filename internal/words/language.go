@@ -17,9 +17,9 @@ const (
 
 const vietnamese = "vi"
 
-// Language detects the language of a document: its code as ISO 639-1 has it, or empty, if nothing tells. It is not sure
-// where the text is short, and where letters tell another language than function words: such a document is mostly in the
-// language of those around it.
+// Language detects the language of a document: its code as ISO 639-1 has it, or empty, if nothing tells. It is not
+// sure where the text is short, and where letters tell another language than function words: such a document is
+// mostly in the language of those around it.
 func Language(text string) (language string, sure bool) {
 	text = sample(text)
 	if isMostlyVietnamese(text) {

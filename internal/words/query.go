@@ -57,7 +57,7 @@ func (q *asked) analyze(query, language string, counts bool) {
 			q.at[place] = i
 			q.words = append(q.words, askedWord{start: w.Start, end: w.End})
 		}
-		q.words[i].add(w, language == q.main && language == vietnamese)
+		q.words[i].add(w, language == vietnamese && q.main == vietnamese)
 		for len(q.stop) < w.End {
 			q.stop = append(q.stop, false)
 		}

@@ -100,13 +100,15 @@ func TestBasesOfCollections(t *testing.T) {
 		queries: []question{{ID: "q", Language: "en", Relevant: []string{"1"}}}}
 	two := collection{name: "b", documents: []article{{ID: "en-1", Language: "en"}, {ID: "de-1", Language: "de"}},
 		queries: []question{
-			{ID: "q", Language: "en", Relevant: []string{"en-1"}}, {ID: "r", Language: "de", Relevant: []string{"de-1"}},
+			{ID: "q", Language: "en", Relevant: []string{"en-1"}},
+			{ID: "r", Language: "de", Relevant: []string{"de-1"}},
 		}}
 	var names []string
 	for _, c := range bases([]collection{english, two}) {
 		names = append(names, fmt.Sprint(c.name, " ", len(c.documents), " ", len(c.queries)))
 		for _, q := range c.queries {
-			assert.True(t, slices.ContainsFunc(c.documents, func(a article) bool { return a.ID == q.Relevant[0] }), c.name)
+			there := func(a article) bool { return a.ID == q.Relevant[0] }
+			assert.True(t, slices.ContainsFunc(c.documents, there), c.name)
 		}
 	}
 	assert.Equal(t, []string{"a 1 1", "a, the first 42 words 1 1", "b 2 2", "b, de alone 1 1", "b, en alone 1 1",

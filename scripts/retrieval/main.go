@@ -3,18 +3,18 @@
 //
 //	go run ./scripts/retrieval -collection DIR -python .cache/peers/retrieval/bin/python
 //
-// A collection is two files in the folder: NAME.docs.jsonl, a line {"id", "title", "text", "language"} for each document,
-// and NAME.queries.jsonl, a line {"id", "text", "relevant": ids of documents} for each query. Where no language is given,
-// it is that which the id begins with ("de-12"), else English. Each collection is measured as one base; as one of the
-// first 42 words of each document, where it is of one language, as short texts are what most people have; as a base for
-// each of its languages; and in one base with all the others.
+// A collection is two files in the folder: NAME.docs.jsonl, a line {"id", "title", "text", "language"} for each
+// document, and NAME.queries.jsonl, a line {"id", "text", "relevant": ids of documents} for each query. Where no
+// language is given, it is that which the id begins with ("de-12"), else English. Each collection is measured as
+// one base; as one of the first 42 words of each document, where it is of one language, as short texts are what
+// most people have; as a base for each of its languages; and in one base with all the others.
 //
 // Everything is searched by our analysis, chunking and ranking: each document as one chunk, and in chunks of the
-// default size, where a document is worth what its best chunk is; without an index, exactly, and the chunks also by the
-// laptop's index and by that of AWS, over a server that stands in for S3 Vectors. bm25s has the stemmer of each document's
-// language. The command fails if keyword search is below bm25s by more than 0.01, or hybrid search below keyword search by
-// more than 0.005, in either figure, also in any one language of a base, or the index of AWS by more than 0.01 below the
-// laptop's.
+// default size, where a document is worth what its best chunk is; without an index, exactly, and the chunks also by
+// the laptop's index and by that of AWS, over a server that stands in for S3 Vectors. bm25s has the stemmer of each
+// document's language. The command fails if keyword search is below bm25s by more than 0.01, or hybrid search below
+// keyword search by more than 0.005, in either figure, also in any one language of a base, or the index of AWS by
+// more than 0.01 below the laptop's.
 package main
 
 import (
@@ -196,8 +196,8 @@ func (r row) below(floor row) bool {
 	return r.ndcg < floor.ndcg-r.slack.ndcg || r.recall < floor.recall-r.slack.recall
 }
 
-// show prints the table, and one of the languages where there are several; the error names the rows that are below their
-// floor.
+// show prints the table, and one of the languages where there are several; the error names the rows that are below
+// their floor.
 func show(c collection, rows []row) error {
 	fmt.Printf("%s: %d documents, %d queries\n", c.name, len(c.documents), len(c.queries))
 	fmt.Printf("  %-34s %8s %11s\n", "", "nDCG@10", "recall@100")

@@ -154,7 +154,9 @@ func (h *handlers) createOne(w http.ResponseWriter, r *http.Request, p tenant.Pr
 	if err := httpapi.Decode("body", raw, &body); err != nil {
 		return err
 	}
-	n := knowledge.NewDocument{Title: body.Title, Language: body.Language, Metadata: body.Metadata, GroupIDs: body.GroupIDs}
+	n := knowledge.NewDocument{
+		Title: body.Title, Language: body.Language, Metadata: body.Metadata, GroupIDs: body.GroupIDs,
+	}
 	var bytes io.Reader
 	given := 0
 	if body.Text != nil {

@@ -175,7 +175,7 @@ var scratch = sync.Pool{New: func() any { return new([]float32) }}
 func (s *search) byWords(c *state, eligible []uint32) {
 	m := mergers.Get().(*merger)
 	defer mergers.Put(m)
-	terms := c.chosen(s.q, s.statistics, m)
+	terms := c.chosen(s.q, s.statistics)
 	if len(terms) == 0 {
 		return
 	}
@@ -263,7 +263,9 @@ func (s *state) weights(record []byte, terms [][]string, weights []int) error {
 			if !known {
 				continue
 			}
-			at, has := slices.BinarySearchFunc(e.terms, n, func(w weighted, n uint32) int { return cmp.Compare(w.term, n) })
+			at, has := slices.BinarySearchFunc(e.terms, n, func(w weighted, n uint32) int {
+				return cmp.Compare(w.term, n)
+			})
 			if has {
 				weights[i] = max(weights[i], int(e.terms[at].weight))
 			}

@@ -25,16 +25,16 @@ const (
 // searched is a word of a query in one collection.
 type searched struct {
 	lists  [][]byte // postings of its variants
-	live   int      // chunks that have it
+	live   int      // chunks that have its most frequent variant
 	weight float32  // inverse document frequency
 }
 
-// lists are the postings of the variants of a word that a chunk has.
+// lists are the postings of the variants of a word that chunks have; live is how many have the most frequent one.
 func (s *state) lists(variants []string) (lists [][]byte, live int) {
 	for _, t := range variants {
 		if n, known := s.terms[t]; known && s.postings[n].live > 0 {
 			lists = append(lists, s.postings[n].list)
-			live += s.postings[n].live
+			live = max(live, s.postings[n].live)
 		}
 	}
 	return lists, live
@@ -47,24 +47,22 @@ func (s *state) frequency(variants []string, m *merger) int {
 		return live
 	}
 	live = 0
-	m.merge(len(s.at), lists, func(slot, _ uint32) {
+	for _, slot := range m.merge(len(s.at), lists) {
+		m.weights[slot] = 0
 		if s.versions[slot] != dead {
 			live++
 		}
-	})
+	}
 	return live
 }
 
 // chosen returns the words that are searched in a collection, rarest first.
-func (s *state) chosen(q index.Query, all index.Statistics, m *merger) []searched {
+func (s *state) chosen(q index.Query, all index.Statistics) []searched {
 	var list []searched
 	for i, variants := range q.Terms {
 		lists, live := s.lists(variants)
 		if live == 0 {
 			continue
-		}
-		if len(lists) > 1 {
-			live = s.frequency(variants, m)
 		}
 		df := float64(all.Frequencies[i])
 		weight := math.Log(1 + (float64(all.Chunks)-df+0.5)/(df+0.5))
@@ -90,58 +88,59 @@ func (s *state) score(scores []float32, t searched, mean float64, m *merger) {
 	perWord := float32(saturation * byLength / max(mean, 1))
 	full := t.weight * (saturation + 1)
 	lengths := s.lengths
-	add := func(slot, weight uint32) {
-		w := float32(weight)
-		scores[slot] += full * w / (w + fixed + perWord*float32(lengths[slot]))
-	}
-	if len(t.lists) == 1 {
-		each(t.lists[0], add)
+	if len(t.lists) > 1 {
+		for _, slot := range m.merge(len(s.at), t.lists) {
+			w := float32(m.weights[slot])
+			m.weights[slot] = 0
+			scores[slot] += full * w / (w + fixed + perWord*float32(lengths[slot]))
+		}
 		return
 	}
-	m.merge(len(s.at), t.lists, add)
-}
-
-// each calls f for the slots of postings, with their weights.
-func each(list []byte, f func(slot, weight uint32)) {
-	slot := uint32(0)
+	slot, list := uint32(0), t.lists[0]
 	for i := 0; i < len(list); {
-		var step uint32
+		var step, weight uint32
 		step, i = uvarint(list, i)
 		slot += step >> 1
-		weight := uint32(1)
+		w := float32(1)
 		if step&1 == 1 {
 			weight, i = uvarint(list, i)
+			w = float32(weight)
 		}
-		f(slot, weight)
+		scores[slot] += full * w / (w + fixed + perWord*float32(lengths[slot]))
 	}
 }
 
-// merger makes one list of several: each slot once, with the highest of its weights. It is used for one after the other.
+// merger makes one list of several: each slot once, with the highest of its weights.
 type merger struct {
-	weights []uint32 // of each slot; all zero between calls
+	weights []uint32 // of each slot; who reads one sets it to zero
 	slots   []uint32
 }
 
 var mergers = sync.Pool{New: func() any { return new(merger) }}
 
-// merge calls f for each slot of postings of a collection with so many slots.
-func (m *merger) merge(slots int, lists [][]byte, f func(slot, weight uint32)) {
+// merge returns the slots of postings of a collection with so many slots, and has their weights.
+func (m *merger) merge(slots int, lists [][]byte) []uint32 {
 	if len(m.weights) < slots {
 		m.weights = make([]uint32, slots+slots/4)
 	}
 	m.slots = m.slots[:0]
 	for _, list := range lists {
-		each(list, func(slot, weight uint32) {
+		slot := uint32(0)
+		for i := 0; i < len(list); {
+			var step uint32
+			step, i = uvarint(list, i)
+			slot += step >> 1
+			weight := uint32(1)
+			if step&1 == 1 {
+				weight, i = uvarint(list, i)
+			}
 			if m.weights[slot] == 0 {
 				m.slots = append(m.slots, slot)
 			}
 			m.weights[slot] = max(m.weights[slot], weight)
-		})
+		}
 	}
-	for _, slot := range m.slots {
-		f(slot, m.weights[slot])
-		m.weights[slot] = 0
-	}
+	return m.slots
 }
 
 // uvarint reads a varint that this package wrote at i, and returns where the next begins.

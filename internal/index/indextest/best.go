@@ -97,10 +97,10 @@ func runBest(t *testing.T, h Harness) {
 		var chunks []index.Chunk
 		for i := range 60 {
 			c := chunk(i, axis(0), "common", "y", "z")
-			switch {
-			case i == 7: // the only one that has this variant of a common word
+			switch i {
+			case 7: // the only one that has this variant of a common word
 				c = chunk(i, axis(0), "commoner", "y", "z")
-			case i == 13:
+			case 13:
 				c = chunk(i, axis(0), "rare", "y", "z")
 			}
 			chunks = append(chunks, c)

@@ -70,7 +70,8 @@ func runQuery(t *testing.T, h Harness) {
 		x := h.Open(t)
 		put(t, x, version("a", "d", 1), index.Chunk{Index: 0, Length: 9, Vector: axis(0),
 			Terms: []index.Term{{Text: "goods", Weight: 2}, {Text: "good", Weight: 5}}})
-		put(t, x, version("a", "e", 1), chunk(0, axis(1), "goods"), chunk(1, axis(2), "waren"), chunk(2, axis(3), "good"))
+		put(t, x, version("a", "e", 1), chunk(0, axis(1), "goods"), chunk(1, axis(2), "waren"),
+			chunk(2, axis(3), "good"))
 		put(t, x, version("b", "f", 1), chunk(0, axis(1), "waren", "good"), chunk(1, axis(2), "none"))
 		h.settle(t, x)
 		q := index.Query{Collections: []string{"a", "b"}, Limit: 100,
@@ -82,7 +83,8 @@ func runQuery(t *testing.T, h Harness) {
 			weights[name] = r.Candidates[i].Weights
 		}
 		assert.Equal(t, map[string][]int{
-			"a/d.1#0": {5, 0, 5}, "a/e.1#0": {1, 0, 0}, "a/e.1#1": {0, 0, 1}, "a/e.1#2": {1, 0, 1}, "b/f.1#0": {1, 0, 1},
+			"a/d.1#0": {5, 0, 5}, "a/e.1#0": {1, 0, 0}, "a/e.1#1": {0, 0, 1},
+			"a/e.1#2": {1, 0, 1}, "b/f.1#0": {1, 0, 1},
 		}, weights)
 		require.NoError(t, x.Remove(t.Context(), version("a", "d", 1)))
 		h.settle(t, x)

@@ -36,7 +36,8 @@ func TestALargeCollectionIsSampled(t *testing.T) {
 		}
 		require.NoError(t, x.Put(t.Context(), v, 2, some))
 	}
-	q := index.Query{Collections: []string{"c"}, Terms: [][]string{{"all"}, {"tenth"}, {"once"}}, Limit: 20, Chunks: chunks}
+	q := index.Query{Collections: []string{"c"}, Terms: [][]string{{"all"}, {"tenth"}, {"once"}}, Limit: 20,
+		Chunks: chunks}
 	r, err := x.Query(t.Context(), q)
 	require.NoError(t, err)
 	require.NotEmpty(t, r.Candidates)
@@ -93,7 +94,8 @@ func TestWordsOfCollectionsThatAreNotSampled(t *testing.T) {
 		}
 		return words
 	})
-	q := index.Query{Terms: [][]string{{"all"}, {"fifth"}, {"another"}, {"rare"}}, Chunks: chunks, Collections: []string{"c"}}
+	q := index.Query{Terms: [][]string{{"all"}, {"fifth"}, {"another"}, {"rare"}}, Chunks: chunks,
+		Collections: []string{"c"}}
 	for i := range 20 {
 		q.Collections = append(q.Collections, fmt.Sprint("none", i))
 	}

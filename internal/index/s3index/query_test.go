@@ -63,7 +63,8 @@ func TestSeveralCommonerWordsAreWorthMoreThanARareOne(t *testing.T) {
 		return words
 	})
 	r, err := x.Query(t.Context(), index.Query{
-		Collections: []string{"c"}, Terms: [][]string{{"rare"}, {"less"}, {"lesser"}, {"least"}}, Limit: 50, Chunks: 3000,
+		Collections: []string{"c"}, Terms: [][]string{{"rare"}, {"less"}, {"lesser"}, {"least"}}, Limit: 50,
+		Chunks: 3000,
 	})
 	require.NoError(t, err)
 	found := 0
