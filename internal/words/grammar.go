@@ -97,7 +97,7 @@ func (g grammar) term(word string) term {
 	folded := fold(plain)
 	if g.tones || strings.ContainsFunc(plain, isVietnamese) {
 		if exact := norm.NFC.String(plain); folded != "" && exact != folded {
-			return term{exact, folded, false}
+			return term{exact, looseMark + folded, false}
 		}
 	}
 	if g.stop[folded] {

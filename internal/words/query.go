@@ -22,6 +22,9 @@ func QueryTerms(query string, languages []string) [][]string {
 		}
 	}
 	q.analyze(query, "", false)
+	if q.main != vietnamese && slices.Contains(languages, vietnamese) {
+		q.loosen()
+	}
 	return q.terms()
 }
 
@@ -63,6 +66,15 @@ func (q *asked) analyze(query, language string, counts bool) {
 		}
 		for at := w.Start; w.Stop && counts && at < w.End; at++ {
 			q.stop[at] = true
+		}
+	}
+}
+
+// loosen has words without marks find those of which they are what is left without them.
+func (q *asked) loosen() {
+	for i, w := range q.words {
+		if len(w.variants) > 0 && len(w.variants) < mostVariants && !w.exact {
+			q.words[i].variants = append(w.variants, looseMark+w.variants[len(w.variants)-1])
 		}
 	}
 }

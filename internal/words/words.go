@@ -39,6 +39,9 @@ const (
 // stopMark begins the terms of stop words. No other term has it: it is no letter.
 const stopMark = "="
 
+// looseMark begins what is left of words without the marks that tell them apart from others.
+const looseMark = "~"
+
 // Analyze returns the words of a text in the order of their starts. The language is a code like "en" or "pt-BR"; of
 // one that is unknown or empty, words are neither reduced to stems nor told apart as stop words.
 func Analyze(text, language string) []Word {
