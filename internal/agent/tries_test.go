@@ -156,8 +156,10 @@ func TestTheTimeOfCallsIsToldApartFromTheRest(t *testing.T) {
 	s.Worked = func(d time.Duration) { own = append(own, d) }
 	require.NotNil(t, s.work(t).Answer)
 	assert.Equal(t, []agent.Called{
-		{Provider: "m", Took: 2 * time.Second, Failed: true}, {Provider: "m", Took: 10 * time.Second}, {Tool: true, Took: 3 * time.Second},
-		{Provider: "m", Took: time.Second}, {Tool: true, Took: 3 * time.Second, Failed: true}, {Provider: "m", Took: 4 * time.Second},
+		{Provider: "m", Took: 2 * time.Second, Failed: true},
+		{Provider: "m", Took: 10 * time.Second}, {Tool: true, Took: 3 * time.Second},
+		{Provider: "m", Took: time.Second}, {Tool: true, Took: 3 * time.Second, Failed: true},
+		{Provider: "m", Took: 4 * time.Second},
 	}, called)
 	assert.Equal(t, []time.Duration{2 * time.Minute}, own, "the journal of two replies; those of calls are theirs")
 }

@@ -74,7 +74,7 @@ func TestCallsAreCountedWithTheirTime(t *testing.T) {
 		`"ModelFailed":1,"ModelTime":2,"ModelTried":1`: func(m *cloud.Metrics) {
 			m.CalledModel("openai", 2*time.Millisecond, true)
 		},
-		`"ModelFailed":0,"ModelTime":3,"ModelTried":1`: func(m *cloud.Metrics) { // it fails because its user asks for it
+		`"ModelFailed":0,"ModelTime":3,"ModelTried":1`: func(m *cloud.Metrics) { // as its user asks
 			m.CalledModel("demo", 3*time.Millisecond, true)
 		},
 		`"ToolFailed":1,"ToolTime":20,"ToolTried":1`: func(m *cloud.Metrics) {

@@ -258,7 +258,7 @@ func TestARefusedShareSaysWhoseItIs(t *testing.T) {
 func TestWhenAllRoomForBodiesIsTaken(t *testing.T) {
 	e, other, s := besieged(t)
 	held := int64(0)
-	for _, users := range []int{2, 2, 2, 2, 1, 1} { // the last two take the reserve
+	for _, users := range []int{2, 2, 2, 2, 1} { // the last takes half of the reserve
 		for _, user := range organization(t, e, users, "read") {
 			siege(t, s, user, "POST /search", largest, false)
 			held += largest - smallSize - 1
@@ -272,6 +272,7 @@ func TestWhenAllRoomForBodiesIsTaken(t *testing.T) {
 	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
 	assert.Equal(t, "1", w.Header().Get("Retry-After"))
 	assert.Contains(t, w.Body.String(), `"code":"unavailable"`)
+	assert.Equal(t, http.StatusOK, other.Send("POST", "/search", padded(mib)).Code, "what is left is for smaller ones")
 	assert.Equal(t, http.StatusOK, other.Send("POST", "/search", padded(smallSize)).Code, "small bodies pass")
 }
 

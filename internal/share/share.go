@@ -2,8 +2,8 @@
 // all of it.
 //
 //   - An organization, and a user, hold at most their limit.
-//   - The last part is a reserve. An organization takes at most half of it, rounded up. A user takes from it only while
-//     the user holds less than that in all.
+//   - The last part is a reserve. An organization takes at most half of what the others leave of it, rounded up. A user
+//     takes from it only while the user holds less than that in all.
 //
 // So an organization or a user who holds much never stops one who holds little. Package share knows nothing of
 // requests and runs. It imports nothing of ours.
@@ -64,7 +64,7 @@ func New(limits Limits) *Pool {
 	return &Pool{limits: limits, organizations: map[string]*held{}, users: map[Holder]int64{}}
 }
 
-// Part is what a holder has taken. Its methods are safe for concurrent use. It is zero until Take succeeds.
+// Part is what a holder has taken: nothing at first. Its methods are safe for concurrent use.
 type Part struct {
 	pool           *Pool
 	holder         Holder
@@ -144,13 +144,13 @@ func (p *Pool) organization(name string) held {
 func (p *Pool) decideFor(organization held, user, n int64) (reserved int64, refusal *Refusal) {
 	open := p.limits.All - p.limits.Reserve - (p.all - p.reserved) // what is free outside of the reserve
 	reserved = max(0, n-max(0, open))
-	switch half := p.limits.Reserve - p.limits.Reserve/2; {
+	left := p.limits.Reserve - (p.reserved - organization.reserved) // of the reserve, without other organizations
+	switch half := left - left/2; {
 	case organization.all+n > p.limits.Organization:
 		return 0, &Refusal{Organization, p.limits.Organization, organization.all}
 	case user+n > p.limits.User:
 		return 0, &Refusal{User, p.limits.User, user}
-	case reserved > 0 && (p.reserved+reserved > p.limits.Reserve || organization.reserved+reserved > half ||
-		user+n > half):
+	case reserved > 0 && (organization.reserved+reserved > half || user+n > half):
 		return 0, &Refusal{Process, p.limits.All, p.all}
 	}
 	return reserved, nil

@@ -22,12 +22,33 @@ func TestOneOrganizationLeavesTheReserve(t *testing.T) {
 	require.NoError(t, p.Part(share.Holder{Organization: "a", User: "third"}).Take(1))
 	assert.Error(t, p.Part(share.Holder{Organization: "a", User: "fourth"}).Take(1), "the organization has its half")
 	other := p.Part(share.Holder{Organization: "b", User: "other"})
-	require.NoError(t, other.Take(2), "another organization has the other half")
+	assert.Error(t, other.Take(2), "another organization has half of what is left")
+	require.NoError(t, other.Take(1))
+	require.NoError(t, p.Part(share.Holder{Organization: "c"}).Take(1), "and so has the next")
 	var refusal *share.Refusal
-	require.ErrorAs(t, p.Part(share.Holder{Organization: "c"}).Take(1), &refusal)
+	require.ErrorAs(t, p.Part(share.Holder{Organization: "d"}).Take(1), &refusal)
 	assert.Equal(t, share.Refusal{Scope: share.Process, Max: 20, Used: 20}, *refusal)
 	other.Give()
-	assert.NoError(t, p.Part(share.Holder{Organization: "c"}).Take(1))
+	assert.NoError(t, p.Part(share.Holder{Organization: "d"}).Take(1))
+}
+
+// Organizations that each take as much as they may leave something to the next, until the reserve is one unit.
+func TestEachOrganizationLeavesSomethingToTheNext(t *testing.T) {
+	p := share.New(share.Limits{All: 320, Reserve: 64})
+	took := map[string]int{}
+	for _, organization := range []string{"a", "b", "c", "d", "e"} {
+		for user := 0; ; user++ {
+			holder := share.Holder{Organization: organization, User: string(rune('a' + user))}
+			before := took[organization]
+			for p.Part(holder).Take(1) == nil {
+				took[organization]++
+			}
+			if took[organization] == before {
+				break
+			}
+		}
+	}
+	assert.Equal(t, map[string]int{"a": 288, "b": 16, "c": 8, "d": 4, "e": 2}, took)
 }
 
 func TestTightIsMoreThanHalf(t *testing.T) {

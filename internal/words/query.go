@@ -74,7 +74,7 @@ func (q *asked) analyze(query, language string, counts bool) {
 func (q *asked) loosen() {
 	for i, w := range q.words {
 		if len(w.variants) > 0 && len(w.variants) < mostVariants && !w.exact {
-			q.words[i].variants = append(w.variants, looseMark+w.variants[len(w.variants)-1])
+			q.words[i].variants = append(q.words[i].variants, looseMark+w.variants[len(w.variants)-1])
 		}
 	}
 }

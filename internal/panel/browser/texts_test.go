@@ -38,7 +38,8 @@ func TestATextThatIsTooMuchIsShownAsText(t *testing.T) {
 		tab.find("heading", "Steps")
 		if len(text) > 200_000 {
 			tab.see("These are the first 20,000 of 242,000 characters.")
-			tab.evaluate(`[...document.querySelectorAll('main button')].find((b) => b.innerText === 'Show more').click()`, nil)
+			tab.evaluate(`[...document.querySelectorAll('main button')]
+				.find((b) => b.innerText === 'Show more').click()`, nil)
 			tab.see("These are the first 200,000 of 242,000 characters.")
 		}
 	}

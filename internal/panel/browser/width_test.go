@@ -81,7 +81,7 @@ func TestAStreamedAnswerStaysWithinThePage(t *testing.T) {
 	p.send("POST", fmt.Sprintf("/runs/%s/cancel", run), object{})
 }
 
-// Names, questions, arguments, addresses and texts of others are as long as they may be; no page becomes wider for them.
+// Names, questions, arguments, addresses and texts of others are as long as they may be. No page becomes wider.
 func TestLongWordsOfOthersStayWithinThePage(t *testing.T) {
 	t.Parallel()
 	p := start(t)
@@ -102,7 +102,8 @@ func TestLongWordsOfOthersStayWithinThePage(t *testing.T) {
 	key := p.makes("api_key_id", "/api-keys", object{"name": word(100), "level": "run", "user_id": user})
 	hook := "https://receiver.invalid/" + word(300)
 	said := p.makes("run_id", "/chat", formOf("agent_id", agent, "chat_id", word(100), "title", word(100),
-		"message", wideText()+"\n/search goes on", "callback_url", hook, "metadata", `{"`+word(40)+`":"`+word(200)+`"}`))
+		"message", wideText()+"\n/search goes on", "callback_url", hook,
+		"metadata", `{"`+word(40)+`":"`+word(200)+`"}`))
 	asks := p.makes("run_id", "/chat", formOf("agent_id", agent, "chat_id", "asks", "title", word(100), "message",
 		`/tool calculate {"expression":"`+word(400)+`"}`+"\n/ask "+word(400)))
 	_, broken := p.try("POST", "/chat", formOf("agent_id", agent, "chat_id", "fails", "message", "/fail "+word(400)))
