@@ -45,14 +45,19 @@ context+=(-c "image=$image")
 table=$(output data CoreTable) || { echo "the data stack has no output CoreTable" >&2; exit 1; }
 account=${repository%%.*} # ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME
 key=.cache/operator-$account-$(cut -d. -f4 <<<"$repository")-$table.key
-# keep puts a key that was printed into its file, whole, and keeps the one before.
+# keep puts a key that was printed into its file, whole, and keeps the one before. What cannot be read stays: a key is
+# printed once.
 keep() {
-  if [ -s "$key.made" ] && field "$key.made" key >"$key.new" 2>/dev/null; then
-    [ ! -s "$key" ] || mv "$key" "$key.before"
-    mv "$key.new" "$key"
+  if [ -s "$key.made" ]; then
+    if ! field "$key.made" key >"$key.new" 2>/dev/null; then
+      rm -f "$key.new"
+      mv "$key.made" "$key.broken"
+      return
+    fi
+    { [ ! -s "$key" ] || mv "$key" "$key.before"; } && mv "$key.new" "$key" || return 1
     echo "the operator key is in $key: put it into a safe place"
   fi
-  rm -f "$key.made" "$key.new"
+  rm -f "$key.made"
 }
 first() { # prints nothing where there is a key; the first keep is for a deploy that was cut off
   umask 077

@@ -23,6 +23,9 @@ var (
 	limitsOfAnswers = share.Limits{All: 160 << 20, Reserve: 32 << 20, Organization: 32 << 20, User: 24 << 20}
 )
 
+// largestAnswer is how much one answer may have beyond smallBody.
+const largestAnswer = 48 << 20
+
 // What an answer calls that of which there is too little.
 const (
 	requestBodies      = "request_bodies"
@@ -60,7 +63,11 @@ func (s *Server) roomFor(c *Call, n int) (give func(), err error) {
 		return func() {}, nil
 	}
 	part := s.answers.Part(holderOf(c))
-	if full := part.Take(int64(n - smallBody)); full != nil {
+	size := int64(n - smallBody)
+	if size <= largestAnswer { // one that is larger than a user's limit is all that the user may have
+		size = min(size, limitsOfAnswers.User)
+	}
+	if full := part.Take(size); full != nil {
 		return nil, exceeded(largeResponses, full)
 	}
 	return part.Give, nil

@@ -237,7 +237,7 @@ func TestRebuildThatFails(t *testing.T) {
 		assert.Equal(t, []ingestion.Code{ingestion.EmbeddingUnavailable}, failures,
 			"whoever counts is told, though the documents' states say nothing of it")
 		assert.Contains(t, s.Error, "the server is away")
-		assert.Contains(t, s.Error, "send embedding_model or chunking again")
+		assert.Contains(t, s.Error, "send embedding_model, chunking or language again")
 		assert.NotContains(t, s.Error, "reprocess")
 		for _, id := range ids {
 			for w.read(id).Ingestion.Active() {

@@ -449,11 +449,13 @@ func (r *request) spend(ctx context.Context, tx *record.Tx) error {
 const retryAtPaused = time.Minute
 
 // mayPause refuses a new run while too many wait for a human. A running run may always pause, so there may be as many
-// more as are at work. It returns a problem of kind Limited (paused_runs_limit).
+// more as are at work. An organization at its limit refuses only users who have a part in it, so that one user cannot
+// stop all others. It returns a problem of kind Limited (paused_runs_limit).
 func (r *request) mayPause(ctx context.Context, user, organization record.Admission) error {
 	if r.PausedRuns == 0 {
 		return nil
 	}
+	ofUser, few := 0, max(1, r.PausedRuns/100)
 	for _, of := range []struct {
 		scope  string
 		active record.Admission
@@ -462,7 +464,10 @@ func (r *request) mayPause(ctx context.Context, user, organization record.Admiss
 		if err != nil {
 			return err
 		}
-		if paused >= r.PausedRuns {
+		if of.scope == "user" {
+			ofUser = paused
+		}
+		if paused >= r.PausedRuns && ofUser >= few {
 			p := problem.New(problem.Limited, "paused_runs_limit",
 				"%d runs of this %s wait for a decision or an answer, and %d may; decide, answer or cancel some",
 				paused, of.scope, r.PausedRuns).

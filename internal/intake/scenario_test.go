@@ -307,26 +307,33 @@ func TestNothingBeginsWhileTooManyRunsArePaused(t *testing.T) {
 	w.PausedRuns = 2
 	colleague := w.who
 	colleague.User = "0123456789abcdef01234567"
-	refused := func(who tenant.Principal, scope string) {
+	refused := func(who tenant.Principal, scope string, used int) {
 		t.Helper()
 		before := w.stored()
 		_, err := w.Post(t.Context(), who, intake.Message{AgentID: w.agent, Text: "x"})
 		require.True(t, problem.Is(err, "paused_runs_limit"), err)
 		p, _ := problem.As(err)
 		assert.Equal(t, problem.Limited, p.Kind)
-		assert.Equal(t, map[string]any{"limit": "paused_runs", "scope": scope, "max": 2, "used": 2}, p.Extras)
+		assert.Equal(t, map[string]any{"limit": "paused_runs", "scope": scope, "max": 2, "used": used}, p.Extras)
 		assert.Equal(t, time.Minute, p.RetryAfter)
 		assert.Equal(t, before, w.stored())
 	}
 	for _, chat := range []string{"c", "d"} {
 		w.ask(w.post(intake.Message{Text: "x", ChatID: chat, Key: chat}).Run.ID(), lifecycle.Clarification)
 	}
-	refused(w.who, "user")
-	refused(colleague, "organization")
+	refused(w.who, "user", 2)
+	_, err := w.Post(t.Context(), colleague, intake.Message{AgentID: w.agent, Text: "x", ChatID: "first"})
+	require.NoError(t, err, "who has none paused is not refused for those of others")
+	run, err := w.Post(t.Context(), colleague, intake.Message{AgentID: w.agent, Text: "x", ChatID: "second"})
+	require.NoError(t, err)
+	w.ask(run.Run.ID(), lifecycle.Clarification)
+	refused(colleague, "organization", 3)
 	assert.True(t, w.post(intake.Message{Text: "x", ChatID: "c", Key: "c"}).Replayed, "it has begun")
-	_, err := w.Followup(t.Context(), w.who, w.post(intake.Message{Text: "x", Key: "d"}).Run.ID(), "and then", "")
+	_, err = w.Followup(t.Context(), w.who, w.post(intake.Message{Text: "x", Key: "d"}).Run.ID(), "and then", "")
 	require.NoError(t, err, "it waits for the end of a pause")
 	w.post(intake.Message{Text: "yes", ChatID: "c"})
+	refused(w.who, "organization", 2)
+	w.post(intake.Message{Text: "yes", ChatID: "d"})
 	w.post(intake.Message{Text: "x", ChatID: "e"})
 }
 

@@ -592,13 +592,14 @@ func limitScenarios() []Story {
 			assert.Equal(x, []any{"paused_runs", "user", 2.0, 2.0}, []any{refused.text("limit"), refused.text("scope"),
 				refused.number("max"), refused.number("used")})
 			x.post("/responses", object{"model": x.Agent, "input": "x"}).is(429)
-			y := x.colleague("member", "run")
-			assert.Equal(x, "organization", y.chat("message", "x").problem(429, "paused_runs_limit").text("scope"))
 			newActor(x.T, x.world, x.receiver).begin("message", "x")
 			x.post("/runs/"+run+"/followups", object{"message": "m"}).is(202)
 			x.chat("message", "that one", "chat_id", "a")
 			x.await(first, "completed")
 			x.begin("message", "x")
+			y := x.colleague("member", "run")
+			y.await(y.begin("message", "/ask Which?"), "awaiting_input")
+			assert.Equal(x, "organization", y.chat("message", "x").problem(429, "paused_runs_limit").text("scope"))
 		}},
 		{Name: "limit/one active run per chat", Run: func(x *Actor) {
 			run := x.hold("chat_id", "c")

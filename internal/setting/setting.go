@@ -33,7 +33,7 @@ type Settings struct {
 
 	UserCap         int  `env:"USER_CAP" envDefault:"5" help:"active runs of a user, 1 to 1000000"`
 	OrganizationCap int  `env:"ORGANIZATION_CAP" envDefault:"50" help:"active runs of an organization, 1 to 1000000"`
-	PausedRuns      int  `env:"PAUSED_RUNS" envDefault:"1000" help:"runs of a user, and of an organization, that wait for people while new ones are accepted, 1 to 1000000"`
+	PausedRuns      int  `env:"PAUSED_RUNS" envDefault:"1000" help:"runs of a user, and of an organization, that wait for people while new ones are accepted, 1 to 10000. A user with less than 1 % of it is not refused for those of others"`
 	SpreadSlots     bool `env:"SPREAD_SLOTS" envDefault:"false" help:"active runs below caps over 200 are kept in 16 partitions more, for DynamoDB; only once no program runs that does not know this setting"`
 	RateLimit       int  `env:"RATE_LIMIT" envDefault:"600" help:"requests a minute and key, 1 to 10000000"`
 	RateBurst       int  `env:"RATE_BURST" envDefault:"100" help:"requests at once on top of an even flow, 1 to 10000000"`
@@ -238,7 +238,7 @@ func (s Settings) validate() error {
 	}{
 		{"USER_CAP", int64(s.UserCap), 1, 1_000_000},
 		{"ORGANIZATION_CAP", int64(s.OrganizationCap), 1, 1_000_000},
-		{"PAUSED_RUNS", int64(s.PausedRuns), 1, 1_000_000},
+		{"PAUSED_RUNS", int64(s.PausedRuns), 1, 10_000},
 		{"RATE_LIMIT", int64(s.RateLimit), 1, 10_000_000},
 		{"RATE_BURST", int64(s.RateBurst), 1, 10_000_000},
 		{"WORKERS", int64(s.Workers), 1, 10_000},

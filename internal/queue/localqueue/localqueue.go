@@ -130,8 +130,8 @@ func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	}
 }
 
-// next finds the first message that may be delivered, by the places of its group and its user. It passes over few: who
-// may have nothing holds much already, and there are units for only few of those.
+// next finds the first message that may be delivered, by the places of its group and its user. A user it passes over
+// holds a unit, so it passes over no more users than there are units.
 func (q *Queue) next() (group, user int, found bool) {
 	if len(q.all) == 0 || q.shared.Full(1) {
 		return 0, 0, false
