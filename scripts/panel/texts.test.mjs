@@ -42,6 +42,8 @@ test('a long honest answer is formatted', () => {
   }
   for (const tag of ['<h2>', '<strong>', '<li>', '<ol>', '<table>', '<pre>', '<blockquote>']) assert.ok(formatted(repeated(section, 60_000))?.includes(tag), tag)
   assert.ok(formatted(`\`\`\`\n${repeated('let a_b = [c * d, e_f]; // <x> & `y`\n', 60_000)}\n\`\`\``)?.includes('<pre>'))
+  const picture = `Here **it** is:\n\n\`\`\`\ndata:image/png;base64,${repeated('iVBORw0KGgo', 50_000)}\n\`\`\`\n`
+  assert.ok(formatted(picture)?.includes('<strong>'), 'a long word in a block of code')
 })
 
 test('what is too long or too deep is not', () => {

@@ -19,6 +19,16 @@ class Work {
     if (this.done > most) throw new RangeError('too much work')
   }
 
+  /** Adds the square of each run that a pattern finds, and returns the longest. @param {string} src @param {RegExp} runs */
+  longestOf(src, runs) {
+    let longest = 0
+    for (const [run] of src.matchAll(runs)) {
+      longest = Math.max(longest, run.length)
+      this.add(run.length ** 2)
+    }
+    return longest
+  }
+
   /** Does something one level deeper. @template T @param {() => T} act @returns {T} */
   within(act) {
     if (++this.depth > deepest) throw new RangeError('too deep')
@@ -32,11 +42,11 @@ class Work {
 
 /** Counts the steps of the reading: each asks one of the first two before all others. */
 class Counting extends Tokenizer {
-  /** @param {Work} work @param {number} word characters of the longest word */
-  constructor(work, word) {
+  /** @param {Work} work */
+  constructor(work) {
     super()
     this.work = work
-    this.word = word
+    this.word = 0 // characters of the longest word of the paragraph
     this.quotation = 0
   }
 
@@ -104,9 +114,9 @@ class Counting extends Tokenizer {
 }
 
 class Bounded extends Lexer {
-  /** @param {Work} work @param {number} word */
-  constructor(work, word) {
-    const counting = new Counting(work, word)
+  /** @param {Work} work */
+  constructor(work) {
+    const counting = new Counting(work)
     super({ ...defaults, tokenizer: counting })
     this.work = work
     this.counting = counting
@@ -118,10 +128,19 @@ class Bounded extends Lexer {
     return this.work.within(() => super.blockTokens(src, tokens, last))
   }
 
-  /** Before its first step it looks where tags end. @param {string} src @param {any} [tokens] */
+  /**
+   * Before its first step it looks where tags end, and a step may look at each character of a word for each of them.
+   * Code is not read so: its lines may be long. @param {string} src @param {any} [tokens]
+   */
   inlineTokens(src, tokens) {
     this.work.add(src.length * (src.match(/</g)?.length ?? 0))
-    return this.work.within(() => super.inlineTokens(src, tokens))
+    const { word } = this.counting
+    this.counting.word = this.work.longestOf(src, /\S+/g)
+    try {
+      return this.work.within(() => super.inlineTokens(src, tokens))
+    } finally {
+      this.counting.word = word
+    }
   }
 }
 
@@ -144,13 +163,9 @@ const { defaults } = new Marked({
 export function formatted(text) {
   if (text.length > longest) return null
   const work = new Work()
-  let word = 0
   try {
-    for (const [run] of text.matchAll(/\s+|\S+/g)) {
-      word = Math.max(word, run.length)
-      work.add(run.length ** 2) // so much may be one step
-    }
-    const markup = new Parser(defaults).parse(new Bounded(work, word).lex(text))
+    work.longestOf(text, /\s+/g)
+    const markup = new Parser(defaults).parse(new Bounded(work).lex(text))
     return markup.split('<', largest + 1).length > largest ? null : markup
   } catch {
     return null
