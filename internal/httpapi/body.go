@@ -151,6 +151,9 @@ const hurried = 5 * time.Second
 // stall time, which is shorter in a hurry. n bytes have come since the last call. Without, a body that has come but for
 // its end could be held for as long as all of it may take.
 func (b *steady) keep(n int64, hurry bool) {
+	if b == nil { // the request has no body, though what bounds it reads one
+		return
+	}
 	behind := b.stall
 	if hurry {
 		behind = min(behind, hurried)

@@ -70,6 +70,9 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 	} {
 		assert.Equal(t, http.StatusBadRequest, e.Send("POST", "/files", body).Code, body)
 	}
+	nothing := httptest.NewRequest("POST", httpapi.Base+"/files", http.NoBody)
+	nothing.Header.Set("Content-Type", "application/json")
+	assert.Equal(t, http.StatusBadRequest, e.Do(nothing).Code)
 	kind, form := e.Form("message", "x")
 	w := e.Post("/files", kind, form)
 	assert.Equal(t, http.StatusBadRequest, w.Code)
