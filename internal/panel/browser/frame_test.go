@@ -112,23 +112,29 @@ func TestALateRefusalDoesNotAskToSignInAgain(t *testing.T) {
 	assert.Equal(t, "Readers", tab.value("textbox", "Name"))
 }
 
-// A page that breaks says so, and the rest of the panel goes on.
+// A page, or a row, that breaks says so, and the rest of the panel goes on.
 func TestAPageThatBreaksSaysSo(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	way := newBetween(t, p)
 	way.goesWrong(func(w http.ResponseWriter, r *http.Request) bool {
-		if r.URL.Path != "/api/v1/knowledge-bases" {
+		answer, there := map[string]string{
+			"/api/v1/knowledge-bases":   `{"knowledge_bases":[{"knowledge_base_id":"b","name":"half"}],"next_cursor":null}`,
+			"/api/v1/knowledge-bases/b": `{"knowledge_base_id":"b","name":"half"}`,
+		}[r.URL.Path]
+		if !there {
 			return false
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write([]byte(`{"knowledge_bases":[{"knowledge_base_id":"b","name":"half"}],"next_cursor":null}`))
+		_, _ = w.Write([]byte(answer))
 		return true
 	})
 	tab := signedInThrough(t, way, p, "#/knowledge")
 	tab.breaks = true
-	tab.see("This page has broken")
+	tab.see("This row cannot be shown")
 	tab.find("heading", "Knowledge")
+	tab.visit("#/knowledge/b")
+	tab.see("This page has broken")
 	tab.section("Groups")
 	way.goesWrong(nil)
 	tab.section("Knowledge")
