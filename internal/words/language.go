@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/abadojack/whatlanggo"
+	"golang.org/x/text/unicode/norm"
 )
 
 // A language is detected from samples: as many, of as many characters each, evenly over the text.
@@ -97,9 +98,10 @@ func functionWords(text string) spoken {
 }
 
 // QueryLanguage is the language of a few words, one of some languages, or empty, if nothing tells. Function words tell,
-// each the more, the fewer of the languages have it, and so do letters and their order.
+// each the more, the fewer of the languages have it, and so do letters and their order, and each word that tells
+// Vietnamese.
 func QueryLanguage(query string, languages []string) string {
-	scores, seen := map[string]float64{}, map[string]bool{}
+	scores, seen, letters := map[string]float64{}, map[string]bool{}, []rune(query)
 	for _, w := range Analyze(query, "") {
 		var of []string
 		for _, l := range languages {
@@ -110,12 +112,15 @@ func QueryLanguage(query string, languages []string) string {
 		for _, l := range of {
 			scores[l] += 1 / float64(len(of))
 		}
+		if tellsVietnamese(string(letters[w.Start:w.End])) && !seen[w.Term] {
+			scores[vietnamese]++
+		}
 		seen[w.Term] = true
 	}
-	letters, sure := byLetters(query, languages)
-	scores[letters]++
+	lettered, sure := byLetters(query, languages)
+	scores[lettered]++
 	if sure {
-		scores[letters]++
+		scores[lettered]++
 	}
 	most, second, language := 0.0, 0.0, ""
 	for _, l := range languages {
@@ -161,6 +166,16 @@ func byLetters(text string, languages []string) (language string, sure bool) {
 func isVietnamese(r rune) bool {
 	return r >= 0x1EA0 && r <= 0x1EF9 || strings.ContainsRune("ơưƠƯ", r)
 }
+
+// tellsVietnamese says whether a word has such letters, or is a function word that other languages write otherwise.
+// Names, which begin with a capital, are the same in questions in other languages.
+func tellsVietnamese(word string) bool {
+	word = norm.NFC.String(word)
+	first, _ := utf8.DecodeRuneInString(word)
+	return !unicode.IsUpper(first) && (strings.ContainsFunc(word, isVietnamese) || slices.Contains(vietnameseWords, word))
+}
+
+var vietnameseWords = strings.Fields("các có của đã đâu đến gì là lại làm này nào năm nên sao tên thì và vì")
 
 // isMostlyVietnamese says whether every thirtieth letter is one that only Vietnamese has; in its texts one of five is.
 func isMostlyVietnamese(text string) bool {

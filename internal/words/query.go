@@ -10,15 +10,19 @@ const (
 
 // QueryTerms returns the words of a query over documents of these languages, the most frequent first: of each word its
 // variants, which are as it is written and its stems in each of the languages. What has one of them has the word. Stop
-// words of the query's own language and of the most frequent one are left out, unless the query has no other words.
+// words of the query's own language, or where that is unknown of the most frequent one, are left out, unless the query
+// has no other words.
 func QueryTerms(query string, languages []string) [][]string {
 	q := asked{main: QueryLanguage(query, languages), at: map[[2]int]int{}}
-	counting := append([]string{q.main}, languages[:min(1, len(languages))]...)
+	counting := q.main
+	if counting == "" && len(languages) > 0 {
+		counting = base(languages[0])
+	}
 	seen := []string{""}
-	for _, l := range append(counting, languages...) {
+	for _, l := range append([]string{counting}, languages...) {
 		if l = base(l); !slices.Contains(seen, l) {
 			seen = append(seen, l)
-			q.analyze(query, l, slices.Contains(counting, l))
+			q.analyze(query, l, l == counting)
 		}
 	}
 	q.analyze(query, "", false)
