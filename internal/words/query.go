@@ -1,6 +1,9 @@
 package words
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Bounds of a query: words that count, and variants of one of them.
 const (
@@ -44,7 +47,7 @@ type askedWord struct {
 	start    int
 	end      int
 	variants []string
-	exact    bool     // it has no variants
+	exact    bool     // no other language has variants of it
 	stops    []string // terms of languages in which it is a stop word
 }
 
@@ -98,7 +101,9 @@ func (a *askedWord) add(w Word, tones bool) {
 	} else {
 		add(&a.variants, w.Term)
 	}
-	if a.exact = tones && w.Term != w.Written; !a.exact {
+	if a.exact = tones && w.Term != w.Written; a.exact { // what was written, or indexed, without marks
+		add(&a.variants, strings.TrimPrefix(w.Written, looseMark))
+	} else {
 		add(&a.variants, w.Written)
 	}
 }
