@@ -24,6 +24,9 @@ func TestHighlights(t *testing.T) {
 		{"empty cells", "north 7", "en", "\tNorth\t\t7\t\n\t\t7", []string{"North", "7", "7"}},
 		{"indentation", "key", "en", "  a:\n    key:  1", []string{"key"}},
 		{"cells without spaces", "東京都", "ja", "\t東\t\t東京都\t", []string{"東京都"}},
+		{"a part of a name", "email", "en", "call getUserByEmailAddress", []string{"Email"}},
+		{"another writing", "ERR4711 Mueller", "de", "ERR-4711: Müller", []string{"ERR-4711", "Müller"}},
+		{"one of the other writing", "ERR-4711", "de", "ERR-4711, ERR4711", []string{"ERR-4711", "ERR4711"}},
 		{"nothing", "wing", "en", "lift", []string{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -2,6 +2,7 @@ package words
 
 import (
 	_ "embed"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -44,6 +45,7 @@ type grammar struct {
 	loans       bool                         // diacritics are of foreign words, or optional: the stemmer knows none
 	turkish     bool                         // its I is dotted or not in either case
 	tones       bool                         // marks make other words
+	umlauts     bool                         // they are sometimes written as two letters
 }
 
 func grammarOf(language string) grammar {
@@ -55,8 +57,12 @@ func grammarOf(language string) grammar {
 		loans:       language == "en" || language == "ru" || language == "el",
 		turkish:     language == "tr",
 		tones:       language == vietnamese,
+		umlauts:     !slices.Contains(ownUmlauts, language),
 	}
 }
+
+// ownUmlauts are languages whose umlauts are letters like others, in many words, and never written as two.
+var ownUmlauts = []string{"az", "et", "fi", "hu", "tr", vietnamese}
 
 // base is the language of a code like "pt-BR". All forms of Norwegian are one, as they are to the stemmer.
 func base(language string) string {
@@ -90,6 +96,7 @@ type term struct {
 	text    string
 	written string
 	stop    bool
+	others  []Word // its other writings and its parts
 }
 
 func (g grammar) term(word string) term {
@@ -97,14 +104,14 @@ func (g grammar) term(word string) term {
 	folded := fold(plain)
 	if g.tones || strings.ContainsFunc(plain, isVietnamese) {
 		if exact := norm.NFC.String(plain); folded != "" && exact != folded {
-			return term{exact, looseMark + folded, false}
+			return term{text: exact, written: looseMark + folded}
 		}
 	}
 	if g.stop[folded] {
-		return term{stopMark + folded, folded, true}
+		return term{text: stopMark + folded, written: folded, stop: true}
 	}
 	if g.stem == nil || strings.IndexFunc(plain, unicode.IsDigit) >= 0 {
-		return term{folded, folded, false}
+		return term{text: folded, written: folded}
 	}
 	if g.loans && !isPlain(plain) {
 		plain = folded
@@ -112,9 +119,9 @@ func (g grammar) term(word string) term {
 	env := snowballstem.NewEnv(plain)
 	g.stem(env)
 	if stem := fold(env.Current()); stem != "" {
-		return term{stem, folded, false}
+		return term{text: stem, written: folded}
 	}
-	return term{folded, folded, false}
+	return term{text: folded, written: folded}
 }
 
 func (g grammar) lower(word string) string {

@@ -32,6 +32,7 @@ func QueryTerms(query string, languages []string) [][]string {
 	if q.main != vietnamese && slices.Contains(languages, vietnamese) {
 		q.loosen()
 	}
+	q.others(query)
 	return q.terms()
 }
 
@@ -82,6 +83,20 @@ func (q *asked) loosen() {
 	for i, w := range q.words {
 		if len(w.variants) > 0 && len(w.variants) < mostVariants && !w.exact {
 			q.words[i].variants = append(q.words[i].variants, looseMark+w.variants[len(w.variants)-1])
+		}
+	}
+}
+
+// others adds the other writings of words, also those that several words have together.
+func (q *asked) others(query string) {
+	for _, w := range Analyze(query, "") {
+		if !w.Part {
+			continue
+		}
+		for i, a := range q.words {
+			if covers := w.Start <= a.start && a.end <= w.End; covers && len(a.variants) > 0 {
+				q.words[i].add(w, false)
+			}
 		}
 	}
 }

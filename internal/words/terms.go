@@ -19,7 +19,7 @@ const longestNote = 2000
 
 // ChunkTerms returns what a chunk of a document is indexed by, in the order of first occurrence, and its length: its
 // words, each as often as its weight says. A word is indexed by its stem and, where that is another term, as written;
-// it counts once in the length.
+// it counts once in the length. Its parts and other writings are indexed, too, and count nothing.
 func ChunkTerms(title, language string, c document.Chunk) ([]index.Term, int) {
 	t := tally{places: map[string]int{}}
 	t.add(Analyze(cutTo(title, longestNote), language), titleWeight)
@@ -38,6 +38,9 @@ type tally struct {
 
 func (t *tally) add(words []Word, weight int) {
 	for _, w := range words {
+		if w.Part && len(t.terms) >= mostTerms {
+			continue
+		}
 		t.count(w.Term, weight)
 		if !w.Stop && w.Written != w.Term {
 			t.count(w.Written, weight)

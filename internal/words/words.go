@@ -10,6 +10,8 @@
 package words
 
 import (
+	"cmp"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 
@@ -23,12 +25,13 @@ type Word struct {
 	Start, End int
 	// Stop: it occurs in every text of its language. Its term is one of its own, apart from those of other words.
 	Stop bool
-	// Part: it is a single character of several written without spaces, whose pairs are words, too.
+	// Part: it adds nothing to the length of the text. It is a single character of several written without spaces,
+	// whose pairs are words, too; a part of a word; or another writing of one, or of several.
 	Part bool
 }
 
 // Version names what a text is indexed by. Whoever changes that changes it, so that indexes are filled anew.
-const Version = "2"
+const Version = "3"
 
 // What is longer than these bounds, in characters, is no word that anybody searches: its beginning counts.
 const (
@@ -51,6 +54,9 @@ func Analyze(text, language string) []Word {
 		at = a.token(tokens.Value(), at)
 	}
 	a.endRun()
+	if a.unordered {
+		slices.SortStableFunc(a.found, func(v, w Word) int { return cmp.Compare(v.Start, w.Start) })
+	}
 	return a.found
 }
 
@@ -61,6 +67,10 @@ type analysis struct {
 	found   []Word
 	run     []letter // adjacent characters of a script without spaces
 	piece   piece
+
+	links     []link // words that may be joined with the next one
+	divided   int    // where a word begins that may be joined with the one before
+	unordered bool
 }
 
 // letter is a character with the marks that follow it.
@@ -96,6 +106,7 @@ func (a *analysis) token(token string, at int) int {
 		default:
 			a.endPiece(token)
 			a.endRun()
+			a.divide(r, at)
 		}
 		i += width
 	}
@@ -122,12 +133,20 @@ func (a *analysis) endPiece(token string) {
 	written := token[p.from : p.from+p.length]
 	t, met := a.terms[written]
 	if !met {
-		t = a.grammar.term(written)
+		if t = a.grammar.term(written); !t.stop {
+			t.others = a.grammar.others(written, p.end-p.start)
+		}
 		a.terms[written] = t
 	}
-	if t.text != "" {
-		a.found = append(a.found, Word{Term: t.text, Written: t.written, Start: p.start, End: p.end, Stop: t.stop})
+	if t.text == "" {
+		return
 	}
+	a.found = append(a.found, Word{Term: t.text, Written: t.written, Start: p.start, End: p.end, Stop: t.stop})
+	for _, w := range t.others {
+		w.Start, w.End = w.Start+p.start, w.End+p.start
+		a.found = append(a.found, w)
+	}
+	a.join(written, p.start, p.end)
 }
 
 // extendRun adds a mark to the last character of the run.

@@ -65,12 +65,13 @@ func TestAnalyze(t *testing.T) {
 }
 
 func TestAnalyzeSaysWhereWordsAre(t *testing.T) {
-	text := "Größe: l'été, 東京都 e\u0301t\u0301 x\U0001F680y"
+	text := "Größe: l'été, 東京都 e\u0301t\u0301 x\U0001F680y newHTTPServer XK-47-B x -5"
 	var found []string
 	for _, w := range Analyze(text, "fr") {
 		found = append(found, string([]rune(text)[w.Start:w.End]))
 	}
-	assert.Equal(t, []string{"Größe", "l", "été", "東", "東京", "京", "京都", "都", "e\u0301t\u0301", "x", "y"}, found)
+	assert.Equal(t, []string{"Größe", "Größe", "l", "été", "東", "東京", "京", "京都", "都", "e\u0301t\u0301", "x", "y",
+		"newHTTPServer", "new", "HTTP", "Server", "XK", "XK-47", "XK-47-B", "47", "47-B", "B", "x", "5"}, found)
 }
 
 func TestWordsAreBounded(t *testing.T) {
@@ -246,6 +247,62 @@ func TestQueriesFindTheirOwnWords(t *testing.T) {
 			assert.True(t, found, "%q in %q", text, language)
 		}
 	}
+}
+
+// What is written in one of several ways is found by the others.
+func TestOtherWritingsAreFound(t *testing.T) {
+	for _, c := range []struct{ text, found, not string }{
+		{"Error ERR-4711 of the pump", "ERR4711/err4711/ERR-4711/4711", "ERR4712/ERR471/RR4711"},
+		{"Error ERR4711 of the pump", "ERR-4711/err-4711/ERR_4711/ERR4711", "ERR-471"},
+		{"part XK\u201147-B", "XK47B/XK-47B/XK47-B/xk-47-b", ""},
+		{"part XK47B", "XK-47-B", "XK-48-B"},
+		{"Herr Müller wohnt in der Bärenstraße", "Mueller/Muller/MÜLLER/Baerenstrasse/Bärenstrasse/Mu\u0308ller", "Meller"},
+		{"Herr Mueller wohnt in der Baerenstrasse", "Müller/Bärenstraße/Baerenstraße/MÜLLER", "Muller"},
+		{"the equation of Schro\u0308dinger", "Schroedinger/Schrodinger", ""},
+		{"version v1.2.3 is out", "1.2.3/v1.2.3/V1.2.3", "1.2/v1.2.4/2.3"},
+		{"version 1.2.3 is out", "v1.2.3/V1.2.3", "v1.2/1.2.4"},
+		{"call getUserByEmailAddress now", "email/addresses/user/getUserByEmailAddress/getuserbyemailaddress", "mail"},
+		{"call get_user_by_email now", "email/user/get_user_by_email", ""},
+		{"an HTTPServerError and parseURLs in XMLHttpRequest", "http/server/errors/request/parse/xml", "quest"},
+		{"a poet", "poets", "pot"},
+	} {
+		for _, language := range []string{"en", "de", ""} {
+			list, _ := ChunkTerms("", language, document.Chunk{Text: c.text})
+			indexed := map[string]bool{}
+			for _, term := range list {
+				indexed[term.Text] = true
+			}
+			finds := func(query string) bool {
+				return slices.ContainsFunc(QueryTerms(query, []string{"en", "de"}), func(variants []string) bool {
+					return slices.ContainsFunc(variants, func(v string) bool { return indexed[v] })
+				})
+			}
+			for query := range strings.SplitSeq(c.found, "/") {
+				if language != "" || query != "addresses" && query != "errors" && query != "poets" { // needs stems
+					assert.True(t, finds(query), "%q in %q (%s)", query, c.text, language)
+				}
+			}
+			for query := range strings.SplitSeq(c.not, "/") {
+				assert.False(t, query != "" && finds(query), "%q in %q (%s)", query, c.text, language)
+			}
+		}
+	}
+}
+
+func TestOtherWritingsAddNothingToTheLength(t *testing.T) {
+	_, length := ChunkTerms("", "de", document.Chunk{Text: "getUserByName ERR-4711 Müller v1.2.3"})
+	assert.Equal(t, 5, length)
+	list, _ := ChunkTerms("", "", document.Chunk{Text: strings.Repeat("Aa", 3)})
+	assert.Equal(t, []index.Term{{Text: "aaaaaa", Weight: 1}, {Text: "aa", Weight: 3}}, list)
+}
+
+func TestTermsOfAChunkAreBounded(t *testing.T) {
+	var text strings.Builder
+	for i := range 900 {
+		fmt.Fprintf(&text, "a%dBc%dDe%d-%d-b%d-%d ", i, i+1000, i+2000, i, i, i)
+	}
+	list, _ := ChunkTerms("", "en", document.Chunk{Text: text.String()})
+	assert.Less(t, len(list), index.MaxChunkTerms)
 }
 
 func TestQueriesAreBounded(t *testing.T) {

@@ -1,0 +1,116 @@
+package words
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
+
+	"agentplatform/internal/index"
+)
+
+// What people write in several ways is indexed in several: parts of names in code, letters and digits with a hyphen
+// between them and without, versions with a v and without, umlauts as two letters.
+
+const (
+	// mostLinked bounds the words that are joined to one.
+	mostLinked = 4
+	// shortestPart is how many characters a part of a word has, at least, to be found by it.
+	shortestPart = 2
+	// mostTerms are those of a chunk beyond which it has no more parts and other writings.
+	mostTerms = index.MaxChunkTerms / 2
+)
+
+// others are the other writings of a word, of so many characters, and its parts. Their places are those in the word.
+func (g grammar) others(word string, length int) (list []Word) {
+	add := func(text string, start, end int) {
+		if t := g.term(text); t.text != "" {
+			list = append(list, Word{Term: t.text, Written: t.written, Start: start, End: end, Stop: t.stop, Part: true})
+		}
+	}
+	lower := strings.ToLower(word)
+	if number, has := strings.CutPrefix(lower, "v"); has && isVersion(number) {
+		add(number, 0, length)
+	}
+	if !isPlain(word) && g.umlauts {
+		if composed := norm.NFC.String(lower); strings.ContainsAny(composed, "äöüø") {
+			add(asTwoLetters.Replace(composed), 0, length)
+		}
+	}
+	if lower == word {
+		return list
+	}
+	letters, from := []rune(word), 0
+	for i := 1; i <= len(letters); i++ {
+		if i < len(letters) && !beginsPart(letters, i) {
+			continue
+		}
+		if i-from < len(letters) && i-from >= shortestPart {
+			add(string(letters[from:i]), from, i)
+		}
+		from = i
+	}
+	return list
+}
+
+var asTwoLetters = strings.NewReplacer("ä", "ae", "ö", "oe", "ü", "ue", "ø", "oe")
+
+// isVersion says whether a word is numbers with points between them.
+func isVersion(word string) bool {
+	return strings.Contains(word, ".") && !strings.ContainsFunc(word, func(r rune) bool {
+		return r != '.' && !unicode.IsDigit(r)
+	})
+}
+
+// beginsPart says whether a part of a word begins at a letter: a capital after a small letter, or between another
+// capital or a digit and a small letter.
+func beginsPart(letters []rune, i int) bool {
+	if !unicode.IsUpper(letters[i]) {
+		return false
+	}
+	small := i+1 < len(letters) && unicode.IsLower(letters[i+1])
+	return unicode.IsLower(letters[i-1]) || small && (unicode.IsUpper(letters[i-1]) || unicode.IsDigit(letters[i-1]))
+}
+
+// link is a word that may be joined with the next one.
+type link struct {
+	written    string
+	start, end int
+}
+
+// join adds what a word is with those before it, from which a hyphen or the like divides it, where letters and digits
+// meet: ERR-4711 is ERR4711, too.
+func (a *analysis) join(written string, start, end int) {
+	n := len(a.links)
+	if n > 0 && (a.divided != start || a.links[n-1].end != start-1 || !meet(a.links[n-1].written, written)) {
+		a.links = a.links[:0]
+	}
+	if len(a.links) == mostLinked {
+		a.links = a.links[1:]
+	}
+	joined := written
+	for _, l := range slices.Backward(a.links) {
+		joined = l.written + joined
+		if t := a.grammar.term(joined); t.text != "" {
+			a.found = append(a.found, Word{Term: t.text, Written: t.written, Start: l.start, End: end, Part: true})
+			a.unordered = true
+		}
+	}
+	a.links = append(a.links, link{written, start, end})
+}
+
+// meet says whether a word ends with a letter and the next one begins with a digit, or the other way round.
+func meet(word, next string) bool {
+	last, _ := utf8.DecodeLastRuneInString(word)
+	first, _ := utf8.DecodeRuneInString(next)
+	return unicode.IsLetter(last) && unicode.IsDigit(first) || unicode.IsDigit(last) && unicode.IsLetter(first)
+}
+
+// divide notes a character that is in no word. One that joins makes the words at both sides of it one.
+func (a *analysis) divide(r rune, at int) {
+	if a.divided = -1; strings.ContainsRune("-_\u2010\u2011", r) {
+		a.divided = at + 1
+	}
+}
