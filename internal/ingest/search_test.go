@@ -2,6 +2,7 @@ package ingest_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 
@@ -69,3 +70,38 @@ func TestSearchAsksForMoreWhereThereMayBeMore(t *testing.T) {
 
 // firstLook is how many candidates a search asks for at first.
 const firstLook = 50
+
+// What stands in quotation marks stands so in what is found, also where other chunks have its words more often.
+func TestPhrasesStandInWhatIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		right := w.ready(b, "On Monday the quiet harbour lay in the sun, and nobody saw what the tide had brought.")
+		for i := range 60 {
+			w.ready(b, fmt.Sprintf("The harbour is quiet, the quiet of a harbour, harbour and quiet, number %d of them.", i))
+		}
+		search := func(mode ranking.Mode, query string, quoted bool) (ids []string) {
+			found, err := w.knowledge.Search(t.Context(), w.admin,
+				knowledge.Question{Query: query, Mode: mode, Limit: 5, Phrases: quoted})
+			require.NoError(t, err)
+			for _, h := range found.Hits {
+				ids = append(ids, h.Document.ID)
+			}
+			return ids
+		}
+		for _, mode := range []ranking.Mode{ranking.Keyword, ranking.Hybrid} {
+			assert.NotContains(t, search(mode, `quiet harbour`, true), right, "%s: others have the words more often", mode)
+			for _, query := range []string{
+				`"quiet harbour"`, `“Quiet Harbour” number`, `harbour "the quiet harbour lay"`,
+			} {
+				assert.Equal(t, []string{right}, search(mode, query, true), "%s: %s", mode, query)
+			}
+			for _, query := range []string{`"harbour quiet tide"`, `"quiet harbour" "number seven"`} {
+				assert.Empty(t, search(mode, query, true), "%s: %s", mode, query)
+			}
+			assert.Len(t, search(mode, `"quiet of a harbour"`, true), 5, mode)
+			assert.Len(t, search(mode, `"harbour quiet tide"`, false), 5, "%s: the question of a run", mode)
+		}
+		assert.Len(t, search(ranking.Semantic, `"harbour quiet tide"`, true), 5)
+	})
+}

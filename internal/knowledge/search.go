@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +27,9 @@ import (
 type Question struct {
 	Query string   // 1 to 4,000 characters
 	Bases []string // nil: all that may be read
+	// Phrases has only chunks found in which, or in whose heading or title, what stands in quotation marks stands so. By
+	// meaning alone it counts nothing. A run's question is without: it is a message that may quote anything.
+	Phrases bool
 	// OnlyReadable leaves out named bases that are gone or may not be read, instead of refusing them.
 	OnlyReadable bool
 	Mode         ranking.Mode
@@ -47,6 +49,8 @@ const (
 	embedTime = 2 * time.Second
 	firstLook = 50 // candidates asked for at first, at least
 	maxLooks  = 5
+	// mostPieces are as many as are read to look for phrases.
+	mostPieces = 100
 )
 
 // Hit is a chunk that was found, with its document as it is now.
@@ -163,7 +167,7 @@ func (k *Knowledge) search(ctx context.Context, p tenant.Principal, q Question) 
 		return found, false, err
 	}
 	s := &search{Knowledge: k, p: p, q: q, bases: bases, seen: map[string]*catalog.Document{},
-		replaced: map[index.Version]bool{}}
+		replaced: map[index.Version]bool{}, pieces: map[piece][]document.Chunk{}}
 	if err := s.prepare(ctx, &found); err != nil {
 		return found, false, err
 	}
@@ -221,6 +225,9 @@ type search struct {
 	q     Question
 	bases map[string]catalog.KnowledgeBase // by id
 	terms [][]string
+	// phrases must stand in the text of what is found.
+	phrases [][]string
+	pieces  map[piece][]document.Chunk // that were read; nil: gone
 	// language is the query's; empty: unknown.
 	language string
 	asks     []*ask
@@ -263,6 +270,9 @@ func (s *search) prepare(ctx context.Context, found *Found) error {
 		}
 		s.terms = words.QueryTerms(s.q.Query, languages)
 		s.language = words.QueryLanguage(s.q.Query, languages)
+		if s.q.Phrases {
+			s.phrases = words.Phrases(s.q.Query)
+		}
 	}
 	if s.q.Mode == ranking.Keyword {
 		return nil
@@ -345,8 +355,11 @@ func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 		if err != nil {
 			return nil, err
 		}
-		hits := ranking.Rank(ranking.Query{Mode: s.q.Mode, Limit: s.q.Limit}, lists)
-		if look == maxLooks || !s.stale && (len(hits) == s.q.Limit || !more || limit >= index.MaxLimit) {
+		hits, all, err := s.quoted(ctx, ranking.Rank(ranking.Query{Mode: s.q.Mode}, lists))
+		if err != nil {
+			return nil, err
+		}
+		if look == maxLooks || !s.stale && (all || len(hits) == s.q.Limit || !more || limit >= index.MaxLimit) {
 			return slices.DeleteFunc(hits, func(h ranking.Hit) bool { return h.Score < s.q.MinScore }), nil
 		}
 		if s.stale {
@@ -355,6 +368,37 @@ func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 			limit *= 4
 		}
 	}
+}
+
+// quoted are the first of the hits that have the phrases of the query, as many as are wanted. Where so many pieces were
+// read that no more are, it says that these are all.
+func (s *search) quoted(ctx context.Context, ranked []ranking.Hit) (hits []ranking.Hit, all bool, err error) {
+	if len(s.phrases) == 0 {
+		return ranked[:min(len(ranked), s.q.Limit)], false, nil
+	}
+	for _, h := range ranked {
+		_, read := s.pieces[piece{h.Version, h.Index / perPiece}]
+		switch {
+		case len(hits) == s.q.Limit:
+			return hits, false, nil
+		case !read && len(s.pieces) >= mostPieces:
+			all = true
+			continue
+		}
+		c, there, err := s.chunk(ctx, h)
+		if err != nil {
+			return nil, false, err
+		}
+		title := s.seen[h.Document].Title
+		missing := func(phrase []string) bool {
+			return !words.HasPhrase(c.Text, phrase) && !words.HasPhrase(c.Heading, phrase) &&
+				!words.HasPhrase(title, phrase)
+		}
+		if there && !slices.ContainsFunc(s.phrases, missing) {
+			hits = append(hits, h)
+		}
+	}
+	return hits, all, nil
 }
 
 // lists has what the index says of each query, without what is not to be shown. more says that the index may have more.
@@ -440,29 +484,43 @@ func (s *search) visible(ctx context.Context, candidates []index.Candidate) ([]i
 // shown reads the chunks of the hits. A document that was replaced or deleted since is left out.
 func (s *search) shown(ctx context.Context, ranked []ranking.Hit) ([]Hit, error) {
 	hits := make([]Hit, 0, len(ranked))
-	pieces := map[string][]document.Chunk{}
 	for _, r := range ranked {
-		d := s.seen[r.Document]
-		n := r.Index / perPiece
-		key := d.ID + "/" + strconv.Itoa(n)
-		if pieces[key] == nil {
-			chunks, err := s.Piece(ctx, d.Ready, n)
-			if errors.Is(err, record.ErrConflict) { // replaced or deleted since
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			pieces[key] = chunks
+		c, there, err := s.chunk(ctx, r)
+		if err != nil {
+			return nil, err
 		}
-		if r.Index%perPiece >= len(pieces[key]) {
+		if !there {
 			continue
 		}
-		c := pieces[key][r.Index%perPiece]
+		d := s.seen[r.Document]
 		hits = append(hits, Hit{
 			Document: *d, Chunk: c, Score: r.Score, Keyword: r.Keyword, Semantic: r.Semantic,
 			Highlights: ranking.Highlights(c.Text, s.terms, d.Ready.Analysed()),
 		})
 	}
 	return hits, nil
+}
+
+// piece names a piece of a build of a document.
+type piece struct {
+	version index.Version
+	number  int
+}
+
+// chunk reads the chunk of a hit, with the piece that it is in, which is read once. It is not there if its document was
+// replaced or deleted since.
+func (s *search) chunk(ctx context.Context, h ranking.Hit) (c document.Chunk, there bool, err error) {
+	at := piece{h.Version, h.Index / perPiece}
+	chunks, read := s.pieces[at]
+	if !read {
+		chunks, err = s.Piece(ctx, s.seen[h.Document].Ready, at.number)
+		if err != nil && !errors.Is(err, record.ErrConflict) {
+			return c, false, err
+		}
+		s.pieces[at] = chunks
+	}
+	if n := h.Index % perPiece; n < len(chunks) {
+		return chunks[n], true, nil
+	}
+	return c, false, nil
 }

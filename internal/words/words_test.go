@@ -305,6 +305,54 @@ func TestTermsOfAChunkAreBounded(t *testing.T) {
 	assert.Less(t, len(list), index.MaxChunkTerms)
 }
 
+func TestPhrases(t *testing.T) {
+	for query, want := range map[string]string{
+		`lift "of Wings" and "a plane"`: "of wings/a plane",
+		`«L’été» „Große Häuser“ “x”`:    "l ete/grosse hauser/x",
+		`"東京都" 「猫」`:                     "東 京 都/猫",
+		`"getUserName" and "ERR-4711"`:  "getusername/err 4711",
+		`a 5" pipe and a 6" pipe`:       "",
+		`5" "wide pipe"`:                "wide pipe",
+		`not "closed`:                   "",
+		`"" "?!"`:                       "",
+		`"one""two"`:                    "one/two",
+		`don't say 'single'`:            "",
+		"\"\xff\" \"":                   "",
+	} {
+		var found []string
+		for _, phrase := range Phrases(query) {
+			found = append(found, strings.Join(phrase, " "))
+		}
+		assert.Equal(t, want, strings.Join(found, "/"), query)
+	}
+	assert.Len(t, Phrases(strings.Repeat(`"a" `, 1000)), mostPhrases)
+}
+
+func TestHasPhrase(t *testing.T) {
+	for _, c := range []struct {
+		text, phrase string
+		want         bool
+	}{
+		{"The Lift, of wings.", "lift of wings", true},
+		{"The lift of two wings", "lift of wings", false},
+		{"wings of lift", "lift of wings", false},
+		{"The lift of wingspan", "lift of wing", false},
+		{"The lift of wings", "lift of wing", false},
+		{"Große Häuser", "grosse hauser", true},
+		{"getUserName ERR-4711 now", "ERR-4711 now", true},
+		{"getUserName ERR-4711", "user name", false},
+		{"昔の東京都と", "東京都", true},
+		{"東京と京都", "東京都", false},
+		{"黒猫", "猫", true},
+		{"to be, or not to be", "not to be", true},
+		{"", "x", false},
+	} {
+		phrases := Phrases(`"` + c.phrase + `"`)
+		require.Len(t, phrases, 1)
+		assert.Equal(t, c.want, HasPhrase(c.text, phrases[0]), "%q in %q", c.phrase, c.text)
+	}
+}
+
 func TestQueriesAreBounded(t *testing.T) {
 	var query strings.Builder
 	for i := range 2000 {

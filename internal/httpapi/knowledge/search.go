@@ -27,7 +27,7 @@ type condition struct {
 }
 
 type searchBody struct {
-	Query            string    `json:"query" required:"true" minLength:"1" maxLength:"4000"`
+	Query            string    `json:"query" required:"true" minLength:"1" maxLength:"4000" doc:"what stands in \"quotation marks\" must stand so in what is found, but for the mode semantic"`
 	KnowledgeBaseIDs *[]string `json:"knowledge_base_ids,omitempty" doc:"at most 20; all that may be read by default"`
 	Mode             string    `json:"mode,omitempty" enum:"hybrid,semantic,keyword" default:"hybrid"`
 	Limit            int       `json:"limit,omitempty" minimum:"1" maximum:"50" default:"10"`
@@ -39,7 +39,8 @@ type searchBody struct {
 }
 
 func (b searchBody) question() (knowledge.Question, error) {
-	q := knowledge.Question{Query: b.Query, Mode: ranking.Mode(b.Mode), Limit: b.Limit, MinScore: b.MinScore}
+	q := knowledge.Question{Query: b.Query, Mode: ranking.Mode(b.Mode), Limit: b.Limit, MinScore: b.MinScore,
+		Phrases: true}
 	if b.KnowledgeBaseIDs != nil {
 		q.Bases = append([]string{}, *b.KnowledgeBaseIDs...)
 	}
