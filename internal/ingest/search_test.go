@@ -105,3 +105,24 @@ func TestPhrasesStandInWhatIsFound(t *testing.T) {
 		assert.Len(t, search(ranking.Semantic, `"harbour quiet tide"`, true), 5)
 	})
 }
+
+// The texts that are read for a phrase are bounded: those of the best candidates are.
+func TestTextsReadForAPhraseAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		b := w.base()
+		w.ready(b, "On Monday the quiet harbour lay in the sun, and nobody saw what the tide had brought.")
+		best := w.ready(b, "quiet harbour quiet harbour quiet harbour quiet harbour")
+		for i := range 120 {
+			w.ready(b, fmt.Sprintf("harbour quiet, quiet or harbour, harbour quiet, number %d", i))
+		}
+		x := &counting{Index: w.index}
+		w.knowledge.Index = x
+		found, err := w.knowledge.Search(t.Context(), w.admin,
+			knowledge.Question{Query: `"quiet harbour"`, Mode: ranking.Keyword, Limit: 5, Phrases: true})
+		require.NoError(t, err)
+		require.Len(t, found.Hits, 1, "the other is behind a hundred that have the words more often")
+		assert.Equal(t, best, found.Hits[0].Document.ID)
+		assert.Equal(t, []int{firstLook, 4 * firstLook}, x.queries)
+	})
+}
