@@ -27,8 +27,8 @@ import (
 type Question struct {
 	Query string   // 1 to 4,000 characters
 	Bases []string // nil: all that may be read
-	// Phrases has only chunks found in which, or in whose heading or title, what stands in quotation marks stands so. By
-	// meaning alone it counts nothing. A run's question is without: it is a message that may quote anything.
+	// Phrases: what stands in quotation marks must stand so in a chunk, its heading or its title. In the mode semantic
+	// it counts nothing. A run's question is without: it is a message, which may quote anything.
 	Phrases bool
 	// OnlyReadable leaves out named bases that are gone or may not be read, instead of refusing them.
 	OnlyReadable bool

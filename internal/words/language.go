@@ -172,7 +172,8 @@ func isVietnamese(r rune) bool {
 func tellsVietnamese(word string) bool {
 	word = norm.NFC.String(word)
 	first, _ := utf8.DecodeRuneInString(word)
-	return !unicode.IsUpper(first) && (strings.ContainsFunc(word, isVietnamese) || slices.Contains(vietnameseWords, word))
+	tells := strings.ContainsFunc(word, isVietnamese) || slices.Contains(vietnameseWords, word)
+	return tells && !unicode.IsUpper(first)
 }
 
 var vietnameseWords = strings.Fields("các có của đã đâu đến gì là lại làm này nào năm nên sao tên thì và vì")

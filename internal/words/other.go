@@ -27,7 +27,8 @@ const (
 func (g grammar) others(word string, length int) (list []Word) {
 	add := func(text string, start, end int) {
 		if t := g.term(text); t.text != "" {
-			list = append(list, Word{Term: t.text, Written: t.written, Start: start, End: end, Stop: t.stop, Part: true})
+			w := Word{Term: t.text, Written: t.written, Start: start, End: end, Stop: t.stop, Part: true}
+			list = append(list, w)
 		}
 	}
 	lower := strings.ToLower(word)
