@@ -163,7 +163,7 @@ func TestWhatIsLeftOutIsListed(t *testing.T) {
 		"AWS::CloudFront::Distribution": 1, "AWS::CloudFront::VpcOrigin": 1,
 		"AWS::Lambda::Alias": 9, "AWS::Lambda::Version": 9,
 		"AWS::Lambda::EventInvokeConfig": 9, "AWS::CloudWatch::Alarm": 49, "AWS::CloudWatch::Dashboard": 1,
-		"AWS::Logs::MetricFilter":    10,
+		"AWS::Logs::MetricFilter":    11,
 		"AWS::Logs::QueryDefinition": 11, "AWS::SNS::Topic": 1, "AWS::SNS::TopicPolicy": 1,
 		"AWS::EC2::InternetGateway": 1, "AWS::EC2::Route": 2, "AWS::EC2::RouteTable": 2, "AWS::EC2::SecurityGroup": 2,
 		"AWS::EC2::SecurityGroupEgress":  1,
