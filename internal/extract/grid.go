@@ -22,8 +22,16 @@ func plainCells(texts []string) []cell {
 	return cells
 }
 
+// withoutEmptyEnd are the texts of a row without the empty ones at its end.
+func withoutEmptyEnd(texts []string) []string {
+	for len(texts) > 0 && strings.TrimSpace(texts[len(texts)-1]) == "" {
+		texts = texts[:len(texts)-1]
+	}
+	return texts
+}
+
 // table writes the rows of a table: the texts of its cells, each on one line, with a tab between two of them. All rows
-// get as many cells as the widest has, so they are kept until the table ends.
+// get as many cells as the widest has up to its last text, so they are kept until the table ends.
 //
 // Merged cells repeat their text. Rows whose cells are all empty are left out.
 type table struct {
@@ -80,10 +88,11 @@ func (t *table) add(cells []cell, names bool) {
 			break
 		}
 	}
-	t.last, row.cells = texts, len(texts)
-	if row.text = strings.Join(texts, "\t"); strings.TrimSpace(row.text) == "" {
+	t.last = texts
+	if texts = withoutEmptyEnd(texts); len(texts) == 0 {
 		return
 	}
+	row.text, row.cells, row.own = strings.Join(texts, "\t"), len(texts), min(row.own, len(texts))
 	t.rows = append(t.rows, row)
 	t.size += utf8.RuneCountInString(row.text) + 1
 	if t.b.characters+t.size > t.b.most.characters || len(t.b.text.Blocks)+len(t.rows) > t.b.most.blocks {

@@ -362,8 +362,9 @@ func rowsOf(t *testing.T, name, data string) string {
 func TestCellsOfTables(t *testing.T) {
 	for name, c := range map[string]struct{ file, data, want string }{
 		"short and long rows":  {"a.csv", "a,b,c\n1\n2,3,4,5\n,,,\n\n6,\n", "a|b|c|\n1|||\n2|3|4|5\n6|||"},
-		"a column of its own":  {"a.csv", "a,b,\n1,2,\n", "a|b|\n1|2|"},
-		"quoted":               {"a.csv", "\ufeff\"a;b\";c;\n;\"x\n\t y\";\"\"\n", "a;b|c|\n|x y|"},
+		"a column of its own":  {"a.csv", "a,b,\n1,2,\n", "a|b\n1|2"},
+		"empty at the end":     {"a.csv", "Region,Jan,Feb,,\nNorth,,,,\n,,7,,\n", "Region|Jan|Feb\nNorth||\n||7"},
+		"quoted":               {"a.csv", "\ufeff\"a;b\";c;\n;\"x\n\t y\";\"\"\n", "a;b|c\n|x y"},
 		"white space":          {"a.csv", "a,b,c\n \u00a0,\t,\u2003x \n", "a|b|c\n||x"},
 		"a head of two rows":   {"a.html", headOfTwo, "Team|Q1|Q1|All\nTeam|Jan|Feb|All\nRed|1||3\nRed|both|both|"},
 		"down to the end":      {"a.html", downToTheEnd, "a|1\na|2\nb|3\n|4"},
@@ -494,5 +495,20 @@ func TestMergedCellsOfWorkbooks(t *testing.T) {
 			lines = append(lines, strings.Join(row, "|"))
 		}
 		assert.Equal(t, want, strings.Join(lines, "\n"), merged)
+	}
+}
+
+// A program may write thousands of empty columns behind those with values.
+func TestEmptyColumnsAtTheEndTakeNoRoom(t *testing.T) {
+	for name, row := range map[string]string{
+		"a.csv": "North,,7" + strings.Repeat(",", 2500) + "\n", "a.tsv": "North\t\t7" + strings.Repeat("\t", 2000) + "\n",
+		"a.html": "<tr><td>North<td><td>7" + strings.Repeat("<td>", 1000),
+		"a.rtf":  `\trowd\pard\intbl North\cell\cell 7` + strings.Repeat(`\cell`, 1000) + `\row `,
+	} {
+		const rows = 2600
+		begin := map[string]string{"a.html": "<table>", "a.rtf": `{\rtf1`}[name]
+		lines := strings.Split(rowsOf(t, name, begin+strings.Repeat(row, rows)), "\n")
+		assert.Len(t, lines, rows, name)
+		assert.Equal(t, "North||7", lines[rows-1], name)
 	}
 }

@@ -125,9 +125,7 @@ func cornerOf(name string, column, row int) (c, r int, is bool) {
 
 // cells are those of a row with these texts, without the empty ones at its end.
 func (s *sheetMarks) cells(row int, texts []string, b *builder) []cell {
-	for len(texts) > 0 && strings.TrimSpace(texts[len(texts)-1]) == "" {
-		texts = texts[:len(texts)-1]
-	}
+	texts = withoutEmptyEnd(texts)
 	cells := plainCells(texts)
 	for i := range cells {
 		if n, is := s.long[[2]int{row, i + 1}]; is {
