@@ -512,3 +512,15 @@ func TestEmptyColumnsAtTheEndTakeNoRoom(t *testing.T) {
 		assert.Equal(t, "North||7", lines[rows-1], name)
 	}
 }
+
+// The table of a slide may follow its number, date or footer.
+func TestTablesOfSlidesAreReadAfterFooters(t *testing.T) {
+	for _, kind := range []string{"title", "sldNum", "dt", "ftr", "hdr"} {
+		slide := `<p:sld><p:sp><p:nvPr><p:ph type="` + kind + `"/></p:nvPr><a:p><a:t>4</a:t></a:p></p:sp>` +
+			`<p:graphicFrame><a:tbl><a:tr><a:tc><a:p><a:t>North</a:t></a:p></a:tc><a:tc/><a:tc><a:p><a:t>7</a:t></a:p>` +
+			`</a:tc></a:tr></a:tbl></p:graphicFrame></p:sld>`
+		data := zipOf(t, "ppt/presentation.xml", `<p><p:sldId r:id="a"/></p>`, "ppt/_rels/presentation.xml.rels",
+			`<p><Relationship Id="a" Type="x/slide" Target="s.xml"/></p>`, "ppt/s.xml", slide)
+		assert.Equal(t, [][]string{{"North", "", "7"}}, gridOf(t, "a.pptx", data), kind)
+	}
+}

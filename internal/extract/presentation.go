@@ -100,7 +100,7 @@ func (r *slideReader) start(e xml.StartElement) error {
 	switch e.Name.Local {
 	case "Fallback":
 		return r.p.skip()
-	case "sp":
+	case "sp", "graphicFrame": // the shapes that have text
 		r.placeholder, r.left = "", false
 	case "ph":
 		r.placeholder = attribute(e, "type")
