@@ -103,10 +103,13 @@ func (b *builder) write(kind document.Kind, level int, s string) int {
 	if b.full {
 		return -1
 	}
-	if kind == document.Code {
+	switch kind {
+	case document.Code:
 		s = tidyLines(s)
-	} else {
+	case document.Paragraph:
 		s = tidy(s)
+	default:
+		s = strings.TrimLeft(tidy(s), "\t")
 	}
 	return b.put(kind, level, s)
 }

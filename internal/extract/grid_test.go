@@ -524,3 +524,34 @@ func TestTablesOfSlidesAreReadAfterFooters(t *testing.T) {
 		assert.Equal(t, [][]string{{"North", "", "7"}}, gridOf(t, "a.pptx", data), kind)
 	}
 }
+
+// Columns may be made with tabs. Two of them have an empty cell between them, and one may stand before a line of cells;
+// one before prose is indentation.
+func TestTabsOfParagraphsAreKept(t *testing.T) {
+	word := func(paragraphs string) []byte {
+		text := strings.NewReplacer("\t", "<w:tab/>", "\n", "<w:br/>").Replace(paragraphs)
+		return zipOf(t, "word/document.xml", "<w:document><w:p>"+text+"</w:p></w:document>")
+	}
+	rich := func(paragraphs string) []byte {
+		return []byte(`{\rtf1 ` + strings.NewReplacer("\t", `\tab `, "\n", `\line `,
+			"<w:t>", "", "</w:t>", "").Replace(paragraphs) + "}")
+	}
+	for text, want := range map[string]string{
+		"<w:t>North</w:t>\t\t<w:t>7</w:t>":                           "North\t\t7",
+		"\t<w:t>Jan</w:t>\t<w:t>Feb</w:t>":                           "\tJan\tFeb",
+		"\t<w:t>Prose.</w:t>":                                        "Prose.",
+		"<w:t>a  b</w:t>\t<w:t> </w:t>\t<w:t>c</w:t>\t\t":            "a b\t\tc",
+		"<w:t>A</w:t>\t<w:t>B</w:t>\n\t\t<w:t>3</w:t>\t<w:t>4</w:t>": "A\tB\n\t\t3\t4",
+		"<w:t>A</w:t>\t<w:t>B</w:t>\t\n\t<w:t>Prose.</w:t>":          "A\tB\nProse.",
+	} {
+		for name, data := range map[string][]byte{"a.docx": word(text), "a.rtf": rich(text)} {
+			got, _, err := job{Format: File{Name: name}.recognize(data), Whole: true}.read(data)
+			require.NoError(t, err)
+			isWellFormed(t, got)
+			assert.Equal(t, want, got.Body, "%s: %s", name, text)
+		}
+	}
+	got, _, err := job{Format: File{Name: "a.md"}.recognize([]byte("a\t\t b")), Whole: true}.read([]byte("a\t\t b"))
+	require.NoError(t, err)
+	assert.Equal(t, "a\t\tb", got.Body)
+}

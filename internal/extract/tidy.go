@@ -13,34 +13,49 @@ const (
 	maxLanguage = 35  // bytes of a language tag
 )
 
-// tidy makes runs of white space one character: a line break if there is one among them, else a tab, else a space. It
+// tidy makes a run of white space one line break if it has any. Else its tabs stay, or it is one space. Tabs at the
+// beginning of a line stay where more follow in it: they stand for empty cells, while one alone is indentation. tidy
 // removes control characters and what no reader sees.
 func tidy(s string) string {
 	var b strings.Builder
 	b.Grow(len(s))
-	var space byte
-	for _, r := range s {
+	for line := range strings.FieldsFuncSeq(s, isBreak) {
+		text := strings.TrimLeftFunc(line, isBlank)
+		indentation := line[:len(line)-len(text)]
+		if text = strings.TrimRightFunc(text, isBlank); text == "" {
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('\n')
+		}
+		if strings.Contains(text, "\t") {
+			b.WriteString(strings.Repeat("\t", strings.Count(indentation, "\t")))
+		}
+		tidyLine(&b, text)
+	}
+	return b.String()
+}
+
+// tidyLine writes a line that neither begins nor ends with white space.
+func tidyLine(b *strings.Builder, line string) {
+	tabs, spaces := 0, false
+	for _, r := range line {
 		switch {
-		case isBreak(r):
-			space = '\n'
 		case r == '\t':
-			if space != '\n' {
-				space = '\t'
-			}
+			tabs++
 		case unicode.IsSpace(r):
-			if space == 0 {
-				space = ' '
-			}
+			spaces = true
 		case isUnseen(r):
 		default:
-			if space != 0 && b.Len() > 0 {
-				b.WriteByte(space)
+			if tabs > 0 {
+				b.WriteString(strings.Repeat("\t", tabs))
+			} else if spaces {
+				b.WriteByte(' ')
 			}
-			space = 0
+			tabs, spaces = 0, false
 			b.WriteRune(r)
 		}
 	}
-	return b.String()
 }
 
 // tidyLines keeps white space within lines, and empty lines between them. It removes empty lines at the beginning and
@@ -84,6 +99,9 @@ func oneLine(s string) string { return strings.Join(strings.Fields(tidy(s)), " "
 func isBreak(r rune) bool {
 	return r == '\n' || r == '\r' || r == '\v' || r == '\f' || r == '\u0085' || r == '\u2028' || r == '\u2029'
 }
+
+// isBlank reports white space, and what no reader sees.
+func isBlank(r rune) bool { return unicode.IsSpace(r) || isUnseen(r) }
 
 // isUnseen reports control characters, soft hyphens, and marks without width that only say where a line may break.
 func isUnseen(r rune) bool {
