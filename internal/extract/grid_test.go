@@ -379,13 +379,25 @@ func TestCellsOfTables(t *testing.T) {
 		"a table in a cell of a table with a head": {"a.html",
 			`<table><tr><th>n<td>` + inner + `<td>b<tr><th>` + inner + `<td>c</table>`, "n|x y z w|b\nx y z w|c|"},
 		"a table that places another": {"a.html", `<table><tr><td><td>` + inner + `</table>`, "x|y\nz|w"},
-		"a list in a cell":            {"a.html", `<table><tr><td><ul><li>a<li>b</ul><td><p>c<p>d</table>`, "a b|c d"},
-		"line breaks of Markdown":     {"a.md", "|a|b|\n|-|-|\n|x<br>y<BR/>z||\n||1|\n", "a|b\nx y z|\n|1"},
-		"short rows of Markdown":      {"a.md", "|a|b|c|\n|-|-|-|\n|1|\n", "a|b|c\n1||"},
-		"merged in old RTF":           {"a.rtf", mergedRich, "a|a|b\nc||b"},
-		"drawn wider in RTF":          {"a.rtf", widerRich, "a|b|c\nd|e|e\nf|f|f\ng|h|"},
-		"two tables of RTF":           {"a.rtf", twoRich, "a|b|c\nd"},
-		"a table in a cell of RTF":    {"a.rtf", nestedRich, "a|x y|b"},
+		"a hidden cell": {"a.html", `<table><tr><td>North<td aria-hidden="true">–<td>7<tr>` +
+			`<td style="visibility: hidden">x` + inner + `<th>8<td style="display:none">y<td>9<td hidden>z<th>10` +
+			`<tr><td hidden>` + inner + `z</td><td rowspan=2 aria-hidden=true>a<td>11<tr hidden><td>b</table>`,
+			"North||7|\n|8|9|10\n|11||"},
+		"a table in a cell below a head": {"a.html", `<table><tr><th>A<th>B<tr><td><table><tr><td>1</table><td>2</table>`,
+			"A|B\n1|2"},
+		"a table in a cell below others": {"a.html", `<table><tr><td>A<td>B<tr><td>` + inner + `<td>2</table>`,
+			"A|B\nx y z w|2"},
+		"a table below two cells, as wide as these": {"a.html", `<table><tr><td>A<td>B<tr><td colspan=2>` + inner +
+			`</table>`, "A|B\nx|y\nz|w"},
+		"rows outside of a table":         {"a.html", `<tr><th>A<th>B</tr><tr><td><td>2</tr>`, "A|B\n|2"},
+		"a list in a cell":                {"a.html", `<table><tr><td><ul><li>a<li>b</ul><td><p>c<p>d</table>`, "a b|c d"},
+		"line breaks of Markdown":         {"a.md", "|a|b|\n|-|-|\n|x<br>y<BR/>z||\n||1|\n", "a|b\nx y z|\n|1"},
+		"empty lines in HTML of Markdown": {"a.md", htmlOfMarkdown, "Region|Jan|Feb\nNorth||7\n|8|"},
+		"short rows of Markdown":          {"a.md", "|a|b|c|\n|-|-|-|\n|1|\n", "a|b|c\n1||"},
+		"merged in old RTF":               {"a.rtf", mergedRich, "a|a|b\nc||b"},
+		"drawn wider in RTF":              {"a.rtf", widerRich, "a|b|c\nd|e|e\nf|f|f\ng|h|"},
+		"two tables of RTF":               {"a.rtf", twoRich, "a|b|c\nd"},
+		"a table in a cell of RTF":        {"a.rtf", nestedRich, "a|x y|b"},
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, rowsOf(t, c.file, c.data)) })
 	}
@@ -403,6 +415,8 @@ const (
 	widerRich = `{\rtf1\trowd\cellx1000\cellx2000\cellx3000\pard\intbl a\cell b\cell c\cell\row
 \trowd\cellx1010\cellx2990\pard\intbl d\cell e\cell\row\trowd\cellx3000\pard\intbl f\cell\row
 \trowd\cellx500\cellx3000\pard\intbl g\cell h\cell\row\pard}`
+	htmlOfMarkdown = "<table>\n<!--\nx\n-->\n<tr><th>Region</th><th>Jan</th><th>Feb</th></tr>\n\n" +
+		"<tr><td>North</td><td></td><td>7</td></tr>\n\n<!--\ny\n-->\n<tr><td></td><td>8</td></tr>\n</table>\n"
 	twoRich = `{\rtf1\trowd\cellx1\cellx2\cellx3\pard\intbl a\cell b\cell c\cell\row\pard\par
 \trowd\cellx3\pard\intbl d\cell\row\pard}`
 	nestedRich = `{\rtf1\trowd\cellx1\cellx2\cellx3\pard\intbl a\cell\pard\intbl\itap2 x\nestcell y\nestcell

@@ -141,7 +141,7 @@ func (m *markdownReader) visit(n ast.Node, entering bool) (ast.WalkStatus, error
 	case *ast.FencedCodeBlock:
 		m.b.block(document.Code, 0, m.lines(n.Lines()))
 	case *ast.HTMLBlock:
-		if err := readPage(input{data: []byte(m.lines(n.Lines()))}, m.b); err != nil {
+		if err := m.page(n); err != nil {
 			return ast.WalkStop, err
 		}
 	case *ast.Paragraph, *ast.TextBlock:
@@ -163,6 +163,22 @@ func kindWithin(n ast.Node) document.Kind {
 		return document.Item
 	}
 	return document.Paragraph
+}
+
+// page reads a block of HTML and those that follow it as one page, since an empty line within a table ends a block.
+func (m *markdownReader) page(n *ast.HTMLBlock) error {
+	if before := n.PreviousSibling(); before != nil && before.Kind() == ast.KindHTMLBlock {
+		return nil // it was read with that one
+	}
+	var all strings.Builder
+	for at := ast.Node(n); at != nil && at.Kind() == ast.KindHTMLBlock; at = at.NextSibling() {
+		block := at.(*ast.HTMLBlock)
+		all.WriteString(m.lines(block.Lines()))
+		if block.HasClosure() {
+			all.Write(block.ClosureLine.Value(m.source))
+		}
+	}
+	return readPage(input{data: []byte(all.String())}, m.b)
 }
 
 func (m *markdownReader) lines(of *text.Segments) string {

@@ -71,16 +71,20 @@ type pageReader struct {
 	cell   *strings.Builder
 	said   spans // of the element
 	spans  spans // of the cell
+	wide   int   // cells of a row before, which had several texts
 	inRow  bool
-	label  bool  // the row has a short text
-	long   bool  // or a long one
+	labels int   // short texts of the row
+	long   bool  // it has a long one
 	taken  []int // by column: in how many rows from here on a cell from above has it
 	names  bool  // the present row has the names of the columns
 	table  *table
 }
 
-// spans are the columns and rows of a cell.
-type spans struct{ across, down int }
+// spans are the columns and rows of a cell. One whose text is unseen keeps its place, one that is hidden has no columns.
+type spans struct {
+	across, down int
+	unseen       bool
+}
 
 var (
 	// left are elements that show no text, or none that is read.
@@ -130,9 +134,16 @@ func (r *pageReader) start(closed bool) {
 	}
 	name := string(raw)
 	hidden := left[a] || r.bare && a == atom.Nav
-	r.said = spans{1, 1}
+	r.said = spans{across: 1, down: 1}
 	if attributes {
 		hidden = r.attributes(a) || hidden
+	}
+	// A cell is read, so that its end is known, even where its text is not shown.
+	switch isCell := a == atom.Td || a == atom.Th; {
+	case !isCell:
+		hidden = hidden || r.said.unseen
+	case hidden:
+		hidden, r.said = false, spans{unseen: true}
 	}
 	if hidden && !void[a] && (!closed || a == atom.Script || a == atom.Style) {
 		r.skipped, r.depth = name, 1
@@ -141,7 +152,8 @@ func (r *pageReader) start(closed bool) {
 	r.opened(a)
 }
 
-// attributes takes the language of the page from its first element, and reports whether an element is hidden.
+// attributes takes the language of the page from its first element, and reports whether an element is hidden. What has
+// a place on the page, but cannot be seen, it notes.
 func (r *pageReader) attributes(a atom.Atom) (hidden bool) {
 	for range maxAttributes {
 		key, value, more := r.z.TagAttr()
@@ -153,7 +165,7 @@ func (r *pageReader) attributes(a atom.Atom) (hidden bool) {
 		case "hidden":
 			hidden = string(value) != "until-found"
 		case "aria-hidden":
-			hidden = hidden || string(value) == "true"
+			r.said.unseen = r.said.unseen || string(value) == "true"
 		case "role":
 			hidden = hidden || r.bare && string(value) == "navigation"
 		case "colspan":
@@ -164,8 +176,8 @@ func (r *pageReader) attributes(a atom.Atom) (hidden bool) {
 			}
 		case "style":
 			style := bytes.ToLower(bytes.ReplaceAll(value[:min(len(value), 1000)], []byte(" "), nil))
-			hidden = hidden || bytes.Contains(style, []byte("display:none")) ||
-				bytes.Contains(style, []byte("visibility:hidden"))
+			hidden = hidden || bytes.Contains(style, []byte("display:none"))
+			r.said.unseen = r.said.unseen || bytes.Contains(style, []byte("visibility:hidden"))
 		}
 		if !more {
 			break
@@ -176,6 +188,9 @@ func (r *pageReader) attributes(a atom.Atom) (hidden bool) {
 
 // opened begins what an element begins.
 func (r *pageReader) opened(a atom.Atom) {
+	if isTabular(a) && r.tables == 0 {
+		r.beginTable()
+	}
 	switch {
 	case a == atom.Title:
 		r.titled = true
@@ -185,9 +200,7 @@ func (r *pageReader) opened(a atom.Atom) {
 	case r.nested > 0 && (a == atom.Tr || a == atom.Td || a == atom.Th):
 		r.write(" ")
 	case a == atom.Table:
-		r.endRow()
-		r.tables++
-		r.table, r.taken = newTable(r.b), nil
+		r.beginTable()
 	case isSection(a) && r.tables > 0 && r.nested == 0:
 		r.endRow()
 		r.taken = nil

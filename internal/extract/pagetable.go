@@ -33,12 +33,18 @@ func number(value []byte, most int) int {
 // isSection reports a group of rows, beyond which no cell goes.
 func isSection(a atom.Atom) bool { return a == atom.Thead || a == atom.Tbody || a == atom.Tfoot }
 
+// isTabular reports rows and cells, which begin a table where there is none: a fragment of a page may have its middle.
+func isTabular(a atom.Atom) bool { return a == atom.Tr || a == atom.Td || a == atom.Th }
+
 // longestLabel is how many bytes a cell may have that stands before a table, if that is one of data.
 const longestLabel = 200
 
 // isData reports whether a table within the present cell is part of it: its row has a header or another text before it,
-// which is short. Most other tables within tables only place what is in them on the page.
-func (r *pageReader) isData() bool { return r.names || r.label && !r.long }
+// which is short, or a row above it has several and the cell is less wide than that one. Most other tables within tables
+// only place what is in them on the page.
+func (r *pageReader) isData() bool {
+	return r.names || r.spans.unseen || !r.long && (r.labels > 0 || r.spans.across < r.wide)
+}
 
 // takeAbove adds the cells that begin above the present row, up to the first column that is free.
 func (r *pageReader) takeAbove() {
@@ -54,11 +60,14 @@ func (r *pageReader) endCell() {
 		return
 	}
 	text := r.cell.String()
+	if r.spans.unseen {
+		text = ""
+	}
 	r.cell, r.nested = nil, 0
 	if len(text) > longestLabel {
 		r.long = true
-	} else if !r.label {
-		r.label = oneLine(text) != ""
+	} else if oneLine(text) != "" {
+		r.labels++
 	}
 	r.takeAbove()
 	for i := 0; i < r.spans.across && len(r.cells) < maxCells; i++ {
@@ -89,13 +98,23 @@ func (r *pageReader) endRow() {
 		r.cells = append(r.cells, cell{})
 	}
 	r.table.add(r.cells, r.names)
-	r.cells, r.names, r.label, r.long, r.inRow = nil, false, false, false, false
+	if r.labels > 1 && !r.long {
+		r.wide = len(r.cells)
+	}
+	r.cells, r.names, r.labels, r.long, r.inRow = nil, false, 0, false, false
+}
+
+// beginTable begins a table, which ends the row around it, if any.
+func (r *pageReader) beginTable() {
+	r.endRow()
+	r.tables++
+	r.table, r.taken, r.wide = newTable(r.b), nil, 0
 }
 
 // endTable ends the innermost table. What follows in a row around it is a row of its own.
 func (r *pageReader) endTable() {
 	r.endRow()
 	r.tables = max(0, r.tables-1)
-	r.table, r.taken = newTable(r.b), nil
+	r.table, r.taken, r.wide = newTable(r.b), nil, 0
 	r.table.begun = true
 }
