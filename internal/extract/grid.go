@@ -48,6 +48,7 @@ type tableRow struct {
 	text  string
 	cells int
 	own   int // of cells, those up to the last that is not merged with another
+	texts int // cells with text that are not merged with one before them
 	names bool
 }
 
@@ -61,7 +62,7 @@ const (
 	addedShare = 4
 )
 
-// add adds a row. Only the first row that is not empty can have the names of the columns.
+// add adds a row. Only the first row that is neither empty nor a title can have the names of the columns.
 func (t *table) add(cells []cell, names bool) {
 	if t.b.count(len(cells)); t.b.full {
 		return
@@ -81,7 +82,9 @@ func (t *table) add(cells []cell, names bool) {
 		case c.up && i < len(t.last):
 			text = t.b.again(t.last[i])
 		default:
-			text, row.own = oneLine(c.text), i+1
+			if text, row.own = oneLine(c.text), i+1; text != "" {
+				row.texts++
+			}
 		}
 		texts = append(texts, text)
 		if size += len(text) + 1; size > utf8.UTFMax*t.b.most.characters {
@@ -126,6 +129,12 @@ func (b *builder) adds(characters int) bool {
 	return true
 }
 
+// isTitle reports a row of a table of several columns that has one text, at its beginning or merged over others, or that
+// only repeats what is above it.
+func (r tableRow) isTitle(width int) bool {
+	return width > 1 && (r.texts == 0 || r.texts == 1 && (r.own == 1 || r.own < r.cells))
+}
+
 // flush writes the rows so far. Those that are shorter than the widest get empty cells, unless that would be too much.
 func (t *table) flush() {
 	rows := t.rows
@@ -142,24 +151,28 @@ func (t *table) flush() {
 	}
 	fill := t.b.adds(missing)
 	for _, r := range rows {
+		title := r.isTitle(width)
 		switch {
 		case r.cells > width:
 			r.text = strings.Join(strings.Split(r.text, "\t")[:width], "\t")
 		case fill:
 			r.text += strings.Repeat("\t", width-r.cells)
 		}
-		t.write(r)
+		t.write(r, title)
 	}
 }
 
-func (t *table) write(r tableRow) {
+// write writes a row. A title before the names of the columns has no header, and is none.
+func (t *table) write(r tableRow, title bool) {
 	at := t.b.put(document.Row, 0, r.text)
 	if at < 0 {
 		return
 	}
-	if !t.begun && r.names {
-		t.header = at
+	if !t.begun && !title {
+		t.begun = true
+		if r.names {
+			t.header = at
+		}
 	}
-	t.begun = true
 	t.b.text.Blocks[at].Header = t.header
 }

@@ -569,3 +569,47 @@ func TestTabsOfParagraphsAreKept(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "a\t\tb", got.Body)
 }
+
+// headerOf is the text of the header that the last row of a file's tables has.
+func headerOf(t *testing.T, name string, data []byte) string {
+	text, _, err := job{Format: File{Name: name}.recognize(data), Whole: true}.read(data)
+	require.NoError(t, err)
+	isWellFormed(t, text)
+	last := text.Blocks[len(text.Blocks)-1]
+	if last.Header < 0 {
+		return ""
+	}
+	at := text.Blocks[last.Header]
+	return string([]rune(text.Body)[at.Start:at.End])
+}
+
+func TestHeadersOfTables(t *testing.T) {
+	for page, want := range map[string]string{
+		"<tr><th>A<th>B<tr><td>1<td>2":                         "A\tB",
+		"<tr><td></td><th>Jan<th>Feb<tr><th>North<td>1<td>2":   "\tJan\tFeb",
+		"<tr><td></td><th>Jan<tr><th>North<td>1":               "\tJan",
+		"<thead><tr><td>A<td>B<tbody><tr><td>1<td>2":           "A\tB",
+		"<thead><tr><td>A<td>B</thead><tr><td>1<td>2":          "A\tB",
+		"<tr><th colspan=2>T<tr><th>A<th>B<tr><td>1<td>2":      "A\tB",
+		"<thead><tr><td>T<tr><td>A<td>B</thead><tr><td>1<td>2": "A\tB",
+		"<tr><th>North<td>1<tr><th>South<td>2":                 "",
+		"<tr><th>Phone<td><tr><th>Mail<td>x":                   "",
+		"<tr><td>x<th>B<tr><td>1<td>2":                         "",
+		"<tr><td>1<td>2<thead><tr><th>A<th>B":                  "",
+		"<tr><th>A<tr><td>1":                                   "A",
+	} {
+		assert.Equal(t, want, headerOf(t, "a.html", []byte("<table>"+page+"</table>")), page)
+	}
+	for _, end := range []string{"A1", "F1", "F2"} {
+		f := excelize.NewFile()
+		require.NoError(t, f.MergeCell("Sheet1", "A1", end))
+		for at, text := range map[string]string{"A1": "Sales", "A3": "Region", "F3": "Units", "A4": "North", "F4": "7"} {
+			require.NoError(t, f.SetCellStr("Sheet1", at, text))
+		}
+		b, err := f.WriteToBuffer()
+		require.NoError(t, err)
+		assert.Equal(t, "Region\t\t\t\t\tUnits", headerOf(t, "a.xlsx", b.Bytes()), end)
+	}
+	assert.Equal(t, "Region\tUnits", headerOf(t, "a.csv", []byte("Sales,\nRegion,Units\nNorth,7")))
+	assert.Equal(t, "Region\tUnits", headerOf(t, "a.csv", []byte("Region,Units\nNorth,7")))
+}

@@ -76,7 +76,11 @@ type pageReader struct {
 	labels int   // short texts of the row
 	long   bool  // it has a long one
 	taken  []int // by column: in how many rows from here on a cell from above has it
-	names  bool  // the present row has the names of the columns
+	head   bool  // in the head of the table
+	name   bool  // the present cell has the name of a column
+	names  int   // such cells of the present row
+	gaps   int   // empty cells of other kinds after one of these
+	values bool  // the row has other texts
 	table  *table
 }
 
@@ -203,13 +207,13 @@ func (r *pageReader) opened(a atom.Atom) {
 		r.beginTable()
 	case isSection(a) && r.tables > 0 && r.nested == 0:
 		r.endRow()
-		r.taken = nil
+		r.taken, r.head = nil, a == atom.Thead
 	case a == atom.Tr && r.tables > 0:
 		r.endRow()
 		r.inRow = true
 	case (a == atom.Td || a == atom.Th) && r.tables > 0:
 		r.endCell()
-		r.names = a == atom.Th && (r.names || len(r.cells) == 0)
+		r.name = a == atom.Th || r.head
 		r.cell, r.spans, r.inRow = &strings.Builder{}, r.said, true
 	case a == atom.Br:
 		r.write("\n")
@@ -257,7 +261,7 @@ func (r *pageReader) ended(a atom.Atom, name []byte) {
 		r.endTable()
 	case isSection(a) && r.tables > 0 && r.nested == 0:
 		r.endRow()
-		r.taken = nil
+		r.taken, r.head = nil, false
 	case a == atom.Tr && r.tables > 0:
 		r.endRow()
 	case a == atom.Td, a == atom.Th:

@@ -43,7 +43,7 @@ const longestLabel = 200
 // which is short, or a row above it has several and the cell is less wide than that one. Most other tables within tables
 // only place what is in them on the page.
 func (r *pageReader) isData() bool {
-	return r.names || r.spans.unseen || !r.long && (r.labels > 0 || r.spans.across < r.wide)
+	return r.name || r.spans.unseen || !r.long && (r.labels > 0 || r.spans.across < r.wide)
 }
 
 // takeAbove adds the cells that begin above the present row, up to the first column that is free.
@@ -64,9 +64,19 @@ func (r *pageReader) endCell() {
 		text = ""
 	}
 	r.cell, r.nested = nil, 0
+	blank := oneLine(text) == ""
+	switch {
+	case r.spans.across == 0:
+	case r.name:
+		r.names++
+	case !blank:
+		r.values = true
+	case r.names > 0:
+		r.gaps++
+	}
 	if len(text) > longestLabel {
 		r.long = true
-	} else if oneLine(text) != "" {
+	} else if !blank {
 		r.labels++
 	}
 	r.takeAbove()
@@ -85,7 +95,8 @@ func (r *pageReader) endCell() {
 	}
 }
 
-// endRow writes the present row, if any. The first row of a table is its header if its cells say so.
+// endRow writes the present row, if any. The first row of a table is its header if all of its cells with text say so. An
+// empty one may stand for a name, but a name with nothing but empty cells after it is that of a row.
 func (r *pageReader) endRow() {
 	r.endCell()
 	if !r.inRow {
@@ -97,24 +108,25 @@ func (r *pageReader) endRow() {
 	for r.takeAbove(); len(r.cells) < len(r.taken); r.takeAbove() {
 		r.cells = append(r.cells, cell{})
 	}
-	r.table.add(r.cells, r.names)
+	r.table.add(r.cells, r.names > r.gaps && !r.values)
 	if r.labels > 1 && !r.long {
 		r.wide = len(r.cells)
 	}
-	r.cells, r.names, r.labels, r.long, r.inRow = nil, false, 0, false, false
+	r.cells, r.labels, r.long, r.inRow = nil, 0, false, false
+	r.names, r.gaps, r.values = 0, 0, false
 }
 
 // beginTable begins a table, which ends the row around it, if any.
 func (r *pageReader) beginTable() {
 	r.endRow()
 	r.tables++
-	r.table, r.taken, r.wide = newTable(r.b), nil, 0
+	r.table, r.taken, r.wide, r.head = newTable(r.b), nil, 0, false
 }
 
 // endTable ends the innermost table. What follows in a row around it is a row of its own.
 func (r *pageReader) endTable() {
 	r.endRow()
 	r.tables = max(0, r.tables-1)
-	r.table, r.taken, r.wide = newTable(r.b), nil, 0
+	r.table, r.taken, r.wide, r.head = newTable(r.b), nil, 0, false
 	r.table.begun = true
 }
