@@ -184,6 +184,9 @@ func longNumberOf(stored string) (longNumber, bool) {
 	}
 	whole, _, _ := strings.Cut(strings.TrimPrefix(full, "-"), ".")
 	n := longNumber{full, len(whole), strconv.FormatFloat(x, 'G', exactDigits, 64)}
+	if n.digits < manyDigits { // its last digits are those of the computer, not of a person
+		n.full = inFull(n.general)
+	}
 	return n, n.digits >= manyDigits || strings.Contains(n.general, "E")
 }
 
