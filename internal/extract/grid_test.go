@@ -396,6 +396,7 @@ func TestCellsOfTables(t *testing.T) {
 		"short rows of Markdown":          {"a.md", "|a|b|c|\n|-|-|-|\n|1|\n", "a|b|c\n1||"},
 		"merged in old RTF":               {"a.rtf", mergedRich, "a|a|b\nc||b"},
 		"drawn wider in RTF":              {"a.rtf", widerRich, "a|b|c\nd|e|e\nf|f|f\ng|h|"},
+		"begun further right in RTF":      {"a.rtf", laterRich, "a|b|c\n||d\n|e|e"},
 		"two tables of RTF":               {"a.rtf", twoRich, "a|b|c\nd"},
 		"a table in a cell of RTF":        {"a.rtf", nestedRich, "a|x y|b"},
 	} {
@@ -417,6 +418,9 @@ const (
 \trowd\cellx500\cellx3000\pard\intbl g\cell h\cell\row\pard}`
 	htmlOfMarkdown = "<table>\n<!--\nx\n-->\n<tr><th>Region</th><th>Jan</th><th>Feb</th></tr>\n\n" +
 		"<tr><td>North</td><td></td><td>7</td></tr>\n\n<!--\ny\n-->\n<tr><td></td><td>8</td></tr>\n</table>\n"
+	laterRich = `{\rtf1\trowd\trleft-108\cellx1000\cellx2000\cellx3000\pard\intbl a\cell b\cell c\cell\row
+\trowd\trleft2000\cellx3000\pard\intbl d\cell\row
+\trowd\trleft990\cellx3000\pard\intbl e\cell\row\pard}`
 	twoRich = `{\rtf1\trowd\cellx1\cellx2\cellx3\pard\intbl a\cell b\cell c\cell\row\pard\par
 \trowd\cellx3\pard\intbl d\cell\row\pard}`
 	nestedRich = `{\rtf1\trowd\cellx1\cellx2\cellx3\pard\intbl a\cell\pard\intbl\itap2 x\nestcell y\nestcell

@@ -1,8 +1,9 @@
 package extract
 
-// richRow is a row of a table, with where its cells end.
+// richRow is a row of a table, with where it begins and where its cells end.
 type richRow struct {
 	cells []cell
+	left  int
 	edges []int
 	names bool
 }
@@ -16,7 +17,9 @@ const (
 func (r *richReader) define(word string, number int) {
 	switch word {
 	case "trowd":
-		r.merges, r.edges, r.merge = nil, nil, cell{}
+		r.merges, r.left, r.edges, r.merge = nil, 0, nil, cell{}
+	case "trleft":
+		r.left = number
 	case "clmrg":
 		r.merge.left = true
 	case "clvmrg":
@@ -67,6 +70,10 @@ func (row richRow) spread(widest richRow) []cell {
 	}
 	var cells []cell
 	column := 0
+	for row.left > widest.left+sameEdge && column < len(widest.edges) && widest.edges[column] <= row.left+sameEdge {
+		cells = append(cells, cell{})
+		column++
+	}
 	for i, c := range row.cells {
 		begun := column
 		for column < len(widest.edges) && widest.edges[column] < row.edges[i]-sameEdge {

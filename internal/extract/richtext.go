@@ -77,6 +77,7 @@ type richReader struct {
 	cells    []cell
 	cell     strings.Builder
 	merges   []cell // what the definition of the row says of each of its cells
+	left     int    // where the row begins
 	edges    []int  // where each ends
 	merge    cell   // what it says of the next one
 	inTable  bool
@@ -261,7 +262,7 @@ func (r *richReader) endRow() {
 	for i := range min(len(r.cells), len(r.merges)) {
 		r.cells[i].left, r.cells[i].up = r.merges[i].left, r.merges[i].up
 	}
-	if r.rows = append(r.rows, richRow{r.cells, r.edges, r.names}); len(r.rows) >= mostRichRows {
+	if r.rows = append(r.rows, richRow{r.cells, r.left, r.edges, r.names}); len(r.rows) >= mostRichRows {
 		r.addRows()
 	}
 	r.cells, r.names = nil, false
