@@ -129,8 +129,8 @@ func (b *builder) adds(characters int) bool {
 	return true
 }
 
-// isTitle reports a row of a table of several columns that has one text, at its beginning or merged over others, or that
-// only repeats what is above it.
+// isTitle reports a row of a table of several columns that has one text, at its beginning or merged over others, or
+// that only repeats what is above it.
 func (r tableRow) isTitle(width int) bool {
 	return width > 1 && (r.texts == 0 || r.texts == 1 && (r.own == 1 || r.own < r.cells))
 }

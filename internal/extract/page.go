@@ -84,7 +84,8 @@ type pageReader struct {
 	table  *table
 }
 
-// spans are the columns and rows of a cell. One whose text is unseen keeps its place, one that is hidden has no columns.
+// spans are the columns and rows of a cell. One whose text is unseen keeps its place; one that is hidden has no columns
+// and rows.
 type spans struct {
 	across, down int
 	unseen       bool
@@ -143,7 +144,7 @@ func (r *pageReader) start(closed bool) {
 		hidden = r.attributes(a) || hidden
 	}
 	// A cell is read, so that its end is known, even where its text is not shown.
-	switch isCell := a == atom.Td || a == atom.Th; {
+	switch isCell := (a == atom.Td || a == atom.Th) && r.nested == 0; {
 	case !isCell:
 		hidden = hidden || r.said.unseen
 	case hidden:
@@ -201,17 +202,17 @@ func (r *pageReader) opened(a atom.Atom) {
 	case a == atom.Table && (r.nested > 0 || r.cell != nil && r.isData()):
 		r.nested++
 		r.write(" ")
-	case r.nested > 0 && (a == atom.Tr || a == atom.Td || a == atom.Th):
+	case r.nested > 0 && isTabular(a):
 		r.write(" ")
 	case a == atom.Table:
 		r.beginTable()
 	case isSection(a) && r.tables > 0 && r.nested == 0:
 		r.endRow()
 		r.taken, r.head = nil, a == atom.Thead
-	case a == atom.Tr && r.tables > 0:
+	case a == atom.Tr:
 		r.endRow()
 		r.inRow = true
-	case (a == atom.Td || a == atom.Th) && r.tables > 0:
+	case a == atom.Td, a == atom.Th:
 		r.endCell()
 		r.name = a == atom.Th || r.head
 		r.cell, r.spans, r.inRow = &strings.Builder{}, r.said, true
@@ -255,7 +256,7 @@ func (r *pageReader) ended(a atom.Atom, name []byte) {
 	case a == atom.Table && r.nested > 0:
 		r.nested--
 		r.write(" ")
-	case r.nested > 0 && (a == atom.Tr || a == atom.Td || a == atom.Th):
+	case r.nested > 0 && isTabular(a):
 		r.write(" ")
 	case a == atom.Table && r.tables > 0:
 		r.endTable()

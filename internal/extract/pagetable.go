@@ -40,8 +40,8 @@ func isTabular(a atom.Atom) bool { return a == atom.Tr || a == atom.Td || a == a
 const longestLabel = 200
 
 // isData reports whether a table within the present cell is part of it: its row has a header or another text before it,
-// which is short, or a row above it has several and the cell is less wide than that one. Most other tables within tables
-// only place what is in them on the page.
+// which is short, or a row above it has several and the cell is less wide than that one. Most other tables within
+// tables only place what is in them on the page.
 func (r *pageReader) isData() bool {
 	return r.name || r.spans.unseen || !r.long && (r.labels > 0 || r.spans.across < r.wide)
 }
@@ -95,8 +95,8 @@ func (r *pageReader) endCell() {
 	}
 }
 
-// endRow writes the present row, if any. The first row of a table is its header if all of its cells with text say so. An
-// empty one may stand for a name, but a name with nothing but empty cells after it is that of a row.
+// endRow writes the present row, if any. The first row of a table is its header if all of its cells with text say so.
+// An empty one may stand for a name, but a name with nothing but empty cells after it is that of a row.
 func (r *pageReader) endRow() {
 	r.endCell()
 	if !r.inRow {
