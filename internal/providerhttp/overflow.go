@@ -30,8 +30,9 @@ func (t Trouble) TooLong(status int) bool {
 // TooLong says whether a provider's words mean that what it was sent does not fit the model.
 func TooLong(words string) bool { return overflow.MatchString(words) }
 
+// anyOf makes one expression. A point within a number does not end a sentence.
 func anyOf(patterns ...string) *regexp.Regexp {
-	return regexp.MustCompile("(?i)" + strings.Join(patterns, "|"))
+	return regexp.MustCompile("(?i)" + strings.ReplaceAll(strings.Join(patterns, "|"), `[^.;]`, `(?:[^.;]|\.\d)`))
 }
 
 // The names and words are those of servers and providers as they were reported in public: modeltest.Refusals has one
@@ -41,18 +42,25 @@ var (
 	overflowCode = anyOf(
 		`context_?(length|window|size)_?(exceeded|error)`, `exceed_context`, `(prompt|input|context)_too_long`,
 		`max_prompt_tokens_exceeded`, `request_too_large`, `tokens_limit_reached`, `token_quantity_exceeded`,
-		`too_many_tokens`)
+		`too_many_tokens`, `^1261$`) // a number of Zhipu
 
 	// otherCode matches the names of failures whose words may be like those of an overflow.
 	otherCode = anyOf(
 		`^tokens$`, `rate_?limit`, `quota`, `throttl`, `too_?many_?requests`, `overloaded`, `billing`,
 		`(string|array)_(above|too_long)`, `invalid_function`, `image`)
 
-	// otherLimit matches the words of limits that are not the window's: of a time, of money, of a picture or a file.
+	// otherLimit matches the words of limits that are not the window's: of a time, of money, of what a user may use, of
+	// what may be said, of how many things there are, of a name, of a picture or a file.
 	otherLimit = anyOf(
 		`rate.?limit`, `\b(per|an?)[ _-]?(sec|second|min|minute|hour|day|month)\b`, `\b[TR]P[MDS]\b`,
 		`\b(daily|monthly)\b`, `quota`, `too many requests`, `please wait`, `throttl`, `\bcredits?\b`, `billing`,
-		`\b(string|array) too long`,
+		`\b(string|array) too long`, `\b(budget|account|plan|tier|subscription|organi[sz]ation|workspace)s?\b`,
+		`\bfor (the |this |your )?(team|user|key|project)\b`, `\b(safety|policy|policies|moderation)\b`,
+		`\bmax(imum)?( allowed)? (number|count) of (tools?|functions?|images?|pictures?|requests?|messages?|files?|`+
+			`documents?|items?|parts?|stop sequences?|choices)\b`,
+		`\b(key|name|id|identifier|url|schema|metadata|title|label|header)s?\b\W{0,3}(length )?`+
+			`(is too (long|large)|(has )?exceed)`,
+		`\b(duration|seconds)\b`, `图片|图像|文件|音频|视频|配额|额度|余额|频率|限流|每分钟`,
 		`\b(image|picture|audio|video|file|document|pdf)s?\b[^.;]{0,40}(exceed|too (large|big)|larger than)`+
 			`[^.;]{0,60}\b(mb|kb|mib|bytes|pixels|pages|size|dimensions?|resolution)\b`,
 		`\b(image|picture|audio|video|file|document|pdf)( size| file)?( is)? too (large|big)`)
@@ -64,23 +72,29 @@ var (
 	overflow = anyOf(
 		`maximum context`,
 		`exceed(s|ed|ing)?\b[^.;]{0,60}\bcontext.?(window|length|limit|size)`,
-		`context.?(window|length|limit|size)[^.;]{0,20}exceed`,
+		`context.?(window|length|limit|size)[^.;]{0,20}(exceed|reached|overflow|\bfull\b)`,
+		`reached[^.;]{0,20}\bcontext.?(window|length|limit|size)`,
 		`exceed_context`,
 		`\bcontext (the )?overflow`,
 		`context (size|length|window) is (only )?[\d,]+ tokens`, `context length of only \d+`,
 		`(greater|longer|larger) than the (maximum )?(model.{0,4} )?(context|model|sequence) (length|size|window)`,
-		`\b(prompt|input|conversation|context|messages?)( texts?| tokens?)?( length)? (is |are )?too (long|large)\b`,
+		`\b(prompt|input|conversation|context|messages?|chat|history)( history| texts?| tokens?)?`+
+			`( length)? (is |are )?too (long|large|big)\b`,
+		`kv.?cache (is )?full`, `(space|slot)[^.;]{0,20} in (the )?kv.?cache`,
 		`is too long and exceeds`,
-		`maximum prompt length`,
+		`maximum prompt length`, `max(imum)?[ _]sequence[ _]length`,
 		`reduce the (length|size) of (the |your )?(messages?|input|prompt|conversation)`, `reduce your prompt`,
 		`inputs\W{1,3}tokens \+ \W?max_new_tokens\W? must be`, `inputs\W{1,3}must have less than \d+ tokens`,
-		`\b(prompt|input)s?\b[^.;]{0,60}(exceeds?|(greater|longer|larger|more) than) `+
-			`(the |its )?(max|limit|model|context|allowed|configured)`,
-		`\b(prompt|input)s? (tokens?|length)\b[^.;]{0,60}cannot exceed`, `input tokens \d+ cannot exceed`,
+		`\b(prompt|input)s?\b[^.;]{0,60}(exceed(s|ed)?|(greater|longer|larger|more) than) `+
+			`(the |its )?(max|limit|model|context|allowed|configured|[\d,.]+k?[ -]tokens?\b)`,
+		`(\b|_)(prompt|input|total)s?[ _](tokens?|length)\b[^.;]{0,60}`+
+			`((can ?not|must not|should not|may not) exceed|must be (<|(less|smaller|lower|fewer) than))`,
+		`\bmax\w*tokens\W{0,3}must be [^.;]{0,20}got -\d`,
 		`input token count is \d+ but`,
 		`too many (input |prompt )?tokens`, `too many total text bytes`,
 		`total (number of )?tokens\b[^.;]{0,60}exceed`, `token limit (was |is )?exceeded`,
 		`exceed(s|ed)? (the )?max(imum)? (message|input|prompt) tokens?\b`, `exceeded model token limit`,
 		`tokens in request more than max`, `max size: [\d,]+ tokens`, `range of input length should be`,
-		`request entity too large`)
+		`request entity too large`,
+		`超长`, `(输入|提示词|上下文|对话|消息|prompt|tokens?)[^。；]{0,20}(过长|太长|超过|超出)`)
 )

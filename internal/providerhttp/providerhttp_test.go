@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,6 +55,9 @@ func TestTheMessageOfAnErrorResponseIsFound(t *testing.T) {
 		`{"error":{"message":"no"}}`: "no", `{"error":"no"}`: "no", `{"message":"no"}`: "no", `{"detail":"no"}`: "no",
 		`[{"error":{"message":"no"}}]`: "no", `{"error":null,"message":"no"}`: "no", `{"error":7}`: "", `<html>`: "",
 		"": "", `{"error":`: "", `{"error":{"message":7},"message":{}}`: "",
+		`{"error_code":1,"error_msg":"no"}`: "no", `{"errmsg":"no"}`: "no", `{"Message":"no"}`: "no", `"no"`: "no",
+		`{"base_resp":{"status_code":1,"status_msg":"no"}}`: "no", " not\n here \r\n": "not here",
+		"\x1f\x8b\x08": "", "\xff": "", "a\x00b": "", strings.Repeat("x", 2000): "", ` <!DOCTYPE html>`: "", `"no`: "",
 	} {
 		assert.Equal(t, want, providerhttp.Said([]byte(body)).Message, body)
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Trouble is what a provider says of a failure, in whatever form: an error member, or the body of an answer.
@@ -26,24 +28,46 @@ func Says(message string, codes ...string) Trouble {
 	return t
 }
 
-// Said is what the body of an answer says. A body that is no JSON, or has too many values, says nothing.
+// Said is what the body of an answer says: JSON, or a short text. A page and JSON that cannot be read say nothing, and
+// neither does JSON with too many values.
 func Said(body []byte) (t Trouble) {
 	var answer any
 	if Read(body, len(body), maxSaid, &answer) != nil {
+		if t.Message = line(body); t.Message != "" {
+			t.words = []string{t.Message}
+		}
 		return t
 	}
 	if list, is := answer.([]any); is && len(list) == 1 { // some providers send a list with one object
 		answer = list[0]
 	}
 	if object, is := answer.(map[string]any); is {
-		t.There = object["error"] != nil || object["errors"] != nil || object["object"] == "error"
+		base, _ := object["base_resp"].(map[string]any)
+		t.There = object["error"] != nil || object["errors"] != nil || object["object"] == "error" ||
+			failed(object["error_code"]) || failed(base["status_code"])
 	}
-	t.gather(answer, "", 0)
+	t.gather(answer, 0)
 	return t
 }
 
-// maxSaid limits the values of an error response.
-const maxSaid = 10_000
+// failed says whether a code is one of a failure.
+func failed(code any) bool { return code != nil && code != float64(0) && code != "" && code != "0" }
+
+// Limits of an error response.
+const (
+	maxSaid = 10_000  // values
+	maxLine = 1 << 10 // bytes of one that is a text
+)
+
+// line is a text as one line; empty for a long one, for JSON, for a page, and for what is no text.
+func line(body []byte) string {
+	text := strings.Join(strings.Fields(string(body)), " ")
+	if len(body) > maxLine || text == "" || strings.ContainsRune(`<{["`, rune(text[0])) || !utf8.ValidString(text) ||
+		strings.ContainsFunc(text, unicode.IsControl) {
+		return ""
+	}
+	return text
+}
 
 // UnmarshalJSON accepts any JSON value and never fails: an object, a message, or null where there is no error.
 func (t *Trouble) UnmarshalJSON(raw []byte) error {
@@ -52,7 +76,7 @@ func (t *Trouble) UnmarshalJSON(raw []byte) error {
 		return nil
 	}
 	t.There = true
-	t.gather(member, "error", 0)
+	t.gather(member, 0)
 	return nil
 }
 
@@ -60,8 +84,8 @@ func (t *Trouble) UnmarshalJSON(raw []byte) error {
 // Gateways put the answer of the provider behind them into one of the first, as JSON in a string, too. What a refusal
 // repeats of the request stands in other members.
 var (
-	wording = []string{"error", "errors", "message", "msg", "detail", "details", "description", "error_message",
-		"metadata", "raw", "external_model_error"}
+	wording = []string{"error", "errors", "message", "Message", "msg", "detail", "details", "description",
+		"error_message", "error_msg", "errmsg", "base_resp", "status_msg", "metadata", "raw", "external_model_error"}
 	naming = []string{"code", "type", "status", "reason", "error_code", "error_type"}
 )
 
@@ -72,15 +96,15 @@ const (
 	maxWord   = 8 << 10 // bytes
 )
 
-// gather adds what a value says that stands in a member of this name.
-func (t *Trouble) gather(v any, member string, depth int) {
+// gather adds what a value says.
+func (t *Trouble) gather(v any, depth int) {
 	if depth > maxNested || len(t.words)+len(t.codes) > maxWords {
 		return
 	}
 	switch v := v.(type) {
 	case map[string]any:
 		for _, name := range wording {
-			t.gather(v[name], name, depth+1)
+			t.gather(v[name], depth+1)
 		}
 		for _, name := range naming {
 			switch code := v[name].(type) {
@@ -93,10 +117,10 @@ func (t *Trouble) gather(v any, member string, depth int) {
 		}
 	case []any:
 		for _, one := range v {
-			t.gather(one, member, depth+1)
+			t.gather(one, depth+1)
 		}
 	case string:
-		if member == "" || v == "" || t.within(v, depth) {
+		if v == "" || t.within(v, depth) {
 			return
 		}
 		if t.Message == "" {
@@ -115,7 +139,7 @@ func (t *Trouble) within(text string, depth int) bool {
 	var inner any
 	before := len(t.words)
 	if Read(raw, len(raw), maxSaid, &inner) == nil {
-		t.gather(inner, "", depth+1)
+		t.gather(inner, depth+1)
 	}
 	return len(t.words) > before
 }
