@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +11,8 @@ import (
 )
 
 // What does not fit the model's window is left out, one thing after the other: the oldest turns of the history, half of
-// them each time, then the middles of long results of this run. Each step of the model notes what it was not shown;
-// the next ones, and those of an attempt that takes over, begin with that.
+// them each time, then the middles of long results of this run and the last of the passages that it found. Each step of
+// the model notes what it was not shown; the next ones, and those of an attempt that takes over, begin with that.
 const (
 	longest  = 16 << 10 // bytes to which long results are cut first
 	shortest = 1 << 10  // and last
@@ -41,8 +42,8 @@ func (s *session) leaveOut(step *record.Step, whole []model.Message) bool {
 }
 
 // fitted is a conversation without the oldest messages of its history that a step leaves out, or more: it begins with a
-// turn. The history may be another than the one of which they were left out, as turns are removed. Of long results of
-// this run it has their beginnings and ends, where the step says so.
+// turn. The history may be another than the one of which they were left out, as turns are removed. What is long of this
+// run is shortened, where the step says so.
 func (s *session) fitted(whole []model.Message, step record.Step) []model.Message {
 	from := s.turnAt(step.LeftOut)
 	if step.Shortened == 0 || !s.hasLonger(whole, step.Shortened) {
@@ -52,7 +53,11 @@ func (s *session) fitted(whole []model.Message, step record.Step) []model.Messag
 	for i := max(s.before()-from, 0); i < len(shown); i++ {
 		shown[i].Results = slices.Clone(shown[i].Results)
 		for n, r := range shown[i].Results {
-			shown[i].Results[n].Text = shortened(r, step.Shortened)
+			shown[i].Results[n].Text = shortened(r.Text, step.Shortened, r.Name == model.Search && s.Search != nil)
+		}
+		if at := s.foundIn(shown[i], from+i); at >= 0 {
+			shown[i].Texts = slices.Clone(shown[i].Texts)
+			shown[i].Texts[at].Text = shortened(shown[i].Texts[at].Text, step.Shortened, true)
 		}
 	}
 	return shown
@@ -61,32 +66,79 @@ func (s *session) fitted(whole []model.Message, step record.Step) []model.Messag
 // before is how many messages of the conversation stand before this run's.
 func (s *session) before() int { return len(s.History) + len(s.Before) }
 
+// hasLonger says whether something of this run can be shortened to so many bytes.
 func (s *session) hasLonger(whole []model.Message, most int) bool {
-	return slices.ContainsFunc(whole[s.before():], func(m model.Message) bool {
-		return slices.ContainsFunc(m.Results, func(r model.Result) bool { return len(r.Text) > most })
-	})
+	for i := s.before(); i < len(whole); i++ {
+		m := whole[i]
+		at := s.foundIn(m, i)
+		if at >= 0 && len(m.Texts[at].Text) > most ||
+			slices.ContainsFunc(m.Results, func(r model.Result) bool { return len(r.Text) > most }) {
+			return true
+		}
+	}
+	return false
 }
 
-// shortened is the text of a result in about so many bytes: its beginning and its end, or the first passages of a
-// search, which stay whole, as each is fenced.
-func shortened(r model.Result, most int) string {
-	if len(r.Text) <= most {
-		return r.Text
+// foundIn is which text of the message at i has what was found for it; -1: none has.
+func (s *session) foundIn(m model.Message, i int) int {
+	if i != s.before() || s.done(firstSearch) == nil || len(m.Texts) == 0 {
+		return -1
 	}
-	if r.Name == model.Search {
-		passages := strings.Split(r.Text, "\n")
-		n, room := 0, most
-		for n < len(passages) && len(passages[n]) < room {
-			room -= len(passages[n]) + 1
-			n++
-		}
-		return strings.Join(append(passages[:n:n], fmt.Sprintf(
-			"[%d more passages do not fit the context window]", len(passages)-n)), "\n")
+	return len(m.Texts) - 1 // see withPassages
+}
+
+// shortened is a text in about so many bytes: its beginning and its end, or, of a search, the first passages. They stay
+// whole, as each is fenced.
+func shortened(text string, most int, search bool) string {
+	if len(text) <= most {
+		return text
 	}
-	begins := strings.ToValidUTF8(r.Text[:most/2], "")
-	ends := strings.ToValidUTF8(r.Text[len(r.Text)-most/2:], "")
+	if passages := firstPassages(text, most); search && passages != "" {
+		return passages
+	}
+	begins := strings.ToValidUTF8(text[:most/2], "")
+	ends := strings.ToValidUTF8(text[len(text)-most/2:], "")
 	return fmt.Sprintf("%s\n[%d bytes of this result are left out here: they do not fit the context window]\n%s",
-		begins, len(r.Text)-len(begins)-len(ends), ends)
+		begins, len(text)-len(begins)-len(ends), ends)
+}
+
+// firstPassages are the passages of a search that fit into so many bytes, one at least, or its beginning; "" where the
+// text has none.
+func firstPassages(text string, most int) string {
+	passages := strings.Split(text, "\n")
+	n, room := 0, most
+	for n < len(passages) && len(passages[n]) < room {
+		room -= len(passages[n]) + 1
+		n++
+	}
+	shown := passages[:n:n]
+	if n == 0 {
+		one := beginningOf(passages[0], most)
+		if one == "" {
+			return ""
+		}
+		n, shown = 1, []string{one}
+	}
+	if left := len(passages) - n; left > 0 {
+		shown = append(shown, fmt.Sprintf("[%d more passages do not fit the context window]", left))
+	}
+	return strings.Join(shown, "\n")
+}
+
+// beginningOf is a passage with the beginning of its text, so that it has about so many bytes. It is JSON as before.
+func beginningOf(line string, most int) string {
+	var passage map[string]any
+	if json.Unmarshal([]byte(line), &passage) != nil {
+		return ""
+	}
+	text, _ := passage["text"].(string)
+	for len(line) > most && text != "" {
+		text = strings.ToValidUTF8(text[:len(text)/2], "")
+		passage["text"] = text + "…"
+		shorter, _ := json.Marshal(passage) // it was read from JSON
+		line = string(shorter)
+	}
+	return line
 }
 
 // turnAt is the index of the first turn of the history that begins at n or behind it.

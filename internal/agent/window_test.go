@@ -150,3 +150,85 @@ func TestPassagesOfASearchStayWhole(t *testing.T) {
 	assert.Equal(t, fmt.Sprintf("[%d more passages do not fit the context window]", 40-len(lines)+1),
 		lines[len(lines)-1])
 }
+
+// passages are what a search finds: so many, each of about so many bytes.
+func passages(count, size int) (found []record.Source) {
+	for n := range count {
+		found = append(found, record.Source{Document: fmt.Sprint("d", n), Text: strings.Repeat("<x> ", size/14)})
+	}
+	return found
+}
+
+// shownPassages are the numbers of the passages in a text, and what follows them.
+func shownPassages(t *testing.T, text string) (numbers []int, rest string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if rest += line; line[0] != '{' {
+			continue
+		}
+		var passage struct {
+			N    int
+			Text string
+		}
+		require.NoError(t, json.Unmarshal([]byte(line), &passage), "%s", line)
+		require.NotEmpty(t, passage.Text)
+		numbers, rest = append(numbers, passage.N), ""
+	}
+	return numbers, rest
+}
+
+// What was found for the message was never cut: a small window was full with each message, also the first of a chat.
+func TestWhatWasFoundForTheMessageIsCut(t *testing.T) {
+	file := model.Text{Name: model.Passages, Text: "a file of the user, with a name like that"}
+	for name, c := range map[string]struct{ holds, count, size, cut, left int }{
+		"some fit":     {6_000, 10, 1_500, 4 << 10, 2},
+		"one fits":     {2_500, 10, 1_000, 1 << 10, 1},
+		"none fits":    {2_500, 10, 3_000, 1 << 10, 1},
+		"one, cut":     {2_500, 1, 60_000, 1 << 10, 1},
+		"none is long": {60_000, 10, 1_500, 0, 10},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := &window{holds: c.holds, calls: []string{"act"}}
+			s := newStage(m, gives("fine"))
+			finds(passages(c.count, c.size)...)(&s.task)
+			s.task.Agent.Spec.Knowledge.Always = true
+			s.task.Message.Texts = []model.Text{file}
+			r := s.work(t)
+			require.NotNil(t, r.Answer, r.Failure)
+			require.Equal(t, c.cut, r.All[1].Shortened)
+			last := m.shown[len(m.shown)-1].Messages
+			require.Len(t, last[0].Texts, 2)
+			assert.Equal(t, file, last[0].Texts[0])
+			numbers, rest := shownPassages(t, last[0].Texts[1].Text)
+			require.Len(t, numbers, c.left)
+			assert.Equal(t, 1, numbers[0])
+			if c.left < c.count {
+				assert.Equal(t, fmt.Sprintf("[%d more passages do not fit the context window]", c.count-c.left), rest)
+			} else {
+				assert.Empty(t, rest)
+			}
+			again := &window{holds: c.holds, calls: m.calls}
+			takes := newStage(again, gives("fine"))
+			takes.task.Agent, takes.task.Message, takes.task.Search = s.task.Agent, s.task.Message, s.task.Search
+			takes.task.Steps = slices.Clone(r.All[:len(r.All)-1])
+			_, err := takes.Work(t.Context(), takes.task)
+			require.NoError(t, err)
+			assert.Equal(t, last, again.shown[0].Messages, "another attempt sends the same")
+		})
+	}
+}
+
+// A client's function with the name of the search is none: of what it gives, both ends are shown.
+func TestAFunctionThatIsCalledSearchHasNoPassages(t *testing.T) {
+	long := `{"begins":"` + strings.Repeat("x", 50_000) + `","ends":1}`
+	m := &window{holds: 20_000, calls: []string{"search"}}
+	s := newStage(m, func(t *agent.Task) {
+		t.Functions = []record.Function{{Name: "search", Parameters: json.RawMessage(`{"type":"object"}`)}}
+	})
+	s.pause(t, record.Decision{Decision: "answer", Message: long})
+	r := s.work(t)
+	require.NotNil(t, r.Answer, r.Failure)
+	last := m.shown[len(m.shown)-1].Messages
+	result := last[len(last)-1].Results[0].Text
+	assert.True(t, strings.HasPrefix(result, `{"begins"`) && strings.HasSuffix(result, `"ends":1}`), "%.200s", result)
+}

@@ -318,6 +318,7 @@ func TestLastStepIsRebuiltFromTheRun(t *testing.T) {
 		"tries":               func(s *record.Step) { s.Tries = 2 },
 		"the provider's name": func(s *record.Step) { s.RequestID = "x" },
 		"what did not fit":    func(s *record.Step) { s.LeftOut = 1 },
+		"what was cut":        func(s *record.Step) { s.Shortened = 1 },
 	} {
 		step := want
 		more(&step)

@@ -240,6 +240,7 @@ type stepView struct {
 	Tries        int             `json:"tries,omitempty"`
 	RequestID    string          `json:"request_id,omitempty" doc:"by which the model's provider knows the call"`
 	LeftOut      int             `json:"left_out,omitempty" doc:"messages of the conversation that did not fit the model"`
+	Shortened    int             `json:"shortened,omitempty" doc:"bytes to which long results were cut for the model"`
 	Name         string          `json:"name,omitempty"`
 	Arguments    json.RawMessage `json:"arguments,omitempty" shape:"object|string"`
 	Outcome      string          `json:"outcome,omitempty"`
@@ -278,6 +279,7 @@ func (h *handlers) listSteps(ctx context.Context, p tenant.Principal, in *RunPat
 			Tries:        step.Tries,
 			RequestID:    step.RequestID,
 			LeftOut:      step.LeftOut,
+			Shortened:    step.Shortened,
 			Name:         step.Name,
 			Arguments:    step.Arguments,
 			Outcome:      step.Outcome,
