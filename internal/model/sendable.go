@@ -51,6 +51,9 @@ func (r Request) Sendable() Request {
 	return r
 }
 
+// PlainNames are the parameters for Anthropic's models, which take no names but plain ones: see [schema.PlainNames].
+func (t ToolSpec) PlainNames() json.RawMessage { return schema.PlainNames(t.Parameters) }
+
 // What stands for a user's message and for a result that say nothing.
 const (
 	nothingSaid  = "(an empty message)"

@@ -121,7 +121,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		body.Temperature = &within
 	}
 	for _, t := range r.Declared() {
-		body.Tools = append(body.Tools, tool{t.Name, t.Description, t.Parameters})
+		body.Tools = append(body.Tools, tool{t.Name, t.Description, t.PlainNames()})
 	}
 	var said received
 	header, err := m.endpoint.Stream(ctx, body, func(data []byte) (bool, error) {

@@ -3,6 +3,7 @@ package anthropicmodel_test
 import (
 	"encoding/json"
 	"net/http"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -80,7 +81,8 @@ func TestNoBlankTextIsSent(t *testing.T) {
 
 func TestEachToolHasASchemaThatIsTaken(t *testing.T) {
 	open := func(address string) model.Model { return anthropicmodel.New(address, "k", http.DefaultClient) }
-	modeltest.RunSchemas(t, open, func(t *testing.T, body []byte) (schemas []json.RawMessage) {
+	names := regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+	modeltest.RunSchemas(t, open, names, func(t *testing.T, body []byte) (schemas []json.RawMessage) {
 		var sent struct {
 			Tools []struct {
 				Schema json.RawMessage `json:"input_schema"`

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -194,7 +195,8 @@ func TestNoBlankTextIsSent(t *testing.T) {
 }
 
 func TestEachToolHasASchemaThatIsTaken(t *testing.T) {
-	modeltest.RunSchemas(t, open, func(t *testing.T, body []byte) (schemas []json.RawMessage) {
+	names := regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
+	modeltest.RunSchemas(t, open, names, func(t *testing.T, body []byte) (schemas []json.RawMessage) {
 		var sent struct {
 			ToolConfig struct {
 				Tools []struct {

@@ -6,6 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -27,12 +30,17 @@ var schemas = []string{
 	`{"type":"object","anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{},"b":{}}}`,
 	`{"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"type":"object","properties":{"a":{"type":"array"}}}}}`,
 	`{"type":"object","not":{"required":["a"]},"enum":[{}]}`,
+	`{"properties":{"$filter":{"type":"string","description":"of OData"},"user[name]":{},"都市":{},"a b":{"properties":` +
+		`{"$x":{}}},"":{},"c.d_e-f":{"$ref":"#/properties/$filter"}},"required":["都市","c.d_e-f"],` +
+		`"additionalProperties":false}`,
+	`{"properties":{"` + strings.Repeat("long", 17) + `":{"description":"` + strings.Repeat("x", 9000) + `"}}}`,
 }
 
 // RunSchemas checks that an adapter sends each tool with a schema that every provider takes, whatever its own is. taken
-// takes the schemas of the tools out of a body.
+// takes the schemas of the tools out of a body. names is what its provider takes as a name of a member; nil: anything.
 func RunSchemas(
-	t *testing.T, open func(address string) model.Model, taken func(t *testing.T, body []byte) []json.RawMessage,
+	t *testing.T, open func(address string) model.Model, names *regexp.Regexp,
+	taken func(t *testing.T, body []byte) []json.RawMessage,
 ) {
 	t.Helper()
 	var body []byte
@@ -58,6 +66,30 @@ func RunSchemas(
 			assert.NotContains(t, top, name, "%s: %s", schemas[i], raw)
 		}
 		assert.Empty(t, refused(top, "it"), "%s: %s", schemas[i], raw)
+		if names != nil {
+			named(t, names, json.RawMessage(schemas[i]), top)
+		}
+	}
+}
+
+// named checks that a provider takes the names of a schema's members, and that the others are told of in words.
+func named(t *testing.T, names *regexp.Regexp, whole json.RawMessage, sent map[string]any) {
+	t.Helper()
+	properties, _ := sent["properties"].(map[string]any)
+	for name := range properties {
+		assert.Regexp(t, names, name)
+	}
+	required, _ := sent["required"].([]any)
+	for _, name := range required {
+		assert.Contains(t, properties, name)
+	}
+	var own struct{ Properties map[string]any }
+	_ = json.Unmarshal(whole, &own) // some are no schemas
+	for name := range own.Properties {
+		if _, there := properties[name]; !there {
+			assert.Contains(t, sent["description"], strconv.Quote(name), "%s", whole)
+			assert.NotEqual(t, false, sent["additionalProperties"], "the model may use them")
+		}
 	}
 }
 

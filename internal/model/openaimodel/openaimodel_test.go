@@ -64,7 +64,7 @@ func TestNoBlankTextIsSent(t *testing.T) {
 
 func TestEachToolHasASchemaThatIsTaken(t *testing.T) {
 	open := func(address string) model.Model { return openaimodel.New(address, "k", http.DefaultClient) }
-	modeltest.RunSchemas(t, open, func(t *testing.T, body []byte) (schemas []json.RawMessage) {
+	modeltest.RunSchemas(t, open, nil, func(t *testing.T, body []byte) (schemas []json.RawMessage) {
 		var sent struct {
 			Tools []struct {
 				Function struct{ Parameters json.RawMessage }
