@@ -3,6 +3,7 @@ package schema
 import (
 	"encoding/json"
 	"slices"
+	"strconv"
 )
 
 // kind is what the value of a keyword is.
@@ -14,6 +15,8 @@ const (
 	someSchemas      // by name
 	aList            // of schemas
 	aText
+	aPattern
+	somePatterns // schemas, by patterns
 	aNumber
 	aCount
 	aFlag
@@ -24,13 +27,13 @@ const (
 )
 
 // keywords are those of JSON schema whose values are checked. Others are kept as they are: what they mean, a provider
-// knows or ignores.
+// knows or ignores. What a reference points to is mended there, too.
 var keywords = map[string]kind{
 	"items": aSchema, "contains": aSchema, "propertyNames": aSchema, "not": aSchema, "if": aSchema, "then": aSchema,
 	"else": aSchema, "unevaluatedItems": aRule, "additionalProperties": aRule, "unevaluatedProperties": aRule,
-	"properties": someSchemas, "patternProperties": someSchemas, "$defs": someSchemas, "definitions": someSchemas,
+	"properties": someSchemas, "patternProperties": somePatterns, "$defs": someSchemas, "definitions": someSchemas,
 	"dependentSchemas": someSchemas, "allOf": aList, "anyOf": aList, "oneOf": aList, "prefixItems": aList,
-	"title": aText, "description": aText, "format": aText, "pattern": aText, "$schema": aText, "$id": aText,
+	"title": aText, "description": aText, "format": aText, "pattern": aPattern, "$schema": aText, "$id": aText,
 	"minimum": aNumber, "maximum": aNumber, "exclusiveMinimum": aNumber, "exclusiveMaximum": aNumber,
 	"multipleOf": aNumber, "minLength": aCount, "maxLength": aCount, "minItems": aCount, "maxItems": aCount,
 	"minProperties": aCount, "maxProperties": aCount, "minContains": aCount, "maxContains": aCount,
@@ -55,13 +58,17 @@ func (m *mender) object(s map[string]any, depth int) map[string]any {
 			v = m.tuple(list(v))
 		}
 		if known == 0 {
-			out[name] = v
+			out[name] = cloned(v)
 		} else if mended, ok := m.value(known, v, depth); ok {
 			out[name] = mended
 		}
 	}
 	limit(s, out, "minimum", "exclusiveMinimum")
 	limit(s, out, "maximum", "exclusiveMaximum")
+	if theirs, _ := out["patternProperties"].(map[string]any); len(theirs) < len(object(s["patternProperties"])) {
+		delete(out, "additionalProperties") // what fits a pattern that is gone is not forbidden
+		delete(out, "unevaluatedProperties")
+	}
 	types := typesOf(out["type"])
 	if _, there := out["items"]; !there && slices.Contains(types, "array") {
 		out["items"] = map[string]any{}
@@ -103,7 +110,9 @@ func (m *mender) value(of kind, v any, depth int) (mended any, ok bool) {
 		}
 		return m.part(v, depth+1), v != nil
 	case someSchemas:
-		return m.named(v, depth)
+		return m.named(v, depth, nil)
+	case somePatterns:
+		return m.named(v, depth, portablePattern)
 	case aList:
 		all := make([]any, 0, len(list(v)))
 		for _, one := range list(v) {
@@ -112,6 +121,9 @@ func (m *mender) value(of kind, v any, depth int) (mended any, ok bool) {
 		return all, len(all) > 0
 	case aText:
 		_, ok = v.(string)
+	case aPattern:
+		pattern, is := v.(string)
+		ok = is && portablePattern(pattern)
 	case aNumber, aCount:
 		n, is := v.(json.Number)
 		value, err := n.Float64()
@@ -125,20 +137,22 @@ func (m *mender) value(of kind, v any, depth int) (mended any, ok bool) {
 	case theTypes:
 		return types(v)
 	case theReference:
-		_, ok = m.target(v)
+		if _, ok = m.target(v); ok {
+			m.referred = append(m.referred, v)
+		}
 	}
 	return v, ok
 }
 
-// named mends schemas by name. A member that may not be there is not told.
-func (m *mender) named(v any, depth int) (any, bool) {
+// named mends schemas by name. A member that may not be there is not told, and neither is one with an unfit name.
+func (m *mender) named(v any, depth int, fit func(string) bool) (any, bool) {
 	s, is := v.(map[string]any)
 	if !is {
 		return nil, false
 	}
 	all := make(map[string]any, len(s))
 	for name, one := range s {
-		if one != false {
+		if one != false && (fit == nil || fit(name)) {
 			all[name] = m.part(one, depth+1)
 		}
 	}
@@ -155,4 +169,59 @@ func types(v any) (any, bool) {
 		return known[0], true
 	}
 	return anys(known), true
+}
+
+// targets mends what the references of a mended schema point to, as it may stand where no keyword is known.
+func (m *mender) targets(mended map[string]any) {
+	done := map[any]bool{"#": true}
+	for len(m.referred) > 0 && m.left >= 0 {
+		reference := m.referred[0]
+		m.referred = m.referred[1:]
+		m.root = mended
+		if steps, within := pointer(reference); within && len(steps) > 0 && !done[reference] {
+			if at, ok := follow(mended, steps[:len(steps)-1]); ok {
+				m.replace(at, steps[len(steps)-1])
+			}
+		}
+		done[reference] = true
+	}
+}
+
+// replace mends one value of an object or a list.
+func (m *mender) replace(within any, step string) {
+	one, ok := follow(within, []string{step})
+	if !ok {
+		return
+	}
+	switch within := within.(type) {
+	case map[string]any:
+		within[step] = m.part(one, 1)
+	case []any:
+		n, _ := strconv.Atoi(step) // follow has read it
+		within[n] = m.part(one, 1)
+	}
+}
+
+// cloned is a value of which no part is shared with another.
+func cloned(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		all := make(map[string]any, len(v))
+		for name, one := range v {
+			all[name] = cloned(one)
+		}
+		return all
+	case []any:
+		all := make([]any, 0, len(v))
+		for _, one := range v {
+			all = append(all, cloned(one))
+		}
+		return all
+	}
+	return v
+}
+
+func object(v any) map[string]any {
+	o, _ := v.(map[string]any)
+	return o
 }

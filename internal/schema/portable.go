@@ -52,6 +52,7 @@ func Portable(raw json.RawMessage) (json.RawMessage, error) {
 	out := m.flat(root, top)
 	m.root = out
 	mended := m.object(out, 0)
+	m.targets(mended)
 	if reflect.DeepEqual(root, mended) {
 		return raw, nil
 	}
@@ -79,6 +80,8 @@ var topOnly = []string{"allOf", "anyOf", "oneOf", "not", "enum", "const", "$ref"
 type mender struct {
 	root map[string]any
 	left int // of maxMended
+
+	referred []any // the references that were kept
 }
 
 // members are what a part says of the members of an object.
@@ -147,7 +150,7 @@ func (m *mender) alternatives(parts []any, depth int) (of members, fits bool) {
 // and adds what else must hold.
 func (m *mender) and(of *members, more members) {
 	for name, other := range more.properties {
-		of.properties[name] = both(of.properties[name], other)
+		of.properties[name] = m.both(of.properties[name], other)
 	}
 	known := set(of.required)
 	for _, name := range more.required {
@@ -182,8 +185,8 @@ func set(names []string) map[string]bool {
 	return known
 }
 
-// both is a member of which two parts speak: the keywords of both.
-func both(a, b any) any {
+// both is a member of which two parts speak: the keywords of both, with the members that each names.
+func (m *mender) both(a, b any) any {
 	own, isOwn := a.(map[string]any)
 	more, isMore := b.(map[string]any)
 	if !isOwn || !isMore {
@@ -194,6 +197,23 @@ func both(a, b any) any {
 	}
 	together := maps.Clone(own)
 	maps.Copy(together, more)
+	m.left -= len(together)
+	for _, name := range []string{"properties", "patternProperties"} {
+		these, those := object(own[name]), object(more[name])
+		if m.left < 0 || these == nil || those == nil {
+			continue
+		}
+		all := maps.Clone(these)
+		for member, one := range those {
+			all[member] = m.both(these[member], one)
+		}
+		together[name] = all
+		m.left -= len(all)
+	}
+	if needed := append(texts(own["required"]), texts(more["required"])...); len(needed) > 0 {
+		together["required"] = anys(needed)
+		m.left -= len(needed)
+	}
 	return together
 }
 
@@ -284,27 +304,35 @@ func (of members) told() string {
 
 // target is the part to which a reference within the schema points.
 func (m *mender) target(reference any) (any, bool) {
-	text, ok := reference.(string)
-	pointer, within := strings.CutPrefix(text, "#")
-	if !ok || !within {
+	steps, within := pointer(reference)
+	if !within {
 		return nil, false
 	}
-	var at any = m.root
-	if pointer == "" {
-		return at, true
+	return follow(m.root, steps)
+}
+
+// pointer is the way to the target of a reference within the schema: names of members and indexes of lists.
+func pointer(reference any) (steps []string, within bool) {
+	text, _ := reference.(string)
+	rest, within := strings.CutPrefix(text, "#")
+	if !within || rest == "" {
+		return nil, within
 	}
-	rest, absolute := strings.CutPrefix(pointer, "/")
-	if !absolute {
-		return nil, false
-	}
+	rest, within = strings.CutPrefix(rest, "/")
 	for _, step := range strings.Split(rest, "/") {
 		if plain, err := url.PathUnescape(step); err == nil {
 			step = plain
 		}
-		step = strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~")
+		steps = append(steps, strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~"))
+	}
+	return steps, within
+}
+
+func follow(at any, steps []string) (_ any, there bool) {
+	for _, step := range steps {
 		switch here := at.(type) {
 		case map[string]any:
-			if at, ok = here[step]; !ok {
+			if at, there = here[step]; !there {
 				return nil, false
 			}
 		case []any:

@@ -68,8 +68,8 @@ func RunRefusals(t *testing.T, open func(client *http.Client) model.Model, repor
 				within := kindOf(http.StatusOK, "event: error\ndata: "+r.Body+"\n\n")
 				assert.Equal(t, isTooLong, within == model.TooLong, "in a stream: %s", within)
 			}
-			if strings.HasPrefix(r.Body, "{") && hasAny(r.Body, `"error":`, `"errors":`, `"object":"error"`, `"base_resp":`,
-				`"error_code":`) {
+			if strings.HasPrefix(r.Body, "{") && hasAny(r.Body, `"error":`, `"errors":`, `"object":"error"`,
+				`"base_resp":`, `"error_code":`) {
 				whole := kindOf(http.StatusOK, r.Body)
 				assert.Equal(t, isTooLong, whole == model.TooLong, "with 200: %s", whole)
 			}

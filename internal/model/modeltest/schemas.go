@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -30,8 +31,13 @@ var schemas = []string{
 	`{"type":"object","anyOf":[{"required":["a"]},{"required":["b"]}],"properties":{"a":{},"b":{}}}`,
 	`{"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"type":"object","properties":{"a":{"type":"array"}}}}}`,
 	`{"type":"object","not":{"required":["a"]},"enum":[{}]}`,
-	`{"properties":{"$filter":{"type":"string","description":"of OData"},"user[name]":{},"都市":{},"a b":{"properties":` +
-		`{"$x":{}}},"":{},"c.d_e-f":{"$ref":"#/properties/$filter"}},"required":["都市","c.d_e-f"],` +
+	`{"properties":{"a":{"type":"string","pattern":"^\\p{L}+$"},"b":{"anyOf":[{"type":"array"},` +
+		`{"pattern":"(?<n>x)"}]},"c":{"allOf":[{"type":"object"}],"additionalProperties":{"type":"array"}},` +
+		`"d":{"patternProperties":{"\\z":{}}}}}`,
+	`{"properties":{"a":{"$ref":"#/components/schemas/X"}},"components":{"schemas":{"X":{"type":"array"}}}}`,
+	`{"properties":{"a":{"$ref":"#/definitions/X"}},"definitions":{"X":{"oneOf":[{"type":"array","items":[]}]}}}`,
+	`{"properties":{"$filter":{"type":"string","description":"of OData"},"user[name]":{},"都市":{},"a b":` +
+		`{"properties":{"$x":{}}},"":{},"c.d_e-f":{"$ref":"#/properties/$filter"}},"required":["都市","c.d_e-f"],` +
 		`"additionalProperties":false}`,
 	`{"properties":{"` + strings.Repeat("long", 17) + `":{"description":"` + strings.Repeat("x", 9000) + `"}}}`,
 }
@@ -65,7 +71,7 @@ func RunSchemas(
 		for _, name := range []string{"oneOf", "anyOf", "allOf", "enum", "not"} {
 			assert.NotContains(t, top, name, "%s: %s", schemas[i], raw)
 		}
-		assert.Empty(t, refused(top, "it"), "%s: %s", schemas[i], raw)
+		assert.Empty(t, refused(top, top, "it"), "%s: %s", schemas[i], raw)
 		if names != nil {
 			named(t, names, json.RawMessage(schemas[i]), top)
 		}
@@ -94,25 +100,15 @@ func named(t *testing.T, names *regexp.Regexp, whole json.RawMessage, sent map[s
 }
 
 // refused says why a provider refuses a part of a schema, in the words of OpenAI's errors.
-func refused(part any, at string) (why string) {
+func refused(top map[string]any, part any, at string) (why string) {
 	s, ok := part.(map[string]any)
 	if !ok {
 		return fmt.Sprintf("%s: %v is not of type 'object'", at, part)
 	}
-	has := func(of string) bool {
-		if list, is := s["type"].([]any); is {
-			for _, one := range list {
-				if one == of {
-					return true
-				}
-			}
-		}
-		return s["type"] == of
-	}
 	switch {
-	case has("object") && s["properties"] == nil:
+	case isOf(s["type"], "object") && s["properties"] == nil:
 		return at + ": object schema missing properties"
-	case has("array") && s["items"] == nil:
+	case isOf(s["type"], "array") && s["items"] == nil:
 		return at + ": array schema missing items"
 	}
 	if required, there := s["required"]; there {
@@ -120,22 +116,62 @@ func refused(part any, at string) (why string) {
 			return fmt.Sprintf("%s: %v is not of type 'array'", at, required)
 		}
 	}
-	if items, there := s["items"]; there {
-		why = refused(items, at+".items")
+	if pattern, _ := s["pattern"].(string); notRegex.MatchString(pattern) {
+		return fmt.Sprintf("%s: %s is not a 'regex'", at, pattern)
 	}
-	for _, name := range []string{"properties", "$defs"} {
-		if s[name] == nil {
-			continue
-		}
-		of, is := s[name].(map[string]any)
-		if !is {
-			return fmt.Sprintf("%s: %v is not of type 'object'", at, s[name])
-		}
-		for member, one := range of {
-			if fault := refused(one, at+"."+member); fault != "" {
-				why = fault
-			}
+	for at, one := range within(top, s, at) {
+		if fault := refused(top, one, at); fault != "" {
+			why = fault
 		}
 	}
 	return why
+}
+
+// notRegex matches expressions that Python does not read, of those in schemas.
+var notRegex = regexp.MustCompile(`\\[pPz]|\(\?<[a-z]`)
+
+func isOf(types any, one string) bool {
+	list, _ := types.([]any)
+	return types == one || slices.Contains(list, any(one))
+}
+
+// within are the parts of a part, with what it refers to, by where they stand.
+func within(top, s map[string]any, at string) map[string]any {
+	parts := map[string]any{}
+	for _, name := range []string{"items", "not", "additionalProperties"} {
+		_, rule := s[name].(bool)
+		if one, there := s[name]; there && (!rule || name != "additionalProperties") {
+			parts[at+"."+name] = one
+		}
+	}
+	for _, name := range []string{"properties", "$defs", "definitions", "patternProperties"} {
+		of, is := s[name].(map[string]any)
+		if s[name] != nil && !is {
+			parts[at+"."+name] = s[name] // refused
+		}
+		for member, one := range of {
+			parts[at+"."+name+"."+member] = one
+			if name == "patternProperties" {
+				parts[at+"."+name] = map[string]any{"pattern": member}
+			}
+		}
+	}
+	for _, name := range []string{"anyOf", "oneOf", "allOf"} {
+		list, is := s[name].([]any)
+		if s[name] != nil && !is {
+			parts[at+"."+name] = s[name]
+		}
+		for n, one := range list {
+			parts[fmt.Sprint(at, ".", name, ".", n)] = one
+		}
+	}
+	if reference, _ := s["$ref"].(string); reference != "" && reference != "#" {
+		var target any = top
+		for _, step := range strings.Split(strings.TrimPrefix(reference, "#/"), "/") {
+			of, _ := target.(map[string]any)
+			target = of[step]
+		}
+		parts[at+"->"+reference] = target
+	}
+	return parts
 }

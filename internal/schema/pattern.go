@@ -1,0 +1,63 @@
+package schema
+
+import (
+	"regexp"
+	"regexp/syntax"
+	"strings"
+)
+
+// token matches one token of a regular expression.
+var token = regexp.MustCompile(`(?s)\\x[0-9a-fA-F]{2}|\\.|\(\?|\[\^?\]?|.`)
+
+// portablePattern says whether each provider reads a regular expression: some read it with the re module of Python and
+// refuse what that does not read. It is false for a few that Python reads, too, such as those that look ahead.
+func portablePattern(pattern string) bool {
+	if _, err := syntax.Parse(pattern, syntax.Perl); err != nil || len(pattern) > maxPattern {
+		return false
+	}
+	tokens := token.FindAllString(pattern, -1)
+	within := false // a class
+	for i, t := range tokens {
+		before, next := "", ""
+		if i > 0 {
+			before = tokens[i-1]
+		}
+		if i+1 < len(tokens) {
+			next = tokens[i+1]
+		}
+		switch {
+		case t[0] == '\\' && !pythons(t):
+			return false
+		case within && t == "-" && isClass(before) && next != "]": // [\w-.]
+			return false
+		case within:
+			within = t[0] == '\\' || !strings.HasSuffix(t, "]")
+		case t[0] == '[':
+			within = true
+		case t == "(?" && next != ":":
+			return false
+		case strings.ContainsAny(t[:1], "*+?{") && (atPlace(before) || t == "{" && next == ","):
+			return false
+		}
+	}
+	return true
+}
+
+// pythons says whether Python knows an escape sequence.
+func pythons(escape string) bool {
+	letter := escape[1] | 0x20
+	if letter == 'x' && len(escape) == 4 {
+		return true
+	}
+	isWord := letter >= 'a' && letter <= 'z' || escape[1] >= '0' && escape[1] <= '9'
+	return !isWord || strings.Contains("dDwWsSbBAnrtfva", escape[1:])
+}
+
+func isClass(escape string) bool {
+	return len(escape) == 2 && escape[0] == '\\' && strings.Contains("dDwWsS", escape[1:])
+}
+
+// atPlace says whether a token stands for a place, which cannot be repeated.
+func atPlace(t string) bool {
+	return t == "^" || t == "$" || t == `\b` || t == `\B` || t == `\A`
+}
