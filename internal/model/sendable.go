@@ -21,10 +21,13 @@ func (r Request) Sendable() Request {
 	r.Tools = slices.Clone(r.Tools)
 	for i, t := range r.Tools {
 		r.Tools[i].Description = unlessBlank(t.Description)
-		var err error
-		if r.Tools[i].Parameters, err = schema.Portable(t.Parameters); err != nil {
-			r.Tools[i].Parameters = schema.Anything // its toolkit turns such a tool off; it must not stop the others
-		}
+		r.Tools[i].Parameters = portable.of(t.Parameters, func(raw json.RawMessage) json.RawMessage {
+			fit, err := schema.Portable(raw)
+			if err != nil {
+				return schema.Anything // its toolkit turns such a tool off; it must not stop the others
+			}
+			return fit
+		})
 	}
 	var list []Message
 	gone := false // a message between this one and the last of the list
@@ -52,7 +55,7 @@ func (r Request) Sendable() Request {
 }
 
 // PlainNames are the parameters for Anthropic's models, which take no names but plain ones: see [schema.PlainNames].
-func (t ToolSpec) PlainNames() json.RawMessage { return schema.PlainNames(t.Parameters) }
+func (t ToolSpec) PlainNames() json.RawMessage { return plainNames.of(t.Parameters, schema.PlainNames) }
 
 // What stands for a user's message and for a result that say nothing.
 const (

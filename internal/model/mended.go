@@ -1,0 +1,47 @@
+package model
+
+import (
+	"encoding/json"
+	"slices"
+	"sync"
+
+	"agentplatform/internal/schema"
+)
+
+// maxMended limits the bytes that one [mended] remembers.
+const maxMended = 4 << 20
+
+// mended remembers what became of schemas, by their texts: each call of a model sends all tools of its agent again.
+type mended struct {
+	mu    sync.Mutex
+	known map[string]json.RawMessage
+	size  int // bytes of known
+}
+
+var portable, plainNames mended
+
+// of is what mend makes of a schema. It is forgotten with all others when they are too many.
+func (m *mended) of(raw json.RawMessage, mend func(json.RawMessage) json.RawMessage) json.RawMessage {
+	m.mu.Lock()
+	known, there := m.known[string(raw)]
+	m.mu.Unlock()
+	if there {
+		return known
+	}
+	made := slices.Clone(mend(raw))
+	if len(raw) > schema.MaxSize {
+		return made
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, there := m.known[string(raw)]; there {
+		return made
+	}
+	more := len(raw) + len(made)
+	if m.known == nil || m.size+more > maxMended {
+		m.known, m.size = map[string]json.RawMessage{}, 0
+	}
+	m.known[string(raw)] = made
+	m.size += more
+	return made
+}
