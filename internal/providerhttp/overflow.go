@@ -55,7 +55,7 @@ var (
 		`rate.?limit`, `\b(per|an?)[ _-]?(sec|second|min|minute|hour|day|month)\b`, `\b[TR]P[MDS]\b`,
 		`\b(daily|monthly)\b`, `quota`, `too many requests`, `please wait`, `throttl`, `\bcredits?\b`, `billing`,
 		`\b(string|array) too long`, `\b(budget|account|plan|tier|subscription|organi[sz]ation|workspace)s?\b`,
-		`\bfor (the |this |your )?(team|user|key|project)\b`, `\b(safety|policy|policies|moderation)\b`,
+		`\bfor (the |this |your )?(api.)?(team|user|key|project)\b`, `\b(safety|policy|policies|moderation)\b`,
 		`\bmax(imum)?( allowed)? (number|count) of (tools?|functions?|images?|pictures?|requests?|messages?|files?|`+
 			`documents?|items?|parts?|stop sequences?|choices)\b`,
 		`\b(key|name|id|identifier|url|schema|metadata|title|label|header)s?\b\W{0,3}(length )?`+
@@ -85,7 +85,7 @@ var (
 		`maximum prompt length`, `max(imum)?[ _]sequence[ _]length`,
 		`reduce the (length|size) of (the |your )?(messages?|input|prompt|conversation)`, `reduce your prompt`,
 		`inputs\W{1,3}tokens \+ \W?max_new_tokens\W? must be`, `inputs\W{1,3}must have less than \d+ tokens`,
-		`\b(prompt|input)s?\b[^.;]{0,60}(exceed(s|ed)?|(greater|longer|larger|more) than) `+
+		`\b(prompt|input)s?\b[^.;]{0,60}(exceed(s|ed|ing)?|(greater|longer|larger|more) than) `+
 			`(the |its )?(max|limit|model|context|allowed|configured|[\d,.]+k?[ -]tokens?\b)`,
 		`(\b|_)(prompt|input|total)s?[ _](tokens?|length)\b[^.;]{0,60}`+
 			`((can ?not|must not|should not|may not) exceed|must be (<|(less|smaller|lower|fewer) than))`,
