@@ -50,11 +50,11 @@ func pythons(escape string) bool {
 		return true
 	}
 	isWord := letter >= 'a' && letter <= 'z' || escape[1] >= '0' && escape[1] <= '9'
-	return !isWord || strings.Contains("dDwWsSbBAnrtfva", escape[1:])
+	return !isWord || len(escape) == 2 && strings.IndexByte("dDwWsSbBAnrtfva", escape[1]) >= 0
 }
 
 func isClass(escape string) bool {
-	return len(escape) == 2 && escape[0] == '\\' && strings.Contains("dDwWsS", escape[1:])
+	return len(escape) == 2 && escape[0] == '\\' && strings.IndexByte("dDwWsS", escape[1]) >= 0
 }
 
 // atPlace says whether a token stands for a place, which cannot be repeated.

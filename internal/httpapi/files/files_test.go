@@ -70,7 +70,7 @@ func TestWhatIsNoFileIsRefused(t *testing.T) {
 	} {
 		assert.Equal(t, http.StatusBadRequest, e.Send("POST", "/files", body).Code, body)
 	}
-	nothing := httptest.NewRequest("POST", httpapi.Base+"/files", http.NoBody)
+	nothing := httptest.NewRequest(http.MethodPost, httpapi.Base+"/files", http.NoBody)
 	nothing.Header.Set("Content-Type", "application/json")
 	assert.Equal(t, http.StatusBadRequest, e.Do(nothing).Code)
 	kind, form := e.Form("message", "x")

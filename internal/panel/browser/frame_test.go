@@ -117,10 +117,11 @@ func TestAPageThatBreaksSaysSo(t *testing.T) {
 	t.Parallel()
 	p := start(t)
 	way := newBetween(t, p)
+	const half = `{"knowledge_base_id":"b","name":"half"}`
 	way.goesWrong(func(w http.ResponseWriter, r *http.Request) bool {
 		answer, there := map[string]string{
-			"/api/v1/knowledge-bases":   `{"knowledge_bases":[{"knowledge_base_id":"b","name":"half"}],"next_cursor":null}`,
-			"/api/v1/knowledge-bases/b": `{"knowledge_base_id":"b","name":"half"}`,
+			"/api/v1/knowledge-bases":   `{"knowledge_bases":[` + half + `],"next_cursor":null}`,
+			"/api/v1/knowledge-bases/b": half,
 		}[r.URL.Path]
 		if !there {
 			return false
