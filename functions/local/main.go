@@ -9,15 +9,11 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"strings"
-	"sync"
 	"syscall"
 
 	"agentplatform/internal/boot"
 	"agentplatform/internal/logline"
-	"agentplatform/internal/reclaim"
 	"agentplatform/internal/setting"
 	"agentplatform/internal/version"
 )
@@ -29,14 +25,6 @@ func main() {
 		v, commit := version.Read()
 		fmt.Printf("agent-platform %s (%s)\n", v, commit)
 		return
-	}
-	if os.Getenv("GOMAXPROCS") == "" {
-		// A thread in a system call, as those of the store's syncs, keeps its P until the runtime takes it away: with
-		// one more than there are cores all of them work meanwhile.
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
-	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(125) // a little less often than Go's 100: what lives is small here
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "agent-platform:", err)
@@ -61,11 +49,8 @@ func run() error {
 		return err
 	}
 	greet(local)
-	var watching sync.WaitGroup
-	watching.Go(func() { reclaim.Watch(ctx) })
 	err = local.Wait(ctx)
 	cancel() // a second signal ends the process at once
-	watching.Wait()
 	if stopped := local.Stop(); err == nil {
 		err = stopped
 	}

@@ -74,8 +74,6 @@ func (n *waits) Wait(ctx context.Context, d time.Duration) (bool, error) {
 	return true, ctx.Err()
 }
 
-func (n *waits) Ring(func()) {}
-
 func (n *waits) Ended() *record.RunEntity { return nil }
 
 func (n *waits) Close() {}

@@ -32,10 +32,9 @@ type Call struct {
 	ifNoneMatch []string // of its header
 	body        *steady  // nil: there is none
 	release     func()   // gives back what its body takes of what all may; see [Server.Hold]
-	seated      bool     // it has taken a place for a stream
-	place       *int     // its number among those of the key, where processes share them
-	mayLeave    bool     // its answer may leave the HTTP server with its connection
-	dormant     *dormant // its answer has
+	hasSlot     bool     // it has a stream slot
+	sharedSlot  *int     // its number among the key's slots, where processes share them
+	streaming   bool     // its answer is a stream, of which a stop shortens the write deadlines
 }
 
 // ID is the request's id, which its answer has as X-Request-Id.
@@ -61,10 +60,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		spoken: strings.HasPrefix(r.URL.Path, spokenPaths),
 	}
 	defer func() {
-		if c.dormant == nil {
-			c.release()
-			s.unseat(r.Context(), c)
-		}
+		c.release()
+		s.releaseSlots(r.Context(), c)
 	}()
 	ctx, waits := waiting.New(r.Context(), s.Host.Elapsed)
 	var span *trace.Span
@@ -72,13 +69,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		ctx, span = s.Tracer.Door(ctx, r.Header.Values("Traceparent"))
 	}
 	r = r.WithContext(context.WithValue(ctx, callKey{}, c))
-	seen := &watcher{ResponseWriter: w, stall: s.Stall, deadline: http.NewResponseController(w).SetWriteDeadline}
+	controller := http.NewResponseController(w)
+	seen := &watcher{ResponseWriter: w, stall: s.Stall}
+	seen.deadline = func(t time.Time) error { return s.writeBy(c, controller, t) }
 	_ = seen.deadline(time.Time{}) // of the answer before, on this connection
 	seen.Header().Set("X-Request-Id", c.id)
 	secure(seen.Header(), r)
 	body := s.steadyBody(w, r)
 	c.body = body
-	c.mayLeave = body == nil && r.Method == http.MethodGet && r.ProtoMajor == 1 && r.ProtoMinor >= 1
 	whole := r // its body is what steadyBody gave it, whatever handlers make of theirs
 	seen.refuse = func() {
 		if body != nil && !body.ended {
@@ -104,10 +102,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				c.code = "internal"
 				(&apiError{status: 500, code: c.code, message: ourFault, requestID: c.id, spoken: c.spoken}).write(seen)
 			}
-		}
-		if c.dormant != nil {
-			c.dormant.start(s.finish(c, r.Method, pattern, began, s.Host.Elapsed()-began-waits.Total(), span))
-			return
 		}
 		seen.begin()
 		// What is left of the answer goes out when this returns, after a rest of the body that the server waits for.
@@ -137,16 +131,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.mux.ServeHTTP(seen, r)
-}
-
-// finish is the end of an answer that has left the HTTP server, of which own is the own time. What is kept for it is
-// kept for each dormant stream.
-func (s *Server) finish(c *Call, method, pattern string, began, own time.Duration, span *trace.Span) func() {
-	return func() {
-		c.release()
-		s.unseat(context.Background(), c)
-		s.tellOf(method, c, answered{pattern, http.StatusOK, s.Host.Elapsed() - began, own}, span)
-	}
 }
 
 // tellOf counts an answer, and notes it in the log.

@@ -23,20 +23,22 @@ func TestAChangeIsToldUnlessItWasRefused(t *testing.T) {
 		httpapi.Register(s, httpapi.Operation{Method: "POST", Path: "/edit", Level: tenant.LevelAdmin, ID: "edit"},
 			func(context.Context, tenant.Principal, *struct{}) (*struct{}, error) { return nil, does() })
 	})
-	told := 0
-	e.Tenants.TellChanges(func(string) { told++ })
+	p, err := e.Tenants.Authenticate(t.Context(), e.Key)
+	require.NoError(t, err)
 	for what, c := range map[string]struct {
-		does func() error
-		told int
+		does    func() error
+		changes int64
 	}{
 		"done":      {func() error { return nil }, 1},
 		"uncertain": {func() error { return errors.New("ours") }, 1},
 		"a panic":   {func() error { panic("after the commit") }, 1},
 		"refused":   {func() error { return problem.Missing("it") }, 0},
 	} {
-		told, does = 0, c.does
+		does = c.does
+		before, _ := e.Tenants.Changes(p)
 		e.Send("POST", "/edit", "")
-		assert.Equal(t, c.told, told, what)
+		after, _ := e.Tenants.Changes(p)
+		assert.Equal(t, c.changes, after-before, what)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -57,18 +56,15 @@ type Server struct {
 	metrics  *metrics
 	open     map[string]bool   // paths of the API that answer without a key
 	names    map[string]string // of operations, by pattern
-	seats    seats
+	slots    streamSlots
 
 	bodies, smallBodies, answers *share.Pool // bytes; see room.go
 
 	strangers strangers
-	dormants  dormants
 
 	stopping context.Context
 	stop     context.CancelFunc
-	streamMu sync.Mutex // orders the begin of a stream against Stop
-	streams  sync.WaitGroup
-	writing  atomic.Int64 // streams
+	streams  openStreams
 }
 
 // New makes a server with the operations that routes adds.
@@ -85,7 +81,6 @@ func New(c Config, routes func(*Server)) *Server {
 	}
 	s.keys.Shared = c.Shared
 	s.stopping, s.stop = context.WithCancel(context.Background())
-	c.Tenants.TellChanges(s.dormants.rightsChanged)
 	s.api = humago.New(s.mux, documented(c.PublicURL))
 	routes(s)
 	SchemaOf[errorBody](s) // now: once requests are served, the description that they are checked by must not change
@@ -95,18 +90,15 @@ func New(c Config, routes func(*Server)) *Server {
 	return s
 }
 
-// Stop makes waiting requests answer with what they have and streams say goodbye; it returns when the streams have.
+// Stop ends waiting requests with what they have, and streams with their final event. It returns when all streams have
+// ended. Their clients have finalTime together to take what is still written.
 func (s *Server) Stop() {
-	s.streamMu.Lock()
-	s.stop()
-	s.streamMu.Unlock()
-	s.dormants.stop()
-	s.streams.Wait()
-	s.dormants.close()
+	s.streams.stop(s.stop)
+	s.streams.ended.Wait()
 }
 
 // Stopping is done when the server stops.
 func (s *Server) Stopping() context.Context { return s.stopping }
 
-// OpenStreams counts the streams that are being written.
-func (s *Server) OpenStreams() int64 { return s.writing.Load() }
+// OpenStreams returns how many streams are open.
+func (s *Server) OpenStreams() int64 { return s.streams.count() }

@@ -80,68 +80,69 @@ func (s *strangers) forget(c net.Conn) {
 	}
 }
 
-// seats counts the streams that are open, of all and of each key.
-type seats struct {
+// streamSlots counts the open streams: all of them, and those of each key.
+type streamSlots struct {
 	mu  sync.Mutex
 	all int
 	of  map[string]int
 }
 
-// Seat takes a place for a stream until the request has been answered; it is taken before the answer begins, as there
-// is another answer when there is none.
-func (s *Server) Seat(ctx context.Context, c *Call) error {
+// TakeSlot takes a stream slot for the call, which has it until the request has been answered. It is called before the
+// answer begins. Its error, of kind Limited or Unavailable, is the answer where no slot is free. A call takes one slot
+// at most.
+func (s *Server) TakeSlot(ctx context.Context, c *Call) error {
 	key := c.Principal.Key
-	if c.seated {
+	if c.hasSlot {
 		return nil
 	}
-	if err := s.sharedSeat(ctx, c); err != nil {
+	if err := s.takeSharedSlot(ctx, c); err != nil {
 		return err
 	}
-	s.seats.mu.Lock()
-	defer s.seats.mu.Unlock()
+	s.slots.mu.Lock()
+	defer s.slots.mu.Unlock()
 	switch {
-	case s.KeyStreams > 0 && s.seats.of[key] >= s.KeyStreams:
+	case s.KeyStreams > 0 && s.slots.of[key] >= s.KeyStreams:
 		return full(problem.Limited, "rate_limited", "this key has %d streams open and may have no more", s.KeyStreams)
-	case s.Streams > 0 && s.seats.all >= s.Streams:
+	case s.Streams > 0 && s.slots.all >= s.Streams:
 		return full(problem.Unavailable, "unavailable", "too many streams are open; try again")
 	}
-	if s.seats.of == nil {
-		s.seats.of = map[string]int{}
+	if s.slots.of == nil {
+		s.slots.of = map[string]int{}
 	}
-	s.seats.all++
-	s.seats.of[key]++
-	c.seated = true
+	s.slots.all++
+	s.slots.of[key]++
+	c.hasSlot = true
 	return nil
 }
 
-// shortWait is how long an answer may wait for a run without a place. Taking one, and giving it back, are two writes.
+// shortWait is how long an answer may wait for a run without a slot. Taking and releasing one are two writes.
 const shortWait = 3 * time.Second
 
-// limitWaits has a request that waits for a run for longer than shortWait take a place of its key, as a stream does,
-// because it keeps a function just so; where none is left, it is answered with how the run stands. Waits of reads keep
+// limitWaits has a request that waits for a run for longer than shortWait take a slot of its key. Like a stream, it
+// keeps a function busy. Where no slot is free, the answer has the run's present state. Reads are not limited: they keep
 // none of the functions that answer messages.
 func (s *Server) limitWaits(r *http.Request, c *Call, waits *waiting.Clock) {
 	if s.Shared != nil && s.KeyChats > 0 && r.Method == http.MethodPost {
 		ctx := r.Context()
-		waits.Limit(shortWait, func() bool { return s.sharedSeat(ctx, c) == nil })
+		waits.Limit(shortWait, func() bool { return s.takeSharedSlot(ctx, c) == nil })
 	}
 }
 
-// sharedSeat takes one of the places that a key has in all processes together. Where the table does not say how many
-// are left, the stream is let in: what it asks next is the same table.
-func (s *Server) sharedSeat(ctx context.Context, c *Call) error {
-	if s.Shared == nil || s.KeyChats == 0 || c.place != nil {
+// takeSharedSlot takes one of the slots that a key has in all processes together. Where the table cannot be read, the
+// stream is let in: its next read is of the same table.
+func (s *Server) takeSharedSlot(ctx context.Context, c *Call) error {
+	if s.Shared == nil || s.KeyChats == 0 || c.sharedSlot != nil {
 		return nil
 	}
 	until := s.Host.Now().Add(s.MaxStream + time.Minute)
-	place, taken, err := s.Shared.Enter(ctx, c.Principal.Key, s.KeyChats, until)
+	slot, taken, err := s.Shared.Enter(ctx, c.Principal.Key, s.KeyChats, until)
 	switch {
 	case err != nil:
 		s.Log.Warn("streams of a key cannot be counted", "request_id", c.id, "error", err.Error())
 	case !taken:
 		return full(problem.Limited, "rate_limited", "this key has %d streams open and may have no more", s.KeyChats)
 	default:
-		c.place = &place
+		c.sharedSlot = &slot
 	}
 	return nil
 }
@@ -153,20 +154,21 @@ func full(kind problem.Kind, code, format string, args ...any) error {
 	return p
 }
 
-func (s *Server) unseat(ctx context.Context, c *Call) {
-	if c.place != nil {
-		if err := s.Shared.Leave(ctx, c.Principal.Key, *c.place); err != nil {
-			s.Log.Warn("the place of a stream is not given back", "request_id", c.id, "error", err.Error())
+// releaseSlots releases the slots of a call, if it has any.
+func (s *Server) releaseSlots(ctx context.Context, c *Call) {
+	if c.sharedSlot != nil {
+		if err := s.Shared.Leave(ctx, c.Principal.Key, *c.sharedSlot); err != nil {
+			s.Log.Warn("the slot of a stream is not released", "request_id", c.id, "error", err.Error())
 		}
 	}
-	if !c.seated {
+	if !c.hasSlot {
 		return
 	}
-	s.seats.mu.Lock()
-	defer s.seats.mu.Unlock()
+	s.slots.mu.Lock()
+	defer s.slots.mu.Unlock()
 	key := c.Principal.Key
-	s.seats.all--
-	if s.seats.of[key]--; s.seats.of[key] == 0 {
-		delete(s.seats.of, key)
+	s.slots.all--
+	if s.slots.of[key]--; s.slots.of[key] == 0 {
+		delete(s.slots.of, key)
 	}
 }

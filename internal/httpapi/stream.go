@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
+	"sync"
 	"time"
 
 	"agentplatform/internal/problem"
@@ -25,44 +25,38 @@ type Stream struct {
 	Bounded     bool   // it ends before the function would be ended whose answer it is
 	// Follow writes what happens, until its context ends or the sink takes no more.
 	Follow func(ctx context.Context, out *Sink) error
-	// Open, in place of Follow, is a stream by steps. That of a GET may go dormant; its connection is closed after it.
-	Open func(ctx context.Context, out *Sink) Steps
-	// Farewell writes the last words of a stream that the server ends. It may be nil.
-	Farewell func(out *Sink)
-	// Short writes the last words of a stream that ends short of what happens for another reason: an error, the end of
-	// its reader's right, the removal of what it follows. They must say nothing of the run. It may be nil.
+	// Final writes the final event of a stream that the server ends. It may be nil.
+	Final func(out *Sink)
+	// Short writes the final event of a stream that ends early for another reason: an error, the end of its reader's
+	// right, the removal of its run. It must not show anything of the run. It may be nil.
 	Short func(out *Sink)
+}
+
+func (s Stream) final(out *Sink) {
+	if s.Final != nil {
+		s.Final(out)
+	}
 }
 
 func (s Stream) short(out *Sink) {
 	if s.Short != nil {
-		s.Short(&Sink{w: out.w, controller: out.controller}) // which asks for no right
+		s.Short(&Sink{w: out.w, controller: out.controller}) // without the check of the right
 	}
 }
 
-// Stream follows the call's run until its end, the reader's or that of its right, or the server's. An error is one of
-// before the stream began, which can be answered: that there is no place for another stream.
+// Stream follows the call's run until the run, the client, the reader's right or the server ends. Its error, of kind
+// Limited or Unavailable, is the answer where no stream slot is free: then the stream has not begun.
 func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, stream Stream) error {
-	if err := s.Seat(ctx, c); err != nil {
+	if err := s.TakeSlot(ctx, c); err != nil {
 		return err
 	}
-	if stream.Farewell == nil {
-		stream.Farewell = func(*Sink) {}
-	}
 	streamHeaders(w, stream.ContentType, c.Run)
-	c.mayLeave = c.mayLeave && stream.Open != nil && !stream.Bounded && canLeave(w)
-	if c.mayLeave {
-		w.Header().Set("Connection", "close")
-	}
-	if !s.beginStream() {
-		stream.Farewell(&Sink{w: w, controller: http.NewResponseController(w)})
+	out := &Sink{w: w, controller: http.NewResponseController(w)}
+	if !s.beginStream(c, out.controller) {
+		stream.final(out)
 		return nil
 	}
-	defer func() {
-		if c.dormant == nil {
-			s.endStream()
-		}
-	}()
+	defer s.endStream(out.controller)
 	defer waiting.Start(ctx)()
 	if stream.Bounded && s.MaxStream > 0 {
 		var done context.CancelFunc
@@ -72,67 +66,25 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 	following, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.stopping, cancel)()
-	if c.mayLeave { // there may be thousands, and nothing is begun in its name any more
-		c.Principal = c.Principal.Bare()
-	}
 	right := s.Tenants.RightTo(&c.Principal, stream.Agent)
-	out := &Sink{w: w, controller: http.NewResponseController(w)}
 	w.WriteHeader(http.StatusOK)
 	_ = out.put(nil) // the headers, before anything is read; a failure shows at the next
-	if out.may = func() bool { return s.lasts(following, right) }; !out.may() {
+	if out.may = func() bool { return right.Lasts(following) }; !out.may() {
 		stream.short(out)
 		return nil
 	}
 	defer s.watch(following, right, cancel)()
-	var err error
-	if stream.Open != nil {
-		err = s.follow(following, c, stream, out, right)
-	} else {
-		err = stream.Follow(following, out)
-	}
-	if c.dormant == nil {
-		s.saidAll(following, c, out, stream, err, errors.Is(ctx.Err(), context.DeadlineExceeded))
-	}
+	err := stream.Follow(following, out)
+	s.finishStream(following, c, out, stream, err, errors.Is(ctx.Err(), context.DeadlineExceeded))
 	return nil
 }
 
-// follow takes the steps of a stream, until its end or until it is dormant.
-func (s *Server) follow(ctx context.Context, c *Call, stream Stream, out *Sink, right *tenant.Right) error {
-	steps := stream.Open(ctx, out)
-	defer func() {
-		if c.dormant == nil {
-			steps.Close()
-		}
-	}()
-	most := time.Duration(math.MaxInt64)
-	if c.mayLeave {
-		most = leaveAfter
-	}
-	for due := true; ; {
-		if due {
-			if ended, err := steps.Step(ctx); ended || err != nil {
-				return err
-			}
-		}
-		var err error
-		if due, err = steps.Wait(ctx, most); err != nil {
-			return err
-		}
-		if !due && most == leaveAfter {
-			if s.leave(c, steps, out, right, stream.Farewell) {
-				return nil
-			}
-			most = math.MaxInt64
-		}
-	}
-}
-
-// saidAll is the end of a stream, with an error if it was not its own: what it says to the client, or to the log. late
-// says that a bounded stream has had its time.
-func (s *Server) saidAll(ctx context.Context, c *Call, out *Sink, stream Stream, err error, late bool) {
+// finishStream writes the final event of a stream, or logs why it ended. err is what Follow returned. late reports that
+// a bounded stream has used up its time.
+func (s *Server) finishStream(ctx context.Context, c *Call, out *Sink, stream Stream, err error, late bool) {
 	ended := err == nil || out.failed != nil
 	if !ended && (s.stopping.Err() != nil || late) {
-		stream.Farewell(out)
+		stream.final(out)
 		return
 	}
 	if !ended || errors.Is(out.failed, errRightEnded) {
@@ -140,29 +92,79 @@ func (s *Server) saidAll(ctx context.Context, c *Call, out *Sink, stream Stream,
 	}
 	switch {
 	case ended:
-	case problem.Is(err, "not_found"): // what it follows was deleted
-	case ctx.Err() == nil: // it ends short of what happened, with nobody to tell but the log
+	case problem.Is(err, "not_found"): // the run was deleted
+	case ctx.Err() == nil: // the stream ends early, and only the log can show why
 		s.Log.Error("a stream failed", "request_id", c.id, "run_id", c.Run, "error", err)
 	}
 }
 
-// beginStream counts a stream in, unless the server is stopping.
-func (s *Server) beginStream() bool {
-	s.streamMu.Lock()
-	defer s.streamMu.Unlock()
+// finalTime is how long all clients together have to take what their streams still write when the server stops.
+const finalTime = 2 * time.Second
+
+// openStreams are the streams that a server is writing.
+type openStreams struct {
+	mu    sync.Mutex
+	open  map[*http.ResponseController]struct{}
+	last  time.Time // the latest write deadline; zero unless the server stops
+	ended sync.WaitGroup
+}
+
+// beginStream adds a stream, unless the server is stopping.
+func (s *Server) beginStream(c *Call, out *http.ResponseController) bool {
+	o := &s.streams
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	if s.stopping.Err() != nil {
 		return false
 	}
-	s.streams.Add(1)
-	s.writing.Add(1)
+	if o.open == nil {
+		o.open = map[*http.ResponseController]struct{}{}
+	}
+	o.open[out] = struct{}{}
+	o.ended.Add(1)
+	c.streaming = true
 	s.metrics.streams.Inc()
 	return true
 }
 
-func (s *Server) endStream() {
+func (s *Server) endStream(out *http.ResponseController) {
+	o := &s.streams
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.open, out)
 	s.metrics.streams.Dec()
-	s.writing.Add(-1)
-	s.streams.Done()
+	o.ended.Done()
+}
+
+// stop calls end, which ends all streams, and shortens their write deadlines.
+func (o *openStreams) stop(end func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = time.Now().Add(finalTime)
+	end()
+	for out := range o.open {
+		_ = out.SetWriteDeadline(o.last) // not every writer has one
+	}
+}
+
+func (o *openStreams) count() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return int64(len(o.open))
+}
+
+// writeBy sets the write deadline of an answer; zero: none. The deadlines of streams end with finalTime.
+func (s *Server) writeBy(c *Call, out *http.ResponseController, t time.Time) error {
+	if !c.streaming {
+		return out.SetWriteDeadline(t)
+	}
+	o := &s.streams
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if !o.last.IsZero() && (t.IsZero() || t.After(o.last)) {
+		t = o.last
+	}
+	return out.SetWriteDeadline(t)
 }
 
 func streamHeaders(w http.ResponseWriter, contentType, run string) {
@@ -200,16 +202,6 @@ func (s *Server) WhileAllowed(
 	return err
 }
 
-// lasts says whether a right lasts. Where that must be asked for, which needs a large stack, a goroutine asks that ends
-// then: those of a stream are there as long as it is.
-func (s *Server) lasts(ctx context.Context, right *tenant.Right) (answer bool) {
-	if changes, _ := right.Changes(); right.Due(changes) > 0 {
-		return true
-	}
-	s.Host.Go(func() { answer = right.Lasts(ctx) })()
-	return answer
-}
-
 // watch ends a context when a right has ended, or cannot be watched any more. The caller must call stop, which ends it
 // as well.
 func (s *Server) watch(ctx context.Context, right *tenant.Right, end func()) (stop func()) {
@@ -226,7 +218,7 @@ func (s *Server) untilItEnds(ctx context.Context, right *tenant.Right) {
 		changes, changed := right.Changes()
 		wait := right.Due(changes)
 		if wait <= 0 {
-			if !s.lasts(ctx, right) {
+			if !right.Lasts(ctx) {
 				return
 			}
 			continue

@@ -49,7 +49,7 @@ func streaming(
 				c.Run = "0123456789abcdef01234567"
 				return s.Stream(r.Context(), w, c, httpapi.Stream{
 					ContentType: "application/x-ndjson", Agent: "a", Bounded: true, Follow: follow,
-					Farewell: func(out *httpapi.Sink) { _ = out.Line("farewell") },
+					Final: func(out *httpapi.Sink) { _ = out.Line("final") },
 				})
 			},
 		)
@@ -73,7 +73,7 @@ func TestABoundedStreamEndsInTime(t *testing.T) {
 	e := streaming(t, func(c *httpapi.Config) { c.MaxStream = time.Second }, until)
 	w := get(e, "/stream")
 	assert.Equal(t, http.StatusOK, w.Code)
-	assert.Equal(t, "\"begun\"\n\"farewell\"\n", w.Body.String())
+	assert.Equal(t, "\"begun\"\n\"final\"\n", w.Body.String())
 	assert.Equal(t, "application/x-ndjson", w.Header().Get("Content-Type"))
 	assert.Equal(t, "0123456789abcdef01234567", w.Header().Get("X-Agent-Run-Id"))
 }
@@ -90,9 +90,9 @@ func TestAStopEndsStreams(t *testing.T) {
 	<-begun
 	assert.EqualValues(t, 1, e.OpenStreams())
 	e.Stop()
-	assert.Equal(t, "\"begun\"\n\"farewell\"\n", <-ended)
+	assert.Equal(t, "\"begun\"\n\"final\"\n", <-ended)
 	assert.Zero(t, e.OpenStreams())
-	assert.Equal(t, "\"farewell\"\n", get(e, "/stream").Body.String())
+	assert.Equal(t, "\"final\"\n", get(e, "/stream").Body.String())
 }
 
 func TestWhatIsWrittenToAStream(t *testing.T) {

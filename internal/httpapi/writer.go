@@ -46,10 +46,15 @@ func (w *watcher) begin() {
 	w.ResponseWriter.WriteHeader(w.status)
 }
 
-// FlushError sends what there is.
+// FlushError sends what there is. Until the next write there is no deadline then: over HTTP/2 it would end a silent
+// stream.
 func (w *watcher) FlushError() error {
 	w.begin()
-	return http.NewResponseController(w.ResponseWriter).Flush()
+	if err := http.NewResponseController(w.ResponseWriter).Flush(); err != nil {
+		return err
+	}
+	_ = w.deadline(time.Time{})
+	return nil
 }
 
 // pieceSize is how much of an answer a client must take within its time.

@@ -209,7 +209,7 @@ var allowed = []struct {
 		"it knows runs as clients do"},
 	{
 		"internal/httpapi",
-		"internal/apidoc events internal/hangup internal/host internal/lifecycle internal/problem internal/ratelimit " +
+		"internal/apidoc events internal/host internal/lifecycle internal/problem internal/ratelimit " +
 			"internal/record internal/share internal/strictjson internal/tenant internal/trace internal/waiting",
 		"the framework knows how requests are read and answered, not what any operation does",
 	},
@@ -230,8 +230,6 @@ var allowed = []struct {
 		"events internal/files internal/host internal/httpapi internal/problem internal/record internal/tenant",
 		"the operations of an area use its use cases",
 	},
-	{"internal/hangup", "", "knows connections, not what is said on them"},
-	{"internal/reclaim", "", "knows memory, not what it was for"},
 	{"internal/apidoc", "", "knows the document's rules, not what any operation does"},
 	{"internal/panel", "", "files for browsers, which reach the API as every client does"},
 	{"internal/httpapi/meta", "internal/httpapi internal/tenant internal/version",
@@ -272,7 +270,7 @@ var allowed = []struct {
 	{"infra/cloudwatch", "", "knows alarms and metrics, not what any of them means"},
 	{"internal/logline", "", "knows lines, not what they say"},
 	{"internal/version", "", "knows a build, not what it does"},
-	{"functions/local", "internal/boot internal/logline internal/reclaim internal/setting internal/version",
+	{"functions/local", "internal/boot internal/logline internal/setting internal/version",
 		"a main makes a value, runs and stops it"},
 	{"scripts/import", "scripts/import/plan", "a client of the API like any other, with no help of the service"},
 	{"scripts/import/plan", "internal/strictjson", "turns exports into values, and knows no API and no store"},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -514,7 +513,8 @@ func (c *client) watch(a *actor) {
 		}
 		right, ended := d.tenants.RightTo(&p, e.Value.Agent), false
 		var last stream.Event
-		err = c.follow(ctx, d, run, func(e stream.Event) error {
+		const idle = 15 * time.Second
+		err = d.hub.Follow(ctx, d.store, c.who.Scope(), run, idle, func(e stream.Event) error {
 			e, err := e.For(ctx, d.tenants.Reads(p))
 			if err != nil {
 				return err
@@ -580,32 +580,6 @@ func (c *client) watch(a *actor) {
 			c.checker.violated(11, "the stream of %s ended with %s", run, last.Event)
 		}
 	})
-}
-
-// follow follows a run's stream: in half of the worlds of every kind a reader sleeps between two steps, as dormant
-// streams do.
-func (c *client) follow(ctx context.Context, d *deployment, run string, sink func(stream.Event) error) error {
-	const idle = 15 * time.Second
-	if bits.OnesCount64(c.seed>>1)%2 == 0 {
-		return d.hub.Follow(ctx, d.store, c.who.Scope(), run, idle, sink)
-	}
-	w := d.hub.Open(ctx, d.store, c.who.Scope(), run, idle, func(_ context.Context, e stream.Event) error {
-		return sink(e)
-	})
-	defer w.Close()
-	for {
-		if ended, err := w.Step(ctx); ended || err != nil {
-			return err
-		}
-		early, wake := context.WithCancel(ctx)
-		awake := w.Sleep(wake)
-		_ = d.intake.Host.Sleep(early, w.Due())
-		awake(ctx.Err() == nil)
-		wake()
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-	}
 }
 
 // trespass tries to access another organization's run.

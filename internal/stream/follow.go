@@ -3,7 +3,6 @@ package stream
 import (
 	"context"
 	"errors"
-	"math"
 	"reflect"
 	"time"
 
@@ -55,19 +54,16 @@ const (
 // ErrStop is returned by a sink to end a stream without an error.
 var ErrStop = errors.New("stream: enough")
 
-// Follower sends the stream of one run to one reader, a step at a time. Between two steps it needs no goroutine. It is
-// not safe for concurrent use.
-type Follower struct {
+// follower sends the stream of one run to one reader.
+type follower struct {
 	hub   *Hub
-	store *record.Store
 	group *group
 	sub   Subscription
 	run   string
-	sink  func(context.Context, Event) error
+	sink  func(Event) error
 	idle  time.Duration // silence after which a heartbeat is sent
 
 	last time.Duration // when something was sent last, of Host.Elapsed
-	next time.Duration // when the next step is due without news
 	must bool          // there is news, which the next step reads
 
 	seq    int64
@@ -87,56 +83,39 @@ type Follower struct {
 // store: a [problem.Error], of the kind not found if there is no such run in the scope.
 func (h *Hub) Follow(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration,
 	sink func(Event) error) error {
-	w := h.Open(ctx, s, scope, run, idle, func(_ context.Context, e Event) error { return sink(e) })
-	defer w.Close()
-	for {
-		if ended, err := w.Step(ctx); ended || err != nil {
-			return err
-		}
-		if _, err := w.Wait(ctx, math.MaxInt64); err != nil {
-			return err
-		}
-	}
-}
-
-// Open is Follow for a caller that takes its steps. sink is called with the context of the step. The caller must call
-// Close.
-func (h *Hub) Open(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration,
-	sink func(context.Context, Event) error) *Follower {
-	w := &Follower{hub: h, store: s, run: run, sink: sink, idle: idle}
+	w := &follower{hub: h, run: run, sink: sink, idle: idle}
 	// Subscribe before the first read: a change after that read causes a notification.
 	w.sub = h.notifier.Subscribe(run, framesPart(run))
-	w.group = h.join(ctx, s, place{scope, run})
-	return w
-}
-
-// Close ends the stream.
-func (w *Follower) Close() {
 	defer w.sub.Close() // after a panic, too
-	w.group.leave()
-}
-
-// Step sends what there is to send. When it has not ended the stream, the next is to be taken when Wait says so, or
-// what Sleep was given is called, or at Due. Its errors are Follow's.
-func (w *Follower) Step(ctx context.Context) (ended bool, err error) {
-	if ended, err = w.step(ctx); errors.Is(err, ErrStop) {
-		return true, nil
+	w.group = h.join(ctx, s, place{scope, run})
+	defer w.group.leave()
+	for {
+		wait, ended, err := w.step(ctx)
+		if errors.Is(err, ErrStop) {
+			return nil
+		}
+		if ended || err != nil {
+			return err
+		}
+		if err := w.wait(ctx, wait); err != nil {
+			return err
+		}
 	}
-	return ended, err
 }
 
-func (w *Follower) step(ctx context.Context) (ended bool, err error) {
+// step sends what there is to send. The next step is due with news, or after wait.
+func (w *follower) step(ctx context.Context) (wait time.Duration, ended bool, err error) {
 	w.group.keepWatch(ctx)
 	if !w.begun {
 		looked, err := w.greet(ctx, w.sub)
 		if err != nil {
-			return false, err
+			return 0, false, err
 		}
 		w.last, w.must = w.hub.host.Elapsed(), !looked
 	}
 	before := w.seq
 	if ended, err = w.sendChanges(ctx, w.must); err != nil || ended {
-		return ended, err
+		return 0, ended, err
 	}
 	w.must = false
 	now := w.hub.host.Elapsed()
@@ -144,49 +123,22 @@ func (w *Follower) step(ctx context.Context) (ended bool, err error) {
 	case w.seq != before:
 		w.last = now
 	case now-w.last >= w.idle:
-		if err := w.emit(ctx, Event{Event: Heartbeat}); err != nil {
-			return false, err
+		if err := w.emit(Event{Event: Heartbeat}); err != nil {
+			return 0, false, err
 		}
 		w.last = now
 	}
-	w.next = now + min(w.idle-(now-w.last), w.group.pace(), watchLife/2)
-	return false, nil
+	return min(w.idle-(now-w.last), w.group.pace(), watchLife/2), false, nil
 }
 
-// Due is for how long nothing is to be done without news; 0 or less: a step is due.
-func (w *Follower) Due() time.Duration { return w.next - w.hub.host.Elapsed() }
-
-// Wait waits until a step is to be taken, at most for the time most. The error is ctx's.
-func (w *Follower) Wait(ctx context.Context, most time.Duration) (due bool, err error) {
-	var must bool
-	d := min(w.Due(), most)
+// wait waits for news, at most for d. The error is ctx's.
+func (w *follower) wait(ctx context.Context, d time.Duration) (err error) {
 	if w.hub.polls() { // for news that this reader is to read, or that another has read
-		must, due, err = w.group.await(ctx, w.number, d)
+		w.must, err = w.group.await(ctx, w.number, d)
 	} else {
-		must, err = w.sub.Wait(ctx, d)
+		w.must, err = w.sub.Wait(ctx, d)
 	}
-	w.must = w.must || must
-	return due || w.must || w.Due() <= 0, err
-}
-
-// Sleep has wake called once there is news, at once if there is some, from whatever goroutine has brought it: wake must
-// return at once. It may be called again and again. The caller must call awake before anything else, and say whether it
-// stays: what it was woken for is another reader's to read, if it does not.
-func (w *Follower) Sleep(wake func()) (awake func(stays bool)) {
-	w.group.doze(w.number)
-	if w.hub.polls() {
-		me := &sleeper{wake}
-		if !w.group.fallAsleep(me, w.number) {
-			wake()
-		}
-		return func(stays bool) { w.must = w.group.awake(me, stays) || w.must }
-	}
-	w.sub.Ring(wake)
-	return func(bool) {
-		w.sub.Ring(nil)
-		rung, _ := w.sub.Wait(context.Background(), 0) // does not wait
-		w.must = w.must || rung
-	}
+	return err
 }
 
 // maxBehind is how many bytes a reader may be behind before it gets a new init event instead of deltas.
@@ -197,12 +149,12 @@ const greetTimeout = 250 * time.Millisecond
 
 // greet waits for the worker's acknowledgement if notifications reach it at once, and reports whether it has read the
 // run. With polling it does not wait: deltas bring what is missing.
-func (w *Follower) greet(ctx context.Context, sub Subscription) (looked bool, err error) {
+func (w *follower) greet(ctx context.Context, sub Subscription) (looked bool, err error) {
 	if w.hub.notifier.Gather() > 0 {
 		return false, nil
 	}
 	for began := w.hub.host.Elapsed(); ; {
-		now, err := w.group.current(ctx, true, true)
+		now, err := w.group.current(ctx, true)
 		left := greetTimeout - (w.hub.host.Elapsed() - began)
 		if err != nil || now.asked == w.group.asks || left <= 0 || !w.mayMiss(now.head) {
 			return err == nil, nil // the next read returns the error
@@ -215,22 +167,19 @@ func (w *Follower) greet(ctx context.Context, sub Subscription) (looked bool, er
 
 // mayMiss reports whether a run may have said what is not stored: a worker executes it, unless it is so young that the
 // reader for whom it was accepted has missed nothing.
-func (w *Follower) mayMiss(r head) bool {
+func (w *follower) mayMiss(r head) bool {
 	return r.status == lifecycle.Running && (!r.watched || w.hub.host.Now().Sub(r.accepted) >= greetTimeout)
 }
 
-func (w *Follower) emit(ctx context.Context, e Event) error {
+func (w *follower) emit(e Event) error {
 	w.seq++
 	e.RunID, e.Seq = w.run, w.seq
-	return w.sink(ctx, e)
+	return w.sink(e)
 }
 
 // sendChanges sends what has changed since the last read, and reports whether the run has ended.
-func (w *Follower) sendChanges(ctx context.Context, must bool) (ended bool, err error) {
-	now, err := w.group.current(ctx, must, !w.begun)
-	if err == nil && now.view == nil && (w.superseded(now) || now.version != w.shown.version) {
-		now, err = w.group.current(ctx, true, true)
-	}
+func (w *follower) sendChanges(ctx context.Context, must bool) (ended bool, err error) {
+	now, err := w.group.current(ctx, must)
 	if err != nil {
 		if w.begun && problem.Is(err, "unavailable") {
 			return false, nil // retried with the next poll
@@ -238,44 +187,44 @@ func (w *Follower) sendChanges(ctx context.Context, must bool) (ended bool, err 
 		return false, err
 	}
 	if w.superseded(now) {
-		return w.snapshot(ctx, now)
+		return w.snapshot(now)
 	}
 	before := w.shown
 	w.shown, w.number = now.head, now.number
 	if now.version == before.version {
-		return false, w.sendOutput(ctx, now)
+		return false, w.sendOutput(now)
 	}
 	// The event that a run has begun comes before its output; that it paused or ended comes after it.
 	if now.status == lifecycle.Queued || now.status == lifecycle.Running {
-		if err := w.sendStatus(ctx, now, before); err != nil {
+		if err := w.sendStatus(now, before); err != nil {
 			return false, err
 		}
-		return false, w.sendOutput(ctx, now)
+		return false, w.sendOutput(now)
 	}
-	if err := w.sendOutput(ctx, now); err != nil {
+	if err := w.sendOutput(now); err != nil {
 		return false, err
 	}
-	if err := w.sendStatus(ctx, now, before); err != nil || !now.status.Terminal() {
+	if err := w.sendStatus(now, before); err != nil || !now.status.Terminal() {
 		return false, err
 	}
-	return true, w.emit(ctx, Event{Event: Done, Run: now.view})
+	return true, w.emit(Event{Event: Done, Run: now.view})
 }
 
 // superseded reports whether what was sent so far is to be superseded by an init event, if anything was.
-func (w *Follower) superseded(now state) bool {
+func (w *follower) superseded(now state) bool {
 	return !w.begun || now.cut != w.cut || len(now.text)-w.text > maxBehind
 }
 
 // snapshot sends an init event, which supersedes all earlier events.
-func (w *Follower) snapshot(ctx context.Context, now state) (ended bool, err error) {
+func (w *follower) snapshot(now state) (ended bool, err error) {
 	told := w.group.snapshot(now)
 	w.begun, w.shown, w.number, w.cut = true, now.head, now.number, now.cut
 	w.text, w.steps, w.parked = len(now.text), len(now.steps), byID(now.view.Parked)
-	if err := w.emit(ctx, Event{Event: Init, Run: now.view, Text: &told.text, Steps: &told.calls}); err != nil {
+	if err := w.emit(Event{Event: Init, Run: now.view, Text: &told.text, Steps: &told.calls}); err != nil {
 		return false, err
 	}
 	if now.status.Terminal() {
-		return true, w.emit(ctx, Event{Event: Done, Run: now.view})
+		return true, w.emit(Event{Event: Done, Run: now.view})
 	}
 	return false, nil
 }
@@ -292,33 +241,33 @@ func byID(list []view.Parked) map[string]view.Parked {
 }
 
 // sendOutput sends the new text and steps in their order.
-func (w *Follower) sendOutput(ctx context.Context, now state) error {
+func (w *follower) sendOutput(now state) error {
 	for ; w.steps < len(now.steps); w.steps++ {
 		step := now.steps[w.steps]
-		if err := w.upTo(ctx, now, step.at); err != nil {
+		if err := w.upTo(now, step.at); err != nil {
 			return err
 		}
-		if err := w.emit(ctx, Event{Event: StepEvent, Step: &step.StepEvent}); err != nil {
+		if err := w.emit(Event{Event: StepEvent, Step: &step.StepEvent}); err != nil {
 			return err
 		}
 	}
-	return w.upTo(ctx, now, len(now.text))
+	return w.upTo(now, len(now.text))
 }
 
-func (w *Follower) upTo(ctx context.Context, now state, end int) error {
+func (w *follower) upTo(now state, end int) error {
 	if end <= w.text {
 		return nil
 	}
 	piece := string(now.text[w.text:end])
 	w.text = end
-	return w.emit(ctx, Event{Event: Delta, Text: &piece})
+	return w.emit(Event{Event: Delta, Text: &piece})
 }
 
 // sendStatus sends the other changes of a new version of the run: parked messages and its status.
-func (w *Follower) sendStatus(ctx context.Context, now state, before head) error {
+func (w *follower) sendStatus(now state, before head) error {
 	for _, p := range now.view.Parked {
 		if known, there := w.parked[p.ParkedID]; !there || !reflect.DeepEqual(known.RunID, p.RunID) {
-			if err := w.emit(ctx, Event{Event: ParkedMsg, Parked: &p}); err != nil {
+			if err := w.emit(Event{Event: ParkedMsg, Parked: &p}); err != nil {
 				return err
 			}
 		}
@@ -327,7 +276,7 @@ func (w *Follower) sendStatus(ctx context.Context, now state, before head) error
 	if now.status.Terminal() || now.status == before.status && now.pause == before.pause {
 		return nil
 	}
-	return w.emit(ctx, Event{Event: Status, Status: string(now.status), Interrupts: &now.view.Interrupts})
+	return w.emit(Event{Event: Status, Status: string(now.status), Interrupts: &now.view.Interrupts})
 }
 
 // UntilEnd is Until, for a run that has ended or waits for a human: nothing else that happens to it wakes the caller.

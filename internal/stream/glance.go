@@ -309,13 +309,15 @@ func (g *group) tell() {
 type sleeper struct{ wake func() }
 
 // await waits until a glance has seen news, which the caller must read then, or another state than that of the given
-// number is known, or for d, which is not to be woken. The error is ctx's.
-func (g *group) await(ctx context.Context, state int, d time.Duration) (must, woken bool, err error) {
+// number is known, or for d. The error is ctx's.
+func (g *group) await(ctx context.Context, state int, d time.Duration) (must bool, err error) {
 	early, wake := context.WithCancel(ctx)
 	defer wake()
 	me := &sleeper{wake}
-	woken = !g.fallAsleep(me, state) || g.hub.host.Sleep(early, d) != nil // ctx is asked below
-	return g.awake(me, ctx.Err() == nil), woken, ctx.Err()
+	if g.fallAsleep(me, state) {
+		_ = g.hub.host.Sleep(early, d) // ctx is asked below
+	}
+	return g.awake(me, ctx.Err() == nil), ctx.Err()
 }
 
 // fallAsleep adds a reader to those that wait, unless there is something for it already.

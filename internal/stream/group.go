@@ -53,7 +53,7 @@ type state struct {
 	head
 
 	number  int       // counts the states of its group
-	view    *view.Run // of the version, which nobody changes; nil when it was dropped, see doze
+	view    *view.Run // of the version, which nobody changes
 	partial bool      // some stored frames could not be read
 }
 
@@ -160,30 +160,15 @@ func (g *group) snapshot(s state) snapshot {
 	return g.first
 }
 
-// doze drops what only a change or another reader needs, when the one reader there is falls asleep and has been sent
-// the state of this number. It is a fifth of what is kept for a stream without news, of which there are many.
-func (g *group) doze(number int) {
-	g.hub.mu.Lock()
-	defer g.hub.mu.Unlock()
-	if g.readers > 1 {
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.known.number == number {
-		g.known.view, g.first = nil, snapshot{}
-	}
-}
-
 // current returns the known state if that is recent or another read is under way. If must is set (a new
-// reader, or a notification), it returns the result of a read that began after the call. If whole is set, the state has
-// the run's view; else it has one if the version is new to all readers. The error is ctx's, or one of the store.
-func (g *group) current(ctx context.Context, must, whole bool) (state, error) {
+// reader, or a notification), it returns the result of a read that began after the call. The error is ctx's, or one of
+// the store.
+func (g *group) current(ctx context.Context, must bool) (state, error) {
 	g.mu.Lock()
 	asked := g.begun
 	g.mu.Unlock()
 	for ctx.Err() == nil {
-		s, more, err := g.latest(ctx, must, whole, asked)
+		s, more, err := g.latest(ctx, must, asked)
 		if more == nil {
 			return s, err
 		}
@@ -194,34 +179,33 @@ func (g *group) current(ctx context.Context, must, whole bool) (state, error) {
 
 // latest returns the known state if that is enough for the reader. Otherwise more is set: the caller must call it, to
 // read or to wait for the read of another, and call latest again.
-func (g *group) latest(ctx context.Context, must, whole bool, asked int) (known state, more func(), err error) {
+func (g *group) latest(ctx context.Context, must bool, asked int) (known state, more func(), err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now, enough := g.hub.host.Elapsed(), !whole || g.known.view != nil
 	switch {
-	case g.lastRead > asked && (enough || g.failed != nil) || problem.Is(g.failed, "not_found"):
+	case g.lastRead > asked || problem.Is(g.failed, "not_found"):
 		return g.known, nil, g.failed
-	case !must && enough && (g.wait != nil || now-g.polledAt < g.paced()):
+	case !must && (g.wait != nil || g.hub.host.Elapsed()-g.polledAt < g.paced()):
 		return g.known, nil, nil
 	case g.wait == nil:
 		g.begun++
 		known := g.known
 		var open func()
 		open, g.wait = g.hub.host.Gate()
-		return state{}, func() { g.readNow(ctx, known, whole, open) }, nil
+		return state{}, func() { g.readNow(ctx, known, open) }, nil
 	}
 	return state{}, g.wait, nil
 }
 
 // readNow reads for all that wait.
-func (g *group) readNow(ctx context.Context, known state, whole bool, open func()) {
+func (g *group) readNow(ctx context.Context, known state, open func()) {
 	defer func() { // after a panic, too: another reader reads then
 		g.mu.Lock()
 		g.wait = nil
 		g.mu.Unlock()
 		open()
 	}()
-	fresh, err := g.read(ctx, known, whole)
+	fresh, err := g.read(ctx, known)
 	if ctx.Err() != nil {
 		return // the reader has gone; the error says nothing about the run
 	}
@@ -254,7 +238,7 @@ func (g *group) found(news, said bool) {
 
 // read reads the run, then its journal if that is needed, then its frames. In this order each may be newer than the
 // one before it, but never older.
-func (g *group) read(ctx context.Context, known state, whole bool) (state, error) {
+func (g *group) read(ctx context.Context, known state) (state, error) {
 	e, err := g.store.LiveRun(ctx, g.place.scope, g.place.run)
 	if err != nil {
 		return state{}, err
@@ -285,7 +269,7 @@ func (g *group) read(ctx context.Context, known state, whole bool) (state, error
 	if endedOrWaiting {
 		s.catchUp(said, calls, r.Status == lifecycle.Completed)
 	}
-	if news || whole && s.view == nil {
+	if news {
 		v, err := view.Of(ctx, g.store, e)
 		s.view = &v
 		return s, err

@@ -34,9 +34,6 @@ type Subscription interface {
 	// Wait returns true if there was a notification since the last Wait (or since Subscribe), false after d, and ctx's
 	// error if that ends first.
 	Wait(ctx context.Context, d time.Duration) (rung bool, err error)
-	// Ring has f called at each notification from now on, and at once if there was one since the last Wait; nil ends
-	// that. f must return at once, and call nothing of the notifier.
-	Ring(f func())
 	// Ended is the run that the last NotifyEnd handed over, nil where there was none. It may have changed since.
 	Ended() *record.RunEntity
 	// Close ends the subscription.
@@ -82,9 +79,6 @@ func notify(listeners []*localSubscription) {
 		case l.rung <- struct{}{}:
 		default: // the last notification has not been received yet
 		}
-		if l.ring != nil {
-			l.ring()
-		}
 	}
 }
 
@@ -109,19 +103,10 @@ type localSubscription struct {
 	notifier *LocalNotifier
 	what     []string
 	rung     chan struct{}
-	ring     func() // guarded by the notifier's mutex
 	ended    atomic.Pointer[record.RunEntity]
 }
 
 func (l *localSubscription) Ended() *record.RunEntity { return l.ended.Load() }
-
-func (l *localSubscription) Ring(f func()) {
-	l.notifier.mu.Lock()
-	defer l.notifier.mu.Unlock()
-	if l.ring = f; f != nil && len(l.rung) > 0 {
-		f()
-	}
-}
 
 func (l *localSubscription) Wait(ctx context.Context, d time.Duration) (bool, error) {
 	if d <= 0 {
@@ -187,9 +172,6 @@ func (p Polling) Gather() time.Duration { return p.Every }
 func (p Polling) Wait(ctx context.Context, d time.Duration) (bool, error) {
 	return false, p.Host.Sleep(ctx, d)
 }
-
-// Ring does nothing: nothing notifies.
-func (Polling) Ring(func()) {}
 
 // Ended returns nil.
 func (Polling) Ended() *record.RunEntity { return nil }

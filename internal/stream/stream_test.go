@@ -38,7 +38,6 @@ type bench struct {
 	store  *record.Store
 	entry  record.RunEntity
 	host   host.Host
-	sleeps bool // its readers sleep between two steps, and do not wait
 }
 
 // reads counts the reads of a table.
@@ -151,11 +150,7 @@ func (b *bench) follow(ctx context.Context) <-chan stream.Event {
 	go func() {
 		defer close(out)
 		beats := 0
-		follow := b.hub.Follow
-		if b.sleeps {
-			follow = b.followAsleep
-		}
-		err := follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second,
+		err := b.hub.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second,
 			func(e stream.Event) error {
 				if beats++; e.Event != stream.Heartbeat {
 					beats = 0
@@ -200,8 +195,7 @@ func next(t *testing.T, c <-chan stream.Event, name string) stream.Event {
 	return stream.Event{}
 }
 
-// both runs a test with notifications and with polling, with readers that wait and with readers that sleep, in virtual
-// time.
+// both runs a test with notifications and with polling, in virtual time.
 func both(t *testing.T, test func(b *bench)) {
 	for name, notifier := range map[string]func(host.Host) stream.Notifier{
 		"local notifier": func(host.Host) stream.Notifier { return stream.NewLocalNotifier() },
@@ -211,13 +205,6 @@ func both(t *testing.T, test func(b *bench)) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) { test(newBench(t, notifier)) })
-		})
-		t.Run(name+", asleep", func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				b := newBench(t, notifier)
-				b.sleeps = true
-				test(b)
-			})
 		})
 	}
 }

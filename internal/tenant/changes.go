@@ -5,9 +5,8 @@ import "sync"
 // changes notifies those who hold a right for longer, such as readers of a stream, that rights of an organization may
 // have changed in this process.
 type changes struct {
-	mu   sync.Mutex
-	of   map[string]*changed
-	tell []func(organization string)
+	mu sync.Mutex
+	of map[string]*changed
 }
 
 type changed struct {
@@ -40,31 +39,15 @@ func (t *Tenants) Change(p Principal) {
 	if p.Level.Covers(LevelOperator) {
 		organization = ""
 	}
-	for _, tell := range t.changed(organization) {
-		tell(organization)
-	}
-}
-
-// changed counts a change of an organization, or of all when it is empty, and returns who is to be told of it.
-func (t *Tenants) changed(organization string) (tell []func(string)) {
 	t.changes.mu.Lock()
 	defer t.changes.mu.Unlock()
 	if organization != "" {
 		t.changes.in(organization).ring()
-		return t.changes.tell
+		return
 	}
 	for _, c := range t.changes.of {
 		c.ring()
 	}
-	return t.changes.tell
-}
-
-// TellChanges has tell called after each change, with the organization, or with an empty one when it is of all. It must
-// return at once.
-func (t *Tenants) TellChanges(tell func(organization string)) {
-	t.changes.mu.Lock()
-	defer t.changes.mu.Unlock()
-	t.changes.tell = append(t.changes.tell, tell)
 }
 
 // Changes returns how many changes the principal's organization has seen in this process, and a channel that is closed

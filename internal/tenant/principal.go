@@ -95,8 +95,7 @@ type Account struct {
 }
 
 // Account is what was read to know the principal, which nobody changes. The sender of a run has none, see
-// [Tenants.Sender], and neither has what [Principal.Bare] returns. To ask for it then is a fault of the program, and
-// panics: what goes by an empty one has no budgets.
+// [Tenants.Sender]. To ask for it then is a fault of the program, and panics: what goes by an empty one has no budgets.
 func (p Principal) Account() *Account {
 	if p.account == nil {
 		panic("tenant: the account of a principal that has none")
@@ -107,12 +106,6 @@ func (p Principal) Account() *Account {
 // Of is the principal with another account.
 func (p Principal) Of(a Account) Principal {
 	p.account = &a
-	return p
-}
-
-// Bare is the principal without its account, for those who keep many for long.
-func (p Principal) Bare() Principal {
-	p.account = nil
 	return p
 }
 

@@ -256,12 +256,14 @@ func TestAStreamsRightEndsWithItsKeyWhenTheMachineHasSlept(t *testing.T) {
 	}
 }
 
-// To spend in the name of a principal whose budgets are not known any more is refused, loudly.
-func TestABarePrincipalHasNoAccountToGoBy(t *testing.T) {
+// To spend in the name of a principal whose budgets are not known is refused, loudly.
+func TestASenderHasNoAccountToGoBy(t *testing.T) {
 	w := newWorld(t)
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 	assert.Equal(t, p.User, p.Account().User.ID)
-	assert.Panics(t, func() { _, _ = w.Limits(t.Context(), p.Bare(), catalog.Agent{}) })
+	sender, err := w.Sender(t.Context(), w.name, p.User, p.Key)
+	require.NoError(t, err)
+	assert.Panics(t, func() { _, _ = w.Limits(t.Context(), sender, catalog.Agent{}) })
 }
 
 // A right that has ended is always due, so that who asks before each write never takes it for one that lasts.

@@ -213,7 +213,6 @@ func (silence) Ended() *record.RunEntity                { return nil }
 func (silence) Subscribe(...string) stream.Subscription { return silence{} }
 func (silence) Pace(time.Duration) time.Duration        { return time.Hour }
 func (silence) Gather() time.Duration                   { return 0 }
-func (silence) Ring(func())                             {}
 func (silence) Close()                                  {}
 func (silence) Wait(ctx context.Context, _ time.Duration) (bool, error) {
 	hang(ctx)

@@ -76,11 +76,11 @@ func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	r.Body = http.NoBody // which a stream would keep
 	reply, err := h.A2A.Call(r.Context(), c.Principal, r.PathValue("agent_id"),
 		a2aserver.Request{Body: body, Version: cmp.Or(r.Header.Get(version), r.URL.Query().Get(version))},
-		func() error { return h.Seat(r.Context(), c) })
+		func() error { return h.TakeSlot(r.Context(), c) })
 	if err != nil {
 		return err
 	}
-	if reply.Unfinished != nil && h.Seat(r.Context(), c) == nil {
+	if reply.Unfinished != nil && h.TakeSlot(r.Context(), c) == nil {
 		return h.await(r.Context(), w, c, *reply.Unfinished)
 	}
 	if reply.Run == "" {
@@ -131,8 +131,8 @@ func (h *handlers) await(ctx context.Context, w http.ResponseWriter, c *httpapi.
 	}
 	return h.Stream(ctx, w, c, httpapi.Stream{
 		ContentType: "application/json", Agent: of.Agent, Bounded: true, Follow: follow,
-		Farewell: func(out *httpapi.Sink) { _ = say(out) },
-		Short:    func(out *httpapi.Sink) { _ = out.Line(of.Cut) },
+		Final: func(out *httpapi.Sink) { _ = say(out) },
+		Short: func(out *httpapi.Sink) { _ = out.Line(of.Cut) },
 	})
 }
 

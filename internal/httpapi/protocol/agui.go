@@ -58,7 +58,7 @@ func (h *handlers) aguiCall(w http.ResponseWriter, r *http.Request, c *httpapi.C
 		return err
 	}
 	ctx, agent := r.Context(), r.PathValue("agent_id")
-	if err := h.Seat(ctx, c); err != nil {
+	if err := h.TakeSlot(ctx, c); err != nil {
 		return err
 	}
 	x, err := h.AGUI.Open(ctx, c.Principal, agent, in, c.ID())
@@ -73,6 +73,6 @@ func (h *handlers) aguiCall(w http.ResponseWriter, r *http.Request, c *httpapi.C
 			emit := func(e aguiserver.AGUIEvent) error { return out.Data(e) }
 			return h.AGUI.Follow(ctx, c.Principal, x, h.Heartbeat, emit, out.Heartbeat, c.Release)
 		},
-		Farewell: cut, Short: cut,
+		Final: cut, Short: cut,
 	})
 }

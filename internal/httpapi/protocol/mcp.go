@@ -113,7 +113,7 @@ func (h *handlers) mcpTelling(
 			}
 			return nil
 		},
-		Farewell: func(out *httpapi.Sink) { // before anything was done
+		Final: func(out *httpapi.Sink) { // before anything was done
 			_ = out.Data(h.MCP.Refusal(body, "the service is stopping; try again"))
 		},
 		Short: func(out *httpapi.Sink) {

@@ -126,7 +126,7 @@ func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *htt
 	}
 	ctx := r.Context()
 	if asked.Stream {
-		if err := h.Seat(ctx, c); err != nil {
+		if err := h.TakeSlot(ctx, c); err != nil {
 			return err
 		}
 	}
@@ -148,7 +148,7 @@ func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *htt
 	var v responses.Response
 	if !asked.Background {
 		err = h.WhileAllowed(ctx, c.Principal, begun.Agent, func(waits context.Context) (err error) {
-			v, err = h.Responses.Wait(waits, c.Principal, id, func() error { return h.Seat(ctx, c) })
+			v, err = h.Responses.Wait(waits, c.Principal, id, func() error { return h.TakeSlot(ctx, c) })
 			return err
 		})
 	}
@@ -254,6 +254,6 @@ func (h *handlers) followResponse(
 	short := func(out *httpapi.Sink) { _ = out.Named("error", followed.Short()) }
 	return h.Stream(ctx, w, c, httpapi.Stream{
 		ContentType: "text/event-stream", Agent: followed.Agent, Bounded: true, Follow: follow,
-		Farewell: short, Short: short,
+		Final: short, Short: short,
 	})
 }

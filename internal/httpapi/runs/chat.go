@@ -134,7 +134,7 @@ func (h *handlers) chat(w http.ResponseWriter, r *http.Request, c *httpapi.Call)
 		f.mistake(webhook.CheckURL(h.Callbacks, f.callbackURL))
 	}
 	if f.streaming {
-		if err := h.Seat(ctx, c); err != nil {
+		if err := h.TakeSlot(ctx, c); err != nil {
 			h.Files.Drop(ctx, f.files...)
 			return err
 		}

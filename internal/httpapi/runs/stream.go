@@ -7,7 +7,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/events"
-	"agentplatform/internal/citation"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/stream"
@@ -44,7 +43,7 @@ func (h *handlers) streamRoutes() {
 func (h *handlers) streamEvents(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
 	answer := httpapi.Stream{
 		ContentType: "text/event-stream",
-		Farewell:    func(out *httpapi.Sink) { _ = out.Retry() },
+		Final:       func(out *httpapi.Sink) { _ = out.Retry() },
 	}
 	return h.follow(r.Context(), w, c, answer, func(out *httpapi.Sink, e stream.Event) error {
 		if e.Event == stream.Heartbeat {
@@ -59,7 +58,7 @@ func (h *handlers) streamLines(ctx context.Context, w http.ResponseWriter, c *ht
 	var seq int64 // of the last event
 	answer := httpapi.Stream{
 		ContentType: "application/x-ndjson", Bounded: true,
-		Farewell: func(out *httpapi.Sink) { // the connection ends, the run goes on: the last line says so
+		Final: func(out *httpapi.Sink) { // the connection ends, the run goes on: the last line says so
 			_ = out.Line(stream.Event{
 				Event: stream.Status, RunID: c.Run, Seq: seq + 1, Status: string(lifecycle.Running),
 				Interrupts: &[]events.Interrupt{},
@@ -77,38 +76,22 @@ func (h *handlers) follow(
 	ctx context.Context, w http.ResponseWriter, c *httpapi.Call, answer httpapi.Stream,
 	write func(*httpapi.Sink, stream.Event) error,
 ) error {
-	if err := h.open(ctx, c, &answer, write); err != nil {
-		return err
-	}
-	return h.Stream(ctx, w, c, answer)
-}
-
-// open makes the rest of a stream of the call's run. What it needs on the stack is not needed while the stream goes on.
-//
-//go:noinline
-func (h *handlers) open(
-	ctx context.Context, c *httpapi.Call, answer *httpapi.Stream, write func(*httpapi.Sink, stream.Event) error,
-) error {
 	run, err := h.Intake.Run(ctx, c.Principal, c.Run)
 	if err != nil {
 		return err
 	}
 	answer.Agent = run.Value.Agent
-	scope := c.Principal.Scope()
-	// Each dormant stream keeps what this function does: one principal is enough, and it is the call's.
-	reads := func(ctx context.Context, documents []string) (citation.Hidden, error) {
-		return h.Tenants.Reads(c.Principal)(ctx, documents)
-	}
-	answer.Open = func(ctx context.Context, out *httpapi.Sink) httpapi.Steps {
-		return h.Hub.Open(ctx, h.Store, scope, c.Run, h.Heartbeat, func(ctx context.Context, e stream.Event) error {
-			e, err := e.For(ctx, reads)
+	scope, reader := c.Principal.Scope(), h.Tenants.Reads(c.Principal)
+	answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
+		return h.Hub.Follow(ctx, h.Store, scope, c.Run, h.Heartbeat, func(e stream.Event) error {
+			e, err := e.For(ctx, reader)
 			if err != nil {
 				return err
 			}
 			return write(out, e)
 		})
 	}
-	return nil
+	return h.Stream(ctx, w, c, answer)
 }
 
 // writeLine writes an event as a line of NDJSON, and ends the stream when the run pauses.
