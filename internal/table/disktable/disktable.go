@@ -130,13 +130,8 @@ func Open(dir string, o Options) (*Table, error) {
 func (t *Table) open(dir string, fs vfs.FS) error {
 	cache := pebble.NewCache(8 << 20)
 	defer cache.Unref()
-	onDisk := fs == nil
-	if onDisk {
-		fs = vfs.Default
-	}
-	spread := &paced{FS: fs, closing: t.closing}
 	options := &pebble.Options{
-		FS:                          spread,
+		FS:                          fs,
 		Cache:                       cache,
 		MemTableSize:                4 << 20,
 		MemTableStopWritesThreshold: 8,                  // 32 MB
@@ -150,12 +145,8 @@ func (t *Table) open(dir string, fs vfs.FS) error {
 			t.log.Warn("the disk is slow", "operation", i.OpType.String(), "so_far_ms", i.Duration.Milliseconds())
 		}},
 	}
-	spread.listen(options.EventListener)
 	for i := range options.Levels {
 		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
-	}
-	if onDisk {
-		options.WithFSDefaults() // as the engine does where it is given no file system: tells of a slow disk
 	}
 	db, err := pebble.Open(dir, options)
 	if err != nil {
@@ -165,7 +156,6 @@ func (t *Table) open(dir string, fs vfs.FS) error {
 		return errors.Join(err, db.Close())
 	}
 	t.db = db
-	spread.opened.Store(true)
 	return nil
 }
 
