@@ -7,14 +7,15 @@ import (
 	"agentplatform/internal/cloud/function"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/sweep"
+	"agentplatform/internal/transition"
 )
 
 func main() {
 	function.Run(func(p *cloud.Platform) (any, error) {
 		executor := *p.Executor
-		executor.OnTransition = func(o lifecycle.Outcome) {
-			p.Metrics.Transition(o)
-			if o.Before.Status == lifecycle.AwaitingInput && o.After.Status.Terminal() {
+		executor.OnTransition = func(m transition.Move) {
+			p.Metrics.Transition(m)
+			if m.Before.Status == lifecycle.AwaitingInput && m.After.Status.Terminal() {
 				p.Metrics.Count(cloud.PausesLate) // the pause's own timer should have ended it
 			}
 		}

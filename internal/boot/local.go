@@ -37,7 +37,6 @@ import (
 	"agentplatform/internal/index/diskindex"
 	"agentplatform/internal/ingest"
 	"agentplatform/internal/intake"
-	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/mcpserver"
 	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/provider"
@@ -462,9 +461,9 @@ func newMeter(r *prometheus.Registry) meter {
 	return m
 }
 
-func (m meter) transition(o lifecycle.Outcome) {
-	if o.After.Status != o.Before.Status {
-		m.transitions.WithLabelValues(string(o.After.Status)).Inc()
+func (m meter) transition(made transition.Move) {
+	if made.After.Status != made.Before.Status {
+		m.transitions.WithLabelValues(string(made.After.Status)).Inc()
 	}
 }
 

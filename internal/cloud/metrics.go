@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/transition"
 )
 
 // Namespace is the CloudWatch namespace of the platform's own metrics.
@@ -90,19 +91,19 @@ func (m *Metrics) Put(values ...Value) {
 func (m *Metrics) Count(name string) { m.Put(Value{name, "Count", 1}) }
 
 // Transition counts what a transition did to a run.
-func (m *Metrics) Transition(o lifecycle.Outcome) {
+func (m *Metrics) Transition(made transition.Move) {
+	before, after := made.Before, made.After
 	var values []Value
 	count := func(name string) { values = append(values, Value{name, "Count", 1}) }
-	if o.After.Status != o.Before.Status {
-		count(EnteredStatus(o.After.Status))
+	if after.Status != before.Status {
+		count(EnteredStatus(after.Status))
 	}
 	switch {
-	case o.Before.Status == lifecycle.Queued && o.After.Status == lifecycle.Running && o.After.Pause == o.Before.Pause:
-		values = append(values,
-			milliseconds(StartLatency, o.After.UpdatedAt.Sub(o.Before.QueuedAt)))
-	case o.Before.Status == lifecycle.Queued && o.After.Status == lifecycle.Failed:
+	case before.Status == lifecycle.Queued && after.Status == lifecycle.Running && after.Pause == before.Pause:
+		values = append(values, milliseconds(StartLatency, after.UpdatedAt.Sub(before.QueuedAt)))
+	case before.Status == lifecycle.Queued && after.Status == lifecycle.Failed:
 		count(Unstartable)
-	case o.After.Crashes > o.Before.Crashes:
+	case after.Crashes > before.Crashes:
 		count(Recovered)
 	}
 	if len(values) > 0 {

@@ -11,6 +11,7 @@ import (
 
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/transition"
 )
 
 func TestMetricsAreLinesThatCloudWatchReads(t *testing.T) {
@@ -19,7 +20,7 @@ func TestMetricsAreLinesThatCloudWatchReads(t *testing.T) {
 	m := cloud.NewMetrics(&out, "dev", func() time.Time { return at })
 	before := lifecycle.Run{Status: lifecycle.Queued, QueuedAt: at}
 	after := lifecycle.Run{Status: lifecycle.Running, UpdatedAt: at.Add(1500 * time.Millisecond)}
-	m.Transition(lifecycle.Outcome{Before: before, After: after})
+	m.Transition(transition.Move{Before: before, After: after})
 	var line struct {
 		AWS struct {
 			Timestamp         int64
@@ -48,21 +49,21 @@ func TestMetricsAreLinesThatCloudWatchReads(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		metric string
-		o      lifecycle.Outcome
+		made   transition.Move
 	}{
 		{"not started in time", cloud.Unstartable,
-			lifecycle.Outcome{Before: before, After: lifecycle.Run{Status: lifecycle.Failed}}},
-		{"taken over", cloud.Recovered, lifecycle.Outcome{Before: lifecycle.Run{Status: lifecycle.Running},
+			transition.Move{Before: before, After: lifecycle.Run{Status: lifecycle.Failed}}},
+		{"taken over", cloud.Recovered, transition.Move{Before: lifecycle.Run{Status: lifecycle.Running},
 			After: lifecycle.Run{Status: lifecycle.Running, Crashes: 1}}},
 		{"paused", "EnteredAwaitingInput",
-			lifecycle.Outcome{Before: after, After: lifecycle.Run{Status: lifecycle.AwaitingInput}}},
+			transition.Move{Before: after, After: lifecycle.Run{Status: lifecycle.AwaitingInput}}},
 	} {
 		out.Reset()
-		m.Transition(c.o)
+		m.Transition(c.made)
 		assert.Contains(t, out.String(), `"`+c.metric+`":1`, c.name)
 	}
 	out.Reset()
-	m.Transition(lifecycle.Outcome{Before: after, After: after}) // a heartbeat
+	m.Transition(transition.Move{Before: after, After: after}) // a heartbeat
 	assert.Empty(t, out.String())
 }
 

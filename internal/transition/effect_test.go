@@ -228,6 +228,28 @@ func TestEndedRunHandsOnOrFreesItsChat(t *testing.T) {
 	}
 }
 
+// Each parked message is counted once: the run that is made of a message takes over those that wait behind it.
+func TestParkedMessagesAreCountedOnce(t *testing.T) {
+	w := newWorld(t)
+	run := w.accept("u")
+	for range 3 {
+		w.park("u", run)
+	}
+	w.do(run, plainly(transition.Change{Event: lifecycle.Cancel{}}))
+	var events []string
+	grown := 0
+	for _, m := range w.moved {
+		events = append(events, m.Event)
+		grown += max(0, len(m.After.Parked)-len(m.Before.Parked))
+	}
+	assert.Equal(t, 3, grown)
+	assert.Equal(t, []string{transition.Accepted, "park", "park", "park", "cancel", transition.Promoted}, events)
+	promoted := w.moved[5]
+	assert.Equal(t, []lifecycle.Status{"", lifecycle.Queued},
+		[]lifecycle.Status{promoted.Before.Status, promoted.After.Status}, "the promoted run enters its first status")
+	assert.Equal(t, promoted.Before.ID(), promoted.After.ID())
+}
+
 // A transition with something that cannot be stored is refused whole.
 func TestUnstorableTransitionIsRefusedWhole(t *testing.T) {
 	const text = "\xff"

@@ -55,9 +55,25 @@ type Executor struct {
 	ProcessID string
 	// Starter has workers of this process execute runs as soon as they are accepted; nil: each run waits for its nudge.
 	Starter Starter
-	// OnTransition is called after every transition. It may be nil.
-	OnTransition func(lifecycle.Outcome)
+	// OnTransition is called after the commit of every transition, also of those that make a run. It may be nil.
+	OnTransition func(Move)
 }
+
+// Move is a transition that was committed.
+type Move struct {
+	// Event is the name of its event, as in [lifecycle.Transitions], or [Accepted] or [Promoted] for a new run.
+	Event string
+	// Before is the run before the transition. For a new run it has no status. For a promoted run it has the parked
+	// messages that the run takes over, so that a count of what was parked does not include them again.
+	Before lifecycle.Run
+	After  lifecycle.Run
+}
+
+// The events of a [Move] that makes a run.
+const (
+	Accepted = "accept"  // of a message, which did not have to wait
+	Promoted = "promote" // of the first parked message, when the run ended that it waited for
+)
 
 // Next is [lifecycle.Next], but that a queued run whose start deadline has passed need not fail. atWork says whether a
 // worker is at work on a run of the organization: then those runs hold the turn of this one up, and its deadline is
@@ -199,7 +215,7 @@ func (x *Executor) Apply(
 		trace.Root(ctx, parked.ID) // the request is of the run that its message becomes later
 	}
 	trace.Join(ctx, o.After.ID())
-	x.follow(ctx, o, promoted)
+	x.follow(ctx, c.Event.Transition(), o, promoted)
 	x.notify(written, c.Chat == nil) // a deleted chat has no runs for those who wait
 	return written, o, nil
 }
@@ -420,9 +436,9 @@ func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (acc
 	}
 	trace.Root(ctx, r.ID())
 	begun := e.Value.Status == lifecycle.Running
-	x.follow(ctx, lifecycle.Outcome{After: r.Run, Nudge: !begun}, nil)
+	x.follow(ctx, Accepted, lifecycle.Outcome{After: r.Run, Nudge: !begun}, nil)
 	if begun {
-		x.follow(ctx, lifecycle.Outcome{Before: r.Run, After: e.Value.Run}, nil)
+		x.follow(ctx, lifecycle.Claim{}.Transition(), lifecycle.Outcome{Before: r.Run, After: e.Value.Run}, nil)
 	}
 	x.notify(e, false)
 	return accepted, nil
@@ -461,11 +477,11 @@ func (x *Executor) withClaim(
 }
 
 // follow sends what a commit has made due. All of it may be lost: the due index has it, too.
-func (x *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *record.Run) {
+func (x *Executor) follow(ctx context.Context, event string, o lifecycle.Outcome, promoted *record.Run) {
 	ctx = context.WithoutCancel(ctx)
 	r := o.After
 	if x.OnTransition != nil {
-		x.OnTransition(o)
+		x.OnTransition(Move{Event: event, Before: o.Before, After: r})
 	}
 	if r.Status != o.Before.Status {
 		level := slog.LevelDebug
@@ -507,7 +523,8 @@ func (x *Executor) follow(ctx context.Context, o lifecycle.Outcome, promoted *re
 	if promoted != nil {
 		x.Notifier.Notify(promoted.ID())
 		if x.OnTransition != nil {
-			x.OnTransition(lifecycle.Outcome{After: promoted.Run})
+			waited := lifecycle.Run{RunSpec: promoted.RunSpec, Parked: promoted.Parked}
+			x.OnTransition(Move{Event: Promoted, Before: waited, After: promoted.Run})
 		}
 	}
 }

@@ -35,7 +35,7 @@ type world struct {
 	items  *faulttable.Table
 	blobs  *memblob.Store
 	outbox *outbox
-	moved  []lifecycle.Outcome
+	moved  []transition.Move
 	log    *strings.Builder
 	cap    int
 	fails  func() bool // says whether a call of the table, the blob store or for the caps fails; nil: none
@@ -117,7 +117,7 @@ func newWorld(t *testing.T) *world {
 		Store: record.New(w.items, blobs{w.blobs, w}, c), Host: c, StartDeadline: time.Minute,
 		Log:   slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 		Queue: w.outbox, Timer: w.outbox, Notifier: w.outbox,
-		OnTransition: func(o lifecycle.Outcome) { w.moved = append(w.moved, o) },
+		OnTransition: func(m transition.Move) { w.moved = append(w.moved, m) },
 		Caps: func(context.Context, string, string) (int, int, error) {
 			if w.fails != nil && w.fails() {
 				return 0, 0, problem.Retry(errors.New("broken"))

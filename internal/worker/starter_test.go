@@ -17,6 +17,7 @@ import (
 	"agentplatform/internal/model"
 	"agentplatform/internal/table"
 	"agentplatform/internal/tool"
+	"agentplatform/internal/transition"
 	"agentplatform/internal/worker"
 )
 
@@ -63,7 +64,10 @@ func TestAnAcceptedRunStartsAtOnceWhereAWorkerIsFree(t *testing.T) {
 		s.said = talks()
 		r := starting(s, 1)
 		var entered []lifecycle.Status
-		s.worker.Executor.OnTransition = func(o lifecycle.Outcome) { entered = append(entered, o.After.Status) }
+		var events []string
+		s.worker.Executor.OnTransition = func(m transition.Move) {
+			entered, events = append(entered, m.After.Status), append(events, m.Event)
+		}
 		commits := 0
 		s.table.after = func([]table.Op) error {
 			commits++
@@ -80,6 +84,7 @@ func TestAnAcceptedRunStartsAtOnceWhereAWorkerIsFree(t *testing.T) {
 		assert.Equal(t, 2, commits, "it was accepted and claimed, then completed")
 		assert.Empty(t, s.nudges.sent)
 		assert.Equal(t, []lifecycle.Status{lifecycle.Queued, lifecycle.Running, lifecycle.Completed}, entered)
+		assert.Equal(t, []string{transition.Accepted, "claim", "complete"}, events)
 		assert.Equal(t, 1, r.free)
 	})
 }
