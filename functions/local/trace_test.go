@@ -197,7 +197,7 @@ func TestARunIsOneTrace(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
 	done := p.awaits(run, "completed")
-	for wait := time.Now().Add(time.Minute); len(log.lines("webhook tried", run)) < 2; {
+	for wait := time.Now().Add(time.Minute); len(log.lines("webhook delivered", run)) < 2; {
 		require.True(t, time.Now().Before(wait), "two webhooks")
 		_, _, err := p.call(t.Context(), http.MethodGet, "/runs/"+run+"?wait_ms=50", "", nil)
 		require.NoError(t, err)
@@ -275,7 +275,7 @@ server POST /api/v1/chat
 	assert.Equal(t, []any{request, "POST", "/api/v1/chat", 202.0}, []any{lines[0]["request_id"], lines[0]["method"],
 		lines[0]["route"], lines[0]["status"]})
 	assert.NotEmpty(t, lines[0]["api_key_id"])
-	assert.Len(t, log.lines("webhook tried", run), 2)
+	assert.Len(t, log.lines("webhook delivered", run), 2)
 	assert.NotContains(t, log.b.String(), "PRIVATE")
 }
 

@@ -188,7 +188,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	}
 	registry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	meter := newMeter(registry)
+	meter := newRunMeter(registry)
 
 	notifier := stream.NewLocalNotifier()
 	live := stream.New(memtable.New(machine.Now), notifier, machine, log)
@@ -443,28 +443,3 @@ func within(d time.Duration, wait func()) bool {
 		return false
 	}
 }
-
-// meter counts what happens to runs.
-type meter struct {
-	transitions *prometheus.CounterVec
-	tries       *prometheus.CounterVec
-}
-
-func newMeter(r *prometheus.Registry) meter {
-	m := meter{
-		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runs_entered_total",
-			Help: "Runs that entered a status."}, []string{"status"}),
-		tries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "webhook_tries_total",
-			Help: "Webhook tries by outcome."}, []string{"delivered"}),
-	}
-	r.MustRegister(m.transitions, m.tries)
-	return m
-}
-
-func (m meter) transition(made transition.Move) {
-	if made.After.Status != made.Before.Status {
-		m.transitions.WithLabelValues(string(made.After.Status)).Inc()
-	}
-}
-
-func (m meter) tried(delivered bool) { m.tries.WithLabelValues(fmt.Sprint(delivered)).Inc() }

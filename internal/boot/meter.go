@@ -1,6 +1,7 @@
 package boot
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -8,7 +9,35 @@ import (
 	"agentplatform/internal/ingest"
 	"agentplatform/internal/ingestion"
 	"agentplatform/internal/knowledge"
+	"agentplatform/internal/transition"
 )
+
+// runMeter counts what happens to runs and their webhooks.
+type runMeter struct {
+	transitions *prometheus.CounterVec
+	tries       *prometheus.CounterVec
+}
+
+func newRunMeter(r *prometheus.Registry) runMeter {
+	m := runMeter{
+		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runs_entered_total",
+			Help: "Runs that entered a status."}, []string{"status"}),
+		tries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "webhook_tries_total",
+			Help: "Webhook tries by outcome."}, []string{"delivered"}),
+	}
+	r.MustRegister(m.transitions, m.tries)
+	return m
+}
+
+// transition counts a transition of a run.
+func (m runMeter) transition(made transition.Move) {
+	if made.After.Status != made.Before.Status {
+		m.transitions.WithLabelValues(string(made.After.Status)).Inc()
+	}
+}
+
+// tried counts an attempt to deliver a webhook.
+func (m runMeter) tried(delivered bool) { m.tries.WithLabelValues(strconv.FormatBool(delivered)).Inc() }
 
 // knowledgeMeter counts what happens to documents, and searches.
 type knowledgeMeter struct {

@@ -14,8 +14,10 @@ import (
 	"agentplatform/internal/ingest"
 	"agentplatform/internal/ingestion"
 	"agentplatform/internal/knowledge"
+	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/problem"
 	"agentplatform/internal/ranking"
+	"agentplatform/internal/transition"
 )
 
 // counted has the values of counters, and how often something was observed, by the values of their labels in order.
@@ -38,6 +40,22 @@ func counted(t *testing.T, r *prometheus.Registry, name string) map[string]int {
 		}
 	}
 	return values
+}
+
+// Each status that a run enters counts once; what a run does within a status does not count.
+func TestEachStatusOfARunIsCounted(t *testing.T) {
+	r := prometheus.NewRegistry()
+	m := newRunMeter(r)
+	in := func(s lifecycle.Status) lifecycle.Run { return lifecycle.Run{Status: s} }
+	m.transition(transition.Move{Event: transition.Accepted, After: in(lifecycle.Queued)})
+	m.transition(transition.Move{Event: transition.Promoted, After: in(lifecycle.Queued)})
+	m.transition(transition.Move{Event: "claim", Before: in(lifecycle.Queued), After: in(lifecycle.Running)})
+	m.transition(transition.Move{Event: "step", Before: in(lifecycle.Running), After: in(lifecycle.Running)})
+	m.transition(transition.Move{Event: "time_out", Before: in(lifecycle.Running), After: in(lifecycle.TimedOut)})
+	assert.Equal(t, map[string]int{"queued": 2, "running": 1, "timed_out": 1}, counted(t, r, "runs_entered_total"))
+	m.tried(true)
+	m.tried(false)
+	assert.Equal(t, map[string]int{"true": 1, "false": 1}, counted(t, r, "webhook_tries_total"))
 }
 
 // Each ingestion counts once when it ends, as what it ended; one that begins in the commit of another's end, too.

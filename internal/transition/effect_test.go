@@ -73,7 +73,9 @@ func TestMessagesFollowTheCommit(t *testing.T) {
 				assert.Equal(t, want, w.outbox.said, name)
 				assert.Equal(t, missed, strings.Count(w.log.String(), "level=WARN"), name)
 				after := w.run(o.run)
-				assert.Equal(t, before != after.Status, strings.Contains(w.log.String(), "run entered a status"), name)
+				assert.Equal(t, before != after.Status, strings.Contains(w.log.String(), logged[after.Status]), name)
+				assert.Equal(t, o.next != "", strings.Contains(w.log.String(), "msg=\"run queued\" run_id="+o.next+" "),
+					"%s: a promoted run", name)
 				if !listened {
 					continue
 				}
@@ -225,6 +227,39 @@ func TestEndedRunHandsOnOrFreesItsChat(t *testing.T) {
 				[]any{next.Status, next.Turn, next.Previous, next.Slots, next.CreatedAt, next.QueuedAt, next.StartBy})
 			assert.ElementsMatch(t, parked[1:], next.Parked)
 		}
+	}
+}
+
+// logged is what the log has of a run that enters a status.
+var logged = map[lifecycle.Status]string{
+	lifecycle.Queued:        `level=DEBUG msg="run queued"`,
+	lifecycle.Running:       `level=DEBUG msg="run started"`,
+	lifecycle.AwaitingInput: `level=DEBUG msg="run paused"`,
+	lifecycle.Completed:     `level=DEBUG msg="run completed"`,
+	lifecycle.Failed:        `level=INFO msg="run failed"`,
+	lifecycle.TimedOut:      `level=INFO msg="run timed out"`,
+	lifecycle.Cancelled:     `level=DEBUG msg="run cancelled"`,
+}
+
+// Each status has its line in the log.
+func TestEachStatusIsLogged(t *testing.T) {
+	ends := map[lifecycle.Status]lifecycle.Event{
+		lifecycle.Completed: lifecycle.Complete{Work: work}, lifecycle.Failed: lifecycle.Fail{Work: work},
+		lifecycle.TimedOut: lifecycle.TimeOut{Work: work}, lifecycle.Cancelled: lifecycle.Remove{},
+	}
+	for _, status := range lifecycle.Statuses() {
+		w := newWorld(t)
+		run := w.accept("u")
+		if status != lifecycle.Queued {
+			w.claim(run)
+		}
+		if status == lifecycle.AwaitingInput {
+			w.do(run, plainly(w.asking()))
+		}
+		if status.Terminal() {
+			w.do(run, plainly(transition.Change{Event: ends[status]}))
+		}
+		assert.Equal(t, 1, strings.Count(w.log.String(), logged[status]+" run_id="+run+" "), status)
 	}
 }
 

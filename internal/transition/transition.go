@@ -59,22 +59,6 @@ type Executor struct {
 	OnTransition func(Move)
 }
 
-// Move is a transition that was committed.
-type Move struct {
-	// Event is the name of its event, as in [lifecycle.Transitions], or [Accepted] or [Promoted] for a new run.
-	Event string
-	// Before is the run before the transition. For a new run it has no status. For a promoted run it has the parked
-	// messages that the run takes over, so that a count of what was parked does not include them again.
-	Before lifecycle.Run
-	After  lifecycle.Run
-}
-
-// The events of a [Move] that makes a run.
-const (
-	Accepted = "accept"  // of a message, which did not have to wait
-	Promoted = "promote" // of the first parked message, when the run ended that it waited for
-)
-
 // Next is [lifecycle.Next], but that a queued run whose start deadline has passed need not fail. atWork says whether a
 // worker is at work on a run of the organization: then those runs hold the turn of this one up, and its deadline is
 // moved. The error is that of atWork.
@@ -480,19 +464,7 @@ func (x *Executor) withClaim(
 func (x *Executor) follow(ctx context.Context, event string, o lifecycle.Outcome, promoted *record.Run) {
 	ctx = context.WithoutCancel(ctx)
 	r := o.After
-	if x.OnTransition != nil {
-		x.OnTransition(Move{Event: event, Before: o.Before, After: r})
-	}
-	if r.Status != o.Before.Status {
-		level := slog.LevelDebug
-		if r.Status == lifecycle.TimedOut || r.Status == lifecycle.Failed {
-			level = slog.LevelInfo // its error is told to its client alone: it may have the client's words
-		}
-		if x.Log.Enabled(ctx, level) { // most are not: the arguments would be allocated for nothing
-			x.Log.Log(ctx, level, "run entered a status", "run_id", r.ID(), "status", r.Status, "attempt", r.Attempt,
-				"active_ms", r.ActiveMS, "limit_ms", r.LimitMS, "organization_id", r.Organization)
-		}
-	}
+	x.moved(ctx, Move{Event: event, Before: o.Before, After: r})
 	if o.Nudge {
 		next := r
 		if promoted != nil {
@@ -522,10 +494,8 @@ func (x *Executor) follow(ctx context.Context, event string, o lifecycle.Outcome
 	}
 	if promoted != nil {
 		x.Notifier.Notify(promoted.ID())
-		if x.OnTransition != nil {
-			waited := lifecycle.Run{RunSpec: promoted.RunSpec, Parked: promoted.Parked}
-			x.OnTransition(Move{Event: Promoted, Before: waited, After: promoted.Run})
-		}
+		waited := lifecycle.Run{RunSpec: promoted.RunSpec, Parked: promoted.Parked}
+		x.moved(ctx, Move{Event: Promoted, Before: waited, After: promoted.Run})
 	}
 }
 

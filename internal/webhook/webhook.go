@@ -262,7 +262,11 @@ func (s *Sender) conclude(
 		}
 		_, err := s.save(ctx, e, h, s.Host.NewID())
 		if err == nil {
-			s.Log.Info("webhook tried", "run_id", h.RunID, "delivery_id", h.DeliveryID, "status", o.Status,
+			message := "webhook attempt failed"
+			if o.delivered() {
+				message = "webhook delivered"
+			}
+			s.Log.Info(message, "run_id", h.RunID, "delivery_id", h.DeliveryID, "status", o.Status,
 				"state", h.State, "tries", h.Tries)
 			if h.NextAttempt.IsZero() {
 				return 0, nil

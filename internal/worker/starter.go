@@ -55,7 +55,7 @@ func (r *reserved) StartIfClaimed(run string) {
 // logFailure logs why a run has not ended, or may be stored and is not executed.
 func (r *reserved) logFailure(err error) {
 	if err != nil && !isGone(err) {
-		r.Log.Error("a run could not be executed when it was accepted; the sweeper will see to it", "run_id", r.id,
+		r.Log.Error("run could not be started when it was accepted; the sweeper will find it", "run_id", r.id,
 			"error", err)
 	}
 }

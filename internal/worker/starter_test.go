@@ -264,7 +264,7 @@ func TestAStartThatFailsIsLogged(t *testing.T) {
 		starting(s, 1)
 		run := s.post()
 		synctest.Wait()
-		assert.Contains(t, s.log.String(), "a run could not be executed when it was accepted")
+		assert.Contains(t, s.log.String(), "run could not be started when it was accepted")
 		assert.Contains(t, s.log.String(), run)
 		s.worker.Tools = s
 		time.Sleep(lease)

@@ -205,12 +205,12 @@ func (a *attempt) run(ctx context.Context) (err error) {
 	reporting := context.WithoutCancel(ctx)
 	died := host.Catch(func() { err = a.conclude(reporting, a.perform(ctx)) })
 	if died != nil {
-		a.log().Error("the attempt panicked", "panic", died.Value, "stack", string(died.Stack))
+		a.log().Error("run attempt panicked", "panic", died.Value, "stack", string(died.Stack))
 		err = a.report(reporting,
 			func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Crash{Work: w}} })
 	}
 	if errors.Is(err, errLost) {
-		a.log().Info("another took the run over, or it ended")
+		a.log().Info("run attempt stopped: another worker took the run over, or it ended")
 		return nil
 	}
 	return ignoreRefusal(err)
@@ -311,7 +311,7 @@ func (a *attempt) conclude(ctx context.Context, p performed) error {
 	case a.leaving.Load():
 		return a.handOver(ctx, p.Last)
 	default:
-		a.log().Warn("the attempt could not go on; the run will be taken up again", "error", p.err)
+		a.log().Warn("run attempt failed; another attempt will follow", "error", p.err)
 		return p.err
 	}
 }
