@@ -35,7 +35,7 @@ var entered = map[lifecycle.Status]string{
 }
 
 // moved calls OnTransition, and logs a status that the run has entered. A failure and a timeout are logged at the level
-// info. They are no warning: most have their cause in an agent. The error is not logged, it may have words of the client.
+// info, not as warnings: most have their cause in an agent. The error is not logged: it may have words of the client.
 func (x *Executor) moved(ctx context.Context, m Move) {
 	if x.OnTransition != nil {
 		x.OnTransition(m)

@@ -24,8 +24,8 @@ const (
 // history is the conversation before a run: the completed turns of its chat, oldest first. It follows the links from
 // turn to turn, which are exact, while listings may lag. Turns of agents that the run's sender may not reach now are
 // omitted.
-func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message, error) {
-	s, may := a.Store, a.MayReach(ctx, run.Organization, run.User, run.APIKey)
+func (w *Worker) history(ctx context.Context, run record.Run) ([]model.Message, error) {
+	s, may := w.Store, w.MayReach(ctx, run.Organization, run.User, run.APIKey)
 	var turns [][]model.Message
 	chars, full := 0, false
 	for id := run.Previous; id != "" && len(turns) < maxTurns && chars < maxChars && !full; {
@@ -65,7 +65,7 @@ func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message,
 		}
 		answered := model.Message{Role: model.Assistant, Text: answer}
 		chars += sizeOf(append(slices.Clip(turn), answered)...)
-		asked, fit, err := a.asked(ctx, r, maxChars-chars)
+		asked, fit, err := w.asked(ctx, r, maxChars-chars)
 		if err != nil {
 			return nil, err
 		}
@@ -82,12 +82,12 @@ func (a *attempt) history(ctx context.Context, run record.Run) ([]model.Message,
 // it, within left bytes of text. fit says whether these left room for all. The ids of its calls are ours: the turn and
 // two numbers, so that each later run has the same. Only runs that have paused are read for it, their pauses alone: the
 // steps have the agent's own calls, too, which are no part of the conversation.
-func (a *attempt) asked(ctx context.Context, r record.Run, left int) (messages []model.Message, fit bool, err error) {
+func (w *Worker) asked(ctx context.Context, r record.Run, left int) (messages []model.Message, fit bool, err error) {
 	var rounds [][]model.Message
 	fit = true
 	for last, first := r.Pause, max(r.Pause-maxAsked, 0); last > first && fit && left > 0; {
 		after := max(last-pausesAtOnce, first)
-		pauses, err := a.Store.PausesOf(ctx, r.ID(), after, last-after)
+		pauses, err := w.Store.PausesOf(ctx, r.ID(), after, last-after)
 		if err != nil {
 			return nil, false, err
 		}

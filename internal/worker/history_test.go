@@ -84,8 +84,8 @@ func conversationIn(t *testing.T, blobs blob.Store, turns []turn) ([]model.Messa
 		}
 		previous = spec.RunID
 	}
-	a := &attempt{Worker: &Worker{Store: store, MayReach: everyAgent}}
-	return a.history(t.Context(), record.Run{Run: lifecycle.Run{Previous: previous, Epoch: 1}})
+	w := &Worker{Store: store, MayReach: everyAgent}
+	return w.history(t.Context(), record.Run{Run: lifecycle.Run{Previous: previous, Epoch: 1}})
 }
 
 // everyAgent reports that everybody may reach every agent.

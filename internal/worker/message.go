@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +13,6 @@ import (
 	"agentplatform/internal/extract"
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
 	"agentplatform/internal/trace"
 )
 
@@ -121,37 +119,3 @@ func (w *Worker) content(ctx context.Context, f record.FileRef) ([]byte, error) 
 	data, err := io.ReadAll(io.LimitReader(r, maxImage))
 	return data, errors.Join(err, r.Close())
 }
-
-// keepFile stores a file that the run has made. The file's row is created with the run as its holder before its bytes
-// are stored, so that they are removed with the run even if the attempt is lost. It returns errLost if the attempt
-// does not hold the run, or an error of the store.
-func (a *attempt) keepFile(ctx context.Context, key string, file tool.File) (record.FileRef, error) {
-	for try := range keepTries {
-		e, err := a.Store.Run(ctx, record.System(), a.id)
-		if err != nil {
-			return record.FileRef{}, err
-		}
-		r := e.Value
-		if !a.holds(r) {
-			return record.FileRef{}, errLost
-		}
-		f := a.Store.NewFile(r.Organization, r.User, file.Name, file.ContentType)
-		f.ID = record.DerivedID(fmt.Sprintf("file/%s/%d", key, a.number), a.id)
-		tx := a.Store.Begin(a.Host.NewID())
-		tx.NewHeldFile(f, e)
-		if err = tx.Commit(ctx); err == nil {
-			f, err = a.Store.FillFile(ctx, record.System(), f.ID, bytes.NewReader(file.Data), int64(len(file.Data)))
-			return f.Ref(), err
-		}
-		if !errors.Is(err, record.ErrConflict) { // a heartbeat may have changed the run
-			return record.FileRef{}, err
-		}
-		if err := a.Executor.Pause(ctx, try); err != nil {
-			return record.FileRef{}, err
-		}
-	}
-	return record.FileRef{}, errors.New("worker: the run kept changing")
-}
-
-// keepTries bounds the retries of keepFile after concurrent changes of the run.
-const keepTries = 16

@@ -42,7 +42,7 @@ func (r *reserved) Start(e record.RunEntity) {
 
 func (r *reserved) StartIfClaimed(run string) {
 	r.hand(func(ctx context.Context) {
-		r.id = run
+		r.runID = run
 		e, err := r.Store.Run(context.WithoutCancel(ctx), record.System(), run)
 		if err == nil && r.holds(e.Value) {
 			r.begin(e)
@@ -55,7 +55,7 @@ func (r *reserved) StartIfClaimed(run string) {
 // logFailure logs why a run has not ended, or may be stored and is not executed.
 func (r *reserved) logFailure(err error) {
 	if err != nil && !isGone(err) {
-		r.Log.Error("run could not be started when it was accepted; the sweeper will find it", "run_id", r.id,
+		r.Log.Error("run could not be started when it was accepted; the sweeper will find it", "run_id", r.runID,
 			"error", err)
 	}
 }

@@ -86,7 +86,11 @@ const (
 	lifecycleRun         = "internal/lifecycle/run.go"
 	transitionTransition = "internal/transition/transition.go"
 	intakeIntake         = "internal/intake/intake.go"
-	workerWorker         = "internal/worker/worker.go"
+	workerAttempt        = "internal/worker/attempt.go"
+	workerJournal        = "internal/worker/journal.go"
+	workerLease          = "internal/worker/lease.go"
+	workerTally          = "internal/worker/tally.go"
+	workerTask           = "internal/worker/task.go"
 	agentCalls           = "internal/agent/calls.go"
 	agentReply           = "internal/agent/reply.go"
 	toolkitTools         = "internal/toolkit/tools.go"
@@ -120,11 +124,11 @@ func Bugs() []Bug {
 		one("a lease that is alive protects nobody", lifecycleRun, `return l.Holder == "" || !l.Until.After(now)`, `return true || l.Holder == "" || !l.Until.After(now)`).explored(),
 		{Name: "reports of an attempt that is gone are taken", Explored: true, Edits: []Edit{
 			{lifecycleEvent, `if r.Attempt != w.Attempt || r.Lease.Holder == "" {`, `if false {`},
-			{workerWorker, `if !a.holds(r) {`, `if false {`},
+			{workerLease, `if !l.holds(r) {`, `if false {`},
 		}},
 		one("a run is written whatever it has become meanwhile", recordRun, "	return put(tx, e, item)\n}\n\nfunc decodeRun", "	e = put(tx, e, item)\n	if n := len(tx.ops); n > 0 {\n		tx.ops[n-1] = table.Put(*tx.ops[n-1].Item, table.Always())\n	}\n	return e\n}\n\nfunc decodeRun"),
-		one("no clock is asked before a call", workerWorker, `if a.Host.Elapsed()-a.renewed >= a.trusted() || !a.Host.Now().Before(a.leaseEnd) {`, `if false {`),
-		one("a panic leaves a heartbeat alive", workerWorker, "	defer func() {\n		stop(nil)\n		host.Wait(a.others...)\n	}()\n", "").and(workerWorker, "	p.cause = context.Cause(work)\n", "	p.cause = context.Cause(work)\n	stop(nil)\n	host.Wait(a.others...)\n"),
+		one("no clock is asked before a call", workerLease, `if l.Host.Elapsed()-l.renewed >= l.trusted() || !l.Host.Now().Before(l.end) {`, `if false {`),
+		one("a panic leaves a heartbeat alive", workerAttempt, "	defer func() {\n		stop(nil)\n		host.Wait(a.others...)\n	}()\n", "").and(workerAttempt, "	p.cause = context.Cause(work)\n", "	p.cause = context.Cause(work)\n	stop(nil)\n	host.Wait(a.others...)\n"),
 		one("attempts that panic are not counted", lifecycleEvent, `if r.Crashes++; r.Crashes >= MaxCrashes {`, `if r.Crashes >= MaxCrashes {`),
 		one("an unsafe call is made again without a word", agentCalls, "	if !j.repeat {\n		s.checkOutcome(j)\n", "	if false {\n		s.checkOutcome(j)\n"),
 		one("a call is shown as finished before it is journalled", agentCalls, "		s.add(finished[i])\n",
@@ -143,25 +147,29 @@ func Bugs() []Bug {
 		one("what was approved with other arguments is made", agentReply, `if call.Arguments, err = strictjson.Object(c.Arguments, argumentLimits); err != nil {`, `if call.Arguments = c.Arguments; !json.Valid(c.Arguments) {
 		err = strconv.ErrSyntax`).and(agentCalls, `Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey`, `Name: j.Name, Arguments: json.RawMessage("{}"), IdempotencyKey`),
 		one("a claim to have used less than nothing counts", agentReply, `if claim < int64(size+longToken-1)/longToken || claim >`, `if claim >`),
-		one("what an earlier attempt used is forgotten", workerWorker, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, r.Usage, r.Steps`, `a.number, a.usage, a.steps = e, r.ID(), r.Attempt, lifecycle.Usage{}, r.Steps`),
-		one("steps are not journalled", workerWorker, "return transition.Change{Event: lifecycle.Step{Work: w}, Steps: steps}", "return transition.Change{Event: lifecycle.Step{Work: w}}"),
+		one("what an earlier attempt used is forgotten", workerTally, `usage: r.Usage`, `usage: lifecycle.Usage{}`),
+		one("steps are not journalled", workerJournal, "return transition.Change{Event: lifecycle.Step{Work: w}, Steps: steps}", "return transition.Change{Event: lifecycle.Step{Work: w}}"),
 
 		// Clocks that are set.
-		one("active time is measured by the wall clock", workerWorker, "	a.claimed = a.Host.Elapsed()\n", "	a.claimed = time.Duration(a.Host.Now().UnixNano())\n").and(workerWorker, `return a.base + a.Host.Elapsed() - a.claimed`, `return a.base + time.Duration(a.Host.Now().UnixNano()) - a.claimed`),
+		one("active time is measured by the wall clock", workerTally, `claimed: h.Elapsed()`, `claimed: time.Duration(h.Now().UnixNano())`).and(workerTally, `return t.before() + t.host.Elapsed() - t.claimed`, `return t.before() + time.Duration(t.host.Now().UnixNano()) - t.claimed`),
 		one("the age of a pause has no sign", lifecycleEvent, "	if now.Before(r.ExpiresAt) {\n		return o.refuse(TooEarly)\n	}\n	r.CancelReason", "	if uint64(now.Sub(r.PausedAt)) < uint64(r.ExpiresAt.Sub(r.PausedAt)) {\n		return o.refuse(TooEarly)\n	}\n	r.CancelReason").and(lifecycleEvent, "	case AwaitingInput:\n		if !now.Before(r.ExpiresAt) {", "	case AwaitingInput:\n		if uint64(now.Sub(r.PausedAt)) >= uint64(r.ExpiresAt.Sub(r.PausedAt)) {"),
 		one("the age of a queued run has no sign", lifecycleEvent, "	r := &o.After\n	if now.Before(r.StartBy) {\n", "	r := &o.After\n	if uint64(now.Sub(r.QueuedAt)) < uint64(r.StartBy.Sub(r.QueuedAt)) {\n").and(lifecycleEvent, "	case Queued:\n		if !now.Before(r.StartBy) {", "	case Queued:\n		if uint64(now.Sub(r.QueuedAt)) >= uint64(r.StartBy.Sub(r.QueuedAt)) {"),
 
 		// Powers that change.
 		one("what rights rest on is remembered for ever", "internal/table/cachetable/cachetable.go", `known && now < a.until`, `known`),
 		one("what rights rest on is decoded once for ever", "internal/record/memo.go", `; there && bytes.Equal(r.body, item.Body) {`, `; there || bytes.Equal(r.body, item.Body) {`),
-		one("toolkits are put in order for all who read the agent", workerWorker, `	if t.Tools, err = a.Tools.Open(`, `	slices.Sort(version.Spec.ToolkitIDs)
-	if t.Tools, err = a.Tools.Open(`),
+		one("toolkits are put in order for all who read the agent", workerTask, `	if t.Tools, err = w.Tools.Open(`, `	for ids, i := version.Spec.ToolkitIDs, 0; i < len(ids); i++ { // sorts them in place
+		for k := range i {
+			ids[i], ids[k] = max(ids[i], ids[k]), min(ids[i], ids[k])
+		}
+	}
+	if t.Tools, err = w.Tools.Open(`),
 		one("a reader changes the item that it reads", recordRun, "	e, err := decode[Run](item)\n", "	e, err := decode[Run](item)\n	item.Schema = 0\n"),
 		one("the text that a key had before never ends", tenantTenants, "		p.ends = earlier(p.ends, read.Key.PreviousUntil)\n", ""),
 		one("a new text of a key is not good", tenantTenants, `case sameHash(read.Key.Hash, text):`, `case read.Key.PreviousHash == "" && sameHash(read.Key.Hash, text):`),
 		one("a key keeps its level when its user falls", tenantTenants, `lower(Level(read.Key.Level), Role(read.User.Role).Most())`, `Level(read.Key.Level)`),
-		one("what waited is begun though its key is gone", workerWorker, `{"the API key that sent the message has been revoked",
-				second(record.Resource[catalog.APIKey](ctx, a.Store, record.System(), run.APIKey))},`, ``),
+		one("what waited is begun though its key is gone", workerTask, `{"the API key that sent the message has been revoked",
+				second(record.Resource[catalog.APIKey](ctx, w.Store, record.System(), run.APIKey))},`, ``),
 		one("the approvers of now alone decide", tenantAccess, `if err != nil || paused == 0 {`, `if true {`),
 		one("the approvers of then alone decide", tenantAccess, "		err = p.mayApprove(now)\n", "		_ = now\n"),
 		one("who may see a run is not asked", "internal/intake/access.go", "	if err := in.Tenants.MayReach(ctx, p, e.Value.Agent); err != nil {\n		return record.RunEntity{}, err\n	}\n", ""),
@@ -186,7 +194,7 @@ func Bugs() []Bug {
 		one("the old start deadline holds for a resumed run", lifecycleEvent, "	r.StartBy = time.Time{} // the start deadline no longer applies\n", "").and(lifecycleTransition, "r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}", "r.Slots, r.QueuedAt, r.PausedAt = slots, now, time.Time{}").and(lifecycleEvent, "	r := &o.After\n	if now.Before(r.StartBy) {\n		return o.refuse(TooEarly)\n	}\n	r.Error", "	r := &o.After\n	r.Error"),
 
 		// Billing.
-		one("active time counts the pauses", workerWorker, `func (a *attempt) active() time.Duration { return a.base + a.Host.Elapsed() - a.claimed }`, `func (a *attempt) active() time.Duration { return a.Host.Now().Sub(a.entity.Value.CreatedAt) }`),
+		one("active time counts the pauses", workerTally, `func (t *tally) active() time.Duration { return t.before() + t.host.Elapsed() - t.claimed }`, `func (t *tally) active() time.Duration { return t.host.Now().Sub(t.from.CreatedAt) }`),
 		one("reports of active time add up", lifecycleEvent, `r.ActiveMS = max(r.ActiveMS, w.Active.Milliseconds())`, `r.ActiveMS += w.Active.Milliseconds()`),
 		one("failed runs are billed", lifecycleTransition, `Billed: r.Status == Completed`, `Billed: r.Status == Completed || r.Status == Failed`),
 		one("cancelled runs have no ledger entry", transitionTransition, `if o.Charge != nil {`, `if o.Charge != nil && o.After.Status != lifecycle.Cancelled {`),

@@ -1,0 +1,129 @@
+package worker
+
+import (
+	"context"
+	"errors"
+
+	"agentplatform/internal/agent"
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/trace"
+	"agentplatform/internal/transition"
+	"agentplatform/internal/view"
+)
+
+// attempt does the work of one claim of a run, and has its end committed.
+type attempt struct {
+	*lease
+
+	journal *journal
+	settler *settler
+	others  []func() // wait for the goroutines of the attempt
+}
+
+func (w *Worker) newAttempt() *attempt {
+	l := &lease{Worker: w, holder: w.Host.NewID()}
+	j := &journal{lease: l}
+	return &attempt{lease: l, journal: j, settler: &settler{lease: l, journal: j}}
+}
+
+// run executes the attempt and reports its end. A panic in any of its goroutines is reported as a crash, so that the
+// lease is always released.
+func (a *attempt) run(ctx context.Context) (err error) {
+	ctx, span := a.span(ctx)
+	defer func() { a.endSpan(span, err) }()
+	reporting := context.WithoutCancel(ctx)
+	died := host.Catch(func() { err = a.settler.conclude(reporting, a.perform(ctx)) })
+	if died != nil {
+		a.log().Error("run attempt panicked", "panic", died.Value, "stack", string(died.Stack))
+		err = a.report(reporting,
+			func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Crash{Work: w}} })
+	}
+	if errors.Is(err, errLost) {
+		a.log().Info("run attempt stopped: another worker took the run over, or it ended")
+		return nil
+	}
+	return ignoreRefusal(err)
+}
+
+// span begins the span of the attempt: of its agent's invocation, as OpenTelemetry calls it.
+func (a *attempt) span(ctx context.Context) (context.Context, *trace.Span) {
+	ctx, span := trace.StartOf(ctx, a.runID, trace.Consumer, "invoke_agent", "")
+	if span == nil {
+		return ctx, nil
+	}
+	run := a.current().Value
+	span.Set("gen_ai.operation.name", "invoke_agent")
+	span.Set("gen_ai.agent.id", run.Agent)
+	span.SetInt("gen_ai.agent.version", int64(run.AgentVersion))
+	span.Set("gen_ai.conversation.id", run.Chat)
+	span.Set(trace.RunID, a.runID)
+	span.Set(trace.OrganizationID, run.Organization)
+	span.SetInt("agentplatform.run.attempt", int64(a.number))
+	span.SetInt("agentplatform.run.queued_ms", a.Host.Now().Sub(run.QueuedAt).Milliseconds())
+	return ctx, span
+}
+
+// endSpan ends it with the status that the attempt has left the run in.
+func (a *attempt) endSpan(span *trace.Span, err error) {
+	if span == nil {
+		return
+	}
+	run := a.current().Value
+	span.Set("agentplatform.run.status", string(run.Status))
+	switch {
+	case err != nil:
+		span.Fail("retried")
+	case run.Status == lifecycle.Failed, run.Status == lifecycle.TimedOut:
+		span.Fail(string(run.Status))
+	}
+	span.End()
+}
+
+// perform does the work. Its other goroutines have ended when it returns or panics: each may hang in a port without
+// blocking the others, and the goroutine that renews the lease does nothing else.
+func (a *attempt) perform(stopping context.Context) (p performed) {
+	run := a.current().Value
+	work, stop := context.WithCancelCause(context.WithoutCancel(stopping))
+	a.stop = stop
+	longest := run.ActiveLimit()
+	limited, cancel := a.Host.WithTimeout(work, longest-a.used.before())
+	defer cancel()
+
+	sub := a.Hub.Notifier().Subscribe(a.runID) // before the work begins
+	defer sub.Close()
+	defer func() {
+		stop(nil)
+		host.Wait(a.others...)
+	}()
+	a.background(func() { a.heartbeat(work) })
+	a.background(func() { a.watchCancel(work, sub) })
+	a.background(func() { a.releaseInTime(work, stopping, longest) })
+	p.Result, p.err = a.work(limited, work, run)
+	p.timedOut = p.err != nil && host.OutOfTime(limited, work)
+	p.cause = context.Cause(work)
+	return p
+}
+
+// background starts a goroutine that runs until the work ends. If f returns earlier, the work is cancelled.
+func (a *attempt) background(f func()) {
+	a.others = append(a.others, a.Host.Go(func() {
+		defer a.stop(errAlone)
+		f()
+	}))
+}
+
+// work executes the agent's task. Its live output is sent until stopped ends.
+func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Result, error) {
+	t, failure, err := a.task(ctx, run)
+	if err != nil || failure != "" {
+		return agent.Result{Failure: failure}, err
+	}
+	t.Attempt, t.Journal, t.Keep, t.CheckLease = a.number, a.journal.add, a.journal.keepFile, a.mayGo
+	said, _ := view.Progress(t.Steps)
+	live := a.Hub.Writer(a.runID, a.number, said, run.Watched)
+	a.background(func() { live.Run(stopped, a.Tick) })
+	t.Output = live
+	return a.Loop.Work(ctx, t)
+}

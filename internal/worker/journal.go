@@ -1,0 +1,69 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+	"agentplatform/internal/transition"
+)
+
+// journal stores what an attempt has done, so that no later attempt repeats it: its steps, and the files of its calls.
+type journal struct {
+	*lease
+
+	unsure bool // it is unknown whether the last steps are journalled; only the work's goroutine uses it
+}
+
+// add stores finished steps. It returns errCancel if a cancel was requested.
+func (j *journal) add(ctx context.Context, steps []record.Step) error {
+	j.used.add(steps)
+	err := j.report(ctx,
+		func(w lifecycle.Work) transition.Change {
+			return transition.Change{Event: lifecycle.Step{Work: w}, Steps: steps}
+		})
+	j.unsure = j.unsure || err != nil
+	if err == nil && j.current().Value.CancelRequested {
+		j.stop(errCancel)
+		return errCancel
+	}
+	return err
+}
+
+// keepFile stores a file that the run has made. The file's row is created with the run as its holder before its bytes
+// are stored, so that they are removed with the run even if the attempt is lost. It returns errLost if the attempt
+// does not hold the run, or an error of the store.
+func (j *journal) keepFile(ctx context.Context, key string, file tool.File) (record.FileRef, error) {
+	for try := range keepTries {
+		e, err := j.Store.Run(ctx, record.System(), j.runID)
+		if err != nil {
+			return record.FileRef{}, err
+		}
+		r := e.Value
+		if !j.holds(r) {
+			return record.FileRef{}, errLost
+		}
+		f := j.Store.NewFile(r.Organization, r.User, file.Name, file.ContentType)
+		f.ID = record.DerivedID(fmt.Sprintf("file/%s/%d", key, j.number), j.runID)
+		tx := j.Store.Begin(j.Host.NewID())
+		tx.NewHeldFile(f, e)
+		if err = tx.Commit(ctx); err == nil {
+			f, err = j.Store.FillFile(ctx, record.System(), f.ID, bytes.NewReader(file.Data), int64(len(file.Data)))
+			return f.Ref(), err
+		}
+		if !errors.Is(err, record.ErrConflict) { // a heartbeat may have changed the run
+			return record.FileRef{}, err
+		}
+		if err := j.Executor.Pause(ctx, try); err != nil {
+			return record.FileRef{}, err
+		}
+	}
+	return record.FileRef{}, errors.New("worker: the run kept changing")
+}
+
+// keepTries bounds the retries of keepFile after concurrent changes of the run.
+const keepTries = 16

@@ -1,0 +1,179 @@
+package worker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"agentplatform/internal/agent"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/citation"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+	"agentplatform/internal/transition"
+	"agentplatform/internal/view"
+)
+
+// settler commits how an attempt ended: the run ends, pauses, or is released for another attempt.
+type settler struct {
+	*lease
+
+	journal *journal
+}
+
+// performed is how the work of an attempt ended.
+type performed struct {
+	agent.Result
+
+	err      error
+	cause    error // why the work was cancelled; nil if it was not
+	timedOut bool
+}
+
+// conclude reports how the work ended. It returns nil, errLost, or the error that another attempt must retry after.
+func (s *settler) conclude(ctx context.Context, p performed) error {
+	switch {
+	case p.timedOut:
+		return s.report(ctx,
+			func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.TimeOut{Work: w}} })
+	case p.err == nil:
+		return s.settle(ctx, p.Result)
+	case record.Unstorable(p.err):
+		return s.unstorable(ctx)
+	case errors.Is(p.err, errCancel), errors.Is(p.cause, errCancel):
+		return s.cancelled(ctx)
+	case errors.Is(p.err, errLost), errors.Is(p.cause, errLost):
+		return errLost
+	case s.leaving.Load():
+		return s.release(ctx, p.Last)
+	default:
+		s.log().Warn("run attempt failed; another attempt will follow", "error", p.err)
+		return p.err
+	}
+}
+
+// cancelled ends the run after a requested cancel: the core turns the failure into a cancel.
+func (s *settler) cancelled(ctx context.Context) error {
+	return s.report(ctx,
+		func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Fail{Work: w}} })
+}
+
+// release gives the run up and journals the steps that are not journalled yet, so that they are not repeated.
+func (s *settler) release(ctx context.Context, last []record.Step) error {
+	if !s.journal.unsure && len(last) > 0 {
+		switch err := s.journal.add(ctx, last); {
+		case errors.Is(err, errCancel):
+			return s.cancelled(ctx)
+		case record.Unstorable(err):
+			return s.unstorable(ctx)
+		case err != nil:
+			return err
+		}
+	}
+	return s.report(ctx,
+		func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.HandOver{Work: w}} })
+}
+
+// settle commits the loop's result. If that can never be stored, the run fails instead.
+func (s *settler) settle(ctx context.Context, r agent.Result) error {
+	s.used.add(r.Last)
+	var err error
+	if r.Answer == nil && len(r.Interrupts) > 0 {
+		err = s.pause(ctx, r)
+	} else {
+		err = s.report(ctx, s.ending(r))
+	}
+	if record.Unstorable(err) {
+		return s.unstorable(ctx)
+	}
+	return err
+}
+
+// pause commits a pause. If one of its interrupts is an approval, the pause records the newest version of the agent,
+// which says who may approve, and is committed only while that is the newest: a concurrent edit does not decide who
+// may.
+func (s *settler) pause(ctx context.Context, r agent.Result) error {
+	approval := slices.ContainsFunc(r.Interrupts,
+		func(i record.Interrupt) bool { return i.Kind == string(lifecycle.Approval) })
+	return s.reportBy(ctx, s.Executor, func(w lifecycle.Work, tx *record.Tx) (transition.Change, error) {
+		e := lifecycle.Pause{Work: w}
+		for _, i := range r.Interrupts {
+			kind := lifecycle.InterruptKind(i.Kind)
+			e.Interrupts = append(e.Interrupts, lifecycle.Pending{
+				ID: i.ID, Kind: kind, Call: kind == lifecycle.Clarification && i.Tool != nil,
+			})
+		}
+		c := transition.Change{Steps: r.Last, Interrupts: r.Interrupts}
+		if approval {
+			run := s.current().Value
+			last, err := record.LastVersion[catalog.Agent](ctx, s.Store, record.Of(run.Organization), run.Agent)
+			switch {
+			case err == nil:
+				e.AgentVersion = last.Version
+				tx.StillLast(last, last.Version)
+			case !isGone(err): // otherwise its organization is being deleted, and the run with it
+				return c, err
+			}
+		}
+		e.ExpiresAt = s.Host.Now().Add(s.PauseExpiry)
+		c.Event = e
+		return c, nil
+	})
+}
+
+// withoutLast omits a last step that can be restored from the completed run.
+func withoutLast(steps []record.Step) []record.Step {
+	if n := len(steps); n > 0 && steps[n-1].Reconstructible() {
+		return steps[:n-1]
+	}
+	return steps
+}
+
+// unstorable fails the run because its result can never be stored.
+func (s *settler) unstorable(ctx context.Context) error {
+	return s.report(ctx, func(w lifecycle.Work) transition.Change {
+		return transition.Change{Event: lifecycle.Fail{Work: w,
+			Error: "what the agent made is too large, or cannot be stored"}}
+	})
+}
+
+func (s *settler) ending(r agent.Result) func(lifecycle.Work) transition.Change {
+	switch {
+	case r.Answer != nil:
+		cites := citation.Cited(r.Answer.Text, r.Answer.Output != nil, citation.All(r.All))
+		return func(w lifecycle.Work) transition.Change {
+			return transition.Change{Event: lifecycle.Complete{Work: w}, Steps: withoutLast(r.Last),
+				Result: s.result(w, *r.Answer, cites, r.All)}
+		}
+	default:
+		return func(w lifecycle.Work) transition.Change {
+			return transition.Change{Event: lifecycle.Fail{Work: w, Error: r.Failure}, Steps: r.Last}
+		}
+	}
+}
+
+func (s *settler) result(
+	w lifecycle.Work, answer agent.Answer, cites []citation.Citation, steps []record.Step,
+) json.RawMessage {
+	r := view.Result{
+		RunID: s.runID, ChatID: s.current().Value.Chat, Answer: answer.Text, Output: answer.Output,
+		Citations: cites, Files: []record.FileRef{},
+		Steps: []view.ResultStep{}, FinishReason: answer.Finish,
+		Usage: view.UsageOf(lifecycle.Run{Usage: w.Usage, ActiveMS: w.Active.Milliseconds()}),
+	}
+	for _, step := range steps {
+		r.Files = append(r.Files, step.Files...)
+		if step.Kind == record.ToolStep && step.Outcome != string(model.Answered) {
+			r.Steps = append(r.Steps, view.ResultStep{Name: step.Name, Arguments: step.Arguments, Outcome: step.Outcome,
+				Output: step.Output, Found: step.Found})
+		}
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		// every member was validated before it was journalled
+		panic("worker: a result cannot be encoded: " + err.Error())
+	}
+	return b
+}

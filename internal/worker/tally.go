@@ -1,0 +1,59 @@
+package worker
+
+import (
+	"sync"
+	"time"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/model"
+	"agentplatform/internal/record"
+)
+
+// tally counts what a run has used, in this attempt and in those before it.
+type tally struct {
+	host    host.Host
+	from    lifecycle.Run // as it was claimed
+	claimed time.Duration // monotonic clock after the claim: start of the active time
+
+	mu    sync.Mutex // guards the fields below
+	usage lifecycle.Usage
+	steps int
+}
+
+// newTally begins to count for a run that was claimed.
+func newTally(h host.Host, r lifecycle.Run) *tally {
+	return &tally{host: h, from: r, claimed: h.Elapsed(), usage: r.Usage, steps: r.Steps}
+}
+
+// active is the run's active time.
+func (t *tally) active() time.Duration { return t.before() + t.host.Elapsed() - t.claimed }
+
+// before is the active time of the earlier attempts.
+func (t *tally) before() time.Duration { return time.Duration(t.from.ActiveMS) * time.Millisecond }
+
+// work is what a report says: the attempt, the new end of its lease, and the totals of the run.
+func (t *tally) work(attempt int, until time.Time) lifecycle.Work {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return lifecycle.Work{Attempt: attempt, Active: t.active(), Usage: t.usage, Steps: t.steps, Until: until}
+}
+
+// add counts steps.
+func (t *tally) add(steps []record.Step) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.steps += len(steps)
+	for _, s := range steps {
+		switch {
+		case s.Kind == record.ModelStep:
+			t.usage.ModelCalls++
+			t.usage.InputTokens += s.InputTokens
+			t.usage.OutputTokens += s.OutputTokens
+		case s.Kind == record.ToolStep && (s.Outcome == string(model.Succeeded) || s.Outcome == string(model.Failed)):
+			t.usage.ToolCalls++
+			t.usage.InputTokens += s.InputTokens // of a search: those of its embedding
+			t.usage.Embedded = t.usage.Embedded.With(s.Embedded...)
+		}
+	}
+}

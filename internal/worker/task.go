@@ -1,0 +1,107 @@
+package worker
+
+import (
+	"context"
+
+	"agentplatform/internal/agent"
+	"agentplatform/internal/catalog"
+	"agentplatform/internal/problem"
+	"agentplatform/internal/record"
+	"agentplatform/internal/tool"
+)
+
+// task makes an agent's task of what is stored: all but what the attempt adds to it. A failure is for the run's result;
+// err is one of the store, the toolkits or the files.
+func (w *Worker) task(ctx context.Context, run record.Run) (t agent.Task, failure string, err error) {
+	version, failure, err := w.prepare(ctx, run)
+	if err != nil || failure != "" {
+		return t, failure, err
+	}
+	t = agent.Task{Run: run.ID(), Agent: version, Log: w.Log}
+	budgets := run.Budgets
+	t.BudgetExceeded = func(ctx context.Context, tokens int64) (string, error) {
+		return w.Store.Overspent(ctx, budgets, tokens)
+	}
+	if t.Tools, err = w.Tools.Open(ctx, run.Organization, version.Spec.ToolkitIDs); err != nil {
+		return t, "", err
+	}
+	in, err := w.Store.Input(ctx, run)
+	if err != nil {
+		return t, "", err
+	}
+	left := int64(maxShown)
+	if t.Message, err = w.message(ctx, run.Organization, in, &left); err != nil {
+		return t, "", err
+	}
+	if run.Steps > 0 {
+		if t.Steps, err = w.Store.Journal(ctx, run.ID()); err != nil {
+			return t, "", err
+		}
+	}
+	w.knowledge(run, &t)
+	if run.Pause > 0 {
+		if t.Pauses, t.Decided, err = w.Store.Pauses(ctx, run.ID()); err != nil {
+			return t, "", err
+		}
+		if t.AttachedFiles, err = w.attached(ctx, run.Organization, t.Decided, left); err != nil {
+			return t, "", err
+		}
+	}
+	if t.History, err = w.history(ctx, run); err != nil {
+		return t, "", err
+	}
+	if in.Context != nil {
+		brought(&t, run, *in.Context)
+	}
+	return t, "", nil
+}
+
+// knowledge lets a task search the agent's knowledge bases, and show the model what the run's sender may read. What a
+// model can do something about is told to it; any other failure is for another attempt, or the log.
+func (w *Worker) knowledge(run record.Run, t *agent.Task) {
+	t.Reads = w.Reads(run.Organization, run.User, run.APIKey)
+	if w.Search != nil && len(t.Agent.Spec.KnowledgeBaseIDs) > 0 {
+		organization, user, key, spec := run.Organization, run.User, run.APIKey, t.Agent.Spec
+		t.Search = func(ctx context.Context, query string) ([]record.Source, record.Embeddings, error) {
+			found, used, err := w.Search(ctx, organization, user, key, spec, query)
+			if p, is := problem.As(err); is && (p.Kind == problem.Invalid || p.Code == "embedding_unavailable") {
+				err = tool.Fail("%s", p.Message)
+			}
+			return found, used, err
+		}
+	}
+}
+
+// prepare reads the agent's version. A parked message may have lost its user, key or agent since it was sent; its run
+// then fails with that reason, so that the next parked message follows. A failure is for the run's result; err is one
+// of the store.
+func (w *Worker) prepare(ctx context.Context, run record.Run) (version catalog.Agent, failure string, err error) {
+	scope := record.Of(run.Organization)
+	if run.Waited && run.Attempt == 1 {
+		for _, check := range []struct {
+			what string
+			err  error
+		}{
+			// of an operator who acted in the organization both belong to another one
+			{"the user who sent the message has been deleted",
+				second(record.Resource[catalog.User](ctx, w.Store, record.System(), run.User))},
+			{"the API key that sent the message has been revoked",
+				second(record.Resource[catalog.APIKey](ctx, w.Store, record.System(), run.APIKey))},
+			{"the agent has been deleted", second(record.Resource[catalog.Agent](ctx, w.Store, scope, run.Agent))},
+		} {
+			if isGone(check.err) {
+				return version, check.what, nil
+			}
+			if check.err != nil {
+				return version, "", check.err
+			}
+		}
+	}
+	version, err = record.Version[catalog.Agent](ctx, w.Known, scope, run.Agent, run.AgentVersion)
+	if isGone(err) {
+		return version, "the agent has been deleted", nil
+	}
+	return version, "", err
+}
+
+func second[T any](_ T, err error) error { return err }
