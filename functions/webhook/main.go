@@ -28,7 +28,7 @@ func main() {
 		}
 		sender := &webhook.Sender{
 			Store: p.Store, Host: p.Host, Client: policy.Client(tryTime), Log: p.Log, Secret: p.Settings.WebhookSecret,
-			Sealer: p.Sealer, Tried: p.Metrics.Delivered, Reads: p.Tenants.SenderReads,
+			Sealer: p.Sealer, OnAttempt: p.Metrics.Delivered, Reads: p.Tenants.SenderReads,
 			Form: a2a.Notification,
 		}
 		return trigger.Messages(p.Queues[events.NudgeWebhook], p.Log, p.Nudges(sender.Handle)), nil

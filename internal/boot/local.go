@@ -216,7 +216,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	hooks := &webhook.Sender{
 		Sealer: sealer,
 		Store:  store, Host: machine, Client: policy.Client(time.Minute), Log: log, Secret: s.WebhookSecret,
-		ProcessID: executor.ProcessID, Tried: meter.tried, Reads: tenants.SenderReads,
+		ProcessID: executor.ProcessID, OnAttempt: meter.delivered, Reads: tenants.SenderReads,
 		Form: a2a.Notification,
 	}
 	sweeper := &sweep.Sweeper{Executor: executor, Store: store, Queue: l.queues, Host: machine, Log: log}

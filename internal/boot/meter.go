@@ -15,17 +15,17 @@ import (
 // runMeter counts what happens to runs and their webhooks.
 type runMeter struct {
 	transitions *prometheus.CounterVec
-	tries       *prometheus.CounterVec
+	deliveries  *prometheus.CounterVec
 }
 
 func newRunMeter(r *prometheus.Registry) runMeter {
 	m := runMeter{
 		transitions: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "runs_entered_total",
 			Help: "Runs that entered a status."}, []string{"status"}),
-		tries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "webhook_tries_total",
+		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "webhook_tries_total",
 			Help: "Webhook tries by outcome."}, []string{"delivered"}),
 	}
-	r.MustRegister(m.transitions, m.tries)
+	r.MustRegister(m.transitions, m.deliveries)
 	return m
 }
 
@@ -36,8 +36,10 @@ func (m runMeter) transition(made transition.Move) {
 	}
 }
 
-// tried counts an attempt to deliver a webhook.
-func (m runMeter) tried(delivered bool) { m.tries.WithLabelValues(strconv.FormatBool(delivered)).Inc() }
+// delivered counts an attempt to deliver a webhook, by whether it succeeded.
+func (m runMeter) delivered(delivered bool) {
+	m.deliveries.WithLabelValues(strconv.FormatBool(delivered)).Inc()
+}
 
 // knowledgeMeter counts what happens to documents, and searches.
 type knowledgeMeter struct {

@@ -53,8 +53,8 @@ func TestEachStatusOfARunIsCounted(t *testing.T) {
 	m.transition(transition.Move{Event: "step", Before: in(lifecycle.Running), After: in(lifecycle.Running)})
 	m.transition(transition.Move{Event: "time_out", Before: in(lifecycle.Running), After: in(lifecycle.TimedOut)})
 	assert.Equal(t, map[string]int{"queued": 2, "running": 1, "timed_out": 1}, counted(t, r, "runs_entered_total"))
-	m.tried(true)
-	m.tried(false)
+	m.delivered(true)
+	m.delivered(false)
 	assert.Equal(t, map[string]int{"true": 1, "false": 1}, counted(t, r, "webhook_tries_total"))
 }
 

@@ -67,7 +67,7 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 			[]change{reported, func(r *Run) { r.Crashes = 0 }},
 		},
 		"a hand-over": {
-			Running, nothing, HandOver{work},
+			Running, nothing, Release{work},
 			[]change{reported, func(r *Run) { r.Hops, r.Lease, r.Due = 1, Lease{}, now.Add(DispatchGrace) }},
 		},
 		"a crash": {
@@ -170,7 +170,7 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 func TestReportOfAnEarlierAttemptIsRefusedAndChangesNothing(t *testing.T) {
 	for _, crashes := range []int{0, MaxCrashes - 1} {
 		for _, e := range []Event{
-			Renew{work}, Step{work}, HandOver{work}, Crash{work}, Pause{Work: work}, Complete{work}, Fail{work, "x"},
+			Renew{work}, Step{work}, Release{work}, Crash{work}, Pause{Work: work}, Complete{work}, Fail{work, "x"},
 			TimeOut{work},
 		} {
 			r := sample(Running)

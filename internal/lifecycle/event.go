@@ -84,13 +84,13 @@ func (e Step) apply(o *Outcome, _ time.Time) error {
 	return e.report(o)
 }
 
-// HandOver gives the lease up without ending the run; another worker continues it.
-type HandOver struct{ Work }
+// Release gives the lease up without ending the run; another worker continues it.
+type Release struct{ Work }
 
 // Transition returns the name of the transition.
-func (HandOver) Transition() string { return "hand_over" }
+func (Release) Transition() string { return "hand_over" }
 
-func (e HandOver) apply(o *Outcome, now time.Time) error {
+func (e Release) apply(o *Outcome, now time.Time) error {
 	if err := e.report(o); err != nil {
 		return err
 	}

@@ -92,7 +92,7 @@ func (p *player) play(words []string) string {
 	case "step":
 		e = Step{w}
 	case "hand_over":
-		e = HandOver{w}
+		e = Release{w}
 	case "crash":
 		e = Crash{w}
 	case "complete":

@@ -50,7 +50,7 @@ func happy() map[string]func(r *Run) Event {
 		"claim":     func(r *Run) Event { lapsed(r); return Claim{Holder: "w2", Until: t0.Add(2 * time.Minute)} },
 		"beat":      func(*Run) Event { return Renew{work} },
 		"step":      func(*Run) Event { return Step{work} },
-		"hand_over": func(*Run) Event { return HandOver{work} },
+		"hand_over": func(*Run) Event { return Release{work} },
 		"crash":     func(*Run) Event { return Crash{work} },
 		"pause": func(*Run) Event {
 			return Pause{work, []Pending{{ID: "i1", Kind: Approval}}, t0.Add(72 * time.Hour), 1}
@@ -333,7 +333,7 @@ func TestJournalledStepResetsTheCountOfCrashes(t *testing.T) {
 	o, err = Apply(progress, Step{w}, now)
 	require.NoError(t, err)
 	assert.Zero(t, o.After.Crashes)
-	o, err = Apply(o.After, HandOver{w}, now)
+	o, err = Apply(o.After, Release{w}, now)
 	require.NoError(t, err)
 	o, err = Apply(o.After, Claim{Holder: "x", Until: now.Add(time.Second)}, now)
 	require.NoError(t, err)

@@ -90,7 +90,7 @@ func TestHazard22TheSweeperExpiresAPauseWhoseTimerWasNeverSet(t *testing.T) {
 }
 
 func TestARunLongerThanAnyLeaseIsExecutedOnce(t *testing.T) {
-	w, run := calm(t, func(w *world) { w.processes[0].worker.HandOverAfter = 0 },
+	w, run := calm(t, func(w *world) { w.processes[0].worker.ReleaseAfter = 0 },
 		"/tool effect {}\n/sleep 4m\n/tool effect {}")
 	w.run(w.now.Add(30*time.Minute), func() {})
 	r := w.checker.runs[run]
@@ -100,7 +100,7 @@ func TestARunLongerThanAnyLeaseIsExecutedOnce(t *testing.T) {
 	}
 }
 
-func TestAChainOfHandOversGoesOn(t *testing.T) {
+func TestAChainOfReleasesGoesOn(t *testing.T) {
 	w, run := calm(t, func(*world) {},
 		"/sleep 30s\n/tool effect {}\n/sleep 30s\n/tool effect {}\n/sleep 30s\n/tool effect {}\n/sleep 30s")
 	w.run(w.now.Add(30*time.Minute), func() {})

@@ -296,7 +296,7 @@ func (w *world) deploy(name string) {
 	d.toolkits = w.toolkits(box, d.store)
 	d.worker = &worker.Worker{
 		Executor: d.executor, Store: d.store, Known: known, Hub: d.hub, Host: m, Log: log, Lease: lease,
-		PauseExpiry: pauseExpiry, Tick: 2 * time.Second, HandOverAfter: 40 * time.Second, Drain: 5 * time.Second,
+		PauseExpiry: pauseExpiry, Tick: 2 * time.Second, ReleaseAfter: 40 * time.Second, Drain: 5 * time.Second,
 		Loop: &agent.Loop{
 			Models: map[string]model.Model{"demo": &liar{shaky{demomodel.New(m), w}, w}}, Host: m,
 		},

@@ -165,7 +165,7 @@ func newStage(t *testing.T) *stage {
 	s.store = record.New(s.items, blobs{&memblob.Store{}, s}, c)
 	s.sender = &webhook.Sender{
 		Store: s.store, Host: c, Client: s.receiver, Log: log, Secret: "s", Sealer: sealer{},
-		Tried: func(delivered bool) { s.tried = append(s.tried, delivered) },
+		OnAttempt: func(delivered bool) { s.tried = append(s.tried, delivered) },
 	}
 	s.sweeper = &sweep.Sweeper{
 		Executor: &transition.Executor{Store: s.store, Host: c, Log: log}, Store: s.store, Queue: noQueue{}, Host: c,

@@ -79,8 +79,8 @@ type Sender struct {
 	// Form puts a webhook into the form that a run's push names, for the API at an address, and returns its media type
 	// with it. It gives the same bytes each time.
 	Form func(form, api string, w events.Webhook) (contentType string, body []byte, err error)
-	// Tried is called after every try of a delivery. It may be nil.
-	Tried func(delivered bool)
+	// OnAttempt is called after every attempt of a delivery. It may be nil.
+	OnAttempt func(delivered bool)
 }
 
 // CheckURL checks a callback URL before it is stored. It returns a problem of kind Invalid (callback_url) with one of
@@ -250,8 +250,8 @@ func (s *Sender) conclude(
 	ctx context.Context, claimed record.DeliveryEntity, o outcome,
 ) (again time.Duration, err error) {
 	ctx = context.WithoutCancel(ctx)
-	if s.Tried != nil {
-		s.Tried(o.delivered())
+	if s.OnAttempt != nil {
+		s.OnAttempt(o.delivered())
 	}
 	e := claimed
 	for range concludeTries {

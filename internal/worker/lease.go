@@ -221,13 +221,13 @@ func (l *lease) stillOurs() error {
 	}
 }
 
-// releaseInTime has the run released when the process stops or after HandOverAfter: no step begins then, and running
+// releaseInTime has the run released when the process stops or after ReleaseAfter: no step begins then, and running
 // calls have Drain to end.
 func (l *lease) releaseInTime(work, stopping context.Context, longest time.Duration) {
 	stay, cancel := context.WithCancel(work)
 	defer cancel()
 	defer context.AfterFunc(stopping, cancel)()
-	_ = l.Host.Sleep(stay, cmp.Or(l.HandOverAfter, longest))
+	_ = l.Host.Sleep(stay, cmp.Or(l.ReleaseAfter, longest))
 	if work.Err() != nil {
 		return
 	}

@@ -138,7 +138,7 @@ func TestCancelEndsARunningCallAtOnce(t *testing.T) {
 	})
 }
 
-// leaving runs a test with a stopping process, and with HandOverAfter.
+// leaving runs a test with a stopping process, and with ReleaseAfter.
 func leaving(t *testing.T, test func(s *stage, leave func())) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
@@ -149,12 +149,12 @@ func leaving(t *testing.T, test func(s *stage, leave func())) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
-		s.worker.Drain, s.worker.HandOverAfter, s.context = drain, time.Second, t.Context()
+		s.worker.Drain, s.worker.ReleaseAfter, s.context = drain, time.Second, t.Context()
 		test(s, func() {})
 	})
 }
 
-func TestRunningCallsFinishBeforeAHandOver(t *testing.T) {
+func TestRunningCallsFinishBeforeARelease(t *testing.T) {
 	leaving(t, func(s *stage, leave func()) {
 		asked := 0
 		s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
@@ -180,7 +180,7 @@ func TestRunningCallsFinishBeforeAHandOver(t *testing.T) {
 		require.Len(s, steps, 1, "what the model said is not asked for again")
 		assert.Equal(s, r.Steps, 1)
 		assert.Equal(s, 1, asked, "and no further call was begun")
-		s.worker.HandOverAfter = 0
+		s.worker.ReleaseAfter = 0
 		s.handle(s.Context(), id)
 		assert.Equal(s, lifecycle.Completed, s.run(id).Status)
 		assert.Equal(s, 2, asked)
@@ -190,7 +190,7 @@ func TestRunningCallsFinishBeforeAHandOver(t *testing.T) {
 
 // The process stops when a call that must not be repeated has ended and another is running: neither is repeated, and
 // no human is asked about them.
-func TestCallsFinishedBeforeAHandOverAreNotRepeated(t *testing.T) {
+func TestCallsFinishedBeforeAReleaseAreNotRepeated(t *testing.T) {
 	leaving(t, func(s *stage, leave func()) {
 		var made atomic.Int64
 		s.said = talks("quick", "steady")
@@ -208,14 +208,14 @@ func TestCallsFinishedBeforeAHandOverAreNotRepeated(t *testing.T) {
 		leave()
 		<-done
 		assert.Equal(s, 1, s.run(id).Hops)
-		s.worker.HandOverAfter = 0
+		s.worker.ReleaseAfter = 0
 		s.handle(s.Context(), id)
 		assert.Equal(s, lifecycle.Completed, s.run(id).Status, s.log.String())
 		assert.EqualValues(s, 2, made.Load())
 	})
 }
 
-func TestCallThatOutlastsTheDrainIsCutByTheHandOver(t *testing.T) {
+func TestCallThatOutlastsTheDrainIsCutByTheRelease(t *testing.T) {
 	leaving(t, func(s *stage, leave func()) {
 		var took time.Duration
 		s.said = func(ctx context.Context, _ model.Request, _ func(string)) (model.Reply, error) {

@@ -185,7 +185,7 @@ func TestFailedRenewalIsRetriedAfterAShortWait(t *testing.T) {
 	})
 }
 
-// Steps whose commit has an unknown outcome are not journalled by the hand-over: the next attempt calls the model
+// Steps whose commit has an unknown outcome are not journalled by the release: the next attempt calls the model
 // again, and both calls count.
 func TestStepsOfAnUnknownCommitAreNotJournalledAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -214,8 +214,8 @@ func TestStepsOfAnUnknownCommitAreNotJournalledAgain(t *testing.T) {
 	})
 }
 
-// The reply of a second model call is journalled by the hand-over if the process stops during it.
-func TestHandOverJournalsNewSteps(t *testing.T) {
+// The reply of a second model call is journalled by the release if the process stops during it.
+func TestReleaseJournalsNewSteps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		said := func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
@@ -240,8 +240,8 @@ func TestHandOverJournalsNewSteps(t *testing.T) {
 	})
 }
 
-// A hand-over is no progress: crashes before and after it are counted together until a step is journalled.
-func TestHandOverWithoutAStepKeepsTheCountOfCrashes(t *testing.T) {
+// A release is not progress: crashes before and after it are counted together until a step is journalled.
+func TestReleaseWithoutAStepKeepsTheCountOfCrashes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, mute)
 		s.said = func(context.Context, model.Request, func(string)) (model.Reply, error) { panic("oops") }

@@ -73,7 +73,7 @@ func (s *settler) release(ctx context.Context, last []record.Step) error {
 		}
 	}
 	return s.report(ctx,
-		func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.HandOver{Work: w}} })
+		func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Release{Work: w}} })
 }
 
 // settle commits the loop's result. If that can never be stored, the run fails instead.

@@ -61,8 +61,8 @@ type Worker struct {
 	Tick time.Duration
 	// Drain is how long running calls may take to end when no further step may begin.
 	Drain time.Duration
-	// HandOverAfter is how long an attempt may last in this process before it releases the run; 0: no limit.
-	HandOverAfter time.Duration
+	// ReleaseAfter is how long an attempt may last in this process before it releases the run; 0: no limit.
+	ReleaseAfter time.Duration
 }
 
 // Tools opens the tools of an agent's toolkits. An error is temporary: the run is retried.

@@ -27,7 +27,7 @@ func Serve(ctx context.Context, p *cloud.Platform) error {
 	if err != nil {
 		return err
 	}
-	w.HandOverAfter = 0 // nothing but a stop ends this process
+	w.ReleaseAfter = 0 // nothing but a stop ends this process
 	var atWork atomic.Int64
 	reporting := p.Host.Go(func() { report(ctx, p, &atWork) })
 	defer reporting()

@@ -21,7 +21,7 @@ import (
 
 const (
 	pollEvery = time.Second // the interval at which a running run checks for a cancel
-	// for the step in progress at a hand-over: part of the minute at least that HAND_OVER_AFTER leaves
+	// for the step in progress at a release: part of the minute at least that HAND_OVER_AFTER leaves
 	drainTime = 20 * time.Second
 )
 
@@ -48,7 +48,7 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 	return &worker.Worker{
 		Executor: p.Executor, Store: p.Store, Known: p.Known, Hub: p.Hub, Host: p.Host, Log: p.Log,
 		Lease:       p.Settings.Lease,
-		PauseExpiry: p.Settings.PauseExpiry, Tick: pollEvery, HandOverAfter: p.Cloud.HandOverAfter, Drain: drainTime,
+		PauseExpiry: p.Settings.PauseExpiry, Tick: pollEvery, ReleaseAfter: p.Cloud.HandOverAfter, Drain: drainTime,
 		Loop:  &agent.Loop{Models: models, Host: p.Host, Called: called(p.Metrics), Worked: p.Metrics.Worked},
 		Tools: p.Toolkits, MayReach: p.Tenants.SenderMayReach, Reads: p.Tenants.SenderReads,
 		Search: k.SearchForRun, TextOf: texts(p),
