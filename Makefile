@@ -46,11 +46,6 @@ SOAK ?= 1h
 RUNS ?= 1000000
 PAIRS ?= 7
 VERSUS_ROUNDS ?= 5
-PACKAGES ?= lifecycle intake tenant removal record worker agent webhook transition
-SAMPLE ?= 60
-SEED ?= 1
-# Further flags, like -killers own, or -results FILE to go on with later.
-MUTANTS ?=
 # A pattern of names: only these bugs are planted.
 BUG ?=
 # planted-sample plants one in so many of them, chosen by this: a commit has others than the one before.
@@ -248,9 +243,6 @@ soak: ## have the real process work at half of its peak for SOAK, killed every f
 
 neighbours: ## measure what a greedy organization and receivers that never answer do to others, in PAIRS pairs of rounds
 	$(TEST) -run TestNeighbours -count 1 -timeout 2h -v ./functions/local -pairs $(PAIRS)
-
-mutants: ## change PACKAGES in small ways, one at a time (SAMPLE of each, chosen by SEED; 0: all), and count what no test notices
-	$(GO) run ./scripts/mutants -sample $(SAMPLE) -seed $(SEED) $(MUTANTS) $(addprefix ./internal/,$(PACKAGES))
 
 ##@ AWS
 
