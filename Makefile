@@ -83,9 +83,10 @@ help: ## print this help
 run: ## serve the API on this machine (settings: docs/settings.md)
 	$(PURE) run $(TAGS) ./functions/local
 
-check: ## before every commit: format, vet, linters and fast tests of what differs from main; all, where nothing does
+check: ## before every commit: format, vet, words, linters and fast tests of what differs from main; all, where nothing does
 	@wrong=$$(gofmt -l $(SOURCES)); [ -z "$$wrong" ] || { echo "make fmt formats these:"; echo "$$wrong"; exit 1; }
 	$(GO) vet $(TAGS) ./...
+	$(GO) run ./scripts/words
 	$(TOOLS) golangci-lint run --allow-parallel-runners $$(scripts/changed.sh)
 	$(TEST) -short $$(scripts/changed.sh)
 
@@ -232,7 +233,8 @@ compliance: ## have the compliance tests of Open Responses judge the service (ne
 requests: .cache/peers/package-lock.json .cache/peers/schemathesis/made ## have schemathesis make REQUESTS requests from the OpenAPI document (needs Python 3)
 	$(GO) test -tags peers,pebblegozstd -count 1 -timeout 2h -v -run RequestsMadeFromTheDocument ./functions/local -requests $(REQUESTS)
 
-lint: ## run the linters
+lint: ## run the linters, and count the private words against scripts/words/budget.txt
+	$(GO) run ./scripts/words
 	$(TOOLS) golangci-lint run --allow-parallel-runners ./...
 
 vulncheck: ## look for known vulnerabilities (needs the vulnerability database)
@@ -335,9 +337,6 @@ golden: ## rewrite the golden files (OpenAPI document, state diagram, scripts, s
 record: .cache/peers/package-lock.json ## write the recorded conversations with model providers anew, from a mock that others wrote (needs Node.js)
 	$(GO) test -tags peers,pebblegozstd -count 1 -run 'TestContract|TestPeer' ./internal/model/openaimodel ./internal/model/anthropicmodel \
 	  ./internal/model/bedrockmodel ./internal/embedding/openaiembedding -record
-
-measure: ## print how easy the tree is to read and to work in; FLAGS='-tree ../before -tree .' compares two
-	@$(GO) run ./scripts/measure $(FLAGS)
 
 release: ## build the release VERSION (v1.2.3) of a clean tree into dist/, with checksums; prints the command that tags it
 	@[[ "$(VERSION)" =~ ^v(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}(-[0-9A-Za-z.-]+)?$$ ]] || { echo "say which: VERSION=v1.2.3"; exit 1; }

@@ -1,2 +1,0 @@
-// Package left is in a folder that is left out.
-package left

@@ -1,0 +1,2 @@
+// tells it
+export const text = 'Nothing was found. Whoever asks is told.'
