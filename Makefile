@@ -23,7 +23,7 @@ SOURCES := events functions infra internal scripts
 RACED := ./events/... ./functions/... ./infra/stage/... ./internal/... ./scripts/...
 DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/cloudwatch ./infra/iam ./internal/blob/s3blob ./internal/broker/lambdabroker ./internal/reader/lambdareader ./internal/cloud/... ./internal/index/s3index ./internal/queue/sqsqueue \
   ./internal/seal/kmsseal ./internal/table/dynamotable ./internal/timer/sfntimer ./internal/trigger \
-  ./scripts/benchstreams ./scripts/firstkey ./scripts/imagepush ./scripts/operate ./scripts/preflight
+  ./scripts/firstkey ./scripts/imagepush ./scripts/operate ./scripts/preflight
 
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
 # about what two idle cores do in 45 minutes. make prove-full runs it at the sizes of the documents.
@@ -43,7 +43,7 @@ REQUESTS ?= 3000
 
 # Sizes of what is no proof of the list.
 SOAK ?= 1h
-RUNS ?= 1000000
+RUNS ?= 100000
 PAIRS ?= 7
 VERSUS_ROUNDS ?= 5
 # A pattern of names: only these bugs are planted.
@@ -144,34 +144,13 @@ bounds: ## what is large, deep or a bomb: its work and memory, without the race 
 simulate: ## run the simulation with SEEDS seeds, without the race detector
 	$(TEST) -run 'TestSimulation' -timeout 24h -v ./internal/sim -seeds $(SEEDS)
 
-bench: ## measure the real process over HTTP
-	$(GO) run ./scripts/bench
+bench: ## measure the real process over HTTP: streams, RUNS runs, a start after kill -9, documents (minutes)
+	$(GO) run ./scripts/bench -runs $(RUNS)
 
 versus: .cache/versus/package-lock.json ## measure ours beside DBOS Go, River and Restate, in VERSUS_ROUNDS rounds of all (needs Linux, Node.js; FLAGS)
 	@command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || $(MAKE) .cache/versus/postgres/package-lock.json
 	$(GO) build -C scripts/versus -o $(CURDIR)/.cache/versus/versus .
 	.cache/versus/versus -root . -cache .cache/versus -rounds $(VERSUS_ROUNDS) $(FLAGS)
-
-bench-ingest: ## measure how long documents take from their upload until they are found
-	$(GO) run ./scripts/bench -documents
-
-bench-many: ## measure one process that has 1,000 organizations, 50,000 waiting runs and 10,000 streams, and runs of 1,000 steps
-	$(GO) run ./scripts/bench -many
-
-bench-runs: ## measure a store with RUNS runs: how fast they are, the memory, and the start after kill -9
-	$(GO) run ./scripts/bench -runs $(RUNS)
-
-bench-panel: ## measure, in a browser, how soon the panel's first page can be used, and the frames of a long list
-	BENCH=1 $(STORIES) -v -run 'TestFirstPage|TestAListOfTenThousand' ./internal/panel/browser
-
-bench-search: ## measure the laptop's index: 100,000 chunks, killed and opened again
-	$(GO) run ./scripts/benchsearch
-
-bench-streams: ## measure what a task of the stream service takes for 1,000 streams of runs that speak all the time
-	$(GO) run ./scripts/benchstreams
-
-bench-analytics: ## roll up a ledger of a million entries on disk, and measure questions about its year
-	$(TEST) -run TestReadsOfAYearAreBounded -count 1 -timeout 1h -v ./internal/analytics -figures -entries 1000000
 
 ##@ Proofs
 

@@ -370,8 +370,7 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 		"internal/provider/reach",
 		"internal/provider/embeddings", "internal/toolkit/kinds",
 		"internal/tool/openapitool", "internal/tool/mcptool", "internal/sim", "internal/sim/explore", "infra/stacks",
-		"internal/trigger", "scripts/benchsearch", "scripts/benchstreams", "scripts/retrieval",
-		"scripts/firstkey", "scripts/operate",
+		"internal/trigger", "scripts/retrieval", "scripts/firstkey", "scripts/operate",
 		"internal/httpapi/httpapitest",
 	}
 	for name, p := range packages(t) {

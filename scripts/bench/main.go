@@ -1,17 +1,14 @@
-// Command bench measures the real process over HTTP with durable writes, on this machine, including the load
-// generator.
+// Command bench measures the real process over HTTP, with durable writes, on this machine. The clients run on the same
+// machine.
 //
-// It builds the program, starts it with a new data folder and prints a table: runs accepted and runs completed per
-// second with 64 clients, time from POST to the first streamed event on an idle system, memory when idle, the
-// size of the binary, and the time from start to serving. With -documents it measures how long documents take until
-// they are found; with -many, what many organizations, waiting runs and streams take of one process; with -runs, a
-// store that has so many.
+// It builds the program, starts it with a new data folder, and prints a row for each figure: the idle process, streams,
+// runs, a start after kill -9, documents and searches. Memory and processor time come from /proc; outside of Linux they
+// are 0.
 package main
 
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -23,19 +20,17 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
+	"syscall"
 	"time"
 )
 
 var (
-	seconds   = flag.Duration("for", 8*time.Second, "how long each load lasts")
-	clients   = flag.Int("clients", 64, "how many clients a load has")
-	documents = flag.Bool("documents", false, "measure how fast documents are ingested, and nothing else")
-	profile   = flag.String("profile", "", "write a CPU profile of the completed-runs load to this file")
+	runs      = flag.Int("runs", 100_000, "how many runs are completed in one store")
+	clients   = flag.Int("clients", 64, "how many clients complete them")
+	streams   = flag.Int("streams", 1000, "how many streams are open together")
+	documents = flag.Int("documents", 10_000, "how many small documents are ingested")
 )
 
 func main() {
@@ -46,91 +41,82 @@ func main() {
 	}
 }
 
-type server struct {
-	command *exec.Cmd
-	url     string
-	key     string
-	acting  string // the operator does, in this organization
-	agent   string
-	served  time.Duration
-	client  *http.Client
-}
-
-var greeting = regexp.MustCompile(`Agent Platform at (\S+)`)
-
 func run() error {
 	dir, err := os.MkdirTemp("", "bench")
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	binary := filepath.Join(dir, "local")
+	binary, data := filepath.Join(dir, "local"), filepath.Join(dir, "data")
 	build := exec.Command("go", "build", "-trimpath", "-tags", "pebblegozstd", "-ldflags", "-s -w", "-o", binary,
 		"./functions/local") // as make build builds it
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	build.Stderr = os.Stderr
+	build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
 	if err := build.Run(); err != nil {
 		return err
 	}
-	info, err := os.Stat(binary)
+	s, err := start(binary, data)
 	if err != nil {
 		return err
 	}
-	row("binary", "%.1f MB", float64(info.Size())/1e6)
-
-	s, err := start(binary, filepath.Join(dir, "data"))
-	if err != nil {
-		return err
-	}
-	defer func() {
-		_ = s.command.Process.Signal(os.Interrupt)
-		_ = s.command.Wait()
-	}()
+	defer func() { s.stop(os.Interrupt) }() // the one that runs then
 	row("start to serving, first start", "%s", s.served.Round(time.Millisecond))
 	rest()
-	row("memory, idle", "%.1f MB resident, %.1f MB of it its own, the rest pages of the program",
-		float64(s.resident())/1e6, float64(s.own())/1e6)
-	if *documents {
-		return s.ingest()
+	row("memory, idle", "%s", s.memory())
+	for _, measure := range []func() error{s.firstEvent, s.openStreams, s.alone, s.fill} {
+		if err := measure(); err != nil {
+			return err
+		}
 	}
-	if *many {
-		return s.manyAtOnce()
+	row("the store", "%.1f MB on disk", float64(sizeOf(data))/1e6)
+	s.stop(syscall.SIGKILL)
+	again, err := start(binary, data)
+	if err != nil {
+		return err
 	}
-	if *runs > 0 {
-		return s.fill(binary, filepath.Join(dir, "data"))
-	}
-	s.firstEvent()
-	s.load("accepted runs (wait=false)", "false")
-	if *profile != "" {
-		go s.profile(*profile)
-	}
-	s.load("completed and billed runs (wait=true)", "true")
-	return nil
+	s = again
+	row("start to serving, after kill -9", "%s", s.served.Round(time.Millisecond))
+	return s.documents()
 }
 
-// rest waits until a process with nothing to do has given back what memory it does not need, which it does not before
-// the compactions of a load have ended.
-func rest() { <-time.After(12 * time.Second) }
+// rest waits for the work that goes on after a load, and for the collector.
+func rest() { <-time.After(10 * time.Second) }
 
 func row(what, format string, args ...any) {
-	fmt.Printf("%-40s %s\n", what, fmt.Sprintf(format, args...))
+	fmt.Printf("%-45s %s\n", what, fmt.Sprintf(format, args...))
 }
 
-func start(binary, data string) (*server, error) {
-	s := &server{command: exec.Command(binary),
-		client: &http.Client{Transport: &http.Transport{MaxIdleConns: 10_000, MaxIdleConnsPerHost: 10_000}}}
+// server is a process that serves.
+type server struct {
+	command *exec.Cmd
+	url     string
+	key     string
+	agent   string
+	served  time.Duration // from its start to its first answer
+	client  *http.Client
+}
+
+var greeting = regexp.MustCompile(`Agent Platform at (\S+)`)
+
+// start starts the program with caps and limits that no load reaches, and waits until it answers.
+func start(binary, data string) (_ *server, err error) {
+	s := &server{command: exec.Command(binary), client: &http.Client{Timeout: time.Minute,
+		Transport: &http.Transport{MaxIdleConns: 10_000, MaxIdleConnsPerHost: 10_000}}}
 	s.command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+data, "USER_CAP=1000000",
-		"ORGANIZATION_CAP=1000000",
-		"RATE_LIMIT=10000000", "RATE_BURST=10000000", "LOG_LEVEL=error", "PPROF=true")
+		"ORGANIZATION_CAP=1000000", "RATE_LIMIT=10000000", "RATE_BURST=10000000", "LOG_LEVEL=error")
+	s.command.Stderr = os.Stderr
 	out, err := s.command.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	s.command.Stderr = os.Stderr
 	began := time.Now()
 	if err := s.command.Start(); err != nil {
 		return nil, err
 	}
+	defer func() {
+		if err != nil {
+			s.stop(syscall.SIGKILL)
+		}
+	}()
 	lines := bufio.NewScanner(out)
 	for s.url == "" && lines.Scan() {
 		if m := greeting.FindStringSubmatch(lines.Text()); m != nil {
@@ -141,11 +127,9 @@ func start(binary, data string) (*server, error) {
 		return nil, fmt.Errorf("the program did not start")
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
-	response, err := s.client.Get(s.url + "/healthz")
-	if err != nil {
+	if err := s.send(http.MethodGet, "/healthz", "", nil, nil); err != nil {
 		return nil, err
 	}
-	_ = response.Body.Close()
 	s.served = time.Since(began)
 	key, err := os.ReadFile(filepath.Join(data, "operator.key"))
 	if err != nil {
@@ -157,139 +141,108 @@ func start(binary, data string) (*server, error) {
 			ID string `json:"agent_id"`
 		} `json:"agents"`
 	}
-	r, _ := http.NewRequest(http.MethodGet, s.url+"/agents", nil)
-	r.Header.Set("Authorization", "Bearer "+s.key)
-	if response, err = s.client.Do(r); err != nil {
+	if err := s.send(http.MethodGet, "/agents", "", nil, &list); err != nil {
 		return nil, err
 	}
-	defer func() { _ = response.Body.Close() }()
-	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
-		return nil, err
+	if len(list.Agents) == 0 {
+		return nil, fmt.Errorf("there is no agent")
 	}
 	s.agent = list.Agents[0].ID
 	return s, nil
 }
 
-func (s *server) post(ctx context.Context, pairs ...string) (*http.Response, error) {
-	var b bytes.Buffer
-	w := multipart.NewWriter(&b)
-	_ = w.WriteField("agent_id", s.agent)
-	for i := 0; i+1 < len(pairs); i += 2 {
-		_ = w.WriteField(pairs[i], pairs[i+1])
-	}
-	_ = w.Close()
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+"/chat", &b)
+func (s *server) stop(signal os.Signal) {
+	_ = s.command.Process.Signal(signal)
+	_ = s.command.Wait()
+}
+
+// do sends a request, and returns its answer if it succeeded.
+func (s *server) do(method, path, kind string, body io.Reader) (*http.Response, error) {
+	r, err := http.NewRequest(method, s.url+path, body)
 	if err != nil {
 		return nil, err
 	}
-	r.Header.Set("Authorization", "Bearer "+s.key)
-	r.Header.Set("Content-Type", w.FormDataContentType())
-	return s.client.Do(r)
-}
-
-// load posts messages from many clients for a while; each waits for its response before the next.
-func (s *server) load(what, wait string) {
-	ctx, cancel := context.WithTimeout(context.Background(), *seconds) // each load has its own time limit
-	defer cancel()
-	var mu sync.Mutex
-	var all []time.Duration
-	var bad atomic.Int64
-	var wg sync.WaitGroup
-	began := time.Now()
-	for range *clients {
-		wg.Go(func() {
-			var mine []time.Duration
-			for ctx.Err() == nil {
-				at := time.Now()
-				response, err := s.post(context.Background(), "message", "hello there", "wait", wait)
-				if err != nil {
-					bad.Add(1)
-					continue
-				}
-				_, _ = io.Copy(io.Discard, response.Body)
-				_ = response.Body.Close()
-				if response.StatusCode >= 300 || (wait == "true" && response.StatusCode != http.StatusOK) {
-					bad.Add(1)
-					continue
-				}
-				mine = append(mine, time.Since(at))
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, mine...)
-		})
+	if s.key != "" {
+		r.Header.Set("Authorization", "Bearer "+s.key)
 	}
-	wg.Wait()
-	took := time.Since(began)
-	row(what, "%.0f/s at %d clients, p50 %s, p99 %s, %d errors", float64(len(all))/took.Seconds(), *clients,
-		quantile(all, 0.5), quantile(all, 0.99), bad.Load())
-}
-
-func quantile(d []time.Duration, q float64) time.Duration {
-	if len(d) == 0 {
-		return 0
+	if kind != "" {
+		r.Header.Set("Content-Type", kind)
 	}
-	slices.Sort(d)
-	return d[min(len(d)-1, int(q*float64(len(d))))].Round(10 * time.Microsecond)
-}
-
-// firstEvent measures the time from POST to the first line of NDJSON, with one client on an idle system.
-func (s *server) firstEvent() {
-	var all []time.Duration
-	for range 500 {
-		at := time.Now()
-		response, err := s.post(context.Background(), "message", "hello", "streaming", "true")
-		if err != nil {
-			log.Fatal(err)
-		}
-		lines := bufio.NewReader(response.Body)
-		if _, err := lines.ReadString('\n'); err != nil {
-			log.Fatal(err)
-		}
-		all = append(all, time.Since(at))
-		_, _ = io.Copy(io.Discard, lines)
-		_ = response.Body.Close()
-	}
-	row("POST to first streamed event, idle", "p50 %s, p99 %s", quantile(all, 0.5), quantile(all, 0.99))
-}
-
-// resident is the process's resident memory; own is the part that is not backed by files.
-func (s *server) resident() int64 { return s.memory("VmRSS:") }
-func (s *server) own() int64      { return s.memory("RssAnon:") }
-
-func (s *server) memory(kind string) int64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.command.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, kind); ok {
-			kb, _ := strconv.ParseInt(strings.Fields(rest)[0], 10, 64)
-			return kb << 10
-		}
-	}
-	return 0
-}
-
-func (s *server) profile(file string) {
-	u := strings.TrimSuffix(s.url, "/api/v1") + fmt.Sprintf("/debug/pprof/profile?seconds=%d", int(seconds.Seconds())-1)
-	r, _ := http.NewRequest(http.MethodGet, u, nil)
-	r.Header.Set("Authorization", "Bearer "+s.key)
 	response, err := s.client.Do(r)
-	if err != nil {
-		log.Print(err)
-		return
+	if err != nil || response.StatusCode < http.StatusMultipleChoices {
+		return response, err
 	}
 	defer func() { _ = response.Body.Close() }()
-	if response.StatusCode != http.StatusOK {
-		log.Print("the profile: ", response.Status)
-		return
-	}
-	f, err := os.Create(file)
+	answer, err := io.ReadAll(io.LimitReader(response.Body, 500))
+	return nil, fmt.Errorf("%s %s: %s %s %w", method, path, response.Status, answer, err)
+}
+
+// send sends a request that has to succeed, and decodes its answer into into, unless that is nil.
+func (s *server) send(method, path, kind string, body io.Reader, into any) error {
+	response, err := s.do(method, path, kind, body)
 	if err != nil {
-		log.Print(err)
-		return
+		return err
 	}
-	defer func() { _ = f.Close() }()
-	_, _ = io.Copy(f, response.Body)
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil || into == nil {
+		return err
+	}
+	return json.Unmarshal(answer, into)
+}
+
+// chat posts a message, with further fields of the form.
+func (s *server) chat(message string, fields ...string) (*http.Response, error) {
+	var b bytes.Buffer
+	w := multipart.NewWriter(&b)
+	fields = append(fields, "agent_id", s.agent, "message", message)
+	for i := 0; i < len(fields); i += 2 {
+		_ = w.WriteField(fields[i], fields[i+1])
+	}
+	_ = w.Close()
+	return s.do(http.MethodPost, "/chat", w.FormDataContentType(), &b)
+}
+
+// memory is what the process has resident, and how much of it is not backed by files.
+func (s *server) memory() string {
+	read := func(kind string) (mb float64) {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.command.Process.Pid))
+		for line := range strings.Lines(string(status)) {
+			if rest, is := strings.CutPrefix(line, kind); is {
+				kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
+				mb = kb * 1024 / 1e6
+			}
+		}
+		return mb
+	}
+	return fmt.Sprintf("%.0f MB resident, %.0f MB of it its own", read("VmRSS:"), read("RssAnon:"))
+}
+
+// processor is the processor time that the process has used.
+func (s *server) processor() time.Duration {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.command.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	var ticks int64
+	for _, f := range fields[11:13] { // of the program and of the kernel, in hundredths of a second
+		n, _ := strconv.ParseInt(f, 10, 64)
+		ticks += n
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
+// sizeOf is the size of all files below a folder.
+func sizeOf(folder string) (size int64) {
+	_ = filepath.WalkDir(folder, func(_ string, e os.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // files come and go
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			size += info.Size()
+		}
+		return nil
+	})
+	return size
 }

@@ -17,7 +17,7 @@ import (
 )
 
 // What is asked about a year of a ledger costs a bounded number of calls of DynamoDB, once it is rolled up; rolling up
-// costs a few for each day. How much a million entries read: make bench-analytics.
+// costs a few for each day. TestReadsOfAYearAreBounded of internal/analytics counts the units.
 func TestAYearOfAnalyticsIsReadInAFewCalls(t *testing.T) {
 	meter := newMeter()
 	b := open(t, meter.into)

@@ -45,7 +45,7 @@ const (
 	streamsATask   = 1_000             // infra/stacks/front.go
 	runsAtOnce     = 200               // of a container, infra/stacks/workers.go
 	framesRead     = 4 * 2             // a second, of a stream that speaks: in each glance two, internal/stream
-	processorsRead = 0.0004            // for a stream that speaks, by make bench-streams
+	processorsRead = 0.0004            // for a stream that speaks, measured in November 2026 (docs/performance.md)
 	glanceSeconds  = 2                 // between two looks at a stream that says nothing, internal/stream
 	rowsOfAGlance  = 2                 // the run's head, and the place of its next frame
 	aLook          = 0.5               // units: it may lag

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// each does something n times, by so many clients together, and returns how long each took. The first error ends it.
+func each(clients, n int, do func(i int) error) ([]time.Duration, error) {
+	took := make([]time.Duration, n)
+	var next atomic.Int64
+	var failed atomic.Pointer[error]
+	var group sync.WaitGroup
+	for range clients {
+		group.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n && failed.Load() == nil; i = int(next.Add(1)) - 1 {
+				began := time.Now()
+				if err := do(i); err != nil {
+					failed.Store(&err)
+				}
+				took[i] = time.Since(began)
+			}
+		})
+	}
+	group.Wait()
+	if err := failed.Load(); err != nil {
+		return nil, *err
+	}
+	return took, nil
+}
+
+// quantiles are the median and the 99th percentile.
+func quantiles(took []time.Duration) string {
+	slices.Sort(took)
+	at := func(percent int) time.Duration {
+		return took[min(len(took)-1, len(took)*percent/100)].Round(10 * time.Microsecond)
+	}
+	return fmt.Sprintf("p50 %s, p99 %s", at(50), at(99))
+}
+
+// firstEvent measures the time from POST to the first line of NDJSON, with one client on an idle system.
+func (s *server) firstEvent() error {
+	took := make([]time.Duration, 500)
+	for i := range took {
+		began := time.Now()
+		response, err := s.chat("hello", "streaming", "true")
+		if err != nil {
+			return err
+		}
+		lines := bufio.NewReader(response.Body)
+		if _, err = lines.ReadString('\n'); err == nil {
+			took[i] = time.Since(began)
+			_, err = io.Copy(io.Discard, lines)
+		}
+		_ = response.Body.Close()
+		if err != nil {
+			return err
+		}
+	}
+	row("POST to first streamed event, idle", "%s", quantiles(took))
+	return nil
+}
+
+// complete posts a message and waits until its run has ended (status 200) or waits for a person (202). It returns the
+// run's id.
+func (s *server) complete(message string, status int) (string, error) {
+	response, err := s.chat(message, "wait", "true")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = response.Body.Close() }()
+	var answer struct {
+		ID string `json:"run_id"`
+	}
+	text, err := io.ReadAll(response.Body)
+	if err == nil {
+		err = json.Unmarshal(text, &answer)
+	}
+	if err == nil && response.StatusCode != status {
+		err = fmt.Errorf("a message was answered with %s: %.500s", response.Status, text)
+	}
+	return answer.ID, err
+}
+
+// openStreams measures the memory with many open streams, each of a run that waits for a person.
+func (s *server) openStreams() error {
+	ids, open := make([]string, *streams), make([]io.Closer, *streams)
+	_, err := each(*clients, *streams, func(i int) (err error) {
+		ids[i], err = s.complete("/ask Which?", http.StatusAccepted)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	took, err := each(1, *streams, func(i int) error {
+		response, err := s.do(http.MethodGet, "/runs/"+ids[i]+"/stream", "", nil)
+		if err == nil {
+			open[i] = response.Body
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	rest()
+	row(fmt.Sprintf("%d open streams", *streams), "%s; opened in %s each", s.memory(), quantiles(took))
+	for _, stream := range open {
+		_ = stream.Close()
+	}
+	return nil
+}
+
+// measure prints what n runs take.
+func (s *server) measure(what string, clients, n int) error {
+	used, began := s.processor(), time.Now()
+	took, err := each(clients, n, func(int) error {
+		_, err := s.complete("hello there", http.StatusOK)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	row(what, "%.0f runs/s, %s, %.2f ms of processor each; %s", float64(n)/time.Since(began).Seconds(), quantiles(took),
+		1e3*(s.processor()-used).Seconds()/float64(n), s.memory())
+	return nil
+}
+
+func (s *server) alone() error { return s.measure("runs of one client", 1, 2000) }
+
+// fill completes many runs, and measures each tenth of them.
+func (s *server) fill() error {
+	tenth := max(1, *runs/10)
+	for done := 0; done < *runs; done += tenth {
+		what := fmt.Sprintf("%d clients, runs up to %d", *clients, done+tenth)
+		if err := s.measure(what, *clients, tenth); err != nil {
+			return err
+		}
+	}
+	rest()
+	row("memory after it, idle", "%s", s.memory())
+	return nil
+}
+
+// filesOfForm is how many documents are uploaded in one form, the most that one may have.
+const filesOfForm = 20
+
+// documents measures the time from the upload of documents until search finds them, and the time of a search.
+func (s *server) documents() error {
+	pdf, err := os.ReadFile("docs/handbook.pdf")
+	if err != nil {
+		return err
+	}
+	for _, when := range []string{"first", "second"} {
+		_, err := s.ingest("a PDF of three pages until it is found, "+when, func(base string) error {
+			return s.upload(base, "handbook.pdf", pdf)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	base, err := s.ingest(fmt.Sprintf("%d small documents until all are found", *documents), s.uploadSmall)
+	if err != nil {
+		return err
+	}
+	took, err := each(1, 500, func(i int) error {
+		query := fmt.Sprintf(`{"query":"which light has the keeper of boat %d","knowledge_base_ids":[%q]}`, i, base)
+		return s.send(http.MethodPost, "/search", "application/json", strings.NewReader(query), nil)
+	})
+	if err == nil {
+		row("searches of one client", "%s", quantiles(took))
+	}
+	return err
+}
+
+// ingest makes a base, uploads documents to it, and waits until search finds all of them. It returns the base's id.
+func (s *server) ingest(what string, upload func(base string) error) (string, error) {
+	var base struct {
+		ID string `json:"knowledge_base_id"`
+	}
+	err := s.send(http.MethodPost, "/knowledge-bases", "application/json", strings.NewReader(`{"name":"b"}`), &base)
+	began := time.Now()
+	if err == nil {
+		err = upload(base.ID)
+	}
+	if err == nil {
+		err = s.ingested(base.ID)
+	}
+	if err == nil {
+		row(what, "%s; %s", time.Since(began).Round(time.Millisecond), s.memory())
+	}
+	return base.ID, err
+}
+
+// uploadSmall uploads the small documents, by four clients.
+func (s *server) uploadSmall(base string) error {
+	_, err := each(4, *documents/filesOfForm, func(form int) error {
+		var files [][]byte
+		for n := form * filesOfForm; len(files) < filesOfForm; n++ {
+			files = append(files, fmt.Appendf(nil, "Note %d. The keeper of light number %d writes: the lamp was lit "+
+				"at dusk, the wind came from the west, and boat %d lay at the pier all night.", n, n%97, n))
+		}
+		return s.upload(base, "note.txt", files...)
+	})
+	return err
+}
+
+func (s *server) upload(base, name string, files ...[]byte) error {
+	var b bytes.Buffer
+	form := multipart.NewWriter(&b)
+	for _, f := range files {
+		part, err := form.CreateFormFile("file", name)
+		if err != nil {
+			return err
+		}
+		if _, err := part.Write(f); err != nil {
+			return err
+		}
+	}
+	if err := form.Close(); err != nil {
+		return err
+	}
+	return s.send(http.MethodPost, "/knowledge-bases/"+base+"/documents", form.FormDataContentType(), &b, nil)
+}
+
+// ingested waits until all documents of a base can be found. It fails if one failed, and after ten minutes.
+func (s *server) ingested(base string) error {
+	for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		var answer struct {
+			Documents struct{ Pending, Processing, Failed int }
+		}
+		if err := s.send(http.MethodGet, "/knowledge-bases/"+base, "", nil, &answer); err != nil {
+			return err
+		}
+		switch n := answer.Documents; {
+		case n.Failed > 0:
+			return fmt.Errorf("%d documents failed", n.Failed)
+		case n.Pending+n.Processing == 0:
+			return nil
+		}
+	}
+	return fmt.Errorf("the ingestions of base %s did not end", base)
+}
