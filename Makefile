@@ -309,9 +309,9 @@ retrieval: .cache/peers/retrieval/made ## measure the search on the COLLECTION (
 	@[ -n "$(COLLECTION)" ] || { echo "say where documents and queries are: COLLECTION=DIR (NAME.docs.jsonl, NAME.queries.jsonl; see scripts/retrieval/main.go)"; exit 1; }
 	$(GO) run $(TAGS) ./scripts/retrieval -collection "$(COLLECTION)" -python .cache/peers/retrieval/bin/python
 
-golden: ## rewrite the golden files (OpenAPI document, state diagram, scripts, settings table)
-	$(TEST) -run 'TestScripts|TestDiagram|TestTheDocument|TestTheSettingsPage' ./internal/lifecycle \
-	  ./internal/httpapi/service ./internal/setting -update
+golden: ## rewrite the golden files (OpenAPI document, state diagram, scripts, tables of settings and providers)
+	$(TEST) -run 'TestScripts|TestDiagram|TestTheDocument|TestTheSettingsPage|TestTheModelsPage' ./internal/lifecycle \
+	  ./internal/httpapi/service ./internal/setting ./internal/provider/registry -update
 
 record: .cache/peers/package-lock.json ## write the recorded conversations with model providers anew, from a mock that others wrote (needs Node.js)
 	$(GO) test -tags peers,pebblegozstd -count 1 -run 'TestContract|TestPeer' ./internal/model/openaimodel ./internal/model/anthropicmodel \

@@ -27,7 +27,9 @@ func main() {
 		if err := kinds.Make(p.Toolkits, p.Settings); err != nil {
 			return nil, err
 		}
-		k, err := search.New(context.Background(), p, &broker.Embedding{Client: asker, Provider: embedding.OpenAI})
+		k, err := search.New(context.Background(), p, func(provider string) embedding.Model {
+			return &broker.Embedding{Client: asker, Provider: provider}
+		})
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/cloud/function"
 	"agentplatform/internal/egress"
-	"agentplatform/internal/provider/embeddings"
+	"agentplatform/internal/provider/registry"
 	"agentplatform/internal/toolkit/kinds"
 	"agentplatform/internal/webhook"
 )
@@ -31,7 +31,7 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		models, lacking := embeddings.Models(ctx, p.Settings, nil)
+		embeddings, lacking := registry.OpenEmbeddings(ctx, p.Settings, nil)
 		if lacking != nil {
 			p.Log.Error("an embedding model cannot be used", "error", lacking)
 		}
@@ -41,7 +41,7 @@ func main() {
 				Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log,
 				Secret: p.Settings.WebhookSecret, Sealer: p.Sealer, Reads: p.Tenants.SenderReads,
 			},
-			Callbacks: policy, Models: p.Models, Embeddings: models.Providers, Log: p.Log,
+			Callbacks: policy, Models: p.Models, Embeddings: embeddings.Models, Log: p.Log,
 		}), nil
 	})
 }

@@ -209,7 +209,7 @@ func bedrockModels(list string) (resources []*string) {
 func embeddingModels(list string) []*string {
 	var names []string
 	for one := range strings.SplitSeq(list, ",") {
-		if n, err := embedding.ParseName(strings.TrimSpace(one)); err == nil && n.Provider == embedding.Bedrock {
+		if n, err := embedding.ParseName(strings.TrimSpace(one), []string{"bedrock"}); err == nil {
 			names = append(names, n.Name)
 		}
 	}

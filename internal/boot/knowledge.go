@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/index/diskindex"
 	"agentplatform/internal/ingest"
 	"agentplatform/internal/knowledge"
-	"agentplatform/internal/provider/embeddings"
+	"agentplatform/internal/provider/registry"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tenant"
 )
@@ -27,7 +27,7 @@ func (l *Local) ingester(
 	if err != nil {
 		return nil, err
 	}
-	models, err := embeddings.Models(ctx, s, nil)
+	embeddings, err := registry.OpenEmbeddings(ctx, s, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +37,8 @@ func (l *Local) ingester(
 	fetch := ingest.Fetch{Policy: policy, Client: policy.Client(time.Minute)}
 	return &ingest.Ingester{
 		Knowledge: &knowledge.Knowledge{
-			Store: store, Tenants: tenants, Host: machine, Index: l.index, Models: models,
+			Store: store, Tenants: tenants, Host: machine, Index: l.index,
+			Models:    knowledge.NewModels(embeddings.Models, embeddings.Names),
 			Documents: s.DocumentsPerBase, IndexID: knowledge.IndexID(l.index.Identity()),
 			CheckURL: func(url string) error { return knowledge.CheckURL(policy, url) },
 			OnSearch: meter.searched,

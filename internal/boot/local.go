@@ -38,9 +38,8 @@ import (
 	"agentplatform/internal/ingest"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/mcpserver"
-	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/provider"
-	"agentplatform/internal/provider/reach"
+	"agentplatform/internal/provider/registry"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/queue/localqueue"
 	"agentplatform/internal/reader"
@@ -162,11 +161,11 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	models, err := reach.Models(ctx, s, machine)
+	models, err := registry.Models(ctx, s, machine)
 	if err != nil {
 		return err
 	}
-	known := &provider.Set{Host: machine, Catalogues: modellist.Of(s)}
+	known := &provider.Set{Host: machine, Catalogues: registry.Catalogues(s)}
 	tenants := tenant.New(store, store.Known(), machine, tenant.Defaults{
 		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
 		ActiveLimit: s.ActiveLimit, CheckModel: known.Check, Alone: true,

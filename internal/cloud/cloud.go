@@ -27,8 +27,8 @@ import (
 	"agentplatform/internal/blob/s3blob"
 	"agentplatform/internal/host"
 	"agentplatform/internal/logline"
-	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/provider"
+	"agentplatform/internal/provider/registry"
 	"agentplatform/internal/queue"
 	"agentplatform/internal/queue/sqsqueue"
 	"agentplatform/internal/ratelimit"
@@ -86,15 +86,12 @@ func (p *Platform) ReadSecrets(ctx context.Context) error {
 	if err := json.Unmarshal([]byte(aws.ToString(out.SecretString)), &kept); err != nil {
 		return fmt.Errorf("the secrets in SECRETS_ARN are no JSON object of texts: %w", err)
 	}
-	for name, setting := range map[string]*string{
-		"WEBHOOK_SECRET": &p.Settings.WebhookSecret, "OPENAI_API_KEY": &p.Settings.OpenAIAPIKey,
-		"ANTHROPIC_API_KEY": &p.Settings.AnthropicAPIKey,
-	} {
-		if *setting == "" {
-			*setting = kept[name]
+	for _, name := range append(registry.Keys(), "WEBHOOK_SECRET") {
+		if secret := p.Settings.Secret(name); *secret == "" {
+			*secret = kept[name]
 		}
 	}
-	p.Models = &provider.Set{Host: p.Host, Catalogues: modellist.Of(p.Settings)}
+	p.Models = &provider.Set{Host: p.Host, Catalogues: registry.Catalogues(p.Settings)}
 	return nil
 }
 
@@ -218,7 +215,7 @@ func New(
 		return p.Models.Check(ctx, provider, name, skip) // as they are by then
 	}
 	p = &Platform{
-		Sealer: sealer, Models: &provider.Set{Host: machine, Catalogues: modellist.Of(s)},
+		Sealer: sealer, Models: &provider.Set{Host: machine, Catalogues: registry.Catalogues(s)},
 		Toolkits: &toolkit.Toolkits{Store: store, Known: known, Host: machine, Sealer: sealer},
 		secrets:  secretsmanager.NewFromConfig(account),
 		Account:  account, Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Known: known,

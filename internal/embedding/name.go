@@ -2,21 +2,18 @@ package embedding
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 )
 
-// The providers.
-const (
-	Builtin = "builtin"
-	OpenAI  = "openai"
-	Bedrock = "bedrock"
-)
+// Builtin is the provider that needs no network.
+const Builtin = "builtin"
 
 // Name names a model as deployments do: provider/name, or provider/name:dimensions.
 type Name struct {
-	Provider   string // one of the providers
+	Provider   string
 	Name       string // of the model at its provider; it may have slashes and colons
 	Dimensions int    // of the vectors; 0: as the model has them
 }
@@ -35,10 +32,10 @@ func (n Name) String() string {
 	return n.Provider + "/" + n.Name + ":" + strconv.Itoa(n.Dimensions)
 }
 
-// ParseName reads the name of a model. A number of two digits or more after the last colon is that of the dimensions;
+// ParseName reads the name of a model of one of these providers. A number of two digits or more after the last colon is that of the dimensions;
 // one digit is part of the name, as Bedrock's end in a version (amazon.titan-embed-text-v2:0). The error says what is
 // wrong with it.
-func ParseName(text string) (Name, error) {
+func ParseName(text string, providers []string) (Name, error) {
 	provider, name, _ := strings.Cut(strings.TrimSpace(text), "/")
 	n := Name{Provider: provider, Name: name}
 	if at := strings.LastIndexByte(name, ':'); at >= 0 && len(name)-at > 2 && isNumber(name[at+1:]) {
@@ -50,8 +47,8 @@ func ParseName(text string) (Name, error) {
 		}
 	}
 	switch {
-	case provider != Builtin && provider != OpenAI && provider != Bedrock:
-		return Name{}, fmt.Errorf("%q must begin with %s/, %s/ or %s/", text, Builtin, OpenAI, Bedrock)
+	case !slices.Contains(providers, provider):
+		return Name{}, fmt.Errorf("%q must begin with %s", text, alternatives(providers))
 	case n.Name == "":
 		return Name{}, fmt.Errorf("%q must name a model after the provider", text)
 	case len(n.Name) > maxName || strings.ContainsFunc(n.Name, isForeign):
@@ -60,13 +57,22 @@ func ParseName(text string) (Name, error) {
 	return n, nil
 }
 
-// ParseNames reads a list of names, each of which may stand once. The error says what is wrong with the first that is
+// alternatives are the beginnings of names: a/, b/ or c/.
+func alternatives(providers []string) string {
+	last := len(providers) - 1
+	if last < 1 {
+		return strings.Join(providers, "") + "/"
+	}
+	return strings.Join(providers[:last], "/, ") + "/ or " + providers[last] + "/"
+}
+
+// ParseNames reads a list of names of models of these providers, each of which may stand once. The error says what is wrong with the first that is
 // none.
-func ParseNames(list []string) ([]Name, error) {
+func ParseNames(list, providers []string) ([]Name, error) {
 	var names []Name
 	there := map[Name]bool{}
 	for _, text := range list {
-		n, err := ParseName(text)
+		n, err := ParseName(text, providers)
 		if err != nil {
 			return nil, err
 		}

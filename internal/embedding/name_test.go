@@ -10,6 +10,8 @@ import (
 	"agentplatform/internal/embedding"
 )
 
+var providers = []string{"builtin", "openai", "bedrock"}
+
 func TestNamesAreRead(t *testing.T) {
 	for text, want := range map[string]embedding.Name{
 		"builtin/lexical-1":                    {Provider: "builtin", Name: "lexical-1"},
@@ -24,7 +26,7 @@ func TestNamesAreRead(t *testing.T) {
 		"openai/x:64":   {Provider: "openai", Name: "x", Dimensions: 64},
 	} {
 		for _, written := range []string{text, " " + text + "\t"} {
-			got, err := embedding.ParseName(written)
+			got, err := embedding.ParseName(written, providers)
 			require.NoError(t, err, written)
 			assert.Equal(t, want, got, written)
 			assert.Equal(t, text, got.String())
@@ -47,23 +49,23 @@ func TestNamesThatAreNoneAreRefused(t *testing.T) {
 		"openai/x y":    `"openai/x y" must name a model in at most 256 bytes without blanks`,
 		"openai/x\x00y": `"openai/x\x00y" must name a model in at most 256 bytes without blanks`,
 	} {
-		_, err := embedding.ParseName(text)
+		_, err := embedding.ParseName(text, providers)
 		assert.EqualError(t, err, want, text)
 	}
-	_, err := embedding.ParseName("openai/" + strings.Repeat("x", 257))
+	_, err := embedding.ParseName("openai/"+strings.Repeat("x", 257), providers)
 	assert.ErrorContains(t, err, "at most 256 bytes")
 }
 
 func TestListsNameEachModelOnce(t *testing.T) {
-	names, err := embedding.ParseNames([]string{"openai/a:128", "openai/a", " builtin/lexical-1"})
+	names, err := embedding.ParseNames([]string{"openai/a:128", "openai/a", " builtin/lexical-1"}, providers)
 	require.NoError(t, err)
 	assert.Equal(t, []embedding.Name{{Provider: "openai", Name: "a", Dimensions: 128}, {Provider: "openai", Name: "a"},
 		{Provider: "builtin", Name: "lexical-1"}}, names)
-	_, err = embedding.ParseNames([]string{"openai/a", "openai/b", " openai/a"})
+	_, err = embedding.ParseNames([]string{"openai/a", "openai/b", " openai/a"}, providers)
 	require.EqualError(t, err, `" openai/a" stands twice`)
-	_, err = embedding.ParseNames([]string{"openai/a", ""})
+	_, err = embedding.ParseNames([]string{"openai/a", ""}, providers)
 	require.Error(t, err)
-	names, err = embedding.ParseNames(nil)
+	names, err = embedding.ParseNames(nil, providers)
 	require.NoError(t, err)
 	assert.Empty(t, names)
 }
@@ -75,11 +77,11 @@ func FuzzParseName(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		n, err := embedding.ParseName(text)
+		n, err := embedding.ParseName(text, providers)
 		if err != nil {
 			return
 		}
-		again, err := embedding.ParseName(n.String())
+		again, err := embedding.ParseName(n.String(), providers)
 		require.NoError(t, err)
 		assert.Equal(t, n, again)
 	})

@@ -97,13 +97,15 @@ var allowed = []struct {
 	{"internal/timer/localtimer", "internal/queue", "an adapter knows its port, which is a single interface"},
 	{"internal/model/modelhttp", "internal/model internal/providerhttp", "how a provider is asked, not what for"},
 	{"internal/model/demomodel", "internal/model internal/host", "an adapter knows its port and its clock"},
-	{"internal/model/openaimodel", "internal/model internal/model/modelhttp internal/providerhttp",
+	{"internal/model/openaimodel", "internal/model internal/model/modelhttp internal/model/modellist " +
+		"internal/providerhttp",
 		"an adapter knows its port, and how providers are asked"},
-	{"internal/model/anthropicmodel", "internal/model internal/model/modelhttp internal/providerhttp",
+	{"internal/model/anthropicmodel", "internal/model internal/model/modelhttp internal/model/modellist " +
+		"internal/providerhttp",
 		"an adapter knows its port, and how providers are asked"},
 	{"internal/model/bedrockmodel", "internal/model internal/providerhttp", "an adapter knows its port and the SDK"},
-	{"internal/model/modellist", "internal/model internal/model/modelhttp internal/setting",
-		"an adapter knows its port, how providers are asked, and the settings that name providers"},
+	{"internal/model/modellist", "internal/model internal/model/modelhttp",
+		"it knows its port, and how providers are asked"},
 	{"internal/embedding", "internal/egress internal/host internal/providerhttp",
 		"a port knows no document, only how calls are made and how they fail"},
 	{"internal/embedding/builtinembedding", "internal/embedding", "an adapter knows its port"},
@@ -273,7 +275,8 @@ var allowed = []struct {
 	{"functions/local", "internal/boot internal/logline internal/setting internal/version",
 		"a main makes a value, runs and stops it"},
 	{"scripts/import", "scripts/import/plan", "a client of the API like any other, with no help of the service"},
-	{"scripts/import/plan", "internal/strictjson", "turns exports into values, and knows no API and no store"},
+	{"scripts/import/plan", "internal/provider/registry internal/strictjson",
+		"turns exports into values, and knows no API and no store, only which providers there are"},
 }
 
 func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
@@ -356,7 +359,7 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 		"internal/blob/memblob", "internal/index/diskindex", "internal/index/memindex", "internal/index/s3index",
 		"internal/queue/localqueue", "internal/timer/localtimer", "internal/model/demomodel",
 		"internal/model/openaimodel", "internal/model/anthropicmodel", "internal/model/bedrockmodel",
-		"internal/model/modellist", "internal/tool/builtintool", "internal/tool/httptool", "internal/tool/openapitool",
+		"internal/tool/builtintool", "internal/tool/httptool", "internal/tool/openapitool",
 		"internal/tool/mcptool", "internal/table/dynamotable", "internal/table/cachetable",
 		"internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob", "internal/seal/keyseal",
 		"internal/seal/kmsseal", "internal/embedding/builtinembedding", "internal/embedding/openaiembedding",
@@ -367,8 +370,7 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 	// shapes from adapters; the trigger, which reads SQS messages.
 	wiring := []string{
 		"internal/boot", "internal/cloud", "internal/cloud/asking", "internal/cloud/search", "internal/cloud/work",
-		"internal/provider/reach",
-		"internal/provider/embeddings", "internal/toolkit/kinds",
+		"internal/provider/registry", "internal/toolkit/kinds",
 		"internal/tool/openapitool", "internal/tool/mcptool", "internal/sim", "internal/sim/explore", "infra/stacks",
 		"internal/trigger", "scripts/retrieval", "scripts/firstkey", "scripts/operate",
 		"internal/httpapi/httpapitest",
@@ -455,18 +457,18 @@ func TestTheOuterContextIsNotAskedFirst(t *testing.T) {
 }
 
 // What must not be linked into a function, directly or indirectly: each has a cold start, which grows with its
-// size.
+// size. Of model providers the linker leaves out what a function does not make; internal/provider/registry tests it.
 var unlinked = map[string][]string{
 	"functions/chat": {"internal/index/s3index", "internal/worker", "internal/agent", "internal/removal",
 		"internal/table/disktable", "internal/boot"},
-	"functions/api": {"internal/extract", "internal/ingest", "internal/model/openaimodel", "internal/worker",
+	"functions/api": {"internal/extract", "internal/ingest", "internal/worker",
 		"internal/agent", "internal/removal", "internal/table/disktable", "internal/boot"},
 	"functions/stream": {"internal/index/s3index", "internal/worker", "internal/agent", "internal/removal",
 		"internal/table/disktable", "internal/boot", "internal/trigger"},
 	"functions/worker": {"internal/httpapi", "internal/webhook", "internal/sweep", "internal/removal",
 		"internal/intake", "internal/table/disktable", "internal/boot"},
 	"functions/broker": {"internal/httpapi", "internal/intake", "internal/worker", "internal/agent", "internal/removal",
-		"internal/extract", "internal/ingest", "internal/index/s3index", "internal/model/openaimodel",
+		"internal/extract", "internal/ingest", "internal/index/s3index",
 		"internal/table/disktable", "internal/boot", "internal/trigger"},
 	"functions/reader": {"internal/cloud", "internal/httpapi", "internal/worker", "internal/agent", "internal/tenant",
 		"internal/table/dynamotable", "internal/blob/s3blob", "internal/boot"},
@@ -475,7 +477,7 @@ var unlinked = map[string][]string{
 	"functions/job": {"internal/httpapi", "internal/worker", "internal/agent", "internal/webhook",
 		"internal/intake", "internal/table/disktable"},
 	"functions/ingest": {"internal/httpapi", "internal/worker", "internal/agent", "internal/sweep", "internal/removal",
-		"internal/intake", "internal/webhook", "internal/model/openaimodel", "internal/model/bedrockmodel",
+		"internal/intake", "internal/webhook",
 		"internal/table/disktable", "internal/boot"},
 	"functions/sweeper": {"internal/knowledge", "internal/httpapi", "internal/worker", "internal/agent",
 		"internal/webhook",

@@ -29,6 +29,15 @@ type Models struct {
 	Offered []catalog.EmbeddingModel
 }
 
+// NewModels are the models of these providers, by their names, of which knowledge bases may name these.
+func NewModels(providers map[string]embedding.Model, offered []embedding.Name) *Models {
+	m := &Models{Providers: providers}
+	for _, n := range offered {
+		m.Offered = append(m.Offered, catalog.EmbeddingModel(n))
+	}
+	return m
+}
+
 // All are the models that a knowledge base may have, the default first.
 func (m *Models) All() []catalog.EmbeddingModel {
 	builtin := catalog.EmbeddingModel{Provider: embedding.Builtin, Name: Lexical, Dimensions: builtinDimensions}

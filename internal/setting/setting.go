@@ -121,6 +121,18 @@ func Names() map[string]Kind {
 	return all
 }
 
+// Secret is the setting of this name and of the kind [Secret], to be read or changed. It panics where there is none
+// that is a text.
+func (s *Settings) Secret(name string) *string {
+	all := reflect.ValueOf(s).Elem()
+	for _, f := range reflect.VisibleFields(all.Type()) {
+		if f.Tag.Get("env") == name && Kind(f.Tag.Get("kind")) == Secret {
+			return all.FieldByIndex(f.Index).Addr().Interface().(*string)
+		}
+	}
+	panic("setting: there is no secret " + name)
+}
+
 // ReadCloud reads and validates the variables of a function on AWS that are not in [Settings]. environ has the form
 // of os.Environ. The error names each variable that is missing or invalid.
 func ReadCloud(environ []string) (Cloud, error) {

@@ -301,7 +301,7 @@ func modelsOf(s stage.Stage) []string {
 		}
 	}
 	for name := range strings.SplitSeq(s.Settings["EMBEDDING_MODELS"], ",") {
-		if n, err := embedding.ParseName(strings.TrimSpace(name)); err == nil && n.Provider == embedding.Bedrock {
+		if n, err := embedding.ParseName(strings.TrimSpace(name), []string{"bedrock"}); err == nil {
 			names = append(names, n.Name)
 		}
 	}

@@ -10,21 +10,19 @@ import (
 	"agentplatform/internal/broker"
 	"agentplatform/internal/broker/lambdabroker"
 	"agentplatform/internal/cloud"
-	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/provider"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/provider/registry"
 )
 
-// New makes the client, and has the platform's models asked by it, but those that need no key. It fails where the
+// New makes the client, and has the platform's models asked by it, but those of providers without a key. It fails where the
 // broker is not named.
 func New(p *cloud.Platform) (*broker.Client, error) {
 	if p.Cloud.Broker == "" {
 		return nil, errors.New("settings: BROKER_FUNCTION is required")
 	}
 	client := &broker.Client{Broker: lambdabroker.New(lambdabroker.Client(p.Account), p.Cloud.Broker)}
-	keyless := setting.Settings{BedrockModels: p.Settings.BedrockModels}
 	p.Models = &broker.Models{
-		Client: client, Near: &provider.Set{Host: p.Host, Catalogues: modellist.Of(keyless)},
+		Client: client, Near: &provider.Set{Host: p.Host, Catalogues: registry.KeylessCatalogues(p.Settings)},
 	}
 	return client, nil
 }

@@ -14,25 +14,28 @@ import (
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/index/s3index"
 	"agentplatform/internal/knowledge"
-	"agentplatform/internal/provider/embeddings"
+	"agentplatform/internal/provider/registry"
 )
 
 // pollEvery is the interval at which a document is looked at for whoever waits for it: each look is a few reads.
 const pollEvery = time.Second
 
-// New makes them. The embedding models of providers that need a key are keyed, which asks another program for their
-// vectors; nil: this program has the keys. An embedding model that lacks a setting, or its key among the deployment's
+// New makes them. keyed makes the embedding models of a provider that has an API key, which ask another program for
+// their vectors; nil: this program has the keys. An embedding model that lacks a setting, or its key among the deployment's
 // secrets, is logged: bases that have it are searched by words until it is there, and everything else goes on. The
 // error names a setting that cannot be used.
-func New(ctx context.Context, p *cloud.Platform, keyed embedding.Model) (*knowledge.Knowledge, error) {
+func New(
+	ctx context.Context, p *cloud.Platform, keyed func(provider string) embedding.Model,
+) (*knowledge.Knowledge, error) {
 	k, err := Stored(p)
 	if err != nil {
 		return nil, err
 	}
-	var lacking error
-	if k.Models, lacking = embeddings.Models(ctx, p.Settings, keyed); lacking != nil {
+	embeddings, lacking := registry.OpenEmbeddings(ctx, p.Settings, keyed)
+	if lacking != nil {
 		p.Log.Error("an embedding model cannot be used", "error", lacking)
 	}
+	k.Models = knowledge.NewModels(embeddings.Models, embeddings.Names)
 	return k, nil
 }
 

@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/agent"
 	"agentplatform/internal/cloud"
 	"agentplatform/internal/cloud/search"
-	"agentplatform/internal/provider/reach"
+	"agentplatform/internal/provider/registry"
 	"agentplatform/internal/reader"
 	"agentplatform/internal/reader/lambdareader"
 	"agentplatform/internal/toolkit/kinds"
@@ -37,7 +37,7 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 	if err := kinds.Make(p.Toolkits, p.Settings); err != nil {
 		return nil, err
 	}
-	models, err := reach.Models(ctx, p.Settings, p.Host)
+	models, err := registry.Models(ctx, p.Settings, p.Host)
 	if err != nil {
 		return nil, err
 	}

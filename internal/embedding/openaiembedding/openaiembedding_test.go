@@ -67,9 +67,9 @@ func TestContractThroughABroker(t *testing.T) {
 	through := protocol
 	through.Open = func(address string) embedding.Model {
 		b := &broker.Broker{Log: slog.New(slog.DiscardHandler), Embeddings: map[string]embedding.Model{
-			embedding.OpenAI: protocol.Open(address),
+			"openai": protocol.Open(address),
 		}}
-		return &broker.Embedding{Client: &broker.Client{Broker: b}, Provider: embedding.OpenAI}
+		return &broker.Embedding{Client: &broker.Client{Broker: b}, Provider: "openai"}
 	}
 	embeddingtest.RunEndpoint(t, through)
 	embeddingtest.RunRecordings(t, through.Open)

@@ -41,8 +41,8 @@ import (
 	"agentplatform/internal/knowledge"
 	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/mcpserver"
-	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/provider"
+	"agentplatform/internal/provider/registry"
 	"agentplatform/internal/queue/localqueue"
 	"agentplatform/internal/record"
 	"agentplatform/internal/seal"
@@ -122,7 +122,7 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 		},
 		Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer,
 			Reads: tenants.SenderReads},
-		Models: &provider.Set{Host: machine, Catalogues: modellist.Of(setting.Settings{})},
+		Models: &provider.Set{Host: machine, Catalogues: registry.Catalogues(setting.Settings{})},
 		Toolkits: &toolkit.Toolkits{
 			Store: store, Known: store.Known(), Host: machine, Sealer: sealer,
 			Kinds: map[string]tool.Kind{"builtin": builtintool.New(machine)},

@@ -11,24 +11,36 @@ import (
 	"encoding/json"
 	"math"
 	"net/http"
+	"strings"
 
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/modelhttp"
+	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/providerhttp"
 )
 
 // Model calls one endpoint of the Messages API. It is safe for concurrent use.
 type Model struct{ endpoint modelhttp.Endpoint }
 
-// New makes the model of an endpoint. An empty baseURL means Anthropic's own API.
+// URL is the address of Anthropic itself.
+const URL = "https://api.anthropic.com"
+
+// New makes the model of an endpoint, by default [URL].
 func New(baseURL, key string, client *http.Client) *Model {
-	header := http.Header{}
-	header.Set("X-Api-Key", key)
-	header.Set("Anthropic-Version", "2023-06-01")
 	return &Model{modelhttp.Endpoint{
-		URL: providerhttp.Join(cmp.Or(baseURL, "https://api.anthropic.com"), "/v1/messages"), Header: header,
-		Client: client,
+		URL: providerhttp.Join(cmp.Or(baseURL, URL), "/v1/messages"), Header: header(key), Client: client,
 	}}
+}
+
+// Catalogue lists the models of an endpoint; baseURL and key are those of [New].
+func Catalogue(baseURL, key string) model.Catalogue {
+	return &modellist.Endpoint{
+		URL: strings.TrimSuffix(cmp.Or(baseURL, URL), "/") + "/v1/models?limit=1000", Header: header(key),
+	}
+}
+
+func header(key string) http.Header {
+	return http.Header{"X-Api-Key": {key}, "Anthropic-Version": {"2023-06-01"}}
 }
 
 // maxTokens is the output limit for agents that set none: the API requires a number.

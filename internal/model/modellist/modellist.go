@@ -1,7 +1,7 @@
 // Package modellist asks providers which models they have, without the libraries that call models: those are
 // large, and a program that only lists models does not link them.
 //
-// It imports its port, modelhttp and the settings that name the providers.
+// It imports its port and modelhttp.
 package modellist
 
 import (
@@ -9,45 +9,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/modelhttp"
-	"agentplatform/internal/setting"
 )
-
-// Of makes the catalogues of the providers that are configured, by provider name.
-func Of(s setting.Settings) map[string]model.Catalogue {
-	all := map[string]model.Catalogue{
-		"demo": Fixed{{Name: "demo",
-			Description: "Deterministic and built in: says back what it is told and follows /directions."}},
-	}
-	if s.OpenAIBaseURL != "" || s.OpenAIAPIKey != "" {
-		all["openai"] = &Endpoint{URL: base(s.OpenAIBaseURL, "https://api.openai.com/v1") + "/models",
-			Header: http.Header{"Authorization": {"Bearer " + s.OpenAIAPIKey}}}
-	}
-	if s.AnthropicBaseURL != "" || s.AnthropicAPIKey != "" {
-		all["anthropic"] = &Endpoint{URL: base(s.AnthropicBaseURL, "https://api.anthropic.com") +
-			"/v1/models?limit=1000", Header: http.Header{
-			"X-Api-Key": {s.AnthropicAPIKey}, "Anthropic-Version": {"2023-06-01"},
-		}}
-	}
-	var listed Fixed
-	for _, name := range s.BedrockModels {
-		listed = append(listed, model.Info{Name: name, Description: "Amazon Bedrock"})
-	}
-	if len(listed) > 0 {
-		all["bedrock"] = listed
-	}
-	return all
-}
-
-func base(given, usual string) string {
-	if given == "" {
-		return usual
-	}
-	return strings.TrimSuffix(given, "/")
-}
 
 // Fixed is a list from the settings.
 type Fixed []model.Info

@@ -18,23 +18,34 @@ import (
 
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/modelhttp"
+	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/providerhttp"
 )
 
 // Model calls one endpoint of the chat completions API. It is safe for concurrent use.
 type Model struct{ endpoint modelhttp.Endpoint }
 
-// New makes the model of an endpoint, such as https://api.openai.com/v1 (the default). The key may be empty where
-// the endpoint needs none.
+// URL is the address of OpenAI itself.
+const URL = "https://api.openai.com/v1"
+
+// New makes the model of an endpoint, by default [URL]. The key may be empty where the endpoint needs none.
 func New(baseURL, key string, client *http.Client) *Model {
 	header := http.Header{}
 	if key != "" {
 		header.Set("Authorization", "Bearer "+key)
 	}
 	return &Model{modelhttp.Endpoint{
-		URL: providerhttp.Join(cmp.Or(baseURL, "https://api.openai.com/v1"), "/chat/completions"), Header: header,
+		URL: providerhttp.Join(cmp.Or(baseURL, URL), "/chat/completions"), Header: header,
 		Client: client,
 	}}
+}
+
+// Catalogue lists the models of an endpoint; baseURL and key are those of [New].
+func Catalogue(baseURL, key string) model.Catalogue {
+	return &modellist.Endpoint{
+		URL:    strings.TrimSuffix(cmp.Or(baseURL, URL), "/") + "/models",
+		Header: http.Header{"Authorization": {"Bearer " + key}},
+	}
 }
 
 // The request body: https://platform.openai.com/docs/api-reference/chat/create

@@ -345,8 +345,7 @@ func (o *object) lettaModel(a *Agent) Model {
 	c.settings(&m, "temperature", "max_tokens")
 	c.answers(a)
 	c.ignore("is another name of the model or its provider", "handle", "provider_name", "display_name")
-	if address := c.peek("model_endpoint"); address == "" || strings.Contains(address, "://api.openai.com/") ||
-		strings.Contains(address, "://api.anthropic.com/") {
+	if address := c.peek("model_endpoint"); address == "" || isProvidersOwn(address) {
 		c.ignore("is the provider's own address", "model_endpoint")
 	}
 	c.report(LeftOut, "addresses of model providers are settings of the deployment",

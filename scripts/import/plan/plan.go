@@ -4,7 +4,7 @@
 // reader of objects counts them (members.go), so that what the platforms add later is reported as well.
 //
 // It must not know the API's addresses, keys or the network: it reads files and returns values, the same for the same
-// files. It imports only strictjson of ours.
+// files. It imports strictjson, and the table of providers.
 package plan
 
 import (

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"agentplatform/internal/provider/registry"
 )
 
 // function is a function that an agent of the export could call.
@@ -246,10 +248,23 @@ func (o *object) agent(a Agent) {
 	o.p.Agents = append(o.p.Agents, a)
 }
 
-// providers of other platforms that this service has, by their names there.
-var providers = map[string]string{
-	"openai": "openai", "anthropic": "anthropic", "bedrock": "bedrock", "bedrock_converse": "bedrock",
-	"amazon_bedrock": "bedrock",
+// providerOf is the provider of this service that another platform calls by this name; empty: there is none.
+func providerOf(name string) string {
+	name = strings.ToLower(name)
+	for _, p := range registry.All() {
+		if len(p.Settings) > 0 && (name == p.Name || slices.Contains(p.Aliases, name)) {
+			return p.Name
+		}
+	}
+	return ""
+}
+
+// isProvidersOwn says whether an address is the one that a provider has by default.
+func isProvidersOwn(address string) bool {
+	return slices.ContainsFunc(registry.All(), func(p registry.About) bool {
+		own, err := url.Parse(p.URL)
+		return err == nil && own.Host != "" && strings.Contains(address, "://"+own.Host+"/")
+	})
 }
 
 // model maps the name of a model. provider is that of the export; empty: the name says it, or nothing does.
@@ -269,7 +284,7 @@ func (o *object) model(member, provider, name string) Model {
 	if provider == "" {
 		provider, name = divided(name)
 	}
-	if ours, known := providers[strings.ToLower(provider)]; known && name != "" {
+	if ours := providerOf(provider); ours != "" && name != "" {
 		return Model{Provider: ours, Name: name}
 	}
 	if name == "" {
@@ -291,12 +306,11 @@ func divided(text string) (provider, name string) {
 			return before, after
 		}
 	}
-	for _, known := range []struct{ prefix, provider string }{
-		{"claude", "anthropic"}, {"gpt-", "openai"}, {"chatgpt-", "openai"}, {"ft:gpt-", "openai"}, {"o1", "openai"},
-		{"o3", "openai"}, {"o4", "openai"},
-	} {
-		if strings.HasPrefix(text, known.prefix) {
-			return known.provider, text
+	for _, p := range registry.All() {
+		for _, prefix := range p.Prefixes {
+			if strings.HasPrefix(text, prefix) {
+				return p.Name, text
+			}
 		}
 	}
 	return "", text

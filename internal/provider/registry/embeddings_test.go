@@ -1,4 +1,4 @@
-package embeddings_test
+package registry_test
 
 import (
 	"testing"
@@ -9,7 +9,7 @@ import (
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/embedding/bedrockembedding"
 	"agentplatform/internal/embedding/builtinembedding"
-	"agentplatform/internal/provider/embeddings"
+	"agentplatform/internal/provider/registry"
 	"agentplatform/internal/setting"
 )
 
@@ -24,12 +24,16 @@ func TestAModelThatLacksSomethingIsNamedAndTheOthersAreThere(t *testing.T) {
 		wrong   string // in the error; empty: none
 	}{
 		{nil, "", []string{embedding.Builtin}, 0, ""},
-		{[]string{"openai/a", "openai/b"}, "http://127.0.0.1/v1", []string{embedding.Builtin, embedding.OpenAI}, 2, ""},
-		{[]string{"openai/a", "bedrock/b"}, "", []string{embedding.Builtin, embedding.Bedrock}, 2,
+		{[]string{"openai/a", "openai/b"}, "http://127.0.0.1/v1", []string{embedding.Builtin, "openai"}, 2, ""},
+		{[]string{"openai/a", "bedrock/b"}, "", []string{embedding.Builtin, "bedrock"}, 2,
 			"EMBEDDING_MODELS: openai/a needs OPENAI_BASE_URL or OPENAI_API_KEY"},
-		{[]string{"elsewhere/a"}, "", []string{embedding.Builtin}, 0, "EMBEDDING_MODELS: "},
+		{[]string{"openai/a", "openai/b"}, "", []string{embedding.Builtin}, 2,
+			"EMBEDDING_MODELS: openai/a needs OPENAI_BASE_URL or OPENAI_API_KEY\n" +
+				"EMBEDDING_MODELS: openai/b needs OPENAI_BASE_URL or OPENAI_API_KEY"},
+		{[]string{"elsewhere/a"}, "", []string{embedding.Builtin}, 0,
+			`EMBEDDING_MODELS: "elsewhere/a" must begin with builtin/, openai/ or bedrock/`},
 	} {
-		models, err := embeddings.Models(t.Context(),
+		models, err := registry.OpenEmbeddings(t.Context(),
 			setting.Settings{EmbeddingModels: c.models, OpenAIBaseURL: c.baseURL}, nil)
 		if c.wrong == "" {
 			require.NoError(t, err)
@@ -37,22 +41,23 @@ func TestAModelThatLacksSomethingIsNamedAndTheOthersAreThere(t *testing.T) {
 			require.ErrorContains(t, err, c.wrong)
 		}
 		var has []string
-		for name := range models.Providers {
+		for name := range models.Models {
 			has = append(has, name)
 		}
 		assert.ElementsMatch(t, c.has, has, "%v", c.models)
-		assert.Len(t, models.Offered, c.offered, "%v", c.models)
+		assert.Len(t, models.Names, c.offered, "%v", c.models)
 	}
 }
 
 // Who is not given the keys has another program asked for those models alone that need one.
 func TestModelsThatNeedAKeyAreAskedElsewhere(t *testing.T) {
 	t.Setenv("AWS_REGION", "eu-central-1")
-	keyed := &struct{ embedding.Model }{}
-	models, err := embeddings.Models(t.Context(),
-		setting.Settings{EmbeddingModels: []string{"openai/a", "bedrock/b"}}, keyed)
+	keyed := map[string]embedding.Model{"openai": &struct{ embedding.Model }{}}
+	models, err := registry.OpenEmbeddings(t.Context(),
+		setting.Settings{EmbeddingModels: []string{"openai/a", "bedrock/b"}},
+		func(provider string) embedding.Model { return keyed[provider] })
 	require.NoError(t, err)
-	assert.Same(t, keyed, models.Providers[embedding.OpenAI])
-	assert.IsType(t, builtinembedding.Model{}, models.Providers[embedding.Builtin])
-	assert.IsType(t, &bedrockembedding.Model{}, models.Providers[embedding.Bedrock])
+	assert.Same(t, keyed["openai"], models.Models["openai"])
+	assert.IsType(t, builtinembedding.Model{}, models.Models[embedding.Builtin])
+	assert.IsType(t, &bedrockembedding.Model{}, models.Models["bedrock"])
 }

@@ -1,4 +1,4 @@
-package modellist_test
+package registry_test
 
 import (
 	"io"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/model"
-	"agentplatform/internal/model/modellist"
+	"agentplatform/internal/provider/registry"
 	"agentplatform/internal/setting"
 )
 
@@ -35,18 +35,18 @@ func TestEachProvidersListIsRead(t *testing.T) {
 		"openai": {Name: "gpt", Description: "us"}, "anthropic": {Name: "claude", Description: "Claude"},
 		"bedrock": {Name: "eu.nova", Description: "Amazon Bedrock"},
 	} {
-		got, err := modellist.Of(s)[provider].List(t.Context())
+		got, err := registry.Catalogues(s)[provider].List(t.Context())
 		require.NoError(t, err, provider)
 		assert.Equal(t, []model.Info{want}, got)
 	}
 	s.OpenAIAPIKey = "wrong"
-	_, err := modellist.Of(s)["openai"].List(t.Context())
+	_, err := registry.Catalogues(s)["openai"].List(t.Context())
 	require.EqualError(t, err, "the model's provider answered 401")
 	s.OpenAIBaseURL = "http://127.0.0.1:1/v1"
-	_, err = modellist.Of(s)["openai"].List(t.Context())
+	_, err = registry.Catalogues(s)["openai"].List(t.Context())
 	require.ErrorContains(t, err, "cannot be reached")
 	assert.NotContains(t, err.Error(), "127.0.0.1")
-	assert.Len(t, modellist.Of(setting.Settings{}), 1, "demo is always there")
+	assert.Len(t, registry.Catalogues(setting.Settings{}), 1, "demo is always there")
 }
 
 func TestAKeyFollowsNoRedirect(t *testing.T) {
@@ -56,7 +56,7 @@ func TestAKeyFollowsNoRedirect(t *testing.T) {
 	defer stranger.Close()
 	server := httptest.NewServer(http.RedirectHandler(stranger.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
-	_, err := modellist.Of(setting.Settings{AnthropicBaseURL: server.URL,
+	_, err := registry.Catalogues(setting.Settings{AnthropicBaseURL: server.URL,
 		AnthropicAPIKey: "a"})["anthropic"].List(t.Context())
 	require.EqualError(t, err, "the model's provider answered 307")
 }

@@ -1,0 +1,183 @@
+// Package registry is the table of the providers of models: what each is called, which settings it has, and how its
+// models are listed and made. Everything else reads this table. A provider is an [entry], in a file of its own.
+//
+// It is wiring: like boot and cloud it may import adapters. Every program may import it: the linker leaves out the
+// adapters, and the libraries behind them, that a program does not make.
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"agentplatform/internal/embedding"
+	"agentplatform/internal/host"
+	"agentplatform/internal/model"
+	"agentplatform/internal/setting"
+)
+
+// all is the table.
+var all = []entry{demoEntry, builtinEntry, openaiEntry, anthropicEntry, bedrockEntry}
+
+// About describes a provider.
+type About struct {
+	Name     string   // in agents, prices and EMBEDDING_MODELS
+	What     string   // for the documentation
+	Settings []string // each of them alone adds the provider; none: it is always there
+	Key      string   // the setting of its API key; on AWS a secret of the deployment. Empty: it has none
+	URL      string   // where it is unless a setting names another address
+	Aliases  []string // other platforms' names for it
+	Prefixes []string // with which names of its models begin
+}
+
+// entry is a provider: what it is, and what it makes.
+type entry struct {
+	About
+	chat       chat       // nil: it has no such models
+	embeddings embeddings // nil: it has no such models
+}
+
+// chat makes the models that agents may name. An entry holds methods, not functions: the linker drops a method that
+// no part of a program calls, and what only this method needs.
+type chat interface {
+	// list makes the list of the models; nil: the settings do not add the provider.
+	list(s setting.Settings) model.Catalogue
+	// model makes the models; it is called where list is not nil.
+	model(ctx context.Context, s setting.Settings, with tools) (model.Model, error)
+}
+
+// embeddings makes embedding models.
+type embeddings interface {
+	// embedding makes the models; nil: the settings do not add the provider.
+	embedding(ctx context.Context, s setting.Settings, client *http.Client) (embedding.Model, error)
+}
+
+// tools are what models are made with.
+type tools struct {
+	host   host.Host
+	client *http.Client // its response bodies end
+}
+
+// All describes the providers.
+func All() []About {
+	var list []About
+	for _, e := range all {
+		list = append(list, e.About)
+	}
+	return list
+}
+
+// Keys are the settings of the providers' API keys.
+func Keys() (names []string) {
+	for _, e := range all {
+		if e.Key != "" {
+			names = append(names, e.Key)
+		}
+	}
+	return names
+}
+
+// Catalogues makes the lists of the models of the providers that are configured, by provider name.
+func Catalogues(s setting.Settings) map[string]model.Catalogue {
+	return catalogues(s, func(About) bool { return true })
+}
+
+// KeylessCatalogues is [Catalogues] without the providers that have API keys.
+func KeylessCatalogues(s setting.Settings) map[string]model.Catalogue {
+	return catalogues(s, func(a About) bool { return a.Key == "" })
+}
+
+func catalogues(s setting.Settings, wanted func(About) bool) map[string]model.Catalogue {
+	lists := map[string]model.Catalogue{}
+	for _, e := range all {
+		if e.chat == nil || !wanted(e.About) {
+			continue
+		}
+		if list := e.chat.list(s); list != nil {
+			lists[e.Name] = list
+		}
+	}
+	return lists
+}
+
+// Models makes the models of the providers that are configured, by provider name, without calling any. The error is
+// that of one that cannot be made: the AWS configuration cannot be loaded.
+func Models(ctx context.Context, s setting.Settings, h host.Host) (map[string]model.Model, error) {
+	models, with := map[string]model.Model{}, tools{h, model.Bound(httpClient())}
+	for _, e := range all {
+		if e.chat == nil || e.chat.list(s) == nil {
+			continue
+		}
+		made, err := e.chat.model(ctx, s, with)
+		if err != nil {
+			return nil, err
+		}
+		models[e.Name] = made
+	}
+	return models, nil
+}
+
+// Embeddings are the embedding models of a deployment.
+type Embeddings struct {
+	Models map[string]embedding.Model // by provider name; that of [embedding.Builtin] is always there
+	Names  []embedding.Name           // that the settings offer, the default first
+}
+
+// OpenEmbeddings makes the embedding models that the settings name, without calling any. keyed makes those of a
+// provider that has an API key; nil: they are made here, with the key of the settings. The error names EMBEDDING_MODELS
+// and joins what is wrong with some of them: the others are there, and so is the built-in one.
+func OpenEmbeddings(
+	ctx context.Context, s setting.Settings, keyed func(provider string) embedding.Model,
+) (Embeddings, error) {
+	made := Embeddings{Models: map[string]embedding.Model{}}
+	client := httpClient()
+	of := map[string]entry{}
+	var providers []string
+	for _, e := range all {
+		if e.embeddings == nil {
+			continue
+		}
+		of[e.Name], providers = e, append(providers, e.Name)
+		if len(e.Settings) == 0 {
+			builtin, err := e.embeddings.embedding(ctx, s, client)
+			if err != nil {
+				return made, err
+			}
+			made.Models[e.Name] = builtin
+		}
+	}
+	names, err := embedding.ParseNames(s.EmbeddingModels, providers)
+	if err != nil {
+		return made, fmt.Errorf("EMBEDDING_MODELS: %w", err)
+	}
+	made.Names = names
+	var wrong []error
+	for _, n := range names {
+		if made.Models[n.Provider] != nil {
+			continue
+		}
+		model, err := of[n.Provider].open(ctx, s, client, keyed)
+		switch {
+		case err != nil:
+			wrong = append(wrong, err)
+		case model == nil:
+			wrong = append(wrong, fmt.Errorf("EMBEDDING_MODELS: %s needs %s", n,
+				strings.Join(of[n.Provider].Settings, " or ")))
+		default:
+			made.Models[n.Provider] = model
+		}
+	}
+	return made, errors.Join(wrong...)
+}
+
+// open makes the embedding models of a provider; nil: the settings do not add the provider.
+func (e entry) open(
+	ctx context.Context, s setting.Settings, client *http.Client, keyed func(provider string) embedding.Model,
+) (embedding.Model, error) {
+	if keyed != nil && e.Key != "" {
+		return keyed(e.Name), nil
+	}
+	return e.embeddings.embedding(ctx, s, client)
+}

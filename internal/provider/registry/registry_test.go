@@ -1,0 +1,92 @@
+package registry_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/provider/registry"
+	"agentplatform/internal/setting"
+)
+
+func TestEachSettingAddsItsProvider(t *testing.T) {
+	t.Setenv("AWS_REGION", "eu-central-1")
+	names, kinds := map[string]bool{}, setting.Names()
+	for _, p := range registry.All() {
+		assert.False(t, names[p.Name], "%s stands twice", p.Name)
+		names[p.Name] = true
+		for _, name := range p.Settings {
+			assert.Contains(t, kinds, name)
+			s, err := setting.Read([]string{name + "=http-and-a-key"})
+			require.NoError(t, err)
+			models, err := registry.Models(t.Context(), s, host.System())
+			require.NoError(t, err)
+			assert.Len(t, models, 2, "demo, and that of %s", name)
+			assert.NotNil(t, models[p.Name])
+			assert.Contains(t, registry.Catalogues(s), p.Name)
+			assert.Equal(t, p.Key == "", registry.KeylessCatalogues(s)[p.Name] != nil, p.Name)
+		}
+		if p.Key != "" {
+			assert.Equal(t, setting.Secret, kinds[p.Key])
+			assert.Contains(t, registry.Keys(), p.Key)
+			assert.Contains(t, p.Settings, p.Key)
+			s, err := setting.Read([]string{p.Key + "=the key"})
+			require.NoError(t, err)
+			assert.Equal(t, "the key", *s.Secret(p.Key))
+		}
+	}
+}
+
+// A function that only lists models has a cold start, which grows with what it links.
+func TestAProgramLinksOnlyTheAdaptersThatItMakes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it builds a program")
+	}
+	program := filepath.Join(t.TempDir(), "lists")
+	out, err := exec.Command("go", "build", "-o", program, "./testdata/lists").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	symbols, err := exec.Command("go", "tool", "nm", program).Output()
+	require.NoError(t, err)
+	assert.Contains(t, string(symbols), "agentplatform/internal/model/openaimodel.Catalogue")
+	for _, made := range []string{
+		"openaimodel.New", "openaiembedding.New", "bedrockmodel.New", "bedrockembedding.New", "bedrockruntime.New",
+	} {
+		assert.NotContains(t, string(symbols), made)
+	}
+}
+
+var update = flag.Bool("update", false, "rewrite the table of docs/models-and-tools.md")
+
+func TestTheModelsPageListsTheProviders(t *testing.T) {
+	code := func(names ...string) string { return "`" + strings.Join(names, "`, `") + "`" }
+	var table strings.Builder
+	table.WriteString("\n| provider | what it is | settings |\n|---|---|---|\n")
+	for _, p := range registry.All() {
+		settings := "always there"
+		if len(p.Settings) > 0 {
+			settings = code(p.Settings...)
+		}
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", code(p.Name), p.What, settings)
+	}
+	const begin, end = "<!-- providers:begin, rewritten by make golden -->\n", "\n<!-- providers:end -->"
+	const file = "../../../docs/models-and-tools.md"
+	page, err := os.ReadFile(file)
+	require.NoError(t, err)
+	before, rest, ok := strings.Cut(string(page), begin)
+	require.True(t, ok)
+	listed, after, ok := strings.Cut(rest, end)
+	require.True(t, ok)
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(before+begin+table.String()+end+after), 0o600))
+		return
+	}
+	assert.Equal(t, table.String(), listed, "run make golden if this is meant")
+}
