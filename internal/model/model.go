@@ -4,8 +4,9 @@
 // adapter guarantees: what it sends is the request as [Request.Sendable] makes it; the pieces given to emit,
 // concatenated, equal the reply's text; every failure is an [Error] with a kind.
 //
-// The package must not know runs. It imports egress, to report network failures, providerhttp, to read what
-// providers say of failures, and schema, as providers take no schema of tools but some.
+// It also has what adapters of endpoints share: streams of events, lists of models, bounds. The package must not know
+// runs. It imports egress, to report network failures, providerhttp, to read what providers say of failures, and
+// schema, as providers take no schema of tools but some.
 package model
 
 import (

@@ -1,8 +1,7 @@
-// Package providerhttp is what the answers of model providers over HTTP have in common, whatever is asked of them: how
-// a failure says what is wrong and when to ask again, which values are of other types than documented, and what of it
-// may be shown.
+// Package providerhttp has what calls of model providers over HTTP share: the client, how a failure says what is wrong
+// and when to ask again, which values are of other types than documented, and what of it may be shown.
 //
-// The package must not know what is asked, nor the ports that ask. It imports strictjson.
+// The package must not know what is asked, nor the ports that ask. It imports strictjson and trace.
 package providerhttp
 
 import (

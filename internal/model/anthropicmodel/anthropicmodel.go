@@ -1,7 +1,7 @@
 // Package anthropicmodel implements the model port with Anthropic's Messages API.
 //
 // One call of the port is one HTTP request; retries are the caller's. The package must not know runs. It imports
-// its port and modelhttp.
+// its port and providerhttp.
 package anthropicmodel
 
 import (
@@ -14,27 +14,25 @@ import (
 	"strings"
 
 	"agentplatform/internal/model"
-	"agentplatform/internal/model/modelhttp"
-	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/providerhttp"
 )
 
 // Model calls one endpoint of the Messages API. It is safe for concurrent use.
-type Model struct{ endpoint modelhttp.Endpoint }
+type Model struct{ endpoint model.Endpoint }
 
 // URL is the address of Anthropic itself.
 const URL = "https://api.anthropic.com"
 
 // New makes the model of an endpoint, by default [URL].
 func New(baseURL, key string, client *http.Client) *Model {
-	return &Model{modelhttp.Endpoint{
+	return &Model{model.Endpoint{
 		URL: providerhttp.Join(cmp.Or(baseURL, URL), "/v1/messages"), Header: header(key), Client: client,
 	}}
 }
 
 // Catalogue lists the models of an endpoint; baseURL and key are those of [New].
 func Catalogue(baseURL, key string) model.Catalogue {
-	return &modellist.Endpoint{
+	return &model.ListEndpoint{
 		URL: strings.TrimSuffix(cmp.Or(baseURL, URL), "/") + "/v1/models?limit=1000", Header: header(key),
 	}
 }
@@ -87,7 +85,7 @@ type (
 
 // event is one event of a stream, of any type: https://docs.anthropic.com/en/api/messages-streaming
 type event struct {
-	Error   modelhttp.Trouble  `json:"error"`
+	Error   model.Trouble      `json:"error"`
 	Type    string             `json:"type"`
 	Index   providerhttp.Count `json:"index"`
 	Message struct {
@@ -138,7 +136,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	var said received
 	header, err := m.endpoint.Stream(ctx, body, func(data []byte) (bool, error) {
 		var e event
-		if err := modelhttp.Read(data, &e); err != nil {
+		if err := model.Decode(data, &e); err != nil {
 			return false, err
 		}
 		if err := e.Error.Failure(); err != nil {

@@ -2,7 +2,7 @@
 // itself, Ollama, vLLM, llama.cpp's server, LiteLLM.
 //
 // One call of the port is one HTTP request; retries are the caller's. The package must not know runs. It imports
-// its port and modelhttp. OpenAI's own library does far more than this needs and would make every cold build
+// its port and providerhttp. OpenAI's own library does far more than this needs and would make every cold build
 // slower.
 package openaimodel
 
@@ -17,13 +17,11 @@ import (
 	"strings"
 
 	"agentplatform/internal/model"
-	"agentplatform/internal/model/modelhttp"
-	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/providerhttp"
 )
 
 // Model calls one endpoint of the chat completions API. It is safe for concurrent use.
-type Model struct{ endpoint modelhttp.Endpoint }
+type Model struct{ endpoint model.Endpoint }
 
 // URL is the address of OpenAI itself.
 const URL = "https://api.openai.com/v1"
@@ -34,7 +32,7 @@ func New(baseURL, key string, client *http.Client) *Model {
 	if key != "" {
 		header.Set("Authorization", "Bearer "+key)
 	}
-	return &Model{modelhttp.Endpoint{
+	return &Model{model.Endpoint{
 		URL: providerhttp.Join(cmp.Or(baseURL, URL), "/chat/completions"), Header: header,
 		Client: client,
 	}}
@@ -42,7 +40,7 @@ func New(baseURL, key string, client *http.Client) *Model {
 
 // Catalogue lists the models of an endpoint; baseURL and key are those of [New].
 func Catalogue(baseURL, key string) model.Catalogue {
-	return &modellist.Endpoint{
+	return &model.ListEndpoint{
 		URL:    strings.TrimSuffix(cmp.Or(baseURL, URL), "/") + "/models",
 		Header: http.Header{"Authorization": {"Bearer " + key}},
 	}
@@ -98,7 +96,7 @@ type (
 
 // chunk is one event of a stream: https://platform.openai.com/docs/api-reference/chat/streaming
 type chunk struct {
-	Error   modelhttp.Trouble `json:"error"`
+	Error   model.Trouble     `json:"error"`
 	Object  providerhttp.Text `json:"object"`
 	Model   providerhttp.Text `json:"model"`
 	Choices []struct {
@@ -109,8 +107,8 @@ type chunk struct {
 				Index    providerhttp.Count `json:"index"`
 				ID       providerhttp.Text  `json:"id"`
 				Function struct {
-					Name      providerhttp.Text   `json:"name"`
-					Arguments modelhttp.Arguments `json:"arguments"`
+					Name      providerhttp.Text `json:"name"`
+					Arguments model.Arguments   `json:"arguments"`
 				} `json:"function"`
 			} `json:"tool_calls"`
 		} `json:"delta"`
@@ -142,7 +140,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 			return false, nil
 		}
 		var c chunk
-		if err := modelhttp.Read(data, &c); err != nil {
+		if err := model.Decode(data, &c); err != nil {
 			return false, err
 		}
 		if err := c.Error.Failure(); err != nil {

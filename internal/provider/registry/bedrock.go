@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/embedding/bedrockembedding"
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/bedrockmodel"
-	"agentplatform/internal/model/modellist"
+	"agentplatform/internal/providerhttp"
 	"agentplatform/internal/setting"
 )
 
@@ -31,7 +31,7 @@ func (bedrock) list(s setting.Settings) model.Catalogue {
 	if len(s.BedrockModels) == 0 {
 		return nil
 	}
-	var listed modellist.Fixed
+	var listed model.FixedList
 	for _, name := range s.BedrockModels {
 		listed = append(listed, model.Info{Name: name, Description: "Amazon Bedrock"})
 	}
@@ -61,7 +61,7 @@ func (bedrock) embedding(ctx context.Context, s setting.Settings, _ *http.Client
 func bedrockAccount(ctx context.Context, s setting.Settings, needs string) (aws.Config, error) {
 	account, err := config.LoadDefaultConfig(ctx,
 		config.WithHTTPClient(awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
-			t.ResponseHeaderTimeout = firstByte
+			t.ResponseHeaderTimeout = providerhttp.FirstByte
 		})))
 	if err != nil {
 		return account, fmt.Errorf("%s: %w", needs, err)

@@ -8,7 +8,6 @@ import (
 	"agentplatform/internal/embedding/builtinembedding"
 	"agentplatform/internal/model"
 	"agentplatform/internal/model/demomodel"
-	"agentplatform/internal/model/modellist"
 	"agentplatform/internal/setting"
 )
 
@@ -27,7 +26,7 @@ var (
 type demo struct{}
 
 func (demo) list(setting.Settings) model.Catalogue {
-	return modellist.Fixed{{
+	return model.FixedList{{
 		Name:        "demo",
 		Description: "Deterministic and built in: says back what it is told and follows /directions.",
 	}}

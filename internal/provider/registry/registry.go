@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/host"
 	"agentplatform/internal/model"
+	"agentplatform/internal/providerhttp"
 	"agentplatform/internal/setting"
 )
 
@@ -105,7 +106,7 @@ func catalogues(s setting.Settings, wanted func(About) bool) map[string]model.Ca
 // Models makes the models of the providers that are configured, by provider name, without calling any. The error is
 // that of one that cannot be made: the AWS configuration cannot be loaded.
 func Models(ctx context.Context, s setting.Settings, h host.Host) (map[string]model.Model, error) {
-	models, with := map[string]model.Model{}, tools{h, model.Bound(httpClient())}
+	models, with := map[string]model.Model{}, tools{h, model.Bound(providerhttp.Client())}
 	for _, e := range all {
 		if e.chat == nil || e.chat.list(s) == nil {
 			continue
@@ -132,7 +133,7 @@ func OpenEmbeddings(
 	ctx context.Context, s setting.Settings, keyed func(provider string) embedding.Model,
 ) (Embeddings, error) {
 	made := Embeddings{Models: map[string]embedding.Model{}}
-	client := httpClient()
+	client := providerhttp.Client()
 	of := map[string]entry{}
 	var providers []string
 	for _, e := range all {

@@ -1,9 +1,4 @@
-// Package modelhttp makes a request to a model provider over HTTP: it sends JSON and receives server-sent events;
-// failures are those of the model port.
-//
-// The package must not know what a provider's requests and events mean. It imports the model port and
-// providerhttp.
-package modelhttp
+package model
 
 import (
 	"bufio"
@@ -15,17 +10,16 @@ import (
 	"net/http"
 	"time"
 
-	"agentplatform/internal/model"
 	"agentplatform/internal/providerhttp"
 )
 
 const (
-	maxEvent   = model.MaxText + 2<<20 // bytes of one event: it may carry a whole reply
-	maxValues  = 100_000               // in one event
-	maxRefusal = 64 << 10              // bytes read of an error response
+	maxEvent   = MaxText + 2<<20 // bytes of one event: it may carry a whole reply
+	maxValues  = 100_000         // in one event
+	maxRefusal = 64 << 10        // bytes read of an error response
 )
 
-// Endpoint is a provider's URL with the credentials for it.
+// Endpoint is a provider's URL with the credentials for it. Adapters stream answers of server-sent events from it.
 type Endpoint struct {
 	URL    string
 	Header http.Header
@@ -34,18 +28,18 @@ type Endpoint struct {
 
 // Stream sends a request as JSON and calls event with the data of each server-sent event, until event returns
 // false or an error, or the answer ends. It returns the response's header. Its error is event's or a
-// [model.Error], in a text that may be shown to clients.
+// [Error], in a text that may be shown to clients.
 func (e Endpoint) Stream(
 	ctx context.Context, request any, event func(data []byte) (goOn bool, err error),
 ) (_ http.Header, err error) {
 	defer func() { err = e.Redact(err) }()
 	body, err := json.Marshal(request)
 	if err != nil {
-		return nil, model.Fail(model.BadRequest, "the request cannot be written: %w", err)
+		return nil, Fail(BadRequest, "the request cannot be written: %w", err)
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
 	if err != nil {
-		return nil, model.Unreachable(errors.New("its address is none"))
+		return nil, Unreachable(errors.New("its address is none"))
 	}
 	for name, values := range e.Header {
 		r.Header[name] = values
@@ -54,7 +48,7 @@ func (e Endpoint) Stream(
 	r.Header.Set("Accept", "text/event-stream")
 	answer, err := e.Client.Do(r)
 	if err != nil {
-		return nil, model.Unreachable(err)
+		return nil, Unreachable(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
@@ -63,7 +57,7 @@ func (e Endpoint) Stream(
 	events := bufio.NewReader(answer.Body)
 	if first, _ := events.Peek(1); string(first) == "{" { // no stream: some endpoints report a failure with status 200
 		if raw, _ := io.ReadAll(io.LimitReader(events, maxRefusal)); providerhttp.Said(raw).There {
-			return answer.Header, model.BrokeOff(providerhttp.Said(raw))
+			return answer.Header, BrokeOff(providerhttp.Said(raw))
 		}
 	}
 	for {
@@ -72,7 +66,7 @@ func (e Endpoint) Stream(
 			return answer.Header, nil
 		}
 		if err != nil {
-			return answer.Header, model.Unreachable(err)
+			return answer.Header, Unreachable(err)
 		}
 		goOn, err := event(data)
 		if err == nil && !goOn {
@@ -84,9 +78,9 @@ func (e Endpoint) Stream(
 	}
 }
 
-// Redact is [model.Redact] for this endpoint: it removes the endpoint's credentials and addresses from a
+// Redact is [Redact] for this endpoint: it removes the endpoint's credentials and addresses from a
 // failure's text.
-func (e Endpoint) Redact(err error) error { return model.Redact(err, e.URL, e.Header) }
+func (e Endpoint) Redact(err error) error { return Redact(err, e.URL, e.Header) }
 
 // finish reads what follows the last event, if it has arrived already: only then is the connection reused.
 func finish(body io.ReadCloser) {
@@ -130,28 +124,28 @@ func next(r *bufio.Reader) ([]byte, error) {
 
 var errTooLong = errors.New("an event of its answer does not end")
 
-// refusal is the [model.Error] of an error response, with the provider's message.
+// refusal is the [Error] of an error response, with the provider's message.
 func refusal(answer *http.Response) error {
 	raw, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
-	return model.FromHTTP(answer.StatusCode, providerhttp.RetryAfter(answer.Header), providerhttp.Said(raw))
+	return FromHTTP(answer.StatusCode, providerhttp.RetryAfter(answer.Header), providerhttp.Said(raw))
 }
 
 // Trouble is a provider's error member in the middle of a stream.
 type Trouble struct{ providerhttp.Trouble }
 
-// Failure is the [model.Error] of a stream that reported an error; nil where it did not.
+// Failure is the [Error] of a stream that reported an error; nil where it did not.
 func (t Trouble) Failure() error {
 	if !t.There {
 		return nil
 	}
-	return model.BrokeOff(t.Trouble)
+	return BrokeOff(t.Trouble)
 }
 
-// Read decodes an event or another answer of a provider, unless it has too many values. The error says what is
+// Decode decodes an event or another answer of a provider, unless it has too many values. The error says what is
 // wrong without the words of the JSON library: clients see it.
-func Read(data []byte, into any) error {
+func Decode(data []byte, into any) error {
 	if err := providerhttp.Read(data, maxEvent, maxValues, into); err != nil {
-		return model.Fail(model.Retryable, "what the model's provider sent is not what its protocol says")
+		return Fail(Retryable, "what the model's provider sent is not what its protocol says")
 	}
 	return nil
 }

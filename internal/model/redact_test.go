@@ -1,4 +1,4 @@
-package modelhttp_test
+package model_test
 
 import (
 	"encoding/base64"
@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"agentplatform/internal/model"
-	"agentplatform/internal/model/modelhttp"
 )
 
 // Wherever a provider repeats our credentials or addresses in a failure, clients see neither.
@@ -49,13 +48,13 @@ func TestAProvidersErrorTextShowsNoCredentialsOrAddresses(t *testing.T) {
 				"a detail":      {status: 500, body: strings.NewReader(`{"detail":` + string(said) + `}`)},
 				"in the middle": {status: 200, body: strings.NewReader(`data: {"error":` + string(said) + "}\n\n")},
 			} {
-				e := modelhttp.Endpoint{
+				e := model.Endpoint{
 					URL:    "https://user:pass-word-9@provider.internal:8443/v1/chat?v=query-value-8",
 					Client: &http.Client{Transport: p},
 					Header: http.Header{"Authorization": {bearer}, "X-Team": {"team-of-ours-77"}},
 				}
 				_, err := e.Stream(t.Context(), nil, func(data []byte) (bool, error) {
-					var body struct{ Error modelhttp.Trouble }
+					var body struct{ Error model.Trouble }
 					assert.NoError(t, json.Unmarshal(data, &body))
 					return false, body.Error.Failure()
 				})

@@ -1,4 +1,4 @@
-package modelhttp_test
+package model_test
 
 import (
 	"encoding/json"
@@ -16,7 +16,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/model"
-	"agentplatform/internal/model/modelhttp"
 	"agentplatform/internal/providerhttp"
 )
 
@@ -38,7 +37,7 @@ func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func stream(t *testing.T, p *provider, event func(data []byte) (bool, error)) error {
 	t.Helper()
-	e := modelhttp.Endpoint{
+	e := model.Endpoint{
 		URL: providerhttp.Join("https://provider.internal:8443/v1/", "/chat"), Header: http.Header{"X-Key": {"secret"}},
 		Client: &http.Client{Transport: p},
 	}
@@ -141,7 +140,7 @@ func TestAConnectionIsReusedAfterAStream(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	e := modelhttp.Endpoint{URL: server.URL, Client: server.Client()}
+	e := model.Endpoint{URL: server.URL, Client: server.Client()}
 	for range 10 {
 		_, err := e.Stream(t.Context(), nil, func([]byte) (bool, error) { return false, nil })
 		require.NoError(t, err)
@@ -150,15 +149,15 @@ func TestAConnectionIsReusedAfterAStream(t *testing.T) {
 }
 
 func TestValuesOfUnexpectedTypesAreRead(t *testing.T) {
-	for raw, want := range map[string]modelhttp.Arguments{`"{\"a\":1}"`: `{"a":1}`, "null": "", `{"a": 1}`: `{"a": 1}`,
+	for raw, want := range map[string]model.Arguments{`"{\"a\":1}"`: `{"a":1}`, "null": "", `{"a": 1}`: `{"a": 1}`,
 		`"{\"a"`: `{"a`} {
-		var c struct{ A modelhttp.Arguments }
+		var c struct{ A model.Arguments }
 		require.NoError(t, json.Unmarshal([]byte(`{"A":`+raw+`}`), &c), raw)
 		assert.Equal(t, want, c.A, raw)
 	}
 	for raw, want := range map[string]string{`null`: "", `{"message":"m"}`: "m", `"m"`: "m",
 		`{}`: "it does not say why", `[1]`: "it does not say why"} {
-		var c struct{ E modelhttp.Trouble }
+		var c struct{ E model.Trouble }
 		require.NoError(t, json.Unmarshal([]byte(`{"E":`+raw+`}`), &c), raw)
 		if want == "" {
 			assert.NoError(t, c.E.Failure())

@@ -1,27 +1,20 @@
-// Package modellist asks providers which models they have, without the libraries that call models: those are
-// large, and a program that only lists models does not link them.
-//
-// It imports its port and modelhttp.
-package modellist
+package model
 
 import (
 	"context"
 	"fmt"
 	"io"
 	"net/http"
-
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/modelhttp"
 )
 
-// Fixed is a list from the settings.
-type Fixed []model.Info
+// FixedList is a list from the settings.
+type FixedList []Info
 
 // List returns the list; it never fails.
-func (f Fixed) List(context.Context) ([]model.Info, error) { return f, nil }
+func (f FixedList) List(context.Context) ([]Info, error) { return f, nil }
 
-// Endpoint is a provider's list endpoint: OpenAI's and Anthropic's responses have the same form.
-type Endpoint struct {
+// ListEndpoint is a provider's list of its models over HTTP: OpenAI's and Anthropic's responses have the same form.
+type ListEndpoint struct {
 	URL    string
 	Header http.Header
 	Client *http.Client // nil: one that follows no redirects
@@ -37,7 +30,7 @@ const maxList = 4 << 20
 
 // List makes one request. It fails where the endpoint cannot be reached, refuses or sends no list; the error's
 // text may be shown to clients.
-func (e *Endpoint) List(ctx context.Context) ([]model.Info, error) {
+func (e *ListEndpoint) List(ctx context.Context) ([]Info, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, e.URL, nil)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the models is none")
@@ -49,12 +42,12 @@ func (e *Endpoint) List(ctx context.Context) ([]model.Info, error) {
 	}
 	answer, err := client.Do(r)
 	if err != nil {
-		return nil, model.Unreachable(err)
+		return nil, Unreachable(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxList))
 	if err != nil {
-		return nil, model.Unreachable(err)
+		return nil, Unreachable(err)
 	}
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the model's provider answered %d", answer.StatusCode)
@@ -66,12 +59,12 @@ func (e *Endpoint) List(ctx context.Context) ([]model.Info, error) {
 			DisplayName string `json:"display_name"`
 		} `json:"data"`
 	}
-	if err := modelhttp.Read(raw, &list); err != nil {
+	if err := Decode(raw, &list); err != nil {
 		return nil, fmt.Errorf("the model's provider gave no list of models")
 	}
-	var infos []model.Info
+	var infos []Info
 	for _, one := range list.Data {
-		infos = append(infos, model.Info{Name: one.ID, Description: one.OwnedBy + one.DisplayName})
+		infos = append(infos, Info{Name: one.ID, Description: one.OwnedBy + one.DisplayName})
 	}
 	return infos, nil
 }
