@@ -70,6 +70,12 @@ func SchemaOf[T any](s *Server) *huma.Schema {
 	return s.api.OpenAPI().Components.Schemas.Schema(reflect.TypeFor[T](), true, "")
 }
 
+// NamedSchema adds a schema to the document under a name, and refers to it.
+func (s *Server) NamedSchema(name string, schema *huma.Schema) *huma.Schema {
+	s.api.OpenAPI().Components.Schemas.Map()[name] = schema
+	return &huma.Schema{Ref: "#/components/schemas/" + name}
+}
+
 // DescribeWebhook puts a request that the service makes into the document.
 func (s *Server) DescribeWebhook(name string, o huma.Operation) {
 	document := s.api.OpenAPI()

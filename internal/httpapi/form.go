@@ -9,31 +9,177 @@ import (
 	"mime/multipart"
 	"net/http"
 	"path/filepath"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/internal/problem"
 )
 
-// MaxParts is how many parts a form may have.
-const MaxParts = 200
+// maxParts is how many parts a form may have.
+const maxParts = 200
 
 var errNotMultipart = problem.InvalidField(
 	"header.content-type", "the request must be sent as multipart/form-data")
 
-// Form reads the parts of a form as it comes in.
-type Form struct {
+// Field declares a field of a form, once: the document describes it by this, and [ReadForm] reads it by this into a T.
+type Field[T any] struct {
+	Name     string
+	Doc      string
+	Type     string   // of JSON; empty: a string
+	Enum     []string // the values that are accepted; empty: any
+	Example  string
+	Required bool
+	List     bool // of texts, separated by commas; the field may be sent more than once
+	Repeats  bool // the field may be sent more than once; the last one counts
+	Most     int  // bytes
+	// Read puts the field's text into the T. It is called when the form has ended, also where a required field is
+	// missing, then with an empty text. Its error is returned to the client. A field without Read is one of files.
+	Read func(into *T, text string) error
+}
+
+// Fields are the fields of a form, in the order in which they are read.
+type Fields[T any] []Field[T]
+
+// Schema describes the form in the document.
+func (f Fields[T]) Schema() *huma.Schema {
+	form := &huma.Schema{Type: huma.TypeObject, Properties: map[string]*huma.Schema{}}
+	for _, field := range f {
+		form.Properties[field.Name] = field.schema()
+		if field.Required {
+			form.Required = append(form.Required, field.Name)
+		}
+	}
+	return form
+}
+
+func (f Field[T]) schema() *huma.Schema {
+	one := &huma.Schema{Type: huma.TypeString}
+	if f.Type != "" {
+		one.Type = f.Type
+	}
+	if f.Type == huma.TypeInteger {
+		one.Format = "int64"
+	}
+	if f.Read == nil {
+		one.Format = "binary"
+	}
+	for _, value := range f.Enum {
+		one.Enum = append(one.Enum, value)
+	}
+	if f.List {
+		one = &huma.Schema{Type: huma.TypeArray, Items: one}
+	}
+	if one.Description = f.Doc; f.Example != "" {
+		one.Examples = []any{f.Example}
+	}
+	return one
+}
+
+// ReadForm reads the form in a request's body as it streams in. file is called with each part that is a file. Other
+// parts that no field names are ignored; they may have maxOther bytes, or any number where it is 0. Its errors are
+// those of file and of the fields' Read, and that the body is not a form, or one with a field that is too long, is not
+// UTF-8 or is sent too often.
+func ReadForm[T any](
+	r *http.Request, fields Fields[T], maxOther int64, into *T, file func(*Part) error,
+) error {
+	parts, err := formOf(r)
+	if err != nil {
+		return err
+	}
+	texts, scratch := map[string][]string{}, &bytes.Buffer{}
+	for count := 0; ; count++ {
+		part, err := parts.next()
+		switch {
+		case err != nil:
+			return err
+		case part == nil:
+			return fields.fill(into, texts)
+		case count >= maxParts:
+			return problem.InvalidField("body", "the form has more than %d parts", maxParts)
+		case part.isFile:
+			err = file(part)
+		default:
+			err = fields.take(part, maxOther, texts, scratch)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// take reads the text of a part, if a field names it.
+func (f Fields[T]) take(part *Part, maxOther int64, texts map[string][]string, scratch *bytes.Buffer) error {
+	n := slices.IndexFunc(f, func(field Field[T]) bool { return field.Name == part.name && field.Read != nil })
+	if n < 0 {
+		return part.skip(maxOther)
+	}
+	field := f[n]
+	scratch.Reset()
+	if _, err := scratch.ReadFrom(io.LimitReader(part, int64(field.Most)+1)); err != nil {
+		return malformed(err)
+	}
+	text := scratch.String()
+	switch {
+	case len(text) > field.Most:
+		return problem.InvalidField(field.Name, "must have at most %d bytes", field.Most)
+	case !utf8.ValidString(text):
+		return problem.InvalidField(field.Name, "must be UTF-8")
+	case len(texts[field.Name]) > 0 && !field.List && !field.Repeats:
+		return problem.InvalidField(field.Name, "is sent twice; send each field once, as multipart/form-data")
+	}
+	texts[field.Name] = append(texts[field.Name], text)
+	return nil
+}
+
+// skip reads a part that no field names.
+func (p *Part) skip(most int64) error {
+	size, err := io.Copy(io.Discard, p)
+	if err != nil {
+		return malformed(err)
+	}
+	if most > 0 && size > most {
+		return problem.InvalidField(Short(p.name), "must have at most %d bytes", most)
+	}
+	return nil
+}
+
+// fill gives each field its texts to read.
+func (f Fields[T]) fill(into *T, texts map[string][]string) error {
+	for _, field := range f {
+		sent := texts[field.Name]
+		if sent == nil && field.Required && field.Read != nil {
+			sent = []string{""}
+		}
+		for _, text := range sent {
+			if text != "" && field.Enum != nil && !slices.Contains(field.Enum, text) {
+				return problem.InvalidField(field.Name, "must be %s", strings.Join(field.Enum, " or "))
+			}
+			if err := field.Read(into, text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// form reads the parts of a form as it comes in.
+type form struct {
 	came  *tail
 	parts *multipart.Reader
 	end   []byte // what the last boundary looks like
 }
 
-// FormOf is the form in a request's body; an invalid field where the body is none.
-func FormOf(r *http.Request) (*Form, error) {
+// formOf is the form in a request's body; an invalid field where the body is none.
+func formOf(r *http.Request) (*form, error) {
 	kind, params, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
 	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
 		return nil, errNotMultipart
 	}
 	came := &tail{body: r.Body}
-	return &Form{
+	return &form{
 		came: came, parts: multipart.NewReader(came, params["boundary"]), end: []byte("--" + params["boundary"] + "--"),
 	}, nil
 }
@@ -61,40 +207,39 @@ func (f *tail) Read(p []byte) (int, error) {
 type Part struct {
 	io.Reader
 
-	Name   string
-	IsFile bool
-
+	name                  string
+	isFile                bool
 	fileName, contentType string
 }
 
-// Next is the next part of a form, nil at its end. A form that just stops, and a part of which nobody can tell what
+// next is the next part of a form, nil at its end. A form that just stops, and a part of which nobody can tell what
 // it is, are malformed: what was meant to come would else be lost without a word.
-func (f *Form) Next() (*Part, error) {
+func (f *form) next() (*Part, error) {
 	part, err := f.parts.NextPart()
 	switch {
 	case errors.Is(err, io.EOF) && bytes.Contains(f.came.last, f.end):
 		return nil, nil //nolint:nilnil // the end
 	case errors.Is(err, io.EOF):
-		return nil, Malformed(io.ErrUnexpectedEOF)
+		return nil, malformed(io.ErrUnexpectedEOF)
 	case err != nil:
-		return nil, Malformed(err)
+		return nil, malformed(err)
 	}
 	kind, params, err := mime.ParseMediaType(part.Header.Get("Content-Disposition"))
 	if err != nil || kind != "form-data" || params["name"] == "" && params["filename"] == "" {
-		return nil, Malformed(errors.New("a part needs a header Content-Disposition: form-data with a name"))
+		return nil, malformed(errors.New("a part needs a header Content-Disposition: form-data with a name"))
 	}
 	name, isFile := params["filename"]
 	if name != "" {
 		name = filepath.Base(name)
 	}
 	return &Part{
-		Reader: part, Name: params["name"], IsFile: isFile,
+		Reader: part, name: params["name"], isFile: isFile,
 		fileName: name, contentType: part.Header.Get("Content-Type"),
 	}, nil
 }
 
-// Malformed is the problem of a form that could not be read for a reason; a body that is too long stays one.
-func Malformed(err error) error {
+// malformed is the problem of a form that could not be read for a reason; a body that is too long stays one.
+func malformed(err error) error {
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return err
@@ -112,7 +257,7 @@ func (p *Part) TakeFile(take func(name, contentType string, content io.Reader) e
 	err := take(p.fileName, p.contentType, content)
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return Malformed(err)
+		return malformed(err)
 	}
 	return err
 }

@@ -3,6 +3,7 @@ package intake_test
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -146,5 +147,29 @@ func TestChatTitleDefaultsToTheFirstLine(t *testing.T) {
 		assert.Equal(t, c.want, chat.Value.Title)
 		_, err = w.Cancel(t.Context(), w.who, posted.Run.ID(), "")
 		require.NoError(t, err)
+	}
+}
+
+// Each member of what is stored of a message comes from the message, whether its run starts or the message is parked
+// first.
+func TestNothingOfAMessageIsLostOnTheWayToItsRun(t *testing.T) {
+	w := newWorld(t)
+	message := func(key string) intake.Message {
+		return intake.Message{
+			Text: "x", ChatID: "c", Files: []record.FileRef{{FileID: w.file()}}, Metadata: map[string]string{"a": "b"},
+			CallbackURL: "https://example.com", Key: key, Enqueue: true, Context: &record.Context{Instructions: "i"},
+		}
+	}
+	started, parked := w.post(message("1")), w.post(message("2"))
+	require.NotNil(t, parked.Parked)
+	w.complete(started.Run.ID())
+	for _, run := range []string{started.Run.ID(), parked.Parked.ParkedID} {
+		in, err := w.Store.Input(t.Context(), w.run(run))
+		require.NoError(t, err)
+		stored := reflect.ValueOf(in)
+		for i := range stored.NumField() {
+			name := stored.Type().Field(i).Name
+			assert.False(t, stored.Field(i).IsZero(), "%s: Input.%s is not the message's", run, name)
+		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -82,11 +83,7 @@ func described(s *httpapi.Server) []huma.Operation {
 	bytes := func() *huma.Schema { return &huma.Schema{Type: "string", Format: "binary"} }
 	file := of("application/json", httpapi.SchemaOf[fileView](s))
 	id := []*huma.Param{{Name: "id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}}
-	sent := of("multipart/form-data", &huma.Schema{
-		Type: "object", Required: []string{"file"}, Properties: map[string]*huma.Schema{
-			"file": bytes(), "purpose": {Type: "string", Enum: []any{"message", "document"}},
-		},
-	})
+	sent := of("multipart/form-data", fileFields.Schema())
 	sent["application/json"] = &huma.MediaType{Schema: httpapi.SchemaOf[fileAnnouncement](s)}
 	read := of("application/octet-stream", bytes())
 	read["application/json"] = file["application/json"]
@@ -132,66 +129,53 @@ func (h *handlers) createFile(w http.ResponseWriter, r *http.Request, c *httpapi
 	return httpapi.WriteJSON(w, http.StatusCreated, viewFile(f))
 }
 
-// takeFile stores the first file of a form. What it is for may be said before it or after it.
-func (h *handlers) takeFile(r *http.Request, p tenant.Principal) (f record.File, err error) {
-	parts, err := httpapi.FormOf(r)
-	if err != nil {
-		return f, err
-	}
-	taken, document := false, false
-	for count := 0; ; count++ {
-		part, err := parts.Next()
-		switch {
-		case err != nil:
-			return h.refuse(r, f, err)
-		case part == nil && taken && f.Size > files.MaxSize && !document:
-			return h.refuse(r, f, problem.New(problem.TooLarge, "payload_too_large",
-				"the file %s has more than %d bytes; for a knowledge base, say purpose=document", f.Name,
-				files.MaxSize))
-		case part == nil && taken:
-			return f, nil
-		case part == nil || count >= httpapi.MaxParts:
-			return h.refuse(r, f, problem.InvalidField("file", "is required"))
-		case part.Name == "purpose" && !part.IsFile:
-			document, err = isDocument("purpose", readShort(part))
-		case part.IsFile && !taken:
-			err = part.TakeFile(func(name, contentType string, content io.Reader) error {
-				taken = true
-				n := newFile(p, name, contentType, 0)
-				n.Document = true
-				f, err = h.files.Take(r.Context(), n, content)
-				return err
-			})
+// sentFile is a file as a form brings it.
+type sentFile struct {
+	record.File
+
+	document bool // it is for a knowledge base
+}
+
+// fileFields declares the form.
+var fileFields = httpapi.Fields[sentFile]{
+	{Name: "file", Required: true},
+	{
+		Name: "purpose", Enum: purposes, Most: 100, Repeats: true,
+		Read: func(f *sentFile, text string) error { f.document = text == forDocument; return nil },
+	},
+}
+
+// forDocument is the purpose of a file for a knowledge base.
+const forDocument = "document"
+
+var purposes = []string{"message", forDocument}
+
+// takeFile stores the first file of a form.
+func (h *handlers) takeFile(r *http.Request, p tenant.Principal) (record.File, error) {
+	var f sentFile
+	err := httpapi.ReadForm(r, fileFields, 0, &f, func(part *httpapi.Part) error {
+		if f.ID != "" {
+			return nil
 		}
-		if err != nil {
-			return h.refuse(r, f, err)
-		}
+		return part.TakeFile(func(name, contentType string, content io.Reader) (err error) {
+			n := newFile(p, name, contentType, 0)
+			n.Document = true // its purpose may come after it
+			f.File, err = h.files.Take(r.Context(), n, content)
+			return err
+		})
+	})
+	switch {
+	case err != nil:
+	case f.ID == "":
+		err = problem.InvalidField("file", "is required")
+	case f.Size > files.MaxSize && !f.document:
+		err = problem.New(problem.TooLarge, "payload_too_large",
+			"the file %s has more than %d bytes; for a knowledge base, say purpose=document", f.Name, files.MaxSize)
 	}
-}
-
-// refuse takes back what was stored of a form that is refused.
-func (h *handlers) refuse(r *http.Request, f record.File, err error) (record.File, error) {
-	if f.ID != "" {
-		h.files.Drop(r.Context(), f)
+	if err != nil && f.ID != "" {
+		h.files.Drop(r.Context(), f.File)
 	}
-	return record.File{}, err
-}
-
-// readShort is a part's text, cut when it is long.
-func readShort(part io.Reader) string {
-	b, _ := io.ReadAll(io.LimitReader(part, 100))
-	return string(b)
-}
-
-// isDocument says whether a file is for a knowledge base.
-func isDocument(field, purpose string) (bool, error) {
-	switch purpose {
-	case "", "message":
-		return false, nil
-	case "document":
-		return true, nil
-	}
-	return false, problem.InvalidField(field, "must be message or document")
+	return f.File, err
 }
 
 func newFile(p tenant.Principal, name, contentType string, size int64) files.New {
@@ -211,10 +195,10 @@ func (h *handlers) announceFile(w http.ResponseWriter, r *http.Request, p tenant
 	if a.ContentType != "" && !record.IsMediaType(a.ContentType) {
 		return problem.InvalidField("body.content_type", "must be a media type, like text/plain")
 	}
-	document, err := isDocument("body.purpose", a.Purpose)
-	if err != nil {
-		return err
+	if a.Purpose != "" && !slices.Contains(purposes, a.Purpose) {
+		return problem.InvalidField("body.purpose", "must be %s", strings.Join(purposes, " or "))
 	}
+	document := a.Purpose == forDocument
 	most := int64(files.MaxSize)
 	if document {
 		most = files.MaxDocument

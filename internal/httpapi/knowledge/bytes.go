@@ -79,12 +79,7 @@ func described(s *httpapi.Server) []huma.Operation {
 	several := &huma.Schema{Type: "object", Required: []string{"documents"}, Properties: map[string]*huma.Schema{
 		"documents": {Type: "array", Items: &huma.Schema{OneOf: []*huma.Schema{one, httpapi.SchemaOf[refusedView](s)}}},
 	}}
-	sent := of("multipart/form-data", &huma.Schema{
-		Type: "object", Required: []string{"file"}, Properties: map[string]*huma.Schema{
-			"file": {Type: "array", Items: bytes()}, "title": text(), "language": text(), "metadata": text(),
-			"group_ids": {Type: "array", Items: text()},
-		},
-	})
+	sent := of("multipart/form-data", documentFields.Schema())
 	sent["application/json"] = &huma.MediaType{Schema: httpapi.SchemaOf[documentBody](s)}
 	return []huma.Operation{
 		{
@@ -239,30 +234,52 @@ func (h *handlers) file(
 // createFiles adds the documents that a form has. What is said of them may come after a file, so the documents are made
 // when the form has ended.
 func (h *handlers) createFiles(w http.ResponseWriter, r *http.Request, p tenant.Principal, base string) error {
-	form, err := httpapi.FormOf(r)
-	if err != nil {
-		return err
-	}
 	b, err := h.Knowledge.Base(r.Context(), p, base)
 	if err != nil {
 		return err
 	}
 	u := &upload{handlers: h, base: b.Value}
-	for count := 0; ; count++ {
-		part, err := form.Next()
-		if err != nil {
-			return err
-		}
-		if part == nil {
-			return u.answer(w, r, p)
-		}
-		if count >= httpapi.MaxParts {
-			return problem.InvalidField("body", "must have at most %d parts", httpapi.MaxParts)
-		}
-		if err := u.part(r.Context(), part); err != nil {
-			return err
-		}
+	if err := httpapi.ReadForm(r, documentFields, maxField, &u.said, func(part *httpapi.Part) error {
+		return part.TakeFile(func(name, contentType string, content io.Reader) error {
+			return u.file(r.Context(), name, contentType, content)
+		})
+	}); err != nil {
+		return err
 	}
+	return u.answer(w, r, p)
+}
+
+// documentFields declares the form.
+var documentFields = httpapi.Fields[knowledge.NewDocument]{
+	{Name: "file", Required: true, List: true},
+	{
+		Name: "title", Most: maxField, Repeats: true,
+		Read: func(n *knowledge.NewDocument, text string) error { n.Title = text; return nil },
+	},
+	{
+		Name: "language", Most: maxField, Repeats: true,
+		Read: func(n *knowledge.NewDocument, text string) error { n.Language = text; return nil },
+	},
+	{
+		Name: "metadata", Most: maxField, Repeats: true,
+		Read: func(n *knowledge.NewDocument, text string) error {
+			if err := httpapi.CheckJSON("metadata", []byte(text)); err != nil {
+				return err
+			}
+			return httpapi.Decode("metadata", []byte(text), &n.Metadata)
+		},
+	},
+	{
+		Name: "group_ids", Most: maxField, List: true,
+		Read: func(n *knowledge.NewDocument, text string) error {
+			for id := range strings.SplitSeq(text, ",") {
+				if id = strings.TrimSpace(id); id != "" {
+					n.GroupIDs = append(n.GroupIDs, id)
+				}
+			}
+			return nil
+		},
+	},
 }
 
 // upload is a form with documents as it comes.
@@ -279,40 +296,6 @@ type sent struct {
 	name, contentType string
 	received          *knowledge.Received
 	refusal           *problem.Error
-}
-
-func (u *upload) part(ctx context.Context, part *httpapi.Part) error {
-	if part.IsFile {
-		return part.TakeFile(func(name, contentType string, content io.Reader) error {
-			return u.file(ctx, name, contentType, content)
-		})
-	}
-	raw, err := io.ReadAll(io.LimitReader(part, maxField+1))
-	if err != nil {
-		return httpapi.Malformed(err)
-	}
-	name := part.Name
-	if len(raw) > maxField {
-		return problem.InvalidField(httpapi.Short(name), "must have at most %d bytes", maxField)
-	}
-	switch name {
-	case "title":
-		u.said.Title = string(raw)
-	case "language":
-		u.said.Language = string(raw)
-	case "metadata":
-		if err := httpapi.CheckJSON("metadata", raw); err != nil {
-			return err
-		}
-		return httpapi.Decode("metadata", raw, &u.said.Metadata)
-	case "group_ids":
-		for id := range strings.SplitSeq(string(raw), ",") {
-			if id = strings.TrimSpace(id); id != "" {
-				u.said.GroupIDs = append(u.said.GroupIDs, id)
-			}
-		}
-	}
-	return nil
 }
 
 // file stores the bytes of a file. What is wrong with one file is said beside the others.

@@ -21,23 +21,6 @@ import (
 	"agentplatform/internal/webhook"
 )
 
-// chatFields documents the form; it is read by hand, as it streams in.
-type chatFields struct {
-	AgentID        string          `json:"agent_id" required:"true" example:"65f0a1b2c3d4e5f601234567" doc:"the agent that runs the message"`
-	Message        string          `json:"message,omitempty" example:"Hello" doc:"required unless a file is sent; at most 256 KiB"`
-	ChatID         string          `json:"chat_id,omitempty" doc:"the conversation; omitted: a new one"`
-	Streaming      bool            `json:"streaming,omitempty" doc:"true: answer with NDJSON as the run goes"`
-	Wait           bool            `json:"wait,omitempty" doc:"false: answer at once with a handle"`
-	CallbackURL    string          `json:"callback_url,omitempty" doc:"HTTPS address that receives webhook pushes"`
-	IdempotencyKey string          `json:"idempotency_key,omitempty" doc:"a retry with the same key re-attaches"`
-	OnConflict     string          `json:"on_conflict,omitempty" enum:"reject,enqueue"`
-	Metadata       string          `json:"metadata,omitempty" doc:"a JSON object of at most 16 string pairs"`
-	Title          string          `json:"title,omitempty" doc:"of a new chat"`
-	AgentVersion   int             `json:"agent_version,omitempty" doc:"tries a version that need not be published (level manage)"`
-	FileIDs        []string        `json:"file_ids,omitempty" nullable:"false" doc:"files sent through POST /files"`
-	Files          []httpapi.Bytes `json:"files,omitempty" nullable:"false" doc:"at most 10, under any name"`
-}
-
 // completed documents the 200 answer of a run that ended within the window.
 type completed struct {
 	RunID        string              `json:"run_id"`
@@ -91,7 +74,7 @@ func (h *handlers) chatRoutes() {
 		Summary:     "Send a message to an agent",
 		Description: "Starts or continues a durable run. Needs level `run`.",
 		RequestBody: &huma.RequestBody{
-			Required: true, Content: content("multipart/form-data", httpapi.SchemaOf[chatFields](h.Server)),
+			Required: true, Content: content("multipart/form-data", h.NamedSchema("ChatFields", chatFields.Schema())),
 		},
 		Responses: map[string]*huma.Response{
 			"200": {
@@ -130,16 +113,16 @@ func (h *handlers) chat(w http.ResponseWriter, r *http.Request, c *httpapi.Call)
 	if err != nil {
 		return err
 	}
-	if f.callbackURL != "" {
-		f.mistake(webhook.CheckURL(h.Callbacks, f.callbackURL))
+	if f.CallbackURL != "" {
+		f.mistake(webhook.CheckURL(h.Callbacks, f.CallbackURL))
 	}
-	if f.streaming {
+	if f.Watched {
 		if err := h.TakeSlot(ctx, c); err != nil {
-			h.Files.Drop(ctx, f.files...)
+			h.Files.Drop(ctx, f.uploaded...)
 			return err
 		}
 	}
-	f.request = c.ID()
+	f.Request = c.ID()
 	posted, err := h.post(ctx, p, f)
 	if err != nil {
 		return err
@@ -153,7 +136,7 @@ func (h *handlers) chat(w http.ResponseWriter, r *http.Request, c *httpapi.Call)
 	switch {
 	case waiting:
 		return h.handle(ctx, w, posted.Run, posted.Parked)
-	case f.streaming:
+	case f.Watched:
 		return h.streamLines(ctx, w, c)
 	case f.wait != nil && !*f.wait:
 		return h.waitAndAnswer(ctx, w, p, posted, 0)
@@ -165,30 +148,15 @@ func (h *handlers) chat(w http.ResponseWriter, r *http.Request, c *httpapi.Call)
 // post hands the message to intake, with its files; those of a message that was not accepted are removed.
 func (h *handlers) post(ctx context.Context, p tenant.Principal, f chatForm) (intake.Posted, error) {
 	var posted intake.Posted
-	var refs []record.FileRef
 	var err error
-	if f.agentVersion > 0 {
+	if f.Version > 0 {
 		f.mistake(p.May(tenant.LevelManage)) // it may be one that is not published
 	}
-	if refs, err = h.attach(ctx, p, f); err == nil {
-		posted, err = h.Intake.Post(ctx, p, intake.Message{
-			AgentID:     f.agentID,
-			Version:     f.agentVersion,
-			Text:        f.message,
-			ChatID:      f.chatID,
-			Title:       f.title,
-			Files:       refs,
-			Metadata:    f.metadata,
-			CallbackURL: f.callbackURL,
-			Key:         f.key,
-			Request:     f.request,
-			Enqueue:     f.enqueue,
-			Watched:     f.streaming,
-			Wrong:       f.wrong,
-		})
+	if f.Files, err = h.attach(ctx, p, f); err == nil {
+		posted, err = h.Intake.Post(ctx, p, f.Message)
 	}
 	if err != nil || posted.Replayed {
-		h.Files.Drop(ctx, f.files...)
+		h.Files.Drop(ctx, f.uploaded...)
 	}
 	return posted, err
 }

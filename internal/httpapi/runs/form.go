@@ -1,14 +1,12 @@
 package runs
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"io"
 	"net/http"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"agentplatform/internal/files"
 	"agentplatform/internal/host"
@@ -19,121 +17,99 @@ import (
 	"agentplatform/internal/tenant"
 )
 
-// What is read of the chat form; what a message may say is intake's to check.
+// Bounds of the chat form's fields, in bytes. The bounds of a message are in package intake.
 const (
 	maxMessage = intake.MaxMessage
 	maxScalar  = 16 << 10
-	maxFiles   = intake.MaxFiles
 )
 
-// chatForm is POST /chat's form, read and checked.
+// chatForm is a message as POST /chat brings it. Message.Wrong is the first fault in the fields for a new run: intake
+// returns it, unless the message answers a question.
 type chatForm struct {
-	agentID      string
-	message      string
-	chatID       string
-	title        string
-	streaming    bool
-	wait         *bool
-	callbackURL  string
-	key          string
-	enqueue      bool
-	metadata     map[string]string
-	fileIDs      []string
-	agentVersion int
-	request      string        // id of the request
-	files        []record.File // uploaded with the form; nobody holds them yet
-	// wrong is in what is said of a new run alone: intake returns it, unless the message answers a question.
-	wrong error
+	intake.Message
+
+	wait     *bool
+	fileIDs  []string
+	uploaded []record.File // with the form; no run holds them yet
 }
 
-// scalars are the parts that are no files. A part that is not listed is ignored.
-var scalars = map[string]int{
-	"agent_id":        maxScalar,
-	"message":         maxMessage,
-	"chat_id":         maxScalar,
-	"title":           maxScalar,
-	"streaming":       maxScalar,
-	"wait":            maxScalar,
-	"callback_url":    maxScalar,
-	"idempotency_key": maxScalar,
-	"on_conflict":     maxScalar,
-	"metadata":        maxMessage,
-	"file_ids":        maxScalar,
-	"agent_version":   maxScalar,
+// chatFields declares the form.
+var chatFields = httpapi.Fields[chatForm]{
+	{
+		Name: "agent_version", Type: "integer", Doc: "tries a version that need not be published (level manage)",
+		Most: maxScalar, Read: (*chatForm).readVersion,
+	},
+	{
+		Name: "agent_id", Doc: "the agent that runs the message", Example: "65f0a1b2c3d4e5f601234567", Required: true,
+		Most: maxScalar, Read: (*chatForm).readAgent,
+	},
+	{
+		Name: "message", Doc: "required unless a file is sent; at most 256 KiB", Example: "Hello",
+		Most: maxMessage, Read: func(f *chatForm, text string) error { f.Text = text; return nil },
+	},
+	{
+		Name: "chat_id", Doc: "the conversation; omitted: a new one",
+		Most: maxScalar, Read: func(f *chatForm, text string) error { f.ChatID = text; return nil },
+	},
+	{
+		Name: "title", Doc: "of a new chat",
+		Most: maxScalar, Read: func(f *chatForm, text string) error { f.Title = text; return nil },
+	},
+	{
+		Name: "callback_url", Doc: "HTTPS address that receives webhook pushes",
+		Most: maxScalar, Read: func(f *chatForm, text string) error { f.CallbackURL = text; return nil },
+	},
+	{
+		Name: "idempotency_key", Doc: "a retry with the same key re-attaches",
+		Most: maxScalar, Read: func(f *chatForm, text string) error { f.Key = text; return nil },
+	},
+	{Name: "files", Doc: "at most 10, under any name", List: true},
+	{
+		Name: "file_ids", Doc: "files sent through POST /files", List: true,
+		Most: maxScalar, Read: (*chatForm).readFileIDs,
+	},
+	{
+		Name: "streaming", Type: "boolean", Doc: "true: answer with NDJSON as the run goes",
+		Most: maxScalar, Read: func(f *chatForm, text string) error {
+			streaming, err := formBool("streaming", text)
+			f.Watched = streaming != nil && *streaming
+			return err
+		},
+	},
+	{
+		Name: "wait", Type: "boolean", Doc: "false: answer at once with a handle",
+		Most: maxScalar, Read: func(f *chatForm, text string) (err error) {
+			f.wait, err = formBool("wait", text)
+			return err
+		},
+	},
+	{
+		Name: "on_conflict", Enum: []string{"reject", "enqueue"},
+		Most: maxScalar, Read: func(f *chatForm, text string) error { f.Enqueue = text == "enqueue"; return nil },
+	},
+	{
+		Name: "metadata", Doc: "a JSON object of at most 16 string pairs",
+		Most: maxMessage, Read: (*chatForm).readMetadata,
+	},
 }
 
 // readChatForm reads the form as it streams in; uploaded files go straight to the blob store. When it fails, nothing it
 // stored is left.
 func (h *handlers) readChatForm(ctx context.Context, p tenant.Principal, r *http.Request) (f chatForm, err error) {
-	parts, err := httpapi.FormOf(r)
+	err = httpapi.ReadForm(r, chatFields, 0, &f, func(part *httpapi.Part) error {
+		return h.takeFile(ctx, p, part, &f.uploaded)
+	})
 	if err != nil {
-		return f, err
+		h.Files.Drop(ctx, f.uploaded...)
+		f.uploaded = nil
 	}
-	defer func() {
-		if err != nil {
-			h.Files.Drop(ctx, f.files...)
-			f.files = nil
-		}
-	}()
-	values, scratch := map[string]string{}, &bytes.Buffer{}
-	for count := 0; ; count++ {
-		part, err := parts.Next()
-		if err != nil {
-			return f, err
-		}
-		if part == nil {
-			break
-		}
-		if count >= httpapi.MaxParts {
-			return f, problem.InvalidField("body", "the form has more than %d parts", httpapi.MaxParts)
-		}
-		if part.IsFile {
-			err = h.takeFile(ctx, p, part, &f.files)
-		} else {
-			err = takeScalar(part, values, scratch)
-		}
-		if err != nil {
-			return f, err
-		}
-	}
-	return f, f.fill(values)
-}
-
-func takeScalar(part *httpapi.Part, values map[string]string, scratch *bytes.Buffer) error {
-	name := part.Name
-	limit, known := scalars[name]
-	if !known {
-		if _, err := io.Copy(io.Discard, part); err != nil {
-			return httpapi.Malformed(err)
-		}
-		return nil
-	}
-	scratch.Reset()
-	if _, err := scratch.ReadFrom(io.LimitReader(part, int64(limit)+1)); err != nil {
-		return httpapi.Malformed(err)
-	}
-	b := scratch.Bytes()
-	if len(b) > limit {
-		return problem.InvalidField(name, "must have at most %d bytes", limit)
-	}
-	if !utf8.Valid(b) {
-		return problem.InvalidField(name, "must be UTF-8")
-	}
-	if name == "file_ids" {
-		values[name] += "," + string(b)
-		return nil
-	}
-	if _, twice := values[name]; twice {
-		return problem.InvalidField(name, "is sent twice; send each field once, as multipart/form-data")
-	}
-	values[name] = string(b)
-	return nil
+	return f, err
 }
 
 // takeFile streams an uploaded file to the blob store.
 func (h *handlers) takeFile(ctx context.Context, p tenant.Principal, part *httpapi.Part, taken *[]record.File) error {
-	if len(*taken) >= maxFiles {
-		return problem.InvalidField("files", "at most %d files may be sent", maxFiles)
+	if len(*taken) >= intake.MaxFiles {
+		return problem.InvalidField("files", "at most %d files may be sent", intake.MaxFiles)
 	}
 	return part.TakeFile(func(name, contentType string, content io.Reader) error {
 		f, err := h.Files.Take(ctx, files.New{
@@ -146,23 +122,29 @@ func (h *handlers) takeFile(ctx context.Context, p tenant.Principal, part *httpa
 	})
 }
 
-func (f *chatForm) fill(v map[string]string) error {
-	f.agentID, f.message, f.chatID, f.title = v["agent_id"], v["message"], v["chat_id"], v["title"]
-	f.callbackURL, f.key = v["callback_url"], v["idempotency_key"]
-	if text := v["agent_version"]; text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			f.mistake(problem.InvalidField("agent_version", "must be a version's number"))
-		}
-		f.agentVersion = n
+func (f *chatForm) readVersion(text string) (err error) {
+	if text == "" {
+		return nil
 	}
-	if f.agentID == "" {
+	if f.Version, err = strconv.Atoi(text); err != nil || f.Version < 1 {
+		f.mistake(problem.InvalidField("agent_version", "must be a version's number"))
+	}
+	return nil
+}
+
+func (f *chatForm) readAgent(text string) error {
+	f.AgentID = text
+	if text == "" {
 		f.mistake(problem.InvalidField("agent_id", "is required"))
 	}
-	if !host.ValidID(f.agentID) {
+	if !host.ValidID(text) {
 		f.mistake(problem.InvalidField("agent_id", "must be an identifier of 24 hex digits"))
 	}
-	for _, id := range strings.Split(v["file_ids"], ",") {
+	return nil
+}
+
+func (f *chatForm) readFileIDs(text string) error {
+	for id := range strings.SplitSeq(text, ",") {
 		if id = strings.TrimSpace(id); id == "" {
 			continue
 		}
@@ -171,38 +153,22 @@ func (f *chatForm) fill(v map[string]string) error {
 		}
 		f.fileIDs = append(f.fileIDs, id)
 	}
-	if len(f.files)+len(f.fileIDs) > maxFiles {
-		return problem.InvalidField("files", "at most %d files may be sent", maxFiles)
+	if len(f.uploaded)+len(f.fileIDs) > intake.MaxFiles {
+		return problem.InvalidField("files", "at most %d files may be sent", intake.MaxFiles)
 	}
-	return f.choices(v)
+	return nil
 }
 
-func (f *chatForm) choices(v map[string]string) error {
-	streaming, err := formBool("streaming", v["streaming"])
-	if err != nil {
-		return err
-	}
-	f.streaming = streaming != nil && *streaming
-	if f.wait, err = formBool("wait", v["wait"]); err != nil {
-		return err
-	}
-	switch v["on_conflict"] {
-	case "", "reject":
-	case "enqueue":
-		f.enqueue = true
-	default:
-		return problem.InvalidField("on_conflict", "must be reject or enqueue")
-	}
-	if v["metadata"] != "" {
-		if f.metadata, err = parseMetadata(v["metadata"]); err != nil {
-			f.mistake(err)
-		}
+func (f *chatForm) readMetadata(text string) (err error) {
+	if text != "" {
+		f.Metadata, err = parseMetadata(text)
+		f.mistake(err)
 	}
 	return nil
 }
 
 // mistake keeps the first one.
-func (f *chatForm) mistake(err error) { f.wrong = cmp.Or(f.wrong, err) }
+func (f *chatForm) mistake(err error) { f.Wrong = cmp.Or(f.Wrong, err) }
 
 func formBool(name, v string) (*bool, error) {
 	var b bool
@@ -243,7 +209,7 @@ func (h *handlers) attach(ctx context.Context, p tenant.Principal, f chatForm) (
 	refs, err := h.Files.Attach(ctx, p.Scope(), f.fileIDs, func(file record.File) error {
 		return h.Tenants.MayReadFile(ctx, p, file)
 	})
-	for _, file := range f.files {
+	for _, file := range f.uploaded {
 		refs = append(refs, file.Ref())
 	}
 	return refs, err

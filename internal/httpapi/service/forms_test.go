@@ -1,0 +1,93 @@
+package service_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"mime/multipart"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/tool/httptool"
+)
+
+// Every field of a form in the document is read: it is refused when it is far too long. A field that the document does
+// not have is ignored.
+func TestTheFieldsOfFormsThatAreReadAreThoseOfTheDocument(t *testing.T) {
+	t.Parallel()
+	e := httpapitest.New(t, func(c *service.Config) { c.Toolkits.Kinds["http"] = &httptool.Kind{} })
+	ids := prepared(t, e, e.Send)
+	d := read(t)
+	forms := 0
+	d.each(func(name string, o describedOperation) {
+		if o.RequestBody == nil {
+			return
+		}
+		schema := o.RequestBody.Content["multipart/form-data"].Schema
+		if schema == nil {
+			return
+		}
+		if ref, is := schema["$ref"].(string); is {
+			schema = d.Components.Schemas[strings.TrimPrefix(ref, "#/components/schemas/")]
+		}
+		forms++
+		_, path, _ := strings.Cut(name, " ")
+		path = ids.Replace(strings.Replace(path, "{id}", "{base}", 1))
+		properties, _ := schema["properties"].(object)
+		require.NotEmpty(t, properties, name)
+		for field, described := range properties {
+			if holdsFiles(described.(object)) {
+				refused := refusedFields(t, e, path, field, "f.txt", 300<<10)
+				assert.NotContains(t, refused, field, "%s: the file %s", name, field)
+				continue
+			}
+			refused := refusedFields(t, e, path, field, "", 300<<10)
+			assert.Contains(t, refused, field, "%s does not read %s", name, field)
+		}
+		for _, field := range []string{"agent", "name", "priority", "content_type", "url"} {
+			if properties[field] == nil {
+				assert.NotContains(t, refusedFields(t, e, path, field, "", 60<<10), field, "%s reads %s", name, field)
+			}
+		}
+	})
+	assert.Equal(t, 3, forms)
+}
+
+// holdsFiles says whether a field is for files.
+func holdsFiles(described object) bool {
+	if items, is := described["items"].(object); is {
+		described = items
+	}
+	return described["format"] == "binary"
+}
+
+// refusedFields posts a form with one part of a size, and returns the fields that its answer finds wrong.
+func refusedFields(t *testing.T, e httpapitest.API, path, field, file string, size int) []string {
+	t.Helper()
+	var form bytes.Buffer
+	w := multipart.NewWriter(&form)
+	part, err := w.CreateFormField(field)
+	if file != "" {
+		part, err = w.CreateFormFile(field, file)
+	}
+	require.NoError(t, err)
+	_, err = part.Write(bytes.Repeat([]byte("x"), size))
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	answer := e.Post(path, w.FormDataContentType(), form.Bytes())
+	if answer.Code < http.StatusMultipleChoices {
+		return nil
+	}
+	var refused struct{ Errors []struct{ Location string } }
+	require.NoError(t, json.Unmarshal(answer.Body.Bytes(), &refused), answer.Body)
+	var fields []string
+	for _, at := range refused.Errors {
+		fields = append(fields, at.Location)
+	}
+	return fields
+}
