@@ -23,6 +23,9 @@ type Config struct {
 	Began func(ctx context.Context, job, organization string)
 }
 
+// answer is short for signatures.
+type answer[T any] = httpapi.Answer[T]
+
 // handlers are the operations of the area.
 type handlers struct {
 	Config
@@ -38,10 +41,21 @@ func Routes(s *httpapi.Server, c Config) {
 	h.groupRoutes()
 	h.budgetRoutes()
 	h.activityRoutes()
-	httpapi.Register(s, httpapi.Operation{
-		Method: "GET", Path: "/me", Level: tenant.LevelRead,
-		ID: "me", Tag: "meta", Summary: "Who this key is, and what it may",
-	}, h.me)
+	meta := httpapi.Routes{Server: s, Tag: "meta", Read: tenant.LevelRead}
+	httpapi.Route(meta, "GET /me", "me", "Who this key is, and what it may", h.me)
+}
+
+// admins is what the operations of admins on a kind of resource have in common.
+func (h *handlers) admins(tag, what string) httpapi.Routes {
+	return httpapi.Routes{Server: h.Server, Tag: tag, What: what, Read: tenant.LevelAdmin, Write: tenant.LevelAdmin}
+}
+
+// began is the answer to what has begun a job, unless that failed.
+func (h *handlers) began(ctx context.Context, organization, job string, err error) (*struct{}, error) {
+	if err == nil {
+		h.Began(ctx, job, organization)
+	}
+	return nil, err
 }
 
 // own is the principal's organisation; there is none in the scope of none.

@@ -14,10 +14,8 @@ import (
 )
 
 func (h *handlers) activityRoutes() {
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/organization/activity", Level: tenant.LevelAdmin,
-		ID: "read-activity", Tag: "organizations", Summary: "How many runs are active now, and whose",
-	}, h.readActivity)
+	httpapi.Route(h.admins("organizations", ""), "GET /organization/activity", "read-activity",
+		"How many runs are active now, and whose", h.readActivity)
 }
 
 type activityOfUser struct {
@@ -36,9 +34,7 @@ type activity struct {
 }
 
 // readActivity counts by the slots that runs hold, so that it costs what is active now, whatever there was.
-func (h *handlers) readActivity(
-	ctx context.Context, p tenant.Principal, _ *struct{},
-) (*httpapi.Answer[activity], error) {
+func (h *handlers) readActivity(ctx context.Context, p tenant.Principal, _ *struct{}) (*answer[activity], error) {
 	now := activity{Users: []activityOfUser{}}
 	paused, _, err := h.Store.PausedRuns(ctx, p.Organization)
 	if err != nil {
@@ -70,7 +66,7 @@ func (h *handlers) readActivity(
 	if err == nil {
 		now.Users, err = h.activityOf(ctx, p, of)
 	}
-	return &httpapi.Answer[activity]{Body: now}, err
+	return httpapi.Body(now), err
 }
 
 func (h *handlers) activityOf(ctx context.Context, p tenant.Principal, of map[string]int) ([]activityOfUser, error) {

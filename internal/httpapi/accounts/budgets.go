@@ -14,10 +14,8 @@ import (
 )
 
 func (h *handlers) budgetRoutes() {
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/budgets", Level: tenant.LevelAdmin,
-		ID: "list-budgets", Tag: "organizations", Summary: "List the organization's budgets with what is used of them",
-	}, h.listBudgets)
+	httpapi.Route(h.admins("organizations", ""), "GET /budgets", "list-budgets",
+		"List the organization's budgets with what is used of them", h.listBudgets)
 }
 
 // BudgetView is a budget with what is used of it. It is exported because it is embedded, as [KeyView] is.
@@ -78,9 +76,7 @@ type holder struct {
 // budgetKinds are the kinds of what may have a budget, in the order in which budgets are listed.
 var budgetKinds = []string{"organization", "group", "user", "api_key", "agent"}
 
-func (h *handlers) listBudgets(
-	ctx context.Context, p tenant.Principal, in *BudgetQuery,
-) (*httpapi.Answer[budgetList], error) {
+func (h *handlers) listBudgets(ctx context.Context, p tenant.Principal, in *BudgetQuery) (*answer[budgetList], error) {
 	kinds := budgetKinds
 	switch {
 	case in.Kind != "":
@@ -98,7 +94,7 @@ func (h *handlers) listBudgets(
 		return true, nil
 	})
 	list.NextCursor = next
-	return &httpapi.Answer[budgetList]{Body: list}, err
+	return httpapi.Body(list), err
 }
 
 // holderPage reads a page of what may have a budget.

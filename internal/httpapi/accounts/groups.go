@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"context"
-	"net/http"
 	"slices"
 
 	"agentplatform/events"
@@ -15,40 +14,19 @@ import (
 )
 
 func (h *handlers) groupRoutes() {
-	admin := tenant.LevelAdmin
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/groups", Level: admin, Status: http.StatusCreated,
-		Needs: []string{"name"}, ID: "create-group", Tag: "groups", Summary: "Create a group of users",
-	}, h.createGroup)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/groups", Level: admin,
-		ID: "list-groups", Tag: "groups", Summary: "List groups",
-	}, h.listGroups)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/groups/{id}", Level: admin,
-		ID: "read-group", Tag: "groups", Summary: "Read a group",
-	}, h.readGroup)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "PATCH", Path: "/groups/{id}", Level: admin,
-		ID: "edit-group", Tag: "groups", Summary: "Change a group",
-	}, h.editGroup)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "DELETE", Path: "/groups/{id}", Level: admin, Status: http.StatusNoContent,
-		ID: "delete-group", Tag: "groups",
-		Summary: "Delete a group; what was for its members alone is closed to all but admins until it is changed",
-	}, h.deleteGroup)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/groups/{id}/members", Level: admin,
-		ID: "list-members", Tag: "groups", Summary: "List the users who belong to a group",
-	}, h.listMembers)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/groups/{id}/members", Level: admin, Status: http.StatusCreated,
-		ID: "add-member", Tag: "groups", Summary: "Have a user belong to a group",
-	}, h.addMember)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "DELETE", Path: "/groups/{id}/members/{user_id}", Level: admin, Status: http.StatusNoContent,
-		ID: "remove-member", Tag: "groups", Summary: "Have a user belong to a group no more",
-	}, h.removeMember)
+	r := h.admins("groups", "group")
+	httpapi.Route(r, "POST /groups", "create-group",
+		"Create a group of users", h.createGroup, httpapi.Created, httpapi.Needs("name"))
+	httpapi.Route(r, "GET /groups", "list-groups", "List groups", h.listGroups)
+	httpapi.Route(r, "GET /groups/{id}", "read-group", "Read a group", h.readGroup)
+	httpapi.Route(r, "PATCH /groups/{id}", "edit-group", "Change a group", h.editGroup)
+	httpapi.Route(r, "DELETE /groups/{id}", "delete-group",
+		"Delete a group; what was for its members alone is closed to all but admins until it is changed", h.deleteGroup)
+	httpapi.Route(r, "GET /groups/{id}/members", "list-members", "List the users who belong to a group", h.listMembers)
+	httpapi.Route(r, "POST /groups/{id}/members", "add-member",
+		"Have a user belong to a group", h.addMember, httpapi.Created)
+	httpapi.Route(r, "DELETE /groups/{id}/members/{user_id}", "remove-member",
+		"Have a user belong to a group no more", h.removeMember)
 }
 
 type groupView struct {
@@ -73,7 +51,7 @@ func viewGroup(g catalog.Group) groupView {
 	}
 }
 
-func groupAnswer(e record.Entity[catalog.Group]) *httpapi.Answer[groupView] {
+func groupAnswer(e record.Entity[catalog.Group]) *answer[groupView] {
 	return httpapi.Versioned(e.Version(), viewGroup(e.Value))
 }
 
@@ -95,9 +73,7 @@ func (in GroupInput) edit() tenant.GroupEdit {
 	return e
 }
 
-func (h *handlers) createGroup(
-	ctx context.Context, p tenant.Principal, in *GroupInput,
-) (*httpapi.Answer[groupView], error) {
+func (h *handlers) createGroup(ctx context.Context, p tenant.Principal, in *GroupInput) (*answer[groupView], error) {
 	e, err := h.Tenants.CreateGroup(ctx, p.Organization, in.edit())
 	return groupAnswer(e), err
 }
@@ -107,26 +83,12 @@ type groupList struct {
 	NextCursor *string     `json:"next_cursor"`
 }
 
-func (h *handlers) listGroups(
-	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
-) (*httpapi.Answer[groupList], error) {
+func (h *handlers) listGroups(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*answer[groupList], error) {
 	page, err := httpapi.Resources[catalog.Group](ctx, h.Store, p.Scope(), *in)
-	if err != nil {
-		return nil, err
-	}
-	list := groupList{Groups: []groupView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
-	for _, e := range page.Rows {
-		list.Groups = append(list.Groups, viewGroup(e.Value))
-	}
-	return &httpapi.Answer[groupList]{Body: list}, nil
+	return httpapi.Body(groupList{httpapi.Views(page.Rows, viewGroup), httpapi.EncodeCursor(page.Next)}), err
 }
 
-func (h *handlers) readGroup(
-	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
-) (*httpapi.Answer[groupView], error) {
-	if err := in.Check("group"); err != nil {
-		return nil, err
-	}
+func (h *handlers) readGroup(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*answer[groupView], error) {
 	e, err := record.Resource[catalog.Group](ctx, h.Store, p.Scope(), in.ID)
 	return groupAnswer(e), err
 }
@@ -135,24 +97,14 @@ func (h *handlers) editGroup(ctx context.Context, p tenant.Principal, in *struct
 	httpapi.IDPath
 	httpapi.Match
 	GroupInput
-}) (*httpapi.Answer[groupView], error) {
-	if err := in.Check("group"); err != nil {
-		return nil, err
-	}
+}) (*answer[groupView], error) {
 	e, err := h.Tenants.EditGroup(ctx, p.Scope(), in.ID, in.Precondition(), in.edit())
 	return groupAnswer(e), err
 }
 
 func (h *handlers) deleteGroup(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
-	if err := in.Check("group"); err != nil {
-		return nil, err
-	}
 	job, err := h.Tenants.RemoveGroup(ctx, p.Scope(), in.ID)
-	if err != nil {
-		return nil, err
-	}
-	h.Began(ctx, job, p.Organization)
-	return nil, nil
+	return h.began(ctx, p.Organization, job, err)
 }
 
 type memberList struct {
@@ -164,21 +116,14 @@ type memberList struct {
 func (h *handlers) listMembers(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	httpapi.Paging
-}) (*httpapi.Answer[memberList], error) {
-	if err := in.Check("group"); err != nil {
-		return nil, err
-	}
+}) (*answer[memberList], error) {
 	if _, err := record.Resource[catalog.Group](ctx, h.Store, p.Scope(), in.ID); err != nil {
 		return nil, err
 	}
 	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), in.Paging, func(u catalog.User) bool {
 		return slices.Contains(u.GroupIDs, in.ID)
 	})
-	list := memberList{Members: []userView{}, NextCursor: next}
-	for _, e := range rows {
-		list.Members = append(list.Members, viewUser(e.Value))
-	}
-	return &httpapi.Answer[memberList]{Body: list}, err
+	return httpapi.Body(memberList{httpapi.Views(rows, viewUser), next}), err
 }
 
 func (h *handlers) addMember(ctx context.Context, p tenant.Principal, in *struct {
@@ -186,10 +131,7 @@ func (h *handlers) addMember(ctx context.Context, p tenant.Principal, in *struct
 	Body struct {
 		UserID string `json:"user_id" required:"true"`
 	}
-}) (*httpapi.Answer[userView], error) {
-	if err := in.Check("group"); err != nil {
-		return nil, err
-	}
+}) (*answer[userView], error) {
 	if !host.ValidID(in.Body.UserID) {
 		return nil, problem.InvalidField("body.user_id", "must be an identifier of 24 hex digits")
 	}
@@ -201,9 +143,6 @@ func (h *handlers) removeMember(ctx context.Context, p tenant.Principal, in *str
 	httpapi.IDPath
 	UserID string `path:"user_id"`
 }) (*struct{}, error) {
-	if err := in.Check("group"); err != nil {
-		return nil, err
-	}
 	if !host.ValidID(in.UserID) {
 		return nil, problem.Missing("user " + in.UserID)
 	}

@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"context"
-	"net/http"
 	"time"
 
 	"agentplatform/events"
@@ -15,31 +14,14 @@ import (
 )
 
 func (h *handlers) keyRoutes() {
-	admin := tenant.LevelAdmin
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/api-keys", Level: admin, Status: http.StatusCreated,
-		ID: "create-api-key", Tag: "api keys", Summary: "Create an API key; its text is shown once",
-	}, h.createKey)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/api-keys", Level: admin,
-		ID: "list-api-keys", Tag: "api keys", Summary: "List API keys",
-	}, h.listKeys)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/api-keys/{id}", Level: admin,
-		ID: "read-api-key", Tag: "api keys", Summary: "Read an API key",
-	}, h.readKey)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "PATCH", Path: "/api-keys/{id}", Level: admin,
-		ID: "edit-api-key", Tag: "api keys", Summary: "Rename an API key or change its end",
-	}, h.editKey)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/api-keys/{id}/rotate", Level: admin,
-		ID: "rotate-api-key", Tag: "api keys", Summary: "Give an API key a new text",
-	}, h.rotateKey)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "DELETE", Path: "/api-keys/{id}", Level: admin, Status: http.StatusNoContent,
-		ID: "revoke-api-key", Tag: "api keys", Summary: "Revoke an API key at once",
-	}, h.revokeKey)
+	r := h.admins("api keys", "api key")
+	httpapi.Route(r, "POST /api-keys", "create-api-key",
+		"Create an API key; its text is shown once", h.createKey, httpapi.Created)
+	httpapi.Route(r, "GET /api-keys", "list-api-keys", "List API keys", h.listKeys)
+	httpapi.Route(r, "GET /api-keys/{id}", "read-api-key", "Read an API key", h.readKey)
+	httpapi.Route(r, "PATCH /api-keys/{id}", "edit-api-key", "Rename an API key or change its end", h.editKey)
+	httpapi.Route(r, "POST /api-keys/{id}/rotate", "rotate-api-key", "Give an API key a new text", h.rotateKey)
+	httpapi.Route(r, "DELETE /api-keys/{id}", "revoke-api-key", "Revoke an API key at once", h.revokeKey)
 }
 
 // KeyView is an API key as clients see it. It is exported because it is embedded: the framework reads only what is.
@@ -90,7 +72,7 @@ func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct
 		OrganizationID *string                         `json:"organization_id,omitempty" nullable:"true" doc:"for operators: the user's organization, or null for none"`
 	}
 	RawBody []byte
-}) (*httpapi.Answer[newKeyView], error) {
+}) (*answer[newKeyView], error) {
 	organization, err := h.target(ctx, p, in.Body.OrganizationID, in.RawBody)
 	if err != nil {
 		return nil, err
@@ -125,7 +107,7 @@ type keyList struct {
 func (h *handlers) listKeys(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.Paging
 	UserID httpapi.ID `query:"user_id" doc:"whose keys"`
-}) (*httpapi.Answer[keyList], error) {
+}) (*answer[keyList], error) {
 	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), in.Paging, func(k catalog.APIKey) bool {
 		return in.UserID == "" || k.UserID == string(in.UserID)
 	})
@@ -144,10 +126,15 @@ func (h *handlers) listKeys(ctx context.Context, p tenant.Principal, in *struct 
 	for i, e := range rows {
 		list.APIKeys = append(list.APIKeys, viewKey(e.Value, used[i]))
 	}
-	return &httpapi.Answer[keyList]{Body: list}, nil
+	return httpapi.Body(list), nil
 }
 
-func (h *handlers) keyAnswer(ctx context.Context, e record.Entity[catalog.APIKey]) (*httpapi.Answer[KeyView], error) {
+func (h *handlers) keyAnswer(
+	ctx context.Context, e record.Entity[catalog.APIKey], err error,
+) (*answer[KeyView], error) {
+	if err != nil {
+		return nil, err
+	}
 	used, err := record.LastUses[catalog.APIKey](ctx, h.Store, e.Value.ID)
 	if err != nil {
 		return nil, err
@@ -155,17 +142,9 @@ func (h *handlers) keyAnswer(ctx context.Context, e record.Entity[catalog.APIKey
 	return httpapi.Versioned(e.Version(), viewKey(e.Value, used[0])), nil
 }
 
-func (h *handlers) readKey(
-	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
-) (*httpapi.Answer[KeyView], error) {
-	if err := in.Check("api key"); err != nil {
-		return nil, err
-	}
+func (h *handlers) readKey(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*answer[KeyView], error) {
 	e, err := record.Resource[catalog.APIKey](ctx, h.Store, h.reach(p), in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return h.keyAnswer(ctx, e)
+	return h.keyAnswer(ctx, e, err)
 }
 
 func (h *handlers) editKey(ctx context.Context, p tenant.Principal, in *struct {
@@ -177,10 +156,7 @@ func (h *handlers) editKey(ctx context.Context, p tenant.Principal, in *struct {
 		Budget    httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"null: none"`
 	}
 	RawBody []byte
-}) (*httpapi.Answer[KeyView], error) {
-	if err := in.Check("api key"); err != nil {
-		return nil, err
-	}
+}) (*answer[KeyView], error) {
 	var expiresAt **time.Time
 	if in.Body.ExpiresAt != nil || isNull(in.RawBody, "expires_at") {
 		expiresAt = &in.Body.ExpiresAt
@@ -188,33 +164,24 @@ func (h *handlers) editKey(ctx context.Context, p tenant.Principal, in *struct {
 	e, err := h.Tenants.EditKey(
 		ctx, p, h.reach(p), in.ID, in.Precondition(), in.Body.Name, expiresAt, budgetIn(in.RawBody),
 	)
-	if err != nil {
-		return nil, err
-	}
-	return h.keyAnswer(ctx, e)
+	return h.keyAnswer(ctx, e, err)
 }
 
 func (h *handlers) rotateKey(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	Body *overlap
-}) (*httpapi.Answer[newKeyView], error) {
-	if err := in.Check("api key"); err != nil {
-		return nil, err
-	}
+}) (*answer[newKeyView], error) {
 	e, text, err := h.Tenants.RotateKey(ctx, p, h.reach(p), in.ID, in.Body.duration())
 	if err != nil {
 		return nil, err
 	}
 	view := viewKey(e.Value, time.Time{})
-	if shown, err := h.keyAnswer(ctx, e); err == nil { // the new text must be told all the same
+	if shown, err := h.keyAnswer(ctx, e, nil); err == nil { // the new text must be told all the same
 		view = shown.Body
 	}
 	return httpapi.Versioned(e.Version(), newKeyView{KeyView: view, Key: text}), nil
 }
 
 func (h *handlers) revokeKey(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
-	if err := in.Check("api key"); err != nil {
-		return nil, err
-	}
 	return nil, h.Tenants.RevokeKey(ctx, p, h.reach(p), in.ID)
 }

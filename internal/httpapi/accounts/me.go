@@ -27,7 +27,7 @@ type me struct {
 	Budgets []BudgetView `json:"budgets" doc:"that hold for what this key sends, besides those of agents"`
 }
 
-func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*httpapi.Answer[me], error) {
+func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*answer[me], error) {
 	var m me
 	used, err := record.LastUses[catalog.APIKey](ctx, h.Store, p.Key)
 	if err != nil {
@@ -53,5 +53,5 @@ func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*ht
 		return nil, err
 	}
 	m.Budgets, err = h.budgets(ctx, p)
-	return &httpapi.Answer[me]{Body: m}, err
+	return httpapi.Body(m), err
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"net/http"
+	"slices"
 
 	"agentplatform/events"
 	"agentplatform/internal/catalog"
@@ -15,39 +15,23 @@ import (
 )
 
 func (h *handlers) organizationRoutes() {
-	operator, admin := tenant.LevelOperator, tenant.LevelAdmin
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/organizations", Level: operator, Status: http.StatusCreated,
-		Needs: []string{"name"}, ID: "create-organization", Tag: "organizations", Summary: "Create an organization",
-	}, h.createOrganization)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/organizations", Level: operator,
-		ID: "list-organizations", Tag: "organizations", Summary: "List organizations",
-	}, h.listOrganizations)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/organizations/{id}", Level: operator,
-		ID: "read-organization", Tag: "organizations", Summary: "Read an organization",
-	}, h.readOrganization)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "PATCH", Path: "/organizations/{id}", Level: operator,
-		ID: "edit-organization", Tag: "organizations", Summary: "Change an organization",
-	}, h.editOrganization)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "DELETE", Path: "/organizations/{id}", Level: operator, Status: http.StatusNoContent,
-		ID: "delete-organization", Tag: "organizations", Summary: "Delete an organization and all it owns",
-	}, h.deleteOrganization)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/organization", Level: admin,
-		ID: "read-own-organization", Tag: "organizations", Summary: "Read this key's organization",
-	}, h.readOwnOrganization)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "PATCH", Path: "/organization", Level: admin,
-		ID: "edit-own-organization", Tag: "organizations", Summary: "Change this key's organization",
-	}, h.editOwnOrganization)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/organization/webhook-secret/rotate", Level: admin,
-		ID: "rotate-webhook-secret", Tag: "organizations", Summary: "Give the organization a new webhook secret",
-	}, h.rotateSecret)
+	r := h.admins("organizations", "organization")
+	operators := r
+	operators.Read, operators.Write = tenant.LevelOperator, tenant.LevelOperator
+	httpapi.Route(operators, "POST /organizations", "create-organization",
+		"Create an organization", h.createOrganization, httpapi.Created, httpapi.Needs("name"))
+	httpapi.Route(operators, "GET /organizations", "list-organizations", "List organizations", h.listOrganizations)
+	httpapi.Route(operators, "GET /organizations/{id}", "read-organization", "Read an organization", h.readOrganization)
+	httpapi.Route(operators, "PATCH /organizations/{id}", "edit-organization",
+		"Change an organization", h.editOrganization)
+	httpapi.Route(operators, "DELETE /organizations/{id}", "delete-organization",
+		"Delete an organization and all it owns", h.deleteOrganization)
+	httpapi.Route(r, "GET /organization", "read-own-organization",
+		"Read this key's organization", h.readOwnOrganization)
+	httpapi.Route(r, "PATCH /organization", "edit-own-organization",
+		"Change this key's organization", h.editOwnOrganization)
+	httpapi.Route(r, "POST /organization/webhook-secret/rotate", "rotate-webhook-secret",
+		"Give the organization a new webhook secret", h.rotateSecret)
 }
 
 type capsView struct {
@@ -163,10 +147,8 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 		{raw.RateLimit, "burst", "body.rate_limit.burst", &e.RateBurst},
 		{raw.Ceilings.Caps, "user", "body.ceilings.caps.user", &e.Ceilings.UserCap},
 		{raw.Ceilings.Caps, "organization", "body.ceilings.caps.organization", &e.Ceilings.Cap},
-		{
-			raw.Ceilings.RateLimit, "requests_per_minute", "body.ceilings.rate_limit.requests_per_minute",
-			&e.Ceilings.RateLimit,
-		},
+		{raw.Ceilings.RateLimit, "requests_per_minute", "body.ceilings.rate_limit.requests_per_minute",
+			&e.Ceilings.RateLimit},
 		{raw.Ceilings.RateLimit, "burst", "body.ceilings.rate_limit.burst", &e.Ceilings.RateBurst},
 	} {
 		v, there := m.from[m.name]
@@ -198,13 +180,13 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 	return e, nil
 }
 
-func (h *handlers) organizationAnswer(e record.Entity[catalog.Organization]) *httpapi.Answer[organizationView] {
+func (h *handlers) organizationAnswer(e record.Entity[catalog.Organization]) *answer[organizationView] {
 	return httpapi.Versioned(e.Version(), h.viewOrganization(e.Value))
 }
 
 func (h *handlers) createOrganization(
 	ctx context.Context, _ tenant.Principal, in *OrganizationInput,
-) (*httpapi.Answer[organizationView], error) {
+) (*answer[organizationView], error) {
 	edit, err := in.edit()
 	if err != nil {
 		return nil, err
@@ -220,26 +202,20 @@ type organizationList struct {
 
 func (h *handlers) listOrganizations(
 	ctx context.Context, _ tenant.Principal, in *httpapi.Paging,
-) (*httpapi.Answer[organizationList], error) {
+) (*answer[organizationList], error) {
 	page, err := httpapi.Resources[catalog.Organization](ctx, h.Store, record.System(), *in)
 	if err != nil {
 		return nil, err
 	}
-	list := organizationList{Organizations: []organizationView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
-	for _, e := range page.Rows {
-		if !e.Value.Deleted {
-			list.Organizations = append(list.Organizations, h.viewOrganization(e.Value))
-		}
-	}
-	return &httpapi.Answer[organizationList]{Body: list}, nil
+	rows := slices.DeleteFunc(page.Rows, func(e record.Entity[catalog.Organization]) bool { return e.Value.Deleted })
+	return httpapi.Body(organizationList{
+		httpapi.Views(rows, h.viewOrganization), httpapi.EncodeCursor(page.Next),
+	}), nil
 }
 
 func (h *handlers) readOrganization(
 	ctx context.Context, _ tenant.Principal, in *httpapi.IDPath,
-) (*httpapi.Answer[organizationView], error) {
-	if err := in.Check("organization"); err != nil {
-		return nil, err
-	}
+) (*answer[organizationView], error) {
 	e, err := h.Tenants.ReadOrganization(ctx, in.ID)
 	return h.organizationAnswer(e), err
 }
@@ -248,10 +224,7 @@ func (h *handlers) editOrganization(ctx context.Context, p tenant.Principal, in 
 	httpapi.IDPath
 	httpapi.Match
 	OrganizationInput
-}) (*httpapi.Answer[organizationView], error) {
-	if err := in.Check("organization"); err != nil {
-		return nil, err
-	}
+}) (*answer[organizationView], error) {
 	edit, err := in.edit()
 	if err != nil {
 		return nil, err
@@ -261,20 +234,13 @@ func (h *handlers) editOrganization(ctx context.Context, p tenant.Principal, in 
 }
 
 func (h *handlers) deleteOrganization(ctx context.Context, _ tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
-	if err := in.Check("organization"); err != nil {
-		return nil, err
-	}
 	job, err := h.Tenants.RemoveOrganization(ctx, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	h.Began(ctx, job, in.ID)
-	return nil, nil
+	return h.began(ctx, in.ID, job, err)
 }
 
 func (h *handlers) readOwnOrganization(
 	ctx context.Context, p tenant.Principal, _ *struct{},
-) (*httpapi.Answer[organizationView], error) {
+) (*answer[organizationView], error) {
 	id, err := own(p)
 	if err != nil {
 		return nil, err
@@ -288,7 +254,7 @@ func (h *handlers) editOwnOrganization(
 		httpapi.Match
 		OrganizationInput
 	},
-) (*httpapi.Answer[organizationView], error) {
+) (*answer[organizationView], error) {
 	id, err := own(p)
 	if err != nil {
 		return nil, err
@@ -308,13 +274,13 @@ type secretView struct {
 
 func (h *handlers) rotateSecret(
 	ctx context.Context, p tenant.Principal, in *struct{ Body *overlap },
-) (*httpapi.Answer[secretView], error) {
+) (*answer[secretView], error) {
 	id, err := own(p)
 	if err != nil {
 		return nil, err
 	}
 	secret, until, err := h.Tenants.RotateWebhookSecret(ctx, id, in.Body.duration())
-	return &httpapi.Answer[secretView]{
+	return &answer[secretView]{
 		Body: secretView{Secret: secret, PreviousUntil: httpapi.OptionalTime(until)},
 	}, err
 }

@@ -2,7 +2,6 @@ package accounts
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -14,27 +13,13 @@ import (
 )
 
 func (h *handlers) userRoutes() {
-	admin := tenant.LevelAdmin
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/users", Level: admin, Status: http.StatusCreated,
-		Needs: []string{"email"}, ID: "create-user", Tag: "users", Summary: "Create a user",
-	}, h.createUser)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/users", Level: admin,
-		ID: "list-users", Tag: "users", Summary: "List users",
-	}, h.listUsers)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/users/{id}", Level: admin,
-		ID: "read-user", Tag: "users", Summary: "Read a user",
-	}, h.readUser)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "PATCH", Path: "/users/{id}", Level: admin,
-		ID: "edit-user", Tag: "users", Summary: "Change a user",
-	}, h.editUser)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "DELETE", Path: "/users/{id}", Level: admin, Status: http.StatusNoContent,
-		ID: "delete-user", Tag: "users", Summary: "Delete a user and what it owns",
-	}, h.deleteUser)
+	r := h.admins("users", "user")
+	httpapi.Route(r, "POST /users", "create-user",
+		"Create a user", h.createUser, httpapi.Created, httpapi.Needs("email"))
+	httpapi.Route(r, "GET /users", "list-users", "List users", h.listUsers)
+	httpapi.Route(r, "GET /users/{id}", "read-user", "Read a user", h.readUser)
+	httpapi.Route(r, "PATCH /users/{id}", "edit-user", "Change a user", h.editUser)
+	httpapi.Route(r, "DELETE /users/{id}", "delete-user", "Delete a user and what it owns", h.deleteUser)
 }
 
 type userView struct {
@@ -68,7 +53,7 @@ func viewUser(u catalog.User) userView {
 	return v
 }
 
-func userAnswer(e record.Entity[catalog.User]) *httpapi.Answer[userView] {
+func userAnswer(e record.Entity[catalog.User]) *answer[userView] {
 	return httpapi.Versioned(e.Version(), viewUser(e.Value))
 }
 
@@ -101,9 +86,7 @@ func (in UserInput) edit() tenant.UserEdit {
 	return e
 }
 
-func (h *handlers) createUser(
-	ctx context.Context, p tenant.Principal, in *UserInput,
-) (*httpapi.Answer[userView], error) {
+func (h *handlers) createUser(ctx context.Context, p tenant.Principal, in *UserInput) (*answer[userView], error) {
 	organization, err := h.target(ctx, p, in.Body.OrganizationID, in.RawBody)
 	if err != nil {
 		return nil, err
@@ -122,29 +105,17 @@ func (h *handlers) listUsers(ctx context.Context, p tenant.Principal, in *struct
 	Q       string     `query:"q" maxLength:"300" doc:"a part of the name or of the e-mail address, in upper or lower case"`
 	Role    string     `query:"role" enum:"member,manager,admin"`
 	GroupID httpapi.ID `query:"group_id" doc:"who belong to it"`
-}) (*httpapi.Answer[userList], error) {
+}) (*answer[userList], error) {
 	q := strings.ToLower(in.Q)
 	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), in.Paging, func(u catalog.User) bool {
 		return (in.Role == "" || u.Role == in.Role) &&
 			(in.GroupID == "" || slices.Contains(u.GroupIDs, string(in.GroupID))) &&
 			(strings.Contains(strings.ToLower(u.Name), q) || strings.Contains(strings.ToLower(u.Email), q))
 	})
-	if err != nil {
-		return nil, err
-	}
-	list := userList{Users: []userView{}, NextCursor: next}
-	for _, e := range rows {
-		list.Users = append(list.Users, viewUser(e.Value))
-	}
-	return &httpapi.Answer[userList]{Body: list}, nil
+	return httpapi.Body(userList{httpapi.Views(rows, viewUser), next}), err
 }
 
-func (h *handlers) readUser(
-	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
-) (*httpapi.Answer[userView], error) {
-	if err := in.Check("user"); err != nil {
-		return nil, err
-	}
+func (h *handlers) readUser(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*answer[userView], error) {
 	e, err := record.Resource[catalog.User](ctx, h.Store, h.reach(p), in.ID)
 	return userAnswer(e), err
 }
@@ -153,22 +124,12 @@ func (h *handlers) editUser(ctx context.Context, p tenant.Principal, in *struct 
 	httpapi.IDPath
 	httpapi.Match
 	UserInput
-}) (*httpapi.Answer[userView], error) {
-	if err := in.Check("user"); err != nil {
-		return nil, err
-	}
+}) (*answer[userView], error) {
 	e, err := h.Tenants.EditUser(ctx, p, h.reach(p), in.ID, in.Precondition(), in.edit())
 	return userAnswer(e), err
 }
 
 func (h *handlers) deleteUser(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
-	if err := in.Check("user"); err != nil {
-		return nil, err
-	}
 	job, err := h.Tenants.RemoveUser(ctx, p, h.reach(p), in.ID)
-	if err != nil {
-		return nil, err
-	}
-	h.Began(ctx, job, p.Organization)
-	return nil, nil
+	return h.began(ctx, p.Organization, job, err)
 }

@@ -3,7 +3,6 @@ package agents
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 
 	"agentplatform/events"
 	"agentplatform/internal/catalog"
@@ -15,56 +14,28 @@ import (
 )
 
 func (h *handlers) agentRoutes() {
-	manage := tenant.LevelManage
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/agents", Level: manage, Status: http.StatusCreated,
-		Needs: []string{"name"}, ID: "create-agent", Tag: "agents", Summary: "Create an agent",
-	}, h.createAgent)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/agents", Level: tenant.LevelRead,
-		ID: "list-agents", Tag: "agents", Summary: "List agents",
-	}, h.listAgents)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/agents/{id}", Level: tenant.LevelRead,
-		ID: "read-agent", Tag: "agents", Summary: "Read an agent",
-	}, h.readAgent)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "PATCH", Path: "/agents/{id}", Level: manage,
-		ID: "edit-agent", Tag: "agents", Summary: "Change an agent: its next version",
-	}, h.editAgent)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "DELETE", Path: "/agents/{id}", Level: manage, Status: http.StatusNoContent,
-		ID: "delete-agent", Tag: "agents", Summary: "Delete an agent",
-	}, h.deleteAgent)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/agents/{id}/versions", Level: tenant.LevelRead,
-		ID: "list-agent-versions", Tag: "agents", Summary: "List an agent's versions, newest first",
-	}, h.listVersions)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/agents/{id}/tools", Level: tenant.LevelRead,
-		ID: "list-agent-tools", Tag: "agents", Summary: "List the tools that runs of an agent have, as they know them",
-	}, h.listAgentTools)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/agents/{id}/publish", Level: manage,
-		ID: "publish-agent", Tag: "agents",
-		Summary: "Have new runs begin with a version, a newer one or an older one again",
-	}, h.publishAgent)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/agents/{id}/duplicate", Level: manage, Status: http.StatusCreated,
-		ID: "duplicate-agent", Tag: "agents", Summary: "Create an agent like this one",
-	}, h.duplicateAgent)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/agents/{id}/export", Level: manage,
-		ID: "export-agent", Tag: "agents", Summary: "The agent and its toolkits as one document, without credentials",
-	}, h.exportAgent)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/agents/import", Level: manage, Status: http.StatusCreated,
-		ID: "import-agent", Tag: "agents", Summary: "Create an agent from an exported document",
-	}, h.importAgent)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/models", Level: tenant.LevelRead,
-		ID: "list-models", Tag: "agents", Summary: "What this deployment can reach",
-	}, h.listModels)
+	r := h.routes("agents", "agent")
+	httpapi.Route(r, "POST /agents", "create-agent",
+		"Create an agent", h.createAgent, httpapi.Created, httpapi.Needs("name"))
+	httpapi.Route(r, "GET /agents", "list-agents", "List agents", h.listAgents)
+	httpapi.Route(r, "GET /agents/{id}", "read-agent", "Read an agent", h.readAgent)
+	httpapi.Route(r, "PATCH /agents/{id}", "edit-agent", "Change an agent: its next version", h.editAgent)
+	httpapi.Route(r, "DELETE /agents/{id}", "delete-agent", "Delete an agent", h.deleteAgent)
+	httpapi.Route(r, "GET /agents/{id}/versions", "list-agent-versions",
+		"List an agent's versions, newest first", h.listVersions)
+	httpapi.Route(r, "GET /agents/{id}/tools", "list-agent-tools",
+		"List the tools that runs of an agent have, as they know them", h.listAgentTools)
+	httpapi.Route(r, "POST /agents/{id}/publish", "publish-agent",
+		"Have new runs begin with a version, a newer one or an older one again", h.publishAgent)
+	httpapi.Route(r, "POST /agents/{id}/duplicate", "duplicate-agent",
+		"Create an agent like this one", h.duplicateAgent, httpapi.Created)
+	managers := r
+	managers.Read = tenant.LevelManage
+	httpapi.Route(managers, "GET /agents/{id}/export", "export-agent",
+		"The agent and its toolkits as one document, without credentials", h.exportAgent)
+	httpapi.Route(r, "POST /agents/import", "import-agent",
+		"Create an agent from an exported document", h.importAgent, httpapi.Created)
+	httpapi.Route(r, "GET /models", "list-models", "What this deployment can reach", h.listModels)
 }
 
 // agentBody is what a client may say about an agent; what it leaves out keeps its value, or its default.
@@ -138,7 +109,7 @@ func viewAgent(a catalog.Agent) agentView {
 	return v
 }
 
-func agentAnswer(e record.Entity[catalog.Agent]) *httpapi.Answer[agentView] {
+func agentAnswer(e record.Entity[catalog.Agent]) *answer[agentView] {
 	return httpapi.Versioned(e.Version(), viewAgent(e.Value))
 }
 
@@ -169,7 +140,7 @@ func (h *handlers) checkCallback(spec catalog.AgentSpec) error {
 func (h *handlers) createAgent(ctx context.Context, p tenant.Principal, in *struct {
 	Body    agentBody
 	RawBody []byte
-}) (*httpapi.Answer[agentView], error) {
+}) (*answer[agentView], error) {
 	spec, err := h.merged(p.Organization, h.Tenants.DefaultSpec(p.Organization), in.RawBody)
 	if err != nil {
 		return nil, err
@@ -183,25 +154,14 @@ type agentList struct {
 	NextCursor *string     `json:"next_cursor"`
 }
 
-func (h *handlers) listAgents(
-	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
-) (*httpapi.Answer[agentList], error) {
+func (h *handlers) listAgents(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*answer[agentList], error) {
 	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), *in, func(a catalog.Agent) bool {
 		return p.MayUse(a) == nil
 	})
-	list := agentList{Agents: []agentView{}, NextCursor: next}
-	for _, e := range rows {
-		list.Agents = append(list.Agents, viewAgent(e.Value))
-	}
-	return &httpapi.Answer[agentList]{Body: list}, err
+	return httpapi.Body(agentList{httpapi.Views(rows, viewAgent), next}), err
 }
 
-func (h *handlers) readAgent(
-	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
-) (*httpapi.Answer[agentView], error) {
-	if err := in.Check("agent"); err != nil {
-		return nil, err
-	}
+func (h *handlers) readAgent(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*answer[agentView], error) {
 	e, err := h.Tenants.Agent(ctx, p, in.ID)
 	return agentAnswer(e), err
 }
@@ -211,28 +171,16 @@ func (h *handlers) editAgent(ctx context.Context, p tenant.Principal, in *struct
 	httpapi.Match
 	Body    agentBody
 	RawBody []byte
-}) (*httpapi.Answer[agentView], error) {
-	if err := in.Check("agent"); err != nil {
-		return nil, err
-	}
-	e, err := h.Tenants.EditAgent(
-		ctx,
-		p,
-		in.ID,
-		in.Precondition(),
-		in.Body.SkipCheck,
-		in.Body.Publish == nil || *in.Body.Publish,
+}) (*answer[agentView], error) {
+	publish := in.Body.Publish == nil || *in.Body.Publish
+	e, err := h.Tenants.EditAgent(ctx, p, in.ID, in.Precondition(), in.Body.SkipCheck, publish,
 		func(current catalog.AgentSpec) (catalog.AgentSpec, error) {
 			return h.merged(p.Organization, current, in.RawBody)
-		},
-	)
+		})
 	return agentAnswer(e), err
 }
 
 func (h *handlers) deleteAgent(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
-	if err := in.Check("agent"); err != nil {
-		return nil, err
-	}
 	return nil, h.Tenants.RemoveAgent(ctx, p, in.ID)
 }
 
@@ -244,10 +192,7 @@ type versionList struct {
 func (h *handlers) listVersions(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	httpapi.Paging
-}) (*httpapi.Answer[versionList], error) {
-	if err := in.Check("agent"); err != nil {
-		return nil, err
-	}
+}) (*answer[versionList], error) {
 	after, err := httpapi.DecodeCursor(in.Cursor)
 	if err != nil {
 		return nil, err
@@ -263,7 +208,7 @@ func (h *handlers) listVersions(ctx context.Context, p tenant.Principal, in *str
 	for _, a := range page.Rows {
 		list.Versions = append(list.Versions, viewAgent(a))
 	}
-	return &httpapi.Answer[versionList]{Body: list}, nil
+	return httpapi.Body(list), nil
 }
 
 type modelView struct {
@@ -280,9 +225,7 @@ type modelList struct {
 	NextCursor  *string           `json:"next_cursor"`
 }
 
-func (h *handlers) listModels(
-	ctx context.Context, _ tenant.Principal, _ *struct{},
-) (*httpapi.Answer[modelList], error) {
+func (h *handlers) listModels(ctx context.Context, _ tenant.Principal, _ *struct{}) (*answer[modelList], error) {
 	reached, err := h.Models.List(ctx)
 	if err != nil {
 		return nil, err
@@ -300,5 +243,5 @@ func (h *handlers) listModels(
 		}
 		list.Models = append(list.Models, v)
 	}
-	return &httpapi.Answer[modelList]{Body: list}, nil
+	return httpapi.Body(list), nil
 }

@@ -19,15 +19,9 @@ func (h *handlers) publishAgent(ctx context.Context, p tenant.Principal, in *str
 	Body struct {
 		Version int `json:"version" required:"true" minimum:"1"`
 	}
-}) (*httpapi.Answer[agentView], error) {
-	if err := in.Check("agent"); err != nil {
-		return nil, err
-	}
+}) (*answer[agentView], error) {
 	e, err := h.Tenants.PublishAgent(ctx, p, in.ID, in.Precondition(), in.Body.Version)
-	if err != nil {
-		return nil, err
-	}
-	return agentAnswer(e), nil
+	return agentAnswer(e), err
 }
 
 func (h *handlers) duplicateAgent(ctx context.Context, p tenant.Principal, in *struct {
@@ -35,10 +29,7 @@ func (h *handlers) duplicateAgent(ctx context.Context, p tenant.Principal, in *s
 	Body *struct {
 		Name *string `json:"name,omitempty" minLength:"1" maxLength:"200" doc:"by default the agent's with (copy)"`
 	}
-}) (*httpapi.Answer[agentView], error) {
-	if err := in.Check("agent"); err != nil {
-		return nil, err
-	}
+}) (*answer[agentView], error) {
 	e, err := h.Tenants.Agent(ctx, p, in.ID)
 	if err != nil {
 		return nil, err
@@ -52,10 +43,7 @@ func (h *handlers) duplicateAgent(ctx context.Context, p tenant.Principal, in *s
 		)
 	}
 	made, err := h.Tenants.DuplicateAgent(ctx, e.Value, spec)
-	if err != nil {
-		return nil, err
-	}
-	return agentAnswer(made), nil
+	return agentAnswer(made), err
 }
 
 // The form of an exported agent; a later one gets another number.
@@ -72,10 +60,7 @@ type agentDocument struct {
 func (h *handlers) exportAgent(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	Version int `query:"version" minimum:"1" doc:"by default the newest"`
-}) (*httpapi.Answer[agentDocument], error) {
-	if err := in.Check("agent"); err != nil {
-		return nil, err
-	}
+}) (*answer[agentDocument], error) {
 	e, err := h.Tenants.Agent(ctx, p, in.ID)
 	if err != nil {
 		return nil, err
@@ -101,13 +86,13 @@ func (h *handlers) exportAgent(ctx context.Context, p tenant.Principal, in *stru
 	}
 	// What else it names is this organization's.
 	d.Agent.KnowledgeBaseIDs, d.Agent.GroupIDs, d.Agent.ApproverGroupIDs = []string{}, []string{}, []string{}
-	return &httpapi.Answer[agentDocument]{Body: d}, nil
+	return httpapi.Body(d), nil
 }
 
 func (h *handlers) importAgent(ctx context.Context, p tenant.Principal, in *struct {
 	SkipCheck bool `query:"skip_check" doc:"take a model that cannot be reached now"`
 	Body      agentDocument
-}) (*httpapi.Answer[agentView], error) {
+}) (*answer[agentView], error) {
 	if in.Body.Version != exportVersion {
 		return nil, problem.InvalidField("body.format_version", "must be %d", exportVersion)
 	}
@@ -125,8 +110,5 @@ func (h *handlers) importAgent(ctx context.Context, p tenant.Principal, in *stru
 		return nil, err
 	}
 	e, err := h.Tenants.CreateAgent(ctx, p.Organization, spec, true)
-	if err != nil {
-		return nil, err
-	}
-	return agentAnswer(e), nil
+	return agentAnswer(e), err
 }

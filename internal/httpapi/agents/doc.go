@@ -11,6 +11,7 @@ import (
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/provider"
 	"agentplatform/internal/record"
+	"agentplatform/internal/tenant"
 	"agentplatform/internal/toolkit"
 )
 
@@ -25,10 +26,20 @@ type Config struct {
 	Callbacks  egress.Policy // where pushes may go
 }
 
+// answer is short for signatures.
+type answer[T any] = httpapi.Answer[T]
+
 // handlers are the operations of the area.
 type handlers struct {
 	Config
 	*httpapi.Server
+}
+
+// routes is what the operations on a kind of resource have in common.
+func (h *handlers) routes(tag, what string) httpapi.Routes {
+	return httpapi.Routes{
+		Server: h.Server, Tag: tag, What: what, Read: tenant.LevelRead, Write: tenant.LevelManage,
+	}
 }
 
 // Routes adds the area's operations to a server.

@@ -3,7 +3,6 @@ package agents
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -19,57 +18,26 @@ import (
 )
 
 func (h *handlers) toolkitRoutes() {
-	read, manage := tenant.LevelRead, tenant.LevelManage
+	r := h.routes("toolkits", "toolkit")
 	httpapi.SchemaOf[credentials](h.Server)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/toolkits", Level: manage, Status: http.StatusCreated,
-		Needs: []string{"kind", "name"}, ID: "create-toolkit", Tag: "toolkits",
-		Summary: "Create a toolkit from what its endpoint offers",
-	}, h.createToolkit)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/toolkits", Level: read,
-		ID: "list-toolkits", Tag: "toolkits", Summary: "List toolkits",
-	}, h.listToolkits)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/toolkits/{id}", Level: read,
-		ID: "read-toolkit", Tag: "toolkits", Summary: "Read a toolkit",
-	}, h.readToolkit)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "PATCH",
-		Path:   "/toolkits/{id}",
-		Level:  manage,
-		ID:     "edit-toolkit",
-		Tag:    "toolkits",
-		Summary: "Change a toolkit; refresh it to see what it then offers. When it moves to another server " +
+	httpapi.Route(r, "POST /toolkits", "create-toolkit",
+		"Create a toolkit from what its endpoint offers",
+		h.createToolkit, httpapi.Created, httpapi.Needs("kind", "name"))
+	httpapi.Route(r, "GET /toolkits", "list-toolkits", "List toolkits", h.listToolkits)
+	httpapi.Route(r, "GET /toolkits/{id}", "read-toolkit", "Read a toolkit", h.readToolkit)
+	httpapi.Route(r, "PATCH /toolkits/{id}", "edit-toolkit",
+		"Change a toolkit; refresh it to see what it then offers. When it moves to another server "+
 			"it loses its credentials, unless new ones come along",
-	}, h.editToolkit)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "DELETE", Path: "/toolkits/{id}", Level: manage, Status: http.StatusNoContent,
-		ID: "delete-toolkit", Tag: "toolkits", Summary: "Delete a toolkit",
-	}, h.deleteToolkit)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/toolkits/{id}/refresh", Level: manage,
-		ID: "refresh-toolkit", Tag: "toolkits",
-		Summary: "Look again at what the endpoint offers; what is new is not enabled",
-	}, h.refreshToolkit)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/toolkits/{id}/resources", Level: read,
-		ID: "list-resources", Tag: "toolkits", Conflicts: true,
-		Summary: "What an MCP server offers beside tools: resources and prompts",
-	}, h.listResources)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/toolkits/{id}/tools", Level: read,
-		ID: "list-tools", Tag: "toolkits", Summary: "List a toolkit's tools",
-	}, h.listTools)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "PATCH", Path: "/toolkits/{id}/tools/{name}", Level: manage,
-		ID: "edit-tool", Tag: "toolkits", Summary: "Change the rules for a tool",
-	}, h.editTool)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/toolkits/{id}/tools/{name}/try", Level: manage,
-		ID: "try-tool", Tag: "toolkits",
-		Summary: "Call a tool at once; a call that would wait for approval needs the level admin",
-	}, h.tryTool)
+		h.editToolkit)
+	httpapi.Route(r, "DELETE /toolkits/{id}", "delete-toolkit", "Delete a toolkit", h.deleteToolkit)
+	httpapi.Route(r, "POST /toolkits/{id}/refresh", "refresh-toolkit",
+		"Look again at what the endpoint offers; what is new is not enabled", h.refreshToolkit)
+	httpapi.Route(r, "GET /toolkits/{id}/resources", "list-resources",
+		"What an MCP server offers beside tools: resources and prompts", h.listResources, httpapi.Conflicts)
+	httpapi.Route(r, "GET /toolkits/{id}/tools", "list-tools", "List a toolkit's tools", h.listTools)
+	httpapi.Route(r, "PATCH /toolkits/{id}/tools/{name}", "edit-tool", "Change the rules for a tool", h.editTool)
+	httpapi.Route(r, "POST /toolkits/{id}/tools/{name}/try", "try-tool",
+		"Call a tool at once; a call that would wait for approval needs the level admin", h.tryTool)
 }
 
 type toolkitBody struct {
@@ -168,23 +136,20 @@ func viewToolkit(t catalog.Toolkit) toolkitView {
 	return v
 }
 
-func toolkitAnswer(e record.Entity[catalog.Toolkit]) *httpapi.Answer[toolkitView] {
+func toolkitAnswer(e record.Entity[catalog.Toolkit]) *answer[toolkitView] {
 	return httpapi.Versioned(e.Version(), viewToolkit(e.Value))
 }
 
 func (h *handlers) createToolkit(ctx context.Context, p tenant.Principal, in *struct {
 	Body    toolkitBody
 	RawBody []byte
-}) (*httpapi.Answer[toolkitView], error) {
+}) (*answer[toolkitView], error) {
 	d, err := in.Body.draft(in.RawBody)
 	if err != nil {
 		return nil, err
 	}
 	e, err := h.Toolkits.Create(ctx, p.Organization, d)
-	if err != nil {
-		return nil, err
-	}
-	return toolkitAnswer(e), nil
+	return toolkitAnswer(e), err
 }
 
 type toolkitList struct {
@@ -194,7 +159,7 @@ type toolkitList struct {
 
 func (h *handlers) listToolkits(
 	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
-) (*httpapi.Answer[toolkitList], error) {
+) (*answer[toolkitList], error) {
 	list, most := toolkitList{Toolkits: []toolkitView{}}, in.Limit
 	if in.Cursor == "" {
 		builtin, err := h.Toolkits.Toolkit(ctx, p.Scope(), catalog.BuiltinToolkit(p.Organization))
@@ -215,10 +180,8 @@ func (h *handlers) listToolkits(
 		page.Rows = nil
 	}
 	list.NextCursor = httpapi.EncodeCursor(page.Next)
-	for _, e := range page.Rows {
-		list.Toolkits = append(list.Toolkits, viewToolkit(e.Value))
-	}
-	return &httpapi.Answer[toolkitList]{Body: list}, nil
+	list.Toolkits = append(list.Toolkits, httpapi.Views(page.Rows, viewToolkit)...)
+	return httpapi.Body(list), nil
 }
 
 // beforeAll is the place of the built-in toolkit, which is listed before all that are stored: places are made of
@@ -236,10 +199,7 @@ func viewToolkitOf(p tenant.Principal, t catalog.Toolkit) toolkitView {
 
 func (h *handlers) readToolkit(
 	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
-) (*httpapi.Answer[toolkitView], error) {
-	if err := in.Check("toolkit"); err != nil {
-		return nil, err
-	}
+) (*answer[toolkitView], error) {
 	e, err := h.Toolkits.Toolkit(ctx, p.Scope(), in.ID)
 	if err != nil {
 		return nil, err
@@ -252,10 +212,7 @@ func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *stru
 	httpapi.Match
 	Body    toolkitBody
 	RawBody []byte
-}) (*httpapi.Answer[toolkitView], error) {
-	if err := in.Check("toolkit"); err != nil {
-		return nil, err
-	}
+}) (*answer[toolkitView], error) {
 	if in.Body.Kind != "" || in.Body.Enabled != nil {
 		return nil, problem.InvalidField("body", "kind and enabled are for the creation of a toolkit")
 	}
@@ -264,16 +221,10 @@ func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *stru
 		return nil, err
 	}
 	e, err := h.Toolkits.Edit(ctx, p.Scope(), in.ID, in.Precondition(), d)
-	if err != nil {
-		return nil, err
-	}
-	return toolkitAnswer(e), nil
+	return toolkitAnswer(e), err
 }
 
 func (h *handlers) deleteToolkit(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
-	if err := in.Check("toolkit"); err != nil {
-		return nil, err
-	}
 	return nil, h.Toolkits.Remove(ctx, p.Scope(), in.ID)
 }
 
@@ -327,10 +278,7 @@ func (h *handlers) refreshToolkit(ctx context.Context, p tenant.Principal, in *s
 	Body *struct {
 		DryRun bool `json:"dry_run,omitempty" doc:"only say what would change"`
 	}
-}) (*httpapi.Answer[differenceView], error) {
-	if err := in.Check("toolkit"); err != nil {
-		return nil, err
-	}
+}) (*answer[differenceView], error) {
 	dry, refresh := in.Body != nil && in.Body.DryRun, h.Asker.Refresh
 	if dry {
 		refresh = h.Asker.Preview
@@ -343,22 +291,19 @@ func (h *handlers) refreshToolkit(ctx context.Context, p tenant.Principal, in *s
 	if dry {
 		v.Tools = viewChanges(d.Tools)
 	}
-	return &httpapi.Answer[differenceView]{Body: v}, nil
+	return httpapi.Body(v), nil
 }
 
 func (h *handlers) listResources(
 	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
-) (*httpapi.Answer[tool.Offerings], error) {
-	if err := in.Check("toolkit"); err != nil {
-		return nil, err
-	}
+) (*answer[tool.Offerings], error) {
 	found, err := h.Asker.Browse(ctx, p.Scope(), in.ID)
 	if err != nil {
 		return nil, err
 	}
 	found.Resources = append([]tool.Resource{}, found.Resources...)
 	found.Prompts = append([]tool.Prompt{}, found.Prompts...)
-	return &httpapi.Answer[tool.Offerings]{Body: found}, nil
+	return httpapi.Body(found), nil
 }
 
 type approvalWhen struct {
@@ -406,12 +351,7 @@ type toolList struct {
 	NextCursor *string    `json:"next_cursor"`
 }
 
-func (h *handlers) listTools(
-	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
-) (*httpapi.Answer[toolList], error) {
-	if err := in.Check("toolkit"); err != nil {
-		return nil, err
-	}
+func (h *handlers) listTools(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*answer[toolList], error) {
 	_, tools, err := h.Toolkits.Offered(ctx, p.Scope(), in.ID)
 	if err != nil {
 		return nil, err
@@ -420,7 +360,7 @@ func (h *handlers) listTools(
 	for _, t := range tools {
 		list.Tools = append(list.Tools, viewTool(t))
 	}
-	return &httpapi.Answer[toolList]{Body: list}, nil
+	return httpapi.Body(list), nil
 }
 
 // ToolPath names a tool of a toolkit.
@@ -439,10 +379,7 @@ func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct 
 		RetrySafe    *bool         `json:"retry_safe,omitempty"`
 	}
 	RawBody []byte
-}) (*httpapi.Answer[ToolView], error) {
-	if err := in.Check("toolkit"); err != nil {
-		return nil, err
-	}
+}) (*answer[ToolView], error) {
 	rules := toolkit.Rules{Enabled: in.Body.Enabled, TimeoutMS: in.Body.TimeoutMS, RetrySafe: in.Body.RetrySafe}
 	if in.Body.Approval != nil {
 		rules.Approval = &tool.Approval{Mode: *in.Body.Approval}
@@ -457,10 +394,7 @@ func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct 
 		rules.TimeoutMS = new(int)
 	}
 	t, err := h.Toolkits.SetRules(ctx, p.Scope(), in.ID, in.Name, rules)
-	if err != nil {
-		return nil, err
-	}
-	return &httpapi.Answer[ToolView]{Body: viewTool(t)}, nil
+	return httpapi.Body(viewTool(t)), err
 }
 
 type triedView struct {
@@ -474,10 +408,7 @@ func (h *handlers) tryTool(ctx context.Context, p tenant.Principal, in *struct {
 	Body struct {
 		Arguments json.RawMessage `json:"arguments" shape:"object"`
 	}
-}) (*httpapi.Answer[triedView], error) {
-	if err := in.Check("toolkit"); err != nil {
-		return nil, err
-	}
+}) (*answer[triedView], error) {
 	a, err := h.Asker.Try(
 		ctx, p.Scope(), in.ID, in.Name, in.Body.Arguments, func() error { return p.May(tenant.LevelAdmin) },
 	)
@@ -488,5 +419,5 @@ func (h *handlers) tryTool(ctx context.Context, p tenant.Principal, in *struct {
 	if a.Error == "" {
 		v.Result = &a.Result
 	}
-	return &httpapi.Answer[triedView]{Body: v}, nil
+	return httpapi.Body(v), nil
 }

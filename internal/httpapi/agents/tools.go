@@ -30,10 +30,7 @@ func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *s
 	httpapi.LongPaging
 	Version int    `query:"agent_version" minimum:"1" doc:"the published one by default"`
 	Name    string `query:"name" doc:"the one that runs know by this name"`
-}) (*httpapi.Answer[agentToolList], error) {
-	if err := in.Check("agent"); err != nil {
-		return nil, err
-	}
+}) (*answer[agentToolList], error) {
 	agent, err := h.Tenants.Runnable(ctx, p, in.ID, in.Version)
 	if err != nil {
 		return nil, err
@@ -63,7 +60,7 @@ func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *s
 		list.Tools = append(list.Tools, t)
 		return true, nil
 	})
-	return &httpapi.Answer[agentToolList]{Body: list}, err
+	return httpapi.Body(list), err
 }
 
 func (h *handlers) agentTools(ctx context.Context, organization string, spec catalog.AgentSpec) (

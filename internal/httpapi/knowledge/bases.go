@@ -7,7 +7,6 @@ package knowledge
 import (
 	"cmp"
 	"context"
-	"net/http"
 
 	"agentplatform/events"
 	"agentplatform/internal/catalog"
@@ -27,6 +26,9 @@ type Config struct {
 	Began func(ctx context.Context, job, organization string)
 }
 
+// answer is short for signatures.
+type answer[T any] = httpapi.Answer[T]
+
 type handlers struct {
 	*httpapi.Server
 	Config
@@ -40,37 +42,26 @@ func Routes(s *httpapi.Server, c Config) {
 	h.searchRoutes()
 }
 
+// routes is what the area's operations have in common.
+func (h *handlers) routes() httpapi.Routes {
+	return httpapi.Routes{
+		Server: h.Server, Tag: "knowledge", What: "knowledge base", Read: tenant.LevelRead, Write: tenant.LevelManage,
+	}
+}
+
 func (h *handlers) baseRoutes() {
-	const tag = "knowledge"
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/knowledge-bases", Level: tenant.LevelManage, Status: http.StatusCreated,
-		Needs: []string{"name"}, ID: "create-knowledge-base", Tag: tag, Summary: "Create a knowledge base",
-	}, h.createBase)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/knowledge-bases", Level: tenant.LevelRead,
-		ID: "list-knowledge-bases", Tag: tag, Summary: "List knowledge bases",
-	}, h.listBases)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/knowledge-bases/{id}", Level: tenant.LevelRead,
-		ID: "read-knowledge-base", Tag: tag, Summary: "Read a knowledge base",
-	}, h.readBase)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "PATCH", Path: "/knowledge-bases/{id}", Level: tenant.LevelManage,
-		ID: "edit-knowledge-base", Tag: tag, Summary: "Change a knowledge base",
-	}, h.editBase)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "DELETE", Path: "/knowledge-bases/{id}", Level: tenant.LevelManage, Status: http.StatusNoContent,
-		ID: "delete-knowledge-base", Tag: tag, Summary: "Delete a knowledge base with its documents",
-	}, h.deleteBase)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/knowledge-bases/{id}/reprocess", Level: tenant.LevelManage, Status: http.StatusAccepted,
-		ID: "reprocess-documents", Tag: tag, Summary: "Ingest all documents anew that have failed",
-	}, h.reprocessFailed)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "DELETE", Path: "/knowledge-bases/{id}/rebuild", Level: tenant.LevelManage,
-		Status: http.StatusNoContent, ID: "cancel-rebuild", Tag: tag,
-		Summary: "Give up a rebuild, under way or failed, and go back to the settings in force",
-	}, h.cancelRebuild)
+	r := h.routes()
+	httpapi.Route(r, "POST /knowledge-bases", "create-knowledge-base",
+		"Create a knowledge base", h.createBase, httpapi.Created, httpapi.Needs("name"))
+	httpapi.Route(r, "GET /knowledge-bases", "list-knowledge-bases", "List knowledge bases", h.listBases)
+	httpapi.Route(r, "GET /knowledge-bases/{id}", "read-knowledge-base", "Read a knowledge base", h.readBase)
+	httpapi.Route(r, "PATCH /knowledge-bases/{id}", "edit-knowledge-base", "Change a knowledge base", h.editBase)
+	httpapi.Route(r, "DELETE /knowledge-bases/{id}", "delete-knowledge-base",
+		"Delete a knowledge base with its documents", h.deleteBase)
+	httpapi.Route(r, "POST /knowledge-bases/{id}/reprocess", "reprocess-documents",
+		"Ingest all documents anew that have failed", h.reprocessFailed, httpapi.Accepted)
+	httpapi.Route(r, "DELETE /knowledge-bases/{id}/rebuild", "cancel-rebuild",
+		"Give up a rebuild, under way or failed, and go back to the settings in force", h.cancelRebuild)
 }
 
 type chunkingBody struct {
@@ -181,7 +172,7 @@ func (h *handlers) viewBase(ctx context.Context, b catalog.KnowledgeBase) (baseV
 
 func (h *handlers) answerBase(
 	ctx context.Context, e record.Entity[catalog.KnowledgeBase], err error,
-) (*httpapi.Answer[baseView], error) {
+) (*answer[baseView], error) {
 	if err != nil {
 		return nil, err
 	}
@@ -194,7 +185,7 @@ func (h *handlers) answerBase(
 
 func (h *handlers) createBase(
 	ctx context.Context, p tenant.Principal, in *struct{ Body baseBody },
-) (*httpapi.Answer[baseView], error) {
+) (*answer[baseView], error) {
 	e, err := h.Knowledge.CreateBase(ctx, p, in.Body.edit())
 	return h.answerBase(ctx, e, err)
 }
@@ -204,9 +195,7 @@ type baseList struct {
 	NextCursor     *string    `json:"next_cursor"`
 }
 
-func (h *handlers) listBases(
-	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
-) (*httpapi.Answer[baseList], error) {
+func (h *handlers) listBases(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*answer[baseList], error) {
 	after, err := httpapi.DecodeCursor(in.Cursor)
 	if err != nil {
 		return nil, err
@@ -223,15 +212,10 @@ func (h *handlers) listBases(
 		}
 		list.KnowledgeBases = append(list.KnowledgeBases, v)
 	}
-	return &httpapi.Answer[baseList]{Body: list}, nil
+	return httpapi.Body(list), nil
 }
 
-func (h *handlers) readBase(
-	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
-) (*httpapi.Answer[baseView], error) {
-	if err := in.Check("knowledge base"); err != nil {
-		return nil, err
-	}
+func (h *handlers) readBase(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*answer[baseView], error) {
 	e, err := h.Knowledge.Base(ctx, p, in.ID)
 	return h.answerBase(ctx, e, err)
 }
@@ -240,10 +224,7 @@ func (h *handlers) editBase(ctx context.Context, p tenant.Principal, in *struct 
 	httpapi.IDPath
 	httpapi.Match
 	Body baseBody
-}) (*httpapi.Answer[baseView], error) {
-	if err := in.Check("knowledge base"); err != nil {
-		return nil, err
-	}
+}) (*answer[baseView], error) {
 	e, err := h.Knowledge.EditBase(ctx, p, in.ID, in.Precondition(), in.Body.edit())
 	if err == nil && e.Value.Building() != "" {
 		h.Began(ctx, e.Value.Building(), e.Value.Organization)
@@ -252,22 +233,20 @@ func (h *handlers) editBase(ctx context.Context, p tenant.Principal, in *struct 
 }
 
 func (h *handlers) cancelRebuild(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
-	if err := in.Check("knowledge base"); err != nil {
-		return nil, err
-	}
 	return nil, h.Knowledge.CancelRebuild(ctx, p, in.ID)
 }
 
 func (h *handlers) deleteBase(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
-	if err := in.Check("knowledge base"); err != nil {
-		return nil, err
-	}
 	job, err := h.Knowledge.RemoveBase(ctx, p, in.ID)
-	if err != nil {
-		return nil, err
+	return h.began(ctx, p, job, err)
+}
+
+// began is the answer to what has begun a job, unless that failed.
+func (h *handlers) began(ctx context.Context, p tenant.Principal, job string, err error) (*struct{}, error) {
+	if err == nil {
+		h.Began(ctx, job, p.Organization)
 	}
-	h.Began(ctx, job, p.Organization)
-	return nil, nil //nolint:nilnil // no content
+	return nil, err
 }
 
 type reprocessed struct {
@@ -279,13 +258,7 @@ func (h *handlers) reprocessFailed(ctx context.Context, p tenant.Principal, in *
 	Body struct {
 		Status string `json:"status" required:"true" enum:"failed" doc:"which documents"`
 	}
-}) (*httpapi.Answer[reprocessed], error) {
-	if err := in.Check("knowledge base"); err != nil {
-		return nil, err
-	}
+}) (*answer[reprocessed], error) {
 	n, err := h.Knowledge.ReprocessFailed(ctx, p, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return &httpapi.Answer[reprocessed]{Body: reprocessed{n}}, nil
+	return httpapi.Body(reprocessed{n}), err
 }

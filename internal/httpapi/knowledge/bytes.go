@@ -372,7 +372,7 @@ func (f sent) refused() refusedView {
 
 func documentPath(r *http.Request) (DocumentPath, error) {
 	in := DocumentPath{httpapi.IDPath{ID: r.PathValue("id")}, r.PathValue("document_id")}
-	return in, in.check()
+	return in, in.Check("knowledge base")
 }
 
 func (h *handlers) content(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {

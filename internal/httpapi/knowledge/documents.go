@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"net/http"
 	"time"
 
 	"agentplatform/events"
@@ -21,37 +20,21 @@ import (
 const documentsPath = "/knowledge-bases/{id}/documents"
 
 func (h *handlers) documentRoutes() {
-	const tag, one = "knowledge", documentsPath + "/{document_id}"
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: documentsPath, Level: tenant.LevelRead,
-		ID: "list-documents", Tag: tag, Summary: "List a knowledge base's documents, newest first",
-	}, h.listDocuments)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/documents", Level: tenant.LevelRead,
-		ID: "list-all-documents", Tag: tag,
-		Summary: "List the documents of all knowledge bases, base by base, both newest first",
-	}, h.listAllDocuments)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: one, Level: tenant.LevelRead,
-		ID: "read-document", Tag: tag, Summary: "Read a document's description",
-	}, h.readDocument)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "PATCH", Path: one, Level: tenant.LevelManage,
-		ID: "edit-document", Tag: tag, Summary: "Change a document's title, language, metadata or groups",
-	}, h.editDocument)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "DELETE", Path: one, Level: tenant.LevelManage, Status: http.StatusNoContent,
-		ID: "delete-document", Tag: tag, Summary: "Delete a document: from the answer on nobody finds it",
-	}, h.deleteDocument)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: one + "/reprocess", Level: tenant.LevelManage, Status: http.StatusAccepted,
-		ID: "reprocess-document", Tag: tag,
-		Summary: "Ingest a document anew; what came from a url is fetched again",
-	}, h.reprocess)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: one + "/chunks", Level: tenant.LevelRead,
-		ID: "list-chunks", Tag: tag, Summary: "List a document's chunks, in the order of its text",
-	}, h.listChunks)
+	const one = documentsPath + "/{document_id}"
+	r := h.routes()
+	httpapi.Route(r, "GET "+documentsPath, "list-documents",
+		"List a knowledge base's documents, newest first", h.listDocuments)
+	httpapi.Route(r, "GET /documents", "list-all-documents",
+		"List the documents of all knowledge bases, base by base, both newest first", h.listAllDocuments)
+	httpapi.Route(r, "GET "+one, "read-document", "Read a document's description", h.readDocument)
+	httpapi.Route(r, "PATCH "+one, "edit-document",
+		"Change a document's title, language, metadata or groups", h.editDocument)
+	httpapi.Route(r, "DELETE "+one, "delete-document",
+		"Delete a document: from the answer on nobody finds it", h.deleteDocument)
+	httpapi.Route(r, "POST "+one+"/reprocess", "reprocess-document",
+		"Ingest a document anew; what came from a url is fetched again", h.reprocess, httpapi.Accepted)
+	httpapi.Route(r, "GET "+one+"/chunks", "list-chunks",
+		"List a document's chunks, in the order of its text", h.listChunks)
 	for _, o := range described(h.Server) {
 		h.Describe(o)
 	}
@@ -66,8 +49,9 @@ type DocumentPath struct {
 	DocumentID string `path:"document_id"`
 }
 
-func (in DocumentPath) check() error {
-	if err := in.Check("knowledge base"); err != nil {
+// Check is [httpapi.IDPath.Check], also for the document.
+func (in DocumentPath) Check(what string) error {
+	if err := in.IDPath.Check(what); err != nil {
 		return err
 	}
 	if !host.ValidID(in.DocumentID) {
@@ -180,9 +164,7 @@ func codeOf(f ingestion.Failure) string {
 	return string(f.Code)
 }
 
-func answerDocument(
-	e record.Entity[catalog.Document], err error,
-) (*httpapi.Answer[documentView], error) {
+func answerDocument(e record.Entity[catalog.Document], err error) (*answer[documentView], error) {
 	if err != nil {
 		return nil, err
 	}
@@ -208,10 +190,7 @@ func (q DocumentQuery) wanted() knowledge.Wanted {
 func (h *handlers) listDocuments(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	DocumentQuery
-}) (*httpapi.Answer[documentList], error) {
-	if err := in.Check("knowledge base"); err != nil {
-		return nil, err
-	}
+}) (*answer[documentList], error) {
 	return documentsAnswer(in.DocumentQuery, func(after string) (record.Page[record.Entity[catalog.Document]], error) {
 		return h.Knowledge.DocumentsOf(ctx, p, in.ID, in.wanted(), after, in.Limit)
 	})
@@ -219,7 +198,7 @@ func (h *handlers) listDocuments(ctx context.Context, p tenant.Principal, in *st
 
 func (h *handlers) listAllDocuments(
 	ctx context.Context, p tenant.Principal, in *DocumentQuery,
-) (*httpapi.Answer[documentList], error) {
+) (*answer[documentList], error) {
 	return documentsAnswer(*in, func(after string) (record.Page[record.Entity[catalog.Document]], error) {
 		return h.Knowledge.AllDocuments(ctx, p, in.wanted(), after, in.Limit)
 	})
@@ -228,7 +207,7 @@ func (h *handlers) listAllDocuments(
 // documentsAnswer is a page of a list of documents.
 func documentsAnswer(
 	q DocumentQuery, read func(after string) (record.Page[record.Entity[catalog.Document]], error),
-) (*httpapi.Answer[documentList], error) {
+) (*answer[documentList], error) {
 	after, err := httpapi.DecodeCursor(q.Cursor)
 	if err != nil {
 		return nil, err
@@ -237,20 +216,13 @@ func documentsAnswer(
 	if err != nil {
 		return nil, err
 	}
-	list := documentList{Documents: []documentView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
-	for _, e := range page.Rows {
-		list.Documents = append(list.Documents, viewDocument(e.Value))
-	}
-	return &httpapi.Answer[documentList]{Body: list}, nil
+	return httpapi.Body(documentList{httpapi.Views(page.Rows, viewDocument), httpapi.EncodeCursor(page.Next)}), nil
 }
 
 func (h *handlers) readDocument(ctx context.Context, p tenant.Principal, in *struct {
 	DocumentPath
 	WaitMS int `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status or stage"`
-}) (*httpapi.Answer[documentView], error) {
-	if err := in.check(); err != nil {
-		return nil, err
-	}
+}) (*answer[documentView], error) {
 	e, err := h.Knowledge.Await(ctx, p, in.ID, in.DocumentID, time.Duration(in.WaitMS)*time.Millisecond)
 	return answerDocument(e, err)
 }
@@ -265,10 +237,7 @@ func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *str
 		GroupIDs *[]string                  `json:"group_ids,omitempty"`
 	}
 	RawBody []byte
-}) (*httpapi.Answer[documentView], error) {
-	if err := in.check(); err != nil {
-		return nil, err
-	}
+}) (*answer[documentView], error) {
 	var there map[string]json.RawMessage
 	if err := httpapi.Decode("body", in.RawBody, &there); err != nil {
 		return nil, err
@@ -301,23 +270,11 @@ func merged(m map[string]json.RawMessage, patch json.RawMessage) (map[string]jso
 }
 
 func (h *handlers) deleteDocument(ctx context.Context, p tenant.Principal, in *DocumentPath) (*struct{}, error) {
-	if err := in.check(); err != nil {
-		return nil, err
-	}
 	job, err := h.Knowledge.RemoveDocument(ctx, p, in.ID, in.DocumentID)
-	if err != nil {
-		return nil, err
-	}
-	h.Began(ctx, job, p.Organization)
-	return nil, nil //nolint:nilnil // no content
+	return h.began(ctx, p, job, err)
 }
 
-func (h *handlers) reprocess(
-	ctx context.Context, p tenant.Principal, in *DocumentPath,
-) (*httpapi.Answer[documentView], error) {
-	if err := in.check(); err != nil {
-		return nil, err
-	}
+func (h *handlers) reprocess(ctx context.Context, p tenant.Principal, in *DocumentPath) (*answer[documentView], error) {
 	e, err := h.Knowledge.Reprocess(ctx, p, in.ID, in.DocumentID)
 	return answerDocument(e, err)
 }
@@ -340,10 +297,7 @@ type chunkList struct {
 func (h *handlers) listChunks(ctx context.Context, p tenant.Principal, in *struct {
 	DocumentPath
 	httpapi.Paging
-}) (*httpapi.Answer[chunkList], error) {
-	if err := in.check(); err != nil {
-		return nil, err
-	}
+}) (*answer[chunkList], error) {
 	from, err := placeOf(in.Cursor)
 	if err != nil {
 		return nil, err
@@ -363,7 +317,7 @@ func (h *handlers) listChunks(ctx context.Context, p tenant.Principal, in *struc
 			Heading: optional(c.Heading),
 		})
 	}
-	return &httpapi.Answer[chunkList]{Body: list}, nil
+	return httpapi.Body(list), nil
 }
 
 func page(n int) *int {

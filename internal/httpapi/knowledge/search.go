@@ -13,10 +13,9 @@ import (
 
 func (h *handlers) searchRoutes() {
 	httpapi.SchemaOf[condition](h.Server)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/search", Level: tenant.LevelRead,
-		ID: "search", Tag: "knowledge", Summary: "Find chunks of documents by words and by meaning",
-	}, h.search)
+	r := h.routes()
+	r.Write = tenant.LevelRead
+	httpapi.Route(r, "POST /search", "search", "Find chunks of documents by words and by meaning", h.search)
 }
 
 // condition describes what metadata may be asked for beside one value.
@@ -114,7 +113,7 @@ func viewHit(hit knowledge.Hit) hitView {
 
 func (h *handlers) search(
 	ctx context.Context, p tenant.Principal, in *struct{ Body searchBody },
-) (*httpapi.Answer[foundView], error) {
+) (*answer[foundView], error) {
 	began := h.Knowledge.Host.Elapsed()
 	q, err := in.Body.question()
 	if err != nil {
@@ -131,7 +130,7 @@ func (h *handlers) search(
 		v.Hits = append(v.Hits, viewHit(hit))
 	}
 	v.TookMS = (h.Knowledge.Host.Elapsed() - began).Round(time.Millisecond).Milliseconds()
-	return &httpapi.Answer[foundView]{Body: v}, nil
+	return httpapi.Body(v), nil
 }
 
 // charge charges a search's tokens to the one who asked. What was found is answered even when that cannot be stored.

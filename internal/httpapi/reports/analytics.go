@@ -17,18 +17,12 @@ import (
 // Whoever asks rolls up what has not been, whatever the level: it follows from the ledger, and is not what the asker
 // says.
 func (h *handlers) analyticsRoutes() {
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/analytics/summary", Level: tenant.LevelAdmin,
-		ID: "analytics-summary", Tag: "analytics", Summary: "What a span of time adds up to",
-	}, h.summary)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/analytics/timeseries", Level: tenant.LevelAdmin,
-		ID: "analytics-timeseries", Tag: "analytics", Summary: "A metric over time, each interval of the range",
-	}, h.timeseries)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/analytics/me", Level: tenant.LevelRead,
-		ID: "analytics-me", Tag: "analytics", Summary: "What the key's own user used in a span of time",
-	}, h.mine)
+	r := httpapi.Routes{Server: h.Server, Tag: "analytics", Read: tenant.LevelAdmin}
+	httpapi.Route(r, "GET /analytics/summary", "analytics-summary", "What a span of time adds up to", h.summary)
+	httpapi.Route(r, "GET /analytics/timeseries", "analytics-timeseries",
+		"A metric over time, each interval of the range", h.timeseries)
+	r.Read = tenant.LevelRead
+	httpapi.Route(r, "GET /analytics/me", "analytics-me", "What the key's own user used in a span of time", h.mine)
 }
 
 // Span is the query of a range of time.
@@ -174,20 +168,18 @@ func percentiles(times []int64) (v percentilesView) {
 func (h *handlers) summary(ctx context.Context, p tenant.Principal, in *struct {
 	Counting
 	Everyone
-}) (*httpapi.Answer[summaryView], error) {
+}) (*answer[summaryView], error) {
 	return h.summarize(ctx, p.Scope(), in.Counting, string(in.UserID))
 }
 
 // mine is the summary of the sender's own usage.
-func (h *handlers) mine(
-	ctx context.Context, p tenant.Principal, in *Counting,
-) (*httpapi.Answer[summaryView], error) {
+func (h *handlers) mine(ctx context.Context, p tenant.Principal, in *Counting) (*answer[summaryView], error) {
 	return h.summarize(ctx, p.Scope(), *in, p.User)
 }
 
 func (h *handlers) summarize(
 	ctx context.Context, scope record.Scope, in Counting, user string,
-) (*httpapi.Answer[summaryView], error) {
+) (*answer[summaryView], error) {
 	q, _, err := h.question(in, user)
 	if err != nil {
 		return nil, err
@@ -209,7 +201,7 @@ func (h *handlers) summarize(
 	if s.Cost != nil {
 		v.Cost, v.Currency = &s.Cost.Amount, s.Cost.Currency
 	}
-	return &httpapi.Answer[summaryView]{Body: v}, nil
+	return httpapi.Body(v), nil
 }
 
 type pointView struct {
@@ -235,7 +227,7 @@ func (h *handlers) timeseries(ctx context.Context, p tenant.Principal, in *struc
 	Metric   string `query:"metric" default:"runs" enum:"runs,completed,failed,cancelled,timed_out,errors,input_tokens,output_tokens,active_ms,queue_ms,model_calls,tool_calls,cost" doc:"errors: failed and timed out; cost needs prices in the organization's settings"`
 	Interval string `query:"interval" enum:"hour,day" default:"day"`
 	GroupBy  string `query:"group_by" enum:"agent,user,status,api_key,model"`
-}) (*httpapi.Answer[seriesView], error) {
+}) (*answer[seriesView], error) {
 	q, zone, err := h.question(in.Counting, string(in.UserID))
 	if err != nil {
 		return nil, err
@@ -264,5 +256,5 @@ func (h *handlers) timeseries(ctx context.Context, p tenant.Principal, in *struc
 			v.Points = append(v.Points, point)
 		}
 	}
-	return &httpapi.Answer[seriesView]{Body: v}, nil
+	return httpapi.Body(v), nil
 }

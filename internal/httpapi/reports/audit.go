@@ -11,10 +11,8 @@ import (
 )
 
 func (h *handlers) auditRoutes() {
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/audit-log", Level: tenant.LevelAdmin,
-		ID: "audit-log", Tag: "audit", Summary: "Who changed or decided what, newest first",
-	}, h.auditLog)
+	r := httpapi.Routes{Server: h.Server, Tag: "audit", Read: tenant.LevelAdmin}
+	httpapi.Route(r, "GET /audit-log", "audit-log", "Who changed or decided what, newest first", h.auditLog)
 }
 
 type auditView struct {
@@ -64,9 +62,7 @@ func (q AuditQuery) matches(a record.AuditEntry) bool {
 	return !a.At.Before(q.From) && (q.To.IsZero() || a.At.Before(q.To))
 }
 
-func (h *handlers) auditLog(
-	ctx context.Context, p tenant.Principal, in *AuditQuery,
-) (*httpapi.Answer[auditList], error) {
+func (h *handlers) auditLog(ctx context.Context, p tenant.Principal, in *AuditQuery) (*answer[auditList], error) {
 	list := auditList{Entries: []auditView{}}
 	page := func(
 		ctx context.Context, after string, limit int,
@@ -82,7 +78,7 @@ func (h *handlers) auditLog(
 			list.Entries = append(list.Entries, viewAudit(e.Value))
 			return true, nil
 		})
-	return &httpapi.Answer[auditList]{Body: list}, err
+	return httpapi.Body(list), err
 }
 
 func viewAudit(a record.AuditEntry) auditView {

@@ -10,6 +10,9 @@ import (
 	"agentplatform/internal/record"
 )
 
+// answer is short for signatures.
+type answer[T any] = httpapi.Answer[T]
+
 // handlers are the operations of the area.
 type handlers struct {
 	*httpapi.Server

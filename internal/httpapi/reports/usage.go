@@ -3,7 +3,9 @@ package reports
 import (
 	"context"
 	"encoding/csv"
+	"fmt"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -54,59 +56,22 @@ type ledgerEntry struct {
 	Cost     *float64 `json:"cost" doc:"by the prices in the organization's settings, as they are now: tokens of embeddings, which are a part of a run's input tokens where it searched, by those of their models; null where none of its models has one"`
 }
 
-var ledgerColumns = []string{
-	"run_id",
-	"chat_id",
-	"agent_id",
-	"user_id",
-	"status",
-	"billed",
-	"input_tokens",
-	"output_tokens",
-	"active_ms",
-	"model_calls",
-	"tool_calls",
-	"finished_at",
-	"kind",
-	"entry_id",
-	"document_id",
-	"knowledge_base_id",
-	"api_key_id",
-	"model",
-	"attempts",
-	"queue_ms",
-	"cost",
-}
-
-func (e ledgerEntry) cells() []string {
-	number := func(n int64) string { return strconv.FormatInt(n, 10) }
-	cost := ""
-	if e.Cost != nil {
-		cost = strconv.FormatFloat(*e.Cost, 'f', -1, 64)
+// table are the names of an entry's members, in their order, and their values as cells; null is an empty one.
+func (e ledgerEntry) table() (names, cells []string) {
+	v := reflect.ValueOf(e)
+	for i := range v.NumField() {
+		cell := ""
+		switch of := v.Field(i).Interface().(type) {
+		case *float64:
+			if of != nil {
+				cell = strconv.FormatFloat(*of, 'f', -1, 64)
+			}
+		default:
+			cell = fmt.Sprint(of)
+		}
+		names, cells = append(names, v.Type().Field(i).Tag.Get("json")), append(cells, cell)
 	}
-	return []string{
-		e.RunID,
-		e.ChatID,
-		e.AgentID,
-		e.UserID,
-		e.Status,
-		strconv.FormatBool(e.Billed),
-		number(e.InputTokens),
-		number(e.OutputTokens),
-		number(e.ActiveMS),
-		number(e.ModelCalls),
-		number(e.ToolCalls),
-		e.FinishedAt,
-		e.Kind,
-		e.EntryID,
-		e.DocumentID,
-		e.KnowledgeBaseID,
-		e.APIKeyID,
-		e.Model,
-		number(e.Attempts),
-		number(e.QueueMS),
-		cost,
-	}
+	return names, cells
 }
 
 func viewEntry(e record.Entry, prices analytics.Prices) ledgerEntry {
@@ -178,9 +143,7 @@ func (h *handlers) part(ctx context.Context, p tenant.Principal, in *UsageQuery)
 	return l, err
 }
 
-func (h *handlers) usage(
-	ctx context.Context, p tenant.Principal, in *UsageQuery,
-) (*httpapi.Either[ledgerList], error) {
+func (h *handlers) usage(ctx context.Context, p tenant.Principal, in *UsageQuery) (*httpapi.Either[ledgerList], error) {
 	l, err := h.part(ctx, p, in)
 	if err != nil {
 		return nil, err
@@ -208,7 +171,8 @@ func (h *handlers) usage(
 func (h *handlers) usageCSV(ctx context.Context, l part, c huma.Context) {
 	c.SetHeader("Content-Type", "text/csv; charset=utf-8")
 	w := csv.NewWriter(c.BodyWriter())
-	_ = w.Write(ledgerColumns)
+	columns, _ := ledgerEntry{}.table()
+	_ = w.Write(columns)
 	after := ""
 	for {
 		days := record.LedgerDays
@@ -220,7 +184,7 @@ func (h *handlers) usageCSV(ctx context.Context, l part, c huma.Context) {
 			if !l.filter.Passes(analytics.KeyOf(e.Value)) {
 				continue
 			}
-			cells := viewEntry(e.Value, l.prices).cells()
+			_, cells := viewEntry(e.Value, l.prices).table()
 			for i, cell := range cells {
 				cells[i] = defuse(cell)
 			}

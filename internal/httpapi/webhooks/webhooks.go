@@ -9,7 +9,6 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/egress"
-	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/intake"
 	"agentplatform/internal/problem"
@@ -29,6 +28,9 @@ type Config struct {
 	Redelivered func(ctx context.Context, h record.Delivery)
 }
 
+// answer is short for signatures.
+type answer[T any] = httpapi.Answer[T]
+
 // handlers are the operations of the area.
 type handlers struct {
 	Config
@@ -39,22 +41,13 @@ type handlers struct {
 func Routes(s *httpapi.Server, c Config) {
 	h := &handlers{Config: c, Server: s}
 	h.describePushes()
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/webhooks/deliveries", Level: tenant.LevelRead,
-		ID: "list-deliveries", Tag: "webhooks", Summary: "List webhook deliveries, newest first",
-	}, h.listDeliveries)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/webhooks/deliveries/{id}", Level: tenant.LevelRead,
-		ID: "read-delivery", Tag: "webhooks", Summary: "Read a webhook delivery with all its tries",
-	}, h.readDelivery)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/webhooks/deliveries/{id}/redeliver", Level: tenant.LevelRun,
-		ID: "redeliver", Tag: "webhooks", Summary: "Try a delivery again",
-	}, h.redeliver)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/webhooks/test", Level: tenant.LevelRun,
-		ID: "test-webhook", Tag: "webhooks", Summary: "Send a test event to an address",
-	}, h.testWebhook)
+	r := httpapi.Routes{Server: s, Tag: "webhooks", What: "delivery", Read: tenant.LevelRead, Write: tenant.LevelRun}
+	httpapi.Route(r, "GET /webhooks/deliveries", "list-deliveries",
+		"List webhook deliveries, newest first", h.listDeliveries)
+	httpapi.Route(r, "GET /webhooks/deliveries/{id}", "read-delivery",
+		"Read a webhook delivery with all its tries", h.readDelivery)
+	httpapi.Route(r, "POST /webhooks/deliveries/{id}/redeliver", "redeliver", "Try a delivery again", h.redeliver)
+	httpapi.Route(r, "POST /webhooks/test", "test-webhook", "Send a test event to an address", h.testWebhook)
 }
 
 type attemptView struct {
@@ -113,7 +106,7 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 	httpapi.Paging
 	RunID httpapi.ID `query:"run_id"`
 	State string     `query:"state" enum:"pending,delivered,failed"`
-}) (*httpapi.Answer[deliveryList], error) {
+}) (*answer[deliveryList], error) {
 	list := deliveryList{Deliveries: []deliveryView{}}
 	keep := func(d record.Delivery) bool { return in.State == "" || string(d.State) == in.State }
 	if in.RunID != "" {
@@ -129,7 +122,7 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 				list.Deliveries = append(list.Deliveries, viewDelivery(e.Value))
 			}
 		}
-		return &httpapi.Answer[deliveryList]{Body: list}, nil
+		return httpapi.Body(list), nil
 	}
 	var hidden map[string]bool
 	var err error
@@ -147,21 +140,18 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 			list.Deliveries = append(list.Deliveries, viewDelivery(e.Value))
 			return true, nil
 		})
-	return &httpapi.Answer[deliveryList]{Body: list}, err
+	return httpapi.Body(list), err
 }
 
 func (h *handlers) readDelivery(
 	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
-) (*httpapi.Answer[deliveryView], error) {
+) (*answer[deliveryView], error) {
 	d, err := h.delivery(ctx, p, in.ID)
-	return &httpapi.Answer[deliveryView]{Body: viewDelivery(d)}, err
+	return httpapi.Body(viewDelivery(d)), err
 }
 
 // delivery reads a delivery of a run that the principal may reach.
 func (h *handlers) delivery(ctx context.Context, p tenant.Principal, id string) (record.Delivery, error) {
-	if !host.ValidID(id) {
-		return record.Delivery{}, problem.Missing("delivery " + id)
-	}
 	e, err := h.Store.Delivery(ctx, p.Scope(), id)
 	if err == nil {
 		_, err = h.Intake.Run(ctx, p, e.Value.RunID)
@@ -199,7 +189,7 @@ func (h *handlers) redeliver(ctx context.Context, p tenant.Principal, in *struct
 	Body *struct {
 		Force bool `json:"force,omitempty" doc:"also for deliveries that have not failed"`
 	}
-}) (*httpapi.Answer[deliveryView], error) {
+}) (*answer[deliveryView], error) {
 	if _, err := h.delivery(ctx, p, in.ID); err != nil {
 		return nil, err
 	}
@@ -208,17 +198,17 @@ func (h *handlers) redeliver(ctx context.Context, p tenant.Principal, in *struct
 		return nil, err
 	}
 	h.Redelivered(ctx, d)
-	return &httpapi.Answer[deliveryView]{Body: viewDelivery(d)}, nil
+	return httpapi.Body(viewDelivery(d)), nil
 }
 
 func (h *handlers) testWebhook(ctx context.Context, p tenant.Principal, in *struct {
 	Body struct {
 		CallbackURL string `json:"callback_url" required:"true"`
 	}
-}) (*httpapi.Answer[attemptView], error) {
+}) (*answer[attemptView], error) {
 	if err := webhook.CheckURL(h.Callbacks, in.Body.CallbackURL); err != nil {
 		return nil, err
 	}
 	attempt, err := h.Prober.Probe(ctx, p.Organization, in.Body.CallbackURL)
-	return &httpapi.Answer[attemptView]{Body: viewAttempt(attempt)}, err
+	return httpapi.Body(viewAttempt(attempt)), err
 }
