@@ -129,9 +129,7 @@ func (s *Store) EraseBlob(ctx context.Context, key string) error {
 
 // EraseBlobs deletes all blobs of a resource, at once. The errors are those of the blob store.
 func EraseBlobs[T Resourceful](ctx context.Context, s *Store, id string) error {
-	var none T
-	kind, _, _ := none.Placed()
-	return s.dropBlobs(ctx, blobPlace(kind, id))
+	return s.dropBlobs(ctx, blobPlace(kindOf[T](), id))
 }
 
 // EraseResource deletes a resource with its blobs, whatever its version. The errors are those of the blob store and of

@@ -186,11 +186,7 @@ func (tx *Tx) spend(ctx context.Context, organization, name, id string, tokens i
 		return
 	}
 	shard := fmt.Sprintf("tokens/%d", int(id[len(id)-1])%tallyShards)
-	items, err := tx.store.read(ctx, tallyKey(name, shard))
-	e := Fresh(tally{})
-	if err == nil && items[0] != nil {
-		e, err = decode[tally](items[0])
-	}
+	e, _, err := find[tally](ctx, tx.store, tallyKey(name, shard))
 	tx.fail(err)
 	e.Value.N += tokens
 	tx.putTally(e, organization, name, shard)

@@ -2,6 +2,7 @@ package record
 
 import (
 	"context"
+	"slices"
 
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
@@ -23,15 +24,6 @@ func chatKeyOf(t lifecycle.RunSpec) table.Key { return chatKey(t.Organization, t
 
 // ChatKey is the key of a chat.
 func ChatKey(c lifecycle.Chat) table.Key { return chatKey(c.Organization, c.ID, c.OwnID) }
-
-func (s *Store) chatItem(ctx context.Context, key table.Key) (ChatEntity, bool, error) {
-	items, err := s.read(ctx, key)
-	if err != nil || items[0] == nil {
-		return ChatEntity{}, false, err
-	}
-	e, err := decode[lifecycle.Chat](items[0])
-	return e, true, err
-}
 
 // FindChat finds the chat that a client names: one with an id of the service's, which is unique globally, or with an id
 // of a client's choice, which is unique in its organization. Deleted chats are returned too, because they count the
@@ -71,7 +63,7 @@ func (s *Store) Chat(ctx context.Context, scope Scope, id string) (ChatEntity, e
 
 // ChatOf reads the chat of a run, deleted or not; the second result is false when there is none.
 func (s *Store) ChatOf(ctx context.Context, t lifecycle.RunSpec) (ChatEntity, bool, error) {
-	return s.chatItem(ctx, chatKeyOf(t))
+	return find[lifecycle.Chat](ctx, s, chatKeyOf(t))
 }
 
 // PutChat writes a chat and returns it as it is after the commit.
@@ -117,11 +109,7 @@ func listedIn[T any](ctx context.Context, s *Store, scope Scope, of table.Range)
 	if len(entries) == 0 {
 		return page, nil
 	}
-	keys := make([]table.Key, 0, len(entries))
-	for _, e := range entries {
-		keys = append(keys, e.Key)
-	}
-	items, err := s.readAll(ctx, keys)
+	items, err := s.readAll(ctx, keysOf(entries, func(e table.Entry) table.Key { return e.Key }))
 	if err != nil {
 		return page, err
 	}
@@ -140,13 +128,31 @@ func listedIn[T any](ctx context.Context, s *Store, scope Scope, of table.Range)
 
 func (s *Store) readAll(ctx context.Context, keys []table.Key) ([]*table.Item, error) {
 	var all []*table.Item
-	for len(keys) > 0 {
-		n := min(len(keys), table.MaxGetKeys)
-		items, err := s.read(ctx, keys[:n]...)
+	for some := range slices.Chunk(keys, table.MaxGetKeys) {
+		items, err := s.read(ctx, some...)
 		if err != nil {
 			return nil, err
 		}
-		all, keys = append(all, items...), keys[n:]
+		all = append(all, items...)
 	}
 	return all, nil
+}
+
+// keysOf are the keys of some things, in their order.
+func keysOf[T any](list []T, key func(T) table.Key) []table.Key {
+	keys := make([]table.Key, 0, len(list))
+	for _, one := range list {
+		keys = append(keys, key(one))
+	}
+	return keys
+}
+
+// find reads an entity; the second result is false when there is none.
+func find[T any](ctx context.Context, s *Store, key table.Key) (Entity[T], bool, error) {
+	items, err := s.read(ctx, key)
+	if err != nil || items[0] == nil {
+		return Entity[T]{}, false, err
+	}
+	e, err := decode[T](items[0])
+	return e, err == nil, err
 }

@@ -28,11 +28,7 @@ func (tx *Tx) Count(ctx context.Context, owner, name, id string, add map[string]
 		return
 	}
 	key := countKey(name, int(id[len(id)-1])%countShards)
-	items, err := tx.store.read(ctx, key)
-	e := Fresh(counts{})
-	if err == nil && items[0] != nil {
-		e, err = decode[counts](items[0])
-	}
+	e, _, err := find[counts](ctx, tx.store, key)
 	tx.fail(err)
 	sum := map[string]int64{}
 	for _, n := range []map[string]int64{e.Value.N, add} {

@@ -120,12 +120,7 @@ func (tx *Tx) PutDelivery(e DeliveryEntity) DeliveryEntity {
 
 // DeliveryAt reads a delivery; the second result is false when there is none.
 func (s *Store) DeliveryAt(ctx context.Context, run string, sequence int) (DeliveryEntity, bool, error) {
-	items, err := s.read(ctx, DeliveryKey(run, sequence))
-	if err != nil || items[0] == nil {
-		return DeliveryEntity{}, false, err
-	}
-	e, err := decode[Delivery](items[0])
-	return e, true, err
+	return find[Delivery](ctx, s, DeliveryKey(run, sequence))
 }
 
 // DeliveryBody reads the bytes of a delivery. The errors are those of the blob store.

@@ -46,11 +46,7 @@ func (tx *Tx) PutIdempotency(organization, name string, i, before Idempotency) {
 
 // Idempotency reads the outcome under a name; found is false when there is none.
 func (s *Store) Idempotency(ctx context.Context, name string) (i Idempotency, found bool, err error) {
-	items, err := s.read(ctx, idempotencyKey(name))
-	if err != nil || items[0] == nil {
-		return i, false, err
-	}
-	e, err := decode[Idempotency](items[0])
+	e, found, err := find[Idempotency](ctx, s, idempotencyKey(name))
 	e.Value.version = e.version
-	return e.Value, err == nil, err
+	return e.Value, found, err
 }

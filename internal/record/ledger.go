@@ -192,12 +192,8 @@ func (s *Store) LedgerBetween(
 func (s *Store) FirstDay(ctx context.Context, scope Scope) (time.Time, error) {
 	began := time.Time{}
 	if scope.organization == NoOrganization {
-		item, err := s.read(ctx, deploymentKey())
-		if err != nil || item[0] == nil {
-			return began, err
-		}
-		e, err := decode[deployment](item[0])
-		if err != nil {
+		e, found, err := find[deployment](ctx, s, deploymentKey())
+		if err != nil || !found {
 			return began, err
 		}
 		began = e.Value.CreatedAt

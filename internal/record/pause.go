@@ -31,11 +31,9 @@ func (s *Store) Interrupts(ctx context.Context, id string, pause int) ([]Interru
 // InterruptsOf reads what runs wait for, each in its present pause; the result has one place for each run, empty for
 // one that does not wait any more.
 func (s *Store) InterruptsOf(ctx context.Context, runs []RunEntity) ([][]Interrupt, error) {
-	keys := make([]table.Key, 0, len(runs))
-	for _, e := range runs {
-		keys = append(keys, pauseKey(e.Value.ID(), e.Value.Pause))
-	}
-	items, err := s.readAll(ctx, keys)
+	items, err := s.readAll(ctx, keysOf(runs, func(e RunEntity) table.Key {
+		return pauseKey(e.Value.ID(), e.Value.Pause)
+	}))
 	if err != nil {
 		return nil, err
 	}

@@ -49,10 +49,5 @@ func (tx *Tx) DeletePush(run string, e PushEntity) {
 
 // Push reads the push of a run; the second result is false when there is none. The errors are those of the store.
 func (s *Store) Push(ctx context.Context, run string) (PushEntity, bool, error) {
-	items, err := s.read(ctx, pushKey(run))
-	if err != nil || items[0] == nil {
-		return PushEntity{}, false, err
-	}
-	e, err := decode[Push](items[0])
-	return e, true, err
+	return find[Push](ctx, s, pushKey(run))
 }

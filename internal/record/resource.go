@@ -40,6 +40,13 @@ func IDOf[T Resourceful](v T) string {
 	return id
 }
 
+// kindOf is the kind of the resources of a type.
+func kindOf[T Resourceful]() string {
+	var none T
+	kind, _, _ := none.Placed()
+	return kind
+}
+
 // DerivedID is the id of something of which every organization has one.
 func DerivedID(what, organization string) string {
 	sum := sha256.Sum256([]byte(what + "/" + organization))
@@ -48,8 +55,7 @@ func DerivedID(what, organization string) string {
 
 // Resource reads a resource within the scope. It returns a problem of kind NotFound or Forbidden.
 func Resource[T Resourceful](ctx context.Context, s Reader, scope Scope, id string) (Entity[T], error) {
-	var none T
-	kind, _, _ := none.Placed()
+	kind := kindOf[T]()
 	item, err := s.reads().get(ctx, scope, kind+" "+id, resourceKey(kind, id))
 	if err != nil {
 		return Entity[T]{}, err
@@ -62,12 +68,8 @@ func Existing[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []s
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	var none T
-	kind, _, _ := none.Placed()
-	keys := make([]table.Key, 0, len(ids))
-	for _, id := range ids {
-		keys = append(keys, resourceKey(kind, id))
-	}
+	kind := kindOf[T]()
+	keys := keysOf(ids, func(id string) table.Key { return resourceKey(kind, id) })
 	items, err := s.reads().read(ctx, keys...)
 	if err != nil {
 		return nil, err
@@ -131,18 +133,15 @@ func deleteResource[T Resourceful](tx *Tx, v T, cond table.Condition) {
 func Resources[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, after string, limit int,
 ) (Page[Entity[T]], error) {
-	var none T
-	kind, _, _ := none.Placed()
-	return listed[T](ctx, s, scope, listPart(kind, scope.organization), after, limit)
+	return listed[T](ctx, s, scope, listPart(kindOf[T](), scope.organization), after, limit)
 }
 
 // OldestResources is Resources, oldest first.
 func OldestResources[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, after string, limit int,
 ) (Page[Entity[T]], error) {
-	var none T
-	kind, _, _ := none.Placed()
-	return listedIn[T](ctx, s, scope, table.Range{Part: listPart(kind, scope.organization), After: after, Limit: limit})
+	part := listPart(kindOf[T](), scope.organization)
+	return listedIn[T](ctx, s, scope, table.Range{Part: part, After: after, Limit: limit})
 }
 
 // ResourcesWithin lists the resources of one kind within another thing (see [Inner]), newest first. after is Page.Next
@@ -151,21 +150,15 @@ func ResourcesWithin[T interface {
 	Resourceful
 	Inner
 }](ctx context.Context, s *Store, scope Scope, within, after string, limit int) (Page[Entity[T]], error) {
-	var none T
-	kind, _, _ := none.Placed()
-	return listed[T](ctx, s, scope, innerPart(kind, within), after, limit)
+	return listed[T](ctx, s, scope, innerPart(kindOf[T](), within), after, limit)
 }
 
 // Several reads the resources with these ids that exist within the scope, by id.
 func Several[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []string) (map[string]Entity[T], error) {
-	var none T
-	kind, _, _ := none.Placed()
+	kind := kindOf[T]()
 	found := make(map[string]Entity[T], len(ids))
 	for chunk := range slices.Chunk(ids, table.MaxGetKeys) {
-		keys := make([]table.Key, 0, len(chunk))
-		for _, id := range chunk {
-			keys = append(keys, resourceKey(kind, id))
-		}
+		keys := keysOf(chunk, func(id string) table.Key { return resourceKey(kind, id) })
 		items, err := s.reads().read(ctx, keys...)
 		if err != nil {
 			return nil, err

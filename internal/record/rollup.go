@@ -63,12 +63,8 @@ func dayPart(organization, view string) string { return "rollup/" + organization
 
 // Rolled reads how far an organization's ledger has been rolled up: not at all is until the day before it began.
 func (s *Store) Rolled(ctx context.Context, scope Scope) (RolledEntity, error) {
-	items, err := s.read(ctx, rolledKey(scope.organization))
-	if err != nil {
-		return RolledEntity{}, err
-	}
-	if items[0] != nil {
-		e, err := decode[Rolled](items[0])
+	e, found, err := find[Rolled](ctx, s, rolledKey(scope.organization))
+	if found || err != nil {
 		if e.Value.Checked.Before(e.Value.Days) { // of an earlier version, which checked a quarter with its day
 			e.Value.Checked = e.Value.Days
 		}

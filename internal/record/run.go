@@ -126,7 +126,7 @@ func (s *Store) LiveRun(ctx context.Context, scope Scope, id string) (RunEntity,
 	if err != nil || e.Value.Status.Active() {
 		return e, err // deleting a chat ends its active run in the same commit
 	}
-	chat, found, err := s.chatItem(ctx, chatKeyOf(e.Value.RunSpec))
+	chat, found, err := find[lifecycle.Chat](ctx, s, chatKeyOf(e.Value.RunSpec))
 	if err != nil {
 		return RunEntity{}, err
 	}
@@ -138,33 +138,25 @@ func (s *Store) LiveRun(ctx context.Context, scope Scope, id string) (RunEntity,
 
 // Runs reads several heads; those that do not exist, or not in the scope, are left out.
 func (s *Store) Runs(ctx context.Context, scope Scope, ids ...string) ([]RunEntity, error) {
-	keys := make([]table.Key, 0, len(ids))
-	for _, id := range ids {
-		keys = append(keys, RunKey(id))
-	}
-	return s.runsAt(ctx, scope, keys)
+	return s.runsAt(ctx, scope, keysOf(ids, RunKey))
 }
 
 func (s *Store) runsAt(ctx context.Context, scope Scope, keys []table.Key) ([]RunEntity, error) {
+	items, err := s.readAll(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
 	var found []RunEntity
-	for len(keys) > 0 {
-		n := min(len(keys), table.MaxGetKeys)
-		items, err := s.read(ctx, keys[:n]...)
+	for _, item := range items {
+		if item == nil || !scope.Includes(item.Owner) {
+			continue
+		}
+		e, err := decodeRun(item)
 		if err != nil {
 			return nil, err
 		}
-		keys = keys[n:]
-		for _, item := range items {
-			if item == nil || !scope.Includes(item.Owner) {
-				continue
-			}
-			e, err := decodeRun(item)
-			if err != nil {
-				return nil, err
-			}
-			if !e.Value.Removed {
-				found = append(found, e)
-			}
+		if !e.Value.Removed {
+			found = append(found, e)
 		}
 	}
 	return found, nil
@@ -173,11 +165,7 @@ func (s *Store) runsAt(ctx context.Context, scope Scope, keys []table.Key) ([]Ru
 // Versions says which versions of runs are stored, 0 for one that is not there, at the cost of a glance: it may lag
 // behind Run. The errors are those of a read of the table.
 func (s *Store) Versions(ctx context.Context, ids ...string) ([]int64, error) {
-	keys := make([]table.Key, 0, len(ids))
-	for _, id := range ids {
-		keys = append(keys, RunKey(id))
-	}
-	marks, err := table.Glance(ctx, s.table, keys...)
+	marks, err := table.Glance(ctx, s.table, keysOf(ids, RunKey)...)
 	versions := make([]int64, len(marks))
 	for i, mark := range marks {
 		versions[i] = mark.Version
@@ -282,8 +270,8 @@ func (s *Store) Input(ctx context.Context, r Run) (Input, error) {
 	if r.Input != nil {
 		return *r.Input, nil
 	}
-	_, in, err := s.parkedInput(ctx, r.ID())
-	return in, err
+	p, err := s.Parked(ctx, r.ID())
+	return p.Input, err
 }
 
 // parkedRequest is a request that is kept for later, or is too large for the head.
@@ -301,11 +289,6 @@ type Parked struct {
 
 	version int64
 	outside bool // its document is in the blob store
-}
-
-func (s *Store) parkedInput(ctx context.Context, id string) (lifecycle.RunSpec, Input, error) {
-	p, err := s.Parked(ctx, id)
-	return p.Spec, p.Input, err
 }
 
 // Parked reads a parked message. It returns a problem of kind NotFound.

@@ -41,13 +41,8 @@ func (tx *Tx) DeleteUse(v Resourceful) {
 
 // LastUses reads when the resources with these ids were last used; zero for never.
 func LastUses[T Resourceful](ctx context.Context, s *Store, ids ...string) ([]time.Time, error) {
-	var none T
-	kind, _, _ := none.Placed()
-	keys := make([]table.Key, 0, len(ids))
-	for _, id := range ids {
-		keys = append(keys, useKey(kind, id))
-	}
-	items, err := s.readAll(ctx, keys)
+	kind := kindOf[T]()
+	items, err := s.readAll(ctx, keysOf(ids, func(id string) table.Key { return useKey(kind, id) }))
 	if err != nil {
 		return nil, err
 	}

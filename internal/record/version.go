@@ -22,11 +22,10 @@ func PutVersion[T Resourceful](tx *Tx, v T, n int) {
 
 // Version reads version n of a resource, also of a deleted one. It returns a problem of kind NotFound or Forbidden.
 func Version[T Resourceful](ctx context.Context, s Reader, scope Scope, id string, n int) (T, error) {
-	var none T
-	kind, _, _ := none.Placed()
+	kind := kindOf[T]()
 	item, err := s.reads().get(ctx, scope, kind+" "+id, versionKey(kind, id, n))
 	if err != nil {
-		return none, err
+		return *new(T), err
 	}
 	e, err := decodeFor[T](s, item)
 	return e.Value, err
@@ -34,8 +33,7 @@ func Version[T Resourceful](ctx context.Context, s Reader, scope Scope, id strin
 
 // Versions lists the versions of a resource, newest first. after is Page.Next of the page before.
 func Versions[T Resourceful](ctx context.Context, s Reader, id, after string, limit int) (Page[T], error) {
-	var none T
-	kind, _, _ := none.Placed()
+	kind := kindOf[T]()
 	items, err := s.reads().query(ctx, table.Range{
 		Part: kind + "/" + id, Prefix: "version/", After: after, Reverse: true, Limit: limit + 1,
 	})
@@ -60,18 +58,17 @@ func Versions[T Resourceful](ctx context.Context, s Reader, id, after string, li
 // LastVersion reads the newest version of a resource, also of a deleted one. It returns a problem of kind NotFound or
 // Forbidden.
 func LastVersion[T Resourceful](ctx context.Context, s Reader, scope Scope, id string) (T, error) {
-	var none T
-	kind, _, _ := none.Placed()
+	kind := kindOf[T]()
 	page, err := Versions[T](ctx, s, id, "", 1)
 	if err != nil {
-		return none, err
+		return *new(T), err
 	}
 	if len(page.Rows) == 0 {
-		return none, problem.Missing(kind + " " + id)
+		return *new(T), problem.Missing(kind + " " + id)
 	}
 	last := page.Rows[0]
 	if _, _, owner := last.Placed(); !scope.Includes(owner) {
-		return none, problem.Outside(kind + " " + id)
+		return *new(T), problem.Outside(kind + " " + id)
 	}
 	return last, nil
 }
@@ -94,9 +91,7 @@ func (tx *Tx) StillLast(v Resourceful, n int) {
 
 // EraseVersions deletes all versions of a resource. The errors are those of a read and of [Tx.Commit].
 func EraseVersions[T Resourceful](ctx context.Context, s *Store, id string) error {
-	var none T
-	kind, _, _ := none.Placed()
-	return s.erase(ctx, table.Range{Part: kind + "/" + id, Prefix: "version/"})
+	return s.erase(ctx, table.Range{Part: kindOf[T]() + "/" + id, Prefix: "version/"})
 }
 
 // erase deletes all items of a range, some at a time.
