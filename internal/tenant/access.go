@@ -83,7 +83,7 @@ func (t *Tenants) MayReadFile(ctx context.Context, p Principal, f record.File) e
 	}
 	var refusal error
 	for _, agent := range f.Agents {
-		if refusal = t.MayReach(ctx, p, agent); !refuses(refusal) {
+		if refusal = t.MayReach(ctx, p, agent); !isGone(refusal) {
 			return refusal
 		}
 	}
@@ -101,7 +101,7 @@ func (t *Tenants) Reachable(ctx context.Context, p Principal) func(agent string)
 			return may, nil
 		}
 		err := t.MayReach(ctx, p, agent)
-		if err != nil && !refuses(err) {
+		if err != nil && !isGone(err) {
 			return false, err
 		}
 		known[agent] = err == nil
@@ -171,12 +171,6 @@ func (t *Tenants) visitor(ctx context.Context, p Principal, user, key string) (P
 		p.User, p.Level, p.Acting = u.Value.ID, LevelAdmin, true
 	}
 	return p, err
-}
-
-// refuses tells a refusal (Forbidden, NotFound) from a failure such as a store that cannot be reached.
-func refuses(err error) bool {
-	p, is := problem.As(err)
-	return is && (p.Kind == problem.Forbidden || p.Kind == problem.NotFound)
 }
 
 // MayApprove returns nil when the principal may decide about the tool calls of a pause. Approvers must be allowed both

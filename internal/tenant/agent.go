@@ -67,15 +67,10 @@ func (t *Tenants) checkSpec(
 			return err
 		}
 	}
-	for i, id := range s.ToolkitIDs {
-		if id == catalog.BuiltinToolkit(organization) {
-			continue
-		}
-		if err := there[catalog.Toolkit](ctx, t.store, organization, id); isGone(err) {
-			return missing("body.toolkit_ids", i, "toolkit", id)
-		} else if err != nil {
-			return err
-		}
+	builtin := []string{catalog.BuiltinToolkit(organization)}
+	err := there[catalog.Toolkit](ctx, t.store, organization, "body.toolkit_ids", "toolkit", builtin, s.ToolkitIDs)
+	if err != nil {
+		return err
 	}
 	var kept catalog.AgentSpec
 	if before != nil {
@@ -129,15 +124,10 @@ func (t *Tenants) checkKnowledge(
 	if len(s.KnowledgeBaseIDs) > maxBases {
 		return problem.InvalidField("body.knowledge_base_ids", "must be at most %d", maxBases)
 	}
-	for i, id := range s.KnowledgeBaseIDs {
-		if slices.Contains(before.KnowledgeBaseIDs, id) {
-			continue
-		}
-		if err := there[catalog.KnowledgeBase](ctx, t.store, organization, id); refuses(err) {
-			return missing("body.knowledge_base_ids", i, "knowledge base", id)
-		} else if err != nil {
-			return err
-		}
+	err := there[catalog.KnowledgeBase](ctx, t.store, organization, "body.knowledge_base_ids", "knowledge base",
+		before.KnowledgeBaseIDs, s.KnowledgeBaseIDs)
+	if err != nil {
+		return err
 	}
 	s.Knowledge = s.Knowledge.OrDefault()
 	switch s.Knowledge.Mode {
@@ -241,21 +231,26 @@ func checkDescription(text string) error {
 	return nil
 }
 
-// there returns nil when a resource that a body names exists in the organization, else a problem of kind NotFound or
-// Forbidden. The id is a client's text and may be malformed.
-func there[T record.Resourceful](ctx context.Context, store *record.Store, organization, id string) error {
-	if !host.ValidID(id) {
-		return problem.Missing("what has the id")
+// there returns nil when the resources that a body's member names exist in the organization, except those of known,
+// which need not. Else it returns a problem of kind Invalid that names the first one. The ids are a client's texts.
+func there[T record.Resourceful](
+	ctx context.Context, store *record.Store, organization, member, what string, known, ids []string,
+) error {
+	for i, id := range ids {
+		if slices.Contains(known, id) {
+			continue
+		}
+		at := fmt.Sprintf("%s[%d]", member, i)
+		if !host.ValidID(id) {
+			return problem.InvalidField(at, "is the id of no %s", what)
+		}
+		if _, err := record.Resource[T](ctx, store, record.Of(organization), id); isGone(err) {
+			return problem.InvalidField(at, "%s %s does not exist", what, id)
+		} else if err != nil {
+			return err
+		}
 	}
-	_, err := record.Resource[T](ctx, store, record.Of(organization), id)
-	return err
-}
-
-func missing(member string, at int, what, id string) error {
-	if !host.ValidID(id) {
-		return problem.InvalidField(fmt.Sprintf("%s[%d]", member, at), "is the id of no %s", what)
-	}
-	return problem.InvalidField(fmt.Sprintf("%s[%d]", member, at), "%s %s does not exist", what, id)
+	return nil
 }
 
 // ActiveLimit is how much active time a run of the agent may use: the agent's own limit, else the deployment's.

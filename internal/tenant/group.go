@@ -41,17 +41,7 @@ func (t *Tenants) CheckGroups(ctx context.Context, organization, member string, 
 	if len(ids) > maxGroups {
 		return problem.InvalidField(member, "must name at most %d groups", maxGroups)
 	}
-	for i, id := range ids {
-		if slices.Contains(before, id) {
-			continue
-		}
-		if err := there[catalog.Group](ctx, t.store, organization, id); isGone(err) {
-			return missing(member, i, "group", id)
-		} else if err != nil {
-			return err
-		}
-	}
-	return nil
+	return there[catalog.Group](ctx, t.store, organization, member, "group", before, ids)
 }
 
 // CreateGroup creates a group of an organization. It returns a problem of kind Invalid that names the field.

@@ -83,7 +83,7 @@ func (t *Tenants) Authenticate(ctx context.Context, token string) (Principal, er
 
 // hide turns NotFound and Forbidden into the one error for bad keys; any other error stays what it is.
 func hide(err error) error {
-	if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
+	if isGone(err) {
 		return errBadKey
 	}
 	return err
@@ -291,6 +291,7 @@ func firstSet(values ...int) int {
 	return 0
 }
 
+// isGone tells a refusal (Forbidden, NotFound) from a failure such as a store that cannot be reached.
 func isGone(err error) bool {
 	p, ok := problem.As(err)
 	return ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden)
