@@ -31,10 +31,7 @@ func (r *Remover) filesOf(
 			return "", err
 		}
 	}
-	if page.Next == "" {
-		return "", nil
-	}
-	return mark + page.Next, nil
+	return marked(mark, page.Next), nil
 }
 
 // body deletes the blobs of a message that did not become a run, or of a run that no longer exists. The cursor is

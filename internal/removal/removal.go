@@ -76,37 +76,14 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		waitsForLateWrites(e.Value) {
 		return 0, nil
 	}
-	var wait time.Duration
-	switch e.Value.Kind {
-	case record.RemoveChat:
-		wait, err = r.chat(ctx, &e.Value)
-	case record.RemoveUser:
-		wait, err = r.user(ctx, &e.Value)
-	case record.RemoveOrganization:
-		wait, err = r.organization(ctx, &e.Value)
-	case record.RemoveGroup:
-		wait, err = r.group(ctx, &e.Value)
-	case record.RemoveToolkit:
-		wait, err = done, record.EraseBlobs[catalog.Toolkit](ctx, r.Store, e.Value.Subject)
-	case record.RemoveBlob:
-		wait, err = r.blob(ctx, &e.Value)
-	case record.RemoveBase:
-		wait, err = r.base(ctx, &e.Value)
-	case record.RemoveDocument:
-		wait, err = r.document(ctx, &e.Value)
-	case record.RemoveBuild:
-		wait, err = r.build(ctx, &e.Value)
-	case record.RemoveBody:
-		wait, err = r.body(ctx, &e.Value)
-	case record.Retention:
-		wait, err = r.daily(ctx, &e.Value)
-	default:
-		do, known := r.More[e.Value.Kind]
-		if !known {
-			return 0, nil // the kind of a newer version, which will handle it
-		}
-		wait, err = do(ctx, &e.Value)
+	do, known := r.jobs()[e.Value.Kind]
+	if !known {
+		do, known = r.More[e.Value.Kind]
 	}
+	if !known {
+		return 0, nil // the kind of a newer version, which will handle it
+	}
+	wait, err := do(ctx, &e.Value)
 	if err != nil {
 		return 0, ignore(err) // the due time is unchanged: the sweeper comes back
 	}
@@ -124,6 +101,16 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 		return 0, nil // too long for a queue; the job is in the due index
 	}
 	return max(wait, time.Millisecond), nil
+}
+
+// jobs does a piece of each kind of job.
+func (r *Remover) jobs() map[record.JobKind]func(context.Context, *record.Job) (time.Duration, error) {
+	return map[record.JobKind]func(context.Context, *record.Job) (time.Duration, error){
+		record.RemoveChat: r.chat, record.RemoveUser: r.user, record.RemoveOrganization: r.organization,
+		record.RemoveGroup: r.group, record.RemoveToolkit: r.toolkit, record.RemoveBlob: r.blob,
+		record.RemoveBase: r.base, record.RemoveDocument: r.document, record.RemoveBuild: r.build,
+		record.RemoveBody: r.body, record.Retention: r.daily,
+	}
 }
 
 // kept maps the error of a write of the job itself. A conflict is tried again soon: the other writer may be the
@@ -180,6 +167,39 @@ func (r *Remover) erase(ctx context.Context, e record.RunEntity, keepLinks bool)
 	return r.Store.EraseRun(ctx, e, writeID, keepLinks)
 }
 
+// eraseRuns erases those runs of a page that are chosen, and ends them first where they are active: some are accepted
+// while their user or organization is deleted. keep leaves parked messages and the links in chats.
+func (r *Remover) eraseRuns(
+	ctx context.Context, scope record.Scope, after string, keep bool, chosen func(record.Run) bool,
+) (next string, err error) {
+	page, err := r.Store.RunsOfOrganization(ctx, scope, after, pageSize)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range page.Rows {
+		if !chosen(e.Value) {
+			continue
+		}
+		if e.Value.Status.Active() {
+			if err := r.end(ctx, e.Value.ID(), keep); err != nil {
+				return "", err
+			}
+			if e, err = r.Store.Run(ctx, scope, e.Value.ID()); err != nil {
+				return "", err
+			}
+		}
+		if err := r.erase(ctx, e, keep); err != nil {
+			return "", err
+		}
+	}
+	return page.Next, nil
+}
+
+// toolkit deletes the blobs of a deleted toolkit.
+func (r *Remover) toolkit(ctx context.Context, j *record.Job) (time.Duration, error) {
+	return done, record.EraseBlobs[catalog.Toolkit](ctx, r.Store, j.Subject)
+}
+
 func (r *Remover) chat(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	buried := lifecycle.Chat{ID: j.Subject, OwnID: j.OwnID, Organization: j.Organization, Epoch: j.Epoch}
 	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
@@ -222,30 +242,11 @@ func (r *Remover) user(ctx context.Context, j *record.Job) (wait time.Duration, 
 			}
 			return next, err
 		}
-		page, err := r.Store.RunsOfOrganization(ctx, scope, after, pageSize)
-		if err != nil {
-			return "", err
+		next, err := r.eraseRuns(ctx, scope, after, true, func(run record.Run) bool { return run.User == j.Subject })
+		if err == nil && next == "" {
+			next = files
 		}
-		for _, e := range page.Rows {
-			if e.Value.User != j.Subject {
-				continue
-			}
-			if e.Value.Status.Active() { // accepted while the user was being deleted
-				if err := r.end(ctx, e.Value.ID(), true); err != nil {
-					return "", err
-				}
-				if e, err = r.Store.Run(ctx, scope, e.Value.ID()); err != nil {
-					return "", err
-				}
-			}
-			if err := r.erase(ctx, e, true); err != nil {
-				return "", err
-			}
-		}
-		if page.Next == "" {
-			return files, nil
-		}
-		return page.Next, nil
+		return next, err
 	})
 }
 
@@ -266,10 +267,15 @@ func (r *Remover) untitle(ctx context.Context, scope record.Scope, after, mark, 
 			return "", err
 		}
 	}
-	if page.Next == "" {
-		return "", nil
+	return marked(mark, page.Next), nil
+}
+
+// marked is the cursor of a page with a mark as prefix; empty at the end.
+func marked(mark, next string) string {
+	if next == "" {
+		return ""
 	}
-	return mark + page.Next, nil
+	return mark + next
 }
 
 // stopUser withdraws the user's parked messages and ends its active runs.
@@ -325,35 +331,22 @@ func (r *Remover) end(ctx context.Context, id string, keepParked bool) error {
 
 // dropKeys deletes a user's keys, or all of an organization's when user is empty.
 func (r *Remover) dropKeys(ctx context.Context, organization, user string) error {
-	after := ""
-	for {
-		page, err := record.Resources[catalog.APIKey](ctx, r.Store, record.Of(organization), after, pageSize)
-		if err != nil {
-			return err
-		}
-		for _, e := range page.Rows {
-			if user != "" && e.Value.UserID != user {
-				continue
-			}
-			tx := r.Store.Begin(r.Host.NewID())
-			record.DeleteResource(tx, e)
-			tx.DeleteUse(e.Value)
-			pointer, err := record.Resource[catalog.KeyPointer](ctx, r.Store, record.System(), e.Value.Public)
-			switch {
-			case err == nil:
-				record.DeleteResource(tx, pointer)
-			case !problem.Is(err, "not_found"):
-				return err // without the key its pointer would never be found again
-			}
-			if err := ignore(tx.Commit(ctx)); err != nil {
-				return err
-			}
-		}
-		if page.Next == "" {
+	return each(ctx, r, record.Of(organization), func(e record.Entity[catalog.APIKey]) error {
+		if user != "" && e.Value.UserID != user {
 			return nil
 		}
-		after = page.Next
-	}
+		tx := r.Store.Begin(r.Host.NewID())
+		record.DeleteResource(tx, e)
+		tx.DeleteUse(e.Value)
+		pointer, err := record.Resource[catalog.KeyPointer](ctx, r.Store, record.System(), e.Value.Public)
+		switch {
+		case err == nil:
+			record.DeleteResource(tx, pointer)
+		case !problem.Is(err, "not_found"):
+			return err // without the key its pointer would never be found again
+		}
+		return ignore(tx.Commit(ctx))
+	})
 }
 
 func (r *Remover) organization(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
@@ -375,27 +368,11 @@ func (r *Remover) organization(ctx context.Context, j *record.Job) (wait time.Du
 			}
 			return "", r.dropResources(ctx, j.Organization)
 		}
-		page, err := r.Store.RunsOfOrganization(ctx, scope, after, pageSize)
-		if err != nil {
-			return "", err
+		next, err := r.eraseRuns(ctx, scope, after, false, func(record.Run) bool { return true })
+		if err == nil && next == "" {
+			next = rollups
 		}
-		for _, e := range page.Rows {
-			if e.Value.Status.Active() {
-				if err := r.end(ctx, e.Value.ID(), false); err != nil {
-					return "", err
-				}
-				if e, err = r.Store.Run(ctx, scope, e.Value.ID()); err != nil {
-					return "", err
-				}
-			}
-			if err := r.erase(ctx, e, false); err != nil {
-				return "", err
-			}
-		}
-		if page.Next == "" {
-			return rollups, nil
-		}
-		return page.Next, nil
+		return next, err
 	})
 }
 
@@ -416,8 +393,8 @@ func (r *Remover) stopOrganization(ctx context.Context, organization string) err
 func (r *Remover) dropResources(ctx context.Context, organization string) error {
 	scope := record.Of(organization)
 	for _, drop := range []func(context.Context, record.Scope) error{
-		r.dropChats, dropAll[catalog.User](r), dropAll[catalog.Email](r), r.dropAgents, r.dropRemovedAgents,
-		r.dropToolkits, r.dropBases, dropAll[catalog.Content](r), dropAll[catalog.Group](r),
+		r.dropChats, dropAll[catalog.User](r), dropAll[catalog.Email](r), dropVersioned[catalog.Agent](r),
+		dropVersioned[catalog.RemovedAgent](r), r.dropToolkits, r.dropBases, dropAll[catalog.Content](r), dropAll[catalog.Group](r),
 		dropAll[record.AuditEntry](r), r.dropFiles,
 	} {
 		if err := drop(ctx, scope); err != nil {
@@ -436,22 +413,16 @@ func (r *Remover) dropResources(ctx context.Context, organization string) error 
 	return err
 }
 
-func (r *Remover) dropAgents(ctx context.Context, scope record.Scope) error {
-	return each(ctx, r, scope, func(e record.Entity[catalog.Agent]) error {
-		if err := record.EraseVersions[catalog.Agent](ctx, r.Store, e.Value.ID); err != nil {
-			return err
-		}
-		return drop(ctx, r, e)
-	})
-}
-
-func (r *Remover) dropRemovedAgents(ctx context.Context, scope record.Scope) error {
-	return each(ctx, r, scope, func(e record.Entity[catalog.RemovedAgent]) error {
-		if err := record.EraseVersions[catalog.Agent](ctx, r.Store, e.Value.ID); err != nil {
-			return err
-		}
-		return drop(ctx, r, e)
-	})
+// dropVersioned deletes all of an organization's agents, or of those that were removed, with their versions.
+func dropVersioned[T record.Resourceful](r *Remover) func(context.Context, record.Scope) error {
+	return func(ctx context.Context, scope record.Scope) error {
+		return each(ctx, r, scope, func(e record.Entity[T]) error {
+			if err := record.EraseVersions[catalog.Agent](ctx, r.Store, record.IDOf(e.Value)); err != nil {
+				return err
+			}
+			return drop(ctx, r, e)
+		})
+	}
 }
 
 func (r *Remover) dropToolkits(ctx context.Context, scope record.Scope) error {
