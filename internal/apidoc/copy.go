@@ -2,9 +2,7 @@ package apidoc
 
 import (
 	"encoding/json"
-	"maps"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -51,83 +49,48 @@ func copyOf(described *huma.OpenAPI) *document {
 	components := *described.Components
 	c.Components = &components
 	components.Schemas = d.schemas
-	c.Paths, c.Webhooks = copyPaths(described.Paths), copyPaths(described.Webhooks)
+	c.Paths, c.Webhooks = clone(described.Paths), clone(described.Webhooks)
 	info := *described.Info
 	c.Info = &info
 	return d
 }
 
-func copyPaths(paths map[string]*huma.PathItem) map[string]*huma.PathItem {
-	copies := map[string]*huma.PathItem{}
-	for path, item := range paths {
-		i := *item
-		for _, o := range []**huma.Operation{&i.Get, &i.Post, &i.Put, &i.Patch, &i.Delete} {
-			if *o != nil {
-				*o = copyOperation(*o)
+// copySchema is a schema that shares nothing with s.
+func copySchema(s *huma.Schema) *huma.Schema { return clone(s) }
+
+// clone is a value that shares nothing of a description with v: what pointers, lists and maps lead to is copied, and so
+// are schemas in interfaces. Other values in interfaces, like examples, are shared.
+func clone[T any](v T) T { return copied(reflect.ValueOf(&v).Elem()).Interface().(T) }
+
+func copied(v reflect.Value) reflect.Value {
+	c := reflect.New(v.Type()).Elem()
+	c.Set(v)
+	switch kind := v.Kind(); {
+	case kind == reflect.Pointer && !v.IsNil():
+		c.Set(reflect.New(v.Type().Elem()))
+		c.Elem().Set(copied(v.Elem()))
+	case kind == reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				c.Field(i).Set(copied(v.Field(i)))
 			}
 		}
-		copies[path] = &i
-	}
-	return copies
-}
-
-func copyOperation(o *huma.Operation) *huma.Operation {
-	c := *o
-	c.Parameters = make([]*huma.Param, 0, len(o.Parameters))
-	for _, p := range o.Parameters {
-		p := *p
-		p.Schema = copySchema(p.Schema)
-		c.Parameters = append(c.Parameters, &p)
-	}
-	if o.RequestBody != nil {
-		body := *o.RequestBody
-		body.Content = copyContent(body.Content)
-		c.RequestBody = &body
-	}
-	c.Responses = map[string]*huma.Response{}
-	for status, r := range o.Responses {
-		r := *r
-		r.Content, r.Headers = copyContent(r.Content), maps.Clone(r.Headers)
-		c.Responses[status] = &r
-	}
-	return &c
-}
-
-func copyContent(content map[string]*huma.MediaType) map[string]*huma.MediaType {
-	copies := map[string]*huma.MediaType{}
-	for kind, m := range content {
-		m := *m
-		m.Schema = copySchema(m.Schema)
-		copies[kind] = &m
-	}
-	return copies
-}
-
-func copySchema(s *huma.Schema) *huma.Schema {
-	if s == nil {
-		return nil
-	}
-	c := *s
-	for _, part := range []**huma.Schema{&c.Items, &c.Not} {
-		*part = copySchema(*part)
-	}
-	if more, is := c.AdditionalProperties.(*huma.Schema); is {
-		c.AdditionalProperties = copySchema(more)
-	}
-	if s.Properties != nil {
-		c.Properties = make(map[string]*huma.Schema, len(s.Properties))
-		for name, p := range s.Properties {
-			c.Properties[name] = copySchema(p)
+	case kind == reflect.Slice && !v.IsNil():
+		c.Set(reflect.MakeSlice(v.Type(), v.Len(), v.Len()))
+		for i := range v.Len() {
+			c.Index(i).Set(copied(v.Index(i)))
+		}
+	case kind == reflect.Map && !v.IsNil():
+		c.Set(reflect.MakeMap(v.Type()))
+		for key, one := range v.Seq2() {
+			c.SetMapIndex(key, copied(one))
+		}
+	case kind == reflect.Interface:
+		if s, is := v.Interface().(*huma.Schema); is {
+			c.Set(reflect.ValueOf(clone(s)))
 		}
 	}
-	for _, list := range []*[]*huma.Schema{&c.OneOf, &c.AnyOf, &c.AllOf} {
-		*list = slices.Clone(*list)
-		for i, one := range *list {
-			(*list)[i] = copySchema(one)
-		}
-	}
-	c.Required, c.Enum = slices.Clone(c.Required), slices.Clone(c.Enum)
-	return &c
+	return c
 }
 
 // each calls visit for a schema and all that stand in it, the outer ones first; not for those that it refers to.
