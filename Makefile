@@ -27,7 +27,7 @@ DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/cloudwatch ./infra/iam
 
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
 # about what two idle cores do in 45 minutes. make prove-full runs it at the sizes of the documents.
-PROOFS := test aws panel bounds simulate crash linearize explore planted-sample chaos hostile cuts fuzz peers compliance requests templates validate integration lint vulncheck
+PROOFS := test recipes aws panel bounds simulate crash linearize explore planted-sample chaos hostile cuts fuzz peers compliance requests templates validate integration lint vulncheck
 SEEDS ?= 300
 ROUNDS ?= 10
 HISTORIES ?= 60
@@ -163,6 +163,9 @@ prove-full: ## the same at the sizes of the longest runs that the documents tell
 	$(MAKE) prove ROUNDS=100 HISTORIES=5000 STATES=1000000 ENTRIES=10000 FUZZTIME=1000000x REQUESTS=60000 CUTS=12000 HOSTILE_ROUNDS=3
 	$(MAKE) simulate SEEDS=100000
 	$(MAKE) planted-anew planted soak neighbours
+
+recipes: ## apply the recipes of CONTRIBUTING.md to a copy of the tree, and run what they say
+	$(GO) run ./scripts/recipes
 
 crash: ## kill -9 the real process under load, ROUNDS times
 	$(TEST) -run 'TestKillNine' -count 1 -timeout 24h -v ./functions/local -rounds $(ROUNDS)

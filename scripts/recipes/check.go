@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// copyOf is a copy of the tree to change.
+type copyOf struct{ root, dir string }
+
+const tags = "pebblegozstd"
+
+// fresh makes the copy again: of all files that git knows or would add.
+func (c copyOf) fresh(ctx context.Context) error {
+	if err := os.RemoveAll(c.dir); err != nil {
+		return err
+	}
+	out, err := command(ctx, c.root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
+	if err != nil {
+		return fmt.Errorf("git ls-files: %w", err)
+	}
+	for _, name := range strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+		from, to := filepath.Join(c.root, name), filepath.Join(c.dir, name)
+		info, err := os.Stat(from)
+		if os.IsNotExist(err) || err == nil && !info.Mode().IsRegular() {
+			continue // deleted in the tree, or a link
+		}
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(to), 0o750); err != nil {
+			return err
+		}
+		b, err := os.ReadFile(from)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(to, b, info.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check follows the recipes in the copy. If the examples do not compile together, each is compiled alone.
+func (c copyOf) check(ctx context.Context, examples []example) (faults []fault, err error) {
+	for _, e := range examples {
+		if err := e.apply(c.dir); err != nil {
+			faults = append(faults, fault{e.recipe, err.Error()})
+		}
+	}
+	if len(faults) > 0 {
+		return faults, nil
+	}
+	if out, err := command(ctx, c.dir, "make", "golden").CombinedOutput(); err != nil {
+		return c.blame(ctx, examples, "make golden: "+last(out))
+	}
+	programs := map[string]string{} // compiled tests, by their package
+	for _, e := range examples {
+		for _, t := range e.tests {
+			if programs[t.pkg] != "" {
+				continue
+			}
+			program, out := c.compile(ctx, t.pkg)
+			if program == "" {
+				return c.blame(ctx, examples, out)
+			}
+			programs[t.pkg] = program
+		}
+	}
+	for _, e := range examples {
+		for _, t := range e.tests {
+			if wrong := c.test(ctx, programs[t.pkg], t); wrong != "" {
+				faults = append(faults, fault{e.recipe, wrong})
+			}
+		}
+		fmt.Printf("tried: %q\n", e.recipe)
+	}
+	return faults, ctx.Err()
+}
+
+// compile returns the compiled tests of a package, or what the compiler said.
+func (c copyOf) compile(ctx context.Context, pkg string) (program, out string) {
+	program = filepath.Join(c.dir, ".cache", strings.ReplaceAll(strings.TrimPrefix(pkg, "./"), "/", "-")+".test")
+	said, err := command(ctx, c.dir, "go", "test", "-vet=off", "-tags", tags, "-c", "-o", program, pkg).CombinedOutput()
+	if err != nil {
+		return "", last(said)
+	}
+	return program, ""
+}
+
+// blame finds the recipe whose example does not compile alone. what is the fault of all together.
+func (c copyOf) blame(ctx context.Context, examples []example, what string) (faults []fault, err error) {
+	for _, e := range examples {
+		if err := c.fresh(ctx); err != nil {
+			return nil, err
+		}
+		if err := e.apply(c.dir); err != nil {
+			faults = append(faults, fault{e.recipe, err.Error()})
+			continue
+		}
+		for _, t := range e.tests {
+			if program, out := c.compile(ctx, t.pkg); program == "" {
+				faults = append(faults, fault{e.recipe, out})
+				break
+			}
+		}
+	}
+	if len(faults) == 0 {
+		faults = append(faults, fault{"all together", what})
+	}
+	return faults, ctx.Err()
+}
+
+var passed = regexp.MustCompile(`(?m)^\s*--- PASS: (\S+)`)
+
+// test runs tests and returns what is wrong: a failure, or that no test has the pattern's name.
+func (c copyOf) test(ctx context.Context, program string, t test) string {
+	dir := filepath.Join(c.dir, t.pkg)
+	out, err := command(ctx, dir, program, "-test.v", "-test.timeout", "5m", "-test.run", t.pattern).CombinedOutput()
+	if err != nil {
+		return fmt.Sprintf("go test %s -run '%s': %s", t.pkg, t.pattern, last(out))
+	}
+	deepest := strings.Count(t.pattern, "/") // of the subtest that is meant; a story's name has slashes, too
+	for _, name := range passed.FindAllStringSubmatch(string(out), -1) {
+		if strings.Count(name[1], "/") >= deepest {
+			return ""
+		}
+	}
+	return fmt.Sprintf("go test %s -run '%s' finds no test", t.pkg, t.pattern)
+}
+
+// last is the end of a program's output, which has the reason.
+func last(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return strings.Join(lines[max(0, len(lines)-30):], "\n")
+}
