@@ -43,7 +43,7 @@ const (
 	create  = "new file"
 )
 
-// load reads the examples, in the order of their files' names.
+// load reads the examples, in the order of their files' names, but for those of recipes that are not checked yet.
 func load() ([]example, error) {
 	names, err := fs.Glob(patches, "patches/*.txt")
 	if err != nil {
@@ -59,7 +59,9 @@ func load() ([]example, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		all = append(all, e)
+		if !slices.Contains(uncovered, e.recipe) {
+			all = append(all, e)
+		}
 	}
 	return all, nil
 }
