@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"syscall"
 	"time"
 )
 
@@ -26,27 +25,20 @@ type server struct {
 
 // sample is what one load of one system measured.
 type sample struct {
-	System    string  `json:"system"`
-	Round     int     `json:"round"`
-	Clients   int     `json:"clients"`
-	Runs      int     `json:"runs"`
-	Seconds   float64 `json:"seconds"`
-	P50       float64 `json:"p50_ms"`
-	P99       float64 `json:"p99_ms"`
-	Processor float64 `json:"processor_s"`        // of all processes of the system
-	Client    float64 `json:"client_processor_s"` // of this program
+	system               string
+	round, clients, runs int
+	took, p50, p99       time.Duration
+	processor            time.Duration // of all processes of the system
 }
 
-func (s sample) rate() float64 { return float64(s.Runs) / s.Seconds }
+func (s sample) rate() float64 { return float64(s.runs) / s.took.Seconds() }
 
 // each is the processor time of a run, in milliseconds.
-func (s sample) each() float64 { return 1000 * s.Processor / float64(s.Runs) }
-
-func (s sample) tail() float64 { return s.P99 / s.P50 }
+func (s sample) each() float64 { return milliseconds(s.processor) / float64(s.runs) }
 
 func (s sample) String() string {
-	return fmt.Sprintf("%s, clients %d: %.0f runs/s, p50 %.2f ms, p99 %.2f ms, %.2f ms of processor (client: %.2f)",
-		s.System, s.Clients, s.rate(), s.P50, s.P99, s.each(), 1000*s.Client/float64(s.Runs))
+	return fmt.Sprintf("%s, clients %d: %.0f runs/s, p50 %.2f ms, p99 %.2f ms, %.2f ms of processor",
+		s.system, s.clients, s.rate(), milliseconds(s.p50), milliseconds(s.p99), s.each())
 }
 
 // load has clients post messages for a while; each waits for its answer before the next. A wrong answer ends it.
@@ -56,7 +48,6 @@ func load(ctx context.Context, to server, clients int, lasts time.Duration) (sam
 	var mu sync.Mutex
 	var all []time.Duration
 	var wg sync.WaitGroup
-	own := ownTime()
 	began := time.Now()
 	for range clients {
 		wg.Go(func() {
@@ -88,10 +79,7 @@ func load(ctx context.Context, to server, clients int, lasts time.Duration) (sam
 	if len(all) == 0 {
 		return sample{}, errors.New("no run was completed")
 	}
-	return sample{
-		Clients: clients, Runs: len(all), Seconds: took.Seconds(), Client: (ownTime() - own).Seconds(),
-		P50: milliseconds(quantile(all, 0.5)), P99: milliseconds(quantile(all, 0.99)),
-	}, nil
+	return sample{clients: clients, runs: len(all), took: took, p50: quantile(all, 0.5), p99: quantile(all, 0.99)}, nil
 }
 
 // client posts the same message again and again on one connection. It has no more of HTTP than that takes: the client
@@ -153,15 +141,6 @@ func (c *client) post() error {
 		}
 	}
 	return nil
-}
-
-// ownTime is the processor time of this program.
-func ownTime() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,17 +1,11 @@
-// Command versus measures ours beside DBOS Go, River and Restate, on this machine, with one load.
+// Command versus measures ours next to DBOS Go and Restate, on this machine, with one load.
 //
 // A client sends a message over HTTP and waits for the durable result; then it sends the next. The work is two steps
-// that take no time, in the place of a model that answers at once and of what is done with its answer:
+// that take no time, in the place of a model that answers immediately and of what is done with its answer:
 //
 //   - ours: POST /chat with wait=true to the agent Demo, each message in a chat of its own. One process, Pebble.
 //   - dbos: an HTTP handler runs a workflow of two steps and waits for its result, as in DBOS's own examples.
 //     PostgreSQL, and the pool that DBOS makes (20 connections).
-//   - river: an HTTP handler inserts a job of two resumable steps, which records its output, and waits for the event
-//     that River's subscription has for it. PostgreSQL, a pool of 20 connections, 100 workers (the number of River's
-//     documentation), everything else as River has it: it fetches at most every 100 ms.
-//   - river-tuned: the same with the settings of River's own benchmark (it fetches at most every 2 ms and polls every
-//     20 ms, with 2,000 workers), and with a worker that commits the first step and ends the job itself, by
-//     ResumableSetStepTx and JobCompleteTx, and tells the handler. River else ends jobs in batches, up to 250 ms later.
 //   - restate: restate-server with its own settings (24 partitions), the message posted to its ingress, and a service
 //     of Restate's Go SDK whose handler makes two runs.
 //
@@ -21,24 +15,22 @@
 // opens with synchronous=NORMAL: that survives the end of a process, not of the machine, and is not compared here.
 //
 // What is not equal, in favour of the others: ours authenticates, parses a form, bills, holds the chat, counts against
-// caps and keeps a ledger, and none of the others does. River commits a job's steps only when it ends, except in
-// river-tuned. The service of Restate is a plain one: no key of idempotency, no lock of a key.
+// caps and keeps a ledger, and neither of the others does. The service of Restate is a plain one: no key of
+// idempotency, no lock of a key.
 //
-// In favour of ours: it is one process, whereas DBOS and River are libraries that go over TCP to a database which many
-// can share, and Restate goes over TCP to its service; each of the three can be spread over several machines as it is,
-// for which ours has other adapters. Its settings are those for this load (caps and limits of rate out of the way).
-// PostgreSQL and Restate have settings for larger machines, which are not used. And ours was made by those who measure.
+// In favour of ours: it is one process, whereas DBOS is a library that goes over TCP to a database which many can
+// share, and Restate goes over TCP to its service; both can be spread over several machines as they are, for which ours
+// has other adapters. Its settings are those for this load (caps and limits of rate out of the way). PostgreSQL and
+// Restate have settings for larger machines, which are not used. And ours was made by those who measure.
 //
-// The load is made by the same machine, by this program, in a process of its own, with the same HTTP client for all,
-// which takes 0.05 ms of processor a run (0.10 when it was that of net/http, a fifth of what ours takes). In each round
-// each system is started with an empty folder, warmed up, loaded and stopped before the next one is started,
-// so that none costs another anything; the order changes from round to round. Processor time is that of all processes
-// of a system, from /proc, between the begin and the end of the load.
+// The load is made by the same machine, by this program, with the same HTTP client for all, which takes 0.05 ms of
+// processor a run. In each round each system is started with an empty folder, warmed up, loaded and stopped before the
+// next one is started, so that none costs another anything; the order changes from round to round. Processor time is
+// that of all processes of a system, from /proc, between the begin and the end of the load.
 package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -55,12 +47,10 @@ import (
 var (
 	rounds   = flag.Int("rounds", 5, "how many rounds there are; each has all systems")
 	seconds  = flag.Float64("seconds", 8, "how long each load lasts")
-	warm     = flag.Float64("warm", 2, "how many seconds of load before it are not counted")
 	clients  = flag.String("clients", "1,64", "how many clients a load has; each number is a load")
-	names    = flag.String("systems", "ours,dbos,river,river-tuned,restate", "what is measured")
+	names    = flag.String("systems", "ours,dbos,restate", "what is measured")
 	root     = flag.String("root", "../..", "the `FOLDER` of ours")
 	cache    = flag.String("cache", "../../.cache/versus", "the `FOLDER` with the servers that npm installed")
-	raw      = flag.String("json", "", "write all figures to this `FILE`, too")
 	serve    = flag.String("serve", "", "be the server of this system; versus starts itself with it")
 	listen   = flag.String("listen", "", "where that server listens")
 	database = flag.String("database", "", "the URL of its database")
@@ -81,12 +71,15 @@ func main() {
 	}
 }
 
-// report is what -json writes.
+// warm is a load that is not counted, before each that is.
+const warm = 2 * time.Second
+
+// report is all that is printed at the end.
 type report struct {
-	Date     time.Time         `json:"date"`
-	Machine  string            `json:"machine"`
-	Versions map[string]string `json:"versions"`
-	Samples  []sample          `json:"samples"`
+	date     time.Time
+	machine  string
+	versions map[string]string
+	samples  []sample
 }
 
 func compare(ctx context.Context) (err error) {
@@ -112,7 +105,7 @@ func compare(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	r := report{Date: time.Now().UTC(), Machine: machine(), Versions: t.versions(ctx, chosen)}
+	r := report{date: time.Now().UTC(), machine: machine(), versions: t.versions(ctx, chosen)}
 	for round := range *rounds {
 		for i := range chosen {
 			name := chosen[(i+round)%len(chosen)]
@@ -120,21 +113,14 @@ func compare(ctx context.Context) (err error) {
 			if err != nil {
 				return fmt.Errorf("%s, round %d: %w", name, round+1, err)
 			}
-			r.Samples = append(r.Samples, samples...)
+			r.samples = append(r.samples, samples...)
 			for _, s := range samples {
 				log.Printf("round %d of %d: %s", round+1, *rounds, s)
 			}
 		}
 	}
 	fmt.Print(markdown(r, chosen, loads))
-	if *raw == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(*raw, append(text, '\n'), 0o600)
+	return nil
 }
 
 // measure starts a system with an empty folder, loads it with each number of clients, and stops it.
@@ -151,14 +137,14 @@ func (t *tools) measure(ctx context.Context, name string, round int, loads []int
 		return nil, err
 	}
 	for _, n := range loads {
-		if _, err := load(ctx, server, n, secondsOf(*warm)); err != nil {
+		if _, err := load(ctx, server, n, warm); err != nil {
 			return nil, s.explain(err)
 		}
 		before, err := treeTime(s.pids())
 		if err != nil {
 			return nil, err
 		}
-		measured, err := load(ctx, server, n, secondsOf(*seconds))
+		measured, err := load(ctx, server, n, time.Duration(*seconds*float64(time.Second)))
 		if err != nil {
 			return nil, s.explain(err)
 		}
@@ -166,20 +152,18 @@ func (t *tools) measure(ctx context.Context, name string, round int, loads []int
 		if err != nil {
 			return nil, err
 		}
-		measured.System, measured.Round, measured.Processor = name, round+1, (after - before).Seconds()
+		measured.system, measured.round, measured.processor = name, round+1, after-before
 		samples = append(samples, measured)
 	}
 	return samples, nil
 }
-
-func secondsOf(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
 func numbers(list string) ([]int, error) {
 	var all []int
 	for _, word := range strings.Split(list, ",") {
 		n, err := strconv.Atoi(word)
 		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q is no number of clients", word)
+			return nil, fmt.Errorf("%q is not a number of clients", word)
 		}
 		all = append(all, n)
 	}

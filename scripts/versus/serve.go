@@ -9,18 +9,11 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/dbos-inc/dbos-transact-golang/dbos"
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	restate "github.com/restatedev/sdk-go"
 	restateserver "github.com/restatedev/sdk-go/server"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"github.com/riverqueue/river/rivermigrate"
-	"github.com/riverqueue/river/rivertype"
 )
 
 // Chat is what is posted, and what is answered.
@@ -35,11 +28,6 @@ func serveSystem(ctx context.Context, system, address, database string) error {
 	switch system {
 	case "dbos":
 		return serveDBOS(ctx, address, database)
-	case "river":
-		return serveRiver(ctx, address, database, river.Config{Queues: queues(100)}, nil)
-	case "river-tuned": // as in River's own benchmark
-		return serveRiver(ctx, address, database, river.Config{Queues: queues(2000),
-			FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond}, &ends{})
 	case "restate":
 		return serveRestate(ctx, address)
 	}
@@ -111,140 +99,6 @@ func chatWorkflow(ctx dbos.Context, message string) (string, error) {
 	}
 	return dbos.RunAsStep(ctx, func(context.Context) (string, error) { return finish(said), nil },
 		dbos.WithStepName("finish"))
-}
-
-// Kind is the name of the job.
-func (Chat) Kind() string { return "chat" }
-
-type chatWorker struct {
-	river.WorkerDefaults[Chat]
-	pool  *pgxpool.Pool
-	early *ends // told of a job's end by the worker; nil: by the subscription
-}
-
-// Work does both steps and leaves the answer as the job's output.
-func (w *chatWorker) Work(ctx context.Context, job *river.Job[Chat]) error {
-	if w.early != nil {
-		return w.commitEach(ctx, job)
-	}
-	var said string
-	river.ResumableStep(ctx, "think", nil, func(context.Context) error {
-		said = think(job.Args.Message)
-		return nil
-	})
-	river.ResumableStep(ctx, "finish", nil, func(ctx context.Context) error {
-		return river.RecordOutput(ctx, finish(said))
-	})
-	return nil
-}
-
-// commitEach commits the first step, and with the second one the end of the job, which River else does later for many
-// jobs together.
-func (w *chatWorker) commitEach(ctx context.Context, job *river.Job[Chat]) error {
-	var said string
-	river.ResumableStep(ctx, "think", nil, func(ctx context.Context) error {
-		said = think(job.Args.Message)
-		return pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) error {
-			_, err := river.ResumableSetStepTx[*riverpgxv5.Driver](ctx, tx, job)
-			return err
-		})
-	})
-	river.ResumableStep(ctx, "finish", nil, func(ctx context.Context) error {
-		if err := river.RecordOutput(ctx, finish(said)); err != nil {
-			return err
-		}
-		var done *river.Job[Chat]
-		err := pgx.BeginFunc(ctx, w.pool, func(tx pgx.Tx) (err error) {
-			done, err = river.JobCompleteTx[*riverpgxv5.Driver](ctx, tx, job)
-			return err
-		})
-		if err == nil {
-			w.early.of(job.ID) <- done.JobRow
-		}
-		return err
-	})
-	return nil
-}
-
-func queues(workers int) map[string]river.QueueConfig {
-	return map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: workers}}
-}
-
-// serveRiver tells those that wait of a job's end by early, where there is one, else by the subscription.
-func serveRiver(ctx context.Context, address, database string, config river.Config, early *ends) error {
-	pool, err := pgxpool.New(ctx, database+"?pool_max_conns=20")
-	if err != nil {
-		return err
-	}
-	defer pool.Close()
-	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
-	if err != nil {
-		return err
-	}
-	if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
-		return err
-	}
-	config.Logger = slog.Default()
-	config.Workers = river.NewWorkers()
-	river.AddWorker(config.Workers, &chatWorker{pool: pool, early: early})
-	client, err := river.NewClient(riverpgxv5.New(pool), &config)
-	if err != nil {
-		return err
-	}
-	ends := early
-	if ends == nil {
-		ends = subscribe(client)
-	}
-	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
-		return err
-	}
-	err = serveChats(ctx, address, func(ctx context.Context, message string) (string, error) {
-		return runJob(ctx, client, ends, message)
-	})
-	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer stop()
-	return errors.Join(err, client.Stop(ending))
-}
-
-func subscribe(client *river.Client[pgx.Tx]) *ends {
-	events, _ := client.SubscribeConfig(&river.SubscribeConfig{ChanSize: 100_000,
-		Kinds: []river.EventKind{river.EventKindJobCompleted, river.EventKindJobFailed, river.EventKindJobCancelled}})
-	e := &ends{}
-	go func() {
-		for event := range events {
-			e.of(event.Job.ID) <- event.Job
-		}
-	}()
-	return e
-}
-
-func runJob(ctx context.Context, client *river.Client[pgx.Tx], ends *ends, message string) (string, error) {
-	inserted, err := client.Insert(ctx, Chat{Message: message}, nil)
-	if err != nil {
-		return "", err
-	}
-	select {
-	case job := <-ends.of(inserted.Job.ID):
-		ends.waiting.Delete(job.ID)
-		if job.State != rivertype.JobStateCompleted {
-			return "", fmt.Errorf("job %d is %s", job.ID, job.State)
-		}
-		var said string
-		err := json.Unmarshal(job.Output(), &said)
-		return said, err
-	case <-ctx.Done():
-		return "", ctx.Err()
-	}
-}
-
-// ends tells those that wait for a job of its end, which may be known before Insert returns.
-type ends struct {
-	waiting sync.Map // of channels, by the id of the job
-}
-
-func (e *ends) of(job int64) chan *rivertype.JobRow {
-	c, _ := e.waiting.LoadOrStore(job, make(chan *rivertype.JobRow, 1))
-	return c.(chan *rivertype.JobRow)
 }
 
 // Agent is the service of Restate.

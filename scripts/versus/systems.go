@@ -27,11 +27,9 @@ type system struct {
 }
 
 var systems = map[string]system{
-	"ours":        {"ours", startOurs},
-	"dbos":        {"DBOS Go", startOnPostgres},
-	"river":       {"River", startOnPostgres},
-	"river-tuned": {"River, tuned", startOnPostgres},
-	"restate":     {"Restate", startRestate},
+	"ours":    {"ours", startOurs},
+	"dbos":    {"DBOS Go", startOnPostgres},
+	"restate": {"Restate", startRestate},
 }
 
 // tools are what the systems are started with.
@@ -51,12 +49,12 @@ func prepare(ctx context.Context, dir string, chosen []string) (*tools, error) {
 		return nil, err
 	}
 	for _, name := range chosen {
-		switch {
-		case name == "ours":
+		switch name {
+		case "ours":
 			err = build(ctx, t.ours)
-		case name == "restate":
+		case "restate":
 			t.restate, err = find(*cache, "node_modules/@restatedev/restate-server-*/bin/restate-server")
-		case t.postgres == nil:
+		default:
 			t.postgres, err = findPostgres(*cache)
 		}
 		if err != nil {
@@ -105,8 +103,6 @@ func (t *tools) versions(ctx context.Context, chosen []string) map[string]string
 			all[name] = modules["github.com/dbos-inc/dbos-transact-golang"] + ", " + t.postgres.version(ctx)
 		case "restate":
 			all[name] = output(ctx, t.restate, "--version") + ", sdk-go " + modules["github.com/restatedev/sdk-go"]
-		default:
-			all[name] = modules["github.com/riverqueue/river"] + ", " + t.postgres.version(ctx)
 		}
 	}
 	return all

@@ -30,15 +30,12 @@ func median(v []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// cell is the median of the rounds, and their range.
-func cell(v []float64) string {
+// cell is the median of the rounds with its unit, and their range.
+func cell(v []float64, unit string) string {
 	if len(v) == 0 {
 		return "–"
 	}
-	if len(v) == 1 {
-		return digits(v[0])
-	}
-	return fmt.Sprintf("%s (%s–%s)", digits(median(v)), digits(slices.Min(v)), digits(slices.Max(v)))
+	return fmt.Sprintf("%s%s (%s–%s)", digits(median(v)), unit, digits(slices.Min(v)), digits(slices.Max(v)))
 }
 
 // digits shows three significant digits, or all before the point.
@@ -53,67 +50,51 @@ func digits(f float64) string {
 }
 
 // of applies a measure to the samples of a system with so many clients, in the order of the rounds.
-func of(samples []sample, system string, clients int, measure func(sample) float64) []float64 {
+func (r report) of(system string, clients int, measure func(sample) float64) []float64 {
 	var all []float64
-	for _, s := range samples {
-		if s.System == system && s.Clients == clients {
+	for _, s := range r.samples {
+		if s.system == system && s.clients == clients {
 			all = append(all, measure(s))
 		}
 	}
 	return all
 }
 
-// markdown is what is printed: the figures of all systems, how ours stands to each, and what was measured where.
+// markdown is the table of all systems, with ours divided by each of the others, and what was measured where.
 func markdown(r report, chosen []string, loads []int) string {
 	var b strings.Builder
-	b.WriteString("| system | clients | runs a second | p50, ms | p99, ms | p99/p50 | processor a run, ms |\n")
-	b.WriteString("|---|---|---|---|---|---|---|\n")
+	b.WriteString("| system | clients | runs a second | p50, ms | p99, ms | processor a run, ms | ours: runs " +
+		"| ours: processor |\n")
+	b.WriteString("|---|---|---|---|---|---|---|---|\n")
 	for _, clients := range loads {
 		for _, name := range chosen {
-			column := func(measure func(sample) float64) string { return cell(of(r.Samples, name, clients, measure)) }
-			fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s |\n", systems[name].title, clients, column(sample.rate),
-				column(func(s sample) float64 { return s.P50 }), column(func(s sample) float64 { return s.P99 }),
-				column(sample.tail), column(sample.each))
+			all := func(measure func(sample) float64) []float64 { return r.of(name, clients, measure) }
+			share := func(measure func(sample) float64) string {
+				if name == "ours" {
+					return ""
+				}
+				return cell(ratios(r.of("ours", clients, measure), all(measure)), " ×")
+			}
+			fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %s |\n", systems[name].title, clients,
+				cell(all(sample.rate), ""),
+				digits(median(all(func(s sample) float64 { return milliseconds(s.p50) }))),
+				digits(median(all(func(s sample) float64 { return milliseconds(s.p99) }))),
+				digits(median(all(sample.each))), share(sample.rate), share(sample.each))
 		}
 	}
-	b.WriteString(beside(r, chosen, loads))
 	rounds := 0
-	for _, s := range r.Samples {
-		rounds = max(rounds, s.Round)
+	for _, s := range r.samples {
+		rounds = max(rounds, s.round)
 	}
-	what := "One round."
-	if rounds > 1 {
-		what = fmt.Sprintf("Medians of %d rounds, and their ranges.", rounds)
-	}
-	fmt.Fprintf(&b, "\n%s No run failed. %s, %s.\n", what, r.Machine, r.Date.Format("2 January 2006"))
+	fmt.Fprintf(&b, "\nMedians of %d rounds, and their ranges. No run failed. %s, %s.\n", rounds, r.machine,
+		r.date.Format("2 January 2006"))
 	for _, name := range chosen {
-		fmt.Fprintf(&b, "%s: %s.\n", systems[name].title, r.Versions[name])
+		fmt.Fprintf(&b, "%s: %s.\n", systems[name].title, r.versions[name])
 	}
 	return b.String()
 }
 
-// beside divides ours by each of the others, round by round.
-func beside(r report, chosen []string, loads []int) string {
-	if !slices.Contains(chosen, "ours") || len(chosen) < 2 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("\n| ours divided by | clients | runs a second | p50 | processor a run |\n|---|---|---|---|---|\n")
-	for _, clients := range loads {
-		for _, name := range chosen {
-			if name == "ours" {
-				continue
-			}
-			column := func(measure func(sample) float64) string {
-				return cell(ratios(of(r.Samples, "ours", clients, measure), of(r.Samples, name, clients, measure)))
-			}
-			fmt.Fprintf(&b, "| %s | %d | %s | %s | %s |\n", systems[name].title, clients, column(sample.rate),
-				column(func(s sample) float64 { return s.P50 }), column(sample.each))
-		}
-	}
-	return b.String()
-}
-
+// ratios divides round by round.
 func ratios(a, b []float64) []float64 {
 	var all []float64
 	for i := range min(len(a), len(b)) {
