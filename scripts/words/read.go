@@ -44,8 +44,8 @@ func read(dir string) ([]find, error) {
 			return err
 		}
 		if entry.IsDir() {
-			hidden := path != dir && strings.HasPrefix(entry.Name(), ".")
-			if hidden || slices.Contains(ignored, entry.Name()) {
+			hidden := strings.HasPrefix(entry.Name(), ".")
+			if path != dir && (hidden || slices.Contains(ignored, entry.Name())) {
 				return fs.SkipDir
 			}
 			return nil
