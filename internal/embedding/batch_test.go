@@ -14,6 +14,7 @@ import (
 
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/embedding/embeddingtest"
+	"agentplatform/internal/providerhttp"
 )
 
 var limits = embedding.Limits{Texts: 3, Bytes: 100, Characters: 40, Calls: 1, Timeout: time.Minute}
@@ -240,9 +241,9 @@ func TestAProvidersErrorResponseHasAKind(t *testing.T) {
 		{400, "litellm.BadRequestError: Invalid model name passed in model=x", embedding.Unknown},
 		{504, "the upstream took too long", embedding.Retryable},
 	} {
-		err := embedding.FromHTTP(c.status, time.Second, c.words)
+		err := embedding.FromHTTP(c.status, time.Second, providerhttp.Says(c.words))
 		assert.Equal(t, c.want, embedding.KindOf(err), "%d %s", c.status, c.words)
 		assert.ErrorContains(t, err, c.words)
 	}
-	assert.EqualError(t, embedding.FromHTTP(502, 0, ""), "the embedding model's provider answered 502: Bad Gateway")
+	assert.EqualError(t, embedding.FromHTTP(502, 0, providerhttp.Trouble{}), "the embedding model's provider answered 502: Bad Gateway")
 }

@@ -27,20 +27,19 @@ const (
 )
 
 // Error is a failed call. Its text may be shown to whoever waits for the vectors: it has no address and no secret.
-type Error struct {
-	Kind Kind
-	Wait time.Duration // how long the provider asks to wait; 0: it did not say
-	Err  error
-
-	whole string // text for the log, where Err does not have all of it
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }
+type Error = providerhttp.Failure[Kind]
 
 // Fail makes an [Error] of a kind.
 func Fail(kind Kind, format string, args ...any) error {
-	return &Error{Kind: kind, Err: fmt.Errorf(format, args...)}
+	return providerhttp.Fail(kind, format, args...)
+}
+
+// KindOf is the kind of a failure, and empty for an error that is no [Error].
+func KindOf(err error) Kind { return providerhttp.KindOf[Kind](err) }
+
+// Redact is [providerhttp.RedactFailure] for an [Error].
+func Redact(err error, address string, sent http.Header) error {
+	return providerhttp.RedactFailure[Kind](err, address, sent)
 }
 
 // Unreachable makes the retryable [Error] of a call that got no answer or whose answer broke off.
@@ -49,8 +48,9 @@ func Unreachable(err error) error {
 	return Fail(Retryable, "the embedding model cannot be reached: %w", failure)
 }
 
-// FromHTTP makes an [Error] from a provider's HTTP status, the wait that it asked for, and its words.
-func FromHTTP(status int, wait time.Duration, words string) error {
+// FromHTTP makes an [Error] from a provider's HTTP status, the wait that it asked for, and what it says.
+func FromHTTP(status int, wait time.Duration, said providerhttp.Trouble) error {
+	words := said.Message
 	return &Error{Kind: kindOf(status, words), Wait: wait, Err: fmt.Errorf(
 		"the embedding model's provider answered %d: %s", status, cmp.Or(words, http.StatusText(status), "no words"))}
 }
@@ -91,35 +91,6 @@ var (
 	noModel = regexp.MustCompile(`(?i)model identifier is invalid|no such model|invalid model|unknown model|` +
 		`model\b.{0,200}\b(not found|does not exist|not supported)`)
 )
-
-// Redact returns a failure whose text may be shown: [providerhttp.Redact] says what is removed. The result has the kind
-// and the wait of err. An error that is no [Error] is returned as it is.
-func Redact(err error, address string, sent http.Header) error {
-	var e *Error
-	if !errors.As(err, &e) {
-		return err
-	}
-	shown, whole := providerhttp.Redact(err.Error(), address, sent)
-	return &Error{Kind: e.Kind, Wait: e.Wait, Err: errors.New(shown), whole: whole}
-}
-
-// Unredacted is the text of a failure for the log: with addresses, without credentials.
-func Unredacted(err error) string {
-	var e *Error
-	if errors.As(err, &e) && e.whole != "" {
-		return e.whole
-	}
-	return err.Error()
-}
-
-// KindOf is the kind of a failure, and empty for an error that is no [Error].
-func KindOf(err error) Kind {
-	var e *Error
-	if !errors.As(err, &e) {
-		return ""
-	}
-	return e.Kind
-}
 
 // MayRetry says whether the same call may be retried, and after how long at least.
 func MayRetry(err error) (after time.Duration, ok bool) {

@@ -220,21 +220,23 @@ const (
 )
 
 // Error is a failed model call.
-type Error struct {
-	Kind Kind
-	Wait time.Duration // for Throttled: how long the provider asks to wait; 0: it did not say
-	Err  error
-
-	whole string // text for the log, where Err does not have all of it
-}
-
-func (e *Error) Error() string { return e.Err.Error() }
-func (e *Error) Unwrap() error { return e.Err }
+type Error = providerhttp.Failure[Kind]
 
 // Fail makes an [Error] of a kind.
 func Fail(kind Kind, format string, args ...any) error {
-	return &Error{Kind: kind, Err: fmt.Errorf(format, args...)}
+	return providerhttp.Fail(kind, format, args...)
 }
+
+// KindOf is the kind of a failure, and empty for an error that is no [Error].
+func KindOf(err error) Kind { return providerhttp.KindOf[Kind](err) }
+
+// Redact is [providerhttp.RedactFailure] for an [Error].
+func Redact(err error, address string, sent http.Header) error {
+	return providerhttp.RedactFailure[Kind](err, address, sent)
+}
+
+// Unredacted is [providerhttp.Unredacted].
+func Unredacted(err error) string { return providerhttp.Unredacted(err) }
 
 // FromHTTP makes the [Error] of an error response: its HTTP status, the wait that it asks for, and what it says.
 func FromHTTP(status int, wait time.Duration, said providerhttp.Trouble) error {
@@ -268,15 +270,6 @@ func BrokeOff(said providerhttp.Trouble) error {
 func Unreachable(err error) error {
 	failure, _ := egress.Plain(err)
 	return &Error{Kind: Retryable, Err: fmt.Errorf("the model cannot be reached: %w", failure)}
-}
-
-// KindOf is the kind of a failure, and empty for an error that is no [Error].
-func KindOf(err error) Kind {
-	var e *Error
-	if !errors.As(err, &e) {
-		return ""
-	}
-	return e.Kind
 }
 
 // MayRetry says whether the same call may be retried, and after how long at least.

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"agentplatform/internal/model"
+	"agentplatform/internal/providerhttp"
 )
 
 // Wherever a provider repeats our credentials or addresses in a failure, clients see neither.
@@ -48,15 +49,16 @@ func TestAProvidersErrorTextShowsNoCredentialsOrAddresses(t *testing.T) {
 				"a detail":      {status: 500, body: strings.NewReader(`{"detail":` + string(said) + `}`)},
 				"in the middle": {status: 200, body: strings.NewReader(`data: {"error":` + string(said) + "}\n\n")},
 			} {
-				e := model.Endpoint{
+				e := providerhttp.Endpoint{
 					URL:    "https://user:pass-word-9@provider.internal:8443/v1/chat?v=query-value-8",
 					Client: &http.Client{Transport: p},
 					Header: http.Header{"Authorization": {bearer}, "X-Team": {"team-of-ours-77"}},
 				}
-				_, err := e.Stream(t.Context(), nil, func(data []byte) (bool, error) {
-					var body struct{ Error model.Trouble }
+				_, err := model.Stream(t.Context(), e, nil, func(data []byte) (bool, error) {
+					var body struct{ Error providerhttp.Trouble }
 					assert.NoError(t, json.Unmarshal(data, &body))
-					return false, body.Error.Failure()
+					assert.True(t, body.Error.There)
+					return false, model.BrokeOff(body.Error)
 				})
 				assert.ErrorContains(t, err, "the model's provider", form)
 				assert.NotEmpty(t, model.KindOf(err))

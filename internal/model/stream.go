@@ -14,50 +14,33 @@ import (
 )
 
 const (
-	maxEvent   = MaxText + 2<<20 // bytes of one event: it may carry a whole reply
-	maxValues  = 100_000         // in one event
-	maxRefusal = 64 << 10        // bytes read of an error response
+	maxEvent  = MaxText + 2<<20 // bytes of one event: it may carry a whole reply
+	maxValues = 100_000         // in one event
 )
 
-// Endpoint is a provider's URL with the credentials for it. Adapters stream answers of server-sent events from it.
-type Endpoint struct {
-	URL    string
-	Header http.Header
-	Client *http.Client
-}
-
 // Stream sends a request as JSON and calls event with the data of each server-sent event, until event returns
-// false or an error, or the answer ends. It returns the response's header. Its error is event's or a
+// false or an error, or the answer ends. It returns the response's header. Its error is event's or an
 // [Error], in a text that may be shown to clients.
-func (e Endpoint) Stream(
-	ctx context.Context, request any, event func(data []byte) (goOn bool, err error),
+func Stream(
+	ctx context.Context, e providerhttp.Endpoint, request any, event func(data []byte) (goOn bool, err error),
 ) (_ http.Header, err error) {
-	defer func() { err = e.Redact(err) }()
+	defer func() { err = Redact(err, e.URL, e.Header) }()
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, Fail(BadRequest, "the request cannot be written: %w", err)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
-	if err != nil {
-		return nil, Unreachable(errors.New("its address is none"))
-	}
-	for name, values := range e.Header {
-		r.Header[name] = values
-	}
-	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Accept", "text/event-stream")
-	answer, err := e.Client.Do(r)
+	answer, err := e.Post(ctx, body, "text/event-stream")
 	if err != nil {
 		return nil, Unreachable(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
-		return answer.Header, refusal(answer)
+		return answer.Header, FromHTTP(providerhttp.Refusal(answer))
 	}
 	events := bufio.NewReader(answer.Body)
 	if first, _ := events.Peek(1); string(first) == "{" { // no stream: some endpoints report a failure with status 200
-		if raw, _ := io.ReadAll(io.LimitReader(events, maxRefusal)); providerhttp.Said(raw).There {
-			return answer.Header, BrokeOff(providerhttp.Said(raw))
+		if said := providerhttp.SaidBy(events); said.There {
+			return answer.Header, BrokeOff(said)
 		}
 	}
 	for {
@@ -77,10 +60,6 @@ func (e Endpoint) Stream(
 		}
 	}
 }
-
-// Redact is [Redact] for this endpoint: it removes the endpoint's credentials and addresses from a
-// failure's text.
-func (e Endpoint) Redact(err error) error { return Redact(err, e.URL, e.Header) }
 
 // finish reads what follows the last event, if it has arrived already: only then is the connection reused.
 func finish(body io.ReadCloser) {
@@ -123,23 +102,6 @@ func next(r *bufio.Reader) ([]byte, error) {
 }
 
 var errTooLong = errors.New("an event of its answer does not end")
-
-// refusal is the [Error] of an error response, with the provider's message.
-func refusal(answer *http.Response) error {
-	raw, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
-	return FromHTTP(answer.StatusCode, providerhttp.RetryAfter(answer.Header), providerhttp.Said(raw))
-}
-
-// Trouble is a provider's error member in the middle of a stream.
-type Trouble struct{ providerhttp.Trouble }
-
-// Failure is the [Error] of a stream that reported an error; nil where it did not.
-func (t Trouble) Failure() error {
-	if !t.There {
-		return nil
-	}
-	return BrokeOff(t.Trouble)
-}
 
 // Decode decodes an event or another answer of a provider, unless it has too many values. The error says what is
 // wrong without the words of the JSON library: clients see it.

@@ -37,11 +37,11 @@ func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func stream(t *testing.T, p *provider, event func(data []byte) (bool, error)) error {
 	t.Helper()
-	e := model.Endpoint{
+	e := providerhttp.Endpoint{
 		URL: providerhttp.Join("https://provider.internal:8443/v1/", "/chat"), Header: http.Header{"X-Key": {"secret"}},
 		Client: &http.Client{Transport: p},
 	}
-	_, err := e.Stream(t.Context(), map[string]int{"n": 1}, event)
+	_, err := model.Stream(t.Context(), e, map[string]int{"n": 1}, event)
 	return err
 }
 
@@ -140,9 +140,9 @@ func TestAConnectionIsReusedAfterAStream(t *testing.T) {
 	}
 	server.Start()
 	defer server.Close()
-	e := model.Endpoint{URL: server.URL, Client: server.Client()}
+	e := providerhttp.Endpoint{URL: server.URL, Client: server.Client()}
 	for range 10 {
-		_, err := e.Stream(t.Context(), nil, func([]byte) (bool, error) { return false, nil })
+		_, err := model.Stream(t.Context(), e, nil, func([]byte) (bool, error) { return false, nil })
 		require.NoError(t, err)
 	}
 	assert.LessOrEqual(t, opened.Load(), int64(3), "where the end comes at once")
@@ -157,12 +157,9 @@ func TestValuesOfUnexpectedTypesAreRead(t *testing.T) {
 	}
 	for raw, want := range map[string]string{`null`: "", `{"message":"m"}`: "m", `"m"`: "m",
 		`{}`: "it does not say why", `[1]`: "it does not say why"} {
-		var c struct{ E model.Trouble }
+		var c struct{ E providerhttp.Trouble }
 		require.NoError(t, json.Unmarshal([]byte(`{"E":`+raw+`}`), &c), raw)
-		if want == "" {
-			assert.NoError(t, c.E.Failure())
-		} else {
-			assert.ErrorContains(t, c.E.Failure(), want, raw)
-		}
+		assert.Equal(t, want != "", c.E.There, raw)
+		assert.ErrorContains(t, model.BrokeOff(c.E), want, raw)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"regexp"
 	"strconv"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -118,23 +117,16 @@ func failure(err error) error {
 	case answered.HTTPStatusCode() < http.StatusBadRequest: // the SDK could not read what came
 		return embedding.Unreachable(err)
 	}
-	status, words := answered.HTTPStatusCode(), ""
-	var said smithy.APIError
-	if errors.As(err, &said) {
-		words = said.ErrorMessage()
-		switch said.ErrorCode() {
+	status, said := answered.HTTPStatusCode(), providerhttp.Trouble{}
+	var named smithy.APIError
+	if errors.As(err, &named) {
+		said = providerhttp.Says(named.ErrorMessage())
+		switch named.ErrorCode() {
 		case "ThrottlingException", "ModelNotReadyException", "ServiceQuotaExceededException":
 			status = http.StatusTooManyRequests
 		}
 	}
-	asked := answered.Response.Request
-	sent := http.Header{"Token": asked.Header.Values("X-Amz-Security-Token")}
-	for _, part := range signed.FindAllStringSubmatch(asked.Header.Get("Authorization"), -1) {
-		sent.Add("Signed", part[1])
-	}
-	failed := embedding.FromHTTP(status, providerhttp.RetryAfter(answered.Response.Header), words)
-	return embedding.Redact(failed, asked.URL.String(), sent)
+	failed := embedding.FromHTTP(status, providerhttp.RetryAfter(answered.Response.Header), said)
+	address, sent := providerhttp.Signed(answered.Response.Request)
+	return embedding.Redact(failed, address, sent)
 }
-
-// signed matches the parts of a signature that identify us: the access key id and the signature itself.
-var signed = regexp.MustCompile(`(?:Credential|Signature)=([^/,\s]+)`)

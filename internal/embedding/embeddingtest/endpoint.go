@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/embedding"
+	"agentplatform/internal/providerhttp"
 )
 
 // RunEndpoint checks what the adapter of an endpoint guarantees, however the endpoint behaves.
@@ -232,7 +233,7 @@ func (p Protocol) testSecrets(t *testing.T) {
 		})
 		_, err := m.Embed(t.Context(), p.request("x"))
 		require.Error(t, err)
-		for _, text := range []string{err.Error(), embedding.Unredacted(err)} {
+		for _, text := range []string{err.Error(), providerhttp.Unredacted(err)} {
 			assert.NotContains(t, text, p.Secret)
 		}
 		for _, part := range []string{"127.0.0.1", "10.1.2.3", "http://"} {

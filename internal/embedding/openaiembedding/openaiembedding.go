@@ -7,12 +7,9 @@
 package openaiembedding
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
 	"net/http"
 	"time"
 
@@ -24,15 +21,8 @@ import (
 // takes 8,192 tokens of a text. Where they are too large for a model, it says so.
 var limits = embedding.Limits{Texts: 32, Bytes: 256 << 10, Characters: 32_000, Timeout: 2 * time.Minute}
 
-// maxRefusal limits what is read of an error response, in bytes.
-const maxRefusal = 64 << 10
-
 // Model calls one endpoint of the embeddings API. It is safe for concurrent use.
-type Model struct {
-	url    string
-	header http.Header
-	client *http.Client
-}
+type Model struct{ endpoint providerhttp.Endpoint }
 
 // New makes the model of an endpoint, such as https://api.openai.com/v1 (the default). The key may be empty where
 // the endpoint needs none.
@@ -42,7 +32,7 @@ func New(baseURL, key string, client *http.Client) *Model {
 		header.Set("Authorization", "Bearer "+key)
 	}
 	url := providerhttp.Join(cmp.Or(baseURL, "https://api.openai.com/v1"), "/embeddings")
-	return &Model{url, header, client}
+	return &Model{providerhttp.Endpoint{URL: url, Header: header, Client: client}}
 }
 
 // Lexical is false: whatever the endpoint has is a model of meaning.
@@ -80,10 +70,10 @@ type item struct {
 func (m *Model) call(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
 	body, err := m.post(ctx, r)
 	if err != nil {
-		return embedding.Reply{}, embedding.Redact(err, m.url, m.header)
+		return embedding.Reply{}, embedding.Redact(err, m.endpoint.URL, m.endpoint.Header)
 	}
 	reply, err := read(body, r)
-	return reply, embedding.Redact(err, m.url, m.header)
+	return reply, embedding.Redact(err, m.endpoint.URL, m.endpoint.Header)
 }
 
 // post sends a request and reads the body of its answer.
@@ -92,22 +82,13 @@ func (m *Model) post(ctx context.Context, r embedding.Request) ([]byte, error) {
 	if err != nil {
 		return nil, embedding.Fail(embedding.BadRequest, "the request cannot be written: %w", err)
 	}
-	asked, err := http.NewRequestWithContext(ctx, http.MethodPost, m.url, bytes.NewReader(body))
-	if err != nil {
-		return nil, embedding.Unreachable(errors.New("its address is none"))
-	}
-	asked.Header = m.header.Clone()
-	asked.Header.Set("Content-Type", "application/json")
-	asked.Header.Set("Accept", "application/json")
-	answer, err := m.client.Do(asked)
+	answer, err := m.endpoint.Post(ctx, body, "application/json")
 	if err != nil {
 		return nil, embedding.Unreachable(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
-		said, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal)) // without it, the status tells
-		return nil, embedding.FromHTTP(answer.StatusCode, providerhttp.RetryAfter(answer.Header),
-			providerhttp.Said(said).Message)
+		return nil, embedding.FromHTTP(providerhttp.Refusal(answer))
 	}
 	return embedding.ReadReply(answer.Body, r)
 }
@@ -119,7 +100,7 @@ func read(body []byte, r embedding.Request) (embedding.Reply, error) {
 		return embedding.Reply{}, err
 	}
 	if answer.Error.There {
-		return embedding.Reply{}, embedding.FromHTTP(http.StatusOK, 0, answer.Error.Message)
+		return embedding.Reply{}, embedding.FromHTTP(http.StatusOK, 0, answer.Error)
 	}
 	reply := embedding.Reply{Tokens: int64(max(answer.Usage.Total, answer.Usage.Prompt))}
 	if len(answer.Data) == 0 || answer.Data[0].Index == nil {

@@ -18,14 +18,14 @@ import (
 )
 
 // Model calls one endpoint of the Messages API. It is safe for concurrent use.
-type Model struct{ endpoint model.Endpoint }
+type Model struct{ endpoint providerhttp.Endpoint }
 
 // URL is the address of Anthropic itself.
 const URL = "https://api.anthropic.com"
 
 // New makes the model of an endpoint, by default [URL].
 func New(baseURL, key string, client *http.Client) *Model {
-	return &Model{model.Endpoint{
+	return &Model{providerhttp.Endpoint{
 		URL: providerhttp.Join(cmp.Or(baseURL, URL), "/v1/messages"), Header: header(key), Client: client,
 	}}
 }
@@ -85,9 +85,9 @@ type (
 
 // event is one event of a stream, of any type: https://docs.anthropic.com/en/api/messages-streaming
 type event struct {
-	Error   model.Trouble      `json:"error"`
-	Type    string             `json:"type"`
-	Index   providerhttp.Count `json:"index"`
+	Error   providerhttp.Trouble `json:"error"`
+	Type    string               `json:"type"`
+	Index   providerhttp.Count   `json:"index"`
 	Message struct {
 		Model providerhttp.Text `json:"model"`
 		Usage usage             `json:"usage"`
@@ -134,13 +134,13 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		body.Tools = append(body.Tools, tool{t.Name, t.Description, t.PlainNames()})
 	}
 	var said received
-	header, err := m.endpoint.Stream(ctx, body, func(data []byte) (bool, error) {
+	header, err := model.Stream(ctx, m.endpoint, body, func(data []byte) (bool, error) {
 		var e event
 		if err := model.Decode(data, &e); err != nil {
 			return false, err
 		}
-		if err := e.Error.Failure(); err != nil {
-			return false, err
+		if e.Error.There {
+			return false, model.BrokeOff(e.Error)
 		}
 		said.take(e, emit)
 		return !said.enough() && e.Type != "message_stop", nil

@@ -9,8 +9,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
-	"regexp"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -252,14 +250,6 @@ func failure(err error) error {
 	if !isAnswer {
 		return model.Redact(err, "", nil)
 	}
-	asked := answered.Response.Request
-	sent := http.Header{"Token": asked.Header.Values("X-Amz-Security-Token")}
-	for _, part := range signed.FindAllStringSubmatch(asked.Header.Get("Authorization"), -1) {
-		sent.Add("Signed", part[1])
-	}
-	return model.Redact(err, asked.URL.String(), sent)
+	address, sent := providerhttp.Signed(answered.Response.Request)
+	return model.Redact(err, address, sent)
 }
-
-// signed matches the parts of a signature that identify us: the access key id and the signature itself. The other
-// parts name the service and the day.
-var signed = regexp.MustCompile(`(?:Credential|Signature)=([^/,\s]+)`)

@@ -21,7 +21,7 @@ import (
 )
 
 // Model calls one endpoint of the chat completions API. It is safe for concurrent use.
-type Model struct{ endpoint model.Endpoint }
+type Model struct{ endpoint providerhttp.Endpoint }
 
 // URL is the address of OpenAI itself.
 const URL = "https://api.openai.com/v1"
@@ -32,7 +32,7 @@ func New(baseURL, key string, client *http.Client) *Model {
 	if key != "" {
 		header.Set("Authorization", "Bearer "+key)
 	}
-	return &Model{model.Endpoint{
+	return &Model{providerhttp.Endpoint{
 		URL: providerhttp.Join(cmp.Or(baseURL, URL), "/chat/completions"), Header: header,
 		Client: client,
 	}}
@@ -96,9 +96,9 @@ type (
 
 // chunk is one event of a stream: https://platform.openai.com/docs/api-reference/chat/streaming
 type chunk struct {
-	Error   model.Trouble     `json:"error"`
-	Object  providerhttp.Text `json:"object"`
-	Model   providerhttp.Text `json:"model"`
+	Error   providerhttp.Trouble `json:"error"`
+	Object  providerhttp.Text    `json:"object"`
+	Model   providerhttp.Text    `json:"model"`
 	Choices []struct {
 		Delta struct {
 			Content   providerhttp.Text `json:"content"`
@@ -135,7 +135,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		body.Tools = append(body.Tools, tool{"function", function{t.Name, t.Description, t.Parameters}})
 	}
 	var said received
-	header, err := m.endpoint.Stream(ctx, body, func(data []byte) (bool, error) {
+	header, err := model.Stream(ctx, m.endpoint, body, func(data []byte) (bool, error) {
 		if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[DONE]")) {
 			return false, nil
 		}
@@ -143,8 +143,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		if err := model.Decode(data, &c); err != nil {
 			return false, err
 		}
-		if err := c.Error.Failure(); err != nil {
-			return false, err
+		if c.Error.There {
+			return false, model.BrokeOff(c.Error)
 		}
 		if c.Object == "error" { // some endpoints send the failure itself, not as a member
 			return false, model.BrokeOff(providerhttp.Said(data))
@@ -156,7 +156,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		return model.Reply{}, err
 	}
 	reply, err := said.reply(header)
-	return reply, m.endpoint.Redact(err)
+	return reply, model.Redact(err, m.endpoint.URL, m.endpoint.Header)
 }
 
 // received accumulates what a stream has sent so far.

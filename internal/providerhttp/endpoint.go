@@ -1,0 +1,59 @@
+package providerhttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"regexp"
+	"time"
+)
+
+// Endpoint is a provider's URL with the credentials for it.
+type Endpoint struct {
+	URL    string
+	Header http.Header
+	Client *http.Client
+}
+
+// Post sends JSON; accept is the content type of the answer. The error is that of a call without an answer. The answer
+// may be a [Refusal], and its body must be closed.
+func (e Endpoint) Post(ctx context.Context, body []byte, accept string) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("its address is none")
+	}
+	maps.Copy(r.Header, e.Header)
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", accept)
+	return e.Client.Do(r)
+}
+
+// maxRefusal limits what is read of a body that says what is wrong, in bytes.
+const maxRefusal = 64 << 10
+
+// SaidBy is [Said] of a body. Of one that breaks off it is what came.
+func SaidBy(body io.Reader) Trouble {
+	raw, _ := io.ReadAll(io.LimitReader(body, maxRefusal))
+	return Said(raw)
+}
+
+// Refusal is what an answer other than 200 says: its status, the wait that it asks for, and what is wrong.
+func Refusal(answer *http.Response) (status int, wait time.Duration, said Trouble) {
+	return answer.StatusCode, RetryAfter(answer.Header), SaidBy(answer.Body)
+}
+
+// Signed is the address of a request that AWS's SDK has signed, and the parts of it that identify us, as [Redact] takes
+// them: the token, the access key id and the signature.
+func Signed(r *http.Request) (address string, sent http.Header) {
+	sent = http.Header{"Token": r.Header.Values("X-Amz-Security-Token")}
+	for _, part := range signed.FindAllStringSubmatch(r.Header.Get("Authorization"), -1) {
+		sent.Add("Signed", part[1])
+	}
+	return r.URL.String(), sent
+}
+
+// signed matches what identifies us in a signature. Its other parts name the service and the day.
+var signed = regexp.MustCompile(`(?:Credential|Signature)=([^/,\s]+)`)

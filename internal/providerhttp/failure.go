@@ -1,0 +1,57 @@
+package providerhttp
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// Failure is a failed call of a provider. Its kinds are those of a port.
+type Failure[Kind ~string] struct {
+	Kind Kind
+	Wait time.Duration // how long the provider asks to wait; 0: it did not say
+	Err  error
+
+	whole string // text for the log, where Err does not have all of it
+}
+
+func (f *Failure[Kind]) Error() string  { return f.Err.Error() }
+func (f *Failure[Kind]) Unwrap() error  { return f.Err }
+func (f *Failure[Kind]) forLog() string { return f.whole }
+
+// Fail makes a [Failure] of a kind.
+func Fail[Kind ~string](kind Kind, format string, args ...any) error {
+	return &Failure[Kind]{Kind: kind, Err: fmt.Errorf(format, args...)}
+}
+
+// KindOf is the kind of a failure, and empty for an error that is no [Failure] of this port.
+func KindOf[Kind ~string](err error) Kind {
+	if f, is := errors.AsType[*Failure[Kind]](err); is {
+		return f.Kind
+	}
+	return ""
+}
+
+// RedactFailure returns a failure whose text may be shown to whoever waits for the call: [Redact] says what is removed.
+// The log gets the text with addresses but without credentials; see [Unredacted]. The result has the kind and the wait
+// of err. An error that is no [Failure] of this port is returned as it is.
+func RedactFailure[Kind ~string](err error, address string, sent http.Header) error {
+	f, is := errors.AsType[*Failure[Kind]](err)
+	if !is {
+		return err
+	}
+	shown, whole := Redact(err.Error(), address, sent)
+	return &Failure[Kind]{Kind: f.Kind, Wait: f.Wait, Err: errors.New(shown), whole: whole}
+}
+
+// Unredacted is the text of a failure for the log: with addresses, without credentials.
+func Unredacted(err error) string {
+	if f, is := errors.AsType[interface {
+		error
+		forLog() string
+	}](err); is && f.forLog() != "" {
+		return f.forLog()
+	}
+	return err.Error()
+}
