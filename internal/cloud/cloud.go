@@ -86,7 +86,13 @@ func (p *Platform) ReadSecrets(ctx context.Context) error {
 	if err := json.Unmarshal([]byte(aws.ToString(out.SecretString)), &kept); err != nil {
 		return fmt.Errorf("the secrets in SECRETS_ARN are no JSON object of texts: %w", err)
 	}
-	for _, name := range append(registry.Keys(), "WEBHOOK_SECRET") {
+	names := []string{"WEBHOOK_SECRET"}
+	for _, of := range registry.All() {
+		if of.Key != "" {
+			names = append(names, of.Key)
+		}
+	}
+	for _, name := range names {
 		if secret := p.Settings.Secret(name); *secret == "" {
 			*secret = kept[name]
 		}

@@ -95,19 +95,8 @@ var allowed = []struct {
 		"an adapter knows its port, and the nudge that the state machine sends"},
 	{"internal/queue/localqueue", "internal/queue internal/share", "an adapter knows its port, and shares workers out"},
 	{"internal/timer/localtimer", "internal/queue", "an adapter knows its port, which is a single interface"},
-	{"internal/model/demomodel", "internal/model internal/host", "an adapter knows its port and its clock"},
-	{"internal/model/openaimodel", "internal/model internal/providerhttp",
-		"an adapter knows its port, and what providers' answers have in common"},
-	{"internal/model/anthropicmodel", "internal/model internal/providerhttp",
-		"an adapter knows its port, and what providers' answers have in common"},
-	{"internal/model/bedrockmodel", "internal/model internal/providerhttp", "an adapter knows its port and the SDK"},
 	{"internal/embedding", "internal/egress internal/host internal/providerhttp",
 		"a port knows no document, only how calls are made and how they fail"},
-	{"internal/embedding/builtinembedding", "internal/embedding", "an adapter knows its port"},
-	{"internal/embedding/openaiembedding", "internal/embedding internal/providerhttp",
-		"an adapter knows its port, and what providers' answers have in common"},
-	{"internal/embedding/bedrockembedding", "internal/embedding internal/providerhttp",
-		"an adapter knows its port and the SDK"},
 	{"internal/embedding/embeddingtest", "internal/embedding internal/providerhttp internal/recording",
 		"a suite knows its port, and what the log gets"},
 	{"internal/recording", "", "plays what was sent, whatever it means"},
@@ -353,13 +342,11 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 	adapters := []string{
 		"internal/table/disktable", "internal/table/memtable", "internal/table/faulttable", "internal/blob/dirblob",
 		"internal/blob/memblob", "internal/index/diskindex", "internal/index/memindex", "internal/index/s3index",
-		"internal/queue/localqueue", "internal/timer/localtimer", "internal/model/demomodel",
-		"internal/model/openaimodel", "internal/model/anthropicmodel", "internal/model/bedrockmodel",
+		"internal/queue/localqueue", "internal/timer/localtimer",
 		"internal/tool/builtintool", "internal/tool/httptool", "internal/tool/openapitool",
 		"internal/tool/mcptool", "internal/table/dynamotable", "internal/table/cachetable",
 		"internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob", "internal/seal/keyseal",
-		"internal/seal/kmsseal", "internal/embedding/builtinembedding", "internal/embedding/openaiembedding",
-		"internal/embedding/bedrockembedding", "internal/broker/lambdabroker",
+		"internal/seal/kmsseal", "internal/broker/lambdabroker",
 		"internal/reader/lambdareader", "internal/trace/otlp",
 	}
 	// The wirings; the kinds of toolkits whose tools are HTTP requests; the simulator's; the templates, which use
@@ -376,9 +363,40 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 			continue
 		}
 		for _, i := range ours(p.Imports) {
-			assert.NotContains(t, adapters, i, "%s imports the adapter %s", name, i)
+			assert.False(t, slices.Contains(adapters, i) || portOf(i) != "", "%s imports the adapter %s", name, i)
 		}
 	}
+}
+
+// portOf is the port of an adapter of a model provider, by its name; empty: it is none.
+func portOf(name string) string {
+	for _, port := range []string{"model", "embedding"} {
+		if below, is := strings.CutPrefix(name, "internal/"+port+"/"); is && strings.HasSuffix(below, port) {
+			return "internal/" + port
+		}
+	}
+	return ""
+}
+
+// A new provider needs no rule of its own.
+func TestAdaptersOfProvidersKnowTheirPort(t *testing.T) {
+	adapters := 0
+	for name, p := range packages(t) {
+		port := portOf(name)
+		if port == "" {
+			continue
+		}
+		adapters++
+		may := []string{port, "internal/providerhttp"} // beside the product's library
+		if name == "internal/model/demomodel" {
+			may = append(may, "internal/host") // its clock
+		}
+		assert.Contains(t, ours(p.Imports), port, "%s is named after a port", name)
+		for _, i := range ours(p.Imports) {
+			assert.Contains(t, may, i, "%s must not import it", name)
+		}
+	}
+	assert.Positive(t, adapters, "the rule is stale: there are no adapters")
 }
 
 // What must not be linked, with the reason.

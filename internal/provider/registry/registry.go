@@ -70,16 +70,6 @@ func All() []About {
 	return list
 }
 
-// Keys are the settings of the providers' API keys.
-func Keys() (names []string) {
-	for _, e := range all {
-		if e.Key != "" {
-			names = append(names, e.Key)
-		}
-	}
-	return names
-}
-
 // Catalogues makes the lists of the models of the providers that are configured, by provider name.
 func Catalogues(s setting.Settings) map[string]model.Catalogue {
 	return catalogues(s, func(About) bool { return true })
