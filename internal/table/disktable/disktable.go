@@ -470,12 +470,12 @@ func (t *Table) Due(_ context.Context, shard int, until time.Time, limit int) ([
 // scan visits the rows of a view below prefix that the range selects, in its direction.
 func scan(v *view, prefix []byte, r table.Range, visit func(key, value []byte) (bool, error)) error {
 	low := slices.Concat(prefix, []byte(r.Prefix))
-	high := slices.Concat(low, []byte{0xff})
+	high := above(low)
 	if r.After != "" {
 		after := slices.Concat(prefix, []byte(r.After))
 		// above the row of After, and above index entries, where a zero byte follows
-		if above := slices.Concat(after, []byte{1}); !r.Reverse && bytes.Compare(above, low) > 0 {
-			low = above
+		if next := slices.Concat(after, []byte{1}); !r.Reverse && bytes.Compare(next, low) > 0 {
+			low = next
 		} else if r.Reverse && bytes.Compare(after, high) < 0 {
 			high = after
 		}
@@ -500,6 +500,17 @@ func scan(v *view, prefix []byte, r table.Range, visit func(key, value []byte) (
 		}
 	}
 	return it.Error()
+}
+
+// above returns the lowest key that is above all keys with a prefix. The prefix must have a byte below 0xff.
+func above(prefix []byte) []byte {
+	end := len(prefix)
+	for prefix[end-1] == 0xff {
+		end--
+	}
+	high := bytes.Clone(prefix[:end])
+	high[end-1]++
+	return high
 }
 
 // Commit implements [table.Table]. It returns when the operations are on disk. The error is that of [table.Validate],

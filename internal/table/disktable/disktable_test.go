@@ -3,6 +3,7 @@ package disktable_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -61,6 +62,38 @@ func TestCommitSurvivesAReopen(t *testing.T) {
 	require.NoError(t, err)
 	require.NotNil(t, items[0])
 	require.True(t, table.IsKind(d.Commit(t.Context(), "t", table.Put(i, table.Absent())), table.Down))
+}
+
+// TestASortKeyMayHaveAnyBytes: ranges find the keys with the highest bytes, in a partition that is too large for the
+// cache, too.
+func TestASortKeyMayHaveAnyBytes(t *testing.T) {
+	d := open(t, t.TempDir())
+	item := func(sort string) table.Op {
+		body := fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", 300<<10))
+		return table.Put(table.Item{Key: table.Key{Part: "p", Sort: sort}, Owner: "-", Body: body}, table.Absent())
+	}
+	require.NoError(t, d.Commit(t.Context(), "t", item("a"), item("a\xff"), item("a\xff\xffb"), item("\xff"),
+		item("\xff\xffz"), item("b")))
+	for prefix, want := range map[string][]string{
+		"":         {"a", "a\xff", "a\xff\xffb", "b", "\xff", "\xff\xffz"},
+		"a":        {"a", "a\xff", "a\xff\xffb"},
+		"a\xff":    {"a\xff", "a\xff\xffb"},
+		"\xff":     {"\xff", "\xff\xffz"},
+		"\xff\xff": {"\xff\xffz"},
+	} {
+		for _, reverse := range []bool{false, true} {
+			found, err := d.Query(t.Context(), table.Range{Part: "p", Prefix: prefix, Reverse: reverse, Limit: 9})
+			require.NoError(t, err)
+			var got []string
+			for _, i := range found {
+				got = append(got, i.Sort)
+			}
+			if reverse {
+				slices.Reverse(got)
+			}
+			assert.Equal(t, want, got, "prefix %q, reverse %t", prefix, reverse)
+		}
+	}
 }
 
 // TestExpiredItemsAreRemoved counts the rows of a store: the commits after an item's expiry remove it with its index
