@@ -2,12 +2,12 @@ package stream
 
 import "context"
 
-// Groups returns the number of runs with readers.
-func (h *Hub) Groups() int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return len(h.groups)
+// Topics returns the number of runs with readers.
+func (h *Hub) Topics() int {
+	h.broadcaster.mu.Lock()
+	defer h.broadcaster.mu.Unlock()
+	return len(h.broadcaster.topics)
 }
 
 // Watch stores a watch row without an id to acknowledge.
-func (h *Hub) Watch(ctx context.Context, run string) error { return h.watch(ctx, run, "") }
+func (h *Hub) Watch(ctx context.Context, run string) error { return h.frames.watch(ctx, run, "") }

@@ -2,18 +2,30 @@ package stream
 
 import (
 	"context"
+	"sync"
 	"time"
 
+	"agentplatform/internal/host"
 	"agentplatform/internal/record"
 	"agentplatform/internal/waiting"
 )
 
-// inboxPace is the shortest time between two readings of an inbox in this process, however many wait for it, and
-// between two changes that one who waits is told of.
+// inboxPace is the shortest time between two readings of an inbox in this process, and between two changes that are
+// returned to one caller.
 const inboxPace = time.Second
 
-// inbox is those who wait for the inbox of one organization in this process. One goroutine reads for all of them, as
-// long as there are any. The hub's mutex guards it.
+// inboxes are the inboxes of organizations that requests of this process wait for.
+type inboxes struct {
+	notifier Notifier
+	host     host.Host
+	read     *LocalNotifier // notifies the requests that an organization's inbox was read
+
+	mu sync.Mutex
+	of map[string]*inbox // by organization
+}
+
+// inbox is what those who wait for the inbox of one organization share: one goroutine reads for all of them. The mutex
+// of inboxes guards it.
 type inbox struct {
 	waiters int
 	stop    func() // ends the goroutine and waits for it
@@ -23,18 +35,20 @@ type inbox struct {
 	err     error
 }
 
-// UntilInbox waits until an organization's runs that wait for a human differ from those of mark (see
-// [record.Store.PausedRuns]), at least for a second, at most for d. The error is ctx's, or that of the store.
-func (h *Hub) UntilInbox(ctx context.Context, s *record.Store, organization, mark string, d time.Duration) error {
-	began := h.host.Elapsed()
-	sub := h.inboxed.Subscribe(organization)
+func newInboxes(n Notifier, h host.Host) *inboxes {
+	return &inboxes{notifier: n, host: h, read: NewLocalNotifier(), of: map[string]*inbox{}}
+}
+
+func (x *inboxes) until(ctx context.Context, s *record.Store, organization, mark string, d time.Duration) error {
+	began := x.host.Elapsed()
+	sub := x.read.Subscribe(organization)
 	defer sub.Close()
-	in, since := h.joinInbox(ctx, s, organization)
-	defer h.leaveInbox(in, organization)
-	h.notifier.Notify(record.InboxOf(organization)) // what was read so far may be older than mark
+	in, since := x.join(ctx, s, organization)
+	defer x.leave(in, organization)
+	x.notifier.Notify(record.InboxOf(organization)) // what was read so far may be older than mark
 	for {
-		changed, err := h.differs(in, mark, since)
-		elapsed := h.host.Elapsed() - began
+		changed, err := x.differs(in, mark, since)
+		elapsed := x.host.Elapsed() - began
 		if changed {
 			d = min(d, inboxPace)
 		}
@@ -49,79 +63,66 @@ func (h *Hub) UntilInbox(ctx context.Context, s *record.Store, organization, mar
 	}
 }
 
-// joinInbox adds the caller to those who wait. The caller must call leaveInbox when done. A reading later than since
-// has begun after the call.
-func (h *Hub) joinInbox(ctx context.Context, s *record.Store, organization string) (in *inbox, since int) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	in = h.inboxes[organization]
+// join adds the caller to those who wait. The caller must call leave when done. A reading with a number above since has
+// begun after the call.
+func (x *inboxes) join(ctx context.Context, s *record.Store, organization string) (in *inbox, since int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	in = x.of[organization]
 	if in == nil {
 		in = &inbox{}
-		h.inboxes[organization] = in
+		x.of[organization] = in
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		wait := h.host.Go(func() { h.readInbox(ctx, s, organization, in) })
+		wait := x.host.Go(func() { x.readAll(ctx, s, organization, in) })
 		in.stop = func() { cancel(); wait() }
 	}
 	in.waiters++
 	return in, in.begun
 }
 
-func (h *Hub) leaveInbox(in *inbox, organization string) {
-	if h.lastOf(in, organization) {
+func (x *inboxes) leave(in *inbox, organization string) {
+	x.mu.Lock()
+	in.waiters--
+	last := in.waiters == 0
+	if last {
+		delete(x.of, organization)
+	}
+	x.mu.Unlock()
+	if last {
 		in.stop()
 	}
 }
 
-func (h *Hub) lastOf(in *inbox, organization string) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if in.waiters--; in.waiters > 0 {
-		return false
-	}
-	delete(h.inboxes, organization)
-	return true
-}
-
-// readInbox reads for all who wait, until ctx ends.
-func (h *Hub) readInbox(ctx context.Context, s *record.Store, organization string, in *inbox) {
-	sub := h.notifier.Subscribe(record.InboxOf(organization))
+// readAll reads for all who wait, until ctx ends.
+func (x *inboxes) readAll(ctx context.Context, s *record.Store, organization string, in *inbox) {
+	sub := x.notifier.Subscribe(record.InboxOf(organization))
 	defer sub.Close()
-	for changed := h.host.Elapsed(); ; {
-		reading := h.beginReading(in)
+	for changed := x.host.Elapsed(); ; {
+		x.mu.Lock()
+		in.begun++
+		reading := in.begun
+		x.mu.Unlock()
 		_, mark, err := s.PausedRuns(ctx, organization)
-		if h.endReading(in, reading, mark, err) {
-			changed = h.host.Elapsed()
+		x.mu.Lock()
+		if err == nil && mark != in.mark {
+			changed = x.host.Elapsed()
 		}
-		h.inboxed.Notify(organization)
-		if h.host.Sleep(ctx, inboxPace) != nil {
+		in.last, in.mark, in.err = reading, mark, err
+		x.mu.Unlock()
+		x.read.Notify(organization)
+		if x.host.Sleep(ctx, inboxPace) != nil {
 			return
 		}
-		if _, err := sub.Wait(ctx, max(0, h.notifier.Pace(h.host.Elapsed()-changed)-inboxPace)); err != nil {
+		if _, err := sub.Wait(ctx, max(0, x.notifier.Pace(x.host.Elapsed()-changed)-inboxPace)); err != nil {
 			return
 		}
 	}
 }
 
-func (h *Hub) beginReading(in *inbox) int {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	in.begun++
-	return in.begun
-}
-
-// endReading keeps what was read, and reports whether it is new.
-func (h *Hub) endReading(in *inbox, reading int, mark string, err error) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	changed := err == nil && mark != in.mark
-	in.last, in.mark, in.err = reading, mark, err
-	return changed
-}
-
-// differs reports whether what was read after since differs from a mark.
-func (h *Hub) differs(in *inbox, mark string, since int) (bool, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+// differs reports whether a reading that began after since differs from a mark.
+func (x *inboxes) differs(in *inbox, mark string, since int) (bool, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
 	if in.last <= since {
 		return false, nil
 	}

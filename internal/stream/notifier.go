@@ -33,8 +33,8 @@ type Notifier interface {
 type Subscription interface {
 	// Wait returns true if there was a notification since the last Wait (or since Subscribe), false after d, and ctx's
 	// error if that ends first.
-	Wait(ctx context.Context, d time.Duration) (rung bool, err error)
-	// Ended is the run that the last NotifyEnd handed over, nil where there was none. It may have changed since.
+	Wait(ctx context.Context, d time.Duration) (notified bool, err error)
+	// Ended is the run of the last NotifyEnd, nil where there was none. It may have changed since.
 	Ended() *record.RunEntity
 	// Close ends the subscription.
 	Close()
@@ -76,7 +76,7 @@ func (b *LocalNotifier) NotifyEnd(run record.RunEntity) {
 func notify(listeners []*localSubscription) {
 	for _, l := range listeners {
 		select {
-		case l.rung <- struct{}{}:
+		case l.notified <- struct{}{}:
 		default: // the last notification has not been received yet
 		}
 	}
@@ -84,7 +84,7 @@ func notify(listeners []*localSubscription) {
 
 // Subscribe subscribes to notifications.
 func (b *LocalNotifier) Subscribe(what ...string) Subscription {
-	l := &localSubscription{notifier: b, what: what, rung: make(chan struct{}, 1)}
+	l := &localSubscription{notifier: b, what: what, notified: make(chan struct{}, 1)}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, w := range what {
@@ -102,7 +102,7 @@ func (b *LocalNotifier) Gather() time.Duration { return 0 }
 type localSubscription struct {
 	notifier *LocalNotifier
 	what     []string
-	rung     chan struct{}
+	notified chan struct{}
 	ended    atomic.Pointer[record.RunEntity]
 }
 
@@ -111,7 +111,7 @@ func (l *localSubscription) Ended() *record.RunEntity { return l.ended.Load() }
 func (l *localSubscription) Wait(ctx context.Context, d time.Duration) (bool, error) {
 	if d <= 0 {
 		select {
-		case <-l.rung:
+		case <-l.notified:
 			return true, nil
 		default:
 			return false, ctx.Err()
@@ -120,7 +120,7 @@ func (l *localSubscription) Wait(ctx context.Context, d time.Duration) (bool, er
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
-	case <-l.rung:
+	case <-l.notified:
 		return true, nil
 	case <-t.C:
 		return false, nil
@@ -143,9 +143,9 @@ func (l *localSubscription) Close() {
 	}
 }
 
-// Polling is the notifier for deployments without notifications: its subscribers poll, and glances look for news of
-// the runs of streams (see glancer), the less often the longer nothing changes. A change is seen after an eighth more
-// of the time that it took, or Every, if that is longer; a wait of a minute costs 48 polls.
+// Polling is the notifier for deployments without notifications: its subscribers poll, the less often the longer nothing
+// changes. A change is seen after an eighth more of the time that it took, or Every, if that is longer. A wait of a
+// minute costs 48 polls.
 type Polling struct {
 	Host  host.Host
 	Every time.Duration // the shortest interval

@@ -17,6 +17,13 @@ type progress struct {
 	asked string // the id that the worker acknowledged last
 }
 
+// placed is a step with its place in the text.
+type placed struct {
+	events.StepEvent
+
+	at int // offset in the text
+}
+
 // since is the progress from a journal.
 func since(text string, calls []events.StepEvent) progress {
 	p := progress{text: []byte(text)}
@@ -45,7 +52,7 @@ func (p *progress) add(frame events.Frame) {
 		p.step(*frame.Step)
 	case events.FrameText:
 		if !again && !bytes.HasPrefix([]byte(frame.Text), p.text) {
-			p.take(frame.Text)
+			p.replace(frame.Text)
 		}
 		p.more(frame.Text, 0)
 	case events.FrameDelta:
@@ -53,8 +60,8 @@ func (p *progress) add(frame events.Frame) {
 	}
 }
 
-// take replaces the text.
-func (p *progress) take(text string) {
+// replace replaces the text.
+func (p *progress) replace(text string) {
 	p.cut++
 	p.text = []byte(text)
 	p.steps = slices.Clone(p.steps)
@@ -81,17 +88,17 @@ func (p *progress) step(e events.StepEvent) {
 
 const started = "started"
 
-// catchUp adds what no frame had, when the run has ended or waits for a human. said is the text of the journal; if the
-// run completed, it is the whole text.
-func (p *progress) catchUp(said string, calls []events.StepEvent, completed bool) {
+// catchUp adds what no frame had, when the run has ended or waits for a human. text is that of the journal; if the run
+// completed, it is the whole text.
+func (p *progress) catchUp(text string, calls []events.StepEvent, completed bool) {
 	for _, call := range calls {
 		p.step(call)
 	}
 	switch {
-	case bytes.HasPrefix([]byte(said), p.text):
-		p.more(said, 0)
-	case completed || !bytes.HasPrefix(p.text, []byte(said)):
-		p.take(said)
+	case bytes.HasPrefix([]byte(text), p.text):
+		p.more(text, 0)
+	case completed || !bytes.HasPrefix(p.text, []byte(text)):
+		p.replace(text)
 	}
 }
 

@@ -103,15 +103,15 @@ func TestEachStepIsListedOnceInItsLastState(t *testing.T) {
 }
 
 func TestSnapshotIsUnchangedByLaterFrames(t *testing.T) {
-	g := &group{}
+	all := &topic{}
 	var s state
-	assert.Empty(t, g.snapshot(s).calls)
+	assert.Empty(t, all.snapshot(s).calls)
 	s.catchUp("", []events.StepEvent{{Index: 1, State: "finished"}}, false) // no frame had it
-	assert.Len(t, g.snapshot(s).calls, 1)
+	assert.Len(t, all.snapshot(s).calls, 1)
 	s.more("x", 0)
-	assert.Equal(t, "x", g.snapshot(s).text)
-	s.take("y")
-	assert.Equal(t, "y", g.snapshot(s).text)
+	assert.Equal(t, "x", all.snapshot(s).text)
+	s.replace("y")
+	assert.Equal(t, "y", all.snapshot(s).text)
 }
 
 func TestMissingFramesAreFilledInFromTheJournal(t *testing.T) {

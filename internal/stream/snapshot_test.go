@@ -39,7 +39,7 @@ func TestReturningReaderGetsEverythingInOneInit(t *testing.T) {
 			leave()
 			for range out {
 			}
-			require.Zero(b, b.hub.Groups())
+			require.Zero(b, b.hub.Topics())
 			time.Sleep(time.Second)
 			again, leaveAgain := context.WithCancel(b.Context())
 			leave, out = leaveAgain, b.follow(again)

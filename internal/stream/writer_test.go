@@ -322,7 +322,7 @@ func (g *glancing) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark,
 }
 
 // Most runs never have a reader: whether one has come is asked in the cheaper way, and what it asks for only then.
-func TestAWriterThatNobodyReadsOnlyGlances(t *testing.T) {
+func TestAWriterWithoutReadersOnlyLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := host.System()
 		g := &glancing{Table: memtable.New(h.Now)}

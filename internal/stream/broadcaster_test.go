@@ -33,7 +33,7 @@ type metered struct {
 	host  host.Host
 	calls *atomic.Int64
 	takes *atomic.Int64 // nanoseconds that a call takes
-	dies  *atomic.Value // a text: what a read of several keys, as of a glance, panics with
+	dies  *atomic.Value // a text: what a read of several keys, as of a poll, panics with
 }
 
 // call is n calls, one after the other; they end with ctx. The host's Sleep sets no timer where a call takes no time:
@@ -76,7 +76,7 @@ type crowd struct {
 	writers  []*stream.Writer
 	calls    atomic.Int64 // of the readers' process
 	takes    atomic.Int64 // nanoseconds that each of those takes
-	dies     atomic.Value // what its glances panic with
+	dies     atomic.Value // what its polls panic with
 	received []atomic.Int64
 	stop     func()
 
@@ -210,7 +210,7 @@ func TestTwoFramesOfATickAreReadInOneCall(t *testing.T) {
 				time.Sleep(255 * time.Millisecond)
 			}
 		}
-		speak(12) // until glances know that it speaks
+		speak(12) // until it counts as active
 
 		c.takes.Store(int64(100 * time.Millisecond)) // a tick is 350 ms then
 		n := c.within(func() { speak(80) })
@@ -270,8 +270,8 @@ func TestABurstOfASpeakingStreamArrives(t *testing.T) {
 	})
 }
 
-// A frame at which a glance panics ends the stream of a reader of its run, as a read of its own would, and no other's.
-func TestPanickingGlanceEndsNoOtherStream(t *testing.T) {
+// A frame at which a poll panics ends the stream of a reader of its run, as a read of its own would, and no other's.
+func TestPanickingPollEndsNoOtherStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 2)
 		defer c.stop()
@@ -299,15 +299,15 @@ func TestPanickingGlanceEndsNoOtherStream(t *testing.T) {
 		synctest.Wait()
 		assert.EqualValues(t, 1, c.panics.Load())
 		assert.Equal(t, said, c.text(1))
-		assert.LessOrEqual(t, n, int64(60), "it is glanced at as before")
+		assert.LessOrEqual(t, n, int64(60), "it is polled as before")
 		assert.Equal(t, 1, strings.Count(c.log.String(), "level=ERROR"))
-		assert.Contains(t, c.log.String(), `msg="a glance panicked"`)
-		assert.Contains(t, c.log.String(), "stream.(*Hub).hearOnce", "the stack is that of the glance")
+		assert.Contains(t, c.log.String(), `msg="a poll of streams panicked"`)
+		assert.Contains(t, c.log.String(), "stream.(*broadcaster).readRound", "the stack is that of the poll")
 	})
 }
 
-// A panic that comes with each tick is one line of the log, and readers read without glances meanwhile.
-func TestGlancesThatPanicAreLoggedOnce(t *testing.T) {
+// A panic that comes with each tick is one line of the log, and readers read without polls meanwhile.
+func TestPollsThatPanicAreLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 2)
 		defer c.stop()
@@ -337,12 +337,12 @@ func TestGlancesThatPanicAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// While a reader reads a run, no glance changes what is known of it: both would write behind the same text.
-func TestNoGlanceHearsWhatAReaderReads(t *testing.T) {
+// While a reader reads a run, no poll changes what is known of it: both would write behind the same text.
+func TestNoPollReadsWhatAReaderReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
 		ctx, cancel := context.WithCancel(t.Context())
-		streams := make([]<-chan stream.Event, 10) // each glance has one more of them read
+		streams := make([]<-chan stream.Event, 10) // each poll has one more of them read
 		for i := range streams {
 			streams[i] = b.follow(ctx)
 			next(t, streams[i], stream.Init)
@@ -438,7 +438,7 @@ func TestThousandSpeakingStreamsMakeFewCalls(t *testing.T) {
 				time.Sleep(250 * time.Millisecond)
 			}
 		}
-		speak(8) // until glances know that they speak
+		speak(8) // until they count as active
 		n := c.within(func() { speak(words) })
 		t.Logf("%.1f calls a second", float64(n)/words*4)
 		assert.LessOrEqual(t, n, int64(words*60), "2,000 a word if each were read by itself")
@@ -482,7 +482,7 @@ func TestFramesHaveNoGapsAfterFailures(t *testing.T) {
 	})
 }
 
-// The reader that a glance has told of news leaves before it has read them: another is told.
+// The reader that a poll has woken leaves before it has read the news: another one reads it.
 func TestNewsOfAReaderThatLeavesIsReadByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
@@ -495,7 +495,7 @@ func TestNewsOfAReaderThatLeavesIsReadByAnother(t *testing.T) {
 		w.Append(ctx, "one")
 		assert.Equal(t, "one", *next(t, goes, stream.Delta).Text)
 		assert.Equal(t, "one", *next(t, stays, stream.Delta).Text)
-		time.Sleep(3 * time.Second) // until glances no longer take it that it speaks
+		time.Sleep(3 * time.Second) // until it counts as quiet
 		b.stores.trouble.Store(3)   // reads of frames hang until their reader leaves
 		w.Append(ctx, " two")
 		time.Sleep(900 * time.Millisecond) // one of them reads
@@ -505,7 +505,7 @@ func TestNewsOfAReaderThatLeavesIsReadByAnother(t *testing.T) {
 		for range goes {
 		}
 		assert.Equal(t, " two", *next(t, stays, stream.Delta).Text)
-		assert.LessOrEqual(t, b.reads.n.Load()-queries, int64(8), "at one of the next glances, not after half a minute")
+		assert.LessOrEqual(t, b.reads.n.Load()-queries, int64(8), "at one of the next polls, not after half a minute")
 		cancel()
 		for range stays {
 		}

@@ -1,0 +1,72 @@
+package stream
+
+import (
+	"context"
+	"time"
+
+	"agentplatform/internal/host"
+	"agentplatform/internal/record"
+	"agentplatform/internal/waiting"
+)
+
+// runWait waits for a change of a run.
+type runWait struct {
+	notifier Notifier
+	host     host.Host
+	store    *record.Store
+	scope    record.Scope
+	run      string
+	name     string // of the notifications
+	enough   func(record.Run) bool
+}
+
+// until reads the run at each notification, unless that brings the run. Where nothing notifies it polls by itself:
+// such a process waits for one run at a time, so that there is nothing to share. A poll looks whether the run has
+// changed, which costs half of a read and may lag a moment. What is returned has been read.
+//
+// What a notification brings may be older than what the caller has seen; it is not returned then. If it is newer, it was
+// committed since, so that the run was like that while the caller waited.
+func (w runWait) until(ctx context.Context, seen int64, d time.Duration) (record.RunEntity, error) {
+	sub := w.notifier.Subscribe(w.name)
+	defer sub.Close()
+	began := w.host.Elapsed()
+	var e record.RunEntity
+	var err error
+	for notified := false; ; {
+		if ended := sub.Ended(); ended != nil && seen > 0 && ended.Version() > seen &&
+			w.scope.Includes(ended.Value.Organization) && w.enough(ended.Value) {
+			return *ended, nil
+		}
+		over := w.host.Elapsed()-began >= d
+		changed := over || notified || seen == 0 || w.hasChanged(ctx, seen)
+		if changed {
+			if e, err = w.read(ctx); err != nil || over || w.enough(e.Value) {
+				return e, err
+			}
+			seen = e.Version()
+		}
+		elapsed := w.host.Elapsed() - began
+		longer := waiting.Left(ctx, elapsed)
+		switch {
+		case longer == 0 && changed:
+			return e, nil
+		case longer == 0:
+			return w.read(ctx)
+		}
+		end := waiting.Start(ctx)
+		notified, err = sub.Wait(ctx, max(0, min(d-elapsed, longer, w.notifier.Pace(elapsed))))
+		if end(); err != nil {
+			return e, err
+		}
+	}
+}
+
+func (w runWait) read(ctx context.Context) (record.RunEntity, error) {
+	return w.store.LiveRun(ctx, w.scope, w.run)
+}
+
+// hasChanged looks whether the run has another version. Where that cannot be looked for, a read returns the error.
+func (w runWait) hasChanged(ctx context.Context, seen int64) bool {
+	now, err := w.store.Versions(ctx, w.run)
+	return err != nil || now[0] != seen
+}
