@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -33,17 +32,12 @@ func (s *stuck) Write(b []byte) (int, error) {
 	return s.ResponseRecorder.Write(b)
 }
 
-func answering(s *Server, organization string, to http.ResponseWriter) *watcher {
+func answering(s *Server, organization string, to http.ResponseWriter) *roomedAnswer {
 	c := &Call{Principal: tenant.Principal{Organization: organization, User: "u", Key: "k"}}
-	w := &watcher{
-		ResponseWriter: to,
-		stall:          time.Hour,
-		deadline:       func(time.Time) error { return nil },
-		refuse:         func() {},
-	}
-	w.room = func(n int) (func(), error) { return s.roomFor(c, n) }
-	w.instead = func(err error) { s.answerFor(c, err).write(w) }
-	return w
+	c.answer = &heldHead{ResponseWriter: &pacedAnswer{
+		ResponseWriter: to, server: s, call: c, to: http.NewResponseController(to),
+	}}
+	return &roomedAnswer{ResponseWriter: c.answer, server: s, call: c}
 }
 
 // Large answers that their clients do not take have a bound, and an organization has one of its own: the next answer of
@@ -70,7 +64,7 @@ func TestAnswersThatNobodyTakesAreBounded(t *testing.T) {
 	assert.ErrorIs(t, err, errFull)
 	_, err = w.Write([]byte("more"))
 	assert.ErrorIs(t, err, errFull)
-	w.begin()
+	w.call.answer.send()
 	assert.Equal(t, http.StatusTooManyRequests, again.Code)
 	assert.Equal(t, "1", again.Header().Get("Retry-After"))
 	assert.Empty(t, again.Header().Get("ETag"))

@@ -108,6 +108,9 @@ var statuses = map[problem.Kind]int{
 	problem.Unavailable:        http.StatusServiceUnavailable,
 }
 
+// fail answers with an error.
+func (s *Server) fail(w http.ResponseWriter, c *Call, err error) { s.answerFor(c, err).write(w) }
+
 // answerFor turns any error into an answer. What is no problem is ours: the client gets a bland 500 and the log the
 // rest.
 func (s *Server) answerFor(r *Call, err error) *apiError {

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -37,11 +38,11 @@ func newMetrics(r *prometheus.Registry) *metrics {
 	return m
 }
 
-// observe counts an answer. code is that of the error it was answered with, else empty.
-func (m *metrics) observe(a answered, code string) {
-	pattern := cmp.Or(a.pattern, "none")
-	m.requests.WithLabelValues(pattern, strconv.Itoa(a.status), codeLabel(a.status, code)).Inc()
-	m.seconds.WithLabelValues(pattern).Observe(a.took.Seconds())
+// observe counts an answer.
+func (m *metrics) observe(c *Call, took time.Duration) {
+	pattern, status := cmp.Or(c.pattern, "none"), c.answer.status
+	m.requests.WithLabelValues(pattern, strconv.Itoa(status), codeLabel(status, c.code)).Inc()
+	m.seconds.WithLabelValues(pattern).Observe(took.Seconds())
 }
 
 // codeLabel is the code as a label: one that the API documents, "other" for any else, so that labels have a bound. It

@@ -7,16 +7,17 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"agentplatform/internal/trace"
 )
 
-// answered is how a request was answered.
-type answered struct {
-	pattern string
-	status  int
-	took    time.Duration
-	own     time.Duration // without what it waited for (see waiting)
+// observed counts each answer, and notes it in the log.
+func (s *Server) observed(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, began := callOf(r.Context()), s.Host.Elapsed()
+		next.ServeHTTP(w, r)
+		took := s.Host.Elapsed() - began
+		s.metrics.observe(c, took)
+		s.note(r.Method, c, took, took-c.waits.Total())
+	})
 }
 
 // slowAnswer is the own time from which on an answer is slow: clients and proxies begin to give up after a few seconds.
@@ -31,42 +32,30 @@ func isFault(status int, code string) bool {
 	return status >= http.StatusInternalServerError && code != runFailed
 }
 
-// note writes a request's line in the log, reports a slow or failed answer, and ends the request's span.
-func (s *Server) note(asked string, c *Call, a answered, span *trace.Span) {
-	method := methodOf(asked)
-	route := a.pattern[strings.IndexByte(a.pattern, ' ')+1:]
-	level := levelOf(asked, c, a.status)
-	if a.own >= slowAnswer {
+// note writes a request's line in the log, and reports a slow or failed answer. own is the time without the request's
+// waits (see package waiting).
+func (s *Server) note(method string, c *Call, took, own time.Duration) {
+	status := c.answer.status
+	level := levelOf(method, c, status)
+	if own >= slowAnswer {
 		level = max(level, slog.LevelInfo)
 		if s.Slow != nil {
 			s.Slow()
 		}
 	}
-	if s.Failed != nil && isFault(a.status, c.code) {
+	if s.Failed != nil && isFault(status, c.code) {
 		s.Failed()
 	}
 	s.Log.LogAttrs(context.Background(), level, "request",
-		slog.String("request_id", c.id), slog.String("method", method), slog.String("route", route),
-		slog.Int("status", a.status), slog.String("code", c.code), slog.Int64("ms", a.took.Milliseconds()),
-		slog.Int64("own_ms", a.own.Milliseconds()),
+		slog.String("request_id", c.id), slog.String("method", methodOf(method)),
+		slog.String("route", routeOf(c.pattern)), slog.Int("status", status), slog.String("code", c.code),
+		slog.Int64("ms", took.Milliseconds()), slog.Int64("own_ms", own.Milliseconds()),
 		slog.String("run_id", c.Run), slog.String("organization_id", c.Principal.Organization),
 		slog.String("user_id", c.Principal.User), slog.String("api_key_id", c.Principal.Key))
-	if span == nil {
-		return
-	}
-	span.Rename(strings.TrimSpace(method + " " + route))
-	span.Set("http.request.method", method)
-	span.Set("http.route", route)
-	span.SetInt("http.response.status_code", int64(a.status))
-	span.Set("agentplatform.request.id", c.id)
-	span.Set(trace.RunID, c.Run)
-	span.Set(trace.OrganizationID, c.Principal.Organization)
-	span.Set("agentplatform.code", c.code)
-	if isFault(a.status, c.code) {
-		span.Fail(c.code)
-	}
-	span.End()
 }
+
+// routeOf is the path of a pattern.
+func routeOf(pattern string) string { return pattern[strings.IndexByte(pattern, ' ')+1:] }
 
 // levelOf is the level of a request's line. An operator needs what changed something and what was refused to one of the
 // keys. Reads that succeed are far more, and polls most of them; and what has no key, or is over its limit, can be any

@@ -124,7 +124,7 @@ func (s *Server) handle(method, path string, level tenant.Level, ofRun bool, han
 			err = handle(w, r, c)
 		}
 		if err != nil {
-			s.answerFor(c, err).write(w)
+			s.fail(w, c, err)
 		}
 	})
 }
@@ -147,7 +147,8 @@ func (s *Server) needs(o Operation) func(huma.Context, func(huma.Context)) {
 	return func(ctx huma.Context, next func(huma.Context)) {
 		c, run := callOf(ctx.Context()), ctx.Param("run_id")
 		if err := c.may(o.Level, o.OfRun, run); err != nil {
-			s.refuse(ctx, c, err)
+			_, w := humago.Unwrap(ctx)
+			s.fail(w, c, err)
 			return
 		}
 		if host.ValidID(run) {
@@ -173,25 +174,12 @@ func (c *Call) may(level tenant.Level, ofRun bool, run string) error {
 	return nil
 }
 
-func (s *Server) refuse(ctx huma.Context, c *Call, err error) {
-	a := s.answerFor(c, err)
-	for k, values := range a.GetHeaders() {
-		for _, v := range values {
-			ctx.SetHeader(k, v)
-		}
-	}
-	ctx.SetHeader("Content-Type", "application/json")
-	ctx.SetStatus(a.status)
-	body, _ := a.MarshalJSON()
-	_, _ = ctx.BodyWriter().Write(append(body, '\n'))
-}
-
 // held is [Server.Hold] for the framework's operations.
 func (s *Server) held(ctx huma.Context, next func(huma.Context)) {
 	c := callOf(ctx.Context())
 	r, w := humago.Unwrap(ctx)
 	if err := s.Hold(w, r, c); err != nil {
-		s.refuse(ctx, c, err)
+		s.fail(w, c, err)
 		return
 	}
 	next(ctx)

@@ -21,7 +21,7 @@ func (s *Server) ForOperators(h http.Handler) http.Handler {
 			err = c.Principal.May(tenant.LevelOperator)
 		}
 		if err != nil {
-			s.answerFor(c, err).write(w)
+			s.fail(w, c, err)
 			return
 		}
 		h.ServeHTTP(w, r)

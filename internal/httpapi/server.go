@@ -47,8 +47,9 @@ type Config struct {
 type Server struct {
 	Config
 
-	mux *http.ServeMux
-	api huma.API
+	entered http.Handler // see entrance
+	mux     *http.ServeMux
+	api     huma.API
 	// document is the OpenAPI document, which is made when it is asked for first.
 	document func() *huma.OpenAPI
 	keys     ratelimit.Limiter // of requests
@@ -87,6 +88,7 @@ func New(c Config, routes func(*Server)) *Server {
 	s.document = sync.OnceValue(func() *huma.OpenAPI { return apidoc.Make(s.api.OpenAPI()) })
 	s.serveDocument()
 	s.names = s.operationNames()
+	s.entered = s.entrance()
 	return s
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"agentplatform/internal/problem"
-	"agentplatform/internal/waiting"
 )
 
 // HTTP makes the server that the API is reached through, with its limits on connections.
@@ -118,14 +117,20 @@ func (s *Server) TakeSlot(ctx context.Context, c *Call) error {
 // shortWait is how long an answer may wait for a run without a slot. Taking and releasing one are two writes.
 const shortWait = 3 * time.Second
 
-// limitWaits has a request that waits for a run for longer than shortWait take a slot of its key. Like a stream, it
-// keeps a function busy. Where no slot is free, the answer has the run's present state. Reads are not limited: they keep
-// none of the functions that answer messages.
-func (s *Server) limitWaits(r *http.Request, c *Call, waits *waiting.Clock) {
-	if s.Shared != nil && s.KeyChats > 0 && r.Method == http.MethodPost {
-		ctx := r.Context()
-		waits.Limit(shortWait, func() bool { return s.takeSharedSlot(ctx, c) == nil })
-	}
+// slotted releases the stream slots of a request when it has been answered. A POST that waits for a run for longer than
+// shortWait takes a slot of its key: like a stream, it keeps a function busy. Where no slot is free, the answer has the
+// run's present state. Reads are not limited: they keep none of the functions that answer messages.
+func (s *Server) slotted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c, ctx := callOf(r.Context()), r.Context()
+		defer func() { s.releaseSlots(ctx, c) }()
+		if s.Shared != nil && s.KeyChats > 0 && r.Method == http.MethodPost {
+			c.waits.Limit(shortWait, func() bool {
+				return c.Principal.Key == "" || s.takeSharedSlot(ctx, c) == nil
+			})
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // takeSharedSlot takes one of the slots that a key has in all processes together. Where the table cannot be read, the

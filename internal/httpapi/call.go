@@ -1,0 +1,58 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"agentplatform/internal/tenant"
+	"agentplatform/internal/waiting"
+)
+
+// Call is what is known of the request in hand.
+type Call struct {
+	Principal tenant.Principal // who sent it
+	Run       string           // the run it concerns, for the log
+
+	id          string
+	pattern     string // its route; empty: none
+	waits       *waiting.Clock
+	code        string   // of the error that it was answered with
+	spoken      bool     // its errors are Open Responses', too
+	ifNoneMatch []string // of its header
+	answer      *heldHead
+	body        *steady // nil: there is none
+	release     func()  // gives back what its body takes of what all may; see [Server.Hold]
+	hasSlot     bool    // it has a stream slot
+	sharedSlot  *int    // its number among the key's slots, where processes share them
+	streaming   bool    // its answer is a stream, of which a stop shortens the write deadlines
+}
+
+// ID is the request's id, which its answer has as X-Request-Id.
+func (c *Call) ID() string { return c.id }
+
+// Release gives back what the request's body takes of what all may, before the request has been answered. The body must
+// not be used any more.
+func (c *Call) Release() { c.release() }
+
+type callKey struct{}
+
+func callOf(ctx context.Context) *Call {
+	if c, ok := ctx.Value(callKey{}).(*Call); ok {
+		return c
+	}
+	return &Call{}
+}
+
+// identified gives a request its id, its route and the clock of what it waits for, as a Call in its context.
+func (s *Server) identified(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		ctx, waits := waiting.New(r.Context(), s.Host.Elapsed)
+		c := &Call{
+			id: s.Host.NewID(), pattern: s.pattern(r), waits: waits, ifNoneMatch: r.Header.Values("If-None-Match"),
+			spoken: strings.HasPrefix(r.URL.Path, spokenPaths), release: func() {},
+		}
+		w.Header().Set("X-Request-Id", c.id)
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, callKey{}, c)))
+	})
+}

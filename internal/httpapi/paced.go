@@ -1,0 +1,184 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"agentplatform/internal/problem"
+)
+
+// paced gives a client its time, to send the request's body and to take each piece of the answer. One that is slower is
+// cut off.
+func (s *Server) paced(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := callOf(r.Context())
+		out := &pacedAnswer{ResponseWriter: w, server: s, call: c, to: http.NewResponseController(w)}
+		out.writeBy(time.Time{}) // there may be a deadline of the answer before, on this connection
+		c.body = s.steadyBody(w, r)
+		next.ServeHTTP(out, r)
+		// What is left of the answer goes out when this returns, after a rest of the body that the server waits for.
+		out.writeBy(time.Now().Add(2 * s.Stall))
+		if c.body.isComing() && w.Header().Get("Connection") == "close" {
+			c.body.linger(w, r)
+		}
+	})
+}
+
+// pacedAnswer is an answer that the client must go on taking. A refusal closes the connection whose request's body has
+// not come.
+type pacedAnswer struct {
+	http.ResponseWriter
+
+	server *Server
+	call   *Call
+	to     *http.ResponseController
+}
+
+func (w *pacedAnswer) writeBy(t time.Time) { _ = w.server.writeBy(w.call, w.to, t) } // not every writer has a deadline
+
+func (w *pacedAnswer) WriteHeader(status int) {
+	if status >= 400 && w.call.body.isComing() {
+		w.call.body.hangUp(w)
+	}
+	if status >= 200 {
+		w.writeBy(time.Now().Add(w.server.Stall))
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// pieceSize is how much of an answer a client must take within its time.
+const pieceSize = 256 << 10
+
+func (w *pacedAnswer) Write(b []byte) (n int, err error) {
+	for first := true; err == nil && (first || len(b) > 0); first = false {
+		piece := b[:min(len(b), pieceSize)]
+		b = b[len(piece):]
+		w.writeBy(time.Now().Add(w.server.Stall))
+		var taken int
+		taken, err = w.ResponseWriter.Write(piece)
+		n += taken
+	}
+	return n, err
+}
+
+// FlushError sends what there is. Until the next write there is no deadline then: over HTTP/2 it would end a silent
+// stream.
+func (w *pacedAnswer) FlushError() error {
+	if err := w.to.Flush(); err != nil {
+		return err
+	}
+	w.writeBy(time.Time{})
+	return nil
+}
+
+// Unwrap lets http.ResponseController through.
+func (w *pacedAnswer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// bodyRate is how fast a body must come at least, on the whole, in bytes a second.
+const bodyRate = 64 << 10
+
+// steady is a body that must go on coming: each read has a deadline, and so has the whole. Without, a client that
+// sends a head and then nothing would keep its connection for ever.
+type steady struct {
+	io.ReadCloser
+
+	set   func(time.Time) error // the connection's read deadline; not every writer has one
+	stall time.Duration
+	end   time.Time // of the whole
+	ended bool      // it has come whole, or broke off
+}
+
+// steadyBody gives a request's body its deadlines. They hold for a body that nobody reads, too: the server itself
+// reads on before it answers.
+func (s *Server) steadyBody(w http.ResponseWriter, r *http.Request) *steady {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	size := r.ContentLength
+	if size < 0 || size > s.MaxBody {
+		size = s.MaxBody
+	}
+	b := &steady{ReadCloser: r.Body, set: http.NewResponseController(w).SetReadDeadline, stall: s.Stall}
+	b.end = time.Now().Add(b.stall + time.Duration(size/bodyRate)*time.Second)
+	b.await()
+	r.Body = b
+	return b
+}
+
+func (b *steady) await() {
+	next := time.Now().Add(b.stall)
+	if next.After(b.end) {
+		next = b.end
+	}
+	_ = b.set(next)
+}
+
+// hurried is how far behind a body may be while there is little room for others.
+const hurried = 5 * time.Second
+
+// keep holds a body to its rate while it comes, not only on the whole: time that it does not use is lost beyond the
+// stall time, which is shorter in a hurry. n bytes have come since the last call. Without, a body that has come but for
+// its end could be held for as long as all of it may take.
+func (b *steady) keep(n int64, hurry bool) {
+	if b == nil { // the request has no body, though what bounds it reads one
+		return
+	}
+	behind := b.stall
+	if hurry {
+		behind = min(behind, hurried)
+	}
+	b.end = b.end.Add(time.Duration(n) * time.Second / bodyRate)
+	if most := time.Now().Add(behind); b.end.After(most) {
+		b.end = most
+	}
+}
+
+func (b *steady) Read(p []byte) (int, error) {
+	b.await()
+	n, err := b.ReadCloser.Read(p)
+	b.ended = b.ended || err != nil
+	switch {
+	case errors.Is(err, io.EOF):
+		_ = b.set(time.Time{}) // from here on the server waits for the client to leave, for as long as the answer takes
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = problem.InvalidField("body", "did not come in time")
+	}
+	return n, err
+}
+
+// isComing says whether there is a body of which the end has not been read.
+func (b *steady) isComing() bool { return b != nil && !b.ended }
+
+// hangUp has the connection closed after the answer, as nobody reads what is left of the request's body. The answer
+// does not wait for it.
+func (b *steady) hangUp(w http.ResponseWriter) {
+	if b == nil {
+		return
+	}
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).EnableFullDuplex()
+	if b.ended {
+		_ = b.set(time.Now())
+	}
+}
+
+// How long, and how much, is read of a body that nobody wants: as long as it goes on coming.
+const (
+	lingerPause = 500 * time.Millisecond
+	lingerTime  = 10 * time.Second
+	lingerBytes = 128 << 20
+)
+
+// linger ends a connection whose request was refused before its body had come: the answer goes out, then what comes is
+// thrown away for a while. Many clients send all of a request before they look at the answer, and would find the
+// connection reset instead of it.
+func (b *steady) linger(w http.ResponseWriter, r *http.Request) {
+	if http.NewResponseController(w).Flush() == nil && r.Header.Get("Expect") == "" { // who asks first has not sent it
+		b.stall, b.end = min(b.stall, lingerPause), time.Now().Add(lingerTime)
+		_, _ = io.CopyN(io.Discard, b, lingerBytes)
+	}
+	_ = b.set(time.Now()) // the server does not wait for more
+}

@@ -1,0 +1,33 @@
+package httpapi
+
+import (
+	"net/http"
+	"runtime/debug"
+
+	"agentplatform/internal/host"
+)
+
+// recovered logs a panic of a handler, and answers 500 where no answer has begun.
+func (s *Server) recovered(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			p := recover()
+			if p == nil {
+				return
+			}
+			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
+				panic(p)
+			}
+			stack := debug.Stack()
+			if of, ok := p.(*host.Panic); ok { // of a goroutine of the request's
+				p, stack = of.Value, of.Stack
+			}
+			c := callOf(r.Context())
+			s.Log.Error("a request panicked", "request_id", c.id, "panic", p, "stack", string(stack))
+			if c.answer.retract() {
+				s.fail(w, c, &apiError{status: http.StatusInternalServerError, code: "internal", message: ourFault})
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
