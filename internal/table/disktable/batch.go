@@ -2,6 +2,7 @@ package disktable
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -15,6 +16,8 @@ type batch struct {
 	write  *pebble.Batch
 	dead   int                       // rows that it removes or replaces
 	queued map[table.Key]*table.Item // results of the batch's earlier requests; nil: deleted
+	row    []byte                    // room for the key of a row, which the engine copies
+	value  []byte                    // and for its value
 }
 
 func (b *batch) add(ops []table.Op) error {
@@ -54,38 +57,12 @@ func (b *batch) read(k table.Key) (*table.Item, error) {
 	if item, ok := b.queued[k]; ok {
 		return item, nil
 	}
-	item, epoch, known := b.table.cache.get(k)
-	if known {
-		return item, nil
+	p := b.table.cache.get(k.Part)
+	if p == nil {
+		p = load(b.table.db, k.Part)
+		b.table.cache.add(k.Part, p)
 	}
-	if b.table.recent.isNew(b.table.db, k.Part) {
-		return nil, nil
-	}
-	item, err := read(b.table.db, k)
-	switch {
-	case err != nil:
-	case item != nil:
-		b.table.cache.learn(k, item, epoch)
-	case !b.table.cache.ends(k.Part):
-		// Who writes what is not there yet often goes on at the end of the partition, and reads nothing of it.
-		b.table.learnEnd(b.table.db, k.Part, func(string) bool { return true }, epoch)
-	}
-	return item, err
-}
-
-// begun are the partitions that have nothing before the batch, which has not been written yet; from now on they are not
-// new any more.
-func (b *batch) begun() map[string]bool {
-	begun := map[string]bool{}
-	for k, item := range b.queued {
-		if item != nil {
-			begun[k.Part] = b.table.recent.isNew(b.table.db, k.Part)
-		}
-	}
-	for part := range begun {
-		b.table.recent.wrote(part)
-	}
-	return begun
+	return p.read(b.table.db, k)
 }
 
 // put writes an item and its index entries. Operations on a batch cannot fail before its commit; their errors are nil
@@ -94,18 +71,18 @@ func (b *batch) put(old, item *table.Item) {
 	if old != nil {
 		b.dead++
 	}
-	b.table.value = appendItem(b.table.value[:0], item)
-	b.set(appendItemKey(b.table.row[:0], item.Key), b.table.value)
+	b.value = appendItem(b.value[:0], item)
+	b.set(appendItemKey(b.row[:0], item.Key), b.value)
 	for _, l := range item.Lists {
 		if !lists(old, l) {
-			b.set(appendListKey(b.table.row[:0], l, item.Key), nil)
+			b.set(appendListKey(b.row[:0], l, item.Key), nil)
 		}
 	}
 	if !item.Due.IsZero() && (old == nil || !old.Due.Equal(item.Due)) {
-		b.set(appendDueKey(b.table.row[:0], item.Due, item.Key), nil)
+		b.set(appendDueKey(b.row[:0], item.Due, item.Key), nil)
 	}
 	if !item.Expires.IsZero() {
-		b.set(appendEndKey(b.table.row[:0], item.Expires, item.Key), nil)
+		b.set(appendEndKey(b.row[:0], item.Expires, item.Key), nil)
 		b.table.nextEnd = earlier(b.table.nextEnd, item.Expires)
 	}
 }
@@ -116,14 +93,14 @@ func (b *batch) unindex(old, next *table.Item) {
 	}
 	for _, l := range old.Lists {
 		if !lists(next, l) {
-			b.delete(appendListKey(b.table.row[:0], l, old.Key))
+			b.delete(appendListKey(b.row[:0], l, old.Key))
 		}
 	}
 	if !old.Due.IsZero() && (next == nil || !next.Due.Equal(old.Due)) {
-		b.delete(appendDueKey(b.table.row[:0], old.Due, old.Key))
+		b.delete(appendDueKey(b.row[:0], old.Due, old.Key))
 	}
 	if !old.Expires.IsZero() {
-		b.delete(appendEndKey(b.table.row[:0], old.Expires, old.Key))
+		b.delete(appendEndKey(b.row[:0], old.Expires, old.Key))
 	}
 }
 
@@ -188,7 +165,7 @@ func (b *batch) purge() error {
 
 func (b *batch) set(row, value []byte) {
 	_ = b.write.Set(row, value, nil)
-	b.table.row = row
+	b.row = row
 }
 
 func (b *batch) delete(row []byte) {
@@ -198,18 +175,8 @@ func (b *batch) delete(row []byte) {
 
 func (b *batch) remove(item *table.Item) {
 	b.unindex(item, nil)
-	b.delete(appendItemKey(b.table.row[:0], item.Key))
+	b.delete(appendItemKey(b.row[:0], item.Key))
 	b.queued[item.Key] = nil
 }
 
-func lists(i *table.Item, l table.Listing) bool {
-	if i == nil {
-		return false
-	}
-	for _, other := range i.Lists {
-		if other == l {
-			return true
-		}
-	}
-	return false
-}
+func lists(i *table.Item, l table.Listing) bool { return i != nil && slices.Contains(i.Lists, l) }

@@ -2,351 +2,175 @@ package disktable
 
 import (
 	"cmp"
-	"hash/maphash"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
+	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"agentplatform/internal/table"
 )
 
-// cache caches, by partition, what was written or read lately; most reads are of that, or of what is not there yet. It
-// may know the end of a partition, so that nothing is looked for there in the engine: a small partition is all end.
-//
-// The committing goroutine replaces what it has written while it publishes the new view, so that both have the same
-// commits. A reader may add what it read from a view only if nothing in that part of the cache was replaced meanwhile.
+// cache holds the partitions that were used last. It holds all items of a small partition, so it knows which items
+// that partition does not have, and it can answer ranges. Its partitions are as they are in the newest view: see
+// [Table.publish] and [Table.remember].
 type cache struct {
-	seed   maphash.Seed
-	shards [32]cacheShard
-}
-
-type cacheShard struct {
 	mu    sync.Mutex
-	epoch uint64
-	parts twoQueues
+	parts *lru.LRU[string, *partition]
+	bytes int // of its partitions
+	limit int // of bytes
 }
 
-// Limits of the cache, besides those of its queues.
+// Limits of the cache.
 const (
-	cachedBytes = 2 << 10  // of an item; larger ones are read each time
-	endItems    = 256      // of a partition
-	endBytes    = 64 << 10 // of one in the queue kept; of one in fresh half of that queue
+	cacheBytes = 8 << 20
+	partBytes  = 64 << 10 // of a small partition
+	partItems  = 256      // of a small partition
+	entryBytes = 160      // of an item or a partition, besides the item's own size
 )
 
-// end is what is known of a partition: some of its items, and, if it is complete, that there is no other one above a
-// key.
-type end struct {
-	items    []kept // by their sort keys
-	complete bool
-	above    string
-	trimmed  bool // what was known was more
-	bytes    int
+func newCache() *cache {
+	c := &cache{limit: cacheBytes}
+	// It fails only for a size below 1.
+	c.parts, _ = lru.NewLRU(cacheBytes/entryBytes, func(name string, p *partition) { c.bytes -= p.cost(name) })
+	return c
 }
 
-// wanting says that reading the end would tell more than it does.
-func (e *end) wanting() bool {
-	from, _ := e.find(e.above)
-	return !e.complete || e.trimmed && len(e.items)-from < endItems/4
+// get returns a partition, nil if the cache does not hold it.
+func (c *cache) get(name string) *partition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p, _ := c.parts.Get(name)
+	return p
 }
 
-// kept is an item by its sort key. The item is nil where there is none, and where it is too large to be kept.
-type kept struct {
-	sort  string
-	item  *table.Item
-	large bool
+// add adds a partition that was read.
+func (c *cache) add(name string, p *partition) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.put(name, p)
 }
 
-// keep is what is kept of an item, which nobody may change any more. The body is shared with those who read it: they do
-// not change it.
-func keep(sort string, item *table.Item) kept {
-	if item == nil {
-		return kept{sort: sort}
-	}
-	if item.Size() > cachedBytes {
-		return kept{sort: sort, large: true}
-	}
-	return kept{sort: sort, item: item}
-}
-
-func (k kept) size() int {
-	if k.item == nil {
-		return overhead + len(k.sort)
-	}
-	return overhead + k.item.Size()
-}
-
-func (c *cache) init() {
-	c.seed = maphash.MakeSeed()
-	for i := range c.shards {
-		c.shards[i].parts.init()
-	}
-}
-
-func (c *cache) shard(part string) *cacheShard {
-	return &c.shards[maphash.String(c.seed, part)%uint64(len(c.shards))]
-}
-
-// get returns the cached item of a key, which nobody may change; nil if it is known that there is none. If that is not
-// known, epoch is for learn.
-func (c *cache) get(k table.Key) (item *table.Item, epoch uint64, known bool) {
-	s := c.shard(k.Part)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.parts.get(k.Part)
-	if e == nil {
-		return nil, s.epoch, false
-	}
-	item, known = e.get(k.Sort)
-	return item, s.epoch, known
-}
-
-// query answers a range from the end of its partition. If that is not enough, wanting says that reading the end would
-// help, and epoch is for learnEnd.
-func (c *cache) query(r table.Range, live func(*table.Item) *table.Item) (
-	found []*table.Item, epoch uint64, wanting, known bool,
-) {
-	s := c.shard(r.Part)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.parts.get(r.Part)
-	if e == nil || !e.complete {
-		return nil, s.epoch, true, false
-	}
-	found, known = e.query(r, live)
-	return found, s.epoch, e.wanting(), known
-}
-
-// learn adds an item that was read after a get that did not know it. wanting says that the end of its partition should
-// be read: something is known of it already, and it was asked for what is not there.
-func (c *cache) learn(k table.Key, item *table.Item, epoch uint64) (wanting bool) {
-	s := c.shard(k.Part)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.epoch != epoch {
-		return false
-	}
-	e := s.parts.get(k.Part)
-	wanting = e != nil && item == nil && e.wanting()
-	s.parts.change(k.Part, func(e *end) { e.set(k.Sort, item) })
-	return wanting
-}
-
-// ends says whether it is known where a partition ends.
-func (c *cache) ends(part string) bool {
-	s := c.shard(part)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	e := s.parts.get(part)
-	return e != nil && e.complete
-}
-
-// learnEnd adds the end of a partition that was read after a query that did not know it.
-func (c *cache) learnEnd(part string, read *end, epoch uint64) {
-	s := c.shard(part)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.epoch == epoch {
-		s.parts.change(part, func(e *end) {
-			if read.bare() {
-				e.endsAt(read.above)
-			} else {
-				*e = *read
-			}
-		})
-	}
-}
-
-// replace adds what a batch has written, nil for deleted items; nobody changes these any more. begun are partitions
-// that had nothing before it; it changes that map.
-func (c *cache) replace(written map[table.Key]*table.Item, begun map[string]bool) {
+// replace applies what a batch has written, nil for deleted items, to the partitions that the cache holds.
+func (c *cache) replace(written map[table.Key]*table.Item) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	for k, item := range written {
-		s := c.shard(k.Part)
-		s.mu.Lock()
-		s.epoch++
-		s.parts.change(k.Part, func(e *end) {
-			if begun[k.Part] && !e.complete {
-				*e = end{complete: true}
-			}
-			begun[k.Part] = false // what is written next may push this out, and is not all there is
-			e.write(k.Sort, item)
-		})
-		s.mu.Unlock()
+		if p, there := c.parts.Peek(k.Part); there {
+			c.put(k.Part, p.with(k.Sort, item))
+		}
 	}
 }
 
-func (e *end) find(sort string) (int, bool) {
-	return slices.BinarySearchFunc(e.items, sort, func(k kept, sort string) int { return cmp.Compare(k.sort, sort) })
-}
-
-func (e *end) get(sort string) (item *table.Item, known bool) {
-	i, there := e.find(sort)
-	if !there {
-		return nil, e.complete && sort > e.above
-	}
-	return e.items[i].item, !e.items[i].large
-}
-
-// query answers a range, unless an item may be in it that is not kept.
-func (e *end) query(r table.Range, live func(*table.Item) *table.Item) (found []*table.Item, known bool) {
-	enough := e.above == "" || r.Prefix > e.above // all that can be in the range is above
-	if !r.Reverse {
-		if !enough && r.After < e.above {
-			return nil, false
-		}
-		i, _ := e.find(max(r.Prefix, r.After))
-		for ; i < len(e.items) && len(found) < r.Limit; i++ {
-			k := e.items[i]
-			switch {
-			case r.After != "" && k.sort <= r.After:
-				continue
-			case !strings.HasPrefix(k.sort, r.Prefix):
-				return found, true
-			case k.large:
-				return nil, false
-			}
-			if item := live(k.item); item != nil {
-				found = append(found, item)
-			}
-		}
-		return found, true
-	}
-	for i := len(e.items) - 1; i >= 0 && e.items[i].sort > e.above; i-- {
-		k := e.items[i]
-		switch {
-		case len(found) == r.Limit:
-			return found, true
-		case !strings.HasPrefix(k.sort, r.Prefix) || r.After != "" && k.sort >= r.After:
-			continue
-		case k.large:
-			return nil, false
-		}
-		if item := live(k.item); item != nil {
-			found = append(found, item)
-		}
-	}
-	if !enough && len(found) < r.Limit {
-		return nil, false
-	}
-	return found, true
-}
-
-// write notes what was written; nil for what was deleted. A bare end stays bare: of what nobody reads nothing is kept.
-func (e *end) write(sort string, item *table.Item) {
-	switch {
-	case !e.bare():
-		e.set(sort, item)
-	case item != nil:
-		e.above = max(e.above, sort)
-	}
-}
-
-// set makes an item known; nil for none.
-func (e *end) set(sort string, item *table.Item) {
-	i, there := e.find(sort)
-	if item == nil && e.complete && sort > e.above {
-		if there { // that it is not there goes without saying
-			e.bytes -= e.items[i].size()
-			e.items = slices.Delete(e.items, i, i+1)
-			if cap(e.items) > 4*len(e.items)+8 {
-				e.items = slices.Clone(e.items)
-			}
-		}
+func (c *cache) put(name string, p *partition) {
+	c.parts.Remove(name)
+	if p == nil {
 		return
 	}
-	k := keep(sort, item)
-	if there {
-		e.bytes -= e.items[i].size()
-		e.items[i] = k
-	} else {
-		e.items = slices.Insert(e.items, i, k)
-	}
-	e.bytes += k.size()
-}
-
-// trim forgets the lower half of what has become too much: more than some bytes.
-func (e *end) trim(most int) {
-	for len(e.items) > endItems || e.bytes > most {
-		e.forget((len(e.items) + 1) / 2)
+	c.parts.Add(name, p)
+	c.bytes += p.cost(name)
+	for c.bytes > c.limit {
+		c.parts.RemoveOldest()
 	}
 }
 
-// forget forgets the lowest n items.
-func (e *end) forget(n int) {
-	if e.complete {
-		e.above, e.trimmed = max(e.above, e.items[n-1].sort), true
-	}
-	e.items = slices.Clone(e.items[n:])
-	e.bytes = 0
-	for _, k := range e.items {
-		e.bytes += k.size()
-	}
+// partition is what the cache holds of a partition. It does not change, and neither do its items.
+type partition struct {
+	items   []*table.Item // all of them, by their sort keys; nil if the partition is large
+	bytes   int           // of items
+	large   bool          // its items must be read from the engine
+	deleted int           // how many items were deleted from a large partition since it was read
 }
 
-// strip forgets all items, and keeps where the partition ends. It returns false if there is nothing to forget, or no
-// end to keep.
-func (e *end) strip() bool {
-	if !e.complete || len(e.items) == 0 {
-		return false
+func newPartition(items []*table.Item, bytes int) *partition {
+	if len(items) > partItems || bytes > partBytes {
+		return &partition{large: true}
 	}
-	e.forget(len(e.items))
-	return true
+	return &partition{items: items, bytes: bytes}
 }
 
-// endsAt notes that there is nothing above a key, which is there.
-func (e *end) endsAt(above string) {
-	from, there := e.find(above)
-	if there {
-		from++
-	}
-	for _, k := range e.items[from:] { // that they are not there goes without saying
-		e.bytes -= k.size()
-	}
-	e.items = slices.Delete(e.items, from, len(e.items))
-	e.complete, e.above, e.trimmed = true, above, true
-}
-
-// bare says that nothing is known but where the partition ends, as after strip.
-func (e *end) bare() bool { return e.complete && e.trimmed && len(e.items) == 0 }
-
-// readEnd reads the end of a partition, from a view or the engine: half as many items as are kept of one, or fewer
-// where they are large; or only where it ends, if that is enough by the last sort key.
-func readEnd(r pebble.Reader, part string, enough func(last string) bool) (*end, error) {
-	low := appendItemKey(nil, table.Key{Part: part})
-	high := append(slices.Clone(low[:len(low)-1]), 1) // the byte after the one that ends the partition
-	it, err := r.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: high})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = it.Close() }()
-	e, read := &end{complete: true}, 0
-	for ok := it.Last(); ok; ok = it.Prev() {
-		k, valid := splitItemKey(it.Key())
-		if !valid {
-			return nil, errCorrupt
-		}
-		if len(e.items) == 0 && enough(k.Sort) {
-			e.above, e.trimmed = k.Sort, true
-			break
-		}
-		if len(e.items) == endItems/2 || read > endBytes/2 {
-			e.above = k.Sort
-			break
-		}
-		value, err := it.ValueAndErr()
-		if err != nil {
-			return nil, err
+// load reads a partition from a view or the engine. A partition with an item that cannot be read counts as large.
+func load(from pebble.Reader, name string) *partition {
+	var items []*table.Item
+	bytes := 0
+	err := scan(from, appendItemKey(nil, table.Key{Part: name}), table.Range{}, func(key, value []byte) (bool, error) {
+		k, ok := splitItemKey(key)
+		if !ok {
+			return false, errCorrupt
 		}
 		item, err := decodeItem(k, value)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		read += len(value) + overhead
-		next := keep(k.Sort, item)
-		e.items = append(e.items, next)
-		e.bytes += next.size()
+		items = append(items, item)
+		bytes += sizeOf(item)
+		return len(items) <= partItems && bytes <= partBytes, nil
+	})
+	if err != nil {
+		return &partition{large: true}
 	}
-	slices.Reverse(e.items)
-	return e, it.Error()
+	return newPartition(items, bytes)
+}
+
+func sizeOf(item *table.Item) int { return entryBytes + item.Size() }
+
+func (p *partition) cost(name string) int { return entryBytes + len(name) + p.bytes }
+
+// read returns an item, nil if there is none. It reads an item of a large partition from a view or the engine.
+func (p *partition) read(from pebble.Reader, k table.Key) (*table.Item, error) {
+	if p.large {
+		return read(from, k)
+	}
+	if at, there := p.find(k.Sort); there {
+		return p.items[at], nil
+	}
+	return nil, nil
+}
+
+func (p *partition) find(sort string) (int, bool) {
+	return slices.BinarySearchFunc(p.items, sort, func(i *table.Item, s string) int { return cmp.Compare(i.Sort, s) })
+}
+
+// query returns the live items in a range of a small partition.
+func (p *partition) query(r table.Range, live func(*table.Item) *table.Item) (found []*table.Item) {
+	for n := range p.items {
+		item := p.items[n]
+		if r.Reverse {
+			item = p.items[len(p.items)-1-n]
+		}
+		after := r.After == "" || item.Sort != r.After && item.Sort < r.After == r.Reverse
+		if !after || !strings.HasPrefix(item.Sort, r.Prefix) || live(item) == nil {
+			continue
+		}
+		if found = append(found, item); len(found) == r.Limit {
+			break
+		}
+	}
+	return found
+}
+
+// with returns the partition after a write: nil stands for a deleted item. The result is nil if the partition must be
+// read again: a large partition may have become small.
+func (p *partition) with(sort string, item *table.Item) *partition {
+	if p.large {
+		switch {
+		case item != nil:
+			return p
+		case p.deleted == partItems:
+			return nil
+		}
+		return &partition{large: true, deleted: p.deleted + 1}
+	}
+	at, there := p.find(sort)
+	items, bytes := slices.Clone(p.items), p.bytes
+	if there {
+		bytes -= sizeOf(items[at])
+		items = slices.Delete(items, at, at+1)
+	}
+	if item != nil {
+		bytes += sizeOf(item)
+		items = slices.Insert(items, at, item)
+	}
+	return newPartition(items, bytes)
 }

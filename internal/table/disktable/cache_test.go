@@ -29,17 +29,14 @@ func TestTheCacheReadsAsIfThereWereNone(t *testing.T) {
 		for range 3 {
 			w.open()
 			if seed == 3 { // in a cache that is always full
-				for i := range w.store.cache.shards {
-					parts := &w.store.cache.shards[i].parts
-					parts.fresh.limit, parts.kept.limit = 1<<10, 4<<10
-				}
+				w.store.cache.limit = 40 << 10
 			}
 			for range 800 {
 				w.commit()
 				w.get()
 				w.query()
 			}
-			checkSums(t, &w.store.cache)
+			checkSum(t, w.store.cache)
 			require.NoError(t, w.store.Close())
 		}
 		assert.Greater(t, w.cached, w.asked/4, "of %d ranges too few came from the cache", w.asked)
@@ -115,7 +112,7 @@ func (w *walk) commit() {
 		}
 		item := table.Item{Key: k, Owner: "-", Schema: w.random.Int(), Body: []byte(`{}`)}
 		if w.random.IntN(12) == 0 {
-			item.Body = fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", cachedBytes))
+			item.Body = fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", partBytes/4))
 		}
 		if w.random.IntN(8) == 0 {
 			item.Expires = w.clock.Add(time.Duration(w.random.IntN(2000)) * time.Millisecond)
@@ -151,13 +148,10 @@ func (w *walk) query() {
 	if w.random.IntN(2) == 0 {
 		r.After = w.key(part).Sort
 	}
-	_, v, _, _, err := w.store.cachedRange(r)
-	require.NoError(w.t, err)
-	if w.asked++; v == nil {
+	if p := w.store.cache.get(part); p != nil && !p.large {
 		w.cached++
-	} else {
-		require.NoError(w.t, v.release())
 	}
+	w.asked++
 	want, err := w.plain.Query(w.t.Context(), r)
 	require.NoError(w.t, err)
 	got, err := w.store.Query(w.t.Context(), r)
@@ -243,295 +237,134 @@ func TestNoRowIsMissedOrSeenTwiceWhileItMoves(t *testing.T) {
 	}
 }
 
-// forget drops what is known of a partition.
+// forget drops a partition from the cache.
 func (t *Table) forget(part string) {
-	s := t.cache.shard(part)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.parts.kept.Remove(part)
-	s.parts.fresh.Remove(part)
+	t.cache.mu.Lock()
+	defer t.cache.mu.Unlock()
+	t.cache.parts.Remove(part)
 }
 
-// A partition that was large and is small again is known whole again, and one that is new is known without a look.
-func TestThePartitionsThatRunsUseAreKnown(t *testing.T) {
+// A partition that was large and is small again is cached whole again.
+func TestTheCacheTakesAPartitionBackThatHasShrunk(t *testing.T) {
 	d, err := Open("store", Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, d.Close()) }()
 	slot := func(n int) table.Key { return table.Key{Part: "slots", Sort: fmt.Sprintf("%04d", n)} }
-	for n := range 2 * endItems {
+	const slots = 3 * partItems
+	for n := range slots {
 		require.NoError(t, d.Commit(t.Context(), "t",
 			table.Put(table.Item{Key: slot(n), Owner: "-", Body: []byte(`{}`)}, table.Absent())))
 	}
-	_, _, known := d.cache.get(slot(0))
-	assert.False(t, known)
-	for n := range 2 * endItems {
+	require.True(t, d.cache.get("slots").large)
+	for n := range slots - 7 {
 		require.NoError(t, d.Commit(t.Context(), "t", table.Delete(slot(n), table.Always())))
 	}
-	_, err = d.Get(t.Context(), slot(7*endItems), slot(1))
+	found, err := d.Query(t.Context(), table.Range{Part: "slots", Limit: slots})
 	require.NoError(t, err)
-	_, err = d.Query(t.Context(), table.Range{Part: "slots", Limit: 1})
-	require.NoError(t, err)
-	for n := range 3 * endItems {
-		_, _, known := d.cache.get(slot(n))
-		require.True(t, known, "%d", n)
+	require.Len(t, found, 7)
+	p := d.cache.get("slots")
+	require.NotNil(t, p)
+	require.False(t, p.large)
+}
+
+// The cache drops the partition first that was not used for longest.
+func TestTheCacheKeepsWhatWasUsedLast(t *testing.T) {
+	c := newCache()
+	c.limit = 100_000
+	p := newPartition([]*table.Item{{Key: table.Key{Part: "p", Sort: "s"}, Body: make([]byte, 1000)}}, 1000)
+	c.add("used", p)
+	c.add("unused", p)
+	for n := 0; c.get("used") != nil && c.parts.Contains("unused"); n++ {
+		require.Less(t, n, 200, "nothing is dropped")
+		c.add(fmt.Sprint("other/", n), p)
 	}
-	for n := range maxNames + maxNames/4 {
-		part := fmt.Sprintf("run/%08d", n)
-		isNew := d.recent.isNew(d.db, part) // nobody else asks while nothing is committed
-		require.True(t, isNew)
-		head := table.Item{Key: table.Key{Part: part, Sort: "head"}, Owner: "-", Body: []byte(`{}`)}
-		require.NoError(t, d.Commit(t.Context(), "t", table.Put(head, table.Absent())))
-		isNew = d.recent.isNew(d.db, part)
-		require.False(t, isNew)
-		_, _, known := d.cache.get(table.Key{Part: part, Sort: "step"})
-		require.True(t, known)
-	}
-	assert.LessOrEqual(t, len(d.recent.kinds["run"].names), maxNames)
-	for n := range maxNames + maxNames/4 {
-		isNew := d.recent.isNew(d.db, fmt.Sprintf("run/%08d", n))
-		require.False(t, isNew, "%d", n)
+	require.NotNil(t, c.get("used"))
+}
+
+// A write does not change the partition that readers of the cache may have.
+func TestTheCacheChangesNoPartitionThatReadersHave(t *testing.T) {
+	row := func(sort string) *table.Item { return &table.Item{Key: table.Key{Part: "p", Sort: sort}} }
+	a, b, c := row("a"), row("b"), row("c")
+	p := newPartition(append(make([]*table.Item, 0, 8), a, b, c), 3*sizeOf(a))
+	for sort, item := range map[string]*table.Item{"a": nil, "b": row("b"), "bb": row("bb")} {
+		p.with(sort, item)
+		require.Same(t, a, p.items[0])
+		require.Same(t, b, p.items[1])
+		require.Same(t, c, p.items[2])
 	}
 }
 
-// What all runs of an organization need stays known, however many runs of others come between, once it was read again.
-func TestRunsDoNotPushOutWhatAllOfThemNeed(t *testing.T) {
+// What was read before a write is not added to the cache after it.
+func TestTheCacheTakesNothingThatWasReadBeforeAWrite(t *testing.T) {
 	d, err := Open("store", Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, d.Close()) }()
-	put := func(part, sort string, size int) table.Op {
-		body := fmt.Appendf(nil, `{"x":%q}`, strings.Repeat("x", size))
-		return table.Put(table.Item{Key: table.Key{Part: part, Sort: sort}, Owner: "-", Body: body}, table.Absent())
-	}
-	const organizations, turns = 300, 20
-	name := func(n int) string { return fmt.Sprint("organization/", n) }
-	for n := range organizations {
-		require.NoError(t, d.Commit(t.Context(), "t", put(name(n), "-", 500), put("ledger/"+name(n), "0", 500)))
-	}
-	unknown := 0
-	for n := range organizations * turns {
-		its := table.Key{Part: name(n % organizations), Sort: "-"}
-		entry := put("ledger/"+its.Part, fmt.Sprintf("1%06d", n), 500)
-		late := put("ledger/"+its.Part, fmt.Sprintf("0%06d", n), 500) // of a run that has ended before others
-		if n >= organizations*turns/2 {
-			for _, k := range []table.Key{its, entry.Item.Key} {
-				if _, _, known := d.cache.get(k); !known {
-					unknown++
-				}
-			}
-		}
-		_, err := d.Get(t.Context(), its)
-		require.NoError(t, err)
-		run := fmt.Sprintf("run/%06d", n)
-		ops := []table.Op{put(run, "1", 2000), put(run, "2", 2000), put(run, "3", 2000), entry, late}
-		require.NoError(t, d.Commit(t.Context(), "t", ops...))
-	}
-	assert.Less(t, unknown, organizations*turns/10, "of what is needed of the organizations was not known")
-	bytes := 0
-	for i := range d.cache.shards {
-		bytes += d.cache.shards[i].parts.kept.bytes
-	}
-	assert.Less(t, bytes, organizations*4000, "entries that nobody reads are kept")
-}
-
-// Where a partition ends is known without what is in it: what is added at its end is not looked for, and what is below
-// is not taken for not there.
-func TestABareEndIsNotTheWholePartition(t *testing.T) {
-	row := func(sort string) *table.Item { return &table.Item{Key: table.Key{Part: "p", Sort: sort}, Owner: "-"} }
-	e := &end{complete: true}
-	for _, sort := range []string{"a", "b", "c"} {
-		e.set(sort, row(sort))
-	}
-	require.False(t, e.bare())
-	require.True(t, e.strip())
-	require.True(t, e.bare())
-	require.False(t, e.strip(), "there is no more to forget")
-	e.write("e", row("e"))
-	e.write("d", row("d"))
-	e.write("a", nil)
-	require.True(t, e.bare())
-	require.Zero(t, e.bytes)
-	for _, sort := range []string{"a", "d", "e"} {
-		_, known := e.get(sort)
-		require.False(t, known, sort)
-	}
-	item, known := e.get("f")
-	require.True(t, known)
-	require.Nil(t, item)
-	require.True(t, e.wanting(), "a range needs more")
-	e.set("b", row("b"))
-	require.False(t, e.bare())
-	e.write("g", row("g"))
-	item, known = e.get("g")
-	require.True(t, known)
-	require.NotNil(t, item)
-	require.False(t, (&end{items: e.items}).strip(), "without an end there is nothing to keep")
-}
-
-// Of a queue's partitions those are kept that were used last; the others are first stripped to where they end, and then
-// pushed out.
-func TestWhatIsUsedIsKeptLongest(t *testing.T) {
-	var q twoQueues
-	q.init()
-	fill := func(part string) {
-		q.change(part, func(e *end) {
-			e.complete = true
-			for i := range 10 {
-				sort := fmt.Sprint(i)
-				e.set(sort, &table.Item{Key: table.Key{Part: part, Sort: sort}, Owner: "-", Body: make([]byte, 1000)})
-			}
-		})
-	}
-	state := func(part string) string {
-		if q.fresh.Contains(part) {
-			return "fresh"
-		}
-		e, there := q.kept.Peek(part)
-		switch {
-		case !there:
-			return "gone"
-		case e.bare():
-			return "bare"
-		}
-		return "kept"
-	}
-	fill("first")
-	for n := 0; state("first") == "fresh"; n++ {
-		require.Less(t, n, 10, "use does not keep it in the queue of what is fresh")
-		require.NotNil(t, q.get("first"))
-		fill(fmt.Sprint("passing/", n))
-	}
-	require.Equal(t, "gone", state("first"))
-	require.Equal(t, "fresh", state("passing/4"))
-	again := func(part string) {
-		q.change(part, func(*end) {})
-		for n := 0; state(part) != "gone"; n++ {
-			fill(fmt.Sprint("passing/", part, n))
-		}
-		fill(part)
-		require.Equal(t, "kept", state(part))
-	}
-	again("used")
-	again("unused")
-	for n := 0; state("unused") == "kept"; n++ {
-		require.Less(t, n, 40)
-		require.NotNil(t, q.get("used"))
-		again(fmt.Sprint("other/", n))
-	}
-	require.Equal(t, "bare", state("unused"))
-	more := 0
-	for ; state("unused") == "bare"; more++ {
-		require.Less(t, more, 100)
-		require.NotNil(t, q.get("used"))
-		require.Equal(t, "kept", state("used"))
-		again(fmt.Sprint("more/", more))
-	}
-	require.Equal(t, "gone", state("unused"))
-	require.Greater(t, more, 5, "where it ended was not kept for a while")
-}
-
-// An end that is large leaves room for others in the queue of what is fresh.
-func TestOneLargeEndDoesNotPushOutAll(t *testing.T) {
-	var q twoQueues
-	q.init()
-	for n := range 5 {
-		q.change(fmt.Sprint("run/", n), func(e *end) { e.set("-", &table.Item{Body: make([]byte, 2000)}) })
-	}
-	q.change("large", func(e *end) {
-		e.complete = true
-		for n := range 50 {
-			e.set(fmt.Sprintf("%02d", n), &table.Item{Body: make([]byte, 1000)})
-		}
-	})
-	for n := range 5 {
-		require.NotNil(t, q.get(fmt.Sprint("run/", n)))
-	}
-	_, known := q.get("large").get("49")
-	require.True(t, known)
-	_, known = q.get("large").get("00")
-	require.False(t, known)
-}
-
-// What was read before a write is not added after it, be it a row or the end of a partition.
-func TestWhatWasReadBeforeAWriteIsNotAddedAfterIt(t *testing.T) {
-	var c cache
-	c.init()
 	k := table.Key{Part: "p", Sort: "s"}
-	_, read, known := c.get(k)
-	require.False(t, known)
-	item := &table.Item{Key: k, Owner: "-"}
-	c.replace(map[table.Key]*table.Item{k: item}, map[string]bool{})
-	require.False(t, c.learn(k, nil, read))
-	c.learnEnd(k.Part, &end{complete: true}, read)
-	found, _, known := c.get(k)
-	require.True(t, known)
-	require.Same(t, item, found)
+	v, _, err := d.whenOpen()
+	require.NoError(t, err)
+	before := load(v, k.Part)
+	require.NoError(t, d.Commit(t.Context(), "t", table.Put(table.Item{Key: k, Owner: "-"}, table.Always())))
+	d.forget(k.Part)
+	d.remember(v, k.Part, before)
+	require.NoError(t, v.release())
+	found, err := d.Get(t.Context(), k)
+	require.NoError(t, err)
+	require.NotNil(t, found[0])
 }
 
-// Rows that are known stay so when the end of their partition is read.
-func TestTheEndOfAPartitionIsAddedToWhatIsKnown(t *testing.T) {
-	var c cache
-	c.init()
-	head, absent := table.Key{Part: "p", Sort: "a"}, table.Key{Part: "p", Sort: "z"}
-	_, epoch, _ := c.get(head)
-	c.learn(head, &table.Item{Key: head}, epoch)
-	require.True(t, c.learn(absent, nil, epoch))
-	c.learnEnd("p", &end{complete: true, above: "c", trimmed: true}, epoch)
-	item, _, known := c.get(head)
-	require.True(t, known && item != nil)
-	item, _, known = c.get(absent)
-	require.True(t, known && item == nil)
-	_, _, known = c.get(table.Key{Part: "p", Sort: "b"})
-	require.False(t, known)
-	require.Len(t, c.shard("p").parts.get("p").items, 1)
-}
-
-// Who asks for what is not there learns no more of a partition than where it ends, if that is enough; who asks for what
-// may be in it learns all of it.
-func TestReadersLearnWhatTheyNeedOfAPartition(t *testing.T) {
+// A commit that is refused leaves no item of it in the cache, nor does one leave an item that it has replaced.
+func TestTheCacheHasWhatWasCommitted(t *testing.T) {
 	d, err := Open("store", Options{FS: vfs.NewMem()})
 	require.NoError(t, err)
 	defer func() { assert.NoError(t, d.Close()) }()
-	key := func(sort string) table.Key { return table.Key{Part: "p", Sort: sort} }
-	for _, sort := range []string{"b", "d"} {
-		item := table.Item{Key: key(sort), Owner: "-", Body: []byte(`{}`)}
-		require.NoError(t, d.Commit(t.Context(), "t", table.Put(item, table.Absent())))
+	row := func(sort string, schema int, cond table.Condition) table.Op {
+		return table.Put(table.Item{Key: table.Key{Part: "p", Sort: sort}, Owner: "-", Schema: schema}, cond)
 	}
-	d.forget("p")
-	_, err = d.Get(t.Context(), key("e"), key("f"))
-	require.NoError(t, err)
-	require.True(t, d.cache.shard("p").parts.get("p").bare())
-	_, err = d.Get(t.Context(), key("a"))
-	require.NoError(t, err)
-	for sort, there := range map[string]bool{"a": false, "aa": false, "b": true, "c": false, "d": true, "e": false} {
-		item, _, known := d.cache.get(key(sort))
-		require.True(t, known, sort)
-		require.Equal(t, there, item != nil, sort)
+	rows := func() (list []string) {
+		found, err := d.Query(t.Context(), table.Range{Part: "p", Limit: 9})
+		require.NoError(t, err)
+		for _, i := range found {
+			list = append(list, fmt.Sprint(i.Sort, i.Schema))
+		}
+		return list
 	}
+	require.Empty(t, rows())
+	require.NoError(t, d.Commit(t.Context(), "t", row("a", 1, table.Absent()), row("b", 1, table.Absent())))
+	require.Equal(t, []string{"a1", "b1"}, rows())
+	_, refused := table.AsRefused(d.Commit(t.Context(), "t", row("c", 2, table.Absent()), row("a", 2, table.Absent()),
+		table.Delete(table.Key{Part: "p", Sort: "b"}, table.Always())))
+	require.True(t, refused)
+	require.Equal(t, []string{"a1", "b1"}, rows())
+	require.NoError(t, d.Commit(t.Context(), "t", row("a", 3, table.Always()),
+		table.Delete(table.Key{Part: "p", Sort: "b"}, table.Always())))
+	require.Equal(t, []string{"a3"}, rows())
+	require.False(t, d.cache.get("p").large)
 }
 
 // A batch that is larger than the cache pushes out what it has written itself, and no row of it is taken for not there.
 func TestTheCacheForgetsRowsOfOneBatchAndMissesNone(t *testing.T) {
-	var c cache
-	c.init()
-	written, begun := map[table.Key]*table.Item{}, map[string]bool{}
-	for part := range 8000 {
+	c := newCache()
+	c.limit = 1 << 20
+	written := map[table.Key]*table.Item{}
+	for part := range 1000 {
+		name := fmt.Sprint("p/", part)
+		c.add(name, newPartition(nil, 0))
 		for row := range 2 {
-			k := table.Key{Part: fmt.Sprint("p/", part), Sort: fmt.Sprint(row)}
-			written[k] = &table.Item{Key: k, Owner: "-", Body: make([]byte, cachedBytes/2)}
-			begun[k.Part] = true
+			k := table.Key{Part: name, Sort: fmt.Sprint(row)}
+			written[k] = &table.Item{Key: k, Owner: "-", Body: make([]byte, 1000)}
 		}
 	}
-	c.replace(written, begun)
-	kept := 0
+	c.replace(written)
+	held := 0
 	for k := range written {
-		item, _, known := c.get(k)
-		require.True(t, item != nil || !known, "%v", k)
-		if known {
-			kept++
+		if p := c.get(k.Part); p != nil {
+			_, there := p.find(k.Sort)
+			require.True(t, there, "%v", k)
+			held++
 		}
 	}
-	assert.Less(t, kept, len(written))
-	assert.Positive(t, kept)
+	assert.Less(t, held, len(written))
+	assert.Positive(t, held)
 }
 
 // An item is the same as it was committed, from the cache and from the engine.
@@ -573,7 +406,7 @@ func TestARowThatCannotBeReadLeavesTheOthers(t *testing.T) {
 	}
 	require.NoError(t, d.Commit(t.Context(), "t", row("a")))
 	require.NoError(t, d.db.Set(appendItemKey(nil, table.Key{Part: "p", Sort: "z"}), []byte{7}, pebble.Sync))
-	d.publish(nil, nil)
+	d.publish(nil)
 	d.forget("p")
 	found, err := d.Query(t.Context(), table.Range{Part: "p", Limit: 1})
 	require.NoError(t, err)
@@ -603,65 +436,43 @@ func TestARowBehindAllOthersIsNotMissed(t *testing.T) {
 	require.True(t, is)
 }
 
-// What the cache holds is bounded by bytes, however large the partitions are.
+// What the cache holds is bounded by bytes, however large and however many the partitions are.
 func TestTheCacheIsBounded(t *testing.T) {
-	var c cache
-	c.init()
-	body := make([]byte, cachedBytes/2)
+	c := newCache()
+	body := make([]byte, 1000)
 	for part := range 2000 {
-		written := map[table.Key]*table.Item{}
-		for row := range 40 {
-			k := table.Key{Part: fmt.Sprint("p/", part), Sort: fmt.Sprint(row)}
+		name, written := fmt.Sprint("p/", part), map[table.Key]*table.Item{}
+		c.add(name, newPartition(nil, 0))
+		for row := range 2 * part % 100 { // some become large
+			k := table.Key{Part: name, Sort: fmt.Sprint(row)}
 			written[k] = &table.Item{Key: k, Owner: "-", Body: body}
 		}
-		c.replace(written, map[string]bool{})
+		c.replace(written)
 	}
-	for n := range 20_000 { // of which many come back
-		k := table.Key{Part: fmt.Sprint("back/", n%4000), Sort: fmt.Sprintf("%08d", n)}
-		c.replace(map[table.Key]*table.Item{k: {Key: k, Owner: "-", Body: body}}, map[string]bool{})
-	}
-	checkBounds(t, &c)
-	for i := range c.shards {
-		require.Greater(t, c.shards[i].parts.kept.bytes, keptBytes/2)
-	}
+	checkSum(t, c)
+	assert.Greater(t, c.bytes, cacheBytes/2)
 	for part := range 200_000 { // that have nothing
-		name := fmt.Sprint("none/", part)
-		_, epoch, _, _ := c.query(table.Range{Part: name, Limit: 1}, nil)
-		c.learnEnd(name, &end{complete: true}, epoch)
-		if part == 100_000 {
-			checkBounds(t, &c)
-		}
+		c.add(fmt.Sprint("none/", part), newPartition(nil, 0))
 	}
-	checkBounds(t, &c)
+	checkSum(t, c)
+	assert.Greater(t, c.bytes, cacheBytes/2)
 }
 
-func checkBounds(t *testing.T, c *cache) {
-	checkSums(t, c)
-	for i := range c.shards {
-		require.Greater(t, c.shards[i].parts.fresh.bytes, freshBytes/2)
-	}
-}
-
-// checkSums adds up what the queues of a cache hold, of which none is in both.
-func checkSums(t *testing.T, c *cache) {
-	for i := range c.shards {
-		parts := &c.shards[i].parts
-		for _, q := range []*partQueue{&parts.fresh, &parts.kept} {
-			sum := 0
-			for _, part := range q.Keys() {
-				e, _ := q.Peek(part)
-				held := overhead + len(part) + len(e.above)
-				for _, k := range e.items {
-					held += k.size()
-				}
-				require.Equal(t, held, cost(part, e))
-				inOrder := slices.IsSortedFunc(e.items, func(a, b kept) int { return cmp.Compare(a.sort, b.sort) })
-				require.True(t, inOrder)
-				require.False(t, parts.fresh.Contains(part) && parts.kept.Contains(part))
-				sum += held
-			}
-			require.Equal(t, sum, q.bytes)
-			require.LessOrEqual(t, sum, q.limit)
+// checkSum adds up what a cache holds.
+func checkSum(t *testing.T, c *cache) {
+	sum := 0
+	for _, name := range c.parts.Keys() {
+		p, _ := c.parts.Peek(name)
+		held := entryBytes + len(name)
+		for _, item := range p.items {
+			held += sizeOf(item)
 		}
+		require.Equal(t, held, p.cost(name))
+		require.True(t, slices.IsSortedFunc(p.items, func(a, b *table.Item) int { return cmp.Compare(a.Sort, b.Sort) }))
+		require.LessOrEqual(t, p.bytes, partBytes)
+		require.LessOrEqual(t, len(p.items), partItems)
+		sum += held
 	}
+	require.Equal(t, sum, c.bytes)
+	require.LessOrEqual(t, sum, c.limit)
 }

@@ -34,7 +34,7 @@ func TestReadersDoNotPassAllThatWasRemoved(t *testing.T) {
 	}
 	require.NotNil(t, d.flushed)
 	<-d.flushed
-	v, err := d.whenOpen()
+	v, _, err := d.whenOpen()
 	require.NoError(t, err)
 	defer func() { _ = v.release() }()
 	it, err := v.NewIter(&pebble.IterOptions{})

@@ -37,16 +37,12 @@ var ErrInUse = errors.New("the folder is in use by another process")
 
 var errClosed = &table.Error{Kind: table.Down, Err: errors.New("the store is closed")}
 
-// compactedFiles is in how many files of level 0 a key is when they are compacted. Little of a memtable lives when it
-// is flushed, and the more often files are compacted, the more is rewritten below them. A reader may have to look into
-// all.
-const compactedFiles = 16
+// compactedFiles is how many files of level 0 may have a key before they are compacted. More files mean fewer
+// compactions, and slower reads: a reader may have to look into all of them.
+const compactedFiles = 4
 
 // maxBatch bounds how many commits share one sync, and so how long the first of them waits.
 const maxBatch = 256
-
-// usualQueued is how many items the commits write that share a sync, or more.
-const usualQueued = 512
 
 // maxDead is how many removed and replaced rows the engine keeps in memory. A reader of a range steps over each of
 // them, and those of due times lie where each look for what is due begins. A flush drops the replaced ones, and of the
@@ -66,21 +62,17 @@ type Table struct {
 
 	seen    sync.RWMutex // guards view and cache, so that readers see the same commits in both
 	view    *view
-	cache   cache
+	cache   *cache
 	views   sync.WaitGroup // those that are not closed
 	queue   chan *request
 	closing chan struct{}
 	stopped sync.WaitGroup
 
 	// Used by the committing goroutine only.
-	recent  recent
-	row     []byte                    // room for the key of a row, which the engine copies
-	value   []byte                    // and for its value
-	queued  map[table.Key]*table.Item // of the batch; empty between two
-	nextEnd time.Time                 // no item expires before it
-	dead    int                       // rows removed or replaced since the last flush
-	flushAt time.Time                 // of the last flush
-	flushed <-chan struct{}           // closed when the last flush has ended; nil: there was none
+	nextEnd time.Time       // no item expires before it
+	dead    int             // rows removed or replaced since the last flush
+	flushAt time.Time       // of the last flush
+	flushed <-chan struct{} // closed when the last flush has ended; nil: there was none
 
 	sendMu sync.RWMutex // held for reading while sending to queue, so that Close can wait for the last send
 	closed bool
@@ -103,7 +95,7 @@ type Options struct {
 func Open(dir string, o Options) (*Table, error) {
 	t := &Table{
 		log: o.Log, now: o.Now, queue: make(chan *request, 4*maxBatch), closing: make(chan struct{}),
-		queued: map[table.Key]*table.Item{},
+		cache: newCache(),
 	}
 	if t.log == nil {
 		t.log = slog.New(slog.DiscardHandler)
@@ -120,15 +112,14 @@ func Open(dir string, o Options) (*Table, error) {
 		t.unlockFolder()
 		return nil, err
 	}
-	t.cache.init()
-	t.publish(nil, nil)
+	t.publish(nil)
 	t.stopped.Add(1)
 	go t.commitLoop()
 	return t, nil
 }
 
 func (t *Table) open(dir string, fs vfs.FS) error {
-	cache := pebble.NewCache(8 << 20)
+	cache := pebble.NewCache(16 << 20)
 	defer cache.Unref()
 	options := &pebble.Options{
 		FS:                          fs,
@@ -233,14 +224,14 @@ func (v *view) release() error {
 	return nil
 }
 
-// publish makes everything committed so far visible at once. written is what the last batch wrote, nil for deleted
-// items; begun are partitions that had nothing before it.
-func (t *Table) publish(written map[table.Key]*table.Item, begun map[string]bool) {
+// publish makes everything committed so far visible in one step. written is what the last batch wrote, nil for deleted
+// items.
+func (t *Table) publish(written map[table.Key]*table.Item) {
 	t.views.Add(1)
 	next := &view{Snapshot: t.db.NewSnapshot(), closed: t.views.Done}
 	next.users.Store(1)
 	t.seen.Lock()
-	t.cache.replace(written, begun)
+	t.cache.replace(written)
 	old := t.view
 	t.view = next
 	t.seen.Unlock()
@@ -255,51 +246,9 @@ func (t *Table) newest() *view {
 	return t.view
 }
 
-func (t *Table) whenOpen() (*view, error) {
-	t.sendMu.RLock()
-	defer t.sendMu.RUnlock()
-	if t.closed {
-		return nil, errClosed
-	}
-	t.seen.RLock()
-	defer t.seen.RUnlock()
-	return t.newest(), nil
-}
-
-// Get implements [table.Table].
-func (t *Table) Get(_ context.Context, keys ...table.Key) ([]*table.Item, error) {
-	found := make([]*table.Item, len(keys))
-	v, unknown, err := t.known(keys, found)
-	if err != nil {
-		return nil, err
-	}
-	if v != nil {
-		defer func() { _ = v.release() }()
-	}
-	for _, u := range unknown {
-		item, err := read(v, keys[u.at])
-		if err != nil {
-			return nil, err
-		}
-		if t.cache.learn(keys[u.at], item, u.epoch) {
-			t.learnEnd(v, keys[u.at].Part, func(last string) bool { return last < keys[u.at].Sort }, u.epoch)
-		}
-		found[u.at] = item
-	}
-	for i := range found {
-		found[i] = t.live(found[i])
-	}
-	return found, nil
-}
-
-// unknown is a key, by its index, that is not cached.
-type unknown struct {
-	at    int
-	epoch uint64
-}
-
-// known reads from the cache. If keys are missing, it returns a view to read them from, as of the same commit.
-func (t *Table) known(keys []table.Key, found []*table.Item) (v *view, rest []unknown, err error) {
+// whenOpen returns the newest view, which the caller must release, and the partitions of these keys that the cache
+// holds, as they are in that view. The error is errClosed.
+func (t *Table) whenOpen(keys ...table.Key) (*view, map[string]*partition, error) {
 	t.sendMu.RLock()
 	defer t.sendMu.RUnlock()
 	if t.closed {
@@ -307,16 +256,52 @@ func (t *Table) known(keys []table.Key, found []*table.Item) (v *view, rest []un
 	}
 	t.seen.RLock()
 	defer t.seen.RUnlock()
-	for i, k := range keys {
-		item, epoch, known := t.cache.get(k)
-		if found[i] = item; !known {
-			rest = append(rest, unknown{i, epoch})
+	parts := make(map[string]*partition, len(keys))
+	for _, k := range keys {
+		if p := t.cache.get(k.Part); p != nil {
+			parts[k.Part] = p
 		}
 	}
-	if rest != nil {
-		v = t.newest()
+	return t.newest(), parts, nil
+}
+
+// partition returns a partition as it is in a view. It reads it, and adds it to parts and to the cache, where parts does
+// not have it.
+func (t *Table) partition(v *view, parts map[string]*partition, name string) *partition {
+	p := parts[name]
+	if p == nil {
+		p = load(v, name)
+		parts[name] = p
+		t.remember(v, name, p)
 	}
-	return v, rest, nil
+	return p
+}
+
+// remember adds a partition that was read from a view to the cache, unless there is a newer view.
+func (t *Table) remember(v *view, name string, p *partition) {
+	t.seen.RLock()
+	defer t.seen.RUnlock()
+	if t.view == v {
+		t.cache.add(name, p)
+	}
+}
+
+// Get implements [table.Table].
+func (t *Table) Get(_ context.Context, keys ...table.Key) ([]*table.Item, error) {
+	v, parts, err := t.whenOpen(keys...)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = v.release() }()
+	found := make([]*table.Item, len(keys))
+	for i, k := range keys {
+		item, err := t.partition(v, parts, k.Part).read(v, k)
+		if err != nil {
+			return nil, err
+		}
+		found[i] = t.live(item)
+	}
+	return found, nil
 }
 
 func read(r pebble.Reader, k table.Key) (*table.Item, error) {
@@ -342,12 +327,16 @@ func (t *Table) live(i *table.Item) *table.Item {
 
 // Query implements [table.Table].
 func (t *Table) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
-	found, v, err := t.knownRange(r)
-	if v == nil {
-		return found, err
+	v, parts, err := t.whenOpen(table.Key{Part: r.Part})
+	if err != nil {
+		return nil, err
 	}
 	defer func() { _ = v.release() }()
+	if p := t.partition(v, parts, r.Part); !p.large {
+		return p.query(r, t.live), nil
+	}
 	prefix := appendItemKey(nil, table.Key{Part: r.Part})
+	var found []*table.Item
 	err = scan(v, prefix, r, func(key, value []byte) (bool, error) {
 		k, ok := splitItemKey(key)
 		if !ok {
@@ -365,55 +354,11 @@ func (t *Table) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
 	return found, err
 }
 
-// knownRange answers from the cache, to which it adds the end of the range's partition where that is not in it. If that
-// is not enough, it returns a view to read from.
-func (t *Table) knownRange(r table.Range) (found []*table.Item, v *view, err error) {
-	found, v, epoch, wanting, err := t.cachedRange(r)
-	if v == nil || !wanting || err != nil {
-		return found, v, err
-	}
-	e, err := readEnd(v, r.Part, func(string) bool { return false })
-	if err != nil {
-		return nil, v, nil //nolint:nilerr // it may be of a row that nobody asks for: reading the range tells
-	}
-	found, known := e.query(r, t.live)
-	t.cache.learnEnd(r.Part, e, epoch) // which takes it over
-	if known {
-		return found, nil, v.release()
-	}
-	return nil, v, nil
-}
-
-// learnEnd has [readEnd] read the end of a partition into the cache, or leaves the cache as it is where some of that
-// cannot be read.
-func (t *Table) learnEnd(from pebble.Reader, part string, enough func(last string) bool, epoch uint64) {
-	if e, err := readEnd(from, part, enough); err == nil {
-		t.cache.learnEnd(part, e, epoch)
-	}
-}
-
-// cachedRange answers from the cache. If that is not enough it returns a view of the same commits to read from; wanting
-// says that the end of the range's partition should be read.
-func (t *Table) cachedRange(r table.Range) (found []*table.Item, v *view, epoch uint64, wanting bool, err error) {
-	t.sendMu.RLock()
-	defer t.sendMu.RUnlock()
-	if t.closed {
-		return nil, nil, 0, false, errClosed
-	}
-	t.seen.RLock()
-	defer t.seen.RUnlock()
-	found, epoch, wanting, known := t.cache.query(r, t.live)
-	if !known {
-		v = t.newest()
-	}
-	return found, v, epoch, wanting, nil
-}
-
 // List implements [table.Table]. The index never lags.
 func (t *Table) List(_ context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
 	prefix := append([]byte{listPrefix}, index...)
 	prefix = append(append(append(prefix, 0), r.Part...), 0)
-	v, err := t.whenOpen()
+	v, _, err := t.whenOpen()
 	if err != nil {
 		return nil, err
 	}
@@ -446,7 +391,7 @@ func (t *Table) Due(_ context.Context, shard int, until time.Time, limit int) ([
 	low := []byte{duePrefix, byte(shard)}
 	high := appendDueKey(nil, until.Add(time.Millisecond), table.Key{})
 	high = append(low[:2:2], high[2:10]...)
-	v, err := t.whenOpen()
+	v, _, err := t.whenOpen()
 	if err != nil {
 		return nil, err
 	}
@@ -467,8 +412,8 @@ func (t *Table) Due(_ context.Context, shard int, until time.Time, limit int) ([
 	return found, it.Error()
 }
 
-// scan visits the rows of a view below prefix that the range selects, in its direction.
-func scan(v *view, prefix []byte, r table.Range, visit func(key, value []byte) (bool, error)) error {
+// scan visits the rows of a view or the engine below prefix that the range selects, in its direction.
+func scan(from pebble.Reader, prefix []byte, r table.Range, visit func(key, value []byte) (bool, error)) error {
 	low := slices.Concat(prefix, []byte(r.Prefix))
 	high := above(low)
 	if r.After != "" {
@@ -480,7 +425,7 @@ func scan(v *view, prefix []byte, r table.Range, visit func(key, value []byte) (
 			high = after
 		}
 	}
-	it, err := v.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: high})
+	it, err := from.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: high})
 	if err != nil {
 		return fmt.Errorf("disktable: %w", err)
 	}
@@ -570,14 +515,8 @@ func (t *Table) collect(first *request) []*request {
 // commitBatch checks the requests in order, each against the store and those accepted before it, and writes the
 // accepted ones with one sync.
 func (t *Table) commitBatch(requests []*request) {
-	b := &batch{table: t, write: t.db.NewBatch(), queued: t.queued}
-	defer func() {
-		_ = b.write.Close()
-		if len(t.queued) > usualQueued {
-			t.queued = map[table.Key]*table.Item{} // a map never shrinks, and it takes time to clear a large one
-		}
-		clear(t.queued)
-	}()
+	b := &batch{table: t, write: t.db.NewBatch(), queued: map[table.Key]*table.Item{}}
+	defer func() { _ = b.write.Close() }()
 	replies := make([]error, len(requests))
 	accepted := 0
 	for i, r := range requests {
@@ -590,7 +529,6 @@ func (t *Table) commitBatch(requests []*request) {
 		if err := b.purge(); err != nil {
 			t.log.Error("the store could not remove what has expired", "error", err)
 		}
-		begun := b.begun()
 		if err := b.write.Commit(pebble.Sync); err != nil {
 			t.log.Error("the store could not write", "error", err)
 			t.nextEnd = time.Time{} // expired items were not removed
@@ -600,7 +538,7 @@ func (t *Table) commitBatch(requests []*request) {
 				}
 			}
 		} else {
-			t.publish(b.queued, begun)
+			t.publish(b.queued)
 			t.flush(b.dead)
 		}
 	}
@@ -639,5 +577,5 @@ func (q quiet) Errorf(format string, args ...any) {
 	q.log.Error("store: " + fmt.Sprintf(format, args...))
 }
 
-// Fatalf ends the process: a write may have been applied that was not published, and which the cache does not know.
+// Fatalf ends the process: a write may have been applied that was not published, and which the cache does not have.
 func (q quiet) Fatalf(format string, args ...any) { panic("store: " + fmt.Sprintf(format, args...)) }
