@@ -99,7 +99,7 @@ func (s *Server) serveDocument() {
 		s.mux.HandleFunc("GET "+Base+"/openapi"+name, func(w http.ResponseWriter, r *http.Request) {
 			document, err := written()
 			if err != nil {
-				s.fail(w, callOf(r.Context()), err)
+				fail(s.Log, w, callOf(r.Context()), err)
 				return
 			}
 			w.Header().Set("Content-Type", kind)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"math"
 	"net/http"
@@ -109,11 +110,13 @@ var statuses = map[problem.Kind]int{
 }
 
 // fail answers with an error.
-func (s *Server) fail(w http.ResponseWriter, c *Call, err error) { s.answerFor(c, err).write(w) }
+func fail(log *slog.Logger, w http.ResponseWriter, c *Call, err error) {
+	answerFor(log, c, err).write(w)
+}
 
 // answerFor turns any error into an answer. What is no problem is ours: the client gets a bland 500 and the log the
 // rest.
-func (s *Server) answerFor(r *Call, err error) *apiError {
+func answerFor(log *slog.Logger, r *Call, err error) *apiError {
 	var ready *apiError
 	if errors.As(err, &ready) {
 		ready.requestID, ready.spoken, r.code = r.id, r.spoken, ready.code
@@ -134,9 +137,9 @@ func (s *Server) answerFor(r *Call, err error) *apiError {
 	}
 	switch {
 	case errors.Is(p.Cause, context.Canceled): // its client has gone, and reads no answer; nothing of ours is broken
-		s.Log.Info("a request was given up", "request_id", r.id)
+		log.Info("a request was given up", "request_id", r.id)
 	case p.Cause != nil:
-		s.Log.Error("a request failed", "request_id", r.id, "code", p.Code, "error", p.Cause)
+		log.Error("a request failed", "request_id", r.id, "code", p.Code, "error", p.Cause)
 	}
 	a := &apiError{
 		status:    statuses[p.Kind],

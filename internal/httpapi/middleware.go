@@ -13,16 +13,16 @@ type middleware func(http.Handler) http.Handler
 // entrance is the way of a request to its operation, the outermost first.
 func (s *Server) entrance() http.Handler {
 	return behind(http.HandlerFunc(s.route),
-		s.identified, // a request id, and the Call
-		s.paced,      // deadlines for slow clients
-		secured,      // headers for browsers
-		s.traced,     // a span
-		s.observed,   // metrics and a line of the log
-		headHeld,     // an answer that can still become an error
-		s.recovered,  // panics
-		s.roomed,     // room for large answers and bodies
-		s.slotted,    // slots of streams and of long waits
-		s.admitted,   // the API key and its rate limit
+		s.identified,    // a request id, and the Call
+		s.paced,         // deadlines for slow clients
+		secured,         // headers for browsers
+		s.traced,        // a span
+		s.observed,      // metrics and a line of the log
+		headHeld,        // an answer that can still become an error
+		s.recovered,     // panics
+		s.roomed,        // room for large answers and bodies
+		s.slots.slotted, // slots of streams and of long waits
+		s.gate.admitted, // the API key and its rate limit
 	)
 }
 

@@ -57,7 +57,7 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 		described.Responses["200"] = e.describe(s.api.OpenAPI().Components.Schemas, o.Or)
 	}
 	if o.Open {
-		s.open[described.Path], described.Security = true, []map[string][]string{}
+		s.gate.open[described.Path], described.Security = true, []map[string][]string{}
 	} else {
 		described.Description, described.Middlewares = "Needs level `"+string(o.Level)+"`.", s.middlewares(o)
 	}
@@ -79,7 +79,7 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 			err = a.settle(described.DefaultStatus, reads, c.ifNoneMatch)
 		}
 		if err != nil {
-			return nil, s.answerFor(c, err)
+			return nil, answerFor(s.Log, c, err)
 		}
 		return out, nil
 	})
@@ -124,7 +124,7 @@ func (s *Server) handle(method, path string, level tenant.Level, ofRun bool, han
 			err = handle(w, r, c)
 		}
 		if err != nil {
-			s.fail(w, c, err)
+			fail(s.Log, w, c, err)
 		}
 	})
 }
@@ -148,7 +148,7 @@ func (s *Server) needs(o Operation) func(huma.Context, func(huma.Context)) {
 		c, run := callOf(ctx.Context()), ctx.Param("run_id")
 		if err := c.may(o.Level, o.OfRun, run); err != nil {
 			_, w := humago.Unwrap(ctx)
-			s.fail(w, c, err)
+			fail(s.Log, w, c, err)
 			return
 		}
 		if host.ValidID(run) {
@@ -179,7 +179,7 @@ func (s *Server) held(ctx huma.Context, next func(huma.Context)) {
 	c := callOf(ctx.Context())
 	r, w := humago.Unwrap(ctx)
 	if err := s.Hold(w, r, c); err != nil {
-		s.fail(w, c, err)
+		fail(s.Log, w, c, err)
 		return
 	}
 	next(ctx)

@@ -17,11 +17,11 @@ func (s *Server) ForOperators(h http.Handler) http.Handler {
 			return
 		}
 		c := callOf(r.Context())
-		if err = s.admit(w, r, c); err == nil {
+		if err = s.gate.admit(w, r, c); err == nil {
 			err = c.Principal.May(tenant.LevelOperator)
 		}
 		if err != nil {
-			s.fail(w, c, err)
+			fail(s.Log, w, c, err)
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -86,7 +86,7 @@ func (w *roomedAnswer) Write(b []byte) (int, error) {
 	give, err := w.server.roomFor(w.call, len(b)) // it is held until the client has taken it
 	if err != nil {
 		if w.full = true; w.call.answer.retract() {
-			w.server.fail(w.ResponseWriter, w.call, err)
+			fail(w.server.Log, w.ResponseWriter, w.call, err)
 		}
 		return 0, errFull
 	}

@@ -11,7 +11,7 @@ import (
 // route hands a request to its operation.
 func (s *Server) route(w http.ResponseWriter, r *http.Request) {
 	if c := callOf(r.Context()); c.pattern == "" {
-		s.fail(w, c, s.noRoute(w, r))
+		fail(s.Log, w, c, s.noRoute(w, r))
 		return
 	}
 	s.mux.ServeHTTP(w, r)

@@ -52,16 +52,11 @@ type Server struct {
 	api     huma.API
 	// document is the OpenAPI document, which is made when it is asked for first.
 	document func() *huma.OpenAPI
-	keys     ratelimit.Limiter // of requests
-	guests   ratelimit.Limiter // the same by the addresses of those who show no key
 	metrics  *metrics
-	open     map[string]bool   // paths of the API that answer without a key
-	names    map[string]string // of operations, by pattern
+	gate     *gate
 	slots    streamSlots
 
 	bodies, smallBodies, answers *share.Pool // bytes; see room.go
-
-	strangers strangers
 
 	stopping context.Context
 	stop     context.CancelFunc
@@ -75,19 +70,22 @@ func New(c Config, routes func(*Server)) *Server {
 		c.Stall = stallTime
 	}
 	s := &Server{
-		Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics), strangers: strangers{limit: c.Strangers},
+		Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics),
 		bodies: share.New(limitsOfBodies), smallBodies: share.New(limitsOfSmallBodies),
 		answers: share.New(limitsOfAnswers),
-		open:    map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
 	}
-	s.keys.Shared = c.Shared
+	s.slots.Config = &s.Config
+	s.gate = &gate{
+		Config: &s.Config, keys: ratelimit.Limiter{Shared: c.Shared}, strangers: strangers{limit: c.Strangers},
+		open: map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
+	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.api = humago.New(s.mux, documented(c.PublicURL))
 	routes(s)
 	SchemaOf[errorBody](s) // now: once requests are served, the description that they are checked by must not change
 	s.document = sync.OnceValue(func() *huma.OpenAPI { return apidoc.Make(s.api.OpenAPI()) })
 	s.serveDocument()
-	s.names = s.operationNames()
+	s.gate.names = s.operationNames()
 	s.entered = s.entrance()
 	return s
 }
