@@ -120,7 +120,8 @@ func (l *live) isFree(t *testing.T) {
 	require.Eventually(t, func() bool { return l.OpenStreams() == 0 }, patience, time.Millisecond)
 	l.lines, l.err, l.panics = make(chan string), nil, false
 	close(l.lines)
-	require.Eventually(t, func() bool { return get(l.API, "/stream").Code == http.StatusOK }, patience, time.Millisecond)
+	free := func() bool { return get(l.API, "/stream").Code == http.StatusOK }
+	require.Eventually(t, free, patience, time.Millisecond)
 }
 
 func plain(s *httptest.Server) { s.Start() }

@@ -143,9 +143,9 @@ func (l *localSubscription) Close() {
 	}
 }
 
-// Polling is the notifier for deployments without notifications: its subscribers poll, the less often the longer nothing
-// changes. A change is seen after an eighth more of the time that it took, or Every, if that is longer. A wait of a
-// minute costs 48 polls.
+// Polling is the notifier for deployments without notifications: its subscribers poll, the less often the longer
+// nothing changes. A change is seen after an eighth more of the time that it took, or Every, if that is longer. A wait
+// of a minute costs 48 polls.
 type Polling struct {
 	Host  host.Host
 	Every time.Duration // the shortest interval

@@ -139,7 +139,10 @@ func (t *topic) read(ctx context.Context, known state, open func()) {
 		t.mu.Unlock()
 		open()
 	}()
-	fresh, err := known.read(ctx, t.store, t.frames, t.key.scope, t.key.run)
+	var fresh state
+	var err error
+	// A read needs a large stack. That of a goroutine of its own does not stay with the reader.
+	t.frames.host.Go(func() { fresh, err = known.read(ctx, t.store, t.frames, t.key.scope, t.key.run) })()
 	if ctx.Err() != nil {
 		return // the reader has gone; the error says nothing about the run
 	}

@@ -24,8 +24,8 @@ type runWait struct {
 // such a process waits for one run at a time, so that there is nothing to share. A poll looks whether the run has
 // changed, which costs half of a read and may lag a moment. What is returned has been read.
 //
-// What a notification brings may be older than what the caller has seen; it is not returned then. If it is newer, it was
-// committed since, so that the run was like that while the caller waited.
+// What a notification brings may be older than what the caller has seen; it is not returned then. If it is newer, it
+// was committed since, so that the run was like that while the caller waited.
 func (w runWait) until(ctx context.Context, seen int64, d time.Duration) (record.RunEntity, error) {
 	sub := w.notifier.Subscribe(w.name)
 	defer sub.Close()
