@@ -202,6 +202,31 @@ func (m *members) properties(b *builder) error {
 	})
 }
 
+// elements takes the elements of a member.
+type elements interface {
+	start(e xml.StartElement) error
+	ended(name string)
+}
+
+// read has r read the elements up to the end, which makes whole true, or until the text is long enough.
+func (p *parts) read(b *builder, r elements) (whole bool, err error) {
+	for !b.full {
+		token, err := p.next()
+		switch t := token.(type) {
+		case nil:
+			return err == nil, err
+		case xml.StartElement:
+			err = r.start(t)
+		case xml.EndElement:
+			r.ended(t.Name.Local)
+		}
+		if err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
 // each calls do for each element of a member, if there is one of that name.
 func (m *members) each(name string, do func(p *parts, e xml.StartElement) error) error {
 	if m.files[name] == nil {

@@ -23,10 +23,8 @@ func limit(more uint64, work time.Duration) error {
 	if _, err := fmt.Sscan(string(sizes), &mapped); err != nil {
 		return err
 	}
-	return errors.Join(
-		lower(syscall.RLIMIT_AS, mapped*uint64(os.Getpagesize())+more),
-		lower(syscall.RLIMIT_CPU, uint64(work/time.Second)),
-	)
+	return errors.Join(lower(syscall.RLIMIT_AS, mapped*uint64(os.Getpagesize())+more),
+		lower(syscall.RLIMIT_CPU, uint64(work/time.Second)))
 }
 
 // nicer is how much nicer a child that reads a document is than the process that began it, and that answers requests:

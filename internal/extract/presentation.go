@@ -61,25 +61,11 @@ func readShapes(m *members, name string, b *builder) error {
 		return err
 	}
 	defer p.close()
-	r := slideReader{p: p, b: b}
-	for !b.full {
-		token, err := p.next()
-		if err != nil {
-			return err
-		}
-		switch t := token.(type) {
-		case nil:
-			b.end()
-			return nil
-		case xml.StartElement:
-			if err := r.start(t); err != nil {
-				return err
-			}
-		case xml.EndElement:
-			r.ended(t.Name.Local)
-		}
+	whole, err := p.read(b, &slideReader{p: p, b: b})
+	if whole {
+		b.end()
 	}
-	return nil
+	return err
 }
 
 // slideReader reads the shapes of a slide.

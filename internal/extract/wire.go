@@ -26,9 +26,7 @@ type result struct {
 	Cut             bool `json:",omitempty"` // the text is longer
 }
 
-var kinds = []document.Kind{
-	document.Paragraph, document.Heading, document.Item, document.Row, document.Code,
-}
+var kinds = []document.Kind{document.Paragraph, document.Heading, document.Item, document.Row, document.Code}
 
 func encode(w io.Writer, text document.Text, cut bool) error {
 	first, err := json.Marshal(result{

@@ -36,26 +36,13 @@ func readWordPart(m *members, name string, styles map[string]wordStyle, b *build
 		return err
 	}
 	defer p.close()
-	r := wordReader{p: p, b: b, styles: styles}
-	for !b.full {
-		token, err := p.next()
-		if err != nil {
-			return err
-		}
-		switch t := token.(type) {
-		case nil:
-			r.endRow()
-			b.end()
-			return nil
-		case xml.StartElement:
-			if err := r.start(t); err != nil {
-				return err
-			}
-		case xml.EndElement:
-			r.ended(t.Name.Local)
-		}
+	r := &wordReader{p: p, b: b, styles: styles}
+	whole, err := p.read(b, r)
+	if whole {
+		r.endRow()
+		b.end()
 	}
-	return nil
+	return err
 }
 
 // wordStyle is what a style says of its paragraphs.
