@@ -7,6 +7,9 @@
 // are the webhooks of runs. No state is kept between requests. Files come as bytes, or by the addresses that this
 // service has given them.
 //
+// The server of the library a2a-go (a2asrv of v0.3.3) serves version 0.3 alone. It keeps tasks and queues of events of
+// its own and executes agents in its process, so a run of ours would have a second state beside its events.
+//
 // The package must not know HTTP, nor how runs are executed. It imports a2a, intake, files, stream, view, record,
 // catalog, tenant, lifecycle, seal, host, problem and strictjson.
 package a2aserver
@@ -233,10 +236,7 @@ func (s *Server) agent(ctx context.Context, p tenant.Principal, id string) (cata
 	if !host.ValidID(id) {
 		return catalog.Agent{}, problem.Missing("agent " + id)
 	}
-	e, err := record.Resource[catalog.Agent](ctx, s.Store, p.Scope(), id)
-	if err == nil {
-		err = p.MayUse(e.Value)
-	}
+	e, err := s.Intake.Tenants.Agent(ctx, p, id)
 	return e.Value, err
 }
 

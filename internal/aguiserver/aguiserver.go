@@ -15,7 +15,7 @@
 // reasoning, which is not shown, and media of a message at addresses of others. A thread waits for all that a pause
 // asked for at once.
 //
-// The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record, catalog,
+// The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record,
 // citation, tenant, lifecycle, model (the names of the service's tools), events, strictjson, host and problem.
 package aguiserver
 
@@ -27,7 +27,6 @@ import (
 	"slices"
 	"strings"
 
-	"agentplatform/internal/catalog"
 	"agentplatform/internal/files"
 	"agentplatform/internal/host"
 	"agentplatform/internal/intake"
@@ -138,10 +137,7 @@ func (s *Server) reachable(ctx context.Context, p tenant.Principal, agent string
 	if !host.ValidID(agent) {
 		return problem.Missing("agent " + agent)
 	}
-	e, err := record.Resource[catalog.Agent](ctx, s.Store, p.Scope(), agent)
-	if err == nil {
-		err = p.MayUse(e.Value)
-	}
+	_, err := s.Intake.Tenants.Agent(ctx, p, agent)
 	return err
 }
 

@@ -75,7 +75,7 @@ func (b *beginning) mayAnswer(ctx context.Context) error {
 		return nil
 	}
 	list, err := b.Store.Interrupts(ctx, b.last.ID(), b.last.Pause)
-	if err != nil || isQuestion(list) {
+	if err != nil || record.IsQuestion(list) {
 		return err
 	}
 	for _, i := range list {
@@ -92,11 +92,6 @@ func (b *beginning) unanswered(i record.Interrupt) error {
 	}
 	return problem.InvalidField("body.resume", "must have an entry for %s, which the thread waits for",
 		nameOf("int_", b.last.ID(), i.ID))
-}
-
-// isQuestion reports whether a pause asked for nothing but one answer, which a message may be.
-func isQuestion(list []record.Interrupt) bool {
-	return len(list) == 1 && list[0].Kind == string(lifecycle.Clarification) && list[0].Tool == nil
 }
 
 // isCall reports whether an interrupt is a call of a function of the client.

@@ -226,11 +226,8 @@ func (f *follower) isPart(m heard) bool {
 
 // before notes what the pause before the part was about.
 func (f *follower) before(p record.Pause) {
+	f.reply = record.ReplyOf(p.Interrupts)
 	for _, i := range p.Interrupts {
-		index, _, _ := strings.Cut(i.Call, "-")
-		if n, err := strconv.Atoi(index); err == nil {
-			f.reply = max(f.reply, n)
-		}
 		c := decidedCall{
 			key: i.Call, id: nameOf("call_", f.run, i.ID), approval: i.Kind == string(lifecycle.Approval),
 		}

@@ -116,7 +116,7 @@ func (b *beginning) behindAnswer(ctx context.Context, from int) (int, error) {
 		return from, nil
 	}
 	pauses, err := b.Store.PausesOf(ctx, b.last.ID(), b.last.Passed()-1, 1)
-	if err != nil || len(pauses) == 0 || !isQuestion(pauses[0].Interrupts) {
+	if err != nil || len(pauses) == 0 || !record.IsQuestion(pauses[0].Interrupts) {
 		return from, err
 	}
 	d := pauses[0].Decided

@@ -78,11 +78,9 @@ func (t *teller) call(id, name string, arguments json.RawMessage) error {
 	m := t.message(true)
 	m.ToolCalls = append(m.ToolCalls,
 		toolCall{ID: id, Type: "function", Function: functionToCall{Name: name, Arguments: text}})
-	return t.tell(
-		AGUIEvent{Type: "TOOL_CALL_START", ToolCallID: id, ToolCallName: name, ParentMessageID: m.ID},
+	return t.tell(AGUIEvent{Type: "TOOL_CALL_START", ToolCallID: id, ToolCallName: name, ParentMessageID: m.ID},
 		AGUIEvent{Type: "TOOL_CALL_ARGS", ToolCallID: id, Delta: &text},
-		AGUIEvent{Type: "TOOL_CALL_END", ToolCallID: id},
-	)
+		AGUIEvent{Type: "TOOL_CALL_END", ToolCallID: id})
 }
 
 // result tells the output of a call.

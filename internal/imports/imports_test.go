@@ -190,7 +190,7 @@ var allowed = []struct {
 	{"internal/responses", "internal/catalog internal/citation internal/files internal/host internal/intake " +
 		"internal/lifecycle internal/model internal/problem internal/record internal/stream internal/tenant " +
 		"internal/view", "it knows runs as clients do"},
-	{"internal/aguiserver", "events internal/catalog internal/citation internal/files internal/host internal/intake " +
+	{"internal/aguiserver", "events internal/citation internal/files internal/host internal/intake " +
 		"internal/lifecycle internal/model internal/problem internal/record internal/stream internal/strictjson " +
 		"internal/tenant internal/view",
 		"it knows runs as clients do"},
@@ -241,7 +241,7 @@ var allowed = []struct {
 	},
 	{
 		"internal/httpapi/webhooks",
-		"events internal/egress internal/host internal/httpapi internal/intake internal/problem " +
+		"events internal/egress internal/httpapi internal/intake internal/problem " +
 			"internal/record internal/tenant internal/view internal/webhook",
 		"the operations of an area use its use cases",
 	},

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"agentplatform/internal/lifecycle"
 	"agentplatform/internal/table"
 )
 
@@ -117,6 +118,23 @@ func (s *Store) Pauses(ctx context.Context, id string) (lists [][]Interrupt, dec
 		}
 	}
 	return lists, decided, nil
+}
+
+// IsQuestion says whether a pause asked for nothing but one answer, which a message may be.
+func IsQuestion(list []Interrupt) bool {
+	return len(list) == 1 && list[0].Kind == string(lifecycle.Clarification) && list[0].Tool == nil
+}
+
+// ReplyOf is the index of the model's reply whose calls a pause is about; -1 for none.
+func ReplyOf(list []Interrupt) int {
+	reply := -1
+	for _, i := range list {
+		index, _, _ := strings.Cut(i.Call, "-")
+		if n, err := strconv.Atoi(index); err == nil {
+			reply = max(reply, n)
+		}
+	}
+	return reply
 }
 
 // LastDecision reads how a pause was decided; found is false when it was not.

@@ -92,9 +92,9 @@ func (w *whole) cut(n int) (*part, error) {
 	for i := range w.pauses {
 		switch pause := &w.pauses[i]; pause.Number {
 		case n:
-			p.before, from = pause, stepOf(pause.Interrupts)
+			p.before, from = pause, record.ReplyOf(pause.Interrupts)
 		case n + 1:
-			p.asked, to = pause, stepOf(pause.Interrupts)
+			p.asked, to = pause, record.ReplyOf(pause.Interrupts)
 		}
 	}
 	if n > 0 && (p.before == nil || p.before.Decided == nil) {
@@ -128,18 +128,6 @@ func (w *whole) cut(n int) (*part, error) {
 	return p, nil
 }
 
-// stepOf is the index of the reply whose calls a pause is about.
-func stepOf(list []record.Interrupt) int {
-	step := -1
-	for _, i := range list {
-		index, _, _ := strings.Cut(i.Call, "-")
-		if n, err := strconv.Atoi(index); err == nil {
-			step = max(step, n)
-		}
-	}
-	return step
-}
-
 func modelText(step record.Step) string {
 	if step.Kind != record.ModelStep {
 		return ""
@@ -152,13 +140,7 @@ func (s *Server) temperature(ctx context.Context, w *whole) (float64, error) {
 	if c := w.input.Context; c != nil && c.Temperature != nil {
 		return *c.Temperature, nil
 	}
-	a, err := record.Version[catalog.Agent](
-		ctx,
-		s.Store,
-		record.Of(w.of.Organization),
-		w.of.Agent,
-		w.of.AgentVersion,
-	)
+	a, err := record.Version[catalog.Agent](ctx, s.Store, record.Of(w.of.Organization), w.of.Agent, w.of.AgentVersion)
 	if problem.Is(err, "not_found") {
 		return 1, nil
 	}
@@ -211,10 +193,7 @@ func (p *part) answer() string {
 func (s *Server) response(p *part) Response {
 	r := Response{
 		ID: p.String(), Object: "response", CreatedAt: p.of.CreatedAt.Unix(), Status: p.status(),
-		Model: cmp.Or(
-			p.told.Model,
-			p.of.Agent,
-		), Conversation: ResponseConversation{ID: p.of.Chat}, Output: s.items(p),
+		Model: cmp.Or(p.told.Model, p.of.Agent), Conversation: ResponseConversation{ID: p.of.Chat}, Output: s.items(p),
 		Tools: []FunctionTool{}, ToolChoice: "auto", Truncation: cmp.Or(p.told.Truncation, "auto"),
 		ParallelToolCalls: true, Text: TextField{Format: p.told.Format.answer()}, TopP: 1, Temperature: p.warmth,
 		Reasoning: json.RawMessage("null"), Store: true, Background: p.told.Background, ServiceTier: "default",
@@ -283,10 +262,7 @@ func optional(text string) *string {
 func (s *Server) items(p *part) []ResponseItem {
 	list := []ResponseItem{}
 	if text := p.answer(); text != "" {
-		list = append(
-			list,
-			message("msg_"+p.suffix(), "assistant", p.itemStatus(), outputText(text, s.annotations(p))),
-		)
+		list = append(list, message("msg_"+p.suffix(), "assistant", p.itemStatus(), outputText(text, s.annotations(p))))
 	}
 	return append(list, p.requests()...)
 }
@@ -324,22 +300,15 @@ func (p *part) requests() (list []ResponseItem) {
 			list = append(list, request)
 		case i.Tool != nil:
 			list = append(list, callItem(p.run, i.ID, i.Tool.Name, arguments))
-		case isQuestion(p.asked.Interrupts):
-			list = append(
-				list,
-				message(nameOf("msg_", p.run, i.ID), "assistant", completed, outputText(question(i), nil)),
-			)
+		case record.IsQuestion(p.asked.Interrupts):
+			list = append(list,
+				message(nameOf("msg_", p.run, i.ID), "assistant", completed, outputText(question(i), nil)))
 		default:
 			asked := model.Question(i.Prompt, i.Options)
 			list = append(list, callItem(p.run, i.ID, model.AskUser, string(asked)))
 		}
 	}
 	return list
-}
-
-// isQuestion reports whether a pause waits for an answer to one question, which a message gives.
-func isQuestion(list []record.Interrupt) bool {
-	return len(list) == 1 && list[0].Kind == string(lifecycle.Clarification) && list[0].Tool == nil
 }
 
 func callItem(run, interrupt, name, arguments string) ResponseItem {
@@ -433,14 +402,11 @@ func (p *part) decision(d record.Decision) ResponseItem {
 	if v := lifecycle.Verb(d.Decision); v != lifecycle.Answer {
 		return ResponseItem{
 			Type: "mcp_approval_response", Status: completed, ID: nameOf("mcpa_", p.run, d.InterruptID),
-			Request: nameOf(
-				"mcpr_",
-				p.run,
-				d.InterruptID,
-			), Approve: pointer(v != lifecycle.Reject), Reason: optional(d.Message),
+			Request: nameOf("mcpr_", p.run, d.InterruptID), Approve: pointer(v != lifecycle.Reject),
+			Reason: optional(d.Message),
 		}
 	}
-	if isQuestion(p.before.Interrupts) {
+	if record.IsQuestion(p.before.Interrupts) {
 		return message(nameOf("msg_", p.run, d.InterruptID)+"_in", "user", completed, saidBy(d.Message, d.Files)...)
 	}
 	return ResponseItem{

@@ -202,10 +202,8 @@ func (r *CreateResponse) checkReasoning() error {
 		return err
 	}
 	if of.Effort != nil || of.Summary != nil {
-		return problem.InvalidField(
-			"body.reasoning",
-			"must have neither effort nor summary: models are asked without them",
-		)
+		return problem.InvalidField("body.reasoning",
+			"must have neither effort nor summary: models are asked without them")
 	}
 	return nil
 }
@@ -221,10 +219,7 @@ func (r *CreateResponse) checkStreamOptions() error {
 		return err
 	}
 	if of.IncludeObfuscation {
-		return problem.InvalidField(
-			"body.stream_options.include_obfuscation",
-			"must be false: events are not padded",
-		)
+		return problem.InvalidField("body.stream_options.include_obfuscation", "must be false: events are not padded")
 	}
 	return nil
 }
@@ -236,10 +231,8 @@ func (r *CreateResponse) checkToolChoice() error {
 	var choice string
 	_ = json.Unmarshal(r.ToolChoice, &choice)
 	if choice != "auto" {
-		return problem.InvalidField(
-			"body.tool_choice",
-			"must be auto: the model chooses among the agent's and the client's tools",
-		)
+		return problem.InvalidField("body.tool_choice",
+			"must be auto: the model chooses among the agent's and the client's tools")
 	}
 	return nil
 }
@@ -283,10 +276,8 @@ func (r *CreateResponse) context(in input) (*record.Context, error) {
 	for i, t := range r.Tools {
 		at := fmt.Sprintf("body.tools[%d]", i)
 		if t.Type != "function" {
-			return nil, problem.InvalidField(
-				at+".type",
-				"must be function: what else an agent can do, it has by itself (see its toolkits and knowledge bases)",
-			)
+			return nil, problem.InvalidField(at+".type",
+				"must be function: what else an agent can do, it has by itself (see its toolkits and knowledge bases)")
 		}
 		if isNull(t.Parameters) {
 			t.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
@@ -341,22 +332,9 @@ func nonEmpty(text string) []string {
 }
 
 // fields are our names of what a request brings, and the request's.
-var fields = strings.NewReplacer(
-	"context.functions",
-	"body.tools",
-	"context.before",
-	"body.input",
-	"context.output_schema",
-	"body.text.format.schema",
-	"context.instructions",
-	"body.instructions",
-	"context.temperature",
-	"body.temperature",
-	"context.max_tokens",
-	"body.max_output_tokens",
-	"context.echo",
-	"body",
-)
+var fields = strings.NewReplacer("context.functions", "body.tools", "context.before", "body.input",
+	"context.output_schema", "body.text.format.schema", "context.instructions", "body.instructions",
+	"context.temperature", "body.temperature", "context.max_tokens", "body.max_output_tokens", "context.echo", "body")
 
 // named gives a problem the names of the request's fields.
 func named(err error) error {
@@ -430,11 +408,8 @@ func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 		at := fmt.Sprintf("body.input[%d]", i)
 		if item.Type == "item_reference" || item.Type == "" && item.Role == "" && item.ID != "" {
 			if references++; references > maxReferences {
-				return in, problem.InvalidField(
-					at,
-					"at most %d items may be named: send the others whole",
-					maxReferences,
-				)
+				return in, problem.InvalidField(at, "at most %d items may be named: send the others whole",
+					maxReferences)
 			}
 			known, err := find(item.ID)
 			if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
@@ -568,10 +543,8 @@ func (in *input) takeContent(at string, raw json.RawMessage, role string) (strin
 				return "", err
 			}
 		default:
-			return "", problem.InvalidField(
-				at+".type",
-				"must be input_text, output_text, refusal, input_image or input_file",
-			)
+			return "", problem.InvalidField(at+".type",
+				"must be input_text, output_text, refusal, input_image or input_file")
 		}
 	}
 	return strings.Join(texts, "\n"), nil
@@ -592,10 +565,7 @@ func (in *input) takeFile(at string, p ResponseContentParam) error {
 		in.fileIDs = append(in.fileIDs, p.FileID)
 		return nil
 	case p.FileURL != "":
-		return problem.InvalidField(
-			at+".file_url",
-			"addresses are not fetched: send the file's data, or its file_id",
-		)
+		return problem.InvalidField(at+".file_url", "addresses are not fetched: send the file's data, or its file_id")
 	case data == "":
 		return problem.InvalidField(field, "is required, or file_id")
 	}

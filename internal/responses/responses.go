@@ -181,7 +181,7 @@ func missing(field, id string) error {
 // answerable returns nil for a run that waits for an answer to one question, which the request's message then is.
 func (c *creation) answerable(ctx context.Context, r record.Run) error {
 	list, err := c.Store.Interrupts(ctx, r.ID(), r.Pause)
-	if err != nil || isQuestion(list) {
+	if err != nil || record.IsQuestion(list) {
 		return err
 	}
 	var ids []string
@@ -386,11 +386,8 @@ func (c *creation) decisions(run string, list []record.Interrupt) ([]record.Deci
 	for _, i := range list {
 		n := slices.IndexFunc(left, func(o output) bool { return o.run == run && o.interrupt == i.ID })
 		if n < 0 {
-			return nil, problem.InvalidField(
-				"body.input",
-				"has nothing for %s, which the response waits for",
-				askedID(run, i),
-			)
+			return nil, problem.InvalidField("body.input", "has nothing for %s, which the response waits for",
+				askedID(run, i))
 		}
 		o := left[n]
 		left = slices.Delete(left, n, n+1)
@@ -464,12 +461,8 @@ func (s *Server) agent(ctx context.Context, p tenant.Principal, model string) (s
 				continue
 			}
 			if found != "" {
-				return "", problem.InvalidField(
-					"body.model",
-					"several agents have this name: %s and %s; send an id",
-					found,
-					e.Value.ID,
-				)
+				return "", problem.InvalidField("body.model", "several agents have this name: %s and %s; send an id",
+					found, e.Value.ID)
 			}
 			found = e.Value.ID
 		}
@@ -500,11 +493,8 @@ func (s *Server) finder(ctx context.Context, p tenant.Principal) lookup {
 		w, there := known[run]
 		if !there {
 			if len(known) == maxRuns {
-				return ResponseItem{}, problem.InvalidField(
-					"body.input",
-					"may name items of %d runs: send the others whole",
-					maxRuns,
-				)
+				return ResponseItem{}, problem.InvalidField("body.input",
+					"may name items of %d runs: send the others whole", maxRuns)
 			}
 			e, err := s.Intake.Run(ctx, p, run)
 			if err != nil {
