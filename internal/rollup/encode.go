@@ -79,7 +79,7 @@ func (p *page) numbers(n ...int64) {
 
 func (p *page) row(k Key, r *Row) {
 	p.rows++
-	for _, s := range []string{k.Kind, k.Status, k.Model, k.Agent, k.User, k.APIKey} {
+	for _, s := range k.all() {
 		p.text(s)
 	}
 	p.numbers(r.Entries, r.ActiveMS, r.QueueMS, r.ModelCalls, r.ToolCalls, int64(len(r.Tokens)))
@@ -143,8 +143,6 @@ func Read(v View, page []byte, f func(Key, *Row)) error {
 	}
 	return nil
 }
-
-func (k Key) all() []string { return []string{k.Kind, k.Status, k.Model, k.Agent, k.User, k.APIKey} }
 
 // reader reads a page. After the first byte that makes no sense everything is empty and bad is set.
 type reader struct {

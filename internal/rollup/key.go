@@ -8,6 +8,9 @@ import (
 // Key says of whom and what a row speaks. A view leaves members empty that it does not tell apart.
 type Key struct{ Kind, Status, Model, Agent, User, APIKey string }
 
+// all are the members, in the order in which keys are compared and written.
+func (k Key) all() [6]string { return [6]string{k.Kind, k.Status, k.Model, k.Agent, k.User, k.APIKey} }
+
 // Compare orders keys.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Status, o.Status), cmp.Compare(k.Model, o.Model),
@@ -26,23 +29,29 @@ const (
 	Status Dimension = "status"
 )
 
-// Of is the value of the dimension, empty for none.
-func (d Dimension) Of(k Key) string {
+// in is the member of a key that has the dimension; an empty text for none.
+func (d Dimension) in(k *Key) *string {
 	switch d {
 	case Agent:
-		return k.Agent
+		return &k.Agent
 	case User:
-		return k.User
+		return &k.User
 	case APIKey:
-		return k.APIKey
+		return &k.APIKey
 	case Model:
-		return k.Model
+		return &k.Model
 	case Status:
-		return k.Status
+		return &k.Status
 	default:
-		return ""
+		return new(string)
 	}
 }
+
+// Of is the value of the dimension, empty for none.
+func (d Dimension) Of(k Key) string { return *d.in(&k) }
+
+// dimensions are those that some views do not tell apart.
+var dimensions = []Dimension{Agent, User, APIKey, Model}
 
 // View says which dimensions a table tells apart, beside kind and status.
 type View string
@@ -82,17 +91,10 @@ func Smallest(dimensions ...Dimension) View {
 
 // Of is the key of the row that an entry or row with this key belongs to.
 func (v View) Of(k Key) Key {
-	if !v.tells(Agent) {
-		k.Agent = ""
-	}
-	if !v.tells(User) {
-		k.User = ""
-	}
-	if !v.tells(APIKey) {
-		k.APIKey = ""
-	}
-	if !v.tells(Model) {
-		k.Model = ""
+	for _, d := range dimensions {
+		if !v.tells(d) {
+			*d.in(&k) = ""
+		}
 	}
 	return k
 }
@@ -124,7 +126,7 @@ func (v View) Part(k Key) int {
 
 // PartsOf are the numbers of the parts in which a filter finds rows.
 func (v View) PartsOf(f Filter) []int {
-	of := f.key()
+	of := Key(f)
 	if d := v.divided(); d == "" || d.Of(of) != "" {
 		return []int{v.Part(of)}
 	}
@@ -136,26 +138,24 @@ func (v View) PartsOf(f Filter) []int {
 }
 
 // Filter says which rows count: those with these values. An empty member lets all pass.
-type Filter struct{ Kind, Model, Agent, User, APIKey string }
+type Filter Key
 
 // Passes says whether a row counts.
 func (f Filter) Passes(k Key) bool {
-	return passes(f.Kind, k.Kind) && passes(f.Model, k.Model) && passes(f.Agent, k.Agent) && passes(f.User, k.User) &&
-		passes(f.APIKey, k.APIKey)
-}
-
-func passes(wanted, value string) bool { return wanted == "" || wanted == value }
-
-// key has the values that the filter asks for.
-func (f Filter) key() Key {
-	return Key{Kind: f.Kind, Model: f.Model, Agent: f.Agent, User: f.User, APIKey: f.APIKey}
+	wanted := Key(f).all()
+	for i, value := range k.all() {
+		if wanted[i] != "" && wanted[i] != value {
+			return false
+		}
+	}
+	return true
 }
 
 // Dimensions are those that the filter asks for.
 func (f Filter) Dimensions() []Dimension {
 	var asked []Dimension
-	for _, d := range []Dimension{Agent, User, APIKey, Model} {
-		if d.Of(f.key()) != "" {
+	for _, d := range dimensions {
+		if d.Of(Key(f)) != "" {
 			asked = append(asked, d)
 		}
 	}
