@@ -85,20 +85,15 @@ func (g *Ingester) scopes(ctx context.Context, after string) (scopes []record.Sc
 func (g *Ingester) bases(
 	ctx context.Context, scope record.Scope, do func(context.Context, catalog.KnowledgeBase) error,
 ) error {
-	for after := ""; ; {
-		page, err := record.Resources[catalog.KnowledgeBase](ctx, g.Store, scope, after, restoredDocuments)
+	for e, err := range record.All[catalog.KnowledgeBase](ctx, g.Store, scope, restoredDocuments) {
 		if err != nil {
 			return err
 		}
-		for _, e := range page.Rows {
-			if err := do(ctx, e.Value); err != nil {
-				return err
-			}
-		}
-		if after = page.Next; after == "" {
-			return nil
+		if err := do(ctx, e.Value); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // putJob stores a job, unless it is there.

@@ -29,18 +29,10 @@ type BaseEdit struct {
 
 // apply checks what can be checked of an edit by itself, and makes it.
 func (e BaseEdit) apply(b *catalog.KnowledgeBase) error {
-	if e.Name != nil {
-		b.Name = *e.Name
-	}
-	if e.Description != nil {
-		b.Description = *e.Description
-	}
-	if e.Size != nil {
-		b.Chunking.Size = *e.Size
-	}
-	if e.Overlap != nil {
-		b.Chunking.Overlap = *e.Overlap
-	}
+	set(&b.Name, e.Name)
+	set(&b.Description, e.Description)
+	set(&b.Chunking.Size, e.Size)
+	set(&b.Chunking.Overlap, e.Overlap)
 	if e.GroupIDs != nil {
 		b.GroupIDs = sorted(*e.GroupIDs)
 	}
@@ -63,6 +55,13 @@ func (e BaseEdit) apply(b *catalog.KnowledgeBase) error {
 		return problem.InvalidField("body.chunking.overlap", "must be at least 0, and below half of the size")
 	}
 	return nil
+}
+
+// set sets a field that an edit names.
+func set[T any](to, named *T) {
+	if named != nil {
+		*to = *named
+	}
 }
 
 // CreateBase creates a knowledge base. It returns a problem of kind Invalid that names the field: also for an embedding

@@ -153,7 +153,7 @@ func (k *Knowledge) newDocument(
 		d.Language = n.Language
 	}
 	if !d.Titled {
-		d.Title = Cut(first(n.Source.Name, n.Source.URL, "Untitled"), MaxTitle)
+		d.Title = Cut(cmp.Or(n.Source.Name, n.Source.URL, "Untitled"), MaxTitle)
 	}
 	if bytes == nil {
 		d.ID = k.Host.NewID()
@@ -171,15 +171,6 @@ func firstStage(d catalog.Document) ingestion.Stage {
 		return ingestion.Fetching
 	}
 	return ingestion.Extracting
-}
-
-func first(texts ...string) string {
-	for _, t := range texts {
-		if t != "" {
-			return t
-		}
-	}
-	return ""
 }
 
 // Cut returns at most so many characters of a text.
@@ -487,21 +478,19 @@ func (k *Knowledge) maySend(ctx context.Context, d catalog.Document) error {
 // ReprocessFailed begins another ingestion of each document of a base that has failed and that the principal may read,
 // and returns how many there were.
 func (k *Knowledge) ReprocessFailed(ctx context.Context, p tenant.Principal, base string) (n int, err error) {
-	for after := ""; ; {
-		page, err := k.DocumentsOf(ctx, p, base, Wanted{Status: ingestion.Failed}, after, 50)
+	failed := func(after string) (record.Page[record.Entity[catalog.Document]], error) {
+		return k.DocumentsOf(ctx, p, base, Wanted{Status: ingestion.Failed}, after, 50)
+	}
+	for e, err := range record.Rows(failed) {
 		if err != nil {
 			return n, err
 		}
-		for _, e := range page.Rows {
-			if _, err := k.Reprocess(ctx, p, base, e.Value.ID); err != nil && !problem.Is(err, "not_found") {
-				return n, err
-			}
-			n++
+		if _, err := k.Reprocess(ctx, p, base, e.Value.ID); err != nil && !problem.Is(err, "not_found") {
+			return n, err
 		}
-		if after = page.Next; after == "" {
-			return n, nil
-		}
+		n++
 	}
+	return n, nil
 }
 
 // Wanted says which documents of a base a listing has.

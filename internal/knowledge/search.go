@@ -203,18 +203,16 @@ func (k *Knowledge) asked(
 	if ids != nil {
 		return bases, nil
 	}
-	for after := ""; ; {
-		page, err := k.Bases(ctx, p, after, 100)
+	all := func(after string) (record.Page[record.Entity[catalog.KnowledgeBase]], error) {
+		return k.Bases(ctx, p, after, 100)
+	}
+	for b, err := range record.Rows(all) {
 		if err != nil {
 			return nil, err
 		}
-		for _, b := range page.Rows {
-			bases[b.Value.ID] = b.Value
-		}
-		if after = page.Next; after == "" {
-			return bases, nil
-		}
+		bases[b.Value.ID] = b.Value
 	}
+	return bases, nil
 }
 
 // search is one question on its way.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"iter"
 	"slices"
 	"time"
 
@@ -134,6 +135,35 @@ func Resources[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, after string, limit int,
 ) (Page[Entity[T]], error) {
 	return listed[T](ctx, s, scope, listPart(kindOf[T](), scope.organization), after, limit)
+}
+
+// All are an organization's resources of one kind, newest first, of which atOnce are read at a time. An error is the
+// last.
+func All[T Resourceful](ctx context.Context, s *Store, scope Scope, atOnce int) iter.Seq2[Entity[T], error] {
+	return Rows(func(after string) (Page[Entity[T]], error) { return Resources[T](ctx, s, scope, after, atOnce) })
+}
+
+// Rows are those of all pages of a listing. An error is the last. A page may be empty and yet have a next one: the
+// listing lags.
+func Rows[T any](read func(after string) (Page[T], error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for after := ""; ; {
+			page, err := read(after)
+			if err != nil {
+				var none T
+				yield(none, err)
+				return
+			}
+			for _, row := range page.Rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if after = page.Next; after == "" {
+				return
+			}
+		}
+	}
 }
 
 // OldestResources is Resources, oldest first.

@@ -438,22 +438,20 @@ func (r *Remover) dropFiles(ctx context.Context, scope record.Scope) error {
 }
 
 func (r *Remover) dropChats(ctx context.Context, scope record.Scope) error {
-	for after := ""; ; {
-		page, err := r.Store.Chats(ctx, scope, after, pageSize)
+	chats := func(after string) (record.Page[record.ChatEntity], error) {
+		return r.Store.Chats(ctx, scope, after, pageSize)
+	}
+	for e, err := range record.Rows(chats) {
 		if err != nil {
 			return err
 		}
-		for _, e := range page.Rows {
-			tx := r.Store.Begin(r.Host.NewID())
-			tx.DeleteChat(e)
-			if err := ignore(tx.Commit(ctx)); err != nil {
-				return err
-			}
-		}
-		if after = page.Next; after == "" {
-			return nil
+		tx := r.Store.Begin(r.Host.NewID())
+		tx.DeleteChat(e)
+		if err := ignore(tx.Commit(ctx)); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // dropAll deletes all of an organization's resources of a kind that owns nothing.
@@ -472,25 +470,19 @@ func drop[T record.Resourceful](ctx context.Context, r *Remover, e record.Entity
 	return ignore(tx.Commit(ctx))
 }
 
-// each calls do for each of an organization's resources of a kind. A page may be empty and yet have a next one: the
-// listing lags.
+// each calls do for each of an organization's resources of a kind.
 func each[T record.Resourceful](
 	ctx context.Context, r *Remover, scope record.Scope, do func(record.Entity[T]) error,
 ) error {
-	for after := ""; ; {
-		page, err := record.Resources[T](ctx, r.Store, scope, after, pageSize)
+	for e, err := range record.All[T](ctx, r.Store, scope, pageSize) {
 		if err != nil {
 			return err
 		}
-		for _, e := range page.Rows {
-			if err := do(e); err != nil {
-				return err
-			}
-		}
-		if after = page.Next; after == "" {
-			return nil
+		if err := do(e); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // group takes a deleted group out of its members. Agents that name it go on to do so: it admits nobody.

@@ -149,20 +149,17 @@ func checkBounds(s *catalog.AgentSpec) error {
 	if err := checkDescription(s.Description); err != nil {
 		return err
 	}
-	if len(s.Instructions) > maxInstructions {
+	switch {
+	case len(s.Instructions) > maxInstructions:
 		return problem.InvalidField("body.instructions", "must have at most %d KiB", maxInstructions>>10)
-	}
-	if utf8.RuneCountInString(s.Model.Provider) > maxProvider {
+	case utf8.RuneCountInString(s.Model.Provider) > maxProvider:
 		return problem.InvalidField("body.model.provider", "must have at most %d characters", maxProvider)
-	}
-	if len(s.Model.FullName()) > catalog.MaxModelName {
+	case len(s.Model.FullName()) > catalog.MaxModelName:
 		return problem.InvalidField("body.model.name", "must have at most %d bytes with its provider, as in %s/name",
 			catalog.MaxModelName, s.Model.Provider)
-	}
-	if len(s.CallbackURL) > maxAddress {
+	case len(s.CallbackURL) > maxAddress:
 		return problem.InvalidField("body.callback_url", "must have at most %d characters", maxAddress)
-	}
-	if len(s.Approval.Tools) > maxApproval {
+	case len(s.Approval.Tools) > maxApproval:
 		return problem.InvalidField("body.approval.tools", "must be at most %d", maxApproval)
 	}
 	for i, name := range s.Approval.Tools {

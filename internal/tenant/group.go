@@ -20,15 +20,11 @@ type GroupEdit struct {
 }
 
 func (e GroupEdit) apply(g *catalog.Group) error {
-	if e.Name != nil {
-		g.Name = *e.Name
-	}
+	set(&g.Name, e.Name)
 	if err := checkName(g.Name); err != nil {
 		return err
 	}
-	if e.Description != nil {
-		g.Description = *e.Description
-	}
+	set(&g.Description, e.Description)
 	if err := checkDescription(g.Description); err != nil {
 		return err
 	}

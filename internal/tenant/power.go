@@ -53,21 +53,16 @@ func (t *Tenants) countKeys(ctx context.Context, u *catalog.User) error {
 		return nil
 	}
 	n := 0
-	for after := ""; ; {
-		page, err := record.Resources[catalog.APIKey](ctx, t.store, record.Of(u.Organization), after, 100)
+	for e, err := range record.All[catalog.APIKey](ctx, t.store, record.Of(u.Organization), 100) {
 		if err != nil {
 			return err
 		}
-		for _, e := range page.Rows {
-			if e.Value.UserID == u.ID && Level(e.Value.Level) == LevelOperator {
-				n++
-			}
-		}
-		if after = page.Next; after == "" {
-			u.OperatorKeys = &n
-			return nil
+		if e.Value.UserID == u.ID && Level(e.Value.Level) == LevelOperator {
+			n++
 		}
 	}
+	u.OperatorKeys = &n
+	return nil
 }
 
 // holds adds more (1 or -1) to a user's count of operator keys; the write is part of the commit that creates or deletes

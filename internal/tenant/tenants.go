@@ -291,6 +291,13 @@ func firstSet(values ...int) int {
 	return 0
 }
 
+// set sets a field that an edit names.
+func set[T any](to, named *T) {
+	if named != nil {
+		*to = *named
+	}
+}
+
 // isGone tells a refusal (Forbidden, NotFound) from a failure such as a store that cannot be reached.
 func isGone(err error) bool {
 	p, ok := problem.As(err)

@@ -49,9 +49,7 @@ func (e UserEdit) apply(u *catalog.User) error {
 			return problem.InvalidField("body.role", "must be member, manager or admin")
 		}
 	}
-	if e.GroupIDs != nil {
-		u.GroupIDs = *e.GroupIDs
-	}
+	set(&u.GroupIDs, e.GroupIDs)
 	if e.Cap != nil {
 		if *e.Cap < 0 || *e.Cap > 1_000_000 {
 			return problem.InvalidField("body.concurrency_cap", "must be between 1 and 1000000")

@@ -55,11 +55,8 @@ func (c Credentials) forms() (forms []string) {
 	}
 	if c.Type == "basic" {
 		pair := []byte(c.Username + ":" + c.Password)
-		secrets = append(
-			secrets,
-			base64.RawStdEncoding.EncodeToString(pair),
-			base64.RawURLEncoding.EncodeToString(pair),
-		)
+		secrets = append(secrets, base64.RawStdEncoding.EncodeToString(pair),
+			base64.RawURLEncoding.EncodeToString(pair))
 		if c.Password == "" { // then the user name is the secret
 			secrets = append(secrets, c.Username)
 		}

@@ -210,25 +210,19 @@ func sameRequest(a, b *tool.HTTPRequest) bool {
 }
 
 func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portable) (string, error) {
-	for after := ""; ; {
-		page, err := record.Resources[catalog.Toolkit](ctx, s.Store, scope, after, 100)
+	for e, err := range record.All[catalog.Toolkit](ctx, s.Store, scope, 100) {
 		if err != nil {
 			return "", err
 		}
-		for _, e := range page.Rows {
-			if t := e.Value; t.Kind == p.Kind && t.Name == p.Name && t.URL == p.URL && t.BaseURL == p.BaseURL &&
-				sameRequest(t.Request, p.Request) {
-				document, err := s.document(ctx, t)
-				if err == nil && (p.Document == "" || document == p.Document) {
-					return t.ID, nil
-				}
-				if err != nil && !errors.Is(err, record.ErrConflict) { // it is being changed concurrently
-					return "", err
-				}
+		if t := e.Value; t.Kind == p.Kind && t.Name == p.Name && t.URL == p.URL && t.BaseURL == p.BaseURL &&
+			sameRequest(t.Request, p.Request) {
+			document, err := s.document(ctx, t)
+			if err == nil && (p.Document == "" || document == p.Document) {
+				return t.ID, nil
 			}
-		}
-		if after = page.Next; after == "" {
-			break
+			if err != nil && !errors.Is(err, record.ErrConflict) { // it is being changed concurrently
+				return "", err
+			}
 		}
 	}
 	now := s.Host.Now()

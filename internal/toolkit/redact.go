@@ -25,19 +25,14 @@ func (k redacting) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Defini
 
 // Call calls a tool. Its errors are those of the kind.
 func (k redacting) Call(
-	ctx context.Context,
-	e tool.Endpoint,
-	d tool.Definition,
-	i tool.Invocation,
+	ctx context.Context, e tool.Endpoint, d tool.Definition, i tool.Invocation,
 ) (tool.Result, error) {
 	redact := e.Credentials.Redactor()
 	r, err := k.Kind.Call(ctx, e, d, i)
 	r.Text = redact(r.Text)
 	for n, f := range r.Files {
 		r.Files[n] = tool.File{
-			Name:        redact(f.Name),
-			ContentType: redact(f.ContentType),
-			Data:        []byte(redact(string(f.Data))),
+			Name: redact(f.Name), ContentType: redact(f.ContentType), Data: []byte(redact(string(f.Data))),
 		}
 	}
 	return r, withoutCredentials(err, redact)
@@ -54,11 +49,7 @@ func (k redacting) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings,
 	found, err := browser.Browse(ctx, e)
 	for i, r := range found.Resources {
 		found.Resources[i] = tool.Resource{
-			URI: redact(
-				r.URI,
-			),
-			Name:        redact(r.Name),
-			Description: redact(r.Description),
+			URI: redact(r.URI), Name: redact(r.Name), Description: redact(r.Description),
 			ContentType: redact(r.ContentType),
 		}
 	}
