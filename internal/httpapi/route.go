@@ -65,6 +65,14 @@ func Needs(members ...string) func(*Operation) {
 // Body is an answer that shows no version.
 func Body[T any](body T) *Answer[T] { return &Answer[T]{Body: body} }
 
+// Optional is a text; nil for an empty one.
+func Optional(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}
+
 // Views are the rows of a list as clients see them; without rows an empty list, not nil.
 func Views[T, V any](rows []record.Entity[T], view func(T) V) []V {
 	views := make([]V, 0, len(rows))

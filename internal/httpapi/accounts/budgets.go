@@ -101,9 +101,7 @@ func (h *handlers) listBudgets(ctx context.Context, p tenant.Principal, in *Budg
 type holderPage func(ctx context.Context, after string, limit int) (record.Page[holder], error)
 
 // used reads, for a page at once, what was used of the budgets; the view of what has none is empty.
-func (h *handlers) used(
-	holders holderPage,
-) func(context.Context, string, int) (record.Page[namedBudgetView], error) {
+func (h *handlers) used(holders holderPage) func(context.Context, string, int) (record.Page[namedBudgetView], error) {
 	return func(ctx context.Context, after string, limit int) (page record.Page[namedBudgetView], err error) {
 		of, err := holders(ctx, after, limit)
 		if err != nil {

@@ -40,9 +40,7 @@ func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*an
 		m.Organization.Value = &o
 	}
 	m.Limits.RequestsPerMinute, m.Limits.Burst = h.Tenants.RateOf(p)
-	m.Limits.ActiveRunsOfUser, m.Limits.ActiveRunsOfOrganization, err = h.Tenants.Caps(
-		ctx, p.Organization, p.User,
-	)
+	m.Limits.ActiveRunsOfUser, m.Limits.ActiveRunsOfOrganization, err = h.Tenants.Caps(ctx, p.Organization, p.User)
 	if err != nil {
 		return nil, err
 	}

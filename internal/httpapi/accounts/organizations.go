@@ -208,9 +208,7 @@ func (h *handlers) listOrganizations(
 		return nil, err
 	}
 	rows := slices.DeleteFunc(page.Rows, func(e record.Entity[catalog.Organization]) bool { return e.Value.Deleted })
-	return httpapi.Body(organizationList{
-		httpapi.Views(rows, h.viewOrganization), httpapi.EncodeCursor(page.Next),
-	}), nil
+	return httpapi.Body(organizationList{httpapi.Views(rows, h.viewOrganization), httpapi.EncodeCursor(page.Next)}), nil
 }
 
 func (h *handlers) readOrganization(

@@ -3,11 +3,9 @@ package agents
 import (
 	"context"
 	"encoding/json"
-	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
 
-	"agentplatform/events"
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/httpapi"
 	"agentplatform/internal/problem"
@@ -105,34 +103,23 @@ type toolkitView struct {
 	RefreshedAt     *string           `json:"refreshed_at"`
 }
 
-func optional(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
 func viewToolkit(t catalog.Toolkit) toolkitView {
 	v := toolkitView{
 		ToolkitID:       t.ID,
 		OrganizationID:  httpapi.OptionalOwner(t.Organization),
 		Kind:            t.Kind,
 		Name:            t.Name,
-		URL:             optional(t.URL),
-		BaseURL:         optional(t.BaseURL),
+		URL:             httpapi.Optional(t.URL),
+		BaseURL:         httpapi.Optional(t.BaseURL),
 		Request:         t.Request,
 		Command:         t.Command,
-		CredentialsType: optional(t.CredentialsType),
+		CredentialsType: httpapi.Optional(t.CredentialsType),
 		Origins:         append([]string{}, t.Origins...),
 		ToolCount:       t.ToolCount,
 	}
-	for to, at := range map[**string]time.Time{
-		&v.CreatedAt: t.CreatedAt, &v.UpdatedAt: t.UpdatedAt, &v.RefreshedAt: t.RefreshedAt,
-	} {
-		if !at.IsZero() { // as of what was never refreshed, and of the built-in one of no organization
-			*to = optional(events.Time(at))
-		}
-	}
+	// Without a time are what was never refreshed, and the built-in one of no organization.
+	v.CreatedAt, v.UpdatedAt = httpapi.OptionalTime(t.CreatedAt), httpapi.OptionalTime(t.UpdatedAt)
+	v.RefreshedAt = httpapi.OptionalTime(t.RefreshedAt)
 	return v
 }
 
@@ -415,7 +402,7 @@ func (h *handlers) tryTool(ctx context.Context, p tenant.Principal, in *struct {
 	if err != nil {
 		return nil, err
 	}
-	v := triedView{Error: optional(a.Error), DurationMS: a.Elapsed.Milliseconds()}
+	v := triedView{Error: httpapi.Optional(a.Error), DurationMS: a.Elapsed.Milliseconds()}
 	if a.Error == "" {
 		v.Result = &a.Result
 	}

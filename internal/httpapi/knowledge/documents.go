@@ -106,15 +106,8 @@ type documentView struct {
 	ReadyAt         *string                       `json:"ready_at"`
 }
 
-func optional(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
 func viewSource(s catalog.Source) sourceView {
-	return sourceView{Kind: s.Kind, Name: optional(s.Name), URL: optional(s.URL)}
+	return sourceView{Kind: s.Kind, Name: httpapi.Optional(s.Name), URL: httpapi.Optional(s.URL)}
 }
 
 func viewMetadata(m map[string]json.RawMessage) map[string]json.RawMessage {
@@ -132,9 +125,9 @@ func viewDocument(d catalog.Document) documentView {
 	v := documentView{
 		DocumentID: d.ID, KnowledgeBaseID: d.KnowledgeBase, OrganizationID: httpapi.OptionalOwner(d.Organization),
 		Title: d.Title, Source: viewSource(d.Source), ContentType: d.ContentType, Size: d.Size,
-		SHA256: optional(d.SHA256), Status: string(s.Status), Progress: progressView{s.Done, s.Total},
+		SHA256: httpapi.Optional(d.SHA256), Status: string(s.Status), Progress: progressView{s.Done, s.Total},
 		Attempts: s.Attempts, Metadata: viewMetadata(d.Metadata), GroupIDs: append([]string{}, d.GroupIDs...),
-		Language: optional(cmp.Or(d.Language, b.Analysed())), ChunkCount: d.Ready.Count, Version: s.Version,
+		Language: httpapi.Optional(cmp.Or(d.Language, b.Analysed())), ChunkCount: d.Ready.Count, Version: s.Version,
 		CreatedAt: events.Time(d.CreatedAt), UpdatedAt: events.Time(d.UpdatedAt),
 		ReadyAt: httpapi.OptionalTime(s.ReadyAt),
 	}
@@ -144,12 +137,12 @@ func viewDocument(d catalog.Document) documentView {
 	if s.Status == ingestion.Ready {
 		v.Progress, v.Attempts = progressView{b.Count, b.Count}, 0
 	} else {
-		v.Stage = optional(string(s.Stage))
+		v.Stage = httpapi.Optional(string(s.Stage))
 	}
 	switch f := s.Failure; {
 	case f == nil:
 	case s.Status == ingestion.Failed:
-		v.Error, v.ErrorCode = optional(f.Message), optional(codeOf(*f))
+		v.Error, v.ErrorCode = httpapi.Optional(f.Message), httpapi.Optional(codeOf(*f))
 	default:
 		v.LastError.Value = &failureView{string(f.Stage), codeOf(*f), f.Message, events.Time(f.At)}
 	}
@@ -314,7 +307,7 @@ func (h *handlers) listChunks(ctx context.Context, p tenant.Principal, in *struc
 		list.Chunks = append(list.Chunks, chunkView{
 			Index: c.Index, Text: c.Text, Start: c.Start, End: c.End, PageFrom: page(c.PageFrom),
 			PageTo:  page(c.PageTo),
-			Heading: optional(c.Heading),
+			Heading: httpapi.Optional(c.Heading),
 		})
 	}
 	return httpapi.Body(list), nil

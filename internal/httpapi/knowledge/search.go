@@ -102,7 +102,7 @@ func viewHit(hit knowledge.Hit) hitView {
 		Metadata: viewMetadata(d.Metadata),
 		Chunk: placeView{
 			Index: c.Index, PageFrom: page(c.PageFrom), PageTo: page(c.PageTo), Start: c.Start, End: c.End,
-			Heading: optional(c.Heading),
+			Heading: httpapi.Optional(c.Heading),
 		},
 	}
 	if v.Highlights == nil {

@@ -25,9 +25,7 @@ const (
 // responsesRoutes let clients of Open Responses in. What they say is the server's of the protocol; here is who may, and
 // how answers travel.
 func (h *handlers) responsesRoutes() {
-	response, event := httpapi.SchemaOf[responses.Response](
-		h.Server,
-	), httpapi.SchemaOf[responses.ResponseEvent](
+	response, event := httpapi.SchemaOf[responses.Response](h.Server), httpapi.SchemaOf[responses.ResponseEvent](
 		h.Server,
 	)
 	of := func(schema *huma.Schema) map[string]*huma.MediaType {
@@ -234,11 +232,7 @@ func (h *handlers) inputItems(ctx context.Context, p tenant.Principal, in *struc
 // raise it as an error of the network, and proxies may hide it.) The client comes back with the last number that it has
 // seen.
 func (h *handlers) followResponse(
-	ctx context.Context,
-	w http.ResponseWriter,
-	c *httpapi.Call,
-	id string,
-	after int64,
+	ctx context.Context, w http.ResponseWriter, c *httpapi.Call, id string, after int64,
 ) error {
 	followed, err := h.Responses.Open(ctx, c.Principal, id, after) // before anything is written
 	if err != nil {

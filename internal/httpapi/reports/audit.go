@@ -64,9 +64,7 @@ func (q AuditQuery) matches(a record.AuditEntry) bool {
 
 func (h *handlers) auditLog(ctx context.Context, p tenant.Principal, in *AuditQuery) (*answer[auditList], error) {
 	list := auditList{Entries: []auditView{}}
-	page := func(
-		ctx context.Context, after string, limit int,
-	) (record.Page[record.Entity[record.AuditEntry]], error) {
+	page := func(ctx context.Context, after string, limit int) (record.Page[record.Entity[record.AuditEntry]], error) {
 		return record.Resources[record.AuditEntry](ctx, h.Store, p.Scope(), after, limit)
 	}
 	var err error
