@@ -245,5 +245,6 @@ func TestAProvidersErrorResponseHasAKind(t *testing.T) {
 		assert.Equal(t, c.want, embedding.KindOf(err), "%d %s", c.status, c.words)
 		assert.ErrorContains(t, err, c.words)
 	}
-	assert.EqualError(t, embedding.FromHTTP(502, 0, providerhttp.Trouble{}), "the embedding model's provider answered 502: Bad Gateway")
+	assert.EqualError(t, embedding.FromHTTP(502, 0, providerhttp.Trouble{}),
+		"the embedding model's provider answered 502: Bad Gateway")
 }

@@ -14,8 +14,8 @@ import (
 	"agentplatform/internal/provider/registry"
 )
 
-// New makes the client, and has the platform's models asked by it, but those of providers without a key. It fails where the
-// broker is not named.
+// New makes the client, and has the platform's models asked by it, but those of providers without a key. It fails where
+// the broker is not named.
 func New(p *cloud.Platform) (*broker.Client, error) {
 	if p.Cloud.Broker == "" {
 		return nil, errors.New("settings: BROKER_FUNCTION is required")

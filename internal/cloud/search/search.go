@@ -21,9 +21,9 @@ import (
 const pollEvery = time.Second
 
 // New makes them. keyed makes the embedding models of a provider that has an API key, which ask another program for
-// their vectors; nil: this program has the keys. An embedding model that lacks a setting, or its key among the deployment's
-// secrets, is logged: bases that have it are searched by words until it is there, and everything else goes on. The
-// error names a setting that cannot be used.
+// their vectors; nil: this program has the keys. An embedding model that lacks a setting, or its key among the
+// deployment's secrets, is logged: bases that have it are searched by words until it is there, and everything else goes
+// on. The error names a setting that cannot be used.
 func New(
 	ctx context.Context, p *cloud.Platform, keyed func(provider string) embedding.Model,
 ) (*knowledge.Knowledge, error) {
