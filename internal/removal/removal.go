@@ -394,8 +394,8 @@ func (r *Remover) dropResources(ctx context.Context, organization string) error 
 	scope := record.Of(organization)
 	for _, drop := range []func(context.Context, record.Scope) error{
 		r.dropChats, dropAll[catalog.User](r), dropAll[catalog.Email](r), dropVersioned[catalog.Agent](r),
-		dropVersioned[catalog.RemovedAgent](r), r.dropToolkits, r.dropBases, dropAll[catalog.Content](r), dropAll[catalog.Group](r),
-		dropAll[record.AuditEntry](r), r.dropFiles,
+		dropVersioned[catalog.RemovedAgent](r), r.dropToolkits, r.dropBases, dropAll[catalog.Content](r),
+		dropAll[catalog.Group](r), dropAll[record.AuditEntry](r), r.dropFiles,
 	} {
 		if err := drop(ctx, scope); err != nil {
 			return err

@@ -131,7 +131,7 @@ func Read(v View, page []byte, f func(Key, *Row)) error {
 	}
 	r.texts = texts
 	var row Row
-	for range r.count(len(Key{}.all())) {
+	for range r.count(members) {
 		k := r.row(v, &row)
 		if r.bad {
 			break

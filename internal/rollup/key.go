@@ -8,8 +8,12 @@ import (
 // Key says of whom and what a row speaks. A view leaves members empty that it does not tell apart.
 type Key struct{ Kind, Status, Model, Agent, User, APIKey string }
 
+const members = 6 // of a key
+
 // all are the members, in the order in which keys are compared and written.
-func (k Key) all() [6]string { return [6]string{k.Kind, k.Status, k.Model, k.Agent, k.User, k.APIKey} }
+func (k Key) all() [members]string {
+	return [members]string{k.Kind, k.Status, k.Model, k.Agent, k.User, k.APIKey}
+}
 
 // Compare orders keys.
 func (k Key) Compare(o Key) int {
