@@ -25,7 +25,8 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			c := callOf(r.Context())
 			s.Log.Error("a request panicked", "request_id", c.id, "panic", p, "stack", string(stack))
 			if c.answer.retract() {
-				fail(s.Log, w, c, &apiError{status: http.StatusInternalServerError, code: "internal", message: ourFault})
+				ours := &apiError{status: http.StatusInternalServerError, code: "internal", message: ourFault}
+				fail(s.Log, w, c, ours)
 			}
 		}()
 		next.ServeHTTP(w, r)
