@@ -20,7 +20,7 @@ func CacheBugs() []Bug {
 		one("what is removed leaves the old in the cache", tableCache,
 			replaced, "			if item != nil {\n	"+replaced+"			}\n"),
 		one("a partition is changed while readers have it", tableCache,
-			"	items, bytes := slices.Clone(p.items), p.bytes\n", "	items, bytes := p.items, p.bytes\n"),
+			"	items := append(make([]*table.Item, 0, len(p.items)+1), p.items[:at]...)\n", "	items := p.items[:at]\n"),
 		one("what was not read is taken for not there", tableCache,
 			"	if len(items) > partItems || bytes > partBytes {\n", "	if false {\n"),
 		one("a large partition that may be small is taken for empty", tableCache,

@@ -64,9 +64,12 @@ func (c *cache) replace(written map[table.Key]*table.Item) {
 }
 
 func (c *cache) put(name string, p *partition) {
-	c.parts.Remove(name)
 	if p == nil {
+		c.parts.Remove(name)
 		return
+	}
+	if old, there := c.parts.Peek(name); there {
+		c.bytes -= old.cost(name)
 	}
 	c.parts.Add(name, p)
 	c.bytes += p.cost(name)
@@ -163,14 +166,13 @@ func (p *partition) with(sort string, item *table.Item) *partition {
 		return &partition{large: true, deleted: p.deleted + 1}
 	}
 	at, there := p.find(sort)
-	items, bytes := slices.Clone(p.items), p.bytes
+	bytes, rest := p.bytes, p.items[at:]
 	if there {
-		bytes -= sizeOf(items[at])
-		items = slices.Delete(items, at, at+1)
+		bytes, rest = bytes-sizeOf(rest[0]), rest[1:]
 	}
+	items := append(make([]*table.Item, 0, len(p.items)+1), p.items[:at]...)
 	if item != nil {
-		bytes += sizeOf(item)
-		items = slices.Insert(items, at, item)
+		bytes, items = bytes+sizeOf(item), append(items, item)
 	}
-	return newPartition(items, bytes)
+	return newPartition(append(items, rest...), bytes)
 }

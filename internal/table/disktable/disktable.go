@@ -265,8 +265,8 @@ func (t *Table) whenOpen(keys ...table.Key) (*view, map[string]*partition, error
 	return t.newest(), parts, nil
 }
 
-// partition returns a partition as it is in a view. It reads it, and adds it to parts and to the cache, where parts does
-// not have it.
+// partition returns a partition as it is in a view. If parts does not have it, it reads it from the view and adds it to
+// parts and to the cache.
 func (t *Table) partition(v *view, parts map[string]*partition, name string) *partition {
 	p := parts[name]
 	if p == nil {
