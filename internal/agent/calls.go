@@ -16,6 +16,7 @@ import (
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tool"
+	"agentplatform/internal/trace"
 )
 
 // job is a call that the model asked for, and its result.
@@ -380,7 +381,7 @@ func (s *session) call(ctx context.Context, j *job) {
 		Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey: s.Run + "-" + j.key,
 	})
 	if ctx.Err() != nil && err != nil {
-		span.Fail("stopped")
+		trace.Fail(span, "stopped")
 		return
 	}
 	// even if a result has come: a connection that is being closed may deliver an empty one
@@ -391,7 +392,7 @@ func (s *session) call(ctx context.Context, j *job) {
 		s.Called(Called{Tool: true, Took: s.Host.Now().Sub(begun), Failed: err != nil})
 	}
 	if err != nil {
-		span.Fail("tool_failed")
+		trace.Fail(span, "tool_failed")
 		j.end(s, model.Failed, s.failureText(j, err))
 		return
 	}

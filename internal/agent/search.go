@@ -13,6 +13,7 @@ import (
 	"agentplatform/internal/model"
 	"agentplatform/internal/record"
 	"agentplatform/internal/tool"
+	"agentplatform/internal/trace"
 )
 
 // searchKnowledge is the tool with which a model searches the agent's knowledge bases.
@@ -110,7 +111,7 @@ func (s *session) searchFirst(ctx context.Context) error {
 	call, span := s.spanOfTool(call, j)
 	result, err := j.offer.Call(call, tool.Invocation{Name: model.Search, Arguments: arguments})
 	if err != nil {
-		span.Fail("tool_failed")
+		trace.Fail(span, "tool_failed")
 	}
 	span.End()
 	var told *tool.Error

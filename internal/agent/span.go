@@ -5,6 +5,9 @@ import (
 	"errors"
 	"regexp"
 
+	"go.opentelemetry.io/otel/attribute"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"agentplatform/internal/model"
 	"agentplatform/internal/trace"
 )
@@ -13,20 +16,21 @@ import (
 // of what was said.
 
 // spanOfModel begins the span of one try of a model call.
-func (s *session) spanOfModel(ctx context.Context, r model.Request) (context.Context, *trace.Span) {
-	ctx, span := trace.Start(ctx, trace.Client, "chat", r.Name)
-	if span == nil {
-		return ctx, nil
+func (s *session) spanOfModel(ctx context.Context, r model.Request) (context.Context, oteltrace.Span) {
+	ctx, span := trace.Start(ctx, oteltrace.SpanKindClient, "chat", r.Name)
+	if !span.IsRecording() {
+		return ctx, span
 	}
-	span.Set("gen_ai.operation.name", "chat")
-	span.Set("gen_ai.provider.name", trace.Provider(s.Agent.Spec.Model.Provider))
-	span.Set("gen_ai.request.model", r.Name)
-	span.SetFloat("gen_ai.request.temperature", r.Temperature)
+	span.SetAttributes(attribute.String("gen_ai.operation.name", "chat"),
+		attribute.String("gen_ai.provider.name", trace.Provider(s.Agent.Spec.Model.Provider)),
+		attribute.String("gen_ai.request.model", r.Name),
+		trace.RunID.String(s.Run), attribute.Int("agentplatform.model.try", r.Try+1))
+	if r.Temperature != nil {
+		span.SetAttributes(attribute.Float64("gen_ai.request.temperature", *r.Temperature))
+	}
 	if r.MaxTokens != nil {
-		span.SetInt("gen_ai.request.max_tokens", int64(*r.MaxTokens))
+		span.SetAttributes(attribute.Int("gen_ai.request.max_tokens", *r.MaxTokens))
 	}
-	span.Set(trace.RunID, s.Run)
-	span.SetInt("agentplatform.model.try", int64(r.Try+1))
 	return ctx, span
 }
 
@@ -35,46 +39,46 @@ func (s *session) spanOfModel(ctx context.Context, r model.Request) (context.Con
 var isName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]{0,99}$`)
 
 // endOfModel ends it; ctx is that of the work.
-func endOfModel(ctx context.Context, span *trace.Span, reply model.Reply, said int, err error) {
-	if span == nil {
+func endOfModel(ctx context.Context, span oteltrace.Span, reply model.Reply, said int, err error) {
+	defer span.End()
+	if !span.IsRecording() {
 		return
 	}
-	defer span.End()
 	if err == nil || reply.InputTokens+reply.OutputTokens > 0 {
-		span.SetInt("gen_ai.usage.input_tokens", reply.InputTokens)
-		span.SetInt("gen_ai.usage.output_tokens", reply.OutputTokens)
+		span.SetAttributes(attribute.Int64("gen_ai.usage.input_tokens", reply.InputTokens),
+			attribute.Int64("gen_ai.usage.output_tokens", reply.OutputTokens))
 	}
 	switch {
 	case err == nil:
-		span.SetList("gen_ai.response.finish_reasons", reply.Finish)
+		if reply.Finish != "" {
+			span.SetAttributes(attribute.StringSlice("gen_ai.response.finish_reasons", []string{reply.Finish}))
+		}
 		if isName.MatchString(reply.Model) {
-			span.Set("gen_ai.response.model", reply.Model)
+			span.SetAttributes(attribute.String("gen_ai.response.model", reply.Model))
 		}
 	case ctx.Err() != nil:
-		span.Fail("stopped")
+		trace.Fail(span, "stopped")
 	case said > maxReply:
-		span.Fail("too_large")
+		trace.Fail(span, "too_large")
 	case errors.Is(err, context.DeadlineExceeded):
-		span.Fail("timeout")
+		trace.Fail(span, "timeout")
 	default:
-		span.Fail(string(model.KindOf(err)))
+		trace.Fail(span, string(model.KindOf(err)))
 	}
 }
 
 // spanOfTool begins the span of a call of a tool, or of a search.
-func (s *session) spanOfTool(ctx context.Context, j *job) (context.Context, *trace.Span) {
-	ctx, span := trace.Start(ctx, trace.Internal, "execute_tool", j.Name)
-	if span == nil {
-		return ctx, nil
+func (s *session) spanOfTool(ctx context.Context, j *job) (context.Context, oteltrace.Span) {
+	ctx, span := trace.Start(ctx, oteltrace.SpanKindInternal, "execute_tool", j.Name)
+	if !span.IsRecording() {
+		return ctx, span
 	}
 	kind := "function"
 	if j.Name == model.Search {
 		kind = "datastore"
 	}
-	span.Set("gen_ai.operation.name", "execute_tool")
-	span.Set("gen_ai.tool.name", j.Name)
-	span.Set("gen_ai.tool.type", kind)
-	span.Set("gen_ai.tool.call.id", j.key)
-	span.Set(trace.RunID, s.Run)
+	span.SetAttributes(attribute.String("gen_ai.operation.name", "execute_tool"),
+		attribute.String("gen_ai.tool.name", j.Name), attribute.String("gen_ai.tool.type", kind),
+		attribute.String("gen_ai.tool.call.id", j.key), trace.RunID.String(s.Run))
 	return ctx, span
 }

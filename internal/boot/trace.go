@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
 
 	"agentplatform/internal/trace"
 	"agentplatform/internal/trace/otlp"
@@ -20,14 +21,14 @@ func (l *Local) trace(registry *prometheus.Registry) (err error) {
 	built, _ := version.Read()
 	l.traces, err = otlp.New(otlp.Options{
 		Endpoint: s.OTLPEndpoint, Headers: s.OTLPHeaders, Log: l.log, Now: time.Now,
-		Resource: []trace.Attribute{
-			{Key: "service.name", Value: "agent-platform"}, {Key: "service.version", Value: built},
+		Resource: []attribute.KeyValue{
+			attribute.String("service.name", "agent-platform"), attribute.String("service.version", built),
 		},
 	})
 	if err != nil {
 		return err
 	}
-	l.tracer = trace.New(s.TraceShare, time.Now, l.traces.Take)
+	l.tracer = trace.New(s.TraceShare, l.traces)
 	registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "trace_spans_dropped_total",
 		Help: "Spans that found no place or that the receiver refused."},
 		func() float64 { return float64(l.traces.Dropped()) }))

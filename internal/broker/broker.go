@@ -26,6 +26,7 @@ import (
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"agentplatform/events"
 	"agentplatform/internal/egress"
@@ -133,11 +134,12 @@ func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 		}
 		ctx = record.By(ctx, record.Author(*a))
 	}
-	ctx, span := trace.Start(trace.Under(ctx, ask.Traceparent), trace.Server, "answer", string(ask.Operation))
+	ctx = trace.Under(ctx, ask.Traceparent)
+	ctx, span := trace.Start(ctx, oteltrace.SpanKindServer, "answer", string(ask.Operation))
 	defer span.End()
 	result, err := do(b, ctx, ask.Arguments)
 	if err != nil {
-		span.Fail(string(failed(err).Kind))
+		trace.Fail(span, string(failed(err).Kind))
 	}
 	return result, err
 }

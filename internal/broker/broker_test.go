@@ -13,6 +13,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"agentplatform/events"
 	"agentplatform/internal/broker"
@@ -275,34 +279,36 @@ func (f far) Invoke(_ context.Context, ask []byte) ([]byte, error) {
 // What the broker does is a part of the request that asks for it, in one trace over both processes; a request that is
 // not sampled has no trace there either.
 func TestTheBrokersWorkIsInTheTraceOfTheRequest(t *testing.T) {
-	var spans []trace.Ended
-	tracer := trace.New(1, time.Now, func(e trace.Ended) { spans = append(spans, e) })
+	exported := tracetest.NewInMemoryExporter()
+	tracer := trace.New(1, exported)
 	s := &spy{}
 	client := &broker.Client{Broker: far{s.broker(), tracer}}
 	request, door := tracer.Door(t.Context(), nil)
 	_, err := client.Browse(request, record.Of(id), id)
 	require.NoError(t, err)
+	spans := exported.GetSpans()
 	require.Len(t, spans, 2)
 	answer, ask := spans[0], spans[1]
 	assert.Equal(t, "ask toolkit.browse", ask.Name)
-	assert.Equal(t, trace.Client, ask.Kind)
-	assert.Equal(t, door.Link, trace.Link{Trace: ask.Trace, Span: ask.Parent})
+	assert.Equal(t, oteltrace.SpanKindClient, ask.SpanKind)
+	assert.Equal(t, door.SpanContext(), ask.Parent)
 	assert.Equal(t, "answer toolkit.browse", answer.Name)
-	assert.Equal(t, trace.Server, answer.Kind)
-	assert.Equal(t, ask.Link, trace.Link{Trace: answer.Trace, Span: answer.Parent})
-	assert.Contains(t, trace.Parent(s.ctx), answer.Span.String(), "and so is what it asks of others")
-	assert.Empty(t, ask.Error+answer.Error)
+	assert.Equal(t, oteltrace.SpanKindServer, answer.SpanKind)
+	assert.Equal(t, ask.SpanContext, answer.Parent.WithRemote(false))
+	assert.Contains(t, trace.Parent(s.ctx), answer.SpanContext.SpanID().String(), "and so is what it asks of others")
+	assert.Equal(t, []codes.Code{codes.Unset, codes.Unset}, []codes.Code{ask.Status.Code, answer.Status.Code})
 
 	s.fails = problem.New(problem.Unavailable, "some_code", "PRIVATE words")
 	_, err = client.Browse(request, record.Of(id), id)
 	require.Error(t, err)
+	spans = exported.GetSpans()
 	require.Len(t, spans, 4)
-	assert.Equal(t, "problem", spans[2].Error, "by its kind")
-	assert.Equal(t, "ask_failed", spans[3].Error)
+	assert.Equal(t, []attribute.KeyValue{attribute.String("error.type", "problem")}, spans[2].Attributes, "by its kind")
+	assert.Equal(t, []attribute.KeyValue{attribute.String("error.type", "ask_failed")}, spans[3].Attributes)
 
 	_, err = client.Browse(t.Context(), record.Of(id), id)
 	require.Error(t, err)
-	assert.Len(t, spans, 4, "whoever has no trace gets none")
+	assert.Len(t, exported.GetSpans(), 4, "whoever has no trace gets none")
 }
 
 // waiter takes a minute of the clock to answer.

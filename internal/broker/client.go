@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"agentplatform/events"
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/problem"
@@ -48,10 +50,10 @@ func ask[R any](ctx context.Context, c *Client, operation events.AskOperation, a
 	if err := ctx.Err(); err != nil {
 		return result, err
 	}
-	ctx, span := trace.Start(ctx, trace.Client, "ask", string(operation))
+	ctx, span := trace.Start(ctx, oteltrace.SpanKindClient, "ask", string(operation))
 	defer func() {
 		if err != nil {
-			span.Fail("ask_failed")
+			trace.Fail(span, "ask_failed")
 		}
 		span.End()
 	}()

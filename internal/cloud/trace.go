@@ -12,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"go.opentelemetry.io/otel/attribute"
 
 	"agentplatform/internal/dispatch"
 	"agentplatform/internal/trace"
@@ -35,14 +36,14 @@ func (p *Platform) trace() (err error) {
 	built, _ := version.Read()
 	o := otlp.Options{
 		Endpoint: s.OTLPEndpoint, Log: p.Log, Now: time.Now,
-		Resource: []trace.Attribute{
-			{Key: "service.name", Value: "agent-platform"}, {Key: "service.version", Value: built},
-			{Key: "deployment.environment.name", Value: p.Cloud.Stage}, {Key: "cloud.provider", Value: "aws"},
-			{Key: "cloud.region", Value: p.Account.Region},
+		Resource: []attribute.KeyValue{
+			attribute.String("service.name", "agent-platform"), attribute.String("service.version", built),
+			attribute.String("deployment.environment.name", p.Cloud.Stage), attribute.String("cloud.provider", "aws"),
+			attribute.String("cloud.region", p.Account.Region),
 		},
 	}
 	if name := os.Getenv("AWS_LAMBDA_FUNCTION_NAME"); name != "" {
-		o.Resource = append(o.Resource, trace.Attribute{Key: "faas.name", Value: name})
+		o.Resource = append(o.Resource, attribute.String("faas.name", name))
 	}
 	if region := XRayRegion(s.OTLPEndpoint); region != "" {
 		o.Sign = signer(p.Account.Credentials, region)
@@ -50,7 +51,7 @@ func (p *Platform) trace() (err error) {
 	if p.traces, err = otlp.New(o); err != nil {
 		return err
 	}
-	p.Tracer = trace.New(s.TraceShare, time.Now, p.traces.Take)
+	p.Tracer = trace.New(s.TraceShare, p.traces)
 	return nil
 }
 

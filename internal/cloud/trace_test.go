@@ -16,6 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"agentplatform/internal/setting"
 	"agentplatform/internal/trace"
@@ -51,7 +52,7 @@ func TestAnInvocationSendsItsTracesBeforeItEnds(t *testing.T) {
 	defer receiver.Close()
 	p, metrics := traced(t, receiver.URL)
 	again, err := p.Nudges(func(ctx context.Context, id string) (time.Duration, error) {
-		_, span := trace.StartOf(ctx, id, trace.Consumer, "invoke_agent", "")
+		_, span := trace.StartOf(ctx, id, oteltrace.SpanKindConsumer, "invoke_agent", "")
 		span.End()
 		return time.Minute, nil
 	})(t.Context(), "6925112233445566778899aa")
@@ -62,13 +63,13 @@ func TestAnInvocationSendsItsTracesBeforeItEnds(t *testing.T) {
 		assert.Contains(t, got[0], part)
 	}
 	p.Requests(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, span := p.Tracer.Door(r.Context(), nil)
-		span.End()
+		_, door := p.Tracer.Door(r.Context(), nil)
+		door.Record("GET /").End()
 	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 	assert.Len(t, got, 2)
 	parent := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
 	answer, err := p.Asks(answering(func(ctx context.Context, ask []byte) ([]byte, error) {
-		_, span := trace.Start(trace.Under(ctx, parent), trace.Server, "answer", "")
+		_, span := trace.Start(trace.Under(ctx, parent), oteltrace.SpanKindServer, "answer", "")
 		span.End()
 		return append([]byte("of "), ask...), nil
 	})).Invoke(t.Context(), []byte("ask"))
@@ -91,8 +92,8 @@ func TestLostSpansAreCounted(t *testing.T) {
 	}))
 	defer receiver.Close()
 	p, metrics := traced(t, receiver.URL)
-	_, span := p.Tracer.Door(t.Context(), nil)
-	span.End()
+	_, door := p.Tracer.Door(t.Context(), nil)
+	door.Record("GET /").End()
 	p.FlushTraces(t.Context())
 	p.FlushTraces(t.Context())
 	assert.Equal(t, 1, strings.Count(metrics.String(), "\n"), metrics.String())

@@ -10,13 +10,14 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"agentplatform/internal/host"
 	"agentplatform/internal/httpapi/httpapitest"
@@ -33,8 +34,14 @@ type seen struct {
 
 	t     *testing.T
 	log   bytes.Buffer
-	mu    sync.Mutex
-	spans []trace.Ended
+	spans tracetest.InMemoryExporter
+}
+
+// errorOf is the code of a span that failed.
+func errorOf(s tracetest.SpanStub) string {
+	all := attribute.NewSet(s.Attributes...)
+	code, _ := all.Value("error.type")
+	return code.AsString()
 }
 
 func look(t *testing.T, more ...func(*service.Config)) *seen {
@@ -42,11 +49,7 @@ func look(t *testing.T, more ...func(*service.Config)) *seen {
 	s := &seen{t: t}
 	s.API = httpapitest.New(t, func(c *service.Config) {
 		c.Log = slog.New(slog.NewJSONHandler(&s.log, nil)) // from info up, as deployments have it
-		c.Tracer = trace.New(1, time.Now, func(e trace.Ended) {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.spans = append(s.spans, e)
-		})
+		c.Tracer = trace.New(1, &s.spans)
 		for _, change := range more {
 			change(c)
 		}
@@ -55,10 +58,10 @@ func look(t *testing.T, more ...func(*service.Config)) *seen {
 }
 
 // do makes a request and returns its answer, its line in the log if there is one, and the span of the request.
-func (s *seen) do(r *http.Request) (*httptest.ResponseRecorder, map[string]any, trace.Ended) {
+func (s *seen) do(r *http.Request) (*httptest.ResponseRecorder, map[string]any, tracetest.SpanStub) {
 	s.t.Helper()
 	s.log.Reset()
-	s.spans = nil
+	s.spans.Reset()
 	w := httptest.NewRecorder()
 	s.ServeHTTP(w, r)
 	var line map[string]any
@@ -69,8 +72,9 @@ func (s *seen) do(r *http.Request) (*httptest.ResponseRecorder, map[string]any, 
 			line = o
 		}
 	}
-	require.NotEmpty(s.t, s.spans)
-	return w, line, s.spans[len(s.spans)-1]
+	spans := s.spans.GetSpans()
+	require.NotEmpty(s.t, spans)
+	return w, line, spans[len(spans)-1]
 }
 
 func (s *seen) request(method, path, body string) *http.Request {
@@ -108,8 +112,9 @@ func TestARequestLeavesALineThatAnOperatorCanUse(t *testing.T) {
 	assert.Equal(t, id[12:], run[12:], "the run's id ends as the request's")
 	assert.NotContains(t, s.log.String(), "SECRET")
 	assert.NotContains(t, s.log.String(), s.Key)
-	of, root, _ := trace.Of(run)
-	assert.Equal(t, []any{of, root, "POST /api/v1/chat"}, []any{span.Trace, span.Span, span.Name})
+	root, _ := trace.Of(run)
+	assert.Equal(t, []any{root.TraceID(), root.SpanID(), "POST /api/v1/chat"},
+		[]any{span.SpanContext.TraceID(), span.SpanContext.SpanID(), span.Name})
 
 	_, line, _ = s.do(s.request(http.MethodPost, "/api/v1/agents?key=SECRET", `{"name":""}`))
 	assert.Equal(t, []any{"INFO", "/api/v1/agents", 400.0, "invalid_request"}, []any{line["level"], line["route"],
@@ -127,9 +132,9 @@ func TestReadsAndStrangersLeaveNoLines(t *testing.T) {
 	require.Equal(t, http.StatusOK, w.Code)
 	assert.Nil(t, line)
 	assert.Equal(t, "GET /api/v1/agents", span.Name)
-	s.spans = nil
+	s.spans.Reset()
 	s.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/metrics", nil))
-	assert.Empty(t, s.spans, "nor does what is not of the API leave a span")
+	assert.Empty(t, s.spans.GetSpans(), "nor does what is not of the API leave a span")
 	for _, key := range []string{"", "Bearer wrong"} {
 		r := s.message("x")
 		r.Header.Set("Authorization", key)
@@ -178,7 +183,7 @@ func TestAFailedRunIsNoFailureOfTheService(t *testing.T) {
 			assert.Equal(t, []any{"INFO", 500.0, "run_failed"}, []any{line["level"], line["status"], line["code"]})
 			assert.NotContains(t, s.log.String(), `"WARN"`)
 			assert.NotContains(t, s.log.String(), `"ERROR"`)
-			assert.Empty(t, span.Error)
+			assert.Empty(t, errorOf(span))
 		}
 	}
 	assert.Zero(t, failures)
@@ -196,7 +201,7 @@ func TestAFailureOfTheServiceIsToldOf(t *testing.T) {
 	w, line, span := s.do(s.request(http.MethodGet, "/api/v1/agents/"+s.Agent, ""))
 	require.Equal(t, http.StatusInternalServerError, w.Code, w.Body)
 	assert.Equal(t, []any{"WARN", 500.0, "internal"}, []any{line["level"], line["status"], line["code"]})
-	assert.Equal(t, "internal", span.Error)
+	assert.Equal(t, "internal", errorOf(span))
 	assert.Equal(t, 1, failures)
 	assert.Equal(t, map[string]float64{"code=internal route=GET /api/v1/agents/{id} status=500": 1},
 		counted(t, metrics, "http_requests_total"))
@@ -302,9 +307,9 @@ func TestHostileRequestsDecideNothingAboutTraces(t *testing.T) {
 		r.Header.Set("Traceparent", parent)
 		_, _, span := s.do(r)
 		assert.Equal(t, "_OTHER", span.Name)
-		assert.NotEqual(t, "4bf92f3577b34da6a3ce929d0e0e4736", span.Trace.String())
+		assert.NotEqual(t, "4bf92f3577b34da6a3ce929d0e0e4736", span.SpanContext.TraceID().String())
 		assert.LessOrEqual(t, len(span.Links), 1)
-		assert.Empty(t, span.Error, "a refusal is no failure of ours")
+		assert.Empty(t, errorOf(span), "a refusal is no failure of ours")
 	}
 }
 
@@ -321,8 +326,10 @@ func TestARunByMCPBeginsItsTraceAtTheRequest(t *testing.T) {
 		"name": tools.Result.Tools[0].Name, "arguments": map[string]any{"message": "hello"}}})
 	w, _, span := s.do(s.request(http.MethodPost, "/api/v1/mcp", string(call)))
 	require.Equal(t, http.StatusOK, w.Code, w.Body.String())
-	require.Len(t, s.spans, 2, "the request, and the nudge that it sent")
-	assert.Equal(t, "send run", s.spans[0].Name)
-	assert.Equal(t, span.Link, trace.Link{Trace: s.spans[0].Trace, Span: s.spans[0].Parent})
-	assert.Zero(t, span.Parent)
+	spans := s.spans.GetSpans()
+	require.Len(t, spans, 2, "the request, and the nudge that it sent")
+	assert.Equal(t, "send run", spans[0].Name)
+	assert.Equal(t, span.SpanContext.TraceID(), spans[0].SpanContext.TraceID())
+	assert.Equal(t, span.SpanContext.SpanID(), spans[0].Parent.SpanID())
+	assert.False(t, span.Parent.IsValid())
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"agentplatform/internal/trace"
 )
 
@@ -15,24 +17,21 @@ func (s *Server) traced(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		ctx, span := s.Tracer.Door(r.Context(), r.Header.Values("Traceparent"))
+		ctx, door := s.Tracer.Door(r.Context(), r.Header.Values("Traceparent"))
 		next.ServeHTTP(w, r.WithContext(ctx))
-		if span == nil {
+		if door == nil {
 			return
 		}
 		c := callOf(ctx)
 		method, route, status := methodOf(r.Method), routeOf(c.pattern), c.answer.status
-		span.Rename(strings.TrimSpace(method + " " + route))
-		span.Set("http.request.method", method)
-		span.Set("http.route", route)
-		span.SetInt("http.response.status_code", int64(status))
-		span.Set("agentplatform.request.id", c.id)
-		span.Set(trace.RunID, c.Run)
-		span.Set(trace.OrganizationID, c.Principal.Organization)
-		span.Set("agentplatform.code", c.code)
+		span := door.Record(strings.TrimSpace(method + " " + route))
+		defer span.End()
+		span.SetAttributes(attribute.String("http.request.method", method), attribute.String("http.route", route),
+			attribute.Int("http.response.status_code", status), attribute.String("agentplatform.request.id", c.id),
+			trace.RunID.String(c.Run), trace.OrganizationID.String(c.Principal.Organization),
+			attribute.String("agentplatform.code", c.code))
 		if isFault(status, c.code) {
-			span.Fail(c.code)
+			trace.Fail(span, c.code)
 		}
-		span.End()
 	})
 }

@@ -19,6 +19,9 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/document"
 	"agentplatform/internal/extract"
@@ -109,12 +112,12 @@ type work struct {
 
 // run does the stages, one after the other, while another goroutine renews the lease.
 func (w *work) run(ctx context.Context) (again time.Duration, err error) {
-	ctx, span := trace.StartOf(ctx, w.d.ID, trace.Consumer, "ingest", "document")
+	ctx, span := trace.StartOf(ctx, w.d.ID, oteltrace.SpanKindConsumer, "ingest", "document")
 	defer span.End()
-	span.Set("agentplatform.document.id", w.d.ID)
-	span.Set("agentplatform.knowledge_base.id", w.d.KnowledgeBase)
-	span.Set(trace.OrganizationID, w.d.Organization)
-	span.SetInt("agentplatform.document.attempt", int64(w.d.Ingestion.Attempts))
+	span.SetAttributes(attribute.String("agentplatform.document.id", w.d.ID),
+		attribute.String("agentplatform.knowledge_base.id", w.d.KnowledgeBase),
+		trace.OrganizationID.String(w.d.Organization),
+		attribute.Int("agentplatform.document.attempt", w.d.Ingestion.Attempts))
 	working, cancel := context.WithCancelCause(ctx)
 	id := w.d.ID
 	wait := w.Host.Go(func() { w.renew(working, id, cancel) })
@@ -130,7 +133,7 @@ func (w *work) run(ctx context.Context) (again time.Duration, err error) {
 	case lost || errors.Is(failed, errLost):
 		return 0, nil
 	case failed != nil:
-		span.Fail(string(codeOf(failed)))
+		trace.Fail(span, string(codeOf(failed)))
 		return w.conclude(ctx, failed)
 	case w.d.Ingestion.Active(): // its end has begun another one
 		return time.Millisecond, nil
@@ -297,10 +300,10 @@ func (w *work) stages(ctx context.Context) error {
 		if do == nil {
 			return fmt.Errorf("ingest: stage %q of a newer version", w.d.Ingestion.Stage)
 		}
-		staged, span := trace.Start(ctx, trace.Internal, string(w.d.Ingestion.Stage), "document")
+		staged, span := trace.Start(ctx, oteltrace.SpanKindInternal, string(w.d.Ingestion.Stage), "document")
 		err := do(staged)
 		if err != nil && !errors.Is(err, errMoved) {
-			span.Fail(string(codeOf(err)))
+			trace.Fail(span, string(codeOf(err)))
 		}
 		span.End()
 		if errors.Is(err, errMoved) {

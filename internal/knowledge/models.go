@@ -6,6 +6,9 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/embedding"
 	"agentplatform/internal/problem"
@@ -60,18 +63,18 @@ func (m *Models) Embed(
 	if !known {
 		return embedding.Reply{}, fmt.Errorf("knowledge: the provider %s is not configured", of.Provider)
 	}
-	ctx, span := trace.Start(ctx, trace.Client, "embeddings", of.Name)
+	ctx, span := trace.Start(ctx, oteltrace.SpanKindClient, "embeddings", of.Name)
 	defer span.End()
-	span.Set("gen_ai.operation.name", "embeddings")
-	span.Set("gen_ai.provider.name", trace.Provider(of.Provider))
-	span.Set("gen_ai.request.model", of.Name)
+	span.SetAttributes(attribute.String("gen_ai.operation.name", "embeddings"),
+		attribute.String("gen_ai.provider.name", trace.Provider(of.Provider)),
+		attribute.String("gen_ai.request.model", of.Name))
 	reply, err := model.Embed(ctx, embedding.Request{
 		Name: of.Name, Dimensions: of.Dimensions, Purpose: purpose, Texts: texts,
 	})
-	span.SetInt("gen_ai.usage.input_tokens", reply.Tokens)
-	span.SetInt("agentplatform.embeddings.texts", int64(len(texts)))
+	span.SetAttributes(attribute.Int64("gen_ai.usage.input_tokens", reply.Tokens),
+		attribute.Int("agentplatform.embeddings.texts", len(texts)))
 	if err != nil {
-		span.Fail("embedding_failed")
+		trace.Fail(span, "embedding_failed")
 	}
 	return reply, err
 }

@@ -10,6 +10,9 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"agentplatform/internal/catalog"
 	"agentplatform/internal/document"
 	"agentplatform/internal/embedding"
@@ -131,13 +134,13 @@ func checkIDs(field string, ids []string) error {
 // (budget_exhausted), see Question.OwnBudgets.
 func (k *Knowledge) Search(ctx context.Context, p tenant.Principal, q Question) (found Found, err error) {
 	began := k.Host.Elapsed()
-	ctx, span := trace.Start(ctx, trace.Internal, "retrieval", "")
-	span.Set("gen_ai.operation.name", "retrieval")
-	span.Set(trace.OrganizationID, p.Organization)
+	ctx, span := trace.Start(ctx, oteltrace.SpanKindInternal, "retrieval", "")
+	span.SetAttributes(attribute.String("gen_ai.operation.name", "retrieval"),
+		trace.OrganizationID.String(p.Organization))
 	defer func() {
-		span.SetInt("agentplatform.search.hits", int64(len(found.Hits)))
+		span.SetAttributes(attribute.Int("agentplatform.search.hits", len(found.Hits)))
 		if err != nil {
-			span.Fail(problem.Code(err))
+			trace.Fail(span, problem.Code(err))
 		}
 		span.End()
 		if k.OnSearch != nil {

@@ -2,65 +2,43 @@ package trace
 
 import (
 	"context"
-	"encoding/hex"
 	"net/http"
-	"strings"
+
+	"go.opentelemetry.io/otel/propagation"
+	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
-// header is how the span of a caller is named in requests (W3C Trace Context).
-const header = "Traceparent"
+// header is the name of W3C Trace Context for the span of a caller. Its state and baggage are neither read nor sent.
+const header = "traceparent"
 
-// ParseParent reads a traceparent as W3C Trace Context defines it: versions 00 to fe, in lower-case digits, neither
-// name zero; after version 00 nothing else, after a later one only what a dash separates. ok is false for anything
-// else.
-func ParseParent(text string) (from Link, ok bool) {
-	const whole = len("00-00000000000000000000000000000000-0000000000000000-00")
-	if len(text) < whole || text[2] != '-' || text[35] != '-' || text[52] != '-' || !digits(text[:2]) ||
-		!digits(text[3:35]) || !digits(text[36:52]) || !digits(text[53:whole]) {
-		return from, false
-	}
-	switch version, rest := text[:2], text[whole:]; {
-	case version == "ff", version == "00" && rest != "", rest != "" && rest[0] != '-':
-		return from, false
-	}
-	_, _ = hex.Decode(from.Trace[:], []byte(text[3:35]))
-	_, _ = hex.Decode(from.Span[:], []byte(text[36:52]))
-	return from, from.Trace != ID{} && from.Span != SpanID{}
-}
-
-func digits(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return (r < '0' || r > '9') && (r < 'a' || r > 'f') })
+// parse reads a traceparent. The span context is not valid where the text is not.
+func parse(traceparent string) oteltrace.SpanContext {
+	ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{header: traceparent})
+	return oteltrace.SpanContextFromContext(ctx)
 }
 
 // Parent is the traceparent for requests that are a part of the context's span; empty where that is not sampled.
 func Parent(ctx context.Context) string {
-	at := placeOf(ctx)
-	if at == nil || at.span == nil {
+	if !oteltrace.SpanContextFromContext(ctx).IsSampled() {
 		return ""
 	}
-	trace, span := at.span.names()
-	if !at.tracer.samples(trace) {
-		return ""
-	}
-	return "00-" + trace.String() + "-" + span.String() + "-01"
+	sent := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, sent)
+	return sent[header]
 }
 
-// Under is a context whose spans are parts of the span that a traceparent names; where it names none, nothing is
-// made. It is for what another program of ours says by [Parent], not for what a stranger may.
+// Under is a context whose spans are below the span that a traceparent names; where it names none, [Start] makes none.
+// It is for what another program of ours sends by [Parent], never for what anybody may send.
 func Under(ctx context.Context, traceparent string) context.Context {
-	at := placeOf(ctx)
-	if at == nil {
+	at := oteltrace.SpanFromContext(ctx)
+	if at == none {
 		return ctx
 	}
-	from, ok := ParseParent(traceparent)
-	if !ok {
-		return place{tracer: at.tracer, silent: true}.in(ctx)
-	}
-	return place{tracer: at.tracer, span: &Span{tracer: at.tracer, Ended: Ended{Link: from}, done: true}}.in(ctx)
+	from := parse(traceparent)
+	return parent{at: from, provider: at.TracerProvider(), silent: !from.IsValid()}.in(ctx)
 }
 
-// Outgoing makes requests say which span they are a part of, unless they say something else or that is not sampled.
-// Nothing but its name and that of its trace is sent: no state and no baggage.
+// Outgoing adds the header traceparent to requests, unless they have one or the context's span is not sampled.
 func Outgoing(next http.RoundTripper) http.RoundTripper { return outgoing{next} }
 
 type outgoing struct{ next http.RoundTripper }

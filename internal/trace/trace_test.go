@@ -2,15 +2,20 @@ package trace_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
-	"time"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"agentplatform/internal/trace"
 )
@@ -20,62 +25,54 @@ const (
 	other = "692511ffffffffffffffffff"
 )
 
-type sink struct {
-	mu   sync.Mutex
-	list []trace.Ended
-}
+type sink struct{ tracetest.InMemoryExporter }
 
-func (s *sink) take(e trace.Ended) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.list = append(s.list, e)
-}
-
-func (s *sink) named(t *testing.T, name string) trace.Ended {
+func (s *sink) named(t *testing.T, name string) tracetest.SpanStub {
 	t.Helper()
-	for _, e := range s.list {
+	for _, e := range s.GetSpans() {
 		if e.Name == name {
 			return e
 		}
 	}
 	require.Failf(t, "no span", "%s", name)
-	return trace.Ended{}
+	return tracetest.SpanStub{}
 }
 
 func tracer(share float64) (*trace.Tracer, *sink) {
 	s := &sink{}
-	return trace.New(share, time.Now, s.take), s
+	return trace.New(share, s), s
+}
+
+// names are the ids of a span context: those are equal where its flags are not.
+func names(at oteltrace.SpanContext) string {
+	return at.TraceID().String() + "-" + at.SpanID().String()
 }
 
 // What is off costs nothing: a use case that starts spans allocates nothing where no tracer is in its context.
 func TestWithoutATracerNothingIsMadeOrAllocated(t *testing.T) {
 	ctx := trace.With(t.Context(), nil)
-	temperature := 0.5
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		ctx, span := (*trace.Tracer)(nil).Door(ctx, nil)
+		ctx, door := (*trace.Tracer)(nil).Door(ctx, nil)
 		trace.Root(ctx, run)
-		ctx, of := trace.StartOf(ctx, run, trace.Consumer, "invoke_agent", "")
-		_, part := trace.Start(ctx, trace.Client, "chat", "a model")
-		part.Set("a", "b")
-		part.SetInt("n", 7)
-		part.SetList("l", "x")
-		part.SetFloat("f", &temperature)
-		part.Fail("code")
+		ctx, of := trace.StartOf(ctx, run, oteltrace.SpanKindConsumer, "invoke_agent", "")
+		_, part := trace.Start(ctx, oteltrace.SpanKindClient, "chat", "a model")
+		trace.Fail(part, "code")
+		assert.False(t, part.IsRecording() || of.IsRecording())
 		part.End()
 		of.End()
-		span.Rename("x")
+		span := door.Record("x")
 		span.End()
 	}))
 }
 
 func TestTheTraceOfAThingFollowsFromItsID(t *testing.T) {
-	id, root, ok := trace.Of(run)
+	root, ok := trace.Of(run)
 	require.True(t, ok)
-	assert.Equal(t, run+run[16:], id.String())
-	assert.Equal(t, run[8:], root.String())
+	assert.Equal(t, run+run[16:], root.TraceID().String())
+	assert.Equal(t, run[8:], root.SpanID().String())
 	for _, bad := range []string{"", "x", strings.ToUpper(run), run + "0", "zz25112233445566778899aa",
 		strings.Repeat("0", 24)} {
-		_, _, ok := trace.Of(bad)
+		_, ok := trace.Of(bad)
 		assert.False(t, ok, bad)
 	}
 }
@@ -87,38 +84,42 @@ func TestEveryHopOfARunIsInOneTrace(t *testing.T) {
 	ctx, post := made.Door(t.Context(), nil)
 	trace.Root(ctx, run)
 	trace.Join(ctx, other) // another run that the same request changes: the first counts
-	_, send := trace.StartOf(ctx, run, trace.Producer, "send", "run")
+	_, send := trace.StartOf(ctx, run, oteltrace.SpanKindProducer, "send", "run")
 	send.End()
-	post.Rename("POST /chat")
-	post.End()
+	post.Record("POST /chat").End()
 
-	ctx, attempt := trace.StartOf(trace.With(t.Context(), made), run, trace.Consumer, "invoke_agent", "")
-	_, call := trace.Start(ctx, trace.Client, "chat", "m")
+	ctx, attempt := trace.StartOf(trace.With(t.Context(), made), run, oteltrace.SpanKindConsumer, "invoke_agent", "")
+	_, call := trace.Start(ctx, oteltrace.SpanKindClient, "chat", "m")
 	call.End()
-	_, next := trace.StartOf(ctx, other, trace.Producer, "send", "next")
+	_, next := trace.StartOf(ctx, other, oteltrace.SpanKindProducer, "send", "next")
 	next.End()
 	attempt.End()
 
 	ctx, resume := made.Door(t.Context(), nil)
 	trace.Join(ctx, run)
-	resume.Rename("resume")
-	resume.End()
+	_, note := trace.Start(ctx, oteltrace.SpanKindInternal, "below resume", "")
+	note.End()
+	resume.Record("resume").End()
 
-	id, root, _ := trace.Of(run)
-	elsewhere, its, _ := trace.Of(other)
-	for name, parent := range map[string]trace.SpanID{
-		"POST /chat": {}, "send run": root, "invoke_agent": root, "resume": root,
-		"chat m": spans.named(t, "invoke_agent").Span,
+	root, _ := trace.Of(run)
+	elsewhere, _ := trace.Of(other)
+	for name, parent := range map[string]oteltrace.SpanID{
+		"POST /chat": {}, "send run": root.SpanID(), "invoke_agent": root.SpanID(), "resume": root.SpanID(),
+		"chat m":       spans.named(t, "invoke_agent").SpanContext.SpanID(),
+		"below resume": spans.named(t, "resume").SpanContext.SpanID(),
 	} {
 		e := spans.named(t, name)
-		assert.Equal(t, id, e.Trace, name)
-		assert.Equal(t, parent, e.Parent, name)
+		assert.Equal(t, root.TraceID(), e.SpanContext.TraceID(), name)
+		assert.Equal(t, parent, e.Parent.SpanID(), name)
 		assert.Empty(t, e.Links, name)
 	}
-	assert.Equal(t, root, spans.named(t, "POST /chat").Span)
+	assert.Equal(t, names(root), names(spans.named(t, "POST /chat").SpanContext))
 	handed := spans.named(t, "send next")
-	assert.Equal(t, []any{elsewhere, its}, []any{handed.Trace, handed.Parent})
-	assert.Equal(t, []trace.Link{spans.named(t, "invoke_agent").Link}, handed.Links, "who handed on is found")
+	assert.Equal(t, elsewhere.TraceID(), handed.SpanContext.TraceID())
+	assert.Equal(t, names(elsewhere), names(handed.Parent))
+	require.Len(t, handed.Links, 1)
+	assert.Equal(t, names(spans.named(t, "invoke_agent").SpanContext), names(handed.Links[0].SpanContext),
+		"who handed on is found")
 }
 
 // Whether a trace is sampled depends on its id, not on who asks: a stranger's flag turns on no cost.
@@ -126,20 +127,20 @@ func TestSamplingFollowsFromTheTraceAlone(t *testing.T) {
 	none, spans := tracer(0)
 	ctx, door := none.Door(t.Context(), []string{"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"})
 	trace.Root(ctx, run)
-	ctx, of := trace.StartOf(ctx, run, trace.Internal, "a", "")
-	assert.Nil(t, of)
-	_, part := trace.Start(ctx, trace.Internal, "b", "")
-	assert.Nil(t, part)
-	door.End()
-	assert.Empty(t, spans.list)
+	ctx, of := trace.StartOf(ctx, run, oteltrace.SpanKindInternal, "a", "")
+	assert.False(t, of.IsRecording())
+	_, part := trace.Start(ctx, oteltrace.SpanKindInternal, "b", "")
+	assert.False(t, part.IsRecording())
+	door.Record("x").End()
+	assert.Empty(t, spans.GetSpans())
 
 	half, some := tracer(0.5)
 	const n = 2000
 	for range n {
-		_, s := trace.Start(trace.With(t.Context(), half), trace.Internal, "x", "")
+		_, s := trace.Start(trace.With(t.Context(), half), oteltrace.SpanKindInternal, "x", "")
 		s.End()
 	}
-	assert.InDelta(t, n/2, len(some.list), n/8)
+	assert.InDelta(t, n/2, len(some.GetSpans()), n/8)
 }
 
 func TestACallersTraceIsALinkAndNotOurTrace(t *testing.T) {
@@ -149,13 +150,27 @@ func TestACallersTraceIsALinkAndNotOurTrace(t *testing.T) {
 		sent  []string
 		links int
 	}{{[]string{theirs}, 1}, {nil, 0}, {[]string{theirs, theirs}, 0}, {[]string{"x"}, 0}} {
-		spans.list = nil
-		_, s := made.Door(t.Context(), c.sent)
-		s.End()
-		require.Len(t, spans.list, 1)
-		assert.Len(t, spans.list[0].Links, c.links)
-		assert.NotEqual(t, "4bf92f3577b34da6a3ce929d0e0e4736", spans.list[0].Trace.String())
+		spans.Reset()
+		_, door := made.Door(t.Context(), c.sent)
+		door.Record("x").End()
+		list := spans.GetSpans()
+		require.Len(t, list, 1)
+		assert.Len(t, list[0].Links, c.links)
+		assert.NotEqual(t, "4bf92f3577b34da6a3ce929d0e0e4736", list[0].SpanContext.TraceID().String())
+		assert.False(t, list[0].Parent.IsValid())
 	}
+}
+
+// linked is the span that a request's traceparent names.
+func linked(t *testing.T, traceparent string) (at oteltrace.SpanContext) {
+	t.Helper()
+	made, spans := tracer(1)
+	_, door := made.Door(t.Context(), []string{traceparent})
+	door.Record("x").End()
+	for _, link := range spans.GetSpans()[0].Links {
+		at = link.SpanContext
+	}
+	return at
 }
 
 func TestTraceparentIsReadStrictly(t *testing.T) {
@@ -169,8 +184,7 @@ func TestTraceparentIsReadStrictly(t *testing.T) {
 		"00-4bf92f3577b34da6a3ce929d0e0e473g-00f067aa0ba902b7-01": false,
 		"00_4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01": false,
 	} {
-		_, ok := trace.ParseParent(text)
-		assert.Equal(t, want, ok, text)
+		assert.Equal(t, want, linked(t, text).IsValid(), text)
 	}
 }
 
@@ -179,12 +193,7 @@ func FuzzTraceparent(f *testing.F) {
 	f.Add("cc-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x")
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		from, ok := trace.ParseParent(text)
-		if !ok {
-			return
-		}
-		if from.Trace == (trace.ID{}) || from.Span == (trace.SpanID{}) ||
-			text[3:52] != from.Trace.String()+"-"+from.Span.String() {
+		if from := linked(t, text); from.IsValid() && text[3:52] != names(from) {
 			t.Fatalf("%q was read as %v", text, from)
 		}
 	})
@@ -213,15 +222,15 @@ func TestRequestsCarryTheSpanThatTheyAreAPartOf(t *testing.T) {
 	}
 	on, _ := tracer(1)
 	off, _ := tracer(0)
-	ctx, span := trace.StartOf(trace.With(t.Context(), on), run, trace.Client, "x", "")
+	ctx, span := trace.StartOf(trace.With(t.Context(), on), run, oteltrace.SpanKindClient, "x", "")
 	call(ctx, "")
 	call(ctx, "mine")
 	call(t.Context(), "")
-	silent, _ := trace.StartOf(trace.With(t.Context(), off), run, trace.Client, "x", "")
+	silent, _ := trace.StartOf(trace.With(t.Context(), off), run, oteltrace.SpanKindClient, "x", "")
 	call(silent, "")
 	unsampled, _ := off.Door(t.Context(), nil)
 	call(unsampled, "")
-	assert.Equal(t, []string{"00-" + span.Trace.String() + "-" + span.Span.String() + "-01", "mine", "", "", ""}, got)
+	assert.Equal(t, []string{"00-" + names(span.SpanContext()) + "-01", "mine", "", "", ""}, got)
 	client.CloseIdleConnections()
 }
 
@@ -229,40 +238,73 @@ func TestRequestsCarryTheSpanThatTheyAreAPartOf(t *testing.T) {
 func TestAnAnswerIsAPartOfTheSpanThatAsks(t *testing.T) {
 	asks, asked := tracer(1)
 	answers, answered := tracer(1)
-	ctx, span := trace.StartOf(trace.With(t.Context(), asks), run, trace.Client, "ask", "")
+	ctx, span := trace.StartOf(trace.With(t.Context(), asks), run, oteltrace.SpanKindClient, "ask", "")
 	under := trace.Under(trace.With(t.Context(), answers), trace.Parent(ctx))
-	there, part := trace.Start(under, trace.Server, "answer", "")
+	there, part := trace.Start(under, oteltrace.SpanKindServer, "answer", "")
 	part.End()
 	span.End()
-	assert.Equal(t, asked.named(t, "ask").Link, trace.Link{Trace: answered.named(t, "answer").Trace,
-		Span: answered.named(t, "answer").Parent})
-	assert.Contains(t, trace.Parent(there), answered.named(t, "answer").Span.String(), "what it asks is below it")
+	answer := answered.named(t, "answer")
+	assert.Equal(t, names(asked.named(t, "ask").SpanContext), names(answer.Parent))
+	assert.Equal(t, answer.Parent.TraceID(), answer.SpanContext.TraceID())
+	assert.Contains(t, trace.Parent(there), answer.SpanContext.SpanID().String(), "what it asks is below it")
 	for _, parent := range []string{"", "00-x", trace.Parent(t.Context())} {
-		_, none := trace.Start(trace.Under(trace.With(t.Context(), answers), parent), trace.Server, "answer", "")
-		assert.Nil(t, none, "%q", parent)
+		under := trace.Under(trace.With(t.Context(), answers), parent)
+		_, none := trace.Start(under, oteltrace.SpanKindServer, "answer", "")
+		assert.False(t, none.IsRecording(), "%q", parent)
 	}
-	_, none := trace.Start(trace.Under(t.Context(), trace.Parent(ctx)), trace.Server, "answer", "")
-	assert.Nil(t, none, "there is no tracer")
-	assert.Len(t, answered.list, 1)
+	_, none := trace.Start(trace.Under(t.Context(), trace.Parent(ctx)), oteltrace.SpanKindServer, "answer", "")
+	assert.False(t, none.IsRecording(), "there is no tracer")
+	assert.Len(t, answered.GetSpans(), 1)
+	silent := trace.Under(trace.With(t.Context(), answers), "")
+	_, of := trace.StartOf(silent, run, oteltrace.SpanKindClient, "of a run", "")
+	of.End()
+	assert.Len(t, answered.GetSpans(), 2, "a run's trace is sampled by its own id")
 }
 
 func TestASpanIsBounded(t *testing.T) {
+	t.Setenv("OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT", "50") // the environment changes nothing
+	t.Setenv("OTEL_TRACES_SAMPLER", "always_off")
 	made, spans := tracer(1)
-	_, s := trace.Start(trace.With(t.Context(), made), trace.Internal, "x", strings.Repeat("é", 1000))
-	for range 100 {
-		s.Set(strings.Repeat("k", 10), "\xff"+strings.Repeat("é", 1000))
+	_, s := trace.Start(trace.With(t.Context(), made), oteltrace.SpanKindInternal, "x", "")
+	for i := range 100 {
+		s.SetAttributes(attribute.String(fmt.Sprint("k", i), "\xff"+strings.Repeat("é", 1000)))
 	}
 	s.End()
-	s.Set("late", "x")
+	s.SetAttributes(attribute.String("late", "x"))
 	s.End()
-	require.Len(t, spans.list, 1)
-	e := spans.list[0]
-	assert.LessOrEqual(t, len(e.Name), 256)
-	assert.Len(t, e.Attributes, 32)
-	for _, a := range e.Attributes {
-		assert.LessOrEqual(t, len(a.Value.(string)), 256)
-		assert.Equal(t, strings.ToValidUTF8(a.Value.(string), "?"), a.Value)
+	list := spans.GetSpans()
+	require.Len(t, list, 1)
+	assert.Len(t, list[0].Attributes, 32)
+	for _, a := range list[0].Attributes {
+		assert.LessOrEqual(t, utf8.RuneCountInString(a.Value.AsString()), 256)
+		assert.True(t, utf8.ValidString(a.Value.AsString()))
 	}
+}
+
+// A panic goes on, and its text stays out of the span.
+func TestAPanicIsNotInASpan(t *testing.T) {
+	made, spans := tracer(1)
+	assert.PanicsWithValue(t, "PRIVATE", func() {
+		_, s := trace.Start(trace.With(t.Context(), made), oteltrace.SpanKindInternal, "x", "")
+		defer s.End()
+		panic("PRIVATE")
+	})
+	require.Len(t, spans.GetSpans(), 1)
+	assert.Empty(t, spans.GetSpans()[0].Events)
+}
+
+func TestAFailureHasACode(t *testing.T) {
+	made, spans := tracer(1)
+	for _, code := range []string{"", "timeout"} {
+		_, s := trace.Start(trace.With(t.Context(), made), oteltrace.SpanKindInternal, "x", "")
+		trace.Fail(s, code)
+		s.End()
+	}
+	fine, failed := spans.GetSpans()[0], spans.GetSpans()[1]
+	assert.Equal(t, codes.Unset, fine.Status.Code)
+	assert.Empty(t, fine.Attributes)
+	assert.Equal(t, codes.Error, failed.Status.Code)
+	assert.Equal(t, []attribute.KeyValue{attribute.String("error.type", "timeout")}, failed.Attributes)
 }
 
 // Spans of one request are used by many goroutines.
@@ -273,13 +315,12 @@ func TestSpansAreSafeForConcurrentUse(t *testing.T) {
 	for range 8 {
 		all.Go(func() {
 			trace.Join(ctx, run)
-			_, s := trace.Start(ctx, trace.Internal, "part", "")
-			s.Set("a", "b")
-			door.SetInt("n", 1)
+			_, s := trace.Start(ctx, oteltrace.SpanKindInternal, "part", "")
+			s.SetAttributes(attribute.String("a", "b"))
 			s.End()
-			door.End()
+			door.Record("door").End()
 		})
 	}
 	all.Wait()
-	assert.Len(t, spans.list, 9)
+	assert.Len(t, spans.GetSpans(), 9)
 }

@@ -19,6 +19,9 @@ import (
 	"strings"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"agentplatform/events"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
@@ -515,15 +518,16 @@ func (x *Executor) notify(e record.RunEntity, handed bool) {
 func (x *Executor) send(ctx context.Context, m queue.Message) {
 	kind := m.Nudge.Kind
 	run, _, _ := strings.Cut(m.Nudge.ID, "/")
-	ctx, span := trace.StartOf(ctx, run, trace.Producer, "send", string(kind))
+	ctx, span := trace.StartOf(ctx, run, oteltrace.SpanKindProducer, "send", string(kind))
 	defer span.End()
-	span.Set("messaging.operation.name", "send")
-	span.Set("messaging.destination.name", string(kind))
-	span.Set(trace.RunID, run)
-	span.Set(trace.OrganizationID, m.Group)
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("messaging.operation.name", "send"),
+			attribute.String("messaging.destination.name", string(kind)),
+			trace.RunID.String(run), trace.OrganizationID.String(m.Group))
+	}
 	err := x.Queue.Send(ctx, m)
 	if err != nil {
-		span.Fail("not_sent")
+		trace.Fail(span, "not_sent")
 		x.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", kind, "run_id", run, "error", err)
 	}
 }

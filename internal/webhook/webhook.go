@@ -31,6 +31,8 @@ import (
 	"unicode"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"go.opentelemetry.io/otel/attribute"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"agentplatform/events"
 	"agentplatform/internal/catalog"
@@ -183,26 +185,27 @@ func (s *Sender) Handle(ctx context.Context, id string) (again time.Duration, er
 }
 
 // spanOf begins the span of a try. It has no address: that may have a secret of the receiver's.
-func spanOf(ctx context.Context, h record.Delivery) (context.Context, *trace.Span) {
-	ctx, span := trace.StartOf(ctx, h.RunID, trace.Client, "deliver", "webhook")
-	span.Set("http.request.method", http.MethodPost)
-	span.Set(trace.RunID, h.RunID)
-	span.Set(trace.OrganizationID, h.Organization)
-	span.Set("agentplatform.delivery.id", h.DeliveryID)
-	span.Set("agentplatform.run.status", h.Status)
-	span.SetInt("agentplatform.delivery.try", int64(h.Tries+1))
+func spanOf(ctx context.Context, h record.Delivery) (context.Context, oteltrace.Span) {
+	ctx, span := trace.StartOf(ctx, h.RunID, oteltrace.SpanKindClient, "deliver", "webhook")
+	if span.IsRecording() {
+		span.SetAttributes(attribute.String("http.request.method", http.MethodPost),
+			trace.RunID.String(h.RunID), trace.OrganizationID.String(h.Organization),
+			attribute.String("agentplatform.delivery.id", h.DeliveryID),
+			attribute.String("agentplatform.run.status", h.Status),
+			attribute.Int("agentplatform.delivery.try", h.Tries+1))
+	}
 	return ctx, span
 }
 
-func endSpan(span *trace.Span, o outcome) {
+func endSpan(span oteltrace.Span, o outcome) {
 	switch {
 	case o.Status == 0:
-		span.Fail("not_sent")
+		trace.Fail(span, "not_sent")
 	case !o.delivered():
-		span.Fail(strconv.Itoa(o.Status))
+		trace.Fail(span, strconv.Itoa(o.Status))
 	}
 	if o.Status != 0 {
-		span.SetInt("http.response.status_code", int64(o.Status))
+		span.SetAttributes(attribute.Int("http.response.status_code", o.Status))
 	}
 	span.End()
 }

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 
+	"go.opentelemetry.io/otel/attribute"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"agentplatform/internal/agent"
 	"agentplatform/internal/host"
 	"agentplatform/internal/lifecycle"
@@ -48,35 +51,33 @@ func (a *attempt) run(ctx context.Context) (err error) {
 }
 
 // span begins the span of the attempt: of its agent's invocation, as OpenTelemetry calls it.
-func (a *attempt) span(ctx context.Context) (context.Context, *trace.Span) {
-	ctx, span := trace.StartOf(ctx, a.runID, trace.Consumer, "invoke_agent", "")
-	if span == nil {
-		return ctx, nil
+func (a *attempt) span(ctx context.Context) (context.Context, oteltrace.Span) {
+	ctx, span := trace.StartOf(ctx, a.runID, oteltrace.SpanKindConsumer, "invoke_agent", "")
+	if !span.IsRecording() {
+		return ctx, span
 	}
 	run := a.current().Value
-	span.Set("gen_ai.operation.name", "invoke_agent")
-	span.Set("gen_ai.agent.id", run.Agent)
-	span.SetInt("gen_ai.agent.version", int64(run.AgentVersion))
-	span.Set("gen_ai.conversation.id", run.Chat)
-	span.Set(trace.RunID, a.runID)
-	span.Set(trace.OrganizationID, run.Organization)
-	span.SetInt("agentplatform.run.attempt", int64(a.number))
-	span.SetInt("agentplatform.run.queued_ms", a.Host.Now().Sub(run.QueuedAt).Milliseconds())
+	span.SetAttributes(attribute.String("gen_ai.operation.name", "invoke_agent"),
+		attribute.String("gen_ai.agent.id", run.Agent), attribute.Int("gen_ai.agent.version", run.AgentVersion),
+		attribute.String("gen_ai.conversation.id", run.Chat),
+		trace.RunID.String(a.runID), trace.OrganizationID.String(run.Organization),
+		attribute.Int("agentplatform.run.attempt", a.number),
+		attribute.Int64("agentplatform.run.queued_ms", a.Host.Now().Sub(run.QueuedAt).Milliseconds()))
 	return ctx, span
 }
 
 // endSpan ends it with the status that the attempt has left the run in.
-func (a *attempt) endSpan(span *trace.Span, err error) {
-	if span == nil {
+func (a *attempt) endSpan(span oteltrace.Span, err error) {
+	if !span.IsRecording() {
 		return
 	}
 	run := a.current().Value
-	span.Set("agentplatform.run.status", string(run.Status))
+	span.SetAttributes(attribute.String("agentplatform.run.status", string(run.Status)))
 	switch {
 	case err != nil:
-		span.Fail("retried")
+		trace.Fail(span, "retried")
 	case run.Status == lifecycle.Failed, run.Status == lifecycle.TimedOut:
-		span.Fail(string(run.Status))
+		trace.Fail(span, string(run.Status))
 	}
 	span.End()
 }

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 
+	"go.opentelemetry.io/otel/attribute"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"agentplatform/internal/blob"
 	"agentplatform/internal/extract"
 	"agentplatform/internal/model"
@@ -89,13 +92,12 @@ func placeholder(f record.FileRef) string {
 
 // textOf is the text of a file, or a note that it cannot be read. An error is temporary: another attempt may succeed.
 func (w *Worker) textOf(ctx context.Context, organization string, f record.FileRef) (string, error) {
-	ctx, span := trace.Start(ctx, trace.Client, "read", "file")
+	ctx, span := trace.Start(ctx, oteltrace.SpanKindClient, "read", "file")
 	defer span.End()
-	span.Set(trace.OrganizationID, organization)
-	span.SetInt("agentplatform.file.bytes", f.Size)
+	span.SetAttributes(trace.OrganizationID.String(organization), attribute.Int64("agentplatform.file.bytes", f.Size))
 	text, err := w.TextOf(ctx, organization, f)
 	if err != nil {
-		span.Fail("read_failed")
+		trace.Fail(span, "read_failed")
 	}
 	var fault extract.Fault
 	switch {

@@ -10,10 +10,11 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"agentplatform/internal/blob"
 	"agentplatform/internal/blob/memblob"
@@ -86,15 +87,20 @@ func TestModelIsShownTheFilesOfAMessage(t *testing.T) {
 	require.NoError(t, err)
 	assert.Len(t, many.Images, maxImages)
 	assert.Equal(t, []model.Text{{Name: "cat.png", Text: "[5 bytes of image/png, which cannot be shown]"}}, many.Texts)
-	var spans []string
-	traced := trace.With(t.Context(), trace.New(1, time.Now,
-		func(e trace.Ended) { spans = append(spans, e.Name+" "+e.Error) }))
+	exported := tracetest.NewInMemoryExporter()
+	traced := trace.With(t.Context(), trace.New(1, exported))
 	_, err = w.message(traced, "o", record.Input{Files: []record.FileRef{
 		{FileID: "1", Name: "PRIVATE.md", ContentType: "text/markdown", Size: 3},
 		{FileID: "5", Name: "gone.txt", ContentType: "text/plain", Size: 3},
 		{FileID: "2", Name: "cat.png", ContentType: "image/png", Size: 5},
 	}}, &left)
 	require.NoError(t, err)
+	var spans []string
+	for _, s := range exported.GetSpans() {
+		all := attribute.NewSet(s.Attributes...)
+		code, _ := all.Value("error.type")
+		spans = append(spans, s.Name+" "+code.AsString())
+	}
 	assert.Equal(t, []string{"read file ", "read file read_failed"}, spans, "each that is read; a picture is not")
 	decided := map[string]record.Decision{}
 	for i := range 10 {

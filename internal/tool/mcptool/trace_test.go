@@ -10,11 +10,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"agentplatform/internal/tool"
 	"agentplatform/internal/tool/mcptool"
@@ -46,8 +47,9 @@ func TestACallCarriesItsSpan(t *testing.T) {
 		web.Close()
 	})
 	kind := &mcptool.Kind{Client: &http.Client{Transport: trace.Outgoing(http.DefaultTransport)}}
-	tracer := trace.New(1, time.Now, func(trace.Ended) {})
-	ctx, span := trace.StartOf(trace.With(t.Context(), tracer), "6925112233445566778899aa", trace.Internal, "x", "")
+	tracer := trace.New(1, tracetest.NewNoopExporter())
+	ctx, span := trace.StartOf(trace.With(t.Context(), tracer), "6925112233445566778899aa",
+		oteltrace.SpanKindInternal, "x", "")
 	defer span.End()
 	endpoint := tool.Endpoint{URL: web.URL}
 	found, err := kind.Discover(ctx, endpoint)
@@ -58,5 +60,6 @@ func TestACallCarriesItsSpan(t *testing.T) {
 	assert.Equal(t, "hello", strings.TrimSpace(result.Text))
 	mu.Lock()
 	defer mu.Unlock()
-	assert.Equal(t, []string{"00-" + span.Trace.String() + "-" + span.Span.String() + "-01"}, parents)
+	at := span.SpanContext()
+	assert.Equal(t, []string{"00-" + at.TraceID().String() + "-" + at.SpanID().String() + "-01"}, parents)
 }

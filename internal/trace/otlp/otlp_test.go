@@ -18,8 +18,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/ptrace"
 	"go.opentelemetry.io/collector/pdata/ptrace/ptraceotlp"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/internal/trace"
 	"agentplatform/internal/trace/otlp"
 )
 
@@ -44,7 +48,7 @@ func open(t *testing.T, change func(*otlp.Options)) *world {
 	t.Cleanup(server.Close)
 	o := otlp.Options{
 		Endpoint: server.URL, Now: w.clock, Log: slog.New(slog.NewTextHandler(&w.log, nil)),
-		Resource:  []trace.Attribute{{Key: "service.name", Value: "us"}},
+		Resource:  []attribute.KeyValue{attribute.String("service.name", "us")},
 		Transport: server.Client().Transport,
 	}
 	if change != nil {
@@ -98,44 +102,58 @@ func (w *world) receive(answer http.ResponseWriter, r *http.Request) {
 	_, _ = answer.Write(said)
 }
 
-func ended(name string) trace.Ended {
-	e := trace.Ended{Name: name, Kind: trace.Client, Start: time.Unix(1, 2), End: time.Unix(3, 4)}
-	e.Trace, e.Span = trace.ID{1}, trace.SpanID{2}
-	return e
+func ended(name string) tracetest.SpanStub {
+	return tracetest.SpanStub{Name: name, SpanKind: oteltrace.SpanKindClient, StartTime: time.Unix(1, 2),
+		EndTime: time.Unix(3, 4), SpanContext: named(1, 2)}
+}
+
+func named(trace, span byte) oteltrace.SpanContext {
+	return oteltrace.NewSpanContext(oteltrace.SpanContextConfig{TraceID: oteltrace.TraceID{trace},
+		SpanID: oteltrace.SpanID{span}})
+}
+
+// take gives the exporter a span, as the SDK does.
+func (w *world) take(e tracetest.SpanStub) {
+	_ = w.ExportSpans(context.Background(), []sdktrace.ReadOnlySpan{e.Snapshot()})
 }
 
 // What is sent is what the collector's definitions read, member by member.
 func TestASpanArrivesAsItWas(t *testing.T) {
 	w := open(t, func(o *otlp.Options) { o.Headers = []string{"x-key=a%20b", " Other = c=d "} })
 	e := ended("chat m")
-	e.Parent, e.Error = trace.SpanID{3}, "throttled"
-	e.Links = []trace.Link{{Trace: trace.ID{4}, Span: trace.SpanID{5}}}
-	e.Attributes = []trace.Attribute{
-		{Key: "s", Value: "é\"<"}, {Key: "i", Value: int64(1 << 60)}, {Key: "f", Value: 0.5}, {Key: "b", Value: true},
-		{Key: "l", Value: []string{"stop"}},
+	e.Parent, e.Status = named(1, 3), sdktrace.Status{Code: codes.Error, Description: "PRIVATE"}
+	e.Links = []sdktrace.Link{{SpanContext: named(4, 5)}}
+	e.Events = []sdktrace.Event{{Name: "PRIVATE"}}
+	e.Attributes = []attribute.KeyValue{
+		attribute.String("s", "é\"<"), attribute.Int64("i", 1<<60), attribute.Float64("f", 0.5),
+		attribute.Bool("b", true), attribute.StringSlice("l", []string{"stop"}), attribute.String("empty", ""),
+		attribute.IntSlice("n", []int{1, 2}), attribute.String("error.type", "throttled"),
 	}
-	w.Take(e)
+	w.take(e)
 	w.Flush(t.Context())
 	require.Equal(t, []string{"chat m"}, w.got, w.log.String())
 	assert.Equal(t, "/v1/traces", w.last.URL.Path)
 	assert.Equal(t, "application/json", w.last.Header.Get("Content-Type"))
 	assert.Equal(t, []string{"a b", "c=d"}, []string{w.last.Header.Get("X-Key"), w.last.Header.Get("Other")})
 	s := w.spans
-	assert.Equal(t, trace.ID{1}.String(), s.TraceID().String())
-	assert.Equal(t, trace.SpanID{2}.String(), s.SpanID().String())
-	assert.Equal(t, trace.SpanID{3}.String(), s.ParentSpanID().String())
+	assert.Equal(t, oteltrace.TraceID{1}.String(), s.TraceID().String())
+	assert.Equal(t, oteltrace.SpanID{2}.String(), s.SpanID().String())
+	assert.Equal(t, oteltrace.SpanID{3}.String(), s.ParentSpanID().String())
 	assert.Equal(t, ptrace.SpanKindClient, s.Kind())
 	assert.Equal(t, time.Unix(1, 2).UTC(), s.StartTimestamp().AsTime())
 	assert.Equal(t, time.Unix(3, 4).UTC(), s.EndTimestamp().AsTime())
 	assert.Equal(t, ptrace.StatusCodeError, s.Status().Code())
 	assert.Equal(t, uint32(1), s.Flags())
 	require.Equal(t, 1, s.Links().Len())
-	assert.Equal(t, trace.ID{4}.String(), s.Links().At(0).TraceID().String())
-	assert.Equal(t, trace.SpanID{5}.String(), s.Links().At(0).SpanID().String())
+	assert.Equal(t, oteltrace.TraceID{4}.String(), s.Links().At(0).TraceID().String())
+	assert.Equal(t, oteltrace.SpanID{5}.String(), s.Links().At(0).SpanID().String())
+	assert.Empty(t, s.Status().Message())
+	assert.Zero(t, s.Events().Len())
 	assert.Equal(t, map[string]any{"s": "é\"<", "i": int64(1 << 60), "f": 0.5, "b": true, "l": []any{"stop"},
-		"error.type": "throttled"}, s.Attributes().AsRaw())
-	w.Take(ended("root"))
+		"n": "[1,2]", "error.type": "throttled"}, s.Attributes().AsRaw())
+	w.take(ended(strings.Repeat("é", 1000)))
 	w.Flush(t.Context())
+	assert.LessOrEqual(t, len(w.spans.Name()), 256)
 	assert.True(t, w.spans.ParentSpanID().IsEmpty())
 	assert.Equal(t, ptrace.StatusCodeUnset, w.spans.Status().Code())
 }
@@ -143,7 +161,7 @@ func TestASpanArrivesAsItWas(t *testing.T) {
 func TestSpansAreSentInBatches(t *testing.T) {
 	w := open(t, nil)
 	for range 600 {
-		w.Take(ended("x"))
+		w.take(ended("x"))
 	}
 	w.Flush(t.Context())
 	assert.Equal(t, []int{256, 256, 88}, w.batches)
@@ -162,7 +180,7 @@ func TestAReceiverThatRefusesIsLeftAlone(t *testing.T) {
 		answer.WriteHeader(http.StatusServiceUnavailable)
 	}
 	for range 5000 {
-		w.Take(ended("x"))
+		w.take(ended("x"))
 	}
 	assert.Equal(t, int64(5000-4096), w.Dropped())
 	for range 10 {
@@ -209,8 +227,8 @@ func TestAnAnswerSaysWhatBecomesOfABatch(t *testing.T) {
 			answer.WriteHeader(c.status)
 			_, _ = io.WriteString(answer, c.body)
 		}
-		w.Take(ended("a"))
-		w.Take(ended("b"))
+		w.take(ended("a"))
+		w.take(ended("b"))
 		w.Flush(t.Context())
 		assert.Equal(t, c.dropped, w.Dropped(), c)
 		w.answer = nil
@@ -246,11 +264,11 @@ func TestAReceiverThatHangsHoldsNobody(t *testing.T) {
 		w.Run(running)
 	}()
 	for range 300 {
-		w.Take(ended("x"))
+		w.take(ended("x"))
 	}
 	<-hanging
 	for range 5000 {
-		w.Take(ended("y")) // returns
+		w.take(ended("y")) // returns
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -276,13 +294,13 @@ func TestARequestIsSigned(t *testing.T) {
 			return nil
 		}
 	})
-	w.Take(ended("x"))
+	w.take(ended("x"))
 	w.Flush(t.Context())
 	require.Equal(t, []string{"x"}, w.got)
 	assert.Equal(t, "AWS4 x", w.last.Header.Get("Authorization"))
 	assert.NotEmpty(t, signed)
 	fail = true
-	w.Take(ended("y"))
+	w.take(ended("y"))
 	w.Flush(t.Context())
 	assert.Contains(t, w.log.String(), "no credentials")
 }
@@ -301,7 +319,7 @@ func TestWhatCannotBeUsedIsSaid(t *testing.T) {
 // The address may have a secret in it, and is not in the log.
 func TestAnAddressIsNotLogged(t *testing.T) {
 	w := open(t, func(o *otlp.Options) { o.Endpoint = "http://127.0.0.1:1/secret" })
-	w.Take(ended("x"))
+	w.take(ended("x"))
 	w.Flush(t.Context())
 	assert.Contains(t, w.log.String(), "cannot be sent")
 	assert.NotContains(t, w.log.String(), "secret")

@@ -1,122 +1,102 @@
 package otlp
 
 import (
-	"encoding/json"
 	"strconv"
-	"time"
 
-	"agentplatform/internal/trace"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
 // The shapes of ExportTraceServiceRequest (opentelemetry-proto 1.x) in OTLP's JSON: names in lowerCamelCase, ids in
 // hexadecimal digits, numbers of 64 bits as texts, enums as numbers.
 type (
-	request struct {
-		ResourceSpans []resourceSpans `json:"resourceSpans"`
-	}
-	resourceSpans struct {
-		Resource   resource     `json:"resource"`
-		ScopeSpans []scopeSpans `json:"scopeSpans"`
-	}
-	resource struct {
-		Attributes []attribute `json:"attributes"`
-	}
-	scopeSpans struct {
-		Scope scope  `json:"scope"`
-		Spans []span `json:"spans"`
-	}
-	scope struct {
-		Name string `json:"name"`
-	}
-	span struct {
-		TraceID    string      `json:"traceId"`
-		SpanID     string      `json:"spanId"`
-		ParentID   string      `json:"parentSpanId,omitempty"`
-		Flags      uint32      `json:"flags"`
-		Name       string      `json:"name"`
-		Kind       int         `json:"kind"`
-		Start      nanoseconds `json:"startTimeUnixNano"`
-		End        nanoseconds `json:"endTimeUnixNano"`
-		Attributes []attribute `json:"attributes,omitempty"`
-		Links      []link      `json:"links,omitempty"`
-		Status     *status     `json:"status,omitempty"`
+	object = map[string]any
+	span   struct {
+		TraceID    oteltrace.TraceID  `json:"traceId"`
+		SpanID     oteltrace.SpanID   `json:"spanId"`
+		ParentID   oteltrace.SpanID   `json:"parentSpanId,omitzero"`
+		Flags      uint32             `json:"flags"`
+		Name       string             `json:"name"`
+		Kind       oteltrace.SpanKind `json:"kind"` // its numbers are those of the protocol
+		Start      int64              `json:"startTimeUnixNano,string"`
+		End        int64              `json:"endTimeUnixNano,string"`
+		Attributes []keyValue         `json:"attributes,omitempty"`
+		Links      []link             `json:"links,omitempty"`
+		Status     status             `json:"status,omitzero"`
 	}
 	link struct {
-		TraceID string `json:"traceId"`
-		SpanID  string `json:"spanId"`
+		TraceID oteltrace.TraceID `json:"traceId"`
+		SpanID  oteltrace.SpanID  `json:"spanId"`
 	}
 	status struct {
 		Code int `json:"code"`
 	}
-	attribute struct {
-		Key   string `json:"key"`
-		Value any    `json:"value"`
+	keyValue struct {
+		Key   attribute.Key `json:"key"`
+		Value object        `json:"value"`
 	}
-	nanoseconds time.Time
 )
-
-// MarshalJSON writes nanoseconds since 1970.
-func (n nanoseconds) MarshalJSON() ([]byte, error) {
-	return json.Marshal(strconv.FormatInt(time.Time(n).UnixNano(), 10))
-}
 
 const (
-	sampled     = 1 // the flag of W3C Trace Context
-	failed      = 2 // STATUS_CODE_ERROR
-	instrument  = "agentplatform"
-	errorTypeOf = "error.type"
+	sampled    = 1 // the flag of W3C Trace Context
+	failed     = 2 // STATUS_CODE_ERROR
+	instrument = "agentplatform"
+	maxName    = 256 // bytes of a span's name; the SDK limits attributes only
 )
 
-func requestOf(from []trace.Attribute, ended []trace.Ended) request {
+// requestOf has what a span may say: no event, no text of a status and no state of a trace.
+func requestOf(from []attribute.KeyValue, ended []sdktrace.ReadOnlySpan) object {
 	spans := make([]span, 0, len(ended))
 	for _, e := range ended {
+		at, name := e.SpanContext(), e.Name()
 		s := span{
-			TraceID: e.Trace.String(), SpanID: e.Span.String(), Flags: sampled, Name: e.Name, Kind: int(e.Kind),
-			Start: nanoseconds(e.Start), End: nanoseconds(e.End), Attributes: attributes(e.Attributes),
+			TraceID: at.TraceID(), SpanID: at.SpanID(), ParentID: e.Parent().SpanID(), Flags: sampled,
+			Name: name[:min(len(name), maxName)], Kind: e.SpanKind(),
+			Start: e.StartTime().UnixNano(), End: e.EndTime().UnixNano(), Attributes: attributes(e.Attributes()),
 		}
-		if e.Parent != (trace.SpanID{}) {
-			s.ParentID = e.Parent.String()
+		for _, l := range e.Links() {
+			s.Links = append(s.Links, link{l.SpanContext.TraceID(), l.SpanContext.SpanID()})
 		}
-		for _, l := range e.Links {
-			s.Links = append(s.Links, link{l.Trace.String(), l.Span.String()})
-		}
-		if e.Error != "" {
-			s.Status = &status{failed}
-			s.Attributes = append(s.Attributes, attributes([]trace.Attribute{{Key: errorTypeOf, Value: e.Error}})...)
+		if e.Status().Code == codes.Error {
+			s.Status = status{failed}
 		}
 		spans = append(spans, s)
 	}
-	return request{[]resourceSpans{{
-		Resource: resource{attributes(from)}, ScopeSpans: []scopeSpans{{Scope: scope{instrument}, Spans: spans}},
+	return object{"resourceSpans": []object{{
+		"resource":   object{"attributes": attributes(from)},
+		"scopeSpans": []object{{"scope": object{"name": instrument}, "spans": spans}},
 	}}}
 }
 
-func attributes(list []trace.Attribute) []attribute {
-	out := make([]attribute, 0, len(list))
+// attributes leaves out those that are an empty text.
+func attributes(list []attribute.KeyValue) []keyValue {
+	out := make([]keyValue, 0, len(list))
 	for _, a := range list {
-		out = append(out, attribute{a.Key, valueOf(a.Value)})
+		if a.Value.Type() != attribute.STRING || a.Value.AsString() != "" {
+			out = append(out, keyValue{a.Key, valueOf(a.Value)})
+		}
 	}
 	return out
 }
 
-// valueOf is an AnyValue.
-func valueOf(v any) any {
-	switch v := v.(type) {
-	case string:
-		return map[string]any{"stringValue": v}
-	case bool:
-		return map[string]any{"boolValue": v}
-	case int64:
-		return map[string]any{"intValue": strconv.FormatInt(v, 10)}
-	case float64:
-		return map[string]any{"doubleValue": v}
-	case []string:
-		values := make([]any, 0, len(v))
-		for _, text := range v {
-			values = append(values, valueOf(text))
+// valueOf is an AnyValue. Types that no span of ours has are texts.
+func valueOf(v attribute.Value) object {
+	switch v.Type() {
+	case attribute.BOOL:
+		return object{"boolValue": v.AsBool()}
+	case attribute.INT64:
+		return object{"intValue": strconv.FormatInt(v.AsInt64(), 10)}
+	case attribute.FLOAT64:
+		return object{"doubleValue": v.AsFloat64()}
+	case attribute.STRINGSLICE:
+		values := []object{}
+		for _, text := range v.AsStringSlice() {
+			values = append(values, valueOf(attribute.StringValue(text)))
 		}
-		return map[string]any{"arrayValue": map[string]any{"values": values}}
+		return object{"arrayValue": object{"values": values}}
 	default:
-		return map[string]any{}
+		return object{"stringValue": v.String()}
 	}
 }
