@@ -14,15 +14,15 @@ PURE := CGO_ENABLED=0 $(GO)
 TEST := $(GO) test -vet=off $(TAGS)
 # BROWSER may name a browser for them; without one they find Chromium under its usual names.
 STORIES = BROWSER='$(BROWSER)' $(GO) test -vet=off -tags browser,pebblegozstd -count 1 -parallel 2 -timeout 20m
-PLANT = $(TEST) -run 'TestEveryBugIsFound|TestEveryBugOfTheCacheIsFound|TestSmallWorldsFindBugs' -count 1 -parallel 2 -timeout 2h -v ./internal/sim/planted -plant -bug '$(BUG)'
+PLANT = $(TEST) -run 'TestEveryBugIsFound|TestEveryBugOfTheCacheIsFound|TestSmallWorldsFindBugs' -count 1 -parallel 2 -timeout 2h -v ./internal/proof/sim/planted -plant -bug '$(BUG)'
 TOOLS := $(GO) tool -modfile=scripts/tools/go.mod
 SOURCES := events functions infra internal scripts
 # What is tested with the race detector: all but the stacks, which describe and run nothing, and whose library is more
 # to compile than all the rest (make templates tests them). What only a deployment runs links the clients of its services,
 # which are a third of what is left to compile; make test leaves it to make aws.
 RACED := ./events/... ./functions/... ./infra/stage/... ./internal/... ./scripts/...
-DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/cloudwatch ./infra/iam ./internal/blob/s3blob ./internal/broker/lambdabroker ./internal/reader/lambdareader ./internal/cloud/... ./internal/index/s3index ./internal/queue/sqsqueue \
-  ./internal/seal/kmsseal ./internal/table/dynamotable ./internal/timer/sfntimer ./internal/trigger \
+DEPLOYED = $(addprefix ./functions/,$(FUNCTIONS)) ./infra/cloudwatch ./infra/iam ./internal/store/blob/s3blob ./internal/wiring/broker/lambdabroker ./internal/text/reader/lambdareader ./internal/wiring/cloud/... ./internal/text/index/s3index ./internal/store/queue/sqsqueue \
+  ./internal/store/seal/kmsseal ./internal/store/table/dynamotable ./internal/store/timer/sfntimer ./internal/wiring/trigger \
   ./scripts/firstkey ./scripts/imagepush ./scripts/operate ./scripts/preflight
 
 # What must hold before a change lands, in this order. .ci/run runs the same list at the same sizes, which stand below:
@@ -55,7 +55,7 @@ PLANTED_BY ?= $(shell git rev-parse HEAD 2>/dev/null)
 # What a build says of itself. A tree without git has no commit.
 VERSION := dev
 COMMIT = $(shell git describe --always --dirty --match '' 2>/dev/null)
-STAMP = -X agentplatform/internal/version.Version=$(VERSION) -X agentplatform/internal/version.Commit=$(COMMIT)
+STAMP = -X agentplatform/internal/platform/version.Version=$(VERSION) -X agentplatform/internal/platform/version.Commit=$(COMMIT)
 SHIPPED := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 
 # Which deployment is meant; there is no default, which would one day be the wrong one.
@@ -81,7 +81,7 @@ help: ## print this help
 ##@ Work
 
 run: ## serve the API on this machine (settings: docs/settings.md)
-	$(PURE) run $(TAGS) ./functions/local
+	$(PURE) run $(TAGS) ./functions/agentplatform
 
 check: ## before every commit: format, vet, words, linters and fast tests of what differs from main; all, where nothing does
 	@wrong=$$(gofmt -l $(SOURCES)); [ -z "$$wrong" ] || { echo "make fmt formats these:"; echo "$$wrong"; exit 1; }
@@ -94,7 +94,7 @@ fmt: ## format the Go files
 	gofmt -w $(SOURCES)
 
 build: ## build the program into dist/
-	$(PURE) build -trimpath $(TAGS) -ldflags "-s -w $(STAMP)" -o dist/local ./functions/local
+	$(PURE) build -trimpath $(TAGS) -ldflags "-s -w $(STAMP)" -o dist/agentplatform ./functions/agentplatform
 
 ##@ Test
 
@@ -120,8 +120,8 @@ panel: .cache/panel/made ## check the admin panel: its types, its texts, its lib
 	.cache/panel/node_modules/.bin/tsc -p scripts/panel
 	node --test scripts/panel
 	scripts/panel/vendor.sh
-	@changed=$$(git status --porcelain internal/panel/static/vendor) && [ -z "$$changed" ] || { echo "these are not what npm has:"; echo "$$changed"; exit 1; }
-	$(STORIES) -run 'Test' ./internal/panel/browser
+	@changed=$$(git status --porcelain internal/api/panel/static/vendor) && [ -z "$$changed" ] || { echo "these are not what npm has:"; echo "$$changed"; exit 1; }
+	$(STORIES) -run 'Test' ./internal/api/panel/browser
 
 browser: ## install the browser that make panel needs, where apt-get or brew can
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then echo "there is one"; \
@@ -131,7 +131,7 @@ browser: ## install the browser that make panel needs, where apt-get or brew can
 	else echo "install Chromium, or name a browser like it: make panel BROWSER=/path/to/chrome"; exit 1; fi
 
 screenshots: ## take pictures of every page of the panel into .cache/screenshots (ONLY: names of pages)
-	SCREENSHOTS=$(CURDIR)/.cache/screenshots ONLY='$(ONLY)' $(STORIES) -run TestScreenshots ./internal/panel/browser
+	SCREENSHOTS=$(CURDIR)/.cache/screenshots ONLY='$(ONLY)' $(STORIES) -run TestScreenshots ./internal/api/panel/browser
 
 vendor: .cache/panel/made ## copy the panel's libraries out of npm's packages, at the versions of scripts/panel/package.json
 	scripts/panel/vendor.sh
@@ -142,7 +142,7 @@ bounds: ## what is large, deep or a bomb: its work and memory, without the race 
 	echo "$$tests"; $(TEST) -run "^($$tests)$$" -count 1 -p 1 -timeout 20m $$(dirname $$files | sed 's#^#./#' | sort -u)
 
 simulate: ## run the simulation with SEEDS seeds, without the race detector
-	$(TEST) -run 'TestSimulation' -timeout 24h -v ./internal/sim -seeds $(SEEDS)
+	$(TEST) -run 'TestSimulation' -timeout 24h -v ./internal/proof/sim -seeds $(SEEDS)
 
 bench: ## measure the real process over HTTP: streams, RUNS runs, a start after kill -9, documents (minutes)
 	$(GO) run ./scripts/bench -runs $(RUNS)
@@ -168,32 +168,32 @@ recipes: ## apply the recipes of CONTRIBUTING.md to a copy of the tree, and run 
 	$(GO) run ./scripts/recipes
 
 crash: ## kill -9 the real process under load, ROUNDS times
-	$(TEST) -run 'TestKillNine' -count 1 -timeout 24h -v ./functions/local -rounds $(ROUNDS)
+	$(TEST) -run 'TestKillNine' -count 1 -timeout 24h -v ./functions/agentplatform -rounds $(ROUNDS)
 
 linearize: ## hold HISTORIES histories of the real process, half of them with kill -9, to the models of a chat and of a cap
-	$(TEST) -run 'TestTheServiceIsLinearizable|RejectAService' -count 1 -timeout 24h -v ./functions/local -histories $(HISTORIES)
+	$(TEST) -run 'TestTheServiceIsLinearizable|RejectAService' -count 1 -timeout 24h -v ./functions/agentplatform -histories $(HISTORIES)
 
 explore: ## visit up to STATES states of each small world, with each set of faults
-	$(TEST) -run EveryState -count 1 -timeout 24h -v ./internal/sim/explore -states $(STATES)
+	$(TEST) -run EveryState -count 1 -timeout 24h -v ./internal/proof/sim/explore -states $(STATES)
 
-planted: ## plant the bugs of internal/sim/planted (BUG: a pattern), and have the simulation and small worlds find them
+planted: ## plant the bugs of internal/proof/sim/planted (BUG: a pattern), and have the simulation and small worlds find them
 	$(PLANT)
 
 planted-sample: ## plant one in PLANTED_SHARE of these bugs, chosen by PLANTED_BY: the commit
 	$(PLANT) -share $(PLANTED_SHARE) -by '$(PLANTED_BY)'
 
 planted-anew: ## have the simulation look for the same bugs from its first seed on, and note the seeds that find them
-	$(TEST) -run TestEveryBugIsFound -count 1 -parallel 2 -timeout 4h -v ./internal/sim/planted -plant -bug '$(BUG)' -anew
+	$(TEST) -run TestEveryBugIsFound -count 1 -parallel 2 -timeout 4h -v ./internal/proof/sim/planted -plant -bug '$(BUG)' -anew
 
 chaos: ## enter ENTRIES states that chaotic webhook receivers are told of
-	$(TEST) -run TestChaosOfReceivers -count 1 -timeout 1h -v ./functions/local -entries $(ENTRIES)
+	$(TEST) -run TestChaosOfReceivers -count 1 -timeout 1h -v ./functions/agentplatform -entries $(ENTRIES)
 
 hostile: ## hold the real process, with HOSTILE_MB of memory, to hostile models, tools, clients and documents
-	$(TEST) -run TestHostile -count 1 -timeout 1h -v ./functions/local -hostile-mb $(HOSTILE_MB) \
+	$(TEST) -run TestHostile -count 1 -timeout 1h -v ./functions/agentplatform -hostile-mb $(HOSTILE_MB) \
 	  -hostile-clients $(HOSTILE_CLIENTS) -bomb-rounds $(HOSTILE_ROUNDS)
 
 cuts: ## cut the power of the embedded store at CUTS moments
-	$(TEST) -run LosePower -count 1 -v ./internal/table/disktable -cuts $(CUTS)
+	$(TEST) -run LosePower -count 1 -v ./internal/store/table/disktable -cuts $(CUTS)
 
 fuzz: ## run every fuzz target for FUZZTIME (a count: 10000x); a package's are one program
 	@set -e; program=$$(mktemp); trap 'rm -f "$$program"' EXIT; \
@@ -213,7 +213,7 @@ compliance: ## have the compliance tests of Open Responses judge the service (ne
 	@GO='$(GO)' scripts/peers/openresponses/compliance.sh
 
 requests: .cache/peers/package-lock.json .cache/peers/schemathesis/made ## have schemathesis make REQUESTS requests from the OpenAPI document (needs Python 3)
-	$(GO) test -tags peers,pebblegozstd -count 1 -timeout 2h -v -run RequestsMadeFromTheDocument ./functions/local -requests $(REQUESTS)
+	$(GO) test -tags peers,pebblegozstd -count 1 -timeout 2h -v -run RequestsMadeFromTheDocument ./functions/agentplatform -requests $(REQUESTS)
 
 lint: ## run the linters, and count the private words against scripts/words/budget.txt
 	$(GO) run ./scripts/words
@@ -223,10 +223,10 @@ vulncheck: ## look for known vulnerabilities (needs the vulnerability database)
 	$(TOOLS) govulncheck ./...
 
 soak: ## have the real process work at half of its peak for SOAK, killed every five minutes
-	$(TEST) -run TestSoak -count 1 -timeout 24h -v ./functions/local -soak $(SOAK)
+	$(TEST) -run TestSoak -count 1 -timeout 24h -v ./functions/agentplatform -soak $(SOAK)
 
 neighbours: ## measure what a greedy organization and receivers that never answer do to others, in PAIRS pairs of rounds
-	$(TEST) -run TestNeighbours -count 1 -timeout 2h -v ./functions/local -pairs $(PAIRS)
+	$(TEST) -run TestNeighbours -count 1 -timeout 2h -v ./functions/agentplatform -pairs $(PAIRS)
 
 ##@ AWS
 
@@ -280,11 +280,11 @@ cost: ## count what a run costs on LocalStack, and rewrite the table in infra/RE
 	$(MAKE) functions ARCH=$$($(GO) env GOARCH)
 	rm -rf cdk.out && CDK_OUTDIR=cdk.out CDK_CONTEXT_JSON='{"stage":"dev"}' $(GO) run ./infra
 	$(LOCALSTACK) start
-	eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 ./internal/cloud/proof -update
+	eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 ./internal/wiring/cloud/proof -update
 
 capacity: ## count what a run does to each partition on LocalStack, and rewrite the report in docs/capacity.md
 	$(LOCALSTACK) start
-	eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 ./internal/cloud/proof -run TestCapacity -update
+	eval "$$($(LOCALSTACK) env)"; $(GO) test -vet=off -tags integration -count 1 ./internal/wiring/cloud/proof -run TestCapacity -update
 
 gameday: ## bring about faults on LocalStack, see their alarms raised, and follow the runbook until all is well
 	$(MAKE) functions ARCH=$$($(GO) env GOARCH)
@@ -313,19 +313,19 @@ retrieval: .cache/peers/retrieval/made ## measure the search on the COLLECTION (
 	$(GO) run $(TAGS) ./scripts/retrieval -collection "$(COLLECTION)" -python .cache/peers/retrieval/bin/python
 
 golden: ## rewrite the golden files (OpenAPI document, state diagram, scripts, tables of settings and providers)
-	$(TEST) -run 'TestScripts|TestDiagram|TestTheDocument|TestTheSettingsPage|TestTheModelsPage' ./internal/lifecycle \
-	  ./internal/httpapi/service ./internal/setting ./internal/provider/registry -update
+	$(TEST) -run 'TestScripts|TestDiagram|TestTheDocument|TestTheSettingsPage|TestTheModelsPage' ./internal/core/lifecycle \
+	  ./internal/api/httpapi/service ./internal/platform/setting ./internal/ai/provider/registry -update
 
 record: .cache/peers/package-lock.json ## write the recorded conversations with model providers anew, from a mock that others wrote (needs Node.js)
-	$(GO) test -tags peers,pebblegozstd -count 1 -run 'TestContract|TestPeer' ./internal/model/openaimodel ./internal/model/anthropicmodel \
-	  ./internal/model/bedrockmodel ./internal/embedding/openaiembedding -record
+	$(GO) test -tags peers,pebblegozstd -count 1 -run 'TestContract|TestPeer' ./internal/ai/model/openaimodel ./internal/ai/model/anthropicmodel \
+	  ./internal/ai/model/bedrockmodel ./internal/ai/embedding/openaiembedding -record
 
 release: ## build the release VERSION (v1.2.3) of a clean tree into dist/, with checksums; prints the command that tags it
 	@[[ "$(VERSION)" =~ ^v(0|[1-9][0-9]*)(\.(0|[1-9][0-9]*)){2}(-[0-9A-Za-z.-]+)?$$ ]] || { echo "say which: VERSION=v1.2.3"; exit 1; }
 	@changes=$$(git status --porcelain) && [ -z "$$changes" ] || { echo "the tree is not clean:"; echo "$$changes"; exit 1; }
 	rm -rf dist
 	@for p in $(SHIPPED); do out=dist/agentplatform-$(VERSION)-$${p/\//-}; echo $$out; \
-	  CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath -ldflags "-s -w -buildid= $(STAMP)" -o $$out ./functions/local || exit 1; done
+	  CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/} $(GO) build -trimpath -ldflags "-s -w -buildid= $(STAMP)" -o $$out ./functions/agentplatform || exit 1; done
 	@$(MAKE) --no-print-directory functions
 	cd dist && find * -type f | sort | xargs $$(command -v sha256sum || echo shasum -a 256) >../SHA256SUMS.new && mv ../SHA256SUMS.new SHA256SUMS
 	@echo "to tag it: git tag -a $(VERSION) -m 'Agent Platform $(VERSION)' $(COMMIT)"
@@ -348,10 +348,10 @@ clean: ## remove what was built, not the data
 	npm ci --silent --no-fund --no-audit --prefix .cache/versus/postgres
 	touch $@
 
-.cache/panel/made: scripts/panel/package-lock.json internal/httpapi/service/openapi.golden.json
+.cache/panel/made: scripts/panel/package-lock.json internal/api/httpapi/service/openapi.golden.json
 	mkdir -p .cache/panel/types && cp scripts/panel/package*.json .cache/panel/
 	npm ci --silent --no-fund --no-audit --prefix .cache/panel
-	.cache/panel/node_modules/.bin/openapi-typescript internal/httpapi/service/openapi.golden.json -o .cache/panel/types/openapi.d.ts
+	.cache/panel/node_modules/.bin/openapi-typescript internal/api/httpapi/service/openapi.golden.json -o .cache/panel/types/openapi.d.ts
 	touch $@
 
 .cache/validate/package-lock.json: scripts/validate/package-lock.json

@@ -12,7 +12,7 @@ files=$(git diff --name-only "$base"; git ls-files --others --exclude-standard)
 [ -n "$files" ] || everything
 if grep -qE '^(go\.mod|go\.sum|\.golangci\.yml)$' <<<"$files"; then everything; fi
 
-folders=$'./internal/imports\n./internal/httpapi/service\n./internal/docs'
+folders=$'./internal/proof/imports\n./internal/api/httpapi/service\n./internal/proof/docs'
 while read -r file; do
   # testdata and the like belong to the package above; a package may have no file that is built without a tag.
   folder=$(dirname "$file")

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/peertest"
+	"agentplatform/internal/proof/peertest"
 )
 
 // talk is what a conversation with the service has seen: a message with an uploaded file, a question found in the

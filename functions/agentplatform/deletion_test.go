@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/scenario"
+	"agentplatform/internal/proof/scenario"
 )
 
 // within is a local service whose data folder the test can read.

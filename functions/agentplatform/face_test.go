@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/peertest"
+	"agentplatform/internal/proof/peertest"
 )
 
 // served starts the program and returns a function that runs a client script of scripts/peers.

@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/extract/bombtest"
+	"agentplatform/internal/text/extract/bombtest"
 )
 
 var bombRounds = flag.Int("bomb-rounds", 1, "rounds with and without bombs in TestHostileDocuments, at least")

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/linear"
-	"agentplatform/internal/sim/planted"
+	"agentplatform/internal/proof/linear"
+	"agentplatform/internal/proof/sim/planted"
 )
 
 var histories = flag.Int("histories", 6, "how many histories of the real process are held to the models")
@@ -100,7 +100,7 @@ func TestTheModelsRejectAServiceWithoutTheLock(t *testing.T) {
 		t.Skip("long, a program of its own: make linearize runs it")
 	}
 	list, err := planted.Bug{Name: "no chat is busy", Edits: []planted.Edit{
-		{File: "internal/intake/intake.go", Old: `if err == nil && chat.Value.ActiveRun != "" {`, New: `if false {`},
+		{File: "internal/run/intake/intake.go", Old: `if err == nil && chat.Value.ActiveRun != "" {`, New: `if false {`},
 	}}.Overlay("../..", t.TempDir())
 	require.NoError(t, err)
 	s, service := serve(t, "-overlay", list)

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"syscall"
 
-	"agentplatform/internal/boot"
-	"agentplatform/internal/logline"
-	"agentplatform/internal/setting"
-	"agentplatform/internal/version"
+	"agentplatform/internal/platform/logline"
+	"agentplatform/internal/platform/setting"
+	"agentplatform/internal/platform/version"
+	"agentplatform/internal/wiring/boot"
 )
 
 func main() {

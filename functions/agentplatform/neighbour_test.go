@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/sim/planted"
+	"agentplatform/internal/proof/sim/planted"
 )
 
 var pairs = flag.Int("pairs", 0, "how many pairs of rounds, without and with a disturbance, are compared")
@@ -32,7 +32,7 @@ func TestNeighbours(t *testing.T) {
 	defer good.Close()
 	hole := blackHole(t)
 	list, err := planted.Bug{Edits: []planted.Edit{
-		{File: "internal/boot/local.go", Old: "webhooksAtOnce = 128", New: "webhooksAtOnce = 0"},
+		{File: "internal/wiring/boot/local.go", Old: "webhooksAtOnce = 128", New: "webhooksAtOnce = 0"},
 	}}.Overlay("../..", t.TempDir())
 	require.NoError(t, err)
 	mute := built(t, "-overlay", list) // deliveries are stored but not sent
@@ -59,7 +59,7 @@ func TestNeighbours(t *testing.T) {
 	compare(t, "with receivers that never answer, against no senders", 1.25,
 		func() time.Duration { return round(mute, "https://"+hole+"/", tick, nothing) },
 		func() time.Duration { return round(binary, "https://"+hole+"/", tick, nothing) })
-	// receivers that answer keep the cores busy: internal/sim/README.md
+	// receivers that answer keep the cores busy: internal/proof/sim/README.md
 	compare(t, "with receivers that never answer, with cores half idle", 1.25,
 		func() time.Duration { return round(binary, good.URL, tick, nothing) },
 		func() time.Duration { return round(binary, "https://"+hole+"/", tick, nothing) })

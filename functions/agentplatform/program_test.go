@@ -44,8 +44,8 @@ var binaries = struct {
 }{built: map[string]string{}}
 
 // stamp is what the programs of tests say of themselves, as a release does: TestTheProgramSaysWhichBuildItIs.
-const stamp = "-s -w -X agentplatform/internal/version.Version=v1.2.3 " +
-	"-X agentplatform/internal/version.Commit=0123abc"
+const stamp = "-s -w -X agentplatform/internal/platform/version.Version=v1.2.3 " +
+	"-X agentplatform/internal/platform/version.Commit=0123abc"
 
 // TestMain removes the programs that tests have built.
 func TestMain(m *testing.M) {

@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/peertest"
+	"agentplatform/internal/proof/peertest"
 )
 
 // forecaster is a model provider whose model asks for the function get_weather when it is offered it and asked about

@@ -7,9 +7,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/boot"
-	"agentplatform/internal/scenario"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/platform/setting"
+	"agentplatform/internal/proof/scenario"
+	"agentplatform/internal/wiring/boot"
 )
 
 // laptop runs worlds in this process, each with its own data folder.

@@ -24,7 +24,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/peertest"
+	"agentplatform/internal/proof/peertest"
 )
 
 var requests = flag.Int("requests", 3000, "how many requests are made from the OpenAPI document, at least")

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/peertest"
+	"agentplatform/internal/proof/peertest"
 )
 
 type object = map[string]any

@@ -20,12 +20,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/boot"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/platform/setting"
+	"agentplatform/internal/wiring/boot"
 )
 
 // The stored formats of all released versions stay readable: testdata/stores has a data folder of each, as that
-// version wrote it. A change of the format adds one (`go test ./functions/local -run Store -store NAME`) and
+// version wrote it. A change of the format adds one (`go test ./functions/agentplatform -run Store -store NAME`) and
 // leaves the others unchanged.
 var store = flag.String("store", "", "write the store of this version under this name")
 

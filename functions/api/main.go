@@ -5,26 +5,26 @@ package main
 import (
 	"context"
 
-	"agentplatform/internal/broker"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/asking"
-	"agentplatform/internal/cloud/edge"
-	"agentplatform/internal/cloud/edge/mcpedge"
-	"agentplatform/internal/cloud/function"
-	"agentplatform/internal/cloud/search"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/toolkit/kinds"
-	"agentplatform/internal/trigger"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/org/toolkit/adapters"
+	"agentplatform/internal/wiring/broker"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/brokerclient"
+	"agentplatform/internal/wiring/cloud/function"
+	"agentplatform/internal/wiring/cloud/httpedge"
+	"agentplatform/internal/wiring/cloud/httpedge/mcpedge"
+	"agentplatform/internal/wiring/cloud/search"
+	"agentplatform/internal/wiring/trigger"
 )
 
 func main() {
 	function.Run(func(p *cloud.Platform) (any, error) {
-		asker, err := asking.New(p)
+		asker, err := brokerclient.New(p)
 		if err != nil {
 			return nil, err
 		}
-		if err := kinds.Make(p.Toolkits, p.Settings); err != nil {
+		if err := adapters.Make(p.Toolkits, p.Settings); err != nil {
 			return nil, err
 		}
 		k, err := search.New(context.Background(), p, func(provider string) embedding.Model {
@@ -33,7 +33,7 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		server, err := edge.New(p, 0, edge.A2A(p.Sealer), mcpedge.Add, edge.CountFailures(p), func(c *service.Config) {
+		server, err := httpedge.New(p, 0, httpedge.A2A(p.Sealer), mcpedge.Add, httpedge.CountFailures(p), func(c *service.Config) {
 			c.Knowledge, c.Asker, c.Prober = k, asker, asker
 			c.Slow = func() { p.Metrics.Count(cloud.SlowAnswers) }
 		})

@@ -6,13 +6,13 @@ import (
 	"context"
 	"time"
 
-	"agentplatform/internal/broker"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/function"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/provider/registry"
-	"agentplatform/internal/toolkit/kinds"
-	"agentplatform/internal/webhook"
+	"agentplatform/internal/ai/provider/registry"
+	"agentplatform/internal/org/toolkit/adapters"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/run/webhook"
+	"agentplatform/internal/wiring/broker"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/function"
 )
 
 // probeTime limits the test request to a webhook address.
@@ -24,7 +24,7 @@ func main() {
 		if err := p.ReadSecrets(ctx); err != nil {
 			return nil, err
 		}
-		if err := kinds.Make(p.Toolkits, p.Settings); err != nil {
+		if err := adapters.Make(p.Toolkits, p.Settings); err != nil {
 			return nil, err
 		}
 		policy, err := egress.Read(p.Settings.WebhookAllowHosts, "WEBHOOK_CA_FILE", p.Settings.WebhookCAFile)

@@ -5,11 +5,11 @@ package main
 import (
 	"time"
 
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/edge"
-	"agentplatform/internal/cloud/edge/mcpedge"
-	"agentplatform/internal/cloud/function"
-	"agentplatform/internal/trigger"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/function"
+	"agentplatform/internal/wiring/cloud/httpedge"
+	"agentplatform/internal/wiring/cloud/httpedge/mcpedge"
+	"agentplatform/internal/wiring/trigger"
 )
 
 // maxStream is the longest stream: the function is ended after 15 minutes.
@@ -17,7 +17,7 @@ const maxStream = 14 * time.Minute
 
 func main() {
 	function.Run(func(p *cloud.Platform) (any, error) {
-		server, err := edge.New(p, maxStream, edge.A2A(p.Sealer), mcpedge.Add, edge.CountFailures(p))
+		server, err := httpedge.New(p, maxStream, httpedge.A2A(p.Sealer), mcpedge.Add, httpedge.CountFailures(p))
 		if err != nil {
 			return nil, err
 		}

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/function"
-	"agentplatform/internal/cloud/search"
-	"agentplatform/internal/extract"
-	"agentplatform/internal/ingest"
-	"agentplatform/internal/trigger"
+	"agentplatform/internal/knowledge/ingest"
+	"agentplatform/internal/text/extract"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/function"
+	"agentplatform/internal/wiring/cloud/search"
+	"agentplatform/internal/wiring/trigger"
 )
 
 func main() {

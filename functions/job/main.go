@@ -4,13 +4,13 @@ package main
 
 import (
 	"agentplatform/events"
-	"agentplatform/internal/analytics"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/function"
-	"agentplatform/internal/cloud/search"
-	"agentplatform/internal/ingest"
-	"agentplatform/internal/removal"
-	"agentplatform/internal/trigger"
+	"agentplatform/internal/knowledge/ingest"
+	"agentplatform/internal/org/analytics"
+	"agentplatform/internal/run/removal"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/function"
+	"agentplatform/internal/wiring/cloud/search"
+	"agentplatform/internal/wiring/trigger"
 )
 
 func main() {

@@ -7,7 +7,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"agentplatform/internal/reader"
+	"agentplatform/internal/text/reader"
 )
 
 func main() {

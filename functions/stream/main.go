@@ -14,9 +14,9 @@ import (
 
 	_ "golang.org/x/crypto/x509roots/fallback" // the image holds only this program
 
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/edge"
-	"agentplatform/internal/httpapi"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/httpedge"
 )
 
 // stopTime limits a stop; streams end at once.
@@ -36,7 +36,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	handler, err := edge.New(p, 0)
+	handler, err := httpedge.New(p, 0)
 	if err != nil {
 		return err
 	}

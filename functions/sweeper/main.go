@@ -3,11 +3,11 @@
 package main
 
 import (
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/function"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/sweep"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/sweep"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/function"
 )
 
 func main() {

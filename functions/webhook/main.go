@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/a2a"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/function"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/trigger"
-	"agentplatform/internal/webhook"
+	"agentplatform/internal/api/a2a"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/run/webhook"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/function"
+	"agentplatform/internal/wiring/trigger"
 )
 
 // tryTime limits one delivery attempt, including redirects and slow bodies.

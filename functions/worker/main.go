@@ -13,10 +13,10 @@ import (
 	_ "golang.org/x/crypto/x509roots/fallback" // the image holds only programs
 
 	"agentplatform/events"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/function"
-	"agentplatform/internal/cloud/work"
-	"agentplatform/internal/trigger"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/function"
+	"agentplatform/internal/wiring/cloud/runworker"
+	"agentplatform/internal/wiring/trigger"
 )
 
 func main() {
@@ -30,7 +30,7 @@ func main() {
 }
 
 func handler(p *cloud.Platform) (any, error) {
-	w, err := work.New(context.Background(), p)
+	w, err := runworker.New(context.Background(), p)
 	if err != nil {
 		return nil, err
 	}
@@ -47,5 +47,5 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	return work.Serve(ctx, p)
+	return runworker.Serve(ctx, p)
 }

@@ -23,7 +23,7 @@ import (
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/awstest"
+	"agentplatform/internal/proof/awstest"
 )
 
 // The stage that make integration synthesizes, and its output folder.

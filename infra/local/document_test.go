@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 // What only a deployment has of documents: bytes that no function carries, functions that end, an index that is another
@@ -253,7 +253,7 @@ func kill(t testing.TB, pid int) {
 }
 
 func aFileIsReadByAFunctionWithoutRights(t *testing.T, w world) {
-	pdf, err := os.ReadFile("../../internal/extract/testdata/standard-font.pdf")
+	pdf, err := os.ReadFile("../../internal/text/extract/testdata/standard-font.pdf")
 	require.NoError(t, err)
 	file := w.announced(t, fields{"name": "terms.pdf", "content_type": "application/pdf"}, string(pdf))
 	run := w.begin(t, w.agent(t), "message", "what are the terms?", "file_ids", file)

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/infra/iam"
-	"agentplatform/internal/awstest"
+	"agentplatform/internal/proof/awstest"
 )
 
 // account is the ID of LocalStack's account.

@@ -24,8 +24,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/awstest"
-	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/proof/awstest"
+	"agentplatform/internal/store/table/dynamotable"
 )
 
 // tried are the commands of the guide that LocalStack can run: the blocks behind the mark, by the heading they are

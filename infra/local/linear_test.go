@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/linear"
+	"agentplatform/internal/proof/linear"
 )
 
 // The linearizability check of the local process, run against the deployed service.

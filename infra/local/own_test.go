@@ -29,11 +29,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/record"
-	"agentplatform/internal/scenario"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/proof/scenario"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/dynamotable"
 )
 
 // What only a deployment on AWS has: triggers, dead letters, timers, several processes that may be killed.

@@ -34,7 +34,7 @@ func TestThePanelOfADeployment(t *testing.T) {
 	t.Parallel()
 	stories := filepath.Join(t.TempDir(), "panel.test")
 	out, err := exec.Command("go", "test", "-c", "-vet=off", "-tags", "browser,pebblegozstd", "-o", stories,
-		"agentplatform/internal/panel/browser").CombinedOutput()
+		"agentplatform/internal/api/panel/browser").CombinedOutput()
 	require.NoError(t, err, string(out))
 
 	// The stories serve sites that the deployment may reach by their addresses. They inherit the listeners, so that
@@ -60,7 +60,7 @@ func TestThePanelOfADeployment(t *testing.T) {
 		"RuleOfAccessibility|Screenshots"
 	told := exec.Command(stories, "-test.v", "-test.parallel", "3", "-test.timeout", "20m",
 		"-test.run", cmp.Or(os.Getenv("PANEL_STORIES"), ofADeployment), "-test.skip", measures)
-	told.Dir = "../../internal/panel/browser"
+	told.Dir = "../../internal/api/panel/browser"
 	told.Env = append(os.Environ(), "PANEL_URL="+w.URL[:len(w.URL)-len("/api/v1")], "OPERATOR_KEY="+w.Key,
 		"SITES="+strconv.Itoa(len(sites)))
 	told.ExtraFiles = sites

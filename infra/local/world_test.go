@@ -29,9 +29,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/awstest"
-	"agentplatform/internal/index/s3index/vectorserver"
-	"agentplatform/internal/scenario"
+	"agentplatform/internal/proof/awstest"
+	"agentplatform/internal/proof/scenario"
+	"agentplatform/internal/text/index/s3index/vectorserver"
 )
 
 var worlds atomic.Int64

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/scenario"
+	"agentplatform/internal/proof/scenario"
 )
 
 func TestADeployedStage(t *testing.T) {

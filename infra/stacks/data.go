@@ -10,7 +10,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"agentplatform/infra/stage"
-	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/store/table/dynamotable"
 )
 
 // Data is the resources that hold data which must not be lost.

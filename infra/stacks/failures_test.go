@@ -17,12 +17,12 @@ import (
 
 	"agentplatform/infra/cloudwatch"
 	"agentplatform/infra/stage"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/edge"
-	"agentplatform/internal/httpapi/httpapitest"
-	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/logline"
+	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/logline"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/httpedge"
 )
 
 // logs are what the function of an answer logs, line by line. The HTTP layer that is deployed writes them.
@@ -34,7 +34,7 @@ func logsOf(t *testing.T, status int, ask func(t *testing.T, e httpapitest.API) 
 	var out bytes.Buffer
 	e := httpapitest.New(t, func(c *service.Config) {
 		c.Log = logline.New(&out, 0)
-		edge.CountFailures(&cloud.Platform{Metrics: cloud.NewMetrics(&out, "prod", time.Now)})(c)
+		httpedge.CountFailures(&cloud.Platform{Metrics: cloud.NewMetrics(&out, "prod", time.Now)})(c)
 	})
 	require.Equal(t, status, ask(t, e), out.String())
 	return bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/jsii-runtime-go"
 
-	"agentplatform/internal/cloud"
+	"agentplatform/internal/wiring/cloud"
 )
 
 // streamPort is the port of the stream service.

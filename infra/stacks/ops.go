@@ -20,9 +20,9 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"agentplatform/infra/stage"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/table/dynamotable"
+	"agentplatform/internal/wiring/cloud"
 )
 
 // Ops is the monitoring. Each of its alarms has an entry under the alarm's name in the runbook, infra/README.md; a

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"agentplatform/infra/stage"
-	"agentplatform/internal/httpapi"
+	"agentplatform/internal/api/httpapi"
 )
 
 // How requests come in: by the distribution alone, to the gateway or to the streams' load balancer.

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"agentplatform/infra/stage"
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 // What roles may do, and what they must never do. That each grant is needed, and none is missing, is seen where the

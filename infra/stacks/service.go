@@ -26,12 +26,12 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"agentplatform/infra/stage"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/embedding"
-	files "agentplatform/internal/reader"
-	"agentplatform/internal/seal/kmsseal"
-	"agentplatform/internal/setting"
-	"agentplatform/internal/timer/sfntimer"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/platform/setting"
+	"agentplatform/internal/store/seal/kmsseal"
+	"agentplatform/internal/store/timer/sfntimer"
+	files "agentplatform/internal/text/reader"
+	"agentplatform/internal/wiring/cloud"
 )
 
 // Service is the resources without data: they can be replaced at any time.

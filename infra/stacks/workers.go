@@ -12,7 +12,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"agentplatform/infra/stage"
-	"agentplatform/internal/cloud"
+	"agentplatform/internal/wiring/cloud"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"agentplatform/internal/setting"
+	"agentplatform/internal/platform/setting"
 )
 
 // Stage is a deployment.

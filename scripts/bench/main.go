@@ -49,7 +49,7 @@ func run() error {
 	defer func() { _ = os.RemoveAll(dir) }()
 	binary, data := filepath.Join(dir, "local"), filepath.Join(dir, "data")
 	build := exec.Command("go", "build", "-trimpath", "-tags", "pebblegozstd", "-ldflags", "-s -w", "-o", binary,
-		"./functions/local") // as make build builds it
+		"./functions/agentplatform") // as make build builds it
 	build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
 	if err := build.Run(); err != nil {
 		return err

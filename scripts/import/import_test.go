@@ -22,8 +22,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/boot"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/platform/setting"
+	"agentplatform/internal/wiring/boot"
 )
 
 type object = map[string]any

@@ -42,15 +42,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"agentplatform/events"
-	"agentplatform/internal/analytics"
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/queue/sqsqueue"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/org/analytics"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/queue/sqsqueue"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/dynamotable"
 )
 
 func main() {

@@ -18,10 +18,10 @@ import (
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"golang.org/x/sync/errgroup"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/ingest"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/knowledge/ingest"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/table/dynamotable"
 )
 
 // restore puts back what was stored: the table from another one, the bucket's objects as of a time, or the index from

@@ -23,7 +23,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/store/table/dynamotable"
 )
 
 // tables is as much of DynamoDB as a restore uses: tables of items by their keys. Of each batch it leaves the last one

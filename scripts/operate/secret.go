@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
-	"agentplatform/internal/setting"
+	"agentplatform/internal/platform/setting"
 )
 
 // maxSecret is how long a secret's value may be, in bytes.

@@ -5,7 +5,7 @@ import { mock, test } from 'node:test'
 Object.assign(globalThis, { // what the modules look at when they are loaded
   window: globalThis, sessionStorage: { getItem: () => null }, location: { hash: '' }, addEventListener: () => {}, document: { addEventListener: () => {} },
 })
-const { Conversation } = await import('../../internal/panel/static/ui/conversation.js')
+const { Conversation } = await import('../../internal/api/panel/static/ui/conversation.js')
 
 /** The characters that are drawn, all together, while a text of a length comes within three seconds. @param {number} length */
 function drawn(length) {

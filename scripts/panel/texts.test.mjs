@@ -1,8 +1,8 @@
 // What the panel makes of texts of others, whatever they are: node --test scripts/panel
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { pretty } from '../../internal/panel/static/format.js'
-import { formatted } from '../../internal/panel/static/ui/formatted.js'
+import { pretty } from '../../internal/api/panel/static/format.js'
+import { formatted } from '../../internal/api/panel/static/ui/formatted.js'
 
 /** @param {string} part @param {number} size */
 const repeated = (part, size) => part.repeat(Math.ceil(size / part.length)).slice(0, size)

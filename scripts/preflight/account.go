@@ -22,7 +22,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"agentplatform/infra/stage"
-	"agentplatform/internal/embedding"
+	"agentplatform/internal/ai/embedding"
 )
 
 // maxPages bounds each list that is read.

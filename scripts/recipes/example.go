@@ -16,9 +16,9 @@ var patches embed.FS
 // example is the change that an engineer makes who follows a recipe. Its file has lines of three kinds:
 //
 //	recipe: Add a metric                           the heading in CONTRIBUTING.md
-//	test: ./internal/boot TestParkedIsCounted      a package and a pattern of tests that must pass after it
+//	test: ./internal/wiring/boot TestParkedIsCounted      a package and a pattern of tests that must pass after it
 //	apart: infra/README.md: only for an alarm      a file that the recipe names and the example leaves alone, and why
-//	== internal/boot/meter.go                      a file to change
+//	== internal/wiring/boot/meter.go                      a file to change
 //	-- after                                       quotes lines: after, before, or the text to replace: instead of
 //	-- put                                         the text to put there
 //	-- new file                                    or the text of a new file

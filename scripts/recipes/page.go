@@ -20,7 +20,7 @@ var procedures = []string{
 }
 
 // generated are files that make golden writes, so no example does.
-var generated = []string{"internal/lifecycle/STATES.md", "docs/settings.md", "docs/versioning.md"}
+var generated = []string{"internal/core/lifecycle/STATES.md", "docs/settings.md", "docs/versioning.md"}
 
 // fault is something that is wrong with a recipe.
 type fault struct{ recipe, what string }

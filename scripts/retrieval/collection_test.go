@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/ranking"
+	"agentplatform/internal/text/ranking"
 )
 
 func TestJudge(t *testing.T) {

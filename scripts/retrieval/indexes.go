@@ -11,10 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 
-	"agentplatform/internal/index"
-	"agentplatform/internal/index/diskindex"
-	"agentplatform/internal/index/s3index"
-	"agentplatform/internal/index/s3index/vectorserver"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/index/diskindex"
+	"agentplatform/internal/text/index/s3index"
+	"agentplatform/internal/text/index/s3index/vectorserver"
 )
 
 // candidates are as many as a search asks an index for that wants the documents of recall@100.

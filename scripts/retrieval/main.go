@@ -28,8 +28,8 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/index"
-	"agentplatform/internal/ranking"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/ranking"
 )
 
 func main() {

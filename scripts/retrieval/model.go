@@ -1,9 +1,9 @@
 package main
 
 import (
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/embedding/builtinembedding"
-	"agentplatform/internal/ranking"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/embedding/builtinembedding"
+	"agentplatform/internal/text/ranking"
 )
 
 // model is the embedding model that is measured, its name, and the trust in it: those of package knowledge.

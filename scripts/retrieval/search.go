@@ -7,12 +7,12 @@ import (
 	"maps"
 	"slices"
 
-	"agentplatform/internal/chunking"
-	"agentplatform/internal/document"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/index"
-	"agentplatform/internal/ranking"
-	"agentplatform/internal/words"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/text/chunking"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/ranking"
+	"agentplatform/internal/text/words"
 )
 
 // search has the chunks of a collection, and looks at all of them.

@@ -69,7 +69,7 @@ func build(ctx context.Context, binary string) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Minute)
 	defer cancel()
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-tags", "pebblegozstd", "-ldflags", "-s -w", "-o",
-		binary, "./functions/local")
+		binary, "./functions/agentplatform")
 	command.Dir, command.Stderr, command.Env = *root, os.Stderr, append(os.Environ(), "CGO_ENABLED=0")
 	return command.Run()
 }
@@ -110,7 +110,7 @@ func (t *tools) versions(ctx context.Context, chosen []string) map[string]string
 
 var greeting = regexp.MustCompile(`Agent Platform at (\S+)`)
 
-// startOurs starts functions/local with caps and limits that no load reaches, as make bench does.
+// startOurs starts functions/agentplatform with caps and limits that no load reaches, as make bench does.
 func startOurs(ctx context.Context, s *stage) (server, error) {
 	data := filepath.Join(s.dir, "data")
 	command := exec.Command(s.ours)

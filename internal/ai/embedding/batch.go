@@ -9,7 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"agentplatform/internal/host"
+	"agentplatform/internal/platform/host"
 )
 
 // Limits are what an endpoint takes.

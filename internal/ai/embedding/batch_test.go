@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/embedding/embeddingtest"
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/embedding/embeddingtest"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 var limits = embedding.Limits{Texts: 3, Bytes: 100, Characters: 40, Calls: 1, Timeout: time.Minute}

@@ -8,8 +8,8 @@ import (
 	"regexp"
 	"time"
 
-	"agentplatform/internal/egress"
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/providerhttp"
+	"agentplatform/internal/platform/egress"
 )
 
 // Kind classifies a failure; retries depend on it.

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/embedding"
+	"agentplatform/internal/ai/embedding"
 )
 
 var providers = []string{"builtin", "openai", "bedrock"}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"io"
 
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 // MaxReply limits the body of a reply in JSON, in bytes: numbers are written with at most 25 digits or so, some

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/embedding"
+	"agentplatform/internal/ai/embedding"
 )
 
 func TestUnitScalesWhatHasADirection(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"agentplatform/internal/schema"
+	"agentplatform/internal/platform/schema"
 )
 
 // maxMended limits the bytes that one [mended] remembers.

@@ -20,9 +20,9 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/egress"
-	"agentplatform/internal/providerhttp"
-	"agentplatform/internal/schema"
+	"agentplatform/internal/ai/providerhttp"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/platform/schema"
 )
 
 // Role is the author of a message.

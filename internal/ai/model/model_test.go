@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 func TestAProvidersErrorResponseHasAKind(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 // Wherever a provider repeats our credentials or addresses in a failure, clients see neither.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"unicode"
 
-	"agentplatform/internal/schema"
+	"agentplatform/internal/platform/schema"
 )
 
 // Sendable is the request as every provider takes it; adapters send no other. The request itself is not changed.

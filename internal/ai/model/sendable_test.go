@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/model"
+	"agentplatform/internal/ai/model"
 )
 
 func TestBlankTextsAreThoseThatShowNothing(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 // provider answers with a given response.

@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/model"
-	"agentplatform/internal/problem"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
 )
 
 // Models are the models of a deployment: [Set], or that of another program, which has the providers' keys (package

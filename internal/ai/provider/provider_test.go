@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/model"
-	"agentplatform/internal/provider"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/provider"
+	"agentplatform/internal/platform/host"
 )
 
 // listed is a provider that only lists its models.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	"agentplatform/internal/trace"
+	"agentplatform/internal/platform/trace"
 )
 
 // FirstByte limits the wait for a response's headers; the caller limits the time of the whole answer.

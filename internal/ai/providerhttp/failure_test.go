@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 type (

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"time"
 
-	"agentplatform/internal/strictjson"
+	"agentplatform/internal/platform/strictjson"
 )
 
 // Join appends a path to a base URL and keeps the URL's query. A base that cannot be parsed is returned unchanged;

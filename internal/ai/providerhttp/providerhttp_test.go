@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 func TestTheWaitThatAProviderAsksForIsLimited(t *testing.T) {

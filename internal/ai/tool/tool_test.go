@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
 )
 
 func TestACallNeedsApprovalByModeAndPattern(t *testing.T) {

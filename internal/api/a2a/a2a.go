@@ -8,9 +8,9 @@ import (
 	"encoding/json"
 	"strings"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/view"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/store/record"
 )
 
 // Dialect is a version of the protocol.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"agentplatform/events"
-	"agentplatform/internal/view"
+	"agentplatform/internal/run/view"
 )
 
 // The forms of push notifications, by the names under which they are stored.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/a2a"
+	"agentplatform/internal/api/a2a"
 )
 
 const api = "https://api.example.com/api/v1"

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/a2a"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/a2a"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
 )
 
 type object = a2a.Object

@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"agentplatform/internal/a2a"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/view"
+	"agentplatform/internal/api/a2a"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/store/record"
 )
 
 // Bounds of a page of tasks: how many there are at most, unless told, how many runs are looked at for them, and how

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
-	"agentplatform/internal/a2a"
-	"agentplatform/internal/record"
+	"agentplatform/internal/api/a2a"
+	"agentplatform/internal/store/record"
 )
 
 // Push notifications of tasks are the webhooks of runs: they have their outbox, their tries and their signatures. A

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/a2aserver"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/table"
+	"agentplatform/internal/api/a2aserver"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/table"
 )
 
 func TestATaskOfAnotherAgentOrNobodyIsNotThere(t *testing.T) {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/core/lifecycle"
 )
 
 // A client that has not heard what came of its answer sends it again, and is told how the task goes on; another answer

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/view"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/run/view"
 )
 
 // seen is a run of a status as a stream shows it.

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strconv"
 
-	"agentplatform/internal/intake"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/strictjson"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/strictjson"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/store/record"
 )
 
 // correlate refuses answers to what no run of the agent has asked in the thread. Those to another run than the last, or

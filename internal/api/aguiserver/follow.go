@@ -11,13 +11,13 @@ import (
 	"unicode/utf8"
 
 	"agentplatform/events"
-	"agentplatform/internal/citation"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/view"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // maxOutput is how many bytes of a call's output are told: a front end sends them back each time.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"agentplatform/internal/host"
+	"agentplatform/internal/platform/host"
 )
 
 // Ids name what they are of, so that nothing is stored for them. A part of a run is what happens from one pause to the

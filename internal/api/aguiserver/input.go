@@ -9,11 +9,11 @@ import (
 	"strconv"
 	"strings"
 
-	"agentplatform/internal/files"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/model"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/files"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/store/record"
 )
 
 // Bounds of a request; those of what is said are intake's.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // find reads what the thread knows.

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/ratelimit"
-	"agentplatform/internal/record"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/ratelimit"
+	"agentplatform/internal/store/record"
 )
 
 // gate lets requests in: by their API keys, within their rate limits.

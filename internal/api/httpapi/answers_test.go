@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/share"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/share"
 )
 
 // stuck is a client that takes nothing of an answer until it is told to.

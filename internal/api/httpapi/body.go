@@ -9,8 +9,8 @@ import (
 	"strings"
 	"sync"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/share"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/share"
 )
 
 // What a request's body must be before a handler sees it. A body that does not come has its connection closed; JSON is

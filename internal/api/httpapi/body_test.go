@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
 // jsonRoutes are routes of each kind that take JSON.

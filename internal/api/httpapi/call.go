@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strings"
 
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/waiting"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/waiting"
 )
 
 // Call is what is known of the request in hand.

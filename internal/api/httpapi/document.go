@@ -9,7 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"agentplatform/internal/apidoc"
+	"agentplatform/internal/api/apidoc"
 )
 
 // documented is the library's configuration: what the OpenAPI document says of the whole API, and how JSON is read.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/strictjson"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/strictjson"
 )
 
 // maxJSON bounds a JSON body, which is held whole; an OpenAPI document of 5 MiB fits. Files come as forms, which are

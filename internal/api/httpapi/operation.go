@@ -8,10 +8,10 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"agentplatform/internal/apidoc"
-	"agentplatform/internal/host"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/apidoc"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
 )
 
 // Operation describes an endpoint that takes and answers JSON.

@@ -4,7 +4,7 @@ import (
 	"net"
 	"net/http"
 
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/org/tenant"
 )
 
 // ForOperators lets callers on this machine in who show an operator's key. Being on this machine alone is not enough:

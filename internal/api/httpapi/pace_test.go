@@ -12,8 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/share"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/share"
 )
 
 // drips is a connection on which a body comes: a piece after each pause. It has the deadline of the last call of set.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"agentplatform/internal/problem"
+	"agentplatform/internal/platform/problem"
 )
 
 // paced gives a client its time, to send the request's body and to take each piece of the answer. One that is slower is

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/record"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/record"
 )
 
 // numbers is a listing of the numbers below n, newest first; asked says how many rows it was asked for.

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"runtime/debug"
 
-	"agentplatform/internal/host"
+	"agentplatform/internal/platform/host"
 )
 
 // recovered logs a panic of a handler, and answers 500 where no answer has begun.

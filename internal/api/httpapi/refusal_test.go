@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
 // Who sends all of a request before looking at the answer finds the answer, though nobody wanted the body.

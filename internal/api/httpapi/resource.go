@@ -16,9 +16,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/events"
-	"agentplatform/internal/host"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // Answer is the output of most operations. Status and ETag are filled in when it is settled, whatever a handler has put

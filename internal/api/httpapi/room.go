@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/share"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/share"
 )
 
 // smallBody is how much of each body counts apart from what large bodies divide, and how much of an answer does not

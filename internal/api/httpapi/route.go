@@ -5,8 +5,8 @@ import (
 	"net/http"
 	"strings"
 
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/store/record"
 )
 
 // Routes is what the operations on a kind of resource have in common.

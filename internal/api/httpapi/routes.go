@@ -5,7 +5,7 @@ import (
 	"path"
 	"strings"
 
-	"agentplatform/internal/problem"
+	"agentplatform/internal/platform/problem"
 )
 
 // route hands a request to its operation.

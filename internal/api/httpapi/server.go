@@ -11,12 +11,12 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"agentplatform/internal/apidoc"
-	"agentplatform/internal/host"
-	"agentplatform/internal/ratelimit"
-	"agentplatform/internal/share"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/trace"
+	"agentplatform/internal/api/apidoc"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/share"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/store/ratelimit"
 )
 
 // Base is where the API lives.

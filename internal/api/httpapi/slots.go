@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/problem"
+	"agentplatform/internal/platform/problem"
 )
 
 // streamSlots bounds the open streams: all of them, those of each key, and those of each key in all processes together.

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/waiting"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/waiting"
 )
 
 // stallTime is after how long a client that neither sends nor takes anything is cut off; the reader of a stream comes

@@ -6,7 +6,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
-	"agentplatform/internal/trace"
+	"agentplatform/internal/platform/trace"
 )
 
 // traced leaves a span of a request to the API: not of files, metrics and checks of health. No other part of the

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/record"
 )
 
 // leave calls a tool, as a client of a version that goes away after a second.

@@ -15,13 +15,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/mcpserver"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/mcpserver"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // ticking is a host whose clock advances with each reading.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/run/stream"
 )
 
 // lastWords is how long before the end of its stream a call is answered with where its run stands.

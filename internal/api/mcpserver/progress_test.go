@@ -15,16 +15,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/files"
-	"agentplatform/internal/host"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/mcpserver"
-	"agentplatform/internal/queue/localqueue"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/timer/localtimer"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/api/mcpserver"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/files"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/queue/localqueue"
+	"agentplatform/internal/store/table/memtable"
+	"agentplatform/internal/store/timer/localtimer"
 )
 
 // streaming is the header of a call that takes a stream.

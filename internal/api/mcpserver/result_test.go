@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/mcpserver"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/api/mcpserver"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/record"
 )
 
 // stage is a server whose runs the test works off.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/schema"
+	"agentplatform/internal/platform/schema"
 )
 
 func TestSchemasHaveNoBooleans(t *testing.T) {

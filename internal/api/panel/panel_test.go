@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/panel"
+	"agentplatform/internal/api/panel"
 )
 
 func served(t *testing.T) func(at string, header ...string) *httptest.ResponseRecorder {

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"agentplatform/internal/host"
+	"agentplatform/internal/platform/host"
 )
 
 // Ids name what they are of, so that nothing is stored for them:

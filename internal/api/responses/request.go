@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"agentplatform/internal/files"
-	"agentplatform/internal/host"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/files"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/store/record"
 )
 
 // CreateResponse is the body of POST /responses. Members that it does not have are ignored.

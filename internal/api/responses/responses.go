@@ -24,15 +24,15 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/files"
-	"agentplatform/internal/host"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/files"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/store/record"
 )
 
 // Server is the use case.

@@ -5,10 +5,10 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/stream"
 )
 
 // Sequence numbers follow from what was said: those of the first four events are 0 to 3, a delta's is 3 and the bytes

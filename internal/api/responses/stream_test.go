@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/citation"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/view"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 const run = "65f0a1b2c3d4e5f601234567"

@@ -1,4 +1,4 @@
-// Package ingestion is the life cycle of a document: from the bytes that came in to chunks that search finds. It is
+// Package docstate is the life cycle of a document: from the bytes that came in to chunks that search finds. It is
 // pure: a state and an event in, a state out, or a refusal.
 //
 // An ingestion goes through stages. A worker claims the document, with a lease, and reports the end of each stage. What
@@ -7,7 +7,7 @@
 // ingestion fails.
 //
 // It must not know files, formats, models, indexes or stores. It imports the standard library.
-package ingestion
+package docstate
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package ingestion_test
+package docstate_test
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"agentplatform/internal/ingestion"
+	"agentplatform/internal/core/docstate"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -20,52 +20,52 @@ const (
 
 // life is a document with its own clock, to which events happen.
 type life struct {
-	ingestion.State
+	docstate.State
 
 	t   require.TestingT
 	now time.Time
 }
 
-func begun(t require.TestingT, from ingestion.Stage) *life {
+func begun(t require.TestingT, from docstate.Stage) *life {
 	l := &life{t: t, now: start}
-	l.do(ingestion.Begin{From: from})
+	l.do(docstate.Begin{From: from})
 	return l
 }
 
-func (l *life) do(e ingestion.Event) {
-	after, err := ingestion.Apply(l.State, l.now, e)
+func (l *life) do(e docstate.Event) {
+	after, err := docstate.Apply(l.State, l.now, e)
 	require.NoError(l.t, err, "%T %+v in %+v", e, e, l.State)
 	l.State = after
 }
 
-func (l *life) refused(e ingestion.Event) {
-	after, err := ingestion.Apply(l.State, l.now, e)
-	require.ErrorIs(l.t, err, ingestion.ErrRefused, "%T in %+v", e, l.State)
+func (l *life) refused(e docstate.Event) {
+	after, err := docstate.Apply(l.State, l.now, e)
+	require.ErrorIs(l.t, err, docstate.ErrRefused, "%T in %+v", e, l.State)
 	require.Equal(l.t, l.State, after, "a refusal changes nothing")
 }
 
-func (l *life) claim(name string) ingestion.Claim {
-	return ingestion.Claim{Lease: ingestion.Lease{Claim: name, Until: l.now.Add(lease)}, Deadline: hour}
+func (l *life) claim(name string) docstate.Claim {
+	return docstate.Claim{Lease: docstate.Lease{Claim: name, Until: l.now.Add(lease)}, Deadline: hour}
 }
 
 func (l *life) pass(d time.Duration) { l.now = l.now.Add(d) }
 
 func TestDocumentBecomesReadyStageByStage(t *testing.T) {
-	l := begun(t, ingestion.Fetching)
-	assert.Equal(t, ingestion.Pending, l.Status)
+	l := begun(t, docstate.Fetching)
+	assert.Equal(t, docstate.Pending, l.Status)
 	l.do(l.claim("a"))
-	assert.Equal(t, ingestion.Processing, l.Status)
-	for _, stage := range ingestion.Stages[1:] {
-		l.do(ingestion.Advance{Claim: "a", To: stage, Total: 7})
+	assert.Equal(t, docstate.Processing, l.Status)
+	for _, stage := range docstate.Stages[1:] {
+		l.do(docstate.Advance{Claim: "a", To: stage, Total: 7})
 		assert.Equal(t, stage, l.Stage)
 		assert.Equal(t, 1, l.Attempts, "attempts are of a stage")
 	}
-	l.do(ingestion.Renew{Claim: "a", Until: l.now.Add(lease), Done: 5})
-	l.do(ingestion.Renew{Claim: "a", Until: l.now.Add(lease), Done: 3})
+	l.do(docstate.Renew{Claim: "a", Until: l.now.Add(lease), Done: 5})
+	l.do(docstate.Renew{Claim: "a", Until: l.now.Add(lease), Done: 3})
 	assert.Equal(t, 5, l.Done, "progress does not go back")
 	l.pass(time.Second)
-	l.do(ingestion.Finish{Claim: "a"})
-	assert.Equal(t, ingestion.Ready, l.Status)
+	l.do(docstate.Finish{Claim: "a"})
+	assert.Equal(t, docstate.Ready, l.Status)
 	assert.Empty(t, l.Stage)
 	assert.Equal(t, 1, l.Version)
 	assert.Equal(t, l.now, l.ReadyAt)
@@ -75,26 +75,26 @@ func TestDocumentBecomesReadyStageByStage(t *testing.T) {
 
 // Only who holds the claim may report: a worker that was slow and lost the document changes nothing.
 func TestReportsOfALostWorkerAreRefused(t *testing.T) {
-	l := begun(t, ingestion.Extracting)
+	l := begun(t, docstate.Extracting)
 	l.do(l.claim("slow"))
 	l.refused(l.claim("early"))
 	l.pass(lease)
 	l.do(l.claim("next"))
-	for _, e := range []ingestion.Event{
-		ingestion.Renew{Claim: "slow"}, ingestion.Advance{Claim: "slow"}, ingestion.Finish{Claim: "slow"},
-		ingestion.Fail{Claim: "slow"}, ingestion.Retry{Claim: "slow"}, ingestion.Release{Claim: "slow"},
-		ingestion.Unchanged{Claim: "slow"},
+	for _, e := range []docstate.Event{
+		docstate.Renew{Claim: "slow"}, docstate.Advance{Claim: "slow"}, docstate.Finish{Claim: "slow"},
+		docstate.Fail{Claim: "slow"}, docstate.Retry{Claim: "slow"}, docstate.Release{Claim: "slow"},
+		docstate.Unchanged{Claim: "slow"},
 	} {
 		l.refused(e)
 	}
-	l.do(ingestion.Begin{From: ingestion.Extracting})
-	l.refused(ingestion.Finish{Claim: "next"})
+	l.do(docstate.Begin{From: docstate.Extracting})
+	l.refused(docstate.Finish{Claim: "next"})
 	assert.Equal(t, 2, l.Build)
 }
 
 // Where one process runs, the leases of the one before are void at once.
 func TestLeaseOfAnEarlierProcessIsVoid(t *testing.T) {
-	l := begun(t, ingestion.Chunking)
+	l := begun(t, docstate.Chunking)
 	first := l.claim("a")
 	first.Lease.ProcessID = "before"
 	l.do(first)
@@ -107,32 +107,32 @@ func TestLeaseOfAnEarlierProcessIsVoid(t *testing.T) {
 }
 
 func TestFailedAttemptsWaitAndEnd(t *testing.T) {
-	l := begun(t, ingestion.Embedding)
+	l := begun(t, docstate.Embedding)
 	var waits []time.Duration
-	for range ingestion.MaxAttempts - 1 {
+	for range docstate.MaxAttempts - 1 {
 		l.do(l.claim("a"))
-		l.do(ingestion.Retry{Claim: "a", Code: ingestion.EmbeddingUnavailable, Message: "it is away"})
+		l.do(docstate.Retry{Claim: "a", Code: docstate.EmbeddingUnavailable, Message: "it is away"})
 		l.refused(l.claim("early"))
 		waits = append(waits, l.Due.Sub(l.now))
 		l.now = l.Due
 	}
 	assert.Equal(t, []time.Duration{2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second}, waits)
 	l.do(l.claim("a"))
-	l.do(ingestion.Retry{Claim: "a", Code: ingestion.EmbeddingUnavailable, Message: "it is away"})
-	assert.Equal(t, ingestion.Failed, l.Status)
-	assert.Equal(t, &ingestion.Failure{
-		Stage: ingestion.Embedding, Code: ingestion.EmbeddingUnavailable, Message: "it is away", At: l.now,
+	l.do(docstate.Retry{Claim: "a", Code: docstate.EmbeddingUnavailable, Message: "it is away"})
+	assert.Equal(t, docstate.Failed, l.Status)
+	assert.Equal(t, &docstate.Failure{
+		Stage: docstate.Embedding, Code: docstate.EmbeddingUnavailable, Message: "it is away", At: l.now,
 	}, l.Failure)
-	assert.Equal(t, ingestion.Embedding, l.Stage, "a failed document says where")
+	assert.Equal(t, docstate.Embedding, l.Stage, "a failed document says where")
 }
 
 func TestOtherSideMayAskForALongerWaitWithinTheBound(t *testing.T) {
 	for asked, want := range map[time.Duration]time.Duration{
 		0: 2 * time.Second, time.Second: 2 * time.Second, time.Minute: time.Minute, hour: 2 * time.Minute,
 	} {
-		l := begun(t, ingestion.Embedding)
+		l := begun(t, docstate.Embedding)
 		l.do(l.claim("a"))
-		l.do(ingestion.Retry{Claim: "a", After: asked})
+		l.do(docstate.Retry{Claim: "a", After: asked})
 		assert.Equal(t, want, l.Due.Sub(l.now), asked)
 	}
 }
@@ -140,82 +140,82 @@ func TestOtherSideMayAskForALongerWaitWithinTheBound(t *testing.T) {
 // A file that ends whoever reads it is not read for ever. A worker that is lost may have been killed for other reasons,
 // so it is not the file's fault as long as there are attempts.
 func TestFileThatEndsEachOfItsWorkersIsUnreadable(t *testing.T) {
-	l := begun(t, ingestion.Extracting)
-	for n := range ingestion.MaxAttempts {
+	l := begun(t, docstate.Extracting)
+	for n := range docstate.MaxAttempts {
 		l.do(l.claim(string(rune('a' + n))))
-		assert.Equal(t, ingestion.Processing, l.Status)
+		assert.Equal(t, docstate.Processing, l.Status)
 		l.pass(lease)
 	}
 	l.do(l.claim("z"))
-	assert.Equal(t, ingestion.Failed, l.Status)
-	assert.Equal(t, ingestion.Unreadable, l.Failure.Code)
+	assert.Equal(t, docstate.Failed, l.Status)
+	assert.Equal(t, docstate.Unreadable, l.Failure.Code)
 }
 
 func TestDeadlineEndsAnIngestion(t *testing.T) {
-	l := begun(t, ingestion.Fetching)
+	l := begun(t, docstate.Fetching)
 	l.pass(23 * hour)
 	l.do(l.claim("a"))
-	assert.Equal(t, ingestion.Processing, l.Status, "waiting for a worker is not counted")
-	l.do(ingestion.Advance{Claim: "a", To: ingestion.Extracting})
-	l.do(ingestion.Release{Claim: "a"})
+	assert.Equal(t, docstate.Processing, l.Status, "waiting for a worker is not counted")
+	l.do(docstate.Advance{Claim: "a", To: docstate.Extracting})
+	l.do(docstate.Release{Claim: "a"})
 	l.pass(hour)
 	l.do(l.claim("b"))
-	assert.Equal(t, ingestion.PastDeadline, l.Failure.Code)
+	assert.Equal(t, docstate.PastDeadline, l.Failure.Code)
 
-	l = begun(t, ingestion.Fetching)
-	l.pass(ingestion.MaxWait)
+	l = begun(t, docstate.Fetching)
+	l.pass(docstate.MaxWait)
 	l.do(l.claim("a"))
-	assert.Equal(t, ingestion.PastDeadline, l.Failure.Code, "waiting has a bound, too")
+	assert.Equal(t, docstate.PastDeadline, l.Failure.Code, "waiting has a bound, too")
 }
 
 // What was ready stays ready when a later ingestion fails, and says so.
 func TestReadyDocumentStaysReadyWhenReprocessingFails(t *testing.T) {
-	l := begun(t, ingestion.Extracting)
+	l := begun(t, docstate.Extracting)
 	l.do(l.claim("a"))
-	l.refused(ingestion.Unchanged{Claim: "a"})
-	l.do(ingestion.Finish{Claim: "a"})
-	l.do(ingestion.Begin{From: ingestion.Fetching})
-	assert.Equal(t, ingestion.Pending, l.Status)
+	l.refused(docstate.Unchanged{Claim: "a"})
+	l.do(docstate.Finish{Claim: "a"})
+	l.do(docstate.Begin{From: docstate.Fetching})
+	assert.Equal(t, docstate.Pending, l.Status)
 	l.do(l.claim("b"))
-	l.do(ingestion.Fail{Claim: "b", Code: ingestion.FetchFailed, Message: "the server says 404"})
-	assert.Equal(t, ingestion.Ready, l.Status)
+	l.do(docstate.Fail{Claim: "b", Code: docstate.FetchFailed, Message: "the server says 404"})
+	assert.Equal(t, docstate.Ready, l.Status)
 	assert.Equal(t, 1, l.Version)
-	assert.Equal(t, ingestion.Fetching, l.Failure.Stage)
-	l.do(ingestion.Begin{From: ingestion.Fetching})
+	assert.Equal(t, docstate.Fetching, l.Failure.Stage)
+	l.do(docstate.Begin{From: docstate.Fetching})
 	assert.Nil(t, l.Failure)
 	l.do(l.claim("c"))
-	l.do(ingestion.Unchanged{Claim: "c"})
-	assert.Equal(t, ingestion.Ready, l.Status)
+	l.do(docstate.Unchanged{Claim: "c"})
+	assert.Equal(t, docstate.Ready, l.Status)
 	assert.Equal(t, 1, l.Version, "nothing new was found")
 	assert.Equal(t, 3, l.Build)
 }
 
 // What is only indexed anew is shown as ready meanwhile, and as the same version after.
 func TestQuietIngestionIsNotShown(t *testing.T) {
-	l := begun(t, ingestion.Extracting)
+	l := begun(t, docstate.Extracting)
 	l.do(l.claim("a"))
-	l.do(ingestion.Finish{Claim: "a"})
+	l.do(docstate.Finish{Claim: "a"})
 	was := l.ReadyAt
 	l.pass(hour)
-	l.do(ingestion.Begin{From: ingestion.Indexing, Quiet: true})
-	assert.Equal(t, ingestion.Ready, l.Status)
+	l.do(docstate.Begin{From: docstate.Indexing, Quiet: true})
+	assert.Equal(t, docstate.Ready, l.Status)
 	assert.True(t, l.Active())
 	l.do(l.claim("b"))
-	assert.Equal(t, ingestion.Ready, l.Status)
-	l.do(ingestion.Finish{Claim: "b"})
+	assert.Equal(t, docstate.Ready, l.Status)
+	l.do(docstate.Finish{Claim: "b"})
 	assert.Equal(t, []any{1, 2, was}, []any{l.Version, l.Build, l.ReadyAt})
 	assert.False(t, l.Quiet)
 
-	l = begun(t, ingestion.Extracting)
-	l.do(ingestion.Begin{From: ingestion.Indexing, Quiet: true})
-	assert.Equal(t, ingestion.Pending, l.Status, "what is not ready cannot be quiet")
+	l = begun(t, docstate.Extracting)
+	l.do(docstate.Begin{From: docstate.Indexing, Quiet: true})
+	assert.Equal(t, docstate.Pending, l.Status, "what is not ready cannot be quiet")
 }
 
 func TestStopOfAWorkerCountsAsNoAttempt(t *testing.T) {
-	l := begun(t, ingestion.Extracting)
+	l := begun(t, docstate.Extracting)
 	for range 20 {
 		l.do(l.claim("a"))
-		l.do(ingestion.Release{Claim: "a"})
+		l.do(docstate.Release{Claim: "a"})
 	}
 	assert.Equal(t, 0, l.Attempts)
 	assert.True(t, l.Claimable(l.now, ""))
@@ -223,22 +223,22 @@ func TestStopOfAWorkerCountsAsNoAttempt(t *testing.T) {
 
 // A postponed document may be claimed all the same: the wake-up message that was sent comes before the sweeper.
 func TestPostponedDocumentMayBeClaimed(t *testing.T) {
-	l := begun(t, ingestion.Extracting)
-	l.do(ingestion.Postpone{Look: l.now.Add(hour)})
+	l := begun(t, docstate.Extracting)
+	l.do(docstate.Postpone{Look: l.now.Add(hour)})
 	l.do(l.claim("a"))
 	assert.True(t, l.Look.IsZero())
-	l.do(ingestion.Finish{Claim: "a"})
-	l.refused(ingestion.Postpone{Look: l.now.Add(hour)})
+	l.do(docstate.Finish{Claim: "a"})
+	l.refused(docstate.Postpone{Look: l.now.Add(hour)})
 }
 
 // Whatever workers do or leave undone, an ingestion ends after a bounded number of claims, and before it ends it always
 // has a time at which somebody looks at it.
 func TestEveryIngestionEnds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := begun(t, rapid.SampledFrom(ingestion.Stages).Draw(t, "from"))
+		l := begun(t, rapid.SampledFrom(docstate.Stages).Draw(t, "from"))
 		stage := l.Stage
 		at := func() int {
-			for i, s := range ingestion.Stages {
+			for i, s := range docstate.Stages {
 				if s == stage {
 					return i
 				}
@@ -255,35 +255,35 @@ func TestEveryIngestionEnds(t *testing.T) {
 			if !l.Active() {
 				break
 			}
-			if claims++; claims > ingestion.MaxAttempts*len(ingestion.Stages) {
+			if claims++; claims > docstate.MaxAttempts*len(docstate.Stages) {
 				t.Fatalf("it goes on after %d claims: %+v", claims, l.State)
 			}
 			for l.Lease.Claim != "" {
 				switch rapid.SampledFrom([]string{"advance", "lost", "retry", "renew", "fail"}).Draw(t, "what") {
 				case "advance":
-					if stage == ingestion.Indexing {
-						l.do(ingestion.Finish{Claim: "w"})
+					if stage == docstate.Indexing {
+						l.do(docstate.Finish{Claim: "w"})
 						break
 					}
-					stage = ingestion.Stages[at()+1]
-					l.do(ingestion.Advance{Claim: "w", To: stage})
+					stage = docstate.Stages[at()+1]
+					l.do(docstate.Advance{Claim: "w", To: stage})
 				case "lost":
 					l.now = l.Due
 				case "retry":
-					l.do(ingestion.Retry{Claim: "w", Code: ingestion.Internal})
+					l.do(docstate.Retry{Claim: "w", Code: docstate.Internal})
 				case "renew":
-					l.do(ingestion.Renew{Claim: "w", Until: l.now.Add(lease)})
+					l.do(docstate.Renew{Claim: "w", Until: l.now.Add(lease)})
 				case "fail":
-					l.do(ingestion.Fail{Claim: "w", Code: ingestion.Empty})
+					l.do(docstate.Fail{Claim: "w", Code: docstate.Empty})
 				}
 				if !l.Held(l.now, "") {
 					break
 				}
 			}
 		}
-		require.Equal(t, l.Status == ingestion.Failed, l.Failure != nil)
+		require.Equal(t, l.Status == docstate.Failed, l.Failure != nil)
 		require.Empty(t, l.Lease)
-		if l.Status == ingestion.Failed {
+		if l.Status == docstate.Failed {
 			require.NotEmpty(t, l.Failure.Stage)
 			require.NotEmpty(t, l.Failure.Code)
 		}

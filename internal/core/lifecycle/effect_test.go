@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	. "agentplatform/internal/lifecycle"
+	. "agentplatform/internal/core/lifecycle"
 )
 
 // Each transition changes exactly the fields that are named here, besides the time of the last change.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/core/lifecycle"
 )
 
 // A run is accepted, claimed by a worker and completed. A second worker's claim is refused while the lease is valid.

@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	. "agentplatform/internal/lifecycle"
+	. "agentplatform/internal/core/lifecycle"
 )
 
 // dumb is a second implementation of the core that is as simple as possible: the state of a run in a few fields, and

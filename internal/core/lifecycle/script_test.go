@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	. "agentplatform/internal/lifecycle"
+	. "agentplatform/internal/core/lifecycle"
 )
 
 // TestScripts runs the scripts in testdata. A line is a command; its result stands below it, indented. Each file

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	. "agentplatform/internal/lifecycle"
+	. "agentplatform/internal/core/lifecycle"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/ranking"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/faulttable"
+	"agentplatform/internal/text/ranking"
 )
 
 // What a document's embeddings used stands in the ledger and in the budgets of its sender and of the organization,
@@ -66,13 +66,13 @@ func TestIngestionEndsWithTheBudget(t *testing.T) {
 		d := w.read(id)
 		require.Greater(t, d.Ingestion.Total, catalog.ChunksOfPiece)
 		require.NotNil(t, d.Ingestion.Failure)
-		assert.Equal(t, []any{ingestion.Embedding, ingestion.OverBudget, catalog.ChunksOfPiece},
+		assert.Equal(t, []any{docstate.Embedding, docstate.OverBudget, catalog.ChunksOfPiece},
 			[]any{d.Ingestion.Failure.Stage, d.Ingestion.Failure.Code, d.Ingestion.Done})
 		assert.Contains(t, d.Ingestion.Failure.Message, "the budget of organization "+w.admin.Organization)
 		_, tokens := w.charged()
 		assert.Equal(t, int64(tokensOfText*catalog.ChunksOfPiece), tokens)
 		w.ingest(later)
-		assert.Equal(t, ingestion.Failed, w.read(later).Ingestion.Status, "it was accepted before")
+		assert.Equal(t, docstate.Failed, w.read(later).Ingestion.Status, "it was accepted before")
 
 		_, err := w.knowledge.Reprocess(t.Context(), w.admin, b.ID, id)
 		assert.True(t, problem.Is(err, "budget_exhausted"), "%v", err)
@@ -114,7 +114,7 @@ func TestChargesAtTheSameTime(t *testing.T) {
 		want := 3 * searches
 		for _, id := range ids {
 			d := w.read(id)
-			require.Equal(t, ingestion.Ready, d.Ingestion.Status, "%+v", d.Ingestion)
+			require.Equal(t, docstate.Ready, d.Ingestion.Status, "%+v", d.Ingestion)
 			want += tokensOfText * d.Ready.Count
 		}
 		entries, tokens := w.charged()

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/knowledge"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
 )
 
 // Whatever call of a port the process dies at, another one goes on: the ingestion ends, each chunk is there once, what
@@ -33,7 +33,7 @@ func TestIngestionSurvivesADeathAtEveryCall(t *testing.T) {
 				assert.Contains(t, []int{0, 50}, found, "dead at call %d: half of it is found", dieAt)
 				w.ingest(id)
 				d := w.read(id)
-				require.Equal(t, ingestion.Ready, d.Ingestion.Status, "dead at call %d: %+v", dieAt, d.Ingestion)
+				require.Equal(t, docstate.Ready, d.Ingestion.Status, "dead at call %d: %+v", dieAt, d.Ingestion)
 				assert.Len(t, w.find("swordfish"), 50)
 				again := 0
 				for _, n := range w.model.asked {

@@ -13,12 +13,12 @@ import (
 	"path"
 	"time"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/record"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/record"
 )
 
 // Limits of fetching a document.
@@ -41,10 +41,10 @@ func (f Fetch) get(ctx context.Context, s catalog.Source) (*http.Response, error
 	for range maxRedirects + 1 {
 		u, err := knowledge.ParseURL(address)
 		if err != nil {
-			return nil, final(ingestion.FetchFailed, "the address %s", err)
+			return nil, final(docstate.FetchFailed, "the address %s", err)
 		}
 		if f.Policy.CheckURL(u) != nil {
-			return nil, final(ingestion.URLForbidden, "this address, or one that it leads to, may not be called")
+			return nil, final(docstate.URLForbidden, "this address, or one that it leads to, may not be called")
 		}
 		response, err := f.ask(ctx, u, s)
 		if err != nil {
@@ -58,11 +58,11 @@ func (f Fetch) get(ctx context.Context, s catalog.Source) (*http.Response, error
 		_ = response.Body.Close()
 		next, err := u.Parse(location)
 		if err != nil {
-			return nil, final(ingestion.FetchFailed, "the server leads to an address that cannot be read")
+			return nil, final(docstate.FetchFailed, "the server leads to an address that cannot be read")
 		}
 		address = next.String()
 	}
-	return nil, final(ingestion.FetchFailed, "the server leads on more than %d times", maxRedirects)
+	return nil, final(docstate.FetchFailed, "the server leads on more than %d times", maxRedirects)
 }
 
 func (f Fetch) ask(ctx context.Context, u *url.URL, s catalog.Source) (*http.Response, error) {
@@ -80,11 +80,11 @@ func (f Fetch) ask(ctx context.Context, u *url.URL, s catalog.Source) (*http.Res
 	}
 	response, err := f.Client.Do(r)
 	if errors.Is(err, egress.ErrForbidden) {
-		return nil, final(ingestion.URLForbidden, "this address, or one that it leads to, may not be called")
+		return nil, final(docstate.URLForbidden, "this address, or one that it leads to, may not be called")
 	}
 	if err != nil {
 		failure, _ := egress.Plain(err)
-		return nil, &trouble{code: ingestion.FetchFailed, message: "the document could not be fetched: " +
+		return nil, &trouble{code: docstate.FetchFailed, message: "the document could not be fetched: " +
 			failure.Error(),
 			cause: err}
 	}
@@ -106,13 +106,13 @@ func (w *work) fetch(ctx context.Context) error {
 	defer func() { _ = response.Body.Close() }()
 	switch code := response.StatusCode; {
 	case code == http.StatusNotModified && w.d.Ready.Number > 0:
-		return w.step(ctx, ingestion.Unchanged{Claim: w.claim}, nil)
+		return w.step(ctx, docstate.Unchanged{Claim: w.claim}, nil)
 	case code == http.StatusOK:
 		return w.receive(ctx, response)
 	case code == http.StatusTooManyRequests || code >= 500:
-		return &trouble{code: ingestion.FetchFailed, message: fmt.Sprintf("the server of the document says %d", code)}
+		return &trouble{code: docstate.FetchFailed, message: fmt.Sprintf("the server of the document says %d", code)}
 	default:
-		return final(ingestion.FetchFailed, "the server of the document says %d; check the address", code)
+		return final(docstate.FetchFailed, "the server of the document says %d; check the address", code)
 	}
 }
 
@@ -121,10 +121,10 @@ func (w *work) receive(ctx context.Context, response *http.Response) error {
 	sum := sha256.New()
 	stored, err := w.Store.StoreBlob(ctx, w.d, "source", io.TeeReader(response.Body, sum), knowledge.MaxBytes)
 	if errors.Is(err, blob.ErrTooLarge) {
-		return final(ingestion.TooLarge, "the document has more than %d MiB", knowledge.MaxBytes>>20)
+		return final(docstate.TooLarge, "the document has more than %d MiB", knowledge.MaxBytes>>20)
 	}
 	if err != nil {
-		return &trouble{code: ingestion.FetchFailed, message: "the document could not be fetched whole", cause: err}
+		return &trouble{code: docstate.FetchFailed, message: "the document could not be fetched whole", cause: err}
 	}
 	hash := hex.EncodeToString(sum.Sum(nil))
 	contentType := response.Header.Get("Content-Type")
@@ -132,7 +132,7 @@ func (w *work) receive(ctx context.Context, response *http.Response) error {
 		contentType = "application/octet-stream"
 	}
 	name := nameOf(response)
-	return w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Extracting},
+	return w.step(ctx, docstate.Advance{Claim: w.claim, To: docstate.Extracting},
 		func(d *catalog.Document, tx *record.Tx) error {
 			tx.NameBlob(stored)
 			if d.Bytes != "" {

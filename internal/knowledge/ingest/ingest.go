@@ -22,15 +22,15 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/document"
-	"agentplatform/internal/extract"
-	"agentplatform/internal/host"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/trace"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/extract"
 )
 
 // Ingester takes documents through their stages. It is safe for concurrent use.
@@ -51,10 +51,10 @@ type Ingester struct {
 
 // Move is a change of a document's ingestion.
 type Move struct {
-	Before, After ingestion.State
+	Before, After docstate.State
 	// Failure is what the ingestion ended with at this move, also where it was for a rebuild, of which the document's
 	// own state says nothing; nil: it did not fail.
-	Failure *ingestion.Failure
+	Failure *docstate.Failure
 }
 
 // lease is how long an ingester that says nothing keeps a document.
@@ -80,8 +80,8 @@ func (g *Ingester) Handle(ctx context.Context, id string) (again time.Duration, 
 		return state.Due.Sub(now), nil
 	}
 	w := &work{Ingester: g, claim: g.Host.NewID()}
-	w.d, err = w.move(ctx, id, ingestion.Claim{
-		Lease:    ingestion.Lease{Claim: w.claim, ProcessID: g.ProcessID, Until: now.Add(lease)},
+	w.d, err = w.move(ctx, id, docstate.Claim{
+		Lease:    docstate.Lease{Claim: w.claim, ProcessID: g.ProcessID, Until: now.Add(lease)},
 		Deadline: g.Deadline,
 	}, nil)
 	switch {
@@ -124,7 +124,7 @@ func (w *work) run(ctx context.Context) (again time.Duration, err error) {
 	var failed error
 	if died := host.Catch(func() { failed = w.stages(working) }); died != nil {
 		w.Log.Error("an ingestion panicked", "document_id", w.d.ID, "panic", died.Value, "stack", string(died.Stack))
-		failed = &trouble{code: ingestion.Internal, message: "the ingestion failed inside the service"}
+		failed = &trouble{code: docstate.Internal, message: "the ingestion failed inside the service"}
 	}
 	lost := errors.Is(context.Cause(working), errLost)
 	cancel(nil)
@@ -145,7 +145,7 @@ func (w *work) run(ctx context.Context) (again time.Duration, err error) {
 func (w *work) renew(ctx context.Context, id string, cancel context.CancelCauseFunc) {
 	last := w.Host.Elapsed()
 	for w.Host.Sleep(ctx, lease/3) == nil {
-		_, err := w.move(ctx, id, ingestion.Renew{Claim: w.claim, Until: w.Host.Now().Add(lease)}, nil)
+		_, err := w.move(ctx, id, docstate.Renew{Claim: w.claim, Until: w.Host.Now().Add(lease)}, nil)
 		now := w.Host.Elapsed()
 		if err == nil {
 			last = now
@@ -159,7 +159,7 @@ func (w *work) renew(ctx context.Context, id string, cancel context.CancelCauseF
 
 // trouble is an attempt that failed, with what a person is told.
 type trouble struct {
-	code    ingestion.Code
+	code    docstate.Code
 	message string
 	final   bool          // another attempt would fail in the same way
 	after   time.Duration // as the other side asked
@@ -171,16 +171,16 @@ func (t *trouble) Error() string { return fmt.Sprintf("%s: %s", t.code, t.messag
 
 func (t *trouble) Unwrap() error { return t.cause }
 
-func final(code ingestion.Code, format string, args ...any) error {
+func final(code docstate.Code, format string, args ...any) error {
 	return &trouble{code: code, message: fmt.Sprintf(format, args...), final: true}
 }
 
 // codeOf says by a code why an attempt failed.
-func codeOf(failed error) ingestion.Code {
+func codeOf(failed error) docstate.Code {
 	if t, is := errors.AsType[*trouble](failed); is {
 		return t.code
 	}
-	return ingestion.Internal
+	return docstate.Internal
 }
 
 // conclude stores that an attempt failed.
@@ -189,16 +189,16 @@ func (w *work) conclude(ctx context.Context, failed error) (again time.Duration,
 	ctx = context.WithoutCancel(ctx)
 	var t *trouble
 	if !errors.As(failed, &t) {
-		t = &trouble{code: ingestion.Internal, message: "the ingestion failed inside the service; reprocess it later"}
+		t = &trouble{code: docstate.Internal, message: "the ingestion failed inside the service; reprocess it later"}
 		w.Log.Warn("a stage of an ingestion failed", "document_id", w.d.ID, "stage", w.d.Ingestion.Stage, "error",
 			failed)
 	}
-	var event ingestion.Event = ingestion.Retry{Claim: w.claim, Code: t.code, Message: t.message, After: t.after}
+	var event docstate.Event = docstate.Retry{Claim: w.claim, Code: t.code, Message: t.message, After: t.after}
 	switch {
 	case stopped:
-		event = ingestion.Release{Claim: w.claim}
+		event = docstate.Release{Claim: w.claim}
 	case t.final:
-		event = ingestion.Fail{Claim: w.claim, Code: t.code, Message: t.message}
+		event = docstate.Fail{Claim: w.claim, Code: t.code, Message: t.message}
 	}
 	d, err := w.move(ctx, w.d.ID, event, w.charged(ctx, t.tokens))
 	if errors.Is(err, errLost) {
@@ -216,13 +216,13 @@ func (w *work) conclude(ctx context.Context, failed error) (again time.Duration,
 // without becoming what search finds is dropped. What a rebuild makes is no matter of the document: if it fails, the
 // rebuild has failed. It returns the document as it then is, or errLost.
 func (g *Ingester) move(
-	ctx context.Context, id string, event ingestion.Event, more func(d *catalog.Document, tx *record.Tx) error,
+	ctx context.Context, id string, event docstate.Event, more func(d *catalog.Document, tx *record.Tx) error,
 ) (catalog.Document, error) {
 	var made Move
 	e, err := record.Change(ctx, g.Store, record.System(), id, 0, func(d *catalog.Document, tx *record.Tx) error {
 		before := *d
 		made = Move{Before: d.Ingestion}
-		after, err := ingestion.Apply(d.Ingestion, g.Host.Now(), event)
+		after, err := docstate.Apply(d.Ingestion, g.Host.Now(), event)
 		if err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func (g *Ingester) move(
 		knowledge.Count(ctx, tx, &before, d)
 		return nil
 	})
-	if errors.Is(err, ingestion.ErrRefused) || problem.Is(err, "not_found") {
+	if errors.Is(err, docstate.ErrRefused) || problem.Is(err, "not_found") {
 		return e.Value, errLost
 	}
 	if err == nil && g.OnMove != nil {
@@ -265,7 +265,7 @@ func (g *Ingester) move(
 }
 
 // endAnew ends what a rebuild has made of a document, after which the document's life cycle is as it was before.
-func (g *Ingester) endAnew(ctx context.Context, tx *record.Tx, d catalog.Document, after *ingestion.State) error {
+func (g *Ingester) endAnew(ctx context.Context, tx *record.Tx, d catalog.Document, after *docstate.State) error {
 	failure := after.Failure
 	after.Failure = d.Ingestion.Failure
 	if failure == nil || failure == d.Ingestion.Failure {
@@ -278,7 +278,7 @@ func (g *Ingester) endAnew(ctx context.Context, tx *record.Tx, d catalog.Documen
 
 // step is move for the document at work.
 func (w *work) step(
-	ctx context.Context, event ingestion.Event, more func(d *catalog.Document, tx *record.Tx) error,
+	ctx context.Context, event docstate.Event, more func(d *catalog.Document, tx *record.Tx) error,
 ) error {
 	d, err := w.move(ctx, w.d.ID, event, more)
 	if err == nil {
@@ -293,9 +293,9 @@ func (w *work) stages(ctx context.Context) error {
 		return err
 	}
 	for w.d.Ingestion.Lease.Claim == w.claim {
-		do := map[ingestion.Stage]func(context.Context) error{
-			ingestion.Fetching: w.fetch, ingestion.Extracting: w.extract, ingestion.Chunking: w.chunk,
-			ingestion.Embedding: w.embed, ingestion.Indexing: w.index,
+		do := map[docstate.Stage]func(context.Context) error{
+			docstate.Fetching: w.fetch, docstate.Extracting: w.extract, docstate.Chunking: w.chunk,
+			docstate.Embedding: w.embed, docstate.Indexing: w.index,
 		}[w.d.Ingestion.Stage]
 		if do == nil {
 			return fmt.Errorf("ingest: stage %q of a newer version", w.d.Ingestion.Stage)
@@ -343,10 +343,10 @@ func (w *work) aim(ctx context.Context) error {
 	case at == "":
 		settings = w.base.InForce()
 	case w.d.Work.Anew:
-		return w.step(ctx, ingestion.Unchanged{Claim: w.claim}, nil)
+		return w.step(ctx, docstate.Unchanged{Claim: w.claim}, nil)
 	default:
 		settings = w.base.InForce()
-		err = w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Chunking}, w.cutAnew)
+		err = w.step(ctx, docstate.Advance{Claim: w.claim, To: docstate.Chunking}, w.cutAnew)
 	}
 	w.base.Embedding, w.base.Chunking, w.base.Language = settings.Embedding, settings.Chunking, settings.Language
 	return err

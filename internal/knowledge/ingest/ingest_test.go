@@ -14,17 +14,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/document"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/extract"
-	"agentplatform/internal/ingest"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/ranking"
-	"agentplatform/internal/record"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/ingest"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/extract"
+	"agentplatform/internal/text/ranking"
 )
 
 // long is a text of some chunks, more than one piece has.
@@ -50,11 +50,11 @@ func TestTextBecomesADocumentThatIsFound(t *testing.T) {
 		w := newWorld(t)
 		b := w.base()
 		id := w.add(b, "The word is swordfish.")
-		assert.Equal(t, ingestion.Pending, w.read(id).Ingestion.Status)
+		assert.Equal(t, docstate.Pending, w.read(id).Ingestion.Status)
 		assert.Empty(t, w.find("swordfish"), "not before it is ready")
 		assert.Equal(t, 1, w.ingest(id), "one claim is enough")
 		d := w.read(id)
-		assert.Equal(t, []any{ingestion.Ready, 1, 1, "en"},
+		assert.Equal(t, []any{docstate.Ready, 1, 1, "en"},
 			[]any{d.Ingestion.Status, d.Ingestion.Version, d.Ready.Count, d.Ready.Language})
 		assert.Empty(t, d.Work)
 		hits := w.find("swordfish")
@@ -87,9 +87,9 @@ func TestMovesAndSearchesAreTold(t *testing.T) {
 		}
 		w.ingest(id)
 		assert.Equal(t, []any{
-			[2]any{ingestion.Extracting, ingestion.Extracting}, [2]any{ingestion.Extracting, ingestion.Chunking},
-			[2]any{ingestion.Chunking, ingestion.Embedding}, [2]any{ingestion.Embedding, ingestion.Indexing},
-			[2]any{ingestion.Indexing, ingestion.Stage("")},
+			[2]any{docstate.Extracting, docstate.Extracting}, [2]any{docstate.Extracting, docstate.Chunking},
+			[2]any{docstate.Chunking, docstate.Embedding}, [2]any{docstate.Embedding, docstate.Indexing},
+			[2]any{docstate.Indexing, docstate.Stage("")},
 		}, stages)
 		w.find("swordfish")
 		_, err := w.knowledge.Search(t.Context(), w.admin, knowledge.Question{Mode: ranking.Hybrid})
@@ -111,9 +111,9 @@ func TestEmbeddingModelThatFails(t *testing.T) {
 		w.ingest(id)
 		f := w.read(id).Ingestion.Failure
 		require.NotNil(t, f)
-		assert.Equal(t, []any{ingestion.Embedding, ingestion.EmbeddingUnavailable}, []any{f.Stage, f.Code})
+		assert.Equal(t, []any{docstate.Embedding, docstate.EmbeddingUnavailable}, []any{f.Stage, f.Code})
 		assert.Contains(t, f.Message, "the server is away")
-		assert.Equal(t, ingestion.MaxAttempts, asked)
+		assert.Equal(t, docstate.MaxAttempts, asked)
 		w.model.fail = nil
 		_, err := w.knowledge.Reprocess(t.Context(), w.admin, b.ID, id)
 		require.NoError(t, err)
@@ -132,7 +132,7 @@ func TestExtractorThatPanicsOrFailsEndsTheIngestion(t *testing.T) {
 		id := w.add(b, "x")
 		w.ingester.Extract = nil // a panic
 		w.ingest(id)
-		assert.Equal(t, ingestion.Internal, w.read(id).Ingestion.Failure.Code)
+		assert.Equal(t, docstate.Internal, w.read(id).Ingestion.Failure.Code)
 	})
 }
 
@@ -176,7 +176,7 @@ func TestDeletionOfABaseWithDocumentsOfEveryStatus(t *testing.T) {
 		stays := w.ready(other, "swordfish stays")
 		ids = append(ids, w.add(b, " "))
 		w.ingest(ids[2])
-		require.Equal(t, ingestion.Failed, w.read(ids[2]).Ingestion.Status)
+		require.Equal(t, docstate.Failed, w.read(ids[2]).Ingestion.Status)
 		_, err := w.knowledge.RemoveBase(t.Context(), w.admin, b.ID)
 		require.NoError(t, err)
 		assert.Len(t, w.find("swordfish"), 1)
@@ -209,7 +209,7 @@ func TestReprocessInTheMiddleOfAnIngestion(t *testing.T) {
 		require.NoError(t, err)
 		_, err = w.ingester.Handle(t.Context(), id)
 		require.NoError(t, err)
-		assert.Equal(t, []any{ingestion.Pending, 3}, []any{w.read(id).Ingestion.Status, w.read(id).Ingestion.Build})
+		assert.Equal(t, []any{docstate.Pending, 3}, []any{w.read(id).Ingestion.Status, w.read(id).Ingestion.Build})
 		assert.Len(t, w.find("swordfish"), 50, "what was ready is found")
 		w.ingest(id)
 		assert.Equal(t, 2, w.read(id).Ingestion.Version)
@@ -301,7 +301,7 @@ func TestTitleThatChangesMeanwhileIsIndexed(t *testing.T) {
 		}
 		w.ingest(id)
 		d := w.read(id)
-		assert.Equal(t, []any{ingestion.Ready, 1}, []any{d.Ingestion.Status, d.Ingestion.Version})
+		assert.Equal(t, []any{docstate.Ready, 1}, []any{d.Ingestion.Status, d.Ingestion.Version})
 		assert.Len(t, w.find("zebra"), 1)
 		w.settle()
 		assert.Equal(t, map[string]int{id: 1}, w.indexed())

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/index"
-	"agentplatform/internal/index/memindex"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/ranking"
-	"agentplatform/internal/record"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/index/memindex"
+	"agentplatform/internal/text/ranking"
 )
 
 // inLanguages is one sentence in eight languages.

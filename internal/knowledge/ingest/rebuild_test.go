@@ -12,15 +12,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/index/memindex"
-	"agentplatform/internal/ingest"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/ranking"
-	"agentplatform/internal/record"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/ingest"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/index/memindex"
+	"agentplatform/internal/text/ranking"
 )
 
 func (w *world) readBase(id string) catalog.KnowledgeBase {
@@ -226,7 +226,7 @@ func TestRebuildThatFails(t *testing.T) {
 		w.jobs()
 		w.ingest(ids[0])
 		w.model.fail = func() error { return embedding.Fail(embedding.Retryable, "the server is away") }
-		var failures []ingestion.Code
+		var failures []docstate.Code
 		w.ingester.OnMove = func(m ingest.Move) {
 			if m.Failure != nil {
 				failures = append(failures, m.Failure.Code)
@@ -234,7 +234,7 @@ func TestRebuildThatFails(t *testing.T) {
 		}
 		s := w.rebuilt(b.ID)
 		assert.Equal(t, knowledge.IndexFailed, s.State)
-		assert.Equal(t, []ingestion.Code{ingestion.EmbeddingUnavailable}, failures,
+		assert.Equal(t, []docstate.Code{docstate.EmbeddingUnavailable}, failures,
 			"whoever counts is told, though the documents' states say nothing of it")
 		assert.Contains(t, s.Error, "the server is away")
 		assert.Contains(t, s.Error, "send embedding_model, chunking or language again")
@@ -243,7 +243,7 @@ func TestRebuildThatFails(t *testing.T) {
 			for w.read(id).Ingestion.Active() {
 				w.turn()
 			}
-			assert.Equal(t, []any{ingestion.Ready, (*ingestion.Failure)(nil)},
+			assert.Equal(t, []any{docstate.Ready, (*docstate.Failure)(nil)},
 				[]any{w.read(id).Ingestion.Status, w.read(id).Ingestion.Failure})
 		}
 		assert.Equal(t, ids, documents(w.find("swordfish")))

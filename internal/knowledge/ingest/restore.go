@@ -5,11 +5,11 @@ import (
 	"errors"
 	"time"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/index"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/index"
 )
 
 // Bounds of a piece of the restoration of an index.

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/index/memindex"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/record"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/index/memindex"
 )
 
 // An index that was lost is filled again from what is stored; no model is asked.

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/index"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/ranking"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/ranking"
 )
 
 // counting is an index that counts the queries, and may say that there is no more to be found.

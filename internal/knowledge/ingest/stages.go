@@ -12,18 +12,18 @@ import (
 	"math"
 	"strings"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/chunking"
-	"agentplatform/internal/document"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/extract"
-	"agentplatform/internal/index"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/words"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/chunking"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/extract"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/words"
 )
 
 // Bounds of what a stage stores, in bytes. What is extracted has at most 5 million characters, with its structure.
@@ -39,13 +39,13 @@ func (w *work) extract(ctx context.Context) error {
 		Open: func(ctx context.Context) (io.ReadCloser, error) { return w.Store.Blobs().Get(ctx, w.d.Bytes) },
 	})
 	if fault, is := errors.AsType[extract.Fault](err); is {
-		return final(ingestion.Code(fault.Code), "%s", fault.Sentence())
+		return final(docstate.Code(fault.Code), "%s", fault.Sentence())
 	}
 	if err != nil {
 		return err
 	}
 	if strings.TrimSpace(text.Body) == "" {
-		return final(ingestion.Empty, "%s", extract.Fault{Code: extract.Empty}.Sentence())
+		return final(docstate.Empty, "%s", extract.Fault{Code: extract.Empty}.Sentence())
 	}
 	var sure bool
 	text.Language, sure = words.Language(text.Body)
@@ -70,7 +70,7 @@ func (w *work) extracted(ctx context.Context, text document.Text, sure bool) err
 		return err
 	}
 	w.text = &text
-	return w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Chunking},
+	return w.step(ctx, docstate.Advance{Claim: w.claim, To: docstate.Chunking},
 		func(d *catalog.Document, tx *record.Tx) error {
 			tx.NameBlob(body)
 			tx.NameBlob(structure)
@@ -97,7 +97,7 @@ func (w *work) name() string {
 func (w *work) store(ctx context.Context, what string, r io.Reader) (record.Stored, error) {
 	stored, err := w.Store.StoreBlob(ctx, w.d, what, r, maxTextBlob)
 	if errors.Is(err, blob.ErrTooLarge) {
-		err = final(ingestion.TooLarge, "%s", extract.Fault{Code: extract.TooLarge}.Sentence())
+		err = final(docstate.TooLarge, "%s", extract.Fault{Code: extract.TooLarge}.Sentence())
 	}
 	return stored, err
 }
@@ -116,14 +116,14 @@ func (w *work) chunk(ctx context.Context) error {
 	}
 	chunks, err := chunking.Split(*w.text, w.base.Chunking.Size, w.base.Chunking.Overlap)
 	if errors.Is(err, chunking.ErrTooMany) {
-		return final(ingestion.TooLarge, "the document has more than %d chunks; split it, or make the chunks of its "+
+		return final(docstate.TooLarge, "the document has more than %d chunks; split it, or make the chunks of its "+
 			"knowledge base larger", chunking.MostChunks)
 	}
 	if err != nil {
 		return err
 	}
 	if len(chunks) == 0 {
-		return final(ingestion.Empty, "%s", extract.Fault{Code: extract.Empty}.Sentence())
+		return final(docstate.Empty, "%s", extract.Fault{Code: extract.Empty}.Sentence())
 	}
 	w.text = nil
 	place, err := w.Store.NewPlace(ctx, w.d, "chunks")
@@ -149,7 +149,7 @@ func (w *work) chunked(ctx context.Context, count int, places ...record.Stored) 
 	if err != nil {
 		return err
 	}
-	return w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Embedding, Total: count},
+	return w.step(ctx, docstate.Advance{Claim: w.claim, To: docstate.Embedding, Total: count},
 		func(d *catalog.Document, tx *record.Tx) error {
 			for _, place := range places {
 				tx.NameBlob(place)
@@ -200,12 +200,12 @@ func (w *work) embed(ctx context.Context) error {
 		if done >= w.d.Work.Count {
 			break
 		}
-		if err := w.step(ctx, ingestion.Renew{Claim: w.claim, Until: w.Host.Now().Add(lease), Done: done},
+		if err := w.step(ctx, docstate.Renew{Claim: w.claim, Until: w.Host.Now().Add(lease), Done: done},
 			w.charged(ctx, tokens)); err != nil {
 			return err
 		}
 	}
-	return w.step(ctx, ingestion.Advance{Claim: w.claim, To: ingestion.Indexing, Total: w.d.Work.Count},
+	return w.step(ctx, docstate.Advance{Claim: w.claim, To: docstate.Indexing, Total: w.d.Work.Count},
 		w.charged(ctx, tokens))
 }
 
@@ -213,7 +213,7 @@ func (w *work) embed(ctx context.Context) error {
 func (w *work) mayEmbed(ctx context.Context) error {
 	err := w.MayEmbed(ctx, w.base.Embedding, w.d.Organization, w.d.UserID)
 	if p, is := problem.As(err); is && p.Code == "budget_exhausted" {
-		return final(ingestion.OverBudget, "%s; reprocess the document when there is "+
+		return final(docstate.OverBudget, "%s; reprocess the document when there is "+
 			"something left of it", p.Message)
 	}
 	return err
@@ -247,7 +247,7 @@ func parts(texts ...string) (some []string) {
 func unavailable(err error, tokens int64) error {
 	after, again := embedding.MayRetry(err)
 	return &trouble{
-		code:    ingestion.EmbeddingUnavailable,
+		code:    docstate.EmbeddingUnavailable,
 		message: fmt.Sprintf("the embedding model could not be used: %s; reprocess the document when it can", err),
 		final:   !again, after: after, cause: err, tokens: tokens,
 	}
@@ -290,7 +290,7 @@ func (w *work) index(ctx context.Context) error {
 		return err
 	}
 	title, said := w.d.Title, w.d.Language
-	return w.step(ctx, ingestion.Finish{Claim: w.claim}, func(d *catalog.Document, tx *record.Tx) error {
+	return w.step(ctx, docstate.Finish{Claim: w.claim}, func(d *catalog.Document, tx *record.Tx) error {
 		d.Work.Words = w.language
 		b, err := w.readBase(ctx)
 		if err != nil {
@@ -307,7 +307,7 @@ func (w *work) index(ctx context.Context) error {
 			return errMoved
 		}
 		if d.Title != title || d.Language != said { // it was changed meanwhile
-			return w.Begin(tx, d, ingestion.Begin{From: ingestion.Indexing, Quiet: true})
+			return w.Begin(tx, d, docstate.Begin{From: docstate.Indexing, Quiet: true})
 		}
 		_, err = w.Anew(tx, d, b.Value)
 		return err

@@ -12,24 +12,24 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/document"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/embedding/builtinembedding"
-	"agentplatform/internal/extract"
-	"agentplatform/internal/host"
-	"agentplatform/internal/index"
-	"agentplatform/internal/index/memindex"
-	"agentplatform/internal/ingest"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/ranking"
-	"agentplatform/internal/record"
-	"agentplatform/internal/removal"
-	"agentplatform/internal/table/faulttable"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/embedding/builtinembedding"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/ingest"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/removal"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/faulttable"
+	"agentplatform/internal/store/table/memtable"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/extract"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/index/memindex"
+	"agentplatform/internal/text/ranking"
 )
 
 // world is knowledge over stores in memory, in the virtual time of a bubble, with a process that can die at any call of
@@ -335,7 +335,7 @@ func (w *world) ingest(id string) (calls int) {
 func (w *world) ready(b catalog.KnowledgeBase, text string) string {
 	id := w.add(b, text)
 	w.ingest(id)
-	require.Equal(w, ingestion.Ready, w.read(id).Ingestion.Status, "%+v", w.read(id).Ingestion.Failure)
+	require.Equal(w, docstate.Ready, w.read(id).Ingestion.Status, "%+v", w.read(id).Ingestion.Failure)
 	return id
 }
 

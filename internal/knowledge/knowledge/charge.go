@@ -3,10 +3,10 @@ package knowledge
 import (
 	"context"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/store/record"
 )
 
 // MayEmbed returns nil when a user may have an embedding model asked, else a problem of kind Limited

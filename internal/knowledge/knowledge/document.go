@@ -13,13 +13,13 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/trace"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/record"
 )
 
 // NewDocument describes a document before its ingestion.
@@ -124,7 +124,7 @@ func (k *Knowledge) Add(
 	switch {
 	case err != nil:
 		return e, false, err
-	case duplicate && e.Value.Ingestion.Status == ingestion.Failed:
+	case duplicate && e.Value.Ingestion.Status == docstate.Failed:
 		e, err = k.Reprocess(ctx, p, b.ID, e.Value.ID)
 	case !duplicate:
 		trace.Root(ctx, e.Value.ID)
@@ -162,15 +162,15 @@ func (k *Knowledge) newDocument(
 		d.SHA256 = hex.EncodeToString(bytes.sum.Sum(nil))
 		d.Content = contentID(d)
 	}
-	d.Ingestion, _ = ingestion.Apply(d.Ingestion, now, ingestion.Begin{From: firstStage(d)}) // never refused
+	d.Ingestion, _ = docstate.Apply(d.Ingestion, now, docstate.Begin{From: firstStage(d)}) // never refused
 	return d
 }
 
-func firstStage(d catalog.Document) ingestion.Stage {
+func firstStage(d catalog.Document) docstate.Stage {
 	if d.Source.Kind == catalog.FromURL {
-		return ingestion.Fetching
+		return docstate.Fetching
 	}
-	return ingestion.Extracting
+	return docstate.Extracting
 }
 
 // Cut returns at most so many characters of a text.
@@ -297,7 +297,7 @@ func (k *Knowledge) EditDocument(
 		if same || d.Ready.Number == 0 || d.Ingestion.Active() && !d.Work.Anew {
 			return nil
 		}
-		if err := k.Begin(tx, d, ingestion.Begin{From: ingestion.Indexing, Quiet: true}); err != nil {
+		if err := k.Begin(tx, d, docstate.Begin{From: docstate.Indexing, Quiet: true}); err != nil {
 			return err
 		}
 		Count(ctx, tx, &before, d)
@@ -369,17 +369,17 @@ func (k *Knowledge) RemoveDocument(ctx context.Context, p tenant.Principal, base
 }
 
 // Begin begins another ingestion of a document. What the one before has made, and search does not find, is dropped.
-func (k *Knowledge) Begin(tx *record.Tx, d *catalog.Document, e ingestion.Begin) error {
+func (k *Knowledge) Begin(tx *record.Tx, d *catalog.Document, e docstate.Begin) error {
 	kept := catalog.Build{}
-	if e.From == ingestion.Indexing { // of what there is
+	if e.From == docstate.Indexing { // of what there is
 		kept = d.Ready
 	}
 	return k.beginWith(tx, d, e, kept)
 }
 
 // beginWith is Begin with what the ingestion need not make.
-func (k *Knowledge) beginWith(tx *record.Tx, d *catalog.Document, e ingestion.Begin, kept catalog.Build) error {
-	after, err := ingestion.Apply(d.Ingestion, k.now(), e)
+func (k *Knowledge) beginWith(tx *record.Tx, d *catalog.Document, e docstate.Begin, kept catalog.Build) error {
+	after, err := docstate.Apply(d.Ingestion, k.now(), e)
 	if err != nil {
 		return err
 	}
@@ -454,7 +454,7 @@ func (k *Knowledge) Reprocess(
 		}
 		before := *d
 		d.UpdatedAt = k.now()
-		if err := k.Begin(tx, d, ingestion.Begin{From: firstStage(*d)}); err != nil {
+		if err := k.Begin(tx, d, docstate.Begin{From: firstStage(*d)}); err != nil {
 			return err
 		}
 		Count(ctx, tx, &before, d)
@@ -479,7 +479,7 @@ func (k *Knowledge) maySend(ctx context.Context, d catalog.Document) error {
 // and returns how many there were.
 func (k *Knowledge) ReprocessFailed(ctx context.Context, p tenant.Principal, base string) (n int, err error) {
 	failed := func(after string) (record.Page[record.Entity[catalog.Document]], error) {
-		return k.DocumentsOf(ctx, p, base, Wanted{Status: ingestion.Failed}, after, 50)
+		return k.DocumentsOf(ctx, p, base, Wanted{Status: docstate.Failed}, after, 50)
 	}
 	for e, err := range record.Rows(failed) {
 		if err != nil {
@@ -495,8 +495,8 @@ func (k *Knowledge) ReprocessFailed(ctx context.Context, p tenant.Principal, bas
 
 // Wanted says which documents of a base a listing has.
 type Wanted struct {
-	Status ingestion.Status // empty: any
-	Title  string           // a part of the title, whatever the case of its letters; empty: any
+	Status docstate.Status // empty: any
+	Title  string          // a part of the title, whatever the case of its letters; empty: any
 }
 
 // DocumentsOf lists the documents of a base that the principal may read, newest first. after is Page.Next of the page

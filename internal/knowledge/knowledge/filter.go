@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"slices"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/index"
-	"agentplatform/internal/problem"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/text/index"
 )
 
 // Filter narrows a search to some documents; the zero filter admits all.

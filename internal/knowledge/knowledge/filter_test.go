@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
 )
 
 func TestConditionAdmitsValuesOfItsTypeAlone(t *testing.T) {

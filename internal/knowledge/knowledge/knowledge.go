@@ -36,12 +36,12 @@ import (
 
 	textlanguage "golang.org/x/text/language"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/index"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/index"
 )
 
 // Knowledge is the use case. It is safe for concurrent use.

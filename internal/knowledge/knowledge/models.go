@@ -9,11 +9,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/ranking"
-	"agentplatform/internal/trace"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/text/ranking"
 )
 
 // Lexical is the name of the model that needs no network, the only one of the provider [embedding.Builtin].

@@ -6,11 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // Bounds of a rebuild.
@@ -251,14 +251,14 @@ func (k *Knowledge) Anew(tx *record.Tx, d *catalog.Document, b catalog.Knowledge
 	dropNext(tx, d)
 	kept := d.Ready.Extracted()
 	kept.Collection, kept.Anew = b.Building(), true
-	from := ingestion.Chunking
+	from := docstate.Chunking
 	if b.Chunking == b.InForce().Chunking {
 		kept.Chunks, kept.Count = d.Ready.Chunks, d.Ready.Count
 		if b.Embedding == b.InForce().Embedding {
-			kept.Vectors, kept.Dimensions, from = d.Ready.Vectors, d.Ready.Dimensions, ingestion.Indexing
+			kept.Vectors, kept.Dimensions, from = d.Ready.Vectors, d.Ready.Dimensions, docstate.Indexing
 		}
 	}
-	return true, k.beginWith(tx, d, ingestion.Begin{From: from, Quiet: true}, kept)
+	return true, k.beginWith(tx, d, docstate.Begin{From: from, Quiet: true}, kept)
 }
 
 // takeNext stores what [catalog.Document.In] says, and drops what was ready before; the index loses that with its

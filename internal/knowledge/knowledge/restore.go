@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/record"
-	"agentplatform/internal/words"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/words"
 )
 
 // An index that was lost is another one. Each base says which one has all of its chunks; package ingest puts those that

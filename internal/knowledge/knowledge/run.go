@@ -3,9 +3,9 @@ package knowledge
 import (
 	"context"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/ranking"
-	"agentplatform/internal/record"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/ranking"
 )
 
 // SearchForRun searches an agent's knowledge bases as the agent is set, for the sender of a run: the user, with the key

@@ -13,17 +13,17 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/document"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/host"
-	"agentplatform/internal/index"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/ranking"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/trace"
-	"agentplatform/internal/words"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/ranking"
+	"agentplatform/internal/text/words"
 )
 
 // Question is what is searched for.

@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"unicode"
 
-	"agentplatform/internal/egress"
-	"agentplatform/internal/problem"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/platform/problem"
 )
 
 const maxURL = 2048

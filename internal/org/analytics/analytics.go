@@ -20,11 +20,11 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/rollup"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/rollup"
 )
 
 // Analytics is the use case. It is safe for concurrent use.

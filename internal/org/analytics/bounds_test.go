@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/analytics"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/analytics"
+	"agentplatform/internal/store/record"
 )
 
 // A day of more entries than are rolled up for one who asks is rolled up by those who ask, in parts: nobody reads it

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"agentplatform/internal/record"
-	"agentplatform/internal/rollup"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/rollup"
 )
 
 // reading is what is read for a question.

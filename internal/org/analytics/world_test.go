@@ -10,13 +10,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/analytics"
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/org/analytics"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // world is the use case over a store in memory, with a clock that is set by hand, and what was written to the ledger.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 // Agent is an agent in one of its versions.

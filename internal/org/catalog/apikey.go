@@ -3,7 +3,7 @@ package catalog
 import (
 	"time"
 
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 // APIKey is a key as it is stored: never its text.

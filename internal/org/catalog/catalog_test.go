@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/catalog"
+	"agentplatform/internal/org/catalog"
 )
 
 // An address has one reservation in an organization, however its letters are written.

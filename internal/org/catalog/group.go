@@ -3,7 +3,7 @@ package catalog
 import (
 	"time"
 
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 // Group is some of an organization's users. Each user names its groups.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/ingestion"
+	"agentplatform/internal/core/docstate"
 )
 
 // KnowledgeBase is a collection of documents that are searched together. Embedding and Chunking are the settings that
@@ -141,7 +141,7 @@ type Document struct {
 	Metadata      map[string]json.RawMessage `json:"metadata,omitzero"`
 	Language      string                     `json:"language,omitzero"` // that a client has said; empty: that of the base, or of the text
 	GroupIDs      []string                   `json:"group_ids"`         // narrows the base's
-	Ingestion     ingestion.State            `json:"ingestion"`
+	Ingestion     docstate.State             `json:"ingestion"`
 	Bytes         string                     `json:"bytes,omitzero"` // the blob key of what came in
 	Work          Build                      `json:"work,omitzero"`  // what the present ingestion has made
 	Ready         Build                      `json:"ready,omitzero"` // what search finds; none: nothing yet

@@ -3,7 +3,7 @@ package catalog
 import (
 	"time"
 
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 // Organization is a tenant.

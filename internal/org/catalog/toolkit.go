@@ -3,8 +3,8 @@ package catalog
 import (
 	"time"
 
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/store/record"
 )
 
 // Toolkit is a set of tools at an endpoint. Its list of tools is in the blob store, written anew when it changes.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 // User is an owner of keys and runs.

@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // Access to agents. An agent that names groups is for members of these groups and for admins. What counts is the agent

@@ -8,11 +8,11 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/schema"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/schema"
+	"agentplatform/internal/store/record"
 )
 
 // Bounds of what an agent may say.

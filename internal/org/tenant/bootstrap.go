@@ -3,8 +3,8 @@ package tenant
 import (
 	"context"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/record"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/store/record"
 )
 
 // First is what the first start of a deployment creates.

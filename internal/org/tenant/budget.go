@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/strictjson"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/strictjson"
+	"agentplatform/internal/store/record"
 )
 
 // BudgetEdit is a client's edit of a budget, as JSON: empty leaves the budget, null removes it, an object is merged

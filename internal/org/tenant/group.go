@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // maxGroups is how many groups a user may belong to, and how many an agent may name.

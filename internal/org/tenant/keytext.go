@@ -8,7 +8,7 @@ import (
 	"math/big"
 	"strings"
 
-	"agentplatform/internal/host"
+	"agentplatform/internal/platform/host"
 )
 
 // An API key's text is "ap_", 8 hex digits that find it, "_", 43 base62 characters of secret, 6 of checksum. With the

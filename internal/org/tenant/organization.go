@@ -8,9 +8,9 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // OrganizationEdit is an edit of an organization: nil leaves a field, a pointer to zero resets it to the deployment's

@@ -3,9 +3,9 @@ package tenant
 import (
 	"context"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // Rights over keys and users. Each change of one checks the thing as it was read for that very change, so that no other

@@ -9,15 +9,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/seal"
-	"agentplatform/internal/table/faulttable"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/seal"
+	"agentplatform/internal/store/table/faulttable"
+	"agentplatform/internal/store/table/memtable"
 )
 
 var (

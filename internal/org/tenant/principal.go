@@ -3,9 +3,9 @@ package tenant
 import (
 	"time"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // Level is what a key may do; each includes the ones before it.

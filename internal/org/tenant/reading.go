@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/citation"
-	"agentplatform/internal/record"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // Reads tells which documents a principal may not read now, as they, their knowledge bases and the principal's level

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/problem"
+	"agentplatform/internal/platform/problem"
 )
 
 // checkEvery is after how long a stream's right is checked again without a notification where other processes change

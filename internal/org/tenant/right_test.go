@@ -7,11 +7,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table/faulttable"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/faulttable"
 )
 
 func bad(err error) bool { return problem.Is(err, "invalid_api_key") }

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table/faulttable"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/faulttable"
 )
 
 // checks counts the reads of the store from now on; no read succeeds while *down is set.

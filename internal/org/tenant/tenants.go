@@ -7,11 +7,11 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/seal"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/seal"
 )
 
 // Defaults are the deployment's settings for organizations that set none; 0 is no limit.

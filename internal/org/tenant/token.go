@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 // A run token's text is "rt_", 43 base62 characters of secret, 6 of checksum. As with keys, only its hash is stored, so

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // Reading the store yields no token and nothing to make one from: neither of today's tokens nor of those of earlier

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table/faulttable"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/store/table/faulttable"
 )
 
 // A key's last use costs at most one write a minute and delays no request: the request is served whatever becomes of

@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/problem"
 )
 
 // A request of a toolkit that is too large to be stored is refused, and the refusal names the member.

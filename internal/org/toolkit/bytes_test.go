@@ -12,17 +12,17 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/record"
-	"agentplatform/internal/removal"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/faulttable"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/toolkit"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/removal"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/faulttable"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // documents is a kind whose tools are in the toolkit's document.

@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/host"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/httptool"
-	"agentplatform/internal/tool/mcptool"
-	"agentplatform/internal/tool/openapitool"
-	"agentplatform/internal/toolkit"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/httptool"
+	"agentplatform/internal/ai/tool/mcptool"
+	"agentplatform/internal/ai/tool/openapitool"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // site is a server that records its requests. It has an OpenAPI document, an operation, an MCP server and a redirect.

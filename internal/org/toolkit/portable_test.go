@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/toolkit"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/store/record"
 )
 
 // exported is the export of a toolkit with an uploaded OpenAPI document, as another deployment reads it.

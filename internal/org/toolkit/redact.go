@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
 )
 
 // redacting wraps a kind and removes credentials from everything that a server sends back, before a model or a client

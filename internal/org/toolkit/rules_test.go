@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/toolkit"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/store/record"
 )
 
 // only returns a toolkit's tool by name.

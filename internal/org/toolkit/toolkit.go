@@ -20,14 +20,14 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/host"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/schema"
-	"agentplatform/internal/seal"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/schema"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/seal"
 )
 
 // Toolkits is the use case. It is safe for concurrent use.

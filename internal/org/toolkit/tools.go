@@ -11,13 +11,13 @@ import (
 	"slices"
 	"time"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/schema"
-	"agentplatform/internal/seal"
-	"agentplatform/internal/strictjson"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/schema"
+	"agentplatform/internal/platform/strictjson"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/seal"
 )
 
 // Rules is an edit of a tool's rules; nil leaves a rule as it is.

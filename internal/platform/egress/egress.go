@@ -23,7 +23,7 @@ import (
 	"syscall"
 	"time"
 
-	"agentplatform/internal/trace"
+	"agentplatform/internal/platform/trace"
 )
 
 // ErrForbidden is returned for an address that is not public and not allowed by the policy.

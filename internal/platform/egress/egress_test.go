@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/egress"
+	"agentplatform/internal/platform/egress"
 )
 
 func TestEveryNotationOfAPrivateAddressIsRefusedBeforeDialling(t *testing.T) {

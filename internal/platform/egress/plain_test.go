@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/egress"
+	"agentplatform/internal/platform/egress"
 )
 
 var place = regexp.MustCompile(`\d+\.\d+|::|localhost|example|lookup|dial|://|:\d+`)

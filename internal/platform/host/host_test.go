@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/host"
+	"agentplatform/internal/platform/host"
 )
 
 func TestPanicIsRaisedInTheOwnerOfTheGoroutine(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/logline"
+	"agentplatform/internal/platform/logline"
 )
 
 func TestLongValuesAreCut(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"agentplatform/internal/problem"
+	"agentplatform/internal/platform/problem"
 )
 
 // The HTTP layer finds the problem in a wrapped error and sends its kind, code and message, but not its cause.

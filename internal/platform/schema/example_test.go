@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"agentplatform/internal/schema"
+	"agentplatform/internal/platform/schema"
 )
 
 // Check reports each violation with its location.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/schema"
+	"agentplatform/internal/platform/schema"
 )
 
 // OpenAI refuses a request for a pattern that Python does not read.

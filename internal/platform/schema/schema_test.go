@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/schema"
+	"agentplatform/internal/platform/schema"
 )
 
 func check(t *testing.T, wanted, value string) error {

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/setting"
+	"agentplatform/internal/platform/setting"
 )
 
 var update = flag.Bool("update", false, "rewrite the table of docs/settings.md")
@@ -105,14 +105,14 @@ func TestTheSettingsPageListsTheSettings(t *testing.T) {
 		fmt.Fprintf(&table, "| `%s` | %s | %s |\n", f.Tag.Get("env"), value, f.Tag.Get("help"))
 	}
 	const begin, end = "<!-- settings:begin, rewritten by make golden -->\n", "\n<!-- settings:end -->"
-	page, err := os.ReadFile("../../docs/settings.md")
+	page, err := os.ReadFile("../../../docs/settings.md")
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(page), begin)
 	require.True(t, ok)
 	listed, after, ok := strings.Cut(rest, end)
 	require.True(t, ok)
 	if *update {
-		require.NoError(t, os.WriteFile("../../docs/settings.md", []byte(before+begin+table.String()+end+after), 0o600))
+		require.NoError(t, os.WriteFile("../../../docs/settings.md", []byte(before+begin+table.String()+end+after), 0o600))
 		return
 	}
 	assert.Equal(t, table.String(), listed, "run make golden if this is meant")

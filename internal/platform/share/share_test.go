@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"agentplatform/internal/share"
+	"agentplatform/internal/platform/share"
 )
 
 func TestOneOrganizationLeavesTheReserve(t *testing.T) {

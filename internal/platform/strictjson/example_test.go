@@ -3,7 +3,7 @@ package strictjson_test
 import (
 	"fmt"
 
-	"agentplatform/internal/strictjson"
+	"agentplatform/internal/platform/strictjson"
 )
 
 // Value returns the normal form of a JSON text: one spelling for each number, no needless escapes, no white space.

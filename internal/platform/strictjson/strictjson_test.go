@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/strictjson"
+	"agentplatform/internal/platform/strictjson"
 )
 
 var limits = strictjson.Limits{Bytes: 1 << 10, Depth: 8}

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/internal/trace"
+	"agentplatform/internal/platform/trace"
 )
 
 // BenchmarkRun has the spans of a plain run, with its attributes: where traces are off, of a trace that is not sampled,

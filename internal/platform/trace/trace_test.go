@@ -17,7 +17,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/internal/trace"
+	"agentplatform/internal/platform/trace"
 )
 
 const (

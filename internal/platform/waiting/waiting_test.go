@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/waiting"
+	"agentplatform/internal/platform/waiting"
 )
 
 func TestTimeIsCountedOnceHoweverManyWait(t *testing.T) {

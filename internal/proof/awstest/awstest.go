@@ -27,7 +27,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/store/table/dynamotable"
 )
 
 // Config is the configuration of clients for the endpoint; the test fails where AWS_ENDPOINT_URL is not set.

@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-const root = "../.."
+const root = "../../.."
 
 // tree is what there is to name.
 type tree struct {
@@ -107,7 +107,7 @@ func (w *tree) file(name, file string) error {
 			}
 		}
 	}
-	if !strings.HasPrefix(name, "internal/docs/") {
+	if !strings.HasPrefix(name, "internal/proof/docs/") {
 		for _, word := range capitals.FindAllString(text, -1) {
 			w.words[word] = true
 		}
@@ -233,10 +233,10 @@ type checked struct {
 	folder string
 }
 
-// exists says whether there is such a path: seen from the root, from the page, or from the folder of packages.
+// exists says whether there is such a path: seen from the root, from the page, from internal or from a wing.
 func (p checked) exists(name string) bool {
 	name = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSuffix(name, "/..."), "./"), "/")
-	for _, base := range []string{".", p.folder, "internal"} {
+	for _, base := range []string{".", p.folder, "internal", "internal/*"} {
 		pattern := path.Join(base, name)
 		for at := range p.paths {
 			if same, err := path.Match(pattern, at); err == nil && same {

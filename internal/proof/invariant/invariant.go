@@ -14,9 +14,9 @@ import (
 
 	"github.com/go-json-experiment/json"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // Audit is what stored items say: what they are, by kind.

@@ -28,7 +28,7 @@ import (
 func modules(t testing.TB) string {
 	t.Helper()
 	_, here, _, _ := runtime.Caller(0)
-	folder := filepath.Join(filepath.Dir(here), "../../.cache/peers/node_modules")
+	folder := filepath.Join(filepath.Dir(here), "../../../.cache/peers/node_modules")
 	_, err := os.Stat(folder)
 	require.NoError(t, err, "make peers installs them first")
 	return folder

@@ -20,7 +20,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/apidoc/apidoctest"
+	"agentplatform/internal/api/apidoc/apidoctest"
 )
 
 // World is a running service.

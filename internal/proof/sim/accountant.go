@@ -8,13 +8,13 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/analytics"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/rollup"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/org/analytics"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/rollup"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/faulttable"
 )
 
 // hasAccountants says whether people of a seed's world ask how much was used: in one of eight, and none of those below

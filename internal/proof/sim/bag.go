@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"agentplatform/internal/queue"
+	"agentplatform/internal/store/queue"
 )
 
 // bag is the queue: messages arrive late, twice, out of order, or not at all.

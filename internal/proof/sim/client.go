@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/files"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/files"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/store/record"
 )
 
 // client is a user of the service: it sends messages, follows up, answers, cancels, deletes and reads, and retries

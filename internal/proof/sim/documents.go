@@ -8,15 +8,15 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/index"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/text/index"
 )
 
 // documentChecker observes what becomes of documents: what is stored of them, what the embedding models are asked, and
@@ -164,14 +164,14 @@ func (c *documentChecker) textOf(key string) string {
 }
 
 // moved checks a move of an ingestion. What has an end is due; only its holder goes on with it; attempts are bounded.
-func (c *documentChecker) moved(id string, before, s ingestion.State) {
+func (c *documentChecker) moved(id string, before, s docstate.State) {
 	if _, due := c.checker.due[table.Key{Part: "document/" + id, Sort: "head"}]; due != s.Active() {
 		c.violated(23, "document %s is %s, and due: %v", id, s.Status, due)
 	}
-	if unfinished := s.Status == ingestion.Pending || s.Status == ingestion.Processing; unfinished && !s.Active() {
+	if unfinished := s.Status == docstate.Pending || s.Status == docstate.Processing; unfinished && !s.Active() {
 		c.violated(23, "document %s is %s, and nobody will go on with it", id, s.Status)
 	}
-	if s.Attempts > ingestion.MaxAttempts {
+	if s.Attempts > docstate.MaxAttempts {
 		c.violated(23, "stage %s of document %s is tried for the %dth time", s.Stage, id, s.Attempts)
 	}
 	if s.Build < before.Build || s.Version < before.Version {
@@ -184,7 +184,7 @@ func (c *documentChecker) moved(id string, before, s ingestion.State) {
 	}
 	if before.Active() && !s.Active() && s.Failure != nil {
 		c.tally["ended: "+string(s.Failure.Code)]++
-		if c.rate == 0 && s.Failure.Code != ingestion.Empty {
+		if c.rate == 0 && s.Failure.Code != docstate.Empty {
 			c.violated(23, "document %s has failed, and nothing else has: %+v", id, s.Failure)
 		}
 	} else if before.Active() && !s.Active() {
@@ -287,8 +287,8 @@ func (c *documentChecker) charged(e record.Entry) {
 // batchRecorded records that a document has the embeddings of a batch, which must have been charged.
 func (c *documentChecker) batchRecorded(before, d catalog.Document) {
 	was, is := before.Ingestion, d.Ingestion
-	if was.Stage != ingestion.Embedding || was.Build != is.Build || c.handled[c.awake] != d.ID ||
-		is.Stage == was.Stage && is.Done <= was.Done || is.Stage != was.Stage && is.Stage != ingestion.Indexing {
+	if was.Stage != docstate.Embedding || was.Build != is.Build || c.handled[c.awake] != d.ID ||
+		is.Stage == was.Stage && is.Done <= was.Done || is.Stage != was.Stage && is.Stage != docstate.Indexing {
 		return
 	}
 	b := c.batches[c.awake]

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 
-	"agentplatform/internal/intake"
-	"agentplatform/internal/record"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/store/record"
 )
 
 // file checks that a file's stored holders are those that have it.

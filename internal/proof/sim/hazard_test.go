@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/rollup"
-	"agentplatform/internal/table"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/worker"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/worker"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/rollup"
+	"agentplatform/internal/store/table"
 )
 
 // calm is a world without faults, with one process and one client's message.

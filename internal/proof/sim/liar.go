@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"math"
 
-	"agentplatform/internal/model"
+	"agentplatform/internal/ai/model"
 )
 
 // liar is a model that is not trustworthy: it chooses any ids for its calls, sends unreadable arguments, and

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/ranking"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/text/ranking"
 )
 
 // librarian is a client who keeps documents: it makes knowledge bases, adds documents, changes, deletes and searches

@@ -14,16 +14,16 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/document"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/extract"
-	"agentplatform/internal/index"
-	"agentplatform/internal/index/memindex"
-	"agentplatform/internal/ingest"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/queue"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/knowledge/ingest"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/extract"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/index/memindex"
 )
 
 // library is what worlds with documents have besides: an index, embedding models, a site whose pages become documents

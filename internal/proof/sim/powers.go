@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // powers are the rights in worlds where they change: users join and leave groups, roles rise and fall, keys are

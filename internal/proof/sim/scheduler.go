@@ -17,7 +17,7 @@ import (
 	"slices"
 	"time"
 
-	"agentplatform/internal/host"
+	"agentplatform/internal/platform/host"
 )
 
 // scheduler runs actors one at a time.

@@ -8,11 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/toolkit"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/store/record"
 )
 
 // server is an organization's tool server in hostile worlds: it changes its tools at any time and returns

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/sim"
+	"agentplatform/internal/proof/sim"
 )
 
 var (
@@ -46,7 +46,7 @@ func TestSimulation(t *testing.T) {
 				}
 				r := sim.Simulate(*first+n-1, log)
 				if r.Failure != "" {
-					t.Errorf("seed %d: %s\nreplay: go test ./internal/sim -run TestSimulation -first %d -seeds 1 "+
+					t.Errorf("seed %d: %s\nreplay: go test ./internal/proof/sim -run TestSimulation -first %d -seeds 1 "+
 						"-log /tmp/seed.log", r.Seed, r.Failure, r.Seed)
 					return
 				}

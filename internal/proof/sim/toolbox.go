@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/builtintool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/builtintool"
 )
 
 // toolbox is the built-in toolkit and tools with counted effects: "effect" may be repeated with its key, "once"

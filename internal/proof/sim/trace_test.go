@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/sim"
+	"agentplatform/internal/proof/sim"
 )
 
 func TestTheSameSeedGivesTheSameTrace(t *testing.T) {

@@ -22,13 +22,13 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/citation"
-	"agentplatform/internal/host"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/schema"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/schema"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // Loop runs agents. Its methods are safe for concurrent use; each call of Work has its own state.

@@ -16,13 +16,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/agent"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/citation"
-	"agentplatform/internal/host"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // script is a model that gives the configured replies and records the requests.

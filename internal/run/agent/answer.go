@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"strings"
 
-	"agentplatform/internal/citation"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/strictjson"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/platform/strictjson"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // checkAnswer returns how the run ends if its last model step is an answer: with it, or with a failure if it does not

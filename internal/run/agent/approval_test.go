@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/agent"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/model"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/run/agent"
 )
 
 // An agent's list of tools that need approval has a tool's own name or the name under which it is offered.

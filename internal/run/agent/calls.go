@@ -11,12 +11,12 @@ import (
 	"sync"
 
 	"agentplatform/events"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/trace"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/store/record"
 )
 
 // job is a call that the model asked for, and its result.

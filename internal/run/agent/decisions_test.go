@@ -9,11 +9,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/agent"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/store/record"
 )
 
 // payment is a run with one call that must not be made twice; paid are the arguments of the calls made.

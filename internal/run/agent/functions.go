@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"agentplatform/events"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/record"
 )
 
 // A client may bring functions that it executes itself. A call of one is an interrupt like a question: the run pauses,

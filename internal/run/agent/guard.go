@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/schema"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/platform/schema"
+	"agentplatform/internal/store/record"
 )
 
 const (

@@ -15,11 +15,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/agent"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/strictjson"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/strictjson"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/store/record"
 )
 
 // What a model sends is untrusted until it is checked: the ids of its calls, their arguments, the length of its text,

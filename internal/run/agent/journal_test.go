@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/agent"
-	"agentplatform/internal/host"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/store/record"
 )
 
 // named is a call of a tool with valid arguments.

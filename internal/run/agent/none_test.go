@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/agent"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/run/agent"
 )
 
 // Many models write null, or nothing, for the arguments of a tool that needs none. Each of these calls was refused, and

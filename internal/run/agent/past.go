@@ -4,8 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/store/record"
 )
 
 // past is the steps of a run so far, with what each further one asks of all of them. A run may have a thousand steps:

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/citation"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // diligent is a model that makes calls in each of its rounds, and answers then.

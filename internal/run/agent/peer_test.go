@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/agent"
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/openaimodel"
-	"agentplatform/internal/peertest"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/openaimodel"
+	"agentplatform/internal/proof/peertest"
+	"agentplatform/internal/run/agent"
 )
 
 // A chat outgrows the window of llama.cpp's server. From its third turn on, each was a failure.

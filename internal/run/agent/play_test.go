@@ -13,11 +13,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/citation"
-	"agentplatform/internal/host"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // A play is a whole run that is disturbed at one moment (a moment is a call of anything that the loop needs) and then

@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/strictjson"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/strictjson"
+	"agentplatform/internal/store/record"
 )
 
 // Limits of a model's reply. A reply beyond them fails the run; arguments beyond argumentLimits fail the call, and

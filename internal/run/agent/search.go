@@ -9,11 +9,11 @@ import (
 	"strings"
 
 	"agentplatform/events"
-	"agentplatform/internal/citation"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/trace"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // searchKnowledge is the tool with which a model searches the agent's knowledge bases.

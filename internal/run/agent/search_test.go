@@ -11,11 +11,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/agent"
-	"agentplatform/internal/citation"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 func finds(found ...record.Source) func(*agent.Task) {

@@ -8,8 +8,8 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/trace"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/platform/trace"
 )
 
 // The spans of calls, by OpenTelemetry's conventions for generative AI. They have names, counts and codes, and nothing

@@ -12,11 +12,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/agent"
-	"agentplatform/internal/host"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/store/record"
 )
 
 // ticking is a host whose clock advances a second with each reading, whose sleeps take no time, and whose random

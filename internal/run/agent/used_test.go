@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/anthropicmodel"
-	"agentplatform/internal/model/modeltest"
-	"agentplatform/internal/model/openaimodel"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/anthropicmodel"
+	"agentplatform/internal/ai/model/modeltest"
+	"agentplatform/internal/ai/model/openaimodel"
 )
 
 // claiming is a reply with a text and a claim of tokens.
@@ -103,7 +103,7 @@ func TestTokenClaimsOfRecordedRepliesAreBooked(t *testing.T) {
 			return anthropicmodel.New("", "", modeltest.Answering(answer))
 		},
 	} {
-		files, err := filepath.Glob("../model/" + provider + "/testdata/recordings/*.json")
+		files, err := filepath.Glob("../../ai/model/" + provider + "/testdata/recordings/*.json")
 		require.NoError(t, err)
 		claims := 0
 		for _, file := range files {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/store/record"
 )
 
 // What does not fit the model's window is left out, one thing after the other: the oldest turns of the history, half of

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/agent"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/store/record"
 )
 
 // window is a model that takes conversations of so many bytes. It makes the given calls, one after the other.

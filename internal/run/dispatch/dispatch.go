@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/queue"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/queue"
 )
 
 // Handler handles a nudge, given the id of its item. It returns after how long the nudge is to be delivered again, 0

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"agentplatform/events"
-	"agentplatform/internal/dispatch"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/queue/localqueue"
-	"agentplatform/internal/share"
+	"agentplatform/internal/platform/share"
+	"agentplatform/internal/run/dispatch"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/queue/localqueue"
 )
 
 // troubled is a queue whose every call may fail or panic.

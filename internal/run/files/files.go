@@ -15,9 +15,9 @@ import (
 	"log/slog"
 	"time"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/record"
 )
 
 // MaxSize is how many bytes a file may have that is for a message, MaxDocument one that is for a knowledge base.

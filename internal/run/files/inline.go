@@ -6,8 +6,8 @@ import (
 	"encoding/base64"
 	"strings"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // Inline is a file that came within JSON.

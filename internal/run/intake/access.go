@@ -3,9 +3,9 @@ package intake
 import (
 	"context"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/store/record"
 )
 
 // Access to existing runs and chats. All endpoints go through here: what an agent that names groups did is shown to

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/intake"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/intake"
 )
 
 // A message that answers a question needs only a text; the fields for a new run are not checked. Those of other

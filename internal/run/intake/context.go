@@ -5,11 +5,11 @@ import (
 	"regexp"
 	"slices"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/schema"
-	"agentplatform/internal/strictjson"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/schema"
+	"agentplatform/internal/platform/strictjson"
+	"agentplatform/internal/store/record"
 )
 
 // Bounds of what a client brings beside a message. A conversation is kept with the run and shown to the model whole.

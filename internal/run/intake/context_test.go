@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // What a client brings beside a message is refused by the name of its field, before a model is shown it.

@@ -25,14 +25,14 @@ import (
 	"slices"
 	"time"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/transition"
-	"agentplatform/internal/view"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/store/record"
 )
 
 // Intake is the use case. It is safe for concurrent use.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/strictjson"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/strictjson"
 )
 
 // Bounds of what clients say, whichever endpoint it comes through: endpoints parse, this file decides.

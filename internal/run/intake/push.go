@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // Push reads the push of a run; found is false when there is none. It returns a problem of kind NotFound or Forbidden,

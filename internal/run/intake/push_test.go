@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/intake"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/store/record"
 )
 
 func at(url string) record.Push { return record.Push{URL: url, Token: "t0ken", Form: "f", API: "api"} }

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/strictjson"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/strictjson"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/record"
 )
 
 // EditLimits bounds the arguments that a human gives a tool call.

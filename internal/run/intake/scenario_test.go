@@ -7,14 +7,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table/faulttable"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/faulttable"
 )
 
 // Whichever call of the store fails for good: the operation returns an error, and nothing is written.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 // file deletes a file that no run holds: the last run that held it has been deleted, or it was never used.

@@ -12,17 +12,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/record"
-	"agentplatform/internal/removal"
-	"agentplatform/internal/sweep"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/removal"
+	"agentplatform/internal/run/sweep"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // office is a store with its sweeper and remover, on a clock that the test moves.

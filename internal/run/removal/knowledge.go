@@ -5,9 +5,9 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/index"
-	"agentplatform/internal/record"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/index"
 )
 
 // What is removed of knowledge cannot be found any more. An ingester that stalled may write after it, so blobs and

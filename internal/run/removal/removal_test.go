@@ -9,15 +9,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/host"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/record"
-	"agentplatform/internal/removal"
-	"agentplatform/internal/sweep"
-	"agentplatform/internal/table/faulttable"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/removal"
+	"agentplatform/internal/run/sweep"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/faulttable"
+	"agentplatform/internal/store/table/memtable"
 )
 
 type noQueue struct{}

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // broadcaster has the topics of this process. Where nothing notifies, its poll loop looks for news of their runs. At

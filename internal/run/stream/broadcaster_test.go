@@ -18,13 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // metered is a table that counts the calls that its reads would be of DynamoDB: one for a hundred keys.

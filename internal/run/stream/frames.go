@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/host"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // Lifetimes of the rows of the streams.

@@ -5,9 +5,9 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/record"
-	"agentplatform/internal/waiting"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/waiting"
+	"agentplatform/internal/store/record"
 )
 
 // inboxPace is the shortest time between two readings of an inbox in this process, and between two changes that are

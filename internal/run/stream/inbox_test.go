@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/record"
 )
 
 // pauses has the run wait for a human, or go on.

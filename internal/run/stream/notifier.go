@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/record"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/record"
 )
 
 // Notifier notifies those who wait for changes of a run or of its frames. A notification means only that something may

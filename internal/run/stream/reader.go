@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/citation"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/view"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // Event is an event of a stream. Its name says which of the other members are present.

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/host"
-	"agentplatform/internal/record"
-	"agentplatform/internal/stream"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/store/record"
 )
 
 func TestReturningReaderGetsEverythingInOneInit(t *testing.T) {

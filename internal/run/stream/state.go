@@ -5,10 +5,10 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
-	"agentplatform/internal/view"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // state is a run with its output so far.

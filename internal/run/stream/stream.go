@@ -29,9 +29,9 @@ import (
 	"log/slog"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // Hub gives access to the live output of all runs of one store. It is safe for concurrent use.

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // topic is what the readers of a run share in this process. The run is read once at a time however many readers it

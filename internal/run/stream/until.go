@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/record"
-	"agentplatform/internal/waiting"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/waiting"
+	"agentplatform/internal/store/record"
 )
 
 // runWait waits for a change of a run.

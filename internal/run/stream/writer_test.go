@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/host"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/memtable"
 )
 
 func slow(h host.Host) stream.Notifier { return stream.Polling{Host: h, Every: 250 * time.Millisecond} }

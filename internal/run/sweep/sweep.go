@@ -22,14 +22,14 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/record"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/record"
 )
 
 // Sweeper reconciles due items.
@@ -381,7 +381,7 @@ func (s *Sweeper) document(ctx context.Context, id string) (*task, error) {
 	return s.nudge(events.NudgeDocument, id, e.Value.Organization,
 		func(ctx context.Context, wait time.Duration) error {
 			look := now.Add(patient(wait, e.Value.Ingestion.Due, now))
-			after, err := ingestion.Apply(e.Value.Ingestion, now, ingestion.Postpone{Look: look})
+			after, err := docstate.Apply(e.Value.Ingestion, now, docstate.Postpone{Look: look})
 			if err != nil {
 				return nil // it has ended meanwhile
 			}

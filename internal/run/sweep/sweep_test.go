@@ -15,15 +15,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/record"
-	"agentplatform/internal/sweep"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/sweep"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // bad is a table in which one partition cannot be read.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/core/lifecycle"
 )
 
 // Move is a transition that was committed.

@@ -23,13 +23,13 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"agentplatform/events"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/record"
-	"agentplatform/internal/timer"
-	"agentplatform/internal/trace"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/timer"
 )
 
 // Notifier notifies those in this process who wait for what has a name: a run's id, [record.EndOf],

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/record"
 )
 
 // push returns the webhook body of the status that a run has entered, after checking what holds for all of them.

@@ -14,16 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/faulttable"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/faulttable"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // world is an executor over a store whose calls may fail, with all that it sends.

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 
 	"agentplatform/events"
-	"agentplatform/internal/citation"
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // The OpenAPI document shows these: each is one thing that could have happened, from its message to its answer.

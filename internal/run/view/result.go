@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/json"
 
-	"agentplatform/internal/citation"
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // Result is the answer object of a completed run. It is stored with all that it quotes of documents; clients get what

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/citation"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // Run is the public representation of a run.

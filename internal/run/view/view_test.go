@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/view"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/store/record"
 )
 
 // Every member is there in every status: what a run does not have is null, an empty list or zero, never left out.

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 // told is a webhook that is put into a form.

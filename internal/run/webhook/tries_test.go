@@ -10,11 +10,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/faulttable"
 )
 
 // A delivery is tried 8 times. The waits double from 5 s up to 30 min, each with jitter; a later try is made when it is

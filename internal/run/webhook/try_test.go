@@ -20,9 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/record"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/store/record"
 )
 
 // Every try posts the same bytes under the same id, wherever they are stored, with the time of the try. Its answer is

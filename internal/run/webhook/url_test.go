@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/egress"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/webhook"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/webhook"
 )
 
 func TestInvalidCallbackURLIsRefused(t *testing.T) {

@@ -35,15 +35,15 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"agentplatform/events"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/citation"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/host"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/seal"
-	"agentplatform/internal/trace"
-	"agentplatform/internal/view"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/seal"
 )
 
 // The rules of delivery (docs/guarantees.md).

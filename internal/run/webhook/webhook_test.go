@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 func TestSweepLeavesClaimedDeliveryAlone(t *testing.T) {

@@ -7,13 +7,13 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/internal/agent"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/trace"
-	"agentplatform/internal/transition"
-	"agentplatform/internal/view"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/store/record"
 )
 
 // attempt does the work of one claim of a run, and has its end committed.

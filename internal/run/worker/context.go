@@ -3,9 +3,9 @@ package worker
 import (
 	"fmt"
 
-	"agentplatform/internal/agent"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/store/record"
 )
 
 // brought gives the task of a run what the client brought beside the message. Intake has checked it.

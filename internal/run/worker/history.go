@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/record"
 )
 
 // Limits of the history that a model is shown.

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/record"
 )
 
 // journal stores what an attempt has done, so that no later attempt repeats it: its steps, and the files of its calls.

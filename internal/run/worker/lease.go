@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/record"
 )
 
 // pollTimeout bounds one poll of the run for a cancel.

@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/table"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // notifiers runs a test with the notifier of one process, and with polling.

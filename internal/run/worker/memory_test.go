@@ -18,13 +18,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob/dirblob"
-	"agentplatform/internal/host"
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/anthropicmodel"
-	"agentplatform/internal/model/openaimodel"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/anthropicmodel"
+	"agentplatform/internal/ai/model/openaimodel"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/blob/dirblob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // The worker function has 224 MB (infra/stacks/service.go), of which its runs take less than half in the stories on

@@ -12,11 +12,11 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/extract"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/trace"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/extract"
 )
 
 // Limits of the pictures that a model is shown.

@@ -16,14 +16,14 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/host"
-	"agentplatform/internal/model"
-	"agentplatform/internal/reader"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/trace"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/memtable"
+	"agentplatform/internal/text/reader"
 )
 
 // fetched records the keys that are read from a store, and may cut off what is read.

@@ -10,10 +10,10 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/model"
-	"agentplatform/internal/table"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/table"
 )
 
 // places are where an attempt may panic: each plants a panic for the first n attempts.

@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // scenarios are runs that a worker handles: each prepares its run and says what the worker does with it.

@@ -6,14 +6,14 @@ import (
 	"errors"
 	"slices"
 
-	"agentplatform/internal/agent"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/citation"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
-	"agentplatform/internal/transition"
-	"agentplatform/internal/view"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // settler commits how an attempt ended: the run ends, pauses, or is released for another attempt.

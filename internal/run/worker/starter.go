@@ -3,9 +3,9 @@ package worker
 import (
 	"context"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/record"
 )
 
 // Starter has a worker execute runs that this process accepts, without a nudge.

@@ -11,14 +11,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/model"
-	"agentplatform/internal/table"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/transition"
-	"agentplatform/internal/worker"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/run/worker"
+	"agentplatform/internal/store/table"
 )
 
 // room has space for so many attempts at once, in goroutines of its own.

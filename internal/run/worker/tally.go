@@ -4,10 +4,10 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/model"
-	"agentplatform/internal/record"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/record"
 )
 
 // tally counts what a run has used, in this attempt and in those before it.

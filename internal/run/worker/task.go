@@ -3,11 +3,11 @@ package worker
 import (
 	"context"
 
-	"agentplatform/internal/agent"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/store/record"
 )
 
 // task makes an agent's task of what is stored: all but what the attempt adds to it. A failure is for the run's result;

@@ -17,17 +17,17 @@ import (
 	"log/slog"
 	"time"
 
-	"agentplatform/internal/agent"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/citation"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/reader"
-	"agentplatform/internal/record"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/reader"
 )
 
 // Worker executes runs. Its methods are safe for concurrent use.

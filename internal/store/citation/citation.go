@@ -17,7 +17,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 // State says why a reader is not shown a passage.

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/citation"
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 func source(n int, document string, start int) record.Source {

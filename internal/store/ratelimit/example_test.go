@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"agentplatform/internal/ratelimit"
+	"agentplatform/internal/store/ratelimit"
 )
 
 // A key may make two requests at once, then one every second.

@@ -12,7 +12,7 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // Limit is the limit of a key: a rate in requests per minute, and how many requests may come at once.

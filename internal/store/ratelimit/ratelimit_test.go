@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
 
-	"agentplatform/internal/ratelimit"
+	"agentplatform/internal/store/ratelimit"
 )
 
 func TestBurstIsAllowedThenAnEvenRate(t *testing.T) {

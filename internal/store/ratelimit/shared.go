@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/table"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/table"
 )
 
 // Shared is what the processes of a deployment tell each other of keys, in a table of rows that expire.

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/ratelimit"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/ratelimit"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // clock is a host whose time only moves when it is told to.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // AuditEntry says who changed or decided what. It is written in the commit of the change itself.

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // entries returns the audit log of an organization.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/table"
 )
 
 // A resource may keep large values in the blob store, below a prefix of its own, and names their keys. A job deletes a

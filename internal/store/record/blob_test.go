@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // A toolkit's blobs are stored under their keys, each with a job that deletes it after a quarter of an hour unless the

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"agentplatform/internal/problem"
+	"agentplatform/internal/platform/problem"
 )
 
 // Large documents of a message, a run or its deliveries are in the blob store before the commit that names them. A job

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/table"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/table"
 )
 
 // Budget is how much may be used in a period, a day or month in UTC.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"agentplatform/internal/problem"
+	"agentplatform/internal/platform/problem"
 )
 
 // Match is the version of a resource that an edit expects; 0 expects none.

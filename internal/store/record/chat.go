@@ -4,10 +4,10 @@ import (
 	"context"
 	"slices"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/table"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/table"
 )
 
 // ChatEntity is a chat with what is needed to write it again.

@@ -7,7 +7,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // MaxItemBytes bounds an entity as it is stored, in bytes with the names of its item's members.

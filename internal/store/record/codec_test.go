@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 func TestUnknownMembersAreKept(t *testing.T) {

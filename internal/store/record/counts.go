@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // Counts are numbers that are kept under one name, like how many documents of a knowledge base have which status. They

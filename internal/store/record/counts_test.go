@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 // Counts change with what they count, whatever item of the name holds them, and what is counted away is gone.

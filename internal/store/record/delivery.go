@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/table"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/table"
 )
 
 // Delivery is a webhook delivery: one for each status that a run entered and its client wants to be told. Its body is

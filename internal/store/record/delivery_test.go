@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/record"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/record"
 )
 
 // A delivery is read as it was written, also its body: up to 8 KiB in the item, larger ones in the blob store.

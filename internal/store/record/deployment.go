@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/table"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/table"
 )
 
 // deployment says when the deployment began.

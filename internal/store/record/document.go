@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/blob"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/table"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/table"
 )
 
 // A document is a JSON value beside a run's head: its input, its output, a step, a pause. Up to inlineLimit bytes it is

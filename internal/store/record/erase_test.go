@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/faulttable"
 )
 
 // body returns the job about the large documents of a run.

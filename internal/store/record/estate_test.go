@@ -14,14 +14,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // estate is a store with one of everything of an organization, and a host whose clock stands still.

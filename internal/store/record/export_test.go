@@ -1,6 +1,6 @@
 package record
 
-import "agentplatform/internal/table"
+import "agentplatform/internal/store/table"
 
 // Ops returns the writes of a unit of work.
 func (tx *Tx) Ops() []table.Op { return tx.ops }

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/table"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/table"
 )
 
 // File is a stored file's description; its bytes are in the blob store.

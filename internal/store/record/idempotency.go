@@ -5,7 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // Idempotency is the outcome of a request with an idempotency key.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // Job is work that goes on after the request that stored it: it is due until it is done.

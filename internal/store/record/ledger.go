@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/table"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/table"
 )
 
 // The kinds of ledger entries.

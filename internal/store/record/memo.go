@@ -8,7 +8,7 @@ import (
 	"github.com/go-json-experiment/json"
 	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // memo remembers what the bodies of items were decoded to: a request reads its key, user, organization and agent, which

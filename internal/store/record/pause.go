@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"strings"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/table"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/table"
 )
 
 // PutPause writes a pause's interrupts.

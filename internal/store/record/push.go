@@ -3,7 +3,7 @@ package record
 import (
 	"context"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // Push says where the webhooks of a run go whose client wants them in another form than ours, and may change that while

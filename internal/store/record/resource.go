@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // Resourceful is a thing with its own id that is listed by its organization: an agent, a user, a key.

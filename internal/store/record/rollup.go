@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // Rolled says how far an organization's ledger has been rolled up. Rollups from before are in force, each table as a

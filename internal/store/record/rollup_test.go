@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // Rollups are read in the order of their times, each with its pages, from the first to before the last that is asked

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/table"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/table"
 )
 
 // Run is a run's head as it is stored: the control state, and what else is small.

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/faulttable"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/faulttable"
 )
 
 // runIn is a run in a chat with a client's own id.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // RunToken is a token that is valid for one run, as it is stored: never its text. Its item expires with it.

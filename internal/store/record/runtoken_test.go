@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // A run token is found by the hash of its text until it expires.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/table"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/table"
 )
 
 // Slots are items in the partition of a user and in that of an organization: a numbered one for each run that counts

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/host"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/table"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/table"
 )
 
 // NoOrganization is the owner of what belongs to no organization. It is a scope of its own.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/table"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/table"
 )
 
 // Tx is a unit of work: writes that [Tx.Commit] makes together, or not at all. Its methods are named after what they

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // lastUse says when a resource was last used. It is an item of its own, written seldom and without a condition.

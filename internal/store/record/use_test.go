@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // The last use of a key is read as written, zero for an unused key; it is written without a condition.

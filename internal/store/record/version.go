@@ -3,8 +3,8 @@ package record
 import (
 	"context"
 
-	"agentplatform/internal/problem"
-	"agentplatform/internal/table"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/table"
 )
 
 // Versions of a resource are items beside it, written once each. They stay when the resource is deleted, for those that

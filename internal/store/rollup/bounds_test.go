@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/rollup"
+	"agentplatform/internal/store/rollup"
 )
 
 // Up to 1,024 values are counted exactly, more within 10 %, and a value counts once wherever it was seen.

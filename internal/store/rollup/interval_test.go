@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"agentplatform/internal/rollup"
+	"agentplatform/internal/store/rollup"
 )
 
 // zones have clocks of every kind: far ahead and behind, half and quarter hours, clocks that are set at midnight, by

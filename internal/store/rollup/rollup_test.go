@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"agentplatform/internal/rollup"
+	"agentplatform/internal/store/rollup"
 )
 
 func entries() *rapid.Generator[[]rollup.Entry] {

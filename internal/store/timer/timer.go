@@ -8,7 +8,7 @@ import (
 	"context"
 	"time"
 
-	"agentplatform/internal/queue"
+	"agentplatform/internal/store/queue"
 )
 
 // Timer is the port. Implementations are safe for concurrent use.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // Texts on which a search for sentences, words or blocks could go back and forth, beside plain ones of their length. In

@@ -12,7 +12,7 @@ import (
 	"errors"
 	"strings"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // MostChunks is how many chunks a document may have.

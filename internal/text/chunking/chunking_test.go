@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // built writes a text of blocks: "# " and "## " begin headings, "- " items, "|" rows (the first of a table is its

@@ -5,7 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // span is a piece of the text: in bytes, from (inclusive) till (exclusive), and in characters, start to end.

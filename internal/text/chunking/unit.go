@@ -7,8 +7,8 @@ import (
 
 	"github.com/clipperhouse/uax29/v2/sentences"
 
-	"agentplatform/internal/document"
-	"agentplatform/internal/words"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/words"
 )
 
 // unit is what is not divided: a sentence, a line of code, a row of a table; of one that is longer than a chunk, a few

@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/extract"
+	"agentplatform/internal/text/extract"
 )
 
 // Each PDF makes its reader use too much memory or time: the child process ends, not this one.

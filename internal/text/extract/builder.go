@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // builder puts a document's text together from what a reader finds, in order. Once it is full it takes no more, and a

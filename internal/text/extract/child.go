@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // A format that needs a parser is read by a child process: this program, with childVariable in its environment

@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/extract/pdftext"
+	"agentplatform/internal/text/extract/pdftext"
 )
 
 // compiling is the format of the job that reads nothing: it compiles what reads PDFs.

@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/extract/bombtest"
+	"agentplatform/internal/text/extract/bombtest"
 )
 
 // Each of these is a few bytes, or some megabytes, of which a reader could make any amount of work: it is read within

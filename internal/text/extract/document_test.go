@@ -18,7 +18,7 @@ import (
 	"golang.org/x/text/encoding/japanese"
 	"golang.org/x/text/encoding/unicode"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // documentOf reads a document that has a group of its own.

@@ -15,7 +15,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // File is a file to read. It may be opened twice: first to recognize its format, and again when its turn has come, so

@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/extract"
+	"agentplatform/internal/text/extract"
 )
 
 // text reads a file that has a group of its own.

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // FuzzReaders calls the readers in this process, where a crash is found; in a child, a crash is a Fault.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // cell is a cell of a row as a file has it.

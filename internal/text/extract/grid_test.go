@@ -13,7 +13,7 @@ import (
 	"github.com/xuri/excelize/v2"
 	"pgregory.net/rapid"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // place is a cell of a grid: its text, and how many columns and rows it has; none where another cell has the place.

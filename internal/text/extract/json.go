@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // readJSON reads JSON, and JSON values one after the other (JSON lines). Each value has a line with its path; the

@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/net/html/charset"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 const (

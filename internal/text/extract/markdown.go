@@ -12,7 +12,7 @@ import (
 	"github.com/yuin/goldmark/text"
 	"github.com/yuin/goldmark/util"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // readMarkdown reads Markdown with tables. Markup within paragraphs is left out; the first heading is the title if it

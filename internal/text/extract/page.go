@@ -10,7 +10,7 @@ import (
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // readPage reads what a page shows: no scripts, no styles, nothing hidden, and no navigation unless there is nothing

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentplatform/internal/document"
-	"agentplatform/internal/extract/pdftext"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/extract/pdftext"
 )
 
 // errUncompiled is the error of a reader that is not ready; it says nothing about the file.

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/document"
-	"agentplatform/internal/extract"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/extract"
 )
 
 // pdfOf makes a PDF of pages, each with these contents, and says something of itself.

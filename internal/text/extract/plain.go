@@ -3,7 +3,7 @@ package extract
 import (
 	"strings"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // readPlain reads plain text: an empty line ends a paragraph, and so does a form feed. White space within lines stays:

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // Each of these is its own text: white space within lines means something. Empty lines end paragraphs, and are no part

@@ -4,7 +4,7 @@ import (
 	"encoding/xml"
 	"strings"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // readPresentation reads a presentation: a slide is a page, its notes follow its text.

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/text/encoding/simplifiedchinese"
 	"golang.org/x/text/encoding/traditionalchinese"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // codePages are the encodings of bytes in RTF, by number.

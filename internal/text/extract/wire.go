@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // What the child writes to its output: a line of JSON with all but body and blocks, the body, then the blocks as

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 func TestTextCrossesThePipeAsItIs(t *testing.T) {

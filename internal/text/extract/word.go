@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // readWord reads a Word document: its text, then its footnotes and endnotes. What was deleted while changes were

@@ -8,7 +8,7 @@ import (
 
 	"github.com/xuri/excelize/v2"
 
-	"agentplatform/internal/document"
+	"agentplatform/internal/text/document"
 )
 
 // readWorkbook reads the sheets that are shown, each under its name as a heading. The first row of a sheet has the

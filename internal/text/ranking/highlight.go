@@ -1,6 +1,6 @@
 package ranking
 
-import "agentplatform/internal/words"
+import "agentplatform/internal/text/words"
 
 // Highlights returns where the words of a query stand in a text of a language: ranges of characters, in order, that
 // neither overlap nor touch. The terms are those of [words.QueryTerms].

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/words"
+	"agentplatform/internal/text/words"
 )
 
 func TestHighlights(t *testing.T) {

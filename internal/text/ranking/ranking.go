@@ -9,7 +9,7 @@ import (
 	"cmp"
 	"slices"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // Mode says by what is ranked.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"pgregory.net/rapid"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // chunk is a candidate of the document of this name, with the weights of the query's terms.

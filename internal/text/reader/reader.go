@@ -21,10 +21,10 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/blob"
-	"agentplatform/internal/extract"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/extract"
 )
 
 // Text reads the text of a file of an organization, at most [extract.MaxText] bytes and a note. The error is an

@@ -18,13 +18,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/blob"
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/extract"
-	"agentplatform/internal/host"
-	"agentplatform/internal/reader"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/memtable"
+	"agentplatform/internal/text/extract"
+	"agentplatform/internal/text/reader"
 )
 
 // bucket is a store whose bytes have addresses.

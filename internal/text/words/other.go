@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/text/unicode/norm"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // What people write in several ways is indexed in several: parts of names in code, letters and digits with a hyphen

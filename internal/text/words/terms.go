@@ -1,8 +1,8 @@
 package words
 
 import (
-	"agentplatform/internal/document"
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/index"
 )
 
 // How often an occurrence counts. A title says what a document is about, a heading what a part of it is about; the

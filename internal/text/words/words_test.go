@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/document"
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/index"
 )
 
 // terms writes the words of a text: their terms, those of stop words with their mark, without single

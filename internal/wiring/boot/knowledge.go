@@ -6,15 +6,15 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/extract"
-	"agentplatform/internal/host"
-	"agentplatform/internal/index/diskindex"
-	"agentplatform/internal/ingest"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/provider/registry"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/ai/provider/registry"
+	"agentplatform/internal/knowledge/ingest"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/extract"
+	"agentplatform/internal/text/index/diskindex"
 )
 
 // ingester makes what ingests documents and searches them, over an index in the data folder.

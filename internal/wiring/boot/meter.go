@@ -6,10 +6,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"agentplatform/internal/ingest"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/ingest"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/run/transition"
 )
 
 // runMeter counts what happens to runs and their webhooks.
@@ -73,7 +73,7 @@ func (m knowledgeMeter) moved(made ingest.Move) {
 		m.waited.Observe(made.After.Begun.Sub(made.After.Asked).Seconds())
 	}
 	switch {
-	case !ingestion.Ended(made.Before, made.After):
+	case !docstate.Ended(made.Before, made.After):
 	case made.Failure != nil:
 		m.ended.WithLabelValues("failed", string(made.Failure.Stage), string(made.Failure.Code)).Inc()
 	default:

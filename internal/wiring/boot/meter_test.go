@@ -10,14 +10,14 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/ingest"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/ranking"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/knowledge/ingest"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/text/ranking"
 )
 
 // counted has the values of counters, and how often something was observed, by the values of their labels in order.
@@ -62,12 +62,12 @@ func TestEachStatusOfARunIsCounted(t *testing.T) {
 func TestEachIngestionIsCountedAtItsEnd(t *testing.T) {
 	r := prometheus.NewRegistry()
 	m := newKnowledgeMeter(r)
-	var s ingestion.State
+	var s docstate.State
 	now := time.Date(2026, 5, 5, 0, 0, 0, 0, time.UTC)
-	move := func(e ingestion.Event) {
+	move := func(e docstate.Event) {
 		before := s
 		var err error
-		s, err = ingestion.Apply(s, now, e)
+		s, err = docstate.Apply(s, now, e)
 		assert.NoError(t, err)
 		made := ingest.Move{Before: before, After: s}
 		if s.Failure != before.Failure {
@@ -75,24 +75,24 @@ func TestEachIngestionIsCountedAtItsEnd(t *testing.T) {
 		}
 		m.moved(made)
 	}
-	again := func() { s, _ = ingestion.Apply(s, now, ingestion.Begin{From: ingestion.Extracting}) }
-	claim := ingestion.Claim{Lease: ingestion.Lease{Claim: "c", Until: now.Add(time.Minute)}, Deadline: time.Hour}
+	again := func() { s, _ = docstate.Apply(s, now, docstate.Begin{From: docstate.Extracting}) }
+	claim := docstate.Claim{Lease: docstate.Lease{Claim: "c", Until: now.Add(time.Minute)}, Deadline: time.Hour}
 	failed := "embedding_unavailable/failed/embedding" // code, outcome, stage
 
 	again()
 	move(claim)
-	move(ingestion.Advance{Claim: "c", To: ingestion.Embedding})
-	move(ingestion.Fail{Claim: "c", Code: ingestion.EmbeddingUnavailable})
+	move(docstate.Advance{Claim: "c", To: docstate.Embedding})
+	move(docstate.Fail{Claim: "c", Code: docstate.EmbeddingUnavailable})
 	assert.Equal(t, map[string]int{failed: 1}, counted(t, r, "ingestions_ended_total"))
 	again()
 	move(claim)
 	before := s
-	s, _ = ingestion.Apply(s, now, ingestion.Finish{Claim: "c"})
-	s, _ = ingestion.Apply(s, now, ingestion.Begin{From: ingestion.Indexing, Quiet: true})
+	s, _ = docstate.Apply(s, now, docstate.Finish{Claim: "c"})
+	s, _ = docstate.Apply(s, now, docstate.Begin{From: docstate.Indexing, Quiet: true})
 	m.moved(ingest.Move{Before: before, After: s})
 	assert.Equal(t, map[string]int{failed: 1, "/ready/": 1}, counted(t, r, "ingestions_ended_total"))
 	move(claim)
-	move(ingestion.Finish{Claim: "c"})
+	move(docstate.Finish{Claim: "c"})
 	assert.Equal(t, map[string]int{failed: 1, "/ready/": 2}, counted(t, r, "ingestions_ended_total"))
 	assert.Equal(t, map[string]int{"": 3}, counted(t, r, "ingestion_wait_seconds"))
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/attribute"
 
-	"agentplatform/internal/trace"
-	"agentplatform/internal/trace/otlp"
-	"agentplatform/internal/version"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/platform/trace/otlp"
+	"agentplatform/internal/platform/version"
 )
 
 // trace makes what traces are made by and sent with, if a setting says where to.

@@ -29,16 +29,16 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"agentplatform/events"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/host"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/provider"
-	"agentplatform/internal/record"
-	"agentplatform/internal/strictjson"
-	"agentplatform/internal/toolkit"
-	"agentplatform/internal/trace"
-	"agentplatform/internal/webhook"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/provider"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/strictjson"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/run/webhook"
+	"agentplatform/internal/store/record"
 )
 
 // Broker answers asks. It is safe for concurrent use.

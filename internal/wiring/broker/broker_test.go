@@ -19,16 +19,16 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"agentplatform/events"
-	"agentplatform/internal/broker"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/provider"
-	"agentplatform/internal/record"
-	"agentplatform/internal/seal"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/toolkit"
-	"agentplatform/internal/trace"
-	"agentplatform/internal/waiting"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/provider"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/platform/waiting"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/seal"
+	"agentplatform/internal/wiring/broker"
 )
 
 // spy notes what it is asked, and answers with an error.
@@ -159,7 +159,7 @@ func TestAnAskOfALaterVersionIsAnswered(t *testing.T) {
 
 // The sample of events is an ask.
 func TestTheSampleIsAnAsk(t *testing.T) {
-	sample, err := os.ReadFile("../../events/samples/broker.json")
+	sample, err := os.ReadFile("../../../events/samples/broker.json")
 	require.NoError(t, err)
 	s := &spy{}
 	raw, err := s.broker().Invoke(t.Context(), sample)

@@ -10,14 +10,14 @@ import (
 	oteltrace "go.opentelemetry.io/otel/trace"
 
 	"agentplatform/events"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/provider"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/toolkit"
-	"agentplatform/internal/trace"
-	"agentplatform/internal/waiting"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/provider"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/platform/waiting"
+	"agentplatform/internal/store/record"
 )
 
 // Invoker carries an ask to a broker and its answer back, both as JSON: the port between [Client] and [Broker].

@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/broker"
-	"agentplatform/internal/host"
-	"agentplatform/internal/httpapi/httpapitest"
-	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/model"
-	"agentplatform/internal/provider"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/provider"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/wiring/broker"
 )
 
 // What differs from one answer to the next: ids, times, and how long something took.

@@ -6,14 +6,14 @@ import (
 	"errors"
 
 	"agentplatform/events"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/model"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/provider"
-	"agentplatform/internal/record"
-	"agentplatform/internal/seal"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/toolkit"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/provider"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/seal"
 )
 
 // What is sent, as it crosses, and back.

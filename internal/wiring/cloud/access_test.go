@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/platform/setting"
+	"agentplatform/internal/wiring/cloud"
 )
 
 // emptyTable answers as DynamoDB does where the tables are empty and the role may only read.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/transition"
 )
 
 // Namespace is the CloudWatch namespace of the platform's own metrics.

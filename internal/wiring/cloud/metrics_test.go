@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/wiring/cloud"
 )
 
 func TestMetricsAreLinesThatCloudWatchReads(t *testing.T) {

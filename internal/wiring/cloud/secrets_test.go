@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/provider"
-	"agentplatform/internal/provider/registry"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/ai/provider"
+	"agentplatform/internal/ai/provider/registry"
+	"agentplatform/internal/platform/setting"
 )
 
 func TestKeysOfProvidersAreReadFromTheSecret(t *testing.T) {

@@ -15,10 +15,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/setting"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/wiring/cloud"
 )
 
 // throttled is a DynamoDB whose tables are empty and, from some time on, take no more. It counts the calls since then.

@@ -14,10 +14,10 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"go.opentelemetry.io/otel/attribute"
 
-	"agentplatform/internal/dispatch"
-	"agentplatform/internal/trace"
-	"agentplatform/internal/trace/otlp"
-	"agentplatform/internal/version"
+	"agentplatform/internal/platform/trace"
+	"agentplatform/internal/platform/trace/otlp"
+	"agentplatform/internal/platform/version"
+	"agentplatform/internal/run/dispatch"
 )
 
 // flushTime limits how long an invocation may take longer because of its traces.

@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/require"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/internal/setting"
-	"agentplatform/internal/trace"
+	"agentplatform/internal/platform/setting"
+	"agentplatform/internal/platform/trace"
 )
 
 // traced is a platform whose traces go to an address; what else it has, its traces do not need.

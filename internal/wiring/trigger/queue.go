@@ -7,9 +7,9 @@ import (
 
 	lambdaevents "github.com/aws/aws-lambda-go/events"
 
-	"agentplatform/internal/dispatch"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/queue/sqsqueue"
+	"agentplatform/internal/run/dispatch"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/queue/sqsqueue"
 )
 
 const (

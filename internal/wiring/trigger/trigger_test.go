@@ -17,15 +17,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/queue"
-	"agentplatform/internal/trigger"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/wiring/trigger"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
 
 func sample[T any](t *testing.T, name string) T {
 	t.Helper()
-	b, err := os.ReadFile("../../events/samples/" + name + ".json")
+	b, err := os.ReadFile("../../../events/samples/" + name + ".json")
 	require.NoError(t, err)
 	var event T
 	require.NoError(t, json.Unmarshal(b, &event))

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"agentplatform/internal/strictjson"
+	"agentplatform/internal/platform/strictjson"
 )
 
 // Bounds of an export. Letta's files hold whole conversations, so they may be large.

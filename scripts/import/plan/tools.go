@@ -11,7 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentplatform/internal/provider/registry"
+	"agentplatform/internal/ai/provider/registry"
 )
 
 // function is a function that an agent of the export could call.

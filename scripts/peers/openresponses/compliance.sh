@@ -26,4 +26,4 @@ if [ -z "${OPENRESPONSES:-}" ]; then
   fi
   export OPENRESPONSES=$copy
 fi
-"${GO:-go}" test -vet=off -tags peers,pebblegozstd -run TestComplianceOfOpenResponses -count 1 -timeout 5m -v ./functions/local
+"${GO:-go}" test -vet=off -tags peers,pebblegozstd -run TestComplianceOfOpenResponses -count 1 -timeout 5m -v ./functions/agentplatform

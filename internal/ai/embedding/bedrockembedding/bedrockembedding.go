@@ -21,8 +21,8 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 // Model calls Bedrock in one Region. It is safe for concurrent use.

@@ -14,9 +14,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/embedding/bedrockembedding"
-	"agentplatform/internal/embedding/embeddingtest"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/embedding/bedrockembedding"
+	"agentplatform/internal/ai/embedding/embeddingtest"
 )
 
 const token = "IQoJb3JpZ2luX2VjEOURS//////////wEaCXVzLWVhc3QtMSJHMEUCIQ"

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 // family is a kind of models with the same requests and replies.

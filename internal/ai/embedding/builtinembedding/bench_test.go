@@ -6,8 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/embedding/builtinembedding"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/embedding/builtinembedding"
 )
 
 // chunk has some 200 words.

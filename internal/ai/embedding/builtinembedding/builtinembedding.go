@@ -17,7 +17,7 @@ import (
 	"math"
 	"slices"
 
-	"agentplatform/internal/embedding"
+	"agentplatform/internal/ai/embedding"
 )
 
 // Name is the only model there is. Vectors of different names cannot be compared: whoever changes what a text's vector

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/embedding/builtinembedding"
-	"agentplatform/internal/embedding/embeddingtest"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/embedding/builtinembedding"
+	"agentplatform/internal/ai/embedding/embeddingtest"
 )
 
 func TestContract(t *testing.T) {

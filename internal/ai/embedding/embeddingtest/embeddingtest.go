@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/embedding"
+	"agentplatform/internal/ai/embedding"
 )
 
 // Harness is a model under test.

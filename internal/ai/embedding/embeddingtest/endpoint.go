@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 // RunEndpoint checks what the adapter of an endpoint guarantees, however the endpoint behaves.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/embedding"
+	"agentplatform/internal/ai/embedding"
 )
 
 // answering answers every request with this body.

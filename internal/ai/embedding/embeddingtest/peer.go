@@ -5,9 +5,9 @@ package embeddingtest
 import (
 	"testing"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/peertest"
-	"agentplatform/internal/recording"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/proof/peertest"
+	"agentplatform/internal/proof/recording"
 )
 
 type object = map[string]any

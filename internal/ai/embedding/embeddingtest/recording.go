@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/recording"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/proof/recording"
 )
 
 // conversations are recorded with a mock of providers by other authors, which has one vector for all texts of a

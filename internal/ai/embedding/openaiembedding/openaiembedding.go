@@ -13,8 +13,8 @@ import (
 	"net/http"
 	"time"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 // limits are what every such endpoint takes, most of them more: a small machine needs a minute for a batch, and OpenAI

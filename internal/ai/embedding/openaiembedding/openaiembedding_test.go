@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/broker"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/embedding/embeddingtest"
-	"agentplatform/internal/embedding/openaiembedding"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/embedding/embeddingtest"
+	"agentplatform/internal/ai/embedding/openaiembedding"
+	"agentplatform/internal/wiring/broker"
 )
 
 const key = "sk-embedding-OURS-1234567890"

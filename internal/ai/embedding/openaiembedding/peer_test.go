@@ -5,7 +5,7 @@ package openaiembedding_test
 import (
 	"testing"
 
-	"agentplatform/internal/embedding/embeddingtest"
+	"agentplatform/internal/ai/embedding/embeddingtest"
 )
 
 func TestPeer(t *testing.T) { embeddingtest.RunPeer(t, protocol.Open) }

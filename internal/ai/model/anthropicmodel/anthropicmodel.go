@@ -13,8 +13,8 @@ import (
 	"net/http"
 	"strings"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 // Model calls one endpoint of the Messages API. It is safe for concurrent use.

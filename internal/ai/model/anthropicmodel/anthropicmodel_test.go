@@ -8,9 +8,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/anthropicmodel"
-	"agentplatform/internal/model/modeltest"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/anthropicmodel"
+	"agentplatform/internal/ai/model/modeltest"
 )
 
 func TestACancelClosesTheConnection(t *testing.T) {

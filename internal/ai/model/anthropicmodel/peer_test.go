@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"testing"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/anthropicmodel"
-	"agentplatform/internal/model/modeltest"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/anthropicmodel"
+	"agentplatform/internal/ai/model/modeltest"
 )
 
 func TestContract(t *testing.T) {

@@ -19,8 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
 	"github.com/aws/smithy-go"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/providerhttp"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/providerhttp"
 )
 
 // Guardrail is a Bedrock guardrail that is applied to every call; the zero value means none.

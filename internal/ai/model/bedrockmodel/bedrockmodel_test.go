@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/bedrockmodel"
-	"agentplatform/internal/model/modeltest"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/bedrockmodel"
+	"agentplatform/internal/ai/model/modeltest"
 )
 
 func open(address string) model.Model {

@@ -8,9 +8,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/bedrockmodel"
-	"agentplatform/internal/model/modeltest"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/bedrockmodel"
+	"agentplatform/internal/ai/model/modeltest"
 )
 
 func TestContract(t *testing.T) {

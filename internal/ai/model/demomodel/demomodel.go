@@ -15,8 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/model"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/platform/host"
 )
 
 // Model is the demo model.

@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/demomodel"
-	"agentplatform/internal/model/modeltest"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/demomodel"
+	"agentplatform/internal/ai/model/modeltest"
+	"agentplatform/internal/platform/host"
 )
 
 func TestContract(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/demomodel"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/demomodel"
+	"agentplatform/internal/platform/host"
 )
 
 func TestASearchCitesEachPassageInALineOfItsOwn(t *testing.T) {

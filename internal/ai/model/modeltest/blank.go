@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/model"
+	"agentplatform/internal/ai/model"
 )
 
 // blanks are texts that say nothing.

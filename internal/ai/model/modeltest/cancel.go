@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/model"
+	"agentplatform/internal/ai/model"
 )
 
 // RunCancel checks that ending a call's context closes the connection to the provider, which otherwise continues

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/model"
+	"agentplatform/internal/ai/model"
 )
 
 // RunDeclared checks that a request without tools declares those that its conversation has calls of, once each: some

@@ -8,8 +8,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/recording"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/proof/recording"
 )
 
 type answering string

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/model"
+	"agentplatform/internal/ai/model"
 )
 
 // RunLarge lets an adapter read an event with very many JSON values, which cost a reader far more than their

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/peertest"
-	"agentplatform/internal/recording"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/proof/peertest"
+	"agentplatform/internal/proof/recording"
 )
 
 type object = map[string]any

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/recording"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/proof/recording"
 )
 
 // conversation is a recorded conversation with its expected outcome.

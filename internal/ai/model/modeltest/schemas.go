@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/model"
+	"agentplatform/internal/ai/model"
 )
 
 // schemas are parameters of tools as servers list them.

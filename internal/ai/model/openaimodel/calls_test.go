@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/modeltest"
-	"agentplatform/internal/model/openaimodel"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/modeltest"
+	"agentplatform/internal/ai/model/openaimodel"
 )
 
 // Endpoints that imitate OpenAI's API number their tool calls differently: each case is what one of them sends.

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/modeltest"
-	"agentplatform/internal/model/openaimodel"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/modeltest"
+	"agentplatform/internal/ai/model/openaimodel"
 )
 
 func TestACancelClosesTheConnection(t *testing.T) {

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"testing"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/modeltest"
-	"agentplatform/internal/model/openaimodel"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/modeltest"
+	"agentplatform/internal/ai/model/openaimodel"
 )
 
 func TestContract(t *testing.T) {

@@ -3,9 +3,9 @@ package registry
 import (
 	"context"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/anthropicmodel"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/anthropicmodel"
+	"agentplatform/internal/platform/setting"
 )
 
 var anthropicEntry = entry{

@@ -9,12 +9,12 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/embedding/bedrockembedding"
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/bedrockmodel"
-	"agentplatform/internal/providerhttp"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/embedding/bedrockembedding"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/bedrockmodel"
+	"agentplatform/internal/ai/providerhttp"
+	"agentplatform/internal/platform/setting"
 )
 
 var bedrockEntry = entry{

@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/http"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/embedding/builtinembedding"
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/demomodel"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/embedding/builtinembedding"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/demomodel"
+	"agentplatform/internal/platform/setting"
 )
 
 // The two providers that are always there.

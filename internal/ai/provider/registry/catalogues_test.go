@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/model"
-	"agentplatform/internal/provider/registry"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/provider/registry"
+	"agentplatform/internal/platform/setting"
 )
 
 func TestEachProvidersListIsRead(t *testing.T) {

@@ -6,11 +6,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/embedding/bedrockembedding"
-	"agentplatform/internal/embedding/builtinembedding"
-	"agentplatform/internal/provider/registry"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/embedding/bedrockembedding"
+	"agentplatform/internal/ai/embedding/builtinembedding"
+	"agentplatform/internal/ai/provider/registry"
+	"agentplatform/internal/platform/setting"
 )
 
 // What is wrong with one model is said, and keeps nobody from the others.

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/provider/registry"
+	"agentplatform/internal/ai/provider/registry"
 )
 
 // mention is how often a file names providers, and why it may.
@@ -24,22 +24,22 @@ type mention struct {
 
 // elsewhere are the files and folders outside the table and the adapters that name providers.
 var elsewhere = map[string]mention{
-	"infra/stacks/service.go":         {0, "rights to Amazon's models are rights of AWS"},
-	"infra/stage/stage.go":            {0, "an example of a stage's settings"},
-	"internal/scenario/actor.go":      {0, "the settings of the tests' worlds"},
-	"internal/setting/setting.go":     {0, "the settings are declared and checked there"},
-	"internal/tenant/organization.go": {1, "an example in an error's text"},
-	"internal/trace/trace.go":         {2, "OpenTelemetry has another name for one"},
-	"scripts/import/plan/letta.go":    {1, "a finding's advice names a setting"},
-	"scripts/import/plan/openai.go":   {0, "it reads exports of that platform"},
-	"scripts/import/plan/read.go":     {0, "it reads exports of that platform"},
-	"scripts/import/plan/tools.go":    {2, "a finding's advice names the provider that most endpoints speak like"},
-	"scripts/preflight":               {0, "what an AWS account must have for Amazon's models"},
+	"infra/stacks/service.go":              {0, "rights to Amazon's models are rights of AWS"},
+	"infra/stage/stage.go":                 {0, "an example of a stage's settings"},
+	"internal/proof/scenario/actor.go":     {0, "the settings of the tests' worlds"},
+	"internal/platform/setting/setting.go": {0, "the settings are declared and checked there"},
+	"internal/org/tenant/organization.go":  {1, "an example in an error's text"},
+	"internal/platform/trace/trace.go":     {2, "OpenTelemetry has another name for one"},
+	"scripts/import/plan/letta.go":         {1, "a finding's advice names a setting"},
+	"scripts/import/plan/openai.go":        {0, "it reads exports of that platform"},
+	"scripts/import/plan/read.go":          {0, "it reads exports of that platform"},
+	"scripts/import/plan/tools.go":         {2, "a finding's advice names the provider that most endpoints speak like"},
+	"scripts/preflight":                    {0, "what an AWS account must have for Amazon's models"},
 }
 
 // Adding a provider changes its adapter and the table, and nothing that this test finds.
 func TestNothingElseNamesProviders(t *testing.T) {
-	const root = "../../.."
+	const root = "../../../.."
 	var names []string
 	for _, p := range registry.All() {
 		if len(p.Settings) > 0 {
@@ -47,7 +47,7 @@ func TestNothingElseNamesProviders(t *testing.T) {
 		}
 	}
 	name := regexp.MustCompile("(?i)" + strings.Join(names, "|"))
-	adapter := regexp.MustCompile(`^internal/(model|embedding)/(` + strings.Join(names, "|") + `)`)
+	adapter := regexp.MustCompile(`^internal/ai/(model|embedding)/(` + strings.Join(names, "|") + `)`)
 	found := map[string]int{}
 	look := func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
@@ -55,7 +55,7 @@ func TestNothingElseNamesProviders(t *testing.T) {
 		}
 		file, err := filepath.Rel(root, path)
 		file = filepath.ToSlash(file)
-		if err != nil || adapter.MatchString(file) || strings.HasPrefix(file, "internal/provider/registry/") {
+		if err != nil || adapter.MatchString(file) || strings.HasPrefix(file, "internal/ai/provider/registry/") {
 			return err
 		}
 		if n := mentions(t, path, name); n > 0 {

@@ -4,11 +4,11 @@ import (
 	"context"
 	"net/http"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/embedding/openaiembedding"
-	"agentplatform/internal/model"
-	"agentplatform/internal/model/openaimodel"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/embedding/openaiembedding"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/openaimodel"
+	"agentplatform/internal/platform/setting"
 )
 
 var openaiEntry = entry{

@@ -12,11 +12,11 @@ import (
 	"net/http"
 	"strings"
 
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/host"
-	"agentplatform/internal/model"
-	"agentplatform/internal/providerhttp"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/providerhttp"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/setting"
 )
 
 // all is the table.

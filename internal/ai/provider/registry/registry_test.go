@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/provider/registry"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/ai/provider/registry"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/setting"
 )
 
 func TestEachSettingAddsItsProvider(t *testing.T) {
@@ -54,7 +54,7 @@ func TestAProgramLinksOnlyTheAdaptersThatItMakes(t *testing.T) {
 	require.NoError(t, err, "%s", out)
 	symbols, err := exec.Command("go", "tool", "nm", program).Output()
 	require.NoError(t, err)
-	assert.Contains(t, string(symbols), "agentplatform/internal/model/openaimodel.Catalogue")
+	assert.Contains(t, string(symbols), "agentplatform/internal/ai/model/openaimodel.Catalogue")
 	for _, made := range []string{
 		"openaimodel.New", "openaiembedding.New", "bedrockmodel.New", "bedrockembedding.New", "bedrockruntime.New",
 	} {
@@ -76,7 +76,7 @@ func TestTheModelsPageListsTheProviders(t *testing.T) {
 		fmt.Fprintf(&table, "| %s | %s | %s |\n", code(p.Name), p.What, settings)
 	}
 	const begin, end = "<!-- providers:begin, rewritten by make golden -->\n", "\n<!-- providers:end -->"
-	const file = "../../../docs/models-and-tools.md"
+	const file = "../../../../docs/models-and-tools.md"
 	page, err := os.ReadFile(file)
 	require.NoError(t, err)
 	before, rest, ok := strings.Cut(string(page), begin)

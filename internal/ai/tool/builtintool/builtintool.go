@@ -10,8 +10,8 @@ import (
 	"time"
 	_ "time/tzdata" // current_time needs time zones on machines that have none installed
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/host"
 )
 
 // Kind is the kind "builtin".

@@ -7,9 +7,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/builtintool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/builtintool"
+	"agentplatform/internal/platform/host"
 )
 
 func TestTools(t *testing.T) {

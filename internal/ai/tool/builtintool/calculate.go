@@ -6,7 +6,7 @@ import (
 	"strings"
 	"text/scanner"
 
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
 )
 
 // The evaluator is our own: libraries for expressions call methods by reflection, which makes the linker keep

@@ -21,8 +21,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentplatform/internal/egress"
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/egress"
 )
 
 // Request describes how a tool's arguments become an HTTP request. Its JSON form is a definition's binding.

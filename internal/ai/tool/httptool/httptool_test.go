@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/httptool"
-	"agentplatform/internal/tool/tooltest"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/httptool"
+	"agentplatform/internal/ai/tool/tooltest"
 )
 
 func TestContract(t *testing.T) {

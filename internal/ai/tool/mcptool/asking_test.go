@@ -18,8 +18,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/mcptool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/mcptool"
 )
 
 // asProgram is the argument by which this test's program is a server over stdin and stdout.

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/mcptool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/mcptool"
 )
 
 func TestTooLongListsOfAServerAreRefused(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/mcptool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/mcptool"
 )
 
 // scripted is a server that gives the answers it is told to, in breach of the protocol if need be.

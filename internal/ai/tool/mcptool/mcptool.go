@@ -28,9 +28,9 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"agentplatform/internal/egress"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/httptool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/httptool"
+	"agentplatform/internal/platform/egress"
 )
 
 // Kind is the kind "mcp".

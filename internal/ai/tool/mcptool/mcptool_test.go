@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/mcptool"
-	"agentplatform/internal/tool/tooltest"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/mcptool"
+	"agentplatform/internal/ai/tool/tooltest"
 )
 
 type said struct {

@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/peertest"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/mcptool"
-	"agentplatform/internal/tool/tooltest"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/mcptool"
+	"agentplatform/internal/ai/tool/tooltest"
+	"agentplatform/internal/proof/peertest"
 )
 
 func TestTheReferenceServer(t *testing.T) {

@@ -17,9 +17,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/mcptool"
-	"agentplatform/internal/trace"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/mcptool"
+	"agentplatform/internal/platform/trace"
 )
 
 // A call of an MCP server says which span it is a part of, though a library makes the request.

@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/openapitool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/openapitool"
 )
 
 // A short document may expand to a thousand times its size: the size of what is found is limited whatever the

@@ -3,7 +3,7 @@ package openapitool
 import (
 	"context"
 
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
 )
 
 // MaxTold is the limit on the size of a document's tools, in bytes.

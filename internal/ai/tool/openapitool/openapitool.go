@@ -17,8 +17,8 @@ import (
 	"slices"
 	"strings"
 
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/httptool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/httptool"
 )
 
 // Kind is the kind "openapi".

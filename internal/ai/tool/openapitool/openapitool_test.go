@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/openapitool"
-	"agentplatform/internal/tool/tooltest"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/openapitool"
+	"agentplatform/internal/ai/tool/tooltest"
 )
 
 const small = `

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/schema"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/openapitool"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/openapitool"
+	"agentplatform/internal/platform/schema"
 )
 
 // A published OpenAPI document is read, and its operations are called on a loopback server.

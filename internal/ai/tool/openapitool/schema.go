@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
 )
 
 // Limits on expanded schemas: beyond them a schema says "anything", which is true, but less helpful.

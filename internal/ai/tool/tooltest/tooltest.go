@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/tool"
+	"agentplatform/internal/ai/tool"
 )
 
 // Harness makes a kind show each behaviour. Each name is of a tool at the endpoint.

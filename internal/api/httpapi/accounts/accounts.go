@@ -9,11 +9,11 @@ import (
 	"encoding/json"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 // Config is what the area's operations use.

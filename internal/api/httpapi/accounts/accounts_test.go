@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
 // sent is what an operation answers that must succeed.

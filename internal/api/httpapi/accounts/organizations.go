@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"agentplatform/events"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 func (h *handlers) organizationRoutes() {

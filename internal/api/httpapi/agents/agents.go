@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 
 	"agentplatform/events"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/webhook"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/webhook"
+	"agentplatform/internal/store/record"
 )
 
 func (h *handlers) agentRoutes() {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/catalog"
+	"agentplatform/internal/org/catalog"
 )
 
 // The document shows agentBody, and an edit is decoded into a catalog.AgentSpec. Both have the same members, apart from

@@ -5,12 +5,12 @@ import (
 	"unicode/utf8"
 
 	"agentplatform/events"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/toolkit"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 func (h *handlers) publishAgent(ctx context.Context, p tenant.Principal, in *struct {

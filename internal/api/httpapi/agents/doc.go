@@ -6,13 +6,13 @@
 package agents
 
 import (
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/provider"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/toolkit"
+	"agentplatform/internal/ai/provider"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/store/record"
 )
 
 // Config is what the area's operations use.

@@ -3,7 +3,7 @@ package agents
 import (
 	"github.com/danielgtaylor/huma/v2"
 
-	"agentplatform/internal/httpapi"
+	"agentplatform/internal/api/httpapi"
 )
 
 // These types describe to the OpenAPI document what is stored, or taken apart, as it came.

@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/toolkit"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/store/record"
 )
 
 type agentToolView struct {

@@ -1,6 +1,6 @@
 // Package files is the area of the API for files that users send and read.
 //
-// What a file is, and where its bytes are, is the use case's to say (internal/files). It imports the framework above it
+// What a file is, and where its bytes are, is the use case's to say (internal/run/files). It imports the framework above it
 // and no other area.
 package files
 
@@ -15,12 +15,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/events"
-	"agentplatform/internal/files"
-	"agentplatform/internal/host"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/files"
+	"agentplatform/internal/store/record"
 )
 
 type fileView struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/store/blob/memblob"
 )
 
 // The list of all documents goes through the bases, newest first, and leaves out what does not fit; its pages have each

@@ -1,6 +1,6 @@
 // Package knowledge is the area of the API for knowledge bases, their documents, and search.
 //
-// What they are, and who may, is the use case's to say (internal/knowledge). It imports the framework above it and no
+// What they are, and who may, is the use case's to say (internal/knowledge/knowledge). It imports the framework above it and no
 // other area.
 package knowledge
 
@@ -9,12 +9,12 @@ import (
 	"context"
 
 	"agentplatform/events"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/files"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/run/files"
+	"agentplatform/internal/store/record"
 )
 
 // Config is what the area works with.

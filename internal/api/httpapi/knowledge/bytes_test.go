@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/document"
-	"agentplatform/internal/extract"
-	"agentplatform/internal/httpapi/httpapitest"
-	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/ingest"
+	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/knowledge/ingest"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/extract"
 )
 
 // library is the API with a knowledge base, whose documents are ingested when a test says so.

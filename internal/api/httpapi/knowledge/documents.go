@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
 )
 
 const documentsPath = "/knowledge-bases/{id}/documents"
@@ -134,14 +134,14 @@ func viewDocument(d catalog.Document) documentView {
 	if b.PageCount > 0 {
 		v.PageCount = &b.PageCount
 	}
-	if s.Status == ingestion.Ready {
+	if s.Status == docstate.Ready {
 		v.Progress, v.Attempts = progressView{b.Count, b.Count}, 0
 	} else {
 		v.Stage = httpapi.Optional(string(s.Stage))
 	}
 	switch f := s.Failure; {
 	case f == nil:
-	case s.Status == ingestion.Failed:
+	case s.Status == docstate.Failed:
 		v.Error, v.ErrorCode = httpapi.Optional(f.Message), httpapi.Optional(codeOf(*f))
 	default:
 		v.LastError.Value = &failureView{string(f.Stage), codeOf(*f), f.Message, events.Time(f.At)}
@@ -150,9 +150,9 @@ func viewDocument(d catalog.Document) documentView {
 }
 
 // codeOf is the code of a failure as clients know it.
-func codeOf(f ingestion.Failure) string {
-	if f.Code == ingestion.OverBudget {
-		return string(ingestion.EmbeddingUnavailable)
+func codeOf(f docstate.Failure) string {
+	if f.Code == docstate.OverBudget {
+		return string(docstate.EmbeddingUnavailable)
 	}
 	return string(f.Code)
 }
@@ -177,7 +177,7 @@ type DocumentQuery struct {
 }
 
 func (q DocumentQuery) wanted() knowledge.Wanted {
-	return knowledge.Wanted{Status: ingestion.Status(q.Status), Title: q.Q}
+	return knowledge.Wanted{Status: docstate.Status(q.Status), Title: q.Q}
 }
 
 func (h *handlers) listDocuments(ctx context.Context, p tenant.Principal, in *struct {

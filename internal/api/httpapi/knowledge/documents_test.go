@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/httpapi/httpapitest"
-	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/store/blob/memblob"
 )
 
 // narrow is a blob store with room for few bytes, so that a short file is too large for it.

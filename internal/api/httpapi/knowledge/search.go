@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"time"
 
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/ranking"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/text/ranking"
 )
 
 func (h *handlers) searchRoutes() {

@@ -8,7 +8,7 @@ import (
 	"github.com/swaggest/swgui/v5/static"
 	"github.com/vearutop/statigz"
 
-	"agentplatform/internal/httpapi"
+	"agentplatform/internal/api/httpapi"
 )
 
 // docsPage shows the OpenAPI document in Swagger UI. The page is written out here, as a template would be linked for it

@@ -7,9 +7,9 @@ package meta
 import (
 	"context"
 
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/version"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/version"
 )
 
 type health struct {

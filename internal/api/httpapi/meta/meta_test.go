@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
 func TestDocsWorkOffline(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"agentplatform/internal/httpapi"
+	"agentplatform/internal/api/httpapi"
 )
 
 // operatorRoutes are for whoever runs the process, from the same machine.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"agentplatform/internal/a2aserver"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/a2aserver"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/stream"
 )
 
 // a2aRoutes let clients of the Agent2Agent protocol in. What they say is the server's of the protocol; here is who may,

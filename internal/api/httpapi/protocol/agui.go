@@ -7,10 +7,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"agentplatform/internal/aguiserver"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/aguiserver"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
 )
 
 // aguiRoutes let front ends in that speak AG-UI. What they say is the server's of the protocol; here is who may, and

@@ -13,10 +13,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/httpapi/httpapitest"
-	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/mcpserver"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/api/mcpserver"
 )
 
 // pipes is a network in memory, whose time is that of a test.

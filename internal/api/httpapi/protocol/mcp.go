@@ -12,9 +12,9 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
 )
 
 // mcpRoutes let clients of the Model Context Protocol in. The protocol is its library's; here is who may, and how

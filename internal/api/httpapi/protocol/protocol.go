@@ -11,14 +11,14 @@ import (
 	"net/http"
 	"time"
 
-	"agentplatform/internal/a2aserver"
-	"agentplatform/internal/aguiserver"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/record"
-	"agentplatform/internal/responses"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/a2aserver"
+	"agentplatform/internal/api/aguiserver"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/api/responses"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/store/record"
 )
 
 // Config is what the area's operations use.

@@ -18,13 +18,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/httpapi/httpapitest"
-	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // What the library of MCP refuses by itself is answered as all errors are, with its own status.

@@ -9,10 +9,10 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/responses"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/api/responses"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
 )
 
 const (

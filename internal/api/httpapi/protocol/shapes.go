@@ -6,7 +6,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"agentplatform/internal/httpapi"
+	"agentplatform/internal/api/httpapi"
 )
 
 // These types describe JSON-RPC to the OpenAPI document, as far as both protocols have it in common; what a method

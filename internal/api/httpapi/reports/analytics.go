@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/analytics"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/rollup"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/analytics"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/rollup"
 )
 
 // Whoever asks rolls up what has not been, whatever the level: it follows from the ledger, and is not what the asker

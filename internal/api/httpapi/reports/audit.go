@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/store/record"
 )
 
 func (h *handlers) auditRoutes() {

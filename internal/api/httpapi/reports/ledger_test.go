@@ -11,12 +11,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/httpapi/httpapitest"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/record"
 )
 
 func TestTheLedgerIsJSONOrCSV(t *testing.T) {

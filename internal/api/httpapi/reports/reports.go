@@ -5,9 +5,9 @@
 package reports
 
 import (
-	"agentplatform/internal/analytics"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/record"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/analytics"
+	"agentplatform/internal/store/record"
 )
 
 // answer is short for signatures.

@@ -13,12 +13,12 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/events"
-	"agentplatform/internal/analytics"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/rollup"
-	"agentplatform/internal/tenant"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/analytics"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/rollup"
 )
 
 func (h *handlers) usageRoutes() {

@@ -10,15 +10,15 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"agentplatform/internal/citation"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/view"
-	"agentplatform/internal/webhook"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/run/webhook"
+	"agentplatform/internal/store/citation"
+	"agentplatform/internal/store/record"
 )
 
 // completed documents the 200 answer of a run that ended within the window.

@@ -8,12 +8,12 @@ import (
 	"context"
 	"time"
 
-	"agentplatform/internal/egress"
-	"agentplatform/internal/files"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/record"
-	"agentplatform/internal/stream"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/run/files"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/store/record"
 )
 
 // Config is what the area's operations use.

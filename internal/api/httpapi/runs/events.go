@@ -4,9 +4,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/events"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/view"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/run/view"
 )
 
 // These types describe each event of a stream to the OpenAPI document: what [stream.Event] has by its name.

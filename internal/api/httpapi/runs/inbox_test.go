@@ -17,11 +17,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/httpapi/httpapitest"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/record"
 )
 
 // A wait for the inbox ends with its client, and when the server stops, at once and with nothing left of it.

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/httpapi/httpapitest"
-	"agentplatform/internal/lifecycle"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/core/lifecycle"
 )
 
 func FuzzChatForm(f *testing.F) {

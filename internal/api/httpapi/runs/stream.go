@@ -7,11 +7,11 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/events"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/stream"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/view"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/run/view"
 )
 
 func (h *handlers) streamRoutes() {

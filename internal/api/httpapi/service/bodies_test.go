@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/httpapi/httpapitest"
-	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/tool/httptool"
-	"agentplatform/internal/tool/openapitool"
+	"agentplatform/internal/ai/tool/httptool"
+	"agentplatform/internal/ai/tool/openapitool"
+	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/service"
 )
 
 // sample is a request that is accepted and says much. Names in braces stand for ids; {made} for that of the answer.

@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/apidoc"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/api/apidoc"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
 // described is the OpenAPI document as these tests read it.

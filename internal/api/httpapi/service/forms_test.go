@@ -11,9 +11,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/httpapi/httpapitest"
-	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/tool/httptool"
+	"agentplatform/internal/ai/tool/httptool"
+	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/service"
 )
 
 // Every field of a form in the document is read: it is refused when it is far too long. A field that the document does

@@ -6,8 +6,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/events"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/view"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/run/view"
 )
 
 // Pushed describes to the OpenAPI document what the bodies of pushes have in common, as [events.Webhook] has it. It is

@@ -8,13 +8,13 @@ import (
 	"context"
 
 	"agentplatform/events"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/webhook"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/webhook"
+	"agentplatform/internal/store/record"
 )
 
 // Config is what the area's operations use.

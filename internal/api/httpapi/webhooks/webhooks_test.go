@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/httpapitest"
 )
 
 // Deliveries are listed, and one is made again only when it has failed, or by force.

@@ -331,7 +331,7 @@ func onNode(ctx context.Context, id cdp.BackendNodeID, function string, argument
 func (p *page) picture(name string) {
 	dir := os.Getenv("SCREENSHOTS")
 	if dir == "" {
-		dir = "../../../.cache/screenshots"
+		dir = "../../../../.cache/screenshots"
 	}
 	require.NoError(p.t, os.MkdirAll(dir, 0o750))
 	var raw []byte

@@ -56,7 +56,7 @@ var built = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	binary := filepath.Join(dir, "local")
-	const program = "agentplatform/functions/local"
+	const program = "agentplatform/functions/agentplatform"
 	build := exec.Command("go", "build", "-tags", "pebblegozstd", "-o", binary, program)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
 	out, err := build.CombinedOutput()

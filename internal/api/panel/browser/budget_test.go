@@ -22,7 +22,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/panel"
+	"agentplatform/internal/api/panel"
 )
 
 // pretended is a service that has many runs, which change at each look; the panel before it is the real one.

@@ -133,7 +133,7 @@ func TestNoPageBreaksARuleOfAccessibility(t *testing.T) {
 // axe are the rules.
 func axe(t *testing.T) string {
 	t.Helper()
-	rules, err := os.ReadFile("../../../.cache/panel/node_modules/axe-core/axe.min.js")
+	rules, err := os.ReadFile("../../../../.cache/panel/node_modules/axe-core/axe.min.js")
 	if err != nil {
 		require.NotEqual(t, "true", os.Getenv("CI"), "axe-core is not there: make .cache/panel/made fetches it")
 		t.Skip("axe-core is not there: make .cache/panel/made fetches it")

@@ -1,20 +1,20 @@
-// Package kinds gives toolkits the kinds that the settings allow. It is separate from toolkit so that programs
+// Package adapters gives toolkits the kinds that the settings allow. It is separate from toolkit so that programs
 // that call no tools do not link their libraries.
 //
 // It is wiring: like boot and cloud it may import adapters.
-package kinds
+package adapters
 
 import (
 	"strings"
 
-	"agentplatform/internal/egress"
-	"agentplatform/internal/setting"
-	"agentplatform/internal/tool"
-	"agentplatform/internal/tool/builtintool"
-	"agentplatform/internal/tool/httptool"
-	"agentplatform/internal/tool/mcptool"
-	"agentplatform/internal/tool/openapitool"
-	"agentplatform/internal/toolkit"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/builtintool"
+	"agentplatform/internal/ai/tool/httptool"
+	"agentplatform/internal/ai/tool/mcptool"
+	"agentplatform/internal/ai/tool/openapitool"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/platform/setting"
 )
 
 // Make makes the kinds and sets the egress policy. The caller limits the time of their requests. It fails where

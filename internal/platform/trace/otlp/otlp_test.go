@@ -24,7 +24,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/internal/trace/otlp"
+	"agentplatform/internal/platform/trace/otlp"
 )
 
 // world is an exporter with its receiver and its clock.

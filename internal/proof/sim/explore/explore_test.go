@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/sim/explore"
+	"agentplatform/internal/proof/sim/explore"
 )
 
 var states = flag.Int("states", 150, "how many states of a world, with a set of faults, are visited at most")

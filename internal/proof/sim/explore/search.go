@@ -6,9 +6,9 @@ import (
 	"slices"
 	"strings"
 
-	"agentplatform/internal/invariant"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/table"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/proof/invariant"
+	"agentplatform/internal/store/table"
 )
 
 // visit explores every successor of a state, and says whether that was complete.

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // The jumps of the clock: one is longer than every lease, the other longer than every pause and start deadline.

@@ -17,9 +17,9 @@ import (
 	"hash/maphash"
 	"time"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/table"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/table"
 )
 
 // call is what an actor does at a port.

@@ -1,9 +1,9 @@
 package planted
 
 const (
-	tableCache = "internal/table/disktable/cache.go"
-	tableBatch = "internal/table/disktable/batch.go"
-	tableTable = "internal/table/disktable/disktable.go"
+	tableCache = "internal/store/table/disktable/cache.go"
+	tableBatch = "internal/store/table/disktable/batch.go"
+	tableTable = "internal/store/table/disktable/disktable.go"
 )
 
 // CacheBugs are ways in which the cache of the laptop's table could return what is not stored any more, or not yet. The

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/sim/planted"
+	"agentplatform/internal/proof/sim/planted"
 )
 
 // Plants each bug of the laptop's cache in turn, and has the tests of its table find it.
@@ -21,7 +21,7 @@ func TestEveryBugOfTheCacheIsFound(t *testing.T) {
 		names = append(names, b.Name)
 	}
 	names = wanted(t, names)
-	program := build(t, bugs, "./internal/table/disktable")
+	program := build(t, bugs, "./internal/store/table/disktable")
 	const tests = "Contract|Cache|Missed|HalfACommit"
 	arguments := []string{"-test.short", "-test.run", tests, "-test.timeout", "10m"}
 	out, failed := program.run(t, 0, arguments...)

@@ -14,7 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/sim/planted"
+	"agentplatform/internal/proof/sim/planted"
 )
 
 // Plants each bug in turn and has the simulation find it: with the seed that found it when it was last looked for from
@@ -24,7 +24,7 @@ func TestEveryBugIsFound(t *testing.T) {
 		t.Skip("make planted does")
 	}
 	h := &hunt{
-		program: build(t, planted.Bugs(), "./internal/sim"), noted: notedSeeds(t), needed: map[string]int{},
+		program: build(t, planted.Bugs(), "./internal/proof/sim"), noted: notedSeeds(t), needed: map[string]int{},
 		good: map[int]bool{},
 	}
 	t.Cleanup(func() { h.report(t) })

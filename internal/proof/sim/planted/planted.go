@@ -81,39 +81,39 @@ func overlay(files map[string]string, root, dir string) (list string, err error)
 }
 
 const (
-	lifecycleEvent       = "internal/lifecycle/event.go"
-	lifecycleTransition  = "internal/lifecycle/transition.go"
-	lifecycleRun         = "internal/lifecycle/run.go"
-	transitionTransition = "internal/transition/transition.go"
-	intakeIntake         = "internal/intake/intake.go"
-	workerAttempt        = "internal/worker/attempt.go"
-	workerJournal        = "internal/worker/journal.go"
-	workerLease          = "internal/worker/lease.go"
-	workerTally          = "internal/worker/tally.go"
-	workerTask           = "internal/worker/task.go"
-	agentCalls           = "internal/agent/calls.go"
-	agentReply           = "internal/agent/reply.go"
-	toolkitTools         = "internal/toolkit/tools.go"
-	tenantTenants        = "internal/tenant/tenants.go"
-	tenantAccess         = "internal/tenant/access.go"
-	webhookWebhook       = "internal/webhook/webhook.go"
-	sweepSweep           = "internal/sweep/sweep.go"
-	recordStore          = "internal/record/store.go"
-	recordTx             = "internal/record/tx.go"
-	recordRun            = "internal/record/run.go"
-	recordFile           = "internal/record/file.go"
-	recordSlot           = "internal/record/slot.go"
-	recordIdempotency    = "internal/record/idempotency.go"
-	streamReader         = "internal/stream/reader.go"
-	streamProgress       = "internal/stream/progress.go"
-	ingestionIngestion   = "internal/ingestion/ingestion.go"
-	ingestStages         = "internal/ingest/stages.go"
-	knowledgeSearch      = "internal/knowledge/search.go"
-	knowledgeDocument    = "internal/knowledge/document.go"
-	knowledgeRebuild     = "internal/knowledge/rebuild.go"
-	removalKnowledge     = "internal/removal/knowledge.go"
-	analyticsRoll        = "internal/analytics/roll.go"
-	analyticsRead        = "internal/analytics/read.go"
+	lifecycleEvent       = "internal/core/lifecycle/event.go"
+	lifecycleTransition  = "internal/core/lifecycle/transition.go"
+	lifecycleRun         = "internal/core/lifecycle/run.go"
+	transitionTransition = "internal/run/transition/transition.go"
+	intakeIntake         = "internal/run/intake/intake.go"
+	workerAttempt        = "internal/run/worker/attempt.go"
+	workerJournal        = "internal/run/worker/journal.go"
+	workerLease          = "internal/run/worker/lease.go"
+	workerTally          = "internal/run/worker/tally.go"
+	workerTask           = "internal/run/worker/task.go"
+	agentCalls           = "internal/run/agent/calls.go"
+	agentReply           = "internal/run/agent/reply.go"
+	toolkitTools         = "internal/org/toolkit/tools.go"
+	tenantTenants        = "internal/org/tenant/tenants.go"
+	tenantAccess         = "internal/org/tenant/access.go"
+	webhookWebhook       = "internal/run/webhook/webhook.go"
+	sweepSweep           = "internal/run/sweep/sweep.go"
+	recordStore          = "internal/store/record/store.go"
+	recordTx             = "internal/store/record/tx.go"
+	recordRun            = "internal/store/record/run.go"
+	recordFile           = "internal/store/record/file.go"
+	recordSlot           = "internal/store/record/slot.go"
+	recordIdempotency    = "internal/store/record/idempotency.go"
+	streamReader         = "internal/run/stream/reader.go"
+	streamProgress       = "internal/run/stream/progress.go"
+	ingestionIngestion   = "internal/core/docstate/docstate.go"
+	ingestStages         = "internal/knowledge/ingest/stages.go"
+	knowledgeSearch      = "internal/knowledge/knowledge/search.go"
+	knowledgeDocument    = "internal/knowledge/knowledge/document.go"
+	knowledgeRebuild     = "internal/knowledge/knowledge/rebuild.go"
+	removalKnowledge     = "internal/run/removal/knowledge.go"
+	analyticsRoll        = "internal/org/analytics/roll.go"
+	analyticsRead        = "internal/org/analytics/read.go"
 )
 
 // Bugs is the catalogue.
@@ -156,8 +156,8 @@ func Bugs() []Bug {
 		one("the age of a queued run has no sign", lifecycleEvent, "	r := &o.After\n	if now.Before(r.StartBy) {\n", "	r := &o.After\n	if uint64(now.Sub(r.QueuedAt)) < uint64(r.StartBy.Sub(r.QueuedAt)) {\n").and(lifecycleEvent, "	case Queued:\n		if !now.Before(r.StartBy) {", "	case Queued:\n		if uint64(now.Sub(r.QueuedAt)) >= uint64(r.StartBy.Sub(r.QueuedAt)) {"),
 
 		// Powers that change.
-		one("what rights rest on is remembered for ever", "internal/table/cachetable/cachetable.go", `known && now < a.until`, `known`),
-		one("what rights rest on is decoded once for ever", "internal/record/memo.go", `; there && bytes.Equal(r.body, item.Body) {`, `; there || bytes.Equal(r.body, item.Body) {`),
+		one("what rights rest on is remembered for ever", "internal/store/table/cachetable/cachetable.go", `known && now < a.until`, `known`),
+		one("what rights rest on is decoded once for ever", "internal/store/record/memo.go", `; there && bytes.Equal(r.body, item.Body) {`, `; there || bytes.Equal(r.body, item.Body) {`),
 		one("toolkits are put in order for all who read the agent", workerTask, `	if t.Tools, err = w.Tools.Open(`, `	for ids, i := version.Spec.ToolkitIDs, 0; i < len(ids); i++ { // sorts them in place
 		for k := range i {
 			ids[i], ids[k] = max(ids[i], ids[k]), min(ids[i], ids[k])
@@ -172,13 +172,13 @@ func Bugs() []Bug {
 				second(record.Resource[catalog.APIKey](ctx, w.Store, record.System(), run.APIKey))},`, ``),
 		one("the approvers of now alone decide", tenantAccess, `if err != nil || paused == 0 {`, `if true {`),
 		one("the approvers of then alone decide", tenantAccess, "		err = p.mayApprove(now)\n", "		_ = now\n"),
-		one("who may see a run is not asked", "internal/intake/access.go", "	if err := in.Tenants.MayReach(ctx, p, e.Value.Agent); err != nil {\n		return record.RunEntity{}, err\n	}\n", ""),
-		one("a stream looks at the right to it once", "internal/tenant/right.go", `n == r.seen && now < r.next`, `r.next > 0`),
+		one("who may see a run is not asked", "internal/run/intake/access.go", "	if err := in.Tenants.MayReach(ctx, p, e.Value.Agent); err != nil {\n		return record.RunEntity{}, err\n	}\n", ""),
+		one("a stream looks at the right to it once", "internal/org/tenant/right.go", `n == r.seen && now < r.next`, `r.next > 0`),
 
 		// Servers of tools that are hostile.
 		one("a tool that has changed stays enabled", toolkitTools, "			d.Changed = append(d.Changed, now[i].Name)\n", "			d.Changed, now[i].Enabled = append(d.Changed, now[i].Name), was.Enabled\n"),
 		one("a refresh enables what was off", toolkitTools, "			d.Added = append(d.Added, now[i].Name)\n			continue\n		}\n		was := before[at]\n", "			d.Added = append(d.Added, now[i].Name)\n			continue\n		}\n		was := before[at]\n		was.Enabled = true\n"),
-		one("a toolkit that moves keeps its tools enabled", "internal/toolkit/toolkit.go", `tools[i].Enabled = one.Enabled && slices.Contains(now, one.Origin())`, `tools[i].Enabled = one.Enabled`),
+		one("a toolkit that moves keeps its tools enabled", "internal/org/toolkit/toolkit.go", `tools[i].Enabled = one.Enabled && slices.Contains(now, one.Origin())`, `tools[i].Enabled = one.Enabled`),
 		one("what was approved of a tool is made of what it has become", agentCalls, `case !offer.Is(j.Source, j.Fingerprint):`, `case offer.Source == "" && j.Source != "":`),
 		one("any failure of a tool is told", agentCalls, "	return \"the tool could not be called\"\n", "	return err.Error()\n"),
 		one("a long answer of a tool is told whole", agentCalls, `if len(output) > maxOutput {`, `if false {`),
@@ -252,7 +252,7 @@ func Bugs() []Bug {
 		one("a removal takes a key that leads elsewhere by now", recordRun, `if found && (known.RunID == run || known.Parked == run) {`, `if found {`),
 
 		// Commits.
-		one("what a later version wrote is dropped", "internal/record/codec.go", `Unknown: e.unknown})`, `Unknown: nil})`),
+		one("what a later version wrote is dropped", "internal/store/record/codec.go", `Unknown: e.unknown})`, `Unknown: nil})`),
 		one("own writes are not recognised", recordTx, `if c.Current != nil && c.Current.WriteID == writeID`, `if c.Current != nil && c.Current.WriteID == writeID+"?"`),
 		one("a transition is two commits", transitionTransition, "	written = tx.PutRun(written)\n", "	head := x.Store.Begin(tx.WriteID())\n	written = head.PutRun(written)\n	if err := head.Commit(ctx); err != nil {\n		return e, o, err\n	}\n"),
 		one("another organization's runs can be reached", recordStore, `return s.all || (s.organization != "" && s.organization == owner)`, `return s.all || s.organization != ""`),
@@ -292,7 +292,7 @@ func Bugs() []Bug {
 
 		// Rollups.
 		one("a quarter of an hour is rolled up as soon as it is over", analyticsRoll, `return now.Add(-Grace).Truncate(rollup.Quarter), now`, `return now.Truncate(rollup.Quarter), now`),
-		one("a part of the ledger is not rolled up", "internal/record/ledger.go", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards {\n", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards - 1 {\n"),
+		one("a part of the ledger is not rolled up", "internal/store/record/ledger.go", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards {\n", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards - 1 {\n"),
 		one("how far a ledger is rolled up is said before it is", analyticsRoll, "		w.rolled = w.tx.PutRolled(w.scope.Organization(), w.rolled)", "		before := w.Store.Begin(w.Host.NewID())\n		w.rolled = before.PutRolled(w.scope.Organization(), w.rolled)\n		if err := before.Commit(ctx); err != nil {\n			return err\n		}"),
 		one("what is not rolled up yet is forgotten", analyticsRead, `for at := r.From; at.Before(to);`, `for at := r.From; at.Before(quarters);`),
 		one("a day is rolled up as far as it had got", analyticsRoll, `w.Store.Quarters(ctx, w.scope, at, at.Add(day), func`, `w.Store.Quarters(ctx, w.scope, at, at.Add(day-rollup.Quarter), func`),
@@ -300,7 +300,7 @@ func Bugs() []Bug {
 		one("what a clock that was ahead has rolled up stands", analyticsRoll, `if !r.Quarters.After(now) && `, `if true || !r.Quarters.After(now) && `),
 		one("a quarter of an hour has what the one before had, too", analyticsRoll, "			at, quarter = q, rollup.New(rollup.All)\n", "			at = q\n"),
 		one("the last quarter of an hour is not written", analyticsRoll, "		*w.budget--\n	}\n	if err := end(); err != nil {\n		return err\n	}\n	moveTo(p.to)\n", "		*w.budget--\n	}\n	moveTo(p.to)\n"),
-		one("rollups outlive their organization", "internal/removal/removal.go", "if r.Rollups != nil {", "if false {"),
+		one("rollups outlive their organization", "internal/run/removal/removal.go", "if r.Rollups != nil {", "if false {"),
 		one("the ledger of a removed organization is rolled up anew", analyticsRoll, `if err == nil && o.Value.Deleted {`, `if false {`),
 	}
 }

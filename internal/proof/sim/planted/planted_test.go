@@ -17,10 +17,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/sim/planted"
+	"agentplatform/internal/proof/sim/planted"
 )
 
-const root = "../../.."
+const root = "../../../.."
 
 var (
 	plant = flag.Bool("plant", false, "plant the bugs and have the simulation look for them")
@@ -111,8 +111,8 @@ func TestASampleIsOfItsCommit(t *testing.T) {
 
 // All bugs compile where they are planted, so that `make planted` can look for them.
 func TestEveryBugCompiles(t *testing.T) {
-	build(t, planted.Bugs(), "./internal/sim")
-	build(t, planted.CacheBugs(), "./internal/table/disktable")
+	build(t, planted.Bugs(), "./internal/proof/sim")
+	build(t, planted.CacheBugs(), "./internal/store/table/disktable")
 }
 
 // program is the path of a package's tests with all bugs planted.

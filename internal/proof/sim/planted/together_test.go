@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/sim/planted"
+	"agentplatform/internal/proof/sim/planted"
 )
 
 // fixture is a program that prints what its functions return.

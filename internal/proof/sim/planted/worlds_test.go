@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/sim/planted"
+	"agentplatform/internal/proof/sim/planted"
 )
 
 // Plants the bugs of concurrency and explores the states of small worlds: few of all of them first, since most bugs are
@@ -25,7 +25,7 @@ func TestSmallWorldsFindBugs(t *testing.T) {
 		"a late answer wins over a cancel", "a cancelled run promotes nobody", "admission lets one too many in",
 		"a refusal does not look for the key again", "a transition is two commits",
 	}
-	p, deepest := build(t, planted.Bugs(), "./internal/sim/explore"), 0
+	p, deepest := build(t, planted.Bugs(), "./internal/proof/sim/explore"), 0
 	var bugs []string
 	for _, b := range planted.Bugs() {
 		if listed := slices.Index(names, b.Name); listed >= 0 {

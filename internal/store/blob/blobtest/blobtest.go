@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob"
+	"agentplatform/internal/store/blob"
 )
 
 // Run runs the suite; open makes a fresh, empty store.

@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"agentplatform/internal/blob"
+	"agentplatform/internal/store/blob"
 )
 
 // Store keeps values below a folder.

@@ -3,9 +3,9 @@ package dirblob_test
 import (
 	"testing"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/blob/blobtest"
-	"agentplatform/internal/blob/dirblob"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/blob/blobtest"
+	"agentplatform/internal/store/blob/dirblob"
 )
 
 func TestContract(t *testing.T) {

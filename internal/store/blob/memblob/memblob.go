@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"agentplatform/internal/blob"
+	"agentplatform/internal/store/blob"
 )
 
 // Store keeps values in a map. The zero value is ready.

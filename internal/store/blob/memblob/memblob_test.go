@@ -3,9 +3,9 @@ package memblob_test
 import (
 	"testing"
 
-	"agentplatform/internal/blob"
-	"agentplatform/internal/blob/blobtest"
-	"agentplatform/internal/blob/memblob"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/blob/blobtest"
+	"agentplatform/internal/store/blob/memblob"
 )
 
 func TestContract(t *testing.T) {

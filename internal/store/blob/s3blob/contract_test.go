@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/awstest"
-	"agentplatform/internal/blob"
-	"agentplatform/internal/blob/blobtest"
-	"agentplatform/internal/blob/s3blob"
+	"agentplatform/internal/proof/awstest"
+	"agentplatform/internal/store/blob"
+	"agentplatform/internal/store/blob/blobtest"
+	"agentplatform/internal/store/blob/s3blob"
 )
 
 func TestContract(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/blob/s3blob"
+	"agentplatform/internal/store/blob/s3blob"
 )
 
 // An address says what the answer's headers are; none of an empty disposition, which S3 would have to make sense of.

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 
-	"agentplatform/internal/blob"
+	"agentplatform/internal/store/blob"
 )
 
 // Store is a bucket. It implements [blob.Store] and [blob.Direct].

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"agentplatform/events"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/queue/localqueue"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/queue/localqueue"
 )
 
 // Groups take turns, so that a busy organization does not delay the others. A retried message is delivered again.

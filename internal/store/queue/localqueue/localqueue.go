@@ -12,8 +12,8 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/queue"
-	"agentplatform/internal/share"
+	"agentplatform/internal/platform/share"
+	"agentplatform/internal/store/queue"
 )
 
 // limit bounds the memory. A nudge for a full queue is refused, and sent again by the sweeper.

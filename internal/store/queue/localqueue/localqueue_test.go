@@ -11,10 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/queue/localqueue"
-	"agentplatform/internal/queue/queuetest"
-	"agentplatform/internal/share"
+	"agentplatform/internal/platform/share"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/queue/localqueue"
+	"agentplatform/internal/store/queue/queuetest"
 )
 
 func TestContract(t *testing.T) {

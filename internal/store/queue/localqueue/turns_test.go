@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 
 	"agentplatform/events"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/queue/localqueue"
-	"agentplatform/internal/share"
+	"agentplatform/internal/platform/share"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/queue/localqueue"
 )
 
 // model is what a queue should do, said in another way: who has waited longest since it came or was last served, of

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/queue"
+	"agentplatform/internal/store/queue"
 )
 
 // Pair is both ends of one queue.

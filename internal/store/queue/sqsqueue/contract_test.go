@@ -7,9 +7,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"agentplatform/internal/awstest"
-	"agentplatform/internal/queue/queuetest"
-	"agentplatform/internal/queue/sqsqueue"
+	"agentplatform/internal/proof/awstest"
+	"agentplatform/internal/store/queue/queuetest"
+	"agentplatform/internal/store/queue/sqsqueue"
 )
 
 func TestContract(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"agentplatform/internal/queue"
+	"agentplatform/internal/store/queue"
 )
 
 // API is the part of the SDK's client that is used.

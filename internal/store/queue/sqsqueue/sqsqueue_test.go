@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/queue/sqsqueue"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/queue/sqsqueue"
 )
 
 func TestDeliveredReadsAMessageOfATrigger(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"strings"
 
-	"agentplatform/internal/seal"
+	"agentplatform/internal/store/seal"
 )
 
 // Sealer seals with one key.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/seal"
-	"agentplatform/internal/seal/keyseal"
-	"agentplatform/internal/seal/sealtest"
+	"agentplatform/internal/store/seal"
+	"agentplatform/internal/store/seal/keyseal"
+	"agentplatform/internal/store/seal/sealtest"
 )
 
 func TestContract(t *testing.T) {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 
-	"agentplatform/internal/awstest"
-	"agentplatform/internal/seal"
-	"agentplatform/internal/seal/kmsseal"
-	"agentplatform/internal/seal/sealtest"
+	"agentplatform/internal/proof/awstest"
+	"agentplatform/internal/store/seal"
+	"agentplatform/internal/store/seal/kmsseal"
+	"agentplatform/internal/store/seal/sealtest"
 )
 
 func TestContract(t *testing.T) {

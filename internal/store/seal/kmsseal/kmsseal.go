@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/kms/types"
 	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"agentplatform/internal/seal"
+	"agentplatform/internal/store/seal"
 )
 
 // API is the part of the SDK's client that is used.

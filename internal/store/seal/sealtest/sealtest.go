@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/seal"
+	"agentplatform/internal/store/seal"
 )
 
 // Run runs the suite; open makes a sealer.

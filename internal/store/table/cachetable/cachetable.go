@@ -12,7 +12,7 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // Life is how long items are cached. Missing, for the absence of an item, is shorter, so that a new key works soon.

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/cachetable"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/table/tabletest"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/cachetable"
+	"agentplatform/internal/store/table/memtable"
+	"agentplatform/internal/store/table/tabletest"
 )
 
 func TestContract(t *testing.T) {

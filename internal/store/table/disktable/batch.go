@@ -7,7 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // batch is what the requests of one sync write. It belongs to the committing goroutine.

@@ -9,7 +9,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // cache holds the partitions that were used last. It holds all items of a small partition, so it knows which items

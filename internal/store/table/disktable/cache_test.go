@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // What is read is what a table without a cache has, whatever was cached, forgotten, trimmed or expired before: in small

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // Prefixes of the rows in the engine. The key of an item row is itemPrefix, the partition, a zero byte, and the sort

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 func FuzzStoredItem(f *testing.F) {

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/disktable"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/disktable"
 )
 
 // TestAcknowledgedCommitsSurviveACrash writes from several goroutines and cuts the power at random moments, keeping a

@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/disktable"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/disktable"
 )
 
 var cuts = flag.Int("cuts", 250, "at least how many moments the store is cut at")

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // A row that is made and removed over and over, as a slot is by every run, is passed by readers in work that does not

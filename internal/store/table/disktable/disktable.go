@@ -26,7 +26,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // format is the version of the store's layout. A folder with another one is refused.

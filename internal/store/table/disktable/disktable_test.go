@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/disktable"
-	"agentplatform/internal/table/tabletest"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/disktable"
+	"agentplatform/internal/store/table/tabletest"
 )
 
 func open(t *testing.T, dir string) *disktable.Table {

@@ -8,10 +8,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"agentplatform/internal/awstest"
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/dynamotable"
-	"agentplatform/internal/table/tabletest"
+	"agentplatform/internal/proof/awstest"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/dynamotable"
+	"agentplatform/internal/store/table/tabletest"
 )
 
 func TestContract(t *testing.T) {

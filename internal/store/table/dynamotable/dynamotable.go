@@ -20,7 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // API is the part of the SDK's client that is used.

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // throttles are DynamoDB's error codes for too many requests.

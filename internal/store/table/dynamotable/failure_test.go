@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/dynamotable"
 )
 
 // answering is a table at a DynamoDB that answers each call with a status and a body, of which the last bytes that are

@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/dynamotable"
 )
 
 // batches is DynamoDB of which each call processes at most so many keys. Every item is there in version 7; that of an

@@ -13,7 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // The attributes of an item. Those of an index are set only if the item is in it, so that the index is sparse.

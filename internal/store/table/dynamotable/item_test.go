@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // same reports whether two JSON values mean the same; numbers are compared exactly.

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"time"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // Fault is what happens to a call.

@@ -8,10 +8,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/faulttable"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/table/tabletest"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/faulttable"
+	"agentplatform/internal/store/table/memtable"
+	"agentplatform/internal/store/table/tabletest"
 )
 
 func with(f func() faulttable.Fault) *faulttable.Table {

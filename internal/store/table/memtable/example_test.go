@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/memtable"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/memtable"
 )
 
 // A commit applies all of its operations or none. A refusal has the item that is in the way.

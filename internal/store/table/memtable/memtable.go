@@ -12,7 +12,7 @@ import (
 
 	"github.com/tidwall/btree"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // Table is a table in memory. It never fails, and its indexes never lag.

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"agentplatform/internal/table"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/table/tabletest"
+	"agentplatform/internal/store/table"
+	"agentplatform/internal/store/table/memtable"
+	"agentplatform/internal/store/table/tabletest"
 )
 
 func TestContract(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/table"
+	"agentplatform/internal/store/table"
 )
 
 // Harness makes fresh, empty tables of one adapter.

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"agentplatform/internal/queue"
+	"agentplatform/internal/store/queue"
 )
 
 // Timer sends its nudges to a queue.

@@ -4,9 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"agentplatform/internal/queue/localqueue"
-	"agentplatform/internal/timer/localtimer"
-	"agentplatform/internal/timer/timertest"
+	"agentplatform/internal/store/queue/localqueue"
+	"agentplatform/internal/store/timer/localtimer"
+	"agentplatform/internal/store/timer/timertest"
 )
 
 func TestContract(t *testing.T) {

@@ -9,10 +9,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"agentplatform/internal/awstest"
-	"agentplatform/internal/queue/sqsqueue"
-	"agentplatform/internal/timer/sfntimer"
-	"agentplatform/internal/timer/timertest"
+	"agentplatform/internal/proof/awstest"
+	"agentplatform/internal/store/queue/sqsqueue"
+	"agentplatform/internal/store/timer/sfntimer"
+	"agentplatform/internal/store/timer/timertest"
 )
 
 func TestContract(t *testing.T) {

@@ -18,15 +18,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/blob/memblob"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/record"
-	"agentplatform/internal/sweep"
-	"agentplatform/internal/table/memtable"
-	"agentplatform/internal/timer/sfntimer"
-	"agentplatform/internal/transition"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/sweep"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/memtable"
+	"agentplatform/internal/store/timer/sfntimer"
 )
 
 // throttles is a client of a Step Functions that takes no more of anything, and how often it was asked.

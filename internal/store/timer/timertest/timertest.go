@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/queue"
-	"agentplatform/internal/timer"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/timer"
 )
 
 // Bench is a timer and the queue that receives its nudges.

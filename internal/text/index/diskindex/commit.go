@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 const (

@@ -21,7 +21,7 @@ import (
 	"runtime"
 	"sync"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 var (

@@ -11,7 +11,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // magic begins a collection's file; then come the dimensions (4 bytes), the length of the name (2), the name, and the

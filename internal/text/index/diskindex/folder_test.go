@@ -14,8 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/index"
-	"agentplatform/internal/index/diskindex"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/index/diskindex"
 )
 
 const folderOfChild = "DISKINDEX_TEST_FOLDER"

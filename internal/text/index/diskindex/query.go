@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sync"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // rescored is how many vectors, chosen by their estimates, have their cosine computed: at least this many, and at least

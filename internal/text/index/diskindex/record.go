@@ -6,7 +6,7 @@ import (
 	"hash/crc32"
 	"math"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // A collection's file is a header and then records. A record is the length and the checksum of its payload (4 bytes

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // The ranking within the index, which only chooses candidates, is BM25 with the usual constants.

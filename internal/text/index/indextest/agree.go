@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // Agree makes the same changes to two indexes and holds what queries find in one against the other, where the limit

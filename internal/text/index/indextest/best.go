@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // runBest is about which candidates come where there are more than the limit.

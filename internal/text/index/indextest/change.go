@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 func runPut(t *testing.T, h Harness) {

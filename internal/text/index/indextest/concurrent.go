@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // runConcurrent has writers and readers at once. Each writer has documents of its own, so it knows what must be found.

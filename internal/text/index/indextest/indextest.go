@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // Harness makes what is tested.

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // small is an index with three documents in two collections, and a third collection that nobody asks for.

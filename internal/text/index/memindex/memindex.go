@@ -11,7 +11,7 @@ import (
 	"slices"
 	"sync"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // Index keeps chunks in maps. The zero value is ready.

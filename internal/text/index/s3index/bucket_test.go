@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/index"
-	"agentplatform/internal/index/s3index"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/index/s3index"
 )
 
 // A bucket that is missing or has another name is no empty index.

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/index"
-	"agentplatform/internal/index/s3index"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/index/s3index"
 )
 
 var removed = index.Version{Collection: "c", Document: "d", Number: 1}

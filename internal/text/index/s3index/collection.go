@@ -6,7 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // collection is one that a query asks, as far as it is known before.

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/index"
-	"agentplatform/internal/index/s3index"
-	"agentplatform/internal/words"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/index/s3index"
+	"agentplatform/internal/text/words"
 )
 
 // Nothing fills the index anew after an upgrade: what the first analysis of words has put stays found. It put a word by

@@ -1,6 +1,6 @@
 package s3index
 
-import "agentplatform/internal/index"
+import "agentplatform/internal/text/index"
 
 // filter is what a query admits, as JSON:
 // https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-vectors-metadata-filtering.html

@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"agentplatform/internal/host"
+	"agentplatform/internal/platform/host"
 )
 
 // group is an errgroup whose owner panics with the first panic of its functions. It would end the process else, with

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/index"
-	"agentplatform/internal/index/s3index"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/index/s3index"
 )
 
 // A panic on a goroutine that the index has started is the caller's, and of everybody who waits for the same sample;

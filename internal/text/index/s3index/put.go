@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // Put implements [index.Index].

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/document"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 const (

@@ -37,7 +37,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 	"golang.org/x/sync/singleflight"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // Index is the vector bucket of a deployment. It implements [index.Index].

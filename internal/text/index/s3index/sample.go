@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 
-	"agentplatform/internal/host"
-	"agentplatform/internal/index"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/text/index"
 )
 
 // sample is what is known of the words of a collection's chunks. S3 Vectors counts nothing; a listing in segments gives

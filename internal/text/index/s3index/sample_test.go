@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/index"
-	"agentplatform/internal/index/s3index"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/index/s3index"
 )
 
 // lists is how often samples were listed.

@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/document"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 // metadata is that of a vector. Names are short: they count.

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/index"
-	"agentplatform/internal/index/s3index"
+	"agentplatform/internal/text/index"
+	"agentplatform/internal/text/index/s3index"
 )
 
 // All terms of a small document are in the one chunk of its put. Those of its title find a place first, then those that

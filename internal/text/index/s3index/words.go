@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"agentplatform/internal/index"
+	"agentplatform/internal/text/index"
 )
 
 const (

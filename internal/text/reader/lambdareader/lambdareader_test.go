@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/reader/lambdareader"
+	"agentplatform/internal/text/reader/lambdareader"
 )
 
 // line leads to a function of an account whose other calls end soon.

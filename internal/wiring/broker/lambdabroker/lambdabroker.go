@@ -19,7 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
-	"agentplatform/internal/broker"
+	"agentplatform/internal/wiring/broker"
 )
 
 // API is the part of the SDK's client that is used.

@@ -14,13 +14,13 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/broker"
-	"agentplatform/internal/broker/lambdabroker"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/embedding/builtinembedding"
-	"agentplatform/internal/embedding/embeddingtest"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/record"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/embedding/builtinembedding"
+	"agentplatform/internal/ai/embedding/embeddingtest"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/wiring/broker"
+	"agentplatform/internal/wiring/broker/lambdabroker"
 )
 
 // line leads to a function named "broker" at an address.

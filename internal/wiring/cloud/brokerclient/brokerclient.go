@@ -1,17 +1,17 @@
-// Package asking makes the client by which a function that may not open secrets asks the broker. It is separate from
+// Package brokerclient makes the client by which a function that may not open secrets asks the broker. It is separate from
 // cloud so that the other functions do not link it.
 //
 // It is wiring and contains no rules.
-package asking
+package brokerclient
 
 import (
 	"errors"
 
-	"agentplatform/internal/broker"
-	"agentplatform/internal/broker/lambdabroker"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/provider"
-	"agentplatform/internal/provider/registry"
+	"agentplatform/internal/ai/provider"
+	"agentplatform/internal/ai/provider/registry"
+	"agentplatform/internal/wiring/broker"
+	"agentplatform/internal/wiring/broker/lambdabroker"
+	"agentplatform/internal/wiring/cloud"
 )
 
 // New makes the client, and has the platform's models asked by it, but those of providers without a key. It fails where

@@ -1,4 +1,4 @@
-package asking_test
+package brokerclient_test
 
 import (
 	"testing"
@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/asking"
-	"agentplatform/internal/host"
-	"agentplatform/internal/problem"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/setting"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/brokerclient"
 )
 
 // The broker is asked about models that need a key, and about no others: nothing listens here.
@@ -24,7 +24,7 @@ func TestModelsThatNeedAKeyAreTheBrokersAffair(t *testing.T) {
 		Account: aws.Config{Region: "eu-central-1", BaseEndpoint: &nowhere,
 			Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")},
 	}
-	_, err := asking.New(p)
+	_, err := brokerclient.New(p)
 	require.NoError(t, err)
 	require.NoError(t, p.Models.Check(t.Context(), "demo", "any", false))
 	require.NoError(t, p.Models.Check(t.Context(), "bedrock", "eu.nova", false))
@@ -37,6 +37,6 @@ func TestModelsThatNeedAKeyAreTheBrokersAffair(t *testing.T) {
 }
 
 func TestABrokerMustBeNamed(t *testing.T) {
-	_, err := asking.New(&cloud.Platform{})
+	_, err := brokerclient.New(&cloud.Platform{})
 	require.ErrorContains(t, err, "BROKER_FUNCTION")
 }

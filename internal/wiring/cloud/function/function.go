@@ -13,7 +13,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/lambda"
 
-	"agentplatform/internal/cloud"
+	"agentplatform/internal/wiring/cloud"
 )
 
 // Run makes the handler, one of the forms that [lambda.Start] accepts, and serves with it. It does not return; a

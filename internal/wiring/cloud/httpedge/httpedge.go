@@ -1,8 +1,8 @@
-// Package edge makes the HTTP layer of the functions that have one: chat, api and stream. It is separate from
+// Package httpedge makes the HTTP layer of the functions that have one: chat, api and stream. It is separate from
 // cloud so that the other functions do not link it.
 //
 // It is wiring and contains no rules.
-package edge
+package httpedge
 
 import (
 	"context"
@@ -13,16 +13,16 @@ import (
 	_ "time/tzdata"
 
 	"agentplatform/events"
-	"agentplatform/internal/a2aserver"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/files"
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/intake"
-	"agentplatform/internal/record"
-	"agentplatform/internal/seal"
-	"agentplatform/internal/webhook"
+	"agentplatform/internal/api/a2aserver"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/run/files"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/webhook"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/seal"
+	"agentplatform/internal/wiring/cloud"
 )
 
 // probeTime limits the test request to a webhook address.

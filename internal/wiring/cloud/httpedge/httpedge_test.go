@@ -1,4 +1,4 @@
-package edge_test
+package httpedge_test
 
 import (
 	"bytes"
@@ -7,16 +7,16 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/edge"
-	"agentplatform/internal/httpapi/service"
+	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/httpedge"
 )
 
 // The alarm GatewayErrors reads the metric by this name.
 func TestFailuresOfTheServiceAreCounted(t *testing.T) {
 	var out bytes.Buffer
 	var c service.Config
-	edge.CountFailures(&cloud.Platform{Metrics: cloud.NewMetrics(&out, "dev", time.Now)})(&c)
+	httpedge.CountFailures(&cloud.Platform{Metrics: cloud.NewMetrics(&out, "dev", time.Now)})(&c)
 	assert.Empty(t, out.String())
 	c.Failed()
 	assert.Contains(t, out.String(), `"Metrics":[{"Name":"FailedAnswers","Unit":"Count"}]`)

@@ -9,15 +9,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/analytics"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/lifecycle"
-	"agentplatform/internal/record"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/analytics"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/record"
 )
 
 // What is asked about a year of a ledger costs a bounded number of calls of DynamoDB, once it is rolled up; rolling up
-// costs a few for each day. TestReadsOfAYearAreBounded of internal/analytics counts the units.
+// costs a few for each day. TestReadsOfAYearAreBounded of internal/org/analytics counts the units.
 func TestAYearOfAnalyticsIsReadInAFewCalls(t *testing.T) {
 	meter := newMeter()
 	b := open(t, meter.into)

@@ -25,22 +25,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/awstest"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/edge"
-	"agentplatform/internal/cloud/search"
-	"agentplatform/internal/cloud/work"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/extract"
-	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/index/s3index/vectorserver"
-	"agentplatform/internal/ingest"
-	"agentplatform/internal/record"
-	"agentplatform/internal/setting"
-	"agentplatform/internal/tenant"
-	"agentplatform/internal/timer/sfntimer"
-	"agentplatform/internal/webhook"
-	"agentplatform/internal/worker"
+	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/knowledge/ingest"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/platform/setting"
+	"agentplatform/internal/proof/awstest"
+	"agentplatform/internal/run/webhook"
+	"agentplatform/internal/run/worker"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/timer/sfntimer"
+	"agentplatform/internal/text/extract"
+	"agentplatform/internal/text/index/s3index/vectorserver"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/httpedge"
+	"agentplatform/internal/wiring/cloud/runworker"
+	"agentplatform/internal/wiring/cloud/search"
 )
 
 type bench struct {
@@ -98,13 +98,13 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 	known, err := search.New(t.Context(), p, nil)
 	require.NoError(t, err)
 	b.ingester = &ingest.Ingester{Knowledge: known, Log: p.Log, Deadline: time.Hour, Extract: extract.Document}
-	handler, err := edge.New(p, 14*time.Minute, func(c *service.Config) { c.Knowledge = known })
+	handler, err := httpedge.New(p, 14*time.Minute, func(c *service.Config) { c.Knowledge = known })
 	require.NoError(t, err)
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
 	b.url = server.URL + "/api/v1"
 	p.Cloud.Reader = "reader" // there is none: the runs here have no files
-	b.worker, err = work.New(t.Context(), p)
+	b.worker, err = runworker.New(t.Context(), p)
 	require.NoError(t, err)
 	b.sender = &webhook.Sender{
 		Store: p.Store, Host: p.Host, Log: p.Log, Secret: "s", Sealer: p.Sealer,

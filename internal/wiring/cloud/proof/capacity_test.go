@@ -15,12 +15,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/analytics"
-	"agentplatform/internal/catalog"
-	"agentplatform/internal/host"
-	"agentplatform/internal/record"
-	"agentplatform/internal/removal"
-	"agentplatform/internal/table"
+	"agentplatform/internal/org/analytics"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/removal"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
 )
 
 // Quotas of AWS, a second unless they say otherwise, as they are in a large Region before anything is asked for; the
@@ -44,9 +44,9 @@ const (
 	largestShare   = 0.05              // of the runs
 	streamsATask   = 1_000             // infra/stacks/front.go
 	runsAtOnce     = 200               // of a container, infra/stacks/workers.go
-	framesRead     = 4 * 2             // a second, of a stream that speaks: in each glance two, internal/stream
+	framesRead     = 4 * 2             // a second, of a stream that speaks: in each glance two, internal/run/stream
 	processorsRead = 0.0004            // for a stream that speaks, measured in November 2026 (docs/performance.md)
-	glanceSeconds  = 2                 // between two looks at a stream that says nothing, internal/stream
+	glanceSeconds  = 2                 // between two looks at a stream that says nothing, internal/run/stream
 	rowsOfAGlance  = 2                 // the run's head, and the place of its next frame
 	aLook          = 0.5               // units: it may lag
 	dueAtOnce      = 1_000_000 / 3_600 // of a million pauses that began within an hour
@@ -121,7 +121,7 @@ func TestCapacity(t *testing.T) {
 	writes, reads := float64(total.Units)/runs, runSeconds*looksASecond*aLook+total.ReadUnits/runs
 	s.WriteString(loads(writes, reads, ofOrganization, ofService))
 	s.WriteString(b.days(m))
-	there := between(t, "../../../docs/capacity.md", "capacity", "make capacity", s.String())
+	there := between(t, "../../../../docs/capacity.md", "capacity", "make capacity", s.String())
 	for _, p := range parts {
 		assert.Contains(t, there, "`"+p.name+"`", "run make capacity if this is meant")
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/record"
+	"agentplatform/internal/store/record"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of infra/README.md and docs/capacity.md")
@@ -132,7 +132,7 @@ func (b bill) dollars() float64 {
 // matches compares a table between its marks in infra/README.md with what it should be, or rewrites it.
 func matches(t *testing.T, name, table string) {
 	t.Helper()
-	there := between(t, "../../../infra/README.md", name, "make cost", table)
+	there := between(t, "../../../../infra/README.md", name, "make cost", table)
 	assert.Equal(t, table, there, "run make cost if this is meant")
 }
 

@@ -25,11 +25,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/dispatch"
-	"agentplatform/internal/invariant"
+	"agentplatform/internal/proof/invariant"
+	"agentplatform/internal/run/dispatch"
 
-	"agentplatform/internal/sweep"
-	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/run/sweep"
+	"agentplatform/internal/store/table/dynamotable"
 )
 
 // proxy is between the service and AWS. While it is on, a request may be dropped, delayed or doubled, or its

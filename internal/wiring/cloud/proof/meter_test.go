@@ -14,7 +14,7 @@ import (
 	vectors "github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 	"github.com/aws/smithy-go/middleware"
 
-	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/store/table/dynamotable"
 )
 
 // meter counts calls, and computes the write units that DynamoDB would bill: the units that a local DynamoDB

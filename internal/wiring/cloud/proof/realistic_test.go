@@ -20,9 +20,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
-	"agentplatform/internal/dispatch"
-	"agentplatform/internal/record"
-	"agentplatform/internal/table/dynamotable"
+	"agentplatform/internal/run/dispatch"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/dynamotable"
 )
 
 // More prices in US dollars: a million GB seconds of a function on arm64; a million requests of API Gateway and of
@@ -40,7 +40,7 @@ const containerCPUs, containerGB, containerRuns = 0.5, 2.0, 140
 
 // memories are the memories of the functions as they are synthesised, in GB, by the beginnings of their names.
 func memories(t *testing.T) func(function string) float64 {
-	raw, err := os.ReadFile("../../../cdk.out/Service.template.json")
+	raw, err := os.ReadFile("../../../../cdk.out/Service.template.json")
 	require.NoError(t, err, "make integration and make cost synthesise the stacks first")
 	var template struct {
 		Resources map[string]struct {

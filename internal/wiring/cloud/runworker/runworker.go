@@ -1,22 +1,22 @@
-// Package work makes the worker of the function that executes runs, with its models and toolkits. It is separate
+// Package runworker makes the worker of the function that executes runs, with its models and toolkits. It is separate
 // from cloud so that the other functions do not link them.
 //
 // It is wiring and contains no rules.
-package work
+package runworker
 
 import (
 	"context"
 	"errors"
 	"time"
 
-	"agentplatform/internal/agent"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/search"
-	"agentplatform/internal/provider/registry"
-	"agentplatform/internal/reader"
-	"agentplatform/internal/reader/lambdareader"
-	"agentplatform/internal/toolkit/kinds"
-	"agentplatform/internal/worker"
+	"agentplatform/internal/ai/provider/registry"
+	"agentplatform/internal/org/toolkit/adapters"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/run/worker"
+	"agentplatform/internal/text/reader"
+	"agentplatform/internal/text/reader/lambdareader"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/search"
 )
 
 const (
@@ -34,7 +34,7 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 	if err := p.ReadSecrets(ctx); err != nil {
 		return nil, err
 	}
-	if err := kinds.Make(p.Toolkits, p.Settings); err != nil {
+	if err := adapters.Make(p.Toolkits, p.Settings); err != nil {
 		return nil, err
 	}
 	models, err := registry.Models(ctx, p.Settings, p.Host)

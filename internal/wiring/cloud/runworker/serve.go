@@ -1,4 +1,4 @@
-package work
+package runworker
 
 import (
 	"context"
@@ -8,9 +8,9 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/dispatch"
-	"agentplatform/internal/queue/sqsqueue"
+	"agentplatform/internal/run/dispatch"
+	"agentplatform/internal/store/queue/sqsqueue"
+	"agentplatform/internal/wiring/cloud"
 )
 
 // reportEvery is the interval of reporting how many runs are at work, by which the service is scaled.

@@ -3,22 +3,22 @@ package search
 import (
 	"time"
 
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/ingestion"
-	"agentplatform/internal/knowledge"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/wiring/cloud"
 )
 
 // ours are the reasons of failure that lie neither in the document nor in a budget.
-var ours = map[ingestion.Code]bool{
-	ingestion.Internal: true, ingestion.EmbeddingUnavailable: true, ingestion.PastDeadline: true,
+var ours = map[docstate.Code]bool{
+	docstate.Internal: true, docstate.EmbeddingUnavailable: true, docstate.PastDeadline: true,
 }
 
 // Ingested counts a change of a document's ingestion; failure is what it ended with at this change, if it failed.
-func Ingested(m *cloud.Metrics, before, after ingestion.State, failure *ingestion.Failure) {
+func Ingested(m *cloud.Metrics, before, after docstate.State, failure *docstate.Failure) {
 	if before.Begun.IsZero() && !after.Begun.IsZero() {
 		m.Put(cloud.Value{Name: cloud.IngestWait, Unit: "Milliseconds", Value: ms(after.Begun.Sub(after.Asked))})
 	}
-	if ingestion.Ended(before, after) {
+	if docstate.Ended(before, after) {
 		m.Tried(cloud.IngestEnded, cloud.IngestFailed, failure != nil && ours[failure.Code])
 	}
 }

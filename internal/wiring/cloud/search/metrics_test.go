@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/cloud/search"
-	"agentplatform/internal/ingestion"
+	"agentplatform/internal/core/docstate"
+	"agentplatform/internal/wiring/cloud"
+	"agentplatform/internal/wiring/cloud/search"
 )
 
 // An ingestion counts once, at its end, and as failed only where neither the document nor a budget is the reason.
@@ -28,10 +28,10 @@ func TestIngestionsAreCountedByWhoseFaultTheyAre(t *testing.T) {
 		out.Reset()
 		return values
 	}
-	asked, err := ingestion.Apply(ingestion.State{}, now, ingestion.Begin{From: ingestion.Extracting})
+	asked, err := docstate.Apply(docstate.State{}, now, docstate.Begin{From: docstate.Extracting})
 	require.NoError(t, err)
-	begun, err := ingestion.Apply(asked, now.Add(time.Second), ingestion.Claim{
-		Lease: ingestion.Lease{Claim: "c", Until: now.Add(time.Minute)}, Deadline: time.Hour,
+	begun, err := docstate.Apply(asked, now.Add(time.Second), docstate.Claim{
+		Lease: docstate.Lease{Claim: "c", Until: now.Add(time.Minute)}, Deadline: time.Hour,
 	})
 	require.NoError(t, err)
 	search.Ingested(m, asked, begun, nil)
@@ -39,11 +39,11 @@ func TestIngestionsAreCountedByWhoseFaultTheyAre(t *testing.T) {
 	require.Len(t, values, 1)
 	assert.InDelta(t, 1000, values[0][cloud.IngestWait], 0)
 
-	for code, failed := range map[ingestion.Code]float64{
-		ingestion.Unreadable: 0, ingestion.OverBudget: 0, ingestion.EmbeddingUnavailable: 1, ingestion.Internal: 1,
-		ingestion.PastDeadline: 1,
+	for code, failed := range map[docstate.Code]float64{
+		docstate.Unreadable: 0, docstate.OverBudget: 0, docstate.EmbeddingUnavailable: 1, docstate.Internal: 1,
+		docstate.PastDeadline: 1,
 	} {
-		ended, err := ingestion.Apply(begun, now, ingestion.Fail{Claim: "c", Code: code})
+		ended, err := docstate.Apply(begun, now, docstate.Fail{Claim: "c", Code: code})
 		require.NoError(t, err)
 		search.Ingested(m, begun, ended, ended.Failure)
 		values := told()

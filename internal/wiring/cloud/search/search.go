@@ -9,12 +9,12 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/cloud"
-	"agentplatform/internal/egress"
-	"agentplatform/internal/embedding"
-	"agentplatform/internal/index/s3index"
-	"agentplatform/internal/knowledge"
-	"agentplatform/internal/provider/registry"
+	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/provider/registry"
+	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/text/index/s3index"
+	"agentplatform/internal/wiring/cloud"
 )
 
 // pollEvery is the interval at which a document is looked at for whoever waits for it: each look is a few reads.

@@ -7,9 +7,9 @@ package mcpedge
 import (
 	"strings"
 
-	"agentplatform/internal/httpapi"
-	"agentplatform/internal/httpapi/service"
-	"agentplatform/internal/mcpserver"
+	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/api/mcpserver"
 )
 
 // Add adds the endpoint for clients of the protocol.

@@ -4,8 +4,8 @@ package main
 import (
 	"fmt"
 
-	"agentplatform/internal/provider/registry"
-	"agentplatform/internal/setting"
+	"agentplatform/internal/ai/provider/registry"
+	"agentplatform/internal/platform/setting"
 )
 
 func main() { fmt.Println(len(registry.Catalogues(setting.Settings{}))) }
