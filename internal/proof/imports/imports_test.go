@@ -1,5 +1,5 @@
-// Package imports tests which package may import which, with a reason for each rule, and fails when a rule is no
-// longer needed.
+// Package imports tests which package may import which. Each rule has its reason, and fails when it is no longer
+// needed.
 package imports
 
 import (
@@ -28,7 +28,7 @@ func packages(t *testing.T) map[string]pkg {
 	// the tags that make functions builds them with
 	command := exec.Command("go", "list", "-tags", "lambda.norpc", "-deps",
 		"-json=ImportPath,Imports,Deps", "./...")
-	command.Dir = "../.."
+	command.Dir = "../../.."
 	out, err := command.Output()
 	require.NoError(t, err)
 	all := map[string]pkg{}
@@ -52,221 +52,100 @@ func ours(imports []string) []string {
 	return list
 }
 
-// The packages of ours that each package may import.
-var allowed = []struct {
-	room   string
-	only   string
-	reason string
-}{
-	{"events", "", "both ends of every border import it, so it drags nothing along"},
-	{"internal/lifecycle", "", "the core decides by values alone"},
-	{"internal/problem", "", "every room may return one"},
-	{"internal/host", "", "every use case takes one"},
-	{"internal/setting", "", "names and ranges, not what they are for"},
-	{"internal/ratelimit", "internal/host internal/table", "counts keys, whoever they are"},
-	{"internal/trace", "", "adds to OpenTelemetry's API, and knows no run"},
-	{"internal/waiting", "", "counts time, whatever is waited for"},
-	{"internal/share", "", "divides units, whatever they count"},
-	{"internal/trace/otlp", "", "an adapter knows its port, the SDK's"},
-	{"internal/egress", "internal/trace", "knows addresses, not why they are called"},
-	{"internal/table", "", "a port knows no item"},
-	{"internal/blob", "", "a port knows no value"},
-	{"internal/index", "", "a port knows no document"},
-	{"internal/index/memindex", "internal/index", "an adapter knows its port"},
-	{"internal/providerhttp", "internal/strictjson internal/trace",
-		"what providers' answers have in common, whatever is asked of them"},
-	{"internal/model", "internal/egress internal/providerhttp internal/schema",
-		"a port knows no run, only how to say that a network or a provider failed, and which schemas are taken"},
-	{"internal/index/diskindex", "internal/index", "an adapter knows its port"},
-	{"internal/index/s3index", "internal/index internal/host",
-		"an adapter knows its port and the SDK, and whose panic is whose"},
-	{"internal/index/s3index/vectorserver", "", "stands in for a service, and knows nothing of ours"},
-	{"internal/tool", "", "a port knows no run"},
-	{"internal/queue", "events", "a port knows no run, only nudges"},
-	{"internal/timer", "internal/queue", "a timer sends nudges"},
-	{"internal/table/disktable", "internal/table", "an adapter knows its port and its engine"},
-	{"internal/table/memtable", "internal/table", "an adapter knows its port"},
-	{"internal/table/faulttable", "internal/table", "an adapter knows its port"},
-	{"internal/table/dynamotable", "internal/table", "an adapter knows its port and the SDK"},
-	{"internal/blob/dirblob", "internal/blob", "an adapter knows its port"},
-	{"internal/blob/s3blob", "internal/blob", "an adapter knows its port and the SDK"},
-	{"internal/queue/sqsqueue", "internal/queue", "an adapter knows its port and the SDK"},
-	{"internal/timer/sfntimer", "events internal/queue",
-		"an adapter knows its port, and the nudge that the state machine sends"},
-	{"internal/queue/localqueue", "internal/queue internal/share", "an adapter knows its port, and shares workers out"},
-	{"internal/timer/localtimer", "internal/queue", "an adapter knows its port, which is a single interface"},
-	{"internal/embedding", "internal/egress internal/host internal/providerhttp",
-		"a port knows no document, only how calls are made and how they fail"},
-	{"internal/embedding/embeddingtest", "internal/embedding internal/providerhttp internal/recording",
-		"a suite knows its port, and what the log gets"},
-	{"internal/recording", "", "plays what was sent, whatever it means"},
-	{"internal/provider", "internal/host internal/model internal/problem", "which models there are, not who asks"},
-	{"internal/tool/builtintool", "internal/tool internal/host", "an adapter knows its port and its clock"},
-	{"internal/tool/httptool", "internal/egress internal/tool",
-		"an adapter knows its port, and how to say that a network failed"},
-	{"internal/tool/openapitool", "internal/tool internal/tool/httptool",
-		"an adapter knows its port, and ends in a request"},
-	{"internal/tool/mcptool", "internal/egress internal/tool internal/tool/httptool",
-		"an adapter knows its port, and what failures over HTTP are called"},
-	{"internal/chunking", "internal/document internal/words", "divides texts, whatever is done with the pieces"},
-	{"internal/words", "internal/document internal/index",
-		"knows words, not where they are kept or what they are worth"},
-	{"internal/ranking", "internal/index internal/words", "orders what was found, whoever asks"},
-	{"internal/extract", "internal/document internal/extract/pdftext", "reads files, whosever they are"},
-	{"internal/reader", "events internal/blob internal/extract internal/problem internal/record",
-		"has files read, and knows neither runs nor what carries an ask"},
-	{"internal/reader/lambdareader", "", "an adapter knows the SDK"},
-	{"internal/extract/bombtest", "", "makes files, whatever reads them"},
-	{"internal/extract/pdftext", "", "reads PDFs, in whatever process"},
-	{"internal/strictjson", "", "reads JSON, whosever it is"},
-	{"internal/schema", "", "holds JSON against schemas, whosever they are"},
-	{"internal/toolkit", "internal/catalog internal/egress internal/host internal/problem internal/record " +
-		"internal/schema internal/seal internal/strictjson internal/tool",
-		"where tools come from, not what calls them"},
-	{"internal/record", "events internal/blob internal/host internal/lifecycle internal/problem internal/table",
-		"stored shapes know the core and the store's ports"},
-	{"internal/ingestion", "", "the life cycle decides by values alone"},
-	{"internal/catalog", "internal/ingestion internal/record internal/tool",
-		"says what things have, not what is done with them"},
-	{"internal/invariant", "internal/lifecycle internal/record internal/table",
+// wing is the folder directly under internal that a package stands in; empty for a package elsewhere.
+func wing(name string) string {
+	below, inside := strings.CutPrefix(name, "internal/")
+	if !inside {
+		return ""
+	}
+	first, _, _ := strings.Cut(below, "/")
+	return first
+}
+
+// isSuite says whether a package holds tests for the adapters of a port, or helps tests in another way.
+func isSuite(name string) bool {
+	return strings.HasSuffix(name, "test") || strings.HasSuffix(name, "vectorserver")
+}
+
+// The wings, from top to bottom: which others the packages of a wing may import. All may import events.
+var wings = []struct{ name, may, reason string }{
+	{"wiring", "api run knowledge org ai text store core platform", "makes adapters and use cases, and connects them"},
+	{"api", "run knowledge org ai text store core platform", "turns requests into calls of use cases"},
+	{"run", "org ai text store core platform", "executes runs; a search is a tool, which the wiring passes in"},
+	{"knowledge", "org ai text store core platform", "knows documents, and no run"},
+	{"org", "ai store core platform", "knows who may do what, and which tools there are; it calls none"},
+	{"ai", "platform", "calls models and tools; it knows neither who calls nor what is stored"},
+	{"text", "store platform", "turns files into text, and text into what is found"},
+	{"store", "core platform", "knows what is stored and how, and not why"},
+	{"core", "", "decides by values alone"},
+	{"platform", "", "knows nothing of agents"},
+	{"proof", "api run knowledge org ai text store core platform", "drives and checks everything; nothing imports it"},
+}
+
+func TestWingsImportDownwards(t *testing.T) {
+	all := packages(t)
+	used := map[[2]string]bool{}
+	there := map[string]bool{}
+	for name, p := range all {
+		from := wing(name)
+		if from == "" {
+			continue
+		}
+		there[from] = true
+		at := slices.IndexFunc(wings, func(w struct{ name, may, reason string }) bool { return w.name == from })
+		if !assert.GreaterOrEqual(t, at, 0, "%s stands in no wing", name) {
+			continue
+		}
+		for _, i := range ours(p.Imports) {
+			to := wing(i)
+			used[[2]string{from, to}] = true
+			switch {
+			case i == "events", to == from, to == "proof" && isSuite(name):
+			case slices.Contains(strings.Fields(wings[at].may), to):
+			default:
+				t.Errorf("%s must not import %s: %s %s", name, i, from, wings[at].reason)
+			}
+		}
+	}
+	for _, w := range wings {
+		assert.True(t, there[w.name], "the rule for the wing %s is stale: it has no package", w.name)
+		for _, to := range strings.Fields(w.may) {
+			assert.True(t, used[[2]string{w.name, to}], "the rule for %s is stale: it does not import %s", w.name, to)
+		}
+	}
+}
+
+// Within a wing: all that these import of ours.
+var within = []struct{ room, only, reason string }{
+	{"events", "", "both ends of every border import it, so it brings nothing along"},
+	{"internal/core/lifecycle", "", "the life of a run is decided by values alone"},
+	{"internal/core/docstate", "", "the life of a document is decided by values alone"},
+	{"internal/run/agent", "internal/org/catalog internal/store/citation events internal/platform/host " +
+		"internal/core/lifecycle internal/ai/model internal/store/record internal/platform/schema " +
+		"internal/platform/strictjson internal/ai/tool internal/platform/trace", "the loop knows no lease"},
+	{"internal/store/rollup", "", "adds up entries"},
+	{"internal/text/document", "", "is the shape of a text"},
+	{"internal/text/chunking", "internal/text/document internal/text/words", "divides texts"},
+	{"internal/text/words", "internal/text/document internal/text/index", "knows words, not what they are worth"},
+	{"internal/text/ranking", "internal/text/index internal/text/words", "orders what was found"},
+	{"internal/text/extract", "internal/text/document internal/text/extract/pdftext", "reads files, and stores nothing"},
+	{"internal/api/apidoc", "", "knows the rules of the document, not what an operation does"},
+	{"internal/api/panel", "", "is files for browsers, which use the API as every client does"},
+	{"internal/proof/invariant", "internal/core/lifecycle internal/store/record internal/store/table",
 		"reads what is stored, and knows nobody who stores it"},
-	{"internal/transition", "events internal/host internal/lifecycle internal/problem internal/queue internal/record " +
-		"internal/timer internal/trace", "the shell knows what it commits and what it sends"},
-	{"internal/rollup", "", "adds up entries, wherever they come from"},
-	{"internal/analytics", "internal/catalog internal/host internal/problem internal/record internal/rollup",
-		"a use case imports no other"},
-	{"internal/citation", "internal/record", "knows what was found, not who may read it"},
-	{"internal/view", "internal/catalog internal/citation events internal/lifecycle internal/problem internal/record",
-		"public shapes are built from stored ones"},
-	{"internal/stream", "events internal/citation internal/host internal/lifecycle internal/problem " +
-		"internal/record internal/table " +
-		"internal/view internal/waiting", "streams show views of what is stored"},
-	{"internal/seal", "", "a port knows no secret"},
-	{"internal/seal/keyseal", "internal/seal", "an adapter knows its port"},
-	{"internal/seal/kmsseal", "internal/seal", "an adapter knows its port and the SDK"},
-	{"internal/broker", "internal/egress internal/embedding events internal/host internal/model internal/problem " +
-		"internal/provider internal/record internal/seal internal/strictjson internal/tool internal/toolkit " +
-		"internal/trace internal/waiting internal/webhook",
-		"asks what use cases are asked, and knows neither who may nor what carries an ask"},
-	{"internal/broker/lambdabroker", "internal/broker", "an adapter knows its port and the SDK"},
-	{"internal/tenant", "internal/catalog internal/citation internal/host internal/problem internal/record " +
-		"internal/schema " +
-		"internal/seal internal/strictjson", "who may do what, not what is done"},
-	{"internal/intake", "internal/catalog internal/host internal/lifecycle internal/transition internal/problem " +
-		"internal/record internal/schema internal/strictjson internal/tenant internal/view",
-		"a use case imports no other that runs beside it"},
-	{"internal/agent", "internal/catalog internal/citation events internal/host internal/lifecycle " +
-		"internal/model internal/record " +
-		"internal/schema internal/strictjson internal/tool internal/trace", "the loop knows no lease and no store"},
-	{"internal/worker", "internal/catalog internal/citation internal/agent internal/blob internal/extract " +
-		"internal/stream " +
-		"internal/host internal/lifecycle internal/model internal/transition internal/problem internal/reader " +
-		"internal/record internal/tool internal/trace internal/view", "the worker drives the loop"},
-	{"internal/sweep", "events internal/catalog internal/host internal/ingestion internal/lifecycle " +
-		"internal/transition internal/problem internal/queue " +
-		"internal/record", "a use case imports no other"},
-	{"internal/knowledge", "internal/blob internal/catalog internal/document internal/egress internal/embedding " +
-		"internal/host internal/index internal/ingestion internal/problem internal/ranking internal/record " +
-		"internal/tenant internal/trace internal/waiting internal/words",
-		"a use case imports no other that runs beside it"},
-	{"internal/ingest", "internal/blob internal/catalog internal/chunking internal/document internal/egress " +
-		"internal/embedding internal/extract internal/host internal/index internal/ingestion internal/knowledge " +
-		"internal/problem internal/record internal/trace internal/words",
-		"works on what knowledge keeps, and is not asked by clients"},
-	{"internal/files", "internal/blob internal/problem internal/record", "a use case imports no other"},
-	{"internal/webhook", "internal/catalog internal/citation events internal/egress internal/host internal/problem " +
-		"internal/record internal/seal internal/trace internal/view",
-		"a use case imports no other"},
-	{"internal/mcpserver", "internal/catalog internal/citation internal/files internal/stream internal/host " +
-		"internal/intake internal/lifecycle " +
-		"internal/problem internal/record internal/tenant internal/tool internal/view", "it knows runs as clients do"},
-	{"internal/a2a", "events internal/lifecycle internal/record internal/view",
-		"shapes of the protocol are built from views"},
-	{"internal/a2aserver", "internal/a2a internal/catalog events internal/files internal/stream internal/host " +
-		"internal/intake " +
-		"internal/lifecycle internal/problem internal/record internal/seal internal/strictjson internal/tenant " +
-		"internal/view",
-		"it knows runs as clients do"},
-	{"internal/responses", "internal/catalog internal/citation internal/files internal/host internal/intake " +
-		"internal/lifecycle internal/model internal/problem internal/record internal/stream internal/tenant " +
-		"internal/view", "it knows runs as clients do"},
-	{"internal/aguiserver", "events internal/citation internal/files internal/host internal/intake " +
-		"internal/lifecycle internal/model internal/problem internal/record internal/stream internal/strictjson " +
-		"internal/tenant internal/view",
-		"it knows runs as clients do"},
-	{
-		"internal/httpapi",
-		"internal/apidoc events internal/host internal/lifecycle internal/problem internal/ratelimit " +
-			"internal/record internal/share internal/strictjson internal/tenant internal/trace internal/waiting",
-		"the framework knows how requests are read and answered, not what any operation does",
-	},
-	{
-		"internal/httpapi/accounts",
-		"internal/catalog events internal/host internal/httpapi internal/lifecycle internal/problem internal/record " +
-			"internal/tenant",
-		"the operations of an area use its use cases",
-	},
-	{
-		"internal/httpapi/agents",
-		"internal/catalog events internal/egress internal/httpapi internal/problem internal/provider internal/record " +
-			"internal/tenant internal/tool internal/toolkit internal/webhook",
-		"the operations of an area use its use cases",
-	},
-	{
-		"internal/httpapi/files",
-		"events internal/files internal/host internal/httpapi internal/problem internal/record internal/tenant",
-		"the operations of an area use its use cases",
-	},
-	{"internal/apidoc", "", "knows the document's rules, not what any operation does"},
-	{"internal/panel", "", "files for browsers, which reach the API as every client does"},
-	{"internal/httpapi/meta", "internal/httpapi internal/tenant internal/version",
-		"is about the service, not about what it is for"},
-	{
-		"internal/httpapi/protocol",
-		"internal/a2aserver internal/aguiserver internal/stream internal/httpapi internal/intake internal/problem " +
-			"internal/record internal/responses internal/tenant",
-		"the operations of an area use its use cases",
-	},
-	{
-		"internal/httpapi/reports",
-		"internal/analytics events internal/httpapi internal/problem internal/record internal/rollup internal/tenant",
-		"the operations of an area use its use cases",
-	},
-	{
-		"internal/httpapi/runs",
-		"events internal/citation internal/egress internal/stream internal/files internal/host internal/httpapi " +
-			"internal/intake internal/lifecycle internal/problem internal/record internal/tenant " +
-			"internal/view internal/webhook",
-		"the operations of an area use its use cases",
-	},
-	{
-		"internal/httpapi/webhooks",
-		"events internal/egress internal/httpapi internal/intake internal/problem " +
-			"internal/record internal/tenant internal/view internal/webhook",
-		"the operations of an area use its use cases",
-	},
-	{"internal/removal", "internal/catalog internal/host internal/index internal/lifecycle internal/transition " +
-		"internal/problem " +
-		"internal/record", "a use case imports no other"},
-	{"internal/dispatch", "internal/host internal/queue", "brings nudges to whoever handles them"},
-	{"internal/table/cachetable", "internal/table", "a decorator knows its port"},
-	{"internal/trigger", "internal/dispatch internal/queue internal/queue/sqsqueue",
-		"turns Lambda's shapes into ours and knows no run"},
-	{"infra/stage", "internal/setting", "values alone, checked before anything is made as the programs will"},
-	{"infra/iam", "", "knows AWS's calls and policies, not who makes or has them"},
-	{"infra/cloudwatch", "", "knows alarms and metrics, not what any of them means"},
-	{"internal/logline", "", "knows lines, not what they say"},
-	{"internal/version", "", "knows a build, not what it does"},
-	{"functions/local", "internal/boot internal/logline internal/setting internal/version",
-		"a main makes a value, runs and stops it"},
-	{"scripts/import", "scripts/import/plan", "a client of the API like any other, with no help of the service"},
-	{"scripts/import/plan", "internal/provider/registry internal/strictjson",
+	{"infra/stage", "internal/platform/setting", "is values alone, which the programs check by the same rules"},
+	{"infra/iam", "", "knows calls and policies of AWS"},
+	{"infra/cloudwatch", "", "knows alarms and metrics"},
+	{"functions/agentplatform", "internal/wiring/boot internal/platform/logline " +
+		"internal/platform/setting internal/platform/version", "a main makes a value, runs it and stops it"},
+	{"scripts/import", "scripts/import/plan", "is a client of the API like any other"},
+	{"scripts/import/plan", "internal/ai/provider/registry internal/platform/strictjson",
 		"turns exports into values, and knows no API and no store, only which providers there are"},
 }
 
 func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	all := packages(t)
-	for _, rule := range allowed {
+	for _, rule := range within {
 		p, there := all[rule.room]
 		if !assert.True(t, there, "the rule for %s is stale: there is no such package", rule.room) {
 			continue
@@ -282,41 +161,101 @@ func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	}
 }
 
+// What a use case of runs may import of those beside it: each runs by itself, and meets the others in the store.
+var beside = map[string]string{
+	"internal/run/intake":           "internal/run/transition internal/run/view",
+	"internal/run/worker":           "internal/run/agent internal/run/stream internal/run/transition internal/run/view",
+	"internal/run/stream":           "internal/run/view",
+	"internal/run/sweep":            "internal/run/transition",
+	"internal/run/webhook":          "internal/run/view",
+	"internal/run/removal":          "internal/run/transition",
+	"internal/org/toolkit":          "internal/org/catalog",
+	"internal/org/tenant":           "internal/org/catalog",
+	"internal/org/analytics":        "internal/org/catalog",
+	"internal/org/toolkit/adapters": "internal/org/toolkit",
+	"internal/platform/egress":      "internal/platform/trace",
+}
+
+func TestUseCasesAndLeavesStandBesideEachOther(t *testing.T) {
+	for name, p := range packages(t) {
+		if !slices.Contains([]string{"run", "org", "platform", "core"}, wing(name)) {
+			continue
+		}
+		var imports []string
+		for _, i := range ours(p.Imports) {
+			if wing(i) == wing(name) {
+				imports = append(imports, i)
+			}
+		}
+		assert.ElementsMatch(t, strings.Fields(beside[name]), imports, "what %s imports of its own wing", name)
+	}
+}
+
+// The ports. A port knows no other package of its wing; an adapter knows its port, and no port beside it.
+var ports = []struct{ port, besides string }{
+	{"internal/store/table", ""},
+	{"internal/store/blob", ""},
+	{"internal/store/queue", ""},
+	{"internal/store/timer", "internal/store/queue"}, // a timer sends nudges
+	{"internal/store/seal", ""},
+	{"internal/text/index", ""},
+	{"internal/ai/model", "internal/ai/providerhttp"},
+	{"internal/ai/embedding", "internal/ai/providerhttp"},
+	{"internal/ai/tool", ""},
+}
+
+func TestAdaptersKnowTheirPort(t *testing.T) {
+	all := packages(t)
+	for _, rule := range ports {
+		require.Contains(t, all, rule.port, "the rule for %s is stale", rule.port)
+		for name, p := range all {
+			if name != rule.port && !strings.HasPrefix(name, rule.port+"/") || isSuite(name) {
+				continue
+			}
+			for _, i := range ours(p.Imports) {
+				known := i == "events" || wing(i) == "platform" || i == rule.port || i == rule.besides ||
+					name != rule.port && strings.HasPrefix(i, rule.port+"/")
+				assert.True(t, known, "%s must not import %s: it knows its port alone", name, i)
+			}
+		}
+	}
+}
+
 // Only these import the port to the store: others say what they do by the methods of record.Tx, and know neither keys
 // nor conditions nor how a repetition finds its own writes.
 var onTheTable = map[string]string{
-	"internal/record":              "it alone knows what is stored, and how",
-	"internal/ratelimit":           "what processes tell each other of keys lives for minutes, beside the streams",
-	"internal/stream":              "streams have a table of their own, whose entries live for minutes",
-	"internal/table/memtable":      "an adapter",
-	"internal/table/disktable":     "an adapter",
-	"internal/table/dynamotable":   "an adapter",
-	"internal/table/cachetable":    "an adapter",
-	"internal/table/faulttable":    "an adapter",
-	"internal/table/tabletest":     "the suite of the adapters",
-	"internal/httpapi/httpapitest": "the wiring of the HTTP layer's tests, and its faults",
-	"internal/invariant":           "it reads items as they stand, for those who check invariants",
-	"internal/sim":                 "the simulator's wiring, and its faults",
-	"internal/sim/explore":         "the exploration's wiring, and its faults",
+	"internal/store/record":            "it alone knows what is stored, and how",
+	"internal/store/ratelimit":         "what processes tell each other of keys lives for minutes, beside the streams",
+	"internal/run/stream":              "streams have a table of their own, whose entries live for minutes",
+	"internal/store/table/memtable":    "an adapter",
+	"internal/store/table/disktable":   "an adapter",
+	"internal/store/table/dynamotable": "an adapter",
+	"internal/store/table/cachetable":  "an adapter",
+	"internal/store/table/faulttable":  "an adapter",
+	"internal/store/table/tabletest":   "the suite of the adapters",
+	"internal/api/httpapi/httpapitest": "the wiring of the HTTP layer's tests, and its faults",
+	"internal/proof/invariant":         "it reads items as they stand, for those who check invariants",
+	"internal/proof/sim":               "the simulator's wiring, and its faults",
+	"internal/proof/sim/explore":       "the exploration's wiring, and its faults",
 }
 
 func TestOnlyWhatIsStoredKnowsTheTable(t *testing.T) {
 	all := packages(t)
 	for name, p := range all {
-		if slices.Contains(ours(p.Imports), "internal/table") {
+		if slices.Contains(ours(p.Imports), "internal/store/table") {
 			assert.Contains(t, onTheTable, name,
 				"%s imports the port to the store: its use cases write by record.Tx", name)
 		}
 	}
 	for name, reason := range onTheTable {
-		assert.Contains(t, ours(all[name].Imports), "internal/table", "the rule for %s (%s) is stale", name, reason)
+		assert.Contains(t, ours(all[name].Imports), "internal/store/table", "the rule for %s (%s) is stale", name, reason)
 	}
 }
 
 // An area of the HTTP layer is read and changed by itself: what two of them need stands in the framework, which knows
 // neither. Only the package service puts them together, for the wirings and for what helps tests.
 func TestAreasOfTheAPIImportTheFrameworkAlone(t *testing.T) {
-	const framework, service, helpers = "internal/httpapi", "internal/httpapi/service", "internal/httpapi/httpapitest"
+	const framework, service, helpers = "internal/api/httpapi", "internal/api/httpapi/service", "internal/api/httpapi/httpapitest"
 	areas := 0
 	for name, p := range packages(t) {
 		isPart := strings.HasPrefix(name, framework+"/")
@@ -340,23 +279,23 @@ func TestAreasOfTheAPIImportTheFrameworkAlone(t *testing.T) {
 
 func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 	adapters := []string{
-		"internal/table/disktable", "internal/table/memtable", "internal/table/faulttable", "internal/blob/dirblob",
-		"internal/blob/memblob", "internal/index/diskindex", "internal/index/memindex", "internal/index/s3index",
-		"internal/queue/localqueue", "internal/timer/localtimer",
-		"internal/tool/builtintool", "internal/tool/httptool", "internal/tool/openapitool",
-		"internal/tool/mcptool", "internal/table/dynamotable", "internal/table/cachetable",
-		"internal/queue/sqsqueue", "internal/timer/sfntimer", "internal/blob/s3blob", "internal/seal/keyseal",
-		"internal/seal/kmsseal", "internal/broker/lambdabroker",
-		"internal/reader/lambdareader", "internal/trace/otlp",
+		"internal/store/table/disktable", "internal/store/table/memtable", "internal/store/table/faulttable", "internal/store/blob/dirblob",
+		"internal/store/blob/memblob", "internal/text/index/diskindex", "internal/text/index/memindex", "internal/text/index/s3index",
+		"internal/store/queue/localqueue", "internal/store/timer/localtimer",
+		"internal/ai/tool/builtintool", "internal/ai/tool/httptool", "internal/ai/tool/openapitool",
+		"internal/ai/tool/mcptool", "internal/store/table/dynamotable", "internal/store/table/cachetable",
+		"internal/store/queue/sqsqueue", "internal/store/timer/sfntimer", "internal/store/blob/s3blob", "internal/store/seal/keyseal",
+		"internal/store/seal/kmsseal", "internal/wiring/broker/lambdabroker",
+		"internal/text/reader/lambdareader", "internal/platform/trace/otlp",
 	}
 	// The wirings; the kinds of toolkits whose tools are HTTP requests; the simulator's; the templates, which use
 	// shapes from adapters; the trigger, which reads SQS messages.
 	wiring := []string{
-		"internal/boot", "internal/cloud", "internal/cloud/asking", "internal/cloud/search", "internal/cloud/work",
-		"internal/provider/registry", "internal/toolkit/kinds",
-		"internal/tool/openapitool", "internal/tool/mcptool", "internal/sim", "internal/sim/explore", "infra/stacks",
-		"internal/trigger", "scripts/retrieval", "scripts/firstkey", "scripts/operate",
-		"internal/httpapi/httpapitest",
+		"internal/wiring/boot", "internal/wiring/cloud", "internal/wiring/cloud/brokerclient", "internal/wiring/cloud/search", "internal/wiring/cloud/runworker",
+		"internal/ai/provider/registry", "internal/org/toolkit/adapters",
+		"internal/ai/tool/openapitool", "internal/ai/tool/mcptool", "internal/proof/sim", "internal/proof/sim/explore", "infra/stacks",
+		"internal/wiring/trigger", "scripts/retrieval", "scripts/firstkey", "scripts/operate",
+		"internal/api/httpapi/httpapitest",
 	}
 	for name, p := range packages(t) {
 		if slices.Contains(wiring, name) {
@@ -371,43 +310,22 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 // portOf is the port of an adapter of a model provider, by its name; empty: it is none.
 func portOf(name string) string {
 	for _, port := range []string{"model", "embedding"} {
-		if below, is := strings.CutPrefix(name, "internal/"+port+"/"); is && strings.HasSuffix(below, port) {
-			return "internal/" + port
+		if below, is := strings.CutPrefix(name, "internal/ai/"+port+"/"); is && strings.HasSuffix(below, port) {
+			return "internal/ai/" + port
 		}
 	}
 	return ""
 }
 
-// A new provider needs no rule of its own.
-func TestAdaptersOfProvidersKnowTheirPort(t *testing.T) {
-	adapters := 0
-	for name, p := range packages(t) {
-		port := portOf(name)
-		if port == "" {
-			continue
-		}
-		adapters++
-		may := []string{port, "internal/providerhttp"} // beside the product's library
-		if name == "internal/model/demomodel" {
-			may = append(may, "internal/host") // its clock
-		}
-		assert.Contains(t, ours(p.Imports), port, "%s is named after a port", name)
-		for _, i := range ours(p.Imports) {
-			assert.Contains(t, may, i, "%s must not import it", name)
-		}
-	}
-	assert.Positive(t, adapters, "the rule is stale: there are no adapters")
-}
-
 // What must not be linked, with the reason.
 var forbidden = []struct{ program, dependency, reason string }{
-	{"functions/local", "testing", "what tests need is not shipped"},
-	{"functions/local", "github.com/stretchr/testify/assert", "what tests need is not shipped"},
-	{"functions/local", module + "internal/sim", "the simulator is a test"},
-	{"functions/local", module + "internal/table/faulttable", "faults are for tests"},
-	{"functions/local", module + "internal/scenario", "stories are tests"},
-	{"functions/local", module + "internal/invariant", "invariants are checked by tests"},
-	{"functions/local", module + "internal/recording", "recordings are for tests"},
+	{"functions/agentplatform", "testing", "what tests need is not shipped"},
+	{"functions/agentplatform", "github.com/stretchr/testify/assert", "what tests need is not shipped"},
+	{"functions/agentplatform", module + "internal/proof/sim", "the simulator is a test"},
+	{"functions/agentplatform", module + "internal/store/table/faulttable", "faults are for tests"},
+	{"functions/agentplatform", module + "internal/proof/scenario", "stories are tests"},
+	{"functions/agentplatform", module + "internal/proof/invariant", "invariants are checked by tests"},
+	{"functions/agentplatform", module + "internal/proof/recording", "recordings are for tests"},
 }
 
 func TestProgramsDoNotLinkForbiddenPackages(t *testing.T) {
@@ -423,7 +341,7 @@ func TestProgramsDoNotLinkForbiddenPackages(t *testing.T) {
 // found returns the lines of a package's shipped files, and of those below it, that match.
 func found(t *testing.T, pattern, name string) []string {
 	t.Helper()
-	dir := filepath.Join("..", name)
+	dir := filepath.Join("../..", name)
 	require.DirExists(t, dir, "the rule for %s is stale", name)
 	out, err := exec.Command("grep", "-rnE", pattern, "--include=*.go", "--exclude=*_test.go", dir).Output()
 	if exit, none := errors.AsType[*exec.ExitError](err); none && exit.ExitCode() == 1 {
@@ -436,7 +354,7 @@ func found(t *testing.T, pattern, name string) []string {
 // What is written together is for a use case to say, which other entry points than HTTP have as well.
 func TestTheHTTPLayerCommitsNothing(t *testing.T) {
 	const writing = `\.(Commit|Begin|NoteDeed|NoteUse|Erase\w*)\(|record\.(Create|Change|Remove)\b`
-	for _, name := range []string{"httpapi", "mcpserver", "a2aserver", "aguiserver"} {
+	for _, name := range []string{"api/httpapi", "api/mcpserver", "api/a2aserver", "api/aguiserver"} {
 		for _, line := range found(t, writing, name) {
 			t.Errorf("a use case commits: %s", line)
 		}
@@ -444,9 +362,9 @@ func TestTheHTTPLayerCommitsNothing(t *testing.T) {
 }
 
 func TestUseCasesReadNoClock(t *testing.T) {
-	for _, name := range []string{"lifecycle", "intake", "worker", "agent", "sweep", "webhook", "removal", "transition",
-		"record", "catalog", "tenant", "toolkit", "stream", "files", "view", "ingestion", "knowledge",
-		"ingest", "analytics", "rollup"} {
+	for _, name := range []string{"core/lifecycle", "run/intake", "run/worker", "run/agent", "run/sweep", "run/webhook", "run/removal", "run/transition",
+		"store/record", "org/catalog", "org/tenant", "org/toolkit", "run/stream", "run/files", "run/view", "core/docstate", "knowledge/knowledge",
+		"knowledge/ingest", "org/analytics", "store/rollup"} {
 		for _, line := range found(t, `time\.(Now|Since|Until|Sleep|After|NewTimer|NewTicker)\(|^\s*go `, name) {
 			if strings.Contains(line, "stream/notifier.go") { // one process's notifier waits on its machine's clock
 				continue
@@ -458,7 +376,7 @@ func TestUseCasesReadNoClock(t *testing.T) {
 
 // A busy machine makes each number of seconds too few: a scenario compares with what would happen otherwise.
 func TestScenariosHaveOneLimitForWhatHappensAtOnce(t *testing.T) {
-	for _, line := range found(t, `Less\w*\(x, time\.(Since|Until)\(\w+\), ([0-9]|time\.)`, "scenario") {
+	for _, line := range found(t, `Less\w*\(x, time\.(Since|Until)\(\w+\), ([0-9]|time\.)`, "proof/scenario") {
 		t.Errorf("its limit is soon: %s", line)
 	}
 }
@@ -471,46 +389,46 @@ func TestTheOuterContextIsNotAskedFirst(t *testing.T) {
 }
 
 // What must not be linked into a function, directly or indirectly: each has a cold start, which grows with its
-// size. Of model providers the linker leaves out what a function does not make; internal/provider/registry tests it.
+// size. Of model providers the linker leaves out what a function does not make; internal/ai/provider/registry tests it.
 var unlinked = map[string][]string{
-	"functions/chat": {"internal/index/s3index", "internal/worker", "internal/agent", "internal/removal",
-		"internal/table/disktable", "internal/boot"},
-	"functions/api": {"internal/extract", "internal/ingest", "internal/worker",
-		"internal/agent", "internal/removal", "internal/table/disktable", "internal/boot"},
-	"functions/stream": {"internal/index/s3index", "internal/worker", "internal/agent", "internal/removal",
-		"internal/table/disktable", "internal/boot", "internal/trigger"},
-	"functions/worker": {"internal/httpapi", "internal/webhook", "internal/sweep", "internal/removal",
-		"internal/intake", "internal/table/disktable", "internal/boot"},
-	"functions/broker": {"internal/httpapi", "internal/intake", "internal/worker", "internal/agent", "internal/removal",
-		"internal/extract", "internal/ingest", "internal/index/s3index",
-		"internal/table/disktable", "internal/boot", "internal/trigger"},
-	"functions/reader": {"internal/cloud", "internal/httpapi", "internal/worker", "internal/agent", "internal/tenant",
-		"internal/table/dynamotable", "internal/blob/s3blob", "internal/boot"},
-	"functions/webhook": {"internal/httpapi", "internal/worker", "internal/agent", "internal/sweep", "internal/removal",
-		"internal/intake", "internal/table/disktable"},
-	"functions/job": {"internal/httpapi", "internal/worker", "internal/agent", "internal/webhook",
-		"internal/intake", "internal/table/disktable"},
-	"functions/ingest": {"internal/httpapi", "internal/worker", "internal/agent", "internal/sweep", "internal/removal",
-		"internal/intake", "internal/webhook",
-		"internal/table/disktable", "internal/boot"},
-	"functions/sweeper": {"internal/knowledge", "internal/httpapi", "internal/worker", "internal/agent",
-		"internal/webhook",
-		"internal/removal", "internal/intake", "internal/table/disktable"},
-	"functions/local": {"internal/cloud", "internal/table/dynamotable", "internal/queue/sqsqueue",
-		"internal/timer/sfntimer", "internal/blob/s3blob"},
+	"functions/chat": {"internal/text/index/s3index", "internal/run/worker", "internal/run/agent", "internal/run/removal",
+		"internal/store/table/disktable", "internal/wiring/boot"},
+	"functions/api": {"internal/text/extract", "internal/knowledge/ingest", "internal/run/worker",
+		"internal/run/agent", "internal/run/removal", "internal/store/table/disktable", "internal/wiring/boot"},
+	"functions/stream": {"internal/text/index/s3index", "internal/run/worker", "internal/run/agent", "internal/run/removal",
+		"internal/store/table/disktable", "internal/wiring/boot", "internal/wiring/trigger"},
+	"functions/worker": {"internal/api/httpapi", "internal/run/webhook", "internal/run/sweep", "internal/run/removal",
+		"internal/run/intake", "internal/store/table/disktable", "internal/wiring/boot"},
+	"functions/broker": {"internal/api/httpapi", "internal/run/intake", "internal/run/worker", "internal/run/agent", "internal/run/removal",
+		"internal/text/extract", "internal/knowledge/ingest", "internal/text/index/s3index",
+		"internal/store/table/disktable", "internal/wiring/boot", "internal/wiring/trigger"},
+	"functions/reader": {"internal/wiring/cloud", "internal/api/httpapi", "internal/run/worker", "internal/run/agent", "internal/org/tenant",
+		"internal/store/table/dynamotable", "internal/store/blob/s3blob", "internal/wiring/boot"},
+	"functions/webhook": {"internal/api/httpapi", "internal/run/worker", "internal/run/agent", "internal/run/sweep", "internal/run/removal",
+		"internal/run/intake", "internal/store/table/disktable"},
+	"functions/job": {"internal/api/httpapi", "internal/run/worker", "internal/run/agent", "internal/run/webhook",
+		"internal/run/intake", "internal/store/table/disktable"},
+	"functions/ingest": {"internal/api/httpapi", "internal/run/worker", "internal/run/agent", "internal/run/sweep", "internal/run/removal",
+		"internal/run/intake", "internal/run/webhook",
+		"internal/store/table/disktable", "internal/wiring/boot"},
+	"functions/sweeper": {"internal/knowledge/knowledge", "internal/api/httpapi", "internal/run/worker", "internal/run/agent",
+		"internal/run/webhook",
+		"internal/run/removal", "internal/run/intake", "internal/store/table/disktable"},
+	"functions/agentplatform": {"internal/wiring/cloud", "internal/store/table/dynamotable", "internal/store/queue/sqsqueue",
+		"internal/store/timer/sfntimer", "internal/store/blob/s3blob"},
 }
 
 // foreign are libraries that only some functions may link.
 var foreign = map[string][]string{
 	"github.com/danielgtaylor/huma/v2": {"functions/chat", "functions/api", "functions/stream",
-		"functions/local"},
+		"functions/agentplatform"},
 	// its methods are found by reflection, so that the linker keeps every method of every type
 	"text/template":                    {},
-	"github.com/cockroachdb/pebble/v2": {"functions/local"},
+	"github.com/cockroachdb/pebble/v2": {"functions/agentplatform"},
 	"github.com/modelcontextprotocol/go-sdk/mcp": {"functions/chat", "functions/api", "functions/broker",
-		"functions/worker", "functions/local"},
+		"functions/worker", "functions/agentplatform"},
 	"github.com/getkin/kin-openapi/openapi3": {"functions/api", "functions/broker", "functions/worker",
-		"functions/local"},
+		"functions/agentplatform"},
 	"github.com/aws/aws-lambda-go/lambda": {"functions/chat", "functions/api", "functions/broker", "functions/reader",
 		"functions/worker", "functions/webhook", "functions/job", "functions/ingest", "functions/sweeper"},
 	"github.com/aws/aws-cdk-go/awscdk/v2": {},
@@ -519,7 +437,7 @@ var foreign = map[string][]string{
 	"go.opentelemetry.io/collector/pdata/pcommon":       {},
 	// it brings Protocol Buffers along; only those that answer questions, and the daily work, need it
 	"github.com/DataDog/sketches-go/ddsketch": {"functions/chat", "functions/api", "functions/stream", "functions/job",
-		"functions/local"},
+		"functions/agentplatform"},
 }
 
 func TestFunctionsLinkOnlyWhatTheyNeed(t *testing.T) {
