@@ -6,9 +6,31 @@ import (
 	"slices"
 )
 
-// Best orders candidates in place and returns the limit of the highest scores; of equal ones those whose names come
-// first.
-func Best(all []Candidate, limit int, score func(Candidate) float64) []Candidate {
+// Both returns the best by words and the best by vector, at most limit of each, and each chunk once.
+func Both(byWords, byVector []Candidate, limit int, s Statistics) (all []Candidate) {
+	type place struct {
+		Version
+
+		index int
+	}
+	seen := map[place]bool{}
+	byVector = best(byVector, limit, func(c Candidate) float64 { return c.Cosine })
+	for _, c := range slices.Concat(BestByWords(byWords, limit, s), byVector) {
+		if at := (place{c.Version, c.Index}); !seen[at] {
+			seen[at] = true
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// BestByWords orders candidates in place and returns the limit of the highest BM25 scores.
+func BestByWords(all []Candidate, limit int, s Statistics) []Candidate {
+	return best(all, limit, func(c Candidate) float64 { return bm25(c, s) })
+}
+
+// best orders candidates in place, those of equal scores by their names.
+func best(all []Candidate, limit int, score func(Candidate) float64) []Candidate {
 	slices.SortFunc(all, func(a, b Candidate) int {
 		return cmp.Or(cmp.Compare(score(b), score(a)), cmp.Compare(a.Collection, b.Collection),
 			cmp.Compare(a.Document, b.Document), cmp.Compare(a.Number, b.Number), cmp.Compare(a.Index, b.Index))
@@ -16,8 +38,7 @@ func Best(all []Candidate, limit int, score func(Candidate) float64) []Candidate
 	return all[:min(limit, len(all))]
 }
 
-// BM25 is a score by which an index may choose the best candidates by words. Their order is the caller's to make.
-func BM25(c Candidate, s Statistics) float64 {
+func bm25(c Candidate, s Statistics) float64 {
 	const k1, b = 1.2, 0.75
 	sum, n := 0.0, float64(s.Chunks)
 	for i, weight := range c.Weights {

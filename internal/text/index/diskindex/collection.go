@@ -12,11 +12,12 @@ import (
 	"sync"
 )
 
-// collection is a collection that somebody uses or used lately. What changes it is the committing goroutine, under the
-// lock, and whoever loads it.
+// collection is a collection that somebody uses or used lately. Its state is changed under both locks, but for loading.
 type collection struct {
 	name string
 	path string
+
+	changing sync.Mutex // held by the change under way
 
 	mu     sync.RWMutex
 	loaded bool
@@ -26,16 +27,6 @@ type collection struct {
 	users  int
 	used   uint64 // when it was used last, counted in uses
 	chunks int    // that it has in memory, also dead ones
-}
-
-// acquire returns a collection, loaded. It must be released.
-func (x *Index) acquire(name string) (*collection, error) {
-	c := x.hold(name)
-	if err := c.load(); err != nil {
-		x.release(c)
-		return nil, err
-	}
-	return c, nil
 }
 
 // hold returns a collection, perhaps not loaded. It must be released.

@@ -1,9 +1,8 @@
 // Package diskindex is the index port over files in one folder, for local use.
 //
 // Each collection has one file, to which changes are appended, and which is written anew when more than half of it is
-// dead. One goroutine commits: it takes all waiting changes, appends them, syncs each file once, shows them to queries,
-// and only then responds. So a change is durable before its caller knows, and many share one sync. Whatever a kill
-// leaves half written at the end of a file is cut off when the file is read again.
+// dead. A change is appended, synced and shown to queries before its call returns. Changes of one collection take turns.
+// What a kill leaves half written at the end of a file is cut off when the file is read again.
 //
 // A collection that is asked for is read once; memory then has its words (as lists of chunks), and one bit for each
 // dimension of its vectors. Those used longest ago are forgotten when there are too many. All of a collection's words
@@ -52,11 +51,9 @@ type Index struct {
 	collections map[string]*collection
 	uses        uint64
 
-	queue   chan *change
-	stopped sync.WaitGroup
-	turns   chan struct{} // of queries at once
+	turns chan struct{} // of queries at once
 
-	sendMu sync.RWMutex // held for reading by whoever sends or asks, so that Close can wait for the last
+	calls  sync.RWMutex // held for reading by each call, so that Close can wait for the last
 	closed bool
 }
 
@@ -72,12 +69,11 @@ func Open(dir string, o Options) (*Index, error) {
 	x := &Index{
 		dir: dir, lock: lock, collections: map[string]*collection{},
 		maxChunks: cmp.Or(o.MaxChunks, 1_000_000), maxOpen: cmp.Or(o.MaxOpen, 256),
-		queue: make(chan *change, maxGroup), turns: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+		turns: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
 	}
 	if x.identity, err = identify(dir); err != nil {
 		return nil, errors.Join(err, lock.Close())
 	}
-	x.stopped.Go(x.commitLoop)
 	return x, nil
 }
 
@@ -87,15 +83,12 @@ func (x *Index) Identity() string { return x.identity }
 
 // Close waits for the calls that have begun, and closes the files. Calls that begin later return [ErrClosed].
 func (x *Index) Close() error {
-	x.sendMu.Lock()
+	x.calls.Lock()
+	defer x.calls.Unlock()
 	if x.closed {
-		x.sendMu.Unlock()
 		return nil
 	}
 	x.closed = true
-	close(x.queue)
-	x.sendMu.Unlock()
-	x.stopped.Wait()
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, c := range x.collections {
@@ -112,12 +105,13 @@ func (x *Index) Put(ctx context.Context, v index.Version, dimensions int, chunks
 	if err := cmp.Or(ctx.Err(), index.CheckPut(v, dimensions, chunks)); err != nil {
 		return err
 	}
-	c := &change{kind: kindPut, version: v, dimensions: dimensions, chunks: chunks}
 	r := newRotation(dimensions)
-	for _, chunk := range chunks {
-		c.vectors = append(c.vectors, r.quantise(chunk.Vector))
+	entries := make([]*entry, len(chunks))
+	for i, c := range chunks {
+		entries[i] = &entry{quantised: r.quantise(c.Vector), document: v.Document, number: v.Number, index: c.Index,
+			length: c.Length}
 	}
-	return x.send(ctx, c)
+	return x.change(ctx, v.Collection, func(c *collection) error { return c.put(dimensions, entries, chunks) })
 }
 
 // Remove implements [index.Index].
@@ -125,32 +119,32 @@ func (x *Index) Remove(ctx context.Context, v index.Version) error {
 	if err := cmp.Or(ctx.Err(), v.Check()); err != nil {
 		return err
 	}
-	return x.send(ctx, &change{kind: kindRemove, version: v})
+	return x.change(ctx, v.Collection, func(c *collection) error { return c.remove(v) })
 }
 
 // Drop implements [index.Index].
-func (x *Index) Drop(ctx context.Context, collection string) error {
+func (x *Index) Drop(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return x.send(ctx, &change{kind: kindDrop, version: index.Version{Collection: collection}})
+	return x.change(ctx, name, (*collection).drop)
 }
 
-// send has a change made. If the context ends while it waits, the change is made or not: chunks must stay as they are
-// until then, so it returns only when the change is settled, which is soon.
-func (x *Index) send(ctx context.Context, c *change) error {
-	c.ctx, c.reply = ctx, make(chan error, 1)
-	x.sendMu.RLock()
+// change makes a change of a collection, after those that wait already. The error may be that of the context.
+func (x *Index) change(ctx context.Context, name string, do func(*collection) error) error {
+	x.calls.RLock()
+	defer x.calls.RUnlock()
 	if x.closed {
-		x.sendMu.RUnlock()
 		return ErrClosed
 	}
-	select {
-	case x.queue <- c:
-		x.sendMu.RUnlock()
-		return <-c.reply
-	case <-ctx.Done():
-		x.sendMu.RUnlock()
-		return ctx.Err()
+	c := x.hold(name)
+	defer x.release(c)
+	c.changing.Lock()
+	defer c.changing.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
 	}
+	err := do(c)
+	_ = c.compact() // what is dead stays until the next change, should this fail
+	return err
 }

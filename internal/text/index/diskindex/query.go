@@ -25,8 +25,8 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 	if err := cmp.Or(ctx.Err(), q.Check()); err != nil {
 		return index.Result{}, err
 	}
-	x.sendMu.RLock()
-	defer x.sendMu.RUnlock()
+	x.calls.RLock()
+	defer x.calls.RUnlock()
 	if x.closed {
 		return index.Result{}, ErrClosed
 	}
@@ -61,10 +61,8 @@ func (x *Index) each(ctx context.Context, s *search, pass func(*state)) error {
 		if err := cmp.Or(ctx.Err(), s.err); err != nil {
 			return err
 		}
-		c, err := x.acquire(name)
-		if err != nil {
-			return err
-		}
+		c := x.hold(name)
+		err := c.load()
 		c.mu.RLock()
 		if c.state != nil {
 			s.collection, s.name = int32(i), name
@@ -72,6 +70,9 @@ func (x *Index) each(ctx context.Context, s *search, pass func(*state)) error {
 		}
 		c.mu.RUnlock()
 		x.release(c)
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

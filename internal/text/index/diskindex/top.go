@@ -45,14 +45,7 @@ func (t *top) prune() {
 // sort orders the items, highest scores first.
 func (t *top) sort() {
 	slices.SortFunc(t.items, func(a, b item) int {
-		switch {
-		case a.score > b.score:
-			return -1
-		case a.score < b.score:
-			return 1
-		case a.collection != b.collection:
-			return cmp.Compare(a.collection, b.collection)
-		}
-		return cmp.Compare(a.slot, b.slot)
+		return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.collection, b.collection),
+			cmp.Compare(a.slot, b.slot))
 	})
 }

@@ -92,21 +92,10 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	byWords, byVector, statistics := x.scan(q)
-	score := func(c index.Candidate) float64 { return index.BM25(c, statistics) }
-	cosine := func(c index.Candidate) float64 { return c.Cosine }
-	chosen := map[index.Version]map[int]bool{}
-	var r []index.Candidate
-	for _, c := range slices.Concat(index.Best(byWords, q.Limit, score), index.Best(byVector, q.Limit, cosine)) {
-		if chosen[c.Version] == nil {
-			chosen[c.Version] = map[int]bool{}
-		}
-		if !chosen[c.Version][c.Index] {
-			chosen[c.Version][c.Index] = true
-			r = append(r, c)
-		}
-	}
-	more := len(byWords) > q.Limit || len(byVector) > q.Limit
-	return index.Result{Candidates: r, Statistics: statistics, More: more}, nil
+	return index.Result{
+		Candidates: index.Both(byWords, byVector, q.Limit, statistics), Statistics: statistics,
+		More: len(byWords) > q.Limit || len(byVector) > q.Limit,
+	}, nil
 }
 
 // scan returns the chunks that have a word of the query, those that have a vector like the query's, and what is to be
@@ -114,7 +103,7 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 func (x *Index) scan(q index.Query) (byWords, byVector []index.Candidate, s index.Statistics) {
 	s.Frequencies = make([]int, len(q.Terms))
 	length := 0
-	for _, name := range distinct(q.Collections) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(q.Collections))) {
 		c := x.collections[name]
 		if c == nil {
 			continue
@@ -141,10 +130,6 @@ func (x *Index) scan(q index.Query) (byWords, byVector []index.Candidate, s inde
 		s.Length = float64(length) / float64(s.Chunks)
 	}
 	return byWords, byVector, s
-}
-
-func distinct(names []string) []string {
-	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
 func candidate(v index.Version, chunk index.Chunk, q index.Query) index.Candidate {

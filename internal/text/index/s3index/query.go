@@ -200,17 +200,7 @@ func merged(parts []*part, q index.Query) index.Result {
 		r.Statistics.Length = length / float64(r.Statistics.Chunks)
 	}
 	r.More = len(byWords) >= q.Limit || len(byVector) >= q.Limit
-	seen := map[place]bool{}
-	add := func(list []index.Candidate, score func(index.Candidate) float64) {
-		for _, c := range index.Best(list, q.Limit, score) {
-			if at := (place{c.Version, c.Index}); !seen[at] {
-				seen[at] = true
-				r.Candidates = append(r.Candidates, c)
-			}
-		}
-	}
-	add(byWords, func(c index.Candidate) float64 { return index.BM25(c, r.Statistics) })
-	add(byVector, func(c index.Candidate) float64 { return c.Cosine })
+	r.Candidates = index.Both(byWords, byVector, q.Limit, r.Statistics)
 	return r
 }
 

@@ -48,7 +48,7 @@ func (p *part) search(ctx context.Context) error {
 		left = left[len(now):]
 		err = w.ask(ctx, w.any(now))
 	}
-	p.byWords = index.Best(w.found, p.q.Limit, func(c index.Candidate) float64 { return index.BM25(c, p.statistics) })
+	p.byWords = index.BestByWords(w.found, p.q.Limit, p.statistics)
 	return err
 }
 

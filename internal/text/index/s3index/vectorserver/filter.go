@@ -102,38 +102,23 @@ func (c *collection) member(name string, value any) (admits, error) {
 	return every(all), nil
 }
 
-// compare is an operator with its operand. What it is given is nil where the metadata has no such name.
+// compare is an operator with its operand. Those that s3index does not use are refused. What it is given is nil where
+// the metadata has no such name.
 func compare(operator string, operand any) (func(value any) bool, error) {
 	wrong := invalid("filter: %s of %v", operator, operand)
 	switch operator {
-	case "$eq", "$ne":
+	case "$eq":
 		if !primitive(operand) {
 			return nil, wrong
 		}
-		return func(v any) bool { return equal(v, operand) == (operator == "$eq") }, nil
-	case "$gt", "$gte", "$lt", "$lte":
-		limit, is := operand.(float64)
-		if !is {
-			return nil, wrong
-		}
-		return func(v any) bool {
-			n, is := v.(float64)
-			return is && (operator == "$gt" && n > limit || operator == "$gte" && n >= limit ||
-				operator == "$lt" && n < limit || operator == "$lte" && n <= limit)
-		}, nil
-	case "$in", "$nin":
+		return func(v any) bool { return equal(v, operand) }, nil
+	case "$in":
 		list, is := operand.([]any)
 		if !is || len(list) == 0 || slices.ContainsFunc(list, func(v any) bool { return !primitive(v) }) {
 			return nil, wrong
 		}
 		// Whether a list of metadata is in it, is not documented: here it is not.
-		return func(v any) bool { return (primitive(v) && slices.Contains(list, v)) == (operator == "$in") }, nil
-	case "$exists":
-		wanted, is := operand.(bool)
-		if !is {
-			return nil, wrong
-		}
-		return func(v any) bool { return (v != nil) == wanted }, nil
+		return func(v any) bool { return primitive(v) && slices.Contains(list, v) }, nil
 	}
 	return nil, wrong
 }

@@ -1,5 +1,5 @@
 // Package vectorserver is a server in memory that speaks the protocol of Amazon S3 Vectors, for tests: the operations
-// that s3index needs, with the checks and bounds of the service's documentation.
+// that s3index needs, and what it gives them, with the checks and bounds of the service's documentation.
 //
 // Its search is exact, where the service's is approximate (see Overlook). It knows no rights, rates, encryption or
 // time: nothing here says that a deployment may call the service, how fast that is, how much of what there is its
@@ -92,7 +92,6 @@ type request struct {
 	Filter                      any
 	ReturnDistance              bool
 	ReturnMetadata              bool
-	ReturnData                  bool
 	MaxResults                  *int
 	NextToken                   string
 	SegmentCount, SegmentIndex  *int
@@ -325,9 +324,6 @@ func shown(v vector, in request, distance float64) map[string]any {
 	m := map[string]any{"key": v.Key}
 	if in.ReturnMetadata && len(v.Metadata) > 0 {
 		m["metadata"] = v.Metadata
-	}
-	if in.ReturnData {
-		m["data"] = v.Data
 	}
 	if in.ReturnDistance {
 		m["distance"] = distance

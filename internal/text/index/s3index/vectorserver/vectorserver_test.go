@@ -76,18 +76,11 @@ func TestFiltersAreAsDocumented(t *testing.T) {
 	for text, want := range map[string][]string{
 		`{"genre": "drama"}`:                                         {"a", "b"},
 		`{"genre": {"$eq": "drama"}}`:                                {"a", "b"},
-		`{"genre": {"$ne": "drama"}}`:                                {"c"},
 		`{"genre": {"$in": ["drama", "none"]}}`:                      {"a"},
-		`{"genre": {"$nin": ["drama"]}}`:                             {"b", "c"},
 		`{"good": true}`:                                             {"c"},
-		`{"year": {"$exists": false}}`:                               {"c"},
-		`{"year": {"$exists": true}}`:                                {"a", "b"},
-		`{"year": {"$gt": 1999}}`:                                    {"a"},
-		`{"year": {"$gte": 1999, "$lt": 2020}}`:                      {"b"},
-		`{"year": {"$lte": 2020}}`:                                   {"a", "b"},
 		`{"year": 2020, "genre": "drama"}`:                           {"a"},
-		`{"$and": [{"genre": "drama"}, {"year": {"$gt": 2000}}]}`:    {"a"},
-		`{"$or": [{"genre": "comedy"}, {"year": {"$gt": 2000}}]}`:    {"a", "b", "c"},
+		`{"$and": [{"genre": "drama"}, {"year": 2020}]}`:             {"a"},
+		`{"$or": [{"genre": "comedy"}, {"year": 2020}]}`:             {"a", "b", "c"},
 		`{"$or": [{"$and": [{"genre": "comedy"}, {"good": true}]}]}`: {"c"},
 		`{"genre": "none"}`:                                          nil,
 	} {
@@ -102,7 +95,7 @@ func TestFiltersAreAsDocumented(t *testing.T) {
 		`{}`, `[]`, `"drama"`, `{"text": "x"}`, `{"$not": {"genre": "drama"}}`, `{"$and": []}`, `{"$or": {}}`,
 		`{"genre": {"$like": "d"}}`, `{"genre": {"$in": []}}`, `{"genre": {"$in": "drama"}}`,
 		`{"genre": {"$eq": ["a"]}}`,
-		`{"year": {"$gt": "1999"}}`, `{"year": {"$exists": 1}}`, `{"genre": {}}`, `{"$and": [{"genre": {"$no": 1}}]}`,
+		`{"year": {"$gt": 1999}}`, `{"genre": {}}`, `{"$and": [{"genre": {"$no": 1}}]}`,
 	} {
 		var filter any
 		require.NoError(t, json.Unmarshal([]byte(text), &filter))
@@ -189,7 +182,7 @@ func TestAFilterMayHave100Constraints(t *testing.T) {
 	for i := range 97 {
 		many = append(many, fmt.Sprint(i))
 	}
-	filter := m{"$and": []m{{"a": m{"$in": many}}, {"$or": []m{{"a": "x"}, {"b": m{"$gt": 0}}}}}}
+	filter := m{"$and": []m{{"a": m{"$in": many}}, {"$or": []m{{"a": "x"}, {"b": 0}}}}}
 	status, out := call(t, s, "QueryVectors",
 		m{"indexName": "idx", "topK": 9, "queryVector": m{"float32": []float32{1, 0}}, "filter": filter})
 	require.Equal(t, http.StatusOK, status, out)
