@@ -8,6 +8,7 @@
 package dynamotable
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -87,21 +88,13 @@ func (t *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, erro
 	if err != nil {
 		return nil, err
 	}
-	items := make([]*table.Item, len(keys))
-	for i, k := range keys {
-		items[i] = found[k]
-	}
-	return items, nil
+	return inOrder(keys, found), nil
 }
 
-func distinct(keys []table.Key) []table.Key {
-	seen := map[table.Key]bool{}
-	var list []table.Key
-	for _, k := range keys {
-		if !seen[k] {
-			seen[k] = true
-			list = append(list, k)
-		}
+func inOrder[T any](keys []table.Key, found map[table.Key]T) []T {
+	list := make([]T, len(keys))
+	for i, k := range keys {
+		list[i] = found[k]
 	}
 	return list
 }
@@ -112,7 +105,10 @@ const rounds = 16
 // batches reads distinct keys in batches with the options of how, and has take take what is there.
 func (t *Table) batches(ctx context.Context, keys []table.Key, how types.KeysAndAttributes,
 	take func(map[string]types.AttributeValue) error) error {
-	for chunk := range slices.Chunk(distinct(keys), table.MaxGetKeys) {
+	distinct := slices.Compact(slices.SortedFunc(slices.Values(keys), func(a, b table.Key) int {
+		return cmp.Or(strings.Compare(a.Part, b.Part), strings.Compare(a.Sort, b.Sort))
+	}))
+	for chunk := range slices.Chunk(distinct, table.MaxGetKeys) {
 		batch := how
 		for _, k := range chunk {
 			batch.Keys = append(batch.Keys, KeyOf(k))
@@ -163,11 +159,7 @@ func (t *Table) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark, er
 	if err != nil {
 		return nil, err
 	}
-	marks := make([]table.Mark, len(keys))
-	for i, k := range keys {
-		marks[i] = seen[k]
-	}
-	return marks, nil
+	return inOrder(keys, seen), nil
 }
 
 // mark decodes what a glance sees of an item that is there, or has expired.

@@ -6,6 +6,7 @@ import (
 	"net"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -13,11 +14,24 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// throttles are DynamoDB's error codes for too many requests.
-var throttles = map[string]bool{
-	"ProvisionedThroughputExceededException": true, "RequestLimitExceeded": true, "ThrottlingException": true,
-	"Throttling":      true,
-	"ThrottlingError": true, "ProvisionedThroughputExceeded": true, "TooManyRequestsException": true,
+// kinds are DynamoDB's error codes, of calls and of the reasons of a cancelled transaction.
+var kinds = map[string]table.Kind{
+	"ProvisionedThroughputExceededException": table.Throttled, "RequestLimitExceeded": table.Throttled,
+	"ThrottlingException": table.Throttled, "Throttling": table.Throttled, "ThrottlingError": table.Throttled,
+	"ProvisionedThroughputExceeded": table.Throttled, "TooManyRequestsException": table.Throttled,
+	"TransactionConflictException": table.Contended, "TransactionConflict": table.Contended,
+	"ItemCollectionSizeLimitExceededException": table.TooLarge, "ItemCollectionSizeLimitExceeded": table.TooLarge,
+	"TransactionInProgressException": table.Unknown, // an earlier attempt with this token
+}
+
+func kindOf(code, message string) (kind table.Kind, known bool) {
+	if (code == "ValidationException" || code == "ValidationError") &&
+		(strings.Contains(message, "size has exceeded") ||
+			strings.Contains(message, "exceeded the maximum allowed size")) {
+		return table.TooLarge, true
+	}
+	kind, known = kinds[code]
+	return kind, known
 }
 
 // readFailure translates the error of a read, which changes nothing.
@@ -26,7 +40,7 @@ func readFailure(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return err
-	case errors.As(err, &api) && throttles[api.ErrorCode()]:
+	case errors.As(err, &api) && kinds[api.ErrorCode()] == table.Throttled:
 		return &table.Error{Kind: table.Throttled, Err: err}
 	case rejected(err):
 		return err // a bug: a retry would fail, too
@@ -51,20 +65,12 @@ func writeFailure(err error, at []int) error {
 		return cancelled(all, at)
 	}
 	var api smithy.APIError
-	var code string
 	if errors.As(err, &api) {
-		code = api.ErrorCode()
+		if kind, known := kindOf(api.ErrorCode(), api.ErrorMessage()); known {
+			return &table.Error{Kind: kind, Err: err}
+		}
 	}
 	switch {
-	case code == "TransactionConflictException":
-		return &table.Error{Kind: table.Contended, Err: err}
-	case throttles[code]:
-		return &table.Error{Kind: table.Throttled, Err: err}
-	case code == "TransactionInProgressException": // an earlier attempt with this token, whose outcome is unknown
-		return &table.Error{Kind: table.Unknown, Err: err}
-	case code == "ItemCollectionSizeLimitExceededException", code == "ValidationException" &&
-		tooLarge(api.ErrorMessage()):
-		return &table.Error{Kind: table.TooLarge, Err: err}
 	case rejected(err):
 		return err
 	case neverSent(err):
@@ -72,11 +78,6 @@ func writeFailure(err error, at []int) error {
 	default: // a server error, a broken connection, a deadline: it may have been applied
 		return &table.Error{Kind: table.Unknown, Err: err}
 	}
-}
-
-func tooLarge(message string) bool {
-	return strings.Contains(message, "size has exceeded") ||
-		strings.Contains(message, "exceeded the maximum allowed size")
 }
 
 // rejected reports whether DynamoDB said that the request is invalid: a bug of ours. A refusal that says nothing,
@@ -102,13 +103,10 @@ func neverSent(err error) bool {
 // first, whatever else failed; otherwise contention comes before throttling.
 func cancelled(c *types.TransactionCanceledException, at []int) error {
 	refused := &table.Refused{}
-	kinds := map[table.Kind]bool{}
-	var other error
+	found, other := map[table.Kind]bool{}, false
 	for i, reason := range c.CancellationReasons {
-		code := ""
-		if reason.Code != nil {
-			code = *reason.Code
-		}
+		code := aws.ToString(reason.Code)
+		kind, known := kindOf(code, aws.ToString(reason.Message))
 		switch {
 		case code == "" || code == "None":
 		case code == "ConditionalCheckFailed" && i < len(at):
@@ -117,27 +115,22 @@ func cancelled(c *types.TransactionCanceledException, at []int) error {
 				return err
 			}
 			refused.Conflicts = append(refused.Conflicts, table.Conflict{Op: at[i], Current: current})
-		case code == "TransactionConflict":
-			kinds[table.Contended] = true
-		case throttles[code]:
-			kinds[table.Throttled] = true
-		case code == "ItemCollectionSizeLimitExceeded", code == "ValidationError" && reason.Message != nil &&
-			tooLarge(*reason.Message):
-			kinds[table.TooLarge] = true
+		case known:
+			found[kind] = true
 		default:
-			other = c
+			other = true
 		}
 	}
 	switch {
 	case len(refused.Conflicts) > 0:
 		return refused
-	case kinds[table.TooLarge]:
+	case found[table.TooLarge]:
 		return &table.Error{Kind: table.TooLarge, Err: c}
-	case other != nil:
-		return other
-	case kinds[table.Contended]:
+	case other:
+		return c
+	case found[table.Contended]:
 		return &table.Error{Kind: table.Contended, Err: c}
-	case kinds[table.Throttled]:
+	case found[table.Throttled]:
 		return &table.Error{Kind: table.Throttled, Err: c}
 	default:
 		return c

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -147,11 +145,9 @@ func Decode(a map[string]types.AttributeValue) (*table.Item, error) {
 			i.Lists = append(i.Lists, table.Listing{Index: index, Part: textOf(a[part]), Sort: textOf(a[at])})
 		}
 	}
-	var b bytes.Buffer
-	if err := plain(&b, a[bodyAttribute]); err != nil {
+	if i.Body, err = plain(a[bodyAttribute]); err != nil {
 		return nil, bad(bodyAttribute, err)
 	}
-	i.Body = b.Bytes()
 	return i, nil
 }
 
@@ -171,63 +167,45 @@ func native(body []byte) (types.AttributeValue, error) {
 	if !ok {
 		return nil, fmt.Errorf("is %T, not an object", v)
 	}
-	m := make(map[string]types.AttributeValue, len(members))
-	for name, value := range members {
-		a, ok := attribute(value, depth)
-		if !ok || name == "" {
-			return &types.AttributeValueMemberB{Value: body}, nil
-		}
-		m[name] = a
+	if _, unnamed := members[""]; unnamed {
+		return &types.AttributeValueMemberB{Value: body}, nil
 	}
-	return &types.AttributeValueMemberM{Value: m}, nil
+	return attribute(members, depth+1), nil
 }
 
-// attribute makes a native value. A part that cannot be native becomes binary; false means that v itself cannot be
-// encoded.
-func attribute(v any, levels int) (types.AttributeValue, bool) {
-	if levels == 0 {
-		return raw(v)
-	}
-	switch v := v.(type) {
-	case nil:
-		return &types.AttributeValueMemberNULL{Value: true}, true
-	case bool:
-		return &types.AttributeValueMemberBOOL{Value: v}, true
-	case string:
-		return text(v), true
-	case json.Number:
-		if !nativeNumber(v.String()) {
-			return raw(v)
-		}
-		return &types.AttributeValueMemberN{Value: v.String()}, true
-	case []any:
-		list := make([]types.AttributeValue, 0, len(v))
-		for _, one := range v {
-			a, ok := attribute(one, levels-1)
-			if !ok {
-				return raw(v)
+// attribute makes a native value of a JSON value. A part that cannot be native becomes binary.
+func attribute(v any, levels int) types.AttributeValue {
+	if levels > 0 {
+		switch v := v.(type) {
+		case nil:
+			return &types.AttributeValueMemberNULL{Value: true}
+		case bool:
+			return &types.AttributeValueMemberBOOL{Value: v}
+		case string:
+			return text(v)
+		case json.Number:
+			if nativeNumber(v.String()) {
+				return &types.AttributeValueMemberN{Value: v.String()}
 			}
-			list = append(list, a)
-		}
-		return &types.AttributeValueMemberL{Value: list}, true
-	case map[string]any:
-		m := make(map[string]types.AttributeValue, len(v))
-		for name, one := range v {
-			a, ok := attribute(one, levels-1)
-			if !ok || name == "" {
-				return raw(v)
+		case []any:
+			list := make([]types.AttributeValue, 0, len(v))
+			for _, one := range v {
+				list = append(list, attribute(one, levels-1))
 			}
-			m[name] = a
+			return &types.AttributeValueMemberL{Value: list}
+		case map[string]any:
+			if _, unnamed := v[""]; unnamed {
+				break
+			}
+			m := make(map[string]types.AttributeValue, len(v))
+			for name, one := range v {
+				m[name] = attribute(one, levels-1)
+			}
+			return &types.AttributeValueMemberM{Value: m}
 		}
-		return &types.AttributeValueMemberM{Value: m}, true
-	default:
-		return nil, false
 	}
-}
-
-func raw(v any) (types.AttributeValue, bool) {
-	b, err := json.Marshal(v)
-	return &types.AttributeValueMemberB{Value: b}, err == nil
+	b, _ := json.Marshal(v) // it was read from JSON
+	return &types.AttributeValueMemberB{Value: b}
 }
 
 // nativeNumber reports whether DynamoDB holds a number without loss: at most 38 digits, of a moderate magnitude.
@@ -244,58 +222,48 @@ func nativeNumber(s string) bool {
 	return len(digits) <= 38 && len(mantissa) <= 60 && e >= -60 && e <= 60
 }
 
-// plain writes an attribute as JSON, with members sorted by name.
-func plain(b *bytes.Buffer, a types.AttributeValue) error {
+// plain is an attribute as JSON, with members sorted by name.
+func plain(a types.AttributeValue) ([]byte, error) {
+	if whole, is := a.(*types.AttributeValueMemberB); is {
+		return whole.Value, nil
+	}
+	v, err := valueOf(a)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(v)
+}
+
+func valueOf(a types.AttributeValue) (any, error) {
 	switch a := a.(type) {
 	case *types.AttributeValueMemberNULL:
-		b.WriteString("null")
+		return nil, nil
 	case *types.AttributeValueMemberBOOL:
-		b.WriteString(strconv.FormatBool(a.Value))
+		return a.Value, nil
 	case *types.AttributeValueMemberS:
-		return quote(b, a.Value)
+		return a.Value, nil
 	case *types.AttributeValueMemberN:
-		b.WriteString(a.Value)
+		return json.Number(a.Value), nil
 	case *types.AttributeValueMemberB:
-		b.Write(a.Value)
+		return json.RawMessage(a.Value), nil
 	case *types.AttributeValueMemberL:
+		list := make([]any, len(a.Value))
 		for i, one := range a.Value {
-			b.WriteByte("[,"[min(i, 1)])
-			if err := plain(b, one); err != nil {
-				return err
+			var err error
+			if list[i], err = valueOf(one); err != nil {
+				return nil, err
 			}
 		}
-		if len(a.Value) == 0 {
-			b.WriteByte('[')
-		}
-		b.WriteByte(']')
+		return list, nil
 	case *types.AttributeValueMemberM:
-		return object(b, a.Value)
-	default:
-		return fmt.Errorf("holds a %T", a)
+		members := make(map[string]any, len(a.Value))
+		for name, one := range a.Value {
+			var err error
+			if members[name], err = valueOf(one); err != nil {
+				return nil, err
+			}
+		}
+		return members, nil
 	}
-	return nil
-}
-
-func object(b *bytes.Buffer, members map[string]types.AttributeValue) error {
-	b.WriteByte('{')
-	for i, name := range slices.Sorted(maps.Keys(members)) {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		if err := quote(b, name); err != nil {
-			return err
-		}
-		b.WriteByte(':')
-		if err := plain(b, members[name]); err != nil {
-			return err
-		}
-	}
-	b.WriteByte('}')
-	return nil
-}
-
-func quote(b *bytes.Buffer, s string) error {
-	quoted, err := json.Marshal(s)
-	b.Write(quoted)
-	return err
+	return nil, fmt.Errorf("holds a %T", a)
 }

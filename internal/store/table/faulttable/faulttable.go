@@ -57,6 +57,11 @@ type Table struct {
 
 var errInjected = errors.New("injected")
 
+// fatal are the faults after which nothing is done.
+var fatal = map[Fault]table.Kind{
+	Contended: table.Contended, Throttled: table.Throttled, Down: table.Down, LostUnknown: table.Unknown,
+}
+
 // Overtake calls first before the next commit, once: a concurrent write of another process.
 func (t *Table) Overtake(first func()) {
 	t.Before = func(c Call) Fault {
@@ -72,23 +77,16 @@ func (t *Table) inject(ctx context.Context, c Call) (Fault, error) {
 	if t.Before == nil {
 		return None, nil
 	}
-	switch f := t.Before(c); f {
-	case Contended:
-		return f, &table.Error{Kind: table.Contended, Err: errInjected}
-	case Throttled:
-		return f, &table.Error{Kind: table.Throttled, Err: errInjected}
-	case Down:
-		return f, &table.Error{Kind: table.Down, Err: errInjected}
-	case LostUnknown:
-		return f, &table.Error{Kind: table.Unknown, Err: errInjected}
-	case Slow:
+	f := t.Before(c)
+	if kind, fails := fatal[f]; fails {
+		return f, &table.Error{Kind: kind, Err: errInjected}
+	}
+	if f == Slow {
 		if err := t.Sleep(ctx, t.Delay); err != nil {
 			return f, &table.Error{Kind: table.Down, Err: err} // cancelled before it was sent
 		}
-		return f, nil
-	default:
-		return f, nil
 	}
+	return f, nil
 }
 
 func (t *Table) made(c Call) {
@@ -97,49 +95,37 @@ func (t *Table) made(c Call) {
 	}
 }
 
-// reading applies the fault of a read: if it fails, nothing was read.
-func (t *Table) reading(ctx context.Context) error {
+// read makes a read with its fault: if it fails, nothing was read.
+func read[T any](ctx context.Context, t *Table, do func() ([]T, error)) ([]T, error) {
 	f, err := t.inject(ctx, Call{})
 	if err == nil && (f == AppliedUnknown || f == RefusedByOwn) {
 		err = &table.Error{Kind: table.Down, Err: errInjected}
 	}
-	return err
+	if err != nil {
+		return nil, err
+	}
+	defer t.made(Call{})
+	return do()
 }
 
 // Get implements [table.Table].
 func (t *Table) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
-	if err := t.reading(ctx); err != nil {
-		return nil, err
-	}
-	defer t.made(Call{})
-	return t.Inner.Get(ctx, keys...)
+	return read(ctx, t, func() ([]*table.Item, error) { return t.Inner.Get(ctx, keys...) })
 }
 
 // Query implements [table.Table].
 func (t *Table) Query(ctx context.Context, r table.Range) ([]*table.Item, error) {
-	if err := t.reading(ctx); err != nil {
-		return nil, err
-	}
-	defer t.made(Call{})
-	return t.Inner.Query(ctx, r)
+	return read(ctx, t, func() ([]*table.Item, error) { return t.Inner.Query(ctx, r) })
 }
 
 // List implements [table.Table].
 func (t *Table) List(ctx context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
-	if err := t.reading(ctx); err != nil {
-		return nil, err
-	}
-	defer t.made(Call{})
-	return t.Inner.List(ctx, index, r)
+	return read(ctx, t, func() ([]table.Entry, error) { return t.Inner.List(ctx, index, r) })
 }
 
 // Due implements [table.Table].
 func (t *Table) Due(ctx context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
-	if err := t.reading(ctx); err != nil {
-		return nil, err
-	}
-	defer t.made(Call{})
-	return t.Inner.Due(ctx, shard, until, limit)
+	return read(ctx, t, func() ([]table.Entry, error) { return t.Inner.Due(ctx, shard, until, limit) })
 }
 
 // Commit implements [table.Table]. The error is that of the fault, or of the underlying table.

@@ -88,30 +88,24 @@ func (t *Table) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
 
 // List implements [table.Table]. The error is always nil.
 func (t *Table) List(_ context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
-	return t.entries(string(index)+sep+r.Part+sep, r), nil
+	return t.entries(string(index)+sep+r.Part+sep, r, nil), nil
 }
 
 // Due implements [table.Table]. The error is always nil.
 func (t *Table) Due(_ context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	var found []table.Entry
 	last := timeKey(until)
-	scan(&t.indexes, "due"+sep+shardPart(shard)+sep, table.Range{Limit: limit}, func(_ string, e table.Entry) bool {
-		if e.At > last {
-			return false
-		}
-		found = append(found, e)
-		return len(found) < limit
-	})
-	return found, nil
+	return t.entries("due"+sep+shardPart(shard)+sep, table.Range{Limit: limit}, &last), nil
 }
 
-func (t *Table) entries(prefix string, r table.Range) []table.Entry {
+// entries are those below a prefix that the range selects, up to last; nil: all.
+func (t *Table) entries(prefix string, r table.Range, last *string) []table.Entry {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	var found []table.Entry
 	scan(&t.indexes, prefix, r, func(_ string, e table.Entry) bool {
+		if last != nil && e.At > *last {
+			return false
+		}
 		found = append(found, e)
 		return len(found) < r.Limit
 	})
