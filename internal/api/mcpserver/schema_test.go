@@ -14,7 +14,7 @@ import (
 )
 
 func TestSchemasHaveNoBooleans(t *testing.T) {
-	for schema, want := range map[string]string{
+	for given, want := range map[string]string{
 		`true`:  `{}`,
 		`false`: `{"not":{}}`,
 		`{"type":"object","properties":{"z":true,"a":false,"m":{"items":true}}}`: `{"type":"object","properties":` +
@@ -31,24 +31,24 @@ func TestSchemasHaveNoBooleans(t *testing.T) {
 		`{"properties":{"properties":true,"const":true,"items":{"const":true}}}`: `{"properties":{"properties":{},` +
 			`"const":{},"items":{"const":true}}}`,
 	} {
-		got, err := withoutBooleans(json.RawMessage(schema))
+		got, err := schema.WithoutBooleans(json.RawMessage(given))
 		require.NoError(t, err)
-		assert.Equal(t, want, string(got), "%s", schema)
+		assert.Equal(t, want, string(got), "%s", given)
 	}
 }
 
 // What is no schema stays, and so do the booleans of old.
 func TestOtherBooleansOfSchemasStay(t *testing.T) {
-	for _, schema := range []string{
+	for _, given := range []string{
 		`{"additionalProperties":false,"additionalItems":true}`,
 		`{"const":true,"enum":[true,{"items":true}],"default":false,"examples":[{"not":true}]}`,
 		`{"uniqueItems":true,"deprecated":true,"x-mine":{"properties":{"a":true}}}`,
 		`{"maximum":1e400,"minimum":12345678901234567890}`,
 		`{"properties":7,"items":null,"allOf":{"x":true}}`,
 	} {
-		got, err := withoutBooleans(json.RawMessage(schema))
+		got, err := schema.WithoutBooleans(json.RawMessage(given))
 		require.NoError(t, err)
-		assert.Equal(t, schema, string(got))
+		assert.Equal(t, given, string(got))
 	}
 }
 
@@ -103,9 +103,9 @@ func TestSchemasWithoutBooleansMeanTheSame(t *testing.T) {
 	for range 500 {
 		raw, err := json.Marshal(map[string]any{"allOf": []any{grow(r, 3)}})
 		require.NoError(t, err)
-		got, err := withoutBooleans(raw)
+		got, err := schema.WithoutBooleans(raw)
 		require.NoError(t, err)
-		again, err := withoutBooleans(got)
+		again, err := schema.WithoutBooleans(got)
 		require.NoError(t, err)
 		require.Equal(t, string(got), string(again))
 		before, err := schema.Compile(raw)

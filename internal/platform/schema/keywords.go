@@ -24,6 +24,8 @@ const (
 	someValues // a list of anything
 	theTypes
 	theReference
+	anOldSchema // not mended
+	oldSchemas  // by name, not mended
 )
 
 // keywords are those of JSON schema whose values are checked. Others are kept as they are: what they mean, a provider
@@ -39,6 +41,7 @@ var keywords = map[string]kind{
 	"minProperties": aCount, "maxProperties": aCount, "minContains": aCount, "maxContains": aCount,
 	"uniqueItems": aFlag, "readOnly": aFlag, "writeOnly": aFlag, "deprecated": aFlag,
 	"required": names, "enum": someValues, "examples": someValues, "type": theTypes, "$ref": theReference,
+	"contentSchema": anOldSchema, "additionalItems": anOldSchema, "dependencies": oldSchemas,
 }
 
 // part mends a part of a schema: what is no schema becomes one that anything fits.
@@ -57,7 +60,7 @@ func (m *mender) object(s map[string]any, depth int) map[string]any {
 		if name == "items" && list(v) != nil { // of an older JSON schema: one for each place
 			v = m.tuple(list(v))
 		}
-		if known == 0 {
+		if known == 0 || known >= anOldSchema {
 			out[name] = cloned(v)
 		} else if mended, ok := m.value(known, v, depth); ok {
 			out[name] = mended
