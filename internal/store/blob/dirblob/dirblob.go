@@ -59,29 +59,25 @@ func (s *Store) Put(_ context.Context, key string, r io.Reader, limit int64) (n 
 	if n > limit {
 		return 0, blob.ErrTooLarge
 	}
-	if err = tmp.Sync(); err != nil {
-		return 0, fmt.Errorf("dirblob: %w", err)
+	for _, step := range []func() error{
+		tmp.Sync, tmp.Close,
+		func() error { return os.MkdirAll(filepath.Dir(path), 0o700) },
+		func() error { return os.Rename(tmp.Name(), path) },
+		func() error { return syncFolder(filepath.Dir(path)) }, // makes the name of the new file durable
+	} {
+		if err = step(); err != nil {
+			return 0, fmt.Errorf("dirblob: %w", err)
+		}
 	}
-	if err = tmp.Close(); err != nil {
-		return 0, fmt.Errorf("dirblob: %w", err)
-	}
-	if err = os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return 0, fmt.Errorf("dirblob: %w", err)
-	}
-	if err = os.Rename(tmp.Name(), path); err != nil {
-		return 0, fmt.Errorf("dirblob: %w", err)
-	}
-	return n, syncFolder(filepath.Dir(path))
+	return n, nil
 }
 
-// syncFolder makes the name of a new file durable.
 func syncFolder(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
-		return fmt.Errorf("dirblob: %w", err)
+		return err
 	}
-	defer func() { _ = f.Close() }()
-	return f.Sync()
+	return errors.Join(f.Sync(), f.Close())
 }
 
 // Get implements [blob.Store].

@@ -50,8 +50,7 @@ func (s *Store) Put(ctx context.Context, key string, r io.Reader, limit int64) (
 // Get implements [blob.Store].
 func (s *Store) Get(ctx context.Context, key string) (io.ReadCloser, error) {
 	out, err := s.client.GetObject(ctx, &s3.GetObjectInput{Bucket: &s.bucket, Key: &key})
-	var missing *types.NoSuchKey
-	if errors.As(err, &missing) {
+	if _, missing := errors.AsType[*types.NoSuchKey](err); missing {
 		return nil, blob.ErrMissing
 	}
 	if err != nil {
@@ -86,8 +85,7 @@ func (s *Store) DeleteAll(ctx context.Context, below string) error {
 // Size implements [blob.Direct].
 func (s *Store) Size(ctx context.Context, key string) (int64, error) {
 	out, err := s.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &s.bucket, Key: &key})
-	var missing *types.NotFound
-	if errors.As(err, &missing) {
+	if _, missing := errors.AsType[*types.NotFound](err); missing {
 		return 0, blob.ErrMissing
 	}
 	if err != nil {
