@@ -19,16 +19,9 @@ import (
 	"agentplatform/internal/store/seal"
 )
 
-// API is the part of the SDK's client that is used.
-type API interface {
-	GenerateDataKey(context.Context, *kms.GenerateDataKeyInput,
-		...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error)
-	Decrypt(context.Context, *kms.DecryptInput, ...func(*kms.Options)) (*kms.DecryptOutput, error)
-}
-
 // Sealer seals with data keys of one KMS key.
 type Sealer struct {
-	api API
+	api *kms.Client
 	key string
 
 	mu     sync.Mutex
@@ -39,7 +32,7 @@ type Sealer struct {
 const remembered = 1000
 
 // New makes a sealer over a client; key is the id or ARN of a KMS key.
-func New(api API, key string) *Sealer {
+func New(api *kms.Client, key string) *Sealer {
 	opened, _ := lru.NewLRU[[2]string, string](remembered, nil) // errs only on a size below 1
 	return &Sealer{api: api, key: key, opened: opened}
 }
@@ -49,13 +42,10 @@ const prefix = "kms1:"
 // Owner is the one member of a data key's encryption context, by which rights to the KMS key can be narrowed.
 const Owner = "owner"
 
-// bound is the encryption context of a data key.
-func bound(owner string) map[string]string { return map[string]string{Owner: owner} }
-
 // Seal implements [seal.Sealer]. The error is one of KMS.
 func (s *Sealer) Seal(ctx context.Context, owner, plain string) (string, error) {
 	data, err := s.api.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{KeyId: &s.key, KeySpec: types.DataKeySpecAes256,
-		EncryptionContext: bound(owner)})
+		EncryptionContext: map[string]string{Owner: owner}})
 	if err != nil {
 		return "", err
 	}
@@ -86,11 +76,10 @@ func (s *Sealer) Open(ctx context.Context, owner, sealed string) (string, error)
 	if len(b) < 2+n {
 		return "", seal.ErrNotOurs
 	}
-	data, err := s.api.Decrypt(ctx,
-		&kms.DecryptInput{KeyId: &s.key, CiphertextBlob: b[2 : 2+n], EncryptionContext: bound(owner)})
-	var invalid *types.InvalidCiphertextException
-	var wrong *types.IncorrectKeyException
-	if errors.As(err, &invalid) || errors.As(err, &wrong) {
+	data, err := s.api.Decrypt(ctx, &kms.DecryptInput{KeyId: &s.key, CiphertextBlob: b[2 : 2+n],
+		EncryptionContext: map[string]string{Owner: owner}})
+	_, invalid := errors.AsType[*types.InvalidCiphertextException](err)
+	if _, wrong := errors.AsType[*types.IncorrectKeyException](err); invalid || wrong {
 		return "", seal.ErrNotOurs
 	}
 	if err != nil {
