@@ -20,12 +20,6 @@ import (
 	"agentplatform/internal/store/queue"
 )
 
-// API is the part of the SDK's client that is used.
-type API interface {
-	StartExecution(context.Context, *sfn.StartExecutionInput, ...func(*sfn.Options)) (*sfn.StartExecutionOutput, error)
-	StopExecution(context.Context, *sfn.StopExecutionInput, ...func(*sfn.Options)) (*sfn.StopExecutionOutput, error)
-}
-
 // Input is the input of an execution; the state machine's definition refers to these names.
 type Input struct {
 	At    string       `json:"at"` // RFC 3339, in UTC
@@ -35,12 +29,12 @@ type Input struct {
 
 // Timer sets alarms with one state machine.
 type Timer struct {
-	api     API
+	api     *sfn.Client
 	machine string // its ARN
 }
 
 // New makes a timer over a client; machine is the ARN of the state machine.
-func New(api API, machine string) *Timer { return &Timer{api: api, machine: machine} }
+func New(api *sfn.Client, machine string) *Timer { return &Timer{api: api, machine: machine} }
 
 // Client makes a client for [New]. Whoever sets or stops an alarm goes on without it, and waits for one more try at
 // most: where Step Functions throttles, the SDK's own three take six seconds, of a worker or of a client's answer.
@@ -61,8 +55,7 @@ func (t *Timer) At(ctx context.Context, name string, at time.Time, m queue.Messa
 	}
 	_, err = t.api.StartExecution(ctx, &sfn.StartExecutionInput{StateMachineArn: &t.machine,
 		Name: aws.String(nameOf(name)), Input: aws.String(string(input))})
-	var exists *types.ExecutionAlreadyExists
-	if errors.As(err, &exists) {
+	if _, exists := errors.AsType[*types.ExecutionAlreadyExists](err); exists {
 		return nil
 	}
 	return err
@@ -73,8 +66,7 @@ func (t *Timer) Stop(ctx context.Context, name string) error {
 	execution := strings.Replace(t.machine, ":stateMachine:", ":execution:", 1) + ":" + nameOf(name)
 	_, err := t.api.StopExecution(ctx,
 		&sfn.StopExecutionInput{ExecutionArn: &execution, Cause: aws.String("the pause ended")})
-	var missing *types.ExecutionDoesNotExist
-	if errors.As(err, &missing) {
+	if _, missing := errors.AsType[*types.ExecutionDoesNotExist](err); missing {
 		return nil
 	}
 	return err
