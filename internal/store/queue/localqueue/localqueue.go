@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentplatform/internal/platform/share"
@@ -28,15 +29,15 @@ type Queue struct {
 	shared *share.Pool
 
 	mu     sync.Mutex
-	groups line[*line[*waiting]]  // groups with waiting messages, and of each its users
+	groups line[line[waiting]]    // groups with waiting messages, and of each its users
 	all    map[queue.Message]bool // the waiting messages
 	wake   chan struct{}          // has a token while a message may be delivered
-	timers map[*time.Timer]struct{}
+	closed atomic.Bool
 }
 
 // line is of those who wait, by name, and in the order of their turns.
 type line[T any] struct {
-	by   map[string]T
+	by   map[string]*T
 	turn []string
 }
 
@@ -49,14 +50,15 @@ type entry struct {
 }
 
 // join returns who has a name. If nobody has, a new one comes last.
-func (l *line[T]) join(name string, fresh func() T) T {
-	one, there := l.by[name]
-	if !there {
-		one = fresh()
-		l.by[name] = one
+func (l *line[T]) join(name string) *T {
+	if l.by == nil {
+		l.by = map[string]*T{}
+	}
+	if l.by[name] == nil {
+		l.by[name] = new(T)
 		l.turn = append(l.turn, name)
 	}
-	return one
+	return l.by[name]
 }
 
 // served ends the turn at a place of the line. Who has more to wait for comes last.
@@ -76,11 +78,8 @@ func New() *Queue { return Shared(share.Limits{All: math.MaxInt64}) }
 // Shared makes an empty queue with so many units for unanswered deliveries and reserved places. The messages of a user
 // or group that may have no further unit wait, and others pass them.
 func Shared(limits share.Limits) *Queue {
-	return &Queue{shared: share.New(limits), groups: newLine[*line[*waiting]](), all: map[queue.Message]bool{},
-		wake: make(chan struct{}, 1), timers: map[*time.Timer]struct{}{}}
+	return &Queue{shared: share.New(limits), all: map[queue.Message]bool{}, wake: make(chan struct{}, 1)}
 }
-
-func newLine[T any]() line[T] { return line[T]{by: map[string]T{}} }
 
 // Send adds a message, unless an equal one waits: a sweeper repeats the nudges of what waits for long. The error
 // is [ErrFull].
@@ -97,11 +96,7 @@ func (q *Queue) push(e entry) error {
 	if len(q.all) >= limit {
 		return ErrFull
 	}
-	users := q.groups.join(e.Group, func() *line[*waiting] {
-		l := newLine[*waiting]()
-		return &l
-	})
-	messages := users.join(e.User, func() *waiting { return &waiting{} })
+	messages := q.groups.join(e.Group).join(e.User)
 	*messages = append(*messages, e)
 	q.all[e.Message] = true
 	q.signal()
@@ -223,28 +218,13 @@ func (q *Queue) Retry(ctx context.Context, d queue.Delivery, after time.Duration
 	if after <= 0 {
 		return q.push(e)
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	var t *time.Timer
-	t = time.AfterFunc(after, func() {
-		q.mu.Lock()
-		_, live := q.timers[t]
-		delete(q.timers, t)
-		q.mu.Unlock()
-		if live {
+	time.AfterFunc(after, func() {
+		if !q.closed.Load() {
 			_ = q.push(e) // if the queue is full, the sweeper sends it again
 		}
 	})
-	q.timers[t] = struct{}{}
 	return nil
 }
 
-// Close stops the timers of delayed messages, which are lost.
-func (q *Queue) Close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for t := range q.timers {
-		t.Stop()
-	}
-	clear(q.timers)
-}
+// Close drops the delayed messages.
+func (q *Queue) Close() { q.closed.Store(true) }
