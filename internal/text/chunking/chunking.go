@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/words"
 )
 
 // MostChunks is how many chunks a document may have.
@@ -183,20 +184,9 @@ func (s *splitter) context(all span) string {
 		if header.start >= all.start && header.end <= all.end {
 			continue
 		}
-		text := cutTo(s.text.Body[header.from:header.till], longestContext-length)
+		text := words.Cut(s.text.Body[header.from:header.till], longestContext-length)
 		headers = append(headers, text)
 		length += len(text)
 	}
 	return strings.Join(headers, "\n")
-}
-
-// cutTo returns the first n characters.
-func cutTo(text string, n int) string {
-	for i := range text {
-		if n == 0 {
-			return text[:i]
-		}
-		n--
-	}
-	return text
 }

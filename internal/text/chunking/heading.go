@@ -1,6 +1,10 @@
 package chunking
 
-import "strings"
+import (
+	"strings"
+
+	"agentplatform/internal/text/words"
+)
 
 // heading is one above the place that is read.
 type heading struct {
@@ -19,7 +23,7 @@ func (s *splitter) enter(p part) {
 	for len(s.path) > 0 && s.path[len(s.path)-1].level >= level {
 		s.path = s.path[:len(s.path)-1]
 	}
-	text := cutTo(s.text.Body[p.from:p.till], longestHeading)
+	text := words.Cut(s.text.Body[p.from:p.till], longestHeading)
 	s.path = append(s.path, heading{level, strings.Join(strings.Fields(text), " ")})
 }
 

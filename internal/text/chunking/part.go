@@ -119,21 +119,9 @@ const blanks = " \t"
 
 // trim takes white space off both ends.
 func trim(body string, s span) span {
-	for !s.empty() {
-		r, width := utf8.DecodeRuneInString(body[s.from:s.till])
-		if !unicode.IsSpace(r) {
-			break
-		}
-		s.from += width
-		s.start++
-	}
-	for !s.empty() {
-		r, width := utf8.DecodeLastRuneInString(body[s.from:s.till])
-		if !unicode.IsSpace(r) {
-			break
-		}
-		s.till -= width
-		s.end--
-	}
+	s = skipSpace(body, s)
+	till := s.from + len(strings.TrimRightFunc(body[s.from:s.till], unicode.IsSpace))
+	s.end -= utf8.RuneCountInString(body[till:s.till])
+	s.till = till
 	return s
 }

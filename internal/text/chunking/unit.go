@@ -143,14 +143,9 @@ func nextWord(body string, s span) (word, rest span) {
 }
 
 func skipSpace(body string, s span) span {
-	for !s.empty() {
-		r, width := utf8.DecodeRuneInString(body[s.from:s.till])
-		if !unicode.IsSpace(r) {
-			break
-		}
-		s.from += width
-		s.start++
-	}
+	from := s.till - len(strings.TrimLeftFunc(body[s.from:s.till], unicode.IsSpace))
+	s.start += utf8.RuneCountInString(body[s.from:from])
+	s.from = from
 	return s
 }
 

@@ -13,7 +13,7 @@ import (
 // characters.
 func compatible(word string) string {
 	if isPlain(word) {
-		return cut(word)
+		return Cut(word, longestTerm)
 	}
 	word = norm.NFKC.String(word)
 	word = strings.Map(func(r rune) rune {
@@ -25,21 +25,7 @@ func compatible(word string) string {
 		}
 		return unicode.ToLower(r) // what the form before hid, like the letters of ℡
 	}, word)
-	return cut(word)
-}
-
-// cut keeps the first characters.
-func cut(word string) string {
-	if len(word) <= longestTerm {
-		return word
-	}
-	n := 0
-	for i := range word {
-		if n++; n > longestTerm {
-			return word[:i]
-		}
-	}
-	return word
+	return Cut(word, longestTerm)
 }
 
 // letters of Latin scripts that Unicode does not divide into a letter and a mark, and the Greek one with two forms.
@@ -72,7 +58,7 @@ func fold(word string) string {
 		}
 		last = r
 	}
-	return cut(norm.NFC.String(b.String()))
+	return Cut(norm.NFC.String(b.String()), longestTerm)
 }
 
 // dropped says whether a mark on a letter is left out.
@@ -88,10 +74,5 @@ func dropped(letter, mark rune) bool {
 
 // isPlain says whether a word has ASCII characters only.
 func isPlain(word string) bool {
-	for i := range len(word) {
-		if word[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
+	return !strings.ContainsFunc(word, func(r rune) bool { return r >= utf8.RuneSelf })
 }

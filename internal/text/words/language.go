@@ -196,7 +196,7 @@ func isMostlyVietnamese(text string) bool {
 func sample(text string) string {
 	const longest = utf8.UTFMax * sampleLength
 	if len(text) <= samples*longest {
-		return cutTo(text, samples*sampleLength)
+		return Cut(text, samples*sampleLength)
 	}
 	var b strings.Builder
 	for i := range samples {
@@ -204,14 +204,17 @@ func sample(text string) string {
 		for at < len(text) && !utf8.RuneStart(text[at]) {
 			at++
 		}
-		b.WriteString(cutTo(text[at:], sampleLength))
+		b.WriteString(Cut(text[at:], sampleLength))
 		b.WriteByte(' ')
 	}
 	return b.String()
 }
 
-// cutTo returns the first n characters.
-func cutTo(text string, n int) string {
+// Cut returns the first n characters of a text.
+func Cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
 	for i := range text {
 		if n == 0 {
 			return text[:i]
