@@ -18,6 +18,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -60,9 +61,9 @@ func Read(allow []string, setting, caFile string) (Policy, error) {
 var special = func() []netip.Prefix {
 	var list []netip.Prefix
 	for _, p := range []string{
-		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15",
-		"198.51.100.0/24",
-		"203.0.113.0/24", "240.0.0.0/4", "255.255.255.255/32", "192.31.196.0/24", "192.52.193.0/24", "192.175.48.0/24",
+		"0.0.0.0/8", "100.64.0.0/10", "192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24",
+		"192.88.99.0/24", "192.175.48.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4",
+		"255.255.255.255/32",
 		"2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20",
 	} {
 		list = append(list, netip.MustParsePrefix(p))
@@ -90,12 +91,7 @@ func Public(a netip.Addr) bool {
 	if a.Is6() && (!global.Contains(a) || tunnels(a)) {
 		return false
 	}
-	for _, p := range special {
-		if p.Contains(a) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(special, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
 // ParseHost parses the host of a URL as an address in any notation that some resolver accepts: dotted, decimal,
@@ -180,12 +176,9 @@ func (p Policy) allows(u *url.URL) bool {
 }
 
 func (p Policy) allowsHost(hostport string) bool {
-	for _, a := range p.Allow {
-		if strings.EqualFold(strings.TrimSpace(a), hostport) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.Allow, func(a string) bool {
+		return strings.EqualFold(strings.TrimSpace(a), hostport)
+	})
 }
 
 // Client makes a client that enforces the policy: dialling an address that may not be reached fails with

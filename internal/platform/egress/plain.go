@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"syscall"
 )
 
@@ -49,12 +50,7 @@ var reasons = []struct {
 
 func isAny(of ...error) func(error) bool {
 	return func(err error) bool {
-		for _, target := range of {
-			if errors.Is(err, target) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(of, func(target error) bool { return errors.Is(err, target) })
 	}
 }
 
