@@ -4,10 +4,11 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 	"unicode/utf8"
+
+	"golang.org/x/sync/errgroup"
 
 	"agentplatform/internal/platform/host"
 )
@@ -25,14 +26,11 @@ type Limits struct {
 // [TooLong] has it called again with less. Its reply is what the endpoint sent: nothing of it is checked yet.
 type Call func(ctx context.Context, r Request) (Reply, error)
 
-// InBatches embeds texts by calls that an endpoint takes. It cuts what is too long, checks every reply, and scales the
-// vectors to unit length. A batch that the endpoint calls too large is halved until it is one text, and that text is
-// cut to half as often as the endpoint calls it too long, down to 200 characters, which is some ten calls a text at
-// most. No call is repeated otherwise: retries are the caller's.
-//
-// A reply is an [Error] of kind [Malformed] unless it has a vector for each text, all of the same dimensions, those
-// that were asked for, at most [MaxDimensions], with finite numbers of which not all are 0. What it says of tokens
-// counts as far as it can be true.
+// InBatches embeds texts by calls that an endpoint takes, and scales the vectors to unit length. Where the endpoint
+// calls a batch too large, it is halved, down to one text. That text is then cut to half, down to 200 characters.
+// No other call is repeated. A reply is an [Error] of kind [Malformed] unless it has a vector for each text, all of the
+// requested dimensions, at most [MaxDimensions], with finite numbers of which not all are 0. Claims of tokens are
+// clipped to what is possible.
 func InBatches(ctx context.Context, r Request, l Limits, call Call) (Reply, error) {
 	s := &sender{request: r, limits: l, call: call}
 	if err := s.check(); err != nil {
@@ -108,40 +106,29 @@ func batches(texts []string, l Limits) (all [][]string) {
 	return all
 }
 
-// sendAll sends the batches, some at once. The first failure ends all calls.
+// sendAll sends the batches, some at once. The first failure ends all calls. A panic of one is then the caller's.
 func (s *sender) sendAll(ctx context.Context, batches [][]string) ([][]float32, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	replies := make([][][]float32, len(batches))
-	var next atomic.Int64
-	work := func() {
-		for i := next.Add(1) - 1; i < int64(len(batches)) && ctx.Err() == nil; i = next.Add(1) - 1 {
-			vectors, err := s.send(ctx, batches[i])
-			if err != nil {
-				cancel(err)
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(max(s.limits.Calls, 1))
+	replies, died := make([][][]float32, len(batches)), make([]*host.Panic, len(batches))
+	for i, b := range batches {
+		group.Go(func() error {
+			err := ctx.Err()
+			if died[i] = host.Catch(func() {
+				if err == nil {
+					replies[i], err = s.send(ctx, b)
+				}
+			}); died[i] != nil {
+				return died[i]
 			}
-			replies[i] = vectors
-		}
+			return err
+		})
 	}
-	together(min(max(s.limits.Calls, 1), len(batches)), work)
-	return slices.Concat(replies...), context.Cause(ctx)
-}
-
-// together runs a function in so many goroutines and returns when all have ended; a panic of one is then the caller's.
-func together(count int, work func()) {
-	if count == 1 {
-		work()
-		return
-	}
-	died := make([]*host.Panic, count)
-	var all sync.WaitGroup
-	for i := range died {
-		all.Go(func() { died[i] = host.Catch(work) })
-	}
-	all.Wait()
+	err := group.Wait()
 	for _, p := range died {
 		p.Again()
 	}
+	return slices.Concat(replies...), err
 }
 
 // send embeds the texts of a batch, in as few calls as the endpoint takes.

@@ -1,10 +1,6 @@
-// Package builtinembedding implements the embedding port without any model: the vector of a text is made of hashes of
-// its words and of pieces of them. It needs no network, no files and no settings, and gives the same vectors
-// everywhere.
-//
-// It is lexical, not semantic: texts are alike that share words, or words of like spelling (other forms of a word,
-// parts of compounds, misspellings). It knows no synonyms, no word order and no other language's word for a thing, and
-// does not replace a model that does. It is there so that every deployment can search, and so that tests need no
+// Package builtinembedding implements the embedding port without any model, network, file or setting: the vector of a
+// text is made of hashes of its words and of pieces of them. It is lexical: texts are alike that share words, or words
+// of like spelling. It knows no synonyms and no word order. Every deployment can search with it, and tests need no
 // provider.
 //
 // It must not know documents or indexes. It imports its port and Unicode's normal forms.

@@ -11,7 +11,7 @@ import (
 // words are the words of a text: runs of letters, digits and the marks of scripts that have some, in lower case,
 // without accents. Documents and queries pass through it alike, whatever their language.
 func words(text string) []string {
-	if !isASCII(text) {
+	if strings.ContainsFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		text = strings.Map(withoutAccent, norm.NFKD.String(text))
 	}
 	return strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
@@ -25,15 +25,6 @@ func withoutAccent(r rune) rune {
 		return -1
 	}
 	return r
-}
-
-func isASCII(text string) bool {
-	for i := range len(text) {
-		if text[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
 }
 
 // ideographs is the first character of the scripts that write a word in one or two characters, mostly without spaces.
