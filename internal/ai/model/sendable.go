@@ -11,11 +11,9 @@ import (
 
 // Sendable is the request as every provider takes it; adapters send no other. The request itself is not changed.
 //
-// Providers refuse texts that are blank, and with them each later message of the chat: Anthropic and Bedrock always,
-// others where a message has nothing else. Blank instructions and descriptions become empty, a blank text of a message
-// as well. A message of which nothing is left goes, and users' messages between which it stood become one, as the
-// templates of some models want them to alternate with answers. A user's message stays, so that the turn stays.
-// Providers refuse tools for their schemas, too: these become [schema.Portable].
+// Providers refuse blank texts, and with them each later message of the chat. Blank texts become empty. A message of
+// which nothing is left goes, unless it is a user's. Users' messages between which it stood become one, as some models
+// want them to alternate with answers. Providers refuse tools for their schemas: these become [schema.Portable].
 func (r Request) Sendable() Request {
 	r.Instructions = unlessBlank(r.Instructions)
 	r.Tools = slices.Clone(r.Tools)

@@ -7,12 +7,12 @@
 package demomodel
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"agentplatform/internal/ai/model"
@@ -20,30 +20,7 @@ import (
 )
 
 // Model is the demo model.
-type Model struct {
-	host host.Host
-	last atomic.Pointer[parsed] // most calls of a long run are made while nobody else makes any
-}
-
-// parsed is a message with its plan, which nobody changes.
-type parsed struct {
-	message string
-	plan    plan
-}
-
-func (m *Model) planOf(message string) plan {
-	if last := m.last.Load(); last != nil && last.message == message {
-		return last.plan
-	}
-	made := &parsed{message, parse(message)}
-	if len(message) <= maxKept {
-		m.last.Store(made)
-	}
-	return made.plan
-}
-
-// maxKept is how long a message is whose plan is kept until the next call, in bytes.
-const maxKept = 64 << 10
+type Model struct{ host host.Host }
 
 // New makes the model; /sleep and /stream wait on the clock of h.
 func New(h host.Host) *Model { return &Model{host: h} }
@@ -58,7 +35,7 @@ const (
 // [model.Error] that /fail or /flaky asks for, or the context's error.
 func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	message, rounds := newest(r.Messages)
-	p := m.planOf(message)
+	p := parse(message)
 	// More rounds of results than the message has segments: another model wrote this conversation. Continue with the
 	// last segment.
 	began := min(len(rounds), len(p.segments)-1)
@@ -135,19 +112,14 @@ func saidSomething(messages []model.Message) bool {
 }
 
 func countWords(messages []model.Message) int64 {
-	n := int64(0)
-	count := func(text string) {
-		for range strings.FieldsSeq(text) {
-			n++
-		}
-	}
+	n := 0
 	for _, m := range messages {
-		count(m.Text)
+		n += len(strings.Fields(m.Text))
 		for _, r := range m.Results {
-			count(r.Text)
+			n += len(strings.Fields(r.Text))
 		}
 	}
-	return n
+	return int64(n)
 }
 
 // A plan is a parsed message: text to echo and directives, in segments, each ending with a round of calls.
@@ -215,11 +187,7 @@ func (m *Model) follow(ctx context.Context, d direction, w *writer) error {
 	case "stream":
 		return m.stream(ctx, d, w)
 	case "fail":
-		reason := d.rest
-		if reason == "" {
-			reason = "the demo model was told to fail"
-		}
-		return model.Fail(model.BadRequest, "%s", reason)
+		return model.Fail(model.BadRequest, "%s", cmp.Or(d.rest, "the demo model was told to fail"))
 	default:
 		w.line(fmt.Sprintf("%s → error: no such direction", d.name))
 		return nil
@@ -260,10 +228,7 @@ func callsOf(directions []direction, round int) []model.Call {
 			c.Arguments, _ = json.Marshal(map[string]string{"query": d.rest})
 		default:
 			name, arguments, _ := strings.Cut(d.rest, " ")
-			if arguments = strings.TrimSpace(arguments); arguments == "" {
-				arguments = "{}"
-			}
-			c.Name, c.Arguments = name, json.RawMessage(arguments)
+			c.Name, c.Arguments = name, json.RawMessage(cmp.Or(strings.TrimSpace(arguments), "{}"))
 		}
 		calls = append(calls, c)
 	}

@@ -13,16 +13,24 @@ import (
 	"agentplatform/internal/ai/model"
 )
 
-// RunDeclared checks that a request without tools declares those that its conversation has calls of, once each: some
-// providers refuse it otherwise. declared takes the tools' names out of a body.
-func RunDeclared(t *testing.T, open func(address string) model.Model, declared func(body []byte) []string) {
+// sentBody is the body that an adapter sends. The answer to it is a refusal.
+func sentBody(t *testing.T, open func(address string) model.Model, r model.Request) (body []byte) {
 	t.Helper()
-	var body []byte
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ = io.ReadAll(r.Body)
 		w.WriteHeader(http.StatusBadRequest)
 	}))
 	defer server.Close()
+	_, err := open(server.URL).Converse(t.Context(), r, func(string) {})
+	require.Error(t, err)
+	require.NotEmpty(t, body, "%v", err)
+	return body
+}
+
+// RunDeclared checks that a request without tools declares those that its conversation has calls of, once each: some
+// providers refuse it otherwise. declared takes the tools' names out of a body.
+func RunDeclared(t *testing.T, open func(address string) model.Model, declared func(body []byte) []string) {
+	t.Helper()
 	object := json.RawMessage(`{}`)
 	conversation := []model.Message{
 		{Role: model.User, Text: "x"},
@@ -41,9 +49,7 @@ func RunDeclared(t *testing.T, open func(address string) model.Model, declared f
 		tools    []model.ToolSpec
 		want     []string
 	}{{conversation[:1], nil, nil}, {conversation, nil, []string{"f", "g"}}, {conversation, one, []string{"h"}}} {
-		_, err := open(server.URL).Converse(t.Context(),
-			model.Request{Name: "m", Messages: c.messages, Tools: c.tools}, func(string) {})
-		require.Error(t, err)
+		body := sentBody(t, open, model.Request{Name: "m", Messages: c.messages, Tools: c.tools})
 		assert.Equal(t, c.want, declared(body), "%s", body)
 	}
 }
