@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -14,11 +16,9 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// A schema of a few hundred bytes may cause any amount of work: each reference to a part is a visit, and parts that
-// refer to parts multiply with each level. The library makes all visits, keeps all faults, and cannot be cancelled.
-// Therefore each part of a compiled schema gets a hook that the library calls before it looks into a value (in the
-// place of the check of its format, which comes first). The hook charges the cost of the following visits to a
-// budget, and ends the check with a panic if the budget is exceeded or the context has ended.
+// A small schema may cause any amount of work: parts that refer to parts multiply the visits. The library makes all of
+// them and cannot be cancelled. So each part of a compiled schema gets a hook, in the place of the check of its format,
+// which comes first. It charges the following visits to a budget, and panics if that is exceeded or the context ended.
 const (
 	maxSteps    = 250_000 // steps of one check (visits of a part, or equal work): some tenths of a second
 	maxSchemas  = 4_000   // objects of a schema; the library searches all of them for each
@@ -59,12 +59,8 @@ func (m *meter) begin(ctx context.Context, of form) error {
 	}
 	select {
 	case turns <- struct{}{}:
-	default:
-		select {
-		case turns <- struct{}{}:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 	m.checking.Lock()
 	m.ctx, m.left, m.each = ctx, maxSteps, 1+of.depth/16
@@ -165,9 +161,8 @@ func program(r *syntax.Regexp) int {
 	return min(size, maxProgram+1)
 }
 
-// part is a part of a schema with the parts that its visit leads to.
+// part is the parts of a schema that the visit of a part leads to.
 type part struct {
-	*jsonschema.Schema
 	here  []*jsonschema.Schema // apply to the same value
 	below []*jsonschema.Schema // apply to each of its members
 	own   int                  // cost of the comparisons before the hook is called
@@ -178,16 +173,11 @@ type part struct {
 func partsOf(root *jsonschema.Schema) map[*jsonschema.Schema]*part {
 	parts := map[*jsonschema.Schema]*part{}
 	for waiting := []*jsonschema.Schema{root}; len(waiting) > 0; {
-		s := waiting[len(waiting)-1]
-		waiting = waiting[:len(waiting)-1]
-		if parts[s] != nil {
-			continue
-		}
-		p := partOf(s)
-		parts[s] = p
-		waiting = append(append(waiting, p.here...), p.below...)
-		for _, one := range s.Properties {
-			waiting = append(waiting, one)
+		s := waiting[0]
+		if waiting = waiting[1:]; parts[s] == nil {
+			p := partOf(s)
+			parts[s] = p
+			waiting = slices.AppendSeq(slices.Concat(waiting, p.here, p.below), maps.Values(s.Properties))
 		}
 	}
 	return parts
@@ -231,49 +221,35 @@ func inPlace(parts map[*jsonschema.Schema]*part, levels map[*jsonschema.Schema]i
 }
 
 func partOf(s *jsonschema.Schema) *part {
-	p := &part{Schema: s, own: 1, lists: len(s.Required)}
-	here := func(list ...*jsonschema.Schema) {
-		for _, one := range list {
-			if one != nil {
-				p.here = append(p.here, one)
-			}
-		}
-	}
-	below := func(list ...any) {
-		for _, one := range list {
+	p := &part{own: 1, lists: len(s.Required) + len(s.DependentSchemas)}
+	add := func(to *[]*jsonschema.Schema, all ...any) {
+		for _, one := range all {
 			switch one := one.(type) {
 			case *jsonschema.Schema:
 				if one != nil {
-					p.below = append(p.below, one)
+					*to = append(*to, one)
 				}
 			case []*jsonschema.Schema:
-				p.below = append(p.below, one...)
+				*to = append(*to, one...)
+			case []string:
+				p.lists += 1 + len(one)
 			}
 		}
 	}
-	here(s.Ref, s.Not, s.If, s.Then, s.Else, s.ContentSchema)
-	for _, list := range [][]*jsonschema.Schema{s.AllOf, s.AnyOf, s.OneOf} {
-		here(list...)
-	}
+	add(&p.here, s.Ref, s.Not, s.If, s.Then, s.Else, s.ContentSchema, s.AllOf, s.AnyOf, s.OneOf)
 	for _, one := range s.DependentSchemas {
-		here(one)
+		add(&p.here, one)
 	}
 	for _, one := range s.Dependencies {
-		switch one := one.(type) {
-		case *jsonschema.Schema:
-			here(one)
-		case []string:
-			p.lists += 1 + len(one)
-		}
+		add(&p.here, one)
 	}
-	for _, one := range s.DependentRequired {
-		p.lists += 1 + len(one)
+	for _, names := range s.DependentRequired {
+		add(nil, names)
 	}
-	p.lists += len(s.DependentSchemas)
-	below(s.PropertyNames, s.AdditionalProperties, s.UnevaluatedProperties, s.Contains, s.Items, s.AdditionalItems,
-		s.PrefixItems, s.Items2020, s.UnevaluatedItems)
+	add(&p.below, s.PropertyNames, s.AdditionalProperties, s.UnevaluatedProperties, s.Contains, s.Items,
+		s.AdditionalItems, s.PrefixItems, s.Items2020, s.UnevaluatedItems)
 	for _, one := range s.PatternProperties {
-		below(one)
+		add(&p.below, one)
 	}
 	if s.Const != nil {
 		p.own += nodes(*s.Const)
@@ -310,6 +286,9 @@ func (m *meter) hook(s *jsonschema.Schema, p *part, parts map[*jsonschema.Schema
 		return sum
 	}
 	here, below := total(p.here), total(p.below)
+	if m.unseen {
+		below += len(p.here)
+	}
 	wanted := s.Format
 	hooked := &jsonschema.Format{Validate: func(v any) error {
 		steps := here
@@ -321,14 +300,8 @@ func (m *meter) hook(s *jsonschema.Schema, p *part, parts map[*jsonschema.Schema
 					steps += parts[one].own
 				}
 			}
-			if m.unseen {
-				steps += len(v) * len(p.here)
-			}
 		case []any:
 			steps += len(v) * (1 + below)
-			if m.unseen {
-				steps += len(v) * len(p.here)
-			}
 			if s.UniqueItems {
 				m.take(steps)
 				steps = 10 * nodes(v)

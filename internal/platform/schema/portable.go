@@ -18,14 +18,11 @@ import (
 // Anything is the schema of an object with any members.
 var Anything = json.RawMessage(`{"type":"object","properties":{}}`)
 
-// Portable makes a schema for the arguments of a tool, always an object, one that every model provider takes. A
-// provider refuses a request with all of its tools for one that it does not take.
-//
-// The result may accept more than the schema: arguments are checked against the schema itself. At the top it has the
-// type object, members and no alternatives. The members of alternatives become one list, and one that only some name is
-// as they say. Below, each array says what its items are, each object what its members are, and no keyword has a value
-// of another type than it may have. A schema that has all that is returned as it is. The error says why no object fits,
-// so that nothing can be called.
+// Portable makes of the schema of a tool's arguments one that every model provider takes. A provider refuses a request
+// for one tool that it does not take. The result may accept more: arguments are checked against the schema itself. At
+// the top it has the type object, members and no alternatives, whose members become one list. Below, each array has
+// items, each object members, and each keyword a value of its type. A schema that has all that is returned as it is.
+// The error says why no object fits.
 func Portable(raw json.RawMessage) (json.RawMessage, error) {
 	if text := bytes.TrimSpace(raw); len(text) == 0 || string(text) == "null" || string(text) == "true" {
 		return Anything, nil
@@ -152,16 +149,11 @@ func (m *mender) and(of *members, more members) {
 	for name, other := range more.properties {
 		of.properties[name] = m.both(of.properties[name], other)
 	}
-	known := set(of.required)
-	for _, name := range more.required {
-		if !known[name] {
-			of.required = append(of.required, name)
-		}
-	}
+	m.left -= len(more.properties) + len(of.required)
+	of.required = texts(anys(append(of.required, more.required...)))
 	if len(more.groups) > 1 {
 		of.groups = more.groups
 	}
-	m.left -= len(more.properties) + len(known)
 }
 
 // or adds what may hold instead.
@@ -172,28 +164,23 @@ func (m *mender) or(of *members, more members) {
 		}
 		of.properties[name] = other
 	}
-	known := set(more.required)
-	m.left -= len(more.properties) + len(of.required)
-	of.required = slices.DeleteFunc(slices.Clone(of.required), func(name string) bool { return !known[name] })
-}
-
-func set(names []string) map[string]bool {
-	known := make(map[string]bool, len(names))
-	for _, name := range names {
+	known := make(map[string]bool, len(more.required))
+	for _, name := range more.required {
 		known[name] = true
 	}
-	return known
+	m.left -= len(more.properties) + len(of.required)
+	of.required = slices.DeleteFunc(slices.Clone(of.required), func(name string) bool { return !known[name] })
 }
 
 // both is a member of which two parts speak: the keywords of both, with the members that each names.
 func (m *mender) both(a, b any) any {
 	own, isOwn := a.(map[string]any)
 	more, isMore := b.(map[string]any)
-	if !isOwn || !isMore {
-		if isOwn {
-			return a
-		}
+	switch {
+	case !isOwn:
 		return b
+	case !isMore:
+		return a
 	}
 	together := maps.Clone(own)
 	maps.Copy(together, more)
@@ -303,12 +290,15 @@ func (of members) told() string {
 }
 
 // target is the part to which a reference within the schema points.
-func (m *mender) target(reference any) (any, bool) {
+func (m *mender) target(reference any) (any, bool) { return Target(m.root, reference) }
+
+// Target is the part of a document to which a reference (#/a/0/b) within it points.
+func Target(root, reference any) (_ any, there bool) {
 	steps, within := pointer(reference)
 	if !within {
 		return nil, false
 	}
-	return follow(m.root, steps)
+	return follow(root, steps)
 }
 
 // pointer is the way to the target of a reference within the schema: names of members and indexes of lists.

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"net/http"
 	"net/url"
@@ -56,12 +57,11 @@ func (l *sessionTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		l.endless.Store(true)
 		return nil, errEndless
 	}
+	var cancel context.CancelFunc
 	if r.Method == http.MethodDelete { // the end of the session; a server that hangs would not answer it
-		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, closeTime)
 		defer cancel()
 	} else {
-		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		context.AfterFunc(l.over, cancel) // the session is cut at its end
 	}
@@ -182,8 +182,7 @@ func (s *session) failure(ctx context.Context, err error) error {
 		return ctx.Err()
 	case s.line.overflowed.Load():
 		return tool.Fail("the server's answer is over %d MiB", tool.MaxResult>>20)
-	}
-	if s.line.endless.Load() {
+	case s.line.endless.Load():
 		return tool.Fail("the server lists without an end")
 	}
 	if _, known := egress.Plain(err); known {
@@ -220,35 +219,36 @@ func (k *Kind) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, err
 	defer session.end()
 	can := session.InitializeResult().Capabilities
 	if can.Resources != nil {
-		for r, err := range session.Resources(ctx, nil) {
-			if err != nil {
-				return found, session.failure(ctx, err)
-			}
-			if len(found.Resources) == tool.MaxTools {
-				break
-			}
-			found.Resources = append(found.Resources,
-				tool.Resource{URI: r.URI, Name: r.Name, Description: tool.Clip(r.Description, tool.EnoughText),
-					ContentType: r.MIMEType})
-		}
+		found.Resources, err = first(session.Resources(ctx, nil), func(r *mcp.Resource) tool.Resource {
+			return tool.Resource{URI: r.URI, Name: r.Name, Description: tool.Clip(r.Description, tool.EnoughText),
+				ContentType: r.MIMEType}
+		})
 	}
-	if can.Prompts == nil {
-		return found, nil
+	if can.Prompts != nil && err == nil {
+		found.Prompts, err = first(session.Prompts(ctx, nil), func(p *mcp.Prompt) tool.Prompt {
+			arguments := []string{}
+			for _, a := range p.Arguments {
+				arguments = append(arguments, a.Name)
+			}
+			return tool.Prompt{Name: p.Name, Description: tool.Clip(p.Description, tool.EnoughText),
+				Arguments: arguments}
+		})
 	}
-	for p, err := range session.Prompts(ctx, nil) {
-		if err != nil {
-			return found, session.failure(ctx, err)
-		}
-		if len(found.Prompts) == tool.MaxTools {
-			break
-		}
-		one := tool.Prompt{Name: p.Name, Description: tool.Clip(p.Description, tool.EnoughText), Arguments: []string{}}
-		for _, a := range p.Arguments {
-			one.Arguments = append(one.Arguments, a.Name)
-		}
-		found.Prompts = append(found.Prompts, one)
+	if err != nil {
+		return found, session.failure(ctx, err)
 	}
 	return found, nil
+}
+
+// first are the first of a list that a server sends, up to [tool.MaxTools].
+func first[T, U any](all iter.Seq2[T, error], as func(T) U) (list []U, err error) {
+	for one, err := range all {
+		if err != nil || len(list) == tool.MaxTools {
+			return list, err
+		}
+		list = append(list, as(one))
+	}
+	return list, nil
 }
 
 // Discover lists the server's tools. It returns a [tool.Error] where the server cannot be reached, fails, or lists

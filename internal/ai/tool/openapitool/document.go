@@ -6,13 +6,13 @@ import (
 	"encoding/json"
 	"io"
 	"math"
-	"net/url"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
 	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/schema"
 )
 
 // Limits on a document.
@@ -242,34 +242,10 @@ func (d *document) object(v any) map[string]any {
 }
 
 func (d *document) at(ref string) (any, bool) {
-	path, inside := strings.CutPrefix(ref, "#/")
-	if !inside || len(ref) > maxAddress {
+	if !strings.HasPrefix(ref, "#/") || len(ref) > maxAddress {
 		return nil, false
 	}
-	var v any = d.root
-	for name := range strings.SplitSeq(path, "/") {
-		if plain, err := url.PathUnescape(name); err == nil {
-			name = plain
-		}
-		name = strings.ReplaceAll(strings.ReplaceAll(name, "~1", "/"), "~0", "~")
-		switch in := v.(type) {
-		case map[string]any:
-			one, there := in[name]
-			if !there {
-				return nil, false
-			}
-			v = one
-		case []any:
-			n, err := strconv.Atoi(name)
-			if err != nil || n < 0 || n >= len(in) {
-				return nil, false
-			}
-			v = in[n]
-		default:
-			return nil, false
-		}
-	}
-	return v, true
+	return schema.Target(d.root, ref)
 }
 
 func text(v any) string {
