@@ -62,11 +62,11 @@ func (c Chunk) check(dimensions int) error {
 	}
 	seen := make(map[string]bool, len(c.Terms))
 	for _, t := range c.Terms {
-		if err := checkTerm(t.Text, seen); err != nil {
-			return err
-		}
 		if t.Weight < 1 || t.Weight > MaxWeight {
 			return fmt.Errorf("%w: a weight of %d, not 1 to %d", ErrInvalid, t.Weight, MaxWeight)
+		}
+		if err := checkTerm(t.Text, seen); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -80,19 +80,6 @@ func checkTerm(s string, seen map[string]bool) error {
 		return fmt.Errorf("%w: the term %q stands twice", ErrInvalid, s)
 	}
 	seen[s] = true
-	return nil
-}
-
-func checkVariants(variants []string) error {
-	if len(variants) < 1 || len(variants) > MaxVariants {
-		return fmt.Errorf("%w: a word with %d variants, not 1 to %d", ErrInvalid, len(variants), MaxVariants)
-	}
-	seen := make(map[string]bool, len(variants))
-	for _, t := range variants {
-		if err := checkTerm(t, seen); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -120,8 +107,14 @@ func (q Query) Check() error {
 		return fmt.Errorf("%w: %d documents, more than %d", ErrInvalid, len(q.Documents), MaxDocuments)
 	}
 	for _, variants := range q.Terms {
-		if err := checkVariants(variants); err != nil {
-			return err
+		if len(variants) < 1 || len(variants) > MaxVariants {
+			return fmt.Errorf("%w: a word with %d variants, not 1 to %d", ErrInvalid, len(variants), MaxVariants)
+		}
+		seen := make(map[string]bool, len(variants))
+		for _, t := range variants {
+			if err := checkTerm(t, seen); err != nil {
+				return err
+			}
 		}
 	}
 	if len(q.Vector) > MaxDimensions {

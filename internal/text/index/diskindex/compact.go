@@ -71,8 +71,8 @@ func (s *state) rewrite(path, name string) (*state, error) {
 }
 
 func (s *state) copy(slot uint32, out *state, b *batch) error {
-	e := &entry{}
-	if err := s.read(slot, e, nil); err != nil {
+	e, err := s.read(slot)
+	if err != nil {
 		return err
 	}
 	terms := make([]index.Term, 0, len(e.terms))
@@ -80,7 +80,7 @@ func (s *state) copy(slot uint32, out *state, b *batch) error {
 		terms = append(terms, index.Term{Text: s.names[t.term], Weight: int(t.weight)})
 	}
 	e.fresh = nil
-	b.put(out, e, terms)
+	b.put(out, &e, terms)
 	return nil
 }
 

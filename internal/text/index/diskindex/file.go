@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"agentplatform/internal/text/index"
 )
@@ -101,10 +102,7 @@ func next(in *bufio.Reader, payload []byte) ([]byte, error) {
 	if size == 0 || size > maxRecord {
 		return payload, errTorn
 	}
-	if cap(payload) < int(size) {
-		payload = make([]byte, size, 2*size)
-	}
-	payload = payload[:size]
+	payload = slices.Grow(payload[:0], int(size))[:size]
 	if _, err := io.ReadFull(in, payload); err != nil {
 		return payload, torn(torn(err, io.ErrUnexpectedEOF), io.EOF)
 	}
@@ -155,34 +153,22 @@ func (s *state) cut() error {
 	return nil
 }
 
-// record reads the record of a slot into a buffer, which grows.
-func (s *state) record(slot uint32, buffer []byte) ([]byte, error) {
-	return s.readAt(buffer, s.at[slot], int(s.sizes[slot]))
-}
-
-// head reads the record of a slot up to the end of its vector.
-func (s *state) head(slot uint32, buffer []byte) ([]byte, error) {
-	return s.readAt(buffer, s.at[slot], vectorAt+vectorHeader+s.dimensions)
-}
-
-func (s *state) readAt(buffer []byte, at int64, size int) ([]byte, error) {
-	if cap(buffer) < size {
-		buffer = make([]byte, size, 2*size)
-	}
-	buffer = buffer[:size]
-	if _, err := s.file.ReadAt(buffer, at); err != nil {
+// record reads the first bytes of the record of a slot into a buffer, which grows.
+func (s *state) record(slot uint32, size int, buffer []byte) ([]byte, error) {
+	buffer = slices.Grow(buffer[:0], size)[:size]
+	if _, err := s.file.ReadAt(buffer, s.at[slot]); err != nil {
 		return nil, fmt.Errorf("diskindex: %w", err)
 	}
 	return buffer, nil
 }
 
-// read reads the entry of a slot. A buffer may be given.
-func (s *state) read(slot uint32, e *entry, buffer []byte) error {
-	b, err := s.record(slot, buffer)
-	if err != nil {
-		return err
+// read reads the entry of a slot.
+func (s *state) read(slot uint32) (e entry, err error) {
+	b, err := s.record(slot, int(s.sizes[slot]), nil)
+	if err == nil {
+		err = s.decode(b, &e)
 	}
-	return s.decode(b, e)
+	return e, err
 }
 
 func (s *state) decode(record []byte, e *entry) error {
@@ -198,8 +184,7 @@ func (s *state) decode(record []byte, e *entry) error {
 // cosine is the product of a probe with the vector of a record, or of the beginning of one.
 func (s *state) cosine(p *probe, record []byte) float64 {
 	scale := math.Float32frombits(binary.LittleEndian.Uint32(record[vectorAt:]))
-	values := record[vectorAt+vectorHeader:]
-	return p.cosine(scale, values[:s.dimensions])
+	return p.cosine(scale, record[vectorAt+vectorHeader:][:s.dimensions])
 }
 
 func syncFolder(dir string) error {

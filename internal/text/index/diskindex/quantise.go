@@ -6,10 +6,9 @@ import (
 	"math/rand/v2"
 )
 
-// A vector is kept twice: as 8-bit integers with a scale, from which its cosine with a query is computed, and as one
-// bit for each dimension, from which the cosine is estimated to choose whose integers to read. The bits are the signs
-// of the vector after a rotation, which spreads what it says over all dimensions; the estimate is that of RaBitQ (Gao
-// and Long, 2024): the product of the query with the signs, divided by that of the vector with its own signs.
+// A vector is kept twice: as 8-bit integers with a scale, for its cosine with a query, and as one bit for each
+// dimension, to estimate the cosine and choose whose integers to read. The bits are the signs after a rotation. The
+// estimate is that of RaBitQ (Gao and Long, 2024): the query times the signs, divided by the vector times its signs.
 
 // queryBits is how finely the query is quantised for the estimate.
 const queryBits = 4

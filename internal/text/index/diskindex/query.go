@@ -46,7 +46,6 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 		if err := x.each(ctx, s, pass); err != nil {
 			return index.Result{}, err
 		}
-		s.mean()
 	}
 	if s.err != nil {
 		return index.Result{}, s.err
@@ -115,12 +114,7 @@ func (s *search) count(c *state) {
 	for i, variants := range s.q.Terms {
 		s.statistics.Frequencies[i] += c.frequency(variants, m)
 	}
-}
-
-func (s *search) mean() {
-	if s.statistics.Chunks > 0 {
-		s.statistics.Length = float64(s.length) / float64(s.statistics.Chunks)
-	}
+	s.statistics.Length = float64(s.length) / float64(max(s.statistics.Chunks, 1))
 }
 
 // search finds a collection's candidates. They are read at once, as slots may be others when the next pass comes.
@@ -225,7 +219,7 @@ func (s *search) rescore(c *state) {
 		if i.collection != s.collection {
 			continue
 		}
-		if s.buffer, s.err = c.head(i.slot, s.buffer); s.err == nil {
+		if s.buffer, s.err = c.record(i.slot, vectorAt+vectorHeader+s.probe.dimensions, s.buffer); s.err == nil {
 			s.vectors.add(item{float32(c.cosine(s.probe, s.buffer)), s.collection, i.slot})
 		}
 	}
@@ -233,7 +227,7 @@ func (s *search) rescore(c *state) {
 
 // read reads a candidate.
 func (s *search) read(c *state, slot uint32) (*index.Candidate, error) {
-	record, err := c.record(slot, s.buffer)
+	record, err := c.record(slot, int(c.sizes[slot]), s.buffer)
 	if err != nil {
 		return nil, err
 	}

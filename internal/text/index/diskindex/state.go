@@ -148,8 +148,8 @@ func (s *state) remove(document string, number int) error {
 }
 
 func (s *state) kill(slot uint32) error {
-	var e entry
-	if err := s.read(slot, &e, nil); err != nil {
+	e, err := s.read(slot)
+	if err != nil {
 		return err
 	}
 	for _, t := range e.terms {

@@ -2,6 +2,8 @@ package diskindex
 
 import (
 	"cmp"
+	"encoding/binary"
+	"iter"
 	"math"
 	"slices"
 	"sync"
@@ -96,16 +98,8 @@ func (s *state) score(scores []float32, t searched, mean float64, m *merger) {
 		}
 		return
 	}
-	slot, list := uint32(0), t.lists[0]
-	for i := 0; i < len(list); {
-		var step, weight uint32
-		step, i = uvarint(list, i)
-		slot += step >> 1
-		w := float32(1)
-		if step&1 == 1 {
-			weight, i = uvarint(list, i)
-			w = float32(weight)
-		}
+	for slot, weight := range each(t.lists[0]) {
+		w := float32(weight)
 		scores[slot] += full * w / (w + fixed + perWord*float32(lengths[slot]))
 	}
 }
@@ -125,15 +119,7 @@ func (m *merger) merge(slots int, lists [][]byte) []uint32 {
 	}
 	m.slots = m.slots[:0]
 	for _, list := range lists {
-		slot := uint32(0)
-		for i := 0; i < len(list); {
-			var step uint32
-			step, i = uvarint(list, i)
-			slot += step >> 1
-			weight := uint32(1)
-			if step&1 == 1 {
-				weight, i = uvarint(list, i)
-			}
+		for slot, weight := range each(list) {
 			if m.weights[slot] == 0 {
 				m.slots = append(m.slots, slot)
 			}
@@ -143,19 +129,27 @@ func (m *merger) merge(slots int, lists [][]byte) []uint32 {
 	return m.slots
 }
 
-// uvarint reads a varint that this package wrote at i, and returns where the next begins.
-func uvarint(b []byte, i int) (value uint32, next int) {
-	c := b[i]
-	if c < 0x80 {
-		return uint32(c), i + 1
-	}
-	value = uint32(c & 0x7f)
-	for shift := 7; ; shift += 7 {
-		i++
-		c = b[i]
-		value |= uint32(c&0x7f) << shift
-		if c < 0x80 {
-			return value, i + 1
+// each yields the slots of postings with their weights.
+func each(list []byte) iter.Seq2[uint32, uint32] {
+	return func(yield func(slot, weight uint32) bool) {
+		for slot := uint32(0); len(list) > 0; {
+			step, weight := uint32(0), uint32(1)
+			step, list = uvarint(list)
+			if slot += step >> 1; step&1 == 1 {
+				weight, list = uvarint(list)
+			}
+			if !yield(slot, weight) {
+				return
+			}
 		}
 	}
+}
+
+// uvarint takes the first varint from bytes that this package wrote.
+func uvarint(b []byte) (value uint32, rest []byte) {
+	if b[0] < 0x80 {
+		return uint32(b[0]), b[1:]
+	}
+	n, size := binary.Uvarint(b)
+	return uint32(n), b[size:]
 }

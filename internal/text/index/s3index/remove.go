@@ -21,9 +21,9 @@ const (
 	mostRounds = 100
 )
 
-// Remove implements [index.Index]. The search is approximate, so that it finds nothing does not say that nothing is
-// left. But the keys of chunks follow from their numbers, which have no gaps as documents are put: they are asked for
-// in order, until a call finds none behind the last that is known. Then a search shows whether others are left.
+// Remove implements [index.Index]. An approximate search that finds nothing does not prove that nothing is left. But
+// the keys of chunks follow from their numbers. They are fetched in order, until a call finds none after the last
+// known. Then a search shows whether others are left.
 func (x *Index) Remove(ctx context.Context, v index.Version) error {
 	if err := cmp.Or(ctx.Err(), v.Check()); err != nil {
 		return err

@@ -1,18 +1,13 @@
 // Package s3index is the index port over Amazon S3 Vectors, a store of vectors with metadata by which queries can be
 // filtered. It has no search by words; this is how words are found in it:
 //
-// The metadata of a chunk's vector holds hashes of the chunk's terms, by which queries can be filtered, and beside them
-// what no filter needs: hashes with weights, the length, the document's name. A query by words asks for vectors that
-// have one of the rarest terms, and for those that have several of the others, and ranks what comes by BM25 (words.go).
-// What that needs to know of all chunks is estimated from a sample of them (sample.go), or, where a query asks many
-// collections, from what is found.
+// The metadata of a chunk's vector holds hashes of the chunk's terms, for filters, and a packed chunk. A query by words
+// fetches the vectors that have one of the rarest terms, or several of the others, and ranks them by BM25 (words.go).
+// The statistics are estimated from a sample (sample.go) or, for many collections, from the vectors that are found.
 //
-// Each collection is an index of S3 Vectors with the collection's dimensions, made with the first chunk. So dropping it
-// is one call, and what one collection does slows no other down. There are at most 10,000 in a bucket.
-//
-// S3 Vectors is strongly consistent, and its search is approximate: which of very many chunks come first may differ
-// from an exact search, a bucket of an older kind may return fewer than there are under a filter that admits few, and a
-// chunk with more terms than its metadata takes is not found by the least telling of them.
+// Each collection is an index of S3 Vectors, made with the first chunk; a bucket has at most 10,000. S3 Vectors is
+// strongly consistent, and its search is approximate. A filter that admits few may find fewer than there are. A chunk
+// with more terms than its metadata takes is not found by the most common of them.
 //
 // Who searches needs the permissions GetIndex, ListVectors, QueryVectors, GetVectors (for filters and metadata) and
 // GetVectorBucket; who puts PutVectors, CreateIndex and GetIndex; who removes GetIndex, GetVectors, DeleteVectors,
@@ -37,6 +32,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 	"golang.org/x/sync/singleflight"
 
+	"agentplatform/internal/platform/host"
 	"agentplatform/internal/text/index"
 )
 
@@ -85,24 +81,13 @@ func New(client *s3vectors.Client, bucket string, o Options) *Index {
 		o.Now = time.Now
 	}
 	if o.Wait == nil {
-		o.Wait = wait
+		o.Wait = host.System().Sleep
 	}
 	if o.OnLost == nil {
 		o.OnLost = func(int) {}
 	}
 	return &Index{client: client, bucket: bucket, options: o, samples: map[string]*sample{},
 		dimensions: map[string]int{}}
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 // Bounds of S3 Vectors.

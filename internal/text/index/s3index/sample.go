@@ -14,13 +14,10 @@ import (
 	"agentplatform/internal/text/index"
 )
 
-// sample is what is known of the words of a collection's chunks. S3 Vectors counts nothing; a listing in segments gives
-// some chunks of each segment, until a megabyte was read: all of a small collection, of a large one some hundred to
-// 2,000 (whether vectors count is not documented). How often a term occurs in these is about how often it does in all.
-// How many there are is for the caller of a query to say.
-//
-// Functions do not know of each other's changes, so a sample grows old. It is not taken anew behind a query that is
-// answered: a function is stopped between its calls.
+// sample is what is known of the words of a collection's chunks, as S3 Vectors counts nothing. A listing in segments
+// gives all chunks of a small collection, and some hundred to 2,000 of a large one. A query's caller knows how many
+// there are. A sample ages, as other processes make changes. A query takes it again, never a goroutine behind it: a
+// function is stopped between its calls.
 type sample struct {
 	chunks int
 	length int               // of all of them, in words

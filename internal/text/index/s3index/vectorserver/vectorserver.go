@@ -273,20 +273,9 @@ func (c *collection) checkValues(values []float32) error {
 }
 
 func checkMetadata(name string, value any) error {
-	switch value := value.(type) {
-	case string, float64, bool:
+	list, _ := value.([]any)
+	if primitive(value) || len(list) > 0 && !slices.ContainsFunc(list, compound) {
 		return nil
-	case []any:
-		for _, element := range value {
-			switch element.(type) {
-			case string, float64, bool:
-			default:
-				return invalid("metadata %s", name)
-			}
-		}
-		if len(value) > 0 {
-			return nil
-		}
 	}
 	return invalid("metadata %s", name)
 }
@@ -372,9 +361,10 @@ func (c *collection) query(in request, overlook func(key string) bool) (any, err
 	if err := c.checkValues(in.QueryVector.Float32); err != nil {
 		return nil, err
 	}
-	admits, err := c.filter(in.Filter)
-	if err != nil {
-		return nil, err
+	if in.Filter != nil {
+		if err := c.checkFilter(in.Filter); err != nil {
+			return nil, err
+		}
 	}
 	type near struct {
 		vector
@@ -383,12 +373,12 @@ func (c *collection) query(in request, overlook func(key string) bool) (any, err
 	}
 	var all []near
 	for _, v := range c.vectors {
-		if in.Filter != nil && overlook != nil && overlook(v.Key) {
-			continue
+		if in.Filter != nil {
+			if is, _ := c.admits(in.Filter, v.Metadata); !is || overlook != nil && overlook(v.Key) {
+				continue
+			}
 		}
-		if admits(v.Metadata) {
-			all = append(all, near{v, distance(v.Data.Float32, in.QueryVector.Float32)})
-		}
+		all = append(all, near{v, distance(v.Data.Float32, in.QueryVector.Float32)})
 	}
 	slices.SortFunc(all, func(a, b near) int {
 		return cmp.Or(cmp.Compare(a.distance, b.distance), cmp.Compare(a.Key, b.Key))
