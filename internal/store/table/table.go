@@ -211,7 +211,7 @@ type Mark struct {
 	Version int64
 }
 
-// Glancer is a [Table] that looks at many items with few and cheap calls. [Glance] uses it.
+// Glancer is a [Table] that looks at many items with few and cheap calls.
 type Glancer interface {
 	// Glance looks at items. It may lag behind Get: an item may be missing for a while, or be seen in an earlier
 	// version, or after it was deleted. The result has one place for each key. The errors are those of a read.

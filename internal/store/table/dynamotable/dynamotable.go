@@ -219,16 +219,8 @@ func keyCondition(r table.Range) (string, map[string]types.AttributeValue) {
 
 // inRange reports whether a sort key is in the range: the key condition includes After, a range does not.
 func inRange(r table.Range, sort string) bool {
-	if !strings.HasPrefix(sort, r.Prefix) {
-		return false
-	}
-	if r.After == "" {
-		return true
-	}
-	if r.Reverse {
-		return sort < r.After
-	}
-	return sort > r.After
+	return strings.HasPrefix(sort, r.Prefix) &&
+		(r.After == "" || sort != r.After && (sort > r.After) != r.Reverse)
 }
 
 // pages queries page by page until take has enough.
