@@ -1,10 +1,8 @@
 // Package strictjson reads untrusted JSON and gives it a normal form.
 //
-// JSON leaves open what a duplicate member means, what a lone surrogate is, and how a number is spelled, so that two
-// parsers may understand one text differently. Therefore all JSON that models, tools and clients make is parsed here
-// once, and everything after that (policies, approvals, storage, requests to tools) uses the normal form: no
-// duplicate members, valid Unicode without needless escapes, one spelling for each number, no white space, members in
-// their original order.
+// Two parsers may understand one text differently: JSON leaves duplicate members, lone surrogates and the spelling of
+// numbers open. So JSON of models, tools and clients is parsed here once. All else uses the normal form: no duplicate
+// members, valid Unicode without needless escapes, one spelling for each number, no white space, the original order.
 //
 // The package knows no run. It imports only the JSON library.
 package strictjson

@@ -12,10 +12,9 @@ import (
 
 // Shared is what the processes of a deployment tell each other of keys, in a table of rows that expire.
 //
-// It is approximate, so that a request seldom waits for it. A process asks when it meets a key, and tells when it has
-// let through more than a tenth of what it then believes to be left. So N processes that all know a key that was calm
-// may let through its burst, and a tenth of the burst each, before one of them refuses. All of it is counted in the
-// end, so over a time that is long beside that a key gets its rate and no more.
+// It is approximate, so that a request seldom waits for it. A process reads the row when it meets a key, and writes it
+// after it has let through more than a tenth of the rest. So N processes may let through the burst, and a tenth of it
+// each, before one refuses. All requests are counted in the end: in the long run a key gets its rate and no more.
 type Shared struct {
 	Table table.Table
 	Host  host.Host

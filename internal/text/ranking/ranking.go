@@ -51,10 +51,9 @@ type Trust struct {
 // Full is the trust in a model that knows what words mean.
 var Full = Trust{Weight: 1}
 
-// Lexical is the trust in a model whose vectors know words only, as ranks by words do better. What it adds are
-// words that are like those of the query where no chunk has these: misspelled ones, parts of compounds. Else a
-// weight that counts makes a hybrid search worse than one by words, in most languages; so do ranks far down, where
-// their order says nothing and would only push out what words have found. docs/performance.md has figures.
+// Lexical is the trust in a model whose vectors know words only. It adds words that are like those of the query, such
+// as misspelled ones, where no chunk has these. A higher weight, or ranks further down, make a hybrid search worse than
+// one by words in most languages.
 var Lexical = Trust{Weight: 0.05, Unknown: 0.15, Depth: 20}
 
 // faint is the weight of a rank below the depth, beside one above: it orders what has no other rank.
