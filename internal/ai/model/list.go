@@ -17,7 +17,6 @@ func (f FixedList) List(context.Context) ([]Info, error) { return f, nil }
 type ListEndpoint struct {
 	URL    string
 	Header http.Header
-	Client *http.Client // nil: one that follows no redirects
 }
 
 // straight follows no redirects: a key is sent only to the configured address.
@@ -36,11 +35,7 @@ func (e *ListEndpoint) List(ctx context.Context) ([]Info, error) {
 		return nil, fmt.Errorf("the address of the models is none")
 	}
 	r.Header = e.Header.Clone()
-	client := e.Client
-	if client == nil {
-		client = straight
-	}
-	answer, err := client.Do(r)
+	answer, err := straight.Do(r)
 	if err != nil {
 		return nil, Unreachable(err)
 	}

@@ -1,7 +1,7 @@
 // Package diskindex is the index port over files in one folder, for local use.
 //
 // Each collection has one file, to which changes are appended, and which is written anew when more than half of it is
-// dead. A change is appended, synced and shown to queries before its call returns. Changes of one collection take turns.
+// dead. A change is appended, synced and shown to queries before its call returns. Changes of a collection take turns.
 // What a kill leaves half written at the end of a file is cut off when the file is read again.
 //
 // A collection that is asked for is read once; memory then has its words (as lists of chunks), and one bit for each

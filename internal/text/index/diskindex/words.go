@@ -133,12 +133,12 @@ func (m *merger) merge(slots int, lists [][]byte) []uint32 {
 func each(list []byte) iter.Seq2[uint32, uint32] {
 	return func(yield func(slot, weight uint32) bool) {
 		for slot := uint32(0); len(list) > 0; {
-			step, weight := uint32(0), uint32(1)
-			step, list = uvarint(list)
+			step, rest := uvarint(list)
+			weight := uint32(1)
 			if slot += step >> 1; step&1 == 1 {
-				weight, list = uvarint(list)
+				weight, rest = uvarint(rest)
 			}
-			if !yield(slot, weight) {
+			if list = rest; !yield(slot, weight) {
 				return
 			}
 		}
