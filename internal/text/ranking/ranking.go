@@ -75,13 +75,18 @@ type Hit struct {
 // mode, and by meaning where there are several embedding models, whose cosines say nothing about each other, it is the
 // reciprocal rank fusion, divided by what the first of every list would have.
 func Rank(q Query, lists []List) []Hit {
-	found := score(lists)
+	found, withVectors := score(lists), 0
+	for _, l := range lists {
+		if l.Trust.Weight > 0 {
+			withVectors++
+		}
+	}
 	switch fused := q.Mode == Hybrid; {
 	case q.Mode == Keyword:
 		for i := range found {
 			found[i].Score = found[i].Keyword
 		}
-	case fused || withVectors(lists) > 1:
+	case fused || withVectors > 1:
 		fuse(found, lists, fused)
 	default:
 		for i := range found {
@@ -95,8 +100,8 @@ func Rank(q Query, lists []List) []Hit {
 		}
 	}
 	slices.SortFunc(hits, order)
-	if q.Limit > 0 && len(hits) > q.Limit {
-		hits = hits[:q.Limit]
+	if q.Limit > 0 {
+		return hits[:min(q.Limit, len(hits))]
 	}
 	return hits
 }
@@ -141,16 +146,6 @@ func score(lists []List) []candidate {
 		}
 	}
 	return found
-}
-
-func withVectors(lists []List) int {
-	n := 0
-	for _, l := range lists {
-		if l.Trust.Weight > 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // smoothing is added to ranks before they are inverted. The less, the more a first place counts. The customary 60 is
