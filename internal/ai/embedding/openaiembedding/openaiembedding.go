@@ -67,30 +67,24 @@ type item struct {
 }
 
 // call makes one request. Its error may be shown.
-func (m *Model) call(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
-	body, err := m.post(ctx, r)
-	if err != nil {
-		return embedding.Reply{}, embedding.Redact(err, m.endpoint.URL, m.endpoint.Header)
-	}
-	reply, err := read(body, r)
-	return reply, embedding.Redact(err, m.endpoint.URL, m.endpoint.Header)
-}
-
-// post sends a request and reads the body of its answer.
-func (m *Model) post(ctx context.Context, r embedding.Request) ([]byte, error) {
+func (m *Model) call(ctx context.Context, r embedding.Request) (reply embedding.Reply, err error) {
+	defer func() { err = embedding.Redact(err, m.endpoint.URL, m.endpoint.Header) }()
 	body, err := json.Marshal(request{r.Name, r.Texts, "float", r.Dimensions})
 	if err != nil {
-		return nil, embedding.Fail(embedding.BadRequest, "the request cannot be written: %w", err)
+		return reply, embedding.Fail(embedding.BadRequest, "the request cannot be written: %w", err)
 	}
 	answer, err := m.endpoint.Post(ctx, body, "application/json")
 	if err != nil {
-		return nil, embedding.Unreachable(err)
+		return reply, embedding.Unreachable(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
-		return nil, embedding.FromHTTP(providerhttp.Refusal(answer))
+		return reply, embedding.FromHTTP(providerhttp.Refusal(answer))
 	}
-	return embedding.ReadReply(answer.Body, r)
+	if body, err = embedding.ReadReply(answer.Body, r); err != nil {
+		return reply, err
+	}
+	return read(body, r)
 }
 
 // read reads the body of an answer.
@@ -109,8 +103,8 @@ func read(body []byte, r embedding.Request) (embedding.Reply, error) {
 		}
 		return reply, nil
 	}
-	vectors, err := inOrder(answer.Data)
-	reply.Vectors = vectors
+	var err error
+	reply.Vectors, err = inOrder(answer.Data)
 	return reply, err
 }
 

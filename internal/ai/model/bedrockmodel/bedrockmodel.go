@@ -231,12 +231,12 @@ func failure(err error) error {
 	isAnswer := errors.As(err, &answered) && answered.Response != nil && answered.HTTPStatusCode() != 0
 	var api smithy.APIError
 	named := errors.As(err, &api)
-	var throttled *types.ThrottlingException
-	var notReady *types.ModelNotReadyException
+	_, throttled := errors.AsType[*types.ThrottlingException](err)
+	_, notReady := errors.AsType[*types.ModelNotReadyException](err)
 	switch {
 	case !isAnswer && !named:
 		return model.Unreachable(err)
-	case errors.As(err, &throttled), errors.As(err, &notReady):
+	case throttled, notReady:
 		err = model.Fail(model.Throttled, "the model's provider throttles: %w", err)
 	case !isAnswer: // an exception within the stream
 		err = model.BrokeOff(providerhttp.Says(api.ErrorMessage(), api.ErrorCode()))

@@ -126,7 +126,8 @@ func (s *state) replay(payload []byte, e *entry) error {
 	case kindPut:
 		e.vector(r, s.dimensions, s.rotation.words())
 		e.tail(r)
-		if r.torn || !s.knows(e) {
+		// A file that was not written by this package may have terms without names.
+		if last := len(e.terms) - 1; r.torn || last >= 0 && int(e.terms[last].term) >= len(s.names)+len(e.fresh) {
 			return errTorn
 		}
 		return s.put(e, s.size, recordHeader+len(payload))
@@ -138,11 +139,6 @@ func (s *state) replay(payload []byte, e *entry) error {
 		return s.remove(document, number)
 	}
 	return errTorn
-}
-
-// knows says whether all terms of an entry have names. A file that was not written by this package may say others.
-func (s *state) knows(e *entry) bool {
-	return len(e.terms) == 0 || int(e.terms[len(e.terms)-1].term) < len(s.names)+len(e.fresh)
 }
 
 // cut removes what follows the last whole record.

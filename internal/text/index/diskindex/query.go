@@ -37,7 +37,11 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 		return index.Result{}, ctx.Err()
 	}
 	q.Collections = slices.Compact(slices.Sorted(slices.Values(q.Collections)))
-	s := newSearch(q)
+	s := &search{
+		q: q, statistics: index.Statistics{Frequencies: make([]int, len(q.Terms))},
+		words: newTop(q.Limit), vectors: newTop(q.Limit), estimates: newTop(max(rescored, rescoredEach*q.Limit)),
+		found: map[place]*index.Candidate{},
+	}
 	passes := []func(*state){s.count, s.search}
 	if len(q.Terms) == 0 && q.Vector == nil {
 		passes = passes[:1]
@@ -96,14 +100,6 @@ type search struct {
 	found      map[place]*index.Candidate
 	buffer     []byte
 	err        error
-}
-
-func newSearch(q index.Query) *search {
-	return &search{
-		q: q, statistics: index.Statistics{Frequencies: make([]int, len(q.Terms))},
-		words: newTop(q.Limit), vectors: newTop(q.Limit), estimates: newTop(max(rescored, rescoredEach*q.Limit)),
-		found: map[place]*index.Candidate{},
-	}
 }
 
 func (s *search) count(c *state) {

@@ -5,16 +5,6 @@ import (
 	"strings"
 )
 
-// checkFilter checks a filter, as it is documented:
-// https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-vectors-metadata-filtering.html
-func (c *collection) checkFilter(given any) error {
-	if n := constraints(given); n > mostConstraints {
-		return invalid("filter: %d constraints", n)
-	}
-	_, err := c.admits(given, nil)
-	return err
-}
-
 // constraints are the values that something is compared with.
 func constraints(given any) int {
 	n := 0
@@ -33,7 +23,8 @@ func constraints(given any) int {
 	return n
 }
 
-// admits says whether a filter is true of a vector's metadata. The whole filter is read, whatever the metadata.
+// admits says whether a filter is true of a vector's metadata. The whole filter is read, for any metadata:
+// https://docs.aws.amazon.com/AmazonS3/latest/userguide/s3-vectors-metadata-filtering.html
 func (c *collection) admits(given any, metadata map[string]any) (bool, error) {
 	object, is := given.(map[string]any)
 	if !is || len(object) == 0 {

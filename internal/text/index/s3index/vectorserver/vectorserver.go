@@ -362,7 +362,10 @@ func (c *collection) query(in request, overlook func(key string) bool) (any, err
 		return nil, err
 	}
 	if in.Filter != nil {
-		if err := c.checkFilter(in.Filter); err != nil {
+		if n := constraints(in.Filter); n > mostConstraints {
+			return nil, invalid("filter: %d constraints", n)
+		}
+		if _, err := c.admits(in.Filter, nil); err != nil {
 			return nil, err
 		}
 	}
