@@ -100,7 +100,10 @@ func TestTheModelsRejectAServiceWithoutTheLock(t *testing.T) {
 		t.Skip("long, a program of its own: make linearize runs it")
 	}
 	list, err := planted.Bug{Name: "no chat is busy", Edits: []planted.Edit{
-		{File: "internal/run/intake/intake.go", Old: `if err == nil && chat.Value.ActiveRun != "" {`, New: `if false {`},
+		{
+			File: "internal/run/intake/intake.go",
+			Old:  `if err == nil && chat.Value.ActiveRun != "" {`, New: `if false {`,
+		},
 	}}.Overlay("../..", t.TempDir())
 	require.NoError(t, err)
 	s, service := serve(t, "-overlay", list)

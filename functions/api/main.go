@@ -33,10 +33,11 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		server, err := httpedge.New(p, 0, httpedge.A2A(p.Sealer), mcpedge.Add, httpedge.CountFailures(p), func(c *service.Config) {
+		use := func(c *service.Config) {
 			c.Knowledge, c.Asker, c.Prober = k, asker, asker
 			c.Slow = func() { p.Metrics.Count(cloud.SlowAnswers) }
-		})
+		}
+		server, err := httpedge.New(p, 0, httpedge.A2A(p.Sealer), mcpedge.Add, httpedge.CountFailures(p), use)
 		if err != nil {
 			return nil, err
 		}

@@ -112,7 +112,8 @@ func TestTheSettingsPageListsTheSettings(t *testing.T) {
 	listed, after, ok := strings.Cut(rest, end)
 	require.True(t, ok)
 	if *update {
-		require.NoError(t, os.WriteFile("../../../docs/settings.md", []byte(before+begin+table.String()+end+after), 0o600))
+		page := before + begin + table.String() + end + after
+		require.NoError(t, os.WriteFile("../../../docs/settings.md", []byte(page), 0o600))
 		return
 	}
 	assert.Equal(t, table.String(), listed, "run make golden if this is meant")

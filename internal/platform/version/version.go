@@ -7,7 +7,8 @@ import "runtime/debug"
 
 // Version and Commit are set by the linker in released builds, with two flags -X in the -ldflags of go build:
 //
-//	-X agentplatform/internal/platform/version.Version=v1.2.3 -X agentplatform/internal/platform/version.Commit=0123abc
+//	-X agentplatform/internal/platform/version.Version=v1.2.3
+//	-X agentplatform/internal/platform/version.Commit=0123abc
 var (
 	Version string
 	Commit  string

@@ -69,7 +69,8 @@ func isSuite(name string) bool {
 
 // The wings, from top to bottom: which others the packages of a wing may import. All may import events.
 var wings = []struct{ name, may, reason string }{
-	{"wiring", "api run knowledge org ai text store core platform", "makes adapters and use cases, and connects them"},
+	{"wiring", "api run knowledge org ai text store core platform",
+		"makes adapters and use cases, and connects them"},
 	{"api", "run knowledge org ai text store core platform", "turns requests into calls of use cases"},
 	{"run", "org ai text store core platform", "executes runs; a search is a tool, which the wiring passes in"},
 	{"knowledge", "org ai text store core platform", "knows documents, and no run"},
@@ -79,7 +80,8 @@ var wings = []struct{ name, may, reason string }{
 	{"store", "core platform", "knows what is stored and how, and not why"},
 	{"core", "", "decides by values alone"},
 	{"platform", "", "knows nothing of agents"},
-	{"proof", "api run knowledge org ai text store core platform", "drives and checks everything; nothing imports it"},
+	{"proof", "api run knowledge org ai text store core platform",
+		"drives and checks everything; nothing imports it"},
 }
 
 func TestWingsImportDownwards(t *testing.T) {
@@ -128,7 +130,8 @@ var within = []struct{ room, only, reason string }{
 	{"internal/text/chunking", "internal/text/document internal/text/words", "divides texts"},
 	{"internal/text/words", "internal/text/document internal/text/index", "knows words, not what they are worth"},
 	{"internal/text/ranking", "internal/text/index internal/text/words", "orders what was found"},
-	{"internal/text/extract", "internal/text/document internal/text/extract/pdftext", "reads files, and stores nothing"},
+	{"internal/text/extract", "internal/text/document internal/text/extract/pdftext",
+		"reads files, and stores nothing"},
 	{"internal/api/apidoc", "", "knows the rules of the document, not what an operation does"},
 	{"internal/api/panel", "", "is files for browsers, which use the API as every client does"},
 	{"internal/proof/invariant", "internal/core/lifecycle internal/store/record internal/store/table",
@@ -163,8 +166,9 @@ func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 
 // What a use case of runs may import of those beside it: each runs by itself, and meets the others in the store.
 var beside = map[string]string{
-	"internal/run/intake":           "internal/run/transition internal/run/view",
-	"internal/run/worker":           "internal/run/agent internal/run/stream internal/run/transition internal/run/view",
+	"internal/run/intake": "internal/run/transition internal/run/view",
+	"internal/run/worker": "internal/run/agent internal/run/stream internal/run/transition " +
+		"internal/run/view",
 	"internal/run/stream":           "internal/run/view",
 	"internal/run/sweep":            "internal/run/transition",
 	"internal/run/webhook":          "internal/run/view",
@@ -225,7 +229,7 @@ func TestAdaptersKnowTheirPort(t *testing.T) {
 // nor conditions nor how a repetition finds its own writes.
 var onTheTable = map[string]string{
 	"internal/store/record":            "it alone knows what is stored, and how",
-	"internal/store/ratelimit":         "what processes tell each other of keys lives for minutes, beside the streams",
+	"internal/store/ratelimit":         "counts of keys that processes share live for minutes, like streams",
 	"internal/run/stream":              "streams have a table of their own, whose entries live for minutes",
 	"internal/store/table/memtable":    "an adapter",
 	"internal/store/table/disktable":   "an adapter",
@@ -248,14 +252,16 @@ func TestOnlyWhatIsStoredKnowsTheTable(t *testing.T) {
 		}
 	}
 	for name, reason := range onTheTable {
-		assert.Contains(t, ours(all[name].Imports), "internal/store/table", "the rule for %s (%s) is stale", name, reason)
+		assert.Contains(t, ours(all[name].Imports), "internal/store/table", "the rule for %s (%s) is stale", name,
+			reason)
 	}
 }
 
 // An area of the HTTP layer is read and changed by itself: what two of them need stands in the framework, which knows
 // neither. Only the package service puts them together, for the wirings and for what helps tests.
 func TestAreasOfTheAPIImportTheFrameworkAlone(t *testing.T) {
-	const framework, service, helpers = "internal/api/httpapi", "internal/api/httpapi/service", "internal/api/httpapi/httpapitest"
+	const framework, service, helpers = "internal/api/httpapi", "internal/api/httpapi/service",
+		"internal/api/httpapi/httpapitest"
 	areas := 0
 	for name, p := range packages(t) {
 		isPart := strings.HasPrefix(name, framework+"/")
@@ -279,21 +285,26 @@ func TestAreasOfTheAPIImportTheFrameworkAlone(t *testing.T) {
 
 func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 	adapters := []string{
-		"internal/store/table/disktable", "internal/store/table/memtable", "internal/store/table/faulttable", "internal/store/blob/dirblob",
-		"internal/store/blob/memblob", "internal/text/index/diskindex", "internal/text/index/memindex", "internal/text/index/s3index",
+		"internal/store/table/disktable", "internal/store/table/memtable", "internal/store/table/faulttable",
+		"internal/store/blob/dirblob",
+		"internal/store/blob/memblob", "internal/text/index/diskindex", "internal/text/index/memindex",
+		"internal/text/index/s3index",
 		"internal/store/queue/localqueue", "internal/store/timer/localtimer",
 		"internal/ai/tool/builtintool", "internal/ai/tool/httptool", "internal/ai/tool/openapitool",
 		"internal/ai/tool/mcptool", "internal/store/table/dynamotable", "internal/store/table/cachetable",
-		"internal/store/queue/sqsqueue", "internal/store/timer/sfntimer", "internal/store/blob/s3blob", "internal/store/seal/keyseal",
+		"internal/store/queue/sqsqueue", "internal/store/timer/sfntimer", "internal/store/blob/s3blob",
+		"internal/store/seal/keyseal",
 		"internal/store/seal/kmsseal", "internal/wiring/broker/lambdabroker",
 		"internal/text/reader/lambdareader", "internal/platform/trace/otlp",
 	}
 	// The wirings; the kinds of toolkits whose tools are HTTP requests; the simulator's; the templates, which use
 	// shapes from adapters; the trigger, which reads SQS messages.
 	wiring := []string{
-		"internal/wiring/boot", "internal/wiring/cloud", "internal/wiring/cloud/brokerclient", "internal/wiring/cloud/search", "internal/wiring/cloud/runworker",
+		"internal/wiring/boot", "internal/wiring/cloud", "internal/wiring/cloud/brokerclient",
+		"internal/wiring/cloud/search", "internal/wiring/cloud/runworker",
 		"internal/ai/provider/registry", "internal/org/toolkit/adapters",
-		"internal/ai/tool/openapitool", "internal/ai/tool/mcptool", "internal/proof/sim", "internal/proof/sim/explore", "infra/stacks",
+		"internal/ai/tool/openapitool", "internal/ai/tool/mcptool", "internal/proof/sim",
+		"internal/proof/sim/explore", "infra/stacks",
 		"internal/wiring/trigger", "scripts/retrieval", "scripts/firstkey", "scripts/operate",
 		"internal/api/httpapi/httpapitest",
 	}
@@ -362,8 +373,10 @@ func TestTheHTTPLayerCommitsNothing(t *testing.T) {
 }
 
 func TestUseCasesReadNoClock(t *testing.T) {
-	for _, name := range []string{"core/lifecycle", "run/intake", "run/worker", "run/agent", "run/sweep", "run/webhook", "run/removal", "run/transition",
-		"store/record", "org/catalog", "org/tenant", "org/toolkit", "run/stream", "run/files", "run/view", "core/docstate", "knowledge/knowledge",
+	for _, name := range []string{"core/lifecycle", "run/intake", "run/worker", "run/agent", "run/sweep",
+		"run/webhook", "run/removal", "run/transition",
+		"store/record", "org/catalog", "org/tenant", "org/toolkit", "run/stream", "run/files", "run/view",
+		"core/docstate", "knowledge/knowledge",
 		"knowledge/ingest", "org/analytics", "store/rollup"} {
 		for _, line := range found(t, `time\.(Now|Since|Until|Sleep|After|NewTimer|NewTicker)\(|^\s*go `, name) {
 			if strings.Contains(line, "stream/notifier.go") { // one process's notifier waits on its machine's clock
@@ -389,32 +402,41 @@ func TestTheOuterContextIsNotAskedFirst(t *testing.T) {
 }
 
 // What must not be linked into a function, directly or indirectly: each has a cold start, which grows with its
-// size. Of model providers the linker leaves out what a function does not make; internal/ai/provider/registry tests it.
+// size. The linker leaves out the model providers that a function does not make; internal/ai/provider/registry tests
+// it.
 var unlinked = map[string][]string{
-	"functions/chat": {"internal/text/index/s3index", "internal/run/worker", "internal/run/agent", "internal/run/removal",
+	"functions/chat": {"internal/text/index/s3index", "internal/run/worker", "internal/run/agent",
+		"internal/run/removal",
 		"internal/store/table/disktable", "internal/wiring/boot"},
 	"functions/api": {"internal/text/extract", "internal/knowledge/ingest", "internal/run/worker",
 		"internal/run/agent", "internal/run/removal", "internal/store/table/disktable", "internal/wiring/boot"},
-	"functions/stream": {"internal/text/index/s3index", "internal/run/worker", "internal/run/agent", "internal/run/removal",
+	"functions/stream": {"internal/text/index/s3index", "internal/run/worker", "internal/run/agent",
+		"internal/run/removal",
 		"internal/store/table/disktable", "internal/wiring/boot", "internal/wiring/trigger"},
 	"functions/worker": {"internal/api/httpapi", "internal/run/webhook", "internal/run/sweep", "internal/run/removal",
 		"internal/run/intake", "internal/store/table/disktable", "internal/wiring/boot"},
-	"functions/broker": {"internal/api/httpapi", "internal/run/intake", "internal/run/worker", "internal/run/agent", "internal/run/removal",
+	"functions/broker": {"internal/api/httpapi", "internal/run/intake", "internal/run/worker",
+		"internal/run/agent", "internal/run/removal",
 		"internal/text/extract", "internal/knowledge/ingest", "internal/text/index/s3index",
 		"internal/store/table/disktable", "internal/wiring/boot", "internal/wiring/trigger"},
-	"functions/reader": {"internal/wiring/cloud", "internal/api/httpapi", "internal/run/worker", "internal/run/agent", "internal/org/tenant",
+	"functions/reader": {"internal/wiring/cloud", "internal/api/httpapi", "internal/run/worker",
+		"internal/run/agent", "internal/org/tenant",
 		"internal/store/table/dynamotable", "internal/store/blob/s3blob", "internal/wiring/boot"},
-	"functions/webhook": {"internal/api/httpapi", "internal/run/worker", "internal/run/agent", "internal/run/sweep", "internal/run/removal",
+	"functions/webhook": {"internal/api/httpapi", "internal/run/worker", "internal/run/agent",
+		"internal/run/sweep", "internal/run/removal",
 		"internal/run/intake", "internal/store/table/disktable"},
 	"functions/job": {"internal/api/httpapi", "internal/run/worker", "internal/run/agent", "internal/run/webhook",
 		"internal/run/intake", "internal/store/table/disktable"},
-	"functions/ingest": {"internal/api/httpapi", "internal/run/worker", "internal/run/agent", "internal/run/sweep", "internal/run/removal",
+	"functions/ingest": {"internal/api/httpapi", "internal/run/worker", "internal/run/agent", "internal/run/sweep",
+		"internal/run/removal",
 		"internal/run/intake", "internal/run/webhook",
 		"internal/store/table/disktable", "internal/wiring/boot"},
-	"functions/sweeper": {"internal/knowledge/knowledge", "internal/api/httpapi", "internal/run/worker", "internal/run/agent",
+	"functions/sweeper": {"internal/knowledge/knowledge", "internal/api/httpapi", "internal/run/worker",
+		"internal/run/agent",
 		"internal/run/webhook",
 		"internal/run/removal", "internal/run/intake", "internal/store/table/disktable"},
-	"functions/agentplatform": {"internal/wiring/cloud", "internal/store/table/dynamotable", "internal/store/queue/sqsqueue",
+	"functions/agentplatform": {"internal/wiring/cloud", "internal/store/table/dynamotable",
+		"internal/store/queue/sqsqueue",
 		"internal/store/timer/sfntimer", "internal/store/blob/s3blob"},
 }
 
@@ -436,7 +458,8 @@ var foreign = map[string][]string{
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace": {},
 	"go.opentelemetry.io/collector/pdata/pcommon":       {},
 	// it brings Protocol Buffers along; only those that answer questions, and the daily work, need it
-	"github.com/DataDog/sketches-go/ddsketch": {"functions/chat", "functions/api", "functions/stream", "functions/job",
+	"github.com/DataDog/sketches-go/ddsketch": {"functions/chat", "functions/api", "functions/stream",
+		"functions/job",
 		"functions/agentplatform"},
 }
 

@@ -46,8 +46,8 @@ func TestSimulation(t *testing.T) {
 				}
 				r := sim.Simulate(*first+n-1, log)
 				if r.Failure != "" {
-					t.Errorf("seed %d: %s\nreplay: go test ./internal/proof/sim -run TestSimulation -first %d -seeds 1 "+
-						"-log /tmp/seed.log", r.Seed, r.Failure, r.Seed)
+					t.Errorf("seed %d: %s\nreplay: go test ./internal/proof/sim -run TestSimulation -first %d "+
+						"-seeds 1 -log /tmp/seed.log", r.Seed, r.Failure, r.Seed)
 					return
 				}
 				steps.Add(uint64(r.Steps))

@@ -1,7 +1,7 @@
 // Package files is the area of the API for files that users send and read.
 //
-// What a file is, and where its bytes are, is the use case's to say (internal/run/files). It imports the framework above it
-// and no other area.
+// The use case internal/run/files decides what a file is and where its bytes are. It imports the framework above it and
+// no other area.
 package files
 
 import (

@@ -1,7 +1,7 @@
 // Package knowledge is the area of the API for knowledge bases, their documents, and search.
 //
-// What they are, and who may, is the use case's to say (internal/knowledge/knowledge). It imports the framework above it and no
-// other area.
+// The use case internal/knowledge/knowledge decides what they are and who may reach them. It imports the framework
+// above it and no other area.
 package knowledge
 
 import (

@@ -1,5 +1,5 @@
-// Package brokerclient makes the client by which a function that may not open secrets asks the broker. It is separate from
-// cloud so that the other functions do not link it.
+// Package brokerclient makes the client by which a function that may not open secrets calls the broker. It is separate
+// from cloud so that the other functions do not link it.
 //
 // It is wiring and contains no rules.
 package brokerclient
