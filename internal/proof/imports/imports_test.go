@@ -164,7 +164,7 @@ func TestPackagesImportOnlyWhatTheyMay(t *testing.T) {
 	}
 }
 
-// What a use case of runs may import of those beside it: each runs by itself, and meets the others in the store.
+// The packages of its own wing that a use case or a leaf may import. Each runs alone; they meet in the store.
 var beside = map[string]string{
 	"internal/run/intake": "internal/run/transition internal/run/view",
 	"internal/run/worker": "internal/run/agent internal/run/stream internal/run/transition " +
@@ -195,12 +195,12 @@ func TestUseCasesAndLeavesStandBesideEachOther(t *testing.T) {
 	}
 }
 
-// The ports. A port knows no other package of its wing; an adapter knows its port, and no port beside it.
+// The ports. A port knows no other package of its wing; an adapter knows its port, and no other port.
 var ports = []struct{ port, besides string }{
 	{"internal/store/table", ""},
 	{"internal/store/blob", ""},
 	{"internal/store/queue", ""},
-	{"internal/store/timer", "internal/store/queue"}, // a timer sends nudges
+	{"internal/store/timer", "internal/store/queue"}, // a timer sends messages
 	{"internal/store/seal", ""},
 	{"internal/text/index", ""},
 	{"internal/ai/model", "internal/ai/providerhttp"},

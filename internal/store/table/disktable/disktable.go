@@ -39,7 +39,7 @@ var errClosed = &table.Error{Kind: table.Down, Err: errors.New("the store is clo
 
 // compactedFiles is how many files of level 0 may have a key before they are compacted. More files mean fewer
 // compactions, and slower reads: a reader may have to look into all of them.
-const compactedFiles = 4
+const compactedFiles = 8
 
 // maxBatch bounds how many commits share one sync, and so how long the first of them waits.
 const maxBatch = 256
@@ -121,8 +121,13 @@ func Open(dir string, o Options) (*Table, error) {
 func (t *Table) open(dir string, fs vfs.FS) error {
 	cache := pebble.NewCache(16 << 20)
 	defer cache.Unref()
+	onDisk := fs == nil
+	if onDisk {
+		fs = vfs.Default
+	}
+	spread := &paced{FS: fs, closing: t.closing}
 	options := &pebble.Options{
-		FS:                          fs,
+		FS:                          spread,
 		Cache:                       cache,
 		MemTableSize:                4 << 20,
 		MemTableStopWritesThreshold: 8,                  // 32 MB
@@ -136,8 +141,12 @@ func (t *Table) open(dir string, fs vfs.FS) error {
 			t.log.Warn("the disk is slow", "operation", i.OpType.String(), "so_far_ms", i.Duration.Milliseconds())
 		}},
 	}
+	spread.listen(options.EventListener)
 	for i := range options.Levels {
 		options.Levels[i].FilterPolicy = bloom.FilterPolicy(10)
+	}
+	if onDisk {
+		options.WithFSDefaults() // as the engine does where it is given no file system: tells of a slow disk
 	}
 	db, err := pebble.Open(dir, options)
 	if err != nil {
@@ -147,6 +156,7 @@ func (t *Table) open(dir string, fs vfs.FS) error {
 		return errors.Join(err, db.Close())
 	}
 	t.db = db
+	spread.opened.Store(true)
 	return nil
 }
 
