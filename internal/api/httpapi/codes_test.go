@@ -18,7 +18,7 @@ import (
 func shipped(t *testing.T) (files []*ast.File) {
 	t.Helper()
 	set := token.NewFileSet()
-	require.NoError(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
