@@ -147,6 +147,7 @@ func (v *Service) streamService() {
 	})
 	environment := v.environment()
 	environment["ADDR"] = jsii.String("0.0.0.0:8080")
+	environment["STREAMS"], environment["KEY_STREAMS"] = jsii.String("5000"), jsii.String("2000") // 0.1 MB each of 1 GiB
 	task.AddContainer(jsii.String("stream"), &awsecs.ContainerDefinitionOptions{
 		Image:                  awsecs.ContainerImage_FromEcrRepository(v.data.Images, jsii.String(v.found.Image)),
 		Environment:            &environment,

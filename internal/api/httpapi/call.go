@@ -26,6 +26,7 @@ type Call struct {
 	hasSlot     bool    // it has a stream slot
 	sharedSlot  *int    // its number among the key's slots, where processes share them
 	streaming   bool    // its answer is a stream, of which a stop shortens the write deadlines
+	broken      bool    // its handler panicked after the answer had begun
 }
 
 // ID is the request's id, which its answer has as X-Request-Id.
@@ -54,5 +55,8 @@ func (s *Server) identified(next http.Handler) http.Handler {
 		}
 		w.Header().Set("X-Request-Id", c.id)
 		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, callKey{}, c)))
+		if c.broken && r.Context().Value(http.ServerContextKey) != nil {
+			panic(http.ErrAbortHandler) // net/http cuts the connection, so the client sees that the answer is not whole
+		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"agentplatform/internal/platform/host"
 )
 
-// recovered logs a panic of a handler, and answers 500 where no answer has begun.
+// recovered logs a panic of a handler, and answers 500 where no answer has begun. An answer that has begun is cut.
 func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -23,11 +23,13 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 				p, stack = of.Value, of.Stack
 			}
 			c := callOf(r.Context())
-			s.Log.Error("a request panicked", "request_id", c.id, "panic", p, "stack", string(stack))
+			s.Log.Error("a request panicked", "request_id", c.id, "run_id", c.Run, "panic", p, "stack", string(stack))
 			if c.answer.retract() {
 				ours := &apiError{status: http.StatusInternalServerError, code: "internal", message: ourFault}
 				fail(s.Log, w, c, ours)
+				return
 			}
+			c.broken = true
 		}()
 		next.ServeHTTP(w, r)
 	})

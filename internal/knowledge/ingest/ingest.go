@@ -3,12 +3,12 @@
 //
 // An ingester claims a document with a lease. Each stage ends in one commit, which names what the stage has stored; an
 // ingester that is lost anywhere costs no more than the stage under way. What fails is tried again, and ends (package
-// ingestion).
+// docstate).
 //
 // An index that was lost is filled again from what the stages have stored (Recover); nothing is embedded for that.
 //
 // It must not know HTTP or runs. It imports knowledge, whose documents it works on, extract, chunking, words, the ports
-// embedding, index and blob, catalog, record, ingestion, egress, problem, host and trace.
+// embedding, index and blob, catalog, record, docstate, egress, problem, host and trace.
 package ingest
 
 import (

@@ -1,6 +1,6 @@
 // Package knowledge manages what agents and people search: knowledge bases, their documents, and search itself.
 //
-// A document is a life cycle (package ingestion) with its bytes; package ingest takes it through its stages. What a
+// A document is a life cycle (package docstate) with its bytes; package ingest takes it through its stages. What a
 // stage makes is in the blob store, named by the commit that ends the stage. The index is derived from it. What search
 // finds is decided by the documents as they are stored: candidates of the index that no document names, or that the
 // asker may not read, are dropped.
@@ -16,7 +16,7 @@
 // nothing waits for it, as readers see a document as it is in the collection in force ([catalog.Document.In]). It also
 // removes what was made for a rebuild that was replaced, given up or has failed.
 //
-// It must not know HTTP, runs, formats of files or products. It imports catalog, record, tenant, ingestion, document,
+// It must not know HTTP, runs, formats of files or products. It imports catalog, record, tenant, docstate, document,
 // the ports embedding, index and blob, words, ranking, egress, problem, host, trace and
 // waiting.
 //

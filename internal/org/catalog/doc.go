@@ -5,5 +5,5 @@
 // versions, blobs and the last use of it. So it has no functions that read or write; the rules about the things are
 // those of the use cases (tenant, toolkit). Files are not here: they are counted by the runs that hold them.
 //
-// It must not know tables, runs or use cases. It imports record, ingestion and the tool port.
+// It must not know tables, runs or use cases. It imports record, docstate and the tool port.
 package catalog

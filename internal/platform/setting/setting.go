@@ -53,8 +53,8 @@ type Settings struct {
 	IngestWorkers       int           `env:"INGEST_WORKERS" envDefault:"4" help:"documents at work at once in this process, 1 to 1000"`
 	DocumentsPerBase    int           `env:"DOCUMENTS_PER_BASE" envDefault:"10000" help:"documents of a knowledge base, 1 to 1000000"`
 
-	Streams            int `env:"STREAMS" envDefault:"50000" help:"open streams of this process, 1 to 1000000"`
-	KeyStreams         int `env:"KEY_STREAMS" envDefault:"20000" help:"open streams of a key, 1 to 1000000"`
+	Streams            int `env:"STREAMS" envDefault:"10000" help:"open streams of this process, about 0.1 MB of memory each, 1 to 1000000"`
+	KeyStreams         int `env:"KEY_STREAMS" envDefault:"5000" help:"open streams of a key, 1 to 1000000"`
 	KeyChats           int `env:"KEY_CHATS" envDefault:"0" help:"open streams of POST /chat, MCP, A2A and AG-UI of a key, and waits there of more than 3 s, over all functions, to 1000; 0: no limit; on AWS only"`
 	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" help:"connections of an address that have shown no key, 1 to 1000000"`
 

@@ -10,7 +10,7 @@
 // than a round. It ends when nothing is left, or before its context's deadline; what is left stays due, and the next
 // sweep goes on. The same holds if it is killed anywhere.
 //
-// It imports transition, record, catalog, lifecycle, ingestion, queue, problem, events and host.
+// It imports transition, record, catalog, lifecycle, docstate, queue, problem, events and host.
 package sweep
 
 import (
