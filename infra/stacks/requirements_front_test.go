@@ -4,7 +4,6 @@ package stacks_test
 
 import (
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
@@ -174,8 +173,7 @@ var frontRequirements = []requirement{
 		slices.Reverse(list(config["CacheBehaviors"]))
 	}},
 	{"the load balancer closes an idle connection before the service does", func(all templates) (wrong []string) {
-		server := httpapi.Server{Config: httpapi.Config{Log: slog.Default()}}
-		service := server.HTTP().IdleTimeout.Seconds()
+		service := httpapi.IdleTimeout.Seconds()
 		for id, b := range all.of("AWS::ElasticLoadBalancingV2::LoadBalancer") {
 			idle := 60.0 // where nothing is said
 			for _, a := range list(b["LoadBalancerAttributes"]) {

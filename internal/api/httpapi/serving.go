@@ -9,12 +9,14 @@ import (
 	"time"
 )
 
+// IdleTimeout is how long the server keeps a connection without a request. It is longer than a load balancer in front
+// keeps one (120 s, infra/stacks): the side that closes first must not be the one that is called.
+const IdleTimeout = 130 * time.Second
+
 // HTTP makes the server that the API is reached through, with its limits on connections.
 func (s *Server) HTTP() *http.Server {
 	return &http.Server{
-		// Longer than a load balancer in front (120 s, infra/stacks) keeps an idle connection: whichever side closes
-		// first must not be the one that is called.
-		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 130 * time.Second, MaxHeaderBytes: 64 << 10,
+		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: IdleTimeout, MaxHeaderBytes: 64 << 10,
 		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
 		ConnContext: s.gate.strangers.enter, ConnState: s.gate.strangers.seen,
 	}
