@@ -147,7 +147,8 @@ func (v *Service) streamService() {
 	})
 	environment := v.environment()
 	environment["ADDR"] = jsii.String("0.0.0.0:8080")
-	environment["STREAMS"], environment["KEY_STREAMS"] = jsii.String("5000"), jsii.String("2000") // 0.1 MB each of 1 GiB
+	environment["STREAMS"] = jsii.String("5000") // of 0.1 MB each
+	environment["KEY_STREAMS"] = jsii.String("2000")
 	task.AddContainer(jsii.String("stream"), &awsecs.ContainerDefinitionOptions{
 		Image:                  awsecs.ContainerImage_FromEcrRepository(v.data.Images, jsii.String(v.found.Image)),
 		Environment:            &environment,
