@@ -119,7 +119,7 @@ func Open(dir string, o Options) (*Table, error) {
 }
 
 func (t *Table) open(dir string, fs vfs.FS) error {
-	cache := pebble.NewCache(16 << 20)
+	cache := pebble.NewCache(64 << 20) // the engine takes its memtables out of it
 	defer cache.Unref()
 	onDisk := fs == nil
 	if onDisk {
@@ -129,8 +129,8 @@ func (t *Table) open(dir string, fs vfs.FS) error {
 	options := &pebble.Options{
 		FS:                          spread,
 		Cache:                       cache,
-		MemTableSize:                4 << 20,
-		MemTableStopWritesThreshold: 8,                  // 32 MB
+		MemTableSize:                16 << 20,
+		MemTableStopWritesThreshold: 4,                  // 64 MB
 		L0CompactionThreshold:       2 * compactedFiles, // the engine counts each twice
 		L0StopWritesThreshold:       96,
 		FormatMajorVersion:          pebble.FormatNewest,
