@@ -1,4 +1,4 @@
-// Command local runs the whole service in one process with its data in one folder.
+// Command agentplatform runs the whole service in one process with its data in one folder.
 package main
 
 import (
