@@ -79,7 +79,7 @@ func (w *work) extracted(ctx context.Context, text document.Text, sure bool) err
 				Language: text.Language, Unsure: !sure, PageCount: len(text.Pages),
 			}
 			if !d.Titled && strings.TrimSpace(text.Title) != "" {
-				d.Title = knowledge.Cut(strings.TrimSpace(text.Title), knowledge.MaxTitle)
+				d.Title = words.Cut(strings.TrimSpace(text.Title), knowledge.MaxTitle)
 			}
 			return nil
 		})

@@ -20,6 +20,7 @@ import (
 	"agentplatform/internal/platform/trace"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/words"
 )
 
 // NewDocument describes a document before its ingestion.
@@ -153,7 +154,7 @@ func (k *Knowledge) newDocument(
 		d.Language = n.Language
 	}
 	if !d.Titled {
-		d.Title = Cut(cmp.Or(n.Source.Name, n.Source.URL, "Untitled"), MaxTitle)
+		d.Title = words.Cut(cmp.Or(n.Source.Name, n.Source.URL, "Untitled"), MaxTitle)
 	}
 	if bytes == nil {
 		d.ID = k.Host.NewID()
@@ -171,18 +172,6 @@ func firstStage(d catalog.Document) docstate.Stage {
 		return docstate.Fetching
 	}
 	return docstate.Extracting
-}
-
-// Cut returns at most so many characters of a text.
-func Cut(text string, most int) string {
-	n := 0
-	for at := range text {
-		if n == most {
-			return text[:at]
-		}
-		n++
-	}
-	return text
 }
 
 // contentID is the id of the reservation of a document's bytes: of the same bytes for the same groups in the same base.

@@ -122,7 +122,7 @@ func (q Question) check() error {
 func checkIDs(field string, ids []string) error {
 	for i, id := range ids {
 		if !host.ValidID(id) {
-			return problem.InvalidField(fmt.Sprintf("%s[%d]", field, i), "%q is no identifier", Cut(id, 50))
+			return problem.InvalidField(fmt.Sprintf("%s[%d]", field, i), "%q is no identifier", words.Cut(id, 50))
 		}
 	}
 	return nil
