@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"agentplatform/internal/ai/embedding"
@@ -257,9 +256,7 @@ func unavailable(err error, tokens int64) error {
 func packed(vectors [][]float32) []byte {
 	var b []byte
 	for _, v := range vectors {
-		for _, x := range v {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-		}
+		b, _ = binary.Append(b, binary.LittleEndian, v) // it errs only on other types
 	}
 	return b
 }
@@ -272,10 +269,8 @@ func unpacked(b []byte, dimensions int) ([][]float32, error) {
 	vectors := make([][]float32, len(b)/4/dimensions)
 	for i := range vectors {
 		vectors[i] = make([]float32, dimensions)
-		for j := range vectors[i] {
-			vectors[i][j] = math.Float32frombits(binary.LittleEndian.Uint32(b))
-			b = b[4:]
-		}
+		n, _ := binary.Decode(b, binary.LittleEndian, vectors[i]) // it errs only on other types and too few bytes
+		b = b[n:]
 	}
 	return vectors, nil
 }
