@@ -8,8 +8,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"golang.org/x/sync/errgroup"
-
 	"agentplatform/internal/platform/host"
 )
 
@@ -108,26 +106,18 @@ func batches(texts []string, l Limits) (all [][]string) {
 
 // sendAll sends the batches, some at once. The first failure ends all calls. A panic of one is then the caller's.
 func (s *sender) sendAll(ctx context.Context, batches [][]string) ([][]float32, error) {
-	group, ctx := errgroup.WithContext(ctx)
+	group, ctx := host.NewGroup(ctx)
 	group.SetLimit(max(s.limits.Calls, 1))
-	replies, died := make([][][]float32, len(batches)), make([]*host.Panic, len(batches))
+	replies := make([][][]float32, len(batches))
 	for i, b := range batches {
-		group.Go(func() error {
-			err := ctx.Err()
-			if died[i] = host.Catch(func() {
-				if err == nil {
-					replies[i], err = s.send(ctx, b)
-				}
-			}); died[i] != nil {
-				return died[i]
+		group.Go(func() (err error) {
+			if err = ctx.Err(); err == nil {
+				replies[i], err = s.send(ctx, b)
 			}
 			return err
 		})
 	}
 	err := group.Wait()
-	for _, p := range died {
-		p.Again()
-	}
 	return slices.Concat(replies...), err
 }
 

@@ -43,8 +43,4 @@ type Reply struct {
 // Model embeds texts. Implementations are safe for concurrent use.
 type Model interface {
 	Embed(ctx context.Context, r Request) (Reply, error)
-
-	// Lexical says that vectors follow the spelling of words and not their meaning: beside a search by words they add
-	// little, and a ranking lets them count for little.
-	Lexical() bool
 }

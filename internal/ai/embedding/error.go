@@ -42,8 +42,12 @@ func Redact(err error, address string, sent http.Header) error {
 	return providerhttp.RedactFailure[Kind](err, address, sent)
 }
 
-// Unreachable makes the retryable [Error] of a call that got no answer or whose answer broke off.
+// Unreachable makes the retryable [Error] of a call that got no answer or whose answer broke off, and one of kind
+// [Malformed] of a reply that is larger than [MaxReply].
 func Unreachable(err error) error {
+	if _, is := errors.AsType[*http.MaxBytesError](err); is {
+		return malformed("a reply that does not end")
+	}
 	failure, _ := egress.Plain(err)
 	return Fail(Retryable, "the embedding model cannot be reached: %w", failure)
 }

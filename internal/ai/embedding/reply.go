@@ -1,8 +1,8 @@
 package embedding
 
 import (
-	"errors"
 	"io"
+	"net/http"
 
 	"agentplatform/internal/ai/providerhttp"
 )
@@ -21,36 +21,18 @@ func MaxReply(r Request) int {
 	return size
 }
 
-// ErrTooLarge is that of a reply that is larger than [MaxReply].
-var ErrTooLarge = errors.New("embedding: the reply is too large")
-
 // ReadReply reads the body of a reply, and no more than [MaxReply].
-func ReadReply(body io.Reader, r Request) ([]byte, error) {
+func ReadReply(body io.ReadCloser, r Request) ([]byte, error) {
 	raw, err := io.ReadAll(Bounded(body, r))
-	switch {
-	case errors.Is(err, ErrTooLarge):
-		return nil, malformed("a reply that does not end")
-	case err != nil:
+	if err != nil {
 		return nil, Unreachable(err)
 	}
 	return raw, nil
 }
 
-// Bounded reads the body of a reply. It fails with [ErrTooLarge] where that is larger than [MaxReply].
-func Bounded(body io.Reader, r Request) io.Reader { return &bounded{body, MaxReply(r)} }
-
-type bounded struct {
-	io.Reader
-
-	left int
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if b.left -= n; b.left < 0 {
-		return 0, ErrTooLarge
-	}
-	return n, err
+// Bounded reads the body of a reply. It fails with [http.MaxBytesError] where that is larger than [MaxReply].
+func Bounded(body io.ReadCloser, r Request) io.ReadCloser {
+	return http.MaxBytesReader(nil, body, int64(MaxReply(r)))
 }
 
 // Decode decodes the body of a reply, unless it has more values than a reply can need: in memory each is larger than in

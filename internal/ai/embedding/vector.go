@@ -53,9 +53,7 @@ func (n *Numbers) decode(text []byte) error {
 		return errNoVector
 	}
 	list := make(Numbers, len(raw)/4)
-	for i := range list {
-		list[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
-	}
+	_, _ = binary.Decode(raw, binary.LittleEndian, []float32(list)) // it errs only on other types and too few bytes
 	*n = list
 	return nil
 }

@@ -1,10 +1,9 @@
 package model
 
 import (
-	"context"
 	"errors"
 	"io"
-	"net/http"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,61 +21,38 @@ var (
 	errSilent  = errors.New("the answer broke off: nothing came any more")
 )
 
-// Bound returns a copy of a client whose response bodies end: reading fails after [MaxStream] bytes, or when
-// nothing arrives for [MaxSilence].
-func Bound(c *http.Client) *http.Client {
-	bounded := *c
-	bounded.Transport = &boundedTransport{c.Transport, MaxStream, MaxSilence}
-	return &bounded
-}
-
-type boundedTransport struct {
-	inner   http.RoundTripper // nil: the default
-	bytes   int64
-	silence time.Duration
-}
-
-func (t *boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	ctx, cancel := context.WithCancelCause(r.Context())
-	inner := t.inner
-	if inner == nil {
-		inner = http.DefaultTransport
-	}
-	answer, err := inner.RoundTrip(r.WithContext(ctx))
-	if err != nil {
-		cancel(nil)
-		return nil, err
-	}
-	b := &boundedBody{ReadCloser: answer.Body, ctx: ctx, cancel: cancel, left: t.bytes, silence: t.silence}
-	b.timer = time.AfterFunc(t.silence, func() { cancel(errSilent) })
-	answer.Body = b
-	return answer, nil
-}
-
-type boundedBody struct {
+// bounded is a response body that ends: reading fails after so many bytes, or when nothing arrives for so long.
+type bounded struct {
 	io.ReadCloser
 
-	ctx     context.Context //nolint:containedctx // of the request; it is cancelled with the body
-	cancel  context.CancelCauseFunc
-	timer   *time.Timer
-	left    int64
+	left    int64 // bytes
 	silence time.Duration
+	timer   *time.Timer
+	silent  atomic.Bool // the timer has closed the body
 }
 
-func (b *boundedBody) Read(p []byte) (int, error) {
+func bound(body io.ReadCloser, most int64, silence time.Duration) *bounded {
+	b := &bounded{ReadCloser: body, left: most, silence: silence}
+	b.timer = time.AfterFunc(silence, func() {
+		b.silent.Store(true)
+		_ = body.Close()
+	})
+	return b
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.timer.Reset(b.silence)
 	if b.left -= int64(n); b.left < 0 {
 		return 0, errEndless
 	}
-	if err != nil && !errors.Is(err, io.EOF) && errors.Is(context.Cause(b.ctx), errSilent) {
+	if err != nil && !errors.Is(err, io.EOF) && b.silent.Load() {
 		err = errSilent
 	}
 	return n, err
 }
 
-func (b *boundedBody) Close() error {
+func (b *bounded) Close() error {
 	b.timer.Stop()
-	defer b.cancel(nil)
 	return b.ReadCloser.Close()
 }

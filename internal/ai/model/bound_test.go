@@ -40,12 +40,12 @@ func TestAnEndlessOrSilentResponseFails(t *testing.T) {
 		{"/endless", time.Minute, errEndless},
 		{"/silent", 50 * time.Millisecond, errSilent},
 	} {
-		client := &http.Client{Transport: &boundedTransport{nil, 1 << 20, c.silence}}
-		answer, err := client.Get(server.URL + c.path)
+		answer, err := server.Client().Get(server.URL + c.path)
 		require.NoError(t, err)
-		text, err := io.ReadAll(answer.Body)
+		body := bound(answer.Body, 1<<20, c.silence)
+		text, err := io.ReadAll(body)
 		require.ErrorIs(t, err, c.want, c.path)
-		require.NoError(t, answer.Body.Close())
+		require.NoError(t, body.Close())
 		assert.LessOrEqual(t, len(text), 1<<20)
 	}
 	<-released // the connection to the provider is closed as well

@@ -4,7 +4,7 @@
 // adapter guarantees: what it sends is the request as [Request.Sendable] makes it; the pieces given to emit,
 // concatenated, equal the reply's text; every failure is an [Error] with a kind.
 //
-// It also has what adapters of endpoints share: streams of events, lists of models, bounds. The package must not know
+// It also has what adapters share: streams of events, drafts of replies, lists of models, bounds. It must not know
 // runs. It imports egress, to report network failures, providerhttp, to read what providers say of failures, and
 // schema, as providers take no schema of tools but some.
 package model

@@ -33,6 +33,7 @@ func Stream(
 	if err != nil {
 		return nil, Unreachable(err)
 	}
+	answer.Body = bound(answer.Body, MaxStream, MaxSilence)
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
 		return answer.Header, FromHTTP(providerhttp.Refusal(answer))

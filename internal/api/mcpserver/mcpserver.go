@@ -18,14 +18,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -201,17 +198,6 @@ type result struct {
 
 // schemas are those of what the tools take and give, made once for each type.
 var schemas = mcp.NewSchemaCache()
-
-// gives is the schema of a result.
-var gives = sync.OnceValue(func() *jsonschema.Schema {
-	schema, err := jsonschema.For[result](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
-		reflect.TypeFor[json.RawMessage](): {}, // anything
-	}})
-	if err != nil {
-		panic(err) // by the type alone, as the library does
-	}
-	return schema
-})
 
 // server offers agents as tools.
 func (q request) server() *mcp.Server {

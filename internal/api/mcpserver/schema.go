@@ -1,44 +1,48 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"reflect"
+	"sync"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"agentplatform/internal/platform/schema"
 )
 
-// legible gives the tools of a list schemas that all clients read: the library writes a schema that takes anything as
-// true, which is JSON Schema, but the official client for TypeScript of versions 1.25 to 1.32 then refuses the list.
+// gives is the schema of a result.
+var gives = sync.OnceValue(func() *jsonschema.Schema {
+	schema, err := jsonschema.For[result](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[json.RawMessage](): {}, // anything
+	}})
+	if err != nil {
+		panic(err) // by the type alone, as the library does
+	}
+	return schema
+})
+
+// legibly is [gives] as all clients read it. The library writes a schema that takes anything as true, which is JSON
+// Schema, but the official client for TypeScript of versions 1.25 to 1.32 then refuses the list of tools.
+var legibly = sync.OnceValue(func() json.RawMessage {
+	raw, err := json.Marshal(gives())
+	if err != nil {
+		panic(err) // as above
+	}
+	return bytes.ReplaceAll(raw, []byte(":true"), []byte(":{}")) // nothing else in it is true
+})
+
+// legible puts [legibly] into a list of tools, each of which gives a result.
 func legible(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, r)
-		list, ok := result.(*mcp.ListToolsResult)
-		if err != nil || !ok {
-			return result, err
-		}
-		written := map[any]json.RawMessage{} // agents have theirs in common
-		for i, t := range list.Tools {
-			one := *t // the library keeps its own
-			for _, of := range []*any{&one.InputSchema, &one.OutputSchema} {
-				if *of == nil {
-					continue
-				}
-				raw, ok := written[*of]
-				if !ok {
-					if raw, err = json.Marshal(*of); err == nil {
-						raw, err = schema.WithoutBooleans(raw)
-					}
-					if err != nil {
-						return nil, err
-					}
-					written[*of] = raw
-				}
-				*of = raw
+		if list, ok := result.(*mcp.ListToolsResult); ok {
+			for i, t := range list.Tools {
+				one := *t // the library keeps its own
+				one.OutputSchema = legibly()
+				list.Tools[i] = &one
 			}
-			list.Tools[i] = &one
 		}
-		return list, nil
+		return result, err
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"strings"
 
 	"agentplatform/internal/ai/embedding"
@@ -79,7 +78,7 @@ func (w *work) extracted(ctx context.Context, text document.Text, sure bool) err
 				Language: text.Language, Unsure: !sure, PageCount: len(text.Pages),
 			}
 			if !d.Titled && strings.TrimSpace(text.Title) != "" {
-				d.Title = knowledge.Cut(strings.TrimSpace(text.Title), knowledge.MaxTitle)
+				d.Title = words.Cut(strings.TrimSpace(text.Title), knowledge.MaxTitle)
 			}
 			return nil
 		})
@@ -257,9 +256,7 @@ func unavailable(err error, tokens int64) error {
 func packed(vectors [][]float32) []byte {
 	var b []byte
 	for _, v := range vectors {
-		for _, x := range v {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-		}
+		b, _ = binary.Append(b, binary.LittleEndian, v) // it errs only on other types
 	}
 	return b
 }
@@ -272,10 +269,8 @@ func unpacked(b []byte, dimensions int) ([][]float32, error) {
 	vectors := make([][]float32, len(b)/4/dimensions)
 	for i := range vectors {
 		vectors[i] = make([]float32, dimensions)
-		for j := range vectors[i] {
-			vectors[i][j] = math.Float32frombits(binary.LittleEndian.Uint32(b))
-			b = b[4:]
-		}
+		n, _ := binary.Decode(b, binary.LittleEndian, vectors[i]) // it errs only on other types and too few bytes
+		b = b[n:]
 	}
 	return vectors, nil
 }

@@ -20,6 +20,7 @@ import (
 	"agentplatform/internal/platform/trace"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/words"
 )
 
 // NewDocument describes a document before its ingestion.
@@ -107,10 +108,9 @@ func (k *Knowledge) Add(
 		if _, err := k.Base(ctx, p, b.ID); err != nil { // it may have been deleted while the bytes came
 			return record.Entity[catalog.Document]{}, err
 		}
-		other, err := k.same(ctx, p, b, &d)
-		if err != nil || other != nil {
-			duplicate = other != nil
-			return deref(other), err
+		var other record.Entity[catalog.Document]
+		if other, duplicate, err = k.same(ctx, p, b, &d); err != nil || duplicate {
+			return other, err
 		}
 		tx := k.Store.Begin(d.ID)
 		created := record.PutResource(tx, record.Fresh(d))
@@ -133,13 +133,6 @@ func (k *Knowledge) Add(
 	return e, duplicate, err
 }
 
-func deref(e *record.Entity[catalog.Document]) record.Entity[catalog.Document] {
-	if e == nil {
-		return record.Entity[catalog.Document]{}
-	}
-	return *e
-}
-
 func (k *Knowledge) newDocument(
 	p tenant.Principal, b catalog.KnowledgeBase, n NewDocument, bytes *Received,
 ) catalog.Document {
@@ -153,7 +146,7 @@ func (k *Knowledge) newDocument(
 		d.Language = n.Language
 	}
 	if !d.Titled {
-		d.Title = Cut(cmp.Or(n.Source.Name, n.Source.URL, "Untitled"), MaxTitle)
+		d.Title = words.Cut(cmp.Or(n.Source.Name, n.Source.URL, "Untitled"), MaxTitle)
 	}
 	if bytes == nil {
 		d.ID = k.Host.NewID()
@@ -173,18 +166,6 @@ func firstStage(d catalog.Document) docstate.Stage {
 	return docstate.Extracting
 }
 
-// Cut returns at most so many characters of a text.
-func Cut(text string, most int) string {
-	n := 0
-	for at := range text {
-		if n == most {
-			return text[:at]
-		}
-		n++
-	}
-	return text
-}
-
 // contentID is the id of the reservation of a document's bytes: of the same bytes for the same groups in the same base.
 func contentID(d catalog.Document) string {
 	if d.SHA256 == "" {
@@ -198,28 +179,28 @@ func contentID(d catalog.Document) string {
 // new document makes no reservation.
 func (k *Knowledge) same(
 	ctx context.Context, p tenant.Principal, b catalog.KnowledgeBase, d *catalog.Document,
-) (*record.Entity[catalog.Document], error) {
+) (e record.Entity[catalog.Document], there bool, err error) {
 	if d.Content == "" {
-		return nil, nil
+		return e, false, nil
 	}
 	c, err := record.Resource[catalog.Content](ctx, k.Store, p.Scope(), d.Content)
 	if problem.Is(err, "not_found") {
-		return nil, nil
+		return e, false, nil
 	}
 	if err != nil || c.Value.Document == d.ID { // an earlier try was done
-		return nil, err
+		return e, false, err
 	}
-	e, err := record.Resource[catalog.Document](ctx, k.Store, p.Scope(), c.Value.Document)
+	e, err = record.Resource[catalog.Document](ctx, k.Store, p.Scope(), c.Value.Document)
 	switch {
 	case problem.Is(err, "not_found"):
-		return nil, record.ErrConflict // both go in one commit: it went in between
+		return e, false, record.ErrConflict // both go in one commit: it went in between
 	case err != nil:
-		return nil, err
+		return e, false, err
 	case mayOpen(p, b, e.Value) == nil:
-		return &e, nil
+		return e, true, nil
 	}
 	d.Content = ""
-	return nil, nil
+	return e, false, nil
 }
 
 // reserve adds the reservation of a document's bytes.

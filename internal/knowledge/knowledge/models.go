@@ -13,7 +13,6 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/trace"
-	"agentplatform/internal/text/ranking"
 )
 
 // Lexical is the name of the model that needs no network, the only one of the provider [embedding.Builtin].
@@ -45,14 +44,6 @@ func NewModels(providers map[string]embedding.Model, offered []embedding.Name) *
 func (m *Models) All() []catalog.EmbeddingModel {
 	builtin := catalog.EmbeddingModel{Provider: embedding.Builtin, Name: Lexical, Dimensions: builtinDimensions}
 	return append(slices.Clone(m.Offered), builtin)
-}
-
-// trust is how far ranks by a model's vectors count beside ranks by words.
-func (m *Models) trust(of catalog.EmbeddingModel) ranking.Trust {
-	if model, known := m.Providers[of.Provider]; known && model.Lexical() {
-		return ranking.Lexical
-	}
-	return ranking.Full
 }
 
 // Embed asks a model of a knowledge base.

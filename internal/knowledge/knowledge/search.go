@@ -122,7 +122,7 @@ func (q Question) check() error {
 func checkIDs(field string, ids []string) error {
 	for i, id := range ids {
 		if !host.ValidID(id) {
-			return problem.InvalidField(fmt.Sprintf("%s[%d]", field, i), "%q is no identifier", Cut(id, 50))
+			return problem.InvalidField(fmt.Sprintf("%s[%d]", field, i), "%q is no identifier", words.Cut(id, 50))
 		}
 	}
 	return nil
@@ -428,7 +428,10 @@ func (s *search) lists(ctx context.Context, limit int) (lists []ranking.List, mo
 // trusted is the vector that the index is asked for, and how far its ranks count. Beside words, a lexical model is not
 // asked about a script without spaces, of which it knows nothing.
 func (s *search) trusted(a *ask) ([]float32, ranking.Trust) {
-	trust := s.Models.trust(a.model)
+	trust := ranking.Full
+	if a.model.Provider == embedding.Builtin { // its vectors follow the spelling of words, not their meaning
+		trust = ranking.Lexical
+	}
 	beside := s.q.Mode == ranking.Hybrid && len(s.terms) > 0
 	if a.vector == nil || beside && trust == ranking.Lexical && words.MostlyUnspaced(s.q.Query) {
 		return nil, ranking.Trust{}

@@ -2,8 +2,8 @@
 // goroutines.
 //
 // Use cases take a Host and use neither the clock of package time nor the go statement, so that the simulator can run
-// them in virtual time with exactly one goroutine awake. The package must not know what a run is; it imports only the
-// standard library.
+// them in virtual time with exactly one goroutine awake. The package must not know what a run is; it imports the
+// standard library, and errgroup for adapters.
 package host
 
 import (

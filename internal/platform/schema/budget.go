@@ -82,8 +82,8 @@ func (m *meter) take(steps int) {
 	}
 }
 
-// form is the size of a JSON value: its values, its objects and booleans (possible schemas), and its nesting.
-type form struct{ nodes, schemas, depth int }
+// form is the size of a JSON value: its objects and booleans (possible schemas), and its nesting.
+type form struct{ schemas, depth int }
 
 // survey measures a value. The error says that it is too deep, or has a number that is too expensive.
 func survey(v any) (f form, err error) {
@@ -92,7 +92,7 @@ func survey(v any) (f form, err error) {
 		if f.depth = max(f.depth, depth); f.depth > maxDepth {
 			err = fmt.Errorf("it is nested more than %d deep", maxDepth)
 		}
-		if f.nodes++; err != nil {
+		if err != nil {
 			return
 		}
 		switch v := v.(type) {

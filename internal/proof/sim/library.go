@@ -254,9 +254,6 @@ type embedder struct {
 // patience is how long the adapter of a model waits for it.
 const patience = time.Minute
 
-// Lexical implements [embedding.Model].
-func (e *embedder) Lexical() bool { return false }
-
 // Embed implements [embedding.Model].
 func (e *embedder) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
 	if r.Purpose == embedding.ForDocument {

@@ -74,8 +74,6 @@ func (s *spy) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, 
 	return s.embeds(r)
 }
 
-func (s *spy) Lexical() bool { return false }
-
 func (s *spy) broker() *broker.Broker {
 	return &broker.Broker{Toolkits: s, Webhooks: s, Models: s, Log: quiet,
 		Embeddings: map[string]embedding.Model{"openai": s}}

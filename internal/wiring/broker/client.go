@@ -191,9 +191,6 @@ type Embedding struct {
 // atOnce is what one ask may have: its vectors, of 4,096 dimensions with 14 bytes each, are below [events.MaxAnswer].
 var atOnce = embedding.Limits{Texts: 32, Bytes: 256 << 10, Characters: 64 << 10, Timeout: longestWait}
 
-// Lexical is false: providers that need a key have models of meaning.
-func (*Embedding) Lexical() bool { return false }
-
 // Embed asks the broker, in as many asks as it needs.
 func (m *Embedding) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
 	var before int64 // tokens that were used before a failure

@@ -34,9 +34,6 @@ func New(account aws.Config) *Model {
 		func(o *bedrockruntime.Options) { o.Retryer = aws.NopRetryer{} })}
 }
 
-// Lexical is false: all of these are models of meaning.
-func (*Model) Lexical() bool { return false }
-
 // Embed asks Bedrock, in as many requests as the model needs.
 func (m *Model) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
 	f, err := familyOf(r)
@@ -96,25 +93,17 @@ func (b bounded) Do(r *http.Request) (*http.Response, error) {
 	asked.Body = io.NopCloser(bytes.NewReader(sent))
 	answer, err := b.HTTPClient.Do(asked)
 	if answer != nil {
-		answer.Body = body{embedding.Bounded(answer.Body, b.request), answer.Body}
+		answer.Body = embedding.Bounded(answer.Body, b.request)
 	}
 	return answer, err
-}
-
-type body struct {
-	io.Reader
-	io.Closer
 }
 
 // failure turns an SDK error into an [embedding.Error].
 func failure(err error) error {
 	var answered *awshttp.ResponseError
-	switch {
-	case errors.Is(err, embedding.ErrTooLarge):
-		return embedding.Fail(embedding.Malformed, "the embedding model's provider sent a reply that does not end")
-	case !errors.As(err, &answered) || answered.Response == nil || answered.HTTPStatusCode() == 0:
-		return embedding.Unreachable(err)
-	case answered.HTTPStatusCode() < http.StatusBadRequest: // the SDK could not read what came
+	_, endless := errors.AsType[*http.MaxBytesError](err)
+	if endless || !errors.As(err, &answered) || answered.Response == nil ||
+		answered.HTTPStatusCode() < http.StatusBadRequest { // 0, or the SDK could not read what came
 		return embedding.Unreachable(err)
 	}
 	status, said := answered.HTTPStatusCode(), providerhttp.Trouble{}

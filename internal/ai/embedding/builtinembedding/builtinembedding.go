@@ -32,9 +32,6 @@ type Model struct{}
 // New makes the model.
 func New() Model { return Model{} }
 
-// Lexical is true.
-func (Model) Lexical() bool { return true }
-
 // Embed makes the vectors. It counts no tokens, as none are paid for.
 func (Model) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
 	dimensions := cmp.Or(r.Dimensions, Dimensions)

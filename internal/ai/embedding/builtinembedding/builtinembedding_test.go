@@ -20,7 +20,7 @@ func TestContract(t *testing.T) {
 	for _, dimensions := range []int{64, 300, 512, 4096} {
 		t.Run(fmt.Sprint(dimensions), func(t *testing.T) {
 			embeddingtest.Run(t, embeddingtest.Harness{
-				Model: builtinembedding.New(), Name: builtinembedding.Name, Dimensions: dimensions, Lexical: true,
+				Model: builtinembedding.New(), Name: builtinembedding.Name, Dimensions: dimensions,
 			})
 		})
 	}

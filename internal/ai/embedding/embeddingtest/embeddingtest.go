@@ -25,7 +25,6 @@ type Harness struct {
 	Model      embedding.Model
 	Name       string // of a model that it has
 	Dimensions int    // that this model may be asked for, besides 0
-	Lexical    bool
 }
 
 func (h Harness) request(texts ...string) embedding.Request {
@@ -110,7 +109,6 @@ func Run(t *testing.T, h Harness) {
 		}
 		all.Wait()
 	})
-	t.Run("it says whether it is lexical", func(t *testing.T) { assert.Equal(t, h.Lexical, h.Model.Lexical()) })
 }
 
 // Sound checks what holds for every reply.

@@ -35,9 +35,6 @@ func New(baseURL, key string, client *http.Client) *Model {
 	return &Model{providerhttp.Endpoint{URL: url, Header: header, Client: client}}
 }
 
-// Lexical is false: whatever the endpoint has is a model of meaning.
-func (*Model) Lexical() bool { return false }
-
 // Embed asks the endpoint, in as many requests as it needs.
 func (m *Model) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
 	return embedding.InBatches(ctx, r, limits, m.call)

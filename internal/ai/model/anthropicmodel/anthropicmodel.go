@@ -133,7 +133,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	for _, t := range r.Declared() {
 		body.Tools = append(body.Tools, tool{t.Name, t.Description, t.PlainNames()})
 	}
-	var said received
+	said := received{Draft: model.Draft{Emit: emit}, blocks: map[providerhttp.Count]*begun{}}
 	header, err := model.Stream(ctx, m.endpoint, body, func(data []byte) (bool, error) {
 		var e event
 		if err := model.Decode(data, &e); err != nil {
@@ -142,83 +142,70 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		if e.Error.There {
 			return false, model.BrokeOff(e.Error)
 		}
-		said.take(e, emit)
-		return !said.enough() && e.Type != "message_stop", nil
+		said.take(e)
+		return !said.Full() && e.Type != "message_stop", nil
 	})
 	if err != nil {
 		return model.Reply{}, err
 	}
-	return said.reply(header)
+	said.RequestID = header.Get("Request-Id")
+	u := said.usage
+	said.InputTokens, said.OutputTokens = sum(u.Input, u.CacheRead, u.CacheCreation), sum(u.Output)
+	if said.Stop == "refusal" {
+		said.Refusal = "the model refuses to go on with this conversation"
+	}
+	return said.Done("max_tokens")
 }
 
-// received accumulates what a stream has sent so far.
+// received is what a stream has sent so far.
 type received struct {
-	blocks []content
-	size   int // bytes of text and arguments
+	model.Draft
+
+	blocks map[providerhttp.Count]*begun // by their index
 	usage  usage
-	stop   string
-	model  string // that answers
 }
 
-// content is one block of the reply: text or a tool call.
-type content struct {
-	kind, id, name string
-	text           []byte // or arguments of a call
-	input          json.RawMessage
+// begun is a block of the reply.
+type begun struct {
+	isText bool
+	call   *model.Call // of a call
+	whole  bool        // its arguments are those that it began with
 }
-
-// maxLabel limits the name of the model, in bytes.
-const maxLabel = 1 << 10
 
 // maxBlocks limits the blocks of one reply: the index comes from the endpoint and is not trusted.
 const maxBlocks = 1000
 
-// enough says that the reply is larger than any caller accepts; no more of it is read.
-func (h *received) enough() bool { return h.size > model.MaxArguments }
-
-func (h *received) take(e event, emit func(string)) {
-	if h.model == "" {
-		h.model = string(e.Message.Model[:min(len(e.Message.Model), maxLabel)])
-	}
+func (h *received) take(e event) {
+	h.Model = cmp.Or(h.Model, string(e.Message.Model))
 	h.usage.raise(e.Message.Usage)
 	h.usage.raise(e.Usage)
-	if e.Delta.StopReason != "" {
-		h.stop = string(e.Delta.StopReason)
-	}
-	if e.Index < 0 || e.Index > maxBlocks {
-		return
-	}
-	at := int(e.Index)
-	switch e.Type {
-	case "content_block_start":
-		for len(h.blocks) <= at {
-			h.blocks = append(h.blocks, content{})
+	h.Stop = cmp.Or(string(e.Delta.StopReason), h.Stop)
+	b := h.blocks[e.Index]
+	switch {
+	case e.Type == "content_block_start" && b == nil && len(h.blocks) <= maxBlocks:
+		h.begin(e)
+	case e.Type != "content_block_delta" || b == nil:
+	case e.Delta.Type == "text_delta" && b.isText:
+		h.Say(string(e.Delta.Text))
+	case e.Delta.Type == "input_json_delta" && b.call != nil && e.Delta.Partial != "":
+		if b.whole {
+			b.call.Arguments, b.whole = nil, false
 		}
-		if h.blocks[at].kind != "" {
-			return // text was emitted already
-		}
-		h.blocks[at] = content{kind: string(e.Block.Type), id: string(e.Block.ID), name: string(e.Block.Name),
-			input: e.Block.Input}
-		h.size += len(e.Block.ID) + len(e.Block.Name) + len(e.Block.Input)
-		h.say(at, "text", e.Block.Text, emit)
-	case "content_block_delta":
-		switch e.Delta.Type {
-		case "text_delta":
-			h.say(at, "text", e.Delta.Text, emit)
-		case "input_json_delta":
-			h.say(at, "tool_use", e.Delta.Partial, func(string) {})
-		}
+		h.Add(b.call, "", "", string(e.Delta.Partial))
 	}
 }
 
-// say appends to a block of the given kind; pieces for a block of another kind are ignored.
-func (h *received) say(at int, kind string, piece providerhttp.Text, emit func(string)) {
-	if piece == "" || at >= len(h.blocks) || h.blocks[at].kind != kind {
-		return
+func (h *received) begin(e event) {
+	b := &begun{}
+	h.blocks[e.Index] = b
+	switch e.Block.Type {
+	case "text":
+		b.isText = true
+		h.Say(string(e.Block.Text))
+	case "tool_use":
+		b.call, b.whole = h.Begin(), true
+		h.Add(b.call, string(e.Block.ID), string(e.Block.Name), string(e.Block.Input))
 	}
-	h.size += len(piece)
-	h.blocks[at].text = append(h.blocks[at].text, piece...)
-	emit(string(piece))
 }
 
 // raise takes over the counts that are claimed: each claim covers the whole reply so far.
@@ -242,46 +229,6 @@ func sum(claims ...providerhttp.Count) (total int64) {
 		total += int64(c)
 	}
 	return total
-}
-
-func (h *received) reply(answer http.Header) (model.Reply, error) {
-	r := model.Reply{
-		InputTokens: sum(h.usage.Input, h.usage.CacheRead, h.usage.CacheCreation), OutputTokens: sum(h.usage.Output),
-		RequestID: answer.Get("Request-Id"), Model: h.model,
-	}
-	for _, b := range h.blocks {
-		switch b.kind {
-		case "text":
-			r.Text += string(b.text)
-		case "tool_use":
-			arguments := json.RawMessage(b.text)
-			if len(arguments) == 0 {
-				arguments = b.input
-			}
-			if len(arguments) == 0 {
-				arguments = json.RawMessage(`{}`)
-			}
-			r.Calls = append(r.Calls, model.Call{ID: b.id, Name: b.name, Arguments: arguments})
-		}
-	}
-	switch {
-	case h.enough(): // larger than any caller accepts, so it was not read to its end
-		r.Finish = "length"
-		return r, nil
-	case h.stop == "":
-		return r, model.Fail(model.Retryable, "the model's stream ended in the middle")
-	case h.stop == "refusal":
-		return r, model.Fail(model.Refused, "the model refuses to go on with this conversation")
-	case h.stop == model.WindowFull && r.Text == "" && len(r.Calls) == 0:
-		return r, model.Fail(model.TooLong, "the model's context window is full")
-	case h.stop == "tool_use" || len(r.Calls) > 0:
-		r.Finish = "tool_calls"
-	case h.stop == "max_tokens", h.stop == model.WindowFull:
-		r.Finish = "length"
-	default:
-		r.Finish = "stop"
-	}
-	return r, nil
 }
 
 func messages(conversation []model.Message) []message {

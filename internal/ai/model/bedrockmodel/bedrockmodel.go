@@ -50,19 +50,21 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	}
 	stream := out.GetStream()
 	defer func() { _ = stream.Close() }()
-	var said received
+	said := received{Draft: model.Draft{Emit: emit}}
 	for event := range stream.Events() {
-		said.take(event, emit)
-		if said.enough() {
+		if said.take(event); said.Full() {
 			break
 		}
 	}
 	if err := stream.Err(); err != nil {
 		return model.Reply{}, failure(err)
 	}
-	reply, err := said.reply()
-	reply.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
-	return reply, err
+	said.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
+	switch types.StopReason(said.Stop) {
+	case types.StopReasonContentFiltered, types.StopReasonGuardrailIntervened:
+		said.Refusal = "the model refuses: its provider filters this content"
+	}
+	return said.Done(string(types.StopReasonMaxTokens))
 }
 
 func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, error) {
@@ -151,78 +153,34 @@ func blocksOf(m model.Message) (blocks []types.ContentBlock) {
 	return blocks
 }
 
-// received accumulates what a stream has sent so far.
+// received is what a stream has sent so far.
 type received struct {
-	text  strings.Builder
-	calls []model.Call
-	bytes int // bytes of all calls' arguments
-	stop  types.StopReason
-	usage types.TokenUsage
+	model.Draft
+
+	last *model.Call // blocks arrive one after another
 }
 
-// enough says that the reply is larger than any caller accepts; no more of it is read.
-func (h *received) enough() bool { return h.bytes > model.MaxArguments || h.text.Len() > model.MaxText }
-
-func (h *received) take(event types.ConverseStreamOutput, emit func(string)) {
+func (h *received) take(event types.ConverseStreamOutput) {
 	switch e := event.(type) {
 	case *types.ConverseStreamOutputMemberContentBlockStart:
 		if use, ok := e.Value.Start.(*types.ContentBlockStartMemberToolUse); ok {
-			h.calls = append(h.calls,
-				model.Call{ID: aws.ToString(use.Value.ToolUseId), Name: aws.ToString(use.Value.Name)})
+			h.last = h.Begin()
+			h.Add(h.last, aws.ToString(use.Value.ToolUseId), aws.ToString(use.Value.Name), "")
 		}
 	case *types.ConverseStreamOutputMemberContentBlockDelta:
 		switch d := e.Value.Delta.(type) {
 		case *types.ContentBlockDeltaMemberText:
-			h.text.WriteString(d.Value)
-			emit(d.Value)
+			h.Say(d.Value)
 		case *types.ContentBlockDeltaMemberToolUse:
-			if last := len(h.calls) - 1; last >= 0 { // blocks arrive one after another
-				h.calls[last].Arguments = append(h.calls[last].Arguments, aws.ToString(d.Value.Input)...)
-				h.bytes += len(aws.ToString(d.Value.Input))
-			}
+			h.Add(h.last, "", "", aws.ToString(d.Value.Input))
 		}
 	case *types.ConverseStreamOutputMemberMessageStop:
-		h.stop = e.Value.StopReason
+		h.Stop = string(e.Value.StopReason)
 	case *types.ConverseStreamOutputMemberMetadata:
-		if e.Value.Usage != nil {
-			h.usage = *e.Value.Usage
+		if u := e.Value.Usage; u != nil {
+			h.InputTokens, h.OutputTokens = int64(aws.ToInt32(u.InputTokens)), int64(aws.ToInt32(u.OutputTokens))
 		}
 	}
-}
-
-func (h *received) reply() (model.Reply, error) {
-	r := model.Reply{
-		Text: h.text.String(), Calls: h.calls,
-		InputTokens: int64(aws.ToInt32(h.usage.InputTokens)), OutputTokens: int64(aws.ToInt32(h.usage.OutputTokens)),
-	}
-	for i := range r.Calls {
-		if len(r.Calls[i].Arguments) == 0 {
-			r.Calls[i].Arguments = json.RawMessage(`{}`)
-		}
-	}
-	if h.enough() {
-		r.Finish = "length"
-		return r, nil
-	}
-	switch h.stop {
-	case "":
-		return r, model.Fail(model.Retryable, "the model's stream ended in the middle")
-	case types.StopReasonContentFiltered, types.StopReasonGuardrailIntervened:
-		return r, model.Fail(model.Refused, "the model refuses: its provider filters this content")
-	case model.WindowFull:
-		if r.Text == "" && len(r.Calls) == 0 {
-			return r, model.Fail(model.TooLong, "the model's context window is full")
-		}
-		r.Finish = "length"
-	case types.StopReasonMaxTokens:
-		r.Finish = "length"
-	default:
-		r.Finish = "stop"
-	}
-	if len(r.Calls) > 0 {
-		r.Finish = "tool_calls"
-	}
-	return r, nil
 }
 
 // failure turns an SDK error into a [model.Error] whose text may be shown to clients.

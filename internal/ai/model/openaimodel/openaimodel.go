@@ -12,7 +12,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -134,7 +133,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	for _, t := range r.Tools {
 		body.Tools = append(body.Tools, tool{"function", function{t.Name, t.Description, t.Parameters}})
 	}
-	var said received
+	said := received{Draft: model.Draft{Emit: emit}, at: map[providerhttp.Count]*model.Call{}}
 	header, err := model.Stream(ctx, m.endpoint, body, func(data []byte) (bool, error) {
 		if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[DONE]")) {
 			return false, nil
@@ -149,126 +148,63 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		if c.Object == "error" { // some endpoints send the failure itself, not as a member
 			return false, model.BrokeOff(providerhttp.Said(data))
 		}
-		said.take(c, emit)
-		return !said.enough(), nil
+		said.take(c)
+		return !said.Full() && said.refusal.Len() <= model.MaxText, nil
 	})
 	if err != nil {
 		return model.Reply{}, err
 	}
-	reply, err := said.reply(header)
+	said.RequestID = header.Get("X-Request-Id")
+	if said.Stop == "content_filter" || said.refusal.Len() > 0 {
+		said.Refusal = "the model refuses: " + cmp.Or(said.refusal.String(), "its provider filters this content")
+	}
+	reply, err := said.Done("length")
 	return reply, model.Redact(err, m.endpoint.URL, m.endpoint.Header)
 }
 
-// received accumulates what a stream has sent so far.
+// received is what a stream has sent so far.
 type received struct {
-	text, refusal strings.Builder
-	calls         []model.Call
-	at            map[providerhttp.Count]int // positions in calls, by the endpoint's index
-	arguments     int                        // bytes of all calls' arguments
-	finish        string
-	model         string // that answers
-	usage         usage
+	model.Draft
+
+	refusal strings.Builder
+	at      map[providerhttp.Count]*model.Call // by the endpoint's index
 }
 
-// enough says that the reply is larger than any caller accepts; no more of it is read.
-func (h *received) enough() bool {
-	return h.arguments > model.MaxArguments || h.text.Len()+h.refusal.Len() > model.MaxText
-}
-
-func (h *received) take(c chunk, emit func(string)) {
-	h.model = cmp.Or(h.model, cut(string(c.Model)))
+func (h *received) take(c chunk) {
+	h.Model = cmp.Or(h.Model, string(c.Model))
 	if c.Usage != nil && c.Usage.Total > 0 {
-		h.usage = *c.Usage
+		h.InputTokens, h.OutputTokens = int64(c.Usage.Input), int64(c.Usage.Output)
 	}
 	if len(c.Choices) == 0 {
 		return
 	}
 	choice := c.Choices[0]
-	if text := string(choice.Delta.Content); text != "" {
-		h.text.WriteString(text)
-		emit(text)
-	}
+	h.Say(string(choice.Delta.Content))
 	h.refusal.WriteString(string(choice.Delta.Refusal))
 	for _, piece := range choice.Delta.ToolCalls {
-		c := h.call(piece.Index, string(piece.ID), piece.Function.Name != "")
-		if c == nil {
-			continue
-		}
-		c.ID = cmp.Or(c.ID, cut(string(piece.ID)))
-		if name := string(piece.Function.Name); name != c.Name { // some endpoints repeat the name
-			c.Name = cut(c.Name + name)
-		}
-		h.arguments += len(piece.ID) + len(piece.Function.Name) + len(piece.Function.Arguments)
-		c.Arguments = append(c.Arguments, piece.Function.Arguments...)
+		id, name := string(piece.ID), string(piece.Function.Name)
+		h.Add(h.call(piece.Index, id, name != ""), id, name, string(piece.Function.Arguments))
 	}
-	if choice.FinishReason != "" {
-		h.finish = string(choice.FinishReason)
-	}
+	h.Stop = cmp.Or(string(choice.FinishReason), h.Stop)
 }
 
 // call returns the call to which a piece belongs: by its index, or, where the endpoint sends no index, by an id
 // that comes with a name. An id without a name does not start a call: some endpoints make up another id for each
-// piece.
+// piece. It is nil where there are very many.
 func (h *received) call(index providerhttp.Count, id string, named bool) *model.Call {
-	if index < 0 || index > maxCalls {
+	if index < 0 || index > maxIndex {
 		return nil
 	}
-	at, there := h.at[index]
-	if !there || named && id != "" && h.calls[at].ID != "" && cut(id) != h.calls[at].ID {
-		if len(h.calls) == maxCalls {
-			return nil
-		}
-		if h.at == nil {
-			h.at = map[providerhttp.Count]int{}
-		}
-		at = len(h.calls)
-		h.at[index], h.calls = at, append(h.calls, model.Call{})
+	c := h.at[index]
+	if c == nil || named && id != "" && c.ID != "" && id != c.ID {
+		c = h.Begin()
+		h.at[index] = c
 	}
-	return &h.calls[at]
+	return c
 }
 
-// maxCalls limits the calls of one reply, whatever the endpoint sends.
-const maxCalls = 1000
-
-// maxLabel limits the id and the name of a call, in bytes; a longer text is dropped.
-const maxLabel = 1 << 10
-
-func cut(label string) string { return label[:min(len(label), maxLabel)] }
-
-func (h *received) reply(answer http.Header) (model.Reply, error) {
-	r := model.Reply{
-		Text: h.text.String(), InputTokens: int64(h.usage.Input), OutputTokens: int64(h.usage.Output),
-		RequestID: answer.Get("X-Request-Id"), Model: h.model,
-	}
-	for i, c := range h.calls {
-		if c.Name == "" {
-			continue
-		}
-		if c.ID == "" { // some endpoints send no ids
-			c.ID = fmt.Sprintf("call_%d", i)
-		}
-		if len(c.Arguments) == 0 {
-			c.Arguments = json.RawMessage(`{}`)
-		}
-		r.Calls = append(r.Calls, c)
-	}
-	switch {
-	case h.finish == "" && !h.enough():
-		return r, model.Fail(model.Retryable, "the model's stream ended in the middle")
-	case h.finish == "content_filter" || h.refusal.Len() > 0:
-		return r, model.Fail(model.Refused, "the model refuses: %s",
-			cmp.Or(h.refusal.String(), "its provider filters this content"))
-	case h.finish == model.WindowFull && r.Text == "" && len(r.Calls) == 0:
-		return r, model.Fail(model.TooLong, "the model's context window is full")
-	case len(r.Calls) > 0:
-		r.Finish = "tool_calls" // some endpoints say "stop"
-	case h.finish == "length", h.finish == model.WindowFull:
-		r.Finish = "length"
-	default:
-		r.Finish = "stop"
-	}
-	return r, nil
-}
+// maxIndex limits the indexes of calls, which come from the endpoint.
+const maxIndex = 1000
 
 func messages(r model.Request) []message {
 	list := []message{}

@@ -58,7 +58,7 @@ type embeddings interface {
 // tools are what models are made with.
 type tools struct {
 	host   host.Host
-	client *http.Client // its response bodies end
+	client *http.Client
 }
 
 // All describes the providers.
@@ -96,7 +96,7 @@ func catalogues(s setting.Settings, wanted func(About) bool) map[string]model.Ca
 // Models makes the models of the providers that are configured, by provider name, without calling any. The error is
 // that of one that cannot be made: the AWS configuration cannot be loaded.
 func Models(ctx context.Context, s setting.Settings, h host.Host) (map[string]model.Model, error) {
-	models, with := map[string]model.Model{}, tools{h, model.Bound(providerhttp.Client())}
+	models, with := map[string]model.Model{}, tools{h, providerhttp.Client()}
 	for _, e := range all {
 		if e.chat == nil || e.chat.list(s) == nil {
 			continue

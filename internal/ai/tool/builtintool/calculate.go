@@ -73,42 +73,39 @@ func (c *calculator) bounded(n *big.Rat) *big.Rat {
 	return n
 }
 
-func (c *calculator) sum() *big.Rat {
-	n := c.product()
-	for c.token == '+' || c.token == '-' {
-		minus := c.token == '-'
+func (c *calculator) sum() *big.Rat { return c.chain("+-", c.product) }
+
+func (c *calculator) product() *big.Rat { return c.chain("*/%", c.signed) }
+
+// chain evaluates operands between which some operators of one rank stand, from left to right.
+func (c *calculator) chain(operators string, operand func() *big.Rat) *big.Rat {
+	n := operand()
+	for strings.ContainsRune(operators, c.token) {
+		operator := c.token
 		c.next()
-		right := c.product()
-		if minus {
-			right = new(big.Rat).Neg(right)
-		}
-		n = c.bounded(new(big.Rat).Add(n, right))
+		n = c.bounded(apply(operator, n, operand()))
 	}
 	return n
 }
 
-func (c *calculator) product() *big.Rat {
-	n := c.signed()
-	for c.token == '*' || c.token == '/' || c.token == '%' {
-		operator := c.token
-		c.next()
-		right := c.signed()
-		if operator == '*' {
-			n = c.bounded(new(big.Rat).Mul(n, right))
-			continue
-		}
-		if right.Sign() == 0 {
-			panic(&tool.Error{Message: "the expression divides by zero"})
-		}
-		quotient := new(big.Rat).Quo(n, right)
-		if operator == '/' {
-			n = c.bounded(quotient)
-			continue
-		}
-		whole := new(big.Rat).SetInt(new(big.Int).Quo(quotient.Num(), quotient.Denom()))
-		n = c.bounded(new(big.Rat).Sub(n, whole.Mul(whole, right)))
+func apply(operator rune, left, right *big.Rat) *big.Rat {
+	n := new(big.Rat)
+	switch operator {
+	case '+':
+		return n.Add(left, right)
+	case '-':
+		return n.Sub(left, right)
+	case '*':
+		return n.Mul(left, right)
 	}
-	return n
+	if right.Sign() == 0 {
+		panic(&tool.Error{Message: "the expression divides by zero"})
+	}
+	if n.Quo(left, right); operator == '/' {
+		return n
+	}
+	whole := new(big.Rat).SetInt(new(big.Int).Quo(n.Num(), n.Denom()))
+	return n.Sub(left, whole.Mul(whole, right))
 }
 
 func (c *calculator) signed() *big.Rat {

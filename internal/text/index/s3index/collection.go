@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 
+	"agentplatform/internal/platform/host"
 	"agentplatform/internal/text/index"
 )
 
@@ -128,7 +129,7 @@ func (x *Index) dimensionsOf(ctx context.Context, collection string) (int, error
 
 // each does something for each of a list, some at the same time.
 func each[T any](ctx context.Context, list []T, do func(ctx context.Context, i int) error) error {
-	group, limited := newGroup(ctx)
+	group, limited := host.NewGroup(ctx)
 	group.SetLimit(atOnce)
 	for i := range list {
 		group.Go(func() error { return do(limited, i) })

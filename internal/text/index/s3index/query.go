@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/document"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 
+	"agentplatform/internal/platform/host"
 	"agentplatform/internal/text/index"
 )
 
@@ -104,7 +105,7 @@ func (x *Index) parts(list []collection, q index.Query) []*part {
 
 // ask asks by vector and by words at the same time.
 func (p *part) ask(ctx context.Context) error {
-	group, limited := newGroup(ctx)
+	group, limited := host.NewGroup(ctx)
 	if p.similar {
 		group.Go(func() (err error) {
 			p.byVector, err = p.find(limited, p.q.Limit, p.only)

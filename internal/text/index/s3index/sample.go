@@ -149,7 +149,7 @@ func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
 	s.taken = x.options.Now()
 	var parts [segments][]types.ListOutputVector
 	var more atomic.Bool
-	group, ctx := newGroup(ctx)
+	group, ctx := host.NewGroup(ctx)
 	for i := range parts {
 		group.Go(func() error {
 			out, err := x.client.ListVectors(ctx, &s3vectors.ListVectorsInput{
