@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"agentplatform/internal/api/a2a"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/record"
@@ -29,18 +30,18 @@ func (c *call) list(ctx context.Context, in listParams) (Reply, error) {
 		size = *in.PageSize
 	}
 	if size < 1 || size > maxPage {
-		return Reply{}, &fault{invalidParams, fmt.Sprintf("pageSize must be between 1 and %d", maxPage)}
+		return Reply{}, &fault{bridge.InvalidParams, fmt.Sprintf("pageSize must be between 1 and %d", maxPage)}
 	}
 	place, err := base64.RawURLEncoding.DecodeString(in.PageToken)
 	if err != nil || len(place) > maxPlace {
-		return Reply{}, &fault{invalidParams, "pageToken is not one that a page had"}
+		return Reply{}, &fault{bridge.InvalidParams, "pageToken is not one that a page had"}
 	}
 	if in.Status == a2a.Unspecified {
 		in.Status = ""
 	}
 	if in.Status != "" {
 		if occurs, known := a2a.States[in.Status]; !known {
-			return Reply{}, &fault{invalidParams, "status is not a state of tasks"}
+			return Reply{}, &fault{bridge.InvalidParams, "status is not a state of tasks"}
 		} else if !occurs {
 			return c.page([]object{}, "", size), nil
 		}

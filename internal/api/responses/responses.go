@@ -11,7 +11,7 @@
 // event has the whole text.
 //
 // The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record, catalog,
-// citation, tenant, lifecycle, model (the names of the service's tools), host and problem.
+// citation, tenant, lifecycle, model (the names of the service's tools), host, bridge and problem.
 package responses
 
 import (
@@ -24,26 +24,20 @@ import (
 	"strings"
 	"time"
 
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
-	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
-	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
-	"agentplatform/internal/run/stream"
 	"agentplatform/internal/store/record"
 )
 
 // Server is the use case.
 type Server struct {
-	Intake *intake.Intake
-	Store  *record.Store
-	Files  *files.Files
-	Hub    *stream.Hub
-	Window time.Duration // how long a request waits for its run
-	Longer time.Duration // how long one does that has a place; of no effect where that is shorter
-	URL    string        // the address of the API: the part before /responses
+	bridge.Bridge
+
+	Longer time.Duration // how long a request that has a place waits for its run, where that is longer than the window
 }
 
 // Origin is what a request brings beside its body.
@@ -74,7 +68,7 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 		return begun(posted)
 	}
 	if err != nil {
-		return Begun{}, named(err)
+		return Begun{}, bridge.Named(err, field)
 	}
 	in, err := readInput(r.Input, s.finder(ctx, p))
 	if err != nil {
@@ -90,10 +84,10 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	}
 	c := &creation{Server: s, who: p, request: r, origin: o, in: in, brought: brought, agent: agent, chat: chat}
 	if next, err := c.goOn(ctx); next != nil || err != nil {
-		return Begun{ID: next.id(), Agent: agent}, named(err)
+		return Begun{ID: next.id(), Agent: agent}, bridge.Named(err, field)
 	}
 	if posted, err = c.post(ctx); err != nil {
-		return Begun{}, named(err)
+		return Begun{}, bridge.Named(err, field)
 	}
 	return begun(posted)
 }
@@ -299,14 +293,7 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 	if d := pauses[0].Decided; d != nil && record.SameDecisions(d.List, decisions) {
 		return next, nil
 	}
-	_, err = c.Intake.Resume(ctx, c.who, e.Value.ID(), "", decisions)
-	if problem.Is(err, "not_awaiting_input") { // somebody was faster: perhaps this very request
-		d, found, readErr := c.Store.LastDecision(ctx, e.Value.ID(), part+1)
-		if readErr == nil && found && record.SameDecisions(d.List, decisions) {
-			return next, nil
-		}
-	}
-	if err != nil {
+	if err := c.Resume(ctx, c.who, e.Value.ID(), next.part, decisions); err != nil {
 		return nil, err
 	}
 	return next, nil
@@ -422,27 +409,11 @@ func askedID(run string, i record.Interrupt) string {
 
 // post sends the request's message.
 func (c *creation) post(ctx context.Context) (intake.Posted, error) {
-	refs, taken, err := c.Files.Bring(ctx, c.who.Scope(), c.who.Organization, c.who.User,
-		c.in.fileIDs, c.in.files, func(f record.File) error { return c.Intake.Tenants.MayReadFile(ctx, c.who, f) })
-	if err != nil {
-		return intake.Posted{}, err
-	}
-	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
-		AgentID: c.agent, Text: c.in.message(), ChatID: c.chat, Files: refs, Metadata: c.request.Metadata,
-		Key: c.origin.Key, Request: c.origin.Request, Watched: c.request.Stream, Context: c.brought,
-		Answers: c.mayAnswer,
-	})
-	if err != nil || posted.Replayed {
-		c.Files.Drop(ctx, taken...)
-	}
-	return posted, err
+	return c.Post(ctx, c.who, intake.Message{
+		AgentID: c.agent, Text: c.in.message(), ChatID: c.chat, Metadata: c.request.Metadata, Key: c.origin.Key,
+		Request: c.origin.Request, Watched: c.request.Stream, Context: c.brought, Answers: c.mayAnswer,
+	}, c.in.fileIDs, c.in.files)
 }
-
-// How many agents are read to find one by its name, and at once.
-const (
-	maxScanned   = 1000
-	agentsAtOnce = 100
-)
 
 // agent finds the agent that a request names as its model.
 func (s *Server) agent(ctx context.Context, p tenant.Principal, model string) (string, error) {
@@ -450,24 +421,16 @@ func (s *Server) agent(ctx context.Context, p tenant.Principal, model string) (s
 		return model, nil // intake says whether it is there
 	}
 	var found string
-	after := ""
-	for range maxScanned / agentsAtOnce {
-		page, err := record.OldestResources[catalog.Agent](ctx, s.Store, p.Scope(), after, agentsAtOnce)
-		if err != nil {
+	for a, err := range s.Agents(ctx, p) {
+		switch {
+		case err != nil:
 			return "", err
-		}
-		for _, e := range page.Rows {
-			if e.Value.Spec.Name != model || p.MayUse(e.Value) != nil {
-				continue
-			}
-			if found != "" {
-				return "", problem.InvalidField("body.model", "several agents have this name: %s and %s; send an id",
-					found, e.Value.ID)
-			}
-			found = e.Value.ID
-		}
-		if after = page.Next; after == "" {
-			break
+		case a.Spec.Name != model:
+		case found != "":
+			return "", problem.InvalidField("body.model", "several agents have this name: %s and %s; send an id",
+				found, a.ID)
+		default:
+			found = a.ID
 		}
 	}
 	if found == "" {
