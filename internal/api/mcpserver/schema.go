@@ -1,44 +1,35 @@
 package mcpserver
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"agentplatform/internal/platform/schema"
 )
 
-// legible gives the tools of a list schemas that all clients read: the library writes a schema that takes anything as
-// true, which is JSON Schema, but the official client for TypeScript of versions 1.25 to 1.32 then refuses the list.
+// shown is the schema of a result as all clients read it. The library writes a schema that takes anything as true. That
+// is JSON Schema, but the official client for TypeScript of versions 1.25 to 1.32 then refuses the list of tools.
+var shown = sync.OnceValue(func() json.RawMessage {
+	raw, err := json.Marshal(gives())
+	if err != nil {
+		panic(err) // it is made of a type alone
+	}
+	return bytes.ReplaceAll(raw, []byte(":true"), []byte(":{}"))
+})
+
+// legible gives the tools of a list the schema that all clients read.
 func legible(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, r)
-		list, ok := result.(*mcp.ListToolsResult)
-		if err != nil || !ok {
-			return result, err
-		}
-		written := map[any]json.RawMessage{} // agents have theirs in common
-		for i, t := range list.Tools {
-			one := *t // the library keeps its own
-			for _, of := range []*any{&one.InputSchema, &one.OutputSchema} {
-				if *of == nil {
-					continue
-				}
-				raw, ok := written[*of]
-				if !ok {
-					if raw, err = json.Marshal(*of); err == nil {
-						raw, err = schema.WithoutBooleans(raw)
-					}
-					if err != nil {
-						return nil, err
-					}
-					written[*of] = raw
-				}
-				*of = raw
+		if list, ok := result.(*mcp.ListToolsResult); ok && err == nil {
+			for i, t := range list.Tools {
+				one := *t // the library keeps its own
+				one.OutputSchema = shown()
+				list.Tools[i] = &one
 			}
-			list.Tools[i] = &one
 		}
-		return list, nil
+		return result, err
 	}
 }

@@ -24,8 +24,6 @@ const (
 	someValues // a list of anything
 	theTypes
 	theReference
-	anOldSchema // not mended
-	oldSchemas  // by name, not mended
 )
 
 // keywords are those of JSON schema whose values are checked. Others are kept as they are: what they mean, a provider
@@ -41,7 +39,6 @@ var keywords = map[string]kind{
 	"minProperties": aCount, "maxProperties": aCount, "minContains": aCount, "maxContains": aCount,
 	"uniqueItems": aFlag, "readOnly": aFlag, "writeOnly": aFlag, "deprecated": aFlag,
 	"required": names, "enum": someValues, "examples": someValues, "type": theTypes, "$ref": theReference,
-	"contentSchema": anOldSchema, "additionalItems": anOldSchema, "dependencies": oldSchemas,
 }
 
 // part mends a part of a schema: what is no schema becomes one that anything fits.
@@ -60,7 +57,7 @@ func (m *mender) object(s map[string]any, depth int) map[string]any {
 		if name == "items" && list(v) != nil { // of an older JSON schema: one for each place
 			v = m.tuple(list(v))
 		}
-		if known == 0 || known >= anOldSchema {
+		if known == 0 {
 			out[name] = cloned(v)
 		} else if mended, ok := m.value(known, v, depth); ok {
 			out[name] = mended
