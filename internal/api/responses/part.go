@@ -51,10 +51,8 @@ func (s *Server) read(ctx context.Context, reads citation.Reader, e record.RunEn
 	if w.input, err = s.Store.Input(ctx, r); err != nil {
 		return nil, err
 	}
-	if c := w.input.Context; c != nil && len(c.Echo) > 0 {
-		if err := json.Unmarshal(c.Echo, &w.told); err != nil {
-			return nil, err
-		}
+	if w.told, err = echoOf(w.input); err != nil {
+		return nil, err
 	}
 	for after := 0; after < r.Pause; after = w.pauses[len(w.pauses)-1].Number {
 		some, err := s.Store.PausesOf(ctx, r.ID(), after, pausesAtOnce)
@@ -201,7 +199,7 @@ func (s *Server) response(p *part) Response {
 		PromptCacheKey: optional(p.told.PromptCacheKey), PreviousResponseID: optional(p.told.Previous),
 	}
 	if p.before != nil {
-		r.PreviousResponseID = pointer(ref{p.run, p.part - 1}.String())
+		r.PreviousResponseID = new(ref{p.run, p.part - 1}.String())
 		r.CreatedAt = p.before.Decided.At.Unix()
 	}
 	if p.input.Metadata != nil {
@@ -226,7 +224,7 @@ func (s *Server) response(p *part) Response {
 	}
 	switch r.Status {
 	case completed:
-		r.CompletedAt = pointer(p.ended().Unix())
+		r.CompletedAt = new(p.ended().Unix())
 	case "incomplete":
 		r.IncompleteDetails = &IncompleteDetails{Reason: "max_output_tokens"}
 	case cancelled:
@@ -402,7 +400,7 @@ func (p *part) decision(d record.Decision) ResponseItem {
 	if v := lifecycle.Verb(d.Decision); v != lifecycle.Answer {
 		return ResponseItem{
 			Type: "mcp_approval_response", Status: completed, ID: nameOf("mcpa_", p.run, d.InterruptID),
-			Request: nameOf("mcpr_", p.run, d.InterruptID), Approve: pointer(v != lifecycle.Reject),
+			Request: nameOf("mcpr_", p.run, d.InterruptID), Approve: new(v != lifecycle.Reject),
 			Reason: optional(d.Message),
 		}
 	}
@@ -411,7 +409,7 @@ func (p *part) decision(d record.Decision) ResponseItem {
 	}
 	return ResponseItem{
 		Type: "function_call_output", ID: nameOf("fco_", p.run, d.InterruptID), Status: completed,
-		CallID: nameOf("call_", p.run, d.InterruptID), Output: pointer(d.Message),
+		CallID: nameOf("call_", p.run, d.InterruptID), Output: new(d.Message),
 	}
 }
 
@@ -422,7 +420,7 @@ func saidItems(run string, i int, said record.Said) []ResponseItem {
 		return []ResponseItem{message("msg_"+id, "user", completed, inputText(said.Text))}
 	case record.RoleTool:
 		return []ResponseItem{{Type: "function_call_output", ID: "fco_" + id, Status: completed, CallID: said.Call,
-			Output: pointer(said.Text)}}
+			Output: new(said.Text)}}
 	case record.RoleAssistant:
 		var list []ResponseItem
 		if said.Text != "" {
@@ -432,7 +430,7 @@ func saidItems(run string, i int, said record.Said) []ResponseItem {
 			list = append(
 				list,
 				ResponseItem{Type: "function_call", ID: "fc_" + id + "_" + strconv.Itoa(n), Status: completed,
-					CallID: c.ID, Name: c.Name, Arguments: pointer(string(c.Arguments))},
+					CallID: c.ID, Name: c.Name, Arguments: new(string(c.Arguments))},
 			)
 		}
 		return list

@@ -149,11 +149,11 @@ func TestItemsOfOursAreReadBack(t *testing.T) {
 		message("msg_"+run, "assistant", completed, outputText("said", nil)),
 		message("msg_"+run+"_in", "user", completed, inputText("asked")),
 		callItem(run, other, "f", `{"a":1}`),
-		{Type: "mcp_approval_request", ID: nameOf("mcpr_", run, other), Name: "f", Arguments: pointer("{}")},
+		{Type: "mcp_approval_request", ID: nameOf("mcpr_", run, other), Name: "f", Arguments: new("{}")},
 		{Type: "mcp_approval_response", ID: nameOf("mcpa_", run, other), Request: nameOf("mcpr_", run, other),
 			Approve: &yes, Reason: &no},
 		{Type: "function_call_output", ID: nameOf("fco_", run, other), CallID: nameOf("call_", run, other),
-			Output: pointer("out")},
+			Output: new("out")},
 	} {
 		whole, err := json.Marshal([]ResponseItem{item})
 		require.NoError(t, err)

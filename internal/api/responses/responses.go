@@ -83,11 +83,15 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 		return Begun{}, err
 	}
 	c := &creation{Server: s, who: p, request: r, origin: o, in: in, brought: brought, agent: agent, chat: chat}
-	if next, err := c.goOn(ctx); next != nil || err != nil {
-		return Begun{ID: next.id(), Agent: agent}, bridge.Named(err, field)
+	next, err := c.goOn(ctx)
+	if err == nil && next == nil {
+		posted, err = c.post(ctx)
 	}
-	if posted, err = c.post(ctx); err != nil {
+	switch {
+	case err != nil:
 		return Begun{}, bridge.Named(err, field)
+	case next != nil:
+		return Begun{ID: next.String(), Agent: agent}, nil
 	}
 	return begun(posted)
 }
@@ -104,14 +108,6 @@ func begun(posted intake.Posted) (Begun, error) {
 		run = *posted.Parked.RunID
 	}
 	return Begun{ID: ref{run, posted.Pause}.String(), Agent: posted.Run.Agent, Replayed: posted.Replayed}, nil
-}
-
-// id is the response's id; of none "".
-func (r *ref) id() string {
-	if r == nil {
-		return ""
-	}
-	return r.String()
 }
 
 // creation is a request that is carried out.
@@ -319,14 +315,13 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 	if err != nil {
 		return err
 	}
-	had, told := record.Context{}, echo{}
+	had := record.Context{}
 	if in.Context != nil {
 		had = *in.Context
 	}
-	if len(had.Echo) > 0 {
-		if err := json.Unmarshal(had.Echo, &told); err != nil {
-			return err
-		}
+	told, err := echoOf(in)
+	if err != nil {
+		return err
 	}
 	own, system := told.instructions(had.Instructions)
 	for _, of := range []struct {

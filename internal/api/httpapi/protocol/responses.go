@@ -206,7 +206,7 @@ func (h *handlers) followResponse(
 	}
 	short := func(out *httpapi.Sink) { _ = out.Named("error", followed.Short()) }
 	return h.Stream(ctx, w, c, httpapi.Stream{
-		ContentType: asEvents, Agent: followed.Agent, Bounded: true, Follow: follow,
+		ContentType: asEvents, Agent: followed.Agent(), Bounded: true, Follow: follow,
 		Final: short, Short: short,
 	})
 }
