@@ -8,7 +8,6 @@ import (
 
 	"agentplatform/internal/api/a2a"
 	"agentplatform/internal/api/bridge"
-	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/record"
 )
@@ -100,7 +99,7 @@ func (c *call) listing(ctx context.Context, chat string) (runPage, error) {
 		}, nil
 	}
 	e, err := c.Intake.Chat(ctx, c.who, chat)
-	if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
+	if bridge.Unseen(err) {
 		return func(context.Context, string, int) (page record.Page[record.RunEntity], err error) {
 			return page, nil
 		}, nil

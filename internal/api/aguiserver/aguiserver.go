@@ -150,6 +150,7 @@ func (b *beginning) carryOut(ctx context.Context) ([]string, error) {
 
 // begin is carryOut once it is known what the thread knows.
 func (b *beginning) begin(ctx context.Context) ([]string, error) {
+	defer func() { b.Files.Drop(ctx, b.taken...) }() // of a message that was not sent
 	last, err := b.lastPause(ctx)
 	if err != nil {
 		return nil, err
@@ -162,7 +163,6 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 		if err := b.prepare(ctx); err != nil {
 			return nil, err
 		}
-		defer b.drop(ctx)
 	}
 	resumed, err := b.resume(ctx, last)
 	if err != nil {
@@ -183,7 +183,6 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 			if err := b.prepare(ctx); err != nil {
 				return nil, err
 			}
-			defer b.drop(ctx)
 		}
 	}
 	if b.fresh.users == 0 && !b.endsWithOutput() {
@@ -240,10 +239,7 @@ func (b *beginning) prepare(ctx context.Context) error {
 	if b.message.Files, b.taken, err = b.Bring(ctx, b.who, ids, b.fresh.media.files); err != nil {
 		return err
 	}
-	if err = b.message.Check(); err != nil {
-		b.drop(ctx)
-	}
-	return err
+	return b.message.Check()
 }
 
 // mayDecide refuses to answer a run of another agent, which the thread is busy with.
@@ -278,12 +274,6 @@ func (b *beginning) addressed(ctx context.Context) (good []address, err error) {
 		good = append(good, a)
 	}
 	return good, nil
-}
-
-// drop removes the files of a message that was not sent.
-func (b *beginning) drop(ctx context.Context) {
-	b.Files.Drop(ctx, b.taken...)
-	b.taken = nil
 }
 
 // post sends the message, behind what the thread's last run goes on with, if it does.

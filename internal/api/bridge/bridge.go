@@ -72,11 +72,20 @@ func (b *Bridge) Agents(ctx context.Context, p tenant.Principal) iter.Seq2[catal
 	}
 }
 
-// Bring returns references to the files of a message, as [files.Files.Bring] does.
+// Bring returns references to the files of a message: those that it names by id, as [files.Files.Attach], and those that
+// were sent with it, which it stores, as [files.Files.TakeInline]. Of these it returns the rows, too: they are dropped
+// when the message is not sent.
 func (b *Bridge) Bring(
 	ctx context.Context, p tenant.Principal, ids []string, sent []files.Inline,
-) ([]record.FileRef, []record.File, error) {
-	return b.Files.Bring(ctx, p.Scope(), p.Organization, p.User, ids, sent, b.MayRead(ctx, p))
+) (refs []record.FileRef, taken []record.File, err error) {
+	refs, err = b.Files.Attach(ctx, p.Scope(), ids, b.MayRead(ctx, p))
+	if err == nil {
+		taken, err = b.Files.TakeInline(ctx, p.Organization, p.User, sent)
+	}
+	for _, f := range taken {
+		refs = append(refs, f.Ref())
+	}
+	return refs, taken, err
 }
 
 // MayRead says why a principal may not read a file; nil: it may.
@@ -139,6 +148,12 @@ func (b *Bridge) Resume(
 		}
 	}
 	return err
+}
+
+// Unseen reports whether an error says that there is no such thing for the principal.
+func Unseen(err error) bool {
+	p, ok := problem.As(err)
+	return ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden)
 }
 
 // Named is a problem whose fields have the names that the request has for them.

@@ -68,7 +68,12 @@ func (s *Server) For(
 		if q.told {
 			q.wait = s.telling(streaming, p, token, idle)
 		}
-		return q.handler()
+		offer := q.server() // which the library asks for more than once
+		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return offer },
+			&mcp.StreamableHTTPOptions{
+				Stateless: true, JSONResponse: !q.told, MaxRequestBodyBytes: -1, // bodies are bounded before
+				PropagateRequestCancellation: true,
+			})
 	}, nil
 }
 
@@ -81,16 +86,6 @@ type request struct {
 	told   bool // its client is told what happens: the answer is a stream
 	wait   waiter
 	left   func() bool // whether its client has gone
-}
-
-// handler makes the handler of a request. The library asks for the server more than once.
-func (q request) handler() http.Handler {
-	offer := q.server()
-	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return offer },
-		&mcp.StreamableHTTPOptions{
-			Stateless: true, JSONResponse: !q.told, MaxRequestBodyBytes: -1, // bodies are bounded before
-			PropagateRequestCancellation: true,
-		})
 }
 
 // cancelIfLeft cancels the run that a call has begun when its client has gone: whoever leaves a request has cancelled
@@ -212,26 +207,24 @@ func (q request) server() *mcp.Server {
 			return result, nil, nil
 		})
 	}
-	mcp.AddTool(offer, &mcp.Tool{Name: getRun, OutputSchema: gives(),
-		Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
-		func(ctx context.Context, r *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
-			if !host.ValidID(in.RunID) {
-				return q.refused(problem.Missing("the run")), nil, nil
+	ofRun := func(name, description string, do waiter) {
+		mcp.AddTool(offer, &mcp.Tool{Name: name, OutputSchema: gives(), Description: description},
+			func(ctx context.Context, r *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
+				if !host.ValidID(in.RunID) {
+					return q.refused(problem.Missing("the run")), nil, nil
+				}
+				return do(ctx, r, in.RunID), nil, nil
+			})
+	}
+	ofRun(getRun, "Waits for a run that an agent's tool has begun, and tells how it stands.", q.wait)
+	ofRun(cancelRun, "Cancels a run that an agent's tool has begun, and tells how it stands then.",
+		func(ctx context.Context, r *mcp.CallToolRequest, run string) *mcp.CallToolResult {
+			if _, err := q.Intake.Cancel(ctx, q.who, run, "cancelled through MCP"); err != nil {
+				return q.refused(err)
 			}
-			return q.wait(ctx, r, in.RunID), nil, nil
-		})
-	mcp.AddTool(offer, &mcp.Tool{Name: cancelRun, OutputSchema: gives(),
-		Description: "Cancels a run that an agent's tool has begun, and tells how it stands then."},
-		func(ctx context.Context, r *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
-			if !host.ValidID(in.RunID) {
-				return q.refused(problem.Missing("the run")), nil, nil
-			}
-			if _, err := q.Intake.Cancel(ctx, q.who, in.RunID, "cancelled through MCP"); err != nil {
-				return q.refused(err), nil, nil
-			}
-			result := q.wait(ctx, r, in.RunID)
+			result := q.wait(ctx, r, run)
 			result.IsError = result.IsError && result.StructuredContent == nil // it has ended, as was asked for
-			return result, nil, nil
+			return result
 		})
 	return offer
 }

@@ -371,7 +371,7 @@ func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 					maxReferences)
 			}
 			known, err := find(item.ID)
-			if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
+			if bridge.Unseen(err) {
 				err = problem.InvalidField(at+".id", "there is no item %s: send it whole", item.ID)
 			}
 			if err != nil {

@@ -40,12 +40,6 @@ type Server struct {
 	Longer time.Duration // how long a request that has a place waits for its run, where that is longer than the window
 }
 
-// Origin is what a request brings beside its body.
-type Origin struct {
-	Key     string // idempotency key
-	Request string // id of the request
-}
-
 // Begun is a response that a request has begun.
 type Begun struct {
 	ID       string
@@ -53,9 +47,9 @@ type Begun struct {
 	Replayed bool   // an earlier request with the same key had begun it
 }
 
-// Create carries out a request. Errors are problems: of kind Invalid with the field, NotFound for the agent, the
+// Create carries out a request with an idempotency key and an id. Errors are problems: of kind Invalid with the field, NotFound for the agent, the
 // response before or a file, and those of [intake.Intake.Post] and [intake.Intake.Resume].
-func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateResponse, o Origin) (Begun, error) {
+func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateResponse, key, id string) (Begun, error) {
 	if err := r.check(); err != nil {
 		return Begun{}, err
 	}
@@ -63,7 +57,7 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	if err != nil {
 		return Begun{}, err
 	}
-	posted, found, err := s.Intake.Replay(ctx, p, o.Key)
+	posted, found, err := s.Intake.Replay(ctx, p, key)
 	if found && err == nil {
 		return begun(posted)
 	}
@@ -82,10 +76,13 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	if err != nil {
 		return Begun{}, err
 	}
-	c := &creation{Server: s, who: p, request: r, origin: o, in: in, brought: brought, agent: agent, chat: chat}
+	c := &creation{Server: s, who: p, request: r, in: in, brought: brought, agent: agent, chat: chat}
 	next, err := c.goOn(ctx)
 	if err == nil && next == nil {
-		posted, err = c.post(ctx)
+		posted, err = c.Post(ctx, p, intake.Message{
+			AgentID: agent, Text: in.message(), ChatID: c.chat, Metadata: r.Metadata, Key: key, Request: id,
+			Watched: r.Stream, Context: brought, Answers: c.mayAnswer,
+		}, in.fileIDs, in.files)
 	}
 	switch {
 	case err != nil:
@@ -116,7 +113,6 @@ type creation struct {
 
 	who     tenant.Principal
 	request CreateResponse
-	origin  Origin
 	in      input
 	brought *record.Context
 	agent   string
@@ -225,7 +221,7 @@ func (c *creation) passedOver(ctx context.Context) error {
 		return nil
 	}
 	e, err := c.Intake.Run(ctx, c.who, c.in.passed[len(c.in.passed)-1].run)
-	if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
+	if bridge.Unseen(err) {
 		return nil // a conversation from elsewhere
 	}
 	if err != nil || e.Value.Status != lifecycle.AwaitingInput {
@@ -400,14 +396,6 @@ func askedID(run string, i record.Interrupt) string {
 		return nameOf("mcpr_", run, i.ID)
 	}
 	return nameOf("call_", run, i.ID)
-}
-
-// post sends the request's message.
-func (c *creation) post(ctx context.Context) (intake.Posted, error) {
-	return c.Post(ctx, c.who, intake.Message{
-		AgentID: c.agent, Text: c.in.message(), ChatID: c.chat, Metadata: c.request.Metadata, Key: c.origin.Key,
-		Request: c.origin.Request, Watched: c.request.Stream, Context: c.brought, Answers: c.mayAnswer,
-	}, c.in.fileIDs, c.in.files)
 }
 
 // agent finds the agent that a request names as its model.

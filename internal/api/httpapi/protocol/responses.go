@@ -94,9 +94,7 @@ func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *htt
 			return err
 		}
 	}
-	begun, err := h.Responses.Create(ctx, c.Principal, asked, responses.Origin{
-		Key: r.Header.Get("Idempotency-Key"), Request: c.ID(),
-	})
+	begun, err := h.Responses.Create(ctx, c.Principal, asked, r.Header.Get("Idempotency-Key"), c.ID())
 	if err != nil {
 		return err
 	}
