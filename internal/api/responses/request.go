@@ -172,19 +172,17 @@ func (r *CreateResponse) check() error {
 		{!bridge.IsNull(r.Prompt), "prompt", "must be null: prompts are not kept here; instructions are the agent's"},
 		{!bridge.IsNull(r.ContextManagement), "context_management",
 			"must be null: old turns of the conversation are left out where the model's context is full"},
-		{r.TopP != nil && *r.TopP != 1, "top_p", "must be 1: models are asked without it"},
-		{r.PresencePenalty != nil && *r.PresencePenalty != 0, "presence_penalty",
-			"must be 0: models are asked without it"},
-		{r.FrequencyPenalty != nil && *r.FrequencyPenalty != 0, "frequency_penalty",
-			"must be 0: models are asked without it"},
-		{r.TopLogprobs != nil && *r.TopLogprobs != 0, "top_logprobs", "must be 0: probabilities are not kept"},
+		{other(r.TopP, 1), "top_p", "must be 1: models are asked without it"},
+		{other(r.PresencePenalty, 0), "presence_penalty", "must be 0: models are asked without it"},
+		{other(r.FrequencyPenalty, 0), "frequency_penalty", "must be 0: models are asked without it"},
+		{other(r.TopLogprobs, 0), "top_logprobs", "must be 0: probabilities are not kept"},
 		{r.MaxToolCalls != nil, "max_tool_calls", "must be null: the agent's limits bound its calls"},
 		{r.MaxOutputTokens != nil && *r.MaxOutputTokens < 16, "max_output_tokens", "must be at least 16"},
 		{r.Temperature != nil && !(*r.Temperature >= 0 && *r.Temperature <= 2), "temperature",
 			"must be between 0 and 2"},
-		{r.ParallelToolCalls != nil && !*r.ParallelToolCalls, "parallel_tool_calls",
+		{other(r.ParallelToolCalls, true), "parallel_tool_calls",
 			"must be true: a model may ask for several calls at once"},
-		{r.Store != nil && !*r.Store, "store",
+		{other(r.Store, true), "store",
 			"must be true: runs are durable; DELETE /responses/{response_id} removes one"},
 		{r.Truncation != "" && r.Truncation != "auto", "truncation",
 			"must be auto: old turns of the conversation are left out where the model's context is full"},
@@ -209,6 +207,9 @@ func (r *CreateResponse) check() error {
 	}
 	return nil
 }
+
+// other reports whether a member is there with another value than the only one that it may have.
+func other[T comparable](member *T, only T) bool { return member != nil && *member != only }
 
 // chatID is the chat that the member conversation names; empty: none.
 func (r *CreateResponse) chatID() (string, error) {
