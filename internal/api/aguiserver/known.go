@@ -24,8 +24,8 @@ func (b *beginning) find(ctx context.Context) error {
 	return err
 }
 
-// behindKnown is the place behind the last message that is known. It returns a problem of kind NotFound where the thread
-// or its last run is not there.
+// behindKnown is the place behind the last message that is known. It returns a problem of kind NotFound where there is
+// no such thread, or its last run is gone.
 func (b *beginning) behindKnown(ctx context.Context) (int, error) {
 	chat, err := b.Intake.Chat(ctx, b.who, b.turn.ThreadID)
 	if err != nil {

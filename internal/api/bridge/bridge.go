@@ -72,9 +72,9 @@ func (b *Bridge) Agents(ctx context.Context, p tenant.Principal) iter.Seq2[catal
 	}
 }
 
-// Bring returns references to the files of a message: those that it names by id, as [files.Files.Attach], and those that
-// were sent with it, which it stores, as [files.Files.TakeInline]. Of these it returns the rows, too: they are dropped
-// when the message is not sent.
+// Bring returns references to the files of a message: those that it names by id, as [files.Files.Attach], and those
+// that were sent with it, which it stores, as [files.Files.TakeInline]. Of these it returns the rows, too: they are
+// dropped when the message is not sent.
 func (b *Bridge) Bring(
 	ctx context.Context, p tenant.Principal, ids []string, sent []files.Inline,
 ) (refs []record.FileRef, taken []record.File, err error) {
@@ -123,8 +123,8 @@ func (b *Bridge) View(ctx context.Context, p tenant.Principal, e record.RunEntit
 	return v.For(ctx, b.Intake.Tenants.Reads(p))
 }
 
-// UntilEnd returns a run when it has ended or waits for a human, or after the window. The principal must still reach its
-// agent then.
+// UntilEnd returns a run when it has ended or waits for a human, or after the window. The principal must still reach
+// its agent then.
 func (b *Bridge) UntilEnd(
 	ctx context.Context, p tenant.Principal, run string, window time.Duration,
 ) (record.RunEntity, error) {

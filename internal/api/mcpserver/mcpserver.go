@@ -46,13 +46,13 @@ type Server struct{ bridge.Bridge }
 // maxAgents is how many agents are offered as tools.
 const maxAgents = 100
 
-// For makes what makes the handler of a principal's request. left says whether its client has gone. The error is that of
-// the store.
+// For makes what makes the handler of a principal's request. left says whether its client has gone. The error is that
+// of the store.
 //
-// The answer is JSON. To a call that wants progress by a token it is Server-Sent Events: notifications of what happens in
-// the run, also of nothing when nothing happens for idle, then the result. Such a call waits until the run has ended or
-// waits for a human, at most until shortly before the end of streaming; when streaming ends at once, it is answered at
-// once.
+// The answer is JSON. To a call that wants progress by a token it is Server-Sent Events: notifications of what happens
+// in the run, also of nothing when nothing happens for idle, then the result. Such a call waits until the run has ended
+// or waits for a human, at most until shortly before the end of streaming; when streaming ends at once, it is answered
+// at once.
 func (s *Server) For(
 	ctx context.Context, p tenant.Principal, token json.RawMessage, idle time.Duration, left func() bool,
 ) (func(streaming context.Context) http.Handler, error) {

@@ -47,8 +47,8 @@ type Begun struct {
 	Replayed bool   // an earlier request with the same key had begun it
 }
 
-// Create carries out a request with an idempotency key and an id. Errors are problems: of kind Invalid with the field, NotFound for the agent, the
-// response before or a file, and those of [intake.Intake.Post] and [intake.Intake.Resume].
+// Create carries out a request with an idempotency key and an id. Errors are problems: of kind Invalid with the field,
+// NotFound for the agent, the response before or a file, and those of [intake.Intake.Post] and [intake.Intake.Resume].
 func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateResponse, key, id string) (Begun, error) {
 	if err := r.check(); err != nil {
 		return Begun{}, err

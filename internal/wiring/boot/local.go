@@ -27,7 +27,6 @@ import (
 	"agentplatform/internal/api/a2a"
 	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/api/httpapi"
-	"agentplatform/internal/api/httpapi/protocol"
 	"agentplatform/internal/api/httpapi/service"
 	"agentplatform/internal/api/mcpserver"
 	"agentplatform/internal/knowledge/ingest"
@@ -233,8 +232,9 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 			PublicURL: s.PublicURL,
 			Streams:   s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
 		},
-		MCP:    func(b bridge.Bridge) protocol.MCP { return &mcpserver.Server{Bridge: b} },
-		Sealer: sealer, Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live, Webhooks: hooks,
+		MCP:    func(b bridge.Bridge) service.MCP { return &mcpserver.Server{Bridge: b} },
+		Sealer: sealer, Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live,
+		Webhooks:  hooks,
 		Knowledge: ingester.Knowledge,
 		Models:    known, Toolkits: toolkits, ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
 		Pprof: s.Pprof, ResponseWindow: s.ResponseWindow,

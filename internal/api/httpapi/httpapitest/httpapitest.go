@@ -34,7 +34,6 @@ import (
 	"agentplatform/internal/api/apidoc/apidoctest"
 	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/api/httpapi"
-	"agentplatform/internal/api/httpapi/protocol"
 	"agentplatform/internal/api/httpapi/service"
 	"agentplatform/internal/api/mcpserver"
 	"agentplatform/internal/core/lifecycle"
@@ -113,7 +112,7 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 			PublicURL: "http://localhost",
 		},
 		Intake: in, Store: store, Hub: live, Files: &files.Files{Store: store, Log: log},
-		MCP:    func(b bridge.Bridge) protocol.MCP { return &mcpserver.Server{Bridge: b} },
+		MCP:    func(b bridge.Bridge) service.MCP { return &mcpserver.Server{Bridge: b} },
 		Sealer: sealer,
 		Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer,
 			Reads: tenants.SenderReads},

@@ -37,7 +37,8 @@ func (h *handlers) responsesRoutes() {
 		Method: http.MethodPost, Path: responsesPath, OperationID: "create-response",
 		Summary: "Send a message to an agent, by Open Responses",
 		Description: "Starts a durable run, or goes on with one that waits for the client. Without stream and " +
-			"background it answers when the run has ended or waits, or after a while with status in_progress. Needs level `run`.",
+			"background it answers when the run has ended or waits, or after a while with status in_progress. " +
+			"Needs level `run`.",
 		Parameters: []*huma.Param{{
 			Name: "Idempotency-Key", In: "header", Schema: text,
 			Description: "a request with the same key gets the response of the first",

@@ -38,6 +38,9 @@ import (
 	"agentplatform/internal/store/seal"
 )
 
+// MCP is the server of the Model Context Protocol, as the area for it wants it.
+type MCP = protocol.MCP
+
 // Config is what the API is made of: the server's own settings, and what its operations use.
 type Config struct {
 	httpapi.Config
@@ -64,7 +67,7 @@ type Config struct {
 	Pprof          bool
 	PanelReaches   []string // origins beside its own that the admin panel's page may ask: where uploads go
 	// MCP makes the server for clients of the Model Context Protocol. It may be nil: then there is none.
-	MCP func(bridge.Bridge) protocol.MCP
+	MCP func(bridge.Bridge) MCP
 	// Sealer seals the secrets of A2A's push notifications. It may be nil: then there is no server for clients of A2A.
 	Sealer seal.Sealer
 	// Began is told of jobs that a request has begun, so that they need not wait for the sweeper. It may be nil.

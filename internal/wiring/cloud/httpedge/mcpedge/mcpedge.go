@@ -6,12 +6,11 @@ package mcpedge
 
 import (
 	"agentplatform/internal/api/bridge"
-	"agentplatform/internal/api/httpapi/protocol"
 	"agentplatform/internal/api/httpapi/service"
 	"agentplatform/internal/api/mcpserver"
 )
 
 // Add adds the endpoint for clients of the protocol.
 func Add(c *service.Config) {
-	c.MCP = func(b bridge.Bridge) protocol.MCP { return &mcpserver.Server{Bridge: b} }
+	c.MCP = func(b bridge.Bridge) service.MCP { return &mcpserver.Server{Bridge: b} }
 }
