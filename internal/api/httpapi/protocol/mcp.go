@@ -65,12 +65,12 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	}
 	own := &library{header: w.Header(), out: w, begin: w.WriteHeader}
 	handler(r.Context()).ServeHTTP(own, r)
-	kind, text := own.refusal()
+	refused, kind, text := own.refusal()
 	switch {
-	case own.status == 0:
+	case refused == 0:
 		return nil
 	case !strings.HasPrefix(kind, "text/plain"):
-		w.WriteHeader(own.status)
+		w.WriteHeader(refused)
 		_, err := io.WriteString(w, text)
 		return httpapi.IgnoreGone(err)
 	}
@@ -83,7 +83,7 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 		w.WriteHeader(status)
 		return nil
 	}
-	return httpapi.ErrorOf(own.status, text)
+	return httpapi.ErrorOf(refused, text)
 }
 
 // left returns what says that the client of a request has gone. Neither a stop is that nor the end of a function's
@@ -109,9 +109,9 @@ func (h *handlers) mcpTelling(
 			c.Release() // it is small
 			told := &library{header: http.Header{}, out: out, begin: func(int) {}}
 			handler(ctx).ServeHTTP(told, r)
-			kind, text := told.refusal()
+			refused, kind, text := told.refusal()
 			switch { // the stream has begun: what the library refuses is the answer to the call
-			case told.status == 0:
+			case refused == 0:
 			case strings.HasPrefix(kind, asJSON):
 				return out.Data(json.RawMessage(text))
 			default:
@@ -157,9 +157,9 @@ func (l *library) Write(p []byte) (int, error) {
 	return l.out.Write(p)
 }
 
-// refusal is what the library has refused with, and its media type.
-func (l *library) refusal() (kind, text string) {
+// refusal is the status, the media type and the text of what the library has refused; 0 where it has not.
+func (l *library) refusal() (status int, kind, text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.header.Get("Content-Type"), l.text.String()
+	return l.status, l.header.Get("Content-Type"), l.text.String()
 }
