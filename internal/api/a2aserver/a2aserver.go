@@ -11,7 +11,7 @@
 // its own and executes agents in its process, so a run of ours would have a second state beside its events.
 //
 // The package must not know HTTP, nor how runs are executed. It imports a2a, intake, files, stream, view, record,
-// catalog, tenant, lifecycle, seal, host, problem and strictjson.
+// catalog, tenant, lifecycle, seal, host, problem, strictjson and bridge.
 package a2aserver
 
 import (
@@ -19,15 +19,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-json-experiment/json/jsontext"
-
 	"agentplatform/events"
 	"agentplatform/internal/api/a2a"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
@@ -44,14 +42,9 @@ import (
 
 // Server is the use case.
 type Server struct {
-	Intake *intake.Intake
-	Store  *record.Store
-	Files  *files.Files
-	Hub    *stream.Hub
-	Log    *slog.Logger
-	Window time.Duration // how long a message waits for its run before it counts as a stream; 0: none waits
-	URL    string        // the address of the API: the part before /a2a/ and /files/
-	Sealer seal.Sealer   // of what is sent along with push notifications
+	bridge.Bridge
+
+	Sealer seal.Sealer // of what is sent along with push notifications
 	// CheckURL checks where push notifications shall go. It returns a problem of kind Invalid (callback_url).
 	CheckURL func(url string) error
 }
@@ -101,42 +94,49 @@ type request struct {
 	Params  json.RawMessage `json:"params"`
 }
 
-// methods maps the method names of both versions to handlers.
-var methods = map[string]struct {
-	does    string
-	dialect a2a.Dialect
-}{
-	"message/send": {send, a2a.V03}, "SendMessage": {send, a2a.V10},
-	"message/stream": {eventStream, a2a.V03}, "SendStreamingMessage": {eventStream, a2a.V10},
-	"tasks/get": {get, a2a.V03}, "GetTask": {get, a2a.V10},
-	"ListTasks":    {list, a2a.V10},
-	"tasks/cancel": {cancel, a2a.V03}, "CancelTask": {cancel, a2a.V10},
-	"tasks/resubscribe": {resubscribe, a2a.V03}, "SubscribeToTask": {resubscribe, a2a.V10},
-	"tasks/pushNotificationConfig/set":    {pushSet, a2a.V03},
-	"CreateTaskPushNotificationConfig":    {pushSet, a2a.V10},
-	"tasks/pushNotificationConfig/get":    {pushGet, a2a.V03},
-	"GetTaskPushNotificationConfig":       {pushGet, a2a.V10},
-	"tasks/pushNotificationConfig/list":   {pushList, a2a.V03},
-	"ListTaskPushNotificationConfigs":     {pushList, a2a.V10},
-	"tasks/pushNotificationConfig/delete": {pushDelete, a2a.V03},
-	"DeleteTaskPushNotificationConfig":    {pushDelete, a2a.V10},
-	"agent/getAuthenticatedExtendedCard":  {extended, a2a.V03},
-	"GetExtendedAgentCard":                {extended, a2a.V10},
+// method is what a method of the protocol does, by the name that a version has for it.
+type method struct {
+	dialect  a2a.Dialect
+	streamed bool // it takes a place of streams
+	do       func(*call, context.Context, json.RawMessage) (Reply, error)
 }
 
-const (
-	send        = "send"
-	eventStream = "stream"
-	get         = "get"
-	list        = "list"
-	cancel      = "cancel"
-	resubscribe = "resubscribe"
-	pushSet     = "set push"
-	pushGet     = "get push"
-	pushList    = "list pushes"
-	pushDelete  = "delete push"
-	extended    = "extended card"
-)
+// with is a method that takes parameters of a type.
+func with[P any](do func(*call, context.Context, P) (Reply, error)) func(
+	*call, context.Context, json.RawMessage,
+) (Reply, error) {
+	return func(c *call, ctx context.Context, raw json.RawMessage) (reply Reply, err error) {
+		var params P
+		if err = readParams(raw, &params); err == nil {
+			reply, err = do(c, ctx, params)
+		}
+		return reply, err
+	}
+}
+
+var methods = func() map[string]method {
+	all := map[string]method{"ListTasks": {dialect: a2a.V10, do: with((*call).list)}}
+	for _, m := range []struct {
+		old, name string
+		streamed  bool
+		do        func(*call, context.Context, json.RawMessage) (Reply, error)
+	}{
+		{"message/send", "SendMessage", false, with((*call).send)},
+		{"message/stream", "SendStreamingMessage", true, with((*call).sendStreamed)},
+		{"tasks/get", "GetTask", false, with((*call).get)},
+		{"tasks/cancel", "CancelTask", false, with((*call).cancel)},
+		{"tasks/resubscribe", "SubscribeToTask", true, with((*call).resubscribe)},
+		{"tasks/pushNotificationConfig/set", "CreateTaskPushNotificationConfig", false, with((*call).setPush)},
+		{"tasks/pushNotificationConfig/get", "GetTaskPushNotificationConfig", false, with((*call).getPush)},
+		{"tasks/pushNotificationConfig/list", "ListTaskPushNotificationConfigs", false, with((*call).listPushes)},
+		{"tasks/pushNotificationConfig/delete", "DeleteTaskPushNotificationConfig", false,
+			with((*call).deletePush)},
+		{"agent/getAuthenticatedExtendedCard", "GetExtendedAgentCard", false, (*call).extendedCard},
+	} {
+		all[m.old], all[m.name] = method{a2a.V03, m.streamed, m.do}, method{a2a.V10, m.streamed, m.do}
+	}
+	return all
+}()
 
 // call is one request being handled.
 type call struct {
@@ -155,32 +155,32 @@ type call struct {
 func (s *Server) Call(
 	ctx context.Context, p tenant.Principal, agent string, in Request, seat func() error,
 ) (Reply, error) {
-	a, err := s.agent(ctx, p, agent)
+	a, err := s.Agent(ctx, p, agent)
 	if err != nil {
 		return Reply{}, err
 	}
-	c := &call{Server: s, who: p, agent: a, id: json.RawMessage("null"), Shapes: a2a.Shapes{API: s.URL}}
+	c := &call{Server: s, who: p, agent: a, Shapes: a2a.Shapes{API: s.URL}}
 	r, refused := c.read(in.Body)
 	if refused != nil {
 		return c.fault(refused), nil
 	}
 	if r.JSONRPC != "2.0" {
-		return c.fault(&fault{invalidRequest, `jsonrpc must be "2.0"`}), nil
+		return c.fault(&fault{bridge.InvalidRequest, `jsonrpc must be "2.0"`}), nil
 	}
 	if !in.served() {
 		return c.fault(&fault{wrongVersion, "version " + in.Version + " is not served: 0.3 and 1.0 are"}), nil
 	}
 	m, known := methods[r.Method]
 	if !known {
-		return c.fault(&fault{methodNotFound, "there is no method " + r.Method}), nil
+		return c.fault(&fault{bridge.MethodNotFound, "there is no method " + r.Method}), nil
 	}
 	c.Dialect = m.dialect
-	if m.does == eventStream || m.does == resubscribe {
+	if m.streamed {
 		if err := seat(); err != nil {
 			return Reply{}, err
 		}
 	}
-	reply, err := c.do(ctx, m.does, r.Params)
+	reply, err := m.do(c, ctx, r.Params)
 	if err == nil {
 		return reply, nil
 	}
@@ -195,24 +195,19 @@ var ofHTTP = []problem.Kind{problem.Unauthenticated, problem.Forbidden, problem.
 
 // read reads a request, and notes its id for the reply, also to a request that is refused.
 func (c *call) read(body []byte) (r request, refused *fault) {
-	var named struct {
-		ID json.RawMessage `json:"id"`
+	var ok bool
+	if c.id, ok = bridge.RequestID(body); !ok {
+		return r, &fault{bridge.InvalidRequest, "id must be a string, a number or null"}
 	}
-	err := strictjson.Unmarshal(body, &named)
-	if errors.As(err, new(*strictjson.TypeError)) { // batches above all: the protocol has none
-		return r, &fault{invalidRequest, "a request is one object: batches are not taken"}
+	err := strictjson.Unmarshal(body, &r)
+	if wrong, is := errors.AsType[*strictjson.TypeError](err); is && wrong.Place == "" { // batches above all
+		return r, &fault{bridge.InvalidRequest, "a request is one object: batches are not taken"}
+	} else if is {
+		return r, &fault{bridge.InvalidRequest, err.Error()}
 	}
 	if err != nil {
-		return r, &fault{parseError, "the body is not JSON"}
-	}
-	switch jsontext.Value(named.ID).Kind() {
-	case '{', '[', 't', 'f':
-		return r, &fault{invalidRequest, "id must be a string, a number or null"}
-	case '"', '0':
-		c.id = named.ID
-	}
-	if err := strictjson.Unmarshal(body, &r); err != nil {
-		return r, &fault{invalidRequest, err.Error()}
+		c.id = nil
+		return r, &fault{bridge.ParseError, "the body is not JSON"}
 	}
 	return r, nil
 }
@@ -220,74 +215,58 @@ func (c *call) read(body []byte) (r request, refused *fault) {
 // readParams reads the parameters of a method. It returns a fault.
 func readParams(params json.RawMessage, into any) error {
 	if len(params) == 0 {
-		return &fault{invalidParams, "params must be an object"}
+		return &fault{bridge.InvalidParams, "params must be an object"}
 	}
 	err := strictjson.Unmarshal(params, into)
 	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
-		return &fault{invalidParams, "params" + wrong.Place + " " + wrong.Wanted}
+		return &fault{bridge.InvalidParams, "params" + wrong.Place + " " + wrong.Wanted}
 	}
 	if err != nil {
-		return &fault{invalidParams, "params: " + err.Error()}
+		return &fault{bridge.InvalidParams, "params: " + err.Error()}
 	}
 	return nil
 }
 
-func (s *Server) agent(ctx context.Context, p tenant.Principal, id string) (catalog.Agent, error) {
-	if !host.ValidID(id) {
-		return catalog.Agent{}, problem.Missing("agent " + id)
+// extendedCard refuses: there is none.
+func (c *call) extendedCard(context.Context, json.RawMessage) (Reply, error) {
+	code := noExtendedCard
+	if c.Dialect == a2a.V10 {
+		code = unsupported
 	}
-	e, err := s.Intake.Tenants.Agent(ctx, p, id)
-	return e.Value, err
+	return Reply{}, &fault{code, "there is no extended card: the card says everything"}
 }
 
-func (c *call) do(ctx context.Context, what string, params json.RawMessage) (Reply, error) {
-	switch what {
-	case extended:
-		code := noExtendedCard
-		if c.Dialect == a2a.V10 {
-			code = unsupported
-		}
-		return Reply{}, &fault{code, "there is no extended card: the card says everything"}
-	case pushSet, pushGet, pushList, pushDelete:
-		var in pushParams
-		if err := readParams(params, &in); err != nil {
-			return Reply{}, err
-		}
-		return c.pushes(ctx, what, in)
-	case send, eventStream:
-		var in sendParams
-		if err := readParams(params, &in); err != nil {
-			return Reply{}, err
-		}
-		return c.send(ctx, in, what == eventStream)
-	case list:
-		var in listParams
-		if err := readParams(params, &in); err != nil {
-			return Reply{}, err
-		}
-		return c.list(ctx, in)
-	}
-	var in taskParams
-	if err := readParams(params, &in); err != nil {
-		return Reply{}, err
-	}
+func (c *call) get(ctx context.Context, in taskParams) (Reply, error) {
 	e, err := c.run(ctx, in.ID)
 	if err != nil {
 		return Reply{}, err
 	}
-	switch {
-	case what == cancel && e.Value.Status.Terminal():
-		return Reply{}, &fault{notCancelable, "the task has ended"}
-	case what == cancel:
-		if e, err = c.Intake.Cancel(ctx, c.who, in.ID, "cancelled through A2A"); err != nil {
-			return Reply{}, err
-		}
-	case what == resubscribe && e.Value.Status.Terminal():
-		return Reply{}, &fault{unsupported, "the task has ended"}
-	case what == resubscribe:
-		return c.follow(in.ID), nil
+	return c.taskReply(ctx, e, in.HistoryLength, false)
+}
+
+func (c *call) cancel(ctx context.Context, in taskParams) (Reply, error) {
+	e, err := c.run(ctx, in.ID)
+	if err == nil && e.Value.Status.Terminal() {
+		err = &fault{notCancelable, "the task has ended"}
+	}
+	if err == nil {
+		e, err = c.Intake.Cancel(ctx, c.who, in.ID, "cancelled through A2A")
+	}
+	if err != nil {
+		return Reply{}, err
 	}
 	return c.taskReply(ctx, e, in.HistoryLength, false)
+}
+
+func (c *call) resubscribe(ctx context.Context, in taskParams) (Reply, error) {
+	e, err := c.run(ctx, in.ID)
+	if err == nil && e.Value.Status.Terminal() {
+		err = &fault{unsupported, "the task has ended"}
+	}
+	if err != nil {
+		return Reply{}, err
+	}
+	return c.follow(in.ID), nil
 }
 
 // run reads a run of the agent; other runs do not exist for the caller.
@@ -302,34 +281,39 @@ func (c *call) run(ctx context.Context, id string) (record.RunEntity, error) {
 	return e, err
 }
 
-func (c *call) send(ctx context.Context, in sendParams, streamed bool) (Reply, error) {
+func (c *call) sendStreamed(ctx context.Context, in sendParams) (Reply, error) {
+	run, err := c.take(ctx, in, true)
+	if err != nil {
+		return Reply{}, err
+	}
+	return c.follow(run), nil
+}
+
+// take takes a message, and returns the run that it has begun or answered.
+func (c *call) take(ctx context.Context, in sendParams, streamed bool) (run string, err error) {
 	m, err := c.hear(in.Message)
 	if config := in.Configuration.push(); err == nil && config != nil {
 		m.push, err = c.push(ctx, *config, in.Message.TaskID)
 	}
+	switch {
+	case err != nil:
+		return "", err
+	case in.Message.TaskID != "":
+		return c.answer(ctx, in.Message, m)
+	}
+	return c.post(ctx, in.Message, m, in.Message.ContextID, streamed)
+}
+
+func (c *call) send(ctx context.Context, in sendParams) (Reply, error) {
+	run, err := c.take(ctx, in, false)
 	if err != nil {
 		return Reply{}, err
-	}
-	var run string
-	if in.Message.TaskID != "" {
-		run, err = c.answer(ctx, in.Message, m)
-	} else {
-		run, err = c.post(ctx, in.Message, m, in.Message.ContextID, streamed)
-	}
-	if err != nil {
-		return Reply{}, err
-	}
-	if streamed {
-		return c.follow(run), nil
 	}
 	window := c.Window
 	if in.Configuration.immediately() {
 		window = 0
 	}
-	e, err := c.Hub.UntilEnd(ctx, c.Store, c.who.Scope(), run, 0, window)
-	if err == nil {
-		_, err = c.Intake.Tenants.Still(ctx, c.who, e.Value.Agent)
-	}
+	e, err := c.UntilEnd(ctx, c.who, run, window)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -363,31 +347,23 @@ func (c *call) unfinished(run string, history *int) *Unfinished {
 		}
 		return reply.Message
 	}
-	cut := c.fault(&fault{internalError, "the answer ends here: the task cannot be told any more"}).Message
+	cut := c.fault(&fault{bridge.InternalError, "the answer ends here: the task cannot be told any more"}).Message
 	return &Unfinished{Run: run, Agent: c.agent.ID, Until: until, Message: message, Cut: cut}
 }
 
 // post sends a message: it starts a run, in its context or in a new chat, or answers the question of the chat's run.
 func (c *call) post(ctx context.Context, m message, said said, chat string, streamed bool) (string, error) {
 	if said.text == "" && len(said.files)+len(said.known) == 0 {
-		return "", &fault{invalidParams, "message.parts must have a text, data or a file"}
+		return "", &fault{bridge.InvalidParams, "message.parts must have a text, data or a file"}
 	}
 	if len(m.MessageID) > maxMessageID {
-		return "", &fault{invalidParams,
+		return "", &fault{bridge.InvalidParams,
 			fmt.Sprintf("message.messageId must have at most %d printable ASCII characters", maxMessageID)}
 	}
-	refs, taken, err := c.Files.Bring(ctx, c.who.Scope(), c.who.Organization, c.who.User, said.known, said.files,
-		func(f record.File) error { return c.Intake.Tenants.MayReadFile(ctx, c.who, f) })
-	if err != nil {
-		return "", err
-	}
-	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
+	posted, err := c.Post(ctx, c.who, intake.Message{
 		AgentID: c.agent.ID, Text: said.text, ChatID: chat, Key: key(c.agent.ID, m.MessageID), Watched: streamed,
-		Push: said.push, PushOf: m.TaskID, Files: refs,
-	})
-	if err != nil || posted.Replayed {
-		c.Files.Drop(ctx, taken...)
-	}
+		Push: said.push, PushOf: m.TaskID,
+	}, said.known, said.files)
 	return posted.Run.ID(), err
 }
 
@@ -411,7 +387,7 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 	decisions, withFiles := said.decisions, len(said.files)+len(said.known) > 0
 	switch waits := e.Value.Interrupts; {
 	case m.ContextID != "" && m.ContextID != e.Value.Chat:
-		return "", &fault{invalidParams, "message.contextId is not the context of the task"}
+		return "", &fault{bridge.InvalidParams, "message.contextId is not the context of the task"}
 	case e.Value.Status != lifecycle.AwaitingInput:
 		if again, err := c.repeats(ctx, e.Value, said); again || err != nil {
 			return m.TaskID, err
@@ -420,12 +396,12 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 			" and takes no message; without taskId one goes on in its context"}
 	case decisions != nil:
 	case !e.Value.Answerable():
-		return "", &fault{invalidParams,
+		return "", &fault{bridge.InvalidParams,
 			`the task waits for decisions: send a data part like ` +
 				`{"decisions":[{"interrupt_id":"…","decision":"approve"}]}`}
 	case withFiles:
 	case said.text == "":
-		return "", &fault{invalidParams, "message.parts must have a text"}
+		return "", &fault{bridge.InvalidParams, "message.parts must have a text"}
 	default:
 		decisions = []record.Decision{{
 			InterruptID: waits[0].ID, Decision: string(lifecycle.Answer), Message: said.text,
@@ -469,10 +445,7 @@ func (c *call) repeats(ctx context.Context, r record.Run, said said) (bool, erro
 
 // taskReply returns a task in its current state.
 func (c *call) taskReply(ctx context.Context, e record.RunEntity, history *int, sent bool) (Reply, error) {
-	v, err := view.Of(ctx, c.Store, e)
-	if err == nil {
-		v, err = v.For(ctx, c.Intake.Tenants.Reads(c.who))
-	}
+	v, err := c.View(ctx, c.who, e)
 	if err != nil {
 		return Reply{}, err
 	}
@@ -602,8 +575,8 @@ func (s *said) take(field, name, contentType, text string) error {
 
 // refer notes a file of ours by its address. Others are not fetched.
 func (c *call) refer(s *said, url string) error {
-	id, ours := strings.CutPrefix(url, c.URL+"/files/")
-	if !ours || !host.ValidID(id) {
+	id, ours := c.FileOf(url)
+	if !ours {
 		return &fault{contentType,
 			"addresses of files are not fetched: send their bytes, or the address of a file of this service"}
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentplatform/internal/api/a2a"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
 )
@@ -90,13 +91,8 @@ type fault struct {
 
 func (f *fault) Error() string { return f.text }
 
-// The protocol's error codes.
+// The protocol's error codes, beside those of JSON-RPC.
 const (
-	parseError     = -32700
-	invalidRequest = -32600
-	methodNotFound = -32601
-	invalidParams  = -32602
-	internalError  = -32603
 	taskNotFound   = -32001
 	notCancelable  = -32002
 	unsupported    = -32004
@@ -115,8 +111,8 @@ func (c *call) fault(f *fault) Reply {
 
 // Malformed is the response to a body that is not valid JSON.
 func Malformed(text string) any {
-	c := call{id: []byte("null")}
-	return c.fault(&fault{parseError, text}).Message
+	c := call{}
+	return c.fault(&fault{bridge.ParseError, text}).Message
 }
 
 // protocolNames replaces our names of a message's fields with the protocol's in error texts.
@@ -132,17 +128,17 @@ func (s *Server) faultOf(err error) *fault {
 	p, ok := problem.As(err)
 	if !ok {
 		s.Log.Error("a request through A2A could not be carried out", "error", err)
-		return &fault{internalError, "something went wrong on our side"}
+		return &fault{bridge.InternalError, "something went wrong on our side"}
 	}
 	switch p.Kind {
 	case problem.Invalid, problem.TooLarge:
-		return &fault{invalidParams, protocolNames.Replace(p.Message)}
+		return &fault{bridge.InvalidParams, protocolNames.Replace(p.Message)}
 	case problem.NotFound:
 		return &fault{taskNotFound, p.Message}
 	case problem.Conflict:
 		return &fault{unsupported, p.Message}
 	default:
-		return &fault{internalError, p.Message}
+		return &fault{bridge.InternalError, p.Message}
 	}
 }
 
@@ -165,7 +161,7 @@ var (
 // Card is an agent's card for clients, in both versions at once: each reads its own members. Errors: a problem of
 // kind NotFound or Forbidden, and those of the store.
 func (s *Server) Card(ctx context.Context, p tenant.Principal, id string) (any, error) {
-	a, err := s.agent(ctx, p, id)
+	a, err := s.Agent(ctx, p, id)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"agentplatform/internal/api/a2a"
-	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/record"
 )
@@ -29,18 +29,18 @@ func (c *call) list(ctx context.Context, in listParams) (Reply, error) {
 		size = *in.PageSize
 	}
 	if size < 1 || size > maxPage {
-		return Reply{}, &fault{invalidParams, fmt.Sprintf("pageSize must be between 1 and %d", maxPage)}
+		return Reply{}, &fault{bridge.InvalidParams, fmt.Sprintf("pageSize must be between 1 and %d", maxPage)}
 	}
 	place, err := base64.RawURLEncoding.DecodeString(in.PageToken)
 	if err != nil || len(place) > maxPlace {
-		return Reply{}, &fault{invalidParams, "pageToken is not one that a page had"}
+		return Reply{}, &fault{bridge.InvalidParams, "pageToken is not one that a page had"}
 	}
 	if in.Status == a2a.Unspecified {
 		in.Status = ""
 	}
 	if in.Status != "" {
 		if occurs, known := a2a.States[in.Status]; !known {
-			return Reply{}, &fault{invalidParams, "status is not a state of tasks"}
+			return Reply{}, &fault{bridge.InvalidParams, "status is not a state of tasks"}
 		} else if !occurs {
 			return c.page([]object{}, "", size), nil
 		}
@@ -99,7 +99,7 @@ func (c *call) listing(ctx context.Context, chat string) (runPage, error) {
 		}, nil
 	}
 	e, err := c.Intake.Chat(ctx, c.who, chat)
-	if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
+	if bridge.Unseen(err) {
 		return func(context.Context, string, int) (page record.Page[record.RunEntity], err error) {
 			return page, nil
 		}, nil

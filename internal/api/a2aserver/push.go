@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"agentplatform/internal/api/a2a"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/store/record"
 )
 
@@ -35,14 +36,14 @@ type pushParams struct {
 }
 
 // named returns the task and the configuration that the parameters of a method are about.
-func (in pushParams) named(d a2a.Dialect, does string) (task string, config pushConfig, err error) {
+func (in pushParams) named(d a2a.Dialect, sets bool) (task string, config pushConfig, err error) {
 	switch {
 	case d == a2a.V10:
 		return in.TaskID, in.pushConfig, nil
-	case does != pushSet:
+	case !sets:
 		return in.ID, pushConfig{ID: in.ConfigID}, nil
 	case in.Config == nil:
-		return "", config, &fault{invalidParams, "params.pushNotificationConfig must be an object"}
+		return "", config, &fault{bridge.InvalidParams, "params.pushNotificationConfig must be an object"}
 	}
 	return in.TaskID, *in.Config, nil
 }
@@ -66,7 +67,7 @@ func (c *call) push(ctx context.Context, config pushConfig, task string) (*recor
 		"authentication.credentials": {config.Authentication.Credentials, maxCredentials},
 	} {
 		if len(v.text) > v.most || strings.ContainsFunc(v.text, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, &fault{invalidParams, fmt.Sprintf("pushNotificationConfig.%s must have at most %d "+
+			return nil, &fault{bridge.InvalidParams, fmt.Sprintf("pushNotificationConfig.%s must have at most %d "+
 				"printable ASCII characters, none of them a space", name, v.most)}
 		}
 	}
@@ -99,7 +100,7 @@ func (config pushConfig) scheme() (string, error) {
 			}
 		}
 	}
-	return "", &fault{invalidParams,
+	return "", &fault{bridge.InvalidParams,
 		"pushNotificationConfig.authentication: credentials can be sent by the schemes Bearer and Basic"}
 }
 
@@ -124,34 +125,19 @@ func (c *call) pushID(id, task string) string {
 	return id
 }
 
-// pushes handles the methods about configurations.
-func (c *call) pushes(ctx context.Context, does string, in pushParams) (Reply, error) {
-	task, config, err := in.named(c.Dialect, does)
+// pushOf returns the task that the parameters of a method are about, and the configuration that they have.
+func (c *call) pushOf(ctx context.Context, in pushParams, sets bool) (task string, config pushConfig, err error) {
+	if task, config, err = in.named(c.Dialect, sets); err == nil {
+		_, err = c.run(ctx, task)
+	}
+	return task, config, err
+}
+
+func (c *call) setPush(ctx context.Context, in pushParams) (Reply, error) {
+	task, config, err := c.pushOf(ctx, in, true)
 	if err != nil {
 		return Reply{}, err
 	}
-	if _, err := c.run(ctx, task); err != nil {
-		return Reply{}, err
-	}
-	switch does {
-	case pushSet:
-		return c.setPush(ctx, task, config)
-	case pushDelete:
-		return c.deletePush(ctx, task, config.ID)
-	}
-	push, found, err := c.Intake.Push(ctx, c.who, task)
-	switch {
-	case err != nil:
-		return Reply{}, err
-	case does == pushList:
-		return c.pushList(task, push, found), nil
-	case !found || config.ID != "" && c.pushID(config.ID, task) != push.ID:
-		return Reply{}, &fault{taskNotFound, "the task has no such push notification configuration"}
-	}
-	return c.result(c.configOf(task, push)), nil
-}
-
-func (c *call) setPush(ctx context.Context, task string, config pushConfig) (Reply, error) {
 	push, err := c.push(ctx, config, task)
 	if err == nil {
 		err = c.Intake.SetPush(ctx, c.who, task, *push)
@@ -162,28 +148,55 @@ func (c *call) setPush(ctx context.Context, task string, config pushConfig) (Rep
 	return c.result(c.configOf(task, *push)), nil
 }
 
-func (c *call) deletePush(ctx context.Context, task, id string) (Reply, error) {
-	if id == "" {
-		return Reply{}, &fault{invalidParams, "the push notification configuration must be named by its id"}
+func (c *call) deletePush(ctx context.Context, in pushParams) (Reply, error) {
+	task, config, err := c.pushOf(ctx, in, false)
+	if err == nil && config.ID == "" {
+		err = &fault{bridge.InvalidParams, "the push notification configuration must be named by its id"}
 	}
-	if err := c.Intake.DeletePush(ctx, c.who, task, c.pushID(id, task)); err != nil {
+	if err == nil {
+		err = c.Intake.DeletePush(ctx, c.who, task, c.pushID(config.ID, task))
+	}
+	switch {
+	case err != nil:
 		return Reply{}, err
-	}
-	if c.Dialect == a2a.V03 {
+	case c.Dialect == a2a.V03:
 		return c.result(nil), nil
 	}
 	return c.result(object{}), nil
 }
 
-func (c *call) pushList(task string, push record.Push, found bool) Reply {
+func (c *call) getPush(ctx context.Context, in pushParams) (Reply, error) {
+	task, config, err := c.pushOf(ctx, in, false)
+	if err != nil {
+		return Reply{}, err
+	}
+	push, found, err := c.Intake.Push(ctx, c.who, task)
+	if err == nil && (!found || config.ID != "" && c.pushID(config.ID, task) != push.ID) {
+		err = &fault{taskNotFound, "the task has no such push notification configuration"}
+	}
+	if err != nil {
+		return Reply{}, err
+	}
+	return c.result(c.configOf(task, push)), nil
+}
+
+func (c *call) listPushes(ctx context.Context, in pushParams) (Reply, error) {
+	task, _, err := c.pushOf(ctx, in, false)
+	if err != nil {
+		return Reply{}, err
+	}
+	push, found, err := c.Intake.Push(ctx, c.who, task)
+	if err != nil {
+		return Reply{}, err
+	}
 	list := []object{}
 	if found {
 		list = append(list, c.configOf(task, push))
 	}
 	if c.Dialect == a2a.V03 {
-		return c.result(list)
+		return c.result(list), nil
 	}
-	return c.result(object{"configs": list})
+	return c.result(object{"configs": list}), nil
 }
 
 // configOf is a configuration as clients see it: without its secrets, which are for its receiver alone.

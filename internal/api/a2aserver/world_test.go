@@ -15,6 +15,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/api/a2aserver"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
@@ -129,7 +130,7 @@ func newWorld(t *testing.T) *world {
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	sealer, err := keyseal.New(make([]byte, seal.KeySize))
 	require.NoError(t, err)
-	w.Server = &a2aserver.Server{
+	w.Server = &a2aserver.Server{Sealer: sealer, Bridge: bridge.Bridge{
 		Intake: &intake.Intake{
 			Executor: &transition.Executor{
 				Store: store, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour,
@@ -139,14 +140,13 @@ func newWorld(t *testing.T) *world {
 		},
 		Store: store, Files: &files.Files{Store: store, Log: log},
 		Hub: stream.New(memtable.New(h.Now), w.waiting, h, log), Log: log, Window: time.Minute,
-		URL: "https://api.example.com/api/v1", Sealer: sealer,
-		CheckURL: func(url string) error {
-			if strings.HasPrefix(url, "https://example.com/") {
-				return nil
-			}
-			return problem.InvalidField("callback_url", "is not what the test likes")
-		},
-	}
+		URL: "https://api.example.com/api/v1",
+	}, CheckURL: func(url string) error {
+		if strings.HasPrefix(url, "https://example.com/") {
+			return nil
+		}
+		return problem.InvalidField("callback_url", "is not what the test likes")
+	}}
 	return w
 }
 

@@ -16,7 +16,7 @@
 // asked for at once.
 //
 // The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record,
-// citation, tenant, lifecycle, model (the names of the service's tools), events, strictjson, host and problem.
+// citation, tenant, lifecycle, model (the names of the service's tools), events, strictjson, host, bridge and problem.
 package aguiserver
 
 import (
@@ -25,26 +25,17 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
-	"strings"
 
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/tenant"
-	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
-	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
-	"agentplatform/internal/run/stream"
 	"agentplatform/internal/store/record"
 )
 
 // Server is the use case.
-type Server struct {
-	Intake *intake.Intake
-	Store  *record.Store
-	Files  *files.Files
-	Hub    *stream.Hub
-	URL    string // of the API, under which files of messages are known
-}
+type Server struct{ bridge.Bridge }
 
 // Exchange is a request whose run has begun, or goes on. Of the request it keeps the messages, for a snapshot.
 type Exchange struct {
@@ -98,7 +89,7 @@ func (x *Exchange) begun() {
 func (s *Server) Open(
 	ctx context.Context, p tenant.Principal, agent string, in RunAgentInput, request string,
 ) (*Exchange, error) {
-	if err := s.reachable(ctx, p, agent); err != nil {
+	if _, err := s.Agent(ctx, p, agent); err != nil {
 		return nil, err
 	}
 	t, err := readTurn(in)
@@ -109,7 +100,7 @@ func (s *Server) Open(
 	x := newExchange(t, agent)
 	posted, found, err := s.Intake.Replay(ctx, p, b.key()) // before anything is judged
 	if err != nil {
-		return nil, b.fresh.named(err)
+		return nil, bridge.Named(err, b.fresh.place)
 	}
 	if found {
 		x.agent = posted.Run.Agent
@@ -125,21 +116,13 @@ func (s *Server) Open(
 		b = &beginning{Server: s, who: p, agent: agent, request: request, turn: t}
 	}
 	if err != nil {
-		return nil, b.fresh.named(err)
+		return nil, bridge.Named(err, b.fresh.place)
 	}
 	return x, nil
 }
 
 // tries bounds how often a request is carried out whose thread had no run when it was looked at, and has one now.
 const tries = 3
-
-func (s *Server) reachable(ctx context.Context, p tenant.Principal, agent string) error {
-	if !host.ValidID(agent) {
-		return problem.Missing("agent " + agent)
-	}
-	_, err := s.Intake.Tenants.Agent(ctx, p, agent)
-	return err
-}
 
 // beginning is a request that is carried out.
 type beginning struct {
@@ -167,6 +150,7 @@ func (b *beginning) carryOut(ctx context.Context) ([]string, error) {
 
 // begin is carryOut once it is known what the thread knows.
 func (b *beginning) begin(ctx context.Context) ([]string, error) {
+	defer func() { b.Files.Drop(ctx, b.taken...) }() // of a message that was not sent
 	last, err := b.lastPause(ctx)
 	if err != nil {
 		return nil, err
@@ -179,7 +163,6 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 		if err := b.prepare(ctx); err != nil {
 			return nil, err
 		}
-		defer b.drop(ctx)
 	}
 	resumed, err := b.resume(ctx, last)
 	if err != nil {
@@ -200,7 +183,6 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 			if err := b.prepare(ctx); err != nil {
 				return nil, err
 			}
-			defer b.drop(ctx)
 		}
 	}
 	if b.fresh.users == 0 && !b.endsWithOutput() {
@@ -254,15 +236,10 @@ func (b *beginning) prepare(ctx context.Context) error {
 	for _, a := range b.fresh.media.addresses {
 		ids = append(ids, a.id)
 	}
-	b.message.Files, b.taken, err = b.Files.Bring(ctx, b.who.Scope(), b.who.Organization, b.who.User, ids,
-		b.fresh.media.files, b.mayRead(ctx))
-	if err != nil {
+	if b.message.Files, b.taken, err = b.Bring(ctx, b.who, ids, b.fresh.media.files); err != nil {
 		return err
 	}
-	if err = b.message.Check(); err != nil {
-		b.drop(ctx)
-	}
-	return err
+	return b.message.Check()
 }
 
 // mayDecide refuses to answer a run of another agent, which the thread is busy with.
@@ -277,11 +254,10 @@ func (b *beginning) mayDecide(_ context.Context, run record.Run) error {
 // addressed are the addresses of files of ours that the message names. Others are not fetched.
 func (b *beginning) addressed(ctx context.Context) (good []address, err error) {
 	for _, a := range b.fresh.media.addresses {
-		id, ours := strings.CutPrefix(a.url, b.URL+"/files/")
-		ours = ours && host.ValidID(id)
+		id, ours := b.FileOf(a.url)
 		switch {
 		case ours && a.earlier:
-			_, err := b.Files.Attach(ctx, b.who.Scope(), []string{id}, b.mayRead(ctx))
+			_, err := b.Files.Attach(ctx, b.who.Scope(), []string{id}, b.MayRead(ctx, b.who))
 			if p, is := problem.As(err); is && p.Kind != problem.Unavailable {
 				continue
 			}
@@ -298,16 +274,6 @@ func (b *beginning) addressed(ctx context.Context) (good []address, err error) {
 		good = append(good, a)
 	}
 	return good, nil
-}
-
-func (b *beginning) mayRead(ctx context.Context) func(record.File) error {
-	return func(f record.File) error { return b.Intake.Tenants.MayReadFile(ctx, b.who, f) }
-}
-
-// drop removes the files of a message that was not sent.
-func (b *beginning) drop(ctx context.Context) {
-	b.Files.Drop(ctx, b.taken...)
-	b.taken = nil
 }
 
 // post sends the message, behind what the thread's last run goes on with, if it does.

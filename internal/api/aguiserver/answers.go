@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/strictjson"
@@ -117,13 +118,7 @@ func (b *beginning) resume(ctx context.Context, last *record.Pause) (bool, error
 		i := slices.IndexFunc(last.Interrupts, func(i record.Interrupt) bool { return !about(decisions, i.ID) })
 		return false, b.unanswered(last.Interrupts[i])
 	}
-	_, err = b.Intake.Resume(ctx, b.who, b.last.ID(), "", decisions)
-	if problem.Is(err, "not_awaiting_input") { // somebody was faster: perhaps this very request
-		d, found, readErr := b.Store.LastDecision(ctx, b.last.ID(), b.last.Pause)
-		if readErr == nil && found && record.SameDecisions(d.List, decisions) {
-			return true, nil
-		}
-	}
+	err = b.Resume(ctx, b.who, b.last.ID(), b.last.Pause, decisions)
 	return err == nil, err
 }
 
@@ -200,7 +195,6 @@ func (b *beginning) entryOf(i record.Interrupt) (d record.Decision, found bool, 
 
 // decision is what an entry of resume decides.
 func (e AGUIResume) decision(at string, approval bool) (d record.Decision, err error) {
-	null := len(e.Payload) == 0 || string(e.Payload) == "null"
 	switch {
 	case e.Status == "cancelled" && approval:
 		return record.Decision{Decision: string(lifecycle.Reject), Message: "it was dismissed"}, nil
@@ -210,7 +204,7 @@ func (e AGUIResume) decision(at string, approval bool) (d record.Decision, err e
 		}, nil
 	case e.Status != "resolved":
 		return d, problem.InvalidField(at+".status", "must be resolved or cancelled")
-	case null:
+	case bridge.IsNull(e.Payload):
 		return d, problem.InvalidField(at+".payload", "is required")
 	case approval:
 		return approvalOf(at+".payload", e.Payload)
@@ -237,9 +231,6 @@ func answerOf(payload json.RawMessage) (text string) {
 	return text
 }
 
-// edited bounds the arguments that a human gives a call.
-var edited = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
-
 func approvalOf(at string, payload json.RawMessage) (d record.Decision, err error) {
 	var yes bool
 	var of struct {
@@ -257,8 +248,8 @@ func approvalOf(at string, payload json.RawMessage) (d record.Decision, err erro
 		return d, problem.InvalidField(at+".approved", "is required")
 	case !*of.Approved:
 		return record.Decision{Decision: string(lifecycle.Reject), Message: of.Reason}, nil
-	case len(of.Edited) > 0 && string(of.Edited) != "null":
-		if of.Edited, err = strictjson.Object(of.Edited, edited); err != nil {
+	case !bridge.IsNull(of.Edited):
+		if of.Edited, err = strictjson.Object(of.Edited, intake.EditLimits); err != nil {
 			return d, problem.InvalidField(at+".editedArgs", "must be an object: %s", err)
 		}
 		return record.Decision{Decision: string(lifecycle.Edit), Arguments: of.Edited, Message: of.Reason}, nil

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"agentplatform/internal/ai/model"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
@@ -59,7 +60,7 @@ func readTurn(in RunAgentInput) (turn, error) {
 		return t, problem.InvalidField("body.context", "must have at most %d entries", maxContext)
 	case len(in.Resume) > maxResume:
 		return t, problem.InvalidField("body.resume", "must have at most %d entries", maxResume)
-	case len(in.Messages) == 0 || string(in.Messages) == "null":
+	case bridge.IsNull(in.Messages):
 		return t, problem.InvalidField("body.messages", "is required")
 	}
 	var raw []json.RawMessage
@@ -207,16 +208,12 @@ func (f *fresh) assistant(at string, i int, m message) error {
 	}
 	said := record.Said{Role: record.RoleAssistant, Text: text}
 	for n, c := range m.ToolCalls {
-		arguments := c.Function.Arguments
-		if arguments == "" {
-			arguments = "{}"
+		arguments, err := bridge.Arguments(fmt.Sprintf("%s.toolCalls[%d].function.arguments", at, n),
+			c.Function.Arguments)
+		if err != nil {
+			return err
 		}
-		if !json.Valid([]byte(arguments)) {
-			return problem.InvalidField(fmt.Sprintf("%s.toolCalls[%d].function.arguments", at, n),
-				"must be JSON in a string")
-		}
-		said.Calls = append(said.Calls,
-			record.SaidCall{ID: c.ID, Name: c.Function.Name, Arguments: json.RawMessage(arguments)})
+		said.Calls = append(said.Calls, record.SaidCall{ID: c.ID, Name: c.Function.Name, Arguments: arguments})
 	}
 	f.say(i, said)
 	return nil
@@ -267,7 +264,7 @@ type part struct {
 
 // content reads a text, or parts of content. Parts of a kind that nobody knows are left out, as the protocol demands.
 func content(at string, raw json.RawMessage) (text string, m media, err error) {
-	if len(raw) == 0 || string(raw) == "null" || json.Unmarshal(raw, &text) == nil {
+	if bridge.IsNull(raw) || json.Unmarshal(raw, &text) == nil {
 		return text, m, nil
 	}
 	var parts []part
@@ -354,11 +351,7 @@ func (t *turn) brought(f fresh) (*record.Context, error) {
 			return nil, problem.InvalidField(fmt.Sprintf("body.tools[%d].name", i),
 				"must not be %s, which is a tool of the service", tool.Name)
 		}
-		if len(tool.Parameters) == 0 || string(tool.Parameters) == "null" {
-			tool.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
-		c.Functions = append(c.Functions,
-			record.Function{Name: tool.Name, Description: tool.Description, Parameters: tool.Parameters})
+		c.Functions = append(c.Functions, bridge.Function(tool.Name, tool.Description, tool.Parameters))
 	}
 	told := echo{Run: t.RunID}
 	for _, m := range slices.Backward(t.list) {
@@ -388,20 +381,7 @@ var (
 		".arguments", ".function.arguments", ".name", ".function.name")
 )
 
-// named gives a problem the names of the request's fields.
-func (f *fresh) named(err error) error {
-	p, ok := problem.As(err)
-	if !ok {
-		return err
-	}
-	for i, was := range p.Fields {
-		at := f.place(was.Location)
-		p.Message = strings.ReplaceAll(p.Message, was.Location, at)
-		p.Fields[i].Location = at
-	}
-	return err
-}
-
+// place is the name that the request has for a field of ours.
 func (f *fresh) place(location string) string {
 	for i, a := range f.media.addresses {
 		if location == fmt.Sprintf("file_ids[%d]", i) {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/files"
 	"agentplatform/internal/store/record"
@@ -212,7 +213,7 @@ func TestAConversationThatBeganElsewhere(t *testing.T) {
 		"context.before[2].text": "body.messages[3].content", "context.functions[0].name": "body.tools[0].name",
 		"context.before[7]": "body.messages", "chat_id": "body.threadId", "body.decisions[0].message": "body.resume",
 	} {
-		wrong(t, f.named(problem.InvalidField(ours, "is bad")), theirs)
+		wrong(t, bridge.Named(problem.InvalidField(ours, "is bad"), f.place), theirs)
 	}
 	read.Tools = []AGUITool{{Name: "ask_user"}}
 	_, err = read.brought(f)

@@ -11,44 +11,46 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// find reads what the thread knows.
+// find reads what the thread knows. Of a thread that is not there, or whose last run is gone, all is new: the time of
+// what that knew was over, too.
 func (b *beginning) find(ctx context.Context) error {
+	from, err := b.behindKnown(ctx)
+	if problem.Is(err, "not_found") {
+		from, err = 0, nil
+	}
+	if err == nil {
+		b.fresh, err = b.turn.since(from)
+	}
+	return err
+}
+
+// behindKnown is the place behind the last message that is known. It returns a problem of kind NotFound where there is
+// no such thread, or its last run is gone.
+func (b *beginning) behindKnown(ctx context.Context) (int, error) {
 	chat, err := b.Intake.Chat(ctx, b.who, b.turn.ThreadID)
 	if err != nil {
-		if problem.Is(err, "not_found") {
-			b.fresh, err = b.turn.since(0)
-		}
-		return err
+		return 0, err
 	}
 	if chat.Value.LastRun != "" {
 		e, err := b.Intake.Run(ctx, b.who, chat.Value.LastRun)
-		if problem.Is(err, "not_found") { // its time was over; so was that of what it knew
-			b.fresh, err = b.turn.since(0)
-			return err
-		}
 		if err != nil {
-			return err
+			return 0, err
 		}
 		in, err := b.Store.Input(ctx, e.Value)
-		if err != nil {
-			return err
+		if err == nil {
+			err = b.note(in)
 		}
-		if err := b.note(in); err != nil {
-			return err
+		if err != nil {
+			return 0, err
 		}
 		if e.Value.Agent == b.agent {
 			b.last = &e.Value
 		}
 		if err := b.findParked(ctx); err != nil {
-			return err
+			return 0, err
 		}
 	}
-	from, err := b.behindAnswer(ctx, b.firstUnknown())
-	if err != nil {
-		return err
-	}
-	b.fresh, err = b.turn.since(from)
-	return err
+	return b.behindAnswer(ctx, b.firstUnknown())
 }
 
 // findParked reads what waits behind the last run: the thread knows that, too.

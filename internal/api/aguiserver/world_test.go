@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/events"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
@@ -53,7 +54,7 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(nudges.Close)
 	notifier := stream.NewLocalNotifier()
 	log := slog.New(slog.DiscardHandler)
-	return &world{t: t, who: who, agent: first.Agent.ID, items: items, Server: &Server{
+	return &world{t: t, who: who, agent: first.Agent.ID, items: items, Server: &Server{Bridge: bridge.Bridge{
 		Intake: &intake.Intake{
 			Executor: &transition.Executor{
 				Store: store, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour,
@@ -63,7 +64,7 @@ func newWorld(t *testing.T) *world {
 		},
 		Store: store, Hub: stream.New(memtable.New(h.Now), notifier, h, log),
 		Files: &files.Files{Store: store, Log: log},
-	}}
+	}}}
 }
 
 // ask sends a request in the thread t.

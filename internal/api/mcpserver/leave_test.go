@@ -43,15 +43,13 @@ func (s *stage) leave(version, name string, arguments object, told bool, left bo
 	r.Header.Set("Mcp-Protocol-Version", version)
 	away := func() bool { return left && ctx.Err() != nil }
 	w := httptest.NewRecorder()
+	var token json.RawMessage
 	if told {
-		handler, err := s.Telling(ctx, s.p, json.RawMessage("1"), 10*time.Second, away)
-		require.NoError(s.t, err)
-		handler(s.t.Context()).ServeHTTP(w, r)
-	} else {
-		handler, err := s.For(ctx, s.p, away)
-		require.NoError(s.t, err)
-		handler.ServeHTTP(w, r)
+		token = json.RawMessage("1")
 	}
+	handler, err := s.For(ctx, s.p, token, 10*time.Second, away)
+	require.NoError(s.t, err)
+	handler(s.t.Context()).ServeHTTP(w, r)
 	assert.NotContains(s.t, w.Body.String(), `"error":{`)
 	synctest.Wait()
 }

@@ -6,17 +6,14 @@
 // happens meanwhile, and waits for as long as its stream may last. No state is kept between requests.
 //
 // The package must not know how runs are executed. It imports intake, files, stream, view, record, catalog, citation,
-// tenant, lifecycle, tool for names, problem, host and the protocol's library.
+// tenant, lifecycle, tool for names, problem, host, bridge and the protocol's library.
 package mcpserver
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"slices"
 	"strconv"
@@ -27,6 +24,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
@@ -34,40 +32,46 @@ import (
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
-	"agentplatform/internal/run/stream"
 	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/citation"
 	"agentplatform/internal/store/record"
 )
 
 // Server is the use case.
-type Server struct {
-	Intake *intake.Intake
-	Store  *record.Store
-	Files  *files.Files
-	Hub    *stream.Hub
-	Log    *slog.Logger
-	Window time.Duration // how long a call waits for its run
-	URL    string        // the address of the API: the part before /files/
-}
+type Server struct{ bridge.Bridge }
 
-// How many agents are offered as tools, and how many are read to find those that the principal may use.
-const (
-	maxAgents  = 100
-	maxScanned = 10 * maxAgents
-)
+// maxAgents is how many agents are offered as tools.
+const maxAgents = 100
 
-// For makes the handler of a principal's request. The answer is JSON. left says whether its client has gone. The error
-// is that of the store.
-func (s *Server) For(ctx context.Context, p tenant.Principal, left func() bool) (http.Handler, error) {
+// For makes what makes the handler of a principal's request. left says whether its client has gone. The error is that
+// of the store.
+//
+// The answer is JSON. To a call that wants progress by a token it is Server-Sent Events: notifications of what happens
+// in the run, also of nothing when nothing happens for idle, then the result. Such a call waits until the run has ended
+// or waits for a human, at most until shortly before the end of streaming; when streaming ends at once, it is answered
+// at once.
+func (s *Server) For(
+	ctx context.Context, p tenant.Principal, token json.RawMessage, idle time.Duration, left func() bool,
+) (func(streaming context.Context) http.Handler, error) {
 	agents, err := s.offered(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	wait := func(ctx context.Context, _ *mcp.CallToolRequest, run string) *mcp.CallToolResult {
-		return s.wait(ctx, p, run, s.Window)
-	}
-	return request{Server: s, who: p, agents: agents, wait: wait, left: left}.handler(), nil
+	return func(streaming context.Context) http.Handler {
+		q := request{Server: s, who: p, agents: agents, told: token != nil, left: left}
+		q.wait = func(ctx context.Context, _ *mcp.CallToolRequest, run string) *mcp.CallToolResult {
+			return s.wait(ctx, p, run, s.Window)
+		}
+		if q.told {
+			q.wait = s.telling(streaming, p, token, idle)
+		}
+		offer := q.server() // which the library asks for more than once
+		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return offer },
+			&mcp.StreamableHTTPOptions{
+				Stateless: true, JSONResponse: !q.told, MaxRequestBodyBytes: -1, // bodies are bounded before
+				PropagateRequestCancellation: true,
+			})
+	}, nil
 }
 
 // request is what a principal's request is answered with.
@@ -79,16 +83,6 @@ type request struct {
 	told   bool // its client is told what happens: the answer is a stream
 	wait   waiter
 	left   func() bool // whether its client has gone
-}
-
-// handler makes the handler of a request. The library asks for the server more than once.
-func (q request) handler() http.Handler {
-	offer := q.server()
-	return single(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return offer },
-		&mcp.StreamableHTTPOptions{
-			Stateless: true, JSONResponse: !q.told, MaxRequestBodyBytes: -1, // bodies are bounded before
-			PropagateRequestCancellation: true,
-		}))
 }
 
 // cancelIfLeft cancels the run that a call has begun when its client has gone: whoever leaves a request has cancelled
@@ -111,34 +105,6 @@ const leavingCancels = "2026-07-28"
 // waiter waits for the run of a call, and returns the call's result. The library reads and writes again what a call has
 // as its output, and loses digits by it, so that a result brings its own.
 type waiter func(ctx context.Context, r *mcp.CallToolRequest, run string) *mcp.CallToolResult
-
-// single refuses batches, which one version of the protocol had and the library still accepts from clients of that
-// version: a request counts once against the rate limit and has room for one response, so it is one call.
-func single(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body := bufio.NewReader(r.Body)
-		first, err := body.ReadByte()
-		for err == nil && strings.IndexByte(" \t\r\n", first) >= 0 {
-			first, err = body.ReadByte()
-		}
-		if err == nil && first == '[' {
-			w.Header().Set("Content-Type", "application/json")
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = fmt.Fprintf(w, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,`+
-				`"message":"a request is one call: batches are not taken"}}`+"\n",
-				jsonrpc.CodeInvalidRequest)
-			return
-		}
-		if err == nil {
-			_ = body.UnreadByte() // cannot fail after a read
-		}
-		r.Body = struct {
-			io.Reader
-			io.Closer
-		}{body, r.Body}
-		next.ServeHTTP(w, r)
-	})
-}
 
 // guarded converts panics to errors: the library handles requests in goroutines of its own, where a panic would
 // end the process.
@@ -227,26 +193,24 @@ func (q request) server() *mcp.Server {
 			return result, nil, nil
 		})
 	}
-	mcp.AddTool(offer, &mcp.Tool{Name: getRun, OutputSchema: gives(),
-		Description: "Waits for a run that an agent's tool has begun, and tells how it stands."},
-		func(ctx context.Context, r *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
-			if !host.ValidID(in.RunID) {
-				return q.refused(problem.Missing("the run")), nil, nil
+	ofRun := func(name, description string, do waiter) {
+		mcp.AddTool(offer, &mcp.Tool{Name: name, OutputSchema: gives(), Description: description},
+			func(ctx context.Context, r *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
+				if !host.ValidID(in.RunID) {
+					return q.refused(problem.Missing("the run")), nil, nil
+				}
+				return do(ctx, r, in.RunID), nil, nil
+			})
+	}
+	ofRun(getRun, "Waits for a run that an agent's tool has begun, and tells how it stands.", q.wait)
+	ofRun(cancelRun, "Cancels a run that an agent's tool has begun, and tells how it stands then.",
+		func(ctx context.Context, r *mcp.CallToolRequest, run string) *mcp.CallToolResult {
+			if _, err := q.Intake.Cancel(ctx, q.who, run, "cancelled through MCP"); err != nil {
+				return q.refused(err)
 			}
-			return q.wait(ctx, r, in.RunID), nil, nil
-		})
-	mcp.AddTool(offer, &mcp.Tool{Name: cancelRun, OutputSchema: gives(),
-		Description: "Cancels a run that an agent's tool has begun, and tells how it stands then."},
-		func(ctx context.Context, r *mcp.CallToolRequest, in runInput) (*mcp.CallToolResult, any, error) {
-			if !host.ValidID(in.RunID) {
-				return q.refused(problem.Missing("the run")), nil, nil
-			}
-			if _, err := q.Intake.Cancel(ctx, q.who, in.RunID, "cancelled through MCP"); err != nil {
-				return q.refused(err), nil, nil
-			}
-			result := q.wait(ctx, r, in.RunID)
+			result := q.wait(ctx, r, run)
 			result.IsError = result.IsError && result.StructuredContent == nil // it has ended, as was asked for
-			return result, nil, nil
+			return result
 		})
 	return offer
 }
@@ -266,16 +230,7 @@ func (s *Server) post(
 		}
 		brought = append(brought, file)
 	}
-	var taken []record.File
-	m.Files, taken, err = s.Files.Bring(ctx, p.Scope(), p.Organization, p.User, in.FileIDs, brought,
-		func(f record.File) error { return s.Intake.Tenants.MayReadFile(ctx, p, f) })
-	if err != nil {
-		return posted, err
-	}
-	if posted, err = s.Intake.Post(ctx, p, m); err != nil {
-		s.Files.Drop(ctx, taken...)
-	}
-	return posted, err
+	return s.Post(ctx, p, m, in.FileIDs, brought)
 }
 
 // The tools that are no agents.
@@ -288,18 +243,11 @@ const (
 // they got their names. So a new or renamed agent never takes a tool name that clients know.
 func (s *Server) offered(ctx context.Context, p tenant.Principal) ([]catalog.Agent, error) {
 	var agents []catalog.Agent
-	after := ""
-	for range maxScanned / maxAgents {
-		page, err := record.OldestResources[catalog.Agent](ctx, s.Store, p.Scope(), after, maxAgents)
+	for a, err := range s.Agents(ctx, p) {
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range page.Rows {
-			if p.MayUse(e.Value) == nil && len(agents) < maxAgents {
-				agents = append(agents, e.Value)
-			}
-		}
-		if after = page.Next; after == "" || len(agents) == maxAgents {
+		if agents = append(agents, a); len(agents) == maxAgents {
 			break
 		}
 	}
@@ -348,6 +296,31 @@ func (s *Server) refused(err error) *mcp.CallToolResult {
 	return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{Text: text}}}
 }
 
+// Fault is the answer, with its status, to a request that the library has refused with this text and a status alone. A
+// call of a method that is not served is answered as any call is: the official clients take another status for a broken
+// connection. A notification of no meaning here is taken and has no answer, which is nil. The status is 0 where the
+// fault is none of JSON-RPC, but of HTTP.
+func (s *Server) Fault(body []byte, text string) (status int, answer any) {
+	unknown := strings.HasPrefix(text, "JSON RPC not handled")
+	id, _ := bridge.RequestID(body)
+	switch {
+	case unknown && id == nil:
+		return http.StatusAccepted, nil
+	case unknown:
+		return http.StatusOK, bridge.Refusal(body, bridge.MethodNotFound, "this method is not served")
+	case strings.HasSuffix(text, `missing required "params"`):
+		return http.StatusOK, bridge.Refusal(body, bridge.InvalidParams, "params: are missing")
+	case strings.HasPrefix(text, "invalid request"):
+		return http.StatusBadRequest, bridge.Refusal(body, bridge.InvalidRequest, text)
+	case len(body) == 0 && strings.HasPrefix(text, "POST requires"):
+		return http.StatusBadRequest, bridge.Refusal(nil, bridge.ParseError, "the body is empty")
+	case strings.HasPrefix(text, "malformed payload"):
+		return http.StatusBadRequest, bridge.Refusal(body, bridge.InvalidRequest,
+			"the body is no message of JSON-RPC 2.0")
+	}
+	return 0, nil
+}
+
 // howDecided says how the pause of a run ends: a question by what the user says, anything else by a human elsewhere.
 // The model at the client decides nothing.
 func howDecided(r record.Run) string {
@@ -360,20 +333,14 @@ func howDecided(r record.Run) string {
 
 // wait returns the run's state once it has ended or waits for a human, or when the window is over.
 func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, window time.Duration) *mcp.CallToolResult {
-	if _, err := s.Intake.Run(ctx, p, run); err != nil {
-		return s.refused(err)
-	}
-	e, err := s.Hub.UntilEnd(ctx, s.Store, p.Scope(), run, 0, window)
+	e, err := s.Intake.Run(ctx, p, run)
 	if err == nil {
-		_, err = s.Intake.Tenants.Still(ctx, p, e.Value.Agent)
+		e, err = s.UntilEnd(ctx, p, run, window)
 	}
 	if err != nil {
 		return s.refused(err)
 	}
-	v, err := view.Of(ctx, s.Store, e)
-	if err == nil {
-		v, err = v.For(ctx, s.Intake.Tenants.Reads(p))
-	}
+	v, err := s.View(ctx, p, e)
 	if err != nil {
 		return s.refused(err)
 	}
@@ -381,12 +348,7 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 	var text string
 	switch e.Value.Status {
 	case lifecycle.Completed:
-		var result struct {
-			Answer    string              `json:"answer"`
-			Output    json.RawMessage     `json:"output"`
-			Citations []citation.Citation `json:"citations"`
-			Files     []record.FileRef    `json:"files"`
-		}
+		var result view.Result
 		if err := json.Unmarshal(v.Result, &result); err != nil {
 			return s.refused(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/api/mcpserver"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
@@ -49,8 +50,9 @@ func newServer(
 	p, err = tenants.Authenticate(t.Context(), first.Key)
 	require.NoError(t, err)
 	log = &bytes.Buffer{}
-	return &mcpserver.Server{Store: store, Log: slog.New(slog.NewTextHandler(log, nil)),
-		Window: time.Second}, tenants, p, log
+	return &mcpserver.Server{Bridge: bridge.Bridge{
+		Store: store, Log: slog.New(slog.NewTextHandler(log, nil)), Window: time.Second,
+	}}, tenants, p, log
 }
 
 // ask sends a body, as a client of the given protocol version where there is one.
@@ -66,11 +68,11 @@ func ask(server *mcpserver.Server, p tenant.Principal, body, version string) *ht
 
 func serve(server *mcpserver.Server, p tenant.Principal, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	handler, err := server.For(r.Context(), p, gone(r))
+	handler, err := server.For(r.Context(), p, nil, 0, gone(r))
 	if err != nil {
 		panic(err)
 	}
-	handler.ServeHTTP(w, r)
+	handler(r.Context()).ServeHTTP(w, r)
 	return w
 }
 
@@ -84,25 +86,6 @@ func TestAPanicInAToolIsAFailedCall(t *testing.T) {
 	assert.Contains(t, w.Body.String(), "something went wrong on our side")
 	assert.NotContains(t, w.Body.String(), "goroutine", "the stack is for the log")
 	assert.Contains(t, log.String(), "mcpserver.go")
-}
-
-// One request is one call in every version of the protocol: it counts once against the rate limit.
-func TestABatchIsRefused(t *testing.T) {
-	for _, version := range []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
-		for _, body := range []string{
-			"[" + getRun + "]", " \t\r\n[" + getRun + "," + getRun + "]", "[]",
-			`[{"jsonrpc":"2.0","method":"notifications/initialized"}]`,
-		} {
-			server, _, p, log := newServer(t)
-			w := ask(server, p, body, version)
-			assert.Equal(t, http.StatusBadRequest, w.Code, "%s: %s", version, body)
-			assert.Equal(t, "application/json", w.Header().Get("Content-Type"))
-			assert.JSONEq(t, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`+
-				`"message":"a request is one call: batches are not taken"}}`,
-				w.Body.String(), "%s: %s", version, body)
-			assert.Empty(t, log.String(), "nothing was called")
-		}
-	}
 }
 
 // No state is kept between requests, so nothing is ever sent to a subscriber: a subscription would hold a

@@ -54,23 +54,6 @@ func streamable(h http.Header) bool {
 	return accepts && (version == "" || slices.Contains(mcp.SupportedProtocolVersions(), version))
 }
 
-// Telling makes the handler of a call that wants progress by a token; its error is that of the store. The handler
-// answers with Server-Sent Events: notifications of what happens in the run, also of nothing when nothing happens for
-// idle, then the result. The call waits until the run has ended or waits for a human, at most until shortly before the
-// end of streaming; when streaming ends at once, it is answered at once.
-func (s *Server) Telling(
-	ctx context.Context, p tenant.Principal, token json.RawMessage, idle time.Duration, left func() bool,
-) (func(streaming context.Context) http.Handler, error) {
-	agents, err := s.offered(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	return func(streaming context.Context) http.Handler {
-		wait := s.telling(streaming, p, token, idle)
-		return request{Server: s, who: p, agents: agents, told: true, wait: wait, left: left}.handler()
-	}, nil
-}
-
 // telling is the waiter of a call that wants progress.
 func (s *Server) telling(
 	streaming context.Context, p tenant.Principal, token json.RawMessage, idle time.Duration,

@@ -49,14 +49,6 @@ func TestOnlyACallWithATokenWantsProgress(t *testing.T) {
 	}
 }
 
-func TestARefusalNamesItsRequest(t *testing.T) {
-	for body, id := range map[string]string{`{"id":7}`: "7", `{"id":"a"}`: `"a"`, `{}`: "null", `{`: "null"} {
-		raw, err := json.Marshal((&mcpserver.Server{}).Refusal([]byte(body), "no"))
-		require.NoError(t, err)
-		assert.JSONEq(t, `{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32600,"message":"no"}}`, string(raw))
-	}
-}
-
 // waiting is a server whose runs are never executed. Its parts end with the test.
 func waiting(t *testing.T) (*mcpserver.Server, tenant.Principal) {
 	server, tenants, p, _ := newServer(t)
@@ -86,7 +78,7 @@ func listen(ctx context.Context, server *mcpserver.Server, p tenant.Principal, h
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	w := &hearing{httptest.NewRecorder(), hear}
-	handler, err := server.Telling(r.Context(), p, json.RawMessage("9007199254740993"), 10*time.Second, gone(r))
+	handler, err := server.For(r.Context(), p, json.RawMessage("9007199254740993"), 10*time.Second, gone(r))
 	if err != nil {
 		panic(err)
 	}

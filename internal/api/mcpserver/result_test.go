@@ -177,6 +177,8 @@ func TestTheSchemaOfResultsIsTheirs(t *testing.T) {
 		}
 	}
 	body := ask(s.Server, s.p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "").Body.String()
+	assert.NotContains(t, body, ":true", "some clients take no boolean for a schema")
+	assert.Contains(t, body, `"output":{}`)
 	require.NoError(t, json.Unmarshal([]byte(body), &said))
 	require.Len(t, said.Result.Tools, 3)
 	assert.NotContains(t, body, `:true`, "a schema is an object, which all clients read")

@@ -51,10 +51,8 @@ func (s *Server) read(ctx context.Context, reads citation.Reader, e record.RunEn
 	if w.input, err = s.Store.Input(ctx, r); err != nil {
 		return nil, err
 	}
-	if c := w.input.Context; c != nil && len(c.Echo) > 0 {
-		if err := json.Unmarshal(c.Echo, &w.told); err != nil {
-			return nil, err
-		}
+	if w.told, err = echoOf(w.input); err != nil {
+		return nil, err
 	}
 	for after := 0; after < r.Pause; after = w.pauses[len(w.pauses)-1].Number {
 		some, err := s.Store.PausesOf(ctx, r.ID(), after, pausesAtOnce)
@@ -201,7 +199,7 @@ func (s *Server) response(p *part) Response {
 		PromptCacheKey: optional(p.told.PromptCacheKey), PreviousResponseID: optional(p.told.Previous),
 	}
 	if p.before != nil {
-		r.PreviousResponseID = pointer(ref{p.run, p.part - 1}.String())
+		r.PreviousResponseID = new(ref{p.run, p.part - 1}.String())
 		r.CreatedAt = p.before.Decided.At.Unix()
 	}
 	if p.input.Metadata != nil {
@@ -213,10 +211,7 @@ func (s *Server) response(p *part) Response {
 		r.Instructions = optional(own)
 		for i, f := range c.Functions {
 			t := FunctionTool{
-				Type:        "function",
-				Name:        f.Name,
-				Description: optional(f.Description),
-				Parameters:  f.Parameters,
+				Type: "function", Name: f.Name, Description: optional(f.Description), Parameters: f.Parameters,
 			}
 			if i < len(p.told.Strict) {
 				t.Strict = p.told.Strict[i]
@@ -226,7 +221,7 @@ func (s *Server) response(p *part) Response {
 	}
 	switch r.Status {
 	case completed:
-		r.CompletedAt = pointer(p.ended().Unix())
+		r.CompletedAt = new(p.ended().Unix())
 	case "incomplete":
 		r.IncompleteDetails = &IncompleteDetails{Reason: "max_output_tokens"}
 	case cancelled:
@@ -284,38 +279,37 @@ func (p *part) requests() (list []ResponseItem) {
 		return nil
 	}
 	for _, i := range p.asked.Interrupts {
-		arguments := "{}"
+		name, arguments := "", "{}"
 		if i.Tool != nil {
-			arguments = string(i.Tool.Arguments)
+			name, arguments = i.Tool.Name, string(i.Tool.Arguments)
 		}
+		id, call := nameOf("fc_", p.run, i.ID), nameOf("call_", p.run, i.ID)
 		switch {
 		case i.Kind == string(lifecycle.Approval):
-			request := ResponseItem{
+			list = append(list, ResponseItem{
 				Type: "mcp_approval_request", ID: nameOf("mcpr_", p.run, i.ID), Status: completed, ServerLabel: "agent",
-				Arguments: &arguments,
-			}
-			if i.Tool != nil {
-				request.Name = i.Tool.Name
-			}
-			list = append(list, request)
+				Name: name, Arguments: &arguments,
+			})
 		case i.Tool != nil:
-			list = append(list, callItem(p.run, i.ID, i.Tool.Name, arguments))
+			list = append(list, callItem(id, call, name, arguments))
 		case record.IsQuestion(p.asked.Interrupts):
 			list = append(list,
 				message(nameOf("msg_", p.run, i.ID), "assistant", completed, outputText(question(i), nil)))
 		default:
-			asked := model.Question(i.Prompt, i.Options)
-			list = append(list, callItem(p.run, i.ID, model.AskUser, string(asked)))
+			list = append(list, callItem(id, call, model.AskUser, string(model.Question(i.Prompt, i.Options))))
 		}
 	}
 	return list
 }
 
-func callItem(run, interrupt, name, arguments string) ResponseItem {
+func callItem(id, call, name, arguments string) ResponseItem {
 	return ResponseItem{
-		Type: "function_call", ID: nameOf("fc_", run, interrupt), Status: completed,
-		CallID: nameOf("call_", run, interrupt), Name: name, Arguments: &arguments,
+		Type: "function_call", ID: id, Status: completed, CallID: call, Name: name, Arguments: &arguments,
 	}
+}
+
+func outputItem(id, call, output string) ResponseItem {
+	return ResponseItem{Type: "function_call_output", ID: id, Status: completed, CallID: call, Output: &output}
 }
 
 // question is a question as a message.
@@ -402,17 +396,14 @@ func (p *part) decision(d record.Decision) ResponseItem {
 	if v := lifecycle.Verb(d.Decision); v != lifecycle.Answer {
 		return ResponseItem{
 			Type: "mcp_approval_response", Status: completed, ID: nameOf("mcpa_", p.run, d.InterruptID),
-			Request: nameOf("mcpr_", p.run, d.InterruptID), Approve: pointer(v != lifecycle.Reject),
+			Request: nameOf("mcpr_", p.run, d.InterruptID), Approve: new(v != lifecycle.Reject),
 			Reason: optional(d.Message),
 		}
 	}
 	if record.IsQuestion(p.before.Interrupts) {
 		return message(nameOf("msg_", p.run, d.InterruptID)+"_in", "user", completed, saidBy(d.Message, d.Files)...)
 	}
-	return ResponseItem{
-		Type: "function_call_output", ID: nameOf("fco_", p.run, d.InterruptID), Status: completed,
-		CallID: nameOf("call_", p.run, d.InterruptID), Output: pointer(d.Message),
-	}
+	return outputItem(nameOf("fco_", p.run, d.InterruptID), nameOf("call_", p.run, d.InterruptID), d.Message)
 }
 
 func saidItems(run string, i int, said record.Said) []ResponseItem {
@@ -421,19 +412,14 @@ func saidItems(run string, i int, said record.Said) []ResponseItem {
 	case record.RoleUser:
 		return []ResponseItem{message("msg_"+id, "user", completed, inputText(said.Text))}
 	case record.RoleTool:
-		return []ResponseItem{{Type: "function_call_output", ID: "fco_" + id, Status: completed, CallID: said.Call,
-			Output: pointer(said.Text)}}
+		return []ResponseItem{outputItem("fco_"+id, said.Call, said.Text)}
 	case record.RoleAssistant:
 		var list []ResponseItem
 		if said.Text != "" {
 			list = append(list, message("msg_"+id, "assistant", completed, outputText(said.Text, nil)))
 		}
 		for n, c := range said.Calls {
-			list = append(
-				list,
-				ResponseItem{Type: "function_call", ID: "fc_" + id + "_" + strconv.Itoa(n), Status: completed,
-					CallID: c.ID, Name: c.Name, Arguments: pointer(string(c.Arguments))},
-			)
+			list = append(list, callItem("fc_"+id+"_"+strconv.Itoa(n), c.ID, c.Name, string(c.Arguments)))
 		}
 		return list
 	}

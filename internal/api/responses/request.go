@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/files"
@@ -22,7 +23,7 @@ type CreateResponse struct {
 	PreviousResponseID string            `json:"previous_response_id,omitempty" nullable:"true" doc:"the last response of its conversation, which the request goes on with"`
 	Conversation       json.RawMessage   `json:"conversation,omitempty" shape:"string|object|null" doc:"the chat, or its id; instead of previous_response_id"`
 	Stream             bool              `json:"stream,omitempty" nullable:"true" doc:"true: answer with Server-Sent Events"`
-	StreamOptions      json.RawMessage   `json:"stream_options,omitempty" shape:"object|null" doc:"include_obfuscation must not be true"`
+	StreamOptions      *streamOptions    `json:"stream_options,omitempty" shape:"object|null" doc:"include_obfuscation must not be true"`
 	Background         bool              `json:"background,omitempty" nullable:"true" doc:"true: answer at once; runs go on in either case when a client leaves"`
 	Tools              []ToolParam       `json:"tools,omitempty" nullable:"true" doc:"functions that the client executes: a call of one ends the response, and its output goes on with it"`
 	ToolChoice         json.RawMessage   `json:"tool_choice,omitempty" shape:"string|object|null" doc:"auto: the model chooses among the agent's tools and the client's"`
@@ -36,7 +37,7 @@ type CreateResponse struct {
 	FrequencyPenalty   *float64          `json:"frequency_penalty,omitempty" nullable:"true" doc:"0"`
 	TopLogprobs        *int              `json:"top_logprobs,omitempty" nullable:"true" doc:"0"`
 	MaxToolCalls       *int              `json:"max_tool_calls,omitempty" nullable:"true" doc:"null: the agent's limits bound its calls"`
-	Reasoning          json.RawMessage   `json:"reasoning,omitempty" shape:"object|null" doc:"without effort and summary"`
+	Reasoning          *reasoning        `json:"reasoning,omitempty" shape:"object|null" doc:"without effort and summary"`
 	Truncation         string            `json:"truncation,omitempty" nullable:"true" enum:"auto" doc:"old turns of the conversation are left out where the model's context is full; the request's own input never is"`
 	Store              *bool             `json:"store,omitempty" nullable:"true" doc:"true: runs are durable; DELETE /responses/{response_id} removes one"`
 	ServiceTier        string            `json:"service_tier,omitempty" nullable:"true" enum:"auto,default"`
@@ -45,6 +46,17 @@ type CreateResponse struct {
 	Prompt             json.RawMessage   `json:"prompt,omitempty" shape:"null" doc:"null: instructions are the agent's and the request's"`
 	ContextManagement  json.RawMessage   `json:"context_management,omitempty" shape:"null" doc:"null: truncation says what is left out of a conversation"`
 	PromptCacheKey     string            `json:"prompt_cache_key,omitempty" nullable:"true" doc:"kept, of no effect"`
+}
+
+// streamOptions are those of the events of a stream.
+type streamOptions struct {
+	IncludeObfuscation bool `json:"include_obfuscation"`
+}
+
+// reasoning is what a client wants of the model's reasoning.
+type reasoning struct {
+	Effort  *string `json:"effort"`
+	Summary *string `json:"summary"`
 }
 
 // ToolParam is a tool that a client brings.
@@ -73,6 +85,14 @@ type echo struct {
 	Strict           []*bool     `json:"strict,omitempty" nullable:"true"` // of the tools
 	SafetyIdentifier string      `json:"safety_identifier,omitempty"`
 	PromptCacheKey   string      `json:"prompt_cache_key,omitempty"`
+}
+
+// echoOf is what a run keeps of its request.
+func echoOf(in record.Input) (told echo, err error) {
+	if in.Context != nil && len(in.Context.Echo) > 0 {
+		err = json.Unmarshal(in.Context.Echo, &told)
+	}
+	return told, err
 }
 
 // system is a message of the role system or developer, which stands at the end of a run's instructions.
@@ -134,32 +154,35 @@ type output struct {
 // lookup finds an item of an earlier response that a request only names.
 type lookup func(id string) (ResponseItem, error)
 
+// logprobs is what clients may ask to be included, and nobody keeps.
+const logprobs = "message.output_text.logprobs"
+
 // check refuses what a request asks for and an agent cannot do. Members that ask for what happens anyway are accepted.
 func (r *CreateResponse) check() error {
+	var choice string
+	_ = json.Unmarshal(r.ToolChoice, &choice) // of what is no text, nothing
 	for _, c := range []struct {
 		wrong       bool
 		field, text string
 	}{
 		{r.Model == "", "model", "is required: an agent's id or name"},
-		{len(r.Input) == 0 || string(r.Input) == "null", "input", "is required"},
-		{r.PreviousResponseID != "" && !isNull(r.Conversation), "conversation",
+		{bridge.IsNull(r.Input), "input", "is required"},
+		{r.PreviousResponseID != "" && !bridge.IsNull(r.Conversation), "conversation",
 			"cannot be there beside previous_response_id"},
-		{!isNull(r.Prompt), "prompt", "must be null: prompts are not kept here; instructions are the agent's"},
-		{!isNull(r.ContextManagement), "context_management",
+		{!bridge.IsNull(r.Prompt), "prompt", "must be null: prompts are not kept here; instructions are the agent's"},
+		{!bridge.IsNull(r.ContextManagement), "context_management",
 			"must be null: old turns of the conversation are left out where the model's context is full"},
-		{r.TopP != nil && *r.TopP != 1, "top_p", "must be 1: models are asked without it"},
-		{r.PresencePenalty != nil && *r.PresencePenalty != 0, "presence_penalty",
-			"must be 0: models are asked without it"},
-		{r.FrequencyPenalty != nil && *r.FrequencyPenalty != 0, "frequency_penalty",
-			"must be 0: models are asked without it"},
-		{r.TopLogprobs != nil && *r.TopLogprobs != 0, "top_logprobs", "must be 0: probabilities are not kept"},
+		{other(r.TopP, 1), "top_p", "must be 1: models are asked without it"},
+		{other(r.PresencePenalty, 0), "presence_penalty", "must be 0: models are asked without it"},
+		{other(r.FrequencyPenalty, 0), "frequency_penalty", "must be 0: models are asked without it"},
+		{other(r.TopLogprobs, 0), "top_logprobs", "must be 0: probabilities are not kept"},
 		{r.MaxToolCalls != nil, "max_tool_calls", "must be null: the agent's limits bound its calls"},
 		{r.MaxOutputTokens != nil && *r.MaxOutputTokens < 16, "max_output_tokens", "must be at least 16"},
 		{r.Temperature != nil && !(*r.Temperature >= 0 && *r.Temperature <= 2), "temperature",
 			"must be between 0 and 2"},
-		{r.ParallelToolCalls != nil && !*r.ParallelToolCalls, "parallel_tool_calls",
+		{other(r.ParallelToolCalls, true), "parallel_tool_calls",
 			"must be true: a model may ask for several calls at once"},
-		{r.Store != nil && !*r.Store, "store",
+		{other(r.Store, true), "store",
 			"must be true: runs are durable; DELETE /responses/{response_id} removes one"},
 		{r.Truncation != "" && r.Truncation != "auto", "truncation",
 			"must be auto: old turns of the conversation are left out where the model's context is full"},
@@ -169,77 +192,28 @@ func (r *CreateResponse) check() error {
 			"must be auto or default"},
 		{len(r.SafetyIdentifier) > maxIdentifier, "safety_identifier", "must have at most 64 characters"},
 		{len(r.PromptCacheKey) > maxIdentifier, "prompt_cache_key", "must have at most 64 characters"},
+		{slices.Contains(r.Include, logprobs), fmt.Sprintf("include[%d]", slices.Index(r.Include, logprobs)),
+			logprobs + " is not kept"},
+		{r.Reasoning != nil && (r.Reasoning.Effort != nil || r.Reasoning.Summary != nil), "reasoning",
+			"must have neither effort nor summary: models are asked without them"},
+		{r.StreamOptions != nil && r.StreamOptions.IncludeObfuscation, "stream_options.include_obfuscation",
+			"must be false: events are not padded"},
+		{!bridge.IsNull(r.ToolChoice) && choice != "auto", "tool_choice",
+			"must be auto: the model chooses among the agent's and the client's tools"},
 	} {
 		if c.wrong {
 			return problem.InvalidField("body."+c.field, "%s", c.text)
 		}
 	}
-	for i, name := range r.Include {
-		if name == "message.output_text.logprobs" {
-			return problem.InvalidField(fmt.Sprintf("body.include[%d]", i), "%s is not kept", name)
-		}
-	}
-	if err := r.checkReasoning(); err != nil {
-		return err
-	}
-	if err := r.checkStreamOptions(); err != nil {
-		return err
-	}
-	return r.checkToolChoice()
-}
-
-func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
-
-func (r *CreateResponse) checkReasoning() error {
-	if isNull(r.Reasoning) {
-		return nil
-	}
-	var of struct {
-		Effort  *string `json:"effort"`
-		Summary *string `json:"summary"`
-	}
-	if err := intake.Decode("body.reasoning", r.Reasoning, &of); err != nil {
-		return err
-	}
-	if of.Effort != nil || of.Summary != nil {
-		return problem.InvalidField("body.reasoning",
-			"must have neither effort nor summary: models are asked without them")
-	}
 	return nil
 }
 
-func (r *CreateResponse) checkStreamOptions() error {
-	if isNull(r.StreamOptions) {
-		return nil
-	}
-	var of struct {
-		IncludeObfuscation bool `json:"include_obfuscation"`
-	}
-	if err := intake.Decode("body.stream_options", r.StreamOptions, &of); err != nil {
-		return err
-	}
-	if of.IncludeObfuscation {
-		return problem.InvalidField("body.stream_options.include_obfuscation", "must be false: events are not padded")
-	}
-	return nil
-}
-
-func (r *CreateResponse) checkToolChoice() error {
-	if isNull(r.ToolChoice) {
-		return nil
-	}
-	var choice string
-	_ = json.Unmarshal(r.ToolChoice, &choice)
-	if choice != "auto" {
-		return problem.InvalidField("body.tool_choice",
-			"must be auto: the model chooses among the agent's and the client's tools")
-	}
-	return nil
-}
+// other reports whether a member is there with another value than the only one that it may have.
+func other[T comparable](member *T, only T) bool { return member != nil && *member != only }
 
 // chatID is the chat that the member conversation names; empty: none.
 func (r *CreateResponse) chatID() (string, error) {
-	if isNull(r.Conversation) {
+	if bridge.IsNull(r.Conversation) {
 		return "", nil
 	}
 	var id string
@@ -279,11 +253,7 @@ func (r *CreateResponse) context(in input) (*record.Context, error) {
 			return nil, problem.InvalidField(at+".type",
 				"must be function: what else an agent can do, it has by itself (see its toolkits and knowledge bases)")
 		}
-		if isNull(t.Parameters) {
-			t.Parameters = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
-		c.Functions = append(c.Functions,
-			record.Function{Name: t.Name, Description: t.Description, Parameters: t.Parameters})
+		c.Functions = append(c.Functions, bridge.Function(t.Name, t.Description, t.Parameters))
 		told.Strict = append(told.Strict, t.Strict)
 	}
 	var err error
@@ -313,7 +283,7 @@ func (r *CreateResponse) format() (*TextFormat, error) {
 	case "text", "json_object":
 		return &TextFormat{Type: f.Type}, nil
 	case "json_schema":
-		if isNull(f.Schema) {
+		if bridge.IsNull(f.Schema) {
 			return nil, problem.InvalidField("body.text.format.schema", "is required")
 		}
 		if !strings.HasPrefix(strings.TrimSpace(string(f.Schema)), "{") {
@@ -336,26 +306,16 @@ var fields = strings.NewReplacer("context.functions", "body.tools", "context.bef
 	"context.output_schema", "body.text.format.schema", "context.instructions", "body.instructions",
 	"context.temperature", "body.temperature", "context.max_tokens", "body.max_output_tokens", "context.echo", "body")
 
-// named gives a problem the names of the request's fields.
-func named(err error) error {
-	p, ok := problem.As(err)
-	if !ok {
-		return err
+// field is the request's name for a field of ours.
+func field(ours string) string {
+	switch at := fields.Replace(ours); {
+	case at == "message", strings.HasPrefix(at, "file_ids["):
+		return "body.input"
+	case at == "metadata", at == "title":
+		return "body." + at
+	default:
+		return at
 	}
-	for i, f := range p.Fields {
-		at := fields.Replace(f.Location)
-		switch {
-		case at == "message", strings.HasPrefix(at, "file_ids["):
-			at = "body.input"
-		case at == "metadata", at == "title":
-			at = "body." + at
-		}
-		if at != f.Location {
-			p.Message = strings.ReplaceAll(p.Message, f.Location, at)
-			p.Fields[i].Location = at
-		}
-	}
-	return err
 }
 
 // ResponseItemParam is an item of a request. Which members it has depends on its type; without one it is a message, or,
@@ -412,7 +372,7 @@ func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 					maxReferences)
 			}
 			known, err := find(item.ID)
-			if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
+			if bridge.Unseen(err) {
 				err = problem.InvalidField(at+".id", "there is no item %s: send it whole", item.ID)
 			}
 			if err != nil {
@@ -607,14 +567,12 @@ func (in *input) takeCall(at string, item ResponseItemParam) error {
 	if err := intake.Decode(at+".arguments", item.Arguments, &arguments); err != nil {
 		return err
 	}
-	if arguments == "" {
-		arguments = "{}"
-	}
-	if !json.Valid([]byte(arguments)) {
-		return problem.InvalidField(at+".arguments", "must be JSON in a string")
+	read, err := bridge.Arguments(at+".arguments", arguments)
+	if err != nil {
+		return err
 	}
 	in.close()
-	call := record.SaidCall{ID: item.CallID, Name: item.Name, Arguments: json.RawMessage(arguments)}
+	call := record.SaidCall{ID: item.CallID, Name: item.Name, Arguments: read}
 	if last := len(in.before) - 1; last >= 0 && in.before[last].Role == record.RoleAssistant {
 		in.before[last].Calls = append(in.before[last].Calls, call)
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/files"
+	"agentplatform/internal/run/intake"
 	"agentplatform/internal/store/record"
 )
 
@@ -149,11 +150,11 @@ func TestItemsOfOursAreReadBack(t *testing.T) {
 		message("msg_"+run, "assistant", completed, outputText("said", nil)),
 		message("msg_"+run+"_in", "user", completed, inputText("asked")),
 		callItem(run, other, "f", `{"a":1}`),
-		{Type: "mcp_approval_request", ID: nameOf("mcpr_", run, other), Name: "f", Arguments: pointer("{}")},
+		{Type: "mcp_approval_request", ID: nameOf("mcpr_", run, other), Name: "f", Arguments: new("{}")},
 		{Type: "mcp_approval_response", ID: nameOf("mcpa_", run, other), Request: nameOf("mcpr_", run, other),
 			Approve: &yes, Reason: &no},
 		{Type: "function_call_output", ID: nameOf("fco_", run, other), CallID: nameOf("call_", run, other),
-			Output: pointer("out")},
+			Output: new("out")},
 	} {
 		whole, err := json.Marshal([]ResponseItem{item})
 		require.NoError(t, err)
@@ -213,6 +214,40 @@ func TestOnlyWhatFormsTheAnswerIsToldOfItsFormat(t *testing.T) {
 		raw, err := json.Marshal(e.Format)
 		require.NoError(t, err)
 		assert.JSONEq(t, told, string(raw), format)
+	}
+}
+
+// Members that are read with the body are refused in the same words as those that are read later.
+func TestWhatNoAgentCanDoIsRefused(t *testing.T) {
+	for member, told := range map[string]string{
+		`"reasoning":"x"`:          "body.reasoning: must be an object",
+		`"reasoning":{"effort":7}`: "body.reasoning.effort: must be a string",
+		`"reasoning":{"summary":"auto"}`: "body.reasoning: must have neither effort nor summary: " +
+			"models are asked without them",
+		`"reasoning":{"effort":null}`: "",
+		`"stream_options":[]`:         "body.stream_options: must be an object",
+		`"stream_options":{"include_obfuscation":true}`: "body.stream_options.include_obfuscation: must be false: " +
+			"events are not padded",
+		`"stream_options":{"include_obfuscation":null}`: "",
+		`"tool_choice":{"type":"function"}`: "body.tool_choice: must be auto: " +
+			"the model chooses among the agent's and the client's tools",
+		`"tool_choice":"auto"`: "",
+		`"include":["x","message.output_text.logprobs"]`: "body.include[1]: " +
+			"message.output_text.logprobs is not kept",
+		`"top_p":0.5`: "body.top_p: must be 1: models are asked without it",
+		`"top_p":1,"store":true,"parallel_tool_calls":true`: "",
+		`"frequency_penalty":0.1`: "body.frequency_penalty: must be 0: " +
+			"models are asked without it",
+	} {
+		var r CreateResponse
+		err := intake.Decode("body", json.RawMessage(`{"model":"m","input":"x",`+member+`}`), &r)
+		if err == nil {
+			err = r.check()
+		}
+		if p, ok := problem.As(err); ok || told != "" {
+			require.True(t, ok, member)
+			assert.Equal(t, told, p.Fields[0].Location+": "+p.Fields[0].Message, member)
+		}
 	}
 }
 

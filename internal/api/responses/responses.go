@@ -11,7 +11,7 @@
 // event has the whole text.
 //
 // The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record, catalog,
-// citation, tenant, lifecycle, model (the names of the service's tools), host and problem.
+// citation, tenant, lifecycle, model (the names of the service's tools), host, bridge and problem.
 package responses
 
 import (
@@ -24,32 +24,20 @@ import (
 	"strings"
 	"time"
 
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
-	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
-	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
-	"agentplatform/internal/run/stream"
 	"agentplatform/internal/store/record"
 )
 
 // Server is the use case.
 type Server struct {
-	Intake *intake.Intake
-	Store  *record.Store
-	Files  *files.Files
-	Hub    *stream.Hub
-	Window time.Duration // how long a request waits for its run
-	Longer time.Duration // how long one does that has a place; of no effect where that is shorter
-	URL    string        // the address of the API: the part before /responses
-}
+	bridge.Bridge
 
-// Origin is what a request brings beside its body.
-type Origin struct {
-	Key     string // idempotency key
-	Request string // id of the request
+	Longer time.Duration // how long a request that has a place waits for its run, where that is longer than the window
 }
 
 // Begun is a response that a request has begun.
@@ -59,9 +47,9 @@ type Begun struct {
 	Replayed bool   // an earlier request with the same key had begun it
 }
 
-// Create carries out a request. Errors are problems: of kind Invalid with the field, NotFound for the agent, the
-// response before or a file, and those of [intake.Intake.Post] and [intake.Intake.Resume].
-func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateResponse, o Origin) (Begun, error) {
+// Create carries out a request with an idempotency key and an id. Errors are problems: of kind Invalid with the field,
+// NotFound for the agent, the response before or a file, and those of [intake.Intake.Post] and [intake.Intake.Resume].
+func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateResponse, key, id string) (Begun, error) {
 	if err := r.check(); err != nil {
 		return Begun{}, err
 	}
@@ -69,12 +57,12 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	if err != nil {
 		return Begun{}, err
 	}
-	posted, found, err := s.Intake.Replay(ctx, p, o.Key)
+	posted, found, err := s.Intake.Replay(ctx, p, key)
 	if found && err == nil {
 		return begun(posted)
 	}
 	if err != nil {
-		return Begun{}, named(err)
+		return Begun{}, bridge.Named(err, field)
 	}
 	in, err := readInput(r.Input, s.finder(ctx, p))
 	if err != nil {
@@ -88,12 +76,19 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	if err != nil {
 		return Begun{}, err
 	}
-	c := &creation{Server: s, who: p, request: r, origin: o, in: in, brought: brought, agent: agent, chat: chat}
-	if next, err := c.goOn(ctx); next != nil || err != nil {
-		return Begun{ID: next.id(), Agent: agent}, named(err)
+	c := &creation{Server: s, who: p, request: r, in: in, brought: brought, agent: agent, chat: chat}
+	next, err := c.goOn(ctx)
+	if err == nil && next == nil {
+		posted, err = c.Post(ctx, p, intake.Message{
+			AgentID: agent, Text: in.message(), ChatID: c.chat, Metadata: r.Metadata, Key: key, Request: id,
+			Watched: r.Stream, Context: brought, Answers: c.mayAnswer,
+		}, in.fileIDs, in.files)
 	}
-	if posted, err = c.post(ctx); err != nil {
-		return Begun{}, named(err)
+	switch {
+	case err != nil:
+		return Begun{}, bridge.Named(err, field)
+	case next != nil:
+		return Begun{ID: next.String(), Agent: agent}, nil
 	}
 	return begun(posted)
 }
@@ -112,21 +107,12 @@ func begun(posted intake.Posted) (Begun, error) {
 	return Begun{ID: ref{run, posted.Pause}.String(), Agent: posted.Run.Agent, Replayed: posted.Replayed}, nil
 }
 
-// id is the response's id; of none "".
-func (r *ref) id() string {
-	if r == nil {
-		return ""
-	}
-	return r.String()
-}
-
 // creation is a request that is carried out.
 type creation struct {
 	*Server
 
 	who     tenant.Principal
 	request CreateResponse
-	origin  Origin
 	in      input
 	brought *record.Context
 	agent   string
@@ -235,7 +221,7 @@ func (c *creation) passedOver(ctx context.Context) error {
 		return nil
 	}
 	e, err := c.Intake.Run(ctx, c.who, c.in.passed[len(c.in.passed)-1].run)
-	if p, ok := problem.As(err); ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden) {
+	if bridge.Unseen(err) {
 		return nil // a conversation from elsewhere
 	}
 	if err != nil || e.Value.Status != lifecycle.AwaitingInput {
@@ -299,14 +285,7 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 	if d := pauses[0].Decided; d != nil && record.SameDecisions(d.List, decisions) {
 		return next, nil
 	}
-	_, err = c.Intake.Resume(ctx, c.who, e.Value.ID(), "", decisions)
-	if problem.Is(err, "not_awaiting_input") { // somebody was faster: perhaps this very request
-		d, found, readErr := c.Store.LastDecision(ctx, e.Value.ID(), part+1)
-		if readErr == nil && found && record.SameDecisions(d.List, decisions) {
-			return next, nil
-		}
-	}
-	if err != nil {
+	if err := c.Resume(ctx, c.who, e.Value.ID(), next.part, decisions); err != nil {
 		return nil, err
 	}
 	return next, nil
@@ -332,14 +311,13 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 	if err != nil {
 		return err
 	}
-	had, told := record.Context{}, echo{}
+	had := record.Context{}
 	if in.Context != nil {
 		had = *in.Context
 	}
-	if len(had.Echo) > 0 {
-		if err := json.Unmarshal(had.Echo, &told); err != nil {
-			return err
-		}
+	told, err := echoOf(in)
+	if err != nil {
+		return err
 	}
 	own, system := told.instructions(had.Instructions)
 	for _, of := range []struct {
@@ -420,54 +398,22 @@ func askedID(run string, i record.Interrupt) string {
 	return nameOf("call_", run, i.ID)
 }
 
-// post sends the request's message.
-func (c *creation) post(ctx context.Context) (intake.Posted, error) {
-	refs, taken, err := c.Files.Bring(ctx, c.who.Scope(), c.who.Organization, c.who.User,
-		c.in.fileIDs, c.in.files, func(f record.File) error { return c.Intake.Tenants.MayReadFile(ctx, c.who, f) })
-	if err != nil {
-		return intake.Posted{}, err
-	}
-	posted, err := c.Intake.Post(ctx, c.who, intake.Message{
-		AgentID: c.agent, Text: c.in.message(), ChatID: c.chat, Files: refs, Metadata: c.request.Metadata,
-		Key: c.origin.Key, Request: c.origin.Request, Watched: c.request.Stream, Context: c.brought,
-		Answers: c.mayAnswer,
-	})
-	if err != nil || posted.Replayed {
-		c.Files.Drop(ctx, taken...)
-	}
-	return posted, err
-}
-
-// How many agents are read to find one by its name, and at once.
-const (
-	maxScanned   = 1000
-	agentsAtOnce = 100
-)
-
 // agent finds the agent that a request names as its model.
 func (s *Server) agent(ctx context.Context, p tenant.Principal, model string) (string, error) {
 	if host.ValidID(model) {
 		return model, nil // intake says whether it is there
 	}
 	var found string
-	after := ""
-	for range maxScanned / agentsAtOnce {
-		page, err := record.OldestResources[catalog.Agent](ctx, s.Store, p.Scope(), after, agentsAtOnce)
-		if err != nil {
+	for a, err := range s.Agents(ctx, p) {
+		switch {
+		case err != nil:
 			return "", err
-		}
-		for _, e := range page.Rows {
-			if e.Value.Spec.Name != model || p.MayUse(e.Value) != nil {
-				continue
-			}
-			if found != "" {
-				return "", problem.InvalidField("body.model", "several agents have this name: %s and %s; send an id",
-					found, e.Value.ID)
-			}
-			found = e.Value.ID
-		}
-		if after = page.Next; after == "" {
-			break
+		case a.Spec.Name != model:
+		case found != "":
+			return "", problem.InvalidField("body.model", "several agents have this name: %s and %s; send an id",
+				found, a.ID)
+		default:
+			found = a.ID
 		}
 	}
 	if found == "" {

@@ -241,8 +241,6 @@ type ResponseItems struct {
 	HasMore bool           `json:"has_more"`
 }
 
-func pointer[T any](v T) *T { return &v }
-
 func message(id, role, status string, content ...ResponseContent) ResponseItem {
 	return ResponseItem{Type: "message", ID: id, Role: role, Status: status, Content: &content}
 }

@@ -17,16 +17,21 @@ import (
 // that was cut off says the last number that it saw, and gets what is missing, from any process.
 const beforeText = 3
 
-// Stream is a response that is followed.
+// Stream translates the stream of a run into the events of one of its responses.
 type Stream struct {
-	Run, Agent string
+	*Server
 
-	server *Server
-	who    tenant.Principal
-	part   *part
-	after  int64 // number of the last event that the reader has seen
-	last   int64 // number of the last event that was sent, or seen
-	gone   bool  // the response was deleted
+	who   tenant.Principal
+	part  *part
+	emit  func(ResponseEvent) error
+	after int64 // number of the last event that the reader has seen; -1: it has seen none
+	next  int64 // number of the next event, unless it is a delta
+	top   int64 // number of the last event that was sent; -1: there is none
+	have  int   // bytes of the text that have come
+	sent  int   // bytes that the reader has
+	open  bool  // the message has begun
+	index int   // of the output's next item
+	gone  bool  // the response was deleted
 }
 
 // Open finds a response to be followed behind the event with the number after. Its errors are those of
@@ -36,10 +41,15 @@ func (s *Server) Open(ctx context.Context, p tenant.Principal, id string, after 
 	if err != nil {
 		return nil, err
 	}
-	return &Stream{
-		Run: one.run, Agent: one.of.Agent, server: s, who: p, part: one, after: after, last: after,
-	}, nil
+	return s.stream(p, one, after), nil
 }
+
+func (s *Server) stream(p tenant.Principal, of *part, after int64) *Stream {
+	return &Stream{Server: s, who: p, part: of, after: after, top: -1, sent: int(max(after-beforeText, 0))}
+}
+
+// Agent is the agent of the response's run.
+func (s *Stream) Agent() string { return s.part.of.Agent }
 
 // Follow sends the events of a response to emit that the reader has not seen, and the last one in any case. beat is
 // called after idle without an event. It returns nil after the last event, or the error of the store, of ctx, of emit
@@ -47,25 +57,18 @@ func (s *Server) Open(ctx context.Context, p tenant.Principal, id string, after 
 func (s *Stream) Follow(
 	ctx context.Context, idle time.Duration, emit func(ResponseEvent) error, beat func() error,
 ) error {
-	f := &follower{Server: s.server, who: s.who, part: s.part, after: s.after, emit: func(e ResponseEvent) error {
-		err := emit(e)
-		if err == nil {
-			s.last = e.Sequence
-		}
-		return err
-	}}
-	f.sent = int(max(s.after-beforeText, 0))
-	if err := f.begin(); err != nil {
+	s.emit = emit
+	if err := s.begin(); err != nil {
 		return err
 	}
 	if s.part.over() {
-		return f.end(s.part)
+		return s.end(s.part)
 	}
-	err := f.Hub.Follow(ctx, f.Store, s.who.Scope(), s.Run, idle, func(e stream.Event) error {
+	err := s.Hub.Follow(ctx, s.Store, s.who.Scope(), s.part.run, idle, func(e stream.Event) error {
 		if e.Event == stream.Heartbeat {
 			return beat()
 		}
-		return f.take(ctx, e)
+		return s.take(ctx, e)
 	})
 	s.gone = problem.Is(err, "not_found")
 	return err
@@ -75,14 +78,14 @@ func (s *Stream) Follow(
 // raise the member error as an error of theirs: a stream that just ended would be taken for a whole one. Its number is
 // that of the event before it, behind which the reader takes the stream up again; 0 where there was none.
 func (s *Stream) Short() ResponseEvent {
-	text := "the stream ends here, and the response does not: read it, or follow it"
+	text, last := "the stream ends here, and the response does not: read it, or follow it", max(s.after, s.top)
 	switch {
 	case s.gone:
 		text = "the stream ends here"
-	case s.last >= 0:
+	case last >= 0:
 		text += " behind this sequence_number"
 	}
-	return ResponseEvent{Type: "error", Sequence: max(s.last, 0), Error: &StreamError{
+	return ResponseEvent{Type: "error", Sequence: max(last, 0), Error: &StreamError{
 		Type: serverError, Code: "unavailable", Message: text,
 	}}
 }
@@ -90,159 +93,133 @@ func (s *Stream) Short() ResponseEvent {
 // over reports whether a part has ended.
 func (p *part) over() bool { return p.asked != nil || p.of.Status.Terminal() }
 
-// follower translates the stream of a run into the events of one of its responses.
-type follower struct {
-	*Server
-
-	who   tenant.Principal
-	part  *part
-	emit  func(ResponseEvent) error
-	after int64
-	next  int64 // number of the next event, unless it is a delta
-	top   int64 // number of the last event that was sent
-	have  int   // bytes of the text that have come
-	sent  int   // bytes that the reader has
-	open  bool  // the message has begun
-	index int   // of the output's next item
-}
-
-func (f *follower) send(e ResponseEvent) error {
-	e.Sequence = f.next
-	f.next++
-	if e.Sequence <= f.after {
-		return nil
+func (s *Stream) send(events ...ResponseEvent) error {
+	for _, e := range events {
+		e.Sequence = s.next
+		s.next++
+		if e.Sequence <= s.after {
+			continue
+		}
+		if err := s.emit(e); err != nil {
+			return err
+		}
+		s.top = e.Sequence
 	}
-	f.top = e.Sequence
-	return f.emit(e)
+	return nil
 }
 
 // finally sends the last event, which no reader goes without.
-func (f *follower) finally(e ResponseEvent) error {
-	f.next = max(f.next, f.after+1)
-	return f.send(e)
+func (s *Stream) finally(e ResponseEvent) error {
+	s.next = max(s.next, s.after+1)
+	return s.send(e)
 }
 
 // begin sends the events that every stream has.
-func (f *follower) begin() error {
-	f.next = 0
-	of := *f.part.whole
+func (s *Stream) begin() error {
+	s.next = 0
+	of := *s.part.whole
 	of.of.Status, of.result = lifecycle.Running, nil
-	begun := part{ref: f.part.ref, whole: &of, before: f.part.before}
-	r := f.response(&begun)
-	for _, name := range []string{"response.created", "response.in_progress"} {
-		if err := f.send(ResponseEvent{Type: name, Response: &r}); err != nil {
-			return err
-		}
-	}
-	return nil
+	begun := part{ref: s.part.ref, whole: &of, before: s.part.before}
+	r := s.response(&begun)
+	return s.send(ResponseEvent{Type: "response.created", Response: &r},
+		ResponseEvent{Type: "response.in_progress", Response: &r})
 }
 
-func (f *follower) take(ctx context.Context, e stream.Event) error {
+func (s *Stream) take(ctx context.Context, e stream.Event) error {
 	switch e.Event {
 	case stream.Init:
-		if err := f.passed(ctx); err != nil {
+		if err := s.look(ctx, false); err != nil {
 			return err
 		}
-		f.have = 0
-		return f.write((*e.Text)[min(len(f.part.prefix), len(*e.Text)):])
+		s.have = 0
+		return s.write((*e.Text)[min(len(s.part.prefix), len(*e.Text)):])
 	case stream.Delta:
-		return f.write(*e.Text)
+		return s.write(*e.Text)
 	case stream.Status:
-		return f.passed(ctx)
+		return s.look(ctx, false)
 	case stream.Done:
-		return f.finish(ctx)
+		return s.look(ctx, true)
 	}
 	return nil
 }
 
-// passed ends the stream when the run has paused since, or has gone on from that pause.
-func (f *follower) passed(ctx context.Context) error {
-	e, err := f.Store.LiveRun(ctx, f.who.Scope(), f.part.run)
+// look ends the stream when the run is over, has paused since, or has gone on from that pause.
+func (s *Stream) look(ctx context.Context, over bool) error {
+	e, err := s.Store.LiveRun(ctx, s.who.Scope(), s.part.run)
 	if err != nil {
 		return err
 	}
-	if r := e.Value; r.Status != lifecycle.AwaitingInput && r.Passed() == f.part.part {
+	if r := e.Value; !over && r.Status != lifecycle.AwaitingInput && r.Passed() == s.part.part {
 		return nil
 	}
-	return f.finish(ctx)
-}
-
-func (f *follower) finish(ctx context.Context) error {
-	e, err := f.Store.LiveRun(ctx, f.who.Scope(), f.part.run)
+	one, err := s.cut(ctx, s.who, e, s.part.part)
 	if err != nil {
 		return err
 	}
-	one, err := f.cut(ctx, f.who, e, f.part.part)
-	if err != nil {
-		return err
-	}
-	if err := f.end(one); err != nil {
+	if err := s.end(one); err != nil {
 		return err
 	}
 	return stream.ErrStop
 }
 
 // write takes a piece of the text that follows what has come.
-func (f *follower) write(piece string) error {
-	from := f.have
-	if f.have += len(piece); f.have <= f.sent {
+func (s *Stream) write(piece string) error {
+	from := s.have
+	if s.have += len(piece); s.have <= s.sent {
 		return nil
 	}
-	cut := max(f.sent-from, 0)
+	cut := max(s.sent-from, 0)
 	for cut < len(piece) && !utf8.RuneStart(piece[cut]) {
 		cut++
 	}
-	if err := f.begun(); err != nil {
+	if err := s.begun(); err != nil {
 		return err
 	}
-	f.sent = f.have
+	s.sent = s.have
 	if piece = piece[cut:]; piece == "" {
 		return nil
 	}
-	f.next = int64(beforeText + f.have)
-	return f.send(ResponseEvent{
-		Type: "response.output_text.delta", ItemID: f.messageID(), OutputIndex: pointer(0), ContentIndex: pointer(0),
-		Delta: &piece, Logprobs: &[]string{},
-	})
+	s.next = int64(beforeText + s.have)
+	return s.send(delta(s.messageID(), 0, &piece))
 }
 
-func (f *follower) messageID() string { return "msg_" + f.part.suffix() }
+// inMessage is an event about the text of a message, which is the output's item with an index.
+func inMessage(kind, message string, index int) ResponseEvent {
+	return ResponseEvent{Type: kind, ItemID: message, OutputIndex: &index, ContentIndex: new(0)}
+}
+
+func delta(message string, index int, piece *string) ResponseEvent {
+	e := inMessage("response.output_text.delta", message, index)
+	e.Delta, e.Logprobs = piece, &[]string{}
+	return e
+}
+
+func (s *Stream) messageID() string { return "msg_" + s.part.suffix() }
 
 // begun sends that the message begins, once.
-func (f *follower) begun() error {
-	if f.open {
+func (s *Stream) begun() error {
+	if s.open {
 		return nil
 	}
-	f.open, f.next, f.index = true, 2, 1
-	return f.opened(message(f.messageID(), "assistant", inProgress), 0)
+	s.open, s.next, s.index = true, 2, 1
+	return s.opened(message(s.messageID(), "assistant", inProgress), 0)
 }
 
 // opened sends the events that begin a message.
-func (f *follower) opened(m ResponseItem, index int) error {
-	added := ResponseEvent{Type: "response.output_item.added", OutputIndex: &index, Item: withContent(m)}
-	if err := f.send(added); err != nil {
-		return err
-	}
-	none := outputText("", nil)
-	return f.send(ResponseEvent{
-		Type: "response.content_part.added", ItemID: m.ID, OutputIndex: &index, ContentIndex: pointer(0), Part: &none,
-	})
-}
-
-func withContent(m ResponseItem, content ...ResponseContent) *ResponseItem {
-	list := append([]ResponseContent{}, content...)
-	m.Content = &list
-	return &m
+func (s *Stream) opened(m ResponseItem, index int) error {
+	m.Content = &[]ResponseContent{}
+	part := inMessage("response.content_part.added", m.ID, index)
+	part.Part = new(outputText("", nil))
+	return s.send(ResponseEvent{Type: "response.output_item.added", OutputIndex: &index, Item: &m}, part)
 }
 
 // cited sends the citations of a message, whose text has come with the number at.
-func (f *follower) cited(m ResponseItem, index int, at int64) error {
+func (s *Stream) cited(m ResponseItem, index int, at int64) error {
 	for n, a := range *(*m.Content)[0].Annotations {
-		f.next = at + 1 + int64(a.StartIndex)
-		if err := f.send(ResponseEvent{
-			Type: "response.output_text.annotation.added", ItemID: m.ID, OutputIndex: &index, ContentIndex: pointer(0),
-			AnnotationIndex: &n, Annotation: &a,
-		}); err != nil {
+		s.next = at + 1 + int64(a.StartIndex)
+		e := inMessage("response.output_text.annotation.added", m.ID, index)
+		e.AnnotationIndex, e.Annotation = &n, &a
+		if err := s.send(e); err != nil {
 			return err
 		}
 	}
@@ -250,108 +227,82 @@ func (f *follower) cited(m ResponseItem, index int, at int64) error {
 }
 
 // closed sends the events that end a message.
-func (f *follower) closed(m ResponseItem, index int) error {
+func (s *Stream) closed(m ResponseItem, index int) error {
 	text := (*m.Content)[0]
-	for _, e := range []ResponseEvent{
-		{
-			Type: "response.output_text.done", ItemID: m.ID, OutputIndex: &index, ContentIndex: pointer(0),
-			Text:     text.Text,
-			Logprobs: &[]string{},
-		},
-		{
-			Type: "response.content_part.done", ItemID: m.ID, OutputIndex: &index, ContentIndex: pointer(0),
-			Part: &text,
-		},
-		{Type: "response.output_item.done", OutputIndex: &index, Item: &m},
-	} {
-		if err := f.send(e); err != nil {
-			return err
-		}
-	}
-	return nil
+	done, part := inMessage("response.output_text.done", m.ID, index),
+		inMessage("response.content_part.done", m.ID, index)
+	done.Text, done.Logprobs, part.Part = text.Text, &[]string{}, &text
+	return s.send(done, part, ResponseEvent{Type: "response.output_item.done", OutputIndex: &index, Item: &m})
 }
 
 // end sends what is missing of a response that has ended. A text that is another than what was sent, as a model call
 // was made again, is whole in the events that end it.
-func (f *follower) end(p *part) error {
-	items := f.items(p)
+func (s *Stream) end(p *part) error {
+	items := s.items(p)
 	text := p.answer()
-	if f.have < len(text) {
-		if err := f.write(text[f.have:]); err != nil {
+	if s.have < len(text) {
+		if err := s.write(text[s.have:]); err != nil {
 			return err
 		}
 	}
-	if text != "" || f.open {
-		m := message(f.messageID(), "assistant", p.itemStatus(), outputText(text, nil))
+	if text != "" || s.open {
+		m := message(s.messageID(), "assistant", p.itemStatus(), outputText(text, nil))
 		if text != "" {
 			m, items = items[0], items[1:]
 		}
-		if err := f.begun(); err != nil {
+		if err := s.begun(); err != nil {
 			return err
 		}
-		at := max(int64(beforeText+len(text)), f.top)
-		if err := f.cited(m, 0, at); err != nil {
+		at := max(int64(beforeText+len(text)), s.top)
+		if err := s.cited(m, 0, at); err != nil {
 			return err
 		}
-		f.next = at + int64(len(text)) + 1
-		if err := f.closed(m, 0); err != nil {
+		s.next = at + int64(len(text)) + 1
+		if err := s.closed(m, 0); err != nil {
 			return err
 		}
 	} else {
-		f.next = 2
+		s.next = 2
 	}
 	for _, item := range items {
-		if err := f.item(item); err != nil {
+		if err := s.item(item); err != nil {
 			return err
 		}
 	}
-	r := f.response(p)
+	r := s.response(p)
 	name := "response." + r.Status
 	if r.Status == cancelled {
 		name = "response.incomplete" // the protocol has no event of its own for it
 	}
-	return f.finally(ResponseEvent{Type: name, Response: &r})
+	return s.finally(ResponseEvent{Type: name, Response: &r})
 }
 
 // item sends the events of an item that comes whole.
-func (f *follower) item(item ResponseItem) error {
-	index := f.index
-	f.index++
+func (s *Stream) item(item ResponseItem) error {
+	index := s.index
+	s.index++
 	begun := item
 	switch item.Type {
 	case "message":
 		begun.Status = inProgress
-		if err := f.opened(begun, index); err != nil {
+		if err := s.opened(begun, index); err != nil {
 			return err
 		}
-		text := (*item.Content)[0].Text
-		if err := f.send(ResponseEvent{Type: "response.output_text.delta", ItemID: item.ID, OutputIndex: &index,
-			ContentIndex: pointer(0), Delta: text, Logprobs: &[]string{}}); err != nil {
+		if err := s.send(delta(item.ID, index, (*item.Content)[0].Text)); err != nil {
 			return err
 		}
-		return f.closed(item, index)
+		return s.closed(item, index)
 	case "function_call":
-		begun.Status, begun.Arguments = inProgress, pointer("")
+		begun.Status, begun.Arguments = inProgress, new("")
 	}
 	events := []ResponseEvent{{Type: "response.output_item.added", OutputIndex: &index, Item: &begun}}
 	if item.Type == "function_call" {
-		events = append(
-			events,
-			ResponseEvent{
-				Type:        "response.function_call_arguments.delta",
-				ItemID:      item.ID,
-				OutputIndex: &index,
-				Delta:       item.Arguments,
-			},
+		events = append(events,
+			ResponseEvent{Type: "response.function_call_arguments.delta", ItemID: item.ID, OutputIndex: &index,
+				Delta: item.Arguments},
 			ResponseEvent{Type: "response.function_call_arguments.done", ItemID: item.ID, OutputIndex: &index,
-				Arguments: item.Arguments},
-		)
+				Arguments: item.Arguments})
 	}
-	events = append(events, ResponseEvent{Type: "response.output_item.done", OutputIndex: &index, Item: &item})
-	for _, e := range events {
-		if err := f.send(e); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.send(append(events,
+		ResponseEvent{Type: "response.output_item.done", OutputIndex: &index, Item: &item})...)
 }

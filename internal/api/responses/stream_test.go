@@ -12,6 +12,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/citation"
 	"agentplatform/internal/store/record"
@@ -42,12 +43,12 @@ func asks(id string, kind lifecycle.InterruptKind, tool string) record.Interrupt
 func heard(t *testing.T, p *part, after int64, pieces ...string) (list []ResponseEvent) {
 	t.Helper()
 	last := after
-	f := &follower{Server: &Server{}, part: p, after: after, emit: func(e ResponseEvent) error {
+	f := (&Server{}).stream(tenant.Principal{}, p, after)
+	f.emit = func(e ResponseEvent) error {
 		require.Greater(t, e.Sequence, last, "%s", e.Type)
 		last, list = e.Sequence, append(list, e)
 		return nil
-	}}
-	f.sent = int(max(after-beforeText, 0))
+	}
 	require.NoError(t, f.begin())
 	for _, piece := range pieces {
 		require.NoError(t, f.write(piece))
@@ -275,11 +276,13 @@ func TestAStreamWhoseCitationsChangeIsTakenUp(t *testing.T) {
 func TestAStreamThatEndsShortSaysHowToGoOn(t *testing.T) {
 	const goOn = ", and the response does not: read it, or follow it"
 	for more, s := range map[string]*Stream{
-		goOn: {last: -1}, goOn + " behind this sequence_number": {last: 4}, "": {last: 4, gone: true},
+		goOn:                                  {after: -1, top: -1},
+		goOn + " behind this sequence_number": {after: -1, top: 4},
+		"":                                    {after: 4, top: -1, gone: true},
 	} {
 		want := "the stream ends here" + more
 		e := s.Short()
 		assert.Equal(t, want, e.Error.Message)
-		assert.Equal(t, max(s.last, 0), e.Sequence)
+		assert.Equal(t, max(s.after, s.top, 0), e.Sequence)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
@@ -52,10 +53,10 @@ func TestAWaitOutlivesAFailureOfTheStore(t *testing.T) {
 			tx.PutRun(record.Fresh(run))
 			require.NoError(t, tx.Commit(t.Context()))
 			items.until = now.Add(20 * time.Second)
-			s := &Server{
+			s := &Server{Bridge: bridge.Bridge{
 				Intake: &intake.Intake{Host: h}, Store: store,
 				Hub: stream.New(items, stream.NewLocalNotifier(), h, slog.New(slog.DiscardHandler)),
-			}
+			}}
 			began := time.Now()
 			enough := func(record.Run) bool { return true }
 			e, err := s.until(t.Context(), tenant.Principal{Organization: "o"}, run.ID(), 0, d, enough)

@@ -56,26 +56,3 @@ func (s *Files) TakeInline(ctx context.Context, organization, user string, list 
 	}
 	return taken, nil
 }
-
-// Refs are the references to files.
-func Refs(list []record.File) []record.FileRef {
-	var refs []record.FileRef
-	for _, f := range list {
-		refs = append(refs, f.Ref())
-	}
-	return refs
-}
-
-// Bring returns references to the files of a message: those that it names by id, as [Files.Attach], and those that come
-// with it, which it stores, as [Files.TakeInline]. Of these it returns the rows, too: they are dropped when the message
-// is not sent.
-func (s *Files) Bring(
-	ctx context.Context, scope record.Scope, organization, user string, ids []string, list []Inline,
-	may func(record.File) error,
-) (refs []record.FileRef, taken []record.File, err error) {
-	refs, err = s.Attach(ctx, scope, ids, may)
-	if err == nil {
-		taken, err = s.TakeInline(ctx, organization, user, list)
-	}
-	return append(refs, Refs(taken)...), taken, err
-}

@@ -25,7 +25,7 @@ import (
 	"agentplatform/internal/ai/provider"
 	"agentplatform/internal/ai/provider/registry"
 	"agentplatform/internal/api/a2a"
-	"agentplatform/internal/api/a2aserver"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/httpapi/service"
 	"agentplatform/internal/api/mcpserver"
@@ -226,23 +226,15 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	if err := ingester.Recover(ctx); err != nil {
 		return err
 	}
-	stored := &files.Files{Store: store, Log: log}
 	l.server = service.New(service.Config{
 		Config: httpapi.Config{
 			Tenants: tenants, Host: machine, Log: log, Tracer: l.tracer, Metrics: registry, MaxBody: s.MaxBody,
 			PublicURL: s.PublicURL,
 			Streams:   s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
 		},
-		MCP: &mcpserver.Server{
-			Intake: in, Store: store, Files: stored, Hub: live, Log: log, Window: s.ObserveWindow,
-			URL: strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,
-		},
-		A2A: &a2aserver.Server{
-			Intake: in, Store: store, Files: stored, Hub: live, Log: log, Window: s.ObserveWindow, Sealer: sealer,
-			URL:      strings.TrimSuffix(s.PublicURL, "/") + httpapi.Base,
-			CheckURL: func(url string) error { return webhook.CheckURL(policy, url) },
-		},
-		Intake: in, Store: store, Files: stored, Hub: live, Webhooks: hooks,
+		MCP:    func(b bridge.Bridge) service.MCP { return &mcpserver.Server{Bridge: b} },
+		Sealer: sealer, Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live,
+		Webhooks:  hooks,
 		Knowledge: ingester.Knowledge,
 		Models:    known, Toolkits: toolkits, ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
 		Pprof: s.Pprof, ResponseWindow: s.ResponseWindow,

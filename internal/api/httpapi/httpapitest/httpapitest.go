@@ -31,8 +31,8 @@ import (
 	"agentplatform/internal/ai/provider/registry"
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/ai/tool/builtintool"
-	"agentplatform/internal/api/a2aserver"
 	"agentplatform/internal/api/apidoc/apidoctest"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/httpapi/service"
 	"agentplatform/internal/api/mcpserver"
@@ -112,14 +112,8 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 			PublicURL: "http://localhost",
 		},
 		Intake: in, Store: store, Hub: live, Files: &files.Files{Store: store, Log: log},
-		MCP: &mcpserver.Server{
-			Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live, Log: log,
-		},
-		A2A: &a2aserver.Server{
-			Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live, Log: log,
-			Sealer:   sealer,
-			CheckURL: func(url string) error { return webhook.CheckURL(egress.Policy{}, url) },
-		},
+		MCP:    func(b bridge.Bridge) service.MCP { return &mcpserver.Server{Bridge: b} },
+		Sealer: sealer,
 		Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer,
 			Reads: tenants.SenderReads},
 		Models: &provider.Set{Host: machine, Catalogues: registry.Catalogues(setting.Settings{})},

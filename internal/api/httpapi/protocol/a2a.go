@@ -3,7 +3,6 @@ package protocol
 import (
 	"cmp"
 	"context"
-	"io"
 	"net/http"
 	"time"
 
@@ -20,28 +19,18 @@ import (
 // and how answers travel.
 func (h *handlers) a2aRoutes() {
 	const path, card = "/a2a/{agent_id}", "/a2a/{agent_id}/.well-known/agent-card.json"
-	parameters := []*huma.Param{{Name: "agent_id", In: "path", Required: true, Schema: &huma.Schema{Type: "string"}}}
-	h.Describe(answersCalls(h.Server, huma.Operation{
-		Path: path, OperationID: "a2a", Parameters: parameters,
+	h.describeCalls(huma.Operation{
+		Path: path, OperationID: "a2a", Parameters: inPath("agent_id"),
 		Summary: "An agent as an A2A server (JSON-RPC, protocol 1.0 and 0.3)",
 		Description: "Tasks are runs, contexts are chats. Streaming methods answer with Server-Sent Events. " +
 			"Needs level `run`.",
-		Responses: map[string]*huma.Response{"200": {
-			Description: "A JSON-RPC answer, or a stream of them, which names its run in a header",
-			Headers:     map[string]*huma.Param{"X-Agent-Run-Id": {}},
-		}},
-	}, "text/event-stream"))
-	h.Describe(huma.Operation{
-		Method: http.MethodGet, Path: card, OperationID: "a2a-card", Tags: []string{"protocols"},
-		Parameters:  parameters,
-		Summary:     "An agent's A2A card",
-		Description: "Needs level `read`.",
-		Responses: map[string]*huma.Response{"200": {
-			Description: "The card, for clients of both versions",
-			Content: map[string]*huma.MediaType{
-				"application/json": {Schema: httpapi.SchemaOf[agentCard](h.Server)},
-			},
-		}},
+		Responses: answers("A JSON-RPC answer, or a stream of them, which names its run in a header", nil, runHeader),
+	})
+	h.describe(huma.Operation{
+		Method: http.MethodGet, Path: card, OperationID: "a2a-card", Parameters: inPath("agent_id"),
+		Summary: "An agent's A2A card", Description: "Needs level `read`.",
+		Responses: answers("The card, for clients of both versions",
+			content(httpapi.SchemaOf[agentCard](h.Server), asJSON)),
 	})
 	h.Handle("POST", path, tenant.LevelRun, h.a2aCall)
 	h.Handle("GET", card, tenant.LevelRead, h.a2aCard)
@@ -62,18 +51,13 @@ func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	if h.A2A == nil {
 		return problem.Missing(r.URL.Path)
 	}
-	err := h.Hold(w, r, c)
+	body, err := h.body(w, r, c)
 	if p, ok := problem.As(err); ok && p.Kind == problem.Invalid {
 		return httpapi.WriteJSON(w, http.StatusOK, a2aserver.Malformed(p.Message)) // as the protocol has it
 	}
 	if err != nil {
 		return err
 	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return err
-	}
-	r.Body = http.NoBody // which a stream would keep
 	reply, err := h.A2A.Call(r.Context(), c.Principal, r.PathValue("agent_id"),
 		a2aserver.Request{Body: body, Version: cmp.Or(r.Header.Get(version), r.URL.Query().Get(version))},
 		func() error { return h.TakeSlot(r.Context(), c) })
@@ -130,7 +114,7 @@ func (h *handlers) await(ctx context.Context, w http.ResponseWriter, c *httpapi.
 		}
 	}
 	return h.Stream(ctx, w, c, httpapi.Stream{
-		ContentType: "application/json", Agent: of.Agent, Bounded: true, Follow: follow,
+		ContentType: asJSON, Agent: of.Agent, Bounded: true, Follow: follow,
 		Final: func(out *httpapi.Sink) { _ = say(out) },
 		Short: func(out *httpapi.Sink) { _ = out.Line(of.Cut) },
 	})
@@ -165,6 +149,6 @@ func (h *handlers) follow(ctx context.Context, w http.ResponseWriter, c *httpapi
 		})
 	}
 	return h.Stream(ctx, w, c, httpapi.Stream{
-		ContentType: "text/event-stream", Agent: run.Value.Agent, Bounded: true, Follow: follow,
+		ContentType: asEvents, Agent: run.Value.Agent, Bounded: true, Follow: follow,
 	})
 }

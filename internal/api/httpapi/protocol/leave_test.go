@@ -16,7 +16,6 @@ import (
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/httpapi/httpapitest"
 	"agentplatform/internal/api/httpapi/service"
-	"agentplatform/internal/api/mcpserver"
 )
 
 // pipes is a network in memory, whose time is that of a test.
@@ -73,7 +72,7 @@ func TestOnlyAClientThatLeavesCancelsItsRun(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					e := httpapitest.New(t, func(s *service.Config) {
 						s.MaxStream = c.maxStream
-						s.MCP.(*mcpserver.Server).Window = time.Minute
+						s.ObserveWindow = time.Minute
 					})
 					leave := begins(t, e, c.version, meta)
 					if c.stops {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
@@ -20,64 +21,69 @@ import (
 // mcpRoutes let clients of the Model Context Protocol in. The protocol is its library's; here is who may, and how
 // answers travel.
 func (h *handlers) mcpRoutes() {
-	h.Describe(answersCalls(h.Server, huma.Operation{
+	responses := answers("A JSON-RPC answer, or a stream of messages", nil)
+	responses["202"] = &huma.Response{Description: "A notification, which has no answer"}
+	responses["400"] = &huma.Response{
+		Description: "The request is malformed, or several in one",
+		Content:     content(httpapi.SchemaOf[rpcResponse](h.Server), asJSON),
+	}
+	h.describeCalls(huma.Operation{
 		Path: "/mcp", OperationID: "mcp",
 		Summary: "The agents as tools of an MCP server (streamable HTTP)",
 		Description: "Speaks the Model Context Protocol, without sessions. A call with a progress token is answered " +
 			"with Server-Sent Events: what happens in its run, then the result. Needs level `run`.",
-		Responses: map[string]*huma.Response{
-			"200": {Description: "A JSON-RPC answer, or a stream of messages"},
-			"202": {Description: "A notification, which has no answer"},
-			"400": {
-				Description: "The request is malformed, or several in one",
-				Content: map[string]*huma.MediaType{
-					"application/json": {Schema: httpapi.SchemaOf[rpcResponse](h.Server)},
-				},
-			},
-		},
-	}, "text/event-stream"))
-	h.Handle("", "/mcp", tenant.LevelRun, func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
-		if h.MCP == nil {
-			return problem.Missing(r.URL.Path)
-		}
-		err := h.Hold(w, r, c)
-		if p, ok := problem.As(err); ok && p.Kind == problem.Invalid {
-			return httpapi.WriteJSON(w, http.StatusBadRequest, h.MCP.NoJSON(p.Message)) // as the protocol has it
-		}
-		if err != nil {
-			return err
-		}
-		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			return err
-		}
-		r.Body = io.NopCloser(bytes.NewReader(body))
-		if refusal := h.MCP.Malformed(body); r.Method == http.MethodPost && refusal != nil {
+		Responses: responses,
+	})
+	h.Handle("", "/mcp", tenant.LevelRun, h.mcpCall)
+}
+
+func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	if h.MCP == nil {
+		return problem.Missing(r.URL.Path)
+	}
+	body, err := h.body(w, r, c)
+	if p, ok := problem.As(err); ok && p.Kind == problem.Invalid { // as the protocol has it
+		return httpapi.WriteJSON(w, http.StatusBadRequest, bridge.Refusal(nil, bridge.ParseError, p.Message))
+	}
+	if err != nil {
+		return err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	var token json.RawMessage
+	if r.Method == http.MethodPost {
+		if refusal := bridge.Malformed(body); refusal != nil {
 			return httpapi.WriteJSON(w, http.StatusBadRequest, refusal)
 		}
-		if token := h.MCP.WantsProgress(r.Header, body); r.Method == http.MethodPost && token != nil {
-			return h.mcpTelling(w, r, c, body, token)
-		}
-		handler, err := h.MCP.For(r.Context(), c.Principal, h.left(r))
-		if err != nil {
-			return err
-		}
-		own := &ownErrors{ResponseWriter: w}
-		handler.ServeHTTP(own, r)
-		if own.status == 0 {
-			return nil
-		}
-		text := strings.TrimSpace(own.text.String())
-		w.Header().Del("Content-Type")
-		switch status, answer := h.MCP.Fault(body, text); {
-		case answer != nil:
-			return httpapi.WriteJSON(w, status, answer)
-		case status != 0:
-			w.WriteHeader(status)
-			return nil
-		}
-		return httpapi.ErrorOf(own.status, text)
-	})
+		token = h.MCP.WantsProgress(r.Header, body)
+	}
+	handler, err := h.MCP.For(r.Context(), c.Principal, token, h.Heartbeat, h.left(r))
+	if err != nil {
+		return err
+	}
+	if token != nil {
+		return h.mcpTelling(w, r, c, body, handler)
+	}
+	own := &library{header: w.Header(), out: w, begin: w.WriteHeader}
+	handler(r.Context()).ServeHTTP(own, r)
+	refused, kind, text := own.refusal()
+	switch {
+	case refused == 0:
+		return nil
+	case !strings.HasPrefix(kind, "text/plain"):
+		w.WriteHeader(refused)
+		_, err := io.WriteString(w, text)
+		return httpapi.IgnoreGone(err)
+	}
+	text = strings.TrimSpace(text)
+	w.Header().Del("Content-Type")
+	switch status, answer := h.MCP.Fault(body, text); {
+	case answer != nil:
+		return httpapi.WriteJSON(w, status, answer)
+	case status != 0:
+		w.WriteHeader(status)
+		return nil
+	}
+	return httpapi.ErrorOf(refused, text)
 }
 
 // left returns what says that the client of a request has gone. Neither a stop is that nor the end of a function's
@@ -92,91 +98,68 @@ func (h *handlers) left(r *http.Request) func() bool {
 // mcpTelling answers a call with what happens in its run. The handler has the request's own context: when the stream is
 // to end, it still has a last word.
 func (h *handlers) mcpTelling(
-	w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte, token json.RawMessage,
+	w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte, handler func(context.Context) http.Handler,
 ) error {
-	handler, err := h.MCP.Telling(r.Context(), c.Principal, token, h.Heartbeat, h.left(r))
-	if err != nil {
-		return err
+	refuse := func(text string) func(*httpapi.Sink) {
+		return func(out *httpapi.Sink) { _ = out.Data(bridge.Refusal(body, bridge.InvalidRequest, text)) }
 	}
 	return h.Stream(r.Context(), w, c, httpapi.Stream{
-		ContentType: "text/event-stream", Bounded: true,
+		ContentType: asEvents, Bounded: true,
 		Follow: func(ctx context.Context, out *httpapi.Sink) error {
 			c.Release() // it is small
-			told := &telling{out: out, header: http.Header{}}
+			told := &library{header: http.Header{}, out: out, begin: func(int) {}}
 			handler(ctx).ServeHTTP(told, r)
-			kind, text, refused := told.refusal()
+			refused, kind, text := told.refusal()
 			switch { // the stream has begun: what the library refuses is the answer to the call
-			case refused && strings.HasPrefix(kind, "application/json"):
+			case refused == 0:
+			case strings.HasPrefix(kind, asJSON):
 				return out.Data(json.RawMessage(text))
-			case refused:
-				return out.Data(h.MCP.Refusal(body, strings.TrimSpace(text)))
+			default:
+				return out.Data(bridge.Refusal(body, bridge.InvalidRequest, strings.TrimSpace(text)))
 			}
 			return nil
 		},
-		Final: func(out *httpapi.Sink) { // before anything was done
-			_ = out.Data(h.MCP.Refusal(body, "the service is stopping; try again"))
-		},
-		Short: func(out *httpapi.Sink) {
-			_ = out.Data(h.MCP.Refusal(body, "the answer ends here: the run cannot be told any more"))
-		},
+		Final: refuse("the service is stopping; try again"), // before anything was done
+		Short: refuse("the answer ends here: the run cannot be told any more"),
 	})
 }
 
-// telling writes a stream that the library puts together.
-type telling struct {
+// library takes what the library writes. It passes an answer on, and holds a refusal back: errors have one shape here.
+type library struct {
 	header http.Header
+	begin  func(status int)
 
-	mu      sync.Mutex
-	out     *httpapi.Sink
-	refused bool
-	text    bytes.Buffer // of the refusal
+	mu     sync.Mutex
+	out    io.Writer
+	status int          // of the refusal; 0: there is none
+	text   bytes.Buffer // of the refusal
 }
 
-func (t *telling) Header() http.Header { return t.header }
+func (l *library) Header() http.Header { return l.header }
 
-func (t *telling) WriteHeader(status int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.refused = t.refused || status >= http.StatusBadRequest
-}
-
-func (t *telling) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.refused {
-		return t.text.Write(p)
+func (l *library) WriteHeader(status int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case status < http.StatusBadRequest:
+		l.begin(status)
+	case l.status == 0:
+		l.status = status
 	}
-	return t.out.Write(p)
 }
 
-// refusal is what the library has refused, if it has.
-func (t *telling) refusal() (kind, text string, refused bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.header.Get("Content-Type"), t.text.String(), t.refused
-}
-
-// ownErrors holds the library's plain text back when it refuses a request: errors have one shape here.
-type ownErrors struct {
-	http.ResponseWriter
-	status int // of the refusal
-	text   bytes.Buffer
-}
-
-func (w *ownErrors) WriteHeader(status int) {
-	if status >= 400 && strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
-		w.status = status
-		return
+func (l *library) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.status != 0 {
+		return l.text.Write(p)
 	}
-	w.ResponseWriter.WriteHeader(status)
+	return l.out.Write(p)
 }
 
-func (w *ownErrors) Write(b []byte) (int, error) {
-	if w.status != 0 {
-		return w.text.Write(b)
-	}
-	return w.ResponseWriter.Write(b)
+// refusal is the status, the media type and the text of what the library has refused; 0 where it has not.
+func (l *library) refusal() (status int, kind, text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.status, l.header.Get("Content-Type"), l.text.String()
 }
-
-// Unwrap is for http.ResponseController.
-func (w *ownErrors) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -8,17 +8,19 @@ package protocol
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"time"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"agentplatform/internal/api/a2aserver"
 	"agentplatform/internal/api/aguiserver"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/responses"
 	"agentplatform/internal/org/tenant"
-	"agentplatform/internal/run/intake"
-	"agentplatform/internal/run/stream"
-	"agentplatform/internal/store/record"
+	"agentplatform/internal/platform/problem"
 )
 
 // Config is what the area's operations use.
@@ -33,31 +35,21 @@ type Config struct {
 	// AGUI is the server for front ends that speak AG-UI.
 	AGUI *aguiserver.Server
 
-	Intake    *intake.Intake
-	Store     *record.Store
-	Hub       *stream.Hub
+	bridge.Bridge
 	Heartbeat time.Duration // of streams
 	Began     func(ctx context.Context, job, organization string)
 }
 
 // MCP is the server of the Model Context Protocol. What it serves it with is linked by those alone that have one.
 type MCP interface {
-	// For makes the handler of a principal's request; left says whether its client has gone. Its error is that of the
-	// store, as Telling's.
-	For(ctx context.Context, p tenant.Principal, left func() bool) (http.Handler, error)
 	// WantsProgress returns the token of a call whose client is to be told how it goes on; nil for other requests, and
 	// for a client that takes no stream, or of a version that is not served.
 	WantsProgress(header http.Header, body []byte) json.RawMessage
-	// Telling makes the handler of such a call, which is answered with Server-Sent Events until streaming ends, also
-	// with one when nothing happens for idle.
-	Telling(ctx context.Context, p tenant.Principal, token json.RawMessage, idle time.Duration, left func() bool) (
+	// For makes what makes the handler of a principal's request; left says whether its client has gone. A call that
+	// wants progress is answered with Server-Sent Events until streaming ends, also with one when nothing happens for
+	// idle. The error is that of the store.
+	For(ctx context.Context, p tenant.Principal, token json.RawMessage, idle time.Duration, left func() bool) (
 		func(streaming context.Context) http.Handler, error)
-	// Refusal is the answer to a request that cannot be served, for the reason that text gives.
-	Refusal(body []byte, text string) any
-	// NoJSON is the answer to a body that is no JSON, for the reason that text gives.
-	NoJSON(text string) any
-	// Malformed is the answer to a body that the library would misread; nil for others.
-	Malformed(body []byte) any
 	// Fault is the answer to what the library has refused with a text, and its status; 0 where HTTP has its own.
 	Fault(body []byte, text string) (status int, answer any)
 }
@@ -76,3 +68,64 @@ func Routes(s *httpapi.Server, c Config) {
 	h.responsesRoutes()
 	h.aguiRoutes()
 }
+
+// body reads a body of JSON, which counts against what bodies may have until c.Release is called.
+func (h *handlers) body(w http.ResponseWriter, r *http.Request, c *httpapi.Call) ([]byte, error) {
+	if err := h.Hold(w, r, c); err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(r.Body)
+	r.Body = http.NoBody // which a stream would keep
+	return body, err
+}
+
+// read reads a body of JSON that must be there.
+func (h *handlers) read(w http.ResponseWriter, r *http.Request, c *httpapi.Call, into any) error {
+	body, err := h.body(w, r, c)
+	if err == nil && len(body) == 0 {
+		err = problem.InvalidField("body", "is required")
+	}
+	if err != nil {
+		return err
+	}
+	return httpapi.Decode("body", body, into)
+}
+
+// describe adds an operation to the document.
+func (h *handlers) describe(o huma.Operation) {
+	o.Tags = []string{"protocols"}
+	h.Describe(o)
+}
+
+// content is what a body of these types has.
+func content(schema *huma.Schema, types ...string) map[string]*huma.MediaType {
+	all := map[string]*huma.MediaType{}
+	for _, one := range types {
+		all[one] = &huma.MediaType{Schema: schema}
+	}
+	return all
+}
+
+// answers says what a success is, and which headers it has.
+func answers(description string, of map[string]*huma.MediaType, headers ...string) map[string]*huma.Response {
+	r := &huma.Response{Description: description, Content: of}
+	for _, name := range headers {
+		if r.Headers == nil {
+			r.Headers = map[string]*huma.Param{}
+		}
+		r.Headers[name] = &huma.Param{}
+	}
+	return map[string]*huma.Response{"200": r}
+}
+
+// inPath is a parameter of a path.
+func inPath(name string) []*huma.Param {
+	return []*huma.Param{{Name: name, In: "path", Required: true, Schema: &huma.Schema{Type: huma.TypeString}}}
+}
+
+// The types of bodies, and the header that names the run of an answer.
+const (
+	asJSON    = "application/json"
+	asEvents  = "text/event-stream"
+	runHeader = "X-Agent-Run-Id"
+)

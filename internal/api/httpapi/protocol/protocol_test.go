@@ -42,7 +42,7 @@ func TestRefusalsOfMCPHaveTheOneShape(t *testing.T) {
 // What is wrong with a message of JSON-RPC is said by one: the official clients read no other error.
 func TestFaultsOfJSONRPCAreItsErrors(t *testing.T) {
 	e := httpapitest.New(t)
-	for _, version := range []string{"", "2025-06-18", "2025-11-25"} {
+	for _, version := range []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 		for body, want := range map[string]struct {
 			status int
 			id     string
@@ -57,6 +57,8 @@ func TestFaultsOfJSONRPCAreItsErrors(t *testing.T) {
 			``:                                                          {400, "null", -32700},
 			`7`:                                                         {400, "null", -32600},
 			`{}`:                                                        {400, "null", -32600},
+			"[]":                                                        {400, "null", -32600},
+			" [" + `{"jsonrpc":"2.0","id":1,"method":"ping"}]`:                  {400, "null", -32600},
 			`{"jsonrpc":"1.0","id":1,"method":"ping"}`:                          {400, "1", -32600},
 			`{"jsonrpc":"2.0","id":1}`:                                          {400, "1", -32600},
 			`{"jsonrpc":"2.0","id":true,"method":"ping"}`:                       {400, "null", -32600},
@@ -276,7 +278,7 @@ func waiting(t *testing.T, change ...func(*service.Config)) (
 	e httpapitest.API, send func(do func(), then ...func()) *httptest.ResponseRecorder,
 ) {
 	e = httpapitest.New(t, append(change, func(c *service.Config) {
-		c.Heartbeat, c.A2A.Window = 10*time.Millisecond, time.Millisecond
+		c.Heartbeat, c.ObserveWindow = 10*time.Millisecond, time.Millisecond
 	})...)
 	return e, func(do func(), then ...func()) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/a2a/"+e.Agent, strings.NewReader(
@@ -435,7 +437,7 @@ func TestALongWaitHoldsNoBody(t *testing.T) {
 	} {
 		e := httpapitest.New(t, func(c *service.Config) {
 			c.Heartbeat, c.ResponseWindow = time.Hour, time.Hour
-			c.A2A.Window, c.ObserveWindow = time.Millisecond, time.Millisecond
+			c.ObserveWindow = time.Millisecond
 		})
 		path := c.path
 		if strings.HasSuffix(path, "/") {
@@ -553,7 +555,7 @@ func TestMalformedA2AIsAnsweredAsJSONRPC(t *testing.T) {
 
 // A deployment may have neither; its operations are then not there.
 func TestAServerThatIsNotThereIsNotFound(t *testing.T) {
-	e := httpapitest.New(t, func(c *service.Config) { c.MCP, c.A2A = nil, nil })
+	e := httpapitest.New(t, func(c *service.Config) { c.MCP, c.Sealer = nil, nil })
 	assert.Equal(t, http.StatusNotFound, e.Send("POST", "/mcp", "{}").Code)
 	assert.Equal(t, http.StatusNotFound, e.Send("POST", "/a2a/"+e.Agent, "{}").Code)
 	assert.Equal(t, http.StatusNotFound, e.Send("GET", "/a2a/"+e.Agent+"/.well-known/agent-card.json", "").Code)

@@ -1,8 +1,8 @@
 package protocol
 
 import (
+	"cmp"
 	"context"
-	"io"
 	"maps"
 	"net/http"
 	"strconv"
@@ -25,76 +25,54 @@ const (
 // responsesRoutes let clients of Open Responses in. What they say is the server's of the protocol; here is who may, and
 // how answers travel.
 func (h *handlers) responsesRoutes() {
-	response, event := httpapi.SchemaOf[responses.Response](h.Server), httpapi.SchemaOf[responses.ResponseEvent](
-		h.Server,
-	)
-	of := func(schema *huma.Schema) map[string]*huma.MediaType {
-		return map[string]*huma.MediaType{"application/json": {Schema: schema}}
-	}
-	either := of(response)
-	either["text/event-stream"] = &huma.MediaType{Schema: event}
+	response := content(httpapi.SchemaOf[responses.Response](h.Server), asJSON)
+	either := content(httpapi.SchemaOf[responses.ResponseEvent](h.Server), asEvents)
+	maps.Copy(either, response)
 	text := &huma.Schema{Type: huma.TypeString}
-	ofRun := map[string]*huma.Param{"X-Agent-Run-Id": {}}
-	id := &huma.Param{Name: "response_id", In: "path", Required: true, Schema: text}
 	httpapi.SchemaOf[responses.ResponseContentParam](h.Server) // of items
 	httpapi.SchemaOf[responses.ResponseItemParam](h.Server)    // of the input
 	httpapi.SchemaOf[responses.PlainFormat](h.Server)          // of the answer
 	httpapi.SchemaOf[responses.SchemaFormat](h.Server)
-	h.Describe(huma.Operation{
-		Method: http.MethodPost, Path: responsesPath, OperationID: "create-response", Tags: []string{"protocols"},
+	h.describe(huma.Operation{
+		Method: http.MethodPost, Path: responsesPath, OperationID: "create-response",
 		Summary: "Send a message to an agent, by Open Responses",
 		Description: "Starts a durable run, or goes on with one that waits for the client. Without stream and " +
-			"background " +
-			"it answers when the run has ended or waits, or after a while with status in_progress. Needs level `run`.",
+			"background it answers when the run has ended or waits, or after a while with status in_progress. " +
+			"Needs level `run`.",
 		Parameters: []*huma.Param{{
 			Name: "Idempotency-Key", In: "header", Schema: text,
 			Description: "a request with the same key gets the response of the first",
 		}},
 		RequestBody: &huma.RequestBody{
-			Required: true, Content: of(httpapi.SchemaOf[responses.CreateResponse](h.Server)),
+			Required: true, Content: content(httpapi.SchemaOf[responses.CreateResponse](h.Server), asJSON),
 		},
-		Responses: map[string]*huma.Response{"200": {
-			Description: "The response. With stream: its events, then [DONE]", Content: either,
-			Headers: map[string]*huma.Param{"X-Agent-Run-Id": {}, "Idempotent-Replayed": {}},
-		}},
+		Responses: answers("The response. With stream: its events, then [DONE]", either, runHeader,
+			"Idempotent-Replayed"),
 	})
-	h.Describe(httpapi.Conditional(huma.Operation{
-		Method: http.MethodGet, Path: responsePath, OperationID: "read-response", Tags: []string{"protocols"},
+	h.describe(httpapi.Conditional(huma.Operation{
+		Method: http.MethodGet, Path: responsePath, OperationID: "read-response",
 		Summary: "Read a response, or follow it", Description: "Needs level `read`.",
-		Parameters: []*huma.Param{
-			id,
-			{Name: "stream", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean},
+		Parameters: append(inPath("response_id"),
+			&huma.Param{Name: "stream", In: "query", Schema: &huma.Schema{Type: huma.TypeBoolean},
 				Description: "true: answer with Server-Sent Events"},
-			{
-				Name:        "starting_after",
-				In:          "query",
+			&huma.Param{Name: "starting_after", In: "query",
 				Schema:      &huma.Schema{Type: huma.TypeInteger, Minimum: new(float64)},
-				Description: "sequence_number of the last event that the client has seen",
-			},
-		},
-		Responses: map[string]*huma.Response{
-			"200": {
-				Description: "The response. With stream: its events, then [DONE]",
-				Content:     either,
-				Headers:     maps.Clone(ofRun),
-			},
-		},
+				Description: "sequence_number of the last event that the client has seen"},
+		),
+		Responses: answers("The response. With stream: its events, then [DONE]", either, runHeader),
 	}))
-	h.Describe(huma.Operation{
+	h.describe(huma.Operation{
 		Method: http.MethodPost, Path: responsePath + "/cancel", OperationID: "cancel-response",
-		Tags: []string{"protocols"}, Parameters: []*huma.Param{id},
-		Summary: "Cancel a response", Description: "One that has ended stays as it is. Needs level `run`.",
-		Responses: map[string]*huma.Response{
-			"200": {Description: "The response as it is then", Content: of(response), Headers: maps.Clone(ofRun)},
-		},
+		Parameters: inPath("response_id"), Summary: "Cancel a response",
+		Description: "One that has ended stays as it is. Needs level `run`.",
+		Responses:   answers("The response as it is then", response, runHeader),
 	})
-	h.Describe(huma.Operation{
-		Method: http.MethodDelete, Path: responsePath, OperationID: "delete-response", Tags: []string{"protocols"},
-		Summary: "Delete a response with its conversation", Parameters: []*huma.Param{id},
+	h.describe(huma.Operation{
+		Method: http.MethodDelete, Path: responsePath, OperationID: "delete-response",
+		Parameters: inPath("response_id"), Summary: "Delete a response with its conversation",
 		Description: "409 when the conversation has other responses. Needs level `run`.",
-		Responses: map[string]*huma.Response{"200": {
-			Description: "It is deleted", Content: of(httpapi.SchemaOf[responses.DeletedResponse](h.Server)),
-		}},
+		Responses: answers("It is deleted",
+			content(httpapi.SchemaOf[responses.DeletedResponse](h.Server), asJSON)),
 	})
 	httpapi.Register(h.Server, httpapi.Operation{
 		Method: http.MethodGet, Path: responsePath + "/input_items", Level: tenant.LevelRead,
@@ -107,19 +85,8 @@ func (h *handlers) responsesRoutes() {
 }
 
 func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
-	if err := h.Hold(w, r, c); err != nil {
-		return err
-	}
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return err
-	}
 	var asked responses.CreateResponse
-	r.Body = http.NoBody // which a wait would keep
-	if len(body) == 0 {
-		return problem.InvalidField("body", "is required")
-	}
-	if err := httpapi.Decode("body", body, &asked); err != nil {
+	if err := h.read(w, r, c, &asked); err != nil {
 		return err
 	}
 	ctx := r.Context()
@@ -128,9 +95,7 @@ func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *htt
 			return err
 		}
 	}
-	begun, err := h.Responses.Create(ctx, c.Principal, asked, responses.Origin{
-		Key: r.Header.Get("Idempotency-Key"), Request: c.ID(),
-	})
+	begun, err := h.Responses.Create(ctx, c.Principal, asked, r.Header.Get("Idempotency-Key"), c.ID())
 	if err != nil {
 		return err
 	}
@@ -161,14 +126,14 @@ func (h *handlers) answerResponse(w http.ResponseWriter, c *httpapi.Call, v resp
 	if err != nil {
 		return err
 	}
-	w.Header().Set("X-Agent-Run-Id", c.Run)
+	w.Header().Set(runHeader, c.Run)
 	return httpapi.WriteJSON(w, http.StatusOK, v)
 }
 
 func (h *handlers) readResponse(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
 	id, query := r.PathValue("response_id"), r.URL.Query()
 	c.Run = responses.RunOf(id)
-	streamed, err := strconv.ParseBool(orFalse(query.Get("stream")))
+	streamed, err := strconv.ParseBool(cmp.Or(query.Get("stream"), "false"))
 	if err != nil {
 		return problem.InvalidField("query.stream", "must be true or false")
 	}
@@ -185,15 +150,8 @@ func (h *handlers) readResponse(w http.ResponseWriter, r *http.Request, c *httpa
 	if err != nil {
 		return err
 	}
-	w.Header().Set("X-Agent-Run-Id", c.Run)
+	w.Header().Set(runHeader, c.Run)
 	return httpapi.WriteRead(w, c, v)
-}
-
-func orFalse(text string) string {
-	if text == "" {
-		return "false"
-	}
-	return text
 }
 
 func (h *handlers) cancelResponse(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
@@ -247,7 +205,7 @@ func (h *handlers) followResponse(
 	}
 	short := func(out *httpapi.Sink) { _ = out.Named("error", followed.Short()) }
 	return h.Stream(ctx, w, c, httpapi.Stream{
-		ContentType: "text/event-stream", Agent: followed.Agent, Bounded: true, Follow: follow,
+		ContentType: asEvents, Agent: followed.Agent(), Bounded: true, Follow: follow,
 		Final: short, Short: short,
 	})
 }

@@ -61,19 +61,13 @@ type cardSkill struct {
 	Tags        []string `json:"tags"`
 }
 
-// answersCalls completes the description of an operation that takes JSON-RPC. What a call does is not the operation's:
-// its errors stand in the answer.
-func answersCalls(s *httpapi.Server, o huma.Operation, kinds ...string) huma.Operation {
-	of := func(schema *huma.Schema, kinds ...string) map[string]*huma.MediaType {
-		content := map[string]*huma.MediaType{}
-		for _, kind := range kinds {
-			content[kind] = &huma.MediaType{Schema: schema}
-		}
-		return content
+// describeCalls adds an operation that takes JSON-RPC to the document. What a call does is not the operation's: its
+// errors stand in the answer.
+func (h *handlers) describeCalls(o huma.Operation) {
+	o.Method, o.Metadata = http.MethodPost, httpapi.ChangesNothing()
+	o.RequestBody = &huma.RequestBody{
+		Required: true, Content: content(httpapi.SchemaOf[rpcRequest](h.Server), asJSON),
 	}
-	const kind = "application/json"
-	o.Method, o.Tags, o.Metadata = http.MethodPost, []string{"protocols"}, httpapi.ChangesNothing()
-	o.RequestBody = &huma.RequestBody{Required: true, Content: of(httpapi.SchemaOf[rpcRequest](s), kind)}
-	o.Responses["200"].Content = of(httpapi.SchemaOf[rpcResponse](s), append(kinds, kind)...)
-	return o
+	o.Responses["200"].Content = content(httpapi.SchemaOf[rpcResponse](h.Server), asJSON, asEvents)
+	h.describe(o)
 }

@@ -12,6 +12,7 @@ import (
 	"agentplatform/internal/ai/provider"
 	"agentplatform/internal/api/a2aserver"
 	"agentplatform/internal/api/aguiserver"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/httpapi/accounts"
 	"agentplatform/internal/api/httpapi/agents"
@@ -34,7 +35,11 @@ import (
 	"agentplatform/internal/run/stream"
 	"agentplatform/internal/run/webhook"
 	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/seal"
 )
+
+// MCP is the server of the Model Context Protocol, as the area for it wants it.
+type MCP = protocol.MCP
 
 // Config is what the API is made of: the server's own settings, and what its operations use.
 type Config struct {
@@ -61,10 +66,10 @@ type Config struct {
 	Callbacks      egress.Policy // where pushes may go
 	Pprof          bool
 	PanelReaches   []string // origins beside its own that the admin panel's page may ask: where uploads go
-	// MCP is the server for clients of the Model Context Protocol. It may be nil: then there is none.
-	MCP protocol.MCP
-	// A2A is the server for clients of the Agent2Agent protocol. It may be nil: then there is none.
-	A2A *a2aserver.Server
+	// MCP makes the server for clients of the Model Context Protocol. It may be nil: then there is none.
+	MCP func(bridge.Bridge) MCP
+	// Sealer seals the secrets of A2A's push notifications. It may be nil: then there is no server for clients of A2A.
+	Sealer seal.Sealer
 	// Began is told of jobs that a request has begun, so that they need not wait for the sweeper. It may be nil.
 	Began func(ctx context.Context, job, organization string)
 	// Redelivered is told of deliveries to be tried again at once. It may be nil.
@@ -110,21 +115,33 @@ func New(c Config) *httpapi.Server {
 			Redelivered: redelivered,
 		})
 		reports.Routes(s, &analytics.Analytics{Store: c.Store, Host: c.Host, Log: c.Log})
-		protocol.Routes(s, protocol.Config{
-			MCP: c.MCP, A2A: c.A2A, Intake: c.Intake, Store: c.Store, Hub: c.Hub, Heartbeat: c.Heartbeat, Began: began,
-			Responses: &responses.Server{
-				Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub,
-				Window: c.ObserveWindow, Longer: c.ResponseWindow,
-				URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
-			},
-			AGUI: &aguiserver.Server{
-				Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub,
-				URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
-			},
-		})
+		protocol.Routes(s, protocols(c, began))
 		meta.Routes(s, c.Pprof)
 		panel.New(c.PanelReaches...).Routes(s.HandleOpen)
 	})
+}
+
+// protocols are the servers of other protocols.
+func protocols(c Config, began func(ctx context.Context, job, organization string)) protocol.Config {
+	common := bridge.Bridge{
+		Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Log: c.Log, Window: c.ObserveWindow,
+		URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
+	}
+	made := protocol.Config{
+		Bridge: common, Heartbeat: c.Heartbeat, Began: began,
+		Responses: &responses.Server{Bridge: common, Longer: c.ResponseWindow},
+		AGUI:      &aguiserver.Server{Bridge: common},
+	}
+	if c.MCP != nil {
+		made.MCP = c.MCP(common)
+	}
+	if c.Sealer != nil {
+		made.A2A = &a2aserver.Server{
+			Bridge: common, Sealer: c.Sealer,
+			CheckURL: func(url string) error { return webhook.CheckURL(c.Callbacks, url) },
+		}
+	}
+	return made
 }
 
 // embeddings are the embedding models that there are.

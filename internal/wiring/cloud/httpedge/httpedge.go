@@ -6,14 +6,12 @@ package httpedge
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	// Lambda's images have no time zones of their own, which questions about usage name.
 	_ "time/tzdata"
 
 	"agentplatform/events"
-	"agentplatform/internal/api/a2aserver"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/httpapi/service"
 	"agentplatform/internal/platform/egress"
@@ -81,11 +79,5 @@ func CountFailures(p *cloud.Platform) func(*service.Config) {
 
 // A2A adds the endpoints of the Agent2Agent protocol, with what seals the secrets of push notifications.
 func A2A(sealer seal.Sealer) func(*service.Config) {
-	return func(c *service.Config) {
-		c.A2A = &a2aserver.Server{
-			Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Log: c.Log, Window: c.ObserveWindow,
-			Sealer: sealer, URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
-			CheckURL: func(url string) error { return webhook.CheckURL(c.Callbacks, url) },
-		}
-	}
+	return func(c *service.Config) { c.Sealer = sealer }
 }

@@ -5,17 +5,12 @@
 package mcpedge
 
 import (
-	"strings"
-
-	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/api/httpapi/service"
 	"agentplatform/internal/api/mcpserver"
 )
 
 // Add adds the endpoint for clients of the protocol.
 func Add(c *service.Config) {
-	c.MCP = &mcpserver.Server{
-		Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Log: c.Log, Window: c.ObserveWindow,
-		URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
-	}
+	c.MCP = func(b bridge.Bridge) service.MCP { return &mcpserver.Server{Bridge: b} }
 }

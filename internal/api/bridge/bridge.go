@@ -1,0 +1,192 @@
+// Package bridge has what the servers of other protocols have in common: the use cases that they call, and how what
+// their clients send becomes a message of ours.
+//
+// It must not know a protocol, nor HTTP. It imports intake, files, stream, view, record, catalog, tenant, host and
+// problem.
+package bridge
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"log/slog"
+	"strings"
+	"time"
+
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/files"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/stream"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/store/record"
+)
+
+// Bridge is what a server of a protocol is made of.
+type Bridge struct {
+	Intake *intake.Intake
+	Store  *record.Store
+	Files  *files.Files
+	Hub    *stream.Hub
+	Log    *slog.Logger
+	Window time.Duration // how long a request waits for its run; 0: none waits
+	URL    string        // the address of the API: the part before /files/
+}
+
+// Agent reads an agent that a request names. It returns a problem of kind NotFound or Forbidden.
+func (b *Bridge) Agent(ctx context.Context, p tenant.Principal, id string) (catalog.Agent, error) {
+	if !host.ValidID(id) {
+		return catalog.Agent{}, problem.Missing("agent " + id)
+	}
+	e, err := b.Intake.Tenants.Agent(ctx, p, id)
+	return e.Value, err
+}
+
+// How many agents are read to find those that a principal may use, and how many at a time.
+const (
+	maxScanned   = 1000
+	agentsAtOnce = 100
+)
+
+// Agents are the agents that a principal may use, the oldest first. The error is one of the store.
+func (b *Bridge) Agents(ctx context.Context, p tenant.Principal) iter.Seq2[catalog.Agent, error] {
+	return func(yield func(catalog.Agent, error) bool) {
+		after := ""
+		for range maxScanned / agentsAtOnce {
+			page, err := record.OldestResources[catalog.Agent](ctx, b.Store, p.Scope(), after, agentsAtOnce)
+			if err != nil {
+				yield(catalog.Agent{}, err)
+				return
+			}
+			for _, e := range page.Rows {
+				if p.MayUse(e.Value) == nil && !yield(e.Value, nil) {
+					return
+				}
+			}
+			if after = page.Next; after == "" {
+				return
+			}
+		}
+	}
+}
+
+// Bring returns references to the files of a message: those that it names by id, as [files.Files.Attach], and those
+// that were sent with it, which it stores, as [files.Files.TakeInline]. Of these it returns the rows, too: they are
+// dropped when the message is not sent.
+func (b *Bridge) Bring(
+	ctx context.Context, p tenant.Principal, ids []string, sent []files.Inline,
+) (refs []record.FileRef, taken []record.File, err error) {
+	refs, err = b.Files.Attach(ctx, p.Scope(), ids, b.MayRead(ctx, p))
+	if err == nil {
+		taken, err = b.Files.TakeInline(ctx, p.Organization, p.User, sent)
+	}
+	for _, f := range taken {
+		refs = append(refs, f.Ref())
+	}
+	return refs, taken, err
+}
+
+// MayRead says why a principal may not read a file; nil: it may.
+func (b *Bridge) MayRead(ctx context.Context, p tenant.Principal) func(record.File) error {
+	return func(f record.File) error { return b.Intake.Tenants.MayReadFile(ctx, p, f) }
+}
+
+// Post is [intake.Intake.Post] of a message with the files that it names by ids and those that were sent with it. These
+// are removed unless a run has them then.
+func (b *Bridge) Post(
+	ctx context.Context, p tenant.Principal, m intake.Message, ids []string, sent []files.Inline,
+) (posted intake.Posted, err error) {
+	var taken []record.File
+	if m.Files, taken, err = b.Bring(ctx, p, ids, sent); err != nil {
+		return posted, err
+	}
+	if posted, err = b.Intake.Post(ctx, p, m); err != nil || posted.Replayed {
+		b.Files.Drop(ctx, taken...)
+	}
+	return posted, err
+}
+
+// FileOf is the id of the file of ours that an address names. Other addresses are not fetched.
+func (b *Bridge) FileOf(address string) (id string, ours bool) {
+	id, ours = strings.CutPrefix(address, b.URL+"/files/")
+	return id, ours && host.ValidID(id)
+}
+
+// View is a run as the principal may see it.
+func (b *Bridge) View(ctx context.Context, p tenant.Principal, e record.RunEntity) (view.Run, error) {
+	v, err := view.Of(ctx, b.Store, e)
+	if err != nil {
+		return v, err
+	}
+	return v.For(ctx, b.Intake.Tenants.Reads(p))
+}
+
+// UntilEnd returns a run when it has ended or waits for a human, or after the window. The principal must still reach
+// its agent then.
+func (b *Bridge) UntilEnd(
+	ctx context.Context, p tenant.Principal, run string, window time.Duration,
+) (record.RunEntity, error) {
+	e, err := b.Hub.UntilEnd(ctx, b.Store, p.Scope(), run, 0, window)
+	if err == nil {
+		_, err = b.Intake.Tenants.Still(ctx, p, e.Value.Agent)
+	}
+	return e, err
+}
+
+// Resume decides a pause of a run, as [intake.Intake.Resume] does. It returns nil, too, when the pause was decided in
+// the same way meanwhile: perhaps by this very request.
+func (b *Bridge) Resume(
+	ctx context.Context, p tenant.Principal, run string, pause int, decisions []record.Decision,
+) error {
+	_, err := b.Intake.Resume(ctx, p, run, "", decisions)
+	if problem.Is(err, "not_awaiting_input") {
+		d, found, readErr := b.Store.LastDecision(ctx, run, pause)
+		if readErr == nil && found && record.SameDecisions(d.List, decisions) {
+			return nil
+		}
+	}
+	return err
+}
+
+// Unseen reports whether an error says that there is no such thing for the principal.
+func Unseen(err error) bool {
+	p, ok := problem.As(err)
+	return ok && (p.Kind == problem.NotFound || p.Kind == problem.Forbidden)
+}
+
+// Named is a problem whose fields have the names that the request has for them.
+func Named(err error, name func(field string) string) error {
+	p, ok := problem.As(err)
+	if !ok {
+		return err
+	}
+	for i, f := range p.Fields {
+		p.Fields[i].Location = name(f.Location)
+		p.Message = strings.ReplaceAll(p.Message, f.Location, p.Fields[i].Location)
+	}
+	return err
+}
+
+// Function is a function of the client. Without parameters it takes none.
+func Function(name, description string, parameters json.RawMessage) record.Function {
+	if IsNull(parameters) {
+		parameters = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
+	return record.Function{Name: name, Description: description, Parameters: parameters}
+}
+
+// Arguments are those of a call in a conversation that the client brings. The error is a problem of kind Invalid.
+func Arguments(at, text string) (json.RawMessage, error) {
+	if text == "" {
+		text = "{}"
+	}
+	if !json.Valid([]byte(text)) {
+		return nil, problem.InvalidField(at, "must be JSON in a string")
+	}
+	return json.RawMessage(text), nil
+}
+
+// IsNull reports whether a member is null or was left out.
+func IsNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }

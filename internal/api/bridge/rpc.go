@@ -1,0 +1,76 @@
+package bridge
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+)
+
+// The error codes of JSON-RPC, which two of the protocols speak.
+const (
+	ParseError     = -32700
+	InvalidRequest = -32600
+	MethodNotFound = -32601
+	InvalidParams  = -32602
+	InternalError  = -32603
+)
+
+// RequestID is the id of a JSON-RPC request as it is written; nil where it has none. ok is false for an id that is
+// neither a string nor a number nor null.
+func RequestID(body []byte) (id json.RawMessage, ok bool) {
+	var r struct {
+		ID json.RawMessage `json:"id"`
+	}
+	if json.Unmarshal(body, &r) != nil || r.ID == nil {
+		return nil, true
+	}
+	if bytes.IndexByte([]byte("{[tf"), r.ID[0]) >= 0 {
+		return nil, false
+	}
+	return r.ID, true
+}
+
+// Refusal is an error of JSON-RPC in answer to a body.
+func Refusal(body []byte, code int, text string) any {
+	type failure struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}
+	id, _ := RequestID(body)
+	return struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   failure         `json:"error"`
+	}{"2.0", id, failure{code, text}}
+}
+
+// Malformed is the answer to a body of JSON that is not one request of JSON-RPC, or one whose id a reader of floats
+// would change; nil for others. A request counts once against the rate limit, so a batch is refused.
+func Malformed(body []byte) any {
+	var r struct {
+		ID     json.RawMessage `json:"id"`
+		Method json.RawMessage `json:"method"`
+		Result json.RawMessage `json:"result"`
+		Error  json.RawMessage `json:"error"`
+	}
+	switch err := json.Unmarshal(body, &r); {
+	case bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")):
+		return Refusal(nil, InvalidRequest, "a request is one call: batches are not taken")
+	case err != nil:
+		return nil
+	case !exact(r.ID):
+		return Refusal(body, InvalidRequest, "id: must be a string, or an integer below 2^53")
+	case r.ID != nil && r.Method == nil && r.Result == nil && r.Error == nil:
+		return Refusal(body, InvalidRequest, "method: is missing")
+	}
+	return nil
+}
+
+// exact reports whether an id is not a number, or an integer that a float can hold.
+func exact(id json.RawMessage) bool {
+	if len(id) == 0 || id[0] != '-' && (id[0] < '0' || id[0] > '9') {
+		return true
+	}
+	n, err := strconv.ParseInt(string(id), 10, 64)
+	return err == nil && -1<<53 < n && n < 1<<53
+}
