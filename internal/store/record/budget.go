@@ -165,9 +165,9 @@ func (tx *Tx) CountRun(organization, name string, before Spent) {
 }
 
 // SpendTokens counts the tokens of an ended run in the budgets that it names.
-func (tx *Tx) SpendTokens(ctx context.Context, r lifecycle.Run, c lifecycle.Charge) {
+func (tx *Tx) SpendTokens(ctx context.Context, r lifecycle.Run) {
 	for _, b := range r.Budgets {
-		tx.spend(ctx, r.Organization, b.Name, r.ID(), c.Usage.InputTokens+c.Usage.OutputTokens)
+		tx.spend(ctx, r.Organization, b.Name, r.ID(), r.Usage.InputTokens+r.Usage.OutputTokens)
 	}
 }
 

@@ -146,11 +146,11 @@ func TestBudgetCountsEachRunAndTokenOnce(t *testing.T) {
 				RunID: h.NewID(), Organization: "o",
 				Budgets: []lifecycle.Budget{{Name: name, MaxTokens: 9}, {Name: "other/o/day", MaxTokens: 9}},
 			},
+			Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4},
 		}
 		spend := func() []table.Op {
 			ops, err := opsOf(s, h.NewID(), func(tx *record.Tx) {
-				tx.SpendTokens(t.Context(), run,
-					lifecycle.Charge{Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}})
+				tx.SpendTokens(t.Context(), run)
 			})
 			require.NoError(t, err)
 			require.Len(t, ops, 2)
@@ -228,13 +228,12 @@ func TestLedgerListsEachRunOnce(t *testing.T) {
 				APIKey: "k", Model: "p/m"},
 			Attempt: 2, QueueMS: 7,
 			FinishedAt: host.TimeOf(id).Add(time.Duration(n) * time.Millisecond),
+			Status:     lifecycle.Completed, ActiveMS: 5,
+			Usage: lifecycle.Usage{InputTokens: 1, OutputTokens: 2, ModelCalls: 3, ToolCalls: 4},
 		}
 		for try := range 2 {
 			op, err := opOf(s, fmt.Sprint("move", try), func(tx *record.Tx) {
-				tx.PutCharge(run, lifecycle.Charge{
-					Status: lifecycle.Completed, Billed: true, ActiveMS: 5,
-					Usage: lifecycle.Usage{InputTokens: 1, OutputTokens: 2, ModelCalls: 3, ToolCalls: 4},
-				})
+				tx.PutCharge(run)
 			})
 			require.NoError(t, err)
 			err = commitOps(t.Context(), s, fmt.Sprint("move", try), op)

@@ -151,16 +151,17 @@ func estateOperations() map[string]estateOperation {
 			}
 		}},
 		"what a run has spent": reads(func(ctx context.Context, e *estate) error {
-			charge := lifecycle.Charge{Usage: lifecycle.Usage{InputTokens: 1}}
-			return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.SpendTokens(ctx, e.runOf(e.run).Run, charge) })
+			run := e.runOf(e.run).Run
+			run.Usage.InputTokens = 1
+			return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.SpendTokens(ctx, run) })
 		}).writing("+spent/user/u/2026-05 tokens/0", "+spent/agent/a/2026-05-05 tokens/0"),
 		"what a next run has spent": {ready: func(e *estate) do {
 			require.NoError(e, committed(e.Context(), e.Store, "seed", func(tx *record.Tx) {
-				tx.SpendTokens(e.Context(), e.runOf(e.run).Run, lifecycle.Charge{})
+				tx.SpendTokens(e.Context(), e.runOf(e.run).Run)
 			}))
 			return func(ctx context.Context) error {
 				return committed(ctx, e.Store, "m",
-					func(tx *record.Tx) { tx.SpendTokens(ctx, e.runOf(e.run).Run, lifecycle.Charge{}) })
+					func(tx *record.Tx) { tx.SpendTokens(ctx, e.runOf(e.run).Run) })
 			}
 		}, writes: []string{"~spent/user/u/2026-05 tokens/0", "~spent/agent/a/2026-05-05 tokens/0"}},
 		"what a search has spent": reads(func(ctx context.Context, e *estate) error {
@@ -303,7 +304,7 @@ func (e *estate) charge(organization string, at time.Time) string {
 	e.n++
 	id := e.ids.Next(at, e.n)
 	run := lifecycle.Run{RunSpec: lifecycle.RunSpec{RunID: id, Organization: organization}, FinishedAt: at}
-	e.must("seed", func(tx *record.Tx) { tx.PutCharge(run, lifecycle.Charge{}) })
+	e.must("seed", func(tx *record.Tx) { tx.PutCharge(run) })
 	return id
 }
 
@@ -453,7 +454,7 @@ func TestUnstorableJSONIsRefusedByEveryWrite(t *testing.T) {
 		"a charge": func() ([]table.Op, error) {
 			r := e.runOf(e.run).Run
 			r.Agent = bad
-			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutCharge(r, lifecycle.Charge{}) })
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutCharge(r) })
 		},
 		"an outcome": func() ([]table.Op, error) {
 			return opsOf(e.Store, "m", func(tx *record.Tx) {

@@ -104,12 +104,12 @@ func timeOfLedger(sort string) time.Time {
 
 // PutCharge writes the ledger entry of a run that ends. It belongs into the commit that writes the run's head, on
 // condition of its version: a run ends once, so it has one entry. The key would not tell, as it has the time in it.
-func (tx *Tx) PutCharge(r lifecycle.Run, c lifecycle.Charge) {
+func (tx *Tx) PutCharge(r lifecycle.Run) {
 	entry := Entry{
-		RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, UserID: r.User, Status: string(c.Status), Billed: c.Billed,
-		InputTokens: c.Usage.InputTokens, OutputTokens: c.Usage.OutputTokens, ActiveMS: c.ActiveMS,
-		ModelCalls: c.Usage.ModelCalls, ToolCalls: c.Usage.ToolCalls, FinishedAt: r.FinishedAt,
-		APIKeyID: r.APIKey, Model: r.Model, Attempts: int64(r.Attempt), QueueMS: r.QueueMS, Embedded: c.Usage.Embedded,
+		RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, UserID: r.User, Status: string(r.Status), Billed: r.Billed(),
+		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, ActiveMS: r.ActiveMS,
+		ModelCalls: r.Usage.ModelCalls, ToolCalls: r.Usage.ToolCalls, FinishedAt: r.FinishedAt,
+		APIKeyID: r.APIKey, Model: r.Model, Attempts: int64(r.Attempt), QueueMS: r.QueueMS, Embedded: r.Usage.Embedded,
 	}
 	put(tx, Fresh(entry), table.Item{Key: ledgerKey(r.Organization, r.FinishedAt, r.ID()), Owner: r.Organization})
 }

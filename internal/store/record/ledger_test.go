@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/store/record"
 )
@@ -42,7 +41,7 @@ func TestLedgerQueriesEachDayOnce(t *testing.T) {
 			id := host.FormatID(e.now.AddDate(0, 0, -ago).Truncate(24*time.Hour), 1)
 			run := e.runOf(id)
 			run.Organization, run.FinishedAt = organization, host.TimeOf(id)
-			e.must("seed", func(tx *record.Tx) { tx.PutCharge(run.Run, lifecycle.Charge{}) })
+			e.must("seed", func(tx *record.Tx) { tx.PutCharge(run.Run) })
 			want = append(want, id)
 		}
 		runs, pages := e.ledger(organization, 1000)

@@ -40,7 +40,7 @@ func TestUnitOfWorkKeepsItsFirstError(t *testing.T) {
 		"tokens": func(tx *record.Tx) {
 			tx.SpendTokens(w.ctx(), lifecycle.Run{
 				RunSpec: lifecycle.RunSpec{RunID: w.id, Budgets: []lifecycle.Budget{{Name: "n"}}},
-			}, lifecycle.Charge{})
+			})
 		},
 		"tokens of embeddings": func(tx *record.Tx) {
 			tx.PutEmbedded("o", record.Entry{InputTokens: 1})

@@ -196,12 +196,12 @@ func Bugs() []Bug {
 		// Billing.
 		one("active time counts the pauses", workerTally, `func (t *tally) active() time.Duration { return t.before() + t.host.Elapsed() - t.claimed }`, `func (t *tally) active() time.Duration { return t.host.Now().Sub(t.from.CreatedAt) }`),
 		one("reports of active time add up", lifecycleEvent, `r.ActiveMS = max(r.ActiveMS, w.Active.Milliseconds())`, `r.ActiveMS += w.Active.Milliseconds()`),
-		one("failed runs are billed", lifecycleTransition, `Billed: r.Status == Completed`, `Billed: r.Status == Completed || r.Status == Failed`),
-		one("cancelled runs have no ledger entry", transitionTransition, `if o.Charge != nil {`, `if o.Charge != nil && o.After.Status != lifecycle.Cancelled {`),
+		one("failed runs are billed", lifecycleRun, `{ return r.Status == Completed }`, `{ return r.Status == Completed || r.Status == Failed }`),
+		one("cancelled runs have no ledger entry", transitionTransition, `if after.Status.Terminal() {`, `if after.Status.Terminal() && after.Status != lifecycle.Cancelled {`),
 		one("a run's end is written whatever came between", recordRun, "		item.Lists = item.Lists[:0]\n	}\n	return put(tx, e, item)\n", "		item.Lists = item.Lists[:0]\n	}\n	written := put(tx, e, item)\n	if r.Status.Terminal() {\n		tx.ops[len(tx.ops)-1] = table.Put(*tx.ops[len(tx.ops)-1].Item, table.Always())\n	}\n	return written\n"),
-		one("a run is billed by a commit before the one that ends it", transitionTransition, "		tx.PutCharge(after.Run, *o.Charge)\n", "		before := x.Store.Begin(x.Host.NewID())\n		before.PutCharge(after.Run, *o.Charge)\n		if err := before.Commit(ctx); err != nil {\n			return err\n		}\n"),
-		one("a run has another ledger entry a millisecond later", transitionTransition, "		tx.PutCharge(after.Run, *o.Charge)\n", "		tx.PutCharge(after.Run, *o.Charge)\n		again := after.Run\n		again.FinishedAt = again.FinishedAt.Add(time.Millisecond)\n		tx.PutCharge(again, *o.Charge)\n"),
-		one("budgets do not count what failed runs used", transitionTransition, "		tx.SpendTokens(ctx, after.Run, *o.Charge)\n", "		if o.After.Status != lifecycle.Failed {\n			tx.SpendTokens(ctx, after.Run, *o.Charge)\n		}\n"),
+		one("a run is billed by a commit before the one that ends it", transitionTransition, "		tx.PutCharge(after.Run)\n", "		before := x.Store.Begin(x.Host.NewID())\n		before.PutCharge(after.Run)\n		if err := before.Commit(ctx); err != nil {\n			return err\n		}\n"),
+		one("a run has another ledger entry a millisecond later", transitionTransition, "		tx.PutCharge(after.Run)\n", "		tx.PutCharge(after.Run)\n		again := after.Run\n		again.FinishedAt = again.FinishedAt.Add(time.Millisecond)\n		tx.PutCharge(again)\n"),
+		one("budgets do not count what failed runs used", transitionTransition, "		tx.SpendTokens(ctx, after.Run)\n", "		if o.After.Status != lifecycle.Failed {\n			tx.SpendTokens(ctx, after.Run)\n		}\n"),
 		one("budgets do not count parked messages", intakeIntake, "r.spend(ctx, tx); err != nil {\n			return transition", "r.spend(ctx, r.Store.Begin(r.runID)); err != nil {\n			return transition"),
 
 		// Slots and caps.
@@ -261,7 +261,7 @@ func Bugs() []Bug {
 
 		// Pushes.
 		one("only the first pause is pushed", lifecycleTransition, `if r.Callback && s.EndedOrWaiting() {`, `if r.Callback && (s.Terminal() || (s == AwaitingInput && r.Pause == 0)) {`),
-		one("a delivery's row is not in the commit", transitionTransition, `if o.Announce != nil && tx.Err() == nil {`, `if o.Announce != nil && tx.Err() == nil && o.After.Status != lifecycle.Failed {`),
+		one("a delivery's row is not in the commit", transitionTransition, `if o.Announce && tx.Err() == nil {`, `if o.Announce && tx.Err() == nil && o.After.Status != lifecycle.Failed {`),
 		one("what was delivered is pushed again", webhookWebhook, `if h.State != record.DeliveryPending && !h.Redeliver {`, `if h.State == record.DeliveryFailed && !h.Redeliver {`),
 		one("a claimed delivery is tried by others", webhookWebhook, `if h.Claimed(now, s.ProcessID) {`, `if false {`),
 		one("a try outlives its claim", webhookWebhook, "s.Host.WithTimeout(ctx, left)", "s.Host.WithTimeout(ctx, time.Hour)"),
