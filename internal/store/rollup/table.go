@@ -117,9 +117,6 @@ type Table struct {
 // New makes an empty table.
 func New(v View) *Table { return &Table{view: v, rows: map[Key]*Row{}} }
 
-// Len is how many rows there are.
-func (t *Table) Len() int { return len(t.rows) }
-
 // Add adds an entry.
 func (t *Table) Add(e Entry) { t.Put(e.Key, RowOf(e)) }
 
@@ -170,13 +167,6 @@ func folded(there, more []Tokens) []Tokens {
 		}
 	}
 	return more
-}
-
-// Merge adds another table, whose view must tell apart what this one does.
-func (t *Table) Merge(o *Table) {
-	for _, k := range o.keys() {
-		t.Put(k, *o.rows[k])
-	}
 }
 
 // Split divides a table into the parts of its view, by their numbers. The rows are shared.
