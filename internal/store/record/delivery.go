@@ -192,23 +192,11 @@ func (s *Store) notListed(ctx context.Context, scope Scope, id string) error {
 }
 
 // EraseDeliveries deletes a run's deliveries. The errors are those of the blob store and of [Tx.Commit].
-func (s *Store) EraseDeliveries(ctx context.Context, run, writeID string) error {
+func (s *Store) EraseDeliveries(ctx context.Context, run string) error {
 	if err := s.dropBlobs(ctx, documentBlobs("hook/"+run)); err != nil {
 		return err
 	}
-	for {
-		items, err := s.query(ctx, table.Range{Part: "hook/" + run, Limit: 90})
-		if err != nil || len(items) == 0 {
-			return err
-		}
-		tx := s.Begin(writeID)
-		for _, item := range items {
-			tx.delete(item.Key, table.Always())
-		}
-		if err := tx.Commit(ctx); err != nil {
-			return err
-		}
-	}
+	return s.erase(ctx, table.Range{Part: "hook/" + run})
 }
 
 // ParseDeliveryID splits the id of a wake-up message about a delivery into run and sequence number; ok is false when

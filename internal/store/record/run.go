@@ -455,23 +455,18 @@ func (s *Store) JournalFrom(ctx context.Context, id string, index int) ([]Step, 
 	if index > 0 {
 		after = StepKey(id, index-1).Sort
 	}
-	for {
-		items, err := s.query(ctx, table.Range{Part: runPart(id), Prefix: "step/", After: after, Limit: 100})
+	r := table.Range{Part: runPart(id), Prefix: "step/", After: after, Limit: 100}
+	for item, err := range s.items(ctx, r) {
+		var step Step
+		if err == nil {
+			err = s.open(ctx, item, &step)
+		}
 		if err != nil {
 			return nil, err
 		}
-		for _, item := range items {
-			var step Step
-			if err := s.open(ctx, item, &step); err != nil {
-				return nil, err
-			}
-			steps = append(steps, step)
-			after = item.Sort
-		}
-		if len(items) < 100 {
-			return steps, nil
-		}
+		steps = append(steps, step)
 	}
+	return steps, nil
 }
 
 // EraseRun deletes all that is stored of a run; with keepLinks its head stays as a link in its chat. Items that name
@@ -493,15 +488,12 @@ func (s *Store) EraseRun(ctx context.Context, e RunEntity, writeID string, keepL
 	if err := s.eraseBeside(ctx, r.ID()); err != nil {
 		return err
 	}
-	if err := s.eraseDecisions(ctx, r.ID()); err != nil {
+	if err := s.DropBodies(ctx, r.ID()); err != nil {
 		return err
 	}
 	tx := s.Begin(writeID)
-	if err := s.eraseInput(ctx, tx, r); err != nil {
-		return err
-	}
-	if err := s.DropBodies(ctx, r.ID()); err != nil {
-		return err
+	if r.Input != nil {
+		tx.dropNames(ctx, r.ID(), r.Input.Idempotency)
 	}
 	tx.recheck(ctx, r)
 	if !keepLinks {
@@ -516,77 +508,55 @@ func (s *Store) EraseRun(ctx context.Context, e RunEntity, writeID string, keepL
 	return tx.Commit(ctx)
 }
 
-// naming says whether an item names other things, which must not be forgotten.
-func naming(sort string) bool {
-	return sort == "input" || strings.HasPrefix(sort, "decision/") || strings.HasPrefix(sort, holdPrefix)
-}
-
-// eraseBeside deletes a run's items except its head and those that name other things.
+// eraseBeside deletes a run's items except its head and its holds of files, each with the idempotency record that it
+// names.
 func (s *Store) eraseBeside(ctx context.Context, id string) error {
-	after := ""
-	for {
-		items, err := s.query(ctx, table.Range{Part: runPart(id), After: after, Limit: 90})
-		if err != nil || len(items) == 0 {
+	for page, err := range s.pages(ctx, table.Range{Part: runPart(id), Limit: table.MaxOps / 2}) {
+		if err != nil {
 			return err
 		}
-		tx := s.Begin(s.host.NewID())
-		for _, item := range items {
-			after = item.Sort
-			if item.Sort == headSort || naming(item.Sort) {
+		tx, names := s.Begin(s.host.NewID()), map[string]bool{}
+		for _, item := range page {
+			if item.Sort == headSort || strings.HasPrefix(item.Sort, holdPrefix) {
 				continue
 			}
-			tx.delete(item.Key, table.Always())
-		}
-		if err := tx.Commit(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// eraseDecisions deletes a run's decisions, each with the idempotency record that it names.
-func (s *Store) eraseDecisions(ctx context.Context, id string) error {
-	for {
-		items, err := s.query(ctx, table.Range{Part: runPart(id), Prefix: "decision/", Limit: 40})
-		if err != nil || len(items) == 0 {
-			return err
-		}
-		names := map[string]bool{}
-		tx := s.Begin(s.host.NewID())
-		for _, item := range items {
-			var d Decisions
-			if err := s.open(ctx, item, &d); err != nil && !errors.Is(err, blob.ErrMissing) {
+			name, err := s.nameIn(ctx, item)
+			if err != nil {
 				return err
 			}
-			names[d.Idempotency] = true
-			tx.delete(item.Key, table.VersionIs(item.Version))
+			cond := table.Always()
+			if name != "" {
+				// The version makes a repetition recognise the commit: by then the name may belong to another run.
+				cond = table.VersionIs(item.Version)
+				names[name] = true
+			}
+			tx.delete(item.Key, cond)
 		}
 		tx.dropNames(ctx, id, slices.Sorted(maps.Keys(names))...)
 		if err := tx.Commit(ctx); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-// eraseInput deletes a run's request with the idempotency record that it names, before the request's large documents,
-// which have that name. A request in the head is deleted with the head, in its unit of work.
-func (s *Store) eraseInput(ctx context.Context, withHead *Tx, r Run) error {
-	if r.Input != nil {
-		withHead.dropNames(ctx, r.ID(), r.Input.Idempotency)
-		return withHead.err
+// nameIn is the idempotency record that an item beside a run's head names: its request, or a decision. It is empty for
+// none, and where the blob with the name is gone.
+func (s *Store) nameIn(ctx context.Context, item *table.Item) (name string, err error) {
+	switch {
+	case item.Sort == "input":
+		var p parkedRequest
+		err = s.open(ctx, item, &p)
+		name = p.Input.Idempotency
+	case strings.HasPrefix(item.Sort, "decision/"):
+		var d Decisions
+		err = s.open(ctx, item, &d)
+		name = d.Idempotency
 	}
-	items, err := s.read(ctx, inputKey(r.ID()))
-	if err != nil || items[0] == nil {
-		return err
+	if errors.Is(err, blob.ErrMissing) {
+		err = nil
 	}
-	in, err := s.Input(ctx, r)
-	if err != nil && !errors.Is(err, blob.ErrMissing) {
-		return err
-	}
-	tx := s.Begin(s.host.NewID())
-	tx.dropNames(ctx, r.ID(), in.Idempotency)
-	// The version makes a repetition recognise the commit: by then the name may belong to another run.
-	tx.delete(inputKey(r.ID()), table.VersionIs(items[0].Version))
-	return tx.Commit(ctx)
+	return name, err
 }
 
 // dropNames deletes those of the idempotency records that lead to a run.

@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"time"
 
@@ -117,6 +118,36 @@ func (s *Store) list(ctx context.Context, index table.Index, r table.Range) (ent
 		return err
 	})
 	return entries, err
+}
+
+// pages goes through the items of a range in pages of its limit, the last of which may be empty. An error is the last.
+func (s *Store) pages(ctx context.Context, r table.Range) iter.Seq2[[]*table.Item, error] {
+	return func(yield func([]*table.Item, error) bool) {
+		for {
+			page, err := s.query(ctx, r)
+			if !yield(page, err) || err != nil || len(page) < r.Limit {
+				return
+			}
+			r.After = page[len(page)-1].Sort
+		}
+	}
+}
+
+// items goes through the items of a range, as many as its limit at a time. An error is the last.
+func (s *Store) items(ctx context.Context, r table.Range) iter.Seq2[*table.Item, error] {
+	return func(yield func(*table.Item, error) bool) {
+		for page, err := range s.pages(ctx, r) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, item := range page {
+				if !yield(item, nil) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // tries bounds how often a call is repeated; with the back-off below that is a few seconds.
