@@ -199,7 +199,7 @@ func TestEmbeddingsAreCharged(t *testing.T) {
 	for limit := 1; limit < 6; limit++ {
 		var got []string
 		for after := ""; ; {
-			page, err := e.Ledger(t.Context(), e.scope(), after, limit)
+			page, err := ledgerPage(t.Context(), e.Store, e.scope(), after, limit)
 			require.NoError(t, err)
 			for _, row := range page.Rows {
 				got = append(got, row.Value.ID+" "+row.Value.Kind)
@@ -245,7 +245,7 @@ func TestLedgerListsEachRunOnce(t *testing.T) {
 		pages := 0
 		for after := ""; ; pages++ {
 			require.Less(t, pages, 100)
-			page, err := s.Ledger(t.Context(), record.Of(organization), after, limit)
+			page, err := ledgerPage(t.Context(), s, record.Of(organization), after, limit)
 			require.NoError(t, err)
 			assert.LessOrEqual(t, len(page.Rows), limit)
 			for _, e := range page.Rows {
@@ -263,7 +263,7 @@ func TestLedgerListsEachRunOnce(t *testing.T) {
 		}
 		assert.Equal(t, want, got, "pages of %d", limit)
 	}
-	other, err := s.Ledger(t.Context(), record.Of(host.FormatID(today, 9)), "", 10)
+	other, err := ledgerPage(t.Context(), s, record.Of(host.FormatID(today, 9)), "", 10)
 	require.NoError(t, err)
 	assert.Empty(t, other.Rows)
 }

@@ -65,6 +65,15 @@ func (s *Store) putBlob(ctx context.Context, key string, b []byte) error {
 	return problem.Retry(err)
 }
 
+// document reads the document under a key; found is false when there is none.
+func (s *Store) document(ctx context.Context, key table.Key, into any) (found bool, err error) {
+	items, err := s.read(ctx, key)
+	if err != nil || items[0] == nil {
+		return false, err
+	}
+	return true, s.open(ctx, items[0], into)
+}
+
 func (s *Store) open(ctx context.Context, item *table.Item, into any) error {
 	e, err := decode[document](item)
 	if err != nil {

@@ -108,14 +108,14 @@ func estateOperations() map[string]estateOperation {
 			require.NoError(e, e.EnsureDeployment(e.Context()))
 			e.charge(record.NoOrganization, e.now)
 			return func(ctx context.Context) error {
-				_, err := e.Ledger(ctx, record.Of(record.NoOrganization), "", 9)
+				_, err := ledgerPage(ctx, e.Store, record.Of(record.NoOrganization), "", 9)
 				return err
 			}
 		}},
 		"the ledger": {ready: func(e *estate) do {
 			e.charge(e.organization, e.now)
 			return func(ctx context.Context) error {
-				_, err := e.Ledger(ctx, e.scope(), "", 9)
+				_, err := ledgerPage(ctx, e.Store, e.scope(), "", 9)
 				return err
 			}
 		}},

@@ -91,7 +91,7 @@ func TestTheLedgerIsInTheOrderOfTime(t *testing.T) {
 		var paged []string
 		for after := ""; ; {
 			days := 1 + r.IntN(record.LedgerDays)
-			page, err := e.LedgerBetween(t.Context(), e.scope(), from, to, after, limit, &days)
+			page, err := e.Ledger(t.Context(), e.scope(), from, to, after, limit, &days)
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(page.Rows), limit)
 			for _, row := range page.Rows {
@@ -126,7 +126,7 @@ func TestPagesOfTheLedgerHaveABoundTogether(t *testing.T) {
 			days := record.LedgerDays
 			e.asked = nil
 			for range 12 {
-				page, err := e.LedgerBetween(t.Context(), scope, any, any, after, limit, &days)
+				page, err := e.Ledger(t.Context(), scope, any, any, after, limit, &days)
 				require.NoError(t, err)
 				assert.Len(t, page.Places, len(page.Rows))
 				seen += len(page.Rows)

@@ -80,15 +80,12 @@ func (tx *Tx) PutRun(e RunEntity) RunEntity {
 	return put(tx, e, item)
 }
 
-func decodeRun(item *table.Item) (RunEntity, error) {
-	e, err := decode[Run](item)
-	r := &e.Value
-	r.RunID, r.Organization, r.Due = strings.TrimPrefix(item.Part, runPart("")), item.Owner, item.Due
+func (r *Run) take(from *table.Item) {
+	r.RunID, r.Organization, r.Due = strings.TrimPrefix(from.Part, runPart("")), from.Owner, from.Due
 	// Earlier versions took it that a message that had been parked came when its turn did.
 	if came := host.TimeOf(r.RunID); !came.IsZero() && r.CreatedAt.Sub(came) > formerWait {
 		r.CreatedAt = came
 	}
-	return e, err
 }
 
 // formerWait is more than lies between an identifier's time and that of the run, unless its message was parked.
@@ -96,27 +93,16 @@ const formerWait = 10 * time.Minute
 
 // Run reads a run. It returns a problem of kind NotFound, also when only the link in its chat is left, or Forbidden.
 func (s *Store) Run(ctx context.Context, scope Scope, id string) (RunEntity, error) {
-	item, err := s.get(ctx, scope, "run "+id, RunKey(id))
-	if err != nil {
-		return RunEntity{}, err
-	}
-	e, err := decodeRun(item)
-	if err != nil {
-		return RunEntity{}, err
-	}
-	if e.Value.Removed {
+	e, err := load[Run](ctx, s, scope, "run "+id, RunKey(id))
+	if err == nil && e.Value.Removed {
 		return RunEntity{}, problem.Missing("run " + id)
 	}
-	return e, nil
+	return e, err
 }
 
 // Link reads a run as a link of its chat, also when only that is left of it. It returns a problem of kind NotFound.
 func (s *Store) Link(ctx context.Context, id string) (RunEntity, error) {
-	item, err := s.get(ctx, System(), "run "+id, RunKey(id))
-	if err != nil {
-		return RunEntity{}, err
-	}
-	return decodeRun(item)
+	return load[Run](ctx, s, System(), "run "+id, RunKey(id))
 }
 
 // LiveRun reads a run for a client. It returns a problem of kind NotFound, also for a run whose chat was deleted, even
@@ -138,28 +124,12 @@ func (s *Store) LiveRun(ctx context.Context, scope Scope, id string) (RunEntity,
 
 // Runs reads several heads; those that do not exist, or not in the scope, are left out.
 func (s *Store) Runs(ctx context.Context, scope Scope, ids ...string) ([]RunEntity, error) {
-	return s.runsAt(ctx, scope, keysOf(ids, RunKey))
-}
-
-func (s *Store) runsAt(ctx context.Context, scope Scope, keys []table.Key) ([]RunEntity, error) {
-	items, err := s.readAll(ctx, keys)
+	items, err := s.readAll(ctx, keysOf(ids, RunKey))
 	if err != nil {
 		return nil, err
 	}
-	var found []RunEntity
-	for _, item := range items {
-		if item == nil || !scope.Includes(item.Owner) {
-			continue
-		}
-		e, err := decodeRun(item)
-		if err != nil {
-			return nil, err
-		}
-		if !e.Value.Removed {
-			found = append(found, e)
-		}
-	}
-	return found, nil
+	runs, err := seen[Run](s, scope, items)
+	return slices.DeleteFunc(runs, func(e RunEntity) bool { return e.Value.Removed }), err
 }
 
 // Versions says which versions of runs are stored, 0 for one that is not there, at the cost of a glance: it may lag
@@ -221,47 +191,13 @@ const zeros = "0000000000000"
 // chatPage is a page of a chat's runs, without those of other epochs: it may be short without being the last.
 func (s *Store) chatPage(ctx context.Context, scope Scope, c lifecycle.Chat, r table.Range) (Page[RunEntity], error) {
 	page, err := s.runPage(ctx, scope, table.ByChat, r)
-	page.Rows = slices.DeleteFunc(page.Rows, func(e RunEntity) bool { return e.Value.Epoch != c.Epoch })
-	page.Places = page.Places[:0]
-	for _, e := range page.Rows {
-		page.Places = append(page.Places, positionOfTurn(e.Value.Turn))
-	}
+	page.keep(func(e RunEntity) bool { return e.Value.Epoch == c.Epoch })
 	return page, err
 }
 
-// maxTies is how many runs more than asked for a page may have because they are of the same turn: one for each time
-// that the chat was created again within the seconds that a deletion takes.
-const maxTies = 32
-
 func (s *Store) runPage(ctx context.Context, scope Scope, index table.Index, r table.Range) (Page[RunEntity], error) {
-	limit := r.Limit
-	if r.Limit++; index == table.ByChat { // one more says whether there is a next page
-		r.Limit += maxTies
-	}
-	entries, err := s.list(ctx, index, r)
-	if err != nil {
-		return Page[RunEntity]{}, err
-	}
-	var page Page[RunEntity]
-	if len(entries) > limit {
-		// The next page begins after a turn, so all runs of one turn are in one page.
-		for limit < len(entries) && entries[limit].At == entries[limit-1].At {
-			limit++
-		}
-		if limit < len(entries) || len(entries) == r.Limit {
-			page.Next = entries[limit-1].At
-		}
-		entries = entries[:limit]
-	}
-	keys, at := make([]table.Key, 0, len(entries)), make(map[table.Key]string, len(entries))
-	for _, e := range entries {
-		keys = append(keys, e.Key)
-		at[e.Key] = e.At
-	}
-	page.Rows, err = s.runsAt(ctx, scope, keys)
-	for _, e := range page.Rows {
-		page.Places = append(page.Places, at[RunKey(e.Value.ID())])
-	}
+	page, err := listedIn[Run](ctx, s, scope, index, r)
+	page.keep(func(e RunEntity) bool { return !e.Value.Removed })
 	return page, err
 }
 
@@ -378,12 +314,9 @@ func (s *Store) Output(ctx context.Context, r Run) (json.RawMessage, error) {
 	if !r.Outside {
 		return r.Output, nil
 	}
-	items, err := s.read(ctx, outputKey(r.ID()))
-	if err != nil || items[0] == nil {
-		return nil, err
-	}
 	var out json.RawMessage
-	return out, s.open(ctx, items[0], &out)
+	_, err := s.document(ctx, outputKey(r.ID()), &out)
+	return out, err
 }
 
 // SetOutput stores a result: in the head, which the caller writes afterwards, when it is small, else in its own item.

@@ -76,13 +76,43 @@ var errReadOnly = errors.New("record: this process may only read")
 // Blobs is the blob store.
 func (s *Store) Blobs() blob.Store { return s.blobs }
 
-// get reads one item within the scope: a problem of kind NotFound or Forbidden when it cannot be seen.
-func (s *Store) get(ctx context.Context, scope Scope, what string, key table.Key) (*table.Item, error) {
-	items, err := s.read(ctx, key)
+// load reads an entity within the scope: a problem of kind NotFound or Forbidden when it cannot be seen.
+func load[T any](ctx context.Context, r Reader, scope Scope, what string, key table.Key) (Entity[T], error) {
+	items, err := r.reads().read(ctx, key)
 	if err != nil {
-		return nil, err
+		return Entity[T]{}, err
 	}
-	return visible(scope, what, items[0])
+	item, err := visible(scope, what, items[0])
+	if err != nil {
+		return Entity[T]{}, err
+	}
+	return decodeFor[T](r, item)
+}
+
+// find reads an entity whoever owns it; the second result is false when there is none.
+func find[T any](ctx context.Context, s *Store, key table.Key) (Entity[T], bool, error) {
+	items, err := s.read(ctx, key)
+	if err != nil || items[0] == nil {
+		return Entity[T]{}, false, err
+	}
+	e, err := decode[T](items[0])
+	return e, err == nil, err
+}
+
+// seen decodes those of some items that are there and in the scope, in their order.
+func seen[T any](r Reader, scope Scope, items []*table.Item) ([]Entity[T], error) {
+	var list []Entity[T]
+	for _, item := range items {
+		if item == nil || !scope.Includes(item.Owner) {
+			continue
+		}
+		e, err := decodeFor[T](r, item)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
 }
 
 func visible(scope Scope, what string, item *table.Item) (*table.Item, error) {
@@ -188,6 +218,17 @@ func (p *Page[T]) EndAt(place string) {
 			return
 		}
 	}
+}
+
+// keep leaves out the rows that are not wanted.
+func (p *Page[T]) keep(wanted func(T) bool) {
+	rows, places := p.Rows[:0], p.Places[:0]
+	for i, row := range p.Rows {
+		if wanted(row) {
+			rows, places = append(rows, row), append(places, p.Places[i])
+		}
+	}
+	p.Rows, p.Places = rows, places
 }
 
 // DueShards is the number of shards of the due index.
