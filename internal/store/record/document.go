@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/table"
 )
@@ -53,16 +52,8 @@ func (tx *Tx) putDocument(ctx context.Context, owner string, key table.Key, v an
 }
 
 func (s *Store) putBlob(ctx context.Context, key string, b []byte) error {
-	var err error
-	for try := range tries {
-		if err = blob.PutBytes(ctx, s.blobs, key, b); err == nil {
-			return nil
-		}
-		if s.host.Sleep(ctx, s.backOff(try)) != nil {
-			break
-		}
-	}
-	return problem.Retry(err)
+	return s.repeat(ctx, func() error { return blob.PutBytes(ctx, s.blobs, key, b) },
+		func(error) bool { return true })
 }
 
 // document reads the document under a key; found is false when there is none.

@@ -85,7 +85,7 @@ func estateOperations() map[string]estateOperation {
 				tx.PutRunToken("h", record.RunToken{Organization: "o", End: e.now.Add(time.Hour)})
 			})
 			return func(ctx context.Context) error {
-				_, err := e.RunToken(ctx, "h")
+				_, err := record.FindRunToken(ctx, e.Store, "h")
 				return err
 			}
 		}},

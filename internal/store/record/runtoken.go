@@ -25,8 +25,8 @@ func (tx *Tx) PutRunToken(hash string, t RunToken) {
 	put(tx, Fresh(t), table.Item{Key: runTokenKey(hash), Owner: t.Organization, Expires: t.End})
 }
 
-// RunToken reads the token with a hash. It returns a problem of kind NotFound.
-func (s *Store) RunToken(ctx context.Context, hash string) (RunToken, error) {
+// FindRunToken reads the token with a hash. It returns a problem of kind NotFound.
+func FindRunToken(ctx context.Context, s Reader, hash string) (RunToken, error) {
 	e, err := load[RunToken](ctx, s, System(), "run token", runTokenKey(hash))
 	return e.Value, err
 }

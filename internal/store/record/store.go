@@ -183,13 +183,18 @@ func (s *Store) items(ctx context.Context, r table.Range) iter.Seq2[*table.Item,
 // tries bounds how often a call is repeated; with the back-off below that is a few seconds.
 const tries = 8
 
+// again makes a call of the table, with repetitions where those may help.
 func (s *Store) again(ctx context.Context, call func() error) error {
+	return s.repeat(ctx, call, func(err error) bool {
+		failure, is := errors.AsType[*table.Error](err)
+		return is && failure.Kind != table.TooLarge
+	})
+}
+
+func (s *Store) repeat(ctx context.Context, call func() error, passes func(error) bool) error {
 	var err error
 	for try := range tries {
-		if err = call(); err == nil {
-			return nil
-		}
-		if failure, ok := errors.AsType[*table.Error](err); !ok || failure.Kind == table.TooLarge {
+		if err = call(); err == nil || !passes(err) {
 			return err
 		}
 		if s.host.Sleep(ctx, s.backOff(try)) != nil {

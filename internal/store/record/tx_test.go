@@ -110,7 +110,7 @@ func TestKnownReadsReturnWhatIsStored(t *testing.T) {
 	there, err := record.Existing[catalog.Agent](w.ctx(), known, record.Of("o"), []string{"a", "b"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a"}, there)
-	got, err := known.RunToken(w.ctx(), "hash")
+	got, err := record.FindRunToken(w.ctx(), known, "hash")
 	require.NoError(t, err)
 	assert.Equal(t, token, got)
 }
