@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -132,10 +133,8 @@ func (s *Store) SpentOf(ctx context.Context, names ...string) ([]Spent, error) {
 		}
 	}
 	host.All(s.host, readers...)
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(errs...); err != nil {
+		return nil, err
 	}
 	return sums, nil
 }
