@@ -267,7 +267,7 @@ func (c Chat) Release(now time.Time) Chat {
 	return c
 }
 
-// Billed reports whether the run is billed: it has ended with its answer. Every run that ended has a ledger entry.
+// Billed reports whether the run is billed: it has ended with its answer.
 func (r Run) Billed() bool { return r.Status == Completed }
 
 // ID returns the run's identifier.

@@ -37,14 +37,17 @@ func Transitions() []Transition {
 		{"pause", Pause{}, []Status{Running}, []Status{AwaitingInput, Cancelled}, "the agent needs a human decision"},
 		{"complete", Complete{}, []Status{Running}, []Status{Completed, Cancelled}, "the worker finishes with success"},
 		{"fail", Fail{}, []Status{Running}, []Status{Failed, Cancelled}, "the worker finishes with failure"},
-		{"time_out", TimeOut{}, []Status{Running}, []Status{TimedOut, Cancelled}, "the active-execution limit is reached"},
+		{"time_out", TimeOut{}, []Status{Running}, []Status{TimedOut, Cancelled},
+			"the active-execution limit is reached"},
 		{"recover", Recover{}, []Status{Running}, []Status{Failed, Cancelled, TimedOut},
 			"the lease has lapsed and the run must not go on"},
-		{"unstartable", Unstartable{}, []Status{Queued}, []Status{Failed}, "no worker started the run before its start deadline"},
+		{"unstartable", Unstartable{}, []Status{Queued}, []Status{Failed},
+			"no worker started the run before its start deadline"},
 		{"extend", Extend{}, []Status{Queued}, []Status{Queued},
 			"other runs of its organization hold its turn up: the start deadline is moved"},
 		{"resume", Resume{}, []Status{AwaitingInput}, []Status{Queued}, "exactly the pending interrupts are decided"},
-		{"answer", AnswerMessage{}, []Status{AwaitingInput}, []Status{Queued}, "a message answers the one pending clarification"},
+		{"answer", AnswerMessage{}, []Status{AwaitingInput}, []Status{Queued},
+			"a message answers the one pending clarification"},
 		{"expire", Expire{}, []Status{AwaitingInput}, []Status{Cancelled}, "the pause was not decided in time"},
 		{"cancel", Cancel{}, active, []Status{Cancelled, Running},
 			"at once when queued, paused or without a live worker; else the worker is told"},
@@ -67,8 +70,8 @@ var transitions = func() map[reflect.Type]Transition {
 func NameOf(e Event) string { return transitions[reflect.TypeOf(e)].Name }
 
 // Outcome is a transition that was made: the run before and after it, and its consequences. All of it must be written
-// in the same commit as the run, except Nudge, Arm and Disarm: these are sent after the commit and may be lost. What
-// they say of the run stands in After: a run that ended there has a ledger entry, see [Run.Billed].
+// in the same commit as the run, except Nudge, Arm and Disarm: these are sent after the commit and may be lost. A run
+// that has ended in After has a ledger entry, too.
 type Outcome struct {
 	Before, After Run
 

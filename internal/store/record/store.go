@@ -89,7 +89,7 @@ func load[T any](ctx context.Context, r Reader, scope Scope, what string, key ta
 	return decodeFor[T](r, item)
 }
 
-// find reads an entity whoever owns it; the second result is false when there is none.
+// find reads an entity of any owner; the second result is false when there is none.
 func find[T any](ctx context.Context, s *Store, key table.Key) (Entity[T], bool, error) {
 	items, err := s.read(ctx, key)
 	if err != nil || items[0] == nil {

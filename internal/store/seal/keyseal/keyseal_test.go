@@ -19,7 +19,7 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// What was sealed stays readable: the nonce, then the ciphertext.
+// A text that an earlier build sealed opens: its nonce comes first, then the ciphertext.
 func TestTheFormatStays(t *testing.T) {
 	s, err := keyseal.New(bytes.Repeat([]byte{7}, seal.KeySize))
 	require.NoError(t, err)

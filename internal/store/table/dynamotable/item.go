@@ -139,7 +139,7 @@ func Decode(a map[string]types.AttributeValue) (*table.Item, error) {
 	return i, nil
 }
 
-// head decodes what a glance reads of an item, and its other attributes of text.
+// head decodes an item without its schema and its body.
 func head(a map[string]types.AttributeValue) (i *table.Item, err error) {
 	i = &table.Item{Key: table.Key{Part: textOf(a[partAttribute]), Sort: textOf(a[sortAttribute])}}
 	i.Owner, i.WriteID = textOf(a[ownerAttribute]), textOf(a[writeIDAttribute])
