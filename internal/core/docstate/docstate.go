@@ -37,9 +37,6 @@ const (
 	Indexing   Stage = "indexing"
 )
 
-// Stages has the stages in order.
-var Stages = []Stage{Fetching, Extracting, Chunking, Embedding, Indexing}
-
 // Code says why an ingestion failed.
 type Code string
 

@@ -176,8 +176,8 @@ func TestReportOfAnEarlierAttemptIsRefusedAndChangesNothing(t *testing.T) {
 			r := sample(Running)
 			r.Attempt, r.Crashes = 2, crashes
 			o, err := Apply(r, e, now)
-			assert.True(t, RefusedFor(err, LeaseLost), e.Transition())
-			assert.Equal(t, Outcome{}, o, e.Transition())
+			assert.True(t, RefusedFor(err, LeaseLost), NameOf(e))
+			assert.Equal(t, Outcome{}, o, NameOf(e))
 		}
 	}
 	assert.False(t, RefusedFor(errors.New("the store is away"), LeaseLost))
@@ -271,7 +271,7 @@ func TestTheTimeInTheQueueAddsUp(t *testing.T) {
 	r := sample(Queued)
 	then := func(e Event, at time.Time) {
 		o, err := Apply(r, e, at)
-		require.NoError(t, err, e.Transition())
+		require.NoError(t, err, NameOf(e))
 		r = o.After
 	}
 	at := r.QueuedAt.Add(3 * time.Second)

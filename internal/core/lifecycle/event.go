@@ -13,9 +13,6 @@ type Claim struct {
 	Until     time.Time
 }
 
-// Transition returns the name of the transition.
-func (Claim) Transition() string { return "claim" }
-
 func (e Claim) apply(o *Outcome, now time.Time) error {
 	r := &o.After
 	if r.Status == Running {
@@ -68,16 +65,10 @@ func (w Work) report(o *Outcome) error {
 // Renew is the heartbeat: it renews the lease.
 type Renew struct{ Work }
 
-// Transition returns the name of the transition.
-func (Renew) Transition() string { return "beat" }
-
 func (e Renew) apply(o *Outcome, _ time.Time) error { return e.report(o) }
 
 // Step journals steps. A journalled step is progress, so it resets the count of crashes.
 type Step struct{ Work }
-
-// Transition returns the name of the transition.
-func (Step) Transition() string { return "step" }
 
 func (e Step) apply(o *Outcome, _ time.Time) error {
 	o.After.Crashes = 0
@@ -86,9 +77,6 @@ func (e Step) apply(o *Outcome, _ time.Time) error {
 
 // Release gives the lease up without ending the run; another worker continues it.
 type Release struct{ Work }
-
-// Transition returns the name of the transition.
-func (Release) Transition() string { return "hand_over" }
 
 func (e Release) apply(o *Outcome, now time.Time) error {
 	if err := e.report(o); err != nil {
@@ -105,9 +93,6 @@ func (e Release) apply(o *Outcome, now time.Time) error {
 // Crash reports that an attempt panicked. Another attempt begins, unless [MaxCrashes] attempts were lost since the
 // last journalled step: then the run fails.
 type Crash struct{ Work }
-
-// Transition returns the name of the transition.
-func (Crash) Transition() string { return "crash" }
 
 func (e Crash) apply(o *Outcome, now time.Time) error {
 	r := &o.After
@@ -136,9 +121,6 @@ type Pause struct {
 	AgentVersion int // the newest version of the agent, published or not
 }
 
-// Transition returns the name of the transition.
-func (Pause) Transition() string { return "pause" }
-
 func (e Pause) apply(o *Outcome, now time.Time) error {
 	if err := e.report(o); err != nil {
 		return err
@@ -154,7 +136,7 @@ func (e Pause) apply(o *Outcome, now time.Time) error {
 	r.PausedAgentVersion = e.AgentVersion
 	row := PausedSlot(now, r.ID())
 	r.Slots = Slots{User: row, Organization: row}
-	o.Arm = &PauseTimer{Pause: r.Pause, At: e.ExpiresAt}
+	o.Arm = true
 	return nil
 }
 
@@ -167,9 +149,6 @@ func PausedSlot(at time.Time, run string) string {
 // Complete ends the run with its answer.
 type Complete struct{ Work }
 
-// Transition returns the name of the transition.
-func (Complete) Transition() string { return "complete" }
-
 func (e Complete) apply(o *Outcome, now time.Time) error {
 	return e.finish(o, Completed, "", now)
 }
@@ -180,16 +159,10 @@ type Fail struct {
 	Error string
 }
 
-// Transition returns the name of the transition.
-func (Fail) Transition() string { return "fail" }
-
 func (e Fail) apply(o *Outcome, now time.Time) error { return e.finish(o, Failed, e.Error, now) }
 
 // TimeOut ends the run because its limit of active time is reached.
 type TimeOut struct{ Work }
-
-// Transition returns the name of the transition.
-func (TimeOut) Transition() string { return "time_out" }
 
 func (e TimeOut) apply(o *Outcome, now time.Time) error {
 	return e.finish(o, TimedOut, limitReached(o.Before), now)
@@ -215,9 +188,6 @@ func (w Work) finish(o *Outcome, s Status, reason string, now time.Time) error {
 
 // Recover ends a run whose worker is lost and that must not be executed again (see mustEnd).
 type Recover struct{ ProcessID string }
-
-// Transition returns the name of the transition.
-func (Recover) Transition() string { return "recover" }
 
 func (e Recover) apply(o *Outcome, now time.Time) error {
 	if !o.Before.Lease.Lapsed(now, e.ProcessID) {
@@ -260,9 +230,6 @@ func mustEnd(r Run) *ending {
 // Unstartable fails a run that no worker started before its start deadline.
 type Unstartable struct{}
 
-// Transition returns the name of the transition.
-func (Unstartable) Transition() string { return "unstartable" }
-
 func (Unstartable) apply(o *Outcome, now time.Time) error {
 	r := &o.After
 	if now.Before(r.StartBy) {
@@ -276,9 +243,6 @@ func (Unstartable) apply(o *Outcome, now time.Time) error {
 // Extend moves the start deadline of a queued run which has passed, because other runs of its organization are at work:
 // they hold its turn up. The deadline is never later than MaxQueued after the run was queued.
 type Extend struct{ StartBy time.Time }
-
-// Transition returns the name of the transition.
-func (Extend) Transition() string { return "extend" }
 
 func (e Extend) apply(o *Outcome, now time.Time) error {
 	r := &o.After
@@ -320,9 +284,6 @@ type Resume struct {
 	StartBy   time.Time
 }
 
-// Transition returns the name of the transition.
-func (Resume) Transition() string { return "resume" }
-
 func (e Resume) apply(o *Outcome, now time.Time) error {
 	r := &o.After
 	kinds := map[string]InterruptKind{}
@@ -359,9 +320,6 @@ type AnswerMessage struct {
 	StartBy time.Time
 }
 
-// Transition returns the name of the transition.
-func (AnswerMessage) Transition() string { return "answer" }
-
 func (e AnswerMessage) apply(o *Outcome, now time.Time) error {
 	if !o.Before.Answerable() {
 		return o.refuse(NotAnswerable)
@@ -374,9 +332,6 @@ func (e AnswerMessage) apply(o *Outcome, now time.Time) error {
 // Expire cancels a run whose pause was not decided in time. It is fenced by the number of the pause and by its stored
 // end.
 type Expire struct{ Pause int }
-
-// Transition returns the name of the transition.
-func (Expire) Transition() string { return "expire" }
 
 func (e Expire) apply(o *Outcome, now time.Time) error {
 	r := &o.After
@@ -397,9 +352,6 @@ type Cancel struct {
 	ProcessID string
 }
 
-// Transition returns the name of the transition.
-func (Cancel) Transition() string { return "cancel" }
-
 func (e Cancel) apply(o *Outcome, now time.Time) error {
 	r := &o.After
 	if r.CancelRequested && !r.Lease.Lapsed(now, e.ProcessID) {
@@ -418,9 +370,6 @@ func (e Cancel) apply(o *Outcome, now time.Time) error {
 // Park adds a message that waits for the run's end. ID is the id of the run that the message will become.
 type Park struct{ ID string }
 
-// Transition returns the name of the transition.
-func (Park) Transition() string { return "park" }
-
 func (e Park) apply(o *Outcome, _ time.Time) error {
 	if len(o.After.Parked) >= MaxParked {
 		return o.refuse(ParkedFull)
@@ -431,9 +380,6 @@ func (e Park) apply(o *Outcome, _ time.Time) error {
 
 // Withdraw removes a parked message.
 type Withdraw struct{ ID string }
-
-// Transition returns the name of the transition.
-func (Withdraw) Transition() string { return "withdraw" }
 
 func (e Withdraw) apply(o *Outcome, _ time.Time) error {
 	at := slices.Index(o.After.Parked, e.ID)
@@ -447,9 +393,6 @@ func (e Withdraw) apply(o *Outcome, _ time.Time) error {
 // Postpone sets when the sweeper reconciles the run again.
 type Postpone struct{ Due time.Time }
 
-// Transition returns the name of the transition.
-func (Postpone) Transition() string { return "postpone" }
-
 func (e Postpone) apply(o *Outcome, _ time.Time) error {
 	o.After.Due = e.Due
 	return nil
@@ -459,16 +402,13 @@ func (e Postpone) apply(o *Outcome, _ time.Time) error {
 // dropped unless KeepParked says that the chat stays.
 type Remove struct{ KeepParked bool }
 
-// Transition returns the name of the transition.
-func (Remove) Transition() string { return "remove" }
-
 func (e Remove) apply(o *Outcome, now time.Time) error {
 	if !e.KeepParked {
 		o.After.Parked = nil
 	}
 	o.After.CancelReason = "deleted"
 	o.enter(Cancelled, now)
-	o.Announce = nil
+	o.Announce = false
 	return nil
 }
 

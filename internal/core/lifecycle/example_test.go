@@ -23,12 +23,12 @@ func ExampleApply() {
 
 	work := lifecycle.Work{Attempt: 1, Active: 2 * time.Second}
 	ended, err := lifecycle.Apply(claimed.After, lifecycle.Complete{Work: work}, now.Add(2*time.Second))
-	fmt.Println(ended.After.Status, ended.Charge.Billed, ended.Announce.Status, ended.Unlock, err)
+	fmt.Println(ended.After.Status, ended.After.Billed(), ended.Announce, ended.Unlock, err)
 	// Output:
 	// queued
 	// running 1 <nil>
 	// lease_held (running) true true
-	// completed true completed true <nil>
+	// completed true true true <nil>
 }
 
 // What a run needs depends on its state and the time only: a worker, an event, or nothing until a later time.
@@ -41,7 +41,7 @@ func ExampleNext() {
 	fmt.Println(early.Execute, early.Event)
 
 	late := lifecycle.Next(run, now.Add(time.Minute), "")
-	fmt.Println(late.Execute, late.Event.Transition())
+	fmt.Println(late.Execute, lifecycle.NameOf(late.Event))
 	// Output:
 	// true <nil>
 	// false unstartable

@@ -267,5 +267,8 @@ func (c Chat) Release(now time.Time) Chat {
 	return c
 }
 
+// Billed reports whether the run is billed: it has ended with its answer.
+func (r Run) Billed() bool { return r.Status == Completed }
+
 // ID returns the run's identifier.
 func (r Run) ID() string { return r.RunID }

@@ -77,7 +77,7 @@ func (p *player) play(words []string) string {
 		case look.Execute:
 			return "a worker should execute it"
 		case look.Event != nil:
-			return "it asks for: " + look.Event.Transition()
+			return "it asks for: " + NameOf(look.Event)
 		case look.Again.IsZero():
 			return "nothing, ever"
 		default:
@@ -168,11 +168,11 @@ func (p *player) state() string {
 func follows(o Outcome) string {
 	s := ""
 	add := func(format string, args ...any) { s += "; " + fmt.Sprintf(format, args...) }
-	if o.Charge != nil {
-		add("charge %d ms, billed %v", o.Charge.ActiveMS, o.Charge.Billed)
+	if o.After.Status.Terminal() {
+		add("charge %d ms, billed %v", o.After.ActiveMS, o.After.Billed())
 	}
-	if o.Announce != nil {
-		add("push %s #%d", o.Announce.Status, o.Announce.Sequence)
+	if o.Announce {
+		add("push %s #%d", o.After.Status, o.After.Transition)
 	}
 	if o.Promote != "" {
 		add("%s goes on with %v parked", o.Promote, o.Inherit(Slots{}).Parked)
@@ -183,11 +183,11 @@ func follows(o Outcome) string {
 	if o.Nudge {
 		add("nudge")
 	}
-	if o.Arm != nil {
-		add("timer at %s", o.Arm.At.Sub(t0))
+	if o.Arm {
+		add("timer at %s", o.After.ExpiresAt.Sub(t0))
 	}
-	if o.Disarm != nil {
-		add("timer of pause %d off", o.Disarm.Pause)
+	if o.Disarm {
+		add("timer of pause %d off", o.After.Pause)
 	}
 	return s
 }

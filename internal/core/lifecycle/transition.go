@@ -3,99 +3,85 @@ package lifecycle
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 )
 
 // Event is something that happens to a run. Its fields carry what the transition needs: times, ids, choices.
 type Event interface {
-	// Transition is the name of the transition that the event asks for.
-	Transition() string
 	apply(o *Outcome, now time.Time) error
 }
 
 // Transition is a row of the transition table.
 type Transition struct {
-	Name string
-	From []Status
-	To   []Status // the possible results; one that is also in From means that the status may stay the same
-	When string   // a description for humans
+	Name  string
+	Event Event // of the type that asks for it
+	From  []Status
+	To    []Status // the possible results; one that is also in From means that the status may stay the same
+	When  string   // a description for humans
 }
 
 // Transitions is the transition table: the specification's rows, and the transitions that it leaves open.
 func Transitions() []Transition {
 	active := []Status{Queued, Running, AwaitingInput}
 	return []Transition{
-		{"claim", []Status{Queued, Running}, []Status{Running},
+		{"claim", Claim{}, []Status{Queued, Running}, []Status{Running},
 			"a worker starts a queued run, or takes over one whose lease has lapsed"},
-		{"beat", []Status{Running}, []Status{Running}, "the worker confirms its lease and its active time"},
-		{"step", []Status{Running}, []Status{Running}, "a model reply or tool result is journalled"},
-		{"hand_over", []Status{Running}, []Status{Running},
+		{"beat", Renew{}, []Status{Running}, []Status{Running}, "the worker confirms its lease and its active time"},
+		{"step", Step{}, []Status{Running}, []Status{Running}, "a model reply or tool result is journalled"},
+		{"hand_over", Release{}, []Status{Running}, []Status{Running},
 			"the worker gives its lease up at a step's end; another goes on"},
-		{"crash", []Status{Running}, []Status{Running, Failed, Cancelled},
+		{"crash", Crash{}, []Status{Running}, []Status{Running, Failed, Cancelled},
 			"the worker's program failed at the run; another attempt begins, a few times"},
-		{"pause", []Status{Running}, []Status{AwaitingInput, Cancelled}, "the agent needs a human decision"},
-		{"complete", []Status{Running}, []Status{Completed, Cancelled}, "the worker finishes with success"},
-		{"fail", []Status{Running}, []Status{Failed, Cancelled}, "the worker finishes with failure"},
-		{"time_out", []Status{Running}, []Status{TimedOut, Cancelled}, "the active-execution limit is reached"},
-		{"recover", []Status{Running}, []Status{Failed, Cancelled, TimedOut},
+		{"pause", Pause{}, []Status{Running}, []Status{AwaitingInput, Cancelled}, "the agent needs a human decision"},
+		{"complete", Complete{}, []Status{Running}, []Status{Completed, Cancelled}, "the worker finishes with success"},
+		{"fail", Fail{}, []Status{Running}, []Status{Failed, Cancelled}, "the worker finishes with failure"},
+		{"time_out", TimeOut{}, []Status{Running}, []Status{TimedOut, Cancelled},
+			"the active-execution limit is reached"},
+		{"recover", Recover{}, []Status{Running}, []Status{Failed, Cancelled, TimedOut},
 			"the lease has lapsed and the run must not go on"},
-		{"unstartable", []Status{Queued}, []Status{Failed}, "no worker started the run before its start deadline"},
-		{"extend", []Status{Queued}, []Status{Queued},
+		{"unstartable", Unstartable{}, []Status{Queued}, []Status{Failed},
+			"no worker started the run before its start deadline"},
+		{"extend", Extend{}, []Status{Queued}, []Status{Queued},
 			"other runs of its organization hold its turn up: the start deadline is moved"},
-		{"resume", []Status{AwaitingInput}, []Status{Queued}, "exactly the pending interrupts are decided"},
-		{"answer", []Status{AwaitingInput}, []Status{Queued}, "a message answers the one pending clarification"},
-		{"expire", []Status{AwaitingInput}, []Status{Cancelled}, "the pause was not decided in time"},
-		{"cancel", active, []Status{Cancelled, Running},
+		{"resume", Resume{}, []Status{AwaitingInput}, []Status{Queued}, "exactly the pending interrupts are decided"},
+		{"answer", AnswerMessage{}, []Status{AwaitingInput}, []Status{Queued},
+			"a message answers the one pending clarification"},
+		{"expire", Expire{}, []Status{AwaitingInput}, []Status{Cancelled}, "the pause was not decided in time"},
+		{"cancel", Cancel{}, active, []Status{Cancelled, Running},
 			"at once when queued, paused or without a live worker; else the worker is told"},
-		{"park", active, active, "a message waits for the run's end"},
-		{"withdraw", active, active, "a parked message is taken back"},
-		{"postpone", active, active, "the sweeper looked and will look again later"},
-		{"remove", active, []Status{Cancelled}, "the chat, its user or its organisation is deleted"},
+		{"park", Park{}, active, active, "a message waits for the run's end"},
+		{"withdraw", Withdraw{}, active, active, "a parked message is taken back"},
+		{"postpone", Postpone{}, active, active, "the sweeper looked and will look again later"},
+		{"remove", Remove{}, active, []Status{Cancelled}, "the chat, its user or its organisation is deleted"},
 	}
 }
 
-var transitions = func() map[string]Transition {
-	byName := map[string]Transition{}
+var transitions = func() map[reflect.Type]Transition {
+	byEvent := map[reflect.Type]Transition{}
 	for _, m := range Transitions() {
-		byName[m.Name] = m
+		byEvent[reflect.TypeOf(m.Event)] = m
 	}
-	return byName
+	return byEvent
 }()
 
+// NameOf is the name of the transition that an event asks for.
+func NameOf(e Event) string { return transitions[reflect.TypeOf(e)].Name }
+
 // Outcome is a transition that was made: the run before and after it, and its consequences. All of it must be written
-// in the same commit as the run, except Nudge, Arm and Disarm: these are sent after the commit and may be lost.
+// in the same commit as the run, except Nudge, Arm and Disarm: these are sent after the commit and may be lost. A run
+// that has ended in After has a ledger entry, too.
 type Outcome struct {
 	Before, After Run
 
-	Announce *Announcement // a webhook delivery to store
-	Charge   *Charge       // the ledger entry to store
-	Promote  string        // the parked message whose run gets the chat's lock
-	Unlock   bool          // the chat's lock is free: no message was parked
+	Announce bool   // store a webhook delivery of the status; its sequence number is that of the transition
+	Promote  string // the parked message whose run gets the chat's lock
+	Unlock   bool   // the chat's lock is free: no message was parked
 
-	Nudge  bool        // send a nudge for the run, or for the promoted one
-	Arm    *PauseTimer // the timer to start
-	Disarm *PauseTimer // the timer to stop
-}
-
-// Announcement is a state of which the client wants to be told by a webhook.
-type Announcement struct {
-	Status   Status
-	Sequence int // the number of the transition: one delivery for each
-}
-
-// Charge is the ledger entry of a run that has ended.
-type Charge struct {
-	Status   Status
-	Billed   bool
-	Usage    Usage
-	ActiveMS int64
-}
-
-// PauseTimer is the timer of a pause.
-type PauseTimer struct {
-	Pause int
-	At    time.Time
+	Nudge  bool // send a nudge for the run, or for the promoted one
+	Arm    bool // start the timer of the pause
+	Disarm bool // stop it
 }
 
 // ErrRefused matches every [Refusal].
@@ -152,9 +138,9 @@ func (o *Outcome) refuse(reason Reason) error {
 // itself. Apply panics if the event's transition is not in the table, or leads to a status that its row does not
 // list.
 func Apply(r Run, e Event, now time.Time) (Outcome, error) {
-	m, ok := transitions[e.Transition()]
+	m, ok := transitions[reflect.TypeOf(e)]
 	if !ok {
-		panic("lifecycle: no such transition: " + e.Transition())
+		panic(fmt.Sprintf("lifecycle: no transition is asked for by %T", e))
 	}
 	o := Outcome{Before: r, After: r}
 	if !slices.Contains(m.From, r.Status) {
@@ -189,12 +175,12 @@ func (o *Outcome) enter(s Status, now time.Time) {
 	}
 	if s != AwaitingInput {
 		if o.Before.Status == AwaitingInput {
-			o.Disarm = &PauseTimer{Pause: r.Pause, At: r.ExpiresAt}
+			o.Disarm = true
 		}
 		r.Interrupts, r.ExpiresAt = nil, time.Time{}
 	}
 	if r.Callback && s.EndedOrWaiting() {
-		o.Announce = &Announcement{Status: s, Sequence: r.Transition}
+		o.Announce = true
 	}
 	if s.Terminal() {
 		o.settle(now)
@@ -204,7 +190,6 @@ func (o *Outcome) enter(s Status, now time.Time) {
 func (o *Outcome) settle(now time.Time) {
 	r := &o.After
 	r.FinishedAt, r.Due, r.Crashes = now, time.Time{}, 0
-	o.Charge = &Charge{Status: r.Status, Billed: r.Status == Completed, Usage: r.Usage, ActiveMS: r.ActiveMS}
 	r.Slots = Slots{}
 	if len(r.Parked) == 0 {
 		o.Unlock = true

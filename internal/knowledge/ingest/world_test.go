@@ -285,7 +285,8 @@ func (w *world) budgets(tokens int64) {
 
 // charged returns the ledger, and checks that both budgets have counted what it says.
 func (w *world) charged() (entries []record.Entry, tokens int64) {
-	page, err := w.store.Ledger(w.Context(), record.Of(w.admin.Organization), "", 1000)
+	days := record.LedgerDays
+	page, err := w.store.Ledger(w.Context(), record.Of(w.admin.Organization), time.Time{}, time.Time{}, "", 1000, &days)
 	require.NoError(w, err)
 	for _, e := range page.Rows {
 		entries = append(entries, e.Value)

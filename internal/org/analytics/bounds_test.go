@@ -23,7 +23,7 @@ func TestADayOfVeryManyIsRolledUpInParts(t *testing.T) {
 	tx, at := w.store.Begin(w.NewID()), w.now.Truncate(day)
 	for i := range runs {
 		tx.PutCharge(lifecycle.Run{RunSpec: lifecycle.RunSpec{RunID: w.NewID(), Organization: w.organization},
-			FinishedAt: at.Add(day / runs * time.Duration(i)).Truncate(time.Millisecond)}, lifecycle.Charge{})
+			FinishedAt: at.Add(day / runs * time.Duration(i)).Truncate(time.Millisecond)})
 		if i%90 == 89 || i == runs-1 {
 			require.NoError(t, tx.Commit(t.Context()))
 			tx = w.store.Begin(w.NewID())

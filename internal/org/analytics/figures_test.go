@@ -155,14 +155,14 @@ func (y *year) fill(n int) {
 		run := lifecycle.Run{RunSpec: lifecycle.RunSpec{
 			RunID: host.FormatID(at, r.Uint64()), Organization: y.organization, User: id("6b", user), Chat: id("6e", i),
 			APIKey: id("6d", 2*user+r.IntN(2)), Agent: id("6c", agent), Model: fmt.Sprint("provider/model-", agent%3),
-		}, FinishedAt: at, Attempt: 1, QueueMS: r.Int64N(40)}
-		tx.PutCharge(run, lifecycle.Charge{
+		}, FinishedAt: at, Attempt: 1, QueueMS: r.Int64N(40),
 			Status: []lifecycle.Status{lifecycle.Completed, lifecycle.Failed, lifecycle.Cancelled,
-				lifecycle.TimedOut}[max(0, r.IntN(50)-46)], Billed: true,
+				lifecycle.TimedOut}[max(0, r.IntN(50)-46)],
 			ActiveMS: int64(300 * math.Exp(r.NormFloat64()*1.2)),
 			Usage: lifecycle.Usage{InputTokens: r.Int64N(20_000), OutputTokens: r.Int64N(2000),
 				ModelCalls: 1 + r.Int64N(5), ToolCalls: r.Int64N(4)},
-		})
+		}
+		tx.PutCharge(run)
 		if i%90 == 89 || i == n-1 {
 			work <- tx
 			tx = y.store.Begin(y.NewID())

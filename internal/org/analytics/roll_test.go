@@ -54,8 +54,8 @@ func (w *world) many(from time.Time, span time.Duration, n int) {
 		tx.PutCharge(lifecycle.Run{RunSpec: lifecycle.RunSpec{
 			RunID: w.NewID(), Organization: w.organization, User: id("6b", i), APIKey: id("6d", i), Agent: id("6c", i),
 			Chat: "c", Model: "p/a",
-		}, FinishedAt: from.Add(span / time.Duration(n) * time.Duration(i)).Truncate(time.Millisecond)},
-			lifecycle.Charge{Status: lifecycle.Completed, ActiveMS: int64(i), Usage: lifecycle.Usage{InputTokens: 1}})
+		}, FinishedAt: from.Add(span / time.Duration(n) * time.Duration(i)).Truncate(time.Millisecond),
+			Status: lifecycle.Completed, ActiveMS: int64(i), Usage: lifecycle.Usage{InputTokens: 1}})
 		if i%90 == 89 || i == n-1 {
 			require.NoError(w, tx.Commit(w.Context()))
 			tx = w.store.Begin(w.NewID())

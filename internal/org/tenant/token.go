@@ -43,7 +43,7 @@ func isRunToken(text string) bool {
 
 // ofRunToken is the principal of a run token; its errors are those of Authenticate.
 func (t *Tenants) ofRunToken(ctx context.Context, text string) (Principal, error) {
-	token, err := t.known.RunToken(ctx, hashText(text))
+	token, err := record.FindRunToken(ctx, t.known, hashText(text))
 	if err != nil {
 		return Principal{}, hide(err)
 	}

@@ -43,7 +43,9 @@ func furnished(t *testing.T) *memtable.Table {
 	taken := stored.Run
 	taken.Slots = lifecycle.Slots{User: "0000", Organization: "0001"}
 	tx.MoveSlots(stored.Run, taken)
-	tx.PutCharge(stored.Run, lifecycle.Charge{Billed: true})
+	charged := stored.Run
+	charged.Status = lifecycle.Completed
+	tx.PutCharge(charged)
 	tx.PutEmbedded("o", record.Entry{Kind: record.OfSearch, InputTokens: 1})
 	tx.CountRun("o", "user/u/day", record.Spent{Runs: 4})
 	tx.PutDelivery(record.Fresh(record.Delivery{DeliveryID: "d", Organization: "o", RunID: "r"}))

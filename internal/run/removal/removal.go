@@ -160,11 +160,10 @@ func (r *Remover) pass(
 }
 
 func (r *Remover) erase(ctx context.Context, e record.RunEntity, keepLinks bool) error {
-	writeID := r.Host.NewID()
-	if err := r.Store.EraseDeliveries(ctx, e.Value.ID(), writeID); err != nil {
+	if err := r.Store.EraseDeliveries(ctx, e.Value.ID()); err != nil {
 		return err
 	}
-	return r.Store.EraseRun(ctx, e, writeID, keepLinks)
+	return r.Store.EraseRun(ctx, e, r.Host.NewID(), keepLinks)
 }
 
 // eraseRuns erases those runs of a page that are chosen, and ends them first where they are active: some are accepted

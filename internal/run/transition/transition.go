@@ -202,7 +202,7 @@ func (x *Executor) Apply(
 		trace.Root(ctx, parked.ID) // the request is of the run that its message becomes later
 	}
 	trace.Join(ctx, o.After.ID())
-	x.follow(ctx, c.Event.Transition(), o, promoted)
+	x.follow(ctx, lifecycle.NameOf(c.Event), o, promoted)
 	x.notify(written, c.Chat == nil) // a deleted chat has no runs for those who wait
 	return written, o, nil
 }
@@ -222,12 +222,12 @@ func (x *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run,
 	if after.Status == lifecycle.Completed {
 		tx.SetOutput(ctx, after, c.Result)
 	}
-	if o.Charge != nil {
-		tx.PutCharge(after.Run, *o.Charge)
-		tx.SpendTokens(ctx, after.Run, *o.Charge)
+	if after.Status.Terminal() {
+		tx.PutCharge(after.Run)
+		tx.SpendTokens(ctx, after.Run)
 	}
-	if o.Announce != nil && tx.Err() == nil {
-		if err := x.announce(ctx, tx, *after, *o.Announce, c); err != nil {
+	if o.Announce && tx.Err() == nil {
+		if err := x.announce(ctx, tx, *after, c); err != nil {
 			return err
 		}
 	}
@@ -235,9 +235,7 @@ func (x *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run,
 }
 
 // announce writes the webhook delivery of a status, its body with its final bytes but for what a result quotes.
-func (x *Executor) announce(
-	ctx context.Context, tx *record.Tx, r record.Run, a lifecycle.Announcement, c Change,
-) error {
+func (x *Executor) announce(ctx context.Context, tx *record.Tx, r record.Run, c Change) error {
 	in, err := x.Store.Input(ctx, r)
 	if err != nil {
 		return err
@@ -249,26 +247,26 @@ func (x *Executor) announce(
 		}
 	}
 	h := record.Delivery{
-		DeliveryID: record.DeliveryID(r.ID(), a.Sequence), Organization: r.Organization, RunID: r.ID(),
-		Sequence: a.Sequence, Event: events.WebhookTerminal, Status: string(a.Status),
+		DeliveryID: record.DeliveryID(r.ID(), r.Transition), Organization: r.Organization, RunID: r.ID(),
+		Sequence: r.Transition, Event: events.WebhookTerminal, Status: string(r.Status),
 		CallbackURL: in.CallbackURL, PushedTo: push.Value.URL,
 		State: record.DeliveryPending, NextAttempt: x.Host.Now(), CheckAt: x.Host.Now().Add(lifecycle.DispatchGrace),
 	}
 	body := events.Webhook{
 		Version: 1, DeliveryID: h.DeliveryID, RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, Status: h.Status,
 		Interrupts: json.RawMessage("[]"), Metadata: in.Metadata, OccurredAt: events.Time(r.UpdatedAt),
-		Sequence: a.Sequence,
+		Sequence: r.Transition,
 	}
 	if body.Metadata == nil {
 		body.Metadata = map[string]string{}
 	}
-	if a.Status == lifecycle.AwaitingInput {
+	if r.Status == lifecycle.AwaitingInput {
 		h.Event = events.WebhookAwaitingInput
 		if body.Interrupts, err = json.Marshal(record.Public(c.Interrupts)); err != nil {
 			return err
 		}
 	}
-	if a.Status == lifecycle.Completed {
+	if r.Status == lifecycle.Completed {
 		billed := "billed"
 		body.UsageStatus, body.Result = &billed, c.Result
 	}
@@ -425,7 +423,7 @@ func (x *Executor) Accept(ctx context.Context, tx *record.Tx, a Acceptance) (acc
 	begun := e.Value.Status == lifecycle.Running
 	x.follow(ctx, Accepted, lifecycle.Outcome{After: r.Run, Nudge: !begun}, nil)
 	if begun {
-		x.follow(ctx, lifecycle.Claim{}.Transition(), lifecycle.Outcome{Before: r.Run, After: e.Value.Run}, nil)
+		x.follow(ctx, lifecycle.NameOf(lifecycle.Claim{}), lifecycle.Outcome{Before: r.Run, After: e.Value.Run}, nil)
 	}
 	x.notify(e, false)
 	return accepted, nil
@@ -476,19 +474,19 @@ func (x *Executor) follow(ctx context.Context, event string, o lifecycle.Outcome
 		x.send(ctx, queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: next.ID()}, Group: next.Organization,
 			User: next.User})
 	}
-	if o.Announce != nil {
-		id := record.Delivery{RunID: r.ID(), Sequence: o.Announce.Sequence}.NudgeID()
+	if o.Announce {
+		id := record.Delivery{RunID: r.ID(), Sequence: r.Transition}.NudgeID()
 		x.send(ctx, queue.Message{Nudge: events.Nudge{Kind: events.NudgeWebhook, ID: id}, Group: r.Organization})
 	}
-	if o.Disarm != nil {
-		if err := x.Timer.Stop(ctx, alarmName(r.ID(), o.Disarm.Pause)); err != nil {
+	if o.Disarm {
+		if err := x.Timer.Stop(ctx, alarmName(r.ID(), r.Pause)); err != nil {
 			x.Log.Warn("a timer could not be stopped", "run_id", r.ID(), "error", err)
 		}
 	}
-	if o.Arm != nil {
+	if o.Arm {
 		message := queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: r.ID()}, Group: r.Organization,
 			User: r.User}
-		if err := x.Timer.At(ctx, alarmName(r.ID(), o.Arm.Pause), o.Arm.At, message); err != nil {
+		if err := x.Timer.At(ctx, alarmName(r.ID(), r.Pause), r.ExpiresAt, message); err != nil {
 			x.Log.Warn("a timer could not be set; the sweeper will see to it", "run_id", r.ID(), "error", err)
 		}
 	}

@@ -137,7 +137,8 @@ func TestTheLedgerTellsEmbeddingsOfSearchesApart(t *testing.T) {
 		require.NoError(t, err)
 		s.drive()
 		require.Equal(t, lifecycle.Completed, s.run(run).Status, s.log.String())
-		page, err := s.store.Ledger(t.Context(), s.who.Scope(), "", 10)
+		days := record.LedgerDays
+		page, err := s.store.Ledger(t.Context(), s.who.Scope(), time.Time{}, time.Time{}, "", 10, &days)
 		require.NoError(t, err)
 		require.Len(t, page.Rows, 1)
 		e := page.Rows[0].Value

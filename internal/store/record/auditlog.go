@@ -102,56 +102,49 @@ var audited = map[string]bool{
 // audit adds the audit log's entry of a commit, if it has an author and changes an audited resource: of the first such
 // resource.
 func (tx *Tx) audit(ctx context.Context) {
-	by, authored := AuthorOf(ctx)
-	if !authored {
-		return
-	}
 	for _, op := range tx.ops {
 		kind, id, _ := strings.Cut(op.Item.Part, "/")
 		if op.Item.Sort != headSort || !audited[kind] || op.Kind == table.CheckOp {
 			continue
 		}
-		entry := by.entry(tx.store.host.Now(), tx.writeID, kind, id)
-		if kind != "organization" { // an operator's change is in the log of the thing's organization
-			entry.Organization = op.Item.Owner
-		}
-		entry.Changed, _ = ctx.Value(changedKey{}).([]string)
-		PutResource(tx, Fresh(entry))
+		tx.entry(ctx, kind, id, func(entry *AuditEntry) {
+			if kind != "organization" { // an operator's change is in the log of the thing's organization
+				entry.Organization = op.Item.Owner
+			}
+			entry.Changed, _ = ctx.Value(changedKey{}).([]string)
+		})
 		return
 	}
 }
 
-func (a Author) entry(at time.Time, writeID, kind, subject string) AuditEntry {
-	return AuditEntry{
-		ID: writeID, Organization: a.Organization, At: at, Operation: a.Operation, UserID: a.UserID,
+// entry adds an entry of the audit log that fill completes, if the context has an author.
+func (tx *Tx) entry(ctx context.Context, kind, subject string, fill func(*AuditEntry)) {
+	a, authored := AuthorOf(ctx)
+	if !authored {
+		return
+	}
+	entry := AuditEntry{
+		ID: tx.writeID, Organization: a.Organization, At: tx.store.host.Now(), Operation: a.Operation, UserID: a.UserID,
 		APIKeyID: a.APIKeyID, AsOperator: a.AsOperator, Kind: kind, Subject: subject,
 	}
+	fill(&entry)
+	PutResource(tx, Fresh(entry))
 }
 
 // AuditDecisions adds the audit log's entry of a decided pause, if the decision has an author.
 func (tx *Tx) AuditDecisions(ctx context.Context, r Run, d Decisions) {
-	by, authored := AuthorOf(ctx)
-	if !authored {
-		return
-	}
-	entry := by.entry(tx.store.host.Now(), tx.writeID, "run", r.ID())
-	entry.DecidedBy = d.By
-	for _, one := range d.List {
-		entry.Decisions = append(entry.Decisions, AuditDecision{one.InterruptID, one.Decision})
-	}
-	PutResource(tx, Fresh(entry))
+	tx.entry(ctx, "run", r.ID(), func(entry *AuditEntry) {
+		entry.DecidedBy = d.By
+		for _, one := range d.List {
+			entry.Decisions = append(entry.Decisions, AuditDecision{one.InterruptID, one.Decision})
+		}
+	})
 }
 
 // AuditDeed adds the audit log's entry of an operation on something that is no audited resource, such as a run that is
 // cancelled, if it has an author.
 func (tx *Tx) AuditDeed(ctx context.Context, owner, kind, subject string) {
-	by, authored := AuthorOf(ctx)
-	if !authored {
-		return
-	}
-	entry := by.entry(tx.store.host.Now(), tx.writeID, kind, subject)
-	entry.Organization = owner
-	PutResource(tx, Fresh(entry))
+	tx.entry(ctx, kind, subject, func(entry *AuditEntry) { entry.Organization = owner })
 }
 
 // NoteDeed writes the audit log's entry of an operation that writes nothing else, such as an export. Its errors are

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -132,10 +133,8 @@ func (s *Store) SpentOf(ctx context.Context, names ...string) ([]Spent, error) {
 		}
 	}
 	host.All(s.host, readers...)
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(errs...); err != nil {
+		return nil, err
 	}
 	return sums, nil
 }
@@ -165,9 +164,9 @@ func (tx *Tx) CountRun(organization, name string, before Spent) {
 }
 
 // SpendTokens counts the tokens of an ended run in the budgets that it names.
-func (tx *Tx) SpendTokens(ctx context.Context, r lifecycle.Run, c lifecycle.Charge) {
+func (tx *Tx) SpendTokens(ctx context.Context, r lifecycle.Run) {
 	for _, b := range r.Budgets {
-		tx.spend(ctx, r.Organization, b.Name, r.ID(), c.Usage.InputTokens+c.Usage.OutputTokens)
+		tx.spend(ctx, r.Organization, b.Name, r.ID(), r.Usage.InputTokens+r.Usage.OutputTokens)
 	}
 }
 

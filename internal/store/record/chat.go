@@ -91,23 +91,35 @@ func (s *Store) Chats(ctx context.Context, scope Scope, after string, limit int)
 
 // listed lists entities of the owner index, newest first.
 func listed[T any](ctx context.Context, s *Store, scope Scope, part, after string, limit int) (Page[Entity[T]], error) {
-	return listedIn[T](ctx, s, scope, table.Range{Part: part, After: after, Reverse: true, Limit: limit})
+	return listedIn[T](ctx, s, scope, table.ByOwner,
+		table.Range{Part: part, After: after, Reverse: true, Limit: limit})
 }
 
-func listedIn[T any](ctx context.Context, s *Store, scope Scope, of table.Range) (Page[Entity[T]], error) {
+// maxTies is how many rows more than asked for a page of [table.ByChat] may have because they are of the same turn: one
+// for each time that the chat was created again within the seconds that a deletion takes.
+const maxTies = 32
+
+func listedIn[T any](
+	ctx context.Context, s *Store, scope Scope, index table.Index, of table.Range,
+) (Page[Entity[T]], error) {
 	limit := of.Limit
-	of.Limit++
-	entries, err := s.list(ctx, table.ByOwner, of)
+	if of.Limit++; index == table.ByChat { // one more says whether there is a next page
+		of.Limit += maxTies
+	}
+	entries, err := s.list(ctx, index, of)
 	if err != nil {
 		return Page[Entity[T]]{}, err
 	}
 	var page Page[Entity[T]]
 	if len(entries) > limit {
+		// The next page begins after a place, so all rows of one place are in one page.
+		for limit < len(entries) && entries[limit].At == entries[limit-1].At {
+			limit++
+		}
+		if limit < len(entries) || len(entries) == of.Limit {
+			page.Next = entries[limit-1].At
+		}
 		entries = entries[:limit]
-		page.Next = entries[limit-1].At
-	}
-	if len(entries) == 0 {
-		return page, nil
 	}
 	items, err := s.readAll(ctx, keysOf(entries, func(e table.Entry) table.Key { return e.Key }))
 	if err != nil {
@@ -145,14 +157,4 @@ func keysOf[T any](list []T, key func(T) table.Key) []table.Key {
 		keys = append(keys, key(one))
 	}
 	return keys
-}
-
-// find reads an entity; the second result is false when there is none.
-func find[T any](ctx context.Context, s *Store, key table.Key) (Entity[T], bool, error) {
-	items, err := s.read(ctx, key)
-	if err != nil || items[0] == nil {
-		return Entity[T]{}, false, err
-	}
-	e, err := decode[T](items[0])
-	return e, err == nil, err
 }

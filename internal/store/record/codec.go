@@ -48,6 +48,9 @@ type envelope[T any] struct {
 	Unknown jsontext.Value `json:",embed"` // members that this version does not know
 }
 
+// itemized is implemented by values of which a part is not in the body of their item.
+type itemized interface{ take(from *table.Item) }
+
 func decode[T any](item *table.Item) (Entity[T], error) {
 	var e envelope[T]
 	if err := e.decode(item); err != nil {
@@ -82,9 +85,13 @@ func (e *envelope[T]) decode(item *table.Item) error {
 
 // of is the entity of an item with this body.
 func (e *envelope[T]) of(item *table.Item) Entity[T] {
-	return Entity[T]{
+	entity := Entity[T]{
 		Value: e.Value, version: item.Version, writeID: item.WriteID, schema: item.Schema, unknown: e.Unknown,
 	}
+	if v, is := any(&entity.Value).(itemized); is {
+		v.take(item)
+	}
+	return entity
 }
 
 // ErrUnstorable says that a value can never be stored: it contains JSON that has more than one meaning.

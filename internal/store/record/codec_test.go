@@ -14,7 +14,7 @@ func TestUnknownMembersAreKept(t *testing.T) {
 		Key: RunKey("1"), Owner: "o", Version: 3, Schema: 1,
 		Body: []byte(`{"run_id":"1","status":"queued","from_the_future":{"a":[1,2]}}`),
 	}
-	e, err := decodeRun(&item)
+	e, err := decode[Run](&item)
 	require.NoError(t, err)
 	assert.Equal(t, "1", e.Value.RunID)
 	e.Value.Attempt = 4
@@ -22,7 +22,7 @@ func TestUnknownMembersAreKept(t *testing.T) {
 	tx.PutRun(e)
 	require.NoError(t, tx.Err())
 	op := tx.Ops()[0]
-	again, err := decodeRun(op.Item)
+	again, err := decode[Run](op.Item)
 	require.NoError(t, err)
 	assert.Equal(t, 4, again.Value.Attempt)
 	assert.Contains(t, string(op.Item.Body), `"from_the_future":{"a":[1,2]}`)
@@ -30,7 +30,7 @@ func TestUnknownMembersAreKept(t *testing.T) {
 }
 
 func TestItemOfNewerSchemaIsNotOverwritten(t *testing.T) {
-	e, err := decodeRun(&table.Item{Key: RunKey("1"), Schema: schema + 1, Body: []byte(`{"run_id":"1"}`)})
+	e, err := decode[Run](&table.Item{Key: RunKey("1"), Schema: schema + 1, Body: []byte(`{"run_id":"1"}`)})
 	require.NoError(t, err)
 	tx := new(Store).Begin("m")
 	tx.PutRun(e)
@@ -45,7 +45,7 @@ func FuzzDecode(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
 		item := &table.Item{Key: RunKey("1"), Owner: "o", Schema: 1, Version: 1, Body: body}
-		if e, err := decodeRun(item); err == nil {
+		if e, err := decode[Run](item); err == nil {
 			tx := new(Store).Begin("m")
 			tx.PutRun(e)
 			if err := tx.Err(); err != nil {

@@ -146,11 +146,11 @@ func TestBudgetCountsEachRunAndTokenOnce(t *testing.T) {
 				RunID: h.NewID(), Organization: "o",
 				Budgets: []lifecycle.Budget{{Name: name, MaxTokens: 9}, {Name: "other/o/day", MaxTokens: 9}},
 			},
+			Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4},
 		}
 		spend := func() []table.Op {
 			ops, err := opsOf(s, h.NewID(), func(tx *record.Tx) {
-				tx.SpendTokens(t.Context(), run,
-					lifecycle.Charge{Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4}})
+				tx.SpendTokens(t.Context(), run)
 			})
 			require.NoError(t, err)
 			require.Len(t, ops, 2)
@@ -199,7 +199,7 @@ func TestEmbeddingsAreCharged(t *testing.T) {
 	for limit := 1; limit < 6; limit++ {
 		var got []string
 		for after := ""; ; {
-			page, err := e.Ledger(t.Context(), e.scope(), after, limit)
+			page, err := ledgerPage(t.Context(), e.Store, e.scope(), after, limit)
 			require.NoError(t, err)
 			for _, row := range page.Rows {
 				got = append(got, row.Value.ID+" "+row.Value.Kind)
@@ -228,13 +228,12 @@ func TestLedgerListsEachRunOnce(t *testing.T) {
 				APIKey: "k", Model: "p/m"},
 			Attempt: 2, QueueMS: 7,
 			FinishedAt: host.TimeOf(id).Add(time.Duration(n) * time.Millisecond),
+			Status:     lifecycle.Completed, ActiveMS: 5,
+			Usage: lifecycle.Usage{InputTokens: 1, OutputTokens: 2, ModelCalls: 3, ToolCalls: 4},
 		}
 		for try := range 2 {
 			op, err := opOf(s, fmt.Sprint("move", try), func(tx *record.Tx) {
-				tx.PutCharge(run, lifecycle.Charge{
-					Status: lifecycle.Completed, Billed: true, ActiveMS: 5,
-					Usage: lifecycle.Usage{InputTokens: 1, OutputTokens: 2, ModelCalls: 3, ToolCalls: 4},
-				})
+				tx.PutCharge(run)
 			})
 			require.NoError(t, err)
 			err = commitOps(t.Context(), s, fmt.Sprint("move", try), op)
@@ -246,7 +245,7 @@ func TestLedgerListsEachRunOnce(t *testing.T) {
 		pages := 0
 		for after := ""; ; pages++ {
 			require.Less(t, pages, 100)
-			page, err := s.Ledger(t.Context(), record.Of(organization), after, limit)
+			page, err := ledgerPage(t.Context(), s, record.Of(organization), after, limit)
 			require.NoError(t, err)
 			assert.LessOrEqual(t, len(page.Rows), limit)
 			for _, e := range page.Rows {
@@ -264,7 +263,7 @@ func TestLedgerListsEachRunOnce(t *testing.T) {
 		}
 		assert.Equal(t, want, got, "pages of %d", limit)
 	}
-	other, err := s.Ledger(t.Context(), record.Of(host.FormatID(today, 9)), "", 10)
+	other, err := ledgerPage(t.Context(), s, record.Of(host.FormatID(today, 9)), "", 10)
 	require.NoError(t, err)
 	assert.Empty(t, other.Rows)
 }

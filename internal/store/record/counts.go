@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"agentplatform/internal/store/table"
 )
@@ -13,6 +14,12 @@ import (
 
 type counts struct {
 	N map[string]int64 `json:"n"`
+}
+
+func (c counts) addTo(sum map[string]int64) {
+	for what, n := range c.N {
+		sum[what] += n
+	}
 }
 
 const countShards = 8
@@ -31,13 +38,9 @@ func (tx *Tx) Count(ctx context.Context, owner, name, id string, add map[string]
 	e, _, err := find[counts](ctx, tx.store, key)
 	tx.fail(err)
 	sum := map[string]int64{}
-	for _, n := range []map[string]int64{e.Value.N, add} {
-		for what, by := range n {
-			if sum[what] += by; sum[what] == 0 {
-				delete(sum, what)
-			}
-		}
-	}
+	counts{add}.addTo(sum)
+	e.Value.addTo(sum)
+	maps.DeleteFunc(sum, func(_ string, n int64) bool { return n == 0 })
 	e.Value.N = sum
 	put(tx, e, table.Item{Key: key, Owner: owner})
 }
@@ -54,9 +57,7 @@ func (s *Store) Counts(ctx context.Context, name string) (map[string]int64, erro
 		if err != nil {
 			return nil, err
 		}
-		for what, n := range e.Value.N {
-			sum[what] += n
-		}
+		e.Value.addTo(sum)
 	}
 	return sum, nil
 }
@@ -84,9 +85,7 @@ func (tx *Tx) Counts(ctx context.Context, name string) map[string]int64 {
 		tx.add(table.Check(keys[i], table.VersionIs(item.Version)))
 		e, err := decode[counts](item)
 		tx.fail(err)
-		for what, n := range e.Value.N {
-			sum[what] += n
-		}
+		e.Value.addTo(sum)
 	}
 	return sum
 }

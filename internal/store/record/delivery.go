@@ -142,18 +142,7 @@ func (s *Store) DeliveriesOfRun(ctx context.Context, scope Scope, run string) ([
 	if err != nil {
 		return nil, err
 	}
-	var found []DeliveryEntity
-	for _, item := range items {
-		if !scope.Includes(item.Owner) {
-			continue
-		}
-		e, err := decode[Delivery](item)
-		if err != nil {
-			return nil, err
-		}
-		found = append(found, e)
-	}
-	return found, nil
+	return seen[Delivery](s, scope, items)
 }
 
 // Delivery finds a delivery by its id. It returns a problem of kind NotFound or Forbidden.
@@ -165,11 +154,7 @@ func (s *Store) Delivery(ctx context.Context, scope Scope, id string) (DeliveryE
 	if len(entries) == 0 {
 		return DeliveryEntity{}, s.notListed(ctx, scope, id)
 	}
-	item, err := s.get(ctx, scope, "delivery "+id, entries[0].Key)
-	if err != nil {
-		return DeliveryEntity{}, err
-	}
-	return decode[Delivery](item)
+	return load[Delivery](ctx, s, scope, "delivery "+id, entries[0].Key)
 }
 
 // notListed says whether a delivery that the scope does not list belongs to another organization (Forbidden) or does
@@ -192,23 +177,11 @@ func (s *Store) notListed(ctx context.Context, scope Scope, id string) error {
 }
 
 // EraseDeliveries deletes a run's deliveries. The errors are those of the blob store and of [Tx.Commit].
-func (s *Store) EraseDeliveries(ctx context.Context, run, writeID string) error {
+func (s *Store) EraseDeliveries(ctx context.Context, run string) error {
 	if err := s.dropBlobs(ctx, documentBlobs("hook/"+run)); err != nil {
 		return err
 	}
-	for {
-		items, err := s.query(ctx, table.Range{Part: "hook/" + run, Limit: 90})
-		if err != nil || len(items) == 0 {
-			return err
-		}
-		tx := s.Begin(writeID)
-		for _, item := range items {
-			tx.delete(item.Key, table.Always())
-		}
-		if err := tx.Commit(ctx); err != nil {
-			return err
-		}
-	}
+	return s.erase(ctx, table.Range{Part: "hook/" + run})
 }
 
 // ParseDeliveryID splits the id of a wake-up message about a delivery into run and sequence number; ok is false when

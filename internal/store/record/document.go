@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"agentplatform/events"
-	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/table"
 )
@@ -53,16 +52,17 @@ func (tx *Tx) putDocument(ctx context.Context, owner string, key table.Key, v an
 }
 
 func (s *Store) putBlob(ctx context.Context, key string, b []byte) error {
-	var err error
-	for try := range tries {
-		if err = blob.PutBytes(ctx, s.blobs, key, b); err == nil {
-			return nil
-		}
-		if s.host.Sleep(ctx, s.backOff(try)) != nil {
-			break
-		}
+	return s.repeat(ctx, func() error { return blob.PutBytes(ctx, s.blobs, key, b) },
+		func(error) bool { return true })
+}
+
+// document reads the document under a key; found is false when there is none.
+func (s *Store) document(ctx context.Context, key table.Key, into any) (found bool, err error) {
+	items, err := s.read(ctx, key)
+	if err != nil || items[0] == nil {
+		return false, err
 	}
-	return problem.Retry(err)
+	return true, s.open(ctx, items[0], into)
 }
 
 func (s *Store) open(ctx context.Context, item *table.Item, into any) error {

@@ -85,7 +85,7 @@ func estateOperations() map[string]estateOperation {
 				tx.PutRunToken("h", record.RunToken{Organization: "o", End: e.now.Add(time.Hour)})
 			})
 			return func(ctx context.Context) error {
-				_, err := e.RunToken(ctx, "h")
+				_, err := record.FindRunToken(ctx, e.Store, "h")
 				return err
 			}
 		}},
@@ -108,14 +108,14 @@ func estateOperations() map[string]estateOperation {
 			require.NoError(e, e.EnsureDeployment(e.Context()))
 			e.charge(record.NoOrganization, e.now)
 			return func(ctx context.Context) error {
-				_, err := e.Ledger(ctx, record.Of(record.NoOrganization), "", 9)
+				_, err := ledgerPage(ctx, e.Store, record.Of(record.NoOrganization), "", 9)
 				return err
 			}
 		}},
 		"the ledger": {ready: func(e *estate) do {
 			e.charge(e.organization, e.now)
 			return func(ctx context.Context) error {
-				_, err := e.Ledger(ctx, e.scope(), "", 9)
+				_, err := ledgerPage(ctx, e.Store, e.scope(), "", 9)
 				return err
 			}
 		}},
@@ -151,16 +151,17 @@ func estateOperations() map[string]estateOperation {
 			}
 		}},
 		"what a run has spent": reads(func(ctx context.Context, e *estate) error {
-			charge := lifecycle.Charge{Usage: lifecycle.Usage{InputTokens: 1}}
-			return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.SpendTokens(ctx, e.runOf(e.run).Run, charge) })
+			run := e.runOf(e.run).Run
+			run.Usage.InputTokens = 1
+			return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.SpendTokens(ctx, run) })
 		}).writing("+spent/user/u/2026-05 tokens/0", "+spent/agent/a/2026-05-05 tokens/0"),
 		"what a next run has spent": {ready: func(e *estate) do {
 			require.NoError(e, committed(e.Context(), e.Store, "seed", func(tx *record.Tx) {
-				tx.SpendTokens(e.Context(), e.runOf(e.run).Run, lifecycle.Charge{})
+				tx.SpendTokens(e.Context(), e.runOf(e.run).Run)
 			}))
 			return func(ctx context.Context) error {
 				return committed(ctx, e.Store, "m",
-					func(tx *record.Tx) { tx.SpendTokens(ctx, e.runOf(e.run).Run, lifecycle.Charge{}) })
+					func(tx *record.Tx) { tx.SpendTokens(ctx, e.runOf(e.run).Run) })
 			}
 		}, writes: []string{"~spent/user/u/2026-05 tokens/0", "~spent/agent/a/2026-05-05 tokens/0"}},
 		"what a search has spent": reads(func(ctx context.Context, e *estate) error {
@@ -303,7 +304,7 @@ func (e *estate) charge(organization string, at time.Time) string {
 	e.n++
 	id := e.ids.Next(at, e.n)
 	run := lifecycle.Run{RunSpec: lifecycle.RunSpec{RunID: id, Organization: organization}, FinishedAt: at}
-	e.must("seed", func(tx *record.Tx) { tx.PutCharge(run, lifecycle.Charge{}) })
+	e.must("seed", func(tx *record.Tx) { tx.PutCharge(run) })
 	return id
 }
 
@@ -453,7 +454,7 @@ func TestUnstorableJSONIsRefusedByEveryWrite(t *testing.T) {
 		"a charge": func() ([]table.Op, error) {
 			r := e.runOf(e.run).Run
 			r.Agent = bad
-			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutCharge(r, lifecycle.Charge{}) })
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.PutCharge(r) })
 		},
 		"an outcome": func() ([]table.Op, error) {
 			return opsOf(e.Store, "m", func(tx *record.Tx) {

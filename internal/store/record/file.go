@@ -306,22 +306,20 @@ func (f File) tombstone(now time.Time) File {
 
 // releaseAll ends all holds of a run, each in its own commit.
 func (s *Store) releaseAll(ctx context.Context, run string) error {
-	for {
-		items, err := s.query(ctx, table.Range{Part: runPart(run), Prefix: holdPrefix, Limit: 100})
-		if err != nil || len(items) == 0 {
+	for item, err := range s.items(ctx, table.Range{Part: runPart(run), Prefix: holdPrefix, Limit: 100}) {
+		if err != nil {
 			return err
 		}
-		for _, item := range items {
-			_, err := DespiteConflicts(ctx, s, func() (struct{}, error) {
-				tx := s.Begin(s.host.NewID())
-				tx.release(ctx, run, strings.TrimPrefix(item.Sort, holdPrefix))
-				return struct{}{}, tx.Commit(ctx)
-			})
-			if err != nil {
-				return err
-			}
+		_, err := DespiteConflicts(ctx, s, func() (struct{}, error) {
+			tx := s.Begin(s.host.NewID())
+			tx.release(ctx, run, strings.TrimPrefix(item.Sort, holdPrefix))
+			return struct{}{}, tx.Commit(ctx)
+		})
+		if err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // errWanted says that a file must not be deleted.

@@ -48,6 +48,8 @@ const JobDone time.Duration = -1
 // JobEntity is a job with what is needed to write it again.
 type JobEntity = Entity[Job]
 
+func (j *Job) take(from *table.Item) { j.Due = from.Due }
+
 func jobKey(id string) table.Key { return table.Key{Part: "job/" + id, Sort: headSort} }
 
 // PutJob writes a job and returns it as it is after the commit.
@@ -62,11 +64,5 @@ func (tx *Tx) DeleteJob(e JobEntity) {
 
 // Job reads a job; found is false when it is done.
 func (s *Store) Job(ctx context.Context, id string) (e JobEntity, found bool, err error) {
-	items, err := s.read(ctx, jobKey(id))
-	if err != nil || items[0] == nil {
-		return e, false, err
-	}
-	e, err = decode[Job](items[0])
-	e.Value.Due = items[0].Due
-	return e, err == nil, err
+	return find[Job](ctx, s, jobKey(id))
 }

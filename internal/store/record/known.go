@@ -1,7 +1,5 @@
 package record
 
-import "context"
-
 // Reader is what resources are read from: a [Store], which reads strongly, or a [Known].
 type Reader interface {
 	reads() *Store
@@ -24,8 +22,3 @@ func (s *Store) Known() Known { return Known{s} }
 
 func (k Known) reads() *Store    { return k.store }
 func (k Known) remembers() *memo { return k.store.memo }
-
-// RunToken is [Store.RunToken] as of some seconds ago, with the same errors.
-func (k Known) RunToken(ctx context.Context, hash string) (RunToken, error) {
-	return k.store.RunToken(ctx, hash)
-}

@@ -5,9 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"iter"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"agentplatform/internal/core/lifecycle"
@@ -61,6 +59,13 @@ type Entry struct {
 	Place string `json:"-"` // in the ledger: its sort key
 }
 
+func (e *Entry) take(from *table.Item) {
+	e.Place = from.Sort
+	if e.ID == "" {
+		e.ID, e.Kind = e.RunID, OfRun
+	}
+}
+
 // At is when the entry stands in the ledger: when it was finished. Earlier versions ordered entries by their ids, so
 // theirs is when the run was accepted.
 func (e Entry) At() time.Time { return timeOfLedger(e.Place) }
@@ -104,12 +109,12 @@ func timeOfLedger(sort string) time.Time {
 
 // PutCharge writes the ledger entry of a run that ends. It belongs into the commit that writes the run's head, on
 // condition of its version: a run ends once, so it has one entry. The key would not tell, as it has the time in it.
-func (tx *Tx) PutCharge(r lifecycle.Run, c lifecycle.Charge) {
+func (tx *Tx) PutCharge(r lifecycle.Run) {
 	entry := Entry{
-		RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, UserID: r.User, Status: string(c.Status), Billed: c.Billed,
-		InputTokens: c.Usage.InputTokens, OutputTokens: c.Usage.OutputTokens, ActiveMS: c.ActiveMS,
-		ModelCalls: c.Usage.ModelCalls, ToolCalls: c.Usage.ToolCalls, FinishedAt: r.FinishedAt,
-		APIKeyID: r.APIKey, Model: r.Model, Attempts: int64(r.Attempt), QueueMS: r.QueueMS, Embedded: c.Usage.Embedded,
+		RunID: r.ID(), ChatID: r.Chat, AgentID: r.Agent, UserID: r.User, Status: string(r.Status), Billed: r.Billed(),
+		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, ActiveMS: r.ActiveMS,
+		ModelCalls: r.Usage.ModelCalls, ToolCalls: r.Usage.ToolCalls, FinishedAt: r.FinishedAt,
+		APIKeyID: r.APIKey, Model: r.Model, Attempts: int64(r.Attempt), QueueMS: r.QueueMS, Embedded: r.Usage.Embedded,
 	}
 	put(tx, Fresh(entry), table.Item{Key: ledgerKey(r.Organization, r.FinishedAt, r.ID()), Owner: r.Organization})
 }
@@ -125,16 +130,10 @@ func (tx *Tx) PutEmbedded(organization string, e Entry) {
 // LedgerDays is how many days of the ledger may be looked at for one answer. Each is a query of each of its shards.
 const LedgerDays = 31
 
-// Ledger lists an organization's entries, the newest first, day by day: an index would cost each run a write. A page
-// may be short, or even empty, and have a next one.
-func (s *Store) Ledger(ctx context.Context, scope Scope, after string, limit int) (Page[Entity[Entry]], error) {
-	days := LedgerDays
-	return s.LedgerBetween(ctx, scope, time.Time{}, time.Time{}, after, limit, &days)
-}
-
-// LedgerBetween is Ledger for the entries of [from, to); a zero time is no bound. It counts down how many days may
-// still be looked at: so several pages together have a bound, too.
-func (s *Store) LedgerBetween(
+// Ledger lists an organization's entries of [from, to), the newest first, day by day: an index would cost each run a
+// write. A zero time is no bound. A page may be short, or even empty, and have a next one. It counts down how many days
+// may still be looked at: so several pages together have a bound, too.
+func (s *Store) Ledger(
 	ctx context.Context, scope Scope, from, to time.Time, after string, limit int, days *int,
 ) (Page[Entity[Entry]], error) {
 	page := Page[Entity[Entry]]{Next: after}
@@ -165,12 +164,12 @@ func (s *Store) LedgerBetween(
 		if day.Before(first) || !day.Add(24*time.Hour).After(from) {
 			return page, nil
 		}
-		items, err := s.ledgerDay(ctx, scope, day, after, limit+1-len(page.Rows))
-		if err != nil {
-			return page, err
-		}
-		for _, item := range items {
-			e, err := decodeEntry(item)
+		r := table.Range{After: after, Reverse: true, Limit: limit + 1 - len(page.Rows)}
+		for item, err := range s.ledgerDay(ctx, scope, day, r) {
+			if err != nil {
+				return page, err
+			}
+			e, err := decode[Entry](item)
 			if err != nil || e.Value.At().Before(from) {
 				return page, err
 			}
@@ -203,35 +202,6 @@ func (s *Store) FirstDay(ctx context.Context, scope Scope) (time.Time, error) {
 	return began.AddDate(0, 0, -1).UTC().Truncate(24 * time.Hour), nil
 }
 
-// ledgerDay reads the newest items of a day, from before the sort key after.
-func (s *Store) ledgerDay(
-	ctx context.Context, scope Scope, day time.Time, after string, limit int,
-) ([]*table.Item, error) {
-	var items []*table.Item
-	for shard := range ledgerShards {
-		some, err := s.query(ctx, table.Range{
-			Part: ledgerPart(scope.organization, day.Format(time.DateOnly), shard), After: after, Reverse: true,
-			Limit: limit,
-		})
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, some...)
-	}
-	slices.SortFunc(items, func(a, b *table.Item) int { return strings.Compare(b.Sort, a.Sort) })
-	return items[:min(limit, len(items))], nil
-}
-
-// decodeEntry decodes an entry, and gives it the members that are not stored.
-func decodeEntry(item *table.Item) (Entity[Entry], error) {
-	e, err := decode[Entry](item)
-	e.Value.Place = item.Sort
-	if e.Value.ID == "" {
-		e.Value.ID, e.Value.Kind = e.Value.RunID, OfRun
-	}
-	return e, err
-}
-
 // ledgerPage is how many items of a shard are held at once while the ledger is read through.
 const ledgerPage = 1000
 
@@ -239,14 +209,14 @@ const ledgerPage = 1000
 func (s *Store) Through(ctx context.Context, scope Scope, from, to time.Time) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		for day := from.UTC().Truncate(24 * time.Hour); day.Before(to); day = day.Add(24 * time.Hour) {
-			after := ""
+			r := table.Range{Limit: ledgerPage}
 			if day.Before(from) {
-				after = ledgerTime(from)
+				r.After = ledgerTime(from)
 			}
-			for item, err := range s.throughDay(ctx, scope, day, after) {
+			for item, err := range s.ledgerDay(ctx, scope, day, r) {
 				var e Entity[Entry]
 				if err == nil {
-					e, err = decodeEntry(item)
+					e, err = decode[Entry](item)
 				}
 				if err == nil && !e.Value.At().Before(to) {
 					return
@@ -259,17 +229,15 @@ func (s *Store) Through(ctx context.Context, scope Scope, from, to time.Time) it
 	}
 }
 
-// throughDay goes through the items of a day from behind a sort key, in the order of their sort keys.
-func (s *Store) throughDay(
-	ctx context.Context, scope Scope, day time.Time, after string,
+// ledgerDay goes through the items that a range selects in each shard of a day, in the order of their sort keys.
+func (s *Store) ledgerDay(
+	ctx context.Context, scope Scope, day time.Time, r table.Range,
 ) iter.Seq2[*table.Item, error] {
 	return func(yield func(*table.Item, error) bool) {
 		shards := make([]*ledgerShard, 0, ledgerShards)
 		for n := range ledgerShards {
-			shards = append(shards, &ledgerShard{Range: table.Range{
-				Part:  ledgerPart(scope.organization, day.Format(time.DateOnly), n),
-				After: after, Limit: ledgerPage,
-			}})
+			r.Part = ledgerPart(scope.organization, day.Format(time.DateOnly), n)
+			shards = append(shards, &ledgerShard{Range: r})
 		}
 		for {
 			var first *ledgerShard
@@ -278,7 +246,7 @@ func (s *Store) throughDay(
 					yield(nil, err)
 					return
 				}
-				if len(one.items) > 0 && (first == nil || one.items[0].Sort < first.items[0].Sort) {
+				if len(one.items) > 0 && (first == nil || (one.items[0].Sort < first.items[0].Sort) != r.Reverse) {
 					first = one
 				}
 			}

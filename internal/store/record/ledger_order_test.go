@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
@@ -36,7 +35,7 @@ func (e *estate) finished(at time.Time, before time.Duration) string {
 	e.n++
 	run := e.runOf(host.FormatID(at.Add(-before), e.n))
 	run.FinishedAt = at
-	e.must("m"+run.RunID, func(tx *record.Tx) { tx.PutCharge(run.Run, lifecycle.Charge{}) })
+	e.must("m"+run.RunID, func(tx *record.Tx) { tx.PutCharge(run.Run) })
 	return run.RunID
 }
 
@@ -92,7 +91,7 @@ func TestTheLedgerIsInTheOrderOfTime(t *testing.T) {
 		var paged []string
 		for after := ""; ; {
 			days := 1 + r.IntN(record.LedgerDays)
-			page, err := e.LedgerBetween(t.Context(), e.scope(), from, to, after, limit, &days)
+			page, err := e.Ledger(t.Context(), e.scope(), from, to, after, limit, &days)
 			require.NoError(t, err)
 			require.LessOrEqual(t, len(page.Rows), limit)
 			for _, row := range page.Rows {
@@ -118,7 +117,7 @@ func TestPagesOfTheLedgerHaveABoundTogether(t *testing.T) {
 	for week := range 100 {
 		run := e.runOf(host.FormatID(e.now.AddDate(0, 0, -7*week), 1))
 		run.Organization, run.FinishedAt = organization, e.now.AddDate(0, 0, -7*week)
-		e.must("seed", func(tx *record.Tx) { tx.PutCharge(run.Run, lifecycle.Charge{}) })
+		e.must("seed", func(tx *record.Tx) { tx.PutCharge(run.Run) })
 	}
 	for _, limit := range []int{1, 3, 100} {
 		seen := 0
@@ -127,7 +126,7 @@ func TestPagesOfTheLedgerHaveABoundTogether(t *testing.T) {
 			days := record.LedgerDays
 			e.asked = nil
 			for range 12 {
-				page, err := e.LedgerBetween(t.Context(), scope, any, any, after, limit, &days)
+				page, err := e.Ledger(t.Context(), scope, any, any, after, limit, &days)
 				require.NoError(t, err)
 				assert.Len(t, page.Places, len(page.Rows))
 				seen += len(page.Rows)

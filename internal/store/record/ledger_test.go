@@ -1,6 +1,7 @@
 package record_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -8,7 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/store/record"
 )
@@ -20,7 +20,7 @@ func (e *estate) ledger(organization string, limit int) (runs []string, pages in
 	for after := ""; ; {
 		pages++
 		require.Less(e, pages, 200)
-		page, err := e.Ledger(e.Context(), record.Of(organization), after, limit)
+		page, err := ledgerPage(e.Context(), e.Store, record.Of(organization), after, limit)
 		require.NoError(e, err)
 		for _, row := range page.Rows {
 			runs = append(runs, row.Value.RunID)
@@ -42,7 +42,7 @@ func TestLedgerQueriesEachDayOnce(t *testing.T) {
 			id := host.FormatID(e.now.AddDate(0, 0, -ago).Truncate(24*time.Hour), 1)
 			run := e.runOf(id)
 			run.Organization, run.FinishedAt = organization, host.TimeOf(id)
-			e.must("seed", func(tx *record.Tx) { tx.PutCharge(run.Run, lifecycle.Charge{}) })
+			e.must("seed", func(tx *record.Tx) { tx.PutCharge(run.Run) })
 			want = append(want, id)
 		}
 		runs, pages := e.ledger(organization, 1000)
@@ -117,4 +117,12 @@ func TestIdempotencyNameHasOneOutcome(t *testing.T) {
 		assert.NotEqual(t, name, record.IdempotencyName(other[0], other[1], other[2]))
 	}
 	assert.NotContains(t, name, "key", "a client's text is in no key")
+}
+
+// ledgerPage is a page of the whole ledger.
+func ledgerPage(
+	ctx context.Context, s *record.Store, scope record.Scope, after string, limit int,
+) (record.Page[record.Entity[record.Entry]], error) {
+	days := record.LedgerDays
+	return s.Ledger(ctx, scope, time.Time{}, time.Time{}, after, limit, &days)
 }

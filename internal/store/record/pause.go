@@ -21,12 +21,9 @@ func (tx *Tx) PutDecisions(ctx context.Context, r Run, pause int, d Decisions) {
 
 // Interrupts reads a pause's interrupts.
 func (s *Store) Interrupts(ctx context.Context, id string, pause int) ([]Interrupt, error) {
-	items, err := s.read(ctx, pauseKey(id, pause))
-	if err != nil || items[0] == nil {
-		return nil, err
-	}
 	var list []Interrupt
-	return list, s.open(ctx, items[0], &list)
+	_, err := s.document(ctx, pauseKey(id, pause), &list)
+	return list, err
 }
 
 // InterruptsOf reads what runs wait for, each in its present pause; the result has one place for each run, empty for
@@ -139,9 +136,6 @@ func ReplyOf(list []Interrupt) int {
 
 // LastDecision reads how a pause was decided; found is false when it was not.
 func (s *Store) LastDecision(ctx context.Context, id string, pause int) (d Decisions, found bool, err error) {
-	items, err := s.read(ctx, decisionKey(id, pause))
-	if err != nil || items[0] == nil {
-		return d, false, err
-	}
-	return d, true, s.open(ctx, items[0], &d)
+	found, err = s.document(ctx, decisionKey(id, pause), &d)
+	return d, found, err
 }

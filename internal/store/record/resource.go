@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"iter"
-	"slices"
 	"time"
 
 	"agentplatform/internal/store/table"
@@ -57,11 +56,7 @@ func DerivedID(what, organization string) string {
 // Resource reads a resource within the scope. It returns a problem of kind NotFound or Forbidden.
 func Resource[T Resourceful](ctx context.Context, s Reader, scope Scope, id string) (Entity[T], error) {
 	kind := kindOf[T]()
-	item, err := s.reads().get(ctx, scope, kind+" "+id, resourceKey(kind, id))
-	if err != nil {
-		return Entity[T]{}, err
-	}
-	return decodeFor[T](s, item)
+	return load[T](ctx, s, scope, kind+" "+id, resourceKey(kind, id))
 }
 
 // Existing returns those of the ids whose resources exist within the scope.
@@ -171,7 +166,7 @@ func OldestResources[T Resourceful](
 	ctx context.Context, s *Store, scope Scope, after string, limit int,
 ) (Page[Entity[T]], error) {
 	part := listPart(kindOf[T](), scope.organization)
-	return listedIn[T](ctx, s, scope, table.Range{Part: part, After: after, Limit: limit})
+	return listedIn[T](ctx, s, scope, table.ByOwner, table.Range{Part: part, After: after, Limit: limit})
 }
 
 // ResourcesWithin lists the resources of one kind within another thing (see [Inner]), newest first. after is Page.Next
@@ -186,23 +181,17 @@ func ResourcesWithin[T interface {
 // Several reads the resources with these ids that exist within the scope, by id.
 func Several[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []string) (map[string]Entity[T], error) {
 	kind := kindOf[T]()
-	found := make(map[string]Entity[T], len(ids))
-	for chunk := range slices.Chunk(ids, table.MaxGetKeys) {
-		keys := keysOf(chunk, func(id string) table.Key { return resourceKey(kind, id) })
-		items, err := s.reads().read(ctx, keys...)
-		if err != nil {
-			return nil, err
-		}
-		for i, item := range items {
-			if item == nil || !scope.Includes(item.Owner) {
-				continue
-			}
-			e, err := decodeFor[T](s, item)
-			if err != nil {
-				return nil, err
-			}
-			found[chunk[i]] = e
-		}
+	items, err := s.reads().readAll(ctx, keysOf(ids, func(id string) table.Key { return resourceKey(kind, id) }))
+	if err != nil {
+		return nil, err
+	}
+	list, err := seen[T](s, scope, items)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]Entity[T], len(list))
+	for _, e := range list {
+		found[IDOf(e.Value)] = e
 	}
 	return found, nil
 }

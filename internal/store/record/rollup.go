@@ -188,39 +188,33 @@ func (s *Store) rollups(
 ) error {
 	r.Limit = rollupPages
 	current, by := "", ""
-	for {
-		items, err := s.query(ctx, r)
+	for item, err := range s.items(ctx, r) {
 		if err != nil {
 			return err
 		}
-		for _, item := range items {
-			of, page, _ := strings.Cut(item.Sort, "/")
-			at, err := time.Parse(layout, prefix+of)
-			if err != nil {
-				return fmt.Errorf("record: %s: %w", item.Key, err)
-			}
-			if !at.Before(to) {
-				return nil
-			}
-			if "/"+page != firstPage && (of != current || !writtenBy(page, by)) {
-				continue // is left of a former table
-			}
-			e, err := decode[RollupPage](item)
-			if err != nil {
-				return err
-			}
-			if "/"+page == firstPage {
-				current, by = of, e.Value.By
-			}
-			if err := f(at, e.Value.Data); err != nil {
-				return err
-			}
+		of, page, _ := strings.Cut(item.Sort, "/")
+		at, err := time.Parse(layout, prefix+of)
+		if err != nil {
+			return fmt.Errorf("record: %s: %w", item.Key, err)
 		}
-		if len(items) < r.Limit {
+		if !at.Before(to) {
 			return nil
 		}
-		r.After = items[len(items)-1].Sort
+		if "/"+page != firstPage && (of != current || !writtenBy(page, by)) {
+			continue // is left of a former table
+		}
+		e, err := decode[RollupPage](item)
+		if err != nil {
+			return err
+		}
+		if "/"+page == firstPage {
+			current, by = of, e.Value.By
+		}
+		if err := f(at, e.Value.Data); err != nil {
+			return err
+		}
 	}
+	return nil
 }
 
 // writtenBy says whether a page belongs to the first one that somebody wrote. Those of earlier versions do not say who.

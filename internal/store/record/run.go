@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"agentplatform/internal/core/lifecycle"
-	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/table"
@@ -80,43 +79,22 @@ func (tx *Tx) PutRun(e RunEntity) RunEntity {
 	return put(tx, e, item)
 }
 
-func decodeRun(item *table.Item) (RunEntity, error) {
-	e, err := decode[Run](item)
-	r := &e.Value
-	r.RunID, r.Organization, r.Due = strings.TrimPrefix(item.Part, runPart("")), item.Owner, item.Due
-	// Earlier versions took it that a message that had been parked came when its turn did.
-	if came := host.TimeOf(r.RunID); !came.IsZero() && r.CreatedAt.Sub(came) > formerWait {
-		r.CreatedAt = came
+func (r *Run) take(from *table.Item) {
+	r.RunID, r.Organization, r.Due = strings.TrimPrefix(from.Part, runPart("")), from.Owner, from.Due
+}
+
+// Run reads a run. It returns a problem of kind NotFound, also when only the link in its chat is left, or Forbidden.
+func (s *Store) Run(ctx context.Context, scope Scope, id string) (RunEntity, error) {
+	e, err := load[Run](ctx, s, scope, "run "+id, RunKey(id))
+	if err == nil && e.Value.Removed {
+		return RunEntity{}, problem.Missing("run " + id)
 	}
 	return e, err
 }
 
-// formerWait is more than lies between an identifier's time and that of the run, unless its message was parked.
-const formerWait = 10 * time.Minute
-
-// Run reads a run. It returns a problem of kind NotFound, also when only the link in its chat is left, or Forbidden.
-func (s *Store) Run(ctx context.Context, scope Scope, id string) (RunEntity, error) {
-	item, err := s.get(ctx, scope, "run "+id, RunKey(id))
-	if err != nil {
-		return RunEntity{}, err
-	}
-	e, err := decodeRun(item)
-	if err != nil {
-		return RunEntity{}, err
-	}
-	if e.Value.Removed {
-		return RunEntity{}, problem.Missing("run " + id)
-	}
-	return e, nil
-}
-
 // Link reads a run as a link of its chat, also when only that is left of it. It returns a problem of kind NotFound.
 func (s *Store) Link(ctx context.Context, id string) (RunEntity, error) {
-	item, err := s.get(ctx, System(), "run "+id, RunKey(id))
-	if err != nil {
-		return RunEntity{}, err
-	}
-	return decodeRun(item)
+	return load[Run](ctx, s, System(), "run "+id, RunKey(id))
 }
 
 // LiveRun reads a run for a client. It returns a problem of kind NotFound, also for a run whose chat was deleted, even
@@ -138,28 +116,12 @@ func (s *Store) LiveRun(ctx context.Context, scope Scope, id string) (RunEntity,
 
 // Runs reads several heads; those that do not exist, or not in the scope, are left out.
 func (s *Store) Runs(ctx context.Context, scope Scope, ids ...string) ([]RunEntity, error) {
-	return s.runsAt(ctx, scope, keysOf(ids, RunKey))
-}
-
-func (s *Store) runsAt(ctx context.Context, scope Scope, keys []table.Key) ([]RunEntity, error) {
-	items, err := s.readAll(ctx, keys)
+	items, err := s.readAll(ctx, keysOf(ids, RunKey))
 	if err != nil {
 		return nil, err
 	}
-	var found []RunEntity
-	for _, item := range items {
-		if item == nil || !scope.Includes(item.Owner) {
-			continue
-		}
-		e, err := decodeRun(item)
-		if err != nil {
-			return nil, err
-		}
-		if !e.Value.Removed {
-			found = append(found, e)
-		}
-	}
-	return found, nil
+	runs, err := seen[Run](s, scope, items)
+	return slices.DeleteFunc(runs, func(e RunEntity) bool { return e.Value.Removed }), err
 }
 
 // Versions says which versions of runs are stored, 0 for one that is not there, at the cost of a glance: it may lag
@@ -221,47 +183,13 @@ const zeros = "0000000000000"
 // chatPage is a page of a chat's runs, without those of other epochs: it may be short without being the last.
 func (s *Store) chatPage(ctx context.Context, scope Scope, c lifecycle.Chat, r table.Range) (Page[RunEntity], error) {
 	page, err := s.runPage(ctx, scope, table.ByChat, r)
-	page.Rows = slices.DeleteFunc(page.Rows, func(e RunEntity) bool { return e.Value.Epoch != c.Epoch })
-	page.Places = page.Places[:0]
-	for _, e := range page.Rows {
-		page.Places = append(page.Places, positionOfTurn(e.Value.Turn))
-	}
+	page.keep(func(e RunEntity) bool { return e.Value.Epoch == c.Epoch })
 	return page, err
 }
 
-// maxTies is how many runs more than asked for a page may have because they are of the same turn: one for each time
-// that the chat was created again within the seconds that a deletion takes.
-const maxTies = 32
-
 func (s *Store) runPage(ctx context.Context, scope Scope, index table.Index, r table.Range) (Page[RunEntity], error) {
-	limit := r.Limit
-	if r.Limit++; index == table.ByChat { // one more says whether there is a next page
-		r.Limit += maxTies
-	}
-	entries, err := s.list(ctx, index, r)
-	if err != nil {
-		return Page[RunEntity]{}, err
-	}
-	var page Page[RunEntity]
-	if len(entries) > limit {
-		// The next page begins after a turn, so all runs of one turn are in one page.
-		for limit < len(entries) && entries[limit].At == entries[limit-1].At {
-			limit++
-		}
-		if limit < len(entries) || len(entries) == r.Limit {
-			page.Next = entries[limit-1].At
-		}
-		entries = entries[:limit]
-	}
-	keys, at := make([]table.Key, 0, len(entries)), make(map[table.Key]string, len(entries))
-	for _, e := range entries {
-		keys = append(keys, e.Key)
-		at[e.Key] = e.At
-	}
-	page.Rows, err = s.runsAt(ctx, scope, keys)
-	for _, e := range page.Rows {
-		page.Places = append(page.Places, at[RunKey(e.Value.ID())])
-	}
+	page, err := listedIn[Run](ctx, s, scope, index, r)
+	page.keep(func(e RunEntity) bool { return !e.Value.Removed })
 	return page, err
 }
 
@@ -378,12 +306,9 @@ func (s *Store) Output(ctx context.Context, r Run) (json.RawMessage, error) {
 	if !r.Outside {
 		return r.Output, nil
 	}
-	items, err := s.read(ctx, outputKey(r.ID()))
-	if err != nil || items[0] == nil {
-		return nil, err
-	}
 	var out json.RawMessage
-	return out, s.open(ctx, items[0], &out)
+	_, err := s.document(ctx, outputKey(r.ID()), &out)
+	return out, err
 }
 
 // SetOutput stores a result: in the head, which the caller writes afterwards, when it is small, else in its own item.
@@ -455,23 +380,18 @@ func (s *Store) JournalFrom(ctx context.Context, id string, index int) ([]Step, 
 	if index > 0 {
 		after = StepKey(id, index-1).Sort
 	}
-	for {
-		items, err := s.query(ctx, table.Range{Part: runPart(id), Prefix: "step/", After: after, Limit: 100})
+	r := table.Range{Part: runPart(id), Prefix: "step/", After: after, Limit: 100}
+	for item, err := range s.items(ctx, r) {
+		var step Step
+		if err == nil {
+			err = s.open(ctx, item, &step)
+		}
 		if err != nil {
 			return nil, err
 		}
-		for _, item := range items {
-			var step Step
-			if err := s.open(ctx, item, &step); err != nil {
-				return nil, err
-			}
-			steps = append(steps, step)
-			after = item.Sort
-		}
-		if len(items) < 100 {
-			return steps, nil
-		}
+		steps = append(steps, step)
 	}
+	return steps, nil
 }
 
 // EraseRun deletes all that is stored of a run; with keepLinks its head stays as a link in its chat. Items that name
@@ -493,15 +413,12 @@ func (s *Store) EraseRun(ctx context.Context, e RunEntity, writeID string, keepL
 	if err := s.eraseBeside(ctx, r.ID()); err != nil {
 		return err
 	}
-	if err := s.eraseDecisions(ctx, r.ID()); err != nil {
+	if err := s.DropBodies(ctx, r.ID()); err != nil {
 		return err
 	}
 	tx := s.Begin(writeID)
-	if err := s.eraseInput(ctx, tx, r); err != nil {
-		return err
-	}
-	if err := s.DropBodies(ctx, r.ID()); err != nil {
-		return err
+	if r.Input != nil {
+		tx.dropNames(ctx, r.ID(), r.Input.Idempotency)
 	}
 	tx.recheck(ctx, r)
 	if !keepLinks {
@@ -516,77 +433,55 @@ func (s *Store) EraseRun(ctx context.Context, e RunEntity, writeID string, keepL
 	return tx.Commit(ctx)
 }
 
-// naming says whether an item names other things, which must not be forgotten.
-func naming(sort string) bool {
-	return sort == "input" || strings.HasPrefix(sort, "decision/") || strings.HasPrefix(sort, holdPrefix)
-}
-
-// eraseBeside deletes a run's items except its head and those that name other things.
+// eraseBeside deletes a run's items except its head and its holds of files, each with the idempotency record that it
+// names.
 func (s *Store) eraseBeside(ctx context.Context, id string) error {
-	after := ""
-	for {
-		items, err := s.query(ctx, table.Range{Part: runPart(id), After: after, Limit: 90})
-		if err != nil || len(items) == 0 {
+	for page, err := range s.pages(ctx, table.Range{Part: runPart(id), Limit: table.MaxOps / 2}) {
+		if err != nil {
 			return err
 		}
-		tx := s.Begin(s.host.NewID())
-		for _, item := range items {
-			after = item.Sort
-			if item.Sort == headSort || naming(item.Sort) {
+		tx, names := s.Begin(s.host.NewID()), map[string]bool{}
+		for _, item := range page {
+			if item.Sort == headSort || strings.HasPrefix(item.Sort, holdPrefix) {
 				continue
 			}
-			tx.delete(item.Key, table.Always())
-		}
-		if err := tx.Commit(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// eraseDecisions deletes a run's decisions, each with the idempotency record that it names.
-func (s *Store) eraseDecisions(ctx context.Context, id string) error {
-	for {
-		items, err := s.query(ctx, table.Range{Part: runPart(id), Prefix: "decision/", Limit: 40})
-		if err != nil || len(items) == 0 {
-			return err
-		}
-		names := map[string]bool{}
-		tx := s.Begin(s.host.NewID())
-		for _, item := range items {
-			var d Decisions
-			if err := s.open(ctx, item, &d); err != nil && !errors.Is(err, blob.ErrMissing) {
+			name, err := s.nameIn(ctx, item)
+			if err != nil {
 				return err
 			}
-			names[d.Idempotency] = true
-			tx.delete(item.Key, table.VersionIs(item.Version))
+			cond := table.Always()
+			if name != "" {
+				// The version makes a repetition recognise the commit: by then the name may belong to another run.
+				cond = table.VersionIs(item.Version)
+				names[name] = true
+			}
+			tx.delete(item.Key, cond)
 		}
 		tx.dropNames(ctx, id, slices.Sorted(maps.Keys(names))...)
 		if err := tx.Commit(ctx); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
-// eraseInput deletes a run's request with the idempotency record that it names, before the request's large documents,
-// which have that name. A request in the head is deleted with the head, in its unit of work.
-func (s *Store) eraseInput(ctx context.Context, withHead *Tx, r Run) error {
-	if r.Input != nil {
-		withHead.dropNames(ctx, r.ID(), r.Input.Idempotency)
-		return withHead.err
+// nameIn is the idempotency record that an item beside a run's head names: its request, or a decision. It is empty for
+// none, and where the blob with the name is gone.
+func (s *Store) nameIn(ctx context.Context, item *table.Item) (name string, err error) {
+	switch {
+	case item.Sort == "input":
+		var p parkedRequest
+		err = s.open(ctx, item, &p)
+		name = p.Input.Idempotency
+	case strings.HasPrefix(item.Sort, "decision/"):
+		var d Decisions
+		err = s.open(ctx, item, &d)
+		name = d.Idempotency
 	}
-	items, err := s.read(ctx, inputKey(r.ID()))
-	if err != nil || items[0] == nil {
-		return err
+	if errors.Is(err, blob.ErrMissing) {
+		err = nil
 	}
-	in, err := s.Input(ctx, r)
-	if err != nil && !errors.Is(err, blob.ErrMissing) {
-		return err
-	}
-	tx := s.Begin(s.host.NewID())
-	tx.dropNames(ctx, r.ID(), in.Idempotency)
-	// The version makes a repetition recognise the commit: by then the name may belong to another run.
-	tx.delete(inputKey(r.ID()), table.VersionIs(items[0].Version))
-	return tx.Commit(ctx)
+	return name, err
 }
 
 // dropNames deletes those of the idempotency records that lead to a run.

@@ -16,6 +16,8 @@ type RunToken struct {
 	End          time.Time `json:"end"`
 }
 
+func (t *RunToken) take(from *table.Item) { t.Organization = from.Owner }
+
 func runTokenKey(hash string) table.Key { return table.Key{Part: "run_token/" + hash, Sort: headSort} }
 
 // PutRunToken writes a token under the hash of its text.
@@ -23,13 +25,8 @@ func (tx *Tx) PutRunToken(hash string, t RunToken) {
 	put(tx, Fresh(t), table.Item{Key: runTokenKey(hash), Owner: t.Organization, Expires: t.End})
 }
 
-// RunToken reads the token with a hash. It returns a problem of kind NotFound.
-func (s *Store) RunToken(ctx context.Context, hash string) (RunToken, error) {
-	item, err := s.get(ctx, System(), "run token", runTokenKey(hash))
-	if err != nil {
-		return RunToken{}, err
-	}
-	e, err := decode[RunToken](item)
-	e.Value.Organization = item.Owner
+// FindRunToken reads the token with a hash. It returns a problem of kind NotFound.
+func FindRunToken(ctx context.Context, s Reader, hash string) (RunToken, error) {
+	e, err := load[RunToken](ctx, s, System(), "run token", runTokenKey(hash))
 	return e.Value, err
 }

@@ -17,12 +17,12 @@ func TestRunTokenIsFoundUntilItExpires(t *testing.T) {
 	token := estateFilled[record.RunToken]()
 	token.End = e.now.Add(time.Hour)
 	e.must("seed", func(tx *record.Tx) { tx.PutRunToken("hash", token) })
-	read, err := e.RunToken(ctx, "hash")
+	read, err := record.FindRunToken(ctx, e.Store, "hash")
 	require.NoError(t, err)
 	assert.Equal(t, token, read)
-	_, err = e.RunToken(ctx, "another")
+	_, err = record.FindRunToken(ctx, e.Store, "another")
 	assert.True(t, problem.Is(err, "not_found"), "%v", err)
 	e.now = token.End
-	_, err = e.RunToken(ctx, "hash")
+	_, err = record.FindRunToken(ctx, e.Store, "hash")
 	assert.True(t, problem.Is(err, "not_found"), "%v", err)
 }

@@ -206,13 +206,11 @@ func (s *Store) count(ctx context.Context, part string, limit int) (Admission, e
 		parts = slotParts(part)
 	}
 	for _, p := range parts {
-		for r := (table.Range{Part: p, Limit: slotPage}); ; {
-			page, err := s.query(ctx, r)
+		for page, err := range s.pages(ctx, table.Range{Part: p, Limit: slotPage}) {
 			if err != nil {
 				return d, err
 			}
 			for _, item := range page {
-				r.After = item.Sort
 				if !counting(item) {
 					continue
 				}
@@ -223,7 +221,7 @@ func (s *Store) count(ctx context.Context, part string, limit int) (Admission, e
 				taken[item.Key] = true
 			}
 			d.sawPaused(page)
-			if len(page) < slotPage || d.Paused > 0 {
+			if d.Paused > 0 {
 				break
 			}
 		}
@@ -239,46 +237,30 @@ func (s *Store) count(ctx context.Context, part string, limit int) (Admission, e
 	return d, nil
 }
 
-// eachCountingIn visits the slots of runs that count, in partitions.
-func (s *Store) eachCountingIn(ctx context.Context, parts []string, visit func(key table.Key, run string)) error {
-	for _, p := range parts {
-		err := s.eachSlot(ctx, table.Range{Part: p}, func(item *table.Item, run string) bool {
-			if counting(item) {
-				visit(item.Key, run)
-			}
-			return counting(item)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // pausedPrefix begins the sort keys of the slots of runs that wait for a human. They come last in their partition.
 const pausedPrefix = "paused/"
 
 // counting says whether the run of a slot counts against the cap.
 func counting(item *table.Item) bool { return !strings.HasPrefix(item.Sort, pausedPrefix) }
 
-// eachSlot visits slots with their runs, in the order of their keys, until visit returns false.
-func (s *Store) eachSlot(ctx context.Context, r table.Range, visit func(item *table.Item, run string) bool) error {
-	for r.Limit = slotPage; ; {
-		items, err := s.query(ctx, r)
-		if err != nil {
-			return err
-		}
-		for _, item := range items {
-			e, err := decode[slot](item)
-			if err != nil || !visit(item, e.Value.RunID) {
-				return err
+// runsIn lists the runs of the slots in partitions, in the order of their keys: of those that count, or of all.
+func (s *Store) runsIn(ctx context.Context, parts []string, all bool) (ids []string, err error) {
+	for _, part := range parts {
+		for item, err := range s.items(ctx, table.Range{Part: part, Limit: slotPage}) {
+			if err != nil {
+				return nil, err
 			}
-			r.After = item.Sort
-		}
-		if len(items) < r.Limit {
-			return nil
+			if !all && !counting(item) {
+				break
+			}
+			e, err := decode[slot](item)
+			if err != nil {
+				return nil, err
+			}
+			ids = append(ids, e.Value.RunID)
 		}
 	}
+	return ids, nil
 }
 
 // ActiveRuns lists the ids of an organization's active runs, paused ones included, in order. One that begins to wait or
@@ -288,29 +270,20 @@ func (s *Store) ActiveRuns(ctx context.Context, organization string) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	var ids []string
+	ids, err := s.runsIn(ctx, slotParts(orgSlots(organization)), true)
+	if err != nil {
+		return nil, err
+	}
 	for _, r := range paused {
 		ids = append(ids, r.RunID)
-	}
-	for _, part := range slotParts(orgSlots(organization)) {
-		err = s.eachSlot(ctx, table.Range{Part: part}, func(_ *table.Item, run string) bool {
-			ids = append(ids, run)
-			return true
-		})
-		if err != nil {
-			return nil, err
-		}
 	}
 	slices.Sort(ids)
 	return slices.Compact(ids), nil
 }
 
 // CountedRuns lists the ids of an organization's runs that count against its cap.
-func (s *Store) CountedRuns(ctx context.Context, organization string) (ids []string, err error) {
-	err = s.eachCountingIn(ctx, slotParts(orgSlots(organization)), func(_ table.Key, run string) {
-		ids = append(ids, run)
-	})
-	return ids, err
+func (s *Store) CountedRuns(ctx context.Context, organization string) ([]string, error) {
+	return s.runsIn(ctx, slotParts(orgSlots(organization)), false)
 }
 
 // AtWork says whether a worker is at work on a run of the organization. It reads the rows of all its runs that count,
@@ -341,13 +314,19 @@ type PausedRun struct{ RunID, Slot string }
 // longest first. mark is another one whenever one of them has begun to wait since, or has gone on.
 func (s *Store) PausedRuns(ctx context.Context, organization string) (list []PausedRun, mark string, err error) {
 	sum := sha256.New()
-	err = s.eachSlot(ctx, table.Range{Part: orgSlots(organization), Prefix: pausedPrefix},
-		func(item *table.Item, run string) bool {
-			list = append(list, PausedRun{run, item.Sort})
-			_, _ = io.WriteString(sum, item.Sort+" "+item.WriteID+"\n")
-			return true
-		})
-	return list, hex.EncodeToString(sum.Sum(nil)), err
+	r := table.Range{Part: orgSlots(organization), Prefix: pausedPrefix, Limit: slotPage}
+	for item, err := range s.items(ctx, r) {
+		var e Entity[slot]
+		if err == nil {
+			e, err = decode[slot](item)
+		}
+		if err != nil {
+			return nil, "", err
+		}
+		list = append(list, PausedRun{e.Value.RunID, item.Sort})
+		_, _ = io.WriteString(sum, item.Sort+" "+item.WriteID+"\n")
+	}
+	return list, hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // InboxOf is the name under which those who wait for it are notified that the runs of [Store.PausedRuns] have changed.
@@ -366,13 +345,13 @@ func (s *Store) CountingRunsOfUser(ctx context.Context, organization, user strin
 	return s.counting(ctx, userSlots(organization, user))
 }
 
-func (s *Store) counting(ctx context.Context, part string) (n int, err error) {
+func (s *Store) counting(ctx context.Context, part string) (int, error) {
 	parts := []string{part}
 	if s.spreadAbove != nil { // whatever the cap is now
 		parts = slotParts(part)
 	}
-	err = s.eachCountingIn(ctx, parts, func(table.Key, string) { n++ })
-	return n, err
+	ids, err := s.runsIn(ctx, parts, false)
+	return len(ids), err
 }
 
 // MoveSlots replaces the slots of one run by those of a run, the same one or the one promoted after it. New slots must

@@ -3,6 +3,7 @@ package record
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 	"time"
 
@@ -75,13 +76,43 @@ var errReadOnly = errors.New("record: this process may only read")
 // Blobs is the blob store.
 func (s *Store) Blobs() blob.Store { return s.blobs }
 
-// get reads one item within the scope: a problem of kind NotFound or Forbidden when it cannot be seen.
-func (s *Store) get(ctx context.Context, scope Scope, what string, key table.Key) (*table.Item, error) {
-	items, err := s.read(ctx, key)
+// load reads an entity within the scope: a problem of kind NotFound or Forbidden when it cannot be seen.
+func load[T any](ctx context.Context, r Reader, scope Scope, what string, key table.Key) (Entity[T], error) {
+	items, err := r.reads().read(ctx, key)
 	if err != nil {
-		return nil, err
+		return Entity[T]{}, err
 	}
-	return visible(scope, what, items[0])
+	item, err := visible(scope, what, items[0])
+	if err != nil {
+		return Entity[T]{}, err
+	}
+	return decodeFor[T](r, item)
+}
+
+// find reads an entity of any owner; the second result is false when there is none.
+func find[T any](ctx context.Context, s *Store, key table.Key) (Entity[T], bool, error) {
+	items, err := s.read(ctx, key)
+	if err != nil || items[0] == nil {
+		return Entity[T]{}, false, err
+	}
+	e, err := decode[T](items[0])
+	return e, err == nil, err
+}
+
+// seen decodes those of some items that are there and in the scope, in their order.
+func seen[T any](r Reader, scope Scope, items []*table.Item) ([]Entity[T], error) {
+	var list []Entity[T]
+	for _, item := range items {
+		if item == nil || !scope.Includes(item.Owner) {
+			continue
+		}
+		e, err := decodeFor[T](r, item)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e)
+	}
+	return list, nil
 }
 
 func visible(scope Scope, what string, item *table.Item) (*table.Item, error) {
@@ -119,16 +150,51 @@ func (s *Store) list(ctx context.Context, index table.Index, r table.Range) (ent
 	return entries, err
 }
 
+// pages goes through the items of a range in pages of its limit, the last of which may be empty. An error is the last.
+func (s *Store) pages(ctx context.Context, r table.Range) iter.Seq2[[]*table.Item, error] {
+	return func(yield func([]*table.Item, error) bool) {
+		for {
+			page, err := s.query(ctx, r)
+			if !yield(page, err) || err != nil || len(page) < r.Limit {
+				return
+			}
+			r.After = page[len(page)-1].Sort
+		}
+	}
+}
+
+// items goes through the items of a range, as many as its limit at a time. An error is the last.
+func (s *Store) items(ctx context.Context, r table.Range) iter.Seq2[*table.Item, error] {
+	return func(yield func(*table.Item, error) bool) {
+		for page, err := range s.pages(ctx, r) {
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, item := range page {
+				if !yield(item, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // tries bounds how often a call is repeated; with the back-off below that is a few seconds.
 const tries = 8
 
+// again makes a call of the table, with repetitions where those may help.
 func (s *Store) again(ctx context.Context, call func() error) error {
+	return s.repeat(ctx, call, func(err error) bool {
+		failure, is := errors.AsType[*table.Error](err)
+		return is && failure.Kind != table.TooLarge
+	})
+}
+
+func (s *Store) repeat(ctx context.Context, call func() error, passes func(error) bool) error {
 	var err error
 	for try := range tries {
-		if err = call(); err == nil {
-			return nil
-		}
-		if failure, ok := errors.AsType[*table.Error](err); !ok || failure.Kind == table.TooLarge {
+		if err = call(); err == nil || !passes(err) {
 			return err
 		}
 		if s.host.Sleep(ctx, s.backOff(try)) != nil {
@@ -157,6 +223,17 @@ func (p *Page[T]) EndAt(place string) {
 			return
 		}
 	}
+}
+
+// keep leaves out the rows that are not wanted.
+func (p *Page[T]) keep(wanted func(T) bool) {
+	rows, places := p.Rows[:0], p.Places[:0]
+	for i, row := range p.Rows {
+		if wanted(row) {
+			rows, places = append(rows, row), append(places, p.Places[i])
+		}
+	}
+	p.Rows, p.Places = rows, places
 }
 
 // DueShards is the number of shards of the due index.

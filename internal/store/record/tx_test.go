@@ -40,7 +40,7 @@ func TestUnitOfWorkKeepsItsFirstError(t *testing.T) {
 		"tokens": func(tx *record.Tx) {
 			tx.SpendTokens(w.ctx(), lifecycle.Run{
 				RunSpec: lifecycle.RunSpec{RunID: w.id, Budgets: []lifecycle.Budget{{Name: "n"}}},
-			}, lifecycle.Charge{})
+			})
 		},
 		"tokens of embeddings": func(tx *record.Tx) {
 			tx.PutEmbedded("o", record.Entry{InputTokens: 1})
@@ -110,7 +110,7 @@ func TestKnownReadsReturnWhatIsStored(t *testing.T) {
 	there, err := record.Existing[catalog.Agent](w.ctx(), known, record.Of("o"), []string{"a", "b"})
 	require.NoError(t, err)
 	assert.Equal(t, []string{"a"}, there)
-	got, err := known.RunToken(w.ctx(), "hash")
+	got, err := record.FindRunToken(w.ctx(), known, "hash")
 	require.NoError(t, err)
 	assert.Equal(t, token, got)
 }

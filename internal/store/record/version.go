@@ -23,11 +23,7 @@ func PutVersion[T Resourceful](tx *Tx, v T, n int) {
 // Version reads version n of a resource, also of a deleted one. It returns a problem of kind NotFound or Forbidden.
 func Version[T Resourceful](ctx context.Context, s Reader, scope Scope, id string, n int) (T, error) {
 	kind := kindOf[T]()
-	item, err := s.reads().get(ctx, scope, kind+" "+id, versionKey(kind, id, n))
-	if err != nil {
-		return *new(T), err
-	}
-	e, err := decodeFor[T](s, item)
+	e, err := load[T](ctx, s, scope, kind+" "+id, versionKey(kind, id, n))
 	return e.Value, err
 }
 

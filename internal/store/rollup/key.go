@@ -15,6 +15,11 @@ func (k Key) all() [members]string {
 	return [members]string{k.Kind, k.Status, k.Model, k.Agent, k.User, k.APIKey}
 }
 
+// with is a key of which each member is what f makes of it.
+func (k Key) with(f func(string) string) Key {
+	return Key{f(k.Kind), f(k.Status), f(k.Model), f(k.Agent), f(k.User), f(k.APIKey)}
+}
+
 // Compare orders keys.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(cmp.Compare(k.Kind, o.Kind), cmp.Compare(k.Status, o.Status), cmp.Compare(k.Model, o.Model),

@@ -25,12 +25,6 @@ const (
 	Cost         Metric = "cost"
 )
 
-// Metrics lists all metrics.
-func Metrics() []Metric {
-	return []Metric{Runs, Completed, Failed, Cancelled, TimedOut, Errors, InputTokens, OutputTokens, ActiveMS, QueueMS,
-		ModelCalls, ToolCalls, Cost}
-}
-
 // Price is what a model costs, per million tokens.
 type Price struct{ Input, Output float64 }
 

@@ -117,15 +117,12 @@ type Table struct {
 // New makes an empty table.
 func New(v View) *Table { return &Table{view: v, rows: map[Key]*Row{}} }
 
-// Len is how many rows there are.
-func (t *Table) Len() int { return len(t.rows) }
-
 // Add adds an entry.
 func (t *Table) Add(e Entry) { t.Put(e.Key, RowOf(e)) }
 
 // Put adds a row that has, or had, this key. What r holds is not kept.
 func (t *Table) Put(k Key, r Row) {
-	row := t.row(t.view.Of(k.named()))
+	row := t.row(t.view.Of(k.with(Name)))
 	if len(row.Tokens)+len(r.Tokens) > MaxModels {
 		r.Tokens = folded(row.Tokens, r.Tokens)
 	}
@@ -141,20 +138,9 @@ func (t *Table) row(k Key) *Row {
 	}
 	if r == nil {
 		r = &Row{}
-		t.rows[k.clone()] = r
+		t.rows[k.with(strings.Clone)] = r // which lets go of the text that the key was cut from
 	}
 	return r
-}
-
-// named has the names under which the parts of a key count.
-func (k Key) named() Key {
-	return Key{Name(k.Kind), Name(k.Status), Name(k.Model), Name(k.Agent), Name(k.User), Name(k.APIKey)}
-}
-
-// clone lets go of the text that a key was cut from.
-func (k Key) clone() Key {
-	return Key{strings.Clone(k.Kind), strings.Clone(k.Status), strings.Clone(k.Model), strings.Clone(k.Agent),
-		strings.Clone(k.User), strings.Clone(k.APIKey)}
 }
 
 // folded is what is to be added where a row may not have room for all models.
@@ -170,13 +156,6 @@ func folded(there, more []Tokens) []Tokens {
 		}
 	}
 	return more
-}
-
-// Merge adds another table, whose view must tell apart what this one does.
-func (t *Table) Merge(o *Table) {
-	for _, k := range o.keys() {
-		t.Put(k, *o.rows[k])
-	}
 }
 
 // Split divides a table into the parts of its view, by their numbers. The rows are shared.

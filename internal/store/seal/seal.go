@@ -9,7 +9,6 @@ import (
 	"context"
 	"crypto/aes"
 	"crypto/cipher"
-	"crypto/rand"
 	"errors"
 )
 
@@ -35,9 +34,7 @@ func Encrypt(key []byte, owner, plain string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	nonce := make([]byte, box.NonceSize())
-	_, _ = rand.Read(nonce)
-	return box.Seal(nonce, nonce, []byte(plain), []byte(owner)), nil
+	return box.Seal(nil, nil, []byte(plain), []byte(owner)), nil
 }
 
 // Decrypt decrypts the result of Encrypt. The error is [ErrNotOurs], or says that the key has a wrong length.
@@ -46,20 +43,18 @@ func Decrypt(key []byte, owner string, sealed []byte) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if len(sealed) < box.NonceSize() {
-		return "", ErrNotOurs
-	}
-	plain, err := box.Open(nil, sealed[:box.NonceSize()], sealed[box.NonceSize():], []byte(owner))
+	plain, err := box.Open(nil, nil, sealed, []byte(owner))
 	if err != nil {
 		return "", ErrNotOurs
 	}
 	return string(plain), nil
 }
 
+// boxOf is a cipher that puts its random nonces before what it seals.
 func boxOf(key []byte) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		return nil, err
 	}
-	return cipher.NewGCM(block)
+	return cipher.NewGCMWithRandomNonce(block)
 }

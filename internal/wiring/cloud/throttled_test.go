@@ -51,7 +51,7 @@ func TestAThrottledTableIsGivenUpSoon(t *testing.T) {
 			return err
 		},
 		"a remembered read": func(ctx context.Context, p *cloud.Platform) error {
-			_, err := p.Known.RunToken(ctx, "k")
+			_, err := record.FindRunToken(ctx, p.Known, "k")
 			return err
 		},
 		"a list": func(ctx context.Context, p *cloud.Platform) error {

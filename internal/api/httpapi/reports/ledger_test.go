@@ -60,7 +60,7 @@ func TestAPageOfTheLedgerReadsABoundedPart(t *testing.T) {
 		at := time.Now().AddDate(0, 0, -7*week).UTC().Truncate(time.Millisecond)
 		tx.PutCharge(lifecycle.Run{RunSpec: lifecycle.RunSpec{
 			RunID: host.FormatID(at, 1), Organization: organization, User: e.Agent,
-		}, FinishedAt: at}, lifecycle.Charge{Status: lifecycle.Completed})
+		}, FinishedAt: at, Status: lifecycle.Completed})
 		require.NoError(t, tx.Commit(t.Context()))
 	}
 	for query, want := range map[string]int{

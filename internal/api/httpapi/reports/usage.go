@@ -155,7 +155,7 @@ func (h *handlers) usage(ctx context.Context, p tenant.Principal, in *UsageQuery
 	list.NextCursor, err = httpapi.Filter(ctx, in.Paging, func(
 		ctx context.Context, after string, limit int,
 	) (record.Page[record.Entity[record.Entry]], error) {
-		return h.Store.LedgerBetween(ctx, l.scope, l.from, l.to, after, limit, &days)
+		return h.Store.Ledger(ctx, l.scope, l.from, l.to, after, limit, &days)
 	}, func(e record.Entity[record.Entry]) (bool, error) {
 		if !l.filter.Passes(analytics.KeyOf(e.Value)) {
 			return false, nil
@@ -176,7 +176,7 @@ func (h *handlers) usageCSV(ctx context.Context, l part, c huma.Context) {
 	after := ""
 	for {
 		days := record.LedgerDays
-		page, err := h.Store.LedgerBetween(ctx, l.scope, l.from, l.to, after, 100, &days)
+		page, err := h.Store.Ledger(ctx, l.scope, l.from, l.to, after, 100, &days)
 		if err != nil {
 			panic(http.ErrAbortHandler) // half a table must not look like a whole one
 		}

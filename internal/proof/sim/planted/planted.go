@@ -126,7 +126,7 @@ func Bugs() []Bug {
 			{lifecycleEvent, `if r.Attempt != w.Attempt || r.Lease.Holder == "" {`, `if false {`},
 			{workerLease, `if !l.holds(r) {`, `if false {`},
 		}},
-		one("a run is written whatever it has become meanwhile", recordRun, "	return put(tx, e, item)\n}\n\nfunc decodeRun", "	e = put(tx, e, item)\n	if n := len(tx.ops); n > 0 {\n		tx.ops[n-1] = table.Put(*tx.ops[n-1].Item, table.Always())\n	}\n	return e\n}\n\nfunc decodeRun"),
+		one("a run is written whatever it has become meanwhile", recordRun, "	return put(tx, e, item)\n}\n\nfunc (r *Run) take", "	e = put(tx, e, item)\n	if n := len(tx.ops); n > 0 {\n		tx.ops[n-1] = table.Put(*tx.ops[n-1].Item, table.Always())\n	}\n	return e\n}\n\nfunc (r *Run) take"),
 		one("no clock is asked before a call", workerLease, `if l.Host.Elapsed()-l.renewed >= l.trusted() || !l.Host.Now().Before(l.end) {`, `if false {`),
 		one("a panic leaves a heartbeat alive", workerAttempt, "	defer func() {\n		stop(nil)\n		host.Wait(a.others...)\n	}()\n", "").and(workerAttempt, "	p.cause = context.Cause(work)\n", "	p.cause = context.Cause(work)\n	stop(nil)\n	host.Wait(a.others...)\n"),
 		one("attempts that panic are not counted", lifecycleEvent, `if r.Crashes++; r.Crashes >= MaxCrashes {`, `if r.Crashes >= MaxCrashes {`),
@@ -164,7 +164,7 @@ func Bugs() []Bug {
 		}
 	}
 	if t.Tools, err = w.Tools.Open(`),
-		one("a reader changes the item that it reads", recordRun, "	e, err := decode[Run](item)\n", "	e, err := decode[Run](item)\n	item.Schema = 0\n"),
+		one("a reader changes the item that it reads", recordRun, "	r.RunID, r.Organization, r.Due = strings.TrimPrefix(from.Part", "	from.Schema = 0\n	r.RunID, r.Organization, r.Due = strings.TrimPrefix(from.Part"),
 		one("the text that a key had before never ends", tenantTenants, "		p.ends = earlier(p.ends, read.Key.PreviousUntil)\n", ""),
 		one("a new text of a key is not good", tenantTenants, `case sameHash(read.Key.Hash, text):`, `case read.Key.PreviousHash == "" && sameHash(read.Key.Hash, text):`),
 		one("a key keeps its level when its user falls", tenantTenants, `lower(Level(read.Key.Level), Role(read.User.Role).Most())`, `Level(read.Key.Level)`),
@@ -196,12 +196,12 @@ func Bugs() []Bug {
 		// Billing.
 		one("active time counts the pauses", workerTally, `func (t *tally) active() time.Duration { return t.before() + t.host.Elapsed() - t.claimed }`, `func (t *tally) active() time.Duration { return t.host.Now().Sub(t.from.CreatedAt) }`),
 		one("reports of active time add up", lifecycleEvent, `r.ActiveMS = max(r.ActiveMS, w.Active.Milliseconds())`, `r.ActiveMS += w.Active.Milliseconds()`),
-		one("failed runs are billed", lifecycleTransition, `Billed: r.Status == Completed`, `Billed: r.Status == Completed || r.Status == Failed`),
-		one("cancelled runs have no ledger entry", transitionTransition, `if o.Charge != nil {`, `if o.Charge != nil && o.After.Status != lifecycle.Cancelled {`),
+		one("failed runs are billed", lifecycleRun, `{ return r.Status == Completed }`, `{ return r.Status == Completed || r.Status == Failed }`),
+		one("cancelled runs have no ledger entry", transitionTransition, `if after.Status.Terminal() {`, `if after.Status.Terminal() && after.Status != lifecycle.Cancelled {`),
 		one("a run's end is written whatever came between", recordRun, "		item.Lists = item.Lists[:0]\n	}\n	return put(tx, e, item)\n", "		item.Lists = item.Lists[:0]\n	}\n	written := put(tx, e, item)\n	if r.Status.Terminal() {\n		tx.ops[len(tx.ops)-1] = table.Put(*tx.ops[len(tx.ops)-1].Item, table.Always())\n	}\n	return written\n"),
-		one("a run is billed by a commit before the one that ends it", transitionTransition, "		tx.PutCharge(after.Run, *o.Charge)\n", "		before := x.Store.Begin(x.Host.NewID())\n		before.PutCharge(after.Run, *o.Charge)\n		if err := before.Commit(ctx); err != nil {\n			return err\n		}\n"),
-		one("a run has another ledger entry a millisecond later", transitionTransition, "		tx.PutCharge(after.Run, *o.Charge)\n", "		tx.PutCharge(after.Run, *o.Charge)\n		again := after.Run\n		again.FinishedAt = again.FinishedAt.Add(time.Millisecond)\n		tx.PutCharge(again, *o.Charge)\n"),
-		one("budgets do not count what failed runs used", transitionTransition, "		tx.SpendTokens(ctx, after.Run, *o.Charge)\n", "		if o.After.Status != lifecycle.Failed {\n			tx.SpendTokens(ctx, after.Run, *o.Charge)\n		}\n"),
+		one("a run is billed by a commit before the one that ends it", transitionTransition, "		tx.PutCharge(after.Run)\n", "		before := x.Store.Begin(x.Host.NewID())\n		before.PutCharge(after.Run)\n		if err := before.Commit(ctx); err != nil {\n			return err\n		}\n"),
+		one("a run has another ledger entry a millisecond later", transitionTransition, "		tx.PutCharge(after.Run)\n", "		tx.PutCharge(after.Run)\n		again := after.Run\n		again.FinishedAt = again.FinishedAt.Add(time.Millisecond)\n		tx.PutCharge(again)\n"),
+		one("budgets do not count what failed runs used", transitionTransition, "		tx.SpendTokens(ctx, after.Run)\n", "		if o.After.Status != lifecycle.Failed {\n			tx.SpendTokens(ctx, after.Run)\n		}\n"),
 		one("budgets do not count parked messages", intakeIntake, "r.spend(ctx, tx); err != nil {\n			return transition", "r.spend(ctx, r.Store.Begin(r.runID)); err != nil {\n			return transition"),
 
 		// Slots and caps.
@@ -261,7 +261,7 @@ func Bugs() []Bug {
 
 		// Pushes.
 		one("only the first pause is pushed", lifecycleTransition, `if r.Callback && s.EndedOrWaiting() {`, `if r.Callback && (s.Terminal() || (s == AwaitingInput && r.Pause == 0)) {`),
-		one("a delivery's row is not in the commit", transitionTransition, `if o.Announce != nil && tx.Err() == nil {`, `if o.Announce != nil && tx.Err() == nil && o.After.Status != lifecycle.Failed {`),
+		one("a delivery's row is not in the commit", transitionTransition, `if o.Announce && tx.Err() == nil {`, `if o.Announce && tx.Err() == nil && o.After.Status != lifecycle.Failed {`),
 		one("what was delivered is pushed again", webhookWebhook, `if h.State != record.DeliveryPending && !h.Redeliver {`, `if h.State == record.DeliveryFailed && !h.Redeliver {`),
 		one("a claimed delivery is tried by others", webhookWebhook, `if h.Claimed(now, s.ProcessID) {`, `if false {`),
 		one("a try outlives its claim", webhookWebhook, "s.Host.WithTimeout(ctx, left)", "s.Host.WithTimeout(ctx, time.Hour)"),
@@ -292,7 +292,7 @@ func Bugs() []Bug {
 
 		// Rollups.
 		one("a quarter of an hour is rolled up as soon as it is over", analyticsRoll, `return now.Add(-Grace).Truncate(rollup.Quarter), now`, `return now.Truncate(rollup.Quarter), now`),
-		one("a part of the ledger is not rolled up", "internal/store/record/ledger.go", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards {\n", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards - 1 {\n"),
+		one("a part of the ledger is not rolled up", "internal/store/record/ledger.go", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards {\n", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards {\n			if n == ledgerShards-1 && !r.Reverse {\n				continue\n			}\n"),
 		one("how far a ledger is rolled up is said before it is", analyticsRoll, "		w.rolled = w.tx.PutRolled(w.scope.Organization(), w.rolled)", "		before := w.Store.Begin(w.Host.NewID())\n		w.rolled = before.PutRolled(w.scope.Organization(), w.rolled)\n		if err := before.Commit(ctx); err != nil {\n			return err\n		}"),
 		one("what is not rolled up yet is forgotten", analyticsRead, `for at := r.From; at.Before(to);`, `for at := r.From; at.Before(quarters);`),
 		one("a day is rolled up as far as it had got", analyticsRoll, `w.Store.Quarters(ctx, w.scope, at, at.Add(day), func`, `w.Store.Quarters(ctx, w.scope, at, at.Add(day-rollup.Quarter), func`),

@@ -1,6 +1,7 @@
 package keyseal_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,6 +17,15 @@ func TestContract(t *testing.T) {
 		require.NoError(t, err)
 		return s
 	})
+}
+
+// A text that an earlier build sealed opens: its nonce comes first, then the ciphertext.
+func TestTheFormatStays(t *testing.T) {
+	s, err := keyseal.New(bytes.Repeat([]byte{7}, seal.KeySize))
+	require.NoError(t, err)
+	plain, err := s.Open(t.Context(), "o", "key1:dHdlbHZlIGJ5dGVz6ffCX316/d6KntMGyZrcCElKcAFiRmv5")
+	require.NoError(t, err)
+	require.Equal(t, "a secret", plain)
 }
 
 func TestKeyOfTheWrongSizeIsRefused(t *testing.T) {

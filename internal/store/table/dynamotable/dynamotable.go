@@ -150,9 +150,9 @@ func (t *Table) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark, er
 			"#p": partAttribute, "#s": sortAttribute, "#v": versionAttribute, "#e": expiresAttribute,
 		},
 	}, func(attributes map[string]types.AttributeValue) error {
-		key, mark, err := t.mark(attributes)
-		if mark.There {
-			seen[key] = mark
+		i, err := head(attributes)
+		if err == nil && t.live(i) {
+			seen[i.Key] = table.Mark{There: true, Version: i.Version}
 		}
 		return err
 	})
@@ -160,21 +160,6 @@ func (t *Table) Glance(ctx context.Context, keys ...table.Key) ([]table.Mark, er
 		return nil, err
 	}
 	return inOrder(keys, seen), nil
-}
-
-// mark decodes what a glance sees of an item that is there, or has expired.
-func (t *Table) mark(a map[string]types.AttributeValue) (table.Key, table.Mark, error) {
-	i := table.Item{Key: table.Key{Part: textOf(a[partAttribute]), Sort: textOf(a[sortAttribute])}}
-	var err error
-	if i.Version, err = numberOf(a[versionAttribute]); err != nil {
-		return i.Key, table.Mark{}, fmt.Errorf("dynamotable: the %s of %s: %w", versionAttribute, i.Key, err)
-	}
-	if at := textOf(a[expiresAttribute]); at != "" {
-		if i.Expires, err = time.Parse(time.RFC3339Nano, at); err != nil {
-			return i.Key, table.Mark{}, fmt.Errorf("dynamotable: the %s of %s: %w", expiresAttribute, i.Key, err)
-		}
-	}
-	return i.Key, table.Mark{There: t.live(&i), Version: i.Version}, nil
 }
 
 // last is greater than every string.

@@ -118,27 +118,15 @@ func Decode(a map[string]types.AttributeValue) (*table.Item, error) {
 	if len(a) == 0 {
 		return nil, nil
 	}
-	i := &table.Item{Key: table.Key{Part: textOf(a[partAttribute]), Sort: textOf(a[sortAttribute])}}
-	bad := func(what string, err error) error {
-		return fmt.Errorf("dynamotable: the %s of %s: %w", what, i.Key, err)
-	}
-	i.Owner, i.WriteID = textOf(a[ownerAttribute]), textOf(a[writeIDAttribute])
-	var err error
-	if i.Version, err = numberOf(a[versionAttribute]); err != nil {
-		return nil, bad(versionAttribute, err)
+	i, err := head(a)
+	if err != nil {
+		return nil, err
 	}
 	schema, err := numberOf(a[schemaAttribute])
 	if err != nil {
-		return nil, bad(schemaAttribute, err)
+		return nil, bad(i, schemaAttribute, err)
 	}
 	i.Schema = int(schema)
-	for attribute, at := range map[string]*time.Time{dueAttribute: &i.Due, expiresAttribute: &i.Expires} {
-		if s := textOf(a[attribute]); s != "" {
-			if *at, err = time.Parse(time.RFC3339Nano, s); err != nil {
-				return nil, bad(attribute, err)
-			}
-		}
-	}
 	for _, index := range []table.Index{table.ByOwner, table.ByChat} {
 		part, at := listAttributes(index)
 		if a[part] != nil {
@@ -146,9 +134,30 @@ func Decode(a map[string]types.AttributeValue) (*table.Item, error) {
 		}
 	}
 	if i.Body, err = plain(a[bodyAttribute]); err != nil {
-		return nil, bad(bodyAttribute, err)
+		return nil, bad(i, bodyAttribute, err)
 	}
 	return i, nil
+}
+
+// head decodes an item without its schema and its body.
+func head(a map[string]types.AttributeValue) (i *table.Item, err error) {
+	i = &table.Item{Key: table.Key{Part: textOf(a[partAttribute]), Sort: textOf(a[sortAttribute])}}
+	i.Owner, i.WriteID = textOf(a[ownerAttribute]), textOf(a[writeIDAttribute])
+	if i.Version, err = numberOf(a[versionAttribute]); err != nil {
+		return nil, bad(i, versionAttribute, err)
+	}
+	for attribute, at := range map[string]*time.Time{dueAttribute: &i.Due, expiresAttribute: &i.Expires} {
+		if s := textOf(a[attribute]); s != "" {
+			if *at, err = time.Parse(time.RFC3339Nano, s); err != nil {
+				return nil, bad(i, attribute, err)
+			}
+		}
+	}
+	return i, nil
+}
+
+func bad(i *table.Item, attribute string, err error) error {
+	return fmt.Errorf("dynamotable: the %s of %s: %w", attribute, i.Key, err)
 }
 
 // depth is the maximal nesting of a native value: DynamoDB allows 32 levels, of which the body is the first.

@@ -62,7 +62,8 @@ func (b *bench) entry(tx *record.Tx, organization string, at time.Time, n int) {
 		RunID: host.FormatID(at, uint64(n)), Organization: organization, //nolint:gosec // a small number
 		User:  host.FormatID(at, uint64(n%7)), //nolint:gosec // as above
 		Agent: b.first.Agent.ID, Chat: "c", Model: "demo/demo",
-	}, FinishedAt: at.Truncate(time.Millisecond), Attempt: 1}
-	tx.PutCharge(run, lifecycle.Charge{Status: lifecycle.Completed, ActiveMS: int64(n),
-		Usage: lifecycle.Usage{InputTokens: 1, OutputTokens: 2, ModelCalls: 1}})
+	}, FinishedAt: at.Truncate(time.Millisecond), Attempt: 1,
+		Status: lifecycle.Completed, ActiveMS: int64(n),
+		Usage: lifecycle.Usage{InputTokens: 1, OutputTokens: 2, ModelCalls: 1}}
+	tx.PutCharge(run)
 }
