@@ -54,7 +54,10 @@ func checkKey(prefix, key string) error {
 
 // checkNew checks the fields for a new run; the error is a problem of kind Invalid.
 func (m Message) checkNew() error {
-	err := cmp.Or(checkLength("title", m.Title, maxTitle), tenant.CheckMetadata("metadata", m.Metadata))
+	err := cmp.Or(
+		checkLength("title", m.Title, maxTitle),
+		tenant.CheckMetadata("metadata", m.Metadata),
+	)
 	if err == nil && m.Context != nil {
 		err = checkContext(*m.Context)
 	}
