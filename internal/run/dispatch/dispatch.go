@@ -101,7 +101,7 @@ func (p *Pool) run(ctx context.Context, source queue.Source, handle Handler) {
 			}
 			<-p.taken
 			p.log.Error("the queue could not be read", "error", err)
-			pause(ctx)
+			_ = host.System().Sleep(ctx, retryAfterError)
 			continue
 		}
 		p.begin(ctx, func() {
@@ -167,14 +167,6 @@ func (p *Pool) stay(ctx context.Context, work func()) {
 func (p *Pool) do(work func()) {
 	if died := host.Catch(work); died != nil {
 		p.log.Error("a worker panicked", "panic", died.Value, "stack", string(died.Stack))
-	}
-}
-
-// pause waits for retryAfterError, or until ctx ends.
-func pause(ctx context.Context) {
-	select {
-	case <-time.After(retryAfterError):
-	case <-ctx.Done():
 	}
 }
 
