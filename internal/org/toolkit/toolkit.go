@@ -455,17 +455,11 @@ func parameters(said json.RawMessage) (kept json.RawMessage, fault string) {
 // Toolkit reads a toolkit; the built-in one is not stored. It returns a problem of kind NotFound or Forbidden.
 func (s *Toolkits) Toolkit(ctx context.Context, scope record.Scope, id string) (record.Entity[catalog.Toolkit], error) {
 	if id == catalog.BuiltinToolkit(scope.Organization()) {
-		t := s.builtin(scope.Organization())
-		tools, err := s.tools(ctx, t)
+		t, tools, err := s.Offered(ctx, scope, id)
 		t.ToolCount = len(tools)
 		return record.Fresh(t), err
 	}
 	return record.Resource[catalog.Toolkit](ctx, s.Store, scope, id)
-}
-
-func (s *Toolkits) builtin(organization string) catalog.Toolkit {
-	return catalog.Toolkit{ID: catalog.BuiltinToolkit(organization), Organization: organization, Kind: Builtin,
-		Name: Builtin}
 }
 
 // Offered reads a toolkit and its tools, strongly. It returns a problem of kind NotFound or Forbidden.
@@ -478,7 +472,7 @@ func (s *Toolkits) offered(
 	ctx context.Context, from record.Reader, scope record.Scope, id string,
 ) (catalog.Toolkit, []Tool, error) {
 	if id == catalog.BuiltinToolkit(scope.Organization()) {
-		t := s.builtin(scope.Organization())
+		t := catalog.Toolkit{ID: id, Organization: scope.Organization(), Kind: Builtin, Name: Builtin}
 		tools, err := s.tools(ctx, t)
 		return t, tools, err
 	}

@@ -222,13 +222,6 @@ func (s *session) round(ctx context.Context) (*Result, error) {
 	return s.callTools(ctx, *last)
 }
 
-func (s *session) maxSteps() int {
-	if n := s.Agent.Spec.Limits.MaxSteps; n != nil {
-		return *n
-	}
-	return defaultMaxSteps
-}
-
 // callKey names a call within its run: the index of the step, and the call's id within it.
 func callKey(step int, call string) string { return strconv.Itoa(step) + "-" + call }
 
