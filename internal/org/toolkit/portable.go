@@ -82,16 +82,16 @@ const maxImported = 100
 // kind, name and endpoint, or a new one without credentials. Nothing is stored before all of list is checked. It
 // returns a problem of kind Invalid that names the field, also with the code url_forbidden.
 func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string, list []Portable) ([]string, error) {
-	if len(list) > maxImported {
-		return nil, problem.InvalidField("body.toolkits", "must be at most %d", maxImported)
-	}
-	if len(keys) > maxImported {
-		return nil, problem.InvalidField("body.agent.toolkit_ids", "must be at most %d", maxImported)
+	err := cmp.Or(
+		problem.InvalidIf(len(list) > maxImported, "body.toolkits", "must be at most %d", maxImported),
+		problem.InvalidIf(len(keys) > maxImported, "body.agent.toolkit_ids", "must be at most %d", maxImported),
+	)
+	if err != nil {
+		return nil, err
 	}
 	named := map[string]Portable{}
 	for i, p := range list { // nothing is created before all of it is checked
-		var err error
-		if err = s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), &p); err != nil {
+		if err := s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), &p); err != nil {
 			return nil, err
 		}
 		named[p.Key] = p
