@@ -12,8 +12,8 @@ import (
 // Access to agents. An agent that names groups is for members of these groups and for admins. What counts is the agent
 // as it stands now, whatever version of it a run has, and the groups that exist now.
 
-// among returns nil for members of the groups, for admins, and where no groups are named. Otherwise it returns a problem
-// of kind Forbidden (insufficient_permission) with the groups under a name.
+// among returns nil for members of the groups, for admins, and where no groups are named. Otherwise it returns a
+// problem of kind Forbidden (insufficient_permission) with the groups under a name.
 func (p Principal) among(groups []string, name, format, what string) error {
 	if len(groups) == 0 || p.Level.Covers(LevelAdmin) ||
 		slices.ContainsFunc(groups, func(id string) bool { return slices.Contains(p.Groups, id) }) {

@@ -473,8 +473,8 @@ func (s *Sender) body(ctx context.Context, h record.Delivery) ([]byte, error) {
 	return json.Marshal(told)
 }
 
-// secrets are what an organization signs with: its own secret or else the deployment's, which may be empty, and during a
-// rotation's overlap the previous one.
+// secrets are what an organization signs with: its own secret, or else the deployment's, which may be empty. During a
+// rotation's overlap the previous one follows.
 func (s *Sender) secrets(ctx context.Context, organization string) ([]string, error) {
 	list := []string{s.Secret}
 	if organization == record.NoOrganization {
