@@ -14,7 +14,6 @@ import (
 
 	_ "golang.org/x/crypto/x509roots/fallback" // the image holds only this program
 
-	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/wiring/cloud"
 	"agentplatform/internal/wiring/cloud/httpedge"
 )
@@ -47,11 +46,7 @@ func run() error {
 	server := handler.HTTP()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
-	reporting := p.Host.Go(func() { report(ctx, p, handler) })
-	defer reporting()
-	defer p.FlushTraces(context.Background())
-	tracing := p.Host.Go(func() { p.RunTraces(ctx) })
-	defer tracing()
+	defer p.Report(ctx, cloud.OpenStreams, handler.OpenStreams)()
 	p.Log.Info("serving streams", "addr", listener.Addr().String())
 	select {
 	case err := <-served:
@@ -67,13 +62,4 @@ func run() error {
 		return errors.Join(err, server.Close())
 	}
 	return nil
-}
-
-// reportEvery is the interval of reporting the number of open streams, by which the service is scaled.
-const reportEvery = 30 * time.Second
-
-func report(ctx context.Context, p *cloud.Platform, s *httpapi.Server) {
-	for p.Host.Sleep(ctx, reportEvery) == nil {
-		p.Metrics.Put(cloud.Value{Name: cloud.OpenStreams, Unit: "Count", Value: float64(s.OpenStreams())})
-	}
 }

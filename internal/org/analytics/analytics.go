@@ -13,6 +13,7 @@
 package analytics
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"maps"
@@ -53,14 +54,10 @@ const (
 
 // check returns a problem of kind Invalid that names the field.
 func (q Question) check() error {
-	switch {
-	case !q.To.After(q.From):
-		return problem.InvalidField("query.from", "must be before to")
-	case q.To.Sub(q.From) > MaxRange:
-		return problem.InvalidField("query.from", "must be at most 400 days before to")
-	default:
-		return nil
-	}
+	return cmp.Or(
+		problem.InvalidIf(!q.To.After(q.From), "query.from", "must be before to"),
+		problem.InvalidIf(q.To.Sub(q.From) > MaxRange, "query.from", "must be at most 400 days before to"),
+	)
 }
 
 // Summary is what a span of time adds up to.

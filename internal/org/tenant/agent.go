@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -17,9 +18,9 @@ import (
 
 // Bounds of what an agent may say.
 const (
-	minActive = 10 * time.Second // the least max_active_seconds
-	maxActive = 4 * time.Hour    // the most
-	maxSchema = 64 << 10         // bytes of an agent's output schema
+	minActive = 10          // the least max_active_seconds
+	maxActive = 4 * 60 * 60 // the most
+	maxSchema = 64 << 10    // bytes of an agent's output schema
 
 	maxName         = 200 // characters, as all below without a unit
 	maxDescription  = 10_000
@@ -68,52 +69,36 @@ func (t *Tenants) checkSpec(
 		}
 	}
 	builtin := []string{catalog.BuiltinToolkit(organization)}
-	err := there[catalog.Toolkit](ctx, t.store, organization, "body.toolkit_ids", "toolkit", builtin, s.ToolkitIDs)
-	if err != nil {
-		return err
-	}
 	var kept catalog.AgentSpec
 	if before != nil {
 		kept = *before
 	}
-	if err := t.checkKnowledge(ctx, organization, kept, s); err != nil {
-		return err
+	active, tokens, steps := s.Limits.MaxActiveSeconds, s.Limits.MaxTokens, s.Limits.MaxSteps
+	return cmp.Or(
+		there[catalog.Toolkit](ctx, t.store, organization, "body.toolkit_ids", "toolkit", builtin, s.ToolkitIDs),
+		t.checkKnowledge(ctx, organization, kept, s),
+		t.CheckGroups(ctx, organization, "body.group_ids", kept.GroupIDs, s.GroupIDs),
+		t.CheckGroups(ctx, organization, "body.approver_group_ids", kept.ApproverGroupIDs, s.ApproverGroupIDs),
+		checkBudget(s.Budget),
+		problem.InvalidIf(!slices.Contains([]string{"never", "always", "tools"}, s.Approval.Mode),
+			"body.approval.mode", "must be never, always or tools"),
+		problem.InvalidIf(active != nil && (*active < minActive || *active > maxActive),
+			"body.limits.max_active_seconds", "must be between %d and %d", minActive, maxActive),
+		checkOutput(s.OutputSchema),
+		problem.InvalidIf(tokens != nil && *tokens < 1, "body.limits.max_tokens", "must be at least 1"),
+		problem.InvalidIf(steps != nil && (*steps < 1 || *steps > 1000),
+			"body.limits.max_steps", "must be between 1 and 1000"),
+		checkWhole(s),
+	)
+}
+
+func checkOutput(wanted json.RawMessage) error {
+	if len(wanted) == 0 || string(wanted) == "null" {
+		return nil
 	}
-	if err := t.CheckGroups(ctx, organization, "body.group_ids", kept.GroupIDs, s.GroupIDs); err != nil {
-		return err
-	}
-	if err := t.CheckGroups(
-		ctx, organization, "body.approver_group_ids", kept.ApproverGroupIDs, s.ApproverGroupIDs,
-	); err != nil {
-		return err
-	}
-	if err := checkBudget(s.Budget); err != nil {
-		return err
-	}
-	switch s.Approval.Mode {
-	case "never", "always", "tools":
-	default:
-		return problem.InvalidField("body.approval.mode", "must be never, always or tools")
-	}
-	if n := s.Limits.MaxActiveSeconds; n != nil {
-		if d := time.Duration(*n) * time.Second; d < minActive || d > maxActive {
-			return problem.InvalidField("body.limits.max_active_seconds",
-				"must be between %d and %d", int(minActive.Seconds()), int(maxActive.Seconds()))
-		}
-	}
-	if len(s.OutputSchema) > 0 && string(s.OutputSchema) != "null" {
-		if _, err := schema.Compile(s.OutputSchema); err != nil || len(s.OutputSchema) > maxSchema {
-			return problem.InvalidField("body.output_schema",
-				"must be a JSON schema of at most %d KiB: %v", maxSchema>>10, err)
-		}
-	}
-	if n := s.Limits.MaxTokens; n != nil && *n < 1 {
-		return problem.InvalidField("body.limits.max_tokens", "must be at least 1")
-	}
-	if n := s.Limits.MaxSteps; n != nil && (*n < 1 || *n > 1000) {
-		return problem.InvalidField("body.limits.max_steps", "must be between 1 and 1000")
-	}
-	return checkWhole(s)
+	_, err := schema.Compile(wanted)
+	return problem.InvalidIf(err != nil || len(wanted) > maxSchema, "body.output_schema",
+		"must be a JSON schema of at most %d KiB: %v", maxSchema>>10, err)
 }
 
 // checkKnowledge checks which knowledge bases a spec names and how they are searched. A base that it named before may
@@ -124,66 +109,53 @@ func (t *Tenants) checkKnowledge(
 	if len(s.KnowledgeBaseIDs) > maxBases {
 		return problem.InvalidField("body.knowledge_base_ids", "must be at most %d", maxBases)
 	}
-	err := there[catalog.KnowledgeBase](ctx, t.store, organization, "body.knowledge_base_ids", "knowledge base",
-		before.KnowledgeBaseIDs, s.KnowledgeBaseIDs)
-	if err != nil {
-		return err
-	}
 	s.Knowledge = s.Knowledge.OrDefault()
-	switch s.Knowledge.Mode {
-	case "hybrid", "semantic", "keyword":
-	default:
-		return problem.InvalidField("body.knowledge.mode", "must be hybrid, semantic or keyword")
-	}
-	if n := s.Knowledge.Limit; n < 1 || n > maxPassages {
-		return problem.InvalidField("body.knowledge.limit", "must be between 1 and %d", maxPassages)
-	}
-	return nil
+	return cmp.Or(
+		there[catalog.KnowledgeBase](ctx, t.store, organization, "body.knowledge_base_ids", "knowledge base",
+			before.KnowledgeBaseIDs, s.KnowledgeBaseIDs),
+		problem.InvalidIf(!slices.Contains([]string{"hybrid", "semantic", "keyword"}, s.Knowledge.Mode),
+			"body.knowledge.mode", "must be hybrid, semantic or keyword"),
+		problem.InvalidIf(s.Knowledge.Limit < 1 || s.Knowledge.Limit > maxPassages,
+			"body.knowledge.limit", "must be between 1 and %d", maxPassages),
+	)
 }
 
 // checkBounds checks lengths and ranges of a spec's fields; the error is a problem of kind Invalid.
 func checkBounds(s *catalog.AgentSpec) error {
-	if err := checkName(s.Name); err != nil {
-		return err
+	temperature, most := s.Model.Temperature, s.Model.MaxTokens
+	long := slices.IndexFunc(s.Approval.Tools, func(name string) bool { return utf8.RuneCountInString(name) > maxName })
+	return cmp.Or(
+		checkName(s.Name),
+		checkDescription(s.Description),
+		problem.InvalidIf(len(s.Instructions) > maxInstructions,
+			"body.instructions", "must have at most %d KiB", maxInstructions>>10),
+		problem.InvalidIf(utf8.RuneCountInString(s.Model.Provider) > maxProvider,
+			"body.model.provider", "must have at most %d characters", maxProvider),
+		problem.InvalidIf(len(s.Model.FullName()) > catalog.MaxModelName, "body.model.name",
+			"must have at most %d bytes with its provider, as in %s/name", catalog.MaxModelName, s.Model.Provider),
+		problem.InvalidIf(len(s.CallbackURL) > maxAddress,
+			"body.callback_url", "must have at most %d characters", maxAddress),
+		problem.InvalidIf(len(s.Approval.Tools) > maxApproval,
+			"body.approval.tools", "must be at most %d", maxApproval),
+		problem.InvalidIf(long >= 0,
+			fmt.Sprintf("body.approval.tools[%d]", long), "must have at most %d characters", maxName),
+		problem.InvalidIf(temperature != nil && (*temperature < 0 || *temperature > 2),
+			"body.model.temperature", "must be between 0 and 2"),
+		problem.InvalidIf(most != nil && *most < 1, "body.model.max_tokens", "must be at least 1"),
+		problem.InvalidIf(len(s.ToolkitIDs) > maxToolkits, "body.toolkit_ids", "must be at most %d", maxToolkits),
+		CheckMetadata("body.metadata", s.Metadata),
+	)
+}
+
+// CheckMetadata checks the metadata of an agent or a run; the error is a problem of kind Invalid that names the field.
+func CheckMetadata(field string, metadata map[string]string) error {
+	if len(metadata) > maxMetadata {
+		return problem.InvalidField(field, "must have at most %d members", maxMetadata)
 	}
-	if err := checkDescription(s.Description); err != nil {
-		return err
-	}
-	switch {
-	case len(s.Instructions) > maxInstructions:
-		return problem.InvalidField("body.instructions", "must have at most %d KiB", maxInstructions>>10)
-	case utf8.RuneCountInString(s.Model.Provider) > maxProvider:
-		return problem.InvalidField("body.model.provider", "must have at most %d characters", maxProvider)
-	case len(s.Model.FullName()) > catalog.MaxModelName:
-		return problem.InvalidField("body.model.name", "must have at most %d bytes with its provider, as in %s/name",
-			catalog.MaxModelName, s.Model.Provider)
-	case len(s.CallbackURL) > maxAddress:
-		return problem.InvalidField("body.callback_url", "must have at most %d characters", maxAddress)
-	case len(s.Approval.Tools) > maxApproval:
-		return problem.InvalidField("body.approval.tools", "must be at most %d", maxApproval)
-	}
-	for i, name := range s.Approval.Tools {
-		if utf8.RuneCountInString(name) > maxName {
-			return problem.InvalidField(fmt.Sprintf("body.approval.tools[%d]", i),
-				"must have at most %d characters", maxName)
-		}
-	}
-	if n := s.Model.Temperature; n != nil && (*n < 0 || *n > 2) {
-		return problem.InvalidField("body.model.temperature", "must be between 0 and 2")
-	}
-	if n := s.Model.MaxTokens; n != nil && *n < 1 {
-		return problem.InvalidField("body.model.max_tokens", "must be at least 1")
-	}
-	if len(s.ToolkitIDs) > maxToolkits {
-		return problem.InvalidField("body.toolkit_ids", "must be at most %d", maxToolkits)
-	}
-	if len(s.Metadata) > maxMetadata {
-		return problem.InvalidField("body.metadata", "must have at most %d members", maxMetadata)
-	}
-	for name, text := range s.Metadata {
+	for name, text := range metadata {
 		if utf8.RuneCountInString(name) > maxMetadataName || utf8.RuneCountInString(text) > maxMetadataText {
-			return problem.InvalidField("body.metadata",
-				"names may have %d and values %d characters", maxMetadataName, maxMetadataText)
+			return problem.InvalidField(field, "names may have %d and values %d characters",
+				maxMetadataName, maxMetadataText)
 		}
 	}
 	return nil
@@ -215,17 +187,13 @@ func checkWhole(s *catalog.AgentSpec) error {
 
 // checkName checks the length of the name of anything; the error is a problem of kind Invalid.
 func checkName(name string) error {
-	if name == "" || utf8.RuneCountInString(name) > maxName {
-		return problem.InvalidField("body.name", "must have 1 to %d characters", maxName)
-	}
-	return nil
+	return problem.InvalidIf(name == "" || utf8.RuneCountInString(name) > maxName,
+		"body.name", "must have 1 to %d characters", maxName)
 }
 
 func checkDescription(text string) error {
-	if utf8.RuneCountInString(text) > maxDescription {
-		return problem.InvalidField("body.description", "must have at most %d characters", maxDescription)
-	}
-	return nil
+	return problem.InvalidIf(utf8.RuneCountInString(text) > maxDescription,
+		"body.description", "must have at most %d characters", maxDescription)
 }
 
 // there returns nil when the resources that a body's member names exist in the organization, except those of known,

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -28,20 +29,16 @@ func (t *Tenants) CreateKey(
 	ctx context.Context, by Principal, scope record.Scope, k NewKey,
 ) (record.Entity[catalog.APIKey], string, error) {
 	none := record.Entity[catalog.APIKey]{}
-	if err := checkName(k.Name); err != nil {
+	err := cmp.Or(
+		checkName(k.Name),
+		problem.InvalidIf(rank[k.Level] == 0, "body.level", "must be read, run, manage or admin"),
+		problem.InvalidIf(!k.ExpiresAt.IsZero() && !k.ExpiresAt.After(t.host.Now()),
+			"body.expires_at", "must be in the future"),
+		by.MayManage("the key", k.Level),
+		problem.InvalidIf(!host.ValidID(k.UserID), "body.user_id", "is the id of no user"),
+	)
+	if err != nil {
 		return none, "", err
-	}
-	if rank[k.Level] == 0 {
-		return none, "", problem.InvalidField("body.level", "must be read, run, manage or admin")
-	}
-	if !k.ExpiresAt.IsZero() && !k.ExpiresAt.After(t.host.Now()) {
-		return none, "", problem.InvalidField("body.expires_at", "must be in the future")
-	}
-	if err := by.MayManage("the key", k.Level); err != nil {
-		return none, "", err
-	}
-	if !host.ValidID(k.UserID) {
-		return none, "", problem.InvalidField("body.user_id", "is the id of no user")
 	}
 	for range drawTries {
 		user, err := record.Resource[catalog.User](ctx, t.store, scope, k.UserID)
@@ -142,12 +139,7 @@ func (t *Tenants) EditKey(
 		if err := by.MayManage("the key", Level(k.Level)); err != nil {
 			return err
 		}
-		if name != nil {
-			if err := checkName(*name); err != nil {
-				return err
-			}
-			k.Name = *name
-		}
+		set(&k.Name, name)
 		if expiresAt != nil {
 			k.ExpiresAt = time.Time{}
 			if *expiresAt != nil {
@@ -155,7 +147,7 @@ func (t *Tenants) EditKey(
 			}
 		}
 		k.UpdatedAt = t.host.Now()
-		return budget.apply(&k.Budget)
+		return cmp.Or(checkName(k.Name), budget.apply(&k.Budget))
 	})
 }
 

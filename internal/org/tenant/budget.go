@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,36 +39,27 @@ func (e BudgetEdit) apply(b **record.Budget) error {
 }
 
 func checkBudget(b *record.Budget) error {
-	switch {
-	case b == nil:
+	if b == nil {
 		return nil
-	case b.Period != "day" && b.Period != "month":
-		return problem.InvalidField("body.budget.period", "must be day or month")
-	case b.MaxTokens == nil && b.MaxRuns == nil:
-		return problem.InvalidField("body.budget", "must have max_tokens or max_runs")
-	case b.MaxTokens != nil && *b.MaxTokens < 1:
-		return problem.InvalidField("body.budget.max_tokens", "must be at least 1")
-	case b.MaxRuns != nil && *b.MaxRuns < 1:
-		return problem.InvalidField("body.budget.max_runs", "must be at least 1")
 	}
-	return nil
+	return cmp.Or(
+		problem.InvalidIf(b.Period != "day" && b.Period != "month", "body.budget.period", "must be day or month"),
+		problem.InvalidIf(b.MaxTokens == nil && b.MaxRuns == nil,
+			"body.budget", "must have max_tokens or max_runs"),
+		problem.InvalidIf(b.MaxTokens != nil && *b.MaxTokens < 1, "body.budget.max_tokens", "must be at least 1"),
+		problem.InvalidIf(b.MaxRuns != nil && *b.MaxRuns < 1, "body.budget.max_runs", "must be at least 1"),
+	)
 }
 
 // Limits are the budgets that hold for a principal's run of an agent: those of organization, user, key, agent and the
 // user's groups. The agent is given as it is now. Groups may be some seconds old; one that no longer exists is left
 // out. The only errors are failures of the store.
 func (t *Tenants) Limits(ctx context.Context, p Principal, agent catalog.Agent) ([]record.Limit, error) {
-	var list []record.Limit
-	add := func(kind, id string, b *record.Budget) {
-		if b != nil {
-			list = append(list, record.Limit{Kind: kind, ID: id, Budget: *b})
-		}
-	}
 	read := p.Account()
-	add("organization", p.Organization, read.Organization.Budget)
-	add("user", p.User, read.User.Budget)
-	add("api_key", p.Key, read.Key.Budget)
-	add("agent", agent.ID, agent.Spec.Budget)
+	list := limited(nil, "organization", p.Organization, read.Organization.Budget)
+	list = limited(list, "user", p.User, read.User.Budget)
+	list = limited(list, "api_key", p.Key, read.Key.Budget)
+	list = limited(list, "agent", agent.ID, agent.Spec.Budget)
 	for _, id := range p.Groups {
 		g, err := record.Resource[catalog.Group](ctx, t.known, p.Scope(), id)
 		if isGone(err) {
@@ -76,9 +68,17 @@ func (t *Tenants) Limits(ctx context.Context, p Principal, agent catalog.Agent) 
 		if err != nil {
 			return nil, err
 		}
-		add("group", id, g.Value.Budget)
+		list = limited(list, "group", id, g.Value.Budget)
 	}
 	return list, nil
+}
+
+// limited adds the limit of a budget to a list, if there is a budget.
+func limited(list []record.Limit, kind, id string, b *record.Budget) []record.Limit {
+	if b == nil {
+		return list
+	}
+	return append(list, record.Limit{Kind: kind, ID: id, Budget: *b})
 }
 
 // EmbeddingLimits are the budgets that tokens of embeddings count against: those of the organization and of the user,
@@ -94,14 +94,7 @@ func (t *Tenants) EmbeddingLimits(ctx context.Context, organization, user string
 	if err != nil && !isGone(err) {
 		return nil, err
 	}
-	var list []record.Limit
-	if o.Budget != nil {
-		list = append(list, record.Limit{Kind: "organization", ID: organization, Budget: *o.Budget})
-	}
-	if u.Value.Budget != nil {
-		list = append(list, record.Limit{Kind: "user", ID: user, Budget: *u.Value.Budget})
-	}
-	return list, nil
+	return limited(limited(nil, "organization", organization, o.Budget), "user", user, u.Value.Budget), nil
 }
 
 // Exhausted is the refusal of what needs more than is left of a budget, with RetryAfter to the end of the period. used

@@ -53,13 +53,9 @@ func (t *Tenants) Change(p Principal) {
 // Changes returns how many changes the principal's organization has seen in this process, and a channel that is closed
 // at the next one.
 func (t *Tenants) Changes(p Principal) (n int64, next <-chan struct{}) {
-	return t.changesIn(p.Organization)
-}
-
-func (t *Tenants) changesIn(organization string) (n int64, next <-chan struct{}) {
 	t.changes.mu.Lock()
 	defer t.changes.mu.Unlock()
-	c := t.changes.in(organization)
+	c := t.changes.in(p.Organization)
 	if c.next == nil {
 		c.next = make(chan struct{})
 	}

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -21,14 +22,8 @@ type GroupEdit struct {
 
 func (e GroupEdit) apply(g *catalog.Group) error {
 	set(&g.Name, e.Name)
-	if err := checkName(g.Name); err != nil {
-		return err
-	}
 	set(&g.Description, e.Description)
-	if err := checkDescription(g.Description); err != nil {
-		return err
-	}
-	return e.Budget.apply(&g.Budget)
+	return cmp.Or(checkName(g.Name), checkDescription(g.Description), e.Budget.apply(&g.Budget))
 }
 
 // CheckGroups returns a problem of kind Invalid that names the first group of ids that does not exist. Groups that were

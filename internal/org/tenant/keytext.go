@@ -21,17 +21,15 @@ const (
 	keyTextSize = len(keyPrefix) + publicSize + 1 + secretSize + sumSize
 )
 
-const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-
+// encode62 writes a number in base 62 with so many digits: 0-9, then A-Z, then a-z.
 func encode62(n *big.Int, size int) string {
-	out := []byte(strings.Repeat("0", size))
-	n = new(big.Int).Set(n)
-	base, digit := big.NewInt(62), new(big.Int)
-	for i := size - 1; i >= 0 && n.Sign() > 0; i-- {
-		n.DivMod(n, base, digit)
-		out[i] = base62[digit.Int64()]
-	}
-	return string(out)
+	text := strings.Map(func(digit rune) rune {
+		if digit > '9' {
+			digit ^= 'a' ^ 'A' // math/big has the small letters first
+		}
+		return digit
+	}, n.Text(62))
+	return strings.Repeat("0", size-len(text)) + text
 }
 
 func checksum(s string) string {

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"fmt"
@@ -90,40 +91,24 @@ func (l limit) apply(by Principal) error {
 }
 
 func (e OrganizationEdit) apply(o *catalog.Organization) error {
-	if e.Name != nil {
-		if err := checkName(*e.Name); err != nil {
-			return err
-		}
-		o.Name = *e.Name
-	}
-	if n := e.RetentionDays; n != nil {
-		if *n < 0 || *n > 36_500 {
-			return problem.InvalidField("body.run_retention_days", "must be between 1 and 36500")
-		}
-		o.RetentionDays = *n
-	}
-	if err := e.Budget.apply(&o.Budget); err != nil {
-		return err
-	}
-	if e.Prices != nil {
-		if err := checkPrices(*e.Prices); err != nil {
-			return err
-		}
-		o.Prices = *e.Prices
-	}
-	if e.Currency != nil {
-		if *e.Currency != "" && !isCurrency(*e.Currency) {
-			return problem.InvalidField("body.currency", "must be three capital letters, like USD")
-		}
-		o.Currency = *e.Currency
-	}
+	set(&o.Name, e.Name)
+	set(&o.RetentionDays, e.RetentionDays)
+	set(&o.Prices, e.Prices)
+	set(&o.Currency, e.Currency)
 	if e.Secret != nil {
-		if utf8.RuneCountInString(*e.Secret) > 4096 {
-			return problem.InvalidField("body.webhook_secret", "must have at most 4096 characters")
-		}
 		o.Secret, o.PreviousSecret, o.PreviousUntil = *e.Secret, "", time.Time{}
 	}
-	return nil
+	return cmp.Or(
+		checkName(o.Name),
+		problem.InvalidIf(o.RetentionDays < 0 || o.RetentionDays > 36_500,
+			"body.run_retention_days", "must be between 1 and 36500"),
+		e.Budget.apply(&o.Budget),
+		checkPrices(e.Prices),
+		problem.InvalidIf(o.Currency != "" && !isCurrency(o.Currency),
+			"body.currency", "must be three capital letters, like USD"),
+		problem.InvalidIf(e.Secret != nil && utf8.RuneCountInString(o.Secret) > 4096,
+			"body.webhook_secret", "must have at most 4096 characters"),
+	)
 }
 
 // Limits of a price table.
@@ -133,12 +118,15 @@ const (
 )
 
 // checkPrices returns a problem of kind Invalid that names the first price that cannot be.
-func checkPrices(prices []catalog.Price) error {
-	if len(prices) > MaxPrices {
+func checkPrices(edit *[]catalog.Price) error {
+	if edit == nil {
+		return nil
+	}
+	if len(*edit) > MaxPrices {
 		return problem.InvalidField("body.prices", "must have at most %d prices", MaxPrices)
 	}
 	seen := map[string]bool{}
-	for i, p := range prices {
+	for i, p := range *edit {
 		at := fmt.Sprintf("body.prices[%d].", i)
 		provider, name, named := strings.Cut(p.Model, "/")
 		switch {
@@ -188,22 +176,14 @@ func (t *Tenants) CreateOrganization(
 	if err := t.apply(ctx, Platform(), e, &o); err != nil {
 		return record.Entity[catalog.Organization]{}, err
 	}
-	return t.createOrganization(ctx, o)
-}
-
-func (t *Tenants) createOrganization(
-	ctx context.Context, o catalog.Organization,
-) (record.Entity[catalog.Organization], error) {
 	// Every organization has its daily retention job from the start: one read a day while nothing is to be deleted.
 	tx := t.store.Begin(o.ID)
 	tx.PutJob(record.Fresh(record.Job{
-		ID: retentionJob(o.ID), Organization: o.ID, Kind: record.Retention, Subject: o.ID,
+		ID: record.DerivedID("retention", o.ID), Organization: o.ID, Kind: record.Retention, Subject: o.ID,
 		Due: t.host.Now().Add(24 * time.Hour),
 	}))
 	return record.PutResource(tx, record.Fresh(o)), tx.Commit(ctx)
 }
-
-func retentionJob(organization string) string { return record.DerivedID("retention", organization) }
 
 // ReadOrganization reads an organization, strongly. It returns a problem of kind NotFound for one that does not exist
 // or is being deleted.

@@ -73,7 +73,7 @@ func (r *Right) expired() bool { return !r.ends.IsZero() && !r.tenants.host.Now(
 
 // Changes is [Tenants.Changes] of the principal.
 func (r *Right) Changes() (n int64, next <-chan struct{}) {
-	return r.tenants.changesIn(r.principal.Organization)
+	return r.tenants.Changes(*r.principal)
 }
 
 // Due says after how long the next check is due: at once when changes differs from the count of the last check, and

@@ -1,6 +1,7 @@
 package tenant
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/mail"
@@ -28,35 +29,28 @@ type UserEdit struct {
 }
 
 func (e UserEdit) apply(u *catalog.User) error {
-	if e.Email != nil {
-		// ParseAddress also takes a name beside the address, and quotes: another text of the same address.
-		if a, err := mail.ParseAddress(*e.Email); err != nil || a.Address != *e.Email || len(*e.Email) > 320 {
-			return problem.InvalidField("body.email", "must be an e-mail address, and nothing else")
-		}
-		u.Email = *e.Email
-	}
-	if e.Name != nil {
-		if utf8.RuneCountInString(*e.Name) > maxName {
-			return problem.InvalidField("body.name", "must have at most %d characters", maxName)
-		}
-		u.Name = *e.Name
-	}
-	if e.Role != nil {
-		switch Role(*e.Role) {
-		case Member, Manager, Admin:
-			u.Role = *e.Role
-		default:
-			return problem.InvalidField("body.role", "must be member, manager or admin")
-		}
-	}
+	set(&u.Email, e.Email)
+	set(&u.Name, e.Name)
+	set(&u.Role, e.Role)
 	set(&u.GroupIDs, e.GroupIDs)
-	if e.Cap != nil {
-		if *e.Cap < 0 || *e.Cap > 1_000_000 {
-			return problem.InvalidField("body.concurrency_cap", "must be between 1 and 1000000")
-		}
-		u.Cap = *e.Cap
-	}
-	return e.Budget.apply(&u.Budget)
+	set(&u.Cap, e.Cap)
+	return cmp.Or(
+		problem.InvalidIf(e.Email != nil && !isAddress(u.Email),
+			"body.email", "must be an e-mail address, and nothing else"),
+		problem.InvalidIf(e.Name != nil && utf8.RuneCountInString(u.Name) > maxName,
+			"body.name", "must have at most %d characters", maxName),
+		problem.InvalidIf(e.Role != nil && Role(u.Role).Level() == "",
+			"body.role", "must be member, manager or admin"),
+		problem.InvalidIf(e.Cap != nil && (u.Cap < 0 || u.Cap > 1_000_000),
+			"body.concurrency_cap", "must be between 1 and 1000000"),
+		e.Budget.apply(&u.Budget),
+	)
+}
+
+// isAddress is false where ParseAddress takes a name beside the address, or quotes: another text of the same address.
+func isAddress(text string) bool {
+	a, err := mail.ParseAddress(text)
+	return err == nil && a.Address == text && len(text) <= 320
 }
 
 // CreateUser creates a user of an organization, or of record.Nobody. It returns a problem of kind Invalid that names

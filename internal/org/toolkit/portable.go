@@ -82,16 +82,16 @@ const maxImported = 100
 // kind, name and endpoint, or a new one without credentials. Nothing is stored before all of list is checked. It
 // returns a problem of kind Invalid that names the field, also with the code url_forbidden.
 func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string, list []Portable) ([]string, error) {
-	if len(list) > maxImported {
-		return nil, problem.InvalidField("body.toolkits", "must be at most %d", maxImported)
-	}
-	if len(keys) > maxImported {
-		return nil, problem.InvalidField("body.agent.toolkit_ids", "must be at most %d", maxImported)
+	err := cmp.Or(
+		problem.InvalidIf(len(list) > maxImported, "body.toolkits", "must be at most %d", maxImported),
+		problem.InvalidIf(len(keys) > maxImported, "body.agent.toolkit_ids", "must be at most %d", maxImported),
+	)
+	if err != nil {
+		return nil, err
 	}
 	named := map[string]Portable{}
 	for i, p := range list { // nothing is created before all of it is checked
-		var err error
-		if err = s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), &p); err != nil {
+		if err := s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), &p); err != nil {
 			return nil, err
 		}
 		named[p.Key] = p
@@ -123,18 +123,15 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (e
 	if _, ok := s.Kinds[p.Kind]; !ok || p.Kind == Builtin {
 		return problem.InvalidField(at+".kind", "must be openapi, mcp or http")
 	}
-	if err := s.check(at, Draft{Name: &p.Name, URL: &p.URL, BaseURL: &p.BaseURL,
-		Document: []byte(p.Document)}); err != nil {
+	err = cmp.Or(
+		s.check(at, Draft{Name: &p.Name, URL: &p.URL, BaseURL: &p.BaseURL, Document: []byte(p.Document)}),
+		problem.InvalidIf(p.Document != "" && p.Kind != "openapi",
+			at+".document", "is for toolkits of the kind openapi"),
+		problem.InvalidIf(p.Request != nil && p.Kind != "http", at+".request", "is for toolkits of the kind http"),
+		problem.InvalidIf(p.URL == "" && p.Kind != "openapi", at+".url", "is required"),
+	)
+	if err != nil {
 		return err
-	}
-	if p.Document != "" && p.Kind != "openapi" {
-		return problem.InvalidField(at+".document", "is for toolkits of the kind openapi")
-	}
-	if p.Request != nil && p.Kind != "http" {
-		return problem.InvalidField(at+".request", "is for toolkits of the kind http")
-	}
-	if p.URL == "" && p.Kind != "openapi" {
-		return problem.InvalidField(at+".url", "is required")
 	}
 	if field := p.whole(); field != "" {
 		if p.found, err = s.discover(ctx, p.Kind, p.endpoint()); err != nil {
@@ -192,15 +189,8 @@ func (p Portable) leads(t Tool) bool {
 	if p.Document != "" {
 		return slices.ContainsFunc(p.found, func(one Tool) bool { return one.Name == t.Name && one.same(t) })
 	}
-	if p.Kind == "mcp" {
-		return true // the binding holds only a name there
-	}
-	said := p.URL
-	if p.BaseURL != "" {
-		said = p.BaseURL
-	}
-	at := tool.Origin(said)
-	return at != "" && t.Origin() == at
+	at := tool.Origin(cmp.Or(p.BaseURL, p.URL))
+	return p.Kind == "mcp" || at != "" && t.Origin() == at // the binding of mcp holds only a name
 }
 
 func sameRequest(a, b *tool.HTTPRequest) bool {

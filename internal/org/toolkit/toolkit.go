@@ -10,6 +10,7 @@ package toolkit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -117,17 +118,16 @@ func (s *Toolkits) check(place string, d Draft) error {
 			}
 		}
 	}
-	if d.Command != nil && !s.allows(d.Command) {
-		return problem.InvalidField(place+".command",
-			"this deployment does not allow this command: TOOL_COMMANDS names those that it does")
-	}
-	if len(d.Document) > tool.MaxDocument {
-		return problem.InvalidField(place+".document", "must have at most %d MiB", tool.MaxDocument>>20)
-	}
-	if raw, err := json.Marshal(d.Request); err != nil || len(raw) > maxRequest {
-		return problem.InvalidField(place+".request", "must have at most %d KiB", maxRequest>>10)
-	}
-	return checkCredentials(d.Credentials)
+	raw, err := json.Marshal(d.Request)
+	return cmp.Or(
+		problem.InvalidIf(d.Command != nil && !s.allows(d.Command), place+".command",
+			"this deployment does not allow this command: TOOL_COMMANDS names those that it does"),
+		problem.InvalidIf(len(d.Document) > tool.MaxDocument,
+			place+".document", "must have at most %d MiB", tool.MaxDocument>>20),
+		problem.InvalidIf(err != nil || len(raw) > maxRequest,
+			place+".request", "must have at most %d KiB", maxRequest>>10),
+		checkCredentials(d.Credentials),
+	)
 }
 
 // allows says whether a toolkit may run a command.
@@ -136,48 +136,45 @@ func (s *Toolkits) allows(command []string) bool {
 		func(one []string) bool { return slices.Equal(one, command) })
 }
 
-var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
+var (
+	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$")
+	controls   = regexp.MustCompile(`[\x00-\x1f\x7f]`)
+)
 
 func checkCredentials(c *tool.Credentials) error {
 	if c == nil {
 		return nil
 	}
-	if c.Origins != nil {
-		return problem.InvalidField("body.credentials.origins", "is not for clients to say")
+	bad := func(is bool, field, message string) error {
+		return problem.InvalidIf(is, "body.credentials."+field, "%s", message)
 	}
-	bad := func(field, message string) error {
-		return problem.InvalidField("body.credentials."+field, "%s", message)
+	if err := bad(c.Origins != nil, "origins", "is not for clients to say"); err != nil {
+		return err
 	}
 	for field, v := range map[string]string{"token": c.Token, "name": c.Name, "value": c.Value,
 		"username": c.Username, "password": c.Password} {
-		if len(v) > 8192 {
-			return bad(field, "must have at most 8192 characters")
-		}
-		if regexp.MustCompile(`[\x00-\x1f\x7f]`).MatchString(v) {
-			return bad(field, "must be a single line")
+		err := cmp.Or(
+			bad(len(v) > 8192, field, "must have at most 8192 characters"),
+			bad(controls.MatchString(v), field, "must be a single line"),
+		)
+		if err != nil {
+			return err
 		}
 	}
 	switch c.Type {
 	case "":
+		return nil
 	case "bearer":
-		if c.Token == "" {
-			return bad("token", "is required")
-		}
+		return bad(c.Token == "", "token", "is required")
 	case "header", "query":
-		if !headerName.MatchString(c.Name) {
-			return bad("name", "must be a header's or a parameter's name")
-		}
-		if c.Value == "" {
-			return bad("value", "is required")
-		}
+		return cmp.Or(
+			bad(!headerName.MatchString(c.Name), "name", "must be a header's or a parameter's name"),
+			bad(c.Value == "", "value", "is required"),
+		)
 	case "basic":
-		if c.Username == "" {
-			return bad("username", "is required")
-		}
-	default:
-		return bad("type", "must be bearer, header, query or basic")
+		return bad(c.Username == "", "username", "is required")
 	}
-	return nil
+	return bad(true, "type", "must be bearer, header, query or basic")
 }
 
 // Create creates a toolkit with the tools that its endpoint offers, all of them enabled, or those of Draft.Enabled. It
@@ -458,17 +455,11 @@ func parameters(said json.RawMessage) (kept json.RawMessage, fault string) {
 // Toolkit reads a toolkit; the built-in one is not stored. It returns a problem of kind NotFound or Forbidden.
 func (s *Toolkits) Toolkit(ctx context.Context, scope record.Scope, id string) (record.Entity[catalog.Toolkit], error) {
 	if id == catalog.BuiltinToolkit(scope.Organization()) {
-		t := s.builtin(scope.Organization())
-		tools, err := s.tools(ctx, t)
+		t, tools, err := s.Offered(ctx, scope, id)
 		t.ToolCount = len(tools)
 		return record.Fresh(t), err
 	}
 	return record.Resource[catalog.Toolkit](ctx, s.Store, scope, id)
-}
-
-func (s *Toolkits) builtin(organization string) catalog.Toolkit {
-	return catalog.Toolkit{ID: catalog.BuiltinToolkit(organization), Organization: organization, Kind: Builtin,
-		Name: Builtin}
 }
 
 // Offered reads a toolkit and its tools, strongly. It returns a problem of kind NotFound or Forbidden.
@@ -481,7 +472,7 @@ func (s *Toolkits) offered(
 	ctx context.Context, from record.Reader, scope record.Scope, id string,
 ) (catalog.Toolkit, []Tool, error) {
 	if id == catalog.BuiltinToolkit(scope.Organization()) {
-		t := s.builtin(scope.Organization())
+		t := catalog.Toolkit{ID: id, Organization: scope.Organization(), Kind: Builtin, Name: Builtin}
 		tools, err := s.tools(ctx, t)
 		return t, tools, err
 	}

@@ -70,6 +70,11 @@ func (r Rules) apply(place, when string, t *Tool) error {
 	return nil
 }
 
+// called is which of some tools has a name; -1: none has.
+func called(tools []Tool, name string) int {
+	return slices.IndexFunc(tools, func(one Tool) bool { return one.Name == name })
+}
+
 func missingTool(id, name string) error {
 	return problem.Missing(fmt.Sprintf("tool %q of toolkit %s", name, id))
 }
@@ -83,7 +88,7 @@ func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name st
 		if err != nil {
 			return err
 		}
-		at := slices.IndexFunc(l.Tools, func(one Tool) bool { return one.Name == name })
+		at := called(l.Tools, name)
 		if at < 0 {
 			return missingTool(id, name)
 		}
@@ -174,7 +179,7 @@ func (s *Toolkits) renew(ctx context.Context, t catalog.Toolkit, l *list) (d Dif
 			}
 			return again
 		})
-		at := slices.IndexFunc(before, func(one Tool) bool { return one.Name == now[i].Name })
+		at := called(before, now[i].Name)
 		if at < 0 {
 			d.Added = append(d.Added, now[i].Name)
 			continue
@@ -189,7 +194,7 @@ func (s *Toolkits) renew(ctx context.Context, t catalog.Toolkit, l *list) (d Dif
 		now[i].Enabled, now[i].RetrySafe = was.Enabled && now[i].Problem == "", was.RetrySafe
 	}
 	for _, was := range before {
-		if !slices.ContainsFunc(now, func(one Tool) bool { return one.Name == was.Name }) {
+		if called(now, was.Name) < 0 {
 			d.Removed = append(d.Removed, was.Name)
 			if was.ruled() {
 				gone := Tool{Approval: was.Approval, TimeoutMS: was.TimeoutMS, RetrySafe: was.RetrySafe}
@@ -207,7 +212,7 @@ func (s *Toolkits) renew(ctx context.Context, t catalog.Toolkit, l *list) (d Dif
 // changes are the tools that a difference names.
 func changes(d Difference, before, after []Tool) (list []Changed) {
 	find := func(tools []Tool, name string) *Tool {
-		if at := slices.IndexFunc(tools, func(one Tool) bool { return one.Name == name }); at >= 0 {
+		if at := called(tools, name); at >= 0 {
 			one := tools[at]
 			return &one
 		}
@@ -293,7 +298,7 @@ func (s *Toolkits) Try(
 	if err != nil {
 		return Attempt{}, err
 	}
-	at := slices.IndexFunc(tools, func(one Tool) bool { return one.Name == name })
+	at := called(tools, name)
 	if at < 0 {
 		return Attempt{}, missingTool(id, name)
 	}

@@ -83,9 +83,8 @@ func tunnels(a netip.Addr) bool {
 // Public reports whether an address is on the public internet.
 func Public(a netip.Addr) bool {
 	a = a.Unmap()
-	if !a.IsValid() || a.Zone() != "" || a.IsUnspecified() || a.IsLoopback() || a.IsPrivate() ||
-		a.IsLinkLocalUnicast() ||
-		a.IsMulticast() || a.IsInterfaceLocalMulticast() || a.IsLinkLocalMulticast() {
+	// Those without an address, loopback, link-local and multicast ones are no global unicast.
+	if !a.IsGlobalUnicast() || a.IsPrivate() || a.Zone() != "" {
 		return false
 	}
 	if a.Is6() && (!global.Contains(a) || tunnels(a)) {

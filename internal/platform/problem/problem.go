@@ -77,6 +77,14 @@ func InvalidField(location, format string, args ...any) *Error {
 	}
 }
 
+// InvalidIf is [InvalidField] where bad is true, else nil. Several of them in [cmp.Or] are a list of checks.
+func InvalidIf(bad bool, location, format string, args ...any) error {
+	if !bad {
+		return nil
+	}
+	return InvalidField(location, format, args...)
+}
+
 // Missing is the problem for a resource that does not exist, or no longer: [NotFound], "not_found".
 func Missing(what string) *Error { return New(NotFound, "not_found", "%s does not exist", what) }
 

@@ -11,33 +11,35 @@ import (
 	"net/url"
 	"reflect"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/caarlos0/env/v11"
 )
 
-// Settings are the settings of the service. The table in the README is generated from the tags.
+// Settings are the settings of the service. The table in the README is generated from the tags. The tags low and high
+// are the bounds of a value.
 type Settings struct {
 	Addr      string `env:"ADDR" envDefault:"127.0.0.1:8080" help:"where to listen"`
 	DataDir   string `env:"DATA_DIR" envDefault:".data" help:"the folder that holds everything"`
 	PublicURL string `env:"PUBLIC_URL" help:"how clients reach the service; by default http:// and ADDR"`
 
-	ObserveWindow  time.Duration `env:"OBSERVE_WINDOW" envDefault:"20s" help:"how long POST /chat waits for a run to end, at most 5m"`
-	ResponseWindow time.Duration `env:"RESPONSE_WINDOW" envDefault:"9m" help:"how long POST /responses waits instead, with a place as streams have, where that is longer, at most 1h; on a laptop only"`
-	StartDeadline  time.Duration `env:"START_DEADLINE" envDefault:"10m" help:"a run queued for longer fails; from 1s. It does not run while other runs of the organization are at work, for a day at most"`
-	ActiveLimit    time.Duration `env:"ACTIVE_LIMIT" envDefault:"30m" help:"active time a run may use where its agent says nothing; from 1s"`
-	PauseExpiry    time.Duration `env:"PAUSE_EXPIRY" envDefault:"72h" help:"an undecided pause is cancelled after this; from 1s"`
-	Lease          time.Duration `env:"LEASE" envDefault:"30s" help:"how long a silent worker keeps its run; from 1s. Clocks may be a sixth of it apart"`
-	Heartbeat      time.Duration `env:"HEARTBEAT" envDefault:"15s" help:"silence on a stream before a heartbeat; from 1s"`
+	ObserveWindow  time.Duration `env:"OBSERVE_WINDOW" envDefault:"20s" low:"0s" high:"5m" help:"how long POST /chat waits for a run to end, at most 5m"`
+	ResponseWindow time.Duration `env:"RESPONSE_WINDOW" envDefault:"9m" low:"0s" high:"1h" help:"how long POST /responses waits instead, with a place as streams have, where that is longer, at most 1h; on a laptop only"`
+	StartDeadline  time.Duration `env:"START_DEADLINE" envDefault:"10m" low:"1s" high:"24h" help:"a run queued for longer fails; from 1s. It does not run while other runs of the organization are at work, for a day at most"`
+	ActiveLimit    time.Duration `env:"ACTIVE_LIMIT" envDefault:"30m" low:"1s" high:"24h" help:"active time a run may use where its agent says nothing; from 1s"`
+	PauseExpiry    time.Duration `env:"PAUSE_EXPIRY" envDefault:"72h" low:"1s" high:"8760h" help:"an undecided pause is cancelled after this; from 1s"`
+	Lease          time.Duration `env:"LEASE" envDefault:"30s" low:"1s" high:"1h" help:"how long a silent worker keeps its run; from 1s. Clocks may be a sixth of it apart"`
+	Heartbeat      time.Duration `env:"HEARTBEAT" envDefault:"15s" low:"1s" high:"1m" help:"silence on a stream before a heartbeat; from 1s"`
 
-	UserCap         int  `env:"USER_CAP" envDefault:"5" help:"active runs of a user, 1 to 1000000"`
-	OrganizationCap int  `env:"ORGANIZATION_CAP" envDefault:"50" help:"active runs of an organization, 1 to 1000000"`
-	PausedRuns      int  `env:"PAUSED_RUNS" envDefault:"1000" help:"runs of a user, and of an organization, that wait for people while new ones are accepted, 1 to 10000. A user with less than 1 % of it is not refused for those of others"`
+	UserCap         int  `env:"USER_CAP" envDefault:"5" low:"1" high:"1000000" help:"active runs of a user, 1 to 1000000"`
+	OrganizationCap int  `env:"ORGANIZATION_CAP" envDefault:"50" low:"1" high:"1000000" help:"active runs of an organization, 1 to 1000000"`
+	PausedRuns      int  `env:"PAUSED_RUNS" envDefault:"1000" low:"1" high:"10000" help:"runs of a user, and of an organization, that wait for people while new ones are accepted, 1 to 10000. A user with less than 1 % of it is not refused for those of others"`
 	SpreadSlots     bool `env:"SPREAD_SLOTS" envDefault:"false" help:"active runs below caps over 200 are kept in 16 partitions more, for DynamoDB; only once no program runs that does not know this setting"`
-	RateLimit       int  `env:"RATE_LIMIT" envDefault:"600" help:"requests a minute and key, 1 to 10000000"`
-	RateBurst       int  `env:"RATE_BURST" envDefault:"100" help:"requests at once on top of an even flow, 1 to 10000000"`
-	Workers         int  `env:"WORKERS" envDefault:"256" help:"runs at work at once in this process, 1 to 10000. One organization may have all of them. On a laptop a quarter more is for organizations and users with few runs at work; below 4 there is none"`
+	RateLimit       int  `env:"RATE_LIMIT" envDefault:"600" low:"1" high:"10000000" help:"requests a minute and key, 1 to 10000000"`
+	RateBurst       int  `env:"RATE_BURST" envDefault:"100" low:"1" high:"10000000" help:"requests at once on top of an even flow, 1 to 10000000"`
+	Workers         int  `env:"WORKERS" envDefault:"256" low:"1" high:"10000" help:"runs at work at once in this process, 1 to 10000. One organization may have all of them. On a laptop a quarter more is for organizations and users with few runs at work; below 4 there is none"`
 
 	WebhookSecret     string   `env:"WEBHOOK_SECRET" kind:"secret" help:"signs webhooks where an organization has no secret of its own"`
 	WebhookAllowHosts []string `env:"WEBHOOK_ALLOW_HOSTS" help:"host:port pairs that webhooks may reach though private, comma-separated"`
@@ -49,16 +51,16 @@ type Settings struct {
 
 	EmbeddingModels     []string      `env:"EMBEDDING_MODELS" help:"embedding models that knowledge bases may name, as provider/name or provider/name:dimensions, comma-separated; the first is the default. Without any: builtin, which knows words only"`
 	KnowledgeAllowHosts []string      `env:"KNOWLEDGE_ALLOW_HOSTS" help:"host:port pairs that documents may come from though private, comma-separated"`
-	IngestDeadline      time.Duration `env:"INGEST_DEADLINE" envDefault:"1h" help:"how long the ingestion of a document may take in all; from 1s"`
-	IngestWorkers       int           `env:"INGEST_WORKERS" envDefault:"4" help:"documents at work at once in this process, 1 to 1000"`
-	DocumentsPerBase    int           `env:"DOCUMENTS_PER_BASE" envDefault:"10000" help:"documents of a knowledge base, 1 to 1000000"`
+	IngestDeadline      time.Duration `env:"INGEST_DEADLINE" envDefault:"1h" low:"1s" high:"24h" help:"how long the ingestion of a document may take in all; from 1s"`
+	IngestWorkers       int           `env:"INGEST_WORKERS" envDefault:"4" low:"1" high:"1000" help:"documents at work at once in this process, 1 to 1000"`
+	DocumentsPerBase    int           `env:"DOCUMENTS_PER_BASE" envDefault:"10000" low:"1" high:"1000000" help:"documents of a knowledge base, 1 to 1000000"`
 
-	Streams            int `env:"STREAMS" envDefault:"10000" help:"open streams of this process, about 0.1 MB of memory each, 1 to 1000000"`
-	KeyStreams         int `env:"KEY_STREAMS" envDefault:"5000" help:"open streams of a key, 1 to 1000000"`
-	KeyChats           int `env:"KEY_CHATS" envDefault:"0" help:"open streams of POST /chat, MCP, A2A and AG-UI of a key, and waits there of more than 3 s, over all functions, to 1000; 0: no limit; on AWS only"`
-	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" help:"connections of an address that have shown no key, 1 to 1000000"`
+	Streams            int `env:"STREAMS" envDefault:"10000" low:"1" high:"1000000" help:"open streams of this process, about 0.1 MB of memory each, 1 to 1000000"`
+	KeyStreams         int `env:"KEY_STREAMS" envDefault:"5000" low:"1" high:"1000000" help:"open streams of a key, 1 to 1000000"`
+	KeyChats           int `env:"KEY_CHATS" envDefault:"0" low:"0" high:"1000" help:"open streams of POST /chat, MCP, A2A and AG-UI of a key, and waits there of more than 3 s, over all functions, to 1000; 0: no limit; on AWS only"`
+	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" low:"1" high:"1000000" help:"connections of an address that have shown no key, 1 to 1000000"`
 
-	MaxBody int64 `env:"MAX_BODY" envDefault:"67108864" help:"bytes of a request's body, of one in JSON at most 8 MiB; 1024 to 1073741824"`
+	MaxBody int64 `env:"MAX_BODY" envDefault:"67108864" low:"1024" high:"1073741824" help:"bytes of a request's body, of one in JSON at most 8 MiB; 1024 to 1073741824"`
 
 	OpenAIBaseURL    string   `env:"OPENAI_BASE_URL" help:"an endpoint that speaks OpenAI's chat completions, with its /v1; by default OpenAI's own, if there is a key"`
 	OpenAIAPIKey     string   `env:"OPENAI_API_KEY" kind:"secret" help:"its key"`
@@ -95,8 +97,8 @@ type Cloud struct {
 
 	Stage string `env:"STAGE" kind:"resource" envDefault:"none" help:"the deployment's name, a dimension of its metrics"`
 
-	CacheLife     time.Duration `env:"CACHE_LIFE" envDefault:"30s" help:"how long keys, users, organizations and agents are remembered, 0 to 5m: a revoked key works for as long"`
-	HandOverAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" help:"how long a worker keeps a run or an ingester a document, 1s to 14m; then another goes on"`
+	CacheLife     time.Duration `env:"CACHE_LIFE" envDefault:"30s" low:"0s" high:"5m" help:"how long keys, users, organizations and agents are remembered, 0 to 5m: a revoked key works for as long"`
+	HandOverAfter time.Duration `env:"HAND_OVER_AFTER" envDefault:"13m" low:"1s" high:"14m" help:"how long a worker keeps a run or an ingester a document, 1s to 14m; then another goes on"`
 }
 
 // Kind says who gives a variable its value.
@@ -140,21 +142,7 @@ func ReadCloud(environ []string) (Cloud, error) {
 	if err := parse(&c, environ); err != nil {
 		return c, err
 	}
-	var errs []error
-	for _, d := range []struct {
-		name      string
-		value     time.Duration
-		low, high time.Duration
-	}{
-		{"CACHE_LIFE", c.CacheLife, 0, 5 * time.Minute},
-		{"HAND_OVER_AFTER", c.HandOverAfter, time.Second, 14 * time.Minute},
-	} {
-		if d.value < d.low || d.value > d.high {
-			errs = append(errs, fmt.Errorf("settings: %s must be between %s and %s, not %s", d.name, d.low, d.high,
-				d.value))
-		}
-	}
-	return c, errors.Join(errs...)
+	return c, errors.Join(outside(c)...)
 }
 
 // Read reads and validates the settings. environ has the form of os.Environ. The error names each invalid variable.
@@ -171,6 +159,34 @@ func parse[T any](into *T, environ []string) error {
 		return named(err, reflect.TypeFor[T]())
 	}
 	return nil
+}
+
+// outside says which numbers and times of some settings are not between what their tags low and high say.
+func outside(settings any) (errs []error) {
+	all := reflect.ValueOf(settings)
+	for _, f := range reflect.VisibleFields(all.Type()) {
+		if f.Tag.Get("high") == "" {
+			continue
+		}
+		value, low, high := all.FieldByIndex(f.Index), number(f.Tag.Get("low")), number(f.Tag.Get("high"))
+		if value.Int() < low || value.Int() > high {
+			errs = append(errs, fmt.Errorf("settings: %s must be between %v and %v, not %v", f.Tag.Get("env"),
+				reflect.ValueOf(low).Convert(f.Type), reflect.ValueOf(high).Convert(f.Type), value))
+		}
+	}
+	return errs
+}
+
+// number reads the text of a tag: a whole number or a time.
+func number(text string) int64 {
+	if d, err := time.ParseDuration(text); err == nil {
+		return int64(d)
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		panic("setting: a tag has no number: " + text)
+	}
+	return n
 }
 
 // named translates an error of the parser into one that has the names of the variables.
@@ -225,47 +241,7 @@ func (s Settings) validate() error {
 		(err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https")) {
 		bad("PUBLIC_URL", "must be an http or https URL, not %q", s.PublicURL)
 	}
-	for _, d := range []struct {
-		name      string
-		value     time.Duration
-		low, high time.Duration
-	}{
-		{"OBSERVE_WINDOW", s.ObserveWindow, 0, 5 * time.Minute},
-		{"RESPONSE_WINDOW", s.ResponseWindow, 0, time.Hour},
-		{"START_DEADLINE", s.StartDeadline, time.Second, 24 * time.Hour},
-		{"ACTIVE_LIMIT", s.ActiveLimit, time.Second, 24 * time.Hour},
-		{"PAUSE_EXPIRY", s.PauseExpiry, time.Second, 365 * 24 * time.Hour},
-		{"LEASE", s.Lease, time.Second, time.Hour},
-		{"HEARTBEAT", s.Heartbeat, time.Second, time.Minute},
-		{"INGEST_DEADLINE", s.IngestDeadline, time.Second, 24 * time.Hour},
-	} {
-		if d.value < d.low || d.value > d.high {
-			bad(d.name, "must be between %s and %s, not %s", d.low, d.high, d.value)
-		}
-	}
-	for _, n := range []struct {
-		name      string
-		value     int64
-		low, high int64
-	}{
-		{"USER_CAP", int64(s.UserCap), 1, 1_000_000},
-		{"ORGANIZATION_CAP", int64(s.OrganizationCap), 1, 1_000_000},
-		{"PAUSED_RUNS", int64(s.PausedRuns), 1, 10_000},
-		{"RATE_LIMIT", int64(s.RateLimit), 1, 10_000_000},
-		{"RATE_BURST", int64(s.RateBurst), 1, 10_000_000},
-		{"WORKERS", int64(s.Workers), 1, 10_000},
-		{"INGEST_WORKERS", int64(s.IngestWorkers), 1, 1000},
-		{"DOCUMENTS_PER_BASE", int64(s.DocumentsPerBase), 1, 1_000_000},
-		{"STREAMS", int64(s.Streams), 1, 1_000_000},
-		{"KEY_STREAMS", int64(s.KeyStreams), 1, 1_000_000},
-		{"KEY_CHATS", int64(s.KeyChats), 0, 1000},
-		{"ADDRESS_CONNECTIONS", int64(s.AddressConnections), 1, 1_000_000},
-		{"MAX_BODY", s.MaxBody, 1 << 10, 1 << 30},
-	} {
-		if n.value < n.low || n.value > n.high {
-			bad(n.name, "must be between %d and %d, not %d", n.low, n.high, n.value)
-		}
-	}
+	errs = append(errs, outside(s)...)
 	for _, list := range []struct {
 		name  string
 		hosts []string

@@ -118,3 +118,10 @@ func TestTheSettingsPageListsTheSettings(t *testing.T) {
 	}
 	assert.Equal(t, table.String(), listed, "run make golden if this is meant")
 }
+
+// The error of a value out of its bounds has both of them, and the value.
+func TestErrorNamesTheBounds(t *testing.T) {
+	_, err := setting.Read([]string{"OBSERVE_WINDOW=1h", "WORKERS=0"})
+	assert.ErrorContains(t, err, "settings: OBSERVE_WINDOW must be between 0s and 5m0s, not 1h0m0s")
+	assert.ErrorContains(t, err, "settings: WORKERS must be between 1 and 10000, not 0")
+}

@@ -222,13 +222,6 @@ func (s *session) round(ctx context.Context) (*Result, error) {
 	return s.callTools(ctx, *last)
 }
 
-func (s *session) maxSteps() int {
-	if n := s.Agent.Spec.Limits.MaxSteps; n != nil {
-		return *n
-	}
-	return defaultMaxSteps
-}
-
 // callKey names a call within its run: the index of the step, and the call's id within it.
 func callKey(step int, call string) string { return strconv.Itoa(step) + "-" + call }
 
@@ -423,31 +416,17 @@ func (s *session) save(ctx context.Context) error {
 // showSteps sends the events of steps that are journalled: a client that sees that a call has ended can rely on it.
 func (s *session) showSteps(ctx context.Context, steps ...record.Step) {
 	for _, step := range steps {
-		if e, ok := eventOf(step); ok {
+		if e, ok := step.Event(); ok {
 			s.Output.Step(ctx, e)
 		}
 	}
 }
 
-func eventOf(step record.Step) (events.StepEvent, bool) {
-	if step.Outcome == string(model.Answered) {
-		return events.StepEvent{}, false
-	}
-	e := events.StepEvent{Index: step.Index, Kind: "tool", Name: step.Name, State: "finished",
-		Arguments: step.Arguments, Outcome: step.Outcome}
-	e.Kind = kindOf(step.Name)
-	if step.Outcome == string(model.Failed) {
-		e.State = "failed"
-	}
-	return e, true
-}
-
-// kindOf is how clients are told of a call.
-func kindOf(name string) string {
-	if name == model.Search {
-		return "search"
-	}
-	return "tool"
+// showStart sends the event of a call that begins.
+func (s *session) showStart(ctx context.Context, step record.Step) {
+	e, _ := step.Event()
+	e.State = "started"
+	s.Output.Step(ctx, e)
 }
 
 // extensions are the suffixes for the names of files that have no name.

@@ -312,8 +312,7 @@ func (s *session) runBatch(ctx context.Context, jobs []*job, end func()) (err er
 	open, wait := s.Host.Gate()
 	waits := make([]func(), 0, len(jobs))
 	for _, j := range jobs {
-		s.Output.Step(ctx, events.StepEvent{Index: j.step.Index, Kind: kindOf(j.Name), Name: j.Name, State: "started",
-			Arguments: j.step.Arguments})
+		s.showStart(ctx, j.step)
 		waits = append(waits, s.Host.Go(func() {
 			defer func() { // also if the call panics, which wait reports to its owner
 				mu.Lock()

@@ -29,7 +29,11 @@ func (s *session) guard(ctx context.Context) (string, error) {
 	if s.done(firstSearch) != nil { // which no model has asked for
 		taken--
 	}
-	if limit := s.maxSteps(); taken >= limit {
+	limit := defaultMaxSteps
+	if n := s.Agent.Spec.Limits.MaxSteps; n != nil {
+		limit = *n
+	}
+	if taken >= limit {
 		return fmt.Sprintf("the run took %d steps, as many as its agent may (limits.max_steps)", limit), nil
 	}
 	if n := s.Agent.Spec.Limits.MaxTokens; n != nil && s.tokens >= int64(*n) {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"agentplatform/events"
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/platform/trace"
@@ -104,8 +103,7 @@ func (s *session) searchFirst(ctx context.Context) error {
 		Index: s.next(), Kind: record.ToolStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: firstSearch,
 		Name: model.Search, Arguments: arguments,
 	}
-	s.Output.Step(ctx, events.StepEvent{Index: j.step.Index, Kind: kindOf(j.step.Name), Name: j.step.Name,
-		State: "started", Arguments: arguments})
+	s.showStart(ctx, j.step)
 	call, cancel := s.Host.WithTimeout(ctx, callTime)
 	defer cancel()
 	call, span := s.spanOfTool(call, j)

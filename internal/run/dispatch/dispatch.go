@@ -32,7 +32,7 @@ const kept = 64
 // Run receives and handles nudges, width in parallel, until ctx ends. It returns when all handlers have returned. The
 // context of the handlers ends with ctx. Errors and panics are logged and do not end Run.
 func Run(ctx context.Context, source queue.Source, width int, log *slog.Logger, handle Handler) {
-	newPool(width, log).run(ctx, source, handle)
+	newPool(source, width, log).Run(ctx, handle)
 }
 
 // Shared is a queue that shares workers out: its unanswered deliveries and reserved places are as many at most.
@@ -47,7 +47,8 @@ type Shared interface {
 // concurrent use.
 type Pool struct {
 	log     *slog.Logger
-	source  Shared
+	source  queue.Source
+	shared  Shared        // the source, where it shares the workers out
 	taken   chan struct{} // has one for each nudge at work, and one for the nudge that is waited for
 	staying chan struct{}
 	next    chan func() // for those who stay
@@ -59,21 +60,20 @@ type Pool struct {
 
 // NewPool makes a pool of width workers, as many as the queue shares out.
 func NewPool(source Shared, width int, log *slog.Logger) *Pool {
-	p := newPool(width, log)
-	p.source = source
+	p := newPool(source, width, log)
+	p.shared = source
 	return p
 }
 
-func newPool(width int, log *slog.Logger) *Pool {
+func newPool(source queue.Source, width int, log *slog.Logger) *Pool {
 	return &Pool{
-		log: log, taken: make(chan struct{}, width), staying: make(chan struct{}, kept), next: make(chan func()),
+		log: log, source: source, taken: make(chan struct{}, width), staying: make(chan struct{}, kept),
+		next: make(chan func()),
 	}
 }
 
 // Run has the workers receive and handle nudges until ctx ends, once; see [Run].
-func (p *Pool) Run(ctx context.Context, handle Handler) { p.run(ctx, p.source, handle) }
-
-func (p *Pool) run(ctx context.Context, source queue.Source, handle Handler) {
+func (p *Pool) Run(ctx context.Context, handle Handler) {
 	p.mu.Lock()
 	p.ctx = ctx
 	p.mu.Unlock()
@@ -91,7 +91,7 @@ func (p *Pool) run(ctx context.Context, source queue.Source, handle Handler) {
 		}
 		var d queue.Delivery
 		var err error
-		if died := host.Catch(func() { d, err = source.Receive(ctx) }); died != nil {
+		if died := host.Catch(func() { d, err = p.source.Receive(ctx) }); died != nil {
 			p.log.Error("the queue panicked", "panic", died.Value, "stack", string(died.Stack))
 			err = died
 		}
@@ -101,12 +101,12 @@ func (p *Pool) run(ctx context.Context, source queue.Source, handle Handler) {
 			}
 			<-p.taken
 			p.log.Error("the queue could not be read", "error", err)
-			pause(ctx)
+			_ = host.System().Sleep(ctx, retryAfterError)
 			continue
 		}
 		p.begin(ctx, func() {
 			defer func() { <-p.taken }()
-			handleOne(ctx, source, d, p.log, handle)
+			handleOne(ctx, p.source, d, p.log, handle)
 		})
 	}
 }
@@ -120,7 +120,7 @@ func (p *Pool) Reserve(group, user string) (begin func(work func(ctx context.Con
 	if p.ctx == nil {
 		return nil
 	}
-	free := p.source.Reserve(group, user)
+	free := p.shared.Reserve(group, user)
 	if free == nil {
 		return nil
 	}
@@ -167,14 +167,6 @@ func (p *Pool) stay(ctx context.Context, work func()) {
 func (p *Pool) do(work func()) {
 	if died := host.Catch(work); died != nil {
 		p.log.Error("a worker panicked", "panic", died.Value, "stack", string(died.Stack))
-	}
-}
-
-// pause waits for retryAfterError, or until ctx ends.
-func pause(ctx context.Context) {
-	select {
-	case <-time.After(retryAfterError):
-	case <-ctx.Done():
 	}
 }
 

@@ -1,6 +1,7 @@
 package intake
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"slices"
@@ -26,8 +27,8 @@ const (
 )
 
 var (
-	functionName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	callID       = functionName
+	// isName matches the name of a function, and the id of a call.
+	isName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 	// callLimits bound the arguments of one call.
 	callLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 )
@@ -35,28 +36,19 @@ var (
 // checkContext returns a problem of kind Invalid for what a client brought that cannot be shown to a model. Fields are
 // named below context.
 func checkContext(c record.Context) error {
-	if len(c.Instructions) > maxInstructions {
-		return problem.InvalidField("context.instructions", "must have at most %d bytes", maxInstructions)
-	}
-	if err := checkText("context.instructions", c.Instructions); err != nil {
-		return err
-	}
-	if t := c.Temperature; t != nil && !(*t >= 0 && *t <= 2) {
-		return problem.InvalidField("context.temperature", "must be between 0 and 2")
-	}
-	if n := c.MaxTokens; n != nil && *n < 1 {
-		return problem.InvalidField("context.max_tokens", "must be at least 1")
-	}
-	if len(c.Echo) > maxEcho {
-		return problem.InvalidField("context.echo", "must have at most %d bytes", maxEcho)
-	}
-	if err := checkSchema("context.output_schema", c.OutputSchema); err != nil {
-		return err
-	}
-	if err := checkFunctions(c.Functions); err != nil {
-		return err
-	}
-	return checkBefore(c.Before)
+	temperature, most := c.Temperature, c.MaxTokens
+	return cmp.Or(
+		problem.InvalidIf(len(c.Instructions) > maxInstructions,
+			"context.instructions", "must have at most %d bytes", maxInstructions),
+		checkText("context.instructions", c.Instructions),
+		problem.InvalidIf(temperature != nil && !(*temperature >= 0 && *temperature <= 2),
+			"context.temperature", "must be between 0 and 2"),
+		problem.InvalidIf(most != nil && *most < 1, "context.max_tokens", "must be at least 1"),
+		problem.InvalidIf(len(c.Echo) > maxEcho, "context.echo", "must have at most %d bytes", maxEcho),
+		checkSchema("context.output_schema", c.OutputSchema),
+		checkFunctions(c.Functions),
+		checkBefore(c.Before),
+	)
 }
 
 func checkSchema(field string, raw []byte) error {
@@ -83,7 +75,7 @@ func checkFunctions(list []record.Function) error {
 	for i, f := range list {
 		at := fmt.Sprintf("context.functions[%d]", i)
 		switch {
-		case !functionName.MatchString(f.Name):
+		case !isName.MatchString(f.Name):
 			return problem.InvalidField(at+".name", "must have 1 to 64 characters of A-Z a-z 0-9 _ -")
 		case seen[f.Name]:
 			return problem.InvalidField(at+".name", "must differ from the other names")
@@ -93,10 +85,11 @@ func checkFunctions(list []record.Function) error {
 		if err := checkText(at+".description", f.Description); err != nil {
 			return err
 		}
-		if _, err := strictjson.Object(f.Parameters, strictjson.Limits{Bytes: maxSchema, Depth: 64}); err != nil {
-			return problem.InvalidField(at+".parameters", "must be a JSON schema of an object: %s", err)
+		_, err := strictjson.Object(f.Parameters, strictjson.Limits{Bytes: maxSchema, Depth: 64})
+		if err == nil {
+			_, err = schema.Portable(f.Parameters)
 		}
-		if _, err := schema.Portable(f.Parameters); err != nil {
+		if err != nil {
 			return problem.InvalidField(at+".parameters", "must be a JSON schema of an object: %s", err)
 		}
 		seen[f.Name] = true
@@ -169,11 +162,11 @@ func checkBefore(list []record.Said) error {
 
 func checkCall(at string, c record.SaidCall, known map[string]bool) error {
 	switch {
-	case !callID.MatchString(c.ID):
+	case !isName.MatchString(c.ID):
 		return problem.InvalidField(at+".id", "must have 1 to 64 characters of A-Z a-z 0-9 _ -")
 	case known[c.ID]:
 		return problem.InvalidField(at+".id", "is the id of another call, too")
-	case !functionName.MatchString(c.Name):
+	case !isName.MatchString(c.Name):
 		return problem.InvalidField(at+".name", "must have 1 to 64 characters of A-Z a-z 0-9 _ -")
 	}
 	if _, err := strictjson.Object(c.Arguments, callLimits); err != nil {

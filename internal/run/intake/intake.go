@@ -105,20 +105,13 @@ func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Post
 	}
 	m.Wrong = cmp.Or(m.Wrong, m.checkNew()) // once, not at each try
 	r := &request{Intake: in, who: p, message: m, runID: host.After(in.Host.NewID(), m.Request),
-		chatID: in.Host.NewID(), followsUp: m.FollowsUp}
-	if m.Key != "" {
-		r.record = record.IdempotencyName(p.Organization, p.User, m.Key)
-	}
-	for try := range tries {
-		posted, err := r.decide(ctx)
-		if !errors.Is(err, errAgain) {
-			return posted, err
-		}
-		if err := in.pause(ctx, try); err != nil {
-			return Posted{}, err
-		}
-	}
-	return Posted{}, problem.Retry(errors.New("the chat kept changing"))
+		chatID: in.Host.NewID(), record: recordOf(p, m.Key), followsUp: m.FollowsUp}
+	var posted Posted
+	err := in.untilDone(ctx, "the chat kept changing", func() (err error) {
+		posted, err = r.decide(ctx)
+		return err
+	})
+	return posted, err
 }
 
 // Replay returns the outcome of an earlier request with the same key, as it is now; found is false when there was none.
@@ -130,17 +123,35 @@ func (in *Intake) Replay(ctx context.Context, p tenant.Principal, key string) (p
 	if err := checkKey("", key); err != nil {
 		return Posted{}, false, err
 	}
-	r := &request{Intake: in, who: p, record: record.IdempotencyName(p.Organization, p.User, key)}
+	r := &request{Intake: in, who: p, record: recordOf(p, key)}
 	return r.replay(ctx)
 }
 
-// pause waits between two tries, longer each time and with jitter.
-func (in *Intake) pause(ctx context.Context, try int) error {
-	return in.Host.Sleep(ctx, host.Jitter(in.Host, min(time.Millisecond<<min(try, 6), 50*time.Millisecond)))
+// recordOf is the name of the idempotency record of a key; empty without one.
+func recordOf(p tenant.Principal, key string) string {
+	if key == "" {
+		return ""
+	}
+	return record.IdempotencyName(p.Organization, p.User, key)
 }
 
 // errAgain says that what a decision was based on has changed.
 var errAgain = errors.New("intake: decide about the message again")
+
+// untilDone decides again as long as what a decision was based on has changed. After too many tries it returns a
+// problem of kind Unavailable that wraps why.
+func (in *Intake) untilDone(ctx context.Context, why string, decide func() error) error {
+	for try := range tries {
+		err := decide()
+		if !errors.Is(err, errAgain) && !errors.Is(err, record.ErrConflict) && !errors.Is(err, lifecycle.ErrRefused) {
+			return err
+		}
+		if err := in.Executor.Pause(ctx, try); err != nil {
+			return err
+		}
+	}
+	return problem.Retry(errors.New(why))
+}
 
 type request struct {
 	*Intake
@@ -387,9 +398,6 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 		a.Stale = r.stale
 	}
 	run, err := r.Executor.Accept(ctx, tx, a)
-	if errors.Is(err, record.ErrConflict) {
-		return Posted{}, errAgain
-	}
 	return Posted{Run: run.Value, Version: run.Version()}, err
 }
 
@@ -557,7 +565,7 @@ func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error
 	if errors.Is(err, errNoFile) {
 		return r.refused(ctx, err)
 	}
-	if errors.Is(err, lifecycle.ErrRefused) || problem.Is(err, "not_found") {
+	if problem.Is(err, "not_found") {
 		return Posted{}, errAgain
 	}
 	return Posted{Run: after.Value, Pause: after.Value.Pause}, err
@@ -606,11 +614,9 @@ func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) 
 	switch {
 	case problem.Is(err, "budget_exhausted"), errors.Is(err, errNoFile):
 		return r.refused(ctx, err)
-	case errors.Is(err, record.ErrConflict):
-		return Posted{}, errAgain
 	case lifecycle.RefusedFor(err, lifecycle.ParkedFull):
 		return r.refused(ctx, parkedFull(e.Value.ID()))
-	case errors.Is(err, lifecycle.ErrRefused), problem.Is(err, "not_found"):
+	case problem.Is(err, "not_found"):
 		return Posted{}, errAgain
 	case err != nil:
 		return Posted{}, err
@@ -634,24 +640,17 @@ func parkedFull(run string) error {
 func (in *Intake) Followup(ctx context.Context, p tenant.Principal, run, text, key string) (Posted, error) {
 	r := &request{
 		Intake: in, who: p, message: Message{Text: text, Key: key, Enqueue: true}, runID: in.Host.NewID(),
-		followsUp: true,
+		record: recordOf(p, key), followsUp: true,
 	}
 	if err := r.message.check("body."); err != nil {
 		return Posted{}, err
 	}
-	if key != "" {
-		r.record = record.IdempotencyName(p.Organization, p.User, key)
-	}
-	for try := range tries {
-		posted, err := r.followup(ctx, run)
-		if !errors.Is(err, errAgain) {
-			return posted, err
-		}
-		if err := in.pause(ctx, try); err != nil {
-			return Posted{}, err
-		}
-	}
-	return Posted{}, problem.Retry(errors.New("the run kept changing"))
+	var posted Posted
+	err := in.untilDone(ctx, "the run kept changing", func() (err error) {
+		posted, err = r.followup(ctx, run)
+		return err
+	})
+	return posted, err
 }
 
 func (r *request) followup(ctx context.Context, run string) (Posted, error) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/strictjson"
 )
@@ -17,13 +18,10 @@ const (
 	MaxFiles   = 10
 	MaxKey     = 255 // characters of an idempotency key
 
-	maxChatID       = 128
-	maxTitle        = 200 // characters, as below
-	maxMetadata     = 16  // members
-	maxMetadataName = 64
-	maxMetadataText = 1024
-	maxReason       = 1000
-	maxName         = 200 // of who decided
+	maxChatID = 128
+	maxTitle  = 200 // characters, as below
+	maxReason = 1000
+	maxName   = 200 // of who decided
 )
 
 // Check returns what [Intake.Post] would find wrong in the message by itself: a problem of kind Invalid. It is for who
@@ -56,22 +54,14 @@ func checkKey(prefix, key string) error {
 
 // checkNew checks the fields for a new run; the error is a problem of kind Invalid.
 func (m Message) checkNew() error {
-	if err := checkLength("title", m.Title, maxTitle); err != nil {
-		return err
+	err := cmp.Or(
+		checkLength("title", m.Title, maxTitle),
+		tenant.CheckMetadata("metadata", m.Metadata),
+	)
+	if err == nil && m.Context != nil {
+		err = checkContext(*m.Context)
 	}
-	if len(m.Metadata) > maxMetadata {
-		return problem.InvalidField("metadata", "must have at most %d members", maxMetadata)
-	}
-	for name, text := range m.Metadata {
-		if tooLong(name, maxMetadataName) || tooLong(text, maxMetadataText) {
-			return problem.InvalidField("metadata", "names may have %d and values %d characters",
-				maxMetadataName, maxMetadataText)
-		}
-	}
-	if m.Context != nil {
-		return checkContext(*m.Context)
-	}
-	return nil
+	return err
 }
 
 // Decode reads a part of a client's JSON that stands at a place in the request. The error is a problem of kind Invalid
@@ -99,14 +89,10 @@ func checkText(field, text string) error {
 }
 
 func checkLength(field, text string, most int) error {
-	if tooLong(text, most) {
+	if len(text) > most && utf8.RuneCountInString(text) > most {
 		return problem.InvalidField(field, "must have at most %d characters", most)
 	}
 	return checkText(field, text)
-}
-
-func tooLong(text string, most int) bool {
-	return len(text) > most && utf8.RuneCountInString(text) > most
 }
 
 // ValidChatID says whether id has the form of a chat id: 1 to 128 characters of A-Z a-z 0-9 . _ : -

@@ -89,7 +89,7 @@ func (in *Intake) changePush(
 	decide func(e *record.RunEntity, old record.PushEntity, found bool, tx *record.Tx) error,
 ) error {
 	writeID := in.Host.NewID()
-	for try := range tries {
+	err := in.untilDone(ctx, "the run kept changing", func() error {
 		e, err := in.Run(ctx, p, id)
 		if err != nil {
 			return err
@@ -100,19 +100,14 @@ func (in *Intake) changePush(
 		}
 		tx := in.Store.Begin(writeID)
 		if err := decide(&e, old, found, tx); err != nil {
-			if errors.Is(err, errNoChange) {
-				return nil
-			}
 			return err
 		}
 		tx.PutRun(e)
 		tx.AuditDeed(ctx, e.Value.Organization, "run", id)
-		if err := tx.Commit(ctx); !errors.Is(err, record.ErrConflict) {
-			return err
-		}
-		if err := in.pause(ctx, try); err != nil {
-			return err
-		}
+		return tx.Commit(ctx)
+	})
+	if errors.Is(err, errNoChange) {
+		return nil
 	}
-	return problem.Retry(errors.New("the run kept changing"))
+	return err
 }

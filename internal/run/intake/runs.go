@@ -208,7 +208,7 @@ func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parke
 	if err := in.Tenants.MayReach(ctx, who, p.Spec.Agent); err != nil {
 		return err
 	}
-	for try := range tries {
+	return in.untilDone(ctx, fmt.Sprintf("parked message %s kept moving", parked), func() error {
 		holder, _, err := in.waitsOn(ctx, scope, p)
 		if problem.Is(err, "not_found") {
 			return in.notWaiting(ctx, scope, parked)
@@ -216,19 +216,14 @@ func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parke
 		if err != nil {
 			return err
 		}
-		withdraw := func(_ record.Run, tx *record.Tx) (transition.Change, error) {
+		_, _, err = in.Executor.Do(ctx, scope, holder.ID(), func(
+			_ record.Run, tx *record.Tx,
+		) (transition.Change, error) {
 			tx.DropParked(ctx, p)
 			return transition.Change{Event: lifecycle.Withdraw{ID: parked}}, nil
-		}
-		_, _, err = in.Executor.Do(ctx, scope, holder.ID(), withdraw)
-		if !errors.Is(err, lifecycle.ErrRefused) {
-			return err
-		}
-		if err := in.pause(ctx, try); err != nil {
-			return err
-		}
-	}
-	return problem.Retry(fmt.Errorf("parked message %s kept moving", parked))
+		})
+		return err
+	})
 }
 
 func (in *Intake) notWaiting(ctx context.Context, scope record.Scope, parked string) error {
@@ -243,23 +238,17 @@ func (in *Intake) notWaiting(ctx context.Context, scope record.Scope, parked str
 // returned, that deletes the rest in the background. The principal must reach all agents of the chat and of the parked
 // messages. It returns a problem of kind NotFound or Forbidden.
 func (in *Intake) DeleteChat(ctx context.Context, who tenant.Principal, id string) (job string, err error) {
-	for try := range tries {
+	err = in.untilDone(ctx, "the chat kept changing", func() error {
 		chat, err := in.Store.Chat(ctx, who.Scope(), id)
 		if err == nil {
 			err = in.mayJoin(ctx, who, chat.Value)
 		}
-		if err != nil {
-			return "", err
+		if err == nil {
+			job, err = in.deleteChat(ctx, who, chat)
 		}
-		job, err = in.deleteChat(ctx, who, chat)
-		if !errors.Is(err, record.ErrConflict) && !errors.Is(err, lifecycle.ErrRefused) {
-			return job, err
-		}
-		if err := in.pause(ctx, try); err != nil {
-			return "", err
-		}
-	}
-	return "", problem.Retry(errors.New("the chat kept changing"))
+		return err
+	})
+	return job, err
 }
 
 func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat record.ChatEntity) (string, error) {

@@ -14,24 +14,17 @@ func (r *Remover) file(ctx context.Context, id string) error {
 		func(f record.File) bool { return f.Holds > 0 || f.CreatedAt.Add(record.UnusedLife).After(now) })
 }
 
-// filesOf deletes a page of an organization's files except those that are wanted. The cursor of the next page gets the
-// mark as prefix.
+// filesOf deletes a page of an organization's files except those that are wanted.
 func (r *Remover) filesOf(
-	ctx context.Context, scope record.Scope, after, mark string, wanted func(record.File) bool,
+	ctx context.Context, scope record.Scope, after string, wanted func(record.File) bool,
 ) (next string, err error) {
 	page, err := record.Resources[record.File](ctx, r.Store, scope, after, pageSize)
-	if err != nil {
-		return "", err
-	}
-	for _, e := range page.Rows {
+	return walk(page, err, func(e record.Entity[record.File]) error {
 		if wanted(e.Value) {
-			continue
+			return nil
 		}
-		if err := r.Store.RemoveFile(ctx, e.Value.ID, wanted); err != nil {
-			return "", err
-		}
-	}
-	return marked(mark, page.Next), nil
+		return r.Store.RemoveFile(ctx, e.Value.ID, wanted)
+	})
 }
 
 // body deletes the blobs of a message that did not become a run, or of a run that no longer exists. The cursor is

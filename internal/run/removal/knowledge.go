@@ -81,7 +81,7 @@ func (r *Remover) base(ctx context.Context, j *record.Job) (time.Duration, error
 	}
 	collections, cursor, _ := strings.Cut(j.Cursor, " ")
 	j.Cursor = cursor
-	wait, err := r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
+	wait, err := r.pass(j, func(after string) (string, error) {
 		return r.dropDocuments(ctx, j.Subject, after)
 	})
 	if err != nil {
@@ -114,25 +114,19 @@ func (r *Remover) dropCollections(ctx context.Context, names []string) error {
 // their collection is dropped.
 func (r *Remover) dropDocuments(ctx context.Context, base, after string) (next string, err error) {
 	page, err := record.ResourcesWithin[catalog.Document](ctx, r.Store, record.System(), base, after, pageSize)
-	if err != nil {
-		return "", err
-	}
-	for _, e := range page.Rows {
+	return walk(page, err, func(e record.Entity[catalog.Document]) error {
 		d := e.Value
 		if d.Content != "" {
 			reservation := catalog.Content{ID: d.Content, Organization: d.Organization}
 			if err := record.EraseResource(ctx, r.Store, reservation, r.Host.NewID()); err != nil {
-				return "", err
+				return err
 			}
 		}
 		if err := r.clearLate(ctx, d); err != nil {
-			return "", err
+			return err
 		}
-		if err := record.EraseResource(ctx, r.Store, d, r.Host.NewID()); err != nil {
-			return "", err
-		}
-	}
-	return page.Next, nil
+		return record.EraseResource(ctx, r.Store, d, r.Host.NewID())
+	})
 }
 
 // clearLate stores the job that clears a document's blobs once more, where an ingester may be at work on it.

@@ -133,16 +133,14 @@ func ignore(err error) error {
 // pass takes up to ten pages of a removal: each call of page returns where the next page begins, empty at the end. A
 // pass that ends is followed by a second one after listingLag, for what a lagging listing did not show; the second one
 // ends the job.
-func (r *Remover) pass(
-	ctx context.Context, j *record.Job, page func(ctx context.Context, after string) (next string, err error),
-) (wait time.Duration, err error) {
+func (r *Remover) pass(j *record.Job, page func(after string) (next string, err error)) (time.Duration, error) {
 	const second = "second:"
 	mark, after := "", j.Cursor
 	if rest, yes := strings.CutPrefix(after, second); yes {
 		mark, after = second, rest
 	}
 	for range pages {
-		next, err := page(ctx, after)
+		next, err := page(after)
 		if err != nil {
 			return 0, err
 		}
@@ -159,6 +157,46 @@ func (r *Remover) pass(
 	return 0, nil
 }
 
+// phase is a part of a pass. Its cursors have the mark as prefix; the first phase has none.
+type phase struct {
+	mark string
+	page func(after string) (next string, err error)
+}
+
+// inPhases takes a page of the phase that a cursor is in, and returns the cursor behind it, empty at the end of all.
+func inPhases(after string, phases ...phase) (next string, err error) {
+	for i, p := range slices.Backward(phases) {
+		rest, in := strings.CutPrefix(after, p.mark)
+		if !in {
+			continue
+		}
+		if next, err = p.page(rest); err != nil {
+			return "", err
+		}
+		if next != "" {
+			return p.mark + next, nil
+		}
+		if i+1 < len(phases) {
+			next = phases[i+1].mark
+		}
+		break
+	}
+	return next, nil
+}
+
+// walk calls do for each row of a page that was read, and returns where the next page begins.
+func walk[T any](page record.Page[T], err error, do func(T) error) (next string, _ error) {
+	if err != nil {
+		return "", err
+	}
+	for _, row := range page.Rows {
+		if err := do(row); err != nil {
+			return "", err
+		}
+	}
+	return page.Next, nil
+}
+
 func (r *Remover) erase(ctx context.Context, e record.RunEntity, keepLinks bool) error {
 	if err := r.Store.EraseDeliveries(ctx, e.Value.ID()); err != nil {
 		return err
@@ -172,26 +210,21 @@ func (r *Remover) eraseRuns(
 	ctx context.Context, scope record.Scope, after string, keep bool, chosen func(record.Run) bool,
 ) (next string, err error) {
 	page, err := r.Store.RunsOfOrganization(ctx, scope, after, pageSize)
-	if err != nil {
-		return "", err
-	}
-	for _, e := range page.Rows {
+	return walk(page, err, func(e record.RunEntity) error {
 		if !chosen(e.Value) {
-			continue
+			return nil
 		}
 		if e.Value.Status.Active() {
-			if err := r.end(ctx, e.Value.ID(), keep); err != nil {
-				return "", err
+			err := r.end(ctx, e.Value.ID(), keep)
+			if err == nil {
+				e, err = r.Store.Run(ctx, scope, e.Value.ID())
 			}
-			if e, err = r.Store.Run(ctx, scope, e.Value.ID()); err != nil {
-				return "", err
+			if err != nil {
+				return err
 			}
 		}
-		if err := r.erase(ctx, e, keep); err != nil {
-			return "", err
-		}
-	}
-	return page.Next, nil
+		return r.erase(ctx, e, keep)
+	})
 }
 
 // toolkit deletes the blobs of a deleted toolkit.
@@ -201,20 +234,14 @@ func (r *Remover) toolkit(ctx context.Context, j *record.Job) (time.Duration, er
 
 func (r *Remover) chat(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	buried := lifecycle.Chat{ID: j.Subject, OwnID: j.OwnID, Organization: j.Organization, Epoch: j.Epoch}
-	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
+	return r.pass(j, func(after string) (string, error) {
 		page, err := r.Store.RunsOfChat(ctx, record.System(), buried, after, pageSize)
-		if err != nil {
-			return "", err
-		}
-		for _, e := range page.Rows {
+		return walk(page, err, func(e record.RunEntity) error {
 			if e.Value.Status.Active() {
-				continue // of a new chat with this id; its other epoch keeps it out of this listing
+				return nil // of a new chat with this id; its other epoch keeps it out of this listing
 			}
-			if err := r.erase(ctx, e, false); err != nil {
-				return "", err
-			}
-		}
-		return page.Next, nil
+			return r.erase(ctx, e, false)
+		})
 	})
 }
 
@@ -228,53 +255,30 @@ func (r *Remover) user(ctx context.Context, j *record.Job) (wait time.Duration, 
 		}
 	}
 	scope := record.Of(j.Organization)
-	const files, chats = "files:", "chats:"
-	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
-		if after, yes := strings.CutPrefix(after, chats); yes {
-			return r.untitle(ctx, scope, after, chats, j.Subject)
-		}
-		if after, yes := strings.CutPrefix(after, files); yes {
-			next, err := r.filesOf(ctx, scope, after, files,
-				func(f record.File) bool { return f.UserID != j.Subject || f.Holds > 0 })
-			if err == nil && next == "" {
-				next = chats
-			}
-			return next, err
-		}
-		next, err := r.eraseRuns(ctx, scope, after, true, func(run record.Run) bool { return run.User == j.Subject })
-		if err == nil && next == "" {
-			next = files
-		}
-		return next, err
+	runs := func(after string) (string, error) {
+		return r.eraseRuns(ctx, scope, after, true, func(run record.Run) bool { return run.User == j.Subject })
+	}
+	files := func(after string) (string, error) {
+		return r.filesOf(ctx, scope, after, func(f record.File) bool { return f.UserID != j.Subject || f.Holds > 0 })
+	}
+	chats := func(after string) (string, error) { return r.untitle(ctx, scope, after, j.Subject) }
+	return r.pass(j, func(after string) (string, error) {
+		return inPhases(after, phase{"", runs}, phase{"files:", files}, phase{"chats:", chats})
 	})
 }
 
 // untitle removes from a page of chats the titles that a user gave them: they are the user's words.
-func (r *Remover) untitle(ctx context.Context, scope record.Scope, after, mark, user string) (next string, err error) {
+func (r *Remover) untitle(ctx context.Context, scope record.Scope, after, user string) (next string, err error) {
 	page, err := r.Store.Chats(ctx, scope, after, pageSize)
-	if err != nil {
-		return "", err
-	}
-	for _, e := range page.Rows {
+	return walk(page, err, func(e record.ChatEntity) error {
 		if e.Value.User != user || e.Value.Title == "" {
-			continue
+			return nil
 		}
 		e.Value.Title = ""
 		tx := r.Store.Begin(r.Host.NewID())
 		tx.PutChat(e)
-		if err := tx.Commit(ctx); err != nil {
-			return "", err
-		}
-	}
-	return marked(mark, page.Next), nil
-}
-
-// marked is the cursor of a page with a mark as prefix; empty at the end.
-func marked(mark, next string) string {
-	if next == "" {
-		return ""
-	}
-	return mark + next
+		return tx.Commit(ctx)
+	})
 }
 
 // stopUser withdraws the user's parked messages and ends its active runs.
@@ -355,23 +359,20 @@ func (r *Remover) organization(ctx context.Context, j *record.Job) (wait time.Du
 		}
 	}
 	scope := record.Of(j.Organization)
-	const rollups = "rollups:"
-	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
-		if after, yes := strings.CutPrefix(after, rollups); yes {
-			next, err := "", error(nil)
-			if r.Rollups != nil {
-				next, err = r.Rollups.Erase(ctx, j.Organization, after)
-			}
-			if err != nil || next != "" {
-				return rollups + next, err
-			}
-			return "", r.dropResources(ctx, j.Organization)
+	runs := func(after string) (string, error) {
+		return r.eraseRuns(ctx, scope, after, false, func(record.Run) bool { return true })
+	}
+	rest := func(after string) (next string, err error) {
+		if r.Rollups != nil {
+			next, err = r.Rollups.Erase(ctx, j.Organization, after)
 		}
-		next, err := r.eraseRuns(ctx, scope, after, false, func(record.Run) bool { return true })
 		if err == nil && next == "" {
-			next = rollups
+			err = r.dropResources(ctx, j.Organization)
 		}
 		return next, err
+	}
+	return r.pass(j, func(after string) (string, error) {
+		return inPhases(after, phase{"", runs}, phase{"rollups:", rest})
 	})
 }
 
@@ -486,37 +487,24 @@ func each[T record.Resourceful](
 
 // group takes a deleted group out of its members. Agents that name it go on to do so: it admits nobody.
 func (r *Remover) group(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
+	scope := record.Of(j.Organization)
 	gone := func(id string) bool { return id == j.Subject }
-	return r.pass(ctx, j, func(ctx context.Context, after string) (string, error) {
-		return eachOf(ctx, r, record.Of(j.Organization), after, func(u *catalog.User) bool {
-			before := len(u.GroupIDs)
-			u.GroupIDs = slices.DeleteFunc(slices.Clone(u.GroupIDs), gone)
-			return len(u.GroupIDs) < before
+	return r.pass(j, func(after string) (string, error) {
+		page, err := record.Resources[catalog.User](ctx, r.Store, scope, after, pageSize)
+		return walk(page, err, func(e record.Entity[catalog.User]) error {
+			if !slices.ContainsFunc(e.Value.GroupIDs, gone) {
+				return nil
+			}
+			_, err := record.Change(ctx, r.Store, scope, e.Value.ID, 0, func(u *catalog.User, _ *record.Tx) error {
+				u.GroupIDs = slices.DeleteFunc(slices.Clone(u.GroupIDs), gone)
+				return nil
+			})
+			if problem.Is(err, "not_found") {
+				return nil
+			}
+			return err
 		})
 	})
-}
-
-// eachOf edits a page of an organization's resources; edit says whether it changed anything.
-func eachOf[T record.Resourceful](
-	ctx context.Context, r *Remover, scope record.Scope, after string, edit func(*T) bool,
-) (next string, err error) {
-	page, err := record.Resources[T](ctx, r.Store, scope, after, pageSize)
-	if err != nil {
-		return "", err
-	}
-	for _, e := range page.Rows {
-		if v := e.Value; !edit(&v) {
-			continue
-		}
-		_, err := record.Change(ctx, r.Store, scope, record.IDOf(e.Value), 0, func(v *T, _ *record.Tx) error {
-			edit(v)
-			return nil
-		})
-		if err != nil && !problem.Is(err, "not_found") {
-			return "", err
-		}
-	}
-	return page.Next, nil
 }
 
 // daily is what is done for an organization once a day.

@@ -48,24 +48,17 @@ type Sweeper struct {
 
 // atWork remembers for the time of a sweep which organizations have runs at work: many runs of one may be overdue.
 type atWork struct {
-	look func(ctx context.Context, organization string) (bool, error)
-
-	mu    sync.Mutex
-	known map[string]bool
+	look  func(ctx context.Context, organization string) (bool, error)
+	known sync.Map // by organization
 }
 
 func (a *atWork) of(ctx context.Context, organization string) (bool, error) {
-	a.mu.Lock()
-	is, known := a.known[organization]
-	a.mu.Unlock()
-	if known {
-		return is, nil
+	if is, known := a.known.Load(organization); known {
+		return is.(bool), nil
 	}
 	is, err := a.look(ctx, organization)
 	if err == nil {
-		a.mu.Lock()
-		a.known[organization] = is
-		a.mu.Unlock()
+		a.known.Store(organization, is)
 	}
 	return is, err
 }
@@ -100,7 +93,7 @@ func (s *Sweeper) Adopt(ctx context.Context) error {
 func (s *Sweeper) until(ctx context.Context, until time.Time) error {
 	var shards []*shard
 	sweep := *s
-	sweep.atWork = &atWork{look: s.Executor.AtWork, known: map[string]bool{}}
+	sweep.atWork = &atWork{look: s.Executor.AtWork}
 	for n := range record.DueShards {
 		shards = append(shards, &shard{Sweeper: &sweep, number: n, until: until, seen: map[record.DueItem]bool{}})
 	}

@@ -204,29 +204,13 @@ func Progress(steps []record.Step) (answer string, calls []events.StepEvent) {
 		case record.ModelStep:
 			b.WriteString(s.Text)
 		case record.ToolStep:
-			if e, ok := StepEvent(s); ok {
+			if e, ok := s.Event(); ok {
 				calls = append(calls, e)
 			}
 		case record.StartStep:
 		}
 	}
 	return b.String(), calls
-}
-
-// StepEvent is the public form of a tool step; ok is false for a step that is not shown as a tool call.
-func StepEvent(s record.Step) (events.StepEvent, bool) {
-	if s.Outcome == "answered" {
-		return events.StepEvent{}, false
-	}
-	e := events.StepEvent{Index: s.Index, Kind: "tool", Name: s.Name, State: "finished", Arguments: s.Arguments,
-		Outcome: s.Outcome}
-	if s.Name == "search" {
-		e.Kind = "search"
-	}
-	if s.Outcome == "failed" {
-		e.State = "failed"
-	}
-	return e, true
 }
 
 func text(s string) *string {

@@ -348,6 +348,8 @@ func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) 
 		o.Error = "the secret could not be read"
 		return o
 	}
+	ctx, cancel := s.Host.WithTimeout(ctx, tryTime)
+	defer cancel()
 	response, err := s.post(ctx, h, header, body, secrets)
 	if err != nil {
 		failure, _ := egress.Plain(err)
@@ -435,27 +437,18 @@ func parseRetryAfter(v string, now time.Time) time.Duration {
 }
 
 func (s *Sender) post(
-	ctx context.Context, h record.Delivery, header http.Header, body []byte, secrets secretPair,
+	ctx context.Context, h record.Delivery, header http.Header, body []byte, secrets []string,
 ) (*http.Response, error) {
-	ctx, cancel := s.Host.WithTimeout(ctx, tryTime)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, h.CallbackURL, bytes.NewReader(body))
 	if err != nil {
-		cancel()
 		return nil, err
 	}
 	request.Header = header
 	request.Header.Set("User-Agent", "agent-platform/1")
 	if err := sign(request.Header, h.DeliveryID, s.Host.Now(), body, secrets); err != nil {
-		cancel()
 		return nil, err
 	}
-	response, err := s.Client.Do(request)
-	if err != nil {
-		cancel()
-		return nil, err
-	}
-	response.Body = &closing{response.Body, cancel}
-	return response, nil
+	return s.Client.Do(request)
 }
 
 // body is what a delivery tells: of the documents that a result quotes, what the run's sender may read now.
@@ -480,59 +473,43 @@ func (s *Sender) body(ctx context.Context, h record.Delivery) ([]byte, error) {
 	return json.Marshal(told)
 }
 
-// closing cancels the try's context when the body is closed.
-type closing struct {
-	io.ReadCloser
-	cancel context.CancelFunc
-}
-
-func (c *closing) Close() error {
-	defer c.cancel()
-	return c.ReadCloser.Close()
-}
-
-// secretPair is what an organization signs with; previous is empty except during a rotation's overlap.
-type secretPair struct{ current, previous string }
-
-func (s *Sender) secrets(ctx context.Context, organization string) (secretPair, error) {
-	var p secretPair
-	if organization != record.NoOrganization {
-		e, err := record.Resource[catalog.Organization](ctx, s.Store, record.System(), organization)
+// secrets are what an organization signs with: its own secret, or else the deployment's, which may be empty. During a
+// rotation's overlap the previous one follows.
+func (s *Sender) secrets(ctx context.Context, organization string) ([]string, error) {
+	list := []string{s.Secret}
+	if organization == record.NoOrganization {
+		return list, nil
+	}
+	e, err := record.Resource[catalog.Organization](ctx, s.Store, record.System(), organization)
+	if err != nil {
+		return nil, err
+	}
+	o := e.Value
+	if o.Secret != "" {
+		if list[0], err = s.Sealer.Open(ctx, o.ID, o.Secret); err != nil {
+			return nil, err
+		}
+	}
+	if o.PreviousSecret != "" && s.Host.Now().Before(o.PreviousUntil) {
+		previous, err := s.Sealer.Open(ctx, o.ID, o.PreviousSecret)
 		if err != nil {
-			return p, err
+			return nil, err
 		}
-		o := e.Value
-		if o.Secret != "" {
-			if p.current, err = s.Sealer.Open(ctx, o.ID, o.Secret); err != nil {
-				return p, fmt.Errorf("the secret of organization %s: %w", o.ID, err)
-			}
-		}
-		if o.PreviousSecret != "" && s.Host.Now().Before(o.PreviousUntil) {
-			if p.previous, err = s.Sealer.Open(ctx, o.ID, o.PreviousSecret); err != nil {
-				return p, fmt.Errorf("the previous secret of organization %s: %w", o.ID, err)
-			}
-		}
+		list = append(list, previous)
 	}
-	if p.current == "" {
-		p.current = s.Secret
-	}
-	return p, nil
+	return list, nil
 }
 
 // sign sets the header X-Agent-Signature, which has one value (during a rotation that of the previous secret), and the
 // three headers of Standard Webhooks, whose signature has both values. Without a secret it signs nothing.
-func sign(header http.Header, id string, at time.Time, body []byte, s secretPair) error {
+func sign(header http.Header, id string, at time.Time, body []byte, secrets []string) error {
 	header.Set("Webhook-Id", id)
 	header.Set("Webhook-Timestamp", strconv.FormatInt(at.Unix(), 10))
-	if s.current == "" {
+	if secrets[0] == "" {
 		return nil
 	}
-	plain := s.current
-	signatures := []string{}
-	for _, secret := range []string{s.current, s.previous} {
-		if secret == "" {
-			continue
-		}
+	signatures := make([]string, 0, len(secrets))
+	for _, secret := range secrets {
 		signer, err := standardwebhooks.NewWebhookRaw(trioKey(secret))
 		if err != nil {
 			return err
@@ -543,11 +520,8 @@ func sign(header http.Header, id string, at time.Time, body []byte, s secretPair
 		}
 		signatures = append(signatures, signature)
 	}
-	if s.previous != "" {
-		plain = s.previous
-	}
 	header.Set("Webhook-Signature", strings.Join(signatures, " "))
-	header.Set("X-Agent-Signature", Signature(plain, body))
+	header.Set("X-Agent-Signature", Signature(secrets[len(secrets)-1], body))
 	return nil
 }
 

@@ -140,17 +140,15 @@ func (s *settler) unstorable(ctx context.Context) error {
 }
 
 func (s *settler) ending(r agent.Result) func(lifecycle.Work) transition.Change {
-	switch {
-	case r.Answer != nil:
-		cites := citation.Cited(r.Answer.Text, r.Answer.Output != nil, citation.All(r.All))
-		return func(w lifecycle.Work) transition.Change {
-			return transition.Change{Event: lifecycle.Complete{Work: w}, Steps: withoutLast(r.Last),
-				Result: s.result(w, *r.Answer, cites, r.All)}
-		}
-	default:
+	if r.Answer == nil {
 		return func(w lifecycle.Work) transition.Change {
 			return transition.Change{Event: lifecycle.Fail{Work: w, Error: r.Failure}, Steps: r.Last}
 		}
+	}
+	cites := citation.Cited(r.Answer.Text, r.Answer.Output != nil, citation.All(r.All))
+	return func(w lifecycle.Work) transition.Change {
+		return transition.Change{Event: lifecycle.Complete{Work: w}, Steps: withoutLast(r.Last),
+			Result: s.result(w, *r.Answer, cites, r.All)}
 	}
 }
 

@@ -104,12 +104,10 @@ func (w *Worker) Handle(ctx context.Context, id string) error {
 		}
 		todo = lifecycle.Next(e.Value.Run, w.Host.Now(), w.Executor.ProcessID) // one whose deadline was moved begins
 	}
-	switch {
-	case todo.Execute:
-		return w.execute(ctx, e)
-	default:
+	if !todo.Execute {
 		return nil
 	}
+	return w.execute(ctx, e)
 }
 
 func isGone(err error) bool { return problem.Is(err, "not_found") }

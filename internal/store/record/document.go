@@ -236,6 +236,23 @@ type Step struct {
 	Found []Source `json:"found,omitempty"`
 }
 
+// Event is the public form of a tool step; ok is false for a step that is not shown as a tool call.
+func (s Step) Event() (e events.StepEvent, ok bool) {
+	if s.Outcome == "answered" {
+		return e, false
+	}
+	e = events.StepEvent{
+		Index: s.Index, Kind: "tool", Name: s.Name, State: "finished", Arguments: s.Arguments, Outcome: s.Outcome,
+	}
+	if s.Name == "search" {
+		e.Kind = "search"
+	}
+	if s.Outcome == "failed" {
+		e.State = "failed"
+	}
+	return e, true
+}
+
 // Source is a passage of a document that a run has found. Positions are characters of the document's text.
 type Source struct {
 	N             int     `json:"n"` // its number in the run, from 1

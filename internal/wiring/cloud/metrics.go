@@ -3,6 +3,7 @@ package cloud
 import (
 	"encoding/json"
 	"io"
+	"strings"
 	"sync"
 	"time"
 
@@ -100,7 +101,7 @@ func (m *Metrics) Transition(made transition.Move) {
 	}
 	switch {
 	case before.Status == lifecycle.Queued && after.Status == lifecycle.Running && after.Pause == before.Pause:
-		values = append(values, milliseconds(StartLatency, after.UpdatedAt.Sub(before.QueuedAt)))
+		values = append(values, Milliseconds(StartLatency, after.UpdatedAt.Sub(before.QueuedAt)))
 	case before.Status == lifecycle.Queued && after.Status == lifecycle.Failed:
 		count(Unstartable)
 	case after.Crashes > before.Crashes:
@@ -122,20 +123,11 @@ func (m *Metrics) Left(left map[string]int) {
 
 // EnteredStatus is the name of the metric of runs that entered a status.
 func EnteredStatus(s lifecycle.Status) string {
-	name := []byte(Entered)
-	upper := true
-	for _, b := range []byte(s) {
-		switch {
-		case b == '_':
-			upper = true
-			continue
-		case upper:
-			b -= 'a' - 'A'
-		}
-		upper = false
-		name = append(name, b)
+	name := Entered
+	for word := range strings.SplitSeq(string(s), "_") {
+		name += strings.ToUpper(word[:1]) + word[1:]
 	}
-	return string(name)
+	return name
 }
 
 // Delivered counts a webhook delivery attempt.
@@ -144,18 +136,19 @@ func (m *Metrics) Delivered(delivered bool) { m.Tried(WebhookTried, WebhookFaile
 // CalledModel counts a call of a provider's model. The demo model fails as often as its user asks for, so its failures
 // say nothing of the service and do not count.
 func (m *Metrics) CalledModel(provider string, took time.Duration, failed bool) {
-	m.Tried(ModelTried, ModelFailed, failed && provider != "demo", milliseconds(ModelTime, took))
+	m.Tried(ModelTried, ModelFailed, failed && provider != "demo", Milliseconds(ModelTime, took))
 }
 
 // CalledTool counts a call of a tool.
 func (m *Metrics) CalledTool(took time.Duration, failed bool) {
-	m.Tried(ToolTried, ToolFailed, failed, milliseconds(ToolTime, took))
+	m.Tried(ToolTried, ToolFailed, failed, Milliseconds(ToolTime, took))
 }
 
 // Worked reports how much of an attempt at a run was the platform's own.
-func (m *Metrics) Worked(own time.Duration) { m.Put(milliseconds(OwnTime, own)) }
+func (m *Metrics) Worked(own time.Duration) { m.Put(Milliseconds(OwnTime, own)) }
 
-func milliseconds(name string, d time.Duration) Value {
+// Milliseconds is a time as the value of a metric.
+func Milliseconds(name string, d time.Duration) Value {
 	return Value{name, "Milliseconds", float64(d.Milliseconds())}
 }
 

@@ -137,10 +137,26 @@ func (p *Platform) Traced(ctx context.Context) context.Context {
 	return trace.With(ctx, p.Tracer)
 }
 
-// RunTraces sends the traces of a process that is never frozen, until ctx ends; what ends later is for FlushTraces.
-func (p *Platform) RunTraces(ctx context.Context) {
-	if p.traces != nil {
-		p.traces.Run(ctx)
+// reportEvery is the interval of reporting how much a process has, by which its service is scaled.
+const reportEvery = 30 * time.Second
+
+// Report reports a number of a process that is never frozen, and sends its traces, until ctx ends. end waits for that
+// and sends the last traces.
+func (p *Platform) Report(ctx context.Context, metric string, number func() int64) (end func()) {
+	reporting := p.Host.Go(func() {
+		for p.Host.Sleep(ctx, reportEvery) == nil {
+			p.Metrics.Put(Value{metric, "Count", float64(number())})
+		}
+	})
+	tracing := p.Host.Go(func() {
+		if p.traces != nil {
+			p.traces.Run(ctx)
+		}
+	})
+	return func() {
+		tracing()
+		p.FlushTraces(context.Background())
+		reporting()
 	}
 }
 

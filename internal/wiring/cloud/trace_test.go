@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/setting"
 	"agentplatform/internal/platform/trace"
 )
@@ -29,6 +30,7 @@ func traced(t *testing.T, endpoint string) (*Platform, *bytes.Buffer) {
 	p := &Platform{
 		Settings: setting.Settings{OTLPEndpoint: endpoint, TraceShare: 1}, Log: slog.New(slog.DiscardHandler),
 		Cloud:   setting.Cloud{Stage: "test"},
+		Host:    host.System(),
 		Metrics: NewMetrics(&metrics, "test", time.Now),
 		Account: aws.Config{Region: "eu-central-1",
 			Credentials: credentials.NewStaticCredentialsProvider("AKID", "SECRET", "SESSION")},
@@ -104,7 +106,9 @@ func TestWithoutASettingThereAreNoTraces(t *testing.T) {
 	p, _ := traced(t, "")
 	assert.Nil(t, p.Tracer)
 	p.FlushTraces(t.Context())
-	p.RunTraces(t.Context())
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	p.Report(stopped, RunsAtWork, nil)()
 	assert.Nil(t, p.Nudges(nil), "what handles is left as it is")
 	assert.Nil(t, p.Requests(nil))
 	assert.Nil(t, p.Asks(nil))

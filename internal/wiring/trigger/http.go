@@ -31,11 +31,8 @@ func Buffered(
 		// What is not text leaves a function in base64, which the gateway undoes only for clients that ask for one of
 		// its binary types; browsers do not, so nothing is compressed here. The distribution compresses what it keeps.
 		r.Header.Del("Accept-Encoding")
-		a := &answered{ResponseWriter: w}
-		h.ServeHTTP(a, r)
-		if !a.begun {
-			w.WriteHeader(http.StatusOK) // the default of net/http; the adapter takes no response for an error
-		}
+		w.WriteHeader(http.StatusOK) // the default of net/http; the adapter takes no response for an error
+		h.ServeHTTP(w, r)
 	}))
 	return func(
 		ctx context.Context, r lambdaevents.APIGatewayProxyRequest,
@@ -47,23 +44,6 @@ func Buffered(
 		}
 		return adapter.ProxyWithContext(ctx, request(r))
 	}
-}
-
-// answered records whether any response was written.
-type answered struct {
-	http.ResponseWriter
-
-	begun bool
-}
-
-func (a *answered) WriteHeader(status int) {
-	a.begun = true
-	a.ResponseWriter.WriteHeader(status)
-}
-
-func (a *answered) Write(b []byte) (int, error) {
-	a.begun = true
-	return a.ResponseWriter.Write(b)
 }
 
 // Streamed makes the handler of API Gateway requests whose responses are sent while they are written. The

@@ -7,6 +7,7 @@ import (
 
 	lambdaevents "github.com/aws/aws-lambda-go/events"
 
+	"agentplatform/internal/platform/host"
 	"agentplatform/internal/run/dispatch"
 	"agentplatform/internal/store/queue"
 	"agentplatform/internal/store/queue/sqsqueue"
@@ -64,7 +65,7 @@ func one(
 			rest = min(time.Second<<min(d.Receives, 10), longestBackOff)
 		case again == 0:
 			return true
-		case again <= inPlace && timeLeft(ctx) > reserve && sleep(ctx, again):
+		case again <= inPlace && timeLeft(ctx) > reserve && host.System().Sleep(ctx, again) == nil:
 			continue
 		case d.Receives >= patience:
 			return true // the store has a due time for it
@@ -105,15 +106,4 @@ func timeLeft(ctx context.Context) time.Duration {
 		return time.Hour
 	}
 	return time.Until(deadline)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -13,9 +13,6 @@ import (
 	"agentplatform/internal/wiring/cloud"
 )
 
-// reportEvery is the interval of reporting how many runs are at work, by which the service is scaled.
-const reportEvery = 30 * time.Second
-
 // answerTime is how long an answer of SQS may take beyond the time that it waits for a message.
 const answerTime = 10 * time.Second
 
@@ -29,11 +26,7 @@ func Serve(ctx context.Context, p *cloud.Platform) error {
 	}
 	w.ReleaseAfter = 0 // nothing but a stop ends this process
 	var atWork atomic.Int64
-	reporting := p.Host.Go(func() { report(ctx, p, &atWork) })
-	defer reporting()
-	defer p.FlushTraces(context.Background())
-	tracing := p.Host.Go(func() { p.RunTraces(ctx) })
-	defer tracing()
+	defer p.Report(ctx, cloud.RunsAtWork, atWork.Load)()
 	p.Log.Info("executing runs", "at_once", p.Settings.Workers)
 	execute := func(ctx context.Context, id string) (time.Duration, error) {
 		atWork.Add(1)
@@ -50,10 +43,4 @@ func source(p *cloud.Platform) *sqsqueue.Queue {
 		o.HTTPClient = awshttp.NewBuildableClient().WithTimeout(sqsqueue.LongPoll + answerTime)
 	})
 	return sqsqueue.New(client, p.Cloud.RunQueue)
-}
-
-func report(ctx context.Context, p *cloud.Platform, atWork *atomic.Int64) {
-	for p.Host.Sleep(ctx, reportEvery) == nil {
-		p.Metrics.Put(cloud.Value{Name: cloud.RunsAtWork, Unit: "Count", Value: float64(atWork.Load())})
-	}
 }

@@ -16,7 +16,7 @@ var ours = map[docstate.Code]bool{
 // Ingested counts a change of a document's ingestion; failure is what it ended with at this change, if it failed.
 func Ingested(m *cloud.Metrics, before, after docstate.State, failure *docstate.Failure) {
 	if before.Begun.IsZero() && !after.Begun.IsZero() {
-		m.Put(cloud.Value{Name: cloud.IngestWait, Unit: "Milliseconds", Value: ms(after.Begun.Sub(after.Asked))})
+		m.Put(cloud.Milliseconds(cloud.IngestWait, after.Begun.Sub(after.Asked)))
 	}
 	if docstate.Ended(before, after) {
 		m.Tried(cloud.IngestEnded, cloud.IngestFailed, failure != nil && ours[failure.Code])
@@ -30,7 +30,7 @@ func searched(m *cloud.Metrics) func(knowledge.Found, time.Duration, error) {
 		if outcome == knowledge.Refused {
 			return
 		}
-		m.Put(cloud.Value{Name: cloud.SearchTime, Unit: "Milliseconds", Value: ms(took)})
+		m.Put(cloud.Milliseconds(cloud.SearchTime, took))
 		m.Tried(cloud.SearchTried, cloud.SearchFailed, outcome == knowledge.Failed)
 	}
 }
@@ -38,5 +38,3 @@ func searched(m *cloud.Metrics) func(knowledge.Found, time.Duration, error) {
 func lost(m *cloud.Metrics) func(terms int) {
 	return func(terms int) { m.Put(cloud.Value{Name: cloud.TermsLost, Unit: "Count", Value: float64(terms)}) }
 }
-
-func ms(d time.Duration) float64 { return float64(d.Milliseconds()) }
