@@ -54,6 +54,9 @@ func Created(o *Operation) { o.Status = http.StatusCreated }
 // Accepted has an operation answer 202.
 func Accepted(o *Operation) { o.Status = http.StatusAccepted }
 
+// OfRun has the run's token be good for an operation whose path has {run_id}.
+func OfRun(o *Operation) { o.OfRun = true }
+
 // Conflicts has the document say that a reading operation may answer 409.
 func Conflicts(o *Operation) { o.Conflicts = true }
 

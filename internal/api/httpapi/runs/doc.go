@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/egress"
 	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
@@ -29,6 +30,9 @@ type Config struct {
 	Began func(ctx context.Context, job, organization string)
 }
 
+// answer is short for signatures.
+type answer[T any] = httpapi.Answer[T]
+
 // handlers are the operations of the area.
 type handlers struct {
 	Config
@@ -42,4 +46,9 @@ func Routes(s *httpapi.Server, c Config) {
 	h.runRoutes()
 	h.streamRoutes()
 	h.conversationRoutes()
+}
+
+// routes is what the operations under a tag have in common.
+func (h *handlers) routes(tag string) httpapi.Routes {
+	return httpapi.Routes{Server: h.Server, Tag: tag, Read: tenant.LevelRead, Write: tenant.LevelRun}
 }
