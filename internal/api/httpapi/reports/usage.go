@@ -151,19 +151,15 @@ func (h *handlers) usage(ctx context.Context, p tenant.Principal, in *UsageQuery
 	if strings.HasPrefix(in.Accept, "text/csv") {
 		return httpapi.Or[ledgerList](func(c huma.Context) { h.usageCSV(ctx, l, c) }), nil
 	}
-	list, days := ledgerList{Entries: []ledgerEntry{}}, record.LedgerDays
-	list.NextCursor, err = httpapi.Filter(ctx, in.Paging, func(
+	days := record.LedgerDays
+	entries, next, err := httpapi.Filter(ctx, in.Paging, func(
 		ctx context.Context, after string, limit int,
 	) (record.Page[record.Entity[record.Entry]], error) {
 		return h.Store.LedgerBetween(ctx, l.scope, l.from, l.to, after, limit, &days)
-	}, func(e record.Entity[record.Entry]) (bool, error) {
-		if !l.filter.Passes(analytics.KeyOf(e.Value)) {
-			return false, nil
-		}
-		list.Entries = append(list.Entries, viewEntry(e.Value, l.prices))
-		return true, nil
+	}, func(e record.Entity[record.Entry]) (ledgerEntry, bool, error) {
+		return viewEntry(e.Value, l.prices), l.filter.Passes(analytics.KeyOf(e.Value)), nil
 	})
-	return httpapi.JSON(list), err
+	return httpapi.JSON(ledgerList{entries, next}), err
 }
 
 // usageCSV writes all of a part of the ledger, a page at a time. Cells that a spreadsheet would take for a formula are

@@ -6,6 +6,7 @@ package webhooks
 
 import (
 	"context"
+	"slices"
 
 	"agentplatform/events"
 	"agentplatform/internal/api/httpapi"
@@ -107,7 +108,6 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 	RunID httpapi.ID `query:"run_id"`
 	State string     `query:"state" enum:"pending,delivered,failed"`
 }) (*answer[deliveryList], error) {
-	list := deliveryList{Deliveries: []deliveryView{}}
 	keep := func(d record.Delivery) bool { return in.State == "" || string(d.State) == in.State }
 	if in.RunID != "" {
 		if _, err := h.Intake.Run(ctx, p, string(in.RunID)); problem.Is(err, "insufficient_permission") {
@@ -117,30 +117,21 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range rows {
-			if keep(e.Value) {
-				list.Deliveries = append(list.Deliveries, viewDelivery(e.Value))
-			}
-		}
-		return httpapi.Body(list), nil
+		rows = slices.DeleteFunc(rows, func(e record.DeliveryEntity) bool { return !keep(e.Value) })
+		return httpapi.Body(deliveryList{httpapi.Views(rows, viewDelivery), nil}), nil
 	}
 	var hidden map[string]bool
-	var err error
-	list.NextCursor, err = httpapi.Filter(ctx, in.Paging,
+	list, next, err := httpapi.Filter(ctx, in.Paging,
 		func(ctx context.Context, after string, limit int) (page record.Page[record.DeliveryEntity], err error) {
 			if page, err = h.Store.Deliveries(ctx, p.Scope(), after, limit); err == nil {
 				hidden, err = h.hiddenRuns(ctx, p, page.Rows)
 			}
 			return page, err
 		},
-		func(e record.DeliveryEntity) (bool, error) {
-			if !keep(e.Value) || hidden[e.Value.RunID] {
-				return false, nil
-			}
-			list.Deliveries = append(list.Deliveries, viewDelivery(e.Value))
-			return true, nil
+		func(e record.DeliveryEntity) (deliveryView, bool, error) {
+			return viewDelivery(e.Value), keep(e.Value) && !hidden[e.Value.RunID], nil
 		})
-	return httpapi.Body(list), err
+	return httpapi.Body(deliveryList{list, next}), err
 }
 
 func (h *handlers) readDelivery(
