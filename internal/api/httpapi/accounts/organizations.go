@@ -68,7 +68,7 @@ func (h *handlers) viewOrganization(o catalog.Organization) organizationView {
 	userCap, organizationCap := h.Tenants.CapsOf(o, catalog.User{})
 	perMinute, burst := h.Tenants.Rate(o)
 	most := h.Tenants.Ceilings(o)
-	v := organizationView{
+	return organizationView{
 		Ceilings:       ceilingsView{&capsView{&most.UserCap, &most.Cap}, &rateView{&most.RateLimit, &most.RateBurst}},
 		OrganizationID: o.ID,
 		Name:           o.Name,
@@ -80,14 +80,11 @@ func (h *handlers) viewOrganization(o catalog.Organization) organizationView {
 		Prices:                  append([]catalog.Price{}, o.Prices...),
 		Currency:                cmp.Or(o.Currency, catalog.DefaultCurrency),
 		WebhookSecretConfigured: o.Secret != "",
+		RunRetentionDays:        httpapi.Optional(o.RetentionDays),
 		Budget:                  httpapi.Nullable[record.Budget]{Value: o.Budget},
 		CreatedAt:               events.Time(o.CreatedAt),
 		UpdatedAt:               events.Time(o.UpdatedAt),
 	}
-	if o.RetentionDays > 0 {
-		v.RunRetentionDays = &o.RetentionDays
-	}
-	return v
 }
 
 // organizationBody is what a client may say about an organisation. A member that is null goes back to its default.

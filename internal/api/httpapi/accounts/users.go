@@ -36,7 +36,7 @@ type userView struct {
 }
 
 func viewUser(u catalog.User) userView {
-	v := userView{
+	return userView{
 		UserID:         u.ID,
 		OrganizationID: httpapi.OptionalOwner(u.Organization),
 		Email:          u.Email,
@@ -44,13 +44,10 @@ func viewUser(u catalog.User) userView {
 		Role:           u.Role,
 		GroupIDs:       append([]string{}, u.GroupIDs...),
 		Budget:         httpapi.Nullable[record.Budget]{Value: u.Budget},
+		ConcurrencyCap: httpapi.Optional(u.Cap),
 		CreatedAt:      events.Time(u.CreatedAt),
 		UpdatedAt:      events.Time(u.UpdatedAt),
 	}
-	if u.Cap > 0 {
-		v.ConcurrencyCap = &u.Cap
-	}
-	return v
 }
 
 func userAnswer(e record.Entity[catalog.User]) *answer[userView] {

@@ -74,7 +74,7 @@ func (h *handlers) auditLog(ctx context.Context, p tenant.Principal, in *AuditQu
 }
 
 func viewAudit(a record.AuditEntry) auditView {
-	v := auditView{
+	return auditView{
 		EntryID:   a.ID,
 		At:        events.Time(a.At),
 		Operation: a.Operation,
@@ -83,10 +83,7 @@ func viewAudit(a record.AuditEntry) auditView {
 		Operator:  a.AsOperator,
 		Subject:   auditSubject{a.Kind, a.Subject},
 		Changed:   append([]string{}, a.Changed...),
+		DecidedBy: httpapi.Optional(a.DecidedBy),
 		Decisions: append([]record.AuditDecision{}, a.Decisions...),
 	}
-	if a.DecidedBy != "" {
-		v.DecidedBy = &a.DecidedBy
-	}
-	return v
 }

@@ -48,21 +48,16 @@ type chatView struct {
 }
 
 func viewChat(c lifecycle.Chat) chatView {
-	v := chatView{
-		ChatID:    c.ID,
-		Title:     c.Title,
-		UserID:    c.User,
-		Turns:     c.Turn,
-		CreatedAt: events.Time(c.CreatedAt),
-		UpdatedAt: events.Time(c.UpdatedAt),
+	return chatView{
+		ChatID:      c.ID,
+		Title:       c.Title,
+		UserID:      c.User,
+		ActiveRunID: httpapi.Optional(c.ActiveRun),
+		LastRunID:   httpapi.Optional(c.LastRun),
+		Turns:       c.Turn,
+		CreatedAt:   events.Time(c.CreatedAt),
+		UpdatedAt:   events.Time(c.UpdatedAt),
 	}
-	if c.ActiveRun != "" {
-		v.ActiveRunID = &c.ActiveRun
-	}
-	if c.LastRun != "" {
-		v.LastRunID = &c.LastRun
-	}
-	return v
 }
 
 // ChatQuery is the query of a list of chats.

@@ -71,31 +71,24 @@ type deliveryView struct {
 }
 
 func viewAttempt(a record.DeliveryAttempt) attemptView {
-	v := attemptView{At: events.Time(a.At), LatencyMS: a.LatencyMS}
+	v := attemptView{At: events.Time(a.At), LatencyMS: a.LatencyMS, Error: httpapi.Optional(a.Error)}
 	if a.Status != 0 {
 		v.Status, v.ResponseExcerpt = &a.Status, &a.ResponseExcerpt
-	}
-	if a.Error != "" {
-		v.Error = &a.Error
 	}
 	return v
 }
 
 func viewDelivery(d record.Delivery) deliveryView {
-	v := deliveryView{
+	return deliveryView{
 		DeliveryID:    d.DeliveryID,
 		RunID:         d.RunID,
 		Event:         d.Event,
 		StatusOfRun:   d.Status,
 		State:         string(d.State),
-		Attempts:      []attemptView{},
+		Attempts:      httpapi.Each(d.Attempts, viewAttempt),
 		NextAttemptAt: httpapi.OptionalTime(d.NextAttempt),
 		CallbackURL:   d.Address(),
 	}
-	for _, a := range d.Attempts {
-		v.Attempts = append(v.Attempts, viewAttempt(a))
-	}
-	return v
 }
 
 type deliveryList struct {
