@@ -104,7 +104,7 @@ func (h *handlers) editGroup(ctx context.Context, p tenant.Principal, in *struct
 
 func (h *handlers) deleteGroup(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
 	job, err := h.Tenants.RemoveGroup(ctx, p.Scope(), in.ID)
-	return h.began(ctx, p.Organization, job, err)
+	return h.Began(ctx, job, p.Organization, err)
 }
 
 type memberList struct {

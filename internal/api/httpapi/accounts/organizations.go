@@ -230,7 +230,7 @@ func (h *handlers) editOrganization(ctx context.Context, p tenant.Principal, in 
 
 func (h *handlers) deleteOrganization(ctx context.Context, _ tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
 	job, err := h.Tenants.RemoveOrganization(ctx, in.ID)
-	return h.began(ctx, in.ID, job, err)
+	return h.Began(ctx, job, in.ID, err)
 }
 
 func (h *handlers) readOwnOrganization(

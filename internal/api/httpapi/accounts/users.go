@@ -128,5 +128,5 @@ func (h *handlers) editUser(ctx context.Context, p tenant.Principal, in *struct 
 
 func (h *handlers) deleteUser(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
 	job, err := h.Tenants.RemoveUser(ctx, p, h.reach(p), in.ID)
-	return h.began(ctx, p.Organization, job, err)
+	return h.Began(ctx, job, p.Organization, err)
 }

@@ -261,7 +261,7 @@ func merged(m map[string]json.RawMessage, patch json.RawMessage) (map[string]jso
 
 func (h *handlers) deleteDocument(ctx context.Context, p tenant.Principal, in *DocumentPath) (*struct{}, error) {
 	job, err := h.Knowledge.RemoveDocument(ctx, p, in.ID, in.DocumentID)
-	return h.began(ctx, p, job, err)
+	return h.Began(ctx, job, p.Organization, err)
 }
 
 func (h *handlers) reprocess(ctx context.Context, p tenant.Principal, in *DocumentPath) (*answer[documentView], error) {

@@ -114,11 +114,7 @@ func (h *handlers) deleteChat(ctx context.Context, p tenant.Principal, in *ChatP
 		return nil, problem.Missing("chat " + in.ChatID)
 	}
 	job, err := h.Intake.DeleteChat(ctx, p, in.ChatID)
-	if err != nil {
-		return nil, err
-	}
-	h.Began(ctx, job, p.Organization)
-	return nil, nil
+	return h.Began(ctx, job, p.Organization, err)
 }
 
 func (h *handlers) listChatRuns(ctx context.Context, p tenant.Principal, in *struct {

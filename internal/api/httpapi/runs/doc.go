@@ -5,7 +5,6 @@
 package runs
 
 import (
-	"context"
 	"time"
 
 	"agentplatform/internal/api/httpapi"
@@ -26,8 +25,6 @@ type Config struct {
 	Callbacks     egress.Policy // where pushes may go
 	ObserveWindow time.Duration // how long an answer waits for the run to end
 	Heartbeat     time.Duration // of streams
-	// Began is told of jobs that a request has begun, so that they need not wait for the sweeper.
-	Began func(ctx context.Context, job, organization string)
 }
 
 // answer is short for signatures.

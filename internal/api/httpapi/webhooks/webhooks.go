@@ -25,8 +25,6 @@ type Config struct {
 	Sender    *webhook.Sender
 	Prober    webhook.Prober
 	Callbacks egress.Policy // where pushes may go
-	// Redelivered is told of deliveries to be tried again at once.
-	Redelivered func(ctx context.Context, h record.Delivery)
 }
 
 // answer is short for signatures.
@@ -181,7 +179,7 @@ func (h *handlers) redeliver(ctx context.Context, p tenant.Principal, in *struct
 	if err != nil {
 		return nil, err
 	}
-	h.Redelivered(ctx, d)
+	h.Wake(ctx, events.NudgeWebhook, d.NudgeID(), d.Organization)
 	return httpapi.Body(viewDelivery(d)), nil
 }
 
