@@ -7,8 +7,8 @@ import (
 	"agentplatform/internal/platform/host"
 )
 
-// recovered sends an answer's head that its handler has not sent. It logs a panic of a handler, and answers 500 where no
-// answer has begun. An answer that has begun is cut.
+// recovered sends the head of an answer that its handler has not sent. It logs a panic of a handler, and answers 500
+// where no answer has begun. An answer that has begun is cut.
 func (s *Server) recovered(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := callOf(r.Context())

@@ -32,8 +32,8 @@ type Config struct {
 	Metrics *prometheus.Registry // nil: requests are not counted for anybody
 	Slow    func()               // is told of each slow answer (see slowAnswer); nil: nobody is
 	Failed  func()               // is called for each answer that is a failure of the service; it may be nil
-	// Wakeup is called with a job that a request has begun, or a delivery to be tried again, so that it need not wait for
-	// the sweeper. It may be nil.
+	// Wakeup is called with a job that a request has begun, or a delivery to be tried again, so that it need not wait
+	// for the sweeper. It may be nil.
 	Wakeup func(ctx context.Context, kind events.NudgeKind, id, organization string)
 
 	MaxBody    int64

@@ -60,7 +60,9 @@ func (q RunQuery) filter() runFilter {
 }
 
 // listing is the shortest listing that has all runs of a filter.
-func (h *handlers) listing(ctx context.Context, p tenant.Principal, f runFilter) (httpapi.Listing[record.RunEntity], error) {
+func (h *handlers) listing(
+	ctx context.Context, p tenant.Principal, f runFilter,
+) (httpapi.Listing[record.RunEntity], error) {
 	switch {
 	case f.ChatID != "":
 		chat, err := h.findChat(ctx, p, f.ChatID)
