@@ -79,6 +79,13 @@ func isNull(body []byte, member string) bool {
 	return httpapi.Decode("body", body, &raw) == nil && string(raw[member]) == "null"
 }
 
+// reset has an edit take a body's member that is null back to its default.
+func reset[T any](body []byte, member string, edit **T) {
+	if isNull(body, member) {
+		*edit = new(T)
+	}
+}
+
 // target is the organisation that a creation is for: the principal's own, or the one that an operator names.
 func (h *handlers) target(ctx context.Context, p tenant.Principal, named *string, body []byte) (string, error) {
 	null := isNull(body, "organization_id")

@@ -67,9 +67,7 @@ type GroupInput struct {
 
 func (in GroupInput) edit() tenant.GroupEdit {
 	e := tenant.GroupEdit{Name: in.Body.Name, Description: in.Body.Description, Budget: budgetIn(in.RawBody)}
-	if isNull(in.RawBody, "description") {
-		e.Description = new(string)
-	}
+	reset(in.RawBody, "description", &e.Description)
 	return e
 }
 

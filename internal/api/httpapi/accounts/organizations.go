@@ -3,7 +3,6 @@ package accounts
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"agentplatform/events"
@@ -115,20 +114,16 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 	var raw struct {
 		limits
 
-		Ceilings limits                     `json:"ceilings"`
-		Rest     map[string]json.RawMessage `json:"-"`
+		Ceilings limits `json:"ceilings"`
 	}
 	if err := httpapi.Decode("body", in.RawBody, &raw); err != nil {
-		return tenant.OrganizationEdit{}, err
-	}
-	if err := httpapi.Decode("body", in.RawBody, &raw.Rest); err != nil {
 		return tenant.OrganizationEdit{}, err
 	}
 	e := tenant.OrganizationEdit{
 		Name:          in.Body.Name,
 		RetentionDays: in.Body.RunRetentionDays,
 		Secret:        in.Body.WebhookSecret,
-		Budget:        tenant.BudgetEdit(raw.Rest["budget"]),
+		Budget:        budgetIn(in.RawBody),
 		Prices:        in.Body.Prices,
 		Currency:      in.Body.Currency,
 	}
@@ -159,21 +154,13 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 		}
 		*m.to = v
 	}
-	if string(raw.Rest["ceilings"]) == "null" {
+	if isNull(in.RawBody, "ceilings") {
 		e.Ceilings = tenant.LimitsEdit{UserCap: new(int), Cap: new(int), RateLimit: new(int), RateBurst: new(int)}
 	}
-	if string(raw.Rest["run_retention_days"]) == "null" {
-		e.RetentionDays = new(int)
-	}
-	if string(raw.Rest["prices"]) == "null" {
-		e.Prices = new([]catalog.Price)
-	}
-	if string(raw.Rest["currency"]) == "null" {
-		e.Currency = new(string)
-	}
-	if string(raw.Rest["webhook_secret"]) == "null" {
-		e.Secret = new(string)
-	}
+	reset(in.RawBody, "run_retention_days", &e.RetentionDays)
+	reset(in.RawBody, "prices", &e.Prices)
+	reset(in.RawBody, "currency", &e.Currency)
+	reset(in.RawBody, "webhook_secret", &e.Secret)
 	return e, nil
 }
 

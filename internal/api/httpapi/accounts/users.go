@@ -77,9 +77,7 @@ func (in UserInput) edit() tenant.UserEdit {
 		Cap:      in.Body.ConcurrencyCap,
 		Budget:   budgetIn(in.RawBody),
 	}
-	if isNull(in.RawBody, "concurrency_cap") {
-		e.Cap = new(int)
-	}
+	reset(in.RawBody, "concurrency_cap", &e.Cap)
 	return e
 }
 
