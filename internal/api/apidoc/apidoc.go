@@ -115,7 +115,7 @@ func (d *document) needs() {
 		m := o.RequestBody.Content["application/json"]
 		own := SchemaName(o.OperationID) + "Request"
 		if nameOf(m.Schema.Ref) != own {
-			d.schemas.of[own] = copySchema(d.schemas.of[nameOf(m.Schema.Ref)])
+			d.schemas.of[own] = clone(d.schemas.of[nameOf(m.Schema.Ref)])
 			d.schemas.types[own] = d.schemas.types[nameOf(m.Schema.Ref)]
 			m.Schema = refTo(own)
 		}

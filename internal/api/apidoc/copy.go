@@ -1,7 +1,6 @@
 package apidoc
 
 import (
-	"encoding/json"
 	"reflect"
 	"strings"
 
@@ -16,24 +15,6 @@ type schemas struct {
 	types map[string]reflect.Type
 }
 
-// Schema implements [huma.Registry]. No schema is made any more.
-func (s schemas) Schema(reflect.Type, bool, string) *huma.Schema { return nil }
-
-// SchemaFromRef implements [huma.Registry].
-func (s schemas) SchemaFromRef(ref string) *huma.Schema { return s.of[nameOf(ref)] }
-
-// TypeFromRef implements [huma.Registry].
-func (s schemas) TypeFromRef(ref string) reflect.Type { return s.types[nameOf(ref)] }
-
-// Map implements [huma.Registry].
-func (s schemas) Map() map[string]*huma.Schema { return s.of }
-
-// RegisterTypeAlias implements [huma.Registry]. No schema is made any more.
-func (s schemas) RegisterTypeAlias(reflect.Type, reflect.Type) {}
-
-// MarshalJSON writes the schemas by their names.
-func (s schemas) MarshalJSON() ([]byte, error) { return json.Marshal(s.of) }
-
 func nameOf(ref string) string { return strings.TrimPrefix(ref, prefix) }
 
 func refTo(name string) *huma.Schema { return &huma.Schema{Ref: prefix + name} }
@@ -41,22 +22,19 @@ func refTo(name string) *huma.Schema { return &huma.Schema{Ref: prefix + name} }
 // copyOf copies what the passes change.
 func copyOf(described *huma.OpenAPI) *document {
 	c := *described
-	d := &document{&c, schemas{map[string]*huma.Schema{}, map[string]reflect.Type{}}}
-	registry := described.Components.Schemas
-	for name, s := range registry.Map() {
-		d.schemas.of[name], d.schemas.types[name] = copySchema(s), registry.TypeFromRef(prefix+name)
-	}
 	components := *described.Components
 	c.Components = &components
-	components.Schemas = d.schemas
+	components.Schemas = huma.NewMapRegistry(prefix, huma.DefaultSchemaNamer)
+	d := &document{&c, schemas{components.Schemas.Map(), map[string]reflect.Type{}}}
+	registry := described.Components.Schemas
+	for name, s := range registry.Map() {
+		d.schemas.of[name], d.schemas.types[name] = clone(s), registry.TypeFromRef(prefix+name)
+	}
 	c.Paths, c.Webhooks = clone(described.Paths), clone(described.Webhooks)
 	info := *described.Info
 	c.Info = &info
 	return d
 }
-
-// copySchema is a schema that shares nothing with s.
-func copySchema(s *huma.Schema) *huma.Schema { return clone(s) }
 
 // clone is a value that shares nothing of a description with v: what pointers, lists and maps lead to is copied, and so
 // are schemas in interfaces. Other values in interfaces, like examples, are shared.

@@ -147,7 +147,7 @@ func (d *document) splitDirections() {
 	sent, taken := d.reached(out), d.reached(in)
 	twofold := map[string]bool{}
 	for name := range sent {
-		if before := copySchema(d.schemas.of[name]); d.complete(name) && taken[name] {
+		if before := clone(d.schemas.of[name]); d.complete(name) && taken[name] {
 			twofold[name] = true
 			d.schemas.of[name+input], d.schemas.types[name+input] = before, d.schemas.types[name]
 		}
@@ -157,7 +157,7 @@ func (d *document) splitDirections() {
 		for name := range sent {
 			if taken[name] && !twofold[name] && refersTo(d.schemas.of[name], twofold) {
 				twofold[name], more = true, true
-				d.schemas.of[name+input] = copySchema(d.schemas.of[name])
+				d.schemas.of[name+input] = clone(d.schemas.of[name])
 				d.schemas.types[name+input] = d.schemas.types[name]
 			}
 		}
@@ -193,7 +193,7 @@ func (d *document) inlinePushes() {
 	for _, o := range d.pushes() {
 		for _, m := range o.RequestBody.Content {
 			if m.Schema.Ref != "" {
-				m.Schema = copySchema(d.schemas.of[nameOf(m.Schema.Ref)])
+				m.Schema = clone(d.schemas.of[nameOf(m.Schema.Ref)])
 			}
 		}
 	}

@@ -59,7 +59,7 @@ func variantOf(whole *huma.Schema, by string, values, members []string) *huma.Sc
 	}
 	for _, m := range members {
 		name, maybe := strings.CutSuffix(m, "?")
-		one.Properties[name] = copySchema(whole.Properties[name])
+		one.Properties[name] = clone(whole.Properties[name])
 		if !maybe {
 			one.Required = append(one.Required, name)
 		}

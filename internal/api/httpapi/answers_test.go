@@ -32,12 +32,10 @@ func (s *stuck) Write(b []byte) (int, error) {
 	return s.ResponseRecorder.Write(b)
 }
 
-func answering(s *Server, organization string, to http.ResponseWriter) *roomedAnswer {
+func answering(s *Server, organization string, to http.ResponseWriter) *answer {
 	c := &Call{Principal: tenant.Principal{Organization: organization, User: "u", Key: "k"}}
-	c.answer = &heldHead{ResponseWriter: &pacedAnswer{
-		ResponseWriter: to, server: s, call: c, to: http.NewResponseController(to),
-	}}
-	return &roomedAnswer{ResponseWriter: c.answer, server: s, call: c}
+	c.answer = &answer{ResponseWriter: to, server: s, call: c, to: http.NewResponseController(to)}
+	return c.answer
 }
 
 // Large answers that their clients do not take have a bound, and an organization has one of its own: the next answer of

@@ -20,7 +20,7 @@ type Call struct {
 	code        string   // of the error that it was answered with
 	spoken      bool     // its errors are Open Responses', too
 	ifNoneMatch []string // of its header
-	answer      *heldHead
+	answer      *answer
 	body        *steady // nil: there is none
 	release     func()  // gives back what its body takes of what all may; see [Server.Hold]
 	hasSlot     bool    // it has a stream slot

@@ -14,14 +14,12 @@ type middleware func(http.Handler) http.Handler
 func (s *Server) entrance() http.Handler {
 	return behind(http.HandlerFunc(s.route),
 		s.identified,    // a request id, and the Call
-		s.paced,         // deadlines for slow clients
+		s.paced,         // deadlines for slow clients, and the answer
 		secured,         // headers for browsers
 		s.traced,        // a span
 		s.observed,      // metrics and a line of the log
-		headHeld,        // an answer that can still become an error
-		s.recovered,     // panics
-		s.roomed,        // room for large answers and bodies
-		s.slots.slotted, // slots of streams and of long waits
+		s.recovered,     // panics, and an answer's head that no handler has sent
+		s.slots.slotted, // slots of streams and of long waits, and the room of the body
 		s.gate.admitted, // the API key and its rate limit
 	)
 }

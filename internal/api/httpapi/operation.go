@@ -25,7 +25,7 @@ type Operation struct {
 	Needs        []string // the members that the body cannot do without, if its type does not say it
 	ID, Summary  string
 	Tag          string
-	Or           string // what an output of type [Either] may be instead of JSON
+	Or           string // the type of what the handler may write to [Writer] instead of JSON
 }
 
 // Register adds an operation to the routes and to the document, described by the types of what it takes and gives. It
@@ -51,10 +51,11 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 	if _, tagged := any(new(O)).(settled); tagged && reads {
 		described.Parameters, described.Responses = conditional()
 	}
-	if e, is := any(new(O)).(interface {
-		describe(r huma.Registry, or string) *huma.Response
-	}); is {
-		described.Responses["200"] = e.describe(s.api.OpenAPI().Components.Schemas, o.Or)
+	if o.Or != "" {
+		text := &huma.Schema{Type: huma.TypeString}
+		described.Responses["200"] = &huma.Response{
+			Content: map[string]*huma.MediaType{"application/json": {}, o.Or: {Schema: text}},
+		}
 	}
 	if o.Open {
 		s.gate.open[described.Path], described.Security = true, []map[string][]string{}
@@ -83,9 +84,15 @@ func Register[I, O any](s *Server, o Operation, handle func(context.Context, ten
 		}
 		return out, nil
 	})
+	if o.Or != "" {
+		described.Responses["200"].Headers["ETag"].Description = "of JSON"
+	}
 }
 
-// settled is an [Answer], or an [Either], of any type.
+// Writer is where the answer to the request of a context goes, for a handler that has written it when it returns nil.
+func Writer(ctx context.Context) http.ResponseWriter { return callOf(ctx).answer }
+
+// settled is an [Answer] of any type.
 type settled interface {
 	settle(status int, reads bool, ifNoneMatch []string) error
 }

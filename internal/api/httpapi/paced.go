@@ -15,7 +15,8 @@ import (
 func (s *Server) paced(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := callOf(r.Context())
-		out := &pacedAnswer{ResponseWriter: w, server: s, call: c, to: http.NewResponseController(w)}
+		out := &answer{ResponseWriter: w, server: s, call: c, to: http.NewResponseController(w)}
+		c.answer = out
 		out.writeBy(time.Time{}) // there may be a deadline of the answer before, on this connection
 		c.body = s.steadyBody(w, r)
 		next.ServeHTTP(out, r)
@@ -26,56 +27,6 @@ func (s *Server) paced(next http.Handler) http.Handler {
 		}
 	})
 }
-
-// pacedAnswer is an answer that the client must go on taking. A refusal closes the connection whose request's body has
-// not come.
-type pacedAnswer struct {
-	http.ResponseWriter
-
-	server *Server
-	call   *Call
-	to     *http.ResponseController
-}
-
-func (w *pacedAnswer) writeBy(t time.Time) { _ = w.server.writeBy(w.call, w.to, t) } // not every writer has a deadline
-
-func (w *pacedAnswer) WriteHeader(status int) {
-	if status >= 400 && w.call.body.isComing() {
-		w.call.body.hangUp(w)
-	}
-	if status >= 200 {
-		w.writeBy(time.Now().Add(w.server.Stall))
-	}
-	w.ResponseWriter.WriteHeader(status)
-}
-
-// pieceSize is how much of an answer a client must take within its time.
-const pieceSize = 256 << 10
-
-func (w *pacedAnswer) Write(b []byte) (n int, err error) {
-	for first := true; err == nil && (first || len(b) > 0); first = false {
-		piece := b[:min(len(b), pieceSize)]
-		b = b[len(piece):]
-		w.writeBy(time.Now().Add(w.server.Stall))
-		var taken int
-		taken, err = w.ResponseWriter.Write(piece)
-		n += taken
-	}
-	return n, err
-}
-
-// FlushError sends what there is. Until the next write there is no deadline then: over HTTP/2 it would end a silent
-// stream.
-func (w *pacedAnswer) FlushError() error {
-	if err := w.to.Flush(); err != nil {
-		return err
-	}
-	w.writeBy(time.Time{})
-	return nil
-}
-
-// Unwrap lets http.ResponseController through.
-func (w *pacedAnswer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // bodyRate is how fast a body must come at least, on the whole, in bytes a second.
 const bodyRate = 64 << 10

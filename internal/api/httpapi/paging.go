@@ -40,65 +40,72 @@ func Resources[T record.Resourceful](
 // Scanned bounds how many rows a page of a filtered listing looks at; it may be short and still have a cursor.
 const Scanned = 500
 
-// ErrFull is returned by who takes rows of a listing when the page has no room for the row.
-var ErrFull = errors.New("httpapi: the page is full")
+// Listing reads the rows of a listing behind a place, as many as a limit says.
+type Listing[T any] func(ctx context.Context, after string, limit int) (record.Page[T], error)
 
-// Filter reads a listing until take has taken as many rows as the query asks for, and returns the cursor behind the
-// last one. It looks at no more than about [Scanned] rows. Its errors are those of [DecodeCursor], read and take.
-func Filter[T any](
-	ctx context.Context, in Paging,
-	read func(ctx context.Context, after string, limit int) (record.Page[T], error), take func(T) (bool, error),
-) (next *string, err error) {
+// Filter reads a listing until it has shown as many rows as the query asks for, and returns the cursor behind the last
+// one. It looks at no more than about [Scanned] rows. A row that is not shown is left out. Its errors are those of
+// [DecodeCursor], read and show.
+func Filter[T, V any](
+	ctx context.Context, in Paging, read Listing[T], show func(T) (v V, shown bool, err error),
+) (views []V, next *string, err error) {
 	after, err := DecodeCursor(in.Cursor)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	taken, size := 0, in.Limit
-	for looked := 0; looked < Scanned; looked, size = looked+size, min(2*size, 100) {
+	views = []V{}
+	for looked, size := 0, in.Limit; looked < Scanned; looked, size = looked+size, min(2*size, 100) {
 		page, err := read(ctx, after, size)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		for i, row := range page.Rows {
-			ok, err := take(row)
-			if errors.Is(err, ErrFull) {
-				return EncodeCursor(after), nil
+			v, shown, err := show(row)
+			if errors.Is(err, errPageFull) {
+				return views, EncodeCursor(after), nil
 			}
 			if err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 			after = page.Places[i]
-			if !ok {
+			if !shown {
 				continue
 			}
-			if taken++; taken == in.Limit {
+			if views = append(views, v); len(views) == in.Limit {
 				if i == len(page.Rows)-1 {
 					after = page.Next
 				}
-				return EncodeCursor(after), nil
+				return views, EncodeCursor(after), nil
 			}
 		}
 		if after = page.Next; after == "" {
-			return nil, nil
+			return views, nil, nil
 		}
 	}
-	return EncodeCursor(after), nil
+	return views, EncodeCursor(after), nil
 }
 
 // ResourcesThat is [Resources] of those that keep says yes to.
 func ResourcesThat[T record.Resourceful](
 	ctx context.Context, store *record.Store, scope record.Scope, in Paging, keep func(T) bool,
 ) (rows []record.Entity[T], next *string, err error) {
-	next, err = Filter(ctx, in, func(ctx context.Context, after string, n int) (record.Page[record.Entity[T]], error) {
+	return Filter(ctx, in, func(ctx context.Context, after string, n int) (record.Page[record.Entity[T]], error) {
 		return record.Resources[T](ctx, store, scope, after, n)
-	}, func(e record.Entity[T]) (bool, error) {
-		if !keep(e.Value) {
-			return false, nil
+	}, func(e record.Entity[T]) (record.Entity[T], bool, error) { return e, keep(e.Value), nil })
+}
+
+var errPageFull = errors.New("httpapi: the page is full")
+
+// Bounded has a page of what [Filter] shows end before a row for which it has no room.
+func Bounded[T, V any](show func(T) (V, bool, error)) func(T) (V, bool, error) {
+	var room Page
+	return func(row T) (V, bool, error) {
+		v, shown, err := show(row)
+		if err == nil && shown && !room.Takes(v) {
+			err = errPageFull
 		}
-		rows = append(rows, e)
-		return true, nil
-	})
-	return rows, next, err
+		return v, shown, err
+	}
 }
 
 // maxPage is how many bytes a page of a list may have; its first row may have more by itself.
@@ -122,9 +129,7 @@ const asideOf = 20 * time.Minute
 
 // Between narrows a listing by identifiers, newest first, to what may say a time within two moments; zero is no bound.
 // What it says exactly is left to who takes the rows.
-func Between[T any](
-	from, to time.Time, read func(ctx context.Context, after string, limit int) (record.Page[T], error),
-) func(ctx context.Context, after string, limit int) (record.Page[T], error) {
+func Between[T any](from, to time.Time, read Listing[T]) Listing[T] {
 	first, last := "", ""
 	if !to.IsZero() {
 		first = placeOf(to.Add(asideOf))

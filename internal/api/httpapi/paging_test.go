@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,19 +49,13 @@ func TestPagesOfAFilterHaveEachRowOnce(t *testing.T) {
 				cursor := ""
 				for pages := 0; ; pages++ {
 					require.Less(t, pages, n+2)
-					asked, taken := 0, 0
+					asked := 0
 					in := httpapi.Paging{Limit: limit, Cursor: cursor}
-					next, err := httpapi.Filter(t.Context(), in, numbers(n, &asked),
-						func(i int) (bool, error) {
-							if i%every != 0 {
-								return false, nil
-							}
-							got = append(got, i)
-							taken++
-							return true, nil
-						})
+					shown, next, err := httpapi.Filter(t.Context(), in, numbers(n, &asked),
+						func(i int) (int, bool, error) { return i, i%every == 0, nil })
 					require.NoError(t, err)
-					assert.LessOrEqual(t, taken, limit)
+					assert.LessOrEqual(t, len(shown), limit)
+					got = append(got, shown...)
 					assert.Less(t, asked, httpapi.Scanned+100)
 					if next == nil {
 						break
@@ -75,35 +70,36 @@ func TestPagesOfAFilterHaveEachRowOnce(t *testing.T) {
 
 // A row for which a page has no room begins the next one.
 func TestAFullPageGoesOnWithItsLastRow(t *testing.T) {
-	asked, room := 0, 2
-	var got []int
-	take := func(i int) (bool, error) {
-		if room == 0 {
-			return false, httpapi.ErrFull
+	asked := 0
+	large := func(i int) (string, bool, error) { return strconv.Itoa(i) + strings.Repeat("x", 400<<10), true, nil }
+	var got []string
+	for cursor, pages := "", 3; pages > 0; pages-- {
+		in := httpapi.Paging{Limit: 10, Cursor: cursor}
+		shown, next, err := httpapi.Filter(t.Context(), in, numbers(5, &asked), httpapi.Bounded(large))
+		require.NoError(t, err)
+		for _, text := range shown {
+			got = append(got, text[:1])
 		}
-		room--
-		got = append(got, i)
-		return true, nil
+		if pages == 1 {
+			assert.Nil(t, next)
+			break
+		}
+		require.Len(t, shown, 2)
+		require.NotNil(t, next)
+		cursor = *next
 	}
-	next, err := httpapi.Filter(t.Context(), httpapi.Paging{Limit: 10}, numbers(5, &asked), take)
-	require.NoError(t, err)
-	require.NotNil(t, next)
-	room = 9
-	next, err = httpapi.Filter(t.Context(), httpapi.Paging{Limit: 10, Cursor: *next}, numbers(5, &asked), take)
-	require.NoError(t, err)
-	assert.Nil(t, next)
-	assert.Equal(t, []int{4, 3, 2, 1, 0}, got)
+	assert.Equal(t, []string{"4", "3", "2", "1", "0"}, got)
 }
 
 func TestAFiltersErrorsAreThoseOfItsParts(t *testing.T) {
 	asked, broken := 0, errors.New("broken")
-	_, err := httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1, Cursor: "x"}, numbers(1, &asked), nil)
+	show := func(int) (int, bool, error) { return 0, false, broken }
+	_, _, err := httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1, Cursor: "x"}, numbers(1, &asked), show)
 	assert.ErrorContains(t, err, "cursor")
-	_, err = httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1}, numbers(1, &asked),
-		func(int) (bool, error) { return false, broken })
+	_, _, err = httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1}, numbers(1, &asked), show)
 	assert.ErrorIs(t, err, broken)
-	_, err = httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1},
-		func(context.Context, string, int) (record.Page[int], error) { return record.Page[int]{}, broken }, nil)
+	_, _, err = httpapi.Filter(t.Context(), httpapi.Paging{Limit: 1},
+		func(context.Context, string, int) (record.Page[int], error) { return record.Page[int]{}, broken }, show)
 	assert.ErrorIs(t, err, broken)
 }
 

@@ -1,14 +1,12 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
-	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -43,49 +41,6 @@ func (a *Answer[T]) settle(status int, reads bool, ifNoneMatch []string) (err er
 		a.Status = http.StatusNotModified
 	}
 	return err
-}
-
-// Either is the output of an operation that answers with JSON, as an [Answer] does, or with something else that the
-// client asks for.
-type Either[T any] struct {
-	Body   func(huma.Context)
-	answer *Answer[T]
-}
-
-// JSON is an answer with JSON.
-func JSON[T any](body T) *Either[T] { return &Either[T]{answer: &Answer[T]{Body: body}} }
-
-// Or is an answer with something else, which write writes.
-func Or[T any](write func(huma.Context)) *Either[T] { return &Either[T]{Body: write} }
-
-func (e *Either[T]) settle(status int, reads bool, ifNoneMatch []string) error {
-	a := e.answer
-	if a == nil {
-		return nil
-	}
-	body, err := json.Marshal(a.Body)
-	e.Body = func(c huma.Context) {
-		c.SetHeader("ETag", a.ETag)
-		if c.SetStatus(a.Status); a.Status == http.StatusNotModified {
-			return
-		}
-		c.SetHeader("Content-Type", "application/json")
-		_, _ = c.BodyWriter().Write(append(body, '\n'))
-	}
-	return cmp.Or(err, a.settle(status, reads, ifNoneMatch))
-}
-
-// describe says what the JSON is, and that there may be something else instead.
-func (*Either[T]) describe(r huma.Registry, or string) *huma.Response {
-	text := &huma.Schema{Type: huma.TypeString}
-	of := reflect.TypeFor[T]()
-	return &huma.Response{
-		Description: http.StatusText(http.StatusOK),
-		Headers:     map[string]*huma.Param{"ETag": {Schema: text, Description: "of JSON"}},
-		Content: map[string]*huma.MediaType{
-			"application/json": {Schema: r.Schema(of, true, huma.DefaultSchemaNamer(of, ""))}, or: {Schema: text},
-		},
-	}
 }
 
 // TagOf is the ETag of a body: its digest, behind the version of the resource that it shows, if it has one. The version

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"errors"
-	"net/http"
 	"strings"
 	"time"
 
@@ -56,46 +55,6 @@ func exceeded(what string, err error) error {
 	p.RetryAfter = time.Second
 	return p
 }
-
-// roomed bounds what large answers have together, until their clients have taken them. It gives back the room of the
-// request's body.
-func (s *Server) roomed(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := callOf(r.Context())
-		defer func() { c.release() }()
-		next.ServeHTTP(&roomedAnswer{ResponseWriter: w, server: s, call: c}, r)
-	})
-}
-
-// roomedAnswer is an answer that ends when there is no room for it. Where nothing of it has gone out, the client is
-// answered why.
-type roomedAnswer struct {
-	http.ResponseWriter
-
-	server *Server
-	call   *Call
-	full   bool
-}
-
-var errFull = errors.New("httpapi: there is no room for the answer")
-
-func (w *roomedAnswer) Write(b []byte) (int, error) {
-	if w.full {
-		return 0, errFull
-	}
-	give, err := w.server.roomFor(w.call, len(b)) // it is held until the client has taken it
-	if err != nil {
-		if w.full = true; w.call.answer.retract() {
-			fail(w.server.Log, w.ResponseWriter, w.call, err)
-		}
-		return 0, errFull
-	}
-	defer give()
-	return w.ResponseWriter.Write(b)
-}
-
-// Unwrap lets http.ResponseController through.
-func (w *roomedAnswer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // roomFor takes room for a piece of an answer, until its client has taken it. What answers without a key is in memory
 // once for all clients, so it counts for nobody.

@@ -54,6 +54,14 @@ func Created(o *Operation) { o.Status = http.StatusCreated }
 // Accepted has an operation answer 202.
 func Accepted(o *Operation) { o.Status = http.StatusAccepted }
 
+// OfRun has the run's token be good for an operation whose path has {run_id}.
+func OfRun(o *Operation) { o.OfRun = true }
+
+// Or has the document say that an operation may answer with something else than JSON.
+func Or(contentType string) func(*Operation) {
+	return func(o *Operation) { o.Or = contentType }
+}
+
 // Conflicts has the document say that a reading operation may answer 409.
 func Conflicts(o *Operation) { o.Conflicts = true }
 
@@ -65,19 +73,24 @@ func Needs(members ...string) func(*Operation) {
 // Body is an answer that shows no version.
 func Body[T any](body T) *Answer[T] { return &Answer[T]{Body: body} }
 
-// Optional is a text; nil for an empty one.
-func Optional(text string) *string {
-	if text == "" {
+// Optional is a value; nil for none: an empty text, zero.
+func Optional[T comparable](value T) *T {
+	if value == *new(T) {
 		return nil
 	}
-	return &text
+	return &value
 }
 
 // Views are the rows of a list as clients see them; without rows an empty list, not nil.
 func Views[T, V any](rows []record.Entity[T], view func(T) V) []V {
-	views := make([]V, 0, len(rows))
-	for _, e := range rows {
-		views = append(views, view(e.Value))
+	return Each(rows, func(e record.Entity[T]) V { return view(e.Value) })
+}
+
+// Each is what a function makes of each value of a list; without values an empty list, not nil.
+func Each[T, V any](list []T, of func(T) V) []V {
+	made := make([]V, 0, len(list))
+	for _, one := range list {
+		made = append(made, of(one))
 	}
-	return views
+	return made
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"agentplatform/events"
 	"agentplatform/internal/api/apidoc"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
@@ -31,6 +32,9 @@ type Config struct {
 	Metrics *prometheus.Registry // nil: requests are not counted for anybody
 	Slow    func()               // is told of each slow answer (see slowAnswer); nil: nobody is
 	Failed  func()               // is called for each answer that is a failure of the service; it may be nil
+	// Wakeup is called with a job that a request has begun, or a delivery to be tried again, so that it need not wait
+	// for the sweeper. It may be nil.
+	Wakeup func(ctx context.Context, kind events.NudgeKind, id, organization string)
 
 	MaxBody    int64
 	Stall      time.Duration     // how long a client may neither send nor take anything; 0: half a minute
@@ -88,6 +92,21 @@ func New(c Config, routes func(*Server)) *Server {
 	s.gate.names = s.operationNames()
 	s.entered = s.entrance()
 	return s
+}
+
+// Wake calls the wakeup. It does not end with the request.
+func (s *Server) Wake(ctx context.Context, kind events.NudgeKind, id, organization string) {
+	if s.Wakeup != nil {
+		s.Wakeup(context.WithoutCancel(ctx), kind, id, organization)
+	}
+}
+
+// Began is the answer to what has begun a job, unless that failed.
+func (s *Server) Began(ctx context.Context, job, organization string, err error) (*struct{}, error) {
+	if err == nil {
+		s.Wake(ctx, events.NudgeJob, job, organization)
+	}
+	return nil, err
 }
 
 // Stop ends waiting requests with what they have, and streams with their final event. It returns when all streams have

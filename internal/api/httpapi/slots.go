@@ -51,13 +51,14 @@ func (s *streamSlots) take(ctx context.Context, c *Call) error {
 // shortWait is how long an answer may wait for a run without a slot. Taking and releasing one are two writes.
 const shortWait = 3 * time.Second
 
-// slotted releases the stream slots of a request when it has been answered. A POST that waits for a run for longer than
-// shortWait takes a slot of its key: like a stream, it keeps a function busy. Where no slot is free, the answer has the
-// run's present state. Reads are not limited: they keep none of the functions that answer messages.
+// slotted releases the stream slots of a request, and the room of its body, when it has been answered. A POST that
+// waits for a run for longer than shortWait takes a slot of its key: like a stream, it keeps a function busy. Where no
+// slot is free, the answer has the run's present state. Reads are not limited: they keep none of the functions that
+// answer messages.
 func (s *streamSlots) slotted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ctx := callOf(r.Context()), r.Context()
-		defer func() { s.release(ctx, c) }()
+		defer func() { c.release(); s.release(ctx, c) }()
 		if s.Shared != nil && s.KeyChats > 0 && r.Method == http.MethodPost {
 			c.waits.Limit(shortWait, func() bool {
 				return c.Principal.Key == "" || s.takeShared(ctx, c) == nil

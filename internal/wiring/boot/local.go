@@ -230,7 +230,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		Config: httpapi.Config{
 			Tenants: tenants, Host: machine, Log: log, Tracer: l.tracer, Metrics: registry, MaxBody: s.MaxBody,
 			PublicURL: s.PublicURL,
-			Streams:   s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
+			Streams:   s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections, Wakeup: l.nudge,
 		},
 		MCP:    func(b bridge.Bridge) service.MCP { return &mcpserver.Server{Bridge: b} },
 		Sealer: sealer, Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live,
@@ -238,10 +238,6 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		Knowledge: ingester.Knowledge,
 		Models:    known, Toolkits: toolkits, ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
 		Pprof: s.Pprof, ResponseWindow: s.ResponseWindow,
-		Began: func(ctx context.Context, job, organization string) { l.nudge(ctx, events.NudgeJob, job, organization) },
-		Redelivered: func(ctx context.Context, h record.Delivery) {
-			l.nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
-		},
 	})
 	l.background(work, hooks, remover, ingester, sweeper)
 	l.serve(listener)

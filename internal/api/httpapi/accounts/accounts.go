@@ -16,25 +16,19 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Config is what the area's operations use.
-type Config struct {
-	Store *record.Store
-	// Began is told of jobs that a request has begun, so that they need not wait for the sweeper.
-	Began func(ctx context.Context, job, organization string)
-}
-
 // answer is short for signatures.
 type answer[T any] = httpapi.Answer[T]
 
 // handlers are the operations of the area.
 type handlers struct {
-	Config
 	*httpapi.Server
+
+	Store *record.Store
 }
 
 // Routes adds the area's operations to a server.
-func Routes(s *httpapi.Server, c Config) {
-	h := &handlers{Config: c, Server: s}
+func Routes(s *httpapi.Server, store *record.Store) {
+	h := &handlers{Server: s, Store: store}
 	h.organizationRoutes()
 	h.userRoutes()
 	h.keyRoutes()
@@ -48,14 +42,6 @@ func Routes(s *httpapi.Server, c Config) {
 // admins is what the operations of admins on a kind of resource have in common.
 func (h *handlers) admins(tag, what string) httpapi.Routes {
 	return httpapi.Routes{Server: h.Server, Tag: tag, What: what, Read: tenant.LevelAdmin, Write: tenant.LevelAdmin}
-}
-
-// began is the answer to what has begun a job, unless that failed.
-func (h *handlers) began(ctx context.Context, organization, job string, err error) (*struct{}, error) {
-	if err == nil {
-		h.Began(ctx, job, organization)
-	}
-	return nil, err
 }
 
 // own is the principal's organisation; there is none in the scope of none.
@@ -91,6 +77,13 @@ func budgetIn(body []byte) tenant.BudgetEdit {
 func isNull(body []byte, member string) bool {
 	var raw map[string]json.RawMessage
 	return httpapi.Decode("body", body, &raw) == nil && string(raw[member]) == "null"
+}
+
+// reset has an edit take a body's member that is null back to its default.
+func reset[T any](body []byte, member string, edit **T) {
+	if isNull(body, member) {
+		*edit = new(T)
+	}
 }
 
 // target is the organisation that a creation is for: the principal's own, or the one that an operator names.

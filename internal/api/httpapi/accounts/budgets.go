@@ -84,24 +84,15 @@ func (h *handlers) listBudgets(ctx context.Context, p tenant.Principal, in *Budg
 	case in.ID != "":
 		return nil, problem.InvalidField("query.id", "goes with kind")
 	}
-	list := budgetList{Budgets: []namedBudgetView{}}
 	page := h.used(h.holders(p, kinds, string(in.ID)))
-	next, err := httpapi.Filter(ctx, in.Paging, page, func(b namedBudgetView) (bool, error) {
-		if b.Kind == "" || b.Used < in.MinUsed {
-			return false, nil
-		}
-		list.Budgets = append(list.Budgets, b)
-		return true, nil
+	budgets, next, err := httpapi.Filter(ctx, in.Paging, page, func(b namedBudgetView) (namedBudgetView, bool, error) {
+		return b, b.Kind != "" && b.Used >= in.MinUsed, nil
 	})
-	list.NextCursor = next
-	return httpapi.Body(list), err
+	return httpapi.Body(budgetList{budgets, next}), err
 }
 
-// holderPage reads a page of what may have a budget.
-type holderPage func(ctx context.Context, after string, limit int) (record.Page[holder], error)
-
 // used reads, for a page at once, what was used of the budgets; the view of what has none is empty.
-func (h *handlers) used(holders holderPage) func(context.Context, string, int) (record.Page[namedBudgetView], error) {
+func (h *handlers) used(holders httpapi.Listing[holder]) httpapi.Listing[namedBudgetView] {
 	return func(ctx context.Context, after string, limit int) (page record.Page[namedBudgetView], err error) {
 		of, err := holders(ctx, after, limit)
 		if err != nil {
@@ -126,7 +117,7 @@ func (h *handlers) used(holders holderPage) func(context.Context, string, int) (
 
 // holders reads pages of what may have a budget, one kind after the other. A place is a kind with a place in its
 // listing.
-func (h *handlers) holders(p tenant.Principal, kinds []string, id string) holderPage {
+func (h *handlers) holders(p tenant.Principal, kinds []string, id string) httpapi.Listing[holder] {
 	return func(ctx context.Context, after string, limit int) (record.Page[holder], error) {
 		kind, place, _ := strings.Cut(after, "/")
 		n := slices.Index(kinds, kind)

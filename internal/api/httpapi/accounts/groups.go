@@ -67,9 +67,7 @@ type GroupInput struct {
 
 func (in GroupInput) edit() tenant.GroupEdit {
 	e := tenant.GroupEdit{Name: in.Body.Name, Description: in.Body.Description, Budget: budgetIn(in.RawBody)}
-	if isNull(in.RawBody, "description") {
-		e.Description = new(string)
-	}
+	reset(in.RawBody, "description", &e.Description)
 	return e
 }
 
@@ -104,7 +102,7 @@ func (h *handlers) editGroup(ctx context.Context, p tenant.Principal, in *struct
 
 func (h *handlers) deleteGroup(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
 	job, err := h.Tenants.RemoveGroup(ctx, p.Scope(), in.ID)
-	return h.began(ctx, p.Organization, job, err)
+	return h.Began(ctx, job, p.Organization, err)
 }
 
 type memberList struct {

@@ -3,7 +3,6 @@ package accounts
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"agentplatform/events"
@@ -68,7 +67,7 @@ func (h *handlers) viewOrganization(o catalog.Organization) organizationView {
 	userCap, organizationCap := h.Tenants.CapsOf(o, catalog.User{})
 	perMinute, burst := h.Tenants.Rate(o)
 	most := h.Tenants.Ceilings(o)
-	v := organizationView{
+	return organizationView{
 		Ceilings:       ceilingsView{&capsView{&most.UserCap, &most.Cap}, &rateView{&most.RateLimit, &most.RateBurst}},
 		OrganizationID: o.ID,
 		Name:           o.Name,
@@ -80,14 +79,11 @@ func (h *handlers) viewOrganization(o catalog.Organization) organizationView {
 		Prices:                  append([]catalog.Price{}, o.Prices...),
 		Currency:                cmp.Or(o.Currency, catalog.DefaultCurrency),
 		WebhookSecretConfigured: o.Secret != "",
+		RunRetentionDays:        httpapi.Optional(o.RetentionDays),
 		Budget:                  httpapi.Nullable[record.Budget]{Value: o.Budget},
 		CreatedAt:               events.Time(o.CreatedAt),
 		UpdatedAt:               events.Time(o.UpdatedAt),
 	}
-	if o.RetentionDays > 0 {
-		v.RunRetentionDays = &o.RetentionDays
-	}
-	return v
 }
 
 // organizationBody is what a client may say about an organisation. A member that is null goes back to its default.
@@ -118,20 +114,16 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 	var raw struct {
 		limits
 
-		Ceilings limits                     `json:"ceilings"`
-		Rest     map[string]json.RawMessage `json:"-"`
+		Ceilings limits `json:"ceilings"`
 	}
 	if err := httpapi.Decode("body", in.RawBody, &raw); err != nil {
-		return tenant.OrganizationEdit{}, err
-	}
-	if err := httpapi.Decode("body", in.RawBody, &raw.Rest); err != nil {
 		return tenant.OrganizationEdit{}, err
 	}
 	e := tenant.OrganizationEdit{
 		Name:          in.Body.Name,
 		RetentionDays: in.Body.RunRetentionDays,
 		Secret:        in.Body.WebhookSecret,
-		Budget:        tenant.BudgetEdit(raw.Rest["budget"]),
+		Budget:        budgetIn(in.RawBody),
 		Prices:        in.Body.Prices,
 		Currency:      in.Body.Currency,
 	}
@@ -162,21 +154,13 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 		}
 		*m.to = v
 	}
-	if string(raw.Rest["ceilings"]) == "null" {
+	if isNull(in.RawBody, "ceilings") {
 		e.Ceilings = tenant.LimitsEdit{UserCap: new(int), Cap: new(int), RateLimit: new(int), RateBurst: new(int)}
 	}
-	if string(raw.Rest["run_retention_days"]) == "null" {
-		e.RetentionDays = new(int)
-	}
-	if string(raw.Rest["prices"]) == "null" {
-		e.Prices = new([]catalog.Price)
-	}
-	if string(raw.Rest["currency"]) == "null" {
-		e.Currency = new(string)
-	}
-	if string(raw.Rest["webhook_secret"]) == "null" {
-		e.Secret = new(string)
-	}
+	reset(in.RawBody, "run_retention_days", &e.RetentionDays)
+	reset(in.RawBody, "prices", &e.Prices)
+	reset(in.RawBody, "currency", &e.Currency)
+	reset(in.RawBody, "webhook_secret", &e.Secret)
 	return e, nil
 }
 
@@ -233,7 +217,7 @@ func (h *handlers) editOrganization(ctx context.Context, p tenant.Principal, in 
 
 func (h *handlers) deleteOrganization(ctx context.Context, _ tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
 	job, err := h.Tenants.RemoveOrganization(ctx, in.ID)
-	return h.began(ctx, in.ID, job, err)
+	return h.Began(ctx, job, in.ID, err)
 }
 
 func (h *handlers) readOwnOrganization(

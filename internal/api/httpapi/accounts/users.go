@@ -36,7 +36,7 @@ type userView struct {
 }
 
 func viewUser(u catalog.User) userView {
-	v := userView{
+	return userView{
 		UserID:         u.ID,
 		OrganizationID: httpapi.OptionalOwner(u.Organization),
 		Email:          u.Email,
@@ -44,13 +44,10 @@ func viewUser(u catalog.User) userView {
 		Role:           u.Role,
 		GroupIDs:       append([]string{}, u.GroupIDs...),
 		Budget:         httpapi.Nullable[record.Budget]{Value: u.Budget},
+		ConcurrencyCap: httpapi.Optional(u.Cap),
 		CreatedAt:      events.Time(u.CreatedAt),
 		UpdatedAt:      events.Time(u.UpdatedAt),
 	}
-	if u.Cap > 0 {
-		v.ConcurrencyCap = &u.Cap
-	}
-	return v
 }
 
 func userAnswer(e record.Entity[catalog.User]) *answer[userView] {
@@ -80,9 +77,7 @@ func (in UserInput) edit() tenant.UserEdit {
 		Cap:      in.Body.ConcurrencyCap,
 		Budget:   budgetIn(in.RawBody),
 	}
-	if isNull(in.RawBody, "concurrency_cap") {
-		e.Cap = new(int)
-	}
+	reset(in.RawBody, "concurrency_cap", &e.Cap)
 	return e
 }
 
@@ -131,5 +126,5 @@ func (h *handlers) editUser(ctx context.Context, p tenant.Principal, in *struct 
 
 func (h *handlers) deleteUser(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
 	job, err := h.Tenants.RemoveUser(ctx, p, h.reach(p), in.ID)
-	return h.began(ctx, p.Organization, job, err)
+	return h.Began(ctx, job, p.Organization, err)
 }

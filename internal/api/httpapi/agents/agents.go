@@ -204,11 +204,7 @@ func (h *handlers) listVersions(ctx context.Context, p tenant.Principal, in *str
 	if err != nil {
 		return nil, err
 	}
-	list := versionList{Versions: []agentView{}, NextCursor: httpapi.EncodeCursor(page.Next)}
-	for _, a := range page.Rows {
-		list.Versions = append(list.Versions, viewAgent(a))
-	}
-	return httpapi.Body(list), nil
+	return httpapi.Body(versionList{httpapi.Each(page.Rows, viewAgent), httpapi.EncodeCursor(page.Next)}), nil
 }
 
 type modelView struct {
@@ -237,11 +233,9 @@ func (h *handlers) listModels(ctx context.Context, _ tenant.Principal, _ *struct
 		})
 	}
 	for _, m := range h.Embeddings {
-		v := modelView{Kind: "embedding", Provider: m.Provider, Name: m.Name}
-		if m.Dimensions > 0 {
-			v.Dimensions = &m.Dimensions
-		}
-		list.Models = append(list.Models, v)
+		list.Models = append(list.Models, modelView{
+			Kind: "embedding", Provider: m.Provider, Name: m.Name, Dimensions: httpapi.Optional(m.Dimensions),
+		})
 	}
 	return httpapi.Body(list), nil
 }

@@ -238,8 +238,7 @@ func viewDifference(d toolkit.Difference) differenceView {
 }
 
 func viewChanges(list []toolkit.Changed) []changedToolView {
-	views := make([]changedToolView, 0, len(list))
-	for _, c := range list {
+	return httpapi.Each(list, func(c toolkit.Changed) changedToolView {
 		one := changedToolView{Change: "changed"}
 		switch {
 		case c.Before == nil:
@@ -255,9 +254,8 @@ func viewChanges(list []toolkit.Changed) []changedToolView {
 			is := viewTool(*c.After)
 			one.Name, one.After.Value = is.Name, &is
 		}
-		views = append(views, one)
-	}
-	return views
+		return one
+	})
 }
 
 func (h *handlers) refreshToolkit(ctx context.Context, p tenant.Principal, in *struct {
@@ -314,6 +312,7 @@ type ToolView struct {
 func viewTool(t toolkit.Tool) ToolView {
 	v := ToolView{
 		Name:        t.Name,
+		TimeoutMS:   httpapi.Optional(t.TimeoutMS),
 		Description: t.Description,
 		Parameters:  t.Parameters,
 		Enabled:     t.Enabled,
@@ -326,9 +325,6 @@ func viewTool(t toolkit.Tool) ToolView {
 	}
 	if v.Approval == "when" {
 		v.ApprovalWhen = &approvalWhen{t.Approval.Argument, t.Approval.Pattern}
-	}
-	if t.TimeoutMS > 0 {
-		v.TimeoutMS = &t.TimeoutMS
 	}
 	return v
 }
@@ -343,11 +339,7 @@ func (h *handlers) listTools(ctx context.Context, p tenant.Principal, in *httpap
 	if err != nil {
 		return nil, err
 	}
-	list := toolList{Tools: []ToolView{}}
-	for _, t := range tools {
-		list.Tools = append(list.Tools, viewTool(t))
-	}
-	return httpapi.Body(list), nil
+	return httpapi.Body(toolList{Tools: httpapi.Each(tools, viewTool)}), nil
 }
 
 // ToolPath names a tool of a toolkit.

@@ -43,8 +43,7 @@ func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *s
 		tools = slices.DeleteFunc(tools, func(t agentToolView) bool { return t.Name != in.Name })
 	}
 	slices.SortFunc(tools, func(a, b agentToolView) int { return strings.Compare(a.Name, b.Name) })
-	list, room := agentToolList{Tools: []agentToolView{}}, httpapi.Page{}
-	list.NextCursor, err = httpapi.Filter(ctx, httpapi.Paging(in.LongPaging), func(
+	shown, next, err := httpapi.Filter(ctx, httpapi.Paging(in.LongPaging), func(
 		_ context.Context, after string, _ int,
 	) (page record.Page[agentToolView], _ error) {
 		for _, t := range tools {
@@ -53,14 +52,8 @@ func (h *handlers) listAgentTools(ctx context.Context, p tenant.Principal, in *s
 			}
 		}
 		return page, nil
-	}, func(t agentToolView) (bool, error) {
-		if !room.Takes(t) {
-			return false, httpapi.ErrFull
-		}
-		list.Tools = append(list.Tools, t)
-		return true, nil
-	})
-	return httpapi.Body(list), err
+	}, httpapi.Bounded(func(t agentToolView) (agentToolView, bool, error) { return t, true, nil }))
+	return httpapi.Body(agentToolList{shown, next}), err
 }
 
 func (h *handlers) agentTools(ctx context.Context, organization string, spec catalog.AgentSpec) (

@@ -22,8 +22,6 @@ type Config struct {
 	Knowledge *knowledge.Knowledge
 	Files     *files.Files
 	Store     *record.Store // of the files' bytes
-	// Began is told of jobs that a request has begun.
-	Began func(ctx context.Context, job, organization string)
 }
 
 // answer is short for signatures.
@@ -227,7 +225,7 @@ func (h *handlers) editBase(ctx context.Context, p tenant.Principal, in *struct 
 }) (*answer[baseView], error) {
 	e, err := h.Knowledge.EditBase(ctx, p, in.ID, in.Precondition(), in.Body.edit())
 	if err == nil && e.Value.Building() != "" {
-		h.Began(ctx, e.Value.Building(), e.Value.Organization)
+		h.Wake(ctx, events.NudgeJob, e.Value.Building(), e.Value.Organization)
 	}
 	return h.answerBase(ctx, e, err)
 }
@@ -238,15 +236,7 @@ func (h *handlers) cancelRebuild(ctx context.Context, p tenant.Principal, in *ht
 
 func (h *handlers) deleteBase(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
 	job, err := h.Knowledge.RemoveBase(ctx, p, in.ID)
-	return h.began(ctx, p, job, err)
-}
-
-// began is the answer to what has begun a job, unless that failed.
-func (h *handlers) began(ctx context.Context, p tenant.Principal, job string, err error) (*struct{}, error) {
-	if err == nil {
-		h.Began(ctx, job, p.Organization)
-	}
-	return nil, err
+	return h.Began(ctx, job, p.Organization, err)
 }
 
 type reprocessed struct {

@@ -129,10 +129,7 @@ func viewDocument(d catalog.Document) documentView {
 		Attempts: s.Attempts, Metadata: viewMetadata(d.Metadata), GroupIDs: append([]string{}, d.GroupIDs...),
 		Language: httpapi.Optional(cmp.Or(d.Language, b.Analysed())), ChunkCount: d.Ready.Count, Version: s.Version,
 		CreatedAt: events.Time(d.CreatedAt), UpdatedAt: events.Time(d.UpdatedAt),
-		ReadyAt: httpapi.OptionalTime(s.ReadyAt),
-	}
-	if b.PageCount > 0 {
-		v.PageCount = &b.PageCount
+		ReadyAt: httpapi.OptionalTime(s.ReadyAt), PageCount: httpapi.Optional(b.PageCount),
 	}
 	if s.Status == docstate.Ready {
 		v.Progress, v.Attempts = progressView{b.Count, b.Count}, 0
@@ -264,7 +261,7 @@ func merged(m map[string]json.RawMessage, patch json.RawMessage) (map[string]jso
 
 func (h *handlers) deleteDocument(ctx context.Context, p tenant.Principal, in *DocumentPath) (*struct{}, error) {
 	job, err := h.Knowledge.RemoveDocument(ctx, p, in.ID, in.DocumentID)
-	return h.began(ctx, p, job, err)
+	return h.Began(ctx, job, p.Organization, err)
 }
 
 func (h *handlers) reprocess(ctx context.Context, p tenant.Principal, in *DocumentPath) (*answer[documentView], error) {
@@ -305,17 +302,9 @@ func (h *handlers) listChunks(ctx context.Context, p tenant.Principal, in *struc
 	}
 	for _, c := range chunks {
 		list.Chunks = append(list.Chunks, chunkView{
-			Index: c.Index, Text: c.Text, Start: c.Start, End: c.End, PageFrom: page(c.PageFrom),
-			PageTo:  page(c.PageTo),
-			Heading: httpapi.Optional(c.Heading),
+			Index: c.Index, Text: c.Text, Start: c.Start, End: c.End, PageFrom: httpapi.Optional(c.PageFrom),
+			PageTo: httpapi.Optional(c.PageTo), Heading: httpapi.Optional(c.Heading),
 		})
 	}
 	return httpapi.Body(list), nil
-}
-
-func page(n int) *int {
-	if n == 0 {
-		return nil
-	}
-	return &n
 }

@@ -7,6 +7,7 @@ import (
 
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/text/ranking"
 )
@@ -101,8 +102,8 @@ func viewHit(hit knowledge.Hit) hitView {
 		DocumentID: d.ID, KnowledgeBaseID: d.KnowledgeBase, Title: d.Title, Source: viewSource(d.Source),
 		Metadata: viewMetadata(d.Metadata),
 		Chunk: placeView{
-			Index: c.Index, PageFrom: page(c.PageFrom), PageTo: page(c.PageTo), Start: c.Start, End: c.End,
-			Heading: httpapi.Optional(c.Heading),
+			Index: c.Index, PageFrom: httpapi.Optional(c.PageFrom), PageTo: httpapi.Optional(c.PageTo),
+			Start: c.Start, End: c.End, Heading: httpapi.Optional(c.Heading),
 		},
 	}
 	if v.Highlights == nil {
@@ -125,10 +126,7 @@ func (h *handlers) search(
 	if err != nil {
 		return nil, err
 	}
-	v := foundView{Hits: []hitView{}, Mode: string(found.Mode), Degraded: degraded(found)}
-	for _, hit := range found.Hits {
-		v.Hits = append(v.Hits, viewHit(hit))
-	}
+	v := foundView{Hits: httpapi.Each(found.Hits, viewHit), Mode: string(found.Mode), Degraded: degraded(found)}
 	v.TookMS = (h.Knowledge.Host.Elapsed() - began).Round(time.Millisecond).Milliseconds()
 	return httpapi.Body(v), nil
 }
@@ -149,9 +147,5 @@ func degraded(f knowledge.Found) any {
 	case f.Models == len(f.Degraded):
 		return "semantic"
 	}
-	names := []string{}
-	for _, m := range f.Degraded {
-		names = append(names, m.FullName())
-	}
-	return names
+	return httpapi.Each(f.Degraded, catalog.EmbeddingModel.FullName)
 }

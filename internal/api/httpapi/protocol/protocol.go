@@ -37,7 +37,6 @@ type Config struct {
 
 	bridge.Bridge
 	Heartbeat time.Duration // of streams
-	Began     func(ctx context.Context, job, organization string)
 }
 
 // MCP is the server of the Model Context Protocol. What it serves it with is linked by those alone that have one.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"agentplatform/events"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/responses"
 	"agentplatform/internal/org/tenant"
@@ -168,7 +169,7 @@ func (h *handlers) deleteResponse(w http.ResponseWriter, r *http.Request, c *htt
 	if err != nil {
 		return err
 	}
-	h.Began(r.Context(), job, c.Principal.Organization)
+	h.Wake(r.Context(), events.NudgeJob, job, c.Principal.Organization)
 	return httpapi.WriteJSON(w, http.StatusOK, responses.DeletedResponse{ID: id, Object: "response", Deleted: true})
 }
 

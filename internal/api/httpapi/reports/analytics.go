@@ -241,10 +241,8 @@ func (h *handlers) timeseries(ctx context.Context, p tenant.Principal, in *struc
 	}
 	v := seriesView{
 		From: events.Time(q.From), To: events.Time(q.To), Metric: in.Metric, Interval: in.Interval,
-		Timezone: zone.String(), Currency: s.Currency, Points: make([]pointView, 0, len(s.Steps)*len(s.Groups)),
-	}
-	if in.GroupBy != "" {
-		v.GroupBy = &in.GroupBy
+		GroupBy: httpapi.Optional(in.GroupBy), Timezone: zone.String(), Currency: s.Currency,
+		Points: make([]pointView, 0, len(s.Steps)*len(s.Groups)),
 	}
 	for n, at := range s.Steps {
 		begins := events.Time(at)

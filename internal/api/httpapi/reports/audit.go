@@ -63,24 +63,18 @@ func (q AuditQuery) matches(a record.AuditEntry) bool {
 }
 
 func (h *handlers) auditLog(ctx context.Context, p tenant.Principal, in *AuditQuery) (*answer[auditList], error) {
-	list := auditList{Entries: []auditView{}}
 	page := func(ctx context.Context, after string, limit int) (record.Page[record.Entity[record.AuditEntry]], error) {
 		return record.Resources[record.AuditEntry](ctx, h.Store, p.Scope(), after, limit)
 	}
-	var err error
-	list.NextCursor, err = httpapi.Filter(ctx, in.Paging, httpapi.Between(in.From, in.To, page),
-		func(e record.Entity[record.AuditEntry]) (bool, error) {
-			if !in.matches(e.Value) {
-				return false, nil
-			}
-			list.Entries = append(list.Entries, viewAudit(e.Value))
-			return true, nil
+	entries, next, err := httpapi.Filter(ctx, in.Paging, httpapi.Between(in.From, in.To, page),
+		func(e record.Entity[record.AuditEntry]) (auditView, bool, error) {
+			return viewAudit(e.Value), in.matches(e.Value), nil
 		})
-	return httpapi.Body(list), err
+	return httpapi.Body(auditList{entries, next}), err
 }
 
 func viewAudit(a record.AuditEntry) auditView {
-	v := auditView{
+	return auditView{
 		EntryID:   a.ID,
 		At:        events.Time(a.At),
 		Operation: a.Operation,
@@ -89,10 +83,7 @@ func viewAudit(a record.AuditEntry) auditView {
 		Operator:  a.AsOperator,
 		Subject:   auditSubject{a.Kind, a.Subject},
 		Changed:   append([]string{}, a.Changed...),
+		DecidedBy: httpapi.Optional(a.DecidedBy),
 		Decisions: append([]record.AuditDecision{}, a.Decisions...),
 	}
-	if a.DecidedBy != "" {
-		v.DecidedBy = &a.DecidedBy
-	}
-	return v
 }

@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/danielgtaylor/huma/v2"
-
 	"agentplatform/events"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/org/analytics"
@@ -22,12 +20,10 @@ import (
 )
 
 func (h *handlers) usageRoutes() {
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/analytics/usage", Level: tenant.LevelAdmin,
-		ID: "usage", Tag: "analytics",
-		Summary: "The ledger: one entry for each ended run, and those of embeddings outside of runs",
-		Or:      "text/csv",
-	}, h.usage)
+	r := httpapi.Routes{Server: h.Server, Tag: "analytics", Read: tenant.LevelAdmin}
+	httpapi.Route(r, "GET /analytics/usage", "usage",
+		"The ledger: one entry for each ended run, and those of embeddings outside of runs",
+		h.usage, httpapi.Or("text/csv"))
 }
 
 // ledgerEntry is an entry as clients see it. Those that are of no run have empty ids of run, chat and agent.
@@ -143,34 +139,31 @@ func (h *handlers) part(ctx context.Context, p tenant.Principal, in *UsageQuery)
 	return l, err
 }
 
-func (h *handlers) usage(ctx context.Context, p tenant.Principal, in *UsageQuery) (*httpapi.Either[ledgerList], error) {
+func (h *handlers) usage(ctx context.Context, p tenant.Principal, in *UsageQuery) (*answer[ledgerList], error) {
 	l, err := h.part(ctx, p, in)
 	if err != nil {
 		return nil, err
 	}
 	if strings.HasPrefix(in.Accept, "text/csv") {
-		return httpapi.Or[ledgerList](func(c huma.Context) { h.usageCSV(ctx, l, c) }), nil
+		h.usageCSV(ctx, l, httpapi.Writer(ctx))
+		return nil, nil
 	}
-	list, days := ledgerList{Entries: []ledgerEntry{}}, record.LedgerDays
-	list.NextCursor, err = httpapi.Filter(ctx, in.Paging, func(
+	days := record.LedgerDays
+	entries, next, err := httpapi.Filter(ctx, in.Paging, func(
 		ctx context.Context, after string, limit int,
 	) (record.Page[record.Entity[record.Entry]], error) {
 		return h.Store.Ledger(ctx, l.scope, l.from, l.to, after, limit, &days)
-	}, func(e record.Entity[record.Entry]) (bool, error) {
-		if !l.filter.Passes(analytics.KeyOf(e.Value)) {
-			return false, nil
-		}
-		list.Entries = append(list.Entries, viewEntry(e.Value, l.prices))
-		return true, nil
+	}, func(e record.Entity[record.Entry]) (ledgerEntry, bool, error) {
+		return viewEntry(e.Value, l.prices), l.filter.Passes(analytics.KeyOf(e.Value)), nil
 	})
-	return httpapi.JSON(list), err
+	return httpapi.Body(ledgerList{entries, next}), err
 }
 
 // usageCSV writes all of a part of the ledger, a page at a time. Cells that a spreadsheet would take for a formula are
 // defused.
-func (h *handlers) usageCSV(ctx context.Context, l part, c huma.Context) {
-	c.SetHeader("Content-Type", "text/csv; charset=utf-8")
-	w := csv.NewWriter(c.BodyWriter())
+func (h *handlers) usageCSV(ctx context.Context, l part, to http.ResponseWriter) {
+	to.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	w := csv.NewWriter(to)
 	columns, _ := ledgerEntry{}.table()
 	_ = w.Write(columns)
 	after := ""

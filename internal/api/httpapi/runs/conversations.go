@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,26 +26,14 @@ type ChatPath struct {
 }
 
 func (h *handlers) conversationRoutes() {
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/chats", Level: tenant.LevelRead,
-		ID: "list-chats", Tag: "chats", Summary: "List chats, newest first",
-	}, h.listChats)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/chats/{chat_id}", Level: tenant.LevelRead,
-		ID: "read-chat", Tag: "chats", Summary: "Read a chat",
-	}, h.readChat)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "DELETE", Path: "/chats/{chat_id}", Level: tenant.LevelRun, Status: http.StatusNoContent,
-		ID: "delete-chat", Tag: "chats", Summary: "Delete a chat with its runs, messages and files",
-	}, h.deleteChat)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/chats/{chat_id}/runs", Level: tenant.LevelRead,
-		ID: "list-chat-runs", Tag: "chats", Summary: "A chat's runs, newest first",
-	}, h.listChatRuns)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/chats/{chat_id}/messages", Level: tenant.LevelRead,
-		ID: "list-messages", Tag: "chats", Summary: "The conversation, oldest first",
-	}, h.listMessages)
+	r := h.routes("chats")
+	httpapi.Route(r, "GET /chats", "list-chats", "List chats, newest first", h.listChats)
+	httpapi.Route(r, "GET /chats/{chat_id}", "read-chat", "Read a chat", h.readChat)
+	httpapi.Route(r, "DELETE /chats/{chat_id}", "delete-chat",
+		"Delete a chat with its runs, messages and files", h.deleteChat)
+	httpapi.Route(r, "GET /chats/{chat_id}/runs", "list-chat-runs", "A chat's runs, newest first", h.listChatRuns)
+	httpapi.Route(r, "GET /chats/{chat_id}/messages", "list-messages",
+		"The conversation, oldest first", h.listMessages)
 }
 
 type chatView struct {
@@ -61,21 +48,16 @@ type chatView struct {
 }
 
 func viewChat(c lifecycle.Chat) chatView {
-	v := chatView{
-		ChatID:    c.ID,
-		Title:     c.Title,
-		UserID:    c.User,
-		Turns:     c.Turn,
-		CreatedAt: events.Time(c.CreatedAt),
-		UpdatedAt: events.Time(c.UpdatedAt),
+	return chatView{
+		ChatID:      c.ID,
+		Title:       c.Title,
+		UserID:      c.User,
+		ActiveRunID: httpapi.Optional(c.ActiveRun),
+		LastRunID:   httpapi.Optional(c.LastRun),
+		Turns:       c.Turn,
+		CreatedAt:   events.Time(c.CreatedAt),
+		UpdatedAt:   events.Time(c.UpdatedAt),
 	}
-	if c.ActiveRun != "" {
-		v.ActiveRunID = &c.ActiveRun
-	}
-	if c.LastRun != "" {
-		v.LastRunID = &c.LastRun
-	}
-	return v
 }
 
 // ChatQuery is the query of a list of chats.
@@ -97,24 +79,19 @@ type chatList struct {
 
 func (h *handlers) listChats(
 	ctx context.Context, p tenant.Principal, in *ChatQuery,
-) (*httpapi.Answer[chatList], error) {
-	list := chatList{Chats: []chatView{}}
-	var err error
-	list.NextCursor, err = httpapi.Filter(ctx, in.Paging,
+) (*answer[chatList], error) {
+	chats, next, err := httpapi.Filter(ctx, in.Paging,
 		func(ctx context.Context, after string, limit int) (record.Page[record.ChatEntity], error) {
 			return h.Store.Chats(ctx, p.Scope(), after, limit)
 		},
-		func(e record.ChatEntity) (bool, error) {
+		func(e record.ChatEntity) (v chatView, may bool, err error) {
 			if !in.matches(e.Value) {
-				return false, nil
+				return v, false, nil
 			}
 			seen, may, err := h.Intake.Seen(ctx, p, e.Value)
-			if may && err == nil {
-				list.Chats = append(list.Chats, viewChat(seen))
-			}
-			return may, err
+			return viewChat(seen), may, err
 		})
-	return &httpapi.Answer[chatList]{Body: list}, err
+	return httpapi.Body(chatList{chats, next}), err
 }
 
 func (h *handlers) findChat(ctx context.Context, p tenant.Principal, id string) (record.ChatEntity, error) {
@@ -124,7 +101,7 @@ func (h *handlers) findChat(ctx context.Context, p tenant.Principal, id string) 
 	return h.Intake.Chat(ctx, p, id)
 }
 
-func (h *handlers) readChat(ctx context.Context, p tenant.Principal, in *ChatPath) (*httpapi.Answer[chatView], error) {
+func (h *handlers) readChat(ctx context.Context, p tenant.Principal, in *ChatPath) (*answer[chatView], error) {
 	e, err := h.findChat(ctx, p, in.ChatID)
 	if err != nil {
 		return nil, err
@@ -137,18 +114,14 @@ func (h *handlers) deleteChat(ctx context.Context, p tenant.Principal, in *ChatP
 		return nil, problem.Missing("chat " + in.ChatID)
 	}
 	job, err := h.Intake.DeleteChat(ctx, p, in.ChatID)
-	if err != nil {
-		return nil, err
-	}
-	h.Began(ctx, job, p.Organization)
-	return nil, nil
+	return h.Began(ctx, job, p.Organization, err)
 }
 
 func (h *handlers) listChatRuns(ctx context.Context, p tenant.Principal, in *struct {
 	ChatPath
 	httpapi.Paging
 	Active bool `query:"active" doc:"only runs that are queued, running or awaiting input"`
-}) (*httpapi.Answer[runList], error) {
+}) (*answer[runList], error) {
 	after, err := httpapi.DecodeCursor(in.Cursor)
 	if err != nil {
 		return nil, err
@@ -191,7 +164,7 @@ func (h *handlers) listChatRuns(ctx context.Context, p tenant.Principal, in *str
 		}
 		list.Runs = append(list.Runs, v)
 	}
-	return &httpapi.Answer[runList]{Body: list}, nil
+	return httpapi.Body(list), nil
 }
 
 // activeTries bounds how often a chat is read again because its run has ended between two reads.
@@ -237,7 +210,7 @@ type messageList struct {
 func (h *handlers) listMessages(ctx context.Context, p tenant.Principal, in *struct {
 	ChatPath
 	httpapi.Paging
-}) (*httpapi.Answer[messageList], error) {
+}) (*answer[messageList], error) {
 	place, err := httpapi.DecodeCursor(in.Cursor)
 	if err != nil {
 		return nil, err
@@ -280,7 +253,7 @@ func (h *handlers) listMessages(ctx context.Context, p tenant.Principal, in *str
 			if len(list.Messages) == in.Limit || !room.Takes(m) {
 				last := list.Messages[len(list.Messages)-1]
 				list.NextCursor = placeInChat(last.Turn, last.Role)
-				return &httpapi.Answer[messageList]{Body: list}, nil
+				return httpapi.Body(list), nil
 			}
 			list.Messages = append(list.Messages, m)
 		}
@@ -288,18 +261,18 @@ func (h *handlers) listMessages(ctx context.Context, p tenant.Principal, in *str
 	if next > 0 { // a page may be short without being the last: what is not for this client is left out
 		list.NextCursor = placeInChat(next, "assistant")
 	}
-	return &httpapi.Answer[messageList]{Body: list}, nil
+	return httpapi.Body(list), nil
 }
 
 func (h *handlers) listRunMessages(
 	ctx context.Context, p tenant.Principal, in *RunPath,
-) (*httpapi.Answer[messageList], error) {
+) (*answer[messageList], error) {
 	e, err := h.Intake.Run(ctx, p, in.RunID)
 	if err != nil {
 		return nil, err
 	}
 	both, err := h.messagesOf(ctx, e.Value, h.Tenants.Reads(p))
-	return &httpapi.Answer[messageList]{Body: messageList{Messages: both}}, err
+	return httpapi.Body(messageList{Messages: both}), err
 }
 
 // placeInChat is the cursor behind a message, told by its turn and its role.

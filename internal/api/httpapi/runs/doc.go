@@ -5,10 +5,10 @@
 package runs
 
 import (
-	"context"
 	"time"
 
 	"agentplatform/internal/api/httpapi"
+	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/egress"
 	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
@@ -25,9 +25,10 @@ type Config struct {
 	Callbacks     egress.Policy // where pushes may go
 	ObserveWindow time.Duration // how long an answer waits for the run to end
 	Heartbeat     time.Duration // of streams
-	// Began is told of jobs that a request has begun, so that they need not wait for the sweeper.
-	Began func(ctx context.Context, job, organization string)
 }
+
+// answer is short for signatures.
+type answer[T any] = httpapi.Answer[T]
 
 // handlers are the operations of the area.
 type handlers struct {
@@ -42,4 +43,9 @@ func Routes(s *httpapi.Server, c Config) {
 	h.runRoutes()
 	h.streamRoutes()
 	h.conversationRoutes()
+}
+
+// routes is what the operations under a tag have in common.
+func (h *handlers) routes(tag string) httpapi.Routes {
+	return httpapi.Routes{Server: h.Server, Tag: tag, Read: tenant.LevelRead, Write: tenant.LevelRun}
 }

@@ -46,7 +46,7 @@ type InboxQuery struct {
 
 func (h *handlers) listInterrupts(
 	ctx context.Context, p tenant.Principal, in *InboxQuery,
-) (*httpapi.Answer[inbox], error) {
+) (*answer[inbox], error) {
 	after, err := httpapi.DecodeCursor(in.Cursor)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (h *handlers) listInterrupts(
 	if err == nil && in.WaitMS > 0 && known {
 		list, err = h.nextInbox(ctx, p, in, after, list, mark)
 	}
-	return &httpapi.Answer[inbox]{Body: list}, err
+	return httpapi.Body(list), err
 }
 
 // nextInbox waits for an inbox that differs from one that was read with a mark.
@@ -235,24 +235,17 @@ const pausesAtOnce = 10
 func (h *handlers) listRunInterrupts(ctx context.Context, p tenant.Principal, in *struct {
 	RunPath
 	httpapi.LongPaging
-}) (*httpapi.Answer[pastInterrupts], error) {
+}) (*answer[pastInterrupts], error) {
 	run, err := h.Intake.Run(ctx, p, in.RunID)
 	if err != nil {
 		return nil, err
 	}
-	list, room := pastInterrupts{Interrupts: []pastInterrupt{}}, httpapi.Page{}
-	list.NextCursor, err = httpapi.Filter(ctx, httpapi.Paging(in.LongPaging), func(
+	list, next, err := httpapi.Filter(ctx, httpapi.Paging(in.LongPaging), func(
 		ctx context.Context, after string, _ int,
 	) (page record.Page[pastInterrupt], err error) {
 		return h.pastInterrupts(ctx, run.Value.ID(), after)
-	}, func(i pastInterrupt) (bool, error) {
-		if !room.Takes(i) {
-			return false, httpapi.ErrFull
-		}
-		list.Interrupts = append(list.Interrupts, i)
-		return true, nil
-	})
-	return &httpapi.Answer[pastInterrupts]{Body: list}, err
+	}, httpapi.Bounded(func(i pastInterrupt) (pastInterrupt, bool, error) { return i, true, nil }))
+	return httpapi.Body(pastInterrupts{list, next}), err
 }
 
 // pastInterrupts reads those of a few pauses behind a place.

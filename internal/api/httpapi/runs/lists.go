@@ -59,11 +59,10 @@ func (q RunQuery) filter() runFilter {
 	}
 }
 
-// runPage reads a page of a listing of runs, newest first.
-type runPage func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error)
-
 // listing is the shortest listing that has all runs of a filter.
-func (h *handlers) listing(ctx context.Context, p tenant.Principal, f runFilter) (runPage, error) {
+func (h *handlers) listing(
+	ctx context.Context, p tenant.Principal, f runFilter,
+) (httpapi.Listing[record.RunEntity], error) {
 	switch {
 	case f.ChatID != "":
 		chat, err := h.findChat(ctx, p, f.ChatID)
@@ -93,7 +92,7 @@ func terminal(status string) bool { return lifecycle.Status(status).Terminal() }
 
 // activePage reads the active runs of an organization, which are few, by the slots that they hold. The slots are read
 // once, by the first page.
-func (h *handlers) activePage(scope record.Scope, f runFilter) runPage {
+func (h *handlers) activePage(scope record.Scope, f runFilter) httpapi.Listing[record.RunEntity] {
 	var active []string
 	read := false
 	return func(ctx context.Context, after string, limit int) (page record.Page[record.RunEntity], err error) {
@@ -143,29 +142,21 @@ func (h *handlers) activeIDs(ctx context.Context, organization string, statuses 
 func (h *handlers) listRuns(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.Paging
 	RunQuery
-}) (*httpapi.Answer[runList], error) {
+}) (*answer[runList], error) {
 	f := in.filter()
 	page, err := h.listing(ctx, p, f)
 	if err != nil {
 		return nil, err
 	}
-	list, room := runList{Runs: []view.Run{}}, httpapi.Page{}
 	seen := h.seer(ctx, p)
-	list.NextCursor, err = httpapi.Filter(ctx, in.Paging, page, func(e record.RunEntity) (bool, error) {
-		if !f.matches(e.Value) {
-			return false, nil
-		}
-		v, may, err := seen(e.Value)
-		if err != nil || !may {
-			return false, err
-		}
-		if !room.Takes(v) {
-			return false, httpapi.ErrFull
-		}
-		list.Runs = append(list.Runs, v)
-		return true, nil
-	})
-	return &httpapi.Answer[runList]{Body: list}, err
+	runs, next, err := httpapi.Filter(ctx, in.Paging, page, httpapi.Bounded(
+		func(e record.RunEntity) (v view.Run, may bool, err error) {
+			if !f.matches(e.Value) {
+				return v, false, nil
+			}
+			return seen(e.Value)
+		}))
+	return httpapi.Body(runList{runs, next}), err
 }
 
 // seer shows a run of a listing as it is now; may is false for one that is not for the principal, or is being removed.
@@ -205,7 +196,7 @@ func (h *handlers) cancelMany(ctx context.Context, p tenant.Principal, in *struc
 		ConfirmCount int `json:"confirm_count" required:"true" minimum:"0" doc:"must equal the number of active runs that match"`
 	}
 	RawBody []byte
-}) (*httpapi.Answer[cancelledList], error) {
+}) (*answer[cancelledList], error) {
 	if err := checkFilter(in.RawBody); err != nil {
 		return nil, err
 	}
@@ -241,7 +232,7 @@ func (h *handlers) cancelMany(ctx context.Context, p tenant.Principal, in *struc
 		}
 		out.Runs = append(out.Runs, v)
 	}
-	return &httpapi.Answer[cancelledList]{Body: out}, nil
+	return httpapi.Body(out), nil
 }
 
 // checkFilter refuses what would be no condition at all, though it is written like one: a member that is null or

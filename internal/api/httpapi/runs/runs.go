@@ -3,7 +3,6 @@ package runs
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"time"
 
 	"agentplatform/events"
@@ -22,69 +21,32 @@ type RunPath struct {
 }
 
 func (h *handlers) runRoutes() {
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/runs", Level: tenant.LevelRead,
-		ID: "list-runs", Tag: "runs", Summary: "List runs, newest first",
-	}, h.listRuns)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/runs/cancel", Level: tenant.LevelRun,
-		ID: "cancel-runs", Tag: "runs", Summary: "Cancel all active runs that match",
-	}, h.cancelMany)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/runs/{run_id}", Level: tenant.LevelRead, OfRun: true,
-		ID: "read-run", Tag: "runs", Summary: "Read a run",
-	}, h.readRun)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/runs/{run_id}/resume", Level: tenant.LevelRun, OfRun: true,
-		ID: "resume-run", Tag: "runs", Summary: "Decide what a paused run waits for",
-	}, h.resume)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/runs/{run_id}/cancel", Level: tenant.LevelRun, OfRun: true,
-		ID: "cancel-run", Tag: "runs", Summary: "Cancel a run",
-	}, h.cancel)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/runs/{run_id}/followups", Level: tenant.LevelRun, Status: http.StatusAccepted,
-		ID: "followup", Tag: "runs", Summary: "Park a message on a run",
-	}, h.followup)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/runs/{run_id}/parked", Level: tenant.LevelRead, OfRun: true,
-		ID: "list-parked", Tag: "runs", Summary: "List the messages parked on a run",
-	}, h.listParked)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method:  "DELETE",
-		Path:    "/runs/{run_id}/parked/{parked_id}",
-		Level:   tenant.LevelRun,
-		Status:  http.StatusNoContent,
-		ID:      "withdraw",
-		Tag:     "runs",
-		Summary: "Take a parked message back",
-	}, h.withdraw)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/runs/{run_id}/steps", Level: tenant.LevelRead, OfRun: true,
-		ID: "list-steps", Tag: "runs", Summary: "The run's journal",
-	}, h.listSteps)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/runs/{run_id}/interrupts", Level: tenant.LevelRead, OfRun: true,
-		ID: "list-run-interrupts", Tag: "runs", Summary: "All that the run has waited for, and how that was decided",
-	}, h.listRunInterrupts)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/runs/{run_id}/messages", Level: tenant.LevelRead, OfRun: true,
-		ID: "list-run-messages", Tag: "runs", Summary: "The message that the run answers, and its answer",
-	}, h.listRunMessages)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "POST", Path: "/runs/{run_id}/token", Level: tenant.LevelRun, Status: http.StatusCreated,
-		ID: "run-token", Tag: "runs", Summary: "Make a token for this run alone",
-	}, h.runToken)
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: "GET", Path: "/interrupts", Level: tenant.LevelRead,
-		ID: "list-interrupts", Tag: "runs", Summary: "What waits for a human, oldest first",
-	}, h.listInterrupts)
+	r := h.routes("runs")
+	httpapi.Route(r, "GET /runs", "list-runs", "List runs, newest first", h.listRuns)
+	httpapi.Route(r, "POST /runs/cancel", "cancel-runs", "Cancel all active runs that match", h.cancelMany)
+	httpapi.Route(r, "GET /runs/{run_id}", "read-run", "Read a run", h.readRun, httpapi.OfRun)
+	httpapi.Route(r, "POST /runs/{run_id}/resume", "resume-run",
+		"Decide what a paused run waits for", h.resume, httpapi.OfRun)
+	httpapi.Route(r, "POST /runs/{run_id}/cancel", "cancel-run", "Cancel a run", h.cancel, httpapi.OfRun)
+	httpapi.Route(r, "POST /runs/{run_id}/followups", "followup",
+		"Park a message on a run", h.followup, httpapi.Accepted)
+	httpapi.Route(r, "GET /runs/{run_id}/parked", "list-parked",
+		"List the messages parked on a run", h.listParked, httpapi.OfRun)
+	httpapi.Route(r, "DELETE /runs/{run_id}/parked/{parked_id}", "withdraw", "Take a parked message back", h.withdraw)
+	httpapi.Route(r, "GET /runs/{run_id}/steps", "list-steps", "The run's journal", h.listSteps, httpapi.OfRun)
+	httpapi.Route(r, "GET /runs/{run_id}/interrupts", "list-run-interrupts",
+		"All that the run has waited for, and how that was decided", h.listRunInterrupts, httpapi.OfRun)
+	httpapi.Route(r, "GET /runs/{run_id}/messages", "list-run-messages",
+		"The message that the run answers, and its answer", h.listRunMessages, httpapi.OfRun)
+	httpapi.Route(r, "POST /runs/{run_id}/token", "run-token",
+		"Make a token for this run alone", h.runToken, httpapi.Created)
+	httpapi.Route(r, "GET /interrupts", "list-interrupts", "What waits for a human, oldest first", h.listInterrupts)
 }
 
 func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 	RunPath
 	WaitMS int `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status"`
-}) (*httpapi.Answer[view.Run], error) {
+}) (*answer[view.Run], error) {
 	e, err := h.Intake.Run(ctx, p, in.RunID)
 	if err != nil {
 		return nil, err
@@ -95,11 +57,8 @@ func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 			return h.Hub.Until(ctx, h.Store, p.Scope(), in.RunID, seen,
 				time.Duration(in.WaitMS)*time.Millisecond, func(r record.Run) bool { return r.Status != before })
 		})
-		if err != nil {
-			return nil, err
-		}
 	}
-	return h.viewed(ctx, p, e)
+	return h.viewed(ctx, p, e, err)
 }
 
 // shown is a run as a principal may see it.
@@ -111,15 +70,15 @@ func (h *handlers) shown(ctx context.Context, p tenant.Principal, e record.RunEn
 	return v.For(ctx, h.Tenants.Reads(p))
 }
 
-// viewed is a run as clients see it.
+// viewed is the answer with a run, unless that could not be had.
 func (h *handlers) viewed(
-	ctx context.Context, p tenant.Principal, e record.RunEntity,
-) (*httpapi.Answer[view.Run], error) {
-	v, err := h.shown(ctx, p, e)
+	ctx context.Context, p tenant.Principal, e record.RunEntity, err error,
+) (*answer[view.Run], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &httpapi.Answer[view.Run]{Body: v}, nil
+	v, err := h.shown(ctx, p, e)
+	return httpapi.Body(v), err
 }
 
 type decisionBody struct {
@@ -135,24 +94,15 @@ func (h *handlers) resume(ctx context.Context, p tenant.Principal, in *struct {
 		Decisions []decisionBody `json:"decisions" required:"true" doc:"exactly one for each pending interrupt"`
 		DecidedBy string         `json:"decided_by,omitempty" maxLength:"200"`
 	}
-}) (*httpapi.Answer[view.Run], error) {
+}) (*answer[view.Run], error) {
 	list := make([]record.Decision, 0, len(in.Body.Decisions))
 	for _, d := range in.Body.Decisions {
-		list = append(
-			list,
-			record.Decision{
-				InterruptID: d.InterruptID,
-				Decision:    d.Decision,
-				Arguments:   d.Arguments,
-				Message:     d.Message,
-			},
-		)
+		list = append(list, record.Decision{
+			InterruptID: d.InterruptID, Decision: d.Decision, Arguments: d.Arguments, Message: d.Message,
+		})
 	}
 	e, err := h.Intake.Resume(ctx, p, in.RunID, in.Body.DecidedBy, list)
-	if err != nil {
-		return nil, err
-	}
-	return h.viewed(ctx, p, e)
+	return h.viewed(ctx, p, e, err)
 }
 
 func (h *handlers) cancel(ctx context.Context, p tenant.Principal, in *struct {
@@ -160,16 +110,13 @@ func (h *handlers) cancel(ctx context.Context, p tenant.Principal, in *struct {
 	Body *struct {
 		Reason string `json:"reason,omitempty" maxLength:"1000"`
 	}
-}) (*httpapi.Answer[view.Run], error) {
+}) (*answer[view.Run], error) {
 	reason := ""
 	if in.Body != nil {
 		reason = in.Body.Reason
 	}
 	e, err := h.Intake.Cancel(ctx, p, in.RunID, reason)
-	if err != nil {
-		return nil, err
-	}
-	return h.viewed(ctx, p, e)
+	return h.viewed(ctx, p, e, err)
 }
 
 type handleAnswer struct {
@@ -204,15 +151,13 @@ type parkedList struct {
 	NextCursor *string       `json:"next_cursor"`
 }
 
-func (h *handlers) listParked(
-	ctx context.Context, p tenant.Principal, in *RunPath,
-) (*httpapi.Answer[parkedList], error) {
+func (h *handlers) listParked(ctx context.Context, p tenant.Principal, in *RunPath) (*answer[parkedList], error) {
 	e, err := h.Intake.Run(ctx, p, in.RunID)
 	if err != nil {
 		return nil, err
 	}
 	list, err := view.ParkedOf(ctx, h.Store, e.Value)
-	return &httpapi.Answer[parkedList]{Body: parkedList{Parked: list}}, err
+	return httpapi.Body(parkedList{Parked: list}), err
 }
 
 func (h *handlers) withdraw(ctx context.Context, p tenant.Principal, in *struct {
@@ -252,7 +197,7 @@ type stepList struct {
 	NextCursor *string    `json:"next_cursor"`
 }
 
-func (h *handlers) listSteps(ctx context.Context, p tenant.Principal, in *RunPath) (*httpapi.Answer[stepList], error) {
+func (h *handlers) listSteps(ctx context.Context, p tenant.Principal, in *RunPath) (*answer[stepList], error) {
 	run, err := h.Intake.Run(ctx, p, in.RunID)
 	if err != nil {
 		return nil, err
@@ -291,7 +236,7 @@ func (h *handlers) listSteps(ctx context.Context, p tenant.Principal, in *RunPat
 		}
 		list.Steps = append(list.Steps, v)
 	}
-	return &httpapi.Answer[stepList]{Body: list}, nil
+	return httpapi.Body(list), nil
 }
 
 type tokenBody struct {
@@ -305,7 +250,7 @@ func (h *handlers) runToken(ctx context.Context, p tenant.Principal, in *struct 
 	Body *struct {
 		ExpiresIn int `json:"expires_in,omitempty" minimum:"1" maximum:"3600" doc:"seconds; an hour by default"`
 	}
-}) (*httpapi.Answer[tokenBody], error) {
+}) (*answer[tokenBody], error) {
 	if !host.ValidID(in.RunID) {
 		return nil, problem.Missing("run " + in.RunID)
 	}
@@ -320,5 +265,5 @@ func (h *handlers) runToken(ctx context.Context, p tenant.Principal, in *struct 
 	if err != nil {
 		return nil, err
 	}
-	return &httpapi.Answer[tokenBody]{Body: tokenBody{Token: token, RunID: in.RunID, ExpiresAt: events.Time(end)}}, nil
+	return httpapi.Body(tokenBody{Token: token, RunID: in.RunID, ExpiresAt: events.Time(end)}), nil
 }

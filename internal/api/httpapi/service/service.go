@@ -5,7 +5,6 @@
 package service
 
 import (
-	"context"
 	"strings"
 	"time"
 
@@ -70,24 +69,10 @@ type Config struct {
 	MCP func(bridge.Bridge) MCP
 	// Sealer seals the secrets of A2A's push notifications. It may be nil: then there is no server for clients of A2A.
 	Sealer seal.Sealer
-	// Began is told of jobs that a request has begun, so that they need not wait for the sweeper. It may be nil.
-	Began func(ctx context.Context, job, organization string)
-	// Redelivered is told of deliveries to be tried again at once. It may be nil.
-	Redelivered func(ctx context.Context, h record.Delivery)
 }
 
 // New makes the server of the API.
 func New(c Config) *httpapi.Server {
-	began := func(ctx context.Context, job, organization string) {
-		if c.Began != nil {
-			c.Began(context.WithoutCancel(ctx), job, organization)
-		}
-	}
-	redelivered := func(ctx context.Context, h record.Delivery) {
-		if c.Redelivered != nil {
-			c.Redelivered(context.WithoutCancel(ctx), h)
-		}
-	}
 	if c.Asker == nil {
 		c.Asker = c.Toolkits
 	}
@@ -97,9 +82,9 @@ func New(c Config) *httpapi.Server {
 	return httpapi.New(c.Config, func(s *httpapi.Server) {
 		runs.Routes(s, runs.Config{
 			Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Callbacks: c.Callbacks,
-			ObserveWindow: c.ObserveWindow, Heartbeat: c.Heartbeat, Began: began,
+			ObserveWindow: c.ObserveWindow, Heartbeat: c.Heartbeat,
 		})
-		accounts.Routes(s, accounts.Config{Store: c.Store, Began: began})
+		accounts.Routes(s, c.Store)
 		agents.Routes(s, agents.Config{
 			Store: c.Store, Models: c.Models, Embeddings: embeddings(c.Knowledge), Toolkits: c.Toolkits,
 			Asker: c.Asker, Callbacks: c.Callbacks,
@@ -107,28 +92,27 @@ func New(c Config) *httpapi.Server {
 		fileroutes.Routes(s, c.Files)
 		if c.Knowledge != nil {
 			knowledgeroutes.Routes(s, knowledgeroutes.Config{
-				Knowledge: c.Knowledge, Files: c.Files, Store: c.Store, Began: began,
+				Knowledge: c.Knowledge, Files: c.Files, Store: c.Store,
 			})
 		}
 		webhooks.Routes(s, webhooks.Config{
 			Intake: c.Intake, Store: c.Store, Sender: c.Webhooks, Prober: c.Prober, Callbacks: c.Callbacks,
-			Redelivered: redelivered,
 		})
 		reports.Routes(s, &analytics.Analytics{Store: c.Store, Host: c.Host, Log: c.Log})
-		protocol.Routes(s, protocols(c, began))
+		protocol.Routes(s, protocols(c))
 		meta.Routes(s, c.Pprof)
 		panel.New(c.PanelReaches...).Routes(s.HandleOpen)
 	})
 }
 
 // protocols are the servers of other protocols.
-func protocols(c Config, began func(ctx context.Context, job, organization string)) protocol.Config {
+func protocols(c Config) protocol.Config {
 	common := bridge.Bridge{
 		Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Log: c.Log, Window: c.ObserveWindow,
 		URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
 	}
 	made := protocol.Config{
-		Bridge: common, Heartbeat: c.Heartbeat, Began: began,
+		Bridge: common, Heartbeat: c.Heartbeat,
 		Responses: &responses.Server{Bridge: common, Longer: c.ResponseWindow},
 		AGUI:      &aguiserver.Server{Bridge: common},
 	}

@@ -6,6 +6,7 @@ package webhooks
 
 import (
 	"context"
+	"slices"
 
 	"agentplatform/events"
 	"agentplatform/internal/api/httpapi"
@@ -24,8 +25,6 @@ type Config struct {
 	Sender    *webhook.Sender
 	Prober    webhook.Prober
 	Callbacks egress.Policy // where pushes may go
-	// Redelivered is told of deliveries to be tried again at once.
-	Redelivered func(ctx context.Context, h record.Delivery)
 }
 
 // answer is short for signatures.
@@ -70,31 +69,24 @@ type deliveryView struct {
 }
 
 func viewAttempt(a record.DeliveryAttempt) attemptView {
-	v := attemptView{At: events.Time(a.At), LatencyMS: a.LatencyMS}
+	v := attemptView{At: events.Time(a.At), LatencyMS: a.LatencyMS, Error: httpapi.Optional(a.Error)}
 	if a.Status != 0 {
 		v.Status, v.ResponseExcerpt = &a.Status, &a.ResponseExcerpt
-	}
-	if a.Error != "" {
-		v.Error = &a.Error
 	}
 	return v
 }
 
 func viewDelivery(d record.Delivery) deliveryView {
-	v := deliveryView{
+	return deliveryView{
 		DeliveryID:    d.DeliveryID,
 		RunID:         d.RunID,
 		Event:         d.Event,
 		StatusOfRun:   d.Status,
 		State:         string(d.State),
-		Attempts:      []attemptView{},
+		Attempts:      httpapi.Each(d.Attempts, viewAttempt),
 		NextAttemptAt: httpapi.OptionalTime(d.NextAttempt),
 		CallbackURL:   d.Address(),
 	}
-	for _, a := range d.Attempts {
-		v.Attempts = append(v.Attempts, viewAttempt(a))
-	}
-	return v
 }
 
 type deliveryList struct {
@@ -107,7 +99,6 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 	RunID httpapi.ID `query:"run_id"`
 	State string     `query:"state" enum:"pending,delivered,failed"`
 }) (*answer[deliveryList], error) {
-	list := deliveryList{Deliveries: []deliveryView{}}
 	keep := func(d record.Delivery) bool { return in.State == "" || string(d.State) == in.State }
 	if in.RunID != "" {
 		if _, err := h.Intake.Run(ctx, p, string(in.RunID)); problem.Is(err, "insufficient_permission") {
@@ -117,30 +108,21 @@ func (h *handlers) listDeliveries(ctx context.Context, p tenant.Principal, in *s
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range rows {
-			if keep(e.Value) {
-				list.Deliveries = append(list.Deliveries, viewDelivery(e.Value))
-			}
-		}
-		return httpapi.Body(list), nil
+		rows = slices.DeleteFunc(rows, func(e record.DeliveryEntity) bool { return !keep(e.Value) })
+		return httpapi.Body(deliveryList{httpapi.Views(rows, viewDelivery), nil}), nil
 	}
 	var hidden map[string]bool
-	var err error
-	list.NextCursor, err = httpapi.Filter(ctx, in.Paging,
+	list, next, err := httpapi.Filter(ctx, in.Paging,
 		func(ctx context.Context, after string, limit int) (page record.Page[record.DeliveryEntity], err error) {
 			if page, err = h.Store.Deliveries(ctx, p.Scope(), after, limit); err == nil {
 				hidden, err = h.hiddenRuns(ctx, p, page.Rows)
 			}
 			return page, err
 		},
-		func(e record.DeliveryEntity) (bool, error) {
-			if !keep(e.Value) || hidden[e.Value.RunID] {
-				return false, nil
-			}
-			list.Deliveries = append(list.Deliveries, viewDelivery(e.Value))
-			return true, nil
+		func(e record.DeliveryEntity) (deliveryView, bool, error) {
+			return viewDelivery(e.Value), keep(e.Value) && !hidden[e.Value.RunID], nil
 		})
-	return httpapi.Body(list), err
+	return httpapi.Body(deliveryList{list, next}), err
 }
 
 func (h *handlers) readDelivery(
@@ -197,7 +179,7 @@ func (h *handlers) redeliver(ctx context.Context, p tenant.Principal, in *struct
 	if err != nil {
 		return nil, err
 	}
-	h.Redelivered(ctx, d)
+	h.Wake(ctx, events.NudgeWebhook, d.NudgeID(), d.Organization)
 	return httpapi.Body(viewDelivery(d)), nil
 }
 

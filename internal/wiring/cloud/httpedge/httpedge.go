@@ -5,20 +5,17 @@
 package httpedge
 
 import (
-	"context"
 	"time"
 
 	// Lambda's images have no time zones of their own, which questions about usage name.
 	_ "time/tzdata"
 
-	"agentplatform/events"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/httpapi/service"
 	"agentplatform/internal/platform/egress"
 	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
 	"agentplatform/internal/run/webhook"
-	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/seal"
 	"agentplatform/internal/wiring/cloud"
 )
@@ -37,7 +34,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 	c := service.Config{
 		Config: httpapi.Config{
 			Tenants: p.Tenants, Host: p.Host, Log: p.Log, Tracer: p.Tracer, MaxBody: s.MaxBody, MaxStream: maxStream,
-			Streams: s.Streams, KeyStreams: s.KeyStreams, Shared: p.Shared, PublicURL: s.PublicURL,
+			Streams: s.Streams, KeyStreams: s.KeyStreams, Shared: p.Shared, PublicURL: s.PublicURL, Wakeup: p.Nudge,
 		},
 		Intake: &intake.Intake{
 			Executor: p.Executor, Store: p.Store, Tenants: p.Tenants, Host: p.Host, PausedRuns: s.PausedRuns,
@@ -49,10 +46,6 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 		},
 		Store: p.Store, Hub: p.Hub, Models: p.Models, Toolkits: p.Toolkits,
 		ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy, PanelReaches: []string{bucket(p)},
-		Began: func(ctx context.Context, job, organization string) { p.Nudge(ctx, events.NudgeJob, job, organization) },
-		Redelivered: func(ctx context.Context, h record.Delivery) {
-			p.Nudge(ctx, events.NudgeWebhook, h.NudgeID(), h.Organization)
-		},
 	}
 	if maxStream > 0 { // each of them keeps a function
 		c.KeyChats = s.KeyChats
