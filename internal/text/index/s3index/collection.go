@@ -5,7 +5,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
+	"golang.org/x/sync/errgroup"
 
+	"agentplatform/internal/platform/host"
 	"agentplatform/internal/text/index"
 )
 
@@ -126,12 +128,23 @@ func (x *Index) dimensionsOf(ctx context.Context, collection string) (int, error
 	return n, nil
 }
 
-// each does something for each of a list, some at the same time.
+// each does something for each of a list, some at the same time. The first error ends the context of the others. A
+// panic of one is then the caller's: it would end the process else, with all that the process does for others.
 func each[T any](ctx context.Context, list []T, do func(ctx context.Context, i int) error) error {
-	group, limited := newGroup(ctx)
+	group, limited := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
+	died := make([]*host.Panic, len(list))
 	for i := range list {
-		group.Go(func() error { return do(limited, i) })
+		group.Go(func() (err error) {
+			if died[i] = host.Catch(func() { err = do(limited, i) }); died[i] != nil {
+				return died[i]
+			}
+			return err
+		})
 	}
-	return group.Wait()
+	err := group.Wait()
+	for _, p := range died {
+		p.Again()
+	}
+	return err
 }
