@@ -7,16 +7,11 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentplatform/internal/text/document"
 	"agentplatform/internal/text/extract/pdftext"
 )
 
 // errUncompiled is the error of a reader that is not ready; it says nothing about the file.
 var errUncompiled = pdftext.ErrUncompiled
-
-var pdfKinds = map[pdftext.Kind]document.Kind{
-	pdftext.Paragraph: document.Paragraph, pdftext.Heading: document.Heading, pdftext.Item: document.Item,
-}
 
 // readPDF reads the text of a PDF's pages.
 func readPDF(in input, b *builder) (err error) {
@@ -39,7 +34,7 @@ func readPDF(in input, b *builder) (err error) {
 	for _, parts := range pdftext.Layout(pages) {
 		b.page()
 		for _, p := range parts {
-			b.block(pdfKinds[p.Kind], p.Level, strings.Join(p.Lines, "\n"))
+			b.block(p.Kind, p.Level, strings.Join(p.Lines, "\n"))
 		}
 	}
 	if len(b.text.Blocks) == 0 && !b.full {
