@@ -34,7 +34,7 @@ type builder struct {
 // title sets the title unless there is one.
 func (b *builder) title(s string) {
 	if b.text.Title == "" && !b.titled {
-		b.text.Title = cutTo(oneLine(s), maxTitle)
+		b.text.Title = document.Cut(oneLine(s), maxTitle)
 	}
 }
 
@@ -127,7 +127,7 @@ func (b *builder) put(kind document.Kind, level int, s string) int {
 	long := utf8.RuneCountInString(s)
 	if room := b.most.characters - b.characters; long > room {
 		b.full = true
-		if s = strings.TrimRight(cutTo(s, max(room, 0)), "\n"); strings.TrimSpace(s) == "" {
+		if s = strings.TrimRight(document.Cut(s, max(room, 0)), "\n"); strings.TrimSpace(s) == "" {
 			return -1
 		}
 		long = utf8.RuneCountInString(s)

@@ -153,7 +153,7 @@ func (r *mailReader) attach(kind, name string) {
 	if decoded, err := r.decoder.DecodeHeader(name); err == nil {
 		name = decoded
 	}
-	if name = cutTo(oneLine(name), maxTitle); name == "" {
+	if name = document.Cut(oneLine(name), maxTitle); name == "" {
 		name = kind
 	}
 	r.attached = append(r.attached, name)

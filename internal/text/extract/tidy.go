@@ -108,20 +108,6 @@ func isUnseen(r rune) bool {
 	return unicode.IsControl(r) || r == '\u00AD' || r == '\u200B' || r == '\u2060' || r == '\uFEFF'
 }
 
-// cutTo returns the first characters of s.
-func cutTo(s string, characters int) string {
-	if len(s) <= characters {
-		return s
-	}
-	for at := range s {
-		if characters == 0 {
-			return s[:at]
-		}
-		characters--
-	}
-	return s
-}
-
 // cutBytes returns the first bytes of s, without a partial character.
 func cutBytes(s string, most int) string {
 	if len(s) <= most {
