@@ -84,7 +84,7 @@ func (m *members) open(name string) (*member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the %s cannot be read: %w", m.is, err)
 	}
-	return &member{from: r, of: m}, nil
+	return &member{r, m}, nil
 }
 
 // all reads a whole member.
@@ -93,26 +93,25 @@ func (m *members) all(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
+	defer func() { _ = r.Close() }()
 	return io.ReadAll(r)
 }
 
 // member is an open member; reading it uses up the limit of its archive.
 type member struct {
-	from io.ReadCloser
-	of   *members
+	io.ReadCloser
+
+	of *members
 }
 
 func (r *member) Read(p []byte) (int, error) {
 	if r.of.left <= 0 {
 		return 0, Fault{TooLarge, fmt.Sprintf("the %s unpacks to over %d MiB", r.of.is, r.of.most>>20)}
 	}
-	n, err := r.from.Read(p[:min(int64(len(p)), r.of.left)])
+	n, err := r.ReadCloser.Read(p[:min(int64(len(p)), r.of.left)])
 	r.of.left -= int64(n)
 	return n, err
 }
-
-func (r *member) close() { _ = r.from.Close() }
 
 // parts reads the elements of an XML member.
 type parts struct {
@@ -222,7 +221,7 @@ func (m *members) walk(name string, b *builder, r elements) (whole bool, err err
 	if err != nil {
 		return false, err
 	}
-	defer from.close()
+	defer func() { _ = from.Close() }()
 	p := &parts{d: xml.NewDecoder(from), is: m.is}
 	p.d.CharsetReader = charset.NewReaderLabel
 	for !b.full {

@@ -16,12 +16,7 @@ var errUncompiled = pdftext.ErrUncompiled
 // readPDF reads the text of a PDF's pages.
 func readPDF(in input, b *builder) (err error) {
 	d, err := pdftext.Open(context.Background(), in.data, in.compiled, int(b.most.sandbox()))
-	switch {
-	case errors.Is(err, pdftext.ErrPassword):
-		return Fault{Encrypted, "the PDF has a password"}
-	case errors.Is(err, errUncompiled):
-		return err
-	case err != nil:
+	if err != nil {
 		return unreadablePDF(err, b.most)
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
@@ -43,8 +38,12 @@ func readPDF(in input, b *builder) (err error) {
 	return nil
 }
 
-func unreadablePDF(err error, most limits) Fault {
+func unreadablePDF(err error, most limits) error {
 	switch {
+	case errors.Is(err, pdftext.ErrPassword):
+		return Fault{Encrypted, "the PDF has a password"}
+	case errors.Is(err, errUncompiled):
+		return err
 	case errors.Is(err, pdftext.ErrTooMuch):
 		return Fault{Unreadable, fmt.Sprintf("the PDF takes more than %d MiB to read, or breaks its reader",
 			most.sandbox()>>20)}
