@@ -356,7 +356,7 @@ func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 		if err != nil {
 			return nil, err
 		}
-		hits, all, err := s.quoted(ctx, ranking.Rank(ranking.Query{Mode: s.q.Mode}, lists))
+		hits, all, err := s.quoted(ctx, ranking.Rank(s.q.Mode, lists))
 		if err != nil {
 			return nil, err
 		}
