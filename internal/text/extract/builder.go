@@ -48,7 +48,7 @@ func (b *builder) language(tag string) {
 // page begins a page.
 func (b *builder) page() {
 	b.end()
-	if len(b.text.Pages)+b.begun >= b.most.pages {
+	if len(b.text.Pages)+b.begun >= MaxPages {
 		b.full = true
 		return
 	}
@@ -119,7 +119,7 @@ func (b *builder) put(kind document.Kind, level int, s string) int {
 	if b.full || strings.TrimSpace(s) == "" {
 		return -1
 	}
-	if len(b.text.Blocks) >= b.most.blocks {
+	if len(b.text.Blocks) >= maxBlocks {
 		b.full = true
 		return -1
 	}
@@ -182,5 +182,5 @@ func (b *builder) trim() {
 // tooLong is the Fault of a text that did not fit.
 func (b *builder) tooLong() Fault {
 	return Fault{TooLarge, fmt.Sprintf("the document has more than %d characters, %d cells, %d pages or %d paragraphs",
-		b.most.characters, 2*b.most.characters, b.most.pages, b.most.blocks)}
+		b.most.characters, 2*b.most.characters, MaxPages, maxBlocks)}
 }

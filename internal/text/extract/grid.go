@@ -125,7 +125,7 @@ func (t *table) add(cells []cell, names bool) {
 	row.text, row.cells, row.own = strings.Join(texts, "\t"), len(texts), min(row.own, len(texts))
 	t.rows = append(t.rows, row)
 	t.size += utf8.RuneCountInString(row.text) + 1
-	if t.b.characters+t.size > t.b.most.characters || len(t.b.text.Blocks)+len(t.rows) > t.b.most.blocks {
+	if t.b.characters+t.size > t.b.most.characters || len(t.b.text.Blocks)+len(t.rows) > maxBlocks {
 		t.b.end()
 	}
 }

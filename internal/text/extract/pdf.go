@@ -59,7 +59,7 @@ func linesOfPages(d *pdftext.Document, most limits) ([][]pdftext.Line, error) {
 	var pages [][]pdftext.Line
 	var broken error
 	whole := false
-	for i, characters := 0, 0; i < d.Pages && i <= most.pages && characters <= most.characters; i++ {
+	for i, characters := 0, 0; i < d.Pages && i <= MaxPages && characters <= most.characters; i++ {
 		lines, err := d.Page(i)
 		switch {
 		case err == nil:

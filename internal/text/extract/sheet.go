@@ -97,8 +97,8 @@ func (s *sheetMarks) note(p *parts, e xml.StartElement) error {
 		if a, is := areaOf(attribute(e, "ref")); is {
 			s.areas = append(s.areas, a)
 		}
-		if len(s.areas) > s.most.blocks {
-			return Fault{TooLarge, fmt.Sprintf("a sheet of the workbook has more than %d merged cells", s.most.blocks)}
+		if len(s.areas) > maxBlocks {
+			return Fault{TooLarge, fmt.Sprintf("a sheet of the workbook has more than %d merged cells", maxBlocks)}
 		}
 	}
 	return nil

@@ -59,7 +59,7 @@ var errWire = errors.New("what the reader says makes no sense")
 func decode(r io.Reader, most limits) (document.Text, bool, error) {
 	var text document.Text
 	in := bufio.NewReaderSize(r, 64<<10)
-	head, err := firstLine(in, 16*most.pages+8*maxTitle*utf8.UTFMax+1024)
+	head, err := firstLine(in, 16*MaxPages+8*maxTitle*utf8.UTFMax+1024)
 	if err != nil {
 		return text, false, err
 	}
@@ -68,7 +68,7 @@ func decode(r io.Reader, most limits) (document.Text, bool, error) {
 		return text, false, fmt.Errorf("%w: %w", errWire, err)
 	}
 	if first.Bytes < 0 || first.Bytes > utf8.UTFMax*most.characters || first.Blocks < 0 ||
-		first.Blocks > most.blocks || len(first.Pages) > most.pages {
+		first.Blocks > maxBlocks || len(first.Pages) > MaxPages {
 		return text, false, errWire
 	}
 	var body strings.Builder
