@@ -8,33 +8,33 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// turns limits how many files are read at once. A file waits for a place of its group, then for one of all. So only as
+// turns limits how many files are read at once. A file waits for a slot of its group, then for one of all. So only as
 // many files of a group as it may have stand in the way of other groups.
 type turns struct {
-	places *semaphore.Weighted
-	share  int64 // places of one group
+	slots *semaphore.Weighted
+	share int64 // slots of one group
 
 	mu     sync.Mutex
-	groups map[string]*group // that have a place or wait for one
+	groups map[string]*group // that have a slot or wait for one
 }
 
 type group struct {
-	places *semaphore.Weighted
-	users  int
+	slots *semaphore.Weighted
+	users int
 }
 
-func newTurns(places, share int64) *turns {
-	return &turns{places: semaphore.NewWeighted(places), share: share, groups: map[string]*group{}}
+func newTurns(slots, share int64) *turns {
+	return &turns{slots: semaphore.NewWeighted(slots), share: share, groups: map[string]*group{}}
 }
 
-// take waits for a place and returns the function that frees it. The error is ctx's, or [ErrBusy] after maxWait.
+// take waits for a slot and returns the function that frees it. The error is ctx's, or [ErrBusy] after maxWait.
 func (t *turns) take(ctx context.Context, name string) (leave func(), err error) {
 	wait, stop := context.WithTimeout(ctx, maxWait)
 	defer stop()
 	g := t.join(name)
-	if err = g.places.Acquire(wait, 1); err == nil {
-		if err = t.places.Acquire(wait, 1); err != nil {
-			g.places.Release(1)
+	if err = g.slots.Acquire(wait, 1); err == nil {
+		if err = t.slots.Acquire(wait, 1); err != nil {
+			g.slots.Release(1)
 		}
 	}
 	if err != nil {
@@ -42,8 +42,8 @@ func (t *turns) take(ctx context.Context, name string) (leave func(), err error)
 		return nil, cmp.Or(ctx.Err(), ErrBusy)
 	}
 	return func() {
-		t.places.Release(1)
-		g.places.Release(1)
+		t.slots.Release(1)
+		g.slots.Release(1)
 		t.part(name)
 	}, nil
 }
@@ -54,7 +54,7 @@ func (t *turns) join(name string) *group {
 	defer t.mu.Unlock()
 	g := t.groups[name]
 	if g == nil {
-		g = &group{places: semaphore.NewWeighted(t.share)}
+		g = &group{slots: semaphore.NewWeighted(t.share)}
 		t.groups[name] = g
 	}
 	g.users++

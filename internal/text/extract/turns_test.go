@@ -54,7 +54,7 @@ func TestGroupsTakeTurns(t *testing.T) {
 		next("little")
 		assert.Len(t, in, 6, "who gave up has no turn")
 		assert.Empty(t, turns.groups)
-		assert.True(t, turns.places.TryAcquire(2), "all places are free")
+		assert.True(t, turns.slots.TryAcquire(2), "all places are free")
 	})
 }
 
@@ -106,7 +106,7 @@ func TestConcurrentReadsStayWithinTheLimit(t *testing.T) {
 	}
 	all.Wait()
 	assert.Empty(t, turns.groups)
-	assert.True(t, turns.places.TryAcquire(3), "all places are free")
+	assert.True(t, turns.slots.TryAcquire(3), "all places are free")
 }
 
 // While documents of one group are being read or wait, the first document of another group is read.

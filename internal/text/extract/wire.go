@@ -109,13 +109,13 @@ func decodeBlocks(in io.Reader, count, long int) ([]document.Block, error) {
 	if count == 0 {
 		return nil, nil
 	}
-	said := make([]wireBlock, count)
-	if err := binary.Read(in, binary.LittleEndian, said); err != nil {
+	records := make([]wireBlock, count)
+	if err := binary.Read(in, binary.LittleEndian, records); err != nil {
 		return nil, fmt.Errorf("%w: %w", errWire, err)
 	}
 	blocks := make([]document.Block, count)
 	last := 0
-	for n, b := range said {
+	for n, b := range records {
 		start, end, header := int(b.Start), int(b.End), int(b.Header)
 		if start < last || end < start || end > long || int(b.Kind) >= len(kinds) || header < -1 || header > n {
 			return nil, errWire
