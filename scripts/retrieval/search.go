@@ -149,7 +149,7 @@ func (s *search) all(
 			return nil, err
 		}
 		list := ranking.List{Result: result, Trust: trust, Foreign: s.foreign(words.QueryLanguage(q.Text, s.languages))}
-		hits := ranking.Rank(ranking.Query{Mode: mode}, []ranking.List{list})
+		hits := ranking.Rank(mode, []ranking.List{list})
 		seen := map[string]bool{}
 		for _, h := range hits {
 			if !seen[h.Document] && len(found[q.ID]) < reach {

@@ -20,7 +20,7 @@ import (
 	"agentplatform/internal/platform/trace"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/record"
-	"agentplatform/internal/text/words"
+	"agentplatform/internal/text/document"
 )
 
 // NewDocument describes a document before its ingestion.
@@ -146,7 +146,7 @@ func (k *Knowledge) newDocument(
 		d.Language = n.Language
 	}
 	if !d.Titled {
-		d.Title = words.Cut(cmp.Or(n.Source.Name, n.Source.URL, "Untitled"), MaxTitle)
+		d.Title = document.Cut(cmp.Or(n.Source.Name, n.Source.URL, "Untitled"), MaxTitle)
 	}
 	if bytes == nil {
 		d.ID = k.Host.NewID()

@@ -122,7 +122,7 @@ func (q Question) check() error {
 func checkIDs(field string, ids []string) error {
 	for i, id := range ids {
 		if !host.ValidID(id) {
-			return problem.InvalidField(fmt.Sprintf("%s[%d]", field, i), "%q is no identifier", words.Cut(id, 50))
+			return problem.InvalidField(fmt.Sprintf("%s[%d]", field, i), "%q is no identifier", document.Cut(id, 50))
 		}
 	}
 	return nil
@@ -356,7 +356,7 @@ func (s *search) hits(ctx context.Context) ([]ranking.Hit, error) {
 		if err != nil {
 			return nil, err
 		}
-		hits, all, err := s.quoted(ctx, ranking.Rank(ranking.Query{Mode: s.q.Mode}, lists))
+		hits, all, err := s.quoted(ctx, ranking.Rank(s.q.Mode, lists))
 		if err != nil {
 			return nil, err
 		}

@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"agentplatform/internal/text/document"
-	"agentplatform/internal/text/words"
 )
 
 // MostChunks is how many chunks a document may have.
@@ -184,7 +183,7 @@ func (s *splitter) context(all span) string {
 		if header.start >= all.start && header.end <= all.end {
 			continue
 		}
-		text := words.Cut(s.text.Body[header.from:header.till], longestContext-length)
+		text := document.Cut(s.text.Body[header.from:header.till], longestContext-length)
 		headers = append(headers, text)
 		length += len(text)
 	}

@@ -3,7 +3,7 @@ package chunking
 import (
 	"strings"
 
-	"agentplatform/internal/text/words"
+	"agentplatform/internal/text/document"
 )
 
 // heading is one above the place that is read.
@@ -23,7 +23,7 @@ func (s *splitter) enter(p part) {
 	for len(s.path) > 0 && s.path[len(s.path)-1].level >= level {
 		s.path = s.path[:len(s.path)-1]
 	}
-	text := words.Cut(s.text.Body[p.from:p.till], longestHeading)
+	text := document.Cut(s.text.Body[p.from:p.till], longestHeading)
 	s.path = append(s.path, heading{level, strings.Join(strings.Fields(text), " ")})
 }
 

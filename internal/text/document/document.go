@@ -54,3 +54,17 @@ type Chunk struct {
 	// that a row belongs to. It is not part of Text.
 	Context string `json:"context,omitempty"`
 }
+
+// Cut returns the first n characters of a text.
+func Cut(text string, n int) string {
+	if len(text) <= n {
+		return text
+	}
+	for i := range text {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
+}

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"golang.org/x/net/html/charset"
+
+	"agentplatform/internal/text/document"
 )
 
 // members is an opened archive. What is read of it counts against one limit.
@@ -55,6 +57,9 @@ func readArchive(in input, b *builder) error {
 	for _, tell := range tells {
 		if m.files[tell.member] != nil {
 			m.is = tell.is
+			if err := m.each("docProps/core.xml", b.describe); err != nil { // of a document of Office
+				return err
+			}
 			return tell.read(&m, in, b)
 		}
 	}
@@ -71,7 +76,7 @@ func (m *members) open(name string) (*member, error) {
 	f := m.files[name]
 	switch {
 	case f == nil:
-		return nil, fmt.Errorf("the %s cannot be read: %w: %q", m.is, errMissing, cutTo(name, 80))
+		return nil, fmt.Errorf("the %s cannot be read: %w: %q", m.is, errMissing, document.Cut(name, 80))
 	case f.Flags&1 != 0:
 		return nil, Fault{Encrypted, "the " + string(m.is) + " has a password"}
 	}
@@ -79,7 +84,7 @@ func (m *members) open(name string) (*member, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the %s cannot be read: %w", m.is, err)
 	}
-	return &member{from: r, of: m}, nil
+	return &member{r, m}, nil
 }
 
 // all reads a whole member.
@@ -88,45 +93,32 @@ func (m *members) all(name string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer r.close()
+	defer func() { _ = r.Close() }()
 	return io.ReadAll(r)
 }
 
 // member is an open member; reading it uses up the limit of its archive.
 type member struct {
-	from io.ReadCloser
-	of   *members
+	io.ReadCloser
+
+	of *members
 }
 
 func (r *member) Read(p []byte) (int, error) {
 	if r.of.left <= 0 {
 		return 0, Fault{TooLarge, fmt.Sprintf("the %s unpacks to over %d MiB", r.of.is, r.of.most>>20)}
 	}
-	n, err := r.from.Read(p[:min(int64(len(p)), r.of.left)])
+	n, err := r.ReadCloser.Read(p[:min(int64(len(p)), r.of.left)])
 	r.of.left -= int64(n)
 	return n, err
 }
 
-func (r *member) close() { _ = r.from.Close() }
-
 // parts reads the elements of an XML member.
 type parts struct {
 	d     *xml.Decoder
-	from  *member
+	is    format
 	depth int
 }
-
-func (m *members) parts(name string) (*parts, error) {
-	r, err := m.open(name)
-	if err != nil {
-		return nil, err
-	}
-	d := xml.NewDecoder(r)
-	d.CharsetReader = charset.NewReaderLabel
-	return &parts{d: d, from: r}, nil
-}
-
-func (p *parts) close() { p.from.close() }
 
 // next returns the next token; at the end, nil. Names are without their prefix. Character data is valid until the next
 // call.
@@ -139,12 +131,12 @@ func (p *parts) next() (xml.Token, error) {
 		if f, ok := errors.AsType[Fault](err); ok {
 			return nil, f
 		}
-		return nil, fmt.Errorf("the %s cannot be read: %w", p.from.of.is, err)
+		return nil, fmt.Errorf("the %s cannot be read: %w", p.is, err)
 	}
 	switch token.(type) {
 	case xml.StartElement:
 		if p.depth++; p.depth > maxDepth {
-			return nil, fmt.Errorf("the %s is nested too deeply", p.from.of.is)
+			return nil, fmt.Errorf("the %s is nested too deeply", p.is)
 		}
 	case xml.EndElement:
 		p.depth--
@@ -186,37 +178,59 @@ func attribute(e xml.StartElement, name string) string {
 	return e.Attr[at].Value
 }
 
-// properties takes title and language from the core properties of an Office document, if it has them.
-func (m *members) properties(b *builder) error {
-	return m.each("docProps/core.xml", func(p *parts, e xml.StartElement) error {
-		if e.Name.Local != "title" && e.Name.Local != "language" {
-			return nil
-		}
-		s, err := p.characters(utf8Most * maxTitle)
-		if e.Name.Local == "title" {
-			b.title(s)
-		} else {
-			b.language(s)
-		}
-		return err
-	})
+// describe takes title and language from an element that says one of them.
+func (b *builder) describe(p *parts, e xml.StartElement) error {
+	var take func(string)
+	switch e.Name.Local {
+	case "title":
+		take = b.title
+	case "language":
+		take = b.language
+	default:
+		return nil
+	}
+	s, err := p.characters(utf8Most * maxTitle)
+	take(s)
+	return err
 }
 
 // elements takes the elements of a member.
 type elements interface {
-	start(e xml.StartElement) error
+	start(p *parts, e xml.StartElement) error
 	ended(name string)
 }
 
-// read has r read the elements up to the end, which makes whole true, or until the text is long enough.
-func (p *parts) read(b *builder, r elements) (whole bool, err error) {
+// each takes the elements of a member where they begin.
+type each func(p *parts, e xml.StartElement) error
+
+func (do each) start(p *parts, e xml.StartElement) error { return do(p, e) }
+func (each) ended(string)                                {}
+
+// each calls do for each element of a member, if there is one of that name.
+func (m *members) each(name string, do each) error {
+	if m.files[name] == nil {
+		return nil
+	}
+	_, err := m.walk(name, &builder{}, do)
+	return err
+}
+
+// walk has r take the elements of a member up to the end, which makes whole true, or until b is full.
+func (m *members) walk(name string, b *builder, r elements) (whole bool, err error) {
+	from, err := m.open(name)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = from.Close() }()
+	p := &parts{d: xml.NewDecoder(from), is: m.is}
+	p.d.CharsetReader = charset.NewReaderLabel
 	for !b.full {
 		token, err := p.next()
 		switch t := token.(type) {
 		case nil:
 			return err == nil, err
 		case xml.StartElement:
-			err = r.start(t)
+			err = r.start(p, t)
 		case xml.EndElement:
 			r.ended(t.Name.Local)
 		}
@@ -225,29 +239,6 @@ func (p *parts) read(b *builder, r elements) (whole bool, err error) {
 		}
 	}
 	return false, nil
-}
-
-// each calls do for each element of a member, if there is one of that name.
-func (m *members) each(name string, do func(p *parts, e xml.StartElement) error) error {
-	if m.files[name] == nil {
-		return nil
-	}
-	p, err := m.parts(name)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	for {
-		token, err := p.next()
-		if err != nil || token == nil {
-			return err
-		}
-		if e, is := token.(xml.StartElement); is {
-			if err := do(p, e); err != nil {
-				return err
-			}
-		}
-	}
 }
 
 // relations are the members that a member refers to, by the ids of the references, with their kinds.

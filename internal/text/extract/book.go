@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"path"
 	"strings"
+
+	"agentplatform/internal/text/document"
 )
 
 // readBook reads an e-book's chapters in the order in which they are read, each once.
@@ -22,7 +24,7 @@ func readBook(m *members, _ input, b *builder) error {
 	}
 	p := bookPackage{files: map[string]string{}, dir: path.Dir(at)}
 	if m.files[at] == nil {
-		return fmt.Errorf("the e-book cannot be read: %w: %q", errMissing, cutTo(at, 80))
+		return fmt.Errorf("the e-book cannot be read: %w: %q", errMissing, document.Cut(at, 80))
 	}
 	if err := m.each(at, func(in *parts, e xml.StartElement) error { return p.note(in, e, b) }); err != nil {
 		return err
@@ -67,14 +69,6 @@ type bookPackage struct {
 // note notes what an element of the package document says.
 func (p *bookPackage) note(in *parts, e xml.StartElement, b *builder) error {
 	switch e.Name.Local {
-	case "title", "language":
-		s, err := in.characters(utf8Most * maxTitle)
-		if e.Name.Local == "title" {
-			b.title(s)
-		} else {
-			b.language(s)
-		}
-		return err
 	case "item":
 		kind := attribute(e, "media-type")
 		href, err := url.PathUnescape(attribute(e, "href"))
@@ -86,7 +80,7 @@ func (p *bookPackage) note(in *parts, e xml.StartElement, b *builder) error {
 			p.spine = append(p.spine, attribute(e, "idref"))
 		}
 	}
-	return nil
+	return b.describe(in, e)
 }
 
 // lockedMembers are those that only a reader with the right key can decrypt. Fonts often are, and do not matter.

@@ -34,7 +34,7 @@ type builder struct {
 // title sets the title unless there is one.
 func (b *builder) title(s string) {
 	if b.text.Title == "" && !b.titled {
-		b.text.Title = cutTo(oneLine(s), maxTitle)
+		b.text.Title = document.Cut(oneLine(s), maxTitle)
 	}
 }
 
@@ -48,7 +48,7 @@ func (b *builder) language(tag string) {
 // page begins a page.
 func (b *builder) page() {
 	b.end()
-	if len(b.text.Pages)+b.begun >= b.most.pages {
+	if len(b.text.Pages)+b.begun >= MaxPages {
 		b.full = true
 		return
 	}
@@ -119,7 +119,7 @@ func (b *builder) put(kind document.Kind, level int, s string) int {
 	if b.full || strings.TrimSpace(s) == "" {
 		return -1
 	}
-	if len(b.text.Blocks) >= b.most.blocks {
+	if len(b.text.Blocks) >= maxBlocks {
 		b.full = true
 		return -1
 	}
@@ -127,7 +127,7 @@ func (b *builder) put(kind document.Kind, level int, s string) int {
 	long := utf8.RuneCountInString(s)
 	if room := b.most.characters - b.characters; long > room {
 		b.full = true
-		if s = strings.TrimRight(cutTo(s, max(room, 0)), "\n"); strings.TrimSpace(s) == "" {
+		if s = strings.TrimRight(document.Cut(s, max(room, 0)), "\n"); strings.TrimSpace(s) == "" {
 			return -1
 		}
 		long = utf8.RuneCountInString(s)
@@ -182,5 +182,5 @@ func (b *builder) trim() {
 // tooLong is the Fault of a text that did not fit.
 func (b *builder) tooLong() Fault {
 	return Fault{TooLarge, fmt.Sprintf("the document has more than %d characters, %d cells, %d pages or %d paragraphs",
-		b.most.characters, 2*b.most.characters, b.most.pages, b.most.blocks)}
+		b.most.characters, 2*b.most.characters, MaxPages, maxBlocks)}
 }

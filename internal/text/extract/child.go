@@ -122,16 +122,15 @@ func (j job) inChild(ctx context.Context, open Open) (text document.Text, cut bo
 	if j.Format != portable {
 		return j.once(ctx, open)
 	}
-	for range 2 { // what reads PDFs may have been removed since it was compiled
-		if j.Compiled, err = pdfReader.ready(ctx); err != nil {
+	for _, again := range []bool{false, true} { // what reads PDFs may have been removed since it was compiled
+		if j.Compiled, err = pdfReader.ready(ctx, again); err != nil {
 			return text, false, err
 		}
 		if text, cut, err = j.once(ctx, open); !errors.Is(err, errUncompiled) {
-			return text, cut, err
+			break
 		}
-		pdfReader.lost()
 	}
-	return text, false, err
+	return text, cut, err
 }
 
 func (j job) once(ctx context.Context, open Open) (text document.Text, cut bool, err error) {

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync"
 	"time"
 
 	"agentplatform/internal/text/extract/pdftext"
@@ -23,24 +22,16 @@ const (
 	uncompiled     = 3                   // the exit code of a child that did not find what reads PDFs
 )
 
-// Prepare makes what reads PDFs ready, as the first PDF would: it is compiled for this machine once, which takes a
-// child process some seconds and half a GiB, and kept in a folder of the user's cache (where there is none, of the
-// temporary files), where later processes find it. The error is that of ctx, of the folder, or of the child.
-func Prepare(ctx context.Context) error {
-	_, err := pdfReader.ready(ctx)
-	return err
-}
-
-// pdfReader is what reads PDFs in the children of this process.
+// pdfReader is what reads PDFs in the children of this process. It is compiled for this machine once, which takes a
+// child process some seconds and half a GiB. It is kept in a folder of the user's cache (where there is none, of the
+// temporary files), where later processes find it.
 var pdfReader = newCompiled(privateFolder)
 
 // compiled knows whether what reads PDFs has been compiled.
 type compiled struct {
-	in   func() (string, error) // makes the folder
-	turn chan struct{}          // holds one value while nobody compiles
-
-	mu     sync.Mutex
-	folder string // empty: not known to be ready
+	in     func() (string, error) // makes the folder
+	turn   chan struct{}          // holds one value while nobody compiles
+	folder string                 // of who has the turn; empty: not known to be ready
 }
 
 func newCompiled(in func() (string, error)) *compiled {
@@ -49,16 +40,18 @@ func newCompiled(in func() (string, error)) *compiled {
 	return c
 }
 
-// ready returns the folder, in which it has been compiled then. Whoever comes first compiles, the others wait.
-func (c *compiled) ready(ctx context.Context) (string, error) {
+// ready returns the folder, in which it has been compiled then. Whoever comes first compiles, the others wait. With
+// again it is compiled again, as a child did not find it, or it was broken. The error is that of ctx, of the folder, or
+// of the child.
+func (c *compiled) ready(ctx context.Context, again bool) (string, error) {
 	select {
 	case <-c.turn:
 	case <-ctx.Done():
 		return "", ctx.Err()
 	}
 	defer func() { c.turn <- struct{}{} }()
-	if folder := c.known(); folder != "" {
-		return folder, nil
+	if c.folder != "" && !again {
+		return c.folder, nil
 	}
 	folder, err := c.in()
 	if err != nil {
@@ -67,23 +60,8 @@ func (c *compiled) ready(ctx context.Context) (string, error) {
 	if err := compileInChild(ctx, folder); err != nil {
 		return "", err
 	}
-	c.set(folder)
-	return folder, nil
-}
-
-// lost says that a child did not find it, or that it was broken.
-func (c *compiled) lost() { c.set("") }
-
-func (c *compiled) known() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.folder
-}
-
-func (c *compiled) set(folder string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	c.folder = folder
+	return folder, nil
 }
 
 // compileInChild has a child compile into a folder: a process gives all of that memory back.
@@ -124,16 +102,11 @@ func compileMain(folder string) {
 
 // privateFolder makes a folder in which only this user can have put something: what lies there is executed.
 func privateFolder() (string, error) {
+	cache, _ := os.UserCacheDir() // empty: there is none
 	var wrong error
-	for _, base := range []func() (string, error){os.UserCacheDir, func() (string, error) {
-		return os.TempDir(),
-			nil
-	}} {
-		in, err := base()
-		if err == nil {
-			err = os.MkdirAll(in, 0o700)
-		}
+	for _, in := range []string{cache, os.TempDir()} {
 		folder := filepath.Join(in, compiledFolder)
+		err := os.MkdirAll(in, 0o700)
 		if err == nil {
 			err = makePrivate(folder)
 		}

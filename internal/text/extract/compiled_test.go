@@ -35,16 +35,16 @@ func TestFolderOfCompiledCodeIsPrivate(t *testing.T) {
 func TestCompilingObeysItsContext(t *testing.T) {
 	wrong := errors.New("no room")
 	c := newCompiled(func() (string, error) { return "", wrong })
-	_, err := c.ready(t.Context())
+	_, err := c.ready(t.Context(), false)
 	require.ErrorIs(t, err, wrong)
 	<-c.turn // somebody compiles
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	_, err = c.ready(gone)
+	_, err = c.ready(gone, false)
 	assert.ErrorIs(t, err, context.Canceled)
+	c.folder = "there"
 	c.turn <- struct{}{}
-	c.set("there")
-	folder, err := c.ready(t.Context())
+	folder, err := c.ready(t.Context(), false)
 	require.NoError(t, err)
 	assert.Equal(t, "there", folder)
 }
@@ -59,7 +59,7 @@ func TestBrokenCompiledCodeIsMadeAgain(t *testing.T) {
 	was := pdfReader
 	t.Cleanup(func() { pdfReader = was })
 	pdfReader = newCompiled(func() (string, error) { return folder, nil })
-	pdfReader.set(folder) // but nothing is there
+	pdfReader.folder = folder // but nothing is there
 	data, err := os.ReadFile("testdata/standard-font.pdf")
 	require.NoError(t, err)
 	f := File{Name: "a.pdf", Open: func(context.Context) (io.ReadCloser, error) {

@@ -50,14 +50,6 @@ func faultOf(err error) Fault {
 	return Fault{Unreadable, err.Error()}
 }
 
-// asFault is nil, or the Fault that err is.
-func asFault(err error) error {
-	if err == nil {
-		return nil
-	}
-	return faultOf(err)
-}
-
 // ErrKind is returned for kinds of files whose text is not read.
 var ErrKind error = Fault{UnsupportedType, "no text is read from this kind of file"}
 

@@ -13,6 +13,33 @@ type cell struct {
 	left, up bool // it is merged with the cell before it, or with the one above it, whose text it repeats
 }
 
+// rowText is the row that a reader is in. What is written is part of the open cell, or else of the builder's part.
+type rowText struct {
+	b     *builder
+	cells []cell
+	cell  *strings.Builder // nil: none is open
+}
+
+func (r *rowText) write(s string) {
+	if r.cell == nil {
+		r.b.add(s)
+	} else if r.cell.Len() < utf8Most*r.b.most.characters {
+		r.cell.WriteString(s)
+	}
+}
+
+// endCell adds the open cell, if any, in so many columns.
+func (r *rowText) endCell(is cell, columns int) {
+	if r.cell != nil && len(r.cells) < maxCells {
+		is.text = r.cell.String()
+		r.cells = append(r.cells, is)
+		for i := 1; i < columns && len(r.cells) < maxCells; i++ {
+			r.cells = append(r.cells, cell{left: !is.up, up: is.up})
+		}
+	}
+	r.cell = nil
+}
+
 // plainCells are cells of which none is merged.
 func plainCells(texts []string) []cell {
 	cells := make([]cell, len(texts))
@@ -98,7 +125,7 @@ func (t *table) add(cells []cell, names bool) {
 	row.text, row.cells, row.own = strings.Join(texts, "\t"), len(texts), min(row.own, len(texts))
 	t.rows = append(t.rows, row)
 	t.size += utf8.RuneCountInString(row.text) + 1
-	if t.b.characters+t.size > t.b.most.characters || len(t.b.text.Blocks)+len(t.rows) > t.b.most.blocks {
+	if t.b.characters+t.size > t.b.most.characters || len(t.b.text.Blocks)+len(t.rows) > maxBlocks {
 		t.b.end()
 	}
 }

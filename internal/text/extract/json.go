@@ -117,8 +117,8 @@ func (r *jsonReader) where() string {
 		if i > 0 && !strings.HasPrefix(name, "[") {
 			b.WriteByte('.')
 		}
-		if b.WriteString(cutTo(oneLine(cutBytes(name, 4*maxPath)), maxPath)); b.Len() > maxPath {
-			return cutTo(b.String(), maxPath) + "…"
+		if b.WriteString(document.Cut(oneLine(cutBytes(name, 4*maxPath)), maxPath)); b.Len() > maxPath {
+			return document.Cut(b.String(), maxPath) + "…"
 		}
 	}
 	return b.String()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"syscall"
 	"time"
 )
@@ -32,36 +31,11 @@ func limit(more uint64, work time.Duration) error {
 const nicer = 5
 
 // yield gives this process less of a busy CPU than those who answer requests. In Linux each thread has a niceness of
-// its own, which those inherit that it starts, so all that there are by now are told: one of them collects the garbage.
+// its own, but all of a process group are given one by one call, and hand it on to those that they start.
 func yield() error {
-	niceness, err := ownNiceness()
-	if err != nil {
-		return err
-	}
-	niceness = min(niceness+nicer, 19) // the kernel's greatest
-	for told := 0; ; {
-		threads, err := os.ReadDir("/proc/self/task")
-		if err != nil || len(threads) == told {
-			return err
-		}
-		for _, thread := range threads {
-			id, err := strconv.Atoi(thread.Name())
-			if err != nil {
-				return err
-			}
-			err = syscall.Setpriority(syscall.PRIO_PROCESS, id, niceness)
-			if err != nil && !errors.Is(err, syscall.ESRCH) { // it has ended
-				return err
-			}
-		}
-		told = len(threads)
-	}
-}
-
-// ownNiceness is that of this process's main thread, with which it began.
-func ownNiceness() (int, error) {
-	is, err := syscall.Getpriority(syscall.PRIO_PROCESS, os.Getpid())
-	return 20 - is, err // the system call's own result is 1 to 40, so that none is taken for an error
+	is, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	niceness := min(20-is+nicer, 19) // the system call returns 20 less it; 19 is the kernel's greatest
+	return errors.Join(err, syscall.Setpgid(0, 0), syscall.Setpriority(syscall.PRIO_PGRP, 0, niceness))
 }
 
 // lower sets a resource limit of the process; a lower hard limit stays as it is.

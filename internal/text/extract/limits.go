@@ -25,8 +25,6 @@ const (
 type limits struct {
 	file       int64 // bytes
 	characters int
-	pages      int
-	blocks     int
 	unpacked   int64         // bytes that an archive's members have in all
 	memory     uint64        // bytes, in addition to what the child maps at its start
 	work       time.Duration // of CPU time
@@ -37,11 +35,11 @@ type limits struct {
 // for whose text nobody waits.
 var (
 	forMessages = limits{
-		file: 20 << 20, characters: MaxText, pages: MaxPages, blocks: maxBlocks, unpacked: 64 << 20,
+		file: 20 << 20, characters: MaxText, unpacked: 64 << 20,
 		memory: 256 << 20, work: 10 * time.Second, elapsed: time.Minute,
 	}
 	forDocuments = limits{
-		file: MaxFile, characters: MaxCharacters, pages: MaxPages, blocks: maxBlocks, unpacked: 256 << 20,
+		file: MaxFile, characters: MaxCharacters, unpacked: 256 << 20,
 		memory: 384 << 20, work: 30 * time.Second, elapsed: 5 * time.Minute,
 	}
 )

@@ -45,7 +45,7 @@ func readMail(in input, b *builder) error {
 		}
 	}
 	r := mailReader{b: b, decoder: &decoder}
-	text, err := r.part(partHeader(m.Header.Get), m.Body, 0)
+	text, err := r.part(m.Header.Get, m.Body, 0)
 	if err != nil {
 		return err
 	}
@@ -57,8 +57,6 @@ func readMail(in input, b *builder) error {
 	}
 	return nil
 }
-
-type partHeader func(name string) string
 
 type mailReader struct {
 	b        *builder
@@ -97,7 +95,7 @@ func (t mailText) empty() bool {
 }
 
 // part reads a part with what is in it.
-func (r *mailReader) part(header partHeader, body io.Reader, depth int) (mailText, error) {
+func (r *mailReader) part(header func(name string) string, body io.Reader, depth int) (mailText, error) {
 	if r.parts++; r.parts > maxParts || depth > maxNested {
 		return nil, errParts
 	}
@@ -153,7 +151,7 @@ func (r *mailReader) attach(kind, name string) {
 	if decoded, err := r.decoder.DecodeHeader(name); err == nil {
 		name = decoded
 	}
-	if name = cutTo(oneLine(name), maxTitle); name == "" {
+	if name = document.Cut(oneLine(name), maxTitle); name == "" {
 		name = kind
 	}
 	r.attached = append(r.attached, name)

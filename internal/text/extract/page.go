@@ -29,7 +29,7 @@ func readPage(in input, b *builder) error {
 
 func readMarkup(text string, b *builder, bare bool) error {
 	b.end()
-	r := pageReader{z: html.NewTokenizer(strings.NewReader(text)), b: b, bare: bare}
+	r := pageReader{z: html.NewTokenizer(strings.NewReader(text)), rowText: rowText{b: b}, bare: bare}
 	for !b.full {
 		switch r.z.Next() {
 		case html.ErrorToken:
@@ -55,8 +55,9 @@ func readMarkup(text string, b *builder, bare bool) error {
 
 // pageReader reads the tokens of a page. It builds no tree: a page may have millions of elements within elements.
 type pageReader struct {
+	rowText
+
 	z    *html.Tokenizer
-	b    *builder
 	bare bool // without navigation
 
 	skipped string // the element that is left out, with all in it
@@ -65,10 +66,8 @@ type pageReader struct {
 	heading strings.Builder
 	pre     int // depth of elements whose line breaks count
 
-	tables int    // depth of tables
-	nested int    // depth of tables in the present cell, which are part of it
-	cells  []cell // of the present row
-	cell   *strings.Builder
+	tables int   // depth of tables
+	nested int   // depth of tables in the present cell, which are part of it
 	said   spans // of the element
 	spans  spans // of the cell
 	wide   int   // cells of a row before, which had several texts
@@ -298,14 +297,9 @@ func (r *pageReader) text(raw []byte) {
 	}
 }
 
-// write writes to the present cell, or else to the present part.
+// write writes a text, but no line break where nothing has begun.
 func (r *pageReader) write(s string) {
-	switch {
-	case r.cell == nil:
-		if s != "\n" || r.b.opened {
-			r.b.add(s)
-		}
-	case r.cell.Len() < utf8Most*r.b.most.characters:
-		r.cell.WriteString(s)
+	if s != "\n" || r.cell != nil || r.b.opened {
+		r.rowText.write(s)
 	}
 }

@@ -7,26 +7,16 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"agentplatform/internal/text/document"
 	"agentplatform/internal/text/extract/pdftext"
 )
 
 // errUncompiled is the error of a reader that is not ready; it says nothing about the file.
 var errUncompiled = pdftext.ErrUncompiled
 
-var pdfKinds = map[pdftext.Kind]document.Kind{
-	pdftext.Paragraph: document.Paragraph, pdftext.Heading: document.Heading, pdftext.Item: document.Item,
-}
-
 // readPDF reads the text of a PDF's pages.
 func readPDF(in input, b *builder) (err error) {
 	d, err := pdftext.Open(context.Background(), in.data, in.compiled, int(b.most.sandbox()))
-	switch {
-	case errors.Is(err, pdftext.ErrPassword):
-		return Fault{Encrypted, "the PDF has a password"}
-	case errors.Is(err, errUncompiled):
-		return err
-	case err != nil:
+	if err != nil {
 		return unreadablePDF(err, b.most)
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
@@ -39,7 +29,7 @@ func readPDF(in input, b *builder) (err error) {
 	for _, parts := range pdftext.Layout(pages) {
 		b.page()
 		for _, p := range parts {
-			b.block(pdfKinds[p.Kind], p.Level, strings.Join(p.Lines, "\n"))
+			b.block(p.Kind, p.Level, strings.Join(p.Lines, "\n"))
 		}
 	}
 	if len(b.text.Blocks) == 0 && !b.full {
@@ -48,8 +38,12 @@ func readPDF(in input, b *builder) (err error) {
 	return nil
 }
 
-func unreadablePDF(err error, most limits) Fault {
+func unreadablePDF(err error, most limits) error {
 	switch {
+	case errors.Is(err, pdftext.ErrPassword):
+		return Fault{Encrypted, "the PDF has a password"}
+	case errors.Is(err, errUncompiled):
+		return err
 	case errors.Is(err, pdftext.ErrTooMuch):
 		return Fault{Unreadable, fmt.Sprintf("the PDF takes more than %d MiB to read, or breaks its reader",
 			most.sandbox()>>20)}
@@ -65,7 +59,7 @@ func linesOfPages(d *pdftext.Document, most limits) ([][]pdftext.Line, error) {
 	var pages [][]pdftext.Line
 	var broken error
 	whole := false
-	for i, characters := 0, 0; i < d.Pages && i <= most.pages && characters <= most.characters; i++ {
+	for i, characters := 0, 0; i < d.Pages && i <= MaxPages && characters <= most.characters; i++ {
 		lines, err := d.Page(i)
 		switch {
 		case err == nil:

@@ -9,9 +9,6 @@ import (
 
 // readPresentation reads a presentation: a slide is a page, its notes follow its text.
 func readPresentation(m *members, _ input, b *builder) error {
-	if err := m.properties(b); err != nil {
-		return err
-	}
 	const whole = "ppt/presentation.xml"
 	relations, err := m.relations(whole)
 	if err != nil {
@@ -56,12 +53,7 @@ func readSlide(m *members, name string, b *builder) error {
 }
 
 func readShapes(m *members, name string, b *builder) error {
-	p, err := m.parts(name)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	whole, err := p.read(b, &slideReader{p: p, b: b})
+	whole, err := m.walk(name, b, &slideReader{rowText: rowText{b: b}})
 	if whole {
 		b.end()
 	}
@@ -70,22 +62,19 @@ func readShapes(m *members, name string, b *builder) error {
 
 // slideReader reads the shapes of a slide.
 type slideReader struct {
-	p *parts
-	b *builder
+	rowText
 
 	placeholder string // what the shape stands for: title, body, …
 	left        bool   // the shape repeats what stands elsewhere: the number of the slide, the date, the footer
-	cells       []cell
-	cell        *strings.Builder // nil: outside of tables
-	merge       cell             // with which others it is merged
-	names       bool             // the first row of the table has the names of the columns
+	merge       cell   // with which others the cell is merged
+	names       bool   // the first row of the table has the names of the columns
 	table       *table
 }
 
-func (r *slideReader) start(e xml.StartElement) error {
+func (r *slideReader) start(p *parts, e xml.StartElement) error {
 	switch e.Name.Local {
 	case "Fallback":
-		return r.p.skip()
+		return p.skip()
 	case "sp", "graphicFrame": // the shapes that have text
 		r.placeholder, r.left = "", false
 	case "ph":
@@ -111,7 +100,7 @@ func (r *slideReader) start(e xml.StartElement) error {
 			r.b.kind = document.Item
 		}
 	case "t":
-		text, err := r.p.characters(utf8Most * r.b.most.characters)
+		text, err := p.characters(utf8Most * r.b.most.characters)
 		r.write(text)
 		return err
 	case "br":
@@ -137,12 +126,8 @@ func (r *slideReader) paragraph() {
 }
 
 func (r *slideReader) write(s string) {
-	switch {
-	case r.left:
-	case r.cell == nil:
-		r.b.add(s)
-	case r.cell.Len() < utf8Most*r.b.most.characters:
-		r.cell.WriteString(s)
+	if !r.left {
+		r.rowText.write(s)
 	}
 }
 
@@ -153,11 +138,7 @@ func (r *slideReader) ended(name string) {
 			r.b.end()
 		}
 	case "tc":
-		if r.cell != nil && len(r.cells) < maxCells {
-			r.merge.text = r.cell.String()
-			r.cells = append(r.cells, r.merge)
-		}
-		r.cell = nil
+		r.endCell(r.merge, 1)
 	case "tr":
 		if r.table == nil {
 			r.table = newTable(r.b)

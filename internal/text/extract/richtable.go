@@ -17,16 +17,16 @@ const (
 func (r *richReader) define(word string, number int) {
 	switch word {
 	case "trowd":
-		r.merges, r.left, r.edges, r.merge = nil, 0, nil, cell{}
+		r.merges, r.row.left, r.row.edges, r.merge = nil, 0, nil, cell{}
 	case "trleft":
-		r.left = number
+		r.row.left = number
 	case "clmrg":
 		r.merge.left = true
 	case "clvmrg":
 		r.merge.up = true
 	case "cellx":
 		if len(r.merges) < maxCells {
-			r.merges, r.edges = append(r.merges, r.merge), append(r.edges, number)
+			r.merges, r.row.edges = append(r.merges, r.merge), append(r.row.edges, number)
 		}
 		r.merge = cell{}
 	}

@@ -74,14 +74,11 @@ type richReader struct {
 	high     rune   // the first half of a pair
 	heading  int
 	item     bool
-	cells    []cell
+	row      richRow // the present one
 	cell     strings.Builder
 	merges   []cell // what the definition of the row says of each of its cells
-	left     int    // where the row begins
-	edges    []int  // where each ends
 	merge    cell   // what it says of the next one
 	inTable  bool
-	names    bool // the present row has the names of the columns
 	rows     []richRow
 	table    *table
 	title    strings.Builder
@@ -236,14 +233,14 @@ func (r *richReader) layout(word string, number int, has bool) {
 		r.b.end()
 		r.inTable = true
 	case "cell":
-		if len(r.cells) < maxCells {
-			r.cells = append(r.cells, cell{text: r.cell.String()})
+		if len(r.row.cells) < maxCells {
+			r.row.cells = append(r.row.cells, cell{text: r.cell.String()})
 		}
 		r.cell.Reset()
 	case "nestcell", "nestrow":
 		r.write(" ")
 	case "trhdr":
-		r.names = true
+		r.row.names = true
 	case "row":
 		r.endRow()
 	default:
@@ -252,20 +249,20 @@ func (r *richReader) layout(word string, number int, has bool) {
 }
 
 func (r *richReader) endRow() {
-	if rest := r.cell.String(); strings.TrimSpace(rest) != "" && len(r.cells) < maxCells {
-		r.cells = append(r.cells, cell{text: rest})
+	if rest := r.cell.String(); strings.TrimSpace(rest) != "" && len(r.row.cells) < maxCells {
+		r.row.cells = append(r.row.cells, cell{text: rest})
 	}
 	r.cell.Reset()
-	if len(r.cells) == 0 {
+	if len(r.row.cells) == 0 {
 		return
 	}
-	for i := range min(len(r.cells), len(r.merges)) {
-		r.cells[i].left, r.cells[i].up = r.merges[i].left, r.merges[i].up
+	for i := range min(len(r.row.cells), len(r.merges)) {
+		r.row.cells[i].left, r.row.cells[i].up = r.merges[i].left, r.merges[i].up
 	}
-	if r.rows = append(r.rows, richRow{r.cells, r.left, r.edges, r.names}); len(r.rows) >= mostRichRows {
+	if r.rows = append(r.rows, r.row); len(r.rows) >= mostRichRows {
 		r.addRows()
 	}
-	r.cells, r.names = nil, false
+	r.row.cells, r.row.names = nil, false
 }
 
 // word takes a control word from the rest, with its number if it has one, and the space that ends it.

@@ -3,6 +3,8 @@ package extract
 import (
 	"encoding/xml"
 	"fmt"
+	"math/big"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,8 +97,8 @@ func (s *sheetMarks) note(p *parts, e xml.StartElement) error {
 		if a, is := areaOf(attribute(e, "ref")); is {
 			s.areas = append(s.areas, a)
 		}
-		if len(s.areas) > s.most.blocks {
-			return Fault{TooLarge, fmt.Sprintf("a sheet of the workbook has more than %d merged cells", s.most.blocks)}
+		if len(s.areas) > maxBlocks {
+			return Fault{TooLarge, fmt.Sprintf("a sheet of the workbook has more than %d merged cells", maxBlocks)}
 		}
 	}
 	return nil
@@ -209,39 +211,24 @@ func isScientific(shown string) bool {
 	return at > 0 && isDigit(shown[at-1]) && at+1 < len(shown) && strings.Trim(shown[at+1:], "+-0123456789 ") == ""
 }
 
+// decimal is a number as a workbook stores it. It bounds the digits that an exponent adds.
+var decimal = regexp.MustCompile(`^([+-]?)(\d*)\.?(\d*)(?:E([+-]?\d{1,5}))?$`)
+
 // inFull is a decimal number without an exponent; empty for what is none, or has too many digits.
 func inFull(stored string) string {
-	number, exponent, _ := strings.Cut(strings.ToUpper(stored), "E")
-	number, negative := strings.CutPrefix(strings.TrimPrefix(number, "+"), "-")
-	whole, part, _ := strings.Cut(number, ".")
-	shift := 0
-	if exponent != "" {
-		n, err := strconv.Atoi(exponent)
-		if err != nil || n < -longestNumber || n > longestNumber {
-			return ""
-		}
-		shift = n
-	}
-	if digits := whole + part; digits == "" || len(digits) > longestNumber || strings.Trim(digits, "0123456789") != "" {
+	stored = strings.ToUpper(stored)
+	p := decimal.FindStringSubmatch(stored)
+	if p == nil || p[2]+p[3] == "" || len(p[2]+p[3]) > longestNumber {
 		return ""
 	}
-	if shift >= 0 {
-		part += strings.Repeat("0", max(0, shift-len(part)))
-		whole, part = whole+part[:shift], part[shift:]
-	} else {
-		whole = strings.Repeat("0", max(0, -shift-len(whole))) + whole
-		at := len(whole) + shift
-		whole, part = whole[:at], whole[at:]+part
+	shift, _ := strconv.Atoi(p[4])
+	number, is := new(big.Rat).SetString(stored)
+	if !is || shift < -longestNumber || shift > longestNumber {
+		return ""
 	}
-	whole, part = strings.TrimLeft(whole, "0"), strings.TrimRight(part, "0")
-	if whole == "" {
-		whole = "0"
+	full := number.FloatString(max(0, len(p[3])-shift))
+	if strings.Contains(full, ".") {
+		full = strings.TrimRight(strings.TrimRight(full, "0"), ".")
 	}
-	if part != "" {
-		whole += "." + part
-	}
-	if negative {
-		whole = "-" + whole
-	}
-	return whole
+	return full
 }

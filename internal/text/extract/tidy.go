@@ -75,22 +75,11 @@ func tidyLines(s string) string {
 		}
 		return r
 	}, s)
-	for {
-		line, rest, more := strings.Cut(s, "\n")
-		if strings.TrimSpace(line) != "" {
-			break
-		}
-		if s = rest; !more {
-			return ""
-		}
+	lines := strings.Split(s, "\n")
+	for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
+		lines = lines[1:]
 	}
-	for {
-		at := strings.LastIndexByte(s, '\n')
-		if at < 0 || strings.TrimSpace(s[at:]) != "" {
-			return s
-		}
-		s = s[:at]
-	}
+	return strings.Join(withoutEmptyEnd(lines), "\n")
 }
 
 // oneLine makes each run of white space one space.
@@ -106,20 +95,6 @@ func isBlank(r rune) bool { return unicode.IsSpace(r) || isUnseen(r) }
 // isUnseen reports control characters, soft hyphens, and marks without width that only say where a line may break.
 func isUnseen(r rune) bool {
 	return unicode.IsControl(r) || r == '\u00AD' || r == '\u200B' || r == '\u2060' || r == '\uFEFF'
-}
-
-// cutTo returns the first characters of s.
-func cutTo(s string, characters int) string {
-	if len(s) <= characters {
-		return s
-	}
-	for at := range s {
-		if characters == 0 {
-			return s[:at]
-		}
-		characters--
-	}
-	return s
 }
 
 // cutBytes returns the first bytes of s, without a partial character.

@@ -13,51 +13,49 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func isIn(let chan struct{}) bool {
-	select {
-	case <-let:
-		return true
-	default:
-		return false
-	}
-}
-
 // The first file of a group does not wait for earlier files of other groups, and a waiter that gives up holds no
 // place.
 func TestGroupsTakeTurns(t *testing.T) {
-	turns := newTurns(2, 1)
-	var much []chan struct{}
-	for range 100 {
-		much = append(much, turns.join("much"))
-	}
-	assert.True(t, isIn(turns.join("little")), "one group does not have all places")
-	assert.False(t, isIn(much[1]))
-	third, again := turns.join("third"), turns.join("little")
-	turns.leave("much")
-	assert.False(t, isIn(third), "there are ninety-nine, but it was the turn of the group that waited for longer")
-	assert.True(t, isIn(much[1]))
-	turns.leave("much")
-	assert.True(t, isIn(third), "a group that has had its turn stands behind the others")
-	turns.leave("third")
-	assert.True(t, isIn(much[2]), "one of the group is in already")
-	turns.leave("little")
-	assert.True(t, isIn(again))
-
-	assert.False(t, turns.giveUp("much", much[2]), "it is in")
-	for _, one := range much[3:] {
-		assert.True(t, turns.giveUp("much", one))
-	}
-	turns.leave("much")
-	turns.leave("little")
-	nobodyIsIn(t, turns)
-}
-
-func nobodyIsIn(t *testing.T, turns *turns) {
-	t.Helper()
-	assert.Zero(t, turns.taken)
-	assert.Empty(t, turns.held)
-	assert.Empty(t, turns.waiting)
-	assert.Empty(t, turns.order)
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(2, 1)
+		var in []string // in the order of their turns
+		leave := map[string]func(){}
+		join := func(ctx context.Context, group string) {
+			go func() {
+				if left, err := turns.take(ctx, group); err == nil {
+					in, leave[group] = append(in, group), left
+				}
+			}()
+			synctest.Wait()
+		}
+		next := func(group string) {
+			leave[group]()
+			synctest.Wait()
+		}
+		much, stop := context.WithCancel(t.Context())
+		for range 100 {
+			join(much, "much")
+		}
+		join(t.Context(), "little")
+		assert.Equal(t, []string{"much", "little"}, in, "one group does not have all places")
+		join(t.Context(), "third")
+		join(t.Context(), "little")
+		next("much")
+		assert.Equal(t, "third", in[2], "a group that has had its turn stands behind the others")
+		next("third")
+		assert.Equal(t, "much", in[3], "one of the group little is in already")
+		next("much")
+		assert.Equal(t, "much", in[4], "nobody else waits for this place")
+		next("little")
+		assert.Equal(t, "little", in[5])
+		stop()
+		synctest.Wait()
+		next("much")
+		next("little")
+		assert.Len(t, in, 6, "who gave up has no turn")
+		assert.Empty(t, turns.groups)
+		assert.True(t, turns.slots.TryAcquire(2), "all places are free")
+	})
 }
 
 func TestWaitForATurnTimesOut(t *testing.T) {
@@ -107,7 +105,8 @@ func TestConcurrentReadsStayWithinTheLimit(t *testing.T) {
 		})
 	}
 	all.Wait()
-	nobodyIsIn(t, turns)
+	assert.Empty(t, turns.groups)
+	assert.True(t, turns.slots.TryAcquire(3), "all places are free")
 }
 
 // While documents of one group are being read or wait, the first document of another group is read.
@@ -132,7 +131,7 @@ func TestDocumentsOfOneGroupDoNotDelayAnother(t *testing.T) {
 	assert.Eventually(t, func() bool {
 		reading.mu.Lock()
 		defer reading.mu.Unlock()
-		return reading.held["much"]+len(reading.waiting["much"]) == many
+		return reading.groups["much"] != nil && reading.groups["much"].users == many
 	}, time.Minute, time.Millisecond)
 	got, err := Text(t.Context(), "little", File{Name: "a.html", Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader("<p>Dear all")), nil

@@ -15,8 +15,7 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// What the child writes to its output: a line of JSON with all but body and blocks, the body, then the blocks as
-// unsigned varints: kind, characters since the end of the last block, characters, level, header+1 for rows.
+// What the child writes to its output: a line of JSON with all but body and blocks, the body, then the blocks.
 
 // result is the first line.
 type result struct {
@@ -24,6 +23,12 @@ type result struct {
 	Pages           []int  `json:",omitempty"`
 	Bytes, Blocks   int
 	Cut             bool `json:",omitempty"` // the text is longer
+}
+
+// wireBlock is a block, little-endian.
+type wireBlock struct {
+	Kind, Level        uint8 // Kind: its place in kinds
+	Start, End, Header int32
 }
 
 var kinds = []document.Kind{document.Paragraph, document.Heading, document.Item, document.Row, document.Code}
@@ -36,20 +41,15 @@ func encode(w io.Writer, text document.Text, cut bool) error {
 	if err != nil {
 		return err
 	}
+	blocks := make([]wireBlock, len(text.Blocks))
+	for i, b := range text.Blocks {
+		kind := slices.Index(kinds, b.Kind)
+		blocks[i] = wireBlock{uint8(kind), uint8(b.Level), int32(b.Start), int32(b.End), int32(b.Header)}
+	}
 	b := bufio.NewWriter(w)
 	_, _ = b.Write(append(first, '\n'))
 	_, _ = b.WriteString(text.Body)
-	var line []byte
-	last := 0
-	for _, block := range text.Blocks {
-		line = binary.AppendUvarint(line[:0], uint64(slices.Index(kinds, block.Kind)))
-		line = binary.AppendUvarint(line, uint64(block.Start-last))
-		line = binary.AppendUvarint(line, uint64(block.End-block.Start))
-		line = binary.AppendUvarint(line, uint64(block.Level))
-		line = binary.AppendUvarint(line, uint64(block.Header+1))
-		_, _ = b.Write(line)
-		last = block.End
-	}
+	_ = binary.Write(b, binary.LittleEndian, blocks)
 	return b.Flush()
 }
 
@@ -59,7 +59,7 @@ var errWire = errors.New("what the reader says makes no sense")
 func decode(r io.Reader, most limits) (document.Text, bool, error) {
 	var text document.Text
 	in := bufio.NewReaderSize(r, 64<<10)
-	head, err := firstLine(in, 16*most.pages+8*maxTitle*utf8.UTFMax+1024)
+	head, err := firstLine(in, 16*MaxPages+8*maxTitle*utf8.UTFMax+1024)
 	if err != nil {
 		return text, false, err
 	}
@@ -68,7 +68,7 @@ func decode(r io.Reader, most limits) (document.Text, bool, error) {
 		return text, false, fmt.Errorf("%w: %w", errWire, err)
 	}
 	if first.Bytes < 0 || first.Bytes > utf8.UTFMax*most.characters || first.Blocks < 0 ||
-		first.Blocks > most.blocks || len(first.Pages) > most.pages {
+		first.Blocks > maxBlocks || len(first.Pages) > MaxPages {
 		return text, false, errWire
 	}
 	var body strings.Builder
@@ -105,29 +105,25 @@ func firstLine(in *bufio.Reader, most int) ([]byte, error) {
 	return nil, errWire
 }
 
-func decodeBlocks(in io.ByteReader, count, long int) ([]document.Block, error) {
-	var blocks []document.Block
-	last := uint64(0)
-	for n := range count {
-		var v [5]uint64
-		for i := range v {
-			var err error
-			if v[i], err = binary.ReadUvarint(in); err != nil || v[i] > uint64(max(long, count, 6)) {
-				return nil, errWire
-			}
-		}
-		start := last + v[1]
-		if last = start + v[2]; last > uint64(long) || v[0] >= uint64(len(kinds)) || v[4] > uint64(n+1) {
+func decodeBlocks(in io.Reader, count, long int) ([]document.Block, error) {
+	if count == 0 {
+		return nil, nil
+	}
+	records := make([]wireBlock, count)
+	if err := binary.Read(in, binary.LittleEndian, records); err != nil {
+		return nil, fmt.Errorf("%w: %w", errWire, err)
+	}
+	blocks := make([]document.Block, count)
+	last := 0
+	for n, b := range records {
+		start, end, header := int(b.Start), int(b.End), int(b.Header)
+		if start < last || end < start || end > long || int(b.Kind) >= len(kinds) || header < -1 || header > n {
 			return nil, errWire
 		}
-		blocks = append(blocks, document.Block{
-			Kind: kinds[v[0]], Start: int(start), End: int(last), Level: int(v[3]), Header: int(v[4]) - 1,
-		})
-	}
-	for i := range blocks {
-		if blocks[i].Kind != document.Row {
-			blocks[i].Header = 0
+		if last = end; kinds[b.Kind] != document.Row {
+			header = 0
 		}
+		blocks[n] = document.Block{Kind: kinds[b.Kind], Start: start, End: end, Level: int(b.Level), Header: header}
 	}
 	return blocks, nil
 }

@@ -12,9 +12,6 @@ import (
 // readWord reads a Word document: its text, then its footnotes and endnotes. What was deleted while changes were
 // tracked is not read.
 func readWord(m *members, _ input, b *builder) error {
-	if err := m.properties(b); err != nil {
-		return err
-	}
 	styles, err := wordStyles(m, b)
 	if err != nil {
 		return err
@@ -23,26 +20,17 @@ func readWord(m *members, _ input, b *builder) error {
 		if m.files[name] == nil || b.full {
 			continue
 		}
-		if err := readWordPart(m, name, styles, b); err != nil {
+		r := &wordReader{rowText: rowText{b: b}, styles: styles}
+		whole, err := m.walk(name, b, r)
+		if err != nil {
 			return err
+		}
+		if whole {
+			r.endRow()
+			b.end()
 		}
 	}
 	return nil
-}
-
-func readWordPart(m *members, name string, styles map[string]wordStyle, b *builder) error {
-	p, err := m.parts(name)
-	if err != nil {
-		return err
-	}
-	defer p.close()
-	r := &wordReader{p: p, b: b, styles: styles}
-	whole, err := p.read(b, r)
-	if whole {
-		r.endRow()
-		b.end()
-	}
-	return err
 }
 
 // wordStyle is what a style says of its paragraphs.
@@ -91,16 +79,12 @@ func wordStyles(m *members, b *builder) (map[string]wordStyle, error) {
 
 // wordReader reads the elements of a text. A table within a table is part of its cell.
 type wordReader struct {
-	p      *parts
-	b      *builder
-	styles map[string]wordStyle
+	rowText
 
-	tables  int    // depth of tables
-	cells   []cell // of the present row
-	cell    *strings.Builder
+	styles  map[string]wordStyle
+	tables  int  // depth of tables
+	merge   cell // with which others the cell is merged
 	across  int  // columns of the cell
-	left    bool // it is merged with the one before it
-	up      bool // it is merged with the one above it
 	after   int  // empty columns at the end of the present row
 	names   bool // the present row has the names of the columns
 	heading bool // the first row of the table has them
@@ -108,10 +92,10 @@ type wordReader struct {
 }
 
 // start reads what an element begins.
-func (r *wordReader) start(e xml.StartElement) error {
+func (r *wordReader) start(p *parts, e xml.StartElement) error {
 	switch e.Name.Local {
 	case "t":
-		text, err := r.p.characters(utf8Most * r.b.most.characters)
+		text, err := p.characters(utf8Most * r.b.most.characters)
 		r.write(text)
 		return err
 	case "tab":
@@ -121,7 +105,7 @@ func (r *wordReader) start(e xml.StartElement) error {
 	case "noBreakHyphen":
 		r.write("-")
 	case "Fallback", "moveFrom", "instrText", "delText", "tabs", "pPrChange", "tblPrChange", "trPrChange", "tcPrChange":
-		return r.p.skip()
+		return p.skip()
 	case "p":
 		if r.cell == nil {
 			r.b.begin(document.Paragraph, 0)
@@ -194,7 +178,7 @@ func (r *wordReader) tabular(e xml.StartElement) {
 	case "tc":
 		if r.tables == 1 {
 			r.endCell()
-			r.cell, r.across, r.left, r.up = &strings.Builder{}, 1, false, false
+			r.cell, r.across, r.merge = &strings.Builder{}, 1, cell{}
 		}
 	default:
 		if r.tables == 1 {
@@ -216,9 +200,9 @@ func (r *wordReader) merged(e xml.StartElement) {
 	case "gridSpan":
 		r.across = columns
 	case "hMerge":
-		r.left = value != "restart"
+		r.merge.left = value != "restart"
 	case "vMerge":
-		r.up = value != "restart"
+		r.merge.up = value != "restart"
 	}
 }
 
@@ -249,23 +233,7 @@ func (r *wordReader) ended(name string) {
 	}
 }
 
-func (r *wordReader) write(s string) {
-	if r.cell == nil {
-		r.b.add(s)
-	} else if r.cell.Len() < utf8Most*r.b.most.characters {
-		r.cell.WriteString(s)
-	}
-}
-
-func (r *wordReader) endCell() {
-	if r.cell != nil && len(r.cells) < maxCells {
-		r.cells = append(r.cells, cell{r.cell.String(), r.left, r.up})
-		for i := 1; i < r.across && len(r.cells) < maxCells; i++ {
-			r.cells = append(r.cells, cell{left: !r.up, up: r.up})
-		}
-	}
-	r.cell = nil
-}
+func (r *wordReader) endCell() { r.rowText.endCell(r.merge, r.across) }
 
 func (r *wordReader) endRow() {
 	r.endCell()

@@ -14,9 +14,6 @@ import (
 // readWorkbook reads the sheets that are shown, each under its name as a heading. The first row of a sheet has the
 // names of the columns unless there is a number in it.
 func readWorkbook(m *members, in input, b *builder) error {
-	if err := m.properties(b); err != nil {
-		return err
-	}
 	// No part goes to a temporary file, which would stay when the child is ended.
 	f, err := excelize.OpenReader(bytes.NewReader(in.data), excelize.Options{
 		UnzipSizeLimit: b.most.unpacked, UnzipXMLSizeLimit: b.most.unpacked,

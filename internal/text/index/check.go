@@ -1,6 +1,7 @@
 package index
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 )
@@ -10,11 +11,9 @@ func CheckPut(v Version, dimensions int, chunks []Chunk) error {
 	if err := v.Check(); err != nil {
 		return err
 	}
-	if dimensions < 1 || dimensions > MaxDimensions {
-		return fmt.Errorf("%w: %d dimensions, not 1 to %d", ErrInvalid, dimensions, MaxDimensions)
-	}
-	if len(chunks) > MaxChunks {
-		return fmt.Errorf("%w: %d chunks at once, more than %d", ErrInvalid, len(chunks), MaxChunks)
+	if err := cmp.Or(from1("%d dimensions", dimensions, MaxDimensions),
+		atMost("%d chunks at once", len(chunks), MaxChunks)); err != nil {
+		return err
 	}
 	seen := make(map[int]bool, len(chunks))
 	for _, c := range chunks {
@@ -29,6 +28,21 @@ func CheckPut(v Version, dimensions int, chunks []Chunk) error {
 	return nil
 }
 
+// from1 and atMost return an error for a number beyond bounds, which a text names.
+func from1(text string, n, most int) error {
+	if n >= 1 && n <= most {
+		return nil
+	}
+	return fmt.Errorf("%w: "+text+", not 1 to %d", ErrInvalid, n, most)
+}
+
+func atMost(text string, n, most int) error {
+	if n <= most {
+		return nil
+	}
+	return fmt.Errorf("%w: "+text+", more than %d", ErrInvalid, n, most)
+}
+
 // Check checks the names and the number. The error wraps [ErrInvalid].
 func (v Version) Check() error {
 	if err := checkName(v.Collection); err != nil {
@@ -40,12 +54,7 @@ func (v Version) Check() error {
 	return checkName(v.Document)
 }
 
-func checkName(s string) error {
-	if s == "" || len(s) > MaxName {
-		return fmt.Errorf("%w: a name of %d bytes, not 1 to %d", ErrInvalid, len(s), MaxName)
-	}
-	return nil
-}
+func checkName(s string) error { return from1("a name of %d bytes", len(s), MaxName) }
 
 func (c Chunk) check(dimensions int) error {
 	if c.Index < 0 || c.Index > math.MaxInt32 || c.Length < 0 || c.Length > MaxLength {
@@ -54,18 +63,12 @@ func (c Chunk) check(dimensions int) error {
 	if len(c.Vector) != dimensions {
 		return fmt.Errorf("%w: a vector of %d dimensions, not %d", ErrInvalid, len(c.Vector), dimensions)
 	}
-	if err := checkVector(c.Vector); err != nil {
+	if err := cmp.Or(checkVector(c.Vector), atMost("%d terms", len(c.Terms), MaxChunkTerms)); err != nil {
 		return err
-	}
-	if len(c.Terms) > MaxChunkTerms {
-		return fmt.Errorf("%w: %d terms, more than %d", ErrInvalid, len(c.Terms), MaxChunkTerms)
 	}
 	seen := make(map[string]bool, len(c.Terms))
 	for _, t := range c.Terms {
-		if t.Weight < 1 || t.Weight > MaxWeight {
-			return fmt.Errorf("%w: a weight of %d, not 1 to %d", ErrInvalid, t.Weight, MaxWeight)
-		}
-		if err := checkTerm(t.Text, seen); err != nil {
+		if err := cmp.Or(from1("a weight of %d", t.Weight, MaxWeight), checkTerm(t.Text, seen)); err != nil {
 			return err
 		}
 	}
@@ -73,8 +76,8 @@ func (c Chunk) check(dimensions int) error {
 }
 
 func checkTerm(s string, seen map[string]bool) error {
-	if s == "" || len(s) > MaxTerm {
-		return fmt.Errorf("%w: a term of %d bytes, not 1 to %d", ErrInvalid, len(s), MaxTerm)
+	if err := from1("a term of %d bytes", len(s), MaxTerm); err != nil {
+		return err
 	}
 	if seen[s] {
 		return fmt.Errorf("%w: the term %q stands twice", ErrInvalid, s)
@@ -97,18 +100,14 @@ func checkVector(v []float32) error {
 
 // Check checks a query. The error wraps [ErrInvalid].
 func (q Query) Check() error {
-	if q.Limit < 1 || q.Limit > MaxLimit {
-		return fmt.Errorf("%w: a limit of %d, not 1 to %d", ErrInvalid, q.Limit, MaxLimit)
-	}
-	if len(q.Terms) > MaxTerms {
-		return fmt.Errorf("%w: %d words, more than %d", ErrInvalid, len(q.Terms), MaxTerms)
-	}
-	if len(q.Documents) > MaxDocuments {
-		return fmt.Errorf("%w: %d documents, more than %d", ErrInvalid, len(q.Documents), MaxDocuments)
+	if err := cmp.Or(from1("a limit of %d", q.Limit, MaxLimit), atMost("%d words", len(q.Terms), MaxTerms),
+		atMost("%d documents", len(q.Documents), MaxDocuments),
+		atMost("a vector of %d dimensions", len(q.Vector), MaxDimensions)); err != nil {
+		return err
 	}
 	for _, variants := range q.Terms {
-		if len(variants) < 1 || len(variants) > MaxVariants {
-			return fmt.Errorf("%w: a word with %d variants, not 1 to %d", ErrInvalid, len(variants), MaxVariants)
+		if err := from1("a word with %d variants", len(variants), MaxVariants); err != nil {
+			return err
 		}
 		seen := make(map[string]bool, len(variants))
 		for _, t := range variants {
@@ -116,9 +115,6 @@ func (q Query) Check() error {
 				return err
 			}
 		}
-	}
-	if len(q.Vector) > MaxDimensions {
-		return fmt.Errorf("%w: a vector of %d dimensions, more than %d", ErrInvalid, len(q.Vector), MaxDimensions)
 	}
 	return checkVector(q.Vector)
 }

@@ -22,12 +22,6 @@ const (
 	Keyword  Mode = "keyword"
 )
 
-// Query says what is wanted of the candidates.
-type Query struct {
-	Mode  Mode
-	Limit int // 0: all
-}
-
 // List is what one query to an index found. A search has a list for each embedding model; all were asked for the same
 // terms, and no chunk is in two of them.
 type List struct {
@@ -74,15 +68,15 @@ type Hit struct {
 // By words a score is s/(s+8) of the BM25 score s; by meaning it is the cosine, which is no score below 0. In hybrid
 // mode, and by meaning where there are several embedding models, whose cosines say nothing about each other, it is the
 // reciprocal rank fusion, divided by what the first of every list would have.
-func Rank(q Query, lists []List) []Hit {
+func Rank(mode Mode, lists []List) []Hit {
 	found, withVectors := score(lists), 0
 	for _, l := range lists {
 		if l.Trust.Weight > 0 {
 			withVectors++
 		}
 	}
-	switch fused := q.Mode == Hybrid; {
-	case q.Mode == Keyword:
+	switch fused := mode == Hybrid; {
+	case mode == Keyword:
 		for i := range found {
 			found[i].Score = found[i].Keyword
 		}
@@ -100,9 +94,6 @@ func Rank(q Query, lists []List) []Hit {
 		}
 	}
 	slices.SortFunc(hits, order)
-	if q.Limit > 0 {
-		return hits[:min(q.Limit, len(hits))]
-	}
 	return hits
 }
 

@@ -43,54 +43,51 @@ func TestRank(t *testing.T) {
 	other := list(1, chunk("x", 0.3), chunk("y", 0.2, 1, 0))
 	for _, c := range []struct {
 		name  string
-		query Query
+		mode  Mode
 		lists []List
 		want  string
 	}{
-		{"by words", Query{Mode: Keyword}, []List{mixed}, lines(
+		{"by words", Keyword, []List{mixed}, lines(
 			"c 0.255 (0.255 0.000)", "b 0.186 (0.186 0.500)", "d 0.103 (0.103 0.500)")},
-		{"by meaning", Query{Mode: Semantic}, []List{mixed}, lines(
+		{"by meaning", Semantic, []List{mixed}, lines(
 			"a 0.900 (0.000 0.900)", "b 0.500 (0.186 0.500)", "d 0.500 (0.103 0.500)")},
 		// b: (1/12 + 1/12) / (2/11); d, third and second: (1/13 + 1/12) / (2/11)
-		{"by both", Query{Mode: Hybrid}, []List{mixed}, lines(
+		{"by both", Hybrid, []List{mixed}, lines(
 			"b 0.917 (0.186 0.500)", "d 0.881 (0.103 0.500)", "c 0.500 (0.255 0.000)", "a 0.500 (0.000 0.900)")},
 		// c: (1/11) / (1.1/11); b: (1/12 + 0.1/12) / (1.1/11)
-		{"a weak model", Query{Mode: Hybrid}, []List{list(0.1, mixed.Candidates...)}, lines(
+		{"a weak model", Hybrid, []List{list(0.1, mixed.Candidates...)}, lines(
 			"b 0.917 (0.186 0.500)", "c 0.909 (0.255 0.000)", "d 0.853 (0.103 0.500)", "a 0.091 (0.000 0.900)")},
 		// a is the second by meaning: 0.01*(0.1/12) / (1.1/11)
-		{"a weak model that counts for the first", Query{Mode: Hybrid}, []List{{
+		{"a weak model that counts for the first", Hybrid, []List{{
 			Result: list(0, chunk("a", 0.8), chunk("b", 0.9, 1, 0), chunk("c", 0, 1, 1)).Result,
 			Trust:  Trust{Weight: 0.1, Depth: 1},
 		}}, lines("b 0.924 (0.186 0.900)", "c 0.909 (0.255 0.000)", "a 0.001 (0.000 0.800)")},
-		{"a document in another language", Query{Mode: Keyword}, []List{{
+		{"a document in another language", Keyword, []List{{
 			Result: mixed.Result, Foreign: map[string]bool{"c": true},
 		}}, lines("c 0.215 (0.215 0.000)", "b 0.186 (0.186 0.000)", "d 0.103 (0.103 0.000)")},
-		{"no vector", Query{Mode: Hybrid}, []List{list(0, mixed.Candidates...)}, lines(
+		{"no vector", Hybrid, []List{list(0, mixed.Candidates...)}, lines(
 			"c 1.000 (0.255 0.000)", "b 0.917 (0.186 0.000)", "d 0.846 (0.103 0.000)")},
-		{"no vector, by meaning", Query{Mode: Semantic}, []List{list(0, mixed.Candidates...)}, ""},
-		{"no terms", Query{Mode: Hybrid}, []List{{
+		{"no vector, by meaning", Semantic, []List{list(0, mixed.Candidates...)}, ""},
+		{"no terms", Hybrid, []List{{
 			Result: index.Result{Candidates: []index.Candidate{chunk("a", 0.9), chunk("b", 0.1)}},
 			Trust:  Trust{Weight: 0.1},
 		}}, lines("a 1.000 (0.000 0.900)", "b 0.917 (0.000 0.100)")},
-		{"two models, by meaning", Query{Mode: Semantic}, []List{mixed, other}, lines(
+		{"two models, by meaning", Semantic, []List{mixed, other}, lines(
 			"a 1.000 (0.000 0.900)", "x 1.000 (0.000 0.300)", "b 0.917 (0.186 0.500)", "y 0.917 (0.186 0.200)",
 			"d 0.917 (0.103 0.500)")},
 		// of 2,000 chunks, the terms in 20 and 200
-		{"two models, by both", Query{Mode: Hybrid}, []List{mixed, other}, lines(
+		{"two models, by both", Hybrid, []List{mixed, other}, lines(
 			"b 0.917 (0.186 0.500)", "y 0.917 (0.186 0.200)", "d 0.851 (0.103 0.500)", "c 0.500 (0.256 0.000)",
 			"a 0.500 (0.000 0.900)", "x 0.500 (0.000 0.300)")},
-		{"so many", Query{Mode: Keyword, Limit: 1}, []List{mixed}, "c 0.255 (0.255 0.000)"},
-		{"fewer than so many", Query{Mode: Keyword, Limit: 9}, []List{list(0, chunk("a", 0, 0, 1))},
-			"a 0.103 (0.103 0.000)"},
-		{"ties", Query{Mode: Keyword}, []List{list(0, chunk("b", 0, 1), chunk("c", 0, 1), chunk("a", 0, 1))}, lines(
+		{"ties", Keyword, []List{list(0, chunk("b", 0, 1), chunk("c", 0, 1), chunk("a", 0, 1))}, lines(
 			"a 0.186 (0.186 0.000)", "b 0.186 (0.186 0.000)", "c 0.186 (0.186 0.000)")},
-		{"nothing", Query{Mode: Hybrid}, []List{{}}, ""},
-		{"no list", Query{Mode: Hybrid}, nil, ""},
-		{"what no index should say", Query{Mode: Semantic}, []List{
+		{"nothing", Hybrid, []List{{}}, ""},
+		{"no list", Hybrid, nil, ""},
+		{"what no index should say", Semantic, []List{
 			list(1, chunk("nan", math.NaN(), -1), chunk("inf", math.Inf(1), 1, 1, 1)),
 		}, "inf 1.000 (0.255 1.000)"},
 	} {
-		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, shown(Rank(c.query, c.lists))) })
+		t.Run(c.name, func(t *testing.T) { assert.Equal(t, c.want, shown(Rank(c.mode, c.lists))) })
 	}
 }
 
@@ -102,7 +99,7 @@ func TestAModelCountsTheMoreTheFewerWordsAreKnown(t *testing.T) {
 		l.Statistics.Frequencies, l.Trust = frequencies, trust
 		fixed := l
 		fixed.Trust = Trust{Weight: weight, Depth: 20}
-		want, got := Rank(Query{Mode: Hybrid}, []List{fixed}), Rank(Query{Mode: Hybrid}, []List{l})
+		want, got := Rank(Hybrid, []List{fixed}), Rank(Hybrid, []List{l})
 		for i := range want {
 			assert.Equal(t, want[i].Document, got[i].Document)
 			assert.InDelta(t, want[i].Score, got[i].Score, 1e-12, frequencies)
@@ -165,14 +162,14 @@ func lists() *rapid.Generator[[]List] {
 	})
 }
 
-func query(t *rapid.T) Query {
-	return Query{Mode: rapid.SampledFrom([]Mode{Hybrid, Semantic, Keyword}).Draw(t, "mode")}
+func drawMode(t *rapid.T) Mode {
+	return rapid.SampledFrom([]Mode{Hybrid, Semantic, Keyword}).Draw(t, "mode")
 }
 
 func TestHitsNeverRiseInScoreAndHaveOneOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		all, q := lists().Draw(t, "lists"), query(t)
-		hits := Rank(q, all)
+		all, mode := lists().Draw(t, "lists"), drawMode(t)
+		hits := Rank(mode, all)
 		for i, h := range hits {
 			assert.True(t, h.Score > 0 && h.Score <= 1, h)
 			assert.True(t, h.Keyword >= 0 && h.Keyword < 1 && h.Semantic >= 0 && h.Semantic <= 1, h)
@@ -181,33 +178,24 @@ func TestHitsNeverRiseInScoreAndHaveOneOrder(t *testing.T) {
 		for i := range all {
 			all[i].Candidates = rapid.Permutation(all[i].Candidates).Draw(t, "order")
 		}
-		assert.Equal(t, hits, Rank(q, rapid.Permutation(all).Draw(t, "order of lists")))
-	})
-}
-
-func TestTheLimitCutsTheEnd(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		all, q := lists().Draw(t, "lists"), query(t)
-		hits := Rank(q, all)
-		q.Limit = rapid.IntRange(1, 5).Draw(t, "limit")
-		assert.Equal(t, hits[:min(q.Limit, len(hits))], Rank(q, all))
+		assert.Equal(t, hits, Rank(mode, rapid.Permutation(all).Draw(t, "order of lists")))
 	})
 }
 
 // A chunk that has more of what is asked is not worse for it: neither its score nor its place.
 func TestMoreOfWhatIsAskedIsNeverWorse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		all, q := lists().Draw(t, "lists"), query(t)
+		all, mode := lists().Draw(t, "lists"), drawMode(t)
 		i := rapid.IntRange(0, len(all)-1).Draw(t, "list")
 		if len(all[i].Candidates) == 0 {
 			return
 		}
 		c := &all[i].Candidates[rapid.IntRange(0, len(all[i].Candidates)-1).Draw(t, "candidate")]
 		name := c.Document
-		before, scoreBefore := place(Rank(q, all), name)
+		before, scoreBefore := place(Rank(mode, all), name)
 		c.Cosine += float64(rapid.IntRange(0, 5).Draw(t, "nearer")) / 10
 		c.Weights[0] += rapid.IntRange(0, 2).Draw(t, "more")
-		after, scoreAfter := place(Rank(q, all), name)
+		after, scoreAfter := place(Rank(mode, all), name)
 		assert.LessOrEqual(t, after, before)
 		assert.GreaterOrEqual(t, scoreAfter, scoreBefore)
 	})

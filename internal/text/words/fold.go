@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
+
+	"agentplatform/internal/text/document"
 )
 
 // compatible writes a word in the one form that Unicode holds to be the same to a reader: full and half width,
@@ -13,7 +15,7 @@ import (
 // characters.
 func compatible(word string) string {
 	if isPlain(word) {
-		return Cut(word, longestTerm)
+		return document.Cut(word, longestTerm)
 	}
 	word = norm.NFKC.String(word)
 	word = strings.Map(func(r rune) rune {
@@ -25,7 +27,7 @@ func compatible(word string) string {
 		}
 		return unicode.ToLower(r) // what the form before hid, like the letters of ℡
 	}, word)
-	return Cut(word, longestTerm)
+	return document.Cut(word, longestTerm)
 }
 
 // letters of Latin scripts that Unicode does not divide into a letter and a mark, and the Greek one with two forms.
@@ -58,7 +60,7 @@ func fold(word string) string {
 		}
 		last = r
 	}
-	return Cut(norm.NFC.String(b.String()), longestTerm)
+	return document.Cut(norm.NFC.String(b.String()), longestTerm)
 }
 
 // dropped says whether a mark on a letter is left out.

@@ -8,6 +8,8 @@ import (
 
 	"github.com/abadojack/whatlanggo"
 	"golang.org/x/text/unicode/norm"
+
+	"agentplatform/internal/text/document"
 )
 
 // A language is detected from samples: as many, of as many characters each, evenly over the text.
@@ -196,7 +198,7 @@ func isMostlyVietnamese(text string) bool {
 func sample(text string) string {
 	const longest = utf8.UTFMax * sampleLength
 	if len(text) <= samples*longest {
-		return Cut(text, samples*sampleLength)
+		return document.Cut(text, samples*sampleLength)
 	}
 	var b strings.Builder
 	for i := range samples {
@@ -204,22 +206,8 @@ func sample(text string) string {
 		for at < len(text) && !utf8.RuneStart(text[at]) {
 			at++
 		}
-		b.WriteString(Cut(text[at:], sampleLength))
+		b.WriteString(document.Cut(text[at:], sampleLength))
 		b.WriteByte(' ')
 	}
 	return b.String()
-}
-
-// Cut returns the first n characters of a text.
-func Cut(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for i := range text {
-		if n == 0 {
-			return text[:i]
-		}
-		n--
-	}
-	return text
 }

@@ -22,9 +22,9 @@ const longestNote = 2000
 // it counts once in the length. Its parts and other writings are indexed, too, and count nothing.
 func ChunkTerms(title, language string, c document.Chunk) ([]index.Term, int) {
 	t := tally{places: map[string]int{}}
-	t.add(Analyze(Cut(title, longestNote), language), titleWeight)
-	t.add(Analyze(Cut(c.Heading, longestNote), language), headingWeight)
-	t.add(Analyze(Cut(c.Context, longestNote), language), contextWeight)
+	t.add(Analyze(document.Cut(title, longestNote), language), titleWeight)
+	t.add(Analyze(document.Cut(c.Heading, longestNote), language), headingWeight)
+	t.add(Analyze(document.Cut(c.Context, longestNote), language), contextWeight)
 	t.add(Analyze(c.Text, language), textWeight)
 	return t.terms, t.length
 }

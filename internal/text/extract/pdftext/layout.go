@@ -8,22 +8,14 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-)
 
-// Kind says what a part is.
-type Kind int
-
-// The kinds.
-const (
-	Paragraph Kind = iota
-	Heading
-	Item // of a list
+	"agentplatform/internal/text/document"
 )
 
 // Part is one or several lines that belong together.
 type Part struct {
-	Kind  Kind
-	Level int // of a heading: from 1, the largest font of the document's headings, to 6
+	Kind  document.Kind // a paragraph, a heading or an item
+	Level int           // of a heading: from 1, the largest font of the document's headings, to 6
 	Lines []string
 }
 
@@ -69,7 +61,7 @@ func layoutPage(lines []Line, body float64, levels map[float64]int) []Part {
 
 // part makes lines a part. A bullet that stands on a line of its own belongs to the next line.
 func part(lines []Line, body float64, levels map[float64]int) Part {
-	var made Part
+	made := Part{Kind: document.Paragraph}
 	length, letters := 0, 0
 	for _, l := range lines {
 		made.Lines = append(made.Lines, l.Text)
@@ -78,7 +70,7 @@ func part(lines []Line, body float64, levels map[float64]int) Part {
 	}
 	switch {
 	case lines[0].isItem():
-		made.Kind = Item
+		made.Kind = document.Item
 		bullet, rest := cutFirst(made.Lines[0])
 		made.Lines[0] = bullet + " " + strings.TrimSpace(rest)
 		if strings.TrimSpace(rest) == "" && len(made.Lines) > 1 {
@@ -86,7 +78,7 @@ func part(lines []Line, body float64, levels map[float64]int) Part {
 		}
 	case lines[0].size >= headingSize*body && body > 0 && len(lines) <= headingLines && length <= headingLength &&
 		letters >= headingLetter:
-		made.Kind, made.Level = Heading, levels[rounded(lines[0].size)]
+		made.Kind, made.Level = document.Heading, levels[rounded(lines[0].size)]
 	}
 	return made
 }

@@ -19,7 +19,7 @@ func sized(l Line, size float64) Line {
 func shown(parts []Part) string {
 	var b strings.Builder
 	for _, p := range parts {
-		b.WriteString([]string{"text", "heading", "item"}[p.Kind])
+		b.WriteString(strings.Replace(string(p.Kind), "paragraph", "text", 1))
 		b.WriteString(strings.Repeat("+", p.Level) + ": " + strings.Join(p.Lines, "/") + "\n")
 	}
 	return b.String()

@@ -4,8 +4,8 @@
 // The module takes seconds to compile for a machine, and 20 MiB once it is. [Compile] keeps the result in a folder,
 // from which [Open] takes it in a fraction of a second.
 //
-// It must not know who calls it, in which process it runs or how time is limited there. It imports PDFium's wrapper and
-// the WebAssembly runtime wazero.
+// It must not know who calls it, in which process it runs or how time is limited there. It imports document, for
+// the kinds of parts, PDFium's wrapper and the WebAssembly runtime wazero.
 package pdftext
 
 import (

@@ -1,6 +1,8 @@
 package diskindex
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -12,17 +14,9 @@ import (
 
 // batch is what will be appended to the file.
 type batch struct {
-	bytes   []byte
-	entries []staged
+	records []byte
+	puts    int
 	fresh   map[string]uint32 // terms that the file does not have yet
-}
-
-// staged is a record of a batch: a put, or the removal of the entry's version.
-type staged struct {
-	*entry
-
-	removal bool
-	size    int
 }
 
 // put adds chunks, whose entries lack the terms.
@@ -48,9 +42,7 @@ func (c *collection) remove(v index.Version) error {
 	if _, found := c.state.version(v.Document, v.Number, false); !found {
 		return nil
 	}
-	b := &batch{bytes: appendRemove(nil, v.Document, v.Number)}
-	b.entries = []staged{{&entry{document: v.Document, number: v.Number}, true, len(b.bytes)}}
-	return c.write(b)
+	return c.write(&batch{records: appendRemove(nil, v.Document, v.Number)})
 }
 
 // begin makes the file if there is none.
@@ -87,9 +79,8 @@ func (b *batch) put(s *state, e *entry, terms []index.Term) {
 		e.terms = append(e.terms, weighted{n, uint32(t.Weight)})
 	}
 	slices.SortFunc(e.terms, func(a, b weighted) int { return cmp.Compare(a.term, b.term) })
-	start := len(b.bytes)
-	b.bytes = appendPut(b.bytes, *e)
-	b.entries = append(b.entries, staged{e, false, len(b.bytes) - start})
+	b.records = appendPut(b.records, *e)
+	b.puts++
 }
 
 // write appends a batch to the file, and shows it to queries. After an error, the file is read again.
@@ -102,7 +93,7 @@ func (c *collection) write(b *batch) error {
 }
 
 func (c *collection) append(b *batch) error {
-	if len(b.bytes) == 0 {
+	if len(b.records) == 0 {
 		return nil
 	}
 	s := c.state
@@ -112,8 +103,8 @@ func (c *collection) append(b *batch) error {
 		}
 		s.folderDue = false
 	}
-	if _, err := s.file.WriteAt(b.bytes, s.size); err != nil {
-		return fmt.Errorf("diskindex: %w", errors.Join(err, s.cut()))
+	if err := s.append(b); err != nil {
+		return errors.Join(err, s.cut())
 	}
 	if err := s.file.Sync(); err != nil {
 		return fmt.Errorf("diskindex: %w", err)
@@ -123,19 +114,13 @@ func (c *collection) append(b *batch) error {
 	return s.show(b)
 }
 
-// show applies what the file has now.
-func (s *state) show(b *batch) error {
-	for _, r := range b.entries {
-		var err error
-		if r.removal {
-			err = s.remove(r.document, r.number)
-		} else {
-			err = s.put(r.entry, s.size, r.size)
-		}
-		if err != nil {
-			return err
-		}
-		s.size += int64(r.size)
+// append writes a batch to the file, without a sync.
+func (s *state) append(b *batch) error {
+	if _, err := s.file.WriteAt(b.records, s.size); err != nil {
+		return fmt.Errorf("diskindex: %w", err)
 	}
 	return nil
 }
+
+// show applies what was appended.
+func (s *state) show(b *batch) error { return s.replayAll(bufio.NewReader(bytes.NewReader(b.records))) }

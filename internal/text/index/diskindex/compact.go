@@ -54,7 +54,7 @@ func (s *state) rewrite(path, name string) (*state, error) {
 		if err = s.copy(uint32(slot), out, b); err != nil {
 			break
 		}
-		if len(b.entries) == compactAtOnce {
+		if b.puts == compactAtOnce {
 			if err = out.add(b); err != nil {
 				break
 			}
@@ -84,10 +84,10 @@ func (s *state) copy(slot uint32, out *state, b *batch) error {
 	return nil
 }
 
-// add appends a batch, without a sync.
+// add appends a batch, and applies it.
 func (s *state) add(b *batch) error {
-	if _, err := s.file.WriteAt(b.bytes, s.size); err != nil {
-		return fmt.Errorf("diskindex: %w", err)
+	if err := s.append(b); err != nil {
+		return err
 	}
 	return s.show(b)
 }

@@ -33,11 +33,12 @@ var (
 // Options are the options of Open. All may be zero.
 type Options struct {
 	// MaxChunks bounds how many chunks memory has of collections that nobody uses just now; 0: a million. A chunk
-	// takes about 400 bytes (of 512 dimensions and 120 words).
+	// takes about 400 bytes (of 512 dimensions and 120 words). A collection is an open file, so it counts as
+	// leastChunks at least.
 	MaxChunks int
-	// MaxOpen bounds how many such collections there are, each an open file; 0: 256.
-	MaxOpen int
 }
+
+const leastChunks = 4000
 
 // Index is an open index. It must be closed.
 type Index struct {
@@ -45,7 +46,6 @@ type Index struct {
 	identity  string
 	lock      *os.File
 	maxChunks int
-	maxOpen   int
 
 	mu          sync.Mutex
 	collections map[string]*collection
@@ -68,8 +68,8 @@ func Open(dir string, o Options) (*Index, error) {
 	}
 	x := &Index{
 		dir: dir, lock: lock, collections: map[string]*collection{},
-		maxChunks: cmp.Or(o.MaxChunks, 1_000_000), maxOpen: cmp.Or(o.MaxOpen, 256),
-		turns: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+		maxChunks: cmp.Or(o.MaxChunks, 1_000_000),
+		turns:     make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
 	}
 	if x.identity, err = identify(dir); err != nil {
 		return nil, errors.Join(err, lock.Close())

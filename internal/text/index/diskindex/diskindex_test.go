@@ -79,7 +79,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestContractWhereMemoryHoldsOneCollection(t *testing.T) {
-	f := &folders{options: diskindex.Options{MaxOpen: 1, MaxChunks: 1}}
+	f := &folders{options: diskindex.Options{MaxChunks: 1}}
 	indextest.Run(t, f.harness())
 }
 

@@ -72,6 +72,15 @@ func loadFrom(f *os.File, name string) (*state, error) {
 	}
 	s := newState(f, dimensions)
 	s.size = int64(len(head))
+	err := s.replayAll(in)
+	if errors.Is(err, errTorn) {
+		err = s.cut()
+	}
+	return s, err
+}
+
+// replayAll applies records up to their end, or up to one that is torn.
+func (s *state) replayAll(in *bufio.Reader) error {
 	var e entry
 	for payload := []byte(nil); ; {
 		var err error
@@ -79,13 +88,10 @@ func loadFrom(f *os.File, name string) (*state, error) {
 			err = s.replay(payload, &e)
 		}
 		if errors.Is(err, io.EOF) {
-			return s, nil
-		}
-		if errors.Is(err, errTorn) {
-			return s, s.cut()
+			return nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("diskindex: %w", err)
+			return fmt.Errorf("diskindex: %w", err)
 		}
 		s.size += int64(recordHeader + len(payload))
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 	"slices"
-	"sync"
 
 	"agentplatform/internal/text/index"
 )
@@ -160,31 +159,23 @@ func (s *state) slots(eligible []uint32, f func(slot uint32)) {
 	}
 }
 
-// scratch keeps the scores of slots between queries, all zero.
-var scratch = sync.Pool{New: func() any { return new([]float32) }}
-
 func (s *search) byWords(c *state, eligible []uint32) {
-	m := mergers.Get().(*merger)
-	defer mergers.Put(m)
 	terms := c.chosen(s.q, s.statistics)
 	if len(terms) == 0 {
 		return
 	}
-	kept := scratch.Get().(*[]float32)
-	defer scratch.Put(kept)
-	if cap(*kept) < len(c.at) {
-		*kept = make([]float32, len(c.at)+len(c.at)/4)
-	}
-	scores := (*kept)[:len(c.at)]
+	m := mergers.Get().(*merger)
+	defer mergers.Put(m)
+	m.scores = slices.Grow(m.scores[:0], len(c.at))[:len(c.at)]
 	for _, t := range terms {
-		c.score(scores, t, s.statistics.Length, m)
+		c.score(m.scores, t, s.statistics.Length, m)
 	}
 	c.slots(eligible, func(slot uint32) {
-		if score := scores[slot]; score > 0 {
+		if score := m.scores[slot]; score > 0 {
 			s.words.add(item{score, s.collection, slot})
 		}
 	})
-	clear(scores)
+	clear(m.scores)
 }
 
 func (s *search) byVector(c *state, eligible []uint32) {

@@ -120,11 +120,6 @@ func (r *reader) bytes(n uint64) []byte {
 }
 
 func (r *reader) uvarint() uint64 {
-	if len(r.rest) > 0 && r.rest[0] < 0x80 {
-		n := r.rest[0]
-		r.rest = r.rest[1:]
-		return uint64(n)
-	}
 	n, size := binary.Uvarint(r.rest)
 	if size <= 0 || n > math.MaxUint32 {
 		r.torn, r.rest = true, nil

@@ -47,7 +47,6 @@ type versionKey struct {
 type postings struct {
 	list []byte
 	last uint32
-	all  int // also the dead
 	live int
 }
 
@@ -61,7 +60,6 @@ func (p *postings) add(slot, weight uint32) {
 		p.list = binary.AppendUvarint(p.list, uint64(weight))
 	}
 	p.last = slot
-	p.all++
 	p.live++
 }
 

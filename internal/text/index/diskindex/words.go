@@ -104,10 +104,11 @@ func (s *state) score(scores []float32, t searched, mean float64, m *merger) {
 	}
 }
 
-// merger makes one list of several: each slot once, with the highest of its weights.
+// merger makes one list of several: each slot once, with the highest of its weights. Queries use it one after another.
 type merger struct {
 	weights []uint32 // of each slot; who reads one sets it to zero
 	slots   []uint32
+	scores  []float32 // of each slot, all zero between queries
 }
 
 var mergers = sync.Pool{New: func() any { return new(merger) }}

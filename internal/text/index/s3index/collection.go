@@ -127,7 +127,7 @@ func (x *Index) dimensionsOf(ctx context.Context, collection string) (int, error
 	return n, nil
 }
 
-// each does something for each of a list, some at the same time.
+// each does something for each of a list, some at the same time. The first error ends the context of the others.
 func each[T any](ctx context.Context, list []T, do func(ctx context.Context, i int) error) error {
 	group, limited := host.NewGroup(ctx)
 	group.SetLimit(atOnce)

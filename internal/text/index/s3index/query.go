@@ -10,7 +10,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/document"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 
-	"agentplatform/internal/platform/host"
 	"agentplatform/internal/text/index"
 )
 
@@ -105,17 +104,17 @@ func (x *Index) parts(list []collection, q index.Query) []*part {
 
 // ask asks by vector and by words at the same time.
 func (p *part) ask(ctx context.Context) error {
-	group, limited := host.NewGroup(ctx)
+	var asks []func(context.Context) error
 	if p.similar {
-		group.Go(func() (err error) {
-			p.byVector, err = p.find(limited, p.q.Limit, p.only)
+		asks = append(asks, func(ctx context.Context) (err error) {
+			p.byVector, err = p.find(ctx, p.q.Limit, p.only)
 			return err
 		})
 	}
 	if len(p.words) > 0 {
-		group.Go(func() error { return p.search(limited) })
+		asks = append(asks, p.search)
 	}
-	err := group.Wait()
+	err := each(ctx, asks, func(ctx context.Context, i int) error { return asks[i](ctx) })
 	if isMissing(err) || isInvalid(err) {
 		p.index.forget(p.name) // it was dropped meanwhile, and perhaps made anew with other dimensions
 	}

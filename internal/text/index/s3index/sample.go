@@ -3,12 +3,10 @@ package s3index
 import (
 	"context"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
-	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/text/index"
@@ -147,31 +145,22 @@ func (x *Index) forget(collection string) {
 func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
 	s := newSample()
 	s.taken = x.options.Now()
-	var parts [segments][]types.ListOutputVector
-	var more atomic.Bool
-	group, ctx := host.NewGroup(ctx)
-	for i := range parts {
-		group.Go(func() error {
-			out, err := x.client.ListVectors(ctx, &s3vectors.ListVectorsInput{
-				VectorBucketName: &x.bucket, IndexName: nameOf(collection), ReturnMetadata: true,
-				SegmentCount: aws.Int32(segments), SegmentIndex: int32(i), //nolint:gosec // below segments
-				MaxResults: aws.Int32(1000),
-			})
-			if err != nil {
-				return err
-			}
-			if aws.ToString(out.NextToken) != "" {
-				more.Store(true)
-			}
-			parts[i] = out.Vectors
-			return nil
+	parts := make([]*s3vectors.ListVectorsOutput, segments)
+	err := each(ctx, parts, func(ctx context.Context, i int) (err error) {
+		parts[i], err = x.client.ListVectors(ctx, &s3vectors.ListVectorsInput{
+			VectorBucketName: &x.bucket, IndexName: nameOf(collection), ReturnMetadata: true,
+			SegmentCount: aws.Int32(segments), SegmentIndex: int32(i), //nolint:gosec // below segments
+			MaxResults: aws.Int32(1000),
 		})
-	}
-	if err := group.Wait(); err != nil {
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
+	s.whole = true
 	for _, part := range parts {
-		for _, v := range part {
+		s.whole = s.whole && aws.ToString(part.NextToken) == ""
+		for _, v := range part.Vectors {
 			p, err := decode(collection, v.Metadata, func(t term, _ int) { s.add(t) })
 			if err != nil {
 				return nil, err
@@ -179,7 +168,6 @@ func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
 			s.chunks, s.length = s.chunks+1, s.length+p.length
 		}
 	}
-	s.whole = !more.Load()
 	return s, nil
 }
 
