@@ -33,7 +33,7 @@ func guide(t *testing.T) string {
 }
 
 // No command of the guide leaves out the stage, and make knows none by itself. (internal/proof/docs checks the targets.)
-func TestTheGuideAndTheMakefileSayTheStage(t *testing.T) {
+func TestTheGuideAndTheMakefileAgree(t *testing.T) {
 	makefile := page(t, "Makefile")
 	for _, target := range []string{"preflight", "deploy", "destroy", "synth", "invoke"} {
 		assert.Regexp(t, `(?m)^`+target+`: stage\b`, makefile)
