@@ -26,7 +26,7 @@ func (v *service) distribution() {
 	none := awscloudfront.CachePolicy_CACHING_DISABLED()
 	all := awscloudfront.OriginRequestPolicy_ALL_VIEWER_EXCEPT_HOST_HEADER()
 	key := map[string]*string{"X-Api-Key": v.secret.UnsafeUnwrap()}
-	// The stage api of API Gateway is below /api, as it is for clients: only the pages, which are outside it, have a path.
+	// For clients the documentation and the panel are outside /api; for API Gateway they are in the stage api.
 	gateway := func(path *string) awscloudfront.IOrigin {
 		return awscloudfrontorigins.NewHttpOrigin(awscdk.Fn_Join(jsii.String(""), &[]*string{
 			v.API.RestApiId(), jsii.String(".execute-api."), v.stack.Region(), jsii.String("."), v.stack.UrlSuffix(),

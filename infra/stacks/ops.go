@@ -102,8 +102,8 @@ func aws(namespace, name, statistic string, period float64, dimensions map[strin
 	})
 }
 
-// expression is one of metrics, in periods of so many minutes. CloudWatch takes what is missing beside a metric that has
-// data for 0, and what would be divided by 0 for missing, so no expression says either. (FILL would be worse than
+// expression is one of metrics, in periods of so many minutes. CloudWatch takes what is missing beside a metric that
+// has data for 0, and what would be divided by 0 for missing, so no expression says either. (FILL would be worse than
 // nothing: until the data of a period has come, it says that there is none to come.)
 func expression(
 	formula, label string, period float64, metrics map[string]awscloudwatch.IMetric,
@@ -220,8 +220,8 @@ func (o *ops) alarms() {
 	o.alarm(alarm{name: "RunsUnstartable", metric: o.own(cloud.Unstartable, "Sum", 5), above: 0})
 	o.alarm(alarm{name: "PausesLate", metric: o.own(cloud.PausesLate, "Sum", 5), above: 0})
 	for _, share := range []struct {
-		name, failed, tried string
-		above               float64 // percent
+		name, failed, attempts string
+		above                  float64 // percent
 	}{
 		{"WebhooksFailing", cloud.WebhookFailed, cloud.WebhookTried, 50},
 		{"ModelsFailing", cloud.ModelFailed, cloud.ModelTried, 5},
@@ -229,7 +229,7 @@ func (o *ops) alarms() {
 		{"SearchesFailing", cloud.SearchFailed, cloud.SearchTried, 5},
 	} {
 		o.alarm(alarm{name: share.name, above: share.above, points: 3, of: 3,
-			metric: ratio(o.own(share.failed, "Sum", 5), o.own(share.tried, "Sum", 5))})
+			metric: ratio(o.own(share.failed, "Sum", 5), o.own(share.attempts, "Sum", 5))})
 	}
 	for name, table := range map[string]awsdynamodb.TableV2{"Core": o.data.Core, "Feed": o.data.Feed} {
 		dimensions := map[string]*string{"TableName": table.TableName()}

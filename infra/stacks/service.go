@@ -308,7 +308,8 @@ func (v *service) machine() {
 
 func (v *service) logs(name string) awslogs.LogGroup {
 	group := awslogs.NewLogGroup(v.stack, jsii.String(title(name)+"Logs"), &awslogs.LogGroupProps{
-		Retention: awslogs.RetentionDays(stage.Retentions[v.stage.LogDays]), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+		Retention:     awslogs.RetentionDays(stage.Retentions[v.stage.LogDays]),
+		RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 	})
 	v.groups[name] = group
 	return group

@@ -32,7 +32,7 @@ func guide(t *testing.T) string {
 	return before
 }
 
-// No command of the guide leaves out the stage, and make knows none by itself. (internal/proof/docs checks the targets.)
+// No command of the guide leaves out the stage, and make knows none by itself. (internal/proof/docs checks targets.)
 func TestTheGuideAndTheMakefileAgree(t *testing.T) {
 	makefile := page(t, "Makefile")
 	for _, target := range []string{"preflight", "deploy", "destroy", "synth", "invoke"} {
@@ -40,9 +40,9 @@ func TestTheGuideAndTheMakefileAgree(t *testing.T) {
 	}
 	assert.Regexp(t, `(?m)^STAGE \?=$`, makefile, "there is no default")
 	call := regexp.MustCompile("make (?:preflight|deploy|destroy|synth|invoke|smoke)\\b[^\n;&#`]*")
-	said := call.FindAllString(guide(t), -1)
-	require.Greater(t, len(said), 10)
-	for _, c := range said {
+	calls := call.FindAllString(guide(t), -1)
+	require.Greater(t, len(calls), 10)
+	for _, c := range calls {
 		assert.Contains(t, c, "STAGE=")
 	}
 }

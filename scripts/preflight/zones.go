@@ -7,7 +7,8 @@ import (
 
 const (
 	originList  = "com.amazonaws.global.cloudfront.origin-facing"
-	originsPage = "https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/private-content-vpc-origins.html#vpc-origins-supported-regions"
+	originsPage = "https://docs.aws.amazon.com/AmazonCloudFront/latest/DeveloperGuide/" +
+		"private-content-vpc-origins.html#vpc-origins-supported-regions"
 )
 
 // noOrigins has the Regions where CloudFront reaches load balancers inside a VPC, each with the zones where it does not

@@ -43,7 +43,7 @@ func TestSearchFindsWhatIsAsked(t *testing.T) {
 	for _, division := range []string{whole, chunked} {
 		s, err := newSearch(t.Context(), c, division == chunked)
 		require.NoError(t, err)
-		for _, at := range s.places(division) {
+		for _, at := range s.targets(division) {
 			rows, err := s.measure(t.Context(), c, at)
 			require.NoError(t, err)
 			require.Len(t, rows, 3)

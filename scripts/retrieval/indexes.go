@@ -18,19 +18,19 @@ import (
 	"agentplatform/internal/text/index/s3index/vectorserver"
 )
 
-// place is what a collection is searched by.
-type place struct {
+// target is what a collection is searched by.
+type target struct {
 	name       string
 	open       func(context.Context) (x index.Index, done func(), err error)
 	candidates int // of each kind that a search has
 }
 
-// places are the indexes of the service, and one that looks at every chunk, which the division of documents names.
-func (s *search) places(division string) []place {
+// targets are the indexes of the service, and one that looks at every chunk, which the division of documents names.
+func (s *search) targets(division string) []target {
 	const most = 5 * reach // as a search that wants the documents of recall@100
-	all := []place{{division, exact, min(max(1, s.chunks), index.MaxLimit)}}
+	all := []target{{division, exact, min(max(1, s.chunks), index.MaxLimit)}}
 	if division == chunked {
-		all = append(all, place{byLaptop, laptop, most}, place{byCloud, cloud, most})
+		all = append(all, target{byLaptop, laptop, most}, target{byCloud, cloud, most})
 	}
 	return all
 }

@@ -129,7 +129,7 @@ func measure(ctx context.Context, c collection, python string) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		for _, at := range s.places(division) {
+		for _, at := range s.targets(division) {
 			more, err := s.measure(ctx, c, at)
 			if err != nil {
 				return nil, err
@@ -140,8 +140,8 @@ func measure(ctx context.Context, c collection, python string) ([]row, error) {
 	return rows, nil
 }
 
-// measure makes the rows of a place.
-func (s *search) measure(ctx context.Context, c collection, at place) ([]row, error) {
+// measure makes the rows of a target.
+func (s *search) measure(ctx context.Context, c collection, at target) ([]row, error) {
 	x, done, err := at.open(ctx)
 	if err != nil {
 		return nil, err

@@ -30,12 +30,12 @@ func rank(ctx context.Context, python string, c collection) (found map[string][]
 	for _, q := range c.queries {
 		in.Queries = append(in.Queries, line{q.ID, q.Text, q.Language})
 	}
-	asked, err := json.Marshal(in)
+	request, err := json.Marshal(in)
 	if err != nil {
 		return nil, err
 	}
 	command := exec.CommandContext(ctx, python, script)
-	command.Stdin, command.Stderr = bytes.NewReader(asked), os.Stderr
+	command.Stdin, command.Stderr = bytes.NewReader(request), os.Stderr
 	out, err := command.Output()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", script, err)

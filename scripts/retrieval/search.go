@@ -109,17 +109,18 @@ func (s *search) all(
 	ctx context.Context, queries []question, mode ranking.Mode, x index.Index, candidates int,
 ) (map[string][]string, error) {
 	found := map[string][]string{}
-	for _, asked := range queries {
-		vectors, err := embed(ctx, embedding.ForQuery, asked.Text)
+	for _, query := range queries {
+		vectors, err := embed(ctx, embedding.ForQuery, query.Text)
 		if err != nil {
 			return nil, err
 		}
 		q := index.Query{Collections: []string{collectionName}, Limit: candidates, Chunks: s.chunks}
 		if mode != ranking.Semantic {
-			q.Terms = words.QueryTerms(asked.Text, s.languages)
+			q.Terms = words.QueryTerms(query.Text, s.languages)
 		}
-		list := ranking.List{Foreign: s.foreign(words.QueryLanguage(asked.Text, s.languages))}
-		if mode == ranking.Semantic || mode == ranking.Hybrid && !words.MostlyUnspaced(asked.Text) { // as the service does
+		list := ranking.List{Foreign: s.foreign(words.QueryLanguage(query.Text, s.languages))}
+		// as the service does
+		if mode == ranking.Semantic || mode == ranking.Hybrid && !words.MostlyUnspaced(query.Text) {
 			q.Vector = vectors[0]
 		}
 		if mode != ranking.Hybrid || q.Vector != nil {
@@ -130,9 +131,9 @@ func (s *search) all(
 		}
 		seen := map[string]bool{}
 		for _, h := range ranking.Rank(ranking.Query{Mode: mode}, []ranking.List{list}) {
-			if !seen[h.Document] && len(found[asked.ID]) < reach {
+			if !seen[h.Document] && len(found[query.ID]) < reach {
 				seen[h.Document] = true
-				found[asked.ID] = append(found[asked.ID], h.Document)
+				found[query.ID] = append(found[query.ID], h.Document)
 			}
 		}
 	}

@@ -104,7 +104,7 @@ func TestTextsAreCutToTheLimitsOfTheAPI(t *testing.T) {
 	long := strings.Repeat("é", 300_000)
 	text := `{"id":"` + long + `","object":"assistant","name":"` + long + `","description":"` + long +
 		`","instructions":"` + long + `","model":"gpt-4o","metadata":{"a":"` + long + `"}}`
-	p, said := planned(t, text)
+	p, shown := planned(t, text)
 	a := p.Agents[0]
 	assert.Len(t, []rune(a.Name), 200)
 	assert.Len(t, []rune(a.Description), 10_000)
@@ -113,15 +113,15 @@ func TestTextsAreCutToTheLimitsOfTheAPI(t *testing.T) {
 	assert.Equal(t, map[string]string{plan.ImportedFrom: a.Mark}, a.Metadata)
 	for _, what := range []string{"name: cut to 200 of its 300000", "description: cut to 10000", "cut to 256 KiB",
 		"names may have 64 and values 1024"} {
-		assert.Contains(t, said, what)
+		assert.Contains(t, shown, what)
 	}
 }
 
 func TestReportsObeyNoTerminal(t *testing.T) {
 	text := `{"id":"asst_1","object":"assistant","name":"A\u001b[2Jred\u202e","model":"gpt\u0007",
 		"tools":[{"type":"\u001b]0;x"}]}`
-	_, said := planned(t, text)
-	for _, r := range said {
+	_, shown := planned(t, text)
+	for _, r := range shown {
 		assert.False(t, r < ' ' && r != '\n' || r == '\u202e', "%q", r)
 	}
 }
@@ -189,9 +189,9 @@ func TestWrongTypesAreReported(t *testing.T) {
 		`[{"assistant_id":"a","graph_id":7,
 			"config":{"configurable":{"model":7,"mcp_config":7,"rag":{"collections":7},"tools":7}}}]`,
 	} {
-		p, said := planned(t, text)
+		p, shown := planned(t, text)
 		assert.Greater(t, len(p.Findings), 4, text)
-		assert.Contains(t, said, "must be")
+		assert.Contains(t, shown, "must be")
 	}
 }
 
