@@ -306,13 +306,15 @@ func (v *service) machine() {
 	v.Queues[runQueue].GrantSendMessages(v.Machine)
 }
 
+// logs is the log group of a program.
 func (v *service) logs(name string) awslogs.LogGroup {
-	group := awslogs.NewLogGroup(v.stack, jsii.String(title(name)+"Logs"), &awslogs.LogGroupProps{
-		Retention:     awslogs.RetentionDays(stage.Retentions[v.stage.LogDays]),
-		RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
-	})
-	v.groups[name] = group
-	return group
+	if v.groups[name] == nil {
+		v.groups[name] = awslogs.NewLogGroup(v.stack, jsii.String(title(name)+"Logs"), &awslogs.LogGroupProps{
+			Retention:     awslogs.RetentionDays(stage.Retentions[v.stage.LogDays]),
+			RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+		})
+	}
+	return v.groups[name]
 }
 
 // environment is the environment variables of every function and of the stream service.

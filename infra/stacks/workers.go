@@ -43,10 +43,6 @@ func (v *service) run(c containers) (awsecs.FargateService, awsecs.FargateTaskDe
 		RuntimePlatform: &awsecs.RuntimePlatform{CpuArchitecture: awsecs.CpuArchitecture_ARM64(),
 			OperatingSystemFamily: awsecs.OperatingSystemFamily_LINUX()},
 	})
-	logs, there := v.groups[c.name]
-	if !there {
-		logs = v.logs(c.name)
-	}
 	environment := v.environment()
 	maps.Copy(environment, c.environment)
 	container := &awsecs.ContainerDefinitionOptions{
@@ -54,7 +50,7 @@ func (v *service) run(c containers) (awsecs.FargateService, awsecs.FargateTaskDe
 		Environment: &environment, ReadonlyRootFilesystem: jsii.Bool(true),
 		// More than the time that it takes to release the runs or to end the streams.
 		StopTimeout: seconds(60),
-		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{LogGroup: logs,
+		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{LogGroup: v.logs(c.name),
 			StreamPrefix: jsii.String(c.name)}),
 	}
 	if c.entry != nil {
