@@ -15,21 +15,17 @@ import (
 // https://docs.aws.amazon.com/AmazonCloudWatch/latest/monitoring/alarm-evaluation-window.html
 // GatewayErrors needs two periods: it could stop no bad version, only the deploy that takes one back. What a function
 // cannot answer is among its own errors, too.
-func (v *Service) canaries(ops *Ops) {
+func (v *service) canaries(raised map[string]awscloudwatch.Alarm) {
 	if !v.stage.Canary {
 		return
 	}
-	application := awscodedeploy.NewLambdaApplication(v.Stack, jsii.String("Deploys"), nil)
+	application := awscodedeploy.NewLambdaApplication(v.stack, jsii.String("Deploys"), nil)
 	for _, f := range functions {
-		alarms := []awscloudwatch.Alarm{ops.raised[title(f.name)+"Failing"]}
+		watched := []interfacesawscloudwatch.IAlarmRef{raised[title(f.name)+"Failing"]}
 		if f.name != reader { // many files at once throttle it, whatever its version
-			alarms = append(alarms, ops.raised[title(f.name)+"Throttled"])
+			watched = append(watched, raised[title(f.name)+"Throttled"])
 		}
-		var watched []interfacesawscloudwatch.IAlarmRef
-		for _, a := range alarms {
-			watched = append(watched, a)
-		}
-		awscodedeploy.NewLambdaDeploymentGroup(v.Stack, jsii.String(title(f.name)+"Deploys"),
+		awscodedeploy.NewLambdaDeploymentGroup(v.stack, jsii.String(title(f.name)+"Deploys"),
 			&awscodedeploy.LambdaDeploymentGroupProps{
 				Application: application, Alias: v.Live[f.name], Alarms: &watched,
 				DeploymentConfig: awscodedeploy.LambdaDeploymentConfig_CANARY_10PERCENT_5MINUTES(),

@@ -13,15 +13,15 @@ import (
 	"agentplatform/internal/store/table/dynamotable"
 )
 
-// Data is the resources that hold data which must not be lost.
-type Data struct {
-	Stack  awscdk.Stack
-	Core   awsdynamodb.TableV2
-	Feed   awsdynamodb.TableV2
-	Bucket awss3.Bucket
-	Index  *Vectors
-	Key    awskms.Key               // wraps organizations' data keys
-	Secret awssecretsmanager.Secret // of the deployment
+// data is the resources that hold data which must not be lost.
+type data struct {
+	Core     awsdynamodb.TableV2
+	Feed     awsdynamodb.TableV2
+	Bucket   awss3.Bucket
+	Index    *string // the name of the vector bucket
+	IndexARN *string
+	Key      awskms.Key               // wraps organizations' data keys
+	Secret   awssecretsmanager.Secret // of the deployment
 	// of the stream service; make deploy pushes to it after this stack and before the service's
 	Images awsecr.Repository
 }
@@ -38,13 +38,13 @@ func warm(s stage.Stage) *awsdynamodb.WarmThroughput {
 	}
 	const newWrites, newReads = 4000, 12_000
 	return &awsdynamodb.WarmThroughput{
-		WriteUnitsPerSecond: jsii.Number(float64(max(s.WarmWrites, newWrites))),
-		ReadUnitsPerSecond:  jsii.Number(float64(max(s.WarmReads, newReads))),
+		WriteUnitsPerSecond: jsii.Number(max(s.WarmWrites, newWrites)),
+		ReadUnitsPerSecond:  jsii.Number(max(s.WarmReads, newReads)),
 	}
 }
 
-func newData(stack awscdk.Stack, s stage.Stage) *Data {
-	d := &Data{Stack: stack}
+func newData(stack awscdk.Stack, s stage.Stage) *data {
+	d := &data{}
 	layout := dynamotable.Layout()
 	attribute := func(name string) *awsdynamodb.Attribute {
 		return &awsdynamodb.Attribute{Name: jsii.String(name), Type: awsdynamodb.AttributeType_STRING}
@@ -95,7 +95,7 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 			ExpiredObjectDeleteMarker:           jsii.Bool(true),
 		}},
 	})
-	d.Index = newVectors(stack, s)
+	d.Index, d.IndexARN = vectors(stack, s)
 	d.Key = awskms.NewKey(stack, jsii.String("SealingKey"),
 		&awskms.KeyProps{EnableKeyRotation: jsii.Bool(true), RemovalPolicy: keep})
 	d.Secret = awssecretsmanager.NewSecret(stack, jsii.String("Secrets"), &awssecretsmanager.SecretProps{
@@ -122,6 +122,6 @@ func newData(stack awscdk.Stack, s stage.Stage) *Data {
 	output(stack, "CoreTable", d.Core.TableName())
 	output(stack, "FeedTable", d.Feed.TableName())
 	output(stack, "Bucket", d.Bucket.BucketName())
-	output(stack, "VectorBucket", d.Index.Name)
+	output(stack, "VectorBucket", d.Index)
 	return d
 }

@@ -8,14 +8,10 @@ import (
 	"agentplatform/infra/stage"
 )
 
-// Edge is the web ACL of the distribution: it refuses addresses that make too many requests, before they reach
+// edge makes the web ACL of the distribution: it refuses addresses that make too many requests, before they reach
 // anything that is paid for by the request or counted against the account's concurrency. CloudFront takes web ACLs of
 // us-east-1 alone, so it is a stack of its own.
-type Edge struct {
-	Stack awscdk.Stack
-}
-
-func newEdge(stack awscdk.Stack, s stage.Stage) *Edge {
+func edge(stack awscdk.Stack, s stage.Stage) {
 	seen := func(name string) *awswafv2.CfnWebACL_VisibilityConfigProperty {
 		return &awswafv2.CfnWebACL_VisibilityConfigProperty{CloudWatchMetricsEnabled: true,
 			MetricName: jsii.String(name), SampledRequestsEnabled: true}
@@ -33,7 +29,7 @@ func newEdge(stack awscdk.Stack, s stage.Stage) *Edge {
 			Name: jsii.String("AddressRate"), Priority: jsii.Number(0), VisibilityConfig: seen("AddressRate"),
 			Statement: &awswafv2.CfnWebACL_StatementProperty{
 				RateBasedStatement: &awswafv2.CfnWebACL_RateBasedStatementProperty{
-					AggregateKeyType: jsii.String("IP"), Limit: jsii.Number(float64(s.AddressRate)),
+					AggregateKeyType: jsii.String("IP"), Limit: jsii.Number(s.AddressRate),
 				},
 			},
 			Action: &awswafv2.CfnWebACL_RuleActionProperty{Block: &awswafv2.CfnWebACL_BlockActionProperty{
@@ -47,5 +43,4 @@ func newEdge(stack awscdk.Stack, s stage.Stage) *Edge {
 		}},
 	})
 	output(stack, "WebAclArn", acl.AttrArn())
-	return &Edge{Stack: stack}
 }

@@ -2,13 +2,10 @@ package stacks
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsapplicationautoscaling"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscertificatemanager"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudfront"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudfrontorigins"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awselasticloadbalancingv2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/jsii-runtime-go"
@@ -24,28 +21,25 @@ const streamsATask = 1000
 
 // distribution is the service's only domain: everything goes to API Gateway, except streams of runs, which go to
 // their service. It is made before the functions, whose environment has its name, and so must not depend on them.
-func (v *Service) distribution() {
+func (v *service) distribution() {
 	v.network()
 	none := awscloudfront.CachePolicy_CACHING_DISABLED()
 	all := awscloudfront.OriginRequestPolicy_ALL_VIEWER_EXCEPT_HOST_HEADER()
 	key := map[string]*string{"X-Api-Key": v.secret.UnsafeUnwrap()}
-	gateway := awscloudfrontorigins.NewHttpOrigin(awscdk.Fn_Join(jsii.String(""), &[]*string{
-		v.API.RestApiId(), jsii.String(".execute-api."), v.Stack.Region(), jsii.String("."), v.Stack.UrlSuffix(),
-	}), &awscloudfrontorigins.HttpOriginProps{
-		ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY, CustomHeaders: &key,
-		ReadTimeout: awscdk.Duration_Seconds(jsii.Number(60)),
-	})
 	// For clients the documentation and the panel are outside /api; for API Gateway they are in the stage api.
-	pages := awscloudfrontorigins.NewHttpOrigin(awscdk.Fn_Join(jsii.String(""), &[]*string{
-		v.API.RestApiId(), jsii.String(".execute-api."), v.Stack.Region(), jsii.String("."), v.Stack.UrlSuffix(),
-	}), &awscloudfrontorigins.HttpOriginProps{
-		ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY, CustomHeaders: &key,
-		ReadTimeout: awscdk.Duration_Seconds(jsii.Number(60)), OriginPath: jsii.String("/api"),
-	})
+	gateway := func(path *string) awscloudfront.IOrigin {
+		return awscloudfrontorigins.NewHttpOrigin(awscdk.Fn_Join(jsii.String(""), &[]*string{
+			v.API.RestApiId(), jsii.String(".execute-api."), v.stack.Region(), jsii.String("."), v.stack.UrlSuffix(),
+		}), &awscloudfrontorigins.HttpOriginProps{
+			ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY, CustomHeaders: &key,
+			ReadTimeout: seconds(60), OriginPath: path,
+		})
+	}
+	pages := gateway(jsii.String("/api")) // the documentation and the panel
 	streams := awscloudfrontorigins.VpcOrigin_WithApplicationLoadBalancer(v.balancer,
 		&awscloudfrontorigins.VpcOriginWithEndpointProps{
 			ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTP_ONLY, HttpPort: jsii.Number(80),
-			ReadTimeout: awscdk.Duration_Seconds(jsii.Number(60)),
+			ReadTimeout: seconds(60),
 		})
 	behaviour := func(origin awscloudfront.IOrigin,
 		methods awscloudfront.AllowedMethods) *awscloudfront.BehaviorOptions {
@@ -57,7 +51,7 @@ func (v *Service) distribution() {
 	}
 	every, reads := awscloudfront.AllowedMethods_ALLOW_ALL(), awscloudfront.AllowedMethods_ALLOW_GET_HEAD_OPTIONS()
 	properties := &awscloudfront.DistributionProps{
-		Comment: jsii.String("agents " + v.stage.Name), DefaultBehavior: behaviour(gateway, every),
+		Comment: jsii.String("agents " + v.stage.Name), DefaultBehavior: behaviour(gateway(nil), every),
 		AdditionalBehaviors: &map[string]*awscloudfront.BehaviorOptions{
 			"/api/v1/runs/*/stream": behaviour(streams, reads), "/api/v1/interrupts": behaviour(streams, reads),
 			"/docs*": behaviour(pages, reads),
@@ -67,7 +61,7 @@ func (v *Service) distribution() {
 	}
 	if v.stage.Domain != "" {
 		properties.DomainNames = jsii.Strings(v.stage.Domain)
-		properties.Certificate = awscertificatemanager.Certificate_FromCertificateArn(v.Stack,
+		properties.Certificate = awscertificatemanager.Certificate_FromCertificateArn(v.stack,
 			jsii.String("Certificate"), jsii.String(v.stage.Certificate))
 	}
 	if v.found.WebACL != "" {
@@ -77,7 +71,7 @@ func (v *Service) distribution() {
 		properties.EnableLogging, properties.LogIncludesCookies = jsii.Bool(true), jsii.Bool(false)
 		properties.LogBucket = v.accessLogs()
 	}
-	v.Distribution = awscloudfront.NewDistribution(v.Stack, jsii.String("Front"), properties)
+	v.Distribution = awscloudfront.NewDistribution(v.stack, jsii.String("Front"), properties)
 	// Files of the admin panel have their contents' name in their path. The first behaviour that fits counts.
 	v.Distribution.AddBehavior(jsii.String("/admin/assets/*"), pages, &awscloudfront.AddBehaviorOptions{
 		AllowedMethods: reads, CachePolicy: awscloudfront.CachePolicy_CACHING_OPTIMIZED(), Compress: jsii.Bool(true),
@@ -87,12 +81,12 @@ func (v *Service) distribution() {
 		AllowedMethods: reads, CachePolicy: none, OriginRequestPolicy: all, Compress: jsii.Bool(false),
 		ViewerProtocolPolicy: awscloudfront.ViewerProtocolPolicy_HTTPS_ONLY,
 	})
-	output(v.Stack, "BaseUrl", jsii.String("https://"+v.domain()+"/api/v1"))
-	output(v.Stack, "DistributionDomain", v.Distribution.DistributionDomainName())
+	output(v.stack, "BaseUrl", jsii.String("https://"+v.domain()+"/api/v1"))
+	output(v.stack, "DistributionDomain", v.Distribution.DistributionDomainName())
 }
 
 // domain is the one that clients know the service by.
-func (v *Service) domain() string {
+func (v *service) domain() string {
 	if v.stage.Domain != "" {
 		return v.stage.Domain
 	}
@@ -100,20 +94,20 @@ func (v *Service) domain() string {
 }
 
 // accessLogs is the bucket of the distribution's logs: each request with the client's address, without cookies.
-func (v *Service) accessLogs() awss3.IBucket {
-	return awss3.NewBucket(v.Stack, jsii.String("AccessLogs"), &awss3.BucketProps{
+func (v *service) accessLogs() awss3.IBucket {
+	return awss3.NewBucket(v.stack, jsii.String("AccessLogs"), &awss3.BucketProps{
 		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(), EnforceSSL: jsii.Bool(true),
 		Encryption:      awss3.BucketEncryption_S3_MANAGED,
 		ObjectOwnership: awss3.ObjectOwnership_OBJECT_WRITER, // CloudFront writes as itself
 		RemovalPolicy:   awscdk.RemovalPolicy_RETAIN,         // CloudFormation cannot delete a bucket with objects
 		LifecycleRules: &[]*awss3.LifecycleRule{{
-			Expiration: awscdk.Duration_Days(jsii.Number(float64(v.stage.LogDays)))}},
+			Expiration: awscdk.Duration_Days(jsii.Number(v.stage.LogDays))}},
 	})
 }
 
 // network has only public subnets: no NAT gateway to pay for, and nothing in it accepts connections from outside.
 // The tables and the bucket are reached through gateway endpoints.
-func (v *Service) network() {
+func (v *service) network() {
 	properties := &awsec2.VpcProps{
 		MaxAzs: jsii.Number(2), NatGateways: jsii.Number(0),
 		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{{Name: jsii.String("public"),
@@ -127,48 +121,28 @@ func (v *Service) network() {
 	if len(v.found.Zones) > 0 { // CloudFront does not reach origins in every zone
 		properties.MaxAzs, properties.AvailabilityZones = nil, jsii.Strings(v.found.Zones...)
 	}
-	v.vpc = awsec2.NewVpc(v.Stack, jsii.String("Network"), properties)
-	v.balancer = awselasticloadbalancingv2.NewApplicationLoadBalancer(v.Stack, jsii.String("Balancer"),
+	v.vpc = awsec2.NewVpc(v.stack, jsii.String("Network"), properties)
+	v.balancer = awselasticloadbalancingv2.NewApplicationLoadBalancer(v.stack, jsii.String("Balancer"),
 		&awselasticloadbalancingv2.ApplicationLoadBalancerProps{
 			// Heartbeats are sent every 15 s. The service keeps idle connections for longer than this, so that it never
 			// closes one that the balancer is about to use.
-			Vpc: v.vpc, InternetFacing: jsii.Bool(false), IdleTimeout: awscdk.Duration_Seconds(jsii.Number(120)),
+			Vpc: v.vpc, InternetFacing: jsii.Bool(false), IdleTimeout: seconds(120),
 			VpcSubnets:              &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
 			DropInvalidHeaderFields: jsii.Bool(true),
 		})
 }
 
 // streamService serves streams of runs for as long as they are open, on Fargate behind the internal load balancer.
-func (v *Service) streamService() {
-	task := awsecs.NewFargateTaskDefinition(v.Stack, jsii.String("StreamTask"), &awsecs.FargateTaskDefinitionProps{
-		Cpu: jsii.Number(512), MemoryLimitMiB: jsii.Number(1024), // 0.4 of a CPU for 1,000 busy streams
-		RuntimePlatform: &awsecs.RuntimePlatform{CpuArchitecture: awsecs.CpuArchitecture_ARM64(),
-			OperatingSystemFamily: awsecs.OperatingSystemFamily_LINUX()},
-	})
-	environment := v.environment()
-	environment["ADDR"] = jsii.String("0.0.0.0:8080")
-	environment["STREAMS"] = jsii.String("5000") // of 0.1 MB each
-	environment["KEY_STREAMS"] = jsii.String("2000")
-	task.AddContainer(jsii.String("stream"), &awsecs.ContainerDefinitionOptions{
-		Image:                  awsecs.ContainerImage_FromEcrRepository(v.data.Images, jsii.String(v.found.Image)),
-		Environment:            &environment,
-		PortMappings:           &[]*awsecs.PortMapping{{ContainerPort: jsii.Number(streamPort)}},
-		ReadonlyRootFilesystem: jsii.Bool(true),
-		StopTimeout:            awscdk.Duration_Seconds(jsii.Number(60)),
-		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{LogGroup: v.logs("stream"),
-			StreamPrefix: jsii.String("stream")}),
-	})
-	v.grant(task.TaskRole(), streamRights)
-	service := awsecs.NewFargateService(v.Stack, jsii.String("Stream"), &awsecs.FargateServiceProps{
-		// outgoing connections without a NAT gateway
-		Cluster: v.cluster, TaskDefinition: task, DesiredCount: jsii.Number(float64(v.stage.StreamTasks)),
-		AssignPublicIp:    jsii.Bool(true),
-		VpcSubnets:        &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
-		MinHealthyPercent: jsii.Number(100),
-		MaxHealthyPercent: jsii.Number(200),
-		// what a stage costs is found by its tag
-		PropagateTags:  awsecs.PropagatedTagSource_SERVICE,
-		CircuitBreaker: &awsecs.DeploymentCircuitBreaker{Enable: jsii.Bool(true), Rollback: jsii.Bool(true)},
+func (v *service) streamService() {
+	service, _ := v.run(containers{
+		name: "stream", port: streamPort, memory: 1024, // 0.4 of a CPU for 1,000 busy streams
+		rights: streamRights, least: v.stage.StreamTasks, most: 100,
+		// Those who look at an inbox hold no stream: tasks are added by their processors, too.
+		metric: cloud.OpenStreams, busy: streamsATask,
+		environment: map[string]*string{
+			"ADDR": jsii.String("0.0.0.0:8080"), "STREAMS": jsii.String("5000"), // of 0.1 MB each
+			"KEY_STREAMS": jsii.String("2000"),
+		},
 	})
 	listener := v.balancer.AddListener(jsii.String("Http"), &awselasticloadbalancingv2.BaseApplicationListenerProps{
 		Port: jsii.Number(80), Protocol: awselasticloadbalancingv2.ApplicationProtocol_HTTP, Open: jsii.Bool(false),
@@ -177,27 +151,13 @@ func (v *Service) streamService() {
 		Port: jsii.Number(streamPort), Protocol: awselasticloadbalancingv2.ApplicationProtocol_HTTP,
 		Targets: &[]awselasticloadbalancingv2.IApplicationLoadBalancerTarget{service},
 		HealthCheck: &awselasticloadbalancingv2.HealthCheck{Path: jsii.String("/api/v1/healthz"),
-			Interval: awscdk.Duration_Seconds(jsii.Number(10))},
+			Interval: seconds(10)},
 		// A stream does not end by itself: after this time the balancer closes it, and its reader reconnects and gets
 		// the current state.
-		DeregistrationDelay: awscdk.Duration_Seconds(jsii.Number(20)),
+		DeregistrationDelay: seconds(20),
 	})
 	// CloudFront reaches the balancer by network interfaces inside the VPC, and calls with its own addresses all the
 	// same: they are a list that AWS keeps.
 	v.balancer.Connections().AllowFrom(awsec2.Peer_PrefixList(jsii.String(v.found.OriginPrefixList)),
 		awsec2.Port_Tcp(jsii.Number(80)), jsii.String("CloudFront"))
-	scaling := service.AutoScaleTaskCount(&awsapplicationautoscaling.EnableScalingProps{
-		MinCapacity: jsii.Number(float64(v.stage.StreamTasks)), MaxCapacity: jsii.Number(100),
-	})
-	scaling.ScaleToTrackCustomMetric(jsii.String("OpenStreams"), &awsecs.TrackCustomMetricProps{
-		TargetValue: jsii.Number(streamsATask), Metric: awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-			Namespace: jsii.String(cloud.Namespace), MetricName: jsii.String(cloud.OpenStreams),
-			Statistic:     jsii.String("Average"),
-			DimensionsMap: &map[string]*string{"stage": jsii.String(v.stage.Name)},
-		}),
-	})
-	// Those who look at an inbox hold no stream.
-	scaling.ScaleOnCpuUtilization(jsii.String("Cpu"), &awsecs.CpuUtilizationScalingProps{
-		TargetUtilizationPercent: jsii.Number(60),
-	})
 }

@@ -19,36 +19,32 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
 
-	"agentplatform/infra/stage"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/store/table/dynamotable"
 	"agentplatform/internal/wiring/cloud"
 )
 
-// Ops is the monitoring. Each of its alarms has an entry under the alarm's name in the runbook, infra/README.md; a
-// test checks that.
-type Ops struct {
-	Stack awscdk.Stack
+// ops is the monitoring of a service, in its stack. Each of its alarms has an entry under the alarm's name in the
+// runbook, infra/README.md; a test checks that.
+type ops struct {
+	*service
 
-	stage   stage.Stage
-	service *Service
-	data    *Data
-	topic   awssns.Topic
-	raised  map[string]awscloudwatch.Alarm // by name
+	topic  awssns.Topic
+	raised map[string]awscloudwatch.Alarm // by name
 }
 
-func newOps(stack awscdk.Stack, s stage.Stage, data *Data, service *Service) *Ops {
-	o := &Ops{Stack: stack, stage: s, service: service, data: data, raised: map[string]awscloudwatch.Alarm{}}
-	o.topic = awssns.NewTopic(stack, jsii.String("Alarms"), &awssns.TopicProps{EnforceSSL: jsii.Bool(true)})
+func newOps(v *service) *ops {
+	o := &ops{service: v, raised: map[string]awscloudwatch.Alarm{}}
+	o.topic = awssns.NewTopic(o.stack, jsii.String("Alarms"), &awssns.TopicProps{EnforceSSL: jsii.Bool(true)})
 	// A topic with a policy of its own has lost the one that lets its account publish.
 	o.topic.AddToResourcePolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Actions: jsii.Strings("sns:Publish"), Resources: &[]*string{o.topic.TopicArn()},
 		Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(jsii.String("cloudwatch.amazonaws.com"), nil)},
-		Conditions: &map[string]any{"StringEquals": map[string]any{"aws:SourceAccount": stack.Account()}},
+		Conditions: &map[string]any{"StringEquals": map[string]any{"aws:SourceAccount": o.stack.Account()}},
 	}))
-	output(stack, "AlarmTopicArn", o.topic.TopicArn())
-	if s.AlarmEmail != "" {
-		o.topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(jsii.String(s.AlarmEmail), nil))
+	output(o.stack, "AlarmTopicArn", o.topic.TopicArn())
+	if mail := o.stage.AlarmEmail; mail != "" {
+		o.topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(jsii.String(mail), nil))
 	}
 	o.alarms()
 	o.dashboard()
@@ -68,7 +64,7 @@ type alarm struct {
 	noneIsBad bool // missing data raises it, too
 }
 
-func (o *Ops) alarm(a alarm) {
+func (o *ops) alarm(a alarm) {
 	comparison := awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD
 	missing := awscloudwatch.TreatMissingData_NOT_BREACHING
 	if a.least {
@@ -77,11 +73,11 @@ func (o *Ops) alarm(a alarm) {
 	if a.noneIsBad {
 		missing = awscloudwatch.TreatMissingData_BREACHING
 	}
-	made := awscloudwatch.NewAlarm(o.Stack, jsii.String(a.name), &awscloudwatch.AlarmProps{
+	made := awscloudwatch.NewAlarm(o.stack, jsii.String(a.name), &awscloudwatch.AlarmProps{
 		AlarmName: jsii.String("agents-" + o.stage.Name + "-" + a.name), Metric: a.metric,
 		Threshold: jsii.Number(a.above), ComparisonOperator: comparison,
-		TreatMissingData: missing, DatapointsToAlarm: jsii.Number(float64(max(a.points, 1))),
-		EvaluationPeriods: jsii.Number(float64(max(a.of, 1))),
+		TreatMissingData: missing, DatapointsToAlarm: jsii.Number(max(a.points, 1)),
+		EvaluationPeriods: jsii.Number(max(a.of, 1)),
 		AlarmDescription:  jsii.String("Runbook: infra/README.md, " + a.name),
 	})
 	made.AddAlarmAction(awscloudwatchactions.NewSnsAction(o.topic))
@@ -95,12 +91,8 @@ func options(statistic string, period float64) *awscloudwatch.MetricOptions {
 }
 
 // own is one of the platform's own metrics.
-func (o *Ops) own(name, statistic string, period float64) awscloudwatch.IMetric {
-	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
-		Namespace: jsii.String(cloud.Namespace), MetricName: jsii.String(name), Statistic: jsii.String(statistic),
-		Period:        minutes(period),
-		DimensionsMap: &map[string]*string{"stage": jsii.String(o.stage.Name)},
-	})
+func (v *service) own(name, statistic string, period float64) awscloudwatch.IMetric {
+	return aws(cloud.Namespace, name, statistic, period, map[string]*string{"stage": jsii.String(v.stage.Name)})
 }
 
 func aws(namespace, name, statistic string, period float64, dimensions map[string]*string) awscloudwatch.IMetric {
@@ -110,24 +102,23 @@ func aws(namespace, name, statistic string, period float64, dimensions map[strin
 	})
 }
 
-// expression is one of metrics of five minutes. CloudWatch takes what is missing beside a metric that has data for 0,
-// and what would be divided by 0 for missing, so no expression says either. (FILL would be worse than nothing: until
-// the data of a period has come, it says that there is none to come.)
-func expression(formula, label string, metrics map[string]awscloudwatch.IMetric) awscloudwatch.IMetric {
+// expression is one of metrics, in periods of so many minutes. CloudWatch takes what is missing beside a metric that
+// has data for 0, and what would be divided by 0 for missing, so no expression says either. (FILL would be worse than
+// nothing: until the data of a period has come, it says that there is none to come.)
+func expression(
+	formula, label string, period float64, metrics map[string]awscloudwatch.IMetric,
+) awscloudwatch.IMetric {
 	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-		Expression: jsii.String(formula), UsingMetrics: &metrics, Period: minutes(5), Label: jsii.String(label),
+		Expression: jsii.String(formula), UsingMetrics: &metrics, Period: minutes(period), Label: jsii.String(label),
 	})
 }
 
 // behind is how many more messages wait in a queue than were taken from it in a minute: above 0, they wait for longer
 // than a minute.
 func behind(queue awssqs.Queue) awscloudwatch.IMetric {
-	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
-		Expression: jsii.String("waiting - taken"), Label: jsii.String("behind"), Period: minutes(1),
-		UsingMetrics: &map[string]awscloudwatch.IMetric{
-			"waiting": queue.MetricApproximateNumberOfMessagesVisible(options("Maximum", 1)),
-			"taken":   queue.MetricNumberOfMessagesReceived(options("Sum", 1)),
-		},
+	return expression("waiting - taken", "behind", 1, map[string]awscloudwatch.IMetric{
+		"waiting": queue.MetricApproximateNumberOfMessagesVisible(options("Maximum", 1)),
+		"taken":   queue.MetricNumberOfMessagesReceived(options("Sum", 1)),
 	})
 }
 
@@ -145,25 +136,25 @@ func throttled(table map[string]*string) awscloudwatch.IMetric {
 		metrics[id] = aws("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 5, of)
 		formula += " + " + id
 	}
-	return expression(formula, "throttled", metrics)
+	return expression(formula, "throttled", 5, metrics)
 }
 
 // ratio is a share of five minutes, in percent.
 func ratio(of, by awscloudwatch.IMetric) awscloudwatch.IMetric {
-	return expression("100 * of / by", "%", map[string]awscloudwatch.IMetric{"of": of, "by": by})
+	return expression("100 * of / by", "%", 5, map[string]awscloudwatch.IMetric{"of": of, "by": by})
 }
 
 // failures are the invocations of a function that ended in an error, and the errors that it logged: what is handled
 // one by one, as messages of a batch are, ends no invocation in an error.
-func (o *Ops) failures(function string) awscloudwatch.IMetric {
-	return expression("ended + logged", "errors", map[string]awscloudwatch.IMetric{
-		"ended":  o.service.Functions[function].MetricErrors(options("Sum", 5)),
+func (o *ops) failures(function string) awscloudwatch.IMetric {
+	return expression("ended + logged", "errors", 5, map[string]awscloudwatch.IMetric{
+		"ended":  o.Functions[function].MetricErrors(options("Sum", 5)),
 		"logged": o.logged(function),
 	})
 }
 
 // logged is how many lines at the level ERROR a program has logged in five minutes.
-func (o *Ops) logged(program string) awscloudwatch.IMetric {
+func (o *ops) logged(program string) awscloudwatch.IMetric {
 	return o.lines("Logged"+title(program), program, member("level", "=", "ERROR"))
 }
 
@@ -171,7 +162,7 @@ func (o *Ops) logged(program string) awscloudwatch.IMetric {
 // function, or had no answer from it. Its own metric 5XXError counts all 5xx, also those of failed runs. In the access
 // log an answer of a function has no type, which is written as "-":
 // https://docs.aws.amazon.com/apigateway/latest/developerguide/api-gateway-variables-for-access-logging.html
-func (o *Ops) unanswered() awscloudwatch.IMetric {
+func (o *ops) unanswered() awscloudwatch.IMetric {
 	return o.lines("GatewayUnanswered", "gateway",
 		awslogs.FilterPattern_All(member("error", "!=", "-"), member("status", "=", "5*")))
 }
@@ -182,9 +173,9 @@ func member(name, comparison, text string) awslogs.JsonPattern {
 }
 
 // lines counts the lines of a program's log that match a pattern, in five minutes.
-func (o *Ops) lines(name, program string, pattern awslogs.IFilterPattern) awscloudwatch.IMetric {
-	awslogs.NewMetricFilter(o.Stack, jsii.String(name), &awslogs.MetricFilterProps{
-		LogGroup: o.service.groups[program], MetricNamespace: jsii.String(cloud.Namespace + "/" + o.stage.Name),
+func (o *ops) lines(name, program string, pattern awslogs.IFilterPattern) awscloudwatch.IMetric {
+	awslogs.NewMetricFilter(o.stack, jsii.String(name), &awslogs.MetricFilterProps{
+		LogGroup: o.groups[program], MetricNamespace: jsii.String(cloud.Namespace + "/" + o.stage.Name),
 		MetricName: jsii.String(name), MetricValue: jsii.String("1"), DefaultValue: jsii.Number(0),
 		FilterPattern: pattern,
 	})
@@ -193,54 +184,53 @@ func (o *Ops) lines(name, program string, pattern awslogs.IFilterPattern) awsclo
 
 // concurrency is the share of the account's quota of concurrent executions that is used, in percent, whatever it is.
 func concurrency() awscloudwatch.IMetric {
-	return expression("100 * used / SERVICE_QUOTA(used)", "%", map[string]awscloudwatch.IMetric{
+	return expression("100 * used / SERVICE_QUOTA(used)", "%", 5, map[string]awscloudwatch.IMetric{
 		"used": aws("AWS/Usage", "ResourceCount", "Maximum", 5,
 			map[string]*string{"Service": jsii.String("Lambda"), "Type": jsii.String("Resource"),
 				"Resource": jsii.String("ConcurrentExecutions"), "Class": jsii.String("None")}),
 	})
 }
 
-func (o *Ops) alarms() {
-	s := o.service
+func (o *ops) alarms() {
 	o.alarm(alarm{name: "GatewayErrors", above: 1, points: 2, of: 3,
-		metric: expression("100 * (answered + unanswered) / requests", "%", map[string]awscloudwatch.IMetric{
+		metric: expression("100 * (answered + unanswered) / requests", "%", 5, map[string]awscloudwatch.IMetric{
 			"answered": o.own(cloud.FailedAnswers, "Sum", 5), "unanswered": o.unanswered(),
 			"requests": aws("AWS/ApiGateway", "Count", "Sum", 5,
 				map[string]*string{"ApiName": jsii.String("agents-" + o.stage.Name), "Stage": jsii.String("api")}),
 		})})
 	o.alarm(alarm{name: "AnswersSlow", above: 1, points: 3, of: 3, metric: ratio(o.own(cloud.SlowAnswers, "Sum", 5),
-		s.Functions["api"].MetricInvocations(options("Sum", 5)))})
+		o.Functions["api"].MetricInvocations(options("Sum", 5)))})
 	for _, f := range functions {
 		o.alarm(alarm{name: title(f.name) + "Failing", metric: o.failures(f.name), above: 2})
-		o.alarm(alarm{name: title(f.name) + "Throttled", metric: s.Functions[f.name].MetricThrottles(options("Sum", 5)),
+		o.alarm(alarm{name: title(f.name) + "Throttled", metric: o.Functions[f.name].MetricThrottles(options("Sum", 5)),
 			above: 0})
 	}
 	o.alarm(alarm{name: "AccountConcurrency", metric: concurrency(), above: 80})
 	for _, c := range consumers {
-		old := alarm{name: title(c.queue) + "QueueOld", metric: behind(s.Queues[c.queue]), points: 2, of: 3}
+		old := alarm{name: title(c.queue) + "QueueOld", metric: behind(o.Queues[c.queue]), points: 2, of: 3}
 		if c.old > 0 {
-			old.metric, old.above = s.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)), c.old
+			old.metric, old.above = o.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)), c.old
 		}
 		o.alarm(old)
 		o.alarm(alarm{name: title(c.queue) + "DeadLetters",
-			metric: s.Dead[c.queue].MetricApproximateNumberOfMessagesVisible(options("Maximum", 1)), above: 0})
+			metric: o.Dead[c.queue].MetricApproximateNumberOfMessagesVisible(options("Maximum", 1)), above: 0})
 	}
 	o.alarm(alarm{name: "StartsSlow", metric: o.own(cloud.StartLatency, "p99", 5), above: 30_000, points: 2, of: 3})
 	o.alarm(alarm{name: "WorkersLost", metric: o.own(cloud.Recovered, "Sum", 5), above: 5})
 	o.alarm(alarm{name: "RunsUnstartable", metric: o.own(cloud.Unstartable, "Sum", 5), above: 0})
 	o.alarm(alarm{name: "PausesLate", metric: o.own(cloud.PausesLate, "Sum", 5), above: 0})
-	o.alarm(alarm{name: "WebhooksFailing",
-		metric: ratio(o.own(cloud.WebhookFailed, "Sum", 5), o.own(cloud.WebhookTried, "Sum", 5)), above: 50,
-		points: 3, of: 3})
-	o.alarm(alarm{name: "ModelsFailing",
-		metric: ratio(o.own(cloud.ModelFailed, "Sum", 5), o.own(cloud.ModelTried, "Sum", 5)), above: 5, points: 3,
-		of: 3})
-	o.alarm(alarm{name: "IngestionsFailing",
-		metric: ratio(o.own(cloud.IngestFailed, "Sum", 5), o.own(cloud.IngestEnded, "Sum", 5)), above: 5, points: 3,
-		of: 3})
-	o.alarm(alarm{name: "SearchesFailing",
-		metric: ratio(o.own(cloud.SearchFailed, "Sum", 5), o.own(cloud.SearchTried, "Sum", 5)), above: 5, points: 3,
-		of: 3})
+	for _, share := range []struct {
+		name, failed, attempts string
+		above                  float64 // percent
+	}{
+		{"WebhooksFailing", cloud.WebhookFailed, cloud.WebhookTried, 50},
+		{"ModelsFailing", cloud.ModelFailed, cloud.ModelTried, 5},
+		{"IngestionsFailing", cloud.IngestFailed, cloud.IngestEnded, 5},
+		{"SearchesFailing", cloud.SearchFailed, cloud.SearchTried, 5},
+	} {
+		o.alarm(alarm{name: share.name, above: share.above, points: 3, of: 3,
+			metric: ratio(o.own(share.failed, "Sum", 5), o.own(share.attempts, "Sum", 5))})
+	}
 	for name, table := range map[string]awsdynamodb.TableV2{"Core": o.data.Core, "Feed": o.data.Feed} {
 		dimensions := map[string]*string{"TableName": table.TableName()}
 		o.alarm(alarm{name: name + "TableThrottled",
@@ -248,15 +238,15 @@ func (o *Ops) alarms() {
 		o.alarm(alarm{name: name + "TableConflicts",
 			metric: aws("AWS/DynamoDB", "TransactionConflict", "Sum", 5, dimensions), above: 50})
 	}
-	o.alarm(alarm{name: "PauseMachineFailed", metric: s.Machine.MetricFailed(options("Sum", 5)), above: 0})
+	o.alarm(alarm{name: "PauseMachineFailed", metric: o.Machine.MetricFailed(options("Sum", 5)), above: 0})
 	o.alarm(alarm{name: "PauseMachineThrottled", above: 0,
-		metric: expression("starts + transitions", "throttled", map[string]awscloudwatch.IMetric{
+		metric: expression("starts + transitions", "throttled", 5, map[string]awscloudwatch.IMetric{
 			// of the account: Step Functions tells of no machine whose start it has refused
 			"starts": aws("AWS/States", "ThrottledEvents", "Sum", 5,
 				map[string]*string{"APIName": jsii.String("StartExecution")}),
-			"transitions": s.Machine.MetricThrottled(options("Sum", 5)),
+			"transitions": o.Machine.MetricThrottled(options("Sum", 5)),
 		})})
-	o.alarm(alarm{name: "SweeperSilent", metric: s.Functions["sweeper"].MetricInvocations(options("Sum", 1)), above: 1,
+	o.alarm(alarm{name: "SweeperSilent", metric: o.Functions["sweeper"].MetricInvocations(options("Sum", 1)), above: 1,
 		least: true, points: 3, of: 3, noneIsBad: true})
 	// the least of five minutes: each sweep has left some
 	o.alarm(alarm{name: "SweeperBehind", metric: o.own(cloud.SweepLeft, "Minimum", 5), above: 0, points: 3, of: 3})
@@ -264,41 +254,44 @@ func (o *Ops) alarms() {
 	if o.stage.Settings["OTEL_EXPORTER_OTLP_ENDPOINT"] != "" {
 		o.alarm(alarm{name: "SpansDropped", metric: o.own(cloud.SpansDropped, "Sum", 5), above: 0, points: 3, of: 3})
 	}
-	o.alarm(alarm{name: "StreamUnhealthy", metric: s.targets.Metrics().HealthyHostCount(options("Minimum", 1)),
+	o.alarm(alarm{name: "StreamUnhealthy", metric: o.targets.Metrics().HealthyHostCount(options("Minimum", 1)),
 		above: 1, least: true, points: 2, of: 3, noneIsBad: true})
 	o.alarm(alarm{name: "StreamErrors", above: 5, points: 2, of: 3,
-		metric: expression("answered + logged", "errors", map[string]awscloudwatch.IMetric{
-			"answered": s.targets.Metrics().HttpCodeTarget(
+		metric: expression("answered + logged", "errors", 5, map[string]awscloudwatch.IMetric{
+			"answered": o.targets.Metrics().HttpCodeTarget(
 				awselasticloadbalancingv2.HttpCodeTarget_TARGET_5XX_COUNT, options("Sum", 5)),
 			"logged": o.logged("stream"),
 		})})
 	o.alarm(alarm{name: "StreamsFull", metric: o.own(cloud.OpenStreams, "Maximum", 1), above: 1600, points: 2, of: 3})
 }
 
-func (o *Ops) dashboard() {
+func (o *ops) dashboard() {
 	graph := func(title string, metrics ...awscloudwatch.IMetric) awscloudwatch.IWidget {
 		return awscloudwatch.NewGraphWidget(&awscloudwatch.GraphWidgetProps{Title: jsii.String(title), Left: &metrics,
 			Width: jsii.Number(8)})
 	}
-	var funnel, invoked, ages []awscloudwatch.IMetric
+	var funnel, invoked, failed, ages []awscloudwatch.IMetric
 	for _, s := range lifecycle.Statuses() {
 		funnel = append(funnel, o.own(cloud.EnteredStatus(s), "Sum", 1))
 	}
 	for _, f := range functions {
-		invoked = append(invoked, o.service.Functions[f.name].MetricInvocations(options("Sum", 1)))
+		invoked = append(invoked, o.Functions[f.name].MetricInvocations(options("Sum", 1)))
+		failed = append(failed, o.Functions[f.name].MetricErrors(options("Sum", 1)))
 	}
 	for _, c := range consumers {
-		ages = append(ages, o.service.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)))
+		ages = append(ages, o.Queues[c.queue].MetricApproximateAgeOfOldestMessage(options("Maximum", 1)))
 	}
 	both := func(metric string) []awscloudwatch.IMetric {
 		return []awscloudwatch.IMetric{o.own(metric, "p50", 1), o.own(metric, "p99", 1)}
 	}
-	var failed []awscloudwatch.IMetric
-	for _, f := range functions {
-		failed = append(failed, o.service.Functions[f.name].MetricErrors(options("Sum", 1)))
+	sums := func(metrics ...string) (all []awscloudwatch.IMetric) {
+		for _, metric := range metrics {
+			all = append(all, o.own(metric, "Sum", 1))
+		}
+		return all
 	}
 	core := map[string]*string{"TableName": o.data.Core.TableName()}
-	board := awscloudwatch.NewDashboard(o.Stack, jsii.String("Dashboard"),
+	board := awscloudwatch.NewDashboard(o.stack, jsii.String("Dashboard"),
 		&awscloudwatch.DashboardProps{DashboardName: jsii.String("agents-" + o.stage.Name)})
 	// Is it us or the model? The first row is ours, the second theirs: where a run's time goes, and what fails.
 	board.AddWidgets(
@@ -309,8 +302,8 @@ func (o *Ops) dashboard() {
 	board.AddWidgets(
 		graph("Models: a call, ms", both(cloud.ModelTime)...),
 		graph("Tools: a call, ms", both(cloud.ToolTime)...),
-		graph("Models and tools: calls, and those that failed", o.own(cloud.ModelTried, "Sum", 1),
-			o.own(cloud.ModelFailed, "Sum", 1), o.own(cloud.ToolTried, "Sum", 1), o.own(cloud.ToolFailed, "Sum", 1)),
+		graph("Models and tools: calls, and those that failed",
+			sums(cloud.ModelTried, cloud.ModelFailed, cloud.ToolTried, cloud.ToolFailed)...),
 	)
 	board.AddWidgets(
 		graph("Runs that entered a status", funnel...),
@@ -322,24 +315,22 @@ func (o *Ops) dashboard() {
 			aws("AWS/DynamoDB", "ConsumedWriteCapacityUnits", "Sum", 1, core),
 			aws("AWS/DynamoDB", "TransactionConflict", "Sum", 1, core),
 			aws("AWS/DynamoDB", "WriteThrottleEvents", "Sum", 1, core)),
-		graph("Webhooks tried and failed; streams", o.own(cloud.WebhookTried, "Sum", 1),
-			o.own(cloud.WebhookFailed, "Sum", 1), o.own(cloud.OpenStreams, "Average", 1)),
+		graph("Webhooks tried and failed; streams",
+			append(sums(cloud.WebhookTried, cloud.WebhookFailed), o.own(cloud.OpenStreams, "Average", 1))...),
 	)
 	board.AddWidgets(
-		graph("Ingestions that ended, and failed for reasons of ours", o.own(cloud.IngestEnded, "Sum", 1),
-			o.own(cloud.IngestFailed, "Sum", 1)),
-		graph("From a document's arrival to its first function, ms", o.own(cloud.IngestWait, "p50", 1),
-			o.own(cloud.IngestWait, "p99", 1)),
-		graph("Searches, ms; words that the index has no room for", o.own(cloud.SearchTime, "p50", 1),
-			o.own(cloud.SearchTime, "p99", 1), o.own(cloud.TermsLost, "Sum", 1)),
+		graph("Ingestions that ended, and failed for reasons of ours", sums(cloud.IngestEnded, cloud.IngestFailed)...),
+		graph("From a document's arrival to its first function, ms", both(cloud.IngestWait)...),
+		graph("Searches, ms; words that the index has no room for",
+			append(both(cloud.SearchTime), sums(cloud.TermsLost)...)...),
 	)
 }
 
 // queries are saved queries of the logs for common questions of operators.
-func (o *Ops) queries() {
+func (o *ops) queries() {
 	var groups []any
-	for _, name := range slices.Sorted(maps.Keys(o.service.groups)) {
-		groups = append(groups, o.service.groups[name].LogGroupName())
+	for _, name := range slices.Sorted(maps.Keys(o.groups)) {
+		groups = append(groups, o.groups[name].LogGroupName())
 	}
 	for name, lines := range map[string][]string{
 		"one run": {"fields @timestamp, @log, level, msg, error, attempt",
@@ -364,7 +355,7 @@ func (o *Ops) queries() {
 			"fields @timestamp, kind, id, receives, error", "sort @timestamp desc"},
 		"requests that panicked": {"filter msg = 'a request panicked'", "fields @timestamp, request_id, panic, stack"},
 	} {
-		awslogs.NewCfnQueryDefinition(o.Stack, jsii.String("Query-"+strings.ReplaceAll(name, " ", "-")),
+		awslogs.NewCfnQueryDefinition(o.stack, jsii.String("Query-"+strings.ReplaceAll(name, " ", "-")),
 			&awslogs.CfnQueryDefinitionProps{
 				Name: jsii.String(fmt.Sprintf("agents-%s/%s", o.stage.Name, name)), LogGroupNames: &groups,
 				QueryString: jsii.String(strings.Join(lines, "\n| ")),
@@ -372,14 +363,14 @@ func (o *Ops) queries() {
 	}
 }
 
-func (o *Ops) budget() {
+func (o *ops) budget() {
 	if o.stage.BudgetUSD == 0 || o.stage.AlarmEmail == "" {
 		return // there is no address to send to
 	}
-	awsbudgets.NewCfnBudget(o.Stack, jsii.String("Budget"), &awsbudgets.CfnBudgetProps{
+	awsbudgets.NewCfnBudget(o.stack, jsii.String("Budget"), &awsbudgets.CfnBudgetProps{
 		Budget: &awsbudgets.CfnBudget_BudgetDataProperty{
 			BudgetType: jsii.String("COST"), TimeUnit: jsii.String("MONTHLY"),
-			BudgetLimit: &awsbudgets.CfnBudget_SpendProperty{Amount: jsii.Number(float64(o.stage.BudgetUSD)),
+			BudgetLimit: &awsbudgets.CfnBudget_SpendProperty{Amount: jsii.Number(o.stage.BudgetUSD),
 				Unit: jsii.String("USD")},
 			CostFilters: map[string]any{"TagKeyValue": []string{"user:stage$" + o.stage.Name}},
 		},

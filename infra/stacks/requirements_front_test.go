@@ -218,7 +218,7 @@ var frontRequirements = []requirement{
 		}
 	}},
 	{"all clients together may ask as often as the stage says", func(all templates) (wrong []string) {
-		said, err := stage.Drafted("prod")
+		said, err := stage.Named("prod", "someone@example.com")
 		if err != nil {
 			return []string{err.Error()}
 		}

@@ -34,9 +34,9 @@ import (
 	"agentplatform/internal/wiring/cloud"
 )
 
-// Service is the resources without data: they can be replaced at any time.
-type Service struct {
-	Stack     awscdk.Stack
+// service is the resources without data: they can be replaced at any time.
+type service struct {
+	stack     awscdk.Stack
 	Queues    map[string]awssqs.Queue
 	Dead      map[string]awssqs.Queue
 	Functions map[string]awslambda.Function
@@ -47,7 +47,7 @@ type Service struct {
 	Distribution awscloudfront.Distribution
 
 	stage    stage.Stage
-	data     *Data
+	data     *data
 	found    Found
 	vpc      awsec2.Vpc
 	cluster  awsecs.Cluster
@@ -237,9 +237,9 @@ var consumers = []consumer{
 	{ingestQueue, "ingest", 5, 16 * 60, 60 * 60, func(s stage.Stage) int { return s.Ingesters }},
 }
 
-func newService(stack awscdk.Stack, s stage.Stage, data *Data, found Found) *Service {
-	v := &Service{
-		Stack: stack, stage: s, data: data, found: found, groups: map[string]awslogs.LogGroup{},
+func newService(stack awscdk.Stack, s stage.Stage, stored *data, found Found) *service {
+	v := &service{
+		stack: stack, stage: s, data: stored, found: found, groups: map[string]awslogs.LogGroup{},
 		Queues: map[string]awssqs.Queue{}, Dead: map[string]awssqs.Queue{}, Functions: map[string]awslambda.Function{},
 		Live: map[string]awslambda.Alias{},
 	}
@@ -253,7 +253,6 @@ func newService(stack awscdk.Stack, s stage.Stage, data *Data, found Found) *Ser
 	for _, f := range functions {
 		v.function(f)
 	}
-	v.asking()
 	for _, c := range consumers {
 		if c.queue != runQueue || s.WorkerTasks == 0 {
 			v.consume(c)
@@ -261,7 +260,7 @@ func newService(stack awscdk.Stack, s stage.Stage, data *Data, found Found) *Ser
 	}
 	v.routes()
 	v.schedule()
-	v.cluster = awsecs.NewCluster(v.Stack, jsii.String("Cluster"), &awsecs.ClusterProps{Vpc: v.vpc})
+	v.cluster = awsecs.NewCluster(v.stack, jsii.String("Cluster"), &awsecs.ClusterProps{Vpc: v.vpc})
 	v.streamService()
 	if s.WorkerTasks > 0 {
 		v.workerService()
@@ -280,23 +279,25 @@ func newService(stack awscdk.Stack, s stage.Stage, data *Data, found Found) *Ser
 
 func title(s string) string { return string(s[0]-'a'+'A') + s[1:] }
 
-func (v *Service) queue(c consumer) {
-	dead := awssqs.NewQueue(v.Stack, jsii.String(title(c.queue)+"Dead"), &awssqs.QueueProps{
+func seconds(n int) awscdk.Duration { return awscdk.Duration_Seconds(jsii.Number(n)) }
+
+func (v *service) queue(c consumer) {
+	dead := awssqs.NewQueue(v.stack, jsii.String(title(c.queue)+"Dead"), &awssqs.QueueProps{
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)), EnforceSSL: jsii.Bool(true),
 		Encryption: awssqs.QueueEncryption_SQS_MANAGED,
 	})
 	v.Dead[c.queue] = dead
-	v.Queues[c.queue] = awssqs.NewQueue(v.Stack, jsii.String(title(c.queue)+"Queue"), &awssqs.QueueProps{
-		VisibilityTimeout: awscdk.Duration_Seconds(jsii.Number(float64(c.visibility))),
+	v.Queues[c.queue] = awssqs.NewQueue(v.stack, jsii.String(title(c.queue)+"Queue"), &awssqs.QueueProps{
+		VisibilityTimeout: seconds(c.visibility),
 		RetentionPeriod:   awscdk.Duration_Days(jsii.Number(4)),
-		DeadLetterQueue:   &awssqs.DeadLetterQueue{Queue: dead, MaxReceiveCount: jsii.Number(float64(c.receives))},
+		DeadLetterQueue:   &awssqs.DeadLetterQueue{Queue: dead, MaxReceiveCount: jsii.Number(c.receives)},
 		EnforceSSL:        jsii.Bool(true), Encryption: awssqs.QueueEncryption_SQS_MANAGED,
 	})
 }
 
 // machine is the state machine that waits for the end of a pause and then sends a nudge to the run queue.
-func (v *Service) machine() {
-	v.Machine = awsstepfunctions.NewStateMachine(v.Stack, jsii.String("PauseMachine"),
+func (v *service) machine() {
+	v.Machine = awsstepfunctions.NewStateMachine(v.stack, jsii.String("PauseMachine"),
 		&awsstepfunctions.StateMachineProps{
 			StateMachineType: awsstepfunctions.StateMachineType_STANDARD,
 			DefinitionBody: awsstepfunctions.DefinitionBody_FromString(
@@ -305,34 +306,26 @@ func (v *Service) machine() {
 	v.Queues[runQueue].GrantSendMessages(v.Machine)
 }
 
-func (v *Service) logs(name string) awslogs.LogGroup {
-	group := awslogs.NewLogGroup(v.Stack, jsii.String(title(name)+"Logs"), &awslogs.LogGroupProps{
-		Retention: retention(v.stage.LogDays), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
-	})
-	v.groups[name] = group
-	return group
-}
-
-func retention(days int) awslogs.RetentionDays {
-	return map[int]awslogs.RetentionDays{
-		1: awslogs.RetentionDays_ONE_DAY, 3: awslogs.RetentionDays_THREE_DAYS, 5: awslogs.RetentionDays_FIVE_DAYS,
-		7:  awslogs.RetentionDays_ONE_WEEK,
-		14: awslogs.RetentionDays_TWO_WEEKS, 30: awslogs.RetentionDays_ONE_MONTH, 60: awslogs.RetentionDays_TWO_MONTHS,
-		90:  awslogs.RetentionDays_THREE_MONTHS,
-		120: awslogs.RetentionDays_FOUR_MONTHS, 150: awslogs.RetentionDays_FIVE_MONTHS,
-		180: awslogs.RetentionDays_SIX_MONTHS, 365: awslogs.RetentionDays_ONE_YEAR,
-	}[days]
+// logs is the log group of a program.
+func (v *service) logs(name string) awslogs.LogGroup {
+	if v.groups[name] == nil {
+		v.groups[name] = awslogs.NewLogGroup(v.stack, jsii.String(title(name)+"Logs"), &awslogs.LogGroupProps{
+			Retention:     awslogs.RetentionDays(stage.Retentions[v.stage.LogDays]),
+			RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+		})
+	}
+	return v.groups[name]
 }
 
 // environment is the environment variables of every function and of the stream service.
-func (v *Service) environment() map[string]*string {
+func (v *service) environment() map[string]*string {
 	e := map[string]*string{
 		"CORE_TABLE": v.data.Core.TableName(), "FEED_TABLE": v.data.Feed.TableName(),
 		"BUCKET":        v.data.Bucket.BucketName(),
 		"RUN_QUEUE_URL": v.Queues[runQueue].QueueUrl(), "WEBHOOK_QUEUE_URL": v.Queues[webhookQueue].QueueUrl(),
 		"STAGE":            jsii.String(v.stage.Name),
 		"PUBLIC_URL":       jsii.String("https://" + v.domain()),
-		"INGEST_QUEUE_URL": v.Queues[ingestQueue].QueueUrl(), "VECTOR_BUCKET": v.data.Index.Name,
+		"INGEST_QUEUE_URL": v.Queues[ingestQueue].QueueUrl(), "VECTOR_BUCKET": v.data.Index,
 		"JOB_QUEUE_URL": v.Queues[jobQueue].QueueUrl(), "PAUSE_MACHINE_ARN": v.Machine.StateMachineArn(),
 		"SEALING_KEY": v.data.Key.KeyId(), "SECRETS_ARN": v.data.Secret.SecretArn(),
 		// Lambda accepts events of 6 MB, with the request's body in base64: 4 MiB and the form around them.
@@ -345,20 +338,23 @@ func (v *Service) environment() map[string]*string {
 	return e
 }
 
-func (v *Service) function(f function) {
+func (v *service) function(f function) {
 	environment := v.environment()
 	if f.bare {
 		environment = nil
+	}
+	if f.asks != "" {
+		environment[asked[f.asks]] = v.Live[f.asks].FunctionArn()
 	}
 	recursion := awslambda.RecursiveLoop_TERMINATE
 	if f.loops {
 		recursion = awslambda.RecursiveLoop_ALLOW
 	}
-	made := awslambda.NewFunction(v.Stack, jsii.String(title(f.name)+"Function"), &awslambda.FunctionProps{
+	made := awslambda.NewFunction(v.stack, jsii.String(title(f.name)+"Function"), &awslambda.FunctionProps{
 		Runtime: awslambda.Runtime_PROVIDED_AL2023(), Architecture: awslambda.Architecture_ARM_64(),
 		Handler:    jsii.String("bootstrap"),
 		Code:       awslambda.Code_FromAsset(jsii.String(v.found.Binaries+"/"+f.name), nil),
-		MemorySize: jsii.Number(float64(f.memory)), Timeout: awscdk.Duration_Seconds(jsii.Number(float64(f.timeout))),
+		MemorySize: jsii.Number(f.memory), Timeout: seconds(f.timeout),
 		Environment: &environment, LogGroup: v.logs(f.name), LoggingFormat: awslambda.LoggingFormat_JSON,
 		// At INFO Lambda reports the duration, the memory and the start of each invocation.
 		SystemLogLevelV2: awslambda.SystemLogLevel_INFO, RecursiveLoop: recursion,
@@ -367,7 +363,7 @@ func (v *Service) function(f function) {
 		CurrentVersionOptions: &awslambda.VersionOptions{RemovalPolicy: awscdk.RemovalPolicy_RETAIN},
 	})
 	v.Functions[f.name] = made
-	v.Live[f.name] = awslambda.NewAlias(v.Stack, jsii.String(title(f.name)+"Live"), &awslambda.AliasProps{
+	v.Live[f.name] = awslambda.NewAlias(v.stack, jsii.String(title(f.name)+"Live"), &awslambda.AliasProps{
 		AliasName: jsii.String("live"), Version: made.CurrentVersion(),
 		// What is invoked without anybody waiting is the sweeper, each minute anew.
 		RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(1)),
@@ -378,7 +374,7 @@ func (v *Service) function(f function) {
 // reserved is a function's part of the account's concurrency; nil: none is set apart.
 func reserved(s stage.Stage, name string) *float64 {
 	if n, ok := s.Reserved()[name]; ok {
-		return jsii.Number(float64(n))
+		return jsii.Number(n)
 	}
 	return nil
 }
@@ -395,112 +391,79 @@ var (
 )
 
 // grant gives a function the rights in its description.
-func (v *Service) grant(to awsiam.IGrantable, f function) {
-	allow := func(actions []string, resources ...*string) {
-		to.GrantPrincipal().AddToPrincipalPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-			Actions: jsii.Strings(actions...), Resources: &resources,
-		}))
+func (v *service) grant(to awsiam.IGrantable, f function) {
+	state := func(statement *awsiam.PolicyStatementProps) {
+		to.GrantPrincipal().AddToPrincipalPolicy(awsiam.NewPolicyStatement(statement))
 	}
-	core, feed := v.data.Core.TableArn(), v.data.Feed.TableArn()
-	if f.core >= read {
-		allow(itemReads, core)
+	allow := func(given bool, actions []string, resources ...*string) {
+		if given {
+			state(&awsiam.PolicyStatementProps{Actions: jsii.Strings(actions...), Resources: &resources})
+		}
 	}
-	if f.core >= read && !f.single {
-		allow(rangeReads, core)
-	}
-	if f.core >= write {
-		allow(tableWrites, core)
-	}
-	if f.indexes {
-		allow(rangeReads, jsii.String(*core+"/index/*"))
-	}
-	if f.watches {
-		allow(streamReads, feed)
-	}
-	if f.tells {
-		allow(streamWrites, feed)
-	}
-	if f.shares {
-		allow(keyShares, feed)
-	}
+	core, feed, settings := v.data.Core.TableArn(), v.data.Feed.TableArn(), v.stage.Settings
+	allow(f.core >= read, itemReads, core)
+	allow(f.core >= read && !f.single, rangeReads, core)
+	allow(f.core >= write, tableWrites, core)
+	allow(f.indexes, rangeReads, jsii.String(*core+"/index/*"))
+	allow(f.watches, streamReads, feed)
+	allow(f.tells, streamWrites, feed)
+	allow(f.shares, keyShares, feed)
 	objects := v.data.Bucket.ArnForObjects(jsii.String("*"))
-	if f.bucket >= read {
-		allow([]string{"s3:GetObject"}, objects)
-		allow([]string{"s3:ListBucket"}, v.data.Bucket.BucketArn()) // without it, reading a missing object is a 403
-	}
-	if f.bucket >= write {
-		allow([]string{"s3:PutObject", "s3:DeleteObject"}, objects)
-	}
+	allow(f.bucket >= read, []string{"s3:GetObject"}, objects)
+	// without it, reading a missing object is a 403
+	allow(f.bucket >= read, []string{"s3:ListBucket"}, v.data.Bucket.BucketArn())
+	allow(f.bucket >= write, []string{"s3:PutObject", "s3:DeleteObject"}, objects)
 	for _, name := range f.sends {
-		allow([]string{"sqs:SendMessage"}, v.Queues[name].QueueArn())
+		allow(true, []string{"sqs:SendMessage"}, v.Queues[name].QueueArn())
 	}
 	// A data key is of one owner, whom each use of it must name, and nothing else: to have a new one tells nothing of
 	// those before.
-	key := func(action string, owners []string) {
-		if len(owners) == 0 {
-			return
+	for _, key := range []struct {
+		action string
+		owners []string
+	}{{"kms:GenerateDataKey", f.seals}, {"kms:Decrypt", f.opens}} {
+		if len(key.owners) > 0 {
+			state(&awsiam.PolicyStatementProps{
+				Actions: jsii.Strings(key.action), Resources: &[]*string{v.data.Key.KeyArn()},
+				Conditions: &map[string]any{
+					"StringLike":                map[string]any{"kms:EncryptionContext:" + kmsseal.Owner: key.owners},
+					"ForAllValues:StringEquals": map[string]any{"kms:EncryptionContextKeys": []string{kmsseal.Owner}},
+				},
+			})
 		}
-		to.GrantPrincipal().AddToPrincipalPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-			Actions: jsii.Strings(action), Resources: &[]*string{v.data.Key.KeyArn()},
-			Conditions: &map[string]any{
-				"StringLike":                map[string]any{"kms:EncryptionContext:" + kmsseal.Owner: owners},
-				"ForAllValues:StringEquals": map[string]any{"kms:EncryptionContextKeys": []string{kmsseal.Owner}},
-			},
-		}))
 	}
-	key("kms:GenerateDataKey", f.seals)
-	key("kms:Decrypt", f.opens)
 	// "sending spans to the OTLP traces endpoint, which is authorized as xray:PutTraceSegments":
 	// https://docs.aws.amazon.com/xray/latest/devguide/xray-opentelemetry-bearer-token.html. X-Ray has no resource that
 	// spans are put into.
-	if f.traces && cloud.XRayRegion(v.stage.Settings["OTEL_EXPORTER_OTLP_ENDPOINT"]) != "" {
-		allow([]string{"xray:PutTraceSegments"}, jsii.String("*"))
-	}
-	if f.secrets {
-		allow([]string{"secretsmanager:GetSecretValue"}, v.data.Secret.SecretArn())
-	}
-	if models := bedrockModels(v.stage.Settings["BEDROCK_MODELS"]); f.calls && len(models) > 0 {
-		allow([]string{"bedrock:InvokeModelWithResponseStream"}, models...)
-		if id, _ := setting.Guardrail(v.stage.Settings["BEDROCK_GUARDRAIL"]); id != "" {
-			allow([]string{"bedrock:ApplyGuardrail"}, guardrail(id))
-		}
-	}
-	if models := embeddingModels(v.stage.Settings["EMBEDDING_MODELS"]); f.embeds && len(models) > 0 {
-		allow([]string{"bedrock:InvokeModel"}, models...)
-	}
-	if len(f.vectors) > 0 { // the indexes in the bucket are made as knowledge bases are
-		allow(f.vectors, jsii.String(*v.data.Index.ARN+"/index/*"))
-		allow([]string{"s3vectors:GetVectorBucket"}, v.data.Index.ARN) // to tell a missing index from a missing bucket
-	}
+	allow(f.traces && cloud.XRayRegion(settings["OTEL_EXPORTER_OTLP_ENDPOINT"]) != "",
+		[]string{"xray:PutTraceSegments"}, jsii.String("*"))
+	allow(f.secrets, []string{"secretsmanager:GetSecretValue"}, v.data.Secret.SecretArn())
+	models := bedrockModels(settings["BEDROCK_MODELS"])
+	allow(f.calls && len(models) > 0, []string{"bedrock:InvokeModelWithResponseStream"}, models...)
+	guard, _ := setting.Guardrail(settings["BEDROCK_GUARDRAIL"])
+	allow(f.calls && len(models) > 0 && guard != "", []string{"bedrock:ApplyGuardrail"}, guardrail(guard))
+	models = embeddingModels(settings["EMBEDDING_MODELS"])
+	allow(f.embeds && len(models) > 0, []string{"bedrock:InvokeModel"}, models...)
+	// The indexes in the bucket are made as knowledge bases are. The right to the bucket tells a missing index from a
+	// missing bucket.
+	searched := len(f.vectors) > 0
+	allow(searched, f.vectors, jsii.String(*v.data.IndexARN+"/index/*"))
+	allow(searched, []string{"s3vectors:GetVectorBucket"}, v.data.IndexARN)
 	if f.asks != "" { // nobody else may
-		allow([]string{"lambda:InvokeFunction"}, v.Live[f.asks].FunctionArn())
+		allow(true, []string{"lambda:InvokeFunction"}, v.Live[f.asks].FunctionArn())
 	}
-	if f.waitsPauses {
-		allow([]string{"states:StartExecution"}, v.Machine.StateMachineArn())
-	}
-	if f.stopsPauses {
-		executions := awscdk.Fn_Join(jsii.String(""), &[]*string{
-			awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:"), nil),
-			v.Machine.StateMachineName(), jsii.String(":*"),
-		})
-		allow([]string{"states:StopExecution"}, executions)
-	}
+	allow(f.waitsPauses, []string{"states:StartExecution"}, v.Machine.StateMachineArn())
+	allow(f.stopsPauses, []string{"states:StopExecution"}, awscdk.Fn_Join(jsii.String(""), &[]*string{
+		awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:"), nil),
+		v.Machine.StateMachineName(), jsii.String(":*"),
+	}))
 }
 
-// asking gives functions that ask another one its address.
-func (v *Service) asking() {
-	for _, f := range functions {
-		if f.asks != "" {
-			v.Functions[f.name].AddEnvironment(jsii.String(asked[f.asks]), v.Live[f.asks].FunctionArn(), nil)
-		}
-	}
-}
-
-func (v *Service) consume(c consumer) {
+func (v *service) consume(c consumer) {
 	v.Live[c.function].AddEventSource(awslambdaeventsources.NewSqsEventSource(v.Queues[c.queue],
 		&awslambdaeventsources.SqsEventSourceProps{
 			BatchSize: jsii.Number(1), ReportBatchItemFailures: jsii.Bool(true),
-			MaxConcurrency: jsii.Number(float64(c.atOnce(v.stage))),
+			MaxConcurrency: jsii.Number(c.atOnce(v.stage)),
 		}))
 }
 
@@ -518,8 +481,8 @@ const accessLog = `{"level":"INFO","msg":"a request","request_id":"$context.requ
 	`"duration":"$context.responseLatency","function":"$context.integration.latency",` +
 	`"bytes":"$context.responseLength","error":"$context.error.responseType"}`
 
-func (v *Service) restAPI() {
-	v.API = awsapigateway.NewRestApi(v.Stack, jsii.String("Gateway"), &awsapigateway.RestApiProps{
+func (v *service) restAPI() {
+	v.API = awsapigateway.NewRestApi(v.stack, jsii.String("Gateway"), &awsapigateway.RestApiProps{
 		RestApiName: jsii.String("agents-" + v.stage.Name),
 		// The account's role with which API Gateway writes access logs: one for all stages, so it stays when one goes.
 		CloudWatchRole: jsii.Bool(true), CloudWatchRoleRemovalPolicy: awscdk.RemovalPolicy_RETAIN,
@@ -529,8 +492,8 @@ func (v *Service) restAPI() {
 		DefaultMethodOptions: &awsapigateway.MethodOptions{ApiKeyRequired: jsii.Bool(true)},
 		DeployOptions: &awsapigateway.StageOptions{
 			StageName: jsii.String("api"), MetricsEnabled: jsii.Bool(true),
-			ThrottlingRateLimit:  jsii.Number(float64(v.stage.Rate)),
-			ThrottlingBurstLimit: jsii.Number(float64(v.stage.Burst)),
+			ThrottlingRateLimit:  jsii.Number(v.stage.Rate),
+			ThrottlingBurstLimit: jsii.Number(v.stage.Burst),
 			AccessLogDestination: awsapigateway.NewLogGroupLogDestination(v.logs("gateway")),
 			AccessLogFormat:      awsapigateway.AccessLogFormat_Custom(jsii.String(accessLog)),
 		},
@@ -565,8 +528,8 @@ func (v *Service) restAPI() {
 
 // originKey makes the key that the distribution shows the gateway with each request. Without it the gateway refuses a
 // request, so that nobody comes past the distribution, its web ACL and the address of the client that it tells.
-func (v *Service) originKey() {
-	secret := awssecretsmanager.NewSecret(v.Stack, jsii.String("OriginKey"), &awssecretsmanager.SecretProps{
+func (v *service) originKey() {
+	secret := awssecretsmanager.NewSecret(v.stack, jsii.String("OriginKey"), &awssecretsmanager.SecretProps{
 		GenerateSecretString: &awssecretsmanager.SecretStringGenerator{PasswordLength: jsii.Number(40),
 			ExcludePunctuation: jsii.Bool(true)},
 	})
@@ -576,45 +539,49 @@ func (v *Service) originKey() {
 		ApiStages: &[]*awsapigateway.UsagePlanPerApiStage{{Stage: v.API.DeploymentStage()}},
 	})
 	plan.AddApiKey(key, nil)
-	output(v.Stack, "OriginKeyArn", secret.SecretArn())
+	output(v.stack, "OriginKeyArn", secret.SecretArn())
 }
 
 // routes sends requests whose response may be a stream (POST /chat, MCP, A2A, AG-UI, and responses that are begun or
 // read) to a function of their own, and everything else to api.
-func (v *Service) routes() {
+func (v *service) routes() {
 	whole := awsapigateway.NewLambdaIntegration(v.Live["api"], nil)
-	root := v.API.Root()
-	root.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
-	v1 := root.AddResource(jsii.String("v1"), nil)
-	v1.AddMethod(jsii.String("ANY"), whole, nil)
-	v1.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
 	streamed := awsapigateway.NewLambdaIntegration(v.Live["chat"], &awsapigateway.LambdaIntegrationOptions{
 		ResponseTransferMode: awsapigateway.ResponseTransferMode_STREAM,
 		Timeout:              awscdk.Duration_Minutes(jsii.Number(15)),
 	})
-	chat := v1.AddResource(jsii.String("chat"), nil)
-	mcp := v1.AddResource(jsii.String("mcp"), nil)
-	a2a := v1.AddResource(jsii.String("a2a"), nil)
-	a2a.AddMethod(jsii.String("ANY"), whole, nil)
-	agent := a2a.AddResource(jsii.String("{agent_id}"), nil)
-	agent.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
-	agui := v1.AddResource(jsii.String("agui"), nil)
-	agui.AddMethod(jsii.String("ANY"), whole, nil)
-	front := agui.AddResource(jsii.String("{agent_id}"), nil)
-	responses := v1.AddResource(jsii.String("responses"), nil)
-	response := responses.AddResource(jsii.String("{response_id}"), nil)
-	response.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
+	below := func(at awsapigateway.IResource, part string) awsapigateway.Resource {
+		return at.AddResource(jsii.String(part), nil)
+	}
+	each := func(at awsapigateway.IResource) { at.AddMethod(jsii.String("ANY"), whole, nil) }
+	rest := func(at awsapigateway.IResource) {
+		at.AddProxy(&awsapigateway.ProxyResourceOptions{AnyMethod: jsii.Bool(true), DefaultIntegration: whole})
+	}
+	root := v.API.Root() // the name of a deployment has the order of all that follows in it
+	rest(root)
+	v1 := below(root, "v1")
+	each(v1)
+	rest(v1)
+	chat, mcp, a2a := below(v1, "chat"), below(v1, "mcp"), below(v1, "a2a")
+	each(a2a)
+	agent := below(a2a, "{agent_id}")
+	rest(agent)
+	agui := below(v1, "agui")
+	each(agui)
+	front, responses := below(agui, "{agent_id}"), below(v1, "responses")
+	response := below(responses, "{response_id}")
+	rest(response)
 	for _, may := range []struct {
 		resource awsapigateway.Resource
 		method   string
 	}{{chat, "POST"}, {mcp, "POST"}, {agent, "POST"}, {front, "POST"}, {responses, "POST"}, {response, "GET"}} {
-		may.resource.AddMethod(jsii.String("ANY"), whole, nil)
+		each(may.resource)
 		may.resource.AddMethod(&may.method, streamed, nil)
 	}
 }
 
-func (v *Service) schedule() {
-	awsevents.NewRule(v.Stack, jsii.String("EachMinute"), &awsevents.RuleProps{
+func (v *service) schedule() {
+	awsevents.NewRule(v.stack, jsii.String("EachMinute"), &awsevents.RuleProps{
 		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(1))),
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(v.Live["sweeper"],
 			&awseventstargets.LambdaFunctionProps{

@@ -13,14 +13,6 @@ import (
 	"agentplatform/infra/stage"
 )
 
-// All are the stacks of a stage.
-type All struct {
-	Data    *Data
-	Edge    *Edge // nil where the stage has none
-	Service *Service
-	Ops     *Ops // in the stack of the service
-}
-
 // Found is what a deploy finds out before it synthesizes; see scripts/preflight.
 type Found struct {
 	Binaries string // the folder that holds a folder for each function
@@ -34,30 +26,32 @@ type Found struct {
 	CommitBefore     string   // that was deployed before; empty: none
 }
 
-// New makes the stacks of a stage.
-func New(scope constructs.Construct, s stage.Stage, found Found) All {
-	properties := func(what string, protected bool) *awscdk.StackProps {
+// New makes the stacks of a stage, and returns them.
+func New(scope constructs.Construct, s stage.Stage, found Found) (all []awscdk.Stack) {
+	stack := func(what, region string, protected bool) awscdk.Stack {
 		// CloudFormation gives them to each resource: none may change from one deploy to the next.
 		tags := map[string]*string{"service": jsii.String("agents"), "stage": jsii.String(s.Name)}
-		return &awscdk.StackProps{
+		properties := &awscdk.StackProps{
 			StackName: jsii.String("agents-" + s.Name + "-" + what), TerminationProtection: jsii.Bool(protected),
 			Tags: &tags,
 		}
+		if region != "" {
+			properties.Env = &awscdk.Environment{Region: jsii.String(region)}
+		}
+		made := awscdk.NewStack(scope, jsii.String(title(what)), properties)
+		all = append(all, made)
+		return made
 	}
-	all := All{Data: newData(awscdk.NewStack(scope, jsii.String("Data"), properties("data", s.Precious)), s)}
+	data := newData(stack("data", "", s.Precious), s)
 	if s.AddressRate > 0 {
-		edge := properties("edge", false)
-		edge.Env = &awscdk.Environment{Region: jsii.String("us-east-1")}
-		all.Edge = newEdge(awscdk.NewStack(scope, jsii.String("Edge"), edge), s)
+		edge(stack("edge", "us-east-1", false), s)
 	}
-	stack := awscdk.NewStack(scope, jsii.String("Service"), properties("service", false))
-	all.Service = newService(stack, s, all.Data, found)
-	all.Ops = newOps(stack, s, all.Data, all.Service)
-	all.Service.canaries(all.Ops)
+	v := newService(stack("service", "", false), s, data, found)
+	v.canaries(newOps(v).raised)
 	// The service's stack is deployed last, and taken back whole. An output is of no resource.
 	for name, commit := range map[string]string{"Commit": found.Commit, "CommitBefore": found.CommitBefore} {
 		if commit != "" {
-			output(stack, name, jsii.String(commit))
+			output(v.stack, name, jsii.String(commit))
 		}
 	}
 	accept(scope)

@@ -33,9 +33,8 @@ func synthesised(t *testing.T, name string, change func(*stage.Stage)) templates
 		require.NoError(t, os.MkdirAll(filepath.Join(binaries, f), 0o700))
 		require.NoError(t, os.WriteFile(filepath.Join(binaries, f, "bootstrap"), []byte(f), 0o700))
 	}
-	s, err := stage.Drafted(name)
+	s, err := stage.Named(name, "someone@example.com")
 	require.NoError(t, err)
-	s.AlarmEmail = "someone@example.com"
 	s.Settings = map[string]string{
 		"BEDROCK_MODELS": "eu.amazon.nova-lite-v1:0, amazon.titan-text, " +
 			strings.Join(geographies, ".anthropic.claude-sonnet-4-5, ") + ".anthropic.claude-sonnet-4-5",
@@ -51,7 +50,7 @@ func synthesised(t *testing.T, name string, change func(*stage.Stage)) templates
 	made := stacks.New(app, s, stacks.Found{Binaries: binaries, Image: "sha256:" + strings.Repeat("0", 64),
 		OriginPrefixList: "pl-0123456", Zones: []string{"eu-central-1a", "eu-central-1b"},
 		WebACL: "arn:aws:wafv2:us-east-1:123456789012:global/webacl/x/y", Commit: "0123abc", CommitBefore: "9876fed"})
-	for _, stack := range []awscdk.Stack{made.Data.Stack, made.Edge.Stack, made.Service.Stack} {
+	for _, stack := range made {
 		assert.NotContains(t, *stack.Tags().TagValues(), "commit", "each resource would have it, and change with it")
 	}
 	app.Synth(nil)

@@ -69,25 +69,16 @@ var stages = map[string]Stage{
 // Named returns the stage of a name; a mail address takes the place of its AlarmEmail where it is given. It fails where
 // there is no such stage, or where it is invalid.
 func Named(name, mail string) (Stage, error) {
-	s, err := Drafted(name)
-	if err != nil {
-		return s, err
-	}
-	if mail != "" {
-		s.AlarmEmail = mail
-	}
-	return s, s.Validate()
-}
-
-// Drafted returns the stage of a name as it stands here, valid or not. It fails where there is none.
-func Drafted(name string) (Stage, error) {
 	s, ok := stages[name]
 	if !ok {
 		return s, fmt.Errorf("stage %q is none of %s; say -c stage=NAME, or add it to infra/stage", name,
 			strings.Join(slices.Sorted(maps.Keys(stages)), ", "))
 	}
 	s.Name = name
-	return s, nil
+	if mail != "" {
+		s.AlarmEmail = mail
+	}
+	return s, s.Validate()
 }
 
 // Whole returns the stage with what neither of those above has, for validators (make validate): none is deployed so.
@@ -103,8 +94,11 @@ func (s Stage) Whole() Stage {
 	return s
 }
 
-// retentions are the retention times of CloudWatch Logs up to a year, in days.
-var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365}
+// Retentions are the retention times of CloudWatch Logs up to a year, as the CDK names them, by their days.
+var Retentions = map[int]string{
+	1: "ONE_DAY", 3: "THREE_DAYS", 5: "FIVE_DAYS", 7: "ONE_WEEK", 14: "TWO_WEEKS", 30: "ONE_MONTH", 60: "TWO_MONTHS",
+	90: "THREE_MONTHS", 120: "FOUR_MONTHS", 150: "FIVE_MONTHS", 180: "SIX_MONTHS", 365: "ONE_YEAR",
+}
 
 const (
 	// unreserved is what Lambda keeps for functions without a part of their own.
@@ -134,20 +128,15 @@ func (s Stage) Reserved() map[string]int {
 	return parts
 }
 
-// KeyChats is how many answers POST /chat may stream to one key at once: half of those that are set apart. Where
-// nothing is, it is a hundred, which may be all that a small account can run.
+// KeyChats is how many answers POST /chat may stream to one key at once: half of those that are set apart, up to the
+// most that the setting takes. Where nothing is set apart, it is a tenth of an account's functions, which may be all
+// that a small account can run.
 func (s Stage) KeyChats() int {
 	if s.Chats == 0 {
-		return sharedChats
+		return 100
 	}
-	return min(max(1, s.Chats/2), mostKeyChats)
+	return min(max(1, s.Chats/2), 1000)
 }
-
-// mostKeyChats is the most that the setting takes.
-const mostKeyChats = 1000
-
-// sharedChats is that where nothing is set apart for POST /chat: a tenth of an account's functions.
-const sharedChats = 100
 
 // MostWorkerTasks is how many containers it takes to execute as many runs as Workers says.
 func (s Stage) MostWorkerTasks() int { return max(s.WorkerTasks, (s.Workers+RunsATask-1)/RunsATask) }
@@ -168,8 +157,8 @@ func (s Stage) Validate() error {
 		bad("AlarmEmail", "must be set where Precious (infra/stage, or -c alarmEmail=ADDRESS): without it alarms tell "+
 			"nobody")
 	}
-	if !slices.Contains(retentions, s.LogDays) {
-		bad("LogDays", "must be one of %v, not %d", retentions, s.LogDays)
+	if Retentions[s.LogDays] == "" {
+		bad("LogDays", "must be one of %v, not %d", slices.Sorted(maps.Keys(Retentions)), s.LogDays)
 	}
 	mostWorkers := 1000 // that an event source invokes
 	if s.WorkerTasks > 0 {

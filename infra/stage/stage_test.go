@@ -12,9 +12,8 @@ import (
 
 func draft(t *testing.T, name string) stage.Stage {
 	t.Helper()
-	s, err := stage.Drafted(name)
+	s, err := stage.Named(name, "someone@example.com")
 	require.NoError(t, err)
-	s.AlarmEmail = "someone@example.com"
 	return s
 }
 

@@ -31,9 +31,8 @@ import (
 func main() {
 	binaries := flag.String("binaries", "dist", "the folder with NAME/bootstrap, static, for linux/arm64")
 	repository := flag.String("repository", "", "where to push: the output ImageRepository of the data stack")
-	dry := flag.Bool("dry", false, "only print the digest")
 	flag.Parse()
-	digest, err := run(context.Background(), *binaries, *repository, *dry)
+	digest, err := run(context.Background(), *binaries, *repository)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "imagepush:", err)
 		os.Exit(1)
@@ -44,7 +43,10 @@ func main() {
 // programs are what the image holds, each at /NAME. A container runs the first, where its task says no other.
 var programs = []string{"stream", "worker"}
 
-func run(ctx context.Context, binaries, repository string, dry bool) (string, error) {
+func run(ctx context.Context, binaries, repository string) (string, error) {
+	if repository == "" {
+		return "", fmt.Errorf("-repository is required")
+	}
 	files := map[string][]byte{}
 	for _, name := range programs {
 		program, err := os.ReadFile(filepath.Join(binaries, name, "bootstrap"))
@@ -58,11 +60,8 @@ func run(ctx context.Context, binaries, repository string, dry bool) (string, er
 		return "", err
 	}
 	digest, err := made.Digest()
-	if err != nil || dry {
-		return digest.String(), err
-	}
-	if repository == "" {
-		return "", fmt.Errorf("-repository is required")
+	if err != nil {
+		return "", err
 	}
 	// A tag prevents the cleanup of the image; deployments refer to the digest.
 	to, err := name.NewTag(repository + ":" + digest.Hex[:16])

@@ -158,5 +158,4 @@ func (c command) carry(root *os.Root, only string, out io.Writer, make func(*pla
 	return err
 }
 
-var errUnread = errors.New("not everything could be read: mend what the report says is not read" +
-	", and run again")
+var errUnread = errors.New("not everything could be read: mend what the report says is not read, and run again")

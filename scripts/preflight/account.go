@@ -25,9 +25,6 @@ import (
 	"agentplatform/internal/ai/embedding"
 )
 
-// maxPages bounds each list that is read.
-const maxPages = 50
-
 // account is where the questions go.
 type account struct{ config aws.Config }
 
@@ -109,10 +106,7 @@ func (c *account) askLeft(ctx context.Context, a *answers) error {
 	}
 	// names are listed in no order that could be relied on
 	pages := dynamodb.NewListTablesPaginator(dynamodb.NewFromConfig(c.config), &dynamodb.ListTablesInput{})
-	for range maxPages {
-		if !pages.HasMorePages() {
-			break
-		}
+	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return err
@@ -274,10 +268,7 @@ func (c *account) quotaNamed(ctx context.Context, a *answers, key string) error 
 	q := quotas[key]
 	pages := servicequotas.NewListServiceQuotasPaginator(servicequotas.NewFromConfig(c.config),
 		&servicequotas.ListServiceQuotasInput{ServiceCode: &q.service})
-	for range maxPages {
-		if !pages.HasMorePages() {
-			break
-		}
+	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return err
@@ -356,10 +347,7 @@ func (c *account) askSubscriptions(ctx context.Context, a *answers) error {
 		return nil
 	}
 	pages := sns.NewListSubscriptionsPaginator(sns.NewFromConfig(c.config), &sns.ListSubscriptionsInput{})
-	for range maxPages {
-		if !pages.HasMorePages() {
-			break
-		}
+	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
 			return err

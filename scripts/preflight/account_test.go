@@ -161,8 +161,8 @@ func TestAnAccountIsAsked(t *testing.T) {
 	a, fatal := look(t.Context(), out, accountOn(t, s), staged())
 	assert.Zero(t, fatal, out)
 	for _, sentence := range []string{
-		"ok    credentials\n", "ok    CDK bootstrap\n", "ok    zones\n", "ok    CloudFront's prefix list\n", "ok  " +
-			"  VPCs\n",
+		"ok    credentials\n", "ok    CDK bootstrap\n", "ok    zones\n", "ok    CloudFront's prefix list\n", "ok    " +
+			"VPCs\n",
 		"ok    CloudFront\n", "ok    certificate\n", "ok    Lambda's concurrency\n", "ok    API Gateway's throttle\n",
 		"ok    DynamoDB's throughput\n", "ok    Fargate's CPUs\n", "ok    Step Functions\n",
 		"warn  models of Bedrock: nobody has agreed to the terms of us.anthropic.claude-x-v1:0",

@@ -138,8 +138,7 @@ func unanswered(k check, err error) []finding {
 	switch {
 	case k.name == identityCheck:
 		return fails("no credentials of AWS work here (%s); log in (aws sso login, or aws configure), or name a "+
-			"profile "+
-			"in AWS_PROFILE", plain(err))
+			"profile in AWS_PROFILE", plain(err))
 	case denied(err):
 		return warns("could not be checked: these credentials may not do %s; allow that, or look yourself", k.asks)
 	default:

@@ -70,8 +70,7 @@ func raise(key string, to int) string {
 		return fmt.Sprintf("ask for %d: Service Quotas, %s, %q", to, q.service, q.name)
 	}
 	return fmt.Sprintf("ask for more: aws service-quotas request-service-quota-increase --service-code %s "+
-		"--quota-code %s "+
-		"--desired-value %d", q.service, q.code, to)
+		"--quota-code %s --desired-value %d", q.service, q.code, to)
 }
 
 func judgeIdentity(a *answers) []finding {
@@ -86,9 +85,8 @@ func judgeCommit(a *answers) []finding {
 	case !a.dirty:
 		return nil
 	case a.stage.Precious:
-		return fails("the tree has changes that are in no commit, and %s is precious: commit them, so that what "+
-			"runs can "+
-			"be found again and rolled back", a.stage.Name)
+		return fails("the tree has changes that are in no commit, and %s is precious: commit them, so that what runs "+
+			"can be found again and rolled back", a.stage.Name)
 	default:
 		return warns("the tree has changes that are in no commit: what is deployed cannot be found again")
 	}
@@ -101,9 +99,8 @@ func judgeStacks(a *answers) (found []finding) {
 		switch {
 		case status == "ROLLBACK_COMPLETE" || status == "ROLLBACK_FAILED" || status == "CREATE_FAILED":
 			if !a.stage.Precious {
-				found = append(found, warns("%s failed when it was made (%s); the deploy deletes it first, and "+
-					"what it "+
-					"retained stays", name, status)...)
+				found = append(found, warns("%s failed when it was made (%s); the deploy deletes it first, and what "+
+					"it retained stays", name, status)...)
 				continue
 			}
 			found = append(found, fails("%s failed when it was made (%s), and is protected: aws cloudformation "+
@@ -137,8 +134,7 @@ func judgeBootstraps(a *answers) (found []finding) {
 		switch version := a.bootstraps[region]; {
 		case version == 0:
 			found = append(found, fails("%s is not bootstrapped for the CDK: .cache/cdk/node_modules/.bin/cdk "+
-				"bootstrap "+
-				"aws://%s/%s", region, accountOf(a.identity), region)...)
+				"bootstrap aws://%s/%s", region, accountOf(a.identity), region)...)
 		case version < bootstrapNeeded:
 			found = append(found, fails("the bootstrap of %s has version %d, and the stacks need %d: "+
 				".cache/cdk/node_modules/.bin/cdk bootstrap aws://%s/%s", region, version, bootstrapNeeded,
@@ -164,15 +160,13 @@ func judgeZones(a *answers) []finding {
 	}
 	if len(a.choice()) < 2 {
 		return fails("of the zones that this account has in %s fewer than two are admitted for VPC origins of "+
-			"CloudFront "+
-			"(all but %s); choose another Region", a.region, strings.Join(noOrigins[a.region], ", "))
+			"CloudFront (all but %s); choose another Region", a.region, strings.Join(noOrigins[a.region], ", "))
 	}
 	if len(a.kept) > 0 {
 		for _, name := range a.kept {
 			if !slices.Contains(a.admitted(), name) {
-				return warns("the network of the stage is in %s, where CloudFront admits no VPC origins: streams "+
-					"may not "+
-					"work; destroy the service stack and deploy it anew", name)
+				return warns("the network of the stage is in %s, where CloudFront admits no VPC origins: streams may "+
+					"not work; destroy the service stack and deploy it anew", name)
 			}
 		}
 	}
@@ -207,9 +201,8 @@ func judgeDistributions(a *answers) []finding {
 		return nil
 	}
 	return warns("the account has no distribution yet; should the service stack fail with \"Your account must be " +
-		"verified before you can add new CloudFront resources\", open a case with AWS Support (account and " +
-		"billing, no " +
-		"plan needed), quote that message, and deploy again")
+		"verified before you can add new CloudFront resources\", open a case with AWS Support (account and billing, " +
+		"no plan needed), quote that message, and deploy again")
 }
 
 func judgeCertificate(a *answers) []finding {
@@ -248,13 +241,11 @@ func judgeConcurrency(a *answers) []finding {
 		"--quota-code L-B99A9384 --desired-value %d", max(1000, s.Concurrency))
 	switch {
 	case parts > 0 && parts+minUnreserved > a.concurrency:
-		return fails("the account may run %d functions at once; the parts of this stage are %d, and Lambda keeps "+
-			"%d for "+
-			"others; %s, or set Concurrency to 0", a.concurrency, parts, minUnreserved, more)
+		return fails("the account may run %d functions at once; the parts of this stage are %d, and Lambda keeps %d "+
+			"for others; %s, or set Concurrency to 0", a.concurrency, parts, minUnreserved, more)
 	case parts > 0 && !a.deployed("service") && parts+minUnreserved > a.unreserved:
-		return fails("of %d functions at once others have reserved %d; what is left is too little for the parts "+
-			"of this "+
-			"stage, %d, and the %d that Lambda keeps; %s", a.concurrency, a.concurrency-a.unreserved, parts,
+		return fails("of %d functions at once others have reserved %d; what is left is too little for the parts of "+
+			"this stage, %d, and the %d that Lambda keeps; %s", a.concurrency, a.concurrency-a.unreserved, parts,
 			minUnreserved, more)
 	case s.Concurrency > a.concurrency:
 		return warns("the stage counts on %d functions at once, and the account may run %d; %s", s.Concurrency,
@@ -269,8 +260,7 @@ func judgeConcurrency(a *answers) []finding {
 func judgeThrottle(a *answers) (found []finding) {
 	if rate := a.quotas["requests"]; rate < float64(a.stage.Rate) {
 		found = append(found, warns("the stage is to take %d requests a second, and API Gateway gives the whole "+
-			"account "+
-			"%.0f; beyond them clients get 429; %s", a.stage.Rate, rate, raise("requests", a.stage.Rate))...)
+			"account %.0f; beyond them clients get 429; %s", a.stage.Rate, rate, raise("requests", a.stage.Rate))...)
 	}
 	if burst := a.quotas["burst"]; burst < float64(a.stage.Burst) {
 		found = append(found, warns("the stage is to take a burst of %d requests, and API Gateway gives the whole "+
@@ -312,8 +302,7 @@ func judgeCPUs(a *answers) []finding {
 func judgePauses(a *answers) []finding {
 	if q, want := a.quotas["pauses"], a.stage.Workers/10; q < float64(want) {
 		return warns("Step Functions begins %.0f waits a second, and %d workers may begin %d; what is beyond is "+
-			"ended by "+
-			"the sweeper, up to a minute late; %s", q, a.stage.Workers, want, raise("pauses", want))
+			"ended by the sweeper, up to a minute late; %s", q, a.stage.Workers, want, raise("pauses", want))
 	}
 	return nil
 }
@@ -334,9 +323,8 @@ func judgeModels(a *answers) (found []finding) {
 				"Bedrock, as somebody with aws-marketplace:Subscribe; runs with it fail until then", name,
 				strings.ToLower(m.agreement))...)
 		case m.entitlement == "NOT_AVAILABLE" || m.authorized == "NOT_AUTHORIZED":
-			found = append(found, warns("the account may not use %s: ask for access in the console of Bedrock; "+
-				"runs with "+
-				"it fail until then", name)...)
+			found = append(found, warns("the account may not use %s: ask for access in the console of Bedrock; runs "+
+				"with it fail until then", name)...)
 		}
 	}
 	return found
@@ -361,8 +349,7 @@ func judgeSubscriptions(a *answers) []finding {
 	}
 	if a.deployed("service") {
 		return warns("%s is not subscribed to the alarms any more (whoever has the mail can end it with a click): "+
-			"aws sns "+
-			"subscribe --protocol email --notification-endpoint %s --topic-arn TOPIC", a.stage.AlarmEmail,
+			"aws sns subscribe --protocol email --notification-endpoint %s --topic-arn TOPIC", a.stage.AlarmEmail,
 			a.stage.AlarmEmail)
 	}
 	return warns("AWS will send a mail to %s during the deploy: no alarm reaches anybody until the link in it is "+
@@ -378,12 +365,10 @@ func judgeTag(a *answers) []finding {
 		return nil
 	case a.tag == "":
 		return warns("Billing does not know the tag stage yet, so the budget reads $0: up to 24 hours after the " +
-			"first " +
-			"deploy it can be made active (Billing, Cost allocation tags, in the account that pays)")
+			"first deploy it can be made active (Billing, Cost allocation tags, in the account that pays)")
 	default:
 		return warns("the tag stage is not active in Billing, so the budget reads $0: aws ce " +
 			"update-cost-allocation-tags-status --cost-allocation-tags-status TagKey=stage,Status=Active, in the " +
-			"account " +
-			"that pays; it takes up to 24 hours")
+			"account that pays; it takes up to 24 hours")
 	}
 }

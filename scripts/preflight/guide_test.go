@@ -4,7 +4,6 @@ import (
 	"os"
 	"reflect"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -33,50 +32,19 @@ func guide(t *testing.T) string {
 	return before
 }
 
-// commands are the calls of make in the code of a page: the target and what follows it.
-func commands(text string) [][2]string {
-	var all [][2]string
-	code := regexp.MustCompile("(?s)```.*?```|`[^`]+`")
-	call := regexp.MustCompile(`\bmake ([a-z][a-z-]*)([^\n;&#` + "`" + `]*)`)
-	for _, c := range code.FindAllString(text, -1) {
-		for _, m := range call.FindAllStringSubmatch(c, -1) {
-			all = append(all, [2]string{m[1], m[2]})
-		}
-	}
-	return all
-}
-
-// wrong says what is wrong with the calls of make in a text.
-func wrong(makefile, text string) []string {
-	var all []string
-	rules := map[string][]string{}
-	for _, m := range regexp.MustCompile(`(?m)^([a-z][a-z-]*):([^#\n=]*)`).FindAllStringSubmatch(makefile, -1) {
-		rules[m[1]] = strings.Fields(m[2])
-	}
-	for _, c := range commands(text) {
-		needs, there := rules[c[0]]
-		switch {
-		case !there:
-			all = append(all, "there is no target "+c[0])
-		case (slices.Contains(needs, "stage") || c[0] == "smoke") && !strings.Contains(c[1], "STAGE="):
-			all = append(all, "make "+c[0]+c[1]+" says no stage")
-		}
-	}
-	return all
-}
-
+// No command of the guide leaves out the stage, and make knows none by itself. (internal/proof/docs checks targets.)
 func TestTheGuideAndTheMakefileAgree(t *testing.T) {
 	makefile := page(t, "Makefile")
-	require.Greater(t, len(commands(guide(t))), 10)
-	assert.Empty(t, wrong(makefile, guide(t)))
-	assert.Equal(t, []string{"make deploy says no stage", "there is no target rollback"},
-		wrong(makefile, "`git checkout X && make deploy`; `make rollback STAGE=x`; `make deploy STAGE=x`; `make "+
-			"integration`"),
-		"it can tell")
 	for _, target := range []string{"preflight", "deploy", "destroy", "synth", "invoke"} {
 		assert.Regexp(t, `(?m)^`+target+`: stage\b`, makefile)
 	}
 	assert.Regexp(t, `(?m)^STAGE \?=$`, makefile, "there is no default")
+	call := regexp.MustCompile("make (?:preflight|deploy|destroy|synth|invoke|smoke)\\b[^\n;&#`]*")
+	calls := call.FindAllString(guide(t), -1)
+	require.Greater(t, len(calls), 10)
+	for _, c := range calls {
+		assert.Contains(t, c, "STAGE=")
+	}
 }
 
 func TestTheGuideHasEverySettingOfAStage(t *testing.T) {

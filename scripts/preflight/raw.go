@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -112,37 +114,31 @@ func decoded(said []byte, out any) error {
 	return json.Unmarshal(said, out)
 }
 
+// In an answer in XML the error stands at the root, in Error, or in Errors.
+var (
+	errorCode    = regexp.MustCompile(`<Code>([^<]+)</Code>`)
+	errorMessage = regexp.MustCompile(`<Message>([^<]*)</Message>`)
+)
+
 // refused is the error in an answer, in whichever form the service has it.
 func refused(answer *http.Response, said []byte) error {
-	var x struct {
-		Query struct{ Code, Message string } `xml:"Errors>Error"`
-		REST  struct{ Code, Message string } `xml:"Error"`
-		Code  string                         // the error itself is the answer
+	e := &smithy.GenericAPIError{Code: strconv.Itoa(answer.StatusCode), Message: http.StatusText(answer.StatusCode)}
+	if found := errorCode.FindSubmatch(said); found != nil {
+		e.Code = string(found[1])
+		if found = errorMessage.FindSubmatch(said); found != nil {
+			e.Message = string(found[1])
+		}
+		return e
 	}
 	var j struct {
 		Type    string `json:"__type"`
 		Message string `json:"message"`
 	}
-	e := &smithy.GenericAPIError{Code: strconv.Itoa(answer.StatusCode), Message: http.StatusText(answer.StatusCode)}
-	switch {
-	case xml.Unmarshal(said, &x) == nil && x.Query.Code != "":
-		e.Code, e.Message = x.Query.Code, x.Query.Message
-	case x.REST.Code != "":
-		e.Code, e.Message = x.REST.Code, x.REST.Message
-	case x.Code != "":
-		e.Code = x.Code
-	case json.Unmarshal(said, &j) == nil:
-		kind := j.Type
-		if named := answer.Header.Get("X-Amzn-ErrorType"); named != "" {
-			kind = named
-		}
-		if kind, _, _ = strings.Cut(kind, ":"); kind != "" { // with an address behind a colon, or a name space before #
-			e.Code = kind[strings.LastIndex(kind, "#")+1:]
-		}
-		if j.Message != "" {
-			e.Message = j.Message
-		}
-	}
+	_ = json.Unmarshal(said, &j)
+	e.Message = cmp.Or(j.Message, e.Message)
+	// with an address behind a colon, or a name space before #
+	kind, _, _ := strings.Cut(cmp.Or(answer.Header.Get("X-Amzn-ErrorType"), j.Type), ":")
+	e.Code = cmp.Or(kind[strings.LastIndex(kind, "#")+1:], e.Code)
 	return e
 }
 

@@ -110,8 +110,8 @@ func TestVerdicts(t *testing.T) {
 		{"CloudFront's prefix list", "none", func(a *answers) { a.list = prefixList{} }, true, "no prefix list"},
 		{"CloudFront's prefix list", "no room for its rules", func(a *answers) { a.quotas["rules"] = 50 }, true,
 			"counts as 55 rules"},
-		{"CloudFront's prefix list", "it has grown", func(a *answers) { a.list.entries = 70 }, true, "counts as " +
-			"70 rules"},
+		{"CloudFront's prefix list", "it has grown", func(a *answers) { a.list.entries = 70 }, true, "counts as 70 " +
+			"rules"},
 		{"VPCs", "all are taken", func(a *answers) { a.vpcs = 5 }, true, "L-F678F1CE"},
 		{"CloudFront", "no distribution", func(a *answers) { a.distributions = 0 }, false, "must be verified"},
 		{"certificate", "none", func(a *answers) { a.certificate = certificate{} }, true, "request-certificate"},

@@ -46,7 +46,7 @@ func (c copyOf) fresh(ctx context.Context) error {
 	return nil
 }
 
-// check follows the recipes in the copy. If the examples do not compile together, each is compiled alone.
+// check follows the recipes in the copy. What a compiler says names the files, and so the examples.
 func (c copyOf) check(ctx context.Context, examples []example) (faults []fault, err error) {
 	for _, e := range examples {
 		if err := e.apply(c.dir); err != nil {
@@ -57,7 +57,7 @@ func (c copyOf) check(ctx context.Context, examples []example) (faults []fault, 
 		return faults, nil
 	}
 	if out, err := command(ctx, c.dir, "make", "golden").CombinedOutput(); err != nil {
-		return c.blame(ctx, examples, "make golden: "+last(out))
+		return []fault{{"all together", "make golden: " + last(out)}}, ctx.Err()
 	}
 	programs := map[string]string{} // compiled tests, by their package
 	for _, e := range examples {
@@ -67,7 +67,7 @@ func (c copyOf) check(ctx context.Context, examples []example) (faults []fault, 
 			}
 			program, out := c.compile(ctx, t.pkg)
 			if program == "" {
-				return c.blame(ctx, examples, out)
+				return []fault{{"all together", out}}, ctx.Err()
 			}
 			programs[t.pkg] = program
 		}
@@ -91,29 +91,6 @@ func (c copyOf) compile(ctx context.Context, pkg string) (program, out string) {
 		return "", last(said)
 	}
 	return program, ""
-}
-
-// blame finds the recipe whose example does not compile alone. what is the fault of all together.
-func (c copyOf) blame(ctx context.Context, examples []example, what string) (faults []fault, err error) {
-	for _, e := range examples {
-		if err := c.fresh(ctx); err != nil {
-			return nil, err
-		}
-		if err := e.apply(c.dir); err != nil {
-			faults = append(faults, fault{e.recipe, err.Error()})
-			continue
-		}
-		for _, t := range e.tests {
-			if program, out := c.compile(ctx, t.pkg); program == "" {
-				faults = append(faults, fault{e.recipe, out})
-				break
-			}
-		}
-	}
-	if len(faults) == 0 {
-		faults = append(faults, fault{"all together", what})
-	}
-	return faults, ctx.Err()
 }
 
 var passed = regexp.MustCompile(`(?m)^\s*--- PASS: (\S+)`)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -134,19 +133,12 @@ func lines[T any](file string, tell func(T)) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	if err := decode(f, tell); err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	return nil
-}
-
-func decode[T any](r io.Reader, tell func(T)) error {
-	s := bufio.NewScanner(r)
+	s := bufio.NewScanner(f)
 	s.Buffer(nil, longestLine)
 	for s.Scan() {
 		var v T
 		if err := json.Unmarshal(s.Bytes(), &v); err != nil {
-			return err
+			return fmt.Errorf("%s: %w", file, err)
 		}
 		tell(v)
 	}

@@ -11,8 +11,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"agentplatform/internal/text/ranking"
 )
 
 func TestJudge(t *testing.T) {
@@ -42,17 +40,18 @@ func TestSearchFindsWhatIsAsked(t *testing.T) {
 	c, err := read(name)
 	require.NoError(t, err)
 	require.Len(t, c.queries, 1, "a query without relevant documents says nothing")
-	for _, divided := range []bool{false, true} {
-		s, err := newSearch(t.Context(), c, divided)
+	for _, division := range []string{whole, chunked} {
+		s, err := newSearch(t.Context(), c, division == chunked)
 		require.NoError(t, err)
-		found, err := s.all(t.Context(), c.queries, ranking.Keyword, nil)
-		require.NoError(t, err)
-		assert.Equal(t, map[string][]string{"1": {"a", "b"}}, found)
-		indexed, err := s.indexed(t.Context(), c)
-		require.NoError(t, err)
-		for _, r := range indexed {
-			assert.Positive(t, r.ndcg, r.name)
-			assert.InDelta(t, 1, r.recall, 0, r.name)
+		for _, at := range s.targets(division) {
+			rows, err := s.measure(t.Context(), c, at)
+			require.NoError(t, err)
+			require.Len(t, rows, 3)
+			assert.Equal(t, map[string][]string{"1": {"a", "b"}}, rows[0].found, rows[0].name)
+			for _, r := range rows {
+				assert.Positive(t, r.ndcg, r.name)
+				assert.InDelta(t, 1, r.recall, 0, r.name)
+			}
 		}
 	}
 }

@@ -13,15 +13,32 @@ import (
 
 	"agentplatform/internal/text/index"
 	"agentplatform/internal/text/index/diskindex"
+	"agentplatform/internal/text/index/memindex"
 	"agentplatform/internal/text/index/s3index"
 	"agentplatform/internal/text/index/s3index/vectorserver"
 )
 
-// candidates are as many as a search asks an index for that wants the documents of recall@100.
-const candidates = 5 * reach
+// target is what a collection is searched by.
+type target struct {
+	name       string
+	open       func(context.Context) (x index.Index, done func(), err error)
+	candidates int // of each kind that a search has
+}
+
+// targets are the indexes of the service, and one that looks at every chunk, which the division of documents names.
+func (s *search) targets(division string) []target {
+	const most = 5 * reach // as a search that wants the documents of recall@100
+	all := []target{{division, exact, min(max(1, s.chunks), index.MaxLimit)}}
+	if division == chunked {
+		all = append(all, target{byLaptop, laptop, most}, target{byCloud, cloud, most})
+	}
+	return all
+}
+
+func exact(context.Context) (index.Index, func(), error) { return &memindex.Index{}, func() {}, nil }
 
 // laptop makes the index of the laptop, in a temporary folder; done closes the index and removes the folder.
-func laptop() (x index.Index, done func(), err error) {
+func laptop(context.Context) (x index.Index, done func(), err error) {
 	folder, err := os.MkdirTemp("", "retrieval")
 	if err != nil {
 		return nil, nil, err
@@ -54,18 +71,7 @@ const collectionName = "c"
 
 // fill puts what the search has into an index: one version of each document, with its chunks.
 func (s *search) fill(ctx context.Context, x index.Index) error {
-	terms := make([][]index.Term, len(s.chunks))
-	for text, list := range s.postings {
-		for _, p := range list {
-			terms[p.chunk] = append(terms[p.chunk], index.Term{Text: text, Weight: p.weight})
-		}
-	}
-	documents := map[string][]index.Chunk{}
-	for i, c := range s.chunks {
-		documents[c.document] = append(documents[c.document],
-			index.Chunk{Index: i, Terms: terms[i], Length: c.length, Vector: c.vector})
-	}
-	for id, chunks := range documents {
+	for id, chunks := range s.documents {
 		v := index.Version{Collection: collectionName, Document: id, Number: 1}
 		if err := x.Put(ctx, v, len(chunks[0].Vector), chunks); err != nil {
 			return err

@@ -28,16 +28,14 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/internal/text/index"
 	"agentplatform/internal/text/ranking"
 )
 
 func main() {
 	dir := flag.String("collection", "", "`DIR` with NAME.docs.jsonl and NAME.queries.jsonl")
 	python := flag.String("python", "python3", "`PROGRAM` that has the packages of requirements.txt")
-	script := flag.String("peer", "scripts/retrieval/peer.py", "`FILE` that ranks by bm25s")
 	flag.Parse()
-	if err := run(*dir, peer{*python, *script}); err != nil {
+	if err := run(*dir, *python); err != nil {
 		fmt.Fprintln(os.Stderr, "retrieval:", err)
 		os.Exit(1)
 	}
@@ -46,7 +44,7 @@ func main() {
 const suffix = ".docs.jsonl"
 
 // run measures every collection of a folder, and all of them in one base.
-func run(dir string, p peer) error {
+func run(dir, python string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour)
 	defer cancel()
 	files, err := filepath.Glob(filepath.Join(dir, "*"+suffix))
@@ -66,7 +64,7 @@ func run(dir string, p peer) error {
 	}
 	var failures []error
 	for _, c := range bases(there) {
-		rows, err := measure(ctx, c, p)
+		rows, err := measure(ctx, c, python)
 		if err != nil {
 			return err
 		}
@@ -120,8 +118,8 @@ var (
 )
 
 // measure makes the table of a collection.
-func measure(ctx context.Context, c collection, p peer) ([]row, error) {
-	found, err := p.rank(ctx, c)
+func measure(ctx context.Context, c collection, python string) ([]row, error) {
+	found, err := rank(ctx, python, c)
 	if err != nil {
 		return nil, err
 	}
@@ -131,23 +129,8 @@ func measure(ctx context.Context, c collection, p peer) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		keyword := "keyword, " + division
-		for _, mode := range s.modes() {
-			found, err := s.all(ctx, c.queries, mode, nil)
-			if err != nil {
-				return nil, err
-			}
-			r := row{name: string(mode) + ", " + division, figures: c.judge(found), found: found}
-			switch mode {
-			case ranking.Keyword:
-				r.floor, r.slack = "bm25s", belowPeer
-			case ranking.Hybrid:
-				r.floor, r.slack = keyword, belowKeyword
-			}
-			rows = append(rows, r)
-		}
-		if division == chunked {
-			more, err := s.indexed(ctx, c)
+		for _, at := range s.targets(division) {
+			more, err := s.measure(ctx, c, at)
 			if err != nil {
 				return nil, err
 			}
@@ -157,36 +140,32 @@ func measure(ctx context.Context, c collection, p peer) ([]row, error) {
 	return rows, nil
 }
 
-// indexed measures the laptop's index, and that of AWS beside it.
-func (s *search) indexed(ctx context.Context, c collection) ([]row, error) {
+// measure makes the rows of a target.
+func (s *search) measure(ctx context.Context, c collection, at target) ([]row, error) {
+	x, done, err := at.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	if err := s.fill(ctx, x); err != nil {
+		return nil, err
+	}
 	var rows []row
-	for _, name := range []string{byLaptop, byCloud} {
-		made := laptop
-		if name == byCloud {
-			made = func() (index.Index, func(), error) { return cloud(ctx) }
-		}
-		x, done, err := made()
+	for _, mode := range []ranking.Mode{ranking.Keyword, ranking.Semantic, ranking.Hybrid} {
+		found, err := s.all(ctx, c.queries, mode, x, at.candidates)
 		if err != nil {
 			return nil, err
 		}
-		defer done()
-		if err := s.fill(ctx, x); err != nil {
-			return nil, err
+		r := row{name: string(mode) + ", " + at.name, figures: c.judge(found), found: found}
+		switch {
+		case at.name == byCloud:
+			r.floor, r.slack = string(mode)+", "+byLaptop, figures{apart, apart}
+		case mode == ranking.Hybrid:
+			r.floor, r.slack = string(ranking.Keyword)+", "+at.name, belowKeyword
+		case mode == ranking.Keyword && at.name != byLaptop:
+			r.floor, r.slack = "bm25s", belowPeer
 		}
-		for _, mode := range s.modes() {
-			found, err := s.all(ctx, c.queries, mode, x)
-			if err != nil {
-				return nil, err
-			}
-			r := row{name: string(mode) + ", " + name, figures: c.judge(found), found: found}
-			switch {
-			case name == byCloud:
-				r.floor, r.slack = string(mode)+", "+byLaptop, figures{apart, apart}
-			case mode == ranking.Hybrid:
-				r.floor, r.slack = string(ranking.Keyword)+", "+byLaptop, belowKeyword
-			}
-			rows = append(rows, r)
-		}
+		rows = append(rows, r)
 	}
 	return rows, nil
 }

@@ -1,8 +1,7 @@
 """Ranks a collection by bm25s, a BM25 that others wrote, with all parameters at their defaults. Each document and each
 query has the stop words of bm25s and the Snowball stemmer of its own language, where there are such; scripts without
-spaces are divided into pairs of characters. Prints a line of JSON for each query: {"id", "found": the best 100}.
-
-peer.py DOCUMENTS QUERIES: files of JSON lines {"id", "text", "language"}
+spaces are divided into pairs of characters. Reads {"documents": [{"id", "text", "language"}], "queries": the same}, and
+prints the ids of the best 100 documents by the id of the query.
 """
 
 import functools
@@ -54,22 +53,17 @@ def tokens(entry):
     return stemmer.stemWords(words) if stemmer else words
 
 
-def read(path):
-    with open(path, encoding="utf-8") as lines:
-        return [json.loads(line) for line in lines if line.strip()]
-
-
 def main(documents, queries):
-    documents, queries = read(documents), read(queries)
     peer = bm25s.BM25()
     peer.index([tokens(d) for d in documents], show_progress=False)
     found, scores = peer.retrieve(
         [tokens(q) for q in queries], k=min(100, len(documents)), show_progress=False, n_threads=1
     )
+    best = {}
     for q, places, weights in zip(queries, found, scores):
-        ids = [documents[p]["id"] for p, weight in zip(places, weights) if weight > 0]
-        print(json.dumps({"id": q["id"], "found": ids}))
+        best[q["id"]] = [documents[p]["id"] for p, weight in zip(places, weights) if weight > 0]
+    print(json.dumps(best))
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(**json.load(sys.stdin))

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/embedding/builtinembedding"
 	"agentplatform/internal/text/chunking"
 	"agentplatform/internal/text/document"
 	"agentplatform/internal/text/index"
@@ -15,24 +16,13 @@ import (
 	"agentplatform/internal/text/words"
 )
 
-// search has the chunks of a collection, and looks at all of them.
+// search has the chunks of a collection as an index takes them.
 type search struct {
-	chunks    []chunk
-	postings  map[string][]posting // by term
-	length    int                  // of all chunks
-	languages []string             // of the documents, the most frequent first
-	spoken    map[string]string    // their languages, as they were analysed, by document
-	trust     ranking.Trust        // in the embedding model; zero: there is none
+	documents map[string][]index.Chunk // by their ids
+	chunks    int                      // of all documents
+	languages []string                 // of the documents, the most frequent first
+	spoken    map[string]string        // their languages, as they were analysed, by document
 }
-
-type chunk struct {
-	document string
-	length   int
-	vector   []float32
-}
-
-// posting is a chunk that has a term.
-type posting struct{ chunk, weight int }
 
 // The defaults of a knowledge base.
 const (
@@ -41,7 +31,7 @@ const (
 )
 
 func newSearch(ctx context.Context, c collection, divided bool) (*search, error) {
-	s := &search{postings: map[string][]posting{}, spoken: map[string]string{}}
+	s := &search{documents: map[string][]index.Chunk{}, spoken: map[string]string{}}
 	counts := map[string]int{}
 	for _, a := range c.documents {
 		language, sure := words.Language(a.Text)
@@ -80,81 +70,70 @@ func majority(counts map[string]int) string {
 	return byFrequency(counts)[0]
 }
 
-// add indexes the chunks of a document.
+// add analyses the chunks of a document.
 func (s *search) add(ctx context.Context, a article, language string, chunks []document.Chunk) error {
-	vectors, err := s.embed(ctx, embedding.ForDocument, texts(a.Title, chunks))
+	texts := make([]string, len(chunks))
+	for i, c := range chunks {
+		texts[i] = a.Title + "\n" + c.Text
+	}
+	vectors, err := embed(ctx, embedding.ForDocument, texts...)
 	if err != nil {
 		return err
 	}
 	for i, c := range chunks {
 		terms, length := words.ChunkTerms(a.Title, language, c)
-		for _, t := range terms {
-			s.postings[t.Text] = append(s.postings[t.Text], posting{len(s.chunks), t.Weight})
+		indexed := index.Chunk{Index: s.chunks, Length: length, Vector: vectors[i]}
+		for _, t := range terms[:min(len(terms), index.MaxChunkTerms)] { // a whole document may have more
+			indexed.Terms = append(indexed.Terms, index.Term{Text: t.Text, Weight: t.Weight})
 		}
-		s.length += length
-		s.chunks = append(s.chunks, chunk{a.ID, length, vectors[i]})
+		s.chunks++
+		s.documents[a.ID] = append(s.documents[a.ID], indexed)
 	}
 	return nil
 }
 
-// texts are what is embedded of chunks.
-func texts(title string, chunks []document.Chunk) []string {
-	list := make([]string, len(chunks))
-	for i, c := range chunks {
-		list[i] = title + "\n" + c.Text
+// embed returns a vector for each text.
+func embed(ctx context.Context, purpose embedding.Purpose, texts ...string) ([][]float32, error) {
+	reply, err := model.Embed(ctx, embedding.Request{Name: builtinembedding.Name, Purpose: purpose, Texts: texts})
+	if err == nil && len(reply.Vectors) != len(texts) {
+		err = errors.New("a wrong number of vectors")
 	}
-	return list
+	return reply.Vectors, err
 }
 
-// embed returns a vector for each text; nil, where there is no model.
-func (s *search) embed(ctx context.Context, purpose embedding.Purpose, texts []string) ([][]float32, error) {
-	if model.Model == nil || len(texts) == 0 {
-		return make([][]float32, len(texts)), nil
-	}
-	s.trust = model.trust
-	reply, err := model.Embed(ctx, embedding.Request{Name: model.name, Purpose: purpose, Texts: texts})
-	if err != nil {
-		return nil, err
-	}
-	if len(reply.Vectors) != len(texts) {
-		return nil, errors.New("a wrong number of vectors")
-	}
-	return reply.Vectors, nil
-}
+// model is the embedding model that is measured.
+var model = builtinembedding.New()
 
-// modes are those that can be searched by.
-func (s *search) modes() []ranking.Mode {
-	if s.trust.Weight == 0 {
-		return []ranking.Mode{ranking.Keyword}
-	}
-	return []ranking.Mode{ranking.Keyword, ranking.Semantic, ranking.Hybrid}
-}
-
-// all returns the documents that each query finds, best first: by an index, or, where that is nil, exactly.
+// all returns the documents that an index finds for each query, best first. It has so many candidates of each kind.
 func (s *search) all(
-	ctx context.Context, queries []question, mode ranking.Mode, by index.Index,
+	ctx context.Context, queries []question, mode ranking.Mode, x index.Index, candidates int,
 ) (map[string][]string, error) {
 	found := map[string][]string{}
-	for _, q := range queries {
-		vectors, err := s.embed(ctx, embedding.ForQuery, []string{q.Text})
+	for _, query := range queries {
+		vectors, err := embed(ctx, embedding.ForQuery, query.Text)
 		if err != nil {
 			return nil, err
 		}
-		vector, trust := vectors[0], s.trust
-		if mode == ranking.Hybrid && words.MostlyUnspaced(q.Text) && trust == ranking.Lexical {
-			vector, trust = nil, ranking.Trust{} // as the service does
+		q := index.Query{Collections: []string{collectionName}, Limit: candidates, Chunks: s.chunks}
+		if mode != ranking.Semantic {
+			q.Terms = words.QueryTerms(query.Text, s.languages)
 		}
-		result, err := s.query(ctx, mode, words.QueryTerms(q.Text, s.languages), vector, by)
-		if err != nil {
+		list := ranking.List{Foreign: s.foreign(words.QueryLanguage(query.Text, s.languages))}
+		// as the service does
+		if mode == ranking.Semantic || mode == ranking.Hybrid && !words.MostlyUnspaced(query.Text) {
+			q.Vector = vectors[0]
+		}
+		if mode != ranking.Hybrid || q.Vector != nil {
+			list.Trust = ranking.Lexical
+		}
+		if list.Result, err = x.Query(ctx, q); err != nil {
 			return nil, err
 		}
-		list := ranking.List{Result: result, Trust: trust, Foreign: s.foreign(words.QueryLanguage(q.Text, s.languages))}
-		hits := ranking.Rank(mode, []ranking.List{list})
 		seen := map[string]bool{}
-		for _, h := range hits {
-			if !seen[h.Document] && len(found[q.ID]) < reach {
+		for _, h := range ranking.Rank(mode, []ranking.List{list}) {
+			if !seen[h.Document] && len(found[query.ID]) < reach {
 				seen[h.Document] = true
-				found[q.ID] = append(found[q.ID], h.Document)
+				found[query.ID] = append(found[query.ID], h.Document)
 			}
 		}
 	}
@@ -170,63 +149,4 @@ func (s *search) foreign(language string) map[string]bool {
 		}
 	}
 	return list
-}
-
-// query asks an index as the service does; where there is none, it answers like one without a limit.
-func (s *search) query(
-	ctx context.Context, mode ranking.Mode, terms [][]string, vector []float32, by index.Index,
-) (index.Result, error) {
-	if by == nil {
-		return s.exact(terms, vector), nil
-	}
-	q := index.Query{Collections: []string{collectionName}, Limit: candidates, Chunks: len(s.chunks)}
-	if mode != ranking.Semantic {
-		q.Terms = terms
-	}
-	if mode != ranking.Keyword {
-		q.Vector = vector
-	}
-	return by.Query(ctx, q)
-}
-
-// exact answers like an index without a limit.
-func (s *search) exact(terms [][]string, vector []float32) index.Result {
-	result := index.Result{Statistics: index.Statistics{
-		Chunks: len(s.chunks), Length: float64(s.length) / float64(max(1, len(s.chunks))),
-	}}
-	weights := map[int][]int{}
-	for i, variants := range terms {
-		n := 0
-		for _, t := range variants {
-			for _, p := range s.postings[t] {
-				if weights[p.chunk] == nil {
-					weights[p.chunk] = make([]int, len(terms))
-				}
-				if weights[p.chunk][i] == 0 {
-					n++
-				}
-				weights[p.chunk][i] = max(weights[p.chunk][i], p.weight)
-			}
-		}
-		result.Statistics.Frequencies = append(result.Statistics.Frequencies, n)
-	}
-	for at, c := range s.chunks {
-		if weights[at] == nil && vector == nil {
-			continue
-		}
-		result.Candidates = append(result.Candidates, index.Candidate{
-			Version: index.Version{Document: c.document}, Index: at, Length: c.length,
-			Weights: weights[at], Cosine: cosine(c.vector, vector),
-		})
-	}
-	return result
-}
-
-// cosine of two vectors of unit length; 0, where there is none.
-func cosine(a, b []float32) float64 {
-	sum := 0.0
-	for i := range min(len(a), len(b)) {
-		sum += float64(a[i]) * float64(b[i])
-	}
-	return sum
 }

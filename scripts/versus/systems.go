@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -136,8 +135,19 @@ func startOurs(ctx context.Context, s *stage) (server, error) {
 			return err
 		}
 		key = strings.TrimSpace(string(operator))
-		agent, err = firstAgent(ctx, base, key)
-		return err
+		var list struct {
+			Agents []struct {
+				ID string `json:"agent_id"`
+			} `json:"agents"`
+		}
+		if err := call(ctx, http.MethodGet, base+"/agents", key, "", &list); err != nil {
+			return err
+		}
+		if len(list.Agents) == 0 {
+			return fmt.Errorf("there is no agent")
+		}
+		agent = list.Agents[0].ID
+		return nil
 	})
 	if err != nil {
 		return server{}, err
@@ -158,31 +168,6 @@ func startOurs(ctx context.Context, s *stage) (server, error) {
 			r.Header.Set("Content-Type", w.FormDataContentType())
 			return r, nil
 		}}, nil
-}
-
-func firstAgent(ctx context.Context, base, key string) (string, error) {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/agents", nil)
-	if err != nil {
-		return "", err
-	}
-	r.Header.Set("Authorization", "Bearer "+key)
-	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = response.Body.Close() }()
-	var list struct {
-		Agents []struct {
-			ID string `json:"agent_id"`
-		} `json:"agents"`
-	}
-	if err := json.NewDecoder(bufio.NewReader(response.Body)).Decode(&list); err != nil {
-		return "", err
-	}
-	if len(list.Agents) == 0 {
-		return "", fmt.Errorf("there is no agent")
-	}
-	return list.Agents[0].ID, nil
 }
 
 // startOnPostgres starts a database, and this program as the server of a system that uses one.
@@ -231,7 +216,7 @@ func startRestate(ctx context.Context, s *stage) (server, error) {
 	if err != nil {
 		return server{}, err
 	}
-	if err := s.until(ctx, p, func() error { return get(ctx, ingress+"/restate/health") }); err != nil {
+	if err := s.until(ctx, p, func() error { return call(ctx, http.MethodGet, ingress+"/restate/health", "", "", nil) }); err != nil {
 		return server{}, err
 	}
 	at, err := s.serve(ctx)
@@ -239,7 +224,9 @@ func startRestate(ctx context.Context, s *stage) (server, error) {
 		return server{}, err
 	}
 	register := fmt.Sprintf(`{"uri":"http://%s"}`, at)
-	if err := s.until(ctx, p, func() error { return send(ctx, admin+"/deployments", register) }); err != nil {
+	if err := s.until(ctx, p, func() error {
+		return call(ctx, http.MethodPost, admin+"/deployments", "", register, nil)
+	}); err != nil {
 		return server{}, err
 	}
 	return posting(ingress + "/Agent/Chat"), nil
@@ -267,32 +254,29 @@ func dial(at string) error {
 	return connection.Close()
 }
 
-func get(ctx context.Context, url string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+// call sends a request, with JSON if there is a body, and decodes its answer into into, unless that is nil.
+func call(ctx context.Context, method, url, key, body string, into any) error {
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
 		return err
 	}
-	return do(r)
-}
-
-func send(ctx context.Context, url, body string) error {
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		return err
+	if key != "" {
+		r.Header.Set("Authorization", "Bearer "+key)
 	}
-	r.Header.Set("Content-Type", "application/json")
-	return do(r)
-}
-
-func do(r *http.Request) error {
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	response, err := (&http.Client{Timeout: 10 * time.Second}).Do(r)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = response.Body.Close() }()
-	text, _ := io.ReadAll(io.LimitReader(response.Body, 500))
 	if response.StatusCode >= 300 {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 500))
 		return fmt.Errorf("%s: %s", response.Status, text)
 	}
-	return nil
+	if into == nil {
+		return nil
+	}
+	return json.NewDecoder(response.Body).Decode(into)
 }

@@ -19,7 +19,7 @@ import (
 	"agentplatform/internal/platform/egress"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/record"
-	"agentplatform/internal/text/words"
+	"agentplatform/internal/text/document"
 )
 
 // Limits of fetching a document.
@@ -159,10 +159,10 @@ func header(r *http.Response, name string) string {
 func nameOf(r *http.Response) string {
 	if _, params, err := mime.ParseMediaType(r.Header.Get("Content-Disposition")); err == nil &&
 		params["filename"] != "" {
-		return words.Cut(path.Base(params["filename"]), knowledge.MaxTitle)
+		return document.Cut(path.Base(params["filename"]), knowledge.MaxTitle)
 	}
 	if name := path.Base(r.Request.URL.Path); name != "." && name != "/" {
-		return words.Cut(name, knowledge.MaxTitle)
+		return document.Cut(name, knowledge.MaxTitle)
 	}
 	return ""
 }

@@ -78,7 +78,7 @@ func (w *work) extracted(ctx context.Context, text document.Text, sure bool) err
 				Language: text.Language, Unsure: !sure, PageCount: len(text.Pages),
 			}
 			if !d.Titled && strings.TrimSpace(text.Title) != "" {
-				d.Title = words.Cut(strings.TrimSpace(text.Title), knowledge.MaxTitle)
+				d.Title = document.Cut(strings.TrimSpace(text.Title), knowledge.MaxTitle)
 			}
 			return nil
 		})

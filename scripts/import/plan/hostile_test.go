@@ -104,27 +104,24 @@ func TestTextsAreCutToTheLimitsOfTheAPI(t *testing.T) {
 	long := strings.Repeat("é", 300_000)
 	text := `{"id":"` + long + `","object":"assistant","name":"` + long + `","description":"` + long +
 		`","instructions":"` + long + `","model":"gpt-4o","metadata":{"a":"` + long + `"}}`
-	p, err := plan.Read(fstest.MapFS{"a.json": {Data: []byte(text)}}, "", plan.Options{})
-	require.NoError(t, err)
+	p, shown := planned(t, text)
 	a := p.Agents[0]
 	assert.Len(t, []rune(a.Name), 200)
 	assert.Len(t, []rune(a.Description), 10_000)
 	assert.Len(t, a.Instructions, 256<<10)
 	assert.Less(t, len(a.Mark), 30)
 	assert.Equal(t, map[string]string{plan.ImportedFrom: a.Mark}, a.Metadata)
-	said := report(t, p)
 	for _, what := range []string{"name: cut to 200 of its 300000", "description: cut to 10000", "cut to 256 KiB",
 		"names may have 64 and values 1024"} {
-		assert.Contains(t, said, what)
+		assert.Contains(t, shown, what)
 	}
 }
 
 func TestReportsObeyNoTerminal(t *testing.T) {
 	text := `{"id":"asst_1","object":"assistant","name":"A\u001b[2Jred\u202e","model":"gpt\u0007",
 		"tools":[{"type":"\u001b]0;x"}]}`
-	p, err := plan.Read(fstest.MapFS{"a.json": {Data: []byte(text)}}, "", plan.Options{})
-	require.NoError(t, err)
-	for _, r := range report(t, p) {
+	_, shown := planned(t, text)
+	for _, r := range shown {
 		assert.False(t, r < ' ' && r != '\n' || r == '\u202e', "%q", r)
 	}
 }
@@ -192,10 +189,9 @@ func TestWrongTypesAreReported(t *testing.T) {
 		`[{"assistant_id":"a","graph_id":7,
 			"config":{"configurable":{"model":7,"mcp_config":7,"rag":{"collections":7},"tools":7}}}]`,
 	} {
-		p, err := plan.Read(fstest.MapFS{"a.json": {Data: []byte(text)}}, "", plan.Options{})
-		require.NoError(t, err)
+		p, shown := planned(t, text)
 		assert.Greater(t, len(p.Findings), 4, text)
-		assert.Contains(t, report(t, p), "must be")
+		assert.Contains(t, shown, "must be")
 	}
 }
 

@@ -25,12 +25,7 @@ func (p *planner) langgraph(o *object) {
 		return
 	}
 	p.marks[o.file+"#"+id] = true
-	a := Agent{Mark: o.assistantMark(id), Source: o.source, Metadata: map[string]string{}}
-	a.Name = o.fit("name", strings.TrimSpace(o.text("name", "agent name")), maxName)
-	if a.Name == "" {
-		a.Name = cut("Assistant "+id, maxName)
-	}
-	a.Description = o.fit("description", o.text("description", "agent description"), maxDescription)
+	a := o.begin(o.assistantMark(id), "Assistant "+id)
 	graph := o.text("graph_id", "agent metadata.graph")
 	a.Metadata["graph"] = cut(graph, maxMetadataText)
 	o.note(Changed, fmt.Sprintf("graph %q is a program, which an export has not: the agent calls tools in the loop "+

@@ -113,10 +113,7 @@ func (p *planner) lettaSources(o *object, f *file) {
 		s := f.sources[id]
 		name := strings.TrimSpace(s.text("name", "knowledge base name"))
 		b := Base{Mark: letta + ":" + digest("source", name, s.peek("description")), Shared: true}
-		b.Name = s.fit("name", name, maxName)
-		if b.Name == "" {
-			b.Name = "Letta source"
-		}
+		b.Name = cmp.Or(s.fit("name", name, maxName), "Letta source")
 		about := s.fit("description", s.text("description", "knowledge base description"), maxAbout-150)
 		s.report(Changed, "a knowledge base is searched, it does not instruct",
 			"write it into the agent's instructions", "instructions")
@@ -227,14 +224,9 @@ func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 			Do:   "divide the export, and import its parts one after the other"})
 		return
 	}
-	a := Agent{Source: o.source, Metadata: map[string]string{}}
-	a.Mark = letta + ":" + digest("agent", o.peek("name"), o.peek("agent_type"), o.peek("system"))
+	mark := letta + ":" + digest("agent", o.peek("name"), o.peek("agent_type"), o.peek("system"))
+	a := o.begin(mark, "Letta agent")
 	o.ignore("holds within the file only", "id")
-	a.Name = o.fit("name", strings.TrimSpace(o.text("name", "agent name")), maxName)
-	if a.Name == "" {
-		a.Name = "Letta agent"
-	}
-	a.Description = o.fit("description", o.text("description", "agent description"), maxDescription)
 	system := o.text("system", "agent instructions")
 	a.Instructions = o.fitBytes("system", strings.TrimSpace(system+o.memory(f, flat)))
 	a.OutputSchema = o.responseFormat("response_format")

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -97,10 +98,8 @@ func (p *planner) vectorStore(
 		o.whole("the export has this vector store twice", "take one of them out, and run again")
 		return b.Mark
 	}
-	b.Name = o.fit("name", strings.TrimSpace(o.text("name", "knowledge base name")), maxName)
-	if b.Name == "" {
-		b.Name = cut("Vector store "+id, maxName)
-	}
+	name := o.fit("name", strings.TrimSpace(o.text("name", "knowledge base name")), maxName)
+	b.Name = cmp.Or(name, cut("Vector store "+id, maxName))
 	about := o.fit("description", o.text("description", "knowledge base description"), maxAbout-150)
 	o.ignore("is counted anew", "object", "created_at", "usage_bytes", "bytes", "file_counts", "last_active_at",
 		"status")
@@ -216,12 +215,7 @@ func (p *planner) parsedText(o *object, at string) (string, bool) {
 func (p *planner) assistant(o *object, stores map[string]string) {
 	id := o.text("id", "agent metadata."+ImportedFrom)
 	o.source = named("assistant", o.peek("name"), id)
-	a := Agent{Mark: markOf(openAI, id), Source: o.source, Metadata: map[string]string{}}
-	a.Name = o.fit("name", strings.TrimSpace(o.text("name", "agent name")), maxName)
-	if a.Name == "" {
-		a.Name = cut("Assistant "+id, maxName)
-	}
-	a.Description = o.fit("description", o.text("description", "agent description"), maxDescription)
+	a := o.begin(markOf(openAI, id), "Assistant "+id)
 	a.Instructions = o.fitBytes("instructions", o.text("instructions", "agent instructions"))
 	a.Model = o.model("model", openAI, o.text("model", "agent model"))
 	o.temperature(&a.Model, "temperature")

@@ -266,13 +266,8 @@ func (p *planner) sort(file, at string, raw json.RawMessage) bool {
 	}
 	switch kind := o.peek("object"); {
 	case kind == "list", kind == "" && bytes.HasPrefix(o.members["data"], []byte("[")):
-		o.source = "list"
 		o.ignore("an address of the API's pages", "object", "first_id", "last_id")
-		o.report(Unread, "the list has further pages",
-			"save them, too (after=LAST_ID), take has_more out of this file, and run again", "has_more")
-		known := p.sortAll(file, o.list("data"))
-		o.rest("")
-		return known
+		return o.page("data", "has_more", "after=LAST_ID")
 	case kind != "":
 		return p.openaiObject(o, kind)
 	case has("agents", "tools"), has("agents", "blocks"), has("agent_type", "core_memory"):
@@ -287,12 +282,7 @@ func (p *planner) sort(file, at string, raw json.RawMessage) bool {
 	case has("assistant_id", "graph_id"):
 		p.export.graphs = append(p.export.graphs, o)
 	case has("assistants"):
-		o.source = "list"
-		o.report(Unread, "the list has further pages",
-			"save them, too (offset), take next out of this file, and run again", "next")
-		known := p.sortAll(file, o.list("assistants"))
-		o.rest("")
-		return known
+		return o.page("assistants", "next", "offset")
 	case has("graphs"):
 		o.source = "file langgraph.json"
 		o.report(LeftOut, "graphs are programs: only their assistants become agents",
@@ -302,6 +292,16 @@ func (p *planner) sort(file, at string, raw json.RawMessage) bool {
 		return false
 	}
 	return true
+}
+
+// page sorts the elements of a list of an API, and reports that there are more of them elsewhere.
+func (o *object) page(elements, more, by string) bool {
+	o.source = "list"
+	o.report(Unread, "the list has further pages",
+		"save them, too ("+by+"), take "+more+" out of this file, and run again", more)
+	known := o.p.sortAll(o.file, o.list(elements))
+	o.rest("")
+	return known
 }
 
 func (p *planner) sortAll(file string, list []element) bool {

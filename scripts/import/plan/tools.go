@@ -231,6 +231,15 @@ func (o *object) approvals(a *Agent) {
 	}
 }
 
+// begin begins an agent: its name, which is otherwise the given one, and its description.
+func (o *object) begin(mark, otherwise string) Agent {
+	name := o.fit("name", strings.TrimSpace(o.text("name", "agent name")), maxName)
+	return Agent{
+		Mark: mark, Source: o.source, Metadata: map[string]string{}, Name: cmp.Or(name, cut(otherwise, maxName)),
+		Description: o.fit("description", o.text("description", "agent description"), maxDescription),
+	}
+}
+
 // agent adds an agent to the plan, unless it has one of the same mark, which is reported.
 func (o *object) agent(a Agent) {
 	if o.p.marks[a.Mark] {
@@ -241,9 +250,6 @@ func (o *object) agent(a Agent) {
 	a.Toolkits = o.most(a.Toolkits, MaxToolkits, "toolkits", "give what is missing to another agent")
 	a.Bases = o.most(a.Bases, MaxBases, "knowledge bases", "put documents of several into one")
 	o.approvals(&a)
-	if a.Metadata == nil {
-		a.Metadata = map[string]string{}
-	}
 	a.Metadata[ImportedFrom] = a.Mark
 	o.p.Agents = append(o.p.Agents, a)
 }
