@@ -31,7 +31,7 @@ import (
 
 	"agentplatform/internal/proof/awstest"
 	"agentplatform/internal/proof/scenario"
-	"agentplatform/internal/text/index/s3index/vectorserver"
+	"agentplatform/internal/proof/vectorserver"
 )
 
 var worlds atomic.Int64

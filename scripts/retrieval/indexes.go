@@ -11,11 +11,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors"
 
+	"agentplatform/internal/proof/memindex"
+	"agentplatform/internal/proof/vectorserver"
 	"agentplatform/internal/text/index"
 	"agentplatform/internal/text/index/diskindex"
-	"agentplatform/internal/text/index/memindex"
 	"agentplatform/internal/text/index/s3index"
-	"agentplatform/internal/text/index/s3index/vectorserver"
 )
 
 // target is what a collection is searched by.

@@ -14,8 +14,8 @@ import (
 	"agentplatform/internal/knowledge/knowledge"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
-	"agentplatform/internal/store/table/faulttable"
 	"agentplatform/internal/text/ranking"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/proof/memindex"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/text/index"
-	"agentplatform/internal/text/index/memindex"
 	"agentplatform/internal/text/ranking"
 )
 

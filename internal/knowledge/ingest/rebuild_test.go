@@ -18,8 +18,8 @@ import (
 	"agentplatform/internal/knowledge/knowledge"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/proof/memindex"
 	"agentplatform/internal/store/record"
-	"agentplatform/internal/text/index/memindex"
 	"agentplatform/internal/text/ranking"
 )
 

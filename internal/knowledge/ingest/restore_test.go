@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/knowledge/knowledge"
+	"agentplatform/internal/proof/memindex"
 	"agentplatform/internal/store/record"
-	"agentplatform/internal/text/index/memindex"
 )
 
 // An index that was lost is filled again from what is stored; no model is asked.

@@ -20,15 +20,15 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/proof/faulttable"
+	"agentplatform/internal/proof/memindex"
 	"agentplatform/internal/run/removal"
 	"agentplatform/internal/store/blob/memblob"
 	"agentplatform/internal/store/record"
-	"agentplatform/internal/store/table/faulttable"
 	"agentplatform/internal/store/table/memtable"
 	"agentplatform/internal/text/document"
 	"agentplatform/internal/text/extract"
 	"agentplatform/internal/text/index"
-	"agentplatform/internal/text/index/memindex"
 	"agentplatform/internal/text/ranking"
 )
 

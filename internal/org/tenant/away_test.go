@@ -11,9 +11,9 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 	"agentplatform/internal/store/table/memtable"
 )
 

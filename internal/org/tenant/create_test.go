@@ -12,8 +12,8 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // Agents of one name are told apart by when they got it: only an edit of the name moves that time, published or not.

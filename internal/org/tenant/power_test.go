@@ -13,10 +13,10 @@ import (
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/blob/memblob"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/seal"
-	"agentplatform/internal/store/table/faulttable"
 	"agentplatform/internal/store/table/memtable"
 )
 

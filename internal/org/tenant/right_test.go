@@ -10,8 +10,8 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 func bad(err error) bool { return problem.Is(err, "invalid_api_key") }

@@ -10,8 +10,8 @@ import (
 
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // checks counts the reads of the store from now on; no read succeeds while *down is set.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/org/tenant"
-	"agentplatform/internal/store/table/faulttable"
+	"agentplatform/internal/proof/faulttable"
 )
 
 // A key's last use costs at most one write a minute and delays no request: the request is served whatever becomes of

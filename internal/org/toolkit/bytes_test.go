@@ -16,12 +16,12 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/toolkit"
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/run/removal"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/store/blob/memblob"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 	"agentplatform/internal/store/table/memtable"
 )
 

@@ -64,7 +64,7 @@ func wing(name string) string {
 
 // isSuite says whether a package holds tests for the adapters of a port, or helps tests in another way.
 func isSuite(name string) bool {
-	return strings.HasSuffix(name, "test") || strings.HasSuffix(name, "vectorserver")
+	return strings.HasSuffix(name, "test")
 }
 
 // The wings, from top to bottom: which others the packages of a wing may import. All may import events.
@@ -235,7 +235,7 @@ var onTheTable = map[string]string{
 	"internal/store/table/disktable":   "an adapter",
 	"internal/store/table/dynamotable": "an adapter",
 	"internal/store/table/cachetable":  "an adapter",
-	"internal/store/table/faulttable":  "an adapter",
+	"internal/proof/faulttable":        "an adapter",
 	"internal/store/table/tabletest":   "the suite of the adapters",
 	"internal/api/httpapi/httpapitest": "the wiring of the HTTP layer's tests, and its faults",
 	"internal/proof/invariant":         "it reads items as they stand, for those who check invariants",
@@ -285,9 +285,9 @@ func TestAreasOfTheAPIImportTheFrameworkAlone(t *testing.T) {
 
 func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 	adapters := []string{
-		"internal/store/table/disktable", "internal/store/table/memtable", "internal/store/table/faulttable",
+		"internal/store/table/disktable", "internal/store/table/memtable", "internal/proof/faulttable",
 		"internal/store/blob/dirblob",
-		"internal/store/blob/memblob", "internal/text/index/diskindex", "internal/text/index/memindex",
+		"internal/store/blob/memblob", "internal/text/index/diskindex", "internal/proof/memindex",
 		"internal/text/index/s3index",
 		"internal/store/queue/localqueue", "internal/store/timer/localtimer",
 		"internal/ai/tool/builtintool", "internal/ai/tool/httptool", "internal/ai/tool/openapitool",
@@ -333,7 +333,7 @@ var forbidden = []struct{ program, dependency, reason string }{
 	{"functions/agentplatform", "testing", "what tests need is not shipped"},
 	{"functions/agentplatform", "github.com/stretchr/testify/assert", "what tests need is not shipped"},
 	{"functions/agentplatform", module + "internal/proof/sim", "the simulator is a test"},
-	{"functions/agentplatform", module + "internal/store/table/faulttable", "faults are for tests"},
+	{"functions/agentplatform", module + "internal/proof/faulttable", "faults are for tests"},
 	{"functions/agentplatform", module + "internal/proof/scenario", "stories are tests"},
 	{"functions/agentplatform", module + "internal/proof/invariant", "invariants are checked by tests"},
 	{"functions/agentplatform", module + "internal/proof/recording", "recordings are for tests"},

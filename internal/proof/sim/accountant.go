@@ -11,10 +11,10 @@ import (
 	"agentplatform/internal/org/analytics"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/rollup"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // hasAccountants says whether people of a seed's world ask how much was used: in one of eight, and none of those below

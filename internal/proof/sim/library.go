@@ -19,11 +19,11 @@ import (
 	"agentplatform/internal/knowledge/knowledge"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/proof/memindex"
 	"agentplatform/internal/store/queue"
 	"agentplatform/internal/text/document"
 	"agentplatform/internal/text/extract"
 	"agentplatform/internal/text/index"
-	"agentplatform/internal/text/index/memindex"
 )
 
 // library is what worlds with documents have besides: an index, embedding models, a site whose pages become documents

@@ -24,6 +24,7 @@ import (
 	"agentplatform/internal/org/analytics"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/run/agent"
 	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
@@ -38,7 +39,6 @@ import (
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
 	"agentplatform/internal/store/table/cachetable"
-	"agentplatform/internal/store/table/faulttable"
 	"agentplatform/internal/store/table/memtable"
 	"agentplatform/internal/text/reader"
 )

@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/run/intake"
 	"agentplatform/internal/run/stream"
 	"agentplatform/internal/run/transition"
@@ -22,7 +23,6 @@ import (
 	"agentplatform/internal/store/queue/localqueue"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 	"agentplatform/internal/store/table/memtable"
 	"agentplatform/internal/store/timer/localtimer"
 )

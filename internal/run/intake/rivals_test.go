@@ -9,11 +9,11 @@ import (
 
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/run/intake"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // A request that always meets conflicts gives up with a problem of kind Unavailable.

@@ -11,10 +11,10 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/run/intake"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/store/record"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // Whichever call of the store fails for good: the operation returns an error, and nothing is written.

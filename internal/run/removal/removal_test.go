@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/run/removal"
 	"agentplatform/internal/run/sweep"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/store/blob/memblob"
 	"agentplatform/internal/store/queue"
 	"agentplatform/internal/store/record"
-	"agentplatform/internal/store/table/faulttable"
 	"agentplatform/internal/store/table/memtable"
 )
 

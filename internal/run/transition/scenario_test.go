@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // Whichever call fails for good: the transition returns an error, and nothing is written.

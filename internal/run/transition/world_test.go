@@ -17,12 +17,12 @@ import (
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/store/blob/memblob"
 	"agentplatform/internal/store/queue"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 	"agentplatform/internal/store/table/memtable"
 )
 

@@ -14,6 +14,7 @@ import (
 
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/run/sweep"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/run/webhook"
@@ -22,7 +23,6 @@ import (
 	"agentplatform/internal/store/queue"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/seal"
-	"agentplatform/internal/store/table/faulttable"
 	"agentplatform/internal/store/table/memtable"
 )
 

@@ -12,9 +12,9 @@ import (
 
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // A delivery is tried 8 times. The waits double from 5 s up to 30 min, each with jitter; a later try is made when it is

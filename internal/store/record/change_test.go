@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 func (w *runWorld) group() record.Entity[catalog.Group] {

@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // A chat is read as it was written, by its id and by its runs.

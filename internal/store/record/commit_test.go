@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // runFails is a table all of whose calls fail.

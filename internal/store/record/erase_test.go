@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // body returns the job about the large documents of a run.

@@ -13,11 +13,11 @@ import (
 
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/blob/memblob"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 	"agentplatform/internal/store/table/memtable"
 )
 

@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // runIn is a run in a chat with a client's own id.

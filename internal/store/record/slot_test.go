@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // take gives a run a slot of o and its user u.

@@ -11,9 +11,9 @@ import (
 
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // runOp is an operation of a use case on a store that has been prepared for it.

@@ -10,8 +10,8 @@ import (
 
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/proof/faulttable"
 	"agentplatform/internal/store/record"
-	"agentplatform/internal/store/table/faulttable"
 )
 
 // After the first error nothing is read, put into the blob store or written; that error is returned.

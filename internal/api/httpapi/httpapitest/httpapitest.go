@@ -43,6 +43,7 @@ import (
 	"agentplatform/internal/platform/egress"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/setting"
+	"agentplatform/internal/proof/memindex"
 	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
 	"agentplatform/internal/run/stream"
@@ -57,7 +58,6 @@ import (
 	"agentplatform/internal/store/table"
 	"agentplatform/internal/store/table/memtable"
 	"agentplatform/internal/store/timer/localtimer"
-	"agentplatform/internal/text/index/memindex"
 )
 
 // API is the whole API over stores in memory, without workers: runs stay queued.

@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/proof/memindex"
 	"agentplatform/internal/text/index"
 	"agentplatform/internal/text/index/diskindex"
 	"agentplatform/internal/text/index/indextest"
-	"agentplatform/internal/text/index/memindex"
 )
 
 // folders remembers where each index of a test is.

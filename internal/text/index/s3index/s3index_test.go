@@ -17,11 +17,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/proof/memindex"
+	"agentplatform/internal/proof/vectorserver"
 	"agentplatform/internal/text/index"
 	"agentplatform/internal/text/index/indextest"
-	"agentplatform/internal/text/index/memindex"
 	"agentplatform/internal/text/index/s3index"
-	"agentplatform/internal/text/index/s3index/vectorserver"
 )
 
 // service is the stand-in for S3 Vectors, which counts what it is called with and may answer otherwise.

@@ -3,9 +3,9 @@ package memindex_test
 import (
 	"testing"
 
+	"agentplatform/internal/proof/memindex"
 	"agentplatform/internal/text/index"
 	"agentplatform/internal/text/index/indextest"
-	"agentplatform/internal/text/index/memindex"
 )
 
 func TestContract(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/internal/text/index/s3index/vectorserver"
+	"agentplatform/internal/proof/vectorserver"
 )
 
 type m = map[string]any
