@@ -108,7 +108,6 @@ type deployment struct {
 	executor *transition.Executor
 	files    *files.Files
 	tenants  *tenant.Tenants
-	known    record.Known
 	toolkits *toolkit.Toolkits
 	ingester *ingest.Ingester // in worlds with documents
 	accounts *analytics.Analytics
@@ -280,7 +279,7 @@ func (w *world) deploy(name string) {
 			m.Elapsed), &bucket{w.blobs, w, p}, m).Known()
 	}
 	tenants := w.tenants(m, d.store, known)
-	d.tenants, d.known, d.files = tenants, known, &files.Files{Store: d.store, Log: log}
+	d.tenants, d.files = tenants, &files.Files{Store: d.store, Log: log}
 	frames := &faulttable.Table{
 		Inner: w.frames, Sleep: m.Sleep, Delay: 24 * time.Hour, // no caller waits that long: it hangs
 		Before: func(faulttable.Call) faulttable.Fault { return w.streamFault(p) },

@@ -25,10 +25,6 @@ const retryAfterError = 2 * time.Second
 // maxReceives bounds how often a failing nudge is delivered again; after that only the sweeper sends it.
 const maxReceives = 5
 
-// kept is how many goroutines stay for the next nudge when they have handled one: their stacks have grown, which a run
-// of a millisecond would otherwise pay for each time.
-const kept = 64
-
 // Run receives and handles nudges, width in parallel, until ctx ends. It returns when all handlers have returned. The
 // context of the handlers ends with ctx. Errors and panics are logged and do not end Run.
 func Run(ctx context.Context, source queue.Source, width int, log *slog.Logger, handle Handler) {
@@ -46,13 +42,11 @@ type Shared interface {
 // Pool is the workers that a queue shares out. They handle nudges, or what is begun without one. It is safe for
 // concurrent use.
 type Pool struct {
-	log     *slog.Logger
-	source  queue.Source
-	shared  Shared        // the source, where it shares the workers out
-	taken   chan struct{} // has one for each nudge at work, and one for the nudge that is waited for
-	staying chan struct{}
-	next    chan func() // for those who stay
-	begun   sync.WaitGroup
+	log    *slog.Logger
+	source queue.Source
+	shared Shared        // the source, where it shares the workers out
+	taken  chan struct{} // has one for each nudge at work, and one for the nudge that is waited for
+	begun  sync.WaitGroup
 
 	mu  sync.Mutex
 	ctx context.Context // of Run; nil: it has not begun, or ends
@@ -66,10 +60,7 @@ func NewPool(source Shared, width int, log *slog.Logger) *Pool {
 }
 
 func newPool(source queue.Source, width int, log *slog.Logger) *Pool {
-	return &Pool{
-		log: log, source: source, taken: make(chan struct{}, width), staying: make(chan struct{}, kept),
-		next: make(chan func()),
-	}
+	return &Pool{log: log, source: source, taken: make(chan struct{}, width)}
 }
 
 // Run has the workers receive and handle nudges until ctx ends, once; see [Run].
@@ -104,7 +95,7 @@ func (p *Pool) Run(ctx context.Context, handle Handler) {
 			_ = host.System().Sleep(ctx, retryAfterError)
 			continue
 		}
-		p.begin(ctx, func() {
+		p.begin(func() {
 			defer func() { <-p.taken }()
 			handleOne(ctx, p.source, d, p.log, handle)
 		})
@@ -132,42 +123,20 @@ func (p *Pool) Reserve(group, user string) (begin func(work func(ctx context.Con
 			free()
 			return
 		}
-		p.begin(ctx, func() {
+		p.begin(func() {
 			defer free()
 			work(ctx)
 		})
 	}
 }
 
-// begin has a worker that is taken do some work, in a goroutine that stays or in a new one.
-func (p *Pool) begin(ctx context.Context, work func()) {
-	select {
-	case p.next <- work:
-	default:
-		p.begun.Go(func() { p.stay(ctx, work) })
-	}
-}
-
-func (p *Pool) stay(ctx context.Context, work func()) {
-	for p.do(work); ; p.do(work) {
-		select {
-		case p.staying <- struct{}{}:
-		default:
-			return
+// begin has a worker that is taken do some work.
+func (p *Pool) begin(work func()) {
+	p.begun.Go(func() {
+		if died := host.Catch(work); died != nil {
+			p.log.Error("a worker panicked", "panic", died.Value, "stack", string(died.Stack))
 		}
-		select {
-		case work = <-p.next:
-			<-p.staying
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-func (p *Pool) do(work func()) {
-	if died := host.Catch(work); died != nil {
-		p.log.Error("a worker panicked", "panic", died.Value, "stack", string(died.Stack))
-	}
+	})
 }
 
 func handleOne(ctx context.Context, source queue.Source, d queue.Delivery, log *slog.Logger, handle Handler) {

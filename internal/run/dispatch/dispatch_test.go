@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"runtime"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -103,71 +101,6 @@ func TestUnreadableQueueIsRetriedWithAPause(t *testing.T) {
 		defer cancel()
 		dispatch.Run(ctx, q, 2, slog.New(slog.DiscardHandler), nil)
 		assert.LessOrEqual(t, q.received, 6) // every two seconds, and perhaps once at the end
-	})
-}
-
-// steady is a queue of the nudges that a test puts into it.
-type steady chan queue.Delivery
-
-func (q steady) Receive(ctx context.Context) (queue.Delivery, error) {
-	select {
-	case d := <-q:
-		return d, nil
-	case <-ctx.Done():
-		return queue.Delivery{}, ctx.Err()
-	}
-}
-
-func (steady) Ack(context.Context, queue.Delivery) error { return nil }
-
-func (steady) Retry(context.Context, queue.Delivery, time.Duration) error { return nil }
-
-// Of the goroutines that a burst needs some stay, and handle what comes next.
-func TestGoroutinesStayForTheNextNudge(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		q := make(steady)
-		var mu sync.Mutex
-		var release chan struct{}
-		var used map[string]bool // goroutines, by their ids
-		ctx, cancel := context.WithCancel(t.Context())
-		var ended sync.WaitGroup
-		ended.Go(func() {
-			dispatch.Run(ctx, q, 300, slog.New(slog.DiscardHandler),
-				func(context.Context, string) (time.Duration, error) {
-					first := make([]byte, 64)
-					id, _, _ := strings.Cut(string(first[:runtime.Stack(first, false)]), " [")
-					mu.Lock()
-					used[id] = true
-					mu.Unlock()
-					<-release
-					return 0, nil
-				})
-		})
-		handle := func(nudges, atOnce int) map[string]bool {
-			used = map[string]bool{}
-			for range nudges / atOnce {
-				release = make(chan struct{})
-				for range atOnce {
-					q <- queue.Delivery{}
-				}
-				synctest.Wait()
-				close(release)
-				synctest.Wait()
-			}
-			return used
-		}
-		first := handle(200, 200)
-		assert.Len(t, first, 200)
-		var stayed int
-		for id := range handle(200, 200) {
-			if first[id] {
-				stayed++
-			}
-		}
-		assert.Equal(t, dispatch.Kept, stayed)
-		assert.LessOrEqual(t, len(handle(1000, 1)), dispatch.Kept, "one after the other")
-		cancel()
-		ended.Wait()
 	})
 }
 

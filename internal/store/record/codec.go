@@ -59,23 +59,6 @@ func decode[T any](item *table.Item) (Entity[T], error) {
 	return e.of(item), nil
 }
 
-// decodeFor decodes for a reader, which may share what others have decoded.
-func decodeFor[T any](r Reader, item *table.Item) (Entity[T], error) {
-	m := r.remembers()
-	if m == nil {
-		return decode[T](item)
-	}
-	if e, is := m.get(item).(*envelope[T]); is {
-		return e.of(item), nil
-	}
-	e := &envelope[T]{}
-	if err := e.decode(item); err != nil {
-		return Entity[T]{}, err
-	}
-	m.add(item, e)
-	return e.of(item), nil
-}
-
 func (e *envelope[T]) decode(item *table.Item) error {
 	if err := json.Unmarshal(item.Body, e); err != nil {
 		return fmt.Errorf("record: %s: %w", item.Key, err)

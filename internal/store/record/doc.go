@@ -1,8 +1,8 @@
 // Package record turns core values into table items and back. It is the only package that knows keys, item layout and
 // the encoding of stored values, and that decides which values are large and go to the blob store.
 //
-// Use cases write in units of work, [Tx], and know neither items nor conditions. What each request reads, and what may
-// be some seconds old, is read through [Known], whose values are shared.
+// Use cases write in units of work, [Tx], and know neither items nor conditions. What may be some seconds old is read
+// through [Known].
 //
 // Every read takes a [Scope], so that a handler cannot forget whose data it may see. Items keep JSON members that this
 // version does not know, and an item with a newer schema is never overwritten.

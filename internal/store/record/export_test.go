@@ -10,9 +10,3 @@ func (tx *Tx) Add(ops ...table.Op) { tx.add(ops...) }
 
 // Release ends a run's hold of a file.
 var Release = (*Tx).release
-
-// MemoBytes and MemoBody are the bytes that a Known remembers at most, of all and of one body.
-const MemoBytes, MemoBody = memoBytes, memoBody
-
-// Remembers is how many items a Known remembers, and the bytes of their bodies.
-func (k Known) Remembers() (items, bytes int) { return k.store.memo.decoded.Len(), k.store.memo.bytes }

@@ -41,7 +41,6 @@ type Store struct {
 	table table.Table
 	blobs blob.Store
 	host  host.Host
-	memo  *memo // of its Known
 	// patience bounds a commit with its repetitions.
 	patience time.Duration
 	readOnly bool
@@ -51,7 +50,7 @@ type Store struct {
 
 // New makes a store over its two ports.
 func New(t table.Table, b blob.Store, h host.Host) *Store {
-	return &Store{table: t, blobs: b, host: h, memo: newMemo(), patience: commitTime}
+	return &Store{table: t, blobs: b, host: h, patience: commitTime}
 }
 
 // Within returns the store with another bound for commits and their repetitions; it holds whether or not the caller's
@@ -86,7 +85,7 @@ func load[T any](ctx context.Context, r Reader, scope Scope, what string, key ta
 	if err != nil {
 		return Entity[T]{}, err
 	}
-	return decodeFor[T](r, item)
+	return decode[T](item)
 }
 
 // find reads an entity of any owner; the second result is false when there is none.
@@ -106,7 +105,7 @@ func seen[T any](r Reader, scope Scope, items []*table.Item) ([]Entity[T], error
 		if item == nil || !scope.Includes(item.Owner) {
 			continue
 		}
-		e, err := decodeFor[T](r, item)
+		e, err := decode[T](item)
 		if err != nil {
 			return nil, err
 		}

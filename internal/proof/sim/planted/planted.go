@@ -157,13 +157,6 @@ func Bugs() []Bug {
 
 		// Powers that change.
 		one("what rights rest on is remembered for ever", "internal/store/table/cachetable/cachetable.go", `known && now < a.until`, `known`),
-		one("what rights rest on is decoded once for ever", "internal/store/record/memo.go", `; there && bytes.Equal(r.body, item.Body) {`, `; there || bytes.Equal(r.body, item.Body) {`),
-		one("toolkits are put in order for all who read the agent", workerTask, `	if t.Tools, err = w.Tools.Open(`, `	for ids, i := version.Spec.ToolkitIDs, 0; i < len(ids); i++ { // sorts them in place
-		for k := range i {
-			ids[i], ids[k] = max(ids[i], ids[k]), min(ids[i], ids[k])
-		}
-	}
-	if t.Tools, err = w.Tools.Open(`),
 		one("a reader changes the item that it reads", recordRun, "	r.RunID, r.Organization, r.Due = strings.TrimPrefix(from.Part", "	from.Schema = 0\n	r.RunID, r.Organization, r.Due = strings.TrimPrefix(from.Part"),
 		one("the text that a key had before never ends", tenantTenants, "		p.ends = earlier(p.ends, read.Key.PreviousUntil)\n", ""),
 		one("a new text of a key is not good", tenantTenants, `case sameHash(read.Key.Hash, text):`, `case read.Key.PreviousHash == "" && sameHash(read.Key.Hash, text):`),
