@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/table"
@@ -81,7 +82,14 @@ func (tx *Tx) PutRun(e RunEntity) RunEntity {
 
 func (r *Run) take(from *table.Item) {
 	r.RunID, r.Organization, r.Due = strings.TrimPrefix(from.Part, runPart("")), from.Owner, from.Due
+	// Earlier versions took it that a message that had been parked came when its turn did.
+	if came := host.TimeOf(r.RunID); !came.IsZero() && r.CreatedAt.Sub(came) > formerWait {
+		r.CreatedAt = came
+	}
 }
+
+// formerWait is more than lies between an identifier's time and that of the run, unless its message was parked.
+const formerWait = 10 * time.Minute
 
 // Run reads a run. It returns a problem of kind NotFound, also when only the link in its chat is left, or Forbidden.
 func (s *Store) Run(ctx context.Context, scope Scope, id string) (RunEntity, error) {
