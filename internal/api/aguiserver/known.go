@@ -11,28 +11,30 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// find reads what the thread knows. Of a thread that is not there, or whose last run is gone, all is new: the time of
-// what that knew was over, too.
+// find reads what the thread knows.
 func (b *beginning) find(ctx context.Context) error {
 	from, err := b.behindKnown(ctx)
-	if problem.Is(err, "not_found") {
-		from, err = 0, nil
-	}
 	if err == nil {
 		b.fresh, err = b.turn.since(from)
 	}
 	return err
 }
 
-// behindKnown is the place behind the last message that is known. It returns a problem of kind NotFound where there is
-// no such thread, or its last run is gone.
+// behindKnown is the place behind the last message that is known. It is 0 where there is no such thread, or its last run
+// is gone: the time of what that knew was over, too.
 func (b *beginning) behindKnown(ctx context.Context) (int, error) {
 	chat, err := b.Intake.Chat(ctx, b.who, b.turn.ThreadID)
+	if problem.Is(err, "not_found") {
+		return 0, nil
+	}
 	if err != nil {
 		return 0, err
 	}
 	if chat.Value.LastRun != "" {
 		e, err := b.Intake.Run(ctx, b.who, chat.Value.LastRun)
+		if problem.Is(err, "not_found") {
+			return 0, nil
+		}
 		if err != nil {
 			return 0, err
 		}

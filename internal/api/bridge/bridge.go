@@ -1,8 +1,8 @@
 // Package bridge has what the servers of other protocols have in common: the use cases that they call, and how what
 // their clients send becomes a message of ours.
 //
-// It must not know a protocol, nor HTTP. It imports intake, files, stream, view, record, catalog, tenant, host and
-// problem.
+// It must not know a protocol, apart from the requests of JSON-RPC, nor HTTP. It imports intake, files, stream, view,
+// record, catalog, tenant, host, problem and strictjson.
 package bridge
 
 import (

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+
+	"agentplatform/internal/platform/strictjson"
 )
 
 // The error codes of JSON-RPC, which two of the protocols speak.
@@ -21,7 +23,7 @@ func RequestID(body []byte) (id json.RawMessage, ok bool) {
 	var r struct {
 		ID json.RawMessage `json:"id"`
 	}
-	if json.Unmarshal(body, &r) != nil || r.ID == nil {
+	if strictjson.Unmarshal(body, &r) != nil || r.ID == nil {
 		return nil, true
 	}
 	if bytes.IndexByte([]byte("{[tf"), r.ID[0]) >= 0 {

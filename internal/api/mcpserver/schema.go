@@ -36,7 +36,7 @@ var legibly = sync.OnceValue(func() json.RawMessage {
 func legible(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		result, err := next(ctx, method, r)
-		if list, ok := result.(*mcp.ListToolsResult); ok {
+		if list, ok := result.(*mcp.ListToolsResult); ok && err == nil {
 			for i, t := range list.Tools {
 				one := *t // the library keeps its own
 				one.OutputSchema = legibly()

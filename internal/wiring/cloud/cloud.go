@@ -104,8 +104,14 @@ func (p *Platform) ReadSecrets(ctx context.Context) error {
 // Queues sends each nudge to the queue of its kind.
 type Queues map[events.NudgeKind]*sqsqueue.Queue
 
-// Send sends a nudge. Its error is the queue's.
-func (q Queues) Send(ctx context.Context, m queue.Message) error { return q[m.Nudge.Kind].Send(ctx, m) }
+// Send sends a nudge. Its error is the queue's, or that no queue is configured for the kind.
+func (q Queues) Send(ctx context.Context, m queue.Message) error {
+	to, ok := q[m.Nudge.Kind]
+	if !ok {
+		return fmt.Errorf("cloud: no queue takes nudges of the kind %q", m.Nudge.Kind)
+	}
+	return to.Send(ctx, m)
+}
 
 // SendAll sends nudges, those of a kind in as few calls as its queue can. Errors as of Send, one place for each nudge.
 func (q Queues) SendAll(ctx context.Context, ms []queue.Message) []error {
@@ -119,7 +125,14 @@ func (q Queues) SendAll(ctx context.Context, ms []queue.Message) []error {
 		for _, i := range at {
 			batch = append(batch, ms[i])
 		}
-		for n, err := range q[kind].SendAll(ctx, batch) {
+		to, ok := q[kind]
+		if !ok {
+			for _, i := range at {
+				errs[i] = q.Send(ctx, ms[i])
+			}
+			continue
+		}
+		for n, err := range to.SendAll(ctx, batch) {
 			errs[at[n]] = err
 		}
 	}

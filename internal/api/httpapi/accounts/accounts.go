@@ -73,22 +73,27 @@ func budgetIn(body []byte) tenant.BudgetEdit {
 	return tenant.BudgetEdit(raw.Budget)
 }
 
-// isNull says whether a body's member is there and null.
-func isNull(body []byte, member string) bool {
+// nullsIn are the members of a body that are null.
+func nullsIn(body []byte) map[string]bool {
 	var raw map[string]json.RawMessage
-	return httpapi.Decode("body", body, &raw) == nil && string(raw[member]) == "null"
+	_ = httpapi.Decode("body", body, &raw) // it has been read before
+	null := map[string]bool{}
+	for member, value := range raw {
+		null[member] = string(value) == "null"
+	}
+	return null
 }
 
-// reset has an edit take a body's member that is null back to its default.
-func reset[T any](body []byte, member string, edit **T) {
-	if isNull(body, member) {
+// reset has an edit take a member that is null back to its default.
+func reset[T any](null map[string]bool, member string, edit **T) {
+	if null[member] {
 		*edit = new(T)
 	}
 }
 
 // target is the organisation that a creation is for: the principal's own, or the one that an operator names.
 func (h *handlers) target(ctx context.Context, p tenant.Principal, named *string, body []byte) (string, error) {
-	null := isNull(body, "organization_id")
+	null := nullsIn(body)["organization_id"]
 	switch {
 	case named == nil && !null:
 		return p.Organization, nil

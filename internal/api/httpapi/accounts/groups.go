@@ -67,7 +67,7 @@ type GroupInput struct {
 
 func (in GroupInput) edit() tenant.GroupEdit {
 	e := tenant.GroupEdit{Name: in.Body.Name, Description: in.Body.Description, Budget: budgetIn(in.RawBody)}
-	reset(in.RawBody, "description", &e.Description)
+	reset(nullsIn(in.RawBody), "description", &e.Description)
 	return e
 }
 

@@ -158,7 +158,7 @@ func (h *handlers) editKey(ctx context.Context, p tenant.Principal, in *struct {
 	RawBody []byte
 }) (*answer[KeyView], error) {
 	var expiresAt **time.Time
-	if in.Body.ExpiresAt != nil || isNull(in.RawBody, "expires_at") {
+	if in.Body.ExpiresAt != nil || nullsIn(in.RawBody)["expires_at"] {
 		expiresAt = &in.Body.ExpiresAt
 	}
 	e, err := h.Tenants.EditKey(

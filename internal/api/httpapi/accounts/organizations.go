@@ -154,13 +154,14 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 		}
 		*m.to = v
 	}
-	if isNull(in.RawBody, "ceilings") {
+	null := nullsIn(in.RawBody)
+	if null["ceilings"] {
 		e.Ceilings = tenant.LimitsEdit{UserCap: new(int), Cap: new(int), RateLimit: new(int), RateBurst: new(int)}
 	}
-	reset(in.RawBody, "run_retention_days", &e.RetentionDays)
-	reset(in.RawBody, "prices", &e.Prices)
-	reset(in.RawBody, "currency", &e.Currency)
-	reset(in.RawBody, "webhook_secret", &e.Secret)
+	reset(null, "run_retention_days", &e.RetentionDays)
+	reset(null, "prices", &e.Prices)
+	reset(null, "currency", &e.Currency)
+	reset(null, "webhook_secret", &e.Secret)
 	return e, nil
 }
 

@@ -77,7 +77,7 @@ func (in UserInput) edit() tenant.UserEdit {
 		Cap:      in.Body.ConcurrencyCap,
 		Budget:   budgetIn(in.RawBody),
 	}
-	reset(in.RawBody, "concurrency_cap", &e.Cap)
+	reset(nullsIn(in.RawBody), "concurrency_cap", &e.Cap)
 	return e
 }
 
