@@ -13,33 +13,33 @@ import (
 // as it stands now, whatever version of it a run has, and the groups that exist now.
 
 // among returns nil for members of the groups, for admins, and where no groups are named. Otherwise it returns a
-// problem of kind Forbidden (insufficient_permission) with the groups under a name.
-func (p Principal) among(groups []string, name, format, what string) error {
+// problem of kind Forbidden (insufficient_permission) with a text and the groups under a name.
+func (p Principal) among(groups []string, name, otherwise string) error {
 	if len(groups) == 0 || p.Level.Covers(LevelAdmin) ||
 		slices.ContainsFunc(groups, func(id string) bool { return slices.Contains(p.Groups, id) }) {
 		return nil
 	}
-	return problem.New(problem.Forbidden, "insufficient_permission", format, what).With(name, groups)
+	return problem.New(problem.Forbidden, "insufficient_permission", "%s", otherwise).With(name, groups)
 }
 
 // MayUse returns nil when the principal may see an agent, start runs of it and, where its level allows that, change it.
 // Otherwise it returns a problem of kind Forbidden (insufficient_permission) with group_ids.
 func (p Principal) MayUse(a catalog.Agent) error {
-	return p.among(a.Spec.GroupIDs, "group_ids", "the %s works for members of its groups alone", "agent")
+	return p.among(a.Spec.GroupIDs, "group_ids", "the agent works for members of its groups alone")
 }
 
 // MayOpen returns nil when the principal may read, and where its level allows that change, a thing that is for members
 // of groups: without groups everybody may, and admins always may. Otherwise it returns a problem of kind Forbidden
 // (insufficient_permission) with group_ids.
 func (p Principal) MayOpen(what string, groups []string) error {
-	return p.among(groups, "group_ids", "the %s is for members of its groups alone", what)
+	return p.among(groups, "group_ids", "the "+what+" is for members of its groups alone")
 }
 
 // mayApprove returns nil when the principal may decide about tool calls of an agent: members of its approver groups and
 // admins may, and everybody where the agent names no approver groups. Otherwise: Forbidden (insufficient_permission).
 func (p Principal) mayApprove(a catalog.Agent) error {
 	return p.among(a.Spec.ApproverGroupIDs, "approver_group_ids",
-		"tool calls of this %s are decided by members of its approver groups, or by admins", "agent")
+		"tool calls of this agent are decided by members of its approver groups, or by admins")
 }
 
 // MayReach returns nil when the principal may read what all of the agents did, and answer, resume, follow or cancel

@@ -74,11 +74,21 @@ func (t *Tenants) checkSpec(
 		kept = *before
 	}
 	active, tokens, steps := s.Limits.MaxActiveSeconds, s.Limits.MaxTokens, s.Limits.MaxSteps
+	err := there[catalog.Toolkit](ctx, t.store, organization, "body.toolkit_ids", "toolkit", builtin, s.ToolkitIDs)
+	if err != nil {
+		return err
+	}
+	if err := t.checkKnowledge(ctx, organization, kept, s); err != nil {
+		return err
+	}
+	if err := t.CheckGroups(ctx, organization, "body.group_ids", kept.GroupIDs, s.GroupIDs); err != nil {
+		return err
+	}
+	err = t.CheckGroups(ctx, organization, "body.approver_group_ids", kept.ApproverGroupIDs, s.ApproverGroupIDs)
+	if err != nil {
+		return err
+	}
 	return cmp.Or(
-		there[catalog.Toolkit](ctx, t.store, organization, "body.toolkit_ids", "toolkit", builtin, s.ToolkitIDs),
-		t.checkKnowledge(ctx, organization, kept, s),
-		t.CheckGroups(ctx, organization, "body.group_ids", kept.GroupIDs, s.GroupIDs),
-		t.CheckGroups(ctx, organization, "body.approver_group_ids", kept.ApproverGroupIDs, s.ApproverGroupIDs),
 		checkBudget(s.Budget),
 		problem.InvalidIf(!slices.Contains([]string{"never", "always", "tools"}, s.Approval.Mode),
 			"body.approval.mode", "must be never, always or tools"),

@@ -57,8 +57,10 @@ func readArchive(in input, b *builder) error {
 	for _, tell := range tells {
 		if m.files[tell.member] != nil {
 			m.is = tell.is
-			if err := m.each("docProps/core.xml", b.describe); err != nil { // of a document of Office
-				return err
+			if tell.is != book {
+				if err := m.each("docProps/core.xml", b.describe); err != nil {
+					return err
+				}
 			}
 			return tell.read(&m, in, b)
 		}

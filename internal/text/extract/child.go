@@ -72,7 +72,7 @@ func init() {
 
 // childMain is the child process: it reads a file from stdin and writes its text to stdout, or the code of a Fault and
 // its reason to stderr. It ends some time after its parent would have ended it, even if that has died, and ignores
-// signals to the process group: the parent decides.
+// other signals to end: the parent decides.
 func childMain(todo string) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	var j job

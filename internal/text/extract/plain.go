@@ -76,7 +76,19 @@ func hasGap(line string) bool {
 
 // linesOf are the lines of a text, whatever ends them, without their ends.
 func linesOf(text string) iter.Seq[string] {
-	return strings.SplitSeq(strings.TrimSuffix(lineEnds.Replace(text), "\n"), "\n")
+	return func(yield func(string) bool) {
+		for len(text) > 0 {
+			line, rest := text, ""
+			if at := strings.IndexAny(text, "\r\n"); at >= 0 {
+				line, rest = text[:at], text[at+1:]
+				if text[at] == '\r' {
+					rest = strings.TrimPrefix(rest, "\n")
+				}
+			}
+			if !yield(line) {
+				return
+			}
+			text = rest
+		}
+	}
 }
-
-var lineEnds = strings.NewReplacer("\r\n", "\n", "\r", "\n")

@@ -222,8 +222,11 @@ func inFull(stored string) string {
 		return ""
 	}
 	shift, _ := strconv.Atoi(p[4])
+	if shift < -longestNumber || shift > longestNumber {
+		return ""
+	}
 	number, is := new(big.Rat).SetString(stored)
-	if !is || shift < -longestNumber || shift > longestNumber {
+	if !is {
 		return ""
 	}
 	full := number.FloatString(max(0, len(p[3])-shift))

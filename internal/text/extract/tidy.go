@@ -75,11 +75,22 @@ func tidyLines(s string) string {
 		}
 		return r
 	}, s)
-	lines := strings.Split(s, "\n")
-	for len(lines) > 0 && strings.TrimSpace(lines[0]) == "" {
-		lines = lines[1:]
+	for {
+		line, rest, more := strings.Cut(s, "\n")
+		if strings.TrimSpace(line) != "" {
+			break
+		}
+		if s = rest; !more {
+			return ""
+		}
 	}
-	return strings.Join(withoutEmptyEnd(lines), "\n")
+	for {
+		at := strings.LastIndexByte(s, '\n')
+		if at < 0 || strings.TrimSpace(s[at:]) != "" {
+			return s
+		}
+		s = s[:at]
+	}
 }
 
 // oneLine makes each run of white space one space.

@@ -155,6 +155,9 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		return model.Reply{}, err
 	}
 	said.RequestID = header.Get("X-Request-Id")
+	if said.refusal.Len() > model.MaxText {
+		said.Stop = "content_filter" // no more of it was read
+	}
 	if said.Stop == "content_filter" || said.refusal.Len() > 0 {
 		said.Refusal = "the model refuses: " + cmp.Or(said.refusal.String(), "its provider filters this content")
 	}

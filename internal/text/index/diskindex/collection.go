@@ -26,7 +26,7 @@ type collection struct {
 	// guarded by the index's lock
 	users  int
 	used   uint64 // when it was used last, counted in uses
-	chunks int    // that it has in memory, also dead ones; at least leastChunks
+	chunks int    // that it has in memory, also dead ones
 }
 
 // hold returns a collection, perhaps not loaded. It must be released.
@@ -73,7 +73,7 @@ func (x *Index) release(c *collection) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	c.users--
-	c.chunks = max(chunks, leastChunks)
+	c.chunks = chunks
 	if empty && c.users == 0 {
 		x.forget(c)
 	}
@@ -85,7 +85,7 @@ func (x *Index) evict() {
 	for _, c := range x.collections {
 		chunks += c.chunks
 	}
-	if chunks <= x.maxChunks {
+	if chunks <= x.maxChunks && len(x.collections) <= maxOpen {
 		return
 	}
 	idle := make([]*collection, 0, len(x.collections))
@@ -96,7 +96,7 @@ func (x *Index) evict() {
 	}
 	slices.SortFunc(idle, func(a, b *collection) int { return cmp.Compare(a.used, b.used) })
 	for _, c := range idle {
-		if chunks <= x.maxChunks {
+		if chunks <= x.maxChunks && len(x.collections) <= maxOpen {
 			return
 		}
 		chunks -= c.chunks

@@ -33,12 +33,12 @@ var (
 // Options are the options of Open. All may be zero.
 type Options struct {
 	// MaxChunks bounds how many chunks memory has of collections that nobody uses just now; 0: a million. A chunk
-	// takes about 400 bytes (of 512 dimensions and 120 words). A collection is an open file, so it counts as
-	// leastChunks at least.
+	// takes about 400 bytes (of 512 dimensions and 120 words).
 	MaxChunks int
 }
 
-const leastChunks = 4000
+// maxOpen bounds how many collections that nobody uses are open. Each is an open file.
+const maxOpen = 256
 
 // Index is an open index. It must be closed.
 type Index struct {
