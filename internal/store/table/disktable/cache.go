@@ -24,7 +24,7 @@ type cache struct {
 
 // Limits of the cache.
 const (
-	cacheBytes = 8 << 20
+	cacheBytes = 4 << 20
 	partBytes  = 64 << 10 // of a small partition
 	partItems  = 256      // of a small partition
 	entryBytes = 160      // of an item or a partition, besides the item's own size
