@@ -22,7 +22,8 @@ func TestADraftBecomesAReply(t *testing.T) {
 	}{
 		"text": {draft: func(d *model.Draft) { d.Say("a"); d.Say(""); d.Say("b"); d.Stop = "end" },
 			text: "ab", finish: "stop"},
-		"the limit of tokens": {draft: func(d *model.Draft) { d.Say("a"); d.Stop = "long" }, text: "a", finish: "length"},
+		"the limit of tokens": {draft: func(d *model.Draft) { d.Say("a"); d.Stop = "long" },
+			text: "a", finish: "length"},
 		"calls in their order": {draft: func(d *model.Draft) {
 			a, b := d.Begin(), d.Begin()
 			d.Add(b, "y", "second", "")

@@ -20,8 +20,8 @@ func (b *beginning) find(ctx context.Context) error {
 	return err
 }
 
-// behindKnown is the place behind the last message that is known. It is 0 where there is no such thread, or its last run
-// is gone: the time of what that knew was over, too.
+// behindKnown is the place behind the last message that is known. It is 0 where there is no such thread, or its last
+// run is gone: the time of what that knew was over, too.
 func (b *beginning) behindKnown(ctx context.Context) (int, error) {
 	chat, err := b.Intake.Chat(ctx, b.who, b.turn.ThreadID)
 	if problem.Is(err, "not_found") {

@@ -142,7 +142,7 @@ func (s *Store) DeliveriesOfRun(ctx context.Context, scope Scope, run string) ([
 	if err != nil {
 		return nil, err
 	}
-	return seen[Delivery](s, scope, items)
+	return seen[Delivery](scope, items)
 }
 
 // Delivery finds a delivery by its id. It returns a problem of kind NotFound or Forbidden.

@@ -185,7 +185,7 @@ func Several[T Resourceful](ctx context.Context, s Reader, scope Scope, ids []st
 	if err != nil {
 		return nil, err
 	}
-	list, err := seen[T](s, scope, items)
+	list, err := seen[T](scope, items)
 	if err != nil {
 		return nil, err
 	}

@@ -128,7 +128,7 @@ func (s *Store) Runs(ctx context.Context, scope Scope, ids ...string) ([]RunEnti
 	if err != nil {
 		return nil, err
 	}
-	runs, err := seen[Run](s, scope, items)
+	runs, err := seen[Run](scope, items)
 	return slices.DeleteFunc(runs, func(e RunEntity) bool { return e.Value.Removed }), err
 }
 

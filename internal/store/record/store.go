@@ -99,7 +99,7 @@ func find[T any](ctx context.Context, s *Store, key table.Key) (Entity[T], bool,
 }
 
 // seen decodes those of some items that are there and in the scope, in their order.
-func seen[T any](r Reader, scope Scope, items []*table.Item) ([]Entity[T], error) {
+func seen[T any](scope Scope, items []*table.Item) ([]Entity[T], error) {
 	var list []Entity[T]
 	for _, item := range items {
 		if item == nil || !scope.Includes(item.Owner) {

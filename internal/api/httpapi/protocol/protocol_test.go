@@ -42,6 +42,8 @@ func TestRefusalsOfMCPHaveTheOneShape(t *testing.T) {
 // What is wrong with a message of JSON-RPC is said by one: the official clients read no other error.
 func TestFaultsOfJSONRPCAreItsErrors(t *testing.T) {
 	e := httpapitest.New(t)
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	const begun = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 	for _, version := range []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 		for body, want := range map[string]struct {
 			status int
@@ -58,23 +60,25 @@ func TestFaultsOfJSONRPCAreItsErrors(t *testing.T) {
 			`7`:                                                         {400, "null", -32600},
 			`{}`:                                                        {400, "null", -32600},
 			"[]":                                                        {400, "null", -32600},
-			" [" + `{"jsonrpc":"2.0","id":1,"method":"ping"}]`:                                    {400, "null", -32600},
-			`[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]`: {400, "null", -32600},
-			`[{"jsonrpc":"2.0","method":"notifications/initialized"}]`:                            {400, "null", -32600},
-			`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`:              {200, "1", -32602},
-			`{"jsonrpc":"1.0","id":1,"method":"ping"}`:                                            {400, "1", -32600},
-			`{"jsonrpc":"2.0","id":1}`:                                                            {400, "1", -32600},
-			`{"jsonrpc":"2.0","id":true,"method":"ping"}`:                                         {400, "null", -32600},
-			`{"jsonrpc":"2.0","id":{},"method":"ping"}`:                                           {400, "null", -32600},
-			`{"jsonrpc":"2.0","id":null,"method":"ping"}`:                                         {400, "null", -32600},
-			`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`:                                          {400, "1.5", -32600},
-			`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`:                             {400, "9007199254740993", -32600},
-			`{"jsonrpc":"2.0","id":-9007199254740993,"method":"no/such"}`:                         {400, "-9007199254740993", -32600},
-			`{"jsonrpc":"2.0","id":99999999999999999999,"method":"tools/list"}`:                   {400, "99999999999999999999", -32600},
-			`{"jsonrpc":"2.0","id":9007199254740991,"method":"ping"}`:                             {200, "9007199254740991", 0},
-			`{"jsonrpc":"2.0","id":"9007199254740993","method":"ping"}`:                           {200, `"9007199254740993"`, 0},
-			`{"jsonrpc":"2.0","method":"notifications/initialized"}`:                              {202, "", 0},
-			`{"jsonrpc":"2.0","method":"notifications/nobody"}`:                                   {202, "", 0},
+			" [" + ping + "]":                                           {400, "null", -32600},
+			"[" + ping + "," + ping + "]":                               {400, "null", -32600},
+			"[" + begun + "]":                                           {400, "null", -32600},
+
+			`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`: {200, "1", -32602},
+
+			`{"jsonrpc":"1.0","id":1,"method":"ping"}`:                          {400, "1", -32600},
+			`{"jsonrpc":"2.0","id":1}`:                                          {400, "1", -32600},
+			`{"jsonrpc":"2.0","id":true,"method":"ping"}`:                       {400, "null", -32600},
+			`{"jsonrpc":"2.0","id":{},"method":"ping"}`:                         {400, "null", -32600},
+			`{"jsonrpc":"2.0","id":null,"method":"ping"}`:                       {400, "null", -32600},
+			`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`:                        {400, "1.5", -32600},
+			`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`:           {400, "9007199254740993", -32600},
+			`{"jsonrpc":"2.0","id":-9007199254740993,"method":"no/such"}`:       {400, "-9007199254740993", -32600},
+			`{"jsonrpc":"2.0","id":99999999999999999999,"method":"tools/list"}`: {400, "99999999999999999999", -32600},
+			`{"jsonrpc":"2.0","id":9007199254740991,"method":"ping"}`:           {200, "9007199254740991", 0},
+			`{"jsonrpc":"2.0","id":"9007199254740993","method":"ping"}`:         {200, `"9007199254740993"`, 0},
+			`{"jsonrpc":"2.0","method":"notifications/initialized"}`:            {202, "", 0},
+			`{"jsonrpc":"2.0","method":"notifications/nobody"}`:                 {202, "", 0},
 		} {
 			r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(body))
 			r.Header.Set("Content-Type", "application/json")
