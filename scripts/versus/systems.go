@@ -216,7 +216,8 @@ func startRestate(ctx context.Context, s *stage) (server, error) {
 	if err != nil {
 		return server{}, err
 	}
-	if err := s.until(ctx, p, func() error { return call(ctx, http.MethodGet, ingress+"/restate/health", "", "", nil) }); err != nil {
+	err = s.until(ctx, p, func() error { return call(ctx, http.MethodGet, ingress+"/restate/health", "", "", nil) })
+	if err != nil {
 		return server{}, err
 	}
 	at, err := s.serve(ctx)

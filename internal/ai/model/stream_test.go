@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -32,7 +33,15 @@ func (p *provider) RoundTrip(r *http.Request) (*http.Response, error) {
 	if p.status == 0 {
 		return nil, fmt.Errorf("dial tcp: %s refused", r.URL.Host)
 	}
-	return &http.Response{StatusCode: p.status, Header: p.header, Body: io.NopCloser(p.body), Request: r}, nil
+	return &http.Response{StatusCode: p.status, Header: p.header, Body: closing(p.body), Request: r}, nil
+}
+
+// closing is a body; closing it closes what it reads, if that can be closed.
+func closing(body io.Reader) io.ReadCloser {
+	if c, is := body.(io.ReadCloser); is {
+		return c
+	}
+	return io.NopCloser(body)
 }
 
 func stream(t *testing.T, p *provider, event func(data []byte) (bool, error)) error {
@@ -162,4 +171,21 @@ func TestValuesOfUnexpectedTypesAreRead(t *testing.T) {
 		assert.Equal(t, want != "", c.E.There, raw)
 		assert.ErrorContains(t, model.BrokeOff(c.E), want, raw)
 	}
+}
+
+// A provider that sends nothing more does not keep a run forever.
+func TestAStreamThatFallsSilentEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		body, provide := io.Pipe()
+		go func() { _, _ = io.WriteString(provide, "data: {}\n\n") }()
+		began := time.Now()
+		events := 0
+		err := stream(t, &provider{status: http.StatusOK, body: body}, func([]byte) (bool, error) {
+			events++
+			return true, nil
+		})
+		require.ErrorContains(t, err, "the model cannot be reached")
+		assert.Equal(t, 1, events)
+		assert.Equal(t, model.MaxSilence, time.Since(began), "of the clock of the test")
+	})
 }

@@ -177,8 +177,6 @@ func TestTheSchemaOfResultsIsTheirs(t *testing.T) {
 		}
 	}
 	body := ask(s.Server, s.p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "").Body.String()
-	assert.NotContains(t, body, ":true", "some clients take no boolean for a schema")
-	assert.Contains(t, body, `"output":{}`)
 	require.NoError(t, json.Unmarshal([]byte(body), &said))
 	require.Len(t, said.Result.Tools, 3)
 	assert.NotContains(t, body, `:true`, "a schema is an object, which all clients read")
@@ -190,8 +188,13 @@ func TestTheSchemaOfResultsIsTheirs(t *testing.T) {
 		{"file_id":"0123456789abcdef01234567","name":"a.csv","content_type":"text/csv","size":7}]}`)
 	asks := s.begin()
 	s.ask(asks, lifecycle.Approval)
+	whole, err := json.Marshal(mcpserver.Gives())
+	require.NoError(t, err)
 	for _, one := range said.Result.Tools {
 		schema := one.OutputSchema
+		shown, err := json.Marshal(schema)
+		require.NoError(t, err)
+		assert.JSONEq(t, string(whole), string(shown), "nothing but booleans for schemas is written in another way")
 		assert.Equal(t, "object", schema.Type)
 		assert.Equal(t, []string{"run_id", "chat_id", "status"}, schema.Required)
 		assert.Equal(t, &jsonschema.Schema{}, schema.Properties["output"], "anything")

@@ -133,7 +133,6 @@ func (t *Tenants) checkKnowledge(
 // checkBounds checks lengths and ranges of a spec's fields; the error is a problem of kind Invalid.
 func checkBounds(s *catalog.AgentSpec) error {
 	temperature, most := s.Model.Temperature, s.Model.MaxTokens
-	long := slices.IndexFunc(s.Approval.Tools, func(name string) bool { return utf8.RuneCountInString(name) > maxName })
 	return cmp.Or(
 		checkName(s.Name),
 		checkDescription(s.Description),
@@ -147,14 +146,23 @@ func checkBounds(s *catalog.AgentSpec) error {
 			"body.callback_url", "must have at most %d characters", maxAddress),
 		problem.InvalidIf(len(s.Approval.Tools) > maxApproval,
 			"body.approval.tools", "must be at most %d", maxApproval),
-		problem.InvalidIf(long >= 0,
-			fmt.Sprintf("body.approval.tools[%d]", long), "must have at most %d characters", maxName),
+		checkApproval(s.Approval.Tools),
 		problem.InvalidIf(temperature != nil && (*temperature < 0 || *temperature > 2),
 			"body.model.temperature", "must be between 0 and 2"),
 		problem.InvalidIf(most != nil && *most < 1, "body.model.max_tokens", "must be at least 1"),
 		problem.InvalidIf(len(s.ToolkitIDs) > maxToolkits, "body.toolkit_ids", "must be at most %d", maxToolkits),
 		CheckMetadata("body.metadata", s.Metadata),
 	)
+}
+
+func checkApproval(tools []string) error {
+	for i, name := range tools {
+		if utf8.RuneCountInString(name) > maxName {
+			return problem.InvalidField(fmt.Sprintf("body.approval.tools[%d]", i),
+				"must have at most %d characters", maxName)
+		}
+	}
+	return nil
 }
 
 // CheckMetadata checks the metadata of an agent or a run; the error is a problem of kind Invalid that names the field.

@@ -121,16 +121,16 @@ func (q Queues) SendAll(ctx context.Context, ms []queue.Message) []error {
 		kinds[m.Nudge.Kind] = append(kinds[m.Nudge.Kind], i)
 	}
 	for kind, at := range kinds {
-		batch := make([]queue.Message, 0, len(at))
-		for _, i := range at {
-			batch = append(batch, ms[i])
-		}
 		to, ok := q[kind]
 		if !ok {
 			for _, i := range at {
 				errs[i] = q.Send(ctx, ms[i])
 			}
 			continue
+		}
+		batch := make([]queue.Message, 0, len(at))
+		for _, i := range at {
+			batch = append(batch, ms[i])
 		}
 		for n, err := range to.SendAll(ctx, batch) {
 			errs[at[n]] = err
