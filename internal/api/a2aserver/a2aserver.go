@@ -445,20 +445,33 @@ func (c *call) repeats(ctx context.Context, r record.Run, said said) (bool, erro
 
 // taskReply returns a task in its current state.
 func (c *call) taskReply(ctx context.Context, e record.RunEntity, history *int, sent bool) (Reply, error) {
-	v, err := c.View(ctx, c.who, e)
-	if err != nil {
+	t, err := c.task(ctx, e, true, history == nil || *history > 0)
+	switch {
+	case err != nil:
 		return Reply{}, err
-	}
-	t := c.Task(v)
-	if history == nil || *history > 0 {
-		if t["history"], err = c.historyOf(ctx, e, v); err != nil {
-			return Reply{}, err
-		}
-	}
-	if sent {
+	case sent:
 		return c.result(c.Wrap("task", t)), nil
 	}
 	return c.result(t), nil
+}
+
+// task is a run as a task.
+func (c *call) task(ctx context.Context, e record.RunEntity, artifacts, history bool) (object, error) {
+	v, err := view.Of(ctx, c.Store, e)
+	if err == nil && artifacts {
+		v, err = v.For(ctx, c.Intake.Tenants.Reads(c.who))
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := c.Task(v)
+	if !artifacts {
+		delete(t, "artifacts")
+	}
+	if history {
+		t["history"], err = c.historyOf(ctx, e, v)
+	}
+	return t, err
 }
 
 // historyOf is what the user said to begin a task.

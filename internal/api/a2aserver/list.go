@@ -8,7 +8,7 @@ import (
 
 	"agentplatform/internal/api/a2a"
 	"agentplatform/internal/api/bridge"
-	"agentplatform/internal/run/view"
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/store/record"
 )
 
@@ -45,94 +45,76 @@ func (c *call) list(ctx context.Context, in listParams) (Reply, error) {
 			return c.page([]object{}, "", size), nil
 		}
 	}
-	read, err := c.listing(ctx, in.ContextID)
-	if err != nil {
-		return Reply{}, err
-	}
-	tasks, bytes, after := []object{}, 0, string(place)
-	for looked := 0; looked < maxLookedAt; looked += maxPage {
-		page, err := read(ctx, after, maxPage)
+	var chat *lifecycle.Chat // nil: all of the organization's runs are looked at
+	if in.ContextID != "" {
+		e, err := c.Intake.Chat(ctx, c.who, in.ContextID)
+		if bridge.Unseen(err) {
+			return c.page([]object{}, "", size), nil
+		}
 		if err != nil {
 			return Reply{}, err
 		}
+		chat = &e.Value
+	}
+	tasks, after, err := c.tasks(ctx, chat, in, string(place), size)
+	if err != nil {
+		return Reply{}, err
+	}
+	return c.page(tasks, after, size), nil
+}
+
+// tasks are those of a page that begins at a place, and where the next one does.
+func (c *call) tasks(
+	ctx context.Context, chat *lifecycle.Chat, in listParams, after string, size int,
+) (tasks []object, next string, err error) {
+	tasks = []object{}
+	bytes := 0
+	for looked := 0; looked < maxLookedAt; looked += maxPage {
+		page, err := c.runs(ctx, chat, after)
+		if err != nil {
+			return nil, "", err
+		}
 		for i, e := range page.Rows {
-			if !c.wanted(e.Value, in) {
-				after = page.Places[i]
-				continue
+			if len(tasks) == size {
+				return tasks, after, nil
 			}
-			t, err := c.listed(ctx, e, in)
-			if err != nil {
-				return Reply{}, err
-			}
-			shown, err := json.Marshal(t)
-			if err != nil {
-				return Reply{}, err
-			}
-			if bytes += len(shown); bytes > maxBytes && len(tasks) > 0 {
-				return c.page(tasks, after, size), nil
+			if c.wanted(e.Value, in) {
+				t, err := c.task(ctx, e, in.IncludeArtifacts, in.HistoryLength != nil && *in.HistoryLength > 0)
+				if err != nil {
+					return nil, "", err
+				}
+				shown, err := json.Marshal(t)
+				if err != nil {
+					return nil, "", err
+				}
+				if bytes += len(shown); bytes > maxBytes && len(tasks) > 0 {
+					return tasks, after, nil
+				}
+				tasks = append(tasks, t)
 			}
 			after = page.Places[i]
-			if tasks = append(tasks, t); len(tasks) == size {
-				if i == len(page.Rows)-1 {
-					after = page.Next
-				}
-				return c.page(tasks, after, size), nil
-			}
 		}
-		if after = page.Next; after == "" {
+		if after = page.Next; after == "" || len(tasks) == size {
 			break
 		}
 	}
-	return c.page(tasks, after, size), nil
+	return tasks, after, nil
 }
 
 // maxPlace is how long the place in a listing may be, in bytes.
 const maxPlace = 300
 
-type runPage func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error)
-
-// listing reads the runs of a context, or of the organization.
-func (c *call) listing(ctx context.Context, chat string) (runPage, error) {
-	if chat == "" {
-		return func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error) {
-			return c.Store.RunsOfOrganization(ctx, c.who.Scope(), after, limit)
-		}, nil
+// runs reads a page of the runs of a chat, or of the organization.
+func (c *call) runs(ctx context.Context, chat *lifecycle.Chat, after string) (record.Page[record.RunEntity], error) {
+	if chat == nil {
+		return c.Store.RunsOfOrganization(ctx, c.who.Scope(), after, maxPage)
 	}
-	e, err := c.Intake.Chat(ctx, c.who, chat)
-	if bridge.Unseen(err) {
-		return func(context.Context, string, int) (page record.Page[record.RunEntity], err error) {
-			return page, nil
-		}, nil
-	}
-	return func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error) {
-		return c.Store.RunsOfChat(ctx, c.who.Scope(), e.Value, after, limit)
-	}, err
+	return c.Store.RunsOfChat(ctx, c.who.Scope(), *chat, after, maxPage)
 }
 
 func (c *call) wanted(r record.Run, in listParams) bool {
 	return r.Agent == c.agent.ID && !r.Removed && (in.Status == "" || c.Dialect.State(string(r.Status)) == in.Status) &&
 		!r.UpdatedAt.Before(in.StatusTimestampAfter)
-}
-
-// listed is a task of a page.
-func (c *call) listed(ctx context.Context, e record.RunEntity, in listParams) (object, error) {
-	v, err := view.Of(ctx, c.Store, e)
-	if err == nil && in.IncludeArtifacts {
-		v, err = v.For(ctx, c.Intake.Tenants.Reads(c.who))
-	}
-	if err != nil {
-		return nil, err
-	}
-	t := c.Task(v)
-	if !in.IncludeArtifacts {
-		delete(t, "artifacts")
-	}
-	if in.HistoryLength != nil && *in.HistoryLength > 0 {
-		if t["history"], err = c.historyOf(ctx, e, v); err != nil {
-			return nil, err
-		}
-	}
-	return t, nil
 }
 
 // page is the result: how many tasks there are in all is not counted, only whether there are more.

@@ -63,11 +63,7 @@ func (b *beginning) lastPause(ctx context.Context) (*record.Pause, error) {
 	if b.last == nil || b.last.Pause == 0 {
 		return nil, nil
 	}
-	pauses, err := b.Store.PausesOf(ctx, b.last.ID(), b.last.Pause-1, 1)
-	if err != nil || len(pauses) == 0 {
-		return nil, err
-	}
-	return &pauses[0], nil
+	return b.Store.PauseOf(ctx, b.last.ID(), b.last.Pause)
 }
 
 // mayAnswer refuses a message to a thread that waits for what a message does not answer: all but one question.

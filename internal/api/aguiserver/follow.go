@@ -201,11 +201,11 @@ func (s *Server) follower(
 	if n == 0 {
 		return f, nil
 	}
-	pauses, err := s.Store.PausesOf(ctx, run, n-1, 1)
-	if err != nil || len(pauses) == 0 {
+	pause, err := s.Store.PauseOf(ctx, run, n)
+	if err != nil || pause == nil {
 		return f, err
 	}
-	f.before(pauses[0])
+	f.before(*pause)
 	if err := f.read(ctx, 0); err != nil {
 		return nil, err
 	}

@@ -119,11 +119,11 @@ func (b *beginning) behindAnswer(ctx context.Context, from int) (int, error) {
 	if b.last == nil || !b.last.Status.Active() || b.last.Passed() == 0 || b.heardOf(b.last.Passed()) {
 		return from, nil
 	}
-	pauses, err := b.Store.PausesOf(ctx, b.last.ID(), b.last.Passed()-1, 1)
-	if err != nil || len(pauses) == 0 || !record.IsQuestion(pauses[0].Interrupts) {
+	pause, err := b.Store.PauseOf(ctx, b.last.ID(), b.last.Passed())
+	if err != nil || pause == nil || !record.IsQuestion(pause.Interrupts) {
 		return from, err
 	}
-	d := pauses[0].Decided
+	d := pause.Decided
 	if d == nil || d.Idempotency == "" { // what resume has answered was no message
 		return from, nil
 	}

@@ -54,15 +54,10 @@ func (s *Server) read(ctx context.Context, reads citation.Reader, e record.RunEn
 	if w.told, err = echoOf(w.input); err != nil {
 		return nil, err
 	}
-	for after := 0; after < r.Pause; after = w.pauses[len(w.pauses)-1].Number {
-		some, err := s.Store.PausesOf(ctx, r.ID(), after, pausesAtOnce)
-		if err != nil {
+	if r.Pause > 0 {
+		if w.pauses, err = s.Store.AllPauses(ctx, r.ID()); err != nil {
 			return nil, err
 		}
-		if len(some) == 0 {
-			break
-		}
-		w.pauses = append(w.pauses, some...)
 	}
 	if r.Steps > 0 {
 		if w.steps, err = s.Store.Journal(ctx, r.ID()); err != nil {
@@ -79,9 +74,6 @@ func (s *Server) read(ctx context.Context, reads citation.Reader, e record.RunEn
 	w.warmth, err = s.temperature(ctx, w)
 	return w, err
 }
-
-// pausesAtOnce is how many pauses are read at a time.
-const pausesAtOnce = 50
 
 // cut takes a response out of a run. It returns a problem of kind NotFound for one that has not begun.
 func (w *whole) cut(n int) (*part, error) {

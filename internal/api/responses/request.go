@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -161,51 +162,48 @@ const logprobs = "message.output_text.logprobs"
 func (r *CreateResponse) check() error {
 	var choice string
 	_ = json.Unmarshal(r.ToolChoice, &choice) // of what is no text, nothing
-	for _, c := range []struct {
-		wrong       bool
-		field, text string
-	}{
-		{r.Model == "", "model", "is required: an agent's id or name"},
-		{bridge.IsNull(r.Input), "input", "is required"},
-		{r.PreviousResponseID != "" && !bridge.IsNull(r.Conversation), "conversation",
-			"cannot be there beside previous_response_id"},
-		{!bridge.IsNull(r.Prompt), "prompt", "must be null: prompts are not kept here; instructions are the agent's"},
-		{!bridge.IsNull(r.ContextManagement), "context_management",
-			"must be null: old turns of the conversation are left out where the model's context is full"},
-		{other(r.TopP, 1), "top_p", "must be 1: models are asked without it"},
-		{other(r.PresencePenalty, 0), "presence_penalty", "must be 0: models are asked without it"},
-		{other(r.FrequencyPenalty, 0), "frequency_penalty", "must be 0: models are asked without it"},
-		{other(r.TopLogprobs, 0), "top_logprobs", "must be 0: probabilities are not kept"},
-		{r.MaxToolCalls != nil, "max_tool_calls", "must be null: the agent's limits bound its calls"},
-		{r.MaxOutputTokens != nil && *r.MaxOutputTokens < 16, "max_output_tokens", "must be at least 16"},
-		{r.Temperature != nil && !(*r.Temperature >= 0 && *r.Temperature <= 2), "temperature",
-			"must be between 0 and 2"},
-		{other(r.ParallelToolCalls, true), "parallel_tool_calls",
-			"must be true: a model may ask for several calls at once"},
-		{other(r.Store, true), "store",
-			"must be true: runs are durable; DELETE /responses/{response_id} removes one"},
-		{r.Truncation != "" && r.Truncation != "auto", "truncation",
-			"must be auto: old turns of the conversation are left out where the model's context is full"},
-		{r.Text != nil && r.Text.Verbosity != "" && r.Text.Verbosity != "medium", "text.verbosity",
-			"must be medium: models are asked without it"},
-		{r.ServiceTier != "" && r.ServiceTier != "auto" && r.ServiceTier != "default", "service_tier",
-			"must be auto or default"},
-		{len(r.SafetyIdentifier) > maxIdentifier, "safety_identifier", "must have at most 64 characters"},
-		{len(r.PromptCacheKey) > maxIdentifier, "prompt_cache_key", "must have at most 64 characters"},
-		{slices.Contains(r.Include, logprobs), fmt.Sprintf("include[%d]", slices.Index(r.Include, logprobs)),
-			logprobs + " is not kept"},
-		{r.Reasoning != nil && (r.Reasoning.Effort != nil || r.Reasoning.Summary != nil), "reasoning",
-			"must have neither effort nor summary: models are asked without them"},
-		{r.StreamOptions != nil && r.StreamOptions.IncludeObfuscation, "stream_options.include_obfuscation",
-			"must be false: events are not padded"},
-		{!bridge.IsNull(r.ToolChoice) && choice != "auto", "tool_choice",
-			"must be auto: the model chooses among the agent's and the client's tools"},
-	} {
-		if c.wrong {
-			return problem.InvalidField("body."+c.field, "%s", c.text)
-		}
-	}
-	return nil
+	const context = "old turns of the conversation are left out where the model's context is full"
+	return cmp.Or(
+		refuse(r.Model == "", "model", "is required: an agent's id or name"),
+		refuse(bridge.IsNull(r.Input), "input", "is required"),
+		refuse(r.PreviousResponseID != "" && !bridge.IsNull(r.Conversation), "conversation",
+			"cannot be there beside previous_response_id"),
+		refuse(!bridge.IsNull(r.Prompt), "prompt",
+			"must be null: prompts are not kept here; instructions are the agent's"),
+		refuse(!bridge.IsNull(r.ContextManagement), "context_management", "must be null: "+context),
+		refuse(other(r.TopP, 1), "top_p", "must be 1: models are asked without it"),
+		refuse(other(r.PresencePenalty, 0), "presence_penalty", "must be 0: models are asked without it"),
+		refuse(other(r.FrequencyPenalty, 0), "frequency_penalty", "must be 0: models are asked without it"),
+		refuse(other(r.TopLogprobs, 0), "top_logprobs", "must be 0: probabilities are not kept"),
+		refuse(r.MaxToolCalls != nil, "max_tool_calls", "must be null: the agent's limits bound its calls"),
+		refuse(r.MaxOutputTokens != nil && *r.MaxOutputTokens < 16, "max_output_tokens", "must be at least 16"),
+		refuse(r.Temperature != nil && !(*r.Temperature >= 0 && *r.Temperature <= 2), "temperature",
+			"must be between 0 and 2"),
+		refuse(other(r.ParallelToolCalls, true), "parallel_tool_calls",
+			"must be true: a model may ask for several calls at once"),
+		refuse(other(r.Store, true), "store",
+			"must be true: runs are durable; DELETE /responses/{response_id} removes one"),
+		refuse(r.Truncation != "" && r.Truncation != "auto", "truncation", "must be auto: "+context),
+		refuse(r.Text != nil && r.Text.Verbosity != "" && r.Text.Verbosity != "medium", "text.verbosity",
+			"must be medium: models are asked without it"),
+		refuse(r.ServiceTier != "" && r.ServiceTier != "auto" && r.ServiceTier != "default", "service_tier",
+			"must be auto or default"),
+		refuse(len(r.SafetyIdentifier) > maxIdentifier, "safety_identifier", "must have at most 64 characters"),
+		refuse(len(r.PromptCacheKey) > maxIdentifier, "prompt_cache_key", "must have at most 64 characters"),
+		refuse(slices.Contains(r.Include, logprobs), fmt.Sprintf("include[%d]", slices.Index(r.Include, logprobs)),
+			logprobs+" is not kept"),
+		refuse(r.Reasoning != nil && (r.Reasoning.Effort != nil || r.Reasoning.Summary != nil), "reasoning",
+			"must have neither effort nor summary: models are asked without them"),
+		refuse(r.StreamOptions != nil && r.StreamOptions.IncludeObfuscation, "stream_options.include_obfuscation",
+			"must be false: events are not padded"),
+		refuse(!bridge.IsNull(r.ToolChoice) && choice != "auto", "tool_choice",
+			"must be auto: the model chooses among the agent's and the client's tools"),
+	)
+}
+
+// refuse is the refusal of a member that asks for what an agent cannot do; nil: it does not.
+func refuse(wrong bool, member, text string) error {
+	return problem.InvalidIf(wrong, "body."+member, "%s", text)
 }
 
 // other reports whether a member is there with another value than the only one that it may have.
@@ -375,10 +373,12 @@ func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 			if bridge.Unseen(err) {
 				err = problem.InvalidField(at+".id", "there is no item %s: send it whole", item.ID)
 			}
+			if err == nil {
+				item, err = known.param()
+			}
 			if err != nil {
 				return in, err
 			}
-			item = known.param()
 		}
 		if err := in.take(at, item); err != nil {
 			return in, err
@@ -389,22 +389,12 @@ func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 }
 
 // param is an item of ours as a request brings it.
-func (i ResponseItem) param() ResponseItemParam {
-	p := ResponseItemParam{Type: i.Type, ID: i.ID, Role: i.Role, CallID: i.CallID, Name: i.Name, Request: i.Request,
-		Approve: i.Approve}
-	if i.Reason != nil {
-		p.Reason = *i.Reason
+func (i ResponseItem) param() (p ResponseItemParam, err error) {
+	raw, err := json.Marshal(i)
+	if err == nil {
+		err = json.Unmarshal(raw, &p)
 	}
-	if i.Arguments != nil {
-		p.Arguments, _ = json.Marshal(*i.Arguments)
-	}
-	if i.Output != nil {
-		p.Output, _ = json.Marshal(*i.Output)
-	}
-	if i.Content != nil {
-		p.Content, _ = json.Marshal(*i.Content)
-	}
-	return p
+	return p, err
 }
 
 func (in *input) take(at string, item ResponseItemParam) error {

@@ -270,19 +270,19 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 	if err := c.unchanged(ctx, e.Value); err != nil {
 		return nil, err
 	}
-	pauses, err := c.Store.PausesOf(ctx, e.Value.ID(), part, 1)
+	pause, err := c.Store.PauseOf(ctx, e.Value.ID(), part+1)
 	if err != nil {
 		return nil, err
 	}
-	if len(pauses) == 0 || pauses[0].Number != part+1 {
+	if pause == nil {
 		return nil, problem.InvalidField("body.input", "the response %s waits for nothing", ref{e.Value.ID(), part})
 	}
-	decisions, err := c.decisions(e.Value.ID(), pauses[0].Interrupts)
+	decisions, err := c.decisions(e.Value.ID(), pause.Interrupts)
 	if err != nil {
 		return nil, err
 	}
 	next := &ref{e.Value.ID(), part + 1}
-	if d := pauses[0].Decided; d != nil && record.SameDecisions(d.List, decisions) {
+	if d := pause.Decided; d != nil && record.SameDecisions(d.List, decisions) {
 		return next, nil
 	}
 	if err := c.Resume(ctx, c.who, e.Value.ID(), next.part, decisions); err != nil {

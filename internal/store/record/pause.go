@@ -90,17 +90,33 @@ func (s *Store) PausesOf(ctx context.Context, id string, after, limit int) ([]Pa
 // pausesAtOnce is how many pauses are read at a time.
 const pausesAtOnce = 100
 
-// Pauses is all pauses of a run as lists of interrupts, and the decisions by interrupt id.
-func (s *Store) Pauses(ctx context.Context, id string) (lists [][]Interrupt, decided map[string]Decision, err error) {
-	var all []Pause
+// PauseOf reads one pause of a run; nil: there is none.
+func (s *Store) PauseOf(ctx context.Context, id string, number int) (*Pause, error) {
+	list, err := s.PausesOf(ctx, id, number-1, 1)
+	if err != nil || len(list) == 0 || list[0].Number != number {
+		return nil, err
+	}
+	return &list[0], nil
+}
+
+// AllPauses reads the pauses of a run, in order.
+func (s *Store) AllPauses(ctx context.Context, id string) (all []Pause, err error) {
 	for after := 0; ; after = all[len(all)-1].Number {
 		some, err := s.PausesOf(ctx, id, after, pausesAtOnce)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if all = append(all, some...); len(some) < pausesAtOnce {
-			break
+			return all, nil
 		}
+	}
+}
+
+// Pauses is all pauses of a run as lists of interrupts, and the decisions by interrupt id.
+func (s *Store) Pauses(ctx context.Context, id string) (lists [][]Interrupt, decided map[string]Decision, err error) {
+	all, err := s.AllPauses(ctx, id)
+	if err != nil {
+		return nil, nil, err
 	}
 	decided = map[string]Decision{}
 	for _, p := range all {
