@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"agentplatform/events"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
@@ -159,19 +160,17 @@ type follower struct {
 	x       *Exchange
 	run     string
 	begun   bool
-	onBegun func()         // called when it has begun
-	again   bool           // the front end has heard a part of it before
-	prefix  int            // bytes of text before the part
-	reply   int            // the step whose calls the pause before was about; -1: there was none
-	used    tokens         // before the part
-	decided []decidedCall  // what that pause asked for
-	calls   map[int]string // ids of calls that were told, by step
-	ended   map[int]bool   // steps whose results were told
+	onBegun func()          // called when it has begun
+	again   bool            // the front end has heard a part of it before
+	prefix  int             // bytes of text before the part
+	reply   int             // the step whose calls the pause before was about; -1: there was none
+	used    lifecycle.Usage // before the part
+	decided []decidedCall   // what that pause asked for
+	calls   map[int]string  // ids of calls that were told, by step
+	ended   map[int]bool    // steps whose results were told
 	journal []record.Step
 	end     AGUIEvent
 }
-
-type tokens struct{ input, output int64 }
 
 // decidedCall is a call that a pause was about.
 type decidedCall struct {
@@ -209,13 +208,8 @@ func (s *Server) follower(
 	if err := f.read(ctx, 0); err != nil {
 		return nil, err
 	}
-	for _, step := range f.journal {
-		if step.Kind == record.ModelStep && step.Index <= f.reply {
-			f.prefix += len(step.Text)
-			f.used.input += step.InputTokens
-			f.used.output += step.OutputTokens
-		}
-	}
+	said, used := bridge.Said(f.journal, -1, f.reply)
+	f.prefix, f.used = len(said), used
 	return f, nil
 }
 
@@ -528,8 +522,8 @@ func (f *follower) over(end AGUIEvent) error {
 
 func (f *follower) usage(r record.Run) []AGUIUsage {
 	u := AGUIUsage{
-		InputTokens:  max(r.Usage.InputTokens-f.used.input, 0),
-		OutputTokens: max(r.Usage.OutputTokens-f.used.output, 0),
+		InputTokens:  max(r.Usage.InputTokens-f.used.InputTokens, 0),
+		OutputTokens: max(r.Usage.OutputTokens-f.used.OutputTokens, 0),
 	}
 	if u.TotalTokens = u.InputTokens + u.OutputTokens; u.TotalTokens == 0 {
 		return nil

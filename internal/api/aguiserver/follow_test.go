@@ -151,6 +151,26 @@ func TestAStepOfALongRunIsReadOnce(t *testing.T) {
 	assert.Equal(t, steps, counted.read)
 }
 
+// What a search has used before a pause is not used once more behind it.
+func TestUsageBeforeAPauseIsToldOnce(t *testing.T) {
+	w := newWorld(t)
+	run := w.runs("r1", hello)[0]
+	tx := w.Store.Begin(w.Intake.Host.NewID())
+	tx.PutStep(t.Context(), w.run(run), record.Step{Index: 0, Kind: record.ToolStep, InputTokens: 5})
+	require.NoError(t, tx.Commit(t.Context()))
+	w.pause(run, question)
+	x, err := w.ask("r2", hello, AGUIResume{
+		InterruptID: nameOf("int_", run, question), Status: "resolved", Payload: json.RawMessage(`"Oslo"`),
+	})
+	require.NoError(t, err)
+	f, _ := w.following(x)
+	used := func(input int64) []AGUIUsage {
+		return f.usage(record.Run{Run: lifecycle.Run{Usage: lifecycle.Usage{InputTokens: input}}})
+	}
+	assert.Empty(t, used(5))
+	assert.Equal(t, []AGUIUsage{{InputTokens: 3, TotalTokens: 3}}, used(8))
+}
+
 func TestAPauseEndsAnExchangeAndItsAnswersGoOn(t *testing.T) {
 	w := newWorld(t)
 	x, err := w.ask("r1", hello)

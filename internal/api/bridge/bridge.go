@@ -2,7 +2,7 @@
 // their clients send becomes a message of ours.
 //
 // It must not know a protocol, apart from the requests of JSON-RPC, nor HTTP. It imports intake, files, stream, view,
-// record, catalog, tenant, host, problem and strictjson.
+// record, catalog, tenant, lifecycle, host, problem and strictjson.
 package bridge
 
 import (
@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
@@ -148,6 +149,22 @@ func (b *Bridge) Resume(
 		}
 	}
 	return err
+}
+
+// Said is what the model has said in the steps behind one, up to another, and what all of these used.
+func Said(steps []record.Step, after, upTo int) (text string, used lifecycle.Usage) {
+	var said strings.Builder
+	for _, step := range steps {
+		if step.Index <= after || step.Index > upTo {
+			continue
+		}
+		if step.Kind == record.ModelStep {
+			said.WriteString(step.Text)
+		}
+		used.InputTokens += step.InputTokens
+		used.OutputTokens += step.OutputTokens
+	}
+	return said.String(), used
 }
 
 // Unseen reports whether an error says that there is no such thing for the principal.

@@ -53,9 +53,12 @@ func nameOf(prefix, run, interrupt string) string {
 	return fmt.Sprintf("%s%s_%s", prefix, run, interrupt)
 }
 
-// parseName reads what nameOf has made.
+// parseName reads what nameOf has made; of other ids it returns nothing.
 func parseName(prefix, id string) (run, interrupt string, ok bool) {
 	rest, ok := strings.CutPrefix(id, prefix)
-	run, interrupt, more := strings.Cut(rest, "_")
-	return run, interrupt, ok && more && host.ValidID(run) && host.ValidID(interrupt)
+	run, interrupt, _ = strings.Cut(rest, "_")
+	if !ok || !host.ValidID(run) || !host.ValidID(interrupt) {
+		return "", "", false
+	}
+	return run, interrupt, true
 }

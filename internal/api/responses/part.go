@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"agentplatform/internal/ai/model"
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/problem"
@@ -78,33 +80,24 @@ func (s *Server) read(ctx context.Context, reads citation.Reader, e record.RunEn
 // cut takes a response out of a run. It returns a problem of kind NotFound for one that has not begun.
 func (w *whole) cut(n int) (*part, error) {
 	p := &part{ref: ref{run: w.of.ID(), part: n}, whole: w}
-	from, to := -1, -1 // indexes of steps: the part has those above from, up to to, or all where to is -1
+	from, to := -1, math.MaxInt // indexes of steps: the part has those above from, up to to
 	for i := range w.pauses {
 		switch pause := &w.pauses[i]; pause.Number {
 		case n:
 			p.before, from = pause, record.ReplyOf(pause.Interrupts)
 		case n + 1:
-			p.asked, to = pause, record.ReplyOf(pause.Interrupts)
+			p.asked = pause
+			if reply := record.ReplyOf(pause.Interrupts); reply >= 0 {
+				to = reply
+			}
 		}
 	}
 	if n > 0 && (p.before == nil || p.before.Decided == nil) {
 		return nil, problem.Missing("response " + p.String())
 	}
-	var prefix, text strings.Builder
-	used := lifecycle.Usage{} // before the part
-	for _, step := range w.steps {
-		switch {
-		case step.Index <= from:
-			prefix.WriteString(modelText(step))
-			used.InputTokens += step.InputTokens
-			used.OutputTokens += step.OutputTokens
-		case to < 0 || step.Index <= to:
-			text.WriteString(modelText(step))
-			p.usage.InputTokens += step.InputTokens
-			p.usage.OutputTokens += step.OutputTokens
-		}
-	}
-	p.prefix, p.text = prefix.String(), text.String()
+	var used lifecycle.Usage // before the part
+	p.prefix, used = bridge.Said(w.steps, -1, from)
+	p.text, p.usage = bridge.Said(w.steps, from, to)
 	if p.last = p.asked == nil && w.of.Status.Terminal(); !p.last {
 		return p, nil
 	}
@@ -116,13 +109,6 @@ func (w *whole) cut(n int) (*part, error) {
 		p.text = strings.TrimPrefix(w.result.Answer, p.prefix)
 	}
 	return p, nil
-}
-
-func modelText(step record.Step) string {
-	if step.Kind != record.ModelStep {
-		return ""
-	}
-	return step.Text
 }
 
 // temperature is that of the request, of the agent, or 1, which providers take.

@@ -137,7 +137,7 @@ type input struct {
 	heard   int                          // how many of them the model has spoken behind
 	passed  []output                     // outputs that only the user has spoken behind
 	last    string                       // field of the last message of the user
-	asked   map[string]bool              // ids of the approval requests that it has
+	asked   []string                     // ids of the approval requests that it has
 }
 
 // spoken is a message of somebody.
@@ -162,7 +162,7 @@ const logprobs = "message.output_text.logprobs"
 func (r *CreateResponse) check() error {
 	var choice string
 	_ = json.Unmarshal(r.ToolChoice, &choice) // of what is no text, nothing
-	const context = "old turns of the conversation are left out where the model's context is full"
+	const leftOut = "old turns of the conversation are left out where the model's context is full"
 	return cmp.Or(
 		refuse(r.Model == "", "model", "is required: an agent's id or name"),
 		refuse(bridge.IsNull(r.Input), "input", "is required"),
@@ -170,7 +170,7 @@ func (r *CreateResponse) check() error {
 			"cannot be there beside previous_response_id"),
 		refuse(!bridge.IsNull(r.Prompt), "prompt",
 			"must be null: prompts are not kept here; instructions are the agent's"),
-		refuse(!bridge.IsNull(r.ContextManagement), "context_management", "must be null: "+context),
+		refuse(!bridge.IsNull(r.ContextManagement), "context_management", "must be null: "+leftOut),
 		refuse(other(r.TopP, 1), "top_p", "must be 1: models are asked without it"),
 		refuse(other(r.PresencePenalty, 0), "presence_penalty", "must be 0: models are asked without it"),
 		refuse(other(r.FrequencyPenalty, 0), "frequency_penalty", "must be 0: models are asked without it"),
@@ -183,7 +183,7 @@ func (r *CreateResponse) check() error {
 			"must be true: a model may ask for several calls at once"),
 		refuse(other(r.Store, true), "store",
 			"must be true: runs are durable; DELETE /responses/{response_id} removes one"),
-		refuse(r.Truncation != "" && r.Truncation != "auto", "truncation", "must be auto: "+context),
+		refuse(r.Truncation != "" && r.Truncation != "auto", "truncation", "must be auto: "+leftOut),
 		refuse(r.Text != nil && r.Text.Verbosity != "" && r.Text.Verbosity != "medium", "text.verbosity",
 			"must be medium: models are asked without it"),
 		refuse(r.ServiceTier != "" && r.ServiceTier != "auto" && r.ServiceTier != "default", "service_tier",
@@ -235,7 +235,10 @@ func (r *CreateResponse) context(in input) (*record.Context, error) {
 	c := &record.Context{
 		Before: in.before, Temperature: r.Temperature, MaxTokens: r.MaxOutputTokens,
 	}
-	instructions := nonEmpty(r.Instructions)
+	var instructions []string
+	if r.Instructions != "" {
+		instructions = append(instructions, r.Instructions)
+	}
 	told := echo{
 		Model: r.Model, Previous: r.PreviousResponseID, Background: r.Background, Truncation: r.Truncation,
 		SafetyIdentifier: r.SafetyIdentifier, PromptCacheKey: r.PromptCacheKey,
@@ -255,48 +258,34 @@ func (r *CreateResponse) context(in input) (*record.Context, error) {
 		told.Strict = append(told.Strict, t.Strict)
 	}
 	var err error
-	if told.Format, err = r.format(); err != nil {
+	if told.Format, c.OutputSchema, err = r.format(); err != nil {
 		return nil, err
-	}
-	if told.Format != nil {
-		switch told.Format.Type {
-		case "json_object":
-			c.OutputSchema = json.RawMessage(`{"type":"object"}`)
-		case "json_schema":
-			c.OutputSchema = told.Format.Schema
-		}
 	}
 	c.Echo, err = json.Marshal(told)
 	return c, err
 }
 
-// format is the form of the answer that a request asks for; nil: none. It has the members that mean something to its
-// type, and a response shows it as it is.
-func (r *CreateResponse) format() (*TextFormat, error) {
+// format is the form of the answer that a request asks for, nil for none, and its schema. It has the members that mean
+// something to its type, and a response shows it as it is.
+func (r *CreateResponse) format() (*TextFormat, json.RawMessage, error) {
+	const field = "body.text.format"
 	if r.Text == nil || r.Text.Format == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	f := r.Text.Format
-	switch f.Type {
-	case "text", "json_object":
-		return &TextFormat{Type: f.Type}, nil
-	case "json_schema":
-		if bridge.IsNull(f.Schema) {
-			return nil, problem.InvalidField("body.text.format.schema", "is required")
-		}
-		if !strings.HasPrefix(strings.TrimSpace(string(f.Schema)), "{") {
-			return nil, problem.InvalidField("body.text.format.schema", "must be an object")
-		}
-		return f, nil
+	switch f := r.Text.Format; {
+	case f.Type == "text":
+		return &TextFormat{Type: f.Type}, nil, nil
+	case f.Type == "json_object":
+		return &TextFormat{Type: f.Type}, json.RawMessage(`{"type":"object"}`), nil
+	case f.Type != "json_schema":
+		return nil, nil, problem.InvalidField(field+".type", "must be text, json_object or json_schema")
+	case bridge.IsNull(f.Schema):
+		return nil, nil, problem.InvalidField(field+".schema", "is required")
+	case !strings.HasPrefix(strings.TrimSpace(string(f.Schema)), "{"):
+		return nil, nil, problem.InvalidField(field+".schema", "must be an object")
+	default:
+		return f, f.Schema, nil
 	}
-	return nil, problem.InvalidField("body.text.format.type", "must be text, json_object or json_schema")
-}
-
-func nonEmpty(text string) []string {
-	if text == "" {
-		return nil
-	}
-	return []string{text}
 }
 
 // fields are our names of what a request brings, and the request's.
@@ -415,13 +404,10 @@ func (in *input) take(at string, item ResponseItemParam) error {
 		}
 		in.close()
 		in.outputs = append(in.outputs, output{at: at, run: run, interrupt: interrupt, approve: item.Approve,
-			text: item.Reason, alone: !in.asked[item.Request]})
+			text: item.Reason, alone: !slices.Contains(in.asked, item.Request)})
 	case "mcp_approval_request": // of a conversation that a client keeps; no model is shown it
 		in.close()
-		if in.asked == nil {
-			in.asked = map[string]bool{}
-		}
-		in.asked[item.ID] = true
+		in.asked = append(in.asked, item.ID)
 	case "reasoning": // as above
 	default:
 		return problem.InvalidField(at+".type", "must be message, function_call, function_call_output, "+
@@ -583,11 +569,8 @@ func (in *input) takeOutput(at string, item ResponseItemParam) error {
 	}
 	in.close()
 	o := output{at: at, text: text, alone: !in.called(item.CallID)}
-	run, interrupt, ours := parseName("call_", item.CallID)
-	if ours {
-		o.run, o.interrupt = run, interrupt
-	}
-	if o.alone && !ours {
+	var ours bool
+	if o.run, o.interrupt, ours = parseName("call_", item.CallID); o.alone && !ours {
 		return problem.InvalidField(at+".call_id", "is the id of no call: its function_call must stand before it")
 	}
 	in.outputs = append(in.outputs, o)

@@ -129,7 +129,7 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 	}
 	before, ok := parseRef(id)
 	if !ok {
-		return nil, missing(field, id)
+		return nil, missing(field, "response "+id)
 	}
 	e, err := c.Intake.Run(ctx, c.who, before.run)
 	if err != nil {
@@ -137,7 +137,7 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 	}
 	last := e.Value.Passed()
 	if before.part > last {
-		return nil, missing(field, id)
+		return nil, missing(field, "response "+id)
 	}
 	c.chat = e.Value.Chat
 	if len(c.in.outputs) > 0 {
@@ -158,8 +158,8 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 	return nil, err
 }
 
-func missing(field, id string) error {
-	p := problem.Missing("response " + id)
+func missing(field, what string) error {
+	p := problem.Missing(what)
 	p.Fields = []problem.Field{{Location: field, Message: p.Message}}
 	return p
 }
@@ -328,8 +328,8 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 		{"tools", len(c.brought.Functions) > 0, slices.EqualFunc(c.brought.Functions, had.Functions, sameFunction)},
 		{"instructions", c.request.Instructions != "", c.request.Instructions == own},
 		{"text.format", len(c.brought.OutputSchema) > 0, sameJSON(c.brought.OutputSchema, had.OutputSchema)},
-		{"temperature", c.brought.Temperature != nil, equal(c.brought.Temperature, had.Temperature)},
-		{"max_output_tokens", c.brought.MaxTokens != nil, equal(c.brought.MaxTokens, had.MaxTokens)},
+		{"temperature", c.brought.Temperature != nil, reflect.DeepEqual(c.brought.Temperature, had.Temperature)},
+		{"max_output_tokens", c.brought.MaxTokens != nil, reflect.DeepEqual(c.brought.MaxTokens, had.MaxTokens)},
 		{"metadata", len(c.request.Metadata) > 0, maps.Equal(c.request.Metadata, in.Metadata)},
 	} {
 		if of.wanted && !of.same {
@@ -354,8 +354,6 @@ func sameJSON(a, b json.RawMessage) bool {
 	var one, other any
 	return json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil && reflect.DeepEqual(one, other)
 }
-
-func equal[T comparable](a, b *T) bool { return a == b || a != nil && b != nil && *a == *b }
 
 // decisions are what the request says to each thing that the run waits for.
 func (c *creation) decisions(run string, list []record.Interrupt) ([]record.Decision, error) {
@@ -417,9 +415,7 @@ func (s *Server) agent(ctx context.Context, p tenant.Principal, model string) (s
 		}
 	}
 	if found == "" {
-		none := problem.Missing("the agent " + model)
-		none.Fields = []problem.Field{{Location: "body.model", Message: none.Message}}
-		return "", none
+		return "", missing("body.model", "the agent "+model)
 	}
 	return found, nil
 }
