@@ -1,6 +1,7 @@
 package aguiserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -142,17 +143,15 @@ func (b *beginning) decided(d record.Decisions, decisions []record.Decision) (bo
 // decisions are what the request says to what a pause asked for. It may be incomplete.
 func (b *beginning) decisions(list []record.Interrupt) (decisions []record.Decision, err error) {
 	for _, i := range list {
-		var d record.Decision
-		var found bool
+		said := b.entryOf
 		if isCall(i.Kind, i.Tool != nil) {
-			d, found, err = b.outputOf(i)
-		} else {
-			d, found, err = b.entryOf(i)
+			said = b.outputOf
 		}
+		d, err := said(i)
 		if err != nil {
 			return nil, err
 		}
-		if d.InterruptID = i.ID; found {
+		if d.InterruptID = i.ID; d.Decision != "" {
 			decisions = append(decisions, d)
 		}
 	}
@@ -162,42 +161,41 @@ func (b *beginning) decisions(list []record.Interrupt) (decisions []record.Decis
 // wentOn is the output of a call that the front end has left without one when the user says something else.
 const wentOn = "(no output: the user went on)"
 
-func (b *beginning) outputOf(i record.Interrupt) (d record.Decision, found bool, err error) {
+// outputOf is the decision of a call by its output; an empty one: the request has none.
+func (b *beginning) outputOf(i record.Interrupt) (d record.Decision, err error) {
 	call := nameOf("call_", b.last.ID(), i.ID)
 	n := slices.IndexFunc(b.turn.list, func(m message) bool { return m.Role == "tool" && m.ToolCallID == call })
 	if n < 0 && b.fresh.users > 0 { // the exchange that ended with the call was complete: the application may leave it
-		return record.Decision{Decision: string(lifecycle.Answer), Message: wentOn}, true, nil
+		return decision(lifecycle.Answer, wentOn), nil
 	}
 	if n < 0 {
-		return d, false, nil
+		return d, nil
 	}
 	text, err := b.turn.list[n].output("body.messages[" + strconv.Itoa(n) + "]")
-	if text == "" {
-		text = "(no output)"
-	}
-	return record.Decision{Decision: string(lifecycle.Answer), Message: text}, true, err
+	return decision(lifecycle.Answer, cmp.Or(text, "(no output)")), err
 }
 
-func (b *beginning) entryOf(i record.Interrupt) (d record.Decision, found bool, err error) {
+// entryOf is the decision of an interrupt by its entry in resume; an empty one: the request has none.
+func (b *beginning) entryOf(i record.Interrupt) (d record.Decision, err error) {
 	name := nameOf("int_", b.last.ID(), i.ID)
 	n := slices.IndexFunc(b.turn.Resume, func(e AGUIResume) bool { return e.InterruptID == name })
 	if n < 0 {
-		return d, false, nil
+		return d, nil
 	}
-	approval := i.Kind == string(lifecycle.Approval)
-	d, err = b.turn.Resume[n].decision("body.resume["+strconv.Itoa(n)+"]", approval)
-	return d, true, err
+	return b.turn.Resume[n].decision("body.resume["+strconv.Itoa(n)+"]", i.Kind == string(lifecycle.Approval))
+}
+
+func decision(verb lifecycle.Verb, message string) record.Decision {
+	return record.Decision{Decision: string(verb), Message: message}
 }
 
 // decision is what an entry of resume decides.
 func (e AGUIResume) decision(at string, approval bool) (d record.Decision, err error) {
 	switch {
 	case e.Status == "cancelled" && approval:
-		return record.Decision{Decision: string(lifecycle.Reject), Message: "it was dismissed"}, nil
+		return decision(lifecycle.Reject, "it was dismissed"), nil
 	case e.Status == "cancelled":
-		return record.Decision{
-			Decision: string(lifecycle.Answer), Message: "(no answer: the question was dismissed)",
-		}, nil
+		return decision(lifecycle.Answer, "(no answer: the question was dismissed)"), nil
 	case e.Status != "resolved":
 		return d, problem.InvalidField(at+".status", "must be resolved or cancelled")
 	case bridge.IsNull(e.Payload):
@@ -205,11 +203,8 @@ func (e AGUIResume) decision(at string, approval bool) (d record.Decision, err e
 	case approval:
 		return approvalOf(at+".payload", e.Payload)
 	}
-	d.Decision, d.Message = string(lifecycle.Answer), answerOf(e.Payload)
-	if d.Message == "" {
-		err = problem.InvalidField(at+".payload", "must not be empty")
-	}
-	return d, err
+	answer := answerOf(e.Payload)
+	return decision(lifecycle.Answer, answer), problem.InvalidIf(answer == "", at+".payload", "must not be empty")
 }
 
 // answerOf is an answer to a question: a text, a text in an object's member answer, or whatever else the payload is.
@@ -243,12 +238,14 @@ func approvalOf(at string, payload json.RawMessage) (d record.Decision, err erro
 	case of.Approved == nil:
 		return d, problem.InvalidField(at+".approved", "is required")
 	case !*of.Approved:
-		return record.Decision{Decision: string(lifecycle.Reject), Message: of.Reason}, nil
+		return decision(lifecycle.Reject, of.Reason), nil
 	case !bridge.IsNull(of.Edited):
 		if of.Edited, err = strictjson.Object(of.Edited, intake.EditLimits); err != nil {
 			return d, problem.InvalidField(at+".editedArgs", "must be an object: %s", err)
 		}
-		return record.Decision{Decision: string(lifecycle.Edit), Arguments: of.Edited, Message: of.Reason}, nil
+		d = decision(lifecycle.Edit, of.Reason)
+		d.Arguments = of.Edited
+		return d, nil
 	}
-	return record.Decision{Decision: string(lifecycle.Approve), Message: of.Reason}, nil
+	return decision(lifecycle.Approve, of.Reason), nil
 }

@@ -92,13 +92,12 @@ func unprintable(r rune) bool { return r < ' ' || r > '~' }
 // fresh is what a request says that the thread has not heard yet.
 type fresh struct {
 	before []record.Said
-	at     []int           // the messages that those were
-	text   []string        // of the messages of the user that it ends with
-	textAt []int           // those messages
-	users  int             // how many they are, also without a text
-	calls  map[string]bool // ids of the calls in before
-	each   []media         // of those messages
-	media  media           // that come with them
+	at     []int    // the messages that those were
+	text   []string // of the messages of the user that it ends with
+	textAt []int    // those messages
+	users  int      // how many they are, also without a text
+	each   []media  // of those messages
+	media  media    // that come with them
 }
 
 // media are files that come with a text, and those that it names by an address.
@@ -178,12 +177,6 @@ func (f *fresh) close() {
 
 func (f *fresh) say(i int, s record.Said) {
 	f.before, f.at = append(f.before, s), append(f.at, i)
-	if f.calls == nil {
-		f.calls = map[string]bool{}
-	}
-	for _, c := range s.Calls {
-		f.calls[c.ID] = true
-	}
 }
 
 func (f *fresh) user(at string, i int, m message) error {
@@ -224,7 +217,7 @@ func (f *fresh) tool(at string, i int, m message) error {
 	if err != nil {
 		return err
 	}
-	if !f.calls[m.ToolCallID] {
+	if !bridge.Called(f.before, m.ToolCallID) {
 		if isOurCall(m.ToolCallID) { // which waits for it no more
 			return nil
 		}

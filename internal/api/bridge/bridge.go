@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"iter"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -203,6 +204,13 @@ func Arguments(at, text string) (json.RawMessage, error) {
 		return nil, problem.InvalidField(at, "must be JSON in a string")
 	}
 	return json.RawMessage(text), nil
+}
+
+// Called reports whether a conversation has a call with an id.
+func Called(conversation []record.Said, id string) bool {
+	return slices.ContainsFunc(conversation, func(said record.Said) bool {
+		return slices.ContainsFunc(said.Calls, func(c record.SaidCall) bool { return c.ID == id })
+	})
 }
 
 // IsNull reports whether a member is null or was left out.

@@ -568,7 +568,7 @@ func (in *input) takeOutput(at string, item ResponseItemParam) error {
 		return problem.InvalidField(at+".call_id", "is required")
 	}
 	in.close()
-	o := output{at: at, text: text, alone: !in.called(item.CallID)}
+	o := output{at: at, text: text, alone: !bridge.Called(in.before, item.CallID)}
 	var ours bool
 	if o.run, o.interrupt, ours = parseName("call_", item.CallID); o.alone && !ours {
 		return problem.InvalidField(at+".call_id", "is the id of no call: its function_call must stand before it")
@@ -578,13 +578,6 @@ func (in *input) takeOutput(at string, item ResponseItemParam) error {
 		in.before = append(in.before, record.Said{Role: record.RoleTool, Call: item.CallID, Text: text})
 	}
 	return nil
-}
-
-// called reports whether the conversation so far has a call.
-func (in *input) called(id string) bool {
-	return slices.ContainsFunc(in.before, func(said record.Said) bool {
-		return slices.ContainsFunc(said.Calls, func(c record.SaidCall) bool { return c.ID == id })
-	})
 }
 
 // settle puts aside outputs that are only a part of the conversation, as somebody has spoken behind them, and forgets
