@@ -73,13 +73,20 @@ const (
 
 // Message is a message of a run's task.
 func (s Shapes) Message(v view.Run, role, id string, parts []Part) Object {
-	m := Object{"messageId": id, "role": role, "parts": s.parts(parts), "taskId": v.RunID, "contextId": v.ChatID}
 	if s.Dialect == V10 {
-		m["role"] = "ROLE_" + strings.ToUpper(role)
-	} else {
-		m["kind"] = "message"
+		role = "ROLE_" + strings.ToUpper(role)
 	}
-	return m
+	return s.kind("message", Object{
+		"messageId": id, "role": role, "parts": s.parts(parts), "taskId": v.RunID, "contextId": v.ChatID,
+	})
+}
+
+// kind adds the member that names the type of an object in 0.3.
+func (s Shapes) kind(name string, v Object) Object {
+	if s.Dialect == V03 {
+		v["kind"] = name
+	}
+	return v
 }
 
 var states = map[string]string{
@@ -132,10 +139,7 @@ const answerID = "answer"
 
 // Task is a run as a task.
 func (s Shapes) Task(v view.Run) Object {
-	t := Object{"id": v.RunID, "contextId": v.ChatID, "status": s.statusOf(v)}
-	if s.Dialect == V03 {
-		t["kind"] = "task"
-	}
+	t := s.kind("task", Object{"id": v.RunID, "contextId": v.ChatID, "status": s.statusOf(v)})
 	var result struct {
 		Answer string `json:"answer"`
 	}
@@ -148,19 +152,14 @@ func (s Shapes) Task(v view.Run) Object {
 
 // Artifact is the event that brings parts of the answer; more says that they are added to those before.
 func (s Shapes) Artifact(v view.Run, parts []Part, more, last bool) Object {
-	e := Object{"taskId": v.RunID, "contextId": v.ChatID,
-		"artifact": Object{"artifactId": answerID, "parts": s.parts(parts)}, "append": more, "lastChunk": last}
-	if s.Dialect == V03 {
-		e["kind"] = "artifact-update"
-	}
-	return s.Wrap("artifactUpdate", e)
+	return s.Wrap("artifactUpdate", s.kind("artifact-update", Object{"taskId": v.RunID, "contextId": v.ChatID,
+		"artifact": Object{"artifactId": answerID, "parts": s.parts(parts)}, "append": more, "lastChunk": last}))
 }
 
 // Status is the event that says which state a run is in.
 func (s Shapes) Status(v view.Run) Object {
-	e := Object{"taskId": v.RunID, "contextId": v.ChatID, "status": s.statusOf(v)}
+	e := s.kind("status-update", Object{"taskId": v.RunID, "contextId": v.ChatID, "status": s.statusOf(v)})
 	if s.Dialect == V03 {
-		e["kind"] = "status-update"
 		e["final"] = lifecycle.Status(v.Status).EndedOrWaiting()
 	}
 	return s.Wrap("statusUpdate", e)

@@ -35,19 +35,6 @@ type pushParams struct {
 	ConfigID string      `json:"pushNotificationConfigId"` // 0.3
 }
 
-// named returns the task and the configuration that the parameters of a method are about.
-func (in pushParams) named(d a2a.Dialect, sets bool) (task string, config pushConfig, err error) {
-	switch {
-	case d == a2a.V10:
-		return in.TaskID, in.pushConfig, nil
-	case !sets:
-		return in.ID, pushConfig{ID: in.ConfigID}, nil
-	case in.Config == nil:
-		return "", config, &fault{bridge.InvalidParams, "params.pushNotificationConfig must be an object"}
-	}
-	return in.TaskID, *in.Config, nil
-}
-
 // What a configuration may have, in characters of printable ASCII without spaces: tokens and credentials are values of
 // headers.
 const (
@@ -127,9 +114,17 @@ func (c *call) pushID(id, task string) string {
 
 // pushOf returns the task that the parameters of a method are about, and the configuration that they have.
 func (c *call) pushOf(ctx context.Context, in pushParams, sets bool) (task string, config pushConfig, err error) {
-	if task, config, err = in.named(c.Dialect, sets); err == nil {
-		_, err = c.run(ctx, task)
+	task, config = in.TaskID, in.pushConfig
+	switch {
+	case c.Dialect == a2a.V10:
+	case !sets:
+		task, config = in.ID, pushConfig{ID: in.ConfigID}
+	case in.Config == nil:
+		return "", config, &fault{bridge.InvalidParams, "params.pushNotificationConfig must be an object"}
+	default:
+		config = *in.Config
 	}
+	_, err = c.run(ctx, task)
 	return task, config, err
 }
 
