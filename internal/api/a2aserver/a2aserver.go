@@ -63,7 +63,8 @@ type Reply struct {
 // Unfinished is a run that goes on.
 type Unfinished struct {
 	Run, Agent string
-	// Until waits until the run has ended or waits for a human, at most for d, and says whether it has come to that.
+	// Until waits until the run has ended or waits for a human, at most for d, and says whether it has come to that. A
+	// store that cannot be read for d is no error.
 	Until func(ctx context.Context, d time.Duration) (bool, error)
 	// Message is the response as the run stands then.
 	Message func(ctx context.Context) any
@@ -98,13 +99,13 @@ type request struct {
 type method struct {
 	dialect  a2a.Dialect
 	streamed bool // it takes a place of streams
-	do       func(*call, context.Context, json.RawMessage) (Reply, error)
+	do       doing
 }
 
+type doing func(*call, context.Context, json.RawMessage) (Reply, error)
+
 // with is a method that takes parameters of a type.
-func with[P any](do func(*call, context.Context, P) (Reply, error)) func(
-	*call, context.Context, json.RawMessage,
-) (Reply, error) {
+func with[P any](do func(*call, context.Context, P) (Reply, error)) doing {
 	return func(c *call, ctx context.Context, raw json.RawMessage) (reply Reply, err error) {
 		var params P
 		if err = readParams(raw, &params); err == nil {
@@ -119,7 +120,7 @@ var methods = func() map[string]method {
 	for _, m := range []struct {
 		old, name string
 		streamed  bool
-		do        func(*call, context.Context, json.RawMessage) (Reply, error)
+		do        doing
 	}{
 		{"message/send", "SendMessage", false, with((*call).send)},
 		{"message/stream", "SendStreamingMessage", true, with((*call).sendStreamed)},
@@ -329,7 +330,11 @@ func (c *call) send(ctx context.Context, in sendParams) (Reply, error) {
 func (c *call) unfinished(run string, history *int) *Unfinished {
 	seen := int64(0)
 	until := func(ctx context.Context, d time.Duration) (bool, error) {
-		e, err := c.Hub.UntilEnd(ctx, c.Store, c.who.Scope(), run, seen, d)
+		enough := func(r record.Run) bool { return r.Status.EndedOrWaiting() }
+		e, err := c.Outlast(ctx, c.who, run, seen, d, enough)
+		if problem.Is(err, "unavailable") {
+			return false, nil
+		}
 		if err != nil {
 			return false, err
 		}

@@ -2,11 +2,11 @@ package aguiserver
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
+	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/record"
 )
@@ -75,11 +75,7 @@ func (b *beginning) findParked(ctx context.Context) error {
 
 // note notes what the thread knows by the request that has begun a run, or what waits, if it was one here.
 func (b *beginning) note(in record.Input) error {
-	if in.Context == nil || len(in.Context.Echo) == 0 {
-		return nil
-	}
-	var told echo
-	err := json.Unmarshal(in.Context.Echo, &told)
+	told, err := bridge.Echo[echo](in)
 	b.known = append(b.known, told.Message)
 	return err
 }

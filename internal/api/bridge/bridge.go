@@ -137,6 +137,20 @@ func (b *Bridge) UntilEnd(
 	return e, err
 }
 
+// Outlast waits for a run that has changed since a version, also while the store cannot be read for a moment: the run
+// goes on then, and an error would have clients send their message again.
+func (b *Bridge) Outlast(
+	ctx context.Context, p tenant.Principal, run string, seen int64, d time.Duration, enough func(record.Run) bool,
+) (record.RunEntity, error) {
+	h := b.Intake.Host
+	for began := h.Elapsed(); ; {
+		e, err := b.Hub.Until(ctx, b.Store, p.Scope(), run, seen, max(0, d-(h.Elapsed()-began)), enough)
+		if !problem.Is(err, "unavailable") || h.Elapsed()-began >= d || h.Sleep(ctx, min(time.Second, d)) != nil {
+			return e, err
+		}
+	}
+}
+
 // Resume decides a pause of a run, as [intake.Intake.Resume] does. It returns nil, too, when the pause was decided in
 // the same way meanwhile: perhaps by this very request.
 func (b *Bridge) Resume(
@@ -166,6 +180,14 @@ func Said(steps []record.Step, after, upTo int) (text string, used lifecycle.Usa
 		used.OutputTokens += step.OutputTokens
 	}
 	return said.String(), used
+}
+
+// Echo is what a run keeps of the request that began it, as the server of its protocol wrote it; empty: nothing.
+func Echo[T any](in record.Input) (told T, err error) {
+	if in.Context != nil && len(in.Context.Echo) > 0 {
+		err = json.Unmarshal(in.Context.Echo, &told)
+	}
+	return told, err
 }
 
 // Unseen reports whether an error says that there is no such thing for the principal.

@@ -53,7 +53,7 @@ func (s *Server) read(ctx context.Context, reads citation.Reader, e record.RunEn
 	if w.input, err = s.Store.Input(ctx, r); err != nil {
 		return nil, err
 	}
-	if w.told, err = echoOf(w.input); err != nil {
+	if w.told, err = bridge.Echo[echo](w.input); err != nil {
 		return nil, err
 	}
 	if r.Pause > 0 {

@@ -88,14 +88,6 @@ type echo struct {
 	PromptCacheKey   string      `json:"prompt_cache_key,omitempty"`
 }
 
-// echoOf is what a run keeps of its request.
-func echoOf(in record.Input) (told echo, err error) {
-	if in.Context != nil && len(in.Context.Echo) > 0 {
-		err = json.Unmarshal(in.Context.Echo, &told)
-	}
-	return told, err
-}
-
 // system is a message of the role system or developer, which stands at the end of a run's instructions.
 type system struct {
 	Role  string `json:"role"`

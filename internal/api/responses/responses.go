@@ -315,7 +315,7 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 	if in.Context != nil {
 		had = *in.Context
 	}
-	told, err := echoOf(in)
+	told, err := bridge.Echo[echo](in)
 	if err != nil {
 		return err
 	}
@@ -506,9 +506,9 @@ func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string, place 
 		return Response{}, problem.Missing("response " + id)
 	}
 	enough := func(run record.Run) bool { return run.Status.EndedOrWaiting() || run.Passed() > r.part }
-	e, err := s.until(ctx, p, r.run, 0, s.Window, enough)
+	e, err := s.Outlast(ctx, p, r.run, 0, s.Window, enough)
 	if err == nil && s.Longer > s.Window && !enough(e.Value) && place() == nil {
-		e, err = s.until(ctx, p, r.run, e.Version(), s.Longer-s.Window, enough)
+		e, err = s.Outlast(ctx, p, r.run, e.Version(), s.Longer-s.Window, enough)
 	}
 	if err != nil {
 		return Response{}, err
@@ -518,20 +518,6 @@ func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string, place 
 		return Response{}, err
 	}
 	return s.response(one), nil
-}
-
-// until waits for a run, also while the store cannot be read for a moment: the run goes on then, and an error would
-// have the SDKs send their message again.
-func (s *Server) until(
-	ctx context.Context, p tenant.Principal, run string, seen int64, d time.Duration, enough func(record.Run) bool,
-) (record.RunEntity, error) {
-	h := s.Intake.Host
-	for began := h.Elapsed(); ; {
-		e, err := s.Hub.Until(ctx, s.Store, p.Scope(), run, seen, max(0, d-(h.Elapsed()-began)), enough)
-		if !problem.Is(err, "unavailable") || h.Elapsed()-began >= d || h.Sleep(ctx, time.Second) != nil {
-			return e, err
-		}
-	}
 }
 
 // RunOf is the run of a response; "" for an id that no response has.

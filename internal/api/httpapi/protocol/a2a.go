@@ -81,9 +81,6 @@ const version = "A2A-Version"
 // lastWords is how long the last words of an answer may take.
 const lastWords = 5 * time.Second
 
-// pause is how long a wait pauses when the store cannot be read.
-const pause = time.Second
-
 // await answers with what comes of a run, however long that takes: as a stream of one message, before which spaces keep
 // its connection alive. A stream that the server ends says how the run stands.
 func (h *handlers) await(ctx context.Context, w http.ResponseWriter, c *httpapi.Call, of a2aserver.Unfinished) error {
@@ -100,16 +97,11 @@ func (h *handlers) await(ctx context.Context, w http.ResponseWriter, c *httpapi.
 			if ctx.Err() != nil {
 				return ctx.Err()
 			}
-			p, _ := problem.As(err)
-			away := p != nil && p.Kind == problem.Unavailable // for a moment, while the run goes on
-			if ended || err != nil && !away {
+			if ended || err != nil {
 				return say(out)
 			}
 			if _, err := out.Write([]byte(" ")); err != nil {
 				return err
-			}
-			if away {
-				_ = h.Host.Sleep(ctx, min(h.Heartbeat, pause)) // if it fails, so does what comes next
 			}
 		}
 	}

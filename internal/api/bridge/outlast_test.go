@@ -1,4 +1,4 @@
-package responses
+package bridge_test
 
 import (
 	"context"
@@ -38,7 +38,7 @@ func (a *away) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error
 	return a.Table.Get(ctx, keys...)
 }
 
-// A store that cannot be read for a while ends no wait for a response before its time: its run goes on.
+// A store that cannot be read for a while ends no wait for a run before its time: the run goes on.
 func TestAWaitOutlivesAFailureOfTheStore(t *testing.T) {
 	for d, want := range map[time.Duration]string{5 * time.Second: "unavailable", time.Minute: ""} {
 		synctest.Test(t, func(t *testing.T) {
@@ -53,13 +53,13 @@ func TestAWaitOutlivesAFailureOfTheStore(t *testing.T) {
 			tx.PutRun(record.Fresh(run))
 			require.NoError(t, tx.Commit(t.Context()))
 			items.until = now.Add(20 * time.Second)
-			s := &Server{Bridge: bridge.Bridge{
+			b := &bridge.Bridge{
 				Intake: &intake.Intake{Host: h}, Store: store,
 				Hub: stream.New(items, stream.NewLocalNotifier(), h, slog.New(slog.DiscardHandler)),
-			}}
+			}
 			began := time.Now()
 			enough := func(record.Run) bool { return true }
-			e, err := s.until(t.Context(), tenant.Principal{Organization: "o"}, run.ID(), 0, d, enough)
+			e, err := b.Outlast(t.Context(), tenant.Principal{Organization: "o"}, run.ID(), 0, d, enough)
 			assert.Equal(t, want, problem.Code(err))
 			if want == "" {
 				assert.Equal(t, run.ID(), e.Value.ID())
