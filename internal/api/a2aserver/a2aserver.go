@@ -88,7 +88,6 @@ func (r Request) served() bool {
 	return false
 }
 
-// request is a JSON-RPC request.
 type request struct {
 	JSONRPC string          `json:"jsonrpc"`
 	Method  string          `json:"method"`
@@ -460,7 +459,6 @@ func (c *call) taskReply(ctx context.Context, e record.RunEntity, history *int, 
 	return c.result(t), nil
 }
 
-// task is a run as a task.
 func (c *call) task(ctx context.Context, e record.RunEntity, artifacts, history bool) (object, error) {
 	v, err := view.Of(ctx, c.Store, e)
 	if err == nil && artifacts {
@@ -550,7 +548,6 @@ type said struct {
 	push      *record.Push
 }
 
-// hear reads a message.
 func (c *call) hear(m message) (s said, err error) {
 	var texts []string
 	for n, p := range m.Parts {

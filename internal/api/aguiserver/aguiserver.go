@@ -124,7 +124,6 @@ func (s *Server) Open(
 // tries bounds how often a request is carried out whose thread had no run when it was looked at, and has one now.
 const tries = 3
 
-// beginning is a request that is carried out.
 type beginning struct {
 	*Server
 
@@ -189,7 +188,7 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 		return nil, problem.InvalidField("body.messages",
 			"must end with a message of the user, or with the output of a call")
 	}
-	if err := b.mayAnswer(ctx); err != nil {
+	if err := b.mayAnswer(last); err != nil {
 		return nil, err
 	}
 	return b.post(ctx, b.last != nil && b.last.Status.Active() && b.last.Status != lifecycle.AwaitingInput)

@@ -53,7 +53,7 @@ func (b *beginning) mayHaveAsked(run record.Run, last *record.Pause, e AGUIResum
 	}
 	for _, i := range last.Interrupts {
 		if e.InterruptID == nameOf("int_", of, i.ID) {
-			return !isCall(i.Kind, i.Tool != nil)
+			return !isCall(i)
 		}
 	}
 	return last.Number > 1
@@ -68,23 +68,17 @@ func (b *beginning) lastPause(ctx context.Context) (*record.Pause, error) {
 }
 
 // mayAnswer refuses a message to a thread that waits for what a message does not answer: all but one question.
-func (b *beginning) mayAnswer(ctx context.Context) error {
-	if b.last == nil || b.last.Status != lifecycle.AwaitingInput {
+func (b *beginning) mayAnswer(last *record.Pause) error {
+	if last == nil || len(last.Interrupts) == 0 || b.last.Status != lifecycle.AwaitingInput ||
+		record.IsQuestion(last.Interrupts) {
 		return nil
 	}
-	list, err := b.Store.Interrupts(ctx, b.last.ID(), b.last.Pause)
-	if err != nil || record.IsQuestion(list) {
-		return err
-	}
-	for _, i := range list {
-		return b.unanswered(i)
-	}
-	return nil
+	return b.unanswered(last.Interrupts[0])
 }
 
 // unanswered is the refusal of a request that leaves out what the thread waits for.
 func (b *beginning) unanswered(i record.Interrupt) error {
-	if isCall(i.Kind, i.Tool != nil) {
+	if isCall(i) {
 		return problem.InvalidField("body.messages", "must have the output of the call %s, which the thread waits for",
 			nameOf("call_", b.last.ID(), i.ID))
 	}
@@ -93,7 +87,7 @@ func (b *beginning) unanswered(i record.Interrupt) error {
 }
 
 // isCall reports whether an interrupt is a call of a function of the client.
-func isCall(kind string, tool bool) bool { return tool && kind == string(lifecycle.Clarification) }
+func isCall(i record.Interrupt) bool { return i.Tool != nil && i.Kind == string(lifecycle.Clarification) }
 
 // resume decides the last pause of the thread's last run, where the request answers it. It reports whether the run goes
 // on by that, or has gone on by the same answers, and the front end has seen nothing of it yet.
@@ -144,7 +138,7 @@ func (b *beginning) decided(d record.Decisions, decisions []record.Decision) (bo
 func (b *beginning) decisions(list []record.Interrupt) (decisions []record.Decision, err error) {
 	for _, i := range list {
 		said := b.entryOf
-		if isCall(i.Kind, i.Tool != nil) {
+		if isCall(i) {
 			said = b.outputOf
 		}
 		d, err := said(i)

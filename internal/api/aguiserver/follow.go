@@ -415,7 +415,6 @@ func (f *follower) begin(e events.StepEvent) error {
 	return f.call(f.calls[e.Index], e.Name, e.Arguments)
 }
 
-// short is the beginning of an output.
 func short(text string) string {
 	if len(text) <= maxOutput {
 		return text
@@ -443,18 +442,14 @@ func (f *follower) pause(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	v, err := view.Of(ctx, f.Store, e)
-	if err != nil {
-		return err
-	}
 	outcome := AGUIOutcome{Type: "success"}
 	for _, i := range list {
 		one := AGUIInterrupt{
 			ID: nameOf("int_", f.run, i.ID), Reason: "input_required", Message: i.Prompt,
 			ResponseSchema: answerOneOf(i.Options),
 		}
-		if v.ExpiresAt != nil {
-			one.ExpiresAt = *v.ExpiresAt
+		if at := e.Value.ExpiresAt; !at.IsZero() {
+			one.ExpiresAt = events.Time(at)
 		}
 		if i.Tool != nil {
 			one.Reason, one.ToolCallID = "tool_call", nameOf("call_", f.run, i.ID)
@@ -463,7 +458,7 @@ func (f *follower) pause(ctx context.Context) error {
 				return err
 			}
 		}
-		if isCall(i.Kind, i.Tool != nil) {
+		if isCall(i) {
 			outcome.Pending = append(outcome.Pending, one.ToolCallID)
 		} else {
 			outcome.Interrupts = append(outcome.Interrupts, one)

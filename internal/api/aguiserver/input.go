@@ -236,7 +236,6 @@ func (m message) output(at string) (string, error) {
 	return text, err
 }
 
-// part is a part of a message's content.
 type part struct {
 	Type   string `json:"type"`
 	Text   string `json:"text"`

@@ -41,7 +41,6 @@ func (t *teller) message(calls bool) *saidMessage {
 	return &t.items[len(t.items)-1]
 }
 
-// text tells a piece of the text.
 func (t *teller) text(piece string) error {
 	if piece == "" {
 		return nil
@@ -83,7 +82,6 @@ func (t *teller) call(id, name string, arguments json.RawMessage) error {
 		AGUIEvent{Type: "TOOL_CALL_END", ToolCallID: id})
 }
 
-// result tells the output of a call.
 func (t *teller) result(step int, call, output string) error {
 	if err := t.close(); err != nil {
 		return err

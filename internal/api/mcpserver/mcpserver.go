@@ -165,7 +165,6 @@ type result struct {
 // schemas are those of what the tools take and give, made once for each type.
 var schemas = mcp.NewSchemaCache()
 
-// server offers agents as tools.
 func (q request) server() *mcp.Server {
 	offer := mcp.NewServer(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ServerOptions{
 		Instructions: "Each tool but get_run and cancel_run is an agent. A call that says a run goes on, or waits " +
@@ -215,7 +214,6 @@ func (q request) server() *mcp.Server {
 	return offer
 }
 
-// post sends a message with the files of a call.
 func (s *Server) post(
 	ctx context.Context, p tenant.Principal, m intake.Message, in callInput,
 ) (posted intake.Posted, err error) {

@@ -31,7 +31,6 @@ func (r ref) suffix() string {
 
 func (r ref) String() string { return "resp_" + r.suffix() }
 
-// parseRef reads the id of a response.
 func parseRef(id string) (r ref, ok bool) {
 	rest, ok := strings.CutPrefix(id, "resp_")
 	if !ok {

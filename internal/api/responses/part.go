@@ -165,7 +165,6 @@ func (p *part) answer() string {
 	return p.text
 }
 
-// response is the representation of a part.
 func (s *Server) response(p *part) Response {
 	r := Response{
 		ID: p.String(), Object: "response", CreatedAt: p.of.CreatedAt.Unix(), Status: p.status(),
@@ -290,7 +289,6 @@ func outputItem(id, call, output string) ResponseItem {
 	return ResponseItem{Type: "function_call_output", ID: id, Status: completed, CallID: call, Output: &output}
 }
 
-// question is a question as a message.
 func question(i record.Interrupt) string {
 	text := i.Prompt
 	for _, option := range i.Options {

@@ -49,7 +49,6 @@ type CreateResponse struct {
 	PromptCacheKey     string            `json:"prompt_cache_key,omitempty" nullable:"true" doc:"kept, of no effect"`
 }
 
-// streamOptions are those of the events of a stream.
 type streamOptions struct {
 	IncludeObfuscation bool `json:"include_obfuscation"`
 }
@@ -325,7 +324,6 @@ type ResponseContentParam struct {
 	Filename string `json:"filename,omitempty" nullable:"true"`
 }
 
-// readInput reads the input of a request.
 func readInput(raw json.RawMessage, find lookup) (in input, err error) {
 	var text string
 	if json.Unmarshal(raw, &text) == nil {

@@ -107,7 +107,6 @@ func begun(posted intake.Posted) (Begun, error) {
 	return Begun{ID: ref{run, posted.Pause}.String(), Agent: posted.Run.Agent, Replayed: posted.Replayed}, nil
 }
 
-// creation is a request that is carried out.
 type creation struct {
 	*Server
 
@@ -349,7 +348,6 @@ func sameFunction(a, b record.Function) bool {
 	return a.Name == b.Name && a.Description == b.Description && sameJSON(a.Parameters, b.Parameters)
 }
 
-// sameJSON compares JSON by its values.
 func sameJSON(a, b json.RawMessage) bool {
 	var one, other any
 	return json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil && reflect.DeepEqual(one, other)
