@@ -188,7 +188,7 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 		return nil, problem.InvalidField("body.messages",
 			"must end with a message of the user, or with the output of a call")
 	}
-	if err := b.mayAnswer(last); err != nil {
+	if err := b.mayAnswer(); err != nil {
 		return nil, err
 	}
 	return b.post(ctx, b.last != nil && b.last.Status.Active() && b.last.Status != lifecycle.AwaitingInput)

@@ -68,17 +68,16 @@ func (b *beginning) lastPause(ctx context.Context) (*record.Pause, error) {
 }
 
 // mayAnswer refuses a message to a thread that waits for what a message does not answer: all but one question.
-func (b *beginning) mayAnswer(last *record.Pause) error {
-	if last == nil || len(last.Interrupts) == 0 || b.last.Status != lifecycle.AwaitingInput ||
-		record.IsQuestion(last.Interrupts) {
+func (b *beginning) mayAnswer() error {
+	if b.last == nil || len(b.last.Interrupts) == 0 || b.last.Answerable() {
 		return nil
 	}
-	return b.unanswered(last.Interrupts[0])
+	return b.unanswered(b.last.Interrupts[0])
 }
 
 // unanswered is the refusal of a request that leaves out what the thread waits for.
-func (b *beginning) unanswered(i record.Interrupt) error {
-	if isCall(i) {
+func (b *beginning) unanswered(i lifecycle.Pending) error {
+	if i.Call {
 		return problem.InvalidField("body.messages", "must have the output of the call %s, which the thread waits for",
 			nameOf("call_", b.last.ID(), i.ID))
 	}
@@ -87,7 +86,9 @@ func (b *beginning) unanswered(i record.Interrupt) error {
 }
 
 // isCall reports whether an interrupt is a call of a function of the client.
-func isCall(i record.Interrupt) bool { return i.Tool != nil && i.Kind == string(lifecycle.Clarification) }
+func isCall(i record.Interrupt) bool {
+	return i.Tool != nil && i.Kind == string(lifecycle.Clarification)
+}
 
 // resume decides the last pause of the thread's last run, where the request answers it. It reports whether the run goes
 // on by that, or has gone on by the same answers, and the front end has seen nothing of it yet.
@@ -106,8 +107,8 @@ func (b *beginning) resume(ctx context.Context, last *record.Pause) (bool, error
 		return false, nil
 	}
 	if len(decisions) < len(last.Interrupts) {
-		i := slices.IndexFunc(last.Interrupts, func(i record.Interrupt) bool { return !about(decisions, i.ID) })
-		return false, b.unanswered(last.Interrupts[i])
+		i := slices.IndexFunc(b.last.Interrupts, func(i lifecycle.Pending) bool { return !about(decisions, i.ID) })
+		return false, b.unanswered(b.last.Interrupts[i])
 	}
 	err = b.Resume(ctx, b.who, b.last.ID(), b.last.Pause, decisions)
 	return err == nil, err

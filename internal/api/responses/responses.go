@@ -147,7 +147,7 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 			ref{before.run, last})
 	}
 	if e.Value.Status == lifecycle.AwaitingInput {
-		return nil, c.answerable(ctx, e.Value)
+		return nil, c.answerable(e.Value)
 	}
 	chat, err := c.Intake.Chat(ctx, c.who, e.Value.Chat)
 	if err == nil && chat.Value.LastRun != before.run {
@@ -164,14 +164,13 @@ func missing(field, what string) error {
 }
 
 // answerable returns nil for a run that waits for an answer to one question, which the request's message then is.
-func (c *creation) answerable(ctx context.Context, r record.Run) error {
-	list, err := c.Store.Interrupts(ctx, r.ID(), r.Pause)
-	if err != nil || record.IsQuestion(list) {
-		return err
+func (c *creation) answerable(r record.Run) error {
+	if r.Answerable() {
+		return nil
 	}
 	var ids []string
-	for _, i := range list {
-		ids = append(ids, askedID(r.ID(), i))
+	for _, i := range r.Interrupts {
+		ids = append(ids, askedID(r.ID(), i.ID, i.Kind))
 	}
 	return problem.InvalidField("body.input", "the response waits for what answers %s", strings.Join(ids, ", "))
 }
@@ -358,25 +357,23 @@ func (c *creation) decisions(run string, list []record.Interrupt) ([]record.Deci
 	left := slices.Clone(c.in.outputs)
 	decisions := make([]record.Decision, 0, len(list))
 	for _, i := range list {
+		asked := askedID(run, i.ID, lifecycle.InterruptKind(i.Kind))
 		n := slices.IndexFunc(left, func(o output) bool { return o.run == run && o.interrupt == i.ID })
 		if n < 0 {
-			return nil, problem.InvalidField("body.input", "has nothing for %s, which the response waits for",
-				askedID(run, i))
+			return nil, problem.InvalidField("body.input", "has nothing for %s, which the response waits for", asked)
 		}
 		o := left[n]
 		left = slices.Delete(left, n, n+1)
-		d := record.Decision{InterruptID: i.ID, Decision: string(lifecycle.Answer), Message: o.text}
-		if approval := i.Kind == string(lifecycle.Approval); approval != (o.approve != nil) {
-			return nil, problem.InvalidField(o.at, "must be what answers %s", askedID(run, i))
-		} else if approval {
-			d.Decision = string(lifecycle.Reject)
-			if *o.approve {
-				d.Decision = string(lifecycle.Approve)
-			}
-		} else if d.Message == "" {
-			d.Message = "(no output)"
+		verb, text := lifecycle.Answer, cmp.Or(o.text, "(no output)")
+		switch approval := i.Kind == string(lifecycle.Approval); {
+		case approval != (o.approve != nil):
+			return nil, problem.InvalidField(o.at, "must be what answers %s", asked)
+		case approval && *o.approve:
+			verb, text = lifecycle.Approve, o.text
+		case approval:
+			verb, text = lifecycle.Reject, o.text
 		}
-		decisions = append(decisions, d)
+		decisions = append(decisions, record.Decision{InterruptID: i.ID, Decision: string(verb), Message: text})
 	}
 	for _, o := range left {
 		if o.alone {
@@ -387,11 +384,11 @@ func (c *creation) decisions(run string, list []record.Interrupt) ([]record.Deci
 }
 
 // askedID is the id by which a client answers.
-func askedID(run string, i record.Interrupt) string {
-	if i.Kind == string(lifecycle.Approval) {
-		return nameOf("mcpr_", run, i.ID)
+func askedID(run, interrupt string, kind lifecycle.InterruptKind) string {
+	if kind == lifecycle.Approval {
+		return nameOf("mcpr_", run, interrupt)
 	}
-	return nameOf("call_", run, i.ID)
+	return nameOf("call_", run, interrupt)
 }
 
 // agent finds the agent that a request names as its model.
