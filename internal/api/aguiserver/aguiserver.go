@@ -157,7 +157,7 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 	if err := b.correlate(ctx, last); err != nil {
 		return nil, err
 	}
-	says := b.fresh.users > 0 || b.endsWithOutput()
+	says := b.fresh.asks() || b.endsWithOutput()
 	if says { // before anything is decided: a refusal leaves all as it was
 		if err := b.prepare(ctx); err != nil {
 			return nil, err
@@ -175,18 +175,16 @@ func (b *beginning) begin(ctx context.Context) ([]string, error) {
 	case !says && b.follows():
 		return b.going(), nil
 	case !says: // the user wants to hear it again
-		if b.fresh, err = b.turn.since(b.turn.lastUsers()); err != nil {
+		if b.fresh, err = b.turn.since(b.turn.lastUsers()); err == nil && !b.fresh.asks() {
+			err = problem.InvalidField("body.messages",
+				"must end with a message of the user, or with the output of a call")
+		}
+		if err == nil {
+			err = b.prepare(ctx)
+		}
+		if err != nil {
 			return nil, err
 		}
-		if b.fresh.users > 0 {
-			if err := b.prepare(ctx); err != nil {
-				return nil, err
-			}
-		}
-	}
-	if b.fresh.users == 0 && !b.endsWithOutput() {
-		return nil, problem.InvalidField("body.messages",
-			"must end with a message of the user, or with the output of a call")
 	}
 	if err := b.mayAnswer(); err != nil {
 		return nil, err

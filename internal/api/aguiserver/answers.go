@@ -124,11 +124,11 @@ func (b *beginning) decided(d record.Decisions, decisions []record.Decision) (bo
 	switch {
 	case b.heardOf(b.last.Pause):
 		return false, nil
-	case b.fresh.users > 0 && b.last.Status.Terminal(): // it ended without a word, and the user goes on
+	case b.fresh.asks() && b.last.Status.Terminal(): // it ended without a word, and the user goes on
 		return false, nil
 	case record.SameDecisions(d.List, decisions):
 		return true, nil
-	case b.fresh.users > 0 || len(b.turn.Resume) == 0:
+	case b.fresh.asks() || len(b.turn.Resume) == 0:
 		return false, nil
 	}
 	return false, problem.New(problem.Conflict, "not_awaiting_input",
@@ -160,7 +160,7 @@ const wentOn = "(no output: the user went on)"
 func (b *beginning) outputOf(i record.Interrupt) (d record.Decision, err error) {
 	call := nameOf("call_", b.last.ID(), i.ID)
 	n := slices.IndexFunc(b.turn.list, func(m message) bool { return m.Role == "tool" && m.ToolCallID == call })
-	if n < 0 && b.fresh.users > 0 { // the exchange that ended with the call was complete: the application may leave it
+	if n < 0 && b.fresh.asks() { // the exchange that ended with the call was complete: the application may leave it
 		return decision(lifecycle.Answer, wentOn), nil
 	}
 	if n < 0 {

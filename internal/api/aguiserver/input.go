@@ -95,7 +95,6 @@ type fresh struct {
 	at     []int    // the messages that those were
 	text   []string // of the messages of the user that it ends with
 	textAt []int    // those messages
-	users  int      // how many they are, also without a text
 	each   []media  // of those messages
 	media  media    // that come with them
 }
@@ -138,6 +137,9 @@ func together(list []media) (all media, err error) {
 	return all, all.refused
 }
 
+// asks reports whether it ends with messages of the user.
+func (f *fresh) asks() bool { return len(f.each) > 0 }
+
 func (f *fresh) message() string { return strings.Join(f.text, "\n\n") }
 
 // since reads the messages from one on. Messages of a role that nobody knows, and what an application shows beside the
@@ -172,7 +174,7 @@ func (f *fresh) close() {
 	for n, text := range f.text {
 		f.say(f.textAt[n], record.Said{Role: record.RoleUser, Text: text})
 	}
-	f.text, f.textAt, f.users, f.each = nil, nil, 0, nil
+	f.text, f.textAt, f.each = nil, nil, nil
 }
 
 func (f *fresh) say(i int, s record.Said) {
@@ -184,7 +186,7 @@ func (f *fresh) user(at string, i int, m message) error {
 	if err != nil {
 		return err
 	}
-	if f.users++; text != "" {
+	if text != "" {
 		f.text, f.textAt = append(f.text, text), append(f.textAt, i)
 	}
 	if of.count() > intake.MaxFiles {

@@ -308,7 +308,7 @@ func FuzzATurn(f *testing.F) {
 			return
 		}
 		if f, err := read.since(0); err == nil {
-			assert.LessOrEqual(t, len(f.text), f.users)
+			assert.LessOrEqual(t, len(f.text), len(f.each))
 			assert.Len(t, f.at, len(f.before))
 		}
 	})

@@ -47,8 +47,9 @@ func (b *beginning) behindKnown(ctx context.Context) (int, error) {
 		}
 		if e.Value.Agent == b.agent {
 			b.last = &e.Value
+			err = b.findParked(ctx)
 		}
-		if err := b.findParked(ctx); err != nil {
+		if err != nil {
 			return 0, err
 		}
 	}
@@ -57,9 +58,6 @@ func (b *beginning) behindKnown(ctx context.Context) (int, error) {
 
 // findParked reads what waits behind the last run: the thread knows that, too.
 func (b *beginning) findParked(ctx context.Context) error {
-	if b.last == nil {
-		return nil
-	}
 	waiting, err := b.waitingBehind(ctx, *b.last)
 	if err != nil {
 		return err
