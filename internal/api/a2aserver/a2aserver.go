@@ -114,8 +114,16 @@ func with[P any](do func(*call, context.Context, P) (Reply, error)) doing {
 	}
 }
 
+// answering is with of a method that returns its result.
+func answering[P any](do func(*call, context.Context, P) (any, error)) doing {
+	return with(func(c *call, ctx context.Context, in P) (Reply, error) {
+		result, err := do(c, ctx, in)
+		return c.result(result), err
+	})
+}
+
 var methods = func() map[string]method {
-	all := map[string]method{"ListTasks": {dialect: a2a.V10, do: with((*call).list)}}
+	all := map[string]method{"ListTasks": {dialect: a2a.V10, do: answering((*call).list)}}
 	for _, m := range []struct {
 		old, name string
 		streamed  bool
@@ -123,14 +131,14 @@ var methods = func() map[string]method {
 	}{
 		{"message/send", "SendMessage", false, with((*call).send)},
 		{"message/stream", "SendStreamingMessage", true, with((*call).sendStreamed)},
-		{"tasks/get", "GetTask", false, with((*call).get)},
-		{"tasks/cancel", "CancelTask", false, with((*call).cancel)},
+		{"tasks/get", "GetTask", false, answering((*call).get)},
+		{"tasks/cancel", "CancelTask", false, answering((*call).cancel)},
 		{"tasks/resubscribe", "SubscribeToTask", true, with((*call).resubscribe)},
-		{"tasks/pushNotificationConfig/set", "CreateTaskPushNotificationConfig", false, with((*call).setPush)},
-		{"tasks/pushNotificationConfig/get", "GetTaskPushNotificationConfig", false, with((*call).getPush)},
-		{"tasks/pushNotificationConfig/list", "ListTaskPushNotificationConfigs", false, with((*call).listPushes)},
+		{"tasks/pushNotificationConfig/set", "CreateTaskPushNotificationConfig", false, pushing(true, (*call).setPush)},
+		{"tasks/pushNotificationConfig/get", "GetTaskPushNotificationConfig", false, pushing(false, (*call).getPush)},
+		{"tasks/pushNotificationConfig/list", "ListTaskPushNotificationConfigs", false, pushing(false, (*call).listPushes)},
 		{"tasks/pushNotificationConfig/delete", "DeleteTaskPushNotificationConfig", false,
-			with((*call).deletePush)},
+			pushing(false, (*call).deletePush)},
 		{"agent/getAuthenticatedExtendedCard", "GetExtendedAgentCard", false, (*call).extendedCard},
 	} {
 		all[m.old], all[m.name] = method{a2a.V03, m.streamed, m.do}, method{a2a.V10, m.streamed, m.do}
@@ -236,15 +244,15 @@ func (c *call) extendedCard(context.Context, json.RawMessage) (Reply, error) {
 	return Reply{}, &fault{code, "there is no extended card: the card says everything"}
 }
 
-func (c *call) get(ctx context.Context, in taskParams) (Reply, error) {
+func (c *call) get(ctx context.Context, in taskParams) (any, error) {
 	e, err := c.run(ctx, in.ID)
 	if err != nil {
-		return Reply{}, err
+		return nil, err
 	}
-	return c.taskReply(ctx, e, in.HistoryLength, false)
+	return c.task(ctx, e, true, shown(in.HistoryLength))
 }
 
-func (c *call) cancel(ctx context.Context, in taskParams) (Reply, error) {
+func (c *call) cancel(ctx context.Context, in taskParams) (any, error) {
 	e, err := c.run(ctx, in.ID)
 	if err == nil && e.Value.Status.Terminal() {
 		err = &fault{notCancelable, "the task has ended"}
@@ -253,9 +261,9 @@ func (c *call) cancel(ctx context.Context, in taskParams) (Reply, error) {
 		e, err = c.Intake.Cancel(ctx, c.who, in.ID, "cancelled through A2A")
 	}
 	if err != nil {
-		return Reply{}, err
+		return nil, err
 	}
-	return c.taskReply(ctx, e, in.HistoryLength, false)
+	return c.task(ctx, e, true, shown(in.HistoryLength))
 }
 
 func (c *call) resubscribe(ctx context.Context, in taskParams) (Reply, error) {
@@ -318,7 +326,7 @@ func (c *call) send(ctx context.Context, in sendParams) (Reply, error) {
 		return Reply{}, err
 	}
 	history := in.Configuration.HistoryLength
-	reply, err := c.taskReply(ctx, e, history, true)
+	reply, err := c.sent(ctx, e, history)
 	if err == nil && window > 0 && !e.Value.Status.EndedOrWaiting() {
 		reply.Unfinished = c.unfinished(run, history)
 	}
@@ -344,7 +352,7 @@ func (c *call) unfinished(run string, history *int) *Unfinished {
 		e, err := c.run(ctx, run)
 		var reply Reply
 		if err == nil {
-			reply, err = c.taskReply(ctx, e, history, true)
+			reply, err = c.sent(ctx, e, history)
 		}
 		if err != nil {
 			reply = c.fault(c.faultOf(err))
@@ -447,17 +455,14 @@ func (c *call) repeats(ctx context.Context, r record.Run, said said) (bool, erro
 	return record.SameDecisions(last.List, decisions), nil
 }
 
-// taskReply returns a task in its current state.
-func (c *call) taskReply(ctx context.Context, e record.RunEntity, history *int, sent bool) (Reply, error) {
-	t, err := c.task(ctx, e, true, history == nil || *history > 0)
-	switch {
-	case err != nil:
-		return Reply{}, err
-	case sent:
-		return c.result(c.Wrap("task", t)), nil
-	}
-	return c.result(t), nil
+// sent returns the task of a message in its current state.
+func (c *call) sent(ctx context.Context, e record.RunEntity, history *int) (Reply, error) {
+	t, err := c.task(ctx, e, true, shown(history))
+	return c.result(c.Wrap("task", t)), err
 }
+
+// shown reports whether a client that names a length wants the history of a task.
+func shown(length *int) bool { return length == nil || *length > 0 }
 
 func (c *call) task(ctx context.Context, e record.RunEntity, artifacts, history bool) (object, error) {
 	v, err := view.Of(ctx, c.Store, e)

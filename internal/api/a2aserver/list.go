@@ -23,44 +23,41 @@ const (
 
 // list returns a page of the agent's tasks, the newest first: those whose messages came last. One that has looked at
 // many runs of other agents may be short, and still have a token.
-func (c *call) list(ctx context.Context, in listParams) (Reply, error) {
+func (c *call) list(ctx context.Context, in listParams) (any, error) {
 	size := usualPage
 	if in.PageSize != nil {
 		size = *in.PageSize
 	}
 	if size < 1 || size > maxPage {
-		return Reply{}, &fault{bridge.InvalidParams, fmt.Sprintf("pageSize must be between 1 and %d", maxPage)}
+		return nil, &fault{bridge.InvalidParams, fmt.Sprintf("pageSize must be between 1 and %d", maxPage)}
 	}
 	place, err := base64.RawURLEncoding.DecodeString(in.PageToken)
 	if err != nil || len(place) > maxPlace {
-		return Reply{}, &fault{bridge.InvalidParams, "pageToken is not one that a page had"}
+		return nil, &fault{bridge.InvalidParams, "pageToken is not one that a page had"}
 	}
 	if in.Status == a2a.Unspecified {
 		in.Status = ""
 	}
 	if in.Status != "" {
 		if occurs, known := a2a.States[in.Status]; !known {
-			return Reply{}, &fault{bridge.InvalidParams, "status is not a state of tasks"}
+			return nil, &fault{bridge.InvalidParams, "status is not a state of tasks"}
 		} else if !occurs {
-			return c.page([]object{}, "", size), nil
+			return page([]object{}, "", size), nil
 		}
 	}
 	var chat *lifecycle.Chat // nil: all of the organization's runs are looked at
 	if in.ContextID != "" {
 		e, err := c.Intake.Chat(ctx, c.who, in.ContextID)
 		if bridge.Unseen(err) {
-			return c.page([]object{}, "", size), nil
+			return page([]object{}, "", size), nil
 		}
 		if err != nil {
-			return Reply{}, err
+			return nil, err
 		}
 		chat = &e.Value
 	}
 	tasks, after, err := c.tasks(ctx, chat, in, string(place), size)
-	if err != nil {
-		return Reply{}, err
-	}
-	return c.page(tasks, after, size), nil
+	return page(tasks, after, size), err
 }
 
 // tasks are those of a page that begins at a place, and where the next one does.
@@ -70,11 +67,11 @@ func (c *call) tasks(
 	tasks = []object{}
 	bytes := 0
 	for looked := 0; looked < maxLookedAt; looked += maxPage {
-		page, err := c.runs(ctx, chat, after)
+		list, err := c.runs(ctx, chat, after)
 		if err != nil {
 			return nil, "", err
 		}
-		for i, e := range page.Rows {
+		for i, e := range list.Rows {
 			if len(tasks) == size {
 				return tasks, after, nil
 			}
@@ -92,9 +89,9 @@ func (c *call) tasks(
 				}
 				tasks = append(tasks, t)
 			}
-			after = page.Places[i]
+			after = list.Places[i]
 		}
-		if after = page.Next; after == "" || len(tasks) == size {
+		if after = list.Next; after == "" || len(tasks) == size {
 			break
 		}
 	}
@@ -118,13 +115,13 @@ func (c *call) wanted(r record.Run, in listParams) bool {
 }
 
 // page is the result: how many tasks there are in all is not counted, only whether there are more.
-func (c *call) page(tasks []object, after string, size int) Reply {
+func page(tasks []object, after string, size int) object {
 	total := len(tasks)
 	if after != "" {
 		total++
 	}
-	return c.result(object{
+	return object{
 		"tasks": tasks, "nextPageToken": base64.RawURLEncoding.EncodeToString([]byte(after)), "pageSize": size,
 		"totalSize": total,
-	})
+	}
 }

@@ -112,86 +112,66 @@ func (c *call) pushID(id, task string) string {
 	return id
 }
 
-// pushOf returns the task that the parameters of a method are about, and the configuration that they have.
-func (c *call) pushOf(ctx context.Context, in pushParams, sets bool) (task string, config pushConfig, err error) {
-	task, config = in.TaskID, in.pushConfig
-	switch {
-	case c.Dialect == a2a.V10:
-	case !sets:
-		task, config = in.ID, pushConfig{ID: in.ConfigID}
-	case in.Config == nil:
-		return "", config, &fault{bridge.InvalidParams, "params.pushNotificationConfig must be an object"}
-	default:
-		config = *in.Config
-	}
-	_, err = c.run(ctx, task)
-	return task, config, err
+// pushing is a method about the configuration of a task, which returns its result; sets says whether it brings one.
+func pushing(sets bool, do func(*call, context.Context, string, pushConfig) (any, error)) doing {
+	return answering(func(c *call, ctx context.Context, in pushParams) (any, error) {
+		task, config := in.TaskID, in.pushConfig
+		switch {
+		case c.Dialect == a2a.V10:
+		case !sets:
+			task, config = in.ID, pushConfig{ID: in.ConfigID}
+		case in.Config == nil:
+			return nil, &fault{bridge.InvalidParams, "params.pushNotificationConfig must be an object"}
+		default:
+			config = *in.Config
+		}
+		if _, err := c.run(ctx, task); err != nil {
+			return nil, err
+		}
+		return do(c, ctx, task, config)
+	})
 }
 
-func (c *call) setPush(ctx context.Context, in pushParams) (Reply, error) {
-	task, config, err := c.pushOf(ctx, in, true)
-	if err != nil {
-		return Reply{}, err
-	}
+func (c *call) setPush(ctx context.Context, task string, config pushConfig) (any, error) {
 	push, err := c.push(ctx, config, task)
 	if err == nil {
 		err = c.Intake.SetPush(ctx, c.who, task, *push)
 	}
 	if err != nil {
-		return Reply{}, err
+		return nil, err
 	}
-	return c.result(c.configOf(task, *push)), nil
+	return c.configOf(task, *push), nil
 }
 
-func (c *call) deletePush(ctx context.Context, in pushParams) (Reply, error) {
-	task, config, err := c.pushOf(ctx, in, false)
-	if err == nil && config.ID == "" {
-		err = &fault{bridge.InvalidParams, "the push notification configuration must be named by its id"}
+func (c *call) deletePush(ctx context.Context, task string, config pushConfig) (any, error) {
+	if config.ID == "" {
+		return nil, &fault{bridge.InvalidParams, "the push notification configuration must be named by its id"}
 	}
-	if err == nil {
-		err = c.Intake.DeletePush(ctx, c.who, task, c.pushID(config.ID, task))
+	err := c.Intake.DeletePush(ctx, c.who, task, c.pushID(config.ID, task))
+	if c.Dialect == a2a.V03 {
+		return nil, err
 	}
-	switch {
-	case err != nil:
-		return Reply{}, err
-	case c.Dialect == a2a.V03:
-		return c.result(nil), nil
-	}
-	return c.result(object{}), nil
+	return object{}, err
 }
 
-func (c *call) getPush(ctx context.Context, in pushParams) (Reply, error) {
-	task, config, err := c.pushOf(ctx, in, false)
-	if err != nil {
-		return Reply{}, err
-	}
+func (c *call) getPush(ctx context.Context, task string, config pushConfig) (any, error) {
 	push, found, err := c.Intake.Push(ctx, c.who, task)
 	if err == nil && (!found || config.ID != "" && c.pushID(config.ID, task) != push.ID) {
 		err = &fault{taskNotFound, "the task has no such push notification configuration"}
 	}
-	if err != nil {
-		return Reply{}, err
-	}
-	return c.result(c.configOf(task, push)), nil
+	return c.configOf(task, push), err
 }
 
-func (c *call) listPushes(ctx context.Context, in pushParams) (Reply, error) {
-	task, _, err := c.pushOf(ctx, in, false)
-	if err != nil {
-		return Reply{}, err
-	}
+func (c *call) listPushes(ctx context.Context, task string, _ pushConfig) (any, error) {
 	push, found, err := c.Intake.Push(ctx, c.who, task)
-	if err != nil {
-		return Reply{}, err
-	}
 	list := []object{}
 	if found {
 		list = append(list, c.configOf(task, push))
 	}
 	if c.Dialect == a2a.V03 {
-		return c.result(list), nil
+		return list, err
 	}
-	return c.result(object{"configs": list}), nil
+	return object{"configs": list}, err
 }
 
 // configOf is a configuration as clients see it: without its secrets, which are for its receiver alone.

@@ -1,7 +1,7 @@
 // Package bridge has what the servers of other protocols have in common: the use cases that they call, and how what
 // their clients send becomes a message of ours.
 //
-// It must not know a protocol, apart from the requests of JSON-RPC, nor HTTP. It imports intake, files, stream, view,
+// It must not know a protocol, apart from the requests of JSON-RPC, nor HTTP. It imports intake, files, stream,
 // record, catalog, tenant, lifecycle, host, problem and strictjson.
 package bridge
 
@@ -22,7 +22,6 @@ import (
 	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
 	"agentplatform/internal/run/stream"
-	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/record"
 )
 
@@ -114,15 +113,6 @@ func (b *Bridge) Post(
 func (b *Bridge) FileOf(address string) (id string, ours bool) {
 	id, ours = strings.CutPrefix(address, b.URL+"/files/")
 	return id, ours && host.ValidID(id)
-}
-
-// View is a run as the principal may see it.
-func (b *Bridge) View(ctx context.Context, p tenant.Principal, e record.RunEntity) (view.Run, error) {
-	v, err := view.Of(ctx, b.Store, e)
-	if err != nil {
-		return v, err
-	}
-	return v.For(ctx, b.Intake.Tenants.Reads(p))
 }
 
 // UntilEnd returns a run when it has ended or waits for a human, or after the window. The principal must still reach

@@ -338,7 +338,10 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 	if err != nil {
 		return s.refused(err)
 	}
-	v, err := s.View(ctx, p, e)
+	v, err := view.Of(ctx, s.Store, e)
+	if err == nil {
+		v, err = v.For(ctx, s.Intake.Tenants.Reads(p))
+	}
 	if err != nil {
 		return s.refused(err)
 	}
