@@ -476,23 +476,16 @@ func (c *call) task(ctx context.Context, e record.RunEntity, artifacts, history 
 	if !artifacts {
 		delete(t, "artifacts")
 	}
-	if history {
-		t["history"], err = c.historyOf(ctx, e, v)
+	if !history {
+		return t, nil
 	}
-	return t, err
-}
-
-// historyOf is what the user said to begin a task.
-func (c *call) historyOf(ctx context.Context, e record.RunEntity, v view.Run) ([]object, error) {
 	in, err := c.Store.Input(ctx, e.Value)
-	if err != nil {
-		return nil, err
-	}
-	var parts []a2a.Part
+	var parts []a2a.Part // what the user said to begin it
 	if in.Message != "" || len(in.Files) == 0 {
 		parts = append(parts, a2a.Part{Text: in.Message})
 	}
-	return []object{c.Message(v, a2a.User, v.RunID+"-user", append(parts, c.FileParts(in.Files)...))}, nil
+	t["history"] = []object{c.Message(v, a2a.User, v.RunID+"-user", append(parts, c.FileParts(in.Files)...))}
+	return t, err
 }
 
 // follow streams a task's events: first the task, then pieces of the answer as they are written, last its end or

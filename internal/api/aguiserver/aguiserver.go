@@ -110,7 +110,10 @@ func (s *Server) Open(
 		return x, nil
 	}
 	for range tries {
-		if x.runs, err = b.carryOut(ctx); !problem.Is(err, "chat_busy") {
+		if err = b.find(ctx); err == nil {
+			x.runs, err = b.begin(ctx)
+		}
+		if !problem.Is(err, "chat_busy") {
 			break // else another request was faster, or the thread is busy with another agent
 		}
 		b = &beginning{Server: s, who: p, agent: agent, request: request, turn: t}
@@ -139,15 +142,7 @@ type beginning struct {
 	taken   []record.File  // of that message, until it is sent
 }
 
-// carryOut returns the runs to follow.
-func (b *beginning) carryOut(ctx context.Context) ([]string, error) {
-	if err := b.find(ctx); err != nil {
-		return nil, err
-	}
-	return b.begin(ctx)
-}
-
-// begin is carryOut once it is known what the thread knows.
+// begin carries the request out once it is known what the thread knows, and returns the runs to follow.
 func (b *beginning) begin(ctx context.Context) ([]string, error) {
 	defer func() { b.Files.Drop(ctx, b.taken...) }() // of a message that was not sent
 	last, err := b.lastPause(ctx)

@@ -27,12 +27,6 @@ func runOf(prefix, id string) (run string, is bool) {
 	return run, is && more && host.ValidID(run)
 }
 
-// isOurCall reports whether an id is one of a call that a run of ours has paused for.
-func isOurCall(id string) bool {
-	_, is := runOf("call_", id)
-	return is
-}
-
 // isOurs reports whether an id is one of a message that a run of ours has said or got.
 func isOurs(id string) bool {
 	_, said := runOf("msg_", id)

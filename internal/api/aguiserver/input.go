@@ -38,9 +38,6 @@ type message struct {
 	raw json.RawMessage
 }
 
-// talks reports whether a message is one of the conversation.
-func (m message) talks() bool { return m.Role == "user" || m.Role == "assistant" || m.Role == "tool" }
-
 // turn is a request that was read.
 type turn struct {
 	RunAgentInput
@@ -220,7 +217,7 @@ func (f *fresh) tool(at string, i int, m message) error {
 		return err
 	}
 	if !bridge.Called(f.before, m.ToolCallID) {
-		if isOurCall(m.ToolCallID) { // which waits for it no more
+		if _, ours := runOf("call_", m.ToolCallID); ours { // which waits for it no more
 			return nil
 		}
 		return problem.InvalidField(at+".toolCallId", "is the id of no call that waits for an output")
@@ -349,7 +346,7 @@ func (t *turn) brought(f fresh) (*record.Context, error) {
 	}
 	told := echo{Run: t.RunID}
 	for _, m := range slices.Backward(t.list) {
-		if m.talks() { // an application may have its instructions stand last always
+		if slices.Contains(conversing, m.Role) { // an application may have its instructions stand last always
 			told.Message = m.ID
 			break
 		}
@@ -358,6 +355,9 @@ func (t *turn) brought(f fresh) (*record.Context, error) {
 	c.Echo, err = json.Marshal(told)
 	return c, err
 }
+
+// conversing are the roles of messages that are a conversation's.
+var conversing = []string{"user", "assistant", "tool"}
 
 // echo is what a run keeps of the request that began it.
 type echo struct {

@@ -134,8 +134,8 @@ func (p *part) status() string {
 		return completed
 	case p.of.Status == lifecycle.Queued:
 		return "queued"
-	case p.of.Status == lifecycle.Completed && p.cutOff():
-		return "incomplete"
+	case p.of.Status == lifecycle.Completed && p.result != nil && p.result.FinishReason == "length":
+		return "incomplete" // its last reply was cut
 	case p.of.Status == lifecycle.Completed:
 		return completed
 	case p.of.Status == lifecycle.Cancelled:
@@ -152,9 +152,6 @@ const (
 	inProgress  = "in_progress"
 	serverError = "server_error" // the code of the protocol for what is not the client's fault
 )
-
-// cutOff reports whether the model's last reply was cut at the limit of its length.
-func (p *part) cutOff() bool { return p.result != nil && p.result.FinishReason == "length" }
 
 // answer is the text of a part: what was said, or the value of a structured answer that had to be repaired.
 func (p *part) answer() string {

@@ -459,7 +459,11 @@ func (s *Server) finder(ctx context.Context, p tenant.Principal) lookup {
 
 // Response reads a response. It returns a problem of kind NotFound or Forbidden, as [intake.Intake.Run].
 func (s *Server) Response(ctx context.Context, p tenant.Principal, id string) (Response, error) {
-	one, err := s.find(ctx, p, id)
+	return s.shown(s.find(ctx, p, id))
+}
+
+// shown is the representation of a part that was found.
+func (s *Server) shown(one *part, err error) (Response, error) {
 	if err != nil {
 		return Response{}, err
 	}
@@ -508,11 +512,7 @@ func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string, place 
 	if err != nil {
 		return Response{}, err
 	}
-	one, err := s.cut(ctx, p, e, r.part)
-	if err != nil {
-		return Response{}, err
-	}
-	return s.response(one), nil
+	return s.shown(s.cut(ctx, p, e, r.part))
 }
 
 // RunOf is the run of a response; "" for an id that no response has.
@@ -534,10 +534,7 @@ func (s *Server) Cancel(ctx context.Context, p tenant.Principal, id string) (Res
 	if err != nil {
 		return Response{}, err
 	}
-	if one, err = s.cut(ctx, p, e, one.part); err != nil {
-		return Response{}, err
-	}
-	return s.response(one), nil
+	return s.shown(s.cut(ctx, p, e, one.part))
 }
 
 // Delete removes a response with its conversation, and returns the job that does it. Besides those of

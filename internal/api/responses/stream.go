@@ -61,7 +61,7 @@ func (s *Stream) Follow(
 	if err := s.begin(); err != nil {
 		return err
 	}
-	if s.part.over() {
+	if s.part.asked != nil || s.part.of.Status.Terminal() {
 		return s.end(s.part)
 	}
 	err := s.Hub.Follow(ctx, s.Store, s.who.Scope(), s.part.run, idle, func(e stream.Event) error {
@@ -90,9 +90,6 @@ func (s *Stream) Short() ResponseEvent {
 	}}
 }
 
-// over reports whether a part has ended.
-func (p *part) over() bool { return p.asked != nil || p.of.Status.Terminal() }
-
 func (s *Stream) send(events ...ResponseEvent) error {
 	for _, e := range events {
 		e.Sequence = s.next
@@ -106,12 +103,6 @@ func (s *Stream) send(events ...ResponseEvent) error {
 		s.top = e.Sequence
 	}
 	return nil
-}
-
-// finally sends the last event, which no reader goes without.
-func (s *Stream) finally(e ResponseEvent) error {
-	s.next = max(s.next, s.after+1)
-	return s.send(e)
 }
 
 // begin sends the events that every stream has.
@@ -274,7 +265,8 @@ func (s *Stream) end(p *part) error {
 	if r.Status == cancelled {
 		name = "response.incomplete" // the protocol has no event of its own for it
 	}
-	return s.finally(ResponseEvent{Type: name, Response: &r})
+	s.next = max(s.next, s.after+1) // no reader goes without the last event
+	return s.send(ResponseEvent{Type: name, Response: &r})
 }
 
 // item sends the events of an item that comes whole.
