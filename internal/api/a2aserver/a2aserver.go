@@ -49,27 +49,21 @@ type Server struct {
 	CheckURL func(url string) error
 }
 
-// Reply is the response to a request: one message, or the events of a run until it ends or pauses.
+// Reply is the response to a request: one message, or what Follow sends.
 type Reply struct {
-	Message any
-	Run     string // to follow; empty: there is only the message
-	// Translate returns the messages for an event of the run, and whether that event was the last.
-	Translate func(e stream.Event) (messages []any, last bool)
-	// Unfinished is the run of a message that is to be answered when its run has ended or waits for a human; nil: there
-	// is none. Message has the run as it stands, for who cannot wait.
-	Unfinished *Unfinished
-}
-
-// Unfinished is a run that goes on.
-type Unfinished struct {
-	Run, Agent string
-	// Until waits until the run has ended or waits for a human, at most for d, and says whether it has come to that. A
-	// store that cannot be read for d is no error.
-	Until func(ctx context.Context, d time.Duration) (bool, error)
-	// Message is the response as the run stands then.
-	Message func(ctx context.Context) any
-	// Cut is the response where the run may be told no more. It says nothing of it.
+	Message    any    // where there is a Follow, too: the task as it stands, for who cannot wait
+	Run, Agent string // of what Follow sends
+	// Follow sends the messages of a stream to emit, or, where there is a Message, the one that it becomes, until the run
+	// has ended or waits for a human. beat is called after idle without one. Its error is that of the store, of ctx, of
+	// emit or of beat. A run is waited for while the store cannot be read.
+	Follow func(ctx context.Context, idle time.Duration, emit func(any) error, beat func() error) error
+	// Final is the message as the run stands when the server ends the wait for it; nil: of a stream, which has none.
+	Final func() any
+	// Cut is the message where the run may be told no more. It says nothing of it.
 	Cut any
+
+	// translate returns the messages for an event of the run, and whether that event was the last.
+	translate func(e stream.Event) (messages []any, last bool)
 }
 
 // Request is what a client sends.
@@ -274,7 +268,7 @@ func (c *call) resubscribe(ctx context.Context, in taskParams) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return c.follow(in.ID), nil
+	return c.follow(ctx, in.ID)
 }
 
 // run reads a run of the agent; other runs do not exist for the caller.
@@ -294,7 +288,7 @@ func (c *call) sendStreamed(ctx context.Context, in sendParams) (Reply, error) {
 	if err != nil {
 		return Reply{}, err
 	}
-	return c.follow(run), nil
+	return c.follow(ctx, run)
 }
 
 // take takes a message, and returns the run that it has begun or answered.
@@ -328,39 +322,49 @@ func (c *call) send(ctx context.Context, in sendParams) (Reply, error) {
 	history := in.Configuration.HistoryLength
 	reply, err := c.sent(ctx, e, history)
 	if err == nil && window > 0 && !e.Value.Status.EndedOrWaiting() {
-		reply.Unfinished = c.unfinished(run, history)
+		c.await(ctx, &reply, run, history)
 	}
 	return reply, err
 }
 
-// unfinished is a run that a message's client waits for.
-func (c *call) unfinished(run string, history *int) *Unfinished {
-	seen := int64(0)
-	until := func(ctx context.Context, d time.Duration) (bool, error) {
-		enough := func(r record.Run) bool { return r.Status.EndedOrWaiting() }
-		e, err := c.Outlast(ctx, c.who, run, seen, d, enough)
-		if problem.Is(err, "unavailable") {
-			return false, nil
-		}
-		if err != nil {
-			return false, err
-		}
-		seen = e.Version()
-		return e.Value.Status.EndedOrWaiting(), nil
-	}
-	message := func(ctx context.Context) any {
+// lastWords is how long reading the task may take that a wait ends with.
+const lastWords = 5 * time.Second
+
+// await has a reply follow the run that a message's client waits for.
+func (c *call) await(ctx context.Context, reply *Reply, run string, history *int) {
+	reply.Run, reply.Agent = run, c.agent.ID
+	reply.Cut = c.fault(&fault{bridge.InternalError, "the answer ends here: the task cannot be told any more"}).Message
+	reply.Final = func() any {
+		ctx, done := context.WithTimeout(ctx, lastWords)
+		defer done()
 		e, err := c.run(ctx, run)
-		var reply Reply
+		var now Reply
 		if err == nil {
-			reply, err = c.sent(ctx, e, history)
+			now, err = c.sent(ctx, e, history)
 		}
 		if err != nil {
-			reply = c.fault(c.faultOf(err))
+			now = c.fault(c.faultOf(err))
 		}
-		return reply.Message
+		return now.Message
 	}
-	cut := c.fault(&fault{bridge.InternalError, "the answer ends here: the task cannot be told any more"}).Message
-	return &Unfinished{Run: run, Agent: c.agent.ID, Until: until, Message: message, Cut: cut}
+	final := reply.Final
+	reply.Follow = func(ctx context.Context, idle time.Duration, emit func(any) error, beat func() error) error {
+		enough := func(r record.Run) bool { return r.Status.EndedOrWaiting() }
+		for seen := int64(0); ; {
+			e, err := c.Outlast(ctx, c.who, run, seen, idle, enough)
+			switch {
+			case ctx.Err() != nil:
+				return ctx.Err()
+			case err == nil && !enough(e.Value):
+				seen = e.Version()
+			case !problem.Is(err, "unavailable"):
+				return emit(final())
+			}
+			if err := beat(); err != nil {
+				return err
+			}
+		}
+	}
 }
 
 // post sends a message: it starts a run, in its context or in a new chat, or answers the question of the chat's run.
@@ -490,10 +494,38 @@ func (c *call) task(ctx context.Context, e record.RunEntity, artifacts, history 
 
 // follow streams a task's events: first the task, then pieces of the answer as they are written, last its end or
 // its pause.
-func (c *call) follow(run string) Reply {
+func (c *call) follow(ctx context.Context, run string) (Reply, error) {
+	e, err := c.Intake.Run(ctx, c.who, run)
+	reads, translate := c.Intake.Tenants.Reads(c.who), c.translating()
+	follow := func(ctx context.Context, idle time.Duration, emit func(any) error, beat func() error) error {
+		return c.Hub.Follow(ctx, c.Store, c.who.Scope(), run, idle, func(e stream.Event) error {
+			if e.Event == stream.Heartbeat {
+				return beat()
+			}
+			e, err := e.For(ctx, reads)
+			if err != nil {
+				return err
+			}
+			messages, last := translate(e)
+			for _, m := range messages {
+				if err := emit(m); err != nil {
+					return err
+				}
+			}
+			if last {
+				return stream.ErrStop
+			}
+			return nil
+		})
+	}
+	return Reply{Run: run, Agent: e.Value.Agent, Follow: follow, translate: translate}, err
+}
+
+// translating returns what translates the events of a run.
+func (c *call) translating() func(stream.Event) ([]any, bool) {
 	text := false // whether any part of the answer has been sent
 	var shown view.Run
-	return Reply{Run: run, Translate: func(e stream.Event) ([]any, bool) {
+	return func(e stream.Event) ([]any, bool) {
 		switch e.Event {
 		case stream.Init:
 			first := shown.RunID == ""
@@ -527,7 +559,7 @@ func (c *call) follow(run string) Reply {
 			return append(list, c.event(c.Status(*e.Run))), true
 		}
 		return nil, false
-	}}
+	}
 }
 
 // piece is the event that brings a piece of the answer's text.

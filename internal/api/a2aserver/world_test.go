@@ -181,7 +181,7 @@ func (w *world) reply(body string) a2aserver.Reply {
 func (w *world) answer(body string) object {
 	w.t.Helper()
 	r := w.reply(body)
-	require.Empty(w.t, r.Run, "it is no stream")
+	require.NotNil(w.t, r.Message, "it is no stream")
 	return shown(w.t, r.Message).(object)
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net/http"
-	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -12,7 +11,6 @@ import (
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
-	"agentplatform/internal/run/stream"
 )
 
 // a2aRoutes let clients of the Agent2Agent protocol in. What they say is the server's of the protocol; here is who may,
@@ -64,83 +62,32 @@ func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	if err != nil {
 		return err
 	}
-	if reply.Unfinished != nil && h.TakeSlot(r.Context(), c) == nil {
-		return h.await(r.Context(), w, c, *reply.Unfinished)
-	}
-	if reply.Run == "" {
+	if reply.Follow == nil || reply.Message != nil && h.TakeSlot(r.Context(), c) != nil {
 		return httpapi.WriteJSON(w, http.StatusOK, reply.Message)
 	}
 	c.Run = reply.Run
 	c.Release()
-	return h.follow(r.Context(), w, c, reply)
+	answer := httpapi.Stream{Agent: reply.Agent, Bounded: true}
+	if reply.Message == nil { // a stream, which ends without a last word: the client subscribes anew
+		answer.ContentType = asEvents
+		answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
+			return reply.Follow(ctx, h.Heartbeat, out.Data, out.Heartbeat)
+		}
+		return h.Stream(r.Context(), w, c, answer)
+	}
+	// One message, however long that takes: spaces before it keep its connection alive.
+	answer.ContentType = asJSON
+	answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
+		space := func() error {
+			_, err := out.Write([]byte(" "))
+			return err
+		}
+		return reply.Follow(ctx, h.Heartbeat, out.Line, space)
+	}
+	answer.Final = func(out *httpapi.Sink) { _ = out.Line(reply.Final()) }
+	answer.Short = func(out *httpapi.Sink) { _ = out.Line(reply.Cut) }
+	return h.Stream(r.Context(), w, c, answer)
 }
 
 // version is the header, or the parameter, in which a client of A2A names the protocol's version.
 const version = "A2A-Version"
-
-// lastWords is how long the last words of an answer may take.
-const lastWords = 5 * time.Second
-
-// await answers with what comes of a run, however long that takes: as a stream of one message, before which spaces keep
-// its connection alive. A stream that the server ends says how the run stands.
-func (h *handlers) await(ctx context.Context, w http.ResponseWriter, c *httpapi.Call, of a2aserver.Unfinished) error {
-	c.Run = of.Run
-	c.Release()
-	say := func(out *httpapi.Sink) error {
-		ctx, done := context.WithTimeout(ctx, lastWords)
-		defer done()
-		return out.Line(of.Message(ctx))
-	}
-	follow := func(ctx context.Context, out *httpapi.Sink) error {
-		for {
-			ended, err := of.Until(ctx, h.Heartbeat)
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			if ended || err != nil {
-				return say(out)
-			}
-			if _, err := out.Write([]byte(" ")); err != nil {
-				return err
-			}
-		}
-	}
-	return h.Stream(ctx, w, c, httpapi.Stream{
-		ContentType: asJSON, Agent: of.Agent, Bounded: true, Follow: follow,
-		Final: func(out *httpapi.Sink) { _ = say(out) },
-		Short: func(out *httpapi.Sink) { _ = out.Line(of.Cut) },
-	})
-}
-
-// follow answers with a stream of the reply's run. The connection ends without a last word: the client subscribes anew.
-func (h *handlers) follow(ctx context.Context, w http.ResponseWriter, c *httpapi.Call, reply a2aserver.Reply) error {
-	run, err := h.Intake.Run(ctx, c.Principal, c.Run)
-	if err != nil {
-		return err
-	}
-	reads := h.Tenants.Reads(c.Principal)
-	follow := func(ctx context.Context, out *httpapi.Sink) error {
-		return h.Hub.Follow(ctx, h.Store, c.Principal.Scope(), c.Run, h.Heartbeat, func(e stream.Event) error {
-			if e.Event == stream.Heartbeat {
-				return out.Heartbeat()
-			}
-			e, err := e.For(ctx, reads)
-			if err != nil {
-				return err
-			}
-			messages, last := reply.Translate(e)
-			for _, m := range messages {
-				if err := out.Data(m); err != nil {
-					return err
-				}
-			}
-			if last {
-				return stream.ErrStop
-			}
-			return nil
-		})
-	}
-	return h.Stream(ctx, w, c, httpapi.Stream{
-		ContentType: asEvents, Agent: run.Value.Agent, Bounded: true, Follow: follow,
-	})
-}
