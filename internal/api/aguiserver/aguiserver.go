@@ -104,10 +104,8 @@ func (s *Server) Open(
 	}
 	if found {
 		x.agent = posted.Run.Agent
-		if x.runs, err = b.runsOf(ctx, posted); err != nil {
-			return nil, err
-		}
-		return x, nil
+		x.runs, err = b.runsOf(ctx, posted)
+		return x, err
 	}
 	for range tries {
 		if err = b.find(ctx); err == nil {
@@ -118,10 +116,7 @@ func (s *Server) Open(
 		}
 		b = &beginning{Server: s, who: p, agent: agent, request: request, turn: t}
 	}
-	if err != nil {
-		return nil, bridge.Named(err, b.fresh.place)
-	}
-	return x, nil
+	return x, bridge.Named(err, b.fresh.place)
 }
 
 // tries bounds how often a request is carried out whose thread had no run when it was looked at, and has one now.
