@@ -41,20 +41,15 @@ type Part struct {
 }
 
 func (s Shapes) part(p Part) Object {
-	switch v10 := s.Dialect == V10; {
-	case v10 && p.URL != "":
+	switch {
+	case p.URL != "" && s.Dialect == V10:
 		return Object{"url": p.URL, "filename": p.Name, "mediaType": p.MediaType}
-	case v10 && p.Data != nil:
-		return Object{"data": p.Data}
-	case v10:
-		return Object{"text": p.Text}
 	case p.URL != "":
-		return Object{"kind": "file", "file": Object{"uri": p.URL, "name": p.Name, "mimeType": p.MediaType}}
+		return s.kind("file", Object{"file": Object{"uri": p.URL, "name": p.Name, "mimeType": p.MediaType}})
 	case p.Data != nil:
-		return Object{"kind": "data", "data": p.Data}
-	default:
-		return Object{"kind": "text", "text": p.Text}
+		return s.kind("data", Object{"data": p.Data})
 	}
+	return s.kind("text", Object{"text": p.Text})
 }
 
 func (s Shapes) parts(list []Part) []Object {

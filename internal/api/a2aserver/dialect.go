@@ -166,10 +166,7 @@ func (s *Server) Card(ctx context.Context, p tenant.Principal, id string) (any, 
 		return nil, err
 	}
 	at := s.URL + "/a2a/" + a.ID
-	description := a.Spec.Description
-	if description == "" {
-		description = "The agent " + a.Spec.Name + "."
-	}
+	description := cmp.Or(a.Spec.Description, "The agent "+a.Spec.Name+".")
 	return object{
 		"name": a.Spec.Name, "description": description, "version": strconv.Itoa(a.Current()),
 		"capabilities":       object{"streaming": true, "pushNotifications": true},

@@ -1,6 +1,7 @@
 package aguiserver
 
 import (
+	"cmp"
 	"encoding/json"
 	"strconv"
 )
@@ -70,10 +71,7 @@ func (t *teller) call(id, name string, arguments json.RawMessage) error {
 	if err := t.close(); err != nil {
 		return err
 	}
-	text := string(arguments)
-	if text == "" {
-		text = "{}"
-	}
+	text := cmp.Or(string(arguments), "{}")
 	m := t.message(true)
 	m.ToolCalls = append(m.ToolCalls,
 		toolCall{ID: id, Type: "function", Function: functionToCall{Name: name, Arguments: text}})

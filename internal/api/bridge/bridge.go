@@ -6,6 +6,7 @@
 package bridge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"iter"
@@ -209,13 +210,8 @@ func Function(name, description string, parameters json.RawMessage) record.Funct
 
 // Arguments are those of a call in a conversation that the client brings. The error is a problem of kind Invalid.
 func Arguments(at, text string) (json.RawMessage, error) {
-	if text == "" {
-		text = "{}"
-	}
-	if !json.Valid([]byte(text)) {
-		return nil, problem.InvalidField(at, "must be JSON in a string")
-	}
-	return json.RawMessage(text), nil
+	text = cmp.Or(text, "{}")
+	return json.RawMessage(text), problem.InvalidIf(!json.Valid([]byte(text)), at, "must be JSON in a string")
 }
 
 // Called reports whether a conversation has a call with an id.

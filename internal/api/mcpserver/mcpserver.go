@@ -10,6 +10,7 @@
 package mcpserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -176,8 +177,9 @@ func (q request) server() *mcp.Server {
 	names := map[string]bool{getRun: true, cancelRun: true}
 	for _, agent := range q.agents {
 		mcp.AddTool(offer, &mcp.Tool{
-			Name: unique(names, agent), Title: agent.Spec.Name, Description: describe(agent),
-			Meta: mcp.Meta{"agent_id": agent.ID}, OutputSchema: gives(),
+			Name: unique(names, agent), Title: agent.Spec.Name, OutputSchema: gives(),
+			Description: cmp.Or(agent.Spec.Description, "Sends a message to the agent "+agent.Spec.Name+"."),
+			Meta:        mcp.Meta{"agent_id": agent.ID},
 		}, func(ctx context.Context, r *mcp.CallToolRequest, in callInput) (*mcp.CallToolResult, any, error) {
 			posted, err := q.post(context.WithoutCancel(ctx), q.who, intake.Message{ // whose outcome must be known
 				AgentID: agent.ID, Text: in.Message, ChatID: in.ChatID, Watched: q.told,
@@ -249,13 +251,9 @@ func (s *Server) offered(ctx context.Context, p tenant.Principal) ([]catalog.Age
 			break
 		}
 	}
-	named := func(a catalog.Agent) time.Time {
-		if a.NamedAt.IsZero() {
-			return a.CreatedAt
-		}
-		return a.NamedAt
-	}
-	slices.SortStableFunc(agents, func(a, b catalog.Agent) int { return named(a).Compare(named(b)) })
+	slices.SortStableFunc(agents, func(a, b catalog.Agent) int {
+		return cmp.Or(a.NamedAt, a.CreatedAt).Compare(cmp.Or(b.NamedAt, b.CreatedAt))
+	})
 	return agents, nil
 }
 
@@ -273,13 +271,6 @@ func unique(taken map[string]bool, a catalog.Agent) string {
 	}
 	taken[name] = true
 	return name
-}
-
-func describe(a catalog.Agent) string {
-	if a.Spec.Description != "" {
-		return a.Spec.Description
-	}
-	return "Sends a message to the agent " + a.Spec.Name + "."
 }
 
 // refused converts a problem to a tool's failure, also that of arguments: the model at the client reads it, and may
