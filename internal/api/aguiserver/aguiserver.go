@@ -277,11 +277,8 @@ func (b *beginning) post(ctx context.Context, behind bool) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch {
-	case behind:
+	if behind || b.last != nil && runs[0] == b.last.ID() { // it waits, or it was an answer
 		runs = append(b.going(), runs...)
-	case b.last != nil && runs[0] == b.last.ID(): // it was an answer
-		runs = b.going()
 	}
 	return distinct(runs), nil
 }

@@ -2,13 +2,13 @@ package aguiserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"agentplatform/events"
 	"agentplatform/internal/api/bridge"
@@ -419,11 +419,7 @@ func short(text string) string {
 	if len(text) <= maxOutput {
 		return text
 	}
-	n := maxOutput
-	for n > 0 && !utf8.RuneStart(text[n]) {
-		n--
-	}
-	return text[:n] + "…"
+	return strings.ToValidUTF8(text[:maxOutput], "") + "…"
 }
 
 const (
@@ -492,10 +488,8 @@ func (f *follower) finish(ctx context.Context) error {
 	case lifecycle.Cancelled:
 		end.Outcome.Type = "cancelled"
 	default:
-		end.Type, end.Outcome = "RUN_ERROR", nil
-		if end.Message, end.Code = e.Value.Error, string(e.Value.Status); end.Message == "" {
-			end.Message = "the run has " + string(e.Value.Status)
-		}
+		end.Type, end.Outcome, end.Code = "RUN_ERROR", nil, string(e.Value.Status)
+		end.Message = cmp.Or(e.Value.Error, "the run has "+end.Code)
 	}
 	if err != nil {
 		return err
