@@ -328,15 +328,15 @@ func (c *call) send(ctx context.Context, in sendParams) (Reply, error) {
 	return reply, err
 }
 
-// lastWords is how long reading the task may take that a wait ends with.
-const lastWords = 5 * time.Second
+// finalTime is how long reading the task may take that a wait ends with.
+const finalTime = 5 * time.Second
 
 // await has a reply follow the run that a message's client waits for.
 func (c *call) await(ctx context.Context, reply *Reply, run string, history *int) {
 	reply.Run, reply.Agent = run, c.agent.ID
 	reply.Cut = c.fault(&fault{bridge.InternalError, "the answer ends here: the task cannot be told any more"}).Message
 	reply.Final = func() any {
-		ctx, done := context.WithTimeout(ctx, lastWords)
+		ctx, done := context.WithTimeout(ctx, finalTime)
 		defer done()
 		e, err := c.run(ctx, run)
 		var now Reply

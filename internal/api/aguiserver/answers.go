@@ -138,11 +138,11 @@ func (b *beginning) decided(d record.Decisions, decisions []record.Decision) (bo
 // decisions are what the request says to what a pause asked for. It may be incomplete.
 func (b *beginning) decisions(list []record.Interrupt) (decisions []record.Decision, err error) {
 	for _, i := range list {
-		said := b.entryOf
+		decide := b.entryOf
 		if isCall(i) {
-			said = b.outputOf
+			decide = b.outputOf
 		}
-		d, err := said(i)
+		d, err := decide(i)
 		if err != nil {
 			return nil, err
 		}

@@ -208,8 +208,8 @@ func (s *Server) follower(
 	if err := f.read(ctx, 0); err != nil {
 		return nil, err
 	}
-	said, used := bridge.Said(f.journal, -1, f.reply)
-	f.prefix, f.used = len(said), used
+	text, used := bridge.Transcript(f.journal, -1, f.reply)
+	f.prefix, f.used = len(text), used
 	return f, nil
 }
 

@@ -157,28 +157,28 @@ func (b *Bridge) Resume(
 	return err
 }
 
-// Said is what the model has said in the steps behind one, up to another, and what all of these used.
-func Said(steps []record.Step, after, upTo int) (text string, used lifecycle.Usage) {
-	var said strings.Builder
+// Transcript is the text of the model in the steps behind one, up to another, and what all of these used.
+func Transcript(steps []record.Step, after, upTo int) (text string, used lifecycle.Usage) {
+	var all strings.Builder
 	for _, step := range steps {
 		if step.Index <= after || step.Index > upTo {
 			continue
 		}
 		if step.Kind == record.ModelStep {
-			said.WriteString(step.Text)
+			all.WriteString(step.Text)
 		}
 		used.InputTokens += step.InputTokens
 		used.OutputTokens += step.OutputTokens
 	}
-	return said.String(), used
+	return all.String(), used
 }
 
 // Echo is what a run keeps of the request that began it, as the server of its protocol wrote it; empty: nothing.
-func Echo[T any](in record.Input) (told T, err error) {
+func Echo[T any](in record.Input) (echo T, err error) {
 	if in.Context != nil && len(in.Context.Echo) > 0 {
-		err = json.Unmarshal(in.Context.Echo, &told)
+		err = json.Unmarshal(in.Context.Echo, &echo)
 	}
-	return told, err
+	return echo, err
 }
 
 // Unseen reports whether an error says that there is no such thing for the principal.
@@ -216,8 +216,8 @@ func Arguments(at, text string) (json.RawMessage, error) {
 
 // Called reports whether a conversation has a call with an id.
 func Called(conversation []record.Said, id string) bool {
-	return slices.ContainsFunc(conversation, func(said record.Said) bool {
-		return slices.ContainsFunc(said.Calls, func(c record.SaidCall) bool { return c.ID == id })
+	return slices.ContainsFunc(conversation, func(part record.Said) bool {
+		return slices.ContainsFunc(part.Calls, func(c record.SaidCall) bool { return c.ID == id })
 	})
 }
 

@@ -96,8 +96,8 @@ func (w *whole) cut(n int) (*part, error) {
 		return nil, problem.Missing("response " + p.String())
 	}
 	var used lifecycle.Usage // before the part
-	p.prefix, used = bridge.Said(w.steps, -1, from)
-	p.text, p.usage = bridge.Said(w.steps, from, to)
+	p.prefix, used = bridge.Transcript(w.steps, -1, from)
+	p.text, p.usage = bridge.Transcript(w.steps, from, to)
 	if p.last = p.asked == nil && w.of.Status.Terminal(); !p.last {
 		return p, nil
 	}

@@ -357,17 +357,17 @@ func (c *creation) decisions(run string, list []record.Interrupt) ([]record.Deci
 	left := slices.Clone(c.in.outputs)
 	decisions := make([]record.Decision, 0, len(list))
 	for _, i := range list {
-		asked := askedID(run, i.ID, lifecycle.InterruptKind(i.Kind))
+		id := askedID(run, i.ID, lifecycle.InterruptKind(i.Kind))
 		n := slices.IndexFunc(left, func(o output) bool { return o.run == run && o.interrupt == i.ID })
 		if n < 0 {
-			return nil, problem.InvalidField("body.input", "has nothing for %s, which the response waits for", asked)
+			return nil, problem.InvalidField("body.input", "has nothing for %s, which the response waits for", id)
 		}
 		o := left[n]
 		left = slices.Delete(left, n, n+1)
 		verb, text := lifecycle.Answer, cmp.Or(o.text, "(no output)")
 		switch approval := i.Kind == string(lifecycle.Approval); {
 		case approval != (o.approve != nil):
-			return nil, problem.InvalidField(o.at, "must be what answers %s", asked)
+			return nil, problem.InvalidField(o.at, "must be what answers %s", id)
 		case approval && *o.approve:
 			verb, text = lifecycle.Approve, o.text
 		case approval:
