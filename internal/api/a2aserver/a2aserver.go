@@ -19,6 +19,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -72,15 +73,8 @@ type Request struct {
 	Version string // of the protocol, as the client names it; empty: it does not
 }
 
-// served says whether requests of a version are served.
-func (r Request) served() bool {
-	for _, one := range []string{"0.3", "1.0"} {
-		if r.Version == "" || r.Version == one || strings.HasPrefix(r.Version, one+".") {
-			return true
-		}
-	}
-	return false
-}
+// served matches the versions whose requests are served.
+var served = regexp.MustCompile(`^((0\.3|1\.0)(\.|$)|$)`)
 
 type request struct {
 	JSONRPC string          `json:"jsonrpc"`
@@ -170,7 +164,7 @@ func (s *Server) Call(
 	if r.JSONRPC != "2.0" {
 		return c.fault(&fault{bridge.InvalidRequest, `jsonrpc must be "2.0"`}), nil
 	}
-	if !in.served() {
+	if !served.MatchString(in.Version) {
 		return c.fault(&fault{wrongVersion, "version " + in.Version + " is not served: 0.3 and 1.0 are"}), nil
 	}
 	m, known := methods[r.Method]
@@ -313,7 +307,7 @@ func (c *call) send(ctx context.Context, in sendParams) (Reply, error) {
 		return Reply{}, err
 	}
 	window := c.Window
-	if in.Configuration.immediately() {
+	if config := in.Configuration; config.ReturnImmediately || config.Blocking != nil && !*config.Blocking {
 		window = 0
 	}
 	e, err := c.UntilEnd(ctx, c.who, run, window)

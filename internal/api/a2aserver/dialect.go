@@ -59,10 +59,6 @@ type configuration struct {
 // push is where the task's notifications shall go; nil: nowhere.
 func (c configuration) push() *pushConfig { return cmp.Or(c.TaskPush, c.Push) }
 
-func (c configuration) immediately() bool {
-	return c.ReturnImmediately || (c.Blocking != nil && !*c.Blocking)
-}
-
 type taskParams struct {
 	ID            string `json:"id"`
 	HistoryLength *int   `json:"historyLength"`
@@ -111,8 +107,7 @@ func (c *call) fault(f *fault) Reply {
 
 // Malformed is the response to a body that is not valid JSON.
 func Malformed(text string) any {
-	c := call{}
-	return c.fault(&fault{bridge.ParseError, text}).Message
+	return new(call).fault(&fault{bridge.ParseError, text}).Message
 }
 
 // protocolNames replaces our names of a message's fields with the protocol's in error texts.

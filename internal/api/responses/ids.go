@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"fmt"
 	"strconv"
 	"strings"
 
@@ -48,9 +47,7 @@ func parseRef(id string) (r ref, ok bool) {
 	return r, err == nil && n > 0 && strconv.Itoa(n) == part
 }
 
-func nameOf(prefix, run, interrupt string) string {
-	return fmt.Sprintf("%s%s_%s", prefix, run, interrupt)
-}
+func nameOf(prefix, run, interrupt string) string { return prefix + run + "_" + interrupt }
 
 // parseName reads what nameOf has made; of other ids it returns nothing.
 func parseName(prefix, id string) (run, interrupt string, ok bool) {
