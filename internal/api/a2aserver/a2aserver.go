@@ -425,14 +425,7 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 		}
 		return run, err
 	}
-	_, err = c.Intake.ResumePushed(ctx, c.who, m.TaskID, "", decisions, said.push)
-	if problem.Is(err, "not_awaiting_input") || problem.Is(err, "interrupts_mismatch") { // perhaps it has counted
-		now, readErr := c.run(ctx, m.TaskID)
-		if again, _ := c.repeats(ctx, now.Value, said); readErr == nil && again {
-			err = nil
-		}
-	}
-	return m.TaskID, err
+	return m.TaskID, c.Resume(ctx, c.who, m.TaskID, e.Value.Pause, decisions, said.push)
 }
 
 // repeats says whether a message says what the last pause of a run was decided by: its client has sent it again.
@@ -445,13 +438,7 @@ func (c *call) repeats(ctx context.Context, r record.Run, said said) (bool, erro
 		return len(last.List) == 1 && last.List[0].Decision == string(lifecycle.Answer) &&
 			last.List[0].Message == said.text && len(last.List[0].Files)+len(said.files)+len(said.known) == 0, nil
 	}
-	decisions := slices.Clone(said.decisions)
-	for i, d := range decisions {
-		if one, err := strictjson.Object(d.Arguments, intake.EditLimits); err == nil {
-			decisions[i].Arguments = one // as they are kept
-		}
-	}
-	return record.SameDecisions(last.List, decisions), nil
+	return record.SameDecisions(last.List, said.decisions), nil
 }
 
 // sent returns the task of a message in its current state.
@@ -624,7 +611,7 @@ func (c *call) refer(s *said, url string) error {
 	return nil
 }
 
-// decisionsOf are the decisions that a data part has; nil: none.
+// decisionsOf are the decisions that a data part has, as they are kept; nil: none.
 func decisionsOf(data json.RawMessage) (list []record.Decision) {
 	var body struct {
 		Decisions []struct {
@@ -639,6 +626,9 @@ func decisionsOf(data json.RawMessage) (list []record.Decision) {
 	}
 	list = []record.Decision{}
 	for _, d := range body.Decisions {
+		if kept, err := strictjson.Object(d.Arguments, intake.EditLimits); err == nil {
+			d.Arguments = kept
+		}
 		list = append(list, record.Decision{InterruptID: d.InterruptID, Decision: d.Decision,
 			Arguments: d.Arguments, Message: d.Message})
 	}

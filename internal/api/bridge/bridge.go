@@ -142,15 +142,18 @@ func (b *Bridge) Outlast(
 	}
 }
 
-// Resume decides a pause of a run, as [intake.Intake.Resume] does. It returns nil, too, when the pause was decided in
-// the same way meanwhile: perhaps by this very request.
+// Resume decides a pause of a run, as [intake.Intake.ResumePushed] does. It returns nil, too, when that pause or the one
+// before was decided in the same way: perhaps by this very request.
 func (b *Bridge) Resume(
-	ctx context.Context, p tenant.Principal, run string, pause int, decisions []record.Decision,
+	ctx context.Context, p tenant.Principal, run string, pause int, decisions []record.Decision, push *record.Push,
 ) error {
-	_, err := b.Intake.Resume(ctx, p, run, "", decisions)
-	if problem.Is(err, "not_awaiting_input") {
-		d, found, readErr := b.Store.LastDecision(ctx, run, pause)
-		if readErr == nil && found && record.SameDecisions(d.List, decisions) {
+	_, err := b.Intake.ResumePushed(ctx, p, run, "", decisions, push)
+	if problem.Is(err, "not_awaiting_input") || problem.Is(err, "interrupts_mismatch") {
+		list, _ := b.Store.PausesOf(ctx, run, max(pause-2, 0), 2) // where they cannot be read, err is the answer
+		same := func(p record.Pause) bool {
+			return p.Decided != nil && record.SameDecisions(p.Decided.List, decisions)
+		}
+		if slices.ContainsFunc(list, same) {
 			return nil
 		}
 	}

@@ -283,7 +283,7 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 	if d := pause.Decided; d != nil && record.SameDecisions(d.List, decisions) {
 		return next, nil
 	}
-	if err := c.Resume(ctx, c.who, e.Value.ID(), next.part, decisions); err != nil {
+	if err := c.Resume(ctx, c.who, e.Value.ID(), next.part, decisions, nil); err != nil {
 		return nil, err
 	}
 	return next, nil
