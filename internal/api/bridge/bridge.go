@@ -142,8 +142,8 @@ func (b *Bridge) Outlast(
 	}
 }
 
-// Resume decides a pause of a run, as [intake.Intake.ResumePushed] does. It returns nil, too, when that pause or the one
-// before was decided in the same way: perhaps by this very request.
+// Resume decides a pause of a run, as [intake.Intake.ResumePushed] does. It returns nil, too, when that pause or the
+// one before was decided in the same way: perhaps by this very request.
 func (b *Bridge) Resume(
 	ctx context.Context, p tenant.Principal, run string, pause int, decisions []record.Decision, push *record.Push,
 ) error {
