@@ -67,25 +67,21 @@ func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	}
 	c.Run = reply.Run
 	c.Release()
-	answer := httpapi.Stream{Agent: reply.Agent, Bounded: true}
-	if reply.Message == nil { // a stream, which ends without a last word: the client subscribes anew
-		answer.ContentType = asEvents
-		answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
-			return reply.Follow(ctx, h.Heartbeat, out.Data, out.Heartbeat)
-		}
-		return h.Stream(r.Context(), w, c, answer)
-	}
-	// One message, however long that takes: spaces before it keep its connection alive.
-	answer.ContentType = asJSON
+	answer := httpapi.Stream{ContentType: asEvents, Agent: reply.Agent, Bounded: true}
 	answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
-		space := func() error {
-			_, err := out.Write([]byte(" "))
-			return err
-		}
-		return reply.Follow(ctx, h.Heartbeat, out.Line, space)
+		return reply.Follow(ctx, h.Heartbeat, out.Data, out.Heartbeat) // without a last word: the client subscribes anew
 	}
-	answer.Final = func(out *httpapi.Sink) { _ = out.Line(reply.Final()) }
-	answer.Short = func(out *httpapi.Sink) { _ = out.Line(reply.Cut) }
+	if reply.Message != nil { // one message, however long that takes: spaces before it keep its connection alive
+		answer.ContentType = asJSON
+		answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
+			return reply.Follow(ctx, h.Heartbeat, out.Line, func() error {
+				_, err := out.Write([]byte(" "))
+				return err
+			})
+		}
+		answer.Final = func(out *httpapi.Sink) { _ = out.Line(reply.Final()) }
+		answer.Short = func(out *httpapi.Sink) { _ = out.Line(reply.Cut) }
+	}
 	return h.Stream(r.Context(), w, c, answer)
 }
 
