@@ -55,8 +55,8 @@ type Reply struct {
 	Message    any    // where there is a Follow, too: the task as it stands, for who cannot wait
 	Run, Agent string // of what Follow sends
 	// Follow sends the messages of a stream to emit, or, where there is a Message, the one that it becomes. It ends
-	// when the run has ended or waits for a human. beat is called after idle without a message. The error is that of the
-	// store, of ctx, of emit or of beat; the wait for one message goes on while the store cannot be read.
+	// when the run has ended or waits for a human. beat is called after idle without a message. The error is that of
+	// the store, of ctx, of emit or of beat; the wait for one message goes on while the store cannot be read.
 	Follow func(ctx context.Context, idle time.Duration, emit func(any) error, beat func() error) error
 	// Final is the message as the run stands when the server ends the wait for it; nil: of a stream, which has none.
 	Final func() any

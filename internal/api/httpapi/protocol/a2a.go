@@ -69,7 +69,7 @@ func (h *handlers) a2aCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	c.Release()
 	answer := httpapi.Stream{ContentType: asEvents, Agent: reply.Agent, Bounded: true}
 	answer.Follow = func(ctx context.Context, out *httpapi.Sink) error {
-		return reply.Follow(ctx, h.Heartbeat, out.Data, out.Heartbeat) // without a last word: the client subscribes anew
+		return reply.Follow(ctx, h.Heartbeat, out.Data, out.Heartbeat) // no final event: the client subscribes again
 	}
 	if reply.Message != nil { // one message, however long that takes: spaces before it keep its connection alive
 		answer.ContentType = asJSON
