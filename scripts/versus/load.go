@@ -25,10 +25,10 @@ type server struct {
 
 // sample is what one load of one system measured.
 type sample struct {
-	system               string
-	round, clients, runs int
-	took, p50, p99       time.Duration
-	processor            time.Duration // of all processes of the system
+	system         string
+	round, runs    int
+	took, p50, p99 time.Duration
+	processor      time.Duration // of all processes of the system
 }
 
 func (s sample) rate() float64 { return float64(s.runs) / s.took.Seconds() }
@@ -37,12 +37,12 @@ func (s sample) rate() float64 { return float64(s.runs) / s.took.Seconds() }
 func (s sample) each() float64 { return milliseconds(s.processor) / float64(s.runs) }
 
 func (s sample) String() string {
-	return fmt.Sprintf("%s, clients %d: %.0f runs/s, p50 %.2f ms, p99 %.2f ms, %.2f ms of processor",
-		s.system, s.clients, s.rate(), milliseconds(s.p50), milliseconds(s.p99), s.each())
+	return fmt.Sprintf("%s: %.0f runs/s, p50 %.2f ms, p99 %.2f ms, %.2f ms of processor",
+		s.system, s.rate(), milliseconds(s.p50), milliseconds(s.p99), s.each())
 }
 
 // load has clients post messages for a while; each waits for its answer before the next. A wrong answer ends it.
-func load(ctx context.Context, to server, clients int, lasts time.Duration) (sample, error) {
+func load(ctx context.Context, to server, lasts time.Duration) (sample, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var mu sync.Mutex
@@ -79,7 +79,7 @@ func load(ctx context.Context, to server, clients int, lasts time.Duration) (sam
 	if len(all) == 0 {
 		return sample{}, errors.New("no run was completed")
 	}
-	return sample{clients: clients, runs: len(all), took: took, p50: quantile(all, 0.5), p99: quantile(all, 0.99)}, nil
+	return sample{runs: len(all), took: took, p50: quantile(all, 0.5), p99: quantile(all, 0.99)}, nil
 }
 
 // client posts the same message again and again on one connection. It has no more of HTTP than that takes: the client
