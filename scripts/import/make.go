@@ -96,6 +96,16 @@ func (m *maker) report(made bool, what, name string) {
 	m.say("%s %s %s", verb, what, plan.Clean(name))
 }
 
+// note notes what did not fit this deployment.
+func (m *maker) note(kind, source, what, do string) {
+	m.notes = append(m.notes, plan.Finding{Kind: kind, Source: source, What: what, Do: do})
+}
+
+// failed notes what could not be made.
+func (m *maker) failed(source, what, do string) {
+	m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: source, What: what, Do: do})
+}
+
 // fail notes what could not be made. A refusal concerns that one thing; anything else is returned, and ends the
 // import.
 func (m *maker) fail(source, do string, err error) error {
@@ -103,7 +113,7 @@ func (m *maker) fail(source, do string, err error) error {
 	if !refused || r.passing() || r.status == http.StatusUnauthorized || r.status == http.StatusForbidden {
 		return fmt.Errorf("%s: %w; run again to go on", plan.Clean(source), err)
 	}
-	m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: source, What: err.Error(), Do: do})
+	m.failed(source, err.Error(), do)
 	return nil
 }
 
@@ -156,9 +166,8 @@ func (m *maker) makeToolkit(ctx context.Context, t plan.Toolkit) (made toolkitRo
 		if n, _ := fmt.Sscanf(wrongField(err), "body.enabled[%d]", &at); n < 1 || at < 0 || at >= len(enabled) {
 			return made, err
 		}
-		m.notes = append(m.notes, plan.Finding{Kind: plan.LeftOut, Source: source,
-			What: "the server has no tool " + enabled[at],
-			Do:   "see GET /toolkits/{id}/tools for its present name, and enable that"})
+		m.note(plan.LeftOut, source, "the server has no tool "+enabled[at],
+			"see GET /toolkits/{id}/tools for its present name, and enable that")
 		enabled = slices.Delete(enabled, at, at+1)
 		body["enabled"] = enabled
 		if len(enabled) == 0 {
@@ -169,8 +178,8 @@ func (m *maker) makeToolkit(ctx context.Context, t plan.Toolkit) (made toolkitRo
 	if len(enabled) == 0 {
 		what = "none of its tools is left: there is no toolkit"
 	}
-	m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: source, What: what,
-		Do: "create the toolkit yourself, under this name, with the tools that the server has now, and run again"})
+	m.failed(source, what,
+		"create the toolkit yourself, under this name, with the tools that the server has now, and run again")
 	return made, nil
 }
 
@@ -243,11 +252,11 @@ func (m *maker) addDocuments(ctx context.Context, base string, b plan.Base, ther
 	}
 	more := slices.ContainsFunc(m.waiting[sent:], func(w waiting) bool { return !had[w.id] })
 	if there && b.Shared && more {
-		m.notes = append(m.notes, plan.Finding{Kind: plan.Notice, Source: "knowledge base " + b.Name,
-			What: "it was there already and has more documents now: all agents that have a source of this name and " +
+		m.note(plan.Notice, "knowledge base "+b.Name,
+			"it was there already and has more documents now: all agents that have a source of this name and "+
 				"description search them",
-			Do: "where it is another one, delete the new documents, give the source a name of its own in the export, " +
-				"and run again"})
+			"where it is another one, delete the new documents, give the source a name of its own in the export, "+
+				"and run again")
 	}
 	return nil
 }
@@ -259,15 +268,11 @@ func (m *maker) addDocument(ctx context.Context, base, baseName string, d plan.D
 	source := "document " + d.Title + " of knowledge base " + baseName
 	content := []byte(d.Text)
 	if d.Path != "" {
-		var broken error
-		if content, broken = m.read(d.Path); broken != nil {
-			m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: source, What: broken.Error(),
-				Do: "mend the export and run again"})
-			content = nil
+		var err error
+		if content, err = m.read(d.Path); err != nil {
+			m.failed(source, err.Error(), "mend the export and run again")
+			return nil //nolint:nilerr // noted
 		}
-	}
-	if content == nil {
-		return nil
 	}
 	metadata := d.Metadata
 	if metadata == nil {
@@ -278,8 +283,8 @@ func (m *maker) addDocument(ctx context.Context, base, baseName string, d plan.D
 		return m.fail(source, "", err)
 	}
 	if same := m.titles[made.ID]; same != "" {
-		m.notes = append(m.notes, plan.Finding{Kind: plan.Changed, Source: source,
-			What: "has the same content as " + same + ": both are one document", Do: "search for it by that title"})
+		m.note(plan.Changed, source, "has the same content as "+same+": both are one document",
+			"search for it by that title")
 		return nil
 	}
 	m.titles[made.ID] = d.Title
@@ -334,15 +339,13 @@ func (m *maker) fit(a *plan.Agent, k known) plan.Model {
 	switch {
 	case wanted.Provider == "demo", k.models[wanted.String()]:
 	case k.providers[wanted.Provider]:
-		m.notes = append(m.notes, plan.Finding{Kind: plan.Notice, Source: a.Source,
-			What: "model " + wanted.String() + " is not among those that the deployment reaches now; the agent has " +
-				"it all the same",
-			Do: "see GET /models, and run again with -model OLD=PROVIDER/NAME, or edit the agent"})
+		m.note(plan.Notice, a.Source, "model "+wanted.String()+" is not among those that the deployment reaches now; "+
+			"the agent has it all the same", "see GET /models, and run again with -model OLD=PROVIDER/NAME, or edit "+
+			"the agent")
 	default:
-		m.notes = append(m.notes, plan.Finding{Kind: plan.Changed, Source: a.Source,
-			What: "model " + wanted.String() + ": the deployment has no provider " + wanted.Provider +
-				"; the agent has the model demo, which repeats what it is told",
-			Do: "configure the provider and run again, or run again with -model OLD=PROVIDER/NAME"})
+		m.note(plan.Changed, a.Source, "model "+wanted.String()+": the deployment has no provider "+wanted.Provider+
+			"; the agent has the model demo, which repeats what it is told",
+			"configure the provider and run again, or run again with -model OLD=PROVIDER/NAME")
 		wanted.Provider, wanted.Name, wanted.Chosen = "demo", "", false // it replaces nothing
 	}
 	return wanted
@@ -435,9 +438,8 @@ func (m *maker) create(ctx context.Context, a *plan.Agent, model plan.Model) err
 	}
 	err := m.client.call(ctx, http.MethodPost, "/agents", body, nil)
 	if a.OutputSchema != nil && wrongField(err) == "body.output_schema" {
-		m.notes = append(m.notes, plan.Finding{Kind: plan.LeftOut, Source: a.Source,
-			What: "the service refuses its output_schema, without which the agent is made: " + err.Error(),
-			Do:   "PATCH output_schema of the agent with one that it takes"})
+		m.note(plan.LeftOut, a.Source, "the service refuses its output_schema, without which the agent is made: "+
+			err.Error(), "PATCH output_schema of the agent with one that it takes")
 		delete(body, "output_schema")
 		err = m.client.call(ctx, http.MethodPost, "/agents", body, nil)
 	}
@@ -479,9 +481,8 @@ func (m *maker) most(a *plan.Agent, list []string, most int, what string) []stri
 	if len(list) <= most {
 		return list
 	}
-	m.notes = append(m.notes, plan.Finding{Kind: plan.LeftOut, Source: a.Source,
-		What: fmt.Sprintf("%d %s, of which an agent may have %d", len(list), what, most),
-		Do:   "take from the agent what it does not need, and run again"})
+	m.note(plan.LeftOut, a.Source, fmt.Sprintf("%d %s, of which an agent may have %d", len(list), what, most),
+		"take from the agent what it does not need, and run again")
 	return list[:most]
 }
 
@@ -512,10 +513,9 @@ func (m *maker) kept(a *plan.Agent, had []string) {
 		if mark == nil || mark[1] != platform || slices.Contains(a.Toolkits, mark[1]+" "+mark[2]) {
 			continue
 		}
-		m.notes = append(m.notes, plan.Finding{Kind: plan.Notice, Source: a.Source,
-			What: "the agent still has toolkit " + m.rows[at].Name + ", which this export does not give it: its " +
-				"tools are those of an earlier one",
-			Do: "take it from the agent, if it is not wanted: PATCH toolkit_ids"})
+		m.note(plan.Notice, a.Source, "the agent still has toolkit "+m.rows[at].Name+", which this export does not "+
+			"give it: its tools are those of an earlier one",
+			"take it from the agent, if it is not wanted: PATCH toolkit_ids")
 	}
 }
 
@@ -535,8 +535,7 @@ func (m *maker) await(ctx context.Context) error {
 				break
 			}
 			if d.Status == "failed" {
-				m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: w.source, What: d.Error,
-					Do: "put a file there that can be read, and run again"})
+				m.failed(w.source, d.Error, "put a file there that can be read, and run again")
 				break
 			}
 		}

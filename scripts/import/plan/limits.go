@@ -99,7 +99,7 @@ func digest(parts ...string) string {
 
 // schemaOf returns a JSON schema for answers, or reports why it is none.
 func (o *object) schemaOf(member string) json.RawMessage {
-	raw := o.take(member, "agent output_schema")
+	raw := o.take(member)
 	if len(raw) > maxSchema || len(raw) == 0 || raw[0] != '{' {
 		o.about(LeftOut, fmt.Sprintf("must be a JSON schema of at most %d KiB", maxSchema>>10),
 			"set output_schema of the agent", member)
@@ -110,7 +110,6 @@ func (o *object) schemaOf(member string) json.RawMessage {
 
 // responseFormat maps response_format, which OpenAI and Letta have alike.
 func (o *object) responseFormat(member string) json.RawMessage {
-	const to = "agent output_schema"
 	raw := o.members[member]
 	if !given(raw) || string(raw) == `"auto"` {
 		o.ignore("any text, as here", member)
@@ -121,7 +120,7 @@ func (o *object) responseFormat(member string) json.RawMessage {
 		return nil
 	}
 	defer f.rest("")
-	switch kind := f.text("type", to); kind {
+	switch kind := f.text("type"); kind {
 	case "text":
 		return nil
 	case "json_schema":
@@ -160,7 +159,7 @@ func (o *object) metadata(into map[string]string) {
 			o.report(LeftOut, fmt.Sprintf("an agent's metadata has %d members, of which the import takes %s",
 				maxMetadata, ImportedFrom), "keep it where you need it", name)
 		default:
-			o.take(name, "agent metadata."+name)
+			o.take(name)
 			into[name] = text
 		}
 	}
@@ -189,7 +188,7 @@ func (o *object) attributes() map[string]any {
 				"0-9, _ . - and values of 256 characters", "PATCH the document's metadata", name)
 			continue
 		}
-		o.take(name, "document metadata."+name)
+		o.take(name)
 		into[name] = v
 	}
 	o.rest("PATCH the document's metadata")

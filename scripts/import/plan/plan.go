@@ -19,7 +19,7 @@ type Plan struct {
 	Agents   []Agent
 	Findings []Finding
 	Mapped   []Entry // members that the plan has taken over, or that its findings explain besides
-	Ignored  []Entry // members without meaning here, each with the reason
+	Ignored  []Entry // members without meaning here
 }
 
 // Toolkit is a toolkit to create: kind mcp or http, at a URL.
@@ -112,11 +112,11 @@ type Finding struct {
 	Whole   bool   // it is about the object with all that is in it
 }
 
-// Entry is a member of an export and what became of it.
+// Entry is a member of an export.
 type Entry struct {
 	File string
 	Path string // with the member, like .data[0].name
-	To   string // what it became, or why it has no meaning
+	Why  string // it has no meaning
 }
 
 // Options are what the user says about an export.

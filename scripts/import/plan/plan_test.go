@@ -81,7 +81,7 @@ func TestNoMemberIsDroppedSilently(t *testing.T) {
 				c.covered[e.File+e.Path] = true
 			}
 			for _, e := range p.Ignored {
-				assert.True(t, meaningless(e.Path), "%s %s: %s", e.File, e.Path, e.To)
+				assert.True(t, meaningless(e.Path), "%s %s: %s", e.File, e.Path, e.Why)
 				c.covered[e.File+e.Path] = true
 			}
 			for _, f := range p.Findings {

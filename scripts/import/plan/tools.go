@@ -233,10 +233,10 @@ func (o *object) approvals(a *Agent) {
 
 // begin begins an agent: its name, which is otherwise the given one, and its description.
 func (o *object) begin(mark, otherwise string) Agent {
-	name := o.fit("name", strings.TrimSpace(o.text("name", "agent name")), maxName)
+	name := o.fit("name", strings.TrimSpace(o.text("name")), maxName)
 	return Agent{
 		Mark: mark, Source: o.source, Metadata: map[string]string{}, Name: cmp.Or(name, cut(otherwise, maxName)),
-		Description: o.fit("description", o.text("description", "agent description"), maxDescription),
+		Description: o.fit("description", o.text("description"), maxDescription),
 	}
 }
 
@@ -329,7 +329,7 @@ func (o *object) settings(m *Model, temperature, tokens string) {
 }
 
 func (o *object) temperature(m *Model, member string) {
-	n := o.number(member, "agent model.temperature")
+	n := o.number(member)
 	if n == nil {
 		return
 	}
@@ -342,7 +342,7 @@ func (o *object) temperature(m *Model, member string) {
 
 func (o *object) tokens(m *Model, member string) {
 	var n int
-	if !says(o.members[member]) || !o.value(member, "agent model.max_tokens", "must be a whole number", &n) {
+	if !says(o.members[member]) || !o.value(member, "must be a whole number", &n) {
 		return
 	}
 	if n < 1 {
