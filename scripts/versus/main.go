@@ -55,12 +55,11 @@ var (
 func main() {
 	flag.Parse()
 	log.SetFlags(0)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	work := compare
 	if *serve != "" {
-		work = func(ctx context.Context) error { return serveSystem(ctx, *serve, *listen, *database) }
+		log.Fatal(serveSystem(*serve, *listen, *database))
 	}
-	err := work(ctx)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := compare(ctx)
 	stop()
 	if err != nil {
 		log.Fatal(err)
