@@ -397,7 +397,7 @@ func (m *maker) makeAgents(ctx context.Context, k known) error {
 func ids(marks []string, of map[string]string) []string {
 	list := []string{}
 	for _, mark := range marks {
-		if id := of[mark]; id != "" && !slices.Contains(list, id) {
+		if id := of[mark]; id != "" {
 			list = append(list, id)
 		}
 	}
@@ -450,17 +450,17 @@ func (m *maker) create(ctx context.Context, a *plan.Agent, model plan.Model) err
 // in place of demo, or the one that the user now names. All else stays as it is: people may have changed it.
 func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, model plan.Model) error {
 	patch := map[string]any{}
-	bases := m.most(a, joined(there.Bases, ids(a.Bases, m.bases)), plan.MaxBases, "knowledge bases")
+	bases := m.most(a, plan.Union(there.Bases, ids(a.Bases, m.bases)), plan.MaxBases, "knowledge bases")
 	if len(bases) > len(there.Bases) {
 		patch["knowledge_base_ids"] = bases
 	}
-	toolkits := m.most(a, joined(there.Toolkits, ids(a.Toolkits, m.toolkits)), plan.MaxToolkits, "toolkits")
+	toolkits := m.most(a, plan.Union(there.Toolkits, ids(a.Toolkits, m.toolkits)), plan.MaxToolkits, "toolkits")
 	if len(toolkits) > len(there.Toolkits) {
 		patch["toolkit_ids"] = toolkits
 	}
 	m.kept(a, there.Toolkits)
 	if patch["toolkit_ids"] != nil && there.Approval.Mode != "always" { // new tools come with their approvals
-		if tools := joined(there.Approval.Tools, a.Approval); a.ApproveAll || len(tools) > len(there.Approval.Tools) {
+		if tools := plan.Union(there.Approval.Tools, a.Approval); a.ApproveAll || len(tools) > len(there.Approval.Tools) {
 			patch["approval"] = approvalBody(a, tools)
 		}
 	}
@@ -484,17 +484,6 @@ func (m *maker) most(a *plan.Agent, list []string, most int, what string) []stri
 	m.note(plan.LeftOut, a.Source, fmt.Sprintf("%d %s, of which an agent may have %d", len(list), what, most),
 		"take from the agent what it does not need, and run again")
 	return list[:most]
-}
-
-// joined is a list with what it lacks of another.
-func joined(list, more []string) []string {
-	all := slices.Clone(list)
-	for _, one := range more {
-		if !slices.Contains(all, one) {
-			all = append(all, one)
-		}
-	}
-	return all
 }
 
 // ownMark is the mark at the end of the name of a toolkit that this command made.

@@ -266,7 +266,7 @@ func (o *object) memory(f *file, flat bool) string {
 		blocks = o.objects("core_memory")
 	} else {
 		blocks = o.objects("memory_blocks")
-		for _, id := range unique(o.texts("block_ids")) {
+		for _, id := range Union(o.texts("block_ids")) {
 			if b := f.blocks[id]; b != nil {
 				blocks = append(blocks, b)
 				continue
@@ -368,7 +368,7 @@ func (o *object) lettaTools(f *file, a *Agent, flat bool) {
 		o.report(LeftOut, "tools by name alone", "export the agent again, with its tools", "tools")
 	}
 	mcp := map[string][]string{} // tools, by server
-	for _, id := range unique(ids) {
+	for _, id := range Union(ids) {
 		t := f.tools[id]
 		if t == nil {
 			o.about(LeftOut, fmt.Sprintf("tool %q is not in the file", id), "export the agent again", "tool_ids")

@@ -68,10 +68,10 @@ func (o *object) fitBytes(member, text string) string {
 	return strings.Clone(strings.ToValidUTF8(text[:maxInstructions], "")) // the rest need not be kept
 }
 
-// unique is a list without what stands there again.
-func unique(list []string) []string {
+// Union is what stands in some lists, in their order, each once.
+func Union(lists ...[]string) []string {
 	seen := map[string]bool{}
-	return slices.DeleteFunc(slices.Clone(list), func(one string) bool {
+	return slices.DeleteFunc(slices.Concat(lists...), func(one string) bool {
 		again := seen[one]
 		seen[one] = true
 		return again

@@ -209,7 +209,7 @@ func (p *planner) base(b Base, about string) string {
 
 // most is a list without what stands there again, cut to what an agent may have, which is reported.
 func (o *object) most(list []string, most int, what, do string) []string {
-	list = unique(list)
+	list = Union(list)
 	if len(list) > most {
 		o.note(LeftOut, fmt.Sprintf("%d %s, of which an agent may have %d", len(list), what, most), do)
 		list = list[:most]
@@ -224,7 +224,7 @@ func (o *object) approvals(a *Agent) {
 			a.Approval[i] = toolName(name)
 		}
 	}
-	if a.Approval = unique(a.Approval); len(a.Approval) > MaxApproval {
+	if a.Approval = Union(a.Approval); len(a.Approval) > MaxApproval {
 		o.note(Changed, fmt.Sprintf("%d tools want an approval, of which an agent may name %d: each call of a tool "+
 			"needs an approval", len(a.Approval), MaxApproval), "PATCH approval of the agent")
 		a.Approval, a.ApproveAll = nil, true
