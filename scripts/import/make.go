@@ -131,23 +131,18 @@ func (m *maker) makeToolkits(ctx context.Context) (err error) {
 	}
 	for _, t := range m.plan.Toolkits {
 		at := slices.IndexFunc(m.rows, func(r toolkitRow) bool { return r.marked(t.Mark) })
+		made := toolkitRow{}
 		if at >= 0 {
-			m.toolkits[t.Mark] = m.rows[at].ID
-			m.report(false, "toolkit", t.Name)
-			continue
-		}
-		made, err := m.makeToolkit(ctx, t)
-		if err != nil {
+			made = m.rows[at]
+		} else if made, err = m.makeToolkit(ctx, t); err != nil {
 			if err := m.fail("toolkit "+t.Name, toolkitHelp, err); err != nil {
 				return err
 			}
-			continue
 		}
-		if made.ID == "" {
-			continue
+		if made.ID != "" {
+			m.toolkits[t.Mark] = made.ID
+			m.report(at < 0, "toolkit", t.Name)
 		}
-		m.toolkits[t.Mark] = made.ID
-		m.report(true, "toolkit", t.Name)
 	}
 	return nil
 }
@@ -158,24 +153,31 @@ const maxLacking = 16
 // makeToolkit makes a toolkit with those of its tools that its server has; without an id: there is none, which is
 // reported.
 func (m *maker) makeToolkit(ctx context.Context, t plan.Toolkit) (made toolkitRow, err error) {
-	body, enabled := m.toolkitBody(t), slices.Clone(t.Enabled)
+	body := struct {
+		plan.Toolkit
+
+		Credentials map[string]string `json:"credentials,omitzero"`
+	}{Toolkit: t}
+	body.Enabled = slices.Clone(t.Enabled)
+	if u, err := url.Parse(t.URL); err == nil && m.tokens[u.Host] != "" {
+		body.Credentials = map[string]string{"type": "bearer", "token": m.tokens[u.Host]}
+	}
 	source := "toolkit " + t.Name
 	for range maxLacking {
 		err = m.client.call(ctx, http.MethodPost, "/toolkits", body, &made)
 		at := 0
-		if n, _ := fmt.Sscanf(wrongField(err), "body.enabled[%d]", &at); n < 1 || at < 0 || at >= len(enabled) {
+		if n, _ := fmt.Sscanf(wrongField(err), "body.enabled[%d]", &at); n < 1 || at < 0 || at >= len(body.Enabled) {
 			return made, err
 		}
-		m.note(plan.LeftOut, source, "the server has no tool "+enabled[at],
+		m.note(plan.LeftOut, source, "the server has no tool "+body.Enabled[at],
 			"see GET /toolkits/{id}/tools for its present name, and enable that")
-		enabled = slices.Delete(enabled, at, at+1)
-		body["enabled"] = enabled
-		if len(enabled) == 0 {
+		body.Enabled = slices.Delete(body.Enabled, at, at+1)
+		if len(body.Enabled) == 0 {
 			break
 		}
 	}
 	what := fmt.Sprintf("the server lacks %d of its tools or more: there is no toolkit", maxLacking)
-	if len(enabled) == 0 {
+	if len(body.Enabled) == 0 {
 		what = "none of its tools is left: there is no toolkit"
 	}
 	m.failed(source, what,
@@ -186,20 +188,6 @@ func (m *maker) makeToolkit(ctx context.Context, t plan.Toolkit) (made toolkitRo
 const toolkitHelp = "where the server wants a bearer token, run again with -bearer; for other credentials create " +
 	"the toolkit yourself, under this name, and run again; a private address must be in the deployment's " +
 	"TOOL_ALLOW_HOSTS"
-
-func (m *maker) toolkitBody(t plan.Toolkit) map[string]any {
-	body := map[string]any{"kind": t.Kind, "name": t.Name, "url": t.URL}
-	if t.Enabled != nil {
-		body["enabled"] = t.Enabled
-	}
-	if t.Request != nil {
-		body["request"] = t.Request
-	}
-	if u, err := url.Parse(t.URL); err == nil && m.tokens[u.Host] != "" {
-		body["credentials"] = map[string]any{"type": "bearer", "token": m.tokens[u.Host]}
-	}
-	return body
-}
 
 func (m *maker) makeBases(ctx context.Context) error {
 	type row struct {
@@ -404,12 +392,6 @@ func ids(marks []string, of map[string]string) []string {
 	return list
 }
 
-func modelBody(m plan.Model) map[string]any {
-	return map[string]any{
-		"provider": m.Provider, "name": m.Name, "temperature": m.Temperature, "max_tokens": m.MaxTokens,
-	}
-}
-
 // approvalBody names the tools that need an approval, or says that all do; nil: none does.
 func approvalBody(a *plan.Agent, tools []string) map[string]any {
 	switch {
@@ -424,7 +406,7 @@ func approvalBody(a *plan.Agent, tools []string) map[string]any {
 func (m *maker) create(ctx context.Context, a *plan.Agent, model plan.Model) error {
 	body := map[string]any{
 		"name": a.Name, "description": a.Description, "instructions": a.Instructions, "metadata": a.Metadata,
-		"model": modelBody(model), "skip_check": true,
+		"model": model, "skip_check": true,
 		"toolkit_ids": ids(a.Toolkits, m.toolkits), "knowledge_base_ids": ids(a.Bases, m.bases),
 	}
 	if approval := approvalBody(a, a.Approval); approval != nil {

@@ -22,14 +22,14 @@ type Plan struct {
 	Ignored  []Entry // members without meaning here
 }
 
-// Toolkit is a toolkit to create: kind mcp or http, at a URL.
+// Toolkit is a toolkit to create: kind mcp or http, at a URL. Its JSON form is that of the API.
 type Toolkit struct {
-	Mark    string // stands at the end of its name, so that a later run finds it again
-	Name    string // at most 200 characters, with the mark
-	Kind    string
-	URL     string
-	Enabled []string // tools to enable; nil: all
-	Request *Request // of the kind http
+	Mark    string   `json:"-"`    // stands at the end of its name, so that a later run finds it again
+	Name    string   `json:"name"` // at most 200 characters, with the mark
+	Kind    string   `json:"kind"`
+	URL     string   `json:"url"`
+	Enabled []string `json:"enabled,omitzero"` // tools to enable; nil: all
+	Request *Request `json:"request,omitzero"` // of the kind http
 }
 
 // Request is the one request of a toolkit of the kind http; its JSON form is that of the API.
@@ -76,13 +76,13 @@ type Agent struct {
 	Metadata     map[string]string
 }
 
-// Model is the model of an agent.
+// Model is the model of an agent. Its JSON form is that of the API.
 type Model struct {
-	Provider    string // of this service: openai, anthropic, bedrock, demo
-	Name        string
-	Temperature *float64
-	MaxTokens   *int
-	Chosen      bool // the user said which, with -model
+	Provider    string   `json:"provider"` // of this service: openai, anthropic, bedrock, demo
+	Name        string   `json:"name"`
+	Temperature *float64 `json:"temperature"`
+	MaxTokens   *int     `json:"max_tokens"`
+	Chosen      bool     `json:"-"` // the user said which, with -model
 }
 
 // Kinds of findings.
