@@ -8,13 +8,11 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"encoding/base64"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -124,10 +122,5 @@ func login(ctx context.Context) (authn.Authenticator, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain, err := base64.StdEncoding.DecodeString(aws.ToString(out.AuthorizationData[0].AuthorizationToken))
-	if err != nil {
-		return nil, err
-	}
-	user, password, _ := strings.Cut(string(plain), ":")
-	return &authn.Basic{Username: user, Password: password}, nil
+	return authn.FromConfig(authn.AuthConfig{Auth: aws.ToString(out.AuthorizationData[0].AuthorizationToken)}), nil
 }
