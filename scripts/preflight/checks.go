@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"fmt"
 	"maps"
 	"slices"
@@ -189,19 +190,10 @@ func judgeCertificate(a *answers) []finding {
 		return fails("the certificate is %s, and CloudFront takes it once it is ISSUED: add the record that aws acm "+
 			"describe-certificate --region us-east-1 --certificate-arn %s shows to the domain's DNS", c.status,
 			a.stage.Certificate)
-	case !slices.ContainsFunc(c.names, func(name string) bool { return covers(name, a.stage.Domain) }):
+	case (&x509.Certificate{DNSNames: c.names}).VerifyHostname(a.stage.Domain) != nil:
 		return fails("the certificate is for %s, and not for %s", strings.Join(c.names, ", "), a.stage.Domain)
 	}
 	return nil
-}
-
-// covers says whether a name of a certificate is one for the domain; a star stands for one label.
-func covers(name, domain string) bool {
-	if rest, wild := strings.CutPrefix(name, "*."); wild {
-		_, parent, _ := strings.Cut(domain, ".")
-		return parent == rest
-	}
-	return name == domain
 }
 
 func judgeConcurrency(a *answers) []finding {
