@@ -67,7 +67,7 @@ func (s *stage) ofPostgres(program, folder string, args ...string) (*process, er
 	if os.Getuid() == 0 {
 		command.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
 	}
-	return s.run(program, os.Interrupt, command)
+	return s.run(program, command)
 }
 
 func reach(ctx context.Context, url string) error {

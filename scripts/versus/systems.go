@@ -15,7 +15,6 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -102,7 +101,7 @@ func startOurs(ctx context.Context, s *stage) (server, error) {
 	command := exec.Command(s.ours)
 	command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+data, "USER_CAP=1000000",
 		"ORGANIZATION_CAP=1000000", "RATE_LIMIT=10000000", "RATE_BURST=10000000", "LOG_LEVEL=error")
-	p, err := s.run("ours", os.Interrupt, command)
+	p, err := s.run("ours", command)
 	if err != nil {
 		return server{}, err
 	}
@@ -177,7 +176,7 @@ func (s *stage) serve(ctx context.Context, args ...string) (string, error) {
 		return "", err
 	}
 	args = append([]string{"-serve", s.name, "-listen", at}, args...)
-	p, err := s.run("server", os.Interrupt, exec.Command(s.versus, args...))
+	p, err := s.run("server", exec.Command(s.versus, args...))
 	if err != nil {
 		return "", err
 	}
@@ -199,7 +198,7 @@ func startRestate(ctx context.Context, s *stage) (server, error) {
 		"RESTATE_BIND_ADDRESS="+addresses[0], "RESTATE_INGRESS__BIND_ADDRESS="+addresses[1],
 		"RESTATE_ADMIN__BIND_ADDRESS="+addresses[2], "RESTATE_LOG_FILTER=warn", "RESTATE_DISABLE_TELEMETRY=true")
 	ingress, admin := "http://"+addresses[1], "http://"+addresses[2]
-	p, err := s.run("restate", syscall.SIGTERM, command)
+	p, err := s.run("restate", command)
 	if err != nil {
 		return server{}, err
 	}

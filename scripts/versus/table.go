@@ -2,26 +2,20 @@ package main
 
 import (
 	"fmt"
-	"math"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 func quantile(d []time.Duration, q float64) time.Duration {
-	if len(d) == 0 {
-		return 0
-	}
 	sorted := slices.Sorted(slices.Values(d))
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
 func median(v []float64) float64 {
-	if len(v) == 0 {
-		return math.NaN()
-	}
 	sorted := slices.Sorted(slices.Values(v))
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 1 {
@@ -32,9 +26,6 @@ func median(v []float64) float64 {
 
 // cell is the median of the rounds with its unit, and their range.
 func cell(v []float64, unit string) string {
-	if len(v) == 0 {
-		return "–"
-	}
 	return fmt.Sprintf("%s%s (%s–%s)", digits(median(v)), unit, digits(slices.Min(v)), digits(slices.Max(v)))
 }
 
@@ -99,12 +90,9 @@ func ratios(a, b []float64) []float64 {
 // machine says what the figures are of.
 func machine() string {
 	model := "unknown processor"
-	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(text)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				model = strings.TrimSpace(value)
-				break
-			}
+	if fs, err := procfs.NewDefaultFS(); err == nil {
+		if all, err := fs.CPUInfo(); err == nil && len(all) > 0 {
+			model = all[0].ModelName
 		}
 	}
 	return fmt.Sprintf("%d cores (%s), %s/%s, %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH,
