@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,33 +11,24 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // each does something n times, by so many clients together, and returns how long each took. The first error ends it.
 func each(clients, n int, do func(i int) error) ([]time.Duration, error) {
 	took := make([]time.Duration, n)
-	var next atomic.Int64
-	var failed atomic.Pointer[error]
-	var group sync.WaitGroup
-	for range clients {
-		group.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && failed.Load() == nil; i = int(next.Add(1)) - 1 {
-				began := time.Now()
-				if err := do(i); err != nil {
-					failed.Store(&err)
-				}
-				took[i] = time.Since(began)
-			}
+	group, ctx := errgroup.WithContext(context.Background())
+	group.SetLimit(clients)
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		group.Go(func() error {
+			began := time.Now()
+			defer func() { took[i] = time.Since(began) }()
+			return do(i)
 		})
 	}
-	group.Wait()
-	if err := failed.Load(); err != nil {
-		return nil, *err
-	}
-	return took, nil
+	return took, group.Wait()
 }
 
 // quantiles are the median and the 99th percentile.
