@@ -26,15 +26,17 @@ type maker struct {
 	out    io.Writer
 	tokens map[string]string // for toolkits, by the host of their URL
 
-	rows     []toolkitRow      // the toolkits that were there
-	toolkits map[string]string // ids, by marks
-	bases    map[string]string
-	titles   map[string]string // of the documents of this run, by ids
-	waiting  []waiting
-	failures []plan.Finding
-	notes    []plan.Finding
-	made     int
-	there    int
+	models    map[string]bool // those that the deployment reaches, as provider/name
+	providers map[string]bool
+	rows      []toolkitRow      // the toolkits that were there
+	toolkits  map[string]string // ids, by marks
+	bases     map[string]string
+	titles    map[string]string // of the documents of this run, by ids
+	waiting   []waiting
+	failures  []plan.Finding
+	notes     []plan.Finding
+	made      int
+	there     int
 }
 
 // waiting is a document that is not known to be ready.
@@ -65,20 +67,14 @@ func (m *maker) make(ctx context.Context) error {
 }
 
 func (m *maker) all(ctx context.Context) error {
-	models, err := m.models(ctx)
-	if err != nil {
-		return err
+	for _, step := range []func(context.Context) error{
+		m.findModels, m.makeToolkits, m.makeBases, m.makeAgents, m.await,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	if err := m.makeToolkits(ctx); err != nil {
-		return err
-	}
-	if err := m.makeBases(ctx); err != nil {
-		return err
-	}
-	if err := m.makeAgents(ctx, models); err != nil {
-		return err
-	}
-	return m.await(ctx)
+	return nil
 }
 
 func (m *maker) say(format string, args ...any) {
@@ -290,13 +286,7 @@ func (m *maker) read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxDocument))
 }
 
-// known are the models that the deployment reaches, as provider/name, and its providers.
-type known struct {
-	models    map[string]bool
-	providers map[string]bool
-}
-
-func (m *maker) models(ctx context.Context) (known, error) {
+func (m *maker) findModels(ctx context.Context) error {
 	var answer struct {
 		Models []struct {
 			Kind     string `json:"kind"`
@@ -305,28 +295,28 @@ func (m *maker) models(ctx context.Context) (known, error) {
 		} `json:"models"`
 		Unreachable map[string]string `json:"unreachable"`
 	}
-	k := known{map[string]bool{}, map[string]bool{}}
 	if err := m.client.call(ctx, http.MethodGet, "/models", nil, &answer); err != nil {
-		return k, err
+		return err
 	}
+	m.models, m.providers = map[string]bool{}, map[string]bool{}
 	for _, one := range answer.Models {
 		if one.Kind == "chat" {
-			k.models[one.Provider+"/"+one.Name] = true
-			k.providers[one.Provider] = true
+			m.models[one.Provider+"/"+one.Name] = true
+			m.providers[one.Provider] = true
 		}
 	}
 	for provider := range answer.Unreachable {
-		k.providers[provider] = true
+		m.providers[provider] = true
 	}
-	return k, nil
+	return nil
 }
 
 // fit is the model that an agent gets: the planned one, or demo where the deployment has no such provider.
-func (m *maker) fit(a *plan.Agent, k known) plan.Model {
+func (m *maker) fit(a *plan.Agent) plan.Model {
 	wanted := a.Model
 	switch {
-	case wanted.Provider == "demo", k.models[wanted.String()]:
-	case k.providers[wanted.Provider]:
+	case wanted.Provider == "demo", m.models[wanted.String()]:
+	case m.providers[wanted.Provider]:
 		m.note(plan.Notice, a.Source, "model "+wanted.String()+" is not among those that the deployment reaches now; "+
 			"the agent has it all the same", "see GET /models, and run again with -model OLD=PROVIDER/NAME, or edit "+
 			"the agent")
@@ -356,7 +346,7 @@ type agentRow struct {
 	} `json:"model"`
 }
 
-func (m *maker) makeAgents(ctx context.Context, k known) error {
+func (m *maker) makeAgents(ctx context.Context) error {
 	rows, err := list[agentRow](ctx, m.client, "/agents", "agents")
 	if err != nil {
 		return err
@@ -364,7 +354,7 @@ func (m *maker) makeAgents(ctx context.Context, k known) error {
 	for i := range m.plan.Agents {
 		a := &m.plan.Agents[i]
 		at := slices.IndexFunc(rows, func(r agentRow) bool { return r.Metadata[plan.ImportedFrom] == a.Mark })
-		model := m.fit(a, k)
+		model := m.fit(a)
 		if at >= 0 {
 			err = m.complete(ctx, a, rows[at], model)
 		} else {

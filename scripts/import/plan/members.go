@@ -285,17 +285,15 @@ func says(raw json.RawMessage) bool {
 // a secret.
 func short(raw json.RawMessage) string {
 	const enough = 40
-	switch raw[0] {
-	case '[':
-		var list []json.RawMessage
-		_ = json.Unmarshal(raw, &list)
-		return fmt.Sprintf("(list of %d)", len(list))
-	case '{':
+	var v any
+	_ = json.Unmarshal(raw, &v)
+	switch v := v.(type) {
+	case []any:
+		return fmt.Sprintf("(list of %d)", len(v))
+	case map[string]any:
 		return fmt.Sprintf("(object, %d bytes)", len(raw))
-	case '"':
-		var text string
-		_ = json.Unmarshal(raw, &text)
-		return fmt.Sprintf("(text, %d bytes)", len(text))
+	case string:
+		return fmt.Sprintf("(text, %d bytes)", len(v))
 	}
 	if len(raw) > enough {
 		return fmt.Sprintf("(number, %d bytes)", len(raw))
@@ -304,7 +302,11 @@ func short(raw json.RawMessage) string {
 }
 
 // secret says whether a member is a secret or has one in it, by names and by values.
-func secret(name string, raw json.RawMessage) bool { return secretive(name) || holdsSecrets(raw) }
+func secret(name string, raw json.RawMessage) bool {
+	var v any
+	_ = json.Unmarshal(raw, &v)
+	return secretive(name) || secretIn(v)
+}
 
 // secretive says whether a member's name says that its value is a secret.
 func secretive(name string) bool {
@@ -356,13 +358,7 @@ func snake(name string) string {
 // humps are the places where a name in camel case has words that meet.
 var humps = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// holdsSecrets says whether a value has a secretive member or the text of a secret anywhere.
-func holdsSecrets(raw json.RawMessage) bool {
-	var v any
-	_ = json.Unmarshal(raw, &v)
-	return secretIn(v)
-}
-
+// secretIn says whether a value has a secretive member or the text of a secret anywhere.
 func secretIn(v any) bool {
 	switch v := v.(type) {
 	case string:
