@@ -68,11 +68,7 @@ func run() error {
 			return err
 		}
 	}
-	used, err := exec.Command("du", "-sk", data).Output()
-	if err != nil {
-		return err
-	}
-	row("the store", "%s KiB on disk", strings.Fields(string(used))[0])
+	row("the store", "%.1f MB on disk", float64(sizeOf(data))/1e6)
 	s.stop(syscall.SIGKILL)
 	again, err := start(binary, data)
 	if err != nil {
@@ -228,4 +224,18 @@ func (s *server) stat() (stat procfs.ProcStat) {
 // memory is what the process has resident.
 func (s *server) memory() string {
 	return fmt.Sprintf("%.0f MB resident", float64(s.stat().ResidentMemory())/1e6)
+}
+
+// sizeOf is the size of all files below a folder.
+func sizeOf(folder string) (size int64) {
+	_ = filepath.WalkDir(folder, func(_ string, e os.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // files come and go
+		}
+		if info, err := e.Info(); err == nil && info.Mode().IsRegular() {
+			size += info.Size()
+		}
+		return nil
+	})
+	return size
 }
