@@ -306,29 +306,30 @@ func TestAnImportThatIsCutOffGoesOn(t *testing.T) {
 func TestLargeFilesAndEqualOnes(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	from := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(from, "collections", "c1"), 0o700))
 	const assistant = `[{"assistant_id":"a","graph_id":"g","name":"A","config":{"configurable":
 		{"rag":{"collections":["c1"]}}}}]`
 	large := strings.Repeat("The lighthouse has forty steps.\n", inForm/32+1)
-	for name, text := range map[string]string{
+	out := w.succeeds(w.folder(map[string]string{
 		"a.json": assistant, "collections/c1/1.txt": large, "collections/c1/2.txt": large,
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
-	}
-	out := w.succeeds(from)
+	}))
 	assert.Contains(t, out, "has the same content as 1.txt")
 	assert.Contains(t, w.asks(w.rows("/agents", "agents")["A"], "/search steps of the lighthouse")["answer"], "forty")
 	assert.Equal(t, 1, w.counts()["documents"])
 }
 
-// export is a folder with one file.
-func (w *world) export(text string) string {
+// folder is a folder with some files.
+func (w *world) folder(files map[string]string) string {
 	w.t.Helper()
 	from := w.t.TempDir()
-	require.NoError(w.t, os.WriteFile(filepath.Join(from, "a.json"), []byte(text), 0o600))
+	for name, text := range files {
+		require.NoError(w.t, os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o700))
+		require.NoError(w.t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
+	}
 	return from
 }
+
+// export is a folder with one file.
+func (w *world) export(text string) string { return w.folder(map[string]string{"a.json": text}) }
 
 // One thing that the service does not take costs that thing alone, not the agent or the toolkit.
 func TestWhatIsRefusedIsLeftOutAlone(t *testing.T) {
@@ -475,12 +476,9 @@ func TestADryRunCallsNothing(t *testing.T) {
 func TestWhatCannotBeReadIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	from := t.TempDir()
-	for name, text := range map[string]string{
+	from := w.folder(map[string]string{
 		"a.json": `{"assistant_id":"a","graph_id":"g","name":"A"}`, "b.json": `{"agents":[`,
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
-	}
+	})
 	for _, more := range [][]string{{"-dry-run"}, nil} {
 		status, out, errs := w.imports(w.url, from, more...)
 		assert.Equal(t, failed, status, out)

@@ -10,6 +10,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -128,11 +129,8 @@ func open(from string) (root *os.Root, only string, err error) {
 	}
 	if !info.IsDir() {
 		from, only = filepath.Split(from)
-		if from == "" {
-			from = "."
-		}
 	}
-	root, err = os.OpenRoot(from)
+	root, err = os.OpenRoot(cmp.Or(from, "."))
 	return root, only, err
 }
 

@@ -229,7 +229,7 @@ func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 	o.ignore("holds within the file only", "id")
 	system := o.text("system")
 	a.Instructions = o.fitBytes("system", strings.TrimSpace(system+o.memory(f, flat)))
-	a.OutputSchema = o.responseFormat("response_format")
+	a.OutputSchema = o.responseFormat()
 	a.Model = o.lettaModel(&a)
 	o.lettaTools(f, &a, flat)
 	o.sources(f, &a)
@@ -355,7 +355,7 @@ func (o *object) lettaModel(a *Agent) Model {
 // answers maps the form of answers, unless the agent has one.
 func (o *object) answers(a *Agent) {
 	if a.OutputSchema == nil {
-		a.OutputSchema = o.responseFormat("response_format")
+		a.OutputSchema = o.responseFormat()
 	}
 }
 

@@ -97,19 +97,9 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// schemaOf returns a JSON schema for answers, or reports why it is none.
-func (o *object) schemaOf(member string) json.RawMessage {
-	raw := o.take(member)
-	if len(raw) > maxSchema || len(raw) == 0 || raw[0] != '{' {
-		o.about(LeftOut, fmt.Sprintf("must be a JSON schema of at most %d KiB", maxSchema>>10),
-			"set output_schema of the agent", member)
-		return nil
-	}
-	return raw
-}
-
-// responseFormat maps response_format, which OpenAI and Letta have alike.
-func (o *object) responseFormat(member string) json.RawMessage {
+// responseFormat maps response_format, which OpenAI and Letta have alike, to a JSON schema for answers.
+func (o *object) responseFormat() json.RawMessage {
+	const member = "response_format"
 	raw := o.members[member]
 	if !given(raw) || string(raw) == `"auto"` {
 		o.ignore("any text, as here", member)
@@ -132,7 +122,13 @@ func (o *object) responseFormat(member string) json.RawMessage {
 		s.report(LeftOut, "a schema of answers has no description here", "write it into the instructions",
 			"description")
 		defer s.rest("")
-		return s.schemaOf("schema")
+		raw := s.take("schema")
+		if len(raw) > maxSchema || len(raw) == 0 || raw[0] != '{' {
+			s.about(LeftOut, fmt.Sprintf("must be a JSON schema of at most %d KiB", maxSchema>>10),
+				"set output_schema of the agent", "schema")
+			return nil
+		}
+		return raw
 	default:
 		f.note(LeftOut, "answers of the form "+kind+" cannot be asked for without a schema",
 			"set output_schema of the agent, like {\"type\":\"object\"}")

@@ -223,7 +223,7 @@ func (p *planner) assistant(o *object, stores map[string]string) {
 		o.about(LeftOut, fmt.Sprintf("top_p %v: an agent has a temperature alone", *n), "set the temperature",
 			"top_p")
 	}
-	a.OutputSchema = o.responseFormat("response_format")
+	a.OutputSchema = o.responseFormat()
 	o.assistantTools(&a)
 	if r := o.open("tool_resources"); r != nil {
 		p.resources(r, &a, stores)

@@ -87,19 +87,15 @@ func toolName(text string) string {
 	return cmp.Or(name[:min(len(name), maxToolName)], "tool")
 }
 
-func orObject(schema json.RawMessage) json.RawMessage {
-	if len(schema) == 0 || schema[0] != '{' {
-		return json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return schema
-}
-
 // localReference is a reference of a schema to a place within it.
 var localReference = regexp.MustCompile(`"\$ref"\s*:\s*"#(/[^"]*)?"`)
 
 // asBody is the schema of an argument body that has the given one. Definitions stay at the root, where references
 // look for them; other references within the schema follow it, unless it has an address of its own.
 func asBody(schema json.RawMessage) json.RawMessage {
+	if len(schema) == 0 || schema[0] != '{' {
+		schema = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
 	own := bytes.Contains(schema, []byte(`"$id"`))
 	schema = localReference.ReplaceAllFunc(schema, func(reference []byte) []byte {
 		if own || bytes.Contains(reference, []byte("#/$defs")) || bytes.Contains(reference, []byte("#/definitions")) {
@@ -108,7 +104,7 @@ func asBody(schema json.RawMessage) json.RawMessage {
 		return bytes.Replace(reference, []byte("#"), []byte("#/properties/body"), 1)
 	})
 	whole := map[string]any{
-		"type": "object", "properties": map[string]any{"body": orObject(schema)}, "required": []string{"body"},
+		"type": "object", "properties": map[string]any{"body": schema}, "required": []string{"body"},
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(schema, &members) == nil {
