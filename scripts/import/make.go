@@ -432,7 +432,8 @@ func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, mod
 	}
 	m.kept(a, there.Toolkits)
 	if patch["toolkit_ids"] != nil && there.Approval.Mode != "always" { // new tools come with their approvals
-		if tools := plan.Union(there.Approval.Tools, a.Approval); a.ApproveAll || len(tools) > len(there.Approval.Tools) {
+		had := there.Approval.Tools
+		if tools := plan.Union(had, a.Approval); a.ApproveAll || len(tools) > len(had) {
 			patch["approval"] = approvalBody(a, tools)
 		}
 	}

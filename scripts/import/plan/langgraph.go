@@ -28,7 +28,7 @@ func (p *planner) langgraph(o *object) {
 	a := o.begin(o.assistantMark(id), "Assistant "+id)
 	graph := o.text("graph_id")
 	a.Metadata["graph"] = cut(graph, maxMetadataText)
-	o.note(Changed, fmt.Sprintf("graph %q is a program, which an export has not: the agent calls tools in the loop "+
+	o.about(Changed, fmt.Sprintf("graph %q is a program, which an export has not: the agent calls tools in the loop "+
 		"of this service, until its model answers", graph),
 		"where the graph does more, serve that as an MCP server or behind a URL, and add it as a toolkit")
 	o.configuration(&a)
@@ -160,7 +160,7 @@ func (o *object) mcp(a *Agent) {
 		return
 	}
 	if len(tools) == 0 {
-		o.note(Notice, "the assistant names no tool of this server: there is no toolkit of it",
+		o.about(Notice, "the assistant names no tool of this server: there is no toolkit of it",
 			"create the toolkit yourself: POST /toolkits with kind mcp")
 		return
 	}
@@ -231,7 +231,7 @@ func (o *object) collection(mark, id string) {
 		}
 	}
 	if len(b.Documents) == 0 {
-		o.note(Notice, fmt.Sprintf("collection %q: its documents are not in the export: the knowledge base is empty",
+		o.about(Notice, fmt.Sprintf("collection %q: its documents are not in the export: the knowledge base is empty",
 			id), "save them in the folder "+collections+"/"+cut(id, 100)+", and run again")
 	}
 	o.p.base(b, "")

@@ -129,7 +129,7 @@ func (p *planner) lettaSources(o *object, f *file) {
 		s.rest(lettaDo)
 		if p.marks[b.Mark] {
 			p.append(b)
-			s.note(Notice, "the export has a source of this name and description already: one knowledge base has the "+
+			s.about(Notice, "the export has a source of this name and description already: one knowledge base has the "+
 				"documents of both", "give it a name of its own in the export where it is another one, and run again")
 		} else {
 			p.base(b, about)
@@ -198,13 +198,13 @@ func (p *planner) lettaFile(o *object, called map[string]int) (Document, bool) {
 		return d, true
 	}
 	if called[name] > 1 {
-		o.note(LeftOut, "its content is not in the export, and other files have its name", "upload it yourself")
+		o.about(LeftOut, "its content is not in the export, and other files have its name", "upload it yourself")
 		return d, false
 	}
 	if d.Path = p.fileOf(originals, name); d.Path != "" {
 		return d, p.sized(o, d.Path)
 	}
-	o.note(LeftOut, "its content is not in the export", "put the file there as "+originals+"/"+name+", and run again")
+	o.about(LeftOut, "its content is not in the export", "put the file there as "+originals+"/"+name+", and run again")
 	return d, false
 }
 
@@ -250,7 +250,7 @@ func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 	if p.marks[a.Mark] {
 		at := slices.IndexFunc(p.Agents, func(other Agent) bool { return other.Mark == a.Mark })
 		if p.Agents[at].Instructions != a.Instructions {
-			o.note(LeftOut, "the export has an agent of this name, kind and system prompt already, with other "+
+			o.about(LeftOut, "the export has an agent of this name, kind and system prompt already, with other "+
 				"memory, as agents of one template are: they cannot be told apart",
 				"give it a name of its own in the export, and run again")
 			return
@@ -289,7 +289,7 @@ func (o *object) memory(f *file, flat bool) string {
 		}
 	}
 	o.p.memory += min(text.Len(), maxInstructions)
-	o.note(Changed, "memory blocks ("+cut(strings.Join(labels, ", "), 200)+") are part of the instructions: the "+
+	o.about(Changed, "memory blocks ("+cut(strings.Join(labels, ", "), 200)+") are part of the instructions: the "+
 		"agent reads them and cannot change them, and what it wrote there is what all users are told",
 		"take out of the instructions what is about one person, and what speaks of tools for memory")
 	return text.String()
@@ -379,7 +379,7 @@ func (o *object) lettaTools(f *file, a *Agent, flat bool) {
 		}
 		f.offers[t].to(a, mcp)
 		if f.offers[t].archival {
-			o.note(LeftOut, "its archival memory is not in an agent file",
+			o.about(LeftOut, "its archival memory is not in an agent file",
 				"save GET /v1/agents/{agent_id}/archival-memory into the export, and run again")
 		}
 	}
@@ -456,7 +456,7 @@ func (o *object) lettaTool() *offer {
 	case kind == "custom" || kind == "" || kind == "external_mcp":
 		t.toolkit = o.program(name)
 	default:
-		o.note(LeftOut, fmt.Sprintf("tool %s (%s): it is a part of Letta", name, kind),
+		o.about(LeftOut, fmt.Sprintf("tool %s (%s): it is a part of Letta", name, kind),
 			"knowledge bases are searched by a tool of their own; for others look for an MCP server")
 		o.ignore("belongs to Letta", "description", "json_schema", "args_json_schema", "source_code", "source_type")
 	}
@@ -487,7 +487,7 @@ func (o *object) program(name string) string {
 func (o *object) lettaServer(f *file, name string, tools []string) string {
 	s := f.servers[name]
 	if s == nil {
-		o.note(LeftOut, fmt.Sprintf("MCP server %q is not in the file; its tools are %s", name,
+		o.about(LeftOut, fmt.Sprintf("MCP server %q is not in the file; its tools are %s", name,
 			cut(strings.Join(tools, ", "), 500)), "create the toolkit yourself: POST /toolkits with kind mcp")
 		return ""
 	}
@@ -620,7 +620,7 @@ func (p *planner) passages() {
 		if b == nil {
 			b = &Base{Mark: markOf(letta, owner), Name: cut("Archival memory of "+owner, maxName)}
 			bases[owner] = b
-			o.note(Notice, "a passage of the archival memory of "+owner+": its knowledge base has no agent",
+			o.about(Notice, "a passage of the archival memory of "+owner+": its knowledge base has no agent",
 				"give it to the agent: PATCH knowledge_base_ids")
 		}
 		for _, member := range []string{"archive_id", "agent_id", "source_id"} {
@@ -656,7 +656,7 @@ func (f *file) leftover() {
 		if !f.offered[name] {
 			s := f.servers[name]
 			if mark := s.mcpServer(name, nil); mark != "" {
-				s.note(Notice, "no agent of the file has tools of this server: all its tools are enabled in a "+
+				s.about(Notice, "no agent of the file has tools of this server: all its tools are enabled in a "+
 					"toolkit that no agent has", "give the toolkit to an agent, or delete it")
 			}
 		}

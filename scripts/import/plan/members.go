@@ -48,8 +48,7 @@ type element struct {
 func (p *planner) object(file, path, source string, raw json.RawMessage) *object {
 	o := &object{p: p, file: file, path: path, source: source, done: map[string]bool{}}
 	if err := json.Unmarshal(raw, &o.members); err != nil || o.members == nil {
-		p.find(Finding{Kind: LeftOut, Source: source, File: file, Path: path, What: "must be an object",
-			Do: "mend the export and run again", Whole: true})
+		o.whole("must be an object", "mend the export and run again")
 		return nil
 	}
 	return o
@@ -139,7 +138,7 @@ func (o *object) report(kind, what, do string, names ...string) {
 	}
 }
 
-// about adds a finding about members, whether they are read or not.
+// about adds a finding about members, whether they are read or not; without any, about the object itself.
 func (o *object) about(kind, what, do string, names ...string) {
 	o.p.find(Finding{Kind: kind, Source: o.source, File: o.file, Path: o.path, Members: names, What: what, Do: do})
 }
@@ -150,11 +149,6 @@ func (o *object) whole(what, do string) {
 		o.done[name] = true
 	}
 	o.p.find(Finding{Kind: LeftOut, Source: o.source, File: o.file, Path: o.path, What: what, Do: do, Whole: true})
-}
-
-// note adds a finding about the object itself.
-func (o *object) note(kind, what, do string) {
-	o.p.find(Finding{Kind: kind, Source: o.source, File: o.file, Path: o.path, What: what, Do: do})
 }
 
 // wrong reports a member whose value has another type than the format says.

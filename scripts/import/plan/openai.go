@@ -113,7 +113,7 @@ func (p *planner) vectorStore(
 		}
 	}
 	if len(files) == 0 {
-		o.note(Notice, "the export has none of its files: the knowledge base is empty",
+		o.about(Notice, "the export has none of its files: the knowledge base is empty",
 			"save GET /v1/vector_stores/"+id+"/files as well, and run again")
 	}
 	return p.base(b, about)
@@ -150,7 +150,7 @@ func (p *planner) storedFile(o *object, known map[string]*object, called map[str
 	}
 	at := p.fileOf(contents, id)
 	if at == "" {
-		o.note(LeftOut, "its content is not in the export",
+		o.about(LeftOut, "its content is not in the export",
 			fmt.Sprintf("put the file there as %s/%s, or its text as OpenAI has it as %s/%s.json, and run again",
 				originals, own, contents, id))
 		return d, false
@@ -185,7 +185,7 @@ func (o *object) chunking() {
 func (p *planner) parsedText(o *object, at string) (string, bool) {
 	raw, err := p.load(at)
 	if err != nil {
-		o.note(Unread, "its content "+at+": "+err.Error(), "save it again, and run again")
+		o.about(Unread, "its content "+at+": "+err.Error(), "save it again, and run again")
 		return "", false
 	}
 	page := p.object(at, "", o.source, raw)
@@ -205,7 +205,7 @@ func (p *planner) parsedText(o *object, at string) (string, bool) {
 	}
 	page.rest("")
 	if strings.TrimSpace(text.String()) == "" {
-		o.note(LeftOut, "its content "+at+" has no text", "put the original file there, and run again")
+		o.about(LeftOut, "its content "+at+" has no text", "put the original file there, and run again")
 		return "", false
 	}
 	return text.String(), true
@@ -244,7 +244,7 @@ func (o *object) assistantTools(a *Agent) {
 		case "function":
 			f := t.open("function")
 			if f == nil {
-				t.note(LeftOut, "a function without a description", "mend the export and run again")
+				t.about(LeftOut, "a function without a description", "mend the export and run again")
 				break
 			}
 			f.ignore("arguments are always held to the schema", "strict")
@@ -257,10 +257,10 @@ func (o *object) assistantTools(a *Agent) {
 			}
 			f.rest("")
 		case "code_interpreter":
-			t.note(LeftOut, "code_interpreter: this service executes no programs of models",
+			t.about(LeftOut, "code_interpreter: this service executes no programs of models",
 				"add an MCP server that does as a toolkit of the agent")
 		default:
-			t.note(LeftOut, "a tool of the type "+kind, "look for an MCP server that offers it")
+			t.about(LeftOut, "a tool of the type "+kind, "look for an MCP server that offers it")
 		}
 		t.rest("")
 	}

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -168,10 +167,8 @@ func TestUnknownMembersAreReported(t *testing.T) {
 		require.NotZero(t, n)
 		changed, err := json.Marshal(v)
 		require.NoError(t, err)
-		files := fstest.MapFS{"x.json": {Data: changed}}
-		p, err := plan.Read(files, "", plan.Options{})
-		require.NoError(t, err)
-		covered(t, p).walk("x.json", v)
+		p, _ := planned(t, string(changed))
+		covered(t, p).walk("a.json", v)
 	}
 }
 
@@ -221,8 +218,7 @@ func TestMarksOfLettaLastLongerThanTheFile(t *testing.T) {
 		"created_at":"%s"}`
 	marks := map[string]bool{}
 	for _, text := range []string{fmt.Sprintf(form, "agent-0", "2025"), fmt.Sprintf(form, "agent-7", "2026")} {
-		p, err := plan.Read(fstest.MapFS{"a.af": {Data: []byte(text)}}, "", plan.Options{})
-		require.NoError(t, err)
+		p, _ := planned(t, text)
 		marks[p.Agents[0].Mark] = true
 	}
 	assert.Len(t, marks, 1)

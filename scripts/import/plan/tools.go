@@ -29,7 +29,7 @@ func (o *object) callable(platform string, f function) string {
 	p.asked["-tool"+f.name] = true
 	address := p.options.Tools[f.name]
 	if address == "" {
-		o.note(LeftOut, fmt.Sprintf("function %s: an export has no program that could execute it%s; it takes %s",
+		o.about(LeftOut, fmt.Sprintf("function %s: an export has no program that could execute it%s; it takes %s",
 			f.name, f.where, arguments(f.parameters)),
 			"serve it at a URL that takes its arguments as a JSON body by POST, and run again with -tool "+
 				f.name+"=URL")
@@ -42,13 +42,13 @@ func (o *object) callable(platform string, f function) string {
 			Parameters: asBody(f.parameters),
 		},
 	}
-	o.note(Changed, fmt.Sprintf("function %s is called at %s; the model gives its arguments within body", f.name,
+	o.about(Changed, fmt.Sprintf("function %s is called at %s; the model gives its arguments within body", f.name,
 		site(address)), "give the toolkit credentials if the URL wants them; look at its approval and retry_safe")
 	called, takes := [2]string{t.URL, t.Request.Name}, string(t.Request.Parameters)
 	if other, known := p.takes[called]; !known {
 		p.takes[called] = takes
 	} else if other != takes {
-		o.note(Notice, "another function of this name takes something else: both call "+site(address),
+		o.about(Notice, "another function of this name takes something else: both call "+site(address),
 			"see that it understands both, or PATCH url of the toolkit")
 	}
 	return p.toolkit(platform, t)
@@ -207,7 +207,7 @@ func (p *planner) base(b Base, about string) string {
 func (o *object) most(list []string, most int, what, do string) []string {
 	list = Union(list)
 	if len(list) > most {
-		o.note(LeftOut, fmt.Sprintf("%d %s, of which an agent may have %d", len(list), what, most), do)
+		o.about(LeftOut, fmt.Sprintf("%d %s, of which an agent may have %d", len(list), what, most), do)
 		list = list[:most]
 	}
 	return list
@@ -221,7 +221,7 @@ func (o *object) approvals(a *Agent) {
 		}
 	}
 	if a.Approval = Union(a.Approval); len(a.Approval) > MaxApproval {
-		o.note(Changed, fmt.Sprintf("%d tools want an approval, of which an agent may name %d: each call of a tool "+
+		o.about(Changed, fmt.Sprintf("%d tools want an approval, of which an agent may name %d: each call of a tool "+
 			"needs an approval", len(a.Approval), MaxApproval), "PATCH approval of the agent")
 		a.Approval, a.ApproveAll = nil, true
 	}
@@ -239,7 +239,7 @@ func (o *object) begin(mark, otherwise string) Agent {
 // agent adds an agent to the plan, unless it has one of the same mark, which is reported.
 func (o *object) agent(a Agent) {
 	if o.p.marks[a.Mark] {
-		o.note(LeftOut, "the export has this agent twice", "take one of them out, and run again")
+		o.about(LeftOut, "the export has this agent twice", "take one of them out, and run again")
 		return
 	}
 	o.p.marks[a.Mark] = true
