@@ -31,7 +31,8 @@ func (s *stage) startPostgres(ctx context.Context) (string, error) {
 		}
 	}
 	data := filepath.Join(home, "data")
-	made, err := s.ofPostgres("initdb", home, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale", "C")
+	made, err := s.ofPostgres("initdb", home, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
+		"--locale", "C")
 	if err != nil {
 		return "", err
 	}
