@@ -112,34 +112,22 @@ func (s *server) openStreams() error {
 	return nil
 }
 
-// measure prints what n runs take.
-func (s *server) measure(what string, clients, n int) error {
-	used, began := s.stat().CPUTime(), time.Now()
-	took, err := each(clients, n, func(int) error {
-		_, err := s.complete("hello there", http.StatusOK)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	row(what, "%.0f runs/s, %s, %.2f ms of processor each; %s", float64(n)/time.Since(began).Seconds(), quantiles(took),
-		1e3*(s.stat().CPUTime()-used)/float64(n), s.memory())
-	return nil
-}
-
-func (s *server) alone() error { return s.measure("runs of one client", 1, 2000) }
-
 // fill completes many runs, and measures each tenth of them.
 func (s *server) fill() error {
 	tenth := max(1, *runs/10)
 	for done := 0; done < *runs; done += tenth {
-		what := fmt.Sprintf("%d clients, runs up to %d", *clients, done+tenth)
-		if err := s.measure(what, *clients, tenth); err != nil {
+		used, began := s.stat().CPUTime(), time.Now()
+		took, err := each(*clients, tenth, func(int) error {
+			_, err := s.complete("hello there", http.StatusOK)
+			return err
+		})
+		if err != nil {
 			return err
 		}
+		row(fmt.Sprintf("%d clients, runs up to %d", *clients, done+tenth),
+			"%.0f runs/s, %s, %.2f ms of processor each; %s", float64(tenth)/time.Since(began).Seconds(),
+			quantiles(took), 1e3*(s.stat().CPUTime()-used)/float64(tenth), s.memory())
 	}
-	rest()
-	row("memory after it, idle", "%s", s.memory())
 	return nil
 }
 
