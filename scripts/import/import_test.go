@@ -238,7 +238,7 @@ func TestAgentsOfLetta(t *testing.T) {
 	keeper := w.rows("/agents", "agents")["Keeper"]
 	assert.Empty(t, keeper["toolkit_ids"])
 
-	out = w.succeeds(from, "-bearer", w.tools+"=TOOLS_TOKEN")
+	w.succeeds(from, "-bearer", w.tools+"=TOOLS_TOKEN")
 	keeper = w.rows("/agents", "agents")["Keeper"]
 	assert.Contains(t, keeper["instructions"], "You keep the animals of a small zoo.\n\n# Memory\n\n## persona\n"+
 		"(How the keeper speaks)\n\nI am patient")

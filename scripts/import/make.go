@@ -127,7 +127,7 @@ func (m *maker) makeToolkits(ctx context.Context) (err error) {
 	}
 	for _, t := range m.plan.Toolkits {
 		at := slices.IndexFunc(m.rows, func(r toolkitRow) bool { return r.marked(t.Mark) })
-		made := toolkitRow{}
+		var made toolkitRow
 		if at >= 0 {
 			made = m.rows[at]
 		} else if made, err = m.makeToolkit(ctx, t); err != nil {
