@@ -78,16 +78,16 @@ func run(ctx context.Context, binaries, repository string) (string, error) {
 func imageOf(files map[string][]byte) (v1.Image, error) {
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
-	if err := w.WriteHeader(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777,
-		Format: tar.FormatPAX}); err != nil {
-		return nil, err
-	}
+	entries := []tar.Header{{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}}
 	for _, name := range programs {
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o555, Size: int64(len(files[name])),
-			Format: tar.FormatPAX}); err != nil {
+		entries = append(entries, tar.Header{Name: name, Mode: 0o555, Size: int64(len(files[name]))})
+	}
+	for _, h := range entries {
+		h.Format = tar.FormatPAX
+		if err := w.WriteHeader(&h); err != nil {
 			return nil, err
 		}
-		if _, err := w.Write(files[name]); err != nil {
+		if _, err := w.Write(files[h.Name]); err != nil {
 			return nil, err
 		}
 	}
