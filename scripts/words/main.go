@@ -26,11 +26,10 @@ var groups = []string{"names", "comments", "docs", "panel"}
 const budgetFile = "scripts/words/budget.txt"
 
 func main() {
-	dir := flag.String("tree", ".", "the root of the `checkout`")
 	write := flag.Bool("write", false, "lower the budget to the counts")
 	list := flag.String("list", "", "print every place of this `group`")
 	flag.Parse()
-	if err := run(*dir, *write, *list); err != nil {
+	if err := run(".", *write, *list); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
