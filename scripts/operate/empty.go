@@ -16,24 +16,35 @@ func (o *operator) empty(ctx context.Context, what string) error {
 		return errors.New("say empty blobs")
 	}
 	bucket, count := o.outputs["Bucket"], 0
-	err := o.versions(ctx, func(page []version) error {
-		count += len(page)
-		if !o.do || len(page) == 0 {
-			return nil
+	for pages := s3.NewListObjectVersionsPaginator(o.objects, &s3.ListObjectVersionsInput{Bucket: &bucket}); pages.
+		HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
 		}
 		var all []types.ObjectIdentifier // 1,000 at most, as many as one call deletes
-		for _, v := range page {
-			all = append(all, types.ObjectIdentifier{Key: &v.key, VersionId: &v.id})
+		for _, v := range page.Versions {
+			all = append(all, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
+		}
+		for _, v := range page.DeleteMarkers {
+			all = append(all, types.ObjectIdentifier{Key: v.Key, VersionId: v.VersionId})
+		}
+		count += len(all)
+		if !o.do || len(all) == 0 {
+			continue
 		}
 		out, err := o.objects.DeleteObjects(ctx, &s3.DeleteObjectsInput{Bucket: &bucket,
 			Delete: &types.Delete{Objects: all, Quiet: aws.Bool(true)}})
-		if err == nil && len(out.Errors) > 0 {
-			err = fmt.Errorf("%s stays: %s", aws.ToString(out.Errors[0].Key), aws.ToString(out.Errors[0].Message))
+		if err != nil {
+			return err
 		}
-		return err
-	})
-	if err == nil {
-		o.sum("%d versions of objects in %s are deleted", count, bucket)
+		if len(out.Errors) > 0 {
+			return fmt.Errorf("%s stays: %s", aws.ToString(out.Errors[0].Key), aws.ToString(out.Errors[0].Message))
+		}
 	}
-	return err
+	o.say("%d versions of objects in %s are deleted", count, bucket)
+	if !o.do {
+		o.say("that is, they would be; say -do")
+	}
+	return nil
 }

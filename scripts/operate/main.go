@@ -137,14 +137,6 @@ func run(ctx context.Context, out io.Writer, stage string, do bool, args []strin
 
 func (o *operator) say(format string, args ...any) { _, _ = fmt.Fprintf(o.out, format+"\n", args...) }
 
-// sum says what was done in all.
-func (o *operator) sum(format string, args ...any) {
-	o.say(format, args...)
-	if !o.do {
-		o.say("that is, they would be; say -do")
-	}
-}
-
 // queue finds a queue and its dead-letter queue by purpose: run, webhook, job or ingest.
 func (o *operator) queue(name string) (address, dead string, err error) {
 	if name == "" {

@@ -96,7 +96,10 @@ func (o *operator) restoreTable(ctx context.Context, from string) error {
 	}); err != nil {
 		return err
 	}
-	o.sum("%d items of %s put into %s, %d that it has not deleted there", put.Load(), from, to, deleted.Load())
+	o.say("%d items of %s put into %s, %d that it has not deleted there", put.Load(), from, to, deleted.Load())
+	if !o.do {
+		o.say("that is, they would be; say -do")
+	}
 	return nil
 }
 
@@ -255,8 +258,20 @@ func (o *operator) restoreBlobs(ctx context.Context, then time.Time) error {
 		return err
 	}
 	var held []version // of the key that the listing is at: pages end anywhere
-	err := o.versions(ctx, func(page []version) error {
-		held = append(held, page...)
+	for pages := s3.NewListObjectVersionsPaginator(o.objects, &s3.ListObjectVersionsInput{Bucket: &bucket}); pages.
+		HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, v := range page.Versions {
+			held = append(held, version{aws.ToString(v.Key), aws.ToString(v.VersionId), aws.ToTime(v.LastModified),
+				aws.ToBool(v.IsLatest), false})
+		}
+		for _, v := range page.DeleteMarkers {
+			held = append(held, version{aws.ToString(v.Key), aws.ToString(v.VersionId), aws.ToTime(v.LastModified),
+				aws.ToBool(v.IsLatest), true})
+		}
 		slices.SortStableFunc(held, func(a, b version) int { return cmp.Compare(a.key, b.key) })
 		for len(held) > 0 {
 			end := slices.IndexFunc(held, func(v version) bool { return v.key != held[0].key })
@@ -268,37 +283,15 @@ func (o *operator) restoreBlobs(ctx context.Context, then time.Time) error {
 			}
 			held = held[end:]
 		}
-		return nil
-	})
-	if err == nil && len(held) > 0 {
-		err = see(held)
 	}
-	if err == nil {
-		o.sum("%d objects are put back to what they were at %s", restored, then.Format(time.RFC3339))
-	}
-	return err
-}
-
-// versions calls see with all versions of all objects of the stage's bucket, a page at a time.
-func (o *operator) versions(ctx context.Context, see func([]version) error) error {
-	in := &s3.ListObjectVersionsInput{Bucket: aws.String(o.outputs["Bucket"])}
-	for pages := s3.NewListObjectVersionsPaginator(o.objects, in); pages.HasMorePages(); {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
+	if len(held) > 0 {
+		if err := see(held); err != nil {
 			return err
 		}
-		var all []version
-		for _, v := range page.Versions {
-			all = append(all, version{aws.ToString(v.Key), aws.ToString(v.VersionId), aws.ToTime(v.LastModified),
-				aws.ToBool(v.IsLatest), false})
-		}
-		for _, v := range page.DeleteMarkers {
-			all = append(all, version{aws.ToString(v.Key), aws.ToString(v.VersionId), aws.ToTime(v.LastModified),
-				aws.ToBool(v.IsLatest), true})
-		}
-		if err := see(all); err != nil {
-			return err
-		}
+	}
+	o.say("%d objects are put back to what they were at %s", restored, then.Format(time.RFC3339))
+	if !o.do {
+		o.say("that is, they would be; say -do")
 	}
 	return nil
 }
