@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -17,7 +16,7 @@ type article struct {
 	ID       string `json:"id"`
 	Title    string `json:"title"`
 	Text     string `json:"text"`
-	Language string `json:"language"` // ISO 639-1; not given: English
+	Language string `json:"language"` // ISO 639-1; not given: the id begins with it, like "de-12", else it is English
 }
 
 type question struct {
@@ -37,7 +36,9 @@ type collection struct {
 func read(name string) (collection, error) {
 	c, languages := collection{name: filepath.Base(name)}, map[string]string{}
 	err := lines(name+suffix, func(a article) {
-		a.Language = cmp.Or(a.Language, "en")
+		if a.Language == "" {
+			a.Language = languageOf(a.ID)
+		}
 		languages[a.ID] = a.Language
 		c.documents = append(c.documents, a)
 	})
@@ -53,6 +54,14 @@ func read(name string) (collection, error) {
 	return c, err
 }
 
+// languageOf is the language that an id begins with.
+func languageOf(id string) string {
+	if len(id) > 3 && id[2] == '-' && 'a' <= id[0] && id[0] <= 'z' && 'a' <= id[1] && id[1] <= 'z' {
+		return id[:2]
+	}
+	return "en"
+}
+
 // languages are those of the queries, in order.
 func (c collection) languages() []string {
 	var list []string
@@ -62,10 +71,45 @@ func (c collection) languages() []string {
 	return slices.Compact(slices.Sorted(slices.Values(list)))
 }
 
+// in is what the collection has in a language.
+func (c collection) in(language string) collection {
+	part := collection{name: c.name + ", " + language + " alone"}
+	for _, a := range c.documents {
+		if a.Language == language {
+			part.documents = append(part.documents, a)
+		}
+	}
+	part.queries = c.asked(language).queries
+	return part
+}
+
 // asked has the queries in a language, over all documents.
 func (c collection) asked(language string) collection {
 	c.queries = slices.DeleteFunc(slices.Clone(c.queries), func(q question) bool { return q.Language != language })
 	return c
+}
+
+// mixed puts collections into one.
+func mixed(list []collection) collection {
+	var all collection
+	var names []string
+	for i, c := range list {
+		of := func(id string) string { return fmt.Sprint(i, "/", id) }
+		names = append(names, c.name)
+		for _, a := range c.documents {
+			a.ID = of(a.ID)
+			all.documents = append(all.documents, a)
+		}
+		for _, q := range c.queries {
+			q.ID, q.Relevant = of(q.ID), slices.Clone(q.Relevant)
+			for j, id := range q.Relevant {
+				q.Relevant[j] = of(id)
+			}
+			all.queries = append(all.queries, q)
+		}
+	}
+	all.name = strings.Join(names, " + ")
+	return all
 }
 
 // short cuts each document to its first words, as abstracts and notes are.

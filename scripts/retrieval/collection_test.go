@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -95,9 +97,20 @@ func TestRowsBelowTheirFloorInOneLanguageAreNamed(t *testing.T) {
 func TestBasesOfCollections(t *testing.T) {
 	english := collection{name: "a", documents: []article{{ID: "1", Language: "en", Text: strings.Repeat("w ", 50)}},
 		queries: []question{{ID: "q", Language: "en", Relevant: []string{"1"}}}}
-	assert.Equal(t, []collection{english, english.short()}, english.bases())
-	assert.Equal(t, "a, the first 42 words", english.short().name)
+	two := collection{name: "b", documents: []article{{ID: "en-1", Language: "en"}, {ID: "de-1", Language: "de"}},
+		queries: []question{
+			{ID: "q", Language: "en", Relevant: []string{"en-1"}},
+			{ID: "r", Language: "de", Relevant: []string{"de-1"}},
+		}}
+	var names []string
+	for _, c := range bases([]collection{english, two}) {
+		names = append(names, fmt.Sprint(c.name, " ", len(c.documents), " ", len(c.queries)))
+		for _, q := range c.queries {
+			there := func(a article) bool { return a.ID == q.Relevant[0] }
+			assert.True(t, slices.ContainsFunc(c.documents, there), c.name)
+		}
+	}
+	assert.Equal(t, []string{"a 1 1", "a, the first 42 words 1 1", "b 2 2", "b, de alone 1 1", "b, en alone 1 1",
+		"a + b 3 3"}, names)
 	assert.Len(t, strings.Fields(english.short().documents[0].Text), shortWords)
-	two := collection{name: "b", queries: []question{{Language: "en"}, {Language: "de"}}}
-	assert.Equal(t, []collection{two}, two.bases())
 }

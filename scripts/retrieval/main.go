@@ -5,8 +5,9 @@
 //
 // A collection is two files in the folder: NAME.docs.jsonl, a line {"id", "title", "text", "language"} for each
 // document, and NAME.queries.jsonl, a line {"id", "text", "relevant": ids of documents} for each query. Where no
-// language is given, it is English. Each collection is measured as one base; and as one of the first 42 words of each
-// document, where it is of one language, as short texts are what most people have.
+// language is given, it is that which the id begins with ("de-12"), else English. Each collection is measured as
+// one base; as one of the first 42 words of each document, where it is of one language, as short texts are what
+// most people have; as a base for each of its languages; and in one base with all the others.
 //
 // Everything is searched by our analysis, chunking and ranking: each document as one chunk, and in chunks of the
 // default size, where a document is worth what its best chunk is; without an index, exactly, and the chunks also by
@@ -42,7 +43,7 @@ func main() {
 
 const suffix = ".docs.jsonl"
 
-// run measures every collection of a folder.
+// run measures every collection of a folder, and all of them in one base.
 func run(dir, python string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour)
 	defer cancel()
@@ -53,29 +54,42 @@ func run(dir, python string) error {
 	if len(files) == 0 {
 		return fmt.Errorf("there is no NAME%s in %q: -collection says where one is", suffix, dir)
 	}
-	var failures []error
+	var there []collection
 	for _, file := range files {
 		c, err := read(strings.TrimSuffix(file, suffix))
 		if err != nil {
 			return err
 		}
-		for _, c := range c.bases() {
-			rows, err := measure(ctx, c, python)
-			if err != nil {
-				return err
-			}
-			failures = append(failures, show(c, rows))
+		there = append(there, c)
+	}
+	var failures []error
+	for _, c := range bases(there) {
+		rows, err := measure(ctx, c, python)
+		if err != nil {
+			return err
 		}
+		failures = append(failures, show(c, rows))
 	}
 	return errors.Join(failures...)
 }
 
-// bases are what is measured of a collection.
-func (c collection) bases() []collection {
-	if len(c.languages()) == 1 {
-		return []collection{c, c.short()}
+// bases are what is measured of collections.
+func bases(list []collection) (all []collection) {
+	for _, c := range list {
+		all = append(all, c)
+		languages := c.languages()
+		if len(languages) == 1 {
+			all = append(all, c.short())
+			continue
+		}
+		for _, l := range languages {
+			all = append(all, c.in(l))
+		}
 	}
-	return []collection{c}
+	if len(list) > 1 {
+		all = append(all, mixed(list))
+	}
+	return all
 }
 
 // row is a line of the table.
@@ -161,7 +175,8 @@ func (r row) below(floor row) bool {
 	return r.ndcg < floor.ndcg-r.slack.ndcg || r.recall < floor.recall-r.slack.recall
 }
 
-// show prints the table. The error names the rows that are below their floor, also in one language of several.
+// show prints the table, and one of the languages where there are several; the error names the rows that are below
+// their floor.
 func show(c collection, rows []row) error {
 	fmt.Printf("%s: %d documents, %d queries\n", c.name, len(c.documents), len(c.queries))
 	fmt.Printf("  %-34s %8s %11s\n", "", "nDCG@10", "recall@100")
@@ -171,15 +186,26 @@ func show(c collection, rows []row) error {
 	failures := []error{short(c.name, rows)}
 	languages := c.languages()
 	if len(languages) < 2 {
-		languages = nil
+		return errors.Join(failures...)
 	}
+	fmt.Printf("  nDCG@10 by the language of the query\n  %-34s", "")
+	parts := map[string][]row{}
 	for _, l := range languages {
-		part := slices.Clone(rows)
-		for i := range part {
-			part[i].figures = c.asked(l).judge(part[i].found)
-			part[i].slack.recall = 1 // one of a few queries is more than the slack
+		fmt.Printf(" %8s", l)
+		for _, r := range rows {
+			r.figures = c.asked(l).judge(r.found)
+			r.slack.recall = 1 // one of a few queries is more than the slack
+			parts[l] = append(parts[l], r)
 		}
-		failures = append(failures, short(c.name+", queries in "+l, part))
+		failures = append(failures, short(c.name+", queries in "+l, parts[l]))
+	}
+	fmt.Println()
+	for i, r := range rows {
+		fmt.Printf("  %-34s", r.name)
+		for _, l := range languages {
+			fmt.Printf(" %8.4f", parts[l][i].ndcg)
+		}
+		fmt.Println()
 	}
 	return errors.Join(failures...)
 }
