@@ -147,8 +147,7 @@ simulate: ## run the simulation with SEEDS seeds, without the race detector
 bench: ## measure the real process over HTTP: streams, RUNS runs, a start after kill -9, documents (minutes)
 	$(GO) run ./scripts/bench -runs $(RUNS)
 
-versus: .cache/versus/package-lock.json ## measure ours next to DBOS Go and Restate, in VERSUS_ROUNDS rounds of all (needs Linux, Node.js; FLAGS)
-	@command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || $(MAKE) .cache/versus/postgres/package-lock.json
+versus: .cache/versus/package-lock.json .cache/versus/postgres/package-lock.json ## measure ours next to DBOS Go and Restate, in VERSUS_ROUNDS rounds of all (needs Linux, Node.js; FLAGS)
 	$(GO) build -C scripts/versus -o $(CURDIR)/.cache/versus/versus .
 	.cache/versus/versus -root . -cache .cache/versus -rounds $(VERSUS_ROUNDS) $(FLAGS)
 

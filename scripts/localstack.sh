@@ -13,19 +13,20 @@ root=$LS_HOME/$key
 
 setup() {
   [ -e "$root/.done" ] && return
+  rm -rf "$root" # of a setup that was cut off
   mkdir -p "$root"
+  lib=$root/fs/var/lib/localstack/lib
   java_home=$(dirname "$(dirname "$(readlink -f "$(command -v java)")")")
   # jars and wheels come at the same time
-  ( mvn -q -B -f "$here/pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies -DoutputDirectory="$root/jars/ddb" -DincludeScope=runtime
-    mvn -q -B -f "$here/jsonata-pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies -DoutputDirectory="$root/jars/jsonata" -DincludeScope=runtime ) & mvn_pid=$!
+  ( mvn -q -B -f "$here/pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies -DoutputDirectory="$lib/dynamodb-local/2/DynamoDBLocal_lib" -DincludeScope=runtime
+    mvn -q -B -f "$here/jsonata-pom.xml" org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies -DoutputDirectory="$lib/jsonata/0.9.7" -DincludeScope=runtime ) & mvn_pid=$!
   python3 -m venv "$root/venv"
   cp -r "$here/lshost" "$root/lshost"
   "$root/venv/bin/pip" install -q --no-compile --disable-pip-version-check -c "$here/constraints.txt" \
     "localstack-core[runtime]==$LS_VERSION" "$root/lshost"
   "$root/venv/bin/python" "$here/patch_localstack.py"
   wait "$mvn_pid"
-  "$root/venv/bin/python" "$here/place_jars.py" "$root/jars/ddb" "$root/jars/jsonata" "$root/fs" "$java_home"
-  rm -rf "$root/jars"
+  "$root/venv/bin/python" "$here/place_jars.py" "$lib" "$java_home"
   touch "$root/.done"
 }
 

@@ -20,10 +20,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 var (
@@ -62,10 +63,11 @@ func run() error {
 	row("start to serving, first start", "%s", s.served.Round(time.Millisecond))
 	rest()
 	row("memory, idle", "%s", s.memory())
-	for _, measure := range []func() error{s.firstEvent, s.alone, s.fill} {
-		if err := measure(); err != nil {
-			return err
-		}
+	if err := s.firstEvent(); err != nil {
+		return err
+	}
+	if err := s.fill(); err != nil {
+		return err
 	}
 	row("the store", "%.1f MB on disk", float64(sizeOf(data))/1e6)
 	s.stop(syscall.SIGKILL)
@@ -212,34 +214,17 @@ func (s *server) chat(message string, fields ...string) (*http.Response, error) 
 	return s.do(http.MethodPost, "/chat", w.FormDataContentType(), &b)
 }
 
-// memory is what the process has resident, and how much of it is not backed by files.
-func (s *server) memory() string {
-	read := func(kind string) (mb float64) {
-		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.command.Process.Pid))
-		for line := range strings.Lines(string(status)) {
-			if rest, is := strings.CutPrefix(line, kind); is {
-				kb, _ := strconv.ParseFloat(strings.Fields(rest)[0], 64)
-				mb = kb * 1024 / 1e6
-			}
-		}
-		return mb
+// stat is what /proc has of the process, or nothing where there is no /proc.
+func (s *server) stat() (stat procfs.ProcStat) {
+	if p, err := procfs.NewProc(s.command.Process.Pid); err == nil {
+		stat, _ = p.Stat()
 	}
-	return fmt.Sprintf("%.0f MB resident, %.0f MB of it its own", read("VmRSS:"), read("RssAnon:"))
+	return stat
 }
 
-// processor is the processor time that the process has used.
-func (s *server) processor() time.Duration {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.command.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	var ticks int64
-	for _, f := range fields[11:13] { // of the program and of the kernel, in hundredths of a second
-		n, _ := strconv.ParseInt(f, 10, 64)
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond
+// memory is what the process has resident.
+func (s *server) memory() string {
+	return fmt.Sprintf("%.0f MB resident", float64(s.stat().ResidentMemory())/1e6)
 }
 
 // sizeOf is the size of all files below a folder.

@@ -3,41 +3,32 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"mime/multipart"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // each does something n times, by so many clients together, and returns how long each took. The first error ends it.
 func each(clients, n int, do func(i int) error) ([]time.Duration, error) {
 	took := make([]time.Duration, n)
-	var next atomic.Int64
-	var failed atomic.Pointer[error]
-	var group sync.WaitGroup
-	for range clients {
-		group.Go(func() {
-			for i := int(next.Add(1)) - 1; i < n && failed.Load() == nil; i = int(next.Add(1)) - 1 {
-				began := time.Now()
-				if err := do(i); err != nil {
-					failed.Store(&err)
-				}
-				took[i] = time.Since(began)
-			}
+	group, ctx := errgroup.WithContext(context.Background())
+	group.SetLimit(clients)
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		group.Go(func() error {
+			began := time.Now()
+			defer func() { took[i] = time.Since(began) }()
+			return do(i)
 		})
 	}
-	group.Wait()
-	if err := failed.Load(); err != nil {
-		return nil, *err
-	}
-	return took, nil
+	return took, group.Wait()
 }
 
 // quantiles are the median and the 99th percentile.
@@ -121,60 +112,49 @@ func (s *server) openStreams() error {
 	return nil
 }
 
-// measure prints what n runs take.
-func (s *server) measure(what string, clients, n int) error {
-	used, began := s.processor(), time.Now()
-	took, err := each(clients, n, func(int) error {
-		_, err := s.complete("hello there", http.StatusOK)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	row(what, "%.0f runs/s, %s, %.2f ms of processor each; %s", float64(n)/time.Since(began).Seconds(), quantiles(took),
-		1e3*(s.processor()-used).Seconds()/float64(n), s.memory())
-	return nil
-}
-
-func (s *server) alone() error { return s.measure("runs of one client", 1, 2000) }
-
 // fill completes many runs, and measures each tenth of them.
 func (s *server) fill() error {
 	tenth := max(1, *runs/10)
 	for done := 0; done < *runs; done += tenth {
-		what := fmt.Sprintf("%d clients, runs up to %d", *clients, done+tenth)
-		if err := s.measure(what, *clients, tenth); err != nil {
+		used, began := s.stat().CPUTime(), time.Now()
+		took, err := each(*clients, tenth, func(int) error {
+			_, err := s.complete("hello there", http.StatusOK)
+			return err
+		})
+		if err != nil {
 			return err
 		}
+		row(fmt.Sprintf("%d clients, runs up to %d", *clients, done+tenth),
+			"%.0f runs/s, %s, %.2f ms of processor each; %s", float64(tenth)/time.Since(began).Seconds(),
+			quantiles(took), 1e3*(s.stat().CPUTime()-used)/float64(tenth), s.memory())
 	}
-	rest()
-	row("memory after it, idle", "%s", s.memory())
 	return nil
 }
 
 // filesOfForm is how many documents are uploaded in one form, the most that one may have.
 const filesOfForm = 20
 
-// documents measures the time from the upload of documents until search finds them, and the time of a search.
+// documents measures the time from the upload of documents, by four clients, until search finds them, and the time of
+// a search.
 func (s *server) documents() error {
-	pdf, err := os.ReadFile("docs/handbook.pdf")
+	var base struct {
+		ID string `json:"knowledge_base_id"`
+	}
+	err := s.send(http.MethodPost, "/knowledge-bases", "application/json", strings.NewReader(`{"name":"b"}`), &base)
 	if err != nil {
 		return err
 	}
-	for _, when := range []string{"first", "second"} {
-		_, err := s.ingest("a PDF of three pages until it is found, "+when, func(base string) error {
-			return s.upload(base, "handbook.pdf", pdf)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	base, err := s.ingest(fmt.Sprintf("%d small documents until all are found", *documents), s.uploadSmall)
-	if err != nil {
+	began := time.Now()
+	if _, err = each(4, *documents/filesOfForm, func(form int) error { return s.upload(base.ID, form) }); err != nil {
 		return err
 	}
+	if err = s.ingested(base.ID); err != nil {
+		return err
+	}
+	row(fmt.Sprintf("%d small documents until all are found", *documents), "%s; %s",
+		time.Since(began).Round(time.Millisecond), s.memory())
 	took, err := each(1, 500, func(i int) error {
-		query := fmt.Sprintf(`{"query":"which light has the keeper of boat %d","knowledge_base_ids":[%q]}`, i, base)
+		query := fmt.Sprintf(`{"query":"which light has the keeper of boat %d","knowledge_base_ids":[%q]}`, i, base.ID)
 		return s.send(http.MethodPost, "/search", "application/json", strings.NewReader(query), nil)
 	})
 	if err == nil {
@@ -183,54 +163,24 @@ func (s *server) documents() error {
 	return err
 }
 
-// ingest makes a base, uploads documents to it, and waits until search finds all of them. It returns the base's id.
-func (s *server) ingest(what string, upload func(base string) error) (string, error) {
-	var base struct {
-		ID string `json:"knowledge_base_id"`
-	}
-	err := s.send(http.MethodPost, "/knowledge-bases", "application/json", strings.NewReader(`{"name":"b"}`), &base)
-	began := time.Now()
-	if err == nil {
-		err = upload(base.ID)
-	}
-	if err == nil {
-		err = s.ingested(base.ID)
-	}
-	if err == nil {
-		row(what, "%s; %s", time.Since(began).Round(time.Millisecond), s.memory())
-	}
-	return base.ID, err
-}
-
-// uploadSmall uploads the small documents, by four clients.
-func (s *server) uploadSmall(base string) error {
-	_, err := each(4, *documents/filesOfForm, func(form int) error {
-		var files [][]byte
-		for n := form * filesOfForm; len(files) < filesOfForm; n++ {
-			files = append(files, fmt.Appendf(nil, "Note %d. The keeper of light number %d writes: the lamp was lit "+
-				"at dusk, the wind came from the west, and boat %d lay at the pier all night.", n, n%97, n))
-		}
-		return s.upload(base, "note.txt", files...)
-	})
-	return err
-}
-
-func (s *server) upload(base, name string, files ...[]byte) error {
+// upload uploads the small documents of a form.
+func (s *server) upload(base string, form int) error {
 	var b bytes.Buffer
-	form := multipart.NewWriter(&b)
-	for _, f := range files {
-		part, err := form.CreateFormFile("file", name)
+	w := multipart.NewWriter(&b)
+	for n := form * filesOfForm; n < (form+1)*filesOfForm; n++ {
+		part, err := w.CreateFormFile("file", "note.txt")
 		if err != nil {
 			return err
 		}
-		if _, err := part.Write(f); err != nil {
+		if _, err := fmt.Fprintf(part, "Note %d. The keeper of light number %d writes: the lamp was lit at dusk, the "+
+			"wind came from the west, and boat %d lay at the pier all night.", n, n%97, n); err != nil {
 			return err
 		}
 	}
-	if err := form.Close(); err != nil {
+	if err := w.Close(); err != nil {
 		return err
 	}
-	return s.send(http.MethodPost, "/knowledge-bases/"+base+"/documents", form.FormDataContentType(), &b, nil)
+	return s.send(http.MethodPost, "/knowledge-bases/"+base+"/documents", w.FormDataContentType(), &b, nil)
 }
 
 // ingested waits until all documents of a base can be found. It fails if one failed, and after ten minutes.

@@ -8,13 +8,11 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
-	"encoding/base64"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -80,16 +78,16 @@ func run(ctx context.Context, binaries, repository string) (string, error) {
 func imageOf(files map[string][]byte) (v1.Image, error) {
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
-	if err := w.WriteHeader(&tar.Header{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777,
-		Format: tar.FormatPAX}); err != nil {
-		return nil, err
-	}
+	entries := []tar.Header{{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777}}
 	for _, name := range programs {
-		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o555, Size: int64(len(files[name])),
-			Format: tar.FormatPAX}); err != nil {
+		entries = append(entries, tar.Header{Name: name, Mode: 0o555, Size: int64(len(files[name]))})
+	}
+	for _, h := range entries {
+		h.Format = tar.FormatPAX
+		if err := w.WriteHeader(&h); err != nil {
 			return nil, err
 		}
-		if _, err := w.Write(files[name]); err != nil {
+		if _, err := w.Write(files[h.Name]); err != nil {
 			return nil, err
 		}
 	}
@@ -124,10 +122,5 @@ func login(ctx context.Context) (authn.Authenticator, error) {
 	if err != nil {
 		return nil, err
 	}
-	plain, err := base64.StdEncoding.DecodeString(aws.ToString(out.AuthorizationData[0].AuthorizationToken))
-	if err != nil {
-		return nil, err
-	}
-	user, password, _ := strings.Cut(string(plain), ":")
-	return &authn.Basic{Username: user, Password: password}, nil
+	return authn.FromConfig(authn.AuthConfig{Auth: aws.ToString(out.AuthorizationData[0].AuthorizationToken)}), nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/stretchr/testify/assert"
@@ -18,20 +19,15 @@ import (
 )
 
 func TestTheSameProgramGivesTheSameImage(t *testing.T) {
-	one, err := imageOf(map[string][]byte{"stream": []byte("a program"), "worker": []byte("a second")})
-	require.NoError(t, err)
-	two, err := imageOf(map[string][]byte{"stream": []byte("a program"), "worker": []byte("a second")})
-	require.NoError(t, err)
-	other, err := imageOf(map[string][]byte{"stream": []byte("a program"), "worker": []byte("another")})
-	require.NoError(t, err)
-	a, err := one.Digest()
-	require.NoError(t, err)
-	b, err := two.Digest()
-	require.NoError(t, err)
-	c, err := other.Digest()
-	require.NoError(t, err)
-	assert.Equal(t, a, b)
-	assert.NotEqual(t, a, c)
+	digest := func(worker string) v1.Hash {
+		image, err := imageOf(map[string][]byte{"stream": []byte("a program"), "worker": []byte(worker)})
+		require.NoError(t, err)
+		sum, err := image.Digest()
+		require.NoError(t, err)
+		return sum
+	}
+	assert.Equal(t, digest("a second"), digest("a second"))
+	assert.NotEqual(t, digest("a second"), digest("another"))
 }
 
 func TestAPushedImageContainsThePrograms(t *testing.T) {

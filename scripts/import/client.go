@@ -201,19 +201,12 @@ func (c *client) upload(
 	if err != nil {
 		return made, err
 	}
-	for _, part := range [][2]string{{"title", title}, {"metadata", string(said)}} {
-		if err := form.WriteField(part[0], part[1]); err != nil {
-			return made, err
-		}
+	err = errors.Join(form.WriteField("title", title), form.WriteField("metadata", string(said)))
+	part, failed := form.CreateFormFile("file", name)
+	if err = errors.Join(err, failed); err == nil {
+		_, err = part.Write(content)
 	}
-	part, err := form.CreateFormFile("file", name)
-	if err != nil {
-		return made, err
-	}
-	if _, err := part.Write(content); err != nil {
-		return made, err
-	}
-	if err := form.Close(); err != nil {
+	if err = errors.Join(err, form.Close()); err != nil {
 		return made, err
 	}
 	return made, c.send(ctx, http.MethodPost, c.base+path,

@@ -120,20 +120,18 @@ func (w *world) imports(base, from string, more ...string) (status int, out, err
 	return status, o.String(), e.String()
 }
 
-func (w *world) call(method, path string, body io.Reader, kind string) object {
+// succeeds runs the command, which has to succeed, and returns what it says.
+func (w *world) succeeds(from string, more ...string) string {
 	w.t.Helper()
-	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, body)
-	require.NoError(w.t, err)
-	r.Header.Set("Authorization", "Bearer "+w.key)
-	r.Header.Set("Content-Type", kind)
-	answer, err := http.DefaultClient.Do(r)
-	require.NoError(w.t, err)
-	defer func() { _ = answer.Body.Close() }()
-	raw, err := io.ReadAll(answer.Body)
-	require.NoError(w.t, err)
-	var v object
-	require.NoError(w.t, json.Unmarshal(raw, &v), string(raw))
-	require.Less(w.t, answer.StatusCode, 300, string(raw))
+	status, out, errs := w.imports(w.url, from, more...)
+	require.Equal(w.t, done, status, "%s\n%s", out, errs)
+	return out
+}
+
+// call calls the API by the command's own client.
+func (w *world) call(method, path string, body any) (v object) {
+	w.t.Helper()
+	require.NoError(w.t, newClient(w.url, w.key).call(w.t.Context(), method, path, body, &v))
 	return v
 }
 
@@ -145,7 +143,7 @@ func (w *world) rows(path, list string) map[string]object {
 		name = "name"
 	}
 	all := map[string]object{}
-	for _, row := range w.call(http.MethodGet, path+"?limit=100", nil, "")[list].([]any) {
+	for _, row := range w.call(http.MethodGet, path+"?limit=100", nil)[list].([]any) {
 		row := row.(object)
 		title := row[name].(string)
 		require.NotContains(w.t, all, title, "%s has it twice", path)
@@ -155,7 +153,7 @@ func (w *world) rows(path, list string) map[string]object {
 }
 
 // asks has an agent answer a message.
-func (w *world) asks(agent object, message string) object {
+func (w *world) asks(agent object, message string) (v object) {
 	w.t.Helper()
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)
@@ -165,7 +163,9 @@ func (w *world) asks(agent object, message string) object {
 		require.NoError(w.t, form.WriteField(name, value))
 	}
 	require.NoError(w.t, form.Close())
-	return w.call(http.MethodPost, "/chat", &body, form.FormDataContentType())
+	require.NoError(w.t, newClient(w.url, w.key).send(w.t.Context(), http.MethodPost, w.url+"/chat",
+		map[string]string{"Content-Type": form.FormDataContentType()}, body.Bytes(), &v))
+	return v
 }
 
 // counts are how many things there are.
@@ -185,8 +185,7 @@ func TestAssistantsOfOpenAI(t *testing.T) {
 	t.Parallel()
 	w := start(t)
 	from := w.sample("openai")
-	status, out, errs := w.imports(w.url, from)
-	require.Equal(t, done, status, "%s\n%s", out, errs)
+	out := w.succeeds(from)
 	assert.Contains(t, out, "the deployment has no provider openai; the agent has the model demo")
 	assert.Contains(t, out, "made 3, there already 0")
 
@@ -206,15 +205,13 @@ func TestAssistantsOfOpenAI(t *testing.T) {
 	assert.Contains(t, w.asks(agent, "/search warranty of frames")["answer"], "eleven years")
 
 	before := w.counts()
-	status, out, errs = w.imports(w.url, from)
-	require.Equal(t, done, status, errs)
+	out = w.succeeds(from)
 	assert.Contains(t, out, "made 0, there already 3")
 	assert.Equal(t, before, w.counts())
 
 	// The user says which URL executes a function: the agent that is there gets it.
 	more := []string{"-tool", "order_status=http://" + w.tools + "/status", "-bearer", w.tools + "=TOOLS_TOKEN"}
-	status, out, errs = w.imports(w.url, from, more...)
-	require.Equal(t, done, status, "%s\n%s", out, errs)
+	out = w.succeeds(from, more...)
 	assert.Contains(t, out, "changed agent Support desk: toolkit_ids")
 	answer = w.asks(agent, `/tool order_status {"body":{"order":"17"}}`)["answer"]
 	assert.Contains(t, answer, "order 17 is on its way")
@@ -225,8 +222,7 @@ func TestAssistantsOfOpenAI(t *testing.T) {
 
 	// With another URL the old toolkit stays beside the new one.
 	more[1] = "order_status=http://" + w.tools + "/other"
-	status, out, errs = w.imports(w.url, from, more...)
-	require.Equal(t, done, status, errs)
+	out = w.succeeds(from, more...)
 	assert.Len(t, w.rows("/agents", "agents")["Support desk"]["toolkit_ids"], 2)
 	assert.Contains(t, out, "the agent still has toolkit order_status")
 }
@@ -242,8 +238,7 @@ func TestAgentsOfLetta(t *testing.T) {
 	keeper := w.rows("/agents", "agents")["Keeper"]
 	assert.Empty(t, keeper["toolkit_ids"])
 
-	status, out, errs = w.imports(w.url, from, "-bearer", w.tools+"=TOOLS_TOKEN")
-	require.Equal(t, done, status, "%s\n%s", out, errs)
+	w.succeeds(from, "-bearer", w.tools+"=TOOLS_TOKEN")
 	keeper = w.rows("/agents", "agents")["Keeper"]
 	assert.Contains(t, keeper["instructions"], "You keep the animals of a small zoo.\n\n# Memory\n\n## persona\n"+
 		"(How the keeper speaks)\n\nI am patient")
@@ -262,8 +257,7 @@ func TestAssistantsOfLangGraph(t *testing.T) {
 	from := w.sample("langgraph")
 	more := []string{"-bearer", w.tools + "=TOOLS_TOKEN", "-model", "mistral/mistral-large=demo/other"}
 	for range 2 {
-		status, out, errs := w.imports(w.url, from, more...)
-		require.Equal(t, done, status, "%s\n%s", out, errs)
+		w.succeeds(from, more...)
 		assert.Equal(t, map[string]int{"agents": 4, "toolkits": 2, "knowledge_bases": 2, "documents": 1}, w.counts())
 	}
 	guide := w.rows("/agents", "agents")["Harbour guide"]
@@ -312,30 +306,30 @@ func TestAnImportThatIsCutOffGoesOn(t *testing.T) {
 func TestLargeFilesAndEqualOnes(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	from := t.TempDir()
-	require.NoError(t, os.MkdirAll(filepath.Join(from, "collections", "c1"), 0o700))
 	const assistant = `[{"assistant_id":"a","graph_id":"g","name":"A","config":{"configurable":
 		{"rag":{"collections":["c1"]}}}}]`
 	large := strings.Repeat("The lighthouse has forty steps.\n", inForm/32+1)
-	for name, text := range map[string]string{
+	out := w.succeeds(w.folder(map[string]string{
 		"a.json": assistant, "collections/c1/1.txt": large, "collections/c1/2.txt": large,
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
-	}
-	status, out, errs := w.imports(w.url, from)
-	require.Equal(t, done, status, "%s\n%s", out, errs)
+	}))
 	assert.Contains(t, out, "has the same content as 1.txt")
 	assert.Contains(t, w.asks(w.rows("/agents", "agents")["A"], "/search steps of the lighthouse")["answer"], "forty")
 	assert.Equal(t, 1, w.counts()["documents"])
 }
 
-// export is a folder with one file.
-func (w *world) export(text string) string {
+// folder is a folder with some files.
+func (w *world) folder(files map[string]string) string {
 	w.t.Helper()
 	from := w.t.TempDir()
-	require.NoError(w.t, os.WriteFile(filepath.Join(from, "a.json"), []byte(text), 0o600))
+	for name, text := range files {
+		require.NoError(w.t, os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o700))
+		require.NoError(w.t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
+	}
 	return from
 }
+
+// export is a folder with one file.
+func (w *world) export(text string) string { return w.folder(map[string]string{"a.json": text}) }
 
 // One thing that the service does not take costs that thing alone, not the agent or the toolkit.
 func TestWhatIsRefusedIsLeftOutAlone(t *testing.T) {
@@ -346,8 +340,7 @@ func TestWhatIsRefusedIsLeftOutAlone(t *testing.T) {
 				{"type":"object","properties":{"p":{"type":"string","pattern":"^(?=a)"}}}}}},
 		{"assistant_id":"a1","graph_id":"g","name":"Caller","config":{"configurable":
 			{"mcp_config":{"url":"http://` + w.tools + `","tools":["away","echo","gone.too"]}}}}]`)
-	status, out, errs := w.imports(w.url, from, "-bearer", w.tools+"=TOOLS_TOKEN")
-	require.Equal(t, done, status, "%s\n%s", out, errs)
+	out := w.succeeds(from, "-bearer", w.tools+"=TOOLS_TOKEN")
 	assert.Contains(t, out, "the service refuses its output_schema")
 	for _, name := range []string{"away", "gone_too"} {
 		assert.Contains(t, out, "the server has no tool "+name)
@@ -367,24 +360,20 @@ func TestAToolkitOfAnEarlierExportStaysAndIsReported(t *testing.T) {
 		{"assistant_id":"b1","graph_id":"g","name":"B","config":{"configurable":
 			{"mcp_config":{"url":"http://%[1]s","tools":["echo","erase"]}}}}]`
 	more := []string{"-bearer", w.tools + "=TOOLS_TOKEN"}
-	status, out, errs := w.imports(w.url, w.export(fmt.Sprintf(form, w.tools, `"echo","erase"`)), more...)
-	require.Equal(t, done, status, "%s\n%s", out, errs)
+	w.succeeds(w.export(fmt.Sprintf(form, w.tools, `"echo","erase"`)), more...)
 	agent := w.rows("/agents", "agents")["A"]
 	given := agent["toolkit_ids"].([]any)
 	require.Len(t, given, 1)
 	for _, name := range []string{"by hand", "of another platform [letta 0123456789]"} {
-		own := w.call(http.MethodPost, "/toolkits", strings.NewReader(`{"kind":"mcp","name":"`+name+`","url":"http://`+
-			w.tools+`/mcp","enabled":["echo"],"credentials":{"type":"bearer","token":"`+token+`"}}`),
-			"application/json")
+		own := w.call(http.MethodPost, "/toolkits", object{"kind": "mcp", "name": name,
+			"url": "http://" + w.tools + "/mcp", "enabled": []string{"echo"},
+			"credentials": object{"type": "bearer", "token": token}})
 		given = append(given, own["toolkit_id"])
 	}
-	body, err := json.Marshal(object{"toolkit_ids": given})
-	require.NoError(t, err)
-	w.call(http.MethodPatch, "/agents/"+agent["agent_id"].(string), bytes.NewReader(body), "application/json")
+	w.call(http.MethodPatch, "/agents/"+agent["agent_id"].(string), object{"toolkit_ids": given})
 
 	for range 2 {
-		status, out, errs = w.imports(w.url, w.export(fmt.Sprintf(form, w.tools, `"echo"`)), more...)
-		require.Equal(t, done, status, "%s\n%s", out, errs)
+		out := w.succeeds(w.export(fmt.Sprintf(form, w.tools, `"echo"`)), more...)
 		now := w.rows("/agents", "agents")["A"]["toolkit_ids"]
 		assert.Len(t, now, len(given)+1)
 		assert.Subset(t, now, given)
@@ -434,8 +423,7 @@ func TestASourceThatIsThereAlreadyIsSaid(t *testing.T) {
 		name string
 		said bool
 	}{{"Anna", false}, {"Anna", false}, {"Bert", true}, {"Bert", false}} {
-		status, out, errs := w.imports(w.url, w.export(fmt.Sprintf(form, c.name)))
-		require.Equal(t, done, status, "%s\n%s", out, errs)
+		out := w.succeeds(w.export(fmt.Sprintf(form, c.name)))
 		assert.Equal(t, c.said, strings.Contains(out, "all agents that have a source of this name"), out)
 	}
 	assert.Equal(t, 2, w.counts()["documents"])
@@ -445,22 +433,17 @@ func TestASourceThatIsThereAlreadyIsSaid(t *testing.T) {
 func TestAnAgentThatIsFull(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	status, out, errs := w.imports(w.url, w.export(`{"assistant_id":"a1","graph_id":"g","name":"A"}`))
-	require.Equal(t, done, status, "%s\n%s", out, errs)
+	w.succeeds(w.export(`{"assistant_id":"a1","graph_id":"g","name":"A"}`))
 	var ids []string
 	for i := range 19 {
-		b := w.call(http.MethodPost, "/knowledge-bases", strings.NewReader(fmt.Sprintf(`{"name":"b%d"}`, i)),
-			"application/json")
+		b := w.call(http.MethodPost, "/knowledge-bases", object{"name": fmt.Sprint("b", i)})
 		ids = append(ids, b["knowledge_base_id"].(string))
 	}
-	body, err := json.Marshal(object{"knowledge_base_ids": ids})
-	require.NoError(t, err)
-	w.call(http.MethodPatch, "/agents/"+w.rows("/agents", "agents")["A"]["agent_id"].(string), bytes.NewReader(body),
-		"application/json")
+	w.call(http.MethodPatch, "/agents/"+w.rows("/agents", "agents")["A"]["agent_id"].(string),
+		object{"knowledge_base_ids": ids})
 	for range 2 {
-		status, out, errs = w.imports(w.url, w.export(`{"assistant_id":"a1","graph_id":"g","name":"A",
+		out := w.succeeds(w.export(`{"assistant_id":"a1","graph_id":"g","name":"A",
 			"config":{"configurable":{"rag":{"collections":["c1","c2"]}}}}`))
-		require.Equal(t, done, status, "%s\n%s", out, errs)
 		assert.Contains(t, out, "21 knowledge bases, of which an agent may have 20")
 		assert.Len(t, w.rows("/agents", "agents")["A"]["knowledge_base_ids"], 20)
 	}
@@ -474,9 +457,8 @@ func TestTooManyApprovals(t *testing.T) {
 	for i := range 2001 {
 		names = append(names, fmt.Sprintf(`"t%d":true`, i))
 	}
-	status, out, errs := w.imports(w.url, w.export(`{"assistant_id":"a1","graph_id":"g","name":"A",
-		"config":{"configurable":{"interrupt_config":{`+strings.Join(names, ",")+`}}}}`))
-	require.Equal(t, done, status, "%s\n%s", out, errs)
+	out := w.succeeds(w.export(`{"assistant_id":"a1","graph_id":"g","name":"A",
+		"config":{"configurable":{"interrupt_config":{` + strings.Join(names, ",") + `}}}}`))
 	assert.Contains(t, out, "each call of a tool needs an approval")
 	assert.Equal(t, "always", w.rows("/agents", "agents")["A"]["approval"].(object)["mode"])
 }
@@ -494,12 +476,9 @@ func TestADryRunCallsNothing(t *testing.T) {
 func TestWhatCannotBeReadIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	w := start(t)
-	from := t.TempDir()
-	for name, text := range map[string]string{
+	from := w.folder(map[string]string{
 		"a.json": `{"assistant_id":"a","graph_id":"g","name":"A"}`, "b.json": `{"agents":[`,
-	} {
-		require.NoError(t, os.WriteFile(filepath.Join(from, name), []byte(text), 0o600))
-	}
+	})
 	for _, more := range [][]string{{"-dry-run"}, nil} {
 		status, out, errs := w.imports(w.url, from, more...)
 		assert.Equal(t, failed, status, out)

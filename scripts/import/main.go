@@ -10,11 +10,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -49,18 +51,16 @@ type command struct {
 	bearers    map[string]string // environment variables with tokens, by the host that they are for
 }
 
-// pairs is a flag that may be given several times, each NAME=VALUE.
-type pairs map[string]string
-
-func (p pairs) String() string { return "" }
-
-func (p pairs) Set(text string) error {
-	name, value, found := strings.Cut(text, "=")
-	if !found || name == "" || value == "" {
-		return errors.New("must be NAME=VALUE")
+// into fills a map from a flag that may be given several times, each NAME=VALUE.
+func into(pairs map[string]string) func(string) error {
+	return func(text string) error {
+		name, value, found := strings.Cut(text, "=")
+		if !found || name == "" || value == "" {
+			return errors.New("must be NAME=VALUE")
+		}
+		pairs[name] = value
+		return nil
 	}
-	p[name] = value
-	return nil
 }
 
 func parse(args []string, errs io.Writer) (command, error) {
@@ -73,10 +73,10 @@ func parse(args []string, errs io.Writer) (command, error) {
 	flags.StringVar(&c.base, "base-url", "http://127.0.0.1:8080/api/v1", "the API; its key is in "+keyVariable)
 	flags.BoolVar(&c.dry, "dry-run", false, "print the plan and the report, and call nothing")
 	flags.DurationVar(&c.limit, "limit", time.Hour, "how long all of it may take, with the documents becoming ready")
-	flags.Var(pairs(c.options.Models), "model", "OLD=PROVIDER/NAME, the model to take instead; may be repeated")
-	flags.Var(pairs(c.options.Tools), "tool", "FUNCTION=URL, which executes a function; may be repeated")
-	flags.Var(pairs(c.bearers), "bearer", "HOST=VARIABLE, the environment variable with the bearer token of "+
-		"toolkits at that host; may be repeated")
+	flags.Func("model", "OLD=PROVIDER/NAME, the model to take instead; may be repeated", into(c.options.Models))
+	flags.Func("tool", "FUNCTION=URL, which executes a function; may be repeated", into(c.options.Tools))
+	flags.Func("bearer", "HOST=VARIABLE, the environment variable with the bearer token of toolkits at that host; may "+
+		"be repeated", into(c.bearers))
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}
@@ -112,10 +112,7 @@ func run(ctx context.Context, args []string, environ func(string) string, out, e
 	root, only, err := open(c.from)
 	if err == nil {
 		defer func() { _ = root.Close() }()
-		err = c.carry(root, only, out, func(p *plan.Plan) error {
-			m := &maker{client: newClient(c.base, key), plan: p, files: root.FS(), out: out, tokens: tokens}
-			return m.make(ctx)
-		})
+		err = c.carry(ctx, root.FS(), only, &maker{client: newClient(c.base, key), out: out, tokens: tokens})
 	}
 	if err != nil {
 		_, _ = fmt.Fprintln(errs, err)
@@ -132,28 +129,26 @@ func open(from string) (root *os.Root, only string, err error) {
 	}
 	if !info.IsDir() {
 		from, only = filepath.Split(from)
-		if from == "" {
-			from = "."
-		}
 	}
-	root, err = os.OpenRoot(from)
+	root, err = os.OpenRoot(cmp.Or(from, "."))
 	return root, only, err
 }
 
 // carry plans, and has it made unless it is a dry run.
-func (c command) carry(root *os.Root, only string, out io.Writer, make func(*plan.Plan) error) error {
-	p, err := plan.Read(root.FS(), only, c.options)
+func (c command) carry(ctx context.Context, files fs.FS, only string, m *maker) error {
+	p, err := plan.Read(files, only, c.options)
 	if err != nil {
 		return err
 	}
-	if err := p.Write(out); err != nil {
+	if err := p.Write(m.out); err != nil {
 		return err
 	}
 	if p.Unread() {
 		err = errUnread
 	}
 	if !c.dry {
-		err = errors.Join(make(p), err)
+		m.plan, m.files = p, files
+		err = errors.Join(m.make(ctx), err)
 	}
 	return err
 }

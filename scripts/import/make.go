@@ -26,15 +26,17 @@ type maker struct {
 	out    io.Writer
 	tokens map[string]string // for toolkits, by the host of their URL
 
-	rows     []toolkitRow      // the toolkits that were there
-	toolkits map[string]string // ids, by marks
-	bases    map[string]string
-	titles   map[string]string // of the documents of this run, by ids
-	waiting  []waiting
-	failures []plan.Finding
-	notes    []plan.Finding
-	made     int
-	there    int
+	models    map[string]bool // those that the deployment reaches, as provider/name
+	providers map[string]bool
+	rows      []toolkitRow      // the toolkits that were there
+	toolkits  map[string]string // ids, by marks
+	bases     map[string]string
+	titles    map[string]string // of the documents of this run, by ids
+	waiting   []waiting
+	failures  []plan.Finding
+	notes     []plan.Finding
+	made      int
+	there     int
 }
 
 // waiting is a document that is not known to be ready.
@@ -65,20 +67,14 @@ func (m *maker) make(ctx context.Context) error {
 }
 
 func (m *maker) all(ctx context.Context) error {
-	models, err := m.models(ctx)
-	if err != nil {
-		return err
+	for _, step := range []func(context.Context) error{
+		m.findModels, m.makeToolkits, m.makeBases, m.makeAgents, m.await,
+	} {
+		if err := step(ctx); err != nil {
+			return err
+		}
 	}
-	if err := m.makeToolkits(ctx); err != nil {
-		return err
-	}
-	if err := m.makeBases(ctx); err != nil {
-		return err
-	}
-	if err := m.makeAgents(ctx, models); err != nil {
-		return err
-	}
-	return m.await(ctx)
+	return nil
 }
 
 func (m *maker) say(format string, args ...any) {
@@ -96,6 +92,16 @@ func (m *maker) report(made bool, what, name string) {
 	m.say("%s %s %s", verb, what, plan.Clean(name))
 }
 
+// note notes what did not fit this deployment.
+func (m *maker) note(kind, source, what, do string) {
+	m.notes = append(m.notes, plan.Finding{Kind: kind, Source: source, What: what, Do: do})
+}
+
+// failed notes what could not be made.
+func (m *maker) failed(source, what, do string) {
+	m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: source, What: what, Do: do})
+}
+
 // fail notes what could not be made. A refusal concerns that one thing; anything else is returned, and ends the
 // import.
 func (m *maker) fail(source, do string, err error) error {
@@ -103,7 +109,7 @@ func (m *maker) fail(source, do string, err error) error {
 	if !refused || r.passing() || r.status == http.StatusUnauthorized || r.status == http.StatusForbidden {
 		return fmt.Errorf("%s: %w; run again to go on", plan.Clean(source), err)
 	}
-	m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: source, What: err.Error(), Do: do})
+	m.failed(source, err.Error(), do)
 	return nil
 }
 
@@ -121,23 +127,18 @@ func (m *maker) makeToolkits(ctx context.Context) (err error) {
 	}
 	for _, t := range m.plan.Toolkits {
 		at := slices.IndexFunc(m.rows, func(r toolkitRow) bool { return r.marked(t.Mark) })
+		var made toolkitRow
 		if at >= 0 {
-			m.toolkits[t.Mark] = m.rows[at].ID
-			m.report(false, "toolkit", t.Name)
-			continue
-		}
-		made, err := m.makeToolkit(ctx, t)
-		if err != nil {
+			made = m.rows[at]
+		} else if made, err = m.makeToolkit(ctx, t); err != nil {
 			if err := m.fail("toolkit "+t.Name, toolkitHelp, err); err != nil {
 				return err
 			}
-			continue
 		}
-		if made.ID == "" {
-			continue
+		if made.ID != "" {
+			m.toolkits[t.Mark] = made.ID
+			m.report(at < 0, "toolkit", t.Name)
 		}
-		m.toolkits[t.Mark] = made.ID
-		m.report(true, "toolkit", t.Name)
 	}
 	return nil
 }
@@ -148,49 +149,41 @@ const maxLacking = 16
 // makeToolkit makes a toolkit with those of its tools that its server has; without an id: there is none, which is
 // reported.
 func (m *maker) makeToolkit(ctx context.Context, t plan.Toolkit) (made toolkitRow, err error) {
-	body, enabled := m.toolkitBody(t), slices.Clone(t.Enabled)
+	body := struct {
+		plan.Toolkit
+
+		Credentials map[string]string `json:"credentials,omitzero"`
+	}{Toolkit: t}
+	body.Enabled = slices.Clone(t.Enabled)
+	if u, err := url.Parse(t.URL); err == nil && m.tokens[u.Host] != "" {
+		body.Credentials = map[string]string{"type": "bearer", "token": m.tokens[u.Host]}
+	}
 	source := "toolkit " + t.Name
 	for range maxLacking {
 		err = m.client.call(ctx, http.MethodPost, "/toolkits", body, &made)
 		at := 0
-		if n, _ := fmt.Sscanf(wrongField(err), "body.enabled[%d]", &at); n < 1 || at < 0 || at >= len(enabled) {
+		if n, _ := fmt.Sscanf(wrongField(err), "body.enabled[%d]", &at); n < 1 || at < 0 || at >= len(body.Enabled) {
 			return made, err
 		}
-		m.notes = append(m.notes, plan.Finding{Kind: plan.LeftOut, Source: source,
-			What: "the server has no tool " + enabled[at],
-			Do:   "see GET /toolkits/{id}/tools for its present name, and enable that"})
-		enabled = slices.Delete(enabled, at, at+1)
-		body["enabled"] = enabled
-		if len(enabled) == 0 {
+		m.note(plan.LeftOut, source, "the server has no tool "+body.Enabled[at],
+			"see GET /toolkits/{id}/tools for its present name, and enable that")
+		body.Enabled = slices.Delete(body.Enabled, at, at+1)
+		if len(body.Enabled) == 0 {
 			break
 		}
 	}
 	what := fmt.Sprintf("the server lacks %d of its tools or more: there is no toolkit", maxLacking)
-	if len(enabled) == 0 {
+	if len(body.Enabled) == 0 {
 		what = "none of its tools is left: there is no toolkit"
 	}
-	m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: source, What: what,
-		Do: "create the toolkit yourself, under this name, with the tools that the server has now, and run again"})
+	m.failed(source, what,
+		"create the toolkit yourself, under this name, with the tools that the server has now, and run again")
 	return made, nil
 }
 
 const toolkitHelp = "where the server wants a bearer token, run again with -bearer; for other credentials create " +
 	"the toolkit yourself, under this name, and run again; a private address must be in the deployment's " +
 	"TOOL_ALLOW_HOSTS"
-
-func (m *maker) toolkitBody(t plan.Toolkit) map[string]any {
-	body := map[string]any{"kind": t.Kind, "name": t.Name, "url": t.URL}
-	if t.Enabled != nil {
-		body["enabled"] = t.Enabled
-	}
-	if t.Request != nil {
-		body["request"] = t.Request
-	}
-	if u, err := url.Parse(t.URL); err == nil && m.tokens[u.Host] != "" {
-		body["credentials"] = map[string]any{"type": "bearer", "token": m.tokens[u.Host]}
-	}
-	return body
-}
 
 func (m *maker) makeBases(ctx context.Context) error {
 	type row struct {
@@ -243,11 +236,11 @@ func (m *maker) addDocuments(ctx context.Context, base string, b plan.Base, ther
 	}
 	more := slices.ContainsFunc(m.waiting[sent:], func(w waiting) bool { return !had[w.id] })
 	if there && b.Shared && more {
-		m.notes = append(m.notes, plan.Finding{Kind: plan.Notice, Source: "knowledge base " + b.Name,
-			What: "it was there already and has more documents now: all agents that have a source of this name and " +
+		m.note(plan.Notice, "knowledge base "+b.Name,
+			"it was there already and has more documents now: all agents that have a source of this name and "+
 				"description search them",
-			Do: "where it is another one, delete the new documents, give the source a name of its own in the export, " +
-				"and run again"})
+			"where it is another one, delete the new documents, give the source a name of its own in the export, "+
+				"and run again")
 	}
 	return nil
 }
@@ -259,15 +252,11 @@ func (m *maker) addDocument(ctx context.Context, base, baseName string, d plan.D
 	source := "document " + d.Title + " of knowledge base " + baseName
 	content := []byte(d.Text)
 	if d.Path != "" {
-		var broken error
-		if content, broken = m.read(d.Path); broken != nil {
-			m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: source, What: broken.Error(),
-				Do: "mend the export and run again"})
-			content = nil
+		var err error
+		if content, err = m.read(d.Path); err != nil {
+			m.failed(source, err.Error(), "mend the export and run again")
+			return nil //nolint:nilerr // noted
 		}
-	}
-	if content == nil {
-		return nil
 	}
 	metadata := d.Metadata
 	if metadata == nil {
@@ -278,8 +267,8 @@ func (m *maker) addDocument(ctx context.Context, base, baseName string, d plan.D
 		return m.fail(source, "", err)
 	}
 	if same := m.titles[made.ID]; same != "" {
-		m.notes = append(m.notes, plan.Finding{Kind: plan.Changed, Source: source,
-			What: "has the same content as " + same + ": both are one document", Do: "search for it by that title"})
+		m.note(plan.Changed, source, "has the same content as "+same+": both are one document",
+			"search for it by that title")
 		return nil
 	}
 	m.titles[made.ID] = d.Title
@@ -297,13 +286,7 @@ func (m *maker) read(path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxDocument))
 }
 
-// known are the models that the deployment reaches, as provider/name, and its providers.
-type known struct {
-	models    map[string]bool
-	providers map[string]bool
-}
-
-func (m *maker) models(ctx context.Context) (known, error) {
+func (m *maker) findModels(ctx context.Context) error {
 	var answer struct {
 		Models []struct {
 			Kind     string `json:"kind"`
@@ -312,37 +295,35 @@ func (m *maker) models(ctx context.Context) (known, error) {
 		} `json:"models"`
 		Unreachable map[string]string `json:"unreachable"`
 	}
-	k := known{map[string]bool{}, map[string]bool{}}
 	if err := m.client.call(ctx, http.MethodGet, "/models", nil, &answer); err != nil {
-		return k, err
+		return err
 	}
+	m.models, m.providers = map[string]bool{}, map[string]bool{}
 	for _, one := range answer.Models {
 		if one.Kind == "chat" {
-			k.models[one.Provider+"/"+one.Name] = true
-			k.providers[one.Provider] = true
+			m.models[one.Provider+"/"+one.Name] = true
+			m.providers[one.Provider] = true
 		}
 	}
 	for provider := range answer.Unreachable {
-		k.providers[provider] = true
+		m.providers[provider] = true
 	}
-	return k, nil
+	return nil
 }
 
 // fit is the model that an agent gets: the planned one, or demo where the deployment has no such provider.
-func (m *maker) fit(a *plan.Agent, k known) plan.Model {
+func (m *maker) fit(a *plan.Agent) plan.Model {
 	wanted := a.Model
 	switch {
-	case wanted.Provider == "demo", k.models[wanted.String()]:
-	case k.providers[wanted.Provider]:
-		m.notes = append(m.notes, plan.Finding{Kind: plan.Notice, Source: a.Source,
-			What: "model " + wanted.String() + " is not among those that the deployment reaches now; the agent has " +
-				"it all the same",
-			Do: "see GET /models, and run again with -model OLD=PROVIDER/NAME, or edit the agent"})
+	case wanted.Provider == "demo", m.models[wanted.String()]:
+	case m.providers[wanted.Provider]:
+		m.note(plan.Notice, a.Source, "model "+wanted.String()+" is not among those that the deployment reaches now; "+
+			"the agent has it all the same", "see GET /models, and run again with -model OLD=PROVIDER/NAME, or edit "+
+			"the agent")
 	default:
-		m.notes = append(m.notes, plan.Finding{Kind: plan.Changed, Source: a.Source,
-			What: "model " + wanted.String() + ": the deployment has no provider " + wanted.Provider +
-				"; the agent has the model demo, which repeats what it is told",
-			Do: "configure the provider and run again, or run again with -model OLD=PROVIDER/NAME"})
+		m.note(plan.Changed, a.Source, "model "+wanted.String()+": the deployment has no provider "+wanted.Provider+
+			"; the agent has the model demo, which repeats what it is told",
+			"configure the provider and run again, or run again with -model OLD=PROVIDER/NAME")
 		wanted.Provider, wanted.Name, wanted.Chosen = "demo", "", false // it replaces nothing
 	}
 	return wanted
@@ -365,7 +346,7 @@ type agentRow struct {
 	} `json:"model"`
 }
 
-func (m *maker) makeAgents(ctx context.Context, k known) error {
+func (m *maker) makeAgents(ctx context.Context) error {
 	rows, err := list[agentRow](ctx, m.client, "/agents", "agents")
 	if err != nil {
 		return err
@@ -373,7 +354,7 @@ func (m *maker) makeAgents(ctx context.Context, k known) error {
 	for i := range m.plan.Agents {
 		a := &m.plan.Agents[i]
 		at := slices.IndexFunc(rows, func(r agentRow) bool { return r.Metadata[plan.ImportedFrom] == a.Mark })
-		model := m.fit(a, k)
+		model := m.fit(a)
 		if at >= 0 {
 			err = m.complete(ctx, a, rows[at], model)
 		} else {
@@ -394,17 +375,11 @@ func (m *maker) makeAgents(ctx context.Context, k known) error {
 func ids(marks []string, of map[string]string) []string {
 	list := []string{}
 	for _, mark := range marks {
-		if id := of[mark]; id != "" && !slices.Contains(list, id) {
+		if id := of[mark]; id != "" {
 			list = append(list, id)
 		}
 	}
 	return list
-}
-
-func modelBody(m plan.Model) map[string]any {
-	return map[string]any{
-		"provider": m.Provider, "name": m.Name, "temperature": m.Temperature, "max_tokens": m.MaxTokens,
-	}
 }
 
 // approvalBody names the tools that need an approval, or says that all do; nil: none does.
@@ -421,7 +396,7 @@ func approvalBody(a *plan.Agent, tools []string) map[string]any {
 func (m *maker) create(ctx context.Context, a *plan.Agent, model plan.Model) error {
 	body := map[string]any{
 		"name": a.Name, "description": a.Description, "instructions": a.Instructions, "metadata": a.Metadata,
-		"model": modelBody(model), "skip_check": true,
+		"model": model, "skip_check": true,
 		"toolkit_ids": ids(a.Toolkits, m.toolkits), "knowledge_base_ids": ids(a.Bases, m.bases),
 	}
 	if approval := approvalBody(a, a.Approval); approval != nil {
@@ -435,9 +410,8 @@ func (m *maker) create(ctx context.Context, a *plan.Agent, model plan.Model) err
 	}
 	err := m.client.call(ctx, http.MethodPost, "/agents", body, nil)
 	if a.OutputSchema != nil && wrongField(err) == "body.output_schema" {
-		m.notes = append(m.notes, plan.Finding{Kind: plan.LeftOut, Source: a.Source,
-			What: "the service refuses its output_schema, without which the agent is made: " + err.Error(),
-			Do:   "PATCH output_schema of the agent with one that it takes"})
+		m.note(plan.LeftOut, a.Source, "the service refuses its output_schema, without which the agent is made: "+
+			err.Error(), "PATCH output_schema of the agent with one that it takes")
 		delete(body, "output_schema")
 		err = m.client.call(ctx, http.MethodPost, "/agents", body, nil)
 	}
@@ -448,17 +422,18 @@ func (m *maker) create(ctx context.Context, a *plan.Agent, model plan.Model) err
 // in place of demo, or the one that the user now names. All else stays as it is: people may have changed it.
 func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, model plan.Model) error {
 	patch := map[string]any{}
-	bases := m.most(a, joined(there.Bases, ids(a.Bases, m.bases)), plan.MaxBases, "knowledge bases")
+	bases := m.most(a, plan.Union(there.Bases, ids(a.Bases, m.bases)), plan.MaxBases, "knowledge bases")
 	if len(bases) > len(there.Bases) {
 		patch["knowledge_base_ids"] = bases
 	}
-	toolkits := m.most(a, joined(there.Toolkits, ids(a.Toolkits, m.toolkits)), plan.MaxToolkits, "toolkits")
+	toolkits := m.most(a, plan.Union(there.Toolkits, ids(a.Toolkits, m.toolkits)), plan.MaxToolkits, "toolkits")
 	if len(toolkits) > len(there.Toolkits) {
 		patch["toolkit_ids"] = toolkits
 	}
 	m.kept(a, there.Toolkits)
 	if patch["toolkit_ids"] != nil && there.Approval.Mode != "always" { // new tools come with their approvals
-		if tools := joined(there.Approval.Tools, a.Approval); a.ApproveAll || len(tools) > len(there.Approval.Tools) {
+		had := there.Approval.Tools
+		if tools := plan.Union(had, a.Approval); a.ApproveAll || len(tools) > len(had) {
 			patch["approval"] = approvalBody(a, tools)
 		}
 	}
@@ -479,21 +454,9 @@ func (m *maker) most(a *plan.Agent, list []string, most int, what string) []stri
 	if len(list) <= most {
 		return list
 	}
-	m.notes = append(m.notes, plan.Finding{Kind: plan.LeftOut, Source: a.Source,
-		What: fmt.Sprintf("%d %s, of which an agent may have %d", len(list), what, most),
-		Do:   "take from the agent what it does not need, and run again"})
+	m.note(plan.LeftOut, a.Source, fmt.Sprintf("%d %s, of which an agent may have %d", len(list), what, most),
+		"take from the agent what it does not need, and run again")
 	return list[:most]
-}
-
-// joined is a list with what it lacks of another.
-func joined(list, more []string) []string {
-	all := slices.Clone(list)
-	for _, one := range more {
-		if !slices.Contains(all, one) {
-			all = append(all, one)
-		}
-	}
-	return all
 }
 
 // ownMark is the mark at the end of the name of a toolkit that this command made.
@@ -512,10 +475,9 @@ func (m *maker) kept(a *plan.Agent, had []string) {
 		if mark == nil || mark[1] != platform || slices.Contains(a.Toolkits, mark[1]+" "+mark[2]) {
 			continue
 		}
-		m.notes = append(m.notes, plan.Finding{Kind: plan.Notice, Source: a.Source,
-			What: "the agent still has toolkit " + m.rows[at].Name + ", which this export does not give it: its " +
-				"tools are those of an earlier one",
-			Do: "take it from the agent, if it is not wanted: PATCH toolkit_ids"})
+		m.note(plan.Notice, a.Source, "the agent still has toolkit "+m.rows[at].Name+", which this export does not "+
+			"give it: its tools are those of an earlier one",
+			"take it from the agent, if it is not wanted: PATCH toolkit_ids")
 	}
 }
 
@@ -535,8 +497,7 @@ func (m *maker) await(ctx context.Context) error {
 				break
 			}
 			if d.Status == "failed" {
-				m.failures = append(m.failures, plan.Finding{Kind: "failed", Source: w.source, What: d.Error,
-					Do: "put a file there that can be read, and run again"})
+				m.failed(w.source, d.Error, "put a file there that can be read, and run again")
 				break
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"os/exec"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -39,12 +38,8 @@ func (c *account) askIdentity(ctx context.Context, a *answers) error {
 	if a.region == "" {
 		return nil // whoever judges says so
 	}
-	out, err := sts.NewFromConfig(c.config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
-	if err != nil {
-		return err
-	}
-	a.identity = aws.ToString(out.Arn)
-	return nil
+	_, err := sts.NewFromConfig(c.config).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	return err
 }
 
 func (c *account) askCommit(ctx context.Context, a *answers) error {
@@ -115,26 +110,6 @@ func (c *account) askLeft(ctx context.Context, a *answers) error {
 			if strings.HasPrefix(name, prefix) {
 				a.left = append(a.left, "the table "+name)
 			}
-		}
-	}
-	return nil
-}
-
-func (c *account) askBootstraps(ctx context.Context, a *answers) error {
-	for region := range a.regions() {
-		var out struct{ Parameter struct{ Value string } }
-		err := c.raw(ctx, request{service: "ssm", region: region, method: http.MethodPost, path: "/",
-			target: "AmazonSSM.GetParameter",
-			body:   map[string]string{"Name": "/cdk-bootstrap/hnb659fds/version"}}, &out)
-		if code(err) == "ParameterNotFound" {
-			a.bootstraps[region] = 0
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if a.bootstraps[region], err = strconv.Atoi(out.Parameter.Value); err != nil {
-			return err
 		}
 	}
 	return nil

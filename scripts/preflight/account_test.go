@@ -108,8 +108,7 @@ func ready() *services {
 			</DescribeStacksResponse>`,
 		"GET /": `<ListAllMyBucketsResult><Buckets><Bucket><Name>agents-x-data-blobs1</Name></Bucket></Buckets>
 			</ListAllMyBucketsResult>`,
-		"ListTables":   `{"TableNames":["agents-x-data-Core1","agents-y-data-Core1"]}`,
-		"GetParameter": `{"Parameter":{"Value":"21"}}`,
+		"ListTables": `{"TableNames":["agents-x-data-Core1","agents-y-data-Core1"]}`,
 		"DescribeAvailabilityZones": `<DescribeAvailabilityZonesResponse><availabilityZoneInfo>
 			<item><zoneName>us-east-1b</zoneName><zoneId>use1-az1</zoneId></item>
 			<item><zoneName>us-east-1a</zoneName><zoneId>use1-az3</zoneId></item>
@@ -161,7 +160,7 @@ func TestAnAccountIsAsked(t *testing.T) {
 	a, fatal := look(t.Context(), out, accountOn(t, s), staged())
 	assert.Zero(t, fatal, out)
 	for _, sentence := range []string{
-		"ok    credentials\n", "ok    CDK bootstrap\n", "ok    zones\n", "ok    CloudFront's prefix list\n", "ok    " +
+		"ok    credentials\n", "ok    zones\n", "ok    CloudFront's prefix list\n", "ok    " +
 			"VPCs\n",
 		"ok    CloudFront\n", "ok    certificate\n", "ok    Lambda's concurrency\n", "ok    API Gateway's throttle\n",
 		"ok    DynamoDB's throughput\n", "ok    Fargate's CPUs\n", "ok    Step Functions\n",
@@ -219,12 +218,10 @@ func TestWithoutCredentialsNothingElseIsAsked(t *testing.T) {
 
 func TestWhatIsNotThereIsAnAnswer(t *testing.T) {
 	s, out := ready(), &bytes.Buffer{}
-	s.answers["GetParameter"] = "!ParameterNotFound"
 	s.answers["DescribeCertificate"] = "!ResourceNotFoundException"
 	s.answers["GET /inference-profiles/us.anthropic.claude-x-v1%3A0"] = "!ResourceNotFoundException"
 	_, fatal := look(t.Context(), out, accountOn(t, s), staged())
-	assert.Equal(t, 2, fatal, out)
-	assert.Contains(t, out.String(), "us-east-1 is not bootstrapped")
+	assert.Equal(t, 1, fatal, out)
 	assert.Contains(t, out.String(), "there is no certificate")
 	assert.Contains(t, out.String(), "us.anthropic.claude-x-v1:0 is no model")
 }

@@ -37,25 +37,24 @@ func warns(format string, args ...any) []finding {
 type answers struct {
 	stage stage.Stage
 
-	region, identity string
-	commit           string             // that is checked out
-	dirty            bool               // the tree differs from it
-	bootstraps       map[string]int     // the version of CDK's bootstrap stack, by Region; 0: there is none
-	stacks           map[string]string  // their status, by their names; those that there are
-	outputs          map[string]string  // of these stacks, by their names, of which none has two
-	left             []string           // buckets and tables of an earlier life of the data stack
-	concurrency      int                // functions at once
-	unreserved       int                // of these, what no function has for itself
-	quotas           map[string]float64 // applied values, by the keys of quotas
-	vpcs             int                // that there are
-	zones            []zone             // of the Region
-	kept             []string           // zones that the stage's network has already
-	list             prefixList         // of CloudFront
-	distributions    int                // that there are, of any stage
-	models           map[string]model   // by the name in the settings
-	certificate      certificate        // of the domain
-	subscriptions    []subscription     // of the address for alarms
-	tag              string             // status of the cost allocation tag; empty: Billing has not seen it yet
+	region        string
+	commit        string             // that is checked out
+	dirty         bool               // the tree differs from it
+	stacks        map[string]string  // their status, by their names; those that there are
+	outputs       map[string]string  // of these stacks, by their names, of which none has two
+	left          []string           // buckets and tables of an earlier life of the data stack
+	concurrency   int                // functions at once
+	unreserved    int                // of these, what no function has for itself
+	quotas        map[string]float64 // applied values, by the keys of quotas
+	vpcs          int                // that there are
+	zones         []zone             // of the Region
+	kept          []string           // zones that the stage's network has already
+	list          prefixList         // of CloudFront
+	distributions int                // that there are, of any stage
+	models        map[string]model   // by the name in the settings
+	certificate   certificate        // of the domain
+	subscriptions []subscription     // of the address for alarms
+	tag           string             // status of the cost allocation tag; empty: Billing has not seen it yet
 }
 
 // deployed says whether the stage's stack of this name is there.
@@ -99,8 +98,8 @@ type facts struct {
 // deploy fail. What may not be asked is said and is no failure.
 func look(ctx context.Context, out io.Writer, c *account, s stage.Stage) (*answers, int) {
 	a := &answers{
-		stage: s, region: c.config.Region, bootstraps: map[string]int{}, stacks: map[string]string{},
-		outputs: map[string]string{}, quotas: map[string]float64{}, models: map[string]model{},
+		stage: s, region: c.config.Region, stacks: map[string]string{}, outputs: map[string]string{},
+		quotas: map[string]float64{}, models: map[string]model{},
 	}
 	fatal, warned := 0, 0
 	for _, k := range checks {

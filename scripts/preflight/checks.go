@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,11 +14,10 @@ const identityCheck = "credentials"
 
 // What the stacks are made of, as far as quotas count it.
 const (
-	bootstrapNeeded = 6  // requiresBootstrapStackVersion of each synthesised stack
-	listWeight      = 55 // rules that CloudFront's list counts as in a security group, whatever is in it
-	taskCPUs        = 1  // virtual CPUs of a container, at most (infra/stacks/front.go, workers.go)
-	minUnreserved   = 100
-	edgeRegion      = "us-east-1" // where what CloudFront itself uses has to be
+	listWeight    = 55 // rules that CloudFront's list counts as in a security group, whatever is in it
+	taskCPUs      = 1  // virtual CPUs of a container, at most (infra/stacks/front.go, workers.go)
+	minUnreserved = 100
+	edgeRegion    = "us-east-1" // where what CloudFront itself uses has to be
 )
 
 // checks are all that is looked at, in the order in which they are told.
@@ -26,7 +26,6 @@ var checks = []check{
 	{"commit", "git", nil, (*account).askCommit, judgeCommit},
 	{"stacks", "cloudformation:DescribeStacks", nil, (*account).askStacks, judgeStacks},
 	{"leftovers", "s3:ListAllMyBuckets, dynamodb:ListTables", nil, (*account).askLeft, judgeLeft},
-	{"CDK bootstrap", "ssm:GetParameter", nil, (*account).askBootstraps, judgeBootstraps},
 	{"zones", "ec2:DescribeAvailabilityZones, ec2:DescribeSubnets", nil, (*account).askZones, judgeZones},
 	{"CloudFront's prefix list", "ec2:DescribeManagedPrefixLists, servicequotas:GetServiceQuota", nil,
 		(*account).askList, judgeList},
@@ -129,30 +128,6 @@ func judgeLeft(a *answers) []finding {
 		"infra/README.md, Deleting a stage, has the commands", strings.Join(a.left, ", "))
 }
 
-func judgeBootstraps(a *answers) (found []finding) {
-	for _, region := range slices.Sorted(maps.Keys(a.bootstraps)) {
-		switch version := a.bootstraps[region]; {
-		case version == 0:
-			found = append(found, fails("%s is not bootstrapped for the CDK: .cache/cdk/node_modules/.bin/cdk "+
-				"bootstrap aws://%s/%s", region, accountOf(a.identity), region)...)
-		case version < bootstrapNeeded:
-			found = append(found, fails("the bootstrap of %s has version %d, and the stacks need %d: "+
-				".cache/cdk/node_modules/.bin/cdk bootstrap aws://%s/%s", region, version, bootstrapNeeded,
-				accountOf(a.identity), region)...)
-		}
-	}
-	return found
-}
-
-// accountOf is the account in an ARN.
-func accountOf(arn string) string {
-	parts := strings.Split(arn, ":")
-	if len(parts) < 5 || parts[4] == "" {
-		return "ACCOUNT"
-	}
-	return parts[4]
-}
-
 func judgeZones(a *answers) []finding {
 	if _, known := noOrigins[a.region]; !known {
 		return fails("CloudFront reaches no load balancer inside a VPC in %s, so streams cannot be served from there; "+
@@ -215,19 +190,10 @@ func judgeCertificate(a *answers) []finding {
 		return fails("the certificate is %s, and CloudFront takes it once it is ISSUED: add the record that aws acm "+
 			"describe-certificate --region us-east-1 --certificate-arn %s shows to the domain's DNS", c.status,
 			a.stage.Certificate)
-	case !slices.ContainsFunc(c.names, func(name string) bool { return covers(name, a.stage.Domain) }):
+	case (&x509.Certificate{DNSNames: c.names}).VerifyHostname(a.stage.Domain) != nil:
 		return fails("the certificate is for %s, and not for %s", strings.Join(c.names, ", "), a.stage.Domain)
 	}
 	return nil
-}
-
-// covers says whether a name of a certificate is one for the domain; a star stands for one label.
-func covers(name, domain string) bool {
-	if rest, wild := strings.CutPrefix(name, "*."); wild {
-		_, parent, _ := strings.Cut(domain, ".")
-		return parent == rest
-	}
-	return name == domain
 }
 
 func judgeConcurrency(a *answers) []finding {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,10 +25,8 @@ type checkout struct {
 func newCheckout(t *testing.T, edge, there bool) checkout {
 	t.Helper()
 	c := checkout{t, t.TempDir(), t.TempDir()}
-	facts := `{"stage":"x","commit":"c0ffee","before":"BEFORE","originPrefixList":"pl-1","zones":["z-1a","z-1b"],` +
-		`"edge":EDGE}`
-	facts = strings.Replace(facts, "EDGE", map[bool]string{true: "true", false: "false"}[edge], 1)
-	facts = strings.Replace(facts, "BEFORE", map[bool]string{true: "beef"}[there], 1)
+	facts := fmt.Sprintf(`{"stage":"x","commit":"c0ffee","before":%q,"originPrefixList":"pl-1",`+
+		`"zones":["z-1a","z-1b"],"edge":%t}`, map[bool]string{true: "beef"}[there], edge)
 	for name, from := range map[string]string{"scripts/deploy.sh": "../deploy.sh", "Makefile": "../../Makefile"} {
 		text, err := os.ReadFile(from)
 		require.NoError(t, err)

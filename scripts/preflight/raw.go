@@ -23,16 +23,14 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// The SDK's clients of EC2, CloudFront, Bedrock and Systems Manager are more to compile than all else of this
-// repository, EC2's alone takes minutes; eight questions are asked of them. These go out by hand, signed by the SDK, as
-// its clients write them.
+// The SDK's clients of EC2, CloudFront and Bedrock are more to compile than all else of this repository, EC2's alone
+// takes minutes; seven questions are asked of them. These go out by hand, signed by the SDK, as its clients write them.
 
 // request is a question in a service's own protocol.
 type request struct {
 	service, region, method, path string
 	query                         url.Values
-	target                        string // of the protocol awsJson1_1
-	body                          any    // a JSON value, or url.Values of the protocol ec2Query
+	form                          url.Values // of the protocol ec2Query
 }
 
 // maxAnswer bounds what is read of an answer, in bytes.
@@ -47,20 +45,14 @@ func (c *account) raw(ctx context.Context, q request, out any) error {
 	case q.service == "cloudfront":
 		host = "https://cloudfront.amazonaws.com"
 	}
-	body, kind, err := encoded(q)
-	if err != nil {
-		return err
-	}
+	body := []byte(q.form.Encode())
 	r, err := http.NewRequestWithContext(ctx, q.method, host, bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
 	r.URL.Path, r.URL.RawPath, r.URL.RawQuery = q.path, escaped(q.path), q.query.Encode()
-	if kind != "" {
-		r.Header.Set("Content-Type", kind)
-	}
-	if q.target != "" {
-		r.Header.Set("X-Amz-Target", q.target)
+	if q.form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
 	credentials, err := c.config.Credentials.Retrieve(ctx)
 	if err != nil {
@@ -95,18 +87,6 @@ func escaped(path string) string {
 	return strings.Join(parts, "/")
 }
 
-func encoded(q request) (body []byte, kind string, err error) {
-	switch b := q.body.(type) {
-	case nil:
-		return nil, "", nil
-	case url.Values:
-		return []byte(b.Encode()), "application/x-www-form-urlencoded", nil
-	default:
-		body, err = json.Marshal(b)
-		return body, "application/x-amz-json-1.1", err
-	}
-}
-
 func decoded(said []byte, out any) error {
 	if bytes.HasPrefix(bytes.TrimSpace(said), []byte("<")) {
 		return xml.Unmarshal(said, out)
@@ -130,14 +110,11 @@ func refused(answer *http.Response, said []byte) error {
 		}
 		return e
 	}
-	var j struct {
-		Type    string `json:"__type"`
-		Message string `json:"message"`
-	}
+	var j struct{ Message string }
 	_ = json.Unmarshal(said, &j)
 	e.Message = cmp.Or(j.Message, e.Message)
 	// with an address behind a colon, or a name space before #
-	kind, _, _ := strings.Cut(cmp.Or(answer.Header.Get("X-Amzn-ErrorType"), j.Type), ":")
+	kind, _, _ := strings.Cut(answer.Header.Get("X-Amzn-ErrorType"), ":")
 	e.Code = cmp.Or(kind[strings.LastIndex(kind, "#")+1:], e.Code)
 	return e
 }
@@ -170,7 +147,7 @@ func (c *account) ec2(ctx context.Context, action string, out any, filters ...st
 		form.Set("Filter."+n+".Value.1", filters[i+1])
 	}
 	return c.raw(ctx, request{service: "ec2", region: c.config.Region, method: http.MethodPost, path: "/",
-		body: form}, out)
+		form: form}, out)
 }
 
 func (c *account) client() aws.HTTPClient {

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 const (
 	originList  = "com.amazonaws.global.cloudfront.origin-facing"
@@ -27,14 +24,12 @@ var noOrigins = map[string][]string{
 // admitted are the names of the zones that may have a VPC origin.
 func (a *answers) admitted() []string {
 	var names []string
-	for _, z := range slices.SortedFunc(slices.Values(a.zones), func(x, y zone) int {
-		return cmp.Compare(x.name,
-			y.name)
-	}) {
+	for _, z := range a.zones {
 		if !slices.Contains(noOrigins[a.region], z.id) {
 			names = append(names, z.name)
 		}
 	}
+	slices.Sort(names)
 	return names
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,33 +15,18 @@ type copyOf struct{ root, dir string }
 
 const tags = "pebblegozstd"
 
-// fresh makes the copy again: of all files that git knows or would add.
-func (c copyOf) fresh(ctx context.Context) error {
-	if err := os.RemoveAll(c.dir); err != nil {
+// fresh makes the copy again, of all files that git knows or would add, by an index of its own.
+func (c copyOf) fresh(ctx context.Context) (err error) {
+	if err := errors.Join(os.RemoveAll(c.dir), os.MkdirAll(c.dir, 0o750)); err != nil {
 		return err
 	}
-	out, err := command(ctx, c.root, "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard").Output()
-	if err != nil {
-		return fmt.Errorf("git ls-files: %w", err)
-	}
-	for _, name := range strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00") {
-		from, to := filepath.Join(c.root, name), filepath.Join(c.dir, name)
-		info, err := os.Stat(from)
-		if os.IsNotExist(err) || err == nil && !info.Mode().IsRegular() {
-			continue // deleted in the tree, or a link
-		}
-		if err != nil {
-			return err
-		}
-		if err := os.MkdirAll(filepath.Dir(to), 0o750); err != nil {
-			return err
-		}
-		b, err := os.ReadFile(from)
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(to, b, info.Mode().Perm()); err != nil {
-			return err
+	index := c.dir + ".index"
+	defer func() { err = errors.Join(err, os.Remove(index)) }()
+	for _, args := range [][]string{{"add", "--all"}, {"checkout-index", "--all", "--prefix=" + c.dir + "/"}} {
+		git := command(ctx, c.root, "git", args...)
+		git.Env = append(os.Environ(), "GIT_INDEX_FILE="+index)
+		if out, err := git.CombinedOutput(); err != nil {
+			return fmt.Errorf("git %s: %w: %s", args[0], err, out)
 		}
 	}
 	return nil
@@ -49,7 +35,7 @@ func (c copyOf) fresh(ctx context.Context) error {
 // check follows the recipes in the copy. What a compiler says names the files, and so the examples.
 func (c copyOf) check(ctx context.Context, examples []example) (faults []fault, err error) {
 	for _, e := range examples {
-		if err := e.apply(c.dir); err != nil {
+		if err := e.apply(ctx, c.dir); err != nil {
 			faults = append(faults, fault{e.recipe, err.Error()})
 		}
 	}

@@ -39,7 +39,7 @@ func TestTheExamplesFitTheTree(t *testing.T) {
 			require.NoError(t, os.MkdirAll(filepath.Dir(to), 0o750))
 			require.NoError(t, os.WriteFile(to, b, 0o600))
 		}
-		if err := e.apply(dir); err != nil {
+		if err := e.apply(t.Context(), dir); err != nil {
 			t.Error(fault{e.recipe, err.Error()})
 		}
 		for _, one := range e.tests {
@@ -52,47 +52,52 @@ const sample = `recipe: Add a word
 test: ./a TestA
 apart: c.md: seldom
 
-== a/a.go
--- after
-one
--- put
-two
-== a/b.go
--- new file
-package a
+diff --git a/a/a.go b/a/a.go
+--- a/a/a.go
++++ b/a/a.go
+@@ -2,2 +2,3 @@
+ one
++two
+ three
+diff --git a/a/b.go b/a/b.go
+new file mode 100644
+--- /dev/null
++++ b/a/b.go
+@@ -0,0 +1 @@
++package a
 `
 
 func TestAnExampleIsRead(t *testing.T) {
 	e, err := parse(sample)
 	require.NoError(t, err)
-	want := example{recipe: "Add a word", tests: []test{{"./a", "TestA"}}, apart: []string{"c.md"}, edits: []edit{
-		{file: "a/a.go", how: after, quoted: "one\n", text: "two\n"},
-		{file: "a/b.go", how: create, text: "package a\n"},
-	}}
-	assert.Equal(t, want, e)
-	for _, bad := range []string{"", "recipe: x\n", strings.Replace(sample, "-- after", "-- behind", 1)} {
+	assert.Equal(t, "Add a word", e.recipe)
+	assert.Equal(t, []test{{"./a", "TestA"}}, e.tests)
+	assert.Equal(t, []string{"c.md"}, e.apart)
+	assert.Equal(t, []string{"a/a.go", "a/b.go"}, e.files())
+	for _, bad := range []string{"", "recipe: x\n", strings.Replace(sample, "test:", "tset:", 1)} {
 		_, err := parse(bad)
 		assert.Error(t, err, bad)
 	}
 }
 
-func TestAnEditNeedsItsTextOnce(t *testing.T) {
-	for how, want := range map[string]string{
-		after: "a\nb\nnew\nc\n", before: "a\nnew\nb\nc\n", replace: "a\nnew\nc\n",
-	} {
-		text, err := edit{how: how, quoted: "b\n", text: "new\n"}.in("a\nb\nc\n")
-		require.NoError(t, err)
-		assert.Equal(t, want, text, how)
-	}
-	for _, text := range []string{"a\n", "b\nb\n"} {
-		_, err := edit{how: after, quoted: "b\n"}.in(text)
-		assert.Error(t, err, text)
-	}
-	_, err := edit{how: after, quoted: "b\n"}.in("ab\n")
-	assert.Error(t, err, "a part of a line")
-	text, err := edit{how: replace, quoted: "b\n", text: "x\n"}.in("abc\n")
+func TestAnExampleIsApplied(t *testing.T) {
+	e, err := parse(sample)
 	require.NoError(t, err)
-	assert.Equal(t, "axc\n", text)
+	for text, fits := range map[string]bool{"zero\nelse\none\nthree\n": true, "zero\none\nfour\n": false} {
+		dir := t.TempDir()
+		require.NoError(t, os.Mkdir(filepath.Join(dir, "a"), 0o750))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "a/a.go"), []byte(text), 0o600))
+		err := e.apply(t.Context(), dir)
+		if !fits {
+			require.ErrorContains(t, err, "a/a.go")
+			continue
+		}
+		require.NoError(t, err)
+		changed, err := os.ReadFile(filepath.Join(dir, "a/a.go"))
+		require.NoError(t, err)
+		assert.Equal(t, "zero\nelse\none\ntwo\nthree\n", string(changed))
+		assert.FileExists(t, filepath.Join(dir, "a/b.go"))
+	}
 }
 
 // Whatever does not fit between the page and the examples is a fault that names its recipe.

@@ -1,9 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -123,26 +124,22 @@ func (c collection) short() collection {
 
 const shortWords = 42
 
-// longestLine bounds a line of a file, in bytes.
-const longestLine = 64 << 20
-
-// lines reads a file of one JSON value a line.
+// lines reads a file of JSON values.
 func lines[T any](file string, tell func(T)) error {
 	f, err := os.Open(file)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	s := bufio.NewScanner(f)
-	s.Buffer(nil, longestLine)
-	for s.Scan() {
+	for values := json.NewDecoder(f); ; {
 		var v T
-		if err := json.Unmarshal(s.Bytes(), &v); err != nil {
+		if err := values.Decode(&v); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
 			return fmt.Errorf("%s: %w", file, err)
 		}
 		tell(v)
 	}
-	return s.Err()
 }
 
 // figures are means over queries.

@@ -1,7 +1,7 @@
 """Ranks a collection by bm25s, a BM25 that others wrote, with all parameters at their defaults. Each document and each
 query has the stop words of bm25s and the Snowball stemmer of its own language, where there are such; scripts without
-spaces are divided into pairs of characters. Reads {"documents": [{"id", "text", "language"}], "queries": the same}, and
-prints the ids of the best 100 documents by the id of the query.
+spaces are divided into pairs of characters. Reads {"documents": [{"id", "title", "text", "language"}], "queries": the
+same without a title}, and prints the ids of the best 100 documents by the id of the query.
 """
 
 import functools
@@ -49,7 +49,8 @@ def pieces(text):
 
 def tokens(entry):
     stop, stemmer = words_and_stems(entry["language"])
-    words = [w for w in pieces(entry["text"]) if len(w) > 1 and w not in stop]
+    text = entry.get("title", "") + " " + entry["text"]
+    words = [w for w in pieces(text) if len(w) > 1 and w not in stop]
     return stemmer.stemWords(words) if stemmer else words
 
 

@@ -72,12 +72,9 @@ def accepted(templates):
             resources = json.load(f)["Resources"]
         for name, r in resources.items():
             data = r.get("Metadata", {})
-            for one in data.get("cdk_nag", {}).get("rules_to_suppress", []):
-                rules[one["id"]] = name
-            for one in data.get("checkov", {}).get("skip", []):
-                rules[one["id"]] = name
-            for one in data.get("cfn-lint", {}).get("config", {}).get("ignore_checks", []):
-                rules[one] = name
+            listed = data.get("cdk_nag", {}).get("rules_to_suppress", []) + data.get("checkov", {}).get("skip", [])
+            ignored = data.get("cfn-lint", {}).get("config", {}).get("ignore_checks", [])
+            rules.update(dict.fromkeys([one["id"] for one in listed] + ignored, name))
     return rules
 
 

@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
+	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -25,10 +27,10 @@ type server struct {
 
 // sample is what one load of one system measured.
 type sample struct {
-	system               string
-	round, clients, runs int
-	took, p50, p99       time.Duration
-	processor            time.Duration // of all processes of the system
+	system         string
+	round, runs    int
+	took, p50, p99 time.Duration
+	processor      time.Duration // of all processes of the system
 }
 
 func (s sample) rate() float64 { return float64(s.runs) / s.took.Seconds() }
@@ -37,49 +39,42 @@ func (s sample) rate() float64 { return float64(s.runs) / s.took.Seconds() }
 func (s sample) each() float64 { return milliseconds(s.processor) / float64(s.runs) }
 
 func (s sample) String() string {
-	return fmt.Sprintf("%s, clients %d: %.0f runs/s, p50 %.2f ms, p99 %.2f ms, %.2f ms of processor",
-		s.system, s.clients, s.rate(), milliseconds(s.p50), milliseconds(s.p99), s.each())
+	return fmt.Sprintf("%s: %.0f runs/s, p50 %.2f ms, p99 %.2f ms, %.2f ms of processor",
+		s.system, s.rate(), milliseconds(s.p50), milliseconds(s.p99), s.each())
 }
 
 // load has clients post messages for a while; each waits for its answer before the next. A wrong answer ends it.
-func load(ctx context.Context, to server, clients int, lasts time.Duration) (sample, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var mu sync.Mutex
-	var all []time.Duration
-	var wg sync.WaitGroup
+func load(ctx context.Context, to server, lasts time.Duration) (sample, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	var took [clients][]time.Duration
 	began := time.Now()
-	for range clients {
-		wg.Go(func() {
+	for i := range clients {
+		group.Go(func() error {
 			c, err := dialClient(ctx, to)
 			if err != nil {
-				cancel(err)
-				return
+				return err
 			}
 			defer c.close()
-			var mine []time.Duration
 			for ctx.Err() == nil && time.Since(began) < lasts {
 				at := time.Now()
 				if err := c.post(); err != nil {
-					cancel(err)
-					return
+					return err
 				}
-				mine = append(mine, time.Since(at))
+				took[i] = append(took[i], time.Since(at))
 			}
-			mu.Lock()
-			defer mu.Unlock()
-			all = append(all, mine...)
+			return ctx.Err()
 		})
 	}
-	wg.Wait()
-	took := time.Since(began)
-	if ctx.Err() != nil {
-		return sample{}, context.Cause(ctx)
+	err := group.Wait()
+	s := sample{took: time.Since(began)}
+	all := slices.Concat(took[:]...)
+	if err == nil && len(all) == 0 {
+		err = errors.New("no run was completed")
 	}
-	if len(all) == 0 {
-		return sample{}, errors.New("no run was completed")
+	if err == nil {
+		s.runs, s.p50, s.p99 = len(all), quantile(all, 0.5), quantile(all, 0.99)
 	}
-	return sample{clients: clients, runs: len(all), took: took, p50: quantile(all, 0.5), p99: quantile(all, 0.99)}, nil
+	return s, err
 }
 
 // client posts the same message again and again on one connection. It has no more of HTTP than that takes: the client

@@ -38,8 +38,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 )
@@ -47,8 +45,6 @@ import (
 var (
 	rounds   = flag.Int("rounds", 5, "how many rounds there are; each has all systems")
 	seconds  = flag.Float64("seconds", 8, "how long each load lasts")
-	clients  = flag.String("clients", "1,64", "how many clients a load has; each number is a load")
-	names    = flag.String("systems", "ours,dbos,restate", "what is measured")
 	root     = flag.String("root", "../..", "the `FOLDER` of ours")
 	cache    = flag.String("cache", "../../.cache/versus", "the `FOLDER` with the servers that npm installed")
 	serve    = flag.String("serve", "", "be the server of this system; versus starts itself with it")
@@ -59,40 +55,30 @@ var (
 func main() {
 	flag.Parse()
 	log.SetFlags(0)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	work := compare
 	if *serve != "" {
-		work = func(ctx context.Context) error { return serveSystem(ctx, *serve, *listen, *database) }
+		log.Fatal(serveSystem(*serve, *listen, *database))
 	}
-	err := work(ctx)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := compare(ctx)
 	stop()
 	if err != nil {
 		log.Fatal(err)
 	}
 }
 
-// warm is a load that is not counted, before each that is.
-const warm = 2 * time.Second
+const (
+	clients = 64              // of a load
+	warm    = 2 * time.Second // how long a load lasts that is not counted, before the one that is
+)
 
 // report is all that is printed at the end.
 type report struct {
-	date     time.Time
-	machine  string
-	versions map[string]string
-	samples  []sample
+	date    time.Time
+	machine string
+	samples []sample
 }
 
 func compare(ctx context.Context) (err error) {
-	loads, err := numbers(*clients)
-	if err != nil {
-		return err
-	}
-	chosen := strings.Split(*names, ",")
-	for _, name := range chosen {
-		if _, known := systems[name]; !known {
-			return fmt.Errorf("there is no system %q", name)
-		}
-	}
 	dir, err := os.MkdirTemp("", "versus")
 	if err != nil {
 		return err
@@ -101,71 +87,50 @@ func compare(ctx context.Context) (err error) {
 	if err := os.Chmod(dir, 0o755); err != nil { //nolint:gosec // PostgreSQL may run as another user
 		return err
 	}
-	t, err := prepare(ctx, dir, chosen)
+	t, err := prepare(ctx, dir)
 	if err != nil {
 		return err
 	}
-	r := report{date: time.Now().UTC(), machine: machine(), versions: t.versions(ctx, chosen)}
+	r := report{date: time.Now().UTC(), machine: machine()}
 	for round := range *rounds {
-		for i := range chosen {
-			name := chosen[(i+round)%len(chosen)]
-			samples, err := t.measure(ctx, name, round, loads)
+		for i := range systems {
+			at := systems[(i+round)%len(systems)]
+			measured, err := t.measure(ctx, at, round)
 			if err != nil {
-				return fmt.Errorf("%s, round %d: %w", name, round+1, err)
+				return fmt.Errorf("%s, round %d: %w", at.name, round+1, err)
 			}
-			r.samples = append(r.samples, samples...)
-			for _, s := range samples {
-				log.Printf("round %d of %d: %s", round+1, *rounds, s)
-			}
+			r.samples = append(r.samples, measured)
+			log.Printf("round %d of %d: %s", round+1, *rounds, measured)
 		}
 	}
-	fmt.Print(markdown(r, chosen, loads))
+	fmt.Print(r.markdown(t.versions(ctx)))
 	return nil
 }
 
-// measure starts a system with an empty folder, loads it with each number of clients, and stops it.
-func (t *tools) measure(ctx context.Context, name string, round int, loads []int) (samples []sample, err error) {
-	s := &stage{tools: t, name: name, dir: filepath.Join(t.dir, fmt.Sprintf("%s-%d", name, round))}
+// measure starts a system with an empty folder, loads it, and stops it.
+func (t *tools) measure(ctx context.Context, of system, round int) (measured sample, err error) {
+	s := &stage{tools: t, name: of.name, dir: filepath.Join(t.dir, fmt.Sprintf("%s-%d", of.name, round))}
 	if err := os.Mkdir(s.dir, 0o755); err != nil { //nolint:gosec // PostgreSQL may run as another user
-		return nil, err
+		return sample{}, err
 	}
 	defer func() { err = errors.Join(err, s.close(), os.RemoveAll(s.dir)) }()
 	starting, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	server, err := systems[name].start(starting, s)
+	server, err := of.start(starting, s)
 	if err != nil {
-		return nil, err
+		return sample{}, err
 	}
-	for _, n := range loads {
-		if _, err := load(ctx, server, n, warm); err != nil {
-			return nil, s.explain(err)
-		}
-		before, err := treeTime(s.pids())
-		if err != nil {
-			return nil, err
-		}
-		measured, err := load(ctx, server, n, time.Duration(*seconds*float64(time.Second)))
-		if err != nil {
-			return nil, s.explain(err)
-		}
-		after, err := treeTime(s.pids())
-		if err != nil {
-			return nil, err
-		}
-		measured.system, measured.round, measured.processor = name, round+1, after-before
-		samples = append(samples, measured)
+	if _, err := load(ctx, server, warm); err != nil {
+		return sample{}, s.explain(err)
 	}
-	return samples, nil
-}
-
-func numbers(list string) ([]int, error) {
-	var all []int
-	for _, word := range strings.Split(list, ",") {
-		n, err := strconv.Atoi(word)
-		if err != nil || n < 1 {
-			return nil, fmt.Errorf("%q is not a number of clients", word)
-		}
-		all = append(all, n)
+	before, err := treeTime(s.pids())
+	if err != nil {
+		return sample{}, err
 	}
-	return all, nil
+	if measured, err = load(ctx, server, time.Duration(*seconds*float64(time.Second))); err != nil {
+		return sample{}, s.explain(err)
+	}
+	after, err := treeTime(s.pids())
+	measured.system, measured.round, measured.processor = of.name, round+1, after-before
+	return measured, err
 }

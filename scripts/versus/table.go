@@ -2,26 +2,20 @@ package main
 
 import (
 	"fmt"
-	"math"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 func quantile(d []time.Duration, q float64) time.Duration {
-	if len(d) == 0 {
-		return 0
-	}
 	sorted := slices.Sorted(slices.Values(d))
 	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
 func median(v []float64) float64 {
-	if len(v) == 0 {
-		return math.NaN()
-	}
 	sorted := slices.Sorted(slices.Values(v))
 	middle := len(sorted) / 2
 	if len(sorted)%2 == 1 {
@@ -32,9 +26,6 @@ func median(v []float64) float64 {
 
 // cell is the median of the rounds with its unit, and their range.
 func cell(v []float64, unit string) string {
-	if len(v) == 0 {
-		return "–"
-	}
 	return fmt.Sprintf("%s%s (%s–%s)", digits(median(v)), unit, digits(slices.Min(v)), digits(slices.Max(v)))
 }
 
@@ -49,11 +40,11 @@ func digits(f float64) string {
 	return fmt.Sprintf("%.2f", f)
 }
 
-// of applies a measure to the samples of a system with so many clients, in the order of the rounds.
-func (r report) of(system string, clients int, measure func(sample) float64) []float64 {
+// of applies a measure to the samples of a system, in the order of the rounds.
+func (r report) of(system string, measure func(sample) float64) []float64 {
 	var all []float64
 	for _, s := range r.samples {
-		if s.system == system && s.clients == clients {
+		if s.system == system {
 			all = append(all, measure(s))
 		}
 	}
@@ -61,35 +52,28 @@ func (r report) of(system string, clients int, measure func(sample) float64) []f
 }
 
 // markdown is the table of all systems, with ours divided by each of the others, and what was measured where.
-func markdown(r report, chosen []string, loads []int) string {
+func (r report) markdown(versions map[string]string) string {
 	var b strings.Builder
 	b.WriteString("| system | clients | runs a second | p50, ms | p99, ms | processor a run, ms | ours: runs " +
 		"| ours: processor |\n")
 	b.WriteString("|---|---|---|---|---|---|---|---|\n")
-	for _, clients := range loads {
-		for _, name := range chosen {
-			all := func(measure func(sample) float64) []float64 { return r.of(name, clients, measure) }
-			share := func(measure func(sample) float64) string {
-				if name == "ours" {
-					return ""
-				}
-				return cell(ratios(r.of("ours", clients, measure), all(measure)), " ×")
+	for _, s := range systems {
+		all := func(measure func(sample) float64) []float64 { return r.of(s.name, measure) }
+		share := func(measure func(sample) float64) string {
+			if s.name == "ours" {
+				return ""
 			}
-			fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %s |\n", systems[name].title, clients,
-				cell(all(sample.rate), ""),
-				digits(median(all(func(s sample) float64 { return milliseconds(s.p50) }))),
-				digits(median(all(func(s sample) float64 { return milliseconds(s.p99) }))),
-				digits(median(all(sample.each))), share(sample.rate), share(sample.each))
+			return cell(ratios(r.of("ours", measure), all(measure)), " ×")
 		}
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %s |\n", s.title, clients, cell(all(sample.rate), ""),
+			digits(median(all(func(s sample) float64 { return milliseconds(s.p50) }))),
+			digits(median(all(func(s sample) float64 { return milliseconds(s.p99) }))),
+			digits(median(all(sample.each))), share(sample.rate), share(sample.each))
 	}
-	rounds := 0
-	for _, s := range r.samples {
-		rounds = max(rounds, s.round)
-	}
-	fmt.Fprintf(&b, "\nMedians of %d rounds, and their ranges. No run failed. %s, %s.\n", rounds, r.machine,
-		r.date.Format("2 January 2006"))
-	for _, name := range chosen {
-		fmt.Fprintf(&b, "%s: %s.\n", systems[name].title, r.versions[name])
+	fmt.Fprintf(&b, "\nMedians of %d rounds, and their ranges. No run failed. %s, %s.\n",
+		len(r.of("ours", sample.rate)), r.machine, r.date.Format("2 January 2006"))
+	for _, s := range systems {
+		fmt.Fprintf(&b, "%s: %s.\n", s.title, versions[s.name])
 	}
 	return b.String()
 }
@@ -106,12 +90,9 @@ func ratios(a, b []float64) []float64 {
 // machine says what the figures are of.
 func machine() string {
 	model := "unknown processor"
-	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
-		for line := range strings.Lines(string(text)) {
-			if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
-				model = strings.TrimSpace(value)
-				break
-			}
+	if fs, err := procfs.NewDefaultFS(); err == nil {
+		if all, err := fs.CPUInfo(); err == nil && len(all) > 0 {
+			model = all[0].ModelName
 		}
 	}
 	return fmt.Sprintf("%d cores (%s), %s/%s, %s", runtime.NumCPU(), model, runtime.GOOS, runtime.GOARCH,

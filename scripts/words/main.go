@@ -26,11 +26,10 @@ var groups = []string{"names", "comments", "docs", "panel"}
 const budgetFile = "scripts/words/budget.txt"
 
 func main() {
-	dir := flag.String("tree", ".", "the root of the `checkout`")
 	write := flag.Bool("write", false, "lower the budget to the counts")
 	list := flag.String("list", "", "print every place of this `group`")
 	flag.Parse()
-	if err := run(*dir, *write, *list); err != nil {
+	if err := run(".", *write, *list); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -42,10 +41,8 @@ func run(dir string, write bool, list string) error {
 		return err
 	}
 	if list != "" {
-		for _, f := range finds {
-			if f.group == list {
-				fmt.Println(f)
-			}
+		for _, f := range finds[list] {
+			fmt.Println(f)
 		}
 		return nil
 	}
@@ -71,19 +68,10 @@ func run(dir string, write bool, list string) error {
 	return check(budget, finds, func() map[string]bool { return changedLines(dir) })
 }
 
-func count(finds []find, group string) (n int) {
-	for _, f := range finds {
-		if f.group == group {
-			n++
-		}
-	}
-	return n
-}
-
 // lower sets each group of the budget to its count, unless that is above the budget, and returns the budget's text.
-func lower(budget map[string]int, finds []find) (text string) {
+func lower(budget map[string]int, finds map[string][]find) (text string) {
 	for _, group := range groups {
-		n := count(finds, group)
+		n := len(finds[group])
 		if most, is := budget[group]; is {
 			n = min(n, most)
 		}
@@ -94,10 +82,10 @@ func lower(budget map[string]int, finds []find) (text string) {
 }
 
 // check fails where a count is not the budget. If it is above, the message lists the places on changed lines.
-func check(budget map[string]int, finds []find, changed func() map[string]bool) error {
+func check(budget map[string]int, finds map[string][]find, changed func() map[string]bool) error {
 	var errs []error
 	for _, group := range groups {
-		switch n, most := count(finds, group), budget[group]; {
+		switch n, most := len(finds[group]), budget[group]; {
 		case n < most:
 			errs = append(errs, fmt.Errorf("%d private words in %s, but %s has %d: run go run ./scripts/words -write",
 				n, group, budgetFile, most))
@@ -105,8 +93,8 @@ func check(budget map[string]int, finds []find, changed func() map[string]bool) 
 			errs = append(errs, fmt.Errorf("%d private words in %s, %d more than %s allows",
 				n, group, n-most, budgetFile))
 			lines := changed()
-			for _, f := range finds {
-				if f.group == group && (lines[f.file] || lines[fmt.Sprint(f.file, ":", f.line)]) {
+			for _, f := range finds[group] {
+				if lines[f.file] || lines[fmt.Sprint(f.file, ":", f.line)] {
 					errs = append(errs, errors.New(f.String()))
 				}
 			}

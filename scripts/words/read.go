@@ -16,7 +16,7 @@ import (
 
 // find is one private word at one place.
 type find struct {
-	group, file   string
+	file          string
 	line          int
 	word, instead string
 }
@@ -26,19 +26,19 @@ func (f find) String() string { return fmt.Sprintf("%s:%d: %q: %s", f.file, f.li
 // tree is what is read of a checkout.
 type tree struct {
 	forms
-	finds []find
+	finds map[string][]find // by group
 }
 
 // ignored are folders with generated files, files of others and test data, and docs/adr: decisions are history.
 var ignored = []string{"testdata", "node_modules", "dist", "cdk.out", "vendor", "adr"}
 
-// read returns the private words below dir. The error is the file system's or the parser's.
-func read(dir string) ([]find, error) {
+// read returns the private words below dir, by group. The error is the file system's or the parser's.
+func read(dir string) (map[string][]find, error) {
 	all, err := parseList(wordList)
 	if err != nil {
 		return nil, err
 	}
-	t := &tree{forms: all}
+	t := &tree{forms: all, finds: map[string][]find{}}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -81,7 +81,7 @@ func (t *tree) file(path, file string) error {
 
 func (t *tree) add(group, file string) func(line int, word, instead string) {
 	return func(line int, word, instead string) {
-		t.finds = append(t.finds, find{group, file, line, word, instead})
+		t.finds[group] = append(t.finds[group], find{file, line, word, instead})
 	}
 }
 

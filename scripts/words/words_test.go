@@ -20,9 +20,11 @@ func TestFinds(t *testing.T) {
 		word        string
 	}
 	var found []place
-	for _, f := range finds {
-		assert.NotEmpty(t, f.instead)
-		found = append(found, place{f.group, f.file, f.line, f.word})
+	for group, list := range finds {
+		for _, f := range list {
+			assert.NotEmpty(t, f.instead)
+			found = append(found, place{group, f.file, f.line, f.word})
+		}
 	}
 	assert.ElementsMatch(t, []place{
 		{"comments", "queue.go", 1, "nudge"},
@@ -78,11 +80,9 @@ func TestTheBudgetFollowsDown(t *testing.T) {
 }
 
 func TestAMessageHasThePlacesOfChangedLines(t *testing.T) {
-	finds := []find{
-		{"docs", "a.md", 1, "nudge", "wakeup"},
-		{"docs", "a.md", 7, "nudge", "wakeup"},
-		{"docs", "new.md", 9, "nudge", "wakeup"},
-		{"names", "a.go", 7, "nudge", "wakeup"},
+	finds := map[string][]find{
+		"docs":  {{"a.md", 1, "nudge", "wakeup"}, {"a.md", 7, "nudge", "wakeup"}, {"new.md", 9, "nudge", "wakeup"}},
+		"names": {{"a.go", 7, "nudge", "wakeup"}},
 	}
 	err := check(map[string]int{"docs": 1, "names": 1}, finds, func() map[string]bool {
 		return map[string]bool{"a.md:7": true, "a.go:7": true, "new.md": true}

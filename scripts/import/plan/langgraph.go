@@ -14,7 +14,7 @@ const langGraph = "langgraph"
 // langgraph plans the agent of an assistant of LangGraph. What an assistant configures is up to its graph; the names
 // that are common are mapped, those of the Open Agent Platform among them.
 func (p *planner) langgraph(o *object) {
-	id := o.text("assistant_id", "agent metadata."+ImportedFrom)
+	id := o.text("assistant_id")
 	o.source = named("assistant", o.peek("name"), id)
 	if p.marks[o.file+"#"+id] {
 		what := "the file has this assistant already"
@@ -26,9 +26,9 @@ func (p *planner) langgraph(o *object) {
 	}
 	p.marks[o.file+"#"+id] = true
 	a := o.begin(o.assistantMark(id), "Assistant "+id)
-	graph := o.text("graph_id", "agent metadata.graph")
+	graph := o.text("graph_id")
 	a.Metadata["graph"] = cut(graph, maxMetadataText)
-	o.note(Changed, fmt.Sprintf("graph %q is a program, which an export has not: the agent calls tools in the loop "+
+	o.about(Changed, fmt.Sprintf("graph %q is a program, which an export has not: the agent calls tools in the loop "+
 		"of this service, until its model answers", graph),
 		"where the graph does more, serve that as an MCP server or behind a URL, and add it as a toolkit")
 	o.configuration(&a)
@@ -87,7 +87,7 @@ func (o *object) configurable(a *Agent, modelled bool) bool {
 	for _, name := range []string{"model", "model_name", "llm"} {
 		if member := o.spelled(name); !modelled && o.peek(member) != "" {
 			sampling := a.Model
-			a.Model = o.model(member, "", o.text(member, "agent model"))
+			a.Model = o.model(member, "", o.text(member))
 			a.Model.Temperature, a.Model.MaxTokens = sampling.Temperature, sampling.MaxTokens
 			modelled = true
 		}
@@ -100,7 +100,7 @@ func (o *object) configurable(a *Agent, modelled bool) bool {
 	}
 	for _, name := range []string{"system_prompt", "prompt", "instructions", "system_message"} {
 		if member := o.spelled(name); a.Instructions == "" && o.peek(member) != "" {
-			a.Instructions = o.fitBytes(member, o.text(member, "agent instructions"))
+			a.Instructions = o.fitBytes(member, o.text(member))
 		}
 	}
 	o.servers(a)
@@ -148,19 +148,19 @@ func (o *object) servers(a *Agent) {
 // mcp maps the MCP server of the Open Agent Platform, whose graphs add /mcp to its address, and of whose tools an
 // assistant has those that it names.
 func (o *object) mcp(a *Agent) {
-	tools := o.texts("tools", "toolkit enabled")
+	tools := o.texts("tools")
 	unclear := given(o.members["tools"]) && tools == nil // which is reported
 	if member := o.spelled("auth_required"); string(o.members[member]) == "true" {
 		o.report(Credentials, "the server wants credentials, which an export has not", giveCredentials, member)
 	}
 	o.interrupts(a)
-	address := strings.TrimRight(o.text("url", "toolkit url"), "/")
+	address := strings.TrimRight(o.text("url"), "/")
 	o.rest("create the toolkit yourself: POST /toolkits with kind mcp")
 	if address == "" || unclear {
 		return
 	}
 	if len(tools) == 0 {
-		o.note(Notice, "the assistant names no tool of this server: there is no toolkit of it",
+		o.about(Notice, "the assistant names no tool of this server: there is no toolkit of it",
 			"create the toolkit yourself: POST /toolkits with kind mcp")
 		return
 	}
@@ -183,7 +183,7 @@ func (o *object) interrupts(a *Agent) {
 	}
 	for _, name := range sortedKeys(config.members) {
 		if raw := config.members[name]; given(raw) && string(raw) != "false" {
-			config.take(name, "agent approval.tools")
+			config.take(name)
 			a.Approval = append(a.Approval, name)
 		}
 	}
@@ -210,7 +210,7 @@ func (o *object) each(member, kind, what, do string) {
 func (o *object) collections(a *Agent) {
 	o.report(LeftOut, "the server of the documents is not asked", "save its documents as said below",
 		o.spelled("rag_url"))
-	for _, id := range o.texts("collections", "agent knowledge_base_ids") {
+	for _, id := range o.texts("collections") {
 		mark := markOf(langGraph, id)
 		if !o.p.marks[mark] {
 			o.collection(mark, id)
@@ -231,7 +231,7 @@ func (o *object) collection(mark, id string) {
 		}
 	}
 	if len(b.Documents) == 0 {
-		o.note(Notice, fmt.Sprintf("collection %q: its documents are not in the export: the knowledge base is empty",
+		o.about(Notice, fmt.Sprintf("collection %q: its documents are not in the export: the knowledge base is empty",
 			id), "save them in the folder "+collections+"/"+cut(id, 100)+", and run again")
 	}
 	o.p.base(b, "")

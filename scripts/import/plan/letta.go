@@ -106,15 +106,15 @@ func (p *planner) lettaSources(o *object, f *file) {
 		one.source = fmt.Sprintf("file %q", one.label())
 		f.called[one.fileName()]++
 		one.ignore("holds within the file only", "id")
-		source := one.text("source_id", "knowledge base")
+		source := one.text("source_id")
 		files[source] = append(files[source], one)
 	}
 	for _, id := range sortedKeys(f.sources) {
 		s := f.sources[id]
-		name := strings.TrimSpace(s.text("name", "knowledge base name"))
+		name := strings.TrimSpace(s.text("name"))
 		b := Base{Mark: letta + ":" + digest("source", name, s.peek("description")), Shared: true}
 		b.Name = cmp.Or(s.fit("name", name, maxName), "Letta source")
-		about := s.fit("description", s.text("description", "knowledge base description"), maxAbout-150)
+		about := s.fit("description", s.text("description"), maxAbout-150)
 		s.report(Changed, "a knowledge base is searched, it does not instruct",
 			"write it into the agent's instructions", "instructions")
 		s.embedding()
@@ -129,7 +129,7 @@ func (p *planner) lettaSources(o *object, f *file) {
 		s.rest(lettaDo)
 		if p.marks[b.Mark] {
 			p.append(b)
-			s.note(Notice, "the export has a source of this name and description already: one knowledge base has the "+
+			s.about(Notice, "the export has a source of this name and description already: one knowledge base has the "+
 				"documents of both", "give it a name of its own in the export where it is another one, and run again")
 		} else {
 			p.base(b, about)
@@ -181,15 +181,15 @@ func (o *object) fileName() string {
 // lettaFile plans a document: of the content in the agent file, or of a file beside it.
 func (p *planner) lettaFile(o *object, called map[string]int) (Document, bool) {
 	name := o.fileName()
-	if o.text("original_file_name", "document title") == "" {
-		o.take("file_name", "document title")
+	if o.text("original_file_name") == "" {
+		o.take("file_name")
 	}
 	o.ignore("is another name of it", "file_name")
 	o.ignore("is made anew", "file_path", "file_type", "file_size", "file_creation_date", "file_last_modified_date",
 		"processing_status", "total_chunks", "chunks_embedded", "created_at", "updated_at", "organization_id")
 	o.report(Notice, "Letta had not taken it in", "see whether the document becomes ready here", "error_message")
 	d := Document{Title: cut(name, maxTitle), Name: cut(name, maxName-4)}
-	d.Text = o.text("content", "document text")
+	d.Text = o.text("content")
 	o.rest(lettaDo)
 	if strings.TrimSpace(d.Text) != "" {
 		if ext := strings.ToLower(path.Ext(name)); !slices.Contains([]string{".txt", ".md", ".csv", ".json"}, ext) {
@@ -198,13 +198,13 @@ func (p *planner) lettaFile(o *object, called map[string]int) (Document, bool) {
 		return d, true
 	}
 	if called[name] > 1 {
-		o.note(LeftOut, "its content is not in the export, and other files have its name", "upload it yourself")
+		o.about(LeftOut, "its content is not in the export, and other files have its name", "upload it yourself")
 		return d, false
 	}
 	if d.Path = p.fileOf(originals, name); d.Path != "" {
 		return d, p.sized(o, d.Path)
 	}
-	o.note(LeftOut, "its content is not in the export", "put the file there as "+originals+"/"+name+", and run again")
+	o.about(LeftOut, "its content is not in the export", "put the file there as "+originals+"/"+name+", and run again")
 	return d, false
 }
 
@@ -227,9 +227,9 @@ func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 	mark := letta + ":" + digest("agent", o.peek("name"), o.peek("agent_type"), o.peek("system"))
 	a := o.begin(mark, "Letta agent")
 	o.ignore("holds within the file only", "id")
-	system := o.text("system", "agent instructions")
+	system := o.text("system")
 	a.Instructions = o.fitBytes("system", strings.TrimSpace(system+o.memory(f, flat)))
-	a.OutputSchema = o.responseFormat("response_format")
+	a.OutputSchema = o.responseFormat()
 	a.Model = o.lettaModel(&a)
 	o.lettaTools(f, &a, flat)
 	o.sources(f, &a)
@@ -250,7 +250,7 @@ func (p *planner) lettaAgent(o *object, f *file, flat bool) {
 	if p.marks[a.Mark] {
 		at := slices.IndexFunc(p.Agents, func(other Agent) bool { return other.Mark == a.Mark })
 		if p.Agents[at].Instructions != a.Instructions {
-			o.note(LeftOut, "the export has an agent of this name, kind and system prompt already, with other "+
+			o.about(LeftOut, "the export has an agent of this name, kind and system prompt already, with other "+
 				"memory, as agents of one template are: they cannot be told apart",
 				"give it a name of its own in the export, and run again")
 			return
@@ -266,7 +266,7 @@ func (o *object) memory(f *file, flat bool) string {
 		blocks = o.objects("core_memory")
 	} else {
 		blocks = o.objects("memory_blocks")
-		for _, id := range unique(o.texts("block_ids", "agent instructions")) {
+		for _, id := range Union(o.texts("block_ids")) {
 			if b := f.blocks[id]; b != nil {
 				blocks = append(blocks, b)
 				continue
@@ -289,7 +289,7 @@ func (o *object) memory(f *file, flat bool) string {
 		}
 	}
 	o.p.memory += min(text.Len(), maxInstructions)
-	o.note(Changed, "memory blocks ("+cut(strings.Join(labels, ", "), 200)+") are part of the instructions: the "+
+	o.about(Changed, "memory blocks ("+cut(strings.Join(labels, ", "), 200)+") are part of the instructions: the "+
 		"agent reads them and cannot change them, and what it wrote there is what all users are told",
 		"take out of the instructions what is about one person, and what speaks of tools for memory")
 	return text.String()
@@ -303,12 +303,12 @@ func (f *file) section(b *object) section {
 	if s, known := f.sections[b]; known {
 		return s
 	}
-	label := b.text("label", "agent instructions")
+	label := b.text("label")
 	text := "\n\n## " + label + "\n"
-	if about := b.text("description", "agent instructions"); about != "" {
+	if about := b.text("description"); about != "" {
 		text += "(" + about + ")\n"
 	}
-	text += "\n" + strings.TrimSpace(b.text("value", "agent instructions")) + "\n"
+	text += "\n" + strings.TrimSpace(b.text("value")) + "\n"
 	b.ignore("is made anew", "created_at", "updated_at")
 	b.ignore("bounds what the agent may write, which it does not do here", "limit", "read_only")
 	b.rest("")
@@ -321,7 +321,7 @@ func (f *file) section(b *object) section {
 func (o *object) lettaModel(a *Agent) Model {
 	c := o.open("llm_config")
 	if c == nil {
-		provider, name, _ := strings.Cut(o.text("model", "agent model"), "/")
+		provider, name, _ := strings.Cut(o.text("model"), "/")
 		m := o.model("model", provider, name)
 		if s := o.open("model_settings"); s != nil {
 			s.settings(&m, "temperature", "max_output_tokens")
@@ -332,8 +332,8 @@ func (o *object) lettaModel(a *Agent) Model {
 		o.settings(&m, "temperature", "max_tokens")
 		return m
 	}
-	provider := c.text("model_endpoint_type", "agent model.provider")
-	m := c.model("model", provider, c.text("model", "agent model.name"))
+	provider := c.text("model_endpoint_type")
+	m := c.model("model", provider, c.text("model"))
 	c.settings(&m, "temperature", "max_tokens")
 	c.answers(a)
 	c.ignore("is another name of the model or its provider", "handle", "provider_name", "display_name")
@@ -355,7 +355,7 @@ func (o *object) lettaModel(a *Agent) Model {
 // answers maps the form of answers, unless the agent has one.
 func (o *object) answers(a *Agent) {
 	if a.OutputSchema == nil {
-		a.OutputSchema = o.responseFormat("response_format")
+		a.OutputSchema = o.responseFormat()
 	}
 }
 
@@ -364,11 +364,11 @@ func (o *object) lettaTools(f *file, a *Agent, flat bool) {
 	o.rules(a)
 	ids := sortedKeys(f.tools)
 	if !flat {
-		ids = o.texts("tool_ids", "agent toolkit_ids")
+		ids = o.texts("tool_ids")
 		o.report(LeftOut, "tools by name alone", "export the agent again, with its tools", "tools")
 	}
 	mcp := map[string][]string{} // tools, by server
-	for _, id := range unique(ids) {
+	for _, id := range Union(ids) {
 		t := f.tools[id]
 		if t == nil {
 			o.about(LeftOut, fmt.Sprintf("tool %q is not in the file", id), "export the agent again", "tool_ids")
@@ -379,7 +379,7 @@ func (o *object) lettaTools(f *file, a *Agent, flat bool) {
 		}
 		f.offers[t].to(a, mcp)
 		if f.offers[t].archival {
-			o.note(LeftOut, "its archival memory is not in an agent file",
+			o.about(LeftOut, "its archival memory is not in an agent file",
 				"save GET /v1/agents/{agent_id}/archival-memory into the export, and run again")
 		}
 	}
@@ -395,8 +395,8 @@ func (o *object) lettaTools(f *file, a *Agent, flat bool) {
 func (o *object) rules(a *Agent) {
 	for _, r := range o.objects("tool_rules") {
 		if r.peek("type") == "requires_approval" {
-			r.take("type", "agent approval.tools")
-			a.Approval = append(a.Approval, r.text("tool_name", "agent approval.tools"))
+			r.take("type")
+			a.Approval = append(a.Approval, r.text("tool_name"))
 			r.ignore("is how Letta tells the model", "prompt_template")
 			r.rest("")
 			continue
@@ -430,20 +430,20 @@ func (t *offer) to(a *Agent, mcp map[string][]string) {
 // lettaTool maps a tool: one of an MCP server is enabled in the server's toolkit, a program becomes a toolkit where the
 // user named a URL.
 func (o *object) lettaTool() *offer {
-	name := o.text("name", "toolkit")
+	name := o.text("name")
 	o.source = fmt.Sprintf("tool %q", name)
 	t := &offer{name: name, archival: strings.HasPrefix(name, "archival_memory_")}
 	if string(o.members["default_requires_approval"]) == "true" {
-		o.take("default_requires_approval", "agent approval.tools")
+		o.take("default_requires_approval")
 		t.asks = true
 	}
-	kind := o.text("tool_type", "toolkit")
+	kind := o.text("tool_type")
 	o.ignore("is made anew", "created_at", "updated_at", "created_by_id", "last_updated_by_id", "organization_id",
 		"project_id")
 	o.ignore("answers of tools have the service's own bounds", "return_char_limit")
 	o.ignore("calls of a round run at once here", "enable_parallel_execution")
 	server := ""
-	for _, tag := range o.texts("tags", "toolkit") {
+	for _, tag := range o.texts("tags") {
 		if of, isMCP := strings.CutPrefix(tag, "mcp:"); isMCP {
 			server = of
 		}
@@ -456,7 +456,7 @@ func (o *object) lettaTool() *offer {
 	case kind == "custom" || kind == "" || kind == "external_mcp":
 		t.toolkit = o.program(name)
 	default:
-		o.note(LeftOut, fmt.Sprintf("tool %s (%s): it is a part of Letta", name, kind),
+		o.about(LeftOut, fmt.Sprintf("tool %s (%s): it is a part of Letta", name, kind),
 			"knowledge bases are searched by a tool of their own; for others look for an MCP server")
 		o.ignore("belongs to Letta", "description", "json_schema", "args_json_schema", "source_code", "source_type")
 	}
@@ -467,16 +467,16 @@ func (o *object) lettaTool() *offer {
 
 // program maps a tool that is a program.
 func (o *object) program(name string) string {
-	f := function{name: name, description: o.text("description", "toolkit")}
-	language := o.text("source_type", "toolkit")
+	f := function{name: name, description: o.text("description")}
+	language := o.text("source_type")
 	if source := o.peek("source_code"); source != "" {
 		f.where = fmt.Sprintf(", its source (%s, %d lines) is at %s of %s", language,
 			strings.Count(strings.TrimSpace(source), "\n")+1, o.at("source_code"), path.Base(o.file))
 	}
-	o.take("source_code", "stays in the export, the report says where")
+	o.take("source_code")
 	if s := o.open("json_schema"); s != nil {
 		s.ignore("the tool says it, too", "name", "description", "type", "strict")
-		f.parameters = s.take("parameters", "toolkit")
+		f.parameters = s.take("parameters")
 		s.rest("")
 	}
 	o.ignore("json_schema has it", "args_json_schema")
@@ -487,7 +487,7 @@ func (o *object) program(name string) string {
 func (o *object) lettaServer(f *file, name string, tools []string) string {
 	s := f.servers[name]
 	if s == nil {
-		o.note(LeftOut, fmt.Sprintf("MCP server %q is not in the file; its tools are %s", name,
+		o.about(LeftOut, fmt.Sprintf("MCP server %q is not in the file; its tools are %s", name,
 			cut(strings.Join(tools, ", "), 500)), "create the toolkit yourself: POST /toolkits with kind mcp")
 		return ""
 	}
@@ -496,8 +496,8 @@ func (o *object) lettaServer(f *file, name string, tools []string) string {
 
 func (o *object) mcpServer(name string, tools []string) string {
 	first := !o.done["server_type"]
-	kind := o.text("server_type", "toolkit")
-	o.take("server_name", "toolkit name")
+	kind := o.text("server_type")
+	o.take("server_name")
 	if first {
 		o.credentials("token", "custom_headers", "auth_header", "auth_token", "token_enc", "custom_headers_enc")
 		o.ignore("is made anew", "created_by_id", "last_updated_by_id", "organization_id", "created_at", "updated_at")
@@ -510,7 +510,7 @@ func (o *object) mcpServer(name string, tools []string) string {
 		}
 		defer o.rest("")
 	}
-	address := o.text("server_url", "toolkit url")
+	address := o.text("server_url")
 	if kind == "stdio" || address == "" {
 		return ""
 	}
@@ -538,7 +538,7 @@ func command(raw json.RawMessage) string {
 // sources maps what an agent may search.
 func (o *object) sources(f *file, a *Agent) {
 	for _, member := range []string{"source_ids", "folder_ids"} {
-		for _, id := range o.texts(member, "agent knowledge_base_ids") {
+		for _, id := range o.texts(member) {
 			mark := f.bases[id]
 			if mark == "" {
 				o.about(LeftOut, fmt.Sprintf("source %q is not in the file", id), "export the agent again", member)
@@ -563,11 +563,11 @@ func (o *object) metadataOf(a *Agent) {
 	}
 	var tags []string
 	if json.Unmarshal(o.members["tags"], &tags) == nil {
-		o.take("tags", "agent metadata.tags")
+		o.take("tags")
 	} else {
 		tags = nil
 		for _, t := range o.objects("tags") {
-			tags = append(tags, t.text("tag", "agent metadata.tags"))
+			tags = append(tags, t.text("tag"))
 			t.rest("")
 		}
 	}
@@ -620,14 +620,14 @@ func (p *planner) passages() {
 		if b == nil {
 			b = &Base{Mark: markOf(letta, owner), Name: cut("Archival memory of "+owner, maxName)}
 			bases[owner] = b
-			o.note(Notice, "a passage of the archival memory of "+owner+": its knowledge base has no agent",
+			o.about(Notice, "a passage of the archival memory of "+owner+": its knowledge base has no agent",
 				"give it to the agent: PATCH knowledge_base_ids")
 		}
 		for _, member := range []string{"archive_id", "agent_id", "source_id"} {
-			o.text(member, "knowledge base")
+			o.text(member)
 		}
-		id := cut(o.text("id", "document"), maxName-4)
-		d := Document{Title: id, Name: id + ".txt", Text: o.text("text", "document text")}
+		id := cut(o.text("id"), maxName-4)
+		d := Document{Title: id, Name: id + ".txt", Text: o.text("text")}
 		o.ignore("is made anew", "created_at", "updated_at", "created_by_id", "last_updated_by_id", "organization_id",
 			"embedding", "embedding_config")
 		o.rest(lettaDo)
@@ -656,7 +656,7 @@ func (f *file) leftover() {
 		if !f.offered[name] {
 			s := f.servers[name]
 			if mark := s.mcpServer(name, nil); mark != "" {
-				s.note(Notice, "no agent of the file has tools of this server: all its tools are enabled in a "+
+				s.about(Notice, "no agent of the file has tools of this server: all its tools are enabled in a "+
 					"toolkit that no agent has", "give the toolkit to an agent, or delete it")
 			}
 		}

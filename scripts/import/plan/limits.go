@@ -68,10 +68,10 @@ func (o *object) fitBytes(member, text string) string {
 	return strings.Clone(strings.ToValidUTF8(text[:maxInstructions], "")) // the rest need not be kept
 }
 
-// unique is a list without what stands there again.
-func unique(list []string) []string {
+// Union is what stands in some lists, in their order, each once.
+func Union(lists ...[]string) []string {
 	seen := map[string]bool{}
-	return slices.DeleteFunc(slices.Clone(list), func(one string) bool {
+	return slices.DeleteFunc(slices.Concat(lists...), func(one string) bool {
 		again := seen[one]
 		seen[one] = true
 		return again
@@ -97,20 +97,9 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// schemaOf returns a JSON schema for answers, or reports why it is none.
-func (o *object) schemaOf(member string) json.RawMessage {
-	raw := o.take(member, "agent output_schema")
-	if len(raw) > maxSchema || len(raw) == 0 || raw[0] != '{' {
-		o.about(LeftOut, fmt.Sprintf("must be a JSON schema of at most %d KiB", maxSchema>>10),
-			"set output_schema of the agent", member)
-		return nil
-	}
-	return raw
-}
-
-// responseFormat maps response_format, which OpenAI and Letta have alike.
-func (o *object) responseFormat(member string) json.RawMessage {
-	const to = "agent output_schema"
+// responseFormat maps response_format, which OpenAI and Letta have alike, to a JSON schema for answers.
+func (o *object) responseFormat() json.RawMessage {
+	const member = "response_format"
 	raw := o.members[member]
 	if !given(raw) || string(raw) == `"auto"` {
 		o.ignore("any text, as here", member)
@@ -121,7 +110,7 @@ func (o *object) responseFormat(member string) json.RawMessage {
 		return nil
 	}
 	defer f.rest("")
-	switch kind := f.text("type", to); kind {
+	switch kind := f.text("type"); kind {
 	case "text":
 		return nil
 	case "json_schema":
@@ -133,9 +122,15 @@ func (o *object) responseFormat(member string) json.RawMessage {
 		s.report(LeftOut, "a schema of answers has no description here", "write it into the instructions",
 			"description")
 		defer s.rest("")
-		return s.schemaOf("schema")
+		raw := s.take("schema")
+		if len(raw) > maxSchema || len(raw) == 0 || raw[0] != '{' {
+			s.about(LeftOut, fmt.Sprintf("must be a JSON schema of at most %d KiB", maxSchema>>10),
+				"set output_schema of the agent", "schema")
+			return nil
+		}
+		return raw
 	default:
-		f.note(LeftOut, "answers of the form "+kind+" cannot be asked for without a schema",
+		f.about(LeftOut, "answers of the form "+kind+" cannot be asked for without a schema",
 			"set output_schema of the agent, like {\"type\":\"object\"}")
 		return nil
 	}
@@ -160,7 +155,7 @@ func (o *object) metadata(into map[string]string) {
 			o.report(LeftOut, fmt.Sprintf("an agent's metadata has %d members, of which the import takes %s",
 				maxMetadata, ImportedFrom), "keep it where you need it", name)
 		default:
-			o.take(name, "agent metadata."+name)
+			o.take(name)
 			into[name] = text
 		}
 	}
@@ -189,7 +184,7 @@ func (o *object) attributes() map[string]any {
 				"0-9, _ . - and values of 256 characters", "PATCH the document's metadata", name)
 			continue
 		}
-		o.take(name, "document metadata."+name)
+		o.take(name)
 		into[name] = v
 	}
 	o.rest("PATCH the document's metadata")

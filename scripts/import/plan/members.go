@@ -27,8 +27,7 @@ type planner struct {
 	omitted []Finding            // of those that say it too often, the first that is not in the report
 }
 
-// object is a JSON object of an export. Whoever reads a member says what it becomes; [object.rest] reports the
-// members that nobody read.
+// object is a JSON object of an export. It notes which members are read; [object.rest] reports the others.
 type object struct {
 	p       *planner
 	file    string
@@ -49,8 +48,7 @@ type element struct {
 func (p *planner) object(file, path, source string, raw json.RawMessage) *object {
 	o := &object{p: p, file: file, path: path, source: source, done: map[string]bool{}}
 	if err := json.Unmarshal(raw, &o.members); err != nil || o.members == nil {
-		p.find(Finding{Kind: LeftOut, Source: source, File: file, Path: path, What: "must be an object",
-			Do: "mend the export and run again", Whole: true})
+		o.whole("must be an object", "mend the export and run again")
 		return nil
 	}
 	return o
@@ -99,18 +97,17 @@ func (o *object) spelled(name string) string {
 	return cmp.Or(o.snakes[name], name)
 }
 
-// take notes that a member is read, and what it becomes.
-func (o *object) take(name, to string) json.RawMessage {
+// take notes that a member is read.
+func (o *object) take(name string) json.RawMessage {
 	raw, there := o.members[name]
-	if !there || o.done[name] {
-		return raw
+	if there && !o.done[name] {
+		o.done[name] = true
+		o.p.Mapped = append(o.p.Mapped, Entry{o.file, o.at(name), ""})
 	}
-	o.done[name] = true
-	o.p.Mapped = append(o.p.Mapped, Entry{o.file, o.at(name), to})
 	return raw
 }
 
-// peek reads a text without saying what it becomes.
+// peek reads a text without noting it.
 func (o *object) peek(name string) string {
 	var text string
 	_ = json.Unmarshal(o.members[name], &text)
@@ -141,7 +138,7 @@ func (o *object) report(kind, what, do string, names ...string) {
 	}
 }
 
-// about adds a finding about members, whether they are read or not.
+// about adds a finding about members, whether they are read or not; without any, about the object itself.
 func (o *object) about(kind, what, do string, names ...string) {
 	o.p.find(Finding{Kind: kind, Source: o.source, File: o.file, Path: o.path, Members: names, What: what, Do: do})
 }
@@ -154,11 +151,6 @@ func (o *object) whole(what, do string) {
 	o.p.find(Finding{Kind: LeftOut, Source: o.source, File: o.file, Path: o.path, What: what, Do: do, Whole: true})
 }
 
-// note adds a finding about the object itself.
-func (o *object) note(kind, what, do string) {
-	o.p.find(Finding{Kind: kind, Source: o.source, File: o.file, Path: o.path, What: what, Do: do})
-}
-
 // wrong reports a member whose value has another type than the format says.
 func (o *object) wrong(name, must string) {
 	o.done[name] = true
@@ -166,7 +158,7 @@ func (o *object) wrong(name, must string) {
 }
 
 // value decodes a member; false: it is absent or null, or was reported as of a wrong type.
-func (o *object) value(name, to, must string, into any) bool {
+func (o *object) value(name, must string, into any) bool {
 	raw := o.members[name]
 	if !given(raw) {
 		return false
@@ -175,27 +167,27 @@ func (o *object) value(name, to, must string, into any) bool {
 		o.wrong(name, must)
 		return false
 	}
-	o.take(name, to)
+	o.take(name)
 	return true
 }
 
-func (o *object) text(name, to string) string {
+func (o *object) text(name string) string {
 	var text string
-	o.value(name, to, "must be a string", &text)
+	o.value(name, "must be a string", &text)
 	return text
 }
 
-func (o *object) number(name, to string) *float64 {
+func (o *object) number(name string) *float64 {
 	var n float64
-	if !o.value(name, to, "must be a number", &n) {
+	if !o.value(name, "must be a number", &n) {
 		return nil
 	}
 	return &n
 }
 
-func (o *object) texts(name, to string) []string {
+func (o *object) texts(name string) []string {
 	var list []string
-	o.value(name, to, "must be a list of strings", &list)
+	o.value(name, "must be a list of strings", &list)
 	return list
 }
 
@@ -287,17 +279,15 @@ func says(raw json.RawMessage) bool {
 // a secret.
 func short(raw json.RawMessage) string {
 	const enough = 40
-	switch raw[0] {
-	case '[':
-		var list []json.RawMessage
-		_ = json.Unmarshal(raw, &list)
-		return fmt.Sprintf("(list of %d)", len(list))
-	case '{':
+	var v any
+	_ = json.Unmarshal(raw, &v)
+	switch v := v.(type) {
+	case []any:
+		return fmt.Sprintf("(list of %d)", len(v))
+	case map[string]any:
 		return fmt.Sprintf("(object, %d bytes)", len(raw))
-	case '"':
-		var text string
-		_ = json.Unmarshal(raw, &text)
-		return fmt.Sprintf("(text, %d bytes)", len(text))
+	case string:
+		return fmt.Sprintf("(text, %d bytes)", len(v))
 	}
 	if len(raw) > enough {
 		return fmt.Sprintf("(number, %d bytes)", len(raw))
@@ -306,7 +296,11 @@ func short(raw json.RawMessage) string {
 }
 
 // secret says whether a member is a secret or has one in it, by names and by values.
-func secret(name string, raw json.RawMessage) bool { return secretive(name) || holdsSecrets(raw) }
+func secret(name string, raw json.RawMessage) bool {
+	var v any
+	_ = json.Unmarshal(raw, &v)
+	return secretive(name) || secretIn(v)
+}
 
 // secretive says whether a member's name says that its value is a secret.
 func secretive(name string) bool {
@@ -358,34 +352,19 @@ func snake(name string) string {
 // humps are the places where a name in camel case has words that meet.
 var humps = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
-// holdsSecrets says whether a value has a secretive member or the text of a secret anywhere.
-func holdsSecrets(raw json.RawMessage) bool {
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	for depth, key := []bool{}, false; ; { // depth: whether each open value is an object
-		token, err := decoder.Token()
-		if err != nil {
-			return false
-		}
-		inside := len(depth) > 0 && depth[len(depth)-1]
-		switch token := token.(type) {
-		case json.Delim:
-			if token == '{' || token == '[' {
-				depth, key = append(depth, token == '{'), true
-				continue
-			}
-			depth = depth[:len(depth)-1]
-		case string:
-			if inside && key {
-				if secretive(token) {
-					return true
-				}
-				key = false
-				continue
-			}
-			if secretText(token) {
+// secretIn says whether a value has a secretive member or the text of a secret anywhere.
+func secretIn(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return secretText(v)
+	case []any:
+		return slices.ContainsFunc(v, secretIn)
+	case map[string]any:
+		for name, inner := range v {
+			if secretive(name) || secretIn(inner) {
 				return true
 			}
 		}
-		key = true
 	}
+	return false
 }

@@ -45,14 +45,14 @@ func (p *planner) openaiObject(o *object, kind string) bool {
 func (p *planner) openai() {
 	files, called := map[string]*object{}, map[string]int{}
 	for _, o := range p.export.files {
-		id := o.text("id", "document")
+		id := o.text("id")
 		o.source = fmt.Sprintf("file %q", id)
 		files[id] = o
 		called[plainName(o.peek("filename"))]++
 	}
 	within := map[string][]*object{}
 	for _, o := range p.export.storeFiles {
-		store := o.text("vector_store_id", "knowledge base")
+		store := o.text("vector_store_id")
 		o.source = fmt.Sprintf("file %q of vector store %q", o.peek("id"), store)
 		within[store] = append(within[store], o)
 	}
@@ -91,16 +91,16 @@ func plainName(name string) string {
 func (p *planner) vectorStore(
 	o *object, files []*object, known map[string]*object, called map[string]int,
 ) string {
-	id := o.text("id", "knowledge base, named in its description")
+	id := o.text("id")
 	o.source = named("vector store", o.peek("name"), id)
 	b := Base{Mark: markOf(openAI, id)}
 	if p.marks[b.Mark] {
 		o.whole("the export has this vector store twice", "take one of them out, and run again")
 		return b.Mark
 	}
-	name := o.fit("name", strings.TrimSpace(o.text("name", "knowledge base name")), maxName)
+	name := o.fit("name", strings.TrimSpace(o.text("name")), maxName)
 	b.Name = cmp.Or(name, cut("Vector store "+id, maxName))
-	about := o.fit("description", o.text("description", "knowledge base description"), maxAbout-150)
+	about := o.fit("description", o.text("description"), maxAbout-150)
 	o.ignore("is counted anew", "object", "created_at", "usage_bytes", "bytes", "file_counts", "last_active_at",
 		"status")
 	o.report(LeftOut, "a knowledge base does not end by itself", "delete it when its time has come",
@@ -113,7 +113,7 @@ func (p *planner) vectorStore(
 		}
 	}
 	if len(files) == 0 {
-		o.note(Notice, "the export has none of its files: the knowledge base is empty",
+		o.about(Notice, "the export has none of its files: the knowledge base is empty",
 			"save GET /v1/vector_stores/"+id+"/files as well, and run again")
 	}
 	return p.base(b, about)
@@ -122,7 +122,7 @@ func (p *planner) vectorStore(
 // storedFile plans the document of a file in a vector store; false: its content is not in the export.
 func (p *planner) storedFile(o *object, known map[string]*object, called map[string]int) (Document, bool) {
 	d := Document{}
-	id := o.text("id", "document")
+	id := o.text("id")
 	if a := o.open("attributes"); a != nil {
 		d.Metadata = a.attributes()
 	}
@@ -135,7 +135,7 @@ func (p *planner) storedFile(o *object, known map[string]*object, called map[str
 	o.chunking()
 	o.rest("")
 	name, own := id, id // own: under which an original may stand
-	if f := known[id]; f != nil && f.text("filename", "document title") != "" {
+	if f := known[id]; f != nil && f.text("filename") != "" {
 		name = plainName(f.peek("filename"))
 	}
 	if called[name] <= 1 { // of several of one name, the id says which is meant
@@ -150,7 +150,7 @@ func (p *planner) storedFile(o *object, known map[string]*object, called map[str
 	}
 	at := p.fileOf(contents, id)
 	if at == "" {
-		o.note(LeftOut, "its content is not in the export",
+		o.about(LeftOut, "its content is not in the export",
 			fmt.Sprintf("put the file there as %s/%s, or its text as OpenAI has it as %s/%s.json, and run again",
 				originals, own, contents, id))
 		return d, false
@@ -185,7 +185,7 @@ func (o *object) chunking() {
 func (p *planner) parsedText(o *object, at string) (string, bool) {
 	raw, err := p.load(at)
 	if err != nil {
-		o.note(Unread, "its content "+at+": "+err.Error(), "save it again, and run again")
+		o.about(Unread, "its content "+at+": "+err.Error(), "save it again, and run again")
 		return "", false
 	}
 	page := p.object(at, "", o.source, raw)
@@ -199,13 +199,13 @@ func (p *planner) parsedText(o *object, at string) (string, bool) {
 	var text strings.Builder
 	for _, part := range slices.Concat(page.objects("data"), page.objects("content")) {
 		part.ignore("is always text", "type")
-		text.WriteString(part.text("text", "document text"))
+		text.WriteString(part.text("text"))
 		text.WriteString("\n")
 		part.rest("")
 	}
 	page.rest("")
 	if strings.TrimSpace(text.String()) == "" {
-		o.note(LeftOut, "its content "+at+" has no text", "put the original file there, and run again")
+		o.about(LeftOut, "its content "+at+" has no text", "put the original file there, and run again")
 		return "", false
 	}
 	return text.String(), true
@@ -213,17 +213,17 @@ func (p *planner) parsedText(o *object, at string) (string, bool) {
 
 // assistant plans the agent of an assistant.
 func (p *planner) assistant(o *object, stores map[string]string) {
-	id := o.text("id", "agent metadata."+ImportedFrom)
+	id := o.text("id")
 	o.source = named("assistant", o.peek("name"), id)
 	a := o.begin(markOf(openAI, id), "Assistant "+id)
-	a.Instructions = o.fitBytes("instructions", o.text("instructions", "agent instructions"))
-	a.Model = o.model("model", openAI, o.text("model", "agent model"))
+	a.Instructions = o.fitBytes("instructions", o.text("instructions"))
+	a.Model = o.model("model", openAI, o.text("model"))
 	o.temperature(&a.Model, "temperature")
-	if n := o.number("top_p", "agent"); n != nil && *n != 1 {
+	if n := o.number("top_p"); n != nil && *n != 1 {
 		o.about(LeftOut, fmt.Sprintf("top_p %v: an agent has a temperature alone", *n), "set the temperature",
 			"top_p")
 	}
-	a.OutputSchema = o.responseFormat("response_format")
+	a.OutputSchema = o.responseFormat()
 	o.assistantTools(&a)
 	if r := o.open("tool_resources"); r != nil {
 		p.resources(r, &a, stores)
@@ -238,29 +238,29 @@ func (p *planner) assistant(o *object, stores map[string]string) {
 
 func (o *object) assistantTools(a *Agent) {
 	for _, t := range o.objects("tools") {
-		switch kind := t.text("type", "agent"); kind {
+		switch kind := t.text("type"); kind {
 		case "file_search":
 			t.fileSearch(a)
 		case "function":
 			f := t.open("function")
 			if f == nil {
-				t.note(LeftOut, "a function without a description", "mend the export and run again")
+				t.about(LeftOut, "a function without a description", "mend the export and run again")
 				break
 			}
 			f.ignore("arguments are always held to the schema", "strict")
 			mark := f.callable(openAI, function{
-				name: f.text("name", "toolkit"), description: f.text("description", "toolkit"),
-				parameters: f.take("parameters", "toolkit"),
+				name: f.text("name"), description: f.text("description"),
+				parameters: f.take("parameters"),
 			})
 			if mark != "" {
 				a.Toolkits = append(a.Toolkits, mark)
 			}
 			f.rest("")
 		case "code_interpreter":
-			t.note(LeftOut, "code_interpreter: this service executes no programs of models",
+			t.about(LeftOut, "code_interpreter: this service executes no programs of models",
 				"add an MCP server that does as a toolkit of the agent")
 		default:
-			t.note(LeftOut, "a tool of the type "+kind, "look for an MCP server that offers it")
+			t.about(LeftOut, "a tool of the type "+kind, "look for an MCP server that offers it")
 		}
 		t.rest("")
 	}
@@ -272,7 +272,7 @@ func (o *object) fileSearch(a *Agent) {
 	if s == nil {
 		return
 	}
-	if n := s.number("max_num_results", "agent knowledge.limit"); n != nil {
+	if n := s.number("max_num_results"); n != nil {
 		a.Passages = int(max(1, min(*n, maxPassages)))
 		if float64(a.Passages) != *n {
 			s.about(Changed, fmt.Sprintf("%v: a search has at most %d passages", *n, maxPassages),
@@ -287,7 +287,7 @@ func (o *object) fileSearch(a *Agent) {
 // resources maps what an assistant's tools have at hand.
 func (p *planner) resources(o *object, a *Agent, stores map[string]string) {
 	if s := o.open("file_search"); s != nil {
-		for _, id := range s.texts("vector_store_ids", "agent knowledge_base_ids") {
+		for _, id := range s.texts("vector_store_ids") {
 			if mark := stores[id]; mark != "" {
 				a.Bases = append(a.Bases, mark)
 				continue

@@ -19,17 +19,17 @@ type Plan struct {
 	Agents   []Agent
 	Findings []Finding
 	Mapped   []Entry // members that the plan has taken over, or that its findings explain besides
-	Ignored  []Entry // members without meaning here, each with the reason
+	Ignored  []Entry // members without meaning here
 }
 
-// Toolkit is a toolkit to create: kind mcp or http, at a URL.
+// Toolkit is a toolkit to create: kind mcp or http, at a URL. Its JSON form is that of the API.
 type Toolkit struct {
-	Mark    string // stands at the end of its name, so that a later run finds it again
-	Name    string // at most 200 characters, with the mark
-	Kind    string
-	URL     string
-	Enabled []string // tools to enable; nil: all
-	Request *Request // of the kind http
+	Mark    string   `json:"-"`    // stands at the end of its name, so that a later run finds it again
+	Name    string   `json:"name"` // at most 200 characters, with the mark
+	Kind    string   `json:"kind"`
+	URL     string   `json:"url"`
+	Enabled []string `json:"enabled,omitzero"` // tools to enable; nil: all
+	Request *Request `json:"request,omitzero"` // of the kind http
 }
 
 // Request is the one request of a toolkit of the kind http; its JSON form is that of the API.
@@ -76,13 +76,13 @@ type Agent struct {
 	Metadata     map[string]string
 }
 
-// Model is the model of an agent.
+// Model is the model of an agent. Its JSON form is that of the API.
 type Model struct {
-	Provider    string // of this service: openai, anthropic, bedrock, demo
-	Name        string
-	Temperature *float64
-	MaxTokens   *int
-	Chosen      bool // the user said which, with -model
+	Provider    string   `json:"provider"` // of this service: openai, anthropic, bedrock, demo
+	Name        string   `json:"name"`
+	Temperature *float64 `json:"temperature"`
+	MaxTokens   *int     `json:"max_tokens"`
+	Chosen      bool     `json:"-"` // the user said which, with -model
 }
 
 // Kinds of findings.
@@ -112,11 +112,11 @@ type Finding struct {
 	Whole   bool   // it is about the object with all that is in it
 }
 
-// Entry is a member of an export and what became of it.
+// Entry is a member of an export.
 type Entry struct {
 	File string
 	Path string // with the member, like .data[0].name
-	To   string // what it became, or why it has no meaning
+	Why  string // it has no meaning
 }
 
 // Options are what the user says about an export.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -76,21 +75,11 @@ func TestNoMemberIsDroppedSilently(t *testing.T) {
 	for _, sample := range samples {
 		t.Run(sample, func(t *testing.T) {
 			p := read(t, sample, plan.Options{})
-			c := coverage{t: t, covered: map[string]bool{}}
-			for _, e := range p.Mapped {
-				c.covered[e.File+e.Path] = true
-			}
+			c := covered(t, p)
 			for _, e := range p.Ignored {
-				assert.True(t, meaningless(e.Path), "%s %s: %s", e.File, e.Path, e.To)
-				c.covered[e.File+e.Path] = true
+				assert.True(t, meaningless(e.Path), "%s %s: %s", e.File, e.Path, e.Why)
 			}
 			for _, f := range p.Findings {
-				for _, m := range f.Members {
-					c.covered[f.File+f.Path+"."+m] = true
-				}
-				if f.Whole {
-					c.covered[f.File+f.Path] = true
-				}
 				assert.NotEmpty(t, f.Do, "%v says what the user can do", f)
 			}
 			folder := "../testdata/" + sample
@@ -111,6 +100,21 @@ type coverage struct {
 	t       *testing.T
 	covered map[string]bool
 	seen    int
+}
+
+// covered has what a plan maps, reports or passes over.
+func covered(t *testing.T, p *plan.Plan) *coverage {
+	c := &coverage{t: t, covered: map[string]bool{}}
+	for _, e := range slices.Concat(p.Mapped, p.Ignored) {
+		c.covered[e.File+e.Path] = true
+	}
+	for _, f := range p.Findings {
+		c.covered[f.File+f.Path] = c.covered[f.File+f.Path] || f.Whole
+		for _, m := range f.Members {
+			c.covered[f.File+f.Path+"."+m] = true
+		}
+	}
+	return c
 }
 
 func (c *coverage) file(folder, name string) {
@@ -163,20 +167,8 @@ func TestUnknownMembersAreReported(t *testing.T) {
 		require.NotZero(t, n)
 		changed, err := json.Marshal(v)
 		require.NoError(t, err)
-		files := fstest.MapFS{"x.json": {Data: changed}}
-		p, err := plan.Read(files, "", plan.Options{})
-		require.NoError(t, err)
-		c := coverage{t: t, covered: map[string]bool{}}
-		for _, e := range slices.Concat(p.Mapped, p.Ignored) {
-			c.covered[e.File+e.Path] = true
-		}
-		for _, f := range p.Findings {
-			c.covered[f.File+f.Path] = c.covered[f.File+f.Path] || f.Whole
-			for _, m := range f.Members {
-				c.covered[f.File+f.Path+"."+m] = true
-			}
-		}
-		c.walk("x.json", v)
+		p, _ := planned(t, string(changed))
+		covered(t, p).walk("a.json", v)
 	}
 }
 
@@ -226,8 +218,7 @@ func TestMarksOfLettaLastLongerThanTheFile(t *testing.T) {
 		"created_at":"%s"}`
 	marks := map[string]bool{}
 	for _, text := range []string{fmt.Sprintf(form, "agent-0", "2025"), fmt.Sprintf(form, "agent-7", "2026")} {
-		p, err := plan.Read(fstest.MapFS{"a.af": {Data: []byte(text)}}, "", plan.Options{})
-		require.NoError(t, err)
+		p, _ := planned(t, text)
 		marks[p.Agents[0].Mark] = true
 	}
 	assert.Len(t, marks, 1)

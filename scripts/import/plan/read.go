@@ -332,11 +332,11 @@ func (p *planner) sized(o *object, at string) bool {
 	info, err := fs.Stat(p.export.root, at)
 	switch {
 	case err != nil:
-		o.note(Unread, "its content "+at+" cannot be read", "mend the file and run again")
+		o.about(Unread, "its content "+at+" cannot be read", "mend the file and run again")
 	case info.Size() == 0:
-		o.note(LeftOut, "its content "+at+" is empty", "put the file's bytes there and run again")
+		o.about(LeftOut, "its content "+at+" is empty", "put the file's bytes there and run again")
 	case info.Size() > maxDocument:
-		o.note(LeftOut, fmt.Sprintf("its content %s has more than %d MiB", at, maxDocument>>20),
+		o.about(LeftOut, fmt.Sprintf("its content %s has more than %d MiB", at, maxDocument>>20),
 			"divide it and upload the parts")
 	default:
 		return true

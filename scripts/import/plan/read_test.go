@@ -5,10 +5,10 @@ import (
 	"strings"
 	"testing"
 	"testing/fstest"
-	"unicode/utf16"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/text/encoding/unicode"
 )
 
 const oneAssistant = `{"id":"asst_1","object":"assistant","name":"A","model":"gpt-4o"}`
@@ -58,16 +58,11 @@ func TestFormsOfFilesOfJSON(t *testing.T) {
 }
 
 func TestUnreadableFilesSayWhy(t *testing.T) {
-	wide := func(text string) string {
-		var b strings.Builder
-		for _, u := range utf16.Encode([]rune(text)) {
-			b.Write([]byte{byte(u), byte(u >> 8)})
-		}
-		return b.String()
-	}
+	wide, err := unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM).NewEncoder().String(oneAssistant)
+	require.NoError(t, err)
 	for name, c := range map[string]struct{ text, says string }{
-		"UTF-16":          {wide("\ufeff" + oneAssistant), "is UTF-16"},
-		"UTF-16, no mark": {wide(oneAssistant), "is UTF-16"},
+		"UTF-16":          {"\xff\xfe" + wide, "is UTF-16"},
+		"UTF-16, no mark": {wide, "is UTF-16"},
 		"broken line":     {oneAssistant + "\n" + oneAssistant + "\n{\"id\":", "/2 is no valid JSON"},
 		"agents of the API": {`[{"id":"agent-1","name":"A","system":"s","agent_type":"letta_v1_agent",
 			"memory":{"blocks":[]},"tools":[],"sources":[]}]`, "/export"},

@@ -29,7 +29,7 @@ func (o *object) callable(platform string, f function) string {
 	p.asked["-tool"+f.name] = true
 	address := p.options.Tools[f.name]
 	if address == "" {
-		o.note(LeftOut, fmt.Sprintf("function %s: an export has no program that could execute it%s; it takes %s",
+		o.about(LeftOut, fmt.Sprintf("function %s: an export has no program that could execute it%s; it takes %s",
 			f.name, f.where, arguments(f.parameters)),
 			"serve it at a URL that takes its arguments as a JSON body by POST, and run again with -tool "+
 				f.name+"=URL")
@@ -42,13 +42,13 @@ func (o *object) callable(platform string, f function) string {
 			Parameters: asBody(f.parameters),
 		},
 	}
-	o.note(Changed, fmt.Sprintf("function %s is called at %s; the model gives its arguments within body", f.name,
+	o.about(Changed, fmt.Sprintf("function %s is called at %s; the model gives its arguments within body", f.name,
 		site(address)), "give the toolkit credentials if the URL wants them; look at its approval and retry_safe")
 	called, takes := [2]string{t.URL, t.Request.Name}, string(t.Request.Parameters)
 	if other, known := p.takes[called]; !known {
 		p.takes[called] = takes
 	} else if other != takes {
-		o.note(Notice, "another function of this name takes something else: both call "+site(address),
+		o.about(Notice, "another function of this name takes something else: both call "+site(address),
 			"see that it understands both, or PATCH url of the toolkit")
 	}
 	return p.toolkit(platform, t)
@@ -87,19 +87,15 @@ func toolName(text string) string {
 	return cmp.Or(name[:min(len(name), maxToolName)], "tool")
 }
 
-func orObject(schema json.RawMessage) json.RawMessage {
-	if len(schema) == 0 || schema[0] != '{' {
-		return json.RawMessage(`{"type":"object","properties":{}}`)
-	}
-	return schema
-}
-
 // localReference is a reference of a schema to a place within it.
 var localReference = regexp.MustCompile(`"\$ref"\s*:\s*"#(/[^"]*)?"`)
 
 // asBody is the schema of an argument body that has the given one. Definitions stay at the root, where references
 // look for them; other references within the schema follow it, unless it has an address of its own.
 func asBody(schema json.RawMessage) json.RawMessage {
+	if len(schema) == 0 || schema[0] != '{' {
+		schema = json.RawMessage(`{"type":"object","properties":{}}`)
+	}
 	own := bytes.Contains(schema, []byte(`"$id"`))
 	schema = localReference.ReplaceAllFunc(schema, func(reference []byte) []byte {
 		if own || bytes.Contains(reference, []byte("#/$defs")) || bytes.Contains(reference, []byte("#/definitions")) {
@@ -108,7 +104,7 @@ func asBody(schema json.RawMessage) json.RawMessage {
 		return bytes.Replace(reference, []byte("#"), []byte("#/properties/body"), 1)
 	})
 	whole := map[string]any{
-		"type": "object", "properties": map[string]any{"body": orObject(schema)}, "required": []string{"body"},
+		"type": "object", "properties": map[string]any{"body": schema}, "required": []string{"body"},
 	}
 	var members map[string]json.RawMessage
 	if json.Unmarshal(schema, &members) == nil {
@@ -209,9 +205,9 @@ func (p *planner) base(b Base, about string) string {
 
 // most is a list without what stands there again, cut to what an agent may have, which is reported.
 func (o *object) most(list []string, most int, what, do string) []string {
-	list = unique(list)
+	list = Union(list)
 	if len(list) > most {
-		o.note(LeftOut, fmt.Sprintf("%d %s, of which an agent may have %d", len(list), what, most), do)
+		o.about(LeftOut, fmt.Sprintf("%d %s, of which an agent may have %d", len(list), what, most), do)
 		list = list[:most]
 	}
 	return list
@@ -224,8 +220,8 @@ func (o *object) approvals(a *Agent) {
 			a.Approval[i] = toolName(name)
 		}
 	}
-	if a.Approval = unique(a.Approval); len(a.Approval) > MaxApproval {
-		o.note(Changed, fmt.Sprintf("%d tools want an approval, of which an agent may name %d: each call of a tool "+
+	if a.Approval = Union(a.Approval); len(a.Approval) > MaxApproval {
+		o.about(Changed, fmt.Sprintf("%d tools want an approval, of which an agent may name %d: each call of a tool "+
 			"needs an approval", len(a.Approval), MaxApproval), "PATCH approval of the agent")
 		a.Approval, a.ApproveAll = nil, true
 	}
@@ -233,17 +229,17 @@ func (o *object) approvals(a *Agent) {
 
 // begin begins an agent: its name, which is otherwise the given one, and its description.
 func (o *object) begin(mark, otherwise string) Agent {
-	name := o.fit("name", strings.TrimSpace(o.text("name", "agent name")), maxName)
+	name := o.fit("name", strings.TrimSpace(o.text("name")), maxName)
 	return Agent{
 		Mark: mark, Source: o.source, Metadata: map[string]string{}, Name: cmp.Or(name, cut(otherwise, maxName)),
-		Description: o.fit("description", o.text("description", "agent description"), maxDescription),
+		Description: o.fit("description", o.text("description"), maxDescription),
 	}
 }
 
 // agent adds an agent to the plan, unless it has one of the same mark, which is reported.
 func (o *object) agent(a Agent) {
 	if o.p.marks[a.Mark] {
-		o.note(LeftOut, "the export has this agent twice", "take one of them out, and run again")
+		o.about(LeftOut, "the export has this agent twice", "take one of them out, and run again")
 		return
 	}
 	o.p.marks[a.Mark] = true
@@ -329,7 +325,7 @@ func (o *object) settings(m *Model, temperature, tokens string) {
 }
 
 func (o *object) temperature(m *Model, member string) {
-	n := o.number(member, "agent model.temperature")
+	n := o.number(member)
 	if n == nil {
 		return
 	}
@@ -342,7 +338,7 @@ func (o *object) temperature(m *Model, member string) {
 
 func (o *object) tokens(m *Model, member string) {
 	var n int
-	if !says(o.members[member]) || !o.value(member, "agent model.max_tokens", "must be a whole number", &n) {
+	if !says(o.members[member]) || !o.value(member, "must be a whole number", &n) {
 		return
 	}
 	if n < 1 {

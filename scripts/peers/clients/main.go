@@ -33,23 +33,13 @@ func main() {
 	must(err)
 	id := there(agent.JSON201, agent.Body).AgentId
 
-	kind, form := formOf(func(w *multipart.Writer) {
-		part, err := w.CreateFormFile("file", "note.txt")
-		must(err)
-		_, err = part.Write([]byte("a text"))
-		must(err)
-	})
+	kind, form := formOf("file", "note.txt")
 	sent, err := client.CreateFileWithBodyWithResponse(ctx, nil, kind, form)
 	must(err)
 	file := there(sent.JSON201, sent.Body)
 
 	chat := func(pairs ...string) *api.ChatResponse {
-		kind, form := formOf(func(w *multipart.Writer) {
-			must(w.WriteField("agent_id", id))
-			for i := 0; i < len(pairs); i += 2 {
-				must(w.WriteField(pairs[i], pairs[i+1]))
-			}
-		})
+		kind, form := formOf("", "", append(pairs, "agent_id", id)...)
 		answer, err := client.ChatWithBodyWithResponse(ctx, kind, form)
 		must(err)
 		return answer
@@ -57,11 +47,14 @@ func main() {
 	answered := chat("message", "hello", "file_ids", file.FileId, "wait", "true")
 	done, err := there(answered.JSON200, answered.Body).AsCompleted()
 	must(err)
-	messages, err := client.ListRunMessagesWithResponse(ctx, done.RunId, nil)
-	must(err)
-	if said := there(messages.JSON200, messages.Body).Messages; said[0].Files[0].Name != "note.txt" {
-		log.Fatalf("other files: %v", said[0].Files)
+	attached := func(run, file string) {
+		messages, err := client.ListRunMessagesWithResponse(ctx, run, nil)
+		must(err)
+		if said := there(messages.JSON200, messages.Body).Messages; said[0].Files[0].Name != file {
+			log.Fatalf("other files: %v", said[0].Files)
+		}
 	}
+	attached(done.RunId, "note.txt")
 
 	asked := chat("message", "/ask Which city?", "wait", "false")
 	run := there(asked.JSON202, asked.Body).RunId
@@ -93,15 +86,8 @@ func main() {
 		Approval: &api.AgentBodyApprovalStruct{Mode: &always},
 	})
 	must(err)
-	kind, form = formOf(func(w *multipart.Writer) {
-		must(w.WriteField("agent_id", there(careful.JSON201, careful.Body).AgentId))
-		must(w.WriteField("message", `/tool echo {"text": "one"}`))
-		must(w.WriteField("streaming", "true"))
-		part, err := w.CreateFormFile("files", "with.txt")
-		must(err)
-		_, err = part.Write([]byte("a text"))
-		must(err)
-	})
+	kind, form = formOf("files", "with.txt", "agent_id", there(careful.JSON201, careful.Body).AgentId,
+		"message", `/tool echo {"text": "one"}`, "streaming", "true")
 	lines, err := client.ChatWithBody(ctx, kind, form)
 	must(err)
 	var call api.Interrupt
@@ -110,11 +96,7 @@ func main() {
 		log.Fatalf("another call: %v", call)
 	}
 	run = lines.Header.Get("X-Agent-Run-Id")
-	messages, err = client.ListRunMessagesWithResponse(ctx, run, nil)
-	must(err)
-	if said := there(messages.JSON200, messages.Body).Messages; said[0].Files[0].Name != "with.txt" {
-		log.Fatalf("other files: %v", said[0].Files)
-	}
+	attached(run, "with.txt")
 	resumed = resume(run, api.DecisionBody{
 		InterruptId: call.Id, Decision: "edit", Arguments: &map[string]any{"text": "two"},
 	})
@@ -192,10 +174,19 @@ func events(response *http.Response, see func(any) bool) {
 	log.Fatal("the stream ended early: ", lines.Err())
 }
 
-func formOf(write func(*multipart.Writer)) (string, *bytes.Buffer) {
+// formOf is a form of fields, each a name and its value, and of a file in another field, unless that has no name.
+func formOf(field, file string, pairs ...string) (string, *bytes.Buffer) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
-	write(w)
+	for i := 0; i < len(pairs); i += 2 {
+		must(w.WriteField(pairs[i], pairs[i+1]))
+	}
+	if field != "" {
+		part, err := w.CreateFormFile(field, file)
+		must(err)
+		_, err = part.Write([]byte("a text"))
+		must(err)
+	}
 	must(w.Close())
 	return w.FormDataContentType(), &b
 }
