@@ -64,6 +64,7 @@ type waits struct {
 }
 
 func (n *waits) Subscribe(...string) stream.Subscription { return n }
+func (n *waits) Ring()                                   {}
 
 func (n *waits) Wait(ctx context.Context, d time.Duration) (bool, error) {
 	n.number++

@@ -6,7 +6,7 @@ import "context"
 func (h *Hub) Topics() int {
 	h.broadcaster.mu.Lock()
 	defer h.broadcaster.mu.Unlock()
-	return len(h.broadcaster.topics)
+	return len(h.broadcaster.sources)
 }
 
 // Watch stores a watch row without an id to acknowledge.

@@ -32,7 +32,7 @@ type frameTable struct {
 }
 
 // polls reports whether readers must look for news, because nothing notifies them.
-func (f *frameTable) polls() bool { return f.notifier.Gather() > 0 }
+func (f *frameTable) polls() bool { return f.notifier.Interval() > 0 }
 
 func framesPart(run string) string { return "run/" + run }
 
@@ -138,13 +138,6 @@ func (f *frameTable) get(ctx context.Context, keys []table.Key) ([]*table.Item, 
 	ctx, cancel := f.host.WithTimeout(ctx, callTime)
 	defer cancel()
 	return f.table.Get(ctx, keys...)
-}
-
-// look reports which rows are there. It costs half of a read, and may lag behind.
-func (f *frameTable) look(ctx context.Context, keys []table.Key) ([]table.Mark, error) {
-	ctx, cancel := f.host.WithTimeout(ctx, callTime)
-	defer cancel()
-	return table.Glance(ctx, f.table, keys...)
 }
 
 func decodeFrame(item *table.Item) (frame events.Frame, err error) {

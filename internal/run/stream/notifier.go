@@ -22,18 +22,21 @@ type Notifier interface {
 	NotifyEnd(run record.RunEntity)
 	// Subscribe subscribes to any of the names. The caller must close the subscription.
 	Subscribe(what ...string) Subscription
-	// Pace is how long to wait before polling without a notification, if nothing was new for the time quiet.
-	Pace(quiet time.Duration) time.Duration
-	// Gather is how long frames are held back after one was stored. It is 0 only where each change causes a
-	// notification; elsewhere changes are looked for.
-	Gather() time.Duration
+	// OnNotify calls f at each notification of any of the names, until stop is called. f must not wait, and must not
+	// call the notifier.
+	OnNotify(f func(), what ...string) (stop func())
+	// Interval is 0 where each change causes a notification. Elsewhere changes are looked for, and it is the shortest
+	// time between two looks.
+	Interval() time.Duration
 }
 
 // Subscription is a subscription to notifications.
 type Subscription interface {
-	// Wait returns true if there was a notification since the last Wait (or since Subscribe), false after d, and ctx's
-	// error if that ends first.
+	// Wait returns true if there was a notification or a Ring since the last Wait (or since Subscribe), false after d,
+	// and ctx's error if that ends first.
 	Wait(ctx context.Context, d time.Duration) (notified bool, err error)
+	// Ring notifies this subscription alone.
+	Ring()
 	// Ended is the run of the last NotifyEnd, nil where there was none. It may have changed since.
 	Ended() *record.RunEntity
 	// Close ends the subscription.
@@ -75,35 +78,50 @@ func (b *LocalNotifier) NotifyEnd(run record.RunEntity) {
 
 func notify(listeners []*localSubscription) {
 	for _, l := range listeners {
-		select {
-		case l.notified <- struct{}{}:
-		default: // the last notification has not been received yet
-		}
+		l.Ring()
 	}
 }
 
 // Subscribe subscribes to notifications.
 func (b *LocalNotifier) Subscribe(what ...string) Subscription {
-	l := &localSubscription{notifier: b, what: what, notified: make(chan struct{}, 1)}
+	return b.listen(&localSubscription{what: what, notified: make(chan struct{}, 1)})
+}
+
+// OnNotify calls f at each notification.
+func (b *LocalNotifier) OnNotify(f func(), what ...string) (stop func()) {
+	return b.listen(&localSubscription{what: what, call: f}).Close
+}
+
+func (b *LocalNotifier) listen(l *localSubscription) Subscription {
+	l.notifier = b
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, w := range what {
+	for _, w := range l.what {
 		b.listeners[w] = append(b.listeners[w], l)
 	}
 	return l
 }
 
-// Pace is half the life of a watch row: every change in this process notifies, so that polling is hardly needed.
-func (b *LocalNotifier) Pace(time.Duration) time.Duration { return watchLife / 2 }
-
-// Gather is 0: a frame is cheap here, and is read at once.
-func (b *LocalNotifier) Gather() time.Duration { return 0 }
+// Interval is 0: every change in this process notifies.
+func (b *LocalNotifier) Interval() time.Duration { return 0 }
 
 type localSubscription struct {
 	notifier *LocalNotifier
 	what     []string
+	call     func() // in place of waits; may be nil
 	notified chan struct{}
 	ended    atomic.Pointer[record.RunEntity]
+}
+
+func (l *localSubscription) Ring() {
+	if l.call != nil {
+		l.call()
+		return
+	}
+	select {
+	case l.notified <- struct{}{}:
+	default: // the last notification has not been received yet
+	}
 }
 
 func (l *localSubscription) Ended() *record.RunEntity { return l.ended.Load() }
@@ -144,8 +162,7 @@ func (l *localSubscription) Close() {
 }
 
 // Polling is the notifier for deployments without notifications: its subscribers poll, the less often the longer
-// nothing changes. A change is seen after an eighth more of the time that it took, or Every, if that is longer. A wait
-// of a minute costs 48 polls.
+// nothing changes (see pace).
 type Polling struct {
 	Host  host.Host
 	Every time.Duration // the shortest interval
@@ -157,24 +174,58 @@ func (Polling) Notify(string) {}
 // NotifyEnd does nothing.
 func (Polling) NotifyEnd(record.RunEntity) {}
 
-// Subscribe returns a subscription that only waits.
-func (p Polling) Subscribe(...string) Subscription { return p }
+// Subscribe returns a subscription that only waits, and that only Ring notifies.
+func (p Polling) Subscribe(...string) Subscription { return &pollingSubscription{host: p.Host} }
 
-// Pace is an eighth of the time without changes, at least Every, and at most eight times that.
-func (p Polling) Pace(quiet time.Duration) time.Duration {
-	return min(max(quiet/8, p.Every), 8*p.Every)
+// OnNotify does nothing.
+func (Polling) OnNotify(func(), ...string) (stop func()) { return func() {} }
+
+// Interval is Every.
+func (p Polling) Interval() time.Duration { return p.Every }
+
+// pace is how long to wait before polling without a notification, if nothing was new for the time quiet. Where nothing
+// notifies it is an eighth of that time, at least the notifier's interval, and at most eight times that: a change is
+// seen after an eighth more of the time that it took, and a wait of a minute costs 48 polls. Elsewhere polls are hardly
+// needed.
+func pace(n Notifier, quiet time.Duration) time.Duration {
+	if every := n.Interval(); every > 0 {
+		return min(max(quiet/8, every), 8*every)
+	}
+	return watchLife / 2
 }
 
-// Gather is Every: readers do not poll more often, and each stored frame costs a write.
-func (p Polling) Gather() time.Duration { return p.Every }
+type pollingSubscription struct {
+	host host.Host
 
-// Wait waits for d and returns false. If ctx ends before, the error is ctx's.
-func (p Polling) Wait(ctx context.Context, d time.Duration) (bool, error) {
-	return false, p.Host.Sleep(ctx, d)
+	mu   sync.Mutex
+	rung bool
+	wake context.CancelFunc // ends the wait; nil: there is none
 }
 
-// Ended returns nil.
-func (Polling) Ended() *record.RunEntity { return nil }
+func (s *pollingSubscription) Ring() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.rung = true; s.wake != nil {
+		s.wake()
+	}
+}
 
-// Close does nothing.
-func (Polling) Close() {}
+func (s *pollingSubscription) Wait(ctx context.Context, d time.Duration) (bool, error) {
+	early, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.mu.Lock()
+	if s.wake = cancel; s.rung {
+		d = 0
+	}
+	s.mu.Unlock()
+	_ = s.host.Sleep(early, d) // ctx is checked below
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rung := s.rung
+	s.rung, s.wake = false, nil
+	return rung, ctx.Err()
+}
+
+func (*pollingSubscription) Ended() *record.RunEntity { return nil }
+
+func (*pollingSubscription) Close() {}

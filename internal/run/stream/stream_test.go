@@ -345,14 +345,13 @@ func TestNotificationCausesOneReadForAllReaders(t *testing.T) {
 		before := b.reads.n.Load()
 		b.reads.gate = make(chan struct{})
 		w.Append(ctx, "news")
-		synctest.Wait() // one of them reads; the others have been notified meanwhile
+		synctest.Wait() // the run is being read
 		close(b.reads.gate)
 		for _, s := range streams {
 			assert.Equal(t, "news", *next(t, s, stream.Delta).Text)
 		}
 		synctest.Wait()
-		assert.EqualValues(t, 2, b.reads.n.Load()-before,
-			"the first look, and one for all who heard while it was under way")
+		assert.EqualValues(t, 1, b.reads.n.Load()-before)
 		cancel()
 		for _, s := range streams {
 			for range s {

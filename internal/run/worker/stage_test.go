@@ -211,8 +211,9 @@ func (silence) Notify(string)                           {}
 func (silence) NotifyEnd(record.RunEntity)              {}
 func (silence) Ended() *record.RunEntity                { return nil }
 func (silence) Subscribe(...string) stream.Subscription { return silence{} }
-func (silence) Pace(time.Duration) time.Duration        { return time.Hour }
-func (silence) Gather() time.Duration                   { return 0 }
+func (silence) OnNotify(func(), ...string) func()       { return func() {} }
+func (silence) Interval() time.Duration                 { return 0 }
+func (silence) Ring()                                   {}
 func (silence) Close()                                  {}
 func (silence) Wait(ctx context.Context, _ time.Duration) (bool, error) {
 	hang(ctx)
