@@ -11,3 +11,6 @@ func (h *Hub) Topics() int {
 
 // Watch stores a watch row without an id to acknowledge.
 func (h *Hub) Watch(ctx context.Context, run string) error { return h.frames.watch(ctx, run, "") }
+
+// Notifier returns the notifier of the hub.
+func (h *Hub) Notifier() Notifier { return h.frames.notifier }

@@ -7,18 +7,18 @@ import (
 	"time"
 
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/store/record"
 )
 
 // feed is what is read once for all that follow it. Each reading has a goroutine of its own: it needs a large stack,
 // which then stays with nobody.
 type feed[T any] struct {
-	host     host.Host
-	notifier Notifier
-	fetch    func(ctx context.Context, known T) (fresh T, news bool, err error)
-	rest     time.Duration // the shortest time between two readings
-	ctx      context.Context
-	cancel   context.CancelFunc
-	deafen   func() // ends the notifications
+	frames *frameTable
+	fetch  func(ctx context.Context, known T) (fresh T, news bool, err error)
+	rest   time.Duration // the shortest time between two readings
+	ctx    context.Context
+	cancel context.CancelFunc
+	deafen func() // ends the notifications
 
 	mu        sync.Mutex
 	wanted    bool          // somebody waits for a reading that has not begun
@@ -36,9 +36,9 @@ type feed[T any] struct {
 // begin begins notifications of the names. Each has the feed read. The caller must call end.
 func (f *feed[T]) begin(ctx context.Context, names ...string) {
 	f.ctx, f.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	f.readAt = f.host.Elapsed()
+	f.readAt = f.frames.host.Elapsed()
 	f.changed = f.readAt
-	f.deafen = f.notifier.OnNotify(f.ring, names...)
+	f.deafen = f.frames.notifier.OnNotify(func(*record.RunEntity) { f.ring() }, names...)
 }
 
 // end ends the readings.
@@ -63,7 +63,7 @@ func (f *feed[T]) ring() {
 // want is ring, under the lock.
 func (f *feed[T]) want() {
 	if f.wanted = true; !f.reading && f.ctx.Err() == nil {
-		f.reading, f.wait = true, f.host.Go(f.readAll)
+		f.reading, f.wait = true, f.frames.host.Go(f.readAll)
 	}
 }
 
@@ -72,7 +72,7 @@ func (f *feed[T]) readAll() {
 	for f.next() {
 		f.read()
 		if f.rest > 0 {
-			_ = f.host.Sleep(f.ctx, f.rest) // next sees that ctx has ended
+			_ = f.frames.host.Sleep(f.ctx, f.rest) // next sees that ctx has ended
 		}
 	}
 }
@@ -118,7 +118,7 @@ func (f *feed[T]) read() {
 
 // found records that the feed was read, and whether there was news. The caller holds the lock.
 func (f *feed[T]) found(news bool) {
-	f.readAt = f.host.Elapsed()
+	f.readAt = f.frames.host.Elapsed()
 	if news {
 		f.changed = f.readAt
 	}
@@ -135,7 +135,7 @@ func (f *feed[T]) publish() {
 func (f *feed[T]) isDue(now, tick time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !f.reading && now+tick/2 > f.readAt+pace(f.notifier, f.readAt-f.changed)
+	return !f.reading && now+tick/2 > f.readAt+f.frames.pace(f.readAt-f.changed)
 }
 
 // known is the last value.
@@ -147,7 +147,7 @@ func (f *feed[T]) known() T {
 
 // follower waits for what a feed reads.
 type follower[T any] struct {
-	Subscription // to the values
+	Subscription // which the feed rings
 
 	feed  *feed[T]
 	since int         // readings that began before it followed
@@ -156,7 +156,7 @@ type follower[T any] struct {
 
 // follow has the feed read. The caller must call leave.
 func (f *feed[T]) follow() *follower[T] {
-	x := &follower[T]{Subscription: f.notifier.Subscribe(), feed: f}
+	x := &follower[T]{Subscription: Subscription{host: f.frames.host}, feed: f}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.followers, x.since = append(f.followers, x), f.begun

@@ -34,6 +34,17 @@ type frameTable struct {
 // polls reports whether readers must look for news, because nothing notifies them.
 func (f *frameTable) polls() bool { return f.notifier.Interval() > 0 }
 
+// pace is how long to wait before polling without a notification, if nothing was new for the time quiet. Where nothing
+// notifies it is an eighth of that time, at least the notifier's interval, and at most eight times that: a change is
+// seen after an eighth more of the time that it took, and a wait of a minute costs 48 polls. Elsewhere polls are hardly
+// needed.
+func (f *frameTable) pace(quiet time.Duration) time.Duration {
+	if every := f.notifier.Interval(); every > 0 {
+		return min(max(quiet/8, every), 8*every)
+	}
+	return watchLife / 2
+}
+
 func framesPart(run string) string { return "run/" + run }
 
 func watchKey(run string) table.Key { return table.Key{Part: framesPart(run), Sort: "watch"} }

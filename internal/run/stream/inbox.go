@@ -16,7 +16,7 @@ const inboxPace = time.Second
 type inbox = feed[string]
 
 func newInbox(ctx context.Context, f *frameTable, s *record.Store, organization string) *inbox {
-	in := &inbox{host: f.host, notifier: f.notifier, rest: inboxPace}
+	in := &inbox{frames: f, rest: inboxPace}
 	in.fetch = func(ctx context.Context, known string) (mark string, news bool, err error) {
 		_, mark, err = s.PausedRuns(ctx, organization)
 		return mark, err == nil && mark != known, err

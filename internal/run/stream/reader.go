@@ -87,7 +87,7 @@ func (h *Hub) Follow(ctx context.Context, s *record.Store, scope record.Scope, r
 	defer leave()
 	states := t.follow()
 	defer states.leave()
-	r := &reader{topic: t, sink: sink, idle: idle, began: t.host.Elapsed()}
+	r := &reader{topic: t, sink: sink, idle: idle, began: t.frames.host.Elapsed()}
 	for r.err == nil {
 		now, fresh, err := states.latest()
 		if wait := r.step(now, fresh, err); r.err == nil {
@@ -105,7 +105,7 @@ func (h *Hub) Follow(ctx context.Context, s *record.Store, scope record.Scope, r
 func (r *reader) step(now state, fresh bool, err error) (wait time.Duration) {
 	begun := r.sent.run != ""
 	if !begun {
-		r.sentAt = r.topic.host.Elapsed()
+		r.sentAt = r.topic.frames.host.Elapsed()
 		switch left := ackTimeout - (r.sentAt - r.began); {
 		case !fresh:
 			return r.idle
@@ -120,7 +120,7 @@ func (r *reader) step(now state, fresh bool, err error) (wait time.Duration) {
 	default:
 		r.err = err
 	}
-	at := r.topic.host.Elapsed()
+	at := r.topic.frames.host.Elapsed()
 	if r.seq == before && at-r.sentAt >= r.idle {
 		r.emit(Event{Event: Heartbeat})
 	}
@@ -135,7 +135,7 @@ func (r *reader) step(now state, fresh bool, err error) (wait time.Duration) {
 // missed anything. With polling nobody waits for the worker: deltas bring the rest.
 func (t *topic) mayMiss(now state) bool {
 	return !t.frames.polls() && now.asked != t.ask && now.status == lifecycle.Running &&
-		(!now.watched || t.host.Now().Sub(now.accepted) >= ackTimeout)
+		(!now.watched || t.frames.host.Now().Sub(now.accepted) >= ackTimeout)
 }
 
 func (r *reader) emit(e Event) {

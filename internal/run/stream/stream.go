@@ -44,5 +44,7 @@ func New(t table.Table, n Notifier, h host.Host, log *slog.Logger) *Hub {
 	return &Hub{frames: frames, broadcaster: newBroadcaster(frames, log)}
 }
 
-// Notifier returns the notifier of the hub.
-func (h *Hub) Notifier() Notifier { return h.frames.notifier }
+// Subscribe subscribes to notifications of any of the names. The caller must close the subscription.
+func (h *Hub) Subscribe(what ...string) *Subscription {
+	return subscribe(h.frames.notifier, h.frames.host, what...)
+}

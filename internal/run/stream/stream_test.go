@@ -200,7 +200,7 @@ func both(t *testing.T, test func(b *bench)) {
 	for name, notifier := range map[string]func(host.Host) stream.Notifier{
 		"local notifier": func(host.Host) stream.Notifier { return stream.NewLocalNotifier() },
 		"polling": func(h host.Host) stream.Notifier {
-			return stream.Polling{Host: h, Every: 250 * time.Millisecond}
+			return stream.Polling{Every: 250 * time.Millisecond}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -293,7 +293,7 @@ func TestIdleStreamSendsHeartbeats(t *testing.T) {
 func TestOnePollServesAllReadersAndSlowsDownWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(h host.Host) stream.Notifier {
-			return stream.Polling{Host: h, Every: 250 * time.Millisecond}
+			return stream.Polling{Every: 250 * time.Millisecond}
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		const readers = 100
@@ -443,7 +443,7 @@ func TestReadersOfDifferentScopesShareNothing(t *testing.T) {
 func TestRefusedReaderDoesNotAffectOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, func(h host.Host) stream.Notifier {
-			return stream.Polling{Host: h, Every: 250 * time.Millisecond}
+			return stream.Polling{Every: 250 * time.Millisecond}
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		out := b.follow(ctx)
@@ -468,10 +468,11 @@ func TestRefusedReaderDoesNotAffectOthers(t *testing.T) {
 
 func TestClosedListenersAreForgotten(t *testing.T) {
 	b := stream.NewLocalNotifier()
-	one, two := b.Subscribe("a", "b"), b.Subscribe("a")
+	hub := stream.New(nil, b, host.System(), nil)
+	one, two := hub.Subscribe("a", "b"), hub.Subscribe("a")
 	b.Notify("a")
 	b.Notify("a")
-	for _, l := range []stream.Subscription{one, two} {
+	for _, l := range []*stream.Subscription{one, two} {
 		rung, err := l.Wait(t.Context(), time.Hour)
 		require.NoError(t, err)
 		require.True(t, rung, "a ring between looks is not lost")
@@ -480,6 +481,11 @@ func TestClosedListenersAreForgotten(t *testing.T) {
 	b.Notify("b")
 	two.Close()
 	b.Notify("a")
+	for _, l := range []*stream.Subscription{one, two} {
+		rung, err := l.Wait(t.Context(), 0)
+		require.NoError(t, err)
+		require.False(t, rung)
+	}
 }
 
 func TestHangingTableHoldsUpNoStream(t *testing.T) {
@@ -619,10 +625,10 @@ type handsAtOnce struct {
 	older record.RunEntity
 }
 
-func (n *handsAtOnce) Subscribe(what ...string) stream.Subscription {
-	s := n.LocalNotifier.Subscribe(what...)
+func (n *handsAtOnce) OnNotify(f func(*record.RunEntity), what ...string) func() {
+	stop := n.LocalNotifier.OnNotify(f, what...)
 	n.NotifyEnd(n.older)
-	return s
+	return stop
 }
 
 // A wait that may go on no longer ends as if its time were over.

@@ -14,10 +14,9 @@ import (
 type topic struct {
 	feed[state]
 
-	frames *frameTable
-	store  *record.Store
-	key    topicKey
-	ask    string // the worker acknowledges this id in a frame; all of its earlier output is stored before that
+	store *record.Store
+	key   topicKey
+	ask   string // the worker acknowledges this id in a frame; all of its earlier output is stored before that
 
 	// The feed's mutex guards these.
 	watched  time.Time     // when the watch row was stored
@@ -32,8 +31,8 @@ type topicKey struct {
 }
 
 func newTopic(ctx context.Context, f *frameTable, s *record.Store, key topicKey) *topic {
-	t := &topic{frames: f, store: s, key: key, ask: f.host.NewID()}
-	t.feed = feed[state]{host: f.host, notifier: f.notifier, fetch: t.fetch}
+	t := &topic{store: s, key: key, ask: f.host.NewID()}
+	t.feed = feed[state]{frames: f, fetch: t.fetch}
 	t.begin(ctx, key.run, framesPart(key.run))
 	return t
 }
@@ -53,12 +52,12 @@ func (t *topic) fetch(ctx context.Context, known state) (fresh state, news bool,
 func (t *topic) mustWatch() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.host.Now().Sub(t.watched) >= watchLife/2 && !t.value.status.Terminal()
+	return t.frames.host.Now().Sub(t.watched) >= watchLife/2 && !t.value.status.Terminal()
 }
 
 // keepWatch stores the watch row again when it must be. If that fails it is tried again later.
 func (t *topic) keepWatch(ctx context.Context) {
-	now := t.host.Now()
+	now := t.frames.host.Now()
 	if t.mustWatch() && t.frames.watch(ctx, t.key.run, t.ask) == nil {
 		t.mu.Lock()
 		t.watched = now
@@ -70,7 +69,7 @@ func (t *topic) keepWatch(ctx context.Context) {
 func (t *topic) isDue(now, tick time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	wait := pace(t.notifier, t.readAt-t.changed)
+	wait := t.frames.pace(t.readAt - t.changed)
 	switch {
 	case t.value.partial: // stored frames cause no further notification
 		wait = min(wait, callTime)
@@ -91,7 +90,7 @@ func (t *topic) unpollable() bool {
 func (t *topic) poll(now, tick time.Duration) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.frames.polls() || t.unpollable() || now+tick <= max(t.polledAt, t.readAt)+pace(t.frames.notifier, now-t.changed) {
+	if !t.frames.polls() || t.unpollable() || now+tick <= max(t.polledAt, t.readAt)+t.frames.pace(now-t.changed) {
 		return false
 	}
 	t.late = now-t.polledAt > 2*tick

@@ -43,7 +43,7 @@ type runWait struct {
 // What a notification brings may be older than what the caller has seen; it is not returned then. If it is newer, it
 // was committed since, so that the run was like that while the caller waited.
 func (w runWait) until(ctx context.Context, seen int64, d time.Duration) (record.RunEntity, error) {
-	sub := w.frames.notifier.Subscribe(w.name)
+	sub := subscribe(w.frames.notifier, w.frames.host, w.name)
 	defer sub.Close()
 	began := w.frames.host.Elapsed()
 	var e record.RunEntity
@@ -70,7 +70,7 @@ func (w runWait) until(ctx context.Context, seen int64, d time.Duration) (record
 			return w.read(ctx)
 		}
 		end := waiting.Start(ctx)
-		notified, err = sub.Wait(ctx, max(0, min(d-elapsed, longer, pace(w.frames.notifier, elapsed))))
+		notified, err = sub.Wait(ctx, max(0, min(d-elapsed, longer, w.frames.pace(elapsed))))
 		if end(); err != nil {
 			return e, err
 		}

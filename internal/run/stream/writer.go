@@ -17,8 +17,8 @@ const refreshed = frameLife * 3 / 4
 type Writer struct {
 	table *frameTable
 	run   string
-	more  Subscription // to the run; there is more to store, or a reader
-	base  int          // bytes of text that the journal had when the attempt began; readers get them from there
+	more  *Subscription // to the run; there is more to store, or a reader
+	base  int           // bytes of text that the journal had when the attempt began; readers get them from there
 
 	mu      sync.Mutex
 	encoder *encoder
@@ -32,7 +32,7 @@ type Writer struct {
 // readers from the start.
 func (h *Hub) Writer(run string, attempt int, text string, watched bool) *Writer {
 	return &Writer{
-		table: h.frames, run: run, more: h.frames.notifier.Subscribe(run), base: len(text), watched: watched,
+		table: h.frames, run: run, more: h.Subscribe(run), base: len(text), watched: watched,
 		encoder: newEncoder(attempt, text, !h.frames.polls()), since: h.frames.host.Elapsed(),
 	}
 }
