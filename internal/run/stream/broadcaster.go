@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
-	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
 )
 
@@ -23,44 +23,39 @@ type broadcaster struct {
 	log    *slog.Logger
 
 	mu      sync.Mutex
-	sources map[any]*source // by topicKey, or by organization
+	sources map[any]*shared // by topicKey, or by organization
+	made    int             // sources so far
 	stop    func()          // ends the loop and waits for it; nil: it does not run
 	died    string          // the last panic that was logged
 }
 
-// source is a feed with its users.
-type source struct {
-	feed interface {
-		isDue(now, tick time.Duration) bool
-		ring()
-		end()
-	}
-	users int
+// source is a feed.
+type source interface {
+	isDue(now, tick time.Duration) bool
+	ring()
+	end()
+}
+
+type shared struct {
+	source
+
+	number int // counts the sources
+	users  int
 }
 
 func newBroadcaster(f *frameTable, log *slog.Logger) *broadcaster {
-	return &broadcaster{frames: f, log: log, sources: map[any]*source{}}
+	return &broadcaster{frames: f, log: log, sources: map[any]*shared{}}
 }
 
-// topic adds the caller to the readers of a run. The caller must call leave when done.
-func (b *broadcaster) topic(ctx context.Context, s *record.Store, key topicKey) (t *topic, leave func()) {
-	in, leave := b.join(ctx, key, func() *source { return &source{feed: newTopic(ctx, b.frames, s, key)} })
-	return in.feed.(*topic), leave
-}
-
-// inbox adds the caller to those who wait for an inbox. The caller must call leave when done.
-func (b *broadcaster) inbox(ctx context.Context, s *record.Store, organization string) (in *inbox, leave func()) {
-	x, leave := b.join(ctx, organization, func() *source { return &source{feed: newInbox(ctx, b.frames, s, organization)} })
-	return x.feed.(*inbox), leave
-}
-
-// join adds a user to a source. The first one makes it, and the first of all starts the loop.
-func (b *broadcaster) join(ctx context.Context, key any, make func() *source) (x *source, leave func()) {
+// join adds a user to the source of a key. The first one makes it, and the first of all starts the loop. The caller
+// must call leave when done.
+func join[S source](ctx context.Context, b *broadcaster, key any, make func() S) (s S, leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	x = b.sources[key]
+	x := b.sources[key]
 	if x == nil {
-		x = make()
+		b.made++
+		x = &shared{source: make(), number: b.made}
 		b.sources[key] = x
 	}
 	x.users++
@@ -69,27 +64,25 @@ func (b *broadcaster) join(ctx context.Context, key any, make func() *source) (x
 		wait := b.frames.host.Go(func() { b.run(ctx) })
 		b.stop = func() { cancel(); wait() }
 	}
-	return x, func() {
-		last, stop := b.remove(key, x)
-		if last {
-			x.feed.end()
-		}
-		if stop != nil {
-			stop()
-		}
-	}
+	return x.source.(S), func() { b.leave(key, x) }
 }
 
-func (b *broadcaster) remove(key any, x *source) (last bool, stop func()) {
+// leave removes a user. The last one ends the source, and the last of all ends the loop.
+func (b *broadcaster) leave(key any, x *shared) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	var ends []func()
 	if x.users--; x.users == 0 {
 		delete(b.sources, key)
+		ends = append(ends, x.end)
 	}
 	if len(b.sources) == 0 {
-		stop, b.stop = b.stop, nil
+		ends = append(ends, b.stop)
+		b.stop = nil
 	}
-	return x.users == 0, stop
+	b.mu.Unlock()
+	for _, end := range ends {
+		end()
+	}
 }
 
 // run has the sources read that are due, and polls, until ctx ends. The calls of a tick are made in parallel, each with
@@ -97,11 +90,10 @@ func (b *broadcaster) remove(key any, x *source) (last bool, stop func()) {
 func (b *broadcaster) run(ctx context.Context) {
 	tick := cmp.Or(b.frames.notifier.Interval(), callTime)
 	for b.frames.host.Sleep(ctx, tick) == nil {
-		var calls []func()
-		var polled, running []*topic
+		var watched, polled, running []*topic
 		for _, t := range b.due(tick) {
 			if t.mustWatch() {
-				calls = append(calls, func() { t.keepWatch(ctx) })
+				watched = append(watched, t)
 			}
 			if !t.poll(b.frames.host.Elapsed(), tick) {
 				continue
@@ -111,29 +103,27 @@ func (b *broadcaster) run(ctx context.Context) {
 				running = append(running, t)
 			}
 		}
+		calls := b.calls(ctx, watched, 1, func(ctx context.Context, one []*topic) { one[0].keepWatch(ctx) })
 		calls = append(calls, b.calls(ctx, polled, table.MaxGetKeys, b.pollHeads)...)
 		calls = append(calls, b.calls(ctx, running, table.MaxGetKeys/framesAhead, b.readFrames)...)
 		host.All(b.frames.host, calls...)
 	}
 }
 
-// due has the sources read that are due, and lists the topics in a fixed order.
+// due has the sources read that are due, and lists the topics, in the order in which they came.
 func (b *broadcaster) due(tick time.Duration) (topics []*topic) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.frames.host.Elapsed()
-	for _, x := range b.sources {
-		if x.feed.isDue(now, tick) {
-			x.feed.ring()
+	byNumber := func(x, y *shared) int { return cmp.Compare(x.number, y.number) }
+	for _, x := range slices.SortedFunc(maps.Values(b.sources), byNumber) {
+		if x.isDue(now, tick) {
+			x.ring()
 		}
-		if t, ok := x.feed.(*topic); ok {
+		if t, ok := x.source.(*topic); ok {
 			topics = append(topics, t)
 		}
 	}
-	slices.SortFunc(topics, func(x, y *topic) int {
-		return cmp.Or(cmp.Compare(x.key.run, y.key.run),
-			cmp.Compare(x.key.scope.Organization(), y.key.scope.Organization()))
-	})
 	return topics
 }
 

@@ -102,17 +102,18 @@ func (f *feed[T]) read() {
 		return // the error says nothing
 	}
 	f.found(news)
-	if died != nil {
-		at := slices.IndexFunc(f.followers, func(x *follower[T]) bool { return x.died == nil && x.since < f.begun })
-		if at >= 0 {
-			f.followers[at].died, f.wanted = died, true
-			f.followers[at].Ring()
-		}
+	at := slices.IndexFunc(f.followers, func(x *follower[T]) bool { return x.died == nil && x.since < f.begun })
+	switch {
+	case died != nil && at >= 0:
+		f.followers[at].died, f.wanted = died, true
+		f.followers[at].Ring()
 		return
+	case died == nil && err == nil:
+		f.value, f.err = fresh, nil
+	case died == nil:
+		f.err = err
 	}
-	if f.ended, f.err = f.begun, err; err == nil {
-		f.value = fresh
-	}
+	f.ended = f.begun
 	f.publish()
 }
 
@@ -135,7 +136,7 @@ func (f *feed[T]) publish() {
 func (f *feed[T]) isDue(now, tick time.Duration) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return !f.reading && now+tick/2 > f.readAt+f.frames.pace(f.readAt-f.changed)
+	return f.begun == f.ended && now+tick/2 > f.readAt+f.frames.pace(f.readAt-f.changed)
 }
 
 // known is the last value.

@@ -29,7 +29,9 @@ func newInbox(ctx context.Context, f *frameTable, s *record.Store, organization 
 // [record.Store.PausedRuns]), at least for a second, at most for d. The error is ctx's, or that of the store.
 func (h *Hub) UntilInbox(ctx context.Context, s *record.Store, organization, mark string, d time.Duration) error {
 	began := h.frames.host.Elapsed()
-	in, leave := h.broadcaster.inbox(ctx, s, organization)
+	in, leave := join(ctx, h.broadcaster, organization, func() *inbox {
+		return newInbox(ctx, h.frames, s, organization)
+	})
 	defer leave()
 	f := in.follow() // what was read so far may be older than mark
 	defer f.leave()

@@ -83,7 +83,8 @@ type reader struct {
 // store: a [problem.Error], of the kind not found if there is no such run in the scope.
 func (h *Hub) Follow(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration,
 	sink func(Event) error) error {
-	t, leave := h.broadcaster.topic(ctx, s, topicKey{scope, run})
+	key := topicKey{scope, run}
+	t, leave := join(ctx, h.broadcaster, key, func() *topic { return newTopic(ctx, h.frames, s, key) })
 	defer leave()
 	states := t.follow()
 	defer states.leave()

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -684,4 +685,42 @@ func TestAWaitLooksBeforeItReads(t *testing.T) {
 			assert.Greater(t, g.glances.Load(), int64(5), "%+v", c)
 		})
 	}
+}
+
+// Readers that come and go while a run speaks each get its text without a gap, and nothing of them is left.
+func TestReadersThatComeAndGoMissNothing(t *testing.T) {
+	both(t, func(b *bench) {
+		ctx, cancel := context.WithCancel(b.Context())
+		w := b.writer(ctx, 1, "")
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for turn := range 5 {
+					short, leave := context.WithTimeout(ctx, time.Duration(turn+1)*700*time.Millisecond)
+					text := ""
+					err := b.hub.Follow(short, b.store, record.Of("o"), b.entry.Value.ID(), time.Second,
+						func(e stream.Event) error {
+							switch e.Event {
+							case stream.Init:
+								text = *e.Text
+							case stream.Delta:
+								text += *e.Text
+							}
+							return nil
+						})
+					leave()
+					assert.ErrorIs(b, err, context.DeadlineExceeded)
+					assert.True(b, strings.HasPrefix(strings.Repeat("word ", 300), text), text)
+					assert.NotEmpty(b, text)
+				}
+			})
+		}
+		for range 300 {
+			w.Append(ctx, "word ")
+			time.Sleep(37 * time.Millisecond)
+		}
+		all.Wait()
+		assert.Zero(b, b.hub.Topics())
+		cancel()
+	})
 }

@@ -76,7 +76,7 @@ func (t *topic) isDue(now, tick time.Duration) bool {
 	case !t.unpollable():
 		wait = watchLife / 2
 	}
-	return !t.reading && now+tick/2 > t.readAt+wait
+	return t.begun == t.ended && now+tick/2 > t.readAt+wait
 }
 
 // unpollable reports whether a poll could miss something, so that the topic reads by itself. The run was not read
