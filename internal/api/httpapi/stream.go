@@ -180,10 +180,6 @@ func streamHeaders(w http.ResponseWriter, contentType, run string) {
 func (s *Server) WhileAllowed(
 	ctx context.Context, p tenant.Principal, agent string, wait func(context.Context) error,
 ) error {
-	var agents []string
-	if agent != "" {
-		agents = []string{agent}
-	}
 	allowed, _, end := s.withRight(ctx, &p, agent)
 	err := wait(allowed)
 	end()
@@ -191,7 +187,7 @@ func (s *Server) WhileAllowed(
 		err = nil
 	}
 	if err == nil {
-		_, err = s.Tenants.Still(ctx, p, agents...)
+		_, err = s.Tenants.Still(ctx, p, agent)
 	}
 	return err
 }

@@ -44,11 +44,7 @@ func (r *Right) Lasts(ctx context.Context) bool {
 	if r.ended || n == r.seen && now < r.next && !r.expired() {
 		return !r.ended
 	}
-	var agents []string
-	if r.agent != "" {
-		agents = []string{r.agent}
-	}
-	ends, err := r.tenants.Still(ctx, *r.principal, agents...)
+	ends, err := r.tenants.Still(ctx, *r.principal, r.agent)
 	if err != nil && ctx.Err() != nil {
 		return true // who asked has gone, which says nothing of the right: the next one to ask is told
 	}

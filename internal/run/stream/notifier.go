@@ -20,8 +20,8 @@ type Notifier interface {
 	// NotifyEnd is Notify of [record.EndOf] of a run that has ended or waits for a human, and hands the run, as it is
 	// stored, to those who listen. They share it: nobody may change it.
 	NotifyEnd(run record.RunEntity)
-	// OnNotify calls f at each notification of any of the names, until stop is called: with the run of a NotifyEnd, else
-	// with nil. f must not wait, and must not call the notifier.
+	// OnNotify calls f at each notification of any of the names, until stop is called. f gets the run of a NotifyEnd,
+	// else nil. It must not wait, and must not call the notifier.
 	OnNotify(f func(ended *record.RunEntity), what ...string) (stop func())
 	// Interval is 0 where each change causes a notification. Elsewhere changes are looked for, and it is the shortest
 	// time between two looks.

@@ -200,7 +200,7 @@ func next(t *testing.T, c <-chan stream.Event, name string) stream.Event {
 func both(t *testing.T, test func(b *bench)) {
 	for name, notifier := range map[string]func(host.Host) stream.Notifier{
 		"local notifier": func(host.Host) stream.Notifier { return stream.NewLocalNotifier() },
-		"polling": func(h host.Host) stream.Notifier {
+		"polling": func(host.Host) stream.Notifier {
 			return stream.Polling{Every: 250 * time.Millisecond}
 		},
 	} {
@@ -293,7 +293,7 @@ func TestIdleStreamSendsHeartbeats(t *testing.T) {
 
 func TestOnePollServesAllReadersAndSlowsDownWhenIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(h host.Host) stream.Notifier {
+		b := newBench(t, func(host.Host) stream.Notifier {
 			return stream.Polling{Every: 250 * time.Millisecond}
 		})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -443,7 +443,7 @@ func TestReadersOfDifferentScopesShareNothing(t *testing.T) {
 
 func TestRefusedReaderDoesNotAffectOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, func(h host.Host) stream.Notifier {
+		b := newBench(t, func(host.Host) stream.Notifier {
 			return stream.Polling{Every: 250 * time.Millisecond}
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -201,11 +201,12 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 
 func local(host.Host) stream.Notifier { return stream.NewLocalNotifier() }
 
-func polling(h host.Host) stream.Notifier {
+func polling(host.Host) stream.Notifier {
 	return stream.Polling{Every: 250 * time.Millisecond}
 }
 
-// mute is a notifier without notifications, and without polls: a worker learns of the changes of others by its own writes only.
+// mute is a notifier without notifications, and without polls: a worker learns of the changes of others by its own
+// writes only.
 func mute(host.Host) stream.Notifier { return silence{} }
 
 type silence struct{}
