@@ -42,8 +42,10 @@ const now = "2026-03-01T12:00:00.000Z"
 type manual struct {
 	host.Host
 
-	elapsed time.Duration
-	ids     host.Sequence
+	elapsed   time.Duration
+	ids       host.Sequence
+	meanwhile func() // happens while somebody waits; nil: nothing, and the time passes
+	waits     int    // how often somebody waited
 }
 
 func (h *manual) NewID() string { return h.ids.Next(h.Now(), 0) }
@@ -52,32 +54,16 @@ func (*manual) Now() time.Time { return time.Date(2026, 3, 1, 12, 0, 0, 0, time.
 
 func (h *manual) Elapsed() time.Duration { return h.elapsed }
 
-func (*manual) Sleep(ctx context.Context, _ time.Duration) error { return ctx.Err() }
-
-// waits is a notifier by which a test notices that somebody waits for a run, and does something meanwhile.
-type waits struct {
-	*stream.LocalNotifier
-
-	host      *manual
-	meanwhile func() // nil: nothing happens, and the time passes
-	number    int    // how often somebody waited
-}
-
-func (n *waits) Subscribe(...string) stream.Subscription { return n }
-
-func (n *waits) Wait(ctx context.Context, d time.Duration) (bool, error) {
-	n.number++
-	if n.meanwhile == nil {
-		n.host.elapsed += d
-		return false, ctx.Err()
+// Sleep notes that somebody waits for a run.
+func (h *manual) Sleep(ctx context.Context, d time.Duration) error {
+	h.waits++
+	if h.meanwhile == nil {
+		h.elapsed += d
+	} else {
+		h.meanwhile()
 	}
-	n.meanwhile()
-	return true, ctx.Err()
+	return ctx.Err()
 }
-
-func (n *waits) Ended() *record.RunEntity { return nil }
-
-func (n *waits) Close() {}
 
 // breakable is a table of which items can be made unreadable.
 type breakable struct {
@@ -104,7 +90,7 @@ type world struct {
 
 	t       *testing.T
 	items   *breakable
-	waiting *waits
+	waiting *manual
 	log     *bytes.Buffer
 	who     tenant.Principal // sends the requests
 	agent   string           // gets them
@@ -112,8 +98,8 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	h := &manual{Host: host.System()}
-	w := &world{t: t, items: &breakable{Table: memtable.New(h.Now)}, log: &bytes.Buffer{}}
-	w.waiting = &waits{LocalNotifier: stream.NewLocalNotifier(), host: h}
+	notifier := stream.NewLocalNotifier()
+	w := &world{t: t, waiting: h, items: &breakable{Table: memtable.New(h.Now)}, log: &bytes.Buffer{}}
 	store := record.New(w.items, &memblob.Store{}, h)
 	tenants := tenant.New(store, store.Known(), h, tenant.Defaults{
 		UserCap: 9, OrganizationCap: 9, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
@@ -134,12 +120,12 @@ func newWorld(t *testing.T) *world {
 		Intake: &intake.Intake{
 			Executor: &transition.Executor{
 				Store: store, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour,
-				Notifier: w.waiting, Queue: nudges, Timer: alarms,
+				Notifier: notifier, Queue: nudges, Timer: alarms,
 			},
 			Store: store, Host: h, Tenants: tenants,
 		},
 		Store: store, Files: &files.Files{Store: store, Log: log},
-		Hub: stream.New(memtable.New(h.Now), w.waiting, h, log), Log: log, Window: time.Minute,
+		Hub: stream.New(memtable.New(h.Now), notifier, h, log), Log: log, Window: time.Minute,
 		URL: "https://api.example.com/api/v1",
 	}, CheckURL: func(url string) error {
 		if strings.HasPrefix(url, "https://example.com/") {

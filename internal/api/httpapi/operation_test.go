@@ -35,9 +35,9 @@ func TestAChangeIsToldUnlessItWasRefused(t *testing.T) {
 		"refused":   {func() error { return problem.Missing("it") }, 0},
 	} {
 		does = c.does
-		before, _ := e.Tenants.Changes(p)
+		before := e.Tenants.Changes(p)
 		e.Send("POST", "/edit", "")
-		after, _ := e.Tenants.Changes(p)
+		after := e.Tenants.Changes(p)
 		assert.Equal(t, c.changes, after-before, what)
 	}
 }

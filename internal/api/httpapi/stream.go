@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/waiting"
 )
@@ -63,17 +64,14 @@ func (s *Server) Stream(ctx context.Context, w http.ResponseWriter, c *Call, str
 		ctx, done = context.WithTimeout(ctx, s.MaxStream)
 		defer done()
 	}
-	following, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.stopping, cancel)()
-	right := s.Tenants.RightTo(&c.Principal, stream.Agent)
+	following, right, end := s.withRight(ctx, &c.Principal, stream.Agent)
+	defer end()
 	w.WriteHeader(http.StatusOK)
 	_ = out.put(nil) // the headers, before anything is read; a failure shows at the next
 	if out.may = func() bool { return right.Lasts(following) }; !out.may() {
 		stream.short(out)
 		return nil
 	}
-	defer s.watch(following, right, cancel)()
 	err := stream.Follow(following, out)
 	s.finishStream(following, c, out, stream, err, errors.Is(ctx.Err(), context.DeadlineExceeded))
 	return nil
@@ -182,54 +180,54 @@ func streamHeaders(w http.ResponseWriter, contentType, run string) {
 func (s *Server) WhileAllowed(
 	ctx context.Context, p tenant.Principal, agent string, wait func(context.Context) error,
 ) error {
-	allowed, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(s.stopping, cancel)()
-	var agents []string
-	if agent != "" {
-		agents = []string{agent}
-	}
-	right := s.Tenants.RightTo(&p, agent)
-	watched := s.watch(allowed, right, cancel)
+	allowed, _, end := s.withRight(ctx, &p, agent)
 	err := wait(allowed)
-	watched()
+	end()
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		err = nil
 	}
 	if err == nil {
-		_, err = s.Tenants.Still(ctx, p, agents...)
+		_, err = s.Tenants.Still(ctx, p, agent)
 	}
 	return err
 }
 
-// watch ends a context when a right has ended, or cannot be watched any more. The caller must call stop, which ends it
-// as well.
-func (s *Server) watch(ctx context.Context, right *tenant.Right, end func()) (stop func()) {
-	wait := s.Host.Go(func() {
-		defer end()
-		s.untilItEnds(ctx, right)
+// withRight returns a context that ends when the principal's right ends, or that to the agent if one is named, or when
+// the server stops. It also ends where the right cannot be checked because of a panic, with which end then panics. The
+// caller must call end.
+func (s *Server) withRight(
+	ctx context.Context, p *tenant.Principal, agent string,
+) (allowed context.Context, right *tenant.Right, end func()) {
+	allowed, cancel := context.WithCancel(ctx)
+	goOn := context.AfterFunc(s.stopping, cancel)
+	right = s.Tenants.RightTo(p, agent)
+	var mu sync.Mutex // held during each check; it guards what follows
+	var timer *time.Timer
+	var died *host.Panic
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(0, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if allowed.Err() != nil {
+			return
+		}
+		lasts := false
+		if died = host.Catch(func() { lasts = right.Lasts(allowed) }); !lasts {
+			cancel()
+		} else if timer.Reset(right.Due()) { // a change has set it meanwhile
+			timer.Reset(0)
+		}
 	})
-	return func() { end(); wait() }
-}
-
-// untilItEnds returns when a right has ended, or with the context.
-func (s *Server) untilItEnds(ctx context.Context, right *tenant.Right) {
-	for ctx.Err() == nil {
-		changes, changed := right.Changes()
-		wait := right.Due(changes)
-		if wait <= 0 {
-			if !right.Lasts(ctx) {
-				return
-			}
-			continue
-		}
-		due := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-		case <-changed:
-		case <-due.C:
-		}
-		due.Stop()
+	forget := s.Tenants.OnChange(*p, func() { timer.Reset(0) })
+	return allowed, right, func() {
+		goOn()
+		forget()
+		cancel()
+		mu.Lock()
+		defer mu.Unlock()
+		timer.Stop()
+		died.Again()
 	}
 }
 

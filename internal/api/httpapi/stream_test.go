@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -149,6 +150,35 @@ func TestAStreamWritesNothingAfterItsRightHasEnded(t *testing.T) {
 		s.Handle("GET", "/stream", tenant.LevelRead, stream)
 	})
 	assert.Equal(t, "\"before\"\n", get(e, "/stream").Body.String())
+}
+
+// However many changes come together, the one that ends a right is not missed until the next check without a change.
+func TestNoChangeOfRightsIsMissed(t *testing.T) {
+	for range 10 {
+		e := small(t, func(*httpapi.Config) {}, func(*httpapi.Server) {})
+		p, err := e.Tenants.Authenticate(t.Context(), e.Key)
+		require.NoError(t, err)
+		began := time.Now()
+		var changes sync.WaitGroup
+		var last atomic.Bool
+		err = e.WhileAllowed(t.Context(), p, "", func(ctx context.Context) error {
+			changes.Go(func() {
+				for !last.Load() {
+					e.Tenants.Change(p)
+				}
+			})
+			changes.Go(func() {
+				assert.NoError(t, e.Tenants.RevokeKey(t.Context(), tenant.Platform(), record.System(), p.Key))
+				last.Store(true)
+				e.Tenants.Change(p)
+			})
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		changes.Wait()
+		assert.True(t, problem.Is(err, "invalid_api_key"), err)
+		assert.Less(t, time.Since(began), 15*time.Second, "after 20 s it is checked anyway")
+	}
 }
 
 // broken is a table that panics while it is told to.

@@ -10,8 +10,8 @@ type changes struct {
 }
 
 type changed struct {
-	n    int64
-	next chan struct{} // closed at the next change; nil while nobody waits
+	n     int64
+	calls map[*func()]struct{} // at each change
 }
 
 func (c *changes) in(organization string) *changed {
@@ -19,16 +19,15 @@ func (c *changes) in(organization string) *changed {
 		c.of = map[string]*changed{}
 	}
 	if c.of[organization] == nil {
-		c.of[organization] = &changed{}
+		c.of[organization] = &changed{calls: map[*func()]struct{}{}}
 	}
 	return c.of[organization]
 }
 
 func (c *changed) ring() {
 	c.n++
-	if c.next != nil {
-		close(c.next)
-		c.next = nil
+	for call := range c.calls {
+		(*call)()
 	}
 }
 
@@ -50,14 +49,22 @@ func (t *Tenants) Change(p Principal) {
 	}
 }
 
-// Changes returns how many changes the principal's organization has seen in this process, and a channel that is closed
-// at the next one.
-func (t *Tenants) Changes(p Principal) (n int64, next <-chan struct{}) {
+// Changes returns how many changes the principal's organization has seen in this process.
+func (t *Tenants) Changes(p Principal) int64 {
+	t.changes.mu.Lock()
+	defer t.changes.mu.Unlock()
+	return t.changes.in(p.Organization).n
+}
+
+// OnChange calls f at each change of the principal's organization, until stop is called. f must not wait.
+func (t *Tenants) OnChange(p Principal, f func()) (stop func()) {
 	t.changes.mu.Lock()
 	defer t.changes.mu.Unlock()
 	c := t.changes.in(p.Organization)
-	if c.next == nil {
-		c.next = make(chan struct{})
+	c.calls[&f] = struct{}{}
+	return func() {
+		t.changes.mu.Lock()
+		defer t.changes.mu.Unlock()
+		delete(c.calls, &f)
 	}
-	return c.n, c.next
 }

@@ -39,16 +39,12 @@ func (t *Tenants) RightTo(p *Principal, agent string) *Right {
 func (r *Right) Lasts(ctx context.Context) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n, _ := r.Changes()
+	n := r.tenants.Changes(*r.principal)
 	now := r.tenants.host.Elapsed()
 	if r.ended || n == r.seen && now < r.next && !r.expired() {
 		return !r.ended
 	}
-	var agents []string
-	if r.agent != "" {
-		agents = []string{r.agent}
-	}
-	ends, err := r.tenants.Still(ctx, *r.principal, agents...)
+	ends, err := r.tenants.Still(ctx, *r.principal, r.agent)
 	if err != nil && ctx.Err() != nil {
 		return true // who asked has gone, which says nothing of the right: the next one to ask is told
 	}
@@ -71,17 +67,12 @@ func (r *Right) Lasts(ctx context.Context) bool {
 // expired asks the clock of the day, too, which goes on while the machine sleeps. The caller holds the lock.
 func (r *Right) expired() bool { return !r.ends.IsZero() && !r.tenants.host.Now().Before(r.ends) }
 
-// Changes is [Tenants.Changes] of the principal.
-func (r *Right) Changes() (n int64, next <-chan struct{}) {
-	return r.tenants.Changes(*r.principal)
-}
-
-// Due says after how long the next check is due: at once when changes differs from the count of the last check, and
-// when the right has ended.
-func (r *Right) Due(changes int64) time.Duration {
+// Due says after how long the next check is due: at once when rights have changed since the last check, and when the
+// right has ended.
+func (r *Right) Due() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.ended || r.seen != changes || r.expired() {
+	if r.ended || r.seen != r.tenants.Changes(*r.principal) || r.expired() {
 		return 0
 	}
 	return r.next - r.tenants.host.Elapsed()

@@ -168,13 +168,13 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// Still returns nil while a principal's right to read runs of agents lasts: the key and its text, their owner, the
-// run token's own time, for who acts in another organization the level and that organization, the access to the agents.
-// ends is when the right expires by itself; zero: never. It reads
-// strongly.
+// Still returns nil while a principal's right to read runs of an agent lasts: the key and its text, their owner, the
+// run token's own time, for who acts in another organization the level and that organization, the access to the agent.
+// Without an agent it is the right to be answered at all. ends is when the right expires by itself; zero: never. It
+// reads strongly.
 //
 // It returns a problem of kind Unauthenticated (invalid_api_key), or what [Tenants.MayReach] returns.
-func (t *Tenants) Still(ctx context.Context, p Principal, agents ...string) (ends time.Time, err error) {
+func (t *Tenants) Still(ctx context.Context, p Principal, agent string) (ends time.Time, err error) {
 	if !p.until.IsZero() && !t.host.Now().Before(p.until) {
 		return p.until, errBadKey
 	}
@@ -186,7 +186,10 @@ func (t *Tenants) Still(ctx context.Context, p Principal, agents ...string) (end
 	if err != nil {
 		return ends, err
 	}
-	return earlier(now.ends, p.until), mayReach(ctx, strong, now, agents...)
+	if agent != "" {
+		err = mayReach(ctx, strong, now, agent)
+	}
+	return earlier(now.ends, p.until), err
 }
 
 // useEvery is how often a key's last use is written at most; otherwise each request would cost a write.

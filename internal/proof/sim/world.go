@@ -285,7 +285,7 @@ func (w *world) deploy(name string) {
 		Before: func(faulttable.Call) faulttable.Fault { return w.streamFault(p) },
 		After:  func(c faulttable.Call) { w.checker.shown(c.Ops) },
 	}
-	d.hub = stream.New(frames, stream.Polling{Host: m, Every: time.Second}, m, log)
+	d.hub = stream.New(frames, stream.Polling{Every: time.Second}, m, log)
 	d.executor = &transition.Executor{
 		Store: d.store, Queue: &portal{w, p}, Timer: &portal{w, p}, Notifier: stream.Polling{}, Host: m, Log: log,
 		Caps: tenants.Caps, StartDeadline: startDeadline,

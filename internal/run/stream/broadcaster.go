@@ -4,115 +4,131 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
-	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
 )
 
-// broadcaster has the topics of this process. Where nothing notifies, its poll loop looks for news of their runs. At
-// each tick it polls the topics that are due, a hundred keys in a call, and has one reader of each run with news read
-// it. Of a run it polls two rows: the head, whose version says whether it has changed, and, while the run is running,
-// the next frame. Of an active run it reads the next frames for the readers.
+// broadcaster has what this process reads for others: the topics, and the inboxes of organizations. Its loop has those
+// read that are due. Where nothing notifies, it also looks for news of the topics' runs. At each tick it polls the
+// topics that are due, a hundred keys in a call: of a run the head, whose version says whether it has changed and is to
+// be read, and, while the run is running, the next frames, which it reads for the topic.
 type broadcaster struct {
 	frames *frameTable
 	log    *slog.Logger
 
-	mu     sync.Mutex
-	topics map[topicKey]*topic
-	joined int    // topics so far
-	stop   func() // ends the poll loop and waits for it; nil: it does not run
-	died   string // the last panic that was logged
+	mu      sync.Mutex
+	sources map[any]*shared // by topicKey, or by organization
+	made    int             // sources so far
+	stop    func()          // ends the loop and waits for it; nil: it does not run
+	died    string          // the last panic that was logged
+}
+
+// source is a feed.
+type source interface {
+	isDue(now, tick time.Duration) bool
+	ring()
+	end()
+}
+
+type shared struct {
+	source
+
+	number int // counts the sources
+	users  int
 }
 
 func newBroadcaster(f *frameTable, log *slog.Logger) *broadcaster {
-	return &broadcaster{frames: f, log: log, topics: map[topicKey]*topic{}}
+	return &broadcaster{frames: f, log: log, sources: map[any]*shared{}}
 }
 
-// join adds the caller to the readers of a run. The caller must call leave when done.
-func (b *broadcaster) join(ctx context.Context, s *record.Store, key topicKey) *topic {
+// join adds a user to the source of a key. The first one makes it, and the first of all starts the loop. The caller
+// must call leave when done.
+func join[S source](ctx context.Context, b *broadcaster, key any, make func() S) (s S, leave func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	t := b.topics[key]
-	if t == nil {
-		b.joined++
-		t = &topic{
-			frames: b.frames, store: s, key: key, number: b.joined, changed: b.frames.host.Elapsed(),
-			ask: b.frames.host.NewID(), empty: maxEmpty,
-		}
-		b.topics[key] = t
+	x := b.sources[key]
+	if x == nil {
+		b.made++
+		x = &shared{source: make(), number: b.made}
+		b.sources[key] = x
 	}
-	t.readers++
-	if b.stop == nil && b.frames.polls() {
+	x.users++
+	if b.stop == nil {
 		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		wait := b.frames.host.Go(func() { b.poll(ctx) })
+		wait := b.frames.host.Go(func() { b.run(ctx) })
 		b.stop = func() { cancel(); wait() }
 	}
-	return t
+	return x.source.(S), func() { b.leave(key, x) }
 }
 
-// leave removes a reader of a topic. It ends the poll loop with the last reader of all.
-func (b *broadcaster) leave(t *topic) {
-	if stop := b.remove(t); stop != nil {
-		stop()
-	}
-}
-
-func (b *broadcaster) remove(t *topic) (stop func()) {
+// leave removes a user. The last one ends the source, and the last of all ends the loop.
+func (b *broadcaster) leave(key any, x *shared) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if t.readers--; t.readers == 0 {
-		delete(b.topics, t.key)
+	var ends []func()
+	if x.users--; x.users == 0 {
+		delete(b.sources, key)
+		ends = append(ends, x.end)
 	}
-	if len(b.topics) == 0 {
-		stop, b.stop = b.stop, nil
+	if len(b.sources) == 0 {
+		ends = append(ends, b.stop)
+		b.stop = nil
 	}
-	return stop
+	b.mu.Unlock()
+	for _, end := range ends {
+		end()
+	}
 }
 
-// poll looks for news until ctx ends. The calls of a tick are made in parallel, each with a time of its own and as many
-// keys as one request has. So a call that fails affects no other.
-func (b *broadcaster) poll(ctx context.Context) {
-	tick := b.frames.notifier.Pace(0)
+// run has the sources read that are due, and polls, until ctx ends. The calls of a tick are made in parallel, each with
+// a time of its own and as many keys as one request has. So a call that fails affects no other.
+func (b *broadcaster) run(ctx context.Context) {
+	tick := cmp.Or(b.frames.notifier.Interval(), callTime)
 	for b.frames.host.Sleep(ctx, tick) == nil {
-		due := b.due(tick)
-		var quiet, active []*topic
-		for _, t := range due {
-			switch _, running, isActive := t.nextFrames(); {
-			case isActive:
-				active = append(active, t)
-			case running:
-				quiet = append(quiet, t)
+		var watched, polled, running []*topic
+		for _, t := range b.due(tick) {
+			if t.mustWatch() {
+				watched = append(watched, t)
+			}
+			if !t.poll(b.frames.host.Elapsed(), tick) {
+				continue
+			}
+			polled = append(polled, t)
+			if t.known().status == lifecycle.Running { // else there can be no next frame
+				running = append(running, t)
 			}
 		}
-		calls := b.calls(ctx, due, table.MaxGetKeys, b.pollHeads)
-		calls = append(calls, b.calls(ctx, quiet, table.MaxGetKeys, b.pollFrames)...)
-		calls = append(calls, b.calls(ctx, active, table.MaxGetKeys/framesAhead, b.readFrames)...)
+		calls := b.calls(ctx, watched, 1, func(ctx context.Context, one []*topic) { one[0].keepWatch(ctx) })
+		calls = append(calls, b.calls(ctx, polled, table.MaxGetKeys, b.pollHeads)...)
+		calls = append(calls, b.calls(ctx, running, table.MaxGetKeys/framesAhead, b.readFrames)...)
 		host.All(b.frames.host, calls...)
 	}
 }
 
-// due lists the topics to poll now, rather than at the next tick, in a fixed order.
-func (b *broadcaster) due(tick time.Duration) (due []*topic) {
+// due has the sources read that are due, and lists the topics, in the order in which they came.
+func (b *broadcaster) due(tick time.Duration) (topics []*topic) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := b.frames.host.Elapsed()
-	for _, t := range b.topics {
-		if t.due(now, tick) {
-			due = append(due, t)
+	byNumber := func(x, y *shared) int { return cmp.Compare(x.number, y.number) }
+	for _, x := range slices.SortedFunc(maps.Values(b.sources), byNumber) {
+		if x.isDue(now, tick) {
+			x.ring()
+		}
+		if t, ok := x.source.(*topic); ok {
+			topics = append(topics, t)
 		}
 	}
-	slices.SortFunc(due, func(x, y *topic) int {
-		return cmp.Or(cmp.Compare(x.key.run, y.key.run), cmp.Compare(x.number, y.number))
-	})
-	return due
+	return topics
 }
 
-// calls divides topics into calls of at most so many. Where a call panics, the topics' readers read by themselves: the
-// cause is mostly a frame of one topic, and then only its own readers panic.
+// calls divides topics into calls of at most so many. Where a call panics, the topics read by themselves: the cause is
+// mostly a frame of one topic, and then only its own readers panic.
 func (b *broadcaster) calls(
 	ctx context.Context, topics []*topic, most int, call func(context.Context, []*topic),
 ) (calls []func()) {
@@ -120,7 +136,7 @@ func (b *broadcaster) calls(
 		calls = append(calls, func() {
 			if died := host.Catch(func() { call(ctx, some) }); died != nil {
 				b.logPanic(died, len(some))
-				requestAll(some)
+				readAll(some)
 			}
 		})
 	}
@@ -138,9 +154,10 @@ func (b *broadcaster) logPanic(died *host.Panic, runs int) {
 	}
 }
 
-func requestAll(topics []*topic) {
+// readAll has topics read by themselves.
+func readAll(topics []*topic) {
 	for _, t := range topics {
-		t.requestIf(func(state) bool { return true })
+		t.ring()
 	}
 }
 
@@ -157,51 +174,39 @@ func (b *broadcaster) pollHeads(ctx context.Context, topics []*topic) {
 		return // they are polled again when they are due again
 	}
 	for i, version := range versions {
-		topics[i].requestIf(func(known state) bool { return version == 0 || version > known.version })
-	}
-}
-
-// pollFrames looks whether quiet runs have a next frame.
-func (b *broadcaster) pollFrames(ctx context.Context, topics []*topic) {
-	next := make([]table.Key, 0, len(topics))
-	for _, t := range topics {
-		keys, _, _ := t.nextFrames()
-		next = append(next, keys[0])
-	}
-	marks, err := b.frames.look(ctx, next)
-	for i, t := range topics {
-		if err != nil || !marks[i].There {
-			t.foundNothing()
-			continue
+		if version == 0 || version > topics[i].known().version {
+			topics[i].ring()
 		}
-		t.requestIf(func(known state) bool { return next[i] == known.frameAt(1) })
 	}
 }
 
-// maxRounds is how many times in a tick the next frames of an active run are read, where there may be more. What is
-// left then is read by a reader, in pages.
+// maxRounds is how many times in a tick the next frames of a run are read, where there may be more. What is
+// left then is read by the topic, in pages.
 const maxRounds = 3
 
-// readFrames reads the next frames of active runs.
+// readFrames reads the next frames of running runs.
 func (b *broadcaster) readFrames(ctx context.Context, topics []*topic) {
 	for round := 0; round < maxRounds && len(topics) > 0; round++ {
 		topics = b.readRound(ctx, topics)
 	}
-	requestAll(topics)
+	readAll(topics)
 }
 
 // readRound reads the next frames of each run, and returns the topics for which there may be more.
 func (b *broadcaster) readRound(ctx context.Context, topics []*topic) (more []*topic) {
 	next := make([]table.Key, 0, framesAhead*len(topics))
 	for _, t := range topics {
-		keys, _, _ := t.nextFrames()
-		next = append(next, keys[:]...)
+		known := t.known()
+		for n := range int64(framesAhead) {
+			next = append(next, known.frameAt(1+n))
+		}
 	}
 	items, err := b.frames.get(ctx, next)
+	if err != nil {
+		return nil // they are polled again when they are due again
+	}
 	for i, t := range topics {
-		if err != nil { // after some of these the run counts as quiet, and its readers read it
-			t.foundNothing()
-		} else if t.addNext(items[i*framesAhead : (i+1)*framesAhead]) {
+		if t.addNext(items[i*framesAhead : (i+1)*framesAhead]) {
 			more = append(more, t)
 		}
 	}

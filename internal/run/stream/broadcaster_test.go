@@ -210,7 +210,7 @@ func TestTwoFramesOfATickAreReadInOneCall(t *testing.T) {
 				time.Sleep(255 * time.Millisecond)
 			}
 		}
-		speak(12) // until it counts as active
+		speak(12)
 
 		c.takes.Store(int64(100 * time.Millisecond)) // a tick is 350 ms then
 		n := c.within(func() { speak(80) })
@@ -438,7 +438,7 @@ func TestThousandSpeakingStreamsMakeFewCalls(t *testing.T) {
 				time.Sleep(250 * time.Millisecond)
 			}
 		}
-		speak(8) // until they count as active
+		speak(8)
 		n := c.within(func() { speak(words) })
 		t.Logf("%.1f calls a second", float64(n)/words*4)
 		assert.LessOrEqual(t, n, int64(words*60), "2,000 a word if each were read by itself")
@@ -495,8 +495,8 @@ func TestNewsOfAReaderThatLeavesIsReadByAnother(t *testing.T) {
 		w.Append(ctx, "one")
 		assert.Equal(t, "one", *next(t, goes, stream.Delta).Text)
 		assert.Equal(t, "one", *next(t, stays, stream.Delta).Text)
-		time.Sleep(3 * time.Second) // until it counts as quiet
-		b.stores.trouble.Store(3)   // reads of frames hang until their reader leaves
+		time.Sleep(3 * time.Second)
+		b.stores.trouble.Store(3) // reads of frames hang until their reader leaves
 		w.Append(ctx, " two")
 		time.Sleep(900 * time.Millisecond) // one of them reads
 		queries := b.reads.n.Load()

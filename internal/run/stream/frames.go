@@ -32,7 +32,18 @@ type frameTable struct {
 }
 
 // polls reports whether readers must look for news, because nothing notifies them.
-func (f *frameTable) polls() bool { return f.notifier.Gather() > 0 }
+func (f *frameTable) polls() bool { return f.notifier.Interval() > 0 }
+
+// pace is how long to wait before polling without a notification, if nothing was new for the time quiet. Where nothing
+// notifies it is an eighth of that time, at least the notifier's interval, and at most eight times that: a change is
+// seen after an eighth more of the time that it took, and a wait of a minute costs 48 polls. Elsewhere polls are hardly
+// needed.
+func (f *frameTable) pace(quiet time.Duration) time.Duration {
+	if every := f.notifier.Interval(); every > 0 {
+		return min(max(quiet/8, every), 8*every)
+	}
+	return watchLife / 2
+}
 
 func framesPart(run string) string { return "run/" + run }
 
@@ -138,13 +149,6 @@ func (f *frameTable) get(ctx context.Context, keys []table.Key) ([]*table.Item, 
 	ctx, cancel := f.host.WithTimeout(ctx, callTime)
 	defer cancel()
 	return f.table.Get(ctx, keys...)
-}
-
-// look reports which rows are there. It costs half of a read, and may lag behind.
-func (f *frameTable) look(ctx context.Context, keys []table.Key) ([]table.Mark, error) {
-	ctx, cancel := f.host.WithTimeout(ctx, callTime)
-	defer cancel()
-	return table.Glance(ctx, f.table, keys...)
 }
 
 func decodeFrame(item *table.Item) (frame events.Frame, err error) {

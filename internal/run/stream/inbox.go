@@ -2,10 +2,8 @@ package stream
 
 import (
 	"context"
-	"sync"
 	"time"
 
-	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/waiting"
 	"agentplatform/internal/store/record"
 )
@@ -14,117 +12,45 @@ import (
 // returned to one caller.
 const inboxPace = time.Second
 
-// inboxes are the inboxes of organizations that requests of this process wait for.
-type inboxes struct {
-	notifier Notifier
-	host     host.Host
-	read     *LocalNotifier // notifies the requests that an organization's inbox was read
+// inbox is the mark of the paused runs of an organization, for all requests of this process that wait for another.
+type inbox = feed[string]
 
-	mu sync.Mutex
-	of map[string]*inbox // by organization
+func newInbox(ctx context.Context, f *frameTable, s *record.Store, organization string) *inbox {
+	in := &inbox{frames: f, rest: inboxPace}
+	in.fetch = func(ctx context.Context, known string) (mark string, news bool, err error) {
+		_, mark, err = s.PausedRuns(ctx, organization)
+		return mark, err == nil && mark != known, err
+	}
+	in.begin(ctx, record.InboxOf(organization))
+	return in
 }
 
-// inbox is what those who wait for the inbox of one organization share: one goroutine reads for all of them. The mutex
-// of inboxes guards it.
-type inbox struct {
-	waiters int
-	stop    func() // ends the goroutine and waits for it
-	begun   int    // number of readings begun
-	last    int    // number of the last that ended
-	mark    string // what it read
-	err     error
-}
-
-func newInboxes(n Notifier, h host.Host) *inboxes {
-	return &inboxes{notifier: n, host: h, read: NewLocalNotifier(), of: map[string]*inbox{}}
-}
-
-func (x *inboxes) until(ctx context.Context, s *record.Store, organization, mark string, d time.Duration) error {
-	began := x.host.Elapsed()
-	sub := x.read.Subscribe(organization)
-	defer sub.Close()
-	in, since := x.join(ctx, s, organization)
-	defer x.leave(in, organization)
-	x.notifier.Notify(record.InboxOf(organization)) // what was read so far may be older than mark
+// UntilInbox waits until an organization's runs that wait for a human differ from those of mark (see
+// [record.Store.PausedRuns]), at least for a second, at most for d. The error is ctx's, or that of the store.
+func (h *Hub) UntilInbox(ctx context.Context, s *record.Store, organization, mark string, d time.Duration) error {
+	began := h.frames.host.Elapsed()
+	in, leave := join(ctx, h.broadcaster, organization, func() *inbox {
+		return newInbox(ctx, h.frames, s, organization)
+	})
+	defer leave()
+	f := in.follow() // what was read so far may be older than mark
+	defer f.leave()
 	for {
-		changed, err := x.differs(in, mark, since)
-		elapsed := x.host.Elapsed() - began
-		if changed {
+		now, fresh, err := f.latest()
+		if fresh && err == nil && now != mark {
 			d = min(d, inboxPace)
 		}
-		if err != nil || elapsed >= d {
+		elapsed := h.frames.host.Elapsed() - began
+		if fresh && err != nil {
 			return err
 		}
+		if elapsed >= d {
+			return nil
+		}
 		end := waiting.Start(ctx)
-		_, err = sub.Wait(ctx, d-elapsed)
+		_, err = f.Wait(ctx, d-elapsed)
 		if end(); err != nil {
 			return err
 		}
 	}
-}
-
-// join adds the caller to those who wait. The caller must call leave when done. A reading with a number above since has
-// begun after the call.
-func (x *inboxes) join(ctx context.Context, s *record.Store, organization string) (in *inbox, since int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	in = x.of[organization]
-	if in == nil {
-		in = &inbox{}
-		x.of[organization] = in
-		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		wait := x.host.Go(func() { x.readAll(ctx, s, organization, in) })
-		in.stop = func() { cancel(); wait() }
-	}
-	in.waiters++
-	return in, in.begun
-}
-
-func (x *inboxes) leave(in *inbox, organization string) {
-	x.mu.Lock()
-	in.waiters--
-	last := in.waiters == 0
-	if last {
-		delete(x.of, organization)
-	}
-	x.mu.Unlock()
-	if last {
-		in.stop()
-	}
-}
-
-// readAll reads for all who wait, until ctx ends.
-func (x *inboxes) readAll(ctx context.Context, s *record.Store, organization string, in *inbox) {
-	sub := x.notifier.Subscribe(record.InboxOf(organization))
-	defer sub.Close()
-	for changed := x.host.Elapsed(); ; {
-		x.mu.Lock()
-		in.begun++
-		reading := in.begun
-		x.mu.Unlock()
-		_, mark, err := s.PausedRuns(ctx, organization)
-		x.mu.Lock()
-		if err == nil && mark != in.mark {
-			changed = x.host.Elapsed()
-		}
-		in.last, in.mark, in.err = reading, mark, err
-		x.mu.Unlock()
-		x.read.Notify(organization)
-		if x.host.Sleep(ctx, inboxPace) != nil {
-			return
-		}
-		if _, err := sub.Wait(ctx, max(0, x.notifier.Pace(x.host.Elapsed()-changed)-inboxPace)); err != nil {
-			return
-		}
-	}
-}
-
-// differs reports whether a reading that began after since differs from a mark.
-func (x *inboxes) differs(in *inbox, mark string, since int) (bool, error) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if in.last <= since {
-		return false, nil
-	}
-	return in.err == nil && in.mark != mark, in.err
 }

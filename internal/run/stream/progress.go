@@ -1,17 +1,18 @@
 package stream
 
 import (
-	"bytes"
 	"slices"
+	"strings"
 
 	"agentplatform/events"
 )
 
 // progress is the output of a run so far, from its journal and its worker's frames. A copy does not change: later
-// output is appended behind the ends of its slices.
+// output is appended behind the ends of its text and its steps.
 type progress struct {
-	cut   int // number of replacements of the text; after one, readers need a new init event
-	text  []byte
+	cut   int              // number of replacements of the text; after one, readers need a new init event
+	text  string           // the content of grows, or the beginning of that
+	grows *strings.Builder // nil: nothing was appended
 	steps []placed
 	seq   int64  // sequence number of the last frame
 	asked string // the id that the worker acknowledged last
@@ -26,7 +27,7 @@ type placed struct {
 
 // since is the progress from a journal.
 func since(text string, calls []events.StepEvent) progress {
-	p := progress{text: []byte(text)}
+	p := progress{text: text}
 	for _, call := range calls {
 		p.step(call)
 	}
@@ -51,7 +52,7 @@ func (p *progress) add(frame events.Frame) {
 	case events.FrameStep:
 		p.step(*frame.Step)
 	case events.FrameText:
-		if !again && !bytes.HasPrefix([]byte(frame.Text), p.text) {
+		if !again && !strings.HasPrefix(frame.Text, p.text) {
 			p.replace(frame.Text)
 		}
 		p.more(frame.Text, 0)
@@ -63,7 +64,7 @@ func (p *progress) add(frame events.Frame) {
 // replace replaces the text.
 func (p *progress) replace(text string) {
 	p.cut++
-	p.text = []byte(text)
+	p.text, p.grows = text, nil
 	p.steps = slices.Clone(p.steps)
 	for i := range p.steps {
 		p.steps[i].at = min(p.steps[i].at, len(p.text))
@@ -73,9 +74,16 @@ func (p *progress) replace(text string) {
 // more appends what is new of a piece of the text. If an earlier piece is missing, a later frame that begins further
 // back, or the journal, fills the gap.
 func (p *progress) more(piece string, offset int) {
-	if have := len(p.text); offset <= have && offset+len(piece) > have {
-		p.text = append(p.text, piece[have-offset:]...)
+	have := len(p.text)
+	if offset > have || offset+len(piece) <= have {
+		return
 	}
+	if p.grows == nil || p.grows.Len() != have { // there is none, or another copy has more
+		p.grows = &strings.Builder{}
+		p.grows.WriteString(p.text)
+	}
+	p.grows.WriteString(piece[have-offset:])
+	p.text = p.grows.String()
 }
 
 // step adds a step, unless it is known, or known as finished.
@@ -95,9 +103,9 @@ func (p *progress) catchUp(text string, calls []events.StepEvent, completed bool
 		p.step(call)
 	}
 	switch {
-	case bytes.HasPrefix([]byte(text), p.text):
+	case strings.HasPrefix(text, p.text):
 		p.more(text, 0)
-	case completed || !bytes.HasPrefix(p.text, []byte(text)):
+	case completed || !strings.HasPrefix(p.text, text):
 		p.replace(text)
 	}
 }

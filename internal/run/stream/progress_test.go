@@ -69,17 +69,17 @@ func TestReadersGetTheSameTextWheneverTheyRead(t *testing.T) {
 		for at := 0; at < len(frames); {
 			at = min(len(frames), at+1+r.IntN(20))
 			before := p
-			said := string(before.text)
+			said := before.text
 			for _, f := range rows(frames[:at], max(p.seq, 1)) {
 				p.add(f)
 			}
-			require.Equal(t, said, string(before.text), "seed %d: what somebody holds has changed", seed)
+			require.Equal(t, said, before.text, "seed %d: what somebody holds has changed", seed)
 			if p.cut == before.cut {
-				require.True(t, strings.HasPrefix(string(p.text), said),
+				require.True(t, strings.HasPrefix(p.text, said),
 					"seed %d: text was taken back and nobody is told", seed)
 			}
 		}
-		require.Equal(t, text, string(p.text), "seed %d", seed)
+		require.Equal(t, text, p.text, "seed %d", seed)
 		require.Equal(t, len(p.steps), len(p.calls()), "seed %d", seed)
 		last := 0
 		for _, s := range p.steps {
@@ -102,16 +102,18 @@ func TestEachStepIsListedOnceInItsLastState(t *testing.T) {
 		{Index: 3, State: "failed"}}, p.calls())
 }
 
-func TestSnapshotIsUnchangedByLaterFrames(t *testing.T) {
-	all := &topic{}
-	var s state
-	assert.Empty(t, all.snapshot(s).calls)
-	s.catchUp("", []events.StepEvent{{Index: 1, State: "finished"}}, false) // no frame had it
-	assert.Len(t, all.snapshot(s).calls, 1)
-	s.more("x", 0)
-	assert.Equal(t, "x", all.snapshot(s).text)
-	s.replace("y")
-	assert.Equal(t, "y", all.snapshot(s).text)
+func TestACopyIsUnchangedByLaterOutput(t *testing.T) {
+	var p progress
+	assert.Empty(t, p.calls())
+	p.catchUp("", []events.StepEvent{{Index: 1, State: "finished"}}, false) // no frame had it
+	assert.Len(t, p.calls(), 1)
+	p.more("x", 0)
+	before, lost := p, p
+	lost.more("lost", 1)
+	p.more("z", 1)
+	assert.Equal(t, []string{"x", "xlost", "xz"}, []string{before.text, lost.text, p.text})
+	p.replace("y")
+	assert.Equal(t, []string{"x", "xlost", "y"}, []string{before.text, lost.text, p.text})
 }
 
 func TestMissingFramesAreFilledInFromTheJournal(t *testing.T) {
@@ -131,7 +133,7 @@ func TestMissingFramesAreFilledInFromTheJournal(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := since(c.shown, nil)
 			p.catchUp(c.said, []events.StepEvent{{Index: 1, State: "finished"}}, c.completed)
-			assert.Equal(t, c.want, string(p.text))
+			assert.Equal(t, c.want, p.text)
 			assert.Equal(t, c.cut, p.cut == 1)
 			assert.Len(t, p.steps, 1)
 		})

@@ -1,9 +1,11 @@
 package stream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"time"
 
 	"agentplatform/events"
@@ -62,207 +64,140 @@ const (
 
 // reader sends the stream of one run: a snapshot, and then the differences to what was sent.
 type reader struct {
-	frames *frameTable
-	topic  *topic
-	sub    Subscription
-	sink   func(Event) error
-	idle   time.Duration // silence after which a heartbeat is sent
+	topic *topic
+	sink  func(Event) error
+	idle  time.Duration // silence after which a heartbeat is sent
 
-	lastSent time.Duration // of Host.Elapsed
-	must     bool          // there is news, which the next step reads
-	seq      int64         // of the last event
+	began  time.Duration // of Host.Elapsed
+	sentAt time.Duration // when something was sent last
+	seq    int64         // of the last event
+	err    error         // ends the stream, ErrStop after its last event; nothing is sent then
 
-	// What was sent.
-	begun  bool
-	head   head
-	number int // of the state
-	cut    int // of its text
-	text   int // bytes of text
-	steps  int // number of steps
-	parked map[string]view.Parked
+	sent state // the last one that was sent; zero before the first
 }
 
-func follow(ctx context.Context, b *broadcaster, s *record.Store, key topicKey, idle time.Duration,
+// Follow streams a run to sink: an init event, the changes as they happen, and done at the end. Each event is for any
+// reader; [Event.For] makes it one for a certain reader. After idle without an event it sends a heartbeat.
+//
+// It returns nil after done, or if sink returned [ErrStop]. Otherwise the error is ctx's, sink's, or that of the
+// store: a [problem.Error], of the kind not found if there is no such run in the scope.
+func (h *Hub) Follow(ctx context.Context, s *record.Store, scope record.Scope, run string, idle time.Duration,
 	sink func(Event) error) error {
-	r := &reader{frames: b.frames, sink: sink, idle: idle}
-	// Subscribe before the first read: a change after that read causes a notification.
-	r.sub = b.frames.notifier.Subscribe(key.run, framesPart(key.run))
-	defer r.sub.Close()
-	r.topic = b.join(ctx, s, key)
-	defer b.leave(r.topic)
-	for {
-		wait, ended, err := r.step(ctx)
-		if errors.Is(err, ErrStop) {
-			return nil
-		}
-		if ended || err != nil {
-			return err
-		}
-		if err := r.wait(ctx, wait); err != nil {
-			return err
+	key := topicKey{scope, run}
+	t, leave := join(ctx, h.broadcaster, key, func() *topic { return newTopic(ctx, h.frames, s, key) })
+	defer leave()
+	states := t.follow()
+	defer states.leave()
+	r := &reader{topic: t, sink: sink, idle: idle, began: t.frames.host.Elapsed()}
+	for r.err == nil {
+		now, fresh, err := states.latest()
+		if wait := r.step(now, fresh, err); r.err == nil {
+			_, r.err = states.Wait(ctx, wait)
 		}
 	}
+	if errors.Is(r.err, ErrStop) {
+		return nil
+	}
+	return r.err
 }
 
-// step sends what there is to send. The next step is due with news, or after wait.
-func (r *reader) step(ctx context.Context) (wait time.Duration, ended bool, err error) {
-	r.topic.keepWatch(ctx)
-	if !r.begun {
-		hasRead, err := r.awaitAck(ctx)
-		if err != nil {
-			return 0, false, err
+// step sends what there is to send of a state, or of an error of the store; fresh says that it was read after the
+// reader came. The next step is due with the next state, or after wait.
+func (r *reader) step(now state, fresh bool, err error) (wait time.Duration) {
+	begun := r.sent.run != ""
+	if !begun {
+		r.sentAt = r.topic.frames.host.Elapsed()
+		switch left := ackTimeout - (r.sentAt - r.began); {
+		case !fresh:
+			return r.idle
+		case err == nil && left > 0 && r.topic.mayMiss(now):
+			return left
 		}
-		r.lastSent, r.must = r.frames.host.Elapsed(), !hasRead
 	}
 	before := r.seq
-	if ended, err = r.sendChanges(ctx); err != nil || ended {
-		return 0, ended, err
+	switch {
+	case err == nil, begun && problem.Is(err, "unavailable"): // what was read before is good
+		r.send(now)
+	default:
+		r.err = err
 	}
-	now := r.frames.host.Elapsed()
-	if r.seq == before && now-r.lastSent >= r.idle {
-		if err := r.emit(Event{Event: Heartbeat}); err != nil {
-			return 0, false, err
-		}
+	at := r.topic.frames.host.Elapsed()
+	if r.seq == before && at-r.sentAt >= r.idle {
+		r.emit(Event{Event: Heartbeat})
 	}
 	if r.seq != before {
-		r.lastSent = now
+		r.sentAt = at
 	}
-	return min(r.idle-(now-r.lastSent), r.topic.pace(), watchLife/2), false, nil
+	return r.idle - (at - r.sentAt)
 }
 
-// wait waits for news, at most for d. The error is ctx's.
-func (r *reader) wait(ctx context.Context, d time.Duration) (err error) {
-	if r.frames.polls() { // for news that this reader is to read, or that another has read
-		r.must, err = r.topic.await(ctx, r.number, d)
-	} else {
-		r.must, err = r.sub.Wait(ctx, d)
-	}
-	return err
+// mayMiss reports whether the run may have output that is not stored, and notifications reach the worker immediately. A
+// worker executes it, has not acknowledged the ask, and the run is not so young that its first reader cannot have
+// missed anything. With polling nobody waits for the worker: deltas bring the rest.
+func (t *topic) mayMiss(now state) bool {
+	return !t.frames.polls() && now.asked != t.ask && now.status == lifecycle.Running &&
+		(!now.watched || t.frames.host.Now().Sub(now.accepted) >= ackTimeout)
 }
 
-// awaitAck waits for the worker's acknowledgement where notifications reach the worker immediately. It reports whether
-// it has read the run. With polling it does not wait: deltas bring the rest.
-func (r *reader) awaitAck(ctx context.Context) (hasRead bool, err error) {
-	if r.frames.polls() {
-		return false, nil
+func (r *reader) emit(e Event) {
+	if r.err != nil {
+		return
 	}
-	for began := r.frames.host.Elapsed(); ; {
-		now, err := r.topic.current(ctx, true)
-		left := ackTimeout - (r.frames.host.Elapsed() - began)
-		if err != nil || now.asked == r.topic.ask || left <= 0 || !r.mayMiss(now.head) {
-			return err == nil, nil // the next read returns the error
-		}
-		if _, err := r.sub.Wait(ctx, left); err != nil {
-			return false, err
-		}
-	}
-}
-
-// mayMiss reports whether a run may have output that is not stored. A worker executes it, and it is not so young that
-// its first reader cannot have missed anything.
-func (r *reader) mayMiss(h head) bool {
-	return h.status == lifecycle.Running && (!h.watched || r.frames.host.Now().Sub(h.accepted) >= ackTimeout)
-}
-
-func (r *reader) emit(e Event) error {
 	r.seq++
 	e.RunID, e.Seq = r.topic.key.run, r.seq
-	return r.sink(e)
+	r.err = r.sink(e)
 }
 
-// sendChanges sends the differences to what was sent, and reports whether the run has ended.
-func (r *reader) sendChanges(ctx context.Context) (ended bool, err error) {
-	now, err := r.topic.current(ctx, r.must)
+// send sends the differences to what was sent.
+func (r *reader) send(now state) {
+	before := r.sent
+	r.sent = now
 	switch {
-	case err != nil && r.begun && problem.Is(err, "unavailable"):
-		r.must = false
-		return false, nil // retried with the next poll
-	case err != nil:
-		return false, err
-	}
-	r.must = false
-	if !r.begun || now.cut != r.cut || len(now.text)-r.text > maxBehind {
-		return r.sendSnapshot(now)
-	}
-	before := r.head
-	r.head, r.number = now.head, now.number
-	if now.version == before.version {
-		return false, r.sendOutput(now)
-	}
-	// The event that a run has begun comes before its output. That it paused or ended comes after it.
-	if now.status == lifecycle.Queued || now.status == lifecycle.Running {
-		if err := r.sendStatus(now, before); err != nil {
-			return false, err
-		}
-		return false, r.sendOutput(now)
-	}
-	if err := r.sendOutput(now); err != nil {
-		return false, err
-	}
-	if err := r.sendStatus(now, before); err != nil || !now.status.Terminal() {
-		return false, err
-	}
-	return true, r.emit(Event{Event: Done, Run: now.view})
-}
-
-// sendSnapshot sends an init event, which supersedes all earlier events.
-func (r *reader) sendSnapshot(now state) (ended bool, err error) {
-	all := r.topic.snapshot(now)
-	r.begun, r.head, r.number, r.cut = true, now.head, now.number, now.cut
-	r.text, r.steps, r.parked = len(now.text), len(now.steps), byID(now.view.Parked)
-	if err := r.emit(Event{Event: Init, Run: now.view, Text: &all.text, Steps: &all.calls}); err != nil {
-		return false, err
+	case before.run == "" || now.cut != before.cut || len(now.text)-len(before.text) > maxBehind:
+		text, calls := now.text, now.calls()
+		r.emit(Event{Event: Init, Run: now.view, Text: &text, Steps: &calls}) // supersedes all earlier events
+	case now.status == lifecycle.Queued || now.status == lifecycle.Running: // that it has begun comes before its output
+		r.sendStatus(before, now)
+		r.sendOutput(before, now)
+	default: // that it paused or ended comes after it
+		r.sendOutput(before, now)
+		r.sendStatus(before, now)
 	}
 	if now.status.Terminal() {
-		return true, r.emit(Event{Event: Done, Run: now.view})
+		r.emit(Event{Event: Done, Run: now.view})
+		r.err = cmp.Or(r.err, ErrStop)
 	}
-	return false, nil
-}
-
-func byID(list []view.Parked) map[string]view.Parked {
-	m := map[string]view.Parked{}
-	for _, p := range list {
-		m[p.ParkedID] = p
-	}
-	return m
 }
 
 // sendOutput sends the new text and steps in their order.
-func (r *reader) sendOutput(now state) error {
-	for ; r.steps < len(now.steps); r.steps++ {
-		step := now.steps[r.steps]
-		if err := r.sendText(now, step.at); err != nil {
-			return err
-		}
-		if err := r.emit(Event{Event: StepEvent, Step: &step.StepEvent}); err != nil {
-			return err
+func (r *reader) sendOutput(before, now state) {
+	from := len(before.text)
+	upTo := func(end int) {
+		if piece := now.text[from:max(from, end)]; piece != "" {
+			from = end
+			r.emit(Event{Event: Delta, Text: &piece})
 		}
 	}
-	return r.sendText(now, len(now.text))
-}
-
-// sendText sends the text up to an offset.
-func (r *reader) sendText(now state, end int) error {
-	if end <= r.text {
-		return nil
+	for _, step := range now.steps[len(before.steps):] {
+		upTo(step.at)
+		r.emit(Event{Event: StepEvent, Step: &step.StepEvent})
 	}
-	piece := string(now.text[r.text:end])
-	r.text = end
-	return r.emit(Event{Event: Delta, Text: &piece})
+	upTo(len(now.text))
 }
 
 // sendStatus sends the other changes of a new version of the run: parked messages and its status.
-func (r *reader) sendStatus(now state, before head) error {
+func (r *reader) sendStatus(before, now state) {
+	if now.version == before.version {
+		return
+	}
 	for _, p := range now.view.Parked {
-		if known, there := r.parked[p.ParkedID]; !there || !reflect.DeepEqual(known.RunID, p.RunID) {
-			if err := r.emit(Event{Event: ParkedMsg, Parked: &p}); err != nil {
-				return err
-			}
+		if !slices.ContainsFunc(before.view.Parked, func(known view.Parked) bool {
+			return known.ParkedID == p.ParkedID && reflect.DeepEqual(known.RunID, p.RunID)
+		}) {
+			r.emit(Event{Event: ParkedMsg, Parked: &p})
 		}
 	}
-	r.parked = byID(now.view.Parked)
-	if now.status.Terminal() || now.status == before.status && now.pause == before.pause {
-		return nil
+	if !now.status.Terminal() && (now.status != before.status || now.pause != before.pause) {
+		r.emit(Event{Event: Status, Status: string(now.status), Interrupts: &now.view.Interrupts})
 	}
-	return r.emit(Event{Event: Status, Status: string(now.status), Interrupts: &now.view.Interrupts})
 }

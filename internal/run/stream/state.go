@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"agentplatform/events"
+
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/record"
@@ -17,7 +18,6 @@ type state struct {
 
 	head
 
-	number  int       // counts the states of a topic
 	view    *view.Run // of the version, which nobody changes
 	partial bool      // some stored frames could not be read
 }
@@ -41,13 +41,6 @@ func headOf(e record.RunEntity) head {
 
 // frameAt is the key of the nth frame after those of the state. Frames are numbered without gaps.
 func (s state) frameAt(n int64) table.Key { return frameKey(s.run, s.attempt, s.seq+n) }
-
-// snapshot is the text and the steps of a state for an init event.
-type snapshot struct {
-	cut, steps int // identify the state, together with the length of the text
-	text       string
-	calls      []events.StepEvent
-}
 
 // read reads the run, then its journal if that is needed, then its frames. In this order each may be newer than the
 // one before it, but never older. The state itself does not change.

@@ -4,20 +4,36 @@ import (
 	"context"
 	"time"
 
-	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/waiting"
 	"agentplatform/internal/store/record"
 )
 
+// Until waits until enough returns true for a run, or for d, or for as long as the request may wait (package waiting).
+// It returns the run as it is then. seen is a version of it that is not enough, 0 for none. The error is ctx's, or that
+// of the store: not found, if there is no such run in the scope.
+func (h *Hub) Until(
+	ctx context.Context, s *record.Store, scope record.Scope, run string, seen int64, d time.Duration,
+	enough func(record.Run) bool,
+) (record.RunEntity, error) {
+	return runWait{h.frames, s, scope, run, run, enough}.until(ctx, seen, d)
+}
+
+// UntilEnd is Until for a run that has ended or waits for a human. No other change of the run wakes the caller.
+func (h *Hub) UntilEnd(
+	ctx context.Context, s *record.Store, scope record.Scope, run string, seen int64, d time.Duration,
+) (record.RunEntity, error) {
+	enough := func(r record.Run) bool { return r.Status.EndedOrWaiting() }
+	return runWait{h.frames, s, scope, run, record.EndOf(run), enough}.until(ctx, seen, d)
+}
+
 // runWait waits for a change of a run.
 type runWait struct {
-	notifier Notifier
-	host     host.Host
-	store    *record.Store
-	scope    record.Scope
-	run      string
-	name     string // of the notifications
-	enough   func(record.Run) bool
+	frames *frameTable
+	store  *record.Store
+	scope  record.Scope
+	run    string
+	name   string // of the notifications
+	enough func(record.Run) bool
 }
 
 // until reads the run at each notification, unless that brings the run. Where nothing notifies it polls by itself:
@@ -27,9 +43,9 @@ type runWait struct {
 // What a notification brings may be older than what the caller has seen; it is not returned then. If it is newer, it
 // was committed since, so that the run was like that while the caller waited.
 func (w runWait) until(ctx context.Context, seen int64, d time.Duration) (record.RunEntity, error) {
-	sub := w.notifier.Subscribe(w.name)
+	sub := subscribe(w.frames.notifier, w.frames.host, w.name)
 	defer sub.Close()
-	began := w.host.Elapsed()
+	began := w.frames.host.Elapsed()
 	var e record.RunEntity
 	var err error
 	for notified := false; ; {
@@ -37,7 +53,7 @@ func (w runWait) until(ctx context.Context, seen int64, d time.Duration) (record
 			w.scope.Includes(ended.Value.Organization) && w.enough(ended.Value) {
 			return *ended, nil
 		}
-		over := w.host.Elapsed()-began >= d
+		over := w.frames.host.Elapsed()-began >= d
 		changed := over || notified || seen == 0 || w.hasChanged(ctx, seen)
 		if changed {
 			if e, err = w.read(ctx); err != nil || over || w.enough(e.Value) {
@@ -45,7 +61,7 @@ func (w runWait) until(ctx context.Context, seen int64, d time.Duration) (record
 			}
 			seen = e.Version()
 		}
-		elapsed := w.host.Elapsed() - began
+		elapsed := w.frames.host.Elapsed() - began
 		longer := waiting.Left(ctx, elapsed)
 		switch {
 		case longer == 0 && changed:
@@ -54,7 +70,7 @@ func (w runWait) until(ctx context.Context, seen int64, d time.Duration) (record
 			return w.read(ctx)
 		}
 		end := waiting.Start(ctx)
-		notified, err = sub.Wait(ctx, max(0, min(d-elapsed, longer, w.notifier.Pace(elapsed))))
+		notified, err = sub.Wait(ctx, max(0, min(d-elapsed, longer, w.frames.pace(elapsed))))
 		if end(); err != nil {
 			return e, err
 		}

@@ -17,22 +17,23 @@ const refreshed = frameLife * 3 / 4
 type Writer struct {
 	table *frameTable
 	run   string
-	base  int // bytes of text that the journal had when the attempt began; readers get them from there
+	more  *Subscription // to the run; there is more to store, or a reader
+	base  int           // bytes of text that the journal had when the attempt began; readers get them from there
 
 	mu      sync.Mutex
 	encoder *encoder
 	pending []events.Frame // their storing failed; they are stored again as they are, before anything else
-	watched bool
-	since   time.Duration      // when text was last stored from its beginning
-	due     time.Duration      // when the next commit may be made
-	failed  bool               // the last commit failed
-	wake    context.CancelFunc // wakes Run while it waits
+	watched bool           // only Run changes it
+	since   time.Duration  // when text was last stored from its beginning
+	due     time.Duration  // when the next commit may be made
 }
 
-func newWriter(f *frameTable, run string, attempt int, text string, watched bool) *Writer {
+// Writer makes the writer of an attempt. text is what earlier attempts have journalled. watched says that the run has
+// readers from the start.
+func (h *Hub) Writer(run string, attempt int, text string, watched bool) *Writer {
 	return &Writer{
-		table: f, run: run, base: len(text), encoder: newEncoder(attempt, text, !f.polls()), watched: watched,
-		since: f.host.Elapsed(),
+		table: h.frames, run: run, more: h.Subscribe(run), base: len(text), watched: watched,
+		encoder: newEncoder(attempt, text, !h.frames.polls()), since: h.frames.host.Elapsed(),
 	}
 }
 
@@ -68,27 +69,25 @@ func (w *Writer) Step(_ context.Context, e events.StepEvent) {
 func (w *Writer) waiting() bool { return w.watched && (len(w.pending) > 0 || w.encoder.waiting()) }
 
 func (w *Writer) wakeUp() {
-	if w.watched && w.wake != nil {
-		w.wake()
+	if w.watched {
+		w.more.Ring()
 	}
 }
 
 // Run stores the output for readers, and polls every so often whether there are any, until ctx ends. Then it stores the
 // rest. Each call of the table takes at most callTime.
 func (w *Writer) Run(ctx context.Context, every time.Duration) {
-	sub := w.table.notifier.Subscribe(w.run)
-	defer sub.Close()
+	defer w.more.Close()
 	// Without polling a look is cheap, and later readers cause a notification. The first attempt of a run that is
 	// streamed from its start has a reader whose watch row may not be stored yet.
-	if !w.table.polls() && (w.encoder.attempt > 1 || !w.isWatched()) && ctx.Err() == nil {
+	if !w.table.polls() && (w.encoder.attempt > 1 || !w.watched) && ctx.Err() == nil {
 		w.poll(ctx)
 	}
 	polled := w.table.host.Elapsed()
 	for ctx.Err() == nil {
-		early, cancel, wait := w.nextWait(ctx, polled+every)
-		notified, _ := sub.Wait(early, wait)
-		cancel()
-		if now := w.table.host.Elapsed(); ctx.Err() == nil && (notified || now-polled >= every) {
+		woken, _ := w.more.Wait(ctx, w.nextWait(polled+every))
+		reader := woken && !w.table.polls() // there may be a new one
+		if now := w.table.host.Elapsed(); ctx.Err() == nil && (reader || now-polled >= every) {
 			w.poll(ctx)
 			polled = w.table.host.Elapsed()
 		}
@@ -97,14 +96,10 @@ func (w *Writer) Run(ctx context.Context, every time.Duration) {
 	w.flush(ctx)
 }
 
-// nextWait is how long to wait: until the next poll, or until the waiting output may be stored. Its context ends if
-// that changes.
-func (w *Writer) nextWait(ctx context.Context,
-	poll time.Duration) (context.Context, context.CancelFunc, time.Duration) {
+// nextWait is how long to wait for more: until the next poll, or until the waiting output may be stored.
+func (w *Writer) nextWait(poll time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	early, cancel := context.WithCancel(ctx)
-	w.wake = cancel
 	now := w.table.host.Elapsed()
 	wait := poll - now
 	switch {
@@ -113,23 +108,17 @@ func (w *Writer) nextWait(ctx context.Context,
 	case w.waiting():
 		wait = min(wait, w.due-now)
 	}
-	return early, cancel, max(wait, 0)
+	return max(wait, 0)
 }
 
 // ready reports whether to store the waiting output now.
 func (w *Writer) ready(now time.Duration) bool {
-	return w.waiting() && (now >= w.due || !w.failed && w.encoder.waitingText() >= gatherText)
-}
-
-func (w *Writer) isWatched() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.watched
+	return w.waiting() && (now >= w.due || len(w.pending) == 0 && w.encoder.waitingText() >= gatherText)
 }
 
 // poll checks whether the run has readers. If it is the first one, the text since the journal is stored for it.
 func (w *Writer) poll(ctx context.Context) {
-	watched, ask, err := w.table.watched(ctx, w.run, w.isWatched())
+	watched, ask, err := w.table.watched(ctx, w.run, w.watched)
 	if err != nil {
 		return
 	}
@@ -167,7 +156,6 @@ func (w *Writer) flush(ctx context.Context) {
 func (w *Writer) take(all bool) []events.Frame {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wake = nil
 	switch {
 	case !w.waiting() || !all && !w.ready(w.table.host.Elapsed()):
 		return nil
@@ -182,9 +170,8 @@ func (w *Writer) take(all bool) []events.Frame {
 func (w *Writer) written(list []events.Frame, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	pause := w.table.notifier.Gather()
-	w.pending = nil
-	if w.failed = err != nil; w.failed {
+	pause := w.table.notifier.Interval()
+	if w.pending = nil; err != nil {
 		w.pending, pause = list, max(pause, callTime)
 	}
 	w.due = w.table.host.Elapsed() + pause

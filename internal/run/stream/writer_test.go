@@ -22,7 +22,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-func slow(h host.Host) stream.Notifier { return stream.Polling{Host: h, Every: 250 * time.Millisecond} }
+func slow(host.Host) stream.Notifier { return stream.Polling{Every: 250 * time.Millisecond} }
 
 func TestTenThousandDeltasMakeFewWrites(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -92,7 +92,7 @@ func (a *attempt) perform(stopping context.Context) (p performed) {
 	limited, cancel := a.Host.WithTimeout(work, longest-a.used.before())
 	defer cancel()
 
-	sub := a.Hub.Notifier().Subscribe(a.runID) // before the work begins
+	sub := a.Hub.Subscribe(a.runID) // before the work begins
 	defer sub.Close()
 	defer func() {
 		stop(nil)

@@ -172,7 +172,7 @@ func (l *lease) left() time.Duration {
 }
 
 // watchCancel polls the run every Tick, and at each notification, and cancels the work if it was lost or cancelled.
-func (l *lease) watchCancel(ctx context.Context, sub stream.Subscription) {
+func (l *lease) watchCancel(ctx context.Context, sub *stream.Subscription) {
 	for {
 		if _, err := sub.Wait(ctx, l.Tick); err != nil {
 			return

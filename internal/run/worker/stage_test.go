@@ -193,30 +193,29 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 		Loop: &agent.Loop{Models: map[string]model.Model{spec.Model.Provider: s}, Host: h}, Tools: s,
 		MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads, TextOf: reader.Here(s.store),
 	}
+	if b == (silence{}) {
+		s.worker.Tick = time.Hour
+	}
 	return s
 }
 
 func local(host.Host) stream.Notifier { return stream.NewLocalNotifier() }
 
-func polling(h host.Host) stream.Notifier {
-	return stream.Polling{Host: h, Every: 250 * time.Millisecond}
+func polling(host.Host) stream.Notifier {
+	return stream.Polling{Every: 250 * time.Millisecond}
 }
 
-// mute is a notifier without notifications: a worker learns of the changes of others by its own writes only.
+// mute is a notifier without notifications, and without polls: a worker learns of the changes of others by its own
+// writes only.
 func mute(host.Host) stream.Notifier { return silence{} }
 
 type silence struct{}
 
-func (silence) Notify(string)                           {}
-func (silence) NotifyEnd(record.RunEntity)              {}
-func (silence) Ended() *record.RunEntity                { return nil }
-func (silence) Subscribe(...string) stream.Subscription { return silence{} }
-func (silence) Pace(time.Duration) time.Duration        { return time.Hour }
-func (silence) Gather() time.Duration                   { return 0 }
-func (silence) Close()                                  {}
-func (silence) Wait(ctx context.Context, _ time.Duration) (bool, error) {
-	hang(ctx)
-	return false, ctx.Err()
+func (silence) Notify(string)              {}
+func (silence) NotifyEnd(record.RunEntity) {}
+func (silence) Interval() time.Duration    { return 0 }
+func (silence) OnNotify(func(*record.RunEntity), ...string) func() {
+	return func() {}
 }
 
 // send posts a message that must be accepted.

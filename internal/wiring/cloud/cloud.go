@@ -240,7 +240,7 @@ func New(
 	if err := p.trace(); err != nil {
 		return nil, err
 	}
-	notifier := stream.Polling{Host: machine, Every: pollEvery}
+	notifier := stream.Polling{Every: pollEvery}
 	feed := dynamotable.New(db, c.StreamTable, machine.Now)
 	p.Hub = stream.New(feed, notifier, machine, log)
 	p.Shared = &ratelimit.Shared{Table: feed, Host: machine}

@@ -1,6 +1,7 @@
 package runs_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -43,8 +44,10 @@ func TestAWaitForTheInboxLeavesNothing(t *testing.T) {
 			r := httptest.NewRequestWithContext(ctx, http.MethodGet, httpapi.Base+"/interrupts?wait_ms=20000", nil)
 			go func() { answers <- e.Do(r) }()
 		}
-		require.Eventually(t, func() bool { return runtime.NumGoroutine() >= before+2*cap(answers) }, patience,
-			time.Millisecond, "%s: they wait", name)
+		require.Eventually(t, func() bool {
+			stacks := make([]byte, 4<<20)
+			return bytes.Count(stacks[:runtime.Stack(stacks, true)], []byte("(*Hub).UntilInbox(")) == cap(answers)
+		}, patience, time.Millisecond, "%s: they wait", name)
 		c.end(e, gone)
 		for range cap(answers) {
 			select {

@@ -106,7 +106,7 @@ func (w *world) deploy(t *tape) *deployment {
 	d.intake = &intake.Intake{Executor: executor, Store: d.store, Tenants: tenants, Host: t}
 	d.worker = &worker.Worker{
 		Executor: executor, Store: d.store, Known: d.store.Known(),
-		Hub:  stream.New(nil, stream.Polling{Host: t, Every: time.Second}, t, log),
+		Hub:  stream.New(nil, stream.Polling{Every: time.Second}, t, log),
 		Host: t, Log: log, Lease: lease, PauseExpiry: pauseExpiry,
 		Tick: lease, Loop: &agent.Loop{Models: map[string]model.Model{"demo": demomodel.New(t)}, Host: t},
 		Tools:    toolbox{},

@@ -263,7 +263,7 @@ func Bugs() []Bug {
 		one("what was removed is pushed", webhookWebhook, "	if problem.Is(err, \"not_found\") {\n		return true, nil\n	}\n	return false, err\n", "	if problem.Is(err, \"not_found\") {\n		return false, nil\n	}\n	return false, err\n"),
 
 		// Streams.
-		one("a stream of an ended run does not end", streamReader, "	if now.status.Terminal() {\n		return true, r.emit(Event{Event: Done, Run: now.view})\n	}\n	return false, nil", "	return false, nil"),
+		one("a stream of an ended run does not end", streamReader, "	if now.status.Terminal() {\n		r.emit(", "	if now.status.Terminal() && before.run != \"\" && before.version != now.version {\n		r.emit("),
 		one("a stream leaves out what no frame brought", streamProgress, "		p.more(text, 0)\n	case completed", "	case completed"),
 		one("a stream tells what its init has told", streamProgress, "	if !slices.ContainsFunc(p.steps,\n		func(s placed) bool { return s.Index == e.Index && (s.State == e.State || s.State != started) }) {\n", "	if e.Index >= 0 {\n"),
 
