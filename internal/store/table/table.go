@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 )
 
@@ -172,6 +173,11 @@ type Range struct {
 	After   string // only sort keys above it, or below it if Reverse; empty: no limit
 	Reverse bool
 	Limit   int // maximal number of results; must be positive
+}
+
+// Includes reports whether a sort key of the partition is in the range.
+func (r Range) Includes(sort string) bool {
+	return strings.HasPrefix(sort, r.Prefix) && (r.After == "" || sort != r.After && (sort > r.After) != r.Reverse)
 }
 
 // Entry is a row of an index: the key of an item.
