@@ -82,11 +82,7 @@ func (tx *Tx) PutRolled(organization string, e RolledEntity) RolledEntity {
 
 // RequireRolled makes the commit require that how far the ledger has been rolled up is as it was read.
 func (tx *Tx) RequireRolled(organization string, e RolledEntity) {
-	cond := table.VersionIs(e.version)
-	if e.version == 0 {
-		cond = table.Absent()
-	}
-	tx.add(table.Check(rolledKey(organization), cond))
+	tx.add(table.Check(rolledKey(organization), e.asRead()))
 }
 
 // PutQuarter writes a page of the rollup of the quarter of an hour from at on, whatever stands there.
@@ -100,9 +96,7 @@ func (tx *Tx) PutDay(organization, view string, at time.Time, page RollupPage) {
 }
 
 func (tx *Tx) putRollup(organization string, key table.Key, page RollupPage) {
-	op, err := blind(page, table.Item{Key: key, Owner: organization, WriteID: tx.writeID})
-	tx.fail(err)
-	tx.add(op)
+	putIf(tx, table.Always(), Fresh(page), table.Item{Key: key, Owner: organization})
 }
 
 // Roomy says whether the unit of work has room for another page of a rollup, and for how far the ledger is rolled up.

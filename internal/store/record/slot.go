@@ -384,10 +384,7 @@ func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 		if same {
 			cond = table.Always() // taken over: the version of the run's head fences this commit
 		}
-		op, err := writeIf(cond, Fresh(slot{RunID: after.ID()}), table.Item{
-			Key: slotKey(side.afterPart, side.afterRow), Owner: after.Organization, WriteID: tx.writeID,
-		})
-		tx.fail(err)
-		tx.add(op)
+		putIf(tx, cond, Fresh(slot{RunID: after.ID()}),
+			table.Item{Key: slotKey(side.afterPart, side.afterRow), Owner: after.Organization})
 	}
 }
