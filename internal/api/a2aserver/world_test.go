@@ -32,7 +32,6 @@ import (
 	"agentplatform/internal/store/seal/keyseal"
 	"agentplatform/internal/store/table"
 	"agentplatform/internal/store/table/memtable"
-	"agentplatform/internal/store/timer/localtimer"
 )
 
 // now is when everything happens, as the API writes it.
@@ -124,8 +123,6 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	w.agent = first.Agent.ID
 	nudges := localqueue.New()
-	alarms := localtimer.New(nudges)
-	t.Cleanup(alarms.Close)
 	t.Cleanup(nudges.Close)
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	sealer, err := keyseal.New(make([]byte, seal.KeySize))
@@ -134,7 +131,7 @@ func newWorld(t *testing.T) *world {
 		Intake: &intake.Intake{
 			Executor: &transition.Executor{
 				Store: store, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour,
-				Notifier: w.waiting, Queue: nudges, Timer: alarms,
+				Notifier: w.waiting, Queue: nudges,
 			},
 			Store: store, Host: h, Tenants: tenants,
 		},
