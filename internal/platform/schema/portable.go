@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -305,17 +306,11 @@ func Target(root, reference any) (_ any, there bool) {
 func pointer(reference any) (steps []string, within bool) {
 	text, _ := reference.(string)
 	rest, within := strings.CutPrefix(text, "#")
-	if !within || rest == "" {
-		return nil, within
+	if plain, err := url.PathUnescape(rest); err == nil {
+		rest = plain
 	}
-	rest, within = strings.CutPrefix(rest, "/")
-	for _, step := range strings.Split(rest, "/") {
-		if plain, err := url.PathUnescape(step); err == nil {
-			step = plain
-		}
-		steps = append(steps, strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~"))
-	}
-	return steps, within
+	steps = slices.Collect(jsontext.Pointer(rest).Tokens())
+	return steps, within && (rest == "" || rest[0] == '/')
 }
 
 func follow(at any, steps []string) (_ any, there bool) {

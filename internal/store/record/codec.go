@@ -53,28 +53,16 @@ type itemized interface{ take(from *table.Item) }
 
 func decode[T any](item *table.Item) (Entity[T], error) {
 	var e envelope[T]
-	if err := e.decode(item); err != nil {
-		return Entity[T]{}, err
+	if err := json.Unmarshal(item.Body, &e); err != nil {
+		return Entity[T]{}, fmt.Errorf("record: %s: %w", item.Key, err)
 	}
-	return e.of(item), nil
-}
-
-func (e *envelope[T]) decode(item *table.Item) error {
-	if err := json.Unmarshal(item.Body, e); err != nil {
-		return fmt.Errorf("record: %s: %w", item.Key, err)
-	}
-	return nil
-}
-
-// of is the entity of an item with this body.
-func (e *envelope[T]) of(item *table.Item) Entity[T] {
 	entity := Entity[T]{
 		Value: e.Value, version: item.Version, writeID: item.WriteID, schema: item.Schema, unknown: e.Unknown,
 	}
 	if v, is := any(&entity.Value).(itemized); is {
 		v.take(item)
 	}
-	return entity
+	return entity, nil
 }
 
 // ErrUnstorable says that a value can never be stored: it contains JSON that has more than one meaning.

@@ -10,6 +10,7 @@ package disktable
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -95,11 +96,8 @@ type Options struct {
 // open; it says so if the store has another format, or is one of the file system or the engine.
 func Open(dir string, o Options) (*Table, error) {
 	t := &Table{
-		log: o.Log, now: o.Now, queue: make(chan *request, 4*maxBatch), closing: make(chan struct{}),
-		cache: newCache(),
-	}
-	if t.log == nil {
-		t.log = slog.New(slog.DiscardHandler)
+		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), now: o.Now, queue: make(chan *request, 4*maxBatch),
+		closing: make(chan struct{}), cache: newCache(),
 	}
 	if t.now == nil {
 		t.now = time.Now
