@@ -352,10 +352,10 @@ func (x *Executor) Admissions(
 	if err != nil {
 		return ofUser, ofOrganization, err
 	}
-	if ofUser, err = x.Store.UserAdmission(ctx, organization, user, userCap); err != nil {
+	if ofUser, err = x.Store.Admission(ctx, record.UserSlots(organization, user), userCap); err != nil {
 		return ofUser, ofOrganization, err
 	}
-	ofOrganization, err = x.Store.OrganizationAdmission(ctx, organization, organizationCap)
+	ofOrganization, err = x.Store.Admission(ctx, record.OrganizationSlots(organization), organizationCap)
 	return ofUser, ofOrganization, err
 }
 
