@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
@@ -106,7 +105,7 @@ func (m *mender) members(part any, depth int) (of members, fits bool) {
 	of.required = texts(s["required"])
 	m.left -= len(own) + len(of.required)
 	parts := list(s["allOf"])
-	if target, ok := m.target(s["$ref"]); ok {
+	if target, ok := Target(m.root, s["$ref"]); ok {
 		of.words, _ = target.(map[string]any)
 		parts = append([]any{target}, parts...)
 	}
@@ -290,9 +289,6 @@ func (of members) told() string {
 	return note
 }
 
-// target is the part to which a reference within the schema points.
-func (m *mender) target(reference any) (any, bool) { return Target(m.root, reference) }
-
 // Target is the part of a document to which a reference (#/a/0/b) within it points.
 func Target(root, reference any) (_ any, there bool) {
 	steps, within := pointer(reference)
@@ -306,11 +302,17 @@ func Target(root, reference any) (_ any, there bool) {
 func pointer(reference any) (steps []string, within bool) {
 	text, _ := reference.(string)
 	rest, within := strings.CutPrefix(text, "#")
-	if plain, err := url.PathUnescape(rest); err == nil {
-		rest = plain
+	if !within || rest == "" {
+		return nil, within
 	}
-	steps = slices.Collect(jsontext.Pointer(rest).Tokens())
-	return steps, within && (rest == "" || rest[0] == '/')
+	rest, within = strings.CutPrefix(rest, "/")
+	for _, step := range strings.Split(rest, "/") {
+		if plain, err := url.PathUnescape(step); err == nil {
+			step = plain
+		}
+		steps = append(steps, strings.ReplaceAll(strings.ReplaceAll(step, "~1", "/"), "~0", "~"))
+	}
+	return steps, within
 }
 
 func follow(at any, steps []string) (_ any, there bool) {

@@ -101,7 +101,7 @@ func (tx *Tx) Commit(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if refused, ok := table.AsRefused(err); ok {
+		if refused, ok := errors.AsType[*table.Refused](err); ok {
 			if ownWrite(refused, tx.writeID) {
 				return nil
 			}

@@ -296,11 +296,6 @@ func (r *Refused) Error() string {
 	return fmt.Sprintf("table: %d of the conditions did not hold", len(r.Conflicts))
 }
 
-// AsRefused finds the [Refused] in err, if it wraps one.
-func AsRefused(err error) (*Refused, bool) {
-	return errors.AsType[*Refused](err)
-}
-
 // Size is the size of an item for the limits in bytes: its names, its body, and 64.
 func (i Item) Size() int {
 	n := len(i.Part) + len(i.Sort) + len(i.Owner) + len(i.WriteID) + len(i.Body) + 64

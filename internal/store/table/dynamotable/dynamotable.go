@@ -12,8 +12,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -251,7 +253,7 @@ func (t *Table) Due(ctx context.Context, shard int, until time.Time, limit int) 
 	return t.entries(ctx, dueIndex, dueAttribute, &dynamodb.QueryInput{
 		KeyConditionExpression: aws.String("#p = :p AND #s <= :t"), Limit: pageSize(limit),
 		ExpressionAttributeNames: map[string]string{"#p": dueShardAttribute, "#s": dueAttribute},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":p": text(shardName(shard)),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":p": text(strconv.Itoa(shard)),
 			":t": text(timeText(until))},
 	}, table.Range{Limit: limit})
 }
@@ -281,7 +283,7 @@ func (t *Table) Commit(ctx context.Context, token string, ops ...table.Op) error
 		return err
 	}
 	err := t.commit(ctx, token, ops, nil)
-	refused, ok := table.AsRefused(err)
+	refused, ok := errors.AsType[*table.Refused](err)
 	if !ok {
 		return err
 	}
