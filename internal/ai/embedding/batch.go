@@ -106,18 +106,13 @@ func batches(texts []string, l Limits) (all [][]string) {
 
 // sendAll sends the batches, some at once. The first failure ends all calls. A panic of one is then the caller's.
 func (s *sender) sendAll(ctx context.Context, batches [][]string) ([][]float32, error) {
-	group, ctx := host.NewGroup(ctx)
-	group.SetLimit(max(s.limits.Calls, 1))
 	replies := make([][][]float32, len(batches))
-	for i, b := range batches {
-		group.Go(func() (err error) {
-			if err = ctx.Err(); err == nil {
-				replies[i], err = s.send(ctx, b)
-			}
-			return err
-		})
-	}
-	err := group.Wait()
+	err := host.Each(ctx, len(batches), max(s.limits.Calls, 1), func(ctx context.Context, i int) (err error) {
+		if err = ctx.Err(); err == nil {
+			replies[i], err = s.send(ctx, batches[i])
+		}
+		return err
+	})
 	return slices.Concat(replies...), err
 }
 

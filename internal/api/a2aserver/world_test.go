@@ -32,7 +32,6 @@ import (
 	"agentplatform/internal/store/seal/keyseal"
 	"agentplatform/internal/store/table"
 	"agentplatform/internal/store/table/memtable"
-	"agentplatform/internal/store/timer/localtimer"
 )
 
 // now is when everything happens, as the API writes it.
@@ -110,8 +109,6 @@ func newWorld(t *testing.T) *world {
 	require.NoError(t, err)
 	w.agent = first.Agent.ID
 	nudges := localqueue.New()
-	alarms := localtimer.New(nudges)
-	t.Cleanup(alarms.Close)
 	t.Cleanup(nudges.Close)
 	log := slog.New(slog.NewTextHandler(w.log, nil))
 	sealer, err := keyseal.New(make([]byte, seal.KeySize))
@@ -120,7 +117,7 @@ func newWorld(t *testing.T) *world {
 		Intake: &intake.Intake{
 			Executor: &transition.Executor{
 				Store: store, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour,
-				Notifier: notifier, Queue: nudges, Timer: alarms,
+				Notifier: notifier, Queue: nudges,
 			},
 			Store: store, Host: h, Tenants: tenants,
 		},

@@ -24,7 +24,6 @@ import (
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
 	"agentplatform/internal/store/table/memtable"
-	"agentplatform/internal/store/timer/localtimer"
 )
 
 // world is an organization with the demo agent and an operator, whose runs the test works off.
@@ -49,8 +48,6 @@ func newWorld(t *testing.T) *world {
 	who, err := tenants.Authenticate(t.Context(), first.Key)
 	require.NoError(t, err)
 	nudges := localqueue.New()
-	alarms := localtimer.New(nudges)
-	t.Cleanup(alarms.Close)
 	t.Cleanup(nudges.Close)
 	notifier := stream.NewLocalNotifier()
 	log := slog.New(slog.DiscardHandler)
@@ -58,7 +55,7 @@ func newWorld(t *testing.T) *world {
 		Intake: &intake.Intake{
 			Executor: &transition.Executor{
 				Store: store, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour,
-				Notifier: notifier, Queue: nudges, Timer: alarms,
+				Notifier: notifier, Queue: nudges,
 			},
 			Store: store, Host: h, Tenants: tenants,
 		},

@@ -24,7 +24,6 @@ import (
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/store/queue/localqueue"
 	"agentplatform/internal/store/table/memtable"
-	"agentplatform/internal/store/timer/localtimer"
 )
 
 // streaming is the header of a call that takes a stream.
@@ -55,13 +54,11 @@ func waiting(t *testing.T) (*mcpserver.Server, tenant.Principal) {
 	h, log := host.System(), slog.New(slog.DiscardHandler)
 	nudges := localqueue.New()
 	t.Cleanup(nudges.Close)
-	alarms := localtimer.New(nudges)
-	t.Cleanup(alarms.Close)
 	notifier := stream.NewLocalNotifier()
 	server.Intake = &intake.Intake{
 		Executor: &transition.Executor{
 			Store: server.Store, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour,
-			Notifier: notifier, Queue: nudges, Timer: alarms,
+			Notifier: notifier, Queue: nudges,
 		},
 		Store: server.Store, Host: h, Tenants: tenants,
 	}

@@ -109,7 +109,7 @@ func summary(t *rollup.Table, prices Prices) Summary {
 		s.Entries[rollup.Metric(k.Status)] += r.Entries
 	})
 	s.Total, s.ModelCalls, s.ToolCalls = all.Entries, all.ModelCalls, all.ToolCalls
-	s.Input, s.Output = all.Input(), all.Output()
+	s.Input, s.Output = all.Used().Input, all.Used().Output
 	s.Active, s.Queue = all.Active.Quantiles(0.5, 0.95), all.Queue.Quantiles(0.5, 0.95)
 	s.Users, s.Agents = all.Users.Count(), all.Agents.Count()
 	if len(prices.Prices) > 0 {

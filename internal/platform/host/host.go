@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 )
@@ -112,15 +113,7 @@ func Jitter(h Host, d time.Duration) time.Duration {
 
 // ValidID reports whether s has the form of an identifier.
 func ValidID(s string) bool {
-	if len(s) != 24 {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
-			return false
-		}
-	}
-	return true
+	return len(s) == 24 && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 // TimeOf is the creation time of an identifier, in seconds, or the zero time if id is not an identifier.
@@ -211,25 +204,13 @@ func (s *system) WithTimeout(ctx context.Context, d time.Duration) (context.Cont
 }
 
 func (s *system) Go(f func()) func() {
-	g := &goroutine{}
-	g.ended.Add(1)
-	go g.run(f)
-	return g.wait
-}
-
-type goroutine struct {
-	ended sync.WaitGroup
-	died  *Panic
-}
-
-func (g *goroutine) run(f func()) {
-	defer g.ended.Done()
-	g.died = Catch(f)
-}
-
-func (g *goroutine) wait() {
-	g.ended.Wait()
-	g.died.Again()
+	var ended sync.WaitGroup
+	var died *Panic
+	ended.Go(func() { died = Catch(f) })
+	return func() {
+		ended.Wait()
+		died.Again()
+	}
 }
 
 func (s *system) Gate() (open, wait func()) {

@@ -87,25 +87,12 @@ type form struct{ schemas, depth int }
 
 // survey measures a value. The error says that it is too deep, or has a number that is too expensive.
 func survey(v any) (f form, err error) {
-	var look func(v any, depth int)
-	look = func(v any, depth int) {
+	walk(v, 0, func(v any, depth int) {
 		if f.depth = max(f.depth, depth); f.depth > maxDepth {
 			err = fmt.Errorf("it is nested more than %d deep", maxDepth)
 		}
-		if err != nil {
-			return
-		}
 		switch v := v.(type) {
-		case map[string]any:
-			f.schemas++
-			for _, one := range v {
-				look(one, depth+1)
-			}
-		case []any:
-			for _, one := range v {
-				look(one, depth+1)
-			}
-		case bool:
+		case map[string]any, bool:
 			f.schemas++
 		case json.Number:
 			digits, exponent, _ := strings.Cut(strings.ToLower(v.String()), "e")
@@ -114,9 +101,23 @@ func survey(v any) (f form, err error) {
 				err = fmt.Errorf("a number has more than %d digits, or an exponent beyond %d", maxDigits, maxExponent)
 			}
 		}
-	}
-	look(v, 0)
+	})
 	return f, err
+}
+
+// walk visits a JSON value and all that is in it.
+func walk(v any, depth int, visit func(v any, depth int)) {
+	visit(v, depth)
+	switch v := v.(type) {
+	case map[string]any:
+		for _, one := range v {
+			walk(one, depth+1, visit)
+		}
+	case []any:
+		for _, one := range v {
+			walk(one, depth+1, visit)
+		}
+	}
 }
 
 // counted is a regular expression whose use is charged to the budget.
@@ -260,20 +261,12 @@ func partOf(s *jsonschema.Schema) *part {
 	return p
 }
 
-func nodes(v any) int {
-	n := 1
-	switch v := v.(type) {
-	case map[string]any:
-		for _, one := range v {
-			n += nodes(one)
-		}
-	case []any:
-		for _, one := range v {
-			n += nodes(one)
-		}
-	case string:
-		n += len(v) / 64
-	}
+// nodes is how many values there are in a value, of which a long text counts for several.
+func nodes(v any) (n int) {
+	walk(v, 0, func(v any, _ int) {
+		text, _ := v.(string)
+		n += 1 + len(text)/64
+	})
 	return n
 }
 

@@ -137,7 +137,7 @@ func (m *mender) value(of kind, v any, depth int) (mended any, ok bool) {
 	case theTypes:
 		return types(v)
 	case theReference:
-		if _, ok = m.target(v); ok {
+		if _, ok = Target(m.root, v); ok {
 			m.referred = append(m.referred, v)
 		}
 	}

@@ -105,7 +105,7 @@ func (m *mender) members(part any, depth int) (of members, fits bool) {
 	of.required = texts(s["required"])
 	m.left -= len(own) + len(of.required)
 	parts := list(s["allOf"])
-	if target, ok := m.target(s["$ref"]); ok {
+	if target, ok := Target(m.root, s["$ref"]); ok {
 		of.words, _ = target.(map[string]any)
 		parts = append([]any{target}, parts...)
 	}
@@ -288,9 +288,6 @@ func (of members) told() string {
 	}
 	return note
 }
-
-// target is the part to which a reference within the schema points.
-func (m *mender) target(reference any) (any, bool) { return Target(m.root, reference) }
 
 // Target is the part of a document to which a reference (#/a/0/b) within it points.
 func Target(root, reference any) (_ any, there bool) {

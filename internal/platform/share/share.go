@@ -79,20 +79,12 @@ func (t *Part) Take(n int64) error {
 	p := t.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	reserved, refusal := p.decide(t.holder, n)
+	reserved, refusal := p.decide(p.organization(t.holder.Organization), p.users[t.holder], n)
 	if refusal != nil {
 		return refusal
 	}
 	t.add(n-reserved, reserved)
 	return nil
-}
-
-// Could says whether a holder who asks now for n units is given them.
-func (p *Pool) Could(holder Holder, n int64) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	_, refusal := p.decide(holder, n)
-	return refusal == nil
 }
 
 // Held is how much everybody holds together.
@@ -109,7 +101,7 @@ func (p *Pool) Tight() bool { return p.Held() > p.limits.All/2 }
 func (p *Pool) Admits(organization string, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, refusal := p.decideFor(p.organization(organization), 0, n)
+	_, refusal := p.decide(p.organization(organization), 0, n)
 	return refusal == nil
 }
 
@@ -117,7 +109,7 @@ func (p *Pool) Admits(organization string, n int64) bool {
 func (p *Pool) Full(n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, refusal := p.decideFor(held{}, 0, n)
+	_, refusal := p.decide(held{}, 0, n)
 	return refusal != nil
 }
 
@@ -128,11 +120,6 @@ func (t *Part) Give() {
 	t.add(-t.open, -t.reserved)
 }
 
-// decide says how many of n units for a holder come from the reserve.
-func (p *Pool) decide(holder Holder, n int64) (reserved int64, refusal *Refusal) {
-	return p.decideFor(p.organization(holder.Organization), p.users[holder], n)
-}
-
 func (p *Pool) organization(name string) held {
 	if o := p.organizations[name]; o != nil {
 		return *o
@@ -140,8 +127,8 @@ func (p *Pool) organization(name string) held {
 	return held{}
 }
 
-// decideFor says how many of n units come from the reserve, for a user who holds some units, of an organization.
-func (p *Pool) decideFor(organization held, user, n int64) (reserved int64, refusal *Refusal) {
+// decide says how many of n units come from the reserve, for a user who holds some units, of an organization.
+func (p *Pool) decide(organization held, user, n int64) (reserved int64, refusal *Refusal) {
 	open := p.limits.All - p.limits.Reserve - (p.all - p.reserved) // what is free outside of the reserve
 	reserved = max(0, n-max(0, open))
 	left := p.limits.Reserve - (p.reserved - organization.reserved) // of the reserve, without other organizations

@@ -84,7 +84,11 @@ func Value(raw []byte, limits Limits) (json.RawMessage, error) {
 			return nil, errors.New("something follows the JSON value")
 		}
 		if token.Kind() == '0' {
-			err = number(to, token.String())
+			plain, ok := Number(token.String())
+			if !ok {
+				return nil, fmt.Errorf("a number has more than %d digits", maxDigits)
+			}
+			err = to.WriteValue(jsontext.Value(plain))
 		} else {
 			err = to.WriteToken(token)
 		}
@@ -104,14 +108,6 @@ func Object(raw []byte, limits Limits) (json.RawMessage, error) {
 		err = errors.New("it is no JSON object")
 	}
 	return v, err
-}
-
-func number(to *jsontext.Encoder, text string) error {
-	plain, ok := Number(text)
-	if !ok {
-		return fmt.Errorf("a number has more than %d digits", maxDigits)
-	}
-	return to.WriteValue(jsontext.Value(plain))
 }
 
 // Number writes a JSON number without exponent and without needless zeros, exactly. ok is false if it would have more

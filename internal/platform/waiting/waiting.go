@@ -23,10 +23,8 @@ type Clock struct {
 	since time.Duration
 	total time.Duration
 
-	free  time.Duration
-	room  func() bool // nil: nobody need be asked
-	asked bool
-	goOn  bool // what room said
+	free time.Duration
+	room func() bool // asks once; nil: nobody need be asked
 }
 
 type clockKey struct{}
@@ -39,7 +37,9 @@ func New(ctx context.Context, elapsed func() time.Duration) (context.Context, *C
 
 // Limit has a wait that lasts for longer than free ask for room, once an answer: where there is none, the wait ends as
 // if its time were over. It must be called before the first wait.
-func (c *Clock) Limit(free time.Duration, room func() bool) { c.free, c.room = free, room }
+func (c *Clock) Limit(free time.Duration, room func() bool) {
+	c.free, c.room = free, sync.OnceValue(room)
+}
 
 // Left is for how much longer a wait may go on that has lasted so long, before it has to ask again; 0: no longer.
 // Without a limit it is without end.
@@ -50,19 +50,10 @@ func Left(ctx context.Context, lasted time.Duration) time.Duration {
 		return math.MaxInt64
 	case lasted < c.free:
 		return c.free - lasted
-	case c.mayGoOn():
+	case c.room():
 		return math.MaxInt64
 	}
 	return 0
-}
-
-func (c *Clock) mayGoOn() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.asked {
-		c.asked, c.goOn = true, c.room()
-	}
-	return c.goOn
 }
 
 // Total is the time in which at least one wait had begun and not ended.

@@ -2,6 +2,7 @@ package faulttable_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -51,7 +52,7 @@ func TestEachFaultHasItsEffect(t *testing.T) {
 		case c.fine:
 			require.NoError(t, err, c.fault)
 		case c.refused:
-			r, ok := table.AsRefused(err)
+			r, ok := errors.AsType[*table.Refused](err)
 			require.True(t, ok, c.fault)
 			assert.Equal(t, "m", r.Conflicts[0].Current.WriteID)
 		default:

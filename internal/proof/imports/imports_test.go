@@ -289,7 +289,7 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 		"internal/store/blob/dirblob",
 		"internal/store/blob/memblob", "internal/text/index/diskindex", "internal/proof/memindex",
 		"internal/text/index/s3index",
-		"internal/store/queue/localqueue", "internal/store/timer/localtimer",
+		"internal/store/queue/localqueue",
 		"internal/ai/tool/builtintool", "internal/ai/tool/httptool", "internal/ai/tool/openapitool",
 		"internal/ai/tool/mcptool", "internal/store/table/dynamotable", "internal/store/table/cachetable",
 		"internal/store/queue/sqsqueue", "internal/store/timer/sfntimer", "internal/store/blob/s3blob",

@@ -286,7 +286,7 @@ func (b *books) check(organization string, v rollup.View, from, to time.Time, st
 	}
 	read := func(at time.Time, data []byte) error {
 		return rollup.Read(v, data, func(k rollup.Key, r *rollup.Row) {
-			all := sums{r.Entries, r.Input(), r.Output(), r.ModelCalls, r.ToolCalls}
+			all := sums{r.Entries, r.Used().Input, r.Used().Output, r.ModelCalls, r.ToolCalls}
 			if !unsure[at] {
 				got[place{at, k}] = line{all, r.ActiveMS, r.QueueMS}
 			}

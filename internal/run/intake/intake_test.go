@@ -24,7 +24,6 @@ import (
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
 	"agentplatform/internal/store/table/memtable"
-	"agentplatform/internal/store/timer/localtimer"
 )
 
 // contested is a table in which another writer is always faster.
@@ -69,7 +68,7 @@ func newWorld(t *testing.T) *world {
 	w.Intake = &intake.Intake{
 		Executor: &transition.Executor{
 			Store: store, Host: h, Log: slog.New(slog.DiscardHandler), Caps: tenants.Caps, StartDeadline: time.Minute,
-			Notifier: stream.NewLocalNotifier(), Queue: nudges, Timer: localtimer.New(nudges),
+			Notifier: stream.NewLocalNotifier(), Queue: nudges,
 		},
 		Store: store, Host: h, Tenants: tenants,
 	}

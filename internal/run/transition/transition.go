@@ -47,7 +47,7 @@ type Caps func(ctx context.Context, organization, user string) (ofUser, ofOrgani
 type Executor struct {
 	Store         *record.Store
 	Queue         queue.Queue
-	Timer         timer.Timer
+	Timer         timer.Timer // nil: the sweeper comes so often that it is soon enough for pauses that expire
 	Notifier      Notifier
 	Host          host.Host
 	Log           *slog.Logger
@@ -352,10 +352,10 @@ func (x *Executor) Admissions(
 	if err != nil {
 		return ofUser, ofOrganization, err
 	}
-	if ofUser, err = x.Store.UserAdmission(ctx, organization, user, userCap); err != nil {
+	if ofUser, err = x.Store.Admission(ctx, record.UserSlots(organization, user), userCap); err != nil {
 		return ofUser, ofOrganization, err
 	}
-	ofOrganization, err = x.Store.OrganizationAdmission(ctx, organization, organizationCap)
+	ofOrganization, err = x.Store.Admission(ctx, record.OrganizationSlots(organization), organizationCap)
 	return ofUser, ofOrganization, err
 }
 
@@ -478,12 +478,12 @@ func (x *Executor) follow(ctx context.Context, event string, o lifecycle.Outcome
 		id := record.Delivery{RunID: r.ID(), Sequence: r.Transition}.NudgeID()
 		x.send(ctx, queue.Message{Nudge: events.Nudge{Kind: events.NudgeWebhook, ID: id}, Group: r.Organization})
 	}
-	if o.Disarm {
+	if o.Disarm && x.Timer != nil {
 		if err := x.Timer.Stop(ctx, alarmName(r.ID(), r.Pause)); err != nil {
 			x.Log.Warn("a timer could not be stopped", "run_id", r.ID(), "error", err)
 		}
 	}
-	if o.Arm {
+	if o.Arm && x.Timer != nil {
 		message := queue.Message{Nudge: events.Nudge{Kind: events.NudgeRun, ID: r.ID()}, Group: r.Organization,
 			User: r.User}
 		if err := x.Timer.At(ctx, alarmName(r.ID(), r.Pause), r.ExpiresAt, message); err != nil {

@@ -115,11 +115,11 @@ func TestPromotedRunHasSlotsOfItsOwnUser(t *testing.T) {
 					if user == "another" && whose == user {
 						want = 2
 					}
-					n, err := w.Store.CountingRunsOfUser(t.Context(), "o", whose)
+					n, err := w.Store.CountingRuns(t.Context(), record.UserSlots("o", whose))
 					require.NoError(t, err)
 					assert.Equal(t, want, n, "%s of %s, paused %v", whose, user, paused)
 				}
-				n, err := w.Store.CountingRuns(t.Context(), "o")
+				n, err := w.Store.CountingRuns(t.Context(), record.OrganizationSlots("o"))
 				require.NoError(t, err)
 				assert.Equal(t, 2, n)
 			}

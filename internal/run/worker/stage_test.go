@@ -152,11 +152,6 @@ func (n *nudges) Send(_ context.Context, m queue.Message) error {
 	return nil
 }
 
-type noTimer struct{}
-
-func (noTimer) At(context.Context, string, time.Time, queue.Message) error { return nil }
-func (noTimer) Stop(context.Context, string) error                         { return nil }
-
 func (s *stage) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	s.asked = append(s.asked, r)
 	return s.said(ctx, r, emit)
@@ -184,7 +179,7 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 	b := notifier(h)
 	log := slog.New(slog.NewTextHandler(&s.log, nil))
 	s.hub = stream.New(s.frames, b, h, log)
-	executor := &transition.Executor{Store: s.store, Queue: s.nudges, Timer: noTimer{}, Notifier: b, Host: h, Log: log,
+	executor := &transition.Executor{Store: s.store, Queue: s.nudges, Notifier: b, Host: h, Log: log,
 		Caps: tenants.Caps, StartDeadline: time.Hour}
 	s.intake = &intake.Intake{Executor: executor, Store: s.store, Tenants: tenants, Host: h}
 	s.worker = &worker.Worker{

@@ -196,25 +196,12 @@ func withinStrings(text string) func(at int) bool {
 }
 
 func citationOf(s record.Source) Citation {
-	quoted := s.Text
-	if end := byteOf(quoted, maxQuoted); end < len(quoted) {
-		quoted = quoted[:end]
-	}
+	characters := []rune(s.Text)
+	quoted := string(characters[:min(len(characters), maxQuoted)])
 	return Citation{
 		N: s.N, Document: s.Document, KnowledgeBase: s.KnowledgeBase, Title: &s.Title, Text: &quoted,
 		Chunk: &s.Chunk, Score: &s.Score,
 	}
-}
-
-// byteOf is where so many characters of a text end.
-func byteOf(text string, chars int) int {
-	for i := range text {
-		if chars == 0 {
-			return i
-		}
-		chars--
-	}
-	return len(text)
 }
 
 // Shown are steps as a reader may see them: the output of a search is what the reader may read of it. Its error is the

@@ -4,13 +4,16 @@
 // A [Limiter] alone is exact within its process. With a [Shared] the processes of a deployment tell each other, in a
 // table, what they have let through; how far all together may then go over a limit stands there.
 //
-// The package must not know who a key belongs to, nor what a request asks for. It imports the ports table and host.
+// The package must not know who a key belongs to, nor what a request asks for. It imports the ports table and host, and
+// an LRU cache.
 package ratelimit
 
 import (
 	"context"
 	"sync"
 	"time"
+
+	lru "github.com/hashicorp/golang-lru/v2/simplelru"
 
 	"agentplatform/internal/store/table"
 )
@@ -30,7 +33,7 @@ type State struct {
 	Reset      time.Duration // until the whole burst is available again
 }
 
-// maxKeys bounds the memory. When it is reached, idle keys are removed.
+// maxKeys bounds the memory. Beyond it the key that was used least recently is forgotten.
 const maxKeys = 100_000
 
 // Limiter counts the requests of all keys. The zero value is ready; it is safe for concurrent use.
@@ -38,7 +41,7 @@ type Limiter struct {
 	Shared *Shared // where processes tell each other what keys have used; nil: this one counts alone
 
 	mu    sync.Mutex
-	of    map[string]*account
+	of    *lru.LRU[string, *account]
 	until time.Duration // when the others may be told again, after the table has failed
 }
 
@@ -123,7 +126,7 @@ func (l *Limiter) Take(ctx context.Context, key string, limit Limit, at time.Dur
 func (l *Limiter) count(key string, p pace, at time.Duration) (a *account, s State, tell int, since time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	a = l.account(key, at)
+	a = l.account(key)
 	paid := max(a.paid, at)
 	if paid-at > p.tolerance {
 		return a, p.state(paid-at, false), 0, 0
@@ -146,24 +149,14 @@ func (l *Limiter) count(key string, p pace, at time.Duration) (a *account, s Sta
 	return a, s, tell, since
 }
 
-func (l *Limiter) account(key string, at time.Duration) *account {
-	if a, known := l.of[key]; known {
-		return a
-	}
-	if len(l.of) >= maxKeys {
-		for k, a := range l.of {
-			if a.paid <= at {
-				delete(l.of, k)
-			}
-		}
-		if len(l.of) >= maxKeys { // no key is idle: forget all rather than grow
-			clear(l.of)
-		}
-	}
+func (l *Limiter) account(key string) *account {
 	if l.of == nil {
-		l.of = map[string]*account{}
+		l.of, _ = lru.NewLRU[string, *account](maxKeys, nil) // errs only on a size below 1
 	}
-	a := &account{}
-	l.of[key] = a
+	a, known := l.of.Get(key)
+	if !known {
+		a = &account{}
+		l.of.Add(key, a)
+	}
 	return a
 }

@@ -3,6 +3,7 @@ package ratelimit
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -148,6 +149,6 @@ func (s *Shared) put(ctx context.Context, key string, place int, until time.Time
 
 // changed says whether a commit was refused as another one came first.
 func changed(err error) bool {
-	_, refused := table.AsRefused(err)
+	_, refused := errors.AsType[*table.Refused](err)
 	return refused || table.IsKind(err, table.Contended)
 }

@@ -38,9 +38,9 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 			return n
 		}
 		for step := range 3*limit + 60 {
-			admission, err := s.UserAdmission(t.Context(), "o", "u", limit)
+			admission, err := s.Admission(t.Context(), record.UserSlots("o", "u"), limit)
 			require.NoError(t, err)
-			whole, err := s.OrganizationAdmission(t.Context(), "o", limit)
+			whole, err := s.Admission(t.Context(), record.OrganizationSlots("o"), limit)
 			require.NoError(t, err)
 			for _, d := range []record.Admission{admission, whole} {
 				assert.Equal(t, counting() < limit, d.Allows(), "%d of %d", counting(), limit)
@@ -55,9 +55,9 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 				assert.False(t, slices.ContainsFunc(active, held), d.Free)
 			}
 			if step%8 == 0 || limit <= 3 { // small partitions are read whole
-				ofUser, err := s.CountingRunsOfUser(t.Context(), "o", "u")
+				ofUser, err := s.CountingRuns(t.Context(), record.UserSlots("o", "u"))
 				require.NoError(t, err)
-				ofAll, err := s.CountingRuns(t.Context(), "o")
+				ofAll, err := s.CountingRuns(t.Context(), record.OrganizationSlots("o"))
 				require.NoError(t, err)
 				assert.Equal(t, []int{counting(), counting()}, []int{ofUser, ofAll})
 				ids, err := s.ActiveRuns(t.Context(), "o")
@@ -113,7 +113,7 @@ func TestAdmissionCountsTheRunsThatCount(t *testing.T) {
 	}
 	s, _ := newStore()
 	for _, spreading := range []*record.Store{s, s.SpreadSlotsAbove(record.LargeCap)} {
-		open, err := spreading.OrganizationAdmission(t.Context(), "o", record.Uncapped)
+		open, err := spreading.Admission(t.Context(), record.OrganizationSlots("o"), record.Uncapped)
 		require.NoError(t, err)
 		assert.True(t, open.Allows())
 		assert.Regexp(t, map[bool]string{true: "^over/r$", false: "^[0-9]+/over/r$"}[spreading == s], open.Slot("r"))

@@ -53,28 +53,16 @@ type itemized interface{ take(from *table.Item) }
 
 func decode[T any](item *table.Item) (Entity[T], error) {
 	var e envelope[T]
-	if err := e.decode(item); err != nil {
-		return Entity[T]{}, err
+	if err := json.Unmarshal(item.Body, &e); err != nil {
+		return Entity[T]{}, fmt.Errorf("record: %s: %w", item.Key, err)
 	}
-	return e.of(item), nil
-}
-
-func (e *envelope[T]) decode(item *table.Item) error {
-	if err := json.Unmarshal(item.Body, e); err != nil {
-		return fmt.Errorf("record: %s: %w", item.Key, err)
-	}
-	return nil
-}
-
-// of is the entity of an item with this body.
-func (e *envelope[T]) of(item *table.Item) Entity[T] {
 	entity := Entity[T]{
 		Value: e.Value, version: item.Version, writeID: item.WriteID, schema: item.Schema, unknown: e.Unknown,
 	}
 	if v, is := any(&entity.Value).(itemized); is {
 		v.take(item)
 	}
-	return entity
+	return entity, nil
 }
 
 // ErrUnstorable says that a value can never be stored: it contains JSON that has more than one meaning.
@@ -86,17 +74,17 @@ func Unstorable(err error) bool {
 	return table.IsKind(err, table.TooLarge) || errors.Is(err, ErrUnstorable)
 }
 
-// write is the write of an entity on condition of the version that was read; item has everything but body and schema.
-// The error is [ErrUnstorable], or that the stored item has a newer schema.
-func write[T any](e Entity[T], item table.Item) (table.Op, error) {
+// asRead is the condition that the version which was read is still stored.
+func (e Entity[T]) asRead() table.Condition {
 	if e.version == 0 {
-		return writeIf(table.Absent(), e, item)
+		return table.Absent()
 	}
-	return writeIf(table.VersionIs(e.version), e, item)
+	return table.VersionIs(e.version)
 }
 
-// writeIf is write on another condition.
-func writeIf[T any](cond table.Condition, e Entity[T], item table.Item) (table.Op, error) {
+// write is the write of an entity; item has everything but body and schema. The error is [ErrUnstorable], or that the
+// stored item has a newer schema.
+func write[T any](cond table.Condition, e Entity[T], item table.Item) (table.Op, error) {
 	if e.schema > schema {
 		return table.Op{},
 			fmt.Errorf("record: %s has the newer schema %d; this program knows %d", item.Key, e.schema, schema)
@@ -117,11 +105,6 @@ func asStored(value []byte) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %w", ErrUnstorable, err)
 	}
 	return stored, nil
-}
-
-// blind is a write without a condition, for items that another item of the same commit protects from conflicts.
-func blind[T any](v T, item table.Item) (table.Op, error) {
-	return writeIf(table.Always(), Fresh(v), item)
 }
 
 func isConflict(err error) bool { return errors.Is(err, ErrConflict) }

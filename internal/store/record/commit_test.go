@@ -74,7 +74,7 @@ func TestTransientErrorsAreRetried(t *testing.T) {
 		}
 		require.ErrorIs(t, err, c.err, name)
 		assert.Equal(t, c.code, runCode(err), "%s: %v", name, err)
-		_, refused := table.AsRefused(c.err)
+		_, refused := errors.AsType[*table.Refused](c.err)
 		assert.Equal(t, refused, errors.Is(err, record.ErrConflict), name)
 		if c.writes == 1 {
 			assert.Empty(t, w.host.slept, name)

@@ -51,15 +51,17 @@ func (s *Store) Counts(ctx context.Context, name string) (map[string]int64, erro
 	if err != nil {
 		return nil, err
 	}
+	return sumOf(items)
+}
+
+// sumOf adds up the items of a name, of which some may be nil.
+func sumOf(items []*table.Item) (map[string]int64, error) {
+	list, err := seen[counts](System(), items)
 	sum := map[string]int64{}
-	for _, item := range items {
-		e, err := decode[counts](item)
-		if err != nil {
-			return nil, err
-		}
+	for _, e := range list {
 		e.Value.addTo(sum)
 	}
-	return sum, nil
+	return sum, err
 }
 
 // Counts is [Store.Counts], and makes the commit require that the counts are still the same.
@@ -76,17 +78,15 @@ func (tx *Tx) Counts(ctx context.Context, name string) map[string]int64 {
 		tx.fail(err)
 		return nil
 	}
-	sum := map[string]int64{}
 	for i, item := range items {
-		if item == nil {
-			tx.add(table.Check(keys[i], table.Absent()))
-			continue
+		cond := table.Absent()
+		if item != nil {
+			cond = table.VersionIs(item.Version)
 		}
-		tx.add(table.Check(keys[i], table.VersionIs(item.Version)))
-		e, err := decode[counts](item)
-		tx.fail(err)
-		e.Value.addTo(sum)
+		tx.add(table.Check(keys[i], cond))
 	}
+	sum, err := sumOf(items)
+	tx.fail(err)
 	return sum
 }
 

@@ -65,6 +65,17 @@ func (s *Store) document(ctx context.Context, key table.Key, into any) (found bo
 	return true, s.open(ctx, items[0], into)
 }
 
+// openAll reads those documents that exist under some keys, each into what into returns for its place.
+func (s *Store) openAll(ctx context.Context, keys []table.Key, into func(at int) any) error {
+	items, err := s.readAll(ctx, keys)
+	for i, item := range items {
+		if err == nil && item != nil {
+			err = s.open(ctx, item, into(i))
+		}
+	}
+	return err
+}
+
 func (s *Store) open(ctx context.Context, item *table.Item, into any) error {
 	e, err := decode[document](item)
 	if err != nil {

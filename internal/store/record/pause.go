@@ -29,22 +29,11 @@ func (s *Store) Interrupts(ctx context.Context, id string, pause int) ([]Interru
 // InterruptsOf reads what runs wait for, each in its present pause; the result has one place for each run, empty for
 // one that does not wait any more.
 func (s *Store) InterruptsOf(ctx context.Context, runs []RunEntity) ([][]Interrupt, error) {
-	items, err := s.readAll(ctx, keysOf(runs, func(e RunEntity) table.Key {
-		return pauseKey(e.Value.ID(), e.Value.Pause)
-	}))
-	if err != nil {
-		return nil, err
-	}
 	lists := make([][]Interrupt, len(runs))
-	for i, item := range items {
-		if item == nil {
-			continue
-		}
-		if err := s.open(ctx, item, &lists[i]); err != nil {
-			return nil, err
-		}
-	}
-	return lists, nil
+	err := s.openAll(ctx, keysOf(runs, func(e RunEntity) table.Key {
+		return pauseKey(e.Value.ID(), e.Value.Pause)
+	}), func(i int) any { return &lists[i] })
+	return lists, err
 }
 
 // Pause is a pause of a run with how it was decided, nil as long as it was not.
@@ -72,19 +61,11 @@ func (s *Store) PausesOf(ctx context.Context, id string, after, limit int) ([]Pa
 		}
 		keys[i] = decisionKey(id, pauses[i].Number)
 	}
-	if items, err = s.readAll(ctx, keys); err != nil {
-		return nil, err
-	}
-	for i, item := range items {
-		if item == nil {
-			continue
-		}
+	err = s.openAll(ctx, keys, func(i int) any {
 		pauses[i].Decided = &Decisions{}
-		if err := s.open(ctx, item, pauses[i].Decided); err != nil {
-			return nil, err
-		}
-	}
-	return pauses, nil
+		return pauses[i].Decided
+	})
+	return pauses, err
 }
 
 // pausesAtOnce is how many pauses are read at a time.

@@ -50,7 +50,7 @@ func TestPausedRunsAreCountedByTheQueriesOfAdmission(t *testing.T) {
 			}))
 		}
 		a.queries, a.rows = 0, 0
-		d, err := s.UserAdmission(t.Context(), "o", "u", c.limit)
+		d, err := s.Admission(t.Context(), record.UserSlots("o", "u"), c.limit)
 		require.NoError(t, err)
 		assert.True(t, d.Allows())
 		used, err := s.Paused(t.Context(), d, 1000)

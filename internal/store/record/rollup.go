@@ -47,16 +47,8 @@ func rolledKey(organization string) table.Key {
 }
 
 // The quarters of a day are a partition, and the days of a view: what a question needs of them is a range.
-func quarterKey(organization string, at time.Time, page RollupPage) table.Key {
-	return table.Key{Part: quarterPart(organization, at), Sort: page.sort(at.UTC().Format("15:04"))}
-}
-
 func quarterPart(organization string, at time.Time) string {
 	return "rollup/" + organization + "/quarters/" + at.UTC().Format(time.DateOnly)
-}
-
-func dayKey(organization, view string, at time.Time, page RollupPage) table.Key {
-	return table.Key{Part: dayPart(organization, view), Sort: page.sort(at.UTC().Format(time.DateOnly))}
 }
 
 func dayPart(organization, view string) string { return "rollup/" + organization + "/days/" + view }
@@ -82,27 +74,22 @@ func (tx *Tx) PutRolled(organization string, e RolledEntity) RolledEntity {
 
 // RequireRolled makes the commit require that how far the ledger has been rolled up is as it was read.
 func (tx *Tx) RequireRolled(organization string, e RolledEntity) {
-	cond := table.VersionIs(e.version)
-	if e.version == 0 {
-		cond = table.Absent()
-	}
-	tx.add(table.Check(rolledKey(organization), cond))
+	tx.add(table.Check(rolledKey(organization), e.asRead()))
 }
 
 // PutQuarter writes a page of the rollup of the quarter of an hour from at on, whatever stands there.
 func (tx *Tx) PutQuarter(organization string, at time.Time, page RollupPage) {
-	tx.putRollup(organization, quarterKey(organization, at, page), page)
+	tx.putRollup(organization, quarterPart(organization, at), at.UTC().Format("15:04"), page)
 }
 
 // PutDay writes a page of the rollup of a day as a view shows it, whatever stands there.
 func (tx *Tx) PutDay(organization, view string, at time.Time, page RollupPage) {
-	tx.putRollup(organization, dayKey(organization, view, at, page), page)
+	tx.putRollup(organization, dayPart(organization, view), at.UTC().Format(time.DateOnly), page)
 }
 
-func (tx *Tx) putRollup(organization string, key table.Key, page RollupPage) {
-	op, err := blind(page, table.Item{Key: key, Owner: organization, WriteID: tx.writeID})
-	tx.fail(err)
-	tx.add(op)
+func (tx *Tx) putRollup(organization, part, of string, page RollupPage) {
+	key := table.Key{Part: part, Sort: page.sort(of)}
+	putIf(tx, table.Always(), Fresh(page), table.Item{Key: key, Owner: organization})
 }
 
 // Roomy says whether the unit of work has room for another page of a rollup, and for how far the ledger is rolled up.

@@ -69,8 +69,11 @@ func slotParts(part string) (parts []string) {
 // Uncapped is the cap of an organization that has none: its runs have overflow slots only.
 const Uncapped = 0
 
-func userSlots(organization, user string) string { return "active/user/" + organization + "/" + user }
-func orgSlots(organization string) string        { return "active/org/" + organization }
+// UserSlots names the slots of a user.
+func UserSlots(organization, user string) string { return "active/user/" + organization + "/" + user }
+
+// OrganizationSlots names the slots of an organization.
+func OrganizationSlots(organization string) string { return "active/org/" + organization }
 
 func overflowSlot(run string) string { return "over/" + run }
 
@@ -110,17 +113,8 @@ const slotPage = 500
 // probes is how many numbers are probed before the whole partition is read.
 const probes = 2
 
-// UserAdmission reads the slots of a user, with the cap limit.
-func (s *Store) UserAdmission(ctx context.Context, organization, user string, limit int) (Admission, error) {
-	return s.admission(ctx, userSlots(organization, user), limit)
-}
-
-// OrganizationAdmission reads the slots of an organization, with the cap limit.
-func (s *Store) OrganizationAdmission(ctx context.Context, organization string, limit int) (Admission, error) {
-	return s.admission(ctx, orgSlots(organization), limit)
-}
-
-func (s *Store) admission(ctx context.Context, part string, limit int) (Admission, error) {
+// Admission reads the slots of a user or an organization, with the cap limit.
+func (s *Store) Admission(ctx context.Context, part string, limit int) (Admission, error) {
 	if limit == Uncapped {
 		return Admission{spread: s.spread(limit)}, nil
 	}
@@ -270,7 +264,7 @@ func (s *Store) ActiveRuns(ctx context.Context, organization string) ([]string, 
 	if err != nil {
 		return nil, err
 	}
-	ids, err := s.runsIn(ctx, slotParts(orgSlots(organization)), true)
+	ids, err := s.runsIn(ctx, slotParts(OrganizationSlots(organization)), true)
 	if err != nil {
 		return nil, err
 	}
@@ -283,7 +277,7 @@ func (s *Store) ActiveRuns(ctx context.Context, organization string) ([]string, 
 
 // CountedRuns lists the ids of an organization's runs that count against its cap.
 func (s *Store) CountedRuns(ctx context.Context, organization string) ([]string, error) {
-	return s.runsIn(ctx, slotParts(orgSlots(organization)), false)
+	return s.runsIn(ctx, slotParts(OrganizationSlots(organization)), false)
 }
 
 // AtWork says whether a worker is at work on a run of the organization. It reads the rows of all its runs that count,
@@ -314,7 +308,7 @@ type PausedRun struct{ RunID, Slot string }
 // longest first. mark is another one whenever one of them has begun to wait since, or has gone on.
 func (s *Store) PausedRuns(ctx context.Context, organization string) (list []PausedRun, mark string, err error) {
 	sum := sha256.New()
-	r := table.Range{Part: orgSlots(organization), Prefix: pausedPrefix, Limit: slotPage}
+	r := table.Range{Part: OrganizationSlots(organization), Prefix: pausedPrefix, Limit: slotPage}
 	for item, err := range s.items(ctx, r) {
 		var e Entity[slot]
 		if err == nil {
@@ -335,17 +329,8 @@ func InboxOf(organization string) string { return "inbox/" + organization }
 // EndOf is the name under which those who wait for a run to end, or to wait for a human, are notified.
 func EndOf(run string) string { return "end/" + run }
 
-// CountingRuns is how many runs of an organization count against its cap.
-func (s *Store) CountingRuns(ctx context.Context, organization string) (int, error) {
-	return s.counting(ctx, orgSlots(organization))
-}
-
-// CountingRunsOfUser is how many runs of a user count against its cap.
-func (s *Store) CountingRunsOfUser(ctx context.Context, organization, user string) (int, error) {
-	return s.counting(ctx, userSlots(organization, user))
-}
-
-func (s *Store) counting(ctx context.Context, part string) (int, error) {
+// CountingRuns is how many runs of a user or an organization count against its cap.
+func (s *Store) CountingRuns(ctx context.Context, part string) (int, error) {
 	parts := []string{part}
 	if s.spreadAbove != nil { // whatever the cap is now
 		parts = slotParts(part)
@@ -362,12 +347,12 @@ func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 		afterPart, afterRow   string
 	}{
 		{
-			userSlots(before.Organization, before.User), before.Slots.User,
-			userSlots(after.Organization, after.User), after.Slots.User,
+			UserSlots(before.Organization, before.User), before.Slots.User,
+			UserSlots(after.Organization, after.User), after.Slots.User,
 		},
 		{
-			orgSlots(before.Organization), before.Slots.Organization,
-			orgSlots(after.Organization), after.Slots.Organization,
+			OrganizationSlots(before.Organization), before.Slots.Organization,
+			OrganizationSlots(after.Organization), after.Slots.Organization,
 		},
 	} {
 		same := side.beforePart == side.afterPart && side.beforeRow == side.afterRow
@@ -384,10 +369,7 @@ func (tx *Tx) MoveSlots(before, after lifecycle.Run) {
 		if same {
 			cond = table.Always() // taken over: the version of the run's head fences this commit
 		}
-		op, err := writeIf(cond, Fresh(slot{RunID: after.ID()}), table.Item{
-			Key: slotKey(side.afterPart, side.afterRow), Owner: after.Organization, WriteID: tx.writeID,
-		})
-		tx.fail(err)
-		tx.add(op)
+		putIf(tx, cond, Fresh(slot{RunID: after.ID()}),
+			table.Item{Key: slotKey(side.afterPart, side.afterRow), Owner: after.Organization})
 	}
 }

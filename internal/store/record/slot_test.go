@@ -50,16 +50,16 @@ func TestEachActiveRunIsCountedOnce(t *testing.T) {
 		assert.Equal(t, n/3/500+1+n/500+1+16, calls, "a page that is not full is the last; the shards are empty")
 		assert.Equal(t, want, ids)
 		counting := n - n/3
-		of, err := w.CountingRuns(w.ctx(), "o")
+		of, err := w.CountingRuns(w.ctx(), record.OrganizationSlots("o"))
 		require.NoError(t, err)
 		assert.Equal(t, counting, of)
-		of, err = w.CountingRunsOfUser(w.ctx(), "o", "u")
+		of, err = w.CountingRuns(w.ctx(), record.UserSlots("o", "u"))
 		require.NoError(t, err)
 		assert.Equal(t, counting, of)
-		admission, err := w.UserAdmission(w.ctx(), "o", "u", 128)
+		admission, err := w.Admission(w.ctx(), record.UserSlots("o", "u"), 128)
 		require.NoError(t, err)
 		assert.Equal(t, counting, admission.Active)
-		other, err := w.UserAdmission(w.ctx(), "o", "another", 128)
+		other, err := w.Admission(w.ctx(), record.UserSlots("o", "another"), 128)
 		require.NoError(t, err)
 		assert.Zero(t, other.Active)
 	}
@@ -97,7 +97,7 @@ func TestLargeCapIsProbedBeforeCounting(t *testing.T) {
 			c.draws = c.draws[1:]
 			return next
 		}
-		admission, err := w.OrganizationAdmission(w.ctx(), "o", limit)
+		admission, err := w.Admission(w.ctx(), record.OrganizationSlots("o"), limit)
 		require.NoError(t, err)
 		assert.Equal(t, record.Admission{Active: c.active, Free: c.free, Cap: limit}, admission, name)
 		assert.True(t, admission.Allows())
@@ -108,7 +108,7 @@ func TestLargeCapIsProbedBeforeCounting(t *testing.T) {
 		w := runBlank(t)
 		w.host.draw = func(int64) int64 { return 0 }
 		w.take("r", "77")
-		admission, err := w.OrganizationAdmission(w.ctx(), "o", limit)
+		admission, err := w.Admission(w.ctx(), record.OrganizationSlots("o"), limit)
 		require.NoError(t, err)
 		assert.Equal(t, counted, admission.Active == 1, "a partition of a small cap is read whole: %d", limit)
 	}
@@ -169,7 +169,7 @@ func TestSlotsOfLargeCapsAreSpread(t *testing.T) {
 			runs = 400
 		}
 		for i := range runs {
-			admission, err := w.OrganizationAdmission(w.ctx(), "o", limit)
+			admission, err := w.Admission(w.ctx(), record.OrganizationSlots("o"), limit)
 			require.NoError(t, err)
 			id := fmt.Sprint("run", i)
 			if i == 0 {
@@ -184,7 +184,7 @@ func TestSlotsOfLargeCapsAreSpread(t *testing.T) {
 		})
 		most := slices.Max(slices.Collect(maps.Values(partitions)))
 		assert.Equal(t, spread, most <= runs/10, "%d: %v", limit, partitions)
-		n, err := w.CountingRuns(w.ctx(), "o")
+		n, err := w.CountingRuns(w.ctx(), record.OrganizationSlots("o"))
 		require.NoError(t, err)
 		assert.Equal(t, runs, n)
 		for _, read := range []func(context.Context, string) ([]string, error){w.ActiveRuns, w.CountedRuns} {
@@ -196,7 +196,7 @@ func TestSlotsOfLargeCapsAreSpread(t *testing.T) {
 			assert.Equal(t, "over/late", record.Admission{Cap: limit}.Slot("late"), "admission asks for it first")
 		}
 		w.move("end", "run0", first, "")
-		n, err = w.CountingRuns(w.ctx(), "o")
+		n, err = w.CountingRuns(w.ctx(), record.OrganizationSlots("o"))
 		require.NoError(t, err)
 		assert.Equal(t, runs-1, n)
 	}

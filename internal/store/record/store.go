@@ -125,28 +125,16 @@ func visible(scope Scope, what string, item *table.Item) (*table.Item, error) {
 }
 
 // read reads items whoever owns them, with repetitions when the table cannot be reached.
-func (s *Store) read(ctx context.Context, keys ...table.Key) (items []*table.Item, err error) {
-	err = s.again(ctx, func() error {
-		items, err = s.table.Get(ctx, keys...)
-		return err
-	})
-	return items, err
+func (s *Store) read(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	return again(ctx, s, func() ([]*table.Item, error) { return s.table.Get(ctx, keys...) })
 }
 
-func (s *Store) query(ctx context.Context, r table.Range) (items []*table.Item, err error) {
-	err = s.again(ctx, func() error {
-		items, err = s.table.Query(ctx, r)
-		return err
-	})
-	return items, err
+func (s *Store) query(ctx context.Context, r table.Range) ([]*table.Item, error) {
+	return again(ctx, s, func() ([]*table.Item, error) { return s.table.Query(ctx, r) })
 }
 
-func (s *Store) list(ctx context.Context, index table.Index, r table.Range) (entries []table.Entry, err error) {
-	err = s.again(ctx, func() error {
-		entries, err = s.table.List(ctx, index, r)
-		return err
-	})
-	return entries, err
+func (s *Store) list(ctx context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
+	return again(ctx, s, func() ([]table.Entry, error) { return s.table.List(ctx, index, r) })
 }
 
 // pages goes through the items of a range in pages of its limit, the last of which may be empty. An error is the last.
@@ -183,11 +171,15 @@ func (s *Store) items(ctx context.Context, r table.Range) iter.Seq2[*table.Item,
 const tries = 8
 
 // again makes a call of the table, with repetitions where those may help.
-func (s *Store) again(ctx context.Context, call func() error) error {
-	return s.repeat(ctx, call, func(err error) bool {
+func again[T any](ctx context.Context, s *Store, call func() (T, error)) (found T, err error) {
+	err = s.repeat(ctx, func() error {
+		found, err = call()
+		return err
+	}, func(err error) bool {
 		failure, is := errors.AsType[*table.Error](err)
 		return is && failure.Kind != table.TooLarge
 	})
+	return found, err
 }
 
 func (s *Store) repeat(ctx context.Context, call func() error, passes func(error) bool) error {
@@ -247,11 +239,7 @@ type DueItem struct {
 
 // Due lists at most limit items of a shard that were due before until, the oldest first.
 func (s *Store) Due(ctx context.Context, shard int, until time.Time, limit int) ([]DueItem, error) {
-	var entries []table.Entry
-	err := s.again(ctx, func() (err error) {
-		entries, err = s.table.Due(ctx, shard, until, limit)
-		return err
-	})
+	entries, err := again(ctx, s, func() ([]table.Entry, error) { return s.table.Due(ctx, shard, until, limit) })
 	due := make([]DueItem, 0, len(entries))
 	for _, e := range entries {
 		kind, id, _ := strings.Cut(e.Part, "/")

@@ -110,13 +110,19 @@ func runOperations() map[string]runOp {
 			}
 			return text(w.DeliveryBody(w.ctx(), e.Value))
 		}),
-		"a user's admission": look(func(w *runWorld) (any, error) { return w.UserAdmission(w.ctx(), "o", "u", 2) }),
-		"a wide admission": look(func(w *runWorld) (any, error) {
-			return w.OrganizationAdmission(w.ctx(), "o", 1000)
+		"a user's admission": look(func(w *runWorld) (any, error) {
+			return w.Admission(w.ctx(), record.UserSlots("o", "u"), 2)
 		}),
-		"active runs":       look(func(w *runWorld) (any, error) { return w.ActiveRuns(w.ctx(), "o") }),
-		"how many count":    look(func(w *runWorld) (any, error) { return w.CountingRuns(w.ctx(), "o") }),
-		"how many are hers": look(func(w *runWorld) (any, error) { return w.CountingRunsOfUser(w.ctx(), "o", "u") }),
+		"a wide admission": look(func(w *runWorld) (any, error) {
+			return w.Admission(w.ctx(), record.OrganizationSlots("o"), 1000)
+		}),
+		"active runs": look(func(w *runWorld) (any, error) { return w.ActiveRuns(w.ctx(), "o") }),
+		"how many count": look(func(w *runWorld) (any, error) {
+			return w.CountingRuns(w.ctx(), record.OrganizationSlots("o"))
+		}),
+		"how many are hers": look(func(w *runWorld) (any, error) {
+			return w.CountingRuns(w.ctx(), record.UserSlots("o", "u"))
+		}),
 		"what is due": look(func(w *runWorld) (any, error) {
 			return w.Due(w.ctx(), table.Key{Part: "file/f3"}.Shard(), w.host.now.Add(48*time.Hour), 9)
 		}),

@@ -55,8 +55,13 @@ func (tx *Tx) add(ops ...table.Op) {
 // put adds the write of an entity on condition of the version that was read. It returns the entity as it is after the
 // commit.
 func put[T any](tx *Tx, e Entity[T], item table.Item) Entity[T] {
+	return putIf(tx, e.asRead(), e, item)
+}
+
+// putIf is put on another condition: none for items that another item of the same commit protects from conflicts.
+func putIf[T any](tx *Tx, cond table.Condition, e Entity[T], item table.Item) Entity[T] {
 	item.WriteID = tx.writeID
-	op, err := write(e, item)
+	op, err := write(cond, e, item)
 	tx.fail(err)
 	tx.add(op)
 	return e.written(tx.writeID)
@@ -96,7 +101,7 @@ func (tx *Tx) Commit(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
-		if refused, ok := table.AsRefused(err); ok {
+		if refused, ok := errors.AsType[*table.Refused](err); ok {
 			if ownWrite(refused, tx.writeID) {
 				return nil
 			}

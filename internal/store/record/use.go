@@ -24,7 +24,8 @@ func (s *Store) NoteUse(ctx context.Context, v Resourceful, at time.Time) {
 		return
 	}
 	kind, id, owner := v.Placed()
-	op, err := blind(lastUse{At: at}, table.Item{Key: useKey(kind, id), Owner: owner, WriteID: "use"})
+	op, err := write(table.Always(), Fresh(lastUse{At: at}),
+		table.Item{Key: useKey(kind, id), Owner: owner, WriteID: "use"})
 	if err != nil {
 		return
 	}

@@ -41,14 +41,11 @@ func Versions[T Resourceful](ctx context.Context, s Reader, id, after string, li
 		items = items[:limit]
 		page.Next = items[limit-1].Sort
 	}
-	for _, item := range items {
-		e, err := decode[T](item)
-		if err != nil {
-			return page, err
-		}
+	list, err := seen[T](System(), items)
+	for _, e := range list {
 		page.Rows = append(page.Rows, e.Value)
 	}
-	return page, nil
+	return page, err
 }
 
 // LastVersion reads the newest version of a resource, also of a deleted one. It returns a problem of kind NotFound or

@@ -59,19 +59,24 @@ func merged(a, b Bins) Bins {
 		a[at].Count += b[0].Count
 		return a
 	}
-	sum := make(Bins, 0, len(a)+len(b))
+	return interleaved(a, b, func(a, b Bin) int { return cmp.Compare(a.Index, b.Index) },
+		func(a, b Bin) Bin { return Bin{a.Index, a.Count + b.Count} })
+}
+
+// interleaved has the elements of two lists in their order, and one for two that are equal.
+func interleaved[T any](a, b []T, compare func(a, b T) int, both func(a, b T) T) []T {
+	all := make([]T, 0, len(a)+len(b))
 	for len(a) > 0 && len(b) > 0 {
-		switch {
-		case a[0].Index < b[0].Index:
-			sum, a = append(sum, a[0]), a[1:]
-		case a[0].Index > b[0].Index:
-			sum, b = append(sum, b[0]), b[1:]
+		switch order := compare(a[0], b[0]); {
+		case order < 0:
+			all, a = append(all, a[0]), a[1:]
+		case order > 0:
+			all, b = append(all, b[0]), b[1:]
 		default:
-			sum = append(sum, Bin{a[0].Index, a[0].Count + b[0].Count})
-			a, b = a[1:], b[1:]
+			all, a, b = append(all, both(a[0], b[0])), a[1:], b[1:]
 		}
 	}
-	return append(append(sum, a...), b...)
+	return append(append(all, a...), b...)
 }
 
 // Quantiles are the times at these quantiles, in whole milliseconds; nil where there are none.

@@ -163,14 +163,10 @@ func (r *reader) unsigned() uint64 {
 	return n
 }
 
+// number reads what [binary.AppendVarint] has written: the sign is the lowest bit.
 func (r *reader) number() int64 {
-	n, size := binary.Varint(r.rest)
-	if size <= 0 {
-		r.fail()
-		return 0
-	}
-	r.rest = r.rest[size:]
-	return n
+	n := r.unsigned()
+	return int64(n>>1) ^ -int64(n&1) //nolint:gosec // the bits as they were written
 }
 
 // count reads how many things follow, each of which takes some bytes: more than there are is a mistake.

@@ -55,9 +55,9 @@ func (m Metric) Of(k Key, r *Row, p Prices) float64 {
 	case Errors:
 		return entriesIf(k.Status == string(Failed) || k.Status == string(TimedOut), r)
 	case InputTokens:
-		return float64(r.Input())
+		return float64(r.Used().Input)
 	case OutputTokens:
-		return float64(r.Output())
+		return float64(r.Used().Output)
 	case ActiveMS:
 		return float64(r.ActiveMS)
 	case QueueMS:

@@ -243,7 +243,7 @@ func TestTablesAreBounded(t *testing.T) {
 	}
 	for _, r := range rows(t, rollup.Whole, models, limit) {
 		assert.LessOrEqual(t, len(r.Tokens), rollup.MaxModels+1)
-		assert.Equal(t, int64(2*rollup.MaxModels), r.Output())
+		assert.Equal(t, int64(2*rollup.MaxModels), r.Used().Output)
 	}
 
 	full := rollup.New(rollup.Whole) // rows of many models each
@@ -256,7 +256,7 @@ func TestTablesAreBounded(t *testing.T) {
 	}
 	for _, r := range rows(t, rollup.Whole, full, limit) {
 		assert.LessOrEqual(t, len(r.Tokens), rollup.MaxModels+1)
-		assert.Equal(t, int64(3*(rollup.MaxModels-1)), r.Output())
+		assert.Equal(t, int64(3*(rollup.MaxModels-1)), r.Used().Output)
 	}
 }
 
@@ -265,7 +265,7 @@ func TestTokensOfSearchesHaveAPriceOfTheirOwn(t *testing.T) {
 	e := rollup.Entry{Key: rollup.Key{Model: "p/chat"}, InputTokens: 1_000_000, OutputTokens: 10_000,
 		Embedded: []rollup.Tokens{{Model: "p/e", Input: 900_000}}}
 	row := rollup.RowOf(e)
-	assert.Equal(t, []int64{1_000_000, 10_000}, []int64{row.Input(), row.Output()})
+	assert.Equal(t, []int64{1_000_000, 10_000}, []int64{row.Used().Input, row.Used().Output})
 	cost, priced := rollup.Prices{"p/chat": {Input: 10, Output: 30}, "p/e": {Input: 0.02}}.Cost(row.Tokens)
 	assert.True(t, priced)
 	assert.InDelta(t, 1+0.3+0.018, cost, 1e-9)

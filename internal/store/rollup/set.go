@@ -1,6 +1,7 @@
 package rollup
 
 import (
+	"cmp"
 	"hash/fnv"
 	"slices"
 )
@@ -39,19 +40,8 @@ func united(a, b Set) Set {
 	if len(b) == 0 || len(b) == 1 && contains(a, b[0]) {
 		return a
 	}
-	both := make(Set, 0, min(len(a)+len(b), Exactly))
-	for len(both) < Exactly && (len(a) > 0 || len(b) > 0) {
-		switch {
-		case len(b) == 0 || len(a) > 0 && a[0] < b[0]:
-			both, a = append(both, a[0]), a[1:]
-		case len(a) == 0 || a[0] > b[0]:
-			both, b = append(both, b[0]), b[1:]
-		default:
-			both = append(both, a[0])
-			a, b = a[1:], b[1:]
-		}
-	}
-	return both
+	both := interleaved(a, b, cmp.Compare, func(hash, _ uint64) uint64 { return hash })
+	return both[:min(len(both), Exactly)]
 }
 
 func contains(s Set, hash uint64) bool {

@@ -73,18 +73,11 @@ func (r *Row) Add(o Row) {
 	r.Users, r.Agents = united(r.Users, o.Users), united(r.Agents, o.Agents)
 }
 
-// Input and Output are the tokens of all models.
-func (r *Row) Input() (sum int64) {
+// Used is the sum of the tokens of all models.
+func (r *Row) Used() (sum Tokens) {
 	for _, t := range r.Tokens {
-		sum += t.Input
-	}
-	return sum
-}
-
-// Output is the sum of the models' output tokens.
-func (r *Row) Output() (sum int64) {
-	for _, t := range r.Tokens {
-		sum += t.Output
+		sum.Input += t.Input
+		sum.Output += t.Output
 	}
 	return sum
 }

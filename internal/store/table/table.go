@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 )
 
@@ -174,6 +175,11 @@ type Range struct {
 	Limit   int // maximal number of results; must be positive
 }
 
+// Includes reports whether a sort key of the partition is in the range.
+func (r Range) Includes(sort string) bool {
+	return strings.HasPrefix(sort, r.Prefix) && (r.After == "" || sort != r.After && (sort > r.After) != r.Reverse)
+}
+
 // Entry is a row of an index: the key of an item.
 type Entry struct {
 	Key
@@ -288,11 +294,6 @@ type Refused struct{ Conflicts []Conflict }
 
 func (r *Refused) Error() string {
 	return fmt.Sprintf("table: %d of the conditions did not hold", len(r.Conflicts))
-}
-
-// AsRefused finds the [Refused] in err, if it wraps one.
-func AsRefused(err error) (*Refused, bool) {
-	return errors.AsType[*Refused](err)
 }
 
 // Size is the size of an item for the limits in bytes: its names, its body, and 64.

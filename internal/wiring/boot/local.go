@@ -59,7 +59,6 @@ import (
 	"agentplatform/internal/store/seal/keyseal"
 	"agentplatform/internal/store/table/disktable"
 	"agentplatform/internal/store/table/memtable"
-	"agentplatform/internal/store/timer/localtimer"
 	"agentplatform/internal/text/index/diskindex"
 	"agentplatform/internal/text/reader"
 )
@@ -79,7 +78,6 @@ type Local struct {
 	table   *disktable.Table
 	index   *diskindex.Index
 	queues  queues
-	timer   *localtimer.Timer
 	server  *httpapi.Server
 	served  chan error
 	stop    context.CancelFunc // ends the background work
@@ -117,7 +115,6 @@ func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Loc
 		events.NudgeWebhook: localqueue.Shared(share.Limits{All: webhooksAtOnce, Organization: webhooksShare}),
 		events.NudgeJob:     localqueue.New(), events.NudgeDocument: localqueue.New(),
 	}}
-	l.timer = localtimer.New(l.queues)
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", s.Addr)
 	if err != nil {
@@ -192,7 +189,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	notifier := stream.NewLocalNotifier()
 	live := stream.New(memtable.New(machine.Now), notifier, machine, log)
 	executor := &transition.Executor{
-		Store: store, Queue: l.queues, Timer: l.timer, Notifier: notifier, Host: machine, Log: log, Caps: tenants.Caps,
+		Store: store, Queue: l.queues, Notifier: notifier, Host: machine, Log: log, Caps: tenants.Caps,
 		StartDeadline: s.StartDeadline, ProcessID: machine.NewID(), OnTransition: meter.transition,
 	}
 	in := &intake.Intake{
@@ -409,7 +406,6 @@ func (l *Local) Stop() error {
 		return errors.Join(err,
 			errors.New("some work does not end; it is lost, and goes on at the next start as after a crash"))
 	}
-	l.timer.Close()
 	for _, q := range l.queues {
 		q.Close()
 	}

@@ -44,10 +44,11 @@ func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*an
 	if err != nil {
 		return nil, err
 	}
-	if m.Activity.ActiveRunsOfUser, err = h.Store.CountingRunsOfUser(ctx, p.Organization, p.User); err != nil {
+	ofUser, ofOrganization := record.UserSlots(p.Organization, p.User), record.OrganizationSlots(p.Organization)
+	if m.Activity.ActiveRunsOfUser, err = h.Store.CountingRuns(ctx, ofUser); err != nil {
 		return nil, err
 	}
-	if m.Activity.ActiveRunsOfOrganization, err = h.Store.CountingRuns(ctx, p.Organization); err != nil {
+	if m.Activity.ActiveRunsOfOrganization, err = h.Store.CountingRuns(ctx, ofOrganization); err != nil {
 		return nil, err
 	}
 	m.Budgets, err = h.budgets(ctx, p)

@@ -56,7 +56,6 @@ import (
 	"agentplatform/internal/store/seal/keyseal"
 	"agentplatform/internal/store/table"
 	"agentplatform/internal/store/table/memtable"
-	"agentplatform/internal/store/timer/localtimer"
 )
 
 // API is the whole API over stores in memory, without workers: runs stay queued.
@@ -98,7 +97,7 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 	var written bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&written, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	executor := &transition.Executor{
-		Store: store, Queue: q, Timer: localtimer.New(q), Notifier: notifier, Host: machine, Log: log,
+		Store: store, Queue: q, Notifier: notifier, Host: machine, Log: log,
 		Caps:          tenants.Caps,
 		StartDeadline: time.Hour, ProcessID: "b",
 	}

@@ -12,6 +12,7 @@ package explore
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"hash/maphash"
@@ -115,7 +116,7 @@ func (s seen) hash(seed maphash.Seed) uint64 {
 	for _, e := range s.entries {
 		_, _ = h.WriteString(e.String() + e.At)
 	}
-	if refused, ok := table.AsRefused(s.err); ok {
+	if refused, ok := errors.AsType[*table.Refused](s.err); ok {
 		for _, c := range refused.Conflicts {
 			number(int64(c.Op))
 			if c.Current != nil {

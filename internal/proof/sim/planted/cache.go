@@ -4,6 +4,7 @@ const (
 	tableCache = "internal/store/table/disktable/cache.go"
 	tableBatch = "internal/store/table/disktable/batch.go"
 	tableTable = "internal/store/table/disktable/disktable.go"
+	tablePort  = "internal/store/table/table.go"
 )
 
 // CacheBugs are ways in which the cache of the laptop's table could return what is not stored any more, or not yet. The
@@ -30,10 +31,10 @@ func CacheBugs() []Bug {
 			"	if p.large {\n		return read(from, k)\n", "	if false {\n		return read(from, k)\n"),
 		one("a large partition has no range", tableTable,
 			"; !p.large {\n", "; p != nil {\n"),
-		one("a range from the cache has the item that it begins after", tableCache,
-			"item.Sort != r.After && item.Sort < r.After == r.Reverse\n", "item.Sort < r.After == r.Reverse\n"),
-		one("a range from the cache that goes down begins too high", tableCache,
-			"item.Sort != r.After && item.Sort < r.After == r.Reverse\n", "item.Sort != r.After && item.Sort > r.After\n"),
+		one("a range from the cache has the item that it begins after", tablePort,
+			"sort != r.After && (sort > r.After) != r.Reverse)\n", "(sort >= r.After) != r.Reverse)\n"),
+		one("a range from the cache that goes down begins too high", tablePort,
+			"sort != r.After && (sort > r.After) != r.Reverse)\n", "sort != r.After && sort > r.After)\n"),
 		one("a range from the cache has what has expired", tableCache,
 			" || live(item) == nil {\n", " {\n"),
 		one("an item from the cache has expired", tableTable,

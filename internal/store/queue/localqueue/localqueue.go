@@ -125,40 +125,34 @@ func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	}
 }
 
-// next finds the first message that may be delivered, by the places of its group and its user. A user it passes over
-// holds a unit, so it passes over no more users than there are units.
-func (q *Queue) next() (group, user int, found bool) {
+// next takes a unit for the first message that may be delivered, and finds it by the places of its group and its user;
+// nil: there is none. A user it passes over holds a unit, so it passes over no more users than there are units.
+func (q *Queue) next() (part *share.Part, group, user int) {
 	if len(q.all) == 0 || q.shared.Full(1) {
-		return 0, 0, false
+		return nil, 0, 0
 	}
 	for group, name := range q.groups.turn {
 		if !q.shared.Admits(name, 1) {
 			continue
 		}
 		for user, theirs := range q.groups.by[name].turn {
-			if q.shared.Could(share.Holder{Organization: name, User: theirs}, 1) {
-				return group, user, true
+			if part = q.take(name, theirs); part != nil {
+				return part, group, user
 			}
 		}
 	}
-	return 0, 0, false
+	return nil, 0, 0
 }
 
 func (q *Queue) pop() (queue.Delivery, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	group, user, found := q.next()
-	if !found {
+	part, group, user := q.next()
+	if part == nil {
 		return queue.Delivery{}, false
 	}
-	name := q.groups.turn[group]
-	users := q.groups.by[name]
-	theirs := users.turn[user]
-	messages := users.by[theirs]
-	part, taken := q.take(share.Holder{Organization: name, User: theirs})
-	if !taken {
-		return queue.Delivery{}, false
-	}
+	users := q.groups.by[q.groups.turn[group]]
+	messages := users.by[users.turn[user]]
 	e := (*messages)[0]
 	(*messages)[0] = entry{}
 	*messages = (*messages)[1:]
@@ -171,9 +165,13 @@ func (q *Queue) pop() (queue.Delivery, bool) {
 	return queue.Delivery{Message: e.Message, Receives: e.receives + 1, Handle: part}, true
 }
 
-func (q *Queue) take(holder share.Holder) (part *share.Part, taken bool) {
-	part = q.shared.Part(holder)
-	return part, part.Take(1) == nil
+// take takes a unit for a user; nil: the user may have none.
+func (q *Queue) take(group, user string) *share.Part {
+	part := q.shared.Part(share.Holder{Organization: group, User: user})
+	if part.Take(1) != nil {
+		return nil
+	}
+	return part
 }
 
 // Reserve takes a place for work that comes without a message. It returns nil if the user of the group may have none
@@ -181,11 +179,12 @@ func (q *Queue) take(holder share.Holder) (part *share.Part, taken bool) {
 func (q *Queue) Reserve(group, user string) (free func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if _, _, found := q.next(); found {
+	if part, _, _ := q.next(); part != nil {
+		part.Give()
 		return nil
 	}
-	part, taken := q.take(share.Holder{Organization: group, User: user})
-	if !taken {
+	part := q.take(group, user)
+	if part == nil {
 		return nil
 	}
 	return func() { q.giveBack(part) }

@@ -10,22 +10,19 @@ import (
 	"encoding/binary"
 	"errors"
 	"strings"
-	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/service/kms"
 	"github.com/aws/aws-sdk-go-v2/service/kms/types"
-	lru "github.com/hashicorp/golang-lru/v2/simplelru"
+	lru "github.com/hashicorp/golang-lru/v2"
 
 	"agentplatform/internal/store/seal"
 )
 
 // Sealer seals with data keys of one KMS key.
 type Sealer struct {
-	api *kms.Client
-	key string
-
-	mu     sync.Mutex
-	opened *lru.LRU[[2]string, string] // plain texts by owner and sealed text; they never change
+	api    *kms.Client
+	key    string
+	opened *lru.Cache[[2]string, string] // plain texts by owner and sealed text; they never change
 }
 
 // remembered is how many plain texts are cached.
@@ -33,7 +30,7 @@ const remembered = 1000
 
 // New makes a sealer over a client; key is the id or ARN of a KMS key.
 func New(api *kms.Client, key string) *Sealer {
-	opened, _ := lru.NewLRU[[2]string, string](remembered, nil) // errs only on a size below 1
+	opened, _ := lru.New[[2]string, string](remembered) // errs only on a size below 1
 	return &Sealer{api: api, key: key, opened: opened}
 }
 
@@ -61,9 +58,7 @@ func (s *Sealer) Seal(ctx context.Context, owner, plain string) (string, error) 
 
 // Open implements [seal.Sealer]. The error is [seal.ErrNotOurs], or one of KMS.
 func (s *Sealer) Open(ctx context.Context, owner, sealed string) (string, error) {
-	s.mu.Lock()
 	plain, known := s.opened.Get([2]string{owner, sealed})
-	s.mu.Unlock()
 	if known {
 		return plain, nil
 	}
@@ -88,8 +83,6 @@ func (s *Sealer) Open(ctx context.Context, owner, sealed string) (string, error)
 	if plain, err = seal.Decrypt(data.Plaintext, owner, b[2+n:]); err != nil {
 		return "", err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.opened.Add([2]string{owner, sealed}, plain)
 	return plain, nil
 }

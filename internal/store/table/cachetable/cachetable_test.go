@@ -1,6 +1,7 @@
 package cachetable_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func TestCachedItemsExpireAndOwnWritesAreSeen(t *testing.T) {
 	require.NoError(t, put(behind, table.VersionIs(1)))
 	assert.EqualValues(t, 1, version(), "still known")
 
-	_, refused := table.AsRefused(put(cached, table.VersionIs(1)))
+	_, refused := errors.AsType[*table.Refused](put(cached, table.VersionIs(1)))
 	require.True(t, refused)
 	assert.EqualValues(t, 2, version(), "a refusal makes it look again")
 	require.NoError(t, put(cached, table.VersionIs(2)))

@@ -1,7 +1,6 @@
 package disktable
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -83,7 +82,6 @@ func (b *batch) put(old, item *table.Item) {
 	}
 	if !item.Expires.IsZero() {
 		b.set(appendEndKey(b.row[:0], item.Expires, item.Key), nil)
-		b.table.nextEnd = earlier(b.table.nextEnd, item.Expires)
 	}
 }
 
@@ -104,63 +102,42 @@ func (b *batch) unindex(old, next *table.Item) {
 	}
 }
 
-// maxPurged bounds how many expired items are removed with one batch.
-const maxPurged = 8
-
-// never is the expiry time of the first item if none expires.
-var never = time.UnixMilli(math.MaxInt64)
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
-}
+// maxPurged bounds how many expired items are removed with one batch. A batch that finds fewer is the last one for a
+// purgePause.
+const (
+	maxPurged  = 8
+	purgePause = time.Second
+)
 
 // purge removes a few expired items along with a batch, so that they need neither space for long nor commits of their
 // own. Items written before the index of expiry times existed are not removed.
 func (b *batch) purge() error {
-	t := b.table
-	now := t.now()
-	if now.Before(t.nextEnd) {
+	t, now, purged := b.table, b.table.now(), 0
+	if now.Sub(t.purgedAt).Abs() < purgePause {
 		return nil
 	}
-	it, err := t.db.NewIter(&pebble.IterOptions{LowerBound: []byte{endPrefix}, UpperBound: []byte{endPrefix + 1}})
-	if err != nil {
-		return err
-	}
-	defer func() { _ = it.Close() }()
-	next := never
-	ok := it.First()
-	for n := 0; ok; ok, n = it.Next(), n+1 {
-		end, key, valid := splitEndKey(it.Key())
-		if n == maxPurged || valid && end.After(now) {
-			next = end
-			break
+	err := scan(t.db, []byte{endPrefix}, table.Range{}, func(row, _ []byte) (bool, error) {
+		end, key, valid := splitEndKey(row)
+		if purged == maxPurged || valid && end.After(now) {
+			return false, nil
 		}
+		purged++
 		item, err := b.read(key)
 		switch {
 		case !valid || err != nil:
 			t.log.Error("the store cannot read what has expired, and leaves it", "key", key, "error", err)
-			b.delete(it.Key())
-		case item == nil || item.Expires.UnixMilli() != end.UnixMilli():
-			b.delete(it.Key()) // the batch itself has put or deleted the item
-		case item.Expires.After(now): // expires within this millisecond
-			next = earlier(next, item.Expires)
+			b.delete(row)
+		case item == nil || !item.Expires.Equal(end):
+			b.delete(row) // the batch itself has put or deleted the item
 		default:
 			b.remove(item)
 		}
+		return true, nil
+	})
+	if err == nil && purged < maxPurged {
+		t.purgedAt = now
 	}
-	for _, item := range b.queued {
-		if item != nil && !item.Expires.IsZero() {
-			next = earlier(next, item.Expires)
-		}
-	}
-	if err := it.Error(); err != nil {
-		return err
-	}
-	t.nextEnd = next
-	return nil
+	return err
 }
 
 func (b *batch) set(row, value []byte) {

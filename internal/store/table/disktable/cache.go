@@ -3,7 +3,6 @@ package disktable
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -142,8 +141,7 @@ func (p *partition) query(r table.Range, live func(*table.Item) *table.Item) (fo
 		if r.Reverse {
 			item = p.items[len(p.items)-1-n]
 		}
-		after := r.After == "" || item.Sort != r.After && item.Sort < r.After == r.Reverse
-		if !after || !strings.HasPrefix(item.Sort, r.Prefix) || live(item) == nil {
+		if !r.Includes(item.Sort) || live(item) == nil {
 			continue
 		}
 		if found = append(found, item); len(found) == r.Limit {

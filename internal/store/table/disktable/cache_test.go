@@ -3,6 +3,7 @@ package disktable
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -120,8 +121,8 @@ func (w *walk) commit() {
 		ops = append(ops, table.Put(item, cond))
 	}
 	want, got := w.plain.Commit(w.t.Context(), "t", ops...), w.store.Commit(w.t.Context(), "t", ops...)
-	_, refused := table.AsRefused(want)
-	_, also := table.AsRefused(got)
+	_, refused := errors.AsType[*table.Refused](want)
+	_, also := errors.AsType[*table.Refused](got)
 	require.Equal(w.t, refused, also, "%v, %v: %v", want, got, ops)
 }
 
@@ -331,8 +332,9 @@ func TestTheCacheHasWhatWasCommitted(t *testing.T) {
 	require.Empty(t, rows())
 	require.NoError(t, d.Commit(t.Context(), "t", row("a", 1, table.Absent()), row("b", 1, table.Absent())))
 	require.Equal(t, []string{"a1", "b1"}, rows())
-	_, refused := table.AsRefused(d.Commit(t.Context(), "t", row("c", 2, table.Absent()), row("a", 2, table.Absent()),
-		table.Delete(table.Key{Part: "p", Sort: "b"}, table.Always())))
+	err = d.Commit(t.Context(), "t", row("c", 2, table.Absent()), row("a", 2, table.Absent()),
+		table.Delete(table.Key{Part: "p", Sort: "b"}, table.Always()))
+	_, refused := errors.AsType[*table.Refused](err)
 	require.True(t, refused)
 	require.Equal(t, []string{"a1", "b1"}, rows())
 	require.NoError(t, d.Commit(t.Context(), "t", row("a", 3, table.Always()),
@@ -388,7 +390,7 @@ func TestAnItemIsTheSameFromCacheAndEngine(t *testing.T) {
 				first = found[0]
 			}
 			require.Equal(t, first, found[0])
-			refused, _ := table.AsRefused(d.Commit(t.Context(), "t", table.Put(item, table.Absent())))
+			refused, _ := errors.AsType[*table.Refused](d.Commit(t.Context(), "t", table.Put(item, table.Absent())))
 			require.NotNil(t, refused)
 			require.Equal(t, first, refused.Conflicts[0].Current)
 		}
@@ -432,7 +434,7 @@ func TestARowBehindAllOthersIsNotMissed(t *testing.T) {
 	d.forget("p")
 	_, err = d.Query(t.Context(), table.Range{Part: "p", Prefix: "a", Limit: 1})
 	require.NoError(t, err)
-	_, is := table.AsRefused(d.Commit(t.Context(), "t", table.Put(last, table.Absent())))
+	_, is := errors.AsType[*table.Refused](d.Commit(t.Context(), "t", table.Put(last, table.Absent())))
 	require.True(t, is)
 }
 

@@ -1,6 +1,7 @@
 package disktable
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -22,32 +23,26 @@ const (
 
 var errCorrupt = errors.New("disktable: a stored item cannot be read")
 
+// appendNames appends names with a zero byte between them.
+func appendNames(b []byte, first string, others ...string) []byte {
+	b = append(b, first...)
+	for _, name := range others {
+		b = append(append(b, 0), name...)
+	}
+	return b
+}
+
 func appendItemKey(b []byte, k table.Key) []byte {
-	b = append(b, itemPrefix)
-	b = append(b, k.Part...)
-	b = append(b, 0)
-	return append(b, k.Sort...)
+	return appendNames(append(b, itemPrefix), k.Part, k.Sort)
 }
 
 func appendListKey(b []byte, l table.Listing, k table.Key) []byte {
-	b = append(b, listPrefix)
-	b = append(b, l.Index...)
-	b = append(b, 0)
-	b = append(b, l.Part...)
-	b = append(b, 0)
-	b = append(b, l.Sort...)
-	b = append(b, 0)
-	b = append(b, k.Part...)
-	b = append(b, 0)
-	return append(b, k.Sort...)
+	return appendNames(append(b, listPrefix), string(l.Index), l.Part, l.Sort, k.Part, k.Sort)
 }
 
 func appendDueKey(b []byte, due time.Time, k table.Key) []byte {
 	b = append(b, duePrefix, byte(k.Shard()))
-	b = binary.BigEndian.AppendUint64(b, uint64(due.UnixMilli()))
-	b = append(b, k.Part...)
-	b = append(b, 0)
-	return append(b, k.Sort...)
+	return appendNames(binary.BigEndian.AppendUint64(b, uint64(due.UnixMilli())), k.Part, k.Sort)
 }
 
 func appendEndKey(b []byte, end time.Time, k table.Key) []byte {
@@ -98,7 +93,7 @@ func appendString(b []byte, s string) []byte {
 // error is errCorrupt.
 func decodeItem(key table.Key, b []byte) (*table.Item, error) {
 	d := decoder{b: b}
-	if d.byte() != 1 {
+	if d.uvarint() != 1 {
 		return nil, fmt.Errorf("%w: unknown layout: %s", errCorrupt, key)
 	}
 	i := &table.Item{Key: key, Version: d.varint(), Schema: int(d.varint()), Due: d.time(), Expires: d.time(),
@@ -123,24 +118,10 @@ type decoder struct {
 	bad bool
 }
 
-func (d *decoder) byte() byte {
-	if len(d.b) == 0 {
-		d.bad = true
-		return 0
-	}
-	c := d.b[0]
-	d.b = d.b[1:]
-	return c
-}
-
+// varint decodes what [binary.AppendVarint] has written: the sign is the lowest bit.
 func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.b)
-	if n <= 0 {
-		d.bad = true
-		return 0
-	}
-	d.b = d.b[n:]
-	return v
+	v := d.uvarint()
+	return int64(v>>1) ^ -int64(v&1) //nolint:gosec // the bits as they were written
 }
 
 func (d *decoder) uvarint() uint64 {
@@ -174,10 +155,13 @@ func (d *decoder) string() string {
 
 // splitItemKey decodes a key of appendItemKey. A partition has no zero byte.
 func splitItemKey(b []byte) (table.Key, bool) {
-	for i := 1; i < len(b); i++ {
-		if b[i] == 0 {
-			return table.Key{Part: string(b[1:i]), Sort: string(b[i+1:])}, true
-		}
-	}
-	return table.Key{}, false
+	part, sort, ok := bytes.Cut(b[min(1, len(b)):], []byte{0})
+	return table.Key{Part: string(part), Sort: string(sort)}, ok
+}
+
+// splitEntry decodes "at, zero byte, partition, zero byte, sort key".
+func splitEntry(b []byte) (table.Entry, bool) {
+	at, _, _ := bytes.Cut(b, []byte{0})
+	k, ok := splitItemKey(b[len(at):])
+	return table.Entry{Key: k, At: string(at)}, ok
 }

@@ -10,7 +10,9 @@ package disktable
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -69,10 +71,10 @@ type Table struct {
 	stopped sync.WaitGroup
 
 	// Used by the committing goroutine only.
-	nextEnd time.Time       // no item expires before it
-	dead    int             // rows removed or replaced since the last flush
-	flushAt time.Time       // of the last flush
-	flushed <-chan struct{} // closed when the last flush has ended; nil: there was none
+	purgedAt time.Time       // when all that had expired was removed
+	dead     int             // rows removed or replaced since the last flush
+	flushAt  time.Time       // of the last flush
+	flushed  <-chan struct{} // closed when the last flush has ended; nil: there was none
 
 	sendMu sync.RWMutex // held for reading while sending to queue, so that Close can wait for the last send
 	closed bool
@@ -94,11 +96,8 @@ type Options struct {
 // open; it says so if the store has another format, or is one of the file system or the engine.
 func Open(dir string, o Options) (*Table, error) {
 	t := &Table{
-		log: o.Log, now: o.Now, queue: make(chan *request, 4*maxBatch), closing: make(chan struct{}),
-		cache: newCache(),
-	}
-	if t.log == nil {
-		t.log = slog.New(slog.DiscardHandler)
+		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), now: o.Now, queue: make(chan *request, 4*maxBatch),
+		closing: make(chan struct{}), cache: newCache(),
 	}
 	if t.now == nil {
 		t.now = time.Now
@@ -208,6 +207,7 @@ func (t *Table) Close() error {
 		return nil
 	}
 	t.closed = true
+	close(t.queue)
 	t.sendMu.Unlock()
 	close(t.closing)
 	t.stopped.Wait()
@@ -366,8 +366,7 @@ func (t *Table) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
 
 // List implements [table.Table]. The index never lags.
 func (t *Table) List(_ context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
-	prefix := append([]byte{listPrefix}, index...)
-	prefix = append(append(append(prefix, 0), r.Part...), 0)
+	prefix := append(appendNames([]byte{listPrefix}, string(index), r.Part), 0)
 	v, _, err := t.whenOpen()
 	if err != nil {
 		return nil, err
@@ -385,41 +384,28 @@ func (t *Table) List(_ context.Context, index table.Index, r table.Range) ([]tab
 	return found, err
 }
 
-// splitEntry decodes "at, zero byte, partition, zero byte, sort key".
-func splitEntry(b []byte) (table.Entry, bool) {
-	for i, c := range b {
-		if c == 0 {
-			k, ok := splitItemKey(b[i:])
-			return table.Entry{Key: k, At: string(b[:i])}, ok
-		}
-	}
-	return table.Entry{}, false
-}
-
 // Due implements [table.Table]. The index never lags.
 func (t *Table) Due(_ context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
-	low := []byte{duePrefix, byte(shard)}
-	high := appendDueKey(nil, until.Add(time.Millisecond), table.Key{})
-	high = append(low[:2:2], high[2:10]...)
 	v, _, err := t.whenOpen()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = v.release() }()
-	it, err := v.NewIter(&pebble.IterOptions{LowerBound: low, UpperBound: high})
-	if err != nil {
-		return nil, fmt.Errorf("disktable: %w", err)
-	}
-	defer func() { _ = it.Close() }()
 	var found []table.Entry
-	for ok := it.First(); ok && len(found) < limit; ok = it.Next() {
-		k, valid := splitItemKey(it.Key()[9:])
-		if !valid {
-			return nil, errCorrupt
+	last := binary.BigEndian.AppendUint64(nil, uint64(until.UnixMilli()))
+	err = scan(v, []byte{duePrefix, byte(shard)}, table.Range{}, func(key, _ []byte) (bool, error) {
+		at := key[2:10]
+		if bytes.Compare(at, last) > 0 {
+			return false, nil
 		}
-		found = append(found, table.Entry{Key: k, At: string(it.Key()[2:10])})
-	}
-	return found, it.Error()
+		k, ok := splitItemKey(key[9:])
+		if !ok {
+			return false, errCorrupt
+		}
+		found = append(found, table.Entry{Key: k, At: string(at)})
+		return len(found) < limit, nil
+	})
+	return found, err
 }
 
 // scan visits the rows of a view or the engine below prefix that the range selects, in its direction.
@@ -492,20 +478,8 @@ func (t *Table) Commit(ctx context.Context, _ string, ops ...table.Op) error {
 
 func (t *Table) commitLoop() {
 	defer t.stopped.Done()
-	for {
-		select {
-		case first := <-t.queue:
-			t.commitBatch(t.collect(first))
-		case <-t.closing:
-			for {
-				select {
-				case first := <-t.queue:
-					t.commitBatch(t.collect(first))
-				default:
-					return
-				}
-			}
-		}
+	for first := range t.queue {
+		t.commitBatch(t.collect(first))
 	}
 }
 
@@ -513,7 +487,10 @@ func (t *Table) collect(first *request) []*request {
 	batch := append(make([]*request, 0, 16), first)
 	for len(batch) < maxBatch {
 		select {
-		case r := <-t.queue:
+		case r, open := <-t.queue:
+			if !open {
+				return batch
+			}
 			batch = append(batch, r)
 		default:
 			return batch
@@ -541,7 +518,6 @@ func (t *Table) commitBatch(requests []*request) {
 		}
 		if err := b.write.Commit(pebble.Sync); err != nil {
 			t.log.Error("the store could not write", "error", err)
-			t.nextEnd = time.Time{} // expired items were not removed
 			for i := range replies {
 				if replies[i] == nil {
 					replies[i] = &table.Error{Kind: table.Unknown, Err: err}

@@ -12,8 +12,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -179,7 +181,8 @@ func rangeQuery(part, sort string, r table.Range) *dynamodb.QueryInput {
 	return q
 }
 
-// keyCondition is the key condition of a range: #p and #s are the partition and the sort attribute.
+// keyCondition is the key condition of a range: #p and #s are the partition and the sort attribute. It also selects
+// the key After, which is not in the range.
 func keyCondition(r table.Range) (string, map[string]types.AttributeValue) {
 	values := map[string]types.AttributeValue{":p": text(r.Part)}
 	low, high := r.Prefix, r.Prefix+last
@@ -195,17 +198,10 @@ func keyCondition(r table.Range) (string, map[string]types.AttributeValue) {
 		values[":h"] = text(high)
 		return "#p = :p AND #s <= :h", values
 	default:
-		// BETWEEN needs ordered bounds; an empty range becomes one with a single key that is then filtered out by
-		// inRange.
+		// BETWEEN needs ordered bounds; an empty range becomes one with a single key that is not in the range.
 		values[":l"], values[":h"] = text(low), text(max(low, high))
 		return "#p = :p AND #s BETWEEN :l AND :h", values
 	}
-}
-
-// inRange reports whether a sort key is in the range: the key condition includes After, a range does not.
-func inRange(r table.Range, sort string) bool {
-	return strings.HasPrefix(sort, r.Prefix) &&
-		(r.After == "" || sort != r.After && (sort > r.After) != r.Reverse)
 }
 
 // pages queries page by page until take has enough.
@@ -236,7 +232,7 @@ func (t *Table) Query(ctx context.Context, r table.Range) ([]*table.Item, error)
 	q.ConsistentRead = aws.Bool(true)
 	err := t.pages(ctx, q, func(attributes map[string]types.AttributeValue) (bool, error) {
 		item, err := t.read(attributes)
-		if err == nil && item != nil && inRange(r, item.Sort) {
+		if err == nil && item != nil && r.Includes(item.Sort) {
 			items = append(items, item)
 		}
 		return len(items) == r.Limit, err
@@ -257,7 +253,7 @@ func (t *Table) Due(ctx context.Context, shard int, until time.Time, limit int) 
 	return t.entries(ctx, dueIndex, dueAttribute, &dynamodb.QueryInput{
 		KeyConditionExpression: aws.String("#p = :p AND #s <= :t"), Limit: pageSize(limit),
 		ExpressionAttributeNames: map[string]string{"#p": dueShardAttribute, "#s": dueAttribute},
-		ExpressionAttributeValues: map[string]types.AttributeValue{":p": text(shardName(shard)),
+		ExpressionAttributeValues: map[string]types.AttributeValue{":p": text(strconv.Itoa(shard)),
 			":t": text(timeText(until))},
 	}, table.Range{Limit: limit})
 }
@@ -269,7 +265,7 @@ func (t *Table) entries(ctx context.Context, index, at string, q *dynamodb.Query
 	err := t.pages(ctx, q, func(attributes map[string]types.AttributeValue) (bool, error) {
 		e := table.Entry{Key: table.Key{Part: textOf(attributes[partAttribute]),
 			Sort: textOf(attributes[sortAttribute])}, At: textOf(attributes[at])}
-		if inRange(r, e.At) {
+		if r.Includes(e.At) {
 			entries = append(entries, e)
 		}
 		return len(entries) == r.Limit, nil
@@ -287,7 +283,7 @@ func (t *Table) Commit(ctx context.Context, token string, ops ...table.Op) error
 		return err
 	}
 	err := t.commit(ctx, token, ops, nil)
-	refused, ok := table.AsRefused(err)
+	refused, ok := errors.AsType[*table.Refused](err)
 	if !ok {
 		return err
 	}

@@ -54,8 +54,6 @@ func listAttributes(index table.Index) (part, at string) {
 	return "by_" + string(index), "by_" + string(index) + "_at"
 }
 
-func shardName(shard int) string { return strconv.Itoa(shard) }
-
 // timeText has a fixed width, so that the order of the strings is that of the times.
 func timeText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000000Z") }
 
@@ -91,7 +89,7 @@ func encode(i *table.Item) (map[string]types.AttributeValue, error) {
 	a[ownerAttribute], a[writeIDAttribute] = text(i.Owner), text(i.WriteID)
 	a[versionAttribute], a[schemaAttribute] = number(i.Version), number(int64(i.Schema))
 	if !i.Due.IsZero() {
-		a[dueShardAttribute], a[dueAttribute] = text(shardName(i.Shard())), text(timeText(i.Due))
+		a[dueShardAttribute], a[dueAttribute] = text(strconv.Itoa(i.Shard())), text(timeText(i.Due))
 	}
 	if !i.Expires.IsZero() {
 		a[expiresAttribute] = text(timeText(i.Expires))

@@ -2,6 +2,7 @@ package memtable_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -20,7 +21,7 @@ func ExampleTable_Commit() {
 	lock := table.Item{Key: table.Key{Part: "chat/1", Sort: "lock"}, Owner: "org-1", WriteID: "write-2",
 		Body: []byte(`{}`)}
 	err := t.Commit(ctx, "write-2", table.Put(lock, table.Absent()), table.Check(run, table.VersionIs(7)))
-	refused, ok := table.AsRefused(err)
+	refused, ok := errors.AsType[*table.Refused](err)
 	fmt.Println(ok, refused.Conflicts[0].Op, refused.Conflicts[0].Current.Version)
 
 	items, err := t.Get(ctx, run, lock.Key)

@@ -22,7 +22,6 @@ type Table struct {
 	mu      sync.RWMutex
 	items   btree.Map[string, *table.Item]
 	indexes btree.Map[string, table.Entry]
-	expiry  btree.Map[string, table.Key] // by expiry time, to remove expired items
 }
 
 // New makes an empty table. The clock is used for expiry only.
@@ -35,13 +34,25 @@ const sep = "\x00"
 func (t *Table) Copy(now func() time.Time) *Table {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return &Table{now: now, items: *t.items.Copy(), indexes: *t.indexes.Copy(), expiry: *t.expiry.Copy()}
+	return &Table{now: now, items: *t.items.Copy(), indexes: *t.indexes.Copy()}
 }
 
 func itemKey(k table.Key) string { return k.Part + sep + k.Sort }
 
-func indexKey(index, part, at string, k table.Key) string {
-	return index + sep + part + sep + at + sep + itemKey(k)
+// indexed calls f with the rows of an item in the indexes: those of its listings, of its due time, and of its expiry.
+func indexed(i *table.Item, f func(key string, e table.Entry)) {
+	row := func(index, part, at string) {
+		f(index+sep+part+sep+at+sep+itemKey(i.Key), table.Entry{Key: i.Key, At: at})
+	}
+	for _, l := range i.Lists {
+		row(string(l.Index), l.Part, l.Sort)
+	}
+	if !i.Due.IsZero() {
+		row("due", shardPart(i.Shard()), timeKey(i.Due))
+	}
+	if !i.Expires.IsZero() {
+		row("end", "", timeKey(i.Expires))
+	}
 }
 
 func timeKey(t time.Time) string { return t.UTC().Format("20060102150405.000") }
@@ -88,22 +99,23 @@ func (t *Table) Query(_ context.Context, r table.Range) ([]*table.Item, error) {
 
 // List implements [table.Table]. The error is always nil.
 func (t *Table) List(_ context.Context, index table.Index, r table.Range) ([]table.Entry, error) {
-	return t.entries(string(index)+sep+r.Part+sep, r, nil), nil
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.entries(string(index)+sep+r.Part+sep, r, ""), nil
 }
 
 // Due implements [table.Table]. The error is always nil.
 func (t *Table) Due(_ context.Context, shard int, until time.Time, limit int) ([]table.Entry, error) {
-	last := timeKey(until)
-	return t.entries("due"+sep+shardPart(shard)+sep, table.Range{Limit: limit}, &last), nil
-}
-
-// entries are those below a prefix that the range selects, up to last; nil: all.
-func (t *Table) entries(prefix string, r table.Range, last *string) []table.Entry {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
+	return t.entries("due"+sep+shardPart(shard)+sep, table.Range{Limit: limit}, timeKey(until)), nil
+}
+
+// entries are those below a prefix that the range selects, up to last; empty: all.
+func (t *Table) entries(prefix string, r table.Range, last string) []table.Entry {
 	var found []table.Entry
 	scan(&t.indexes, prefix, r, func(_ string, e table.Entry) bool {
-		if last != nil && e.At > *last {
+		if last != "" && e.At > last {
 			return false
 		}
 		found = append(found, e)
@@ -168,43 +180,19 @@ func (t *Table) Commit(_ context.Context, _ string, ops ...table.Op) error {
 
 func (t *Table) insert(item *table.Item) {
 	t.items.Set(itemKey(item.Key), item)
-	for _, l := range item.Lists {
-		t.indexes.Set(indexKey(string(l.Index), l.Part, l.Sort, item.Key), table.Entry{Key: item.Key, At: l.Sort})
-	}
-	if !item.Due.IsZero() {
-		at := timeKey(item.Due)
-		t.indexes.Set(indexKey("due", shardPart(item.Shard()), at, item.Key), table.Entry{Key: item.Key, At: at})
-	}
-	if !item.Expires.IsZero() {
-		t.expiry.Set(timeKey(item.Expires)+sep+itemKey(item.Key), item.Key)
-	}
+	indexed(item, func(key string, e table.Entry) { t.indexes.Set(key, e) })
 }
 
 func (t *Table) remove(k table.Key) {
-	item, ok := t.items.Delete(itemKey(k))
-	if !ok {
-		return
-	}
-	for _, l := range item.Lists {
-		t.indexes.Delete(indexKey(string(l.Index), l.Part, l.Sort, k))
-	}
-	if !item.Due.IsZero() {
-		t.indexes.Delete(indexKey("due", shardPart(k.Shard()), timeKey(item.Due), k))
-	}
-	if !item.Expires.IsZero() {
-		t.expiry.Delete(timeKey(item.Expires) + sep + itemKey(k))
+	if item, ok := t.items.Delete(itemKey(k)); ok {
+		indexed(item, func(key string, _ table.Entry) { t.indexes.Delete(key) })
 	}
 }
 
 // purge removes up to 8 expired items with each commit, so that memory stays bounded without a goroutine.
 func (t *Table) purge() {
-	now := timeKey(t.now())
-	for range 8 {
-		at, key, ok := t.expiry.Min()
-		if !ok || at > now {
-			return
-		}
-		t.remove(key)
+	for _, e := range t.entries("end"+sep+sep, table.Range{Limit: 8}, timeKey(t.now())) {
+		t.remove(e.Key)
 	}
 }
 

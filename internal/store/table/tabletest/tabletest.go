@@ -226,7 +226,7 @@ func commitConditions(t *testing.T, b bench) {
 			}
 			// A commit of a single check has no effect, so there is always a write beside it.
 			err := b.try(op(k), table.Put(item("beside", k), table.Absent()))
-			_, refused := table.AsRefused(err)
+			_, refused := errors.AsType[*table.Refused](err)
 			assert.Equal(t, c.refused, refused, "%s: %v", k, err)
 			if !c.refused {
 				assert.NoError(t, err, k)
@@ -242,7 +242,7 @@ func commitAtomic(t *testing.T, b bench) {
 		table.Delete(key("p", "there"), table.Always()),
 		table.Put(item("q", "x"), table.VersionIs(5)),
 	)
-	_, refused := table.AsRefused(err)
+	_, refused := errors.AsType[*table.Refused](err)
 	require.True(t, refused, "%v", err)
 	assert.Nil(t, b.get(key("p", "new")))
 	assert.NotNil(t, b.get(key("p", "there")))
@@ -255,7 +255,7 @@ func commitRefusal(t *testing.T, b bench) {
 		table.Put(item("p", "1"), table.Absent()),
 		table.Check(key("p", "2"), table.VersionIs(3)),
 	)
-	r, ok := table.AsRefused(err)
+	r, ok := errors.AsType[*table.Refused](err)
 	require.True(t, ok, "%v", err)
 	require.Len(t, r.Conflicts, 2)
 	assert.Equal(t, 1, r.Conflicts[0].Op)
@@ -318,7 +318,7 @@ func commitRace(t *testing.T, b bench) {
 				err := b.try(table.Put(item("p", "s"), table.VersionIs(1)))
 				if err == nil {
 					won.Add(1)
-				} else if _, ok := table.AsRefused(err); ok {
+				} else if _, ok := errors.AsType[*table.Refused](err); ok {
 					refused.Add(1)
 				} else if table.IsKind(err, table.Contended) {
 					continue

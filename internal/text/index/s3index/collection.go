@@ -26,7 +26,7 @@ const mostSampled = 20
 // known returns the collections of a query.
 func (x *Index) known(ctx context.Context, q index.Query) ([]collection, error) {
 	list := make([]collection, len(q.Collections))
-	err := each(ctx, list, func(ctx context.Context, i int) (err error) {
+	err := host.Each(ctx, len(list), atOnce, func(ctx context.Context, i int) (err error) {
 		list[i].name = q.Collections[i]
 		list[i].dimensions, err = x.dimensionsOf(ctx, list[i].name)
 		return err
@@ -47,7 +47,7 @@ func (x *Index) known(ctx context.Context, q index.Query) ([]collection, error) 
 // are taken anew, once.
 func (x *Index) sampled(ctx context.Context, list []collection, chunks int) error {
 	take := func(doubted bool) error {
-		return each(ctx, list, func(ctx context.Context, i int) error {
+		return host.Each(ctx, len(list), atOnce, func(ctx context.Context, i int) error {
 			if list[i].dimensions == 0 {
 				return nil
 			}
@@ -125,14 +125,4 @@ func (x *Index) dimensionsOf(ctx context.Context, collection string) (int, error
 	}
 	x.dimensions[collection] = n
 	return n, nil
-}
-
-// each does something for each of a list, some at the same time. The first error ends the context of the others.
-func each[T any](ctx context.Context, list []T, do func(ctx context.Context, i int) error) error {
-	group, limited := host.NewGroup(ctx)
-	group.SetLimit(atOnce)
-	for i := range list {
-		group.Go(func() error { return do(limited, i) })
-	}
-	return group.Wait()
 }

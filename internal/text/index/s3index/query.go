@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/document"
 	"github.com/aws/aws-sdk-go-v2/service/s3vectors/types"
 
+	"agentplatform/internal/platform/host"
 	"agentplatform/internal/text/index"
 )
 
@@ -42,7 +43,7 @@ func (x *Index) ask(ctx context.Context, q index.Query) (index.Result, error) {
 		return index.Result{}, err
 	}
 	parts := x.parts(list, q)
-	err = each(ctx, parts, func(ctx context.Context, i int) error { return parts[i].ask(ctx) })
+	err = host.Each(ctx, len(parts), atOnce, func(ctx context.Context, i int) error { return parts[i].ask(ctx) })
 	if err != nil {
 		return index.Result{}, err
 	}
@@ -114,7 +115,7 @@ func (p *part) ask(ctx context.Context) error {
 	if len(p.words) > 0 {
 		asks = append(asks, p.search)
 	}
-	err := each(ctx, asks, func(ctx context.Context, i int) error { return asks[i](ctx) })
+	err := host.Each(ctx, len(asks), atOnce, func(ctx context.Context, i int) error { return asks[i](ctx) })
 	if isMissing(err) || isInvalid(err) {
 		p.index.forget(p.name) // it was dropped meanwhile, and perhaps made anew with other dimensions
 	}

@@ -146,7 +146,7 @@ func (x *Index) take(ctx context.Context, collection string) (*sample, error) {
 	s := newSample()
 	s.taken = x.options.Now()
 	parts := make([]*s3vectors.ListVectorsOutput, segments)
-	err := each(ctx, parts, func(ctx context.Context, i int) (err error) {
+	err := host.Each(ctx, len(parts), atOnce, func(ctx context.Context, i int) (err error) {
 		parts[i], err = x.client.ListVectors(ctx, &s3vectors.ListVectorsInput{
 			VectorBucketName: &x.bucket, IndexName: nameOf(collection), ReturnMetadata: true,
 			SegmentCount: aws.Int32(segments), SegmentIndex: int32(i), //nolint:gosec // below segments

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"agentplatform/internal/platform/host"
 	"agentplatform/internal/text/index"
 )
 
@@ -157,7 +158,7 @@ func counted(chunks []index.Candidate, word int) int {
 // ask asks questions at the same time, and keeps what is found.
 func (w *byWords) ask(ctx context.Context, questions ...question) error {
 	found := make([][]index.Candidate, len(questions))
-	err := each(ctx, questions, func(ctx context.Context, i int) (err error) {
+	err := host.Each(ctx, len(questions), atOnce, func(ctx context.Context, i int) (err error) {
 		found[i], err = w.find(ctx, w.most, all(questions[i].filter, w.only))
 		return err
 	})
