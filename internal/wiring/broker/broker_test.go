@@ -171,7 +171,10 @@ func TestTheSampleIsAnAsk(t *testing.T) {
 
 // Asker and broker may be of two versions: the members of an answer keep their names.
 func TestTheMembersOfAnswersKeepTheirNames(t *testing.T) {
-	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	tried := toolkit.Attempt{Result: "r", Error: "e", Elapsed: 7}
+	posted := record.DeliveryAttempt{
+		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Status: 200, LatencyMS: 7, Error: "e", ResponseExcerpt: "x",
+	}
 	for want, result := range map[string]any{
 		`{"added":["a"],"removed":["b"],"changed":["c"],"tools":[{"before":{"name":"b","description":"",
 			"parameters":null,"approval":{},"enabled":false,"may_retry":false,"retry_safe":false}}]}`: toolkit.Difference{
@@ -183,8 +186,8 @@ func TestTheMembersOfAnswersKeepTheirNames(t *testing.T) {
 			Resources: []tool.Resource{{URI: "u", Name: "n", Description: "d", ContentType: "c"}},
 			Prompts:   []tool.Prompt{{Name: "n", Description: "d", Arguments: []string{"a"}}},
 		},
-		`{"result":"r","error":"e","elapsed_ns":7}`:                                                    toolkit.Attempt{Result: "r", Error: "e", Elapsed: 7},
-		`{"at":"2026-01-02T03:04:05Z","status":200,"latency_ms":7,"error":"e","response_excerpt":"x"}`: record.DeliveryAttempt{At: at, Status: 200, LatencyMS: 7, Error: "e", ResponseExcerpt: "x"},
+		`{"result":"r","error":"e","elapsed_ns":7}`:                                                    tried,
+		`{"at":"2026-01-02T03:04:05Z","status":200,"latency_ms":7,"error":"e","response_excerpt":"x"}`: posted,
 		`{"models":[{"provider":"p","name":"n","description":"d"}],"unreachable":{"away":"why"}}`: provider.Listing{
 			Models:      []provider.Model{{Provider: "p", Info: model.Info{Name: "n", Description: "d"}}},
 			Unreachable: map[string]string{"away": "why"},
