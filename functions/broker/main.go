@@ -35,13 +35,14 @@ func main() {
 		if lacking != nil {
 			p.Log.Error("an embedding model cannot be used", "error", lacking)
 		}
-		return p.Asks(&broker.Broker{
+		b := &broker.Broker{
 			Toolkits: p.Toolkits,
 			Webhooks: &webhook.Sender{
 				Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log,
 				Secret: p.Settings.WebhookSecret, Sealer: p.Sealer, Reads: p.Tenants.SenderReads,
 			},
 			Callbacks: policy, Models: p.Models, Embeddings: embeddings.Models, Log: p.Log,
-		}), nil
+		}
+		return p.Asks(b.Invoke), nil
 	})
 }

@@ -16,7 +16,6 @@ import (
 	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
 	"agentplatform/internal/run/webhook"
-	"agentplatform/internal/store/seal"
 	"agentplatform/internal/wiring/cloud"
 )
 
@@ -62,15 +61,4 @@ func bucket(p *cloud.Platform) string {
 		return *endpoint
 	}
 	return "https://" + p.Cloud.Bucket + ".s3." + p.Account.Region + ".amazonaws.com"
-}
-
-// CountFailures counts answers that are failures of the service. It is for functions behind API Gateway: the alarm
-// GatewayErrors adds what the gateway itself could not answer.
-func CountFailures(p *cloud.Platform) func(*service.Config) {
-	return func(c *service.Config) { c.Failed = func() { p.Metrics.Count(cloud.FailedAnswers) } }
-}
-
-// A2A adds the endpoints of the Agent2Agent protocol, with what seals the secrets of push notifications.
-func A2A(sealer seal.Sealer) func(*service.Config) {
-	return func(c *service.Config) { c.Sealer = sealer }
 }
