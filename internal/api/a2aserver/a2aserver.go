@@ -414,7 +414,7 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 		}
 		return run, err
 	}
-	_, err = c.Intake.ResumePushed(ctx, c.who, m.TaskID, "", decisions, said.push)
+	_, err = c.Intake.Resume(ctx, c.who, m.TaskID, "", decisions, said.push)
 	if problem.Is(err, "not_awaiting_input") || problem.Is(err, "interrupts_mismatch") { // perhaps it has counted
 		now, readErr := c.run(ctx, m.TaskID)
 		if again, _ := c.repeats(ctx, now.Value, said); readErr == nil && again {

@@ -140,7 +140,7 @@ func (b *Bridge) UntilEnd(
 func (b *Bridge) Resume(
 	ctx context.Context, p tenant.Principal, run string, pause int, decisions []record.Decision,
 ) error {
-	_, err := b.Intake.Resume(ctx, p, run, "", decisions)
+	_, err := b.Intake.Resume(ctx, p, run, "", decisions, nil)
 	if problem.Is(err, "not_awaiting_input") {
 		d, found, readErr := b.Store.LastDecision(ctx, run, pause)
 		if readErr == nil && found && record.SameDecisions(d.List, decisions) {
