@@ -534,7 +534,7 @@ func (r *request) busy(ctx context.Context, chat lifecycle.Chat) (Posted, error)
 
 // answer gives the message as answer to the run that asked.
 func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error) {
-	after, _, err := r.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
+	after, err := r.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		if !run.Answerable() {
 			return transition.Change{}, errAgain
 		}
@@ -597,7 +597,7 @@ func (r *request) idempotency(ctx context.Context, tx *record.Tx, i record.Idemp
 func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) {
 	now := r.Host.Now()
 	input := r.input()
-	after, _, err := r.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
+	after, err := r.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		if run.Answerable() && !r.message.FollowsUp {
 			return transition.Change{}, errAgain // the run has begun to ask: the message is the answer
 		}

@@ -67,7 +67,7 @@ func (in *Intake) Resume(
 	if by == "" {
 		by = p.User
 	}
-	after, _, err := in.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
+	after, err := in.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		e.Value = run
 		now := in.Host.Now()
 		event := lifecycle.Resume{By: by, StartBy: now.Add(in.Executor.StartDeadline)}
@@ -173,7 +173,7 @@ func (in *Intake) Cancel(ctx context.Context, who tenant.Principal, id, reason s
 	if err != nil {
 		return e, err
 	}
-	after, _, err := in.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
+	after, err := in.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		tx.AuditDeed(ctx, run.Organization, "run", id)
 		return transition.Change{Event: lifecycle.Cancel{Reason: reason, ProcessID: in.Executor.ProcessID}}, nil
 	})
@@ -210,7 +210,7 @@ func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parke
 		if err != nil {
 			return err
 		}
-		_, _, err = in.Executor.Do(ctx, scope, holder.ID(), func(
+		_, err = in.Executor.Do(ctx, scope, holder.ID(), func(
 			_ record.Run, tx *record.Tx,
 		) (transition.Change, error) {
 			tx.DropParked(ctx, p)
@@ -277,6 +277,6 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 			return "", err
 		}
 	}
-	_, _, err = in.Executor.Apply(ctx, e, tx, transition.Change{Event: lifecycle.Remove{}, Chat: bury})
+	_, err = in.Executor.Apply(ctx, e, tx, transition.Change{Event: lifecycle.Remove{}, Chat: bury})
 	return job, err
 }

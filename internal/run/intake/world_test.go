@@ -29,7 +29,7 @@ func (w *world) post(m intake.Message) intake.Posted {
 // transition makes a transition of a worker.
 func (w *world) transition(run string, c transition.Change) {
 	w.t.Helper()
-	_, _, err := w.Executor.Do(
+	_, err := w.Executor.Do(
 		w.t.Context(),
 		record.System(),
 		run,

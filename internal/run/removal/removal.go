@@ -64,7 +64,7 @@ const (
 // lifecycle.ErrRefused) are not errors here.
 func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, err error) {
 	if file, is := record.FileOfNudge(id); is {
-		return 0, ignore(r.file(ctx, file))
+		return 0, transition.IgnoreRace(r.file(ctx, file))
 	}
 	e, found, err := r.Store.Job(ctx, id)
 	if err != nil || !found {
@@ -85,7 +85,7 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	}
 	wait, err := do(ctx, &e.Value)
 	if err != nil {
-		return 0, ignore(err) // the due time is unchanged: the sweeper comes back
+		return 0, transition.IgnoreRace(err) // the due time is unchanged: the sweeper comes back
 	}
 	tx := r.Store.Begin(r.Host.NewID())
 	if wait == done {
@@ -120,14 +120,6 @@ func kept(err error) (again time.Duration, _ error) {
 		return conflict, nil
 	}
 	return 0, err
-}
-
-// ignore maps a conflict, which the next pass or piece resolves, to nil.
-func ignore(err error) error {
-	if errors.Is(err, record.ErrConflict) || errors.Is(err, lifecycle.ErrRefused) {
-		return nil
-	}
-	return err
 }
 
 // pass takes up to ten pages of a removal: each call of page returns where the next page begins, empty at the end. A
@@ -300,13 +292,13 @@ func (r *Remover) stopUser(ctx context.Context, organization, user string) error
 			if err != nil {
 				return err
 			}
-			_, _, err = r.Executor.Do(ctx, record.Of(organization), e.Value.ID(), func(
+			_, err = r.Executor.Do(ctx, record.Of(organization), e.Value.ID(), func(
 				_ record.Run, tx *record.Tx,
 			) (transition.Change, error) {
 				tx.DropParked(ctx, p)
 				return transition.Change{Event: lifecycle.Withdraw{ID: id}}, nil
 			})
-			if err := ignore(err); err != nil {
+			if err := transition.IgnoreRace(err); err != nil {
 				return err
 			}
 		}
@@ -323,13 +315,13 @@ func (r *Remover) stopUser(ctx context.Context, organization, user string) error
 }
 
 func (r *Remover) end(ctx context.Context, id string, keepParked bool) error {
-	_, _, err := r.Executor.Do(ctx, record.System(), id, func(record.Run, *record.Tx) (transition.Change, error) {
+	_, err := r.Executor.Do(ctx, record.System(), id, func(record.Run, *record.Tx) (transition.Change, error) {
 		return transition.Change{Event: lifecycle.Remove{KeepParked: keepParked}}, nil
 	})
 	if problem.Is(err, "not_found") {
 		return nil
 	}
-	return ignore(err)
+	return transition.IgnoreRace(err)
 }
 
 // dropKeys deletes a user's keys, or all of an organization's when user is empty.
@@ -348,7 +340,7 @@ func (r *Remover) dropKeys(ctx context.Context, organization, user string) error
 		case !problem.Is(err, "not_found"):
 			return err // without the key its pointer would never be found again
 		}
-		return ignore(tx.Commit(ctx))
+		return transition.IgnoreRace(tx.Commit(ctx))
 	})
 }
 
@@ -447,7 +439,7 @@ func (r *Remover) dropChats(ctx context.Context, scope record.Scope) error {
 		}
 		tx := r.Store.Begin(r.Host.NewID())
 		tx.DeleteChat(e)
-		if err := ignore(tx.Commit(ctx)); err != nil {
+		if err := transition.IgnoreRace(tx.Commit(ctx)); err != nil {
 			return err
 		}
 	}
@@ -467,7 +459,7 @@ func dropAll[T record.Resourceful](r *Remover) func(context.Context, record.Scop
 func drop[T record.Resourceful](ctx context.Context, r *Remover, e record.Entity[T]) error {
 	tx := r.Store.Begin(r.Host.NewID())
 	record.DeleteResource(tx, e)
-	return ignore(tx.Commit(ctx))
+	return transition.IgnoreRace(tx.Commit(ctx))
 }
 
 // each calls do for each of an organization's resources of a kind.

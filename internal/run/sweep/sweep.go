@@ -287,11 +287,8 @@ func (s *Sweeper) run(ctx context.Context, id string) (*task, error) {
 
 // apply makes a transition in one try: if another process was faster, it has reconciled the run.
 func (s *Sweeper) apply(ctx context.Context, e record.RunEntity, event lifecycle.Event) error {
-	_, _, err := s.Executor.Apply(ctx, e, s.Store.Begin(s.Host.NewID()), transition.Change{Event: event})
-	if errors.Is(err, record.ErrConflict) || errors.Is(err, lifecycle.ErrRefused) {
-		return nil
-	}
-	return err
+	_, err := s.Executor.Apply(ctx, e, s.Store.Begin(s.Host.NewID()), transition.Change{Event: event})
+	return transition.IgnoreRace(err)
 }
 
 // later returns a due time at least a second in the future, whatever the clocks say.
@@ -332,7 +329,7 @@ func (s *Sweeper) delivery(ctx context.Context, run, place string) (*task, error
 			e.Value.CheckAt = now.Add(patient(wait, e.Value.NextAttempt, now))
 			tx := s.Store.Begin(s.Host.NewID())
 			tx.PutDelivery(e)
-			return ignoreConflict(tx.Commit(ctx))
+			return transition.IgnoreRace(tx.Commit(ctx))
 		}), nil
 }
 
@@ -345,7 +342,7 @@ func (s *Sweeper) job(ctx context.Context, id string) (*task, error) {
 		e.Value.Due = s.Host.Now().Add(wait)
 		tx := s.Store.Begin(s.Host.NewID())
 		tx.PutJob(e)
-		return ignoreConflict(tx.Commit(ctx))
+		return transition.IgnoreRace(tx.Commit(ctx))
 	}), nil
 }
 
@@ -357,7 +354,7 @@ func (s *Sweeper) file(ctx context.Context, id string) (*task, error) {
 	}
 	return s.nudge(events.NudgeJob, record.FileNudge(id), e.Value.Organization,
 		func(ctx context.Context, wait time.Duration) error {
-			return ignoreConflict(s.Store.RecheckFile(ctx, e, s.Host.Now().Add(wait)))
+			return transition.IgnoreRace(s.Store.RecheckFile(ctx, e, s.Host.Now().Add(wait)))
 		}), nil
 }
 
@@ -381,13 +378,6 @@ func (s *Sweeper) document(ctx context.Context, id string) (*task, error) {
 			e.Value.Ingestion = after
 			tx := s.Store.Begin(s.Host.NewID())
 			record.PutResource(tx, e)
-			return ignoreConflict(tx.Commit(ctx))
+			return transition.IgnoreRace(tx.Commit(ctx))
 		}), nil
-}
-
-func ignoreConflict(err error) error {
-	if errors.Is(err, record.ErrConflict) {
-		return nil
-	}
-	return err
 }

@@ -247,7 +247,7 @@ func Bugs() []Bug {
 		// Commits.
 		one("what a later version wrote is dropped", "internal/store/record/codec.go", `Unknown: e.unknown})`, `Unknown: nil})`),
 		one("own writes are not recognised", recordTx, `if c.Current != nil && c.Current.WriteID == writeID`, `if c.Current != nil && c.Current.WriteID == writeID+"?"`),
-		one("a transition is two commits", transitionTransition, "	written = tx.PutRun(written)\n", "	head := x.Store.Begin(tx.WriteID())\n	written = head.PutRun(written)\n	if err := head.Commit(ctx); err != nil {\n		return e, o, err\n	}\n"),
+		one("a transition is two commits", transitionTransition, "	written = tx.PutRun(written)\n", "	head := x.Store.Begin(tx.WriteID())\n	written = head.PutRun(written)\n	if err := head.Commit(ctx); err != nil {\n		return e, err\n	}\n"),
 		one("another organization's runs can be reached", recordStore, `return s.all || (s.organization != "" && s.organization == owner)`, `return s.all || s.organization != ""`),
 		one("what was not stored is started", transitionTransition, "			worker.Free()\n		default:", "			worker.Start(stored)\n		default:"),
 		one("a lost nudge is lost", sweepSweep, "	case todo.Execute:\n", "	case todo.Execute && now.IsZero():\n"),
