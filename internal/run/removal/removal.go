@@ -47,7 +47,6 @@ type Rollups interface {
 
 const (
 	pageSize = 50
-	pages    = 10 // in one call of Handle
 	// listingLag is by how long a listing may lag: after a pass that found nothing, one more follows after this time.
 	listingLag = time.Minute
 	daily      = 24 * time.Hour
@@ -131,22 +130,28 @@ func (r *Remover) pass(j *record.Job, page func(after string) (next string, err 
 	if rest, yes := strings.CutPrefix(after, second); yes {
 		mark, after = second, rest
 	}
-	for range pages {
-		next, err := page(after)
-		if err != nil {
-			return 0, err
-		}
-		if next == "" {
-			if mark == second {
-				return done, nil
-			}
-			j.Cursor = second
-			return listingLag, nil
-		}
-		after = next
+	next, err := upToTen(after, page)
+	switch {
+	case err != nil:
+		return 0, err
+	case next != "":
+		j.Cursor = mark + next
+		return 0, nil
+	case mark == second:
+		return done, nil
 	}
-	j.Cursor = mark + after
-	return 0, nil
+	j.Cursor = second
+	return listingLag, nil
+}
+
+// upToTen takes up to ten pages, and returns where the next one begins, empty at the end.
+func upToTen(after string, page func(after string) (next string, err error)) (next string, err error) {
+	for range 10 {
+		if after, err = page(after); err != nil || after == "" {
+			return "", err
+		}
+	}
+	return after, nil
 }
 
 // phase is a part of a pass. Its cursors have the mark as prefix; the first phase has none.
@@ -384,10 +389,13 @@ func (r *Remover) stopOrganization(ctx context.Context, organization string) err
 // dropResources deletes what an organization has besides its runs, and empties the organization's own item.
 func (r *Remover) dropResources(ctx context.Context, organization string) error {
 	scope := record.Of(organization)
+	versions := func(id string) error { return record.EraseVersions[catalog.Agent](ctx, r.Store, id) }
+	blobs := func(id string) error { return record.EraseBlobs[catalog.Toolkit](ctx, r.Store, id) }
 	for _, drop := range []func(context.Context, record.Scope) error{
-		r.dropChats, dropAll[catalog.User](r), dropAll[catalog.Email](r), dropVersioned[catalog.Agent](r),
-		dropVersioned[catalog.RemovedAgent](r), r.dropToolkits, r.dropBases, dropAll[catalog.Content](r),
-		dropAll[catalog.Group](r), dropAll[record.AuditEntry](r), r.dropFiles,
+		r.dropChats, dropAll[catalog.User](r, nil), dropAll[catalog.Email](r, nil),
+		dropAll[catalog.Agent](r, versions), dropAll[catalog.RemovedAgent](r, versions),
+		dropAll[catalog.Toolkit](r, blobs), r.dropBases, dropAll[catalog.Content](r, nil),
+		dropAll[catalog.Group](r, nil), dropAll[record.AuditEntry](r, nil), r.dropFiles,
 	} {
 		if err := drop(ctx, scope); err != nil {
 			return err
@@ -403,24 +411,6 @@ func (r *Remover) dropResources(ctx context.Context, organization string) error 
 		return nil
 	}
 	return err
-}
-
-// dropVersioned deletes all of an organization's agents, or of those that were removed, with their versions.
-func dropVersioned[T record.Resourceful](r *Remover) func(context.Context, record.Scope) error {
-	return func(ctx context.Context, scope record.Scope) error {
-		return each(ctx, r, scope, func(e record.Entity[T]) error {
-			if err := record.EraseVersions[catalog.Agent](ctx, r.Store, record.IDOf(e.Value)); err != nil {
-				return err
-			}
-			return drop(ctx, r, e)
-		})
-	}
-}
-
-func (r *Remover) dropToolkits(ctx context.Context, scope record.Scope) error {
-	return each(ctx, r, scope, func(e record.Entity[catalog.Toolkit]) error {
-		return record.EraseResource(ctx, r.Store, e.Value, r.Host.NewID())
-	})
 }
 
 func (r *Remover) dropFiles(ctx context.Context, scope record.Scope) error {
@@ -446,10 +436,17 @@ func (r *Remover) dropChats(ctx context.Context, scope record.Scope) error {
 	return nil
 }
 
-// dropAll deletes all of an organization's resources of a kind that owns nothing.
-func dropAll[T record.Resourceful](r *Remover) func(context.Context, record.Scope) error {
+// dropAll deletes all of an organization's resources of a kind, each after what it owns; nil: it owns nothing.
+func dropAll[T record.Resourceful](
+	r *Remover, owned func(id string) error,
+) func(context.Context, record.Scope) error {
 	return func(ctx context.Context, scope record.Scope) error {
 		return each(ctx, r, scope, func(e record.Entity[T]) error {
+			if owned != nil {
+				if err := owned(record.IDOf(e.Value)); err != nil {
+					return err
+				}
+			}
 			return drop(ctx, r, e)
 		})
 	}
@@ -524,28 +521,23 @@ func (r *Remover) retention(ctx context.Context, j *record.Job) (wait time.Durat
 		return daily, nil
 	}
 	before := r.Host.Now().AddDate(0, 0, -o.Value.RetentionDays)
-	for range pages {
-		page, err := r.Store.OldRunsOfOrganization(ctx, j.Organization, j.Cursor, pageSize)
-		if err != nil {
-			return 0, err
-		}
+	j.Cursor, err = upToTen(j.Cursor, func(after string) (string, error) {
+		page, err := r.Store.OldRunsOfOrganization(ctx, j.Organization, after, pageSize)
 		for _, e := range page.Rows {
 			if e.Value.CreatedAt.After(before) { // the listing is by age: none further on is older
-				j.Cursor = ""
-				return daily, nil
+				return "", nil
 			}
 			if !e.Value.Status.Terminal() || e.Value.FinishedAt.After(before) {
 				continue
 			}
 			if err := r.erase(ctx, e, false); err != nil {
-				return 0, err
+				return "", err
 			}
 		}
-		if page.Next == "" {
-			j.Cursor = ""
-			return daily, nil
-		}
-		j.Cursor = page.Next
+		return page.Next, err
+	})
+	if err != nil || j.Cursor != "" {
+		return 0, err
 	}
-	return 0, nil
+	return daily, nil
 }
