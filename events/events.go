@@ -1,5 +1,5 @@
-// Package events defines what one process sends to another: nudges, webhook bodies, stream frames, and what the function
-// reader is asked. The asks of the function broker stand in package broker, which has both ends.
+// Package events defines what one process sends to another: nudges, webhook bodies, stream frames. What the functions
+// broker and reader are asked stands in the packages broker and reader: each has both ends.
 //
 // It is a leaf: both ends of each channel import it, and it imports only the standard library.
 package events

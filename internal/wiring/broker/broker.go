@@ -144,14 +144,6 @@ func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 	return result, err
 }
 
-// read reads arguments: JSON without unknown members, doubled ones, or anything after it.
-func read(raw []byte, into any) error {
-	if err := jsonv2.Unmarshal(raw, into, jsonv2.RejectUnknownMembers(true)); err != nil {
-		return refuse("%s", err)
-	}
-	return nil
-}
-
 // operations are what may be asked for.
 var operations = map[operation]func(*Broker, context.Context, json.RawMessage) (any, error){
 	askRefresh: reading((*Broker).refresh),
@@ -163,14 +155,15 @@ var operations = map[operation]func(*Broker, context.Context, json.RawMessage) (
 	askEmbed:   reading((*Broker).embed),
 }
 
-// reading makes an operation of a method, by reading its arguments.
+// reading makes an operation of a method, by reading its arguments: JSON without unknown members, doubled ones, or
+// anything after it.
 func reading[A, R any](
 	do func(*Broker, context.Context, A) (R, error),
 ) func(*Broker, context.Context, json.RawMessage) (any, error) {
 	return func(b *Broker, ctx context.Context, raw json.RawMessage) (any, error) {
 		var arguments A
-		if err := read(raw, &arguments); err != nil {
-			return nil, err
+		if err := jsonv2.Unmarshal(raw, &arguments, jsonv2.RejectUnknownMembers(true)); err != nil {
+			return nil, refuse("%s", err)
 		}
 		return do(b, ctx, arguments)
 	}

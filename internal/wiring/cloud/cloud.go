@@ -116,24 +116,18 @@ func (q Queues) Send(ctx context.Context, m queue.Message) error {
 // SendAll sends nudges, those of a kind in as few calls as its queue can. Errors as of Send, one place for each nudge.
 func (q Queues) SendAll(ctx context.Context, ms []queue.Message) []error {
 	errs := make([]error, len(ms))
-	kinds := map[events.NudgeKind][]int{} // the places of each kind's
+	batches, places := map[events.NudgeKind][]queue.Message{}, map[events.NudgeKind][]int{}
 	for i, m := range ms {
-		kinds[m.Nudge.Kind] = append(kinds[m.Nudge.Kind], i)
-	}
-	for kind, at := range kinds {
-		to, ok := q[kind]
-		if !ok {
-			for _, i := range at {
-				errs[i] = q.Send(ctx, ms[i])
-			}
+		kind := m.Nudge.Kind
+		if q[kind] == nil {
+			errs[i] = q.Send(ctx, m)
 			continue
 		}
-		batch := make([]queue.Message, 0, len(at))
-		for _, i := range at {
-			batch = append(batch, ms[i])
-		}
-		for n, err := range to.SendAll(ctx, batch) {
-			errs[at[n]] = err
+		batches[kind], places[kind] = append(batches[kind], m), append(places[kind], i)
+	}
+	for kind, batch := range batches {
+		for n, err := range q[kind].SendAll(ctx, batch) {
+			errs[places[kind][n]] = err
 		}
 	}
 	return errs
