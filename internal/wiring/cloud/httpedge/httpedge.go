@@ -19,9 +19,6 @@ import (
 	"agentplatform/internal/wiring/cloud"
 )
 
-// probeTime limits the test request to a webhook address.
-const probeTime = 20 * time.Second
-
 // New makes the HTTP layer. A stream that is a function's response ends after maxStream; 0: never. More adds what
 // only some functions have. It fails where a secret cannot be read or a setting cannot be used.
 func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Config)) (*httpapi.Server, error) {
@@ -40,7 +37,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 		},
 		Files: &files.Files{Store: p.Store, Log: p.Log},
 		Webhooks: &webhook.Sender{
-			Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log, Secret: s.WebhookSecret,
+			Store: p.Store, Host: p.Host, Client: policy.Client(time.Minute), Log: p.Log, Secret: s.WebhookSecret,
 			Sealer: p.Sealer, Reads: p.Tenants.SenderReads,
 		},
 		Store: p.Store, Hub: p.Hub, Models: p.Models, Toolkits: p.Toolkits,
