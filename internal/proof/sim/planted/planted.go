@@ -212,7 +212,7 @@ func Bugs() []Bug {
 		Slots: slots}`, `Slots: slots}`),
 		one("parked messages change their order", lifecycleTransition, "	r := o.Before\n	return ChatPosition{", "	r := o.Before\n	slices.Reverse(o.After.Parked[1:])\n	return ChatPosition{"),
 		one("a sixth message is parked", lifecycleEvent, `if len(o.After.Parked) >= MaxParked {`, `if len(o.After.Parked) > MaxParked {`),
-		one("a cancelled run promotes nobody", lifecycleTransition, `if len(r.Parked) == 0 {`, `if len(r.Parked) == 0 || r.Status == Cancelled {`),
+		one("a cancelled run promotes nobody", lifecycleTransition, `if len(r.Parked) > 0 {`, `if len(r.Parked) > 0 && r.Status != Cancelled {`),
 		one("a message that is taken back hides its run", recordRun, "	if problem.Is(err, \"not_found\") {\n		return p, fmt.Errorf(\"%w: %w\", ErrConflict, err)\n	}\n", "").explored(),
 		one("a message waits on a run that asks for it", intakeIntake, "		if run.Answerable() && !r.message.FollowsUp {\n", "		if false {\n").explored(),
 		one("a withdrawal takes the first message", lifecycleEvent, `slices.Delete(o.After.Parked, at, at+1)`, `slices.Delete(o.After.Parked, 0, 1)`),
