@@ -427,9 +427,7 @@ func (r *Remover) dropChats(ctx context.Context, scope record.Scope) error {
 		if err != nil {
 			return err
 		}
-		tx := r.Store.Begin(r.Host.NewID())
-		tx.DeleteChat(e)
-		if err := transition.IgnoreRace(tx.Commit(ctx)); err != nil {
+		if err := r.Executor.Write(ctx, func(tx *record.Tx) { tx.DeleteChat(e) }); err != nil {
 			return err
 		}
 	}
@@ -447,16 +445,9 @@ func dropAll[T record.Resourceful](
 					return err
 				}
 			}
-			return drop(ctx, r, e)
+			return r.Executor.Write(ctx, func(tx *record.Tx) { record.DeleteResource(tx, e) })
 		})
 	}
-}
-
-// drop deletes a resource as it was read, in its own commit.
-func drop[T record.Resourceful](ctx context.Context, r *Remover, e record.Entity[T]) error {
-	tx := r.Store.Begin(r.Host.NewID())
-	record.DeleteResource(tx, e)
-	return transition.IgnoreRace(tx.Commit(ctx))
 }
 
 // each calls do for each of an organization's resources of a kind.

@@ -327,9 +327,7 @@ func (s *Sweeper) delivery(ctx context.Context, run, place string) (*task, error
 	return s.nudge(events.NudgeWebhook, e.Value.NudgeID(), e.Value.Organization,
 		func(ctx context.Context, wait time.Duration) error {
 			e.Value.CheckAt = now.Add(patient(wait, e.Value.NextAttempt, now))
-			tx := s.Store.Begin(s.Host.NewID())
-			tx.PutDelivery(e)
-			return transition.IgnoreRace(tx.Commit(ctx))
+			return s.Executor.Write(ctx, func(tx *record.Tx) { tx.PutDelivery(e) })
 		}), nil
 }
 
@@ -340,9 +338,7 @@ func (s *Sweeper) job(ctx context.Context, id string) (*task, error) {
 	}
 	return s.nudge(events.NudgeJob, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {
 		e.Value.Due = s.Host.Now().Add(wait)
-		tx := s.Store.Begin(s.Host.NewID())
-		tx.PutJob(e)
-		return transition.IgnoreRace(tx.Commit(ctx))
+		return s.Executor.Write(ctx, func(tx *record.Tx) { tx.PutJob(e) })
 	}), nil
 }
 
@@ -376,8 +372,6 @@ func (s *Sweeper) document(ctx context.Context, id string) (*task, error) {
 				return nil // it has ended meanwhile
 			}
 			e.Value.Ingestion = after
-			tx := s.Store.Begin(s.Host.NewID())
-			record.PutResource(tx, e)
-			return transition.IgnoreRace(tx.Commit(ctx))
+			return s.Executor.Write(ctx, func(tx *record.Tx) { record.PutResource(tx, e) })
 		}), nil
 }

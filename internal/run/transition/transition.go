@@ -160,6 +160,14 @@ func IgnoreRace(err error) error {
 	return err
 }
 
+// Write commits what fill adds to a unit of work, beside any transition. It returns nil, too, where another process was
+// faster; else what [record.Tx.Commit] returns.
+func (x *Executor) Write(ctx context.Context, fill func(tx *record.Tx)) error {
+	tx := x.Store.Begin(x.Host.NewID())
+	fill(tx)
+	return IgnoreRace(tx.Commit(ctx))
+}
+
 // Pause waits before the next try after a conflict: with jitter, at most 1 ms doubling with try up to 50 ms. It returns
 // the context's error.
 func (x *Executor) Pause(ctx context.Context, try int) error {
