@@ -24,9 +24,9 @@ func main() {
 			return nil, err
 		}
 		sender := &webhook.Sender{
-			Store: p.Store, Host: p.Host, Client: policy.Client(time.Minute), Log: p.Log, Secret: p.Settings.WebhookSecret,
-			Sealer: p.Sealer, OnAttempt: p.Metrics.Delivered, Reads: p.Tenants.SenderReads,
-			Form: a2a.Notification,
+			Store: p.Store, Host: p.Host, Client: policy.Client(time.Minute), Log: p.Log,
+			Secret: p.Settings.WebhookSecret, Sealer: p.Sealer, OnAttempt: p.Metrics.Delivered,
+			Reads: p.Tenants.SenderReads, Form: a2a.Notification,
 		}
 		return trigger.Messages(p.Queues[events.NudgeWebhook], p.Log, p.Nudges(sender.Handle)), nil
 	})

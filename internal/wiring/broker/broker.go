@@ -13,8 +13,8 @@
 //
 // What the broker does is a part of the trace of the request that has it asked.
 //
-// The package must not know HTTP, Lambda or who may do what. It imports the use cases toolkit and webhook, provider, the
-// ports embedding and tool, trace, and the errors of record and seal.
+// The package must not know HTTP, Lambda or who may do what. It imports the use cases toolkit and webhook, provider,
+// the ports embedding and tool, trace, and the errors of record and seal.
 package broker
 
 import (

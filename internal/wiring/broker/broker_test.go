@@ -177,7 +177,8 @@ func TestTheMembersOfAnswersKeepTheirNames(t *testing.T) {
 	}
 	for want, result := range map[string]any{
 		`{"added":["a"],"removed":["b"],"changed":["c"],"tools":[{"before":{"name":"b","description":"",
-			"parameters":null,"approval":{},"enabled":false,"may_retry":false,"retry_safe":false}}]}`: toolkit.Difference{
+			"parameters":null,"approval":{},"enabled":false,
+			"may_retry":false,"retry_safe":false}}]}`: toolkit.Difference{
 			Added: []string{"a"}, Removed: []string{"b"}, Changed: []string{"c"},
 			Tools: []toolkit.Changed{{Before: &toolkit.Tool{Definition: tool.Definition{Spec: tool.Spec{Name: "b"}}}}},
 		},
