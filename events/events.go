@@ -1,4 +1,5 @@
-// Package events defines everything that one process sends to another: nudges, webhook bodies, stream frames.
+// Package events defines what one process sends to another: nudges, webhook bodies, stream frames. What the functions
+// broker and reader are asked stands in the packages broker and reader: each has both ends.
 //
 // It is a leaf: both ends of each channel import it, and it imports only the standard library.
 package events

@@ -13,7 +13,7 @@ import (
 	"agentplatform/internal/wiring/cloud/brokerclient"
 	"agentplatform/internal/wiring/cloud/function"
 	"agentplatform/internal/wiring/cloud/httpedge"
-	"agentplatform/internal/wiring/cloud/httpedge/mcpedge"
+	"agentplatform/internal/wiring/cloud/httpedge/gateway"
 	"agentplatform/internal/wiring/cloud/search"
 	"agentplatform/internal/wiring/trigger"
 )
@@ -37,7 +37,7 @@ func main() {
 			c.Knowledge, c.Asker, c.Prober = k, asker, asker
 			c.Slow = func() { p.Metrics.Count(cloud.SlowAnswers) }
 		}
-		server, err := httpedge.New(p, 0, httpedge.A2A(p.Sealer), mcpedge.Add, httpedge.CountFailures(p), use)
+		server, err := httpedge.New(p, 0, gateway.Add(p), use)
 		if err != nil {
 			return nil, err
 		}

@@ -15,9 +15,6 @@ import (
 	"agentplatform/internal/wiring/cloud/function"
 )
 
-// probeTime limits the test request to a webhook address.
-const probeTime = 20 * time.Second
-
 func main() {
 	function.Run(func(p *cloud.Platform) (any, error) {
 		ctx := context.Background()
@@ -35,13 +32,14 @@ func main() {
 		if lacking != nil {
 			p.Log.Error("an embedding model cannot be used", "error", lacking)
 		}
-		return p.Asks(&broker.Broker{
+		b := &broker.Broker{
 			Toolkits: p.Toolkits,
 			Webhooks: &webhook.Sender{
-				Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log,
+				Store: p.Store, Host: p.Host, Client: policy.Client(time.Minute), Log: p.Log,
 				Secret: p.Settings.WebhookSecret, Sealer: p.Sealer, Reads: p.Tenants.SenderReads,
 			},
 			Callbacks: policy, Models: p.Models, Embeddings: embeddings.Models, Log: p.Log,
-		}), nil
+		}
+		return p.Asks(b.Invoke), nil
 	})
 }

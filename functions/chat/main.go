@@ -8,7 +8,7 @@ import (
 	"agentplatform/internal/wiring/cloud"
 	"agentplatform/internal/wiring/cloud/function"
 	"agentplatform/internal/wiring/cloud/httpedge"
-	"agentplatform/internal/wiring/cloud/httpedge/mcpedge"
+	"agentplatform/internal/wiring/cloud/httpedge/gateway"
 	"agentplatform/internal/wiring/trigger"
 )
 
@@ -17,7 +17,7 @@ const maxStream = 14 * time.Minute
 
 func main() {
 	function.Run(func(p *cloud.Platform) (any, error) {
-		server, err := httpedge.New(p, maxStream, httpedge.A2A(p.Sealer), mcpedge.Add, httpedge.CountFailures(p))
+		server, err := httpedge.New(p, maxStream, gateway.Add(p))
 		if err != nil {
 			return nil, err
 		}

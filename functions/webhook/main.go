@@ -14,9 +14,6 @@ import (
 	"agentplatform/internal/wiring/trigger"
 )
 
-// tryTime limits one delivery attempt, including redirects and slow bodies.
-const tryTime = time.Minute
-
 func main() {
 	function.Run(func(p *cloud.Platform) (any, error) {
 		policy, err := egress.Read(p.Settings.WebhookAllowHosts, "WEBHOOK_CA_FILE", p.Settings.WebhookCAFile)
@@ -27,9 +24,9 @@ func main() {
 			return nil, err
 		}
 		sender := &webhook.Sender{
-			Store: p.Store, Host: p.Host, Client: policy.Client(tryTime), Log: p.Log, Secret: p.Settings.WebhookSecret,
-			Sealer: p.Sealer, OnAttempt: p.Metrics.Delivered, Reads: p.Tenants.SenderReads,
-			Form: a2a.Notification,
+			Store: p.Store, Host: p.Host, Client: policy.Client(time.Minute), Log: p.Log,
+			Secret: p.Settings.WebhookSecret, Sealer: p.Sealer, OnAttempt: p.Metrics.Delivered,
+			Reads: p.Tenants.SenderReads, Form: a2a.Notification,
 		}
 		return trigger.Messages(p.Queues[events.NudgeWebhook], p.Log, p.Nudges(sender.Handle)), nil
 	})

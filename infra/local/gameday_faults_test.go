@@ -24,8 +24,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/events"
 	"agentplatform/infra/cloudwatch"
+	"agentplatform/internal/text/reader"
 )
 
 // The faults of a game day that lie in the stage itself: its workers, tasks, queues, functions and settings.
@@ -219,7 +219,7 @@ func (d *day) sample(t *testing.T, function string) []byte {
 			_, _ = io.WriteString(w, "text")
 		}))
 		t.Cleanup(files.Close)
-		sample, err = json.Marshal(events.AskedText{URL: files.URL, ContentType: "text/plain", Name: "a.txt"})
+		sample, err = json.Marshal(reader.AskedText{URL: files.URL, ContentType: "text/plain", Name: "a.txt"})
 		require.NoError(t, err)
 	}
 	return sample

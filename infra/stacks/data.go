@@ -6,6 +6,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsecr"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awskms"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3vectors"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/jsii-runtime-go"
 
@@ -44,57 +45,12 @@ func warm(s stage.Stage) *awsdynamodb.WarmThroughput {
 }
 
 func newData(stack awscdk.Stack, s stage.Stage) *data {
-	d := &data{}
-	layout := dynamotable.Layout()
-	attribute := func(name string) *awsdynamodb.Attribute {
-		return &awsdynamodb.Attribute{Name: jsii.String(name), Type: awsdynamodb.AttributeType_STRING}
-	}
-	var indexes []*awsdynamodb.GlobalSecondaryIndexPropsV2
-	for _, index := range layout.Indexes {
-		indexes = append(indexes, &awsdynamodb.GlobalSecondaryIndexPropsV2{
-			IndexName: jsii.String(index.Name), PartitionKey: attribute(index.PartitionKey),
-			SortKey:        attribute(index.SortKey),
-			ProjectionType: awsdynamodb.ProjectionType_KEYS_ONLY,
-		})
-	}
 	keep := awscdk.RemovalPolicy_DESTROY
 	if s.Precious {
 		keep = awscdk.RemovalPolicy_RETAIN
 	}
-	d.Core = awsdynamodb.NewTableV2(stack, jsii.String("Core"), &awsdynamodb.TablePropsV2{
-		PartitionKey: attribute(layout.PartitionKey), SortKey: attribute(layout.SortKey),
-		TimeToLiveAttribute:    jsii.String(layout.TTL),
-		WarmThroughput:         warm(s),
-		GlobalSecondaryIndexes: &indexes, Billing: awsdynamodb.Billing_OnDemand(nil), RemovalPolicy: keep,
-		DeletionProtection: jsii.Bool(s.Precious),
-		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
-			PointInTimeRecoveryEnabled: jsii.Bool(true), RecoveryPeriodInDays: jsii.Number(recoveryDays),
-		},
-	})
-	// frames live for minutes: nothing to back up
-	d.Feed = awsdynamodb.NewTableV2(stack, jsii.String("Feed"), &awsdynamodb.TablePropsV2{
-		PartitionKey: attribute(layout.PartitionKey), SortKey: attribute(layout.SortKey),
-		TimeToLiveAttribute: jsii.String(layout.TTL),
-		Billing:             awsdynamodb.Billing_OnDemand(nil), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
-	})
-	d.Bucket = awss3.NewBucket(stack, jsii.String("Blobs"), &awss3.BucketProps{
-		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(), EnforceSSL: jsii.Bool(true),
-		Encryption: awss3.BucketEncryption_S3_MANAGED,
-		// A table that is put back to an earlier time names objects that have been deleted since.
-		Versioned:     jsii.Bool(true),
-		RemovalPolicy: awscdk.RemovalPolicy_RETAIN, // CloudFormation cannot delete a bucket with objects
-		// Pages of the admin panel send and fetch what is large by presigned addresses. These are the right to do so,
-		// whoever asks, so it does not matter of which page a browser's request is.
-		Cors: &[]*awss3.CorsRule{{
-			AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_PUT, awss3.HttpMethods_GET},
-			AllowedOrigins: jsii.Strings("*"), AllowedHeaders: jsii.Strings("*"), MaxAge: jsii.Number(3600),
-		}},
-		LifecycleRules: &[]*awss3.LifecycleRule{{
-			AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1)),
-			NoncurrentVersionExpiration:         awscdk.Duration_Days(jsii.Number(recoveryDays)),
-			ExpiredObjectDeleteMarker:           jsii.Bool(true),
-		}},
-	})
+	d := &data{Bucket: blobs(stack)}
+	d.tables(stack, s, keep)
 	d.Index, d.IndexARN = vectors(stack, s)
 	d.Key = awskms.NewKey(stack, jsii.String("SealingKey"),
 		&awskms.KeyProps{EnableKeyRotation: jsii.Bool(true), RemovalPolicy: keep})
@@ -124,4 +80,74 @@ func newData(stack awscdk.Stack, s stage.Stage) *data {
 	output(stack, "Bucket", d.Bucket.BucketName())
 	output(stack, "VectorBucket", d.Index)
 	return d
+}
+
+func attribute(name string) *awsdynamodb.Attribute {
+	return &awsdynamodb.Attribute{Name: jsii.String(name), Type: awsdynamodb.AttributeType_STRING}
+}
+
+func (d *data) tables(stack awscdk.Stack, s stage.Stage, keep awscdk.RemovalPolicy) {
+	layout := dynamotable.Layout()
+	var indexes []*awsdynamodb.GlobalSecondaryIndexPropsV2
+	for _, index := range layout.Indexes {
+		indexes = append(indexes, &awsdynamodb.GlobalSecondaryIndexPropsV2{
+			IndexName: jsii.String(index.Name), PartitionKey: attribute(index.PartitionKey),
+			SortKey:        attribute(index.SortKey),
+			ProjectionType: awsdynamodb.ProjectionType_KEYS_ONLY,
+		})
+	}
+	d.Core = awsdynamodb.NewTableV2(stack, jsii.String("Core"), &awsdynamodb.TablePropsV2{
+		PartitionKey: attribute(layout.PartitionKey), SortKey: attribute(layout.SortKey),
+		TimeToLiveAttribute:    jsii.String(layout.TTL),
+		WarmThroughput:         warm(s),
+		GlobalSecondaryIndexes: &indexes, Billing: awsdynamodb.Billing_OnDemand(nil), RemovalPolicy: keep,
+		DeletionProtection: jsii.Bool(s.Precious),
+		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
+			PointInTimeRecoveryEnabled: jsii.Bool(true), RecoveryPeriodInDays: jsii.Number(recoveryDays),
+		},
+	})
+	// frames live for minutes: nothing to back up
+	d.Feed = awsdynamodb.NewTableV2(stack, jsii.String("Feed"), &awsdynamodb.TablePropsV2{
+		PartitionKey: attribute(layout.PartitionKey), SortKey: attribute(layout.SortKey),
+		TimeToLiveAttribute: jsii.String(layout.TTL),
+		Billing:             awsdynamodb.Billing_OnDemand(nil), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+	})
+}
+
+// blobs makes the bucket of the blob store.
+func blobs(stack awscdk.Stack) awss3.Bucket {
+	return awss3.NewBucket(stack, jsii.String("Blobs"), &awss3.BucketProps{
+		BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(), EnforceSSL: jsii.Bool(true),
+		Encryption: awss3.BucketEncryption_S3_MANAGED,
+		// A table that is put back to an earlier time names objects that have been deleted since.
+		Versioned:     jsii.Bool(true),
+		RemovalPolicy: awscdk.RemovalPolicy_RETAIN, // CloudFormation cannot delete a bucket with objects
+		// Pages of the admin panel send and fetch what is large by presigned addresses. These are the right to do so,
+		// whoever asks, so it does not matter of which page a browser's request is.
+		Cors: &[]*awss3.CorsRule{{
+			AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_PUT, awss3.HttpMethods_GET},
+			AllowedOrigins: jsii.Strings("*"), AllowedHeaders: jsii.Strings("*"), MaxAge: jsii.Number(3600),
+		}},
+		LifecycleRules: &[]*awss3.LifecycleRule{{
+			AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1)),
+			NoncurrentVersionExpiration:         awscdk.Duration_Days(jsii.Number(recoveryDays)),
+			ExpiredObjectDeleteMarker:           jsii.Bool(true),
+		}},
+	})
+}
+
+// vectors makes the vector bucket of the index of documents, and returns its name and its ARN. What is in it is made
+// from the bucket of blobs, and can be made again; it is kept all the same when the stack is deleted, as CloudFormation
+// cannot delete one with indexes. The name is known before it is made: another life of the stack has another one.
+func vectors(stack awscdk.Stack, s stage.Stage) (name, arn *string) {
+	const idOfStack = 2 // in arn:…:stack/NAME/ID
+	life := awscdk.Fn_Select(jsii.Number(idOfStack), awscdk.Fn_Split(jsii.String("/"), stack.StackId(), nil))
+	name = awscdk.Fn_Join(jsii.String("-"), &[]*string{jsii.String("agents"), jsii.String(s.Name), life})
+	bucket := awss3vectors.NewCfnVectorBucket(stack, jsii.String("Vectors"), &awss3vectors.CfnVectorBucketProps{
+		VectorBucketName: name,
+	})
+	bucket.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN, nil)
+	return name, stack.FormatArn(&awscdk.ArnComponents{
+		Service: jsii.String("s3vectors"), Resource: jsii.String("bucket"), ResourceName: name,
+	})
 }

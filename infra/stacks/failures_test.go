@@ -22,7 +22,7 @@ import (
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/logline"
 	"agentplatform/internal/wiring/cloud"
-	"agentplatform/internal/wiring/cloud/httpedge"
+	"agentplatform/internal/wiring/cloud/httpedge/gateway"
 )
 
 // logs are what the function of an answer logs, line by line. The HTTP layer that is deployed writes them.
@@ -34,7 +34,7 @@ func logsOf(t *testing.T, status int, ask func(t *testing.T, e httpapitest.API) 
 	var out bytes.Buffer
 	e := httpapitest.New(t, func(c *service.Config) {
 		c.Log = logline.New(&out, 0)
-		httpedge.CountFailures(&cloud.Platform{Metrics: cloud.NewMetrics(&out, "prod", time.Now)})(c)
+		gateway.Add(&cloud.Platform{Metrics: cloud.NewMetrics(&out, "prod", time.Now)})(c)
 	})
 	require.Equal(t, status, ask(t, e), out.String())
 	return bytes.Split(bytes.TrimSpace(out.Bytes()), []byte("\n"))

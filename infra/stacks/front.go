@@ -25,17 +25,8 @@ func (v *service) distribution() {
 	v.network()
 	none := awscloudfront.CachePolicy_CACHING_DISABLED()
 	all := awscloudfront.OriginRequestPolicy_ALL_VIEWER_EXCEPT_HOST_HEADER()
-	key := map[string]*string{"X-Api-Key": v.secret.UnsafeUnwrap()}
 	// For clients the documentation and the panel are outside /api; for API Gateway they are in the stage api.
-	gateway := func(path *string) awscloudfront.IOrigin {
-		return awscloudfrontorigins.NewHttpOrigin(awscdk.Fn_Join(jsii.String(""), &[]*string{
-			v.API.RestApiId(), jsii.String(".execute-api."), v.stack.Region(), jsii.String("."), v.stack.UrlSuffix(),
-		}), &awscloudfrontorigins.HttpOriginProps{
-			ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY, CustomHeaders: &key,
-			ReadTimeout: seconds(60), OriginPath: path,
-		})
-	}
-	pages := gateway(jsii.String("/api")) // the documentation and the panel
+	pages := v.gateway(jsii.String("/api"))
 	streams := awscloudfrontorigins.VpcOrigin_WithApplicationLoadBalancer(v.balancer,
 		&awscloudfrontorigins.VpcOriginWithEndpointProps{
 			ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTP_ONLY, HttpPort: jsii.Number(80),
@@ -51,7 +42,7 @@ func (v *service) distribution() {
 	}
 	every, reads := awscloudfront.AllowedMethods_ALLOW_ALL(), awscloudfront.AllowedMethods_ALLOW_GET_HEAD_OPTIONS()
 	properties := &awscloudfront.DistributionProps{
-		Comment: jsii.String("agents " + v.stage.Name), DefaultBehavior: behaviour(gateway(nil), every),
+		Comment: jsii.String("agents " + v.stage.Name), DefaultBehavior: behaviour(v.gateway(nil), every),
 		AdditionalBehaviors: &map[string]*awscloudfront.BehaviorOptions{
 			"/api/v1/runs/*/stream": behaviour(streams, reads), "/api/v1/interrupts": behaviour(streams, reads),
 			"/docs*": behaviour(pages, reads),
@@ -83,6 +74,16 @@ func (v *service) distribution() {
 	})
 	output(v.stack, "BaseUrl", jsii.String("https://"+v.domain()+"/api/v1"))
 	output(v.stack, "DistributionDomain", v.Distribution.DistributionDomainName())
+}
+
+// gateway is API Gateway as an origin, below a path.
+func (v *service) gateway(path *string) awscloudfront.IOrigin {
+	return awscloudfrontorigins.NewHttpOrigin(awscdk.Fn_Join(jsii.String(""), &[]*string{
+		v.API.RestApiId(), jsii.String(".execute-api."), v.stack.Region(), jsii.String("."), v.stack.UrlSuffix(),
+	}), &awscloudfrontorigins.HttpOriginProps{
+		ProtocolPolicy: awscloudfront.OriginProtocolPolicy_HTTPS_ONLY, ReadTimeout: seconds(60), OriginPath: path,
+		CustomHeaders: &map[string]*string{"X-Api-Key": v.secret.UnsafeUnwrap()},
+	})
 }
 
 // domain is the one that clients know the service by.

@@ -192,14 +192,6 @@ func concurrency() awscloudwatch.IMetric {
 }
 
 func (o *ops) alarms() {
-	o.alarm(alarm{name: "GatewayErrors", above: 1, points: 2, of: 3,
-		metric: expression("100 * (answered + unanswered) / requests", "%", 5, map[string]awscloudwatch.IMetric{
-			"answered": o.own(cloud.FailedAnswers, "Sum", 5), "unanswered": o.unanswered(),
-			"requests": aws("AWS/ApiGateway", "Count", "Sum", 5,
-				map[string]*string{"ApiName": jsii.String("agents-" + o.stage.Name), "Stage": jsii.String("api")}),
-		})})
-	o.alarm(alarm{name: "AnswersSlow", above: 1, points: 3, of: 3, metric: ratio(o.own(cloud.SlowAnswers, "Sum", 5),
-		o.Functions["api"].MetricInvocations(options("Sum", 5)))})
 	for _, f := range functions {
 		o.alarm(alarm{name: title(f.name) + "Failing", metric: o.failures(f.name), above: 2})
 		o.alarm(alarm{name: title(f.name) + "Throttled", metric: o.Functions[f.name].MetricThrottles(options("Sum", 5)),
@@ -214,22 +206,6 @@ func (o *ops) alarms() {
 		o.alarm(old)
 		o.alarm(alarm{name: title(c.queue) + "DeadLetters",
 			metric: o.Dead[c.queue].MetricApproximateNumberOfMessagesVisible(options("Maximum", 1)), above: 0})
-	}
-	o.alarm(alarm{name: "StartsSlow", metric: o.own(cloud.StartLatency, "p99", 5), above: 30_000, points: 2, of: 3})
-	o.alarm(alarm{name: "WorkersLost", metric: o.own(cloud.Recovered, "Sum", 5), above: 5})
-	o.alarm(alarm{name: "RunsUnstartable", metric: o.own(cloud.Unstartable, "Sum", 5), above: 0})
-	o.alarm(alarm{name: "PausesLate", metric: o.own(cloud.PausesLate, "Sum", 5), above: 0})
-	for _, share := range []struct {
-		name, failed, attempts string
-		above                  float64 // percent
-	}{
-		{"WebhooksFailing", cloud.WebhookFailed, cloud.WebhookTried, 50},
-		{"ModelsFailing", cloud.ModelFailed, cloud.ModelTried, 5},
-		{"IngestionsFailing", cloud.IngestFailed, cloud.IngestEnded, 5},
-		{"SearchesFailing", cloud.SearchFailed, cloud.SearchTried, 5},
-	} {
-		o.alarm(alarm{name: share.name, above: share.above, points: 3, of: 3,
-			metric: ratio(o.own(share.failed, "Sum", 5), o.own(share.attempts, "Sum", 5))})
 	}
 	for name, table := range map[string]awsdynamodb.TableV2{"Core": o.data.Core, "Feed": o.data.Feed} {
 		dimensions := map[string]*string{"TableName": table.TableName()}
@@ -248,12 +224,20 @@ func (o *ops) alarms() {
 		})})
 	o.alarm(alarm{name: "SweeperSilent", metric: o.Functions["sweeper"].MetricInvocations(options("Sum", 1)), above: 1,
 		least: true, points: 3, of: 3, noneIsBad: true})
-	// the least of five minutes: each sweep has left some
-	o.alarm(alarm{name: "SweeperBehind", metric: o.own(cloud.SweepLeft, "Minimum", 5), above: 0, points: 3, of: 3})
-	o.alarm(alarm{name: "OwnTimeLong", metric: o.own(cloud.OwnTime, "p99", 5), above: 5000, points: 3, of: 3})
-	if o.stage.Settings["OTEL_EXPORTER_OTLP_ENDPOINT"] != "" {
-		o.alarm(alarm{name: "SpansDropped", metric: o.own(cloud.SpansDropped, "Sum", 5), above: 0, points: 3, of: 3})
-	}
+	o.alarmsOfAnswers()
+	o.alarmsOfWork()
+}
+
+// alarmsOfAnswers are about requests and streams.
+func (o *ops) alarmsOfAnswers() {
+	o.alarm(alarm{name: "GatewayErrors", above: 1, points: 2, of: 3,
+		metric: expression("100 * (answered + unanswered) / requests", "%", 5, map[string]awscloudwatch.IMetric{
+			"answered": o.own(cloud.FailedAnswers, "Sum", 5), "unanswered": o.unanswered(),
+			"requests": aws("AWS/ApiGateway", "Count", "Sum", 5,
+				map[string]*string{"ApiName": jsii.String("agents-" + o.stage.Name), "Stage": jsii.String("api")}),
+		})})
+	o.alarm(alarm{name: "AnswersSlow", above: 1, points: 3, of: 3, metric: ratio(o.own(cloud.SlowAnswers, "Sum", 5),
+		o.Functions["api"].MetricInvocations(options("Sum", 5)))})
 	o.alarm(alarm{name: "StreamUnhealthy", metric: o.targets.Metrics().HealthyHostCount(options("Minimum", 1)),
 		above: 1, least: true, points: 2, of: 3, noneIsBad: true})
 	o.alarm(alarm{name: "StreamErrors", above: 5, points: 2, of: 3,
@@ -263,6 +247,32 @@ func (o *ops) alarms() {
 			"logged": o.logged("stream"),
 		})})
 	o.alarm(alarm{name: "StreamsFull", metric: o.own(cloud.OpenStreams, "Maximum", 1), above: 1600, points: 2, of: 3})
+}
+
+// alarmsOfWork are about what the platform counts of runs, documents and webhooks.
+func (o *ops) alarmsOfWork() {
+	o.alarm(alarm{name: "StartsSlow", metric: o.own(cloud.StartLatency, "p99", 5), above: 30_000, points: 2, of: 3})
+	o.alarm(alarm{name: "WorkersLost", metric: o.own(cloud.Recovered, "Sum", 5), above: 5})
+	o.alarm(alarm{name: "RunsUnstartable", metric: o.own(cloud.Unstartable, "Sum", 5), above: 0})
+	o.alarm(alarm{name: "PausesLate", metric: o.own(cloud.PausesLate, "Sum", 5), above: 0})
+	for _, share := range []struct {
+		name, failed, attempts string
+		above                  float64 // percent
+	}{
+		{"WebhooksFailing", cloud.WebhookFailed, cloud.WebhookTried, 50},
+		{"ModelsFailing", cloud.ModelFailed, cloud.ModelTried, 5},
+		{"IngestionsFailing", cloud.IngestFailed, cloud.IngestEnded, 5},
+		{"SearchesFailing", cloud.SearchFailed, cloud.SearchTried, 5},
+	} {
+		o.alarm(alarm{name: share.name, above: share.above, points: 3, of: 3,
+			metric: ratio(o.own(share.failed, "Sum", 5), o.own(share.attempts, "Sum", 5))})
+	}
+	// the least of five minutes: each sweep has left some
+	o.alarm(alarm{name: "SweeperBehind", metric: o.own(cloud.SweepLeft, "Minimum", 5), above: 0, points: 3, of: 3})
+	o.alarm(alarm{name: "OwnTimeLong", metric: o.own(cloud.OwnTime, "p99", 5), above: 5000, points: 3, of: 3})
+	if o.stage.Settings["OTEL_EXPORTER_OTLP_ENDPOINT"] != "" {
+		o.alarm(alarm{name: "SpansDropped", metric: o.own(cloud.SpansDropped, "Sum", 5), above: 0, points: 3, of: 3})
+	}
 }
 
 func (o *ops) dashboard() {

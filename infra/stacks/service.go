@@ -400,7 +400,7 @@ func (v *service) grant(to awsiam.IGrantable, f function) {
 			state(&awsiam.PolicyStatementProps{Actions: jsii.Strings(actions...), Resources: &resources})
 		}
 	}
-	core, feed, settings := v.data.Core.TableArn(), v.data.Feed.TableArn(), v.stage.Settings
+	core, feed := v.data.Core.TableArn(), v.data.Feed.TableArn()
 	allow(f.core >= read, itemReads, core)
 	allow(f.core >= read && !f.single, rangeReads, core)
 	allow(f.core >= write, tableWrites, core)
@@ -432,6 +432,20 @@ func (v *service) grant(to awsiam.IGrantable, f function) {
 			})
 		}
 	}
+	v.grantCalls(f, allow)
+	if f.asks != "" { // nobody else may
+		allow(true, []string{"lambda:InvokeFunction"}, v.Live[f.asks].FunctionArn())
+	}
+	allow(f.waitsPauses, []string{"states:StartExecution"}, v.Machine.StateMachineArn())
+	allow(f.stopsPauses, []string{"states:StopExecution"}, awscdk.Fn_Join(jsii.String(""), &[]*string{
+		awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:"), nil),
+		v.Machine.StateMachineName(), jsii.String(":*"),
+	}))
+}
+
+// grantCalls gives the rights to call what is no part of the stage: the receiver of spans, secrets, models, the index.
+func (v *service) grantCalls(f function, allow func(given bool, actions []string, resources ...*string)) {
+	settings := v.stage.Settings
 	// "sending spans to the OTLP traces endpoint, which is authorized as xray:PutTraceSegments":
 	// https://docs.aws.amazon.com/xray/latest/devguide/xray-opentelemetry-bearer-token.html. X-Ray has no resource that
 	// spans are put into.
@@ -449,14 +463,6 @@ func (v *service) grant(to awsiam.IGrantable, f function) {
 	searched := len(f.vectors) > 0
 	allow(searched, f.vectors, jsii.String(*v.data.IndexARN+"/index/*"))
 	allow(searched, []string{"s3vectors:GetVectorBucket"}, v.data.IndexARN)
-	if f.asks != "" { // nobody else may
-		allow(true, []string{"lambda:InvokeFunction"}, v.Live[f.asks].FunctionArn())
-	}
-	allow(f.waitsPauses, []string{"states:StartExecution"}, v.Machine.StateMachineArn())
-	allow(f.stopsPauses, []string{"states:StopExecution"}, awscdk.Fn_Join(jsii.String(""), &[]*string{
-		awscdk.Fn_Sub(jsii.String("arn:${AWS::Partition}:states:${AWS::Region}:${AWS::AccountId}:execution:"), nil),
-		v.Machine.StateMachineName(), jsii.String(":*"),
-	}))
 }
 
 func (v *service) consume(c consumer) {

@@ -36,8 +36,9 @@ type Request struct {
 
 // Reply has a vector for each text.
 type Reply struct {
-	Vectors [][]float32
-	Tokens  int64 // that the endpoint counted, as far as that can be true; with an error: those used before it
+	Vectors [][]float32 `json:"vectors,omitempty"`
+	// Tokens are those that the endpoint counted, as far as that can be true; with an error: those used before it.
+	Tokens int64 `json:"tokens"`
 }
 
 // Model embeds texts. Implementations are safe for concurrent use.

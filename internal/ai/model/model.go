@@ -197,8 +197,8 @@ type Model interface {
 
 // Info describes a model that can be reached.
 type Info struct {
-	Name        string
-	Description string
+	Name        string `json:"name"`
+	Description string `json:"description"`
 }
 
 // Catalogue lists the models of a provider.

@@ -49,14 +49,14 @@ const (
 
 // Model is a model that can be reached.
 type Model struct {
-	Provider string
+	Provider string `json:"provider"`
 	model.Info
 }
 
 // Listing is the models that can be reached now, and for each unreachable provider the reason.
 type Listing struct {
-	Models      []Model
-	Unreachable map[string]string // reasons, by provider name
+	Models      []Model           `json:"models,omitempty"`
+	Unreachable map[string]string `json:"unreachable,omitempty"` // reasons, by provider name
 }
 
 // List asks each provider in turn, for at most five seconds; an answer is cached for one minute. A provider that

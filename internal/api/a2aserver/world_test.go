@@ -210,7 +210,7 @@ func (w *world) send(message string) object {
 // transition makes a transition of a worker.
 func (w *world) transition(run string, c transition.Change) {
 	w.t.Helper()
-	_, _, err := w.Intake.Executor.Do(w.t.Context(), record.System(), run,
+	_, err := w.Intake.Executor.Do(w.t.Context(), record.System(), run,
 		func(record.Run, *record.Tx) (transition.Change, error) { return c, nil })
 	require.NoError(w.t, err)
 }

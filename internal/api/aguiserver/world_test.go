@@ -82,7 +82,7 @@ func (w *world) runs(id, messages string, resume ...AGUIResume) []string {
 
 func (w *world) transition(run string, c transition.Change) {
 	w.t.Helper()
-	_, _, err := w.Intake.Executor.Do(w.t.Context(), record.System(), run,
+	_, err := w.Intake.Executor.Do(w.t.Context(), record.System(), run,
 		func(record.Run, *record.Tx) (transition.Change, error) { return c, nil })
 	require.NoError(w.t, err)
 }

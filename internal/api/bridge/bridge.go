@@ -142,12 +142,12 @@ func (b *Bridge) Outlast(
 	}
 }
 
-// Resume decides a pause of a run, as [intake.Intake.ResumePushed] does. It returns nil, too, when that pause or the
+// Resume decides a pause of a run, as [intake.Intake.Resume] does. It returns nil, too, when that pause or the
 // one before was decided in the same way: perhaps by this very request.
 func (b *Bridge) Resume(
 	ctx context.Context, p tenant.Principal, run string, pause int, decisions []record.Decision, push *record.Push,
 ) error {
-	_, err := b.Intake.ResumePushed(ctx, p, run, "", decisions, push)
+	_, err := b.Intake.Resume(ctx, p, run, "", decisions, push)
 	if problem.Is(err, "not_awaiting_input") || problem.Is(err, "interrupts_mismatch") {
 		list, _ := b.Store.PausesOf(ctx, run, max(pause-2, 0), 2) // where they cannot be read, err is the answer
 		same := func(p record.Pause) bool {

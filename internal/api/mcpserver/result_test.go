@@ -47,7 +47,7 @@ func (s *stage) begin() string {
 
 func (s *stage) transition(run string, c transition.Change) {
 	s.t.Helper()
-	_, _, err := s.Intake.Executor.Do(s.t.Context(), record.System(), run,
+	_, err := s.Intake.Executor.Do(s.t.Context(), record.System(), run,
 		func(record.Run, *record.Tx) (transition.Change, error) { return c, nil })
 	require.NoError(s.t, err)
 }

@@ -23,7 +23,7 @@ func ExampleApply() {
 
 	work := lifecycle.Work{Attempt: 1, Active: 2 * time.Second}
 	ended, err := lifecycle.Apply(claimed.After, lifecycle.Complete{Work: work}, now.Add(2*time.Second))
-	fmt.Println(ended.After.Status, ended.After.Billed(), ended.Announce, ended.Unlock, err)
+	fmt.Println(ended.After.Status, ended.After.Billed(), ended.Announce, ended.Promote == "", err)
 	// Output:
 	// queued
 	// running 1 <nil>

@@ -177,7 +177,7 @@ func follows(o Outcome) string {
 	if o.Promote != "" {
 		add("%s goes on with %v parked", o.Promote, o.Inherit(Slots{}).Parked)
 	}
-	if o.Unlock {
+	if o.After.Status.Terminal() && o.Promote == "" {
 		add("the chat is free")
 	}
 	if o.Nudge {

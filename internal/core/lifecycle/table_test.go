@@ -120,7 +120,7 @@ func consequences(t *testing.T, o Outcome) {
 	t.Helper()
 	b, a := o.Before, o.After
 	assert.Equal(t, a.Status.Terminal(), a.Due.IsZero())
-	assert.Equal(t, a.Status.Terminal(), o.Unlock || o.Promote != "")
+	assert.Equal(t, a.Status.Terminal() && len(a.Parked) > 0, o.Promote != "")
 	entered := a.Transition != b.Transition
 	assert.Equal(t, entered, a.Status != b.Status)
 	assert.Equal(t, a.Status == Completed, a.Billed())
@@ -176,7 +176,7 @@ func TestCancelOfARunWithALapsedLeaseSettlesIt(t *testing.T) {
 	o, err := Apply(r, Cancel{}, now)
 	require.NoError(t, err)
 	assert.Equal(t, Cancelled, o.After.Status)
-	assert.True(t, o.Unlock)
+	assert.Empty(t, o.Promote)
 }
 
 func TestImpossibleTransitionsAreRefusedWithTheirReason(t *testing.T) {

@@ -76,8 +76,7 @@ type Outcome struct {
 	Before, After Run
 
 	Announce bool   // store a webhook delivery of the status; its sequence number is that of the transition
-	Promote  string // the parked message whose run gets the chat's lock
-	Unlock   bool   // the chat's lock is free: no message was parked
+	Promote  string // the parked message whose run gets the chat's lock; empty at the end of a run: the lock is free
 
 	Nudge  bool // send a nudge for the run, or for the promoted one
 	Arm    bool // start the timer of the pause
@@ -191,11 +190,9 @@ func (o *Outcome) settle(now time.Time) {
 	r := &o.After
 	r.FinishedAt, r.Due, r.Crashes = now, time.Time{}, 0
 	r.Slots = Slots{}
-	if len(r.Parked) == 0 {
-		o.Unlock = true
-		return
+	if len(r.Parked) > 0 {
+		o.Promote, o.Nudge = r.Parked[0], true
 	}
-	o.Promote, o.Nudge = r.Parked[0], true
 }
 
 // Inherit is the position of the promoted run: the next turn, with the rest of the parked messages. It panics if no

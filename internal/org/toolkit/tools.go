@@ -105,13 +105,17 @@ func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name st
 // Difference is what a refresh finds, as names of tools. That of a preview has the tools themselves, too, in the order
 // of these lists.
 type Difference struct {
-	Added, Removed, Changed []string
-
-	Tools []Changed
+	Added   []string  `json:"added,omitempty"`
+	Removed []string  `json:"removed,omitempty"`
+	Changed []string  `json:"changed,omitempty"`
+	Tools   []Changed `json:"tools,omitempty"`
 }
 
 // Changed is a tool as it was and as it will be; nil where it was not, or will not be.
-type Changed struct{ Before, After *Tool }
+type Changed struct {
+	Before *Tool `json:"before,omitempty"`
+	After  *Tool `json:"after,omitempty"`
+}
 
 // bind gives a tool the rules that it had before, also when its server did not offer it in between.
 func (t *Tool) bind(was Tool) {
@@ -275,9 +279,9 @@ func Arguments(said json.RawMessage) (json.RawMessage, error) {
 
 // Attempt is the outcome of trying a tool: Result, or Error when the tool failed.
 type Attempt struct {
-	Result  string
-	Error   string
-	Elapsed time.Duration
+	Result  string        `json:"result"`
+	Error   string        `json:"error,omitempty"`
+	Elapsed time.Duration `json:"elapsed_ns"`
 }
 
 // Try calls a tool at once, enabled or not, so that its owner sees what it does; the audit log has an entry before the

@@ -26,12 +26,8 @@ const (
 	maxEcho         = 128 << 10
 )
 
-var (
-	// isName matches the name of a function, and the id of a call.
-	isName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	// callLimits bound the arguments of one call.
-	callLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
-)
+// isName matches the name of a function, and the id of a call.
+var isName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
 // checkContext returns a problem of kind Invalid for what a client brought that cannot be shown to a model. Fields are
 // named below context.
@@ -169,7 +165,7 @@ func checkCall(at string, c record.SaidCall, known map[string]bool) error {
 	case !isName.MatchString(c.Name):
 		return problem.InvalidField(at+".name", "must have 1 to 64 characters of A-Z a-z 0-9 _ -")
 	}
-	if _, err := strictjson.Object(c.Arguments, callLimits); err != nil {
+	if _, err := strictjson.Object(c.Arguments, EditLimits); err != nil {
 		return problem.InvalidField(at+".arguments", "must be a JSON object: %s", err)
 	}
 	return nil

@@ -105,13 +105,8 @@ func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Post
 	}
 	m.Wrong = cmp.Or(m.Wrong, m.checkNew()) // once, not at each try
 	r := &request{Intake: in, who: p, message: m, runID: host.After(in.Host.NewID(), m.Request),
-		chatID: in.Host.NewID(), record: recordOf(p, m.Key), followsUp: m.FollowsUp}
-	var posted Posted
-	err := in.untilDone(ctx, "the chat kept changing", func() (err error) {
-		posted, err = r.decide(ctx)
-		return err
-	})
-	return posted, err
+		chatID: in.Host.NewID(), record: recordOf(p, m.Key)}
+	return r.until(ctx, "the chat kept changing", r.decide)
 }
 
 // Replay returns the outcome of an earlier request with the same key, as it is now; found is false when there was none.
@@ -153,18 +148,28 @@ func (in *Intake) untilDone(ctx context.Context, why string, decide func() error
 	return problem.Retry(errors.New(why))
 }
 
+// until is untilDone for what a message becomes.
+func (r *request) until(
+	ctx context.Context, why string, decide func(context.Context) (Posted, error),
+) (posted Posted, err error) {
+	err = r.untilDone(ctx, why, func() (err error) {
+		posted, err = decide(ctx)
+		return err
+	})
+	return posted, err
+}
+
 type request struct {
 	*Intake
 
-	who       tenant.Principal
-	message   Message
-	runID     string             // of the run that the message becomes, at once or after parking
-	chatID    string             // of the chat that is created when the message names none
-	followsUp bool               // the message is for after the run and never answers its question
-	record    string             // name of the idempotency record; empty without a key
-	stale     record.Idempotency // a record whose run has been deleted since
-	agent     catalog.Agent
-	budgets   []lifecycle.Budget // that the run's tokens count against
+	who     tenant.Principal
+	message Message
+	runID   string             // of the run that the message becomes, at once or after parking
+	chatID  string             // of the chat that is created when the message names none
+	record  string             // name of the idempotency record; empty without a key
+	stale   record.Idempotency // a record whose run has been deleted since
+	agent   catalog.Agent
+	budgets []lifecycle.Budget // that the run's tokens count against
 }
 
 func (r *request) decide(ctx context.Context) (Posted, error) {
@@ -509,7 +514,7 @@ func (r *request) busy(ctx context.Context, chat lifecycle.Chat) (Posted, error)
 	switch {
 	case !e.Value.Status.Active():
 		return Posted{}, errAgain
-	case e.Value.Answerable() && !r.followsUp:
+	case e.Value.Answerable() && !r.message.FollowsUp:
 		if may := r.message.Answers; may != nil {
 			if err := may(ctx, e.Value); err != nil {
 				return r.refused(ctx, err)
@@ -529,7 +534,7 @@ func (r *request) busy(ctx context.Context, chat lifecycle.Chat) (Posted, error)
 
 // answer gives the message as answer to the run that asked.
 func (r *request) answer(ctx context.Context, e record.RunEntity) (Posted, error) {
-	after, _, err := r.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
+	after, err := r.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		if !run.Answerable() {
 			return transition.Change{}, errAgain
 		}
@@ -592,8 +597,8 @@ func (r *request) idempotency(ctx context.Context, tx *record.Tx, i record.Idemp
 func (r *request) park(ctx context.Context, e record.RunEntity) (Posted, error) {
 	now := r.Host.Now()
 	input := r.input()
-	after, _, err := r.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
-		if run.Answerable() && !r.followsUp {
+	after, err := r.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
+		if run.Answerable() && !r.message.FollowsUp {
 			return transition.Change{}, errAgain // the run has begun to ask: the message is the answer
 		}
 		if err := r.spend(ctx, tx); err != nil {
@@ -639,18 +644,14 @@ func parkedFull(run string) error {
 // parked_queue_full; Limited, budget_exhausted.
 func (in *Intake) Followup(ctx context.Context, p tenant.Principal, run, text, key string) (Posted, error) {
 	r := &request{
-		Intake: in, who: p, message: Message{Text: text, Key: key, Enqueue: true}, runID: in.Host.NewID(),
-		record: recordOf(p, key), followsUp: true,
+		Intake: in, who: p, message: Message{Text: text, Key: key, Enqueue: true, FollowsUp: true},
+		runID: in.Host.NewID(), record: recordOf(p, key),
 	}
 	if err := r.message.check("body."); err != nil {
 		return Posted{}, err
 	}
-	var posted Posted
-	err := in.untilDone(ctx, "the run kept changing", func() (err error) {
-		posted, err = r.followup(ctx, run)
-		return err
-	})
-	return posted, err
+	return r.until(ctx, "the run kept changing",
+		func(ctx context.Context) (Posted, error) { return r.followup(ctx, run) })
 }
 
 func (r *request) followup(ctx context.Context, run string) (Posted, error) {

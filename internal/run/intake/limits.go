@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -96,16 +98,6 @@ func checkLength(field, text string, most int) error {
 }
 
 // ValidChatID says whether id has the form of a chat id: 1 to 128 characters of A-Z a-z 0-9 . _ : -
-func ValidChatID(id string) bool {
-	if len(id) == 0 || len(id) > maxChatID {
-		return false
-	}
-	for i := range len(id) {
-		c := id[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && c != '.' && c != '_' && c != ':' && c != '-' {
-			return false
-		}
-	}
-	return true
-}
+func ValidChatID(id string) bool { return isChatID.MatchString(id) }
+
+var isChatID = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9._:-]{1,%d}$`, maxChatID))

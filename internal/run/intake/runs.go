@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// EditLimits bounds the arguments that a human gives a tool call.
+// EditLimits bounds the arguments of one call, also those that a human gives it.
 var EditLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 
 // checkDecision checks a decision by itself: an unknown verb must not pass for an approval. It normalizes the arguments
@@ -41,20 +41,14 @@ func checkDecision(i int, d *record.Decision) (err error) {
 }
 
 // Resume decides the pause of a run. list must name each pending interrupt once; by names the human for the audit log,
-// empty for the principal's user. It returns the run as it is after the transition.
+// empty for the principal's user. The run's webhooks go to push from then on, whatever push it has; nil: nothing
+// changes. It returns the run as it is after the transition.
 //
 // It returns problems of these kinds: Invalid with the field, also for a verb that does not fit the interrupt; NotFound
 // or Forbidden, as [Intake.Run]; Forbidden when only the agent's approvers may decide; Conflict, interrupts_mismatch
-// with pending_interrupt_ids, or not_awaiting_input with run_status and, where there is one, last_decision.
+// with pending_interrupt_ids, or not_awaiting_input with run_status and, where there is one, last_decision; Conflict,
+// too, for a push of a run whose webhooks go to a callback URL.
 func (in *Intake) Resume(
-	ctx context.Context, p tenant.Principal, id, by string, list []record.Decision,
-) (record.RunEntity, error) {
-	return in.ResumePushed(ctx, p, id, by, list, nil)
-}
-
-// ResumePushed is Resume where the decisions bring where the run's webhooks go from then on, whatever push it has; nil:
-// they do not. A run whose webhooks go to a callback URL is not resumed: that is a problem of kind Conflict.
-func (in *Intake) ResumePushed(
 	ctx context.Context, p tenant.Principal, id, by string, list []record.Decision, push *record.Push,
 ) (record.RunEntity, error) {
 	if err := checkLength("body.decided_by", by, maxName); err != nil {
@@ -73,7 +67,7 @@ func (in *Intake) ResumePushed(
 	if by == "" {
 		by = p.User
 	}
-	after, _, err := in.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
+	after, err := in.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		e.Value = run
 		now := in.Host.Now()
 		event := lifecycle.Resume{By: by, StartBy: now.Add(in.Executor.StartDeadline)}
@@ -179,7 +173,7 @@ func (in *Intake) Cancel(ctx context.Context, who tenant.Principal, id, reason s
 	if err != nil {
 		return e, err
 	}
-	after, _, err := in.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
+	after, err := in.Executor.From(ctx, e, func(run record.Run, tx *record.Tx) (transition.Change, error) {
 		tx.AuditDeed(ctx, run.Organization, "run", id)
 		return transition.Change{Event: lifecycle.Cancel{Reason: reason, ProcessID: in.Executor.ProcessID}}, nil
 	})
@@ -216,7 +210,7 @@ func (in *Intake) Withdraw(ctx context.Context, who tenant.Principal, run, parke
 		if err != nil {
 			return err
 		}
-		_, _, err = in.Executor.Do(ctx, scope, holder.ID(), func(
+		_, err = in.Executor.Do(ctx, scope, holder.ID(), func(
 			_ record.Run, tx *record.Tx,
 		) (transition.Change, error) {
 			tx.DropParked(ctx, p)
@@ -283,6 +277,6 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 			return "", err
 		}
 	}
-	_, _, err = in.Executor.Apply(ctx, e, tx, transition.Change{Event: lifecycle.Remove{}, Chat: bury})
+	_, err = in.Executor.Apply(ctx, e, tx, transition.Change{Event: lifecycle.Remove{}, Chat: bury})
 	return job, err
 }

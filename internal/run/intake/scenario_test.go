@@ -174,7 +174,7 @@ func TestRefusedResumeSaysWhy(t *testing.T) {
 	w := newWorld(t)
 	run := w.post(intake.Message{Text: "x"}).Run.ID()
 	resume := func(by string, decisions ...record.Decision) error {
-		_, err := w.Resume(t.Context(), w.who, run, by, decisions)
+		_, err := w.Resume(t.Context(), w.who, run, by, decisions, nil)
 		return err
 	}
 	extras := func(err error) map[string]any {
@@ -270,7 +270,8 @@ func TestRunIsOnlyForThoseWhoMayUseItsAgent(t *testing.T) {
 			allowed("cancel", err)
 			_, err = w.DeleteChat(ctx, p, "c")
 			allowed("delete", err)
-			_, err = w.Resume(ctx, p, secret.Run.ID(), "", []record.Decision{{InterruptID: "i", Decision: "approve"}})
+			_, err = w.Resume(ctx, p, secret.Run.ID(), "",
+				[]record.Decision{{InterruptID: "i", Decision: "approve"}}, nil)
 			allowed("resume", err)
 			seen, yes, err := w.Seen(ctx, p, lifecycle.Chat{Title: "t", Agents: []string{closed, w.agent}})
 			require.NoError(t, err)
@@ -468,7 +469,7 @@ func TestOnlyApproversDecideToolCalls(t *testing.T) {
 				w.who.Groups = []string{group}
 			}
 			e, err := w.Resume(t.Context(), w.who, posted.Run.ID(), "",
-				[]record.Decision{{InterruptID: "i", Decision: verb, Message: "m"}})
+				[]record.Decision{{InterruptID: "i", Decision: verb, Message: "m"}}, nil)
 			if kind == lifecycle.Approval && !approver {
 				assert.Equal(t, "insufficient_permission", code(err))
 				assert.Equal(t, lifecycle.AwaitingInput, w.run(posted.Run.ID()).Status)

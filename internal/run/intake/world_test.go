@@ -29,7 +29,7 @@ func (w *world) post(m intake.Message) intake.Posted {
 // transition makes a transition of a worker.
 func (w *world) transition(run string, c transition.Change) {
 	w.t.Helper()
-	_, _, err := w.Executor.Do(
+	_, err := w.Executor.Do(
 		w.t.Context(),
 		record.System(),
 		run,
@@ -153,7 +153,7 @@ func operations() map[string]func(w *world) func(context.Context) (intake.Posted
 			run := w.post(intake.Message{Text: "x"}).Run.ID()
 			w.ask(run, lifecycle.Approval)
 			return entity(func(ctx context.Context) (record.RunEntity, error) {
-				return w.Resume(ctx, w.who, run, "", []record.Decision{{InterruptID: "i", Decision: "approve"}})
+				return w.Resume(ctx, w.who, run, "", []record.Decision{{InterruptID: "i", Decision: "approve"}}, nil)
 			})
 		},
 		"a cancel": func(w *world) do {
@@ -248,7 +248,7 @@ func operations() map[string]func(w *world) func(context.Context) (intake.Posted
 		"a resume that comes late": func(w *world) do {
 			run := w.post(intake.Message{Text: "x"}).Run.ID()
 			return entity(func(ctx context.Context) (record.RunEntity, error) {
-				e, err := w.Resume(ctx, w.who, run, "", []record.Decision{{InterruptID: "i", Decision: "approve"}})
+				e, err := w.Resume(ctx, w.who, run, "", []record.Decision{{InterruptID: "i", Decision: "approve"}}, nil)
 				if code(err) == "not_awaiting_input" {
 					err = nil
 				}

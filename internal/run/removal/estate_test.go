@@ -141,7 +141,7 @@ func (e *estate) fileOf(m *member, content string) record.File {
 }
 
 func (e *estate) end(run string) {
-	_, _, err := e.shell.Do(e.Context(), record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
+	_, err := e.shell.Do(e.Context(), record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
 		return transition.Change{Event: lifecycle.Remove{KeepParked: true}}, nil
 	})
 	require.NoError(e, err)

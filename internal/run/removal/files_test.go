@@ -119,7 +119,7 @@ func (o *office) run(chat string, files ...record.File) record.RunEntity {
 		Slots: lifecycle.Slots{User: "over/" + spec.RunID, Organization: "over/" + spec.RunID},
 	})
 	require.NoError(o, err)
-	_, _, err = o.shell.Do(o.Context(), record.System(), spec.RunID, func(
+	_, err = o.shell.Do(o.Context(), record.System(), spec.RunID, func(
 		record.Run, *record.Tx,
 	) (transition.Change, error) {
 		return transition.Change{Event: lifecycle.Remove{}}, nil

@@ -161,7 +161,7 @@ func (r *Remover) dropBases(ctx context.Context, scope record.Scope) error {
 		if err := r.dropCollections(ctx, e.Value.Collections()); err != nil {
 			return err
 		}
-		return drop(ctx, r, e)
+		return r.Executor.Write(ctx, func(tx *record.Tx) { record.DeleteResource(tx, e) })
 	})
 	if err != nil {
 		return err

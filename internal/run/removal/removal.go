@@ -47,7 +47,6 @@ type Rollups interface {
 
 const (
 	pageSize = 50
-	pages    = 10 // in one call of Handle
 	// listingLag is by how long a listing may lag: after a pass that found nothing, one more follows after this time.
 	listingLag = time.Minute
 	daily      = 24 * time.Hour
@@ -64,7 +63,7 @@ const (
 // lifecycle.ErrRefused) are not errors here.
 func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, err error) {
 	if file, is := record.FileOfNudge(id); is {
-		return 0, ignore(r.file(ctx, file))
+		return 0, transition.IgnoreRace(r.file(ctx, file))
 	}
 	e, found, err := r.Store.Job(ctx, id)
 	if err != nil || !found {
@@ -85,7 +84,7 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 	}
 	wait, err := do(ctx, &e.Value)
 	if err != nil {
-		return 0, ignore(err) // the due time is unchanged: the sweeper comes back
+		return 0, transition.IgnoreRace(err) // the due time is unchanged: the sweeper comes back
 	}
 	tx := r.Store.Begin(r.Host.NewID())
 	if wait == done {
@@ -122,14 +121,6 @@ func kept(err error) (again time.Duration, _ error) {
 	return 0, err
 }
 
-// ignore maps a conflict, which the next pass or piece resolves, to nil.
-func ignore(err error) error {
-	if errors.Is(err, record.ErrConflict) || errors.Is(err, lifecycle.ErrRefused) {
-		return nil
-	}
-	return err
-}
-
 // pass takes up to ten pages of a removal: each call of page returns where the next page begins, empty at the end. A
 // pass that ends is followed by a second one after listingLag, for what a lagging listing did not show; the second one
 // ends the job.
@@ -139,22 +130,28 @@ func (r *Remover) pass(j *record.Job, page func(after string) (next string, err 
 	if rest, yes := strings.CutPrefix(after, second); yes {
 		mark, after = second, rest
 	}
-	for range pages {
-		next, err := page(after)
-		if err != nil {
-			return 0, err
-		}
-		if next == "" {
-			if mark == second {
-				return done, nil
-			}
-			j.Cursor = second
-			return listingLag, nil
-		}
-		after = next
+	next, err := upToTen(after, page)
+	switch {
+	case err != nil:
+		return 0, err
+	case next != "":
+		j.Cursor = mark + next
+		return 0, nil
+	case mark == second:
+		return done, nil
 	}
-	j.Cursor = mark + after
-	return 0, nil
+	j.Cursor = second
+	return listingLag, nil
+}
+
+// upToTen takes up to ten pages, and returns where the next one begins, empty at the end.
+func upToTen(after string, page func(after string) (next string, err error)) (next string, err error) {
+	for range 10 {
+		if after, err = page(after); err != nil || after == "" {
+			return "", err
+		}
+	}
+	return after, nil
 }
 
 // phase is a part of a pass. Its cursors have the mark as prefix; the first phase has none.
@@ -300,13 +297,13 @@ func (r *Remover) stopUser(ctx context.Context, organization, user string) error
 			if err != nil {
 				return err
 			}
-			_, _, err = r.Executor.Do(ctx, record.Of(organization), e.Value.ID(), func(
+			_, err = r.Executor.Do(ctx, record.Of(organization), e.Value.ID(), func(
 				_ record.Run, tx *record.Tx,
 			) (transition.Change, error) {
 				tx.DropParked(ctx, p)
 				return transition.Change{Event: lifecycle.Withdraw{ID: id}}, nil
 			})
-			if err := ignore(err); err != nil {
+			if err := transition.IgnoreRace(err); err != nil {
 				return err
 			}
 		}
@@ -323,13 +320,13 @@ func (r *Remover) stopUser(ctx context.Context, organization, user string) error
 }
 
 func (r *Remover) end(ctx context.Context, id string, keepParked bool) error {
-	_, _, err := r.Executor.Do(ctx, record.System(), id, func(record.Run, *record.Tx) (transition.Change, error) {
+	_, err := r.Executor.Do(ctx, record.System(), id, func(record.Run, *record.Tx) (transition.Change, error) {
 		return transition.Change{Event: lifecycle.Remove{KeepParked: keepParked}}, nil
 	})
 	if problem.Is(err, "not_found") {
 		return nil
 	}
-	return ignore(err)
+	return transition.IgnoreRace(err)
 }
 
 // dropKeys deletes a user's keys, or all of an organization's when user is empty.
@@ -348,7 +345,7 @@ func (r *Remover) dropKeys(ctx context.Context, organization, user string) error
 		case !problem.Is(err, "not_found"):
 			return err // without the key its pointer would never be found again
 		}
-		return ignore(tx.Commit(ctx))
+		return transition.IgnoreRace(tx.Commit(ctx))
 	})
 }
 
@@ -392,10 +389,13 @@ func (r *Remover) stopOrganization(ctx context.Context, organization string) err
 // dropResources deletes what an organization has besides its runs, and empties the organization's own item.
 func (r *Remover) dropResources(ctx context.Context, organization string) error {
 	scope := record.Of(organization)
+	versions := func(id string) error { return record.EraseVersions[catalog.Agent](ctx, r.Store, id) }
+	blobs := func(id string) error { return record.EraseBlobs[catalog.Toolkit](ctx, r.Store, id) }
 	for _, drop := range []func(context.Context, record.Scope) error{
-		r.dropChats, dropAll[catalog.User](r), dropAll[catalog.Email](r), dropVersioned[catalog.Agent](r),
-		dropVersioned[catalog.RemovedAgent](r), r.dropToolkits, r.dropBases, dropAll[catalog.Content](r),
-		dropAll[catalog.Group](r), dropAll[record.AuditEntry](r), r.dropFiles,
+		r.dropChats, dropAll[catalog.User](r, nil), dropAll[catalog.Email](r, nil),
+		dropAll[catalog.Agent](r, versions), dropAll[catalog.RemovedAgent](r, versions),
+		dropAll[catalog.Toolkit](r, blobs), r.dropBases, dropAll[catalog.Content](r, nil),
+		dropAll[catalog.Group](r, nil), dropAll[record.AuditEntry](r, nil), r.dropFiles,
 	} {
 		if err := drop(ctx, scope); err != nil {
 			return err
@@ -413,24 +413,6 @@ func (r *Remover) dropResources(ctx context.Context, organization string) error 
 	return err
 }
 
-// dropVersioned deletes all of an organization's agents, or of those that were removed, with their versions.
-func dropVersioned[T record.Resourceful](r *Remover) func(context.Context, record.Scope) error {
-	return func(ctx context.Context, scope record.Scope) error {
-		return each(ctx, r, scope, func(e record.Entity[T]) error {
-			if err := record.EraseVersions[catalog.Agent](ctx, r.Store, record.IDOf(e.Value)); err != nil {
-				return err
-			}
-			return drop(ctx, r, e)
-		})
-	}
-}
-
-func (r *Remover) dropToolkits(ctx context.Context, scope record.Scope) error {
-	return each(ctx, r, scope, func(e record.Entity[catalog.Toolkit]) error {
-		return record.EraseResource(ctx, r.Store, e.Value, r.Host.NewID())
-	})
-}
-
 func (r *Remover) dropFiles(ctx context.Context, scope record.Scope) error {
 	return each(ctx, r, scope, func(e record.Entity[record.File]) error {
 		return r.Store.RemoveFile(ctx, e.Value.ID, func(record.File) bool { return false })
@@ -445,29 +427,27 @@ func (r *Remover) dropChats(ctx context.Context, scope record.Scope) error {
 		if err != nil {
 			return err
 		}
-		tx := r.Store.Begin(r.Host.NewID())
-		tx.DeleteChat(e)
-		if err := ignore(tx.Commit(ctx)); err != nil {
+		if err := r.Executor.Write(ctx, func(tx *record.Tx) { tx.DeleteChat(e) }); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// dropAll deletes all of an organization's resources of a kind that owns nothing.
-func dropAll[T record.Resourceful](r *Remover) func(context.Context, record.Scope) error {
+// dropAll deletes all of an organization's resources of a kind, each after what it owns; nil: it owns nothing.
+func dropAll[T record.Resourceful](
+	r *Remover, owned func(id string) error,
+) func(context.Context, record.Scope) error {
 	return func(ctx context.Context, scope record.Scope) error {
 		return each(ctx, r, scope, func(e record.Entity[T]) error {
-			return drop(ctx, r, e)
+			if owned != nil {
+				if err := owned(record.IDOf(e.Value)); err != nil {
+					return err
+				}
+			}
+			return r.Executor.Write(ctx, func(tx *record.Tx) { record.DeleteResource(tx, e) })
 		})
 	}
-}
-
-// drop deletes a resource as it was read, in its own commit.
-func drop[T record.Resourceful](ctx context.Context, r *Remover, e record.Entity[T]) error {
-	tx := r.Store.Begin(r.Host.NewID())
-	record.DeleteResource(tx, e)
-	return ignore(tx.Commit(ctx))
 }
 
 // each calls do for each of an organization's resources of a kind.
@@ -532,28 +512,23 @@ func (r *Remover) retention(ctx context.Context, j *record.Job) (wait time.Durat
 		return daily, nil
 	}
 	before := r.Host.Now().AddDate(0, 0, -o.Value.RetentionDays)
-	for range pages {
-		page, err := r.Store.OldRunsOfOrganization(ctx, j.Organization, j.Cursor, pageSize)
-		if err != nil {
-			return 0, err
-		}
+	j.Cursor, err = upToTen(j.Cursor, func(after string) (string, error) {
+		page, err := r.Store.OldRunsOfOrganization(ctx, j.Organization, after, pageSize)
 		for _, e := range page.Rows {
 			if e.Value.CreatedAt.After(before) { // the listing is by age: none further on is older
-				j.Cursor = ""
-				return daily, nil
+				return "", nil
 			}
 			if !e.Value.Status.Terminal() || e.Value.FinishedAt.After(before) {
 				continue
 			}
 			if err := r.erase(ctx, e, false); err != nil {
-				return 0, err
+				return "", err
 			}
 		}
-		if page.Next == "" {
-			j.Cursor = ""
-			return daily, nil
-		}
-		j.Cursor = page.Next
+		return page.Next, err
+	})
+	if err != nil || j.Cursor != "" {
+		return 0, err
 	}
-	return 0, nil
+	return daily, nil
 }

@@ -287,11 +287,8 @@ func (s *Sweeper) run(ctx context.Context, id string) (*task, error) {
 
 // apply makes a transition in one try: if another process was faster, it has reconciled the run.
 func (s *Sweeper) apply(ctx context.Context, e record.RunEntity, event lifecycle.Event) error {
-	_, _, err := s.Executor.Apply(ctx, e, s.Store.Begin(s.Host.NewID()), transition.Change{Event: event})
-	if errors.Is(err, record.ErrConflict) || errors.Is(err, lifecycle.ErrRefused) {
-		return nil
-	}
-	return err
+	_, err := s.Executor.Apply(ctx, e, s.Store.Begin(s.Host.NewID()), transition.Change{Event: event})
+	return transition.IgnoreRace(err)
 }
 
 // later returns a due time at least a second in the future, whatever the clocks say.
@@ -330,9 +327,7 @@ func (s *Sweeper) delivery(ctx context.Context, run, place string) (*task, error
 	return s.nudge(events.NudgeWebhook, e.Value.NudgeID(), e.Value.Organization,
 		func(ctx context.Context, wait time.Duration) error {
 			e.Value.CheckAt = now.Add(patient(wait, e.Value.NextAttempt, now))
-			tx := s.Store.Begin(s.Host.NewID())
-			tx.PutDelivery(e)
-			return ignoreConflict(tx.Commit(ctx))
+			return s.Executor.Write(ctx, func(tx *record.Tx) { tx.PutDelivery(e) })
 		}), nil
 }
 
@@ -343,9 +338,7 @@ func (s *Sweeper) job(ctx context.Context, id string) (*task, error) {
 	}
 	return s.nudge(events.NudgeJob, id, e.Value.Organization, func(ctx context.Context, wait time.Duration) error {
 		e.Value.Due = s.Host.Now().Add(wait)
-		tx := s.Store.Begin(s.Host.NewID())
-		tx.PutJob(e)
-		return ignoreConflict(tx.Commit(ctx))
+		return s.Executor.Write(ctx, func(tx *record.Tx) { tx.PutJob(e) })
 	}), nil
 }
 
@@ -357,7 +350,7 @@ func (s *Sweeper) file(ctx context.Context, id string) (*task, error) {
 	}
 	return s.nudge(events.NudgeJob, record.FileNudge(id), e.Value.Organization,
 		func(ctx context.Context, wait time.Duration) error {
-			return ignoreConflict(s.Store.RecheckFile(ctx, e, s.Host.Now().Add(wait)))
+			return transition.IgnoreRace(s.Store.RecheckFile(ctx, e, s.Host.Now().Add(wait)))
 		}), nil
 }
 
@@ -379,15 +372,6 @@ func (s *Sweeper) document(ctx context.Context, id string) (*task, error) {
 				return nil // it has ended meanwhile
 			}
 			e.Value.Ingestion = after
-			tx := s.Store.Begin(s.Host.NewID())
-			record.PutResource(tx, e)
-			return ignoreConflict(tx.Commit(ctx))
+			return s.Executor.Write(ctx, func(tx *record.Tx) { record.PutResource(tx, e) })
 		}), nil
-}
-
-func ignoreConflict(err error) error {
-	if errors.Is(err, record.ErrConflict) {
-		return nil
-	}
-	return err
 }

@@ -135,7 +135,7 @@ func TestStoredBesideTheRunIsReadAsWritten(t *testing.T) {
 		require.NoError(t, err)
 		c = w.answering(slots)
 		by := record.By(t.Context(), record.Author{Organization: "o", UserID: "u", APIKeyID: "k", Operation: "resume"})
-		_, _, err = w.Do(by, record.System(), run.ID(), plainly(c))
+		_, err = w.Do(by, record.System(), run.ID(), plainly(c))
 		require.NoError(t, err)
 		decided, is, err := w.Store.LastDecision(t.Context(), run.ID(), 1)
 		require.NoError(t, err)
@@ -331,7 +331,7 @@ func TestUnstorableTransitionIsRefusedWhole(t *testing.T) {
 		c.change(w, &change)
 		before := w.stored()
 		by := record.By(t.Context(), record.Author{Organization: "o", UserID: "u", APIKeyID: "k", Operation: "resume"})
-		_, _, err := w.Do(by, record.System(), run, plainly(change))
+		_, err := w.Do(by, record.System(), run, plainly(change))
 		require.ErrorIs(t, err, record.ErrUnstorable, "%s: so to try again is of no use", name)
 		assert.Equal(t, before, w.stored(), name)
 	}

@@ -81,9 +81,8 @@ func TestImpossibleTransitionIsRefused(t *testing.T) {
 	before := w.stored()
 	w.forget()
 	end := transition.Change{Event: lifecycle.Complete{Work: work}, Result: said(1)} // the run has not begun
-	_, o, err := w.Do(t.Context(), record.System(), run, plainly(end))
+	_, err := w.Do(t.Context(), record.System(), run, plainly(end))
 	require.ErrorIs(t, err, lifecycle.ErrRefused)
-	assert.Equal(t, lifecycle.Outcome{}, o)
 	assert.Equal(t, before, w.stored())
 	assert.Empty(t, w.outbox.said)
 }
@@ -98,12 +97,11 @@ func TestConflictIsDecidedAgain(t *testing.T) {
 		seen, names = append(seen, r.CancelReason), append(names, tx.WriteID())
 		return transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}, nil
 	}
-	after, o, err := w.Do(t.Context(), record.System(), run, claim)
+	after, err := w.Do(t.Context(), record.System(), run, claim)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"", "by a rival"}, seen)
 	assert.Equal(t, names[0], names[1])
 	assert.Equal(t, []any{lifecycle.Running, "by a rival", 1}, []any{after.Status, after.CancelReason, after.Attempt})
-	assert.Equal(t, after.Run, o.After)
 	assert.Equal(t, after, w.run(run))
 }
 
@@ -139,7 +137,7 @@ func TestEndlessConflictsGiveUp(t *testing.T) {
 			return faulttable.None
 		}
 		decided := 0
-		_, _, err := w.Do(ctx, record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
+		_, err := w.Do(ctx, record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
 			if decided++; decided > 1 && c.refused {
 				return transition.Change{}, refusal
 			}
@@ -170,14 +168,13 @@ func TestDoneTransitionIsNotMadeAgain(t *testing.T) {
 	run := w.accept("u")
 	w.Store = record.New(&mute{Table: w.items}, w.blobs, w.Host)
 	decided := 0
-	after, o, err := w.Do(t.Context(), record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
+	after, err := w.Do(t.Context(), record.System(), run, func(record.Run, *record.Tx) (transition.Change, error) {
 		decided++
 		return transition.Change{Event: lifecycle.Claim{Holder: "w", Until: w.Host.Now().Add(time.Hour)}}, nil
 	})
 	require.NoError(t, err)
 	assert.Equal(t, 1, decided)
 	assert.Equal(t, []any{lifecycle.Running, 1}, []any{after.Status, after.Attempt})
-	assert.Equal(t, lifecycle.Outcome{Before: after.Run, After: after.Run}, o)
 	assert.Equal(t, after, w.run(run))
 }
 
@@ -203,7 +200,7 @@ func TestRunWithoutItsChatLeavesItAlone(t *testing.T) {
 		before := w.stored()
 		e, err := w.Store.Run(t.Context(), record.System(), run)
 		require.NoError(t, err)
-		_, _, err = w.Apply(t.Context(), e, w.Store.Begin("move"), end)
+		_, err = w.Apply(t.Context(), e, w.Store.Begin("move"), end)
 		require.ErrorIs(t, err, record.ErrConflict, name)
 		assert.Equal(t, before, w.stored(), name)
 	}

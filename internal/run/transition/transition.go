@@ -111,19 +111,18 @@ const attempts = 24
 func (x *Executor) Do(
 	ctx context.Context, scope record.Scope, id string,
 	decide func(r record.Run, tx *record.Tx) (Change, error),
-) (record.Run, lifecycle.Outcome, error) {
+) (record.Run, error) {
 	e, err := x.Store.Run(ctx, scope, id)
-	if err != nil {
-		return record.Run{}, lifecycle.Outcome{}, err
+	if err == nil {
+		e, err = x.From(ctx, e, decide)
 	}
-	after, o, err := x.From(ctx, e, decide)
-	return after.Value, o, err
+	return e.Value, err
 }
 
 // From is Do for a run that the caller has already read.
 func (x *Executor) From(
 	ctx context.Context, e record.RunEntity, decide func(r record.Run, tx *record.Tx) (Change, error),
-) (record.RunEntity, lifecycle.Outcome, error) {
+) (record.RunEntity, error) {
 	writeID := x.Host.NewID()
 	for try := range attempts {
 		tx := x.Store.Begin(writeID)
@@ -132,25 +131,41 @@ func (x *Executor) From(
 			err = tx.Err()
 		}
 		if err != nil {
-			return e, lifecycle.Outcome{}, err
+			return e, err
 		}
-		after, o, err := x.Apply(ctx, e, tx, c)
+		after, err := x.Apply(ctx, e, tx, c)
 		if !errors.Is(err, record.ErrConflict) {
-			return after, o, err
+			return after, err
 		}
 		if err := x.Pause(ctx, try); err != nil {
-			return e, lifecycle.Outcome{}, err
+			return e, err
 		}
 		if e, err = x.Store.Run(ctx, record.System(), e.Value.ID()); err != nil {
-			return e, lifecycle.Outcome{}, err
+			return e, err
 		}
 		if e.WrittenBy(writeID) { // an earlier try was done after all
 			x.notify(e, false) // its chat may have been deleted since
-			return e, lifecycle.Outcome{Before: e.Value.Run, After: e.Value.Run}, nil
+			return e, nil
 		}
 	}
-	return e, lifecycle.Outcome{},
-		problem.Retry(fmt.Errorf("run %s changed %d times during one transition", e.Value.ID(), attempts))
+	return e, problem.Retry(fmt.Errorf("run %s changed %d times during one transition", e.Value.ID(), attempts))
+}
+
+// IgnoreRace returns nil for an error which says that another process was faster: a conflict, or a transition that is
+// not allowed any more. It returns any other error as it is.
+func IgnoreRace(err error) error {
+	if errors.Is(err, record.ErrConflict) || errors.Is(err, lifecycle.ErrRefused) {
+		return nil
+	}
+	return err
+}
+
+// Write commits what fill adds to a unit of work, beside any transition. It returns nil, too, where another process was
+// faster; else what [record.Tx.Commit] returns.
+func (x *Executor) Write(ctx context.Context, fill func(tx *record.Tx)) error {
+	tx := x.Store.Begin(x.Host.NewID())
+	fill(tx)
+	return IgnoreRace(tx.Commit(ctx))
 }
 
 // Pause waits before the next try after a conflict: with jitter, at most 1 ms doubling with try up to 50 ms. It returns
@@ -164,22 +179,22 @@ func (x *Executor) Pause(ctx context.Context, try int) error {
 // has changed, or what [record.Tx.Commit] returns.
 func (x *Executor) Apply(
 	ctx context.Context, e record.RunEntity, tx *record.Tx, c Change,
-) (record.RunEntity, lifecycle.Outcome, error) {
+) (record.RunEntity, error) {
 	o, err := lifecycle.Apply(e.Value.Run, c.Event, x.Host.Now())
 	if err != nil {
-		return e, o, err
+		return e, err
 	}
 	after := e.Value
 	after.Run = o.After
 	after.Callback = after.Callback || c.Callback
 	if err := x.beside(ctx, tx, &after, o, c); err != nil {
-		return e, o, err
+		return e, err
 	}
 	holder := o.After // the run that has the slots afterwards
 	var promoted *record.Run
 	if o.After.Status.Terminal() || c.Chat != nil {
 		if promoted, err = x.leaveChat(ctx, tx, o, c.Chat); err != nil {
-			return e, o, err
+			return e, err
 		}
 		if promoted != nil {
 			holder = promoted.Run
@@ -196,7 +211,7 @@ func (x *Executor) Apply(
 	written.Value = after
 	written = tx.PutRun(written)
 	if err := tx.Commit(ctx); err != nil {
-		return e, o, err
+		return e, err
 	}
 	if parked, is := c.Event.(lifecycle.Park); is {
 		trace.Root(ctx, parked.ID) // the request is of the run that its message becomes later
@@ -204,7 +219,7 @@ func (x *Executor) Apply(
 	trace.Join(ctx, o.After.ID())
 	x.follow(ctx, lifecycle.NameOf(c.Event), o, promoted)
 	x.notify(written, c.Chat == nil) // a deleted chat has no runs for those who wait
-	return written, o, nil
+	return written, nil
 }
 
 // beside writes what is stored beside the run's head.

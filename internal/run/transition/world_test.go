@@ -231,7 +231,7 @@ func (w *world) park(user, on string) string {
 
 func (w *world) do(run string, decide func(r record.Run, tx *record.Tx) (transition.Change, error)) record.Run {
 	w.t.Helper()
-	after, _, err := w.Do(w.t.Context(), record.System(), run, decide)
+	after, err := w.Do(w.t.Context(), record.System(), run, decide)
 	require.NoError(w.t, err)
 	return after
 }
@@ -316,7 +316,7 @@ type operation struct {
 func operations() map[string]func(w *world) operation {
 	made := func(w *world, run string, decide func(ctx context.Context) (transition.Change, error)) operation {
 		return operation{run: run, do: func(ctx context.Context) error {
-			_, _, err := w.Do(
+			_, err := w.Do(
 				ctx,
 				record.System(),
 				run,

@@ -108,7 +108,7 @@ func (l *lease) reportBy(
 ) error {
 	var began time.Duration
 	var trusted time.Time
-	e, _, err := executor.From(ctx, l.current(), func(r record.Run, tx *record.Tx) (transition.Change, error) {
+	e, err := executor.From(ctx, l.current(), func(r record.Run, tx *record.Tx) (transition.Change, error) {
 		now := l.Host.Now()
 		began, trusted = l.Host.Elapsed(), now.Add(l.trusted())
 		if !l.holds(r) {

@@ -248,7 +248,7 @@ func (s *stage) file(name, content string) record.FileRef {
 // transition applies an event of another process.
 func (s *stage) transition(run string, e lifecycle.Event) {
 	s.Helper()
-	_, _, err := s.worker.Executor.Do(s.Context(), record.System(), run, func(record.Run,
+	_, err := s.worker.Executor.Do(s.Context(), record.System(), run, func(record.Run,
 		*record.Tx) (transition.Change, error) {
 		return transition.Change{Event: e}, nil
 	})

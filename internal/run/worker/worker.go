@@ -96,7 +96,7 @@ func (w *Worker) Handle(ctx context.Context, id string) error {
 		return err
 	}
 	if todo.Event != nil {
-		e, _, err = w.Executor.From(ctx, e, func(record.Run, *record.Tx) (transition.Change, error) {
+		e, err = w.Executor.From(ctx, e, func(record.Run, *record.Tx) (transition.Change, error) {
 			return transition.Change{Event: todo.Event}, nil
 		})
 		if err != nil {
@@ -125,7 +125,7 @@ func (w *Worker) execute(ctx context.Context, e record.RunEntity) error {
 		return nil // the process stops: the sweeper of the next one sends another nudge
 	}
 	a := w.newAttempt()
-	claimed, _, err := w.Executor.From(ctx, e, func(r record.Run, _ *record.Tx) (transition.Change, error) {
+	claimed, err := w.Executor.From(ctx, e, func(r record.Run, _ *record.Tx) (transition.Change, error) {
 		if a.holds(r) {
 			return transition.Change{}, errLost // our claim was committed, but its response was lost
 		}

@@ -38,11 +38,11 @@ type AuditDecision struct {
 
 // Author is the user on whose behalf a request is carried out, with key and operation.
 type Author struct {
-	Organization string
-	UserID       string
-	APIKeyID     string
-	Operation    string
-	AsOperator   bool // it acts in an organization that it has named
+	Organization string `json:"organization_id"`
+	UserID       string `json:"user_id"`
+	APIKeyID     string `json:"api_key_id"`
+	Operation    string `json:"operation"`
+	AsOperator   bool   `json:"as_operator,omitempty"` // it acts in an organization that it has named
 }
 
 type (

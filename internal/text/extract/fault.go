@@ -28,8 +28,8 @@ var advice = map[Code]string{
 
 // Fault is the error of a file whose content cannot be read. A retry would fail in the same way.
 type Fault struct {
-	Code   Code
-	Reason string // what is wrong, like "the PDF has no text"; part of it may be a library's message
+	Code   Code   `json:"code"`
+	Reason string `json:"reason"` // what is wrong, like "the PDF has no text"; part of it may be a library's message
 }
 
 func (f Fault) Error() string { return "extract: " + f.Reason }

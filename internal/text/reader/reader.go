@@ -6,8 +6,8 @@
 //
 // Both ways have the same results and errors; a suite holds them to that. Reading has no effects: it may be repeated.
 //
-// The package must not know runs, models or Lambda. It imports events, extract, problem, the port blob, and record for
-// its files.
+// The package must not know runs, models or Lambda. It imports extract, problem, the port blob, and record for its
+// files.
 package reader
 
 import (
@@ -20,7 +20,6 @@ import (
 	"net/url"
 	"time"
 
-	"agentplatform/events"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/record"
@@ -60,10 +59,24 @@ const (
 	patience = 2 * Longest
 )
 
+// AskedText is what a [Client] asks for: the text of a file.
+type AskedText struct {
+	URL         string `json:"url"` // of its bytes, good for some minutes: it is all the right that the reader has
+	ContentType string `json:"content_type"`
+	Name        string `json:"name"`
+}
+
+// FileText is the answer: one of text, fault and missing. The text is bounded by [extract.MaxText].
+type FileText struct {
+	Text    string         `json:"text,omitempty"`
+	Fault   *extract.Fault `json:"fault,omitempty"`
+	Missing bool           `json:"missing,omitempty"` // there are no bytes
+}
+
 // Client has files read by a [Reader] elsewhere. Its store's bytes must have addresses ([blob.Direct]).
 type Client struct {
 	Store *record.Store
-	// Invoke carries an [events.AskedText] to the reader as JSON, and the [events.FileText] back. It may repeat it.
+	// Invoke carries an [AskedText] to the reader as JSON, and the [FileText] back. It may repeat it.
 	Invoke func(ctx context.Context, ask []byte) (answer []byte, err error)
 }
 
@@ -75,7 +88,7 @@ func (c *Client) Text(ctx context.Context, _ string, f record.FileRef) (string, 
 	if err != nil {
 		return "", err
 	}
-	ask, err := json.Marshal(events.AskedText{URL: address, ContentType: f.ContentType, Name: f.Name})
+	ask, err := json.Marshal(AskedText{URL: address, ContentType: f.ContentType, Name: f.Name})
 	if err != nil {
 		return "", err
 	}
@@ -83,7 +96,7 @@ func (c *Client) Text(ctx context.Context, _ string, f record.FileRef) (string, 
 	if err != nil {
 		return "", fmt.Errorf("reader: %w", err)
 	}
-	var answer events.FileText
+	var answer FileText
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return "", fmt.Errorf("reader: its answer is none: %w", err)
 	}
@@ -91,7 +104,7 @@ func (c *Client) Text(ctx context.Context, _ string, f record.FileRef) (string, 
 	case answer.Missing:
 		return "", blob.ErrMissing
 	case answer.Fault != nil:
-		return "", extract.Fault{Code: extract.Code(answer.Fault.Code), Reason: answer.Fault.Reason}
+		return "", *answer.Fault
 	}
 	return answer.Text, nil
 }
@@ -117,7 +130,7 @@ type Reader struct {
 }
 
 // Read reads one file. The error is temporary.
-func (r *Reader) Read(ctx context.Context, asked events.AskedText) (events.FileText, error) {
+func (r *Reader) Read(ctx context.Context, asked AskedText) (FileText, error) {
 	ctx, cancel := context.WithTimeout(ctx, Longest)
 	defer cancel()
 	text, err := extract.Text(ctx, "", extract.File{
@@ -125,12 +138,12 @@ func (r *Reader) Read(ctx context.Context, asked events.AskedText) (events.FileT
 		Open: func(ctx context.Context) (io.ReadCloser, error) { return r.open(ctx, asked.URL) },
 	})
 	if errors.Is(err, blob.ErrMissing) {
-		return events.FileText{Missing: true}, nil
+		return FileText{Missing: true}, nil
 	}
 	if fault, is := errors.AsType[extract.Fault](err); is {
-		return events.FileText{Fault: &events.FileFault{Code: string(fault.Code), Reason: fault.Reason}}, nil
+		return FileText{Fault: &fault}, nil
 	}
-	return events.FileText{Text: text}, err
+	return FileText{Text: text}, err
 }
 
 // How often a file is fetched that cannot be at the moment, and the pause before the second time; it doubles.

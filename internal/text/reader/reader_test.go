@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"agentplatform/events"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/blob/memblob"
@@ -94,7 +93,7 @@ func newStage(t *testing.T) *stage {
 // invoke does what Lambda does with a function.
 func invoke(r *reader.Reader) func(context.Context, []byte) ([]byte, error) {
 	return func(ctx context.Context, ask []byte) ([]byte, error) {
-		var asked events.AskedText
+		var asked reader.AskedText
 		if err := json.Unmarshal(ask, &asked); err != nil {
 			return nil, err
 		}

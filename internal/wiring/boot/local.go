@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"agentplatform/events"
+	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/provider"
 	"agentplatform/internal/ai/provider/registry"
 	"agentplatform/internal/api/a2a"
@@ -72,13 +73,22 @@ type Local struct {
 	URL      string       // of the API
 	Server   *http.Server // running
 
-	log     *slog.Logger
-	tracer  *trace.Tracer  // nil: no traces
-	traces  *otlp.Exporter // nil as well
-	table   *disktable.Table
-	index   *diskindex.Index
-	queues  queues
-	server  *httpapi.Server
+	log    *slog.Logger
+	tracer *trace.Tracer  // nil: no traces
+	traces *otlp.Exporter // nil as well
+	table  *disktable.Table
+	index  *diskindex.Index
+	queues queues
+	server *httpapi.Server
+
+	store    *record.Store
+	sealer   seal.Sealer
+	models   *provider.Set
+	tenants  *tenant.Tenants
+	toolkits *toolkit.Toolkits
+	executor *transition.Executor
+	hub      *stream.Hub
+
 	served  chan error
 	stop    context.CancelFunc // ends the background work
 	working sync.WaitGroup
@@ -141,41 +151,18 @@ func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Loc
 	return l, nil
 }
 
+// wire makes the adapters and the use cases, connects them, and starts the work.
 func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	s, log, machine := l.Settings, l.log, host.System()
-	blobs, err := dirblob.Open(filepath.Join(s.DataDir, "blobs"))
-	if err != nil {
-		return err
-	}
-	store := record.New(l.table, blobs, machine)
-	if s.SpreadSlots { // of no use here, but the same service
-		store = store.SpreadSlotsAbove(record.LargeCap)
-	}
-	if err := store.EnsureDeployment(ctx); err != nil {
-		return err
-	}
-	sealer, err := sealerOf(filepath.Join(s.DataDir, "sealing.key"))
-	if err != nil {
-		return err
-	}
 	models, err := registry.Models(ctx, s, machine)
 	if err != nil {
 		return err
 	}
-	known := &provider.Set{Host: machine, Catalogues: registry.Catalogues(s)}
-	tenants := tenant.New(store, store.Known(), machine, tenant.Defaults{
-		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
-		ActiveLimit: s.ActiveLimit, CheckModel: known.Check, Alone: true,
-	}, sealer)
-	if err := l.firstStart(ctx, store, tenants); err != nil {
+	if err := l.open(ctx); err != nil {
 		return err
 	}
 	policy, err := egress.Read(s.WebhookAllowHosts, "WEBHOOK_CA_FILE", s.WebhookCAFile)
 	if err != nil {
-		return err
-	}
-	toolkits := &toolkit.Toolkits{Store: store, Known: store.Known(), Host: machine, Sealer: sealer}
-	if err := adapters.Make(toolkits, s); err != nil {
 		return err
 	}
 	registry := prometheus.NewRegistry()
@@ -187,58 +174,81 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	meter := newRunMeter(registry)
 
 	notifier := stream.NewLocalNotifier()
-	live := stream.New(memtable.New(machine.Now), notifier, machine, log)
-	executor := &transition.Executor{
-		Store: store, Queue: l.queues, Notifier: notifier, Host: machine, Log: log, Caps: tenants.Caps,
-		StartDeadline: s.StartDeadline, ProcessID: machine.NewID(), OnTransition: meter.transition,
+	l.hub = stream.New(memtable.New(machine.Now), notifier, machine, log)
+	l.executor = &transition.Executor{
+		Store: l.store, Queue: l.queues, Notifier: notifier, Host: machine, Log: log,
+		Caps: l.tenants.Caps, StartDeadline: s.StartDeadline, ProcessID: machine.NewID(),
+		OnTransition: meter.transition,
 	}
-	in := &intake.Intake{
-		Executor: executor, Store: store, Tenants: tenants, Host: machine, PausedRuns: s.PausedRuns,
-	}
-	ingester, err := l.ingester(ctx, store, tenants, executor.ProcessID, newKnowledgeMeter(registry))
+	ingester, err := l.ingester(ctx, newKnowledgeMeter(registry))
 	if err != nil {
 		return err
 	}
-	work := &worker.Worker{
-		Executor: executor, Store: store, Known: store.Known(), Hub: live, Host: machine, Log: log, Lease: s.Lease,
-		PauseExpiry: s.PauseExpiry, Tick: pollEvery,
-		Drain: drainTime,
-		Loop: &agent.Loop{
-			Models: models, Host: machine,
-		},
-		Tools: toolkits, MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads, TextOf: reader.Here(store),
-		Search: ingester.SearchForRun,
-	}
 	hooks := &webhook.Sender{
-		Sealer: sealer,
-		Store:  store, Host: machine, Client: policy.Client(time.Minute), Log: log, Secret: s.WebhookSecret,
-		ProcessID: executor.ProcessID, OnAttempt: meter.delivered, Reads: tenants.SenderReads,
-		Form: a2a.Notification,
-	}
-	sweeper := &sweep.Sweeper{Executor: executor, Store: store, Queue: l.queues, Host: machine, Log: log}
-	remover := &removal.Remover{
-		Executor: executor, Store: store, Host: machine, Index: ingester.Index, More: ingester.Jobs(),
-		Rollups: &analytics.Analytics{Store: store, Host: machine, Log: log},
+		Sealer: l.sealer, Store: l.store, Host: machine, Client: policy.Client(time.Minute), Log: log,
+		Secret: s.WebhookSecret, ProcessID: l.executor.ProcessID, OnAttempt: meter.delivered,
+		Reads: l.tenants.SenderReads, Form: a2a.Notification,
 	}
 	if err := ingester.Recover(ctx); err != nil {
 		return err
 	}
 	l.server = service.New(service.Config{
 		Config: httpapi.Config{
-			Tenants: tenants, Host: machine, Log: log, Tracer: l.tracer, Metrics: registry, MaxBody: s.MaxBody,
-			PublicURL: s.PublicURL,
-			Streams:   s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections, Wakeup: l.nudge,
+			Tenants: l.tenants, Host: machine, Log: log, Tracer: l.tracer, Metrics: registry, MaxBody: s.MaxBody,
+			PublicURL: s.PublicURL, Streams: s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
+			Wakeup: l.nudge,
+		},
+		Intake: &intake.Intake{
+			Executor: l.executor, Store: l.store, Tenants: l.tenants, Host: machine, PausedRuns: s.PausedRuns,
 		},
 		MCP:    func(b bridge.Bridge) service.MCP { return &mcpserver.Server{Bridge: b} },
-		Sealer: sealer, Intake: in, Store: store, Files: &files.Files{Store: store, Log: log}, Hub: live,
-		Webhooks:  hooks,
-		Knowledge: ingester.Knowledge,
-		Models:    known, Toolkits: toolkits, ObserveWindow: s.ObserveWindow, Heartbeat: s.Heartbeat, Callbacks: policy,
-		Pprof: s.Pprof, ResponseWindow: s.ResponseWindow,
+		Sealer: l.sealer, Store: l.store, Files: &files.Files{Store: l.store, Log: log}, Hub: l.hub, Webhooks: hooks,
+		Knowledge: ingester.Knowledge, Models: l.models, Toolkits: l.toolkits, ObserveWindow: s.ObserveWindow,
+		Heartbeat: s.Heartbeat, Callbacks: policy, Pprof: s.Pprof, ResponseWindow: s.ResponseWindow,
 	})
-	l.background(work, hooks, remover, ingester, sweeper)
+	l.background(l.worker(models, ingester), hooks, ingester)
 	l.serve(listener)
 	return nil
+}
+
+// open opens the store, makes what everything else needs of it, and sees to the first start.
+func (l *Local) open(ctx context.Context) error {
+	s, machine := l.Settings, host.System()
+	blobs, err := dirblob.Open(filepath.Join(s.DataDir, "blobs"))
+	if err != nil {
+		return err
+	}
+	l.store = record.New(l.table, blobs, machine)
+	if s.SpreadSlots { // of no use here, but the same service
+		l.store = l.store.SpreadSlotsAbove(record.LargeCap)
+	}
+	if err := l.store.EnsureDeployment(ctx); err != nil {
+		return err
+	}
+	if l.sealer, err = sealerOf(filepath.Join(s.DataDir, "sealing.key")); err != nil {
+		return err
+	}
+	l.models = &provider.Set{Host: machine, Catalogues: registry.Catalogues(s)}
+	l.tenants = tenant.New(l.store, l.store.Known(), machine, tenant.Defaults{
+		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
+		ActiveLimit: s.ActiveLimit, CheckModel: l.models.Check, Alone: true,
+	}, l.sealer)
+	l.toolkits = &toolkit.Toolkits{Store: l.store, Known: l.store.Known(), Host: machine, Sealer: l.sealer}
+	if err := adapters.Make(l.toolkits, s); err != nil {
+		return err
+	}
+	return l.firstStart(ctx)
+}
+
+// worker makes what executes runs.
+func (l *Local) worker(models map[string]model.Model, ingester *ingest.Ingester) *worker.Worker {
+	return &worker.Worker{
+		Executor: l.executor, Store: l.store, Known: l.store.Known(), Hub: l.hub, Host: l.executor.Host, Log: l.log,
+		Lease: l.Settings.Lease, PauseExpiry: l.Settings.PauseExpiry, Tick: pollEvery, Drain: drainTime,
+		Loop: &agent.Loop{Models: models, Host: l.executor.Host}, Tools: l.toolkits,
+		MayReach: l.tenants.SenderMayReach, Reads: l.tenants.SenderReads, TextOf: reader.Here(l.store),
+		Search: ingester.SearchForRun,
+	}
 }
 
 func (l *Local) nudge(ctx context.Context, kind events.NudgeKind, id, group string) {
@@ -247,7 +257,7 @@ func (l *Local) nudge(ctx context.Context, kind events.NudgeKind, id, group stri
 }
 
 // firstStart creates the first organization, user, key and agent, and writes the key to a file.
-func (l *Local) firstStart(ctx context.Context, store *record.Store, tenants *tenant.Tenants) error {
+func (l *Local) firstStart(ctx context.Context) error {
 	file := filepath.Join(l.Settings.DataDir, "operator.key")
 	kept, err := os.ReadFile(file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -255,7 +265,7 @@ func (l *Local) firstStart(ctx context.Context, store *record.Store, tenants *te
 	}
 	l.Key = strings.TrimSpace(string(kept))
 	if l.Key == "" {
-		first, err := tenants.Bootstrap(ctx)
+		first, err := l.tenants.Bootstrap(ctx)
 		if err != nil {
 			return fmt.Errorf("the first organization could not be made: %w", err)
 		}
@@ -264,12 +274,12 @@ func (l *Local) firstStart(ctx context.Context, store *record.Store, tenants *te
 			return err
 		}
 	}
-	p, bad := tenants.Authenticate(ctx, l.Key)
+	p, bad := l.tenants.Authenticate(ctx, l.Key)
 	if bad != nil {
 		l.log.Warn("the key in the file is not good any more", "file", file, "reason", bad)
 		return nil
 	}
-	page, err := record.Resources[catalog.Agent](ctx, store, p.Scope(), "", 100)
+	page, err := record.Resources[catalog.Agent](ctx, l.store, p.Scope(), "", 100)
 	if err != nil {
 		return err
 	}
@@ -318,17 +328,20 @@ func writeSecretFile(path, content string) error {
 }
 
 // background starts the workers, the webhook senders, the job runners and the sweeper.
-func (l *Local) background(
-	w *worker.Worker, hooks *webhook.Sender, remover *removal.Remover, ingester *ingest.Ingester,
-	sweeper *sweep.Sweeper,
-) {
+func (l *Local) background(w *worker.Worker, hooks *webhook.Sender, ingester *ingest.Ingester) {
+	machine := l.executor.Host
+	sweeper := &sweep.Sweeper{Executor: l.executor, Store: l.store, Queue: l.queues, Host: machine, Log: l.log}
+	remover := &removal.Remover{
+		Executor: l.executor, Store: l.store, Host: machine, Index: ingester.Index, More: ingester.Jobs(),
+		Rollups: &analytics.Analytics{Store: l.store, Host: machine, Log: l.log},
+	}
 	ctx, cancel := context.WithCancel(trace.With(context.Background(), l.tracer))
 	l.stop = cancel
 	run := func(kind events.NudgeKind, width int, handle dispatch.Handler) {
 		l.working.Go(func() { dispatch.Run(ctx, l.queues[kind], width, l.log, handle) })
 	}
 	pool := dispatch.NewPool(l.queues[events.NudgeRun], int(workers(l.Settings.Workers).All), l.log)
-	w.Executor.Starter = &worker.Starter{Worker: w, Room: pool.Reserve}
+	l.executor.Starter = &worker.Starter{Worker: w, Room: pool.Reserve}
 	l.working.Go(func() {
 		pool.Run(ctx, func(ctx context.Context, id string) (time.Duration, error) { return 0, w.Handle(ctx, id) })
 	})

@@ -3,18 +3,18 @@
 // deployment's keys. On AWS it is a function of its own, which only the function api may invoke, so that no function
 // that the internet reaches can decrypt anything. On a laptop there is one process and no broker.
 //
-// What is asked is a named operation with a few typed arguments (package events), never a request of a client: whoever
-// asks has authenticated and authorized its client. [Broker] answers, over the use cases; [Client] asks, and has the
-// methods of the same use cases. Both behave as one: errors cross as they are, problems with their codes and fields. An
-// answer never has a secret in it.
+// What is asked is a named operation with a few typed arguments, never a request of a client: whoever asks has
+// authenticated and authorized its client. [Broker] answers, over the use cases; [Client] asks, and has the methods of
+// the same use cases. Both behave as one: results and errors cross as they are, problems with their codes and fields.
+// An answer never has a secret in it.
 //
 // One operation is one call, and no call is repeated: a tool may have been called already. What crosses is bounded
-// ([events.MaxAsk], [events.MaxAnswer]); an answer that is too large is a problem of kind TooLarge.
+// ([MaxAsk], [MaxAnswer]); an answer that is too large is a problem of kind TooLarge.
 //
 // What the broker does is a part of the trace of the request that has it asked.
 //
-// The package must not know HTTP, Lambda or who may do what. It imports events, the use cases toolkit and webhook,
-// provider, the port embedding, trace, and the errors of record, seal and tool.
+// The package must not know HTTP, Lambda or who may do what. It imports the use cases toolkit and webhook, provider,
+// the ports embedding and tool, trace, and the errors of record and seal.
 package broker
 
 import (
@@ -28,9 +28,9 @@ import (
 	jsonv2 "github.com/go-json-experiment/json"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/events"
 	"agentplatform/internal/ai/embedding"
 	"agentplatform/internal/ai/provider"
+	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/org/toolkit"
 	"agentplatform/internal/platform/egress"
 	"agentplatform/internal/platform/host"
@@ -87,11 +87,11 @@ func (b *Broker) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
 
 // written is an answer as JSON.
 func written(result any, err error) []byte {
-	var a events.Answer
+	var a Answer
 	if err != nil {
 		a.Failure = failed(err)
 	}
-	if v, partial := result.(events.Vectors); err == nil || partial && v.Tokens > 0 {
+	if v, partial := result.(embedding.Reply); err == nil || partial && v.Tokens > 0 {
 		raw, bad := json.Marshal(result)
 		if bad != nil {
 			return written(nil, fmt.Errorf("broker: the answer cannot be written: %w", bad))
@@ -102,19 +102,19 @@ func written(result any, err error) []byte {
 	if bad != nil {
 		return written(nil, fmt.Errorf("broker: the failure cannot be written: %w", bad))
 	}
-	if len(raw) > events.MaxAnswer {
+	if len(raw) > MaxAnswer {
 		return written(nil, problem.New(problem.TooLarge, "payload_too_large",
-			"what was asked for was done, and its answer has %d bytes: %d can be sent", len(raw), events.MaxAnswer))
+			"what was asked for was done, and its answer has %d bytes: %d can be sent", len(raw), MaxAnswer))
 	}
 	return raw
 }
 
 // answer does what is asked for.
 func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
-	if err := strictjson.Within(raw, strictjson.Limits{Bytes: events.MaxAsk, Depth: maxDepth}, maxValues); err != nil {
+	if err := strictjson.Within(raw, strictjson.Limits{Bytes: MaxAsk, Depth: maxDepth}, maxValues); err != nil {
 		return nil, refuse("%s", err)
 	}
-	var ask events.Ask
+	var ask question
 	if err := jsonv2.Unmarshal(raw, &ask); err != nil { // more members, of a later version, change nothing
 		return nil, refuse("%s", err)
 	}
@@ -132,7 +132,7 @@ func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 		if !isOwner(a.Organization) || max(len(a.UserID), len(a.APIKeyID), len(a.Operation)) > maxName {
 			return nil, refuse("its author is none")
 		}
-		ctx = record.By(ctx, record.Author(*a))
+		ctx = record.By(ctx, *a)
 	}
 	ctx = trace.Under(ctx, ask.Traceparent)
 	ctx, span := trace.Start(ctx, oteltrace.SpanKindServer, "answer", string(ask.Operation))
@@ -144,33 +144,26 @@ func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 	return result, err
 }
 
-// read reads arguments: JSON without unknown members, doubled ones, or anything after it.
-func read(raw []byte, into any) error {
-	if err := jsonv2.Unmarshal(raw, into, jsonv2.RejectUnknownMembers(true)); err != nil {
-		return refuse("%s", err)
-	}
-	return nil
-}
-
 // operations are what may be asked for.
-var operations = map[events.AskOperation]func(*Broker, context.Context, json.RawMessage) (any, error){
-	events.AskRefresh: reading((*Broker).refresh),
-	events.AskBrowse:  reading((*Broker).browse),
-	events.AskTry:     reading((*Broker).try),
-	events.AskProbe:   reading((*Broker).probe),
-	events.AskModels:  reading((*Broker).models),
-	events.AskModel:   reading((*Broker).model),
-	events.AskEmbed:   reading((*Broker).embed),
+var operations = map[operation]func(*Broker, context.Context, json.RawMessage) (any, error){
+	askRefresh: reading((*Broker).refresh),
+	askBrowse:  reading((*Broker).browse),
+	askTry:     reading((*Broker).try),
+	askProbe:   reading((*Broker).probe),
+	askModels:  reading((*Broker).models),
+	askModel:   reading((*Broker).model),
+	askEmbed:   reading((*Broker).embed),
 }
 
-// reading makes an operation of a method, by reading its arguments.
+// reading makes an operation of a method, by reading its arguments: JSON without unknown members, doubled ones, or
+// anything after it.
 func reading[A, R any](
 	do func(*Broker, context.Context, A) (R, error),
 ) func(*Broker, context.Context, json.RawMessage) (any, error) {
 	return func(b *Broker, ctx context.Context, raw json.RawMessage) (any, error) {
 		var arguments A
-		if err := read(raw, &arguments); err != nil {
-			return nil, err
+		if err := jsonv2.Unmarshal(raw, &arguments, jsonv2.RejectUnknownMembers(true)); err != nil {
+			return nil, refuse("%s", err)
 		}
 		return do(b, ctx, arguments)
 	}
@@ -181,85 +174,75 @@ func isOwner(organization string) bool {
 }
 
 // scope is that of a toolkit's organization, which the toolkit must be of.
-func scope(a events.AskedToolkit) (record.Scope, error) {
+func scope(a askedToolkit) (record.Scope, error) {
 	if !isOwner(a.Organization) || !host.ValidID(a.Toolkit) {
 		return record.Scope{}, refuse("it names no toolkit")
 	}
 	return record.Of(a.Organization), nil
 }
 
-func (b *Broker) refresh(ctx context.Context, a events.AskedRefresh) (events.Difference, error) {
-	of, err := scope(a.AskedToolkit)
+func (b *Broker) refresh(ctx context.Context, a askedRefresh) (toolkit.Difference, error) {
+	of, err := scope(a.askedToolkit)
 	if err != nil {
-		return events.Difference{}, err
+		return toolkit.Difference{}, err
 	}
-	refresh := b.Toolkits.Refresh
 	if a.DryRun {
-		refresh = b.Toolkits.Preview
+		return b.Toolkits.Preview(ctx, of, a.Toolkit)
 	}
-	found, err := refresh(ctx, of, a.Toolkit)
-	if err != nil {
-		return events.Difference{}, err
-	}
-	return sentDifference(found)
+	return b.Toolkits.Refresh(ctx, of, a.Toolkit)
 }
 
-func (b *Broker) browse(ctx context.Context, a events.AskedToolkit) (events.Offerings, error) {
+func (b *Broker) browse(ctx context.Context, a askedToolkit) (tool.Offerings, error) {
 	of, err := scope(a)
 	if err != nil {
-		return events.Offerings{}, err
+		return tool.Offerings{}, err
 	}
-	found, err := b.Toolkits.Browse(ctx, of, a.Toolkit)
-	return sentOfferings(found), err
+	return b.Toolkits.Browse(ctx, of, a.Toolkit)
 }
 
-func (b *Broker) try(ctx context.Context, a events.AskedTry) (events.ToolAttempt, error) {
-	of, err := scope(a.AskedToolkit)
+func (b *Broker) try(ctx context.Context, a askedTry) (toolkit.Attempt, error) {
+	of, err := scope(a.askedToolkit)
 	if err != nil {
-		return events.ToolAttempt{}, err
+		return toolkit.Attempt{}, err
 	}
 	if len(a.Tool) > maxName {
-		return events.ToolAttempt{}, refuse("it names no tool")
+		return toolkit.Attempt{}, refuse("it names no tool")
 	}
-	done, err := b.Toolkits.Try(ctx, of, a.Toolkit, a.Tool, a.Arguments, func() error {
+	return b.Toolkits.Try(ctx, of, a.Toolkit, a.Tool, a.Arguments, func() error {
 		if a.Approved {
 			return nil
 		}
 		return errUnapproved
 	})
-	return events.ToolAttempt{Result: done.Result, Error: done.Error, ElapsedNS: int64(done.Elapsed)}, err
 }
 
-func (b *Broker) probe(ctx context.Context, a events.AskedProbe) (events.ProbeResult, error) {
+func (b *Broker) probe(ctx context.Context, a askedProbe) (record.DeliveryAttempt, error) {
 	if !isOwner(a.Organization) {
-		return events.ProbeResult{}, refuse("it names no organization")
+		return record.DeliveryAttempt{}, refuse("it names no organization")
 	}
 	if err := webhook.CheckURL(b.Callbacks, a.CallbackURL); err != nil {
-		return events.ProbeResult{}, err
+		return record.DeliveryAttempt{}, err
 	}
-	done, err := b.Webhooks.Probe(ctx, a.Organization, a.CallbackURL)
-	return events.ProbeResult(done), err
+	return b.Webhooks.Probe(ctx, a.Organization, a.CallbackURL)
 }
 
-func (b *Broker) models(ctx context.Context, _ events.AskedModels) (events.ModelList, error) {
-	found, err := b.Models.List(ctx)
-	return sentModels(found), err
+func (b *Broker) models(ctx context.Context, _ struct{}) (provider.Listing, error) {
+	return b.Models.List(ctx)
 }
 
-func (b *Broker) model(ctx context.Context, a events.AskedModel) (events.Done, error) {
-	return events.Done{}, b.Models.Check(ctx, a.Provider, a.Name, a.Skip)
+func (b *Broker) model(ctx context.Context, a askedModel) (struct{}, error) {
+	return struct{}{}, b.Models.Check(ctx, a.Provider, a.Name, a.Skip)
 }
 
-func (b *Broker) embed(ctx context.Context, a events.AskedVectors) (events.Vectors, error) {
+func (b *Broker) embed(ctx context.Context, a askedVectors) (embedding.Reply, error) {
 	if len(a.Texts) > atOnce.Texts {
-		return events.Vectors{}, refuse("%d texts are too many", len(a.Texts))
+		return embedding.Reply{}, refuse("%d texts are too many", len(a.Texts))
 	}
 	model, known := b.Embeddings[a.Provider]
 	if !known {
-		return events.Vectors{}, embedding.Fail(embedding.Denied, "the provider %.100s is not configured", a.Provider)
+		return embedding.Reply{}, embedding.Fail(embedding.Denied, "the provider %.100s is not configured", a.Provider)
 	}
-	reply, err := model.Embed(ctx, embedding.Request{
+	return model.Embed(ctx, embedding.Request{
 		Name: a.Name, Dimensions: a.Dimensions, Purpose: embedding.Purpose(a.Purpose), Texts: a.Texts,
 	})
-	return events.Vectors(reply), err
 }

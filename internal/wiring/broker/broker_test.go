@@ -18,8 +18,8 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/events"
 	"agentplatform/internal/ai/embedding"
+	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/provider"
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/org/toolkit"
@@ -122,17 +122,17 @@ func TestAnAskThatIsNoneIsRefused(t *testing.T) {
 		arguments("toolkit.try", `{`+ids+`,"tool":"t","arguments":`+strings.Repeat("[", 90)+
 			strings.Repeat("]", 90)+`}`),
 		arguments("toolkit.try", `{`+ids+`,"tool":"t","arguments":[`+strings.Repeat("0,", 310_000)+`0]}`),
-		arguments("toolkit.try", `{`+ids+`,"tool":"t","arguments":"`+strings.Repeat("x", events.MaxAsk)+`"}`),
+		arguments("toolkit.try", `{`+ids+`,"tool":"t","arguments":"`+strings.Repeat("x", broker.MaxAsk)+`"}`),
 		arguments("toolkit.try", `{`+ids+`,"tool":"`+"\xff"+`","arguments":{}}`),
 	} {
 		s := &spy{}
 		raw, err := s.broker().Invoke(t.Context(), []byte(ask))
 		require.NoError(t, err)
-		var answer events.Answer
+		var answer broker.Answer
 		require.NoError(t, json.Unmarshal(raw, &answer))
 		assert.Nil(t, answer.Result, "%.200s", ask)
 		if assert.NotNil(t, answer.Failure, "%.200s", ask) {
-			assert.Contains(t, []events.FailureKind{events.FailureInternal, events.FailureProblem}, answer.Failure.Kind)
+			assert.Contains(t, []broker.FailureKind{broker.FailureInternal, broker.FailureProblem}, answer.Failure.Kind)
 			assert.Less(t, len(raw), 2000)
 		}
 		assert.Zero(t, s.asked, "%.200s", ask)
@@ -167,6 +167,38 @@ func TestTheSampleIsAnAsk(t *testing.T) {
 	author, authored := record.AuthorOf(s.ctx)
 	assert.True(t, authored)
 	assert.Equal(t, "refresh-toolkit", author.Operation)
+}
+
+// Asker and broker may be of two versions: the members of an answer keep their names.
+func TestTheMembersOfAnswersKeepTheirNames(t *testing.T) {
+	tried := toolkit.Attempt{Result: "r", Error: "e", Elapsed: 7}
+	posted := record.DeliveryAttempt{
+		At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Status: 200, LatencyMS: 7, Error: "e", ResponseExcerpt: "x",
+	}
+	for want, result := range map[string]any{
+		`{"added":["a"],"removed":["b"],"changed":["c"],"tools":[{"before":{"name":"b","description":"",
+			"parameters":null,"approval":{},"enabled":false,
+			"may_retry":false,"retry_safe":false}}]}`: toolkit.Difference{
+			Added: []string{"a"}, Removed: []string{"b"}, Changed: []string{"c"},
+			Tools: []toolkit.Changed{{Before: &toolkit.Tool{Definition: tool.Definition{Spec: tool.Spec{Name: "b"}}}}},
+		},
+		`{"resources":[{"uri":"u","name":"n","description":"d","content_type":"c"}],
+			"prompts":[{"name":"n","description":"d","arguments":["a"]}]}`: tool.Offerings{
+			Resources: []tool.Resource{{URI: "u", Name: "n", Description: "d", ContentType: "c"}},
+			Prompts:   []tool.Prompt{{Name: "n", Description: "d", Arguments: []string{"a"}}},
+		},
+		`{"result":"r","error":"e","elapsed_ns":7}`:                                                    tried,
+		`{"at":"2026-01-02T03:04:05Z","status":200,"latency_ms":7,"error":"e","response_excerpt":"x"}`: posted,
+		`{"models":[{"provider":"p","name":"n","description":"d"}],"unreachable":{"away":"why"}}`: provider.Listing{
+			Models:      []provider.Model{{Provider: "p", Info: model.Info{Name: "n", Description: "d"}}},
+			Unreachable: map[string]string{"away": "why"},
+		},
+		`{"vectors":[[1,2]],"tokens":3}`: embedding.Reply{Vectors: [][]float32{{1, 2}}, Tokens: 3},
+	} {
+		raw, err := json.Marshal(result)
+		require.NoError(t, err)
+		assert.JSONEq(t, want, string(raw))
+	}
 }
 
 // What is done ends before whoever asked gives up, and so that the way back has some time; never later than any asker.
@@ -213,18 +245,18 @@ func TestAPanicIsContained(t *testing.T) {
 // An answer that Lambda would not carry is refused in words, and so is an ask.
 func TestWhatIsTooLargeIsAProblem(t *testing.T) {
 	w := newWorld(t, "through a broker")
-	w.kind.size = events.MaxAnswer
+	w.kind.size = broker.MaxAnswer
 	_, err := w.asker.Try(t.Context(), w.scope(), w.id, "stays", json.RawMessage(`{}`), never)
 	assert.True(t, problem.Is(err, "payload_too_large"), "%v", err)
 	require.ErrorContains(t, err, "what was asked for was done")
-	w.kind.size = events.MaxAnswer - 1000
+	w.kind.size = broker.MaxAnswer - 1000
 	done, err := w.asker.Try(t.Context(), w.scope(), w.id, "stays", json.RawMessage(`{}`), never)
 	require.NoError(t, err)
 	assert.Greater(t, len(done.Result), w.kind.size)
 
 	s := &spy{}
 	err = (&broker.Models{Client: s.client(), Near: &provider.Set{}}).Check(t.Context(), "near",
-		strings.Repeat("x", events.MaxAsk), false)
+		strings.Repeat("x", broker.MaxAsk), false)
 	assert.True(t, problem.Is(err, "payload_too_large"), "%v", err)
 	assert.Zero(t, s.asked)
 }

@@ -9,7 +9,6 @@ import (
 
 	oteltrace "go.opentelemetry.io/otel/trace"
 
-	"agentplatform/events"
 	"agentplatform/internal/ai/embedding"
 	"agentplatform/internal/ai/provider"
 	"agentplatform/internal/ai/tool"
@@ -22,9 +21,9 @@ import (
 
 // Invoker carries an ask to a broker and its answer back, both as JSON: the port between [Client] and [Broker].
 //
-// The caller guarantees that the ask has at most [events.MaxAsk] bytes; ending the context ends the wait, and not what
-// is done meanwhile. The adapter guarantees that it carries an ask once at most, and that its error is [ErrNotAsked]
-// only where the broker has not got the ask; after any other error it may have done what it was asked for.
+// The caller guarantees that the ask has at most [MaxAsk] bytes; ending the context ends the wait, and not what is done
+// meanwhile. The adapter guarantees that it carries an ask once at most, and that its error is [ErrNotAsked] only where
+// the broker has not got the ask; after any other error it may have done what it was asked for.
 type Invoker interface {
 	Invoke(ctx context.Context, ask []byte) (answer []byte, err error)
 }
@@ -46,11 +45,11 @@ type Client struct{ Broker Invoker }
 const hop = 500 * time.Millisecond
 
 // ask asks one question. Beside an error, the result is what was done until then.
-func ask[R any](ctx context.Context, c *Client, operation events.AskOperation, arguments any) (result R, err error) {
+func ask[R any](ctx context.Context, c *Client, what operation, arguments any) (result R, err error) {
 	if err := ctx.Err(); err != nil {
 		return result, err
 	}
-	ctx, span := trace.Start(ctx, oteltrace.SpanKindClient, "ask", string(operation))
+	ctx, span := trace.Start(ctx, oteltrace.SpanKindClient, "ask", string(what))
 	defer func() {
 		if err != nil {
 			trace.Fail(span, "ask_failed")
@@ -65,26 +64,25 @@ func ask[R any](ctx context.Context, c *Client, operation events.AskOperation, a
 	if err != nil {
 		return result, err
 	}
-	question := events.Ask{
-		Operation: operation, WaitMS: max(1, (left - min(left/8, hop)).Milliseconds()), Arguments: said,
+	q := question{
+		Operation: what, WaitMS: max(1, (left - min(left/8, hop)).Milliseconds()), Arguments: said,
 		Traceparent: trace.Parent(ctx),
 	}
 	if by, authored := record.AuthorOf(ctx); authored {
-		author := events.AskAuthor(by)
-		question.Author = &author
+		q.Author = &by
 	}
-	raw, err := json.Marshal(question)
+	raw, err := json.Marshal(q)
 	if err != nil {
 		return result, err
 	}
-	if len(raw) > events.MaxAsk {
+	if len(raw) > MaxAsk {
 		return result, problem.New(problem.TooLarge, "payload_too_large",
-			"what is asked for needs %d bytes: %d can be sent", len(raw), events.MaxAsk)
+			"what is asked for needs %d bytes: %d can be sent", len(raw), MaxAsk)
 	}
 	end := waiting.Start(ctx)
 	raw, err = c.Broker.Invoke(ctx, raw)
 	end()
-	var answer events.Answer
+	var answer Answer
 	if err == nil {
 		err = json.Unmarshal(raw, &answer)
 	}
@@ -104,32 +102,23 @@ func ask[R any](ctx context.Context, c *Client, operation events.AskOperation, a
 	return result, nil
 }
 
-func toolkitOf(scope record.Scope, id string) events.AskedToolkit {
-	return events.AskedToolkit{Organization: scope.Organization(), Toolkit: id}
+func toolkitOf(scope record.Scope, id string) askedToolkit {
+	return askedToolkit{Organization: scope.Organization(), Toolkit: id}
 }
 
 // Refresh is [toolkit.Toolkits.Refresh].
 func (c *Client) Refresh(ctx context.Context, scope record.Scope, id string) (toolkit.Difference, error) {
-	return c.difference(ctx, events.AskedRefresh{AskedToolkit: toolkitOf(scope, id)})
+	return ask[toolkit.Difference](ctx, c, askRefresh, askedRefresh{askedToolkit: toolkitOf(scope, id)})
 }
 
 // Preview is [toolkit.Toolkits.Preview].
 func (c *Client) Preview(ctx context.Context, scope record.Scope, id string) (toolkit.Difference, error) {
-	return c.difference(ctx, events.AskedRefresh{AskedToolkit: toolkitOf(scope, id), DryRun: true})
-}
-
-func (c *Client) difference(ctx context.Context, a events.AskedRefresh) (toolkit.Difference, error) {
-	found, err := ask[events.Difference](ctx, c, events.AskRefresh, a)
-	if err != nil {
-		return toolkit.Difference{}, err
-	}
-	return receivedDifference(found)
+	return ask[toolkit.Difference](ctx, c, askRefresh, askedRefresh{askedToolkit: toolkitOf(scope, id), DryRun: true})
 }
 
 // Browse is [toolkit.Toolkits.Browse].
 func (c *Client) Browse(ctx context.Context, scope record.Scope, id string) (tool.Offerings, error) {
-	found, err := ask[events.Offerings](ctx, c, events.AskBrowse, toolkitOf(scope, id))
-	return receivedOfferings(found), err
+	return ask[tool.Offerings](ctx, c, askBrowse, toolkitOf(scope, id))
 }
 
 // Try is [toolkit.Toolkits.Try].
@@ -141,20 +130,19 @@ func (c *Client) Try(
 		return toolkit.Attempt{}, err
 	}
 	unapproved := approve()
-	done, err := ask[events.ToolAttempt](ctx, c, events.AskTry, events.AskedTry{
-		AskedToolkit: toolkitOf(scope, id), Tool: name, Arguments: arguments, Approved: unapproved == nil,
+	done, err := ask[toolkit.Attempt](ctx, c, askTry, askedTry{
+		askedToolkit: toolkitOf(scope, id), Tool: name, Arguments: arguments, Approved: unapproved == nil,
 	})
 	if errors.Is(err, errUnapproved) {
 		err = unapproved
 	}
-	return toolkit.Attempt{Result: done.Result, Error: done.Error, Elapsed: time.Duration(done.ElapsedNS)}, err
+	return done, err
 }
 
 // Probe is [webhook.Sender.Probe].
 func (c *Client) Probe(ctx context.Context, organization, callback string) (record.DeliveryAttempt, error) {
-	done, err := ask[events.ProbeResult](ctx, c, events.AskProbe,
-		events.AskedProbe{Organization: organization, CallbackURL: callback})
-	return record.DeliveryAttempt(done), err
+	return ask[record.DeliveryAttempt](ctx, c, askProbe,
+		askedProbe{Organization: organization, CallbackURL: callback})
 }
 
 // Models are the models of a deployment whose providers a broker asks.
@@ -166,8 +154,7 @@ type Models struct {
 
 // List is [provider.Set.List].
 func (m *Models) List(ctx context.Context) (provider.Listing, error) {
-	found, err := ask[events.ModelList](ctx, m.Client, events.AskModels, events.AskedModels{})
-	return receivedModels(found), err
+	return ask[provider.Listing](ctx, m.Client, askModels, struct{}{})
 }
 
 // Check is [provider.Set.Check].
@@ -175,7 +162,7 @@ func (m *Models) Check(ctx context.Context, provider, name string, skip bool) er
 	if _, near := m.Near.Catalogues[provider]; near {
 		return m.Near.Check(ctx, provider, name, skip)
 	}
-	_, err := ask[events.Done](ctx, m.Client, events.AskModel, events.AskedModel{
+	_, err := ask[struct{}](ctx, m.Client, askModel, askedModel{
 		Provider: provider, Name: name, Skip: skip,
 	})
 	return err
@@ -188,7 +175,7 @@ type Embedding struct {
 	Provider string
 }
 
-// atOnce is what one ask may have: its vectors, of 4,096 dimensions with 14 bytes each, are below [events.MaxAnswer].
+// atOnce is what one ask may have: its vectors, of 4,096 dimensions with 14 bytes each, are below [MaxAnswer].
 var atOnce = embedding.Limits{Texts: 32, Bytes: 256 << 10, Characters: 64 << 10, Timeout: longestWait}
 
 // Embed asks the broker, in as many asks as it needs.
@@ -197,14 +184,14 @@ func (m *Embedding) Embed(ctx context.Context, r embedding.Request) (embedding.R
 	reply, err := embedding.InBatches(ctx, r, atOnce, func(ctx context.Context, r embedding.Request) (
 		embedding.Reply, error,
 	) {
-		done, err := ask[events.Vectors](ctx, m.Client, events.AskEmbed, events.AskedVectors{
+		done, err := ask[embedding.Reply](ctx, m.Client, askEmbed, askedVectors{
 			Provider: m.Provider, Name: r.Name, Dimensions: r.Dimensions, Purpose: string(r.Purpose), Texts: r.Texts,
 		})
 		if err != nil {
 			before = done.Tokens
 			return embedding.Reply{}, &final{err}
 		}
-		return embedding.Reply(done), nil
+		return done, nil
 	})
 	reply.Tokens += before
 	if last, is := errors.AsType[*final](err); is {

@@ -4,101 +4,132 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"time"
 
-	"agentplatform/events"
 	"agentplatform/internal/ai/embedding"
-	"agentplatform/internal/ai/model"
-	"agentplatform/internal/ai/provider"
 	"agentplatform/internal/ai/tool"
-	"agentplatform/internal/org/toolkit"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/seal"
 )
 
-// What is sent, as it crosses, and back.
+// What crosses: a named operation with its arguments, and the result as the use case returns it.
 
-func sentDifference(d toolkit.Difference) (events.Difference, error) {
-	sent := events.Difference{Added: d.Added, Removed: d.Removed, Changed: d.Changed}
-	for _, c := range d.Tools {
-		var one events.ChangedTool
-		for to, t := range map[*json.RawMessage]*toolkit.Tool{&one.Before: c.Before, &one.After: c.After} {
-			if t == nil {
-				continue
-			}
-			raw, err := json.Marshal(t)
-			if err != nil {
-				return events.Difference{}, err
-			}
-			*to = raw
-		}
-		sent.Tools = append(sent.Tools, one)
-	}
-	return sent, nil
+// operation names what is asked of the broker.
+type operation string
+
+// The operations, with the types of their arguments and results.
+const (
+	askRefresh operation = "toolkit.refresh" // askedRefresh, toolkit.Difference
+	askBrowse  operation = "toolkit.browse"  // askedToolkit, tool.Offerings
+	askTry     operation = "toolkit.try"     // askedTry, toolkit.Attempt
+	askProbe   operation = "webhook.probe"   // askedProbe, record.DeliveryAttempt
+	askModels  operation = "models.list"     // nothing, provider.Listing
+	askModel   operation = "models.check"    // askedModel, nothing
+	askEmbed   operation = "embed"           // askedVectors, embedding.Reply
+)
+
+// Bounds of an ask and of its answer as JSON, in bytes. Lambda takes and gives at most 6 MB in a synchronous call.
+const (
+	MaxAsk    = 2 << 20
+	MaxAnswer = 5 << 20
+)
+
+// question is one ask. While a deploy goes on, or is taken back, asker and broker may be of two versions. So a broker
+// overlooks members of an ask, and of its author, that it does not know. It refuses arguments that have such members:
+// one may be what keeps something from being done, as dry_run does. What must not be overlooked is an argument.
+type question struct {
+	Operation operation       `json:"operation"`
+	WaitMS    int64           `json:"wait_ms"`          // milliseconds for which the answer is waited for, from now on
+	Author    *record.Author  `json:"author,omitempty"` // for the audit log
+	Arguments json.RawMessage `json:"arguments"`
+	// Traceparent names the span that asks, as W3C Trace Context writes it; none where that is not sampled.
+	Traceparent string `json:"traceparent,omitempty"`
 }
 
-func receivedDifference(d events.Difference) (toolkit.Difference, error) {
-	got := toolkit.Difference{Added: d.Added, Removed: d.Removed, Changed: d.Changed}
-	for _, c := range d.Tools {
-		var one toolkit.Changed
-		for to, raw := range map[**toolkit.Tool]json.RawMessage{&one.Before: c.Before, &one.After: c.After} {
-			if raw == nil {
-				continue
-			}
-			if err := json.Unmarshal(raw, to); err != nil {
-				return toolkit.Difference{}, err
-			}
-		}
-		got.Tools = append(got.Tools, one)
-	}
-	return got, nil
+// askedToolkit names a toolkit. The organization is "-" for what belongs to none, here and below.
+type askedToolkit struct {
+	Organization string `json:"organization_id"`
+	Toolkit      string `json:"toolkit_id"`
 }
 
-func sentOfferings(o tool.Offerings) (sent events.Offerings) {
-	for _, r := range o.Resources {
-		sent.Resources = append(sent.Resources, events.OfferedResource(r))
-	}
-	for _, p := range o.Prompts {
-		sent.Prompts = append(sent.Prompts, events.OfferedPrompt(p))
-	}
-	return sent
+type askedRefresh struct {
+	askedToolkit
+
+	DryRun bool `json:"dry_run,omitempty"` // only say what would change
 }
 
-func receivedOfferings(o events.Offerings) (got tool.Offerings) {
-	for _, r := range o.Resources {
-		got.Resources = append(got.Resources, tool.Resource(r))
-	}
-	for _, p := range o.Prompts {
-		prompt := tool.Prompt(p)
-		if prompt.Arguments == nil {
-			prompt.Arguments = []string{} // an empty list is left out on the way
-		}
-		got.Prompts = append(got.Prompts, prompt)
-	}
-	return got
+type askedTry struct {
+	askedToolkit
+
+	Tool      string          `json:"tool"`
+	Arguments json.RawMessage `json:"arguments"` // an object in its normal form
+	Approved  bool            `json:"approved,omitempty"`
 }
 
-func sentModels(l provider.Listing) events.ModelList {
-	sent := events.ModelList{Unreachable: l.Unreachable}
-	for _, m := range l.Models {
-		sent.Models = append(sent.Models, events.ListedModel{
-			Provider: m.Provider, Name: m.Name, Description: m.Description,
-		})
-	}
-	return sent
+type askedProbe struct {
+	Organization string `json:"organization_id"`
+	CallbackURL  string `json:"callback_url"`
 }
 
-func receivedModels(l events.ModelList) provider.Listing {
-	got := provider.Listing{Unreachable: map[string]string{}}
-	for name, why := range l.Unreachable {
-		got.Unreachable[name] = why
-	}
-	for _, m := range l.Models {
-		got.Models = append(got.Models, provider.Model{
-			Provider: m.Provider, Info: model.Info{Name: m.Name, Description: m.Description},
-		})
-	}
-	return got
+type askedModel struct {
+	Provider string `json:"provider"`
+	Name     string `json:"name"`
+	Skip     bool   `json:"skip,omitempty"` // do not ask the provider
+}
+
+type askedVectors struct {
+	Provider   string   `json:"provider"`
+	Name       string   `json:"name"`
+	Dimensions int      `json:"dimensions,omitempty"`
+	Purpose    string   `json:"purpose"`
+	Texts      []string `json:"texts"`
+}
+
+// Answer is the broker's answer: a result, a failure, or both where what was done until the failure matters.
+type Answer struct {
+	Result  json.RawMessage `json:"result,omitempty"`
+	Failure *Failure        `json:"failure,omitempty"`
+}
+
+// FailureKind says what a failure is for whoever asked.
+type FailureKind string
+
+// The kinds of failure.
+const (
+	FailureProblem    FailureKind = "problem"    // what clients are told
+	FailureTool       FailureKind = "tool"       // what models are told
+	FailureEmbedding  FailureKind = "embedding"  // of an embedding model
+	FailureUnapproved FailureKind = "unapproved" // the call needs an approval that was not given
+	FailureConflict   FailureKind = "conflict"   // somebody else was faster
+	FailureSealed     FailureKind = "sealed"     // a sealed text does not open
+	FailureDeadline   FailureKind = "deadline"   // the time was over
+	FailureCancelled  FailureKind = "cancelled"  // it was given up
+	FailureInternal   FailureKind = "internal"   // anything else
+)
+
+// Failure is an error on its way to whoever asked. Its text is for the log, unless its kind says something else.
+type Failure struct {
+	Kind      FailureKind       `json:"kind"`
+	Text      string            `json:"text"`
+	Problem   *failureToClient  `json:"problem,omitempty"`
+	Embedding *failureOfVectors `json:"embedding,omitempty"`
+}
+
+// failureToClient is a problem without its text.
+type failureToClient struct {
+	Kind       string          `json:"kind"`
+	Code       string          `json:"code"`
+	Fields     []problem.Field `json:"fields,omitempty"`
+	Extras     map[string]any  `json:"extras,omitempty"`
+	RetryAfter time.Duration   `json:"retry_after_ns,omitempty"`
+	Cause      *Failure        `json:"cause,omitempty"`
+}
+
+// failureOfVectors says what may be done about an embedding model's failure.
+type failureOfVectors struct {
+	Kind string        `json:"kind"`
+	Wait time.Duration `json:"wait_ns,omitempty"`
 }
 
 // kinds are the names of the kinds of problems.
@@ -111,36 +142,34 @@ var kinds = map[problem.Kind]string{
 
 // marks are the errors that others ask for by what they are.
 var marks = []struct {
-	kind events.FailureKind
+	kind FailureKind
 	mark error
 }{
-	{events.FailureUnapproved, errUnapproved}, {events.FailureConflict, record.ErrConflict},
-	{events.FailureSealed, seal.ErrNotOurs}, {events.FailureDeadline, context.DeadlineExceeded},
-	{events.FailureCancelled, context.Canceled},
+	{FailureUnapproved, errUnapproved}, {FailureConflict, record.ErrConflict},
+	{FailureSealed, seal.ErrNotOurs}, {FailureDeadline, context.DeadlineExceeded},
+	{FailureCancelled, context.Canceled},
 }
 
 // failed is an error as it crosses; nil for none.
-func failed(err error) *events.Failure {
+func failed(err error) *Failure {
 	if err == nil {
 		return nil
 	}
-	f := &events.Failure{Kind: events.FailureInternal, Text: err.Error()}
+	f := &Failure{Kind: FailureInternal, Text: err.Error()}
 	if p, is := problem.As(err); is {
-		f.Kind, f.Text = events.FailureProblem, p.Message
-		f.Problem = &events.FailureToClient{
-			Kind: kinds[p.Kind], Code: p.Code, Extras: p.Extras, RetryAfter: p.RetryAfter, Cause: failed(p.Cause),
-		}
-		for _, one := range p.Fields {
-			f.Problem.Fields = append(f.Problem.Fields, events.FailureField(one))
+		f.Kind, f.Text = FailureProblem, p.Message
+		f.Problem = &failureToClient{
+			Kind: kinds[p.Kind], Code: p.Code, Fields: p.Fields, Extras: p.Extras, RetryAfter: p.RetryAfter,
+			Cause: failed(p.Cause),
 		}
 		return f
 	}
 	if e, is := errors.AsType[*embedding.Error](err); is {
-		f.Kind, f.Embedding = events.FailureEmbedding, &events.FailureOfVectors{Kind: string(e.Kind), Wait: e.Wait}
+		f.Kind, f.Embedding = FailureEmbedding, &failureOfVectors{Kind: string(e.Kind), Wait: e.Wait}
 		return f
 	}
 	if e, is := errors.AsType[*tool.Error](err); is {
-		f.Kind, f.Text = events.FailureTool, e.Message
+		f.Kind, f.Text = FailureTool, e.Message
 		return f
 	}
 	for _, m := range marks {
@@ -153,29 +182,27 @@ func failed(err error) *events.Failure {
 }
 
 // received is a failure as the error that it was.
-func received(f events.Failure) error {
+func received(f Failure) error {
 	switch {
-	case f.Kind == events.FailureProblem && f.Problem != nil:
+	case f.Kind == FailureProblem && f.Problem != nil:
 		p := &problem.Error{
-			Code: f.Problem.Code, Message: f.Text, Extras: f.Problem.Extras, RetryAfter: f.Problem.RetryAfter,
+			Code: f.Problem.Code, Message: f.Text, Fields: f.Problem.Fields, Extras: f.Problem.Extras,
+			RetryAfter: f.Problem.RetryAfter,
 		}
 		for kind, name := range kinds {
 			if name == f.Problem.Kind {
 				p.Kind = kind
 			}
 		}
-		for _, one := range f.Problem.Fields {
-			p.Fields = append(p.Fields, problem.Field(one))
-		}
 		if f.Problem.Cause != nil {
 			p.Cause = received(*f.Problem.Cause)
 		}
 		return p
-	case f.Kind == events.FailureEmbedding && f.Embedding != nil:
+	case f.Kind == FailureEmbedding && f.Embedding != nil:
 		return &embedding.Error{
 			Kind: embedding.Kind(f.Embedding.Kind), Wait: f.Embedding.Wait, Err: errors.New(f.Text),
 		}
-	case f.Kind == events.FailureTool:
+	case f.Kind == FailureTool:
 		return &tool.Error{Message: f.Text}
 	}
 	for _, m := range marks {

@@ -116,24 +116,18 @@ func (q Queues) Send(ctx context.Context, m queue.Message) error {
 // SendAll sends nudges, those of a kind in as few calls as its queue can. Errors as of Send, one place for each nudge.
 func (q Queues) SendAll(ctx context.Context, ms []queue.Message) []error {
 	errs := make([]error, len(ms))
-	kinds := map[events.NudgeKind][]int{} // the places of each kind's
+	batches, places := map[events.NudgeKind][]queue.Message{}, map[events.NudgeKind][]int{}
 	for i, m := range ms {
-		kinds[m.Nudge.Kind] = append(kinds[m.Nudge.Kind], i)
-	}
-	for kind, at := range kinds {
-		to, ok := q[kind]
-		if !ok {
-			for _, i := range at {
-				errs[i] = q.Send(ctx, ms[i])
-			}
+		kind := m.Nudge.Kind
+		if q[kind] == nil {
+			errs[i] = q.Send(ctx, m)
 			continue
 		}
-		batch := make([]queue.Message, 0, len(at))
-		for _, i := range at {
-			batch = append(batch, ms[i])
-		}
-		for n, err := range to.SendAll(ctx, batch) {
-			errs[at[n]] = err
+		batches[kind], places[kind] = append(batches[kind], m), append(places[kind], i)
+	}
+	for kind, batch := range batches {
+		for n, err := range q[kind].SendAll(ctx, batch) {
+			errs[places[kind][n]] = err
 		}
 	}
 	return errs
@@ -216,20 +210,12 @@ func New(
 		return nil, fmt.Errorf("the table %s cannot be used: %w", c.CoreTable, err)
 	}
 	sealer := kmsseal.New(kms.NewFromConfig(account), c.SealingKey)
-	var p *Platform
-	checkModel := func(ctx context.Context, provider, name string, skip bool) error {
-		return p.Models.Check(ctx, provider, name, skip) // as they are by then
-	}
-	p = &Platform{
+	p := &Platform{
 		Sealer: sealer, Models: &provider.Set{Host: machine, Catalogues: registry.Catalogues(s)},
 		Toolkits: &toolkit.Toolkits{Store: store, Known: known, Host: machine, Sealer: sealer},
 		secrets:  secretsmanager.NewFromConfig(account),
 		Account:  account, Settings: s, Cloud: c, Log: log, Host: machine, Store: store, Known: known,
 		Metrics: NewMetrics(out, c.Stage, machine.Now),
-		Tenants: tenant.New(store, known, machine, tenant.Defaults{
-			UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
-			ActiveLimit: s.ActiveLimit, CheckModel: checkModel,
-		}, sealer),
 		Queues: Queues{
 			events.NudgeRun:      sqsqueue.New(queues, c.RunQueue),
 			events.NudgeWebhook:  sqsqueue.New(queues, c.WebhookQueue),
@@ -237,6 +223,12 @@ func New(
 			events.NudgeDocument: sqsqueue.New(queues, c.IngestQueue),
 		},
 	}
+	p.Tenants = tenant.New(store, known, machine, tenant.Defaults{
+		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
+		ActiveLimit: s.ActiveLimit, CheckModel: func(ctx context.Context, provider, name string, skip bool) error {
+			return p.Models.Check(ctx, provider, name, skip) // as they are by then
+		},
+	}, sealer)
 	if err := p.trace(); err != nil {
 		return nil, err
 	}
@@ -246,9 +238,8 @@ func New(
 	p.Shared = &ratelimit.Shared{Table: feed, Host: machine}
 	p.Executor = &transition.Executor{
 		Store: store, Queue: p.Queues, Timer: sfntimer.New(sfntimer.Client(account), c.PauseMachine),
-		Notifier: notifier,
-		Host:     machine, Log: log,
-		Caps: p.Tenants.Caps, StartDeadline: s.StartDeadline, OnTransition: p.Metrics.Transition,
+		Notifier: notifier, Host: machine, Log: log, Caps: p.Tenants.Caps, StartDeadline: s.StartDeadline,
+		OnTransition: p.Metrics.Transition,
 	}
 	return p, nil
 }

@@ -86,9 +86,6 @@ func signer(
 
 // Requests makes a handler send its traces before a request ends: a function may be frozen from then on.
 func (p *Platform) Requests(h http.Handler) http.Handler {
-	if p.traces == nil {
-		return h
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer p.FlushTraces(r.Context())
 		h.ServeHTTP(w, r)
@@ -97,36 +94,24 @@ func (p *Platform) Requests(h http.Handler) http.Handler {
 
 // Nudges makes a handler leave traces, and send them before an invocation ends.
 func (p *Platform) Nudges(handle dispatch.Handler) dispatch.Handler {
-	if p.traces == nil {
-		return handle
-	}
 	return func(ctx context.Context, id string) (time.Duration, error) {
 		defer p.FlushTraces(ctx)
 		return handle(p.Traced(ctx), id)
 	}
 }
 
-// Answerer answers what another program asks, both as JSON. It has the form of a handler of Lambda.
-type Answerer interface {
-	Invoke(ctx context.Context, ask []byte) (answer []byte, err error)
-}
+// Answer answers what another program asks, both as JSON. It is a handler of Lambda.
+type Answer func(ctx context.Context, ask []byte) (answer []byte, err error)
+
+// Invoke implements Lambda's interface of handlers.
+func (a Answer) Invoke(ctx context.Context, ask []byte) ([]byte, error) { return a(ctx, ask) }
 
 // Asks makes what answers leave traces, and send them before an invocation ends.
-func (p *Platform) Asks(next Answerer) Answerer {
-	if p.traces == nil {
-		return next
+func (p *Platform) Asks(next Answer) Answer {
+	return func(ctx context.Context, ask []byte) ([]byte, error) {
+		defer p.FlushTraces(ctx)
+		return next(p.Traced(ctx), ask)
 	}
-	return asks{p, next}
-}
-
-type asks struct {
-	platform *Platform
-	next     Answerer
-}
-
-func (a asks) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
-	defer a.platform.FlushTraces(ctx)
-	return a.next.Invoke(a.platform.Traced(ctx), ask)
 }
 
 // Traced is a context whose work leaves traces, if a setting says where they are sent.

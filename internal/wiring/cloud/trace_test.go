@@ -70,11 +70,11 @@ func TestAnInvocationSendsItsTracesBeforeItEnds(t *testing.T) {
 	})).ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
 	assert.Len(t, got, 2)
 	parent := "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01"
-	answer, err := p.Asks(answering(func(ctx context.Context, ask []byte) ([]byte, error) {
+	answer, err := p.Asks(func(ctx context.Context, ask []byte) ([]byte, error) {
 		_, span := trace.Start(trace.Under(ctx, parent), oteltrace.SpanKindServer, "answer", "")
 		span.End()
 		return append([]byte("of "), ask...), nil
-	})).Invoke(t.Context(), []byte("ask"))
+	}).Invoke(t.Context(), []byte("ask"))
 	require.NoError(t, err)
 	assert.Equal(t, "of ask", string(answer))
 	require.Len(t, got, 3)
@@ -83,10 +83,6 @@ func TestAnInvocationSendsItsTracesBeforeItEnds(t *testing.T) {
 	assert.Len(t, got, 3, "nothing is sent when there is nothing")
 	assert.Empty(t, metrics.String())
 }
-
-type answering func(context.Context, []byte) ([]byte, error)
-
-func (f answering) Invoke(ctx context.Context, ask []byte) ([]byte, error) { return f(ctx, ask) }
 
 func TestLostSpansAreCounted(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -109,9 +105,17 @@ func TestWithoutASettingThereAreNoTraces(t *testing.T) {
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	p.Report(stopped, RunsAtWork, nil)()
-	assert.Nil(t, p.Nudges(nil), "what handles is left as it is")
-	assert.Nil(t, p.Requests(nil))
-	assert.Nil(t, p.Asks(nil))
+	again, err := p.Nudges(func(context.Context, string) (time.Duration, error) { return time.Minute, nil })(
+		t.Context(), "")
+	require.NoError(t, err)
+	assert.Equal(t, time.Minute, again)
+	answer, err := p.Asks(func(_ context.Context, ask []byte) ([]byte, error) { return ask, nil }).Invoke(
+		t.Context(), []byte("ask"))
+	require.NoError(t, err)
+	assert.Equal(t, "ask", string(answer))
+	got := httptest.NewRecorder()
+	p.Requests(http.NotFoundHandler()).ServeHTTP(got, httptest.NewRequest(http.MethodGet, "/", nil))
+	assert.Equal(t, http.StatusNotFound, got.Code)
 }
 
 func TestTheRegionOfXRayIsKnownByItsAddress(t *testing.T) {

@@ -328,7 +328,7 @@ func (a API) Begin(t testing.TB, pairs ...string) Handle {
 func (a API) End(t testing.TB, run string, by lifecycle.Event) {
 	t.Helper()
 	for _, event := range []lifecycle.Event{lifecycle.Claim{Holder: "w", Until: time.Now().Add(time.Hour)}, by} {
-		_, _, err := a.Executor.Do(t.Context(), record.System(), run,
+		_, err := a.Executor.Do(t.Context(), record.System(), run,
 			func(record.Run, *record.Tx) (transition.Change, error) { return transition.Change{Event: event}, nil })
 		require.NoError(t, err)
 	}

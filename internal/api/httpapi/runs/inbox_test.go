@@ -79,7 +79,7 @@ func pauses(t *testing.T, e httpapitest.API, run string, answers int) {
 	for _, c := range []transition.Change{
 		{Event: lifecycle.Claim{Holder: "w", Until: time.Now().Add(time.Hour)}}, {Event: pause, Interrupts: list},
 	} {
-		_, _, err := e.Executor.Do(t.Context(), record.System(), run,
+		_, err := e.Executor.Do(t.Context(), record.System(), run,
 			func(record.Run, *record.Tx) (transition.Change, error) { return c, nil })
 		require.NoError(t, err)
 	}

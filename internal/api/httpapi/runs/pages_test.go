@@ -31,7 +31,7 @@ func completed(t *testing.T, e httpapitest.API, chat string, size int) string {
 		{Event: lifecycle.Claim{Holder: "w", Until: time.Now().Add(time.Hour)}},
 		{Event: lifecycle.Complete{Work: lifecycle.Work{Attempt: 1}}, Result: result},
 	} {
-		_, _, err := e.Executor.Do(t.Context(), record.System(), run,
+		_, err := e.Executor.Do(t.Context(), record.System(), run,
 			func(record.Run, *record.Tx) (transition.Change, error) { return c, nil })
 		require.NoError(t, err)
 	}

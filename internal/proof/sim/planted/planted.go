@@ -212,9 +212,9 @@ func Bugs() []Bug {
 		Slots: slots}`, `Slots: slots}`),
 		one("parked messages change their order", lifecycleTransition, "	r := o.Before\n	return ChatPosition{", "	r := o.Before\n	slices.Reverse(o.After.Parked[1:])\n	return ChatPosition{"),
 		one("a sixth message is parked", lifecycleEvent, `if len(o.After.Parked) >= MaxParked {`, `if len(o.After.Parked) > MaxParked {`),
-		one("a cancelled run promotes nobody", lifecycleTransition, `if len(r.Parked) == 0 {`, `if len(r.Parked) == 0 || r.Status == Cancelled {`),
+		one("a cancelled run promotes nobody", lifecycleTransition, `if len(r.Parked) > 0 {`, `if len(r.Parked) > 0 && r.Status != Cancelled {`),
 		one("a message that is taken back hides its run", recordRun, "	if problem.Is(err, \"not_found\") {\n		return p, fmt.Errorf(\"%w: %w\", ErrConflict, err)\n	}\n", "").explored(),
-		one("a message waits on a run that asks for it", intakeIntake, "		if run.Answerable() && !r.followsUp {\n", "		if false {\n").explored(),
+		one("a message waits on a run that asks for it", intakeIntake, "		if run.Answerable() && !r.message.FollowsUp {\n", "		if false {\n").explored(),
 		one("a withdrawal takes the first message", lifecycleEvent, `slices.Delete(o.After.Parked, at, at+1)`, `slices.Delete(o.After.Parked, 0, 1)`),
 
 		// Humans.
@@ -247,7 +247,7 @@ func Bugs() []Bug {
 		// Commits.
 		one("what a later version wrote is dropped", "internal/store/record/codec.go", `Unknown: e.unknown})`, `Unknown: nil})`),
 		one("own writes are not recognised", recordTx, `if c.Current != nil && c.Current.WriteID == writeID`, `if c.Current != nil && c.Current.WriteID == writeID+"?"`),
-		one("a transition is two commits", transitionTransition, "	written = tx.PutRun(written)\n", "	head := x.Store.Begin(tx.WriteID())\n	written = head.PutRun(written)\n	if err := head.Commit(ctx); err != nil {\n		return e, o, err\n	}\n"),
+		one("a transition is two commits", transitionTransition, "	written = tx.PutRun(written)\n", "	head := x.Store.Begin(tx.WriteID())\n	written = head.PutRun(written)\n	if err := head.Commit(ctx); err != nil {\n		return e, err\n	}\n"),
 		one("another organization's runs can be reached", recordStore, `return s.all || (s.organization != "" && s.organization == owner)`, `return s.all || s.organization != ""`),
 		one("what was not stored is started", transitionTransition, "			worker.Free()\n		default:", "			worker.Start(stored)\n		default:"),
 		one("a lost nudge is lost", sweepSweep, "	case todo.Execute:\n", "	case todo.Execute && now.IsZero():\n"),

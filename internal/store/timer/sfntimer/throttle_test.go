@@ -89,7 +89,7 @@ func TestAPauseGoesOnWhereStepFunctionsThrottles(t *testing.T) {
 	})
 	require.NoError(t, err)
 	do := func(c transition.Change) (record.Run, error) {
-		r, _, err := x.Do(t.Context(), record.System(), spec.RunID,
+		r, err := x.Do(t.Context(), record.System(), spec.RunID,
 			func(record.Run, *record.Tx) (transition.Change, error) { return c, nil })
 		return r, err
 	}

@@ -22,29 +22,21 @@ import (
 	"agentplatform/internal/wiring/broker"
 )
 
-// API is the part of the SDK's client that is used.
-type API interface {
-	Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
-}
-
 // Line leads to one function. It implements [broker.Invoker].
 type Line struct {
-	api      API
+	client   *lambda.Client
 	function string
 }
 
-// New makes the line to a function, by its name or ARN.
-func New(api API, function string) *Line { return &Line{api, function} }
-
-// Client makes a client for [New]. It waits as long as its caller does. It keeps no connection: one that was closed
-// while this function was frozen would fail an ask that must not be repeated.
-func Client(account aws.Config) *lambda.Client {
-	return lambda.NewFromConfig(account, func(o *lambda.Options) {
+// New makes the line to a function, by its name or ARN. It waits as long as its caller does. It keeps no connection:
+// one that was closed while this function was frozen would fail an ask that must not be repeated.
+func New(account aws.Config, function string) *Line {
+	return &Line{lambda.NewFromConfig(account, func(o *lambda.Options) {
 		o.Retryer = aws.NopRetryer{}
 		o.HTTPClient = once{awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 			t.DisableKeepAlives = true
 		})}
-	})
+	}), function}
 }
 
 // once makes sure that what is not repeated does not fail for nothing: the SDK closes a request's body as soon as the
@@ -62,7 +54,7 @@ func (o once) Do(r *http.Request) (*http.Response, error) {
 
 // Invoke implements [broker.Invoker].
 func (l *Line) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
-	out, err := l.api.Invoke(ctx, &lambda.InvokeInput{
+	out, err := l.client.Invoke(ctx, &lambda.InvokeInput{
 		FunctionName: &l.function, InvocationType: types.InvocationTypeRequestResponse, Payload: ask,
 	})
 	if err != nil {

@@ -25,10 +25,10 @@ import (
 
 // line leads to a function named "broker" at an address.
 func line(address string) broker.Invoker {
-	return lambdabroker.New(lambdabroker.Client(aws.Config{
+	return lambdabroker.New(aws.Config{
 		Region: "eu-central-1", BaseEndpoint: &address,
 		Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
-	}), "broker")
+	}, "broker")
 }
 
 // served is a server that stands in for Lambda, and how often it was asked.

@@ -20,7 +20,7 @@ func New(p *cloud.Platform) (*broker.Client, error) {
 	if p.Cloud.Broker == "" {
 		return nil, errors.New("settings: BROKER_FUNCTION is required")
 	}
-	client := &broker.Client{Broker: lambdabroker.New(lambdabroker.Client(p.Account), p.Cloud.Broker)}
+	client := &broker.Client{Broker: lambdabroker.New(p.Account, p.Cloud.Broker)}
 	p.Models = &broker.Models{
 		Client: client, Near: &provider.Set{Host: p.Host, Catalogues: registry.KeylessCatalogues(p.Settings)},
 	}

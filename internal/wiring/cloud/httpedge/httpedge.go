@@ -16,12 +16,8 @@ import (
 	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
 	"agentplatform/internal/run/webhook"
-	"agentplatform/internal/store/seal"
 	"agentplatform/internal/wiring/cloud"
 )
-
-// probeTime limits the test request to a webhook address.
-const probeTime = 20 * time.Second
 
 // New makes the HTTP layer. A stream that is a function's response ends after maxStream; 0: never. More adds what
 // only some functions have. It fails where a secret cannot be read or a setting cannot be used.
@@ -41,7 +37,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 		},
 		Files: &files.Files{Store: p.Store, Log: p.Log},
 		Webhooks: &webhook.Sender{
-			Store: p.Store, Host: p.Host, Client: policy.Client(probeTime), Log: p.Log, Secret: s.WebhookSecret,
+			Store: p.Store, Host: p.Host, Client: policy.Client(time.Minute), Log: p.Log, Secret: s.WebhookSecret,
 			Sealer: p.Sealer, Reads: p.Tenants.SenderReads,
 		},
 		Store: p.Store, Hub: p.Hub, Models: p.Models, Toolkits: p.Toolkits,
@@ -62,15 +58,4 @@ func bucket(p *cloud.Platform) string {
 		return *endpoint
 	}
 	return "https://" + p.Cloud.Bucket + ".s3." + p.Account.Region + ".amazonaws.com"
-}
-
-// CountFailures counts answers that are failures of the service. It is for functions behind API Gateway: the alarm
-// GatewayErrors adds what the gateway itself could not answer.
-func CountFailures(p *cloud.Platform) func(*service.Config) {
-	return func(c *service.Config) { c.Failed = func() { p.Metrics.Count(cloud.FailedAnswers) } }
-}
-
-// A2A adds the endpoints of the Agent2Agent protocol, with what seals the secrets of push notifications.
-func A2A(sealer seal.Sealer) func(*service.Config) {
-	return func(c *service.Config) { c.Sealer = sealer }
 }

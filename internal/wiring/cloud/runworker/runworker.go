@@ -51,14 +51,10 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 		PauseExpiry: p.Settings.PauseExpiry, Tick: pollEvery, ReleaseAfter: p.Cloud.HandOverAfter, Drain: drainTime,
 		Loop:  &agent.Loop{Models: models, Host: p.Host, Called: called(p.Metrics), Worked: p.Metrics.Worked},
 		Tools: p.Toolkits, MayReach: p.Tenants.SenderMayReach, Reads: p.Tenants.SenderReads,
-		Search: k.SearchForRun, TextOf: texts(p),
+		Search: k.SearchForRun,
+		// The function for that reads the files of messages: here is no memory for it.
+		TextOf: (&reader.Client{Store: p.Store, Invoke: lambdareader.New(p.Account, p.Cloud.Reader).Invoke}).Text,
 	}, nil
-}
-
-// texts has the files of messages read by the function for that: here is no memory for it.
-func texts(p *cloud.Platform) reader.Text {
-	c := &reader.Client{Store: p.Store, Invoke: lambdareader.New(p.Account, p.Cloud.Reader).Invoke}
-	return c.Text
 }
 
 // called reports calls of models and tools.

@@ -1,4 +1,4 @@
-package httpedge_test
+package gateway_test
 
 import (
 	"bytes"
@@ -9,14 +9,14 @@ import (
 
 	"agentplatform/internal/api/httpapi/service"
 	"agentplatform/internal/wiring/cloud"
-	"agentplatform/internal/wiring/cloud/httpedge"
+	"agentplatform/internal/wiring/cloud/httpedge/gateway"
 )
 
 // The alarm GatewayErrors reads the metric by this name.
 func TestFailuresOfTheServiceAreCounted(t *testing.T) {
 	var out bytes.Buffer
 	var c service.Config
-	httpedge.CountFailures(&cloud.Platform{Metrics: cloud.NewMetrics(&out, "dev", time.Now)})(&c)
+	gateway.Add(&cloud.Platform{Metrics: cloud.NewMetrics(&out, "dev", time.Now)})(&c)
 	assert.Empty(t, out.String())
 	c.Failed()
 	assert.Contains(t, out.String(), `"Metrics":[{"Name":"FailedAnswers","Unit":"Count"}]`)

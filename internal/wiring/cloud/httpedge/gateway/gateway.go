@@ -1,0 +1,22 @@
+// Package gateway adds to the HTTP layer what the functions behind API Gateway have: the servers for clients of MCP and
+// A2A, and a count of failures. It is separate from httpedge so that the stream service does not link MCP's library.
+//
+// It is wiring and contains no rules.
+package gateway
+
+import (
+	"agentplatform/internal/api/bridge"
+	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/api/mcpserver"
+	"agentplatform/internal/wiring/cloud"
+)
+
+// Add adds them. It counts answers that are failures of the service: the alarm GatewayErrors adds what the gateway
+// itself could not answer.
+func Add(p *cloud.Platform) func(*service.Config) {
+	return func(c *service.Config) {
+		c.MCP = func(b bridge.Bridge) service.MCP { return &mcpserver.Server{Bridge: b} }
+		c.Sealer = p.Sealer
+		c.Failed = func() { p.Metrics.Count(cloud.FailedAnswers) }
+	}
+}
