@@ -31,7 +31,7 @@ func (l *Local) ingester(
 	if err != nil {
 		return nil, err
 	}
-	if l.index, err = diskindex.Open(filepath.Join(s.DataDir, "index"), diskindex.Options{}); err != nil {
+	if l.index, err = diskindex.Open(filepath.Join(s.DataDir, "index")); err != nil {
 		return nil, err
 	}
 	fetch := ingest.Fetch{Policy: policy, Client: policy.Client(time.Minute)}
