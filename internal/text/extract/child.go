@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"agentplatform/internal/text/document"
+	"agentplatform/internal/text/extract/pdftext"
 )
 
 // A format that needs a parser is read by a child process: this program, with childVariable in its environment
@@ -38,14 +39,22 @@ func (j job) limits() limits {
 	return forMessages
 }
 
-// read reads a file in this process.
-func (j job) read(data []byte) (document.Text, bool, error) {
+// elapsed is how long the child may take.
+func (j job) elapsed() time.Duration {
+	if j.Format == portable {
+		return j.limits().elapsed + maxCompile
+	}
+	return j.limits().elapsed
+}
+
+// read reads a file in this process; pdf is for a PDF.
+func (j job) read(data []byte, pdf *pdftext.Document) (document.Text, bool, error) {
 	read, known := readers[j.Format]
 	if !known {
 		return document.Text{}, false, ErrKind
 	}
 	b := builder{most: j.limits()}
-	if err := read(input{data: data, format: j.Format, charset: j.Charset, compiled: j.Compiled}, &b); err != nil {
+	if err := read(input{data: data, format: j.Format, charset: j.Charset, pdf: pdf}, &b); err != nil {
 		return document.Text{}, false, err
 	}
 	text, cut := b.finish()
@@ -77,18 +86,15 @@ func childMain(todo string) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
 	var j job
 	err := json.Unmarshal([]byte(todo), &j)
-	if err == nil && j.Format == compiling {
-		compileMain(j.Compiled)
-	}
 	most := j.limits()
-	time.AfterFunc(2*most.elapsed, func() { os.Exit(2) })
-	debug.SetMemoryLimit(int64(most.memory / 2)) // makes the garbage collector run before the limit is reached
-	memory := most.memory
-	if j.Format == portable {
-		memory += most.sandbox()
+	time.AfterFunc(2*j.elapsed(), func() { os.Exit(2) })
+	var pdf *pdftext.Document
+	if err == nil && j.Format == portable {
+		pdf = loadPDFium(j.Compiled, int(most.sandbox()))
 	}
+	debug.SetMemoryLimit(int64(most.memory / 2)) // makes the garbage collector run before the limit is reached
 	if err == nil {
-		err = limit(memory, most.work)
+		err = limit(most.memory, most.work)
 	}
 	if err == nil && j.Whole {
 		err = yield()
@@ -100,13 +106,9 @@ func childMain(todo string) {
 	if err == nil {
 		var text document.Text
 		var cut bool
-		if text, cut, err = j.read(data); err == nil {
+		if text, cut, err = j.read(data, pdf); err == nil {
 			err = encode(os.Stdout, text, cut)
 		}
-	}
-	if errors.Is(err, errUncompiled) {
-		_, _ = fmt.Fprint(os.Stderr, err)
-		os.Exit(uncompiled)
 	}
 	if err != nil {
 		f := faultOf(err)
@@ -122,20 +124,24 @@ func (j job) inChild(ctx context.Context, open Open) (text document.Text, cut bo
 	if j.Format != portable {
 		return j.once(ctx, open)
 	}
-	for _, again := range []bool{false, true} { // what reads PDFs may have been removed since it was compiled
-		if j.Compiled, err = pdfReader.ready(ctx, again); err != nil {
+	if j.Compiled, err = pdfFolder(); err != nil {
+		return text, false, fmt.Errorf("extract: %w", err)
+	}
+	if !compiled.Load() {
+		if err = compiling.Acquire(ctx, 1); err != nil {
 			return text, false, err
 		}
-		if text, cut, err = j.once(ctx, open); !errors.Is(err, errUncompiled) {
-			break
-		}
+		defer compiling.Release(1)
+	}
+	if text, cut, err = j.once(ctx, open); err == nil {
+		compiled.Store(true)
 	}
 	return text, cut, err
 }
 
 func (j job) once(ctx context.Context, open Open) (text document.Text, cut bool, err error) {
 	most := j.limits()
-	limited, cancel := context.WithTimeout(ctx, most.elapsed)
+	limited, cancel := context.WithTimeout(ctx, j.elapsed())
 	defer cancel()
 	file, err := open(limited)
 	if err != nil {
@@ -168,7 +174,7 @@ func (j job) once(ctx context.Context, open Open) (text document.Text, cut bool,
 	return text, cut, nil
 }
 
-// command is the program that does the job. It uses one CPU, except for compiling.
+// command is the program that does the job. It uses one CPU, except for compiling what reads PDFs.
 func (j job) command(ctx context.Context) (*exec.Cmd, error) {
 	program, err := reader()
 	if err != nil {
@@ -180,7 +186,7 @@ func (j job) command(ctx context.Context) (*exec.Cmd, error) {
 	}
 	child := exec.CommandContext(ctx, program)
 	child.Env = []string{childVariable + "=" + string(todo)}
-	if j.Format != compiling {
+	if j.Format != portable {
 		child.Env = append(child.Env, "GOMAXPROCS=1")
 	}
 	return child, nil
@@ -197,8 +203,8 @@ func (j job) failure(ctx, limited context.Context, in *source, says *bounded, er
 		return Fault{TooLarge, fmt.Sprintf("the file has more than %d MiB", most.file>>20)}
 	case in.err != nil:
 		return fmt.Errorf("extract: the file could not be fetched: %w", in.err)
-	case errors.As(err, &ended) && ended.ExitCode() == uncompiled:
-		return fmt.Errorf("extract: %w: %s", errUncompiled, says.text())
+	case errors.As(err, &ended) && ended.ExitCode() == unready:
+		return fmt.Errorf("extract: what reads PDFs cannot be compiled: %s", says.text())
 	case errors.As(err, &ended) && ended.ExitCode() == 1:
 		code, reason, _ := strings.Cut(says.text(), " ")
 		return Fault{Code(code), reason}

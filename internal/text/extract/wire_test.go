@@ -13,7 +13,7 @@ import (
 func TestTextCrossesThePipeAsItIs(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		source := []byte("# Ä\n\n|a|b|\n|-|-|\n|1|2|\n\n- x\n\n    y\n")
-		text, _, err := job{Format: markdown, Whole: true}.read(source)
+		text, _, err := job{Format: markdown, Whole: true}.read(source, nil)
 		require.NoError(t, err)
 		text.Pages, text.Language = []int{0, 3}, "de"
 		var b bytes.Buffer
