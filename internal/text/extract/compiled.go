@@ -21,8 +21,10 @@ import (
 const (
 	compiledFolder = "agentplatform-pdf" // in the user's folder for what can be made again
 	maxCompile     = 5 * time.Minute     // of elapsed time: seconds, but of a CPU that may be busy or a fraction of one
-	unready        = 3                   // the exit code of a child that cannot compile it
 )
+
+// errUncompiled says nothing about the file.
+var errUncompiled = errors.New("what reads PDFs cannot be compiled")
 
 // pdfFolder makes the folder.
 var pdfFolder = privateFolder
@@ -35,7 +37,7 @@ var (
 
 // loadPDFium gives a child what reads a PDF, from the folder or compiled into it. What lies broken there is removed
 // first. Then the child is like others: it has one CPU, and no memory of the compiler.
-func loadPDFium(folder string, memory int) *pdftext.Document {
+func loadPDFium(folder string, memory int) (*pdftext.Document, error) {
 	d, err := pdftext.Load(folder, memory)
 	if err != nil {
 		if err = errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o700)); err == nil {
@@ -43,12 +45,11 @@ func loadPDFium(folder string, memory int) *pdftext.Document {
 		}
 	}
 	if err != nil {
-		_, _ = fmt.Fprint(os.Stderr, err)
-		os.Exit(unready)
+		return nil, fmt.Errorf("%w: %w", errUncompiled, err)
 	}
 	runtime.GOMAXPROCS(1)
 	debug.FreeOSMemory()
-	return d
+	return d, nil
 }
 
 // privateFolder makes a folder in which only this user can have put something: what lies there is executed.
