@@ -15,7 +15,6 @@ type collection struct {
 	name       string
 	dimensions int     // 0: there is no such collection
 	sample     *sample // nil: there is no such collection, or it is not sampled
-	again      bool    // the sample was taken anew because the one before was doubted
 	chunks     int     // about how many it has
 }
 
@@ -44,26 +43,19 @@ func (x *Index) known(ctx context.Context, q index.Query) ([]collection, error) 
 }
 
 // sampled gives collections their samples. When these are of many fewer or more chunks than the caller knows of, they
-// are taken anew, once.
+// are doubted. There may be chunks that the caller does not count, such as those of builds that are to be removed.
 func (x *Index) sampled(ctx context.Context, list []collection, chunks int) error {
-	take := func(doubted bool) error {
-		return each(ctx, list, func(ctx context.Context, i int) error {
-			if list[i].dimensions == 0 {
-				return nil
+	for _, doubted := range []bool{false, true} {
+		err := each(ctx, list, func(ctx context.Context, i int) (err error) {
+			if list[i].dimensions != 0 {
+				list[i].sample, err = x.sampleOf(ctx, list[i].name, doubted)
 			}
-			before := list[i].sample
-			now, err := x.sampleOf(ctx, list[i].name, doubted)
-			list[i].sample, list[i].again = now, doubted && now != before
 			return err
 		})
+		if err != nil || fit(list, chunks) {
+			return err
+		}
 	}
-	if err := take(false); err != nil || fit(list, chunks) {
-		return err
-	}
-	if err := take(true); err != nil || fit(list, chunks) {
-		return err
-	}
-	x.settle(list)
 	return nil
 }
 

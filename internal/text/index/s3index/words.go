@@ -75,13 +75,7 @@ func (w *byWords) frequency(i int) int { return w.statistics.Frequencies[i] }
 func (w *byWords) variants(i int) []term { return w.words[i][:min(len(w.words[i]), mostVariants)] }
 
 // with admits what has a word.
-func (w *byWords) with(i int) filter {
-	each := make([]filter, 0, len(w.words[i]))
-	for _, t := range w.variants(i) {
-		each = append(each, with(t))
-	}
-	return either(each...)
-}
+func (w *byWords) with(i int) filter { return w.any([]int{i}).filter }
 
 // rarest are all words, the rarest first.
 func (w *byWords) rarest() []int {
