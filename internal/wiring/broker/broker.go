@@ -256,7 +256,8 @@ func (b *Broker) embed(ctx context.Context, a events.AskedVectors) (events.Vecto
 	}
 	model, known := b.Embeddings[a.Provider]
 	if !known {
-		return events.Vectors{}, embedding.Fail(embedding.Denied, "the provider %.100s is not configured", a.Provider)
+		return events.Vectors{}, embedding.Fail(embedding.BadRequest, "the provider %.100s is not configured",
+			a.Provider)
 	}
 	reply, err := model.Embed(ctx, embedding.Request{
 		Name: a.Name, Dimensions: a.Dimensions, Purpose: embedding.Purpose(a.Purpose), Texts: a.Texts,
