@@ -57,7 +57,7 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 
 // texts has the files of messages read by the function for that: here is no memory for it.
 func texts(p *cloud.Platform) reader.Text {
-	c := &reader.Client{Store: p.Store, Invoke: lambdareader.New(p.Account, p.Cloud.Reader).Invoke}
+	c := &reader.Client{Store: p.Store, Invoke: lambdareader.Line(p.Account, p.Cloud.Reader)}
 	return c.Text
 }
 
