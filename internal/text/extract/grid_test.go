@@ -573,7 +573,8 @@ func TestTabsOfParagraphsAreKept(t *testing.T) {
 			assert.Equal(t, want, got.Body, "%s: %s", name, text)
 		}
 	}
-	got, _, err := job{Format: File{Name: "a.md"}.recognize([]byte("a\t\t b")), Whole: true}.read([]byte("a\t\t b"), nil)
+	plain := []byte("a\t\t b")
+	got, _, err := job{Format: File{Name: "a.md"}.recognize(plain), Whole: true}.read(plain, nil)
 	require.NoError(t, err)
 	assert.Equal(t, "a\t\tb", got.Body)
 }
