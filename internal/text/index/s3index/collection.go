@@ -73,15 +73,15 @@ func fit(list []collection, chunks int) bool {
 	return chunks == 0 || max(sum-chunks, chunks-sum) <= chunks/5
 }
 
+// isOpen says that a collection is there and has been listed in part at most.
+func (c collection) isOpen() bool { return c.dimensions != 0 && (c.sample == nil || !c.sample.whole) }
+
 // share says about how many chunks each collection has. chunks is what the caller knows of all of them: what is in no
 // sample is in those that were not listed to their end.
 func share(list []collection, chunks int) {
 	open := 0
 	for i, c := range list {
-		switch {
-		case c.dimensions == 0:
-			continue
-		case c.sample == nil || !c.sample.whole:
+		if c.isOpen() {
 			open++
 		}
 		if c.sample != nil {
@@ -90,7 +90,7 @@ func share(list []collection, chunks int) {
 		}
 	}
 	for i, c := range list {
-		if c.dimensions != 0 && (c.sample == nil || !c.sample.whole) && chunks > 0 {
+		if c.isOpen() && chunks > 0 {
 			list[i].chunks += chunks / open
 		}
 	}
