@@ -161,7 +161,7 @@ func (j job) once(ctx context.Context, open Open) (text document.Text, cut bool,
 		return text, false, j.failure(ctx, limited, in, err)
 	}
 	text, cut, wrong := decode(out, most)
-	if wrong != nil { // most often it has ended: how it did says more
+	if wrong != nil { // most often it has ended: its exit code is the reason
 		_, _ = io.Copy(io.Discard, out)
 	}
 	if err = child.Wait(); err == nil {

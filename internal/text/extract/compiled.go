@@ -23,20 +23,20 @@ const (
 	maxCompile     = 5 * time.Minute     // of elapsed time: seconds, but of a CPU that may be busy or a fraction of one
 )
 
-// errUncompiled says nothing about the file.
+// errUncompiled is not a fault of the file.
 var errUncompiled = errors.New("what reads PDFs cannot be compiled")
 
 // pdfFolder makes the folder.
 var pdfFolder = privateFolder
 
-// compiling is held by a PDF that may be the first, until compiled is true: two would compile at once.
+// compiling is held by a PDF that may be the first, until compiled is true: else two would compile at the same time.
 var (
 	compiling = semaphore.NewWeighted(1)
 	compiled  atomic.Bool
 )
 
-// loadPDFium gives a child what reads a PDF, from the folder or compiled into it. What lies broken there is removed
-// first. Then the child is like others: it has one CPU, and no memory of the compiler.
+// loadPDFium gives a child the reader of a PDF, from the folder or compiled into it. A broken one is removed first.
+// Then the child is like others: it has one CPU, and no memory of the compiler.
 func loadPDFium(folder string, memory int) (*pdftext.Document, error) {
 	d, err := pdftext.Load(folder, memory)
 	if err != nil {

@@ -77,7 +77,7 @@ func TestBrokenCompiledCodeIsMadeAgain(t *testing.T) {
 	assert.Contains(t, read, "Terms of delivery")
 }
 
-// What cannot be compiled is no fault of the file: another attempt may read it.
+// A reader that cannot be compiled is not a fault of the file: another attempt may read it.
 func TestWhatCannotCompileIsNoFault(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "file", "folder")
 	require.NoError(t, os.WriteFile(filepath.Dir(folder), nil, 0o600))

@@ -55,7 +55,7 @@ func encode(w io.Writer, text document.Text, cut bool, failed error) error {
 	return b.Flush()
 }
 
-// failure is an error as it crosses the pipe; any but a [Fault] of a reader says that its file is unreadable.
+// failure is an error as it crosses the pipe; any but a [Fault] of a reader means an unreadable file.
 func failure(err error) string {
 	f, is := errors.AsType[Fault](err)
 	switch {

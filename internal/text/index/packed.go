@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// What adapters store are numbers as varints, and texts as their length and their bytes.
+// Adapters store numbers as varints, and texts as their length and their bytes.
 
 // AppendText appends a text, as [Reader.Text] reads it.
 func AppendText(b []byte, s string) []byte {

@@ -287,7 +287,7 @@ func (m *maker) argument(name string, of any, description string, must bool) {
 	}
 }
 
-// schema is that of the arguments; where it is too large, one that says less: such a tool is better than none.
+// schema is that of the arguments; where it is too large, a less precise one: such a tool is better than none.
 func (m *maker) schema() (json.RawMessage, error) {
 	if !m.over() {
 		whole := map[string]any{"type": "object", "properties": m.properties}

@@ -73,7 +73,7 @@ func fit(list []collection, chunks int) bool {
 	return chunks == 0 || max(sum-chunks, chunks-sum) <= chunks/5
 }
 
-// isOpen says that a collection is there and has been listed in part at most.
+// isOpen reports whether a collection is there and was not listed to its end.
 func (c collection) isOpen() bool { return c.dimensions != 0 && (c.sample == nil || !c.sample.whole) }
 
 // share says about how many chunks each collection has. chunks is what the caller knows of all of them: what is in no

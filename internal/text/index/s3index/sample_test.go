@@ -63,7 +63,7 @@ func TestQueriesAtTheSameTimeTakeOneSample(t *testing.T) {
 	assert.Equal(t, listsOfSample, lists(s))
 }
 
-// Samples that do not fit what the caller knows are taken anew, but not at once: there may be chunks that it does not
+// Samples that do not fit what the caller knows are taken again after a while: there may be chunks that it does not
 // count.
 func TestDoubtfulSamples(t *testing.T) {
 	x, s, now := clocked(t)
