@@ -43,11 +43,14 @@ func laptop(context.Context) (x index.Index, done func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	opened, err := diskindex.Open(folder, diskindex.Options{})
+	opened, err := diskindex.Open(folder)
 	if err != nil {
 		return nil, nil, errors.Join(err, os.RemoveAll(folder))
 	}
-	return opened, func() { _, _ = opened.Close(), os.RemoveAll(folder) }, nil
+	return opened, func() {
+		opened.Close()
+		_ = os.RemoveAll(folder)
+	}, nil
 }
 
 // cloud makes the index of AWS, over a server that stands in for S3 Vectors and searches exactly.

@@ -116,12 +116,12 @@ func TestTheFirstFailureEndsAllCalls(t *testing.T) {
 				mu.Unlock()
 				if r.Texts[0] == embeddingtest.Texts(2)[1] {
 					time.Sleep(time.Second)
-					return embedding.Reply{}, embedding.Fail(embedding.Denied, "no")
+					return embedding.Reply{}, embedding.Fail(embedding.BadRequest, "no")
 				}
 				<-ctx.Done()
 				return embedding.Reply{}, embedding.Unreachable(ctx.Err())
 			})
-		assert.Equal(t, embedding.Denied, embedding.KindOf(err), "%v", err)
+		assert.Equal(t, embedding.BadRequest, embedding.KindOf(err), "%v", err)
 		assert.Equal(t, 4, calls)
 		assert.Equal(t, time.Second, time.Since(began))
 	})
@@ -202,8 +202,8 @@ func TestAnEndpointThatCallsEverythingTooLongIsLeftSoon(t *testing.T) {
 
 func TestFailuresSayWhetherToTryAgain(t *testing.T) {
 	for kind, want := range map[embedding.Kind]bool{
-		embedding.Retryable: true, embedding.Throttled: true, embedding.Malformed: true, embedding.Denied: false,
-		embedding.Unknown: false, embedding.TooLong: false, embedding.BadRequest: false,
+		embedding.Retryable: true, embedding.Throttled: true, embedding.Malformed: true, embedding.TooLong: false,
+		embedding.BadRequest: false,
 	} {
 		after, ok := embedding.MayRetry(&embedding.Error{Kind: kind, Wait: time.Second, Err: errors.New("x")})
 		assert.Equal(t, want, ok, kind)
@@ -225,7 +225,7 @@ func TestAProvidersErrorResponseHasAKind(t *testing.T) {
 		{400, "This model's maximum context length is 8192 tokens, however you requested 9000", embedding.TooLong},
 		{400, "Invalid 'input': maximum request size is 300000 tokens per request.", embedding.TooLong},
 		{400, "'$.input' is invalid. Please check the API reference", embedding.BadRequest},
-		{404, "The model `x` does not exist or you do not have access to it.", embedding.Unknown},
+		{404, "The model `x` does not exist or you do not have access to it.", embedding.BadRequest},
 		{429, "Request too large for text-embedding-3-small: Limit 40000, Requested 60000.", embedding.Throttled},
 		// text-embeddings-inference
 		{422, "batch size 64 > maximum allowed batch size 32", embedding.TooLong},
@@ -236,9 +236,9 @@ func TestAProvidersErrorResponseHasAKind(t *testing.T) {
 			embedding.TooLong},
 		// Ollama
 		{400, "the input length exceeds the context length", embedding.TooLong},
-		{404, `model "x" not found, try pulling it first`, embedding.Unknown},
+		{404, `model "x" not found, try pulling it first`, embedding.BadRequest},
 		// LiteLLM
-		{400, "litellm.BadRequestError: Invalid model name passed in model=x", embedding.Unknown},
+		{400, "litellm.BadRequestError: Invalid model name passed in model=x", embedding.BadRequest},
 		{504, "the upstream took too long", embedding.Retryable},
 	} {
 		err := embedding.FromHTTP(c.status, time.Second, providerhttp.Says(c.words))

@@ -20,10 +20,8 @@ const (
 	Retryable  Kind = "retryable"   // the same call may succeed later
 	Throttled  Kind = "throttled"   // as Retryable, after a wait
 	Malformed  Kind = "malformed"   // the reply is not what was asked for; another one may be
-	Denied     Kind = "denied"      // the provider refuses our credentials
-	Unknown    Kind = "unknown"     // the provider has no such model
 	TooLong    Kind = "too_long"    // one call has too many texts, or too long ones; [InBatches] mends it
-	BadRequest Kind = "bad_request" // the same call never succeeds
+	BadRequest Kind = "bad_request" // the same call never succeeds; also: there is no such model, or no right to it
 )
 
 // Error is a failed call. Its text may be shown to whoever waits for the vectors: it has no address and no secret.
@@ -63,10 +61,8 @@ func kindOf(status int, words string) Kind {
 	switch status {
 	case http.StatusTooManyRequests:
 		return Throttled
-	case http.StatusUnauthorized, http.StatusForbidden:
-		return Denied
-	case http.StatusNotFound:
-		return Unknown
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+		return BadRequest
 	case http.StatusRequestEntityTooLarge:
 		return TooLong
 	case http.StatusRequestTimeout, http.StatusConflict:
@@ -79,8 +75,6 @@ func kindOf(status int, words string) Kind {
 		return Retryable
 	case providerhttp.TooLong(words), tooMany.MatchString(words):
 		return TooLong
-	case noModel.MatchString(words):
-		return Unknown
 	default:
 		return BadRequest
 	}
@@ -92,8 +86,6 @@ var (
 	tooLarge = regexp.MustCompile(`(?i)too large to process`) // llama.cpp answers 500
 	tooMany  = regexp.MustCompile(`(?i)batch size|tokens per request|maximum (request|input|item|number|allowed)|` +
 		`too (many|large|long)|maxlength|at most \d+|context.?(length|window)|exceeds? the (model's )?(maximum|limit)`)
-	noModel = regexp.MustCompile(`(?i)model identifier is invalid|no such model|invalid model|unknown model|` +
-		`model\b.{0,200}\b(not found|does not exist|not supported)`)
 )
 
 // MayRetry says whether the same call may be retried, and after how long at least.

@@ -21,15 +21,6 @@ func MaxReply(r Request) int {
 	return size
 }
 
-// ReadReply reads the body of a reply, and no more than [MaxReply].
-func ReadReply(body io.ReadCloser, r Request) ([]byte, error) {
-	raw, err := io.ReadAll(Bounded(body, r))
-	if err != nil {
-		return nil, Unreachable(err)
-	}
-	return raw, nil
-}
-
 // Bounded reads the body of a reply. It fails with [http.MaxBytesError] where that is larger than [MaxReply].
 func Bounded(body io.ReadCloser, r Request) io.ReadCloser {
 	return http.MaxBytesReader(nil, body, int64(MaxReply(r)))

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"agentplatform/internal/ai/embedding"
@@ -230,16 +231,10 @@ func (w *work) charged(ctx context.Context, tokens int64) func(d *catalog.Docume
 
 // embedded is the text of a chunk as a model is asked about it: with what a reader knows besides.
 func embedded(title string, c document.Chunk) string {
-	return strings.Join(append(parts(title, c.Heading, c.Context), c.Text), "\n")
-}
-
-func parts(texts ...string) (some []string) {
-	for _, t := range texts {
-		if strings.TrimSpace(t) != "" {
-			some = append(some, t)
-		}
-	}
-	return some
+	notes := slices.DeleteFunc([]string{title, c.Heading, c.Context}, func(note string) bool {
+		return strings.TrimSpace(note) == ""
+	})
+	return strings.Join(append(notes, c.Text), "\n")
 }
 
 // unavailable is the error of an embedding model, which used so many tokens before it.

@@ -28,6 +28,7 @@ package knowledge
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -182,11 +183,7 @@ func Count(ctx context.Context, tx *record.Tx, before, after *catalog.Document) 
 			add[what] += n
 		}
 	}
-	for what, n := range add {
-		if n == 0 {
-			delete(add, what)
-		}
-	}
+	maps.DeleteFunc(add, func(_ string, n int64) bool { return n == 0 })
 	if len(add) > 0 {
 		tx.Count(ctx, d.Organization, catalog.DocumentsOf(d.KnowledgeBase), d.ID, add)
 	}

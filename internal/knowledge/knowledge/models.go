@@ -1,6 +1,7 @@
 package knowledge
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -40,11 +41,10 @@ func NewModels(providers map[string]embedding.Model, offered []embedding.Name) *
 	return m
 }
 
+var builtin = catalog.EmbeddingModel{Provider: embedding.Builtin, Name: Lexical, Dimensions: builtinDimensions}
+
 // All are the models that a knowledge base may have, the default first.
-func (m *Models) All() []catalog.EmbeddingModel {
-	builtin := catalog.EmbeddingModel{Provider: embedding.Builtin, Name: Lexical, Dimensions: builtinDimensions}
-	return append(slices.Clone(m.Offered), builtin)
-}
+func (m *Models) All() []catalog.EmbeddingModel { return append(slices.Clone(m.Offered), builtin) }
 
 // Embed asks a model of a knowledge base.
 func (m *Models) Embed(
@@ -81,7 +81,7 @@ func (m *Models) choose(ctx context.Context, asked *catalog.EmbeddingModel) (cat
 			return chosen, nil
 		}
 	}
-	return catalog.EmbeddingModel{Provider: embedding.Builtin, Name: Lexical, Dimensions: builtinDimensions}, nil
+	return builtin, nil
 }
 
 func (m *Models) asked(ctx context.Context, asked catalog.EmbeddingModel) (catalog.EmbeddingModel, error) {
@@ -95,19 +95,14 @@ func (m *Models) asked(ctx context.Context, asked catalog.EmbeddingModel) (catal
 		if asked.Name != "" && asked.Name != Lexical {
 			return asked, problem.InvalidField(at+".name", "the built-in model is called %s", Lexical)
 		}
-		asked.Name = Lexical
-		if asked.Dimensions == 0 {
-			asked.Dimensions = builtinDimensions
-		}
+		asked.Name, asked.Dimensions = Lexical, cmp.Or(asked.Dimensions, builtinDimensions)
 		return asked, nil
 	}
 	for _, offered := range m.Offered {
 		if offered.Provider != asked.Provider || offered.Name != asked.Name {
 			continue
 		}
-		if asked.Dimensions == 0 {
-			asked.Dimensions = offered.Dimensions
-		}
+		asked.Dimensions = cmp.Or(asked.Dimensions, offered.Dimensions)
 		chosen, err := m.probe(ctx, asked)
 		if err != nil {
 			return asked, problem.InvalidField(at, "the model cannot be reached: %s", err)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strings"
 	"unicode"
 
 	"agentplatform/internal/platform/egress"
@@ -29,10 +30,8 @@ func CheckURL(policy egress.Policy, raw string) error {
 
 // ParseURL reads the address of a document, without its fragment. The error says what it must be.
 func ParseURL(raw string) (*url.URL, error) {
-	for _, r := range raw {
-		if unicode.IsSpace(r) || unicode.IsControl(r) {
-			return nil, errors.New("must have no spaces")
-		}
+	if strings.ContainsFunc(raw, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return nil, errors.New("must have no spaces")
 	}
 	u, err := url.Parse(raw)
 	if err != nil || len(raw) > maxURL || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" {

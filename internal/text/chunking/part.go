@@ -24,19 +24,15 @@ type part struct {
 }
 
 // partsOf returns the parts of a text in order. Blocks that overlap those before them, or are out of order, lose what
-// was read before; text that no block has is divided into paragraphs.
+// was read before; text that stands between blocks is a paragraph.
 func partsOf(t document.Text) []part {
 	r := reader{body: t.Body}
 	places := make([]int, len(t.Blocks)) // of each block among the parts; -1: it is empty
 	for i, b := range t.Blocks {
-		r.paragraphs(r.read(b.Start))
-		places[i] = -1
-		if own := lines(t.Body, r.read(b.End)); !own.empty() {
-			places[i] = len(r.parts)
-			r.parts = append(r.parts, part{span: own, kind: b.Kind, level: b.Level, header: b.Header})
-		}
+		r.add(b.Start, part{kind: document.Paragraph, header: -1})
+		places[i] = r.add(b.End, part{kind: b.Kind, level: b.Level, header: b.Header})
 	}
-	r.paragraphs(r.read(len(t.Body)))
+	r.add(len(t.Body), part{kind: document.Paragraph, header: -1})
 	for at := range r.parts {
 		p := &r.parts[at]
 		if p.kind == document.Row && p.header >= 0 && p.header < len(places) {
@@ -70,29 +66,13 @@ func (r *reader) read(to int) span {
 	return from
 }
 
-// paragraphs adds a piece of text that no block has: paragraphs that blank lines divide.
-func (r *reader) paragraphs(all span) {
-	var open span
-	add := func() {
-		if own := lines(r.body, open); !own.empty() {
-			r.parts = append(r.parts, part{span: own, kind: document.Paragraph, header: -1})
-		}
-		open = span{}
+// add adds what is passed up to a character as a part. It returns the part's place, or -1 if it has no text.
+func (r *reader) add(to int, p part) int {
+	if p.span = lines(r.body, r.read(to)); p.empty() {
+		return -1
 	}
-	at := all
-	for line := range strings.Lines(r.body[all.from:all.till]) {
-		at.till, at.end = at.from+len(line), at.start+utf8.RuneCountInString(line)
-		switch blank := strings.TrimSpace(line) == ""; {
-		case blank:
-			add()
-		case open.empty():
-			open = at
-		default:
-			open = open.to(at)
-		}
-		at.from, at.start = at.till, at.end
-	}
-	add()
+	r.parts = append(r.parts, p)
+	return len(r.parts) - 1
 }
 
 // lines takes white space off both ends, but not what a line begins or ends with: it is indentation, or stands for

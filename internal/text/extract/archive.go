@@ -148,12 +148,8 @@ func (p *parts) next() (xml.Token, error) {
 
 // skip reads up to the end of the element that has just begun.
 func (p *parts) skip() error {
-	for outside := p.depth - 1; p.depth > outside; {
-		if token, err := p.next(); err != nil || token == nil {
-			return err
-		}
-	}
-	return nil
+	_, err := p.characters(0)
+	return err
 }
 
 // characters reads the text of the element that has just begun, up to its end.

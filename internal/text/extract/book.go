@@ -33,6 +33,7 @@ func readBook(m *members, _ input, b *builder) error {
 	if err != nil {
 		return err
 	}
+	b.titled = true
 	for _, id := range p.spine {
 		name, there := p.files[id]
 		delete(p.files, id)
@@ -46,17 +47,11 @@ func readBook(m *members, _ input, b *builder) error {
 		if err != nil {
 			return err
 		}
-		if err := readPage(input{data: chapter}, untitled(b)); err != nil {
+		if err := readPage(input{data: chapter}, b); err != nil {
 			return fmt.Errorf("the e-book cannot be read: %w", err)
 		}
 	}
 	return nil
-}
-
-// untitled keeps the title of a chapter from becoming that of the book.
-func untitled(b *builder) *builder {
-	b.titled = true
-	return b
 }
 
 // bookPackage is what the package document says.

@@ -44,5 +44,5 @@ var (
 	}
 )
 
-// sandbox is the memory of PDFium in bytes, which a child that reads a PDF maps beside its own.
+// sandbox is the memory of PDFium in bytes, which a child that reads a PDF maps before its own is limited.
 func (l limits) sandbox() uint64 { return l.memory / 2 }

@@ -3,7 +3,6 @@ package extract
 import (
 	"strings"
 	"unicode"
-	"unicode/utf8"
 
 	"golang.org/x/text/language"
 )
@@ -108,16 +107,8 @@ func isUnseen(r rune) bool {
 	return unicode.IsControl(r) || r == '\u00AD' || r == '\u200B' || r == '\u2060' || r == '\uFEFF'
 }
 
-// cutBytes returns the first bytes of s, without a partial character.
-func cutBytes(s string, most int) string {
-	if len(s) <= most {
-		return s
-	}
-	for most > 0 && !utf8.RuneStart(s[most]) {
-		most--
-	}
-	return s[:most]
-}
+// cutBytes returns the first bytes of a text in UTF-8, without a partial character.
+func cutBytes(s string, most int) string { return strings.ToValidUTF8(s[:min(len(s), most)], "") }
 
 // languageTag is a language as it is commonly written, like pt-BR; empty if it is none.
 func languageTag(s string) string {

@@ -2,6 +2,7 @@ package extract
 
 import (
 	"bytes"
+	"encoding/binary"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -13,11 +14,11 @@ import (
 func TestTextCrossesThePipeAsItIs(t *testing.T) {
 	for _, cut := range []bool{false, true} {
 		source := []byte("# Ä\n\n|a|b|\n|-|-|\n|1|2|\n\n- x\n\n    y\n")
-		text, _, err := job{Format: markdown, Whole: true}.read(source)
+		text, _, err := job{Format: markdown, Whole: true}.read(source, nil)
 		require.NoError(t, err)
 		text.Pages, text.Language = []int{0, 3}, "de"
 		var b bytes.Buffer
-		require.NoError(t, encode(&b, text, cut))
+		require.NoError(t, encode(&b, text, cut, nil))
 		got, gotCut, err := decode(&b, forDocuments)
 		require.NoError(t, err)
 		assert.Equal(t, text, got)
@@ -31,11 +32,13 @@ func FuzzDecode(f *testing.F) {
 	blocks := []document.Block{
 		{Kind: document.Heading, Level: 1, End: 1}, {Kind: document.Row, Start: 2, End: 3, Header: 1},
 	}
-	require.NoError(f, encode(&b, document.Text{Title: "t", Body: "a\nb", Pages: []int{0}, Blocks: blocks}, true))
+	require.NoError(f, encode(&b, document.Text{Title: "t", Body: "a\nb", Pages: []int{0}, Blocks: blocks}, true, nil))
 	f.Add(b.Bytes())
-	f.Add([]byte("{\"Bytes\":1000000000}\n"))
-	f.Add([]byte("{\"Blocks\":400000}\n"))
-	f.Add([]byte("{\"Bytes\":1,\"Pages\":[-1]}\na"))
+	for first, rest := range map[string]string{
+		`{"Bytes":1000000000}`: "", `{"Blocks":400000}`: "", `{"Bytes":1,"Pages":[-1]}`: "a", `{"Failure":"a b"}`: "",
+	} {
+		f.Add(append(binary.LittleEndian.AppendUint32(nil, uint32(len(first))), first+rest...))
+	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		text, _, err := decode(bytes.NewReader(data), forDocuments)
 		if err != nil {

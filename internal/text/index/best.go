@@ -8,15 +8,10 @@ import (
 
 // Both returns the best by words and the best by vector, at most limit of each, and each chunk once.
 func Both(byWords, byVector []Candidate, limit int, s Statistics) (all []Candidate) {
-	type place struct {
-		Version
-
-		index int
-	}
-	seen := map[place]bool{}
+	seen := map[Place]bool{}
 	byVector = best(byVector, limit, func(c Candidate) float64 { return c.Cosine })
 	for _, c := range slices.Concat(BestByWords(byWords, limit, s), byVector) {
-		if at := (place{c.Version, c.Index}); !seen[at] {
+		if at := (Place{c.Version, c.Index}); !seen[at] {
 			seen[at] = true
 			all = append(all, c)
 		}

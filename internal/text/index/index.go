@@ -39,6 +39,12 @@ type Version struct {
 	Number     int
 }
 
+// Place names a chunk.
+type Place struct {
+	Version
+	Index int
+}
+
 // Chunk is what is indexed of a chunk.
 type Chunk struct {
 	Index  int       // its number in the version

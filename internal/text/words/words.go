@@ -221,7 +221,7 @@ func joiners(token string, apostrophes bool) func(at int, r rune) bool {
 		case '_', ':':
 			return false
 		case '.', '\u2024', '\ufe52', '\uff0e':
-			return abbreviation || between(token, at, r, unicode.IsNumber)
+			return abbreviation || betweenNumbers(token, at, r)
 		case '\'', '’', '＇':
 			return apostrophes
 		}
@@ -229,11 +229,11 @@ func joiners(token string, apostrophes bool) func(at int, r rune) bool {
 	}
 }
 
-// between says whether the characters next to the one at a byte are all of a kind.
-func between(token string, at int, r rune, is func(rune) bool) bool {
+// betweenNumbers says whether the characters next to the one at a byte are both numbers.
+func betweenNumbers(token string, at int, r rune) bool {
 	before, _ := utf8.DecodeLastRuneInString(token[:at])
 	after, _ := utf8.DecodeRuneInString(token[at+utf8.RuneLen(r):])
-	return is(before) && is(after)
+	return unicode.IsNumber(before) && unicode.IsNumber(after)
 }
 
 // isAbbreviation says whether every second character is a point, and the others are letters.

@@ -25,7 +25,7 @@ func (l *Local) ingester(ctx context.Context, meter knowledgeMeter) (*ingest.Ing
 	if err != nil {
 		return nil, err
 	}
-	if l.index, err = diskindex.Open(filepath.Join(s.DataDir, "index"), diskindex.Options{}); err != nil {
+	if l.index, err = diskindex.Open(filepath.Join(s.DataDir, "index")); err != nil {
 		return nil, err
 	}
 	return &ingest.Ingester{

@@ -144,7 +144,7 @@ func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Loc
 	if err := l.wire(ctx, listener); err != nil {
 		_ = listener.Close()
 		if l.index != nil {
-			err = errors.Join(err, l.index.Close())
+			l.index.Close()
 		}
 		return nil, errors.Join(err, l.table.Close())
 	}
@@ -422,7 +422,8 @@ func (l *Local) Stop() error {
 	for _, q := range l.queues {
 		q.Close()
 	}
-	return errors.Join(err, l.index.Close(), l.table.Close())
+	l.index.Close()
+	return errors.Join(err, l.table.Close())
 }
 
 // within says whether wait returned within d.

@@ -240,7 +240,8 @@ func (b *Broker) embed(ctx context.Context, a askedVectors) (embedding.Reply, er
 	}
 	model, known := b.Embeddings[a.Provider]
 	if !known {
-		return embedding.Reply{}, embedding.Fail(embedding.Denied, "the provider %.100s is not configured", a.Provider)
+		return embedding.Reply{}, embedding.Fail(embedding.BadRequest, "the provider %.100s is not configured",
+			a.Provider)
 	}
 	return model.Embed(ctx, embedding.Request{
 		Name: a.Name, Dimensions: a.Dimensions, Purpose: embedding.Purpose(a.Purpose), Texts: a.Texts,

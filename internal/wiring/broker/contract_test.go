@@ -392,5 +392,5 @@ func TestEmbeddingContract(t *testing.T) {
 	})
 	_, err := (&broker.Embedding{Client: &broker.Client{Broker: through}, Provider: "else"}).Embed(t.Context(),
 		embedding.Request{Name: "x", Texts: []string{"x"}})
-	assert.Equal(t, embedding.Denied, embedding.KindOf(err), "%v", err)
+	assert.Equal(t, embedding.BadRequest, embedding.KindOf(err), "%v", err)
 }

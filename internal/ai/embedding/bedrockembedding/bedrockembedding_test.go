@@ -146,9 +146,9 @@ func TestBedrocksErrorsHaveAKind(t *testing.T) {
 			"token count: 9000", embedding.TooLong},
 		"ValidationException ": {400, "Malformed input request: #/texts: expected maximum item count: 96, found: 97, " +
 			"please reformat your input and try again.", embedding.TooLong},
-		"ValidationException  ":     {400, "The provided model identifier is invalid.", embedding.Unknown},
-		"AccessDeniedException":     {403, "You don't have access to the model.", embedding.Denied},
-		"ResourceNotFoundException": {404, "Could not resolve the foundation model.", embedding.Unknown},
+		"ValidationException  ":     {400, "The provided model identifier is invalid.", embedding.BadRequest},
+		"AccessDeniedException":     {403, "You don't have access to the model.", embedding.BadRequest},
+		"ResourceNotFoundException": {404, "Could not resolve the foundation model.", embedding.BadRequest},
 		"ThrottlingException":       {429, "Too many tokens, please wait before trying again.", embedding.Throttled},
 		"ModelNotReadyException":    {429, "The model is not ready for inference.", embedding.Throttled},
 		"ServiceQuotaExceededException": {400, "Your request exceeds the service quota for your account.",
@@ -177,8 +177,8 @@ func TestModelsAndDimensionsThatBedrockLacksAreRefused(t *testing.T) {
 		want       embedding.Kind
 	}{
 		titanName: {300, embedding.BadRequest}, "cohere.embed-english-v3": {512, embedding.BadRequest},
-		"cohere.embed-v4:0": {100, embedding.BadRequest}, "anthropic.claude": {0, embedding.Unknown},
-		"": {0, embedding.Unknown},
+		"cohere.embed-v4:0": {100, embedding.BadRequest}, "anthropic.claude": {0, embedding.BadRequest},
+		"": {0, embedding.BadRequest},
 	} {
 		_, err := open("http://127.0.0.1:1").Embed(t.Context(),
 			embedding.Request{Name: name, Dimensions: c.dimensions, Texts: []string{"x"}})

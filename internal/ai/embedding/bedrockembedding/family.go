@@ -49,7 +49,7 @@ func familyOf(r embedding.Request) (family, error) {
 		}
 		return f, nil
 	}
-	return family{}, embedding.Fail(embedding.Unknown,
+	return family{}, embedding.Fail(embedding.BadRequest,
 		"of Bedrock's embedding models only amazon.titan-embed-text-v2 and cohere.embed are known, not %q", r.Name)
 }
 

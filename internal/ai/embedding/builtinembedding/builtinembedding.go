@@ -37,7 +37,7 @@ func (Model) Embed(ctx context.Context, r embedding.Request) (embedding.Reply, e
 	dimensions := cmp.Or(r.Dimensions, Dimensions)
 	switch {
 	case r.Name != Name:
-		return embedding.Reply{}, embedding.Fail(embedding.Unknown, "the only model of builtin is %s", Name)
+		return embedding.Reply{}, embedding.Fail(embedding.BadRequest, "the only model of builtin is %s", Name)
 	case dimensions < embedding.LeastDimensions || dimensions > embedding.MaxDimensions:
 		return embedding.Reply{}, embedding.Fail(embedding.BadRequest, "%s has %d to %d dimensions, not %d", Name,
 			embedding.LeastDimensions, embedding.MaxDimensions, dimensions)

@@ -87,7 +87,7 @@ func TestSynonymsAreNotAlike(t *testing.T) {
 
 func TestOtherNamesAreUnknown(t *testing.T) {
 	_, err := builtinembedding.New().Embed(t.Context(), embedding.Request{Name: "lexical-0", Texts: []string{"x"}})
-	assert.Equal(t, embedding.Unknown, embedding.KindOf(err))
+	assert.Equal(t, embedding.BadRequest, embedding.KindOf(err))
 	_, err = builtinembedding.New().Embed(t.Context(),
 		embedding.Request{Name: builtinembedding.Name, Dimensions: 63, Texts: []string{"x"}})
 	assert.Equal(t, embedding.BadRequest, embedding.KindOf(err))

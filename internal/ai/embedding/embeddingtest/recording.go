@@ -55,8 +55,8 @@ func conversations(open func(address string) embedding.Model) []recording.Conver
 			require.NoError(t, err)
 		}},
 		{Name: "throttled", Hold: fails("throttled", embedding.Throttled, 7*time.Second)},
-		{Name: "key", Hold: fails("key", embedding.Denied, 0)},
-		{Name: "unknown", Hold: fails("unknown", embedding.Unknown, 0)},
+		{Name: "key", Hold: fails("key", embedding.BadRequest, 0)},
+		{Name: "unknown", Hold: fails("unknown", embedding.BadRequest, 0)},
 		{Name: "overloaded", Hold: fails("overloaded", embedding.Retryable, 0)},
 	}
 }

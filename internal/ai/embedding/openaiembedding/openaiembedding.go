@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"time"
 
@@ -78,8 +79,8 @@ func (m *Model) call(ctx context.Context, r embedding.Request) (reply embedding.
 	if answer.StatusCode != http.StatusOK {
 		return reply, embedding.FromHTTP(providerhttp.Refusal(answer))
 	}
-	if body, err = embedding.ReadReply(answer.Body, r); err != nil {
-		return reply, err
+	if body, err = io.ReadAll(embedding.Bounded(answer.Body, r)); err != nil {
+		return reply, embedding.Unreachable(err)
 	}
 	return read(body, r)
 }

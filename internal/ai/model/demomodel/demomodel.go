@@ -34,22 +34,22 @@ const (
 // Converse executes the newest user message, continuing after the last round of tool results. It returns the
 // [model.Error] that /fail or /flaky asks for, or the context's error.
 func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-	message, rounds := newest(r.Messages)
-	p := parse(message)
+	t := newest(r.Messages)
+	p := parse(t.text)
 	// More rounds of results than the message has segments: another model wrote this conversation. Continue with the
 	// last segment.
-	began := min(len(rounds), len(p.segments)-1)
+	began := min(len(t.rounds), len(p.segments)-1)
 	s := p.segments[began]
 	if r.Try < s.flaky {
 		return model.Reply{}, model.Fail(model.Retryable, "the demo model was told to fail %d times, this is time %d",
 			s.flaky, r.Try+1)
 	}
-	w := &writer{ctx: ctx, host: m.host, emit: emit, begun: began > 0 && saidSomething(r.Messages)}
+	w := &writer{ctx: ctx, emit: emit, begun: began > 0 && t.answered}
 	if began == 0 && p.text != "" {
 		w.words("You said: " + p.text)
 	}
 	if began > 0 {
-		for _, line := range resultLines(rounds[began-1]) {
+		for _, line := range resultLines(t.rounds[began-1]) {
 			w.line(line)
 		}
 	}
@@ -58,10 +58,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 			return model.Reply{}, err
 		}
 	}
-	if began == len(p.segments)-1 && len(s.calls) == 0 {
-		if list := sources(r.Messages); list != "" {
-			w.line("Sources: " + list)
-		}
+	if began == len(p.segments)-1 && len(s.calls) == 0 && len(t.sources) > 0 {
+		w.line("Sources: " + strings.Join(t.sources, " "))
 	}
 	if err := ctx.Err(); err != nil {
 		return model.Reply{}, err
@@ -76,39 +74,33 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	return reply, nil
 }
 
-// newest returns the text of the newest user message and the results of each round of calls since then.
-func newest(messages []model.Message) (text string, rounds [][]model.Result) {
+// turn is the newest user message and what followed it.
+type turn struct {
+	text     string
+	sources  []string         // citations of the passages that came with it
+	rounds   [][]model.Result // of each round of calls
+	answered bool             // with some text
+}
+
+func newest(messages []model.Message) (t turn) {
 	for i, m := range messages {
 		switch m.Role {
 		case model.User:
 			if !cameWithAnswer(messages, i) {
-				text, rounds = m.Text, nil
+				t = turn{text: m.Text, sources: sources(m.Texts)}
 			}
 		case model.Tool:
-			rounds = append(rounds, m.Results)
+			t.rounds = append(t.rounds, m.Results)
 		case model.Assistant:
+			t.answered = t.answered || m.Text != ""
 		}
 	}
-	return text, rounds
+	return t
 }
 
 // cameWithAnswer says whether a user message consists only of files that were attached to an answer to a question.
 func cameWithAnswer(messages []model.Message, i int) bool {
 	return i > 0 && messages[i-1].Role == model.Tool && messages[i].Text == ""
-}
-
-func saidSomething(messages []model.Message) bool {
-	said := false
-	for i, m := range messages {
-		switch m.Role {
-		case model.User:
-			said = said && cameWithAnswer(messages, i)
-		case model.Assistant:
-			said = said || m.Text != ""
-		case model.Tool:
-		}
-	}
-	return said
 }
 
 func countWords(messages []model.Message) int64 {
@@ -290,30 +282,22 @@ func (p passage) line() string {
 	return fmt.Sprintf("[%d] %s: %s", p.N, one.Replace(p.Title), one.Replace(string(text[:min(len(text), told)])))
 }
 
-// sources cites the passages that came with the newest user message.
-func sources(messages []model.Message) string {
-	var list []string
-	for i, m := range messages {
-		if m.Role != model.User || cameWithAnswer(messages, i) {
+// sources cites the passages among the texts of a message.
+func sources(texts []model.Text) (list []string) {
+	for _, t := range texts {
+		if t.Name != model.Passages {
 			continue
 		}
-		list = nil
-		for _, t := range m.Texts {
-			if t.Name != model.Passages {
-				continue
-			}
-			for _, p := range passages(t.Text) {
-				list = append(list, fmt.Sprintf("[%d]", p.N))
-			}
+		for _, p := range passages(t.Text) {
+			list = append(list, fmt.Sprintf("[%d]", p.N))
 		}
 	}
-	return strings.Join(list, " ")
+	return list
 }
 
 // writer emits text and keeps all of it.
 type writer struct {
 	ctx   context.Context
-	host  host.Host
 	emit  func(string)
 	text  strings.Builder
 	begun bool // text was written before this call

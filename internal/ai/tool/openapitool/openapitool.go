@@ -208,81 +208,100 @@ func operation(d *document, base, path, method string, item, o map[string]any) (
 	if name = name[:min(len(name), maxAddress)]; name == "" {
 		name = strings.ToLower(method) + path
 	}
-	r := httptool.Request{Method: method}
-	schema := map[string]any{"type": "object"}
-	properties, required := map[string]any{}, []string{}
-	w := writer{document: d}
-	take := func(argument string, of any, description string, must bool) {
-		one := w.write(of, 0)
-		if _, there := one["description"]; !there && description != "" {
-			one["description"] = description
-			w.take(len(description))
-		}
-		properties[argument] = one
-		if must {
-			required = append(required, argument)
-		}
+	m := maker{
+		writer: writer{document: d}, request: httptool.Request{Method: method, URL: base}, path: path,
+		properties: map[string]any{},
 	}
-	all, err := parameters(d, item, o)
+	if err := m.take(item, o); err != nil {
+		return tool.Definition{}, tool.Fail("the path %q: %s", tool.Clip(m.path, 100), err)
+	}
+	parameters, err := m.schema()
 	if err != nil {
-		return tool.Definition{}, tool.Fail("the path %q: %s", tool.Clip(path, 100), err)
+		return tool.Definition{}, err
 	}
-	for _, p := range all {
-		argument := p.name
-		if _, taken := properties[argument]; taken || argument == bodyArgument {
-			argument = p.in + "_" + p.name // two parameters of one name in different places
-		}
-		take(argument, p.schema, p.description, p.required || p.in == "path")
-		field := httptool.Field{Name: p.name, Argument: argument, Joined: p.joined}
-		switch p.in {
-		case "query":
-			r.Query = append(r.Query, field)
-		case "header":
-			field.Joined = true
-			r.Header = append(r.Header, field)
-		case "cookie":
-			r.Cookie = append(r.Cookie, field)
-		case "path":
-			if path = strings.ReplaceAll(path, "{"+p.name+"}", "{"+argument+"}"); len(path) > maxAddress {
-				return tool.Definition{}, tool.Fail("the path %q: its parameters have names that are too long",
-					tool.Clip(path, 100))
-			}
-		}
-	}
-	if body := d.object(o["requestBody"]); body != nil {
-		if content, media := bodyOf(d, d.object(body["content"])); media != nil {
-			r.Body, r.Content = bodyArgument, content
-			take(bodyArgument, media["schema"], text(body["description"]), body["required"] == true)
-		}
-	}
-	r.URL = base + path
-	if err := httptool.CheckAddress(r.URL); err != nil {
-		return tool.Definition{}, tool.Fail("the path %q: %s", tool.Clip(path, 100), err)
-	}
-	schema["properties"] = properties
-	if len(required) > 0 {
-		schema["required"] = required
-	}
-	encoded := shallow(properties, required) // a tool with an imprecise schema is better than none
-	if !w.over() {
-		whole, err := json.Marshal(schema)
-		if err != nil {
-			return tool.Definition{}, err
-		}
-		if len(whole) <= tool.MaxSchema {
-			encoded = whole
-		}
-	}
-	if len(encoded) > tool.MaxSchema {
-		encoded = anything
-	}
-	binding, err := json.Marshal(r)
+	binding, err := json.Marshal(m.request)
 	return tool.Definition{
 		Spec: tool.Spec{
-			Name: tool.Name(name), Description: describe(o), Parameters: encoded, RetrySafe: httptool.Safe(method),
+			Name: tool.Name(name), Description: describe(o), Parameters: parameters, RetrySafe: httptool.Safe(method),
 		},
 		Binding: binding,
 	}, err
+}
+
+// maker makes the request and the arguments of an operation.
+type maker struct {
+	writer
+
+	request    httptool.Request
+	path       string // with names of arguments
+	properties map[string]any
+	required   []string
+}
+
+// take takes the parameters and the body.
+func (m *maker) take(item, o map[string]any) error {
+	all, err := parameters(m.document, item, o)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		argument := p.name
+		if _, taken := m.properties[argument]; taken || argument == bodyArgument {
+			argument = p.in + "_" + p.name // two parameters of one name in different places
+		}
+		m.argument(argument, p.schema, p.description, p.required || p.in == "path")
+		field := httptool.Field{Name: p.name, Argument: argument, Joined: p.joined}
+		switch p.in {
+		case "query":
+			m.request.Query = append(m.request.Query, field)
+		case "header":
+			field.Joined = true
+			m.request.Header = append(m.request.Header, field)
+		case "cookie":
+			m.request.Cookie = append(m.request.Cookie, field)
+		case "path":
+			if m.path = strings.ReplaceAll(m.path, "{"+p.name+"}", "{"+argument+"}"); len(m.path) > maxAddress {
+				return errLongNames
+			}
+		}
+	}
+	if body := m.object(o["requestBody"]); body != nil {
+		if content, media := bodyOf(m.document, m.object(body["content"])); media != nil {
+			m.request.Body, m.request.Content = bodyArgument, content
+			m.argument(bodyArgument, media["schema"], text(body["description"]), body["required"] == true)
+		}
+	}
+	m.request.URL += m.path
+	return httptool.CheckAddress(m.request.URL)
+}
+
+func (m *maker) argument(name string, of any, description string, must bool) {
+	one := m.write(of, 0)
+	if _, there := one["description"]; !there && description != "" {
+		one["description"] = description
+		m.writer.take(len(description))
+	}
+	m.properties[name] = one
+	if must {
+		m.required = append(m.required, name)
+	}
+}
+
+// schema is that of the arguments; where it is too large, a less precise one: such a tool is better than none.
+func (m *maker) schema() (json.RawMessage, error) {
+	if !m.over() {
+		whole := map[string]any{"type": "object", "properties": m.properties}
+		if len(m.required) > 0 {
+			whole["required"] = m.required
+		}
+		if encoded, err := json.Marshal(whole); err != nil || len(encoded) <= tool.MaxSchema {
+			return encoded, err
+		}
+	}
+	if encoded := shallow(m.properties, m.required); len(encoded) <= tool.MaxSchema {
+		return encoded, nil
+	}
+	return anything, nil
 }
 
 // bodyArgument is the name of the argument that holds the body.
@@ -310,6 +329,8 @@ func shallow(properties map[string]any, required []string) json.RawMessage {
 		"required": append([]string{}, required...)})
 	return b
 }
+
+var errLongNames = errors.New("its parameters have names that are too long")
 
 // parameter is one parameter of an operation.
 type parameter struct {
@@ -341,7 +362,7 @@ func parameters(d *document, item, o map[string]any) (all []parameter, err error
 				continue
 			}
 			if names += len(p.name); names > maxNames {
-				return nil, errors.New("its parameters have names that are too long")
+				return nil, errLongNames
 			}
 			if p.schema == nil {
 				if content := d.object(m["content"]); len(content) == 1 {

@@ -84,18 +84,15 @@ func (b *batch) put(s *state, e *entry, terms []index.Term) {
 }
 
 // write appends a batch to the file, and shows it to queries. After an error, the file is read again.
-func (c *collection) write(b *batch) error {
-	err := c.append(b)
-	if err != nil {
-		c.unload()
-	}
-	return err
-}
-
-func (c *collection) append(b *batch) error {
+func (c *collection) write(b *batch) (err error) {
 	if len(b.records) == 0 {
 		return nil
 	}
+	defer func() {
+		if err != nil {
+			c.unload()
+		}
+	}()
 	s := c.state
 	if s.folderDue {
 		if err := syncFolder(filepath.Dir(c.path)); err != nil {

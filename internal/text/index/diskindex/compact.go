@@ -51,14 +51,12 @@ func (s *state) rewrite(path, name string) (*state, error) {
 		if s.versions[slot] == dead {
 			continue
 		}
-		if err = s.copy(uint32(slot), out, b); err != nil {
-			break
-		}
-		if b.puts == compactAtOnce {
-			if err = out.add(b); err != nil {
-				break
-			}
+		if err = s.copy(uint32(slot), out, b); err == nil && b.puts == compactAtOnce {
+			err = out.add(b)
 			b = &batch{}
+		}
+		if err != nil {
+			break
 		}
 	}
 	if err == nil {

@@ -15,36 +15,25 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"os"
 	"runtime"
 	"sync"
 
 	"agentplatform/internal/text/index"
 )
 
-var (
-	// ErrInUse is wrapped by the error of Open if the folder is open already, here or in another process.
-	ErrInUse = errors.New("the folder is in use by another process")
-	// ErrClosed is returned after Close.
-	ErrClosed = errors.New("diskindex: the index is closed")
+// ErrClosed is returned after Close.
+var ErrClosed = errors.New("diskindex: the index is closed")
+
+// Bounds of what is kept of collections that nobody uses just now.
+const (
+	maxChunks = 1_000_000 // in memory; one takes about 400 bytes (of 512 dimensions and 120 words)
+	maxOpen   = 256       // collections; each is an open file
 )
-
-// Options are the options of Open. All may be zero.
-type Options struct {
-	// MaxChunks bounds how many chunks memory has of collections that nobody uses just now; 0: a million. A chunk
-	// takes about 400 bytes (of 512 dimensions and 120 words).
-	MaxChunks int
-}
-
-// maxOpen bounds how many collections that nobody uses are open. Each is an open file.
-const maxOpen = 256
 
 // Index is an open index. It must be closed.
 type Index struct {
 	dir       string
 	identity  string
-	lock      *os.File
 	maxChunks int
 
 	mu          sync.Mutex
@@ -59,22 +48,17 @@ type Index struct {
 
 var _ index.Index = (*Index)(nil)
 
-// Open opens the index in a folder, and makes an empty one if there is none. The error wraps [ErrInUse], or is one of
-// the file system.
-func Open(dir string, o Options) (*Index, error) {
-	lock, err := lockFolder(dir)
+// Open opens the index in a folder, and makes an empty one if there is none. The folder must be open only once: its
+// caller holds the lock of the data folder that it is part of. The error is one of the file system.
+func Open(dir string) (*Index, error) {
+	identity, err := identify(dir)
 	if err != nil {
 		return nil, err
 	}
-	x := &Index{
-		dir: dir, lock: lock, collections: map[string]*collection{},
-		maxChunks: cmp.Or(o.MaxChunks, 1_000_000),
-		turns:     make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
-	}
-	if x.identity, err = identify(dir); err != nil {
-		return nil, errors.Join(err, lock.Close())
-	}
-	return x, nil
+	return &Index{
+		dir: dir, identity: identity, maxChunks: maxChunks, collections: map[string]*collection{},
+		turns: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+	}, nil
 }
 
 // Identity names what is in the folder. It is another one when the folder was lost and made anew: then whoever noted
@@ -82,22 +66,15 @@ func Open(dir string, o Options) (*Index, error) {
 func (x *Index) Identity() string { return x.identity }
 
 // Close waits for the calls that have begun, and closes the files. Calls that begin later return [ErrClosed].
-func (x *Index) Close() error {
+func (x *Index) Close() {
 	x.calls.Lock()
 	defer x.calls.Unlock()
-	if x.closed {
-		return nil
-	}
 	x.closed = true
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, c := range x.collections {
 		x.forget(c)
 	}
-	if err := x.lock.Close(); err != nil {
-		return fmt.Errorf("diskindex: %w", err)
-	}
-	return nil
 }
 
 // Put implements [index.Index].

@@ -127,19 +127,19 @@ func torn(err, end error) error {
 }
 
 func (s *state) replay(payload []byte, e *entry) error {
-	r := &reader{rest: payload}
-	switch r.bytes(1)[0] {
+	r := &index.Reader{Rest: payload}
+	switch r.Bytes(1)[0] {
 	case kindPut:
 		e.vector(r, s.dimensions, s.rotation.words())
 		e.tail(r)
 		// A file that was not written by this package may have terms without names.
-		if last := len(e.terms) - 1; r.torn || last >= 0 && int(e.terms[last].term) >= len(s.names)+len(e.fresh) {
+		if last := len(e.terms) - 1; r.Torn || last >= 0 && int(e.terms[last].term) >= len(s.names)+len(e.fresh) {
 			return errTorn
 		}
 		return s.put(e, s.size, recordHeader+len(payload))
 	case kindRemove:
-		document, number := string(r.text()), int(r.uvarint())
-		if r.torn {
+		document, number := r.Text(), int(r.Uvarint())
+		if r.Torn {
 			return errTorn
 		}
 		return s.remove(document, number)
@@ -174,10 +174,10 @@ func (s *state) read(slot uint32) (e entry, err error) {
 }
 
 func (s *state) decode(record []byte, e *entry) error {
-	r := &reader{rest: record[vectorAt:]}
+	r := &index.Reader{Rest: record[vectorAt:]}
 	e.vector(r, s.dimensions, s.rotation.words())
 	e.tail(r)
-	if r.torn {
+	if r.Torn {
 		return fmt.Errorf("diskindex: %w", errTorn)
 	}
 	return nil

@@ -7,38 +7,21 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 )
 
 const (
 	suffix       = ".collection"
 	unfinished   = ".tmp"
 	identityFile = "identity"
-	lockFile     = "lock"
 	// format begins the identity. A folder of another format is emptied: all in it is derived.
 	format = "1-"
 )
 
-func lockFolder(dir string) (*os.File, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("diskindex: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("diskindex: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		_ = f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("diskindex: open %s: %w", dir, ErrInUse)
-		}
-		return nil, fmt.Errorf("diskindex: lock %s: %w", dir, err)
-	}
-	return f, nil
-}
-
 // identify returns the folder's identity. A folder without one is emptied and gets one, which is written last.
 func identify(dir string) (string, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("diskindex: %w", err)
+	}
 	b, err := os.ReadFile(filepath.Join(dir, identityFile))
 	if err == nil && strings.HasPrefix(string(b), format) {
 		return string(b), sweep(dir, unfinished)

@@ -64,10 +64,6 @@ func seal(b []byte, start int) []byte {
 	return b
 }
 
-func appendText(b []byte, s string) []byte {
-	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
-}
-
 func appendPut(b []byte, e entry) []byte {
 	start := len(b)
 	b = begin(b, kindPut)
@@ -80,12 +76,12 @@ func appendPut(b []byte, e entry) []byte {
 	for _, w := range e.code.signs {
 		b = binary.LittleEndian.AppendUint64(b, w)
 	}
-	b = appendText(b, e.document)
+	b = index.AppendText(b, e.document)
 	for _, n := range []int{e.number, e.index, e.length, len(e.fresh)} {
 		b = binary.AppendUvarint(b, uint64(n))
 	}
 	for _, s := range e.fresh {
-		b = appendText(b, s)
+		b = index.AppendText(b, s)
 	}
 	b = binary.AppendUvarint(b, uint64(len(e.terms)))
 	last := uint32(0)
@@ -99,59 +95,31 @@ func appendPut(b []byte, e entry) []byte {
 
 func appendRemove(b []byte, document string, number int) []byte {
 	start := len(b)
-	b = appendText(begin(b, kindRemove), document)
+	b = index.AppendText(begin(b, kindRemove), document)
 	return seal(binary.AppendUvarint(b, uint64(number)), start)
 }
 
-// reader takes numbers and texts from a payload. After the first that is not there, torn is true and all are zero.
-type reader struct {
-	rest []byte
-	torn bool
-}
-
-func (r *reader) bytes(n uint64) []byte {
-	if n > uint64(len(r.rest)) {
-		r.torn, r.rest = true, nil
-		return nil
-	}
-	b := r.rest[:n:n]
-	r.rest = r.rest[n:]
-	return b
-}
-
-func (r *reader) uvarint() uint64 {
-	n, size := binary.Uvarint(r.rest)
-	if size <= 0 || n > math.MaxUint32 {
-		r.torn, r.rest = true, nil
-		return 0
-	}
-	r.rest = r.rest[size:]
-	return n
-}
-
-func (r *reader) text() []byte { return r.bytes(r.uvarint()) }
-
 // tail reads what follows the vector in a put record.
-func (e *entry) tail(r *reader) {
-	e.document = string(r.text())
-	e.number, e.index, e.length = int(r.uvarint()), int(r.uvarint()), int(r.uvarint())
+func (e *entry) tail(r *index.Reader) {
+	e.document = r.Text()
+	e.number, e.index, e.length = int(r.Uvarint()), int(r.Uvarint()), int(r.Uvarint())
 	e.fresh = e.fresh[:0]
-	for n := r.uvarint(); n > 0 && !r.torn; n-- {
-		e.fresh = append(e.fresh, string(r.text()))
+	for n := r.Uvarint(); n > 0 && !r.Torn; n-- {
+		e.fresh = append(e.fresh, r.Text())
 	}
 	e.terms = e.terms[:0]
 	last := uint32(0)
-	for n := r.uvarint(); n > 0 && !r.torn; n-- {
-		last += uint32(r.uvarint())
-		e.terms = append(e.terms, weighted{last, uint32(r.uvarint())})
+	for n := r.Uvarint(); n > 0 && !r.Torn; n-- {
+		last += uint32(r.Uvarint())
+		e.terms = append(e.terms, weighted{last, uint32(r.Uvarint())})
 	}
 }
 
 // vector reads the fixed part of a put record.
-func (e *entry) vector(r *reader, dimensions, words int) {
-	head := r.bytes(vectorHeader)
-	values, signs := r.bytes(uint64(dimensions)), r.bytes(uint64(8*words))
-	if r.torn {
+func (e *entry) vector(r *index.Reader, dimensions, words int) {
+	head := r.Bytes(vectorHeader)
+	values, signs := r.Bytes(uint64(dimensions)), r.Bytes(uint64(8*words))
+	if r.Torn {
 		return
 	}
 	e.scale = math.Float32frombits(binary.LittleEndian.Uint32(head))

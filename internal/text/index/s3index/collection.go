@@ -15,7 +15,6 @@ type collection struct {
 	name       string
 	dimensions int     // 0: there is no such collection
 	sample     *sample // nil: there is no such collection, or it is not sampled
-	again      bool    // the sample was taken anew because the one before was doubted
 	chunks     int     // about how many it has
 }
 
@@ -44,26 +43,19 @@ func (x *Index) known(ctx context.Context, q index.Query) ([]collection, error) 
 }
 
 // sampled gives collections their samples. When these are of many fewer or more chunks than the caller knows of, they
-// are taken anew, once.
+// are doubted. There may be chunks that the caller does not count, such as those of builds that are to be removed.
 func (x *Index) sampled(ctx context.Context, list []collection, chunks int) error {
-	take := func(doubted bool) error {
-		return host.Each(ctx, len(list), atOnce, func(ctx context.Context, i int) error {
-			if list[i].dimensions == 0 {
-				return nil
+	for _, doubted := range []bool{false, true} {
+		err := host.Each(ctx, len(list), atOnce, func(ctx context.Context, i int) (err error) {
+			if list[i].dimensions != 0 {
+				list[i].sample, err = x.sampleOf(ctx, list[i].name, doubted)
 			}
-			before := list[i].sample
-			now, err := x.sampleOf(ctx, list[i].name, doubted)
-			list[i].sample, list[i].again = now, doubted && now != before
 			return err
 		})
+		if err != nil || fit(list, chunks) {
+			return err
+		}
 	}
-	if err := take(false); err != nil || fit(list, chunks) {
-		return err
-	}
-	if err := take(true); err != nil || fit(list, chunks) {
-		return err
-	}
-	x.settle(list)
 	return nil
 }
 
@@ -81,15 +73,15 @@ func fit(list []collection, chunks int) bool {
 	return chunks == 0 || max(sum-chunks, chunks-sum) <= chunks/5
 }
 
+// isOpen reports whether a collection is there and was not listed to its end.
+func (c collection) isOpen() bool { return c.dimensions != 0 && (c.sample == nil || !c.sample.whole) }
+
 // share says about how many chunks each collection has. chunks is what the caller knows of all of them: what is in no
 // sample is in those that were not listed to their end.
 func share(list []collection, chunks int) {
 	open := 0
 	for i, c := range list {
-		switch {
-		case c.dimensions == 0:
-			continue
-		case c.sample == nil || !c.sample.whole:
+		if c.isOpen() {
 			open++
 		}
 		if c.sample != nil {
@@ -98,7 +90,7 @@ func share(list []collection, chunks int) {
 		}
 	}
 	for i, c := range list {
-		if c.dimensions != 0 && (c.sample == nil || !c.sample.whole) && chunks > 0 {
+		if c.isOpen() && chunks > 0 {
 			list[i].chunks += chunks / open
 		}
 	}

@@ -204,10 +204,3 @@ func merged(parts []*part, q index.Query) index.Result {
 	r.Candidates = index.Both(byWords, byVector, q.Limit, r.Statistics)
 	return r
 }
-
-// place names a chunk.
-type place struct {
-	index.Version
-
-	index int
-}

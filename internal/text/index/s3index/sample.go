@@ -23,9 +23,6 @@ type sample struct {
 	terms  int               // in has, of all chunks together
 	whole  bool              // these are all chunks
 	taken  time.Time
-	// settled says that the sample has been taken anew because it did not fit what a caller knew, and still does not:
-	// there are chunks that the caller does not count, such as those of builds that are to be removed.
-	settled bool
 }
 
 const (
@@ -41,7 +38,7 @@ const (
 )
 
 // sampleOf returns the sample of a collection, nil where there is no such collection. One that is older than its life
-// is taken anew, and one that is doubted, unless it is new or settled. Whoever asks meanwhile waits for the same one.
+// is taken anew, and one that is doubted, unless it is new. Whoever asks meanwhile waits for the same one.
 func (x *Index) sampleOf(ctx context.Context, collection string, doubted bool) (*sample, error) {
 	if s := x.held(collection, doubted); s != nil {
 		return s, nil
@@ -97,21 +94,10 @@ func (x *Index) held(collection string, doubted bool) *sample {
 		return nil
 	}
 	age := x.options.Now().Sub(s.taken)
-	if age > life || doubted && !s.settled && age > doubtful {
+	if age > life || doubted && age > doubtful {
 		return nil
 	}
 	return s
-}
-
-// settle says of the samples that were taken anew that they need not be doubted again.
-func (x *Index) settle(list []collection) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, c := range list {
-		if c.again && c.sample != nil {
-			c.sample.settled = true
-		}
-	}
 }
 
 func (x *Index) keep(collection string, s *sample) {

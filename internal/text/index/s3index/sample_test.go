@@ -63,7 +63,8 @@ func TestQueriesAtTheSameTimeTakeOneSample(t *testing.T) {
 	assert.Equal(t, listsOfSample, lists(s))
 }
 
-// Samples that do not fit what the caller knows are doubted once: there may be chunks that it does not count.
+// Samples that do not fit what the caller knows are taken again after a while: there may be chunks that it does not
+// count.
 func TestDoubtfulSamples(t *testing.T) {
 	x, s, now := clocked(t)
 	put(t, x, removed, 0, 100)
@@ -80,10 +81,11 @@ func TestDoubtfulSamples(t *testing.T) {
 		{10 * time.Second, 200, 0},             // it is too young to be doubted
 		{15 * time.Second, 100, 0},             // it fits
 		{0, 200, listsOfSample},                // taken anew, it fits
-		{25 * time.Second, 100, listsOfSample}, // taken anew, it does not fit: it is left alone
-		{25 * time.Second, 100, 0},
-		{4 * time.Minute, 100, 0},
-		{time.Minute, 100, listsOfSample}, // old
+		{25 * time.Second, 100, listsOfSample}, // taken anew, it does not fit
+		{10 * time.Second, 100, 0},
+		{15 * time.Second, 100, listsOfSample},
+		{4 * time.Minute, 200, 0},             // it fits
+		{2 * time.Minute, 200, listsOfSample}, // old
 	} {
 		*now = now.Add(row.after)
 		ask(t, x, index.Query{Terms: [][]string{{"w"}}, Chunks: row.chunks})

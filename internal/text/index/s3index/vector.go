@@ -131,8 +131,7 @@ type weighted struct {
 
 // pack packs a chunk, as base64 of at most so many bytes; terms that do not fit are left out.
 func (p packed) pack(most int) string {
-	b := binary.AppendUvarint(nil, uint64(len(p.Document)))
-	b = append(b, p.Document...)
+	b := index.AppendText(nil, p.Document)
 	for _, n := range []int{p.Number, p.Index, p.length} {
 		b = binary.AppendUvarint(b, uint64(n)) //nolint:gosec // the port's checks allow no negative one
 	}
@@ -154,50 +153,7 @@ func (p packed) pack(most int) string {
 
 var errPacked = errors.New("s3index: a vector's metadata is none of ours")
 
-// unpack is the reverse of pack. each is told of the terms, which are not kept.
-func unpack(collection, text string, each func(term, int)) (packed, error) {
-	b, err := base64.RawStdEncoding.DecodeString(text)
-	if err != nil {
-		return packed{}, fmt.Errorf("%w: %w", errPacked, err)
-	}
-	bad := false
-	number := func() int {
-		n, size := binary.Uvarint(b)
-		if size <= 0 || n > 1<<40 {
-			bad = true
-			return 0
-		}
-		b = b[size:]
-		return int(n)
-	}
-	take := func(n int) []byte {
-		if n > len(b) {
-			bad = true
-			return make([]byte, n)
-		}
-		taken := b[:n]
-		b = b[n:]
-		return taken
-	}
-	p := packed{Version: index.Version{Collection: collection}}
-	if n := number(); n <= index.MaxName {
-		p.Document = string(take(n))
-	} else {
-		bad = true
-	}
-	p.Number, p.Index, p.length = number(), number(), number()
-	p.without = take(1)[0] == 1
-	for len(b) > 0 && !bad {
-		t := term(take(len(term{})))
-		each(t, number())
-	}
-	if bad {
-		return packed{}, errPacked
-	}
-	return p, nil
-}
-
-// decode reads the metadata of a vector, like unpack.
+// decode reads the metadata of a vector. each is told of the terms, which are not kept.
 func decode(collection string, d document.Interface, each func(term, int)) (packed, error) {
 	if d == nil {
 		return packed{}, errPacked
@@ -205,8 +161,24 @@ func decode(collection string, d document.Interface, each func(term, int)) (pack
 	var m struct {
 		Chunk string `document:"chunk"`
 	}
-	if err := d.UnmarshalSmithyDocument(&m); err != nil {
+	err := d.UnmarshalSmithyDocument(&m)
+	var b []byte
+	if err == nil {
+		b, err = base64.RawStdEncoding.DecodeString(m.Chunk)
+	}
+	if err != nil {
 		return packed{}, fmt.Errorf("%w: %w", errPacked, err)
 	}
-	return unpack(collection, m.Chunk, each)
+	r := index.Reader{Rest: b}
+	p := packed{Version: index.Version{Collection: collection, Document: r.Text(), Number: int(r.Uvarint())}}
+	p.Index, p.length, p.without = int(r.Uvarint()), int(r.Uvarint()), string(r.Bytes(1)) == "\x01"
+	for len(r.Rest) > 0 {
+		if t := r.Bytes(uint64(len(term{}))); t != nil {
+			each(term(t), int(r.Uvarint()))
+		}
+	}
+	if r.Torn || len(p.Document) > index.MaxName {
+		return packed{}, errPacked
+	}
+	return p, nil
 }

@@ -26,7 +26,7 @@ const (
 // has them is about as much as is asked for; and at the same time what has several of the others. Then one question
 // follows another, until there are as many chunks as are wanted or all words have been asked for.
 func (p *part) search(ctx context.Context) error {
-	w := &byWords{part: p, seen: map[place]bool{}, most: max(wide, p.q.Limit),
+	w := &byWords{part: p, seen: map[index.Place]bool{}, most: max(wide, p.q.Limit),
 		terms: min(mostTerms, mostConstraints-len(p.q.Documents)), constraints: mostConstraints - len(p.q.Documents)}
 	left := w.rarest()
 	if p.sample == nil {
@@ -66,7 +66,7 @@ type byWords struct {
 	most        int // chunks that a question asks for
 	terms       int // variants of the words of a question for any of them, at most
 	constraints int // of a filter, at most
-	seen        map[place]bool
+	seen        map[index.Place]bool
 	found       []index.Candidate
 }
 
@@ -76,13 +76,7 @@ func (w *byWords) frequency(i int) int { return w.statistics.Frequencies[i] }
 func (w *byWords) variants(i int) []term { return w.words[i][:min(len(w.words[i]), mostVariants)] }
 
 // with admits what has a word.
-func (w *byWords) with(i int) filter {
-	each := make([]filter, 0, len(w.words[i]))
-	for _, t := range w.variants(i) {
-		each = append(each, with(t))
-	}
-	return either(each...)
-}
+func (w *byWords) with(i int) filter { return w.any([]int{i}).filter }
 
 // rarest are all words, the rarest first.
 func (w *byWords) rarest() []int {
@@ -174,7 +168,7 @@ func (w *byWords) ask(ctx context.Context, questions ...question) error {
 // add keeps what was found. Where that is all that has the words of a question, it corrects their frequencies.
 func (w *byWords) add(q question, found []index.Candidate) {
 	for _, c := range found {
-		at := place{c.Version, c.Index}
+		at := index.Place{Version: c.Version, Index: c.Index}
 		if !w.seen[at] && slices.Max(c.Weights) > 0 { // else another term has the same name
 			w.seen[at] = true
 			w.found = append(w.found, c)

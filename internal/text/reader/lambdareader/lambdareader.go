@@ -25,34 +25,26 @@ const (
 	pause = 5 * time.Second
 )
 
-// Line leads to one function.
-type Line struct {
-	client   *lambda.Client
-	function string
-}
-
-// New makes the line to a function, by its name or ARN. An answer takes as long as it takes: the account's own limit of
-// a call is for those that store something.
-func New(account aws.Config, function string) *Line {
-	return &Line{lambda.NewFromConfig(account, func(o *lambda.Options) {
+// Line is the line to a function, by its name or ARN: it carries an ask and its answer, as [reader.Client] wants it. An
+// answer takes as long as it takes: the account's own limit of a call is for those that store something. The error is
+// of the SDK, or that the function failed: it died, its time was over, or it could not decide.
+func Line(account aws.Config, function string) func(ctx context.Context, ask []byte) ([]byte, error) {
+	client := lambda.NewFromConfig(account, func(o *lambda.Options) {
 		o.HTTPClient = awshttp.NewBuildableClient()
 		o.Retryer = retry.NewStandard(func(s *retry.StandardOptions) {
 			s.MaxAttempts, s.MaxBackoff, s.RateLimiter = tries, pause, ratelimit.None
 		})
-	}), function}
-}
-
-// Invoke carries an ask and its answer, as [reader.Client] wants it. The error is of the SDK, or that the function
-// failed: it died, its time was over, or it could not decide.
-func (l *Line) Invoke(ctx context.Context, ask []byte) ([]byte, error) {
-	out, err := l.client.Invoke(ctx, &lambda.InvokeInput{
-		FunctionName: &l.function, InvocationType: types.InvocationTypeRequestResponse, Payload: ask,
 	})
-	if err != nil {
-		return nil, err
+	return func(ctx context.Context, ask []byte) ([]byte, error) {
+		out, err := client.Invoke(ctx, &lambda.InvokeInput{
+			FunctionName: &function, InvocationType: types.InvocationTypeRequestResponse, Payload: ask,
+		})
+		if err != nil {
+			return nil, err
+		}
+		if out.FunctionError != nil {
+			return nil, fmt.Errorf("the function failed: %s: %.500s", *out.FunctionError, out.Payload)
+		}
+		return out.Payload, nil
 	}
-	if out.FunctionError != nil {
-		return nil, fmt.Errorf("the function failed: %s: %.500s", *out.FunctionError, out.Payload)
-	}
-	return out.Payload, nil
 }

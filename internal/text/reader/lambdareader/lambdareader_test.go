@@ -1,6 +1,7 @@
 package lambdareader_test
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -18,10 +19,10 @@ import (
 )
 
 // line leads to a function of an account whose other calls end soon.
-func line(t *testing.T, h http.HandlerFunc) *lambdareader.Line {
+func line(t *testing.T, h http.HandlerFunc) func(context.Context, []byte) ([]byte, error) {
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
-	return lambdareader.New(aws.Config{
+	return lambdareader.Line(aws.Config{
 		HTTPClient: awshttp.NewBuildableClient().WithTimeout(short),
 		Region:     "eu-central-1", BaseEndpoint: &s.URL,
 		Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""),
@@ -43,7 +44,7 @@ func TestAnAskIsRepeated(t *testing.T) {
 		assert.NoError(t, err)
 		_, _ = w.Write(append([]byte("answer to "), ask...))
 	})
-	answer, err := l.Invoke(t.Context(), []byte("ask"))
+	answer, err := l(t.Context(), []byte("ask"))
 	require.NoError(t, err)
 	assert.Equal(t, "answer to ask", string(answer))
 	assert.Equal(t, int64(2), asked.Load())
@@ -63,7 +64,7 @@ func TestAnAnswerTakesItsTime(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, "answer")
 	})
-	answer, err := l.Invoke(t.Context(), []byte("ask"))
+	answer, err := l(t.Context(), []byte("ask"))
 	require.NoError(t, err)
 	assert.Equal(t, "answer", string(answer))
 	assert.Equal(t, int64(1), asked.Load())
@@ -75,6 +76,6 @@ func TestAFunctionThatFailedIsAnError(t *testing.T) {
 		w.Header().Set("X-Amz-Function-Error", "Unhandled")
 		_, _ = io.WriteString(w, `{"errorMessage":"it died"}`)
 	})
-	_, err := l.Invoke(t.Context(), []byte("ask"))
+	_, err := l(t.Context(), []byte("ask"))
 	require.ErrorContains(t, err, "it died")
 }

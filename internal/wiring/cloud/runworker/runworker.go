@@ -53,7 +53,7 @@ func New(ctx context.Context, p *cloud.Platform) (*worker.Worker, error) {
 		Tools: p.Toolkits, MayReach: p.Tenants.SenderMayReach, Reads: p.Tenants.SenderReads,
 		Search: k.SearchForRun,
 		// The function for that reads the files of messages: here is no memory for it.
-		TextOf: (&reader.Client{Store: p.Store, Invoke: lambdareader.New(p.Account, p.Cloud.Reader).Invoke}).Text,
+		TextOf: (&reader.Client{Store: p.Store, Invoke: lambdareader.Line(p.Account, p.Cloud.Reader)}).Text,
 	}, nil
 }
 
