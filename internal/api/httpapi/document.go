@@ -56,7 +56,7 @@ func documented(publicURL string) huma.Config {
 	return config
 }
 
-// Describe puts an operation into the document that is not added by [Register]. Its path begins below [Base].
+// Describe puts an operation into the document that is not added by [Route]. Its path begins below [Base].
 func (s *Server) Describe(o huma.Operation) {
 	o.Path = Base + o.Path
 	s.api.OpenAPI().AddOperation(&o)

@@ -33,6 +33,9 @@ func Versioned[T any](version int64, body T) *Answer[T] {
 	return &Answer[T]{Body: body, version: version}
 }
 
+// Body is an answer that shows no version.
+func Body[T any](body T) *Answer[T] { return &Answer[T]{Body: body} }
+
 // settle completes an answer with its ETag. A client that reads what it has already (If-None-Match) is told so, without
 // a body.
 func (a *Answer[T]) settle(status int, reads bool, ifNoneMatch []string) (err error) {
@@ -153,4 +156,26 @@ func OptionalOwner(organization string) *string {
 		return nil
 	}
 	return &organization
+}
+
+// Optional is a value; nil for none: an empty text, zero.
+func Optional[T comparable](value T) *T {
+	if value == *new(T) {
+		return nil
+	}
+	return &value
+}
+
+// Views are the rows of a list as clients see them; without rows an empty list, not nil.
+func Views[T, V any](rows []record.Entity[T], view func(T) V) []V {
+	return Each(rows, func(e record.Entity[T]) V { return view(e.Value) })
+}
+
+// Each is what a function makes of each value of a list; without values an empty list, not nil.
+func Each[T, V any](list []T, of func(T) V) []V {
+	made := make([]V, 0, len(list))
+	for _, one := range list {
+		made = append(made, of(one))
+	}
+	return made
 }

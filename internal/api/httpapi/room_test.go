@@ -343,7 +343,7 @@ func TestWhatIsHeldComesBack(t *testing.T) {
 		},
 	} {
 		e.Handle("POST", path, tenant.LevelRead, func(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
-			err := e.Hold(w, r, c)
+			_, err := e.Hold(w, r, c)
 			if err == nil {
 				then(w)
 			}

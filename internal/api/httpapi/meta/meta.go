@@ -22,12 +22,10 @@ type health struct {
 func Routes(s *httpapi.Server, pprof bool) {
 	up := health{Status: "ok"}
 	up.Version, up.Commit = version.Read()
-	httpapi.Register(s, httpapi.Operation{
-		Method: "GET", Path: "/healthz", Open: true,
-		ID: "health", Tag: "meta", Summary: "Whether the service is up",
-	}, func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[health], error) {
-		return &httpapi.Answer[health]{Body: up}, nil
-	})
+	httpapi.Route(httpapi.Routes{Server: s, Tag: "meta"}, "GET /healthz", "health", "Whether the service is up",
+		func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[health], error) {
+			return httpapi.Body(up), nil
+		}, httpapi.Open)
 	docsRoutes(s)
 	operatorRoutes(s, pprof)
 }
