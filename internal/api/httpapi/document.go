@@ -63,7 +63,7 @@ func (s *Server) Describe(o huma.Operation) {
 }
 
 // ChangesNothing is the metadata of an operation that only reads, though its method is POST.
-func ChangesNothing() map[string]any { return map[string]any{apidoc.Reads: true} }
+func ChangesNothing() map[string]any { return map[string]any{apidoc.Conflicts: false} }
 
 // SchemaOf is the schema of a type in the document.
 func SchemaOf[T any](s *Server) *huma.Schema {
@@ -117,23 +117,7 @@ func schemaName(t reflect.Type, hint string) string {
 }
 
 // Patterns lists the routes, as "METHOD path".
-func (s *Server) Patterns() []string { return slices.Collect(maps.Keys(s.operationNames())) }
-
-// operationNames are the operations' names in the document, by "METHOD path".
-func (s *Server) operationNames() map[string]string {
-	names := map[string]string{}
-	for path, item := range s.api.OpenAPI().Paths {
-		for method, op := range map[string]*huma.Operation{
-			http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPatch: item.Patch,
-			http.MethodPut: item.Put, http.MethodDelete: item.Delete,
-		} {
-			if op != nil {
-				names[method+" "+path] = op.OperationID
-			}
-		}
-	}
-	return names
-}
+func (s *Server) Patterns() []string { return slices.Collect(maps.Keys(s.gate.names)) }
 
 // errorBody documents the one error body: the members that each has, and those that some codes bring with them.
 type errorBody struct {

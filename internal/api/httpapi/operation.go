@@ -157,6 +157,9 @@ func (e entry) Adapter() huma.Adapter { return e }
 func (e entry) ServeHTTP(w http.ResponseWriter, r *http.Request) { e.server.mux.ServeHTTP(w, r) }
 
 func (e entry) Handle(o *huma.Operation, answer func(huma.Context)) {
+	if o.RequestBody != nil { // the library adds bytes to every input that asks for the body as it came
+		delete(o.RequestBody.Content, "application/octet-stream")
+	}
 	e.server.handle(o.Method, o.Path, e.of.Level, e.of.OfRun, func(w http.ResponseWriter, r *http.Request, c *Call) error {
 		switch o.Method {
 		case http.MethodPost, http.MethodPatch, http.MethodPut:

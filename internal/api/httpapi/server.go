@@ -89,7 +89,7 @@ func New(c Config, routes func(*Server)) *Server {
 	SchemaOf[errorBody](s) // now: once requests are served, the description that they are checked by must not change
 	s.document = sync.OnceValue(func() *huma.OpenAPI { return apidoc.Make(s.api.OpenAPI()) })
 	s.serveDocument()
-	s.gate.names = s.operationNames()
+	s.gate.names = apidoc.Names(s.api.OpenAPI())
 	s.entered = s.entrance()
 	return s
 }
