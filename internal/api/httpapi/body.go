@@ -46,7 +46,8 @@ func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) ([]byte, 
 	if said := r.Header.Get("Content-Type"); said != "" {
 		kind, _, err := mime.ParseMediaType(said)
 		if err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
-			return nil, frameworkError(http.StatusUnsupportedMediaType, "", nil)
+			wrong := frameworkError(http.StatusUnsupportedMediaType, "", nil)
+			return nil, &apiError{problem: wrong, status: http.StatusBadRequest} // as HTTP has it, for all protocols
 		}
 	}
 	return body, CheckJSON("body", body)
@@ -90,8 +91,8 @@ func (b *coming) give() {
 
 // unread says why a body could not be read.
 func unread(err error) error {
-	var tooLarge *http.MaxBytesError
-	if _, known := problem.As(err); known || errors.As(err, &tooLarge) {
+	_, known := problem.As(err)
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); known || tooLarge {
 		return err
 	}
 	return problem.InvalidField("body", "ended before its length")

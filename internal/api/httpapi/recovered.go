@@ -27,8 +27,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			}
 			s.Log.Error("a request panicked", "request_id", c.id, "run_id", c.Run, "panic", p, "stack", string(stack))
 			if c.answer.retract() {
-				ours := &apiError{status: http.StatusInternalServerError, code: "internal", message: ourFault}
-				fail(s.Log, w, c, ours)
+				fail(s.Log, w, c, ours(nil))
 				return
 			}
 			c.broken = true

@@ -42,9 +42,5 @@ func (s *Server) noRoute(w http.ResponseWriter, r *http.Request) error {
 		return problem.Missing(r.URL.Path)
 	}
 	w.Header().Set("Allow", strings.Join(allowed, ", "))
-	return &apiError{
-		status:  http.StatusMethodNotAllowed,
-		code:    "method_not_allowed",
-		message: r.Method + " is not possible here",
-	}
+	return ErrorOf(http.StatusMethodNotAllowed, r.Method+" is not possible here")
 }
