@@ -96,15 +96,15 @@ func (s *Server) serveDocument() {
 	} {
 		written := sync.OnceValues(func() ([]byte, error) { return write(s.document()) })
 		kind := "application/openapi+" + name[len(name)-4:]
-		s.mux.HandleFunc("GET "+Base+"/openapi"+name, func(w http.ResponseWriter, r *http.Request) {
+		serve := func(w http.ResponseWriter, _ *http.Request, _ *Call) error {
 			document, err := written()
-			if err != nil {
-				fail(s.Log, w, callOf(r.Context()), err)
-				return
+			if err == nil {
+				w.Header().Set("Content-Type", kind)
+				_, _ = w.Write(document)
 			}
-			w.Header().Set("Content-Type", kind)
-			_, _ = w.Write(document)
-		})
+			return err
+		}
+		s.mux.Handle("GET "+Base+"/openapi"+name, s.answered(serve))
 	}
 }
 
@@ -117,7 +117,7 @@ func schemaName(t reflect.Type, hint string) string {
 }
 
 // Patterns lists the routes, as "METHOD path".
-func (s *Server) Patterns() []string { return slices.Collect(maps.Keys(s.gate.names)) }
+func (s *Server) Patterns() []string { return slices.Collect(maps.Keys(s.names)) }
 
 // errorBody documents the one error body: the members that each has, and those that some codes bring with them.
 type errorBody struct {

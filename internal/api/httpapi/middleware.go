@@ -12,15 +12,15 @@ type middleware func(http.Handler) http.Handler
 
 // entrance is the way of a request to its operation, the outermost first.
 func (s *Server) entrance() http.Handler {
-	return behind(http.HandlerFunc(s.route),
-		s.identified,    // a request id, and the Call
-		s.paced,         // deadlines for slow clients, and the answer
-		secured,         // headers for browsers
-		s.traced,        // a span
-		s.observed,      // metrics and a line of the log
-		s.recovered,     // panics, and an answer's head that no handler has sent
-		s.slots.slotted, // slots of streams and of long waits, and the room of the body
-		s.gate.admitted, // the API key and its rate limit
+	return behind(s.answered(s.route),
+		s.identified, // a request id, and the Call
+		s.paced,      // deadlines for slow clients, and the answer
+		secured,      // headers for browsers
+		s.traced,     // a span
+		s.observed,   // metrics and a line of the log
+		s.recovered,  // panics, and an answer's head that no handler has sent
+		s.slotted,    // slots of streams and of long waits, and the room of the body
+		s.admitted,   // the API key and its rate limit
 	)
 }
 

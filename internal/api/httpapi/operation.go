@@ -98,7 +98,7 @@ func (r Routes) operation(at, id, summary string, tagged bool, more []func(*Oper
 	}
 	switch {
 	case o.Open:
-		r.gate.open[o.Path], o.Security = true, []map[string][]string{}
+		r.open[o.Path], o.Security = true, []map[string][]string{}
 	case o.Level == "":
 		panic("httpapi: " + at + " has no level")
 	default:
@@ -160,16 +160,17 @@ func (e entry) Handle(o *huma.Operation, answer func(huma.Context)) {
 	if o.RequestBody != nil { // the library adds bytes to every input that asks for the body as it came
 		delete(o.RequestBody.Content, "application/octet-stream")
 	}
-	e.server.handle(o.Method, o.Path, e.of.Level, e.of.OfRun, func(w http.ResponseWriter, r *http.Request, c *Call) error {
+	handle := func(w http.ResponseWriter, r *http.Request, c *Call) (err error) {
 		switch o.Method {
 		case http.MethodPost, http.MethodPatch, http.MethodPut:
-			if _, err := e.server.Hold(w, r, c); err != nil {
-				return err
-			}
+			_, err = e.server.Hold(w, r, c)
 		}
-		answer(humago.NewContext(o, r, w))
-		return nil
-	})
+		if err == nil {
+			answer(humago.NewContext(o, r, w))
+		}
+		return err
+	}
+	e.server.handle(o.Method, o.Path, e.of.Level, e.of.OfRun, handle)
 }
 
 // settled is an [Answer] of any type.
@@ -191,35 +192,38 @@ func conditional() ([]*huma.Param, map[string]*huma.Response) {
 // Handler reads a request's body and writes its answer by itself.
 type Handler func(http.ResponseWriter, *http.Request, *Call) error
 
-// Handle adds a handler to the routes that reads its request's body and writes its answer by itself; [Server.Describe]
-// puts it into the document. The method may be empty: then it is called for each. It is called by who has the level; an
-// error of its becomes an answer.
-func (s *Server) Handle(method, path string, level tenant.Level, handle Handler) {
-	s.handle(method, Base+path, level, false, handle)
+// answered makes the error of a handler the answer.
+func (s *Server) answered(handle Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := callOf(r.Context())
+		if err := handle(w, r, c); err != nil {
+			fail(s.Log, w, c, err)
+		}
+	})
 }
 
-// HandleRun is Handle for what is done to one run, {run_id} in the path: the run's token may use it, too.
-func (s *Server) HandleRun(method, path string, level tenant.Level, handle Handler) {
-	s.handle(method, Base+path, level, true, handle)
+// Handle adds a handler to the routes that reads its request's body and writes its answer by itself; [Server.Describe]
+// puts it into the document. The method may be empty: then it is called for each. It is called by who has the level,
+// and, where the path has {run_id}, by who has the run's token; an error of its becomes an answer.
+func (s *Server) Handle(method, path string, level tenant.Level, handle Handler) {
+	s.handle(method, Base+path, level, strings.Contains(path, "{run_id}"), handle)
 }
 
 // handle checks the level before a body is read, and puts the run that a call concerns, if it does one, into the
 // answer's header and into the log. No level is for operations that are open.
 func (s *Server) handle(method, path string, level tenant.Level, ofRun bool, handle Handler) {
-	s.mux.HandleFunc(strings.TrimSpace(method+" "+path), func(w http.ResponseWriter, r *http.Request) {
-		c, run := callOf(r.Context()), r.PathValue("run_id")
-		err := c.may(level, ofRun, run)
-		if err == nil && host.ValidID(run) {
+	checked := func(w http.ResponseWriter, r *http.Request, c *Call) error {
+		run := r.PathValue("run_id")
+		if err := c.may(level, ofRun, run); err != nil {
+			return err
+		}
+		if host.ValidID(run) {
 			c.Run = run
 			w.Header().Set("X-Agent-Run-Id", run)
 		}
-		if err == nil {
-			err = handle(w, r, c)
-		}
-		if err != nil {
-			fail(s.Log, w, c, err)
-		}
-	})
+		return handle(w, r, c)
+	}
+	s.mux.Handle(strings.TrimSpace(method+" "+path), s.answered(checked))
 }
 
 // HandleOpen adds a handler outside of the API, which answers without a key.

@@ -9,12 +9,12 @@ import (
 )
 
 // route hands a request to its operation.
-func (s *Server) route(w http.ResponseWriter, r *http.Request) {
-	if c := callOf(r.Context()); c.pattern == "" {
-		fail(s.Log, w, c, s.noRoute(w, r))
-		return
+func (s *Server) route(w http.ResponseWriter, r *http.Request, c *Call) error {
+	if c.pattern == "" {
+		return s.noRoute(w, r)
 	}
 	s.mux.ServeHTTP(w, r)
+	return nil
 }
 
 // pattern is the route of a request; empty for none. A path with an empty or a relative part has none: the mux would

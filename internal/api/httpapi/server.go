@@ -57,8 +57,13 @@ type Server struct {
 	// document is the OpenAPI document, which is made when it is asked for first.
 	document func() *huma.OpenAPI
 	metrics  *metrics
-	gate     *gate
-	slots    streamSlots
+
+	open      map[string]bool   // paths of the API that answer without a key
+	names     map[string]string // of operations, by pattern
+	keys      ratelimit.Limiter // of requests
+	guests    ratelimit.Limiter // the same by the addresses of clients without a good key
+	strangers strangers
+	slots     slots
 
 	bodies, smallBodies, answers *share.Pool // bytes; see room.go
 
@@ -75,13 +80,11 @@ func New(c Config, routes func(*Server)) *Server {
 	}
 	s := &Server{
 		Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics),
+		open: map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
+		keys: ratelimit.Limiter{Shared: c.Shared}, strangers: strangers{limit: c.Strangers},
+		slots:  slots{of: map[string]int{}},
 		bodies: share.New(limitsOfBodies), smallBodies: share.New(limitsOfSmallBodies),
 		answers: share.New(limitsOfAnswers),
-	}
-	s.slots.Config = &s.Config
-	s.gate = &gate{
-		Config: &s.Config, keys: ratelimit.Limiter{Shared: c.Shared}, strangers: strangers{limit: c.Strangers},
-		open: map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.api = humago.New(s.mux, documented(c.PublicURL))
@@ -89,7 +92,7 @@ func New(c Config, routes func(*Server)) *Server {
 	SchemaOf[errorBody](s) // now: once requests are served, the description that they are checked by must not change
 	s.document = sync.OnceValue(func() *huma.OpenAPI { return apidoc.Make(s.api.OpenAPI()) })
 	s.serveDocument()
-	s.gate.names = apidoc.Names(s.api.OpenAPI())
+	s.names = apidoc.Names(s.api.OpenAPI())
 	s.entered = s.entrance()
 	return s
 }

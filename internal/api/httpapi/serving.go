@@ -18,7 +18,7 @@ func (s *Server) HTTP() *http.Server {
 	return &http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: IdleTimeout, MaxHeaderBytes: 64 << 10,
 		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
-		ConnContext: s.gate.strangers.enter, ConnState: s.gate.strangers.seen,
+		ConnContext: s.strangers.enter, ConnState: s.strangers.seen,
 	}
 }
 
