@@ -63,9 +63,9 @@ type Server struct {
 	keys      ratelimit.Limiter // of requests
 	guests    ratelimit.Limiter // the same by the addresses of clients without a good key
 	strangers strangers
-	slots     slots
 
 	bodies, smallBodies, answers *share.Pool // bytes; see room.go
+	slots                        *share.Pool // of streams; each key counts as an organization
 
 	stopping context.Context
 	stop     context.CancelFunc
@@ -81,8 +81,8 @@ func New(c Config, routes func(*Server)) *Server {
 	s := &Server{
 		Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics),
 		open: map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
-		keys: ratelimit.Limiter{Shared: c.Shared}, strangers: strangers{limit: c.Strangers},
-		slots:  slots{of: map[string]int{}},
+		keys: ratelimit.Limiter{Shared: c.Shared}, strangers: strangers{pool: countOf(0, c.Strangers)},
+		slots:  countOf(c.Streams, c.KeyStreams),
 		bodies: share.New(limitsOfBodies), smallBodies: share.New(limitsOfSmallBodies),
 		answers: share.New(limitsOfAnswers),
 	}

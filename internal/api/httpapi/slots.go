@@ -2,42 +2,32 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
-	"sync"
 	"time"
 
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/share"
 )
-
-// slots counts the open streams: all of them, and those of each key.
-type slots struct {
-	mu  sync.Mutex
-	all int
-	of  map[string]int
-}
 
 // TakeSlot takes a stream slot for the call, which has it until the request has been answered. It is called before the
 // answer begins. Its error, of kind Limited or Unavailable, is the answer where no slot is free. A call takes one slot
 // at most.
 func (s *Server) TakeSlot(ctx context.Context, c *Call) error {
-	key := c.Principal.Key
-	if c.hasSlot {
+	if c.slot != nil {
 		return nil
 	}
 	if err := s.takeShared(ctx, c); err != nil {
 		return err
 	}
-	s.slots.mu.Lock()
-	defer s.slots.mu.Unlock()
-	switch {
-	case s.KeyStreams > 0 && s.slots.of[key] >= s.KeyStreams:
+	slot := s.slots.Part(share.Holder{Organization: c.Principal.Key})
+	if refused, is := errors.AsType[*share.Refusal](slot.Take(1)); is {
+		if refused.Scope == share.Process {
+			return full(problem.Unavailable, "unavailable", "too many streams are open; try again")
+		}
 		return full(problem.Limited, "rate_limited", "this key has %d streams open and may have no more", s.KeyStreams)
-	case s.Streams > 0 && s.slots.all >= s.Streams:
-		return full(problem.Unavailable, "unavailable", "too many streams are open; try again")
 	}
-	s.slots.all++
-	s.slots.of[key]++
-	c.hasSlot = true
+	c.slot = slot
 	return nil
 }
 
@@ -94,14 +84,7 @@ func (s *Server) releaseSlots(ctx context.Context, c *Call) {
 			s.Log.Warn("the slot of a stream is not released", "request_id", c.id, "error", err.Error())
 		}
 	}
-	if !c.hasSlot {
-		return
-	}
-	s.slots.mu.Lock()
-	defer s.slots.mu.Unlock()
-	key := c.Principal.Key
-	s.slots.all--
-	if s.slots.of[key]--; s.slots.of[key] == 0 {
-		delete(s.slots.of, key)
+	if c.slot != nil {
+		c.slot.Give()
 	}
 }
