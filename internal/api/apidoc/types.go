@@ -88,7 +88,7 @@ func raw(p *huma.Schema, t reflect.Type, shape *huma.Schema) {
 }
 
 // shapeOf reads the tag shape: what a raw value may be, separated by bars. Each is a type of JSON, a list of one
-// (string[]), a text in quotes, or the name of a schema.
+// (string[]), int64, a text in quotes, or the name of a schema.
 func shapeOf(text string) *huma.Schema {
 	var list []*huma.Schema
 	for word := range strings.SplitSeq(text, "|") {
@@ -109,6 +109,8 @@ func wordOf(word string) *huma.Schema {
 		return &huma.Schema{Type: huma.TypeString, Enum: []any{strings.Trim(word, "'")}}
 	case 'A' <= word[0] && word[0] <= 'Z':
 		return refTo(word)
+	case word == "int64":
+		return &huma.Schema{Type: huma.TypeInteger, Format: word}
 	case word == "any":
 		return &huma.Schema{}
 	}
@@ -116,7 +118,7 @@ func wordOf(word string) *huma.Schema {
 }
 
 // splitDirections says of what the service sends which members are always there, and that its lists are never null; of
-// what it is sent it says neither. What goes both ways has two schemas then, if they differ, or what they refer to does.
+// what it is sent it says neither. What goes both ways has two schemas then, if they or what they refer to differ.
 func (d *document) splitDirections() {
 	var in []any
 	out := []any{d.Components.Responses}
@@ -130,7 +132,8 @@ func (d *document) splitDirections() {
 	before, changed := map[string]*huma.Schema{}, map[string]bool{}
 	for name := range sent {
 		before[name] = clone(d.schemas.of[name])
-		changed[name] = d.complete(name)
+		d.complete(name)
+		changed[name] = !reflect.DeepEqual(before[name], d.schemas.of[name])
 	}
 	twofold := map[string]bool{}
 	for name := range sent {
@@ -193,26 +196,19 @@ func (d *document) reached(from any) map[string]bool {
 	return names
 }
 
-// complete makes a schema one of what the service sends. It says whether that changed it.
-func (d *document) complete(name string) (changed bool) {
+// complete makes a schema one of what the service sends.
+func (d *document) complete(name string) {
 	s, t := d.schemas.of[name], d.schemas.types[name]
-	each(s, func(s *huma.Schema) {
-		if s.Type == huma.TypeArray && s.Nullable {
-			s.Nullable, changed = false, true
-		}
-	})
+	each(s, func(s *huma.Schema) { s.Nullable = s.Nullable && s.Type != huma.TypeArray })
 	if t == nil || t.Kind() != reflect.Struct || s.Properties == nil {
-		return changed
+		return
 	}
-	var always []string
+	s.Required = nil
 	for _, m := range membersOf(t) {
 		if m.always && s.Properties[m.name] != nil {
-			always = append(always, m.name)
+			s.Required = append(s.Required, m.name)
 		}
 	}
-	changed = changed || !slices.Equal(always, s.Required)
-	s.Required = always
-	return changed
 }
 
 // nulls writes what may be null as one of two: the generators that know a list of types are few.

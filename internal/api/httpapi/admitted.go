@@ -83,8 +83,8 @@ func limited(w http.ResponseWriter, l ratelimit.Limit, state ratelimit.State) er
 // behind a proxy here everybody is, and what a request says of where it comes from, anybody may write.
 func (s *Server) ForOperators(h http.Handler) http.Handler {
 	return s.answered(func(w http.ResponseWriter, r *http.Request, c *Call) error {
-		address, _, err := net.SplitHostPort(r.RemoteAddr)
-		if ip := net.ParseIP(address); err != nil || ip == nil || !ip.IsLoopback() {
+		address, _, _ := net.SplitHostPort(r.RemoteAddr)
+		if ip := net.ParseIP(address); ip == nil || !ip.IsLoopback() {
 			http.NotFound(w, r)
 			return nil
 		}

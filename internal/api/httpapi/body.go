@@ -18,8 +18,8 @@ import (
 // weighs.
 
 // Hold reads a body of JSON whole and checks it; the request's body is then what was read, too. Its bytes count until
-// the request has been answered, or c.Release is called. Its errors are answers: a body that is too large, did not come, is
-// no JSON, or has no room beside those of its user, its organization or everybody.
+// the request has been answered, or c.Release is called. Its errors are answers: a body that is too large, did not
+// come, is no JSON, or has no room beside those of its user, its organization or everybody.
 func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil

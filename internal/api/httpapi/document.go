@@ -1,10 +1,9 @@
 package httpapi
 
 import (
-	"maps"
+	"encoding/json"
 	"net/http"
 	"reflect"
-	"slices"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -116,9 +115,6 @@ func schemaName(t reflect.Type, hint string) string {
 	return apidoc.SchemaName(huma.DefaultSchemaNamer(t, hint))
 }
 
-// Patterns lists the routes, as "METHOD path".
-func (s *Server) Patterns() []string { return slices.Collect(maps.Keys(s.names)) }
-
 // errorBody documents the one error body: the members that each has, and those that some codes bring with them.
 type errorBody struct {
 	Status    string `json:"status" enum:"error"`
@@ -127,27 +123,27 @@ type errorBody struct {
 	Detail    string `json:"detail" doc:"the same sentence as message"`
 	RequestID string `json:"request_id"`
 
-	Error            *spokenError  `json:"error,omitempty" doc:"of the operations of Open Responses: the same, as its clients read it"`
-	Errors           []fault       `json:"errors,omitempty" doc:"for invalid_request: what is wrong, and where"`
-	RetryAfter       int           `json:"retry_after,omitempty" doc:"seconds, as in the Retry-After header"`
-	ActiveRunID      string        `json:"active_run_id,omitempty" doc:"for chat_busy and parked_queue_full"`
-	RunID            string        `json:"run_id,omitempty" doc:"for run_failed; for already_started, what the message has started as"`
-	AgentID          string        `json:"agent_id,omitempty" doc:"for run_failed"`
-	RunStatus        string        `json:"run_status,omitempty" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"for run_failed, run_not_active and not_awaiting_input"`
-	PendingIDs       []string      `json:"pending_interrupt_ids,omitempty" doc:"for interrupts_mismatch"`
-	LastDecision     *lastDecision `json:"last_decision,omitempty" doc:"for not_awaiting_input, where something was decided"`
-	Matched          int           `json:"matched,omitempty" doc:"for count_mismatch"`
-	Limit            capOrName     `json:"limit,omitzero"`
-	Active           int           `json:"active,omitempty" doc:"for caps: may exceed the limit by resumed runs"`
-	Scope            string        `json:"scope,omitempty" enum:"organization,user" doc:"for share_exceeded and paused_runs_limit: whose limit it is"`
-	Max              int64         `json:"max,omitempty" doc:"for share_exceeded and paused_runs_limit: what the scope may have at once"`
-	Used             int64         `json:"used,omitempty" doc:"for share_exceeded and paused_runs_limit: what it has, or a part that reaches the limit"`
-	Budget           *heldBudget   `json:"budget,omitempty" doc:"for budget_exhausted"`
-	LevelNeeded      string        `json:"level_needed,omitempty" enum:"read,run,manage,admin,operator" doc:"for insufficient_permission"`
-	GroupIDs         []string      `json:"group_ids,omitempty" doc:"for insufficient_permission: whose members may"`
-	ApproverGroupIDs []string      `json:"approver_group_ids,omitempty" doc:"for insufficient_permission: whose members may decide"`
-	State            string        `json:"state,omitempty" doc:"of a delivery that cannot be tried again"`
-	Documents        []refusedFile `json:"documents,omitempty" doc:"of a form of which no file became a document: why not"`
+	Error            *spokenError    `json:"error,omitempty" doc:"of the operations of Open Responses: the same, as its clients read it"`
+	Errors           []fault         `json:"errors,omitempty" doc:"for invalid_request: what is wrong, and where"`
+	RetryAfter       int             `json:"retry_after,omitempty" doc:"seconds, as in the Retry-After header"`
+	ActiveRunID      string          `json:"active_run_id,omitempty" doc:"for chat_busy and parked_queue_full"`
+	RunID            string          `json:"run_id,omitempty" doc:"for run_failed; for already_started, what the message has started as"`
+	AgentID          string          `json:"agent_id,omitempty" doc:"for run_failed"`
+	RunStatus        string          `json:"run_status,omitempty" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"for run_failed, run_not_active and not_awaiting_input"`
+	PendingIDs       []string        `json:"pending_interrupt_ids,omitempty" doc:"for interrupts_mismatch"`
+	LastDecision     *lastDecision   `json:"last_decision,omitempty" doc:"for not_awaiting_input, where something was decided"`
+	Matched          int             `json:"matched,omitempty" doc:"for count_mismatch"`
+	Limit            json.RawMessage `json:"limit,omitempty" shape:"int64|string" doc:"for caps, the cap; for share_exceeded and paused_runs_limit, the name of what is used up"`
+	Active           int             `json:"active,omitempty" doc:"for caps: may exceed the limit by resumed runs"`
+	Scope            string          `json:"scope,omitempty" enum:"organization,user" doc:"for share_exceeded and paused_runs_limit: whose limit it is"`
+	Max              int64           `json:"max,omitempty" doc:"for share_exceeded and paused_runs_limit: what the scope may have at once"`
+	Used             int64           `json:"used,omitempty" doc:"for share_exceeded and paused_runs_limit: what it has, or a part that reaches the limit"`
+	Budget           *heldBudget     `json:"budget,omitempty" doc:"for budget_exhausted"`
+	LevelNeeded      string          `json:"level_needed,omitempty" enum:"read,run,manage,admin,operator" doc:"for insufficient_permission"`
+	GroupIDs         []string        `json:"group_ids,omitempty" doc:"for insufficient_permission: whose members may"`
+	ApproverGroupIDs []string        `json:"approver_group_ids,omitempty" doc:"for insufficient_permission: whose members may decide"`
+	State            string          `json:"state,omitempty" doc:"of a delivery that cannot be tried again"`
+	Documents        []refusedFile   `json:"documents,omitempty" doc:"of a form of which no file became a document: why not"`
 }
 
 type (
@@ -169,8 +165,6 @@ type (
 		DecidedBy    *string  `json:"decided_by"`
 		At           string   `json:"at"`
 	}
-	// capOrName is a number or a name.
-	capOrName struct{}
 	// heldBudget is a budget that is exhausted.
 	heldBudget struct {
 		Kind   string `json:"kind" enum:"organization,group,user,api_key,agent"`
@@ -186,14 +180,3 @@ type (
 		} `json:"error"`
 	}
 )
-
-// Schema says which of the two it is.
-func (capOrName) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{
-		Description: "for caps, the cap; for share_exceeded and paused_runs_limit, the name of what is used up",
-		OneOf: []*huma.Schema{
-			{Type: huma.TypeInteger, Format: "int64"},
-			{Type: huma.TypeString},
-		},
-	}
-}

@@ -12,12 +12,11 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// middleware does one job for every request, around the handler behind it.
-type middleware func(http.Handler) http.Handler
-
-// entrance is the way of a request to its operation, the outermost first.
+// entrance is the way of a request to its operation: through middleware, of which each does one job, the outermost
+// first.
 func (s *Server) entrance() http.Handler {
-	return behind(s.answered(s.route),
+	h := s.answered(s.route)
+	for _, behind := range slices.Backward([]func(http.Handler) http.Handler{
 		s.identified, // a request id, and the Call
 		s.paced,      // deadlines for slow clients, and the answer
 		secured,      // headers for browsers
@@ -26,13 +25,8 @@ func (s *Server) entrance() http.Handler {
 		s.recovered,  // panics, and an answer's head that no handler has sent
 		s.slotted,    // slots of streams and of long waits, and the room of the body
 		s.admitted,   // the API key and its rate limit
-	)
-}
-
-// behind puts middleware before a handler.
-func behind(h http.Handler, all ...middleware) http.Handler {
-	for _, m := range slices.Backward(all) {
-		h = m(h)
+	}) {
+		h = behind(h)
 	}
 	return h
 }

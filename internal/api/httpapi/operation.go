@@ -84,10 +84,10 @@ func (r Routes) operation(at, id, summary string, tagged bool, more []func(*Oper
 		Method: method, Path: Base + path, OperationID: id, Summary: summary, Tags: []string{r.Tag},
 		DefaultStatus: http.StatusOK, MaxBodyBytes: maxJSON + 1, BodyReadTimeout: -1, // Hold has read it
 	}}
-	switch {
-	case method == http.MethodDelete:
+	switch method {
+	case http.MethodDelete:
 		o.DefaultStatus = http.StatusNoContent
-	case method == http.MethodGet:
+	case http.MethodGet:
 		o.Level = r.Read
 		if tagged {
 			o.Parameters, o.Responses = conditional()

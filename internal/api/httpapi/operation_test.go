@@ -52,10 +52,11 @@ func TestAHandlersErrorsBecomeAnswers(t *testing.T) {
 			return fails
 		})
 		r := httpapi.Routes{Server: s, Write: tenant.LevelAdmin}
-		httpapi.Route(r, "POST /other", "other", "", func(context.Context, tenant.Principal, *struct{}) (*struct{}, error) {
-			called++
-			return nil, fails
-		})
+		httpapi.Route(r, "POST /other", "other", "",
+			func(context.Context, tenant.Principal, *struct{}) (*struct{}, error) {
+				called++
+				return nil, fails
+			})
 		httpapi.Route(r, "GET /open", "open", "",
 			func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[string], error) {
 				return httpapi.Body("open"), nil

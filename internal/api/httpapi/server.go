@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -75,9 +76,7 @@ type Server struct {
 // New makes a server with the operations that routes adds.
 func New(c Config, routes func(*Server)) *Server {
 	setErrorShape()
-	if c.Stall == 0 {
-		c.Stall = stallTime
-	}
+	c.Stall = cmp.Or(c.Stall, stallTime)
 	s := &Server{
 		Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics),
 		open: map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
