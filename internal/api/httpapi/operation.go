@@ -90,7 +90,7 @@ func (r Routes) operation(at, id, summary string, tagged bool, more []func(*Oper
 	case http.MethodGet:
 		o.Level = r.Read
 		if tagged {
-			o.Parameters, o.Responses = conditional()
+			o.Operation = Conditional(o.Operation)
 		}
 	}
 	for _, change := range more {
@@ -176,17 +176,6 @@ func (e entry) Handle(o *huma.Operation, answer func(huma.Context)) {
 // settled is an [Answer] of any type.
 type settled interface {
 	settle(status int, reads bool, ifNoneMatch []string) error
-}
-
-// conditional is what the document says of every read: it may be repeated at the price of a few bytes.
-func conditional() ([]*huma.Param, map[string]*huma.Response) {
-	text := &huma.Schema{Type: huma.TypeString}
-	return []*huma.Param{{
-			Name: "If-None-Match", In: "header", Schema: text,
-			Description: "ETags of answers that the client has: one of them is answered with 304 and no body",
-		}}, map[string]*huma.Response{"304": {
-			Description: "The client has it already", Headers: map[string]*huma.Param{"ETag": {Schema: text}},
-		}}
 }
 
 // Handler reads a request's body and writes its answer by itself.

@@ -75,17 +75,22 @@ func WriteRead(w http.ResponseWriter, c *Call, body any) error {
 	return WriteJSON(w, http.StatusOK, body)
 }
 
-// Conditional completes the description of a read that [WriteRead] answers.
+// Conditional completes the description of a read: it may be repeated at the price of a few bytes. Its answer gets an
+// ETag, if it is described.
 func Conditional(o huma.Operation) huma.Operation {
-	parameters, responses := conditional()
-	o.Parameters = append(o.Parameters, parameters...)
-	maps.Copy(responses["304"].Headers, o.Responses["200"].Headers)
-	maps.Copy(o.Responses, responses)
-	ok := o.Responses["200"]
-	if ok.Headers == nil {
-		ok.Headers = map[string]*huma.Param{}
+	text := &huma.Schema{Type: huma.TypeString}
+	o.Parameters = append(o.Parameters, &huma.Param{
+		Name: "If-None-Match", In: "header", Schema: text,
+		Description: "ETags of answers that the client has: one of them is answered with 304 and no body",
+	})
+	headers := map[string]*huma.Param{"ETag": {Schema: text}}
+	if ok := o.Responses["200"]; ok != nil {
+		maps.Copy(headers, ok.Headers)
+		ok.Headers["ETag"] = headers["ETag"]
+	} else {
+		o.Responses = map[string]*huma.Response{}
 	}
-	ok.Headers["ETag"] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeString}}
+	o.Responses["304"] = &huma.Response{Description: "The client has it already", Headers: headers}
 	return o
 }
 
