@@ -8,17 +8,14 @@
 package apidoc
 
 import (
+	"cmp"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
-// Reads is the key of an operation's metadata that says that it changes nothing, whatever its method: there is nothing
-// that it could conflict with.
-const Reads = "apidoc.reads"
-
-// Conflicts is the key that says that an operation may be refused with 409 though it reads: what it asks of others may
-// not be possible.
+// Conflicts is the key of an operation's metadata that says whether it may be refused with 409. It may without the key,
+// unless its method is GET.
 const Conflicts = "apidoc.conflicts"
 
 // Needs is the key of the names of the members that a body cannot do without, where its type is also that of an edit,
@@ -28,7 +25,6 @@ const Needs = "apidoc.needs"
 // Make is the document for a description. The description is not changed.
 func Make(described *huma.OpenAPI) *huma.OpenAPI {
 	d := copyOf(described)
-	d.oneBody()
 	d.parameters()
 	d.shapes()
 	d.needs()
@@ -40,7 +36,6 @@ func Make(described *huma.OpenAPI) *huma.OpenAPI {
 	d.prune()
 	d.names()
 	d.nulls()
-	d.describe()
 	d.examples()
 	return d.OpenAPI
 }
@@ -63,46 +58,32 @@ type operation struct {
 func (o operation) open() bool { return o.Security != nil && len(o.Security) == 0 }
 
 // operations are those of the service.
-func (d *document) operations() (list []operation) {
-	for path, item := range d.Paths {
-		list = append(list, operationsOf(path, item)...)
-	}
-	return list
-}
-
-func operationsOf(path string, item *huma.PathItem) (list []operation) {
-	for method, o := range map[string]*huma.Operation{
-		http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put,
-		http.MethodPatch: item.Patch, http.MethodDelete: item.Delete,
-	} {
-		if o != nil {
-			list = append(list, operation{o, method, path})
-		}
-	}
-	return list
-}
+func (d *document) operations() []operation { return operationsOf(d.Paths) }
 
 // pushes are the requests that the service makes itself.
-func (d *document) pushes() (list []operation) {
-	for name, item := range d.Webhooks {
-		list = append(list, operationsOf(name, item)...)
+func (d *document) pushes() []operation { return operationsOf(d.Webhooks) }
+
+func operationsOf(paths map[string]*huma.PathItem) (list []operation) {
+	for path, item := range paths {
+		for method, o := range map[string]*huma.Operation{
+			http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPut: item.Put,
+			http.MethodPatch: item.Patch, http.MethodDelete: item.Delete,
+		} {
+			if o != nil {
+				list = append(list, operation{o, method, path})
+			}
+		}
 	}
 	return list
 }
 
-// oneBody leaves bytes out where an operation takes JSON: the library adds them to every input that asks for the body
-// as it came. It takes the errors that the library gives each operation away, too.
-func (d *document) oneBody() {
-	for _, o := range d.operations() {
-		delete(o.Responses, "422")
-		if o.RequestBody == nil {
-			continue
-		}
-		content := o.RequestBody.Content
-		if content["application/json"] != nil {
-			delete(content, "application/octet-stream")
-		}
+// Names are the names of a description's operations, by "METHOD path".
+func Names(described *huma.OpenAPI) map[string]string {
+	names := map[string]string{}
+	for _, o := range operationsOf(described.Paths) {
+		names[o.method+" "+o.path] = o.OperationID
 	}
+	return names
 }
 
 // needs lists the members that an operation's body cannot do without. A schema that others take, too, is copied for it.
@@ -123,30 +104,20 @@ func (d *document) needs() {
 	}
 }
 
-// parameters leaves out what OpenAPI ignores, a parameter for a header that says what is wanted, and what it has no
-// word for. Where there are two types of bodies it names X-Organization once more, which stands among the ways to be
-// known already: openapi-python-client makes a client for two bodies only where there is an optional parameter.
+// parameters describes what the library has another word for. Where there are two types of bodies it names
+// X-Organization once more, which stands among the ways to be known already: openapi-python-client makes a client for
+// two bodies only where there is an optional parameter.
 func (d *document) parameters() {
 	for _, o := range d.operations() {
-		kept := o.Parameters[:0]
 		for _, p := range o.Parameters {
-			if p.In == "header" && http.CanonicalHeaderKey(p.Name) == "Accept" {
-				continue
-			}
-			if p.Schema.PatternDescription != "" {
-				if p.Description == "" {
-					p.Description = p.Schema.PatternDescription
-				}
-				p.Schema.PatternDescription = ""
-			}
-			kept = append(kept, p)
+			p.Description = cmp.Or(p.Description, p.Schema.PatternDescription)
+			p.Schema.PatternDescription = ""
 		}
 		if o.RequestBody != nil && len(o.RequestBody.Content) > 1 {
-			kept = append(kept, &huma.Param{
+			o.Parameters = append(o.Parameters, &huma.Param{
 				Name: "X-Organization", In: "header", Schema: &huma.Schema{Type: huma.TypeString},
 				Description: "With a key of level operator: the id of the organization in which it acts as an admin",
 			})
 		}
-		o.Parameters = kept
 	}
 }

@@ -31,8 +31,6 @@ func copyOf(described *huma.OpenAPI) *document {
 		d.schemas.of[name], d.schemas.types[name] = clone(s), registry.TypeFromRef(prefix+name)
 	}
 	c.Paths, c.Webhooks = clone(described.Paths), clone(described.Webhooks)
-	info := *described.Info
-	c.Info = &info
 	return d
 }
 
@@ -71,61 +69,31 @@ func copied(v reflect.Value) reflect.Value {
 	return c
 }
 
-// each calls visit for a schema and all that stand in it, the outer ones first; not for those that it refers to.
-func each(s *huma.Schema, visit func(*huma.Schema)) {
-	if s == nil {
-		return
-	}
-	visit(s)
-	each(s.Items, visit)
-	each(s.Not, visit)
-	if more, is := s.AdditionalProperties.(*huma.Schema); is {
-		each(more, visit)
-	}
-	for _, p := range s.Properties {
-		each(p, visit)
-	}
-	for _, list := range [][]*huma.Schema{s.OneOf, s.AnyOf, s.AllOf} {
-		for _, one := range list {
-			each(one, visit)
+// each calls visit for every schema that stands in a value, the outer ones first; not for those that it refers to.
+func each(in any, visit func(*huma.Schema)) { eachIn(reflect.ValueOf(in), visit) }
+
+func eachIn(v reflect.Value, visit func(*huma.Schema)) {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() {
+			return
+		}
+		if s, is := v.Interface().(*huma.Schema); is && v.Kind() == reflect.Pointer {
+			visit(s)
+		}
+		eachIn(v.Elem(), visit)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				eachIn(v.Field(i), visit)
+			}
+		}
+	case reflect.Slice, reflect.Map:
+		for _, one := range v.Seq2() {
+			eachIn(one, visit)
 		}
 	}
 }
 
 // everySchema calls visit for every schema of the document.
-func (d *document) everySchema(visit func(*huma.Schema)) {
-	for _, s := range d.schemas.of {
-		each(s, visit)
-	}
-	for _, o := range append(d.operations(), d.pushes()...) {
-		for _, s := range append(asked(o), answered(o)...) {
-			each(s, visit)
-		}
-	}
-}
-
-// asked are the schemas of what an operation is asked with.
-func asked(o operation) (list []*huma.Schema) {
-	for _, p := range o.Parameters {
-		list = append(list, p.Schema)
-	}
-	if o.RequestBody != nil {
-		for _, m := range o.RequestBody.Content {
-			list = append(list, m.Schema)
-		}
-	}
-	return list
-}
-
-// answered are the schemas of its answers.
-func answered(o operation) (list []*huma.Schema) {
-	for _, r := range o.Responses {
-		for _, m := range r.Content {
-			list = append(list, m.Schema)
-		}
-		for _, h := range r.Headers {
-			list = append(list, h.Schema)
-		}
-	}
-	return list
-}
+func (d *document) everySchema(visit func(*huma.Schema)) { each([]any{d.schemas.of, d.OpenAPI}, visit) }

@@ -1,14 +1,15 @@
 package apidoc
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 )
 
-// names makes the names of operations identifiers.
+// names makes the names of operations identifiers, and gives each a description that has none.
 func (d *document) names() {
-	for _, o := range d.operations() {
-		o.OperationID = Camel(o.OperationID)
+	for _, o := range append(d.operations(), d.pushes()...) {
+		o.OperationID, o.Description = Camel(o.OperationID), cmp.Or(o.Description, o.Summary+".")
 	}
 }
 
@@ -42,13 +43,4 @@ func SchemaName(name string) string {
 		return name + "Object"
 	}
 	return name
-}
-
-// describe gives each operation a description that has none.
-func (d *document) describe() {
-	for _, o := range append(d.operations(), d.pushes()...) {
-		if o.Description == "" {
-			o.Description = o.Summary + "."
-		}
-	}
 }

@@ -3,8 +3,8 @@ package apidoc
 import (
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -83,22 +83,14 @@ func mayBe(o operation, status int) bool {
 	}
 	switch status {
 	case http.StatusConflict:
-		return o.method != http.MethodGet && o.Metadata[Reads] == nil || o.Metadata[Conflicts] != nil
+		conflicts, said := o.Metadata[Conflicts].(bool)
+		return conflicts || !said && o.method != http.MethodGet
 	case http.StatusPreconditionFailed:
-		return takesHeader(o, "If-Match")
+		return slices.ContainsFunc(o.Parameters, func(p *huma.Param) bool { return p.Name == "If-Match" })
 	case http.StatusRequestEntityTooLarge:
 		return o.RequestBody != nil
 	}
 	return true // of every request, if only because X-Organization names what does not exist, or is no identifier
-}
-
-func takesHeader(o operation, name string) bool {
-	for _, p := range o.Parameters {
-		if p.In == "header" && strings.EqualFold(p.Name, name) {
-			return true
-		}
-	}
-	return false
 }
 
 func errorResponse(r refusal) *huma.Response {

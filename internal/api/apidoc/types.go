@@ -1,7 +1,9 @@
 package apidoc
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -17,34 +19,14 @@ type member struct {
 	always bool // it is in every answer
 }
 
-// membersOf are those of a struct, in order, with those of embedded structs; the outer ones win.
+// membersOf are those of a struct, in order, with those of embedded structs behind them.
 func membersOf(t reflect.Type) (list []member) {
-	seen := map[string]bool{}
-	var inner []reflect.Type
-	for i := range t.NumField() {
-		f := t.Field(i)
-		if f.Anonymous && f.Tag.Get("json") == "" {
-			if e := f.Type; e.Kind() == reflect.Struct {
-				inner = append(inner, e)
-			}
-			continue
-		}
+	fields := reflect.VisibleFields(t)
+	slices.SortStableFunc(fields, func(a, b reflect.StructField) int { return len(a.Index) - len(b.Index) })
+	for _, f := range fields {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if !f.IsExported() || name == "-" {
-			continue
-		}
-		if name == "" {
-			name = f.Name
-		}
-		seen[name] = true
-		list = append(list, member{name, f, !strings.Contains(options, "omit")})
-	}
-	for _, e := range inner {
-		for _, m := range membersOf(e) {
-			if !seen[m.name] {
-				seen[m.name] = true
-				list = append(list, m)
-			}
+		if f.IsExported() && name != "-" && (name != "" || !f.Anonymous) {
+			list = append(list, member{cmp.Or(name, f.Name), f, !strings.Contains(options, "omit")})
 		}
 	}
 	return list
@@ -106,7 +88,7 @@ func raw(p *huma.Schema, t reflect.Type, shape *huma.Schema) {
 }
 
 // shapeOf reads the tag shape: what a raw value may be, separated by bars. Each is a type of JSON, a list of one
-// (string[]), a text in quotes, or the name of a schema.
+// (string[]), int64, a text in quotes, or the name of a schema.
 func shapeOf(text string) *huma.Schema {
 	var list []*huma.Schema
 	for word := range strings.SplitSeq(text, "|") {
@@ -127,6 +109,8 @@ func wordOf(word string) *huma.Schema {
 		return &huma.Schema{Type: huma.TypeString, Enum: []any{strings.Trim(word, "'")}}
 	case 'A' <= word[0] && word[0] <= 'Z':
 		return refTo(word)
+	case word == "int64":
+		return &huma.Schema{Type: huma.TypeInteger, Format: word}
 	case word == "any":
 		return &huma.Schema{}
 	}
@@ -134,58 +118,51 @@ func wordOf(word string) *huma.Schema {
 }
 
 // splitDirections says of what the service sends which members are always there, and that its lists are never null; of
-// what it is sent it says neither. What goes both ways has two schemas then, if they differ.
+// what it is sent it says neither. What goes both ways has two schemas then, if they or what they refer to differ.
 func (d *document) splitDirections() {
-	var in, out []*huma.Schema
+	var in []any
+	out := []any{d.Components.Responses}
 	for _, o := range d.operations() {
-		in, out = append(in, asked(o)...), append(out, answered(o)...)
+		in, out = append(in, o.Parameters, o.RequestBody), append(out, o.Responses)
 	}
 	for _, o := range d.pushes() {
-		out = append(out, asked(o)...)
+		out = append(out, o.RequestBody)
 	}
-	out = append(out, d.shared()...)
 	sent, taken := d.reached(out), d.reached(in)
+	before, changed := map[string]*huma.Schema{}, map[string]bool{}
+	for name := range sent {
+		before[name] = clone(d.schemas.of[name])
+		d.complete(name)
+		changed[name] = !reflect.DeepEqual(before[name], d.schemas.of[name])
+	}
 	twofold := map[string]bool{}
 	for name := range sent {
-		if before := clone(d.schemas.of[name]); d.complete(name) && taken[name] {
-			twofold[name] = true
-			d.schemas.of[name+input], d.schemas.types[name+input] = before, d.schemas.types[name]
+		if !taken[name] {
+			continue
 		}
-	}
-	for more := true; more; { // what refers to one that is twofold, and goes both ways, is as well
-		more = false
-		for name := range sent {
-			if taken[name] && !twofold[name] && refersTo(d.schemas.of[name], twofold) {
-				twofold[name], more = true, true
-				d.schemas.of[name+input] = clone(d.schemas.of[name])
-				d.schemas.types[name+input] = d.schemas.types[name]
-			}
+		for other := range d.reached(refTo(name)) {
+			twofold[name] = twofold[name] || changed[other]
 		}
-	}
-	turn := func(s *huma.Schema) {
-		if twofold[nameOf(s.Ref)] {
-			s.Ref += input
+		if twofold[name] {
+			d.schemas.of[name+input], d.schemas.types[name+input] = before[name], d.schemas.types[name]
 		}
 	}
 	for name := range taken {
 		if !sent[name] {
-			each(d.schemas.of[name], turn)
+			in = append(in, d.schemas.of[name])
 		} else if twofold[name] {
-			each(d.schemas.of[name+input], turn)
+			in = append(in, before[name])
 		}
 	}
-	for _, s := range in {
-		each(s, turn)
-	}
+	each(in, func(s *huma.Schema) {
+		if twofold[nameOf(s.Ref)] {
+			s.Ref += input
+		}
+	})
 }
 
 // input ends the name of the schema that a type has in requests, where it has another in answers.
 const input = "Input"
-
-func refersTo(s *huma.Schema, names map[string]bool) (does bool) {
-	each(s, func(s *huma.Schema) { does = does || names[nameOf(s.Ref)] })
-	return does
-}
 
 // inlinePushes has the bodies of webhooks stand where they are sent: oapi-codegen leaves out the types that only
 // webhooks refer to, and refers to them.
@@ -201,30 +178,12 @@ func (d *document) inlinePushes() {
 
 // prune takes away what nothing refers to.
 func (d *document) prune() {
-	var from []*huma.Schema
-	for _, o := range append(d.operations(), d.pushes()...) {
-		from = append(append(from, asked(o)...), answered(o)...)
-	}
-	kept := d.reached(append(from, d.shared()...))
-	for name := range d.schemas.of {
-		if !kept[name] {
-			delete(d.schemas.of, name)
-		}
-	}
+	kept := d.reached(d.OpenAPI)
+	maps.DeleteFunc(d.schemas.of, func(name string, _ *huma.Schema) bool { return !kept[name] })
 }
 
-// shared are the schemas of the responses that stand once for all operations.
-func (d *document) shared() (list []*huma.Schema) {
-	for _, r := range d.Components.Responses {
-		for _, m := range r.Content {
-			list = append(list, m.Schema)
-		}
-	}
-	return list
-}
-
-// reached are the names of the schemas that some refer to.
-func (d *document) reached(from []*huma.Schema) map[string]bool {
+// reached are the names of the schemas that a value refers to, itself or through others.
+func (d *document) reached(from any) map[string]bool {
 	names := map[string]bool{}
 	var visit func(*huma.Schema)
 	visit = func(s *huma.Schema) {
@@ -233,32 +192,23 @@ func (d *document) reached(from []*huma.Schema) map[string]bool {
 			each(d.schemas.of[name], visit)
 		}
 	}
-	for _, s := range from {
-		each(s, visit)
-	}
+	each(from, visit)
 	return names
 }
 
-// complete makes a schema one of what the service sends. It says whether that changed it.
-func (d *document) complete(name string) (changed bool) {
+// complete makes a schema one of what the service sends.
+func (d *document) complete(name string) {
 	s, t := d.schemas.of[name], d.schemas.types[name]
-	each(s, func(s *huma.Schema) {
-		if s.Type == huma.TypeArray && s.Nullable {
-			s.Nullable, changed = false, true
-		}
-	})
+	each(s, func(s *huma.Schema) { s.Nullable = s.Nullable && s.Type != huma.TypeArray })
 	if t == nil || t.Kind() != reflect.Struct || s.Properties == nil {
-		return changed
+		return
 	}
-	var always []string
+	s.Required = nil
 	for _, m := range membersOf(t) {
 		if m.always && s.Properties[m.name] != nil {
-			always = append(always, m.name)
+			s.Required = append(s.Required, m.name)
 		}
 	}
-	changed = changed || !slices.Equal(always, s.Required)
-	s.Required = always
-	return changed
 }
 
 // nulls writes what may be null as one of two: the generators that know a list of types are few.

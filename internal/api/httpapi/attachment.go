@@ -32,8 +32,8 @@ func (c Content) Send(w http.ResponseWriter, r *http.Request) error {
 		header.Set("Content-Disposition", c.Disposition)
 	}
 	header.Set("X-Content-Type-Options", "nosniff")
-	_, err := io.Copy(w, c.Bytes)
-	return IgnoreGone(err)
+	_, _ = io.Copy(w, c.Bytes)
+	return nil
 }
 
 // Elsewhere is the redirect of [Content.Send] as the document has it.

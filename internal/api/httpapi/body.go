@@ -17,16 +17,16 @@ import (
 // held whole within what all of it may have, and checked once, so that no reader meets a body that costs more than it
 // weighs.
 
-// Hold reads a body of JSON whole and checks it; the request's body is then what was read. Its bytes count until the
-// request has been answered, or c.Release is called. Its errors are answers: a body that is too large, did not come, is
-// no JSON, or has no room beside those of its user, its organization or everybody.
-func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) error {
+// Hold reads a body of JSON whole and checks it; the request's body is then what was read, too. Its bytes count until
+// the request has been answered, or c.Release is called. Its errors are answers: a body that is too large, did not
+// come, is no JSON, or has no room beside those of its user, its organization or everybody.
+func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) ([]byte, error) {
 	if r.Body == nil || r.Body == http.NoBody {
-		return nil
+		return nil, nil
 	}
 	limit := min(s.MaxBody, maxJSON)
 	if r.ContentLength > limit {
-		return &http.MaxBytesError{Limit: limit}
+		return nil, &http.MaxBytesError{Limit: limit}
 	}
 	coming := &coming{
 		Reader: http.MaxBytesReader(w, r.Body, limit), pace: c.body, small: s.smallBodies, large: s.bodies,
@@ -37,19 +37,20 @@ func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) error {
 	if err != nil {
 		c.release()
 		c.body.hangUp(w) // what has not come is not waited for
-		return unread(err)
+		return nil, unread(err)
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if len(body) == 0 {
-		return nil
+		return nil, nil
 	}
 	if said := r.Header.Get("Content-Type"); said != "" {
 		kind, _, err := mime.ParseMediaType(said)
 		if err != nil || kind != "application/json" && !strings.HasSuffix(kind, "+json") {
-			return frameworkError(http.StatusUnsupportedMediaType, "", nil)
+			wrong := frameworkError(http.StatusUnsupportedMediaType, "", nil)
+			return nil, &apiError{problem: wrong, status: http.StatusBadRequest} // as HTTP has it, for all protocols
 		}
 	}
-	return CheckJSON("body", body)
+	return body, CheckJSON("body", body)
 }
 
 // coming is a body that comes in to be held. Its bytes count as they come, not as they are announced: a body that does
@@ -90,8 +91,8 @@ func (b *coming) give() {
 
 // unread says why a body could not be read.
 func unread(err error) error {
-	var tooLarge *http.MaxBytesError
-	if _, known := problem.As(err); known || errors.As(err, &tooLarge) {
+	_, known := problem.As(err)
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); known || tooLarge {
 		return err
 	}
 	return problem.InvalidField("body", "ended before its length")

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/platform/waiting"
 )
 
@@ -21,12 +22,12 @@ type Call struct {
 	spoken      bool     // its errors are Open Responses', too
 	ifNoneMatch []string // of its header
 	answer      *answer
-	body        *steady // nil: there is none
-	release     func()  // gives back what its body takes of what all may; see [Server.Hold]
-	hasSlot     bool    // it has a stream slot
-	sharedSlot  *int    // its number among the key's slots, where processes share them
-	streaming   bool    // its answer is a stream, of which a stop shortens the write deadlines
-	broken      bool    // its handler panicked after the answer had begun
+	body        *steady     // nil: there is none
+	release     func()      // gives back what its body takes of what all may; see [Server.Hold]
+	slot        *share.Part // its stream slot; nil: it has none
+	sharedSlot  *int        // its number among the key's slots, where processes share them
+	streaming   bool        // its answer is a stream, of which a stop shortens the write deadlines
+	broken      bool        // its handler panicked after the answer had begun
 }
 
 // ID is the request's id, which its answer has as X-Request-Id.

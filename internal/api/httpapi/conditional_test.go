@@ -19,11 +19,11 @@ import (
 // A handler does not say what status or ETag an answer has, even if it tries.
 func TestAHandlerCannotSetStatusOrETag(t *testing.T) {
 	e := small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
-		httpapi.Register(s, httpapi.Operation{
-			Method: "GET", Path: "/things", Level: tenant.LevelRead, ID: "get", Status: http.StatusAccepted,
-		}, func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[string], error) {
-			return &httpapi.Answer[string]{Status: http.StatusTeapot, ETag: `"mine"`, Body: "a"}, nil
-		})
+		r := httpapi.Routes{Server: s, Read: tenant.LevelRead}
+		httpapi.Route(r, "GET /things", "get", "",
+			func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[string], error) {
+				return &httpapi.Answer[string]{Status: http.StatusTeapot, ETag: `"mine"`, Body: "a"}, nil
+			}, httpapi.Accepted)
 	})
 	w := e.Do(httptest.NewRequest(http.MethodGet, httpapi.Base+"/things", nil))
 	tag, err := httpapi.TagOf(0, "a")
@@ -37,11 +37,11 @@ func TestEveryReadIsConditional(t *testing.T) {
 	body, version := []string{"a"}, int64(0)
 	e := small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
 		for _, method := range []string{"GET", "POST"} {
-			httpapi.Register(s, httpapi.Operation{
-				Method: method, Path: "/things", Level: tenant.LevelRead, ID: strings.ToLower(method),
-			}, func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[[]string], error) {
-				return httpapi.Versioned(version, body), nil
-			})
+			r := httpapi.Routes{Server: s, Read: tenant.LevelRead, Write: tenant.LevelRead}
+			httpapi.Route(r, method+" /things", strings.ToLower(method), "",
+				func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[[]string], error) {
+					return httpapi.Versioned(version, body), nil
+				})
 		}
 	})
 	ask := func(method string, known ...string) *httptest.ResponseRecorder {

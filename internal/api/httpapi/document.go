@@ -1,10 +1,9 @@
 package httpapi
 
 import (
-	"maps"
+	"encoding/json"
 	"net/http"
 	"reflect"
-	"slices"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -56,14 +55,14 @@ func documented(publicURL string) huma.Config {
 	return config
 }
 
-// Describe puts an operation into the document that is not added by [Register]. Its path begins below [Base].
+// Describe puts an operation into the document that is not added by [Route]. Its path begins below [Base].
 func (s *Server) Describe(o huma.Operation) {
 	o.Path = Base + o.Path
 	s.api.OpenAPI().AddOperation(&o)
 }
 
 // ChangesNothing is the metadata of an operation that only reads, though its method is POST.
-func ChangesNothing() map[string]any { return map[string]any{apidoc.Reads: true} }
+func ChangesNothing() map[string]any { return map[string]any{apidoc.Conflicts: false} }
 
 // SchemaOf is the schema of a type in the document.
 func SchemaOf[T any](s *Server) *huma.Schema {
@@ -96,15 +95,15 @@ func (s *Server) serveDocument() {
 	} {
 		written := sync.OnceValues(func() ([]byte, error) { return write(s.document()) })
 		kind := "application/openapi+" + name[len(name)-4:]
-		s.mux.HandleFunc("GET "+Base+"/openapi"+name, func(w http.ResponseWriter, r *http.Request) {
+		serve := func(w http.ResponseWriter, _ *http.Request, _ *Call) error {
 			document, err := written()
-			if err != nil {
-				fail(s.Log, w, callOf(r.Context()), err)
-				return
+			if err == nil {
+				w.Header().Set("Content-Type", kind)
+				_, _ = w.Write(document)
 			}
-			w.Header().Set("Content-Type", kind)
-			_, _ = w.Write(document)
-		})
+			return err
+		}
+		s.mux.Handle("GET "+Base+"/openapi"+name, s.answered(serve))
 	}
 }
 
@@ -116,25 +115,6 @@ func schemaName(t reflect.Type, hint string) string {
 	return apidoc.SchemaName(huma.DefaultSchemaNamer(t, hint))
 }
 
-// Patterns lists the routes, as "METHOD path".
-func (s *Server) Patterns() []string { return slices.Collect(maps.Keys(s.operationNames())) }
-
-// operationNames are the operations' names in the document, by "METHOD path".
-func (s *Server) operationNames() map[string]string {
-	names := map[string]string{}
-	for path, item := range s.api.OpenAPI().Paths {
-		for method, op := range map[string]*huma.Operation{
-			http.MethodGet: item.Get, http.MethodPost: item.Post, http.MethodPatch: item.Patch,
-			http.MethodPut: item.Put, http.MethodDelete: item.Delete,
-		} {
-			if op != nil {
-				names[method+" "+path] = op.OperationID
-			}
-		}
-	}
-	return names
-}
-
 // errorBody documents the one error body: the members that each has, and those that some codes bring with them.
 type errorBody struct {
 	Status    string `json:"status" enum:"error"`
@@ -143,27 +123,27 @@ type errorBody struct {
 	Detail    string `json:"detail" doc:"the same sentence as message"`
 	RequestID string `json:"request_id"`
 
-	Error            *spokenError  `json:"error,omitempty" doc:"of the operations of Open Responses: the same, as its clients read it"`
-	Errors           []fault       `json:"errors,omitempty" doc:"for invalid_request: what is wrong, and where"`
-	RetryAfter       int           `json:"retry_after,omitempty" doc:"seconds, as in the Retry-After header"`
-	ActiveRunID      string        `json:"active_run_id,omitempty" doc:"for chat_busy and parked_queue_full"`
-	RunID            string        `json:"run_id,omitempty" doc:"for run_failed; for already_started, what the message has started as"`
-	AgentID          string        `json:"agent_id,omitempty" doc:"for run_failed"`
-	RunStatus        string        `json:"run_status,omitempty" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"for run_failed, run_not_active and not_awaiting_input"`
-	PendingIDs       []string      `json:"pending_interrupt_ids,omitempty" doc:"for interrupts_mismatch"`
-	LastDecision     *lastDecision `json:"last_decision,omitempty" doc:"for not_awaiting_input, where something was decided"`
-	Matched          int           `json:"matched,omitempty" doc:"for count_mismatch"`
-	Limit            capOrName     `json:"limit,omitzero"`
-	Active           int           `json:"active,omitempty" doc:"for caps: may exceed the limit by resumed runs"`
-	Scope            string        `json:"scope,omitempty" enum:"organization,user" doc:"for share_exceeded and paused_runs_limit: whose limit it is"`
-	Max              int64         `json:"max,omitempty" doc:"for share_exceeded and paused_runs_limit: what the scope may have at once"`
-	Used             int64         `json:"used,omitempty" doc:"for share_exceeded and paused_runs_limit: what it has, or a part that reaches the limit"`
-	Budget           *heldBudget   `json:"budget,omitempty" doc:"for budget_exhausted"`
-	LevelNeeded      string        `json:"level_needed,omitempty" enum:"read,run,manage,admin,operator" doc:"for insufficient_permission"`
-	GroupIDs         []string      `json:"group_ids,omitempty" doc:"for insufficient_permission: whose members may"`
-	ApproverGroupIDs []string      `json:"approver_group_ids,omitempty" doc:"for insufficient_permission: whose members may decide"`
-	State            string        `json:"state,omitempty" doc:"of a delivery that cannot be tried again"`
-	Documents        []refusedFile `json:"documents,omitempty" doc:"of a form of which no file became a document: why not"`
+	Error            *spokenError    `json:"error,omitempty" doc:"of the operations of Open Responses: the same, as its clients read it"`
+	Errors           []fault         `json:"errors,omitempty" doc:"for invalid_request: what is wrong, and where"`
+	RetryAfter       int             `json:"retry_after,omitempty" doc:"seconds, as in the Retry-After header"`
+	ActiveRunID      string          `json:"active_run_id,omitempty" doc:"for chat_busy and parked_queue_full"`
+	RunID            string          `json:"run_id,omitempty" doc:"for run_failed; for already_started, what the message has started as"`
+	AgentID          string          `json:"agent_id,omitempty" doc:"for run_failed"`
+	RunStatus        string          `json:"run_status,omitempty" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"for run_failed, run_not_active and not_awaiting_input"`
+	PendingIDs       []string        `json:"pending_interrupt_ids,omitempty" doc:"for interrupts_mismatch"`
+	LastDecision     *lastDecision   `json:"last_decision,omitempty" doc:"for not_awaiting_input, where something was decided"`
+	Matched          int             `json:"matched,omitempty" doc:"for count_mismatch"`
+	Limit            json.RawMessage `json:"limit,omitempty" shape:"int64|string" doc:"for caps, the cap; for share_exceeded and paused_runs_limit, the name of what is used up"`
+	Active           int             `json:"active,omitempty" doc:"for caps: may exceed the limit by resumed runs"`
+	Scope            string          `json:"scope,omitempty" enum:"organization,user" doc:"for share_exceeded and paused_runs_limit: whose limit it is"`
+	Max              int64           `json:"max,omitempty" doc:"for share_exceeded and paused_runs_limit: what the scope may have at once"`
+	Used             int64           `json:"used,omitempty" doc:"for share_exceeded and paused_runs_limit: what it has, or a part that reaches the limit"`
+	Budget           *heldBudget     `json:"budget,omitempty" doc:"for budget_exhausted"`
+	LevelNeeded      string          `json:"level_needed,omitempty" enum:"read,run,manage,admin,operator" doc:"for insufficient_permission"`
+	GroupIDs         []string        `json:"group_ids,omitempty" doc:"for insufficient_permission: whose members may"`
+	ApproverGroupIDs []string        `json:"approver_group_ids,omitempty" doc:"for insufficient_permission: whose members may decide"`
+	State            string          `json:"state,omitempty" doc:"of a delivery that cannot be tried again"`
+	Documents        []refusedFile   `json:"documents,omitempty" doc:"of a form of which no file became a document: why not"`
 }
 
 type (
@@ -185,8 +165,6 @@ type (
 		DecidedBy    *string  `json:"decided_by"`
 		At           string   `json:"at"`
 	}
-	// capOrName is a number or a name.
-	capOrName struct{}
 	// heldBudget is a budget that is exhausted.
 	heldBudget struct {
 		Kind   string `json:"kind" enum:"organization,group,user,api_key,agent"`
@@ -202,14 +180,3 @@ type (
 		} `json:"error"`
 	}
 )
-
-// Schema says which of the two it is.
-func (capOrName) Schema(huma.Registry) *huma.Schema {
-	return &huma.Schema{
-		Description: "for caps, the cap; for share_exceeded and paused_runs_limit, the name of what is used up",
-		OneOf: []*huma.Schema{
-			{Type: huma.TypeInteger, Format: "int64"},
-			{Type: huma.TypeString},
-		},
-	}
-}

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,45 +23,44 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// ourFault is all that clients are told of an error that is ours.
-const ourFault = "something went wrong on our side"
-
-// apiError is the one body of all errors.
+// apiError is the one body of all errors: a problem as the answer to a call.
 type apiError struct {
-	status     int
-	code       string
-	message    string
-	requestID  string
-	fields     []problem.Field
-	extras     map[string]any
-	retryAfter int  // whole seconds
-	spoken     bool // the client is one of Open Responses
+	problem *problem.Error
+	status  int
+	call    *Call
 }
 
-func (e *apiError) Error() string  { return e.message }
+func (e *apiError) Error() string  { return e.problem.Message }
 func (e *apiError) GetStatus() int { return e.status }
 
 func (e *apiError) GetHeaders() http.Header {
-	h := http.Header{}
-	if e.retryAfter > 0 {
-		h.Set("Retry-After", strconv.Itoa(e.retryAfter))
+	if after := e.retryAfter(); after > 0 {
+		return http.Header{"Retry-After": {strconv.Itoa(after)}}
 	}
-	return h
+	return nil
+}
+
+// retryAfter is in whole seconds; 0 where the kind of problem has none.
+func (e *apiError) retryAfter() int {
+	if e.problem.Kind == problem.Limited || e.problem.Kind == problem.Unavailable {
+		return wholeSeconds(e.problem.RetryAfter)
+	}
+	return 0
 }
 
 // MarshalJSON writes the body: the fixed members, then whatever the code brings with it.
 func (e *apiError) MarshalJSON() ([]byte, error) {
 	body := map[string]any{}
-	maps.Copy(body, e.extras)
-	body["status"], body["code"], body["request_id"] = "error", e.code, e.requestID
-	body["message"], body["detail"] = e.message, e.message
-	if e.fields != nil {
-		body["errors"] = e.fields
+	maps.Copy(body, e.problem.Extras)
+	body["status"], body["code"], body["request_id"] = "error", e.problem.Code, e.call.id
+	body["message"], body["detail"] = e.problem.Message, e.problem.Message
+	if e.problem.Fields != nil {
+		body["errors"] = e.problem.Fields
 	}
-	if e.retryAfter > 0 {
-		body["retry_after"] = e.retryAfter
+	if after := e.retryAfter(); after > 0 {
+		body["retry_after"] = after
 	}
-	if e.spoken {
+	if e.call.spoken {
 		body["error"] = e.asSpoken()
 	}
 	return json.Marshal(body)
@@ -68,7 +68,7 @@ func (e *apiError) MarshalJSON() ([]byte, error) {
 
 // asSpoken is the error as Open Responses has it: one of OpenAI's SDKs looks at nothing else.
 func (e *apiError) asSpoken() spokenError {
-	said := spokenError{Message: e.message, Type: "invalid_request", Code: e.code}
+	said := spokenError{Message: e.problem.Message, Type: "invalid_request", Code: e.problem.Code}
 	switch {
 	case e.status == http.StatusNotFound:
 		said.Type = "not_found"
@@ -77,8 +77,8 @@ func (e *apiError) asSpoken() spokenError {
 	case e.status >= 500:
 		said.Type = "server_error"
 	}
-	if len(e.fields) > 0 {
-		param := strings.TrimPrefix(strings.TrimPrefix(e.fields[0].Location, "body."), "query.")
+	if len(e.problem.Fields) > 0 {
+		param := strings.TrimPrefix(strings.TrimPrefix(e.problem.Fields[0].Location, "body."), "query.")
 		said.Param = &param
 	}
 	return said
@@ -86,15 +86,6 @@ func (e *apiError) asSpoken() spokenError {
 
 // spokenPaths is where the operations of Open Responses begin.
 const spokenPaths = Base + "/responses"
-
-func (e *apiError) write(w http.ResponseWriter) {
-	for k, v := range e.GetHeaders() {
-		w.Header()[k] = v
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(e.status)
-	_ = json.NewEncoder(w).Encode(e)
-}
 
 var statuses = map[problem.Kind]int{
 	problem.Internal:           http.StatusInternalServerError,
@@ -111,19 +102,18 @@ var statuses = map[problem.Kind]int{
 
 // fail answers with an error.
 func fail(log *slog.Logger, w http.ResponseWriter, c *Call, err error) {
-	answerFor(log, c, err).write(w)
+	e := answerFor(log, c, err)
+	maps.Copy(w.Header(), e.GetHeaders())
+	_ = WriteJSON(w, e.status, e)
 }
 
 // answerFor turns any error into an answer. What is no problem is ours: the client gets a bland 500 and the log the
 // rest.
-func answerFor(log *slog.Logger, r *Call, err error) *apiError {
-	var ready *apiError
-	if errors.As(err, &ready) {
-		ready.requestID, ready.spoken, r.code = r.id, r.spoken, ready.code
-		return ready
+func answerFor(log *slog.Logger, c *Call, err error) *apiError {
+	if ready, is := errors.AsType[*apiError](err); is {
+		return errorOf(c, ready.status, ready.problem)
 	}
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if tooLarge, is := errors.AsType[*http.MaxBytesError](err); is {
 		err = problem.New(
 			problem.TooLarge, "payload_too_large", "the request's body has more than %d bytes", tooLarge.Limit,
 		)
@@ -133,28 +123,28 @@ func answerFor(log *slog.Logger, r *Call, err error) *apiError {
 	}
 	p, ok := problem.As(err)
 	if !ok {
-		p = &problem.Error{Kind: problem.Internal, Code: "internal", Message: ourFault, Cause: err}
+		p = ours(err)
 	}
 	switch {
 	case errors.Is(p.Cause, context.Canceled): // its client has gone, and reads no answer; nothing of ours is broken
-		log.Info("a request was given up", "request_id", r.id)
+		log.Info("a request was given up", "request_id", c.id)
 	case p.Cause != nil:
-		log.Error("a request failed", "request_id", r.id, "code", p.Code, "error", p.Cause)
+		log.Error("a request failed", "request_id", c.id, "code", p.Code, "error", p.Cause)
 	}
-	a := &apiError{
-		status:    statuses[p.Kind],
-		code:      p.Code,
-		message:   p.Message,
-		requestID: r.id,
-		spoken:    r.spoken,
-		fields:    p.Fields,
-		extras:    p.Extras,
+	return errorOf(c, statuses[p.Kind], p)
+}
+
+// errorOf makes a problem the answer to a call.
+func errorOf(c *Call, status int, p *problem.Error) *apiError {
+	c.code = p.Code
+	return &apiError{p, status, c}
+}
+
+// ours is a failure of the service. All that clients are told of it is that there is one.
+func ours(cause error) *problem.Error {
+	return &problem.Error{
+		Kind: problem.Internal, Code: "internal", Message: "something went wrong on our side", Cause: cause,
 	}
-	r.code = a.code
-	if p.Kind == problem.Limited || p.Kind == problem.Unavailable {
-		a.retryAfter = wholeSeconds(p.RetryAfter)
-	}
-	return a
 }
 
 func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()))) }
@@ -162,82 +152,71 @@ func wholeSeconds(d time.Duration) int { return max(1, int(math.Ceil(d.Seconds()
 // maxFaults is how many faults of a body its refusal names.
 const maxFaults = 20
 
-var shapeOnce sync.Once
-
 // setErrorShape makes the framework's own errors (validation, content types) take our body. Its hook is a global.
-func setErrorShape() {
-	shapeOnce.Do(func() {
-		huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
-			a := frameworkError(status, message, errs)
-			if ctx != nil {
-				c := callOf(ctx.Context())
-				a.requestID, a.spoken, c.code = c.id, c.spoken, a.code
-			}
-			return a
-		}
-		huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
-			return frameworkError(status, message, errs)
-		}
-	})
-}
+var setErrorShape = sync.OnceFunc(func() {
+	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
+		p := frameworkError(status, message, errs)
+		return errorOf(callOf(ctx.Context()), statuses[p.Kind], p)
+	}
+})
 
 // ErrorOf is an error that a library has answered by itself, with its status and its text, as our one error body has
 // it.
 func ErrorOf(status int, text string) error {
-	a := frameworkError(status, text, nil)
-	a.status = status // clients of a protocol go by it
+	p := frameworkError(status, text, nil)
 	if status == http.StatusMethodNotAllowed {
-		a.code, a.fields = "method_not_allowed", nil
+		p = problem.New(problem.Invalid, "method_not_allowed", "%s", text)
 	}
-	return a
+	return &apiError{problem: p, status: status} // clients of a protocol go by it
+}
+
+func frameworkError(status int, message string, errs []error) *problem.Error {
+	p := &problem.Error{Kind: problem.Invalid, Code: "invalid_request", Message: message}
+	switch {
+	case status == http.StatusRequestEntityTooLarge:
+		return problem.New(problem.TooLarge, "payload_too_large", "the request's body is too large")
+	case status == http.StatusUnsupportedMediaType:
+		p.Message = "the body must be sent as application/json"
+		p.Fields = []problem.Field{{Location: "header.content-type", Message: p.Message}}
+		return p
+	case status < 400 || status >= 500:
+		return ours(nil)
+	}
+	var sentences []string
+	if len(errs) > maxFaults {
+		errs = append(errs[:maxFaults:maxFaults], fmt.Errorf("and %d faults more", len(errs)-maxFaults))
+	}
+	for _, err := range errs {
+		f := faultOf(err)
+		p.Fields = append(p.Fields, f)
+		sentences = append(sentences, f.Location+": "+f.Message)
+	}
+	p.Message = cmp.Or(strings.Join(sentences, "; "), message)
+	if p.Fields == nil {
+		p.Fields = []problem.Field{{Location: "body", Message: p.Message}}
+	}
+	return p
 }
 
 // missing is how the framework says that a member is not there.
 var missing = regexp.MustCompile("^expected required property (.*) to be present$")
 
-func frameworkError(status int, message string, errs []error) *apiError {
-	a := &apiError{status: status, code: "internal", message: ourFault}
-	switch {
-	case status == http.StatusRequestEntityTooLarge:
-		a.code, a.message = "payload_too_large", "the request's body is too large"
-	case status == http.StatusUnsupportedMediaType:
-		a.status, a.code = http.StatusBadRequest, "invalid_request"
-		a.message = "the body must be sent as application/json"
-		a.fields = []problem.Field{{Location: "header.content-type", Message: a.message}}
-	case status >= 400 && status < 500:
-		a.status, a.code = http.StatusBadRequest, "invalid_request"
-		var sentences []string
-		if len(errs) > maxFaults {
-			errs = append(errs[:maxFaults:maxFaults], fmt.Errorf("and %d faults more", len(errs)-maxFaults))
+// faultOf is a fault that the framework has found.
+func faultOf(err error) problem.Field {
+	f := problem.Field{Location: "body", Message: err.Error()}
+	if detail, is := errors.AsType[*huma.ErrorDetail](err); is {
+		f = problem.Field{Location: detail.Location, Message: detail.Message}
+		at, what, nearer := strings.Cut(detail.Message, ": ")
+		if nearer && strings.HasPrefix(at, f.Location+".") { // as Decode says it
+			f = problem.Field{Location: at, Message: what}
 		}
-		for _, err := range errs {
-			var detail *huma.ErrorDetail
-			f := problem.Field{Location: "body", Message: err.Error()}
-			if errors.As(err, &detail) {
-				f = problem.Field{Location: detail.Location, Message: detail.Message}
-				at, what, nearer := strings.Cut(detail.Message, ": ")
-				if nearer && strings.HasPrefix(at, f.Location+".") { // as Decode says it
-					f = problem.Field{Location: at, Message: what}
-				}
-				if found := missing.FindStringSubmatch(f.Message); found != nil {
-					f = problem.Field{Location: f.Location + "." + found[1], Message: "is required"}
-				}
-			}
-			if query, index, is := strings.Cut(f.Location, "["); is && strings.HasPrefix(query, "query.") {
-				f.Location = query // of a list, which a query gives as one text
-				f.Message = strings.ReplaceAll(f.Message, query+"["+index, query)
-			}
-			f.Location, f.Message = Short(f.Location), Short(f.Message)
-			a.fields = append(a.fields, f)
-			sentences = append(sentences, f.Location+": "+f.Message)
-		}
-		a.message = strings.Join(sentences, "; ")
-		if a.message == "" {
-			a.message = message
-		}
-		if a.fields == nil {
-			a.fields = []problem.Field{{Location: "body", Message: a.message}}
+		if found := missing.FindStringSubmatch(f.Message); found != nil {
+			f = problem.Field{Location: f.Location + "." + found[1], Message: "is required"}
 		}
 	}
-	return a
+	if query, index, is := strings.Cut(f.Location, "["); is && strings.HasPrefix(query, "query.") {
+		f.Location = query // of a list, which a query gives as one text
+		f.Message = strings.ReplaceAll(f.Message, query+"["+index, query)
+	}
+	return problem.Field{Location: Short(f.Location), Message: Short(f.Message)}
 }

@@ -8,7 +8,6 @@ import (
 	"mime"
 	"mime/multipart"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -112,7 +111,7 @@ func ReadForm[T any](
 
 // take reads the text of a part, if a field names it.
 func (f Fields[T]) take(part *Part, maxOther int64, texts map[string][]string, scratch *bytes.Buffer) error {
-	n := slices.IndexFunc(f, func(field Field[T]) bool { return field.Name == part.name && field.Read != nil })
+	n := slices.IndexFunc(f, func(field Field[T]) bool { return field.Name == part.FormName() && field.Read != nil })
 	if n < 0 {
 		return part.skip(maxOther)
 	}
@@ -141,7 +140,7 @@ func (p *Part) skip(most int64) error {
 		return malformed(err)
 	}
 	if most > 0 && size > most {
-		return problem.InvalidField(Short(p.name), "must have at most %d bytes", most)
+		return problem.InvalidField(Short(p.FormName()), "must have at most %d bytes", most)
 	}
 	return nil
 }
@@ -205,11 +204,9 @@ func (f *tail) Read(p []byte) (int, error) {
 
 // Part is a part of a form: a field or a file. It is read until the next one is asked for.
 type Part struct {
-	io.Reader
+	*multipart.Part
 
-	name                  string
-	isFile                bool
-	fileName, contentType string
+	isFile bool
 }
 
 // next is the next part of a form, nil at its end. A form that just stops, and a part of which nobody can tell what
@@ -228,20 +225,13 @@ func (f *form) next() (*Part, error) {
 	if err != nil || kind != "form-data" || params["name"] == "" && params["filename"] == "" {
 		return nil, malformed(errors.New("a part needs a header Content-Disposition: form-data with a name"))
 	}
-	name, isFile := params["filename"]
-	if name != "" {
-		name = filepath.Base(name)
-	}
-	return &Part{
-		Reader: part, name: params["name"], isFile: isFile,
-		fileName: name, contentType: part.Header.Get("Content-Type"),
-	}, nil
+	_, isFile := params["filename"]
+	return &Part{part, isFile}, nil
 }
 
 // malformed is the problem of a form that could not be read for a reason; a body that is too long stays one.
 func malformed(err error) error {
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return err
 	}
 	return problem.InvalidField("body", "the multipart form is malformed: %s", err)
@@ -251,12 +241,11 @@ func malformed(err error) error {
 // Its errors are those of take, or that the form is malformed.
 func (p *Part) TakeFile(take func(name, contentType string, content io.Reader) error) error {
 	content := bufio.NewReader(p)
-	if _, err := content.Peek(1); errors.Is(err, io.EOF) && p.fileName == "" {
+	if _, err := content.Peek(1); errors.Is(err, io.EOF) && p.FileName() == "" {
 		return nil
 	}
-	err := take(p.fileName, p.contentType, content)
-	var tooLarge *http.MaxBytesError
-	if errors.As(err, &tooLarge) || errors.Is(err, io.ErrUnexpectedEOF) {
+	err := take(p.FileName(), p.Header.Get("Content-Type"), content)
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge || errors.Is(err, io.ErrUnexpectedEOF) {
 		return malformed(err)
 	}
 	return err

@@ -89,7 +89,8 @@ func Decode(at string, body []byte, into any) error {
 	return nil
 }
 
-// WriteJSON writes an answer of JSON. Its error is that the body cannot be written as JSON.
+// WriteJSON writes an answer of JSON. Its error is that the body cannot be written as JSON: of a client that has gone
+// there is nobody to tell.
 func WriteJSON(w http.ResponseWriter, status int, body any) error {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -97,9 +98,6 @@ func WriteJSON(w http.ResponseWriter, status int, body any) error {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, err = w.Write(append(b, '\n'))
-	return IgnoreGone(err)
+	_, _ = w.Write(append(b, '\n'))
+	return nil
 }
-
-// IgnoreGone drops the error of a write to a client that has gone: there is nobody to tell. It returns nil.
-func IgnoreGone(error) error { return nil }

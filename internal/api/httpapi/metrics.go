@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promauto"
 )
 
 type metrics struct {
@@ -19,23 +20,21 @@ type metrics struct {
 	streams  prometheus.Gauge
 }
 
+// newMetrics registers the metrics; nil: with a registry that nobody reads.
 func newMetrics(r *prometheus.Registry) *metrics {
-	m := &metrics{
-		requests: prometheus.NewCounterVec(
+	in := promauto.With(cmp.Or(r, prometheus.NewRegistry()))
+	return &metrics{
+		requests: in.NewCounterVec(
 			prometheus.CounterOpts{Name: "http_requests_total", Help: "Requests by route, status and error code."},
 			[]string{"route", "status", "code"},
 		),
-		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		seconds: in.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "http_request_seconds",
 			Help:    "Time to answer by route.",
 			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 9),
 		}, []string{"route"}),
-		streams: prometheus.NewGauge(prometheus.GaugeOpts{Name: "http_streams_open", Help: "Open event streams."}),
+		streams: in.NewGauge(prometheus.GaugeOpts{Name: "http_streams_open", Help: "Open event streams."}),
 	}
-	if r != nil {
-		r.MustRegister(m.requests, m.seconds, m.streams)
-	}
-	return m
 }
 
 // observe counts an answer.

@@ -9,14 +9,32 @@ import (
 	"time"
 )
 
-// observed counts each answer, and notes it in the log.
+// observed counts each answer, writes a request's line in the log, and reports a slow or failed answer. Its own time is
+// without the request's waits (see package waiting).
 func (s *Server) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, began := callOf(r.Context()), s.Host.Elapsed()
 		next.ServeHTTP(w, r)
 		took := s.Host.Elapsed() - began
+		own := took - c.waits.Total()
 		s.metrics.observe(c, took)
-		s.note(r.Method, c, took, took-c.waits.Total())
+		status := c.answer.status
+		level := levelOf(r.Method, c, status)
+		if own >= slowAnswer {
+			level = max(level, slog.LevelInfo)
+			if s.Slow != nil {
+				s.Slow()
+			}
+		}
+		if s.Failed != nil && isFault(status, c.code) {
+			s.Failed()
+		}
+		s.Log.LogAttrs(context.Background(), level, "request",
+			slog.String("request_id", c.id), slog.String("method", methodOf(r.Method)),
+			slog.String("route", routeOf(c.pattern)), slog.Int("status", status), slog.String("code", c.code),
+			slog.Int64("ms", took.Milliseconds()), slog.Int64("own_ms", own.Milliseconds()),
+			slog.String("run_id", c.Run), slog.String("organization_id", c.Principal.Organization),
+			slog.String("user_id", c.Principal.User), slog.String("api_key_id", c.Principal.Key))
 	})
 }
 
@@ -30,28 +48,6 @@ const runFailed = "run_failed"
 // and the status of spans go by it.
 func isFault(status int, code string) bool {
 	return status >= http.StatusInternalServerError && code != runFailed
-}
-
-// note writes a request's line in the log, and reports a slow or failed answer. own is the time without the request's
-// waits (see package waiting).
-func (s *Server) note(method string, c *Call, took, own time.Duration) {
-	status := c.answer.status
-	level := levelOf(method, c, status)
-	if own >= slowAnswer {
-		level = max(level, slog.LevelInfo)
-		if s.Slow != nil {
-			s.Slow()
-		}
-	}
-	if s.Failed != nil && isFault(status, c.code) {
-		s.Failed()
-	}
-	s.Log.LogAttrs(context.Background(), level, "request",
-		slog.String("request_id", c.id), slog.String("method", methodOf(method)),
-		slog.String("route", routeOf(c.pattern)), slog.Int("status", status), slog.String("code", c.code),
-		slog.Int64("ms", took.Milliseconds()), slog.Int64("own_ms", own.Milliseconds()),
-		slog.String("run_id", c.Run), slog.String("organization_id", c.Principal.Organization),
-		slog.String("user_id", c.Principal.User), slog.String("api_key_id", c.Principal.Key))
 }
 
 // routeOf is the path of a pattern.

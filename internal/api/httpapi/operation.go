@@ -14,160 +14,215 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-// Operation describes an endpoint that takes and answers JSON.
+// Operation is an endpoint that takes and answers JSON.
 type Operation struct {
-	Method, Path string // the path begins below Base
-	Level        tenant.Level
-	OfRun        bool     // the path has {run_id}, and the run's token may use it
-	Open         bool     // it answers without a key; there is no principal then, and no level
-	Conflicts    bool     // it may be refused with 409 though it reads
-	Status       int      // of a success; 0: 200
-	Needs        []string // the members that the body cannot do without, if its type does not say it
-	ID, Summary  string
-	Tag          string
-	Or           string // the type of what the handler may write to [Writer] instead of JSON
+	huma.Operation
+
+	Level tenant.Level
+	OfRun bool // the path has {run_id}, and the run's token may use it
+	Open  bool // it answers without a key; there is no principal then, and no level
 }
 
-// Register adds an operation to the routes and to the document, described by the types of what it takes and gives. It
-// is called by who may, with a body that has been held and checked; an error of its becomes an answer.
-func Register[I, O any](s *Server, o Operation, handle func(context.Context, tenant.Principal, *I) (*O, error)) {
-	described := huma.Operation{
-		Method: o.Method, Path: Base + o.Path, OperationID: o.ID, Summary: o.Summary, Tags: []string{o.Tag},
-		DefaultStatus: o.Status, MaxBodyBytes: maxJSON + 1, BodyReadTimeout: -1, // Hold has read it
-	}
-	if described.DefaultStatus == 0 {
-		described.DefaultStatus = http.StatusOK
-	}
+// Routes is what the operations on a kind of resource have in common.
+type Routes struct {
+	*Server
+
+	Tag         string
+	What        string       // the kind in words, for a path whose id is not an identifier
+	Read, Write tenant.Level // of GET, and of the other methods
+}
+
+// Route adds an operation like "GET /groups/{id}" to the routes and to the document, described by the types of what it
+// takes and gives. The path begins below [Base]. DELETE answers 204, unless more changes that. It is called by who may,
+// with a body that has been held and checked; an error of its becomes an answer. A path whose id is not an identifier
+// answers 404, before handle is called. It panics for an operation without a level.
+func Route[I, O any](
+	r Routes, at, id, summary string, handle func(context.Context, tenant.Principal, *I) (*O, error),
+	more ...func(*Operation),
+) {
+	_, tagged := any(new(O)).(settled)
+	o := r.operation(at, id, summary, tagged, more)
 	reads := o.Method == http.MethodGet
-	if o.Level == tenant.LevelRead {
-		described.Metadata = ChangesNothing()
-	}
-	if o.Conflicts {
-		described.Metadata = map[string]any{apidoc.Conflicts: true}
-	}
-	if o.Needs != nil {
-		described.Metadata = map[string]any{apidoc.Needs: o.Needs}
-	}
-	if _, tagged := any(new(O)).(settled); tagged && reads {
-		described.Parameters, described.Responses = conditional()
-	}
-	if o.Or != "" {
-		text := &huma.Schema{Type: huma.TypeString}
-		described.Responses["200"] = &huma.Response{
-			Content: map[string]*huma.MediaType{"application/json": {}, o.Or: {Schema: text}},
-		}
-	}
-	if o.Open {
-		s.gate.open[described.Path], described.Security = true, []map[string][]string{}
-	} else {
-		described.Description, described.Middlewares = "Needs level `"+string(o.Level)+"`.", s.middlewares(o)
-	}
-	huma.Register(s.api, described, func(ctx context.Context, in *I) (*O, error) {
+	huma.Register(entry{r.api, r.Server, o}, o.Operation, func(ctx context.Context, in *I) (*O, error) {
 		c := callOf(ctx)
 		refused := false
 		if o.Level.Covers(tenant.LevelManage) && !reads {
 			defer func() {
 				if !refused { // also after an error of ours, or a panic: what was done then is not always known
-					s.Tenants.Change(c.Principal)
+					r.Tenants.Change(c.Principal)
 				}
 			}()
 		}
-		out, err := handle(ctx, c.Principal, in)
+		var out *O
+		var err error
+		if named, is := any(in).(interface{ Check(what string) error }); is {
+			err = named.Check(r.What)
+		}
+		if err == nil {
+			out, err = handle(ctx, c.Principal, in)
+		}
 		if p, ok := problem.As(err); ok {
 			refused = p.Kind != problem.Internal && p.Kind != problem.Unavailable
 		}
 		if a, is := any(out).(settled); is && out != nil && err == nil {
-			err = a.settle(described.DefaultStatus, reads, c.ifNoneMatch)
+			err = a.settle(o.DefaultStatus, reads, c.ifNoneMatch)
 		}
 		if err != nil {
-			return nil, answerFor(s.Log, c, err)
+			return nil, answerFor(r.Log, c, err)
 		}
 		return out, nil
 	})
-	if o.Or != "" {
-		described.Responses["200"].Headers["ETag"].Description = "of JSON"
+	if ok := o.Responses["200"]; ok != nil && len(ok.Content) > 1 {
+		ok.Headers["ETag"].Description = "of JSON"
 	}
+}
+
+// operation is the operation as the document has it but for its types. tagged says that its answers have an ETag.
+func (r Routes) operation(at, id, summary string, tagged bool, more []func(*Operation)) *Operation {
+	method, path, _ := strings.Cut(at, " ")
+	o := &Operation{Level: r.Write, Operation: huma.Operation{
+		Method: method, Path: Base + path, OperationID: id, Summary: summary, Tags: []string{r.Tag},
+		DefaultStatus: http.StatusOK, MaxBodyBytes: maxJSON + 1, BodyReadTimeout: -1, // Hold has read it
+	}}
+	switch method {
+	case http.MethodDelete:
+		o.DefaultStatus = http.StatusNoContent
+	case http.MethodGet:
+		o.Level = r.Read
+		if tagged {
+			o.Operation = Conditional(o.Operation)
+		}
+	}
+	for _, change := range more {
+		change(o)
+	}
+	switch {
+	case o.Open:
+		r.open[o.Path], o.Security = true, []map[string][]string{}
+	case o.Level == "":
+		panic("httpapi: " + at + " has no level")
+	default:
+		o.Description = "Needs level `" + string(o.Level) + "`."
+	}
+	if o.Level == tenant.LevelRead && o.Metadata == nil {
+		o.Metadata = ChangesNothing()
+	}
+	return o
+}
+
+// Created has an operation answer 201.
+func Created(o *Operation) { o.DefaultStatus = http.StatusCreated }
+
+// Accepted has an operation answer 202.
+func Accepted(o *Operation) { o.DefaultStatus = http.StatusAccepted }
+
+// OfRun has the run's token be good for an operation whose path has {run_id}.
+func OfRun(o *Operation) { o.OfRun = true }
+
+// Open has an operation answer without a key.
+func Open(o *Operation) { o.Open = true }
+
+// Or has the document say that a read may answer with something else than JSON, which its handler writes to [Writer].
+func Or(contentType string) func(*Operation) {
+	return func(o *Operation) {
+		text := &huma.Schema{Type: huma.TypeString}
+		o.Responses["200"] = &huma.Response{
+			Content: map[string]*huma.MediaType{"application/json": {}, contentType: {Schema: text}},
+		}
+	}
+}
+
+// Conflicts has the document say that a reading operation may answer 409.
+func Conflicts(o *Operation) { o.Metadata = map[string]any{apidoc.Conflicts: true} }
+
+// Needs has the document say which members the body must have, where its type does not.
+func Needs(members ...string) func(*Operation) {
+	return func(o *Operation) { o.Metadata = map[string]any{apidoc.Needs: members} }
 }
 
 // Writer is where the answer to the request of a context goes, for a handler that has written it when it returns nil.
 func Writer(ctx context.Context) http.ResponseWriter { return callOf(ctx).answer }
+
+// entry is the library's API as one operation is added to it: the operation is called as [Server.Handle] says, with a
+// body that has been held.
+type entry struct {
+	huma.API
+
+	server *Server
+	of     *Operation
+}
+
+func (e entry) Adapter() huma.Adapter { return e }
+
+func (e entry) ServeHTTP(w http.ResponseWriter, r *http.Request) { e.server.mux.ServeHTTP(w, r) }
+
+func (e entry) Handle(o *huma.Operation, answer func(huma.Context)) {
+	if o.RequestBody != nil { // the library adds bytes to every input that asks for the body as it came
+		delete(o.RequestBody.Content, "application/octet-stream")
+	}
+	handle := func(w http.ResponseWriter, r *http.Request, c *Call) (err error) {
+		switch o.Method {
+		case http.MethodPost, http.MethodPatch, http.MethodPut:
+			_, err = e.server.Hold(w, r, c)
+		}
+		if err == nil {
+			answer(humago.NewContext(o, r, w))
+		}
+		return err
+	}
+	e.server.handle(o.Method, o.Path, e.of.Level, e.of.OfRun, handle)
+}
 
 // settled is an [Answer] of any type.
 type settled interface {
 	settle(status int, reads bool, ifNoneMatch []string) error
 }
 
-// conditional is what the document says of every read: it may be repeated at the price of a few bytes.
-func conditional() ([]*huma.Param, map[string]*huma.Response) {
-	text := &huma.Schema{Type: huma.TypeString}
-	return []*huma.Param{{
-			Name: "If-None-Match", In: "header", Schema: text,
-			Description: "ETags of answers that the client has: one of them is answered with 304 and no body",
-		}}, map[string]*huma.Response{"304": {
-			Description: "The client has it already", Headers: map[string]*huma.Param{"ETag": {Schema: text}},
-		}}
-}
-
-// Handle adds a handler to the routes that reads its request's body and writes its answer by itself; [Server.Describe]
-// puts it into the document. The method may be empty: then it is called for each. It is called by who has the level; an
-// error of its becomes an answer.
-func (s *Server) Handle(method, path string, level tenant.Level, handle Handler) {
-	s.handle(method, path, level, false, handle)
-}
-
-// HandleRun is Handle for what is done to one run, {run_id} in the path: the run's token may use it, too.
-func (s *Server) HandleRun(method, path string, level tenant.Level, handle Handler) {
-	s.handle(method, path, level, true, handle)
-}
-
 // Handler reads a request's body and writes its answer by itself.
 type Handler func(http.ResponseWriter, *http.Request, *Call) error
 
-func (s *Server) handle(method, path string, level tenant.Level, ofRun bool, handle Handler) {
-	s.mux.HandleFunc(strings.TrimSpace(method+" "+Base+path), func(w http.ResponseWriter, r *http.Request) {
+// answered makes the error of a handler the answer.
+func (s *Server) answered(handle Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := callOf(r.Context())
-		err := c.may(level, ofRun, r.PathValue("run_id"))
-		if err == nil {
-			err = handle(w, r, c)
-		}
-		if err != nil {
+		if err := handle(w, r, c); err != nil {
 			fail(s.Log, w, c, err)
 		}
 	})
 }
 
-// HandleOpen adds a handler outside of the API, which answers without a key.
-func (s *Server) HandleOpen(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
-
-// middlewares are what stands before an operation of JSON: its level is checked before its body is read.
-func (s *Server) middlewares(o Operation) huma.Middlewares {
-	before := huma.Middlewares{s.needs(o)}
-	if o.Method == http.MethodPost || o.Method == http.MethodPatch || o.Method == http.MethodPut {
-		before = append(before, s.held)
-	}
-	return before
+// Handle adds a handler to the routes that reads its request's body and writes its answer by itself; [Server.Describe]
+// puts it into the document. The method may be empty: then it is called for each. It is called by who has the level,
+// and, where the path has {run_id}, by who has the run's token; an error of its becomes an answer.
+func (s *Server) Handle(method, path string, level tenant.Level, handle Handler) {
+	s.handle(method, Base+path, level, strings.Contains(path, "{run_id}"), handle)
 }
 
-// needs lets those through who may call an operation, and puts the run that it concerns, if it does one, into the
-// answer's header and into the log.
-func (s *Server) needs(o Operation) func(huma.Context, func(huma.Context)) {
-	return func(ctx huma.Context, next func(huma.Context)) {
-		c, run := callOf(ctx.Context()), ctx.Param("run_id")
-		if err := c.may(o.Level, o.OfRun, run); err != nil {
-			_, w := humago.Unwrap(ctx)
-			fail(s.Log, w, c, err)
-			return
+// handle checks the level before a body is read, and puts the run that a call concerns, if it does one, into the
+// answer's header and into the log. No level is for operations that are open.
+func (s *Server) handle(method, path string, level tenant.Level, ofRun bool, handle Handler) {
+	checked := func(w http.ResponseWriter, r *http.Request, c *Call) error {
+		run := r.PathValue("run_id")
+		if err := c.may(level, ofRun, run); err != nil {
+			return err
 		}
 		if host.ValidID(run) {
 			c.Run = run
-			ctx.SetHeader("X-Agent-Run-Id", run)
+			w.Header().Set("X-Agent-Run-Id", run)
 		}
-		next(ctx)
+		return handle(w, r, c)
 	}
+	s.mux.Handle(strings.TrimSpace(method+" "+path), s.answered(checked))
 }
+
+// HandleOpen adds a handler outside of the API, which answers without a key.
+func (s *Server) HandleOpen(pattern string, h http.Handler) { s.mux.Handle(pattern, h) }
 
 // may is nil when the call's sender has the level, or, for what is done to one run, the run's token.
 func (c *Call) may(level tenant.Level, ofRun bool, run string) error {
+	if level == "" {
+		return nil
+	}
 	if !ofRun {
 		return c.Principal.May(level)
 	}
@@ -179,15 +234,4 @@ func (c *Call) may(level tenant.Level, ofRun bool, run string) error {
 		return problem.Missing("run " + run)
 	}
 	return nil
-}
-
-// held is [Server.Hold] for the framework's operations.
-func (s *Server) held(ctx huma.Context, next func(huma.Context)) {
-	c := callOf(ctx.Context())
-	r, w := humago.Unwrap(ctx)
-	if err := s.Hold(w, r, c); err != nil {
-		fail(s.Log, w, c, err)
-		return
-	}
-	next(ctx)
 }

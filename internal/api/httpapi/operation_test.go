@@ -20,7 +20,7 @@ import (
 func TestAChangeIsToldUnlessItWasRefused(t *testing.T) {
 	var does func() error
 	e := small(t, func(*httpapi.Config) {}, func(s *httpapi.Server) {
-		httpapi.Register(s, httpapi.Operation{Method: "POST", Path: "/edit", Level: tenant.LevelAdmin, ID: "edit"},
+		httpapi.Route(httpapi.Routes{Server: s, Write: tenant.LevelAdmin}, "POST /edit", "edit", "",
 			func(context.Context, tenant.Principal, *struct{}) (*struct{}, error) { return nil, does() })
 	})
 	p, err := e.Tenants.Authenticate(t.Context(), e.Key)
@@ -51,16 +51,16 @@ func TestAHandlersErrorsBecomeAnswers(t *testing.T) {
 			called++
 			return fails
 		})
-		httpapi.Register(s, httpapi.Operation{
-			Method: "POST", Path: "/other", Level: tenant.LevelAdmin, ID: "other",
-		}, func(context.Context, tenant.Principal, *struct{}) (*struct{}, error) {
-			called++
-			return nil, fails
-		})
-		httpapi.Register(s, httpapi.Operation{Method: "GET", Path: "/open", Open: true, ID: "open"},
-			func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[string], error) {
-				return &httpapi.Answer[string]{Body: "open"}, nil
+		r := httpapi.Routes{Server: s, Write: tenant.LevelAdmin}
+		httpapi.Route(r, "POST /other", "other", "",
+			func(context.Context, tenant.Principal, *struct{}) (*struct{}, error) {
+				called++
+				return nil, fails
 			})
+		httpapi.Route(r, "GET /open", "open", "",
+			func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[string], error) {
+				return httpapi.Body("open"), nil
+			}, httpapi.Open)
 	})
 	for _, c := range []struct {
 		fails  error

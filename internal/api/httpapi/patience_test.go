@@ -175,8 +175,7 @@ func limited(t *testing.T, e httpapitest.API) *httptest.Server {
 }
 
 func TestStreamsAreLimited(t *testing.T) {
-	e := httpapitest.New(t)
-	e.KeyStreams, e.Streams = 2, 3
+	e := httpapitest.New(t, func(c *service.Config) { c.KeyStreams, c.Streams = 2, 3 })
 	s := limited(t, e)
 	kind, form := e.Form("message", "x", "wait", "false")
 	r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/chat", strings.NewReader(string(form)))

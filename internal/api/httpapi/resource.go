@@ -33,6 +33,9 @@ func Versioned[T any](version int64, body T) *Answer[T] {
 	return &Answer[T]{Body: body, version: version}
 }
 
+// Body is an answer that shows no version.
+func Body[T any](body T) *Answer[T] { return &Answer[T]{Body: body} }
+
 // settle completes an answer with its ETag. A client that reads what it has already (If-None-Match) is told so, without
 // a body.
 func (a *Answer[T]) settle(status int, reads bool, ifNoneMatch []string) (err error) {
@@ -72,17 +75,22 @@ func WriteRead(w http.ResponseWriter, c *Call, body any) error {
 	return WriteJSON(w, http.StatusOK, body)
 }
 
-// Conditional completes the description of a read that [WriteRead] answers.
+// Conditional completes the description of a read: it may be repeated at the price of a few bytes. Its answer gets an
+// ETag, if it is described.
 func Conditional(o huma.Operation) huma.Operation {
-	parameters, responses := conditional()
-	o.Parameters = append(o.Parameters, parameters...)
-	maps.Copy(responses["304"].Headers, o.Responses["200"].Headers)
-	maps.Copy(o.Responses, responses)
-	ok := o.Responses["200"]
-	if ok.Headers == nil {
-		ok.Headers = map[string]*huma.Param{}
+	text := &huma.Schema{Type: huma.TypeString}
+	o.Parameters = append(o.Parameters, &huma.Param{
+		Name: "If-None-Match", In: "header", Schema: text,
+		Description: "ETags of answers that the client has: one of them is answered with 304 and no body",
+	})
+	headers := map[string]*huma.Param{"ETag": {Schema: text}}
+	if ok := o.Responses["200"]; ok != nil {
+		maps.Copy(headers, ok.Headers)
+		ok.Headers["ETag"] = headers["ETag"]
+	} else {
+		o.Responses = map[string]*huma.Response{}
 	}
-	ok.Headers["ETag"] = &huma.Param{Schema: &huma.Schema{Type: huma.TypeString}}
+	o.Responses["304"] = &huma.Response{Description: "The client has it already", Headers: headers}
 	return o
 }
 
@@ -153,4 +161,26 @@ func OptionalOwner(organization string) *string {
 		return nil
 	}
 	return &organization
+}
+
+// Optional is a value; nil for none: an empty text, zero.
+func Optional[T comparable](value T) *T {
+	if value == *new(T) {
+		return nil
+	}
+	return &value
+}
+
+// Views are the rows of a list as clients see them; without rows an empty list, not nil.
+func Views[T, V any](rows []record.Entity[T], view func(T) V) []V {
+	return Each(rows, func(e record.Entity[T]) V { return view(e.Value) })
+}
+
+// Each is what a function makes of each value of a list; without values an empty list, not nil.
+func Each[T, V any](list []T, of func(T) V) []V {
+	made := make([]V, 0, len(list))
+	for _, one := range list {
+		made = append(made, of(one))
+	}
+	return made
 }

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -22,6 +24,11 @@ var (
 	// limitsOfAnswers are for what large answers have beyond smallBody, until their clients have taken them.
 	limitsOfAnswers = share.Limits{All: 160 << 20, Reserve: 32 << 20, Organization: 32 << 20, User: 24 << 20}
 )
+
+// countOf divides so many of something, of which each holder has so many; 0: no limit.
+func countOf(all, each int) *share.Pool {
+	return share.New(share.Limits{All: cmp.Or(int64(all), math.MaxInt64), Organization: int64(each)})
+}
 
 // largestAnswer is how much one answer may have beyond smallBody.
 const largestAnswer = 48 << 20

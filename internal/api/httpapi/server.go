@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -57,10 +58,15 @@ type Server struct {
 	// document is the OpenAPI document, which is made when it is asked for first.
 	document func() *huma.OpenAPI
 	metrics  *metrics
-	gate     *gate
-	slots    streamSlots
+
+	open      map[string]bool   // paths of the API that answer without a key
+	names     map[string]string // of operations, by pattern
+	keys      ratelimit.Limiter // of requests
+	guests    ratelimit.Limiter // the same by the addresses of clients without a good key
+	strangers strangers
 
 	bodies, smallBodies, answers *share.Pool // bytes; see room.go
+	slots                        *share.Pool // of streams; each key counts as an organization
 
 	stopping context.Context
 	stop     context.CancelFunc
@@ -70,18 +76,14 @@ type Server struct {
 // New makes a server with the operations that routes adds.
 func New(c Config, routes func(*Server)) *Server {
 	setErrorShape()
-	if c.Stall == 0 {
-		c.Stall = stallTime
-	}
+	c.Stall = cmp.Or(c.Stall, stallTime)
 	s := &Server{
 		Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics),
+		open: map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
+		keys: ratelimit.Limiter{Shared: c.Shared}, strangers: strangers{pool: countOf(0, c.Strangers)},
+		slots:  countOf(c.Streams, c.KeyStreams),
 		bodies: share.New(limitsOfBodies), smallBodies: share.New(limitsOfSmallBodies),
 		answers: share.New(limitsOfAnswers),
-	}
-	s.slots.Config = &s.Config
-	s.gate = &gate{
-		Config: &s.Config, keys: ratelimit.Limiter{Shared: c.Shared}, strangers: strangers{limit: c.Strangers},
-		open: map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())
 	s.api = humago.New(s.mux, documented(c.PublicURL))
@@ -89,7 +91,7 @@ func New(c Config, routes func(*Server)) *Server {
 	SchemaOf[errorBody](s) // now: once requests are served, the description that they are checked by must not change
 	s.document = sync.OnceValue(func() *huma.OpenAPI { return apidoc.Make(s.api.OpenAPI()) })
 	s.serveDocument()
-	s.gate.names = s.operationNames()
+	s.names = apidoc.Names(s.api.OpenAPI())
 	s.entered = s.entrance()
 	return s
 }

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"agentplatform/internal/platform/share"
 )
 
 // IdleTimeout is how long the server keeps a connection without a request. It is longer than a load balancer in front
@@ -18,38 +20,30 @@ func (s *Server) HTTP() *http.Server {
 	return &http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: IdleTimeout, MaxHeaderBytes: 64 << 10,
 		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
-		ConnContext: s.gate.strangers.enter, ConnState: s.gate.strangers.seen,
+		ConnContext: s.strangers.enter, ConnState: s.strangers.seen,
 	}
 }
 
 // strangers counts the connections of each address that have shown no good key yet. An address has so many; what it
 // opens beyond is closed. The others are bounded by what their keys may.
 type strangers struct {
-	limit int // 0: none
-
-	mu   sync.Mutex
-	of   map[string]int
-	from map[net.Conn]string
+	pool *share.Pool
+	of   sync.Map // the parts of the pool, by net.Conn
 }
 
 type strangerKey struct{}
 
 func (s *strangers) enter(ctx context.Context, c net.Conn) context.Context {
 	address, _, err := net.SplitHostPort(c.RemoteAddr().String())
-	if err != nil || s.limit == 0 {
+	if err != nil {
 		return ctx
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.of[address] >= s.limit {
+	part := s.pool.Part(share.Holder{Organization: address})
+	if part.Take(1) != nil {
 		_ = c.Close()
 		return ctx
 	}
-	if s.of == nil {
-		s.of, s.from = map[string]int{}, map[net.Conn]string{}
-	}
-	s.of[address]++
-	s.from[c] = address
+	s.of.Store(c, part)
 	return context.WithValue(ctx, strangerKey{}, c)
 }
 
@@ -67,14 +61,7 @@ func (s *strangers) known(ctx context.Context) {
 }
 
 func (s *strangers) forget(c net.Conn) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	address, there := s.from[c]
-	if !there {
-		return
-	}
-	delete(s.from, c)
-	if s.of[address]--; s.of[address] == 0 {
-		delete(s.of, address)
+	if part, there := s.of.LoadAndDelete(c); there {
+		part.(*share.Part).Give()
 	}
 }

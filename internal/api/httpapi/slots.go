@@ -2,49 +2,32 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"net/http"
-	"sync"
 	"time"
 
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/share"
 )
-
-// streamSlots bounds the open streams: all of them, those of each key, and those of each key in all processes together.
-type streamSlots struct {
-	*Config
-
-	mu  sync.Mutex
-	all int
-	of  map[string]int
-}
 
 // TakeSlot takes a stream slot for the call, which has it until the request has been answered. It is called before the
 // answer begins. Its error, of kind Limited or Unavailable, is the answer where no slot is free. A call takes one slot
 // at most.
-func (s *Server) TakeSlot(ctx context.Context, c *Call) error { return s.slots.take(ctx, c) }
-
-func (s *streamSlots) take(ctx context.Context, c *Call) error {
-	key := c.Principal.Key
-	if c.hasSlot {
+func (s *Server) TakeSlot(ctx context.Context, c *Call) error {
+	if c.slot != nil {
 		return nil
 	}
 	if err := s.takeShared(ctx, c); err != nil {
 		return err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.KeyStreams > 0 && s.of[key] >= s.KeyStreams:
+	slot := s.slots.Part(share.Holder{Organization: c.Principal.Key})
+	if refused, is := errors.AsType[*share.Refusal](slot.Take(1)); is {
+		if refused.Scope == share.Process {
+			return full(problem.Unavailable, "unavailable", "too many streams are open; try again")
+		}
 		return full(problem.Limited, "rate_limited", "this key has %d streams open and may have no more", s.KeyStreams)
-	case s.Streams > 0 && s.all >= s.Streams:
-		return full(problem.Unavailable, "unavailable", "too many streams are open; try again")
 	}
-	if s.of == nil {
-		s.of = map[string]int{}
-	}
-	s.all++
-	s.of[key]++
-	c.hasSlot = true
+	c.slot = slot
 	return nil
 }
 
@@ -55,10 +38,10 @@ const shortWait = 3 * time.Second
 // waits for a run for longer than shortWait takes a slot of its key: like a stream, it keeps a function busy. Where no
 // slot is free, the answer has the run's present state. Reads are not limited: they keep none of the functions that
 // answer messages.
-func (s *streamSlots) slotted(next http.Handler) http.Handler {
+func (s *Server) slotted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ctx := callOf(r.Context()), r.Context()
-		defer func() { c.release(); s.release(ctx, c) }()
+		defer func() { c.release(); s.releaseSlots(ctx, c) }()
 		if s.Shared != nil && s.KeyChats > 0 && r.Method == http.MethodPost {
 			c.waits.Limit(shortWait, func() bool {
 				return c.Principal.Key == "" || s.takeShared(ctx, c) == nil
@@ -70,7 +53,7 @@ func (s *streamSlots) slotted(next http.Handler) http.Handler {
 
 // takeShared takes one of the slots that a key has in all processes together. Where the table cannot be read, the
 // stream is let in: its next read is of the same table.
-func (s *streamSlots) takeShared(ctx context.Context, c *Call) error {
+func (s *Server) takeShared(ctx context.Context, c *Call) error {
 	if s.Shared == nil || s.KeyChats == 0 || c.sharedSlot != nil {
 		return nil
 	}
@@ -94,21 +77,14 @@ func full(kind problem.Kind, code, format string, args ...any) error {
 	return p
 }
 
-// release releases the slots of a call, if it has any.
-func (s *streamSlots) release(ctx context.Context, c *Call) {
+// releaseSlots releases the slots of a call, if it has any.
+func (s *Server) releaseSlots(ctx context.Context, c *Call) {
 	if c.sharedSlot != nil {
 		if err := s.Shared.Leave(ctx, c.Principal.Key, *c.sharedSlot); err != nil {
 			s.Log.Warn("the slot of a stream is not released", "request_id", c.id, "error", err.Error())
 		}
 	}
-	if !c.hasSlot {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	key := c.Principal.Key
-	s.all--
-	if s.of[key]--; s.of[key] == 0 {
-		delete(s.of, key)
+	if c.slot != nil {
+		c.slot.Give()
 	}
 }

@@ -117,10 +117,7 @@ func described(s *httpapi.Server) []huma.Operation {
 func (h *handlers) createFile(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
 	h.BoundBody(w, r)
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/json" {
-		if err := h.Hold(w, r, c); err != nil {
-			return err
-		}
-		return h.announceFile(w, r, c.Principal)
+		return h.announceFile(w, r, c)
 	}
 	f, err := h.takeFile(r, c.Principal)
 	if err != nil {
@@ -184,9 +181,13 @@ func newFile(p tenant.Principal, name, contentType string, size int64) files.New
 	}
 }
 
-func (h *handlers) announceFile(w http.ResponseWriter, r *http.Request, p tenant.Principal) error {
+func (h *handlers) announceFile(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	body, err := h.Hold(w, r, c)
+	if err != nil {
+		return err
+	}
 	var a fileAnnouncement
-	if err := readJSON(r, &a); err != nil {
+	if err := httpapi.Decode("body", body, &a); err != nil {
 		return err
 	}
 	if a.Name == "" || len(a.Name) > 255 {
@@ -206,7 +207,7 @@ func (h *handlers) announceFile(w http.ResponseWriter, r *http.Request, p tenant
 	if a.Size < 0 || a.Size > most {
 		return problem.InvalidField("body.size", "must be between 1 and %d", most)
 	}
-	n := newFile(p, a.Name, a.ContentType, a.Size)
+	n := newFile(c.Principal, a.Name, a.ContentType, a.Size)
 	n.Document = document
 	f, address, err := h.files.Announce(r.Context(), n)
 	if err != nil {
@@ -272,12 +273,4 @@ func (h *handlers) readFile(w http.ResponseWriter, r *http.Request, c *httpapi.C
 	return httpapi.Content{
 		URL: content.URL, Bytes: content.Bytes, Size: f.Size, Type: f.ContentType, Disposition: disposition,
 	}.Send(w, r)
-}
-
-func readJSON(r *http.Request, into any) error {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		return err
-	}
-	return httpapi.Decode("body", body, into)
 }

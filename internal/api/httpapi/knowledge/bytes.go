@@ -131,17 +131,15 @@ func (h *handlers) createDocuments(w http.ResponseWriter, r *http.Request, c *ht
 	}
 	h.BoundBody(w, r)
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "multipart/form-data" {
-		if err := h.Hold(w, r, c); err != nil {
-			return err
-		}
-		return h.createOne(w, r, c.Principal, base)
+		return h.createOne(w, r, c, base)
 	}
 	return h.createFiles(w, r, c.Principal, base)
 }
 
 // createOne adds the document that a body of JSON is.
-func (h *handlers) createOne(w http.ResponseWriter, r *http.Request, p tenant.Principal, base string) error {
-	raw, err := io.ReadAll(r.Body)
+func (h *handlers) createOne(w http.ResponseWriter, r *http.Request, c *httpapi.Call, base string) error {
+	p := c.Principal
+	raw, err := h.Hold(w, r, c)
 	if err != nil {
 		return err
 	}

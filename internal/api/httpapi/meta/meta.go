@@ -6,6 +6,10 @@ package meta
 
 import (
 	"context"
+	"net/http"
+	"net/http/pprof"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/org/tenant"
@@ -18,16 +22,27 @@ type health struct {
 	Commit  string `json:"commit" doc:"that the program was built from; unknown where none was set"`
 }
 
-// Routes adds the area's operations to a server, with profiles of the process if pprof says so.
-func Routes(s *httpapi.Server, pprof bool) {
+// Routes adds the area's operations to a server, with profiles of the process if profiles says so.
+func Routes(s *httpapi.Server, profiles bool) {
 	up := health{Status: "ok"}
 	up.Version, up.Commit = version.Read()
-	httpapi.Register(s, httpapi.Operation{
-		Method: "GET", Path: "/healthz", Open: true,
-		ID: "health", Tag: "meta", Summary: "Whether the service is up",
-	}, func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[health], error) {
-		return &httpapi.Answer[health]{Body: up}, nil
-	})
+	httpapi.Route(httpapi.Routes{Server: s, Tag: "meta"}, "GET /healthz", "health", "Whether the service is up",
+		func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[health], error) {
+			return httpapi.Body(up), nil
+		}, httpapi.Open)
 	docsRoutes(s)
-	operatorRoutes(s, pprof)
+	operatorRoutes(s, profiles)
+}
+
+// operatorRoutes are for whoever runs the process, from the same machine.
+func operatorRoutes(s *httpapi.Server, profiles bool) {
+	if s.Metrics != nil {
+		s.HandleOpen("GET /metrics", s.ForOperators(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})))
+	}
+	if profiles {
+		s.HandleOpen("GET /debug/pprof/", s.ForOperators(http.HandlerFunc(pprof.Index)))
+		s.HandleOpen("GET /debug/pprof/cmdline", s.ForOperators(http.HandlerFunc(pprof.Cmdline)))
+		s.HandleOpen("GET /debug/pprof/profile", s.ForOperators(http.HandlerFunc(pprof.Profile)))
+		s.HandleOpen("GET /debug/pprof/trace", s.ForOperators(http.HandlerFunc(pprof.Trace)))
+	}
 }

@@ -16,22 +16,21 @@ import (
 // a2aRoutes let clients of the Agent2Agent protocol in. What they say is the server's of the protocol; here is who may,
 // and how answers travel.
 func (h *handlers) a2aRoutes() {
-	const path, card = "/a2a/{agent_id}", "/a2a/{agent_id}/.well-known/agent-card.json"
-	h.describeCalls(huma.Operation{
-		Path: path, OperationID: "a2a", Parameters: inPath("agent_id"),
+	const path = "/a2a/{agent_id}"
+	h.add(tenant.LevelRun, h.a2aCall, h.rpc(huma.Operation{
+		Method: http.MethodPost, Path: path, OperationID: "a2a", Parameters: inPath("agent_id"),
 		Summary: "An agent as an A2A server (JSON-RPC, protocol 1.0 and 0.3)",
 		Description: "Tasks are runs, contexts are chats. Streaming methods answer with Server-Sent Events. " +
 			"Needs level `run`.",
 		Responses: answers("A JSON-RPC answer, or a stream of them, which names its run in a header", nil, runHeader),
-	})
-	h.describe(huma.Operation{
-		Method: http.MethodGet, Path: card, OperationID: "a2a-card", Parameters: inPath("agent_id"),
-		Summary: "An agent's A2A card", Description: "Needs level `read`.",
+	}))
+	h.add(tenant.LevelRead, h.a2aCard, huma.Operation{
+		Method: http.MethodGet, Path: path + "/.well-known/agent-card.json", OperationID: "a2a-card",
+		Parameters: inPath("agent_id"),
+		Summary:    "An agent's A2A card", Description: "Needs level `read`.",
 		Responses: answers("The card, for clients of both versions",
 			content(httpapi.SchemaOf[agentCard](h.Server), asJSON)),
 	})
-	h.Handle("POST", path, tenant.LevelRun, h.a2aCall)
-	h.Handle("GET", card, tenant.LevelRead, h.a2aCard)
 }
 
 func (h *handlers) a2aCard(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {

@@ -14,9 +14,8 @@ import (
 // aguiRoutes let front ends in that speak AG-UI. What they say is the server's of the protocol; here is who may, and
 // how answers travel.
 func (h *handlers) aguiRoutes() {
-	const path = "/agui/{agent_id}"
-	h.describe(huma.Operation{
-		Method: http.MethodPost, Path: path, OperationID: "agui", Parameters: inPath("agent_id"),
+	h.add(tenant.LevelRun, h.aguiCall, huma.Operation{
+		Method: http.MethodPost, Path: "/agui/{agent_id}", OperationID: "agui", Parameters: inPath("agent_id"),
 		Summary: "Talk with an agent, by AG-UI (protocol 1.0)",
 		Description: "Threads are chats. A request begins a durable run, goes on with one that waits for the front " +
 			"end, or follows the thread's last run when it brings nothing new. Needs level `run`.",
@@ -26,7 +25,6 @@ func (h *handlers) aguiRoutes() {
 		Responses: answers("The events of the exchange",
 			content(httpapi.SchemaOf[aguiserver.AGUIEvent](h.Server), asEvents), runHeader),
 	})
-	h.Handle("POST", path, tenant.LevelRun, h.aguiCall)
 }
 
 // aguiCall answers with the events of an exchange. Where these end before it, for whatever reason, it says so: the

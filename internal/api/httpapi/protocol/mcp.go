@@ -27,14 +27,14 @@ func (h *handlers) mcpRoutes() {
 		Description: "The request is malformed, or several in one",
 		Content:     content(httpapi.SchemaOf[rpcResponse](h.Server), asJSON),
 	}
-	h.describeCalls(huma.Operation{
-		Path: "/mcp", OperationID: "mcp",
+	h.Handle("", "/mcp", tenant.LevelRun, h.mcpCall)
+	h.Describe(h.rpc(huma.Operation{
+		Method: http.MethodPost, Path: "/mcp", Tags: []string{"protocols"}, OperationID: "mcp",
 		Summary: "The agents as tools of an MCP server (streamable HTTP)",
 		Description: "Speaks the Model Context Protocol, without sessions. A call with a progress token is answered " +
 			"with Server-Sent Events: what happens in its run, then the result. Needs level `run`.",
 		Responses: responses,
-	})
-	h.Handle("", "/mcp", tenant.LevelRun, h.mcpCall)
+	}))
 }
 
 func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
@@ -71,8 +71,8 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 		return nil
 	case !strings.HasPrefix(kind, "text/plain"):
 		w.WriteHeader(refused)
-		_, err := io.WriteString(w, text)
-		return httpapi.IgnoreGone(err)
+		_, _ = io.WriteString(w, text)
+		return nil
 	}
 	text = strings.TrimSpace(text)
 	w.Header().Del("Content-Type")

@@ -8,7 +8,6 @@ package protocol
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"net/http"
 	"time"
 
@@ -70,10 +69,7 @@ func Routes(s *httpapi.Server, c Config) {
 
 // body reads a body of JSON, which counts against what bodies may have until c.Release is called.
 func (h *handlers) body(w http.ResponseWriter, r *http.Request, c *httpapi.Call) ([]byte, error) {
-	if err := h.Hold(w, r, c); err != nil {
-		return nil, err
-	}
-	body, err := io.ReadAll(r.Body)
+	body, err := h.Hold(w, r, c)
 	r.Body = http.NoBody // which a stream would keep
 	return body, err
 }
@@ -90,8 +86,9 @@ func (h *handlers) read(w http.ResponseWriter, r *http.Request, c *httpapi.Call,
 	return httpapi.Decode("body", body, into)
 }
 
-// describe adds an operation to the document.
-func (h *handlers) describe(o huma.Operation) {
+// add adds an operation to the routes and to the document.
+func (h *handlers) add(level tenant.Level, handle httpapi.Handler, o huma.Operation) {
+	h.Handle(o.Method, o.Path, level, handle)
 	o.Tags = []string{"protocols"}
 	h.Describe(o)
 }

@@ -16,16 +16,13 @@ import (
 	"agentplatform/internal/platform/problem"
 )
 
-const (
-	responsesPath = "/responses"
-	responsePath  = "/responses/{response_id}"
-
-	maxSequence = 1 << 53 // of an event: the largest that every client's numbers can tell from the next
-)
+// maxSequence bounds the number of an event: it is the largest that every client's numbers can tell from the next.
+const maxSequence = 1 << 53
 
 // responsesRoutes let clients of Open Responses in. What they say is the server's of the protocol; here is who may, and
 // how answers travel.
 func (h *handlers) responsesRoutes() {
+	const responsePath = "/responses/{response_id}"
 	response := content(httpapi.SchemaOf[responses.Response](h.Server), asJSON)
 	either := content(httpapi.SchemaOf[responses.ResponseEvent](h.Server), asEvents)
 	maps.Copy(either, response)
@@ -34,8 +31,8 @@ func (h *handlers) responsesRoutes() {
 	httpapi.SchemaOf[responses.ResponseItemParam](h.Server)    // of the input
 	httpapi.SchemaOf[responses.PlainFormat](h.Server)          // of the answer
 	httpapi.SchemaOf[responses.SchemaFormat](h.Server)
-	h.describe(huma.Operation{
-		Method: http.MethodPost, Path: responsesPath, OperationID: "create-response",
+	h.add(tenant.LevelRun, h.createResponse, huma.Operation{
+		Method: http.MethodPost, Path: "/responses", OperationID: "create-response",
 		Summary: "Send a message to an agent, by Open Responses",
 		Description: "Starts a durable run, or goes on with one that waits for the client. Without stream and " +
 			"background it answers when the run has ended or waits, or after a while with status in_progress. " +
@@ -50,7 +47,7 @@ func (h *handlers) responsesRoutes() {
 		Responses: answers("The response. With stream: its events, then [DONE]", either, runHeader,
 			"Idempotent-Replayed"),
 	})
-	h.describe(httpapi.Conditional(huma.Operation{
+	h.add(tenant.LevelRead, h.readResponse, httpapi.Conditional(huma.Operation{
 		Method: http.MethodGet, Path: responsePath, OperationID: "read-response",
 		Summary: "Read a response, or follow it", Description: "Needs level `read`.",
 		Parameters: append(inPath("response_id"),
@@ -62,27 +59,21 @@ func (h *handlers) responsesRoutes() {
 		),
 		Responses: answers("The response. With stream: its events, then [DONE]", either, runHeader),
 	}))
-	h.describe(huma.Operation{
+	h.add(tenant.LevelRun, h.cancelResponse, huma.Operation{
 		Method: http.MethodPost, Path: responsePath + "/cancel", OperationID: "cancel-response",
 		Parameters: inPath("response_id"), Summary: "Cancel a response",
 		Description: "One that has ended stays as it is. Needs level `run`.",
 		Responses:   answers("The response as it is then", response, runHeader),
 	})
-	h.describe(huma.Operation{
+	h.add(tenant.LevelRun, h.deleteResponse, huma.Operation{
 		Method: http.MethodDelete, Path: responsePath, OperationID: "delete-response",
 		Parameters: inPath("response_id"), Summary: "Delete a response with its conversation",
 		Description: "409 when the conversation has other responses. Needs level `run`.",
 		Responses: answers("It is deleted",
 			content(httpapi.SchemaOf[responses.DeletedResponse](h.Server), asJSON)),
 	})
-	httpapi.Register(h.Server, httpapi.Operation{
-		Method: http.MethodGet, Path: responsePath + "/input_items", Level: tenant.LevelRead,
-		ID: "list-input-items", Tag: "protocols", Summary: "What a response was given",
-	}, h.inputItems)
-	h.Handle("POST", responsesPath, tenant.LevelRun, h.createResponse)
-	h.Handle("GET", responsePath, tenant.LevelRead, h.readResponse)
-	h.Handle("POST", responsePath+"/cancel", tenant.LevelRun, h.cancelResponse)
-	h.Handle("DELETE", responsePath, tenant.LevelRun, h.deleteResponse)
+	r := httpapi.Routes{Server: h.Server, Tag: "protocols", Read: tenant.LevelRead}
+	httpapi.Route(r, "GET "+responsePath+"/input_items", "list-input-items", "What a response was given", h.inputItems)
 }
 
 func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {

@@ -2,7 +2,6 @@ package protocol
 
 import (
 	"encoding/json"
-	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -61,13 +60,13 @@ type cardSkill struct {
 	Tags        []string `json:"tags"`
 }
 
-// describeCalls adds an operation that takes JSON-RPC to the document. What a call does is not the operation's: its
+// rpc completes the description of an operation that takes JSON-RPC. What a call does is not the operation's: its
 // errors stand in the answer.
-func (h *handlers) describeCalls(o huma.Operation) {
-	o.Method, o.Metadata = http.MethodPost, httpapi.ChangesNothing()
+func (h *handlers) rpc(o huma.Operation) huma.Operation {
+	o.Metadata = httpapi.ChangesNothing()
 	o.RequestBody = &huma.RequestBody{
 		Required: true, Content: content(httpapi.SchemaOf[rpcRequest](h.Server), asJSON),
 	}
 	o.Responses["200"].Content = content(httpapi.SchemaOf[rpcResponse](h.Server), asJSON, asEvents)
-	h.describe(o)
+	return o
 }

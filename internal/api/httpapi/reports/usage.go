@@ -113,7 +113,7 @@ type UsageQuery struct {
 	From   string `query:"from" maxLength:"40" doc:"inclusive: a time (RFC 3339), or a date in UTC; by default all"`
 	To     string `query:"to" maxLength:"40" doc:"exclusive"`
 	Kind   string `query:"kind" enum:"run,ingestion,search" doc:"by default all"`
-	Accept string `header:"Accept" doc:"text/csv gives CSV, whole"`
+	Accept string `header:"Accept" hidden:"true"` // text/csv gives CSV, whole
 }
 
 // part is a part of the ledger.

@@ -227,8 +227,8 @@ func (h *handlers) completed(ctx context.Context, w http.ResponseWriter, p tenan
 		return errors.New("httpapi: a result is no object")
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, err = w.Write(slices.Concat(result[:len(result)-1], []byte{','}, extra[1:], []byte{'\n'}))
-	return httpapi.IgnoreGone(err)
+	_, _ = w.Write(slices.Concat(result[:len(result)-1], []byte{','}, extra[1:], []byte{'\n'}))
+	return nil
 }
 
 func (h *handlers) handle(ctx context.Context, w http.ResponseWriter, r record.Run, parked *view.Parked) error {

@@ -36,7 +36,7 @@ func (h *handlers) streamRoutes() {
 			},
 		},
 	})
-	h.HandleRun("GET", "/runs/{run_id}/stream", tenant.LevelRead, h.streamEvents)
+	h.Handle("GET", "/runs/{run_id}/stream", tenant.LevelRead, h.streamEvents)
 }
 
 // streamEvents answers with Server-Sent Events.

@@ -38,9 +38,18 @@ func TestTheDocumentIsTheOneThatIsCommitted(t *testing.T) {
 
 func TestEveryRouteNeedsAKeyButTheOpenOnes(t *testing.T) {
 	e := httpapitest.New(t)
-	patterns := e.Patterns()
+	document, err := e.Document()
+	require.NoError(t, err)
+	var d struct{ Paths map[string]map[string]any }
+	require.NoError(t, json.Unmarshal(document, &d))
+	var patterns []string
+	for path, operations := range d.Paths {
+		for method := range operations {
+			patterns = append(patterns, strings.ToUpper(method)+" "+path)
+		}
+	}
 	sort.Strings(patterns)
-	require.Greater(t, len(patterns), 50)
+	require.Greater(t, len(patterns), 100)
 	for _, p := range patterns {
 		method, path, _ := strings.Cut(p, " ")
 		r := httptest.NewRequest(method, strings.NewReplacer("{", "", "}", "").Replace(path), nil)
