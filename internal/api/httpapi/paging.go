@@ -26,17 +26,6 @@ type LongPaging struct {
 	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
 }
 
-// Resources reads a page of a listing. Its errors are those of [DecodeCursor] and of record.
-func Resources[T record.Resourceful](
-	ctx context.Context, store *record.Store, scope record.Scope, in Paging,
-) (record.Page[record.Entity[T]], error) {
-	after, err := DecodeCursor(in.Cursor)
-	if err != nil {
-		return record.Page[record.Entity[T]]{}, err
-	}
-	return record.Resources[T](ctx, store, scope, after, in.Limit)
-}
-
 // Scanned bounds how many rows a page of a filtered listing looks at; it may be short and still have a cursor.
 const Scanned = 500
 
@@ -85,8 +74,8 @@ func Filter[T, V any](
 	return views, EncodeCursor(after), nil
 }
 
-// ResourcesThat is [Resources] of those that keep says yes to.
-func ResourcesThat[T record.Resourceful](
+// Resources reads a page of the resources that keep says yes to, as [Filter] does.
+func Resources[T record.Resourceful](
 	ctx context.Context, store *record.Store, scope record.Scope, in Paging, keep func(T) bool,
 ) (rows []record.Entity[T], next *string, err error) {
 	return Filter(ctx, in, func(ctx context.Context, after string, n int) (record.Page[record.Entity[T]], error) {

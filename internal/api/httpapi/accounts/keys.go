@@ -108,7 +108,7 @@ func (h *handlers) listKeys(ctx context.Context, p tenant.Principal, in *struct 
 	httpapi.Paging
 	UserID httpapi.ID `query:"user_id" doc:"whose keys"`
 }) (*answer[keyList], error) {
-	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), in.Paging, func(k catalog.APIKey) bool {
+	rows, next, err := httpapi.Resources(ctx, h.Store, p.Scope(), in.Paging, func(k catalog.APIKey) bool {
 		return in.UserID == "" || k.UserID == string(in.UserID)
 	})
 	if err != nil {

@@ -3,7 +3,6 @@ package accounts
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"agentplatform/events"
 	"agentplatform/internal/api/httpapi"
@@ -165,8 +164,10 @@ func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
 	return e, nil
 }
 
-func (h *handlers) organizationAnswer(e record.Entity[catalog.Organization]) *answer[organizationView] {
-	return httpapi.Versioned(e.Version(), h.viewOrganization(e.Value))
+func (h *handlers) organizationAnswer(
+	e record.Entity[catalog.Organization], err error,
+) (*answer[organizationView], error) {
+	return httpapi.Shows(h.viewOrganization)(e, err)
 }
 
 func (h *handlers) createOrganization(
@@ -176,8 +177,7 @@ func (h *handlers) createOrganization(
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.CreateOrganization(ctx, edit)
-	return h.organizationAnswer(e), err
+	return h.organizationAnswer(h.Tenants.CreateOrganization(ctx, edit))
 }
 
 type organizationList struct {
@@ -188,19 +188,16 @@ type organizationList struct {
 func (h *handlers) listOrganizations(
 	ctx context.Context, _ tenant.Principal, in *httpapi.Paging,
 ) (*answer[organizationList], error) {
-	page, err := httpapi.Resources[catalog.Organization](ctx, h.Store, record.System(), *in)
-	if err != nil {
-		return nil, err
-	}
-	rows := slices.DeleteFunc(page.Rows, func(e record.Entity[catalog.Organization]) bool { return e.Value.Deleted })
-	return httpapi.Body(organizationList{httpapi.Views(rows, h.viewOrganization), httpapi.EncodeCursor(page.Next)}), nil
+	rows, next, err := httpapi.Resources(ctx, h.Store, record.System(), *in, func(o catalog.Organization) bool {
+		return !o.Deleted
+	})
+	return httpapi.Body(organizationList{httpapi.Views(rows, h.viewOrganization), next}), err
 }
 
 func (h *handlers) readOrganization(
 	ctx context.Context, _ tenant.Principal, in *httpapi.IDPath,
 ) (*answer[organizationView], error) {
-	e, err := h.Tenants.ReadOrganization(ctx, in.ID)
-	return h.organizationAnswer(e), err
+	return h.organizationAnswer(h.Tenants.ReadOrganization(ctx, in.ID))
 }
 
 func (h *handlers) editOrganization(ctx context.Context, p tenant.Principal, in *struct {
@@ -212,8 +209,7 @@ func (h *handlers) editOrganization(ctx context.Context, p tenant.Principal, in 
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.EditOrganization(ctx, p, in.ID, in.Precondition(), edit)
-	return h.organizationAnswer(e), err
+	return h.organizationAnswer(h.Tenants.EditOrganization(ctx, p, in.ID, in.Precondition(), edit))
 }
 
 func (h *handlers) deleteOrganization(ctx context.Context, _ tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
@@ -228,8 +224,7 @@ func (h *handlers) readOwnOrganization(
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.ReadOrganization(ctx, id)
-	return h.organizationAnswer(e), err
+	return h.organizationAnswer(h.Tenants.ReadOrganization(ctx, id))
 }
 
 func (h *handlers) editOwnOrganization(
@@ -246,8 +241,7 @@ func (h *handlers) editOwnOrganization(
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.EditOrganization(ctx, p, id, in.Precondition(), edit)
-	return h.organizationAnswer(e), err
+	return h.organizationAnswer(h.Tenants.EditOrganization(ctx, p, id, in.Precondition(), edit))
 }
 
 type secretView struct {

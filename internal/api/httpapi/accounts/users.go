@@ -50,9 +50,7 @@ func viewUser(u catalog.User) userView {
 	}
 }
 
-func userAnswer(e record.Entity[catalog.User]) *answer[userView] {
-	return httpapi.Versioned(e.Version(), viewUser(e.Value))
-}
+var userAnswer = httpapi.Shows(viewUser)
 
 // UserInput is the body of what makes or changes a user.
 type UserInput struct {
@@ -86,8 +84,7 @@ func (h *handlers) createUser(ctx context.Context, p tenant.Principal, in *UserI
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.CreateUser(ctx, p, organization, in.edit())
-	return userAnswer(e), err
+	return userAnswer(h.Tenants.CreateUser(ctx, p, organization, in.edit()))
 }
 
 type userList struct {
@@ -102,7 +99,7 @@ func (h *handlers) listUsers(ctx context.Context, p tenant.Principal, in *struct
 	GroupID httpapi.ID `query:"group_id" doc:"who belong to it"`
 }) (*answer[userList], error) {
 	q := strings.ToLower(in.Q)
-	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), in.Paging, func(u catalog.User) bool {
+	rows, next, err := httpapi.Resources(ctx, h.Store, p.Scope(), in.Paging, func(u catalog.User) bool {
 		return (in.Role == "" || u.Role == in.Role) &&
 			(in.GroupID == "" || slices.Contains(u.GroupIDs, string(in.GroupID))) &&
 			(strings.Contains(strings.ToLower(u.Name), q) || strings.Contains(strings.ToLower(u.Email), q))
@@ -111,8 +108,7 @@ func (h *handlers) listUsers(ctx context.Context, p tenant.Principal, in *struct
 }
 
 func (h *handlers) readUser(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*answer[userView], error) {
-	e, err := record.Resource[catalog.User](ctx, h.Store, h.reach(p), in.ID)
-	return userAnswer(e), err
+	return userAnswer(record.Resource[catalog.User](ctx, h.Store, h.reach(p), in.ID))
 }
 
 func (h *handlers) editUser(ctx context.Context, p tenant.Principal, in *struct {
@@ -120,8 +116,7 @@ func (h *handlers) editUser(ctx context.Context, p tenant.Principal, in *struct 
 	httpapi.Match
 	UserInput
 }) (*answer[userView], error) {
-	e, err := h.Tenants.EditUser(ctx, p, h.reach(p), in.ID, in.Precondition(), in.edit())
-	return userAnswer(e), err
+	return userAnswer(h.Tenants.EditUser(ctx, p, h.reach(p), in.ID, in.Precondition(), in.edit()))
 }
 
 func (h *handlers) deleteUser(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {

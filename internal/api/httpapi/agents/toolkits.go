@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	jsonv2 "github.com/go-json-experiment/json"
 
@@ -123,9 +124,7 @@ func viewToolkit(t catalog.Toolkit) toolkitView {
 	return v
 }
 
-func toolkitAnswer(e record.Entity[catalog.Toolkit]) *answer[toolkitView] {
-	return httpapi.Versioned(e.Version(), viewToolkit(e.Value))
-}
+var toolkitAnswer = httpapi.Shows(viewToolkit)
 
 func (h *handlers) createToolkit(ctx context.Context, p tenant.Principal, in *struct {
 	Body    toolkitBody
@@ -135,8 +134,7 @@ func (h *handlers) createToolkit(ctx context.Context, p tenant.Principal, in *st
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Toolkits.Create(ctx, p.Organization, d)
-	return toolkitAnswer(e), err
+	return toolkitAnswer(h.Toolkits.Create(ctx, p.Organization, d))
 }
 
 type toolkitList struct {
@@ -147,28 +145,20 @@ type toolkitList struct {
 func (h *handlers) listToolkits(
 	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
 ) (*answer[toolkitList], error) {
-	list, most := toolkitList{Toolkits: []toolkitView{}}, in.Limit
-	if in.Cursor == "" {
+	toolkits, next, err := httpapi.Filter(ctx, *in, func(
+		ctx context.Context, after string, limit int,
+	) (page record.Page[record.Entity[catalog.Toolkit]], err error) {
+		page, err = record.Resources[catalog.Toolkit](ctx, h.Store, p.Scope(), after, limit)
+		if err != nil || after != "" {
+			return page, err
+		}
 		builtin, err := h.Toolkits.Toolkit(ctx, p.Scope(), catalog.BuiltinToolkit(p.Organization))
-		if err != nil {
-			return nil, err
-		}
-		list.Toolkits = append(list.Toolkits, viewToolkitOf(p, builtin.Value))
-		in.Limit = max(1, in.Limit-1)
-	}
-	page, err := httpapi.Resources[catalog.Toolkit](ctx, h.Store, p.Scope(), *in)
-	if err != nil {
-		return nil, err
-	}
-	if len(list.Toolkits) == most { // there is no room for more; are there more?
-		if page.Next != "" || len(page.Rows) > 0 {
-			page.Next = beforeAll
-		}
-		page.Rows = nil
-	}
-	list.NextCursor = httpapi.EncodeCursor(page.Next)
-	list.Toolkits = append(list.Toolkits, httpapi.Views(page.Rows, viewToolkit)...)
-	return httpapi.Body(list), nil
+		page.Rows, page.Places = slices.Insert(page.Rows, 0, builtin), slices.Insert(page.Places, 0, beforeAll)
+		return page, err
+	}, func(e record.Entity[catalog.Toolkit]) (toolkitView, bool, error) {
+		return viewToolkitOf(p, e.Value), true, nil
+	})
+	return httpapi.Body(toolkitList{toolkits, next}), err
 }
 
 // beforeAll is the place of the built-in toolkit, which is listed before all that are stored: places are made of
@@ -187,11 +177,8 @@ func viewToolkitOf(p tenant.Principal, t catalog.Toolkit) toolkitView {
 func (h *handlers) readToolkit(
 	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
 ) (*answer[toolkitView], error) {
-	e, err := h.Toolkits.Toolkit(ctx, p.Scope(), in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return httpapi.Versioned(e.Version(), viewToolkitOf(p, e.Value)), nil
+	return httpapi.Shows(func(t catalog.Toolkit) toolkitView { return viewToolkitOf(p, t) })(
+		h.Toolkits.Toolkit(ctx, p.Scope(), in.ID))
 }
 
 func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *struct {
@@ -207,8 +194,7 @@ func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *stru
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Toolkits.Edit(ctx, p.Scope(), in.ID, in.Precondition(), d)
-	return toolkitAnswer(e), err
+	return toolkitAnswer(h.Toolkits.Edit(ctx, p.Scope(), in.ID, in.Precondition(), d))
 }
 
 func (h *handlers) deleteToolkit(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {

@@ -154,12 +154,7 @@ func codeOf(f docstate.Failure) string {
 	return string(f.Code)
 }
 
-func answerDocument(e record.Entity[catalog.Document], err error) (*answer[documentView], error) {
-	if err != nil {
-		return nil, err
-	}
-	return httpapi.Versioned(e.Version(), viewDocument(e.Value)), nil
-}
+var answerDocument = httpapi.Shows(viewDocument)
 
 type documentList struct {
 	Documents  []documentView `json:"documents"`
@@ -213,8 +208,7 @@ func (h *handlers) readDocument(ctx context.Context, p tenant.Principal, in *str
 	DocumentPath
 	WaitMS int `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status or stage"`
 }) (*answer[documentView], error) {
-	e, err := h.Knowledge.Await(ctx, p, in.ID, in.DocumentID, time.Duration(in.WaitMS)*time.Millisecond)
-	return answerDocument(e, err)
+	return answerDocument(h.Knowledge.Await(ctx, p, in.ID, in.DocumentID, time.Duration(in.WaitMS)*time.Millisecond))
 }
 
 func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *struct {
@@ -238,8 +232,7 @@ func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *str
 			return merged(m, patch)
 		}
 	}
-	e, err := h.Knowledge.EditDocument(ctx, p, in.ID, in.DocumentID, in.Precondition(), edit)
-	return answerDocument(e, err)
+	return answerDocument(h.Knowledge.EditDocument(ctx, p, in.ID, in.DocumentID, in.Precondition(), edit))
 }
 
 // merged is metadata with a merge patch applied; null takes all of it away.
@@ -265,8 +258,7 @@ func (h *handlers) deleteDocument(ctx context.Context, p tenant.Principal, in *D
 }
 
 func (h *handlers) reprocess(ctx context.Context, p tenant.Principal, in *DocumentPath) (*answer[documentView], error) {
-	e, err := h.Knowledge.Reprocess(ctx, p, in.ID, in.DocumentID)
-	return answerDocument(e, err)
+	return answerDocument(h.Knowledge.Reprocess(ctx, p, in.ID, in.DocumentID))
 }
 
 type chunkView struct {
