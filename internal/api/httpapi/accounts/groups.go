@@ -56,17 +56,17 @@ var groupAnswer = httpapi.Shows(viewGroup)
 // GroupInput is the body of what makes or changes a group.
 type GroupInput struct {
 	Body struct {
-		Name        *string                         `json:"name,omitempty" minLength:"1" maxLength:"200"`
-		Description *string                         `json:"description,omitempty" nullable:"true"`
-		Budget      httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"of all its members together; null: none"`
+		Name        *string                      `json:"name,omitempty" minLength:"1" maxLength:"200"`
+		Description httpapi.Nullable[string]     `json:"description,omitzero"`
+		Budget      httpapi.Patch[record.Budget] `json:"budget,omitzero" doc:"of all its members together; null: none"`
 	}
-	RawBody []byte
 }
 
 func (in GroupInput) edit() tenant.GroupEdit {
-	e := tenant.GroupEdit{Name: in.Body.Name, Description: in.Body.Description, Budget: budgetIn(in.RawBody)}
-	reset(nullsIn(in.RawBody), "description", &e.Description)
-	return e
+	return tenant.GroupEdit{
+		Name: in.Body.Name, Description: in.Body.Description.Edit(),
+		Budget: tenant.BudgetEdit(in.Body.Budget.RawMessage),
+	}
 }
 
 func (h *handlers) createGroup(ctx context.Context, p tenant.Principal, in *GroupInput) (*answer[groupView], error) {

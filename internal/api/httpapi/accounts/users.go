@@ -55,32 +55,29 @@ var userAnswer = httpapi.Shows(viewUser)
 // UserInput is the body of what makes or changes a user.
 type UserInput struct {
 	Body struct {
-		Email          *string                         `json:"email,omitempty"`
-		Name           *string                         `json:"name,omitempty"`
-		Role           *string                         `json:"role,omitempty" enum:"member,manager,admin"`
-		GroupIDs       *[]string                       `json:"group_ids,omitempty"`
-		ConcurrencyCap *int                            `json:"concurrency_cap,omitempty" minimum:"1" maximum:"1000000" nullable:"true"`
-		Budget         httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"null: none"`
-		OrganizationID *string                         `json:"organization_id,omitempty" nullable:"true" doc:"for operators: an organization, or null for none"`
+		Email          *string                      `json:"email,omitempty"`
+		Name           *string                      `json:"name,omitempty"`
+		Role           *string                      `json:"role,omitempty" enum:"member,manager,admin"`
+		GroupIDs       *[]string                    `json:"group_ids,omitempty"`
+		ConcurrencyCap httpapi.Nullable[int]        `json:"concurrency_cap,omitzero" minimum:"1" maximum:"1000000"`
+		Budget         httpapi.Patch[record.Budget] `json:"budget,omitzero" doc:"null: none"`
+		OrganizationID httpapi.Nullable[string]     `json:"organization_id,omitzero" doc:"for operators: an organization, or null for none"`
 	}
-	RawBody []byte
 }
 
 func (in UserInput) edit() tenant.UserEdit {
-	e := tenant.UserEdit{
+	return tenant.UserEdit{
 		Email:    in.Body.Email,
 		Name:     in.Body.Name,
 		Role:     in.Body.Role,
 		GroupIDs: in.Body.GroupIDs,
-		Cap:      in.Body.ConcurrencyCap,
-		Budget:   budgetIn(in.RawBody),
+		Cap:      in.Body.ConcurrencyCap.Edit(),
+		Budget:   tenant.BudgetEdit(in.Body.Budget.RawMessage),
 	}
-	reset(nullsIn(in.RawBody), "concurrency_cap", &e.Cap)
-	return e
 }
 
 func (h *handlers) createUser(ctx context.Context, p tenant.Principal, in *UserInput) (*answer[userView], error) {
-	organization, err := h.target(ctx, p, in.Body.OrganizationID, in.RawBody)
+	organization, err := h.target(ctx, p, in.Body.OrganizationID)
 	if err != nil {
 		return nil, err
 	}

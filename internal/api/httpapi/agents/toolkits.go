@@ -40,23 +40,19 @@ func (h *handlers) toolkitRoutes() {
 }
 
 type toolkitBody struct {
-	Kind        string            `json:"kind,omitempty" enum:"openapi,mcp,http" doc:"at creation"`
-	Name        *string           `json:"name,omitempty"`
-	URL         *string           `json:"url,omitempty" doc:"of the OpenAPI document, of the MCP server, or of the request"`
-	BaseURL     *string           `json:"base_url,omitempty" doc:"of an OpenAPI document's operations, where it is not the document's own, or is another server's than the document and credentials are for it"`
-	Document    json.RawMessage   `json:"document,omitempty" shape:"string|object" doc:"an OpenAPI document, as JSON or as a text of YAML, instead of a url"`
-	Request     *tool.HTTPRequest `json:"request,omitempty" doc:"of the kind http"`
-	Command     []string          `json:"command,omitempty" doc:"of an MCP server that is a program of this machine, where the deployment allows it"`
-	Credentials json.RawMessage   `json:"credentials,omitempty" shape:"Credentials|null" doc:"write-only: {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password}; null for none"`
-	Enabled     []string          `json:"enabled,omitempty" doc:"at creation: the tools to enable; all that are found by default"`
+	Kind        string                     `json:"kind,omitempty" enum:"openapi,mcp,http" doc:"at creation"`
+	Name        *string                    `json:"name,omitempty"`
+	URL         *string                    `json:"url,omitempty" doc:"of the OpenAPI document, of the MCP server, or of the request"`
+	BaseURL     *string                    `json:"base_url,omitempty" doc:"of an OpenAPI document's operations, where it is not the document's own, or is another server's than the document and credentials are for it"`
+	Document    json.RawMessage            `json:"document,omitempty" shape:"string|object" doc:"an OpenAPI document, as JSON or as a text of YAML, instead of a url"`
+	Request     *tool.HTTPRequest          `json:"request,omitempty" doc:"of the kind http"`
+	Command     []string                   `json:"command,omitempty" doc:"of an MCP server that is a program of this machine, where the deployment allows it"`
+	Credentials json.RawMessage            `json:"credentials,omitempty" shape:"Credentials|null" doc:"write-only: {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password}; null for none"`
+	Enabled     httpapi.Nullable[[]string] `json:"enabled,omitzero" doc:"at creation: the tools to enable; all that are found by default"`
 }
 
 // draft is the body as the use case takes it; what is null is taken away.
-func (b toolkitBody) draft(raw []byte) (toolkit.Draft, error) {
-	var there map[string]json.RawMessage
-	if err := httpapi.Decode("body", raw, &there); err != nil {
-		return toolkit.Draft{}, err
-	}
+func (b toolkitBody) draft() (toolkit.Draft, error) {
 	d := toolkit.Draft{
 		Kind:    b.Kind,
 		Name:    b.Name,
@@ -64,10 +60,9 @@ func (b toolkitBody) draft(raw []byte) (toolkit.Draft, error) {
 		BaseURL: b.BaseURL,
 		Request: b.Request,
 		Command: b.Command,
-		Enabled: b.Enabled,
 	}
-	if _, named := there["enabled"]; named && d.Enabled == nil {
-		d.Enabled = []string{}
+	if b.Enabled.Said {
+		d.Enabled = append([]string{}, *b.Enabled.Edit()...)
 	}
 	if len(b.Document) > 0 && string(b.Document) != "null" {
 		d.Document = b.Document
@@ -76,7 +71,7 @@ func (b toolkitBody) draft(raw []byte) (toolkit.Draft, error) {
 			d.Document = []byte(text)
 		}
 	}
-	if c := there["credentials"]; c != nil {
+	if c := b.Credentials; c != nil {
 		d.Credentials = &tool.Credentials{} // null: none
 		err := jsonv2.Unmarshal(c, d.Credentials, jsonv2.RejectUnknownMembers(true))
 		if err != nil || d.Credentials.Type == "" && string(c) != "null" {
@@ -127,10 +122,9 @@ func viewToolkit(t catalog.Toolkit) toolkitView {
 var toolkitAnswer = httpapi.Shows(viewToolkit)
 
 func (h *handlers) createToolkit(ctx context.Context, p tenant.Principal, in *struct {
-	Body    toolkitBody
-	RawBody []byte
+	Body toolkitBody
 }) (*answer[toolkitView], error) {
-	d, err := in.Body.draft(in.RawBody)
+	d, err := in.Body.draft()
 	if err != nil {
 		return nil, err
 	}
@@ -184,13 +178,12 @@ func (h *handlers) readToolkit(
 func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	httpapi.Match
-	Body    toolkitBody
-	RawBody []byte
+	Body toolkitBody
 }) (*answer[toolkitView], error) {
-	if in.Body.Kind != "" || in.Body.Enabled != nil {
+	if in.Body.Kind != "" || in.Body.Enabled.Said {
 		return nil, problem.InvalidField("body", "kind and enabled are for the creation of a toolkit")
 	}
-	d, err := in.Body.draft(in.RawBody)
+	d, err := in.Body.draft()
 	if err != nil {
 		return nil, err
 	}
@@ -337,15 +330,14 @@ type ToolPath struct {
 func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct {
 	ToolPath
 	Body struct {
-		Enabled      *bool         `json:"enabled,omitempty"`
-		Approval     *string       `json:"approval,omitempty" enum:"never,always,when"`
-		ApprovalWhen *approvalWhen `json:"approval_when,omitempty" doc:"with approval: when"`
-		TimeoutMS    *int          `json:"timeout_ms,omitempty" nullable:"true" minimum:"1" maximum:"600000"`
-		RetrySafe    *bool         `json:"retry_safe,omitempty"`
+		Enabled      *bool                 `json:"enabled,omitempty"`
+		Approval     *string               `json:"approval,omitempty" enum:"never,always,when"`
+		ApprovalWhen *approvalWhen         `json:"approval_when,omitempty" doc:"with approval: when"`
+		TimeoutMS    httpapi.Nullable[int] `json:"timeout_ms,omitzero" minimum:"1" maximum:"600000"`
+		RetrySafe    *bool                 `json:"retry_safe,omitempty"`
 	}
-	RawBody []byte
 }) (*answer[ToolView], error) {
-	rules := toolkit.Rules{Enabled: in.Body.Enabled, TimeoutMS: in.Body.TimeoutMS, RetrySafe: in.Body.RetrySafe}
+	rules := toolkit.Rules{Enabled: in.Body.Enabled, TimeoutMS: in.Body.TimeoutMS.Edit(), RetrySafe: in.Body.RetrySafe}
 	if in.Body.Approval != nil {
 		rules.Approval = &tool.Approval{Mode: *in.Body.Approval}
 		if w := in.Body.ApprovalWhen; w != nil && rules.Approval.Mode == "when" {
@@ -353,10 +345,6 @@ func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct 
 		}
 	} else if in.Body.ApprovalWhen != nil {
 		return nil, problem.InvalidField("body.approval_when", "goes with approval: when")
-	}
-	var there map[string]json.RawMessage
-	if httpapi.Decode("body", in.RawBody, &there) == nil && string(there["timeout_ms"]) == "null" {
-		rules.TimeoutMS = new(int)
 	}
 	t, err := h.Toolkits.SetRules(ctx, p.Scope(), in.ID, in.Name, rules)
 	return httpapi.Body(viewTool(t)), err

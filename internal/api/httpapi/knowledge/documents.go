@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
 	"time"
 
 	"agentplatform/events"
@@ -215,41 +216,30 @@ func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *str
 	DocumentPath
 	httpapi.Match
 	Body struct {
-		Title    *string                    `json:"title,omitempty" minLength:"1" maxLength:"300"`
-		Language *string                    `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"as ISO 639-1 has it; auto: that of the base, or that the text tells"`
-		Metadata map[string]json.RawMessage `json:"metadata,omitempty" nullable:"true" shape:"string|number|boolean|null" doc:"is merged: null takes a member away"`
-		GroupIDs *[]string                  `json:"group_ids,omitempty"`
+		Title    *string                                      `json:"title,omitempty" minLength:"1" maxLength:"300"`
+		Language *string                                      `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"as ISO 639-1 has it; auto: that of the base, or that the text tells"`
+		Metadata httpapi.Nullable[map[string]json.RawMessage] `json:"metadata,omitzero" shape:"string|number|boolean|null" doc:"is merged: null takes a member away"`
+		GroupIDs *[]string                                    `json:"group_ids,omitempty"`
 	}
-	RawBody []byte
 }) (*answer[documentView], error) {
-	var there map[string]json.RawMessage
-	if err := httpapi.Decode("body", in.RawBody, &there); err != nil {
-		return nil, err
-	}
 	edit := knowledge.DocumentEdit{Title: in.Body.Title, Language: in.Body.Language, GroupIDs: in.Body.GroupIDs}
-	if patch, said := there["metadata"]; said {
+	if patch := in.Body.Metadata; patch.Said {
 		edit.Metadata = func(m map[string]json.RawMessage) (map[string]json.RawMessage, error) {
-			return merged(m, patch)
+			return merged(m, patch.Value), nil
 		}
 	}
 	return answerDocument(h.Knowledge.EditDocument(ctx, p, in.ID, in.DocumentID, in.Precondition(), edit))
 }
 
-// merged is metadata with a merge patch applied; null takes all of it away.
-func merged(m map[string]json.RawMessage, patch json.RawMessage) (map[string]json.RawMessage, error) {
-	if string(patch) == "null" {
-		return nil, nil
+// merged is metadata with a merge patch applied; none takes all of it away.
+func merged(m map[string]json.RawMessage, patch *map[string]json.RawMessage) map[string]json.RawMessage {
+	if patch == nil {
+		return nil
 	}
-	before, err := json.Marshal(viewMetadata(m))
-	if err != nil {
-		return nil, err
-	}
-	after, err := httpapi.Merge(before, patch)
-	if err != nil {
-		return nil, err
-	}
-	var merged map[string]json.RawMessage
-	return merged, httpapi.Decode("body.metadata", after, &merged)
+	m = maps.Clone(viewMetadata(m))
+	maps.Copy(m, *patch)
+	maps.DeleteFunc(m, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
+	return m
 }
 
 func (h *handlers) deleteDocument(ctx context.Context, p tenant.Principal, in *DocumentPath) (*struct{}, error) {
