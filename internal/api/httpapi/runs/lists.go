@@ -80,25 +80,18 @@ func terminal(status string) bool { return lifecycle.Status(status).Terminal() }
 // activePage reads the active runs of an organization, which are few, by the slots that they hold. The slots are read
 // once, by the first page.
 func (h *handlers) activePage(scope record.Scope, q RunQuery) httpapi.Listing[record.RunEntity] {
-	var active []string
-	read := false
+	var active []string // newest first
 	return func(ctx context.Context, after string, limit int) (page record.Page[record.RunEntity], err error) {
-		if !read {
+		if active == nil {
 			if active, err = h.activeIDs(ctx, scope.Organization(), q.Status); err != nil {
 				return page, err
 			}
-			slices.Sort(active)
-			read = true
+			slices.Reverse(active)
 		}
-		ids := active
-		if after != "" {
-			behind, _ := slices.BinarySearch(ids, after)
-			ids = ids[:behind]
-		}
-		ids = slices.Clone(ids[max(0, len(ids)-limit):])
-		slices.Reverse(ids)
-		if len(ids) > 0 && ids[len(ids)-1] != active[0] {
-			page.Next = ids[len(ids)-1]
+		ids := slices.DeleteFunc(slices.Clone(active), func(id string) bool { return after != "" && id >= after })
+		if len(ids) > limit {
+			ids = ids[:limit]
+			page.Next = ids[limit-1]
 		}
 		page.Rows, err = h.Store.Runs(ctx, scope, ids...)
 		for _, e := range page.Rows {
