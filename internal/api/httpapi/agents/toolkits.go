@@ -99,8 +99,13 @@ type toolkitView struct {
 	RefreshedAt     *string           `json:"refreshed_at"`
 }
 
-func viewToolkit(t catalog.Toolkit) toolkitView {
-	v := toolkitView{
+// viewToolkit is the view of a toolkit for a principal. The built-in one is as old as the organization.
+func viewToolkit(p tenant.Principal, t catalog.Toolkit) toolkitView {
+	if t.Kind == toolkit.Builtin {
+		created := p.Account().Organization.CreatedAt
+		t.CreatedAt, t.UpdatedAt = created, created
+	}
+	return toolkitView{
 		ToolkitID:       t.ID,
 		OrganizationID:  httpapi.OptionalOwner(t.Organization),
 		Kind:            t.Kind,
@@ -112,14 +117,17 @@ func viewToolkit(t catalog.Toolkit) toolkitView {
 		CredentialsType: httpapi.Optional(t.CredentialsType),
 		Origins:         append([]string{}, t.Origins...),
 		ToolCount:       t.ToolCount,
+		// Without a time are what was never refreshed, and the built-in one of no organization.
+		CreatedAt:   httpapi.OptionalTime(t.CreatedAt),
+		UpdatedAt:   httpapi.OptionalTime(t.UpdatedAt),
+		RefreshedAt: httpapi.OptionalTime(t.RefreshedAt),
 	}
-	// Without a time are what was never refreshed, and the built-in one of no organization.
-	v.CreatedAt, v.UpdatedAt = httpapi.OptionalTime(t.CreatedAt), httpapi.OptionalTime(t.UpdatedAt)
-	v.RefreshedAt = httpapi.OptionalTime(t.RefreshedAt)
-	return v
 }
 
-var toolkitAnswer = httpapi.Shows(viewToolkit)
+// toolkitAnswer returns what answers a principal with a toolkit.
+func toolkitAnswer(p tenant.Principal) func(record.Entity[catalog.Toolkit], error) (*answer[toolkitView], error) {
+	return httpapi.Shows(func(t catalog.Toolkit) toolkitView { return viewToolkit(p, t) })
+}
 
 func (h *handlers) createToolkit(ctx context.Context, p tenant.Principal, in *struct {
 	Body toolkitBody
@@ -128,7 +136,7 @@ func (h *handlers) createToolkit(ctx context.Context, p tenant.Principal, in *st
 	if err != nil {
 		return nil, err
 	}
-	return toolkitAnswer(h.Toolkits.Create(ctx, p.Organization, d))
+	return toolkitAnswer(p)(h.Toolkits.Create(ctx, p.Organization, d))
 }
 
 type toolkitList struct {
@@ -150,7 +158,7 @@ func (h *handlers) listToolkits(
 		page.Rows, page.Places = slices.Insert(page.Rows, 0, builtin), slices.Insert(page.Places, 0, beforeAll)
 		return page, err
 	}, func(e record.Entity[catalog.Toolkit]) (toolkitView, bool, error) {
-		return viewToolkitOf(p, e.Value), true, nil
+		return viewToolkit(p, e.Value), true, nil
 	})
 	return httpapi.Body(toolkitList{toolkits, next}), err
 }
@@ -159,20 +167,10 @@ func (h *handlers) listToolkits(
 // letters, digits and what stands before those.
 const beforeAll = "~"
 
-// viewToolkitOf views a toolkit that may be the built-in one, which is as old as the organization.
-func viewToolkitOf(p tenant.Principal, t catalog.Toolkit) toolkitView {
-	if t.Kind == toolkit.Builtin {
-		created := p.Account().Organization.CreatedAt
-		t.CreatedAt, t.UpdatedAt = created, created
-	}
-	return viewToolkit(t)
-}
-
 func (h *handlers) readToolkit(
 	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
 ) (*answer[toolkitView], error) {
-	return httpapi.Shows(func(t catalog.Toolkit) toolkitView { return viewToolkitOf(p, t) })(
-		h.Toolkits.Toolkit(ctx, p.Scope(), in.ID))
+	return toolkitAnswer(p)(h.Toolkits.Toolkit(ctx, p.Scope(), in.ID))
 }
 
 func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *struct {
@@ -187,7 +185,7 @@ func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *stru
 	if err != nil {
 		return nil, err
 	}
-	return toolkitAnswer(h.Toolkits.Edit(ctx, p.Scope(), in.ID, in.Precondition(), d))
+	return toolkitAnswer(p)(h.Toolkits.Edit(ctx, p.Scope(), in.ID, in.Precondition(), d))
 }
 
 func (h *handlers) deleteToolkit(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
