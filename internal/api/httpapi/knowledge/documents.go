@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"maps"
+	"strconv"
 	"time"
 
 	"agentplatform/events"
@@ -16,6 +17,7 @@ import (
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/document"
 )
 
 const documentsPath = "/knowledge-bases/{id}/documents"
@@ -261,6 +263,13 @@ type chunkView struct {
 	Heading  *string `json:"heading"`
 }
 
+func viewChunk(c document.Chunk) chunkView {
+	return chunkView{
+		Index: c.Index, Text: c.Text, Start: c.Start, End: c.End, PageFrom: httpapi.Optional(c.PageFrom),
+		PageTo: httpapi.Optional(c.PageTo), Heading: httpapi.Optional(c.Heading),
+	}
+}
+
 type chunkList struct {
 	Chunks     []chunkView `json:"chunks"`
 	NextCursor *string     `json:"next_cursor"`
@@ -270,23 +279,21 @@ func (h *handlers) listChunks(ctx context.Context, p tenant.Principal, in *struc
 	DocumentPath
 	httpapi.Paging
 }) (*answer[chunkList], error) {
-	from, err := placeOf(in.Cursor)
+	place, err := httpapi.DecodeCursor(in.Cursor)
 	if err != nil {
 		return nil, err
+	}
+	from, err := strconv.Atoi(cmp.Or(place, "0"))
+	if err != nil || from < 0 {
+		return nil, problem.InvalidField("query.cursor", "is not one that a page has given")
 	}
 	chunks, more, err := h.Knowledge.Chunks(ctx, p, in.ID, in.DocumentID, from, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	list := chunkList{Chunks: []chunkView{}}
+	list := chunkList{Chunks: httpapi.Each(chunks, viewChunk)}
 	if more {
-		list.NextCursor = placed(from + len(chunks))
-	}
-	for _, c := range chunks {
-		list.Chunks = append(list.Chunks, chunkView{
-			Index: c.Index, Text: c.Text, Start: c.Start, End: c.End, PageFrom: httpapi.Optional(c.PageFrom),
-			PageTo: httpapi.Optional(c.PageTo), Heading: httpapi.Optional(c.Heading),
-		})
+		list.NextCursor = httpapi.EncodeCursor(strconv.Itoa(from + len(chunks)))
 	}
 	return httpapi.Body(list), nil
 }
