@@ -208,7 +208,7 @@ type message struct {
 }
 
 // turnsOf lists the messages of a chat, oldest first. The place of one is its turn and its role.
-func (h *handlers) turnsOf(p tenant.Principal, chat lifecycle.Chat) httpapi.Listing[message] {
+func (h *handlers) turnsOf(p tenant.Principal, chat lifecycle.Chat) record.Listing[message] {
 	place := func(turn int, role string) string { return fmt.Sprintf("%d/%s", turn, role) }
 	return func(ctx context.Context, after string, limit int) (page record.Page[message], err error) {
 		turn, half := 0, ""

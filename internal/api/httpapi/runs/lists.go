@@ -44,7 +44,7 @@ func (q RunQuery) matches(r record.Run) bool {
 // listing is the shortest listing that has all runs of a query.
 func (h *handlers) listing(
 	ctx context.Context, p tenant.Principal, q RunQuery,
-) (httpapi.Listing[record.RunEntity], error) {
+) (record.Listing[record.RunEntity], error) {
 	switch {
 	case q.ChatID != "":
 		chat, err := h.findChat(ctx, p, string(q.ChatID))
@@ -64,7 +64,7 @@ func (h *handlers) listing(
 }
 
 // runsOfChat lists the runs of a chat, newest first.
-func (h *handlers) runsOfChat(p tenant.Principal, chat record.ChatEntity) httpapi.Listing[record.RunEntity] {
+func (h *handlers) runsOfChat(p tenant.Principal, chat record.ChatEntity) record.Listing[record.RunEntity] {
 	return func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error) {
 		return h.Store.RunsOfChat(ctx, p.Scope(), chat.Value, after, limit)
 	}
@@ -79,7 +79,7 @@ func terminal(status string) bool { return lifecycle.Status(status).Terminal() }
 
 // activePage reads the active runs of an organization, which are few, by the slots that they hold. The slots are read
 // once, by the first page.
-func (h *handlers) activePage(scope record.Scope, q RunQuery) httpapi.Listing[record.RunEntity] {
+func (h *handlers) activePage(scope record.Scope, q RunQuery) record.Listing[record.RunEntity] {
 	var active []string // newest first
 	return func(ctx context.Context, after string, limit int) (page record.Page[record.RunEntity], err error) {
 		if active == nil {
