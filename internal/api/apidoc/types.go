@@ -78,8 +78,8 @@ func (d *document) shapes() {
 // raw puts a shape where a member's schema has a raw value: the member itself, or what its list or its map has.
 func raw(p *huma.Schema, t reflect.Type, shape *huma.Schema) {
 	at := p
-	if t.Kind() == reflect.Map {
-		at, _ = p.AdditionalProperties.(*huma.Schema)
+	if of, is := p.AdditionalProperties.(*huma.Schema); is {
+		at = of
 	} else if p.Items != nil && t != reflect.TypeFor[json.RawMessage]() {
 		at = p.Items
 	}

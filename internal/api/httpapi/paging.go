@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"math"
 	"strings"
 	"time"
@@ -26,67 +25,27 @@ type LongPaging struct {
 	Cursor string `query:"cursor" doc:"next_cursor of the page before"`
 }
 
-// Resources reads a page of a listing. Its errors are those of [DecodeCursor] and of record.
-func Resources[T record.Resourceful](
-	ctx context.Context, store *record.Store, scope record.Scope, in Paging,
-) (record.Page[record.Entity[T]], error) {
-	after, err := DecodeCursor(in.Cursor)
-	if err != nil {
-		return record.Page[record.Entity[T]]{}, err
-	}
-	return record.Resources[T](ctx, store, scope, after, in.Limit)
-}
-
 // Scanned bounds how many rows a page of a filtered listing looks at; it may be short and still have a cursor.
 const Scanned = 500
 
-// Listing reads the rows of a listing behind a place, as many as a limit says.
-type Listing[T any] func(ctx context.Context, after string, limit int) (record.Page[T], error)
-
-// Filter reads a listing until it has shown as many rows as the query asks for, and returns the cursor behind the last
-// one. It looks at no more than about [Scanned] rows. A row that is not shown is left out. Its errors are those of
-// [DecodeCursor], read and show.
+// Filter is [record.Filter] of the page that the query asks for, within [Scanned] rows. It returns the cursor of the
+// next page. Its errors are those of [DecodeCursor], read and show.
 func Filter[T, V any](
-	ctx context.Context, in Paging, read Listing[T], show func(T) (v V, shown bool, err error),
+	ctx context.Context, in Paging, read record.Listing[T], show func(T) (v V, shown bool, err error),
 ) (views []V, next *string, err error) {
 	after, err := DecodeCursor(in.Cursor)
 	if err != nil {
 		return nil, nil, err
 	}
-	views = []V{}
-	for looked, size := 0, in.Limit; looked < Scanned; looked, size = looked+size, min(2*size, 100) {
-		page, err := read(ctx, after, size)
-		if err != nil {
-			return nil, nil, err
-		}
-		for i, row := range page.Rows {
-			v, shown, err := show(row)
-			if errors.Is(err, errPageFull) {
-				return views, EncodeCursor(after), nil
-			}
-			if err != nil {
-				return nil, nil, err
-			}
-			after = page.Places[i]
-			if !shown {
-				continue
-			}
-			if views = append(views, v); len(views) == in.Limit {
-				if i == len(page.Rows)-1 {
-					after = page.Next
-				}
-				return views, EncodeCursor(after), nil
-			}
-		}
-		if after = page.Next; after == "" {
-			return views, nil, nil
-		}
+	page, err := record.Filter(ctx, after, in.Limit, Scanned, read, show)
+	if err != nil {
+		return nil, nil, err
 	}
-	return views, EncodeCursor(after), nil
+	return append([]V{}, page.Rows...), EncodeCursor(page.Next), nil
 }
 
-// ResourcesThat is [Resources] of those that keep says yes to.
-func ResourcesThat[T record.Resourceful](
+// Resources reads a page of the resources that keep says yes to, as [Filter] does.
+func Resources[T record.Resourceful](
 	ctx context.Context, store *record.Store, scope record.Scope, in Paging, keep func(T) bool,
 ) (rows []record.Entity[T], next *string, err error) {
 	return Filter(ctx, in, func(ctx context.Context, after string, n int) (record.Page[record.Entity[T]], error) {
@@ -94,15 +53,13 @@ func ResourcesThat[T record.Resourceful](
 	}, func(e record.Entity[T]) (record.Entity[T], bool, error) { return e, keep(e.Value), nil })
 }
 
-var errPageFull = errors.New("httpapi: the page is full")
-
 // Bounded has a page of what [Filter] shows end before a row for which it has no room.
 func Bounded[T, V any](show func(T) (V, bool, error)) func(T) (V, bool, error) {
 	var room Page
 	return func(row T) (V, bool, error) {
 		v, shown, err := show(row)
 		if err == nil && shown && !room.Takes(v) {
-			err = errPageFull
+			err = record.ErrPageFull
 		}
 		return v, shown, err
 	}
@@ -129,7 +86,7 @@ const asideOf = 20 * time.Minute
 
 // Between narrows a listing by identifiers, newest first, to what may say a time within two moments; zero is no bound.
 // What it says exactly is left to who takes the rows.
-func Between[T any](from, to time.Time, read Listing[T]) Listing[T] {
+func Between[T any](from, to time.Time, read record.Listing[T]) record.Listing[T] {
 	first, last := "", ""
 	if !to.IsZero() {
 		first = placeOf(to.Add(asideOf))

@@ -36,6 +36,16 @@ func Versioned[T any](version int64, body T) *Answer[T] {
 // Body is an answer that shows no version.
 func Body[T any](body T) *Answer[T] { return &Answer[T]{Body: body} }
 
+// Shows returns what answers with a resource as a view has it, in its version, unless it could not be had.
+func Shows[T, V any](view func(T) V) func(record.Entity[T], error) (*Answer[V], error) {
+	return func(e record.Entity[T], err error) (*Answer[V], error) {
+		if err != nil {
+			return nil, err
+		}
+		return Versioned(e.Version(), view(e.Value)), nil
+	}
+}
+
 // settle completes an answer with its ETag. A client that reads what it has already (If-None-Match) is told so, without
 // a body.
 func (a *Answer[T]) settle(status int, reads bool, ifNoneMatch []string) (err error) {

@@ -214,8 +214,8 @@ func TestASilentStreamEndsWhenItsKeyExpires(t *testing.T) {
 	p, err := l.Tenants.Authenticate(t.Context(), l.Key)
 	require.NoError(t, err)
 	soon := time.Now().Add(time.Second)
-	at := &soon
-	_, err = l.Tenants.EditKey(t.Context(), tenant.Platform(), record.System(), p.Key, 0, nil, &at, nil)
+	_, err = l.Tenants.EditKey(
+		t.Context(), tenant.Platform(), record.System(), p.Key, 0, tenant.KeyEdit{ExpiresAt: &soon})
 	require.NoError(t, err)
 	began := time.Now()
 	l.Tenants.Change(p)

@@ -165,46 +165,17 @@ func (k *Knowledge) RemoveBase(ctx context.Context, p tenant.Principal, id strin
 func (k *Knowledge) Bases(
 	ctx context.Context, p tenant.Principal, after string, limit int,
 ) (record.Page[record.Entity[catalog.KnowledgeBase]], error) {
-	return filtered(ctx, limit, after, func(
+	return record.Filter(ctx, after, limit, filterRows, func(
 		ctx context.Context, after string, limit int,
 	) (record.Page[record.Entity[catalog.KnowledgeBase]], error) {
 		return record.Resources[catalog.KnowledgeBase](ctx, k.Store, p.Scope(), after, limit)
-	}, func(b catalog.KnowledgeBase) bool { return p.MayOpen("knowledge base", b.GroupIDs) == nil })
+	}, func(e record.Entity[catalog.KnowledgeBase]) (record.Entity[catalog.KnowledgeBase], bool, error) {
+		return e, p.MayOpen("knowledge base", e.Value.GroupIDs) == nil, nil
+	})
 }
 
-// filterPages bounds how many pages of a listing are read for one page of those that are wanted.
-const filterPages = 20
-
-// filtered is a page of those of a listing that are wanted. The page may be short, and has a next one while there is
-// more to read.
-func filtered[T record.Resourceful](
-	ctx context.Context, limit int, after string,
-	list func(ctx context.Context, after string, limit int) (record.Page[record.Entity[T]], error),
-	want func(T) bool,
-) (found record.Page[record.Entity[T]], err error) {
-	for range filterPages {
-		page, err := list(ctx, after, max(limit, 50))
-		if err != nil {
-			return found, err
-		}
-		for i, e := range page.Rows {
-			if !want(e.Value) {
-				continue
-			}
-			found.Rows = append(found.Rows, e)
-			if len(found.Rows) == limit && (i < len(page.Rows)-1 || page.Next != "") {
-				found.Next = record.IDOf(e.Value)
-				return found, nil
-			}
-		}
-		if after = page.Next; after == "" {
-			found.Next = ""
-			return found, nil
-		}
-		found.Next = after
-	}
-	return found, nil
-}
+// filterRows bounds how many rows of a listing are looked at for one page of those that are wanted.
+const filterRows = 1000
 
 // Counted says how many documents of each status a base has, with their chunks and bytes.
 type Counted struct {

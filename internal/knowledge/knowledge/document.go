@@ -490,7 +490,7 @@ func (k *Knowledge) DocumentsOf(
 		return record.Page[record.Entity[catalog.Document]]{}, err
 	}
 	part := strings.ToLower(want.Title)
-	return filtered(ctx, limit, after, func(
+	return record.Filter(ctx, after, limit, filterRows, func(
 		ctx context.Context, after string, limit int,
 	) (record.Page[record.Entity[catalog.Document]], error) {
 		page, err := record.ResourcesWithin[catalog.Document](ctx, k.Store, p.Scope(), base, after, limit)
@@ -498,8 +498,9 @@ func (k *Knowledge) DocumentsOf(
 			page.Rows[i].Value = e.Value.In(b.Value.Collection)
 		}
 		return page, err
-	}, func(d catalog.Document) bool {
-		return mayOpen(p, b.Value, d) == nil && (want.Status == "" || d.Ingestion.Status == want.Status) &&
-			strings.Contains(strings.ToLower(d.Title), part)
+	}, func(e record.Entity[catalog.Document]) (record.Entity[catalog.Document], bool, error) {
+		d := e.Value
+		return e, mayOpen(p, b.Value, d) == nil && (want.Status == "" || d.Ingestion.Status == want.Status) &&
+			strings.Contains(strings.ToLower(d.Title), part), nil
 	})
 }

@@ -34,8 +34,7 @@ type Analytics struct {
 	Host  host.Host
 	Log   *slog.Logger // of what could not be stored; nil: nobody reads it
 
-	mu      sync.Mutex
-	rolling map[string]bool // organizations whose ledger this process is rolling up
+	rolling sync.Map // by organization: a *sync.Mutex, held while this process rolls up its ledger
 }
 
 // Question says what to add up: the entries of a span of time that pass a filter.

@@ -1,10 +1,13 @@
 package analytics
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"hash"
+	"sync"
 	"time"
 
 	"agentplatform/internal/org/catalog"
@@ -205,25 +208,11 @@ func (a *Analytics) roll(ctx context.Context, scope record.Scope, budget int) (b
 // returned function ends the turn.
 func (a *Analytics) turn(ctx context.Context, organization string) (end func()) {
 	const look, looks = 20 * time.Millisecond, 100
-	take := func() bool {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		if a.rolling[organization] {
-			return false
-		}
-		if a.rolling == nil {
-			a.rolling = map[string]bool{}
-		}
-		a.rolling[organization] = true
-		return true
-	}
+	one, _ := a.rolling.LoadOrStore(organization, new(sync.Mutex))
+	lock := one.(*sync.Mutex)
 	for range looks {
-		if take() {
-			return func() {
-				a.mu.Lock()
-				defer a.mu.Unlock()
-				delete(a.rolling, organization)
-			}
+		if lock.TryLock() {
+			return lock.Unlock
 		}
 		if a.Host.Sleep(ctx, look) != nil {
 			break
@@ -249,7 +238,7 @@ type roller struct {
 
 	require func(*record.Tx) // is part of each commit, see [Analytics.living]
 
-	marks map[time.Time]string // of the quarters of the day that is looked at
+	marks map[time.Time]hash.Hash // of the pages of the quarters of the day that is looked at
 	day   time.Time
 }
 
@@ -344,27 +333,23 @@ func (w *roller) stands(ctx context.Context, at time.Time, pages [][]byte) (bool
 		return true, nil // where nothing is in the ledger nothing was
 	}
 	if d := at.Truncate(day); w.marks == nil || !d.Equal(w.day) {
-		w.marks, w.day = map[time.Time]string{}, d
+		w.marks, w.day = map[time.Time]hash.Hash{}, d
 		err := w.Store.Quarters(ctx, w.scope, d, d.Add(day), func(at time.Time, data []byte) error {
-			w.marks[at] = mark(w.marks[at], data)
-			return nil
+			if w.marks[at] == nil {
+				w.marks[at] = sha256.New()
+			}
+			_, err := w.marks[at].Write(data)
+			return err
 		})
 		if err != nil {
 			return false, err
 		}
 	}
-	now := ""
+	stored, now := w.marks[at], sha256.New()
 	for _, data := range pages {
-		now = mark(now, data)
+		_, _ = now.Write(data) // it never fails
 	}
-	return w.marks[at] == now, nil
-}
-
-// mark is that of the pages so far and another one.
-func mark(before string, data []byte) string {
-	sum := sha256.Sum256(data)
-	sum = sha256.Sum256(append([]byte(before), sum[:]...))
-	return string(sum[:])
+	return stored != nil && bytes.Equal(stored.Sum(nil), now.Sum(nil)), nil
 }
 
 // days adds up the quarters of whole days, which are final: so whoever does comes to the same tables. It ends with the

@@ -131,7 +131,7 @@ func TestRatesAreThoseOfTheKey(t *testing.T) {
 	w := newWorld(t)
 	other := w.another()
 	_, err := w.EditOrganization(t.Context(), tenant.Platform(), other.name, 0,
-		tenant.OrganizationEdit{RateLimit: to(7)})
+		tenant.OrganizationEdit{LimitsEdit: tenant.LimitsEdit{RateLimit: to(7)}})
 	require.NoError(t, err)
 	boss, _ := w.person("boss@example.com", tenant.Admin, tenant.LevelOperator)
 	there, err := w.ActIn(t.Context(), boss, other.name)

@@ -128,26 +128,26 @@ func (t *Tenants) RotateKey(
 	return after, text, err
 }
 
-// EditKey changes a key's name, when it ends (a pointer to nil: never) or its budget; nil leaves what it stands for. It
-// returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is not the resource's version,
-// and of kind Invalid that names the field.
+// KeyEdit is an edit of a key; nil leaves a field as it is.
+type KeyEdit struct {
+	Name      *string
+	ExpiresAt *time.Time // zero: never
+	Budget    BudgetEdit
+}
+
+// EditKey changes a key. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is
+// not the resource's version, and of kind Invalid that names the field.
 func (t *Tenants) EditKey(
-	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, name *string,
-	expiresAt **time.Time, budget BudgetEdit,
+	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, edit KeyEdit,
 ) (record.Entity[catalog.APIKey], error) {
 	return record.Change(ctx, t.store, scope, id, match, func(k *catalog.APIKey, _ *record.Tx) error {
 		if err := by.MayManage("the key", Level(k.Level)); err != nil {
 			return err
 		}
-		set(&k.Name, name)
-		if expiresAt != nil {
-			k.ExpiresAt = time.Time{}
-			if *expiresAt != nil {
-				k.ExpiresAt = (*expiresAt).UTC()
-			}
-		}
-		k.UpdatedAt = t.host.Now()
-		return cmp.Or(checkName(k.Name), budget.apply(&k.Budget))
+		set(&k.Name, edit.Name)
+		set(&k.ExpiresAt, edit.ExpiresAt)
+		k.ExpiresAt, k.UpdatedAt = k.ExpiresAt.UTC(), t.host.Now()
+		return cmp.Or(checkName(k.Name), edit.Budget.apply(&k.Budget))
 	})
 }
 

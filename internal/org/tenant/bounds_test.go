@@ -104,10 +104,10 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 			return organization(tenant.OrganizationEdit{Prices: &[]catalog.Price{{Model: "p/m", Output: float64(n)}}})
 		}},
 		"body.caps.user": {0, 1_000_000, func(n int) error {
-			return organization(tenant.OrganizationEdit{UserCap: &n})
+			return organization(tenant.OrganizationEdit{LimitsEdit: tenant.LimitsEdit{UserCap: &n}})
 		}},
 		"body.rate_limit.burst": {0, 10_000_000, func(n int) error {
-			return organization(tenant.OrganizationEdit{RateBurst: &n})
+			return organization(tenant.OrganizationEdit{LimitsEdit: tenant.LimitsEdit{RateBurst: &n}})
 		}},
 		"body.ceilings.caps.organization": {0, 1_000_000, func(n int) error {
 			return organization(tenant.OrganizationEdit{Ceilings: tenant.LimitsEdit{Cap: &n}})
@@ -137,7 +137,7 @@ func TestValuesBeyondBoundsAreRefusedWithTheirField(t *testing.T) {
 			return err
 		}},
 		"body.name     ": {1, 200, func(n int) error {
-			_, err := w.EditKey(ctx, operator, w.home, person.Key, 0, text(n), nil, nil)
+			_, err := w.EditKey(ctx, operator, w.home, person.Key, 0, tenant.KeyEdit{Name: text(n)})
 			return err
 		}},
 		"body.approver_group_ids": {none, 20, func(n int) error {
@@ -405,7 +405,7 @@ func TestBudgetEditMergesMembers(t *testing.T) {
 		u, err := w.EditUser(t.Context(), tenant.Platform(), w.home, person.User, 0, tenant.UserEdit{Budget: edit})
 		require.NoError(t, err)
 		assert.Equal(t, c.want, u.Value.Budget)
-		k, err := w.EditKey(t.Context(), tenant.Platform(), w.home, person.Key, 0, nil, nil, edit)
+		k, err := w.EditKey(t.Context(), tenant.Platform(), w.home, person.Key, 0, tenant.KeyEdit{Budget: edit})
 		require.NoError(t, err)
 		assert.Equal(t, c.want, k.Value.Budget)
 	}

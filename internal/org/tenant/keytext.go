@@ -49,17 +49,26 @@ func newPublic(h host.Host) string { return hex.EncodeToString(randomBytes(h, pu
 
 // newKeyText draws the text of a key: 256 bits of secret.
 func newKeyText(h host.Host, public string) string {
-	text := keyPrefix + public + "_" + encode62(new(big.Int).SetBytes(randomBytes(h, 32)), secretSize)
+	return newText(h, keyPrefix+public+"_")
+}
+
+// newText draws the secret behind a prefix, and adds the checksum.
+func newText(h host.Host, prefix string) string {
+	text := prefix + encode62(new(big.Int).SetBytes(randomBytes(h, 32)), secretSize)
 	return text + checksum(text)
 }
 
 // parseKeyText returns the public part; ok is false when the text cannot be that of a key.
 func parseKeyText(text string) (public string, ok bool) {
-	if len(text) != keyTextSize || !strings.HasPrefix(text, keyPrefix) || text[len(keyPrefix)+publicSize] != '_' {
+	if !isText(text, keyPrefix, keyTextSize) || text[len(keyPrefix)+publicSize] != '_' {
 		return "", false
 	}
-	body, sum := text[:len(text)-sumSize], text[len(text)-sumSize:]
-	return text[len(keyPrefix) : len(keyPrefix)+publicSize], checksum(body) == sum
+	return text[len(keyPrefix) : len(keyPrefix)+publicSize], true
+}
+
+// isText says whether a text can be that of a key or a token: prefix, length and checksum.
+func isText(text, prefix string, size int) bool {
+	return len(text) == size && strings.HasPrefix(text, prefix) && checksum(text[:size-sumSize]) == text[size-sumSize:]
 }
 
 func hashText(text string) string {

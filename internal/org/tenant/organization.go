@@ -17,11 +17,9 @@ import (
 // OrganizationEdit is an edit of an organization: nil leaves a field, a pointer to zero resets it to the deployment's
 // default.
 type OrganizationEdit struct {
+	LimitsEdit
+
 	Name          *string
-	UserCap       *int
-	Cap           *int
-	RateLimit     *int
-	RateBurst     *int
 	RetentionDays *int
 	Secret        *string
 	Budget        BudgetEdit

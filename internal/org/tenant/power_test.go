@@ -147,7 +147,7 @@ func (w *world) attempts(by, on tenant.Principal) map[string]func() error {
 	return map[string]func() error{
 		"rotate the key": func() error { _, _, err := w.RotateKey(ctx, by, w.home, on.Key, 0); return err },
 		"edit the key": func() error {
-			_, err := w.EditKey(ctx, by, w.home, on.Key, 0, &name, nil, nil)
+			_, err := w.EditKey(ctx, by, w.home, on.Key, 0, tenant.KeyEdit{Name: &name})
 			return err
 		},
 		"revoke the key": func() error { return w.RevokeKey(ctx, by, w.home, on.Key) },

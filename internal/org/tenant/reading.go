@@ -29,13 +29,7 @@ func (t *Tenants) Reads(p Principal) citation.Reader {
 // SenderReads is [Tenants.Reads] for the sender of a run: the user, with the key that the run was sent with, as both
 // are at each call.
 func (t *Tenants) SenderReads(organization, user, key string) citation.Reader {
-	return func(ctx context.Context, documents []string) (citation.Hidden, error) {
-		p, err := t.Sender(ctx, organization, user, key)
-		if err != nil {
-			return nil, err
-		}
-		return t.hidden(ctx, p, documents)
-	}
+	return t.Reads(Principal{Organization: organization, User: user, Key: key, Level: LevelAdmin})
 }
 
 // hidden are those of some documents that a principal may not read. A document of a base that is gone is gone.

@@ -117,20 +117,20 @@ func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 	}{
 		"for ever": {end: func(*world, tenant.Principal) error { return nil }},
 		"to the key's end": {end: func(w *world, p tenant.Principal) error {
-			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0, nil,
-				to(to(w.clock.Now().Add(hour))), nil)
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0,
+				tenant.KeyEdit{ExpiresAt: to(w.clock.Now().Add(hour))})
 			return err
 		}, ends: hour, then: true},
 		"to the overlap's end, which is before the key's": {end: func(w *world, p tenant.Principal) error {
-			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0, nil,
-				to(to(w.clock.Now().Add(3*hour))), nil)
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0,
+				tenant.KeyEdit{ExpiresAt: to(w.clock.Now().Add(3 * hour))})
 			require.NoError(w, err)
 			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key, hour)
 			return err
 		}, ends: hour, then: true},
 		"to the key's end, which is before the overlap's": {end: func(w *world, p tenant.Principal) error {
-			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0, nil,
-				to(to(w.clock.Now().Add(hour))), nil)
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0,
+				tenant.KeyEdit{ExpiresAt: to(w.clock.Now().Add(hour))})
 			require.NoError(w, err)
 			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key, 3*hour)
 			return err
@@ -157,10 +157,11 @@ func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 			return err
 		}, then: true},
 		"an end taken back": {end: func(w *world, p tenant.Principal) error {
-			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0, nil,
-				to(to(w.clock.Now().Add(hour))), nil)
+			_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0,
+				tenant.KeyEdit{ExpiresAt: to(w.clock.Now().Add(hour))})
 			require.NoError(w, err)
-			_, err = w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0, nil, new(*time.Time), nil)
+			_, err = w.EditKey(w.Context(), tenant.Platform(), w.home, p.Key, 0,
+				tenant.KeyEdit{ExpiresAt: new(time.Time)})
 			return err
 		}},
 	} {
@@ -280,6 +281,7 @@ func TestLimitsAreTheFirstSetBelowTheCeiling(t *testing.T) {
 func TestOnlyOperatorsSetCeilings(t *testing.T) {
 	admin, operator := tenant.Principal{Level: tenant.LevelAdmin}, tenant.Platform()
 	type edit = tenant.OrganizationEdit
+	type limits = tenant.LimitsEdit
 	for name, c := range map[string]struct {
 		by   tenant.Principal
 		edit edit
@@ -295,14 +297,14 @@ func TestOnlyOperatorsSetCeilings(t *testing.T) {
 		"the shown ceiling by an admin": {
 			admin, edit{Ceilings: tenant.LimitsEdit{UserCap: to(5)}}, true, catalog.Limits{},
 		},
-		"up to the deployment's setting": {admin, edit{Cap: to(50)}, true, catalog.Limits{}},
-		"above the deployment's setting": {admin, edit{Cap: to(51)}, false, catalog.Limits{}},
-		"above it by an operator":        {operator, edit{Cap: to(51)}, true, catalog.Limits{}},
+		"up to the deployment's setting": {admin, edit{LimitsEdit: limits{Cap: to(50)}}, true, catalog.Limits{}},
+		"above the deployment's setting": {admin, edit{LimitsEdit: limits{Cap: to(51)}}, false, catalog.Limits{}},
+		"above it by an operator":        {operator, edit{LimitsEdit: limits{Cap: to(51)}}, true, catalog.Limits{}},
 		"above the lowest of ceilings": {
-			operator, edit{Cap: to(2), Ceilings: tenant.LimitsEdit{Cap: to(1)}}, false, catalog.Limits{},
+			operator, edit{LimitsEdit: limits{Cap: to(2)}, Ceilings: limits{Cap: to(1)}}, false, catalog.Limits{},
 		},
 		"above its own ceiling by himself": {
-			operator, edit{Cap: to(51), Ceilings: tenant.LimitsEdit{Cap: to(50)}}, false, catalog.Limits{},
+			operator, edit{LimitsEdit: limits{Cap: to(51)}, Ceilings: limits{Cap: to(50)}}, false, catalog.Limits{},
 		},
 	} {
 		w := newWorld(t)
@@ -543,7 +545,7 @@ func TestEditChangesOnlyNamedFields(t *testing.T) {
 	p, _ := w.person("a@example.com", tenant.Member, tenant.LevelRun)
 	name, role, group := "new", "manager", w.group()
 	w.clock.later = time.Hour
-	k, err := w.EditKey(t.Context(), tenant.Platform(), w.home, p.Key, 0, &name, nil, nil)
+	k, err := w.EditKey(t.Context(), tenant.Platform(), w.home, p.Key, 0, tenant.KeyEdit{Name: &name})
 	require.NoError(t, err)
 	want := p.Account().Key
 	want.Name, want.UpdatedAt = name, k.Value.UpdatedAt
@@ -557,7 +559,7 @@ func TestEditChangesOnlyNamedFields(t *testing.T) {
 	assert.Equal(t, user, u.Value)
 	assert.WithinDuration(t, w.clock.Now(), u.Value.UpdatedAt, 5*time.Second)
 	o, err := w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0,
-		tenant.OrganizationEdit{Name: &name, RetentionDays: to(7), RateLimit: to(9)})
+		tenant.OrganizationEdit{Name: &name, RetentionDays: to(7), LimitsEdit: tenant.LimitsEdit{RateLimit: to(9)}})
 	require.NoError(t, err)
 	assert.Equal(t, []any{name, 7, 9}, []any{o.Value.Name, o.Value.RetentionDays, o.Value.RateLimit})
 	assert.WithinDuration(t, w.clock.Now(), o.Value.UpdatedAt, 5*time.Second)
@@ -565,8 +567,8 @@ func TestEditChangesOnlyNamedFields(t *testing.T) {
 	require.NoError(t, err)
 	assert.WithinDuration(t, w.clock.Now(), g.Value.UpdatedAt, 5*time.Second)
 	for member, err := range map[string]error{
-		"body.budget": second(w.EditKey(t.Context(), tenant.Platform(), w.home, p.Key, 0, nil, nil,
-			tenant.BudgetEdit(`{"period":"day"}`))),
+		"body.budget": second(w.EditKey(t.Context(), tenant.Platform(), w.home, p.Key, 0,
+			tenant.KeyEdit{Budget: tenant.BudgetEdit(`{"period":"day"}`)})),
 		"body.budget.period": second(w.EditGroup(t.Context(), w.home, group, 0,
 			tenant.GroupEdit{Budget: tenant.BudgetEdit(`{}`)})),
 		"body.budget.max_runs": second(w.EditOrganization(t.Context(), tenant.Platform(), w.name, 0,

@@ -31,7 +31,8 @@ func (w *world) checks() (reads *int, down *bool) {
 
 // expires sets when a key ends.
 func (w *world) expires(key string, after time.Duration) {
-	_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, key, 0, nil, to(to(w.clock.Now().Add(after))), nil)
+	_, err := w.EditKey(w.Context(), tenant.Platform(), w.home, key, 0,
+		tenant.KeyEdit{ExpiresAt: to(w.clock.Now().Add(after))})
 	require.NoError(w, err)
 }
 

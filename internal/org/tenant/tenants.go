@@ -62,7 +62,7 @@ func (t *Tenants) Authenticate(ctx context.Context, token string) (Principal, er
 	if token == "" {
 		return Principal{}, errNoKey
 	}
-	if isRunToken(token) {
+	if isText(token, runTokenPrefix, runTokenSize) {
 		return t.ofRunToken(ctx, token)
 	}
 	public, ok := parseKeyText(token)

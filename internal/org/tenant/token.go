@@ -2,8 +2,6 @@ package tenant
 
 import (
 	"context"
-	"math/big"
-	"strings"
 	"time"
 
 	"agentplatform/internal/store/record"
@@ -12,7 +10,10 @@ import (
 // A run token's text is "rt_", 43 base62 characters of secret, 6 of checksum. As with keys, only its hash is stored, so
 // that whoever reads the store cannot make one. It expires within the hour, and ends at once when the key that asked
 // for it ends, or the text of that key.
-const runTokenPrefix = "rt_"
+const (
+	runTokenPrefix = "rt_"
+	runTokenSize   = len(runTokenPrefix) + secretSize + sumSize
+)
 
 // MaxRunToken is the longest that a run token is valid.
 const MaxRunToken = time.Hour
@@ -23,22 +24,12 @@ func (t *Tenants) RunToken(
 	ctx context.Context, p Principal, run string, life time.Duration,
 ) (token string, end time.Time, err error) {
 	end = t.host.Now().Add(min(life, MaxRunToken)).UTC().Truncate(time.Millisecond)
-	token = runTokenPrefix + encode62(new(big.Int).SetBytes(randomBytes(t.host, 32)), secretSize)
-	token += checksum(token)
+	token = newText(t.host, runTokenPrefix)
 	tx := t.store.Begin(t.host.NewID())
 	tx.PutRunToken(hashText(token), record.RunToken{
 		RunID: run, Organization: p.Organization, KeyID: p.Key, KeyHash: p.text, End: end,
 	})
 	return token, end, tx.Commit(ctx)
-}
-
-// isRunToken says whether a text can be that of a run token: prefix, length and checksum.
-func isRunToken(text string) bool {
-	if !strings.HasPrefix(text, runTokenPrefix) || len(text) != len(runTokenPrefix)+secretSize+sumSize {
-		return false
-	}
-	body, sum := text[:len(text)-sumSize], text[len(text)-sumSize:]
-	return checksum(body) == sum
 }
 
 // ofRunToken is the principal of a run token; its errors are those of Authenticate.

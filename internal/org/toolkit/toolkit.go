@@ -244,11 +244,9 @@ func (s *Toolkits) Create(
 // apply takes over a draft except its credentials. What it writes belongs to the commit of the toolkit.
 func (s *Toolkits) apply(ctx context.Context, tx *record.Tx, t *catalog.Toolkit, d Draft) error {
 	t.UpdatedAt = s.Host.Now()
-	for to, from := range map[*string]*string{&t.Name: d.Name, &t.URL: d.URL, &t.BaseURL: d.BaseURL} {
-		if from != nil {
-			*to = *from
-		}
-	}
+	set(&t.Name, d.Name)
+	set(&t.URL, d.URL)
+	set(&t.BaseURL, d.BaseURL)
 	if d.Request != nil {
 		if t.Kind != "http" {
 			return problem.InvalidField("body.request", "is for toolkits of the kind http")

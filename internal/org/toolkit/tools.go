@@ -2,6 +2,7 @@ package toolkit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,40 +35,35 @@ const maxPattern = 1000
 // apply changes a tool. place is where the tool is in the body, when where its approval is. The error is a problem of
 // kind Invalid.
 func (r Rules) apply(place, when string, t *Tool) error {
-	if r.Enabled != nil {
-		if *r.Enabled && t.Problem != "" {
-			return problem.InvalidField(place+".enabled", "the tool cannot be enabled: %s", t.Problem)
-		}
-		t.Enabled = *r.Enabled
+	a := cmp.Or(r.Approval, &tool.Approval{Mode: "never"})
+	most := MaxCallTime.Milliseconds()
+	_, unread := regexp.Compile(a.Pattern[:min(len(a.Pattern), maxPattern)])
+	if err := cmp.Or(
+		problem.InvalidIf(r.Enabled != nil && *r.Enabled && t.Problem != "",
+			place+".enabled", "the tool cannot be enabled: %s", t.Problem),
+		problem.InvalidIf(!slices.Contains([]string{"never", "always", "when"}, a.Mode),
+			place+".approval", "must be never, always or when"),
+		problem.InvalidIf(a.Mode == "when" && a.Argument == "", when+".argument", "is required"),
+		problem.InvalidIf(len(a.Argument) > maxPattern, when+".argument", "must have at most %d bytes", maxPattern),
+		problem.InvalidIf(len(a.Pattern) > maxPattern, when+".pattern", "must have at most %d bytes", maxPattern),
+		problem.InvalidIf(unread != nil, when+".pattern", "must be a regular expression (RE2)"),
+		problem.InvalidIf(r.TimeoutMS != nil && (*r.TimeoutMS < 0 || int64(*r.TimeoutMS) > most),
+			place+".timeout_ms", "must be between 1 and %d", most),
+	); err != nil {
+		return err
 	}
-	if a := r.Approval; a != nil {
-		if !slices.Contains([]string{"never", "always", "when"}, a.Mode) {
-			return problem.InvalidField(place+".approval", "must be never, always or when")
-		}
-		if a.Mode == "when" && a.Argument == "" {
-			return problem.InvalidField(when+".argument", "is required")
-		}
-		if len(a.Argument) > maxPattern {
-			return problem.InvalidField(when+".argument", "must have at most %d bytes", maxPattern)
-		}
-		if len(a.Pattern) > maxPattern {
-			return problem.InvalidField(when+".pattern", "must have at most %d bytes", maxPattern)
-		}
-		if _, err := regexp.Compile(a.Pattern); err != nil {
-			return problem.InvalidField(when+".pattern", "must be a regular expression (RE2)")
-		}
-		t.Approval = *a
-	}
-	if n := r.TimeoutMS; n != nil {
-		if *n < 0 || int64(*n) > MaxCallTime.Milliseconds() {
-			return problem.InvalidField(place+".timeout_ms", "must be between 1 and %d", MaxCallTime.Milliseconds())
-		}
-		t.TimeoutMS = *n
-	}
-	if r.RetrySafe != nil {
-		t.RetrySafe = *r.RetrySafe
-	}
+	set(&t.Enabled, r.Enabled)
+	set(&t.Approval, r.Approval)
+	set(&t.TimeoutMS, r.TimeoutMS)
+	set(&t.RetrySafe, r.RetrySafe)
 	return nil
+}
+
+// set sets a field that an edit names.
+func set[T any](to, named *T) {
+	if named != nil {
+		*to = *named
+	}
 }
 
 // called is which of some tools has a name; -1: none has.

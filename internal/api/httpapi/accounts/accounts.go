@@ -6,7 +6,6 @@ package accounts
 
 import (
 	"context"
-	"encoding/json"
 	"time"
 
 	"agentplatform/internal/api/httpapi"
@@ -64,45 +63,16 @@ func (o *overlap) duration() time.Duration {
 	return time.Duration(*o.OverlapSeconds) * time.Second
 }
 
-// budgetIn is what a body says about a budget.
-func budgetIn(body []byte) tenant.BudgetEdit {
-	var raw struct {
-		Budget json.RawMessage `json:"budget"`
-	}
-	_ = httpapi.Decode("body", body, &raw) // it has been read before
-	return tenant.BudgetEdit(raw.Budget)
-}
-
-// nullsIn are the members of a body that are null.
-func nullsIn(body []byte) map[string]bool {
-	var raw map[string]json.RawMessage
-	_ = httpapi.Decode("body", body, &raw) // it has been read before
-	null := map[string]bool{}
-	for member, value := range raw {
-		null[member] = string(value) == "null"
-	}
-	return null
-}
-
-// reset has an edit take a member that is null back to its default.
-func reset[T any](null map[string]bool, member string, edit **T) {
-	if null[member] {
-		*edit = new(T)
-	}
-}
-
 // target is the organisation that a creation is for: the principal's own, or the one that an operator names.
-func (h *handlers) target(ctx context.Context, p tenant.Principal, named *string, body []byte) (string, error) {
-	null := nullsIn(body)["organization_id"]
-	switch {
-	case named == nil && !null:
+func (h *handlers) target(ctx context.Context, p tenant.Principal, named httpapi.Nullable[string]) (string, error) {
+	if !named.Said {
 		return p.Organization, nil
-	case named != nil && *named == "":
-		return "", problem.InvalidField("body.organization_id", "must be an identifier, or null for none")
 	}
 	wanted := record.NoOrganization
-	if !null {
-		wanted = *named
+	if named.Value != nil {
+		if wanted = *named.Value; wanted == "" {
+			return "", problem.InvalidField("body.organization_id", "must be an identifier, or null for none")
+		}
 		if !host.ValidID(wanted) {
 			return "", problem.InvalidField(
 				"body.organization_id", "must be an identifier of 24 hex digits, or null for none",

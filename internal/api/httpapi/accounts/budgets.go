@@ -92,7 +92,7 @@ func (h *handlers) listBudgets(ctx context.Context, p tenant.Principal, in *Budg
 }
 
 // used reads, for a page at once, what was used of the budgets; the view of what has none is empty.
-func (h *handlers) used(holders httpapi.Listing[holder]) httpapi.Listing[namedBudgetView] {
+func (h *handlers) used(holders record.Listing[holder]) record.Listing[namedBudgetView] {
 	return func(ctx context.Context, after string, limit int) (page record.Page[namedBudgetView], err error) {
 		of, err := holders(ctx, after, limit)
 		if err != nil {
@@ -117,7 +117,7 @@ func (h *handlers) used(holders httpapi.Listing[holder]) httpapi.Listing[namedBu
 
 // holders reads pages of what may have a budget, one kind after the other. A place is a kind with a place in its
 // listing.
-func (h *handlers) holders(p tenant.Principal, kinds []string, id string) httpapi.Listing[holder] {
+func (h *handlers) holders(p tenant.Principal, kinds []string, id string) record.Listing[holder] {
 	return func(ctx context.Context, after string, limit int) (record.Page[holder], error) {
 		kind, place, _ := strings.Cut(after, "/")
 		n := slices.Index(kinds, kind)

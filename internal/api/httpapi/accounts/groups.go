@@ -51,29 +51,26 @@ func viewGroup(g catalog.Group) groupView {
 	}
 }
 
-func groupAnswer(e record.Entity[catalog.Group]) *answer[groupView] {
-	return httpapi.Versioned(e.Version(), viewGroup(e.Value))
-}
+var groupAnswer = httpapi.Shows(viewGroup)
 
 // GroupInput is the body of what makes or changes a group.
 type GroupInput struct {
 	Body struct {
-		Name        *string                         `json:"name,omitempty" minLength:"1" maxLength:"200"`
-		Description *string                         `json:"description,omitempty" nullable:"true"`
-		Budget      httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"of all its members together; null: none"`
+		Name        *string                      `json:"name,omitempty" minLength:"1" maxLength:"200"`
+		Description httpapi.Nullable[string]     `json:"description,omitzero"`
+		Budget      httpapi.Patch[record.Budget] `json:"budget,omitzero" doc:"of all its members together; null: none"`
 	}
-	RawBody []byte
 }
 
 func (in GroupInput) edit() tenant.GroupEdit {
-	e := tenant.GroupEdit{Name: in.Body.Name, Description: in.Body.Description, Budget: budgetIn(in.RawBody)}
-	reset(nullsIn(in.RawBody), "description", &e.Description)
-	return e
+	return tenant.GroupEdit{
+		Name: in.Body.Name, Description: in.Body.Description.Edit(),
+		Budget: tenant.BudgetEdit(in.Body.Budget.RawMessage),
+	}
 }
 
 func (h *handlers) createGroup(ctx context.Context, p tenant.Principal, in *GroupInput) (*answer[groupView], error) {
-	e, err := h.Tenants.CreateGroup(ctx, p.Organization, in.edit())
-	return groupAnswer(e), err
+	return groupAnswer(h.Tenants.CreateGroup(ctx, p.Organization, in.edit()))
 }
 
 type groupList struct {
@@ -82,13 +79,12 @@ type groupList struct {
 }
 
 func (h *handlers) listGroups(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*answer[groupList], error) {
-	page, err := httpapi.Resources[catalog.Group](ctx, h.Store, p.Scope(), *in)
-	return httpapi.Body(groupList{httpapi.Views(page.Rows, viewGroup), httpapi.EncodeCursor(page.Next)}), err
+	rows, next, err := httpapi.Resources(ctx, h.Store, p.Scope(), *in, func(catalog.Group) bool { return true })
+	return httpapi.Body(groupList{httpapi.Views(rows, viewGroup), next}), err
 }
 
 func (h *handlers) readGroup(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*answer[groupView], error) {
-	e, err := record.Resource[catalog.Group](ctx, h.Store, p.Scope(), in.ID)
-	return groupAnswer(e), err
+	return groupAnswer(record.Resource[catalog.Group](ctx, h.Store, p.Scope(), in.ID))
 }
 
 func (h *handlers) editGroup(ctx context.Context, p tenant.Principal, in *struct {
@@ -96,8 +92,7 @@ func (h *handlers) editGroup(ctx context.Context, p tenant.Principal, in *struct
 	httpapi.Match
 	GroupInput
 }) (*answer[groupView], error) {
-	e, err := h.Tenants.EditGroup(ctx, p.Scope(), in.ID, in.Precondition(), in.edit())
-	return groupAnswer(e), err
+	return groupAnswer(h.Tenants.EditGroup(ctx, p.Scope(), in.ID, in.Precondition(), in.edit()))
 }
 
 func (h *handlers) deleteGroup(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
@@ -118,7 +113,7 @@ func (h *handlers) listMembers(ctx context.Context, p tenant.Principal, in *stru
 	if _, err := record.Resource[catalog.Group](ctx, h.Store, p.Scope(), in.ID); err != nil {
 		return nil, err
 	}
-	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), in.Paging, func(u catalog.User) bool {
+	rows, next, err := httpapi.Resources(ctx, h.Store, p.Scope(), in.Paging, func(u catalog.User) bool {
 		return slices.Contains(u.GroupIDs, in.ID)
 	})
 	return httpapi.Body(memberList{httpapi.Views(rows, viewUser), next}), err
@@ -133,8 +128,7 @@ func (h *handlers) addMember(ctx context.Context, p tenant.Principal, in *struct
 	if !host.ValidID(in.Body.UserID) {
 		return nil, problem.InvalidField("body.user_id", "must be an identifier of 24 hex digits")
 	}
-	e, err := h.Tenants.SetMember(ctx, p, p.Scope(), in.ID, in.Body.UserID, true)
-	return userAnswer(e), err
+	return userAnswer(h.Tenants.SetMember(ctx, p, p.Scope(), in.ID, in.Body.UserID, true))
 }
 
 func (h *handlers) removeMember(ctx context.Context, p tenant.Principal, in *struct {

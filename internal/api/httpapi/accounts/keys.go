@@ -64,16 +64,15 @@ type newKeyView struct {
 
 func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct {
 	Body struct {
-		Name           string                          `json:"name" required:"true" minLength:"1" maxLength:"200"`
-		UserID         string                          `json:"user_id,omitempty" doc:"whose key; the caller's own by default, except with X-Organization"`
-		Level          string                          `json:"level,omitempty" enum:"read,run,manage,admin,operator" default:"run"`
-		ExpiresAt      *time.Time                      `json:"expires_at,omitempty" nullable:"true"`
-		Budget         httpapi.Nullable[record.Budget] `json:"budget,omitzero"`
-		OrganizationID *string                         `json:"organization_id,omitempty" nullable:"true" doc:"for operators: the user's organization, or null for none"`
+		Name           string                       `json:"name" required:"true" minLength:"1" maxLength:"200"`
+		UserID         string                       `json:"user_id,omitempty" doc:"whose key; the caller's own by default, except with X-Organization"`
+		Level          string                       `json:"level,omitempty" enum:"read,run,manage,admin,operator" default:"run"`
+		ExpiresAt      *time.Time                   `json:"expires_at,omitempty" nullable:"true"`
+		Budget         httpapi.Patch[record.Budget] `json:"budget,omitzero"`
+		OrganizationID httpapi.Nullable[string]     `json:"organization_id,omitzero" doc:"for operators: the user's organization, or null for none"`
 	}
-	RawBody []byte
 }) (*answer[newKeyView], error) {
-	organization, err := h.target(ctx, p, in.Body.OrganizationID, in.RawBody)
+	organization, err := h.target(ctx, p, in.Body.OrganizationID)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +80,7 @@ func (h *handlers) createKey(ctx context.Context, p tenant.Principal, in *struct
 		Name:   in.Body.Name,
 		UserID: in.Body.UserID,
 		Level:  tenant.Level(in.Body.Level),
-		Budget: budgetIn(in.RawBody),
+		Budget: tenant.BudgetEdit(in.Body.Budget.RawMessage),
 	}
 	if k.UserID == "" && p.Acting {
 		return nil, problem.InvalidField("body.user_id", "is required: an operator has no user in this organization")
@@ -108,7 +107,7 @@ func (h *handlers) listKeys(ctx context.Context, p tenant.Principal, in *struct 
 	httpapi.Paging
 	UserID httpapi.ID `query:"user_id" doc:"whose keys"`
 }) (*answer[keyList], error) {
-	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), in.Paging, func(k catalog.APIKey) bool {
+	rows, next, err := httpapi.Resources(ctx, h.Store, p.Scope(), in.Paging, func(k catalog.APIKey) bool {
 		return in.UserID == "" || k.UserID == string(in.UserID)
 	})
 	if err != nil {
@@ -151,19 +150,14 @@ func (h *handlers) editKey(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	httpapi.Match
 	Body struct {
-		Name      *string                         `json:"name,omitempty" minLength:"1" maxLength:"200"`
-		ExpiresAt *time.Time                      `json:"expires_at,omitempty" nullable:"true"`
-		Budget    httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"null: none"`
+		Name      *string                      `json:"name,omitempty" minLength:"1" maxLength:"200"`
+		ExpiresAt httpapi.Nullable[time.Time]  `json:"expires_at,omitzero"`
+		Budget    httpapi.Patch[record.Budget] `json:"budget,omitzero" doc:"null: none"`
 	}
-	RawBody []byte
 }) (*answer[KeyView], error) {
-	var expiresAt **time.Time
-	if in.Body.ExpiresAt != nil || nullsIn(in.RawBody)["expires_at"] {
-		expiresAt = &in.Body.ExpiresAt
-	}
-	e, err := h.Tenants.EditKey(
-		ctx, p, h.reach(p), in.ID, in.Precondition(), in.Body.Name, expiresAt, budgetIn(in.RawBody),
-	)
+	e, err := h.Tenants.EditKey(ctx, p, h.reach(p), in.ID, in.Precondition(), tenant.KeyEdit{
+		Name: in.Body.Name, ExpiresAt: in.Body.ExpiresAt.Edit(), Budget: tenant.BudgetEdit(in.Body.Budget.RawMessage),
+	})
 	return h.keyAnswer(ctx, e, err)
 }
 

@@ -3,7 +3,6 @@ package accounts
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"agentplatform/events"
 	"agentplatform/internal/api/httpapi"
@@ -34,13 +33,13 @@ func (h *handlers) organizationRoutes() {
 }
 
 type capsView struct {
-	User         *int `json:"user,omitempty" nullable:"true" doc:"active runs of a user; null: the deployment's default"`
-	Organization *int `json:"organization,omitempty" nullable:"true" doc:"active runs of the organization; null: the deployment's default"`
+	User         httpapi.Nullable[int] `json:"user,omitzero" doc:"active runs of a user; null: the deployment's default"`
+	Organization httpapi.Nullable[int] `json:"organization,omitzero" doc:"active runs of the organization; null: the deployment's default"`
 }
 
 type rateView struct {
-	RequestsPerMinute *int `json:"requests_per_minute,omitempty" nullable:"true"`
-	Burst             *int `json:"burst,omitempty" nullable:"true"`
+	RequestsPerMinute httpapi.Nullable[int] `json:"requests_per_minute,omitzero"`
+	Burst             httpapi.Nullable[int] `json:"burst,omitzero"`
 }
 
 type ceilingsView struct {
@@ -63,19 +62,24 @@ type organizationView struct {
 	UpdatedAt               string                          `json:"updated_at"`
 }
 
+func caps(user, organization int) *capsView {
+	return &capsView{httpapi.Nullable[int]{Value: &user}, httpapi.Nullable[int]{Value: &organization}}
+}
+
+func rate(perMinute, burst int) *rateView {
+	return &rateView{httpapi.Nullable[int]{Value: &perMinute}, httpapi.Nullable[int]{Value: &burst}}
+}
+
 func (h *handlers) viewOrganization(o catalog.Organization) organizationView {
 	userCap, organizationCap := h.Tenants.CapsOf(o, catalog.User{})
 	perMinute, burst := h.Tenants.Rate(o)
 	most := h.Tenants.Ceilings(o)
 	return organizationView{
-		Ceilings:       ceilingsView{&capsView{&most.UserCap, &most.Cap}, &rateView{&most.RateLimit, &most.RateBurst}},
-		OrganizationID: o.ID,
-		Name:           o.Name,
-		Caps:           capsView{User: &userCap, Organization: &organizationCap},
-		RateLimit: rateView{
-			RequestsPerMinute: &perMinute,
-			Burst:             &burst,
-		},
+		OrganizationID:          o.ID,
+		Name:                    o.Name,
+		Caps:                    *caps(userCap, organizationCap),
+		RateLimit:               *rate(perMinute, burst),
+		Ceilings:                ceilingsView{caps(most.UserCap, most.Cap), rate(most.RateLimit, most.RateBurst)},
 		Prices:                  append([]catalog.Price{}, o.Prices...),
 		Currency:                cmp.Or(o.Currency, catalog.DefaultCurrency),
 		WebhookSecretConfigured: o.Secret != "",
@@ -88,85 +92,61 @@ func (h *handlers) viewOrganization(o catalog.Organization) organizationView {
 
 // organizationBody is what a client may say about an organisation. A member that is null goes back to its default.
 type organizationBody struct {
-	Name             *string                         `json:"name,omitempty" maxLength:"200"`
-	Caps             *capsView                       `json:"caps,omitempty"`
-	RateLimit        *rateView                       `json:"rate_limit,omitempty"`
-	Ceilings         httpapi.Nullable[ceilingsView]  `json:"ceilings,omitzero" doc:"for operators: up to which admins may set caps and rates; null: the deployment's settings"`
-	RunRetentionDays *int                            `json:"run_retention_days,omitempty" minimum:"1" maximum:"36500" nullable:"true"`
-	Budget           httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"null: none"`
-	Prices           *[]catalog.Price                `json:"prices,omitempty" maxItems:"200" nullable:"true" doc:"null or none: no costs"`
-	Currency         *string                         `json:"currency,omitempty" pattern:"^[A-Z]{3}$" nullable:"true"`
-	WebhookSecret    *string                         `json:"webhook_secret,omitempty" maxLength:"4096" nullable:"true" doc:"write-only; any text"`
+	Name             *string                           `json:"name,omitempty" maxLength:"200"`
+	Caps             *capsView                         `json:"caps,omitempty"`
+	RateLimit        *rateView                         `json:"rate_limit,omitempty"`
+	Ceilings         httpapi.Nullable[ceilingsView]    `json:"ceilings,omitzero" doc:"for operators: up to which admins may set caps and rates; null: the deployment's settings"`
+	RunRetentionDays httpapi.Nullable[int]             `json:"run_retention_days,omitzero" minimum:"1" maximum:"36500"`
+	Budget           httpapi.Patch[record.Budget]      `json:"budget,omitzero" doc:"null: none"`
+	Prices           httpapi.Nullable[[]catalog.Price] `json:"prices,omitzero" maxItems:"200" doc:"null or none: no costs"`
+	Currency         httpapi.Nullable[string]          `json:"currency,omitzero" pattern:"^[A-Z]{3}$"`
+	WebhookSecret    httpapi.Nullable[string]          `json:"webhook_secret,omitzero" maxLength:"4096" doc:"write-only; any text"`
 }
 
 // OrganizationInput is the body of what makes or changes an organisation.
-type OrganizationInput struct {
-	Body    organizationBody
-	RawBody []byte
-}
+type OrganizationInput struct{ Body organizationBody }
 
-// edit tells a member that is null (reset) from one that is absent (leave).
-func (in OrganizationInput) edit() (tenant.OrganizationEdit, error) {
-	type limits struct {
-		Caps      map[string]*int `json:"caps"`
-		RateLimit map[string]*int `json:"rate_limit"`
+func (in OrganizationInput) edit() (e tenant.OrganizationEdit, err error) {
+	b := in.Body
+	e = tenant.OrganizationEdit{
+		Name:          b.Name,
+		RetentionDays: b.RunRetentionDays.Edit(),
+		Secret:        b.WebhookSecret.Edit(),
+		Budget:        tenant.BudgetEdit(b.Budget.RawMessage),
+		Prices:        b.Prices.Edit(),
+		Currency:      b.Currency.Edit(),
 	}
-	var raw struct {
-		limits
-
-		Ceilings limits `json:"ceilings"`
+	if e.LimitsEdit, err = limitsIn("body.", b.Caps, b.RateLimit); err != nil {
+		return e, err
 	}
-	if err := httpapi.Decode("body", in.RawBody, &raw); err != nil {
-		return tenant.OrganizationEdit{}, err
-	}
-	e := tenant.OrganizationEdit{
-		Name:          in.Body.Name,
-		RetentionDays: in.Body.RunRetentionDays,
-		Secret:        in.Body.WebhookSecret,
-		Budget:        budgetIn(in.RawBody),
-		Prices:        in.Body.Prices,
-		Currency:      in.Body.Currency,
-	}
-	for _, m := range []struct {
-		from map[string]*int
-		name string
-		at   string
-		to   **int
-	}{
-		{raw.Caps, "user", "body.caps.user", &e.UserCap},
-		{raw.Caps, "organization", "body.caps.organization", &e.Cap},
-		{raw.RateLimit, "requests_per_minute", "body.rate_limit.requests_per_minute", &e.RateLimit},
-		{raw.RateLimit, "burst", "body.rate_limit.burst", &e.RateBurst},
-		{raw.Ceilings.Caps, "user", "body.ceilings.caps.user", &e.Ceilings.UserCap},
-		{raw.Ceilings.Caps, "organization", "body.ceilings.caps.organization", &e.Ceilings.Cap},
-		{raw.Ceilings.RateLimit, "requests_per_minute", "body.ceilings.rate_limit.requests_per_minute",
-			&e.Ceilings.RateLimit},
-		{raw.Ceilings.RateLimit, "burst", "body.ceilings.rate_limit.burst", &e.Ceilings.RateBurst},
-	} {
-		v, there := m.from[m.name]
-		if !there {
-			continue
-		}
-		if v == nil {
-			v = new(int)
-		} else if *v < 1 {
-			return e, problem.InvalidField(m.at, "must be at least 1, or null for the default")
-		}
-		*m.to = v
-	}
-	null := nullsIn(in.RawBody)
-	if null["ceilings"] {
+	if c := b.Ceilings.Value; c != nil {
+		e.Ceilings, err = limitsIn("body.ceilings.", c.Caps, c.RateLimit)
+	} else if b.Ceilings.Said {
 		e.Ceilings = tenant.LimitsEdit{UserCap: new(int), Cap: new(int), RateLimit: new(int), RateBurst: new(int)}
 	}
-	reset(null, "run_retention_days", &e.RetentionDays)
-	reset(null, "prices", &e.Prices)
-	reset(null, "currency", &e.Currency)
-	reset(null, "webhook_secret", &e.Secret)
-	return e, nil
+	return e, err
 }
 
-func (h *handlers) organizationAnswer(e record.Entity[catalog.Organization]) *answer[organizationView] {
-	return httpapi.Versioned(e.Version(), h.viewOrganization(e.Value))
+// limitsIn is the edit of limits at a place in the body.
+func limitsIn(at string, c *capsView, r *rateView) (tenant.LimitsEdit, error) {
+	c, r = cmp.Or(c, &capsView{}), cmp.Or(r, &rateView{})
+	positive := func(n httpapi.Nullable[int], member string) error {
+		return problem.InvalidIf(n.Value != nil && *n.Value < 1,
+			at+member, "must be at least 1, or null for the default")
+	}
+	return tenant.LimitsEdit{
+			UserCap: c.User.Edit(), Cap: c.Organization.Edit(),
+			RateLimit: r.RequestsPerMinute.Edit(), RateBurst: r.Burst.Edit(),
+		}, cmp.Or(
+			positive(c.User, "caps.user"), positive(c.Organization, "caps.organization"),
+			positive(r.RequestsPerMinute, "rate_limit.requests_per_minute"), positive(r.Burst, "rate_limit.burst"),
+		)
+}
+
+func (h *handlers) organizationAnswer(
+	e record.Entity[catalog.Organization], err error,
+) (*answer[organizationView], error) {
+	return httpapi.Shows(h.viewOrganization)(e, err)
 }
 
 func (h *handlers) createOrganization(
@@ -176,8 +156,7 @@ func (h *handlers) createOrganization(
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.CreateOrganization(ctx, edit)
-	return h.organizationAnswer(e), err
+	return h.organizationAnswer(h.Tenants.CreateOrganization(ctx, edit))
 }
 
 type organizationList struct {
@@ -188,19 +167,16 @@ type organizationList struct {
 func (h *handlers) listOrganizations(
 	ctx context.Context, _ tenant.Principal, in *httpapi.Paging,
 ) (*answer[organizationList], error) {
-	page, err := httpapi.Resources[catalog.Organization](ctx, h.Store, record.System(), *in)
-	if err != nil {
-		return nil, err
-	}
-	rows := slices.DeleteFunc(page.Rows, func(e record.Entity[catalog.Organization]) bool { return e.Value.Deleted })
-	return httpapi.Body(organizationList{httpapi.Views(rows, h.viewOrganization), httpapi.EncodeCursor(page.Next)}), nil
+	rows, next, err := httpapi.Resources(ctx, h.Store, record.System(), *in, func(o catalog.Organization) bool {
+		return !o.Deleted
+	})
+	return httpapi.Body(organizationList{httpapi.Views(rows, h.viewOrganization), next}), err
 }
 
 func (h *handlers) readOrganization(
 	ctx context.Context, _ tenant.Principal, in *httpapi.IDPath,
 ) (*answer[organizationView], error) {
-	e, err := h.Tenants.ReadOrganization(ctx, in.ID)
-	return h.organizationAnswer(e), err
+	return h.organizationAnswer(h.Tenants.ReadOrganization(ctx, in.ID))
 }
 
 func (h *handlers) editOrganization(ctx context.Context, p tenant.Principal, in *struct {
@@ -212,8 +188,7 @@ func (h *handlers) editOrganization(ctx context.Context, p tenant.Principal, in 
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.EditOrganization(ctx, p, in.ID, in.Precondition(), edit)
-	return h.organizationAnswer(e), err
+	return h.organizationAnswer(h.Tenants.EditOrganization(ctx, p, in.ID, in.Precondition(), edit))
 }
 
 func (h *handlers) deleteOrganization(ctx context.Context, _ tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
@@ -228,8 +203,7 @@ func (h *handlers) readOwnOrganization(
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.ReadOrganization(ctx, id)
-	return h.organizationAnswer(e), err
+	return h.organizationAnswer(h.Tenants.ReadOrganization(ctx, id))
 }
 
 func (h *handlers) editOwnOrganization(
@@ -246,8 +220,7 @@ func (h *handlers) editOwnOrganization(
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.EditOrganization(ctx, p, id, in.Precondition(), edit)
-	return h.organizationAnswer(e), err
+	return h.organizationAnswer(h.Tenants.EditOrganization(ctx, p, id, in.Precondition(), edit))
 }
 
 type secretView struct {

@@ -50,44 +50,38 @@ func viewUser(u catalog.User) userView {
 	}
 }
 
-func userAnswer(e record.Entity[catalog.User]) *answer[userView] {
-	return httpapi.Versioned(e.Version(), viewUser(e.Value))
-}
+var userAnswer = httpapi.Shows(viewUser)
 
 // UserInput is the body of what makes or changes a user.
 type UserInput struct {
 	Body struct {
-		Email          *string                         `json:"email,omitempty"`
-		Name           *string                         `json:"name,omitempty"`
-		Role           *string                         `json:"role,omitempty" enum:"member,manager,admin"`
-		GroupIDs       *[]string                       `json:"group_ids,omitempty"`
-		ConcurrencyCap *int                            `json:"concurrency_cap,omitempty" minimum:"1" maximum:"1000000" nullable:"true"`
-		Budget         httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"null: none"`
-		OrganizationID *string                         `json:"organization_id,omitempty" nullable:"true" doc:"for operators: an organization, or null for none"`
+		Email          *string                      `json:"email,omitempty"`
+		Name           *string                      `json:"name,omitempty"`
+		Role           *string                      `json:"role,omitempty" enum:"member,manager,admin"`
+		GroupIDs       *[]string                    `json:"group_ids,omitempty"`
+		ConcurrencyCap httpapi.Nullable[int]        `json:"concurrency_cap,omitzero" minimum:"1" maximum:"1000000"`
+		Budget         httpapi.Patch[record.Budget] `json:"budget,omitzero" doc:"null: none"`
+		OrganizationID httpapi.Nullable[string]     `json:"organization_id,omitzero" doc:"for operators: an organization, or null for none"`
 	}
-	RawBody []byte
 }
 
 func (in UserInput) edit() tenant.UserEdit {
-	e := tenant.UserEdit{
+	return tenant.UserEdit{
 		Email:    in.Body.Email,
 		Name:     in.Body.Name,
 		Role:     in.Body.Role,
 		GroupIDs: in.Body.GroupIDs,
-		Cap:      in.Body.ConcurrencyCap,
-		Budget:   budgetIn(in.RawBody),
+		Cap:      in.Body.ConcurrencyCap.Edit(),
+		Budget:   tenant.BudgetEdit(in.Body.Budget.RawMessage),
 	}
-	reset(nullsIn(in.RawBody), "concurrency_cap", &e.Cap)
-	return e
 }
 
 func (h *handlers) createUser(ctx context.Context, p tenant.Principal, in *UserInput) (*answer[userView], error) {
-	organization, err := h.target(ctx, p, in.Body.OrganizationID, in.RawBody)
+	organization, err := h.target(ctx, p, in.Body.OrganizationID)
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.CreateUser(ctx, p, organization, in.edit())
-	return userAnswer(e), err
+	return userAnswer(h.Tenants.CreateUser(ctx, p, organization, in.edit()))
 }
 
 type userList struct {
@@ -102,7 +96,7 @@ func (h *handlers) listUsers(ctx context.Context, p tenant.Principal, in *struct
 	GroupID httpapi.ID `query:"group_id" doc:"who belong to it"`
 }) (*answer[userList], error) {
 	q := strings.ToLower(in.Q)
-	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), in.Paging, func(u catalog.User) bool {
+	rows, next, err := httpapi.Resources(ctx, h.Store, p.Scope(), in.Paging, func(u catalog.User) bool {
 		return (in.Role == "" || u.Role == in.Role) &&
 			(in.GroupID == "" || slices.Contains(u.GroupIDs, string(in.GroupID))) &&
 			(strings.Contains(strings.ToLower(u.Name), q) || strings.Contains(strings.ToLower(u.Email), q))
@@ -111,8 +105,7 @@ func (h *handlers) listUsers(ctx context.Context, p tenant.Principal, in *struct
 }
 
 func (h *handlers) readUser(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*answer[userView], error) {
-	e, err := record.Resource[catalog.User](ctx, h.Store, h.reach(p), in.ID)
-	return userAnswer(e), err
+	return userAnswer(record.Resource[catalog.User](ctx, h.Store, h.reach(p), in.ID))
 }
 
 func (h *handlers) editUser(ctx context.Context, p tenant.Principal, in *struct {
@@ -120,8 +113,7 @@ func (h *handlers) editUser(ctx context.Context, p tenant.Principal, in *struct 
 	httpapi.Match
 	UserInput
 }) (*answer[userView], error) {
-	e, err := h.Tenants.EditUser(ctx, p, h.reach(p), in.ID, in.Precondition(), in.edit())
-	return userAnswer(e), err
+	return userAnswer(h.Tenants.EditUser(ctx, p, h.reach(p), in.ID, in.Precondition(), in.edit()))
 }
 
 func (h *handlers) deleteUser(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {

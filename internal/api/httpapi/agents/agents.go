@@ -109,9 +109,7 @@ func viewAgent(a catalog.Agent) agentView {
 	return v
 }
 
-func agentAnswer(e record.Entity[catalog.Agent]) *answer[agentView] {
-	return httpapi.Versioned(e.Version(), viewAgent(e.Value))
-}
+var agentAnswer = httpapi.Shows(viewAgent)
 
 // merged applies a merge patch (RFC 7396) to an agent's spec; what becomes absent goes back to its default.
 func (h *handlers) merged(organization string, current catalog.AgentSpec, patch []byte) (catalog.AgentSpec, error) {
@@ -145,8 +143,7 @@ func (h *handlers) createAgent(ctx context.Context, p tenant.Principal, in *stru
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.CreateAgent(ctx, p.Organization, spec, in.Body.SkipCheck)
-	return agentAnswer(e), err
+	return agentAnswer(h.Tenants.CreateAgent(ctx, p.Organization, spec, in.Body.SkipCheck))
 }
 
 type agentList struct {
@@ -155,15 +152,14 @@ type agentList struct {
 }
 
 func (h *handlers) listAgents(ctx context.Context, p tenant.Principal, in *httpapi.Paging) (*answer[agentList], error) {
-	rows, next, err := httpapi.ResourcesThat(ctx, h.Store, p.Scope(), *in, func(a catalog.Agent) bool {
+	rows, next, err := httpapi.Resources(ctx, h.Store, p.Scope(), *in, func(a catalog.Agent) bool {
 		return p.MayUse(a) == nil
 	})
 	return httpapi.Body(agentList{httpapi.Views(rows, viewAgent), next}), err
 }
 
 func (h *handlers) readAgent(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*answer[agentView], error) {
-	e, err := h.Tenants.Agent(ctx, p, in.ID)
-	return agentAnswer(e), err
+	return agentAnswer(h.Tenants.Agent(ctx, p, in.ID))
 }
 
 func (h *handlers) editAgent(ctx context.Context, p tenant.Principal, in *struct {
@@ -173,11 +169,10 @@ func (h *handlers) editAgent(ctx context.Context, p tenant.Principal, in *struct
 	RawBody []byte
 }) (*answer[agentView], error) {
 	publish := in.Body.Publish == nil || *in.Body.Publish
-	e, err := h.Tenants.EditAgent(ctx, p, in.ID, in.Precondition(), in.Body.SkipCheck, publish,
+	return agentAnswer(h.Tenants.EditAgent(ctx, p, in.ID, in.Precondition(), in.Body.SkipCheck, publish,
 		func(current catalog.AgentSpec) (catalog.AgentSpec, error) {
 			return h.merged(p.Organization, current, in.RawBody)
-		})
-	return agentAnswer(e), err
+		}))
 }
 
 func (h *handlers) deleteAgent(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {

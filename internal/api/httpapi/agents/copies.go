@@ -20,8 +20,7 @@ func (h *handlers) publishAgent(ctx context.Context, p tenant.Principal, in *str
 		Version int `json:"version" required:"true" minimum:"1"`
 	}
 }) (*answer[agentView], error) {
-	e, err := h.Tenants.PublishAgent(ctx, p, in.ID, in.Precondition(), in.Body.Version)
-	return agentAnswer(e), err
+	return agentAnswer(h.Tenants.PublishAgent(ctx, p, in.ID, in.Precondition(), in.Body.Version))
 }
 
 func (h *handlers) duplicateAgent(ctx context.Context, p tenant.Principal, in *struct {
@@ -42,8 +41,7 @@ func (h *handlers) duplicateAgent(ctx context.Context, p tenant.Principal, in *s
 			"body.name", "is required: with (copy) the agent's name has more than 200 characters",
 		)
 	}
-	made, err := h.Tenants.DuplicateAgent(ctx, e.Value, spec)
-	return agentAnswer(made), err
+	return agentAnswer(h.Tenants.DuplicateAgent(ctx, e.Value, spec))
 }
 
 // The form of an exported agent; a later one gets another number.
@@ -109,6 +107,5 @@ func (h *handlers) importAgent(ctx context.Context, p tenant.Principal, in *stru
 	if spec.ToolkitIDs, err = h.Toolkits.Import(ctx, p.Scope(), spec.ToolkitIDs, in.Body.Toolkits); err != nil {
 		return nil, err
 	}
-	e, err := h.Tenants.CreateAgent(ctx, p.Organization, spec, true)
-	return agentAnswer(e), err
+	return agentAnswer(h.Tenants.CreateAgent(ctx, p.Organization, spec, true))
 }

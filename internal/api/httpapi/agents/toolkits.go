@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	jsonv2 "github.com/go-json-experiment/json"
 
@@ -39,23 +40,19 @@ func (h *handlers) toolkitRoutes() {
 }
 
 type toolkitBody struct {
-	Kind        string            `json:"kind,omitempty" enum:"openapi,mcp,http" doc:"at creation"`
-	Name        *string           `json:"name,omitempty"`
-	URL         *string           `json:"url,omitempty" doc:"of the OpenAPI document, of the MCP server, or of the request"`
-	BaseURL     *string           `json:"base_url,omitempty" doc:"of an OpenAPI document's operations, where it is not the document's own, or is another server's than the document and credentials are for it"`
-	Document    json.RawMessage   `json:"document,omitempty" shape:"string|object" doc:"an OpenAPI document, as JSON or as a text of YAML, instead of a url"`
-	Request     *tool.HTTPRequest `json:"request,omitempty" doc:"of the kind http"`
-	Command     []string          `json:"command,omitempty" doc:"of an MCP server that is a program of this machine, where the deployment allows it"`
-	Credentials json.RawMessage   `json:"credentials,omitempty" shape:"Credentials|null" doc:"write-only: {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password}; null for none"`
-	Enabled     []string          `json:"enabled,omitempty" doc:"at creation: the tools to enable; all that are found by default"`
+	Kind        string                     `json:"kind,omitempty" enum:"openapi,mcp,http" doc:"at creation"`
+	Name        *string                    `json:"name,omitempty"`
+	URL         *string                    `json:"url,omitempty" doc:"of the OpenAPI document, of the MCP server, or of the request"`
+	BaseURL     *string                    `json:"base_url,omitempty" doc:"of an OpenAPI document's operations, where it is not the document's own, or is another server's than the document and credentials are for it"`
+	Document    json.RawMessage            `json:"document,omitempty" shape:"string|object" doc:"an OpenAPI document, as JSON or as a text of YAML, instead of a url"`
+	Request     *tool.HTTPRequest          `json:"request,omitempty" doc:"of the kind http"`
+	Command     []string                   `json:"command,omitempty" doc:"of an MCP server that is a program of this machine, where the deployment allows it"`
+	Credentials json.RawMessage            `json:"credentials,omitempty" shape:"Credentials|null" doc:"write-only: {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password}; null for none"`
+	Enabled     httpapi.Nullable[[]string] `json:"enabled,omitzero" doc:"at creation: the tools to enable; all that are found by default"`
 }
 
 // draft is the body as the use case takes it; what is null is taken away.
-func (b toolkitBody) draft(raw []byte) (toolkit.Draft, error) {
-	var there map[string]json.RawMessage
-	if err := httpapi.Decode("body", raw, &there); err != nil {
-		return toolkit.Draft{}, err
-	}
+func (b toolkitBody) draft() (toolkit.Draft, error) {
 	d := toolkit.Draft{
 		Kind:    b.Kind,
 		Name:    b.Name,
@@ -63,10 +60,9 @@ func (b toolkitBody) draft(raw []byte) (toolkit.Draft, error) {
 		BaseURL: b.BaseURL,
 		Request: b.Request,
 		Command: b.Command,
-		Enabled: b.Enabled,
 	}
-	if _, named := there["enabled"]; named && d.Enabled == nil {
-		d.Enabled = []string{}
+	if b.Enabled.Said {
+		d.Enabled = append([]string{}, *b.Enabled.Edit()...)
 	}
 	if len(b.Document) > 0 && string(b.Document) != "null" {
 		d.Document = b.Document
@@ -75,7 +71,7 @@ func (b toolkitBody) draft(raw []byte) (toolkit.Draft, error) {
 			d.Document = []byte(text)
 		}
 	}
-	if c := there["credentials"]; c != nil {
+	if c := b.Credentials; c != nil {
 		d.Credentials = &tool.Credentials{} // null: none
 		err := jsonv2.Unmarshal(c, d.Credentials, jsonv2.RejectUnknownMembers(true))
 		if err != nil || d.Credentials.Type == "" && string(c) != "null" {
@@ -103,8 +99,13 @@ type toolkitView struct {
 	RefreshedAt     *string           `json:"refreshed_at"`
 }
 
-func viewToolkit(t catalog.Toolkit) toolkitView {
-	v := toolkitView{
+// viewToolkit is the view of a toolkit for a principal. The built-in one is as old as the organization.
+func viewToolkit(p tenant.Principal, t catalog.Toolkit) toolkitView {
+	if t.Kind == toolkit.Builtin {
+		created := p.Account().Organization.CreatedAt
+		t.CreatedAt, t.UpdatedAt = created, created
+	}
+	return toolkitView{
 		ToolkitID:       t.ID,
 		OrganizationID:  httpapi.OptionalOwner(t.Organization),
 		Kind:            t.Kind,
@@ -116,27 +117,26 @@ func viewToolkit(t catalog.Toolkit) toolkitView {
 		CredentialsType: httpapi.Optional(t.CredentialsType),
 		Origins:         append([]string{}, t.Origins...),
 		ToolCount:       t.ToolCount,
+		// Without a time are what was never refreshed, and the built-in one of no organization.
+		CreatedAt:   httpapi.OptionalTime(t.CreatedAt),
+		UpdatedAt:   httpapi.OptionalTime(t.UpdatedAt),
+		RefreshedAt: httpapi.OptionalTime(t.RefreshedAt),
 	}
-	// Without a time are what was never refreshed, and the built-in one of no organization.
-	v.CreatedAt, v.UpdatedAt = httpapi.OptionalTime(t.CreatedAt), httpapi.OptionalTime(t.UpdatedAt)
-	v.RefreshedAt = httpapi.OptionalTime(t.RefreshedAt)
-	return v
 }
 
-func toolkitAnswer(e record.Entity[catalog.Toolkit]) *answer[toolkitView] {
-	return httpapi.Versioned(e.Version(), viewToolkit(e.Value))
+// toolkitAnswer returns what answers a principal with a toolkit.
+func toolkitAnswer(p tenant.Principal) func(record.Entity[catalog.Toolkit], error) (*answer[toolkitView], error) {
+	return httpapi.Shows(func(t catalog.Toolkit) toolkitView { return viewToolkit(p, t) })
 }
 
 func (h *handlers) createToolkit(ctx context.Context, p tenant.Principal, in *struct {
-	Body    toolkitBody
-	RawBody []byte
+	Body toolkitBody
 }) (*answer[toolkitView], error) {
-	d, err := in.Body.draft(in.RawBody)
+	d, err := in.Body.draft()
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Toolkits.Create(ctx, p.Organization, d)
-	return toolkitAnswer(e), err
+	return toolkitAnswer(p)(h.Toolkits.Create(ctx, p.Organization, d))
 }
 
 type toolkitList struct {
@@ -147,68 +147,45 @@ type toolkitList struct {
 func (h *handlers) listToolkits(
 	ctx context.Context, p tenant.Principal, in *httpapi.Paging,
 ) (*answer[toolkitList], error) {
-	list, most := toolkitList{Toolkits: []toolkitView{}}, in.Limit
-	if in.Cursor == "" {
+	toolkits, next, err := httpapi.Filter(ctx, *in, func(
+		ctx context.Context, after string, limit int,
+	) (page record.Page[record.Entity[catalog.Toolkit]], err error) {
+		page, err = record.Resources[catalog.Toolkit](ctx, h.Store, p.Scope(), after, limit)
+		if err != nil || after != "" {
+			return page, err
+		}
 		builtin, err := h.Toolkits.Toolkit(ctx, p.Scope(), catalog.BuiltinToolkit(p.Organization))
-		if err != nil {
-			return nil, err
-		}
-		list.Toolkits = append(list.Toolkits, viewToolkitOf(p, builtin.Value))
-		in.Limit = max(1, in.Limit-1)
-	}
-	page, err := httpapi.Resources[catalog.Toolkit](ctx, h.Store, p.Scope(), *in)
-	if err != nil {
-		return nil, err
-	}
-	if len(list.Toolkits) == most { // there is no room for more; are there more?
-		if page.Next != "" || len(page.Rows) > 0 {
-			page.Next = beforeAll
-		}
-		page.Rows = nil
-	}
-	list.NextCursor = httpapi.EncodeCursor(page.Next)
-	list.Toolkits = append(list.Toolkits, httpapi.Views(page.Rows, viewToolkit)...)
-	return httpapi.Body(list), nil
+		page.Rows, page.Places = slices.Insert(page.Rows, 0, builtin), slices.Insert(page.Places, 0, beforeAll)
+		return page, err
+	}, func(e record.Entity[catalog.Toolkit]) (toolkitView, bool, error) {
+		return viewToolkit(p, e.Value), true, nil
+	})
+	return httpapi.Body(toolkitList{toolkits, next}), err
 }
 
 // beforeAll is the place of the built-in toolkit, which is listed before all that are stored: places are made of
 // letters, digits and what stands before those.
 const beforeAll = "~"
 
-// viewToolkitOf views a toolkit that may be the built-in one, which is as old as the organization.
-func viewToolkitOf(p tenant.Principal, t catalog.Toolkit) toolkitView {
-	if t.Kind == toolkit.Builtin {
-		created := p.Account().Organization.CreatedAt
-		t.CreatedAt, t.UpdatedAt = created, created
-	}
-	return viewToolkit(t)
-}
-
 func (h *handlers) readToolkit(
 	ctx context.Context, p tenant.Principal, in *httpapi.IDPath,
 ) (*answer[toolkitView], error) {
-	e, err := h.Toolkits.Toolkit(ctx, p.Scope(), in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return httpapi.Versioned(e.Version(), viewToolkitOf(p, e.Value)), nil
+	return toolkitAnswer(p)(h.Toolkits.Toolkit(ctx, p.Scope(), in.ID))
 }
 
 func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *struct {
 	httpapi.IDPath
 	httpapi.Match
-	Body    toolkitBody
-	RawBody []byte
+	Body toolkitBody
 }) (*answer[toolkitView], error) {
-	if in.Body.Kind != "" || in.Body.Enabled != nil {
+	if in.Body.Kind != "" || in.Body.Enabled.Said {
 		return nil, problem.InvalidField("body", "kind and enabled are for the creation of a toolkit")
 	}
-	d, err := in.Body.draft(in.RawBody)
+	d, err := in.Body.draft()
 	if err != nil {
 		return nil, err
 	}
-	e, err := h.Toolkits.Edit(ctx, p.Scope(), in.ID, in.Precondition(), d)
-	return toolkitAnswer(e), err
+	return toolkitAnswer(p)(h.Toolkits.Edit(ctx, p.Scope(), in.ID, in.Precondition(), d))
 }
 
 func (h *handlers) deleteToolkit(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
@@ -351,15 +328,14 @@ type ToolPath struct {
 func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct {
 	ToolPath
 	Body struct {
-		Enabled      *bool         `json:"enabled,omitempty"`
-		Approval     *string       `json:"approval,omitempty" enum:"never,always,when"`
-		ApprovalWhen *approvalWhen `json:"approval_when,omitempty" doc:"with approval: when"`
-		TimeoutMS    *int          `json:"timeout_ms,omitempty" nullable:"true" minimum:"1" maximum:"600000"`
-		RetrySafe    *bool         `json:"retry_safe,omitempty"`
+		Enabled      *bool                 `json:"enabled,omitempty"`
+		Approval     *string               `json:"approval,omitempty" enum:"never,always,when"`
+		ApprovalWhen *approvalWhen         `json:"approval_when,omitempty" doc:"with approval: when"`
+		TimeoutMS    httpapi.Nullable[int] `json:"timeout_ms,omitzero" minimum:"1" maximum:"600000"`
+		RetrySafe    *bool                 `json:"retry_safe,omitempty"`
 	}
-	RawBody []byte
 }) (*answer[ToolView], error) {
-	rules := toolkit.Rules{Enabled: in.Body.Enabled, TimeoutMS: in.Body.TimeoutMS, RetrySafe: in.Body.RetrySafe}
+	rules := toolkit.Rules{Enabled: in.Body.Enabled, TimeoutMS: in.Body.TimeoutMS.Edit(), RetrySafe: in.Body.RetrySafe}
 	if in.Body.Approval != nil {
 		rules.Approval = &tool.Approval{Mode: *in.Body.Approval}
 		if w := in.Body.ApprovalWhen; w != nil && rules.Approval.Mode == "when" {
@@ -367,10 +343,6 @@ func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct 
 		}
 	} else if in.Body.ApprovalWhen != nil {
 		return nil, problem.InvalidField("body.approval_when", "goes with approval: when")
-	}
-	var there map[string]json.RawMessage
-	if httpapi.Decode("body", in.RawBody, &there) == nil && string(there["timeout_ms"]) == "null" {
-		rules.TimeoutMS = new(int)
 	}
 	t, err := h.Toolkits.SetRules(ctx, p.Scope(), in.ID, in.Name, rules)
 	return httpapi.Body(viewTool(t)), err

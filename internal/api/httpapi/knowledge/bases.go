@@ -102,16 +102,10 @@ type statusCounts struct {
 	Failed     int64 `json:"failed"`
 }
 
-type embeddingModelView struct {
-	Provider   string `json:"provider"`
-	Name       string `json:"name"`
-	Dimensions int    `json:"dimensions"`
-}
-
-type chunkingView struct {
-	Size    int `json:"size"`
-	Overlap int `json:"overlap"`
-}
+type (
+	embeddingModelView catalog.EmbeddingModel
+	chunkingView       catalog.Chunking
+)
 
 type indexView struct {
 	State    string       `json:"state" enum:"ready,rebuilding,failed" doc:"rebuilding: the documents are indexed anew, after a change of settings or because the index was lost; failed: a change of settings could not be carried out"`

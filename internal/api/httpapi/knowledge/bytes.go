@@ -7,7 +7,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -26,20 +26,6 @@ const (
 	maxFiles = 20
 	maxField = 64 << 10 // bytes of a part that is no file
 )
-
-func placed(n int) *string { return httpapi.EncodeCursor(strconv.Itoa(n)) }
-
-func placeOf(cursor string) (int, error) {
-	place, err := httpapi.DecodeCursor(cursor)
-	if err != nil || place == "" {
-		return 0, err
-	}
-	n, err := strconv.Atoi(place)
-	if err != nil || n < 0 {
-		return 0, problem.InvalidField("query.cursor", "is not one that a page has given")
-	}
-	return n, nil
-}
 
 // documentBody is a document as JSON: its text, a url, or a file that was uploaded before.
 type documentBody struct {
@@ -151,26 +137,19 @@ func (h *handlers) createOne(w http.ResponseWriter, r *http.Request, c *httpapi.
 		Title: body.Title, Language: body.Language, Metadata: body.Metadata, GroupIDs: body.GroupIDs,
 	}
 	var bytes io.Reader
-	given := 0
-	if body.Text != nil {
-		given++
+	absent := slices.DeleteFunc([]*string{body.Text, body.URL, body.FileID}, func(s *string) bool { return s != nil })
+	switch {
+	case len(absent) != 2:
+		return problem.InvalidField("body", "must have one of text, url and file_id")
+	case body.Text != nil:
 		if len(*body.Text) > knowledge.MaxText {
 			return problem.InvalidField("body.text", "must have at most %d MiB", knowledge.MaxText>>20)
 		}
 		n.Source, n.ContentType = catalog.Source{Kind: catalog.FromText}, "text/plain; charset=utf-8"
 		bytes = strings.NewReader(*body.Text)
-	}
-	if body.URL != nil {
-		given++
+	case body.URL != nil:
 		n.Source, n.ContentType = catalog.Source{Kind: catalog.FromURL, URL: *body.URL}, "application/octet-stream"
-	}
-	if body.FileID != nil {
-		given++
-	}
-	if given != 1 {
-		return problem.InvalidField("body", "must have one of text, url and file_id")
-	}
-	if body.FileID != nil {
+	default:
 		content, err := h.file(r.Context(), p, *body.FileID, &n)
 		if err != nil {
 			return err

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
+	"strconv"
 	"time"
 
 	"agentplatform/events"
@@ -15,6 +17,7 @@ import (
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/record"
+	"agentplatform/internal/text/document"
 )
 
 const documentsPath = "/knowledge-bases/{id}/documents"
@@ -154,12 +157,7 @@ func codeOf(f docstate.Failure) string {
 	return string(f.Code)
 }
 
-func answerDocument(e record.Entity[catalog.Document], err error) (*answer[documentView], error) {
-	if err != nil {
-		return nil, err
-	}
-	return httpapi.Versioned(e.Version(), viewDocument(e.Value)), nil
-}
+var answerDocument = httpapi.Shows(viewDocument)
 
 type documentList struct {
 	Documents  []documentView `json:"documents"`
@@ -213,50 +211,37 @@ func (h *handlers) readDocument(ctx context.Context, p tenant.Principal, in *str
 	DocumentPath
 	WaitMS int `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status or stage"`
 }) (*answer[documentView], error) {
-	e, err := h.Knowledge.Await(ctx, p, in.ID, in.DocumentID, time.Duration(in.WaitMS)*time.Millisecond)
-	return answerDocument(e, err)
+	return answerDocument(h.Knowledge.Await(ctx, p, in.ID, in.DocumentID, time.Duration(in.WaitMS)*time.Millisecond))
 }
 
 func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *struct {
 	DocumentPath
 	httpapi.Match
 	Body struct {
-		Title    *string                    `json:"title,omitempty" minLength:"1" maxLength:"300"`
-		Language *string                    `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"as ISO 639-1 has it; auto: that of the base, or that the text tells"`
-		Metadata map[string]json.RawMessage `json:"metadata,omitempty" nullable:"true" shape:"string|number|boolean|null" doc:"is merged: null takes a member away"`
-		GroupIDs *[]string                  `json:"group_ids,omitempty"`
+		Title    *string                                      `json:"title,omitempty" minLength:"1" maxLength:"300"`
+		Language *string                                      `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"as ISO 639-1 has it; auto: that of the base, or that the text tells"`
+		Metadata httpapi.Nullable[map[string]json.RawMessage] `json:"metadata,omitzero" shape:"string|number|boolean|null" doc:"is merged: null takes a member away"`
+		GroupIDs *[]string                                    `json:"group_ids,omitempty"`
 	}
-	RawBody []byte
 }) (*answer[documentView], error) {
-	var there map[string]json.RawMessage
-	if err := httpapi.Decode("body", in.RawBody, &there); err != nil {
-		return nil, err
-	}
 	edit := knowledge.DocumentEdit{Title: in.Body.Title, Language: in.Body.Language, GroupIDs: in.Body.GroupIDs}
-	if patch, said := there["metadata"]; said {
+	if patch := in.Body.Metadata; patch.Said {
 		edit.Metadata = func(m map[string]json.RawMessage) (map[string]json.RawMessage, error) {
-			return merged(m, patch)
+			return merged(m, patch.Value), nil
 		}
 	}
-	e, err := h.Knowledge.EditDocument(ctx, p, in.ID, in.DocumentID, in.Precondition(), edit)
-	return answerDocument(e, err)
+	return answerDocument(h.Knowledge.EditDocument(ctx, p, in.ID, in.DocumentID, in.Precondition(), edit))
 }
 
-// merged is metadata with a merge patch applied; null takes all of it away.
-func merged(m map[string]json.RawMessage, patch json.RawMessage) (map[string]json.RawMessage, error) {
-	if string(patch) == "null" {
-		return nil, nil
+// merged is metadata with a merge patch applied; none takes all of it away.
+func merged(m map[string]json.RawMessage, patch *map[string]json.RawMessage) map[string]json.RawMessage {
+	if patch == nil {
+		return nil
 	}
-	before, err := json.Marshal(viewMetadata(m))
-	if err != nil {
-		return nil, err
-	}
-	after, err := httpapi.Merge(before, patch)
-	if err != nil {
-		return nil, err
-	}
-	var merged map[string]json.RawMessage
-	return merged, httpapi.Decode("body.metadata", after, &merged)
+	m = maps.Clone(viewMetadata(m))
+	maps.Copy(m, *patch)
+	maps.DeleteFunc(m, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
+	return m
 }
 
 func (h *handlers) deleteDocument(ctx context.Context, p tenant.Principal, in *DocumentPath) (*struct{}, error) {
@@ -265,8 +250,7 @@ func (h *handlers) deleteDocument(ctx context.Context, p tenant.Principal, in *D
 }
 
 func (h *handlers) reprocess(ctx context.Context, p tenant.Principal, in *DocumentPath) (*answer[documentView], error) {
-	e, err := h.Knowledge.Reprocess(ctx, p, in.ID, in.DocumentID)
-	return answerDocument(e, err)
+	return answerDocument(h.Knowledge.Reprocess(ctx, p, in.ID, in.DocumentID))
 }
 
 type chunkView struct {
@@ -279,6 +263,13 @@ type chunkView struct {
 	Heading  *string `json:"heading"`
 }
 
+func viewChunk(c document.Chunk) chunkView {
+	return chunkView{
+		Index: c.Index, Text: c.Text, Start: c.Start, End: c.End, PageFrom: httpapi.Optional(c.PageFrom),
+		PageTo: httpapi.Optional(c.PageTo), Heading: httpapi.Optional(c.Heading),
+	}
+}
+
 type chunkList struct {
 	Chunks     []chunkView `json:"chunks"`
 	NextCursor *string     `json:"next_cursor"`
@@ -288,23 +279,21 @@ func (h *handlers) listChunks(ctx context.Context, p tenant.Principal, in *struc
 	DocumentPath
 	httpapi.Paging
 }) (*answer[chunkList], error) {
-	from, err := placeOf(in.Cursor)
+	place, err := httpapi.DecodeCursor(in.Cursor)
 	if err != nil {
 		return nil, err
+	}
+	from, err := strconv.Atoi(cmp.Or(place, "0"))
+	if err != nil || from < 0 {
+		return nil, problem.InvalidField("query.cursor", "is not one that a page has given")
 	}
 	chunks, more, err := h.Knowledge.Chunks(ctx, p, in.ID, in.DocumentID, from, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	list := chunkList{Chunks: []chunkView{}}
+	list := chunkList{Chunks: httpapi.Each(chunks, viewChunk)}
 	if more {
-		list.NextCursor = placed(from + len(chunks))
-	}
-	for _, c := range chunks {
-		list.Chunks = append(list.Chunks, chunkView{
-			Index: c.Index, Text: c.Text, Start: c.Start, End: c.End, PageFrom: httpapi.Optional(c.PageFrom),
-			PageTo: httpapi.Optional(c.PageTo), Heading: httpapi.Optional(c.Heading),
-		})
+		list.NextCursor = httpapi.EncodeCursor(strconv.Itoa(from + len(chunks)))
 	}
 	return httpapi.Body(list), nil
 }

@@ -102,11 +102,7 @@ func (h *handlers) findChat(ctx context.Context, p tenant.Principal, id string) 
 }
 
 func (h *handlers) readChat(ctx context.Context, p tenant.Principal, in *ChatPath) (*answer[chatView], error) {
-	e, err := h.findChat(ctx, p, in.ChatID)
-	if err != nil {
-		return nil, err
-	}
-	return httpapi.Versioned(e.Version(), viewChat(e.Value)), nil
+	return httpapi.Shows(viewChat)(h.findChat(ctx, p, in.ChatID))
 }
 
 func (h *handlers) deleteChat(ctx context.Context, p tenant.Principal, in *ChatPath) (*struct{}, error) {
@@ -122,49 +118,25 @@ func (h *handlers) listChatRuns(ctx context.Context, p tenant.Principal, in *str
 	httpapi.Paging
 	Active bool `query:"active" doc:"only runs that are queued, running or awaiting input"`
 }) (*answer[runList], error) {
-	after, err := httpapi.DecodeCursor(in.Cursor)
-	if err != nil {
-		return nil, err
-	}
 	chat, err := h.findChat(ctx, p, in.ChatID)
 	if err != nil {
 		return nil, err
 	}
-	list := runList{Runs: []view.Run{}}
-	var rows []record.RunEntity
+	page := h.runsOfChat(p, chat)
 	if in.Active { // the chat itself says, and does not lag
-		if rows, err = h.activeOf(ctx, p, in.ChatID, chat); err != nil {
-			return nil, err
+		page = func(ctx context.Context, _ string, _ int) (record.Page[record.RunEntity], error) {
+			return h.activeOf(ctx, p, in.ChatID, chat)
 		}
-	} else {
-		all, err := h.Store.RunsOfChat(ctx, p.Scope(), chat.Value, after, in.Limit)
-		if err != nil {
-			return nil, err
-		}
-		rows, list.NextCursor = all.Rows, httpapi.EncodeCursor(all.Next)
 	}
-	first := slices.Clone(rows)
-	if rows, err = h.Intake.RunsFor(ctx, p, rows); err != nil {
-		return nil, err
-	}
-	room := httpapi.Page{}
-	for _, e := range rows {
-		v, err := h.shown(ctx, p, e)
-		if err != nil {
-			return nil, err
-		}
-		if !room.Takes(v) { // the page ends before it
-			at := slices.IndexFunc(first, func(one record.RunEntity) bool { return one.Value.ID() == e.Value.ID() })
-			shorter, err := h.Store.RunsOfChat(ctx, p.Scope(), chat.Value, after, at)
-			if err != nil {
-				return nil, err
+	reachable := h.Tenants.Reachable(ctx, p)
+	runs, next, err := httpapi.Filter(ctx, in.Paging, page, httpapi.Bounded(
+		func(e record.RunEntity) (v view.Run, may bool, err error) {
+			if may, err = reachable(e.Value.Agent); err == nil && may {
+				v, err = h.shown(ctx, p, e)
 			}
-			list.NextCursor = httpapi.EncodeCursor(shorter.Next)
-			break
-		}
-		list.Runs = append(list.Runs, v)
-	}
-	return httpapi.Body(list), nil
+			return v, may, err
+		}))
+	return httpapi.Body(runList{runs, next}), err
 }
 
 // activeTries bounds how often a chat is read again because its run has ended between two reads.
@@ -174,20 +146,20 @@ const activeTries = 8
 // the one that the chat named has ended, the chat names another by now, or none.
 func (h *handlers) activeOf(
 	ctx context.Context, p tenant.Principal, id string, chat record.ChatEntity,
-) ([]record.RunEntity, error) {
+) (page record.Page[record.RunEntity], err error) {
 	for range activeTries {
 		if chat.Value.ActiveRun == "" {
-			return nil, nil
+			return page, nil
 		}
 		rows, err := h.Store.Runs(ctx, p.Scope(), chat.Value.ActiveRun)
 		if err != nil || len(rows) == 1 && rows[0].Value.Status.Active() {
-			return rows, err
+			return record.Page[record.RunEntity]{Rows: rows, Places: []string{chat.Value.ActiveRun}}, err
 		}
 		if chat, err = h.findChat(ctx, p, id); err != nil {
-			return nil, err
+			return page, err
 		}
 	}
-	return nil, problem.Retry(errors.New("the chat kept changing"))
+	return page, problem.Retry(errors.New("the chat kept changing"))
 }
 
 type messageView struct {
@@ -211,57 +183,60 @@ func (h *handlers) listMessages(ctx context.Context, p tenant.Principal, in *str
 	ChatPath
 	httpapi.Paging
 }) (*answer[messageList], error) {
-	place, err := httpapi.DecodeCursor(in.Cursor)
-	if err != nil {
-		return nil, err
-	}
 	chat, err := h.findChat(ctx, p, in.ChatID)
 	if err != nil {
 		return nil, err
 	}
-	turn, half := 0, ""
-	if place != "" {
-		number, rest, _ := strings.Cut(place, "/")
-		if turn, err = strconv.Atoi(number); err != nil || turn < 0 {
-			return nil, problem.InvalidField("query.cursor", "is not one that a page has given")
-		}
-		half = rest
-		turn-- // the turn itself is read again, for its other half
-	}
-	runs, next, err := h.Store.TurnsOfChat(ctx, p.Scope(), chat.Value, turn, in.Limit+1)
-	if err != nil {
-		return nil, err
-	}
-	list, room := messageList{Messages: []messageView{}}, httpapi.Page{}
 	reachable, reads := h.Tenants.Reachable(ctx, p), h.Tenants.Reads(p)
-	for _, e := range runs {
-		may, err := reachable(e.Value.Agent)
-		if err != nil {
-			return nil, err
-		}
-		if !may {
-			continue
-		}
-		both, err := h.messagesOf(ctx, e.Value, reads)
-		if err != nil {
-			return nil, err
-		}
-		for _, m := range both {
-			if half != "" && m.Turn == turn+1 && (half == "assistant" || m.Role == "user") {
-				continue
+	messages, next, err := httpapi.Filter(ctx, in.Paging, h.turnsOf(p, chat.Value), httpapi.Bounded(
+		func(m message) (v messageView, may bool, err error) {
+			if may, err = reachable(m.run.Agent); err == nil && may {
+				return h.viewMessage(ctx, m, reads)
 			}
-			if len(list.Messages) == in.Limit || !room.Takes(m) {
-				last := list.Messages[len(list.Messages)-1]
-				list.NextCursor = placeInChat(last.Turn, last.Role)
-				return httpapi.Body(list), nil
+			return v, false, err
+		}))
+	return httpapi.Body(messageList{messages, next}), err
+}
+
+// roles are those of a turn's messages, in order.
+var roles = []string{"user", "assistant"}
+
+// message is a message of a run: what it was asked, or its answer.
+type message struct {
+	run  record.Run
+	role string
+}
+
+// turnsOf lists the messages of a chat, oldest first. The place of one is its turn and its role.
+func (h *handlers) turnsOf(p tenant.Principal, chat lifecycle.Chat) record.Listing[message] {
+	place := func(turn int, role string) string { return fmt.Sprintf("%d/%s", turn, role) }
+	return func(ctx context.Context, after string, limit int) (page record.Page[message], err error) {
+		turn, half := 0, ""
+		if after != "" {
+			number, rest, _ := strings.Cut(after, "/")
+			if turn, err = strconv.Atoi(number); err != nil || turn < 0 {
+				return page, problem.InvalidField("query.cursor", "is not one that a page has given")
 			}
-			list.Messages = append(list.Messages, m)
+			if half = rest; half == "user" {
+				turn-- // the turn itself is read again, for its other half
+			}
 		}
+		runs, next, err := h.Store.TurnsOfChat(ctx, p.Scope(), chat, turn, limit+1)
+		for _, e := range runs {
+			for _, role := range roles {
+				shown := half == "user" && e.Value.Turn == turn+1 && role == "user"
+				absent := role == "assistant" && e.Value.Output == nil && !e.Value.Outside
+				if !shown && !absent {
+					page.Rows = append(page.Rows, message{e.Value, role})
+					page.Places = append(page.Places, place(e.Value.Turn, role))
+				}
+			}
+		}
+		if next > 0 {
+			page.Next = place(next, "assistant")
+		}
+		return page, err
 	}
-	if next > 0 { // a page may be short without being the last: what is not for this client is left out
-		list.NextCursor = placeInChat(next, "assistant")
-	}
-	return httpapi.Body(list), nil
 }
 
 func (h *handlers) listRunMessages(
@@ -271,54 +246,53 @@ func (h *handlers) listRunMessages(
 	if err != nil {
 		return nil, err
 	}
-	both, err := h.messagesOf(ctx, e.Value, h.Tenants.Reads(p))
-	return httpapi.Body(messageList{Messages: both}), err
-}
-
-// placeInChat is the cursor behind a message, told by its turn and its role.
-func placeInChat(turn int, role string) *string {
-	return httpapi.EncodeCursor(fmt.Sprintf("%d/%s", turn, role))
-}
-
-func (h *handlers) messagesOf(ctx context.Context, r record.Run, reads citation.Reader) ([]messageView, error) {
-	in, err := h.Store.Input(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	m := messageView{
-		Role:      "user",
-		Content:   in.Message,
-		RunID:     r.ID(),
-		Turn:      r.Turn,
-		Status:    string(r.Status),
-		Files:     in.Files,
-		Citations: []citation.Citation{},
-		CreatedAt: events.Time(r.CreatedAt),
-	}
-	if r.Pause > 0 { // files may have come with answers
-		pauses, decided, err := h.Store.Pauses(ctx, r.ID())
+	list, reads := messageList{Messages: []messageView{}}, h.Tenants.Reads(p)
+	for _, role := range roles {
+		m, there, err := h.viewMessage(ctx, message{e.Value, role}, reads)
 		if err != nil {
 			return nil, err
 		}
+		if there {
+			list.Messages = append(list.Messages, m)
+		}
+	}
+	return httpapi.Body(list), nil
+}
+
+// viewMessage reads a message; there is false for an answer that the run has not.
+func (h *handlers) viewMessage(
+	ctx context.Context, m message, reads citation.Reader,
+) (v messageView, there bool, err error) {
+	r := m.run
+	v = messageView{
+		Role: m.role, RunID: r.ID(), Turn: r.Turn, Status: string(r.Status), Citations: []citation.Citation{},
+	}
+	if m.role == "assistant" {
+		out, err := view.ResultOf(ctx, h.Store, r, reads)
+		if err != nil || out == nil {
+			return v, false, err
+		}
+		var result view.Result
+		err = json.Unmarshal(out, &result)
+		v.Content, v.Files, v.Citations = result.Answer, result.Files, result.Citations
+		v.CreatedAt = events.Time(r.FinishedAt)
+		return v, true, err
+	}
+	in, err := h.Store.Input(ctx, r)
+	if err != nil {
+		return v, false, err
+	}
+	v.Content, v.Files, v.CreatedAt = in.Message, append([]record.FileRef{}, in.Files...), events.Time(r.CreatedAt)
+	if r.Pause > 0 { // files may have come with answers
+		pauses, decided, err := h.Store.Pauses(ctx, r.ID())
+		if err != nil {
+			return v, false, err
+		}
 		for _, pause := range pauses {
 			for _, i := range pause {
-				m.Files = append(m.Files, decided[i.ID].Files...)
+				v.Files = append(v.Files, decided[i.ID].Files...)
 			}
 		}
 	}
-	if m.Files == nil {
-		m.Files = []record.FileRef{}
-	}
-	both := []messageView{m}
-	out, err := view.ResultOf(ctx, h.Store, r, reads)
-	if err != nil || out == nil {
-		return both, err
-	}
-	var result view.Result
-	if err := json.Unmarshal(out, &result); err != nil {
-		return nil, err
-	}
-	m.Role, m.Content, m.Files, m.CreatedAt = "assistant", result.Answer, result.Files, events.Time(r.FinishedAt)
-	m.Citations = result.Citations
-	return append(both, m), nil
+	return v, true, nil
 }

@@ -145,12 +145,10 @@ func (h *handlers) waiting(
 	if err != nil {
 		return nil, err
 	}
-	f := runFilter{
-		AgentID: string(in.AgentID), ChatID: string(in.ChatID), Statuses: []string{string(lifecycle.AwaitingInput)},
-	}
+	q := RunQuery{AgentID: in.AgentID, ChatID: in.ChatID, Status: []string{string(lifecycle.AwaitingInput)}}
 	runs = slices.DeleteFunc(runs, func(e record.RunEntity) bool {
 		// One that has gone on and waits again meanwhile has another place in the order, where the next answer has it.
-		return !f.matches(e.Value) || e.Value.Slots.Organization != slots[e.Value.ID()]
+		return !q.matches(e.Value) || e.Value.Slots.Organization != slots[e.Value.ID()]
 	})
 	if runs, err = h.Intake.RunsFor(ctx, p, runs); err != nil {
 		return nil, err

@@ -21,27 +21,7 @@ type runList struct {
 	NextCursor *string    `json:"next_cursor"`
 }
 
-// runFilter says which runs are meant; what is empty matches all.
-type runFilter struct {
-	Statuses      []string
-	AgentID       string
-	ChatID        string
-	UserID        string
-	APIKeyID      string
-	CreatedAfter  time.Time
-	CreatedBefore time.Time
-}
-
-func (f runFilter) matches(r record.Run) bool {
-	created := r.CreatedAt.Truncate(time.Millisecond) // as it is shown
-	return (len(f.Statuses) == 0 || slices.Contains(f.Statuses, string(r.Status))) &&
-		(f.AgentID == "" || r.Agent == f.AgentID) && (f.ChatID == "" || r.Chat == f.ChatID) &&
-		(f.UserID == "" || r.User == f.UserID) && (f.APIKeyID == "" || r.APIKey == f.APIKeyID) &&
-		(f.CreatedAfter.IsZero() || created.After(f.CreatedAfter)) &&
-		(f.CreatedBefore.IsZero() || created.Before(f.CreatedBefore))
-}
-
-// RunQuery is the query of a list of runs.
+// RunQuery is the query of a list of runs; what is empty matches all.
 type RunQuery struct {
 	Status        []string       `query:"status" nullable:"false" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out" doc:"one of these, separated by commas; active ones are found at once, whatever else there is"`
 	AgentID       httpapi.ID     `query:"agent_id"`
@@ -52,34 +32,41 @@ type RunQuery struct {
 	CreatedBefore time.Time      `query:"created_before"`
 }
 
-func (q RunQuery) filter() runFilter {
-	return runFilter{
-		q.Status, string(q.AgentID), string(q.ChatID), string(q.UserID), string(q.APIKeyID), q.CreatedAfter,
-		q.CreatedBefore,
-	}
+func (q RunQuery) matches(r record.Run) bool {
+	created := r.CreatedAt.Truncate(time.Millisecond) // as it is shown
+	return (len(q.Status) == 0 || slices.Contains(q.Status, string(r.Status))) &&
+		(q.AgentID == "" || r.Agent == string(q.AgentID)) && (q.ChatID == "" || r.Chat == string(q.ChatID)) &&
+		(q.UserID == "" || r.User == string(q.UserID)) && (q.APIKeyID == "" || r.APIKey == string(q.APIKeyID)) &&
+		(q.CreatedAfter.IsZero() || created.After(q.CreatedAfter)) &&
+		(q.CreatedBefore.IsZero() || created.Before(q.CreatedBefore))
 }
 
-// listing is the shortest listing that has all runs of a filter.
+// listing is the shortest listing that has all runs of a query.
 func (h *handlers) listing(
-	ctx context.Context, p tenant.Principal, f runFilter,
-) (httpapi.Listing[record.RunEntity], error) {
+	ctx context.Context, p tenant.Principal, q RunQuery,
+) (record.Listing[record.RunEntity], error) {
 	switch {
-	case f.ChatID != "":
-		chat, err := h.findChat(ctx, p, f.ChatID)
+	case q.ChatID != "":
+		chat, err := h.findChat(ctx, p, string(q.ChatID))
 		if refused, is := problem.As(err); is && refused.Kind != problem.Unavailable {
 			return nothing, nil
 		}
-		return func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error) {
-			return h.Store.RunsOfChat(ctx, p.Scope(), chat.Value, after, limit)
-		}, err
-	case len(f.Statuses) > 0 && !slices.ContainsFunc(f.Statuses, terminal):
-		return h.activePage(p.Scope(), f), nil
+		return h.runsOfChat(p, chat), err
+	case len(q.Status) > 0 && !slices.ContainsFunc(q.Status, terminal):
+		return h.activePage(p.Scope(), q), nil
 	default:
-		return httpapi.Between(f.CreatedAfter, f.CreatedBefore, func(
+		return httpapi.Between(q.CreatedAfter, q.CreatedBefore, func(
 			ctx context.Context, after string, limit int,
 		) (record.Page[record.RunEntity], error) {
 			return h.Store.RunsOfOrganization(ctx, p.Scope(), after, limit)
 		}), nil
+	}
+}
+
+// runsOfChat lists the runs of a chat, newest first.
+func (h *handlers) runsOfChat(p tenant.Principal, chat record.ChatEntity) record.Listing[record.RunEntity] {
+	return func(ctx context.Context, after string, limit int) (record.Page[record.RunEntity], error) {
+		return h.Store.RunsOfChat(ctx, p.Scope(), chat.Value, after, limit)
 	}
 }
 
@@ -92,26 +79,19 @@ func terminal(status string) bool { return lifecycle.Status(status).Terminal() }
 
 // activePage reads the active runs of an organization, which are few, by the slots that they hold. The slots are read
 // once, by the first page.
-func (h *handlers) activePage(scope record.Scope, f runFilter) httpapi.Listing[record.RunEntity] {
-	var active []string
-	read := false
+func (h *handlers) activePage(scope record.Scope, q RunQuery) record.Listing[record.RunEntity] {
+	var active []string // newest first
 	return func(ctx context.Context, after string, limit int) (page record.Page[record.RunEntity], err error) {
-		if !read {
-			if active, err = h.activeIDs(ctx, scope.Organization(), f.Statuses); err != nil {
+		if active == nil {
+			if active, err = h.activeIDs(ctx, scope.Organization(), q.Status); err != nil {
 				return page, err
 			}
-			slices.Sort(active)
-			read = true
+			slices.Reverse(active)
 		}
-		ids := active
-		if after != "" {
-			behind, _ := slices.BinarySearch(ids, after)
-			ids = ids[:behind]
-		}
-		ids = slices.Clone(ids[max(0, len(ids)-limit):])
-		slices.Reverse(ids)
-		if len(ids) > 0 && ids[len(ids)-1] != active[0] {
-			page.Next = ids[len(ids)-1]
+		ids := slices.DeleteFunc(slices.Clone(active), func(id string) bool { return after != "" && id >= after })
+		if len(ids) > limit {
+			ids = ids[:limit]
+			page.Next = ids[limit-1]
 		}
 		page.Rows, err = h.Store.Runs(ctx, scope, ids...)
 		for _, e := range page.Rows {
@@ -143,15 +123,14 @@ func (h *handlers) listRuns(ctx context.Context, p tenant.Principal, in *struct 
 	httpapi.Paging
 	RunQuery
 }) (*answer[runList], error) {
-	f := in.filter()
-	page, err := h.listing(ctx, p, f)
+	page, err := h.listing(ctx, p, in.RunQuery)
 	if err != nil {
 		return nil, err
 	}
 	seen := h.seer(ctx, p)
 	runs, next, err := httpapi.Filter(ctx, in.Paging, page, httpapi.Bounded(
 		func(e record.RunEntity) (v view.Run, may bool, err error) {
-			if !f.matches(e.Value) {
+			if !in.matches(e.Value) {
 				return v, false, nil
 			}
 			return seen(e.Value)
@@ -200,15 +179,14 @@ func (h *handlers) cancelMany(ctx context.Context, p tenant.Principal, in *struc
 	if err := checkFilter(in.RawBody); err != nil {
 		return nil, err
 	}
-	f := runFilter{
-		AgentID: in.Body.Filter.AgentID,
-		ChatID:  in.Body.Filter.ChatID,
-		UserID:  in.Body.Filter.UserID,
+	f := in.Body.Filter
+	q := RunQuery{
+		AgentID: httpapi.ID(f.AgentID), ChatID: httpapi.ChatID(f.ChatID), UserID: httpapi.ID(f.UserID),
 	}
-	if in.Body.Filter.Status != "" {
-		f.Statuses = []string{in.Body.Filter.Status}
+	if f.Status != "" {
+		q.Status = []string{f.Status}
 	}
-	runs, err := h.activeRuns(ctx, p, f)
+	runs, err := h.activeRuns(ctx, p, q)
 	if err != nil {
 		return nil, err
 	}
@@ -259,8 +237,8 @@ func checkFilter(body []byte) error {
 
 // activeRuns reads the heads of the organization's active runs that match, as far as the principal may have to do with
 // them.
-func (h *handlers) activeRuns(ctx context.Context, p tenant.Principal, f runFilter) ([]record.RunEntity, error) {
-	ids, err := h.activeIDs(ctx, p.Scope().Organization(), f.Statuses)
+func (h *handlers) activeRuns(ctx context.Context, p tenant.Principal, q RunQuery) ([]record.RunEntity, error) {
+	ids, err := h.activeIDs(ctx, p.Scope().Organization(), q.Status)
 	if err != nil {
 		return nil, err
 	}
@@ -269,6 +247,6 @@ func (h *handlers) activeRuns(ctx context.Context, p tenant.Principal, f runFilt
 		return nil, err
 	}
 	return h.Intake.RunsFor(ctx, p, slices.DeleteFunc(runs, func(e record.RunEntity) bool {
-		return !e.Value.Status.Active() || !f.matches(e.Value)
+		return !e.Value.Status.Active() || !q.matches(e.Value)
 	}))
 }

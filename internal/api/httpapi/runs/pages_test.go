@@ -26,7 +26,7 @@ import (
 func completed(t *testing.T, e httpapitest.API, chat string, size int) string {
 	t.Helper()
 	run := e.Begin(t, "chat_id", chat).RunID
-	result := json.RawMessage(fmt.Sprintf(`{"answer":%q}`, strings.Repeat("x", size)))
+	result := json.RawMessage(fmt.Sprintf(`{"answer":%q,"files":[],"citations":[]}`, strings.Repeat("x", size)))
 	for _, c := range []transition.Change{
 		{Event: lifecycle.Claim{Holder: "w", Until: time.Now().Add(time.Hour)}},
 		{Event: lifecycle.Complete{Work: lifecycle.Work{Attempt: 1}}, Result: result},
@@ -192,5 +192,41 @@ func TestSlotsAreReadOnceForAPageOfActiveRuns(t *testing.T) {
 			cursor = "&cursor=" + *next
 		}
 		assert.Equal(t, all, seen)
+	}
+}
+
+// Pages of a conversation have each message once, in order, wherever they end; behind the last message there is none.
+func TestPagesOfAConversationHaveEachMessageOnce(t *testing.T) {
+	e := httpapitest.New(t)
+	var want []string
+	for range 3 {
+		run := completed(t, e, "c", 10)
+		want = append(want, run+" user", run+" assistant")
+	}
+	want = append(want, e.Begin(t, "chat_id", "c").RunID+" user")
+	for limit := range 8 {
+		var seen []string
+		pages := 0
+		for cursor := ""; ; pages++ {
+			w := e.Send("GET", fmt.Sprintf("/chats/c/messages?limit=%d%s", limit+1, cursor), "")
+			require.Equal(t, http.StatusOK, w.Code, w.Body.String())
+			var page struct {
+				Messages []struct {
+					Role  string `json:"role"`
+					RunID string `json:"run_id"`
+				} `json:"messages"`
+				Next *string `json:"next_cursor"`
+			}
+			require.NoError(t, json.Unmarshal(w.Body.Bytes(), &page))
+			for _, m := range page.Messages {
+				seen = append(seen, m.RunID+" "+m.Role)
+			}
+			if page.Next == nil {
+				break
+			}
+			cursor = "&cursor=" + *page.Next
+		}
+		assert.Equal(t, want, seen, "%d a page", limit+1)
+		assert.Equal(t, (len(want)-1)/(limit+1), pages, "%d a page", limit+1)
 	}
 }

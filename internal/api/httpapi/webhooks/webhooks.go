@@ -153,15 +153,13 @@ func (h *handlers) hiddenRuns(
 	if err != nil {
 		return nil, err
 	}
-	hidden := map[string]bool{}
+	hidden, reachable := map[string]bool{}, h.Tenants.Reachable(ctx, p)
 	for _, e := range runs {
-		hidden[e.Value.ID()] = true
-	}
-	if runs, err = h.Intake.RunsFor(ctx, p, runs); err != nil {
-		return nil, err
-	}
-	for _, e := range runs {
-		delete(hidden, e.Value.ID())
+		may, err := reachable(e.Value.Agent)
+		if err != nil {
+			return nil, err
+		}
+		hidden[e.Value.ID()] = !may
 	}
 	return hidden, nil
 }
