@@ -140,8 +140,8 @@ var functions = []function{
 	{name: "api", memory: 512, timeout: 29, core: write, shares: true, indexes: true, bucket: write,
 		sends: []string{runQueue, webhookQueue, jobQueue, ingestQueue}, stopsPauses: true,
 		seals: []string{organizations, toolkits}, embeds: true, vectors: searches, asks: broker, traces: true},
-	// A file is read by a child process of up to 384 MB; that of the first PDF of an instance takes 433 MB to compile
-	// what reads PDFs. More makes it faster.
+	// A file is read by a child process of up to 384 MB. The first PDF of an instance has one of 433 MB compile what
+	// reads PDFs. More makes it faster.
 	{name: reader, memory: 1024, timeout: int(files.Longest/time.Second) + 10, bare: true},
 	// It waits for a model most of its time, and is paid for by its memory.
 	{name: "worker", memory: 224, timeout: 900, core: write, tells: true, bucket: write,

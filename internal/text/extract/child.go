@@ -10,16 +10,16 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
 	"agentplatform/internal/text/document"
-	"agentplatform/internal/text/extract/pdftext"
 )
 
 // A format that needs a parser is read by a child process: this program, with childVariable in its environment
 // and little else. A few bytes may make a parser use any amount of memory and time, and only a process can be ended
-// for that. The output of the child is the result; one that writes none was ended by its limits.
+// for that. The exit code and the output of the child are the result.
 const childVariable = "AGENTPLATFORM_READS"
 
 // job says what a child reads; as JSON it is the value of childVariable.
@@ -38,22 +38,14 @@ func (j job) limits() limits {
 	return forMessages
 }
 
-// elapsed is how long the child may take.
-func (j job) elapsed() time.Duration {
-	if j.Format == portable {
-		return j.limits().elapsed + maxCompile
-	}
-	return j.limits().elapsed
-}
-
-// read reads a file in this process; pdf is for a PDF.
-func (j job) read(data []byte, pdf *pdftext.Document) (document.Text, bool, error) {
+// read reads a file in this process.
+func (j job) read(data []byte) (document.Text, bool, error) {
 	read, known := readers[j.Format]
 	if !known {
 		return document.Text{}, false, ErrKind
 	}
 	b := builder{most: j.limits()}
-	if err := read(input{data: data, format: j.Format, charset: j.Charset, pdf: pdf}, &b); err != nil {
+	if err := read(input{data: data, format: j.Format, charset: j.Charset, compiled: j.Compiled}, &b); err != nil {
 		return document.Text{}, false, err
 	}
 	text, cut := b.finish()
@@ -78,43 +70,50 @@ func init() {
 	}
 }
 
-// childMain is the child process: it reads a file from stdin and writes its text to stdout, or why there is none. It
-// ends some time after its parent would have ended it, even if that has died, and ignores other signals to end: the
-// parent decides.
+// childMain is the child process: it reads a file from stdin and writes its text to stdout, or the code of a Fault and
+// its reason to stderr. It ends some time after its parent would have ended it, even if that has died, and ignores
+// other signals to end: the parent decides.
 func childMain(todo string) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM)
-	text, cut, err := readStdin(todo)
-	if err := encode(os.Stdout, text, cut, err); err != nil {
+	var j job
+	err := json.Unmarshal([]byte(todo), &j)
+	if err == nil && j.Format == compiling {
+		compileMain(j.Compiled)
+	}
+	most := j.limits()
+	time.AfterFunc(2*most.elapsed, func() { os.Exit(2) })
+	debug.SetMemoryLimit(int64(most.memory / 2)) // makes the garbage collector run before the limit is reached
+	memory := most.memory
+	if j.Format == portable {
+		memory += most.sandbox()
+	}
+	if err == nil {
+		err = limit(memory, most.work)
+	}
+	if err == nil && j.Whole {
+		err = yield()
+	}
+	var data []byte
+	if err == nil {
+		data, err = io.ReadAll(os.Stdin)
+	}
+	if err == nil {
+		var text document.Text
+		var cut bool
+		if text, cut, err = j.read(data); err == nil {
+			err = encode(os.Stdout, text, cut)
+		}
+	}
+	if errors.Is(err, errUncompiled) {
+		_, _ = fmt.Fprint(os.Stderr, err)
+		os.Exit(uncompiled)
+	}
+	if err != nil {
+		f := faultOf(err)
+		_, _ = fmt.Fprintf(os.Stderr, "%s %s", f.Code, f.Reason)
 		os.Exit(1)
 	}
 	os.Exit(0)
-}
-
-func readStdin(todo string) (text document.Text, cut bool, err error) {
-	var j job
-	if err = json.Unmarshal([]byte(todo), &j); err != nil {
-		return text, false, err
-	}
-	most := j.limits()
-	time.AfterFunc(2*j.elapsed(), func() { os.Exit(2) })
-	var pdf *pdftext.Document
-	if j.Format == portable {
-		if pdf, err = loadPDFium(j.Compiled, int(most.sandbox())); err != nil {
-			return text, false, err
-		}
-	}
-	debug.SetMemoryLimit(int64(most.memory / 2)) // makes the garbage collector run before the limit is reached
-	if err = limit(most.memory, most.work); err == nil && j.Whole {
-		err = yield()
-	}
-	if err != nil {
-		return text, false, err
-	}
-	data, err := io.ReadAll(os.Stdin)
-	if err != nil {
-		return text, false, err
-	}
-	return j.read(data, pdf)
 }
 
 // inChild reads a file in a child process. The error is a [Fault], or, if the content was not decided: that of ctx, of
@@ -123,57 +122,53 @@ func (j job) inChild(ctx context.Context, open Open) (text document.Text, cut bo
 	if j.Format != portable {
 		return j.once(ctx, open)
 	}
-	if j.Compiled, err = pdfFolder(); err != nil {
-		return text, false, fmt.Errorf("extract: %w", err)
-	}
-	if !compiled.Load() {
-		if err = compiling.Acquire(ctx, 1); err != nil {
+	for _, again := range []bool{false, true} { // what reads PDFs may have been removed since it was compiled
+		if j.Compiled, err = pdfReader.ready(ctx, again); err != nil {
 			return text, false, err
 		}
-		defer compiling.Release(1)
-	}
-	if text, cut, err = j.once(ctx, open); err == nil {
-		compiled.Store(true)
+		if text, cut, err = j.once(ctx, open); !errors.Is(err, errUncompiled) {
+			break
+		}
 	}
 	return text, cut, err
 }
 
 func (j job) once(ctx context.Context, open Open) (text document.Text, cut bool, err error) {
 	most := j.limits()
-	limited, cancel := context.WithTimeout(ctx, j.elapsed())
+	limited, cancel := context.WithTimeout(ctx, most.elapsed)
 	defer cancel()
 	file, err := open(limited)
 	if err != nil {
 		return text, false, err
 	}
 	defer func() { _ = file.Close() }()
-	in := &source{from: file, left: most.file}
+	in, says := &source{from: file, left: most.file}, &bounded{most: maxNotes}
 	child, err := j.command(limited)
 	if err != nil {
 		return text, false, fmt.Errorf("extract: %w", err)
 	}
-	child.Stdin = in
+	child.Stdin, child.Stderr = in, says
 	out, err := child.StdoutPipe()
 	if err != nil {
 		return text, false, fmt.Errorf("extract: %w", err)
 	}
 	if err = child.Start(); err != nil {
-		return text, false, j.failure(ctx, limited, in, err)
+		return text, false, j.failure(ctx, limited, in, says, err)
 	}
 	text, cut, wrong := decode(out, most)
-	if wrong != nil { // most often it has ended: its exit code is the reason
+	if wrong != nil { // most often it has ended: its exit code says more
 		_, _ = io.Copy(io.Discard, out)
 	}
 	if err = child.Wait(); err == nil {
 		err = wrong
 	}
 	if err != nil {
-		return document.Text{}, false, j.failure(ctx, limited, in, err)
+		return document.Text{}, false, j.failure(ctx, limited, in, says, err)
 	}
 	return text, cut, nil
 }
 
-// command is the program that does the job. It uses one CPU, except for compiling what reads PDFs.
+// command is the program that does the job. It uses one CPU, except for compiling.
 func (j job) command(ctx context.Context) (*exec.Cmd, error) {
 	program, err := reader()
 	if err != nil {
@@ -185,16 +180,15 @@ func (j job) command(ctx context.Context) (*exec.Cmd, error) {
 	}
 	child := exec.CommandContext(ctx, program)
 	child.Env = []string{childVariable + "=" + string(todo)}
-	if j.Format != portable {
+	if j.Format != compiling {
 		child.Env = append(child.Env, "GOMAXPROCS=1")
 	}
 	return child, nil
 }
 
 // failure says what the end of a child with an error means.
-func (j job) failure(ctx, limited context.Context, in *source, err error) error {
+func (j job) failure(ctx, limited context.Context, in *source, says *bounded, err error) error {
 	most := j.limits()
-	var fault Fault
 	var ended *exec.ExitError
 	switch {
 	case ctx.Err() != nil: // the caller has given up
@@ -203,9 +197,12 @@ func (j job) failure(ctx, limited context.Context, in *source, err error) error 
 		return Fault{TooLarge, fmt.Sprintf("the file has more than %d MiB", most.file>>20)}
 	case in.err != nil:
 		return fmt.Errorf("extract: the file could not be fetched: %w", in.err)
-	case errors.As(err, &fault):
-		return fault
-	case limited.Err() == nil && !errors.As(err, &ended) && !errors.Is(err, errWire):
+	case errors.As(err, &ended) && ended.ExitCode() == uncompiled:
+		return fmt.Errorf("extract: %w: %s", errUncompiled, says.text())
+	case errors.As(err, &ended) && ended.ExitCode() == 1:
+		code, reason, _ := strings.Cut(says.text(), " ")
+		return Fault{Code(code), reason}
+	case limited.Err() == nil && ended == nil && !errors.Is(err, errWire):
 		return fmt.Errorf("extract: %w", err)
 	case j.Whole && limited.Err() != nil: // it got too little of a busy CPU, else its own limit had ended it
 		return ErrBusy
@@ -234,3 +231,16 @@ func (s *source) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// bounded keeps the first most bytes that are written.
+type bounded struct {
+	most int
+	kept []byte
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.kept = append(b.kept, p[:min(len(p), b.most-len(b.kept))]...)
+	return len(p), nil
+}
+
+func (b *bounded) text() string { return strings.ToValidUTF8(string(b.kept), "") }

@@ -1,55 +1,103 @@
 package extract
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sync/semaphore"
 
 	"agentplatform/internal/text/extract/pdftext"
 )
 
-// What reads PDFs is compiled for this machine once, which takes a child some seconds and half a GiB. It is kept in a
-// folder of the user's cache (where there is none, of the temporary files), where later processes find it.
+// compiling is the format of the job that reads nothing: it compiles what reads PDFs.
+const compiling format = "compiling"
+
 const (
 	compiledFolder = "agentplatform-pdf" // in the user's folder for what can be made again
 	maxCompile     = 5 * time.Minute     // of elapsed time: seconds, but of a CPU that may be busy or a fraction of one
+	uncompiled     = 3                   // the exit code of a child that did not find what reads PDFs
 )
 
-// errUncompiled is not a fault of the file.
-var errUncompiled = errors.New("what reads PDFs cannot be compiled")
+// pdfReader is what reads PDFs in the children of this process. It is compiled for this machine once, which takes a
+// child process some seconds and half a GiB. It is kept in a folder of the user's cache (where there is none, of the
+// temporary files), where later processes find it.
+var pdfReader = newCompiled(privateFolder)
 
-// pdfFolder makes the folder.
-var pdfFolder = privateFolder
+// compiled knows whether what reads PDFs has been compiled.
+type compiled struct {
+	in     func() (string, error) // makes the folder
+	turn   chan struct{}          // holds one value while nobody compiles
+	folder string                 // of who has the turn; empty: not known to be ready
+}
 
-// compiling is held by a PDF that may be the first, until compiled is true: else two would compile at the same time.
-var (
-	compiling = semaphore.NewWeighted(1)
-	compiled  atomic.Bool
-)
+func newCompiled(in func() (string, error)) *compiled {
+	c := &compiled{in: in, turn: make(chan struct{}, 1)}
+	c.turn <- struct{}{}
+	return c
+}
 
-// loadPDFium gives a child the reader of a PDF, from the folder or compiled into it. A broken one is removed first.
-// Then the child is like others: it has one CPU, and no memory of the compiler.
-func loadPDFium(folder string, memory int) (*pdftext.Document, error) {
-	d, err := pdftext.Load(folder, memory)
+// ready returns the folder, in which it has been compiled then. Whoever comes first compiles, the others wait. With
+// again it is compiled again, as a child did not find it, or it was broken. The error is that of ctx, of the folder, or
+// of the child.
+func (c *compiled) ready(ctx context.Context, again bool) (string, error) {
+	select {
+	case <-c.turn:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	defer func() { c.turn <- struct{}{} }()
+	if c.folder != "" && !again {
+		return c.folder, nil
+	}
+	folder, err := c.in()
 	if err != nil {
-		if err = errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o700)); err == nil {
-			d, err = pdftext.Load(folder, memory)
+		return "", fmt.Errorf("extract: %w", err)
+	}
+	if err := compileInChild(ctx, folder); err != nil {
+		return "", err
+	}
+	c.folder = folder
+	return folder, nil
+}
+
+// compileInChild has a child compile into a folder: a process gives all of that memory back.
+func compileInChild(ctx context.Context, folder string) error {
+	limited, cancel := context.WithTimeout(ctx, maxCompile)
+	defer cancel()
+	says := &bounded{most: maxNotes}
+	child, err := job{Format: compiling, Compiled: folder}.command(limited)
+	if err != nil {
+		return fmt.Errorf("extract: %w", err)
+	}
+	child.Stderr = says
+	if err := child.Run(); err != nil {
+		if ctx.Err() != nil {
+			return fmt.Errorf("extract: %w", ctx.Err())
+		}
+		return fmt.Errorf("extract: what reads PDFs cannot be compiled: %w: %s", err, says.text())
+	}
+	return nil
+}
+
+// compileMain is what that child does. What lies broken in the folder is removed first.
+func compileMain(folder string) {
+	time.AfterFunc(2*maxCompile, func() { os.Exit(2) })
+	err := pdftext.Compile(context.Background(), folder, runtime.NumCPU())
+	if err != nil {
+		err = errors.Join(os.RemoveAll(folder), os.Mkdir(folder, 0o700))
+		if err == nil {
+			err = pdftext.Compile(context.Background(), folder, runtime.NumCPU())
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errUncompiled, err)
+		_, _ = fmt.Fprint(os.Stderr, err)
+		os.Exit(1)
 	}
-	runtime.GOMAXPROCS(1)
-	debug.FreeOSMemory()
-	return d, nil
+	os.Exit(0)
 }
 
 // privateFolder makes a folder in which only this user can have put something: what lies there is executed.

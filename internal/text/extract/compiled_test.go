@@ -33,23 +33,20 @@ func TestFolderOfCompiledCodeIsPrivate(t *testing.T) {
 
 // Who waits for the compiler gives up with its context, and an error is not remembered.
 func TestCompilingObeysItsContext(t *testing.T) {
-	was := pdfFolder
-	t.Cleanup(func() { pdfFolder = was })
 	wrong := errors.New("no room")
-	pdfFolder = func() (string, error) { return "", wrong }
-	_, _, err := job{Format: portable}.inChild(t.Context(), nil)
+	c := newCompiled(func() (string, error) { return "", wrong })
+	_, err := c.ready(t.Context(), false)
 	require.ErrorIs(t, err, wrong)
-	pdfFolder = was
-	defer compiled.Store(compiled.Swap(false))
-	require.NoError(t, compiling.Acquire(t.Context(), 1)) // somebody compiles
+	<-c.turn // somebody compiles
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	_, _, err = job{Format: portable}.inChild(gone, nil)
-	require.ErrorIs(t, err, context.Canceled)
-	compiling.Release(1)
-	_, err = readTerms(t)
+	_, err = c.ready(gone, false)
+	assert.ErrorIs(t, err, context.Canceled)
+	c.folder = "there"
+	c.turn <- struct{}{}
+	folder, err := c.ready(t.Context(), false)
 	require.NoError(t, err)
-	assert.True(t, compiled.Load())
+	assert.Equal(t, "there", folder)
 }
 
 // What was removed or broken since it was compiled is compiled again, and the PDF is read.
@@ -59,10 +56,16 @@ func TestBrokenCompiledCodeIsMadeAgain(t *testing.T) {
 	}
 	folder := filepath.Join(t.TempDir(), "compiled")
 	require.NoError(t, makePrivate(folder))
-	was := pdfFolder
-	t.Cleanup(func() { pdfFolder = was })
-	pdfFolder = func() (string, error) { return folder, nil }
-	read, err := readTerms(t)
+	was := pdfReader
+	t.Cleanup(func() { pdfReader = was })
+	pdfReader = newCompiled(func() (string, error) { return folder, nil })
+	pdfReader.folder = folder // but nothing is there
+	data, err := os.ReadFile("testdata/standard-font.pdf")
+	require.NoError(t, err)
+	f := File{Name: "a.pdf", Open: func(context.Context) (io.ReadCloser, error) {
+		return io.NopCloser(bytes.NewReader(data)), nil
+	}}
+	read, err := Text(t.Context(), "a", f)
 	require.NoError(t, err)
 	assert.Contains(t, read, "Terms of delivery")
 	made, err := filepath.Glob(filepath.Join(folder, "*", "*"))
@@ -72,28 +75,7 @@ func TestBrokenCompiledCodeIsMadeAgain(t *testing.T) {
 	require.NoError(t, err)
 	code[len(code)/2] ^= 1
 	require.NoError(t, os.WriteFile(made[0], code, 0o600))
-	read, err = readTerms(t)
+	read, err = Text(t.Context(), "a", f)
 	require.NoError(t, err)
 	assert.Contains(t, read, "Terms of delivery")
-}
-
-// A reader that cannot be compiled is not a fault of the file: another attempt may read it.
-func TestWhatCannotCompileIsNoFault(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "file", "folder")
-	require.NoError(t, os.WriteFile(filepath.Dir(folder), nil, 0o600))
-	was := pdfFolder
-	t.Cleanup(func() { pdfFolder = was })
-	pdfFolder = func() (string, error) { return folder, nil }
-	_, err := readTerms(t)
-	require.ErrorContains(t, err, "what reads PDFs cannot be compiled")
-	_, is := errors.AsType[Fault](err)
-	assert.False(t, is, "%v", err)
-}
-
-func readTerms(t *testing.T) (string, error) {
-	data, err := os.ReadFile("testdata/standard-font.pdf")
-	require.NoError(t, err)
-	return Text(t.Context(), "a", File{Name: "a.pdf", Open: func(context.Context) (io.ReadCloser, error) {
-		return io.NopCloser(bytes.NewReader(data)), nil
-	}})
 }

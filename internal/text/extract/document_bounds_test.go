@@ -100,7 +100,7 @@ func workOf(t *testing.T, text string) time.Duration {
 	least := time.Duration(math.MaxInt64)
 	for range 3 {
 		before := cpuTime(t)
-		_, _, err := job{Format: markdown, Whole: true}.read([]byte(text), nil)
+		_, _, err := job{Format: markdown, Whole: true}.read([]byte(text))
 		least = min(least, cpuTime(t)-before)
 		require.NoError(t, err)
 	}

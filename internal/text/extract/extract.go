@@ -74,7 +74,7 @@ func Document(ctx context.Context, group string, f File) (document.Text, error) 
 	}
 	j := job{Format: f.recognize(head), Charset: f.charset(), Whole: true}
 	if j.Format == plainText && len(head) <= MaxText {
-		text, _, err := j.read(head, nil)
+		text, _, err := j.read(head)
 		return text, err
 	}
 	text, _, err := f.inChild(ctx, group, j, head, readingDocuments)

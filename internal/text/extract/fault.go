@@ -42,6 +42,14 @@ func (f Fault) Sentence() string {
 	return strings.ToUpper(f.Reason[:1]) + f.Reason[1:] + ". " + advice[f.Code]
 }
 
+// faultOf is the Fault that err holds; any other error of a reader says that its file is unreadable.
+func faultOf(err error) Fault {
+	if f, ok := errors.AsType[Fault](err); ok {
+		return f
+	}
+	return Fault{Unreadable, err.Error()}
+}
+
 // ErrKind is returned for kinds of files whose text is not read.
 var ErrKind error = Fault{UnsupportedType, "no text is read from this kind of file"}
 

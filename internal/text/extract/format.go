@@ -7,8 +7,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-
-	"agentplatform/internal/text/extract/pdftext"
 )
 
 // format is a way to write text into a file. Its value is part of the messages of Faults.
@@ -37,7 +35,7 @@ type input struct {
 	format  format // as it was recognized
 	charset string // as the sender declares it; empty: not at all
 
-	pdf *pdftext.Document // for a PDF
+	compiled string // the folder of what reads PDFs
 }
 
 // readers write what a file says into a builder. An error that is no [Fault] says that the file is unreadable.

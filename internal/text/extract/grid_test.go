@@ -259,7 +259,7 @@ func (g grid) sheet(t require.TestingT) []byte {
 
 // gridOf are the cells of the only table of a file.
 func gridOf(t require.TestingT, name string, data []byte) [][]string {
-	text, cut, err := job{Format: File{Name: name}.recognize(data), Whole: true}.read(data, nil)
+	text, cut, err := job{Format: File{Name: name}.recognize(data), Whole: true}.read(data)
 	require.NoError(t, err)
 	require.False(t, cut)
 	isWellFormed(t, text)
@@ -567,21 +567,20 @@ func TestTabsOfParagraphsAreKept(t *testing.T) {
 		"<w:t>A</w:t>\t<w:t>B</w:t>\t\n\t<w:t>Prose.</w:t>":          "A\tB\nProse.",
 	} {
 		for name, data := range map[string][]byte{"a.docx": word(text), "a.rtf": rich(text)} {
-			got, _, err := job{Format: File{Name: name}.recognize(data), Whole: true}.read(data, nil)
+			got, _, err := job{Format: File{Name: name}.recognize(data), Whole: true}.read(data)
 			require.NoError(t, err)
 			isWellFormed(t, got)
 			assert.Equal(t, want, got.Body, "%s: %s", name, text)
 		}
 	}
-	plain := []byte("a\t\t b")
-	got, _, err := job{Format: File{Name: "a.md"}.recognize(plain), Whole: true}.read(plain, nil)
+	got, _, err := job{Format: File{Name: "a.md"}.recognize([]byte("a\t\t b")), Whole: true}.read([]byte("a\t\t b"))
 	require.NoError(t, err)
 	assert.Equal(t, "a\t\tb", got.Body)
 }
 
 // headerOf is the text of the header that the last row of a file's tables has.
 func headerOf(t *testing.T, name string, data []byte) string {
-	text, _, err := job{Format: File{Name: name}.recognize(data), Whole: true}.read(data, nil)
+	text, _, err := job{Format: File{Name: name}.recognize(data), Whole: true}.read(data)
 	require.NoError(t, err)
 	isWellFormed(t, text)
 	last := text.Blocks[len(text.Blocks)-1]

@@ -11,8 +11,8 @@ import (
 // program is the path of this program, even if its file has been replaced since it started.
 func program() (string, error) { return "/proc/self/exe", nil }
 
-// limit limits this process to the memory that it maps now plus more bytes, and to so much more CPU time. Beyond that
-// the kernel refuses memory or ends the process.
+// limit limits this process to the memory that it maps now plus more bytes, and to so much CPU time. Beyond that the
+// kernel refuses memory or ends the process.
 func limit(more uint64, work time.Duration) error {
 	sizes, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
@@ -22,13 +22,8 @@ func limit(more uint64, work time.Duration) error {
 	if _, err := fmt.Sscan(string(sizes), &mapped); err != nil {
 		return err
 	}
-	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		return err
-	}
-	seconds := used.Utime.Sec + used.Stime.Sec + int64(work/time.Second)
 	return errors.Join(lower(syscall.RLIMIT_AS, mapped*uint64(os.Getpagesize())+more),
-		lower(syscall.RLIMIT_CPU, uint64(seconds)))
+		lower(syscall.RLIMIT_CPU, uint64(work/time.Second)))
 }
 
 // nicer is how much nicer a child that reads a document is than the process that began it, and that answers requests:

@@ -44,5 +44,5 @@ var (
 	}
 )
 
-// sandbox is the memory of PDFium in bytes, which a child that reads a PDF maps before its own is limited.
+// sandbox is the memory of PDFium in bytes, which a child that reads a PDF maps beside its own.
 func (l limits) sandbox() uint64 { return l.memory / 2 }

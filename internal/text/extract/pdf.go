@@ -1,6 +1,7 @@
 package extract
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -9,13 +10,16 @@ import (
 	"agentplatform/internal/text/extract/pdftext"
 )
 
+// errUncompiled is the error of a reader that is not ready; it says nothing about the file.
+var errUncompiled = pdftext.ErrUncompiled
+
 // readPDF reads the text of a PDF's pages.
 func readPDF(in input, b *builder) (err error) {
-	d := in.pdf
-	defer func() { err = errors.Join(err, d.Close()) }()
-	if err := d.Open(in.data); err != nil {
+	d, err := pdftext.Open(context.Background(), in.data, in.compiled, int(b.most.sandbox()))
+	if err != nil {
 		return unreadablePDF(err, b.most)
 	}
+	defer func() { err = errors.Join(err, d.Close()) }()
 	b.title(pdfTitle(d.Title))
 	b.language(d.Language)
 	pages, err := linesOfPages(d, b.most)
@@ -38,6 +42,8 @@ func unreadablePDF(err error, most limits) error {
 	switch {
 	case errors.Is(err, pdftext.ErrPassword):
 		return Fault{Encrypted, "the PDF has a password"}
+	case errors.Is(err, errUncompiled):
+		return err
 	case errors.Is(err, pdftext.ErrTooMuch):
 		return Fault{Unreadable, fmt.Sprintf("the PDF takes more than %d MiB to read, or breaks its reader",
 			most.sandbox()>>20)}

@@ -2,9 +2,11 @@ package extract
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -13,18 +15,15 @@ import (
 	"agentplatform/internal/text/document"
 )
 
-// What the child writes to its output: in JSON, after its length, all but body and blocks; the body; the blocks.
+// What the child writes to its output: a line of JSON with all but body and blocks, the body, then the blocks.
 
-// result is the first part.
+// result is the first line.
 type result struct {
 	Title, Language string `json:",omitempty"`
 	Pages           []int  `json:",omitempty"`
 	Bytes, Blocks   int
-	Cut             bool   `json:",omitempty"` // the text is longer
-	Failure         string `json:",omitempty"` // the code of a Fault and its reason; no code: it is not the file's
+	Cut             bool `json:",omitempty"` // the text is longer
 }
-
-const maxResult = 16*MaxPages + 8*maxTitle*utf8.UTFMax + 1024 // bytes
 
 // wireBlock is a block, little-endian.
 type wireBlock struct {
@@ -34,10 +33,10 @@ type wireBlock struct {
 
 var kinds = []document.Kind{document.Paragraph, document.Heading, document.Item, document.Row, document.Code}
 
-func encode(w io.Writer, text document.Text, cut bool, failed error) error {
+func encode(w io.Writer, text document.Text, cut bool) error {
 	first, err := json.Marshal(result{
 		Title: text.Title, Language: text.Language, Pages: text.Pages, Bytes: len(text.Body), Blocks: len(text.Blocks),
-		Cut: cut, Failure: failure(failed),
+		Cut: cut,
 	})
 	if err != nil {
 		return err
@@ -48,49 +47,25 @@ func encode(w io.Writer, text document.Text, cut bool, failed error) error {
 		blocks[i] = wireBlock{uint8(kind), uint8(b.Level), int32(b.Start), int32(b.End), int32(b.Header)}
 	}
 	b := bufio.NewWriter(w)
-	_ = binary.Write(b, binary.LittleEndian, uint32(len(first)))
-	_, _ = b.Write(first)
+	_, _ = b.Write(append(first, '\n'))
 	_, _ = b.WriteString(text.Body)
 	_ = binary.Write(b, binary.LittleEndian, blocks)
 	return b.Flush()
 }
 
-// failure is an error as it crosses the pipe; any but a [Fault] of a reader means an unreadable file.
-func failure(err error) string {
-	f, is := errors.AsType[Fault](err)
-	switch {
-	case err == nil:
-		return ""
-	case errors.Is(err, errUncompiled):
-		f = Fault{"", err.Error()}
-	case !is:
-		f = Fault{Unreadable, err.Error()}
-	}
-	says := string(f.Code) + " " + f.Reason
-	return strings.ToValidUTF8(says[:min(len(says), maxNotes)], "")
-}
-
 var errWire = errors.New("what the reader says makes no sense")
 
-// decode reads what encode wrote. It believes nothing: the child has read a stranger's file. The error is errWire, or
-// what the child has failed with.
+// decode reads what encode wrote. It believes nothing: the child has read a stranger's file.
 func decode(r io.Reader, most limits) (document.Text, bool, error) {
 	var text document.Text
 	in := bufio.NewReaderSize(r, 64<<10)
-	var size uint32
-	if err := binary.Read(in, binary.LittleEndian, &size); err != nil || size > maxResult {
-		return text, false, errWire
+	head, err := firstLine(in, 16*MaxPages+8*maxTitle*utf8.UTFMax+1024)
+	if err != nil {
+		return text, false, err
 	}
-	head := make([]byte, size)
 	var first result
-	if _, err := io.ReadFull(in, head); err != nil || json.Unmarshal(head, &first) != nil ||
-		len(first.Failure) > maxNotes {
-		return text, false, errWire
-	}
-	if code, reason, failed := strings.Cut(first.Failure, " "); code != "" {
-		return text, false, Fault{Code(code), reason}
-	} else if failed {
-		return text, false, errors.New(reason)
+	if err := json.Unmarshal(head, &first); err != nil {
+		return text, false, fmt.Errorf("%w: %w", errWire, err)
 	}
 	if first.Bytes < 0 || first.Bytes > utf8.UTFMax*most.characters || first.Blocks < 0 ||
 		first.Blocks > maxBlocks || len(first.Pages) > MaxPages {
@@ -98,7 +73,7 @@ func decode(r io.Reader, most limits) (document.Text, bool, error) {
 	}
 	var body strings.Builder
 	if _, err := io.CopyN(&body, in, int64(first.Bytes)); err != nil {
-		return text, false, errWire
+		return text, false, fmt.Errorf("%w: %w", errWire, err)
 	}
 	text = document.Text{
 		Title: first.Title, Language: first.Language, Pages: first.Pages, Body: body.String(),
@@ -110,9 +85,24 @@ func decode(r io.Reader, most limits) (document.Text, bool, error) {
 	if !slices.IsSorted(text.Pages) || len(text.Pages) > 0 && (text.Pages[0] < 0 || slices.Max(text.Pages) > long) {
 		return document.Text{}, false, errWire
 	}
-	var err error
 	text.Blocks, err = decodeBlocks(in, first.Blocks, long)
 	return text, first.Cut, err
+}
+
+// firstLine reads up to a line break, at most so many bytes.
+func firstLine(in *bufio.Reader, most int) ([]byte, error) {
+	var line []byte
+	for len(line) <= most {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part...)
+		if err == nil {
+			return bytes.TrimSuffix(line, []byte{'\n'}), nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return nil, fmt.Errorf("%w: %w", errWire, err)
+		}
+	}
+	return nil, errWire
 }
 
 func decodeBlocks(in io.Reader, count, long int) ([]document.Block, error) {
@@ -121,7 +111,7 @@ func decodeBlocks(in io.Reader, count, long int) ([]document.Block, error) {
 	}
 	records := make([]wireBlock, count)
 	if err := binary.Read(in, binary.LittleEndian, records); err != nil {
-		return nil, errWire
+		return nil, fmt.Errorf("%w: %w", errWire, err)
 	}
 	blocks := make([]document.Block, count)
 	last := 0

@@ -63,24 +63,34 @@ func (q *Queue) Send(ctx context.Context, m queue.Message) error {
 	return err
 }
 
-// MaxBatch is how many messages SQS takes in one call.
-const MaxBatch = 10
+const (
+	// MaxBatch is how many messages SQS takes in one call.
+	MaxBatch = 10
+	// tries is how often a message is sent that SQS did not accept though its call succeeded.
+	tries = 3
+)
 
-// SendAll implements [queue.Batcher], with a call for ten messages. The errors are those of SQS.
+// SendAll implements [queue.Batcher], with a call for ten messages. What a call did not accept by a fault of SQS is
+// sent again, at most twice. The errors are those of SQS.
 func (q *Queue) SendAll(ctx context.Context, ms []queue.Message) []error {
-	errs := make([]error, 0, len(ms))
-	for some := range slices.Chunk(ms, MaxBatch) {
-		errs = append(errs, q.sendSome(ctx, some)...)
+	errs := make([]error, len(ms))
+	for from := 0; from < len(ms); from += MaxBatch {
+		left := make([]int, 0, MaxBatch)
+		for i := from; i < min(from+MaxBatch, len(ms)); i++ {
+			left = append(left, i)
+		}
+		for n := 0; n < tries && len(left) > 0; n++ {
+			left = q.sendSome(ctx, ms, left, errs)
+		}
 	}
 	return errs
 }
 
-// sendSome sends messages in one call.
-func (q *Queue) sendSome(ctx context.Context, ms []queue.Message) []error {
-	errs := make([]error, len(ms))
+// sendSome sends the messages at these places in one call, and returns the places of those to send again.
+func (q *Queue) sendSome(ctx context.Context, ms []queue.Message, at []int, errs []error) (again []int) {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url}
-	for i, m := range ms {
-		body, group, err := encode(m)
+	for _, i := range at {
+		body, group, err := encode(ms[i])
 		if errs[i] = err; err != nil {
 			continue
 		}
@@ -89,21 +99,26 @@ func (q *Queue) sendSome(ctx context.Context, ms []queue.Message) []error {
 		})
 	}
 	if len(in.Entries) == 0 {
-		return errs
+		return nil
 	}
 	out, err := q.api.SendMessageBatch(ctx, in)
-	if err != nil { // the SDK has tried it more than once
-		for i := range errs {
+	if err != nil {
+		for _, i := range at {
 			errs[i] = cmp.Or(errs[i], err)
 		}
-		return errs
+		return nil // the SDK has tried it more than once
 	}
 	for _, f := range out.Failed {
-		if i, err := strconv.ParseUint(aws.ToString(f.Id), 10, 8); err == nil && i < uint64(len(errs)) {
-			errs[i] = fmt.Errorf("sqsqueue: %s: %s", aws.ToString(f.Code), aws.ToString(f.Message))
+		i, err := strconv.Atoi(aws.ToString(f.Id))
+		if err != nil || !slices.Contains(at, i) {
+			continue
+		}
+		errs[i] = fmt.Errorf("sqsqueue: %s: %s", aws.ToString(f.Code), aws.ToString(f.Message))
+		if !f.SenderFault {
+			again = append(again, i)
 		}
 	}
-	return errs
+	return again
 }
 
 // LongPoll is how long SQS waits for a message in one request of Receive; the client must have the patience.

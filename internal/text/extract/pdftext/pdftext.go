@@ -1,8 +1,8 @@
 // Package pdftext reads the text of PDFs, page by page, with PDFium compiled to WebAssembly. The sandbox bounds the
 // memory of PDFium, and a broken file breaks nothing outside of it.
 //
-// The module takes seconds to compile for a machine, and 20 MiB once it is. [Load] keeps the result in a folder, from
-// which it takes it in a fraction of a second.
+// The module takes seconds to compile for a machine, and 20 MiB once it is. [Compile] keeps the result in a folder,
+// from which [Open] takes it in a fraction of a second.
 //
 // It must not know who calls it, in which process it runs or how time is limited there. It imports document, for
 // the kinds of parts, PDFium's wrapper and the WebAssembly runtime wazero.
@@ -14,9 +14,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime"
+	"io/fs"
+	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/klippa-app/go-pdfium"
@@ -32,14 +32,43 @@ import (
 
 // The errors.
 var (
-	ErrPassword = errors.New("pdftext: the document has a password")
-	ErrInvalid  = errors.New("pdftext: it is no PDF, or a broken one")
-	ErrPage     = errors.New("pdftext: the page is broken")
-	ErrTooMuch  = errors.New("pdftext: it takes too much memory, or breaks the reader")
+	ErrPassword   = errors.New("pdftext: the document has a password")
+	ErrInvalid    = errors.New("pdftext: it is no PDF, or a broken one")
+	ErrPage       = errors.New("pdftext: the page is broken")
+	ErrTooMuch    = errors.New("pdftext: it takes too much memory, or breaks the reader")
+	ErrUncompiled = errors.New("pdftext: the reader has not been compiled, or is broken")
 )
 
-// wait is for an instance, of which there is one for each document.
-const wait = time.Minute
+const (
+	wait      = time.Minute // for an instance, of which there is one for each document
+	minModule = 1 << 20     // bytes of a compiled module; a host module has less
+)
+
+// Compile compiles the module into a folder, unless it is there. It takes some seconds of several CPUs and about
+// 400 MiB. What is broken there is an error; an empty folder ends that.
+func Compile(ctx context.Context, folder string, workers int) error {
+	in, err := open(experimental.WithCompilationWorkers(ctx, workers), folder)
+	if err != nil {
+		return err
+	}
+	return in.close()
+}
+
+// Compiled reports whether something was compiled into a folder. Whether it fits this machine only [Compile] knows.
+func Compiled(folder string) bool {
+	found := false
+	_ = filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || strings.HasSuffix(path, ".tmp") {
+			return nil //nolint:nilerr // what cannot be read is not there
+		}
+		if info, err := d.Info(); err == nil && info.Size() >= minModule {
+			found = true
+			return filepath.SkipAll
+		}
+		return nil
+	})
+	return found
+}
 
 // sandbox is the memory of an instance: all that it may have, of which the machine gives what is used. What grew would
 // be copied, and be there twice meanwhile.
@@ -58,14 +87,6 @@ func (s sandbox) Reallocate(size uint64) []byte {
 
 // Free leaves the memory to who reserved it.
 func (sandbox) Free() {}
-
-// reserve maps memory outside of the heap: Go's takes up to 128 MiB more of a process's addresses for it, and its
-// garbage collector would run the more often.
-func reserve(bytes int) (sandbox, error) {
-	return syscall.Mmap(-1, 0, bytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
-}
-
-func (s sandbox) release() error { return syscall.Munmap(s) }
 
 // instance is PDFium in a sandbox.
 type instance struct {
@@ -97,7 +118,7 @@ func open(ctx context.Context, folder string) (instance, error) {
 
 func (in instance) close() error { return in.pool.Close() }
 
-// Document is a PDF, or a place for one. It is used by one goroutine.
+// Document is a PDF that is open. It is used by one goroutine.
 type Document struct {
 	Title, Language string // as the document says itself; empty: it says nothing
 	Pages           int
@@ -107,27 +128,33 @@ type Document struct {
 	doc    references.FPDF_DOCUMENT
 }
 
-// Load makes PDFium ready for one document, for which it takes up to so many bytes of memory, in addition to the
-// document's own. The module is compiled into a folder unless it is there, which takes some seconds of all CPUs and
-// about 400 MiB. What is broken there is an error; an empty folder ends that. The caller closes what is returned.
-func Load(folder string, memory int) (*Document, error) {
+// Open opens a PDF; PDFium takes up to so many bytes of memory for it, in addition to data. Its caller closes it.
+//
+// The error is [ErrPassword], [ErrInvalid] or [ErrTooMuch] for what the data say, and [ErrUncompiled] if the module in
+// folder is missing or broken.
+func Open(ctx context.Context, data []byte, folder string, memory int) (*Document, error) {
+	if !Compiled(folder) {
+		return nil, ErrUncompiled
+	}
+	if len(data) == 0 {
+		return nil, ErrInvalid
+	}
 	inside, err := reserve(memory)
 	if err != nil {
-		return nil, fmt.Errorf("pdftext: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrTooMuch, err)
 	}
-	ctx := experimental.WithCompilationWorkers(context.Background(), runtime.NumCPU())
 	in, err := open(experimental.WithMemoryAllocator(ctx, inside), folder)
 	if err != nil {
-		return nil, errors.Join(err, inside.release())
+		return nil, errors.Join(fmt.Errorf("%w: %w", ErrUncompiled, err), inside.release())
 	}
-	return &Document{in: in, inside: inside}, nil
+	d := &Document{in: in, inside: inside}
+	if err := d.load(data); err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
+	return d, nil
 }
 
-// Open opens a PDF, once. The error is [ErrPassword], [ErrInvalid] or [ErrTooMuch].
-func (d *Document) Open(data []byte) error {
-	if len(data) == 0 {
-		return ErrInvalid
-	}
+func (d *Document) load(data []byte) error {
 	opened, err := d.in.OpenDocument(&requests.OpenDocument{
 		FileReader: bytes.NewReader(data), FileReaderSize: int64(len(data)),
 	})
