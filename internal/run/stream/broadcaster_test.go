@@ -168,8 +168,7 @@ func (c *crowd) within(f func()) int64 {
 	return c.calls.Load() - before
 }
 
-// While calls take long, runs that speak are not taken for others: their readers would make more calls then, and each
-// would take longer still.
+// While calls take long, there are no more of them: each would take longer still.
 func TestSlowCallsMakeNoMoreCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const streams = 100
@@ -244,7 +243,7 @@ func TestStepsAroundAWordAreReadInOneTick(t *testing.T) {
 	})
 }
 
-// A run that says much more than frames are read ahead is read by a reader, to its last word.
+// Of a run that writes much more than frames are read ahead, the whole text arrives.
 func TestABurstOfASpeakingStreamArrives(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrowd(t, 1)
@@ -337,12 +336,12 @@ func TestPollsThatPanicAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// While a reader reads a run, no poll changes what is known of it: both would write behind the same text.
-func TestNoPollReadsWhatAReaderReads(t *testing.T) {
+// While the topic reads its run, no poll changes what is known of it: both would write behind the same text.
+func TestNoPollReadsWhatATopicReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, slow)
 		ctx, cancel := context.WithCancel(t.Context())
-		streams := make([]<-chan stream.Event, 10) // each poll has one more of them read
+		streams := make([]<-chan stream.Event, 10) // one topic
 		for i := range streams {
 			streams[i] = b.follow(ctx)
 			next(t, streams[i], stream.Init)
@@ -479,36 +478,6 @@ func TestFramesHaveNoGapsAfterFailures(t *testing.T) {
 		}
 		assert.Equal(t, strings.Repeat("x", 60), text)
 		assert.Less(t, len(items), 45)
-	})
-}
-
-// The reader that a poll has woken leaves before it has read the news: another one reads it.
-func TestNewsOfAReaderThatLeavesIsReadByAnother(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, slow)
-		ctx, cancel := context.WithCancel(t.Context())
-		first, leave := context.WithCancel(t.Context())
-		goes, stays := b.follow(first), b.follow(ctx)
-		next(t, goes, stream.Init)
-		next(t, stays, stream.Init)
-		w := b.writer(ctx, 1, "")
-		w.Append(ctx, "one")
-		assert.Equal(t, "one", *next(t, goes, stream.Delta).Text)
-		assert.Equal(t, "one", *next(t, stays, stream.Delta).Text)
-		time.Sleep(3 * time.Second)
-		b.stores.trouble.Store(3) // reads of frames hang until their reader leaves
-		w.Append(ctx, " two")
-		time.Sleep(900 * time.Millisecond) // one of them reads
-		queries := b.reads.n.Load()
-		b.stores.trouble.Store(0)
-		leave()
-		for range goes {
-		}
-		assert.Equal(t, " two", *next(t, stays, stream.Delta).Text)
-		assert.LessOrEqual(t, b.reads.n.Load()-queries, int64(8), "at one of the next polls, not after half a minute")
-		cancel()
-		for range stays {
-		}
 	})
 }
 

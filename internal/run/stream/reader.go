@@ -92,7 +92,8 @@ func (h *Hub) Follow(ctx context.Context, s *record.Store, scope record.Scope, r
 	for r.err == nil {
 		now, fresh, err := states.latest()
 		if wait := r.step(now, fresh, err); r.err == nil {
-			_, r.err = states.Wait(ctx, wait)
+			_, err = states.Wait(ctx, wait)
+			r.err = cmp.Or(ctx.Err(), err) // news does not make a stream outlive its context
 		}
 	}
 	if errors.Is(r.err, ErrStop) {

@@ -17,8 +17,8 @@
 //	broadcaster.go  encoder.go   what a process reads for others, and its poll loop; frames of output
 //	topic.go        inbox.go     what the readers of a run share; paused runs
 //	state.go        until.go     a run with its output so far; a wait for one run
-//	progress.go     frames.go    text and steps; rows
-//	feed.go                      what is read once for all that follow it
+//	progress.go     feed.go      text and steps; what is read once for all that follow it
+//	frames.go                    rows
 //	notifier.go
 //
 // The package must not know HTTP or models. It imports the table port, events, citation, lifecycle, problem, record,

@@ -239,6 +239,33 @@ func TestDeltasArriveInOrderWhileWatched(t *testing.T) {
 	})
 }
 
+// A client that reads more slowly than the run speaks is always behind. Its stream ends with its context nevertheless.
+func TestASlowStreamEndsWithItsContext(t *testing.T) {
+	both(t, func(b *bench) {
+		const slow = 600 * time.Millisecond
+		ctx, cancel := context.WithTimeout(b.Context(), 2*time.Second)
+		defer cancel()
+		speaking, stop := context.WithCancel(b.Context())
+		defer time.Sleep(time.Second) // the worker ends
+		defer stop()
+		w := b.writer(speaking, 1, "")
+		go func() {
+			for n := 0; n < 1000 && speaking.Err() == nil; n++ {
+				w.Append(speaking, "word ")
+				time.Sleep(100 * time.Millisecond)
+			}
+		}()
+		began := b.host.Elapsed()
+		err := b.hub.Follow(ctx, b.store, record.Of("o"), b.entry.Value.ID(), 15*time.Second,
+			func(stream.Event) error {
+				time.Sleep(slow)
+				return nil
+			})
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		assert.LessOrEqual(b, b.host.Elapsed()-began, 2*time.Second+2*slow)
+	})
+}
+
 func TestReplacedTextIsSentAsANewInit(t *testing.T) {
 	both(t, func(b *bench) {
 		ctx, cancel := context.WithCancel(b.Context())

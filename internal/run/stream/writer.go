@@ -3,9 +3,11 @@ package stream
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"agentplatform/events"
+	"agentplatform/internal/store/record"
 )
 
 // refreshed is after how long the whole text is stored again, for new readers.
@@ -20,6 +22,8 @@ type Writer struct {
 	more  *Subscription // to the run; there is more to store, or a reader
 	base  int           // bytes of text that the journal had when the attempt began; readers get them from there
 
+	notified atomic.Bool // of the run, since Run has looked for readers
+
 	mu      sync.Mutex
 	encoder *encoder
 	pending []events.Frame // their storing failed; they are stored again as they are, before anything else
@@ -31,10 +35,15 @@ type Writer struct {
 // Writer makes the writer of an attempt. text is what earlier attempts have journalled. watched says that the run has
 // readers from the start.
 func (h *Hub) Writer(run string, attempt int, text string, watched bool) *Writer {
-	return &Writer{
-		table: h.frames, run: run, more: h.Subscribe(run), base: len(text), watched: watched,
+	w := &Writer{
+		table: h.frames, run: run, more: &Subscription{host: h.frames.host}, base: len(text), watched: watched,
 		encoder: newEncoder(attempt, text, !h.frames.polls()), since: h.frames.host.Elapsed(),
 	}
+	w.more.stop = h.frames.notifier.OnNotify(func(*record.RunEntity) {
+		w.notified.Store(true)
+		w.more.Ring()
+	}, run)
+	return w
 }
 
 // Append adds to the text.
@@ -85,8 +94,8 @@ func (w *Writer) Run(ctx context.Context, every time.Duration) {
 	}
 	polled := w.table.host.Elapsed()
 	for ctx.Err() == nil {
-		woken, _ := w.more.Wait(ctx, w.nextWait(polled+every))
-		reader := woken && !w.table.polls() // there may be a new one
+		_, _ = w.more.Wait(ctx, w.nextWait(polled+every))
+		reader := w.notified.Swap(false) // there may be a new one
 		if now := w.table.host.Elapsed(); ctx.Err() == nil && (reader || now-polled >= every) {
 			w.poll(ctx)
 			polled = w.table.host.Elapsed()
