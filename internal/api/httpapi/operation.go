@@ -195,6 +195,9 @@ func (s *Server) answered(handle Handler) http.Handler {
 // puts it into the document. The method may be empty: then it is called for each. It is called by who has the level,
 // and, where the path has {run_id}, by who has the run's token; an error of its becomes an answer.
 func (s *Server) Handle(method, path string, level tenant.Level, handle Handler) {
+	if level == "" {
+		panic("httpapi: no level for " + path)
+	}
 	s.handle(method, Base+path, level, strings.Contains(path, "{run_id}"), handle)
 }
 

@@ -219,6 +219,19 @@ func TestStreamsAreLimited(t *testing.T) {
 	}, patience, 10*time.Millisecond, "a place is given back")
 }
 
+// A key that has all streams of the process is not refused for its own limit.
+func TestTheLimitOfTheProcessIsNotThatOfAKey(t *testing.T) {
+	e := httpapitest.New(t, func(c *service.Config) { c.KeyStreams, c.Streams = 5, 1 })
+	s := limited(t, e)
+	run := e.Chat("message", "x", "wait", "false").Header().Get("X-Agent-Run-Id")
+	for _, want := range []int{http.StatusOK, http.StatusServiceUnavailable} {
+		c := say(t, s, e.Head("GET", "/api/v1/runs/"+run+"/stream", ""))
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		require.NoError(t, err)
+		assert.Equal(t, want, answer.StatusCode)
+	}
+}
+
 func TestConnectionsWithoutAKeyAreLimited(t *testing.T) {
 	e := httpapitest.New(t, func(c *service.Config) { c.Strangers = 3 })
 	s := httptest.NewUnstartedServer(nil)

@@ -22,7 +22,7 @@ func (s *Server) TakeSlot(ctx context.Context, c *Call) error {
 	}
 	slot := s.slots.Part(share.Holder{Organization: c.Principal.Key})
 	if refused, is := errors.AsType[*share.Refusal](slot.Take(1)); is {
-		if refused.Scope == share.Process {
+		if refused.Scope != share.Organization { // also where one key has all slots (scope user)
 			return full(problem.Unavailable, "unavailable", "too many streams are open; try again")
 		}
 		return full(problem.Limited, "rate_limited", "this key has %d streams open and may have no more", s.KeyStreams)

@@ -181,6 +181,8 @@ func (s *Server) WhileAllowed(
 	ctx context.Context, p tenant.Principal, agent string, wait func(context.Context) error,
 ) error {
 	allowed, _, end := s.withRight(ctx, &p, agent)
+	end = sync.OnceFunc(end)
+	defer end() // also after a panic
 	err := wait(allowed)
 	end()
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {

@@ -178,7 +178,7 @@ func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *stru
 	httpapi.Match
 	Body toolkitBody
 }) (*answer[toolkitView], error) {
-	if in.Body.Kind != "" || in.Body.Enabled.Said {
+	if in.Body.Kind != "" || in.Body.Enabled.Value != nil {
 		return nil, problem.InvalidField("body", "kind and enabled are for the creation of a toolkit")
 	}
 	d, err := in.Body.draft()
