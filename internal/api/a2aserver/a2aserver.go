@@ -346,7 +346,9 @@ func (c *call) await(ctx context.Context, reply *Reply, run string, history *int
 	reply.Follow = func(ctx context.Context, idle time.Duration, emit func(any) error, beat func() error) error {
 		enough := func(r record.Run) bool { return r.Status.EndedOrWaiting() }
 		for seen := int64(0); ; {
-			e, err := c.Outlast(ctx, c.who, run, seen, idle, enough)
+			e, err := c.Outlast(ctx, idle, func(left time.Duration) (record.RunEntity, error) {
+				return c.Hub.UntilEnd(ctx, c.Store, c.who.Scope(), run, seen, left)
+			})
 			switch {
 			case ctx.Err() != nil:
 				return ctx.Err()

@@ -128,14 +128,14 @@ func (b *Bridge) UntilEnd(
 	return e, err
 }
 
-// Outlast waits for a run that has changed since a version, also while the store cannot be read for a moment: the run
-// goes on then, and an error would have clients send their message again.
+// Outlast waits for a run by until, which is given the time that is left of d. It waits on while the store cannot be
+// read for a moment: the run goes on then, and an error would have clients send their message again.
 func (b *Bridge) Outlast(
-	ctx context.Context, p tenant.Principal, run string, seen int64, d time.Duration, enough func(record.Run) bool,
+	ctx context.Context, d time.Duration, until func(left time.Duration) (record.RunEntity, error),
 ) (record.RunEntity, error) {
 	h := b.Intake.Host
 	for began := h.Elapsed(); ; {
-		e, err := b.Hub.Until(ctx, b.Store, p.Scope(), run, seen, max(0, d-(h.Elapsed()-began)), enough)
+		e, err := until(max(0, d-(h.Elapsed()-began)))
 		if !problem.Is(err, "unavailable") || h.Elapsed()-began >= d || h.Sleep(ctx, min(time.Second, d)) != nil {
 			return e, err
 		}

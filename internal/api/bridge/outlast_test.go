@@ -13,7 +13,6 @@ import (
 
 	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
-	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/intake"
@@ -59,7 +58,9 @@ func TestAWaitOutlivesAFailureOfTheStore(t *testing.T) {
 			}
 			began := time.Now()
 			enough := func(record.Run) bool { return true }
-			e, err := b.Outlast(t.Context(), tenant.Principal{Organization: "o"}, run.ID(), 0, d, enough)
+			e, err := b.Outlast(t.Context(), d, func(left time.Duration) (record.RunEntity, error) {
+				return b.Hub.Until(t.Context(), store, record.Of("o"), run.ID(), 0, left, enough)
+			})
 			assert.Equal(t, want, problem.Code(err))
 			if want == "" {
 				assert.Equal(t, run.ID(), e.Value.ID())

@@ -502,9 +502,13 @@ func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string, place 
 		return Response{}, problem.Missing("response " + id)
 	}
 	enough := func(run record.Run) bool { return run.Status.EndedOrWaiting() || run.Passed() > r.part }
-	e, err := s.Outlast(ctx, p, r.run, 0, s.Window, enough)
+	var e record.RunEntity
+	until := func(left time.Duration) (record.RunEntity, error) {
+		return s.Hub.Until(ctx, s.Store, p.Scope(), r.run, e.Version(), left, enough)
+	}
+	e, err := s.Outlast(ctx, s.Window, until)
 	if err == nil && s.Longer > s.Window && !enough(e.Value) && place() == nil {
-		e, err = s.Outlast(ctx, p, r.run, e.Version(), s.Longer-s.Window, enough)
+		e, err = s.Outlast(ctx, s.Longer-s.Window, until)
 	}
 	if err != nil {
 		return Response{}, err

@@ -158,7 +158,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	if err := l.open(ctx); err != nil {
+	if err := l.open(ctx, machine); err != nil {
 		return err
 	}
 	policy, err := egress.Read(s.WebhookAllowHosts, "WEBHOOK_CA_FILE", s.WebhookCAFile)
@@ -212,8 +212,8 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 }
 
 // open opens the store, makes what everything else needs of it, and sees to the first start.
-func (l *Local) open(ctx context.Context) error {
-	s, machine := l.Settings, host.System()
+func (l *Local) open(ctx context.Context, machine host.Host) error {
+	s := l.Settings
 	blobs, err := dirblob.Open(filepath.Join(s.DataDir, "blobs"))
 	if err != nil {
 		return err

@@ -387,6 +387,19 @@ func TestErrorsCrossAsTheyAre(t *testing.T) {
 	}
 }
 
+// earlier is a broker of an earlier version, which always gives the same answer.
+type earlier string
+
+func (e earlier) Invoke(context.Context, []byte) ([]byte, error) { return []byte(e), nil }
+
+// A broker of an earlier version leaves out an empty list of arguments. The API has a list, and not null.
+func TestAPromptWithoutArgumentsHasAListOfThem(t *testing.T) {
+	c := &broker.Client{Broker: earlier(`{"result":{"prompts":[{"name":"n","description":"d"}]}}`)}
+	found, err := c.Browse(t.Context(), record.Of("o"), "t")
+	require.NoError(t, err)
+	assert.Equal(t, []tool.Prompt{{Name: "n", Description: "d", Arguments: []string{}}}, found.Prompts)
+}
+
 // What an embedding model has used before it failed is counted, and what it calls too long is not sent again: the
 // broker has tried.
 func TestTokensOfAFailureAreCounted(t *testing.T) {

@@ -118,7 +118,13 @@ func (c *Client) Preview(ctx context.Context, scope record.Scope, id string) (to
 
 // Browse is [toolkit.Toolkits.Browse].
 func (c *Client) Browse(ctx context.Context, scope record.Scope, id string) (tool.Offerings, error) {
-	return ask[tool.Offerings](ctx, c, askBrowse, toolkitOf(scope, id))
+	found, err := ask[tool.Offerings](ctx, c, askBrowse, toolkitOf(scope, id))
+	for i := range found.Prompts { // a broker of an earlier version leaves out an empty list
+		if found.Prompts[i].Arguments == nil {
+			found.Prompts[i].Arguments = []string{}
+		}
+	}
+	return found, err
 }
 
 // Try is [toolkit.Toolkits.Try].
