@@ -165,7 +165,7 @@ func (k *Knowledge) RemoveBase(ctx context.Context, p tenant.Principal, id strin
 func (k *Knowledge) Bases(
 	ctx context.Context, p tenant.Principal, after string, limit int,
 ) (record.Page[record.Entity[catalog.KnowledgeBase]], error) {
-	return record.Filter(ctx, after, limit, filterRows, func(
+	return record.Filter(ctx, after, limit, filterRows(limit), func(
 		ctx context.Context, after string, limit int,
 	) (record.Page[record.Entity[catalog.KnowledgeBase]], error) {
 		return record.Resources[catalog.KnowledgeBase](ctx, k.Store, p.Scope(), after, limit)
@@ -175,7 +175,7 @@ func (k *Knowledge) Bases(
 }
 
 // filterRows bounds how many rows of a listing are looked at for one page of those that are wanted.
-const filterRows = 1000
+func filterRows(limit int) int { return 20 * max(limit, 50) }
 
 // Counted says how many documents of each status a base has, with their chunks and bytes.
 type Counted struct {

@@ -490,7 +490,7 @@ func (k *Knowledge) DocumentsOf(
 		return record.Page[record.Entity[catalog.Document]]{}, err
 	}
 	part := strings.ToLower(want.Title)
-	return record.Filter(ctx, after, limit, filterRows, func(
+	return record.Filter(ctx, after, limit, filterRows(limit), func(
 		ctx context.Context, after string, limit int,
 	) (record.Page[record.Entity[catalog.Document]], error) {
 		page, err := record.ResourcesWithin[catalog.Document](ctx, k.Store, p.Scope(), base, after, limit)

@@ -88,6 +88,9 @@ type form struct{ schemas, depth int }
 // survey measures a value. The error says that it is too deep, or has a number that is too expensive.
 func survey(v any) (f form, err error) {
 	walk(v, 0, func(v any, depth int) {
+		if err != nil {
+			return
+		}
 		if f.depth = max(f.depth, depth); f.depth > maxDepth {
 			err = fmt.Errorf("it is nested more than %d deep", maxDepth)
 		}

@@ -390,11 +390,15 @@ func (r *Remover) stopOrganization(ctx context.Context, organization string) err
 func (r *Remover) dropResources(ctx context.Context, organization string) error {
 	scope := record.Of(organization)
 	versions := func(id string) error { return record.EraseVersions[catalog.Agent](ctx, r.Store, id) }
-	blobs := func(id string) error { return record.EraseBlobs[catalog.Toolkit](ctx, r.Store, id) }
+	toolkits := func(ctx context.Context, scope record.Scope) error {
+		return each(ctx, r, scope, func(e record.Entity[catalog.Toolkit]) error {
+			return record.EraseResource(ctx, r.Store, e.Value, r.Host.NewID())
+		})
+	}
 	for _, drop := range []func(context.Context, record.Scope) error{
 		r.dropChats, dropAll[catalog.User](r, nil), dropAll[catalog.Email](r, nil),
 		dropAll[catalog.Agent](r, versions), dropAll[catalog.RemovedAgent](r, versions),
-		dropAll[catalog.Toolkit](r, blobs), r.dropBases, dropAll[catalog.Content](r, nil),
+		toolkits, r.dropBases, dropAll[catalog.Content](r, nil),
 		dropAll[catalog.Group](r, nil), dropAll[record.AuditEntry](r, nil), r.dropFiles,
 	} {
 		if err := drop(ctx, scope); err != nil {
