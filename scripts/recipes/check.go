@@ -17,10 +17,11 @@ const tags = "pebblegozstd"
 
 // fresh makes the copy again, of all files that git knows or would add, by an index of its own.
 func (c copyOf) fresh(ctx context.Context) (err error) {
-	if err := errors.Join(os.RemoveAll(c.dir), os.MkdirAll(c.dir, 0o750)); err != nil {
+	index := c.dir + ".index"
+	err = errors.Join(os.RemoveAll(c.dir), os.RemoveAll(index+".lock"), os.MkdirAll(c.dir, 0o750))
+	if err != nil {
 		return err
 	}
-	index := c.dir + ".index"
 	defer func() { err = errors.Join(err, os.Remove(index)) }()
 	for _, args := range [][]string{{"add", "--all"}, {"checkout-index", "--all", "--prefix=" + c.dir + "/"}} {
 		git := command(ctx, c.root, "git", args...)
