@@ -3,6 +3,7 @@ package a2aserver_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -248,6 +249,27 @@ func TestAMessageWaitsForItsRunAtMostForTheWindow(t *testing.T) {
 			assert.Equal(t, w.Window, w.waiting.elapsed, "all of the window has passed")
 		}
 	}
+}
+
+// A message that waits for longer than the window is woken by the end of its run alone: a run changes often.
+func TestAMessageThatWaitsIsWokenByTheEndOfItsRun(t *testing.T) {
+	w := newWorld(t)
+	reply := w.reply(request("message/send", some))
+	run := reply.Run
+	changes := 0
+	w.waiting.meanwhile = func() {
+		if changes++; changes <= 20 {
+			w.Intake.Executor.Notifier.Notify(run)
+			return
+		}
+		w.complete(run, `{"answer":"done"}`)
+		w.waiting.meanwhile = nil
+	}
+	var sent []any
+	require.NoError(t, reply.Follow(t.Context(), time.Hour,
+		func(message any) error { sent = append(sent, message); return nil }, func() error { return nil }))
+	assert.Len(t, sent, 1)
+	assert.Equal(t, 1, w.waiting.woken)
 }
 
 // Whoever loses the right to a run while waiting for it is not told what it said.

@@ -45,6 +45,7 @@ type manual struct {
 	ids       host.Sequence
 	meanwhile func() // happens while somebody waits; nil: nothing, and the time passes
 	waits     int    // how often somebody waited
+	woken     int    // how often somebody was woken by what happened meanwhile
 }
 
 func (h *manual) NewID() string { return h.ids.Next(h.Now(), 0) }
@@ -60,6 +61,9 @@ func (h *manual) Sleep(ctx context.Context, d time.Duration) error {
 		h.elapsed += d
 	} else {
 		h.meanwhile()
+		if ctx.Err() != nil {
+			h.woken++
+		}
 	}
 	return ctx.Err()
 }
