@@ -203,10 +203,24 @@ fuzz: ## run every fuzz target for FUZZTIME (a count: 10000x); a package's are o
 	    (cd $$p && "$$program" -test.run '^$$' -test.fuzz "^$$f$$" -test.fuzztime $(FUZZTIME) -test.fuzzminimizetime 10x \
 	      -test.fuzzcachedir "$$cache" </dev/null); done; done
 
-peers: .cache/peers/package-lock.json .cache/peers/venv/made .cache/peers/clients/made .cache/peers/llama/made ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
-	@files=$$(grep -rl --include='*_test.go' '^//go:build peers' .); \
-	tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | grep -vE 'RequestsMadeFromTheDocument|ComplianceOfOpenResponses' | sort -u | paste -sd '|'); \
-	echo "$$tests"; $(GO) test -tags peers,pebblegozstd -run "^($$tests)$$" -count 1 -timeout 10m $$(dirname $$files | sort -u)
+# the tests with a tag, by their names
+define PEERS
+@files=$$(grep -rlE --include='*_test.go' '^//go:build ($(1))$$' .); \
+tests=$$(grep -ho '^func Test[A-Za-z0-9_]*' $$files | cut -c6- | grep -vE 'RequestsMadeFromTheDocument|ComplianceOfOpenResponses|ThePageOfCounterparts' | sort -u | paste -sd '|'); \
+echo "$$tests"; $(GO) test -tags peers,peersall,pebblegozstd -run "^($$tests)$$" -count 1 -timeout $(2) $$(dirname $$files | sort -u)
+endef
+PEERSMADE := .cache/peers/package-lock.json .cache/peers/venv/made .cache/peers/clients/made .cache/peers/llama/made
+
+peers: $(PEERSMADE) ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
+	$(call PEERS,peers,10m)
+
+peers-all: $(PEERSMADE) ## test against all counterparts of docs/counterparts.md (takes long; needs Node.js, Python 3, a C compiler)
+	$(call PEERS,peers|peersall,90m)
+
+counterparts: ## run peers-all and write docs/counterparts.md from what its tests saw
+	rm -rf .cache/peers/counterparts
+	WRITE_COUNTERPARTS=rows $(MAKE) peers-all
+	WRITE_COUNTERPARTS=page $(GO) test -tags peers,pebblegozstd -run ThePageOfCounterparts -count 1 -v ./internal/proof/peertest
 
 compliance: ## have the compliance tests of Open Responses judge the service (needs Node.js, and github.com or OPENRESPONSES: a copy)
 	@GO='$(GO)' scripts/peers/openresponses/compliance.sh
