@@ -63,6 +63,11 @@ func label(text string) string { return text[:min(len(text), maxLabel)] }
 // Full says that the reply is larger than any caller accepts; no more of it is read.
 func (d *Draft) Full() bool { return d.size > MaxArguments || d.text.Len() > MaxText }
 
+// Failed is the reply of a call that failed: the provider has counted, and may bill, what it reported until then.
+func (d *Draft) Failed(err error) (Reply, error) {
+	return Reply{InputTokens: d.InputTokens, OutputTokens: d.OutputTokens}, err
+}
+
 // Done is the reply when the stream has ended. long is how the provider says that it stopped at the limit of tokens.
 // The error is an [Error].
 func (d *Draft) Done(long string) (Reply, error) {

@@ -192,6 +192,8 @@ const WindowFull = "model_context_window_exceeded"
 // Model is the port. Implementations are safe for concurrent use.
 type Model interface {
 	// Converse calls the model once and passes text to emit as it arrives. Its error is an [Error], or the context's.
+	// With an error, the reply has the InputTokens and OutputTokens that the provider reported until then; 0: it
+	// reported none. This includes a context that ended. The other members of that reply mean nothing.
 	Converse(ctx context.Context, r Request, emit func(text string)) (Reply, error)
 }
 

@@ -146,11 +146,9 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		return !said.Full() && e.Type != "message_stop", nil
 	})
 	if err != nil {
-		return model.Reply{}, err
+		return said.Failed(err)
 	}
 	said.RequestID = header.Get("Request-Id")
-	u := said.usage
-	said.InputTokens, said.OutputTokens = sum(u.Input, u.CacheRead, u.CacheCreation), sum(u.Output)
 	if said.Stop == "refusal" {
 		said.Refusal = "the model refuses to go on with this conversation"
 	}
@@ -179,6 +177,8 @@ func (h *received) take(e event) {
 	h.Model = cmp.Or(h.Model, string(e.Message.Model))
 	h.usage.raise(e.Message.Usage)
 	h.usage.raise(e.Usage)
+	u := h.usage
+	h.InputTokens, h.OutputTokens = sum(u.Input, u.CacheRead, u.CacheCreation), sum(u.Output)
 	h.Stop = cmp.Or(string(e.Delta.StopReason), h.Stop)
 	b := h.blocks[e.Index]
 	switch {

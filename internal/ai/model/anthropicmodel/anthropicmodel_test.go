@@ -18,6 +18,22 @@ func TestACancelClosesTheConnection(t *testing.T) {
 		func(address string) model.Model { return anthropicmodel.New(address, "k", http.DefaultClient) })
 }
 
+func TestAFailedCallReturnsItsUsage(t *testing.T) {
+	event := func(data string) string { return "data: " + data + "\n\n" }
+	modeltest.RunSpent(t, "text/event-stream",
+		func(address string) model.Model { return anthropicmodel.New(address, "k", http.DefaultClient) },
+		[]byte(event(`{"type":"message_start","message":{"usage":{"input_tokens":200,"cache_read_input_tokens":800,`+
+			`"output_tokens":7}}}`)+
+			event(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`)+
+			event(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}`)),
+		map[string][]byte{
+			"it ends":             nil,
+			"an error":            []byte(event(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)),
+			"what cannot be read": []byte(event("{")),
+			"the model refuses":   []byte(event(`{"type":"message_delta","delta":{"stop_reason":"refusal"}}`)),
+		})
+}
+
 func TestRecordings(t *testing.T) {
 	modeltest.RunRecordings(t,
 		func(address string) model.Model { return anthropicmodel.New(address, "k", http.DefaultClient) })

@@ -57,7 +57,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return model.Reply{}, failure(err)
+		return said.Failed(failure(err))
 	}
 	said.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
 	switch types.StopReason(said.Stop) {

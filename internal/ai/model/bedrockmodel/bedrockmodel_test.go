@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"regexp"
+	"slices"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -63,20 +64,33 @@ func TestBedrocksErrorsHaveAKind(t *testing.T) {
 	}
 }
 
-// exception is a frame of an event stream that reports a failure.
-func exception(kind, text string) []byte {
+// frame is a message of an event stream, of a kind: event or exception.
+func frame(kind, name, body string) []byte {
 	var headers []byte
-	for _, h := range [][2]string{{":exception-type", kind}, {":content-type", "application/json"},
-		{":message-type", "exception"}} {
+	for _, h := range [][2]string{{":" + kind + "-type", name}, {":content-type", "application/json"},
+		{":message-type", kind}} {
 		headers = append(append(headers, byte(len(h[0]))), h[0]...)
 		headers = append(binary.BigEndian.AppendUint16(append(headers, 7), uint16(len(h[1]))), h[1]...) // 7: a string
 	}
-	body := `{"message":"` + text + `"}`
 	frame := binary.BigEndian.AppendUint32(nil, uint32(16+len(headers)+len(body)))
 	frame = binary.BigEndian.AppendUint32(frame, uint32(len(headers)))
 	frame = binary.BigEndian.AppendUint32(frame, crc32.ChecksumIEEE(frame))
 	frame = append(append(frame, headers...), body...)
 	return binary.BigEndian.AppendUint32(frame, crc32.ChecksumIEEE(frame))
+}
+
+// exception is a frame that reports a failure.
+func exception(name, text string) []byte { return frame("exception", name, `{"message":"`+text+`"}`) }
+
+func TestAFailedCallReturnsItsUsage(t *testing.T) {
+	begun := slices.Concat(
+		frame("event", "metadata", `{"usage":{"inputTokens":1000,"outputTokens":7,"totalTokens":1007}}`),
+		frame("event", "contentBlockDelta", `{"contentBlockIndex":0,"delta":{"text":"a"}}`))
+	modeltest.RunSpent(t, "application/vnd.amazon.eventstream", open, begun, map[string][]byte{
+		"it ends": nil, "an error": exception("throttlingException", "Too many requests"),
+		"what cannot be read": []byte("x"),
+		"a guardrail":         frame("event", "messageStop", `{"stopReason":"guardrail_intervened"}`),
+	})
 }
 
 // A model may fail when the stream has begun. This was retryable, whatever failed.

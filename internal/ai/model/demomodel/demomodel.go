@@ -55,19 +55,17 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	}
 	for _, d := range s.directions {
 		if err := m.follow(ctx, d, w); err != nil {
-			return model.Reply{}, err
+			return w.used(r.Messages), err
 		}
 	}
 	if began == len(p.segments)-1 && len(s.calls) == 0 && len(t.sources) > 0 {
 		w.line("Sources: " + strings.Join(t.sources, " "))
 	}
+	reply := w.used(r.Messages)
 	if err := ctx.Err(); err != nil {
-		return model.Reply{}, err
+		return reply, err
 	}
-	reply := model.Reply{
-		Text: w.text.String(), Calls: callsOf(s.calls, began), Finish: "stop",
-		InputTokens: countWords(r.Messages), OutputTokens: int64(len(strings.Fields(w.text.String()))),
-	}
+	reply.Text, reply.Calls, reply.Finish = w.text.String(), callsOf(s.calls, began), "stop"
 	if len(reply.Calls) > 0 {
 		reply.Finish = "tool_calls"
 	}
@@ -301,6 +299,11 @@ type writer struct {
 	emit  func(string)
 	text  strings.Builder
 	begun bool // text was written before this call
+}
+
+// used is a reply with the usage so far: a token is a word.
+func (w *writer) used(messages []model.Message) model.Reply {
+	return model.Reply{InputTokens: countWords(messages), OutputTokens: int64(len(strings.Fields(w.text.String())))}
 }
 
 func (w *writer) raw(s string) {

@@ -17,6 +17,23 @@ import (
 	"agentplatform/internal/platform/host"
 )
 
+func TestAFailedCallReturnsItsUsage(t *testing.T) {
+	for text, cancels := range map[string]bool{"one two\n/stream 9 1h": true, "one two\n/sleep 1h": true,
+		"one two\n/fail": false} {
+		ctx, cancel := context.WithCancel(t.Context())
+		reply, err := demomodel.New(host.System()).Converse(ctx,
+			model.Request{Messages: []model.Message{{Role: model.User, Text: text}}}, func(string) {
+				if cancels {
+					cancel()
+				}
+			})
+		cancel()
+		require.Error(t, err)
+		assert.EqualValues(t, len(strings.Fields(text)), reply.InputTokens)
+		assert.Positive(t, reply.OutputTokens, text)
+	}
+}
+
 func TestContract(t *testing.T) {
 	modeltest.Run(t, modeltest.Harness{
 		Model: demomodel.New(host.System()), Talk: "several words to say", Call: `/tool echo {"text":"hi"}`,

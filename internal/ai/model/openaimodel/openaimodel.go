@@ -152,7 +152,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		return !said.Full() && said.refusal.Len() <= model.MaxText, nil
 	})
 	if err != nil {
-		return model.Reply{}, err
+		return said.Failed(err)
 	}
 	said.RequestID = header.Get("X-Request-Id")
 	if said.refusal.Len() > model.MaxText {

@@ -18,6 +18,18 @@ func TestACancelClosesTheConnection(t *testing.T) {
 		func(address string) model.Model { return openaimodel.New(address, "k", http.DefaultClient) })
 }
 
+func TestAFailedCallReturnsItsUsage(t *testing.T) {
+	modeltest.RunSpent(t, "text/event-stream",
+		func(address string) model.Model { return openaimodel.New(address, "k", http.DefaultClient) },
+		[]byte(`data: {"choices":[{"delta":{"content":"a"}}],`+
+			`"usage":{"prompt_tokens":1000,"completion_tokens":7,"total_tokens":1007}}`+"\n\n"),
+		map[string][]byte{
+			"it ends": nil, "an error": []byte(`data: {"error":{"message":"Overloaded"}}` + "\n\n"),
+			"what cannot be read": []byte("data: {\n\n"),
+			"content is filtered": []byte(`data: {"choices":[{"delta":{},"finish_reason":"content_filter"}]}` + "\n\n"),
+		})
+}
+
 func TestRecordings(t *testing.T) {
 	modeltest.RunRecordings(t,
 		func(address string) model.Model { return openaimodel.New(address+"/v1", "k", http.DefaultClient) })
