@@ -360,7 +360,7 @@ func (s *Sender) try(ctx context.Context, h record.Delivery, push *record.Push) 
 	excerpt, _ := io.ReadAll(io.LimitReader(response.Body, excerptBytes))
 	o.Status, o.ResponseExcerpt = response.StatusCode, without(excerpt, known.Token, known.Credentials)
 	o.final = response.StatusCode < 500 && response.StatusCode != http.StatusTooManyRequests
-	o.retryAfter = parseRetryAfter(response.Header.Get("Retry-After"), s.Host.Now())
+	o.retryAfter = egress.RetryAfter(response.Header.Get("Retry-After"), s.Host.Now())
 	return o
 }
 
@@ -423,17 +423,6 @@ func (s *Sender) inForm(push record.Push, body []byte, header http.Header) ([]by
 	contentType, formed, err := s.Form(push.Form, push.API, told)
 	header.Set("Content-Type", contentType)
 	return formed, err
-}
-
-// parseRetryAfter parses Retry-After: seconds, or a date. The result is 0 or less when it asks for no wait.
-func parseRetryAfter(v string, now time.Time) time.Duration {
-	if n, err := strconv.Atoi(v); err == nil {
-		return time.Duration(min(max(n, 0), 1<<20)) * time.Second
-	}
-	if at, err := http.ParseTime(v); err == nil {
-		return at.Sub(now)
-	}
-	return 0
 }
 
 func (s *Sender) post(
