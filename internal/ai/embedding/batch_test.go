@@ -241,10 +241,10 @@ func TestAProvidersErrorResponseHasAKind(t *testing.T) {
 		{400, "litellm.BadRequestError: Invalid model name passed in model=x", embedding.BadRequest},
 		{504, "the upstream took too long", embedding.Retryable},
 	} {
-		err := embedding.FromHTTP(c.status, time.Second, providerhttp.Says(c.words))
+		err := embedding.FromHTTP(c.status, providerhttp.Says(c.words))
 		assert.Equal(t, c.want, embedding.KindOf(err), "%d %s", c.status, c.words)
 		assert.ErrorContains(t, err, c.words)
 	}
-	assert.EqualError(t, embedding.FromHTTP(502, 0, providerhttp.Trouble{}),
+	assert.EqualError(t, embedding.FromHTTP(502, providerhttp.Trouble{}),
 		"the embedding model's provider answered 502: Bad Gateway")
 }

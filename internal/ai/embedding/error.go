@@ -50,34 +50,28 @@ func Unreachable(err error) error {
 	return Fail(Retryable, "the embedding model cannot be reached: %w", failure)
 }
 
-// FromHTTP makes an [Error] from a provider's HTTP status, the wait that it asked for, and what it says.
-func FromHTTP(status int, wait time.Duration, said providerhttp.Trouble) error {
-	words := said.Message
-	return &Error{Kind: kindOf(status, words), Wait: wait, Err: fmt.Errorf(
-		"the embedding model's provider answered %d: %s", status, cmp.Or(words, http.StatusText(status), "no words"))}
+// FromHTTP makes an [Error] from a provider's HTTP status and what it says.
+func FromHTTP(status int, said providerhttp.Trouble) error {
+	words := cmp.Or(said.Message, http.StatusText(status), "no words")
+	return &Error{Kind: kindOf(status, said), Wait: said.Wait, Said: said, Err: fmt.Errorf("%sanswered %d: %s",
+		said.Cause(status).In("the embedding model's provider"), status, words)}
 }
 
-func kindOf(status int, words string) Kind {
-	switch status {
-	case http.StatusTooManyRequests:
+func kindOf(status int, said providerhttp.Trouble) Kind {
+	switch cause := said.Cause(status); {
+	case cause == providerhttp.Throttled:
 		return Throttled
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+	case cause == providerhttp.UsedUp, cause == providerhttp.BadKey, cause == providerhttp.Denied,
+		cause == providerhttp.Filtered, status == http.StatusNotFound:
 		return BadRequest
-	case http.StatusRequestEntityTooLarge:
+	case cause == providerhttp.TooLong, status == http.StatusRequestEntityTooLarge, tooLarge.MatchString(said.Message):
 		return TooLong
-	case http.StatusRequestTimeout, http.StatusConflict:
+	case cause == providerhttp.Passing:
 		return Retryable
-	}
-	switch {
-	case tooLarge.MatchString(words):
+	case status < http.StatusInternalServerError && tooMany.MatchString(said.Message):
 		return TooLong
-	case status < 400, status >= 500:
-		return Retryable
-	case providerhttp.TooLong(words), tooMany.MatchString(words):
-		return TooLong
-	default:
-		return BadRequest
 	}
+	return BadRequest
 }
 
 // Providers share no codes for these. Taking another refusal for one of too much costs a few calls and ends with that

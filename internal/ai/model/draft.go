@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -12,13 +13,26 @@ type Draft struct {
 	Reply // without text, calls and finish
 
 	Emit    func(text string)
-	Stop    string // why the model stopped, in the provider's words; empty: it goes on
+	Stop    string // why the model stopped, in the provider's words; empty: it does not say
+	Ended   bool   // the provider says that the reply has ended, with or without a reason
 	Refusal string // why the provider refuses to answer; empty: it does not
 
 	text  strings.Builder
-	calls []*Call
+	last  pieces // of the text
+	calls []*PartialCall
 	size  int // bytes of the calls
 }
+
+// PartialCall is a call while it is streamed.
+type PartialCall struct {
+	Call
+
+	last  pieces // of the arguments
+	shape shape
+}
+
+// Whole says that the arguments are a whole JSON object or array.
+func (c *PartialCall) Whole() bool { return c.shape.whole }
 
 // What a draft keeps, whatever a provider sends. What is longer than maxLabel is cut.
 const (
@@ -27,25 +41,28 @@ const (
 )
 
 // Say adds text.
-func (d *Draft) Say(piece string) {
-	if piece != "" {
-		d.text.WriteString(piece)
-		d.Emit(piece)
+func (d *Draft) Say(piece string) { d.say(d.last.add(piece)) }
+
+func (d *Draft) say(text string) {
+	if text != "" {
+		d.text.WriteString(text)
+		d.Emit(text)
 	}
 }
 
 // Begin adds a call; nil: there are very many.
-func (d *Draft) Begin() *Call {
+func (d *Draft) Begin() *PartialCall {
 	if len(d.calls) == maxCalls {
 		return nil
 	}
-	c := &Call{}
+	c := &PartialCall{}
 	d.calls = append(d.calls, c)
 	return c
 }
 
-// Add adds a piece of a call: its id, a part of its name, or a part of its arguments.
-func (d *Draft) Add(c *Call, id, name, arguments string) {
+// Add adds a piece of a call: its id, a part of its name, or a part of its arguments. An object after whole arguments
+// replaces them: some endpoints begin with an empty object, and some send all arguments again at the end.
+func (d *Draft) Add(c *PartialCall, id, name, arguments string) {
 	if c == nil {
 		return
 	}
@@ -54,7 +71,35 @@ func (d *Draft) Add(c *Call, id, name, arguments string) {
 	if name != c.Name { // some endpoints repeat the name
 		c.Name = label(c.Name + name)
 	}
-	c.Arguments = append(c.Arguments, arguments...)
+	if c.Whole() && strings.HasPrefix(strings.TrimSpace(arguments), "{") {
+		c.Arguments, c.shape, c.last = nil, shape{}, pieces{}
+	}
+	c.shape.read(arguments)
+	c.Arguments = append(c.Arguments, c.last.add(arguments)...)
+}
+
+// shape follows JSON that arrives in pieces, and knows when an object or array has ended.
+type shape struct {
+	depth                int
+	text, escaped, whole bool
+}
+
+func (s *shape) read(piece string) {
+	for i := range len(piece) {
+		switch b := piece[i]; {
+		case s.escaped:
+			s.escaped = false
+		case s.text:
+			s.escaped, s.text = b == '\\', b != '"'
+		case b == '"':
+			s.text = true
+		case b == '{', b == '[':
+			s.depth++
+		case b == '}', b == ']':
+			s.depth--
+			s.whole = s.depth == 0
+		}
+	}
 }
 
 // label is a text that a provider makes up, cut to its limit.
@@ -68,33 +113,55 @@ func (d *Draft) Failed(err error) (Reply, error) {
 	return Reply{InputTokens: d.InputTokens, OutputTokens: d.OutputTokens}, err
 }
 
-// Done is the reply when the stream has ended. long is how the provider says that it stopped at the limit of tokens.
-// The error is an [Error].
-func (d *Draft) Done(long string) (Reply, error) {
+// Why models stop, in the words of all providers and gateways that are known. Every other reason is an ordinary end.
+var (
+	long     = regexp.MustCompile(`(?i)^(length|max_?(output_|new_|completion_)?(tokens|length)|model_length|token_limit)$`)
+	filtered = regexp.MustCompile(`(?i)content_?filter|safety|prohibited|recitation|blocklist|spii|refusal|guardrail|` +
+		`sensitive|moderation|flagged`)
+	broken = regexp.MustCompile(`(?i)error|^abort|malformed|unexpected_tool_call|insufficient_system_resource|` +
+		`^(cancel|timeout|unavailable|overloaded)`)
+)
+
+// Done is the reply when the stream has ended. The error is an [Error].
+func (d *Draft) Done() (Reply, error) {
+	d.say(d.last.rest())
 	r := d.Reply
 	r.Text, r.Model = d.text.String(), label(r.Model)
+	whole, ids := true, map[string]bool{"": true}
 	for i, c := range d.calls {
+		c.Arguments = append(c.Arguments, c.last.rest()...)
 		if c.Name == "" {
 			continue
 		}
-		c.ID = cmp.Or(label(c.ID), fmt.Sprintf("call_%d", i)) // some endpoints send no ids
+		c.ID = label(c.ID)
+		for n := i; ids[c.ID]; n++ { // some endpoints send no ids, and some send one id for all calls
+			c.ID = fmt.Sprintf("call_%d", n)
+		}
+		ids[c.ID] = true
 		if len(c.Arguments) == 0 {
 			c.Arguments = json.RawMessage(`{}`)
 		}
-		r.Calls = append(r.Calls, *c)
+		whole = whole && json.Valid(c.Arguments)
+		r.Calls = append(r.Calls, c.Call)
+	}
+	empty := r.Text == "" && len(r.Calls) == 0
+	if filtered.MatchString(d.Stop) {
+		d.Refusal = cmp.Or(d.Refusal, "the model refuses: its provider filters this content")
 	}
 	switch {
-	case d.Stop == "" && !d.Full():
-		return r, Fail(Retryable, "the model's stream ended in the middle")
 	case d.Refusal != "":
 		return r, Fail(Refused, "%s", d.Refusal)
-	case d.Stop == WindowFull && r.Text == "" && len(r.Calls) == 0:
-		return r, Fail(TooLong, "the model's context window is full")
 	case d.Full():
 		r.Finish = "length"
+	case d.Stop == "" && (!d.Ended || empty || !whole):
+		return r, Fail(Retryable, "the model's stream ended in the middle")
+	case broken.MatchString(d.Stop):
+		return r, Fail(Retryable, "the model's provider broke off: it says %q", label(d.Stop))
+	case d.Stop == WindowFull && empty:
+		return r, Fail(TooLong, "the model's context window is full")
 	case len(r.Calls) > 0:
 		r.Finish = "tool_calls" // some endpoints say "stop"
-	case d.Stop == long, d.Stop == WindowFull:
+	case long.MatchString(d.Stop), d.Stop == WindowFull:
 		r.Finish = "length"
 	default:
 		r.Finish = "stop"

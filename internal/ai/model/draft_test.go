@@ -22,7 +22,7 @@ func TestADraftBecomesAReply(t *testing.T) {
 	}{
 		"text": {draft: func(d *model.Draft) { d.Say("a"); d.Say(""); d.Say("b"); d.Stop = "end" },
 			text: "ab", finish: "stop"},
-		"the limit of tokens": {draft: func(d *model.Draft) { d.Say("a"); d.Stop = "long" },
+		"the limit of tokens": {draft: func(d *model.Draft) { d.Say("a"); d.Stop = "length" },
 			text: "a", finish: "length"},
 		"calls in their order": {draft: func(d *model.Draft) {
 			a, b := d.Begin(), d.Begin()
@@ -51,7 +51,7 @@ func TestADraftBecomesAReply(t *testing.T) {
 	} {
 		d := &model.Draft{Emit: func(string) {}}
 		c.draft(d)
-		r, err := d.Done("long")
+		r, err := d.Done()
 		assert.Equal(t, c.text, r.Text, name)
 		assert.Equal(t, c.finish, r.Finish, name)
 		if c.finish == "" {

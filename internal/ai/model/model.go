@@ -240,31 +240,34 @@ func Redact(err error, address string, sent http.Header) error {
 // Unredacted is [providerhttp.Unredacted].
 func Unredacted(err error) string { return providerhttp.Unredacted(err) }
 
-// FromHTTP makes the [Error] of an error response: its HTTP status, the wait that it asks for, and what it says.
-func FromHTTP(status int, wait time.Duration, said providerhttp.Trouble) error {
-	kind := Retryable
-	switch {
-	case said.TooLong(status):
-		kind = TooLong
-	case status == http.StatusTooManyRequests:
-		kind = Throttled
-	case status == http.StatusRequestTimeout, status == http.StatusConflict, status >= 500, status < 400:
-	default:
-		kind = BadRequest
-	}
-	return &Error{Kind: kind, Wait: wait, Err: fmt.Errorf("the model's provider answered %d: %s", status,
-		cmp.Or(said.Message, http.StatusText(status)))}
+// FromHTTP makes the [Error] of an error response: its HTTP status, and what it says.
+func FromHTTP(status int, said providerhttp.Trouble) error {
+	cause := said.Cause(status)
+	return &Error{Kind: kinds[cause], Wait: said.Wait, Said: said, Err: fmt.Errorf("%sanswered %d: %s", cause.In(provider),
+		status, cmp.Or(said.Message, http.StatusText(status)))}
 }
 
 // BrokeOff makes the [Error] of an answer that reports a failure while it is streamed. It is retryable, unless the
-// conversation is too long.
+// answer says otherwise.
 func BrokeOff(said providerhttp.Trouble) error {
-	kind := Retryable
-	if said.TooLong(0) {
-		kind = TooLong
-	}
-	return &Error{Kind: kind, Err: fmt.Errorf("the model's provider broke off: %s",
+	cause := said.Cause(0)
+	return &Error{Kind: kinds[cause], Wait: said.Wait, Said: said, Err: fmt.Errorf("%sbroke off: %s", cause.In(provider),
 		cmp.Or(said.Message, "it does not say why"))}
+}
+
+const provider = "the model's provider"
+
+// kinds are the kinds of failures by their causes.
+var kinds = map[providerhttp.Cause]Kind{
+	providerhttp.Passing: Retryable, providerhttp.Throttled: Throttled, providerhttp.TooLong: TooLong,
+	providerhttp.Filtered: Refused, providerhttp.UsedUp: BadRequest, providerhttp.BadKey: BadRequest,
+	providerhttp.Denied: BadRequest, providerhttp.Wrong: BadRequest,
+}
+
+// Refuses says whether a failure means that the provider does not know or take a parameter of the request.
+func Refuses(err error, parameter string) bool {
+	e, is := errors.AsType[*Error](err)
+	return is && e.Said.Refuses(parameter)
 }
 
 // Unreachable makes the retryable [Error] of a call that got no answer or whose answer broke off. The text does

@@ -19,8 +19,8 @@ const (
 )
 
 // Stream sends a request as JSON and calls event with the data of each server-sent event, until event returns
-// false or an error, or the answer ends. It returns the response's header. Its error is event's or an
-// [Error], in a text that may be shown to clients.
+// false or an error, or the answer ends. An answer that is one JSON object is one event. Stream returns the response's
+// header. Its error is event's or an [Error], in a text that may be shown to clients.
 func Stream(
 	ctx context.Context, e providerhttp.Endpoint, request any, event func(data []byte) (goOn bool, err error),
 ) (_ http.Header, err error) {
@@ -38,19 +38,20 @@ func Stream(
 	if answer.StatusCode != http.StatusOK {
 		return answer.Header, FromHTTP(providerhttp.Refusal(answer))
 	}
-	events := bufio.NewReader(answer.Body)
-	if first, _ := events.Peek(1); string(first) == "{" { // no stream: some endpoints report a failure with status 200
-		if said := providerhttp.SaidBy(events); said.There {
-			return answer.Header, BrokeOff(said)
-		}
+	stream := &events{Reader: bufio.NewReader(answer.Body)}
+	switch first, err := stream.first(); {
+	case err != nil:
+		return answer.Header, err
+	case first == '{', first == '[': // no stream: an answer, or a failure with status 200
+		return answer.Header, whole(stream, event)
+	case first == '<':
+		return answer.Header, Fail(BadRequest, "the model's provider sent a page, not an answer; "+
+			"is its address right? %s", providerhttp.Title(stream))
 	}
 	for {
-		data, err := next(events)
-		if errors.Is(err, io.EOF) {
-			return answer.Header, nil
-		}
+		data, err := stream.next()
 		if err != nil {
-			return answer.Header, Unreachable(err)
+			return answer.Header, stream.ended(err)
 		}
 		goOn, err := event(data)
 		if err == nil && !goOn {
@@ -62,6 +63,22 @@ func Stream(
 	}
 }
 
+// whole reads an answer that is not a stream.
+func whole(body io.Reader, event func(data []byte) (bool, error)) error {
+	raw, err := io.ReadAll(io.LimitReader(body, maxEvent+1))
+	if err != nil {
+		return Unreachable(err)
+	}
+	if len(raw) > maxEvent {
+		return Unreachable(errTooLong)
+	}
+	if said := providerhttp.Said(raw); said.There || said.Message != "" {
+		return BrokeOff(said)
+	}
+	_, err = event(raw)
+	return err
+}
+
 // finish reads what follows the last event, if it has arrived already: only then is the connection reused.
 func finish(body io.ReadCloser) {
 	late := time.AfterFunc(100*time.Millisecond, func() { _ = body.Close() })
@@ -69,36 +86,116 @@ func finish(body io.ReadCloser) {
 	_, _ = io.CopyN(io.Discard, body, 4<<10)
 }
 
-// next reads the data of the next event; an incomplete event at the end of the stream is dropped. Each byte is
-// examined once: common libraries for such streams rescan an incomplete line whenever more of it arrives, which
-// for a line of 8 MB in small pieces takes ten seconds of CPU time.
-func next(r *bufio.Reader) ([]byte, error) {
-	var data, line []byte
-	there := false
+// events reads server-sent events: https://html.spec.whatwg.org/multipage/server-sent-events.html. Each byte is
+// examined once: common libraries for such streams rescan an incomplete line whenever more of it arrives, which for a
+// line of 8 MB in small pieces takes ten seconds of CPU time.
+type events struct {
+	*bufio.Reader
+
+	cr      bool   // the last line ended with CR: an LF that follows belongs to it
+	some    bool   // there was an event
+	strange []byte // the beginning of the first line that has no field
+}
+
+// first is the first byte that is no white space. The error is an [Error].
+func (r *events) first() (byte, error) {
+	if mark, _ := r.Peek(3); string(mark) == "\uFEFF" {
+		_, _ = r.Discard(len(mark))
+	}
 	for {
-		part, err := r.ReadSlice('\n')
-		if len(data)+len(line)+len(part) > maxEvent {
-			return nil, errTooLong
-		}
-		line = append(line, part...)
-		if errors.Is(err, bufio.ErrBufferFull) {
+		b, err := r.ReadByte()
+		switch {
+		case errors.Is(err, io.EOF):
+			return 0, Fail(Retryable, "the model's provider sent an empty answer")
+		case err != nil:
+			return 0, Unreachable(err)
+		case b == ' ', b == '\t', b == '\r', b == '\n':
 			continue
 		}
-		if err != nil {
+		return b, r.UnreadByte()
+	}
+}
+
+// ended is the failure of a stream after which nothing comes; nil: there were events.
+func (r *events) ended(err error) error {
+	switch {
+	case !errors.Is(err, io.EOF):
+		return Unreachable(err)
+	case r.some:
+		return nil
+	case providerhttp.Line(r.strange) != "":
+		return Fail(Retryable, "the model's provider sent no stream: %s", providerhttp.Line(r.strange))
+	}
+	return Fail(Retryable, "the model's provider sent no stream")
+}
+
+// next reads the data of the next event. A last event needs no blank line behind it, unless it is cut off.
+func (r *events) next() (data []byte, err error) {
+	there := false
+	for {
+		text, err := r.line(maxEvent - len(data))
+		if err != nil && !errors.Is(err, io.EOF) {
 			return nil, err
 		}
-		text := bytes.TrimRight(line, "\r\n")
-		switch value, is := bytes.CutPrefix(text, []byte("data:")); {
-		case len(text) == 0 && len(data) > 0:
-			return data, nil
-		case len(text) == 0:
-			there = false // a field other than data, or an event without data
-		case is && there:
-			data = append(append(data, '\n'), bytes.TrimPrefix(value, []byte(" "))...)
-		case is:
-			data, there = append(data, bytes.TrimPrefix(value, []byte(" "))...), true
+		name, value, _ := bytes.Cut(text, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch {
+		case string(name) == "data" && there:
+			data = append(append(data, '\n'), value...)
+		case string(name) == "data":
+			data, there = append(data, value...), true
+		case len(text) > 0 && text[0] == '{': // a failure that is put into the stream as it is
+			r.some = true
+			return text, nil
+		case len(r.strange) == 0 && !isField(string(name)):
+			r.strange = bytes.Clone(text[:min(len(text), maxStrange)])
 		}
-		line = line[:0]
+		if ended := err != nil; ended || len(text) == 0 {
+			if ended && !json.Valid(data) && !bytes.HasPrefix(data, []byte("[DONE]")) {
+				return nil, err
+			}
+			if r.some = r.some || len(data) > 0; len(data) > 0 {
+				return data, nil
+			}
+			there = false // an event without data
+		}
+	}
+}
+
+// maxStrange limits what is kept of a line that is no part of an event, in bytes.
+const maxStrange = 1 << 10
+
+func isField(name string) bool {
+	return name == "" || name == "event" || name == "id" || name == "retry"
+}
+
+// line reads a line without its end: LF, CR or both. With io.EOF it is the last one, without an end.
+func (r *events) line(most int) (line []byte, err error) {
+	for {
+		if _, err := r.Peek(1); err != nil {
+			return line, err
+		}
+		there, _ := r.Peek(r.Buffered())
+		if r.cr && there[0] == '\n' {
+			r.cr = false
+			_, _ = r.Discard(1)
+			continue
+		}
+		r.cr = false
+		end := bytes.IndexAny(there, "\r\n")
+		if end < 0 {
+			end = len(there)
+		}
+		if len(line)+end > most {
+			return nil, errTooLong
+		}
+		line = append(line, there[:end]...)
+		if end < len(there) {
+			r.cr = there[end] == '\r'
+			_, _ = r.Discard(end + 1)
+			return line, nil
+		}
+		_, _ = r.Discard(end)
 	}
 }
 
@@ -119,8 +216,11 @@ type Arguments string
 
 // UnmarshalJSON accepts any JSON value and never fails.
 func (a *Arguments) UnmarshalJSON(raw []byte) error {
-	if json.Unmarshal(raw, (*string)(a)) != nil {
-		*a = Arguments(raw)
+	if text, is := providerhttp.Unquote(raw); is {
+		raw = []byte(text)
+	} else if string(raw) == "null" {
+		return nil
 	}
+	*a = Arguments(raw)
 	return nil
 }

@@ -2,13 +2,13 @@ package providerhttp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"maps"
 	"net/http"
 	"regexp"
-	"time"
 )
 
 // Endpoint is a provider's URL with the credentials for it.
@@ -40,9 +40,14 @@ func SaidBy(body io.Reader) Trouble {
 	return Said(raw)
 }
 
-// Refusal is what an answer other than 200 says: its status, the wait that it asks for, and what is wrong.
-func Refusal(answer *http.Response) (status int, wait time.Duration, said Trouble) {
-	return answer.StatusCode, RetryAfter(answer.Header), SaidBy(answer.Body)
+// Refusal is what an answer other than 200 says: its status, and what is wrong, with the wait that it asks for.
+func Refusal(answer *http.Response) (status int, said Trouble) {
+	said = SaidBy(answer.Body)
+	said.Wait = cmp.Or(RetryAfter(answer.Header), said.Wait)
+	if said.Wait == 0 && answer.StatusCode == http.StatusTooManyRequests {
+		said.Wait = resets(answer.Header)
+	}
+	return answer.StatusCode, said
 }
 
 // Signed is the address of a request that AWS's SDK has signed, and the parts of it that identify us, as [Redact] takes

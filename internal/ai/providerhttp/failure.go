@@ -12,6 +12,7 @@ type Failure[Kind ~string] struct {
 	Kind Kind
 	Wait time.Duration // how long the provider asks to wait; 0: it did not say
 	Err  error
+	Said Trouble // what the provider said; nothing where it said nothing
 
 	whole string // text for the log, where Err does not have all of it
 }
@@ -42,7 +43,7 @@ func RedactFailure[Kind ~string](err error, address string, sent http.Header) er
 		return err
 	}
 	shown, whole := Redact(err.Error(), address, sent)
-	return &Failure[Kind]{Kind: f.Kind, Wait: f.Wait, Err: errors.New(shown), whole: whole}
+	return &Failure[Kind]{Kind: f.Kind, Wait: f.Wait, Err: errors.New(shown), Said: f.Said, whole: whole}
 }
 
 // Unredacted is the text of a failure for the log: with addresses, without credentials.

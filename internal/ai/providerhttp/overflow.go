@@ -3,39 +3,40 @@ package providerhttp
 import (
 	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 )
 
-// TooLong says whether a failure means that what was sent does not fit the model's context window. status is that of
-// the HTTP answer; 0 where the failure stands within an answer. Names of failures are believed before words.
-func (t Trouble) TooLong(status int) bool {
-	if status < http.StatusBadRequest {
-		status = t.status()
-	}
+// tooLong says whether a failure means that what was sent does not fit the model's context window. Names of failures are
+// believed before words.
+func (t Trouble) tooLong(status int) bool {
 	switch {
-	case slices.ContainsFunc(t.codes, overflowCode.MatchString):
+	case status == http.StatusTooManyRequests && t.says(minutes):
+		return false
+	case t.named(overflowCode):
 		return true
 	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden,
 		status == http.StatusNotFound, status == http.StatusTooManyRequests:
 		return false
-	case slices.ContainsFunc(t.words, longContent.MatchString):
+	case t.says(longContent):
 		return true
-	case slices.ContainsFunc(t.codes, otherCode.MatchString), slices.ContainsFunc(t.words, otherLimit.MatchString):
+	case t.named(otherCode), t.says(otherLimit):
 		return false
 	}
-	return status == http.StatusRequestEntityTooLarge || slices.ContainsFunc(t.words, TooLong)
+	return status == http.StatusRequestEntityTooLarge || t.says(overflow)
 }
 
-// TooLong says whether a provider's words mean that what it was sent does not fit the model.
-func TooLong(words string) bool { return overflow.MatchString(words) }
+// Overflows says whether a provider's words mean that what it was sent does not fit the model.
+func Overflows(words string) bool { return overflow.MatchString(words) }
+
+// pattern matches names or words of failures.
+type pattern = *regexp.Regexp
 
 // anyOf makes one expression. A point within a number does not end a sentence.
-func anyOf(patterns ...string) *regexp.Regexp {
+func anyOf(patterns ...string) pattern {
 	return regexp.MustCompile("(?i)" + strings.ReplaceAll(strings.Join(patterns, "|"), `[^.;]`, `(?:[^.;]|\.\d)`))
 }
 
-// The names and words are those of servers and providers as they were reported in public: modeltest.Refusals has one
+// The names and words are those of servers and providers as they were reported in public: modeltest.Answers has one
 // row for each. Apostrophes and quotation marks differ, so none is matched.
 var (
 	// overflowCode matches the names of this failure.

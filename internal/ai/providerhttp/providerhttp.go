@@ -7,10 +7,9 @@ package providerhttp
 import (
 	"encoding/json"
 	"math"
-	"net/http"
 	"net/url"
 	"strconv"
-	"time"
+	"strings"
 
 	"agentplatform/internal/platform/strictjson"
 )
@@ -25,21 +24,6 @@ func Join(base, path string) string {
 	return u.JoinPath(path).String()
 }
 
-// RetryAfter is the wait that a provider asks for in an answer's headers, at most five minutes; 0 where it asks
-// for none.
-func RetryAfter(h http.Header) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return min(time.Duration(ms*float64(time.Millisecond)), maxWait)
-	}
-	if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil && s > 0 {
-		return min(time.Duration(s*float64(time.Second)), maxWait)
-	}
-	return 0
-}
-
-// maxWait limits the wait that a provider may ask for.
-const maxWait = 5 * time.Minute
-
 // Read decodes JSON of a provider that has at most so many bytes and values.
 func Read(data []byte, size, values int, into any) error {
 	err := strictjson.Within(data, strictjson.Limits{Bytes: size, Depth: maxDepth}, values)
@@ -51,13 +35,13 @@ func Read(data []byte, size, values int, into any) error {
 
 const maxDepth = 128
 
-// Count is a number that a provider claims. What is no number counts as 0, and what is too large as the largest
+// Count is a number that a provider claims, also as a text. What is no number counts as 0, and what is too large as the largest
 // int64.
 type Count int64
 
 // UnmarshalJSON accepts any JSON value and never fails.
 func (c *Count) UnmarshalJSON(raw []byte) error {
-	text := string(raw)
+	text := strings.Trim(string(raw), `" `) // some send numbers as texts
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		*c = Count(n)
 		return nil
@@ -69,24 +53,6 @@ func (c *Count) UnmarshalJSON(raw []byte) error {
 		*c = math.MinInt64
 	case !math.IsNaN(f):
 		*c = Count(f)
-	}
-	return nil
-}
-
-// Text is a text, or a list of parts whose texts are concatenated; any other value is empty.
-type Text string
-
-// UnmarshalJSON accepts any JSON value and never fails.
-func (t *Text) UnmarshalJSON(raw []byte) error {
-	var parts []struct{ Type, Text string }
-	switch {
-	case json.Unmarshal(raw, (*string)(t)) == nil:
-	case json.Unmarshal(raw, &parts) == nil:
-		for _, p := range parts {
-			if p.Type == "text" {
-				*t += Text(p.Text)
-			}
-		}
 	}
 	return nil
 }

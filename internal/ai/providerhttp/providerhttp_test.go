@@ -36,13 +36,15 @@ func TestValuesOfUnexpectedTypesAreRead(t *testing.T) {
 	for raw, want := range map[string]providerhttp.Count{
 		"7": 7, "-7": -7, "7.9": 7, "1e3": 1000, "1e99": math.MaxInt64, "-1e99": math.MinInt64,
 		"1e999999": math.MaxInt64, "9223372036854775808": math.MaxInt64,
-		"null": 0, `"7"`: 0, "[]": 0, "{}": 0, "true": 0,
+		"null": 0, `"7"`: 7, `"7.9"`: 7, `" 7 "`: 7, `""`: 0, `"x"`: 0, "[]": 0, "{}": 0, "true": 0,
 	} {
 		var c struct{ N providerhttp.Count }
 		require.NoError(t, json.Unmarshal([]byte(`{"N":`+raw+`}`), &c), raw)
 		assert.Equal(t, want, c.N, raw)
 	}
 	for raw, want := range map[string]providerhttp.Text{`"x"`: "x", "null": "", "7": "", `["x"]`: "",
+		`"\u00e9\n\/\"\\\ud83d\ude00"`: "é\n/\"\\😀", `"\ud83d"`: "\xed\xa0\xbd", `"\ude00x"`: "\xed\xb8\x80x",
+		`"\ud83d\u0041"`: "\xed\xa0\xbdA", "\"\xf0\x9f\"": "\xf0\x9f", `"\ud83d\ud83d\ude00"`: "\xed\xa0\xbd😀",
 		`[{"type":"thinking","text":"a"},{"type":"text","text":"b"},{"type":"text","text":"c"}]`: "bc"} {
 		var c struct{ T providerhttp.Text }
 		require.NoError(t, json.Unmarshal([]byte(`{"T":`+raw+`}`), &c), raw)

@@ -41,9 +41,10 @@ const (
 	redacted = "[…]"
 )
 
-// addresses matches network addresses and host names; an IPv6 address is parsed to avoid false matches.
+// addresses matches masked keys, network addresses and host names; an IPv6 address is parsed to avoid false matches.
 var (
 	addresses = []*regexp.Regexp{
+		regexp.MustCompile(`[^\s"'<>:]*\*{3,}[^\s"'<>:]*`), // a key that the provider has masked itself
 		regexp.MustCompile(`(?i)[a-z][a-z0-9+.-]*://[^\s"'<>]+`),
 		regexp.MustCompile(`arn:[a-z-]+:[^\s"'<>]+`),
 		regexp.MustCompile(`\d{1,3}(\.\d{1,3}){3}(:\d+)?`),

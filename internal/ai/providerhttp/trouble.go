@@ -2,10 +2,15 @@ package providerhttp
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
+	"io"
 	"net/http"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 )
@@ -15,13 +20,16 @@ type Trouble struct {
 	There   bool   // there is an error
 	Message string // what is wrong, in the provider's words; empty where it does not say
 
-	words []string // all that it says in words
-	codes []string // how it names the failure, in lower case: codes, types, statuses
+	Wait time.Duration // how long to wait, as it says; 0: it does not
+
+	words  []string // all that it says in words
+	codes  []string // how it names the failure, in lower case: codes, types, statuses
+	params []string // what of the request it names
 }
 
 // Says is the [Trouble] of a failure that somebody else has decoded.
 func Says(message string, codes ...string) Trouble {
-	t := Trouble{There: true, Message: message, words: []string{message}}
+	t := Trouble{There: true, Message: message, Wait: waitIn(message), words: []string{message}}
 	for _, code := range codes {
 		t.codes = append(t.codes, strings.ToLower(code))
 	}
@@ -33,8 +41,8 @@ func Says(message string, codes ...string) Trouble {
 func Said(body []byte) (t Trouble) {
 	var answer any
 	if Read(body, len(body), maxSaid, &answer) != nil {
-		if t.Message = line(body); t.Message != "" {
-			t.words = []string{t.Message}
+		if text := Line(body); text != "" {
+			t.add(text)
 		}
 		return t
 	}
@@ -43,15 +51,28 @@ func Said(body []byte) (t Trouble) {
 	}
 	if object, is := answer.(map[string]any); is {
 		base, _ := object["base_resp"].(map[string]any)
-		t.There = object["error"] != nil || object["errors"] != nil || object["object"] == "error" ||
-			failed(object["error_code"]) || failed(base["status_code"])
+		t.There = failed(object["error"]) || failed(object["errors"]) || object["object"] == "error" ||
+			object["type"] == "error" || failed(object["error_code"]) || failed(object["error_type"]) ||
+			failed(object["error_message"]) || failed(base["status_code"])
 	}
 	t.gather(answer, 0)
 	return t
 }
 
-// failed says whether a code is one of a failure.
-func failed(code any) bool { return code != nil && code != float64(0) && code != "" && code != "0" }
+// failed says whether a member tells of a failure.
+func failed(member any) bool {
+	switch member := member.(type) {
+	case nil:
+		return false
+	case bool:
+		return member
+	case float64:
+		return member != 0
+	case string:
+		return member != "" && member != "0"
+	}
+	return true
+}
 
 // Limits of an error response.
 const (
@@ -59,8 +80,8 @@ const (
 	maxLine = 1 << 10 // bytes of one that is a text
 )
 
-// line is a text as one line; empty for a long one, for JSON, for a page, and for what is no text.
-func line(body []byte) string {
+// Line is a text as one line; empty for a long one, for JSON, for a page, and for what is no text.
+func Line(body []byte) string {
 	text := strings.Join(strings.Fields(string(body)), " ")
 	if len(body) > maxLine || text == "" || strings.ContainsRune(`<{["`, rune(text[0])) || !utf8.ValidString(text) ||
 		strings.ContainsFunc(text, unicode.IsControl) {
@@ -72,7 +93,7 @@ func line(body []byte) string {
 // UnmarshalJSON accepts any JSON value and never fails: an object, a message, or null where there is no error.
 func (t *Trouble) UnmarshalJSON(raw []byte) error {
 	var member any
-	if _ = json.Unmarshal(raw, &member); member == nil { // the decoder has read it as JSON before
+	if _ = json.Unmarshal(raw, &member); !failed(member) { // the decoder has read it as JSON before
 		return nil
 	}
 	t.There = true
@@ -85,8 +106,10 @@ func (t *Trouble) UnmarshalJSON(raw []byte) error {
 // repeats of the request stands in other members.
 var (
 	wording = []string{"error", "errors", "message", "Message", "msg", "detail", "details", "description",
-		"error_message", "error_msg", "errmsg", "base_resp", "status_msg", "metadata", "raw", "external_model_error"}
-	naming = []string{"code", "type", "status", "reason", "error_code", "error_type"}
+		"error_message", "error_msg", "errmsg", "base_resp", "status_msg", "metadata", "raw", "external_model_error", "innererror",
+		"violations", "provider_specific_fields"}
+	naming = []string{"code", "type", "status", "reason", "error_code", "error_type", "quotaId"}
+	places = []string{"param", "loc"}
 )
 
 // Limits of what is read of a failure.
@@ -115,20 +138,60 @@ func (t *Trouble) gather(v any, depth int) {
 				t.codes = append(t.codes, string(raw))
 			}
 		}
+		for _, name := range places {
+			t.place(v[name])
+		}
+		if wait, is := v["retryDelay"].(string); is { // google.rpc.RetryInfo
+			t.Wait = max(t.Wait, duration(wait))
+		}
 	case []any:
 		for _, one := range v {
 			t.gather(one, depth+1)
 		}
 	case string:
-		if v == "" || t.within(v, depth) {
-			return
+		if v != "" && !t.within(v, depth) {
+			t.add(v)
 		}
-		if t.Message == "" {
-			t.Message = v
-		}
-		t.words = append(t.words, clip(v))
 	}
 }
+
+// add adds words.
+func (t *Trouble) add(words string) {
+	t.Message = cmp.Or(t.Message, words)
+	t.Wait = cmp.Or(t.Wait, waitIn(clip(words)))
+	t.words = append(t.words, clip(words))
+}
+
+// place adds what of the request a failure names: a name, or a path of names.
+func (t *Trouble) place(v any) {
+	if path, is := v.([]any); is && len(path) > 0 {
+		v = path[len(path)-1]
+	}
+	if name, is := v.(string); is && len(t.params) < maxWords {
+		t.params = append(t.params, clip(name))
+	}
+}
+
+// Refuses says whether a failure means that the provider does not know or take a parameter of the request.
+func (t Trouble) Refuses(parameter string) bool {
+	if !t.named(unknownParameter) && !t.says(unknownParameter) {
+		return false
+	}
+	name := regexp.MustCompile(`\b` + regexp.QuoteMeta(parameter) + `\b`)
+	if slices.Contains(t.params, parameter) {
+		return true
+	}
+	return slices.ContainsFunc(t.words, func(words string) bool {
+		at := name.FindStringIndex(words)
+		return at != nil && !instead.MatchString(words[:at[0]]) // "use 'max_completion_tokens' instead"
+	})
+}
+
+var (
+	unknownParameter = anyOf(`un(supported|recogni[sz]ed|known|expected)`, `extra_?(forbidden|inputs|fields)`,
+		`not (supported|permitted|allowed|recogni[sz]ed)`, `does ?n[o']t support`, `no such (parameter|field)`)
+	instead = regexp.MustCompile(`(?i)\buse\W+$`)
+)
 
 // within reads a text that is JSON, and says whether it says something.
 func (t *Trouble) within(text string, depth int) bool {
@@ -146,12 +209,42 @@ func (t *Trouble) within(text string, depth int) bool {
 
 func clip(text string) string { return text[:min(len(text), maxWord)] }
 
-// status is the HTTP status that a failure within an answer names; 0: none.
+// status is the HTTP status that a failure within an answer names, as a number or by the names of OpenAI's and
+// Anthropic's errors; 0: none.
 func (t Trouble) status() int {
 	for _, code := range t.codes {
 		if status, err := strconv.Atoi(code); err == nil && status >= http.StatusBadRequest && status < 600 {
 			return status
 		}
 	}
+	for _, code := range t.codes {
+		if status, is := statuses[code]; is {
+			return status
+		}
+	}
 	return 0
 }
+
+// statuses are those with which failures of these names come before a stream has begun.
+var statuses = map[string]int{
+	"invalid_request_error": http.StatusBadRequest, "badrequesterror": http.StatusBadRequest,
+	"validationexception": http.StatusBadRequest, "authentication_error": http.StatusUnauthorized,
+	"permission_error": http.StatusForbidden, "accessdeniedexception": http.StatusForbidden,
+	"not_found_error": http.StatusNotFound, "model_not_found": http.StatusNotFound,
+	"resourcenotfoundexception": http.StatusNotFound,
+	"rate_limit_error":          http.StatusTooManyRequests, "rate_limit_exceeded": http.StatusTooManyRequests,
+	"throttlingexception": http.StatusTooManyRequests, "modelnotreadyexception": http.StatusTooManyRequests,
+	"server_error": http.StatusInternalServerError, "api_error": http.StatusInternalServerError,
+	"overloaded_error": http.StatusServiceUnavailable,
+}
+
+// Title is that of a page.
+func Title(page io.Reader) string {
+	raw, _ := io.ReadAll(io.LimitReader(page, maxRefusal))
+	if found := title.FindSubmatch(raw); found != nil {
+		return Line(found[1])
+	}
+	return ""
+}
+
+var title = regexp.MustCompile(`(?is)<title[^>]*>(.*?)</title`)

@@ -7,6 +7,7 @@ package bedrockembedding
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -109,13 +110,10 @@ func failure(err error) error {
 	status, said := answered.HTTPStatusCode(), providerhttp.Trouble{}
 	var named smithy.APIError
 	if errors.As(err, &named) {
-		said = providerhttp.Says(named.ErrorMessage())
-		switch named.ErrorCode() {
-		case "ThrottlingException", "ModelNotReadyException", "ServiceQuotaExceededException":
-			status = http.StatusTooManyRequests
-		}
+		said = providerhttp.Says(named.ErrorMessage(), named.ErrorCode())
 	}
-	failed := embedding.FromHTTP(status, providerhttp.RetryAfter(answered.Response.Header), said)
+	said.Wait = cmp.Or(providerhttp.RetryAfter(answered.Response.Header), said.Wait)
+	failed := embedding.FromHTTP(status, said)
 	address, sent := providerhttp.Signed(answered.Response.Request)
 	return embedding.Redact(failed, address, sent)
 }

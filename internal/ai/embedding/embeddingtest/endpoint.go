@@ -100,6 +100,7 @@ func (p Protocol) testTooMuch(t *testing.T) {
 
 func (p Protocol) testRefusals(t *testing.T) {
 	soon := http.Header{"Retry-After": {"7"}}
+	dated := http.Header{"Date": {"Sun, 29 Nov 2026 10:00:00 GMT"}, "Retry-After": {"Sun, 29 Nov 2026 10:00:40 GMT"}}
 	for _, c := range []struct {
 		status int
 		header http.Header
@@ -110,6 +111,12 @@ func (p Protocol) testRefusals(t *testing.T) {
 		{429, soon, "slow down", embedding.Throttled, 7 * time.Second},
 		{429, nil, "too many tokens, please wait", embedding.Throttled, 0},
 		{503, soon, "overloaded", embedding.Retryable, 7 * time.Second},
+		{429, dated, "slow down", embedding.Throttled, 40 * time.Second},
+		{429, nil, "Please try again in 1.5s.", embedding.Throttled, 1500 * time.Millisecond},
+		{429, nil, "You exceeded your current quota, check your plan", embedding.BadRequest, 0},
+		{402, nil, "Insufficient Balance", embedding.BadRequest, 0},
+		{425, nil, "too early", embedding.Retryable, 0},
+		{500, nil, "image input is not supported", embedding.BadRequest, 0},
 		{500, nil, "it took too long", embedding.Retryable, 0},
 		{502, nil, "bad gateway", embedding.Retryable, 0},
 		{408, nil, "timeout", embedding.Retryable, 0},

@@ -92,7 +92,7 @@ func read(body []byte, r embedding.Request) (embedding.Reply, error) {
 		return embedding.Reply{}, err
 	}
 	if answer.Error.There {
-		return embedding.Reply{}, embedding.FromHTTP(http.StatusOK, 0, answer.Error)
+		return embedding.Reply{}, embedding.FromHTTP(http.StatusOK, answer.Error)
 	}
 	reply := embedding.Reply{Tokens: int64(max(answer.Usage.Total, answer.Usage.Prompt))}
 	if len(answer.Data) == 0 || answer.Data[0].Index == nil {

@@ -5,6 +5,7 @@
 package anthropicmodel
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -92,13 +93,7 @@ type event struct {
 		Model providerhttp.Text `json:"model"`
 		Usage usage             `json:"usage"`
 	} `json:"message"`
-	Block struct {
-		Type  providerhttp.Text `json:"type"`
-		ID    providerhttp.Text `json:"id"`
-		Name  providerhttp.Text `json:"name"`
-		Text  providerhttp.Text `json:"text"`
-		Input json.RawMessage   `json:"input"`
-	} `json:"content_block"`
+	Block content `json:"content_block"`
 	Delta struct {
 		Type       providerhttp.Text `json:"type"`
 		Text       providerhttp.Text `json:"text"`
@@ -106,6 +101,20 @@ type event struct {
 		StopReason providerhttp.Text `json:"stop_reason"`
 	} `json:"delta"`
 	Usage usage `json:"usage"`
+
+	// Of a whole message, from endpoints that do not stream.
+	Model      providerhttp.Text `json:"model"`
+	Content    []content         `json:"content"`
+	StopReason providerhttp.Text `json:"stop_reason"`
+}
+
+// content is a block of a reply.
+type content struct {
+	Type  providerhttp.Text `json:"type"`
+	ID    providerhttp.Text `json:"id"`
+	Name  providerhttp.Text `json:"name"`
+	Text  providerhttp.Text `json:"text"`
+	Input json.RawMessage   `json:"input"`
 }
 
 type usage struct {
@@ -135,6 +144,10 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	}
 	said := received{Draft: model.Draft{Emit: emit}, blocks: map[providerhttp.Count]*begun{}}
 	header, err := model.Stream(ctx, m.endpoint, body, func(data []byte) (bool, error) {
+		if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[DONE]")) { // of gateways
+			said.Ended = true
+			return false, nil
+		}
 		var e event
 		if err := model.Decode(data, &e); err != nil {
 			return false, err
@@ -143,7 +156,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 			return false, model.BrokeOff(e.Error)
 		}
 		said.take(e)
-		return !said.Full() && e.Type != "message_stop", nil
+		said.Ended = said.Ended || e.Type == "message_stop" || e.Type == "message"
+		return !said.Full() && !said.Ended, nil
 	})
 	if err != nil {
 		return said.Failed(err)
@@ -152,7 +166,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	if said.Stop == "refusal" {
 		said.Refusal = "the model refuses to go on with this conversation"
 	}
-	return said.Done("max_tokens")
+	return said.Done()
 }
 
 // received is what a stream has sent so far.
@@ -166,46 +180,46 @@ type received struct {
 // begun is a block of the reply.
 type begun struct {
 	isText bool
-	call   *model.Call // of a call
-	whole  bool        // its arguments are those that it began with
+	call   *model.PartialCall // of a call
 }
 
 // maxBlocks limits the blocks of one reply: the index comes from the endpoint and is not trusted.
 const maxBlocks = 1000
 
 func (h *received) take(e event) {
-	h.Model = cmp.Or(h.Model, string(e.Message.Model))
+	h.Model = cmp.Or(h.Model, string(e.Message.Model), string(e.Model))
 	h.usage.raise(e.Message.Usage)
 	h.usage.raise(e.Usage)
 	u := h.usage
 	h.InputTokens, h.OutputTokens = sum(u.Input, u.CacheRead, u.CacheCreation), sum(u.Output)
-	h.Stop = cmp.Or(string(e.Delta.StopReason), h.Stop)
+	h.Stop = cmp.Or(string(e.Delta.StopReason), string(e.StopReason), h.Stop)
 	b := h.blocks[e.Index]
 	switch {
+	case e.Type == "message":
+		for _, one := range e.Content[:min(len(e.Content), maxBlocks)] {
+			h.begin(one)
+		}
 	case e.Type == "content_block_start" && b == nil && len(h.blocks) <= maxBlocks:
-		h.begin(e)
+		h.blocks[e.Index] = h.begin(e.Block)
 	case e.Type != "content_block_delta" || b == nil:
 	case e.Delta.Type == "text_delta" && b.isText:
 		h.Say(string(e.Delta.Text))
 	case e.Delta.Type == "input_json_delta" && b.call != nil && e.Delta.Partial != "":
-		if b.whole {
-			b.call.Arguments, b.whole = nil, false
-		}
 		h.Add(b.call, "", "", string(e.Delta.Partial))
 	}
 }
 
-func (h *received) begin(e event) {
+func (h *received) begin(c content) *begun {
 	b := &begun{}
-	h.blocks[e.Index] = b
-	switch e.Block.Type {
+	switch c.Type {
 	case "text":
 		b.isText = true
-		h.Say(string(e.Block.Text))
+		h.Say(string(c.Text))
 	case "tool_use":
-		b.call, b.whole = h.Begin(), true
-		h.Add(b.call, string(e.Block.ID), string(e.Block.Name), string(e.Block.Input))
+		b.call = h.Begin()
+		h.Add(b.call, string(c.ID), string(c.Name), string(c.Input))
 	}
+	return b
 }
 
 // raise takes over the counts that are claimed: each claim covers the whole reply so far.

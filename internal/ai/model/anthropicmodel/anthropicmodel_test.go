@@ -52,9 +52,11 @@ func TestACallOfAnotherTimeIsDeclared(t *testing.T) {
 	})
 }
 
-func TestWhatDoesNotFitTheWindowIsTold(t *testing.T) {
-	modeltest.RunRefusals(t, func(c *http.Client) model.Model { return anthropicmodel.New("", "k", c) },
-		`"error":`)
+func TestAnswersOfServers(t *testing.T) {
+	modeltest.RunAnswers(t, modeltest.Provider{
+		API: "anthropic", Reports: []string{`"error":`},
+		Open: func(c *http.Client) model.Model { return anthropicmodel.New("", "sk-key-of-ours", c) },
+	})
 }
 
 func TestNoBlankTextIsSent(t *testing.T) {

@@ -60,11 +60,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		return said.Failed(failure(err))
 	}
 	said.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
-	switch types.StopReason(said.Stop) {
-	case types.StopReasonContentFiltered, types.StopReasonGuardrailIntervened:
-		said.Refusal = "the model refuses: its provider filters this content"
-	}
-	return said.Done(string(types.StopReasonMaxTokens))
+	return said.Done()
 }
 
 func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, error) {
@@ -157,7 +153,7 @@ func blocksOf(m model.Message) (blocks []types.ContentBlock) {
 type received struct {
 	model.Draft
 
-	last *model.Call // blocks arrive one after another
+	last *model.PartialCall // blocks arrive one after another
 }
 
 func (h *received) take(event types.ConverseStreamOutput) {
@@ -189,13 +185,9 @@ func failure(err error) error {
 	isAnswer := errors.As(err, &answered) && answered.Response != nil && answered.HTTPStatusCode() != 0
 	var api smithy.APIError
 	named := errors.As(err, &api)
-	_, throttled := errors.AsType[*types.ThrottlingException](err)
-	_, notReady := errors.AsType[*types.ModelNotReadyException](err)
 	switch {
 	case !isAnswer && !named:
 		return model.Unreachable(err)
-	case throttled, notReady:
-		err = model.Fail(model.Throttled, "the model's provider throttles: %w", err)
 	case !isAnswer: // an exception within the stream
 		err = model.BrokeOff(providerhttp.Says(api.ErrorMessage(), api.ErrorCode()))
 	default:
@@ -203,7 +195,8 @@ func failure(err error) error {
 		if named {
 			said = providerhttp.Says(api.ErrorMessage(), api.ErrorCode())
 		}
-		err = model.FromHTTP(answered.HTTPStatusCode(), providerhttp.RetryAfter(answered.Response.Header), said)
+		said.Wait = cmp.Or(providerhttp.RetryAfter(answered.Response.Header), said.Wait)
+		err = model.FromHTTP(answered.HTTPStatusCode(), said)
 	}
 	if !isAnswer {
 		return model.Redact(err, "", nil)

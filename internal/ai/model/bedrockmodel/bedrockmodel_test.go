@@ -118,6 +118,24 @@ func TestAnExceptionWithinTheStreamHasAKind(t *testing.T) {
 	}
 }
 
+func TestAnswersOfServers(t *testing.T) {
+	modeltest.RunAnswers(t, modeltest.Provider{
+		API: "bedrock",
+		Open: func(c *http.Client) model.Model {
+			return bedrockmodel.New(aws.Config{Region: "eu-central-1", HTTPClient: c,
+				Credentials: credentials.NewStaticCredentialsProvider("id", "secret", "")}, bedrockmodel.Guardrail{})
+		},
+		Event: func(event json.RawMessage) []byte { // a kind, a name and a body
+			var parts []json.RawMessage
+			require.NoError(t, json.Unmarshal(event, &parts))
+			var kind, name string
+			require.NoError(t, json.Unmarshal(parts[0], &kind))
+			require.NoError(t, json.Unmarshal(parts[1], &name))
+			return frame(kind, name, string(parts[2]))
+		},
+	})
+}
+
 // Bedrock reports a wrong signature by repeating the string that was signed.
 func TestBedrocksErrorTextShowsNoCredentials(t *testing.T) {
 	const token = "IQoJb3JpZ2luX2VjEOURS//////////wEaCXVzLWVhc3QtMSJHMEUCIQ"

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -18,76 +19,163 @@ import (
 	"agentplatform/internal/ai/model"
 )
 
-// Refusal is what a server answers to a call that it cannot serve.
-type Refusal struct {
-	Server string     `json:"server"`
-	Status int        `json:"status"`
-	Kind   model.Kind `json:"kind"`
-	Body   string     `json:"-"`
+// Answer is what a server answers to a call, and what an adapter makes of it.
+type Answer struct {
+	Server  string            `json:"server"` // and the way in which it answers
+	Source  string            `json:"source"` // where this is documented or was reported
+	API     string            `json:"api"`    // openai, anthropic or bedrock; empty: any of the first two
+	Status  int               `json:"status"` // 0: 200
+	Headers map[string]string `json:"headers"`
+	Body    json.RawMessage   `json:"body"`   // JSON as it is, another text as a string
+	Stream  []json.RawMessage `json:"stream"` // in place of a body: its events; a string is written as it is
+
+	Kind   model.Kind `json:"kind"` // of the failure; empty: it is a reply
+	Wait   string     `json:"wait"` // a duration
+	Says   string     `json:"says"` // a part of the failure's text
+	Text   string     `json:"text"`
+	Calls  []string   `json:"calls"` // names and arguments
+	Finish string     `json:"finish"`
+	Usage  []int64    `json:"usage"` // of input and output; empty: none
 }
 
-//go:embed refusals.jsonl
-var refusals []byte
+//go:embed answers.jsonl
+var answers []byte
 
-// Refusals are answers to conversations that do not fit the model's window, and answers that are like them but mean
-// another limit. There is one line for each server and form of words, as it was reported in public; lines that name no
-// product have forms that these could have, too.
-func Refusals(t testing.TB) (list []Refusal) {
+// Answers are answers of servers, as they document them or as they were reported in public. Lines that name no product
+// have forms that these could have, too.
+func Answers(t testing.TB) (list []Answer) {
 	t.Helper()
-	for lines := bufio.NewScanner(bytes.NewReader(refusals)); lines.Scan(); {
-		var r struct {
-			Refusal
-
-			Body json.RawMessage `json:"body"` // JSON as it is, another text as a string
-		}
-		require.NoError(t, json.Unmarshal(lines.Bytes(), &r), "%s", lines.Text())
-		if json.Unmarshal(r.Body, &r.Refusal.Body) != nil {
-			r.Refusal.Body = string(r.Body)
-		}
-		list = append(list, r.Refusal)
+	lines := bufio.NewScanner(bytes.NewReader(answers))
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var a Answer
+		decoder := json.NewDecoder(bytes.NewReader(lines.Bytes()))
+		decoder.DisallowUnknownFields()
+		require.NoError(t, decoder.Decode(&a), "%s", lines.Text())
+		list = append(list, a)
 	}
+	require.NoError(t, lines.Err())
 	require.NotEmpty(t, list)
 	return list
 }
 
-// RunRefusals lets an adapter be answered each of [Refusals]: as an error response, as an event of a stream, and as an
-// answer with the status 200. Open makes the adapter for a client; reports are the beginnings of the members by which
-// an event of its provider reports a failure.
-func RunRefusals(t *testing.T, open func(client *http.Client) model.Model, reports ...string) {
-	t.Helper()
-	kindOf := func(status int, body string) model.Kind {
-		client := &http.Client{Transport: refusal{status, body}}
-		_, err := open(client).Converse(t.Context(), model.Request{Name: "m"}, func(string) {})
-		return model.KindOf(err)
+// written is JSON as it is, and a string without its quotation marks.
+func written(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
 	}
-	for _, r := range Refusals(t) {
-		t.Run(r.Server, func(t *testing.T) {
-			assert.Equal(t, r.Kind, kindOf(r.Status, r.Body))
-			isTooLong := r.Kind == model.TooLong
-			if strings.HasPrefix(r.Body, "{") && hasAny(r.Body, reports...) {
-				within := kindOf(http.StatusOK, "event: error\ndata: "+r.Body+"\n\n")
-				assert.Equal(t, isTooLong, within == model.TooLong, "in a stream: %s", within)
+	return string(raw)
+}
+
+// Provider is how an adapter meets [Answers].
+type Provider struct {
+	API     string
+	Open    func(client *http.Client) model.Model
+	Event   func(event json.RawMessage) []byte // an event of a stream; nil: server-sent events
+	Reports []string                           // beginnings of members by which an event reports a failure
+}
+
+// sent is a body as the provider sends it.
+func (p Provider) sent(a Answer) string {
+	if len(a.Stream) == 0 {
+		return written(a.Body)
+	}
+	var b strings.Builder
+	for _, event := range a.Stream {
+		switch {
+		case p.Event != nil:
+			b.Write(p.Event(event))
+		case event[0] == '"':
+			b.WriteString(written(event))
+		default:
+			b.WriteString("data: " + string(event) + "\n\n")
+		}
+	}
+	return b.String()
+}
+
+// RunAnswers lets an adapter be answered each of [Answers] of its API. A failure is also sent as an event of a stream
+// and with the status 200, where the provider could do that.
+func RunAnswers(t *testing.T, p Provider) {
+	t.Helper()
+	for _, a := range Answers(t) {
+		if a.API != p.API && (a.API != "" || p.API == "bedrock") {
+			continue
+		}
+		t.Run(a.Server, func(t *testing.T) {
+			body := p.sent(a)
+			a.check(t, p.Open, body)
+			isTooLong := a.Kind == model.TooLong
+			if a.Kind == "" || len(a.Stream) > 0 || !strings.HasPrefix(body, "{") {
+				return
 			}
-			if strings.HasPrefix(r.Body, "{") && hasAny(r.Body, `"error":`, `"errors":`, `"object":"error"`,
-				`"base_resp":`, `"error_code":`) {
-				whole := kindOf(http.StatusOK, r.Body)
+			if hasAny(body, p.Reports...) {
+				within := kindOf(t, p.Open, "event: error\ndata: "+body+"\n\n")
+				assert.Equal(t, isTooLong, within == model.TooLong, "in a stream: %s", within)
+				assert.Equal(t, a.Kind == model.Refused, within == model.Refused, "in a stream: %s", within)
+			}
+			if hasAny(body, `"error":`, `"errors":`, `"object":"error"`, `"base_resp":`, `"error_code":`) {
+				whole := kindOf(t, p.Open, body)
 				assert.Equal(t, isTooLong, whole == model.TooLong, "with 200: %s", whole)
 			}
 		})
 	}
 }
 
+// check lets an adapter be answered so.
+func (a Answer) check(t *testing.T, open func(client *http.Client) model.Model, body string) {
+	t.Helper()
+	var said strings.Builder
+	client := &http.Client{Transport: answered{max(a.Status, http.StatusOK), a.Headers, body}}
+	reply, err := open(client).Converse(t.Context(), model.Request{Name: "m"}, func(s string) { said.WriteString(s) })
+	require.Equal(t, a.Kind, model.KindOf(err), "%v", err)
+	if a.Usage == nil {
+		a.Usage = []int64{0, 0}
+	}
+	assert.Equal(t, a.Usage, []int64{reply.InputTokens, reply.OutputTokens})
+	if err != nil {
+		assert.ErrorContains(t, err, a.Says)
+		assert.NotRegexp(t, `key-o|\bours\b`, err.Error(), "it shows a part of the key")
+		wait, _ := time.ParseDuration(a.Wait)
+		after, _ := model.MayRetry(err)
+		assert.InDelta(t, wait.Seconds(), after.Seconds(), 1, "%v", err)
+		return
+	}
+	assert.Equal(t, a.Text, reply.Text)
+	assert.Equal(t, a.Text, said.String())
+	assert.Equal(t, a.Finish, reply.Finish)
+	var calls []string
+	ids := map[string]bool{}
+	for _, c := range reply.Calls {
+		calls = append(calls, c.Name+" "+string(c.Arguments))
+		ids[c.ID] = true
+	}
+	assert.Equal(t, a.Calls, calls)
+	assert.Len(t, ids, len(calls), "each call has an id of its own")
+}
+
+func kindOf(t *testing.T, open func(client *http.Client) model.Model, body string) model.Kind {
+	t.Helper()
+	_, err := open(Answering(body)).Converse(t.Context(), model.Request{Name: "m"}, func(string) {})
+	return model.KindOf(err)
+}
+
 func hasAny(text string, parts ...string) bool {
 	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(text, part) })
 }
 
-type refusal struct {
-	status int
-	body   string
+type answered struct {
+	status  int
+	headers map[string]string
+	body    string
 }
 
-func (a refusal) RoundTrip(r *http.Request) (*http.Response, error) {
+func (a answered) RoundTrip(r *http.Request) (*http.Response, error) {
 	w := httptest.NewRecorder()
+	for name, value := range a.headers {
+		w.Header().Set(name, value)
+	}
 	w.WriteHeader(a.status)
 	_, _ = io.WriteString(w, a.body)
 	answer := w.Result()

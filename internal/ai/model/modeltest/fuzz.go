@@ -23,7 +23,8 @@ func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
 func Answering(text string) *http.Client { return &http.Client{Transport: answering(text)} }
 
 // FuzzAnswer lets an adapter read arbitrary answers: the result must be a reply whose text equals what was
-// emitted, or an error of the port. The corpus starts with these answers; without any, with the recorded ones.
+// emitted, or an error of the port. The corpus starts with these answers; without any, with the recorded ones
+// and those of [Answers].
 func FuzzAnswer(f *testing.F, open func(client *http.Client) model.Model, answers ...string) {
 	for _, text := range answers {
 		f.Add(text)
@@ -31,6 +32,11 @@ func FuzzAnswer(f *testing.F, open func(client *http.Client) model.Model, answer
 	if len(answers) == 0 {
 		for _, e := range recording.All(f) {
 			f.Add(e.Text)
+		}
+		for _, a := range Answers(f) {
+			if a.API != "bedrock" { // whose streams are not of text
+				f.Add(Provider{}.sent(a))
+			}
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {

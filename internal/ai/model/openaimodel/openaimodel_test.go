@@ -35,9 +35,11 @@ func TestRecordings(t *testing.T) {
 		func(address string) model.Model { return openaimodel.New(address+"/v1", "k", http.DefaultClient) })
 }
 
-func TestWhatDoesNotFitTheWindowIsTold(t *testing.T) {
-	modeltest.RunRefusals(t, func(c *http.Client) model.Model { return openaimodel.New("", "k", c) },
-		`"error":`, `"object":"error"`)
+func TestAnswersOfServers(t *testing.T) {
+	modeltest.RunAnswers(t, modeltest.Provider{
+		API: "openai", Reports: []string{`"error":`, `"object":"error"`},
+		Open: func(c *http.Client) model.Model { return openaimodel.New("", "sk-key-of-ours", c) },
+	})
 }
 
 func TestNoBlankTextIsSent(t *testing.T) {

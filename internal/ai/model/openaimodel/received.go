@@ -1,0 +1,193 @@
+package openaimodel
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strings"
+
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/providerhttp"
+)
+
+// chunk is one event of a stream: https://platform.openai.com/docs/api-reference/chat/streaming. An answer that is not
+// streamed is one chunk with messages in place of deltas.
+type chunk struct {
+	Error   providerhttp.Trouble `json:"error"`
+	Object  providerhttp.Text    `json:"object"`
+	Model   providerhttp.Text    `json:"model"`
+	Choices []choice             `json:"choices"`
+	Usage   *usage               `json:"usage"`
+	Groq    struct {
+		Usage *usage `json:"usage"`
+	} `json:"x_groq"`
+}
+
+type choice struct {
+	Delta        *delta            `json:"delta"`
+	Message      *delta            `json:"message"`
+	FinishReason providerhttp.Text `json:"finish_reason"`
+	Usage        *usage            `json:"usage"` // Moonshot's
+}
+
+type delta struct {
+	Content   providerhttp.Text `json:"content"`
+	Refusal   providerhttp.Text `json:"refusal"`
+	ToolCalls []piece           `json:"tool_calls"`
+	Function  *pieceBody        `json:"function_call"` // before there were tools
+}
+
+// piece is a piece of a call.
+type piece struct {
+	Index    *providerhttp.Count `json:"index"`
+	ID       providerhttp.Text   `json:"id"`
+	Function pieceBody           `json:"function"`
+}
+
+type pieceBody struct {
+	Name      providerhttp.Text `json:"name"`
+	Arguments model.Arguments   `json:"arguments"`
+}
+
+type usage struct {
+	Input  providerhttp.Count `json:"prompt_tokens"`
+	Output providerhttp.Count `json:"completion_tokens"`
+	Total  providerhttp.Count `json:"total_tokens"`
+}
+
+// received is what a stream has sent so far.
+type received struct {
+	model.Draft
+
+	refusal strings.Builder
+	at      map[providerhttp.Count]*model.PartialCall // by the endpoint's index
+	calls   []*model.PartialCall
+}
+
+// read reads an event.
+func (h *received) read(data []byte) (goOn bool, err error) {
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("[DONE]")) {
+		h.Ended = true
+		return false, nil
+	}
+	var c chunk
+	if err := model.Decode(data, &c); err != nil {
+		return false, err
+	}
+	h.used(c.Usage)
+	h.used(c.Groq.Usage)
+	if c.Error.There {
+		return false, model.BrokeOff(c.Error)
+	}
+	if len(c.Choices) == 0 { // some endpoints send the failure itself, not as a member
+		if said := providerhttp.Said(data); said.There {
+			return false, model.BrokeOff(said)
+		}
+	}
+	h.take(c)
+	return !h.Full() && h.refusal.Len() <= model.MaxText, nil
+}
+
+func (h *received) take(c chunk) {
+	h.Model = cmp.Or(h.Model, string(c.Model))
+	if len(c.Choices) == 0 {
+		return
+	}
+	choice := c.Choices[0]
+	h.used(choice.Usage)
+	h.Stop = cmp.Or(string(choice.FinishReason), h.Stop)
+	said := choice.Delta
+	if said == nil { // some endpoints repeat the message so far beside each delta
+		said = choice.Message
+		h.Ended = h.Ended || said != nil
+	}
+	if said == nil {
+		return
+	}
+	h.Say(string(said.Content))
+	h.refusal.WriteString(string(said.Refusal))
+	list := said.ToolCalls
+	if said.Function != nil {
+		list = append(list, piece{Function: *said.Function})
+	}
+	taken := map[*model.PartialCall]bool{}
+	for _, p := range list {
+		call := h.call(p, taken)
+		taken[call] = true
+		h.Add(call, string(p.ID), string(p.Function.Name), string(p.Function.Arguments))
+	}
+}
+
+// used takes over a report of usage, which covers the whole reply so far. Gemini and xAI count what the model reasons
+// in the total alone.
+func (h *received) used(u *usage) {
+	if u == nil {
+		return
+	}
+	input, output := int64(u.Input), int64(u.Output)
+	if input > 0 && int64(u.Total) > input {
+		output = max(output, int64(u.Total)-input)
+	}
+	h.InputTokens, h.OutputTokens = max(h.InputTokens, input), max(h.OutputTokens, output)
+}
+
+// call returns the call to which a piece belongs: that of its index, or, where the endpoint sends no index, that of its
+// id, or the last one. Where all have one index or none, a piece with a name begins a call, unless it goes on with one
+// or repeats it. An id without a name does not begin a call: some endpoints make up another id for each piece. It is
+// nil where there are very many. taken are the calls that have pieces of this event.
+func (h *received) call(p piece, taken map[*model.PartialCall]bool) *model.PartialCall {
+	indexed := p.Index != nil && *p.Index >= 0 && *p.Index <= maxIndex
+	c := h.known(p, indexed)
+	if c != nil && (p.Function.Name == "" || goesOn(c, p, indexed, taken[c])) {
+		return c
+	}
+	if c = h.Begin(); c == nil {
+		return nil
+	}
+	h.calls = append(h.calls, c)
+	if indexed {
+		h.at[*p.Index] = c
+	}
+	return c
+}
+
+// known is the call that a piece may belong to; nil: there is none.
+func (h *received) known(p piece, indexed bool) *model.PartialCall {
+	if indexed {
+		return h.at[*p.Index]
+	}
+	for _, c := range h.calls {
+		if p.ID != "" && c.ID == string(p.ID) {
+			return c
+		}
+	}
+	if last := len(h.calls) - 1; last >= 0 {
+		return h.calls[last]
+	}
+	return nil
+}
+
+// goesOn says whether a piece that has a name belongs to a call.
+func goesOn(c *model.PartialCall, p piece, indexed, taken bool) bool {
+	id, name, arguments := string(p.ID), string(p.Function.Name), string(p.Function.Arguments)
+	switch {
+	case id != "" && c.ID != "" && id != c.ID:
+		return false
+	case c.Whole():
+		again := arguments == "" || sameJSON(arguments, string(c.Arguments))
+		return name == c.Name && again && (!taken || id != "" && id == c.ID)
+	case id != "" && id == c.ID:
+		return true
+	}
+	return !taken && (name == c.Name || indexed && len(c.Arguments) == 0) // a name may come in pieces, too
+}
+
+// sameJSON says whether two texts are one value, however it is written.
+func sameJSON(a, b string) bool {
+	var one, other bytes.Buffer
+	return json.Compact(&one, []byte(a)) == nil && json.Compact(&other, []byte(b)) == nil &&
+		bytes.Equal(one.Bytes(), other.Bytes())
+}
+
+// maxIndex limits the indexes of calls, which come from the endpoint.
+const maxIndex = 1000

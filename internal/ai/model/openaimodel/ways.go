@@ -1,0 +1,96 @@
+package openaimodel
+
+import (
+	"net/url"
+	"strings"
+	"sync"
+
+	"agentplatform/internal/ai/model"
+)
+
+// way is how a model of an endpoint takes what endpoints take in different ways. The zero value is that of most.
+//
+// Only OpenAI's own models refuse max_tokens, some of them. Ollama, TGI and LM Studio read nothing else, and Mistral
+// refuses max_completion_tokens. llama.cpp, vLLM, SGLang, LiteLLM, Groq, OpenRouter, xAI, Gemini and DeepSeek read
+// max_tokens as well. Azure has models of both kinds.
+type way struct {
+	completion bool // the limit of tokens is max_completion_tokens
+	otherName  bool // the endpoint has refused the name of the limit with which we began
+	noOptions  bool // stream_options are refused
+}
+
+// firstWay is the way with which a call of an endpoint begins.
+func firstWay(address string) way {
+	u, err := url.Parse(address)
+	if err != nil {
+		return way{}
+	}
+	host := "." + strings.ToLower(u.Hostname())
+	return way{completion: strings.HasSuffix(host, ".api.openai.com") || strings.HasSuffix(host, ".openai.azure.com")}
+}
+
+// tuned sets the parameters of a request as a way says.
+func (b *request) tuned(r model.Request, w way) {
+	b.MaxTokens, b.MaxCompletion, b.StreamOptions = r.MaxTokens, nil, &streamOptions{true}
+	if w.completion {
+		b.MaxTokens, b.MaxCompletion = nil, r.MaxTokens
+	}
+	if w.noOptions {
+		b.StreamOptions = nil
+	}
+}
+
+// limit is the name of the limit of tokens.
+func (w way) limit() string {
+	if w.completion {
+		return "max_completion_tokens"
+	}
+	return "max_tokens"
+}
+
+// without is the way without what an endpoint has refused. There is none where it has refused something else, or each
+// name of the limit.
+func (w way) without(err error) (other way, is bool) {
+	switch {
+	case model.KindOf(err) != model.BadRequest:
+	case !w.otherName && model.Refuses(err, w.limit()):
+		w.completion, w.otherName, is = !w.completion, true, true
+	case !w.noOptions && model.Refuses(err, "stream_options"):
+		w.noOptions, is = true, true
+	}
+	return w, is
+}
+
+// ways are those of the models of an endpoint, as this process has learned them.
+type ways struct {
+	first way
+
+	mu    sync.Mutex
+	known map[string]way // by the name of the model, where it is not the first
+}
+
+// maxKnown limits the models that are remembered: whoever makes agents names them.
+const maxKnown = 1000
+
+func (l *ways) of(name string) way {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, is := l.known[name]; is {
+		return known
+	}
+	return l.first
+}
+
+// keep remembers the way of a call. What was tried without an end to the refusal is remembered, too: it is not worse.
+func (l *ways) keep(name string, w way) {
+	w.otherName = false
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if known, is := l.known[name]; is && known == w || !is && w == l.first {
+		return
+	}
+	if l.known == nil || len(l.known) >= maxKnown {
+		l.known = map[string]way{}
+	}
+	l.known[name] = w
+}

@@ -1,0 +1,149 @@
+package providerhttp
+
+import (
+	"net/http"
+	"slices"
+)
+
+// Cause is what a failure means for the call, however its provider reports it.
+type Cause int
+
+// The causes.
+const (
+	Passing   Cause = iota // the same call may succeed later
+	Throttled              // as Passing, after a wait
+	TooLong                // what was sent does not fit the model's context window
+	Filtered               // the provider refuses the content
+	UsedUp                 // the quota or credit of the account is used up
+	BadKey                 // the credentials are refused
+	Denied                 // the credentials do not allow this call
+	Wrong                  // the same call never succeeds
+)
+
+// Cause is what this failure means. status is that of the HTTP answer; 0 or 200 where the failure stands within an
+// answer. What it is called decides before its words, and its words before the status.
+func (t Trouble) Cause(status int) Cause {
+	if status < http.StatusBadRequest {
+		status = t.status()
+	}
+	switch {
+	case t.tooLong(status):
+		return TooLong
+	case t.named(filteredCode) || t.says(filtered):
+		return Filtered
+	case t.usedUp(status):
+		return UsedUp
+	case t.named(keyCode) || t.says(key):
+		return BadKey
+	case t.named(generationCode):
+		return Passing
+	}
+	switch status {
+	case http.StatusUnauthorized:
+		return BadKey
+	case http.StatusForbidden:
+		return Denied
+	case http.StatusTooManyRequests:
+		return Throttled
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusFailedDependency:
+		return Passing
+	case http.StatusNotImplemented:
+		return Wrong
+	case http.StatusBadRequest:
+		if t.named(throttledCode) || t.says(throttled) {
+			return Throttled
+		}
+		return Wrong
+	}
+	switch {
+	case status >= http.StatusBadRequest && status < http.StatusInternalServerError, t.named(wrongCode), t.says(wrong):
+		return Wrong
+	case status < http.StatusBadRequest && (t.named(throttledCode) || t.says(throttled)):
+		return Throttled
+	}
+	return Passing
+}
+
+// usedUp says whether waiting for minutes does not help. A limit of a minute has the same words at some providers, and
+// so has a limit of a day whose wait is short.
+func (t Trouble) usedUp(status int) bool {
+	switch {
+	case t.named(usedUpCode), status == http.StatusPaymentRequired, t.says(noQuota):
+		return true
+	case t.Wait > 0, t.says(minutes), t.named(exhaustedCode):
+		return false
+	}
+	return t.says(usedUp) || status == http.StatusTooManyRequests && t.says(daily)
+}
+
+func (t Trouble) named(by pattern) bool { return slices.ContainsFunc(t.codes, by.MatchString) }
+func (t Trouble) says(words pattern) bool {
+	return slices.ContainsFunc(t.words, words.MatchString)
+}
+
+// In words is a cause for whoever waits for the call, before what the provider says; empty: its words suffice. what is
+// the provider: "the model's provider".
+func (c Cause) In(what string) string {
+	switch c {
+	case Filtered:
+		return what + " refuses this content: it "
+	case UsedUp:
+		return "the quota or credit at " + what + " is used up: it "
+	case BadKey:
+		return what + " refuses the API key: it "
+	case Denied:
+		return what + " refuses the API key or what it asks for: it "
+	default:
+		return what + " "
+	}
+}
+
+// The names and words are those of providers as they document them or as they were reported in public:
+// modeltest.Answers has a row for each.
+var (
+	filteredCode = anyOf(`content_?filter`, `content_?policy`, `responsibleaipolicy`, `data_inspection_failed`,
+		`sensitive_?content`, `prohibited_content`, `content_?moderation`, `^(1301|safety|recitation|blocklist)$`)
+	filtered = anyOf(`content management policy`, `content[_ -]?(filter(ing|ed)?|moderation) (policy|system)`,
+		`contentpolicyviolation`, `content_policy_violation`, `flagged (as|by|for|because)`, `requires moderation`,
+		`(violat\w+|against) [^.;]{0,30}(usage|content|safety) (policy|policies|guidelines)`, `rejected [^.;]{0,40}safety`,
+		`content exists risk`, `inappropriate content`, `prohibited_content`, `content (is|was|has been) (blocked|filtered)`,
+		`不安全或敏感内容`, `敏感内容`)
+
+	usedUpCode = anyOf(`insufficient_?(quota|credit|balance|fund)`, `billing`, `credits?_(exhausted|required|limit)`,
+		`out_of_credits`, `payment_required`, `exceeded_current_quota`, `arrearage`, `overdue`, `budget_exceeded`,
+		`account_deactivated`, `usage_limit_reached`, `^1113$`)
+	usedUp = anyOf(`exceeded your current quota`, `insufficient (quota|credit|balance|fund)`,
+		`(credit|balance)s?\b[^.;]{0,30}\b(too low|exhausted|used up|run out|ran out|depleted|insufficient|expired)`,
+		`(out of|run out of|used all|no (more|remaining)|not enough|purchase( more)?|add( more)?|requires more) `+
+			`(available )?(\d+ )?(api )?credits`,
+		`(spending|spend|billing|monthly|usage|key|credit) (hard )?limit\b[^.;]{0,20}(reached|exceeded)?`,
+		`billing (details|is not|not active|account)`, `budget has been exceeded`, `exceeded budget`, `exceededbudget`,
+		`account is not active`, `余额不足`, `欠费`)
+	noQuota       = anyOf(`quota exceeded[^;]{0,200}, limit: 0\b`)
+	exhaustedCode = anyOf(`^resource_exhausted$`) // Google's name for each kind of limit
+	daily         = anyOf(`\b(per|a)[ _-]?day\b`, `\bdaily\b`, `\bper[ _-]?month\b`, `\bmonthly\b`)
+	minutes       = anyOf(`\bper[ _-]?(second|sec|minute|min)\b`, `perminute`, `\b[TR]PM\b`)
+
+	keyCode = anyOf(`(invalid|incorrect|expired|missing)_?api_?key`, `api_?key_?(invalid|expired)`,
+		`^authentication_?error$`, `^unrecognizedclient`, `invalidsignature`, `expiredtoken`, `invalidclienttokenid`)
+	key = anyOf(`(incorrect|invalid|wrong|bad|no|missing|unknown) api[ -]?key`, `api[ -]?key [^.;]{0,20}`+
+		`(not valid|invalid|expired|not found|incorrect)`, `security token [^.;]{0,30}(invalid|expired)`)
+
+	// generationCode matches the names of failures of what the model wrote, which it may write otherwise.
+	generationCode = anyOf(`tool_use_failed`, `json_validate_failed`)
+
+	throttledCode = anyOf(`rate_?limit`, `throttl`, `too_?many_?requests`, `slow_?down`, `^resource_exhausted$`,
+		`servicequotaexceeded`)
+	throttled = anyOf(`rate.?limit[^.;]{0,40}(reached|exceeded|hit)`, `(exceeded|reached|hit)[^.;]{0,30}rate.?limit`,
+		`too many requests`, `throttl`)
+
+	// wrong matches the words of failures that servers report as their own, but that only another request mends.
+	wrongCode = anyOf(`^invalid_request_error$`, `^not_supported`, `^unsupported`, `^model_not_found$`,
+		`^invalid_?argument$`, `^not_found_error$`, `^validation`, `unimplemented`)
+	wrong = anyOf(`\b(image|audio|video|vision|file|tool|function|system|reasoning|thinking|grammar|schema|stream|`+
+		`multi.?modal|response_format|json_schema)\w*( \w+){0,3} (is|are) not (supported|enabled|available)`,
+		`(does|do|did) ?n[o']t support`, `(not|un)[- ]?supported (by|with|for|in|param|content|value|type)`,
+		`param(eter)? requires`, `requires --jinja`, `--mmproj|mmproj file`,
+		`(failed|unable) to parse (grammar|tools|messages|schema|json)`, `(conversation )?roles must alternate`,
+		`model \S+ (was |is )?not found`, `no such model`, `unknown model`, `unexpected endpoint`)
+)
