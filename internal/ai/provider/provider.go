@@ -121,12 +121,18 @@ func (s *Set) Check(ctx context.Context, provider, name string, skip bool) error
 		return problem.InvalidField("body.model",
 			"%s cannot be asked for its models: %s; skip_check: true takes the model nevertheless", provider, err)
 	}
-	if !slices.ContainsFunc(infos, func(i model.Info) bool { return i.Name == name }) {
+	if !slices.ContainsFunc(infos, func(i model.Info) bool { return bare(i.Name) == bare(name) }) {
 		return problem.InvalidField("body.model.name",
 			"%s has no model %q: GET /models says which there are; skip_check: true takes it nevertheless", provider,
 			name)
 	}
 	return nil
+}
+
+// bare is a model's name without what its provider adds in the list and needs in no call: Ollama lists qwen3 as
+// qwen3:latest, and Gemini gemini-flash as models/gemini-flash.
+func bare(name string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(name, "models/"), ":latest")
 }
 
 // demo is the provider that is always configured.

@@ -50,6 +50,19 @@ func TestAnAgentsModelMustBeOneThatCanBeReached(t *testing.T) {
 	assert.Equal(t, 1, near.asked, "a list is remembered for a while")
 }
 
+// The first example of the documentation failed with Ollama.
+func TestAModelIsFoundByTheNameThatItsUsersSay(t *testing.T) {
+	set := &provider.Set{Host: host.System(), Catalogues: map[string]model.Catalogue{"near": &listed{names: []string{
+		"qwen3:latest", "llama3.1:8b", "plain", "hf.co/a/b-GGUF:latest", "models/gemini-flash"}}}}
+	for name, want := range map[string]bool{
+		"qwen3": true, "qwen3:latest": true, "plain": true, "plain:latest": true, "llama3.1:8b": true,
+		"hf.co/a/b-GGUF": true, "gemini-flash": true, "models/gemini-flash": true,
+		"llama3.1": false, "qwen3:8b": false, "qwen": false, ":latest": false, "qwen3:": false, "QWEN3": false,
+	} {
+		assert.Equal(t, want, set.Check(t.Context(), "near", name, false) == nil, name)
+	}
+}
+
 func TestAnUnreachableProviderDoesNotHideOthers(t *testing.T) {
 	set := &provider.Set{Host: host.System(), Catalogues: map[string]model.Catalogue{
 		"near": &listed{names: []string{"small"}}, "away": &listed{down: errors.New("connection refused")},

@@ -34,9 +34,7 @@ func FuzzAnswer(f *testing.F, open func(client *http.Client) model.Model, answer
 			f.Add(e.Text)
 		}
 		for _, a := range Answers(f) {
-			if a.API != "bedrock" { // whose streams are not of text
-				f.Add(Provider{}.sent(a))
-			}
+			f.Add(Provider{}.sent(a))
 		}
 	}
 	f.Fuzz(func(t *testing.T, text string) {
