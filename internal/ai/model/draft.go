@@ -3,6 +3,7 @@ package model
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -108,8 +109,8 @@ func label(text string) string { return text[:min(len(text), maxLabel)] }
 // Full says that the reply is larger than any caller accepts; no more of it is read.
 func (d *Draft) Full() bool { return d.size > MaxArguments || d.text.Len() > MaxText }
 
-// Failed is the reply of a call that failed: the provider has counted, and may bill, what it reported until then.
-func (d *Draft) Failed(err error) (Reply, error) {
+// failed is the reply of a call that failed: the provider has counted, and may bill, what it reported until then.
+func (d *Draft) failed(err error) (Reply, error) {
 	return Reply{InputTokens: d.InputTokens, OutputTokens: d.OutputTokens}, err
 }
 
@@ -122,8 +123,12 @@ var (
 		`^(cancel|timeout|unavailable|overloaded)`)
 )
 
-// Done is the reply when the stream has ended. The error is an [Error].
-func (d *Draft) Done() (Reply, error) {
+// Done is the reply when the stream has ended. err is that of the stream: where the connection broke after the model
+// had stopped, the reply is whole. The error is an [Error].
+func (d *Draft) Done(err error) (Reply, error) {
+	if e, _ := errors.AsType[*Error](err); err != nil && (d.Stop == "" || e == nil || !e.Cut) {
+		return d.failed(err)
+	}
 	d.say(d.last.rest())
 	r := d.Reply
 	r.Text, r.Model = d.text.String(), label(r.Model)

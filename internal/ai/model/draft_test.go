@@ -51,7 +51,7 @@ func TestADraftBecomesAReply(t *testing.T) {
 	} {
 		d := &model.Draft{Emit: func(string) {}}
 		c.draft(d)
-		r, err := d.Done()
+		r, err := d.Done(nil)
 		assert.Equal(t, c.text, r.Text, name)
 		assert.Equal(t, c.finish, r.Finish, name)
 		if c.finish == "" {

@@ -1,10 +1,13 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
+
+	"agentplatform/internal/ai/providerhttp"
 )
 
 // FixedList is a list from the settings.
@@ -40,12 +43,14 @@ func (e *ListEndpoint) List(ctx context.Context) ([]Info, error) {
 		return nil, Unreachable(err)
 	}
 	defer func() { _ = answer.Body.Close() }()
+	if answer.StatusCode != http.StatusOK {
+		status, said := providerhttp.Refusal(answer)
+		said.Message = "" // whoever lists models need not see it
+		return nil, FromHTTP(status, said)
+	}
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxList))
 	if err != nil {
 		return nil, Unreachable(err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the model's provider answered %d", answer.StatusCode)
 	}
 	var list struct {
 		Data []struct {
@@ -54,7 +59,11 @@ func (e *ListEndpoint) List(ctx context.Context) ([]Info, error) {
 			DisplayName string `json:"display_name"`
 		} `json:"data"`
 	}
-	if err := Decode(raw, &list); err != nil {
+	var into any = &list
+	if raw = bytes.TrimSpace(raw); bytes.HasPrefix(raw, []byte("[")) { // Together's
+		into = &list.Data
+	}
+	if err := Decode(raw, into); err != nil {
 		return nil, fmt.Errorf("the model's provider gave no list of models")
 	}
 	var infos []Info

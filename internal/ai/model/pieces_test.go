@@ -41,7 +41,7 @@ func TestATextMayBeDividedAnywhere(t *testing.T) {
 				d.Say(string(piece))
 				d.Add(c, "", "", string(piece))
 			}
-			reply, err := d.Done()
+			reply, err := d.Done(nil)
 			require.NoError(t, err)
 			assert.Equal(t, text, reply.Text, "%s by %d", name, size)
 			assert.Equal(t, text, emitted.String())
@@ -75,7 +75,7 @@ func TestWhatIsNoCharacterIsReplaced(t *testing.T) {
 		for _, piece := range pieces {
 			d.Say(piece)
 		}
-		reply, err := d.Done()
+		reply, err := d.Done(nil)
 		require.NoError(t, err)
 		assert.Equal(t, want, reply.Text, "%q", pieces)
 	}

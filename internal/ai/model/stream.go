@@ -51,7 +51,7 @@ func Stream(
 	for {
 		data, err := stream.next()
 		if err != nil {
-			return answer.Header, stream.ended(err)
+			return answer.Header, stream.ended(ctx, err)
 		}
 		goOn, err := event(data)
 		if err == nil && !goOn {
@@ -117,10 +117,12 @@ func (r *events) first() (byte, error) {
 }
 
 // ended is the failure of a stream after which nothing comes; nil: there were events.
-func (r *events) ended(err error) error {
+func (r *events) ended(ctx context.Context, err error) error {
 	switch {
 	case !errors.Is(err, io.EOF):
-		return Unreachable(err)
+		failure, _ := errors.AsType[*Error](Unreachable(err))
+		failure.Cut = ctx.Err() == nil
+		return failure
 	case r.some:
 		return nil
 	case providerhttp.Line(r.strange) != "":

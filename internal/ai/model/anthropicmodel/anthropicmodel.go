@@ -159,14 +159,11 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		said.Ended = said.Ended || e.Type == "message_stop" || e.Type == "message"
 		return !said.Full() && !said.Ended, nil
 	})
-	if err != nil {
-		return said.Failed(err)
-	}
 	said.RequestID = header.Get("Request-Id")
 	if said.Stop == "refusal" {
 		said.Refusal = "the model refuses to go on with this conversation"
 	}
-	return said.Done()
+	return said.Done(err)
 }
 
 // received is what a stream has sent so far.

@@ -57,10 +57,10 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return said.Failed(failure(err))
+		return said.Done(failure(err))
 	}
 	said.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
-	return said.Done()
+	return said.Done(nil)
 }
 
 func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, error) {

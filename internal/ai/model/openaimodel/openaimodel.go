@@ -121,15 +121,15 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 func (m *Model) call(ctx context.Context, body request, emit func(string)) (model.Reply, error) {
 	said := received{Draft: model.Draft{Emit: emit}, at: map[providerhttp.Count]*model.PartialCall{}}
 	header, err := model.Stream(ctx, m.endpoint, body, said.read)
-	if err != nil {
-		return said.Failed(err)
-	}
 	said.RequestID = header.Get("X-Request-Id")
 	if said.refusal.Len() > 0 {
 		said.Refusal = "the model refuses: " + said.refusal.String()
 	}
-	reply, err := said.Done()
-	return reply, model.Redact(err, m.endpoint.URL, m.endpoint.Header)
+	reply, failed := said.Done(err)
+	if err == nil { // it is not that of the stream, whose text may be shown
+		failed = model.Redact(failed, m.endpoint.URL, m.endpoint.Header)
+	}
+	return reply, failed
 }
 
 func messages(r model.Request) []message {

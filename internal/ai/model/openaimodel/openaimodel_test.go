@@ -2,7 +2,9 @@ package openaimodel_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -28,6 +30,24 @@ func TestAFailedCallReturnsItsUsage(t *testing.T) {
 			"what cannot be read": []byte("data: {\n\n"),
 			"content is filtered": []byte(`data: {"choices":[{"delta":{},"finish_reason":"content_filter"}]}` + "\n\n"),
 		})
+}
+
+// Some proxies reset the connection when the answer has ended. Eight calls were paid for such a reply.
+func TestAReplyIsWholeWhereTheConnectionBreaksAfterItsEnd(t *testing.T) {
+	for end, kind := range map[string]model.Kind{`"finish_reason":"stop"`: "", `"finish_reason":null`: model.Retryable} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"Hi"},`+end+"}]}\n\n")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		}))
+		reply, err := openaimodel.New(server.URL, "k", http.DefaultClient).Converse(t.Context(),
+			model.Request{Name: "m"}, func(string) {})
+		server.Close()
+		assert.Equal(t, kind, model.KindOf(err), "%v", err)
+		if kind == "" {
+			assert.Equal(t, "Hi", reply.Text)
+		}
+	}
 }
 
 func TestRecordings(t *testing.T) {

@@ -39,9 +39,16 @@ func TestEachProvidersListIsRead(t *testing.T) {
 		require.NoError(t, err, provider)
 		assert.Equal(t, []model.Info{want}, got)
 	}
+	array := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `[{"id":"of Together","object":"model"}]`)
+	}))
+	defer array.Close()
+	got, err := registry.Catalogues(setting.Settings{OpenAIBaseURL: array.URL})["openai"].List(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, []model.Info{{Name: "of Together"}}, got)
 	s.OpenAIAPIKey = "wrong"
-	_, err := registry.Catalogues(s)["openai"].List(t.Context())
-	require.EqualError(t, err, "the model's provider answered 401")
+	_, err = registry.Catalogues(s)["openai"].List(t.Context())
+	require.EqualError(t, err, "the model's provider refuses the API key: it answered 401: Unauthorized")
 	s.OpenAIBaseURL = "http://127.0.0.1:1/v1"
 	_, err = registry.Catalogues(s)["openai"].List(t.Context())
 	require.ErrorContains(t, err, "cannot be reached")
@@ -58,5 +65,5 @@ func TestAKeyFollowsNoRedirect(t *testing.T) {
 	defer server.Close()
 	_, err := registry.Catalogues(setting.Settings{AnthropicBaseURL: server.URL,
 		AnthropicAPIKey: "a"})["anthropic"].List(t.Context())
-	require.EqualError(t, err, "the model's provider answered 307")
+	require.EqualError(t, err, "the model's provider answered 307: Temporary Redirect")
 }
