@@ -16,3 +16,7 @@ func TestContract(t *testing.T) {
 		return anthropicmodel.New(address, "secret-key", http.DefaultClient)
 	})
 }
+
+func TestLlama(t *testing.T) {
+	modeltest.RunLlama(t, func(address string) model.Model { return anthropicmodel.New(address, "", http.DefaultClient) })
+}

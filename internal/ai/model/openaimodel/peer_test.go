@@ -16,3 +16,7 @@ func TestContract(t *testing.T) {
 		return openaimodel.New(address+"/v1", "secret-key", http.DefaultClient)
 	})
 }
+
+func TestLlama(t *testing.T) {
+	modeltest.RunLlama(t, func(address string) model.Model { return openaimodel.New(address+"/v1", "", http.DefaultClient) })
+}
