@@ -50,25 +50,27 @@ func Unreachable(err error) error {
 	return Fail(Retryable, "the embedding model cannot be reached: %w", failure)
 }
 
-// FromHTTP makes an [Error] from a provider's HTTP status and what it says.
-func FromHTTP(status int, said providerhttp.Trouble) error {
-	words := cmp.Or(said.Message, http.StatusText(status), "no words")
-	return &Error{Kind: kindOf(status, said), Wait: said.Wait, Said: said, Err: fmt.Errorf("%sanswered %d: %s",
-		said.Cause(status).In("the embedding model's provider"), status, words)}
+// FromHTTP makes an [Error] from a provider's HTTP status and its report.
+func FromHTTP(status int, trouble providerhttp.Trouble) error {
+	words := cmp.Or(trouble.Message, http.StatusText(status), "no words")
+	kind := kindOf(status, trouble)
+	return &Error{Kind: kind, Wait: trouble.Wait, Trouble: trouble, Err: fmt.Errorf("%sanswered %d: %s",
+		trouble.Cause(status).In("the embedding model's provider"), status, words)}
 }
 
-func kindOf(status int, said providerhttp.Trouble) Kind {
-	switch cause := said.Cause(status); {
+func kindOf(status int, trouble providerhttp.Trouble) Kind {
+	switch cause := trouble.Cause(status); {
 	case cause == providerhttp.Throttled:
 		return Throttled
 	case cause == providerhttp.UsedUp, cause == providerhttp.BadKey, cause == providerhttp.Denied,
 		cause == providerhttp.Filtered, status == http.StatusNotFound:
 		return BadRequest
-	case cause == providerhttp.TooLong, status == http.StatusRequestEntityTooLarge, tooLarge.MatchString(said.Message):
+	case cause == providerhttp.TooLong, status == http.StatusRequestEntityTooLarge,
+		tooLarge.MatchString(trouble.Message):
 		return TooLong
 	case cause == providerhttp.Passing:
 		return Retryable
-	case status < http.StatusInternalServerError && tooMany.MatchString(said.Message):
+	case status < http.StatusInternalServerError && tooMany.MatchString(trouble.Message):
 		return TooLong
 	}
 	return BadRequest

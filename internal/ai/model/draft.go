@@ -14,8 +14,8 @@ type Draft struct {
 	Reply // without text, calls and finish
 
 	Emit    func(text string)
-	Stop    string // why the model stopped, in the provider's words; empty: it does not say
-	Ended   bool   // the provider says that the reply has ended, with or without a reason
+	Stop    string // why the model stopped, in the provider's words; empty: it gives no reason
+	Ended   bool   // the provider has ended the reply, with or without a reason
 	Refusal string // why the provider refuses to answer; empty: it does not
 
 	text  strings.Builder
@@ -32,7 +32,7 @@ type PartialCall struct {
 	shape shape
 }
 
-// Whole says that the arguments are a whole JSON object or array.
+// Whole reports that the arguments are a whole JSON object or array.
 func (c *PartialCall) Whole() bool { return c.shape.whole }
 
 // What a draft keeps, whatever a provider sends. What is longer than maxLabel is cut.
@@ -42,9 +42,9 @@ const (
 )
 
 // Say adds text.
-func (d *Draft) Say(piece string) { d.say(d.last.add(piece)) }
+func (d *Draft) Say(piece string) { d.write(d.last.add(piece)) }
 
-func (d *Draft) say(text string) {
+func (d *Draft) write(text string) {
 	if text != "" {
 		d.text.WriteString(text)
 		d.Emit(text)
@@ -116,7 +116,8 @@ func (d *Draft) failed(err error) (Reply, error) {
 
 // Why models stop, in the words of all providers and gateways that are known. Every other reason is an ordinary end.
 var (
-	long     = regexp.MustCompile(`(?i)^(length|max_?(output_|new_|completion_)?(tokens|length)|model_length|token_limit)$`)
+	long = regexp.MustCompile(`(?i)^(length|max_?(output_|new_|completion_)?(tokens|length)|model_length|` +
+		`token_limit)$`)
 	filtered = regexp.MustCompile(`(?i)content_?filter|safety|prohibited|recitation|blocklist|spii|refusal|guardrail|` +
 		`sensitive|moderation|flagged`)
 	broken = regexp.MustCompile(`(?i)error|^abort|malformed|unexpected_tool_call|insufficient_system_resource|` +
@@ -129,7 +130,7 @@ func (d *Draft) Done(err error) (Reply, error) {
 	if e, _ := errors.AsType[*Error](err); err != nil && (d.Stop == "" || e == nil || !e.Cut) {
 		return d.failed(err)
 	}
-	d.say(d.last.rest())
+	d.write(d.last.rest())
 	r := d.Reply
 	r.Text, r.Model = d.text.String(), label(r.Model)
 	whole, ids := true, map[string]bool{"": true}

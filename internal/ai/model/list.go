@@ -44,9 +44,9 @@ func (e *ListEndpoint) List(ctx context.Context) ([]Info, error) {
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
-		status, said := providerhttp.Refusal(answer)
-		said.Message = "" // whoever lists models need not see it
-		return nil, FromHTTP(status, said)
+		status, trouble := providerhttp.Refusal(answer)
+		trouble.Message = "" // the list is shown to more users than a failure
+		return nil, FromHTTP(status, trouble)
 	}
 	raw, err := io.ReadAll(io.LimitReader(answer.Body, maxList))
 	if err != nil {

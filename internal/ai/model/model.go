@@ -240,19 +240,19 @@ func Redact(err error, address string, sent http.Header) error {
 // Unredacted is [providerhttp.Unredacted].
 func Unredacted(err error) string { return providerhttp.Unredacted(err) }
 
-// FromHTTP makes the [Error] of an error response: its HTTP status, and what it says.
-func FromHTTP(status int, said providerhttp.Trouble) error {
-	cause := said.Cause(status)
-	return &Error{Kind: kinds[cause], Wait: said.Wait, Said: said, Err: fmt.Errorf("%sanswered %d: %s", cause.In(provider),
-		status, cmp.Or(said.Message, http.StatusText(status)))}
+// FromHTTP makes the [Error] of an error response: its HTTP status, and what it reports.
+func FromHTTP(status int, trouble providerhttp.Trouble) error {
+	cause := trouble.Cause(status)
+	return &Error{Kind: kinds[cause], Wait: trouble.Wait, Trouble: trouble, Err: fmt.Errorf("%sanswered %d: %s",
+		cause.In(provider), status, cmp.Or(trouble.Message, http.StatusText(status)))}
 }
 
 // BrokeOff makes the [Error] of an answer that reports a failure while it is streamed. It is retryable, unless the
-// answer says otherwise.
-func BrokeOff(said providerhttp.Trouble) error {
-	cause := said.Cause(0)
-	return &Error{Kind: kinds[cause], Wait: said.Wait, Said: said, Err: fmt.Errorf("%sbroke off: %s", cause.In(provider),
-		cmp.Or(said.Message, "it does not say why"))}
+// report means otherwise.
+func BrokeOff(trouble providerhttp.Trouble) error {
+	cause := trouble.Cause(0)
+	return &Error{Kind: kinds[cause], Wait: trouble.Wait, Trouble: trouble, Err: fmt.Errorf("%sbroke off: %s",
+		cause.In(provider), cmp.Or(trouble.Message, "it does not say why"))}
 }
 
 const provider = "the model's provider"
@@ -264,10 +264,10 @@ var kinds = map[providerhttp.Cause]Kind{
 	providerhttp.Denied: BadRequest, providerhttp.Wrong: BadRequest,
 }
 
-// Refuses says whether a failure means that the provider does not know or take a parameter of the request.
+// Refuses reports whether a failure means that the provider does not know or take a parameter of the request.
 func Refuses(err error, parameter string) bool {
 	e, is := errors.AsType[*Error](err)
-	return is && e.Said.Refuses(parameter)
+	return is && e.Trouble.Refuses(parameter)
 }
 
 // Unreachable makes the retryable [Error] of a call that got no answer or whose answer broke off. The text does

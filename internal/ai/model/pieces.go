@@ -48,7 +48,7 @@ func half(text string) rune {
 	return 0xD000 | rune(text[1]&0x3F)<<6 | rune(text[2]&0x3F)
 }
 
-// repaired is a text with its pairs joined. What is no character becomes U+FFFD.
+// repaired is a text with its pairs joined. Other bytes become U+FFFD.
 func repaired(text string) string {
 	if utf8.ValidString(text) {
 		return text

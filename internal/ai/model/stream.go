@@ -72,8 +72,8 @@ func whole(body io.Reader, event func(data []byte) (bool, error)) error {
 	if len(raw) > maxEvent {
 		return Unreachable(errTooLong)
 	}
-	if said := providerhttp.Said(raw); said.There || said.Message != "" {
-		return BrokeOff(said)
+	if trouble := providerhttp.Said(raw); trouble.There || trouble.Message != "" {
+		return BrokeOff(trouble)
 	}
 	_, err = event(raw)
 	return err
@@ -97,7 +97,7 @@ type events struct {
 	strange []byte // the beginning of the first line that has no field
 }
 
-// first is the first byte that is no white space. The error is an [Error].
+// first is the first byte that is not white space. The error is an [Error].
 func (r *events) first() (byte, error) {
 	if mark, _ := r.Peek(3); string(mark) == "\uFEFF" {
 		_, _ = r.Discard(len(mark))
@@ -164,7 +164,7 @@ func (r *events) next() (data []byte, err error) {
 	}
 }
 
-// maxStrange limits what is kept of a line that is no part of an event, in bytes.
+// maxStrange limits what is kept of a line that is not a part of an event, in bytes.
 const maxStrange = 1 << 10
 
 func isField(name string) bool {

@@ -51,7 +51,7 @@ func TestAnAgentsModelMustBeOneThatCanBeReached(t *testing.T) {
 }
 
 // The first example of the documentation failed with Ollama.
-func TestAModelIsFoundByTheNameThatItsUsersSay(t *testing.T) {
+func TestAModelIsFoundByItsShortName(t *testing.T) {
 	set := &provider.Set{Host: host.System(), Catalogues: map[string]model.Catalogue{"near": &listed{names: []string{
 		"qwen3:latest", "llama3.1:8b", "plain", "hf.co/a/b-GGUF:latest", "models/gemini-flash"}}}}
 	for name, want := range map[string]bool{

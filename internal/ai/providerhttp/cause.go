@@ -21,7 +21,7 @@ const (
 )
 
 // Cause is what this failure means. status is that of the HTTP answer; 0 or 200 where the failure stands within an
-// answer. What it is called decides before its words, and its words before the status.
+// answer. Its name decides before its words, and its words before the status.
 func (t Trouble) Cause(status int) Cause {
 	if status < http.StatusBadRequest {
 		status = t.status()
@@ -29,11 +29,11 @@ func (t Trouble) Cause(status int) Cause {
 	switch {
 	case t.tooLong(status):
 		return TooLong
-	case t.named(filteredCode) || t.says(filtered):
+	case t.named(filteredCode) || t.worded(filtered):
 		return Filtered
 	case t.usedUp(status):
 		return UsedUp
-	case t.named(keyCode) || t.says(key):
+	case t.named(keyCode) || t.worded(key):
 		return BadKey
 	case t.named(generationCode):
 		return Passing
@@ -50,51 +50,51 @@ func (t Trouble) Cause(status int) Cause {
 	case http.StatusNotImplemented:
 		return Wrong
 	case http.StatusBadRequest:
-		if t.named(throttledCode) || t.says(throttled) {
+		if t.named(throttledCode) || t.worded(throttled) {
 			return Throttled
 		}
 		return Wrong
 	}
 	switch {
-	case status >= http.StatusBadRequest && status < http.StatusInternalServerError, t.named(wrongCode), t.says(wrong):
+	case status >= http.StatusBadRequest && status < http.StatusInternalServerError, t.named(wrongCode),
+		t.worded(wrong):
 		return Wrong
-	case status < http.StatusBadRequest && (t.named(throttledCode) || t.says(throttled)):
+	case status < http.StatusBadRequest && (t.named(throttledCode) || t.worded(throttled)):
 		return Throttled
 	}
 	return Passing
 }
 
-// usedUp says whether waiting for minutes does not help. A limit of a minute has the same words at some providers, and
-// so has a limit of a day whose wait is short.
+// usedUp reports whether waiting for minutes does not help. A limit of a minute has the same words at some providers.
+// A limit of a day may have a short wait.
 func (t Trouble) usedUp(status int) bool {
 	switch {
-	case t.named(usedUpCode), status == http.StatusPaymentRequired, t.says(noQuota):
+	case t.named(usedUpCode), status == http.StatusPaymentRequired, t.worded(noQuota):
 		return true
-	case t.Wait > 0, t.says(minutes), t.named(exhaustedCode):
+	case t.Wait > 0, t.worded(minutes), t.named(exhaustedCode):
 		return false
 	}
-	return t.says(usedUp) || status == http.StatusTooManyRequests && t.says(daily)
+	return t.worded(usedUp) || status == http.StatusTooManyRequests && t.worded(daily)
 }
 
 func (t Trouble) named(by pattern) bool { return slices.ContainsFunc(t.codes, by.MatchString) }
-func (t Trouble) says(words pattern) bool {
+func (t Trouble) worded(words pattern) bool {
 	return slices.ContainsFunc(t.words, words.MatchString)
 }
 
-// In words is a cause for whoever waits for the call, before what the provider says; empty: its words suffice. what is
-// the provider: "the model's provider".
-func (c Cause) In(what string) string {
+// In is the cause in words, as the beginning of a sentence about a provider.
+func (c Cause) In(provider string) string {
 	switch c {
 	case Filtered:
-		return what + " refuses this content: it "
+		return provider + " refuses this content: it "
 	case UsedUp:
-		return "the quota or credit at " + what + " is used up: it "
+		return "the quota or credit at " + provider + " is used up: it "
 	case BadKey:
-		return what + " refuses the API key: it "
+		return provider + " refuses the API key: it "
 	case Denied:
-		return what + " refuses the API key or what it asks for: it "
+		return provider + " refuses the API key or what it asks for: it "
 	default:
-		return what + " "
+		return provider + " "
 	}
 }
 
@@ -105,8 +105,10 @@ var (
 		`sensitive_?content`, `prohibited_content`, `content_?moderation`, `^(1301|safety|recitation|blocklist)$`)
 	filtered = anyOf(`content management policy`, `content[_ -]?(filter(ing|ed)?|moderation) (policy|system)`,
 		`contentpolicyviolation`, `content_policy_violation`, `flagged (as|by|for|because)`, `requires moderation`,
-		`(violat\w+|against) [^.;]{0,30}(usage|content|safety) (policy|policies|guidelines)`, `rejected [^.;]{0,40}safety`,
-		`content exists risk`, `inappropriate content`, `prohibited_content`, `content (is|was|has been) (blocked|filtered)`,
+		`(violat\w+|against) [^.;]{0,30}(usage|content|safety) (policy|policies|guidelines)`,
+		`rejected [^.;]{0,40}safety`,
+		`content exists risk`, `inappropriate content`, `prohibited_content`,
+		`content (is|was|has been) (blocked|filtered)`,
 		`不安全或敏感内容`, `敏感内容`)
 
 	usedUpCode = anyOf(`insufficient_?(quota|credit|balance|fund)`, `billing`, `credits?_(exhausted|required|limit)`,

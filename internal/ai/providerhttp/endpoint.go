@@ -19,8 +19,8 @@ type Endpoint struct {
 }
 
 // Post sends JSON; accept is the content type of the answer. The error is that of a call without an answer. The answer
-// may be a [Refusal], and its body must be closed. A request on a kept connection that the server has closed meanwhile is
-// sent again on another: llama.cpp's server closes them after a few answers.
+// may be a [Refusal], and its body must be closed. A request on a kept connection that the server has closed meanwhile
+// is sent again on another: llama.cpp's server closes them after a few answers.
 func (e Endpoint) Post(ctx context.Context, body []byte, accept string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
 	if err != nil {
@@ -42,14 +42,14 @@ func SaidBy(body io.Reader) Trouble {
 	return Said(raw)
 }
 
-// Refusal is what an answer other than 200 says: its status, and what is wrong, with the wait that it asks for.
-func Refusal(answer *http.Response) (status int, said Trouble) {
-	said = SaidBy(answer.Body)
-	said.Wait = cmp.Or(RetryAfter(answer.Header), said.Wait)
-	if said.Wait == 0 && answer.StatusCode == http.StatusTooManyRequests {
-		said.Wait = resets(answer.Header)
+// Refusal is the report of an answer other than 200: its status, and what is wrong, with the wait that it asks for.
+func Refusal(answer *http.Response) (status int, trouble Trouble) {
+	trouble = SaidBy(answer.Body)
+	trouble.Wait = cmp.Or(RetryAfter(answer.Header), trouble.Wait)
+	if trouble.Wait == 0 && answer.StatusCode == http.StatusTooManyRequests {
+		trouble.Wait = resets(answer.Header)
 	}
-	return answer.StatusCode, said
+	return answer.StatusCode, trouble
 }
 
 // Signed is the address of a request that AWS's SDK has signed, and the parts of it that identify us, as [Redact] takes

@@ -51,9 +51,9 @@ func TestARequestOnAClosedConnectionIsSentAgain(t *testing.T) {
 	for range 2 {
 		answer, err := e.Post(t.Context(), []byte(`{"n":1}`), "application/json")
 		require.NoError(t, err)
-		said, err := io.ReadAll(answer.Body)
+		got, err := io.ReadAll(answer.Body)
 		require.NoError(t, err)
-		assert.Equal(t, "ok", string(said))
+		assert.Equal(t, "ok", string(got))
 		require.NoError(t, answer.Body.Close())
 	}
 	assert.EqualValues(t, 3, requests.Load())

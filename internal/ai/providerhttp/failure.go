@@ -9,11 +9,11 @@ import (
 
 // Failure is a failed call of a provider. Its kinds are those of a port.
 type Failure[Kind ~string] struct {
-	Kind Kind
-	Wait time.Duration // how long the provider asks to wait; 0: it did not say
-	Err  error
-	Said Trouble // what the provider said; nothing where it said nothing
-	Cut  bool    // the connection broke while the answer came, and the caller did not end it
+	Kind    Kind
+	Wait    time.Duration // how long the provider asks to wait; 0: it did not say
+	Err     error
+	Trouble Trouble // as the provider reported it
+	Cut     bool    // the connection broke while the answer came, and the caller did not end it
 
 	whole string // text for the log, where Err does not have all of it
 }
@@ -44,7 +44,9 @@ func RedactFailure[Kind ~string](err error, address string, sent http.Header) er
 		return err
 	}
 	shown, whole := Redact(err.Error(), address, sent)
-	return &Failure[Kind]{Kind: f.Kind, Wait: f.Wait, Err: errors.New(shown), Said: f.Said, Cut: f.Cut, whole: whole}
+	redacted := *f
+	redacted.Err, redacted.whole = errors.New(shown), whole
+	return &redacted
 }
 
 // Unredacted is the text of a failure for the log: with addresses, without credentials.

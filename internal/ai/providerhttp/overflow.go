@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// tooLong says whether a failure means that what was sent does not fit the model's context window. Names of failures are
-// believed before words.
+// tooLong reports whether the request does not fit the model's context window. Names of failures are believed before
+// words.
 func (t Trouble) tooLong(status int) bool {
 	switch {
-	case status == http.StatusTooManyRequests && t.says(minutes):
+	case status == http.StatusTooManyRequests && t.worded(minutes):
 		return false
 	case t.named(overflowCode):
 		return true
 	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden,
 		status == http.StatusNotFound, status == http.StatusTooManyRequests:
 		return false
-	case t.says(longContent):
+	case t.worded(longContent):
 		return true
-	case t.named(otherCode), t.says(otherLimit):
+	case t.named(otherCode), t.worded(otherLimit):
 		return false
 	}
-	return status == http.StatusRequestEntityTooLarge || t.says(overflow)
+	return status == http.StatusRequestEntityTooLarge || t.worded(overflow)
 }
 
-// Overflows says whether a provider's words mean that what it was sent does not fit the model.
+// Overflows reports whether a provider's words mean that what it was sent does not fit the model.
 func Overflows(words string) bool { return overflow.MatchString(words) }
 
 // pattern matches names or words of failures.

@@ -35,8 +35,8 @@ func Read(data []byte, size, values int, into any) error {
 
 const maxDepth = 128
 
-// Count is a number that a provider claims, also as a text. What is no number counts as 0, and what is too large as the largest
-// int64.
+// Count is a number that a provider claims, also as a text. Another value counts as 0, and a number that is too large
+// as the largest int64.
 type Count int64
 
 // UnmarshalJSON accepts any JSON value and never fails.

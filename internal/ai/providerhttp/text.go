@@ -31,9 +31,9 @@ func (t *Text) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Unquote is the text of a valid JSON string. encoding/json replaces what is no Unicode. Some providers send the halves
-// of a surrogate pair, or the bytes of a character, in two strings. Both stay here: a half is the three bytes that it
-// would have in UTF-8.
+// Unquote is the text of a valid JSON string. encoding/json replaces other bytes than Unicode. Some providers send the
+// halves of a surrogate pair, or the bytes of a character, in two strings. Both stay here: a half is the three bytes that
+// it would have in UTF-8.
 func Unquote(raw []byte) (text string, is bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
@@ -67,7 +67,7 @@ func Unquote(raw []byte) (text string, is bool) {
 // escaped are the characters that JSON writes with a letter.
 var escaped = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
-// escape is the unit of UTF-16 that an escape says, with which a text begins; 0: it begins with none.
+// escape is the unit of UTF-16 of the escape with which a text begins; 0: there is none.
 func escape(raw []byte) rune {
 	if len(raw) < 6 || raw[0] != '\\' || raw[1] != 'u' {
 		return 0

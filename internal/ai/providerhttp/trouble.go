@@ -20,7 +20,7 @@ type Trouble struct {
 	There   bool   // there is an error
 	Message string // what is wrong, in the provider's words; empty where it does not say
 
-	Wait time.Duration // how long to wait, as it says; 0: it does not
+	Wait time.Duration // how long to wait; 0: it does not ask for a wait
 
 	words  []string // all that it says in words
 	codes  []string // how it names the failure, in lower case: codes, types, statuses
@@ -59,7 +59,7 @@ func Said(body []byte) (t Trouble) {
 	return t
 }
 
-// failed says whether a member tells of a failure.
+// failed reports whether a member is one of a failure.
 func failed(member any) bool {
 	switch member := member.(type) {
 	case nil:
@@ -106,10 +106,11 @@ func (t *Trouble) UnmarshalJSON(raw []byte) error {
 // repeats of the request stands in other members.
 var (
 	wording = []string{"error", "errors", "message", "Message", "msg", "detail", "details", "description",
-		"error_message", "error_msg", "errmsg", "base_resp", "status_msg", "metadata", "raw", "external_model_error", "innererror",
+		"error_message", "error_msg", "errmsg", "base_resp", "status_msg", "metadata", "raw", "external_model_error",
+		"innererror",
 		"violations", "provider_specific_fields"}
-	naming = []string{"code", "type", "status", "reason", "error_code", "error_type", "quotaId"}
-	places = []string{"param", "loc"}
+	naming   = []string{"code", "type", "status", "reason", "error_code", "error_type", "quotaId"}
+	locating = []string{"param", "loc"}
 )
 
 // Limits of what is read of a failure.
@@ -138,8 +139,8 @@ func (t *Trouble) gather(v any, depth int) {
 				t.codes = append(t.codes, string(raw))
 			}
 		}
-		for _, name := range places {
-			t.place(v[name])
+		for _, name := range locating {
+			t.param(v[name])
 		}
 		if wait, is := v["retryDelay"].(string); is { // google.rpc.RetryInfo
 			t.Wait = max(t.Wait, duration(wait))
@@ -162,8 +163,8 @@ func (t *Trouble) add(words string) {
 	t.words = append(t.words, clip(words))
 }
 
-// place adds what of the request a failure names: a name, or a path of names.
-func (t *Trouble) place(v any) {
+// param adds what of the request a failure names: a name, or a path of names.
+func (t *Trouble) param(v any) {
 	if path, is := v.([]any); is && len(path) > 0 {
 		v = path[len(path)-1]
 	}
@@ -172,9 +173,9 @@ func (t *Trouble) place(v any) {
 	}
 }
 
-// Refuses says whether a failure means that the provider does not know or take a parameter of the request.
+// Refuses reports whether a failure means that the provider does not know or take a parameter of the request.
 func (t Trouble) Refuses(parameter string) bool {
-	if !t.named(unknownParameter) && !t.says(unknownParameter) {
+	if !t.named(unknownParameter) && !t.worded(unknownParameter) {
 		return false
 	}
 	name := regexp.MustCompile(`\b` + regexp.QuoteMeta(parameter) + `\b`)

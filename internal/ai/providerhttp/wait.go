@@ -43,7 +43,7 @@ func resets(h http.Header) (wait time.Duration) {
 
 // within is a number of seconds between nothing and the longest wait.
 func within(seconds float64) time.Duration {
-	if !(seconds > 0) { // it may be no number
+	if !(seconds > 0) { // NaN, too
 		return 0
 	}
 	return time.Duration(min(seconds, maxWait.Seconds()) * float64(time.Second))
@@ -60,7 +60,7 @@ func duration(text string) time.Duration {
 
 // waitIn is the wait that words ask for: "Please try again in 1m2.5s", "retry after 20 seconds".
 func waitIn(words string) time.Duration {
-	found := askedWait.FindStringSubmatch(words)
+	found := waitWords.FindStringSubmatch(words)
 	if found == nil {
 		return 0
 	}
@@ -71,5 +71,5 @@ func waitIn(words string) time.Duration {
 	return duration(strings.ToLower(found[1] + found[2] + unit))
 }
 
-var askedWait = regexp.MustCompile(`(?i)\b(?:(?:try again|retry|retrying) (?:in|after)|please wait(?: for)?) ` +
+var waitWords = regexp.MustCompile(`(?i)\b(?:(?:try again|retry|retrying) (?:in|after)|please wait(?: for)?) ` +
 	`((?:\d+h)?(?:\d+m)?)(\d+(?:\.\d+)?) ?(ms|seconds?|secs?|minutes?|mins?|hours?|s|m|h)?\b`)

@@ -27,8 +27,9 @@ func TestAFailedCallReturnsItsUsage(t *testing.T) {
 			event(`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`)+
 			event(`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"a"}}`)),
 		map[string][]byte{
-			"it ends":             nil,
-			"an error":            []byte(event(`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)),
+			"it ends": nil,
+			"an error": []byte(event(
+				`{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)),
 			"what cannot be read": []byte(event("{")),
 			"the model refuses":   []byte(event(`{"type":"message_delta","delta":{"stop_reason":"refusal"}}`)),
 		})

@@ -18,5 +18,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestLlama(t *testing.T) {
-	modeltest.RunLlama(t, func(address string) model.Model { return anthropicmodel.New(address, "", http.DefaultClient) })
+	modeltest.RunLlama(t, func(address string) model.Model {
+		return anthropicmodel.New(address, "", http.DefaultClient)
+	})
 }

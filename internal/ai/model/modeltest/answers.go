@@ -29,9 +29,9 @@ type Answer struct {
 	Body    json.RawMessage   `json:"body"`   // JSON as it is, another text as a string
 	Stream  []json.RawMessage `json:"stream"` // in place of a body: its events; a string is written as it is
 
-	Kind   model.Kind `json:"kind"` // of the failure; empty: it is a reply
-	Wait   string     `json:"wait"` // a duration
-	Says   string     `json:"says"` // a part of the failure's text
+	Kind   model.Kind `json:"kind"`  // of the failure; empty: it is a reply
+	Wait   string     `json:"wait"`  // a duration
+	Shows  string     `json:"shows"` // a part of the failure's text
 	Text   string     `json:"text"`
 	Calls  []string   `json:"calls"` // names and arguments
 	Finish string     `json:"finish"`
@@ -126,16 +126,17 @@ func RunAnswers(t *testing.T, p Provider) {
 // check lets an adapter be answered so.
 func (a Answer) check(t *testing.T, open func(client *http.Client) model.Model, body string) {
 	t.Helper()
-	var said strings.Builder
+	var emitted strings.Builder
 	client := &http.Client{Transport: answered{max(a.Status, http.StatusOK), a.Headers, body}}
-	reply, err := open(client).Converse(t.Context(), model.Request{Name: "m"}, func(s string) { said.WriteString(s) })
+	reply, err := open(client).Converse(t.Context(), model.Request{Name: "m"},
+		func(text string) { emitted.WriteString(text) })
 	require.Equal(t, a.Kind, model.KindOf(err), "%v", err)
 	if a.Usage == nil {
 		a.Usage = []int64{0, 0}
 	}
 	assert.Equal(t, a.Usage, []int64{reply.InputTokens, reply.OutputTokens})
 	if err != nil {
-		assert.ErrorContains(t, err, a.Says)
+		assert.ErrorContains(t, err, a.Shows)
 		assert.NotRegexp(t, `key-o|\bours\b`, err.Error(), "it shows a part of the key")
 		wait, _ := time.ParseDuration(a.Wait)
 		after, _ := model.MayRetry(err)
@@ -143,7 +144,7 @@ func (a Answer) check(t *testing.T, open func(client *http.Client) model.Model, 
 		return
 	}
 	assert.Equal(t, a.Text, reply.Text)
-	assert.Equal(t, a.Text, said.String())
+	assert.Equal(t, a.Text, emitted.String())
 	assert.Equal(t, a.Finish, reply.Finish)
 	var calls []string
 	ids := map[string]bool{}

@@ -15,13 +15,13 @@ import (
 	"agentplatform/internal/proof/peertest"
 )
 
-// RunLlama checks an adapter against a real server, llama.cpp's, which speaks two APIs: the limit of tokens, and what
-// [Answers] say of that server. Open makes the adapter for the server's address.
+// RunLlama checks an adapter against a real server, llama.cpp's, which speaks two APIs: the limit of tokens, and the
+// rows of [Answers] of that server. Open makes the adapter for the server's address.
 func RunLlama(t *testing.T, open func(address string) model.Model) {
 	t.Helper()
 	m := open(peertest.Llama(t, 512))
 	coldest := 0.0
-	say := func(ctx context.Context, most int, message model.Message, emit func(string)) (model.Reply, error) {
+	send := func(ctx context.Context, most int, message model.Message, emit func(string)) (model.Reply, error) {
 		message.Role = model.User
 		return m.Converse(ctx, model.Request{
 			Name: "smol", MaxTokens: &most, Temperature: &coldest, Messages: []model.Message{message},
@@ -29,7 +29,7 @@ func RunLlama(t *testing.T, open func(address string) model.Model) {
 	}
 	none := func(string) {}
 	t.Run("the limit of tokens", func(t *testing.T) {
-		reply, err := say(t.Context(), 5, model.Message{Text: "Count from one to a hundred."}, none)
+		reply, err := send(t.Context(), 5, model.Message{Text: "Count from one to a hundred."}, none)
 		require.NoError(t, err)
 		assert.Equal(t, "length", reply.Finish)
 		assert.EqualValues(t, 5, reply.OutputTokens)
@@ -39,19 +39,19 @@ func RunLlama(t *testing.T, open func(address string) model.Model) {
 		const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 		png, err := base64.StdEncoding.DecodeString(dot)
 		require.NoError(t, err)
-		_, err = say(t.Context(), 5, model.Message{Text: "What is it?",
+		_, err = send(t.Context(), 5, model.Message{Text: "What is it?",
 			Images: []model.Image{{ContentType: "image/png", Data: png}}}, none)
 		assert.Equal(t, model.BadRequest, model.KindOf(err), "%v", err)
 		assert.ErrorContains(t, err, "image input is not supported")
 	})
 	t.Run("what does not fit", func(t *testing.T) {
-		_, err := say(t.Context(), 5, model.Message{Text: strings.Repeat("word ", 2000)}, none)
+		_, err := send(t.Context(), 5, model.Message{Text: strings.Repeat("word ", 2000)}, none)
 		assert.Equal(t, model.TooLong, model.KindOf(err), "%v", err)
 	})
 	t.Run("a cancel", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		reply, err := say(ctx, 200, model.Message{Text: "Tell a long story."}, func(string) { cancel() })
+		reply, err := send(ctx, 200, model.Message{Text: "Tell a long story."}, func(string) { cancel() })
 		require.Error(t, err)
 		assert.Empty(t, reply.Calls)
 	})

@@ -119,13 +119,13 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 
 // call makes one request.
 func (m *Model) call(ctx context.Context, body request, emit func(string)) (model.Reply, error) {
-	said := received{Draft: model.Draft{Emit: emit}, at: map[providerhttp.Count]*model.PartialCall{}}
-	header, err := model.Stream(ctx, m.endpoint, body, said.read)
-	said.RequestID = header.Get("X-Request-Id")
-	if said.refusal.Len() > 0 {
-		said.Refusal = "the model refuses: " + said.refusal.String()
+	got := received{Draft: model.Draft{Emit: emit}, at: map[providerhttp.Count]*model.PartialCall{}}
+	header, err := model.Stream(ctx, m.endpoint, body, got.read)
+	got.RequestID = header.Get("X-Request-Id")
+	if got.refusal.Len() > 0 {
+		got.Refusal = "the model refuses: " + got.refusal.String()
 	}
-	reply, failed := said.Done(err)
+	reply, failed := got.Done(err)
 	if err == nil { // it is not that of the stream, whose text may be shown
 		failed = model.Redact(failed, m.endpoint.URL, m.endpoint.Header)
 	}

@@ -34,7 +34,9 @@ func TestAFailedCallReturnsItsUsage(t *testing.T) {
 
 // Some proxies reset the connection when the answer has ended. Eight calls were paid for such a reply.
 func TestAReplyIsWholeWhereTheConnectionBreaksAfterItsEnd(t *testing.T) {
-	for end, kind := range map[string]model.Kind{`"finish_reason":"stop"`: "", `"finish_reason":null`: model.Retryable} {
+	for end, kind := range map[string]model.Kind{
+		`"finish_reason":"stop"`: "", `"finish_reason":null`: model.Retryable,
+	} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"Hi"},`+end+"}]}\n\n")
 			w.(http.Flusher).Flush()

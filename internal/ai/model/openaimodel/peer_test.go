@@ -18,5 +18,7 @@ func TestContract(t *testing.T) {
 }
 
 func TestLlama(t *testing.T) {
-	modeltest.RunLlama(t, func(address string) model.Model { return openaimodel.New(address+"/v1", "", http.DefaultClient) })
+	modeltest.RunLlama(t, func(address string) model.Model {
+		return openaimodel.New(address+"/v1", "", http.DefaultClient)
+	})
 }

@@ -80,8 +80,8 @@ func (h *received) read(data []byte) (goOn bool, err error) {
 		return false, model.BrokeOff(c.Error)
 	}
 	if len(c.Choices) == 0 { // some endpoints send the failure itself, not as a member
-		if said := providerhttp.Said(data); said.There {
-			return false, model.BrokeOff(said)
+		if trouble := providerhttp.Said(data); trouble.There {
+			return false, model.BrokeOff(trouble)
 		}
 	}
 	h.take(c)
@@ -96,19 +96,19 @@ func (h *received) take(c chunk) {
 	choice := c.Choices[0]
 	h.used(choice.Usage)
 	h.Stop = cmp.Or(string(choice.FinishReason), h.Stop)
-	said := choice.Delta
-	if said == nil { // some endpoints repeat the message so far beside each delta
-		said = choice.Message
-		h.Ended = h.Ended || said != nil
+	part := choice.Delta
+	if part == nil { // some endpoints repeat the message so far beside each delta
+		part = choice.Message
+		h.Ended = h.Ended || part != nil
 	}
-	if said == nil {
+	if part == nil {
 		return
 	}
-	h.Say(string(said.Content))
-	h.refusal.WriteString(string(said.Refusal))
-	list := said.ToolCalls
-	if said.Function != nil {
-		list = append(list, piece{Function: *said.Function})
+	h.Say(string(part.Content))
+	h.refusal.WriteString(string(part.Refusal))
+	list := part.ToolCalls
+	if part.Function != nil {
+		list = append(list, piece{Function: *part.Function})
 	}
 	taken := map[*model.PartialCall]bool{}
 	for _, p := range list {
@@ -167,7 +167,7 @@ func (h *received) known(p piece, indexed bool) *model.PartialCall {
 	return nil
 }
 
-// goesOn says whether a piece that has a name belongs to a call.
+// goesOn reports whether a piece that has a name belongs to a call.
 func goesOn(c *model.PartialCall, p piece, indexed, taken bool) bool {
 	id, name, arguments := string(p.ID), string(p.Function.Name), string(p.Function.Arguments)
 	switch {
@@ -182,7 +182,7 @@ func goesOn(c *model.PartialCall, p piece, indexed, taken bool) bool {
 	return !taken && (name == c.Name || indexed && len(c.Arguments) == 0) // a name may come in pieces, too
 }
 
-// sameJSON says whether two texts are one value, however it is written.
+// sameJSON reports whether two texts are one value, however it is written.
 func sameJSON(a, b string) bool {
 	var one, other bytes.Buffer
 	return json.Compact(&one, []byte(a)) == nil && json.Compact(&other, []byte(b)) == nil &&

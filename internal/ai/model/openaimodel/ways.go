@@ -29,7 +29,7 @@ func firstWay(address string) way {
 	return way{completion: strings.HasSuffix(host, ".api.openai.com") || strings.HasSuffix(host, ".openai.azure.com")}
 }
 
-// tuned sets the parameters of a request as a way says.
+// tuned sets the parameters of a request of a way.
 func (b *request) tuned(r model.Request, w way) {
 	b.MaxTokens, b.MaxCompletion, b.StreamOptions = r.MaxTokens, nil, &streamOptions{true}
 	if w.completion {
@@ -69,7 +69,7 @@ type ways struct {
 	known map[string]way // by the name of the model, where it is not the first
 }
 
-// maxKnown limits the models that are remembered: whoever makes agents names them.
+// maxKnown limits the models that are remembered. Users who make agents name them.
 const maxKnown = 1000
 
 func (l *ways) of(name string) way {
@@ -81,7 +81,7 @@ func (l *ways) of(name string) way {
 	return l.first
 }
 
-// keep remembers the way of a call. What was tried without an end to the refusal is remembered, too: it is not worse.
+// keep remembers the way of a call, also of one that was refused in the end.
 func (l *ways) keep(name string, w way) {
 	w.otherName = false
 	l.mu.Lock()

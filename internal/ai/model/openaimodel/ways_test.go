@@ -36,12 +36,12 @@ func (p *picky) RoundTrip(r *http.Request) (*http.Response, error) {
 	defer p.mu.Unlock()
 	p.sent = append(p.sent, members)
 	status, body := http.StatusOK, `data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}`+"\n\n"
-	for name, says := range p.refuses {
+	for name, refusal := range p.refuses {
 		if _, there := members[name]; there {
-			if _, err := fmt.Sscan(says, &status); err != nil {
+			if _, err := fmt.Sscan(refusal, &status); err != nil {
 				return nil, err
 			}
-			_, body, _ = strings.Cut(says, " ")
+			_, body, _ = strings.Cut(refusal, " ")
 		}
 	}
 	return &http.Response{StatusCode: status, Header: http.Header{}, Request: r,
@@ -60,16 +60,16 @@ func (p *picky) names() (names []string) {
 	return names
 }
 
-func asked(name string) model.Request {
+func limited(name string) model.Request {
 	five := 5
 	return model.Request{Name: name, MaxTokens: &five}
 }
 
-// What servers say of a name that they do not take: OpenAI (opencode#37964), Azure before September 2024
+// Servers refuse a name in these words: OpenAI (opencode#37964), Azure before September 2024
 // (openai-python#1724), Mistral (eca#231, openclaude#739), vLLM of 2024 (MaxKB#2912).
 const (
-	notMaxTokens = `400 {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use ` +
-		`'max_completion_tokens' instead.","type":"invalid_request_error","param":"max_tokens",` +
+	notMaxTokens = `400 {"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. ` +
+		`Use 'max_completion_tokens' instead.","type":"invalid_request_error","param":"max_tokens",` +
 		`"code":"unsupported_parameter"}}`
 	unrecognized = `400 {"error":{"message":"Unrecognized request argument supplied: max_completion_tokens",` +
 		`"type":"invalid_request_error","param":null,"code":null}}`
@@ -81,8 +81,8 @@ const (
 	forbiddenWords = `400 {"object":"error","message":"[{'type': 'extra_forbidden', 'loc': ('body', ` +
 		`'max_completion_tokens'), 'msg': 'Extra inputs are not permitted', 'input': 5}]","type":"BadRequestError",` +
 		`"param":null,"code":400}`
-	tooLarge = `400 {"error":{"message":"max_tokens is too large: 5. This model supports at most 4 completion tokens, ` +
-		`whereas you provided 5.","type":"invalid_request_error","param":"max_tokens","code":"invalid_value"}}`
+	tooLarge = `400 {"error":{"message":"max_tokens is too large: 5. This model supports at most 4 completion ` +
+		`tokens, whereas you provided 5.","type":"invalid_request_error","param":"max_tokens","code":"invalid_value"}}`
 )
 
 func TestTheLimitOfTokensHasTheNameThatTheServerReads(t *testing.T) {
@@ -111,7 +111,7 @@ func TestTheLimitOfTokensHasTheNameThatTheServerReads(t *testing.T) {
 			server := &picky{refuses: c.refuses}
 			m := openaimodel.New(c.address, "k", &http.Client{Transport: server})
 			for range 2 {
-				reply, err := m.Converse(t.Context(), asked("m"), func(string) {})
+				reply, err := m.Converse(t.Context(), limited("m"), func(string) {})
 				require.NoError(t, err)
 				assert.Equal(t, "Hi", reply.Text)
 			}
@@ -124,20 +124,22 @@ func TestARefusalThatNoOtherNameMendsIsTheFailure(t *testing.T) {
 	for name, c := range map[string]struct {
 		refuses map[string]string
 		calls   int
-		says    string
+		text    string
 	}{
 		"a limit that is too large": {map[string]string{"max_tokens": tooLarge}, 1, "is too large"},
 		"each name": {map[string]string{"max_tokens": notMaxTokens, "max_completion_tokens": unrecognized}, 2,
 			"max_completion_tokens"},
-		"another parameter": {map[string]string{"stream": strings.ReplaceAll(unrecognized, "max_completion_tokens", "stream")},
-			1, "stream"},
+		"another parameter": {
+			map[string]string{"stream": strings.ReplaceAll(unrecognized, "max_completion_tokens", "stream")}, 1,
+			"stream",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server := &picky{refuses: c.refuses}
 			m := openaimodel.New("http://gateway/v1", "k", &http.Client{Transport: server})
-			_, err := m.Converse(t.Context(), asked("m"), func(string) {})
+			_, err := m.Converse(t.Context(), limited("m"), func(string) {})
 			assert.Equal(t, model.BadRequest, model.KindOf(err))
-			require.ErrorContains(t, err, c.says)
+			require.ErrorContains(t, err, c.text)
 			assert.Len(t, server.sent, c.calls)
 		})
 	}
@@ -147,22 +149,23 @@ func TestARefusalThatNoOtherNameMendsIsTheFailure(t *testing.T) {
 func TestWhatAModelRefusesIsRememberedForThatModel(t *testing.T) {
 	server := &picky{refuses: map[string]string{"max_tokens": notMaxTokens}}
 	m := openaimodel.New("http://gateway/v1", "k", &http.Client{Transport: server})
-	_, err := m.Converse(t.Context(), asked("o3"), func(string) {})
+	_, err := m.Converse(t.Context(), limited("o3"), func(string) {})
 	require.NoError(t, err)
 	server.refuses = nil
 	for _, name := range []string{"qwen3", "o3"} {
-		_, err = m.Converse(t.Context(), asked(name), func(string) {})
+		_, err = m.Converse(t.Context(), limited(name), func(string) {})
 		require.NoError(t, err)
 	}
-	assert.Equal(t, []string{"max_tokens", "max_completion_tokens", "max_tokens", "max_completion_tokens"}, server.names())
+	assert.Equal(t, []string{"max_tokens", "max_completion_tokens", "max_tokens", "max_completion_tokens"},
+		server.names())
 }
 
 func TestUsageIsNotAskedForWhereThatIsRefused(t *testing.T) {
-	says := strings.ReplaceAll(forbiddenDetail, "max_completion_tokens", "stream_options")
-	server := &picky{refuses: map[string]string{"stream_options": says, "max_tokens": notMaxTokens}}
+	refusal := strings.ReplaceAll(forbiddenDetail, "max_completion_tokens", "stream_options")
+	server := &picky{refuses: map[string]string{"stream_options": refusal, "max_tokens": notMaxTokens}}
 	m := openaimodel.New("http://gateway/v1", "k", &http.Client{Transport: server})
 	for range 2 {
-		_, err := m.Converse(t.Context(), asked("m"), func(string) {})
+		_, err := m.Converse(t.Context(), limited("m"), func(string) {})
 		require.NoError(t, err)
 	}
 	last := server.sent[len(server.sent)-1]
@@ -177,7 +180,7 @@ func TestWaysAreLearnedByManyAtOnce(t *testing.T) {
 	var all sync.WaitGroup
 	for n := range 16 {
 		all.Go(func() {
-			_, err := m.Converse(t.Context(), asked(fmt.Sprint("m", n%4)), func(string) {})
+			_, err := m.Converse(t.Context(), limited(fmt.Sprint("m", n%4)), func(string) {})
 			assert.NoError(t, err)
 		})
 	}
