@@ -104,18 +104,22 @@ type Result struct {
 	Name    string
 	Outcome Outcome
 	Text    string
+	Note    string // what the service says of the call; it stands before the text
 }
 
 // ForModel is the text for the model: the result with its outcome in words, as providers' APIs have no field for it.
 func (r Result) ForModel() string {
+	text := r.Text
 	switch r.Outcome {
 	case Failed:
-		return "Error: " + r.Text
+		text = "Error: " + text
 	case Rejected:
-		return "A human rejected this call: " + r.Text
-	default:
-		return r.Text
+		text = "A human rejected this call: " + text
 	}
+	if r.Note != "" {
+		return r.Note + "\n" + text
+	}
+	return text
 }
 
 // AskUser is the name of the tool with which a model asks the human; arguments: {"question", "options"?}.

@@ -253,13 +253,17 @@ func (s *session) roundOf(ctx context.Context, step record.Step) []model.Message
 	said := model.Message{Role: model.Assistant, Text: step.Text}
 	results := model.Message{Role: model.Tool}
 	for _, c := range step.Calls {
-		id := label(step.Index, c)
-		said.Calls = append(said.Calls, model.Call{ID: id, Name: tool.Name(c.Name), Arguments: c.Arguments})
+		id, arguments := label(step.Index, c), c.Arguments
 		if d := s.done(callKey(step.Index, c.ID)); d != nil {
+			note := s.noteOnEdit(c, *d)
+			if note != "" {
+				arguments = d.Arguments
+			}
 			results.Results = append(results.Results, model.Result{
-				CallID: id, Name: tool.Name(c.Name), Outcome: model.Outcome(d.Outcome), Text: s.outputOf(*d),
+				CallID: id, Name: tool.Name(c.Name), Outcome: model.Outcome(d.Outcome), Text: s.outputOf(*d), Note: note,
 			})
 		}
+		said.Calls = append(said.Calls, model.Call{ID: id, Name: tool.Name(c.Name), Arguments: arguments})
 	}
 	round := []model.Message{said}
 	if len(step.Calls) == 0 && s.wanted != nil { // an answer that did not match the schema

@@ -97,7 +97,7 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 func (s *session) plan(ctx context.Context, j *job) *job {
 	j.step = record.Step{
 		Kind: record.ToolStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key, Name: j.Name,
-		Arguments: j.Arguments,
+		Arguments: s.edited(j.key, j.Arguments),
 	}
 	offer, known := s.find(j.Name)
 	if j.Name == model.Search {
@@ -131,8 +131,6 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 			fmt.Sprintf("the tool %q is not there any more; another one has its name, or it has changed", j.Name))
 	case decided && decision.Decision == string(lifecycle.Reject):
 		return j.end(s, model.Rejected, cmp.Or(decision.Message, "no reason was given"))
-	case decided && decision.Decision == string(lifecycle.Edit):
-		j.step.Arguments = decision.Arguments
 	}
 	j.offer, j.run, j.repeat = offer, true, offer.RetrySafe
 	if !j.repeat {
@@ -155,12 +153,9 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 func (s *session) checkOutcome(j *job) {
 	decisions := s.decisions(j.key, true)
 	for _, d := range decisions {
-		switch d.Decision {
-		case string(lifecycle.Reject):
+		if d.Decision == string(lifecycle.Reject) {
 			j.end(s, model.Rejected, cmp.Or(d.Message, "its outcome is not known"))
 			return
-		case string(lifecycle.Edit):
-			j.step.Arguments = d.Arguments
 		}
 	}
 	if s.starts[j.key] > len(decisions) {

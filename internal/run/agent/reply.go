@@ -124,7 +124,7 @@ func used(request model.Request, reply model.Reply, said int) (in, out int64) {
 			asked += len(t.Text)
 		}
 		for _, r := range m.Results {
-			asked += len(r.Text)
+			asked += len(r.Note) + len(r.Text)
 		}
 	}
 	return plausible(reply.InputTokens, asked),

@@ -143,7 +143,7 @@ func Bugs() []Bug {
 		one("a call goes by the id that the model gave it", agentReply, `call := record.Call{ID: strconv.Itoa(n), Name`, `_ = strconv.Itoa(n)
 	call := record.Call{ID: c.ID, Name`),
 		one("a call that was rejected is made", agentCalls, `case decided && decision.Decision == string(lifecycle.Reject):`, `case decided && decision.Decision == string(lifecycle.Reject) && decision.Message == "":`),
-		one("an edit of a call's arguments is forgotten", agentCalls, "		j.step.Arguments = decision.Arguments\n", ""),
+		one("an edit of a call's arguments is forgotten", agentCalls, "s.edited(j.key, j.Arguments)", "j.Arguments"),
 		one("what was approved with other arguments is made", agentReply, `if call.Arguments, err = strictjson.Object(c.Arguments, argumentLimits); err != nil {`, `if call.Arguments = c.Arguments; !json.Valid(c.Arguments) {
 		err = strconv.ErrSyntax`).and(agentCalls, `Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey`, `Name: j.Name, Arguments: json.RawMessage("{}"), IdempotencyKey`),
 		one("a claim to have used less than nothing counts", agentReply, `if claim < int64(size+longToken-1)/longToken || claim >`, `if claim >`),

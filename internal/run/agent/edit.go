@@ -1,0 +1,58 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/record"
+)
+
+// maxNoted is how many bytes of arguments a note on an edit quotes. The call itself has the used ones whole.
+const maxNoted = 2 << 10
+
+// edited is the arguments of a call as they are to be used: those of its last edit, whatever a human was asked then.
+func (s *session) edited(key string, arguments json.RawMessage) json.RawMessage {
+	for _, pause := range s.Pauses {
+		for _, i := range pause {
+			if d := s.Decided[i.ID]; i.Call == key && d.Decision == string(lifecycle.Edit) {
+				arguments = d.Arguments
+			}
+		}
+	}
+	return arguments
+}
+
+// noteOnEdit is what the model reads of a call whose arguments a human changed; empty: nobody did. It follows from the
+// journal, so each attempt makes the same.
+func (s *session) noteOnEdit(c record.Call, done record.Step) string {
+	if len(done.Arguments) == 0 || sameValue(c.Arguments, done.Arguments) {
+		return ""
+	}
+	note := fmt.Sprintf("A human changed the arguments of this call from %s to %s. "+
+		"Do not repeat it with the former ones.",
+		tool.Clip(string(c.Arguments), maxNoted), tool.Clip(string(done.Arguments), maxNoted))
+	if len(s.decisions(done.CallID, true)) > 0 {
+		note += " The call had been begun before, and the outcome of that is not known."
+	}
+	return note
+}
+
+// sameValue says whether two JSON values in their normal form are the same but for the order of members.
+func sameValue(a, b json.RawMessage) bool {
+	if bytes.Equal(a, b) {
+		return true
+	}
+	read := func(raw json.RawMessage) (v any, err error) {
+		d := json.NewDecoder(bytes.NewReader(raw))
+		d.UseNumber() // a number of more digits than a float has is another number
+		err = d.Decode(&v)
+		return v, err
+	}
+	x, wrongX := read(a)
+	y, wrongY := read(b)
+	return wrongX == nil && wrongY == nil && reflect.DeepEqual(x, y)
+}
