@@ -76,8 +76,16 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 		},
 		"completion": {Running, nothing, Complete{work}, []change{reported, ended(Completed)}},
 		"failure": {
-			Running, nothing, Fail{work, "broken"},
+			Running, nothing, Fail{Work: work, Error: "broken"},
 			[]change{reported, ended(Failed), func(r *Run) { r.Error = "broken" }},
+		},
+		"failure of a refused message": {
+			Running, nothing, Fail{Work: work, Error: "no", Refused: true},
+			[]change{reported, ended(Failed), func(r *Run) { r.Error, r.Refused = "no", true }},
+		},
+		"failure of a refused message after a cancel": {
+			Running, func(r *Run) { r.CancelRequested = true }, Fail{Work: work, Error: "no", Refused: true},
+			[]change{reported, ended(Cancelled)},
 		},
 		"the active limit": {
 			Running, nothing, TimeOut{work},
@@ -170,8 +178,8 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 func TestReportOfAnEarlierAttemptIsRefusedAndChangesNothing(t *testing.T) {
 	for _, crashes := range []int{0, MaxCrashes - 1} {
 		for _, e := range []Event{
-			Renew{work}, Step{work}, Release{work}, Crash{work}, Pause{Work: work}, Complete{work}, Fail{work, "x"},
-			TimeOut{work},
+			Renew{work}, Step{work}, Release{work}, Crash{work}, Pause{Work: work}, Complete{work},
+			Fail{Work: work, Error: "x"}, TimeOut{work},
 		} {
 			r := sample(Running)
 			r.Attempt, r.Crashes = 2, crashes

@@ -156,10 +156,15 @@ func (e Complete) apply(o *Outcome, now time.Time) error {
 // Fail ends the run with an error message.
 type Fail struct {
 	Work
-	Error string
+	Error   string
+	Refused bool // the model's provider refuses what the run's message says
 }
 
-func (e Fail) apply(o *Outcome, now time.Time) error { return e.finish(o, Failed, e.Error, now) }
+func (e Fail) apply(o *Outcome, now time.Time) error {
+	err := e.finish(o, Failed, e.Error, now)
+	o.After.Refused = err == nil && e.Refused && o.After.Status == Failed
+	return err
+}
 
 // TimeOut ends the run because its limit of active time is reached.
 type TimeOut struct{ Work }

@@ -155,7 +155,7 @@ func TestCoreAgreesWithASimpleSecondImplementation(t *testing.T) {
 			case "complete":
 				e = Complete{w}
 			case "fail":
-				e = Fail{w, "x"}
+				e = Fail{Work: w, Error: "x"}
 			case "ask":
 				e = Pause{Work: w, Interrupts: []Pending{{ID: "q", Kind: Clarification}}, ExpiresAt: at}
 			case "approval":

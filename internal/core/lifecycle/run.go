@@ -100,6 +100,8 @@ type Run struct {
 	CancelRequested bool   `json:"cancel_requested,omitzero"`
 	CancelReason    string `json:"cancel_reason,omitzero"`
 	Error           string `json:"error,omitzero"`
+	// Refused is set where the model's provider refused what the message says: no later turn is shown it.
+	Refused bool `json:"refused,omitzero"`
 
 	Parked []string `json:"parked,omitzero"` // ids of the runs that the parked messages will become, in order
 	Slots  Slots    `json:"slots,omitzero"`

@@ -98,7 +98,7 @@ func (p *player) play(words []string) string {
 	case "complete":
 		e = Complete{w}
 	case "fail":
-		e = Fail{w, argument(1)}
+		e = Fail{Work: w, Error: argument(1)}
 	case "time_out":
 		e = TimeOut{w}
 	case "recover":

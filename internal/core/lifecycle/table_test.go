@@ -56,7 +56,7 @@ func happy() map[string]func(r *Run) Event {
 			return Pause{work, []Pending{{ID: "i1", Kind: Approval}}, t0.Add(72 * time.Hour), 1}
 		},
 		"complete": func(*Run) Event { return Complete{work} },
-		"fail":     func(*Run) Event { return Fail{work, "broken"} },
+		"fail":     func(*Run) Event { return Fail{Work: work, Error: "broken"} },
 		"time_out": func(*Run) Event { return TimeOut{work} },
 		"recover":  func(r *Run) Event { lapsed(r); r.Crashes = 4; return Recover{} },
 		"unstartable": func(r *Run) Event {
@@ -157,7 +157,7 @@ func TestTableHasTheSpecificationsRows(t *testing.T) {
 }
 
 func TestRunWithARequestedCancelAlwaysEndsCancelled(t *testing.T) {
-	for _, e := range []Event{Complete{work}, Fail{work, "x"}, TimeOut{work}, Crash{work},
+	for _, e := range []Event{Complete{work}, Fail{Work: work, Error: "x"}, TimeOut{work}, Crash{work},
 		Pause{work, []Pending{{ID: "i", Kind: Approval}}, now, 1}} {
 		o, err := Apply(sample(Running), Cancel{Reason: "stop"}, now)
 		require.NoError(t, err)
@@ -339,7 +339,7 @@ func TestJournalledStepResetsTheCountOfCrashes(t *testing.T) {
 func TestPromotedRunInheritsTheChatAndTheOtherParkedMessages(t *testing.T) {
 	r := sample(Running)
 	r.Parked = []string{"p1", "p2", "p3"}
-	o, err := Apply(r, Fail{work, "x"}, now)
+	o, err := Apply(r, Fail{Work: work, Error: "x"}, now)
 	require.NoError(t, err)
 	assert.Equal(t, "p1", o.Promote)
 	assert.True(t, o.Nudge)

@@ -71,6 +71,8 @@ type Task struct {
 	Search  func(ctx context.Context, query string) (found []record.Source, used record.Embeddings, err error)
 	Reads   citation.Reader // what the run's sender may not read now; needed once the run has found something
 	History []model.Message // the conversation before this run; its oldest turns may be left out
+	// Unanswered are the indexes in History of the messages of turns without an answer: they are left out first.
+	Unanswered []int
 	// What the client brought beside the message: a conversation, which stands after the history and is never cut,
 	// instructions, and the functions that it executes itself.
 	Before        []model.Message
@@ -102,6 +104,7 @@ type Result struct {
 	Answer     *Answer
 	Interrupts []record.Interrupt
 	Failure    string
+	Refused    bool          // the failure is that the provider refuses what the message says
 	Last       []record.Step // steps that are not journalled yet; they must be stored with the result
 	All        []record.Step // all steps of the run, including Last
 }
@@ -181,6 +184,7 @@ type session struct {
 	unsaved []record.Step  // the last of them, not journalled yet
 	ahead   int            // the first index after those reserved for the calls of the round
 	hidden  citation.Hidden
+	refused bool // the provider has refused the message
 
 	elsewhere time.Duration // that was spent in calls, and in waiting for another try
 }
@@ -319,7 +323,7 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 		failure = cmp.Or(failure, s.take(ctx, &step, request, reply, said))
 	}
 	if failure != "" {
-		return &Result{Failure: failure}, nil
+		return &Result{Failure: failure, Refused: s.refused}, nil
 	}
 	return nil, nil // it is journalled before its calls are made, or with the pause that they lead to
 }
@@ -370,11 +374,12 @@ func (s *session) converse(
 			return reply, said, "", ctx.Err()
 		}
 		s.Output.Replace(ctx, before)
-		if kind == model.TooLong && s.leaveOut(step, whole) {
+		if s.leaveOutFor(kind, step, whole) {
 			continue
 		}
 		wait, again := model.MayRetry(err)
 		if !again || step.Tries >= modelTries {
+			s.refused = kind == model.Refused && s.lastOfModel == nil
 			return reply, said, err.Error(), nil
 		}
 		wait = max(wait, host.Jitter(s.Host, min(50*time.Millisecond<<r.Try, 5*time.Second)))

@@ -10,9 +10,10 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// What does not fit the model's window is left out, one thing after the other: the oldest turns of the history, half of
-// them each time, then the middles of long results of this run and the last of the passages that it found. Each step of
-// the model notes what it was not shown; the next ones, and those of an attempt that takes over, begin with that.
+// What does not fit the model's window is left out, one thing after the other: the turns of the history without an
+// answer, as one of them may be what did not fit before; its oldest turns, half of them each time; then the middles of
+// long results of this run and the last of the passages that it found. Each step of the model notes what it was not
+// shown; the next ones, and those of an attempt that takes over, begin with that.
 const (
 	longest  = 16 << 10 // bytes to which long results are cut first
 	shortest = 1 << 10  // and last
@@ -21,13 +22,44 @@ const (
 // begin notes what the last call of the model was not shown.
 func (s *session) begin(step *record.Step) {
 	if last := s.lastOfModel; last != nil {
-		step.LeftOut, step.Shortened = last.LeftOut, last.Shortened
+		step.LeftOut, step.AnsweredOnly, step.Shortened = last.LeftOut, last.AnsweredOnly, last.Shortened
 	}
 }
 
-// leaveOut leaves more of a conversation out. It returns false if nothing is left that may go.
+// leaveOutFor leaves more of a conversation out after a failure of this kind. It returns false if nothing is left that
+// may go. Where a provider refuses a request for what it says, an earlier turn that failed may be the cause.
+func (s *session) leaveOutFor(kind model.Kind, step *record.Step, whole []model.Message) bool {
+	switch kind {
+	case model.TooLong:
+		return s.leaveOutUnanswered(step) || s.leaveOut(step, whole)
+	case model.BadRequest, model.Refused:
+		return s.leaveOutUnanswered(step)
+	default:
+		return false
+	}
+}
+
+func (s *session) leaveOutUnanswered(step *record.Step) bool {
+	from := s.turnAt(step.LeftOut)
+	shown := slices.ContainsFunc(s.Unanswered, func(i int) bool { return i >= from })
+	if step.AnsweredOnly || step.Tries >= modelTries || !shown {
+		return false
+	}
+	step.AnsweredOnly = true
+	return true
+}
+
+// isLeftOut says whether a step does not show the message at i of the conversation, though it shows older ones.
+func (s *session) isLeftOut(step record.Step, i int) bool {
+	_, unanswered := slices.BinarySearch(s.Unanswered, i)
+	return step.AnsweredOnly && unanswered
+}
+
 func (s *session) leaveOut(step *record.Step, whole []model.Message) bool {
 	from := s.turnAt(step.LeftOut)
+	for from < len(s.History) && s.isLeftOut(*step, from) {
+		from++
+	}
 	if left := len(s.History) - from; left >= 2 && step.Tries < modelTries {
 		step.LeftOut = s.turnAt(from + (left+1)/2)
 		return true
@@ -46,10 +78,20 @@ func (s *session) leaveOut(step *record.Step, whole []model.Message) bool {
 // run is shortened, where the step says so.
 func (s *session) fitted(whole []model.Message, step record.Step) []model.Message {
 	from := s.turnAt(step.LeftOut)
-	if step.Shortened == 0 || !s.hasLonger(whole, step.Shortened) {
+	shorter := step.Shortened > 0 && s.hasLonger(whole, step.Shortened)
+	if !shorter && !step.AnsweredOnly {
 		return whole[from:]
 	}
-	shown := slices.Clone(whole[from:])
+	var shown []model.Message
+	for i, m := range whole[from:] {
+		if !s.isLeftOut(step, from+i) {
+			shown = append(shown, m)
+		}
+	}
+	if !shorter {
+		return shown
+	}
+	from = len(whole) - len(shown) // all that is left out stands before this run
 	for i := max(s.before()-from, 0); i < len(shown); i++ {
 		shown[i].Results = slices.Clone(shown[i].Results)
 		for n, r := range shown[i].Results {

@@ -14,68 +14,120 @@ import (
 
 // Limits of the history that a model is shown.
 const (
-	maxTurns = 50
-	maxChars = 200_000
-	maxAsked = 50 // pauses of a turn
+	maxTurns      = 50
+	maxChars      = 200_000
+	maxUnanswered = maxChars / 2 // of the words of turns without an answer: the others are not pushed out by them
+	maxLinks      = 4 * maxTurns // runs that are looked at, also of turns that are not shown
+	maxAsked      = 50           // pauses of a turn
 
 	pausesAtOnce = 4 // that are read, as one may have 256 KiB
 )
 
-// history is the conversation before a run: the completed turns of its chat, oldest first. It follows the links from
-// turn to turn, which are exact, while listings may lag. Turns of agents that the run's sender may not reach now are
-// omitted.
-func (w *Worker) history(ctx context.Context, run record.Run) ([]model.Message, error) {
-	s, may := w.Store, w.MayReach(ctx, run.Organization, run.User, run.APIKey)
-	var turns [][]model.Message
-	chars, full := 0, false
-	for id := run.Previous; id != "" && len(turns) < maxTurns && chars < maxChars && !full; {
-		e, err := s.Link(ctx, id)
+// earlier is a turn as a model is shown it.
+type earlier struct {
+	messages []model.Message
+	answered bool
+}
+
+// history is the conversation before a run: the turns of its chat that have ended, oldest first, and which of the
+// messages are of turns without an answer. It follows the links from turn to turn, which are exact, while listings may
+// lag. Turns of agents that the run's sender may not reach now are omitted.
+func (w *Worker) history(ctx context.Context, run record.Run) (all []model.Message, unanswered []int, err error) {
+	may := w.MayReach(ctx, run.Organization, run.User, run.APIKey)
+	var turns []earlier
+	id, left, words, fit := run.Previous, maxChars, maxUnanswered, true
+	for links := 0; id != "" && links < maxLinks && len(turns) < maxTurns && left > 0 && fit; links++ {
+		e, err := w.Store.Link(ctx, id)
 		if isGone(err) {
 			break // removed by the retention period
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		r := e.Value
 		id = r.Previous
-		if r.Status != lifecycle.Completed || r.Removed || r.Epoch != run.Epoch {
+		if !r.Status.Terminal() || r.Removed || r.Epoch != run.Epoch {
 			continue
 		}
 		reached, err := may(r.Agent)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !reached {
 			continue
 		}
-		in, err := s.Input(ctx, r)
-		if err != nil {
-			return nil, err
+		var one earlier
+		if one, fit, err = w.turn(ctx, r, left, words); err != nil {
+			return nil, nil, err
 		}
-		answer, err := answerOf(ctx, s, r)
-		if err != nil {
-			return nil, err
+		left -= sizeOf(one.messages...)
+		if !one.answered {
+			words -= sizeOf(one.messages...)
 		}
-		var turn []model.Message
-		if in.Context != nil { // the conversation that the client began it with
-			turn = told(in.Context.Before, r.Turn)
-		}
-		if in.Message != "" || turn == nil {
-			turn = append(turn, model.Message{Role: model.User, Text: in.Message})
-		}
-		answered := model.Message{Role: model.Assistant, Text: answer}
-		chars += sizeOf(append(slices.Clip(turn), answered)...)
-		asked, fit, err := w.asked(ctx, r, maxChars-chars)
-		if err != nil {
-			return nil, err
-		}
-		full = !fit
-		chars += sizeOf(asked...)
-		turn = append(append(turn, asked...), answered)
-		turns = append(turns, turn)
+		turns = append(turns, one)
 	}
-	slices.Reverse(turns)
-	return append([]model.Message{}, slices.Concat(turns...)...), nil
+	all = []model.Message{}
+	for _, one := range slices.Backward(turns) {
+		for _, m := range one.messages {
+			if !one.answered {
+				unanswered = append(unanswered, len(all))
+			}
+			all = append(all, m)
+		}
+	}
+	return all, unanswered, nil
+}
+
+// turn is an earlier run as a model is shown it: what the user said and was asked, and the answer, or a line that says
+// how the turn ended. left is how many bytes of the history are left, words how many of turns without an answer: a turn
+// that has more keeps the line alone. fit says whether there was room for all that was asked.
+func (w *Worker) turn(ctx context.Context, r record.Run, left, words int) (one earlier, fit bool, err error) {
+	one.answered = r.Status == lifecycle.Completed
+	in, err := w.Store.Input(ctx, r)
+	if err != nil {
+		return one, false, err
+	}
+	ends := model.Message{Role: model.Assistant, Text: endOf(r)}
+	if one.answered {
+		if ends.Text, err = answerOf(ctx, w.Store, r); err != nil {
+			return one, false, err
+		}
+	}
+	if in.Context != nil { // the conversation that the client began it with
+		one.messages = told(in.Context.Before, r.Turn)
+	}
+	if in.Message != "" || one.messages == nil {
+		one.messages = append(one.messages, model.Message{Role: model.User, Text: in.Message})
+	}
+	withheld := ""
+	switch {
+	case one.answered:
+	case r.Refused:
+		withheld = "[This message is left out: the provider of the model refused it.]"
+	case sizeOf(one.messages...) > words:
+		withheld = "[This message is left out: it is too long.]"
+	}
+	if withheld != "" {
+		one.messages = []model.Message{{Role: model.User, Text: withheld}, ends}
+		return one, true, nil
+	}
+	asked, fit, err := w.asked(ctx, r, left-sizeOf(append(slices.Clip(one.messages), ends)...))
+	one.messages = append(append(one.messages, asked...), ends)
+	return one, fit, err
+}
+
+// endOf is the line that says how a turn without an answer ended. It does not say why: that is for those who read the
+// run.
+func endOf(r record.Run) string {
+	line := map[lifecycle.Status]string{
+		lifecycle.Failed:    "This turn failed",
+		lifecycle.TimedOut:  "This turn ran out of time",
+		lifecycle.Cancelled: "This turn was cancelled",
+	}[r.Status] + " and has no answer."
+	if r.Steps > 0 {
+		line += " What tools did until then was not undone."
+	}
+	return "[" + line + "]"
 }
 
 // asked is what a run has asked its client for, functions and questions, with what the client said to it: the last of

@@ -1,11 +1,13 @@
 package worker
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -34,7 +36,20 @@ type turn struct {
 	forgotten    bool // its result is being removed
 	pauses       []record.Pause
 	before       []record.Said
+	steps        int
+	refused      bool // by the model's provider
+	agent        string
 }
+
+// The lines that say how a turn ended.
+const (
+	failedLine    = "[This turn failed and has no answer.]"
+	timedOutLine  = "[This turn ran out of time and has no answer.]"
+	cancelledLine = "[This turn was cancelled and has no answer.]"
+	undone        = " What tools did until then was not undone.]"
+	refusedWords  = "[This message is left out: the provider of the model refused it.]"
+	longWords     = "[This message is left out: it is too long.]"
+)
 
 // conversation stores turns, oldest first, and returns the history of the run after them.
 func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
@@ -42,20 +57,43 @@ func conversation(t *testing.T, turns []turn) ([]model.Message, error) {
 }
 
 func conversationIn(t *testing.T, blobs blob.Store, turns []turn) ([]model.Message, error) {
+	messages, _, _, err := historyOf(t, blobs, turns)
+	return messages, err
+}
+
+// links counts the reads of heads of runs.
+type links struct {
+	table.Table
+
+	reads int
+}
+
+func (l *links) Get(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	for _, key := range keys {
+		if key.Sort == "head" && strings.HasPrefix(key.Part, "run/") {
+			l.reads++
+		}
+	}
+	return l.Table.Get(ctx, keys...)
+}
+
+// historyOf also returns which messages are of turns without an answer, and how many runs were read.
+func historyOf(t *testing.T, blobs blob.Store, turns []turn) ([]model.Message, []int, int, error) {
 	machine := host.System()
-	store := record.New(memtable.New(machine.Now), blobs, machine)
+	items := &links{Table: memtable.New(machine.Now)}
+	store := record.New(items, blobs, machine)
 	previous := ""
 	for i, turn := range turns {
 		spec := lifecycle.RunSpec{
 			RunID:        fmt.Sprintf("run%03d", i),
 			Organization: "o",
 			User:         "u",
-			Agent:        "a",
+			Agent:        cmp.Or(turn.agent, "a"),
 			Chat:         "c",
 		}
 		place := lifecycle.ChatPosition{Epoch: turn.epoch, Turn: i + 1, Previous: previous}
 		r := record.Run{Run: lifecycle.Accept(spec, place, machine.Now(), machine.Now())}
-		r.Status, r.Removed = turn.status, turn.removed
+		r.Status, r.Removed, r.Steps, r.Refused = turn.status, turn.removed, turn.steps, turn.refused
 		if !turn.removed {
 			r.Input = &record.Input{Message: turn.said}
 			if turn.before != nil {
@@ -85,12 +123,15 @@ func conversationIn(t *testing.T, blobs blob.Store, turns []turn) ([]model.Messa
 		previous = spec.RunID
 	}
 	w := &Worker{Store: store, MayReach: everyAgent}
-	return w.history(t.Context(), record.Run{Run: lifecycle.Run{Previous: previous, Epoch: 1}})
+	items.reads = 0
+	messages, unanswered, err := w.history(t.Context(),
+		record.Run{Run: lifecycle.Run{Previous: previous, Epoch: 1}})
+	return messages, unanswered, items.reads, err
 }
 
-// everyAgent reports that everybody may reach every agent.
+// everyAgent reports that everybody may reach every agent but a secret one.
 func everyAgent(context.Context, string, string, string) func(string) (bool, error) {
-	return func(string) (bool, error) { return true, nil }
+	return func(agent string) (bool, error) { return agent != "secret", nil }
 }
 
 func said(turns ...turn) []model.Message {
@@ -102,7 +143,8 @@ func said(turns ...turn) []model.Message {
 	return messages
 }
 
-// The history has, in order, the turns that were completed, still exist, and belong to the chat's current epoch.
+// The history has, in order, the turns that have ended, still exist, and belong to the chat's current epoch. Of one
+// without an answer it has the user's words and how it ended.
 func TestModelIsShownThePreviousTurns(t *testing.T) {
 	done := func(n int) turn {
 		return turn{
@@ -112,20 +154,57 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 			epoch:  1,
 		}
 	}
-	failed, cancelled, removed, gone, forgotten, before := done(2), done(2), done(2), done(2), done(2), done(1)
-	failed.status, cancelled.status, before.epoch = lifecycle.Failed, lifecycle.Cancelled, 0
-	removed.removed, gone.gone, forgotten.forgotten = true, true, true
+	removed, gone, forgotten, before := done(2), done(2), done(2), done(1)
+	removed.removed, gone.gone, forgotten.forgotten, before.epoch = true, true, true, 0
+	ends := func(status lifecycle.Status, answer string, change func(*turn)) (is, want turn) {
+		is = turn{status: status, said: "question 2", epoch: 1}
+		change(&is)
+		want = is
+		want.answer = answer
+		return is, want
+	}
+	nothing, worked := func(*turn) {}, func(t *turn) { t.steps = 2 }
+	failed, wantFailed := ends(lifecycle.Failed, failedLine, nothing)
+	late, wantLate := ends(lifecycle.TimedOut, timedOutLine, nothing)
+	cancelled, wantCancelled := ends(lifecycle.Cancelled, cancelledLine, nothing)
+	did, wantDid := ends(lifecycle.Failed, strings.TrimSuffix(failedLine, "]")+undone, worked)
+	stopped, wantStopped := ends(lifecycle.Cancelled, strings.TrimSuffix(cancelledLine, "]")+undone, worked)
+	refused, wantRefused := ends(lifecycle.Failed, failedLine, func(t *turn) { t.refused = true })
+	wantRefused.said = refusedWords
+	huge, wantHuge := ends(lifecycle.Failed, failedLine,
+		func(t *turn) { t.said = strings.Repeat("x", maxUnanswered+1) })
+	wantHuge.said = longWords
+	hidden, _ := ends(lifecycle.Failed, "", func(t *turn) { t.agent = "secret" })
+	lost, _ := ends(lifecycle.Failed, "", func(t *turn) { t.removed = true })
+	former, _ := ends(lifecycle.Failed, "", func(t *turn) { t.epoch = 0 })
+	open, _ := ends(lifecycle.Running, "", nothing)
 	long := done(2)
 	long.answer = strings.Repeat("long ", 5000)
 	quiet := done(2)
 	quiet.answer = ""
 	for name, c := range map[string]struct{ turns, want []turn }{
-		"nothing":                              {nil, nil},
-		"one turn":                             {[]turn{done(1)}, []turn{done(1)}},
-		"some turns":                           {[]turn{done(1), done(2), done(3)}, []turn{done(1), done(2), done(3)}},
-		"a long answer":                        {[]turn{done(1), long, done(3)}, []turn{done(1), long, done(3)}},
-		"a turn that failed":                   {[]turn{done(1), failed, done(3)}, []turn{done(1), done(3)}},
-		"a turn that was cancelled":            {[]turn{done(1), cancelled, done(3)}, []turn{done(1), done(3)}},
+		"nothing":                     {nil, nil},
+		"one turn":                    {[]turn{done(1)}, []turn{done(1)}},
+		"some turns":                  {[]turn{done(1), done(2), done(3)}, []turn{done(1), done(2), done(3)}},
+		"a long answer":               {[]turn{done(1), long, done(3)}, []turn{done(1), long, done(3)}},
+		"a turn that failed":          {[]turn{done(1), failed, done(3)}, []turn{done(1), wantFailed, done(3)}},
+		"only a turn that failed":     {[]turn{failed}, []turn{wantFailed}},
+		"a turn that ran out of time": {[]turn{done(1), late}, []turn{done(1), wantLate}},
+		"a turn that was cancelled": {[]turn{done(1), cancelled, done(3)},
+			[]turn{done(1), wantCancelled, done(3)}},
+		"a turn that failed after calls":        {[]turn{did, done(3)}, []turn{wantDid, done(3)}},
+		"a turn that was cancelled after calls": {[]turn{stopped, done(3)}, []turn{wantStopped, done(3)}},
+		"turns that ended differently": {[]turn{late, failed, cancelled, did},
+			[]turn{wantLate, wantFailed, wantCancelled, wantDid}},
+		"a turn that a provider refused": {[]turn{done(1), refused, done(3)},
+			[]turn{done(1), wantRefused, done(3)}},
+		"a failed turn of many words": {[]turn{done(1), huge, done(3)}, []turn{done(1), wantHuge, done(3)}},
+		"failed turns of many words": {[]turn{done(1), huge, failed, huge},
+			[]turn{done(1), wantHuge, wantFailed, wantHuge}},
+		"a failed turn of a hidden agent":      {[]turn{done(1), hidden, done(3)}, []turn{done(1), done(3)}},
+		"a failed turn of a deleted user":      {[]turn{done(1), lost, done(3)}, []turn{done(1), done(3)}},
+		"a failed turn of an earlier epoch":    {[]turn{former, done(3)}, []turn{done(3)}},
+		"a turn that has not ended":            {[]turn{done(1), open}, []turn{done(1)}},
 		"a turn of a deleted user":             {[]turn{done(1), removed, done(3)}, []turn{done(1), done(3)}},
 		"a turn removed by retention":          {[]turn{done(1), gone, done(3)}, []turn{done(3)}},
 		"a turn of an earlier epoch":           {[]turn{before, done(3)}, []turn{done(3)}},
@@ -135,6 +214,68 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 		require.NoError(t, err, name)
 		assert.Equal(t, said(c.want...), got, name)
 	}
+}
+
+// Which messages are of turns without an answer is said by their places: these are left out first.
+func TestMessagesOfTurnsWithoutAnAnswerAreNamed(t *testing.T) {
+	done := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}
+	asked := turn{status: lifecycle.Cancelled, said: "q", epoch: 1, pauses: []record.Pause{asks("Oslo", "Where?")}}
+	messages, unanswered, _, err := historyOf(t, &memblob.Store{},
+		[]turn{done, asked, done, {status: lifecycle.Failed, said: "q", epoch: 1}})
+	require.NoError(t, err)
+	require.Len(t, messages, 2+4+2+2)
+	assert.Equal(t, "Oslo", messages[4].Results[0].Text, "the user's answer to a question is the user's words, too")
+	assert.Equal(t, cancelledLine, messages[5].Text)
+	assert.Equal(t, []int{2, 3, 4, 5, 8, 9}, unanswered)
+}
+
+// What a client began a turn with is kept with the turn, whatever became of it.
+func TestConversationThatAClientBroughtOutlivesAFailure(t *testing.T) {
+	of := turn{status: lifecycle.Failed, said: "and now?", epoch: 1,
+		before: []record.Said{{Role: record.RoleUser, Text: "hi"}, {Role: record.RoleAssistant, Text: "hello"}}}
+	got, err := conversation(t, []turn{of})
+	require.NoError(t, err)
+	assert.Equal(t, said(turn{said: "hi", answer: "hello"}, turn{said: "and now?", answer: failedLine}), got)
+}
+
+// However long a chat is, few of its runs are read, whether they are shown or not. Failed turns count like others.
+func TestFewRunsOfALongChatAreRead(t *testing.T) {
+	failed := turn{status: lifecycle.Failed, said: "q", epoch: 1}
+	removed := failed
+	removed.removed = true
+	hidden := failed
+	hidden.agent = "secret"
+	for name, c := range map[string]struct {
+		of          turn
+		shown, read int
+	}{
+		"failed": {failed, maxTurns, maxTurns}, "removed": {removed, 0, maxLinks}, "hidden": {hidden, 0, maxLinks},
+	} {
+		messages, _, read, err := historyOf(t, &memblob.Store{}, slices.Repeat([]turn{c.of}, 1000))
+		require.NoError(t, err, name)
+		assert.Len(t, messages, 2*c.shown, name)
+		assert.Equal(t, c.read, read, name)
+	}
+}
+
+// Words of failed turns take at most half of the history. What they do not leave is for turns with an answer.
+func TestFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
+	turns := []turn{{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}}
+	for range 10 {
+		turns = append(turns, turn{status: lifecycle.Failed, said: strings.Repeat("x", maxUnanswered/3), epoch: 1})
+	}
+	got, err := conversation(t, turns)
+	require.NoError(t, err)
+	require.Len(t, got, 2*len(turns))
+	assert.Equal(t, said(turns[0]), got[:2])
+	whole := 0
+	for i := 2; i < len(got); i += 2 {
+		if got[i].Text != longWords {
+			whole++
+			assert.Greater(t, i, 2*len(turns)-6, "the newest are whole")
+		}
+	}
+	assert.Equal(t, 2, whole)
 }
 
 // asks is a pause for each of these things: the name of a client's function, an approval of ours for a name with an

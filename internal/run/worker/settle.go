@@ -142,7 +142,8 @@ func (s *settler) unstorable(ctx context.Context) error {
 func (s *settler) ending(r agent.Result) func(lifecycle.Work) transition.Change {
 	if r.Answer == nil {
 		return func(w lifecycle.Work) transition.Change {
-			return transition.Change{Event: lifecycle.Fail{Work: w, Error: r.Failure}, Steps: r.Last}
+			return transition.Change{Event: lifecycle.Fail{Work: w, Error: r.Failure, Refused: r.Refused},
+				Steps: r.Last}
 		}
 	}
 	cites := citation.Cited(r.Answer.Text, r.Answer.Output != nil, citation.All(r.All))

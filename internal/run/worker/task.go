@@ -47,7 +47,7 @@ func (w *Worker) task(ctx context.Context, run record.Run) (t agent.Task, failur
 			return t, "", err
 		}
 	}
-	if t.History, err = w.history(ctx, run); err != nil {
+	if t.History, t.Unanswered, err = w.history(ctx, run); err != nil {
 		return t, "", err
 	}
 	if in.Context != nil {

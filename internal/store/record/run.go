@@ -373,7 +373,7 @@ func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 // in the journal.
 func (step Step) Reconstructible() bool {
 	return step.Kind == ModelStep && len(step.Calls) == 0 && step.Tries <= 1 && step.RequestID == "" &&
-		step.LeftOut == 0 && step.Shortened == 0
+		step.LeftOut == 0 && !step.AnsweredOnly && step.Shortened == 0
 }
 
 // Journal reads a run's stored steps in order.

@@ -185,6 +185,7 @@ type stepView struct {
 	Tries        int             `json:"tries,omitempty"`
 	RequestID    string          `json:"request_id,omitempty" doc:"by which the model's provider knows the call"`
 	LeftOut      int             `json:"left_out,omitempty" doc:"messages of the conversation that did not fit the model"`
+	AnsweredOnly bool            `json:"answered_only,omitempty" doc:"earlier turns without an answer were left out, as the model's provider took no request with them"`
 	Shortened    int             `json:"shortened,omitempty" doc:"bytes to which long results were cut for the model"`
 	Name         string          `json:"name,omitempty"`
 	Arguments    json.RawMessage `json:"arguments,omitempty" shape:"object|string"`
@@ -224,6 +225,7 @@ func (h *handlers) listSteps(ctx context.Context, p tenant.Principal, in *RunPat
 			Tries:        step.Tries,
 			RequestID:    step.RequestID,
 			LeftOut:      step.LeftOut,
+			AnsweredOnly: step.AnsweredOnly,
 			Shortened:    step.Shortened,
 			Name:         step.Name,
 			Arguments:    step.Arguments,

@@ -1,0 +1,64 @@
+package worker_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/intake"
+)
+
+// A chat whose turns end in every way goes on: the next turn is shown the user's words of each, and how it ended. What a
+// provider has refused is not sent again.
+func TestAChatGoesOnBehindTurnsWithoutAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, local)
+		var shown []model.Request
+		s.said = func(_ context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+			shown = append(shown, r)
+			for _, m := range r.Messages { // as a provider that refuses the same words each time
+				switch {
+				case strings.Contains(m.Text, "forbidden"):
+					return model.Reply{}, model.Fail(model.Refused, "the content is refused by the filter of gpt-x")
+				case strings.Contains(m.Text, "odd"):
+					return model.Reply{}, model.Fail(model.BadRequest, "the provider answered 400")
+				}
+			}
+			emit("done")
+			return model.Reply{Text: "done", Finish: "stop"}, nil
+		}
+		says := func(text string) lifecycle.Status {
+			run := s.send(intake.Message{Text: text, ChatID: "c"}).Run.ID()
+			s.drive()
+			return s.run(run).Status
+		}
+		require.Equal(t, lifecycle.Completed, says("first"))
+		require.Equal(t, lifecycle.Failed, says("forbidden"))
+		waits := s.send(intake.Message{Text: "never began", ChatID: "c"}).Run.ID()
+		_, err := s.intake.Cancel(t.Context(), s.who, waits, "by mistake")
+		require.NoError(t, err)
+		s.drive()
+		require.Equal(t, lifecycle.Failed, says("odd"))
+		shown = nil
+		require.Equal(t, lifecycle.Completed, says("and now?"))
+		require.Len(t, shown, 2, "one call with the turn that was a bad request, and one without the turns that failed")
+		said := func(role model.Role, text string) model.Message { return model.Message{Role: role, Text: text} }
+		assert.Equal(t, []model.Message{
+			said(model.User, "first"), said(model.Assistant, "done"),
+			said(model.User, "[This message is left out: the provider of the model refused it.]"),
+			said(model.Assistant, "[This turn failed and has no answer.]"),
+			said(model.User, "never began"), said(model.Assistant, "[This turn was cancelled and has no answer.]"),
+			said(model.User, "odd"), said(model.Assistant, "[This turn failed and has no answer.]"),
+			said(model.User, "and now?"),
+		}, shown[0].Messages)
+		assert.Equal(t, []model.Message{
+			said(model.User, "first"), said(model.Assistant, "done"), said(model.User, "and now?"),
+		}, shown[1].Messages)
+	})
+}
