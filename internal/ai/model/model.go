@@ -137,6 +137,16 @@ func Question(question string, options []string) json.RawMessage {
 // Search is the name of the tool with which a model searches the agent's knowledge bases; arguments: {"query"}.
 const Search = "search"
 
+// SearchTool is the tool with that name.
+var SearchTool = ToolSpec{
+	Name: Search,
+	Description: "Searches the documents of the knowledge bases and returns numbered passages. Search before you " +
+		"answer what documents may say; search again, in other words, when the passages do not answer.",
+	Parameters: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","minLength":1,` +
+		`"maxLength":4000,"description":"what to look for, in words that the documents may use"}},` +
+		`"required":["query"],"additionalProperties":false}`),
+}
+
 // Passages is the name of the text beside a user's message that holds what was found for it, in the form of the
 // results of [Search].
 const Passages = "passages found in the knowledge bases"

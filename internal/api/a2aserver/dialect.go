@@ -110,9 +110,19 @@ func Malformed(text string) any {
 	return new(call).fault(&fault{bridge.ParseError, text}).Message
 }
 
-// protocolNames replaces our names of a message's fields with the protocol's in error texts.
-var protocolNames = strings.NewReplacer("chat_id: ", "message.contextId: ", "idempotency_key: ", "message.messageId: ",
-	"message: ", "message.parts: ", "callback_url: ", "pushNotificationConfig.url: ")
+// protocolNames are the protocol's names of fields of ours.
+var protocolNames = map[string]string{
+	"chat_id": "message.contextId", "idempotency_key": "message.messageId", "message": "message.parts",
+	"callback_url": "pushNotificationConfig.url",
+}
+
+// protocolName is the protocol's name of a field of ours.
+func protocolName(field string) string {
+	if at, is := strings.CutPrefix(field, "body.decisions"); is {
+		return "message.parts: decisions" + at
+	}
+	return cmp.Or(protocolNames[field], field)
+}
 
 // faultOf converts a problem; other errors become an internal error, and their text goes to the log only.
 func (s *Server) faultOf(err error) *fault {
@@ -127,7 +137,8 @@ func (s *Server) faultOf(err error) *fault {
 	}
 	switch p.Kind {
 	case problem.Invalid, problem.TooLarge:
-		return &fault{bridge.InvalidParams, protocolNames.Replace(p.Message)}
+		_ = bridge.Named(err, protocolName)
+		return &fault{bridge.InvalidParams, p.Message}
 	case problem.NotFound:
 		return &fault{taskNotFound, p.Message}
 	case problem.Conflict:

@@ -111,7 +111,20 @@ func (b *beginning) resume(ctx context.Context, last *record.Pause) (bool, error
 		return false, b.unanswered(b.last.Interrupts[i])
 	}
 	err = b.Resume(ctx, b.who, b.last.ID(), b.last.Pause, decisions, nil)
-	return err == nil, err
+	return err == nil, bridge.Named(err, func(field string) string { return b.edited(field, decisions) })
+}
+
+// edited is the name that the request has for edited arguments; another field keeps its own.
+func (b *beginning) edited(field string, decisions []record.Decision) string {
+	for i, d := range decisions {
+		at := slices.IndexFunc(b.turn.Resume, func(e AGUIResume) bool {
+			return e.InterruptID == nameOf("int_", b.last.ID(), d.InterruptID)
+		})
+		if at >= 0 && field == fmt.Sprintf("body.decisions[%d].arguments", i) {
+			return fmt.Sprintf("body.resume[%d].payload.editedArgs", at)
+		}
+	}
+	return field
 }
 
 func about(list []record.Decision, interrupt string) bool {

@@ -198,7 +198,9 @@ func Named(err error, name func(field string) string) error {
 	}
 	for i, f := range p.Fields {
 		p.Fields[i].Location = name(f.Location)
-		p.Message = strings.ReplaceAll(p.Message, f.Location, p.Fields[i].Location)
+		if says, is := strings.CutPrefix(p.Message, f.Location+": "); is { // what it says may have the same word
+			p.Message = p.Fields[i].Location + ": " + says
+		}
 	}
 	return err
 }

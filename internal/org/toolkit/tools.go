@@ -302,10 +302,8 @@ func (s *Toolkits) Try(
 	if at < 0 {
 		return Attempt{}, missingTool(id, name)
 	}
-	if takes, err := schema.Compile(tools[at].Parameters); err == nil {
-		if err := takes.Check(ctx, arguments); err != nil {
-			return Attempt{}, problem.InvalidField("body.arguments", "%s", err)
-		}
+	if err := schema.Fits(ctx, tools[at].Parameters, arguments); err != nil {
+		return Attempt{}, problem.InvalidField("body.arguments", "%s", err)
 	}
 	if _, asks := tools[at].Approval.Required(arguments); asks {
 		if err := approve(); err != nil {
@@ -386,6 +384,12 @@ func Offers(named []Named) []tool.Offer {
 		offers = append(offers, o)
 	}
 	return offers
+}
+
+// Listed is [Toolkits.Names] as the agent is told of them. Nothing is opened or called.
+func (s *Toolkits) Listed(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
+	named, err := s.Names(ctx, organization, ids)
+	return Offers(named), err
 }
 
 // Open is [Toolkits.Names] as tools that are ready to be called. Broken credentials, or a command that is no longer

@@ -301,7 +301,7 @@ func TestOnlyTheWiringAndTestsImportAdapters(t *testing.T) {
 	// shapes from adapters; the trigger, which reads SQS messages.
 	wiring := []string{
 		"internal/wiring/boot", "internal/wiring/cloud", "internal/wiring/cloud/brokerclient",
-		"internal/wiring/cloud/search", "internal/wiring/cloud/runworker",
+		"internal/wiring/cloud/search", "internal/wiring/cloud/runworker", "internal/wiring/cloud/httpedge",
 		"internal/ai/provider/registry", "internal/org/toolkit/adapters",
 		"internal/ai/tool/openapitool", "internal/ai/tool/mcptool", "internal/proof/sim",
 		"internal/proof/sim/explore", "infra/stacks",

@@ -200,8 +200,14 @@ func aguiScenarios() []Story {
 			assert.Equal(x, "interrupt", asked["type"])
 			one := asked["interrupts"].([]any)[0].(object)
 			assert.Equal(x, "tool_call", one["reason"])
-			f.more["resume"] = []object{{"interruptId": one["id"], "status": "resolved",
-				"payload": object{"approved": true, "editedArgs": object{"text": "b"}}}}
+			edits := func(text any) {
+				f.more["resume"] = []object{{"interruptId": one["id"], "status": "resolved",
+					"payload": object{"approved": true, "editedArgs": object{"text": text}}}}
+			}
+			edits(7)
+			wrong := x.post("/agui/"+f.agent, f.body("r2")).names("text: got number, want string")
+			assert.Equal(x, "body.resume[0].payload.editedArgs", wrong.text("errors", 0, "location"))
+			edits("b")
 			second := f.runs("r2")
 			assert.Equal(x, object{"type": "success"}, second.outcome())
 			result := second.of("TOOL_CALL_RESULT")

@@ -384,6 +384,10 @@ func errorScenarios() []Story {
 			x.post(resume, object{"decisions": []object{{"interrupt_id": a.interrupt(0)}}}).names("decision")
 			x.post(resume, decide(a.interrupt(0), "maybe")).names("decision")
 			x.post(resume, decide(a.interrupt(0), "edit")).names("arguments")
+			edit := decide(a.interrupt(0), "edit")
+			edit["decisions"].([]object)[0]["arguments"] = object{"text": 7}
+			wrong := x.post(resume, edit).names("text: got number, want string")
+			assert.Equal(x, "body.decisions[0].arguments", wrong.text("errors", 0, "location"))
 			answer := decide(a.interrupt(0), "answer")
 			answer["decisions"].([]object)[0]["message"] = "x"
 			x.post(resume, answer).names("decisions")

@@ -94,7 +94,7 @@ func (s *session) specs() []model.ToolSpec {
 		specs = append(specs, model.ToolSpec{Name: f.Name, Description: f.Description, Parameters: f.Parameters})
 	}
 	if s.Search != nil {
-		specs = append(specs, searchKnowledge)
+		specs = append(specs, model.SearchTool)
 	}
 	if s.Agent.Spec.CanAsk {
 		specs = append(specs, askUser)

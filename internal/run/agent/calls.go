@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/schema"
 	"agentplatform/internal/platform/trace"
 	"agentplatform/internal/store/record"
 )
@@ -139,7 +140,7 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 	if !j.run {
 		return j
 	}
-	if err := fits(ctx, offer.Parameters, j.step.Arguments); err != nil {
+	if err := schema.Fits(ctx, offer.Parameters, j.step.Arguments); err != nil {
 		return j.end(s, model.Failed, unfit+err.Error())
 	}
 	if why, asks := s.needsApproval(offer, j.step.Arguments); asks && !decided {
@@ -221,7 +222,7 @@ func (s *session) interrupt(j *job, kind lifecycle.InterruptKind, prompt string)
 
 func (s *session) approve(j *job, prompt string, unsure bool) *job {
 	j.interrupt = s.interrupt(j, lifecycle.Approval, prompt)
-	j.interrupt.Unsure = unsure
+	j.interrupt.Unsure, j.interrupt.Source, j.interrupt.Fingerprint = unsure, j.Source, j.Fingerprint
 	j.interrupt.Tool = &events.InterruptTool{Name: j.Name, Arguments: j.step.Arguments}
 	return j
 }

@@ -8,6 +8,7 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/schema"
 	"agentplatform/internal/store/record"
 )
 
@@ -25,7 +26,7 @@ func (s *session) function(name string) (record.Function, bool) {
 
 // delegate asks the client for the output of a call of its function.
 func (s *session) delegate(ctx context.Context, j *job, f record.Function) *job {
-	if err := fits(ctx, f.Parameters, j.Arguments); err != nil {
+	if err := schema.Fits(ctx, f.Parameters, j.Arguments); err != nil {
 		return j.end(s, model.Failed, unfit+err.Error())
 	}
 	j.interrupt = s.interrupt(j, lifecycle.Clarification,

@@ -2,13 +2,11 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
 	"agentplatform/internal/ai/model"
-	"agentplatform/internal/platform/schema"
 	"agentplatform/internal/store/record"
 )
 
@@ -101,14 +99,4 @@ func (s *session) invalidCalls() string {
 		}
 	}
 	return ""
-}
-
-// fits returns how a call's arguments violate the tool's schema. A schema that cannot be compiled accepts everything:
-// the tool itself validates then.
-func fits(ctx context.Context, parameters, arguments json.RawMessage) error {
-	takes, err := schema.Compile(parameters)
-	if err != nil {
-		return nil //nolint:nilerr // the server validates
-	}
-	return takes.Check(ctx, arguments)
 }

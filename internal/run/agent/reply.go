@@ -11,6 +11,7 @@ import (
 
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/schema"
 	"agentplatform/internal/platform/strictjson"
 	"agentplatform/internal/store/record"
 )
@@ -76,7 +77,7 @@ func orNone(ctx context.Context, c model.Call, tools []model.ToolSpec) json.RawM
 	}
 	none := json.RawMessage(`{}`)
 	at := slices.IndexFunc(tools, func(t model.ToolSpec) bool { return t.Name == c.Name })
-	if !model.Blank(text) || at < 0 || fits(ctx, tools[at].Parameters, none) != nil {
+	if !model.Blank(text) || at < 0 || schema.Fits(ctx, tools[at].Parameters, none) != nil {
 		return c.Arguments
 	}
 	return none

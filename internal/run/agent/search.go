@@ -15,20 +15,10 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// searchKnowledge is the tool with which a model searches the agent's knowledge bases.
-var searchKnowledge = model.ToolSpec{
-	Name: model.Search,
-	Description: "Searches the documents of the knowledge bases and returns numbered passages. Search before you " +
-		"answer what documents may say; search again, in other words, when the passages do not answer.",
-	Parameters: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","minLength":1,` +
-		`"maxLength":4000,"description":"what to look for, in words that the documents may use"}},` +
-		`"required":["query"],"additionalProperties":false}`),
-}
-
 // searchOffer is the tool for one call, whose step gets what is found.
 func (s *session) searchOffer(j *job) tool.Offer {
 	o := tool.Offer{
-		Spec: tool.Spec{Name: searchKnowledge.Name, Parameters: searchKnowledge.Parameters, RetrySafe: true},
+		Spec: tool.Spec{Name: model.SearchTool.Name, Parameters: model.SearchTool.Parameters, RetrySafe: true},
 	}
 	o.Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
 		var arguments struct {

@@ -25,6 +25,7 @@ import (
 	"slices"
 	"time"
 
+	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
@@ -44,6 +45,9 @@ type Intake struct {
 	// PausedRuns is how many runs of a user, and of an organization, may wait for a human while new ones are accepted;
 	// 0: there is no limit.
 	PausedRuns int
+	// Tools lists the tools of toolkits as an agent's runs are offered them now; it calls none. Edits of calls are held
+	// against them. nil: the run itself finds what does not fit.
+	Tools func(ctx context.Context, organization string, toolkits []string) ([]tool.Offer, error)
 }
 
 // Message is a message to an agent.

@@ -44,10 +44,11 @@ func checkDecision(i int, d *record.Decision) (err error) {
 // empty for the principal's user. The run's webhooks go to push from then on, whatever push it has; nil: nothing
 // changes. It returns the run as it is after the transition.
 //
-// It returns problems of these kinds: Invalid with the field, also for a verb that does not fit the interrupt; NotFound
-// or Forbidden, as [Intake.Run]; Forbidden when only the agent's approvers may decide; Conflict, interrupts_mismatch
-// with pending_interrupt_ids, or not_awaiting_input with run_status and, where there is one, last_decision; Conflict,
-// too, for a push of a run whose webhooks go to a callback URL.
+// It returns problems of these kinds: Invalid with the field, also for a verb that does not fit the interrupt, and for
+// edited arguments (body.decisions[i].arguments) that the tool does not take; NotFound or Forbidden, as [Intake.Run];
+// Forbidden when only the agent's approvers may decide; Conflict, interrupts_mismatch with pending_interrupt_ids, or
+// not_awaiting_input with run_status and, where there is one, last_decision; Conflict, too, for a push of a run whose
+// webhooks go to a callback URL.
 func (in *Intake) Resume(
 	ctx context.Context, p tenant.Principal, id, by string, list []record.Decision, push *record.Push,
 ) (record.RunEntity, error) {
@@ -77,6 +78,12 @@ func (in *Intake) Resume(
 		}
 		if run.Status == lifecycle.AwaitingInput {
 			err := in.mayDecide(ctx, p, run)
+			if err == nil {
+				_, err = lifecycle.Apply(run.Run, event, now)
+			}
+			if err == nil {
+				err = in.checkEdits(ctx, run, list)
+			}
 			if err != nil {
 				return transition.Change{}, err
 			}

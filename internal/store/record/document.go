@@ -172,6 +172,9 @@ type Interrupt struct {
 	events.Interrupt
 
 	Call string `json:"call"`
+	// Source and Fingerprint are those of the call, for an approval: the tool that is to be called.
+	Source      string `json:"source,omitempty"`
+	Fingerprint string `json:"fingerprint,omitempty"`
 	// Unsure marks a call that was begun before a crash and must not be repeated without asking.
 	Unsure bool `json:"unsure,omitempty"`
 }

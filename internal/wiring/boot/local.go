@@ -200,6 +200,7 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		},
 		Intake: &intake.Intake{
 			Executor: l.executor, Store: l.store, Tenants: l.tenants, Host: machine, PausedRuns: s.PausedRuns,
+			Tools: l.toolkits.Listed,
 		},
 		MCP:    func(b bridge.Bridge) service.MCP { return &mcpserver.Server{Bridge: b} },
 		Sealer: l.sealer, Store: l.store, Files: &files.Files{Store: l.store, Log: log}, Hub: l.hub, Webhooks: hooks,

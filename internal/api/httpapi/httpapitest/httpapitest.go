@@ -103,6 +103,11 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 	}
 	in := &intake.Intake{Executor: executor, Store: store, Tenants: tenants, Host: machine}
 	live := stream.New(memtable.New(machine.Now), notifier, machine, log)
+	kits := &toolkit.Toolkits{
+		Store: store, Known: store.Known(), Host: machine, Sealer: sealer,
+		Kinds: map[string]tool.Kind{"builtin": builtintool.New(machine)},
+	}
+	in.Tools = kits.Listed
 	c := service.Config{
 		Config: httpapi.Config{
 			Tenants: tenants, Host: machine, Log: log, Metrics: prometheus.NewRegistry(), MaxBody: 1 << 20,
@@ -114,10 +119,7 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 		Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer,
 			Reads: tenants.SenderReads},
 		Models: &provider.Set{Host: machine, Catalogues: registry.Catalogues(setting.Settings{})},
-		Toolkits: &toolkit.Toolkits{
-			Store: store, Known: store.Known(), Host: machine, Sealer: sealer,
-			Kinds: map[string]tool.Kind{"builtin": builtintool.New(machine)},
-		},
+		Toolkits: kits,
 		Knowledge: &knowledge.Knowledge{
 			Store: store, Tenants: tenants, Host: machine, Index: &memindex.Index{}, Documents: 10,
 			Models: &knowledge.Models{Providers: map[string]embedding.Model{

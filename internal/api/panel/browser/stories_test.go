@@ -101,6 +101,36 @@ func TestArgumentsAreEditedInPlace(t *testing.T) {
 	tab.see("calculate → 23")
 }
 
+// Edited arguments that the tool does not take are refused at their field, and nothing is sent of the other decisions:
+// what was typed stays, and is mended there.
+func TestEditedArgumentsThatDoNotFitAreMendedInPlace(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	kit := p.send("POST", "/toolkits", object{
+		"kind": "http", "name": "Bank", "url": "https://bank.example/pay",
+		"request": object{"name": "pay", "method": "POST", "parameters": object{
+			"type": "object", "properties": object{"amount": object{"type": "integer", "maximum": 10}},
+		}},
+	})
+	made := p.send("POST", "/agents", object{"name": "Payer", "can_ask": true, "approval": object{"mode": "always"},
+		"toolkit_ids": []any{kit["toolkit_id"]}})
+	tab := signedIn(t, p, "#/chat?agent="+made["agent_id"].(string))
+	tab.fill("Message", "/tool pay {\"amount\":5}\n/ask Sure?")
+	tab.click("button", "Send")
+	tab.see("May the agent call pay?")
+	tab.click("button", "Edit")
+	tab.types("spinbutton", "amount", "50")
+	tab.click("button", "Approve")
+	tab.see("Approved with other arguments.")
+	tab.fill("Answer", "yes")
+	tab.click("button", "Answer")
+	tab.see("the tool pay does not take them: amount: maximum: got 50, want 10")
+	tab.types("spinbutton", "amount", "7")
+	tab.click("button", "Approve")
+	tab.see("Answer: yes")
+	tab.see("pay → error")
+}
+
 // A question is answered where it is asked.
 func TestAQuestionIsAnsweredInTheChat(t *testing.T) {
 	t.Parallel()

@@ -10,8 +10,11 @@ import (
 	// Lambda's images have no time zones of their own, which questions about usage name.
 	_ "time/tzdata"
 
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/builtintool"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/org/toolkit"
 	"agentplatform/internal/platform/egress"
 	"agentplatform/internal/run/files"
 	"agentplatform/internal/run/intake"
@@ -27,6 +30,9 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 	if err != nil {
 		return nil, err
 	}
+	if p.Toolkits.Kinds == nil { // edited arguments are held against what these take; no tool is called here
+		p.Toolkits.Kinds = map[string]tool.Kind{toolkit.Builtin: builtintool.New(p.Host)}
+	}
 	c := service.Config{
 		Config: httpapi.Config{
 			Tenants: p.Tenants, Host: p.Host, Log: p.Log, Tracer: p.Tracer, MaxBody: s.MaxBody, MaxStream: maxStream,
@@ -34,6 +40,7 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 		},
 		Intake: &intake.Intake{
 			Executor: p.Executor, Store: p.Store, Tenants: p.Tenants, Host: p.Host, PausedRuns: s.PausedRuns,
+			Tools: p.Toolkits.Listed,
 		},
 		Files: &files.Files{Store: p.Store, Log: p.Log},
 		Webhooks: &webhook.Sender{

@@ -30,7 +30,8 @@ export function Decisions({ runId, chatId, interrupts: waiting, expires }) {
       await post(`/runs/${runId}/resume`, { decisions })
     } catch (e) {
       const other = ['interrupts_mismatch', 'not_awaiting_input'].includes(/** @type {any} */ (e).code) // than what was decided
-      setMade(other ? {} : without(all, last))
+      const wrong = interrupts.filter((_, n) => faultOf(e, n)).map((i) => i.id)
+      setMade(other ? {} : without(all, ...(wrong.length > 0 ? wrong : [last])))
       throw e
     }
   })
@@ -42,24 +43,26 @@ export function Decisions({ runId, chatId, interrupts: waiting, expires }) {
   }
   const left = interrupts.filter((i) => !made[i.id]).length
   return html`<div class="decisions">
-    ${interrupts.map((i) => html`<${Part} key=${i.id}><${Decision} of=${i} runId=${runId} made=${made[i.id]} left=${left} busy=${send.busy}
+    ${interrupts.map((i, n) => html`<${Part} key=${i.id}><${Decision} of=${i} runId=${runId} made=${made[i.id]} left=${left} busy=${send.busy} wrong=${faultOf(send.error, n)}
       decide=${(/** @type {any} */ d) => decide(i.id, d)} /></${Part}>`)}
     <${Problem} error=${send.error} />
     ${expires && html`<p class="small">Without a decision the run is cancelled <${Relative} at=${expires} />.</p>`}
   </div>`
 }
 
-/** @param {Record<string, any>} all @param {string} id */
-function without(all, id) {
-  const { [id]: _, ...rest } = all
-  return rest
+/** @param {Record<string, any>} all @param {string[]} ids */
+function without(all, ...ids) {
+  return Object.fromEntries(Object.entries(all).filter(([id]) => !ids.includes(id)))
 }
+
+/** What the service says is wrong with the arguments of a decision, by its place. @param {any} error @param {number} n @returns {string} */
+const faultOf = (error, n) => error?.field?.(`decisions[${n}].arguments`) ?? ''
 
 /** @type {Record<string, string>} */
 const done = { approve: 'Approved', edit: 'Approved with other arguments', reject: 'Rejected', answer: 'Answered' }
 
-/** @param {{of: any, runId: string, made: any, left: number, busy: boolean, decide: (d: any) => void}} p */
-function Decision({ of, runId, made, left, busy, decide }) {
+/** @param {{of: any, runId: string, made: any, left: number, busy: boolean, wrong: string, decide: (d: any) => void}} p */
+function Decision({ of, runId, made, left, busy, wrong, decide }) {
   const asked = of.kind === 'approval' ? 'Approval' : 'Output' // a client's function has its output from whoever answers
   return html`<section class="decision ${of.kind}" aria-label=${of.tool ? `${asked} of ${of.tool.name}` : 'Question'}>
     <p><strong>${of.prompt}</strong></p>
@@ -67,7 +70,7 @@ function Decision({ of, runId, made, left, busy, decide }) {
       ${!busy && html` <button type="button" class="link" onClick=${() => decide(null)}>Change</button>`}</p>`}
     <div hidden=${!!made}><${Needs} level="run" to="Deciding">${of.decidable === false
       ? html`<p class="small">Others decide this: the agent names groups of approvers, and you are in none of them.</p>`
-      : of.kind === 'clarification' ? html`<${Answer} of=${of} decide=${decide} />` : html`<${Approval} of=${of} runId=${runId} decide=${decide} />`}</${Needs}></div>
+      : of.kind === 'clarification' ? html`<${Answer} of=${of} decide=${decide} />` : html`<${Approval} of=${of} runId=${runId} wrong=${wrong} decide=${decide} />`}</${Needs}></div>
   </section>`
 }
 
@@ -88,8 +91,8 @@ function Arguments({ of }) {
   return html`<${Plain} text=${revealed(pretty(of.tool?.arguments))} code="Arguments" />`
 }
 
-/** @param {{of: any, runId: string, decide: (d: any) => void}} p */
-function Approval({ of, runId, decide }) {
+/** @param {{of: any, runId: string, wrong: string, decide: (d: any) => void}} p */
+function Approval({ of, runId, wrong, decide }) {
   const [reason, setReason] = useState('')
   const [edited, setEdited] = useState(/** @type {any} */ (null))
   const run = useLive(edited === null ? null : `/runs/${runId}`, {}, 0)
@@ -102,7 +105,7 @@ function Approval({ of, runId, decide }) {
       ${edited === null
         ? html`<button type="button" class="secondary" onClick=${() => setEdited(of.tool?.arguments ?? {})}>Edit</button>`
         : html`<button type="button" class="secondary" onClick=${() => setEdited(null)}>Keep the arguments</button>`}`}>
-    ${loading ? html`<${Loading} />` : edited !== null ? html`<${SchemaForm} schema=${schema} value=${edited} onChange=${setEdited} />`
+    ${loading ? html`<${Loading} />` : edited !== null ? html`<${SchemaForm} schema=${schema} value=${edited} onChange=${setEdited} />${wrong && html`<p class="small wrong" role="alert">${wrong}</p>`}`
       : html`<${Arguments} of=${of} />`}
     <${Field} label="Reason" help="Told to the agent when you reject." value=${reason} onChange=${setReason} />
   </${Form}>`

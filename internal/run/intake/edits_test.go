@@ -1,0 +1,186 @@
+package intake_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/transition"
+	"agentplatform/internal/store/record"
+)
+
+// approvals pauses a run for approvals of calls of these tools, with the ids a, b and so on.
+func (w *world) approvals(run string, calls ...record.Interrupt) {
+	w.claim(run)
+	var pending []lifecycle.Pending
+	for i := range calls {
+		calls[i].ID, calls[i].Kind = string(rune('a'+i)), string(lifecycle.Approval)
+		pending = append(pending, lifecycle.Pending{ID: calls[i].ID, Kind: lifecycle.Approval})
+	}
+	w.transition(run, transition.Change{Interrupts: calls,
+		Event: lifecycle.Pause{Work: work, Interrupts: pending, ExpiresAt: w.Host.Now().Add(time.Hour)}})
+}
+
+func callOf(name, source, fingerprint string) record.Interrupt {
+	return record.Interrupt{Source: source, Fingerprint: fingerprint, Interrupt: events.Interrupt{
+		Tool: &events.InterruptTool{Name: name, Arguments: json.RawMessage(`{"n":1}`)}}}
+}
+
+const number = `{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`
+
+func offer(name, parameters string) tool.Offer {
+	return tool.Offer{Spec: tool.Spec{Name: name, Parameters: json.RawMessage(parameters)},
+		Source: "t/" + name, Fingerprint: "as it was"}
+}
+
+func edited(id, arguments string) record.Decision {
+	return record.Decision{InterruptID: id, Decision: "edit", Arguments: json.RawMessage(arguments)}
+}
+
+// fieldsOf are the fields that a problem of kind Invalid names, with what it says of each.
+func fieldsOf(t *testing.T, err error) map[string]string {
+	t.Helper()
+	p, is := problem.As(err)
+	require.True(t, is, "%v", err)
+	require.Equal(t, problem.Invalid, p.Kind, "%v", err)
+	fields := map[string]string{}
+	for _, f := range p.Fields {
+		fields[f.Location] = f.Message
+	}
+	return fields
+}
+
+// An edit that the tool does not take is refused, as long as it is the tool that the model asked for. Nothing is
+// decided then, and the run waits.
+func TestEditThatDoesNotFitTheToolIsRefused(t *testing.T) {
+	act := callOf("act", "t/act", "as it was")
+	for name, c := range map[string]struct {
+		call   record.Interrupt
+		offers []tool.Offer
+		edit   string
+		says   string // of the arguments; empty: it is taken
+	}{
+		"it fits":                   {act, []tool.Offer{offer("act", number)}, `{"n":2}`, ""},
+		"a type":                    {act, []tool.Offer{offer("act", number)}, `{"n":"2"}`, "the tool act does not take them: n: got string, want integer"},
+		"a missing member":          {act, []tool.Offer{offer("act", number)}, `{}`, "the tool act does not take them: missing property 'n'"},
+		"among others":              {act, []tool.Offer{offer("look", `{}`), offer("act", number)}, `{}`, "the tool act does not take them: missing property 'n'"},
+		"a tool that is gone":       {act, []tool.Offer{offer("look", number)}, `{}`, ""},
+		"a tool that has changed":   {callOf("act", "t/act", "before"), []tool.Offer{offer("act", number)}, `{}`, ""},
+		"another tool has the name": {callOf("act", "other/act", ""), []tool.Offer{offer("act", number)}, `{}`, ""},
+		"a pause of an earlier version": {callOf("act", "", ""), []tool.Offer{offer("act", number)}, `{}`,
+			"the tool act does not take them: missing property 'n'"},
+		"a schema that cannot be read": {act, []tool.Offer{offer("act", `{"type":7}`)}, `{}`, ""},
+		"a tool without a schema":      {act, []tool.Offer{offer("act", ``)}, `{}`, ""},
+		"a schema of its own fault":    {act, []tool.Offer{offer("act", `{"$ref":"https://elsewhere.example/s.json"}`)}, `{}`, ""},
+		"a search":                     {callOf("search", "", ""), nil, `{"query":""}`, "the tool search does not take them: query: minLength: got 0, want 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.agent = w.closed(func(s *catalog.AgentSpec) { s.ToolkitIDs = nil })
+			asked := 0
+			w.Tools = func(_ context.Context, organization string, _ []string) ([]tool.Offer, error) {
+				asked++
+				assert.Equal(t, w.who.Organization, organization)
+				return c.offers, nil
+			}
+			if c.call.Tool.Name == "search" {
+				w.agent = w.searches()
+			}
+			run := w.post(intake.Message{Text: "x"}).Run.ID()
+			w.approvals(run, c.call, callOf("look", "", ""))
+			_, err := w.Resume(t.Context(), w.who, run, "", []record.Decision{{InterruptID: "b", Decision: "reject"}}, nil)
+			require.Equal(t, "interrupts_mismatch", code(err))
+			before, nudged := w.stored(), w.run(run)
+			_, err = w.Resume(t.Context(), w.who, run, "",
+				[]record.Decision{{InterruptID: "b", Decision: "approve"}, edited("a", c.edit)}, nil)
+			if c.says == "" {
+				require.NoError(t, err)
+				assert.Equal(t, lifecycle.Queued, w.run(run).Status)
+				return
+			}
+			assert.Equal(t, map[string]string{"body.decisions[1].arguments": c.says}, fieldsOf(t, err))
+			assert.Equal(t, before, w.stored(), "nothing is written")
+			assert.Equal(t, nudged, w.run(run))
+			_, err = w.Resume(t.Context(), w.who, run, "",
+				[]record.Decision{{InterruptID: "b", Decision: "approve"}, {InterruptID: "a", Decision: "approve"}}, nil)
+			require.NoError(t, err, "it still waits")
+			assert.Equal(t, 1, asked, "only an edit needs the tools")
+		})
+	}
+}
+
+// searches creates an agent with a knowledge base.
+func (w *world) searches() string {
+	b := catalog.KnowledgeBase{ID: w.Host.NewID(), Organization: w.who.Organization, Name: "b"}
+	_, err := record.Create(w.t.Context(), w.Store, b, b.ID)
+	require.NoError(w.t, err)
+	return w.closed(func(s *catalog.AgentSpec) { s.KnowledgeBaseIDs = []string{b.ID} })
+}
+
+// Each edit that does not fit has its own field. What is malformed, not allowed, or about other interrupts is refused
+// before that.
+func TestOrderOfTheRefusalsOfAnEdit(t *testing.T) {
+	w := newWorld(t)
+	group := w.group()
+	w.agent = w.closed(func(s *catalog.AgentSpec) { s.ApproverGroupIDs = []string{group} })
+	asked := 0
+	w.Tools = func(context.Context, string, []string) ([]tool.Offer, error) {
+		asked++
+		return []tool.Offer{offer("act", number)}, nil
+	}
+	run := w.post(intake.Message{Text: "x"}).Run.ID()
+	act := callOf("act", "t/act", "as it was")
+	w.approvals(run, act, act, act)
+	resume := func(who tenant.Principal, decisions ...record.Decision) error {
+		_, err := w.Resume(t.Context(), who, run, "", decisions, nil)
+		return err
+	}
+	deep := `{"n":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + `}`
+	large := `{"n":"` + strings.Repeat("x", 256<<10) + `"}`
+	for _, malformed := range []string{`7`, ``, `{"n":1,"n":2}`, deep, large, `null`} {
+		err := resume(w.who, edited("a", malformed))
+		assert.Contains(t, fieldsOf(t, err)["body.decisions[0].arguments"], "must be an object", malformed[:min(len(malformed), 20)])
+	}
+	outsider := w.who
+	outsider.Level = tenant.LevelRun
+	assert.Equal(t, "insufficient_permission", code(resume(outsider, edited("a", `{}`), edited("b", `{}`), edited("c", `{}`))))
+	assert.Equal(t, "interrupts_mismatch", code(resume(w.who, edited("a", `{}`))))
+	assert.Equal(t, "interrupts_mismatch", code(resume(w.who, edited("a", `{}`), edited("a", `{}`), edited("b", `{}`))))
+	answer := record.Decision{InterruptID: "b", Decision: "answer", Message: "x"}
+	assert.Equal(t, "body.decisions", about(resume(w.who, edited("a", `{}`), answer, edited("c", `{}`))))
+	assert.Zero(t, asked, "the tools are not looked at before")
+	missing := "the tool act does not take them: missing property 'n'"
+	assert.Equal(t, map[string]string{"body.decisions[0].arguments": missing, "body.decisions[2].arguments": missing},
+		fieldsOf(t, resume(w.who, edited("c", `{}`), edited("a", `{"n":3}`), edited("b", `{"m":1}`))))
+	require.NoError(t, resume(w.who, edited("c", `{"n":3}`), edited("a", `{"n":3}`), edited("b", `{"n":1}`)))
+	assert.Equal(t, "not_awaiting_input", code(resume(w.who, edited("a", `{}`), edited("b", `{}`), edited("c", `{}`))))
+}
+
+// Tools that cannot be read are a temporary failure; nothing is decided.
+func TestEditWhoseToolsCannotBeReadIsNotDecided(t *testing.T) {
+	w := newWorld(t)
+	w.Tools = func(context.Context, string, []string) ([]tool.Offer, error) {
+		return nil, errors.New("the blob store is away")
+	}
+	run := w.post(intake.Message{Text: "x"}).Run.ID()
+	w.approvals(run, callOf("act", "", ""))
+	_, err := w.Resume(t.Context(), w.who, run, "", []record.Decision{edited("a", `{}`)}, nil)
+	assert.Equal(t, "unavailable", code(err))
+	assert.Equal(t, lifecycle.AwaitingInput, w.run(run).Status)
+	w.Tools = nil
+	_, err = w.Resume(t.Context(), w.who, run, "", []record.Decision{edited("a", `{}`)}, nil)
+	require.NoError(t, err)
+}
