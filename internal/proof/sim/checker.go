@@ -65,6 +65,7 @@ type checker struct {
 	holds     map[string]map[string]bool // holders of a file
 	needed    map[string][]string        // files that a message brought, by its run
 	shared    map[table.Key]shared       // items as they were committed
+	made      map[string]string          // arguments of the last call, by its key
 }
 
 func newChecker(w *world) *checker {
@@ -80,7 +81,7 @@ func newChecker(w *world) *checker {
 		waited: map[string][]string{}, later: map[table.Key]bool{},
 		begins: map[string]int{},
 		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{},
-		needed: map[string][]string{}, shared: map[table.Key]shared{},
+		needed: map[string][]string{}, shared: map[table.Key]shared{}, made: map[string]string{},
 	}
 }
 
@@ -513,6 +514,7 @@ func (c *checker) effect(p *process, i tool.Invocation) {
 		c.violated(9, "%s is called by %s, and %s holds the run", i.IdempotencyKey, p.name, holder.name)
 	}
 	c.approved(r, i)
+	c.made[i.IdempotencyKey] = string(i.Arguments)
 	if c.world.powers != nil {
 		c.world.powers.begun(r)
 	}

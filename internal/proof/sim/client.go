@@ -216,7 +216,7 @@ func (c *client) agentOf() string {
 }
 
 func (c *client) send(a *actor) {
-	m := intake.Message{AgentID: c.agentOf(), Text: c.message(), Enqueue: c.work.IntN(2) == 0}
+	m := intake.Message{AgentID: c.agentOf(), Text: c.numbered(c.message()), Enqueue: c.work.IntN(2) == 0}
 	if c.work.IntN(3) > 0 {
 		m.ChatID = c.any(c.chats)
 	}
@@ -355,7 +355,7 @@ func (c *client) followup(a *actor) {
 		began := c.now
 		p, t, refusal := c.as(ctx, d, tenant.LevelRun)
 		if err = refusal; err == nil {
-			posted, err = d.intake.Followup(ctx, p, run, c.message(), "")
+			posted, err = d.intake.Followup(ctx, p, run, c.numbered(c.message()), "")
 		}
 		c.checkRights(d, t, began, c.to(run), need{level: tenant.LevelRun, agents: c.all()}, err)
 	}) {

@@ -92,6 +92,7 @@ type world struct {
 	clients int
 	atOnce  int // runs that were stored with a claim of the process that accepted them
 	touched []table.Op
+	sent    int // messages
 }
 
 // deployment is one process of the service.
@@ -297,12 +298,14 @@ func (w *world) deploy(name string) {
 		Executor: d.executor, Store: d.store, Known: known, Hub: d.hub, Host: m, Log: log, Lease: lease,
 		PauseExpiry: pauseExpiry, Tick: 2 * time.Second, ReleaseAfter: 40 * time.Second, Drain: 5 * time.Second,
 		Loop: &agent.Loop{
-			Models: map[string]model.Model{"demo": &liar{shaky{demomodel.New(m), w}, w}}, Host: m,
+			Models: map[string]model.Model{"demo": witness{&liar{shaky{demomodel.New(m), w}, w}, w}}, Host: m,
 		},
 		Tools: box, MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads,
 		TextOf: reader.Here(d.store),
 	}
+	d.intake.Tools = box.Open
 	if w.server != nil {
+		d.intake.Tools = d.toolkits.Listed
 		d.worker.Tools = opener{d.toolkits, w.server}
 	}
 	if startsAtOnce(w.seed) {

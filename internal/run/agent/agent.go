@@ -264,7 +264,8 @@ func (s *session) roundOf(ctx context.Context, step record.Step) []model.Message
 				arguments = d.Arguments
 			}
 			results.Results = append(results.Results, model.Result{
-				CallID: id, Name: tool.Name(c.Name), Outcome: model.Outcome(d.Outcome), Text: s.outputOf(*d), Note: note,
+				CallID: id, Name: tool.Name(c.Name), Outcome: model.Outcome(d.Outcome), Text: s.outputOf(*d),
+				Note: note,
 			})
 		}
 		said.Calls = append(said.Calls, model.Call{ID: id, Name: tool.Name(c.Name), Arguments: arguments})

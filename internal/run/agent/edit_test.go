@@ -60,7 +60,8 @@ func TestModelIsShownWhatAHumanHasChanged(t *testing.T) {
 			changed + `{"n":1} to {"n":2}` + advice + "\nok", []string{`{"n":2}`}},
 		"edited to the same": {false, []step{asked(edit(`{"n":1}`))}, `{"n":1}`, "ok", []string{`{"n":1}`}},
 		"edited, and it does not fit": {false, []step{asked(edit(`{"n":"x"}`))}, `{"n":"x"}`,
-			changed + `{"n":1} to {"n":"x"}` + advice + "\nError: the arguments do not fit: n: got string, want integer", nil},
+			changed + `{"n":1} to {"n":"x"}` + advice +
+				"\nError: the arguments do not fit: n: got string, want integer", nil},
 		"edited when its outcome was unknown": {true, []step{lost, asked(edit(`{"n":2}`))}, `{"n":2}`,
 			changed + `{"n":1} to {"n":2}` + advice + begun + "\nok", []string{`{"n":1}`, `{"n":2}`}},
 		"edited twice": {false, []step{asked(edit(`{"n":2}`)), lost, asked(edit(`{"n":3}`))}, `{"n":3}`,
@@ -69,7 +70,8 @@ func TestModelIsShownWhatAHumanHasChanged(t *testing.T) {
 			"ok", []string{`{"n":2}`, `{"n":1}`}},
 		"edited, and not repeated": {false, []step{asked(edit(`{"n":2}`)), lost, asked(reject)}, `{"n":2}`,
 			changed + `{"n":1} to {"n":2}` + advice + begun + "\nA human rejected this call: no", []string{`{"n":2}`}},
-		"edited, then asked for approval and edited": {true, []step{lost, asked(edit(`{"n":2}`)), asked(edit(`{"n":3}`))},
+		"edited, then asked for approval and edited": {true, []step{lost,
+			asked(edit(`{"n":2}`)), asked(edit(`{"n":3}`))},
 			`{"n":3}`, changed + `{"n":1} to {"n":3}` + advice + begun + "\nok", []string{`{"n":1}`, `{"n":3}`}},
 		"edited, then asked for approval and rejected": {true, []step{lost, asked(edit(`{"n":2}`)), asked(reject)},
 			`{"n":2}`, changed + `{"n":1} to {"n":2}` + advice + begun + "\nA human rejected this call: no",
@@ -116,7 +118,7 @@ func withAnswer(steps []record.Step) int {
 	return 0
 }
 
-// Of calls that a reply asks for together each is shown as it was decided: none has the arguments or the note of another.
+// Of calls that a reply asks for together each is shown as it was decided. None has the arguments or note of another.
 func TestMixedDecisionsOfOneReplyStayApart(t *testing.T) {
 	m := &script{says: []turn{func(model.Request) (model.Reply, error) {
 		var reply model.Reply

@@ -55,8 +55,8 @@ func texts(r model.Request) (list []string) {
 	return list
 }
 
-// A turn that failed does not make the later ones fail: where a provider takes no request with it, it is left out before
-// anything else is, for the rest of the run.
+// A turn that failed does not make the later ones fail: where a provider takes no request with it, it is left out
+// before anything else is, for the rest of the run.
 func TestAFailedTurnDoesNotMakeTheNextFail(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind    model.Kind

@@ -66,6 +66,7 @@ func fieldsOf(t *testing.T, err error) map[string]string {
 // An edit that the tool does not take is refused, as long as it is the tool that the model asked for. Nothing is
 // decided then, and the run waits.
 func TestEditThatDoesNotFitTheToolIsRefused(t *testing.T) {
+	const take = "the tool act does not take them: "
 	act := callOf("act", "t/act", "as it was")
 	for name, c := range map[string]struct {
 		call   record.Interrupt
@@ -73,19 +74,23 @@ func TestEditThatDoesNotFitTheToolIsRefused(t *testing.T) {
 		edit   string
 		says   string // of the arguments; empty: it is taken
 	}{
-		"it fits":                   {act, []tool.Offer{offer("act", number)}, `{"n":2}`, ""},
-		"a type":                    {act, []tool.Offer{offer("act", number)}, `{"n":"2"}`, "the tool act does not take them: n: got string, want integer"},
-		"a missing member":          {act, []tool.Offer{offer("act", number)}, `{}`, "the tool act does not take them: missing property 'n'"},
-		"among others":              {act, []tool.Offer{offer("look", `{}`), offer("act", number)}, `{}`, "the tool act does not take them: missing property 'n'"},
+		"it fits": {act, []tool.Offer{offer("act", number)}, `{"n":2}`, ""},
+		"a type":  {act, []tool.Offer{offer("act", number)}, `{"n":"2"}`, take + "n: got string, want integer"},
+		"a missing member": {act, []tool.Offer{offer("act", number)}, `{}`,
+			take + "missing property 'n'"},
+		"among others": {act, []tool.Offer{offer("look", `{}`), offer("act", number)}, `{}`,
+			take + "missing property 'n'"},
 		"a tool that is gone":       {act, []tool.Offer{offer("look", number)}, `{}`, ""},
 		"a tool that has changed":   {callOf("act", "t/act", "before"), []tool.Offer{offer("act", number)}, `{}`, ""},
 		"another tool has the name": {callOf("act", "other/act", ""), []tool.Offer{offer("act", number)}, `{}`, ""},
 		"a pause of an earlier version": {callOf("act", "", ""), []tool.Offer{offer("act", number)}, `{}`,
-			"the tool act does not take them: missing property 'n'"},
+			take + "missing property 'n'"},
 		"a schema that cannot be read": {act, []tool.Offer{offer("act", `{"type":7}`)}, `{}`, ""},
 		"a tool without a schema":      {act, []tool.Offer{offer("act", ``)}, `{}`, ""},
-		"a schema of its own fault":    {act, []tool.Offer{offer("act", `{"$ref":"https://elsewhere.example/s.json"}`)}, `{}`, ""},
-		"a search":                     {callOf("search", "", ""), nil, `{"query":""}`, "the tool search does not take them: query: minLength: got 0, want 1"},
+		"a schema that refers to another": {act, []tool.Offer{offer("act", `{"$ref":"https://elsewhere.example/s"}`)},
+			`{}`, ""},
+		"a search": {callOf("search", "", ""), nil, `{"query":""}`,
+			"the tool search does not take them: query: minLength: got 0, want 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
@@ -101,11 +106,15 @@ func TestEditThatDoesNotFitTheToolIsRefused(t *testing.T) {
 			}
 			run := w.post(intake.Message{Text: "x"}).Run.ID()
 			w.approvals(run, c.call, callOf("look", "", ""))
-			_, err := w.Resume(t.Context(), w.who, run, "", []record.Decision{{InterruptID: "b", Decision: "reject"}}, nil)
+			resume := func(decisions ...record.Decision) error {
+				_, err := w.Resume(t.Context(), w.who, run, "", decisions, nil)
+				return err
+			}
+			yes := record.Decision{InterruptID: "b", Decision: "approve"}
+			err := resume(yes)
 			require.Equal(t, "interrupts_mismatch", code(err))
 			before, nudged := w.stored(), w.run(run)
-			_, err = w.Resume(t.Context(), w.who, run, "",
-				[]record.Decision{{InterruptID: "b", Decision: "approve"}, edited("a", c.edit)}, nil)
+			err = resume(yes, edited("a", c.edit))
 			if c.says == "" {
 				require.NoError(t, err)
 				assert.Equal(t, lifecycle.Queued, w.run(run).Status)
@@ -114,9 +123,7 @@ func TestEditThatDoesNotFitTheToolIsRefused(t *testing.T) {
 			assert.Equal(t, map[string]string{"body.decisions[1].arguments": c.says}, fieldsOf(t, err))
 			assert.Equal(t, before, w.stored(), "nothing is written")
 			assert.Equal(t, nudged, w.run(run))
-			_, err = w.Resume(t.Context(), w.who, run, "",
-				[]record.Decision{{InterruptID: "b", Decision: "approve"}, {InterruptID: "a", Decision: "approve"}}, nil)
-			require.NoError(t, err, "it still waits")
+			require.NoError(t, resume(yes, record.Decision{InterruptID: "a", Decision: "approve"}), "it still waits")
 			assert.Equal(t, 1, asked, "only an edit needs the tools")
 		})
 	}
@@ -152,11 +159,12 @@ func TestOrderOfTheRefusalsOfAnEdit(t *testing.T) {
 	large := `{"n":"` + strings.Repeat("x", 256<<10) + `"}`
 	for _, malformed := range []string{`7`, ``, `{"n":1,"n":2}`, deep, large, `null`} {
 		err := resume(w.who, edited("a", malformed))
-		assert.Contains(t, fieldsOf(t, err)["body.decisions[0].arguments"], "must be an object", malformed[:min(len(malformed), 20)])
+		assert.Contains(t, fieldsOf(t, err)["body.decisions[0].arguments"], "must be an object")
 	}
 	outsider := w.who
 	outsider.Level = tenant.LevelRun
-	assert.Equal(t, "insufficient_permission", code(resume(outsider, edited("a", `{}`), edited("b", `{}`), edited("c", `{}`))))
+	assert.Equal(t, "insufficient_permission",
+		code(resume(outsider, edited("a", `{}`), edited("b", `{}`), edited("c", `{}`))))
 	assert.Equal(t, "interrupts_mismatch", code(resume(w.who, edited("a", `{}`))))
 	assert.Equal(t, "interrupts_mismatch", code(resume(w.who, edited("a", `{}`), edited("a", `{}`), edited("b", `{}`))))
 	answer := record.Decision{InterruptID: "b", Decision: "answer", Message: "x"}

@@ -14,8 +14,8 @@ import (
 	"agentplatform/internal/run/intake"
 )
 
-// A chat whose turns end in every way goes on: the next turn is shown the user's words of each, and how it ended. What a
-// provider has refused is not sent again.
+// A chat whose turns end in every way goes on: the next turn is shown the user's words of each, and how it ended. What
+// a provider has refused is not sent again.
 func TestAChatGoesOnBehindTurnsWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)

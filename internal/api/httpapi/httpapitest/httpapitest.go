@@ -118,7 +118,7 @@ func Over(t testing.TB, blobs blob.Store, change ...func(*service.Config)) API {
 		Sealer: sealer,
 		Webhooks: &webhook.Sender{Store: store, Host: machine, Log: log, Client: refusing{}, Sealer: sealer,
 			Reads: tenants.SenderReads},
-		Models: &provider.Set{Host: machine, Catalogues: registry.Catalogues(setting.Settings{})},
+		Models:   &provider.Set{Host: machine, Catalogues: registry.Catalogues(setting.Settings{})},
 		Toolkits: kits,
 		Knowledge: &knowledge.Knowledge{
 			Store: store, Tenants: tenants, Host: machine, Index: &memindex.Index{}, Documents: 10,

@@ -91,7 +91,10 @@ const (
 	workerLease          = "internal/run/worker/lease.go"
 	workerTally          = "internal/run/worker/tally.go"
 	workerTask           = "internal/run/worker/task.go"
+	workerHistory        = "internal/run/worker/history.go"
+	agentAgent           = "internal/run/agent/agent.go"
 	agentCalls           = "internal/run/agent/calls.go"
+	agentEdit            = "internal/run/agent/edit.go"
 	agentReply           = "internal/run/agent/reply.go"
 	toolkitTools         = "internal/org/toolkit/tools.go"
 	tenantTenants        = "internal/org/tenant/tenants.go"
@@ -144,6 +147,16 @@ func Bugs() []Bug {
 	call := record.Call{ID: c.ID, Name`),
 		one("a call that was rejected is made", agentCalls, `case decided && decision.Decision == string(lifecycle.Reject):`, `case decided && decision.Decision == string(lifecycle.Reject) && decision.Message == "":`),
 		one("an edit of a call's arguments is forgotten", agentCalls, "s.edited(j.key, j.Arguments)", "j.Arguments"),
+		one("an edit of a call's arguments is not shown", agentAgent, "				arguments = d.Arguments\n", ""),
+		one("an edit of a call's arguments is not noted", agentEdit, "	return note\n", "	return note[:0]\n"),
+		one("a turn that was cancelled is missing in the next", workerHistory, "if !r.Status.Terminal() ||", "if r.Status == lifecycle.Cancelled ||"),
+		one("how a turn ended is said of its neighbour", workerHistory, "		turns = append(turns, one)\n", `		if n := len(turns); n > 0 {
+			a, b := turns[n-1].messages, one.messages
+			a[len(a)-1], b[len(b)-1] = b[len(b)-1], a[len(a)-1]
+		}
+		turns = append(turns, one)
+`),
+		one("turns are shown in the wrong order", workerHistory, "range slices.Backward(turns)", "range turns"),
 		one("what was approved with other arguments is made", agentReply, `if call.Arguments, err = strictjson.Object(c.Arguments, argumentLimits); err != nil {`, `if call.Arguments = c.Arguments; !json.Valid(c.Arguments) {
 		err = strconv.ErrSyntax`).and(agentCalls, `Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey`, `Name: j.Name, Arguments: json.RawMessage("{}"), IdempotencyKey`),
 		one("a claim to have used less than nothing counts", agentReply, `if claim < int64(size+longToken-1)/longToken || claim >`, `if claim >`),

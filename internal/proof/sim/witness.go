@@ -1,0 +1,185 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/record"
+)
+
+// witness is a model that checks what it is shown before another answers.
+type witness struct {
+	model.Model
+
+	world *world
+}
+
+func (w witness) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	w.world.checker.asked(r)
+	return w.Model.Converse(ctx, r, emit)
+}
+
+// numbered is a message of which there is no other.
+func (w *world) numbered(text string) string {
+	w.sent++
+	return fmt.Sprintf("#%d\n%s", w.sent, text)
+}
+
+// asked checks the conversation that a model is shown: the turns before, each once and in order, with what the user
+// said and how it ended; and each call with the arguments that its tool was called with.
+func (c *checker) asked(r model.Request) {
+	own := -1
+	for i, m := range r.Messages {
+		if m.Role == model.User && strings.HasPrefix(m.Text, "#") {
+			own = i
+		}
+	}
+	if own < 0 {
+		return
+	}
+	run, found := c.runOf(r.Messages[own].Text)
+	if !found {
+		return // it has ended, and its worker does not know yet
+	}
+	c.history(run, r.Messages[:own], r.Try == 0 && own == len(r.Messages)-1)
+	c.calls(run, r.Messages[own+1:])
+}
+
+// runOf is the running run of a message.
+func (c *checker) runOf(text string) (record.Run, bool) {
+	for _, id := range sortedKeys(c.runs) {
+		if r := c.runs[id]; r.Status == lifecycle.Running {
+			if in, err := c.store().Input(context.Background(), r); err == nil && in.Message == text {
+				return r, true
+			}
+		}
+	}
+	return record.Run{}, false
+}
+
+// past is an earlier turn: what the user said, and what the model is to be shown of its end.
+type past struct {
+	said, end string
+	answered  bool
+}
+
+// before are the turns of a run's chat that have ended, oldest first, as they are stored now.
+func (c *checker) before(run record.Run) (turns []past) {
+	for id := run.Previous; id != ""; {
+		e, err := c.store().Link(context.Background(), id)
+		if err != nil {
+			break
+		}
+		r := e.Value
+		if id = r.Previous; r.Removed || r.Epoch != run.Epoch {
+			continue
+		}
+		in, err := c.store().Input(context.Background(), r)
+		if err != nil {
+			continue // it is being removed
+		}
+		one := past{said: in.Message, answered: r.Status == lifecycle.Completed, end: map[lifecycle.Status]string{
+			lifecycle.Failed: "[This turn failed", lifecycle.TimedOut: "[This turn ran out of time",
+			lifecycle.Cancelled: "[This turn was cancelled",
+		}[r.Status]}
+		if one.answered {
+			var result struct {
+				Answer string `json:"answer"`
+			}
+			out, _ := c.store().Output(context.Background(), r)
+			_ = json.Unmarshal(out, &result)
+			one.end = result.Answer
+		}
+		turns = append(turns, one)
+	}
+	slices.Reverse(turns)
+	return turns
+}
+
+// history checks the messages before a run's own. whole says that nothing has been left out.
+func (c *checker) history(run record.Run, shown []model.Message, whole bool) {
+	turns, next, words := c.before(run), 0, 0
+	for _, one := range turns {
+		if !one.answered {
+			words += len(one.said)
+		}
+	}
+	// rights may hide turns, and what is long is bounded
+	whole = whole && c.world.powers == nil && len(turns) < 45 && words < 50_000
+	missing := func(upTo int) {
+		for _, one := range turns[next:upTo] {
+			if whole || one.answered && c.world.powers == nil && len(turns) < 45 && words < 50_000 {
+				c.violated(33, "run %s is not shown the turn %.40q of its chat", run.ID(), one.said)
+			}
+		}
+	}
+	for i, m := range shown {
+		if m.Role != model.User || !strings.HasPrefix(m.Text, "#") {
+			continue
+		}
+		at := slices.IndexFunc(turns, func(one past) bool { return one.said == m.Text })
+		if at < 0 {
+			continue // it was removed since
+		}
+		if at < next {
+			c.violated(33, "run %s is shown the turn %.40q twice, or behind a later one", run.ID(), m.Text)
+			continue
+		}
+		missing(at)
+		next = at + 1
+		end := ""
+		for _, m := range shown[i+1:] {
+			if m.Role == model.User {
+				break
+			}
+			end = m.Text
+		}
+		if one := turns[at]; one.answered && end != one.end || !one.answered && !strings.HasPrefix(end, one.end) {
+			c.violated(33, "run %s is shown %.60q as the end of %.40q, which is %.60q", run.ID(), end, m.Text, one.end)
+		}
+	}
+	missing(len(turns))
+}
+
+// calls checks the calls of a run as its model is shown them.
+func (c *checker) calls(run record.Run, shown []model.Message) {
+	steps, err := c.store().Journal(context.Background(), run.ID())
+	must(err)
+	done := map[string]record.Step{}
+	var asks []record.Step
+	for _, step := range steps {
+		if step.Kind == record.ToolStep {
+			done[step.CallID] = step
+		} else if step.Kind == record.ModelStep && len(step.Calls) > 0 {
+			asks = append(asks, step)
+		}
+	}
+	for i, m := range shown {
+		if m.Role != model.Assistant || len(m.Calls) == 0 || len(asks) == 0 {
+			continue
+		}
+		for n, call := range m.Calls {
+			key := fmt.Sprintf("%d-%d", asks[0].Index, n)
+			used, made := c.made[run.ID()+"-"+key]
+			if !made || done[key].Outcome != string(model.Succeeded) {
+				continue
+			}
+			if used != string(call.Arguments) {
+				c.violated(32, "call %s of run %s is shown with %s, and its tool was called with %s", key, run.ID(),
+					call.Arguments, used)
+			}
+			results := shown[min(i+1, len(shown)-1)].Results
+			edited := used != string(asks[0].Calls[n].Arguments)
+			if n < len(results) && edited != (results[n].Note != "") {
+				c.violated(32, "call %s of run %s was edited: %v, and is noted so: %q", key, run.ID(), edited,
+					results[n].Note)
+			}
+		}
+		asks = asks[1:]
+	}
+}
