@@ -6,7 +6,7 @@
 // happens meanwhile, and waits for as long as its stream may last. No state is kept between requests.
 //
 // The package must not know how runs are executed. It imports intake, files, stream, view, record, catalog, citation,
-// tenant, lifecycle, tool for names, problem, host, bridge and the protocol's library.
+// tenant, lifecycle, problem, host, bridge and the protocol's library.
 package mcpserver
 
 import (
@@ -17,14 +17,12 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
@@ -58,8 +56,12 @@ func (s *Server) For(
 	if err != nil {
 		return nil, err
 	}
+	names, err := s.Intake.Tenants.ToolNames(ctx, p.Organization, agents, getRun, cancelRun)
+	if err != nil {
+		return nil, err
+	}
 	return func(streaming context.Context) http.Handler {
-		q := request{Server: s, who: p, agents: agents, told: token != nil, left: left}
+		q := request{Server: s, who: p, agents: agents, names: names, told: token != nil, left: left}
 		q.wait = func(ctx context.Context, _ *mcp.CallToolRequest, run string) *mcp.CallToolResult {
 			return s.wait(ctx, p, run, s.Window)
 		}
@@ -81,7 +83,8 @@ type request struct {
 
 	who    tenant.Principal
 	agents []catalog.Agent
-	told   bool // its client is told what happens: the answer is a stream
+	names  []string // of their tools
+	told   bool     // the answer is a stream of what happens
 	wait   waiter
 	left   func() bool // whether its client has gone
 }
@@ -174,10 +177,9 @@ func (q request) server() *mcp.Server {
 		SchemaCache:  schemas,
 	})
 	offer.AddReceivingMiddleware(q.guarded, unheard, legible)
-	names := map[string]bool{getRun: true, cancelRun: true}
-	for _, agent := range q.agents {
+	for i, agent := range q.agents {
 		mcp.AddTool(offer, &mcp.Tool{
-			Name: unique(names, agent), Title: agent.Spec.Name, OutputSchema: gives(),
+			Name: q.names[i], Title: agent.Spec.Name, OutputSchema: gives(),
 			Description: cmp.Or(agent.Spec.Description, "Sends a message to the agent "+agent.Spec.Name+"."),
 			Meta:        mcp.Meta{"agent_id": agent.ID},
 		}, func(ctx context.Context, r *mcp.CallToolRequest, in callInput) (*mcp.CallToolResult, any, error) {
@@ -239,8 +241,8 @@ const (
 	cancelRun = "cancel_run"
 )
 
-// offered are the agents that a principal may use, the oldest ones where there are too many, in the order in which
-// they got their names. So a new or renamed agent never takes a tool name that clients know.
+// offered are the agents that a principal may use, the oldest ones where there are too many. They are in the order in
+// which they got their names, by which earlier versions named their tools.
 func (s *Server) offered(ctx context.Context, p tenant.Principal) ([]catalog.Agent, error) {
 	var agents []catalog.Agent
 	for a, err := range s.Agents(ctx, p) {
@@ -255,22 +257,6 @@ func (s *Server) offered(ctx context.Context, p tenant.Principal) ([]catalog.Age
 		return cmp.Or(a.NamedAt, a.CreatedAt).Compare(cmp.Or(b.NamedAt, b.CreatedAt))
 	})
 	return agents, nil
-}
-
-// unique is an agent's tool name. Of agents with the same name, later ones get a part of their ids as a suffix,
-// and a number where that name is taken, too.
-func unique(taken map[string]bool, a catalog.Agent) string {
-	name := tool.Name(a.Spec.Name)
-	for n := 1; taken[name]; n++ {
-		suffix := "_" + a.ID[len(a.ID)-8:]
-		if n > 1 {
-			suffix += "_" + strconv.Itoa(n)
-		}
-		name = tool.Name(a.Spec.Name)
-		name = name[:min(len(name), tool.MaxName-len(suffix))] + suffix
-	}
-	taken[name] = true
-	return name
 }
 
 // refused converts a problem to a tool's failure, also that of arguments: the model at the client reads it, and may

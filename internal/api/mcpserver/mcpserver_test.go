@@ -20,6 +20,7 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/intake"
 	"agentplatform/internal/store/blob/memblob"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table/memtable"
@@ -51,7 +52,7 @@ func newServer(
 	require.NoError(t, err)
 	log = &bytes.Buffer{}
 	return &mcpserver.Server{Bridge: bridge.Bridge{
-		Store: store, Log: slog.New(slog.NewTextHandler(log, nil)), Window: time.Second,
+		Intake: &intake.Intake{Tenants: tenants}, Store: store, Log: slog.New(slog.NewTextHandler(log, nil)), Window: time.Second,
 	}}, tenants, p, log
 }
 
@@ -106,77 +107,146 @@ func TestSubscriptionsAreRefused(t *testing.T) {
 	assert.NoError(t, ctx.Err(), "it is answered at once")
 }
 
-// A tool name stays with the agent that had it first: a client that knows it continues to reach the same agent.
-func TestAnAgentKeepsItsToolNameWhenOthersChange(t *testing.T) {
-	server, tenants, p, _ := newServer(t)
-	make := func(name string) string {
-		spec := tenants.DefaultSpec(p.Organization)
-		spec.Name = name
-		a, err := tenants.CreateAgent(t.Context(), p.Organization, spec, true)
-		require.NoError(t, err)
-		return a.Value.ID
+// lists are the agents that a principal is offered, their ids by the names of their tools.
+func lists(t *testing.T, server *mcpserver.Server, p tenant.Principal) map[string]string {
+	var list struct {
+		Result struct {
+			Tools []struct {
+				Name string `json:"name"`
+				Meta struct {
+					Agent string `json:"agent_id"`
+				} `json:"_meta"`
+			} `json:"tools"`
+		} `json:"result"`
 	}
-	rename := func(agent, name string) {
-		_, err := tenants.EditAgent(t.Context(), p, agent, 0, true, true,
-			func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
-				s.Name = name
-				return s, nil
-			})
-		require.NoError(t, err)
-	}
-	tools := func() map[string]string { // agent ids by tool name
-		var said struct {
-			Result struct {
-				Tools []struct {
-					Name string `json:"name"`
-					Meta struct {
-						Agent string `json:"agent_id"`
-					} `json:"_meta"`
-				} `json:"tools"`
-			} `json:"result"`
-		}
-		require.NoError(t, json.Unmarshal(ask(server, p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`,
-			"").Body.Bytes(), &said))
-		agents := map[string]string{}
-		for _, one := range said.Result.Tools {
+	w := ask(server, p, `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`, "")
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &list))
+	agents := map[string]string{}
+	for _, one := range list.Result.Tools {
+		if one.Meta.Agent != "" {
 			agents[one.Name] = one.Meta.Agent
 		}
-		return agents
 	}
-	short := func(agent string) string { return agent[len(agent)-8:] }
+	return agents
+}
 
-	elder, first := make("Elder"), make("O")
-	assert.Equal(t, first, tools()["O"])
-	second := make("O")
-	same := make("O!") // the same tool name
-	now := tools()
-	assert.Equal(t, first, now["O"], "a newcomer takes nothing")
-	assert.Equal(t, second, now["O_"+short(second)])
-	assert.Equal(t, same, now["O_"+short(same)])
-	rename(elder, "O")
-	now = tools()
-	assert.Equal(t, first, now["O"], "nor does one that is older and takes the name later")
-	assert.Equal(t, elder, now["O_"+short(elder)])
-	rename(first, "O")
-	assert.Equal(t, first, tools()["O"], "an edit that keeps the name keeps it")
+// A tool name stays with the agent that had it first, also when that agent is renamed or deleted: a client that knows the name
+// reaches this agent or none.
+func TestAToolNameNeverPassesToAnotherAgent(t *testing.T) {
+	for text, tool := range map[string]string{"客服": "tool", "a b": "a_b", "Plain": "Plain"} {
+		other := map[string]string{"客服": "財務", "a b": "a_b", "Plain": "Plain"}[text]
+		for what, change := range map[string]func(w world, agent string){
+			"deleted": func(w world, agent string) {
+				require.NoError(t, w.tenants.RemoveAgent(t.Context(), w.who, agent))
+			},
+			"renamed":       func(w world, agent string) { w.edit(t, agent, func(s *catalog.AgentSpec) { s.Name = "X" }) },
+			"not published": func(w world, agent string) { w.draft(t, agent, "X") },
+			"out of reach": func(w world, agent string) {
+				w.edit(t, agent, func(s *catalog.AgentSpec) { s.GroupIDs = []string{w.group} })
+			},
+		} {
+			t.Run(text+" "+what, func(t *testing.T) {
+				w := newWorld(t)
+				first, second := w.make(t, text), w.make(t, other)
+				assert.Equal(t, first, lists(t, w.server, w.member)[tool])
+				change(w, first)
+				for _, who := range []tenant.Principal{w.member, w.who} {
+					now := lists(t, w.server, who)
+					assert.Contains(t, []string{"", first}, now[tool])
+					assert.Equal(t, second, now[tool+"_"+short(second)])
+				}
+				third := w.make(t, text)
+				assert.Equal(t, third, lists(t, w.server, w.member)[tool+"_"+short(third)])
+				if what == "deleted" {
+					called := ask(w.server, w.member, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+
+						tool+`","arguments":{"message":"x"}}}`, "")
+					assert.Contains(t, called.Body.String(), `unknown tool`)
+				}
+			})
+		}
+	}
+}
 
-	impostor := make("Elder_" + short(elder)) // claims a name that will be generated
-	younger := make("Elder")
-	rename(elder, "Elder")
-	now = tools()
-	assert.Equal(t, younger, now["Elder"])
-	assert.Equal(t, impostor, now["Elder_"+short(elder)])
-	assert.Equal(t, elder, now["Elder_"+short(elder)+"_2"])
-	getRun := make("get run")
-	now = tools()
+// Users who may use different agents know the same agent by the same name.
+func TestAnAgentHasOneToolNameForAllUsers(t *testing.T) {
+	w := newWorld(t)
+	first, second := w.make(t, "O"), w.make(t, "O")
+	w.edit(t, first, func(s *catalog.AgentSpec) { s.GroupIDs = []string{w.group} })
+	assert.Equal(t, second, lists(t, w.server, w.member)["O"])
+	all := lists(t, w.server, w.who)
+	assert.Equal(t, []string{second, first}, []string{all["O"], all["O_"+short(first)]})
+}
+
+func TestAToolNameIsThatOfItsAgentAlone(t *testing.T) {
+	w := newWorld(t)
+	elder, first := w.make(t, "Elder"), w.make(t, "O")
+	same := w.make(t, "O!") // the same tool name
+	now := lists(t, w.server, w.who)
+	assert.Equal(t, []string{elder, first, same}, []string{now["Elder"], now["O"], now["O_"+short(same)]})
+	w.edit(t, elder, func(s *catalog.AgentSpec) { s.Name = "O" })
+	now = lists(t, w.server, w.who)
+	assert.Equal(t, []string{"", first, elder}, []string{now["Elder"], now["O"], now["O_"+short(elder)]})
+	w.edit(t, elder, func(s *catalog.AgentSpec) { s.Name = "Elder" })
+	assert.Equal(t, elder, lists(t, w.server, w.who)["Elder"], "its old name is its own")
+
+	getRun := w.make(t, "get run")
+	younger := w.make(t, "Young")
+	impostor := w.make(t, "Young_"+younger) // claims the name that ends with another's id
+	now = lists(t, w.server, w.who)
 	assert.Equal(t, getRun, now["get_run_"+short(getRun)])
 	assert.Empty(t, now["get_run"], "that is ours")
-
+	assert.Equal(t, impostor, now["Young_"+younger+"_"+short(impostor)])
 	for range 100 {
-		make("O")
+		w.make(t, "O")
 	}
-	assert.Equal(t, first, tools()["O"], "however many come")
-	assert.Equal(t, second, tools()["O_"+short(second)])
+	assert.Equal(t, first, lists(t, w.server, w.who)["O"], "however many come")
+}
+
+func short(agent string) string { return agent[len(agent)-8:] }
+
+// world is a server with an admin, a member, and a group of nobody.
+type world struct {
+	server      *mcpserver.Server
+	tenants     *tenant.Tenants
+	who, member tenant.Principal
+	group       string
+}
+
+func newWorld(t *testing.T) world {
+	server, tenants, p, _ := newServer(t)
+	name := "nobody"
+	g, err := tenants.CreateGroup(t.Context(), p.Organization, tenant.GroupEdit{Name: &name})
+	require.NoError(t, err)
+	member := p
+	member.Level = tenant.LevelRun
+	return world{server: server, tenants: tenants, who: p, member: member, group: g.Value.ID}
+}
+
+func (w world) make(t *testing.T, name string) string {
+	spec := w.tenants.DefaultSpec(w.who.Organization)
+	spec.Name = name
+	a, err := w.tenants.CreateAgent(t.Context(), w.who.Organization, spec, true)
+	require.NoError(t, err)
+	return a.Value.ID
+}
+
+func (w world) edit(t *testing.T, agent string, edit func(*catalog.AgentSpec)) {
+	_, err := w.tenants.EditAgent(t.Context(), w.who, agent, 0, true, true,
+		func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
+			edit(&s)
+			return s, nil
+		})
+	require.NoError(t, err)
+}
+
+// draft renames an agent in a version that is not published.
+func (w world) draft(t *testing.T, agent, name string) {
+	_, err := w.tenants.EditAgent(t.Context(), w.who, agent, 0, true, false,
+		func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
+			s.Name = name
+			return s, nil
+		})
+	require.NoError(t, err)
 }
 
 // gone says whether the client of a request has left.

@@ -88,6 +88,7 @@ func (e *estate) household(name string) *household {
 	spec := e.tenants.DefaultSpec(h.organization)
 	spec.Name, spec.GroupIDs = "agent", []string{h.group}
 	h.agent = must[record.Entity[catalog.Agent]](e)(e.tenants.CreateAgent(ctx, h.organization, spec, true)).Value.ID
+	must[[]string](e)(e.tenants.ToolNames(ctx, h.organization, []catalog.Agent{{ID: h.agent, Spec: spec}}))
 	gone := must[record.Entity[catalog.Agent]](e)(e.tenants.CreateAgent(ctx, h.organization, spec, true)).Value.ID
 	for _, m := range []*member{&h.a, &h.b} {
 		email, role := name+string(rune('a'+len(h.a.key)%25))+"@example.com", string(tenant.Admin)

@@ -100,6 +100,7 @@ func TestResourceOfEachKindIsReadAsWritten(t *testing.T) {
 	estateKeeps(t, "email", func(e *catalog.Email) { e.UserID = "" })
 	estateKeeps(t, "agent", func(a *catalog.Agent) { a.Spec.CanAsk = false })
 	estateKeeps(t, "removed_agent", func(*catalog.RemovedAgent) {})
+	estateKeeps(t, "tool_names", func(n *catalog.ToolNames) { n.Agents = map[string]string{} })
 	estateKeeps(t, "toolkit", func(k *catalog.Toolkit) { k.Origins = nil })
 	estateKeeps(t, "knowledge_base", func(b *catalog.KnowledgeBase) { b.Description = "" })
 	estateKeeps(t, "document", func(d *catalog.Document) { d.Metadata = nil })
