@@ -46,8 +46,8 @@ func Refusal(body []byte, code int, text string) any {
 	}{"2.0", id, failure{code, text}}
 }
 
-// Malformed is the answer to a body of JSON that is not one request of JSON-RPC, or one whose id a reader of floats
-// would change; nil for others. A request counts once against the rate limit, so a batch is refused.
+// Malformed is the answer to a body of JSON that is not one request of JSON-RPC; nil for others. A request counts once
+// against the rate limit, so a batch is refused.
 func Malformed(body []byte) any {
 	var r struct {
 		ID     json.RawMessage `json:"id"`
@@ -60,19 +60,33 @@ func Malformed(body []byte) any {
 		return Refusal(nil, InvalidRequest, "a request is one call: batches are not taken")
 	case err != nil:
 		return nil
-	case !exact(r.ID):
-		return Refusal(body, InvalidRequest, "id: must be a string, or an integer below 2^53")
 	case r.ID != nil && r.Method == nil && r.Result == nil && r.Error == nil:
 		return Refusal(body, InvalidRequest, "method: is missing")
 	}
 	return nil
 }
 
-// exact reports whether an id is not a number, or an integer that a float can hold.
+// WithID returns a request with another id where its own is a number that a reader of integers or floats changes. was
+// is the number as it is written; nil where the request stays as it is.
+func WithID(body []byte, id string) (changed []byte, was json.RawMessage) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(body, &members) != nil || exact(members["id"]) {
+		return body, nil
+	}
+	was = members["id"]
+	members["id"], _ = json.Marshal(id)
+	changed, err := json.Marshal(members)
+	if err != nil {
+		return body, nil
+	}
+	return changed, was
+}
+
+// exact reports whether an id is not a number, or an integer that a float can hold and that is written as usual.
 func exact(id json.RawMessage) bool {
 	if len(id) == 0 || id[0] != '-' && (id[0] < '0' || id[0] > '9') {
 		return true
 	}
 	n, err := strconv.ParseInt(string(id), 10, 64)
-	return err == nil && -1<<53 < n && n < 1<<53
+	return err == nil && -1<<53 < n && n < 1<<53 && strconv.FormatInt(n, 10) == string(id)
 }

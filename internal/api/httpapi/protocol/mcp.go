@@ -48,7 +48,10 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	if err != nil {
 		return err
 	}
-	r.Body = io.NopCloser(bytes.NewReader(body))
+	id := exactID{by: h.Intake.Host.NewID()} // which nothing else in the answer contains
+	asked, was := bridge.WithID(body, id.by)
+	id.was = was
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(asked)), int64(len(asked))
 	var token json.RawMessage
 	if r.Method == http.MethodPost {
 		if refusal := bridge.Malformed(body); refusal != nil {
@@ -61,9 +64,9 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 		return err
 	}
 	if token != nil {
-		return h.mcpTelling(w, r, c, body, handler)
+		return h.mcpTelling(w, r, c, body, id, handler)
 	}
-	own := &library{header: w.Header(), out: w, begin: w.WriteHeader}
+	own := &library{id: id, header: w.Header(), out: w, begin: w.WriteHeader}
 	handler(r.Context()).ServeHTTP(own, r)
 	refused, kind, text := own.refusal()
 	switch {
@@ -98,7 +101,8 @@ func (h *handlers) left(r *http.Request) func() bool {
 // mcpTelling answers a call with what happens in its run. The handler has the request's own context: when the stream is
 // to end, it still has a last word.
 func (h *handlers) mcpTelling(
-	w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte, handler func(context.Context) http.Handler,
+	w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte, id exactID,
+	handler func(context.Context) http.Handler,
 ) error {
 	refuse := func(text string) func(*httpapi.Sink) {
 		return func(out *httpapi.Sink) { _ = out.Data(bridge.Refusal(body, bridge.InvalidRequest, text)) }
@@ -107,7 +111,7 @@ func (h *handlers) mcpTelling(
 		ContentType: asEvents, Bounded: true,
 		Follow: func(ctx context.Context, out *httpapi.Sink) error {
 			c.Release() // it is small
-			told := &library{header: http.Header{}, out: out, begin: func(int) {}}
+			told := &library{id: id, header: http.Header{}, out: out, begin: func(int) {}}
 			handler(ctx).ServeHTTP(told, r)
 			refused, kind, text := told.refusal()
 			switch { // the stream has begun: what the library refuses is the answer to the call
@@ -126,6 +130,7 @@ func (h *handlers) mcpTelling(
 
 // library takes what the library writes. It passes an answer on, and holds a refusal back: errors have one shape here.
 type library struct {
+	id     exactID
 	header http.Header
 	begin  func(status int)
 
@@ -152,9 +157,26 @@ func (l *library) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.status != 0 {
-		return l.text.Write(p)
+		return l.text.Write(l.id.restored(p))
 	}
-	return l.out.Write(p)
+	if _, err := l.out.Write(l.id.restored(p)); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// exactID is a number that the library would not write as it was sent, and the text that stands for it meanwhile.
+type exactID struct {
+	was json.RawMessage // nil: the request had another id, or none
+	by  string
+}
+
+// restored is an answer of the library, or an event with one, with the number. Each is one write of the library.
+func (e exactID) restored(p []byte) []byte {
+	if e.was == nil {
+		return p
+	}
+	return bytes.Replace(p, []byte(`"`+e.by+`"`), e.was, 1)
 }
 
 // refusal is the status, the media type and the text of what the library has refused; 0 where it has not.

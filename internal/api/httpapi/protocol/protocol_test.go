@@ -71,14 +71,19 @@ func TestFaultsOfJSONRPCAreItsErrors(t *testing.T) {
 			`{"jsonrpc":"2.0","id":true,"method":"ping"}`:                       {400, "null", -32600},
 			`{"jsonrpc":"2.0","id":{},"method":"ping"}`:                         {400, "null", -32600},
 			`{"jsonrpc":"2.0","id":null,"method":"ping"}`:                       {400, "null", -32600},
-			`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`:                        {400, "1.5", -32600},
-			`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`:           {400, "9007199254740993", -32600},
-			`{"jsonrpc":"2.0","id":-9007199254740993,"method":"no/such"}`:       {400, "-9007199254740993", -32600},
-			`{"jsonrpc":"2.0","id":99999999999999999999,"method":"tools/list"}`: {400, "99999999999999999999", -32600},
-			`{"jsonrpc":"2.0","id":9007199254740991,"method":"ping"}`:           {200, "9007199254740991", 0},
-			`{"jsonrpc":"2.0","id":"9007199254740993","method":"ping"}`:         {200, `"9007199254740993"`, 0},
-			`{"jsonrpc":"2.0","method":"notifications/initialized"}`:            {202, "", 0},
-			`{"jsonrpc":"2.0","method":"notifications/nobody"}`:                 {202, "", 0},
+			`{"jsonrpc":"2.0","id":1.50,"method":"ping"}`:                       {200, "1.50", 0},
+			`{"jsonrpc":"2.0","id":-0,"method":"ping"}`:                         {200, "-0", 0},
+			`{"jsonrpc":"2.0","id":1e3,"method":"ping"}`:                        {200, "1e3", 0},
+			`{"jsonrpc":"2.0","id":9007199254740993,"method":"ping"}`:           {200, "9007199254740993", 0},
+			`{"jsonrpc":"2.0","id":-9007199254740993,"method":"no/such"}`:       {200, "-9007199254740993", -32601},
+			`{"jsonrpc":"2.0","id":99999999999999999999,"method":"tools/list"}`: {200, "99999999999999999999", 0},
+			`{"jsonrpc":"2.0","id":9007199254740993,"method":"tools/call",` +
+				`"params":{"name":"none","arguments":{}}}`: {200, "9007199254740993", -32602},
+			`{"jsonrpc":"1.0","id":9007199254740993,"method":"ping"}`:   {400, "9007199254740993", -32600},
+			`{"jsonrpc":"2.0","id":9007199254740991,"method":"ping"}`:   {200, "9007199254740991", 0},
+			`{"jsonrpc":"2.0","id":"9007199254740993","method":"ping"}`: {200, `"9007199254740993"`, 0},
+			`{"jsonrpc":"2.0","method":"notifications/initialized"}`:    {202, "", 0},
+			`{"jsonrpc":"2.0","method":"notifications/nobody"}`:         {202, "", 0},
 		} {
 			r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(body))
 			r.Header.Set("Content-Type", "application/json")
@@ -100,6 +105,25 @@ func TestFaultsOfJSONRPCAreItsErrors(t *testing.T) {
 			assert.Equal(t, want.id, string(answer.ID), "%s", body)
 			assert.Equal(t, want.code, answer.Error.Code, "%s: %s", body, w.Body)
 			assert.Equal(t, "application/json", w.Header().Get("Content-Type"))
+		}
+	}
+}
+
+// The answer in a stream has the id as it was sent, too, and so has each form of id in a call.
+func TestACallInAStreamKeepsItsID(t *testing.T) {
+	e := httpapitest.New(t)
+	for _, id := range []string{"1", `"1"`, `""`, "9007199254740993", "-1.50", "1E400", `"9007199254740993"`, "0"} {
+		for _, meta := range []string{"", `,"_meta":{"progressToken":18446744073709551617}`} {
+			r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(
+				`{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"get_run","arguments":{"run_id":"x"}`+
+					meta+`}}`))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("Accept", "application/json, text/event-stream")
+			w := e.Do(r)
+			assert.Equal(t, http.StatusOK, w.Code)
+			assert.Equal(t, meta != "", w.Header().Get("Content-Type") == "text/event-stream")
+			assert.Contains(t, w.Body.String(), `"id":`+id+`,`)
+			assert.Contains(t, w.Body.String(), `"isError":true`)
 		}
 	}
 }
