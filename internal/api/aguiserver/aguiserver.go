@@ -98,7 +98,7 @@ func (s *Server) Open(
 	}
 	b := &beginning{Server: s, who: p, agent: agent, request: request, turn: t}
 	x := newExchange(t, agent)
-	posted, found, err := s.Intake.Replay(ctx, p, b.key()) // before anything is judged
+	posted, found, err := s.Intake.Replay(ctx, p, b.key(), "") // before anything is judged
 	if err != nil {
 		return nil, bridge.Named(err, b.fresh.place)
 	}

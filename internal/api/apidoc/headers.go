@@ -30,6 +30,8 @@ func sharedHeaders() map[string]*huma.Header {
 			`"3.5d41402abc4b2a76b9719d91"`),
 		"IdempotentReplayed": text("true: the request had been made before with this idempotency key, and is "+
 			"answered as it stands now. Absent otherwise.", "true"),
+		"IdempotentMismatch": text("true: the earlier request with this idempotency key asked for something else. "+
+			"Absent otherwise.", "true"),
 		"RateLimitLimit":     number("Requests a minute that the key may make.", 600),
 		"RateLimitRemaining": number("Requests that it may still make at once.", 99),
 		"RateLimitReset":     number("Seconds until it may make as many as ever.", 1),
@@ -48,7 +50,8 @@ func (d *document) headers() {
 			r.Headers = map[string]*huma.Param{"X-Request-Id": header("RequestID")}
 			maps.Copy(r.Headers, had)
 			for name, of := range map[string]string{
-				"ETag": "ETag", "Idempotent-Replayed": "IdempotentReplayed", "X-Agent-Run-Id": "RunID",
+				"ETag": "ETag", "Idempotent-Replayed": "IdempotentReplayed",
+				"Idempotent-Mismatch": "IdempotentMismatch", "X-Agent-Run-Id": "RunID",
 			} {
 				if own := r.Headers[name]; own != nil && own.Description == "" {
 					r.Headers[name] = header(of)

@@ -21,6 +21,7 @@ type Call struct {
 	code        string   // of the error that it was answered with
 	spoken      bool     // its errors are Open Responses', too
 	ifNoneMatch []string // of its header
+	keys        []string // idempotency keys of its header
 	answer      *answer
 	body        *steady     // nil: there is none
 	release     func()      // gives back what its body takes of what all may; see [Server.Hold]
@@ -52,6 +53,7 @@ func (s *Server) identified(next http.Handler) http.Handler {
 		ctx, waits := waiting.New(r.Context(), s.Host.Elapsed)
 		c := &Call{
 			id: s.Host.NewID(), pattern: s.pattern(r), waits: waits, ifNoneMatch: r.Header.Values("If-None-Match"),
+			keys:   r.Header.Values(IdempotencyKey),
 			spoken: strings.HasPrefix(r.URL.Path, spokenPaths), release: func() {},
 		}
 		w.Header().Set("X-Request-Id", c.id)

@@ -192,6 +192,12 @@ func (r *CreateResponse) check() error {
 	)
 }
 
+// digest is that of what the request asks for, however it is to be answered.
+func (r CreateResponse) digest() string {
+	r.Stream, r.StreamOptions, r.Background = false, nil, false
+	return intake.Digest(r)
+}
+
 // refuse is the refusal of a member that asks for what an agent cannot do; nil: it does not.
 func refuse(wrong bool, member, text string) error {
 	return problem.InvalidIf(wrong, "body."+member, "%s", text)

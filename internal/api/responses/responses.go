@@ -45,6 +45,7 @@ type Begun struct {
 	ID       string
 	Agent    string // of its run
 	Replayed bool   // an earlier request with the same key had begun it
+	Mismatch bool   // that request asked for something else
 }
 
 // Create carries out a request with an idempotency key and an id. Errors are problems: of kind Invalid with the field,
@@ -57,7 +58,8 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	if err != nil {
 		return Begun{}, err
 	}
-	posted, found, err := s.Intake.Replay(ctx, p, key)
+	digest := r.digest()
+	posted, found, err := s.Intake.Replay(ctx, p, key, digest)
 	if found && err == nil {
 		return begun(posted)
 	}
@@ -80,7 +82,7 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	next, err := c.goOn(ctx)
 	if err == nil && next == nil {
 		posted, err = c.Post(ctx, p, intake.Message{
-			AgentID: agent, Text: in.message(), ChatID: c.chat, Metadata: r.Metadata, Key: key, Request: id,
+			AgentID: agent, Text: in.message(), ChatID: c.chat, Metadata: r.Metadata, Key: key, Digest: digest, Request: id,
 			Watched: r.Stream, Context: brought, Answers: c.mayAnswer,
 		}, in.fileIDs, in.files)
 	}
@@ -104,7 +106,9 @@ func begun(posted intake.Posted) (Begun, error) {
 		}
 		run = *posted.Parked.RunID
 	}
-	return Begun{ID: ref{run, posted.Pause}.String(), Agent: posted.Run.Agent, Replayed: posted.Replayed}, nil
+	return Begun{
+		ID: ref{run, posted.Pause}.String(), Agent: posted.Run.Agent, Replayed: posted.Replayed, Mismatch: posted.Mismatch,
+	}, nil
 }
 
 type creation struct {

@@ -13,6 +13,72 @@ import (
 // POST /chat in its modes, and its table of responses.
 func chatScenarios() []Story {
 	return []Story{
+		{Name: "chat/the header Idempotency-Key is the idempotency key", Run: func(x *Actor) {
+			send := func(key string, pairs ...string) reply {
+				r := x.chatRequest(pairs...)
+				r.Header.Set("Idempotency-Key", key)
+				return x.do(r)
+			}
+			headers := func(a reply) [2]string {
+				return [2]string{a.header.Get("Idempotent-Replayed"), a.header.Get("Idempotent-Mismatch")}
+			}
+			first := send("k", "message", "a", "f", "file:one").is(200)
+			assert.Equal(x, [2]string{}, headers(first))
+			for want, again := range map[[2]string][]reply{
+				{"true", ""}: {
+					send("k", "message", "a", "f", "file:one").is(200),
+					send("k", "message", "a", "f", "file:one", "wait", "false").is(200),
+					send("k", "message", "a", "f", "file:one", "idempotency_key", "k").is(200),
+					x.chat("message", "a", "f", "file:one", "idempotency_key", "k").is(200),
+				},
+				{"true", "true"}: {
+					send("k", "message", "b", "f", "file:one").is(200), send("k", "message", "a", "f", "file:two").is(200),
+					send("k", "message", "a", "g", "file:one").is(200), send("k", "message", "a").is(200),
+					x.chat("message", "a", "idempotency_key", "k", "title", "t").is(200),
+				},
+			} {
+				for _, a := range again {
+					assert.Equal(x, first.text("run_id"), a.text("run_id"))
+					assert.Equal(x, want, headers(a))
+				}
+			}
+			differ := send("k", "message", "a", "idempotency_key", "other").problem(400, "invalid_request")
+			assert.Contains(x, differ.raw, `"location":"idempotency_key"`)
+			assert.Contains(x, differ.raw, `"location":"header.Idempotency-Key"`)
+			twice := x.chatRequest("message", "a")
+			twice.Header["Idempotency-Key"] = []string{"k", "l"}
+			x.do(twice).problem(400, "invalid_request")
+			send(strings.Repeat("k", 256), "message", "a").problem(400, "invalid_request")
+			assert.NotEqual(x, send("", "message", "a").is(200).text("run_id"), send("", "message", "a").text("run_id"))
+
+			asks := send("asks", "message", "/ask Which?", "chat_id", "c").is(202).text("run_id")
+			assert.Equal(x, [2]string{}, headers(send("says", "message", "this", "chat_id", "c").is(200)))
+			other := send("says", "message", "that", "chat_id", "c").is(200)
+			assert.Equal(x, asks, other.text("run_id"))
+			assert.Equal(x, [2]string{"true", "true"}, headers(other))
+		}},
+		{Name: "chat/a followup takes its key by header or member", Run: func(x *Actor) {
+			run := x.hold("chat_id", "c")
+			send := func(body object, header ...string) reply {
+				return x.post("/runs/"+run+"/followups", body, header...)
+			}
+			first := send(object{"message": "a"}, "Idempotency-Key", "k").is(202)
+			again := send(object{"message": "a", "idempotency_key": "k"}).is(202)
+			assert.Equal(x, first.text("parked", "parked_id"), again.text("parked", "parked_id"))
+			assert.Empty(x, again.header.Get("Idempotent-Mismatch"))
+			other := send(object{"message": "b"}, "Idempotency-Key", "k").is(202)
+			assert.Equal(x, first.text("parked", "parked_id"), other.text("parked", "parked_id"))
+			assert.Equal(x, "true", other.header.Get("Idempotent-Mismatch"))
+			differ := send(object{"message": "a", "idempotency_key": "l"}, "Idempotency-Key", "k").
+				problem(400, "invalid_request")
+			assert.Contains(x, differ.raw, `"location":"body.idempotency_key"`)
+			assert.Contains(x, differ.raw, `"location":"header.Idempotency-Key"`)
+			parked := x.chat("message", "p", "chat_id", "c", "on_conflict", "enqueue", "idempotency_key", "p").is(202)
+			changed := x.chat("message", "q", "chat_id", "c", "on_conflict", "enqueue", "idempotency_key", "p").is(202)
+			assert.Equal(x, parked.text("parked", "parked_id"), changed.text("parked", "parked_id"))
+			assert.Equal(x, "true", changed.header.Get("Idempotent-Mismatch"))
+			assert.Len(x, x.get("/runs/"+run+"/parked").list("parked"), 2)
+		}},
 		{Name: "chat/of an answer only what it says counts", Run: func(x *Actor) {
 			gone := x.post("/agents", object{"name": "Gone"}).is(201).text("agent_id")
 			x.delete("/agents/" + gone).is(204)

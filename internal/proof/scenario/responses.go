@@ -155,6 +155,10 @@ func responsesScenarios() []Story {
 			again := send()
 			assert.Equal(x, first.text("id"), again.text("id"))
 			assert.Equal(x, "true", again.header.Get("Idempotent-Replayed"))
+			assert.Empty(x, again.header.Get("Idempotent-Mismatch"))
+			other := x.post("/responses", object{"model": x.Agent, "input": "twice"}, "Idempotency-Key", "k1").is(200)
+			assert.Equal(x, first.text("id"), other.text("id"))
+			assert.Equal(x, "true", other.header.Get("Idempotent-Mismatch"))
 			next := func(input, key string, more ...any) reply {
 				body := object{"model": x.Agent, "input": input}
 				for i := 0; i+1 < len(more); i += 2 {

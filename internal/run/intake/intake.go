@@ -20,6 +20,9 @@ package intake
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -63,6 +66,7 @@ type Message struct {
 	Push        *record.Push // instead of CallbackURL; not of a message that may be parked
 	PushOf      string       // the run whose push Push replaces where the message answers its question; empty: none
 	Key         string       // idempotency key
+	Digest      string       // of the request that brings it, by [Digest]; empty: requests are not compared
 	Request     string       // id of the request that brings it, whose last digits the run's id has; empty: none
 	Enqueue     bool         // park it when the chat is busy
 	FollowsUp   bool         // it is for after the chat's run, and never answers its question
@@ -82,6 +86,7 @@ type Posted struct {
 	Version  int64        // of the run as it is stored, where it was started; else 0
 	Parked   *view.Parked // the parked message
 	Replayed bool         // an earlier request with the same key had done it
+	Mismatch bool         // that request had another digest
 	Pause    int          // the pause of the run that the message answered; 0: none
 }
 
@@ -114,16 +119,29 @@ func (in *Intake) Post(ctx context.Context, p tenant.Principal, m Message) (Post
 }
 
 // Replay returns the outcome of an earlier request with the same key, as it is now; found is false when there was none.
-// It is for who decides something about a message before [Intake.Post] does. Its errors are those of Post.
-func (in *Intake) Replay(ctx context.Context, p tenant.Principal, key string) (posted Posted, found bool, err error) {
+// It is for who decides something about a message before [Intake.Post] does. digest is as in [Message]. Its errors are
+// those of Post.
+func (in *Intake) Replay(
+	ctx context.Context, p tenant.Principal, key, digest string,
+) (posted Posted, found bool, err error) {
 	if key == "" {
 		return Posted{}, false, nil
 	}
 	if err := checkKey("", key); err != nil {
 		return Posted{}, false, err
 	}
-	r := &request{Intake: in, who: p, record: recordOf(p, key)}
+	r := &request{Intake: in, who: p, message: Message{Digest: digest}, record: recordOf(p, key)}
 	return r.replay(ctx)
+}
+
+// Digest is a digest of what a request asks for. Equal values, as JSON, have equal digests.
+func Digest(request any) string {
+	raw, err := json.Marshal(request)
+	if err != nil {
+		return "" // it is not compared
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
 }
 
 // recordOf is the name of the idempotency record of a key; empty without one.
@@ -235,6 +253,7 @@ func (r *request) replay(ctx context.Context) (Posted, bool, error) {
 	if err == nil {
 		err = r.Tenants.MayReach(ctx, r.who, posted.Run.Agent)
 	}
+	posted.Mismatch = known.Digest != "" && r.message.Digest != "" && known.Digest != r.message.Digest
 	return posted, true, err
 }
 
@@ -403,7 +422,7 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 		tx.PutPush(r.who.Organization, r.runID, record.Fresh(*r.message.Push))
 	}
 	if r.record != "" {
-		a.Idempotency = &record.Idempotency{Outcome: record.StartedRun, RunID: r.runID}
+		a.Idempotency = &record.Idempotency{Outcome: record.StartedRun, RunID: r.runID, Digest: r.message.Digest}
 		a.Stale = r.stale
 	}
 	run, err := r.Executor.Accept(ctx, tx, a)
@@ -593,6 +612,7 @@ func (r *request) idempotency(ctx context.Context, tx *record.Tx, i record.Idemp
 	if found && known != r.stale {
 		return errAgain
 	}
+	i.Digest = r.message.Digest
 	tx.PutIdempotency(r.who.Organization, r.record, i, known)
 	return nil
 }
@@ -648,7 +668,9 @@ func parkedFull(run string) error {
 // parked_queue_full; Limited, budget_exhausted.
 func (in *Intake) Followup(ctx context.Context, p tenant.Principal, run, text, key string) (Posted, error) {
 	r := &request{
-		Intake: in, who: p, message: Message{Text: text, Key: key, Enqueue: true, FollowsUp: true},
+		Intake: in, who: p, message: Message{
+			Text: text, Key: key, Enqueue: true, FollowsUp: true, Digest: Digest([]string{run, text}),
+		},
 		runID: in.Host.NewID(), record: recordOf(p, key),
 	}
 	if err := r.message.check("body."); err != nil {

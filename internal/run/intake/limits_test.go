@@ -173,3 +173,22 @@ func TestNothingOfAMessageIsLostOnTheWayToItsRun(t *testing.T) {
 		}
 	}
 }
+
+// A retry that asks for something else is marked, unless one of the requests has no digest, like those of earlier
+// versions.
+func TestARetryWithAnotherDigestIsMarked(t *testing.T) {
+	for digests, want := range map[[2]string]bool{
+		{"a", "a"}: false, {"a", "b"}: true, {"", "a"}: false, {"a", ""}: false,
+	} {
+		w := newWorld(t)
+		post := func(digest string) intake.Posted {
+			return w.post(intake.Message{Text: "x", Key: "k", Digest: digest})
+		}
+		first, again := post(digests[0]), post(digests[1])
+		assert.Equal(t, []any{false, false, true, want},
+			[]any{first.Replayed, first.Mismatch, again.Replayed, again.Mismatch}, "%q", digests)
+		replayed, _, err := w.Replay(t.Context(), w.who, "k", digests[1])
+		require.NoError(t, err)
+		assert.Equal(t, want, replayed.Mismatch)
+	}
+}

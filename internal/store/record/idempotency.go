@@ -14,6 +14,7 @@ type Idempotency struct {
 	RunID   string            `json:"run_id"`             // the run started or answered, or that the message waits on
 	Parked  string            `json:"parked_id,omitzero"` // the parked message, which may have become a run
 	Pause   int               `json:"pause,omitzero"`     // the pause that was answered; not kept by earlier versions
+	Digest  string            `json:"digest,omitzero"`    // of the request; not kept by earlier versions
 
 	version int64 // of the record; 0 when there is none yet
 }

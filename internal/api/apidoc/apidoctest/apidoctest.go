@@ -103,7 +103,8 @@ func headersFit(response map[string]any, header http.Header) error {
 	described, _ := response["headers"].(map[string]any)
 	names := slices.Collect(maps.Keys(described))
 	for _, name := range []string{
-		"ETag", "X-Request-Id", "Location", "X-Agent-Run-Id", "Idempotent-Replayed", "Retry-After", "RateLimit-Limit",
+		"ETag", "X-Request-Id", "Location", "X-Agent-Run-Id", "Idempotent-Replayed", "Idempotent-Mismatch",
+		"Retry-After", "RateLimit-Limit",
 	} {
 		i := slices.IndexFunc(names, func(known string) bool { return strings.EqualFold(known, name) })
 		if i < 0 {

@@ -49,9 +49,9 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 		return err
 	}
 	id := exactID{by: h.Intake.Host.NewID()} // which nothing else in the answer contains
-	asked, was := bridge.WithID(body, id.by)
+	sent, was := bridge.WithID(body, id.by)
 	id.was = was
-	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(asked)), int64(len(asked))
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
 	var token json.RawMessage
 	if r.Method == http.MethodPost {
 		if refusal := bridge.Malformed(body); refusal != nil {

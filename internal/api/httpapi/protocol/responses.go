@@ -38,14 +38,14 @@ func (h *handlers) responsesRoutes() {
 			"background it answers when the run has ended or waits, or after a while with status in_progress. " +
 			"Needs level `run`.",
 		Parameters: []*huma.Param{{
-			Name: "Idempotency-Key", In: "header", Schema: text,
+			Name: httpapi.IdempotencyKey, In: "header", Schema: text,
 			Description: "a request with the same key gets the response of the first",
 		}},
 		RequestBody: &huma.RequestBody{
 			Required: true, Content: content(httpapi.SchemaOf[responses.CreateResponse](h.Server), asJSON),
 		},
 		Responses: answers("The response. With stream: its events, then [DONE]", either, runHeader,
-			"Idempotent-Replayed"),
+			"Idempotent-Replayed", "Idempotent-Mismatch"),
 	})
 	h.add(tenant.LevelRead, h.readResponse, httpapi.Conditional(huma.Operation{
 		Method: http.MethodGet, Path: responsePath, OperationID: "read-response",
@@ -87,16 +87,18 @@ func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *htt
 			return err
 		}
 	}
-	begun, err := h.Responses.Create(ctx, c.Principal, asked, r.Header.Get("Idempotency-Key"), c.ID())
+	key, err := httpapi.KeyOf(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	begun, err := h.Responses.Create(ctx, c.Principal, asked, key, c.ID())
 	if err != nil {
 		return err
 	}
 	id := begun.ID
 	c.Run = responses.RunOf(id)
 	c.Release()
-	if begun.Replayed {
-		w.Header().Set("Idempotent-Replayed", "true")
-	}
+	httpapi.Replayed(w, begun.Replayed, begun.Mismatch)
 	if asked.Stream {
 		return h.followResponse(ctx, w, c, id, -1)
 	}

@@ -68,11 +68,15 @@ func (h *handlers) chatRoutes() {
 		httpapi.SchemaOf[completed](h.Server), httpapi.SchemaOf[cancelledRun](h.Server),
 	}})
 	ended["application/x-ndjson"] = &huma.MediaType{Schema: httpapi.SchemaOf[runEvent](h.Server)}
-	replayed := map[string]*huma.Param{"X-Agent-Run-Id": {}, "Idempotent-Replayed": {}}
+	replayed := map[string]*huma.Param{"X-Agent-Run-Id": {}, "Idempotent-Replayed": {}, "Idempotent-Mismatch": {}}
 	h.Describe(huma.Operation{
 		Method: http.MethodPost, Path: "/chat", OperationID: "chat", Tags: []string{"chat"},
 		Summary:     "Send a message to an agent",
 		Description: "Starts or continues a durable run. Needs level `run`.",
+		Parameters: []*huma.Param{{
+			Name: httpapi.IdempotencyKey, In: "header", Schema: &huma.Schema{Type: huma.TypeString},
+			Description: "counts like the part idempotency_key",
+		}},
 		RequestBody: &huma.RequestBody{
 			Required: true, Content: content("multipart/form-data", h.NamedSchema("ChatFields", chatFields.Schema())),
 		},
@@ -122,16 +126,14 @@ func (h *handlers) chat(w http.ResponseWriter, r *http.Request, c *httpapi.Call)
 			return err
 		}
 	}
-	f.Request = c.ID()
+	f.Request, f.Digest = c.ID(), f.digest()
 	posted, err := h.post(ctx, p, f)
 	if err != nil {
 		return err
 	}
 	c.Run = posted.Run.ID()
 	w.Header().Set("X-Agent-Run-Id", c.Run)
-	if posted.Replayed {
-		w.Header().Set("Idempotent-Replayed", "true")
-	}
+	httpapi.Replayed(w, posted.Replayed, posted.Mismatch)
 	waiting := posted.Parked != nil && posted.Parked.RunID == nil
 	switch {
 	case waiting:

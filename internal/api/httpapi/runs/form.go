@@ -3,6 +3,8 @@ package runs
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"net/http"
 	"strconv"
@@ -31,6 +33,7 @@ type chatForm struct {
 	wait     *bool
 	fileIDs  []string
 	uploaded []record.File // with the form; no run holds them yet
+	sums     [][3]string   // of these: name, type and SHA-256 of the bytes
 }
 
 // chatFields declares the form.
@@ -97,8 +100,11 @@ var chatFields = httpapi.Fields[chatForm]{
 // stored is left.
 func (h *handlers) readChatForm(ctx context.Context, p tenant.Principal, r *http.Request) (f chatForm, err error) {
 	err = httpapi.ReadForm(r, chatFields, 0, &f, func(part *httpapi.Part) error {
-		return h.takeFile(ctx, p, part, &f.uploaded)
+		return h.takeFile(ctx, p, part, &f)
 	})
+	if err == nil {
+		f.Key, err = httpapi.KeyOf(ctx, "idempotency_key", f.Key)
+	}
 	if err != nil {
 		h.Files.Drop(ctx, f.uploaded...)
 		f.uploaded = nil
@@ -107,18 +113,27 @@ func (h *handlers) readChatForm(ctx context.Context, p tenant.Principal, r *http
 }
 
 // takeFile streams an uploaded file to the blob store.
-func (h *handlers) takeFile(ctx context.Context, p tenant.Principal, part *httpapi.Part, taken *[]record.File) error {
-	if len(*taken) >= intake.MaxFiles {
+func (h *handlers) takeFile(ctx context.Context, p tenant.Principal, part *httpapi.Part, into *chatForm) error {
+	if len(into.uploaded) >= intake.MaxFiles {
 		return problem.InvalidField("files", "at most %d files may be sent", intake.MaxFiles)
 	}
 	return part.TakeFile(func(name, contentType string, content io.Reader) error {
+		sum := sha256.New()
 		f, err := h.Files.Take(ctx, files.New{
 			Organization: p.Organization, User: p.User, Name: name, ContentType: contentType,
-		}, content)
+		}, io.TeeReader(content, sum))
 		if err == nil {
-			*taken = append(*taken, f)
+			into.uploaded = append(into.uploaded, f)
+			into.sums = append(into.sums, [3]string{f.Name, f.ContentType, hex.EncodeToString(sum.Sum(nil))})
 		}
 		return err
+	})
+}
+
+// digest is that of what the form asks for, however it is to be answered.
+func (f *chatForm) digest() string {
+	return intake.Digest([]any{
+		f.AgentID, f.Version, f.Text, f.ChatID, f.Title, f.CallbackURL, f.Metadata, f.fileIDs, f.sums,
 	})
 }
 

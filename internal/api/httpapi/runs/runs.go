@@ -121,11 +121,13 @@ func (h *handlers) cancel(ctx context.Context, p tenant.Principal, in *struct {
 
 type handleAnswer struct {
 	Replayed string `header:"Idempotent-Replayed"`
+	Mismatch string `header:"Idempotent-Mismatch"`
 	Body     view.Handle
 }
 
 func (h *handlers) followup(ctx context.Context, p tenant.Principal, in *struct {
 	RunPath
+	Key  string `header:"Idempotency-Key" doc:"counts like the member idempotency_key"`
 	Body struct {
 		Message        string `json:"message" required:"true" minLength:"1"`
 		IdempotencyKey string `json:"idempotency_key,omitempty"`
@@ -134,7 +136,11 @@ func (h *handlers) followup(ctx context.Context, p tenant.Principal, in *struct 
 	if !host.ValidID(in.RunID) {
 		return nil, problem.Missing("run " + in.RunID)
 	}
-	posted, err := h.Intake.Followup(ctx, p, in.RunID, in.Body.Message, in.Body.IdempotencyKey)
+	key, err := httpapi.KeyOf(ctx, "body.idempotency_key", in.Body.IdempotencyKey)
+	if err != nil {
+		return nil, err
+	}
+	posted, err := h.Intake.Followup(ctx, p, in.RunID, in.Body.Message, key)
 	if err != nil {
 		return nil, err
 	}
@@ -142,6 +148,9 @@ func (h *handlers) followup(ctx context.Context, p tenant.Principal, in *struct 
 	out := &handleAnswer{Body: handle}
 	if posted.Replayed {
 		out.Replayed = "true"
+	}
+	if posted.Mismatch {
+		out.Mismatch = "true"
 	}
 	return out, err
 }

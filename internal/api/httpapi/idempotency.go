@@ -1,0 +1,42 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"agentplatform/internal/platform/problem"
+)
+
+// IdempotencyKey is the header with a request's idempotency key.
+const IdempotencyKey = "Idempotency-Key"
+
+// KeyOf is the idempotency key of the request of a context: that of its header, or own, which its field of the body has.
+// Empty values count as absent. It returns a problem of kind Invalid that names both where they differ.
+func KeyOf(ctx context.Context, field, own string) (string, error) {
+	location := "header." + IdempotencyKey
+	headers := slices.DeleteFunc(slices.Clone(callOf(ctx).keys), func(key string) bool { return key == "" })
+	if headers = slices.Compact(headers); len(headers) > 1 {
+		return "", problem.InvalidField(location, "is there twice, with different values")
+	}
+	if len(headers) == 0 {
+		return own, nil
+	}
+	if own == "" || own == headers[0] {
+		return headers[0], nil
+	}
+	err := problem.InvalidField(field, "must be the same as the header %s, or be left out", IdempotencyKey)
+	err.Fields = append(err.Fields, problem.Field{Location: location, Message: "must be the same as " + field +
+		", or be left out"})
+	return "", err
+}
+
+// Replayed sets the headers of an answer to a request whose idempotency key an earlier one has had.
+func Replayed(w http.ResponseWriter, replayed, mismatch bool) {
+	if replayed {
+		w.Header().Set("Idempotent-Replayed", "true")
+	}
+	if mismatch {
+		w.Header().Set("Idempotent-Mismatch", "true")
+	}
+}
