@@ -18,6 +18,7 @@ type APIKey struct {
 	Hash          string         `json:"hash"` // SHA-256 of the key's text, hex
 	PreviousHash  string         `json:"previous_hash,omitzero"`
 	PreviousUntil time.Time      `json:"previous_until,omitzero"`
+	Earlier       []Earlier      `json:"earlier,omitempty"` // hashes before the previous one that are still good
 	ExpiresAt     time.Time      `json:"expires_at,omitzero"`
 	Budget        *record.Budget `json:"budget,omitzero"`
 	CreatedAt     time.Time      `json:"created_at"`
@@ -26,6 +27,12 @@ type APIKey struct {
 
 // Placed implements [record.Resourceful].
 func (k APIKey) Placed() (string, string, string) { return "api_key", k.ID, k.Organization }
+
+// Earlier is a value from before a rotation, and until when it is good.
+type Earlier struct {
+	Value string    `json:"value"`
+	Until time.Time `json:"until"`
+}
 
 // KeyPointer leads from the public part of a key's text to the key.
 type KeyPointer struct {

@@ -108,8 +108,9 @@ func (t *Tenants) createKey(
 	return e, text, tx.Commit(ctx)
 }
 
-// RotateKey gives a key a new text and returns it. The old text stays valid for the overlap; 0 ends it at once. It
-// returns a problem of kind NotFound, or of kind Forbidden when by stands below the key's level.
+// RotateKey gives a key a new text and returns it. The old text stays valid for the overlap, and texts before it as long
+// as they were to; 0 ends all of them. It returns a problem of kind NotFound, of kind Forbidden when by stands below the
+// key's level, or of kind Conflict when too many texts are valid.
 func (t *Tenants) RotateKey(
 	ctx context.Context, by Principal, scope record.Scope, id string, overlap time.Duration,
 ) (after record.Entity[catalog.APIKey], text string, err error) {
@@ -118,14 +119,48 @@ func (t *Tenants) RotateKey(
 			return err
 		}
 		text = newKeyText(t.host, k.Public)
-		k.PreviousHash, k.PreviousUntil = "", time.Time{}
-		if overlap > 0 {
-			k.PreviousHash, k.PreviousUntil = k.Hash, t.host.Now().Add(overlap)
+		now := t.host.Now()
+		earlier, err := rotated(k.Earlier, k.PreviousHash, k.PreviousUntil, now, overlap)
+		if err != nil {
+			return err
 		}
-		k.Hash, k.UpdatedAt = hashText(text), t.host.Now()
+		k.PreviousHash, k.PreviousUntil, k.Earlier = "", time.Time{}, earlier
+		if overlap > 0 {
+			k.PreviousHash, k.PreviousUntil = k.Hash, now.Add(overlap)
+		}
+		k.Hash, k.UpdatedAt = hashText(text), now
 		return nil
 	})
 	return after, text, err
+}
+
+// maxEarlier is how many values from before rotations may be good at one time.
+const maxEarlier = 8
+
+// rotated are the values that stay good after a rotation with an overlap besides the one that it replaces: previous and
+// those before it, the newest first. Without an overlap none does. It returns a problem of kind Conflict when there are
+// too many: none of them ends before the time that was promised.
+func rotated(
+	before []catalog.Earlier, previous string, until, now time.Time, overlap time.Duration,
+) (earlier []catalog.Earlier, err error) {
+	if overlap <= 0 {
+		return nil, nil
+	}
+	ends := until
+	for _, e := range append([]catalog.Earlier{{Value: previous, Until: until}}, before...) {
+		if e.Value != "" && now.Before(e.Until) {
+			earlier = append(earlier, e)
+			if e.Until.Before(ends) {
+				ends = e.Until
+			}
+		}
+	}
+	if len(earlier) >= maxEarlier {
+		return nil, problem.New(problem.Conflict, "conflict", "the values of the last %d rotations are still good; the "+
+			"next ends at %s: rotate then, or with overlap_seconds 0, which ends all of them",
+			maxEarlier, ends.UTC().Format(time.RFC3339))
+	}
+	return earlier, nil
 }
 
 // KeyEdit is an edit of a key; nil leaves a field as it is.

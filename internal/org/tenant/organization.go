@@ -94,7 +94,7 @@ func (e OrganizationEdit) apply(o *catalog.Organization) error {
 	set(&o.Prices, e.Prices)
 	set(&o.Currency, e.Currency)
 	if e.Secret != nil {
-		o.Secret, o.PreviousSecret, o.PreviousUntil = *e.Secret, "", time.Time{}
+		o.Secret, o.PreviousSecret, o.PreviousUntil, o.EarlierSecrets = *e.Secret, "", time.Time{}, nil
 	}
 	return cmp.Or(
 		checkName(o.Name),
@@ -221,8 +221,8 @@ func (t *Tenants) changeOrganization(
 const DefaultOverlap = 24 * time.Hour
 
 // RotateWebhookSecret gives an organization a new webhook secret and returns it. The old one stays in use for the
-// overlap, until the returned time; zero when there is none in use. It returns a problem of kind NotFound, or what the
-// sealer returns.
+// overlap, until the returned time, and secrets before it as long as they were to. The time is zero when there is none
+// in use. It returns a problem of kind NotFound or Conflict, like [Tenants.RotateKey], or what the sealer returns.
 func (t *Tenants) RotateWebhookSecret(
 	ctx context.Context, id string, overlap time.Duration,
 ) (secret string, until time.Time, err error) {
@@ -232,10 +232,15 @@ func (t *Tenants) RotateWebhookSecret(
 		return "", until, err
 	}
 	_, err = t.changeOrganization(ctx, id, 0, func(o *catalog.Organization, _ *record.Tx) error {
+		now := t.host.Now()
+		earlier, err := rotated(o.EarlierSecrets, o.PreviousSecret, o.PreviousUntil, now, overlap)
+		if err != nil {
+			return err
+		}
 		until = time.Time{}
-		o.PreviousSecret, o.PreviousUntil = "", time.Time{}
+		o.PreviousSecret, o.PreviousUntil, o.EarlierSecrets = "", time.Time{}, earlier
 		if o.Secret != "" && overlap > 0 {
-			until = t.host.Now().Add(overlap)
+			until = now.Add(overlap)
 			o.PreviousSecret, o.PreviousUntil = o.Secret, until
 		}
 		o.Secret = sealed

@@ -142,9 +142,17 @@ func TestRightEndsWithWhatItDependsOn(t *testing.T) {
 		"not beyond two": {end: func(w *world, p tenant.Principal) error {
 			_, _, err := w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key, 9*hour)
 			require.NoError(w, err)
-			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key, 9*hour)
+			_, _, err = w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key, 0)
 			return err
 		}, then: true},
+		"to the overlap's end, whatever rotations follow": {end: func(w *world, p tenant.Principal) error {
+			for _, overlap := range []time.Duration{9 * hour, hour, 20 * hour} {
+				if _, _, err := w.RotateKey(w.Context(), tenant.Platform(), w.home, p.Key, overlap); err != nil {
+					return err
+				}
+			}
+			return nil
+		}, ends: 9 * hour, then: true},
 		"to the key's revocation": {end: func(w *world, p tenant.Principal) error {
 			return w.RevokeKey(w.Context(), tenant.Platform(), w.home, p.Key)
 		}, then: true},

@@ -2,6 +2,7 @@ package tenant
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,7 +106,11 @@ func (t *Tenants) principalOf(
 	case sameHash(read.Key.PreviousHash, text):
 		p.ends = earlier(p.ends, read.Key.PreviousUntil)
 	default:
-		return p, read, errBadKey
+		n := slices.IndexFunc(read.Key.Earlier, func(e catalog.Earlier) bool { return sameHash(e.Value, text) })
+		if n < 0 {
+			return p, read, errBadKey
+		}
+		p.ends = earlier(p.ends, read.Key.Earlier[n].Until)
 	}
 	if !p.ends.IsZero() && !t.host.Now().Before(p.ends) {
 		return p, read, errBadKey

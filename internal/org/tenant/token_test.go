@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -88,9 +89,58 @@ func TestRunTokenEndsWithItsKeyText(t *testing.T) {
 	second := ask(rotate(time.Hour))
 	assert.True(t, good(first), "during the overlap")
 	third := ask(rotate(time.Hour))
-	assert.False(t, good(first))
+	assert.True(t, good(first), "its overlap lasts")
 	assert.True(t, good(second))
 	rotate(0)
+	assert.False(t, good(first))
 	assert.False(t, good(second))
 	assert.False(t, good(third))
+}
+
+// Each text of a key, and each webhook secret, keeps the time that its rotation promised. Where that needs too many of
+// them, a rotation is refused and changes nothing, but one without an overlap ends all of them.
+func TestNoRotationTakesPromisedTime(t *testing.T) {
+	w := newWorld(t)
+	p, text := w.person("a@example.com", tenant.Manager, tenant.LevelManage)
+	texts, secrets := []string{text}, []string{}
+	rotate := func(overlap time.Duration) error {
+		secret, _, err := w.RotateWebhookSecret(t.Context(), w.name, overlap)
+		_, text, other := w.RotateKey(t.Context(), tenant.Platform(), w.home, p.Key, overlap)
+		require.Equal(t, problem.Code(err), problem.Code(other))
+		if err == nil {
+			texts, secrets = append(texts, text), append(secrets, "sealed for "+w.name+": "+secret)
+		}
+		return err
+	}
+	good := func() (valid []bool) {
+		for _, text := range texts {
+			_, err := w.Authenticate(t.Context(), text)
+			valid = append(valid, err == nil)
+		}
+		return valid
+	}
+	require.NoError(t, rotate(time.Hour)) // the organization's first secret, and the key's second text
+	require.NoError(t, rotate(3*time.Hour))
+	require.NoError(t, rotate(2*time.Hour))
+	o, err := w.ReadOrganization(t.Context(), w.name)
+	require.NoError(t, err)
+	assert.Equal(t, []string{secrets[2], secrets[1], secrets[0]},
+		[]string{o.Value.Secret, o.Value.PreviousSecret, o.Value.EarlierSecrets[0].Value})
+	assert.Equal(t, []bool{true, true, true, true}, good())
+	w.clock.later = 90 * time.Minute
+	assert.Equal(t, []bool{false, true, true, true}, good())
+	w.clock.later = 150 * time.Minute
+	assert.Equal(t, []bool{false, true, false, true}, good())
+	refused := 0
+	for range 12 {
+		if err := rotate(time.Hour); err != nil {
+			assert.True(t, problem.Is(err, "conflict"), "%v", err)
+			refused++
+		}
+	}
+	assert.Equal(t, 5, refused)
+	assert.NotContains(t, good()[3:], false, "none of them has lost its time")
+	require.NoError(t, rotate(0))
+	assert.Equal(t, len(texts)-1, slices.Index(good(), true), "the newest alone is good")
+	require.NoError(t, rotate(time.Hour))
 }

@@ -59,6 +59,7 @@ func TestOwnSecretSignsAndRotationSignsWithBoth(t *testing.T) {
 		nobody            bool
 		secret, previous  string
 		overlap           time.Duration
+		earlier           map[string]time.Duration
 		deployment, plain string
 		trio              []string // the keys themselves
 	}{
@@ -71,6 +72,14 @@ func TestOwnSecretSignsAndRotationSignsWithBoth(t *testing.T) {
 		"during a rotation": {
 			secret: whsec, previous: "old", overlap: time.Second, plain: "old",
 			trio: []string{"0123456789abcdef", "old"},
+		},
+		"during two": {
+			secret: whsec, previous: "old", overlap: time.Second, earlier: map[string]time.Duration{"older": time.Hour},
+			plain: "older", trio: []string{"0123456789abcdef", "old", "older"},
+		},
+		"when the earlier has ended": {
+			secret: whsec, previous: "old", overlap: time.Second, earlier: map[string]time.Duration{"older": 0},
+			plain: "old", trio: []string{"0123456789abcdef", "old"},
 		},
 		"when that ends": {secret: "new", previous: "old", plain: "new", trio: []string{"new"}},
 		"a first secret": {secret: "new", overlap: time.Second, plain: "new", trio: []string{"new"}},
@@ -86,6 +95,10 @@ func TestOwnSecretSignsAndRotationSignsWithBoth(t *testing.T) {
 			}
 			if c.previous != "" {
 				o.PreviousSecret = owner + ":" + c.previous
+			}
+			for secret, overlap := range c.earlier {
+				o.EarlierSecrets = append(o.EarlierSecrets,
+					catalog.Earlier{Value: owner + ":" + secret, Until: s.clock.now.Add(overlap)})
 			}
 			_, err := record.Create(t.Context(), s.store, o, "made")
 			require.NoError(t, err)

@@ -462,8 +462,8 @@ func (s *Sender) body(ctx context.Context, h record.Delivery) ([]byte, error) {
 	return json.Marshal(told)
 }
 
-// secrets are what an organization signs with: its own secret, or else the deployment's, which may be empty. During a
-// rotation's overlap the previous one follows.
+// secrets are what an organization signs with: its own secret, or else the deployment's, which may be empty. During
+// overlaps of rotations the ones before follow, the newest first.
 func (s *Sender) secrets(ctx context.Context, organization string) ([]string, error) {
 	list := []string{s.Secret}
 	if organization == record.NoOrganization {
@@ -479,18 +479,21 @@ func (s *Sender) secrets(ctx context.Context, organization string) ([]string, er
 			return nil, err
 		}
 	}
-	if o.PreviousSecret != "" && s.Host.Now().Before(o.PreviousUntil) {
-		previous, err := s.Sealer.Open(ctx, o.ID, o.PreviousSecret)
+	for _, e := range append([]catalog.Earlier{{Value: o.PreviousSecret, Until: o.PreviousUntil}}, o.EarlierSecrets...) {
+		if e.Value == "" || !s.Host.Now().Before(e.Until) {
+			continue
+		}
+		earlier, err := s.Sealer.Open(ctx, o.ID, e.Value)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, previous)
+		list = append(list, earlier)
 	}
 	return list, nil
 }
 
-// sign sets the header X-Agent-Signature, which has one value (during a rotation that of the previous secret), and the
-// three headers of Standard Webhooks, whose signature has both values. Without a secret it signs nothing.
+// sign sets the header X-Agent-Signature, which has one value (during a rotation that of the oldest secret), and the
+// three headers of Standard Webhooks, whose signature has all values. Without a secret it signs nothing.
 func sign(header http.Header, id string, at time.Time, body []byte, secrets []string) error {
 	header.Set("Webhook-Id", id)
 	header.Set("Webhook-Timestamp", strconv.FormatInt(at.Unix(), 10))

@@ -33,7 +33,7 @@ type KeyView struct {
 	Level          string                          `json:"level" enum:"read,run,manage,admin,operator"`
 	Prefix         string                          `json:"prefix"`
 	ExpiresAt      *string                         `json:"expires_at"`
-	PreviousUntil  *string                         `json:"previous_until" doc:"until then the text before the last rotation is good as well"`
+	PreviousUntil  *string                         `json:"previous_until" doc:"until then the text before the last rotation is good as well; texts before it keep their own times"`
 	Budget         httpapi.Nullable[record.Budget] `json:"budget"`
 	LastUsedAt     *string                         `json:"last_used_at" doc:"exact to about a minute"`
 	CreatedAt      string                          `json:"created_at"`
