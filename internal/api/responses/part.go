@@ -201,7 +201,7 @@ func (s *Server) response(p *part) Response {
 	case cancelled:
 		r.IncompleteDetails = &IncompleteDetails{Reason: cancelled}
 	case "failed":
-		r.Error = &ResponseError{Code: serverError, Message: p.of.Error}
+		r.Error = &ResponseError{Type: serverError, Code: serverError, Message: p.of.Error}
 	}
 	if r.Status != "queued" && r.Status != inProgress {
 		r.Usage = &ResponseUsage{InputTokens: p.usage.InputTokens, OutputTokens: p.usage.OutputTokens,

@@ -53,6 +53,7 @@ type IncompleteDetails struct {
 
 // ResponseError says why a response failed.
 type ResponseError struct {
+	Type    string `json:"type" enum:"server_error" doc:"for clients that want it: the Vercel AI SDK shows no reason without"`
 	Code    string `json:"code" enum:"server_error"`
 	Message string `json:"message"`
 }

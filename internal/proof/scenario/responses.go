@@ -145,6 +145,7 @@ func responsesScenarios() []Story {
 			failed := x.respond("/fail no luck").is(200)
 			assert.Equal(x, "failed", failed.text("status"))
 			assert.Contains(x, failed.text("error", "message"), "no luck")
+			assert.Equal(x, "server_error", failed.text("error", "type"))
 		}},
 		{Name: "responses/the same request with one key is one run", Run: func(x *Actor) {
 			send := func() reply {
