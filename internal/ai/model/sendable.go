@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode"
 
+	"agentplatform/internal/platform/paragraph"
 	"agentplatform/internal/platform/schema"
 )
 
@@ -46,7 +46,7 @@ func (r Request) Sendable() Request {
 	if last := len(list) - 1; last < 0 {
 		list = []Message{{Role: User, Text: nothingSaid}}
 	} else if list[last].Role == Assistant { // which the model is to go on with: it must not end with a space
-		list[last].Text = strings.TrimRightFunc(list[last].Text, isBlank)
+		list[last].Text = strings.TrimRightFunc(list[last].Text, paragraph.IsBlank)
 	}
 	r.Messages = list
 	return r
@@ -89,16 +89,8 @@ func (m Message) with(next Message) Message {
 	}
 }
 
-// Blank says whether a text shows nothing: it is empty or has nothing but white space, characters without a width, and
-// other invisible ones.
-func Blank(text string) bool {
-	return strings.TrimLeftFunc(text, isBlank) == ""
-}
-
-func isBlank(r rune) bool {
-	return unicode.IsSpace(r) || unicode.In(r, unicode.Cc, unicode.Cf, unicode.Z, unicode.Variation_Selector,
-		unicode.Other_Default_Ignorable_Code_Point) || r == '\u2800' // an empty cell of Braille
-}
+// Blank is [paragraph.Blank].
+func Blank(text string) bool { return paragraph.Blank(text) }
 
 func unlessBlank(text string) string {
 	if Blank(text) {

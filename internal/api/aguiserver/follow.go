@@ -208,8 +208,9 @@ func (s *Server) follower(
 	if err := f.read(ctx, 0); err != nil {
 		return nil, err
 	}
-	text, used := bridge.Transcript(f.journal, -1, f.reply)
-	f.prefix, f.used = len(text), used
+	first := f.journal[:bridge.Until(f.journal, f.reply)]
+	text, _ := view.Progress(first, false)
+	f.prefix, f.used = len(text), bridge.Used(first)
 	return f, nil
 }
 
@@ -342,16 +343,15 @@ func (f *follower) start(ctx context.Context, text string, steps []events.StepEv
 
 // replay tells the text and the calls so far in the order of the journal; what it has not comes last.
 func (f *follower) replay(ctx context.Context, text string, steps []events.StepEvent) error {
-	at := 0
+	at := min(f.prefix, len(text))
+	var answer record.Answer
 	for _, step := range f.journal {
-		if step.Kind == record.ModelStep {
-			if !strings.HasPrefix(text[at:], step.Text) {
-				break
-			}
-			if err := f.text(text[min(max(at, f.prefix), at+len(step.Text)) : at+len(step.Text)]); err != nil {
+		answer.Add(step)
+		if end := len(answer.Kept()); at < end && strings.HasPrefix(text, answer.Kept()) {
+			if err := f.text(text[at:end]); err != nil {
 				return err
 			}
-			at += len(step.Text)
+			at = end
 		}
 		n := slices.IndexFunc(steps, func(e events.StepEvent) bool { return e.Index == step.Index })
 		if step.Kind != record.ToolStep || n < 0 {
@@ -361,7 +361,7 @@ func (f *follower) replay(ctx context.Context, text string, steps []events.StepE
 			return err
 		}
 	}
-	if err := f.text(text[min(max(at, f.prefix), len(text)):]); err != nil {
+	if err := f.text(text[at:]); err != nil {
 		return err
 	}
 	for _, e := range steps {

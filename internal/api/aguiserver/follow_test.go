@@ -65,6 +65,10 @@ func TestEachEventOfAStreamIsToldAsTheProtocolHasIt(t *testing.T) {
 			[]string{"open 1", "a", "close", "all [u1 hello] [1 x]", "open 1", "y", "close", "look of 1",
 				"all [u1 hello]"},
 		},
+		"the break between two texts": {
+			"", []stream.Event{initial(""), delta("a"), stepped(1, "finished"), delta("\n\n"), delta("b"), delta("\n\n")},
+			[]string{"open 1", "a", "close", "look of 1", "got succeeded of 1", "open 2", "b", "\n\n"},
+		},
 		"what begins twice before anything is said": {
 			"", []stream.Event{initial(""), initial("a")}, []string{"open 1", "a"},
 		},
@@ -100,13 +104,14 @@ func TestWhatHasHappenedIsToldInTheOrderOfTheJournal(t *testing.T) {
 	require.NoError(t, err)
 	f, l := w.following(x)
 	f.journal = []record.Step{
-		{Index: 0, Kind: record.ModelStep, Text: "ab"}, {Index: 1, Kind: record.ToolStep, CallID: "0-1", Output: "one"},
-		{Index: 2, Kind: record.ModelStep, Text: "cd"},
+		{Index: 0, Kind: record.ModelStep, Text: "ab", Calls: make([]record.Call, 1)},
+		{Index: 1, Kind: record.ToolStep, CallID: "0-1", Output: "one"},
+		{Index: 2, Kind: record.ModelStep, Text: "cd", Calls: make([]record.Call, 1)},
 		{Index: 3, Kind: record.ToolStep, CallID: "2-1", Outcome: "answered"},
 	}
-	require.NoError(t, f.replay(t.Context(), "abcdef", []events.StepEvent{step(1, "finished"), step(4, "started")}))
+	require.NoError(t, f.replay(t.Context(), "ab\n\ncd\n\nef", []events.StepEvent{step(1, "finished"), step(4, "started")}))
 	assert.Equal(t, []string{
-		"open 1", "ab", "close", "look of 1", "got one of 1", "open 2", "cd", "ef", "close", "look of 2",
+		"open 1", "ab", "close", "look of 1", "got one of 1", "open 2", "cd", "\n\nef", "close", "look of 2",
 	}, l.heard)
 
 	f, l = w.following(x)

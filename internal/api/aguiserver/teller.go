@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"strconv"
+	"strings"
 )
 
 // teller tells a front end what an agent says and does in a part of a run: by events as it happens, and by a snapshot
@@ -32,17 +33,24 @@ func (t *teller) tell(events ...AGUIEvent) error {
 
 // message is the message of the agent that goes on; calls says whether it may have calls.
 func (t *teller) message(calls bool) *saidMessage {
-	if n := len(t.items); n > 0 {
-		if m := &t.items[n-1]; m.Role == "assistant" && (calls || len(m.ToolCalls) == 0) {
-			return m
-		}
+	if t.goesOn(calls) {
+		return &t.items[len(t.items)-1]
 	}
 	t.count++
 	t.items = append(t.items, saidMessage{ID: t.said + strconv.Itoa(t.count), Role: "assistant"})
 	return &t.items[len(t.items)-1]
 }
 
+// goesOn reports whether the last item is a message of the agent that text, or a call, may be added to.
+func (t *teller) goesOn(call bool) bool {
+	n := len(t.items)
+	return n > 0 && t.items[n-1].Role == "assistant" && (call || len(t.items[n-1].ToolCalls) == 0)
+}
+
 func (t *teller) text(piece string) error {
+	if !t.goesOn(false) { // a message begins, and not with the break before it
+		piece = strings.TrimLeft(piece, "\n")
+	}
 	if piece == "" {
 		return nil
 	}

@@ -160,20 +160,22 @@ func (b *Bridge) Resume(
 	return err
 }
 
-// Transcript is the text of the model in the steps behind one, up to another, and what all of these used.
-func Transcript(steps []record.Step, after, upTo int) (text string, used lifecycle.Usage) {
-	var all strings.Builder
+// Until is how many steps of a journal have an index up to a number.
+func Until(steps []record.Step, index int) int {
+	n := slices.IndexFunc(steps, func(s record.Step) bool { return s.Index > index })
+	if n < 0 {
+		return len(steps)
+	}
+	return n
+}
+
+// Used is what steps have used.
+func Used(steps []record.Step) (used lifecycle.Usage) {
 	for _, step := range steps {
-		if step.Index <= after || step.Index > upTo {
-			continue
-		}
-		if step.Kind == record.ModelStep {
-			all.WriteString(step.Text)
-		}
 		used.InputTokens += step.InputTokens
 		used.OutputTokens += step.OutputTokens
 	}
-	return all.String(), used
+	return used
 }
 
 // Echo is what a run keeps of the request that began it, as the server of its protocol wrote it; empty: nothing.

@@ -40,8 +40,8 @@ type part struct {
 
 	before *record.Pause // the pause before it; nil: the run begins with it
 	asked  *record.Pause // the pause that ends it; nil: none does
-	prefix string        // what the run had said before
-	text   string        // what it says in this part
+	first  []record.Step // before it
+	text   string        // what the run writes in this part
 	usage  lifecycle.Usage
 	last   bool // it ends with the run
 }
@@ -95,18 +95,20 @@ func (w *whole) cut(n int) (*part, error) {
 	if n > 0 && (p.before == nil || p.before.Decided == nil) {
 		return nil, problem.Missing("response " + p.String())
 	}
-	var used lifecycle.Usage // before the part
-	p.prefix, used = bridge.Transcript(w.steps, -1, from)
-	p.text, p.usage = bridge.Transcript(w.steps, from, to)
-	if p.last = p.asked == nil && w.of.Status.Terminal(); !p.last {
+	begin, end := bridge.Until(w.steps, from), bridge.Until(w.steps, to)
+	p.first, p.usage = w.steps[:begin], bridge.Used(w.steps[begin:end])
+	p.last = p.asked == nil && w.of.Status.Terminal()
+	text, _ := view.Progress(w.steps[:end], p.last)
+	if p.text = record.Behind(text, p.first); !p.last {
 		return p, nil
 	}
+	used := bridge.Used(p.first)
 	p.usage = lifecycle.Usage{
 		InputTokens:  max(w.of.Usage.InputTokens-used.InputTokens, 0),
 		OutputTokens: max(w.of.Usage.OutputTokens-used.OutputTokens, 0),
 	}
 	if w.result != nil { // it has the last step, which the journal of a completed run has not
-		p.text = strings.TrimPrefix(w.result.Answer, p.prefix)
+		p.text = record.Behind(w.result.Answer, p.first)
 	}
 	return p, nil
 }
@@ -301,7 +303,7 @@ func (s *Server) annotations(p *part) []URLCitation {
 	if !p.last || p.result == nil || p.answer() != p.text {
 		return list
 	}
-	skipped := utf8.RuneCountInString(p.prefix)
+	skipped := utf8.RuneCountInString(strings.TrimSuffix(p.result.Answer, p.text))
 	for _, c := range p.result.Citations {
 		if c.State != "" {
 			continue

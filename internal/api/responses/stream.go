@@ -2,6 +2,7 @@ package responses
 
 import (
 	"context"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -9,6 +10,7 @@ import (
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/stream"
+	"agentplatform/internal/store/record"
 )
 
 // Sequence numbers follow from what was said: those of the first four events are 0 to 3, a delta's is 3 and the bytes
@@ -123,8 +125,11 @@ func (s *Stream) take(ctx context.Context, e stream.Event) error {
 			return err
 		}
 		s.have = 0
-		return s.write((*e.Text)[min(len(s.part.prefix), len(*e.Text)):])
+		return s.write(record.Behind(*e.Text, s.part.first))
 	case stream.Delta:
+		if s.have == 0 && len(s.part.first) > 0 { // the break before the part is no text of it
+			return s.write(strings.TrimLeft(*e.Text, "\n"))
+		}
 		return s.write(*e.Text)
 	case stream.Status:
 		return s.look(ctx, false)

@@ -164,6 +164,39 @@ func chatScenarios() []Story {
 			assert.Equal(x, "You said: one two\n1 2 3 4 5", joined(events))
 			assert.Equal(x, joined(events), last.body["run"].(object)["result"].(object)["answer"])
 		}},
+		{Name: "chat/the texts of several steps are paragraphs wherever they are read", Run: func(x *Actor) {
+			message := strings.Join([]string{"# One", tool("echo", object{"text": "2"}), "/stream 2 20ms",
+				tool("echo", object{"text": "3"}), "/ask More?"}, "\n")
+			first := "You said: # One\n\necho → 2\n1 2"
+			whole := first + "\n\necho → 3\nAnswer: yes"
+			s := x.stream(x.chatRequest("message", message, "streaming", "true", "wait", "false"))
+			run := s.header.Get("X-Agent-Run-Id")
+			assert.Equal(x, first, joined(s.rest()), "until it pauses")
+			waits := x.await(run, "awaiting_input")
+			followed := x.follow(run, "Accept", "text/event-stream")
+			list := decide(waits.interrupt(0), "answer")
+			list["decisions"].([]object)[0]["message"] = "yes"
+			x.post("/runs/"+run+"/resume", list).is(200)
+			assert.Equal(x, whole, joined(followed.rest()), "what goes on is joined to what it has said")
+			assert.Equal(x, whole, x.get("/runs/"+run).text("result", "answer"))
+			assert.Equal(x, whole, joined(x.follow(run).rest()), "a stream that begins when all is over")
+			assert.Equal(x, whole, x.get("/chats/"+waits.text("chat_id")+"/messages").text("messages", 1, "content"))
+			for i, want := range []string{"You said: # One", "echo → 2\n1 2", "echo → 3\nAnswer: yes"} {
+				var texts []any
+				for _, step := range x.get("/runs/" + run + "/steps").is(200).list("steps") {
+					if step.(object)["kind"] == "model" {
+						texts = append(texts, step.(object)["text"])
+					}
+				}
+				assert.Equal(x, want, texts[i], "a step has its own text, without breaks")
+			}
+		}},
+		{Name: "chat/a message without an answer says so", Run: func(x *Actor) {
+			a := x.chat("message", "/sleep 1ms").is(200)
+			assert.Equal(x, "", a.text("answer"))
+			assert.Equal(x, "empty", a.text("finish_reason"))
+			assert.InDelta(x, 1, a.number("usage", "model_calls"), 0, "the demo model is asked once")
+		}},
 		{Name: "chat/200: a run cancelled within the window", Run: func(x *Actor) {
 			var cancelling sync.WaitGroup // its response may come after the run's
 			defer cancelling.Wait()
@@ -247,13 +280,13 @@ func chatScenarios() []Story {
 				"/search things", "/flaky 2", "/stream 3 1ms", "after", "/tool echo {broken", "/tool current_time {}",
 			}, "\n")).is(200)
 			lines := strings.Split(a.text("answer"), "\n")
-			require.Len(x, lines, 9, a.raw)
+			require.Len(x, lines, 12, a.raw)
 			assert.Equal(x, []string{
-				"You said: before", "after", "echo → A", "calculate → 14", `none → error: there is no tool "none"`,
-				"search → error: no knowledge base", "1 2 3",
+				"You said: before", "after", "", "echo → A", "calculate → 14", `none → error: there is no tool "none"`,
+				"", "search → error: no knowledge base", "1 2 3", "",
 				"echo → error: the arguments do not fit: it is no valid JSON (at byte 1)",
-			}, lines[:8])
-			assert.Regexp(x, `^current_time → 20\d\d-`, lines[8])
+			}, lines[:11])
+			assert.Regexp(x, `^current_time → 20\d\d-`, lines[11])
 			assert.Len(x, a.list("steps"), 6)
 			assert.Equal(x, "echo", a.text("steps", 0, "name"))
 			assert.Equal(x, object{"text": "A"}, a.at("steps", 0, "arguments"))

@@ -226,6 +226,19 @@ func responsesScenarios() []Story {
 			whole := x.get("/responses/" + id).said()
 			assert.Equal(x, whole, deltas(begun)+deltas(rest))
 		}},
+		{Name: "responses/a part begins with its own text, and has breaks within", Run: func(x *Actor) {
+			message := strings.Join([]string{"first", tool("echo", object{"text": "2"}), "/stream 1 1ms",
+				"/ask Which?", "/stream 1 1ms", tool("echo", object{"text": "3"})}, "\n")
+			asked := x.respond(message).is(200)
+			assert.Equal(x, "You said: first\n\necho → 2\n1", asked.said())
+			all := x.events(x.request(http.MethodPost, "/responses", strings.NewReader(jsonOf(object{
+				"model": x.Agent, "input": "this", "stream": true, "previous_response_id": asked.text("id"),
+			})), "Content-Type", "application/json"), nil)
+			want := "Answer: this\n1\n\necho → 3"
+			assert.Equal(x, want, deltas(all))
+			id := all[len(all)-1]["response"].(object)["id"].(string)
+			assert.Equal(x, want, x.get("/responses/"+id).said())
+		}},
 		{Name: "responses/a function of the client pauses the run", Run: func(x *Actor) {
 			ask := "first\n" + tool("get_weather", object{"place": "Oslo"})
 			asked := x.respond(ask, "tools", []object{weather}).is(200)

@@ -203,7 +203,7 @@ func (s *session) round(ctx context.Context) (*Result, error) {
 	if err := errors.Join(ctx.Err(), s.CheckLease()); err != nil {
 		return nil, err
 	}
-	if bad { // the model is asked to repair it; like any step, it is journalled first
+	if bad { // the model is asked for a better one; like any step, it is journalled first
 		if err := s.save(ctx); err != nil {
 			return nil, err
 		}
@@ -212,8 +212,13 @@ func (s *session) round(ctx context.Context) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	if reason != "" {
+	switch {
+	case reason != "" && bad && s.wanted == nil: // it stays empty
+		return s.answered(*last), nil
+	case reason != "":
 		return &Result{Failure: reason}, nil
+	case bad:
+		s.Output.Replace(ctx, s.answer.Kept())
 	}
 	if last == nil {
 		if err := s.searchFirst(ctx); err != nil {
@@ -271,9 +276,8 @@ func (s *session) roundOf(ctx context.Context, step record.Step) []model.Message
 		said.Calls = append(said.Calls, model.Call{ID: id, Name: tool.Name(c.Name), Arguments: arguments})
 	}
 	round := []model.Message{said}
-	if len(step.Calls) == 0 && s.wanted != nil { // an answer that did not match the schema
-		_, fault := s.structured(ctx, step.Text)
-		round = append(round, model.Message{Role: model.User, Text: repair(fault)})
+	if len(step.Calls) == 0 {
+		round = append(round, model.Message{Role: model.User, Text: s.objection(ctx, step)})
 	}
 	if len(results.Results) > 0 {
 		round = append(round, results)
@@ -335,7 +339,6 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 func (s *session) converse(
 	ctx context.Context, r *model.Request, step *record.Step,
 ) (reply model.Reply, said int, failure string, err error) {
-	before := s.text.String()
 	whole := r.Messages
 	s.begin(step)
 	for r.Try = 0; ; r.Try++ {
@@ -344,6 +347,7 @@ func (s *session) converse(
 		call, cancel := s.Host.WithTimeout(ctx, callTime)
 		said = 0
 		begun := s.Host.Now()
+		stream := s.streaming(ctx)
 		call, span := s.spanOfModel(call, *r)
 		reply, err = s.model.Converse(call, *r, func(text string) {
 			text = strings.ToValidUTF8(text, "\uFFFD")
@@ -351,7 +355,7 @@ func (s *session) converse(
 				cancel() // the rest is not read; take returns the failure
 				return
 			}
-			s.Output.Append(ctx, text)
+			stream(text)
 		})
 		cancel()
 		endOfModel(ctx, span, reply, said, err)
@@ -374,7 +378,7 @@ func (s *session) converse(
 		if ctx.Err() != nil {
 			return reply, said, "", ctx.Err()
 		}
-		s.Output.Replace(ctx, before)
+		s.Output.Replace(ctx, s.answer.Kept())
 		if s.leaveOutFor(kind, step, whole) {
 			continue
 		}

@@ -12,19 +12,23 @@ import (
 )
 
 // checkAnswer returns how the run ends if its last model step is an answer: with it, or with a failure if it does not
-// match the schema and was repaired before. It returns nil if the model is to repair it, or if ctx has ended.
+// match the schema and was repaired before. It returns nil if the model is to be asked for a better one, or if ctx has
+// ended.
 func (s *session) checkAnswer(ctx context.Context, last record.Step) *Result {
-	answer := &Answer{Text: s.text.String(), Finish: last.Finish}
 	if s.wanted == nil {
-		return &Result{Answer: answer}
+		if s.asksAgain(last) {
+			return nil
+		}
+		return s.answered(last)
 	}
 	output, fault := s.structured(ctx, last.Text)
 	if ctx.Err() != nil {
 		return nil
 	}
 	if fault == nil {
-		answer.Output = output
-		return &Result{Answer: answer}
+		r := s.answered(last)
+		r.Answer.Output = output
+		return r
 	}
 	if s.answers > repairs {
 		return &Result{Failure: "the answer does not fit the agent's output_schema: " + fault.Error()}
@@ -32,8 +36,64 @@ func (s *session) checkAnswer(ctx context.Context, last record.Step) *Result {
 	return nil
 }
 
-// repairs is how often a model may repair a structured answer.
+// answered is the end of a run whose last model step is its answer.
+func (s *session) answered(last record.Step) *Result {
+	a := &Answer{Text: s.answer.String(), Finish: last.Finish}
+	if a.Text == "" && a.Finish != cut {
+		a.Finish = noText
+	}
+	return &Result{Answer: a}
+}
+
+// Why an answer ended.
+const (
+	cut    = "length"
+	noText = "empty"
+)
+
+// asksAgain says whether the model is asked once more because its reply is empty. It is not where it may have said all
+// by its calls, or where another reply would be cut, too. The demo model replies as its message says.
+func (s *session) asksAgain(last record.Step) bool {
+	return model.Blank(last.Text) && last.Finish != cut && !s.called && s.answers <= repairs &&
+		s.Agent.Spec.Model.Provider != demo
+}
+
+const demo = "demo"
+
+// repairs is how often a model is asked for a better answer: one with text, or one that fits the schema.
 const repairs = 1
+
+// objection is what the model is told of an answer that is not good. Sending the same conversation again is known to
+// bring another empty reply.
+func (s *session) objection(ctx context.Context, step record.Step) string {
+	if s.wanted == nil {
+		return "Your reply was empty. Reply to the message above."
+	}
+	_, fault := s.structured(ctx, step.Text)
+	return repair(fault)
+}
+
+// streaming returns what streams the text of the next reply. Where the text so far needs a break, that is sent first.
+// Nothing is sent until the reply shows something.
+func (s *session) streaming(ctx context.Context) func(piece string) {
+	var held strings.Builder // what has come, while it shows nothing
+	begun := false
+	return func(piece string) {
+		if begun {
+			s.Output.Append(ctx, piece)
+			return
+		}
+		if held.WriteString(piece); model.Blank(piece) {
+			return
+		}
+		begun = true
+		gap, text := s.answer.Next(held.String())
+		if gap != "" {
+			s.Output.Append(ctx, gap)
+		}
+		s.Output.Append(ctx, text)
+	}
+}
 
 // answerLimits bound a structured answer.
 var answerLimits = strictjson.Limits{Bytes: maxReply, Depth: 64}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"slices"
-	"strings"
 
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/store/record"
@@ -18,10 +17,11 @@ type past struct {
 	labels map[string]bool         // of the calls that the model has been shown
 	// lastOfModel is the newest step of the model; nil: there is none.
 	lastOfModel *record.Step
-	answers     int // steps of the model without calls
+	answers     int  // steps of the model without calls
+	called      bool // a step of the model has calls
 	tokens      int64
-	text        strings.Builder // what the model has said
-	found       []string        // documents, in order
+	answer      record.Answer
+	found       []string // documents, in order
 
 	talk   []model.Message // the conversation up to a step; see [session.conversation]
 	talked int             // how many of the steps are in it
@@ -45,10 +45,11 @@ func (p *past) add(steps ...record.Step) {
 		switch step.Kind {
 		case record.ModelStep:
 			p.lastOfModel = &step
-			p.text.WriteString(step.Text)
+			p.answer.Add(step)
 			if len(step.Calls) == 0 {
 				p.answers++
 			}
+			p.called = p.called || len(step.Calls) > 0
 			for _, c := range step.Calls {
 				p.labels[c.Label] = true
 			}

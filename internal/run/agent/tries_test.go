@@ -198,8 +198,8 @@ func TestOutputOfAFailedTryIsReplaced(t *testing.T) {
 	s.Host, s.task.Output = &ticking{Host: host.System()}, shows{text: &shown}
 	r := s.work(t)
 	require.NotNil(t, r.Answer)
-	assert.Equal(t, []string{"+Le", "=", "+Let me look. ", "+Le", "=Let me look. ", "+Done."}, shown)
-	assert.Equal(t, "Let me look. Done.", r.Answer.Text)
+	assert.Equal(t, []string{"+Le", "=", "+Let me look. ", "+\n\n", "+Le", "=Let me look. ", "+\n\n", "+Done."}, shown)
+	assert.Equal(t, "Let me look. \n\nDone.", r.Answer.Text)
 }
 
 // Half of the remaining history is left out, in whole turns, until it fits or none is left, at most eight times.

@@ -20,7 +20,7 @@ type Result struct {
 	Files        []record.FileRef    `json:"files"`
 	Steps        []ResultStep        `json:"steps"`
 	Usage        Usage               `json:"usage"`
-	FinishReason string              `json:"finish_reason" enum:"stop,tool_calls,length"`
+	FinishReason string              `json:"finish_reason" enum:"stop,tool_calls,length,empty" doc:"empty: the model sent no text"`
 }
 
 // ResultStep is a tool call in a [Result].

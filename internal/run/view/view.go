@@ -7,7 +7,6 @@ package view
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"time"
 
 	"agentplatform/events"
@@ -195,22 +194,21 @@ func ParkedRecord(id string, position int, message string, at time.Time, started
 	return p
 }
 
-// Progress is the output of a run so far, from its journal: the text of the model and the tool calls.
-func Progress(steps []record.Step) (answer string, calls []events.StepEvent) {
-	var b strings.Builder
+// Progress is the output of a run so far, from its journal: the text of the model and the tool calls. A step without
+// calls counts when the run has ended: until then the model may be asked to replace that answer.
+func Progress(steps []record.Step, ended bool) (text string, calls []events.StepEvent) {
+	var answer record.Answer
 	calls = []events.StepEvent{}
 	for _, s := range steps {
-		switch s.Kind {
-		case record.ModelStep:
-			b.WriteString(s.Text)
-		case record.ToolStep:
-			if e, ok := s.Event(); ok {
-				calls = append(calls, e)
-			}
-		case record.StartStep:
+		answer.Add(s)
+		if e, ok := s.Event(); ok && s.Kind == record.ToolStep {
+			calls = append(calls, e)
 		}
 	}
-	return b.String(), calls
+	if ended {
+		return answer.String(), calls
+	}
+	return answer.Kept(), calls
 }
 
 func text(s string) *string {

@@ -270,12 +270,12 @@ func TestAnItemThatCannotBeReadIsAnErrorAndNotAGapInTheView(t *testing.T) {
 }
 
 func TestProgressIsTheTextAndTheToolCallsOfTheJournalWithoutQuestions(t *testing.T) {
-	answer, calls := view.Progress(nil)
+	answer, calls := view.Progress(nil, true)
 	assert.Empty(t, answer)
 	assert.Equal(t, []events.StepEvent{}, calls, "a list, not null")
 	arguments := json.RawMessage(`{"sum":7}`)
-	answer, calls = view.Progress([]record.Step{
-		{Kind: record.ModelStep, Index: 0, Text: "one "},
+	steps := []record.Step{
+		{Kind: record.ModelStep, Index: 0, Text: "one ", Calls: make([]record.Call, 1)},
 		{Kind: record.StartStep, Index: 1, Name: "pay", Text: "not this"},
 		{Kind: record.ToolStep, Index: 2, Name: "pay", Text: "nor this", Outcome: "succeeded", Arguments: arguments},
 		{Kind: record.ToolStep, Index: 3, Name: "pay", Outcome: "failed"},
@@ -283,8 +283,11 @@ func TestProgressIsTheTextAndTheToolCallsOfTheJournalWithoutQuestions(t *testing
 		{Kind: record.ToolStep, Index: 5, Name: "ask", Outcome: "answered"},
 		{Kind: record.ToolStep, Index: 6, Name: "search", Outcome: "succeeded"},
 		{Kind: record.ModelStep, Index: 7, Text: "two"},
-	})
-	assert.Equal(t, "one two", answer)
+	}
+	answer, calls = view.Progress(steps, true)
+	assert.Equal(t, "one \n\ntwo", answer)
+	running, _ := view.Progress(steps, false)
+	assert.Equal(t, "one ", running, "the model may be asked to replace its answer")
 	assert.Equal(t, []events.StepEvent{
 		{Index: 2, Kind: "tool", Name: "pay", State: "finished", Outcome: "succeeded", Arguments: arguments},
 		{Index: 3, Kind: "tool", Name: "pay", State: "failed", Outcome: "failed"},

@@ -76,7 +76,7 @@ func TestResultListsCallsFilesAndUsageOfTheRun(t *testing.T) {
 		assert.Equal(t, view.Result{
 			RunID:        run,
 			ChatID:       "c",
-			Answer:       "Well. done",
+			Answer:       "Well. \n\ndone",
 			Citations:    []citation.Citation{},
 			FinishReason: "stop",
 			Files:        result.Files,

@@ -18,6 +18,7 @@ import (
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/run/agent"
 	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/blob/memblob"
@@ -426,14 +427,23 @@ func TestUnreadableStoredAnswerIsAnError(t *testing.T) {
 func TestLastStepIsOmittedIfTheRunRestoresIt(t *testing.T) {
 	want := record.Step{Kind: record.ModelStep, Text: "done"}
 	more := record.Step{Kind: record.ModelStep, Text: "done", RequestID: "r"}
-	for _, c := range []struct{ steps, left []record.Step }{
-		{nil, nil},
-		{[]record.Step{want}, []record.Step{}},
-		{[]record.Step{more}, []record.Step{more}},
-		{[]record.Step{more, want}, []record.Step{more}},
-		{[]record.Step{want, more}, []record.Step{want, more}},
+	calls := record.Step{Kind: record.ModelStep, Text: "look", Calls: []record.Call{{ID: "0"}}}
+	for _, c := range []struct {
+		answer             string
+		before, last, left []record.Step
+	}{
+		{"", nil, nil, nil},
+		{"done", nil, []record.Step{want}, []record.Step{}},
+		{"done", nil, []record.Step{more}, []record.Step{more}},
+		{"look\n\ndone", nil, []record.Step{calls, want}, []record.Step{calls}},
+		{"look\n\ndone", []record.Step{calls}, []record.Step{want}, []record.Step{}},
+		{"done", nil, []record.Step{more, more}, []record.Step{more, more}},
+		{"cut short", nil, []record.Step{want}, []record.Step{want}},
 	} {
-		assert.Equal(t, c.left, withoutLast(c.steps))
+		got := withoutLast(agent.Result{
+			Answer: &agent.Answer{Text: c.answer}, Last: c.last, All: slices.Concat(c.before, c.last),
+		})
+		assert.Equal(t, c.left, got, c.answer)
 	}
 }
 

@@ -123,12 +123,13 @@ func (s *settler) pause(ctx context.Context, r agent.Result) error {
 	})
 }
 
-// withoutLast omits a last step that can be restored from the completed run.
-func withoutLast(steps []record.Step) []record.Step {
-	if n := len(steps); n > 0 && steps[n-1].Reconstructible() {
-		return steps[:n-1]
+// withoutLast are the steps to store with an answer: all, or without one that can be rebuilt from the completed run.
+func withoutLast(r agent.Result) []record.Step {
+	n, last := len(r.Last), len(r.All)-1
+	if n > 0 && r.Last[n-1].Reconstructible(r.All[:last], r.Answer.Text, r.Answer.Finish) {
+		return r.Last[:n-1]
 	}
-	return steps
+	return r.Last
 }
 
 // unstorable fails the run because its result can never be stored.
@@ -148,7 +149,7 @@ func (s *settler) ending(r agent.Result) func(lifecycle.Work) transition.Change 
 	}
 	cites := citation.Cited(r.Answer.Text, r.Answer.Output != nil, citation.All(r.All))
 	return func(w lifecycle.Work) transition.Change {
-		return transition.Change{Event: lifecycle.Complete{Work: w}, Steps: withoutLast(r.Last),
+		return transition.Change{Event: lifecycle.Complete{Work: w}, Steps: withoutLast(r),
 			Result: s.result(w, *r.Answer, cites, r.All)}
 	}
 }

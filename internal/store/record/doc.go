@@ -7,7 +7,8 @@
 // Every read takes a [Scope], so that a handler cannot forget whose data it may see. Items keep JSON members that this
 // version does not know, and an item with a newer schema is never overwritten.
 //
-// It must not know HTTP, models or use cases. It imports lifecycle, events, problem, host and the table and blob ports.
+// It must not know HTTP, models or use cases. It imports lifecycle, events, problem, host, paragraph and
+// the table and blob ports.
 //
 // Errors. What a function's comment does not name follows these rules:
 //

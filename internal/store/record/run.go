@@ -356,24 +356,24 @@ func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 		return nil, fmt.Errorf("record: the result of run %s: %w", r.ID(), err)
 	}
 	last := Step{
-		Kind: ModelStep, Attempt: r.Attempt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Text: result.Answer,
+		Kind: ModelStep, Attempt: r.Attempt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Text: Behind(result.Answer, steps),
 		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, Finish: result.Finish, Tries: 1,
 	}
 	for _, step := range steps {
 		last.Index = step.Index + 1
 		last.StartedAt = step.FinishedAt
-		last.Text = strings.TrimPrefix(last.Text, step.Text)
 		last.InputTokens -= step.InputTokens
 		last.OutputTokens -= step.OutputTokens
 	}
 	return append(steps, last), nil
 }
 
-// Reconstructible says whether the last step of a completed run can be rebuilt from the run, so that it need not be
-// in the journal.
-func (step Step) Reconstructible() bool {
+// Reconstructible says whether a step that has ended its run can be rebuilt from the run's result and the steps before,
+// so that it need not be in the journal.
+func (step Step) Reconstructible(before []Step, answer, finish string) bool {
 	return step.Kind == ModelStep && len(step.Calls) == 0 && step.Tries <= 1 && step.RequestID == "" &&
-		step.LeftOut == 0 && !step.AnsweredOnly && step.Shortened == 0
+		step.LeftOut == 0 && !step.AnsweredOnly && step.Shortened == 0 &&
+		step.Finish == finish && step.Text == Behind(answer, before)
 }
 
 // Journal reads a run's stored steps in order.

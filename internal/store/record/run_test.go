@@ -279,13 +279,16 @@ func TestLastStepIsRebuiltFromTheRun(t *testing.T) {
 		InputTokens: 30, OutputTokens: 40, Finish: "stop", Tries: 1,
 	}
 	assert.Equal(t, []record.Step{want}, steps, "nothing was journalled")
-	assert.True(t, want.Reconstructible())
+	assert.True(t, want.Reconstructible(nil, "one two three", "stop"))
 
 	after := func(seconds int) time.Time { return begun.Add(time.Duration(seconds) * time.Second) }
+	calls := []record.Call{{ID: "0", Arguments: json.RawMessage(`{}`)}}
 	journal := []record.Step{
-		{Index: 0, Kind: record.ModelStep, FinishedAt: after(1), Text: "one ", InputTokens: 5, OutputTokens: 6},
+		{Index: 0, Kind: record.ModelStep, FinishedAt: after(1), Text: "one ", InputTokens: 5, OutputTokens: 6,
+			Calls: calls},
 		{Index: 1, Kind: record.ToolStep, FinishedAt: after(2)},
-		{Index: 2, Kind: record.ModelStep, FinishedAt: after(3), Text: "two ", InputTokens: 7, OutputTokens: 8},
+		{Index: 2, Kind: record.ModelStep, FinishedAt: after(3), Text: "two ", InputTokens: 7, OutputTokens: 8,
+			Calls: calls},
 	}
 	for _, step := range journal {
 		w.must("m", func(tx *record.Tx) { tx.PutStep(w.ctx(), r, step) })
@@ -308,6 +311,10 @@ func TestLastStepIsRebuiltFromTheRun(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, journal, steps, name)
 	}
+	r.Output = json.RawMessage(`{"answer":"one \n\ntwo \n\nthree","finish_reason":"stop"}`)
+	steps, err = w.Steps(w.ctx(), r)
+	require.NoError(t, err)
+	assert.Equal(t, want, steps[3], "where a break stands between the texts")
 	r.Output = json.RawMessage(`[]`)
 	_, err = w.Steps(w.ctx(), r)
 	require.ErrorContains(t, err, "the result of run r")
@@ -319,13 +326,15 @@ func TestLastStepIsRebuiltFromTheRun(t *testing.T) {
 		"the provider's name": func(s *record.Step) { s.RequestID = "x" },
 		"what did not fit":    func(s *record.Step) { s.LeftOut = 1 },
 		"what was cut":        func(s *record.Step) { s.Shortened = 1 },
+		"why it ended":        func(s *record.Step) { s.Finish = "length" },
+		"how it begins":       func(s *record.Step) { s.Text = "\n" + s.Text },
 	} {
 		step := want
 		more(&step)
-		assert.False(t, step.Reconstructible(), "no run says %s", name)
+		assert.False(t, step.Reconstructible(journal, "one \n\ntwo \n\nthree", "stop"), "no run says %s", name)
 	}
 	want.Tries = 0
-	assert.True(t, want.Reconstructible())
+	assert.True(t, want.Reconstructible(journal, "one \n\ntwo \n\nthree", "stop"))
 }
 
 // A journal and the pauses are read in order, however long; a decision is found by its interrupt.

@@ -44,7 +44,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		return model.Reply{}, model.Fail(model.Retryable, "the demo model was told to fail %d times, this is time %d",
 			s.flaky, r.Try+1)
 	}
-	w := &writer{ctx: ctx, emit: emit, begun: began > 0 && t.answered}
+	w := &writer{ctx: ctx, emit: emit}
 	if began == 0 && p.text != "" {
 		w.words("You said: " + p.text)
 	}
@@ -74,10 +74,9 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 
 // turn is the newest user message and what followed it.
 type turn struct {
-	text     string
-	sources  []string         // citations of the passages that came with it
-	rounds   [][]model.Result // of each round of calls
-	answered bool             // with some text
+	text    string
+	sources []string         // citations of the passages that came with it
+	rounds  [][]model.Result // of each round of calls
 }
 
 func newest(messages []model.Message) (t turn) {
@@ -90,7 +89,6 @@ func newest(messages []model.Message) (t turn) {
 		case model.Tool:
 			t.rounds = append(t.rounds, m.Results)
 		case model.Assistant:
-			t.answered = t.answered || m.Text != ""
 		}
 	}
 	return t
@@ -295,10 +293,9 @@ func sources(texts []model.Text) (list []string) {
 
 // writer emits text and keeps all of it.
 type writer struct {
-	ctx   context.Context
-	emit  func(string)
-	text  strings.Builder
-	begun bool // text was written before this call
+	ctx  context.Context
+	emit func(string)
+	text strings.Builder
 }
 
 // used is a reply with the usage so far: a token is a word.
@@ -316,7 +313,7 @@ func (w *writer) raw(s string) {
 
 // line begins a new line, unless nothing has been written yet.
 func (w *writer) line(s string) {
-	if w.begun || w.text.Len() > 0 {
+	if w.text.Len() > 0 {
 		s = "\n" + s
 	}
 	w.raw(s)

@@ -42,17 +42,22 @@ func TestContract(t *testing.T) {
 	})
 }
 
-// answer plays all rounds of a message, with results for its calls, and joins the text.
+// answer plays all rounds of a message, with results for its calls, and joins the texts by line ends.
 func answer(t require.TestingT, message string) (text string, rounds [][]string) {
 	m := demomodel.New(host.System())
 	messages := []model.Message{{Role: model.User, Text: message}}
 	for range 50 {
-		reply, err := m.Converse(context.Background(), model.Request{Messages: messages}, func(s string) { text += s })
+		said := ""
+		reply, err := m.Converse(context.Background(), model.Request{Messages: messages}, func(s string) { said += s })
 		require.NoError(t, err)
+		if text != "" && said != "" {
+			text += "\n"
+		}
+		text += said
 		if len(reply.Calls) == 0 {
 			return text, rounds
 		}
-		said := model.Message{Role: model.Assistant, Text: reply.Text, Calls: reply.Calls}
+		assistant := model.Message{Role: model.Assistant, Text: reply.Text, Calls: reply.Calls}
 		results := model.Message{Role: model.Tool}
 		var names []string
 		for _, c := range reply.Calls {
@@ -65,7 +70,7 @@ func answer(t require.TestingT, message string) (text string, rounds [][]string)
 				model.Result{CallID: c.ID, Name: c.Name, Outcome: outcome, Text: "R"})
 		}
 		rounds = append(rounds, names)
-		messages = append(messages, said, results)
+		messages = append(messages, assistant, results)
 	}
 	require.Fail(t, "it never came to an end")
 	return "", nil

@@ -33,7 +33,7 @@ type completed struct {
 	Files        []record.FileRef    `json:"files"`
 	Steps        []view.ResultStep   `json:"steps"`
 	Usage        view.Usage          `json:"usage"`
-	FinishReason string              `json:"finish_reason" enum:"stop,tool_calls,length"`
+	FinishReason string              `json:"finish_reason" enum:"stop,tool_calls,length,empty" doc:"empty: the model sent no text"`
 }
 
 // Example implements [apidoc.Exampler].

@@ -1,0 +1,69 @@
+package record
+
+import (
+	"strings"
+
+	"agentplatform/internal/platform/paragraph"
+)
+
+// Answer is the text of a run, put together from its steps in their order: everything that readers get is.
+//
+// Each text begins behind a blank line. Blank texts are left out. A step without calls is an answer: when another step
+// of the model follows, the model was asked for a better one, which replaces it.
+type Answer struct {
+	kept strings.Builder // texts of the steps with calls
+	last string          // of the step without
+}
+
+// Add adds a step.
+func (a *Answer) Add(step Step) {
+	if step.Kind != ModelStep {
+		return
+	}
+	a.last = ""
+	if paragraph.Blank(step.Text) {
+		return
+	}
+	gap, text := a.Next(step.Text)
+	if len(step.Calls) == 0 {
+		a.last = gap + text
+		return
+	}
+	a.kept.WriteString(gap)
+	a.kept.WriteString(text)
+}
+
+// Next is what a text of the next step adds to [Answer.Kept]: a break, if there is text before it, and itself.
+func (a *Answer) Next(text string) (gap, own string) {
+	if a.kept.Len() == 0 {
+		return "", text
+	}
+	return paragraph.Break(a.kept.String()), paragraph.Begin(text)
+}
+
+// Kept is the text that stays, whatever the next step is: that of the steps with calls.
+func (a *Answer) Kept() string { return a.kept.String() }
+
+// String is the text if no step follows.
+func (a *Answer) String() string { return a.kept.String() + a.last }
+
+// Behind is what the text of a run has behind that of its first steps, without the break between them. In texts of
+// earlier versions no breaks join the steps.
+func Behind(text string, steps []Step) string {
+	var first Answer
+	for _, step := range steps {
+		first.Add(step)
+	}
+	if rest, found := strings.CutPrefix(text, first.Kept()); found {
+		if first.Kept() != "" {
+			rest = paragraph.Begin(rest)
+		}
+		return rest
+	}
+	for _, step := range steps {
+		if step.Kind == ModelStep {
+			text = strings.TrimPrefix(text, step.Text)
+		}
+	}
+	return text
+}
