@@ -677,6 +677,9 @@ func (c *checker) accounted(r record.Run) {
 	if c.world.server != nil {
 		c.world.server.toldOf(r.ID(), journal)
 	}
+	if r.Status == lifecycle.Completed {
+		c.texts(r)
+	}
 	var calls, in, out int64
 	for _, step := range journal {
 		if step.Kind != record.ModelStep {

@@ -97,11 +97,11 @@ var large = strings.Repeat("x", 10_000)
 func (c *client) message() string {
 	switch c.work.IntN(200) {
 	case 0:
-		return many
+		return c.marked(many)
 	case 1, 2, 3, 4:
-		return large
+		return c.marked(large)
 	}
-	return c.any(messages)
+	return c.marked(c.any(messages))
 }
 
 func (c *client) act(a *actor) {

@@ -90,6 +90,7 @@ type world struct {
 	library *library // in worlds with documents
 	books   *books   // in worlds with accountants
 	clients int
+	marks   int // messages, in worlds whose models have a voice
 	atOnce  int // runs that were stored with a claim of the process that accepted them
 	touched []table.Op
 	sent    int // messages
@@ -187,6 +188,12 @@ func (w *world) found() {
 			for _, mode := range []string{"never", "always"} {
 				spec := tenants.DefaultSpec(o.Value.ID)
 				spec.Name, spec.Approval.Mode = mode, mode
+				if hasVoice(w.seed) {
+					spec.Model.Provider = voiced
+				}
+				if hasVoice(w.seed) && mode == "always" {
+					spec.OutputSchema = json.RawMessage(cities)
+				}
 				if group != "" && mode == "never" {
 					spec.GroupIDs = append(spec.GroupIDs, group)
 				}
@@ -298,7 +305,11 @@ func (w *world) deploy(name string) {
 		Executor: d.executor, Store: d.store, Known: known, Hub: d.hub, Host: m, Log: log, Lease: lease,
 		PauseExpiry: pauseExpiry, Tick: 2 * time.Second, ReleaseAfter: 40 * time.Second, Drain: 5 * time.Second,
 		Loop: &agent.Loop{
-			Models: map[string]model.Model{"demo": witness{&liar{shaky{demomodel.New(m), w}, w}, w}}, Host: m,
+			Models: map[string]model.Model{
+				"demo": witness{&liar{shaky{demomodel.New(m), w}, w}, w},
+				voiced: witness{&liar{shaky{&voice{demomodel.New(m), w}, w}, w}, w},
+			},
+			Host: m,
 		},
 		Tools: box, MayReach: tenants.SenderMayReach, Reads: tenants.SenderReads,
 		TextOf: reader.Here(d.store),

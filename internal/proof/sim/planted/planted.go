@@ -96,6 +96,8 @@ const (
 	agentCalls           = "internal/run/agent/calls.go"
 	agentEdit            = "internal/run/agent/edit.go"
 	agentReply           = "internal/run/agent/reply.go"
+	agentAgent           = "internal/run/agent/agent.go"
+	agentAnswer          = "internal/run/agent/answer.go"
 	toolkitTools         = "internal/org/toolkit/tools.go"
 	tenantTenants        = "internal/org/tenant/tenants.go"
 	tenantAccess         = "internal/org/tenant/access.go"
@@ -105,6 +107,7 @@ const (
 	recordTx             = "internal/store/record/tx.go"
 	recordRun            = "internal/store/record/run.go"
 	recordFile           = "internal/store/record/file.go"
+	recordAnswer         = "internal/store/record/answer.go"
 	recordSlot           = "internal/store/record/slot.go"
 	recordIdempotency    = "internal/store/record/idempotency.go"
 	streamReader         = "internal/run/stream/reader.go"
@@ -279,6 +282,12 @@ func Bugs() []Bug {
 		one("a stream of an ended run does not end", streamReader, "	if now.status.Terminal() {\n		r.emit(", "	if now.status.Terminal() && before.run != \"\" && before.version != now.version {\n		r.emit("),
 		one("a stream leaves out what no frame brought", streamProgress, "		p.more(text, 0)\n	case completed", "	case completed"),
 		one("a stream tells what its init has told", streamProgress, "	if !slices.ContainsFunc(p.steps,\n		func(s placed) bool { return s.Index == e.Index && (s.State == e.State || s.State != started) }) {\n", "	if e.Index >= 0 {\n"),
+
+		// Texts.
+		one("the texts of steps are glued", recordAnswer, `return paragraph.Break(a.kept.String()), paragraph.Begin(text)`, `return "", text`),
+		one("an answer that was replaced stays", recordAnswer, `	a.last = ""`, `	a.kept.WriteString(a.last); a.last = ""`),
+		one("an empty reply is asked for without an end", agentAnswer, ` && !s.called && s.answers <= repairs`, ` && !s.called`),
+		one("a better answer is asked for before the first is journalled", agentAgent, "	if bad { // the", "	if false { // the"),
 
 		// Documents.
 		one("an ingester that has lost its lease goes on", ingestionIngestion, "func (e Advance) apply(s State, _ time.Time) (State, error) {\n	if s.Lease.Claim != e.Claim {", "func (e Advance) apply(s State, _ time.Time) (State, error) {\n	if s.Lease.Claim == \"\" {"),
