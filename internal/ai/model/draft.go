@@ -156,15 +156,15 @@ func (d *Draft) Done(err error) (Reply, error) {
 	}
 	switch {
 	case d.Refusal != "":
-		return r, Fail(Refused, "%s", d.Refusal)
+		return r, Begin(Fail(Refused, "%s", d.Refusal))
 	case d.Full():
 		r.Finish = "length"
 	case d.Stop == "" && (!d.Ended || empty || !whole):
-		return r, Fail(Retryable, "the model's stream ended in the middle")
+		return r, Begin(Fail(Retryable, "the model's stream ended in the middle"))
 	case broken.MatchString(d.Stop):
-		return r, Fail(Retryable, "the model's provider broke off: it says %q", label(d.Stop))
+		return r, Begin(Fail(Retryable, "the model's provider broke off: it says %q", label(d.Stop)))
 	case d.Stop == WindowFull && empty:
-		return r, Fail(TooLong, "the model's context window is full")
+		return r, Begin(Fail(TooLong, "the model's context window is full"))
 	case len(r.Calls) > 0:
 		r.Finish = "tool_calls" // some endpoints say "stop"
 	case long.MatchString(d.Stop), d.Stop == WindowFull:

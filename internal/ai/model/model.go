@@ -291,6 +291,23 @@ func Unreachable(err error) error {
 	return &Error{Kind: Retryable, Err: fmt.Errorf("the model cannot be reached: %w", failure)}
 }
 
+// Begin marks a failure as one of a call that the provider had begun: it got the request and did not refuse it.
+func Begin(err error) error {
+	if f, is := errors.AsType[*Error](err); is {
+		f.Begun = true
+	}
+	return err
+}
+
+// Begun says whether the provider may have worked on a call that failed, though nothing of a reply came: see [Begin].
+// Of a context that ended it is not known, so it may have.
+func Begun(err error) bool {
+	if f, is := errors.AsType[*Error](err); is && f.Begun {
+		return true
+	}
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
 // MayRetry says whether the same call may be retried, and after how long at least.
 func MayRetry(err error) (after time.Duration, ok bool) {
 	var e *Error

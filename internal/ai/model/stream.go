@@ -29,9 +29,13 @@ func Stream(
 	if err != nil {
 		return nil, Fail(BadRequest, "the request cannot be written: %w", err)
 	}
-	answer, err := e.Post(ctx, body, "text/event-stream")
+	sending, sent := providerhttp.Sending(ctx)
+	answer, err := e.Post(sending, body, "text/event-stream")
 	if err != nil {
-		return nil, Unreachable(err)
+		if err = Unreachable(err); sent() {
+			err = Begin(err)
+		}
+		return nil, err
 	}
 	answer.Body = bound(answer.Body, MaxStream, MaxSilence)
 	defer func() { _ = answer.Body.Close() }()
@@ -41,13 +45,14 @@ func Stream(
 	stream := &events{Reader: bufio.NewReader(answer.Body)}
 	switch first, err := stream.first(); {
 	case err != nil:
-		return answer.Header, err
+		return answer.Header, Begin(err)
 	case first == '{', first == '[': // no stream: an answer, or a failure with status 200
 		return answer.Header, whole(stream, event)
 	case first == '<':
 		return answer.Header, Fail(BadRequest, "the model's provider sent a page, not an answer; "+
 			"is its address right? %s", providerhttp.Title(stream))
 	}
+	defer func() { err = Begin(err) }()
 	for {
 		data, err := stream.next()
 		if err != nil {

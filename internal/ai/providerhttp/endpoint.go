@@ -8,7 +8,9 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/http/httptrace"
 	"regexp"
+	"sync/atomic"
 )
 
 // Endpoint is a provider's URL with the credentials for it.
@@ -31,6 +33,14 @@ func (e Endpoint) Post(ctx context.Context, body []byte, accept string) (*http.R
 	r.Header.Set("Accept", accept)
 	r.Header["Idempotency-Key"] = []string{} // is not sent: net/http sends only such a request again
 	return e.Client.Do(r)
+}
+
+// Sending returns a context for a request, and a function that says whether the whole request was sent.
+func Sending(ctx context.Context) (_ context.Context, sent func() bool) {
+	var wrote atomic.Bool
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteRequest: func(r httptrace.WroteRequestInfo) { wrote.Store(r.Err == nil) },
+	}), wrote.Load
 }
 
 // maxRefusal limits what is read of a body that says what is wrong, in bytes.

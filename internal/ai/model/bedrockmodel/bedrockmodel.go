@@ -44,9 +44,10 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	if err != nil {
 		return model.Reply{}, err
 	}
-	out, err := m.client.ConverseStream(ctx, in)
+	sending, sent := providerhttp.Sending(ctx)
+	out, err := m.client.ConverseStream(sending, in)
 	if err != nil {
-		return model.Reply{}, failure(err)
+		return model.Reply{}, failure(err, sent())
 	}
 	stream := out.GetStream()
 	defer func() { _ = stream.Close() }()
@@ -57,7 +58,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		}
 	}
 	if err := stream.Err(); err != nil {
-		return said.Done(failure(err))
+		return said.Done(failure(err, true))
 	}
 	said.RequestID, _ = awsmiddleware.GetRequestIDMetadata(out.ResultMetadata)
 	return said.Done(nil)
@@ -179,15 +180,19 @@ func (h *received) take(event types.ConverseStreamOutput) {
 	}
 }
 
-// failure turns an SDK error into a [model.Error] whose text may be shown to clients.
-func failure(err error) error {
+// failure turns an SDK error into a [model.Error] whose text may be shown to clients. begun says that the request was
+// sent.
+func failure(err error, begun bool) error {
 	var answered *awshttp.ResponseError
 	isAnswer := errors.As(err, &answered) && answered.Response != nil && answered.HTTPStatusCode() != 0
 	var api smithy.APIError
 	named := errors.As(err, &api)
 	switch {
 	case !isAnswer && !named:
-		return model.Unreachable(err)
+		if err = model.Unreachable(err); begun {
+			err = model.Begin(err)
+		}
+		return err
 	case !isAnswer: // an exception within the stream
 		err = model.BrokeOff(providerhttp.Says(api.ErrorMessage(), api.ErrorCode()))
 	default:
@@ -199,7 +204,7 @@ func failure(err error) error {
 		err = model.FromHTTP(answered.HTTPStatusCode(), said)
 	}
 	if !isAnswer {
-		return model.Redact(err, "", nil)
+		return model.Redact(model.Begin(err), "", nil)
 	}
 	address, sent := providerhttp.Signed(answered.Response.Request)
 	return model.Redact(err, address, sent)

@@ -96,7 +96,6 @@ const (
 	agentCalls           = "internal/run/agent/calls.go"
 	agentEdit            = "internal/run/agent/edit.go"
 	agentReply           = "internal/run/agent/reply.go"
-	agentAgent           = "internal/run/agent/agent.go"
 	agentAnswer          = "internal/run/agent/answer.go"
 	toolkitTools         = "internal/org/toolkit/tools.go"
 	tenantTenants        = "internal/org/tenant/tenants.go"
