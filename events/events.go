@@ -47,10 +47,17 @@ type Webhook struct {
 	Interrupts  json.RawMessage   `json:"interrupts"`
 	Error       *string           `json:"error"`
 	Result      json.RawMessage   `json:"result"`
+	Partial     *Partial          `json:"partial,omitempty"`
 	UsageStatus *string           `json:"usage_status"`
 	Metadata    map[string]string `json:"metadata"`
 	OccurredAt  string            `json:"occurred_at"`
 	Sequence    int               `json:"sequence"`
+}
+
+// Partial is what a cancelled run leaves instead of a result, if it has said something.
+type Partial struct {
+	Answer       string `json:"answer" doc:"the text that had come"`
+	FinishReason string `json:"finish_reason" enum:"cancelled"`
 }
 
 // Interrupt is a pending request for human input, as clients see it.

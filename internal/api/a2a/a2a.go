@@ -142,6 +142,9 @@ func (s Shapes) Task(v view.Run) Object {
 		parts := append([]Part{{Text: result.Answer}}, s.OtherParts(v)...)
 		t["artifacts"] = []Object{{"artifactId": answerID, "parts": s.parts(parts)}}
 	}
+	if v.Partial != nil {
+		t["artifacts"] = []Object{{"artifactId": answerID, "parts": s.parts([]Part{{Text: v.Partial.Answer}})}}
+	}
 	return t
 }
 

@@ -348,6 +348,10 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 			t.Error = *v.Error
 		}
 		text = fmt.Sprintf("The run ended %s. %s", v.Status, t.Error)
+		if v.Partial != nil {
+			t.Answer = v.Partial.Answer
+			text += "What it had said: " + t.Answer
+		}
 	}
 	told, err := json.Marshal(t)
 	if err != nil {

@@ -321,10 +321,13 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 	reply, said, failure, err := s.converse(ctx, &request, &step)
 	step.FinishedAt = s.Host.Now()
 	s.elsewhere += step.FinishedAt.Sub(step.StartedAt)
-	if err != nil {
+	switch {
+	case err != nil:
+		s.cutShort(step, "stopped")
 		return nil, err
-	}
-	if failure == "" || reply.OutputTokens > 0 || said > maxReply { // the usage of a call counts even if it failed
+	case failure != "" && said <= maxReply:
+		s.cutShort(step, "failed")
+	default:
 		failure = cmp.Or(failure, s.take(ctx, &step, request, reply, said))
 	}
 	if failure != "" {
@@ -333,9 +336,18 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 	return nil, nil // it is journalled before its calls are made, or with the pause that they lead to
 }
 
+// cutShort adds a call that brought no reply to the journal, if it used or said anything.
+func (s *session) cutShort(step record.Step, outcome string) {
+	if step.Text == "" && step.InputTokens == 0 && step.OutputTokens == 0 {
+		return
+	}
+	step.Kind, step.Outcome = record.CutStep, outcome
+	s.add(step)
+}
+
 // converse makes one model call and retries temporary failures. Afterwards r is the request that was sent last, and
-// said the number of bytes of text that were streamed for it. failure is why the run must fail; err is that of ctx or
-// of CheckLease.
+// said the number of bytes of text that were streamed for it. The step has what failed attempts used, and the text of
+// one that was stopped. failure is why the run must fail; err is that of ctx or of CheckLease.
 func (s *session) converse(
 	ctx context.Context, r *model.Request, step *record.Step,
 ) (reply model.Reply, said int, failure string, err error) {
@@ -344,39 +356,25 @@ func (s *session) converse(
 	for r.Try = 0; ; r.Try++ {
 		step.Tries = r.Try + 1
 		r.Messages = s.fitted(whole, *step)
-		call, cancel := s.Host.WithTimeout(ctx, callTime)
-		said = 0
-		begun := s.Host.Now()
-		stream := s.streaming(ctx)
-		call, span := s.spanOfModel(call, *r)
-		reply, err = s.model.Converse(call, *r, func(text string) {
-			text = strings.ToValidUTF8(text, "\uFFFD")
-			if said += len(text); said > maxReply {
-				cancel() // the rest is not read; take returns the failure
-				return
-			}
-			stream(text)
-		})
-		cancel()
-		endOfModel(ctx, span, reply, said, err)
+		var text string
+		reply, text, err = s.attempt(ctx, *r)
+		said = len(text)
 		if said > maxReply && ctx.Err() == nil {
 			reply.Calls = nil
 			return reply, said, tooMuchText, nil
 		}
-		kind := model.KindOf(err)
-		if s.Called != nil && ctx.Err() == nil {
-			s.Called(Called{Provider: s.Agent.Spec.Model.Provider, Took: s.Host.Now().Sub(begun),
-				Failed: kind == model.Retryable || kind == model.Throttled})
-		}
 		if err == nil {
 			return reply, said, "", nil
 		}
-		if s.Log != nil && ctx.Err() == nil {
+		spend(step, *r, reply, said, err)
+		if ctx.Err() != nil {
+			step.Text = text
+			return reply, said, "", ctx.Err()
+		}
+		kind := model.KindOf(err)
+		if s.Log != nil {
 			s.Log.Warn("a model call failed", "run_id", s.Run, "kind", kind, "try", step.Tries,
 				"error", model.Unredacted(err))
-		}
-		if ctx.Err() != nil {
-			return reply, said, "", ctx.Err()
 		}
 		s.Output.Replace(ctx, s.answer.Kept())
 		if s.leaveOutFor(kind, step, whole) {
@@ -388,13 +386,37 @@ func (s *session) converse(
 			return reply, said, err.Error(), nil
 		}
 		wait = max(wait, host.Jitter(s.Host, min(50*time.Millisecond<<r.Try, 5*time.Second)))
-		if err := s.Host.Sleep(ctx, wait); err != nil {
-			return reply, said, "", err
-		}
-		if err := s.CheckLease(); err != nil {
+		if err := errors.Join(s.Host.Sleep(ctx, wait), s.CheckLease()); err != nil {
 			return reply, said, "", err
 		}
 	}
+}
+
+// attempt calls the model once. text is what was streamed; if it is over maxReply bytes, the rest was not read.
+func (s *session) attempt(ctx context.Context, r model.Request) (reply model.Reply, text string, err error) {
+	call, cancel := s.Host.WithTimeout(ctx, callTime)
+	defer cancel()
+	var said strings.Builder
+	begun := s.Host.Now()
+	stream := s.streaming(ctx)
+	call, span := s.spanOfModel(call, r)
+	reply, err = s.model.Converse(call, r, func(piece string) {
+		piece = strings.ToValidUTF8(piece, "\uFFFD")
+		if said.Len() > maxReply {
+			return
+		}
+		if said.WriteString(piece); said.Len() > maxReply {
+			cancel()
+			return
+		}
+		stream(piece)
+	})
+	endOfModel(ctx, span, reply, said.Len(), err)
+	if kind := model.KindOf(err); s.Called != nil && ctx.Err() == nil && said.Len() <= maxReply {
+		s.Called(Called{Provider: s.Agent.Spec.Model.Provider, Took: s.Host.Now().Sub(begun),
+			Failed: kind == model.Retryable || kind == model.Throttled})
+	}
+	return reply, said.String(), err
 }
 
 // next is the index of the next step. Indexes may be skipped: that of a call whose attempt was lost is not used

@@ -23,7 +23,7 @@ const (
 // guard returns why the loop must stop: steps, tokens, repeated calls or a budget; empty if it may go on. The error
 // is that of [Task.BudgetExceeded].
 func (s *session) guard(ctx context.Context) (string, error) {
-	taken := len(s.steps)
+	taken := len(s.steps) - s.cut
 	if s.done(firstSearch) != nil { // which no model has asked for
 		taken--
 	}

@@ -19,6 +19,7 @@ type past struct {
 	lastOfModel *record.Step
 	answers     int  // steps of the model without calls
 	called      bool // a step of the model has calls
+	cut         int  // calls of the model that were cut short
 	tokens      int64
 	answer      record.Answer
 	found       []string // documents, in order
@@ -53,6 +54,8 @@ func (p *past) add(steps ...record.Step) {
 			for _, c := range step.Calls {
 				p.labels[c.Label] = true
 			}
+		case record.CutStep:
+			p.cut++
 		case record.ToolStep:
 			if p.ended[step.CallID] == nil {
 				p.ended[step.CallID] = &step

@@ -42,7 +42,9 @@ func (s *session) take(
 ) (failure string) {
 	step.Text = strings.ToValidUTF8(reply.Text, "\uFFFD")
 	step.Finish, step.RequestID = short(reply.Finish, maxFinish), short(reply.RequestID, maxRequestID)
-	step.InputTokens, step.OutputTokens = used(request, reply, said)
+	in, out := used(request, reply, said)
+	step.InputTokens += in // beside what failed attempts used
+	step.OutputTokens += out
 	size := 0
 	for _, c := range reply.Calls {
 		size += len(c.Arguments)
@@ -130,6 +132,17 @@ func used(request model.Request, reply model.Reply, said int) (in, out int64) {
 	}
 	return plausible(reply.InputTokens, asked),
 		plausible(reply.OutputTokens, max(said, len(reply.Text)+sizeOf(reply.Calls)))
+}
+
+// spend adds to a step what an attempt used that brought no reply: what its provider has reported, or an estimate for
+// the request and the text that came. An attempt that the provider refused, or that did not reach it, used nothing.
+func spend(step *record.Step, request model.Request, reply model.Reply, said int, err error) {
+	reply = model.Reply{InputTokens: reply.InputTokens, OutputTokens: reply.OutputTokens} // the rest means nothing
+	if reply.InputTokens > 0 || reply.OutputTokens > 0 || said > 0 || model.Begun(err) {
+		in, out := used(request, reply, said)
+		step.InputTokens += in
+		step.OutputTokens += out
+	}
 }
 
 func sizeOf(calls []model.Call) (size int) {

@@ -164,22 +164,6 @@ func TestTheTimeOfCallsIsToldApartFromTheRest(t *testing.T) {
 	assert.Equal(t, []time.Duration{2 * time.Minute}, own, "the journal of two replies; those of calls are theirs")
 }
 
-// The usage of a call counts even if it failed.
-func TestFailedModelCallThatUsedTokensIsJournalled(t *testing.T) {
-	for used := range int64(2) {
-		s := newStage(&script{says: []turn{func(model.Request) (model.Reply, error) {
-			return model.Reply{Text: "half", OutputTokens: used}, model.Fail(model.Refused, "that is refused")
-		}}}, nil)
-		r := s.work(t)
-		assert.Equal(t, "that is refused", r.Failure)
-		require.Len(t, r.All, int(used))
-		if used > 0 {
-			assert.EqualValues(t, 1, r.All[0].OutputTokens)
-		}
-		assert.Equal(t, r.All, append([]record.Step(nil), r.Last...))
-	}
-}
-
 // The output of a failed try is replaced before the next try, so that clients see only text of the run.
 func TestOutputOfAFailedTryIsReplaced(t *testing.T) {
 	halfway := func(model.Request) (model.Reply, error) {

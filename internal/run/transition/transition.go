@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -90,6 +91,7 @@ func (x *Executor) AtWork(ctx context.Context, organization string) (bool, error
 type Change struct {
 	Event      lifecycle.Event
 	Steps      []record.Step         // journal entries
+	Spare      []record.Step         // further ones, which are stored only if the run does not complete: Result has them
 	Interrupts []record.Interrupt    // of a pause
 	Decisions  *record.Decisions     // that end a pause
 	Result     json.RawMessage       // of a completed run
@@ -224,6 +226,9 @@ func (x *Executor) Apply(
 
 // beside writes what is stored beside the run's head.
 func (x *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run, o lifecycle.Outcome, c Change) error {
+	if after.Status != lifecycle.Completed {
+		c.Steps = slices.Concat(c.Steps, c.Spare)
+	}
 	for _, step := range c.Steps {
 		tx.PutStep(ctx, *after, step)
 	}
@@ -237,20 +242,47 @@ func (x *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run,
 	if after.Status == lifecycle.Completed {
 		tx.SetOutput(ctx, after, c.Result)
 	}
+	partial, err := x.partial(ctx, *after, c)
+	if err != nil {
+		return err
+	}
+	if partial != nil {
+		raw, _ := json.Marshal(partial) // texts can be encoded
+		tx.SetOutput(ctx, after, raw)
+	}
 	if after.Status.Terminal() {
 		tx.PutCharge(after.Run)
 		tx.SpendTokens(ctx, after.Run)
 	}
 	if o.Announce && tx.Err() == nil {
-		if err := x.announce(ctx, tx, *after, c); err != nil {
+		if err := x.announce(ctx, tx, *after, c, partial); err != nil {
 			return err
 		}
 	}
 	return tx.Err()
 }
 
+// maxPartial is how many bytes of text are kept of a cancelled run. Whatever it said, a cancel succeeds.
+const maxPartial = 8 << 20
+
+// partial is what a cancelled run leaves instead of a result; nil: nothing. A run that is deleted leaves nothing.
+func (x *Executor) partial(ctx context.Context, r record.Run, c Change) (*events.Partial, error) {
+	if _, deleted := c.Event.(lifecycle.Remove); deleted || r.Status != lifecycle.Cancelled || r.Steps == 0 {
+		return nil, nil
+	}
+	steps, err := x.Store.Journal(ctx, r.ID())
+	text := record.TextOf(append(steps, c.Steps...), true)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	text = strings.ToValidUTF8(text[:min(len(text), maxPartial)], "")
+	return &events.Partial{Answer: text, FinishReason: string(lifecycle.Cancelled)}, nil
+}
+
 // announce writes the webhook delivery of a status, its body with its final bytes but for what a result quotes.
-func (x *Executor) announce(ctx context.Context, tx *record.Tx, r record.Run, c Change) error {
+func (x *Executor) announce(
+	ctx context.Context, tx *record.Tx, r record.Run, c Change, partial *events.Partial,
+) error {
 	in, err := x.Store.Input(ctx, r)
 	if err != nil {
 		return err
@@ -285,6 +317,7 @@ func (x *Executor) announce(ctx context.Context, tx *record.Tx, r record.Run, c 
 		billed := "billed"
 		body.UsageStatus, body.Result = &billed, c.Result
 	}
+	body.Partial = partial
 	if r.Error != "" {
 		body.Error = &r.Error
 	}

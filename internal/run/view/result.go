@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 
+	"agentplatform/events"
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/store/citation"
 	"agentplatform/internal/store/record"
 )
@@ -65,9 +67,27 @@ func Rendered(ctx context.Context, stored json.RawMessage, reader citation.Reade
 	return json.Marshal(r)
 }
 
+// left reads what a run has left: its stored result, or what a cancelled run has said; nil: nothing. The error is one of
+// the store.
+func left(ctx context.Context, s *record.Store, r record.Run) (result json.RawMessage, p *events.Partial, err error) {
+	stored, err := s.Output(ctx, r)
+	if err != nil || stored == nil || r.Status != lifecycle.Cancelled {
+		return stored, nil, err
+	}
+	err = json.Unmarshal(stored, &p)
+	return nil, p, err
+}
+
+// PartialOf reads what a cancelled run has said; nil: nothing, or it was not cancelled. Like the answer of a result it
+// quotes no documents, so who may read the run may read it. The error is one of the store.
+func PartialOf(ctx context.Context, s *record.Store, r record.Run) (*events.Partial, error) {
+	_, p, err := left(ctx, s, r)
+	return p, err
+}
+
 // ResultOf reads the result of a run as a reader may see it now; nil: it has none. The error is one of the store.
 func ResultOf(ctx context.Context, s *record.Store, r record.Run, reader citation.Reader) (json.RawMessage, error) {
-	stored, err := s.Output(ctx, r)
+	stored, _, err := left(ctx, s, r)
 	if err != nil || stored == nil {
 		return nil, err
 	}

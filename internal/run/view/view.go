@@ -31,6 +31,7 @@ type Run struct {
 	Interrupts      []events.Interrupt `json:"interrupts" doc:"pending requests for human input"`
 	Error           *string            `json:"error"`
 	Result          json.RawMessage    `json:"result" shape:"Result|null"` // null before [Run.For]
+	Partial         *events.Partial    `json:"partial,omitempty" doc:"of a cancelled run that had begun to answer"`
 	Usage           Usage              `json:"usage"`
 	Parked          []Parked           `json:"parked"`
 	Attempt         int                `json:"attempt" doc:"how often a worker has claimed the run; 0 before the first"`
@@ -105,7 +106,7 @@ func Of(ctx context.Context, s *record.Store, e record.RunEntity) (Run, error) {
 		return v, err
 	}
 	v.Result = json.RawMessage("null")
-	if v.stored, err = s.Output(ctx, r); err != nil {
+	if v.stored, v.Partial, err = left(ctx, s, r); err != nil {
 		return v, err
 	}
 	in, err := s.Input(ctx, r)
@@ -194,21 +195,15 @@ func ParkedRecord(id string, position int, message string, at time.Time, started
 	return p
 }
 
-// Progress is the output of a run so far, from its journal: the text of the model and the tool calls. A step without
-// calls counts when the run has ended: until then the model may be asked to replace that answer.
+// Progress is the output of a run so far, from its journal: its text, as [record.TextOf] has it, and the tool calls.
 func Progress(steps []record.Step, ended bool) (text string, calls []events.StepEvent) {
-	var answer record.Answer
 	calls = []events.StepEvent{}
 	for _, s := range steps {
-		answer.Add(s)
 		if e, ok := s.Event(); ok && s.Kind == record.ToolStep {
 			calls = append(calls, e)
 		}
 	}
-	if ended {
-		return answer.String(), calls
-	}
-	return answer.Kept(), calls
+	return record.TextOf(steps, ended), calls
 }
 
 func text(s string) *string {

@@ -282,12 +282,19 @@ func TestProgressIsTheTextAndTheToolCallsOfTheJournalWithoutQuestions(t *testing
 		{Kind: record.ToolStep, Index: 4, Name: "pay", Outcome: "rejected"},
 		{Kind: record.ToolStep, Index: 5, Name: "ask", Outcome: "answered"},
 		{Kind: record.ToolStep, Index: 6, Name: "search", Outcome: "succeeded"},
-		{Kind: record.ModelStep, Index: 7, Text: "two"},
+		{Kind: record.CutStep, Index: 7, Text: "nor this, which was replaced"},
+		{Kind: record.ModelStep, Index: 8, Text: "two", Calls: make([]record.Call, 1)},
+		{Kind: record.CutStep, Index: 9, Text: "three"},
 	}
 	answer, calls = view.Progress(steps, true)
-	assert.Equal(t, "one \n\ntwo", answer)
+	assert.Equal(t, "one \n\ntwo\n\nthree", answer)
 	running, _ := view.Progress(steps, false)
-	assert.Equal(t, "one ", running, "the model may be asked to replace its answer")
+	assert.Equal(t, "one \n\ntwo", running, "another attempt may replace the rest")
+	steps = append(steps, record.Step{Kind: record.ModelStep, Index: 10, Text: "four"})
+	answer, _ = view.Progress(steps, true)
+	assert.Equal(t, "one \n\ntwo\n\nfour", answer)
+	running, _ = view.Progress(steps, false)
+	assert.Equal(t, "one \n\ntwo", running, "the model may be asked to replace its answer")
 	assert.Equal(t, []events.StepEvent{
 		{Index: 2, Kind: "tool", Name: "pay", State: "finished", Outcome: "succeeded", Arguments: arguments},
 		{Index: 3, Kind: "tool", Name: "pay", State: "failed", Outcome: "failed"},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/core/lifecycle"
@@ -16,7 +17,7 @@ import (
 type journal struct {
 	*lease
 
-	unsure bool // it is unknown whether the last steps are journalled; only the work's goroutine uses it
+	unsure bool // what the loop has left may be journalled; only the work's goroutine uses it
 }
 
 // add stores finished steps. It returns errCancel if a cancel was requested.
@@ -26,12 +27,23 @@ func (j *journal) add(ctx context.Context, steps []record.Step) error {
 		func(w lifecycle.Work) transition.Change {
 			return transition.Change{Event: lifecycle.Step{Work: w}, Steps: steps}
 		})
-	j.unsure = j.unsure || err != nil
 	if err == nil && j.current().Value.CancelRequested {
 		j.stop(errCancel)
-		return errCancel
+		err = errCancel
 	}
+	j.unsure = j.unsure || err != nil
 	return err
+}
+
+// missing are those of the steps that are not journalled.
+func (j *journal) missing(ctx context.Context, steps []record.Step) ([]record.Step, error) {
+	if !j.unsure || len(steps) == 0 {
+		return steps, nil
+	}
+	stored, err := j.Store.Journal(ctx, j.runID)
+	return slices.DeleteFunc(slices.Clone(steps), func(s record.Step) bool {
+		return slices.ContainsFunc(stored, func(known record.Step) bool { return known.Index == s.Index })
+	}), err
 }
 
 // keepFile stores a file that the run has made. The file's row is created with the run as its holder before its bytes

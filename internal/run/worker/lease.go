@@ -97,14 +97,14 @@ func (l *lease) lost() error {
 // report commits an event of the worker, which renews the lease. It returns errLost if the run is gone or another
 // attempt holds it, a lifecycle refusal, or an error of the store.
 func (l *lease) report(ctx context.Context, change func(lifecycle.Work) transition.Change) error {
-	decide := func(w lifecycle.Work, _ *record.Tx) (transition.Change, error) { return change(w), nil }
+	decide := func(_ record.Run, w lifecycle.Work, _ *record.Tx) (transition.Change, error) { return change(w), nil }
 	return l.reportBy(ctx, l.Executor, decide)
 }
 
 // reportBy is report with a change that may fail, and with the executor to use. change is called again for each retry.
 func (l *lease) reportBy(
 	ctx context.Context, executor *transition.Executor,
-	change func(lifecycle.Work, *record.Tx) (transition.Change, error),
+	change func(record.Run, lifecycle.Work, *record.Tx) (transition.Change, error),
 ) error {
 	var began time.Duration
 	var trusted time.Time
@@ -114,7 +114,7 @@ func (l *lease) reportBy(
 		if !l.holds(r) {
 			return transition.Change{}, errLost
 		}
-		return change(l.used.work(l.number, now.Add(l.Lease)), tx)
+		return change(r, l.used.work(l.number, now.Add(l.Lease)), tx)
 	})
 	if isGone(err) {
 		return errLost
@@ -155,7 +155,7 @@ func (l *lease) renew(ctx context.Context, within time.Duration) error {
 	executor.Store = l.Store.Within(within)
 	ctx, cancel := l.Host.WithTimeout(ctx, within)
 	defer cancel()
-	err := l.reportBy(ctx, &executor, func(w lifecycle.Work, _ *record.Tx) (transition.Change, error) {
+	err := l.reportBy(ctx, &executor, func(_ record.Run, w lifecycle.Work, _ *record.Tx) (transition.Change, error) {
 		return transition.Change{Event: lifecycle.Renew{Work: w}}, nil
 	})
 	if err != nil {

@@ -36,18 +36,20 @@ type performed struct {
 func (s *settler) conclude(ctx context.Context, p performed) error {
 	switch {
 	case p.timedOut:
-		return s.report(ctx,
-			func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.TimeOut{Work: w}} })
+		return s.stopped(ctx, p.Last, func(w lifecycle.Work) lifecycle.Event { return lifecycle.TimeOut{Work: w} })
 	case p.err == nil:
 		return s.settle(ctx, p.Result)
 	case record.Unstorable(p.err):
 		return s.unstorable(ctx)
 	case errors.Is(p.err, errCancel), errors.Is(p.cause, errCancel):
-		return s.cancelled(ctx)
+		return s.stopped(ctx, p.Last, cancelled)
 	case errors.Is(p.err, errLost), errors.Is(p.cause, errLost):
 		return errLost
 	case s.leaving.Load():
-		return s.release(ctx, p.Last)
+		if s.journal.unsure {
+			p.Last = nil // the next attempt goes on from what is journalled, and asks again for the rest
+		}
+		return s.stopped(ctx, p.Last, func(w lifecycle.Work) lifecycle.Event { return lifecycle.Release{Work: w} })
 	default:
 		s.log().Warn("run attempt failed; another attempt will follow", "error", p.err)
 		return p.err
@@ -55,25 +57,25 @@ func (s *settler) conclude(ctx context.Context, p performed) error {
 }
 
 // cancelled ends the run after a requested cancel: the core turns the failure into a cancel.
-func (s *settler) cancelled(ctx context.Context) error {
-	return s.report(ctx,
-		func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Fail{Work: w}} })
-}
+func cancelled(w lifecycle.Work) lifecycle.Event { return lifecycle.Fail{Work: w} }
 
-// release gives the run up and journals the steps that are not journalled yet, so that they are not repeated.
-func (s *settler) release(ctx context.Context, last []record.Step) error {
-	if !s.journal.unsure && len(last) > 0 {
-		switch err := s.journal.add(ctx, last); {
-		case errors.Is(err, errCancel):
-			return s.cancelled(ctx)
-		case record.Unstorable(err):
-			return s.unstorable(ctx)
-		case err != nil:
-			return err
+// stopped commits the end of work that was stopped, and in the same commit the steps that are not journalled yet: what
+// they used is counted once, and none is repeated.
+func (s *settler) stopped(
+	ctx context.Context, last []record.Step, event func(lifecycle.Work) lifecycle.Event,
+) error {
+	s.used.add(last)
+	err := s.reportBy(ctx, s.Executor, func(r record.Run, w lifecycle.Work, _ *record.Tx) (transition.Change, error) {
+		steps, err := s.journal.missing(ctx, last)
+		if r.CancelRequested {
+			event = cancelled
 		}
+		return transition.Change{Event: event(w), Steps: steps}, err
+	})
+	if record.Unstorable(err) {
+		return s.unstorable(ctx)
 	}
-	return s.report(ctx,
-		func(w lifecycle.Work) transition.Change { return transition.Change{Event: lifecycle.Release{Work: w}} })
+	return err
 }
 
 // settle commits the loop's result. If that can never be stored, the run fails instead.
@@ -97,7 +99,7 @@ func (s *settler) settle(ctx context.Context, r agent.Result) error {
 func (s *settler) pause(ctx context.Context, r agent.Result) error {
 	approval := slices.ContainsFunc(r.Interrupts,
 		func(i record.Interrupt) bool { return i.Kind == string(lifecycle.Approval) })
-	return s.reportBy(ctx, s.Executor, func(w lifecycle.Work, tx *record.Tx) (transition.Change, error) {
+	return s.reportBy(ctx, s.Executor, func(_ record.Run, w lifecycle.Work, tx *record.Tx) (transition.Change, error) {
 		e := lifecycle.Pause{Work: w}
 		for _, i := range r.Interrupts {
 			kind := lifecycle.InterruptKind(i.Kind)
@@ -148,8 +150,9 @@ func (s *settler) ending(r agent.Result) func(lifecycle.Work) transition.Change 
 		}
 	}
 	cites := citation.Cited(r.Answer.Text, r.Answer.Output != nil, citation.All(r.All))
+	steps := withoutLast(r)
 	return func(w lifecycle.Work) transition.Change {
-		return transition.Change{Event: lifecycle.Complete{Work: w}, Steps: withoutLast(r),
+		return transition.Change{Event: lifecycle.Complete{Work: w}, Steps: steps, Spare: r.Last[len(steps):],
 			Result: s.result(w, *r.Answer, cites, r.All)}
 	}
 }

@@ -19,11 +19,12 @@ type tally struct {
 	mu    sync.Mutex // guards the fields below
 	usage lifecycle.Usage
 	steps int
+	known map[int]bool // the steps that are counted, by index
 }
 
 // newTally begins to count for a run that was claimed.
 func newTally(h host.Host, r lifecycle.Run) *tally {
-	return &tally{host: h, from: r, claimed: h.Elapsed(), usage: r.Usage, steps: r.Steps}
+	return &tally{host: h, from: r, claimed: h.Elapsed(), usage: r.Usage, steps: r.Steps, known: map[int]bool{}}
 }
 
 // active is the run's active time.
@@ -39,14 +40,18 @@ func (t *tally) work(attempt int, until time.Time) lifecycle.Work {
 	return lifecycle.Work{Attempt: attempt, Active: t.active(), Usage: t.usage, Steps: t.steps, Until: until}
 }
 
-// add counts steps.
+// add counts steps, each once.
 func (t *tally) add(steps []record.Step) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.steps += len(steps)
 	for _, s := range steps {
+		if t.known[s.Index] {
+			continue
+		}
+		t.known[s.Index] = true
+		t.steps++
 		switch {
-		case s.Kind == record.ModelStep:
+		case s.Kind == record.ModelStep, s.Kind == record.CutStep:
 			t.usage.ModelCalls++
 			t.usage.InputTokens += s.InputTokens
 			t.usage.OutputTokens += s.OutputTokens

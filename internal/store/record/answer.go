@@ -9,7 +9,8 @@ import (
 // Answer is the text of a run, put together from its steps in their order: everything that readers get is.
 //
 // Each text begins behind a blank line. Blank texts are left out. A step without calls is an answer: when another step
-// of the model follows, the model was asked for a better one, which replaces it.
+// of the model follows, the model was asked for a better one, which replaces it. So it is with a call of the model that
+// was cut short: where the run goes on, another call takes its place.
 type Answer struct {
 	kept strings.Builder // texts of the steps with calls
 	last string          // of the step without
@@ -17,7 +18,7 @@ type Answer struct {
 
 // Add adds a step.
 func (a *Answer) Add(step Step) {
-	if step.Kind != ModelStep {
+	if step.Kind != ModelStep && step.Kind != CutStep {
 		return
 	}
 	a.last = ""
@@ -47,15 +48,25 @@ func (a *Answer) Kept() string { return a.kept.String() }
 // String is the text if no step follows.
 func (a *Answer) String() string { return a.kept.String() + a.last }
 
+// TextOf is the text of a run with these steps. Where the run has ended, the text of its last reply belongs to it, and so
+// does that of a call that was cut short; else another reply may replace it.
+func TextOf(steps []Step, ended bool) string {
+	var answer Answer
+	for _, step := range steps {
+		answer.Add(step)
+	}
+	if ended {
+		return answer.String()
+	}
+	return answer.Kept()
+}
+
 // Behind is what the text of a run has behind that of its first steps, without the break between them. In texts of
 // earlier versions no breaks join the steps.
 func Behind(text string, steps []Step) string {
-	var first Answer
-	for _, step := range steps {
-		first.Add(step)
-	}
-	if rest, found := strings.CutPrefix(text, first.Kept()); found {
-		if first.Kept() != "" {
+	first := TextOf(steps, false)
+	if rest, found := strings.CutPrefix(text, first); found {
+		if first != "" {
 			rest = paragraph.Begin(rest)
 		}
 		return rest

@@ -240,7 +240,8 @@ type Step struct {
 	// Of a tool call.
 	CallID string `json:"call_id,omitempty"`
 	Name   string `json:"name,omitempty"`
-	// succeeded, failed, rejected, answered, or started before a call that must not be repeated
+	// succeeded, failed, rejected, answered, or started before a call that must not be repeated; of a call of the model
+	// that was cut short: failed, stopped
 	Outcome string    `json:"outcome,omitempty"`
 	Output  string    `json:"output,omitempty"`
 	Files   []FileRef `json:"files,omitempty"` // parts of the result that were too large for the journal
@@ -296,6 +297,9 @@ type StepKind string
 // The kinds of step.
 const (
 	ModelStep StepKind = "model"
+	// CutStep is a call of the model that was cut short: it brought no reply. It has what the call used, and the text
+	// that was streamed until the work was stopped. A loop that goes on takes no notice of it.
+	CutStep   StepKind = "model_cut"
 	ToolStep  StepKind = "tool"
 	StartStep StepKind = "tool_started" // written before a call that must not be made twice
 )

@@ -309,7 +309,8 @@ func FitsHead(in Input) bool {
 	return err == nil && len(b) <= headLimit
 }
 
-// Output reads a run's result: JSON, nil when there is none.
+// Output reads what a run has left, JSON: the result of a completed run, the [events.Partial] of a cancelled one; nil
+// when there is none.
 func (s *Store) Output(ctx context.Context, r Run) (json.RawMessage, error) {
 	if !r.Outside {
 		return r.Output, nil
@@ -319,7 +320,7 @@ func (s *Store) Output(ctx context.Context, r Run) (json.RawMessage, error) {
 	return out, err
 }
 
-// SetOutput stores a result: in the head, which the caller writes afterwards, when it is small, else in its own item.
+// SetOutput stores what a run leaves: in the head, which the caller writes afterwards, when it is small, else in its own item.
 // In the run it is, byte for byte, as it is read later.
 func (tx *Tx) SetOutput(ctx context.Context, r *Run, result json.RawMessage) {
 	if len(result) <= headLimit {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"agentplatform/events"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/tenant"
@@ -54,9 +55,10 @@ func refusal(code, message string, more map[string]any) map[string]*huma.MediaTy
 
 // cancelledRun documents the 200 answer of a run that was cancelled within the window.
 type cancelledRun struct {
-	RunID   string `json:"run_id"`
-	Status  string `json:"status" enum:"cancelled"`
-	AgentID string `json:"agent_id"`
+	RunID   string          `json:"run_id"`
+	Status  string          `json:"status" enum:"cancelled"`
+	AgentID string          `json:"agent_id"`
+	Partial *events.Partial `json:"partial,omitempty" doc:"where it had begun to answer"`
 }
 
 func (h *handlers) chatRoutes() {
@@ -83,7 +85,7 @@ func (h *handlers) chatRoutes() {
 		Responses: map[string]*huma.Response{
 			"200": {
 				Description: "The run ended within the observe window: its result, or, when it was cancelled, " +
-					"run_id, status and agent_id. With streaming=true: NDJSON, an event on each line.",
+					"run_id, status, agent_id and what it had said. With streaming=true: NDJSON, an event on each line.",
 				Content: ended, Headers: replayed,
 			},
 			"202": {
@@ -181,9 +183,11 @@ func (h *handlers) waitAndAnswer(
 	case lifecycle.Completed:
 		return h.completed(ctx, w, p, r)
 	case lifecycle.Cancelled:
-		return httpapi.WriteJSON(
-			w, http.StatusOK, map[string]string{"run_id": r.ID(), "status": string(r.Status), "agent_id": r.Agent},
-		)
+		partial, err := view.PartialOf(ctx, h.Store, r)
+		if err != nil {
+			return err
+		}
+		return httpapi.WriteJSON(w, http.StatusOK, cancelledRun{r.ID(), string(r.Status), r.Agent, partial})
 	case lifecycle.Failed, lifecycle.TimedOut:
 		return problem.New(problem.Internal, "run_failed", "%s", r.Error).
 			With("run_id", r.ID()).

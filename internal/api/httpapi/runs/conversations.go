@@ -259,6 +259,27 @@ func (h *handlers) listRunMessages(
 	return httpapi.Body(list), nil
 }
 
+// viewAnswer adds a run's answer to its message, or what it had said when it was cancelled.
+func (h *handlers) viewAnswer(
+	ctx context.Context, v messageView, r record.Run, reads citation.Reader,
+) (_ messageView, there bool, err error) {
+	v.CreatedAt = events.Time(r.FinishedAt)
+	if partial, err := view.PartialOf(ctx, h.Store, r); err != nil || partial != nil {
+		if partial != nil {
+			v.Content, v.Files = partial.Answer, []record.FileRef{}
+		}
+		return v, partial != nil, err
+	}
+	out, err := view.ResultOf(ctx, h.Store, r, reads)
+	if err != nil || out == nil {
+		return v, false, err
+	}
+	var result view.Result
+	err = json.Unmarshal(out, &result)
+	v.Content, v.Files, v.Citations = result.Answer, result.Files, result.Citations
+	return v, true, err
+}
+
 // viewMessage reads a message; there is false for an answer that the run has not.
 func (h *handlers) viewMessage(
 	ctx context.Context, m message, reads citation.Reader,
@@ -268,15 +289,7 @@ func (h *handlers) viewMessage(
 		Role: m.role, RunID: r.ID(), Turn: r.Turn, Status: string(r.Status), Citations: []citation.Citation{},
 	}
 	if m.role == "assistant" {
-		out, err := view.ResultOf(ctx, h.Store, r, reads)
-		if err != nil || out == nil {
-			return v, false, err
-		}
-		var result view.Result
-		err = json.Unmarshal(out, &result)
-		v.Content, v.Files, v.Citations = result.Answer, result.Files, result.Citations
-		v.CreatedAt = events.Time(r.FinishedAt)
-		return v, true, err
+		return h.viewAnswer(ctx, v, r, reads)
 	}
 	in, err := h.Store.Input(ctx, r)
 	if err != nil {

@@ -182,6 +182,7 @@ func (h *handlers) withdraw(ctx context.Context, p tenant.Principal, in *struct 
 type stepView struct {
 	Index        int             `json:"index"`
 	Kind         string          `json:"kind" enum:"model,tool,tool_started"`
+	State        string          `json:"state,omitempty" enum:"failed,stopped" doc:"of a call of the model that brought no reply"`
 	Attempt      int             `json:"attempt"`
 	StartedAt    string          `json:"started_at"`
 	FinishedAt   *string         `json:"finished_at"`
@@ -240,6 +241,9 @@ func (h *handlers) listSteps(ctx context.Context, p tenant.Principal, in *RunPat
 			Arguments:    step.Arguments,
 			Outcome:      step.Outcome,
 			Output:       step.Output,
+		}
+		if step.Kind == record.CutStep {
+			v.Kind, v.State, v.Outcome = string(record.ModelStep), step.Outcome, ""
 		}
 		if !step.FinishedAt.IsZero() {
 			at := events.Time(step.FinishedAt)

@@ -21,6 +21,7 @@ type Pushed struct {
 	Interrupts  []events.Interrupt `json:"interrupts"`
 	Error       *string            `json:"error"`
 	Result      json.RawMessage    `json:"result" shape:"Result|null"`
+	Partial     *events.Partial    `json:"partial,omitempty" doc:"of a cancelled run that had begun to answer"`
 	UsageStatus *string            `json:"usage_status" doc:"billed, of a completed run"`
 	Metadata    map[string]string  `json:"metadata"`
 	OccurredAt  string             `json:"occurred_at"`

@@ -46,7 +46,7 @@ function barsOf(run, steps, interrupts) {
     bars.push({
       name: model ? 'Model call' : html`<code>${s.name}</code> <span class="small">${revealed(cut(JSON.stringify(s.arguments ?? {}), 60))}</span>`, kind: model ? 'model' : 'tool', from: start, to: time(s.finished_at, now),
       tokens: model ? s.input_tokens + s.output_tokens : undefined,
-      note: [s.outcome, s.finish_reason, s.tries > 1 && `${s.tries} tries`, s.attempt > 1 && `attempt ${s.attempt}`].filter(Boolean).join(', '), more: s,
+      note: [s.state, s.outcome, s.finish_reason, s.tries > 1 && `${s.tries} tries`, s.attempt > 1 && `attempt ${s.attempt}`].filter(Boolean).join(', '), more: s,
     })
   }
   for (const p of pausesOf(run, interrupts)) bars.push({ name: 'Waits for a human', kind: 'wait', ...p })

@@ -1,0 +1,247 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/run/view"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table"
+)
+
+// stuck says a text, reports tokens, and waits until it is stopped.
+func (s *stage) stuck(text string, in, out int64) talk {
+	return func(ctx context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
+		emit(text)
+		hang(ctx)
+		return model.Reply{InputTokens: in, OutputTokens: out}, ctx.Err()
+	}
+}
+
+// then are the parts of a model, one for each call.
+func then(parts ...talk) talk {
+	n := 0
+	return func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+		n++
+		return parts[n-1](ctx, r, emit)
+	}
+}
+
+// looks is a first step: a text and a call, of 110 tokens.
+func looks(_ context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
+	emit("Let me look. ")
+	reply := calls("one")
+	reply.Text, reply.InputTokens, reply.OutputTokens = "Let me look. ", 100, 10
+	return reply, nil
+}
+
+// entry is the one ledger entry of a run.
+func (s *stage) entry(run string) record.Entry {
+	s.Helper()
+	days := record.LedgerDays
+	page, err := s.store.Ledger(s.Context(), s.who.Scope(), time.Time{}, time.Time{}, "", 10, &days)
+	require.NoError(s, err)
+	require.Len(s, page.Rows, 1)
+	assert.Equal(s, run, page.Rows[0].Value.RunID)
+	return page.Rows[0].Value
+}
+
+// Whatever ends a run, or an attempt, what a call has used that was cut short is counted once: in the run, in its
+// ledger entry, in budgets, and in the journal.
+func TestACallThatIsCutShortIsCountedOnce(t *testing.T) {
+	failing := func(context.Context, model.Request, func(string)) (model.Reply, error) {
+		return model.Reply{InputTokens: 1000, OutputTokens: 100}, model.Fail(model.Refused, "no")
+	}
+	done := func(_ context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
+		emit("done")
+		return model.Reply{Text: "done", Finish: "stop", InputTokens: 200, OutputTokens: 20}, nil
+	}
+	for name, c := range map[string]struct {
+		said    func(s *stage) talk
+		end     func(s *stage, run string) // while the call goes on
+		again   bool
+		status  lifecycle.Status
+		usage   lifecycle.Usage
+		partial string
+		steps   int
+	}{
+		"a cancel": {
+			func(s *stage) talk { return then(looks, s.stuck("The answer", 1000, 100)) },
+			func(s *stage, run string) { s.cancel(run) }, false, lifecycle.Cancelled,
+			lifecycle.Usage{InputTokens: 1100, OutputTokens: 110, ModelCalls: 2, ToolCalls: 1}, "Let me look. \n\nThe answer", 3,
+		},
+		"a cancel, and nothing is reported": {
+			func(s *stage) talk { return then(looks, s.stuck("The answer", 0, 0)) },
+			func(s *stage, run string) { s.cancel(run) }, false, lifecycle.Cancelled,
+			lifecycle.Usage{InputTokens: 100 + 7, OutputTokens: 10 + 3, ModelCalls: 2, ToolCalls: 1},
+			"Let me look. \n\nThe answer", 3,
+		},
+		"its time is up": {
+			func(s *stage) talk { return then(looks, s.stuck("The answer", 1000, 100)) },
+			func(*stage, string) {}, false, lifecycle.TimedOut,
+			lifecycle.Usage{InputTokens: 1100, OutputTokens: 110, ModelCalls: 2, ToolCalls: 1}, "", 3,
+		},
+		"it fails": {
+			func(*stage) talk { return then(looks, failing) },
+			func(*stage, string) {}, false, lifecycle.Failed,
+			lifecycle.Usage{InputTokens: 1100, OutputTokens: 110, ModelCalls: 2, ToolCalls: 1}, "", 3,
+		},
+		"a release": {
+			func(s *stage) talk { return then(looks, s.stuck("do", 1000, 100), done) },
+			func(*stage, string) {}, true, lifecycle.Completed,
+			lifecycle.Usage{InputTokens: 1300, OutputTokens: 130, ModelCalls: 3, ToolCalls: 1}, "", 4,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, mute)
+				s.worker.Tick, s.worker.Drain = time.Second, drain
+				most, seconds := int64(1_000_000), 60
+				s.edit(func(spec *catalog.AgentSpec) {
+					spec.Budget = &record.Budget{Period: "month", MaxTokens: &most}
+					spec.Limits.MaxActiveSeconds = &seconds
+				})
+				s.tools = []tool.Offer{fine("one")}
+				s.said = c.said(s)
+				run := s.post()
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				ended := s.begin(ctx, run)
+				time.Sleep(10 * time.Second)
+				if c.again {
+					stop()
+				}
+				c.end(s, run)
+				<-ended
+				if c.again {
+					assert.Equal(t, lifecycle.Running, s.run(run).Status)
+					assert.EqualValues(t, 1210, s.run(run).Usage.InputTokens+s.run(run).Usage.OutputTokens, "at once")
+					s.handle(t.Context(), run)
+				}
+				s.counted(run, c.status, c.usage)
+				steps, err := s.store.Steps(t.Context(), s.run(run))
+				require.NoError(t, err)
+				assert.Len(t, steps, c.steps)
+				var want *events.Partial
+				if c.partial != "" {
+					want = &events.Partial{Answer: c.partial, FinishReason: "cancelled"}
+				}
+				got, err := view.PartialOf(t.Context(), s.store, s.run(run))
+				require.NoError(t, err)
+				assert.Equal(t, want, got)
+				if c.status == lifecycle.Completed {
+					assert.Equal(t, "Let me look. \n\ndone", s.result(run).Answer)
+					assert.Equal(t, "done", steps[len(steps)-1].Text)
+				}
+			})
+		})
+	}
+}
+
+// counted checks what an ended run has used, wherever that is counted.
+func (s *stage) counted(run string, status lifecycle.Status, used lifecycle.Usage) {
+	s.Helper()
+	r := s.run(run)
+	require.Equal(s, status, r.Status, s.log.String())
+	assert.Equal(s, used, r.Usage)
+	e := s.entry(run)
+	assert.Equal(s, []int64{used.InputTokens, used.OutputTokens, used.ModelCalls, used.ToolCalls},
+		[]int64{e.InputTokens, e.OutputTokens, e.ModelCalls, e.ToolCalls})
+	require.NotEmpty(s, r.Budgets)
+	spent, err := s.store.Spent(s.Context(), r.Budgets[0].Name)
+	require.NoError(s, err)
+	assert.Equal(s, used.InputTokens+used.OutputTokens, spent.Tokens)
+	steps, err := s.store.Steps(s.Context(), r)
+	require.NoError(s, err)
+	tokens := int64(0)
+	for _, step := range steps {
+		tokens += step.InputTokens + step.OutputTokens
+	}
+	assert.Equal(s, used.InputTokens+used.OutputTokens, tokens, "%+v", steps)
+}
+
+func (s *stage) cancel(run string) {
+	s.Helper()
+	_, err := s.intake.Cancel(s.Context(), s.who, run, "enough")
+	require.NoError(s, err)
+}
+
+// A reply that has come when the run is cancelled is counted and kept, though no commit had it: its own is the one that
+// fails, or the one that ends the run.
+func TestAReplyThatComesWithACancelIsKept(t *testing.T) {
+	for name, lost := range map[string]func(s *stage, run string){
+		"before its commit": func(s *stage, run string) {
+			said := s.said
+			s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+				s.transition(run, lifecycle.Cancel{})
+				return said(ctx, r, emit)
+			}
+		},
+		"as the answer": func(s *stage, run string) {
+			s.said = func(_ context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
+				s.transition(run, lifecycle.Cancel{})
+				emit("Let me look. ")
+				return model.Reply{Text: "Let me look. ", Finish: "stop", InputTokens: 100, OutputTokens: 10}, nil
+			}
+		},
+		"its commit fails": func(s *stage, run string) {
+			failed := 0
+			s.table.fails = func(_ bool, ops []table.Op) error {
+				if writes(ops, "step/0") && failed < 8 {
+					if failed++; failed == 8 {
+						s.table.fails = nil
+						s.cancel(run)
+						s.worker.Tick = time.Millisecond
+					}
+					return &table.Error{Kind: table.Down, Err: errors.New("away")}
+				}
+				return nil
+			}
+		},
+		"the answer of its commit is lost": func(s *stage, run string) {
+			failed := 0
+			s.table.after = func(ops []table.Op) error {
+				if writes(ops, "step/0") && failed < 8 {
+					if failed++; failed == 1 {
+						s.transition(run, lifecycle.Cancel{})
+					}
+					return &table.Error{Kind: table.Unknown, Err: errors.New("away")}
+				}
+				return nil
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, local)
+				most := int64(1_000_000)
+				s.edit(func(spec *catalog.AgentSpec) { spec.Budget = &record.Budget{Period: "month", MaxTokens: &most} })
+				s.tools = []tool.Offer{offer("one", func(ctx context.Context) (tool.Result, error) {
+					hang(ctx)
+					return tool.Result{}, ctx.Err()
+				})}
+				s.said = looks
+				run := s.post()
+				lost(s, run)
+				s.handle(t.Context(), run)
+				s.counted(run, lifecycle.Cancelled, lifecycle.Usage{InputTokens: 100, OutputTokens: 10, ModelCalls: 1})
+				assert.Len(t, s.journal(run), 1)
+				got, err := view.PartialOf(t.Context(), s.store, s.run(run))
+				require.NoError(t, err)
+				require.NotNil(t, got)
+				assert.Equal(t, "Let me look. ", got.Answer)
+			})
+		})
+	}
+}
