@@ -2,9 +2,11 @@ package scenario
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 func budgetScenarios() []Story {
@@ -68,6 +70,27 @@ func budgetScenarios() []Story {
 			x.patch("/agents/"+x.Agent, object{"budget": object{"period": "day", "max_tokens": 8}}).is(200)
 			ended := y.chat("message", "one two three four\n/tool echo {\"text\":\"five\"}").is(500)
 			assert.Contains(x, ended.text("message"), "the budget of agent "+x.Agent)
+		}},
+		{Name: "budget/runs that are cancelled late use it up", Run: func(x *Actor) {
+			agent := x.post("/agents", object{"name": "Short", "model": object{"provider": "demo"},
+				"budget": object{"period": "day", "max_tokens": 60}}).is(201).text("agent_id")
+			refused := false
+			for n := 0; n < 8 && !refused; n++ {
+				answer := x.chat("agent_id", agent, "message", "/stream 3000 20ms", "wait", "false")
+				if refused = answer.status == 429; refused {
+					answer.problem(429, "budget_exhausted")
+					break
+				}
+				run, text := answer.is(202).text("run_id"), ""
+				for s := x.follow(run); !strings.Contains(text, " 20 "); {
+					e, ok := s.next()
+					require.True(x, ok)
+					piece, _ := e.body["text"].(string)
+					text += piece
+				}
+				x.stop(run)
+			}
+			assert.True(x, refused, "eight runs were read, and cost nothing")
 		}},
 		{Name: "budget/embeddings count, and are refused when it is used up", Settings: "brief",
 			Run: embeddingsCount},

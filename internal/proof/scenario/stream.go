@@ -177,6 +177,42 @@ func streamScenarios() []Story {
 			x.post("/runs/"+s.header.Get("X-Agent-Run-Id")+"/cancel", nil).is(200)
 			assert.Equal(x, "cancelled", s.until("done").body["run"].(object)["status"])
 		}},
+		{Name: "stream/a cancelled run keeps the text that had come", Run: func(x *Actor) {
+			pairs := []string{"message", "Read this.\n/tool echo {\"text\":\"hi\"}\n/stream 3000 20ms",
+				"callback_url", x.address("ok"), "idempotency_key", "k", "chat_id", "c"}
+			s := x.stream(x.chatRequest(append(pairs, "streaming", "true")...))
+			run, text := s.header.Get("X-Agent-Run-Id"), ""
+			for !strings.Contains(text, " 9 ") {
+				e, ok := s.next()
+				require.True(x, ok, "it ended with %q", text)
+				piece, _ := e.body["text"].(string)
+				text += piece
+			}
+			x.post("/runs/"+run+"/cancel", nil).is(200)
+			var last event
+			for last.name != "done" {
+				e, ok := s.next()
+				require.True(x, ok)
+				piece, _ := e.body["text"].(string)
+				text, last = text+piece, e
+			}
+			partial := object{"answer": text, "finish_reason": "cancelled"}
+			assert.Equal(x, partial, last.body["run"].(object)["partial"])
+			r := x.get("/runs/" + run).is(200)
+			assert.Equal(x, partial, r.at("partial"))
+			assert.Nil(x, r.at("result"))
+			assert.Greater(x, r.number("usage", "output_tokens"), 3.0, "the call that was cut short counts")
+			assert.Equal(x, 2.0, r.number("usage", "model_calls"))
+			assert.Equal(x, partial, x.chat(pairs...).is(200).at("partial"))
+			assert.Equal(x, partial, x.awaitPushes("ok", 1)[0].body["partial"])
+			said := x.get("/chats/c/messages").is(200)
+			assert.Equal(x, text, said.text("messages", 1, "content"))
+			steps := x.get("/runs/" + run + "/steps").is(200).at("steps").([]any)
+			cut := steps[len(steps)-1].(object)
+			assert.Equal(x, []any{"model", "stopped"}, []any{cut["kind"], cut["state"]})
+			assert.True(x, strings.HasSuffix(text, cut["text"].(string)))
+			assert.Positive(x, cut["output_tokens"])
+		}},
 		{Name: "stream/ndjson: a pause ends it with a status line", Run: func(x *Actor) {
 			events := x.stream(x.chatRequest("message", "first\n/ask Where?", "streaming", "true")).rest()
 			last := events[len(events)-1]
