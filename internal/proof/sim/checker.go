@@ -66,6 +66,8 @@ type checker struct {
 	needed    map[string][]string        // files that a message brought, by its run
 	shared    map[table.Key]shared       // items as they were committed
 	made      map[string]string          // arguments of the last call, by its key
+	messages  map[string]string          // runs, by the texts of their messages
+	cuts      map[string]*cuts           // by run
 }
 
 func newChecker(w *world) *checker {
@@ -82,6 +84,7 @@ func newChecker(w *world) *checker {
 		begins: map[string]int{},
 		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{},
 		needed: map[string][]string{}, shared: map[table.Key]shared{}, made: map[string]string{},
+		messages: map[string]string{}, cuts: map[string]*cuts{},
 	}
 }
 
@@ -352,6 +355,9 @@ func (c *checker) head(id string, r record.Run) {
 	if !known {
 		c.accepted[id] = true
 		c.fresh = append(c.fresh, id)
+		in, err := c.store().Input(context.Background(), r)
+		must(err)
+		c.messages[in.Message] = id
 		switch {
 		case r.Status == lifecycle.Running && r.Attempt == 1 && r.Transition == 2: // started by who accepted it
 			c.begins[id] = 1
@@ -361,6 +367,7 @@ func (c *checker) head(id string, r record.Run) {
 		}
 		return
 	}
+	c.counted(before, r)
 	switch {
 	case r.Steps != before.Steps || r.Hops != before.Hops || r.Status != before.Status && r.Status != lifecycle.Running:
 		c.begins[id] = 0
@@ -682,7 +689,7 @@ func (c *checker) accounted(r record.Run) {
 	}
 	var calls, in, out int64
 	for _, step := range journal {
-		if step.Kind != record.ModelStep {
+		if step.Kind != record.ModelStep && step.Kind != record.CutStep {
 			continue
 		}
 		calls++

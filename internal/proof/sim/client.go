@@ -94,14 +94,19 @@ var many = strings.Repeat("/tool effect {}\n", 120)
 // large is a message whose body is stored in the blob store.
 var large = strings.Repeat("x", 10_000)
 
+// message is one of which there is no other: its text says which run it is.
 func (c *client) message() string {
+	return c.numbered(c.words())
+}
+
+func (c *client) words() string {
 	switch c.work.IntN(200) {
 	case 0:
-		return c.marked(many)
+		return many
 	case 1, 2, 3, 4:
-		return c.marked(large)
+		return large
 	}
-	return c.marked(c.any(messages))
+	return c.any(messages)
 }
 
 func (c *client) act(a *actor) {
@@ -216,7 +221,7 @@ func (c *client) agentOf() string {
 }
 
 func (c *client) send(a *actor) {
-	m := intake.Message{AgentID: c.agentOf(), Text: c.numbered(c.message()), Enqueue: c.work.IntN(2) == 0}
+	m := intake.Message{AgentID: c.agentOf(), Text: c.message(), Enqueue: c.work.IntN(2) == 0}
 	if c.work.IntN(3) > 0 {
 		m.ChatID = c.any(c.chats)
 	}
@@ -355,7 +360,7 @@ func (c *client) followup(a *actor) {
 		began := c.now
 		p, t, refusal := c.as(ctx, d, tenant.LevelRun)
 		if err = refusal; err == nil {
-			posted, err = d.intake.Followup(ctx, p, run, c.numbered(c.message()), "")
+			posted, err = d.intake.Followup(ctx, p, run, c.message(), "")
 		}
 		c.checkRights(d, t, began, c.to(run), need{level: tenant.LevelRun, agents: c.all()}, err)
 	}) {
@@ -562,6 +567,9 @@ func (c *client) watch(a *actor) {
 		}
 		var result struct {
 			Answer string `json:"answer"`
+		}
+		if last.Event == stream.Done && last.Run.Partial != nil && !strings.HasPrefix(text, last.Run.Partial.Answer) {
+			c.checker.violated(11, "the stream of %s joined to %q, and what is kept is %q", run, text, last.Run.Partial.Answer)
 		}
 		if last.Event == stream.Done {
 			_ = json.Unmarshal(last.Run.Result, &result)

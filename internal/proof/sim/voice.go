@@ -3,7 +3,6 @@ package sim
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"regexp"
 	"strings"
 
@@ -66,16 +65,8 @@ func (v *voice) Converse(ctx context.Context, r model.Request, emit func(string)
 	return reply, nil
 }
 
-// mark is what the messages of such worlds begin with: it tells their runs apart.
-var mark = regexp.MustCompile(`(?m)^mark-\d+$`)
-
-func (w *world) marked(message string) string {
-	if !hasVoice(w.seed) {
-		return message
-	}
-	w.marks++
-	return fmt.Sprintf("mark-%d\n%s", w.marks, message)
-}
+// mark is what messages begin with: it tells their runs apart.
+var mark = regexp.MustCompile(`(?m)^#\d+$`)
 
 // asked reports whether a request asks for a better answer, and checks that the one before it is journalled: else an
 // attempt that takes over would ask again.

@@ -42,24 +42,12 @@ func (c *checker) asked(r model.Request) {
 	if own < 0 {
 		return
 	}
-	run, found := c.runOf(r.Messages[own].Text)
-	if !found {
+	run, found := c.runs[c.messages[r.Messages[own].Text]]
+	if !found || run.Status != lifecycle.Running {
 		return // it has ended, and its worker does not know yet
 	}
 	c.history(run, r.Messages[:own], r.Try == 0 && own == len(r.Messages)-1)
 	c.calls(run, r.Messages[own+1:])
-}
-
-// runOf is the running run of a message.
-func (c *checker) runOf(text string) (record.Run, bool) {
-	for _, id := range sortedKeys(c.runs) {
-		if r := c.runs[id]; r.Status == lifecycle.Running {
-			if in, err := c.store().Input(context.Background(), r); err == nil && in.Message == text {
-				return r, true
-			}
-		}
-	}
-	return record.Run{}, false
 }
 
 // past is an earlier turn: what the user said, and what the model is to be shown of its end.
@@ -76,7 +64,7 @@ func (c *checker) before(run record.Run) (turns []past) {
 			break
 		}
 		r := e.Value
-		if id = r.Previous; r.Removed || r.Epoch != run.Epoch {
+		if id = r.Previous; r.Removed || r.Refused || r.Epoch != run.Epoch { // of a refused one only a line is shown
 			continue
 		}
 		in, err := c.store().Input(context.Background(), r)

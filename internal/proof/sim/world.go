@@ -60,6 +60,7 @@ type world struct {
 	seed    uint64
 	work    *rand.Rand    // choices of clients
 	chance  *rand.Rand    // choices of faults
+	cuts    *rand.Rand    // choices of calls of models that break off
 	skew    time.Duration // largest difference of two processes' clocks
 	rate    float64       // of faults per call
 	faults  map[string]int
@@ -90,7 +91,6 @@ type world struct {
 	library *library // in worlds with documents
 	books   *books   // in worlds with accountants
 	clients int
-	marks   int // messages, in worlds whose models have a voice
 	atOnce  int // runs that were stored with a claim of the process that accepted them
 	touched []table.Op
 	sent    int // messages
@@ -122,7 +122,7 @@ func newWorld(seed uint64, rate float64) *world {
 	s := newScheduler(seed)
 	w := &world{
 		scheduler: s, seed: seed, rate: rate, strange: seed/4%2 == 1, work: rand.New(rand.NewPCG(seed, 2)),
-		chance: rand.New(rand.NewPCG(seed, 3)),
+		chance: rand.New(rand.NewPCG(seed, 3)), cuts: newCuts(seed),
 		faults: map[string]int{}, modes: map[string]string{}, blobs: &memblob.Store{}, pushes: map[string][]received{},
 		effects: map[string]int{},
 		left:    map[string]bool{}, files: map[string][]string{}, trouble: 20 * time.Minute,
@@ -306,8 +306,8 @@ func (w *world) deploy(name string) {
 		PauseExpiry: pauseExpiry, Tick: 2 * time.Second, ReleaseAfter: 40 * time.Second, Drain: 5 * time.Second,
 		Loop: &agent.Loop{
 			Models: map[string]model.Model{
-				"demo": witness{&liar{shaky{demomodel.New(m), w}, w}, w},
-				voiced: witness{&liar{shaky{&voice{demomodel.New(m), w}, w}, w}, w},
+				"demo": witness{&meter{&liar{shaky{demomodel.New(m), w}, w}, w}, w},
+				voiced: witness{&meter{&liar{shaky{&voice{demomodel.New(m), w}, w}, w}, w}, w},
 			},
 			Host: m,
 		},

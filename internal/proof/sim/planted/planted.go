@@ -89,6 +89,7 @@ const (
 	workerAttempt        = "internal/run/worker/attempt.go"
 	workerJournal        = "internal/run/worker/journal.go"
 	workerLease          = "internal/run/worker/lease.go"
+	workerSettle         = "internal/run/worker/settle.go"
 	workerTally          = "internal/run/worker/tally.go"
 	workerTask           = "internal/run/worker/task.go"
 	workerHistory        = "internal/run/worker/history.go"
@@ -211,6 +212,10 @@ func Bugs() []Bug {
 		one("a run has another ledger entry a millisecond later", transitionTransition, "		tx.PutCharge(after.Run)\n", "		tx.PutCharge(after.Run)\n		again := after.Run\n		again.FinishedAt = again.FinishedAt.Add(time.Millisecond)\n		tx.PutCharge(again)\n"),
 		one("budgets do not count what failed runs used", transitionTransition, "		tx.SpendTokens(ctx, after.Run)\n", "		if o.After.Status != lifecycle.Failed {\n			tx.SpendTokens(ctx, after.Run)\n		}\n"),
 		one("budgets do not count parked messages", intakeIntake, "r.spend(ctx, tx); err != nil {\n			return transition", "r.spend(ctx, r.Store.Begin(r.runID)); err != nil {\n			return transition"),
+
+		one("what a call used that a cancel cut short is not counted", workerSettle, `return s.stopped(ctx, p.Last, cancelled)`, `return s.stopped(ctx, nil, cancelled)`),
+		one("what an attempt used is forgotten when it is made again", agentReply, `step.InputTokens += in // beside what failed attempts used`, `step.InputTokens = in`),
+		one("what a call used that a hand-over cut short is counted twice", workerAttempt, "	said, _ := view.Progress(t.Steps, false)\n", "	said, _ := view.Progress(t.Steps, false)\n	for _, step := range t.Steps {\n		if step.Kind == record.CutStep {\n			a.used.add([]record.Step{step})\n		}\n	}\n"),
 
 		// Slots and caps.
 		one("slots are not given back", recordSlot, `if side.beforeRow != "" && !same {`, `if false {`),

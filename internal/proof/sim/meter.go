@@ -1,0 +1,111 @@
+package sim
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/store/record"
+)
+
+// meter is a model whose calls are cut short: by the end of the work, and now and then by a failure in the end. It
+// reports a unit of tokens for each of them. That is more than runs use otherwise, so that what a run is charged tells
+// how many of them were counted.
+type meter struct {
+	model.Model
+
+	world *world
+}
+
+const unit = 1_000_000
+
+func (m *meter) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	w := m.world
+	if !w.strange {
+		return m.Model.Converse(ctx, r, emit)
+	}
+	run, left := w.checker.runOf(r), true
+	defer func() {
+		if left { // it has panicked, or its process has died
+			w.checker.cutsOf(run).broken = true
+		}
+	}()
+	reply, err := m.Model.Converse(ctx, r, emit)
+	left = false
+	if n := w.cuts.IntN(12); err == nil && !w.quiet && n < 2 {
+		w.count("model breaks off")
+		err = model.Fail([]model.Kind{model.Retryable, model.Refused}[n], "it broke off")
+	} else if err == nil || ctx.Err() == nil {
+		return reply, err
+	}
+	w.checker.reported(run)
+	return model.Reply{InputTokens: unit, OutputTokens: 7}, err
+}
+
+// newCuts makes the choices of calls that break off, apart from all others.
+func newCuts(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 4)) }
+
+// cuts are a run's calls of the model that were cut short.
+type cuts struct {
+	reported int
+	lost     int    // with their worker, before a commit of it could have them
+	worker   string // the actor that claimed the run last
+	broken   bool   // its attempt may end without what it has used
+}
+
+func (c *checker) cutsOf(run string) *cuts {
+	if c.cuts[run] == nil {
+		c.cuts[run] = &cuts{}
+	}
+	return c.cuts[run]
+}
+
+// runOf is the run of a call: each message has another text.
+func (c *checker) runOf(r model.Request) string {
+	for _, m := range slices.Backward(r.Messages) {
+		if run := c.messages[m.Text]; run != "" && m.Role == model.User {
+			return run
+		}
+	}
+	return ""
+}
+
+// reported records a call that was cut short. One of a worker that another has followed is lost.
+func (c *checker) reported(run string) {
+	n := c.cutsOf(run)
+	n.reported++
+	if n.worker != c.world.awake.name && !(n.worker == "" && strings.Contains(c.world.awake.name, " start ")) {
+		n.lost++
+	}
+}
+
+// claimed records who works on a run from now on. What an earlier worker has not had committed is lost.
+func (c *checker) claimed(r record.Run) {
+	n := c.cutsOf(r.ID())
+	n.lost, n.broken, n.worker = n.reported-int(r.Usage.InputTokens/unit), false, c.world.awake.name
+}
+
+// counted checks that a run is charged for each call once that was cut short: never for more, and for all of them when
+// its worker ends it, pauses it or hands it over.
+func (c *checker) counted(before, r record.Run) {
+	if !c.world.strange {
+		return
+	}
+	if r.Attempt > before.Attempt {
+		c.claimed(r)
+	}
+	n, charged := c.cutsOf(r.ID()), int(r.Usage.InputTokens/unit)
+	if charged > n.reported-n.lost {
+		c.violated(35, "run %s is charged for %d calls that were cut short, and %d were, without %d that are lost", r.ID(),
+			charged, n.reported, n.lost)
+	}
+	left := before.Status == lifecycle.Running && (r.Status != lifecycle.Running || r.Hops > before.Hops)
+	others := r.CancelReason == "deleted" || n.broken || !before.Lease.Until.After(c.world.now.Add(c.world.skew))
+	if left && !others && charged < n.reported-n.lost {
+		c.violated(35, "run %s is %s and charged for %d calls that were cut short, and %d were, without %d that are lost",
+			r.ID(), r.Status, charged, n.reported, n.lost)
+	}
+}
