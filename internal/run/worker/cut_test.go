@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,6 +16,8 @@ import (
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/intake"
 	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/table"
@@ -243,5 +246,47 @@ func TestAReplyThatComesWithACancelIsKept(t *testing.T) {
 				assert.Equal(t, "Let me look. ", got.Answer)
 			})
 		})
+	}
+}
+
+// A budget of tokens is not escaped by cancels: each run reads its text from the stream, and is cancelled late.
+func TestABudgetIsNotEscapedByCancelling(t *testing.T) {
+	for name, said := range map[string]func(s *stage) talk{
+		"usage is reported":     func(s *stage) talk { return s.stuck(strings.Repeat("word ", 40), 400, 100) },
+		"no usage is reported":  func(s *stage) talk { return s.stuck(strings.Repeat("word ", 80), 0, 0) },
+		"it is asked once more": func(s *stage) talk { return again(s.stuck("", 200, 50)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, local)
+				most := int64(2000)
+				s.edit(func(spec *catalog.AgentSpec) { spec.Budget = &record.Budget{Period: "month", MaxTokens: &most} })
+				s.said = said(s)
+				message := intake.Message{AgentID: s.agent, Text: strings.Repeat("asked ", 1600/6) + "asks"}
+				for range 4 {
+					posted, err := s.intake.Post(t.Context(), s.who, message)
+					require.NoError(t, err)
+					ended := s.begin(t.Context(), posted.Run.RunID)
+					time.Sleep(10 * time.Second)
+					s.cancel(posted.Run.RunID)
+					<-ended
+					r := s.run(posted.Run.RunID)
+					assert.Equal(t, lifecycle.Cancelled, r.Status)
+					assert.EqualValues(t, 500, r.Usage.InputTokens+r.Usage.OutputTokens)
+				}
+				_, err := s.intake.Post(t.Context(), s.who, message)
+				assert.True(t, problem.Is(err, "budget_exhausted"), "%v", err)
+			})
+		})
+	}
+}
+
+// again breaks off each first attempt, as another model would go on.
+func again(said talk) talk {
+	return func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+		if r.Try == 0 {
+			return model.Reply{InputTokens: 200, OutputTokens: 50}, model.Fail(model.Retryable, "it broke off")
+		}
+		return said(ctx, r, emit)
 	}
 }
