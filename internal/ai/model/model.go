@@ -104,7 +104,7 @@ type Result struct {
 	Name    string
 	Outcome Outcome
 	Text    string
-	Note    string // what the service says of the call; it stands before the text
+	Note    string // of the service about the call; it stands before the text
 }
 
 // ForModel is the text for the model: the result with its outcome in words, as providers' APIs have no field for it.

@@ -200,8 +200,8 @@ func Named(err error, name func(field string) string) error {
 	}
 	for i, f := range p.Fields {
 		p.Fields[i].Location = name(f.Location)
-		if says, is := strings.CutPrefix(p.Message, f.Location+": "); is { // what it says may have the same word
-			p.Message = p.Fields[i].Location + ": " + says
+		if text, is := strings.CutPrefix(p.Message, f.Location+": "); is { // the text may have the same word
+			p.Message = p.Fields[i].Location + ": " + text
 		}
 	}
 	return err

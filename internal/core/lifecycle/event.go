@@ -157,7 +157,7 @@ func (e Complete) apply(o *Outcome, now time.Time) error {
 type Fail struct {
 	Work
 	Error   string
-	Refused bool // the model's provider refuses what the run's message says
+	Refused bool // the model's provider refuses the content of the run's message
 }
 
 func (e Fail) apply(o *Outcome, now time.Time) error {

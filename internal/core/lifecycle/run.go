@@ -100,7 +100,7 @@ type Run struct {
 	CancelRequested bool   `json:"cancel_requested,omitzero"`
 	CancelReason    string `json:"cancel_reason,omitzero"`
 	Error           string `json:"error,omitzero"`
-	// Refused is set where the model's provider refused what the message says: no later turn is shown it.
+	// Refused is set where the model's provider refused the content of the message: no later turn is shown it.
 	Refused bool `json:"refused,omitzero"`
 
 	Parked []string `json:"parked,omitzero"` // ids of the runs that the parked messages will become, in order

@@ -386,7 +386,7 @@ func Offers(named []Named) []tool.Offer {
 	return offers
 }
 
-// Listed is [Toolkits.Names] as the agent is told of them. Nothing is opened or called.
+// Listed is [Toolkits.Names] as offers that cannot be called. Nothing is opened.
 func (s *Toolkits) Listed(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
 	named, err := s.Names(ctx, organization, ids)
 	return Offers(named), err

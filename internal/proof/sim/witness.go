@@ -20,7 +20,7 @@ type witness struct {
 }
 
 func (w witness) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-	w.world.checker.asked(r)
+	w.world.checker.requested(r)
 	return w.Model.Converse(ctx, r, emit)
 }
 
@@ -30,9 +30,9 @@ func (w *world) numbered(text string) string {
 	return fmt.Sprintf("#%d\n%s", w.sent, text)
 }
 
-// asked checks the conversation that a model is shown: the turns before, each once and in order, with what the user
-// said and how it ended; and each call with the arguments that its tool was called with.
-func (c *checker) asked(r model.Request) {
+// requested checks the conversation that a model is shown: the turns before, each once and in order, with the user's
+// words and how it ended; and each call with the arguments that its tool was called with.
+func (c *checker) requested(r model.Request) {
 	own := -1
 	for i, m := range r.Messages {
 		if m.Role == model.User && strings.HasPrefix(m.Text, "#") {
@@ -50,10 +50,10 @@ func (c *checker) asked(r model.Request) {
 	c.calls(run, r.Messages[own+1:])
 }
 
-// past is an earlier turn: what the user said, and what the model is to be shown of its end.
+// past is an earlier turn: the user's words, and the end that the model is to be shown.
 type past struct {
-	said, end string
-	answered  bool
+	words, end string
+	answered   bool
 }
 
 // before are the turns of a run's chat that have ended, oldest first, as they are stored now.
@@ -71,7 +71,7 @@ func (c *checker) before(run record.Run) (turns []past) {
 		if err != nil {
 			continue // it is being removed
 		}
-		one := past{said: in.Message, answered: r.Status == lifecycle.Completed, end: map[lifecycle.Status]string{
+		one := past{words: in.Message, answered: r.Status == lifecycle.Completed, end: map[lifecycle.Status]string{
 			lifecycle.Failed: "[This turn failed", lifecycle.TimedOut: "[This turn ran out of time",
 			lifecycle.Cancelled: "[This turn was cancelled",
 		}[r.Status]}
@@ -89,12 +89,12 @@ func (c *checker) before(run record.Run) (turns []past) {
 	return turns
 }
 
-// history checks the messages before a run's own. whole says that nothing has been left out.
+// history checks the messages before a run's own. If whole is set, nothing has been left out.
 func (c *checker) history(run record.Run, shown []model.Message, whole bool) {
 	turns, next, words := c.before(run), 0, 0
 	for _, one := range turns {
 		if !one.answered {
-			words += len(one.said)
+			words += len(one.words)
 		}
 	}
 	// rights may hide turns, and what is long is bounded
@@ -102,7 +102,7 @@ func (c *checker) history(run record.Run, shown []model.Message, whole bool) {
 	missing := func(upTo int) {
 		for _, one := range turns[next:upTo] {
 			if whole || one.answered && c.world.powers == nil && len(turns) < 45 && words < 50_000 {
-				c.violated(33, "run %s is not shown the turn %.40q of its chat", run.ID(), one.said)
+				c.violated(33, "run %s is not shown the turn %.40q of its chat", run.ID(), one.words)
 			}
 		}
 	}
@@ -110,7 +110,7 @@ func (c *checker) history(run record.Run, shown []model.Message, whole bool) {
 		if m.Role != model.User || !strings.HasPrefix(m.Text, "#") {
 			continue
 		}
-		at := slices.IndexFunc(turns, func(one past) bool { return one.said == m.Text })
+		at := slices.IndexFunc(turns, func(one past) bool { return one.words == m.Text })
 		if at < 0 {
 			continue // it was removed since
 		}

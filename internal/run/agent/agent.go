@@ -104,7 +104,7 @@ type Result struct {
 	Answer     *Answer
 	Interrupts []record.Interrupt
 	Failure    string
-	Refused    bool          // the failure is that the provider refuses what the message says
+	Refused    bool          // the provider refuses the content of the message
 	Last       []record.Step // steps that are not journalled yet; they must be stored with the result
 	All        []record.Step // all steps of the run, including Last
 }

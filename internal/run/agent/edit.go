@@ -14,7 +14,7 @@ import (
 // maxNoted is how many bytes of arguments a note on an edit quotes. The call itself has the used ones whole.
 const maxNoted = 2 << 10
 
-// edited is the arguments of a call as they are to be used: those of its last edit, whatever a human was asked then.
+// edited is the arguments of a call as they are to be used: those of its last edit, in a pause of either kind.
 func (s *session) edited(key string, arguments json.RawMessage) json.RawMessage {
 	for _, pause := range s.Pauses {
 		for _, i := range pause {
@@ -41,7 +41,7 @@ func (s *session) noteOnEdit(c record.Call, done record.Step) string {
 	return note
 }
 
-// sameValue says whether two JSON values in their normal form are the same but for the order of members.
+// sameValue reports whether two JSON values in their normal form differ in the order of members at most.
 func sameValue(a, b json.RawMessage) bool {
 	if bytes.Equal(a, b) {
 		return true

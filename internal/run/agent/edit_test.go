@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,8 +36,8 @@ func lastRound(t *testing.T, m model.Model) (calls []model.Call, results []strin
 	return messages[len(messages)-2].Calls, results
 }
 
-// The model is shown a call with the arguments that were used, and with what a human has changed, however often and in
-// whatever pause. What an attempt shows that takes over is the same.
+// The model is shown a call with the arguments that were used, and with a note of each change, however often and in any
+// pause. An attempt that takes over shows the same.
 func TestModelIsShownWhatAHumanHasChanged(t *testing.T) {
 	const (
 		changed = "A human changed the arguments of this call from "
@@ -47,7 +48,7 @@ func TestModelIsShownWhatAHumanHasChanged(t *testing.T) {
 		lost     bool // the call is begun, and its attempt is lost
 		decision record.Decision
 	}
-	asked, lost := func(d record.Decision) step { return step{decision: d} }, step{lost: true}
+	decided, lost := func(d record.Decision) step { return step{decision: d} }, step{lost: true}
 	for name, c := range map[string]struct {
 		free      bool // of approval at first; a later question is for the tool's rule
 		steps     []step
@@ -55,25 +56,25 @@ func TestModelIsShownWhatAHumanHasChanged(t *testing.T) {
 		result    string
 		paid      []string
 	}{
-		"approved": {false, []step{asked(approve)}, `{"n":1}`, "ok", []string{`{"n":1}`}},
-		"edited": {false, []step{asked(edit(`{"n":2}`))}, `{"n":2}`,
+		"approved": {false, []step{decided(approve)}, `{"n":1}`, "ok", []string{`{"n":1}`}},
+		"edited": {false, []step{decided(edit(`{"n":2}`))}, `{"n":2}`,
 			changed + `{"n":1} to {"n":2}` + advice + "\nok", []string{`{"n":2}`}},
-		"edited to the same": {false, []step{asked(edit(`{"n":1}`))}, `{"n":1}`, "ok", []string{`{"n":1}`}},
-		"edited, and it does not fit": {false, []step{asked(edit(`{"n":"x"}`))}, `{"n":"x"}`,
+		"edited to the same": {false, []step{decided(edit(`{"n":1}`))}, `{"n":1}`, "ok", []string{`{"n":1}`}},
+		"edited, and it does not fit": {false, []step{decided(edit(`{"n":"x"}`))}, `{"n":"x"}`,
 			changed + `{"n":1} to {"n":"x"}` + advice +
 				"\nError: the arguments do not fit: n: got string, want integer", nil},
-		"edited when its outcome was unknown": {true, []step{lost, asked(edit(`{"n":2}`))}, `{"n":2}`,
+		"edited when its outcome was unknown": {true, []step{lost, decided(edit(`{"n":2}`))}, `{"n":2}`,
 			changed + `{"n":1} to {"n":2}` + advice + begun + "\nok", []string{`{"n":1}`, `{"n":2}`}},
-		"edited twice": {false, []step{asked(edit(`{"n":2}`)), lost, asked(edit(`{"n":3}`))}, `{"n":3}`,
+		"edited twice": {false, []step{decided(edit(`{"n":2}`)), lost, decided(edit(`{"n":3}`))}, `{"n":3}`,
 			changed + `{"n":1} to {"n":3}` + advice + begun + "\nok", []string{`{"n":2}`, `{"n":3}`}},
-		"edited there and back": {false, []step{asked(edit(`{"n":2}`)), lost, asked(edit(`{"n":1}`))}, `{"n":1}`,
+		"edited there and back": {false, []step{decided(edit(`{"n":2}`)), lost, decided(edit(`{"n":1}`))}, `{"n":1}`,
 			"ok", []string{`{"n":2}`, `{"n":1}`}},
-		"edited, and not repeated": {false, []step{asked(edit(`{"n":2}`)), lost, asked(reject)}, `{"n":2}`,
+		"edited, and not repeated": {false, []step{decided(edit(`{"n":2}`)), lost, decided(reject)}, `{"n":2}`,
 			changed + `{"n":1} to {"n":2}` + advice + begun + "\nA human rejected this call: no", []string{`{"n":2}`}},
 		"edited, then asked for approval and edited": {true, []step{lost,
-			asked(edit(`{"n":2}`)), asked(edit(`{"n":3}`))},
+			decided(edit(`{"n":2}`)), decided(edit(`{"n":3}`))},
 			`{"n":3}`, changed + `{"n":1} to {"n":3}` + advice + begun + "\nok", []string{`{"n":1}`, `{"n":3}`}},
-		"edited, then asked for approval and rejected": {true, []step{lost, asked(edit(`{"n":2}`)), asked(reject)},
+		"edited, then asked for approval and rejected": {true, []step{lost, decided(edit(`{"n":2}`)), decided(reject)},
 			`{"n":2}`, changed + `{"n":1} to {"n":2}` + advice + begun + "\nA human rejected this call: no",
 			[]string{`{"n":1}`}},
 	} {
@@ -134,7 +135,7 @@ func TestMixedDecisionsOfOneReplyStayApart(t *testing.T) {
 	s.task.Agent.Spec.Approval.Mode = "always"
 	r := s.work(t)
 	require.Len(t, r.Interrupts, 4)
-	s.task.Steps, s.task.Pauses = append(s.journal, r.Last...), [][]record.Interrupt{r.Interrupts}
+	s.task.Steps, s.task.Pauses = slices.Concat(s.journal, r.Last), [][]record.Interrupt{r.Interrupts}
 	for i, d := range []record.Decision{
 		edit(`{"n":2,"of":"a"}`), approve, reject, edit(`{"of":"d","n":1}`), // the last changes nothing but the order
 	} {

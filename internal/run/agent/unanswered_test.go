@@ -63,7 +63,7 @@ func TestAFailedTurnDoesNotMakeTheNextFail(t *testing.T) {
 		history []string
 		shown   [][]string // to each call of the model
 		fails   bool
-		without bool // its step says what was left out
+		without bool // its step notes that turns were left out
 	}{
 		"a bad request": {model.BadRequest, []string{"one", "bad!", "two"},
 			[][]string{{"one", "bad!", "two", "do it"}, {"one", "two", "do it"}}, false, true},
@@ -111,7 +111,7 @@ func TestAFailedTurnDoesNotMakeTheNextFail(t *testing.T) {
 	}
 }
 
-// What was left out once stays left out in the run, also for an attempt that takes over, and results are still cut.
+// Turns that were left out once stay left out in the run, also for an attempt that takes over. Results are still cut.
 func TestFailedTurnsStayLeftOut(t *testing.T) {
 	m := &strict{kind: model.BadRequest, word: "bad",
 		calls: []turn{calls("a", "act", `{"n":1}`), fails(model.TooLong)}}
@@ -140,7 +140,7 @@ func TestFailedTurnsStayLeftOut(t *testing.T) {
 // Only a message that the provider refused at the run's first call is to blame for it.
 func TestRefusalIsOfTheMessageOrOfWhatCameLater(t *testing.T) {
 	for name, c := range map[string]struct {
-		says    []turn
+		replies []turn
 		refused bool
 	}{
 		"the message":         {[]turn{fails(model.Refused)}, true},
@@ -148,7 +148,7 @@ func TestRefusalIsOfTheMessageOrOfWhatCameLater(t *testing.T) {
 		"a result":            {[]turn{calls("a", "act", `{"n":1}`), fails(model.Refused)}, false},
 		"an overlong message": {[]turn{fails(model.TooLong)}, false},
 	} {
-		s := newStage(&script{says: c.says}, gives("ok"))
+		s := newStage(&script{says: c.replies}, gives("ok"))
 		r := s.work(t)
 		require.NotEmpty(t, r.Failure, name)
 		assert.Equal(t, c.refused, r.Refused, name)

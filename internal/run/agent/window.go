@@ -10,7 +10,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// What does not fit the model's window is left out, one thing after the other: the turns of the history without an
+// A conversation that does not fit the model's window loses one thing after the other: the turns of the history without an
 // answer, as one of them may be what did not fit before; its oldest turns, half of them each time; then the middles of
 // long results of this run and the last of the passages that it found. Each step of the model notes what it was not
 // shown; the next ones, and those of an attempt that takes over, begin with that.
@@ -27,7 +27,7 @@ func (s *session) begin(step *record.Step) {
 }
 
 // leaveOutFor leaves more of a conversation out after a failure of this kind. It returns false if nothing is left that
-// may go. Where a provider refuses a request for what it says, an earlier turn that failed may be the cause.
+// may go. Where a provider refuses the content of a request, an earlier turn that failed may be the cause.
 func (s *session) leaveOutFor(kind model.Kind, step *record.Step, whole []model.Message) bool {
 	switch kind {
 	case model.TooLong:
@@ -49,7 +49,7 @@ func (s *session) leaveOutUnanswered(step *record.Step) bool {
 	return true
 }
 
-// isLeftOut says whether a step does not show the message at i of the conversation, though it shows older ones.
+// isLeftOut reports whether a step does not show the message at i of the conversation, though it shows older ones.
 func (s *session) isLeftOut(step record.Step, i int) bool {
 	_, unanswered := slices.BinarySearch(s.Unanswered, i)
 	return step.AnsweredOnly && unanswered

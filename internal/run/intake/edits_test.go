@@ -50,7 +50,7 @@ func edited(id, arguments string) record.Decision {
 	return record.Decision{InterruptID: id, Decision: "edit", Arguments: json.RawMessage(arguments)}
 }
 
-// fieldsOf are the fields that a problem of kind Invalid names, with what it says of each.
+// fieldsOf are the fields that a problem of kind Invalid names, with their messages.
 func fieldsOf(t *testing.T, err error) map[string]string {
 	t.Helper()
 	p, is := problem.As(err)
@@ -72,7 +72,7 @@ func TestEditThatDoesNotFitTheToolIsRefused(t *testing.T) {
 		call   record.Interrupt
 		offers []tool.Offer
 		edit   string
-		says   string // of the arguments; empty: it is taken
+		fault  string // of the arguments; empty: it is taken
 	}{
 		"it fits": {act, []tool.Offer{offer("act", number)}, `{"n":2}`, ""},
 		"a type":  {act, []tool.Offer{offer("act", number)}, `{"n":"2"}`, take + "n: got string, want integer"},
@@ -95,9 +95,9 @@ func TestEditThatDoesNotFitTheToolIsRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.agent = w.closed(func(s *catalog.AgentSpec) { s.ToolkitIDs = nil })
-			asked := 0
+			listed := 0
 			w.Tools = func(_ context.Context, organization string, _ []string) ([]tool.Offer, error) {
-				asked++
+				listed++
 				assert.Equal(t, w.who.Organization, organization)
 				return c.offers, nil
 			}
@@ -113,18 +113,18 @@ func TestEditThatDoesNotFitTheToolIsRefused(t *testing.T) {
 			yes := record.Decision{InterruptID: "b", Decision: "approve"}
 			err := resume(yes)
 			require.Equal(t, "interrupts_mismatch", code(err))
-			before, nudged := w.stored(), w.run(run)
+			before, waiting := w.stored(), w.run(run)
 			err = resume(yes, edited("a", c.edit))
-			if c.says == "" {
+			if c.fault == "" {
 				require.NoError(t, err)
 				assert.Equal(t, lifecycle.Queued, w.run(run).Status)
 				return
 			}
-			assert.Equal(t, map[string]string{"body.decisions[1].arguments": c.says}, fieldsOf(t, err))
+			assert.Equal(t, map[string]string{"body.decisions[1].arguments": c.fault}, fieldsOf(t, err))
 			assert.Equal(t, before, w.stored(), "nothing is written")
-			assert.Equal(t, nudged, w.run(run))
+			assert.Equal(t, waiting, w.run(run))
 			require.NoError(t, resume(yes, record.Decision{InterruptID: "a", Decision: "approve"}), "it still waits")
-			assert.Equal(t, 1, asked, "only an edit needs the tools")
+			assert.Equal(t, 1, listed, "only an edit needs the tools")
 		})
 	}
 }
@@ -137,15 +137,15 @@ func (w *world) searches() string {
 	return w.closed(func(s *catalog.AgentSpec) { s.KnowledgeBaseIDs = []string{b.ID} })
 }
 
-// Each edit that does not fit has its own field. What is malformed, not allowed, or about other interrupts is refused
-// before that.
+// Each edit that does not fit has its own field. A request that is malformed, not allowed, or about other interrupts is
+// refused before that.
 func TestOrderOfTheRefusalsOfAnEdit(t *testing.T) {
 	w := newWorld(t)
 	group := w.group()
 	w.agent = w.closed(func(s *catalog.AgentSpec) { s.ApproverGroupIDs = []string{group} })
-	asked := 0
+	listed := 0
 	w.Tools = func(context.Context, string, []string) ([]tool.Offer, error) {
-		asked++
+		listed++
 		return []tool.Offer{offer("act", number)}, nil
 	}
 	run := w.post(intake.Message{Text: "x"}).Run.ID()
@@ -169,7 +169,7 @@ func TestOrderOfTheRefusalsOfAnEdit(t *testing.T) {
 	assert.Equal(t, "interrupts_mismatch", code(resume(w.who, edited("a", `{}`), edited("a", `{}`), edited("b", `{}`))))
 	answer := record.Decision{InterruptID: "b", Decision: "answer", Message: "x"}
 	assert.Equal(t, "body.decisions", about(resume(w.who, edited("a", `{}`), answer, edited("c", `{}`))))
-	assert.Zero(t, asked, "the tools are not looked at before")
+	assert.Zero(t, listed, "the tools are not looked at before")
 	missing := "the tool act does not take them: missing property 'n'"
 	assert.Equal(t, map[string]string{"body.decisions[0].arguments": missing, "body.decisions[2].arguments": missing},
 		fieldsOf(t, resume(w.who, edited("c", `{}`), edited("a", `{"n":3}`), edited("b", `{"m":1}`))))

@@ -14,8 +14,8 @@ import (
 	"agentplatform/internal/run/intake"
 )
 
-// A chat whose turns end in every way goes on: the next turn is shown the user's words of each, and how it ended. What
-// a provider has refused is not sent again.
+// A chat whose turns end in every way goes on: the next turn is shown the user's words of each, and how it ended. Words
+// that a provider has refused are not sent again.
 func TestAChatGoesOnBehindTurnsWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, local)
@@ -33,32 +33,32 @@ func TestAChatGoesOnBehindTurnsWithoutAnAnswer(t *testing.T) {
 			emit("done")
 			return model.Reply{Text: "done", Finish: "stop"}, nil
 		}
-		says := func(text string) lifecycle.Status {
+		post := func(text string) lifecycle.Status {
 			run := s.send(intake.Message{Text: text, ChatID: "c"}).Run.ID()
 			s.drive()
 			return s.run(run).Status
 		}
-		require.Equal(t, lifecycle.Completed, says("first"))
-		require.Equal(t, lifecycle.Failed, says("forbidden"))
+		require.Equal(t, lifecycle.Completed, post("first"))
+		require.Equal(t, lifecycle.Failed, post("forbidden"))
 		waits := s.send(intake.Message{Text: "never began", ChatID: "c"}).Run.ID()
 		_, err := s.intake.Cancel(t.Context(), s.who, waits, "by mistake")
 		require.NoError(t, err)
 		s.drive()
-		require.Equal(t, lifecycle.Failed, says("odd"))
+		require.Equal(t, lifecycle.Failed, post("odd"))
 		shown = nil
-		require.Equal(t, lifecycle.Completed, says("and now?"))
+		require.Equal(t, lifecycle.Completed, post("and now?"))
 		require.Len(t, shown, 2, "one call with the turn that was a bad request, and one without the turns that failed")
-		said := func(role model.Role, text string) model.Message { return model.Message{Role: role, Text: text} }
+		text := func(role model.Role, words string) model.Message { return model.Message{Role: role, Text: words} }
 		assert.Equal(t, []model.Message{
-			said(model.User, "first"), said(model.Assistant, "done"),
-			said(model.User, "[This message is left out: the provider of the model refused it.]"),
-			said(model.Assistant, "[This turn failed and has no answer.]"),
-			said(model.User, "never began"), said(model.Assistant, "[This turn was cancelled and has no answer.]"),
-			said(model.User, "odd"), said(model.Assistant, "[This turn failed and has no answer.]"),
-			said(model.User, "and now?"),
+			text(model.User, "first"), text(model.Assistant, "done"),
+			text(model.User, "[This message is left out: the provider of the model refused it.]"),
+			text(model.Assistant, "[This turn failed and has no answer.]"),
+			text(model.User, "never began"), text(model.Assistant, "[This turn was cancelled and has no answer.]"),
+			text(model.User, "odd"), text(model.Assistant, "[This turn failed and has no answer.]"),
+			text(model.User, "and now?"),
 		}, shown[0].Messages)
 		assert.Equal(t, []model.Message{
-			said(model.User, "first"), said(model.Assistant, "done"), said(model.User, "and now?"),
+			text(model.User, "first"), text(model.Assistant, "done"), text(model.User, "and now?"),
 		}, shown[1].Messages)
 	})
 }

@@ -78,9 +78,9 @@ func (w *Worker) history(ctx context.Context, run record.Run) (all []model.Messa
 	return all, unanswered, nil
 }
 
-// turn is an earlier run as a model is shown it: what the user said and was asked, and the answer, or a line that says
+// turn is an earlier run as a model is shown it: the user's words, what the run has asked, and the answer or a line on
 // how the turn ended. left is how many bytes of the history are left, words how many of turns without an answer: a turn
-// that has more keeps the line alone. fit says whether there was room for all that was asked.
+// that has more keeps the line alone. fit reports whether there was room for all that was asked.
 func (w *Worker) turn(ctx context.Context, r record.Run, left, words int) (one earlier, fit bool, err error) {
 	one.answered = r.Status == lifecycle.Completed
 	in, err := w.Store.Input(ctx, r)
@@ -116,8 +116,7 @@ func (w *Worker) turn(ctx context.Context, r record.Run, left, words int) (one e
 	return one, fit, err
 }
 
-// endOf is the line that says how a turn without an answer ended. It does not say why: that is for those who read the
-// run.
+// endOf is the line on how a turn without an answer ended. It has no reason: that is for those who read the run.
 func endOf(r record.Run) string {
 	line := map[lifecycle.Status]string{
 		lifecycle.Failed:    "This turn failed",

@@ -42,7 +42,7 @@ type turn struct {
 	agent        string
 }
 
-// The lines that say how a turn ended.
+// The lines on how a turn ended.
 const (
 	failedLine    = "[This turn failed and has no answer.]"
 	timedOutLine  = "[This turn ran out of time and has no answer.]"
@@ -217,12 +217,12 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 	}
 }
 
-// Which messages are of turns without an answer is said by their places: these are left out first.
+// Messages of turns without an answer are named by their indexes: these are left out first.
 func TestMessagesOfTurnsWithoutAnAnswerAreNamed(t *testing.T) {
 	done := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}
-	asked := turn{status: lifecycle.Cancelled, said: "q", epoch: 1, pauses: []record.Pause{asks("Oslo", "Where?")}}
+	question := turn{status: lifecycle.Cancelled, said: "q", epoch: 1, pauses: []record.Pause{asks("Oslo", "Where?")}}
 	messages, unanswered, _, err := historyOf(t, &memblob.Store{},
-		[]turn{done, asked, done, {status: lifecycle.Failed, said: "q", epoch: 1}})
+		[]turn{done, question, done, {status: lifecycle.Failed, said: "q", epoch: 1}})
 	require.NoError(t, err)
 	require.Len(t, messages, 2+4+2+2)
 	assert.Equal(t, "Oslo", messages[4].Results[0].Text, "the user's answer to a question is the user's words, too")
@@ -230,7 +230,7 @@ func TestMessagesOfTurnsWithoutAnAnswerAreNamed(t *testing.T) {
 	assert.Equal(t, []int{2, 3, 4, 5, 8, 9}, unanswered)
 }
 
-// What a client began a turn with is kept with the turn, whatever became of it.
+// A conversation that a client began a turn with is kept, also if the turn failed.
 func TestConversationThatAClientBroughtOutlivesAFailure(t *testing.T) {
 	of := turn{status: lifecycle.Failed, said: "and now?", epoch: 1,
 		before: []record.Said{{Role: record.RoleUser, Text: "hi"}, {Role: record.RoleAssistant, Text: "hello"}}}
@@ -302,8 +302,8 @@ func asks(answers string, things ...string) record.Pause {
 	return p
 }
 
-// What a turn has asked its client for is shown with what the client said to it: each call has its result behind it.
-// What was approved is no word of anybody.
+// Questions and calls of a turn are shown with the client's answers: each call has its result behind it. Approvals are
+// not shown.
 func TestModelIsShownWhatWasAskedInATurn(t *testing.T) {
 	of := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1, pauses: []record.Pause{
 		asks("cold", "weather", "Where?", "delete!"), asks("", "delete!"), asks("warm", "weather"),

@@ -233,7 +233,7 @@ type Step struct {
 	Tries        int    `json:"tries,omitempty"`
 	RequestID    string `json:"request_id,omitempty"` // the provider's id of the call
 	LeftOut      int    `json:"left_out,omitempty"`   // messages of the conversation that did not fit
-	// AnsweredOnly says that earlier turns without an answer were left out.
+	// AnsweredOnly is set where earlier turns without an answer were left out.
 	AnsweredOnly bool `json:"answered_only,omitempty"`
 	Shortened    int  `json:"shortened,omitempty"` // bytes to which results of the run were cut; 0: to none
 

@@ -55,7 +55,7 @@ function without(all, ...ids) {
   return Object.fromEntries(Object.entries(all).filter(([id]) => !ids.includes(id)))
 }
 
-/** What the service says is wrong with the arguments of a decision, by its place. @param {any} error @param {number} n @returns {string} */
+/** The fault of a decision's arguments, by the decision's place. @param {any} error @param {number} n @returns {string} */
 const faultOf = (error, n) => error?.field?.(`decisions[${n}].arguments`) ?? ''
 
 /** @type {Record<string, string>} */
