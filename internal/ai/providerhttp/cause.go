@@ -23,7 +23,8 @@ const (
 // Cause is what this failure means. status is that of the HTTP answer; 0 or 200 where the failure stands within an
 // answer. Its name decides before its words, and its words before the status.
 func (t Trouble) Cause(status int) Cause {
-	if status < http.StatusBadRequest {
+	within := status < http.StatusBadRequest
+	if within {
 		status = t.status()
 	}
 	switch {
@@ -50,8 +51,11 @@ func (t Trouble) Cause(status int) Cause {
 	case http.StatusNotImplemented:
 		return Wrong
 	case http.StatusBadRequest:
-		if t.named(throttledCode) || t.worded(throttled) {
+		switch {
+		case t.named(throttledCode) || t.worded(throttled):
 			return Throttled
+		case within && t.worded(passing): // some give each failure the name of a bad request
+			return Passing
 		}
 		return Wrong
 	}
@@ -98,6 +102,8 @@ func (c Cause) In(provider string) string {
 	}
 }
 
+const limits = `\b(spending|spend|billing|monthly|api usage|usage|key|credit)`
+
 // The names and words are those of providers as they document them or as they were reported in public:
 // modeltest.Answers has a row for each.
 var (
@@ -118,7 +124,7 @@ var (
 		`(credit|balance)s?\b[^.;]{0,30}\b(too low|exhausted|used up|run out|ran out|depleted|insufficient|expired)`,
 		`(out of|run out of|used all|no (more|remaining)|not enough|purchase( more)?|add( more)?|requires more) `+
 			`(available )?(\d+ )?(api )?credits`,
-		`(spending|spend|billing|monthly|usage|key|credit) (hard )?limit\b[^.;]{0,20}(reached|exceeded)?`,
+		limits+` (hard )?limits?\b[^.;]{0,20}(reached|exceeded)`, `(reached|exceeded|hit)[^.;]{0,40}`+limits+` (hard )?limits?\b`,
 		`billing (details|is not|not active|account)`, `budget has been exceeded`, `exceeded budget`, `exceededbudget`,
 		`account is not active`, `余额不足`, `欠费`)
 	noQuota       = anyOf(`quota exceeded[^;]{0,200}, limit: 0\b`)
@@ -134,16 +140,18 @@ var (
 	// generationCode matches the names of failures of what the model wrote, which it may write otherwise.
 	generationCode = anyOf(`tool_use_failed`, `json_validate_failed`)
 
+	passing = anyOf(`overloaded`, `\btoo busy\b`, `try again later`, `temporarily`, `time[d -]? ?out`, `\bunavailable\b`)
+
 	throttledCode = anyOf(`rate_?limit`, `throttl`, `too_?many_?requests`, `slow_?down`, `^resource_exhausted$`,
 		`servicequotaexceeded`)
 	throttled = anyOf(`rate.?limit[^.;]{0,40}(reached|exceeded|hit)`, `(exceeded|reached|hit)[^.;]{0,30}rate.?limit`,
 		`too many requests`, `throttl`)
 
 	// wrong matches the words of failures that servers report as their own, but that only another request mends.
-	wrongCode = anyOf(`^invalid_request_error$`, `^not_supported`, `^unsupported`, `^model_not_found$`,
+	wrongCode = anyOf(`^not_supported`, `^unsupported`, `^model_not_found$`,
 		`^invalid_?argument$`, `^not_found_error$`, `^validation`, `unimplemented`)
 	wrong = anyOf(`\b(image|audio|video|vision|file|tool|function|system|reasoning|thinking|grammar|schema|stream|`+
-		`multi.?modal|response_format|json_schema)\w*( \w+){0,3} (is|are) not (supported|enabled|available)`,
+		`multi.?modal|response_format|json_schema)\w*( \w+){0,3} (is|are) not (supported|enabled)`,
 		`(does|do|did) ?n[o']t support`, `(not|un)[- ]?supported (by|with|for|in|param|content|value|type)`,
 		`param(eter)? requires`, `requires --jinja`, `--mmproj|mmproj file`,
 		`(failed|unable) to parse (grammar|tools|messages|schema|json)`, `(conversation )?roles must alternate`,

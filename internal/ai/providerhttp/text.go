@@ -32,8 +32,8 @@ func (t *Text) UnmarshalJSON(raw []byte) error {
 }
 
 // Unquote is the text of a valid JSON string. encoding/json replaces other bytes than Unicode. Some providers send the
-// halves of a surrogate pair, or the bytes of a character, in two strings. Both stay here: a half is the three bytes that
-// it would have in UTF-8.
+// halves of a surrogate pair, or the bytes of a character, in two strings. Both stay here: a half is the three bytes
+// that it would have in UTF-8.
 func Unquote(raw []byte) (text string, is bool) {
 	if len(raw) < 2 || raw[0] != '"' {
 		return "", false
