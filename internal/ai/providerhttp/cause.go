@@ -124,7 +124,8 @@ var (
 		`(credit|balance)s?\b[^.;]{0,30}\b(too low|exhausted|used up|run out|ran out|depleted|insufficient|expired)`,
 		`(out of|run out of|used all|no (more|remaining)|not enough|purchase( more)?|add( more)?|requires more) `+
 			`(available )?(\d+ )?(api )?credits`,
-		limits+` (hard )?limits?\b[^.;]{0,20}(reached|exceeded)`, `(reached|exceeded|hit)[^.;]{0,40}`+limits+` (hard )?limits?\b`,
+		limits+` (hard )?limits?\b[^.;]{0,20}(reached|exceeded)`,
+		`(reached|exceeded|hit)[^.;]{0,40}`+limits+` (hard )?limits?\b`,
 		`billing (details|is not|not active|account)`, `budget has been exceeded`, `exceeded budget`, `exceededbudget`,
 		`account is not active`, `余额不足`, `欠费`)
 	noQuota       = anyOf(`quota exceeded[^;]{0,200}, limit: 0\b`)
@@ -140,7 +141,8 @@ var (
 	// generationCode matches the names of failures of what the model wrote, which it may write otherwise.
 	generationCode = anyOf(`tool_use_failed`, `json_validate_failed`)
 
-	passing = anyOf(`overloaded`, `\btoo busy\b`, `try again later`, `temporarily`, `time[d -]? ?out`, `\bunavailable\b`)
+	passing = anyOf(`overloaded`, `\btoo busy\b`, `try again later`, `temporarily`,
+		`time[d -]? ?out`, `\bunavailable\b`)
 
 	throttledCode = anyOf(`rate_?limit`, `throttl`, `too_?many_?requests`, `slow_?down`, `^resource_exhausted$`,
 		`servicequotaexceeded`)
