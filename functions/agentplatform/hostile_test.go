@@ -179,7 +179,8 @@ func (m *hostileModels) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n, results := -1, false
 	for _, message := range body.Messages {
 		if text, ok := message.Content.(string); ok && message.Role == "user" && n < 0 {
-			n, _ = strconv.Atoi(strings.TrimPrefix(text, "case "))
+			line, _, _ := strings.Cut(text, "\n") // below it an empty reply is asked for again
+			n, _ = strconv.Atoi(strings.TrimPrefix(line, "case "))
 		}
 		results = results || message.Role == "tool"
 	}

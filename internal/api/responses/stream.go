@@ -127,7 +127,7 @@ func (s *Stream) take(ctx context.Context, e stream.Event) error {
 		s.have = 0
 		return s.write(record.Behind(*e.Text, s.part.first))
 	case stream.Delta:
-		if s.have == 0 && len(s.part.first) > 0 { // the break before the part is no text of it
+		if s.have == 0 && len(s.part.first) > 0 { // the break before the part does not belong to it
 			return s.write(strings.TrimLeft(*e.Text, "\n"))
 		}
 		return s.write(*e.Text)

@@ -1,4 +1,4 @@
-// Package paragraph joins texts so that each begins a paragraph of its own. It says which texts show nothing.
+// Package paragraph joins texts so that each begins a paragraph of its own. It knows which texts show nothing.
 //
 // It must not know who wrote a text. It imports only the standard library.
 package paragraph
@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// Blank says whether a text shows nothing: it is empty or has nothing but white space, characters without a width, and
+// Blank reports whether a text shows nothing: it is empty or has nothing but white space, characters without a width, and
 // other invisible ones.
 func Blank(text string) bool { return strings.TrimLeftFunc(text, IsBlank) == "" }
 

@@ -229,10 +229,10 @@ func responsesScenarios() []Story {
 		{Name: "responses/a part begins with its own text, and has breaks within", Run: func(x *Actor) {
 			message := strings.Join([]string{"first", tool("echo", object{"text": "2"}), "/stream 1 1ms",
 				"/ask Which?", "/stream 1 1ms", tool("echo", object{"text": "3"})}, "\n")
-			asked := x.respond(message).is(200)
-			assert.Equal(x, "You said: first\n\necho → 2\n1", asked.said())
+			paused := x.respond(message).is(200)
+			assert.Equal(x, "You said: first\n\necho → 2\n1", paused.said())
 			all := x.events(x.request(http.MethodPost, "/responses", strings.NewReader(jsonOf(object{
-				"model": x.Agent, "input": "this", "stream": true, "previous_response_id": asked.text("id"),
+				"model": x.Agent, "input": "this", "stream": true, "previous_response_id": paused.text("id"),
 			})), "Content-Type", "application/json"), nil)
 			want := "Answer: this\n1\n\necho → 3"
 			assert.Equal(x, want, deltas(all))

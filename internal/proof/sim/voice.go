@@ -10,7 +10,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// hasVoice says whether the models of a seed's world write texts beside their calls, empty replies and structured
+// hasVoice reports whether the models of a seed's world write texts beside their calls, empty replies and structured
 // answers that do not fit: in one of eight.
 func hasVoice(seed uint64) bool { return seed%8 == 6 }
 
@@ -38,7 +38,7 @@ var (
 func (v *voice) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	work := v.world.work
 	structured := strings.Contains(r.Instructions, cities)
-	again := v.asked(r)
+	again := v.objected(r)
 	text, begin := "", ""
 	switch odd := work.IntN(3) == 0; {
 	case structured && odd:
@@ -55,7 +55,7 @@ func (v *voice) Converse(ctx context.Context, r model.Request, emit func(string)
 	switch {
 	case err != nil:
 		return reply, err
-	case len(reply.Calls) > 0 && structured: // what it writes before its calls is no answer
+	case len(reply.Calls) > 0 && structured: // a text before calls is not an answer
 		text = beginnings[work.IntN(len(beginnings))]
 	case begin != "":
 		text = reply.Text
@@ -65,12 +65,12 @@ func (v *voice) Converse(ctx context.Context, r model.Request, emit func(string)
 	return reply, nil
 }
 
-// mark is what messages begin with: it tells their runs apart.
+// mark is what messages begin with: it distinguishes their runs.
 var mark = regexp.MustCompile(`(?m)^#\d+$`)
 
-// asked reports whether a request asks for a better answer, and checks that the one before it is journalled: else an
+// objected reports whether a request asks for a better answer, and checks that the one before it is journalled: else an
 // attempt that takes over would ask again.
-func (v *voice) asked(r model.Request) bool {
+func (v *voice) objected(r model.Request) bool {
 	of := ""
 	for _, m := range r.Messages {
 		if found := mark.FindString(m.Text); m.Role == model.User && found != "" {

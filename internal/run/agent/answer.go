@@ -51,8 +51,8 @@ const (
 	noText = "empty"
 )
 
-// asksAgain says whether the model is asked once more because its reply is empty. It is not where it may have said all
-// by its calls, or where another reply would be cut, too. The demo model replies as its message says.
+// asksAgain reports whether the model is asked once more because its reply is empty. A run that has called tools may
+// have done its work by them. A reply that was cut would be cut again. The demo model obeys its message.
 func (s *session) asksAgain(last record.Step) bool {
 	return model.Blank(last.Text) && last.Finish != cut && !s.called && s.answers <= repairs &&
 		s.Agent.Spec.Model.Provider != demo
@@ -63,8 +63,8 @@ const demo = "demo"
 // repairs is how often a model is asked for a better answer: one with text, or one that fits the schema.
 const repairs = 1
 
-// objection is what the model is told of an answer that is not good. Sending the same conversation again is known to
-// bring another empty reply.
+// objection is the message with which the model is asked for a better answer. An empty reply needs one, too: for the same
+// conversation models often return another empty reply.
 func (s *session) objection(ctx context.Context, step record.Step) string {
 	if s.wanted == nil {
 		return "Your reply was empty. Reply to the message above."

@@ -80,8 +80,8 @@ func speaks(pieces ...string) spoken { return spoken{pieces: pieces} }
 
 func speaksAndCalls(pieces ...string) spoken { return spoken{pieces: pieces, calls: true} }
 
-// Texts of several steps are paragraphs of the answer. What is streamed is the answer, piece by piece, and the break
-// comes as a piece of its own before the next text.
+// Texts of several steps are paragraphs of the answer. The streamed pieces join to it, and the break is a piece of its
+// own before the next text.
 func TestTextsOfStepsAreJoinedByABlankLine(t *testing.T) {
 	for name, c := range map[string]struct {
 		replies []spoken
@@ -141,7 +141,7 @@ func (b brokenAfter) Converse(ctx context.Context, r model.Request, emit func(st
 	return reply, err
 }
 
-// A repaired answer replaces the first one, for those who read along, too.
+// A repaired answer replaces the first one, in streams, too.
 func TestARepairedAnswerReplacesTheFirst(t *testing.T) {
 	out := &reader{}
 	m := &speaker{replies: []spoken{
@@ -156,7 +156,7 @@ func TestARepairedAnswerReplacesTheFirst(t *testing.T) {
 	assert.Contains(t, m.shown[2].Messages[3].Text, "Here: ", "the model is shown what it is to repair")
 }
 
-// An empty reply is asked for once more, with a line that says so, and is journalled before.
+// An empty reply is journalled, and asked for once more with a line about it.
 func TestAnEmptyReplyIsAskedForOnceMore(t *testing.T) {
 	for _, empty := range []string{"", " \n", "\u00A0", "\u200B\uFEFF"} {
 		m := &speaker{replies: []spoken{speaks(empty), speaks("Hello")}}
@@ -179,8 +179,8 @@ func TestAnEmptyReplyIsAskedForOnceMore(t *testing.T) {
 	}
 }
 
-// How a run ends whose model has nothing to say, and how often it is asked.
-func TestARunThatStaysEmptySaysSo(t *testing.T) {
+// A run whose model writes nothing ends so, and the model is asked twice at most.
+func TestARunThatStaysEmptyEndsEmpty(t *testing.T) {
 	one := 1
 	for name, c := range map[string]struct {
 		replies []spoken

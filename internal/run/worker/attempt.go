@@ -122,8 +122,8 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 		return agent.Result{Failure: failure}, err
 	}
 	t.Attempt, t.Journal, t.Keep, t.CheckLease = a.number, a.journal.add, a.journal.keepFile, a.mayGo
-	said, _ := view.Progress(t.Steps, false)
-	live := a.Hub.Writer(a.runID, a.number, said, run.Watched)
+	text, _ := view.Progress(t.Steps, false)
+	live := a.Hub.Writer(a.runID, a.number, text, run.Watched)
 	a.background(func() { live.Run(stopped, a.Tick) })
 	t.Output = live
 	return a.Loop.Work(ctx, t)

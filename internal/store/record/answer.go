@@ -42,7 +42,7 @@ func (a *Answer) Next(text string) (gap, own string) {
 	return paragraph.Break(a.kept.String()), paragraph.Begin(text)
 }
 
-// Kept is the text that stays, whatever the next step is: that of the steps with calls.
+// Kept is the text of the steps with calls. No later step replaces it.
 func (a *Answer) Kept() string { return a.kept.String() }
 
 // String is the text if no step follows.

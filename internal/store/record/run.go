@@ -369,7 +369,7 @@ func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 	return append(steps, last), nil
 }
 
-// Reconstructible says whether a step that has ended its run can be rebuilt from the run's result and the steps before,
+// Reconstructible reports whether a step that has ended its run can be rebuilt from the run's result and the steps before,
 // so that it need not be in the journal.
 func (step Step) Reconstructible(before []Step, answer, finish string) bool {
 	return step.Kind == ModelStep && len(step.Calls) == 0 && step.Tries <= 1 && step.RequestID == "" &&

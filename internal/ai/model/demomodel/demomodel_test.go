@@ -47,13 +47,14 @@ func answer(t require.TestingT, message string) (text string, rounds [][]string)
 	m := demomodel.New(host.System())
 	messages := []model.Message{{Role: model.User, Text: message}}
 	for range 50 {
-		said := ""
-		reply, err := m.Converse(context.Background(), model.Request{Messages: messages}, func(s string) { said += s })
+		streamed := ""
+		emit := func(s string) { streamed += s }
+		reply, err := m.Converse(context.Background(), model.Request{Messages: messages}, emit)
 		require.NoError(t, err)
-		if text != "" && said != "" {
+		if text != "" && streamed != "" {
 			text += "\n"
 		}
-		text += said
+		text += streamed
 		if len(reply.Calls) == 0 {
 			return text, rounds
 		}

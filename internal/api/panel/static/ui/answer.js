@@ -29,5 +29,5 @@ export function Text({ text, citations }) {
 export function Answered({ result }) {
   return html`<${Text} text=${result.answer ?? ''} citations=${result.citations} />
     ${result.output !== undefined && html`<${Json} value=${result.output} label="Output" />`}
-    <p class="small">${result.finish_reason} · ${number(result.usage?.input_tokens)} tokens in, ${number(result.usage?.output_tokens)} out · ${duration(result.usage?.active_ms)} of work</p>`
+    <p class="small">${result.finish_reason === 'empty' ? 'the model sent no text' : result.finish_reason} · ${number(result.usage?.input_tokens)} tokens in, ${number(result.usage?.output_tokens)} out · ${duration(result.usage?.active_ms)} of work</p>`
 }
