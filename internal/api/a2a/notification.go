@@ -36,7 +36,8 @@ func Notification(form, api string, w events.Webhook) (contentType string, body 
 		return "", nil, fmt.Errorf("a2a: there is no form %q", form)
 	}
 	v := view.Run{
-		RunID: w.RunID, ChatID: w.ChatID, Status: w.Status, Error: w.Error, Result: w.Result, UpdatedAt: w.OccurredAt,
+		RunID: w.RunID, ChatID: w.ChatID, Status: w.Status, Error: w.Error, Result: w.Result, Partial: w.Partial,
+		UpdatedAt: w.OccurredAt,
 	}
 	if err := json.Unmarshal(w.Interrupts, &v.Interrupts); err != nil {
 		return "", nil, fmt.Errorf("a2a: the interrupts of a webhook: %w", err)

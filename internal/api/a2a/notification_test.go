@@ -31,6 +31,9 @@ func TestANotificationIsTheTaskInItsVersion(t *testing.T) {
 	why := "no luck"
 	failed := events.Webhook{RunID: "r", ChatID: "c", Status: "failed", Interrupts: json.RawMessage(`[]`),
 		Error: &why, Result: json.RawMessage("null"), OccurredAt: "2026-03-01T12:00:00.000Z"}
+	cancelled := events.Webhook{RunID: "r", ChatID: "c", Status: "cancelled", Interrupts: json.RawMessage(`[]`),
+		Partial: &events.Partial{Answer: "ye", FinishReason: "cancelled"}, Result: json.RawMessage("null"),
+		OccurredAt: "2026-03-01T12:00:00.000Z"}
 	for name, c := range map[string]struct {
 		dialect   a2a.Dialect
 		webhook   events.Webhook
@@ -50,6 +53,9 @@ func TestANotificationIsTheTaskInItsVersion(t *testing.T) {
 				"messageId":"r-asks","role":"agent","taskId":"r","contextId":"c","parts":[
 				{"kind":"text","text":"Which?"},{"kind":"data","data":{"interrupts":[
 					{"id":"i","kind":"clarification","prompt":"Which?","created_at":"t"}]}}]}}}`},
+		"a cancel in 1.0, with the text until then": {a2a.V10, cancelled, "application/a2a+json", `{"task":{"id":"r",
+			"contextId":"c","status":{"state":"TASK_STATE_CANCELED","timestamp":"2026-03-01T12:00:00.000Z"},
+			"artifacts":[{"artifactId":"answer","parts":[{"text":"ye"}]}]}}`},
 		"a failure in 1.0": {a2a.V10, failed, "application/a2a+json", `{"task":{"id":"r","contextId":"c",
 			"status":{"state":"TASK_STATE_FAILED","timestamp":"2026-03-01T12:00:00.000Z","message":{
 				"messageId":"r-error","role":"ROLE_AGENT","taskId":"r","contextId":"c",
