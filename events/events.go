@@ -54,7 +54,7 @@ type Webhook struct {
 	Sequence    int               `json:"sequence"`
 }
 
-// Partial is what a cancelled run leaves instead of a result, if it has said something.
+// Partial is what a cancelled run leaves instead of a result, if it has a text.
 type Partial struct {
 	Answer       string `json:"answer" doc:"the text that had come"`
 	FinishReason string `json:"finish_reason" enum:"cancelled"`

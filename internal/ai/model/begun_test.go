@@ -15,8 +15,8 @@ import (
 	"agentplatform/internal/ai/providerhttp"
 )
 
-// What the provider may bill though it brought nothing: whatever it got and did not refuse.
-func TestAFailureSaysWhetherTheProviderHadBegun(t *testing.T) {
+// A provider may bill a call that brought nothing, if it got the request and did not refuse it.
+func TestAFailureIsMarkedWhereTheProviderHadBegun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	answers := func(f http.HandlerFunc) *httptest.Server {
 		s := httptest.NewServer(f)
@@ -37,15 +37,17 @@ func TestAFailureSaysWhetherTheProviderHadBegun(t *testing.T) {
 		server *httptest.Server
 		begun  bool
 	}{
-		"nobody listens":                {gone, false},
-		"its certificate is not known":  {foreign, false},
-		"it is overloaded":              {status(503, "busy"), false},
-		"it refuses":                    {status(400, `{"error":{"message":"no"}}`), false},
-		"it refuses with status 200":    {status(200, `{"error":{"message":"no"}}`), false},
-		"it breaks off":                 {status(200, "data: broken\n\n"), true},
-		"what it sends cannot be read":  {status(200, "data: {\n\n"), true},
-		"it sends nothing":              {status(200, ""), true},
-		"it hangs up before its answer": {answers(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }), true},
+		"nobody listens":               {gone, false},
+		"its certificate is not known": {foreign, false},
+		"it is overloaded":             {status(503, "busy"), false},
+		"it refuses":                   {status(400, `{"error":{"message":"no"}}`), false},
+		"it refuses with status 200":   {status(200, `{"error":{"message":"no"}}`), false},
+		"it breaks off":                {status(200, "data: broken\n\n"), true},
+		"what it sends cannot be read": {status(200, "data: {\n\n"), true},
+		"it sends nothing":             {status(200, ""), true},
+		"it hangs up before its answer": {answers(func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		}), true},
 		"it hangs up within its answer": {answers(func(w http.ResponseWriter, _ *http.Request) {
 			w.(http.Flusher).Flush()
 			panic(http.ErrAbortHandler)

@@ -299,8 +299,8 @@ func Begin(err error) error {
 	return err
 }
 
-// Begun says whether the provider may have worked on a call that failed, though nothing of a reply came: see [Begin].
-// Of a context that ended it is not known, so it may have.
+// Begun reports whether the provider may have worked on a call that failed, though no part of a reply came: see
+// [Begin]. Of a context that ended it is not known, so it may have.
 func Begun(err error) bool {
 	if f, is := errors.AsType[*Error](err); is && f.Begun {
 		return true

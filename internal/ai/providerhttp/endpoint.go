@@ -35,7 +35,7 @@ func (e Endpoint) Post(ctx context.Context, body []byte, accept string) (*http.R
 	return e.Client.Do(r)
 }
 
-// Sending returns a context for a request, and a function that says whether the whole request was sent.
+// Sending returns a context for a request, and a function that reports whether the whole request was sent.
 func Sending(ctx context.Context) (_ context.Context, sent func() bool) {
 	var wrote atomic.Bool
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{

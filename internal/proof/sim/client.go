@@ -569,7 +569,7 @@ func (c *client) watch(a *actor) {
 			Answer string `json:"answer"`
 		}
 		if last.Event == stream.Done && last.Run.Partial != nil && !strings.HasPrefix(text, last.Run.Partial.Answer) {
-			c.checker.violated(11, "the stream of %s joined to %q, and what is kept is %q", run, text, last.Run.Partial.Answer)
+			c.checker.violated(11, "the stream of %s joined to %q, and %q is kept", run, text, last.Run.Partial.Answer)
 		}
 		if last.Event == stream.Done {
 			_ = json.Unmarshal(last.Run.Result, &result)

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 )
 
 // meter is a model whose calls are cut short: by the end of the work, and now and then by a failure in the end. It
-// reports a unit of tokens for each of them. That is more than runs use otherwise, so that what a run is charged tells
+// reports a unit of tokens for each of them. That is more than runs use otherwise, so that the charge of a run shows
 // how many of them were counted.
 type meter struct {
 	model.Model
@@ -53,7 +54,7 @@ type cuts struct {
 	reported int
 	lost     int    // with their worker, before a commit of it could have them
 	worker   string // the actor that claimed the run last
-	broken   bool   // its attempt may end without what it has used
+	broken   bool   // its attempt may end without the tokens that it has used
 }
 
 func (c *checker) cutsOf(run string) *cuts {
@@ -77,12 +78,13 @@ func (c *checker) runOf(r model.Request) string {
 func (c *checker) reported(run string) {
 	n := c.cutsOf(run)
 	n.reported++
-	if n.worker != c.world.awake.name && !(n.worker == "" && strings.Contains(c.world.awake.name, " start ")) {
+	by := c.world.awake.name
+	if first := n.worker == "" && strings.Contains(by, " start "); !first && n.worker != by {
 		n.lost++
 	}
 }
 
-// claimed records who works on a run from now on. What an earlier worker has not had committed is lost.
+// claimed records who works on a run from now on. Calls that an earlier worker has not committed are lost.
 func (c *checker) claimed(r record.Run) {
 	n := c.cutsOf(r.ID())
 	n.lost, n.broken, n.worker = n.reported-int(r.Usage.InputTokens/unit), false, c.world.awake.name
@@ -99,13 +101,63 @@ func (c *checker) counted(before, r record.Run) {
 	}
 	n, charged := c.cutsOf(r.ID()), int(r.Usage.InputTokens/unit)
 	if charged > n.reported-n.lost {
-		c.violated(35, "run %s is charged for %d calls that were cut short, and %d were, without %d that are lost", r.ID(),
+		c.violated(35, "run %s is charged for %d calls that were cut short; %d were, and %d of them are lost", r.ID(),
 			charged, n.reported, n.lost)
 	}
 	left := before.Status == lifecycle.Running && (r.Status != lifecycle.Running || r.Hops > before.Hops)
 	others := r.CancelReason == "deleted" || n.broken || !before.Lease.Until.After(c.world.now.Add(c.world.skew))
 	if left && !others && charged < n.reported-n.lost {
-		c.violated(35, "run %s is %s and charged for %d calls that were cut short, and %d were, without %d that are lost",
+		c.violated(35, "run %s is %s and charged for %d calls that were cut short; %d were, and %d of them are lost",
 			r.ID(), r.Status, charged, n.reported, n.lost)
 	}
+}
+
+// accounted checks that the usage of a settled run is at least that of its journal, call by call.
+func (c *checker) accounted(r record.Run) {
+	journal, err := c.store().Journal(context.Background(), r.ID())
+	must(err)
+	if c.world.server != nil {
+		c.world.server.toldOf(r.ID(), journal)
+	}
+	if r.Status == lifecycle.Completed {
+		c.texts(r)
+	}
+	var calls, in, out int64
+	for _, step := range journal {
+		if step.Kind != record.ModelStep && step.Kind != record.CutStep {
+			continue
+		}
+		calls++
+		in += step.InputTokens
+		out += step.OutputTokens
+		if step.InputTokens < 0 || step.OutputTokens < 0 || step.OutputTokens > math.MaxInt32 {
+			c.violated(18, "step %d of run %s claims %d and %d tokens", step.Index, r.ID(), step.InputTokens,
+				step.OutputTokens)
+		}
+	}
+	if u := r.Usage; u.ModelCalls < calls || u.InputTokens < in || u.OutputTokens < out {
+		c.violated(18, "run %s is %s and has used %+v; its journal has %d calls of the model with %d and %d tokens",
+			r.ID(), r.Status, u, calls, in, out)
+	}
+}
+
+// shaky is a model that panics sometimes: before any output, or after all of it.
+type shaky struct {
+	model.Model
+
+	world *world
+}
+
+func (s shaky) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
+	if !s.world.strange {
+		return s.Model.Converse(ctx, r, emit)
+	}
+	if s.world.maybe("model panics") {
+		panic("the model's program failed")
+	}
+	reply, err := s.Model.Converse(ctx, r, emit)
+	if s.world.maybe("model panics late") {
+		panic("the model's program failed in the end")
+	}
+	return reply, err
 }

@@ -692,24 +692,3 @@ func (p *postman) Do(r *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{StatusCode: status, Body: io.NopCloser(strings.NewReader("ok")), Header: http.Header{}}, nil
 }
-
-// shaky is a model that panics sometimes: before any output, or after all of it.
-type shaky struct {
-	model.Model
-
-	world *world
-}
-
-func (s shaky) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
-	if !s.world.strange {
-		return s.Model.Converse(ctx, r, emit)
-	}
-	if s.world.maybe("model panics") {
-		panic("the model's program failed")
-	}
-	reply, err := s.Model.Converse(ctx, r, emit)
-	if s.world.maybe("model panics late") {
-		panic("the model's program failed in the end")
-	}
-	return reply, err
-}

@@ -336,7 +336,7 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 	return nil, nil // it is journalled before its calls are made, or with the pause that they lead to
 }
 
-// cutShort adds a call that brought no reply to the journal, if it used or said anything.
+// cutShort adds a call that brought no reply to the journal, if it used tokens or has a text.
 func (s *session) cutShort(step record.Step, outcome string) {
 	if step.Text == "" && step.InputTokens == 0 && step.OutputTokens == 0 {
 		return
@@ -396,27 +396,27 @@ func (s *session) converse(
 func (s *session) attempt(ctx context.Context, r model.Request) (reply model.Reply, text string, err error) {
 	call, cancel := s.Host.WithTimeout(ctx, callTime)
 	defer cancel()
-	var said strings.Builder
+	var streamed strings.Builder
 	begun := s.Host.Now()
 	stream := s.streaming(ctx)
 	call, span := s.spanOfModel(call, r)
 	reply, err = s.model.Converse(call, r, func(piece string) {
 		piece = strings.ToValidUTF8(piece, "\uFFFD")
-		if said.Len() > maxReply {
+		if streamed.Len() > maxReply {
 			return
 		}
-		if said.WriteString(piece); said.Len() > maxReply {
+		if streamed.WriteString(piece); streamed.Len() > maxReply {
 			cancel()
 			return
 		}
 		stream(piece)
 	})
-	endOfModel(ctx, span, reply, said.Len(), err)
-	if kind := model.KindOf(err); s.Called != nil && ctx.Err() == nil && said.Len() <= maxReply {
+	endOfModel(ctx, span, reply, streamed.Len(), err)
+	if kind := model.KindOf(err); s.Called != nil && ctx.Err() == nil && streamed.Len() <= maxReply {
 		s.Called(Called{Provider: s.Agent.Spec.Model.Provider, Took: s.Host.Now().Sub(begun),
 			Failed: kind == model.Retryable || kind == model.Throttled})
 	}
-	return reply, said.String(), err
+	return reply, streamed.String(), err
 }
 
 // next is the index of the next step. Indexes may be skipped: that of a call whose attempt was lost is not used

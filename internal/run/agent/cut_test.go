@@ -18,33 +18,35 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// cut is an attempt that fails with an error after it has said a text and reported tokens.
+// cut is an attempt that fails with an error after it has streamed a text and reported tokens.
 func cut(text string, in, out int64, err error) turn {
 	return func(model.Request) (model.Reply, error) {
 		return model.Reply{Text: text, InputTokens: in, OutputTokens: out}, err
 	}
 }
 
-var broken = errors.New("broken")
+var errBroken = errors.New("broken")
 
 // begun is a failure of a call that the provider had begun.
-func begun(kind model.Kind) error { return model.Begin(&model.Error{Kind: kind, Err: broken}) }
+func begun(kind model.Kind) error { return model.Begin(&model.Error{Kind: kind, Err: errBroken}) }
 
 func TestWhatFailedAttemptsUsedCountsInTheirStep(t *testing.T) {
-	busy := &model.Error{Kind: model.Retryable, Err: broken}
+	busy := &model.Error{Kind: model.Retryable, Err: errBroken}
 	done := claiming(strings.Repeat("z", 40), 1000, 10)
 	forty := strings.Repeat("x", 40) // 10 tokens by the estimate
 	for name, c := range map[string]struct {
-		says    []turn
+		turns   []turn
 		in, out int64
 		fails   bool
 	}{
-		"one attempt":                      {[]turn{done}, 1000, 10, false},
-		"reported thrice":                  {append(slices.Repeat([]turn{cut("half", 140, 10, busy)}, 3), done), 1420, 40, false},
-		"reported without a text":          {[]turn{cut("", 140, 100, busy), done}, 1140, 110, false},
-		"only the input is reported":       {[]turn{cut(forty, 140, 0, busy), done}, 1140, 20, false},
-		"nothing is reported":              {[]turn{cut(forty, 0, 0, busy), done}, 1025, 20, false},
-		"an implausible report":            {[]turn{cut(forty, math.MaxInt64, math.MaxInt64, busy), done}, 1025, 20, false},
+		"one attempt": {[]turn{done}, 1000, 10, false},
+		"reported thrice": {append(slices.Repeat([]turn{cut("half", 140, 10, busy)}, 3), done),
+			1420, 40, false},
+		"reported without a text":    {[]turn{cut("", 140, 100, busy), done}, 1140, 110, false},
+		"only the input is reported": {[]turn{cut(forty, 140, 0, busy), done}, 1140, 20, false},
+		"nothing is reported":        {[]turn{cut(forty, 0, 0, busy), done}, 1025, 20, false},
+		"an implausible report": {[]turn{cut(forty, math.MaxInt64, math.MaxInt64, busy), done},
+			1025, 20, false},
 		"less than nothing is reported":    {[]turn{cut(forty, -1000, -1, busy), done}, 1025, 20, false},
 		"begun, and nothing came":          {[]turn{cut("", 0, 0, begun(model.Retryable)), done}, 1025, 10, false},
 		"refused, so that nothing is used": {[]turn{cut("", 0, 0, busy), done}, 1000, 10, false},
@@ -57,10 +59,10 @@ func TestWhatFailedAttemptsUsedCountsInTheirStep(t *testing.T) {
 		"the content is refused, reported": {[]turn{cut("half", 140, 10, begun(model.Refused))}, 140, 10, true},
 		"a bad request":                    {[]turn{fails(model.BadRequest)}, 0, 0, true},
 		"a bad request after a break":      {[]turn{cut(forty, 140, 10, busy), fails(model.BadRequest)}, 140, 10, true},
-		"an error of no model":             {[]turn{cut("", 0, 0, broken)}, 0, 0, true},
+		"an error of no model":             {[]turn{cut("", 0, 0, errBroken)}, 0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := &script{says: c.says}
+			m := &script{says: c.turns}
 			s := newStage(m, nil)
 			s.Host = &ticking{Host: host.System()}
 			s.task.Message.Text = strings.Repeat("y", 100) // 25 tokens by the estimate
@@ -148,12 +150,13 @@ func TestACallThatIsStoppedIsAStepWithItsTextAndTokens(t *testing.T) {
 func TestTheTextOfAnAttemptThatFailedIsGoneWhenTheWorkIsStopped(t *testing.T) {
 	for _, leaves := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())
-		s := newStage(&script{says: []turn{cut("half", 140, 10, &model.Error{Kind: model.Retryable, Err: broken})}}, nil)
+		busy := &model.Error{Kind: model.Retryable, Err: errBroken}
+		s := newStage(&script{says: []turn{cut("half", 140, 10, busy)}}, nil)
 		h := &ticking{Host: host.System()}
 		s.Host = h
-		asked := 0
+		checks := 0
 		s.task.CheckLease = func() error {
-			if asked++; asked < 2 {
+			if checks++; checks < 2 {
 				return nil
 			}
 			if !leaves {
@@ -175,10 +178,12 @@ func TestTheTextOfAnAttemptThatFailedIsGoneWhenTheWorkIsStopped(t *testing.T) {
 // A loop that goes on counts a call that was cut short, and otherwise takes no notice of it.
 func TestALoopGoesOnAfterACallThatWasCutShort(t *testing.T) {
 	before := []record.Step{
-		{Index: 0, Kind: record.ModelStep, Text: "I look. ", Calls: []record.Call{{ID: "0", Name: "act", Arguments: []byte(`{"n":1}`)}}},
+		{Index: 0, Kind: record.ModelStep, Text: "I look. ",
+			Calls: []record.Call{{ID: "0", Name: "act", Arguments: []byte(`{"n":1}`)}}},
 		{Index: 1, Kind: record.ToolStep, CallID: "0-0", Name: "act", Outcome: "succeeded", Output: "seen"},
 	}
-	short := record.Step{Index: 2, Kind: record.CutStep, Text: "The ans", Outcome: "stopped", InputTokens: 70, OutputTokens: 7}
+	short := record.Step{Index: 2, Kind: record.CutStep, Text: "The ans", Outcome: "stopped",
+		InputTokens: 70, OutputTokens: 7}
 	var shown [2][]model.Message
 	for n, steps := range [][]record.Step{before, append(slices.Clone(before), short)} {
 		m := &script{says: []turn{says("The answer is 5.")}}

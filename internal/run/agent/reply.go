@@ -134,12 +134,12 @@ func used(request model.Request, reply model.Reply, said int) (in, out int64) {
 		plausible(reply.OutputTokens, max(said, len(reply.Text)+sizeOf(reply.Calls)))
 }
 
-// spend adds to a step what an attempt used that brought no reply: what its provider has reported, or an estimate for
+// spend adds to a step the tokens of an attempt that brought no reply: as its provider has reported, or an estimate for
 // the request and the text that came. An attempt that the provider refused, or that did not reach it, used nothing.
-func spend(step *record.Step, request model.Request, reply model.Reply, said int, err error) {
+func spend(step *record.Step, request model.Request, reply model.Reply, streamed int, err error) {
 	reply = model.Reply{InputTokens: reply.InputTokens, OutputTokens: reply.OutputTokens} // the rest means nothing
-	if reply.InputTokens > 0 || reply.OutputTokens > 0 || said > 0 || model.Begun(err) {
-		in, out := used(request, reply, said)
+	if reply.InputTokens > 0 || reply.OutputTokens > 0 || streamed > 0 || model.Begun(err) {
+		in, out := used(request, reply, streamed)
 		step.InputTokens += in
 		step.OutputTokens += out
 	}

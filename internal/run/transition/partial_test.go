@@ -16,8 +16,8 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// tells journals steps of a running run.
-func (w *world) tells(run string, steps ...record.Step) {
+// journals commits steps of a running run.
+func (w *world) journals(run string, steps ...record.Step) {
 	w.t.Helper()
 	more := work
 	more.Steps = w.run(run).Steps + len(steps)
@@ -56,24 +56,24 @@ func TestCancelledRunKeepsItsText(t *testing.T) {
 				Spare: []record.Step{step(2, record.ModelStep, "two")}}))
 		}, long + "\n\ntwo"},
 		"while it is paused": {func(w *world, run string) record.Run {
-			asking := w.asking()
-			pause := asking.Event.(lifecycle.Pause)
+			pausing := w.asking()
+			pause := pausing.Event.(lifecycle.Pause)
 			pause.Steps = 2
-			asking.Event = pause
-			w.do(run, plainly(asking))
+			pausing.Event = pause
+			w.do(run, plainly(pausing))
 			return w.do(run, plainly(transition.Change{Event: lifecycle.Cancel{}}))
 		}, long},
 		"when its pause expires": {func(w *world, run string) record.Run {
-			asking := w.asking()
-			pause := asking.Event.(lifecycle.Pause)
+			pausing := w.asking()
+			pause := pausing.Event.(lifecycle.Pause)
 			pause.Steps = 2
-			asking.Event = pause
-			after := w.do(run, plainly(asking))
+			pausing.Event = pause
+			after := w.do(run, plainly(pausing))
 			w.clock.now = after.ExpiresAt
 			return w.do(run, plainly(transition.Change{Event: lifecycle.Expire{Pause: 1}}))
 		}, long},
 		"without a worker, after a call that was cut short": {func(w *world, run string) record.Run {
-			w.tells(run, step(2, record.CutStep, "two"))
+			w.journals(run, step(2, record.CutStep, "two"))
 			w.clock.now = w.clock.now.Add(2 * time.Hour)
 			return w.do(run, plainly(transition.Change{Event: lifecycle.Cancel{}}))
 		}, long + "\n\ntwo"},
@@ -81,7 +81,7 @@ func TestCancelledRunKeepsItsText(t *testing.T) {
 		w := newWorld(t)
 		run := w.accept("u")
 		w.claim(run)
-		w.tells(run, calls(step(0, record.ModelStep, long)), step(1, record.ToolStep, "not this"))
+		w.journals(run, calls(step(0, record.ModelStep, long)), step(1, record.ToolStep, "not this"))
 		after := c.cancel(w, run)
 		require.Equal(t, lifecycle.Cancelled, after.Status, name)
 		want := &events.Partial{Answer: c.want, FinishReason: "cancelled"}
@@ -119,21 +119,21 @@ func (w *world) entity(run string) record.RunEntity {
 	return e
 }
 
-// Other ends leave no text, nor does a run that had said nothing or is deleted.
+// Other ends leave no text, nor does a run without one, or one that is deleted.
 func TestNoTextIsLeftByOtherEnds(t *testing.T) {
 	for name, c := range map[string]struct {
 		text string
 		end  func(w lifecycle.Work) lifecycle.Event
 	}{
-		"it failed":           {"text", func(w lifecycle.Work) lifecycle.Event { return lifecycle.Fail{Work: w} }},
-		"its time was up":     {"text", func(w lifecycle.Work) lifecycle.Event { return lifecycle.TimeOut{Work: w} }},
-		"it was deleted":      {"text", func(lifecycle.Work) lifecycle.Event { return lifecycle.Remove{} }},
-		"it had said nothing": {"", func(lifecycle.Work) lifecycle.Event { return lifecycle.Cancel{ProcessID: "other"} }},
+		"it failed":       {"text", func(w lifecycle.Work) lifecycle.Event { return lifecycle.Fail{Work: w} }},
+		"its time was up": {"text", func(w lifecycle.Work) lifecycle.Event { return lifecycle.TimeOut{Work: w} }},
+		"it was deleted":  {"text", func(lifecycle.Work) lifecycle.Event { return lifecycle.Remove{} }},
+		"it had no text":  {"", func(lifecycle.Work) lifecycle.Event { return lifecycle.Cancel{ProcessID: "other"} }},
 	} {
 		w := newWorld(t)
 		run := w.accept("u")
 		w.claim(run)
-		w.tells(run, step(0, record.ModelStep, c.text))
+		w.journals(run, step(0, record.ModelStep, c.text))
 		last := work
 		last.Steps = 1
 		after := w.do(run, plainly(transition.Change{Event: c.end(last)}))
@@ -148,13 +148,13 @@ func TestNoTextIsLeftByOtherEnds(t *testing.T) {
 	}
 }
 
-// However much a run has said, it can be cancelled: the text is cut.
+// A run with any amount of text can be cancelled: the text is cut.
 func TestALongTextDoesNotKeepARunFromBeingCancelled(t *testing.T) {
 	w := newWorld(t)
 	run := w.accept("u")
 	w.claim(run)
 	for n := range 20 { // 80 MiB: more than a document may have
-		w.tells(run, calls(step(n, record.ModelStep, strings.Repeat("x", 1-min(n, 1))+strings.Repeat("é", 2<<20))))
+		w.journals(run, calls(step(n, record.ModelStep, strings.Repeat("x", 1-min(n, 1))+strings.Repeat("é", 2<<20))))
 	}
 	w.do(run, plainly(transition.Change{Event: lifecycle.Cancel{}}))
 	last := work

@@ -91,7 +91,7 @@ func (x *Executor) AtWork(ctx context.Context, organization string) (bool, error
 type Change struct {
 	Event      lifecycle.Event
 	Steps      []record.Step         // journal entries
-	Spare      []record.Step         // further ones, which are stored only if the run does not complete: Result has them
+	Spare      []record.Step         // further ones that Result has: stored unless the run completes
 	Interrupts []record.Interrupt    // of a pause
 	Decisions  *record.Decisions     // that end a pause
 	Result     json.RawMessage       // of a completed run
@@ -262,7 +262,7 @@ func (x *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run,
 	return tx.Err()
 }
 
-// maxPartial is how many bytes of text are kept of a cancelled run. Whatever it said, a cancel succeeds.
+// maxPartial is how many bytes of text are kept of a cancelled run: a long text must not keep it from its end.
 const maxPartial = 8 << 20
 
 // partial is what a cancelled run leaves instead of a result; nil: nothing. A run that is deleted leaves nothing.

@@ -67,8 +67,8 @@ func Rendered(ctx context.Context, stored json.RawMessage, reader citation.Reade
 	return json.Marshal(r)
 }
 
-// left reads what a run has left: its stored result, or what a cancelled run has said; nil: nothing. The error is one of
-// the store.
+// left reads the stored result of a run, or the text of a cancelled one; nil: there is none. The error is one of the
+// store.
 func left(ctx context.Context, s *record.Store, r record.Run) (result json.RawMessage, p *events.Partial, err error) {
 	stored, err := s.Output(ctx, r)
 	if err != nil || stored == nil || r.Status != lifecycle.Cancelled {
@@ -78,7 +78,7 @@ func left(ctx context.Context, s *record.Store, r record.Run) (result json.RawMe
 	return nil, p, err
 }
 
-// PartialOf reads what a cancelled run has said; nil: nothing, or it was not cancelled. Like the answer of a result it
+// PartialOf reads the text of a cancelled run; nil: it has none, or was not cancelled. Like the answer of a result it
 // quotes no documents, so who may read the run may read it. The error is one of the store.
 func PartialOf(ctx context.Context, s *record.Store, r record.Run) (*events.Partial, error) {
 	_, p, err := left(ctx, s, r)

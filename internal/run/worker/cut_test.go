@@ -23,8 +23,8 @@ import (
 	"agentplatform/internal/store/table"
 )
 
-// stuck says a text, reports tokens, and waits until it is stopped.
-func (s *stage) stuck(text string, in, out int64) talk {
+// stuck streams a text, reports tokens, and waits until it is stopped.
+func (*stage) stuck(text string, in, out int64) talk {
 	return func(ctx context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
 		emit(text)
 		hang(ctx)
@@ -41,8 +41,8 @@ func then(parts ...talk) talk {
 	}
 }
 
-// looks is a first step: a text and a call, of 110 tokens.
-func looks(_ context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
+// firstStep is a first step: a text and a call, of 110 tokens.
+func firstStep(_ context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
 	emit("Let me look. ")
 	reply := calls("one")
 	reply.Text, reply.InputTokens, reply.OutputTokens = "Let me look. ", 100, 10
@@ -60,7 +60,7 @@ func (s *stage) entry(run string) record.Entry {
 	return page.Rows[0].Value
 }
 
-// Whatever ends a run, or an attempt, what a call has used that was cut short is counted once: in the run, in its
+// However a run ends, or an attempt, the tokens of a call that was cut short are counted once: in the run, in its
 // ledger entry, in budgets, and in the journal.
 func TestACallThatIsCutShortIsCountedOnce(t *testing.T) {
 	failing := func(context.Context, model.Request, func(string)) (model.Reply, error) {
@@ -71,7 +71,7 @@ func TestACallThatIsCutShortIsCountedOnce(t *testing.T) {
 		return model.Reply{Text: "done", Finish: "stop", InputTokens: 200, OutputTokens: 20}, nil
 	}
 	for name, c := range map[string]struct {
-		said    func(s *stage) talk
+		model   func(s *stage) talk
 		end     func(s *stage, run string) // while the call goes on
 		again   bool
 		status  lifecycle.Status
@@ -80,28 +80,29 @@ func TestACallThatIsCutShortIsCountedOnce(t *testing.T) {
 		steps   int
 	}{
 		"a cancel": {
-			func(s *stage) talk { return then(looks, s.stuck("The answer", 1000, 100)) },
+			func(s *stage) talk { return then(firstStep, s.stuck("The answer", 1000, 100)) },
 			func(s *stage, run string) { s.cancel(run) }, false, lifecycle.Cancelled,
-			lifecycle.Usage{InputTokens: 1100, OutputTokens: 110, ModelCalls: 2, ToolCalls: 1}, "Let me look. \n\nThe answer", 3,
+			lifecycle.Usage{InputTokens: 1100, OutputTokens: 110, ModelCalls: 2, ToolCalls: 1},
+			"Let me look. \n\nThe answer", 3,
 		},
 		"a cancel, and nothing is reported": {
-			func(s *stage) talk { return then(looks, s.stuck("The answer", 0, 0)) },
+			func(s *stage) talk { return then(firstStep, s.stuck("The answer", 0, 0)) },
 			func(s *stage, run string) { s.cancel(run) }, false, lifecycle.Cancelled,
 			lifecycle.Usage{InputTokens: 100 + 7, OutputTokens: 10 + 3, ModelCalls: 2, ToolCalls: 1},
 			"Let me look. \n\nThe answer", 3,
 		},
 		"its time is up": {
-			func(s *stage) talk { return then(looks, s.stuck("The answer", 1000, 100)) },
+			func(s *stage) talk { return then(firstStep, s.stuck("The answer", 1000, 100)) },
 			func(*stage, string) {}, false, lifecycle.TimedOut,
 			lifecycle.Usage{InputTokens: 1100, OutputTokens: 110, ModelCalls: 2, ToolCalls: 1}, "", 3,
 		},
 		"it fails": {
-			func(*stage) talk { return then(looks, failing) },
+			func(*stage) talk { return then(firstStep, failing) },
 			func(*stage, string) {}, false, lifecycle.Failed,
 			lifecycle.Usage{InputTokens: 1100, OutputTokens: 110, ModelCalls: 2, ToolCalls: 1}, "", 3,
 		},
 		"a release": {
-			func(s *stage) talk { return then(looks, s.stuck("do", 1000, 100), done) },
+			func(s *stage) talk { return then(firstStep, s.stuck("do", 1000, 100), done) },
 			func(*stage, string) {}, true, lifecycle.Completed,
 			lifecycle.Usage{InputTokens: 1300, OutputTokens: 130, ModelCalls: 3, ToolCalls: 1}, "", 4,
 		},
@@ -116,7 +117,7 @@ func TestACallThatIsCutShortIsCountedOnce(t *testing.T) {
 					spec.Limits.MaxActiveSeconds = &seconds
 				})
 				s.tools = []tool.Offer{fine("one")}
-				s.said = c.said(s)
+				s.said = c.model(s)
 				run := s.post()
 				ctx, stop := context.WithCancel(t.Context())
 				defer stop()
@@ -180,15 +181,14 @@ func (s *stage) cancel(run string) {
 	require.NoError(s, err)
 }
 
-// A reply that has come when the run is cancelled is counted and kept, though no commit had it: its own is the one that
-// fails, or the one that ends the run.
+// A reply that has come when the run is cancelled is counted and kept, though its own commit failed or was not made.
 func TestAReplyThatComesWithACancelIsKept(t *testing.T) {
 	for name, lost := range map[string]func(s *stage, run string){
 		"before its commit": func(s *stage, run string) {
-			said := s.said
+			inner := s.said
 			s.said = func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 				s.transition(run, lifecycle.Cancel{})
-				return said(ctx, r, emit)
+				return inner(ctx, r, emit)
 			}
 		},
 		"as the answer": func(s *stage, run string) {
@@ -229,12 +229,14 @@ func TestAReplyThatComesWithACancelIsKept(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t, local)
 				most := int64(1_000_000)
-				s.edit(func(spec *catalog.AgentSpec) { spec.Budget = &record.Budget{Period: "month", MaxTokens: &most} })
+				s.edit(func(spec *catalog.AgentSpec) {
+					spec.Budget = &record.Budget{Period: "month", MaxTokens: &most}
+				})
 				s.tools = []tool.Offer{offer("one", func(ctx context.Context) (tool.Result, error) {
 					hang(ctx)
 					return tool.Result{}, ctx.Err()
 				})}
-				s.said = looks
+				s.said = firstStep
 				run := s.post()
 				lost(s, run)
 				s.handle(t.Context(), run)
@@ -251,7 +253,7 @@ func TestAReplyThatComesWithACancelIsKept(t *testing.T) {
 
 // A budget of tokens is not escaped by cancels: each run reads its text from the stream, and is cancelled late.
 func TestABudgetIsNotEscapedByCancelling(t *testing.T) {
-	for name, said := range map[string]func(s *stage) talk{
+	for name, script := range map[string]func(s *stage) talk{
 		"usage is reported":     func(s *stage) talk { return s.stuck(strings.Repeat("word ", 40), 400, 100) },
 		"no usage is reported":  func(s *stage) talk { return s.stuck(strings.Repeat("word ", 80), 0, 0) },
 		"it is asked once more": func(s *stage) talk { return again(s.stuck("", 200, 50)) },
@@ -260,8 +262,10 @@ func TestABudgetIsNotEscapedByCancelling(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStage(t, local)
 				most := int64(2000)
-				s.edit(func(spec *catalog.AgentSpec) { spec.Budget = &record.Budget{Period: "month", MaxTokens: &most} })
-				s.said = said(s)
+				s.edit(func(spec *catalog.AgentSpec) {
+					spec.Budget = &record.Budget{Period: "month", MaxTokens: &most}
+				})
+				s.said = script(s)
 				message := intake.Message{AgentID: s.agent, Text: strings.Repeat("asked ", 1600/6) + "asks"}
 				for range 4 {
 					posted, err := s.intake.Post(t.Context(), s.who, message)
@@ -282,11 +286,11 @@ func TestABudgetIsNotEscapedByCancelling(t *testing.T) {
 }
 
 // again breaks off each first attempt, as another model would go on.
-func again(said talk) talk {
+func again(inner talk) talk {
 	return func(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 		if r.Try == 0 {
 			return model.Reply{InputTokens: 200, OutputTokens: 50}, model.Fail(model.Retryable, "it broke off")
 		}
-		return said(ctx, r, emit)
+		return inner(ctx, r, emit)
 	}
 }

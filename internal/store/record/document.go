@@ -240,8 +240,8 @@ type Step struct {
 	// Of a tool call.
 	CallID string `json:"call_id,omitempty"`
 	Name   string `json:"name,omitempty"`
-	// succeeded, failed, rejected, answered, or started before a call that must not be repeated; of a call of the model
-	// that was cut short: failed, stopped
+	// succeeded, failed, rejected, answered, or started before a call that must not be repeated; of a call of the
+	// model that was cut short: failed, stopped
 	Outcome string    `json:"outcome,omitempty"`
 	Output  string    `json:"output,omitempty"`
 	Files   []FileRef `json:"files,omitempty"` // parts of the result that were too large for the journal

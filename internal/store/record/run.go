@@ -320,8 +320,8 @@ func (s *Store) Output(ctx context.Context, r Run) (json.RawMessage, error) {
 	return out, err
 }
 
-// SetOutput stores what a run leaves: in the head, which the caller writes afterwards, when it is small, else in its own item.
-// In the run it is, byte for byte, as it is read later.
+// SetOutput stores the output of a run: in the head, which the caller writes afterwards, when it is small, else in its
+// own item. In the run it is, byte for byte, as it is read later.
 func (tx *Tx) SetOutput(ctx context.Context, r *Run, result json.RawMessage) {
 	if len(result) <= headLimit {
 		var err error

@@ -180,8 +180,7 @@ func (h *received) take(event types.ConverseStreamOutput) {
 	}
 }
 
-// failure turns an SDK error into a [model.Error] whose text may be shown to clients. begun says that the request was
-// sent.
+// failure turns an SDK error into a [model.Error] whose text may be shown to clients. begun: the request was sent.
 func failure(err error, begun bool) error {
 	var answered *awshttp.ResponseError
 	isAnswer := errors.As(err, &answered) && answered.Response != nil && answered.HTTPStatusCode() != 0

@@ -85,7 +85,8 @@ func (h *handlers) chatRoutes() {
 		Responses: map[string]*huma.Response{
 			"200": {
 				Description: "The run ended within the observe window: its result, or, when it was cancelled, " +
-					"run_id, status, agent_id and what it had said. With streaming=true: NDJSON, an event on each line.",
+					"run_id, status, agent_id and the text until then. With streaming=true: NDJSON, an event on " +
+					"each line.",
 				Content: ended, Headers: replayed,
 			},
 			"202": {

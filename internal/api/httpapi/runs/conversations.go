@@ -259,7 +259,7 @@ func (h *handlers) listRunMessages(
 	return httpapi.Body(list), nil
 }
 
-// viewAnswer adds a run's answer to its message, or what it had said when it was cancelled.
+// viewAnswer adds a run's answer to its message, or the text that a cancelled run had.
 func (h *handlers) viewAnswer(
 	ctx context.Context, v messageView, r record.Run, reads citation.Reader,
 ) (_ messageView, there bool, err error) {

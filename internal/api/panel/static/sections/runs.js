@@ -164,7 +164,7 @@ function Details({ of: r }) {
     ${r.status === 'awaiting_input' && html`<${Card} title="Waits for a human"><${Decisions} runId=${r.run_id} chatId=${r.chat_id} interrupts=${r.interrupts} expires=${r.expires_at} /></${Card}>`}
     <${Card} title="Steps"><${Await} of=${steps}>${() => html`<${Waterfall} run=${r} steps=${steps.data} interrupts=${waited.data ?? []} />`}</${Await}></${Card}>
     <${Card} title="Input">${said ? html`<${Plain} text=${said.content} />` : messages.data ? html`<${Empty}>The message is gone.</${Empty}>` : html`<${Await} of=${messages} />`}</${Card}>
-    <${Card} title="Result">${r.result ? html`<${Answered} result=${r.result} />` : r.partial ? html`<p class="small">It was cancelled. Until then it said:</p><${Text} text=${r.partial.answer} />` : html`<${Empty}>${active(r) ? 'It has not ended yet.' : 'It has none.'}</${Empty}>`}</${Card}>
+    <${Card} title="Result">${r.result ? html`<${Answered} result=${r.result} />` : r.partial ? html`<p class="small">It was cancelled. Its text until then:</p><${Text} text=${r.partial.answer} />` : html`<${Empty}>${active(r) ? 'It has not ended yet.' : 'It has none.'}</${Empty}>`}</${Card}>
     ${files.length > 0 && html`<${Card} title="Files"><${Files} of=${files} /></${Card}>`}
     <${Parked} of=${r} />
     <${Card} title="Webhook deliveries"><${Deliveries} query=${{ run_id: r.run_id }} empty="Nothing was pushed: the run has no callback_url." /></${Card}>
