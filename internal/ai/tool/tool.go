@@ -39,6 +39,8 @@ type Definition struct {
 	// Binding is what the kind needs for a call. Other packages read only its member url, which is set where calls go
 	// to another address than the endpoint's URL.
 	Binding json.RawMessage `json:"binding,omitempty"`
+	// Problem says why the tool cannot be called, in words; empty where it can.
+	Problem string `json:"-"`
 }
 
 // Origin is the server that calls go to; empty where that is the endpoint's own.

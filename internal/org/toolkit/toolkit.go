@@ -423,6 +423,7 @@ func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) 
 		return one, fmt.Sprintf("what is needed to call it is over %d bytes", maxBinding)
 	}
 	one.Parameters, one.Problem = parameters(d.Parameters)
+	one.Problem = cmp.Or(one.Problem, tool.Clip(d.Problem, tool.EnoughText))
 	if names[d.Name] {
 		one.Problem = "another tool has its name"
 	}

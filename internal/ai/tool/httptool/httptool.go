@@ -19,7 +19,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/platform/egress"
@@ -28,20 +27,15 @@ import (
 // Request describes how a tool's arguments become an HTTP request. Its JSON form is a definition's binding.
 type Request struct {
 	Method  string            `json:"method"`
-	URL     string            `json:"url"` // may have {argument} in its path
+	URL     string            `json:"url"`            // may have {argument} in its path
+	Path    []Field           `json:"path,omitempty"` // those of them that are not simple
 	Query   []Field           `json:"query,omitempty"`
 	Header  []Field           `json:"header,omitempty"`
 	Cookie  []Field           `json:"cookie,omitempty"`
 	Fixed   map[string]string `json:"fixed,omitempty"` // headers with constant values
 	Body    string            `json:"body,omitempty"`  // the argument that is the body; empty: none
 	Content string            `json:"content_type,omitempty"`
-}
-
-// Field is a part of a request that an argument fills.
-type Field struct {
-	Name     string `json:"name"`
-	Argument string `json:"argument"`
-	Joined   bool   `json:"joined,omitempty"` // a list becomes one value with commas, not several values
+	Form    []Field           `json:"form,omitempty"` // members of a form that is the body, where they say how
 }
 
 // Kind is the kind "http": a toolkit of one request that its owner describes.
@@ -139,18 +133,6 @@ func Do(
 	return result, nil
 }
 
-// resultOf is a response as text, or as a file where it is no text.
-func resultOf(kind string, body []byte) tool.Result {
-	if utf8.Valid(body) && !bytes.ContainsRune(body, 0) {
-		return tool.TextResult(string(body))
-	}
-	media, _, err := mime.ParseMediaType(kind)
-	if err != nil {
-		media = "application/octet-stream"
-	}
-	return tool.Result{Files: []tool.File{{ContentType: media, Data: body}}}
-}
-
 // Unreachable is the [tool.Error] of a server that cannot be reached. It names no address: the model and the user
 // read it.
 func Unreachable(err error) error {
@@ -179,9 +161,13 @@ func Authorize(r *http.Request, c tool.Credentials) error {
 	case "basic":
 		r.SetBasicAuth(c.Username, c.Password)
 	case "query":
-		q := r.URL.Query()
-		q.Set(c.Name, c.Value)
-		r.URL.RawQuery = q.Encode()
+		pairs := slices.DeleteFunc(strings.Split(r.URL.RawQuery, "&"), func(pair string) bool {
+			name, _, _ := strings.Cut(pair, "=")
+			name, err := url.QueryUnescape(name)
+			return pair == "" || err != nil || name == c.Name
+		})
+		pairs = append(pairs, url.QueryEscape(c.Name)+"="+url.QueryEscape(c.Value))
+		r.URL.RawQuery = strings.Join(pairs, "&")
 	}
 	return nil
 }
@@ -225,10 +211,8 @@ func once(r *http.Request) {
 }
 
 func (r Request) build(ctx context.Context, i tool.Invocation) (*http.Request, error) {
-	arguments := map[string]any{}
-	decoder := json.NewDecoder(bytes.NewReader(i.Arguments))
-	decoder.UseNumber()
-	if err := decoder.Decode(&arguments); err != nil {
+	arguments := map[string]json.RawMessage{}
+	if err := json.Unmarshal(i.Arguments, &arguments); err != nil {
 		return nil, tool.Fail("the arguments do not fit: %s", err)
 	}
 	address, err := r.address(arguments)
@@ -255,17 +239,20 @@ func (r Request) build(ctx context.Context, i tool.Invocation) (*http.Request, e
 		request.Header.Set("Idempotency-Key", i.IdempotencyKey)
 	}
 	for _, f := range r.Header {
-		for _, v := range f.values(arguments) {
-			if strings.ContainsAny(v, "\r\n\x00") {
-				return nil, tool.Fail("%s: must be a single line", f.Argument)
-			}
+		v, ok := f.inHeader(arguments[f.Argument])
+		if strings.ContainsAny(v, "\r\n\x00") {
+			return nil, tool.Fail("%s: must be a single line", f.Argument)
+		}
+		if ok {
 			request.Header.Add(f.Name, v)
 		}
 	}
+	var cookies []string
 	for _, f := range r.Cookie {
-		for _, v := range f.values(arguments) {
-			request.AddCookie(&http.Cookie{Name: f.Name, Value: v})
-		}
+		cookies = append(cookies, f.pairs(arguments[f.Argument], unreserved+inCookie)...)
+	}
+	if len(cookies) > 0 {
+		request.Header.Set("Cookie", strings.Join(cookies, "; "))
 	}
 	return request, nil
 }
@@ -281,7 +268,7 @@ func CheckAddress(address string) error {
 }
 
 // address fills the path and the query. An argument becomes part of one path segment, whatever characters it has.
-func (r Request) address(arguments map[string]any) (string, error) {
+func (r Request) address(arguments map[string]json.RawMessage) (string, error) {
 	u, err := url.Parse(r.URL)
 	if err != nil || CheckAddress(r.URL) != nil {
 		return "", tool.Fail("the tool has no valid address: its toolkit must be refreshed")
@@ -292,20 +279,21 @@ func (r Request) address(arguments map[string]any) (string, error) {
 	}
 	segments := strings.Split(template, "/")
 	for i, segment := range segments {
-		if segments[i], err = fill(segment, arguments); err != nil {
+		if segments[i], err = r.fill(segment, arguments); err != nil {
 			return "", err
 		}
 	}
-	q := u.Query()
+	var query []string
+	if u.RawQuery != "" {
+		query = append(query, u.RawQuery)
+	}
 	for _, f := range r.Query {
-		for _, v := range f.values(arguments) {
-			q.Add(f.Name, v)
-		}
+		query = append(query, f.pairs(arguments[f.Argument], unreserved)...)
 	}
 	path := strings.Join(segments, "/")
 	filled := u.Scheme + "://" + u.Host + path
-	if len(q) > 0 {
-		filled += "?" + q.Encode()
+	if len(query) > 0 {
+		filled += "?" + strings.Join(query, "&")
 	}
 	if is, err := url.Parse(filled); err != nil || is.Scheme != u.Scheme || is.Host != u.Host || is.User != nil ||
 		is.EscapedPath() != path {
@@ -315,35 +303,38 @@ func (r Request) address(arguments map[string]any) (string, error) {
 }
 
 // fill fills one segment of a path.
-func fill(segment string, arguments map[string]any) (string, error) {
+func (r Request) fill(segment string, arguments map[string]json.RawMessage) (string, error) {
+	const asWritten = unreserved + subDelimiter + "%:@"
 	if !placeholder.MatchString(segment) {
-		return escape(segment, "%:@"), nil
+		return escape(segment, asWritten), nil
 	}
 	var missing string
 	at, filled := 0, ""
 	for _, span := range placeholder.FindAllStringIndex(segment, -1) {
 		name := segment[span[0]+1 : span[1]-1]
-		text := textOfValue(arguments[name])
-		if text == "" && missing == "" {
+		field := Field{Name: name, Argument: name, Joined: true}
+		if i := slices.IndexFunc(r.Path, func(f Field) bool { return f.Argument == name }); i >= 0 {
+			field = r.Path[i]
+		}
+		text := field.inPath(arguments[name])
+		if (isNull(arguments[name]) || text == "") && missing == "" {
 			missing = name
 		}
-		filled += escape(segment[at:span[0]], "%:@") + escape(text, "")
+		filled += escape(segment[at:span[0]], asWritten) + text
 		at = span[1]
 	}
-	filled += escape(segment[at:], "%:@")
+	filled += escape(segment[at:], asWritten)
 	if missing != "" || filled == "." || filled == ".." {
 		return "", tool.Fail("%s: is required, as a part of the path", strings.Trim(cmp.Or(missing, segment), "{}"))
 	}
 	return filled, nil
 }
 
-// escape percent-encodes every character that could end a path segment or start another part of the address,
-// except those in keep.
+// escape percent-encodes every byte except letters, digits and those in keep.
 func escape(text, keep string) string {
 	var b strings.Builder
 	for _, c := range []byte(text) {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
-			strings.IndexByte("-_.~!$&'()*+,;="+keep, c) >= 0 {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte(keep, c) >= 0 {
 			b.WriteByte(c)
 		} else {
 			fmt.Fprintf(&b, "%%%02X", c)
@@ -373,62 +364,28 @@ var (
 	letsIn     = regexp.MustCompile(`(?i)^\s*(bearer|basic|digest|negotiate|token)\s+\S`)
 )
 
-func (r Request) body(arguments map[string]any) (io.Reader, string, error) {
+func (r Request) body(arguments map[string]json.RawMessage) (io.Reader, string, error) {
 	v, there := arguments[r.Body]
 	if r.Body == "" || !there {
 		return http.NoBody, "", nil
 	}
-	switch media, _, _ := mime.ParseMediaType(r.Content); {
-	case media == "application/x-www-form-urlencoded":
-		object, ok := v.(map[string]any)
-		if !ok {
-			return nil, "", tool.Fail("%s: must be an object", r.Body)
-		}
-		form := url.Values{}
-		for name := range object {
-			for _, text := range (Field{Argument: name}).values(object) {
-				form.Add(name, text)
-			}
-		}
-		return strings.NewReader(form.Encode()), media, nil
-	case strings.HasPrefix(media, "text/"):
-		return strings.NewReader(textOfValue(v)), media, nil
-	default:
-		b, err := json.Marshal(v)
-		return bytes.NewReader(b), r.Content, err
+	media, _, _ := mime.ParseMediaType(r.Content)
+	isForm := media == "application/x-www-form-urlencoded" || media == "multipart/form-data"
+	switch {
+	case isForm && !isObject(v):
+		return nil, "", tool.Fail("%s: must be an object", r.Body)
+	case media == "multipart/form-data":
+		b, content, err := r.multipart(v)
+		return bytes.NewReader(b), content, err
+	case isForm:
+		return strings.NewReader(r.form(v)), media, nil
+	case media == "" || IsJSON(media):
+		return bytes.NewReader(v), r.Content, nil
 	}
+	return strings.NewReader(textOf(v)), r.Content, nil
 }
 
-// values are the texts of an argument: one, several of a list, none where it is absent.
-func (f Field) values(arguments map[string]any) []string {
-	v, there := arguments[f.Argument]
-	if !there || v == nil {
-		return nil
-	}
-	list, ok := v.([]any)
-	if !ok {
-		return []string{textOfValue(v)}
-	}
-	texts := make([]string, 0, len(list))
-	for _, one := range list {
-		texts = append(texts, textOfValue(one))
-	}
-	if f.Joined {
-		return []string{strings.Join(texts, ",")}
-	}
-	return texts
-}
-
-func textOfValue(v any) string {
-	switch v := v.(type) {
-	case nil:
-		return ""
-	case string:
-		return v
-	case json.Number:
-		return v.String()
-	default:
-		b, _ := json.Marshal(v)
-		return string(b)
-	}
+// IsJSON says whether a media type is JSON.
+func IsJSON(media string) bool {
+	return media == "application/json" || media == "text/json" || strings.HasSuffix(media, "+json")
 }

@@ -6,9 +6,9 @@
 package openapitool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -224,7 +224,7 @@ func operation(d *document, base, path, method string, item, o map[string]any) (
 		Spec: tool.Spec{
 			Name: tool.Name(name), Description: describe(o), Parameters: parameters, RetrySafe: httptool.Safe(method),
 		},
-		Binding: binding,
+		Binding: binding, Problem: m.problem,
 	}, err
 }
 
@@ -236,6 +236,7 @@ type maker struct {
 	path       string // with names of arguments
 	properties map[string]any
 	required   []string
+	problem    string
 }
 
 // take takes the parameters and the body.
@@ -250,30 +251,34 @@ func (m *maker) take(item, o map[string]any) error {
 			argument = p.in + "_" + p.name // two parameters of one name in different places
 		}
 		m.argument(argument, p.schema, p.description, p.required || p.in == "path")
-		field := httptool.Field{Name: p.name, Argument: argument, Joined: p.joined}
+		field, fault := p.field()
+		m.fault(fault)
+		field.Argument = argument
 		switch p.in {
 		case "query":
 			m.request.Query = append(m.request.Query, field)
 		case "header":
-			field.Joined = true
 			m.request.Header = append(m.request.Header, field)
 		case "cookie":
 			m.request.Cookie = append(m.request.Cookie, field)
 		case "path":
+			if field.Style != "" || !field.Joined {
+				m.request.Path = append(m.request.Path, field)
+			}
 			if m.path = strings.ReplaceAll(m.path, "{"+p.name+"}", "{"+argument+"}"); len(m.path) > maxAddress {
 				return errLongNames
 			}
 		}
 	}
 	if body := m.object(o["requestBody"]); body != nil {
-		if content, media := bodyOf(m.document, m.object(body["content"])); media != nil {
-			m.request.Body, m.request.Content = bodyArgument, content
-			m.argument(bodyArgument, media["schema"], text(body["description"]), body["required"] == true)
-		}
+		m.body(body)
 	}
 	m.request.URL += m.path
 	return httptool.CheckAddress(m.request.URL)
 }
+
+// fault notes why the operation cannot be called as a tool; the first reason counts.
+func (m *maker) fault(why string) { m.problem = cmp.Or(m.problem, why) }
 
 func (m *maker) argument(name string, of any, description string, must bool) {
 	one := m.write(of, 0)
@@ -328,71 +333,4 @@ func shallow(properties map[string]any, required []string) json.RawMessage {
 	b, _ := json.Marshal(map[string]any{"type": "object", "properties": plain,
 		"required": append([]string{}, required...)})
 	return b
-}
-
-var errLongNames = errors.New("its parameters have names that are too long")
-
-// parameter is one parameter of an operation.
-type parameter struct {
-	name, in, description string
-	required, joined      bool
-	schema                any
-}
-
-// places are where a parameter may be sent.
-var places = []string{"query", "header", "cookie", "path"}
-
-// parameters are an operation's own and those of its path item that it does not replace.
-func parameters(d *document, item, o map[string]any) (all []parameter, err error) {
-	type place struct{ in, name string }
-	there, names := map[place]bool{}, 0
-	for _, from := range [][]any{list(o["parameters"]), list(item["parameters"])} {
-		own := map[place]bool{}
-		if len(from) > maxParameters {
-			return nil, fmt.Errorf("it takes over %d parameters", maxParameters)
-		}
-		for _, one := range from {
-			m := d.object(one)
-			p := parameter{
-				name: text(m["name"]), in: text(m["in"]), description: text(m["description"]),
-				required: m["required"] == true,
-				joined:   m["explode"] == false, schema: m["schema"],
-			}
-			if p.name == "" || !slices.Contains(places, p.in) || there[place{p.in, p.name}] {
-				continue
-			}
-			if names += len(p.name); names > maxNames {
-				return nil, errLongNames
-			}
-			if p.schema == nil {
-				if content := d.object(m["content"]); len(content) == 1 {
-					for _, media := range content {
-						p.schema = d.object(media)["schema"]
-					}
-				}
-			}
-			own[place{p.in, p.name}] = true
-			all = append(all, p)
-		}
-		maps.Copy(there, own)
-	}
-	return all, nil
-}
-
-// bodyOf chooses the media type of a body that models write best.
-func bodyOf(d *document, content map[string]any) (string, map[string]any) {
-	for _, kind := range []string{"application/json", "application/x-www-form-urlencoded", "text/plain"} {
-		if m := d.object(content[kind]); m != nil {
-			return kind, m
-		}
-	}
-	if len(content) > maxParameters {
-		return "", nil
-	}
-	for _, kind := range slices.Sorted(maps.Keys(content)) {
-		if m := d.object(content[kind]); m != nil && strings.HasSuffix(kind, "+json") && len(kind) <= maxKind {
-			return kind, m
-		}
-	}
-	return "", nil
 }

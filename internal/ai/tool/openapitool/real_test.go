@@ -61,6 +61,6 @@ func TestAPublishedDocumentIsReadAndItsOperationsCalled(t *testing.T) {
 		require.NoError(t, err)
 	}
 	assert.ElementsMatch(t, []string{
-		"GET /v1/files/a%2Fb?depth=2&ids=1%3A2%2C3%3A4 word ", `POST /v1/files/k/comments word {"message":"nice"}`,
+		"GET /v1/files/a%2Fb?ids=1%3A2%2C3%3A4&depth=2 word ", `POST /v1/files/k/comments word {"message":"nice"}`,
 	}, sent)
 }

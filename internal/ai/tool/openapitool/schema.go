@@ -25,6 +25,8 @@ type writer struct {
 
 	nodes, bytes int
 	above        []uintptr // the schemas being expanded: one that occurs again is a circular reference
+	withoutFiles bool      // properties that are files are left out
+	file         string    // one of them that is required, or stands alone
 }
 
 // take counts the bytes of a text.
@@ -88,23 +90,34 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 	if !w.room(len(of)) || !w.step(len(of)) {
 		return false
 	}
-	properties := map[string]any{}
+	properties, file := map[string]any{}, ""
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		w.take(len(name))
 		// only the server sends read-only properties
-		if p, _ := of[name].(map[string]any); p["$ref"] != nil || p["readOnly"] != true {
-			if w.object(of[name])["readOnly"] != true {
-				properties[name] = w.write(of[name], depth+1)
-			}
+		if p, _ := of[name].(map[string]any); p["$ref"] == nil && p["readOnly"] == true {
+			continue
+		}
+		p := w.object(of[name])
+		switch {
+		case p["readOnly"] == true:
+		case w.withoutFiles && w.isFile(p):
+			file = name
+		default:
+			properties[name] = w.write(of[name], depth+1)
 		}
 	}
 	out["properties"] = properties
+	if file != "" && len(properties) == 0 {
+		w.file = file
+	}
 	var required []string
 	if must := list(s["required"]); w.room(len(must)) && w.step(len(must)) {
 		for _, name := range must {
 			if _, there := properties[text(name)]; there {
 				w.take(len(text(name)))
 				required = append(required, text(name))
+			} else if w.withoutFiles && w.isFile(w.object(of[text(name)])) {
+				w.file = text(name)
 			}
 		}
 	}
@@ -112,6 +125,18 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 		out["required"] = required
 	}
 	return true
+}
+
+// isFile says whether a property of a form is a file, or a list of files.
+func (w *writer) isFile(s map[string]any) bool {
+	if items := w.object(s["items"]); items != nil {
+		s = items
+	}
+	if s["type"] == "file" || s["format"] == "binary" {
+		return true
+	}
+	kind := text(s["contentMediaType"])
+	return kind != "" && s["contentEncoding"] == nil && rank(kind) == binary
 }
 
 // plain copies the keywords that contain no schema.
@@ -152,7 +177,7 @@ func typesOf(s map[string]any) (named []string) {
 			named = append(named, name)
 		}
 	}
-	if s["nullable"] == true && len(named) > 0 && !slices.Contains(named, "null") {
+	if (s["nullable"] == true || s["x-nullable"] == true) && len(named) > 0 && !slices.Contains(named, "null") {
 		named = append(named, "null")
 	}
 	return named

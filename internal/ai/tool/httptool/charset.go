@@ -1,0 +1,130 @@
+package httptool
+
+import (
+	"bytes"
+	"mime"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gogs/chardet"
+	"golang.org/x/net/html/charset"
+	"golang.org/x/text/encoding"
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/encoding/unicode/utf32"
+
+	"agentplatform/internal/ai/tool"
+)
+
+const (
+	sampled = 64 << 10 // bytes from which an encoding is guessed
+	sure    = 20       // per cent of confidence; below it a text is taken for Western European
+)
+
+// resultOf is a response as text, or as a file where it is no text.
+func resultOf(kind string, body []byte) tool.Result {
+	media, parameters, err := mime.ParseMediaType(kind)
+	if err != nil && media == "" {
+		media = "application/octet-stream"
+	}
+	if text, ok := decode(media, parameters["charset"], body); ok {
+		return tool.TextResult(text)
+	}
+	return tool.Result{Files: []tool.File{{ContentType: media, Data: body}}}
+}
+
+// decode is a body as text: by its byte order mark, as UTF-8, by the charset that the server or the text itself names,
+// or as it looks like. ok is false for what is no text.
+func decode(media, named string, body []byte) (text string, ok bool) {
+	if e := marked(body); e != nil {
+		return decoded(e, body)
+	}
+	if utf8.Valid(body) && !bytes.ContainsRune(body, 0) && !strings.HasPrefix(strings.ToLower(named), "iso-2022") {
+		return string(body), true
+	}
+	if !IsText(media) && named == "" {
+		return "", false
+	}
+	if named == "" {
+		if found := declared.FindSubmatch(body[:min(len(body), 1024)]); found != nil {
+			named = string(found[1])
+		}
+	}
+	e, name := charset.Lookup(named)
+	switch wide := byZeros(body); {
+	case wide != nil:
+		e = wide
+	case bytes.ContainsRune(body, 0) && !strings.HasPrefix(name, "utf-16"):
+		return "", false
+	case e == nil || name == "utf-8" || name == "replacement":
+		e = guess(body)
+	}
+	return decoded(e, body)
+}
+
+// declared is what a text of HTML or XML says of its charset.
+var declared = regexp.MustCompile(
+	`(?i)^[^\x00]*?(?:<\?xml[^>]*?encoding|<meta[^>]*?charset)\s*=\s*["']?([a-z0-9_:.-]{1,40})`)
+
+func decoded(e encoding.Encoding, body []byte) (string, bool) {
+	text, err := e.NewDecoder().Bytes(body)
+	return strings.ToValidUTF8(string(text), "\uFFFD"), err == nil && !bytes.ContainsRune(text, 0)
+}
+
+// IsText says whether a media type is text by its name.
+func IsText(media string) bool {
+	return strings.HasPrefix(media, "text/") || IsJSON(media) || textual.MatchString(media)
+}
+
+var textual = regexp.MustCompile(`^application/(.+\+)?(xml|yaml|x-yaml|javascript|x-javascript|ecmascript|csv|` +
+	`x-www-form-urlencoded|graphql|x-ndjson|ndjson|jsonl|sql|sparql-query|toml)$`)
+
+// marked is the encoding that a byte order mark names; nil without one.
+func marked(body []byte) encoding.Encoding {
+	switch {
+	case bytes.HasPrefix(body, []byte("\xef\xbb\xbf")):
+		return unicode.UTF8BOM
+	case bytes.HasPrefix(body, []byte("\xff\xfe\x00\x00")):
+		return utf32.UTF32(utf32.LittleEndian, utf32.UseBOM)
+	case bytes.HasPrefix(body, []byte("\x00\x00\xfe\xff")):
+		return utf32.UTF32(utf32.BigEndian, utf32.UseBOM)
+	case bytes.HasPrefix(body, []byte("\xff\xfe")), bytes.HasPrefix(body, []byte("\xfe\xff")):
+		return unicode.UTF16(unicode.LittleEndian, unicode.UseBOM)
+	}
+	return nil
+}
+
+// byZeros is the encoding of a text whose first characters are ASCII, by the places of its zeros, as JSON has it; nil
+// where there are none.
+func byZeros(body []byte) encoding.Encoding {
+	switch zero := func(i int) bool { return i < len(body) && body[i] == 0 }; {
+	case len(body) < 2:
+		return nil
+	case zero(0) && zero(1) && zero(2) && !zero(3):
+		return utf32.UTF32(utf32.BigEndian, utf32.IgnoreBOM)
+	case zero(1) && zero(2) && zero(3) && !zero(0):
+		return utf32.UTF32(utf32.LittleEndian, utf32.IgnoreBOM)
+	case zero(0) && !zero(1):
+		return unicode.UTF16(unicode.BigEndian, unicode.IgnoreBOM)
+	case zero(1) && !zero(0):
+		return unicode.UTF16(unicode.LittleEndian, unicode.IgnoreBOM)
+	}
+	return nil
+}
+
+// guess is the encoding that a text looks like.
+func guess(body []byte) encoding.Encoding {
+	sample := body[:min(len(body), sampled)]
+	broken := strings.Count(strings.ToValidUTF8(string(sample), "\uFFFD"), "\uFFFD")
+	if beyond := len(sample) - utf8.RuneCount(sample); beyond > 5*broken {
+		return unicode.UTF8 // with some broken characters
+	}
+	best, err := chardet.NewTextDetector().DetectBest(sample)
+	if err == nil && best.Confidence >= sure && best.Charset != "UTF-8" {
+		if e, _ := charset.Lookup(best.Charset); e != nil {
+			return e
+		}
+	}
+	return charmap.Windows1252
+}

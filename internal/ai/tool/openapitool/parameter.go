@@ -1,0 +1,191 @@
+package openapitool
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"mime"
+	"slices"
+	"strings"
+
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/httptool"
+)
+
+var errLongNames = errors.New("its parameters have names that are too long")
+
+// parameter is one parameter of an operation, or a property of a form.
+type parameter struct {
+	name, in, description string
+	required, reserved    bool
+	style                 string
+	explode               any // whether it is exploded, where the document says so
+	schema                any
+}
+
+// places are where a parameter may be sent, and the styles that OpenAPI defines there, the default first.
+var places = map[string][]string{
+	"query":  {httptool.Form, httptool.Spaced, httptool.Piped, httptool.Tabbed, httptool.Deep, httptool.JSON},
+	"header": {httptool.Simple, httptool.JSON},
+	"cookie": {httptool.Form, httptool.JSON},
+	"path":   {httptool.Simple, httptool.Label, httptool.Matrix},
+}
+
+// ignored are headers that OpenAPI does not take as parameters: the request decides them.
+var ignored = []string{"accept", "content-type", "authorization"}
+
+// field is how the parameter is written, and why it cannot be.
+func (p parameter) field() (f httptool.Field, fault string) {
+	styles := places[p.in]
+	style := cmp.Or(p.style, styles[0])
+	if !slices.Contains(styles, style) {
+		return f, fmt.Sprintf("OpenAPI does not define the style %q of its parameter %s in the %s",
+			tool.Clip(style, 100), tool.Clip(p.name, 100), p.in)
+	}
+	f = httptool.Field{Name: p.name, Reserved: p.reserved && p.in == "query"}
+	if style != styles[0] {
+		f.Style = style
+	}
+	exploded := style == httptool.Form
+	if said, ok := p.explode.(bool); ok {
+		exploded = said
+	}
+	f.Joined = !exploded && style != httptool.Deep && style != httptool.JSON
+	return f, ""
+}
+
+// parameters are an operation's own and those of its path item that it does not replace.
+func parameters(d *document, item, o map[string]any) (all []parameter, err error) {
+	type place struct{ in, name string }
+	there, names := map[place]bool{}, 0
+	for _, from := range [][]any{list(o["parameters"]), list(item["parameters"])} {
+		own := map[place]bool{}
+		if len(from) > maxParameters {
+			return nil, fmt.Errorf("it takes over %d parameters", maxParameters)
+		}
+		for _, one := range from {
+			m := d.object(one)
+			p := parameter{
+				name: text(m["name"]), in: text(m["in"]), description: text(m["description"]),
+				required: m["required"] == true, reserved: m["allowReserved"] == true,
+				style: text(m["style"]), explode: m["explode"], schema: m["schema"],
+			}
+			if p.name == "" || places[p.in] == nil || there[place{p.in, p.name}] ||
+				p.in == "header" && slices.Contains(ignored, strings.ToLower(p.name)) {
+				continue
+			}
+			if names += len(p.name); names > maxNames {
+				return nil, errLongNames
+			}
+			if p.schema == nil {
+				if content := d.object(m["content"]); len(content) == 1 {
+					for kind, media := range content {
+						p.schema = d.object(media)["schema"]
+						if rank(kind) <= anyJSON {
+							p.style = httptool.JSON
+						}
+					}
+				}
+			}
+			own[place{p.in, p.name}] = true
+			all = append(all, p)
+		}
+		maps.Copy(there, own)
+	}
+	return all, nil
+}
+
+// The kinds of bodies, those first that models write best.
+const (
+	plainJSON = iota
+	anyJSON
+	urlForm
+	partedForm
+	plainText
+	jsonPatch
+	anyText
+	binary
+)
+
+// rank says which kind of body a media type is.
+func rank(kind string) int {
+	media, _, err := mime.ParseMediaType(kind)
+	if err != nil {
+		media = strings.ToLower(strings.TrimSpace(kind))
+	}
+	switch {
+	case media == "application/json":
+		return plainJSON
+	case media == "application/json-patch+json":
+		return jsonPatch
+	case httptool.IsJSON(media), media == "*/*", media == "application/*":
+		return anyJSON
+	case media == "application/x-www-form-urlencoded":
+		return urlForm
+	case media == "multipart/form-data":
+		return partedForm
+	case media == "text/plain":
+		return plainText
+	case httptool.IsText(media):
+		return anyText
+	}
+	return binary
+}
+
+// body takes the body in the media type that models write best.
+func (m *maker) body(body map[string]any) {
+	content := m.object(body["content"])
+	if len(content) == 0 || len(content) > maxParameters {
+		return
+	}
+	kinds := slices.Sorted(maps.Keys(content))
+	kind := slices.MinFunc(kinds, func(a, b string) int { return rank(a) - rank(b) })
+	of, media := rank(kind), m.object(content[kind])
+	said, must := text(body["description"]), body["required"] == true
+	if len(kind) > maxKind || media == nil {
+		return
+	}
+	m.request.Body, m.request.Content = bodyArgument, kind
+	if strings.Contains(kind, "*") {
+		m.request.Content = "application/json"
+	}
+	switch of {
+	case binary:
+		m.fault(fmt.Sprintf("its body is %s, which a model cannot write", tool.Clip(kind, 100)))
+	case anyText:
+		said = strings.TrimSpace(said + "\nThe body, as text of the type " + kind + ".")
+		m.argument(bodyArgument, map[string]any{"type": "string"}, said, must)
+		return
+	case urlForm, partedForm:
+		m.request.Form = m.form(m.object(media["encoding"]))
+		m.withoutFiles = true
+	}
+	m.argument(bodyArgument, media["schema"], said, must)
+	m.withoutFiles = false
+	if m.file != "" {
+		m.fault(fmt.Sprintf("it needs a file (%s), which a model cannot send", tool.Clip(m.file, 100)))
+	}
+}
+
+// form are the properties of a form's body that the document says how to write.
+func (m *maker) form(encoding map[string]any) (fields []httptool.Field) {
+	if len(encoding) > maxParameters {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(encoding)) {
+		e := m.object(encoding[name])
+		p := parameter{name: name, in: "query", style: text(e["style"]), explode: e["explode"],
+			reserved: e["allowReserved"] == true}
+		if kind := text(e["contentType"]); p.style == "" && p.explode == nil && kind != "" && rank(kind) <= anyJSON {
+			p.style = httptool.JSON
+		}
+		field, fault := p.field()
+		m.fault(fault)
+		if kind := text(e["contentType"]); len(kind) <= maxKind && !strings.ContainsAny(kind, "*,\r\n") {
+			field.Content = kind
+		}
+		fields = append(fields, field)
+	}
+	return fields
+}
