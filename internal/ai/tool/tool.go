@@ -39,7 +39,7 @@ type Definition struct {
 	// Binding is what the kind needs for a call. Other packages read only its member url, which is set where calls go
 	// to another address than the endpoint's URL.
 	Binding json.RawMessage `json:"binding,omitempty"`
-	// Problem says why the tool cannot be called, in words; empty where it can.
+	// Problem is why the tool cannot be called, in words; empty where it can.
 	Problem string `json:"-"`
 }
 
@@ -61,6 +61,7 @@ type Endpoint struct {
 	Document    []byte       // instead of a URL
 	Request     *HTTPRequest // of a toolkit that is a single request
 	Command     []string     // of a server that is a program on this machine
+	Selection   Selection    // of the operations of a document
 	Credentials Credentials
 }
 
@@ -193,8 +194,9 @@ type Prompt struct {
 // Limits on what a kind accepts from the other side.
 const (
 	MaxResult   = 20 << 20 // bytes of a result
-	MaxDocument = 10 << 20 // bytes of a description of tools
+	MaxDocument = 32 << 20 // bytes of a description of tools
 	MaxTools    = 500      // per toolkit
+	MaxOffered  = 128      // in a request to a model: some providers take no more
 	MaxSchema   = 64 << 10 // bytes of a tool's parameters
 )
 
@@ -317,8 +319,8 @@ func texts(value json.RawMessage) []string {
 	}
 }
 
-// Error is a failure whose text the model reads.
-type Error struct{ Message string }
+// Error is a failure whose text the model reads. Field names the member of a selection that is wrong, if one is.
+type Error struct{ Message, Field string }
 
 func (e *Error) Error() string { return e.Message }
 

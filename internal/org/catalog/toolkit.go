@@ -18,11 +18,13 @@ type Toolkit struct {
 	Document        string            `json:"document,omitzero"` // the blob key of an uploaded document
 	Request         *tool.HTTPRequest `json:"request,omitzero"`  // of the kind http
 	Command         []string          `json:"command,omitzero"`  // of a server that is a program on this machine
+	Selection       tool.Selection    `json:"selection,omitzero"`
 	Credentials     string            `json:"credentials,omitzero"`
 	CredentialsType string            `json:"credentials_type,omitzero"`    // the type of the credentials
 	Origins         []string          `json:"credentials_origins,omitzero"` // the servers that they are for
 	Tools           string            `json:"tools,omitzero"`               // the blob key of the list
 	ToolCount       int               `json:"tool_count"`
+	EnabledCount    *int              `json:"enabled_count,omitzero"` // nil in toolkits of earlier versions
 	CreatedAt       time.Time         `json:"created_at"`
 	UpdatedAt       time.Time         `json:"updated_at"`
 	RefreshedAt     time.Time         `json:"refreshed_at,omitzero"`

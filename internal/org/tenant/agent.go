@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
@@ -81,6 +82,9 @@ func (t *Tenants) checkSpec(
 	if err := t.checkKnowledge(ctx, organization, kept, s); err != nil {
 		return err
 	}
+	if err := t.CheckTools(ctx, organization, *s, "body.toolkit_ids", 0); err != nil {
+		return err
+	}
 	if err := t.CheckGroups(ctx, organization, "body.group_ids", kept.GroupIDs, s.GroupIDs); err != nil {
 		return err
 	}
@@ -100,6 +104,26 @@ func (t *Tenants) checkSpec(
 			"body.limits.max_steps", "must be between 1 and 1000"),
 		checkWhole(s),
 	)
+}
+
+// CheckTools returns a problem of kind Invalid at the field when an agent's model would be offered more tools than
+// providers take. more is how many come from the agent's client.
+func (t *Tenants) CheckTools(
+	ctx context.Context, organization string, s catalog.AgentSpec, field string, more int,
+) error {
+	if t.defaults.CountTools == nil {
+		return nil
+	}
+	n, err := t.defaults.CountTools(ctx, organization, s)
+	if err != nil || n+more <= tool.MaxOffered {
+		return err
+	}
+	own := "the agent would have"
+	if more > 0 {
+		own = "the agent and its client have"
+	}
+	return problem.InvalidField(field, "%s %d tools, and a model takes at most %d: disable some of its toolkits' tools",
+		own, n+more, tool.MaxOffered)
 }
 
 func checkOutput(wanted json.RawMessage) error {

@@ -25,6 +25,8 @@ type Defaults struct {
 	// CheckModel returns why an agent may not name a model (a problem of kind Invalid), nil when it may; skip leaves
 	// out the call to the provider. A nil CheckModel allows all models.
 	CheckModel func(ctx context.Context, provider, name string, skip bool) error
+	// CountTools is how many tools an agent's model is offered. A nil CountTools allows any number.
+	CountTools func(ctx context.Context, organization string, spec catalog.AgentSpec) (int, error)
 	// Alone says that no other process changes the store: what changes a right is told here.
 	Alone bool
 }

@@ -24,6 +24,8 @@ type Portable struct {
 	BaseURL  string            `json:"base_url,omitempty"`
 	Document string            `json:"document,omitempty" doc:"the OpenAPI document of a toolkit that was given one instead of a url"`
 	Request  *tool.HTTPRequest `json:"request,omitempty"`
+	Include  []string          `json:"include,omitempty"`
+	Exclude  []string          `json:"exclude,omitempty"`
 	Tools    []Tool            `json:"tools"`
 
 	found []Tool // at an import: the tools that are known without asking a server
@@ -52,7 +54,7 @@ func (s *Toolkits) Export(
 			continue // a program of this machine cannot be exported
 		}
 		p := Portable{Key: t.ID, Kind: t.Kind, Name: t.Name, URL: t.URL, BaseURL: t.BaseURL, Request: t.Request,
-			Tools: tools}
+			Include: t.Selection.Include, Exclude: t.Selection.Exclude, Tools: tools}
 		p.Document, err = s.document(ctx, t)
 		if errors.Is(err, record.ErrConflict) {
 			err = problem.Retry(err)
@@ -96,6 +98,9 @@ func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string
 		}
 		named[p.Key] = p
 	}
+	if err := checkEnabled(list); err != nil {
+		return nil, err
+	}
 	for i, key := range keys {
 		if _, there := named[key]; !there && key != Builtin {
 			return nil, problem.InvalidField(fmt.Sprintf("body.agent.toolkit_ids[%d]", i),
@@ -117,6 +122,20 @@ func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string
 	return ids, nil
 }
 
+// checkEnabled returns a problem of kind Invalid for more enabled tools than an agent may have.
+func checkEnabled(list []Portable) error {
+	enabled := 0
+	for _, p := range list {
+		for _, one := range p.Tools {
+			if one.Enabled {
+				enabled++
+			}
+		}
+	}
+	return problem.InvalidIf(enabled > tool.MaxOffered, "body.toolkits",
+		"have %d enabled tools together, and a model takes at most %d", enabled, tool.MaxOffered)
+}
+
 // checkPortable checks a toolkit as its creation would, and each of its tools with its rules; it finds the tools that
 // follow from the document or the request. The error is a problem of kind Invalid.
 func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (err error) {
@@ -124,11 +143,13 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (e
 		return problem.InvalidField(at+".kind", "must be openapi, mcp or http")
 	}
 	err = cmp.Or(
-		s.check(at, Draft{Name: &p.Name, URL: &p.URL, BaseURL: &p.BaseURL, Document: []byte(p.Document)}),
+		s.check(at, Draft{Name: &p.Name, URL: &p.URL, BaseURL: &p.BaseURL, Document: []byte(p.Document),
+			Selection: p.selection()}),
 		problem.InvalidIf(p.Document != "" && p.Kind != "openapi",
 			at+".document", "is for toolkits of the kind openapi"),
 		problem.InvalidIf(p.Request != nil && p.Kind != "http", at+".request", "is for toolkits of the kind http"),
 		problem.InvalidIf(p.URL == "" && p.Kind != "openapi", at+".url", "is required"),
+		problem.InvalidIf(p.Kind == "http" && !p.selection().IsAll(), at+".include", "is for openapi and mcp"),
 	)
 	if err != nil {
 		return err
@@ -180,7 +201,12 @@ func (p Portable) whole() string {
 }
 
 func (p Portable) endpoint() tool.Endpoint {
-	return tool.Endpoint{URL: p.URL, BaseURL: p.BaseURL, Request: p.Request, Document: []byte(p.Document)}
+	return tool.Endpoint{URL: p.URL, BaseURL: p.BaseURL, Request: p.Request, Document: []byte(p.Document),
+		Selection: p.selection()}
+}
+
+func (p Portable) selection() tool.Selection {
+	return tool.Selection{Include: p.Include, Exclude: p.Exclude}
 }
 
 // leads says whether an imported tool calls the server that its toolkit names: the toolkit may be given credentials
@@ -205,7 +231,8 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 			return "", err
 		}
 		if t := e.Value; t.Kind == p.Kind && t.Name == p.Name && t.URL == p.URL && t.BaseURL == p.BaseURL &&
-			sameRequest(t.Request, p.Request) {
+			sameRequest(t.Request, p.Request) && slices.Equal(t.Selection.Include, p.Include) &&
+			slices.Equal(t.Selection.Exclude, p.Exclude) {
 			document, err := s.document(ctx, t)
 			if err == nil && (p.Document == "" || document == p.Document) {
 				return t.ID, nil
@@ -218,7 +245,7 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 	now := s.Host.Now()
 	t := catalog.Toolkit{
 		ID: s.Host.NewID(), Organization: scope.Organization(), Kind: p.Kind, Name: p.Name, URL: p.URL,
-		BaseURL: p.BaseURL, Request: p.Request,
+		BaseURL: p.BaseURL, Request: p.Request, Selection: p.selection(),
 		CreatedAt: now, UpdatedAt: now,
 	}
 	tools := slices.Clone(p.Tools)

@@ -69,7 +69,7 @@ func withoutCredentials(err error, redact func(string) string) error {
 	}
 	var known *tool.Error
 	if errors.As(err, &known) {
-		return &tool.Error{Message: redact(known.Message)}
+		return &tool.Error{Message: redact(known.Message), Field: known.Field}
 	}
 	if said := redact(err.Error()); said != err.Error() { // the original error is for the log
 		return redacted{err, said}

@@ -47,6 +47,7 @@ type Toolkits struct {
 type Asker interface {
 	Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error)
 	Preview(ctx context.Context, scope record.Scope, id string) (Difference, error)
+	Select(ctx context.Context, scope record.Scope, id string, match record.Match, c Choice) (Difference, error)
 	Browse(ctx context.Context, scope record.Scope, id string) (tool.Offerings, error)
 	Try(ctx context.Context, scope record.Scope, id, name string, arguments json.RawMessage,
 		approve func() error) (Attempt, error)
@@ -85,8 +86,9 @@ type Draft struct {
 	Document    []byte
 	Request     *tool.HTTPRequest
 	Command     []string
+	Selection   tool.Selection    // only at creation; see Select
 	Credentials *tool.Credentials // with an empty type: remove them
-	Enabled     []string          // only at creation; nil: all that are discovered
+	Enabled     []string          // the tools to enable; nil at creation: all that are discovered
 }
 
 // maxRequest bounds the request of a toolkit of the kind http, in bytes. It is stored in the toolkit's item, where JSON
@@ -127,6 +129,7 @@ func (s *Toolkits) check(place string, d Draft) error {
 		problem.InvalidIf(err != nil || len(raw) > maxRequest,
 			place+".request", "must have at most %d KiB", maxRequest>>10),
 		checkCredentials(d.Credentials),
+		checkSelection(place, d.Selection),
 	)
 }
 
@@ -177,9 +180,9 @@ func checkCredentials(c *tool.Credentials) error {
 	return bad(true, "type", "must be bearer, header, query or basic")
 }
 
-// Create creates a toolkit with the tools that its endpoint offers, all of them enabled, or those of Draft.Enabled. It
-// returns a problem of kind Invalid that names the field, also with the code url_forbidden, and also when the endpoint
-// offers no usable tools.
+// Create creates a toolkit with the tools that its endpoint offers. Those of Draft.Enabled are enabled; without it all,
+// or none where they are more than a model takes. It returns a problem of kind Invalid that names the field, also with
+// the code url_forbidden, and also when the endpoint offers no usable tools.
 func (s *Toolkits) Create(
 	ctx context.Context, organization string, d Draft,
 ) (made record.Entity[catalog.Toolkit], err error) {
@@ -203,8 +206,12 @@ func (s *Toolkits) Create(
 	case d.Kind == "http" && d.Request == nil:
 		return none, problem.InvalidField("body.request", "is required")
 	}
+	if err := selectable(d.Kind, d.Selection); err != nil {
+		return none, err
+	}
 	now := s.Host.Now()
-	t := catalog.Toolkit{ID: s.Host.NewID(), Organization: organization, Kind: d.Kind, CreatedAt: now}
+	t := catalog.Toolkit{ID: s.Host.NewID(), Organization: organization, Kind: d.Kind, Selection: d.Selection,
+		CreatedAt: now}
 	tx := s.Store.Begin(t.ID)
 	if err := s.apply(ctx, tx, &t, d); err != nil {
 		return none, err
@@ -224,21 +231,35 @@ func (s *Toolkits) Create(
 	if err := s.give(ctx, &t, d.Credentials, found); err != nil {
 		return none, err
 	}
-	var tools []Tool
-	for _, one := range found {
-		one.Enabled = one.Problem == "" && (d.Enabled == nil || slices.Contains(d.Enabled, one.Name))
-		tools = append(tools, one)
-	}
-	for i, name := range d.Enabled {
-		if !slices.ContainsFunc(tools, func(t Tool) bool { return t.Name == name }) {
-			return none, problem.InvalidField(fmt.Sprintf("body.enabled[%d]", i), "the toolkit has no tool %q", name)
-		}
+	if err := enable(found, d.Enabled); err != nil {
+		return none, err
 	}
 	t.RefreshedAt = now
-	if err := s.keep(ctx, tx, &t, list{Tools: tools}); err != nil {
+	if err := s.keep(ctx, tx, &t, list{Tools: found}); err != nil {
 		return none, err
 	}
 	return record.PutResource(tx, record.Fresh(t)), tx.Commit(ctx)
+}
+
+// enable enables the named tools and no others. Without names it enables all, or none where they are more than a model
+// takes. It returns a problem of kind Invalid for a name that no tool has.
+func enable(tools []Tool, named []string) error {
+	for i, name := range named {
+		if called(tools, name) < 0 {
+			return problem.InvalidField(fmt.Sprintf("body.enabled[%d]", i), "the toolkit has no tool %q", name)
+		}
+	}
+	usable := 0
+	for _, one := range tools {
+		if one.Problem == "" {
+			usable++
+		}
+	}
+	for i, one := range tools {
+		wanted := slices.Contains(named, one.Name) || named == nil && usable <= tool.MaxOffered
+		tools[i].Enabled = one.Problem == "" && wanted
+	}
+	return nil
 }
 
 // apply takes over a draft except its credentials. What it writes belongs to the commit of the toolkit.
@@ -328,7 +349,12 @@ func (s *Toolkits) keep(ctx context.Context, tx *record.Tx, t *catalog.Toolkit, 
 	if err != nil {
 		return err
 	}
-	t.ToolCount = len(l.Tools)
+	t.ToolCount, t.EnabledCount = len(l.Tools), new(int)
+	for _, one := range l.Tools {
+		if one.Enabled {
+			*t.EnabledCount++
+		}
+	}
 	t.Tools = tx.PutBlob(ctx, *t, "tools", b)
 	return tx.Err()
 }
@@ -341,7 +367,7 @@ func (s *Toolkits) endpoint(ctx context.Context, t catalog.Toolkit) (tool.Endpoi
 		return tool.Endpoint{}, problem.New(problem.Conflict, "conflict",
 			"this deployment does not allow the toolkit's command any more")
 	}
-	e := tool.Endpoint{URL: t.URL, BaseURL: t.BaseURL, Request: t.Request, Command: t.Command}
+	e := tool.Endpoint{URL: t.URL, BaseURL: t.BaseURL, Request: t.Request, Command: t.Command, Selection: t.Selection}
 	if t.Document != "" {
 		var err error
 		if e.Document, err = s.Store.Blob(ctx, t.Document); err != nil {
@@ -364,8 +390,14 @@ func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint) (
 	ctx, cancel := s.Host.WithTimeout(ctx, discoverTime)
 	defer cancel()
 	found, err := s.kind(kind).Discover(ctx, e)
+	if err == nil {
+		found, err = chosen(kind, e.Selection, found)
+	}
 	var refused *tool.Error
-	if errors.As(err, &refused) {
+	switch {
+	case errors.As(err, &refused) && refused.Field != "":
+		return nil, problem.InvalidField("body."+refused.Field, "%s", refused.Message)
+	case refused != nil:
 		return nil, unusable(kind, e, refused.Message)
 	}
 	if err != nil {
@@ -550,7 +582,8 @@ func (s *Toolkits) change(
 	})
 }
 
-// Edit changes the fields that are set. It does not ask the endpoint for its tools, which Refresh does; but tools and
+// Edit changes the fields that are set, except Draft.Selection. It does not ask the endpoint for its tools, which
+// Refresh does; but tools and
 // credentials that do not fit a new address are disabled and removed. It returns a problem of kind NotFound, Forbidden,
 // of kind Conflict for the built-in toolkit, of kind PreconditionFailed when match is not the resource's version, and
 // of kind Invalid that names the field.
@@ -571,7 +604,7 @@ func (s *Toolkits) Edit(
 			}
 		}
 		moved := !slices.Equal(places(before), places(*t)) || !slices.Equal(before.Command, t.Command)
-		if !moved && d.Credentials == nil {
+		if !moved && d.Credentials == nil && d.Enabled == nil {
 			return nil
 		}
 		l, err := s.list(ctx, *t)
@@ -585,6 +618,11 @@ func (s *Toolkits) Edit(
 		}
 		if d.Credentials != nil {
 			if err := s.give(ctx, t, d.Credentials, l.Tools); err != nil {
+				return err
+			}
+		}
+		if d.Enabled != nil {
+			if err := enable(l.Tools, d.Enabled); err != nil {
 				return err
 			}
 		}

@@ -128,8 +128,18 @@ func (t Tool) ruled() bool {
 // a problem of kind NotFound, Forbidden, of kind Conflict for the built-in toolkit or a command that is no longer
 // allowed, and of kind Invalid when the endpoint offers no usable tools.
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
+	return s.refresh(ctx, scope, id, 0, func(*catalog.Toolkit) error { return nil })
+}
+
+// refresh refreshes a toolkit after an edit of it, in one commit.
+func (s *Toolkits) refresh(
+	ctx context.Context, scope record.Scope, id string, match record.Match, edit func(*catalog.Toolkit) error,
+) (Difference, error) {
 	var d Difference
-	_, err := s.change(ctx, scope, id, 0, func(t *catalog.Toolkit, tx *record.Tx) error {
+	_, err := s.change(ctx, scope, id, match, func(t *catalog.Toolkit, tx *record.Tx) error {
+		if err := edit(t); err != nil {
+			return err
+		}
 		l, err := s.list(ctx, *t)
 		if err == nil {
 			d, err = s.renew(ctx, *t, &l)
@@ -349,13 +359,17 @@ type Named struct {
 // same name, those of later toolkits get a longer one; disabled tools take no name, because a server could add them.
 // Toolkits may be some seconds old. The only errors are failures of the store and blob store.
 func (s *Toolkits) Names(ctx context.Context, organization string, ids []string) ([]Named, error) {
+	return s.names(ctx, s.Known, organization, ids)
+}
+
+func (s *Toolkits) names(ctx context.Context, from record.Reader, organization string, ids []string) ([]Named, error) {
 	var named []Named
 	names := map[string]bool{}
 	for _, name := range tool.ReservedNames {
 		names[name] = true
 	}
 	for _, id := range ids {
-		t, tools, err := s.offered(ctx, s.Known, record.Of(organization), id)
+		t, tools, err := s.offered(ctx, from, record.Of(organization), id)
 		if problem.Is(err, "not_found") {
 			continue
 		}

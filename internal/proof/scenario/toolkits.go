@@ -162,6 +162,8 @@ func toolkitScenarios() []Story {
 				object{"arguments": object{}}).is(200).text("error"), "the server answered 500: out of order")
 			x.post("/toolkits/"+toolkit+"/tools/nothing/try", object{"arguments": object{}}).problem(404, "not_found")
 		}},
+		{Name: "toolkit/a part of a large document is chosen", Run: chooseAPart},
+		{Name: "toolkit/an agent has no more tools than a model takes", Run: haveTooManyTools},
 		{Name: "toolkit/ten calls at once are made at once", Run: func(x *Actor) {
 			server, _, agent := x.weather()
 			var lines []string

@@ -159,6 +159,10 @@ func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
 	if name := s.twiceNamed(); name != "" {
 		return Result{Failure: fmt.Sprintf("the client's function %s has a name that another tool has", name)}, nil
 	}
+	if n := len(s.specs()); n > tool.MaxOffered {
+		return Result{Failure: fmt.Sprintf("the agent has %d tools, with those of its client, and a model takes at "+
+			"most %d: disable some of its toolkits' tools", n, tool.MaxOffered)}, nil
+	}
 	for {
 		result, err := s.round(ctx)
 		if err != nil || result != nil {

@@ -336,3 +336,25 @@ func (p *playback) Converse(context.Context, model.Request, func(string)) (model
 	p.says = p.says[1:]
 	return reply, nil
 }
+
+// A request with more tools than providers take is not sent, and no tool is left out in silence.
+func TestARunWithTooManyToolsFailsInWords(t *testing.T) {
+	for n, fails := range map[int]bool{tool.MaxOffered - 1: false, tool.MaxOffered: true} {
+		m := &script{says: []func(model.Request) (model.Reply, error){says("done")}}
+		s := newStage(m, func(task *agent.Task) {
+			task.Agent.Spec.CanAsk = true
+			for i := range n {
+				o := tool.Offer{Spec: tool.Spec{Name: fmt.Sprint("t", i), Parameters: []byte(`{"type":"object"}`)}}
+				task.Tools = append(task.Tools, o)
+			}
+		})
+		r := s.work(t)
+		if !fails {
+			assert.Empty(t, r.Failure)
+			assert.Len(t, m.shown[0].Tools, tool.MaxOffered)
+			continue
+		}
+		assert.Contains(t, r.Failure, "has 129 tools, with those of its client, and a model takes at most 128")
+		assert.Empty(t, m.shown)
+	}
+}

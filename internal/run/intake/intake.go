@@ -224,6 +224,10 @@ func (r *request) startable(ctx context.Context) (err error) {
 	if err == nil && r.message.Context != nil {
 		err = distinct(r.message.Context.Functions, r.agent.Spec)
 	}
+	if err == nil && r.message.Context != nil && len(r.message.Context.Functions) > 0 {
+		err = r.Tenants.CheckTools(ctx, r.agent.Organization, r.agent.Spec, "context.functions",
+			len(r.message.Context.Functions))
+	}
 	return err
 }
 

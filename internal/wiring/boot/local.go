@@ -233,6 +233,9 @@ func (l *Local) open(ctx context.Context, machine host.Host) error {
 	l.tenants = tenant.New(l.store, l.store.Known(), machine, tenant.Defaults{
 		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
 		ActiveLimit: s.ActiveLimit, CheckModel: l.models.Check, Alone: true,
+		CountTools: func(ctx context.Context, organization string, spec catalog.AgentSpec) (int, error) {
+			return l.toolkits.CountTools(ctx, organization, spec)
+		},
 	}, l.sealer)
 	l.toolkits = &toolkit.Toolkits{Store: l.store, Known: l.store.Known(), Host: machine, Sealer: l.sealer}
 	if err := adapters.Make(l.toolkits, s); err != nil {

@@ -147,6 +147,7 @@ func (b *Broker) answer(ctx context.Context, raw []byte) (any, error) {
 // operations are what may be asked for.
 var operations = map[operation]func(*Broker, context.Context, json.RawMessage) (any, error){
 	askRefresh: reading((*Broker).refresh),
+	askSelect:  reading((*Broker).choose),
 	askBrowse:  reading((*Broker).browse),
 	askTry:     reading((*Broker).try),
 	askProbe:   reading((*Broker).probe),
@@ -190,6 +191,14 @@ func (b *Broker) refresh(ctx context.Context, a askedRefresh) (toolkit.Differenc
 		return b.Toolkits.Preview(ctx, of, a.Toolkit)
 	}
 	return b.Toolkits.Refresh(ctx, of, a.Toolkit)
+}
+
+func (b *Broker) choose(ctx context.Context, a choice) (toolkit.Difference, error) {
+	of, err := scope(a.askedToolkit)
+	if err != nil {
+		return toolkit.Difference{}, err
+	}
+	return b.Toolkits.Select(ctx, of, a.Toolkit, a.Match, a.Choice)
 }
 
 func (b *Broker) browse(ctx context.Context, a askedToolkit) (tool.Offerings, error) {

@@ -116,6 +116,14 @@ func (c *Client) Preview(ctx context.Context, scope record.Scope, id string) (to
 	return ask[toolkit.Difference](ctx, c, askRefresh, askedRefresh{askedToolkit: toolkitOf(scope, id), DryRun: true})
 }
 
+// Select is [toolkit.Toolkits.Select].
+func (c *Client) Select(
+	ctx context.Context, scope record.Scope, id string, match record.Match, edit toolkit.Choice,
+) (toolkit.Difference, error) {
+	return ask[toolkit.Difference](ctx, c, askSelect,
+		choice{askedToolkit: toolkitOf(scope, id), Match: match, Choice: edit})
+}
+
 // Browse is [toolkit.Toolkits.Browse].
 func (c *Client) Browse(ctx context.Context, scope record.Scope, id string) (tool.Offerings, error) {
 	found, err := ask[tool.Offerings](ctx, c, askBrowse, toolkitOf(scope, id))

@@ -226,6 +226,11 @@ func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 	}
 	refresh := func(w *world) (any, error) { return w.asker.Refresh(t.Context(), w.scope(), w.id) }
 	preview := func(w *world) (any, error) { return w.asker.Preview(t.Context(), w.scope(), w.id) }
+	choose := func(include ...string) do {
+		return func(w *world) (any, error) {
+			return w.asker.Select(t.Context(), w.scope(), w.id, 0, toolkit.Choice{Include: &include})
+		}
+	}
 	browse := func(w *world) (any, error) { return w.asker.Browse(t.Context(), w.scope(), w.id) }
 	plain := func(*world) {}
 	offers := func(about string, names ...string) func(*world) {
@@ -250,6 +255,8 @@ func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 		"a refresh":                     {offers("", "changes", "stays", "comes"), refresh, "", "Added:[comes]"},
 		"a refresh that finds nothing":  {plain, refresh, "", "Added:[]"},
 		"a preview":                     {offers("<b>", "stays", "comes"), preview, "", "Removed:[goes changes]"},
+		"a choice of tools":             {plain, choose("stays"), "", "Removed:[goes changes]"},
+		"a choice of nothing":           {plain, choose("no"), "invalid_request", "body.include[0]"},
 		"what is offered":               {plain, browse, "", "file:///a"},
 		"what the built-in one offers":  {builtin, browse, "", "file:///a"},
 		"a try":                         {plain, try("stays", arguments, never), "", `stays with {"n":1} <&>`},

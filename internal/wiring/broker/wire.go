@@ -8,6 +8,7 @@ import (
 
 	"agentplatform/internal/ai/embedding"
 	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/toolkit"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/seal"
@@ -21,6 +22,7 @@ type operation string
 // The operations, with the types of their arguments and results.
 const (
 	askRefresh operation = "toolkit.refresh" // askedRefresh, toolkit.Difference
+	askSelect  operation = "toolkit.select"  // choice, toolkit.Difference
 	askBrowse  operation = "toolkit.browse"  // askedToolkit, tool.Offerings
 	askTry     operation = "toolkit.try"     // askedTry, toolkit.Attempt
 	askProbe   operation = "webhook.probe"   // askedProbe, record.DeliveryAttempt
@@ -57,6 +59,14 @@ type askedRefresh struct {
 	askedToolkit
 
 	DryRun bool `json:"dry_run,omitempty"` // only say what would change
+}
+
+type choice struct {
+	askedToolkit
+
+	toolkit.Choice
+
+	Match record.Match `json:"match,omitempty"`
 }
 
 type askedTry struct {

@@ -22,7 +22,7 @@ const (
 	sure    = 20       // per cent of confidence; below it a text is taken for Western European
 )
 
-// resultOf is a response as text, or as a file where it is no text.
+// resultOf is a response as text, or as a file where it is not text.
 func resultOf(kind string, body []byte) tool.Result {
 	media, parameters, err := mime.ParseMediaType(kind)
 	if err != nil && media == "" {
@@ -35,7 +35,7 @@ func resultOf(kind string, body []byte) tool.Result {
 }
 
 // decode is a body as text: by its byte order mark, as UTF-8, by the charset that the server or the text itself names,
-// or as it looks like. ok is false for what is no text.
+// or as it looks like. ok is false for anything else.
 func decode(media, named string, body []byte) (text string, ok bool) {
 	if e := marked(body); e != nil {
 		return decoded(e, body)
@@ -63,7 +63,7 @@ func decode(media, named string, body []byte) (text string, ok bool) {
 	return decoded(e, body)
 }
 
-// declared is what a text of HTML or XML says of its charset.
+// declared is the charset that a text of HTML or XML declares.
 var declared = regexp.MustCompile(
 	`(?i)^[^\x00]*?(?:<\?xml[^>]*?encoding|<meta[^>]*?charset)\s*=\s*["']?([a-z0-9_:.-]{1,40})`)
 
@@ -72,7 +72,7 @@ func decoded(e encoding.Encoding, body []byte) (string, bool) {
 	return strings.ToValidUTF8(string(text), "\uFFFD"), err == nil && !bytes.ContainsRune(text, 0)
 }
 
-// IsText says whether a media type is text by its name.
+// IsText reports whether a media type is text by its name.
 func IsText(media string) bool {
 	return strings.HasPrefix(media, "text/") || IsJSON(media) || textual.MatchString(media)
 }

@@ -76,7 +76,7 @@ func TestAnAnswerIsReadInItsCharset(t *testing.T) {
 	}
 }
 
-func TestAnAnswerThatIsNoTextIsAFile(t *testing.T) {
+func TestAnAnswerWithoutTextIsAFile(t *testing.T) {
 	for kind, media := range map[string]string{
 		"image/png": "image/png", "application/pdf; x=y": "application/pdf", "": "application/octet-stream",
 		"application/octet-stream": "application/octet-stream", "audio/mpeg": "audio/mpeg",

@@ -35,7 +35,7 @@ type Request struct {
 	Fixed   map[string]string `json:"fixed,omitempty"` // headers with constant values
 	Body    string            `json:"body,omitempty"`  // the argument that is the body; empty: none
 	Content string            `json:"content_type,omitempty"`
-	Form    []Field           `json:"form,omitempty"` // members of a form that is the body, where they say how
+	Form    []Field           `json:"form,omitempty"` // members of the body of a form that have a style
 }
 
 // Kind is the kind "http": a toolkit of one request that its owner describes.
@@ -385,7 +385,7 @@ func (r Request) body(arguments map[string]json.RawMessage) (io.Reader, string, 
 	return strings.NewReader(textOf(v)), r.Content, nil
 }
 
-// IsJSON says whether a media type is JSON.
+// IsJSON reports whether a media type is JSON.
 func IsJSON(media string) bool {
 	return media == "application/json" || media == "text/json" || strings.HasSuffix(media, "+json")
 }

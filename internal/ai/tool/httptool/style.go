@@ -48,7 +48,7 @@ type member struct {
 	value json.RawMessage
 }
 
-// isNull says whether an argument is absent or null.
+// isNull reports whether an argument is absent or null.
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
 func isList(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '[' }
@@ -117,7 +117,7 @@ func (f Field) inPath(raw json.RawMessage) string {
 	if !isList(raw) && !isObject(raw) {
 		text := textOf(raw)
 		switch {
-		case before == "": // what a server reads as the value may have delimiters
+		case before == "": // a server reads the delimiters as parts of the value
 			return escape(text, unreserved+subDelimiter)
 		case name != "" && text != "":
 			return before + name + "=" + strict(text)
@@ -222,7 +222,7 @@ func (r Request) form(body json.RawMessage) string {
 	return strings.ReplaceAll(strings.Join(list, "&"), "%20", "+")
 }
 
-// property is how a member of a form's body is written: an object as JSON where the document does not say more.
+// property is how a member of a form's body is written: an object as JSON without an encoding.
 func (r Request) property(m member) Field {
 	for _, f := range r.Form {
 		if f.Name == m.name {
@@ -266,7 +266,7 @@ func (r Request) multipart(body json.RawMessage) ([]byte, string, error) {
 
 var quoted = strings.NewReplacer(`"`, "%22", "\r", "%0D", "\n", "%0A")
 
-// escapeReserved encodes what would end a query's value. What is encoded already stays.
+// escapeReserved encodes characters that would end a query's value. Encoded ones stay.
 func escapeReserved(text string) string {
 	var b strings.Builder
 	for text != "" {

@@ -17,8 +17,8 @@ import (
 
 // Limits on a document.
 const (
-	maxMarks      = 1_500_000 // characters that may begin a value
-	maxYAML       = 600_000   // of them in YAML, which takes longer to read
+	maxMarks      = 2_500_000 // characters that may begin a value
+	maxYAML       = 1_200_000 // of them in YAML, which takes longer to read
 	maxUnfolded   = 1_000_000 // values, with aliases expanded
 	maxNesting    = 200
 	maxPaths      = 5_000
@@ -32,10 +32,12 @@ const (
 
 // document is an OpenAPI document as JSON values, parts of which may be shared.
 type document struct {
-	ctx   context.Context //nolint:containedctx // of the one call that reads it
-	root  map[string]any
-	work  int   // steps so far
-	fault error // the first error; reading stops at it
+	ctx  context.Context //nolint:containedctx // of the one call that reads it
+	root map[string]any
+
+	swagger bool  // of Swagger 2.0
+	work    int   // steps so far
+	fault   error // the first error; reading stops at it
 }
 
 // read parses JSON or YAML. It returns a [tool.Error] where the document cannot be read or is too large.
@@ -45,7 +47,7 @@ func read(ctx context.Context, raw []byte) (*document, error) {
 		marks += bytes.Count(raw, []byte{c})
 	}
 	if marks > maxMarks {
-		return nil, tool.Fail("the document has too many parts: name a smaller one")
+		return nil, tool.Fail("the document has too many parts: give a smaller one")
 	}
 	d := &document{ctx: ctx}
 	var root any
@@ -56,7 +58,7 @@ func read(ctx context.Context, raw []byte) (*document, error) {
 		decoder.UseNumber()
 		err = decoder.Decode(&root)
 	case marks > maxYAML:
-		return nil, tool.Fail("the document has too many parts: name a smaller one, or give it as JSON")
+		return nil, tool.Fail("the document has too many parts: give it as JSON, or give a smaller one")
 	default:
 		root, err = d.yaml(raw)
 	}
@@ -67,16 +69,27 @@ func read(ctx context.Context, raw []byte) (*document, error) {
 		return nil, tool.Fail("the document is no OpenAPI 3 document: %s", tool.Clip(err.Error(), tool.EnoughText))
 	}
 	d.root, _ = root.(map[string]any)
-	version := text(d.root["openapi"])
-	if version == "" { // YAML reads 3.1 as a number
-		if n, ok := d.root["openapi"].(json.Number); ok {
-			version = n.String()
+	return d, d.version()
+}
+
+// version finds out which standard the document follows. It returns a [tool.Error] for an unknown one.
+func (d *document) version() error {
+	value := func(name string) string {
+		if n, ok := d.root[name].(json.Number); ok { // YAML reads 3.1 as a number
+			return n.String()
 		}
+		return text(d.root[name])
 	}
-	if !strings.HasPrefix(version, "3.") {
-		return nil, tool.Fail("the document is no OpenAPI 3 document: openapi is %q", tool.Clip(version, 100))
+	open, swagger := value("openapi"), value("swagger")
+	d.swagger = open == "" && (swagger == "2" || strings.HasPrefix(swagger, "2."))
+	if d.swagger || strings.HasPrefix(open, "3.") {
+		return nil
 	}
-	return d, nil
+	if swagger != "" && open == "" {
+		return tool.Fail("the document is of Swagger %s: only Swagger 2.0 and OpenAPI 3 are read",
+			tool.Clip(swagger, 100))
+	}
+	return tool.Fail("the document is no OpenAPI 3 document: openapi is %q", tool.Clip(open, 100))
 }
 
 // lasting is a reader that fails once its context has ended.
@@ -232,13 +245,21 @@ func (d *document) object(v any) map[string]any {
 			return nil
 		}
 		if v, ok = d.at(ref); !ok {
-			d.fault = tool.Fail("the document is no OpenAPI 3 document: it refers to %q, which is not in it",
-				tool.Clip(ref, 100))
+			d.fault = tool.Fail("the document is no OpenAPI 3 document: it refers to %q, which is not in it%s",
+				tool.Clip(ref, 100), bundled(ref))
 			return nil
 		}
 	}
 	d.fault = tool.Fail("the document is no OpenAPI 3 document: a reference leads in a circle")
 	return nil
+}
+
+// bundled advises what to do about a document of several files.
+func bundled(ref string) string {
+	if strings.HasPrefix(ref, "#") {
+		return ""
+	}
+	return ": put its files into one first, for example with npx @redocly/cli bundle"
 }
 
 func (d *document) at(ref string) (any, bool) {

@@ -7,7 +7,7 @@ import (
 )
 
 // MaxTold is the limit on the size of a document's tools, in bytes.
-const MaxTold = maxTold
+const MaxTold = maxFound
 
 // Work reads a document as Discover does, and returns the steps that took and the limit.
 func Work(ctx context.Context, raw []byte) (steps, most int, err error) {
@@ -19,10 +19,11 @@ func Work(ctx context.Context, raw []byte) (steps, most int, err error) {
 	if err != nil {
 		return d.work, 0, err
 	}
-	base, err := baseOf(tool.Endpoint{BaseURL: "https://example.com"}, d)
+	e := tool.Endpoint{BaseURL: "https://example.com"}
+	all, err := chosen(e.Selection, d, items)
 	if err != nil {
 		return d.work, 0, err
 	}
-	_, err = operations(d, items, base)
+	_, err = operations(e, d, all, e.BaseURL)
 	return d.work, maxWork + tool.MaxTools*(maxNodes+maxParameters), err
 }

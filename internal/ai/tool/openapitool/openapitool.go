@@ -13,7 +13,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -32,6 +31,9 @@ func (k *Kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i t
 // Discover fetches and reads the document, and makes a tool of each operation. It returns a [tool.Error] where the
 // document cannot be fetched or used, and the context's error when that ends first.
 func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition, error) {
+	if err := e.Selection.Check(); err != nil {
+		return nil, err
+	}
 	raw := e.Document
 	if len(raw) == 0 {
 		var err error
@@ -50,11 +52,15 @@ func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition
 	if err != nil {
 		return nil, err
 	}
-	base, err := baseOf(e, d)
+	base, err := baseOf(e, d, d.root)
 	if err != nil {
 		return nil, err
 	}
-	return operations(d, items, base)
+	all, err := chosen(e.Selection, d, items)
+	if err != nil {
+		return nil, err
+	}
+	return operations(e, d, all, base)
 }
 
 func (k *Kind) fetch(ctx context.Context, e tool.Endpoint) ([]byte, error) {
@@ -77,55 +83,11 @@ func (k *Kind) fetch(ctx context.Context, e tool.Endpoint) ([]byte, error) {
 	return raw, nil
 }
 
-// baseOf is the base URL of the operations: the toolkit's, or else the document's, which may be relative to the
-// address that the document came from.
-func baseOf(e tool.Endpoint, d *document) (string, error) {
-	at := e.BaseURL
-	if servers := list(d.root["servers"]); at == "" && len(servers) > 0 {
-		server := d.object(servers[0])
-		at = text(server["url"])
-		variables := d.object(server["variables"])
-		if len(at) > maxAddress || len(variables) > maxVariables {
-			return "", tool.Fail("the document's server is no URL")
-		}
-		for _, name := range slices.Sorted(maps.Keys(variables)) {
-			open, means := "{"+name+"}", text(d.object(variables[name])["default"])
-			if len(at)+strings.Count(at, open)*len(means) > maxAddress {
-				return "", tool.Fail("the document's server is no URL")
-			}
-			at = strings.ReplaceAll(at, open, means)
-		}
-	}
-	if at == "" {
-		at = "/" // the standard's default where a document names no server
-	}
-	u, err := url.Parse(at)
-	if err != nil {
-		return "", tool.Fail("the document's server %q is no URL", tool.Clip(at, 100))
-	}
-	if !u.IsAbs() {
-		from, err := url.Parse(e.URL)
-		if err != nil || !from.IsAbs() {
-			return "", tool.Fail("the document names no absolute server: base_url is required")
-		}
-		u = from.ResolveReference(u)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" {
-		return "", tool.Fail("the document's server must be an http or https URL")
-	}
-	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "" ||
-		strings.ContainsAny(at, `{}\`) {
-		return "", tool.Fail("the document's server must be a URL of a host and a path, without open variables: " +
-			"base_url may say it")
-	}
-	return strings.TrimSuffix(u.String(), "/"), nil
-}
-
 // itemsOf are the path items of a document.
 func itemsOf(d *document) (map[string]map[string]any, error) {
 	paths, items := d.object(d.root["paths"]), map[string]map[string]any{}
 	if len(paths) > maxPaths {
-		return nil, tool.Fail("the document has over %d paths: name a smaller one", maxPaths)
+		return nil, tool.Fail("the document has over %d paths: give a smaller one", maxPaths)
 	}
 	for path, item := range paths {
 		if strings.HasPrefix(path, "x-") {
@@ -141,46 +103,103 @@ func itemsOf(d *document) (map[string]map[string]any, error) {
 	return items, d.fault
 }
 
-func operations(d *document, items map[string]map[string]any, base string) ([]tool.Definition, error) {
-	var found []tool.Definition
-	names := map[string]bool{}
-	schemas, told := 0, 0 // bytes of the schemas found, and of everything else
+// listed is an operation before it is read.
+type listed struct {
+	path, method string
+	item, parts  map[string]any
+}
+
+// chosen are the operations that a selection chooses.
+func chosen(s tool.Selection, d *document, items map[string]map[string]any) ([]listed, error) {
+	var all []listed
 	for _, path := range slices.Sorted(maps.Keys(items)) {
-		item := items[path]
 		for _, method := range methods {
-			one, there := item[strings.ToLower(method)]
-			if !there {
-				continue
+			if one, there := items[path][strings.ToLower(method)]; there {
+				all = append(all, listed{path, method, items[path], d.object(one)})
 			}
-			if len(found) == tool.MaxTools {
-				return nil, tool.Fail("the document has over %d operations: name a smaller one", tool.MaxTools)
-			}
-			definition, err := operation(d, base, path, method, item, d.object(one))
-			if err != nil {
-				return nil, err
-			}
-			definition.Name = unique(names, definition.Name)
-			told += len(definition.Name) + len(definition.Description) + len(definition.Binding)
-			// beyond half of the limit, tools with imprecise schemas are better than none
-			if schemas += len(definition.Parameters); schemas > maxTold/2 {
-				schemas -= len(definition.Parameters)
-				definition.Parameters = anything
-				told += len(anything)
-			}
-			if told > maxTold/2 {
-				return nil, tool.Fail("the document's operations have too much to say: name a smaller one")
-			}
-			found = append(found, definition)
 		}
 		if d.fault != nil {
 			return nil, d.fault
 		}
 	}
+	if len(all) == 0 {
+		return nil, tool.Fail("the document has no operations")
+	}
+	if s.IsAll() && len(all) <= tool.MaxTools {
+		return all, nil
+	}
+	candidates := make([]tool.Candidate, 0, len(all))
+	for _, one := range all {
+		candidates = append(candidates, one.candidate(d))
+	}
 	if d.fault != nil {
 		return nil, d.fault
 	}
-	if len(found) == 0 {
-		return nil, tool.Fail("the document has no operations")
+	which, err := s.Choose(candidates)
+	if err != nil {
+		return nil, err
+	}
+	if len(which) > tool.MaxTools {
+		return nil, &tool.Error{Field: "include", Message: fmt.Sprintf("the document has over %d operations (%d): "+
+			"choose some with include, for example %s", tool.MaxTools, len(which), tool.Parts(candidates, tool.MaxOffered))}
+	}
+	list := make([]listed, 0, len(which))
+	for _, i := range which {
+		list = append(list, all[i])
+	}
+	return list, nil
+}
+
+// maxTags bounds the tags of an operation, and maxTag the bytes of each.
+const (
+	maxTags = 20
+	maxTag  = 300
+)
+
+func (l listed) candidate(d *document) tool.Candidate {
+	c := tool.Candidate{Names: []string{l.id(), tool.Name(l.id())}, Path: l.path}
+	tags := list(l.parts["tags"])
+	for _, tag := range tags[:min(len(tags), maxTags)] {
+		if name := text(tag); name != "" && len(name) <= maxTag {
+			c.Tags = append(c.Tags, name)
+		}
+	}
+	d.step(1 + len(c.Tags))
+	return c
+}
+
+// id is what the document calls the operation; else its method and path.
+func (l listed) id() string {
+	if id := text(l.parts["operationId"]); id != "" {
+		return id[:min(len(id), maxAddress)]
+	}
+	return strings.ToLower(l.method) + l.path
+}
+
+func operations(e tool.Endpoint, d *document, all []listed, base string) ([]tool.Definition, error) {
+	var found []tool.Definition
+	names := map[string]bool{}
+	schemas, others := 0, 0 // bytes of the schemas found, and of everything else
+	for _, one := range all {
+		definition, err := operation(e, d, base, one)
+		if err != nil {
+			return nil, err
+		}
+		definition.Name = unique(names, definition.Name)
+		others += len(definition.Name) + len(definition.Description) + len(definition.Binding)
+		// beyond half of the limit, tools with imprecise schemas are better than none
+		if schemas += len(definition.Parameters); schemas > maxFound/2 {
+			schemas -= len(definition.Parameters)
+			definition.Parameters = anything
+			others += len(anything)
+		}
+		if others > maxFound/2 {
+			return nil, tool.Fail("the document's operations have too much to say: choose some with include")
+		}
+		found = append(found, definition)
+		if d.fault != nil {
+			return nil, d.fault
+		}
 	}
 	return found, nil
 }
@@ -203,14 +222,24 @@ func unique(taken map[string]bool, name string) string {
 	return candidate
 }
 
-func operation(d *document, base, path, method string, item, o map[string]any) (tool.Definition, error) {
-	name := text(o["operationId"])
-	if name = name[:min(len(name), maxAddress)]; name == "" {
-		name = strings.ToLower(method) + path
+func operation(e tool.Endpoint, d *document, base string, l listed) (tool.Definition, error) {
+	item, o := l.item, l.parts
+	if d.swagger {
+		item, o = d.upgraded(item, o)
 	}
 	m := maker{
-		writer: writer{document: d}, request: httptool.Request{Method: method, URL: base}, path: path,
-		properties: map[string]any{},
+		writer: writer{document: d}, path: l.path, properties: map[string]any{},
+		request: httptool.Request{Method: l.method, URL: base},
+	}
+	for _, level := range []map[string]any{item, o} { // servers of their own
+		if level["servers"] != nil {
+			own, err := baseOf(e, d, level)
+			if err != nil {
+				m.fault(err.Error())
+				continue
+			}
+			m.request.URL = own
+		}
 	}
 	if err := m.take(item, o); err != nil {
 		return tool.Definition{}, tool.Fail("the path %q: %s", tool.Clip(m.path, 100), err)
@@ -222,7 +251,8 @@ func operation(d *document, base, path, method string, item, o map[string]any) (
 	binding, err := json.Marshal(m.request)
 	return tool.Definition{
 		Spec: tool.Spec{
-			Name: tool.Name(name), Description: describe(o), Parameters: parameters, RetrySafe: httptool.Safe(method),
+			Name: tool.Name(l.id()), Description: describe(o), Parameters: parameters,
+			RetrySafe: httptool.Safe(l.method),
 		},
 		Binding: binding, Problem: m.problem,
 	}, err

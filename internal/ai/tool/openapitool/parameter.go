@@ -20,12 +20,12 @@ type parameter struct {
 	name, in, description string
 	required, reserved    bool
 	style                 string
-	explode               any // whether it is exploded, where the document says so
+	explode               any // whether it is exploded, where the document has it
 	schema                any
 }
 
-// places are where a parameter may be sent, and the styles that OpenAPI defines there, the default first.
-var places = map[string][]string{
+// stylesIn are the styles that OpenAPI defines for each part of a request, the default first.
+var stylesIn = map[string][]string{
 	"query":  {httptool.Form, httptool.Spaced, httptool.Piped, httptool.Tabbed, httptool.Deep, httptool.JSON},
 	"header": {httptool.Simple, httptool.JSON},
 	"cookie": {httptool.Form, httptool.JSON},
@@ -37,7 +37,7 @@ var ignored = []string{"accept", "content-type", "authorization"}
 
 // field is how the parameter is written, and why it cannot be.
 func (p parameter) field() (f httptool.Field, fault string) {
-	styles := places[p.in]
+	styles := stylesIn[p.in]
 	style := cmp.Or(p.style, styles[0])
 	if !slices.Contains(styles, style) {
 		return f, fmt.Sprintf("OpenAPI does not define the style %q of its parameter %s in the %s",
@@ -48,8 +48,8 @@ func (p parameter) field() (f httptool.Field, fault string) {
 		f.Style = style
 	}
 	exploded := style == httptool.Form
-	if said, ok := p.explode.(bool); ok {
-		exploded = said
+	if explode, ok := p.explode.(bool); ok {
+		exploded = explode
 	}
 	f.Joined = !exploded && style != httptool.Deep && style != httptool.JSON
 	return f, ""
@@ -57,10 +57,10 @@ func (p parameter) field() (f httptool.Field, fault string) {
 
 // parameters are an operation's own and those of its path item that it does not replace.
 func parameters(d *document, item, o map[string]any) (all []parameter, err error) {
-	type place struct{ in, name string }
-	there, names := map[place]bool{}, 0
+	type key struct{ in, name string }
+	there, names := map[key]bool{}, 0
 	for _, from := range [][]any{list(o["parameters"]), list(item["parameters"])} {
-		own := map[place]bool{}
+		own := map[key]bool{}
 		if len(from) > maxParameters {
 			return nil, fmt.Errorf("it takes over %d parameters", maxParameters)
 		}
@@ -71,7 +71,7 @@ func parameters(d *document, item, o map[string]any) (all []parameter, err error
 				required: m["required"] == true, reserved: m["allowReserved"] == true,
 				style: text(m["style"]), explode: m["explode"], schema: m["schema"],
 			}
-			if p.name == "" || places[p.in] == nil || there[place{p.in, p.name}] ||
+			if p.name == "" || stylesIn[p.in] == nil || there[key{p.in, p.name}] ||
 				p.in == "header" && slices.Contains(ignored, strings.ToLower(p.name)) {
 				continue
 			}
@@ -88,7 +88,7 @@ func parameters(d *document, item, o map[string]any) (all []parameter, err error
 					}
 				}
 			}
-			own[place{p.in, p.name}] = true
+			own[key{p.in, p.name}] = true
 			all = append(all, p)
 		}
 		maps.Copy(there, own)
@@ -108,7 +108,7 @@ const (
 	binary
 )
 
-// rank says which kind of body a media type is.
+// rank is which kind of body a media type is.
 func rank(kind string) int {
 	media, _, err := mime.ParseMediaType(kind)
 	if err != nil {
@@ -142,7 +142,7 @@ func (m *maker) body(body map[string]any) {
 	kinds := slices.Sorted(maps.Keys(content))
 	kind := slices.MinFunc(kinds, func(a, b string) int { return rank(a) - rank(b) })
 	of, media := rank(kind), m.object(content[kind])
-	said, must := text(body["description"]), body["required"] == true
+	about, must := text(body["description"]), body["required"] == true
 	if len(kind) > maxKind || media == nil {
 		return
 	}
@@ -154,21 +154,21 @@ func (m *maker) body(body map[string]any) {
 	case binary:
 		m.fault(fmt.Sprintf("its body is %s, which a model cannot write", tool.Clip(kind, 100)))
 	case anyText:
-		said = strings.TrimSpace(said + "\nThe body, as text of the type " + kind + ".")
-		m.argument(bodyArgument, map[string]any{"type": "string"}, said, must)
+		about = strings.TrimSpace(about + "\nThe body, as text of the type " + kind + ".")
+		m.argument(bodyArgument, map[string]any{"type": "string"}, about, must)
 		return
 	case urlForm, partedForm:
 		m.request.Form = m.form(m.object(media["encoding"]))
 		m.withoutFiles = true
 	}
-	m.argument(bodyArgument, media["schema"], said, must)
+	m.argument(bodyArgument, media["schema"], about, must)
 	m.withoutFiles = false
 	if m.file != "" {
 		m.fault(fmt.Sprintf("it needs a file (%s), which a model cannot send", tool.Clip(m.file, 100)))
 	}
 }
 
-// form are the properties of a form's body that the document says how to write.
+// form are the properties of a form's body that have an encoding.
 func (m *maker) form(encoding map[string]any) (fields []httptool.Field) {
 	if len(encoding) > maxParameters {
 		return nil

@@ -12,10 +12,10 @@ import (
 // Limits on expanded schemas: beyond them a schema says "anything", which is true, but less helpful.
 const (
 	maxDepth = 8
-	maxNodes = 2_000            // of an operation
-	maxBytes = tool.MaxSchema   // of an operation's texts
-	maxWork  = 400_000          // steps of a document
-	maxTold  = tool.MaxDocument // bytes of all that is found in a document; schemas may be half of it
+	maxNodes = 2_000          // of an operation
+	maxBytes = tool.MaxSchema // of an operation's texts
+	maxWork  = 400_000        // steps of a document
+	maxFound = 10 << 20       // bytes of all that is found in a document; schemas may be half of it
 )
 
 // writer expands the schemas of an operation to JSON schemas without references, which model providers do not
@@ -127,7 +127,7 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 	return true
 }
 
-// isFile says whether a property of a form is a file, or a list of files.
+// isFile reports whether a property of a form is a file, or a list of files.
 func (w *writer) isFile(s map[string]any) bool {
 	if items := w.object(s["items"]); items != nil {
 		s = items

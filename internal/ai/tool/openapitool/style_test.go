@@ -116,7 +116,7 @@ func TestTheDefaultStylesAreThoseOfTheSpecification(t *testing.T) {
 	}
 }
 
-func TestAQueryHasWhatTheArgumentSaysAndNoMore(t *testing.T) {
+func TestAQueryHasOnlyItsArgument(t *testing.T) {
 	for _, c := range []struct{ parameter, value, want string }{
 		{`{}`, `"a&b=c#d+e f/ü"`, "q=a%26b%3Dc%23d%2Be%20f%2F%C3%BC"},
 		{`{"allowReserved":true}`, `"/a?b:c@d,e;f(g)'h*!$&i=j#k+l[m] n%2Fo%p"`,
@@ -146,7 +146,7 @@ func TestAQueryHasWhatTheArgumentSaysAndNoMore(t *testing.T) {
 	}
 }
 
-func TestAHeaderThatTheRequestDecidesIsNoArgument(t *testing.T) {
+func TestAHeaderThatTheRequestDecidesIsNotAnArgument(t *testing.T) {
 	one := only(t, operation("get", "/p", `,"parameters":[{"name":"Accept","in":"header","required":true},`+
 		`{"name":"content-type","in":"header"},{"name":"Authorization","in":"header","required":true},`+
 		`{"name":"Color","in":"header"}]`), "")
@@ -182,7 +182,8 @@ func TestABodyIsWrittenInItsMediaType(t *testing.T) {
 func TestAMultipartBodyHasItsPartsAndNoFiles(t *testing.T) {
 	document := operation("post", "/p", `,"requestBody":{"content":{"multipart/form-data":{"schema":{`+
 		`"required":["note"],"properties":{"note":{"type":"string"},"tags":{"type":"array","items":{}},`+
-		`"more":{"type":"object"},"file":{"type":"string","format":"binary"}}},"encoding":{"note":{"contentType":"text/markdown"}}}}}`)
+		`"more":{"type":"object"},"file":{"type":"string","format":"binary"}}},`+
+		`"encoding":{"note":{"contentType":"text/markdown"}}}}}`)
 	assert.NotContains(t, string(only(t, document, "").Parameters), `"file"`)
 	got := sent(t, document, `{"body":{"note":"# \"hi\"","tags":["a","b"],"more":{"x":1}}}`)
 	kind, parameters, err := mime.ParseMediaType(got.Type)
@@ -202,8 +203,8 @@ func TestAMultipartBodyHasItsPartsAndNoFiles(t *testing.T) {
 	assert.Equal(t, []string{`note text/markdown # "hi"`, "tags  a", "tags  b", `more application/json {"x":1}`}, parts)
 }
 
-// What a model cannot write is a tool that is off, with a reason, and no call of something else.
-func TestAnOperationThatCannotBeCalledSaysWhy(t *testing.T) {
+// An operation whose request a model cannot write is off, with a reason.
+func TestAnOperationThatCannotBeCalledHasAReason(t *testing.T) {
 	body := func(content string) string { return `,"requestBody":{"content":{` + content + `}}` }
 	parameter := func(in, style string) string {
 		return `,"parameters":[{"name":"c","in":"` + in + `","style":"` + style + `","schema":{}}]`

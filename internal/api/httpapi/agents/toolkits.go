@@ -3,6 +3,8 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"reflect"
 	"slices"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -48,7 +50,9 @@ type toolkitBody struct {
 	Request     *tool.HTTPRequest          `json:"request,omitempty" doc:"of the kind http"`
 	Command     []string                   `json:"command,omitempty" doc:"of an MCP server that is a program of this machine, where the deployment allows it"`
 	Credentials json.RawMessage            `json:"credentials,omitempty" shape:"Credentials|null" doc:"write-only: {type: bearer, token}, {type: header or query, name, value}, {type: basic, username, password}; null for none"`
-	Enabled     httpapi.Nullable[[]string] `json:"enabled,omitzero" doc:"at creation: the tools to enable; all that are found by default"`
+	Enabled     httpapi.Nullable[[]string] `json:"enabled,omitzero" doc:"the tools that are enabled, and no others; by default all that are found at creation, or none where they are over 128"`
+	Include     httpapi.Nullable[[]string] `json:"include,omitzero" doc:"which operations of an OpenAPI document, or which tools of an MCP server, become tools: their ids or names, tag:TAG or path:PATH, where * stands for any characters; null for all. An edit asks the server again, as a refresh does, and is a request of its own"`
+	Exclude     httpapi.Nullable[[]string] `json:"exclude,omitzero" doc:"which of these do not, in the same form"`
 }
 
 // draft is the body as the use case takes it; what is null is taken away.
@@ -60,6 +64,13 @@ func (b toolkitBody) draft() (toolkit.Draft, error) {
 		BaseURL: b.BaseURL,
 		Request: b.Request,
 		Command: b.Command,
+	}
+	for of, value := range map[*[]string]*[]string{
+		&d.Selection.Include: b.Include.Value, &d.Selection.Exclude: b.Exclude.Value,
+	} {
+		if value != nil {
+			*of = *value
+		}
 	}
 	if b.Enabled.Said {
 		d.Enabled = append([]string{}, *b.Enabled.Edit()...)
@@ -91,9 +102,13 @@ type toolkitView struct {
 	BaseURL         *string           `json:"base_url"`
 	Request         *tool.HTTPRequest `json:"request,omitempty" doc:"of the kind http"`
 	Command         []string          `json:"command,omitempty"`
+	Include         []string          `json:"include,omitempty"`
+	Exclude         []string          `json:"exclude,omitempty"`
 	CredentialsType *string           `json:"credentials_type" doc:"null for none; the credentials themselves are never shown"`
 	Origins         []string          `json:"credentials_origins" doc:"the servers that the credentials are for; they are sent to no other"`
 	ToolCount       int               `json:"tool_count"`
+	EnabledCount    *int              `json:"enabled_count,omitempty" doc:"how many of them are enabled"`
+	Note            string            `json:"note,omitempty" doc:"what is to be done before agents have its tools"`
 	CreatedAt       *string           `json:"created_at"`
 	UpdatedAt       *string           `json:"updated_at"`
 	RefreshedAt     *string           `json:"refreshed_at"`
@@ -116,12 +131,25 @@ func viewToolkit(p tenant.Principal, t catalog.Toolkit) toolkitView {
 		Command:         t.Command,
 		CredentialsType: httpapi.Optional(t.CredentialsType),
 		Origins:         append([]string{}, t.Origins...),
+		Include:         t.Selection.Include,
+		Exclude:         t.Selection.Exclude,
 		ToolCount:       t.ToolCount,
+		EnabledCount:    t.EnabledCount,
+		Note:            note(t),
 		// Without a time are what was never refreshed, and the built-in one of no organization.
 		CreatedAt:   httpapi.OptionalTime(t.CreatedAt),
 		UpdatedAt:   httpapi.OptionalTime(t.UpdatedAt),
 		RefreshedAt: httpapi.OptionalTime(t.RefreshedAt),
 	}
+}
+
+// note warns that a toolkit has too many tools for a model, and that none of them is enabled.
+func note(t catalog.Toolkit) string {
+	if t.EnabledCount == nil || *t.EnabledCount > 0 || t.ToolCount <= tool.MaxOffered {
+		return ""
+	}
+	return fmt.Sprintf("The toolkit has %d tools, and a model takes %d. None is enabled: enable some, or choose a "+
+		"part with include.", t.ToolCount, tool.MaxOffered)
 }
 
 // toolkitAnswer returns what answers a principal with a toolkit.
@@ -178,14 +206,34 @@ func (h *handlers) editToolkit(ctx context.Context, p tenant.Principal, in *stru
 	httpapi.Match
 	Body toolkitBody
 }) (*answer[toolkitView], error) {
-	if in.Body.Kind != "" || in.Body.Enabled.Value != nil {
-		return nil, problem.InvalidField("body", "kind and enabled are for the creation of a toolkit")
+	if in.Body.Kind != "" {
+		return nil, problem.InvalidField("body.kind", "is for the creation of a toolkit")
 	}
+	if in.Body.Include.Said || in.Body.Exclude.Said {
+		return h.selectTools(ctx, p, in.ID, in.Precondition(), in.Body)
+	}
+	in.Body.Enabled.Said = in.Body.Enabled.Value != nil // null leaves it as it is
 	d, err := in.Body.draft()
 	if err != nil {
 		return nil, err
 	}
 	return toolkitAnswer(p)(h.Toolkits.Edit(ctx, p.Scope(), in.ID, in.Precondition(), d))
+}
+
+// selectTools changes what a toolkit includes and excludes. The rest of the body is for requests that ask no server.
+func (h *handlers) selectTools(
+	ctx context.Context, p tenant.Principal, id string, match record.Match, b toolkitBody,
+) (*answer[toolkitView], error) {
+	include, exclude := b.Include, b.Exclude
+	b.Include, b.Exclude = httpapi.Nullable[[]string]{}, httpapi.Nullable[[]string]{}
+	if !reflect.ValueOf(b).IsZero() {
+		return nil, problem.InvalidField("body", "include and exclude are changed in a request of their own")
+	}
+	c := toolkit.Choice{Include: include.Edit(), Exclude: exclude.Edit()}
+	if _, err := h.Asker.Select(ctx, p.Scope(), id, match, c); err != nil {
+		return nil, err
+	}
+	return toolkitAnswer(p)(h.Toolkits.Toolkit(ctx, p.Scope(), id))
 }
 
 func (h *handlers) deleteToolkit(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {

@@ -1,0 +1,79 @@
+package toolkit
+
+import (
+	"context"
+	"errors"
+
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+)
+
+// checkSelection returns a problem of kind Invalid that names the entry that is wrong. at is the toolkit's field in the
+// body.
+func checkSelection(at string, s tool.Selection) error {
+	var wrong *tool.Error
+	if errors.As(s.Check(), &wrong) {
+		return problem.InvalidField(at+"."+wrong.Field, "%s", wrong.Message)
+	}
+	return nil
+}
+
+// selectable returns a problem of kind Invalid for a kind of which nothing can be chosen.
+func selectable(kind string, s tool.Selection) error {
+	return problem.InvalidIf(!s.IsAll() && kind != "openapi" && kind != "mcp", "body.include",
+		"is for toolkits of the kinds openapi and mcp")
+}
+
+// chosen are the tools of a server that a selection chooses. A document's operations are chosen before they are read.
+func chosen(kind string, s tool.Selection, found []tool.Definition) ([]tool.Definition, error) {
+	if kind == "openapi" || s.IsAll() {
+		return found, nil
+	}
+	candidates := make([]tool.Candidate, 0, len(found))
+	for _, one := range found {
+		candidates = append(candidates, tool.Candidate{Names: []string{one.Name}})
+	}
+	which, err := s.Choose(candidates)
+	list := make([]tool.Definition, 0, len(which))
+	for _, i := range which {
+		list = append(list, found[i])
+	}
+	return list, err
+}
+
+// Choice is an edit of a selection; nil leaves a list as it is.
+type Choice struct {
+	Include *[]string `json:"include,omitempty"`
+	Exclude *[]string `json:"exclude,omitempty"`
+}
+
+// Select changes which tools a toolkit takes from its endpoint, and asks for them, in one commit. As after a refresh,
+// what comes in is not enabled. match is the version that the caller has seen. Its errors are those of Refresh, a
+// problem of kind PreconditionFailed, and of kind Invalid that names the entry that is wrong or matches nothing.
+func (s *Toolkits) Select(
+	ctx context.Context, scope record.Scope, id string, match record.Match, c Choice,
+) (Difference, error) {
+	return s.refresh(ctx, scope, id, match, func(t *catalog.Toolkit) error {
+		set(&t.Selection.Include, c.Include)
+		set(&t.Selection.Exclude, c.Exclude)
+		if err := checkSelection("body", t.Selection); err != nil {
+			return err
+		}
+		return selectable(t.Kind, t.Selection)
+	})
+}
+
+// CountTools is how many tools the toolkits and the service offer to the model of an agent. The only errors are
+// failures of the store and blob store.
+func (s *Toolkits) CountTools(ctx context.Context, organization string, spec catalog.AgentSpec) (int, error) {
+	named, err := s.names(ctx, s.Store, organization, spec.ToolkitIDs)
+	n := len(named)
+	for _, name := range tool.ReservedNames {
+		if spec.Offers(name) {
+			n++
+		}
+	}
+	return n, err
+}

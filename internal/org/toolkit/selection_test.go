@@ -1,0 +1,181 @@
+package toolkit_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/toolkit"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+)
+
+// shopOf is a document with operations of two tags.
+func shopOf(customers, orders int) string {
+	var paths []string
+	for tag, n := range map[string]int{"customers": customers, "orders": orders} {
+		for i := range n {
+			paths = append(paths, fmt.Sprintf(`"/%s/%d":{"get":{"operationId":"%[1]s_%[2]d","tags":[%[1]q]}}`, tag, i))
+		}
+	}
+	return `{"openapi":"3.1.0","servers":[{"url":"/"}],"paths":{` + strings.Join(paths, ",") + `}}`
+}
+
+// shown are the names of a toolkit's tools, those that are off in brackets.
+func shown(t *testing.T, s *toolkit.Toolkits, id string) (list []string) {
+	t.Helper()
+	_, tools, err := s.Offered(t.Context(), record.Of("o"), id)
+	require.NoError(t, err)
+	for _, one := range tools {
+		name := one.Name
+		if !one.Enabled {
+			name = "(" + name + ")"
+		}
+		list = append(list, name)
+	}
+	return list
+}
+
+func TestAToolkitTakesWhatItsSelectionChooses(t *testing.T) {
+	home := newSite(t)
+	home.document = shopOf(2, 600)
+	s := reach(t, home)
+	d := toolkit.Draft{Kind: "openapi", Name: text("shop"), URL: text(home.URL + "/openapi.json")}
+	_, err := s.Create(t.Context(), "o", d)
+	require.ErrorContains(t, err, `over 500 operations (602): choose some with include, for example "tag:customers"`)
+	d.Selection = tool.Selection{Include: []string{"tag:customers"}}
+	e, err := s.Create(t.Context(), "o", d)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"customers_0", "customers_1"}, shown(t, s, e.Value.ID))
+
+	home.document = shopOf(3, 600)
+	difference, err := s.Refresh(t.Context(), record.Of("o"), e.Value.ID)
+	require.NoError(t, err, "a refresh chooses again")
+	assert.Equal(t, []string{"customers_2"}, difference.Added)
+	assert.Equal(t, []string{"customers_0", "customers_1", "(customers_2)"}, shown(t, s, e.Value.ID))
+
+	chosen := func(include, exclude []string) error {
+		c := toolkit.Choice{Include: &include, Exclude: &exclude}
+		_, err := s.Select(t.Context(), record.Of("o"), e.Value.ID, 0, c)
+		return err
+	}
+	require.NoError(t, chosen([]string{"tag:customers", "orders_1"}, []string{"*_0"}))
+	assert.Equal(t, []string{"customers_1", "(customers_2)", "(orders_1)"}, shown(t, s, e.Value.ID))
+	for _, c := range [][3]string{
+		{"tag:customer", "*_0", "body.include[0]"}, {"orders_1", "x", "body.exclude[0]"},
+		{" ", "*_0", "body.include[0]"},
+	} {
+		err := chosen([]string{c[0]}, []string{c[1]})
+		p, ok := problem.As(err)
+		require.True(t, ok, "%v", err)
+		assert.Equal(t, c[2], p.Fields[0].Location)
+	}
+	require.ErrorContains(t, chosen(nil, nil), "over 500 operations")
+	kept, err := s.Toolkit(t.Context(), record.Of("o"), e.Value.ID)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"tag:customers", "orders_1"}, kept.Value.Selection.Include, "a refusal changes nothing")
+	assert.Equal(t, []string{"customers_1", "(customers_2)", "(orders_1)"}, shown(t, s, e.Value.ID))
+	_, err = s.Select(t.Context(), record.Of("o"), e.Value.ID, 1, toolkit.Choice{})
+	require.True(t, problem.Is(err, "precondition_failed"), "%v", err)
+}
+
+func TestASelectionTravelsWithItsToolkit(t *testing.T) {
+	s := reach(t)
+	e, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "openapi", Name: text("shop"),
+		BaseURL: text("https://shop.example.com"), Document: []byte(shopOf(1, 600)),
+		Selection: tool.Selection{Include: []string{"*_0"}, Exclude: []string{"tag:orders"}}})
+	require.NoError(t, err)
+	list, keys, err := s.Export(t.Context(), record.Of("o"), []string{e.Value.ID})
+	require.NoError(t, err)
+	raw, err := json.Marshal(list[0])
+	require.NoError(t, err)
+	assert.Contains(t, string(raw), `"include":["*_0"],"exclude":["tag:orders"]`)
+	ids, err := s.Import(t.Context(), record.Of("p"), keys, list)
+	require.NoError(t, err)
+	copied, err := s.Toolkit(t.Context(), record.Of("p"), ids[0])
+	require.NoError(t, err)
+	assert.Equal(t, e.Value.Selection, copied.Value.Selection)
+	_, err = s.Refresh(t.Context(), record.Of("p"), ids[0])
+	require.NoError(t, err)
+
+	same, err := s.Import(t.Context(), record.Of("p"), keys, list)
+	require.NoError(t, err)
+	assert.Equal(t, ids, same)
+	list[0].Exclude = nil
+	other, err := s.Import(t.Context(), record.Of("p"), keys, list)
+	require.NoError(t, err)
+	assert.NotEqual(t, ids, other, "another selection is another toolkit")
+	list[0].Include = []string{"tag:"}
+	_, err = s.Import(t.Context(), record.Of("p"), keys, list)
+	require.ErrorContains(t, err, "body.toolkits[0].include[0]")
+}
+
+func TestToolsOfAServerAreChosenByTheirNames(t *testing.T) {
+	s := newToolkits(t, &kind{names: []string{"read_file", "read_page", "write_file"}})
+	one := made(t, s, toolkit.Draft{Name: text("kit"), URL: text("https://a.example.com"),
+		Selection: tool.Selection{Include: []string{"*_file"}, Exclude: []string{"write*"}}})
+	assert.Equal(t, []string{"read_file"}, shown(t, s, one.ID))
+	for entry, want := range map[string]string{
+		"tag:x": "there are no tags", "reads": "there are read_file, read_page",
+	} {
+		_, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "mcp", Name: text("n"),
+			URL: text("https://a.example.com"), Selection: tool.Selection{Include: []string{entry}}})
+		require.ErrorContains(t, err, "body.include[0]")
+		require.ErrorContains(t, err, want)
+	}
+	web := reach(t)
+	_, err := web.Create(t.Context(), "o", toolkit.Draft{Kind: "http", Name: text("n"),
+		URL: text("https://a.example.com"), Request: &tool.HTTPRequest{Name: "a"},
+		Selection: tool.Selection{Exclude: []string{"a"}}})
+	require.ErrorContains(t, err, "body.include: is for toolkits of the kinds openapi and mcp")
+}
+
+// A toolkit of more tools than a model takes begins with all of them disabled.
+func TestAToolkitOfTooManyToolsBeginsDisabled(t *testing.T) {
+	k := &kind{}
+	for i := range tool.MaxOffered {
+		k.names = append(k.names, fmt.Sprint("t", i))
+	}
+	s := newToolkits(t, k)
+	most := made(t, s, toolkit.Draft{Name: text("kit"), URL: text("https://a.example.com")})
+	assert.Equal(t, tool.MaxOffered, *most.EnabledCount)
+	k.names = append(k.names, "more")
+	over := made(t, s, toolkit.Draft{Name: text("kit"), URL: text("https://a.example.com")})
+	assert.Equal(t, 0, *over.EnabledCount)
+	assert.Equal(t, tool.MaxOffered+1, over.ToolCount)
+	some := made(t, s, toolkit.Draft{Name: text("kit"), URL: text("https://a.example.com"), Enabled: []string{"t1"}})
+	assert.Equal(t, 1, *some.EnabledCount)
+
+	e, err := s.Edit(t.Context(), record.Of("o"), over.ID, 0, toolkit.Draft{Enabled: []string{"t3", "more"}})
+	require.NoError(t, err)
+	assert.Equal(t, 2, *e.Value.EnabledCount)
+	e, err = s.Edit(t.Context(), record.Of("o"), over.ID, 0, toolkit.Draft{Enabled: []string{}})
+	require.NoError(t, err)
+	assert.Equal(t, 0, *e.Value.EnabledCount)
+	_, err = s.Edit(t.Context(), record.Of("o"), over.ID, 0, toolkit.Draft{Enabled: []string{"t3", "none"}})
+	require.ErrorContains(t, err, "body.enabled[1]")
+
+	for n, spec := range map[int]catalog.AgentSpec{
+		tool.MaxOffered:     {ToolkitIDs: []string{most.ID}},
+		tool.MaxOffered + 3: {ToolkitIDs: []string{most.ID, some.ID}, CanAsk: true, KnowledgeBaseIDs: []string{"b"}},
+		1:                   {ToolkitIDs: []string{over.ID}, CanAsk: true},
+	} {
+		counted, err := s.CountTools(t.Context(), "o", spec)
+		require.NoError(t, err)
+		assert.Equal(t, n, counted)
+	}
+	many := toolkit.Portable{Key: "k", Kind: "mcp", Name: "kit", URL: "https://b.example.com"}
+	for _, name := range k.names {
+		one := toolkit.Tool{Enabled: true}
+		one.Name, one.Parameters = name, json.RawMessage(`{"type":"object"}`)
+		many.Tools = append(many.Tools, one)
+	}
+	_, err = s.Import(t.Context(), record.Of("o"), []string{"k"}, []toolkit.Portable{many})
+	require.ErrorContains(t, err, "body.toolkits: have 129 enabled tools together")
+}
