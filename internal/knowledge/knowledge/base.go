@@ -65,7 +65,8 @@ func set[T any](to, named *T) {
 }
 
 // CreateBase creates a knowledge base. It returns a problem of kind Invalid that names the field: also for an embedding
-// model that cannot be reached, with the reason, and for one base too many.
+// model that cannot be reached, with the reason, and for one base too many. It returns a problem of kind Unavailable
+// (embedding_unavailable) when the default model cannot be reached.
 func (k *Knowledge) CreateBase(
 	ctx context.Context, p tenant.Principal, edit BaseEdit,
 ) (record.Entity[catalog.KnowledgeBase], error) {

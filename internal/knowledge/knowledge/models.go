@@ -70,18 +70,23 @@ func (m *Models) Embed(
 	return reply, err
 }
 
-// choose returns the model that a client asks for, with its dimensions, or the first that can be reached. It returns a
-// problem of kind Invalid at body.embedding_model.
+// choose returns the model that a client asks for, or the default, with its dimensions. It returns a problem of kind
+// Invalid at body.embedding_model, and of kind Unavailable (embedding_unavailable) when the default cannot be reached:
+// another model in its place would find less for the life of the base.
 func (m *Models) choose(ctx context.Context, asked *catalog.EmbeddingModel) (catalog.EmbeddingModel, error) {
 	if asked != nil {
 		return m.asked(ctx, *asked)
 	}
-	for _, offered := range m.Offered {
-		if chosen, err := m.probe(ctx, offered); err == nil {
-			return chosen, nil
-		}
+	if len(m.Offered) == 0 {
+		return builtin, nil
 	}
-	return builtin, nil
+	chosen, err := m.probe(ctx, m.Offered[0])
+	if err != nil {
+		return chosen, problem.New(problem.Unavailable, "embedding_unavailable",
+			"the default embedding model %s cannot be reached: %s. Send the request again later, or name another "+
+				"embedding_model", chosen.FullName(), err)
+	}
+	return chosen, nil
 }
 
 func (m *Models) asked(ctx context.Context, asked catalog.EmbeddingModel) (catalog.EmbeddingModel, error) {

@@ -76,7 +76,7 @@ type embeddingModelBody struct {
 type baseBody struct {
 	Name        *string             `json:"name,omitempty" minLength:"1" maxLength:"200"`
 	Description *string             `json:"description,omitempty" nullable:"true" maxLength:"2000"`
-	Embedding   *embeddingModelBody `json:"embedding_model,omitempty" doc:"by default the deployment's first that can be reached"`
+	Embedding   *embeddingModelBody `json:"embedding_model,omitempty" doc:"by default the first of the deployment"`
 	Chunking    *chunkingBody       `json:"chunking,omitempty"`
 	Language    *string             `json:"language,omitempty" pattern:"^(auto|[a-z]{2})$" doc:"of its documents, as ISO 639-1 has it; auto, the default: each is in the language that its text tells"`
 	GroupIDs    *[]string           `json:"group_ids,omitempty" doc:"whose members may read it, besides admins; empty: the whole organization"`
