@@ -123,6 +123,14 @@ func MCP(t testing.TB, command func(port string) []string) string {
 	return strings.Replace(url, "127.0.0.1", "localhost", 1) + "/mcp"
 }
 
+// Prism starts a server that checks each request against an OpenAPI document, and returns its address.
+func Prism(t testing.TB, document string) string {
+	t.Helper()
+	return serve(t, "/", func(port string) *exec.Cmd {
+		return exec.Command("node", Program(t, "prism"), "mock", "--errors", "-h", "127.0.0.1", "-p", port, document)
+	})
+}
+
 // Node is the command of a program for Node.js that npm has installed: its file in the folder of modules.
 func Node(t testing.TB, file string, arguments ...string) []string {
 	t.Helper()

@@ -217,7 +217,13 @@ func deep(name string, raw json.RawMessage, encode func(string) string) (list []
 func (r Request) form(body json.RawMessage) string {
 	var list []string
 	for _, one := range members(body) {
-		list = append(list, r.property(one).pairs(one.value, unreserved)...)
+		f := r.property(one)
+		for _, pair := range f.pairs(one.value, unreserved) {
+			if !f.Reserved {
+				pair = strings.ReplaceAll(pair, ",", "%2C") // forms encode what joins a list, too
+			}
+			list = append(list, pair)
+		}
 	}
 	return strings.ReplaceAll(strings.Join(list, "&"), "%20", "+")
 }

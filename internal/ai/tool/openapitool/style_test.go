@@ -168,7 +168,7 @@ func TestABodyIsWrittenInItsMediaType(t *testing.T) {
 		{`"application/x-www-form-urlencoded":{"schema":{},"encoding":{"a":{"explode":false},` +
 			`"b":{"style":"deepObject"},"c":{"contentType":"application/json"},"d":{"allowReserved":true}}}`,
 			`{"a":["1","2"],"b":{"x":{"y":1}},"c":"q","d":"/x"}`, "application/x-www-form-urlencoded",
-			"a=1,2&b%5Bx%5D%5By%5D=1&c=%22q%22&d=/x"},
+			"a=1%2C2&b%5Bx%5D%5By%5D=1&c=%22q%22&d=/x"},
 		{`"text/plain":{"schema":{"type":"string"}}`, `"hello ü"`, "text/plain", "hello ü"},
 		{`"application/xml":` + object, `"<a>1</a>"`, "application/xml", "<a>1</a>"},
 		{`"text/csv":{"schema":{"type":"string"}}`, `"a,b"`, "text/csv", "a,b"},

@@ -40,7 +40,7 @@ func TestAnOperationOfSwaggerIsCalled(t *testing.T) {
 			`{"id":"1","body":{}}`, "/p/1", "application/vnd.pet+json", `{}`},
 		{`,"parameters":[` + array("a", "formData", "") + `,` + array("b", "formData", `,"collectionFormat":"multi"`) +
 			`,{"name":"c","in":"formData","type":"string"}]`, `{"id":"1","body":{"a":["x","y"],"b":["x","y"],"c":"z"}}`,
-			"/p/1", "application/x-www-form-urlencoded", "a=x,y&b=x&b=y&c=z"},
+			"/p/1", "application/x-www-form-urlencoded", "a=x%2Cy&b=x&b=y&c=z"},
 		{`,"consumes":["multipart/form-data","application/x-www-form-urlencoded"],"parameters":[` +
 			`{"name":"c","in":"formData","type":"string"}]`, `{"id":"1","body":{"c":"z"}}`, "/p/1",
 			"application/x-www-form-urlencoded", "c=z"},
