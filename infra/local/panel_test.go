@@ -41,7 +41,7 @@ func TestThePanelOfADeployment(t *testing.T) {
 	// nobody else can have these ports meanwhile.
 	var sites []*os.File
 	var hosts []string
-	for range 4 {
+	for range 5 {
 		l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 		require.NoError(t, err)
 		hosts = append(hosts, l.Addr().String())
@@ -52,7 +52,7 @@ func TestThePanelOfADeployment(t *testing.T) {
 		t.Cleanup(func() { _ = f.Close() })
 	}
 	w := start(t, map[string]string{
-		"KNOWLEDGE_ALLOW_HOSTS": hosts[0], "TOOL_ALLOW_HOSTS": hosts[1] + "," + hosts[2],
+		"KNOWLEDGE_ALLOW_HOSTS": hosts[0], "TOOL_ALLOW_HOSTS": hosts[1] + "," + hosts[2] + "," + hosts[4],
 		"WEBHOOK_ALLOW_HOSTS": hosts[3], "WEBHOOK_CA_FILE": certificate(t),
 		"RATE_LIMIT": "1000000", "RATE_BURST": "1000000", "USER_CAP": "100", "ORGANIZATION_CAP": "1000",
 	})

@@ -53,6 +53,7 @@ const (
 	siteWeather
 	siteDescribed
 	siteReceiver
+	siteLarge
 )
 
 // site serves what a story has the service reach: at any address, or at the one which the deployment is told of.

@@ -357,3 +357,34 @@ func TestADeepLinkSurvivesReload(t *testing.T) {
 	tab.click("button", "Forget key")
 	tab.find("textbox", "API key")
 }
+
+// A part of a document is chosen when its toolkit is made, and later; the page counts what is on.
+func TestAPartOfAToolkitIsChosen(t *testing.T) {
+	t.Parallel()
+	var paths []string
+	for i := range 600 {
+		paths = append(paths, fmt.Sprintf(`"/p/%d":{"get":{"operationId":"op_%d","tags":["t%d"]}}`, i, i, i%200))
+	}
+	described := site(t, siteLarge, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprintf(w, `{"openapi":"3.1.0","info":{"title":"w","version":"1"},"paths":{%s}}`,
+			strings.Join(paths, ","))
+	})
+	p := start(t, "TOOL_ALLOW_HOSTS="+strings.TrimPrefix(described.URL, "http://"))
+	tab := signedIn(t, p, "#/toolkits/new")
+	tab.choose("Kind", "OpenAPI document")
+	tab.fill("Name", "Large")
+	tab.fill("URL", described.URL+"/openapi.json")
+	tab.click("button", "Create toolkit")
+	tab.see("over 500 operations (600): choose some with include")
+	tab.fill("Include", "tag:t1, op_7")
+	tab.click("button", "Create toolkit")
+	tab.find("heading", "Large")
+	tab.see("tag:t1, op_7")
+	at := toolkitCalled(p, "Large")
+	require.NoError(t, enabled(p, at, "op_7", true)(t.Context()))
+	tab.fill("Exclude", "op_1")
+	tab.click("button", "Choose tools")
+	tab.see("Chosen.")
+	tab.until("a tool that stays", enabled(p, at, "op_201", true))
+	assert.InEpsilon(t, 3, p.send("GET", at, nil)["tool_count"], 0)
+}

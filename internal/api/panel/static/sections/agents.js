@@ -3,6 +3,7 @@ import { useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { download, post, remove } from '../api.js'
 import { seldom, useAll, useLive } from '../live.js'
+import { count } from '../format.js'
 import { may } from '../session.js'
 import { go, place, to } from '../router.js'
 import { Difference } from '../ui/diff.js'
@@ -201,6 +202,7 @@ function Verbs({ of: a }) {
 function Tools({ id }) {
   const tools = useAll(`/agents/${id}/tools`, 'tools', 'name')
   return html`<${Card} title="Tools that its runs get"><${Await} of=${tools}>${() => tools.data.length === 0 ? html`<${Empty}>None.</${Empty}>` : html`
+    <p class="small">${count(tools.data.length, 'tool')} of its toolkits are on; a model takes 128, with those of the agent itself and of its client.</p>
     <div class="table" tabindex="0" role="region" aria-label="Tools"><table><thead><tr><th scope="col">Name</th><th scope="col">Approval</th><th scope="col">What it does</th></tr></thead>
     <tbody>${tools.data.map((/** @type {any} */ t) => html`<tr key=${t.name}><td>${t.toolkit_id ? html`<a href=${to(['toolkits', t.toolkit_id])}><code>${t.name}</code></a>` : html`<code>${t.name}</code>`}</td><td>${t.approval_when ? `when ${t.approval_when.argument} fits` : t.approval}</td><td class="wrap">${t.description}</td></tr>`)}</tbody></table></div>`}</${Await}></${Card}>`
 }

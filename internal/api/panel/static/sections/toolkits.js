@@ -26,7 +26,7 @@ function ToolkitList() {
   const columns = [
     column('Name', (t) => html`<a href=${to(['toolkits', t.toolkit_id])}>${t.name}</a>`),
     column('Kind', (t) => t.kind),
-    column('Tools', (t) => t.tool_count, 'num'),
+    column('Tools', (t) => toolsOf(t), 'num'),
     column('Address', (t) => t.url ?? t.base_url ?? '', 'narrow'),
     column('Refreshed', (t) => html`<${Time} at=${t.refreshed_at} />`, 'narrow'),
   ]
@@ -35,11 +35,23 @@ function ToolkitList() {
     <${List} of=${list} columns=${columns} label="Toolkits" id="toolkit_id" href=${(/** @type {any} */ t) => to(['toolkits', t.toolkit_id])} empty="There are no toolkits." /></${Page}>`
 }
 
+/** How many tools are on, of how many. @param {any} t */
+const toolsOf = (t) => t.enabled_count === undefined || t.enabled_count === t.tool_count ? t.tool_count : `${t.enabled_count} of ${t.tool_count}`
+
+/** Whether a part of a toolkit can be chosen. @param {{kind: string}} t */
+const selectable = (t) => t.kind === 'openapi' || t.kind === 'mcp'
+
+/** @param {{bind: (name: string) => any, error: any, say: (name: string) => string}} p */
+function Selection({ bind, error, say }) {
+  return html`<div class="row"><${Names} label="Include" ...${bind('include')} error=${error} help="Ids of operations or names of tools, tag:TAG or path:PATH; * stands for any characters. Empty: all." />
+    <${Names} label="Exclude" ...${bind('exclude')} error=${error} help=${say('exclude')} /></div>`
+}
+
 const kinds = [['mcp', 'MCP server'], ['openapi', 'OpenAPI document'], ['http', 'one HTTP request']]
 
 function NewToolkit() {
   const { draft, bind } = useDraft(/** @type {any} */ ({
-    kind: 'mcp', name: '', url: '', base_url: '', document: '', credentials: null,
+    kind: 'mcp', name: '', url: '', base_url: '', document: '', credentials: null, include: [], exclude: [],
     request: { name: '', description: '', method: 'GET', headers: {}, query: [], body: '', parameters: { type: 'object', properties: {} } },
   }))
   const say = useSchemaHelp('ToolkitBody')
@@ -50,6 +62,8 @@ function NewToolkit() {
     if (draft.kind === 'openapi' && draft.base_url) body.base_url = draft.base_url
     if (draft.kind === 'openapi' && draft.document) body.document = draft.document
     if (draft.kind === 'http') body.request = draft.request
+    if (selectable(draft) && draft.include.length > 0) body.include = draft.include
+    if (selectable(draft) && draft.exclude.length > 0) body.exclude = draft.exclude
     const t = await post('/toolkits', body)
     go(['toolkits', t.toolkit_id])
   })
@@ -63,6 +77,7 @@ function NewToolkit() {
       <${Field} label="URL" type="url" ...${bind('url')} error=${act.error} help=${say('url')} required=${draft.kind !== 'openapi'} />
       ${draft.kind === 'openapi' && html`<${Field} label="Document" rows=${5} ...${bind('document')} error=${act.error} help=${say('document')} />
         <${Field} label="Base URL" type="url" ...${bind('base_url')} error=${act.error} help=${say('base_url')} />`}
+      ${selectable(draft) && html`<${Selection} bind=${bind} error=${act.error} say=${say} />`}
       ${draft.kind === 'http' && html`<div class="row"><${Field} label="Tool name" ...${request('name')} required /><${Field} label="Method" ...${request('method')} options=${['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((m) => [m, m])} /></div>
         <${Field} label="Tool description" ...${request('description')} />
         <${JsonField} label="Parameters" rows=${7} ...${request('parameters')} help="A JSON schema of the arguments; {name} in the path of the URL stands for one of them." />
@@ -70,7 +85,7 @@ function NewToolkit() {
           <${Field} label="Body argument" ...${request('body')} help="The name of the argument that is the body." />
           <${JsonField} label="Headers" rows=${2} ...${request('headers')} help="With fixed values." /></div>`}
       <${Credentials} value=${draft.credentials} onChange=${bind('credentials').onChange} />
-      <p class="small">The tools that are found are enabled. Nothing of what a later refresh finds is, before you enable it.</p>
+      <p class="small">The tools that are found are enabled, unless they are more than 128. Tools that a later refresh finds stay off until you enable them.</p>
     </${Form}></${Needs}></${Page}>`
 }
 
@@ -97,10 +112,12 @@ function Toolkit({ id }) {
     <${Await} of=${kit}>${() => html`
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${k.toolkit_id} />`], ['Kind', k.kind], ['Address', k.url], k.base_url && ['Base URL', k.base_url],
         ['Credentials', k.credentials_type ?? 'none'], (k.credentials_origins ?? []).length > 0 && ['Sent only to', k.credentials_origins.join(', ')],
-        ['Refreshed', html`<${Time} at=${k.refreshed_at} />`]]} /></${Card}>
+        k.include && ['Included', k.include.join(', ')], k.exclude && ['Excluded', k.exclude.join(', ')], ['Tools on', toolsOf(k)],
+        ['Refreshed', html`<${Time} at=${k.refreshed_at} />`]]} />${k.note && html`<p class="wrong small" role="status">${k.note}</p>`}</${Card}>
       <${Card} title="Tools"><${Await} of=${tools}>${() => tools.data.length === 0 ? html`<${Empty}>It has no tools.</${Empty}>`
         : tools.data.map((/** @type {any} */ t) => html`<${Tool} key=${t.name} kit=${k} of=${t} renew=${tools.renew} />`)}</${Await}></${Card}>
-      ${k.kind !== 'builtin' && html`<${Edit} of=${kit} />`}`}</${Await}></${Page}>`
+      ${k.kind !== 'builtin' && html`<${Edit} of=${kit} />`}
+      ${selectable(k) && may('manage') && html`<${Choose} of=${kit} tools=${tools} />`}`}</${Await}></${Page}>`
 }
 
 /** @param {{of: any}} p */
@@ -185,6 +202,16 @@ function Try({ kit, of: t }) {
   return html`<${Needs} level="manage" to="Trying a tool"><${Form} act=${act} submit="Try" label="Try ${t.name}">
     <${SchemaForm} schema=${t.parameters} value=${value} onChange=${setValue} /></${Form}>
     ${result && html`<div role="status"><p class="small">It took ${result.duration_ms} ms.</p><${Plain} text=${result.error ?? result.result} code="Result of ${t.name}" /></div>`}</${Needs}>`
+}
+
+/** Chooses a part of what the server offers, which is asked for it at once. @param {{of: any, tools: any}} p */
+function Choose({ of, tools }) {
+  const edit = useEdit({ ...of, renew: () => Promise.all([of.renew(), tools.renew()]) }, `/toolkits/${of.data.toolkit_id}`,
+    (t) => ({ include: t.include ?? [], exclude: t.exclude ?? [] }))
+  const say = useSchemaHelp('ToolkitBody')
+  return html`<${Card} title="Choose tools"><${Form} act=${edit.act} submit="Choose tools" more=${edit.saved && html`<span class="small" role="status">Chosen.</span>`}>
+    ${edit.notice}<${Selection} bind=${edit.bind} error=${edit.act.error} say=${say} />
+    <p class="small">The server is asked again, as by a refresh. Tools that come in stay off until you enable them.</p></${Form}></${Card}>`
 }
 
 /** @param {{of: any}} p */
