@@ -41,10 +41,11 @@ const toolsOf = (t) => t.enabled_count === undefined || t.enabled_count === t.to
 /** Whether a part of a toolkit can be chosen. @param {{kind: string}} t */
 const selectable = (t) => t.kind === 'openapi' || t.kind === 'mcp'
 
-/** @param {{bind: (name: string) => any, error: any, say: (name: string) => string}} p */
-function Selection({ bind, error, say }) {
+/** @param {{bind: (name: string) => any, error: any}} p */
+function Selection({ bind, error }) {
+  const help = useSchemaHelp('ToolkitBody')
   return html`<div class="row"><${Names} label="Include" ...${bind('include')} error=${error} help="Ids of operations or names of tools, tag:TAG or path:PATH; * stands for any characters. Empty: all." />
-    <${Names} label="Exclude" ...${bind('exclude')} error=${error} help=${say('exclude')} /></div>`
+    <${Names} label="Exclude" ...${bind('exclude')} error=${error} help=${help('exclude')} /></div>`
 }
 
 const kinds = [['mcp', 'MCP server'], ['openapi', 'OpenAPI document'], ['http', 'one HTTP request']]
@@ -77,7 +78,7 @@ function NewToolkit() {
       <${Field} label="URL" type="url" ...${bind('url')} error=${act.error} help=${say('url')} required=${draft.kind !== 'openapi'} />
       ${draft.kind === 'openapi' && html`<${Field} label="Document" rows=${5} ...${bind('document')} error=${act.error} help=${say('document')} />
         <${Field} label="Base URL" type="url" ...${bind('base_url')} error=${act.error} help=${say('base_url')} />`}
-      ${selectable(draft) && html`<${Selection} bind=${bind} error=${act.error} say=${say} />`}
+      ${selectable(draft) && html`<${Selection} bind=${bind} error=${act.error} />`}
       ${draft.kind === 'http' && html`<div class="row"><${Field} label="Tool name" ...${request('name')} required /><${Field} label="Method" ...${request('method')} options=${['GET', 'POST', 'PUT', 'PATCH', 'DELETE'].map((m) => [m, m])} /></div>
         <${Field} label="Tool description" ...${request('description')} />
         <${JsonField} label="Parameters" rows=${7} ...${request('parameters')} help="A JSON schema of the arguments; {name} in the path of the URL stands for one of them." />
@@ -204,13 +205,12 @@ function Try({ kit, of: t }) {
     ${result && html`<div role="status"><p class="small">It took ${result.duration_ms} ms.</p><${Plain} text=${result.error ?? result.result} code="Result of ${t.name}" /></div>`}</${Needs}>`
 }
 
-/** Chooses a part of what the server offers, which is asked for it at once. @param {{of: any, tools: any}} p */
+/** Chooses a part of what the server offers. @param {{of: any, tools: any}} p */
 function Choose({ of, tools }) {
   const edit = useEdit({ ...of, renew: () => Promise.all([of.renew(), tools.renew()]) }, `/toolkits/${of.data.toolkit_id}`,
     (t) => ({ include: t.include ?? [], exclude: t.exclude ?? [] }))
-  const say = useSchemaHelp('ToolkitBody')
   return html`<${Card} title="Choose tools"><${Form} act=${edit.act} submit="Choose tools" more=${edit.saved && html`<span class="small" role="status">Chosen.</span>`}>
-    ${edit.notice}<${Selection} bind=${edit.bind} error=${edit.act.error} say=${say} />
+    ${edit.notice}<${Selection} bind=${edit.bind} error=${edit.act.error} />
     <p class="small">The server is asked again, as by a refresh. Tools that come in stay off until you enable them.</p></${Form}></${Card}>`
 }
 
