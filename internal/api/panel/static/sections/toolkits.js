@@ -43,9 +43,8 @@ const selectable = (t) => t.kind === 'openapi' || t.kind === 'mcp'
 
 /** @param {{bind: (name: string) => any, error: any}} p */
 function Selection({ bind, error }) {
-  const help = useSchemaHelp('ToolkitBody')
   return html`<div class="row"><${Names} label="Include" ...${bind('include')} error=${error} help="Ids of operations or names of tools, tag:TAG or path:PATH; * stands for any characters. Empty: all." />
-    <${Names} label="Exclude" ...${bind('exclude')} error=${error} help=${help('exclude')} /></div>`
+    <${Names} label="Exclude" ...${bind('exclude')} error=${error} help="These stay out, in the same form." /></div>`
 }
 
 const kinds = [['mcp', 'MCP server'], ['openapi', 'OpenAPI document'], ['http', 'one HTTP request']]
