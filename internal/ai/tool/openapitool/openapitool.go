@@ -141,7 +141,8 @@ func chosen(s tool.Selection, d *document, items map[string]map[string]any) ([]l
 	}
 	if len(which) > tool.MaxTools {
 		return nil, &tool.Error{Field: "include", Message: fmt.Sprintf("the document has over %d operations (%d): "+
-			"choose some with include, for example %s", tool.MaxTools, len(which), tool.Parts(candidates, tool.MaxOffered))}
+			"choose some with include, for example %s", tool.MaxTools, len(which),
+			tool.Parts(candidates, tool.MaxOffered))}
 	}
 	list := make([]listed, 0, len(which))
 	for _, i := range which {

@@ -261,6 +261,7 @@ func FuzzDocument(f *testing.F) {
 	f.Add([]byte(small))
 	f.Add(shared(2, 3, `{"type":["string","null"],"enum":["a"],"default":1e2}`))
 	f.Add(pathed("/x/{a}"))
+	f.Add(swagger(`,"parameters":[{"$ref":"#/parameters/Limit"},{"name":"a","in":"formData","type":"file"}]`))
 	f.Add(operated(3, `{"parameters":[{"name":"a","in":"query","schema":{"type":["string",{"a":1}],"nullable":true}}]}`,
 		`{"url":"{v}","variables":{"v":{"default":"https://x"}}}`, `"schemas":{}`))
 	f.Add([]byte("openapi: 3.1\nservers: [{url: 'https://{v}.example.com', variables: {v: {default: a}}}]\npaths: " +

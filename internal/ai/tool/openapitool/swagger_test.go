@@ -29,7 +29,8 @@ func TestAnOperationOfSwaggerIsCalled(t *testing.T) {
 	for _, c := range []struct{ parts, arguments, address, kind, body string }{
 		{`,"parameters":[{"$ref":"#/parameters/Limit"},` + array("a", "query", "") + `,` +
 			array("b", "query", `,"collectionFormat":"multi"`) + `,` +
-			array("c", "query", `,"collectionFormat":"ssv"`) + `,` + array("d", "query", `,"collectionFormat":"pipes"`) + `,` +
+			array("c", "query", `,"collectionFormat":"ssv"`) + `,` +
+			array("d", "query", `,"collectionFormat":"pipes"`) + `,` +
 			array("e", "query", `,"collectionFormat":"tsv"`) + `]`,
 			`{"id":"1","limit":3,"a":["x","y"],"b":["x","y"],"c":["x","y"],"d":["x","y"],"e":["x","y"]}`,
 			"/p/1?limit=3&a=x,y&b=x&b=y&c=x%20y&d=x%7Cy&e=x%09y", "", ""},
