@@ -32,12 +32,16 @@ type Spec struct {
 	RetrySafe   bool            `json:"retry_safe"`                // calls with the same idempotency key do no harm
 }
 
-// Definition is a tool as its kind discovered it.
+// Definition is a tool as its kind discovered it. Names of a discovery may be alike; toolkits number them.
 type Definition struct {
 	Spec
 
-	// Binding is what the kind needs for a call. Other packages read only its member url, which is set where calls go
-	// to another address than the endpoint's URL.
+	// Own is the server's own name of the tool, where the binding does not have it as its member name. Two tools with
+	// different ones are different tools.
+	Own string `json:"-"`
+
+	// Binding is what the kind needs for a call. Other packages read only its members name (the server's own name of
+	// the tool), method and url. url is set where calls go to another address than the endpoint's URL.
 	Binding json.RawMessage `json:"binding,omitempty"`
 	// Problem is why the tool cannot be called, in words; empty where it can.
 	Problem string `json:"-"`

@@ -155,7 +155,7 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (e
 		return err
 	}
 	if field := p.whole(); field != "" {
-		if p.found, err = s.discover(ctx, p.Kind, p.endpoint()); err != nil {
+		if p.found, err = s.discover(ctx, p.Kind, p.endpoint(), nil); err != nil {
 			return problem.InvalidField(at+"."+field, "%s", err)
 		}
 	}
@@ -181,6 +181,7 @@ func (t Tool) checked(place string, names map[string]bool) (Tool, error) {
 	if fault != "" {
 		return one, problem.InvalidField(place, "is no tool as it is exported: %s", fault)
 	}
+	one.Own = tool.Clip(t.Own, tool.EnoughText)
 	one.Problem = cmp.Or(one.Problem, tool.Clip(t.Problem, 500))
 	rules := Rules{Enabled: &t.Enabled, TimeoutMS: &t.TimeoutMS, RetrySafe: &t.RetrySafe}
 	if t.Approval != (tool.Approval{}) {

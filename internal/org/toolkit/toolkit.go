@@ -70,6 +70,7 @@ const (
 type Tool struct {
 	tool.Definition
 
+	Own       string        `json:"own_name,omitempty"` // as [tool.Definition.Own]
 	Enabled   bool          `json:"enabled"`
 	Approval  tool.Approval `json:"approval"`
 	TimeoutMS int           `json:"timeout_ms,omitempty"` // milliseconds; 0: the platform's limit
@@ -224,7 +225,7 @@ func (s *Toolkits) Create(
 		e.Credentials = *d.Credentials
 		e.Credentials.Origins = places(t)
 	}
-	found, err := s.discover(ctx, t.Kind, e)
+	found, err := s.discover(ctx, t.Kind, e, nil)
 	if err != nil {
 		return none, err
 	}
@@ -384,9 +385,9 @@ func (s *Toolkits) endpoint(ctx context.Context, t catalog.Toolkit) (tool.Endpoi
 	return e, json.Unmarshal([]byte(plain), &e.Credentials)
 }
 
-// discover finds the tools of an endpoint, none of them enabled. What the endpoint does wrong is a problem of kind
-// Invalid.
-func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint) ([]Tool, error) {
+// discover finds the tools of an endpoint, none of them enabled. before are those that it had, also long ago: they keep
+// their names. What the endpoint does wrong is a problem of kind Invalid.
+func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint, before []Tool) ([]Tool, error) {
 	ctx, cancel := s.Host.WithTimeout(ctx, discoverTime)
 	defer cancel()
 	found, err := s.kind(kind).Discover(ctx, e)
@@ -405,6 +406,7 @@ func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint) (
 	}
 	var tools []Tool
 	names := map[string]bool{}
+	named(found, before)
 	for _, d := range found {
 		if err := ctx.Err(); err != nil {
 			return nil, unusable(kind, e, "they cannot be read in time")
@@ -443,7 +445,7 @@ const (
 // examine checks a definition and makes a tool of it, which is not enabled. names are those that are taken. A tool with
 // a Problem cannot be enabled; with a fault it is no tool at all.
 func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) {
-	one = Tool{Definition: d, RetrySafe: d.RetrySafe}
+	one = Tool{Definition: d, Own: d.Own, RetrySafe: d.RetrySafe}
 	switch {
 	case d.Name == "" || tool.Name(d.Name) != d.Name:
 		return one, "its name is none that models take"
@@ -457,7 +459,7 @@ func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) 
 	one.Parameters, one.Problem = parameters(d.Parameters)
 	one.Problem = cmp.Or(one.Problem, tool.Clip(d.Problem, tool.EnoughText))
 	if names[d.Name] {
-		one.Problem = "another tool has its name"
+		one.Problem = alike
 	}
 	names[d.Name] = true
 	return one, ""
@@ -599,7 +601,7 @@ func (s *Toolkits) Edit(
 			return err
 		}
 		if t.Kind == "http" { // everybody may read the request: it is checked for credentials before it is stored
-			if _, err := s.discover(ctx, t.Kind, tool.Endpoint{URL: t.URL, Request: t.Request}); err != nil {
+			if _, err := s.discover(ctx, t.Kind, tool.Endpoint{URL: t.URL, Request: t.Request}, nil); err != nil {
 				return err
 			}
 		}

@@ -118,11 +118,6 @@ func (t *Tool) bind(was Tool) {
 	t.Approval, t.TimeoutMS, t.RetrySafe = was.Approval, was.TimeoutMS, was.RetrySafe && t.RetrySafe
 }
 
-// ruled says whether a tool's owner has set rules for it.
-func (t Tool) ruled() bool {
-	return t.Approval != (tool.Approval{}) || t.TimeoutMS != 0 || t.Definition.RetrySafe && !t.RetrySafe
-}
-
 // Refresh asks the endpoint again for its tools. New ones are not enabled. A changed tool keeps its rules but is
 // disabled, because its owner agreed to another one; the same holds for a tool that its server offers again. It returns
 // a problem of kind NotFound, Forbidden, of kind Conflict for the built-in toolkit or a command that is no longer
@@ -177,7 +172,7 @@ func (s *Toolkits) renew(ctx context.Context, t catalog.Toolkit, l *list) (d Dif
 	if err != nil {
 		return d, err
 	}
-	now, err := s.discover(ctx, t.Kind, endpoint)
+	now, err := s.discover(ctx, t.Kind, endpoint, slices.Concat(before, l.Gone))
 	if err != nil {
 		return d, err
 	}
@@ -206,14 +201,10 @@ func (s *Toolkits) renew(ctx context.Context, t catalog.Toolkit, l *list) (d Dif
 	for _, was := range before {
 		if called(now, was.Name) < 0 {
 			d.Removed = append(d.Removed, was.Name)
-			if was.ruled() {
-				gone := Tool{Approval: was.Approval, TimeoutMS: was.TimeoutMS, RetrySafe: was.RetrySafe}
-				gone.Name = was.Name
-				l.Gone = append(l.Gone, gone)
-			}
+			l.Gone = append(l.Gone, was.reserved())
 		}
 	}
-	l.Tools, l.Gone = now, l.Gone[max(0, len(l.Gone)-tool.MaxTools):]
+	l.Tools, l.Gone = now, remembered(l.Gone)
 	confine(t, l.Tools)
 	d.Tools = changes(d, before, now)
 	return d, nil

@@ -179,15 +179,13 @@ func (l listed) id() string {
 
 func operations(e tool.Endpoint, d *document, all []listed, base string) ([]tool.Definition, error) {
 	var found []tool.Definition
-	names := map[string]bool{}
 	schemas, others := 0, 0 // bytes of the schemas found, and of everything else
 	for _, one := range all {
 		definition, err := operation(e, d, base, one)
 		if err != nil {
 			return nil, err
 		}
-		definition.Name = unique(names, definition.Name)
-		others += len(definition.Name) + len(definition.Description) + len(definition.Binding)
+		others += len(definition.Name) + len(definition.Own) + len(definition.Description) + len(definition.Binding)
 		// beyond half of the limit, tools with imprecise schemas are better than none
 		if schemas += len(definition.Parameters); schemas > maxFound/2 {
 			schemas -= len(definition.Parameters)
@@ -211,17 +209,6 @@ var anything = json.RawMessage(`{"type":"object"}`)
 // methods are the HTTP methods of operations that become tools, in order.
 var methods = []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost,
 	http.MethodPut}
-
-// unique makes a name that is not taken: two operation ids may become the same name.
-func unique(taken map[string]bool, name string) string {
-	candidate := name
-	for n := 2; taken[candidate]; n++ {
-		suffix := fmt.Sprintf("_%d", n)
-		candidate = name[:min(len(name), tool.MaxName-len(suffix))] + suffix
-	}
-	taken[candidate] = true
-	return candidate
-}
 
 func operation(e tool.Endpoint, d *document, base string, l listed) (tool.Definition, error) {
 	item, o := l.item, l.parts
@@ -255,6 +242,7 @@ func operation(e tool.Endpoint, d *document, base string, l listed) (tool.Defini
 			Name: tool.Name(l.id()), Description: describe(o), Parameters: parameters,
 			RetrySafe: httptool.Safe(l.method),
 		},
+		Own:     l.id(),
 		Binding: binding, Problem: m.problem,
 	}, err
 }

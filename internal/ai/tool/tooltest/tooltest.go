@@ -56,11 +56,8 @@ func Run(t *testing.T, h Harness) {
 		return err.Error()
 	}
 	t.Run("what is found can be offered to models", func(t *testing.T) {
-		names := map[string]bool{}
 		for _, d := range found {
 			assert.Equal(t, tool.Name(d.Name), d.Name)
-			assert.False(t, names[d.Name], "two tools are called %s", d.Name)
-			names[d.Name] = true
 			var schema map[string]any
 			require.NoError(t, json.Unmarshal(d.Parameters, &schema), d.Name)
 			assert.LessOrEqual(t, len(d.Parameters), tool.MaxSchema)

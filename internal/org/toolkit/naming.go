@@ -1,0 +1,120 @@
+package toolkit
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"agentplatform/internal/ai/tool"
+)
+
+// alike is the problem of a tool without a name of its own. Earlier versions stored such tools; a refresh names them.
+const alike = "another tool has its name"
+
+// identity is what a tool is at its server, whatever name it has here. own is the server's own name of it. place is the
+// request of a tool that is one; tools that an earlier version stored may have it alone.
+type identity struct {
+	own   string
+	known bool // own is known
+	place string
+}
+
+// pointer is the part of a binding that says which tool of a server it is for.
+type pointer struct {
+	Name   *string `json:"name,omitempty"`
+	Method string  `json:"method,omitempty"`
+	URL    string  `json:"url,omitempty"`
+}
+
+func pointed(binding json.RawMessage) (p pointer) {
+	_ = json.Unmarshal(binding, &p) // that of an unknown kind points nowhere
+	return p
+}
+
+func identityOf(own string, binding json.RawMessage) identity {
+	b := pointed(binding)
+	is := identity{own: own, known: own != ""}
+	if b.Name != nil {
+		is.own, is.known = *b.Name, true
+	}
+	if b.URL != "" {
+		is.place = b.Method + " " + b.URL
+	}
+	return is
+}
+
+// reserved is what remains of a tool that its server offers no longer: its name, its rules, and what identifies it.
+func (t Tool) reserved() Tool {
+	rest := Tool{Own: t.Own, Approval: t.Approval, TimeoutMS: t.TimeoutMS, RetrySafe: t.RetrySafe}
+	rest.Name, rest.Definition.RetrySafe = t.Name, t.Definition.RetrySafe
+	rest.Binding, _ = json.Marshal(pointed(t.Binding))
+	return rest
+}
+
+// ruled says whether a tool's owner has set rules for it.
+func (t Tool) ruled() bool {
+	return t.Approval != (tool.Approval{}) || t.TimeoutMS != 0 || t.Definition.RetrySafe && !t.RetrySafe
+}
+
+// remembered bounds the tools that a server offers no longer. Those without rules are forgotten first, then the oldest.
+func remembered(gone []Tool) []Tool {
+	over := len(gone) - maxGone
+	gone = slices.DeleteFunc(gone, func(t Tool) bool {
+		forget := over > 0 && !t.ruled()
+		if forget {
+			over--
+		}
+		return forget
+	})
+	return gone[max(0, over):]
+}
+
+// maxGone is how many tools a toolkit remembers that its server offers no longer.
+const maxGone = 2 * tool.MaxTools
+
+// named gives the tools that a server lists their names. Names that become alike get a number. A tool that had a name
+// keeps it, and no other tool ever gets that name: agents, rules and paused calls refer to tools by their names.
+func named(found []tool.Definition, before []Tool) {
+	had := make([]identity, len(before))
+	taken, claimed := map[string]bool{}, make([]bool, len(before))
+	for i, one := range before {
+		had[i] = identityOf(one.Own, one.Binding)
+		taken[one.Name] = true
+		claimed[i] = one.Problem == alike
+	}
+	is, has := make([]identity, len(found)), make([]bool, len(found))
+	for i, d := range found {
+		is[i] = identityOf(d.Own, d.Binding)
+	}
+	for _, same := range []func(f, b int) bool{
+		func(f, b int) bool { return is[f].known && is[f] == had[b] },
+		func(f, b int) bool { return is[f].known && had[b].known && is[f].own == had[b].own },
+		func(f, b int) bool { return !had[b].known && had[b].place != "" && is[f].place == had[b].place },
+		func(f, b int) bool { return !had[b].known && found[f].Name == before[b].Name },
+	} {
+		for f := range found {
+			for b := range before {
+				if !has[f] && !claimed[b] && same(f, b) {
+					has[f], claimed[b] = true, true
+					found[f].Name = before[b].Name
+				}
+			}
+		}
+	}
+	for f := range found {
+		if !has[f] {
+			found[f].Name = numbered(taken, found[f].Name)
+		}
+	}
+}
+
+// numbered returns a name that is not taken, and takes it.
+func numbered(taken map[string]bool, name string) string {
+	candidate := name
+	for n := 2; taken[candidate]; n++ {
+		suffix := fmt.Sprintf("_%d", n)
+		candidate = name[:min(len(name), tool.MaxName-len(suffix))] + suffix
+	}
+	taken[candidate] = true
+	return candidate
+}
