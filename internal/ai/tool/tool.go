@@ -130,15 +130,46 @@ type Invocation struct {
 	Name           string
 	Arguments      json.RawMessage
 	IdempotencyKey string // "<run>-<step>-<call>"
+
+	Answers []Answer // to the questions of this call when it was made before
+	Resumed bool     // an earlier session of the run has called the same server
 }
+
+// Question is the error of a call whose server asks for what only a human knows. The call has ended without a result; it
+// may be made again, with the answer.
+type Question struct {
+	ID      string // the same whenever the server asks the same
+	Text    string
+	Options []string // the answers that there are; nil: any text
+}
+
+func (q *Question) Error() string { return "the server asks its user: " + q.Text }
+
+// Answer is a human's answer to a [Question].
+type Answer struct{ Question, Text string }
 
 // Kind is the port: a kind of toolkit. Implementations are safe for concurrent use.
 type Kind interface {
 	// Discover lists the tools at an endpoint. Its error is an [Error] where the endpoint is at fault, or the
 	// context's.
 	Discover(ctx context.Context, e Endpoint) ([]Definition, error)
-	// Call runs a tool that Discover listed. Its error is an [Error] where the model may read it, or the context's.
+	// Call runs a tool that Discover listed. Its error is an [Error] where the model may read it, a [Question], or the
+	// context's.
 	Call(ctx context.Context, e Endpoint, d Definition, i Invocation) (Result, error)
+}
+
+// Connector is an optional interface of a kind whose calls may share a session with the server.
+type Connector interface {
+	// Session makes a session, which begins with its first call. Its owner ends it.
+	Session(e Endpoint) Session
+}
+
+// Session makes calls of which a server may remember the ones before. It is safe for concurrent use.
+type Session interface {
+	// Call is that of [Kind].
+	Call(ctx context.Context, d Definition, i Invocation) (Result, error)
+	// End ends the session, within seconds. Nothing of it is left then: no connection, program or goroutine.
+	End()
 }
 
 // Result is the result of a call: text, and everything else as files.
@@ -214,6 +245,22 @@ type Offer struct {
 	Approval    Approval
 	Timeout     time.Duration
 	Call        func(ctx context.Context, i Invocation) (Result, error)
+	// End ends what the calls of the toolkit's tools have left open; set at the first of these tools, or nil. Whoever
+	// opens tools calls it once no call is at work any more, see [End].
+	End func()
+}
+
+// End ends what calls of these tools have left open, side by side. run begins a function and returns what waits for it.
+func End(offers []Offer, run func(func()) func()) {
+	var waits []func()
+	for _, o := range offers {
+		if o.End != nil {
+			waits = append(waits, run(o.End))
+		}
+	}
+	for _, wait := range waits {
+		wait()
+	}
 }
 
 // Fingerprint is a hash of a tool's definition and place: approving a call approves exactly this definition.

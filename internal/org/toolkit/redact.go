@@ -27,8 +27,42 @@ func (k redacting) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Defini
 func (k redacting) Call(
 	ctx context.Context, e tool.Endpoint, d tool.Definition, i tool.Invocation,
 ) (tool.Result, error) {
-	redact := e.Credentials.Redactor()
 	r, err := k.Kind.Call(ctx, e, d, i)
+	return redactedResult(r, err, e.Credentials.Redactor())
+}
+
+// Session makes a session with an endpoint; that of a kind without sessions makes each call by itself.
+func (k redacting) Session(e tool.Endpoint) tool.Session {
+	if c, ok := k.Kind.(tool.Connector); ok {
+		return redactingSession{c.Session(e), e.Credentials.Redactor()}
+	}
+	return single{k, e}
+}
+
+// single are calls that share nothing.
+type single struct {
+	kind     redacting
+	endpoint tool.Endpoint
+}
+
+func (s single) Call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+	return s.kind.Call(ctx, s.endpoint, d, i)
+}
+
+func (s single) End() {}
+
+// redactingSession is a session without the credentials in what the server sends back.
+type redactingSession struct {
+	tool.Session
+	redact func(string) string
+}
+
+func (s redactingSession) Call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+	r, err := s.Session.Call(ctx, d, i)
+	return redactedResult(r, err, s.redact)
+}
+
+func redactedResult(r tool.Result, err error, redact func(string) string) (tool.Result, error) {
 	r.Text = redact(r.Text)
 	for n, f := range r.Files {
 		r.Files[n] = tool.File{
@@ -70,6 +104,14 @@ func withoutCredentials(err error, redact func(string) string) error {
 	var known *tool.Error
 	if errors.As(err, &known) {
 		return &tool.Error{Message: redact(known.Message), Field: known.Field}
+	}
+	var question *tool.Question
+	if errors.As(err, &question) {
+		q := tool.Question{ID: question.ID, Text: redact(question.Text)}
+		for _, option := range question.Options {
+			q.Options = append(q.Options, redact(option))
+		}
+		return &q
 	}
 	if said := redact(err.Error()); said != err.Error() { // the original error is for the log
 		return redacted{err, said}

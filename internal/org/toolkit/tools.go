@@ -326,8 +326,12 @@ func (s *Toolkits) Try(
 	})
 	a := Attempt{Result: result.String(), Elapsed: s.Host.Elapsed() - began}
 	var failed *tool.Error
-	if errors.As(err, &failed) {
+	var asked *tool.Question
+	switch {
+	case errors.As(err, &failed):
 		a.Error, err = failed.Message, nil
+	case errors.As(err, &asked): // there is no run whose sender could answer
+		a.Error, err = "in a run, this becomes a clarification: "+asked.Error(), nil
 	}
 	return a, err
 }
@@ -397,7 +401,8 @@ func (s *Toolkits) Listed(ctx context.Context, organization string, ids []string
 	return Offers(named), err
 }
 
-// Open is [Toolkits.Names] as tools that are ready to be called. Broken credentials, or a command that is no longer
+// Open is [Toolkits.Names] as tools that are ready to be called. The calls of a toolkit's tools share a session, which
+// the caller ends ([tool.End]). Broken credentials, or a command that is no longer
 // allowed, fail each call with a tool.Error. The only errors are failures of the store, blob store and sealer.
 func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) ([]tool.Offer, error) {
 	named, err := s.Names(ctx, organization, ids)
@@ -412,6 +417,7 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 			if at, err = s.open(ctx, *n.Toolkit); err != nil {
 				return nil, err
 			}
+			offers[i].End = at.session.End
 		}
 		from := at
 		offers[i].Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
@@ -423,16 +429,15 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 
 // opened is a toolkit whose tools can be called.
 type opened struct {
-	id       string
-	kind     tool.Kind
-	endpoint tool.Endpoint
-	broken   string // why they cannot be called, where a retry would not help: the model gets it
+	id      string
+	session tool.Session
+	broken  string // why they cannot be called, where a retry would not help: the model gets it
 }
 
 func (s *Toolkits) open(ctx context.Context, t catalog.Toolkit) (*opened, error) {
 	e, err := s.endpoint(ctx, t)
 	e.Document = nil // not needed for calls
-	o := &opened{id: t.ID, kind: s.kind(t.Kind), endpoint: e}
+	o := &opened{id: t.ID, session: s.kind(t.Kind).Session(e)}
 	switch p, ok := problem.As(err); {
 	case ok && p.Kind == problem.Conflict:
 		o.broken, err = p.Message, nil
@@ -447,7 +452,7 @@ func (o *opened) call(ctx context.Context, d *tool.Definition, i tool.Invocation
 		return tool.Result{}, tool.Fail("%s", o.broken)
 	}
 	i.Name = d.Name
-	return o.kind.Call(ctx, o.endpoint, *d, i)
+	return o.session.Call(ctx, *d, i)
 }
 
 // fingerprint identifies a tool as it is now; it changes when the tool changes.

@@ -29,6 +29,8 @@ type job struct {
 	offer     tool.Offer
 	run       bool // to be made
 	repeat    bool // may be made twice
+	resumed   bool // an earlier attempt has called the same toolkit
+	answers   []tool.Answer
 	begun     bool // was started
 }
 
@@ -88,6 +90,11 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 	if err := errors.Join(ctx.Err(), s.CheckLease()); err != nil {
 		return nil, err
 	}
+	for _, j := range made { // in which the server asked
+		if j.interrupt != nil {
+			interrupts = append(interrupts, *j.interrupt)
+		}
+	}
 	if len(interrupts) > 0 {
 		return &Result{Interrupts: interrupts}, nil
 	}
@@ -134,6 +141,8 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 		return j.end(s, model.Rejected, cmp.Or(decision.Message, "no reason was given"))
 	}
 	j.offer, j.run, j.repeat = offer, true, offer.RetrySafe
+	j.answers = s.answersTo(j.key)
+	j.resumed = len(j.answers) > 0 || s.calledBefore(offer)
 	if !j.repeat {
 		s.checkOutcome(j)
 	}
@@ -198,11 +207,11 @@ func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why st
 }
 
 // decisions returns the decisions about a call in order: those about its unknown outcome if unsure is set, else the
-// others.
+// others. Answers to what its server asked are none.
 func (s *session) decisions(key string, unsure bool) (list []record.Decision) {
 	for _, pause := range s.Pauses {
 		for _, i := range pause {
-			if i.Call != key || i.Unsure != unsure {
+			if i.Call != key || i.Unsure != unsure || i.Asked != "" {
 				continue
 			}
 			if d, ok := s.Decided[i.ID]; ok {
@@ -218,6 +227,54 @@ func (s *session) interrupt(j *job, kind lifecycle.InterruptKind, prompt string)
 	return &record.Interrupt{Call: j.key, Interrupt: events.Interrupt{
 		ID: s.Host.NewID(), Kind: string(kind), Prompt: prompt, CreatedAt: events.Time(s.Host.Now()),
 	}}
+}
+
+// answersTo are the answers to what the server asked in a call when it was made before.
+func (s *session) answersTo(key string) (list []tool.Answer) {
+	for _, pause := range s.Pauses {
+		for _, i := range pause {
+			if d, decided := s.Decided[i.ID]; decided && i.Call == key && i.Asked != "" {
+				list = append(list, tool.Answer{Question: i.Asked, Text: d.Message})
+			}
+		}
+	}
+	return list
+}
+
+// calledBefore reports whether an earlier attempt has called a tool of the same toolkit: its session has ended.
+func (s *session) calledBefore(o tool.Offer) bool {
+	return slices.ContainsFunc(s.steps, func(step record.Step) bool {
+		if step.Attempt == s.Attempt || step.Kind != record.ToolStep && step.Kind != record.StartStep {
+			return false
+		}
+		other, known := s.find(step.Name)
+		return known && toolkitOf(other) != "" && toolkitOf(other) == toolkitOf(o)
+	})
+}
+
+// toolkitOf identifies the toolkit of a tool; empty: it has none.
+func toolkitOf(o tool.Offer) string {
+	toolkit, _, _ := strings.Cut(o.Source, "/")
+	return toolkit
+}
+
+// putQuestion makes an interrupt of what the server asked in a call. The call has ended without a result, and is made
+// again with the answer.
+func (s *session) putQuestion(j *job, q *tool.Question) {
+	switch {
+	case !s.Agent.Spec.CanAsk:
+		j.end(s, model.Failed, q.Error()+" (this agent may not ask)")
+		return
+	case len(j.answers) >= maxAsked:
+		j.end(s, model.Failed, fmt.Sprintf("the server asked its user over %d times in one call", maxAsked))
+		return
+	}
+	prompt := fmt.Sprintf("The server of %s asks: %s", j.Name, tool.Clip(q.Text, maxQuestion/2))
+	if !j.repeat {
+		prompt += "\nThe call is then made again from its beginning. What it did before it asked may be done twice."
+	}
+	j.interrupt = s.interrupt(j, lifecycle.Clarification, prompt)
+	j.interrupt.Asked, j.interrupt.Options = q.ID, q.Options[:min(len(q.Options), maxOptions)]
 }
 
 func (s *session) approve(j *job, prompt string, unsure bool) *job {
@@ -285,11 +342,11 @@ func (s *session) runCalls(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// revokeStarts adds steps which say that calls with a start step were not started, so that no human is asked about
-// them.
+// revokeStarts adds steps which say that calls with a start step were not started, or that their server asked instead,
+// so that no human is asked about their outcome.
 func (s *session) revokeStarts(jobs []*job) {
 	for _, j := range jobs {
-		if !j.repeat && !j.begun {
+		if !j.repeat && (!j.begun || j.interrupt != nil) {
 			s.add(record.Step{
 				Index: s.next(), Kind: record.StartStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key,
 				Name: j.Name, Outcome: notBegun,
@@ -373,7 +430,8 @@ func (s *session) call(ctx context.Context, j *job) {
 	call, span := s.spanOfTool(call, j)
 	defer span.End()
 	result, err := j.offer.Call(call, tool.Invocation{
-		Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey: s.Run + "-" + j.key,
+		Name: j.Name, Arguments: j.step.Arguments, IdempotencyKey: s.Run + "-" + j.key, Answers: j.answers,
+		Resumed: j.resumed,
 	})
 	if ctx.Err() != nil && err != nil {
 		trace.Fail(span, "stopped")
@@ -383,8 +441,14 @@ func (s *session) call(ctx context.Context, j *job) {
 	if host.OutOfTime(call, ctx) {
 		err = tool.Fail("the tool did not answer within %s", limit)
 	}
+	var question *tool.Question
+	asked := errors.As(err, &question)
 	if s.Called != nil && j.Name != model.Search { // which is no tool of others
-		s.Called(Called{Tool: true, Took: s.Host.Now().Sub(begun), Failed: err != nil})
+		s.Called(Called{Tool: true, Took: s.Host.Now().Sub(begun), Failed: err != nil && !asked})
+	}
+	if asked {
+		s.putQuestion(j, question)
+		return
 	}
 	if err != nil {
 		trace.Fail(span, "tool_failed")

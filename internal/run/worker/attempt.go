@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/trace"
@@ -121,6 +122,7 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 	if err != nil || failure != "" {
 		return agent.Result{Failure: failure}, err
 	}
+	defer tool.End(t.Tools, a.Host.Go) // while the lease is held
 	t.Attempt, t.Journal, t.Keep, t.CheckLease = a.number, a.journal.add, a.journal.keepFile, a.mayGo
 	text, _ := view.Progress(t.Steps, false)
 	live := a.Hub.Writer(a.runID, a.number, text, run.Watched)

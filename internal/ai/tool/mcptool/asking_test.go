@@ -100,6 +100,15 @@ func (a *asker) call(m message, told string, send func(message)) string {
 	}
 	_ = json.Unmarshal(m.Params, &call)
 	said := []byte(told)
+	switch call.Name {
+	case "die": // of a program alone
+		fmt.Fprintln(os.Stderr, "Traceback:\n  at http://127.0.0.1:9/x?token=hunter2\nKeyError: 'moon'")
+		os.Exit(3)
+	case "garble":
+		fmt.Println("I am not JSON")
+	case "mute":
+		select {}
+	}
 	if call.Name == "ask" {
 		send(message{Version: "2.0", ID: json.RawMessage(`"q"`), Method: call.Arguments.Method,
 			Params: call.Arguments.Params})
@@ -168,7 +177,7 @@ func call(t *testing.T, e tool.Endpoint, name, arguments string) string {
 }
 
 // A server that is told of a capability may wait for it.
-func TestNoCapabilityIsClaimed(t *testing.T) {
+func TestOnlyWhatIsServedIsClaimed(t *testing.T) {
 	k := &mcptool.Kind{Client: http.DefaultClient}
 	for name, e := range askers(t) {
 		t.Run(name, func(t *testing.T) {
@@ -192,9 +201,9 @@ func TestNoCapabilityIsClaimed(t *testing.T) {
 				}
 				switch m.Method {
 				case "initialize":
-					assert.JSONEq(t, `{}`, string(claims.Capabilities))
+					assert.JSONEq(t, `{"elicitation":{"form":{}}}`, string(claims.Capabilities))
 				case "server/discover":
-					assert.JSONEq(t, `{}`, string(claims.Meta.Capabilities))
+					assert.JSONEq(t, `{"elicitation":{"form":{}}}`, string(claims.Meta.Capabilities))
 				default:
 					assert.Empty(t, claims.Capabilities, "%s", m.Method)
 					assert.Empty(t, claims.Meta.Capabilities, "%s", m.Method)
@@ -214,8 +223,8 @@ func TestWhatAServerAsksIsAnswered(t *testing.T) {
 			`{"method":"roots/list"}`: -32601,
 			`{"method":"sampling/createMessage","params":{"maxTokens":9,"messages":[
 				{"role":"user","content":{"type":"text","text":"hi"}}]}}`: -32601,
-			`{"method":"elicitation/create","params":{"message":"name?","requestedSchema":{"type":"object",
-				"properties":{"name":{"type":"string"}}}}}`: -32601,
+			`{"method":"elicitation/create","params":{"mode":"url","message":"sign in","elicitationId":"1",
+				"url":"https://sign-in.example.com"}}`: -32602,
 			`{"method":"tasks/list","params":{}}`: -32601,
 			`{"method":"no/such"}`:                -32601,
 		} {
@@ -240,7 +249,8 @@ func TestAResultThatAsksIsAFailure(t *testing.T) {
 	for asked, says := range map[string]string{
 		`{"r":{"method":"roots/list","params":{}}}`:                                        "roots/list",
 		`{"s":{"method":"sampling/createMessage","params":{"maxTokens":9,"messages":[]}}}`: "sampling/createMessage",
-		`{"e":{"method":"elicitation/create","params":{"message":"name?"}}}`:               "elicitation/create",
+		`{"e":{"method":"elicitation/create","params":{"mode":"url","message":"?","url":"https://a.example.com"}}}`: "" +
+			"elicitation/create",
 		`{}`:            "later",
 		`{"n":null}`:    "",
 		`{"n":{}}`:      "",

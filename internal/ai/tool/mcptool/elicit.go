@@ -1,0 +1,385 @@
+package mcptool
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/schema"
+)
+
+// A server may ask its user something while it is called (elicitation). No human is there to answer: the server has
+// "cancel" as its answer, and the call ends with a [tool.Question]. Made again with the human's answers, it gives the
+// server each of them when the server asks the same again.
+
+// asks are the calls at work on a line, for which its server may ask.
+type asks struct {
+	mu      sync.Mutex
+	calls   []*asking
+	held    int           // requests that wait until it is known which call they belong to
+	strays  bool          // a call was given up for which the server may still ask
+	changed chan struct{} // closed at each change
+}
+
+// asking is what a server asks in one call.
+type asking struct {
+	mu      sync.Mutex
+	answers []tool.Answer // not used yet
+	found   *tool.Question
+	mixed   bool // several calls asked at once
+}
+
+func (a *asks) begin(i tool.Invocation) *asking {
+	q := &asking{answers: slices.Clone(i.Answers)}
+	a.change(func() { a.calls = append(a.calls, q) })
+	return q
+}
+
+// end ends a call. givenUp says that it had no answer.
+func (a *asks) end(q *asking, givenUp bool) {
+	a.change(func() {
+		a.calls = slices.DeleteFunc(a.calls, func(one *asking) bool { return one == q })
+		a.strays = a.strays || givenUp
+	})
+}
+
+// mixed says whether a call was given up: then no question of the line can be told from those of that call.
+func (a *asks) mixed() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.strays
+}
+
+func (a *asks) change(f func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	f()
+	if a.changed != nil {
+		close(a.changed)
+	}
+	a.changed = make(chan struct{})
+}
+
+// elicit answers a request of a server. The protocol does not say which call it belongs to: where several are at work,
+// it waits until only one is, or all of them ask.
+func (a *asks) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
+	if p.Mode == "url" || p.URL != "" {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "elicitation of the mode url is not served"}
+	}
+	id := idOf(p)
+	a.change(func() { a.held++ })
+	defer a.change(func() { a.held-- })
+	for {
+		a.mu.Lock()
+		calls, held, changed, strays := slices.Clone(a.calls), a.held, a.changed, a.strays
+		a.mu.Unlock()
+		for _, q := range calls {
+			if q.has(id) {
+				return q.answer(p), nil
+			}
+		}
+		switch {
+		case len(calls) == 1 && !strays:
+			return calls[0].answer(p), nil
+		case strays, held >= len(calls): // also where no call is at work
+			for _, q := range calls {
+				q.mix()
+			}
+			return &mcp.ElicitResult{Action: "cancel"}, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return &mcp.ElicitResult{Action: "cancel"}, nil
+		}
+	}
+}
+
+func (q *asking) has(id string) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.ContainsFunc(q.answers, func(a tool.Answer) bool { return a.Question == id })
+}
+
+func (q *asking) mix() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.mixed = true
+}
+
+// answer is the human's answer to a question of the server. Without one that fits, it is "cancel".
+func (q *asking) answer(p *mcp.ElicitParams) *mcp.ElicitResult {
+	form, id := formOf(p), idOf(p)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	fault := ""
+	for i := 0; i < len(q.answers); {
+		if q.answers[i].Question != id {
+			i++
+			continue
+		}
+		text := q.answers[i].Text
+		q.answers = slices.Delete(q.answers, i, i+1)
+		var result *mcp.ElicitResult
+		if result, fault = form.read(text); fault == "" {
+			return result
+		}
+	}
+	if q.found == nil {
+		q.found = form.question(id, fault)
+	}
+	return &mcp.ElicitResult{Action: "cancel"}
+}
+
+// failure is why a call has no result because its server asked something; nil: it did not.
+func (q *asking) failure() error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch {
+	case q.found != nil:
+		return q.found
+	case q.mixed:
+		return tool.Fail("the server asked its user something, and several calls may have led to it: " +
+			"make such calls one after another")
+	}
+	return nil
+}
+
+// idOf identifies a question by its words and its form.
+func idOf(p *mcp.ElicitParams) string {
+	b, _ := json.Marshal([]any{p.Message, p.RequestedSchema}) // it was read from JSON
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// form is what a server wants to know: fields with a schema each.
+type form struct {
+	message string
+	raw     json.RawMessage
+	names   []string // the required ones first
+	fields  map[string]field
+	must    []string
+}
+
+type field struct {
+	Type        string             `json:"type"`
+	Title       string             `json:"title"`
+	Description string             `json:"description"`
+	Enum        []string           `json:"enum"`
+	Names       []string           `json:"enumNames"`
+	OneOf       []choice           `json:"oneOf"`
+	Items       *struct{ choices } `json:"items"`
+}
+
+type choices struct {
+	Enum  []string `json:"enum"`
+	AnyOf []choice `json:"anyOf"`
+}
+
+type choice struct {
+	Const string `json:"const"`
+	Title string `json:"title"`
+}
+
+func formOf(p *mcp.ElicitParams) form {
+	f := form{message: tool.Clip(p.Message, tool.EnoughText)}
+	f.raw, _ = json.Marshal(p.RequestedSchema)
+	var s struct {
+		Properties map[string]field `json:"properties"`
+		Required   []string         `json:"required"`
+	}
+	_ = json.Unmarshal(f.raw, &s) // what cannot be read has no fields
+	f.fields, f.must = s.Properties, s.Required
+	f.names = slices.Sorted(maps.Keys(s.Properties))
+	slices.SortStableFunc(f.names, func(a, b string) int { return f.rank(a) - f.rank(b) })
+	return f
+}
+
+func (f form) rank(name string) int {
+	if slices.Contains(f.must, name) {
+		return 0
+	}
+	return 1
+}
+
+// options are the values of a field that has only some, as humans read them, and the values themselves.
+func (f field) options() (shown, values []string) {
+	switch {
+	case f.Type == "boolean":
+		return []string{"yes", "no"}, []string{"yes", "no"}
+	case len(f.OneOf) > 0:
+		for _, c := range f.OneOf {
+			shown, values = append(shown, named(c)), append(values, c.Const)
+		}
+		return shown, values
+	case f.Items != nil && len(f.Items.AnyOf) > 0:
+		for _, c := range f.Items.AnyOf {
+			shown, values = append(shown, named(c)), append(values, c.Const)
+		}
+		return shown, values
+	case f.Items != nil:
+		return f.Items.Enum, f.Items.Enum
+	case len(f.Names) == len(f.Enum):
+		return f.Names, f.Enum
+	}
+	return f.Enum, f.Enum
+}
+
+func named(c choice) string {
+	if c.Title != "" {
+		return c.Title
+	}
+	return c.Const
+}
+
+// Words by which a human refuses to answer.
+const (
+	accepts  = "accept"
+	declines = "decline"
+	cancels  = "cancel"
+)
+
+// maxFields bounds the fields that a question explains.
+const maxFields = 30
+
+// question is the form as a human reads it. fault is what was wrong with an earlier answer.
+func (f form) question(id, fault string) *tool.Question {
+	q := &tool.Question{ID: id}
+	var text strings.Builder
+	if fault != "" {
+		fmt.Fprintf(&text, "The answer does not fit: %s.\n", fault)
+	}
+	text.WriteString(f.message)
+	for i, name := range f.names {
+		if i == maxFields {
+			text.WriteString("\n…")
+			break
+		}
+		one := f.fields[name]
+		shown, _ := one.options()
+		fmt.Fprintf(&text, "\n- %s (%s", tool.Clip(name, 100), tool.Clip(one.Type, 20))
+		if f.rank(name) > 0 {
+			text.WriteString(", may be left out")
+		}
+		if len(shown) > 0 {
+			text.WriteString("; one of " + tool.Clip(strings.Join(shown, ", "), 500))
+		}
+		text.WriteString(")")
+		if about := strings.TrimSpace(one.Title + " " + one.Description); about != "" {
+			text.WriteString(": " + tool.Clip(about, 300))
+		}
+	}
+	switch len(f.names) {
+	case 0:
+		q.Options = []string{accepts, declines}
+	case 1:
+		if shown, _ := f.fields[f.names[0]].options(); len(shown) > 0 && len(shown) < maxFields {
+			q.Options = append(slices.Clone(shown), declines)
+		}
+	default:
+		text.WriteString("\nAnswer with a line \"name: value\" for each, or with a JSON object.")
+	}
+	if len(q.Options) == 0 {
+		text.WriteString("\nThe answer \"decline\" refuses.")
+	}
+	q.Text = text.String()
+	return q
+}
+
+// read makes the server's answer of a human's. fault says what does not fit.
+func (f form) read(text string) (result *mcp.ElicitResult, fault string) {
+	text = strings.TrimSpace(text)
+	switch strings.ToLower(text) {
+	case declines:
+		return &mcp.ElicitResult{Action: declines}, ""
+	case cancels:
+		return &mcp.ElicitResult{Action: cancels}, ""
+	}
+	content := map[string]any{}
+	switch {
+	case strings.HasPrefix(text, "{") && json.Unmarshal([]byte(text), &content) == nil:
+	case len(f.names) == 0:
+		if !strings.EqualFold(text, accepts) && !strings.EqualFold(text, "yes") {
+			return nil, "it must be accept or decline"
+		}
+	case len(f.names) == 1:
+		content[f.names[0]] = f.fields[f.names[0]].value(text)
+	default:
+		for line := range strings.Lines(text) {
+			name, value, _ := strings.Cut(line, ":")
+			at := slices.IndexFunc(f.names, func(n string) bool { return strings.EqualFold(n, strings.TrimSpace(name)) })
+			if at >= 0 {
+				content[f.names[at]] = f.fields[f.names[at]].value(strings.TrimSpace(value))
+			}
+		}
+	}
+	if len(f.names) > 0 {
+		raw, err := json.Marshal(content)
+		if err == nil {
+			err = f.check(raw)
+		}
+		if err != nil {
+			return nil, tool.Clip(err.Error(), 500)
+		}
+	}
+	return &mcp.ElicitResult{Action: accepts, Content: content}, ""
+}
+
+func (f form) check(content json.RawMessage) error {
+	wanted, err := schema.Compile(f.raw)
+	if err != nil {
+		return nil //nolint:nilerr // the server checks it
+	}
+	return wanted.Check(context.Background(), content)
+}
+
+// value is a field's value of a text. What is no such value stays a text, which the check refuses.
+func (f field) value(text string) any {
+	if f.Type == "array" {
+		list := []any{}
+		for part := range strings.SplitSeq(text, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				list = append(list, f.chosen(part))
+			}
+		}
+		return list
+	}
+	switch f.Type {
+	case "boolean":
+		switch strings.ToLower(text) {
+		case "yes", "true":
+			return true
+		case "no", "false":
+			return false
+		}
+	case "integer", "number":
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n
+		}
+		if n, err := strconv.ParseFloat(text, 64); err == nil && json.Valid([]byte(text)) {
+			return n
+		}
+	}
+	return f.chosen(text)
+}
+
+func (f field) chosen(text string) string {
+	shown, values := f.options()
+	for i, one := range shown {
+		if f.Type != "boolean" && strings.EqualFold(one, text) {
+			return values[i]
+		}
+	}
+	return text
+}

@@ -1,0 +1,191 @@
+package mcptool_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/mcptool"
+)
+
+// asking is a server that asks for a form while it is called, and answers with what it has got.
+func asking(t *testing.T, forms ...string) tool.Endpoint {
+	t.Helper()
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
+		s := mcp.NewServer(&mcp.Implementation{Name: "asking", Version: "1"}, nil)
+		mcp.AddTool(s, &mcp.Tool{Name: "ask"},
+			func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
+				var said []string
+				for n, form := range forms {
+					answer, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "form",
+						Message: fmt.Sprintf("Question %d?", n), RequestedSchema: json.RawMessage(form)})
+					if err != nil {
+						return nil, nil, err
+					}
+					content, _ := json.Marshal(answer.Content)
+					said = append(said, answer.Action+" "+string(content))
+					if answer.Action != "accept" {
+						break
+					}
+				}
+				return text(strings.Join(said, "; ")), nil, nil
+			})
+		return s
+	}, nil)
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Mcp-Method") == "server/discover" {
+			http.Error(w, "what?", http.StatusBadRequest)
+			return
+		}
+		handler.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
+	})
+	return tool.Endpoint{URL: web.URL}
+}
+
+// answered makes a call, and again with each answer until the server asks no more.
+func answered(t *testing.T, e tool.Endpoint, answers ...string) (asked []*tool.Question, result string) {
+	t.Helper()
+	var given []tool.Answer
+	for {
+		s := (&mcptool.Kind{Client: http.DefaultClient}).Session(e) // that of an attempt
+		said, err := ask(t.Context(), s, "ask", func(i *tool.Invocation) { i.Answers = given })
+		s.End()
+		var q *tool.Question
+		if err == nil {
+			require.Len(t, given, len(answers), "all answers were asked for")
+			return asked, said
+		}
+		require.ErrorAs(t, err, &q)
+		require.Less(t, len(given), len(answers), q.Text)
+		asked = append(asked, q)
+		given = append(given, tool.Answer{Question: q.ID, Text: answers[len(given)]})
+	}
+}
+
+func object(properties, required string) string {
+	return `{"type":"object","properties":{` + properties + `},"required":[` + required + `]}`
+}
+
+func TestWhatAServerAsksIsAnsweredByAHuman(t *testing.T) {
+	name := object(`"name":{"type":"string","description":"of the ship"}`, `"name"`)
+	colour := object(`"colour":{"type":"string","enum":["red","green"]}`, `"colour"`)
+	for title, c := range map[string]struct {
+		forms, answers []string
+		options        []string // of the first question
+		says           string   // the first question
+		result         string
+	}{
+		"a text": {forms: []string{name}, answers: []string{"Ada: the first"}, says: "of the ship",
+			result: `accept {"name":"Ada: the first"}`},
+		"a choice": {forms: []string{colour}, answers: []string{"GREEN"}, options: []string{"red", "green", "decline"},
+			result: `accept {"colour":"green"}`},
+		"one that does not fit": {forms: []string{colour}, answers: []string{"blue", "red"},
+			options: []string{"red", "green", "decline"},
+			result: `accept {"colour":"red"}`},
+		"a titled choice": {forms: []string{object(
+			`"c":{"type":"string","oneOf":[{"const":"#f00","title":"Red"},{"const":"#0f0","title":"Green"}]}`, `"c"`)},
+			answers: []string{"red"}, options: []string{"Red", "Green", "decline"}, result: `accept {"c":"#f00"}`},
+		"yes or no": {forms: []string{object(`"sure":{"type":"boolean"}`, `"sure"`)}, answers: []string{"Yes"},
+			options: []string{"yes", "no", "decline"}, result: `accept {"sure":true}`},
+		"a number": {forms: []string{object(`"n":{"type":"integer","minimum":1,"maximum":9}`, `"n"`)},
+			answers: []string{"many", "12", "7"}, result: `accept {"n":7}`},
+		"a confirmation": {forms: []string{`{"type":"object","properties":{}}`}, answers: []string{"accept"},
+			options: []string{"accept", "decline"}, result: `accept null`},
+		"several fields": {forms: []string{object(`"name":{"type":"string"},"age":{"type":"integer"}`, `"name","age"`)},
+			answers: []string{"name: Ada\nage: 36"}, says: "name: value", result: `accept {"age":36,"name":"Ada"}`},
+		"several fields as JSON": {forms: []string{object(`"name":{"type":"string"},"age":{"type":"integer"}`, `"name"`)},
+			answers: []string{`{"name":"Ada"}`}, says: "may be left out", result: `accept {"name":"Ada"}`},
+		"two questions": {forms: []string{name, colour}, answers: []string{"Ada", "red"},
+			result: `accept {"name":"Ada"}; accept {"colour":"red"}`},
+		"declined":       {forms: []string{name, colour}, answers: []string{"decline"}, result: `decline null`},
+		"cancelled":      {forms: []string{name, colour}, answers: []string{" Cancel "}, result: `cancel null`},
+		"declined later": {forms: []string{name, colour}, answers: []string{"Ada", "decline"}, result: `accept {"name":"Ada"}; decline null`},
+	} {
+		t.Run(title, func(t *testing.T) {
+			asked, result := answered(t, asking(t, c.forms...), c.answers...)
+			assert.Equal(t, c.result, result)
+			assert.Equal(t, c.options, asked[0].Options)
+			assert.Contains(t, asked[0].Text, "Question 0?")
+			assert.Contains(t, asked[0].Text, c.says)
+		})
+	}
+}
+
+// A server that asks the same twice in one call has two answers, and no answer is for another question.
+func TestEachAnswerIsForItsQuestion(t *testing.T) {
+	name := object(`"name":{"type":"string"}`, `"name"`)
+	e := asking(t, name, name)
+	s := (&mcptool.Kind{Client: http.DefaultClient}).Session(e)
+	defer s.End()
+	_, err := ask(t.Context(), s, "ask", func(i *tool.Invocation) {
+		i.Answers = []tool.Answer{{Question: "another", Text: "Ada"}}
+	})
+	var q *tool.Question
+	require.ErrorAs(t, err, &q)
+	_, result := answered(t, e, "Ada", "Bob")
+	assert.Equal(t, `accept {"name":"Ada"}; accept {"name":"Bob"}`, result)
+}
+
+// Calls that ask at the same time in one session cannot be told apart: the model reads what to do.
+func TestCallsThatAskAtTheSameTime(t *testing.T) {
+	s := (&mcptool.Kind{Client: http.DefaultClient}).Session(asking(t, object(`"name":{"type":"string"}`, `"name"`)))
+	defer s.End()
+	var all sync.WaitGroup
+	failures := make([]error, 4)
+	for i := range failures {
+		all.Go(func() { _, failures[i] = ask(t.Context(), s, "ask") })
+	}
+	all.Wait()
+	refused := 0
+	for _, err := range failures {
+		var q *tool.Question // of the last one, which asked alone
+		var failed *tool.Error
+		if errors.As(err, &failed) {
+			refused++
+			assert.ErrorContains(t, err, "one after another")
+		} else {
+			require.ErrorAs(t, err, &q)
+		}
+	}
+	assert.GreaterOrEqual(t, refused, 3)
+}
+
+// From one version of the protocol on, a server asks by a result.
+func TestAResultMayAsk(t *testing.T) {
+	address, _ := scripted(t, map[string]func(json.RawMessage) string{
+		"server/discover": always(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`),
+		"tools/call": func(params json.RawMessage) string {
+			var p struct {
+				InputResponses json.RawMessage
+				RequestState   string
+			}
+			_ = json.Unmarshal(params, &p)
+			if p.RequestState == "" {
+				return `{"resultType":"input_required","requestState":"x","inputRequests":{"e":{"method":` +
+					`"elicitation/create","params":{"mode":"form","message":"name?","requestedSchema":` +
+					object(`"name":{"type":"string"}`, `"name"`) + `}}}}`
+			}
+			said, _ := json.Marshal(p.RequestState + " " + string(p.InputResponses))
+			return `{"resultType":"complete","content":[{"type":"text","text":` + string(said) + `}]}`
+		},
+	})
+	asked, result := answered(t, tool.Endpoint{URL: address}, "Ada")
+	assert.Contains(t, asked[0].Text, "name?")
+	assert.Contains(t, result, "x {")
+	assert.Contains(t, result, `"name":"Ada"`)
+}

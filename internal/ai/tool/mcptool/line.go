@@ -1,0 +1,385 @@
+package mcptool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/httptool"
+	"agentplatform/internal/platform/egress"
+)
+
+// line is an open connection to a server: a session of the protocol.
+type line struct {
+	*mcp.ClientSession
+
+	program *program // nil: over HTTP
+	older   bool     // of the transport before streamable HTTP
+	bounds  bounds
+	asks    asks
+
+	over context.Context // done when nothing of the line may last any longer
+	cut  context.CancelFunc
+	once sync.Once
+
+	silent atomic.Bool // a call had no answer in its time
+
+	pool    *pool // its lock guards what follows
+	busy    int   // calls at work
+	retired bool  // no call may use it any more
+	timer   *time.Timer
+}
+
+// closeTime limits each part of a line's end.
+const closeTime = time.Second
+
+// bounds limits what a server sends while calls are at work, by the number of these.
+type bounds struct {
+	calls      atomic.Int64 // since the line rested last
+	asked      atomic.Int64 // requests since then, and those before that are not answered yet
+	unanswered atomic.Int64
+	came       atomic.Int64 // bytes since then
+	overflowed atomic.Bool  // the library does not pass on a body's read error
+	endless    atomic.Bool  // nor why a request was not made
+}
+
+// Limits of a call, with all requests and answers that belong to it.
+const (
+	maxRequests = tool.MaxTools + 10
+	maxBytes    = tool.MaxResult + 1<<20 // a result and the protocol around it
+)
+
+// more begins a call. first says that no other call is at work.
+func (b *bounds) more(first bool) {
+	if first {
+		b.calls.Store(0)
+		b.asked.Store(b.unanswered.Load())
+		b.came.Store(0)
+	}
+	b.calls.Add(1)
+}
+
+// ask counts a request, and returns false for one too many.
+func (b *bounds) ask() bool {
+	if b.asked.Add(1) <= maxRequests*max(b.calls.Load(), 1) {
+		return true
+	}
+	b.endless.Store(true)
+	return false
+}
+
+// bounded is what a server sends; it fails once there is too much of it.
+type bounded struct {
+	io.ReadCloser
+	bounds *bounds
+	closed func()
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.bounds.came.Add(int64(n)) > maxBytes*max(b.bounds.calls.Load(), 1) {
+		b.bounds.overflowed.Store(true)
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func (b *bounded) Close() error {
+	if b.closed != nil {
+		b.closed()
+	}
+	return b.ReadCloser.Close()
+}
+
+// dial opens a line, with one call at work on it. Whoever gets it calls end, or gives it to its pool by rest.
+func (k *Kind) dial(ctx context.Context, e tool.Endpoint) (*line, error) {
+	if u, err := url.Parse(e.URL); err == nil && !e.Credentials.For(u) { // the library would not pass on why
+		return nil, httptool.Authorize(&http.Request{URL: u}, e.Credentials)
+	}
+	from, most := &k.connections, maxConnections
+	if len(e.Command) > 0 {
+		from, most = &k.programs, maxPrograms
+	}
+	if err := from.enter(ctx, most); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return nil, tool.Fail("too many sessions with servers are open: try again later")
+		}
+		return nil, err
+	}
+	l := &line{pool: from, busy: 1}
+	l.bounds.more(true)
+	l.over, l.cut = context.WithCancel(context.WithoutCancel(ctx))
+	var h heard
+	err := l.connect(ctx, k.Client, e, &h, false)
+	if err != nil && h.older() && ctx.Err() == nil { // that of a server of the transport before streamable HTTP
+		trying, cancel := context.WithTimeout(ctx, pingTime)
+		defer cancel()
+		l.older = l.connect(trying, k.Client, e, &heard{}, true) == nil
+		if l.older {
+			return l, nil
+		}
+	}
+	if err != nil {
+		err = l.failure(ctx, err, &h)
+		l.end()
+		return nil, err
+	}
+	return l, nil
+}
+
+// connect opens the connection and exchanges the first messages. What belongs to the line lasts until it is cut.
+func (l *line) connect(ctx context.Context, c *http.Client, e tool.Endpoint, h *heard, older bool) (err error) {
+	life, stop := context.WithCancel(context.WithValue(l.over, hearing{}, h))
+	defer func() {
+		if err != nil {
+			stop()
+		}
+	}()
+	defer context.AfterFunc(ctx, func() {
+		stop()
+		time.AfterFunc(closeTime, l.cut) // the library waits for requests that do not belong to the connecting
+	})()
+	var options *mcp.ClientSessionOptions
+	var transport mcp.Transport
+	switch {
+	case len(e.Command) > 0:
+		if l.program, err = start(e.Command); err != nil {
+			return err
+		}
+		transport = &mcp.IOTransport{Reader: &bounded{ReadCloser: l.program.out, bounds: &l.bounds},
+			Writer: l.program.in, MaxLineLength: -1}
+	case older:
+		transport = &mcp.SSEClientTransport{Endpoint: e.URL, HTTPClient: l.client(c, e, true), MaxEventSize: -1}
+		options = &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"} // it has no newer one
+	default:
+		transport = &mcp.StreamableClientTransport{Endpoint: e.URL, HTTPClient: l.client(c, e, false), MaxRetries: 2,
+			MaxEventSize: -1}
+	}
+	opened, err := l.newClient().Connect(life, transport, options)
+	if err == nil {
+		l.ClientSession, err = opened, ctx.Err()
+	}
+	return err
+}
+
+func (l *line) client(c *http.Client, e tool.Endpoint, older bool) *http.Client {
+	client := httptool.Straight(c)
+	if client.Transport == nil {
+		client.Transport = http.DefaultTransport
+	}
+	client.Transport = &wire{RoundTripper: client.Transport, endpoint: e, line: l, older: older}
+	return client
+}
+
+// stateful says whether the server keeps something of one call for the next.
+func (l *line) stateful() bool { return l.program != nil || l.older || l.ID() != "" }
+
+// end ends the line. When it returns, nothing of it is left. It takes some times of [closeTime] at most.
+func (l *line) end() {
+	l.once.Do(func() {
+		defer l.pool.leave()
+		if l.program != nil {
+			l.program.end()
+		}
+		// At its end the library waits for all requests, also for those that bring a server the answers to what it asked
+		// and that it never reads.
+		late := time.AfterFunc(closeTime, l.cut)
+		if l.ClientSession != nil {
+			_ = l.Close()
+		}
+		late.Stop()
+		l.cut()
+	})
+}
+
+// wire is the HTTP transport of a line: it adds credentials and limits what comes back.
+type wire struct {
+	http.RoundTripper
+	endpoint tool.Endpoint
+	line     *line
+	older    bool // the line is of the transport before streamable HTTP
+}
+
+var errEndless = errors.New("mcptool: too many requests")
+
+const sessionHeader = "Mcp-Session-Id"
+
+func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	listens := r.Method == http.MethodGet && r.Header.Get("Last-Event-ID") == "" && !w.older
+	if listens && r.Header.Get(sessionHeader) == "" {
+		return noStream(r), nil // a server without sessions has nothing to send
+	}
+	if tool.Origin(r.URL.String()) != tool.Origin(w.endpoint.URL) {
+		return nil, tool.Fail("the server sends its client to another server")
+	}
+	b := &w.line.bounds
+	if !b.ask() {
+		return nil, errEndless
+	}
+	b.unanswered.Add(1)
+	ctx, cancel := context.WithCancel(r.Context())
+	stop := context.AfterFunc(w.line.over, cancel)
+	done := sync.OnceFunc(func() {
+		b.unanswered.Add(-1)
+		stop()
+		cancel()
+	})
+	var late *time.Timer
+	if listens || r.Method == http.MethodDelete { // a server that hangs would not answer them
+		late = time.AfterFunc(closeTime, cancel)
+	}
+	r = r.Clone(ctx)
+	if err := httptool.Authorize(r, w.endpoint.Credentials); err != nil {
+		done()
+		return nil, err
+	}
+	answer, err := w.RoundTripper.RoundTrip(r)
+	if late != nil && !late.Stop() && err == nil { // it came too late
+		_ = answer.Body.Close()
+		err = context.DeadlineExceeded
+	}
+	if err != nil {
+		done()
+		if listens && w.line.over.Err() == nil {
+			return noStream(r), nil
+		}
+		return nil, err
+	}
+	answer.Body = &bounded{answer.Body, b, done}
+	switch h, _ := r.Context().Value(hearing{}).(*heard); {
+	case listens:
+		answer.Body = lasting{answer.Body, w.line.over}
+	case r.Method == http.MethodPost && h != nil:
+		h.hear(r, answer)
+	}
+	return answer, nil
+}
+
+// noStream is the answer of a server that sends nothing by itself.
+func noStream(r *http.Request) *http.Response {
+	return &http.Response{StatusCode: http.StatusMethodNotAllowed, Request: r, Body: http.NoBody, Header: http.Header{}}
+}
+
+// lasting is the stream of what a server sends by itself. Its end is not that of the line.
+type lasting struct {
+	io.ReadCloser
+	over context.Context
+}
+
+func (l lasting) Read(p []byte) (int, error) {
+	n, err := l.ReadCloser.Read(p)
+	if err != nil && n == 0 {
+		_ = l.Close()
+		<-l.over.Done()
+	}
+	return n, err
+}
+
+// heard is what a server answered to the requests of one call, where the library does not pass that on.
+type heard struct {
+	mu      sync.Mutex
+	status  int // of the last answer
+	text    string
+	missing bool // the server does not know the session any more
+}
+
+// hearing is the key of a context's heard.
+type hearing struct{}
+
+// maxSaid is how much of a refusal is read, in bytes.
+const maxSaid = 64 << 10
+
+func (h *heard) hear(r *http.Request, answer *http.Response) {
+	var said []byte
+	if answer.StatusCode >= 400 {
+		said, _ = io.ReadAll(io.LimitReader(answer.Body, maxSaid))
+		answer.Body = &rest{io.MultiReader(bytes.NewReader(said), answer.Body), answer.Body}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.status, h.text = answer.StatusCode, ""
+	if kind := answer.Header.Get("Content-Type"); !strings.Contains(kind, "html") {
+		h.text = strings.TrimSpace(strings.ToValidUTF8(string(said), "\uFFFD"))
+	}
+	known := r.Header.Get(sessionHeader) != ""
+	h.missing = known && (h.status == http.StatusNotFound ||
+		h.status == http.StatusBadRequest && strings.Contains(strings.ToLower(h.text), "session"))
+}
+
+// rest is a body of which a part has been read.
+type rest struct {
+	io.Reader
+	io.Closer
+}
+
+// older says whether the refusal is that of a server which may speak the transport before streamable HTTP.
+func (h *heard) older() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, h.status)
+}
+
+// failure turns an error into a [tool.Error] that names no address.
+func (l *line) failure(ctx context.Context, err error, h *heard) error {
+	h.mu.Lock()
+	status, said := h.status, h.text
+	h.mu.Unlock()
+	var word *jsonrpc.Error
+	var known *tool.Error
+	answered := errors.As(err, &word) && word.Message != rejected && !errors.Is(err, mcp.ErrConnectionClosed)
+	switch _, network := egress.Plain(err); {
+	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return ctx.Err()
+	case l.bounds.overflowed.Load():
+		return tool.Fail("the server's answer is over %d MiB", tool.MaxResult>>20)
+	case l.bounds.endless.Load():
+		return tool.Fail("the server lists without an end")
+	case answered:
+		return tool.Fail("%s", tool.Clip(wordsOf(word), tool.EnoughText))
+	case l.program != nil && (l.ClientSession == nil || ctx.Err() == nil):
+		return l.program.failure(err, ctx.Err() != nil)
+	case ctx.Err() != nil:
+		return tool.Fail("the server did not answer in time")
+	case errors.As(err, &known):
+		return known
+	case status >= 400:
+		return tool.Fail("%s", strings.TrimSuffix(fmt.Sprintf("the server answered %d: %s", status,
+			tool.Clip(withoutAddresses(said), tool.EnoughText)), ": "))
+	case network:
+		return httptool.Unreachable(err)
+	}
+	text := err.Error()
+	if place.MatchString(text) {
+		text = "the server cannot be reached, or speaks no MCP over HTTP"
+	}
+	return tool.Fail("%s", tool.Clip(text, tool.EnoughText))
+}
+
+// rejected is the library's own word for a request that did not break the connection.
+const rejected = "rejected by transport"
+
+// wordsOf are the words of a server's error.
+func wordsOf(e *jsonrpc.Error) string {
+	var text string
+	switch data := string(e.Data); {
+	case data == "" || data == "null":
+		return e.Message
+	case json.Unmarshal(e.Data, &text) == nil:
+		return e.Message + ": " + text
+	}
+	return e.Message + ": " + string(e.Data)
+}

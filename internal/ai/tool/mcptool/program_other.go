@@ -1,0 +1,14 @@
+//go:build !unix
+
+package mcptool
+
+import (
+	"os"
+	"syscall"
+)
+
+// ownGroup has no meaning here.
+func ownGroup() *syscall.SysProcAttr { return nil }
+
+// signalGroup ends a program, whatever the signal is.
+func signalGroup(p *os.Process, _ syscall.Signal) { _ = p.Kill() }

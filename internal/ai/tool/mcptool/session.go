@@ -1,0 +1,241 @@
+package mcptool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"agentplatform/internal/ai/tool"
+)
+
+// session is what an attempt has with a server: a line that begins with its first call, and another one where that has
+// broken.
+type session struct {
+	kind     *Kind
+	endpoint tool.Endpoint
+
+	mu      sync.Mutex
+	line    *line         // that calls use
+	lines   []*line       // all that may not have ended
+	dialing chan struct{} // closed when a line that is being opened is there, or is not; nil: none is
+	over    bool
+}
+
+// Session makes a session with a server, which begins with the first call.
+func (k *Kind) Session(e tool.Endpoint) tool.Session { return &session{kind: k, endpoint: e} }
+
+// Call runs a tool in a session of its own; see the Call of a [session].
+func (k *Kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+	s := k.Session(e)
+	defer s.End()
+	return s.Call(ctx, d, i)
+}
+
+// Call runs a tool. The idempotency key is sent as metadata for servers that use it. It returns a [tool.Error]
+// where the server cannot be reached or the tool fails, a [tool.Question] where the server asks for what only a human
+// knows, and the context's error when that ends first. Where the server may have lost what earlier calls left in it,
+// the result says so.
+func (s *session) Call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+	var b bound
+	if err := json.Unmarshal(d.Binding, &b); err != nil {
+		return tool.Result{}, fmt.Errorf("mcptool: the binding: %w", err)
+	}
+	afresh := i.Resumed
+	for again := false; ; again = true {
+		l, opened, had, err := s.take(ctx)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		afresh = afresh || had
+		result, missing, err := l.act(ctx, b.Name, i)
+		if missing && !again { // the server has not begun the call
+			afresh = true
+			continue
+		}
+		if afresh && opened && l.stateful() {
+			return noted(result, err)
+		}
+		return result, err
+	}
+}
+
+// noted is the outcome of the first call in a session that follows another one.
+func noted(result tool.Result, err error) (tool.Result, error) {
+	const note = "The session with the server was opened again: what earlier calls left in it may be lost."
+	var failed *tool.Error
+	switch {
+	case errors.As(err, &failed):
+		return result, tool.Fail("%s\n[%s]", failed.Message, note)
+	case err == nil:
+		result.Text = "[" + note + "]\n" + result.Text
+	}
+	return result, err
+}
+
+// End ends the session: nothing of it is left when it returns.
+func (s *session) End() {
+	s.mu.Lock()
+	lines := s.lines
+	s.over, s.line, s.lines = true, nil, nil
+	s.mu.Unlock()
+	var all sync.WaitGroup
+	for _, l := range lines {
+		all.Go(l.end)
+	}
+	all.Wait()
+}
+
+// take returns the line for a call, which must give it back. opened says that the call is its first; had, that there
+// was another one with a state.
+func (s *session) take(ctx context.Context) (l *line, opened, had bool, err error) {
+	for {
+		s.mu.Lock()
+		l, dialing := s.line, s.dialing
+		switch {
+		case s.over:
+			s.mu.Unlock()
+			return nil, false, had, tool.Fail("the session with the server has ended")
+		case dialing != nil:
+			s.mu.Unlock()
+			select {
+			case <-dialing:
+				continue
+			case <-ctx.Done():
+				return nil, false, had, late(ctx)
+			}
+		case l != nil && l.pool.use(l):
+			s.mu.Unlock()
+			if l.answers(ctx) {
+				return l, false, had, nil
+			}
+			l.pool.rest(l, true)
+			continue
+		}
+		dialing = make(chan struct{})
+		s.dialing, s.line = dialing, nil
+		s.mu.Unlock()
+		had = had || l != nil && l.stateful()
+		l, err = s.kind.dial(ctx, s.endpoint)
+		s.mu.Lock()
+		s.dialing = nil
+		close(dialing)
+		over := s.over
+		if err == nil && !over {
+			s.line, s.lines = l, append(s.unended(), l)
+		}
+		s.mu.Unlock()
+		if err == nil && over {
+			l.end()
+			continue
+		}
+		return l, true, had, err
+	}
+}
+
+// unended are the lines that have not ended. The caller holds the lock.
+func (s *session) unended() []*line {
+	return slices.DeleteFunc(s.lines, func(l *line) bool { return l.over.Err() != nil })
+}
+
+func late(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return tool.Fail("the server did not answer in time")
+	}
+	return ctx.Err()
+}
+
+// pingTime is how long a server may be silent that left a call without an answer.
+const pingTime = 5 * time.Second
+
+// answers asks a server that left a call without an answer whether it is there.
+func (l *line) answers(ctx context.Context) bool {
+	if !l.silent.Swap(false) {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(ctx, pingTime)
+	defer cancel()
+	var word *jsonrpc.Error
+	err := l.Ping(ctx, nil)
+	return err == nil || errors.As(err, &word) && word.Message != rejected
+}
+
+// act makes a call and gives the line back. missing says that the server did not know the session, and so did nothing.
+func (l *line) act(ctx context.Context, name string, i tool.Invocation) (result tool.Result, missing bool, err error) {
+	var h heard
+	broke := true
+	defer func() { l.pool.rest(l, broke) }() // also if it panics
+	q := l.asks.begin(i)
+	defer func() { l.asks.end(q, ctx.Err() != nil) }()
+	answer, err := l.rounds(context.WithValue(ctx, hearing{}, &h), q, &mcp.CallToolParams{
+		Meta: mcp.Meta{"idempotencyKey": i.IdempotencyKey}, Name: name, Arguments: i.Arguments,
+	})
+	broke = err != nil && l.broken(ctx, err, &h)
+	if asked := q.failure(); asked != nil && ctx.Err() == nil && !broke {
+		broke = l.asks.mixed()
+		return result, false, asked
+	}
+	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			l.silent.Store(true)
+		}
+		return result, h.missing && ctx.Err() == nil, l.failure(ctx, err, &h)
+	}
+	result, err = resultOf(answer)
+	return result, false, err
+}
+
+// maxRounds is how often a server may ask in one call before it has a result.
+const maxRounds = 10
+
+// rounds makes a call. From one version of the protocol on, a server asks by a result that is none yet, and the call is
+// made again with the answers.
+func (l *line) rounds(ctx context.Context, q *asking, p *mcp.CallToolParams) (*mcp.CallToolResult, error) {
+	for range maxRounds {
+		answer, err := l.call(ctx, p)
+		if err != nil || !answer.NeedsInput() {
+			return answer, err
+		}
+		next := *p
+		next.RequestState, next.InputResponses = answer.RequestState, mcp.InputResponseMap{}
+		for id, one := range answer.InputRequests {
+			form, is := one.(*mcp.ElicitParams)
+			if !is || form == nil || form.Mode == "url" || form.URL != "" {
+				return nil, unfulfilled(answer.InputRequests)
+			}
+			next.InputResponses[id] = q.answer(form)
+		}
+		if len(answer.InputRequests) == 0 || q.failure() != nil {
+			return nil, unfulfilled(answer.InputRequests)
+		}
+		p = &next
+	}
+	return nil, tool.Fail("the server asks its user without an end")
+}
+
+// broken says whether a failed call leaves a line that no other call can use.
+func (l *line) broken(ctx context.Context, err error, h *heard) bool {
+	if l.bounds.overflowed.Load() || l.bounds.endless.Load() || h.missing {
+		return true
+	}
+	var word *jsonrpc.Error
+	var known *tool.Error
+	return ctx.Err() == nil && !errors.As(err, &known) &&
+		(!errors.As(err, &word) || errors.Is(err, mcp.ErrConnectionClosed))
+}
+
+// call calls a tool. The library panics on some results that are not those of the protocol: that is an error here.
+func (l *line) call(ctx context.Context, p *mcp.CallToolParams) (answer *mcp.CallToolResult, err error) {
+	defer func() {
+		if died := recover(); died != nil {
+			answer, err = nil, errors.New("the server's answer to the call is not that of MCP")
+		}
+	}()
+	return l.CallTool(ctx, p)
+}

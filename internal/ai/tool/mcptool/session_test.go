@@ -1,0 +1,338 @@
+package mcptool_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/mcptool"
+)
+
+func itself(t *testing.T) tool.Endpoint {
+	t.Helper()
+	program, err := os.Executable()
+	require.NoError(t, err)
+	return tool.Endpoint{Command: []string{program, asProgram}}
+}
+
+func ask(ctx context.Context, s tool.Session, name string, more ...func(*tool.Invocation)) (string, error) {
+	binding, _ := json.Marshal(map[string]string{"name": name})
+	i := tool.Invocation{Arguments: json.RawMessage(`{}`)}
+	for _, one := range more {
+		one(&i)
+	}
+	r, err := s.Call(ctx, tool.Definition{Binding: binding}, i)
+	return r.Text, err
+}
+
+func resumed(i *tool.Invocation) { i.Resumed = true }
+
+// rooms is a server over HTTP whose sessions remember what their calls have said.
+type rooms struct {
+	*httptest.Server
+
+	begun, ended atomic.Int64
+	lose         atomic.Bool // answers the next call as if its session were not known
+}
+
+func newRooms(t *testing.T, options *mcp.StreamableHTTPOptions) *rooms {
+	t.Helper()
+	r := &rooms{}
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
+		s := mcp.NewServer(&mcp.Implementation{Name: "rooms", Version: "1"}, nil)
+		var calls atomic.Int64
+		mcp.AddTool(s, &mcp.Tool{Name: "count"},
+			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				return text(fmt.Sprint(calls.Add(1))), nil, nil
+			})
+		mcp.AddTool(s, &mcp.Tool{Name: "fail"},
+			func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+				result := text("the tool's own words, see https://docs.example.com/x")
+				result.IsError = true
+				return result, nil, nil
+			})
+		return s
+	}, options)
+	r.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, _ := io.ReadAll(q.Body)
+		q.Body = io.NopCloser(strings.NewReader(string(body)))
+		switch {
+		case strings.Contains(string(body), `"server/discover"`): // as every server before 2026
+			http.Error(w, "what?", http.StatusBadRequest)
+			return
+		case strings.Contains(string(body), `"initialize"`):
+			r.begun.Add(1)
+		case q.Method == http.MethodDelete:
+			r.ended.Add(1)
+		case strings.Contains(string(body), `"tools/call"`) && r.lose.Swap(false):
+			http.Error(w, `{"jsonrpc":"2.0","error":{"code":-32001,"message":"Session not found"},"id":null}`,
+				http.StatusNotFound)
+			return
+		}
+		handler.ServeHTTP(w, q)
+	}))
+	t.Cleanup(func() {
+		r.CloseClientConnections()
+		r.Close()
+	})
+	return r
+}
+
+func TestTheCallsOfASessionShareIt(t *testing.T) {
+	server := newRooms(t, nil)
+	k := &mcptool.Kind{Client: server.Client()}
+	s := k.Session(tool.Endpoint{URL: server.URL})
+	for n := range 3 {
+		said, err := ask(t.Context(), s, "count")
+		require.NoError(t, err)
+		assert.Equal(t, fmt.Sprint(n+1), said)
+		_, err = ask(t.Context(), s, "fail")
+		require.EqualError(t, err, "the tool's own words, see https://docs.example.com/x")
+	}
+	other := k.Session(tool.Endpoint{URL: server.URL})
+	said, err := ask(t.Context(), other, "count")
+	require.NoError(t, err)
+	assert.Equal(t, "1", said, "another run has its own")
+	assert.Equal(t, int64(2), server.begun.Load())
+	s.End()
+	other.End()
+	assert.Equal(t, int64(2), server.ended.Load(), "the server is told")
+	_, open := mcptool.Open(k)
+	assert.Zero(t, open)
+	_, err = ask(t.Context(), s, "count")
+	require.EqualError(t, err, "the session with the server has ended")
+	assert.Equal(t, int64(2), server.begun.Load())
+}
+
+func TestParallelCallsShareASession(t *testing.T) {
+	server := newRooms(t, nil)
+	s := (&mcptool.Kind{Client: server.Client()}).Session(tool.Endpoint{URL: server.URL})
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	said := map[string]bool{}
+	for range 10 {
+		all.Go(func() {
+			text, err := ask(t.Context(), s, "count")
+			mu.Lock()
+			defer mu.Unlock()
+			assert.NoError(t, err)
+			said[text] = true
+		})
+	}
+	all.Wait()
+	s.End()
+	assert.Len(t, said, 10)
+	assert.Equal(t, int64(1), server.begun.Load())
+}
+
+// A call of which the server says that it does not know its session is made again in a new one, and the model reads so.
+func TestALostSessionIsOpenedAgain(t *testing.T) {
+	server := newRooms(t, nil)
+	s := (&mcptool.Kind{Client: server.Client()}).Session(tool.Endpoint{URL: server.URL})
+	defer s.End()
+	_, err := ask(t.Context(), s, "count")
+	require.NoError(t, err)
+	server.lose.Store(true)
+	said, err := ask(t.Context(), s, "count")
+	require.NoError(t, err)
+	assert.Regexp(t, `(?s)opened again.*\n1$`, said)
+	said, err = ask(t.Context(), s, "count")
+	require.NoError(t, err)
+	assert.Equal(t, "2", said, "it is said once")
+}
+
+// The first call of an attempt says that the attempt before had another session, where the server has sessions.
+func TestTheFirstCallAfterAnotherAttemptSaysSo(t *testing.T) {
+	for name, c := range map[string]struct {
+		options *mcp.StreamableHTTPOptions
+		says    bool
+	}{
+		"with sessions":    {nil, true},
+		"without sessions": {&mcp.StreamableHTTPOptions{Stateless: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := newRooms(t, c.options)
+			s := (&mcptool.Kind{Client: server.Client()}).Session(tool.Endpoint{URL: server.URL})
+			defer s.End()
+			said, err := ask(t.Context(), s, "count", resumed)
+			require.NoError(t, err)
+			assert.Equal(t, c.says, strings.Contains(said, "opened again"), said)
+			said, err = ask(t.Context(), s, "count", resumed)
+			require.NoError(t, err)
+			assert.NotContains(t, said, "opened again")
+		})
+	}
+}
+
+// A program is started once. When it dies, the call says what it wrote last, and the next call starts it again.
+func TestAProgramIsStartedOnceAndSaysWhyItDied(t *testing.T) {
+	k := &mcptool.Kind{Client: http.DefaultClient}
+	s := k.Session(itself(t))
+	calls := func() (n int) {
+		said, err := ask(t.Context(), s, "told")
+		require.NoError(t, err)
+		return strings.Count(said, `"tools/call"`)
+	}
+	assert.Equal(t, 1, calls())
+	assert.Equal(t, 2, calls())
+	_, err := ask(t.Context(), s, "die")
+	require.EqualError(t, err, "the server's program has ended (exit status 3): "+
+		"Traceback:\n  at [address]\nKeyError: 'moon'")
+	said, err := ask(t.Context(), s, "told")
+	require.NoError(t, err)
+	assert.Contains(t, said, "opened again")
+	assert.Equal(t, 2, calls())
+	_, err = ask(t.Context(), s, "garble")
+	require.ErrorContains(t, err, "wrote what is not MCP")
+	programs, _ := mcptool.Open(k)
+	assert.Zero(t, programs, "what broke has ended")
+	assert.Equal(t, 1, calls())
+	s.End()
+	programs, _ = mcptool.Open(k)
+	assert.Zero(t, programs)
+}
+
+// A call that ends without an answer leaves the session to the others; the next call asks whether the server is there.
+func TestASilentCallDoesNotEndASession(t *testing.T) {
+	s := (&mcptool.Kind{Client: http.DefaultClient}).Session(itself(t))
+	defer s.End()
+	_, err := ask(t.Context(), s, "told")
+	require.NoError(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = ask(ctx, s, "mute")
+	require.EqualError(t, err, "the server did not answer in time")
+	said, err := ask(t.Context(), s, "told")
+	require.NoError(t, err)
+	assert.NotContains(t, said, "opened again")
+	assert.Contains(t, said, `"ping"`)
+}
+
+// Sessions that rest make room for others; where all are at work, calls wait.
+func TestOpenSessionsAreBounded(t *testing.T) {
+	k := &mcptool.Kind{Client: http.DefaultClient}
+	mcptool.Bound(k, 2, 0)
+	var sessions []tool.Session
+	for range 5 {
+		s := k.Session(itself(t))
+		defer s.End()
+		sessions = append(sessions, s)
+		_, err := ask(t.Context(), s, "told")
+		require.NoError(t, err)
+		programs, _ := mcptool.Open(k)
+		assert.LessOrEqual(t, programs, 2)
+	}
+	said, err := ask(t.Context(), sessions[0], "told")
+	require.NoError(t, err)
+	assert.Contains(t, said, "opened again", "it made room for another one")
+
+	working, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for _, s := range sessions[:2] {
+		all.Go(func() { _, _ = ask(working, s, "mute") })
+	}
+	require.Eventually(t, func() bool { // both are at work
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		_, err := ask(ctx, sessions[4], "told")
+		return err != nil && strings.Contains(err.Error(), "too many sessions")
+	}, time.Minute, time.Millisecond)
+	all.Go(func() {
+		said, err := ask(t.Context(), sessions[4], "told")
+		assert.NoError(t, err)
+		assert.Contains(t, said, "tools/call")
+	})
+	stop()
+	all.Wait()
+}
+
+// Nothing of a session is left once it has ended, whatever the server does.
+func TestNothingOutlivesASession(t *testing.T) {
+	server := newRooms(t, nil)
+	before := runtime.NumGoroutine()
+	k := &mcptool.Kind{Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	for _, e := range []tool.Endpoint{itself(t), {URL: server.URL}} {
+		for _, last := range []string{"told", "count", "die", "mute"} {
+			s := k.Session(e)
+			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			_, _ = ask(ctx, s, "told")
+			_, _ = ask(ctx, s, last)
+			cancel()
+			s.End()
+			programs, connections := mcptool.Open(k)
+			assert.Zero(t, programs+connections)
+		}
+	}
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+2 }, time.Minute, time.Millisecond)
+}
+
+func TestARefusalOfHTTPIsShown(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "Access is only allowed at localhost:8931, not at 127.0.0.1:1234", http.StatusForbidden)
+	}))
+	defer web.Close()
+	_, err := (&mcptool.Kind{Client: web.Client()}).Discover(t.Context(), tool.Endpoint{URL: web.URL})
+	require.EqualError(t, err, "the server answered 403: Access is only allowed at localhost:8931, not at [address]")
+}
+
+// A server of the transport before streamable HTTP works as well.
+func TestAServerOfTheOlderTransport(t *testing.T) {
+	s := mcp.NewServer(&mcp.Implementation{Name: "old", Version: "1"}, nil)
+	var calls atomic.Int64
+	mcp.AddTool(s, &mcp.Tool{Name: "count"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return text(fmt.Sprint(calls.Add(1))), nil, nil
+		})
+	web := httptest.NewServer(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	defer web.Close()
+	defer web.CloseClientConnections()
+	k := &mcptool.Kind{Client: http.DefaultClient}
+	e := tool.Endpoint{URL: web.URL + "/sse"}
+	found, err := k.Discover(t.Context(), e)
+	require.NoError(t, err)
+	require.Len(t, found, 1)
+	session := k.Session(e)
+	defer session.End()
+	for n := range 3 {
+		said, err := ask(t.Context(), session, "count")
+		require.NoError(t, err)
+		assert.Equal(t, fmt.Sprint(n+1), said)
+	}
+}
+
+// It may not lead its client to another server.
+func TestAnOlderServerLeadsNowhereElse(t *testing.T) {
+	var stray atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stray.Add(1) }))
+	defer other.Close()
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			w.WriteHeader(http.StatusMethodNotAllowed)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = fmt.Fprintf(w, "event: endpoint\ndata: %s/messages\n\n", other.URL)
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer web.Close()
+	defer web.CloseClientConnections()
+	_, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), tool.Endpoint{URL: web.URL})
+	require.EqualError(t, err, "the server answered 405")
+	assert.Zero(t, stray.Load())
+}

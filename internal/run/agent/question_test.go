@@ -1,0 +1,115 @@
+package agent_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/store/record"
+)
+
+// asks is a run with a call in whose middle the server asks for a colour until it has an answer.
+func asks(t *testing.T) (s *stage, made *[]tool.Invocation) {
+	t.Helper()
+	made = new([]tool.Invocation)
+	m := &script{says: []turn{calls("c", "act", `{"n":1}`), says("done")}}
+	s = newStage(m, offers(nil))
+	s.task.Agent.Spec.CanAsk = true
+	s.task.Tools[0].Call = func(_ context.Context, i tool.Invocation) (tool.Result, error) {
+		*made = append(*made, i)
+		if len(i.Answers) == 0 {
+			return tool.Result{}, &tool.Question{ID: "q", Text: "Which colour?", Options: []string{"red", "decline"}}
+		}
+		return tool.TextResult("painted " + i.Answers[0].Text), nil
+	}
+	return s, made
+}
+
+// What a server asks in a call becomes a clarification, and the call is made again with the answer.
+func TestWhatAServerAsksBecomesAClarification(t *testing.T) {
+	for _, safe := range []bool{true, false} {
+		s, made := asks(t)
+		s.task.Tools[0].RetrySafe = safe
+		i := s.pause(t, record.Decision{Decision: "answer", Message: "red"})
+		assert.Equal(t, "clarification", i.Kind)
+		assert.Contains(t, i.Prompt, "The server of act asks: Which colour?")
+		assert.Equal(t, !safe, len(i.Prompt) > len("The server of act asks: Which colour?"), i.Prompt)
+		assert.Equal(t, []string{"red", "decline"}, i.Options)
+		assert.Nil(t, i.Tool, "a message answers it, too")
+		r := s.work(t)
+		require.NotNil(t, r.Answer, "nobody is asked about the outcome: %v", r.Interrupts)
+		require.Len(t, *made, 2)
+		assert.Empty(t, (*made)[0].Answers)
+		assert.Equal(t, []tool.Answer{{Question: "q", Text: "red"}}, (*made)[1].Answers)
+		assert.Equal(t, (*made)[0].IdempotencyKey, (*made)[1].IdempotencyKey)
+		assert.Contains(t, outputs(r), "painted red")
+	}
+}
+
+// An approval of the call stays one when its server asks later.
+func TestAnAnswerIsNoDecisionOfTheCall(t *testing.T) {
+	s, made := asks(t)
+	s.task.Tools[0].RetrySafe = false
+	s.task.Agent.Spec.Approval.Mode = "always"
+	i := s.pause(t, record.Decision{Decision: "approve"})
+	assert.Equal(t, "approval", i.Kind)
+	assert.Empty(t, *made)
+	i = s.pause(t, record.Decision{Decision: "answer", Message: "red"})
+	assert.Equal(t, "clarification", i.Kind)
+	require.NotNil(t, s.work(t).Answer)
+	assert.Len(t, *made, 2)
+}
+
+func TestAnAgentThatMayNotAskPassesNoQuestionOn(t *testing.T) {
+	s, made := asks(t)
+	s.task.Agent.Spec.CanAsk = false
+	r := s.work(t)
+	require.NotNil(t, r.Answer)
+	assert.Len(t, *made, 1)
+	assert.Contains(t, outputs(r), "the server asks its user: Which colour? (this agent may not ask)")
+}
+
+// A server that asks again and again does not hold a run for ever.
+func TestQuestionsInOneCallAreBounded(t *testing.T) {
+	s, _ := asks(t)
+	s.task.Tools[0].Call = func(context.Context, tool.Invocation) (tool.Result, error) {
+		return tool.Result{}, &tool.Question{ID: "q", Text: "Again?"}
+	}
+	for range 20 {
+		s.pause(t, record.Decision{Decision: "answer", Message: "yes"})
+	}
+	r := s.work(t)
+	require.NotNil(t, r.Answer)
+	assert.Contains(t, outputs(r), "the server asked its user over 20 times")
+}
+
+// A call says whether an attempt before has called the same toolkit.
+func TestACallSaysThatAnEarlierAttemptHadASession(t *testing.T) {
+	var made []tool.Invocation
+	m := &script{says: []turn{calls("c", "act", `{"n":1}`), calls("d", "act", `{"n":2}`), says("done")}}
+	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {
+		made = append(made, i)
+		return "ok", nil
+	}))
+	s.task.Tools[0].Source = "toolkit/act"
+	s.task.Agent.Spec.Approval.Mode = "always"
+	for range 2 {
+		s.pause(t, record.Decision{Decision: "approve"})
+		s.task.Attempt++
+	}
+	s.work(t)
+	require.Len(t, made, 2)
+	assert.False(t, made[0].Resumed)
+	assert.True(t, made[1].Resumed)
+}
+
+func outputs(r agent.Result) (text string) {
+	for _, step := range r.All {
+		text += step.Output + "\n"
+	}
+	return text
+}
