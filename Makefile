@@ -214,7 +214,7 @@ PEERSMADE := .cache/peers/package-lock.json .cache/peers/venv/made .cache/peers/
 peers: $(PEERSMADE) ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
 	$(call PEERS,peers,10m)
 
-peers-all: $(PEERSMADE) ## test against all counterparts of docs/counterparts.md (takes long; needs Node.js, Python 3, a C compiler)
+peers-all: $(PEERSMADE) .cache/peers/mcp/made ## test against all counterparts of docs/counterparts.md (takes long; needs Node.js, Python 3, a C compiler)
 	$(call PEERS,peers|peersall,90m)
 
 counterparts: ## run peers-all and write docs/counterparts.md from what its tests saw
@@ -379,6 +379,7 @@ clean: ## remove what was built, not the data
 
 .cache/peers/venv/made: scripts/peers/requirements.txt
 .cache/peers/clients/made: scripts/peers/clients.txt
+.cache/peers/mcp/made: scripts/peers/mcp.txt
 .cache/peers/schemathesis/made: scripts/peers/schemathesis.txt
 .cache/peers/retrieval/made: scripts/retrieval/requirements.txt
 .cache/peers/llama/made: scripts/peers/llama.txt # a server and a model, without what else their packages would install

@@ -255,3 +255,36 @@ func answered(ctx context.Context, url string) bool {
 	_ = answer.Body.Close()
 	return true
 }
+
+// MCPServer is the path of a server of MCP, or of the interpreter, of the Python packages of scripts/peers/mcp.txt.
+func MCPServer(t testing.TB, name string) string {
+	t.Helper()
+	return filepath.Join(modules(t), "../mcp/bin", name)
+}
+
+// PythonScript is the command of a script of scripts/peers with these packages.
+func PythonScript(t testing.TB, name string, arguments ...string) []string {
+	t.Helper()
+	script := filepath.Join(modules(t), "../../../scripts/peers", name)
+	return append([]string{MCPServer(t, "python"), script}, arguments...)
+}
+
+// PackageVersion is the version that npm has installed of a package.
+func PackageVersion(t testing.TB, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(modules(t), name, "package.json"))
+	require.NoError(t, err)
+	var p struct{ Version string }
+	require.NoError(t, json.Unmarshal(raw, &p))
+	return p.Version
+}
+
+// MCPVersion is the version of one of the Python packages of scripts/peers/mcp.txt.
+func MCPVersion(t testing.TB, name string) string {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(modules(t), "../../../scripts/peers/mcp.txt"))
+	require.NoError(t, err)
+	found := regexp.MustCompile("(?m)^" + regexp.QuoteMeta(name) + "==(.+)$").FindSubmatch(raw)
+	require.NotNil(t, found, name)
+	return string(found[1])
+}

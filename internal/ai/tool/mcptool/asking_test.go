@@ -209,7 +209,7 @@ func TestOnlyWhatIsServedIsClaimed(t *testing.T) {
 					assert.Empty(t, claims.Meta.Capabilities, "%s", m.Method)
 				}
 			}
-			assert.Equal(t, methods["server/discover"], methods["initialize"])
+			assert.Zero(t, methods["server/discover"], "by that version, there are no sessions")
 			assert.Positive(t, methods["initialize"])
 		})
 	}

@@ -96,7 +96,7 @@ func TestWhatAServerAsksIsAnsweredByAHuman(t *testing.T) {
 			result: `accept {"colour":"green"}`},
 		"one that does not fit": {forms: []string{colour}, answers: []string{"blue", "red"},
 			options: []string{"red", "green", "decline"},
-			result: `accept {"colour":"red"}`},
+			result:  `accept {"colour":"red"}`},
 		"a titled choice": {forms: []string{object(
 			`"c":{"type":"string","oneOf":[{"const":"#f00","title":"Red"},{"const":"#0f0","title":"Green"}]}`, `"c"`)},
 			answers: []string{"red"}, options: []string{"Red", "Green", "decline"}, result: `accept {"c":"#f00"}`},

@@ -1,7 +1,9 @@
 package mcptool
 
 // Bound bounds the programs and the connections of a kind.
-func Bound(k *Kind, programs, connections int) { k.programs.most, k.connections.most = programs, connections }
+func Bound(k *Kind, programs, connections int) {
+	k.programs.most, k.connections.most = programs, connections
+}
 
 // Open is how many programs and connections of a kind are open.
 func Open(k *Kind) (programs, connections int) {

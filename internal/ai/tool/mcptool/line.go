@@ -124,12 +124,22 @@ func (k *Kind) dial(ctx context.Context, e tool.Endpoint) (*line, error) {
 	l.bounds.more(true)
 	l.over, l.cut = context.WithCancel(context.WithoutCancel(ctx))
 	var h heard
-	err := l.connect(ctx, k.Client, e, &h, false)
-	if err != nil && h.older() && ctx.Err() == nil { // that of a server of the transport before streamable HTTP
+	err := l.connect(ctx, k.Client, e, &h, withSessions)
+	var word *jsonrpc.Error
+	for _, other := range []struct {
+		way way
+		may bool
+	}{
+		{newest, errors.As(err, &word) && word.Message != rejected && !errors.Is(err, mcp.ErrConnectionClosed)},
+		{older, h.older()},
+	} {
+		if err == nil || !other.may || ctx.Err() != nil {
+			continue
+		}
 		trying, cancel := context.WithTimeout(ctx, pingTime)
-		defer cancel()
-		l.older = l.connect(trying, k.Client, e, &heard{}, true) == nil
-		if l.older {
+		failed := l.connect(trying, k.Client, e, &heard{}, other.way)
+		cancel()
+		if failed == nil {
 			return l, nil
 		}
 	}
@@ -141,8 +151,17 @@ func (k *Kind) dial(ctx context.Context, e tool.Endpoint) (*line, error) {
 	return l, nil
 }
 
+// way is a way to connect.
+type way int
+
+const (
+	withSessions way = iota // by the last version of the protocol with sessions, in which servers may ask
+	newest                  // by the newest version, for servers that speak no other
+	older                   // by the transport before streamable HTTP
+)
+
 // connect opens the connection and exchanges the first messages. What belongs to the line lasts until it is cut.
-func (l *line) connect(ctx context.Context, c *http.Client, e tool.Endpoint, h *heard, older bool) (err error) {
+func (l *line) connect(ctx context.Context, c *http.Client, e tool.Endpoint, h *heard, by way) (err error) {
 	life, stop := context.WithCancel(context.WithValue(l.over, hearing{}, h))
 	defer func() {
 		if err != nil {
@@ -153,25 +172,30 @@ func (l *line) connect(ctx context.Context, c *http.Client, e tool.Endpoint, h *
 		stop()
 		time.AfterFunc(closeTime, l.cut) // the library waits for requests that do not belong to the connecting
 	})()
-	var options *mcp.ClientSessionOptions
+	options := &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"}
+	if by == newest {
+		options = nil
+	}
 	var transport mcp.Transport
 	switch {
 	case len(e.Command) > 0:
+		if l.program != nil { // of another way
+			l.program.end()
+		}
 		if l.program, err = start(e.Command); err != nil {
 			return err
 		}
 		transport = &mcp.IOTransport{Reader: &bounded{ReadCloser: l.program.out, bounds: &l.bounds},
 			Writer: l.program.in, MaxLineLength: -1}
-	case older:
+	case by == older:
 		transport = &mcp.SSEClientTransport{Endpoint: e.URL, HTTPClient: l.client(c, e, true), MaxEventSize: -1}
-		options = &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"} // it has no newer one
 	default:
 		transport = &mcp.StreamableClientTransport{Endpoint: e.URL, HTTPClient: l.client(c, e, false), MaxRetries: 2,
 			MaxEventSize: -1}
 	}
 	opened, err := l.newClient().Connect(life, transport, options)
 	if err == nil {
-		l.ClientSession, err = opened, ctx.Err()
+		l.ClientSession, l.older, err = opened, by == older, ctx.Err()
 	}
 	return err
 }

@@ -69,8 +69,6 @@ func TestWhatAServerOfTheSDKAsksIsAnswered(t *testing.T) {
 				`{"method":"roots/list"}`: `{"code":-32601}`,
 				`{"method":"sampling/createMessage","params":{"maxTokens":9,"messages":[
 					{"role":"user","content":{"type":"text","text":"hi"}}]}}`: `{"code":-32601}`,
-				`{"method":"elicitation/create","params":{"message":"name?","requestedSchema":{"type":"object",
-					"properties":{"name":{"type":"string"}}}}}`: `{"code":-32601}`,
 			} {
 				assert.JSONEq(t, answer, call(t, e, "ask", question), "%s", question)
 			}
@@ -78,28 +76,21 @@ func TestWhatAServerOfTheSDKAsksIsAnswered(t *testing.T) {
 	}
 }
 
-// The reference server offers the tools that ask their client only where it claims what they ask for.
-func TestTheReferenceServerOffersNoToolThatAsks(t *testing.T) {
-	for name, e := range map[string]tool.Endpoint{
-		"http":    {URL: peertest.Everything(t)},
-		"command": {Command: []string{"node", peertest.EverythingProgram(t), "stdio"}},
-	} {
-		found, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), e)
-		require.NoError(t, err)
-		assert.NotEmpty(t, found)
-		for _, d := range found {
-			assert.NotRegexp(t, "roots|sampling|elicitation", d.Name, name)
-		}
-	}
+// peerPage is the address of a page with a button that changes it.
+func peerPage(t *testing.T) string {
+	t.Helper()
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<title>A page of ours</title><h1 id=h>Hello, browser</h1>"+
+			"<button onclick=\"h.textContent='It was pressed'\">Press me</button>")
+	}))
+	t.Cleanup(page.Close)
+	return page.URL
 }
 
 // Playwright's server, which asks for roots where a client claims them, opens a page in a browser.
 func TestPlaywrightsServer(t *testing.T) {
-	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/html")
-		_, _ = io.WriteString(w, "<title>A page of ours</title><h1>Hello, browser</h1>")
-	}))
-	t.Cleanup(page.Close)
+	page := peerPage(t)
 	browser, out := peertest.Browser(), t.TempDir()
 	for name, e := range both(t, func(port ...string) []string {
 		arguments := []string{"--headless", "--isolated", "--no-sandbox", "--output-dir", out}
@@ -135,7 +126,7 @@ func TestPlaywrightsServer(t *testing.T) {
 				if browser == "" {
 					t.Skip("there is no Chromium: make browser installs it where it can, or name one by BROWSER")
 				}
-				opened, err := ask("browser_navigate", `{"url":"`+page.URL+`"}`)
+				opened, err := ask("browser_navigate", `{"url":"`+page+`"}`)
 				require.NoError(t, err)
 				assert.Contains(t, opened.Text, "A page of ours")
 			})

@@ -315,7 +315,35 @@ func TestAServerOfTheOlderTransport(t *testing.T) {
 	}
 }
 
-// It may not lead its client to another server.
+// A server may speak only the newest version of the protocol, which has no sessions.
+func TestAServerOfTheNewestVersionAlone(t *testing.T) {
+	s := mcp.NewServer(&mcp.Implementation{Name: "new", Version: "1"}, nil)
+	mcp.AddTool(s, &mcp.Tool{Name: "say"},
+		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return text("hello"), nil, nil
+		})
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
+		&mcp.StreamableHTTPOptions{Stateless: true})
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if strings.Contains(string(body), `"initialize"`) {
+			http.Error(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"unsupported protocol version"}}`,
+				http.StatusBadRequest)
+			return
+		}
+		r.Body = io.NopCloser(strings.NewReader(string(body)))
+		handler.ServeHTTP(w, r)
+	}))
+	defer web.Close()
+	defer web.CloseClientConnections()
+	session := (&mcptool.Kind{Client: http.DefaultClient}).Session(tool.Endpoint{URL: web.URL})
+	defer session.End()
+	said, err := ask(t.Context(), session, "say", resumed)
+	require.NoError(t, err)
+	assert.Equal(t, "hello", said)
+}
+
+// A server of the older transport may not lead its client to another server.
 func TestAnOlderServerLeadsNowhereElse(t *testing.T) {
 	var stray atomic.Int64
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stray.Add(1) }))

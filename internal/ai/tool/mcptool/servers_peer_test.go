@@ -1,0 +1,191 @@
+//go:build peers
+
+package mcptool_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/mcptool"
+	"agentplatform/internal/proof/peertest"
+)
+
+// talk makes calls in one session, and returns a function for them.
+func talk(t *testing.T, e tool.Endpoint) (tools []string, call func(name, arguments string) (string, error)) {
+	t.Helper()
+	k := &mcptool.Kind{Client: http.DefaultClient}
+	found, err := k.Discover(t.Context(), e)
+	require.NoError(t, err)
+	byName := map[string]tool.Definition{}
+	for _, d := range found {
+		byName[d.Name], tools = d, append(tools, d.Name)
+	}
+	s := k.Session(e)
+	t.Cleanup(func() {
+		s.End()
+		programs, connections := mcptool.Open(k)
+		assert.Zero(t, programs+connections)
+	})
+	return tools, func(name, arguments string) (string, error) {
+		require.Contains(t, byName, name)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		r, err := s.Call(ctx, byName[name], tool.Invocation{Name: name, Arguments: json.RawMessage(arguments)})
+		return r.String(), err
+	}
+}
+
+func module(t *testing.T, file string, arguments ...string) tool.Endpoint {
+	return tool.Endpoint{Command: peertest.Node(t, "@modelcontextprotocol/"+file, arguments...)}
+}
+
+func TestTheServersOfTheProtocolsAuthors(t *testing.T) {
+	t.Run("filesystem", func(t *testing.T) {
+		folder := t.TempDir()
+		require.NoError(t, os.WriteFile(filepath.Join(folder, "a.txt"), []byte("what is in it"), 0o600))
+		_, call := talk(t, module(t, "server-filesystem/dist/index.js", folder))
+		said, err := call("read_text_file", fmt.Sprintf(`{"path":%q}`, filepath.Join(folder, "a.txt")))
+		require.NoError(t, err)
+		assert.Contains(t, said, "what is in it")
+		_, err = call("read_text_file", `{"path":"/etc/passwd"}`)
+		require.ErrorContains(t, err, "Access denied")
+		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-filesystem (npm), as a command",
+			Version: peertest.PackageVersion(t, "@modelcontextprotocol/server-filesystem"),
+			Works:   "reads a file; a refused path is shown"})
+	})
+	t.Run("memory", func(t *testing.T) {
+		t.Setenv("TMPDIR", t.TempDir())
+		_, call := talk(t, module(t, "server-memory/dist/index.js"))
+		_, err := call("create_entities", `{"entities":[{"name":"Ada","entityType":"person","observations":["counts"]}]}`)
+		require.NoError(t, err)
+		said, err := call("search_nodes", `{"query":"Ada"}`)
+		require.NoError(t, err)
+		assert.Contains(t, said, "counts")
+		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-memory (npm), as a command",
+			Version: peertest.PackageVersion(t, "@modelcontextprotocol/server-memory"),
+			Works:   "stores an entity and finds it"})
+	})
+	t.Run("sequential thinking", func(t *testing.T) {
+		_, call := talk(t, module(t, "server-sequential-thinking/dist/index.js"))
+		for n := range 3 {
+			said, err := call("sequentialthinking", fmt.Sprintf(
+				`{"thought":"t","nextThoughtNeeded":true,"thoughtNumber":%d,"totalThoughts":3}`, n+1))
+			require.NoError(t, err)
+			assert.Regexp(t, fmt.Sprintf(`"thoughtHistoryLength":\s*%d`, n+1), said, "its session lasts")
+		}
+		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-sequential-thinking (npm), as a command",
+			Version: peertest.PackageVersion(t, "@modelcontextprotocol/server-sequential-thinking"),
+			Works:   "three thoughts of one session"})
+	})
+}
+
+// The reference server's tools that ask: its form becomes a question, what is not served is not offered.
+func TestTheReferenceServerAsks(t *testing.T) {
+	for name, e := range map[string]tool.Endpoint{
+		"http":    {URL: peertest.Everything(t)},
+		"command": {Command: []string{"node", peertest.EverythingProgram(t), "stdio"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := &mcptool.Kind{Client: http.DefaultClient}
+			found, err := k.Discover(t.Context(), e)
+			require.NoError(t, err)
+			for _, d := range found {
+				assert.NotRegexp(t, "roots|sampling", d.Name)
+				if d.Name != "trigger-elicitation-request" {
+					continue
+				}
+				_, err := k.Call(t.Context(), e, d, tool.Invocation{Arguments: json.RawMessage(`{}`)})
+				var q *tool.Question
+				require.ErrorAs(t, err, &q)
+				assert.Contains(t, q.Text, "name: value")
+				r, err := k.Call(t.Context(), e, d, tool.Invocation{Arguments: json.RawMessage(`{}`),
+					Answers: []tool.Answer{{Question: q.ID, Text: `{"name":"Ada"}`}}})
+				require.NoError(t, err)
+				assert.Contains(t, r.Text, "Ada")
+				r, err = k.Call(t.Context(), e, d, tool.Invocation{Arguments: json.RawMessage(`{}`),
+					Answers: []tool.Answer{{Question: q.ID, Text: "decline"}}})
+				require.NoError(t, err)
+				assert.Contains(t, r.Text, "decline")
+				peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-everything (npm), " + name,
+					Version: peertest.PackageVersion(t, "@modelcontextprotocol/server-everything"),
+					Works:   "text, pictures, structured results, errors, elicitation", Not: "sampling and roots, which are not served"})
+				return
+			}
+			t.Fatal("it offers no tool that asks")
+		})
+	}
+}
+
+// A page that one call has opened is there for the next.
+func TestAPageOfPlaywrightOutlivesACall(t *testing.T) {
+	browser, page := peertest.Browser(), peerPage(t)
+	if browser == "" {
+		t.Skip("there is no Chromium: make browser installs it where it can, or name one by BROWSER")
+	}
+	out := t.TempDir()
+	for name, e := range both(t, func(port ...string) []string {
+		arguments := []string{"--headless", "--isolated", "--no-sandbox", "--output-dir", out, "--executable-path", browser}
+		for _, p := range port {
+			arguments = append(arguments, "--port", p)
+		}
+		return peertest.Node(t, "@playwright/mcp/cli.js", arguments...)
+	}) {
+		t.Run(name, func(t *testing.T) {
+			_, call := talk(t, e)
+			_, err := call("browser_navigate", fmt.Sprintf(`{"url":%q}`, page))
+			require.NoError(t, err)
+			said, err := call("browser_snapshot", `{}`)
+			require.NoError(t, err)
+			ref := regexp.MustCompile(`button "Press me".*\[ref=(\w+)\]`).FindStringSubmatch(said)
+			require.NotNil(t, ref, said)
+			_, err = call("browser_click", fmt.Sprintf(`{"element":"the button","target":%q,"ref":%q}`, ref[1], ref[1]))
+			require.NoError(t, err)
+			said, err = call("browser_snapshot", `{}`)
+			require.NoError(t, err)
+			assert.Contains(t, said, "It was pressed")
+			peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "Playwright MCP (npm), " + name,
+				Version: peertest.PackageVersion(t, "@playwright/mcp"),
+				Works:   "opens a page, reads it and clicks in it, in one session"})
+		})
+	}
+}
+
+// supergateway puts a command on a port, in each of its forms.
+func TestServersBehindSupergateway(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.txt"), []byte("what is in it"), 0o600))
+	inner := "node " + peertest.Node(t, "@modelcontextprotocol/server-filesystem/dist/index.js")[1] + " " + folder
+	for name, c := range map[string]struct {
+		path string
+		more []string
+	}{
+		"streamable HTTP":                {"/mcp", []string{"--outputTransport", "streamableHttp"}},
+		"streamable HTTP, with sessions": {"/mcp", []string{"--outputTransport", "streamableHttp", "--stateful"}},
+		"SSE":                            {"/sse", []string{"--outputTransport", "sse"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := peertest.MCP(t, func(port string) []string {
+				return append(peertest.Node(t, "supergateway/dist/index.js", "--stdio", inner, "--port", port), c.more...)
+			})
+			_, call := talk(t, tool.Endpoint{URL: regexp.MustCompile("/mcp$").ReplaceAllString(address, c.path)})
+			for range 2 {
+				said, err := call("read_text_file", fmt.Sprintf(`{"path":%q}`, filepath.Join(folder, "a.txt")))
+				require.NoError(t, err)
+				assert.Contains(t, said, "what is in it")
+			}
+			peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "supergateway (npm), " + name,
+				Version: peertest.PackageVersion(t, "supergateway"), Works: "server-filesystem behind it"})
+		})
+	}
+}
