@@ -14,7 +14,7 @@ PURE := CGO_ENABLED=0 $(GO)
 TEST := $(GO) test -vet=off $(TAGS)
 # BROWSER may name a browser for them; without one they find Chromium under its usual names.
 STORIES = BROWSER='$(BROWSER)' $(GO) test -vet=off -tags browser,pebblegozstd -count 1 -parallel 2 -timeout 20m
-PLANT = $(TEST) -run 'TestEveryBugIsFound|TestEveryBugOfTheCacheIsFound|TestSmallWorldsFindBugs' -count 1 -parallel 2 -timeout 2h -v ./internal/proof/sim/planted -plant -bug '$(BUG)'
+PLANT = $(TEST) -run 'TestEveryBugIsFound|TestEveryBugOfTheCacheIsFound|TestEveryBugOfNamesIsFound|TestSmallWorldsFindBugs' -count 1 -parallel 2 -timeout 2h -v ./internal/proof/sim/planted -plant -bug '$(BUG)'
 TOOLS := $(GO) tool -modfile=scripts/tools/go.mod
 SOURCES := events functions infra internal scripts
 # What is tested with the race detector: all but the stacks, which describe and run nothing, and whose library is more

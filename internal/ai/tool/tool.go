@@ -250,13 +250,22 @@ type Offer struct {
 	End func()
 }
 
-// End ends what calls of these tools have left open, side by side. run begins a function and returns what waits for it.
+// End ends what calls of these tools have left open, side by side where there are several such things. run begins a
+// function and returns what waits for it.
 func End(offers []Offer, run func(func()) func()) {
-	var waits []func()
+	var ends []func()
 	for _, o := range offers {
 		if o.End != nil {
-			waits = append(waits, run(o.End))
+			ends = append(ends, o.End)
 		}
+	}
+	if len(ends) == 1 {
+		ends[0]()
+		return
+	}
+	waits := make([]func(), 0, len(ends))
+	for _, end := range ends {
+		waits = append(waits, run(end))
 	}
 	for _, wait := range waits {
 		wait()

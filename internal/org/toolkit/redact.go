@@ -31,12 +31,18 @@ func (k redacting) Call(
 	return redactedResult(r, err, e.Credentials.Redactor())
 }
 
-// Session makes a session with an endpoint; that of a kind without sessions makes each call by itself.
-func (k redacting) Session(e tool.Endpoint) tool.Session {
+// Session makes a session with an endpoint; that of a kind without sessions makes each call by itself, and has no end.
+func (k redacting) Session(e tool.Endpoint) (s caller, end func()) {
 	if c, ok := k.Kind.(tool.Connector); ok {
-		return redactingSession{c.Session(e), e.Credentials.Redactor()}
+		session := c.Session(e)
+		return redactingSession{session, e.Credentials.Redactor()}, session.End
 	}
-	return single{k, e}
+	return single{k, e}, nil
+}
+
+// caller makes the calls of a toolkit's tools.
+type caller interface {
+	Call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error)
 }
 
 // single are calls that share nothing.
@@ -48,8 +54,6 @@ type single struct {
 func (s single) Call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
 	return s.kind.Call(ctx, s.endpoint, d, i)
 }
-
-func (s single) End() {}
 
 // redactingSession is a session without the credentials in what the server sends back.
 type redactingSession struct {

@@ -417,7 +417,7 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 			if at, err = s.open(ctx, *n.Toolkit); err != nil {
 				return nil, err
 			}
-			offers[i].End = at.session.End
+			offers[i].End = at.end
 		}
 		from := at
 		offers[i].Call = func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
@@ -430,14 +430,16 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 // opened is a toolkit whose tools can be called.
 type opened struct {
 	id      string
-	session tool.Session
+	session caller
+	end     func() // of the session; nil: it has none
 	broken  string // why they cannot be called, where a retry would not help: the model gets it
 }
 
 func (s *Toolkits) open(ctx context.Context, t catalog.Toolkit) (*opened, error) {
 	e, err := s.endpoint(ctx, t)
 	e.Document = nil // not needed for calls
-	o := &opened{id: t.ID, session: s.kind(t.Kind).Session(e)}
+	o := &opened{id: t.ID}
+	o.session, o.end = s.kind(t.Kind).Session(e)
 	switch p, ok := problem.As(err); {
 	case ok && p.Kind == problem.Conflict:
 		o.broken, err = p.Message, nil

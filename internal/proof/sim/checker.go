@@ -67,6 +67,7 @@ type checker struct {
 	made      map[string]string          // arguments of the last call, by its key
 	messages  map[string]string          // runs, by the texts of their messages
 	cuts      map[string]*cuts           // by run
+	held      []*held                    // sessions in which tools were called
 }
 
 func newChecker(w *world) *checker {
@@ -568,6 +569,7 @@ func (c *checker) final() {
 		}
 	}
 	c.kept()
+	c.heldByNobody()
 	for _, key := range slices.SortedFunc(maps.Keys(c.shared), func(a, b table.Key) int {
 		return strings.Compare(a.String(), b.String())
 	}) {

@@ -213,6 +213,27 @@ func (h hostile) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i
 	return s.say(i, r, "done"), nil
 }
 
+// Session makes a session with the server.
+func (h hostile) Session(e tool.Endpoint) tool.Session {
+	return &visit{held{process: h.process}, h, e}
+}
+
+// visit is a session with the server.
+type visit struct {
+	held
+	hostile  hostile
+	endpoint tool.Endpoint
+}
+
+func (v *visit) Call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+	if _, only := ctx.Value(looking{}).(*string); !only {
+		v.hostile.world.checker.calledIn(&v.held, i)
+	}
+	return v.hostile.Call(ctx, v.endpoint, d, i)
+}
+
+func (v *visit) End() { v.end() }
+
 // secret must not appear in anything that is stored or shown.
 const secret = "hunter2"
 

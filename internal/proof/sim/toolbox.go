@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"agentplatform/internal/ai/tool"
@@ -26,17 +27,51 @@ func (t *toolbox) Open(ctx context.Context, _ string, _ []string) ([]tool.Offer,
 		found = append(found, tool.Definition{Spec: spec})
 	}
 	var offers []tool.Offer
+	h := &held{process: t.process}
 	for _, d := range found {
 		offers = append(
 			offers,
 			tool.Offer{
 				Spec:    d.Spec,
 				Timeout: toolTime,
-				Call:    func(ctx context.Context, i tool.Invocation) (tool.Result, error) { return t.call(ctx, d, i) },
+				Call: func(ctx context.Context, i tool.Invocation) (tool.Result, error) {
+					t.world.checker.calledIn(h, i)
+					return t.call(ctx, d, i)
+				},
 			},
 		)
 	}
+	offers[0].End = h.end
 	return offers, nil
+}
+
+// held is what the calls of an attempt have left open: a session with a server of tools.
+type held struct {
+	process *process
+	run     string // whose calls are made in it
+	ended   bool
+}
+
+func (h *held) end() { h.ended = true }
+
+// calledIn checks that a session serves one run, and no longer than its attempt.
+func (c *checker) calledIn(h *held, i tool.Invocation) {
+	run, _, _ := strings.Cut(i.IdempotencyKey, "-")
+	if h.ended || h.run != "" && h.run != run {
+		c.violated(9, "%s is called in a session that has ended, or is of run %q", i.IdempotencyKey, h.run)
+	}
+	if h.run == "" {
+		h.run, c.held = run, append(c.held, h)
+	}
+}
+
+// heldByNobody checks that no session is left once no attempt is.
+func (c *checker) heldByNobody() {
+	for _, h := range c.held {
+		if !h.ended && !h.process.dead {
+			c.violated(9, "a session of run %s has outlived its attempt", h.run)
+		}
+	}
 }
 
 // specs are the tools that are not built in.

@@ -12,17 +12,24 @@ import (
 
 // Plants each bug of the laptop's cache in turn, and has the tests of its table find it.
 func TestEveryBugOfTheCacheIsFound(t *testing.T) {
+	foundByTests(t, planted.CacheBugs(), "./internal/store/table/disktable", "Contract|Cache|Missed|HalfACommit")
+}
+
+// Plants each bug of the names of tools in turn, and has the tests of toolkits find it.
+func TestEveryBugOfNamesIsFound(t *testing.T) {
+	foundByTests(t, planted.NameBugs(), "./internal/org/toolkit", "KeepsItsName|KeepTheirNames|OfferedAgain")
+}
+
+func foundByTests(t *testing.T, bugs []planted.Bug, folder, tests string) {
 	if !*plant {
 		t.Skip("make planted does")
 	}
-	bugs := planted.CacheBugs()
 	var names []string
 	for _, b := range bugs {
 		names = append(names, b.Name)
 	}
 	names = wanted(t, names)
-	program := build(t, bugs, "./internal/store/table/disktable")
-	const tests = "Contract|Cache|Missed|HalfACommit"
+	program := build(t, bugs, folder)
 	arguments := []string{"-test.short", "-test.run", tests, "-test.timeout", "10m"}
 	out, failed := program.run(t, 0, arguments...)
 	require.False(t, failed, "without a bug: %s", out)

@@ -135,6 +135,7 @@ func Bugs() []Bug {
 		one("a run is written whatever it has become meanwhile", recordRun, "	return put(tx, e, item)\n}\n\nfunc (r *Run) take", "	e = put(tx, e, item)\n	if n := len(tx.ops); n > 0 {\n		tx.ops[n-1] = table.Put(*tx.ops[n-1].Item, table.Always())\n	}\n	return e\n}\n\nfunc (r *Run) take"),
 		one("no clock is asked before a call", workerLease, `if l.Host.Elapsed()-l.renewed >= l.trusted() || !l.Host.Now().Before(l.end) {`, `if false {`),
 		one("a panic leaves a heartbeat alive", workerAttempt, "	defer func() {\n		stop(nil)\n		host.Wait(a.others...)\n	}()\n", "").and(workerAttempt, "	p.cause = context.Cause(work)\n", "	p.cause = context.Cause(work)\n	stop(nil)\n	host.Wait(a.others...)\n"),
+		one("a session of tools outlives its attempt", workerAttempt, "	defer tool.End(t.Tools, a.Host.Go)", "	defer tool.End(nil, a.Host.Go)"),
 		one("attempts that panic are not counted", lifecycleEvent, `if r.Crashes++; r.Crashes >= MaxCrashes {`, `if r.Crashes >= MaxCrashes {`),
 		one("an unsafe call is made again without a word", agentCalls, "	if !j.repeat {\n		s.checkOutcome(j)\n", "	if false {\n		s.checkOutcome(j)\n"),
 		one("a call is shown as finished before it is journalled", agentCalls, "		s.add(finished[i])\n",
