@@ -245,8 +245,8 @@ type Offer struct {
 	Approval    Approval
 	Timeout     time.Duration
 	Call        func(ctx context.Context, i Invocation) (Result, error)
-	// End ends what the calls of the toolkit's tools have left open; set at the first of these tools, or nil. Whoever
-	// opens tools calls it once no call is at work any more, see [End].
+	// End ends what the calls of the toolkit's tools have left open; set at the first of these tools, or nil. The opener of
+	// tools calls it once no call is at work any more, see [End].
 	End func()
 }
 

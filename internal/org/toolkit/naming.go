@@ -11,15 +11,15 @@ import (
 // alike is the problem of a tool without a name of its own. Earlier versions stored such tools; a refresh names them.
 const alike = "another tool has its name"
 
-// identity is what a tool is at its server, whatever name it has here. own is the server's own name of it. place is the
+// identity is what a tool is at its server, under any name here. own is the server's own name of it. request is the
 // request of a tool that is one; tools that an earlier version stored may have it alone.
 type identity struct {
-	own   string
-	known bool // own is known
-	place string
+	own     string
+	known   bool // own is known
+	request string
 }
 
-// pointer is the part of a binding that says which tool of a server it is for.
+// pointer is the part of a binding that identifies the tool of a server.
 type pointer struct {
 	Name   *string `json:"name,omitempty"`
 	Method string  `json:"method,omitempty"`
@@ -38,7 +38,7 @@ func identityOf(own string, binding json.RawMessage) identity {
 		is.own, is.known = *b.Name, true
 	}
 	if b.URL != "" {
-		is.place = b.Method + " " + b.URL
+		is.request = b.Method + " " + b.URL
 	}
 	return is
 }
@@ -51,7 +51,7 @@ func (t Tool) reserved() Tool {
 	return rest
 }
 
-// ruled says whether a tool's owner has set rules for it.
+// ruled reports whether a tool's owner has set rules for it.
 func (t Tool) ruled() bool {
 	return t.Approval != (tool.Approval{}) || t.TimeoutMS != 0 || t.Definition.RetrySafe && !t.RetrySafe
 }
@@ -89,7 +89,7 @@ func named(found []tool.Definition, before []Tool) {
 	for _, same := range []func(f, b int) bool{
 		func(f, b int) bool { return is[f].known && is[f] == had[b] },
 		func(f, b int) bool { return is[f].known && had[b].known && is[f].own == had[b].own },
-		func(f, b int) bool { return !had[b].known && had[b].place != "" && is[f].place == had[b].place },
+		func(f, b int) bool { return !had[b].known && had[b].request != "" && is[f].request == had[b].request },
 		func(f, b int) bool { return !had[b].known && found[f].Name == before[b].Name },
 	} {
 		for f := range found {

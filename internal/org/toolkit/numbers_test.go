@@ -70,8 +70,8 @@ func names(t *testing.T, s *toolkit.Toolkits, id string) map[string]string {
 	return by
 }
 
-// Whatever a server lists, and in whatever order, each tool has a name of its own and keeps it.
-func TestAToolKeepsItsNameWhateverElseItsServerLists(t *testing.T) {
+// Each tool has a name of its own and keeps it, in any list of its server and any order.
+func TestAToolKeepsItsNameInAnyListOfItsServer(t *testing.T) {
 	long := strings.Repeat("x", tool.MaxName)
 	pool := []string{
 		"天気", "株価", "ニュース", "tool", "tool_2", "a.b", "a_b", "a b", "a_b_2", "a/b", "_a_b_", long, long + "1",
@@ -129,7 +129,7 @@ func TestStoredToolsKeepTheirNames(t *testing.T) {
 	assert.Len(t, opened(t, s, one.ID), 3)
 }
 
-// An operation of a stored document has no name of its server's yet: its request tells, else its name here.
+// An operation of a stored document has no name of its server's yet: its request identifies it, else its name here.
 func TestStoredOperationsKeepTheirNames(t *testing.T) {
 	k := &lister{requests: true}
 	s, one := listed(t, k, "a b", "a.b", "a_b", "c")

@@ -386,7 +386,7 @@ func (s *Toolkits) endpoint(ctx context.Context, t catalog.Toolkit) (tool.Endpoi
 }
 
 // discover finds the tools of an endpoint, none of them enabled. before are those that it had, also long ago: they keep
-// their names. What the endpoint does wrong is a problem of kind Invalid.
+// their names. A fault of the endpoint is a problem of kind Invalid.
 func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint, before []Tool) ([]Tool, error) {
 	ctx, cancel := s.Host.WithTimeout(ctx, discoverTime)
 	defer cancel()

@@ -326,12 +326,12 @@ func (s *Toolkits) Try(
 	})
 	a := Attempt{Result: result.String(), Elapsed: s.Host.Elapsed() - began}
 	var failed *tool.Error
-	var asked *tool.Question
+	var question *tool.Question
 	switch {
 	case errors.As(err, &failed):
 		a.Error, err = failed.Message, nil
-	case errors.As(err, &asked): // there is no run whose sender could answer
-		a.Error, err = "in a run, this becomes a clarification: "+asked.Error(), nil
+	case errors.As(err, &question): // there is no run whose sender could answer
+		a.Error, err = "in a run, this becomes a clarification: "+question.Error(), nil
 	}
 	return a, err
 }

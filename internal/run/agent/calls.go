@@ -211,7 +211,7 @@ func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why st
 func (s *session) decisions(key string, unsure bool) (list []record.Decision) {
 	for _, pause := range s.Pauses {
 		for _, i := range pause {
-			if i.Call != key || i.Unsure != unsure || i.Asked != "" {
+			if i.Call != key || i.Unsure != unsure || i.Question != "" {
 				continue
 			}
 			if d, ok := s.Decided[i.ID]; ok {
@@ -233,8 +233,8 @@ func (s *session) interrupt(j *job, kind lifecycle.InterruptKind, prompt string)
 func (s *session) answersTo(key string) (list []tool.Answer) {
 	for _, pause := range s.Pauses {
 		for _, i := range pause {
-			if d, decided := s.Decided[i.ID]; decided && i.Call == key && i.Asked != "" {
-				list = append(list, tool.Answer{Question: i.Asked, Text: d.Message})
+			if d, decided := s.Decided[i.ID]; decided && i.Call == key && i.Question != "" {
+				list = append(list, tool.Answer{Question: i.Question, Text: d.Message})
 			}
 		}
 	}
@@ -265,8 +265,8 @@ func (s *session) putQuestion(j *job, q *tool.Question) {
 	case !s.Agent.Spec.CanAsk:
 		j.end(s, model.Failed, q.Error()+" (this agent may not ask)")
 		return
-	case len(j.answers) >= maxAsked:
-		j.end(s, model.Failed, fmt.Sprintf("the server asked its user over %d times in one call", maxAsked))
+	case len(j.answers) >= maxQuestions:
+		j.end(s, model.Failed, fmt.Sprintf("the server asked its user over %d times in one call", maxQuestions))
 		return
 	}
 	prompt := fmt.Sprintf("The server of %s asks: %s", j.Name, tool.Clip(q.Text, maxQuestion/2))
@@ -274,7 +274,7 @@ func (s *session) putQuestion(j *job, q *tool.Question) {
 		prompt += "\nThe call is then made again from its beginning. What it did before it asked may be done twice."
 	}
 	j.interrupt = s.interrupt(j, lifecycle.Clarification, prompt)
-	j.interrupt.Asked, j.interrupt.Options = q.ID, q.Options[:min(len(q.Options), maxOptions)]
+	j.interrupt.Question, j.interrupt.Options = q.ID, q.Options[:min(len(q.Options), maxOptions)]
 }
 
 func (s *session) approve(j *job, prompt string, unsure bool) *job {
@@ -342,8 +342,8 @@ func (s *session) runCalls(ctx context.Context, jobs []*job) error {
 	return nil
 }
 
-// revokeStarts adds steps which say that calls with a start step were not started, or that their server asked instead,
-// so that no human is asked about their outcome.
+// revokeStarts adds steps that revoke the start steps of calls which were not started, or in which the server asked, so
+// that no human is asked about their outcome.
 func (s *session) revokeStarts(jobs []*job) {
 	for _, j := range jobs {
 		if !j.repeat && (!j.begun || j.interrupt != nil) {
@@ -442,11 +442,11 @@ func (s *session) call(ctx context.Context, j *job) {
 		err = tool.Fail("the tool did not answer within %s", limit)
 	}
 	var question *tool.Question
-	asked := errors.As(err, &question)
+	isQuestion := errors.As(err, &question)
 	if s.Called != nil && j.Name != model.Search { // which is no tool of others
-		s.Called(Called{Tool: true, Took: s.Host.Now().Sub(begun), Failed: err != nil && !asked})
+		s.Called(Called{Tool: true, Took: s.Host.Now().Sub(begun), Failed: err != nil && !isQuestion})
 	}
-	if asked {
+	if isQuestion {
 		s.putQuestion(j, question)
 		return
 	}

@@ -29,7 +29,7 @@ func asks(t *testing.T) (s *stage, made *[]tool.Invocation) {
 	return s, made
 }
 
-// What a server asks in a call becomes a clarification, and the call is made again with the answer.
+// A question of a server in a call becomes a clarification, and the call is made again with the answer.
 func TestWhatAServerAsksBecomesAClarification(t *testing.T) {
 	for _, safe := range []bool{true, false} {
 		s, made := asks(t)
@@ -51,7 +51,7 @@ func TestWhatAServerAsksBecomesAClarification(t *testing.T) {
 }
 
 // An approval of the call stays one when its server asks later.
-func TestAnAnswerIsNoDecisionOfTheCall(t *testing.T) {
+func TestAnAnswerDecidesNothingElseOfTheCall(t *testing.T) {
 	s, made := asks(t)
 	s.task.Tools[0].RetrySafe = false
 	s.task.Agent.Spec.Approval.Mode = "always"
@@ -87,8 +87,8 @@ func TestQuestionsInOneCallAreBounded(t *testing.T) {
 	assert.Contains(t, outputs(r), "the server asked its user over 20 times")
 }
 
-// A call says whether an attempt before has called the same toolkit.
-func TestACallSaysThatAnEarlierAttemptHadASession(t *testing.T) {
+// A call carries whether an attempt before has called the same toolkit.
+func TestACallCarriesThatAnEarlierAttemptHadASession(t *testing.T) {
 	var made []tool.Invocation
 	m := &script{says: []turn{calls("c", "act", `{"n":1}`), calls("d", "act", `{"n":2}`), says("done")}}
 	s := newStage(m, offers(func(_ context.Context, i tool.Invocation) (string, error) {

@@ -24,7 +24,7 @@ const (
 	maxArguments = 2 << 20  // bytes of all calls together
 	maxQuestion  = 16 << 10 // bytes of a question to the user
 	maxOptions   = 100
-	maxAsked     = 20      // questions of the server of a tool in one call
+	maxQuestions = 20      // questions of the server of a tool in one call
 	maxShown     = 2 << 10 // bytes of invalid arguments that are journalled
 	maxFinish    = 64      // bytes of a provider's finish reason
 	maxRequestID = 200     // bytes

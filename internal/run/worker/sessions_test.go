@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/core/lifecycle"
 )
 
-// What the calls of an attempt have left open ends with it, however it ends, while it still holds the run.
+// All that the calls of an attempt have left open ends with it, however it ends, while it still holds the run.
 func TestSessionsOfToolsEndWithTheirAttempt(t *testing.T) {
 	for name, c := range map[string]struct {
 		does func(s *stage, id string) // in the call

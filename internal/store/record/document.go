@@ -177,8 +177,8 @@ type Interrupt struct {
 	Fingerprint string `json:"fingerprint,omitempty"`
 	// Unsure marks a call that was begun before a crash and must not be repeated without asking.
 	Unsure bool `json:"unsure,omitempty"`
-	// Asked identifies the question that the server asked in the call, which is made again with the answer.
-	Asked string `json:"asked,omitempty"`
+	// Question identifies the question of a server in the call, which is made again with the answer.
+	Question string `json:"question,omitempty"`
 }
 
 // Public returns the part of the interrupts that clients see.

@@ -26,35 +26,35 @@ import (
 // asks are the calls at work on a line, for which its server may ask.
 type asks struct {
 	mu      sync.Mutex
-	calls   []*asking
+	calls   []*inquiry
 	held    int           // requests that wait until it is known which call they belong to
 	strays  bool          // a call was given up for which the server may still ask
 	changed chan struct{} // closed at each change
 }
 
-// asking is what a server asks in one call.
-type asking struct {
+// inquiry is what a server asks in one call.
+type inquiry struct {
 	mu      sync.Mutex
 	answers []tool.Answer // not used yet
 	found   *tool.Question
-	mixed   bool // several calls asked at once
+	mixed   bool // several calls asked at the same time
 }
 
-func (a *asks) begin(i tool.Invocation) *asking {
-	q := &asking{answers: slices.Clone(i.Answers)}
+func (a *asks) begin(i tool.Invocation) *inquiry {
+	q := &inquiry{answers: slices.Clone(i.Answers)}
 	a.change(func() { a.calls = append(a.calls, q) })
 	return q
 }
 
-// end ends a call. givenUp says that it had no answer.
-func (a *asks) end(q *asking, givenUp bool) {
+// end ends a call. givenUp is set where it had no answer.
+func (a *asks) end(q *inquiry, givenUp bool) {
 	a.change(func() {
-		a.calls = slices.DeleteFunc(a.calls, func(one *asking) bool { return one == q })
+		a.calls = slices.DeleteFunc(a.calls, func(one *inquiry) bool { return one == q })
 		a.strays = a.strays || givenUp
 	})
 }
 
-// mixed says whether a call was given up: then no question of the line can be told from those of that call.
+// mixed reports whether a call was given up: a question of the line may then be of that call.
 func (a *asks) mixed() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -71,8 +71,8 @@ func (a *asks) change(f func()) {
 	a.changed = make(chan struct{})
 }
 
-// elicit answers a request of a server. The protocol does not say which call it belongs to: where several are at work,
-// it waits until only one is, or all of them ask.
+// elicit answers a request of a server. The protocol has no name for the call that it belongs to. Where several
+// are at work, it waits until only one is, or all of them ask.
 func (a *asks) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	if p.Mode == "url" || p.URL != "" {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "elicitation of the mode url is not served"}
@@ -106,20 +106,20 @@ func (a *asks) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResu
 	}
 }
 
-func (q *asking) has(id string) bool {
+func (q *inquiry) has(id string) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.ContainsFunc(q.answers, func(a tool.Answer) bool { return a.Question == id })
 }
 
-func (q *asking) mix() {
+func (q *inquiry) mix() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.mixed = true
 }
 
 // answer is the human's answer to a question of the server. Without one that fits, it is "cancel".
-func (q *asking) answer(p *mcp.ElicitParams) *mcp.ElicitResult {
+func (q *inquiry) answer(p *mcp.ElicitParams) *mcp.ElicitResult {
 	form, id := formOf(p), idOf(p)
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -143,7 +143,7 @@ func (q *asking) answer(p *mcp.ElicitParams) *mcp.ElicitResult {
 }
 
 // failure is why a call has no result because its server asked something; nil: it did not.
-func (q *asking) failure() error {
+func (q *inquiry) failure() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
@@ -297,7 +297,7 @@ func (f form) question(id, fault string) *tool.Question {
 	return q
 }
 
-// read makes the server's answer of a human's. fault says what does not fit.
+// read makes the server's answer of a human's. fault is the misfit.
 func (f form) read(text string) (result *mcp.ElicitResult, fault string) {
 	text = strings.TrimSpace(text)
 	switch strings.ToLower(text) {
@@ -344,7 +344,7 @@ func (f form) check(content json.RawMessage) error {
 	return wanted.Check(context.Background(), content)
 }
 
-// value is a field's value of a text. What is no such value stays a text, which the check refuses.
+// value is a field's value of a text. A text without such a value stays a text, which the check refuses.
 func (f field) value(text string) any {
 	if f.Type == "array" {
 		list := []any{}

@@ -19,14 +19,14 @@ import (
 	"agentplatform/internal/ai/tool/mcptool"
 )
 
-// asking is a server that asks for a form while it is called, and answers with what it has got.
-func asking(t *testing.T, forms ...string) tool.Endpoint {
+// eliciting is a server that asks for a form while it is called, and answers with what it has got.
+func eliciting(t *testing.T, forms ...string) tool.Endpoint {
 	t.Helper()
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
 		s := mcp.NewServer(&mcp.Implementation{Name: "asking", Version: "1"}, nil)
 		mcp.AddTool(s, &mcp.Tool{Name: "ask"},
 			func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
-				var said []string
+				var got []string
 				for n, form := range forms {
 					answer, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "form",
 						Message: fmt.Sprintf("Question %d?", n), RequestedSchema: json.RawMessage(form)})
@@ -34,12 +34,12 @@ func asking(t *testing.T, forms ...string) tool.Endpoint {
 						return nil, nil, err
 					}
 					content, _ := json.Marshal(answer.Content)
-					said = append(said, answer.Action+" "+string(content))
+					got = append(got, answer.Action+" "+string(content))
 					if answer.Action != "accept" {
 						break
 					}
 				}
-				return text(strings.Join(said, "; ")), nil, nil
+				return text(strings.Join(got, "; ")), nil, nil
 			})
 		return s
 	}, nil)
@@ -58,21 +58,21 @@ func asking(t *testing.T, forms ...string) tool.Endpoint {
 }
 
 // answered makes a call, and again with each answer until the server asks no more.
-func answered(t *testing.T, e tool.Endpoint, answers ...string) (asked []*tool.Question, result string) {
+func answered(t *testing.T, e tool.Endpoint, answers ...string) (questions []*tool.Question, result string) {
 	t.Helper()
 	var given []tool.Answer
 	for {
 		s := (&mcptool.Kind{Client: http.DefaultClient}).Session(e) // that of an attempt
-		said, err := ask(t.Context(), s, "ask", func(i *tool.Invocation) { i.Answers = given })
+		got, err := ask(t.Context(), s, "ask", func(i *tool.Invocation) { i.Answers = given })
 		s.End()
 		var q *tool.Question
 		if err == nil {
-			require.Len(t, given, len(answers), "all answers were asked for")
-			return asked, said
+			require.Len(t, given, len(answers), "all answers were questions for")
+			return questions, got
 		}
 		require.ErrorAs(t, err, &q)
 		require.Less(t, len(given), len(answers), q.Text)
-		asked = append(asked, q)
+		questions = append(questions, q)
 		given = append(given, tool.Answer{Question: q.ID, Text: answers[len(given)]})
 	}
 }
@@ -87,10 +87,10 @@ func TestWhatAServerAsksIsAnsweredByAHuman(t *testing.T) {
 	for title, c := range map[string]struct {
 		forms, answers []string
 		options        []string // of the first question
-		says           string   // the first question
+		want           string   // the first question
 		result         string
 	}{
-		"a text": {forms: []string{name}, answers: []string{"Ada: the first"}, says: "of the ship",
+		"a text": {forms: []string{name}, answers: []string{"Ada: the first"}, want: "of the ship",
 			result: `accept {"name":"Ada: the first"}`},
 		"a choice": {forms: []string{colour}, answers: []string{"GREEN"}, options: []string{"red", "green", "decline"},
 			result: `accept {"colour":"green"}`},
@@ -107,9 +107,9 @@ func TestWhatAServerAsksIsAnsweredByAHuman(t *testing.T) {
 		"a confirmation": {forms: []string{`{"type":"object","properties":{}}`}, answers: []string{"accept"},
 			options: []string{"accept", "decline"}, result: `accept null`},
 		"several fields": {forms: []string{object(`"name":{"type":"string"},"age":{"type":"integer"}`, `"name","age"`)},
-			answers: []string{"name: Ada\nage: 36"}, says: "name: value", result: `accept {"age":36,"name":"Ada"}`},
+			answers: []string{"name: Ada\nage: 36"}, want: "name: value", result: `accept {"age":36,"name":"Ada"}`},
 		"several fields as JSON": {forms: []string{object(`"name":{"type":"string"},"age":{"type":"integer"}`, `"name"`)},
-			answers: []string{`{"name":"Ada"}`}, says: "may be left out", result: `accept {"name":"Ada"}`},
+			answers: []string{`{"name":"Ada"}`}, want: "may be left out", result: `accept {"name":"Ada"}`},
 		"two questions": {forms: []string{name, colour}, answers: []string{"Ada", "red"},
 			result: `accept {"name":"Ada"}; accept {"colour":"red"}`},
 		"declined":       {forms: []string{name, colour}, answers: []string{"decline"}, result: `decline null`},
@@ -117,11 +117,11 @@ func TestWhatAServerAsksIsAnsweredByAHuman(t *testing.T) {
 		"declined later": {forms: []string{name, colour}, answers: []string{"Ada", "decline"}, result: `accept {"name":"Ada"}; decline null`},
 	} {
 		t.Run(title, func(t *testing.T) {
-			asked, result := answered(t, asking(t, c.forms...), c.answers...)
+			questions, result := answered(t, eliciting(t, c.forms...), c.answers...)
 			assert.Equal(t, c.result, result)
-			assert.Equal(t, c.options, asked[0].Options)
-			assert.Contains(t, asked[0].Text, "Question 0?")
-			assert.Contains(t, asked[0].Text, c.says)
+			assert.Equal(t, c.options, questions[0].Options)
+			assert.Contains(t, questions[0].Text, "Question 0?")
+			assert.Contains(t, questions[0].Text, c.want)
 		})
 	}
 }
@@ -129,7 +129,7 @@ func TestWhatAServerAsksIsAnsweredByAHuman(t *testing.T) {
 // A server that asks the same twice in one call has two answers, and no answer is for another question.
 func TestEachAnswerIsForItsQuestion(t *testing.T) {
 	name := object(`"name":{"type":"string"}`, `"name"`)
-	e := asking(t, name, name)
+	e := eliciting(t, name, name)
 	s := (&mcptool.Kind{Client: http.DefaultClient}).Session(e)
 	defer s.End()
 	_, err := ask(t.Context(), s, "ask", func(i *tool.Invocation) {
@@ -141,9 +141,9 @@ func TestEachAnswerIsForItsQuestion(t *testing.T) {
 	assert.Equal(t, `accept {"name":"Ada"}; accept {"name":"Bob"}`, result)
 }
 
-// Calls that ask at the same time in one session cannot be told apart: the model reads what to do.
+// Calls that ask at the same time in one session cannot be separated: the model reads what to do.
 func TestCallsThatAskAtTheSameTime(t *testing.T) {
-	s := (&mcptool.Kind{Client: http.DefaultClient}).Session(asking(t, object(`"name":{"type":"string"}`, `"name"`)))
+	s := (&mcptool.Kind{Client: http.DefaultClient}).Session(eliciting(t, object(`"name":{"type":"string"}`, `"name"`)))
 	defer s.End()
 	var all sync.WaitGroup
 	failures := make([]error, 4)
@@ -153,7 +153,7 @@ func TestCallsThatAskAtTheSameTime(t *testing.T) {
 	all.Wait()
 	refused := 0
 	for _, err := range failures {
-		var q *tool.Question // of the last one, which asked alone
+		var q *tool.Question // of the last one, which questions alone
 		var failed *tool.Error
 		if errors.As(err, &failed) {
 			refused++
@@ -180,12 +180,12 @@ func TestAResultMayAsk(t *testing.T) {
 					`"elicitation/create","params":{"mode":"form","message":"name?","requestedSchema":` +
 					object(`"name":{"type":"string"}`, `"name"`) + `}}}}`
 			}
-			said, _ := json.Marshal(p.RequestState + " " + string(p.InputResponses))
-			return `{"resultType":"complete","content":[{"type":"text","text":` + string(said) + `}]}`
+			got, _ := json.Marshal(p.RequestState + " " + string(p.InputResponses))
+			return `{"resultType":"complete","content":[{"type":"text","text":` + string(got) + `}]}`
 		},
 	})
-	asked, result := answered(t, tool.Endpoint{URL: address}, "Ada")
-	assert.Contains(t, asked[0].Text, "name?")
+	questions, result := answered(t, tool.Endpoint{URL: address}, "Ada")
+	assert.Contains(t, questions[0].Text, "name?")
 	assert.Contains(t, result, "x {")
 	assert.Contains(t, result, `"name":"Ada"`)
 }

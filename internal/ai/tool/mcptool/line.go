@@ -50,7 +50,7 @@ const closeTime = time.Second
 // bounds limits what a server sends while calls are at work, by the number of these.
 type bounds struct {
 	calls      atomic.Int64 // since the line rested last
-	asked      atomic.Int64 // requests since then, and those before that are not answered yet
+	requests   atomic.Int64 // requests since then, and those before that are not answered yet
 	unanswered atomic.Int64
 	came       atomic.Int64 // bytes since then
 	overflowed atomic.Bool  // the library does not pass on a body's read error
@@ -63,11 +63,11 @@ const (
 	maxBytes    = tool.MaxResult + 1<<20 // a result and the protocol around it
 )
 
-// more begins a call. first says that no other call is at work.
+// more begins a call. first is set where no other call is at work.
 func (b *bounds) more(first bool) {
 	if first {
 		b.calls.Store(0)
-		b.asked.Store(b.unanswered.Load())
+		b.requests.Store(b.unanswered.Load())
 		b.came.Store(0)
 	}
 	b.calls.Add(1)
@@ -75,7 +75,7 @@ func (b *bounds) more(first bool) {
 
 // ask counts a request, and returns false for one too many.
 func (b *bounds) ask() bool {
-	if b.asked.Add(1) <= maxRequests*max(b.calls.Load(), 1) {
+	if b.requests.Add(1) <= maxRequests*max(b.calls.Load(), 1) {
 		return true
 	}
 	b.endless.Store(true)
@@ -105,7 +105,7 @@ func (b *bounded) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// dial opens a line, with one call at work on it. Whoever gets it calls end, or gives it to its pool by rest.
+// dial opens a line, with one call at work on it. The caller ends it, or gives it to its pool by rest.
 func (k *Kind) dial(ctx context.Context, e tool.Endpoint) (*line, error) {
 	if u, err := url.Parse(e.URL); err == nil && !e.Credentials.For(u) { // the library would not pass on why
 		return nil, httptool.Authorize(&http.Request{URL: u}, e.Credentials)
@@ -123,7 +123,7 @@ func (k *Kind) dial(ctx context.Context, e tool.Endpoint) (*line, error) {
 	l := &line{pool: from, busy: 1}
 	l.bounds.more(true)
 	l.over, l.cut = context.WithCancel(context.WithoutCancel(ctx))
-	var h heard
+	var h exchange
 	err := l.connect(ctx, k.Client, e, &h, withSessions)
 	var word *jsonrpc.Error
 	for _, other := range []struct {
@@ -137,7 +137,7 @@ func (k *Kind) dial(ctx context.Context, e tool.Endpoint) (*line, error) {
 			continue
 		}
 		trying, cancel := context.WithTimeout(ctx, pingTime)
-		failed := l.connect(trying, k.Client, e, &heard{}, other.way)
+		failed := l.connect(trying, k.Client, e, &exchange{}, other.way)
 		cancel()
 		if failed == nil {
 			return l, nil
@@ -160,9 +160,9 @@ const (
 	older                   // by the transport before streamable HTTP
 )
 
-// connect opens the connection and exchanges the first messages. What belongs to the line lasts until it is cut.
-func (l *line) connect(ctx context.Context, c *http.Client, e tool.Endpoint, h *heard, by way) (err error) {
-	life, stop := context.WithCancel(context.WithValue(l.over, hearing{}, h))
+// connect opens the connection and exchanges the first messages. All that belongs to the line lasts until it is cut.
+func (l *line) connect(ctx context.Context, c *http.Client, e tool.Endpoint, h *exchange, by way) (err error) {
+	life, stop := context.WithCancel(context.WithValue(l.over, exchangeKey{}, h))
 	defer func() {
 		if err != nil {
 			stop()
@@ -209,7 +209,7 @@ func (l *line) client(c *http.Client, e tool.Endpoint, older bool) *http.Client 
 	return client
 }
 
-// stateful says whether the server keeps something of one call for the next.
+// stateful reports whether the server keeps something of one call for the next.
 func (l *line) stateful() bool { return l.program != nil || l.older || l.ID() != "" }
 
 // end ends the line. When it returns, nothing of it is left. It takes some times of [closeTime] at most.
@@ -219,7 +219,7 @@ func (l *line) end() {
 		if l.program != nil {
 			l.program.end()
 		}
-		// At its end the library waits for all requests, also for those that bring a server the answers to what it asked
+		// At its end the library waits for all requests, also for those that bring a server the answers to what it requests
 		// and that it never reads.
 		late := time.AfterFunc(closeTime, l.cut)
 		if l.ClientSession != nil {
@@ -284,11 +284,11 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	answer.Body = &bounded{answer.Body, b, done}
-	switch h, _ := r.Context().Value(hearing{}).(*heard); {
+	switch h, _ := r.Context().Value(exchangeKey{}).(*exchange); {
 	case listens:
 		answer.Body = lasting{answer.Body, w.line.over}
 	case r.Method == http.MethodPost && h != nil:
-		h.hear(r, answer)
+		h.record(r, answer)
 	}
 	return answer, nil
 }
@@ -313,31 +313,31 @@ func (l lasting) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// heard is what a server answered to the requests of one call, where the library does not pass that on.
-type heard struct {
+// exchange is what a server answered to the requests of one call, where the library does not pass that on.
+type exchange struct {
 	mu      sync.Mutex
 	status  int // of the last answer
 	text    string
 	missing bool // the server does not know the session any more
 }
 
-// hearing is the key of a context's heard.
-type hearing struct{}
+// exchangeKey is the key of a context's exchange.
+type exchangeKey struct{}
 
-// maxSaid is how much of a refusal is read, in bytes.
-const maxSaid = 64 << 10
+// maxRefusal is how much of a refusal is read, in bytes.
+const maxRefusal = 64 << 10
 
-func (h *heard) hear(r *http.Request, answer *http.Response) {
-	var said []byte
+func (h *exchange) record(r *http.Request, answer *http.Response) {
+	var body []byte
 	if answer.StatusCode >= 400 {
-		said, _ = io.ReadAll(io.LimitReader(answer.Body, maxSaid))
-		answer.Body = &rest{io.MultiReader(bytes.NewReader(said), answer.Body), answer.Body}
+		body, _ = io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
+		answer.Body = &rest{io.MultiReader(bytes.NewReader(body), answer.Body), answer.Body}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.status, h.text = answer.StatusCode, ""
 	if kind := answer.Header.Get("Content-Type"); !strings.Contains(kind, "html") {
-		h.text = strings.TrimSpace(strings.ToValidUTF8(string(said), "\uFFFD"))
+		h.text = strings.TrimSpace(strings.ToValidUTF8(string(body), "\uFFFD"))
 	}
 	known := r.Header.Get(sessionHeader) != ""
 	h.missing = known && (h.status == http.StatusNotFound ||
@@ -350,17 +350,17 @@ type rest struct {
 	io.Closer
 }
 
-// older says whether the refusal is that of a server which may speak the transport before streamable HTTP.
-func (h *heard) older() bool {
+// older reports whether the refusal is that of a server which may speak the transport before streamable HTTP.
+func (h *exchange) older() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed}, h.status)
 }
 
 // failure turns an error into a [tool.Error] that names no address.
-func (l *line) failure(ctx context.Context, err error, h *heard) error {
+func (l *line) failure(ctx context.Context, err error, h *exchange) error {
 	h.mu.Lock()
-	status, said := h.status, h.text
+	status, body := h.status, h.text
 	h.mu.Unlock()
 	var word *jsonrpc.Error
 	var known *tool.Error
@@ -382,7 +382,7 @@ func (l *line) failure(ctx context.Context, err error, h *heard) error {
 		return known
 	case status >= 400:
 		return tool.Fail("%s", strings.TrimSuffix(fmt.Sprintf("the server answered %d: %s", status,
-			tool.Clip(withoutAddresses(said), tool.EnoughText)), ": "))
+			tool.Clip(withoutAddresses(body), tool.EnoughText)), ": "))
 	case network:
 		return httptool.Unreachable(err)
 	}

@@ -32,8 +32,8 @@ type Kind struct {
 	programs, connections pool
 }
 
-// newClient makes a client that claims only elicitation: a server that is told of a capability may wait until it is
-// served. The library would claim roots, and would answer for them with an empty list.
+// newClient makes a client that claims only elicitation: a server may wait for a capability that its client
+// claims. The library would claim roots, and would answer for them with an empty list.
 func (l *line) newClient() *mcp.Client {
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent-platform", Version: "1"}, &mcp.ClientOptions{
 		Capabilities: &mcp.ClientCapabilities{
@@ -48,7 +48,7 @@ func (l *line) newClient() *mcp.Client {
 	return client
 }
 
-// refusing refuses what a server may ask of a client and is not served. What it only tells is dropped.
+// refusing refuses all requests of a server that are not served. Its notifications are dropped.
 func refusing(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 		switch {
@@ -97,7 +97,7 @@ func (k *Kind) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, err
 		})
 	}
 	if err != nil {
-		return found, l.failure(ctx, err, &heard{})
+		return found, l.failure(ctx, err, &exchange{})
 	}
 	return found, nil
 }
@@ -121,9 +121,9 @@ func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition
 		return nil, err
 	}
 	defer l.end()
-	var h heard
+	var h exchange
 	var list []tool.Definition
-	for t, err := range l.Tools(context.WithValue(ctx, hearing{}, &h), nil) {
+	for t, err := range l.Tools(context.WithValue(ctx, exchangeKey{}, &h), nil) {
 		if err != nil {
 			return nil, l.failure(ctx, err, &h)
 		}

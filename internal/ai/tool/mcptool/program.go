@@ -18,7 +18,7 @@ type program struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	out     *os.File
-	says    tail          // what it writes to stderr
+	stderr  tail          // what it writes to stderr
 	ended   chan struct{} // closed once it has ended
 	once    sync.Once
 }
@@ -26,7 +26,7 @@ type program struct {
 // start starts a program. Its failure is that of the operating system.
 func start(words []string) (*program, error) {
 	p := &program{command: exec.Command(words[0], words[1:]...), ended: make(chan struct{})}
-	p.command.Env, p.command.Stderr, p.command.WaitDelay = environ(), &p.says, closeTime
+	p.command.Env, p.command.Stderr, p.command.WaitDelay = environ(), &p.stderr, closeTime
 	p.command.SysProcAttr = ownGroup()
 	var err error
 	if p.in, err = p.command.StdinPipe(); err != nil {
@@ -89,8 +89,8 @@ func (p *program) failure(err error, late bool) error {
 	case broke && p.over(closeTime):
 		what = fmt.Sprintf("the server's program has ended (%s)", p.command.ProcessState)
 	}
-	if says := p.says.String(); says != "" {
-		what += ": " + says
+	if last := p.stderr.String(); last != "" {
+		what += ": " + last
 	}
 	return tool.Fail("%s", what)
 }

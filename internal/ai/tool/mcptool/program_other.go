@@ -10,5 +10,5 @@ import (
 // ownGroup has no meaning here.
 func ownGroup() *syscall.SysProcAttr { return nil }
 
-// signalGroup ends a program, whatever the signal is.
+// signalGroup ends a program by any signal.
 func signalGroup(p *os.Process, _ syscall.Signal) { _ = p.Kill() }

@@ -35,16 +35,16 @@ func TestTheServersOfPython(t *testing.T) {
 		}
 		_, call := talk(t, tool.Endpoint{Command: []string{peertest.MCPServer(t, "mcp-server-git"),
 			"--repository", repository}})
-		said, err := call("git_log", fmt.Sprintf(`{"repo_path":%q}`, repository))
+		got, err := call("git_log", fmt.Sprintf(`{"repo_path":%q}`, repository))
 		require.NoError(t, err)
-		assert.Contains(t, said, "the first")
+		assert.Contains(t, got, "the first")
 		seen(t, "mcp-server-git", "reads a log")
 	})
 	t.Run("time", func(t *testing.T) {
 		_, call := talk(t, tool.Endpoint{Command: []string{peertest.MCPServer(t, "mcp-server-time")}})
-		said, err := call("get_current_time", `{"timezone":"Europe/Oslo"}`)
+		got, err := call("get_current_time", `{"timezone":"Europe/Oslo"}`)
 		require.NoError(t, err)
-		assert.Contains(t, said, "Europe/Oslo")
+		assert.Contains(t, got, "Europe/Oslo")
 		_, err = call("get_current_time", `{"timezone":"Mars"}`)
 		require.ErrorContains(t, err, "Mars")
 		seen(t, "mcp-server-time", "tells the time; an unknown zone is shown")
@@ -54,16 +54,16 @@ func TestTheServersOfPython(t *testing.T) {
 		defer web.Close()
 		_, call := talk(t, tool.Endpoint{Command: []string{peertest.MCPServer(t, "mcp-server-fetch"),
 			"--ignore-robots-txt", "--allow-private-ips"}})
-		said, err := call("fetch", fmt.Sprintf(`{"url":%q}`, peerPage(t)))
+		got, err := call("fetch", fmt.Sprintf(`{"url":%q}`, peerPage(t)))
 		require.NoError(t, err)
-		assert.Contains(t, said, "Hello, browser")
+		assert.Contains(t, got, "Hello, browser")
 		_, err = call("fetch", fmt.Sprintf(`{"url":%q}`, web.URL))
 		require.ErrorContains(t, err, "404", "its own words are shown")
 		seen(t, "mcp-server-fetch", "fetches a page; a missing page is shown")
 	})
 }
 
-// A server that dies at its start says why.
+// A server that dies at its start want why.
 func TestAServerThatDiesAtItsStart(t *testing.T) {
 	k := &mcptool.Kind{Client: http.DefaultClient}
 	_, err := k.Discover(t.Context(), tool.Endpoint{Command: []string{peertest.MCPServer(t, "mcp-server-sqlite"),
@@ -85,9 +85,9 @@ func TestAServerOfFastMCP(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, call := talk(t, e)
 			for n := range 3 {
-				said, err := call("count", `{}`)
+				got, err := call("count", `{}`)
 				require.NoError(t, err)
-				assert.Contains(t, said, fmt.Sprint(n+1))
+				assert.Contains(t, got, fmt.Sprint(n+1))
 			}
 			_, err := call("think", `{}`)
 			require.ErrorContains(t, err, "sampling")
@@ -96,12 +96,12 @@ func TestAServerOfFastMCP(t *testing.T) {
 			require.ErrorAs(t, err, &q)
 			assert.Equal(t, []string{"red", "green", "decline"}, q.Options)
 			k := &mcptool.Kind{Client: http.DefaultClient}
-			for answer, says := range map[string]string{"red": "north: accept red", "decline": "north: decline None"} {
+			for answer, want := range map[string]string{"red": "north: accept red", "decline": "north: decline None"} {
 				r, err := k.Call(t.Context(), e, tool.Definition{Binding: json.RawMessage(`{"name":"paint"}`)},
 					tool.Invocation{Arguments: json.RawMessage(`{"wall":"north"}`),
 						Answers: []tool.Answer{{Question: q.ID, Text: answer}}})
 				require.NoError(t, err)
-				assert.Equal(t, says, r.Text)
+				assert.Equal(t, want, r.Text)
 			}
 			peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "a server of FastMCP (PyPI), " + name,
 				Version: peertest.MCPVersion(t, "fastmcp"), Works: "calls of one session, elicitation",

@@ -55,9 +55,9 @@ func TestTheServersOfTheProtocolsAuthors(t *testing.T) {
 		folder := t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(folder, "a.txt"), []byte("what is in it"), 0o600))
 		_, call := talk(t, module(t, "server-filesystem/dist/index.js", folder))
-		said, err := call("read_text_file", fmt.Sprintf(`{"path":%q}`, filepath.Join(folder, "a.txt")))
+		got, err := call("read_text_file", fmt.Sprintf(`{"path":%q}`, filepath.Join(folder, "a.txt")))
 		require.NoError(t, err)
-		assert.Contains(t, said, "what is in it")
+		assert.Contains(t, got, "what is in it")
 		_, err = call("read_text_file", `{"path":"/etc/passwd"}`)
 		require.ErrorContains(t, err, "Access denied")
 		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-filesystem (npm), as a command",
@@ -69,9 +69,9 @@ func TestTheServersOfTheProtocolsAuthors(t *testing.T) {
 		_, call := talk(t, module(t, "server-memory/dist/index.js"))
 		_, err := call("create_entities", `{"entities":[{"name":"Ada","entityType":"person","observations":["counts"]}]}`)
 		require.NoError(t, err)
-		said, err := call("search_nodes", `{"query":"Ada"}`)
+		got, err := call("search_nodes", `{"query":"Ada"}`)
 		require.NoError(t, err)
-		assert.Contains(t, said, "counts")
+		assert.Contains(t, got, "counts")
 		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-memory (npm), as a command",
 			Version: peertest.PackageVersion(t, "@modelcontextprotocol/server-memory"),
 			Works:   "stores an entity and finds it"})
@@ -79,10 +79,10 @@ func TestTheServersOfTheProtocolsAuthors(t *testing.T) {
 	t.Run("sequential thinking", func(t *testing.T) {
 		_, call := talk(t, module(t, "server-sequential-thinking/dist/index.js"))
 		for n := range 3 {
-			said, err := call("sequentialthinking", fmt.Sprintf(
+			got, err := call("sequentialthinking", fmt.Sprintf(
 				`{"thought":"t","nextThoughtNeeded":true,"thoughtNumber":%d,"totalThoughts":3}`, n+1))
 			require.NoError(t, err)
-			assert.Regexp(t, fmt.Sprintf(`"thoughtHistoryLength":\s*%d`, n+1), said, "its session lasts")
+			assert.Regexp(t, fmt.Sprintf(`"thoughtHistoryLength":\s*%d`, n+1), got, "its session lasts")
 		}
 		peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-sequential-thinking (npm), as a command",
 			Version: peertest.PackageVersion(t, "@modelcontextprotocol/server-sequential-thinking"),
@@ -145,15 +145,15 @@ func TestAPageOfPlaywrightOutlivesACall(t *testing.T) {
 			_, call := talk(t, e)
 			_, err := call("browser_navigate", fmt.Sprintf(`{"url":%q}`, page))
 			require.NoError(t, err)
-			said, err := call("browser_snapshot", `{}`)
+			got, err := call("browser_snapshot", `{}`)
 			require.NoError(t, err)
-			ref := regexp.MustCompile(`button "Press me".*\[ref=(\w+)\]`).FindStringSubmatch(said)
-			require.NotNil(t, ref, said)
+			ref := regexp.MustCompile(`button "Press me".*\[ref=(\w+)\]`).FindStringSubmatch(got)
+			require.NotNil(t, ref, got)
 			_, err = call("browser_click", fmt.Sprintf(`{"element":"the button","target":%q,"ref":%q}`, ref[1], ref[1]))
 			require.NoError(t, err)
-			said, err = call("browser_snapshot", `{}`)
+			got, err = call("browser_snapshot", `{}`)
 			require.NoError(t, err)
-			assert.Contains(t, said, "It was pressed")
+			assert.Contains(t, got, "It was pressed")
 			peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "Playwright MCP (npm), " + name,
 				Version: peertest.PackageVersion(t, "@playwright/mcp"),
 				Works:   "opens a page, reads it and clicks in it, in one session"})
@@ -180,9 +180,9 @@ func TestServersBehindSupergateway(t *testing.T) {
 			})
 			_, call := talk(t, tool.Endpoint{URL: regexp.MustCompile("/mcp$").ReplaceAllString(address, c.path)})
 			for range 2 {
-				said, err := call("read_text_file", fmt.Sprintf(`{"path":%q}`, filepath.Join(folder, "a.txt")))
+				got, err := call("read_text_file", fmt.Sprintf(`{"path":%q}`, filepath.Join(folder, "a.txt")))
 				require.NoError(t, err)
-				assert.Contains(t, said, "what is in it")
+				assert.Contains(t, got, "what is in it")
 			}
 			peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "supergateway (npm), " + name,
 				Version: peertest.PackageVersion(t, "supergateway"), Works: "server-filesystem behind it"})

@@ -41,7 +41,7 @@ func (k *Kind) Call(ctx context.Context, e tool.Endpoint, d tool.Definition, i t
 // Call runs a tool. The idempotency key is sent as metadata for servers that use it. It returns a [tool.Error]
 // where the server cannot be reached or the tool fails, a [tool.Question] where the server asks for what only a human
 // knows, and the context's error when that ends first. Where the server may have lost what earlier calls left in it,
-// the result says so.
+// the result has a warning.
 func (s *session) Call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
 	var b bound
 	if err := json.Unmarshal(d.Binding, &b); err != nil {
@@ -92,8 +92,8 @@ func (s *session) End() {
 	all.Wait()
 }
 
-// take returns the line for a call, which must give it back. opened says that the call is its first; had, that there
-// was another one with a state.
+// take returns the line for a call, which must give it back. opened is set where the call is its first; had, where
+// there was another one with a state.
 func (s *session) take(ctx context.Context) (l *line, opened, had bool, err error) {
 	for {
 		s.mu.Lock()
@@ -166,20 +166,20 @@ func (l *line) answers(ctx context.Context) bool {
 	return err == nil || errors.As(err, &word) && word.Message != rejected
 }
 
-// act makes a call and gives the line back. missing says that the server did not know the session, and so did nothing.
+// act makes a call and gives the line back. missing is set where the server did not know the session, and so did nothing.
 func (l *line) act(ctx context.Context, name string, i tool.Invocation) (result tool.Result, missing bool, err error) {
-	var h heard
+	var h exchange
 	broke := true
 	defer func() { l.pool.rest(l, broke) }() // also if it panics
 	q := l.asks.begin(i)
 	defer func() { l.asks.end(q, ctx.Err() != nil) }()
-	answer, err := l.rounds(context.WithValue(ctx, hearing{}, &h), q, &mcp.CallToolParams{
+	answer, err := l.rounds(context.WithValue(ctx, exchangeKey{}, &h), q, &mcp.CallToolParams{
 		Meta: mcp.Meta{"idempotencyKey": i.IdempotencyKey}, Name: name, Arguments: i.Arguments,
 	})
 	broke = err != nil && l.broken(ctx, err, &h)
-	if asked := q.failure(); asked != nil && ctx.Err() == nil && !broke {
+	if question := q.failure(); question != nil && ctx.Err() == nil && !broke {
 		broke = l.asks.mixed()
-		return result, false, asked
+		return result, false, question
 	}
 	if err != nil {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -196,7 +196,7 @@ const maxRounds = 10
 
 // rounds makes a call. From one version of the protocol on, a server asks by a result that is none yet, and the call is
 // made again with the answers.
-func (l *line) rounds(ctx context.Context, q *asking, p *mcp.CallToolParams) (*mcp.CallToolResult, error) {
+func (l *line) rounds(ctx context.Context, q *inquiry, p *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	for range maxRounds {
 		answer, err := l.call(ctx, p)
 		if err != nil || !answer.NeedsInput() {
@@ -219,8 +219,8 @@ func (l *line) rounds(ctx context.Context, q *asking, p *mcp.CallToolParams) (*m
 	return nil, tool.Fail("the server asks its user without an end")
 }
 
-// broken says whether a failed call leaves a line that no other call can use.
-func (l *line) broken(ctx context.Context, err error, h *heard) bool {
+// broken reports whether a failed call leaves a line that no other call can use.
+func (l *line) broken(ctx context.Context, err error, h *exchange) bool {
 	if l.bounds.overflowed.Load() || l.bounds.endless.Load() || h.missing {
 		return true
 	}

@@ -42,7 +42,7 @@ func ask(ctx context.Context, s tool.Session, name string, more ...func(*tool.In
 
 func resumed(i *tool.Invocation) { i.Resumed = true }
 
-// rooms is a server over HTTP whose sessions remember what their calls have said.
+// rooms is a server over HTTP whose sessions remember what their calls have got.
 type rooms struct {
 	*httptest.Server
 
@@ -98,16 +98,16 @@ func TestTheCallsOfASessionShareIt(t *testing.T) {
 	k := &mcptool.Kind{Client: server.Client()}
 	s := k.Session(tool.Endpoint{URL: server.URL})
 	for n := range 3 {
-		said, err := ask(t.Context(), s, "count")
+		got, err := ask(t.Context(), s, "count")
 		require.NoError(t, err)
-		assert.Equal(t, fmt.Sprint(n+1), said)
+		assert.Equal(t, fmt.Sprint(n+1), got)
 		_, err = ask(t.Context(), s, "fail")
 		require.EqualError(t, err, "the tool's own words, see https://docs.example.com/x")
 	}
 	other := k.Session(tool.Endpoint{URL: server.URL})
-	said, err := ask(t.Context(), other, "count")
+	got, err := ask(t.Context(), other, "count")
 	require.NoError(t, err)
-	assert.Equal(t, "1", said, "another run has its own")
+	assert.Equal(t, "1", got, "another run has its own")
 	assert.Equal(t, int64(2), server.begun.Load())
 	s.End()
 	other.End()
@@ -124,23 +124,23 @@ func TestParallelCallsShareASession(t *testing.T) {
 	s := (&mcptool.Kind{Client: server.Client()}).Session(tool.Endpoint{URL: server.URL})
 	var all sync.WaitGroup
 	var mu sync.Mutex
-	said := map[string]bool{}
+	got := map[string]bool{}
 	for range 10 {
 		all.Go(func() {
 			text, err := ask(t.Context(), s, "count")
 			mu.Lock()
 			defer mu.Unlock()
 			assert.NoError(t, err)
-			said[text] = true
+			got[text] = true
 		})
 	}
 	all.Wait()
 	s.End()
-	assert.Len(t, said, 10)
+	assert.Len(t, got, 10)
 	assert.Equal(t, int64(1), server.begun.Load())
 }
 
-// A call of which the server says that it does not know its session is made again in a new one, and the model reads so.
+// A call of which the server want that it does not know its session is made again in a new one, and the model reads so.
 func TestALostSessionIsOpenedAgain(t *testing.T) {
 	server := newRooms(t, nil)
 	s := (&mcptool.Kind{Client: server.Client()}).Session(tool.Endpoint{URL: server.URL})
@@ -148,19 +148,19 @@ func TestALostSessionIsOpenedAgain(t *testing.T) {
 	_, err := ask(t.Context(), s, "count")
 	require.NoError(t, err)
 	server.lose.Store(true)
-	said, err := ask(t.Context(), s, "count")
+	got, err := ask(t.Context(), s, "count")
 	require.NoError(t, err)
-	assert.Regexp(t, `(?s)opened again.*\n1$`, said)
-	said, err = ask(t.Context(), s, "count")
+	assert.Regexp(t, `(?s)opened again.*\n1$`, got)
+	got, err = ask(t.Context(), s, "count")
 	require.NoError(t, err)
-	assert.Equal(t, "2", said, "it is said once")
+	assert.Equal(t, "2", got, "it is got once")
 }
 
-// The first call of an attempt says that the attempt before had another session, where the server has sessions.
-func TestTheFirstCallAfterAnotherAttemptSaysSo(t *testing.T) {
+// The first call of an attempt want that the attempt before had another session, where the server has sessions.
+func TestTheFirstCallAfterAnotherAttemptWarns(t *testing.T) {
 	for name, c := range map[string]struct {
 		options *mcp.StreamableHTTPOptions
-		says    bool
+		want    bool
 	}{
 		"with sessions":    {nil, true},
 		"without sessions": {&mcp.StreamableHTTPOptions{Stateless: true}, false},
@@ -169,33 +169,33 @@ func TestTheFirstCallAfterAnotherAttemptSaysSo(t *testing.T) {
 			server := newRooms(t, c.options)
 			s := (&mcptool.Kind{Client: server.Client()}).Session(tool.Endpoint{URL: server.URL})
 			defer s.End()
-			said, err := ask(t.Context(), s, "count", resumed)
+			got, err := ask(t.Context(), s, "count", resumed)
 			require.NoError(t, err)
-			assert.Equal(t, c.says, strings.Contains(said, "opened again"), said)
-			said, err = ask(t.Context(), s, "count", resumed)
+			assert.Equal(t, c.want, strings.Contains(got, "opened again"), got)
+			got, err = ask(t.Context(), s, "count", resumed)
 			require.NoError(t, err)
-			assert.NotContains(t, said, "opened again")
+			assert.NotContains(t, got, "opened again")
 		})
 	}
 }
 
-// A program is started once. When it dies, the call says what it wrote last, and the next call starts it again.
-func TestAProgramIsStartedOnceAndSaysWhyItDied(t *testing.T) {
+// A program is started once. When it dies, the call want what it wrote last, and the next call starts it again.
+func TestAProgramIsStartedOnceAndItsLastWordsAreShown(t *testing.T) {
 	k := &mcptool.Kind{Client: http.DefaultClient}
 	s := k.Session(itself(t))
 	calls := func() (n int) {
-		said, err := ask(t.Context(), s, "told")
+		got, err := ask(t.Context(), s, "told")
 		require.NoError(t, err)
-		return strings.Count(said, `"tools/call"`)
+		return strings.Count(got, `"tools/call"`)
 	}
 	assert.Equal(t, 1, calls())
 	assert.Equal(t, 2, calls())
 	_, err := ask(t.Context(), s, "die")
 	require.EqualError(t, err, "the server's program has ended (exit status 3): "+
 		"Traceback:\n  at [address]\nKeyError: 'moon'")
-	said, err := ask(t.Context(), s, "told")
+	got, err := ask(t.Context(), s, "told")
 	require.NoError(t, err)
-	assert.Contains(t, said, "opened again")
+	assert.Contains(t, got, "opened again")
 	assert.Equal(t, 2, calls())
 	_, err = ask(t.Context(), s, "garble")
 	require.ErrorContains(t, err, "wrote what is not MCP")
@@ -217,10 +217,10 @@ func TestASilentCallDoesNotEndASession(t *testing.T) {
 	defer cancel()
 	_, err = ask(ctx, s, "mute")
 	require.EqualError(t, err, "the server did not answer in time")
-	said, err := ask(t.Context(), s, "told")
+	got, err := ask(t.Context(), s, "told")
 	require.NoError(t, err)
-	assert.NotContains(t, said, "opened again")
-	assert.Contains(t, said, `"ping"`)
+	assert.NotContains(t, got, "opened again")
+	assert.Contains(t, got, `"ping"`)
 }
 
 // Sessions that rest make room for others; where all are at work, calls wait.
@@ -237,9 +237,9 @@ func TestOpenSessionsAreBounded(t *testing.T) {
 		programs, _ := mcptool.Open(k)
 		assert.LessOrEqual(t, programs, 2)
 	}
-	said, err := ask(t.Context(), sessions[0], "told")
+	got, err := ask(t.Context(), sessions[0], "told")
 	require.NoError(t, err)
-	assert.Contains(t, said, "opened again", "it made room for another one")
+	assert.Contains(t, got, "opened again", "it made room for another one")
 
 	working, stop := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -253,15 +253,15 @@ func TestOpenSessionsAreBounded(t *testing.T) {
 		return err != nil && strings.Contains(err.Error(), "too many sessions")
 	}, time.Minute, time.Millisecond)
 	all.Go(func() {
-		said, err := ask(t.Context(), sessions[4], "told")
+		got, err := ask(t.Context(), sessions[4], "told")
 		assert.NoError(t, err)
-		assert.Contains(t, said, "tools/call")
+		assert.Contains(t, got, "tools/call")
 	})
 	stop()
 	all.Wait()
 }
 
-// Nothing of a session is left once it has ended, whatever the server does.
+// Nothing of a session is left once it has ended, also with a server that hangs.
 func TestNothingOutlivesASession(t *testing.T) {
 	server := newRooms(t, nil)
 	before := runtime.NumGoroutine()
@@ -309,9 +309,9 @@ func TestAServerOfTheOlderTransport(t *testing.T) {
 	session := k.Session(e)
 	defer session.End()
 	for n := range 3 {
-		said, err := ask(t.Context(), session, "count")
+		got, err := ask(t.Context(), session, "count")
 		require.NoError(t, err)
-		assert.Equal(t, fmt.Sprint(n+1), said)
+		assert.Equal(t, fmt.Sprint(n+1), got)
 	}
 }
 
@@ -338,9 +338,9 @@ func TestAServerOfTheNewestVersionAlone(t *testing.T) {
 	defer web.CloseClientConnections()
 	session := (&mcptool.Kind{Client: http.DefaultClient}).Session(tool.Endpoint{URL: web.URL})
 	defer session.End()
-	said, err := ask(t.Context(), session, "say", resumed)
+	got, err := ask(t.Context(), session, "say", resumed)
 	require.NoError(t, err)
-	assert.Equal(t, "hello", said)
+	assert.Equal(t, "hello", got)
 }
 
 // A server of the older transport may not lead its client to another server.
