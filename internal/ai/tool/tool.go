@@ -135,8 +135,8 @@ type Invocation struct {
 	Resumed bool     // an earlier session of the run has called the same server
 }
 
-// Question is the error of a call whose server asks for what only a human knows. The call has ended without a result; it
-// may be made again, with the answer.
+// Question is the error of a call whose server asks for what only a human knows. The call has ended without a result;
+// it may be made again, with the answer.
 type Question struct {
 	ID      string // the same whenever the server asks the same
 	Text    string
@@ -245,8 +245,8 @@ type Offer struct {
 	Approval    Approval
 	Timeout     time.Duration
 	Call        func(ctx context.Context, i Invocation) (Result, error)
-	// End ends what the calls of the toolkit's tools have left open; set at the first of these tools, or nil. The opener of
-	// tools calls it once no call is at work any more, see [End].
+	// End ends what the calls of the toolkit's tools have left open; set at the first of these tools, or nil. The
+	// opener of tools calls it once no call is at work any more, see [End].
 	End func()
 }
 

@@ -31,7 +31,8 @@ func (k *lister) Discover(context.Context, tool.Endpoint) (list []tool.Definitio
 		d := tool.Definition{Spec: tool.Spec{Name: tool.Name(own), Parameters: json.RawMessage(`{"type":"object"}`)}}
 		if k.requests {
 			d.Own = own
-			d.Binding, err = json.Marshal(map[string]string{"method": "GET", "url": "https://a.example.com/" + k.under + own})
+			at := "https://a.example.com/" + k.under + own
+			d.Binding, err = json.Marshal(map[string]string{"method": "GET", "url": at})
 		} else {
 			d.Binding, err = json.Marshal(map[string]string{"name": own})
 		}
@@ -135,7 +136,8 @@ func TestStoredOperationsKeepTheirNames(t *testing.T) {
 	s, one := listed(t, k, "a b", "a.b", "a_b", "c")
 	stored := `{"tools":[` +
 		`{"name":"a_b","parameters":{"type":"object"},"binding":{"method":"GET","url":"https://a.example.com/a.b"}},` +
-		`{"name":"a_b_2","parameters":{"type":"object"},"binding":{"method":"GET","url":"https://a.example.com/a_b"}},` +
+		`{"name":"a_b_2","parameters":{"type":"object"},` +
+		`"binding":{"method":"GET","url":"https://a.example.com/a_b"}},` +
 		`{"name":"c","parameters":{"type":"object"},"binding":{"method":"GET","url":"https://a.example.com/v1/c"}}],` +
 		`"gone":[{"name":"a_b_3","approval":{"mode":"always"}}]}`
 	putTools(t, s, one.ID, stored)

@@ -249,7 +249,7 @@ func TestAResultThatAsksIsAFailure(t *testing.T) {
 	for asked, says := range map[string]string{
 		`{"r":{"method":"roots/list","params":{}}}`:                                        "roots/list",
 		`{"s":{"method":"sampling/createMessage","params":{"maxTokens":9,"messages":[]}}}`: "sampling/createMessage",
-		`{"e":{"method":"elicitation/create","params":{"mode":"url","message":"?","url":"https://a.example.com"}}}`: "" +
+		`{"e":{"method":"elicitation/create","params":{"mode":"url","message":"?","url":"https://a.example"}}}`: "" +
 			"elicitation/create",
 		`{}`:            "later",
 		`{"n":null}`:    "",

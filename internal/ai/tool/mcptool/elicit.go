@@ -75,7 +75,7 @@ func (a *asks) change(f func()) {
 // are at work, it waits until only one is, or all of them ask.
 func (a *asks) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResult, error) {
 	if p.Mode == "url" || p.URL != "" {
-		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "elicitation of the mode url is not served"}
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "elicitation by URL is not served"}
 	}
 	id := idOf(p)
 	a.change(func() { a.held++ })
@@ -318,7 +318,8 @@ func (f form) read(text string) (result *mcp.ElicitResult, fault string) {
 	default:
 		for line := range strings.Lines(text) {
 			name, value, _ := strings.Cut(line, ":")
-			at := slices.IndexFunc(f.names, func(n string) bool { return strings.EqualFold(n, strings.TrimSpace(name)) })
+			name = strings.TrimSpace(name)
+			at := slices.IndexFunc(f.names, func(n string) bool { return strings.EqualFold(n, name) })
 			if at >= 0 {
 				content[f.names[at]] = f.fields[f.names[at]].value(strings.TrimSpace(value))
 			}

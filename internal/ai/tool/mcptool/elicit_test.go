@@ -108,13 +108,15 @@ func TestWhatAServerAsksIsAnsweredByAHuman(t *testing.T) {
 			options: []string{"accept", "decline"}, result: `accept null`},
 		"several fields": {forms: []string{object(`"name":{"type":"string"},"age":{"type":"integer"}`, `"name","age"`)},
 			answers: []string{"name: Ada\nage: 36"}, want: "name: value", result: `accept {"age":36,"name":"Ada"}`},
-		"several fields as JSON": {forms: []string{object(`"name":{"type":"string"},"age":{"type":"integer"}`, `"name"`)},
+		"several fields as JSON": {
+			forms:   []string{object(`"name":{"type":"string"},"age":{"type":"integer"}`, `"name"`)},
 			answers: []string{`{"name":"Ada"}`}, want: "may be left out", result: `accept {"name":"Ada"}`},
 		"two questions": {forms: []string{name, colour}, answers: []string{"Ada", "red"},
 			result: `accept {"name":"Ada"}; accept {"colour":"red"}`},
-		"declined":       {forms: []string{name, colour}, answers: []string{"decline"}, result: `decline null`},
-		"cancelled":      {forms: []string{name, colour}, answers: []string{" Cancel "}, result: `cancel null`},
-		"declined later": {forms: []string{name, colour}, answers: []string{"Ada", "decline"}, result: `accept {"name":"Ada"}; decline null`},
+		"declined":  {forms: []string{name, colour}, answers: []string{"decline"}, result: `decline null`},
+		"cancelled": {forms: []string{name, colour}, answers: []string{" Cancel "}, result: `cancel null`},
+		"declined later": {forms: []string{name, colour}, answers: []string{"Ada", "decline"},
+			result: `accept {"name":"Ada"}; decline null`},
 	} {
 		t.Run(title, func(t *testing.T) {
 			questions, result := answered(t, eliciting(t, c.forms...), c.answers...)

@@ -182,7 +182,7 @@ func (l *line) connect(ctx context.Context, c *http.Client, e tool.Endpoint, h *
 		if l.program != nil { // of another way
 			l.program.end()
 		}
-		if l.program, err = start(e.Command); err != nil {
+		if l.program, err = start(l.over, e.Command); err != nil {
 			return err
 		}
 		transport = &mcp.IOTransport{Reader: &bounded{ReadCloser: l.program.out, bounds: &l.bounds},
@@ -219,8 +219,7 @@ func (l *line) end() {
 		if l.program != nil {
 			l.program.end()
 		}
-		// At its end the library waits for all requests, also for those that bring a server the answers to what it requests
-		// and that it never reads.
+		// At its end the library waits for all requests, also for those with answers to a server that never reads them.
 		late := time.AfterFunc(closeTime, l.cut)
 		if l.ClientSession != nil {
 			_ = l.Close()

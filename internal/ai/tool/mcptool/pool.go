@@ -14,8 +14,8 @@ const (
 	maxRest        = 5 * time.Minute
 )
 
-// pool bounds the lines that are open at the same time. When it is full, the line that rests the longest ends for a new one.
-// Where none rests, calls wait in their order.
+// pool bounds the lines that are open at the same time. When it is full, the line that rests the longest ends for a new
+// one. Where none rests, calls wait in their order.
 type pool struct {
 	most int // how many; 0: the default of who enters
 

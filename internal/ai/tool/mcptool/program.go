@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -23,9 +24,13 @@ type program struct {
 	once    sync.Once
 }
 
-// start starts a program. Its failure is that of the operating system.
-func start(words []string) (*program, error) {
-	p := &program{command: exec.Command(words[0], words[1:]...), ended: make(chan struct{})}
+// start starts a program, which is killed when over is done. Its failure is that of the operating system.
+func start(over context.Context, words []string) (*program, error) {
+	p := &program{command: exec.CommandContext(over, words[0], words[1:]...), ended: make(chan struct{})}
+	p.command.Cancel = func() error {
+		signalGroup(p.command.Process, syscall.SIGKILL)
+		return nil
+	}
 	p.command.Env, p.command.Stderr, p.command.WaitDelay = environ(), &p.stderr, closeTime
 	p.command.SysProcAttr = ownGroup()
 	var err error
@@ -50,8 +55,8 @@ func start(words []string) (*program, error) {
 	return p, nil
 }
 
-// end ends the program, once: by the end of its input, else by SIGTERM, else by SIGKILL. Nothing that it started in its group
-// remains.
+// end ends the program, once: by the end of its input, else by SIGTERM, else by SIGKILL. Nothing that it started in its
+// group remains.
 func (p *program) end() { p.once.Do(p.stop) }
 
 func (p *program) stop() {

@@ -67,7 +67,8 @@ func TestTheServersOfTheProtocolsAuthors(t *testing.T) {
 	t.Run("memory", func(t *testing.T) {
 		t.Setenv("TMPDIR", t.TempDir())
 		_, call := talk(t, module(t, "server-memory/dist/index.js"))
-		_, err := call("create_entities", `{"entities":[{"name":"Ada","entityType":"person","observations":["counts"]}]}`)
+		_, err := call("create_entities",
+			`{"entities":[{"name":"Ada","entityType":"person","observations":["counts"]}]}`)
 		require.NoError(t, err)
 		got, err := call("search_nodes", `{"query":"Ada"}`)
 		require.NoError(t, err)
@@ -119,7 +120,8 @@ func TestTheReferenceServerAsks(t *testing.T) {
 				assert.Contains(t, r.Text, "decline")
 				peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "server-everything (npm), " + name,
 					Version: peertest.PackageVersion(t, "@modelcontextprotocol/server-everything"),
-					Works:   "text, pictures, structured results, errors, elicitation", Not: "sampling and roots, which are not served"})
+					Works:   "text, pictures, structured results, errors, elicitation",
+					Not:     "sampling and roots, which are not served"})
 				return
 			}
 			t.Fatal("it offers no tool that asks")
@@ -135,7 +137,8 @@ func TestAPageOfPlaywrightOutlivesACall(t *testing.T) {
 	}
 	out := t.TempDir()
 	for name, e := range both(t, func(port ...string) []string {
-		arguments := []string{"--headless", "--isolated", "--no-sandbox", "--output-dir", out, "--executable-path", browser}
+		arguments := []string{"--headless", "--isolated", "--no-sandbox", "--output-dir", out,
+			"--executable-path", browser}
 		for _, p := range port {
 			arguments = append(arguments, "--port", p)
 		}
@@ -176,7 +179,8 @@ func TestServersBehindSupergateway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := peertest.MCP(t, func(port string) []string {
-				return append(peertest.Node(t, "supergateway/dist/index.js", "--stdio", inner, "--port", port), c.more...)
+				words := peertest.Node(t, "supergateway/dist/index.js", "--stdio", inner, "--port", port)
+				return append(words, c.more...)
 			})
 			_, call := talk(t, tool.Endpoint{URL: regexp.MustCompile("/mcp$").ReplaceAllString(address, c.path)})
 			for range 2 {

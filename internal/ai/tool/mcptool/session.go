@@ -166,7 +166,8 @@ func (l *line) answers(ctx context.Context) bool {
 	return err == nil || errors.As(err, &word) && word.Message != rejected
 }
 
-// act makes a call and gives the line back. missing is set where the server did not know the session, and so did nothing.
+// act makes a call and gives the line back. missing is set where the server did not know the session: it did
+// nothing.
 func (l *line) act(ctx context.Context, name string, i tool.Invocation) (result tool.Result, missing bool, err error) {
 	var h exchange
 	broke := true
