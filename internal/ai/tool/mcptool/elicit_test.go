@@ -22,11 +22,18 @@ import (
 // eliciting is a server that asks for a form while it is called, and answers with what it has got.
 func eliciting(t *testing.T, forms ...string) tool.Endpoint {
 	t.Helper()
+	return elicitingAfter(t, func() {}, forms...)
+}
+
+// elicitingAfter waits in each call before it asks.
+func elicitingAfter(t *testing.T, wait func(), forms ...string) tool.Endpoint {
+	t.Helper()
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server {
 		s := mcp.NewServer(&mcp.Implementation{Name: "asking", Version: "1"}, nil)
 		mcp.AddTool(s, &mcp.Tool{Name: "ask"},
 			func(ctx context.Context, r *mcp.CallToolRequest, _ struct{}) (*mcp.CallToolResult, any, error) {
 				var got []string
+				wait()
 				for n, form := range forms {
 					answer, err := r.Session.Elicit(ctx, &mcp.ElicitParams{Mode: "form",
 						Message: fmt.Sprintf("Question %d?", n), RequestedSchema: json.RawMessage(form)})
@@ -145,10 +152,15 @@ func TestEachAnswerIsForItsQuestion(t *testing.T) {
 
 // Calls that ask at the same time in one session cannot be separated: the model reads what to do.
 func TestCallsThatAskAtTheSameTime(t *testing.T) {
-	s := (&mcptool.Kind{Client: http.DefaultClient}).Session(eliciting(t, object(`"name":{"type":"string"}`, `"name"`)))
-	defer s.End()
-	var all sync.WaitGroup
 	failures := make([]error, 4)
+	var all, there sync.WaitGroup
+	there.Add(len(failures))
+	e := elicitingAfter(t, func() {
+		there.Done()
+		there.Wait()
+	}, object(`"name":{"type":"string"}`, `"name"`))
+	s := (&mcptool.Kind{Client: http.DefaultClient}).Session(e)
+	defer s.End()
 	for i := range failures {
 		all.Go(func() { _, failures[i] = ask(t.Context(), s, "ask") })
 	}
