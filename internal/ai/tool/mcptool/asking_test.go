@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -30,8 +31,18 @@ func TestMain(m *testing.M) {
 		serveLines(os.Stdin, os.Stdout)
 		return
 	}
+	if len(os.Args) > 2 && os.Args[1] == asChild {
+		c, err := net.Dial("tcp", os.Args[2])
+		if err == nil {
+			_, _ = io.Copy(io.Discard, c) // until it is killed
+		}
+		return
+	}
 	os.Exit(m.Run())
 }
+
+// asChild is the argument by which it is a program that a server has started: it holds a connection.
+const asChild = "as-a-child"
 
 // message is a message of JSON-RPC.
 type message struct {

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -259,6 +261,27 @@ func TestOpenSessionsAreBounded(t *testing.T) {
 	})
 	stop()
 	all.Wait()
+}
+
+// A program has time to end by itself. What it has started ends with it, also where that ignores SIGTERM.
+func TestAProgramEndsWithAllThatItHasStarted(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	last, program := filepath.Join(t.TempDir(), "last"), itself(t).Command[0]
+	s := (&mcptool.Kind{Client: http.DefaultClient}).Session(tool.Endpoint{Command: []string{"sh", "-c", "" +
+		`trap "" TERM; "$0" ` + asChild + ` "$1" </dev/null & "$0" ` + asProgram + `; sleep 0.2; echo done > "$2"`,
+		program, l.Addr().String(), last}})
+	_, err = ask(t.Context(), s, "told")
+	require.NoError(t, err)
+	child, err := l.Accept()
+	require.NoError(t, err)
+	defer func() { _ = child.Close() }()
+	s.End()
+	assert.FileExists(t, last, "it ended by itself")
+	require.NoError(t, child.SetReadDeadline(time.Now().Add(time.Minute)))
+	_, err = child.Read(make([]byte, 1))
+	assert.NotErrorIs(t, err, os.ErrDeadlineExceeded, "its child lives")
 }
 
 // Nothing of a session is left once it has ended, also with a server that hangs.
