@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/proof/peertest"
 )
 
 // The official client of AG-UI talks with an agent: a conversation, a tool that it executes, one
@@ -88,6 +90,11 @@ func talksByAGUI(t *testing.T, client string, pending int) {
 	assert.Equal(t, "body.threadId", seen.Failure.Field)
 	assert.Equal(t, "cancelled", seen.Cancelled.End)
 	assert.Empty(t, seen.Warned, "the client leaves nothing out")
+	version := peertest.NPM(t, client)
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "clients", Name: "AG-UI, `@ag-ui/client` " + version, Version: version,
+		Works: "a conversation, tools of the front end, an approval, a question, a cut connection, errors, a cancel",
+	})
 }
 
 func trimmed(list []string) []string {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -101,6 +102,7 @@ func TestClientsMadeFromTheDocument(t *testing.T) {
 		w := in(t)
 		w.run("", peertest.Program(t, "spectral"), "lint", w.document, "--ruleset",
 			filepath.Join(scripts, "spectral.yaml"), "--fail-severity", "hint")
+		checked(t, "Spectral", peertest.NPM(t, "@stoplight/spectral-cli"))
 	})
 	t.Run("other linters", func(t *testing.T) {
 		t.Parallel()
@@ -113,6 +115,8 @@ func TestClientsMadeFromTheDocument(t *testing.T) {
 		require.NoError(t, json.Unmarshal(w.run("", peertest.Program(t, "redocly"), "lint", w.document, "--config",
 			filepath.Join(scripts, "redocly.yaml"), "--max-problems", "1000", "--format", "json"), &report))
 		assert.Zero(t, report.Totals, "%v", report.Problems)
+		checked(t, "Redocly", peertest.NPM(t, "@redocly/cli"))
+		checked(t, "openapi-spec-validator", peertest.PyPI(t, "clients", "openapi-spec-validator"))
 	})
 	t.Run("Python", func(t *testing.T) {
 		t.Parallel()
@@ -123,6 +127,8 @@ func TestClientsMadeFromTheDocument(t *testing.T) {
 			filepath.Join(folder, "python"), w.document))
 		w.hear(w.run("python", peertest.Clients(t, "python"), filepath.Join(scripts, "conversation.py"),
 			filepath.Join(folder, "python"), p.url, p.key))
+		clientOf(t, "openapi-python-client", peertest.PyPI(t, "clients", "openapi-python-client"),
+			"what it makes for an operation that streams fails: read that body by the client's HTTP client")
 	})
 	t.Run("TypeScript", func(t *testing.T) {
 		t.Parallel()
@@ -132,6 +138,7 @@ func TestClientsMadeFromTheDocument(t *testing.T) {
 		w.run("typescript", peertest.Program(t, "openapi-typescript"), w.document, "-o", "api.d.ts")
 		w.run("typescript", peertest.Program(t, "tsc"), "-p", ".")
 		w.hear(w.run("typescript", "node", "conversation.js", p.url, p.key))
+		clientOf(t, "openapi-typescript with openapi-fetch", peertest.NPM(t, "openapi-typescript"), "")
 	})
 	t.Run("Go", func(t *testing.T) {
 		t.Parallel()
@@ -142,5 +149,22 @@ func TestClientsMadeFromTheDocument(t *testing.T) {
 			w.document)
 		w.run("go", "go", "build", "-o", "conversation", ".")
 		w.hear(w.run("go", filepath.Join(folder, "go/conversation"), p.url, p.key))
+		module := strings.Fields(string(w.run("go", "go", "list", "-m", "github.com/oapi-codegen/oapi-codegen/v2")))
+		clientOf(t, "oapi-codegen", strings.TrimPrefix(module[1], "v"), "")
+	})
+}
+
+// checked is the row of a program that checks the document.
+func checked(t *testing.T, name, version string) {
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "clients", Name: "OpenAPI, " + name, Version: version, Works: "the document has no fault",
+	})
+}
+
+// clientOf is the row of a program that makes a client of the document.
+func clientOf(t *testing.T, name, version, not string) {
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "clients", Name: "OpenAPI, " + name, Version: version, Not: not,
+		Works: "its client holds a conversation: a file, a question, an approval with an edit, a list by pages, errors",
 	})
 }

@@ -249,8 +249,21 @@ func TestTheSDKsOfOpenAI(t *testing.T) {
 	for name, command := range sdks(t, "conversation") {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, want, hear(t, nil, append(command, p.url, p.key)...))
+			seenSDK(t, name, "responses", "a text, a stream, functions of the client, a background response and its "+
+				"cancel, a question, an approval, errors, a deletion", "`top_p`; chat completions")
 		})
 	}
+}
+
+// seenSDK is the row of an official SDK of OpenAI.
+func seenSDK(t *testing.T, language, what, works, not string) {
+	version := peertest.NPM(t, "openai")
+	if language == "python" {
+		version = peertest.PyPI(t, "venv", "openai")
+	}
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "clients", Name: "OpenAI's SDK for " + language + ", " + what, Version: version, Works: works, Not: not,
+	})
 }
 
 // wire is an address whose connections lead to another one, until they are cut.
@@ -357,6 +370,8 @@ func TestTheSDKsOfOpenAIOutliveConnectionsAndTheProcess(t *testing.T) {
 				}
 				assert.Equal(t, want, runs["slowly "+name+" "+story], story)
 			}
+			seenSDK(t, name, "interruptions", "a stream is taken up after a cut connection and after `kill -9`; "+
+				"a request with an idempotency key is one run", "a request without a key may be a second run")
 		})
 	}
 }

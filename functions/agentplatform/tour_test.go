@@ -134,6 +134,14 @@ func (p *program) await(run, status string) object {
 	return nil
 }
 
+// seenMock is the row of the mock of model providers.
+func seenMock(t *testing.T, what, works string) {
+	const name = "@copilotkit/aimock"
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "models", Name: "`" + name + "`, " + what, Version: peertest.NPM(t, name), Works: works,
+	})
+}
+
 // TestTheTour is the tour of docs/models-and-tools.md with servers that others wrote: an agent whose model is an
 // OpenAI-compatible endpoint calls an MCP server and an OpenAPI service, streams, is killed between the two calls,
 // pauses for an approval and ends, having made each call once.
@@ -220,4 +228,5 @@ func TestTheTour(t *testing.T) {
 		return event["event"] != "done"
 	}, "notes.html", "<p>the word is <b>swordfish</b></p>")
 	p.stop()
+	seenMock(t, "a tour", "a stream, tool calls of two kinds, a file, an approval, `kill -9` between two calls")
 }

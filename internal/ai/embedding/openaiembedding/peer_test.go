@@ -6,6 +6,13 @@ import (
 	"testing"
 
 	"agentplatform/internal/ai/embedding/embeddingtest"
+	"agentplatform/internal/proof/peertest"
 )
 
-func TestPeer(t *testing.T) { embeddingtest.RunPeer(t, protocol.Open) }
+func TestPeer(t *testing.T) {
+	embeddingtest.RunPeer(t, protocol.Open)
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "models", Name: "`@copilotkit/aimock`, OpenAI's embeddings", Version: peertest.NPM(t, "@copilotkit/aimock"),
+		Works: "vectors of texts, usage, refusals",
+	})
+}

@@ -9,11 +9,16 @@ import (
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/model/anthropicmodel"
 	"agentplatform/internal/ai/model/modeltest"
+	"agentplatform/internal/proof/peertest"
 )
 
 func TestContract(t *testing.T) {
 	modeltest.RunPeer(t, func(address string) model.Model {
 		return anthropicmodel.New(address, "secret-key", http.DefaultClient)
+	})
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "models", Name: "`@copilotkit/aimock`, Anthropic's Messages", Version: peertest.NPM(t, "@copilotkit/aimock"),
+		Works: "texts, tool calls, pictures, usage, refusals, a stream that breaks",
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/model/bedrockmodel"
 	"agentplatform/internal/ai/model/modeltest"
+	"agentplatform/internal/proof/peertest"
 )
 
 func TestContract(t *testing.T) {
@@ -18,5 +19,9 @@ func TestContract(t *testing.T) {
 		account := aws.Config{Region: "eu-central-1", BaseEndpoint: &address,
 			Credentials: credentials.NewStaticCredentialsProvider("id", "secret-key", "")}
 		return bedrockmodel.New(account, bedrockmodel.Guardrail{})
+	})
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "models", Name: "`@copilotkit/aimock`, Bedrock's Converse", Version: peertest.NPM(t, "@copilotkit/aimock"),
+		Works: "texts, tool calls, pictures, usage, refusals, a stream that breaks",
 	})
 }

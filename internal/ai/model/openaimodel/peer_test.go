@@ -9,11 +9,16 @@ import (
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/model/modeltest"
 	"agentplatform/internal/ai/model/openaimodel"
+	"agentplatform/internal/proof/peertest"
 )
 
 func TestContract(t *testing.T) {
 	modeltest.RunPeer(t, func(address string) model.Model {
 		return openaimodel.New(address+"/v1", "secret-key", http.DefaultClient)
+	})
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "models", Name: "`@copilotkit/aimock`, OpenAI's chat completions", Version: peertest.NPM(t, "@copilotkit/aimock"),
+		Works: "texts, tool calls, pictures, usage, refusals, a stream that breaks",
 	})
 }
 
