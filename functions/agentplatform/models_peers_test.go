@@ -27,11 +27,11 @@ func onModels(t *testing.T, address string, environ ...string) *program {
 	return p
 }
 
-// smallAgent makes an agent of a small model, which answers the same each time, with more members.
-func (p *program) smallAgent(name string, more object) string {
+// smallAgent makes an agent of a model, which answers the same each time, with more members.
+func (p *program) smallAgent(model string, more object) string {
 	p.t.Helper()
-	body := object{"name": name, "model": object{"provider": "openai", "name": "smol", "temperature": 0},
-		"toolkit_ids": []string{}}
+	body := object{"name": "Small", "toolkit_ids": []string{},
+		"model": object{"provider": "openai", "name": model, "temperature": 0}}
 	for member, value := range more {
 		body[member] = value
 	}
@@ -55,13 +55,13 @@ func answerOf(t *testing.T, run object) string {
 	return result["answer"].(string)
 }
 
-// converses has the small model of a server answer as a whole and in a stream, call a tool, wait for an approval, ask
+// converses has a small model answer as a whole and in a stream, call a tool, wait for an approval, ask
 // its user, and be cancelled while it writes. idle reports whether the server works on nothing.
-func (p *program) converses(idle func() bool) {
+func (p *program) converses(model string, idle func() bool) {
 	t, builtin := p.t, p.ask(http.MethodGet, "/toolkits", nil, 200)["toolkits"].([]any)[0].(object)["toolkit_id"]
-	plain := p.smallAgent("Plain", nil)
-	tools := p.smallAgent("Tools", object{"toolkit_ids": []any{builtin}})
-	careful := p.smallAgent("Careful", object{"toolkit_ids": []any{builtin}, "approval": object{"mode": "always"}})
+	plain := p.smallAgent(model, nil)
+	tools := p.smallAgent(model, object{"toolkit_ids": []any{builtin}})
+	careful := p.smallAgent(model, object{"toolkit_ids": []any{builtin}, "approval": object{"mode": "always"}})
 
 	run := p.runOf(plain, "completed", "message", "What is the capital of France?")
 	assert.Contains(t, answerOf(t, run), "Paris")
@@ -71,9 +71,9 @@ func (p *program) converses(idle func() bool) {
 
 	var deltas []string
 	var streamed object
-	p.stream(plain, "Say hello.", func(event object) bool {
-		if event["event"] == "delta" {
-			deltas = append(deltas, event["text"].(string))
+	p.stream(plain, "Tell me about the city of Paris.", func(event object) bool {
+		if text, _ := event["text"].(string); text != "" { // of the beginning, or of a piece
+			deltas = append(deltas, text)
 		}
 		streamed, _ = event["run"].(object)
 		return event["event"] != "done"
@@ -151,7 +151,7 @@ func llamaIsIdle(t *testing.T, address string) func() bool {
 // A real model on llama.cpp's server works for agents.
 func TestTheServerOfLlamaCpp(t *testing.T) {
 	address := peertest.Llama(t, 4096, "--jinja", "--chat-template-file", peertest.ToolsTemplate(t))
-	onModels(t, address).converses(llamaIsIdle(t, address))
+	onModels(t, address).converses("smol", llamaIsIdle(t, address))
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "models", Name: "llama.cpp's server with SmolLM2", Version: peertest.LlamaVersion(t),
 		Works: "a plain answer, a stream, usage, a tool call and its result, an approval, a question, a cancel in the " +

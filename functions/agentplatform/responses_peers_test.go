@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -25,8 +26,8 @@ import (
 	"agentplatform/internal/proof/peertest"
 )
 
-// forecaster is a model provider whose model asks for the function get_weather when it is offered it and asked about
-// the weather, and otherwise says back what the user said. An answer to a message with "slowly" stops at its gate.
+// forecaster is a model provider whose model calls the first function of the client when it is asked about the
+// weather, and otherwise repeats the message. An answer to a message with "slowly" stops at its gate.
 type forecaster struct {
 	*httptest.Server
 
@@ -95,12 +96,23 @@ func (f *forecaster) answer(w http.ResponseWriter, r *http.Request) {
 		Messages []chatMessage `json:"messages"`
 		Tools    []struct {
 			Function struct {
-				Name string `json:"name"`
+				Name       string                                 `json:"name"`
+				Parameters struct{ Properties map[string]object } `json:"parameters"`
 			} `json:"function"`
 		} `json:"tools"`
 	}
 	_ = json.NewDecoder(r.Body).Decode(&asked)
 	last := asked.Messages[len(asked.Messages)-1]
+	name, filled := "", map[string]string{} // of the client's first function; the agent's own tools come first
+	for _, tool := range asked.Tools {
+		own := []string{"echo", "calculate", "current_time", "ask_user"}
+		if name == "" && !slices.Contains(own, tool.Function.Name) {
+			name = tool.Function.Name
+			for property := range tool.Function.Parameters.Properties {
+				filled[property] = "San Francisco, CA"
+			}
+		}
+	}
 	say := func(delta string) {
 		_, _ = fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":%s}]}\n\n", delta)
 		_ = http.NewResponseController(w).Flush()
@@ -114,10 +126,11 @@ func (f *forecaster) answer(w http.ResponseWriter, r *http.Request) {
 	switch said := last.words(); {
 	case last.Role == "tool":
 		say(text("It is " + said + "."))
-	case len(asked.Tools) > 0 && strings.Contains(said, "weather"):
+	case name != "" && strings.Contains(said, "weather"):
 		end = "tool_calls"
-		say(`{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"get_weather",` +
-			`"arguments":"{\"location\":\"San Francisco, CA\"}"}}]}`)
+		arguments, _ := json.Marshal(filled)
+		call, _ := json.Marshal(map[string]string{"name": name, "arguments": string(arguments)})
+		say(`{"tool_calls":[{"index":0,"id":"c","type":"function","function":` + string(call) + `}]}`)
 	case strings.Contains(said, "slowly"):
 		g := f.gate(said)
 		g.came <- struct{}{}

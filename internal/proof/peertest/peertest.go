@@ -51,6 +51,21 @@ func Clients(t testing.TB, name string) string {
 	return filepath.Join(modules(t), "../clients/bin", name)
 }
 
+// Environment is the interpreter of a Python environment that only `make peers-all` installs.
+func Environment(t testing.TB, name string) string {
+	t.Helper()
+	path := filepath.Join(modules(t), "..", name, "bin/python")
+	_, err := os.Stat(path)
+	require.NoError(t, err, "make peers-all installs it first")
+	return path
+}
+
+// Frameworks is the folder of what npm has installed for `make peers-all` alone.
+func Frameworks(t testing.TB) string {
+	t.Helper()
+	return filepath.Join(modules(t), "../js/node_modules")
+}
+
 // Modules is the folder of what npm has installed, for a script that imports it.
 func Modules(t testing.TB) string { return modules(t) }
 

@@ -13,9 +13,18 @@ import (
 )
 
 // NPM is the version of a package that npm has installed.
-func NPM(t testing.TB, name string) string { return npm(t, modules(t), name) }
+func NPM(t testing.TB, name string) string {
+	t.Helper()
+	return version(t, modules(t), name)
+}
 
-func npm(t testing.TB, folder, name string) string {
+// FrameworkNPM is the version of a package that npm has installed for `make peers-all` alone.
+func FrameworkNPM(t testing.TB, name string) string {
+	t.Helper()
+	return version(t, Frameworks(t), name)
+}
+
+func version(t testing.TB, folder, name string) string {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(folder, name, "package.json"))
 	require.NoError(t, err)
