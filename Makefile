@@ -213,7 +213,6 @@ PEERSMADE := .cache/peers/package-lock.json .cache/peers/venv/made .cache/peers/
 
 PEERSALLMADE := $(PEERSMADE) .cache/peers/mcp/made .cache/peers/js/package-lock.json .cache/peers/ollama/bin/ollama \
   $(foreach e,frameworks microsoft crewai adk litellm,.cache/peers/$(e)/made)
-OLLAMA_VERSION := v0.17.4
 
 peers: $(PEERSMADE) ## test against what others wrote: model providers, MCP servers and clients (needs Node.js, Python 3)
 	$(call PEERS,peers,10m)
@@ -403,8 +402,8 @@ clean: ## remove what was built, not the data
 .cache/peers/litellm/made: scripts/peers/litellm.txt
 
 # Its module leaves out three headers, which packages of Python have. It takes ten minutes.
-.cache/peers/ollama/bin/ollama: scripts/peers/ollama.txt Makefile .cache/peers/llama/made
-	scripts/peers/ollama.sh $(OLLAMA_VERSION) .cache/peers/llama/bin/python .cache/peers/ollama
+.cache/peers/ollama/bin/ollama: scripts/peers/ollama.sh scripts/peers/ollama.txt .cache/peers/llama/made
+	scripts/peers/ollama.sh .cache/peers/llama/bin/python .cache/peers/ollama
 	touch $@
 
 .cache/peers/%/made:

@@ -35,7 +35,8 @@ func watched(t *testing.T, address string) (string, func() bool) {
 
 // Ollama works for agents. It cuts a long prompt without a word.
 func TestOllama(t *testing.T) {
-	address, idle := watched(t, peertest.Ollama(t))
+	server, version := peertest.Ollama(t)
+	address, idle := watched(t, server)
 	p := onModels(t, address)
 	p.converses("smol:latest", idle)
 	agent := p.smallAgent("smol:latest", nil)
@@ -45,15 +46,72 @@ func TestOllama(t *testing.T) {
 	five := p.smallAgent("smol:latest", object{"model": object{
 		"provider": "openai", "name": "smol:latest", "temperature": 0, "max_tokens": 5}})
 	run = p.runOf(five, "completed", "message", "Count from 1 to 1000: 1, 2, 3, 4,")
-	row := peertest.Counterpart{
-		Area: "models", Name: "Ollama with SmolLM2", Version: peertest.OllamaVersion,
-		Works: "a plain answer, a stream, usage, a tool call and its result, an approval, a question, a cancel, a prompt " +
-			"over the window, which the server cuts by itself",
-		Not: "`max_tokens`; a name without `:latest`",
-	}
 	// Both expectations turn when the adapter knows what Ollama reads, and how it lists its models.
 	assert.Greater(t, run["usage"].(object)["output_tokens"], 5.0, "max_tokens")
 	p.ask(http.MethodPost, "/agents", object{"name": "Short", "model": object{"provider": "openai", "name": "smol"}},
 		http.StatusBadRequest)
-	peertest.Seen(t, row)
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "models", Name: "Ollama with SmolLM2", Version: version,
+		Works: "a plain answer, a stream, usage, a tool call and its result, an approval, a question, a cancel, a prompt " +
+			"over the window, which the server cuts by itself",
+		Not: "`max_tokens`; a name without `:latest`",
+	})
+}
+
+// liteLLM is a configuration of LiteLLM's proxy: mocks of what models answer, and a real one.
+const liteLLM = `
+model_list:
+- {model_name: plain, litellm_params: {model: openai/x, api_key: x, mock_response: It is fine.}}
+- {model_name: busy, litellm_params: {model: openai/x, api_key: x, mock_response: litellm.RateLimitError}}
+- {model_name: broken, litellm_params: {model: openai/x, api_key: x, mock_response: litellm.InternalServerError}}
+- {model_name: full, litellm_params: {model: openai/x, api_key: x, mock_response: litellm.ContextWindowExceededError}}
+- {model_name: blank, litellm_params: {model: openai/x, api_key: x, mock_response: " "}}
+- {model_name: smol, litellm_params: {model: openai/smol, api_key: x, api_base: ADDRESS/v1}}
+litellm_settings: {num_retries: 0}
+router_settings: {num_retries: 0, disable_cooldowns: true}
+general_settings: {master_key: KEY}
+`
+
+// LiteLLM's proxy: its answers and failures are those of a run, and a real model works behind it, by both of its APIs.
+func TestLiteLLM(t *testing.T) {
+	const key = "sk-0123456789abcdef0123456789abcdef0123456789abcdef"
+	llama := peertest.Llama(t, 2048, "--jinja", "--chat-template-file", peertest.ToolsTemplate(t))
+	proxy := peertest.LiteLLM(t, strings.NewReplacer("ADDRESS", llama, "KEY", key).Replace(liteLLM))
+	p := onModels(t, proxy, "OPENAI_API_KEY="+key, "ANTHROPIC_BASE_URL="+proxy, "ANTHROPIC_API_KEY="+key)
+	ask := func(model, status string) object {
+		return p.runOf(p.smallAgent(model, nil), status, "message", "What is the capital of France?")
+	}
+	assert.Equal(t, "It is fine.", answerOf(t, ask("plain", "completed")))
+	assert.Contains(t, ask("busy", "failed")["error"], "mock rate limit error")
+	assert.Contains(t, ask("broken", "failed")["error"], "mock internal server error")
+	assert.Contains(t, ask("full", "failed")["error"], "mock context window exceeded error")
+	assert.Empty(t, strings.TrimSpace(answerOf(t, ask("blank", "completed"))), "a reply without a word")
+	assert.Contains(t, answerOf(t, ask("smol", "completed")), "Paris")
+	p.answersByMessages()
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "models", Name: "LiteLLM's proxy", Version: peertest.PyPI(t, "litellm", "litellm"),
+		Works: "an answer, a real model behind it by chat completions and by Messages; 429, 500, a full context window " +
+			"are shown in words; a blank reply ends the run",
+		Not: "its `mock_response` by Messages, which is no stream though one is asked for",
+	})
+}
+
+// answersByMessages has the model smol answer by Anthropic's Messages.
+func (p *program) answersByMessages() {
+	p.t.Helper()
+	agent := p.smallAgent("smol", object{"model": object{
+		"provider": "anthropic", "name": "smol", "temperature": 0, "max_tokens": 50}})
+	run := p.runOf(agent, "completed", "message", "What is the capital of France?")
+	assert.Contains(p.t, answerOf(p.t, run), "Paris")
+	assert.Greater(p.t, run["usage"].(object)["output_tokens"], 2.0)
+}
+
+// llama.cpp's server has the Messages of Anthropic, too.
+func TestMessagesOfLlamaCpp(t *testing.T) {
+	address := peertest.Llama(t, 2048, "--jinja", "--chat-template-file", peertest.ToolsTemplate(t))
+	onModels(t, address, "ANTHROPIC_BASE_URL="+address).answersByMessages()
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "models", Name: "llama.cpp's server, Anthropic's Messages", Version: peertest.LlamaVersion(t),
+		Works: "an answer and its usage",
+	})
 }

@@ -2,11 +2,11 @@
 # Builds Ollama from its Go module, with C and C++. The module leaves out headers of others, whose packages are in
 # ollama.txt.
 #
-#     ollama.sh VERSION PYTHON FOLDER
+#     ollama.sh PYTHON FOLDER
 set -euo pipefail
-version=$1 python=$2
-mkdir -p "$3"
-folder=$(cd "$3" && pwd)
+version=0.17.4 python=$1
+mkdir -p "$2"
+folder=$(cd "$2" && pwd)
 packages=$(cd "$(dirname "$0")" && pwd)/ollama.txt
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -26,4 +26,4 @@ if [ "$(go env GOARCH)" = amd64 ]; then
   flags="$flags -mavx -mavx2 -mfma -mf16c" # without these it is a hundred times slower
 fi
 GOFLAGS='' CGO_ENABLED=1 CGO_CPPFLAGS="-I$folder/include" CGO_CFLAGS=$flags CGO_CXXFLAGS=$flags GOBIN=$folder/bin \
-  go install -ldflags "-s -w -X github.com/ollama/ollama/version.Version=${version#v}" "github.com/ollama/ollama@$version"
+  go install -ldflags "-s -w -X github.com/ollama/ollama/version.Version=$version" "github.com/ollama/ollama@v$version"

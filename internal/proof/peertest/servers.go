@@ -3,7 +3,9 @@
 package peertest
 
 import (
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,11 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// OllamaVersion is the version of Ollama that the Makefile builds.
-const OllamaVersion = "0.17.4"
-
-// Ollama starts Ollama with the small model, named smol, and returns its address. Its window has 1024 tokens.
-func Ollama(t testing.TB) string {
+// Ollama starts Ollama with the small model, named smol, and returns its address and version. The model's window has
+// 1024 tokens.
+func Ollama(t testing.TB) (url, version string) {
 	t.Helper()
 	program := only(t, "ollama/bin/ollama")
 	home := t.TempDir()
@@ -26,14 +26,19 @@ func Ollama(t testing.TB) string {
 			"OLLAMA_HOST="+url, "OLLAMA_NUM_PARALLEL=1")
 		return command
 	}
-	url := serve(t, "/api/version", func(port string) *exec.Cmd { return run("127.0.0.1:"+port, "serve") })
+	url = serve(t, "/api/version", func(port string) *exec.Cmd { return run("127.0.0.1:"+port, "serve") })
 	made, err := os.ReadFile(filepath.Join(modules(t), "../../../scripts/peers/ollama.modelfile"))
 	require.NoError(t, err)
 	file := filepath.Join(home, "Modelfile")
 	require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "FROM %s\n%s", Weights(t), made), 0o600))
 	out, err := run(url, "create", "smol", "-f", file).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	return url
+	answer, err := http.Get(url + "/api/version")
+	require.NoError(t, err)
+	defer func() { _ = answer.Body.Close() }()
+	var about struct{ Version string }
+	require.NoError(t, json.NewDecoder(answer.Body).Decode(&about))
+	return url, about.Version
 }
 
 // LiteLLM starts the proxy of LiteLLM with a configuration and returns its address.
