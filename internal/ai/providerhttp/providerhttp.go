@@ -1,7 +1,7 @@
 // Package providerhttp has what calls of model providers over HTTP share: the client, how a failure says what is wrong
 // and when to ask again, which values are of other types than documented, and what of it may be shown.
 //
-// The package must not know what is asked, nor the ports that ask. It imports strictjson and trace.
+// The package must not know what is asked, nor the ports that ask. It imports egress, strictjson and trace.
 package providerhttp
 
 import (
