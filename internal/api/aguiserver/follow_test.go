@@ -66,7 +66,9 @@ func TestEachEventOfAStreamIsToldAsTheProtocolHasIt(t *testing.T) {
 				"all [u1 hello]"},
 		},
 		"the break between two texts": {
-			"", []stream.Event{initial(""), delta("a"), stepped(1, "finished"), delta("\n\n"), delta("b"), delta("\n\n")},
+			"", []stream.Event{
+				initial(""), delta("a"), stepped(1, "finished"), delta("\n\n"), delta("b"), delta("\n\n"),
+			},
 			[]string{"open 1", "a", "close", "look of 1", "got succeeded of 1", "open 2", "b", "\n\n"},
 		},
 		"what begins twice before anything is said": {
@@ -109,7 +111,8 @@ func TestWhatHasHappenedIsToldInTheOrderOfTheJournal(t *testing.T) {
 		{Index: 2, Kind: record.ModelStep, Text: "cd", Calls: make([]record.Call, 1)},
 		{Index: 3, Kind: record.ToolStep, CallID: "2-1", Outcome: "answered"},
 	}
-	require.NoError(t, f.replay(t.Context(), "ab\n\ncd\n\nef", []events.StepEvent{step(1, "finished"), step(4, "started")}))
+	require.NoError(t, f.replay(t.Context(), "ab\n\ncd\n\nef",
+		[]events.StepEvent{step(1, "finished"), step(4, "started")}))
 	assert.Equal(t, []string{
 		"open 1", "ab", "close", "look of 1", "got one of 1", "open 2", "cd", "\n\nef", "close", "look of 2",
 	}, l.heard)

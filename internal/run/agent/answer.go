@@ -63,8 +63,8 @@ const demo = "demo"
 // repairs is how often a model is asked for a better answer: one with text, or one that fits the schema.
 const repairs = 1
 
-// objection is the message with which the model is asked for a better answer. An empty reply needs one, too: for the same
-// conversation models often return another empty reply.
+// objection is the message with which the model is asked for a better answer. An empty reply needs one, too: for
+// the same conversation models often return another empty reply.
 func (s *session) objection(ctx context.Context, step record.Step) string {
 	if s.wanted == nil {
 		return "Your reply was empty. Reply to the message above."

@@ -87,18 +87,25 @@ func TestTextsOfStepsAreJoinedByABlankLine(t *testing.T) {
 		replies []spoken
 		pieces  []string
 	}{
-		"two":               {[]spoken{speaksAndCalls("Let me ", "check"), speaks("It is", " 5")}, []string{"Let me ", "check", "\n\n", "It is", " 5"}},
+		"two": {[]spoken{speaksAndCalls("Let me ", "check"), speaks("It is", " 5")},
+			[]string{"Let me ", "check", "\n\n", "It is", " 5"}},
 		"the first is none": {[]spoken{speaksAndCalls(), speaks("It is 5")}, []string{"It is 5"}},
 		"the last is none":  {[]spoken{speaksAndCalls("Done"), speaks()}, []string{"Done"}},
 		"one between is none": {[]spoken{speaksAndCalls("A"), speaksAndCalls(), speaksAndCalls("\n"), speaks("B")},
 			[]string{"A", "\n\n", "B"}},
-		"the first is blank":   {[]spoken{speaksAndCalls("\n", "\n"), speaks("It is 5")}, []string{"It is 5"}},
-		"a heading":            {[]spoken{speaksAndCalls("for you."), speaks("# Result")}, []string{"for you.", "\n\n", "# Result"}},
-		"after a line":         {[]spoken{speaksAndCalls("for you.\n"), speaks("# Result")}, []string{"for you.\n", "\n", "# Result"}},
-		"after a blank line":   {[]spoken{speaksAndCalls("for you.\n\n"), speaks("# Result")}, []string{"for you.\n\n", "# Result"}},
-		"with blank lines":     {[]spoken{speaksAndCalls("for you.\n\n"), speaks("\n", "\n", "# Result")}, []string{"for you.\n\n", "# Result"}},
-		"with a line end":      {[]spoken{speaksAndCalls("for you."), speaks("\n# Result")}, []string{"for you.", "\n\n", "# Result"}},
-		"with an indentation":  {[]spoken{speaksAndCalls("so:"), speaks("\n", "  ", "  code")}, []string{"so:", "\n\n", "    code"}},
+		"the first is blank": {[]spoken{speaksAndCalls("\n", "\n"), speaks("It is 5")}, []string{"It is 5"}},
+		"a heading": {[]spoken{speaksAndCalls("for you."), speaks("# Result")},
+			[]string{"for you.", "\n\n", "# Result"}},
+		"after a line": {[]spoken{speaksAndCalls("for you.\n"), speaks("# Result")},
+			[]string{"for you.\n", "\n", "# Result"}},
+		"after a blank line": {[]spoken{speaksAndCalls("for you.\n\n"), speaks("# Result")},
+			[]string{"for you.\n\n", "# Result"}},
+		"with blank lines": {[]spoken{speaksAndCalls("for you.\n\n"), speaks("\n", "\n", "# Result")},
+			[]string{"for you.\n\n", "# Result"}},
+		"with a line end": {[]spoken{speaksAndCalls("for you."), speaks("\n# Result")},
+			[]string{"for you.", "\n\n", "# Result"}},
+		"with an indentation": {[]spoken{speaksAndCalls("so:"), speaks("\n", "  ", "  code")},
+			[]string{"so:", "\n\n", "    code"}},
 		"only the answer":      {[]spoken{speaks("\n", " A", "\n")}, []string{"\n A", "\n"}},
 		"nothing that is seen": {[]spoken{speaksAndCalls("A"), speaks("\u200B", "\u00A0")}, []string{"A"}},
 	} {
@@ -194,8 +201,10 @@ func TestARunThatStaysEmptyEndsEmpty(t *testing.T) {
 		"after a call":            {[]spoken{speaksAndCalls(), speaks()}, acts, "empty", ""},
 		"after a text":            {[]spoken{speaksAndCalls("Done."), speaks()}, acts, "stop", "Done."},
 		"a call when asked again": {[]spoken{speaks(), speaksAndCalls(), speaks()}, acts, "empty", ""},
-		"the demo model":          {[]spoken{speaks()}, func(t *agent.Task) { t.Agent.Spec.Model.Provider = "demo" }, "empty", ""},
-		"no step is left":         {[]spoken{speaks()}, func(t *agent.Task) { t.Agent.Spec.Limits.MaxSteps = &one }, "empty", ""},
+		"the demo model": {[]spoken{speaks()},
+			func(t *agent.Task) { t.Agent.Spec.Model.Provider = "demo" }, "empty", ""},
+		"no step is left": {[]spoken{speaks()},
+			func(t *agent.Task) { t.Agent.Spec.Limits.MaxSteps = &one }, "empty", ""},
 	} {
 		m := &speaker{replies: c.replies}
 		s := newStage(m, c.change)

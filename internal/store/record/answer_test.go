@@ -20,12 +20,14 @@ func TestTheAnswerIsTheTextsOfTheStepsInParagraphs(t *testing.T) {
 		steps      []record.Step
 		text, kept string
 	}{
-		"nothing":         {nil, "", ""},
-		"an answer":       {[]record.Step{answering("A")}, "A", ""},
-		"as it was made":  {[]record.Step{answering("\n A\n")}, "\n A\n", ""},
-		"two texts":       {[]record.Step{calling("A"), tool, answering("B")}, "A\n\nB", "A"},
-		"three texts":     {[]record.Step{calling("A"), tool, calling("B"), tool, answering("C")}, "A\n\nB\n\nC", "A\n\nB"},
-		"a heading":       {[]record.Step{calling("for you."), answering("\n# Result")}, "for you.\n\n# Result", "for you."},
+		"nothing":        {nil, "", ""},
+		"an answer":      {[]record.Step{answering("A")}, "A", ""},
+		"as it was made": {[]record.Step{answering("\n A\n")}, "\n A\n", ""},
+		"two texts":      {[]record.Step{calling("A"), tool, answering("B")}, "A\n\nB", "A"},
+		"three texts": {[]record.Step{calling("A"), tool, calling("B"), tool, answering("C")},
+			"A\n\nB\n\nC", "A\n\nB"},
+		"a heading": {[]record.Step{calling("for you."), answering("\n# Result")},
+			"for you.\n\n# Result", "for you."},
 		"line ends":       {[]record.Step{calling("A\n\n"), answering("\n\nB")}, "A\n\nB", "A\n\n"},
 		"a blank text":    {[]record.Step{calling(" \n\n"), tool, answering("B")}, "B", ""},
 		"blank between":   {[]record.Step{calling("A"), calling("\u00A0"), answering("B")}, "A\n\nB", "A"},

@@ -357,7 +357,8 @@ func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 		return nil, fmt.Errorf("record: the result of run %s: %w", r.ID(), err)
 	}
 	last := Step{
-		Kind: ModelStep, Attempt: r.Attempt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt, Text: Behind(result.Answer, steps),
+		Kind: ModelStep, Attempt: r.Attempt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,
+		Text:        Behind(result.Answer, steps),
 		InputTokens: r.Usage.InputTokens, OutputTokens: r.Usage.OutputTokens, Finish: result.Finish, Tries: 1,
 	}
 	for _, step := range steps {
@@ -369,8 +370,8 @@ func (s *Store) Steps(ctx context.Context, r Run) ([]Step, error) {
 	return append(steps, last), nil
 }
 
-// Reconstructible reports whether a step that has ended its run can be rebuilt from the run's result and the steps before,
-// so that it need not be in the journal.
+// Reconstructible reports whether a step that has ended its run can be rebuilt from the run's result and the steps
+// before, so that it need not be in the journal.
 func (step Step) Reconstructible(before []Step, answer, finish string) bool {
 	return step.Kind == ModelStep && len(step.Calls) == 0 && step.Tries <= 1 && step.RequestID == "" &&
 		step.LeftOut == 0 && !step.AnsweredOnly && step.Shortened == 0 &&
