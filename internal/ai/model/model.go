@@ -166,6 +166,7 @@ type Request struct {
 	Instructions string
 	Messages     []Message
 	Tools        []ToolSpec
+	Options      Options
 	Try          int // how often this call has failed before
 }
 

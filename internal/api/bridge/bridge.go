@@ -146,8 +146,9 @@ func (b *Bridge) Outlast(
 // one before was decided in the same way: perhaps by this very request.
 func (b *Bridge) Resume(
 	ctx context.Context, p tenant.Principal, run string, pause int, decisions []record.Decision, push *record.Push,
+	changed *record.Context,
 ) error {
-	_, err := b.Intake.Resume(ctx, p, run, "", decisions, push)
+	_, err := b.Intake.Resume(ctx, p, run, "", decisions, push, changed)
 	if problem.Is(err, "not_awaiting_input") || problem.Is(err, "interrupts_mismatch") {
 		list, _ := b.Store.PausesOf(ctx, run, max(pause-2, 0), 2) // where they cannot be read, err is the answer
 		same := func(p record.Pause) bool {

@@ -26,17 +26,17 @@ import (
 type whole struct {
 	of     record.Run
 	input  record.Input
-	told   echo
 	pauses []record.Pause
 	steps  []record.Step
 	result *view.Result // as the reader may see it; nil: none
-	warmth float64      // the temperature
+	warmth float64      // the temperature of the agent
 }
 
 // part is a response: a run from one pause to the next.
 type part struct {
 	ref
 	*whole
+	given
 
 	before *record.Pause // the pause before it; nil: the run begins with it
 	asked  *record.Pause // the pause that ends it; nil: none does
@@ -51,9 +51,6 @@ func (s *Server) read(ctx context.Context, reads citation.Reader, e record.RunEn
 	r, w := e.Value, &whole{of: e.Value}
 	var err error
 	if w.input, err = s.Store.Input(ctx, r); err != nil {
-		return nil, err
-	}
-	if w.told, err = bridge.Echo[echo](w.input); err != nil {
 		return nil, err
 	}
 	if r.Pause > 0 {
@@ -80,6 +77,10 @@ func (s *Server) read(ctx context.Context, reads citation.Reader, e record.RunEn
 // cut takes a response out of a run. It returns a problem of kind NotFound for one that has not begun.
 func (w *whole) cut(n int) (*part, error) {
 	p := &part{ref: ref{run: w.of.ID(), part: n}, whole: w}
+	var err error
+	if p.given, err = until(w.input, w.pauses, n); err != nil {
+		return nil, err
+	}
 	from, to := -1, math.MaxInt // indexes of steps: the part has those above from, up to to
 	for i := range w.pauses {
 		switch pause := &w.pauses[i]; pause.Number {
@@ -113,11 +114,8 @@ func (w *whole) cut(n int) (*part, error) {
 	return p, nil
 }
 
-// temperature is that of the request, of the agent, or 1, which providers take.
+// temperature is that of the agent, or 1, which providers take.
 func (s *Server) temperature(ctx context.Context, w *whole) (float64, error) {
-	if c := w.input.Context; c != nil && c.Temperature != nil {
-		return *c.Temperature, nil
-	}
 	a, err := record.Version[catalog.Agent](ctx, s.Store, record.Of(w.of.Organization), w.of.Agent, w.of.AgentVersion)
 	if problem.Is(err, "not_found") {
 		return 1, nil
@@ -167,34 +165,21 @@ func (p *part) answer() string {
 func (s *Server) response(p *part) Response {
 	r := Response{
 		ID: p.String(), Object: "response", CreatedAt: p.of.CreatedAt.Unix(), Status: p.status(),
-		Model: cmp.Or(p.told.Model, p.of.Agent), Conversation: ResponseConversation{ID: p.of.Chat}, Output: s.items(p),
-		Tools: []FunctionTool{}, ToolChoice: "auto", Truncation: cmp.Or(p.told.Truncation, "auto"),
-		ParallelToolCalls: true, Text: TextField{Format: p.told.Format.answer()}, TopP: 1, Temperature: p.warmth,
-		Reasoning: json.RawMessage("null"), Store: true, Background: p.told.Background, ServiceTier: "default",
-		Metadata: map[string]string{}, SafetyIdentifier: optional(p.told.SafetyIdentifier),
-		PromptCacheKey: optional(p.told.PromptCacheKey), PreviousResponseID: optional(p.told.Previous),
+		Model: cmp.Or(p.echo.Model, p.of.Agent), Conversation: ResponseConversation{ID: p.of.Chat}, Output: s.items(p),
+		Tools: []FunctionTool{}, ToolChoice: shownChoice(p.context), Truncation: cmp.Or(p.echo.Truncation, "auto"),
+		ParallelToolCalls: !p.context.OneCall, Text: TextField{Format: p.echo.Format.answer()}, TopP: 1,
+		Temperature: p.warmth, Reasoning: shownReasoning(p.context), Store: !p.context.Unstored, Background: p.echo.Background, ServiceTier: "default",
+		Metadata: map[string]string{}, SafetyIdentifier: optional(p.echo.SafetyIdentifier),
+		PromptCacheKey: optional(p.echo.PromptCacheKey), PreviousResponseID: optional(p.echo.Previous),
 	}
 	if p.before != nil {
 		r.PreviousResponseID = new(ref{p.run, p.part - 1}.String())
 		r.CreatedAt = p.before.Decided.At.Unix()
 	}
-	if p.input.Metadata != nil {
-		r.Metadata = p.input.Metadata
+	if p.metadata != nil {
+		r.Metadata = p.metadata
 	}
-	if c := p.input.Context; c != nil {
-		r.MaxOutputTokens = c.MaxTokens
-		own, _ := p.told.instructions(c.Instructions)
-		r.Instructions = optional(own)
-		for i, f := range c.Functions {
-			t := FunctionTool{
-				Type: "function", Name: f.Name, Description: optional(f.Description), Parameters: f.Parameters,
-			}
-			if i < len(p.told.Strict) {
-				t.Strict = p.told.Strict[i]
-			}
-			r.Tools = append(r.Tools, t)
-		}
-	}
+	p.addContext(&r)
 	switch r.Status {
 	case completed:
 		r.CompletedAt = new(p.ended().Unix())
@@ -210,6 +195,29 @@ func (s *Server) response(p *part) Response {
 			TotalTokens: p.usage.InputTokens + p.usage.OutputTokens}
 	}
 	return r
+}
+
+// addContext adds what the client has given the run for this part.
+func (p *part) addContext(r *Response) {
+	c := p.context
+	r.MaxOutputTokens = c.MaxTokens
+	if c.Temperature != nil {
+		r.Temperature = *c.Temperature
+	}
+	if c.TopP != nil {
+		r.TopP = *c.TopP
+	}
+	own, _ := p.echo.instructions(c.Instructions)
+	r.Instructions = optional(own)
+	for i, f := range c.Functions {
+		t := FunctionTool{
+			Type: "function", Name: f.Name, Description: optional(f.Description), Parameters: f.Parameters,
+		}
+		if i < len(p.echo.Strict) {
+			t.Strict = p.echo.Strict[i]
+		}
+		r.Tools = append(r.Tools, t)
+	}
 }
 
 // ended is when a part was completed.
@@ -335,7 +343,7 @@ func (p *part) inputs() []ResponseItem {
 		return list
 	}
 	if c := p.input.Context; c != nil {
-		_, joined := p.told.instructions(c.Instructions)
+		_, joined := p.echo.instructions(c.Instructions)
 		for i, said := range joined { // wherever they stood: the model is shown them first
 			list = append(list, message(fmt.Sprintf("msg_%s_sys_%d", p.run, i), said.role, completed,
 				inputText(said.text)))

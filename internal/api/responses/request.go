@@ -27,20 +27,20 @@ type CreateResponse struct {
 	StreamOptions      *streamOptions    `json:"stream_options,omitempty" shape:"object|null" doc:"include_obfuscation must not be true"`
 	Background         bool              `json:"background,omitempty" nullable:"true" doc:"true: answer at once; runs go on in either case when a client leaves"`
 	Tools              []ToolParam       `json:"tools,omitempty" nullable:"true" doc:"functions that the client executes: a call of one ends the response, and its output goes on with it"`
-	ToolChoice         json.RawMessage   `json:"tool_choice,omitempty" shape:"string|object|null" doc:"auto: the model chooses among the agent's tools and the client's"`
-	ParallelToolCalls  *bool             `json:"parallel_tool_calls,omitempty" nullable:"true" doc:"true"`
+	ToolChoice         json.RawMessage   `json:"tool_choice,omitempty" shape:"string|object|null" doc:"auto: the model chooses among the agent's tools and the client's; none; required, or a function of tools: until the first call"`
+	ParallelToolCalls  *bool             `json:"parallel_tool_calls,omitempty" nullable:"true" doc:"false: at most one call in each reply of the model"`
 	Text               *TextParam        `json:"text,omitempty" shape:"TextParam|null"`
 	Metadata           map[string]string `json:"metadata,omitempty" nullable:"true"`
 	Temperature        *float64          `json:"temperature,omitempty" nullable:"true" doc:"instead of the agent's, 0 to 2"`
 	MaxOutputTokens    *int              `json:"max_output_tokens,omitempty" nullable:"true" doc:"of each reply of the model, at most the agent's"`
-	TopP               *float64          `json:"top_p,omitempty" nullable:"true" doc:"1"`
+	TopP               *float64          `json:"top_p,omitempty" nullable:"true" doc:"0 to 1"`
 	PresencePenalty    *float64          `json:"presence_penalty,omitempty" nullable:"true" doc:"0"`
 	FrequencyPenalty   *float64          `json:"frequency_penalty,omitempty" nullable:"true" doc:"0"`
 	TopLogprobs        *int              `json:"top_logprobs,omitempty" nullable:"true" doc:"0"`
 	MaxToolCalls       *int              `json:"max_tool_calls,omitempty" nullable:"true" doc:"null: the agent's limits bound its calls"`
-	Reasoning          *reasoning        `json:"reasoning,omitempty" shape:"object|null" doc:"without effort and summary"`
+	Reasoning          *reasoning        `json:"reasoning,omitempty" shape:"object|null" doc:"effort: none, minimal, low, medium, high or xhigh, for OpenAI's API; other providers are asked without it"`
 	Truncation         string            `json:"truncation,omitempty" nullable:"true" enum:"auto" doc:"old turns of the conversation are left out where the model's context is full; the request's own input never is"`
-	Store              *bool             `json:"store,omitempty" nullable:"true" doc:"true: runs are durable; DELETE /responses/{response_id} removes one"`
+	Store              *bool             `json:"store,omitempty" nullable:"true" doc:"false: the chat is deleted a minute after its run has ended; not in the background, nor in a conversation"`
 	ServiceTier        string            `json:"service_tier,omitempty" nullable:"true" enum:"auto,default"`
 	Include            []string          `json:"include,omitempty" nullable:"true" doc:"nothing more can be included; message.output_text.logprobs is refused"`
 	SafetyIdentifier   string            `json:"safety_identifier,omitempty" nullable:"true" doc:"kept, of no effect"`
@@ -151,8 +151,8 @@ const logprobs = "message.output_text.logprobs"
 
 // check refuses what a request asks for and an agent cannot do. Members that ask for what happens anyway are accepted.
 func (r *CreateResponse) check() error {
-	var choice string
-	_ = json.Unmarshal(r.ToolChoice, &choice) // of what is no text, nothing
+	_, _, badChoice := choice(r.ToolChoice)
+	unstored := other(r.Store, true)
 	const leftOut = "old turns of the conversation are left out where the model's context is full"
 	return cmp.Or(
 		refuse(r.Model == "", "model", "is required: an agent's id or name"),
@@ -162,7 +162,7 @@ func (r *CreateResponse) check() error {
 		refuse(!bridge.IsNull(r.Prompt), "prompt",
 			"must be null: prompts are not kept here; instructions are the agent's"),
 		refuse(!bridge.IsNull(r.ContextManagement), "context_management", "must be null: "+leftOut),
-		refuse(other(r.TopP, 1), "top_p", "must be 1: models are asked without it"),
+		refuse(r.TopP != nil && !(*r.TopP >= 0 && *r.TopP <= 1), "top_p", "must be between 0 and 1"),
 		refuse(other(r.PresencePenalty, 0), "presence_penalty", "must be 0: models are asked without it"),
 		refuse(other(r.FrequencyPenalty, 0), "frequency_penalty", "must be 0: models are asked without it"),
 		refuse(other(r.TopLogprobs, 0), "top_logprobs", "must be 0: probabilities are not kept"),
@@ -170,10 +170,8 @@ func (r *CreateResponse) check() error {
 		refuse(r.MaxOutputTokens != nil && *r.MaxOutputTokens < 16, "max_output_tokens", "must be at least 16"),
 		refuse(r.Temperature != nil && !(*r.Temperature >= 0 && *r.Temperature <= 2), "temperature",
 			"must be between 0 and 2"),
-		refuse(other(r.ParallelToolCalls, true), "parallel_tool_calls",
-			"must be true: a model may ask for several calls at once"),
-		refuse(other(r.Store, true), "store",
-			"must be true: runs are durable; DELETE /responses/{response_id} removes one"),
+		refuse(unstored && r.Background, "store", "must be true in the background: the response is read later"),
+		refuse(unstored && !bridge.IsNull(r.Conversation), "store", "must be true in a conversation, which is stored"),
 		refuse(r.Truncation != "" && r.Truncation != "auto", "truncation", "must be auto: "+leftOut),
 		refuse(r.Text != nil && r.Text.Verbosity != "" && r.Text.Verbosity != "medium", "text.verbosity",
 			"must be medium: models are asked without it"),
@@ -183,12 +181,11 @@ func (r *CreateResponse) check() error {
 		refuse(len(r.PromptCacheKey) > maxIdentifier, "prompt_cache_key", "must have at most 64 characters"),
 		refuse(slices.Contains(r.Include, logprobs), fmt.Sprintf("include[%d]", slices.Index(r.Include, logprobs)),
 			logprobs+" is not kept"),
-		refuse(r.Reasoning != nil && (r.Reasoning.Effort != nil || r.Reasoning.Summary != nil), "reasoning",
-			"must have neither effort nor summary: models are asked without them"),
+		refuse(r.Reasoning != nil && r.Reasoning.Summary != nil, "reasoning.summary",
+			"must be null: summaries are not kept"),
 		refuse(r.StreamOptions != nil && r.StreamOptions.IncludeObfuscation, "stream_options.include_obfuscation",
 			"must be false: events are not padded"),
-		refuse(!bridge.IsNull(r.ToolChoice) && choice != "auto", "tool_choice",
-			"must be auto: the model chooses among the agent's and the client's tools"),
+		badChoice,
 	)
 }
 
@@ -227,11 +224,19 @@ func (r *CreateResponse) chatID() (string, error) {
 	return id, nil
 }
 
-// context is what a request brings beside the message.
-func (r *CreateResponse) context(in input) (*record.Context, error) {
+// context is what a request brings beside the message, and what a response says of it.
+func (r *CreateResponse) context(in input) (*record.Context, echo, error) {
 	c := &record.Context{
 		Before: in.before, Temperature: r.Temperature, MaxTokens: r.MaxOutputTokens,
+		OneCall: other(r.ParallelToolCalls, true), Unstored: other(r.Store, true),
 	}
+	if other(r.TopP, 1) {
+		c.TopP = r.TopP
+	}
+	if r.Reasoning != nil && r.Reasoning.Effort != nil {
+		c.Effort = *r.Reasoning.Effort
+	}
+	c.ToolChoice, c.Tool, _ = choice(r.ToolChoice) // which check has read
 	var instructions []string
 	if r.Instructions != "" {
 		instructions = append(instructions, r.Instructions)
@@ -248,7 +253,7 @@ func (r *CreateResponse) context(in input) (*record.Context, error) {
 	for i, t := range r.Tools {
 		at := fmt.Sprintf("body.tools[%d]", i)
 		if t.Type != "function" {
-			return nil, problem.InvalidField(at+".type",
+			return nil, told, problem.InvalidField(at+".type",
 				"must be function: what else an agent can do, it has by itself (see its toolkits and knowledge bases)")
 		}
 		c.Functions = append(c.Functions, bridge.Function(t.Name, t.Description, t.Parameters))
@@ -256,10 +261,10 @@ func (r *CreateResponse) context(in input) (*record.Context, error) {
 	}
 	var err error
 	if told.Format, c.OutputSchema, err = r.format(); err != nil {
-		return nil, err
+		return nil, told, err
 	}
 	c.Echo, err = json.Marshal(told)
-	return c, err
+	return c, told, err
 }
 
 // format is the form of the answer that a request asks for, nil for none, and its schema. It has the members that mean
@@ -288,7 +293,8 @@ func (r *CreateResponse) format() (*TextFormat, json.RawMessage, error) {
 // fields are our names of what a request brings, and the request's.
 var fields = strings.NewReplacer("context.functions", "body.tools", "context.before", "body.input",
 	"context.output_schema", "body.text.format.schema", "context.instructions", "body.instructions",
-	"context.temperature", "body.temperature", "context.max_tokens", "body.max_output_tokens", "context.echo", "body")
+	"context.temperature", "body.temperature", "context.top_p", "body.top_p", "context.effort",
+	"body.reasoning.effort", "context.tool_choice", "body.tool_choice", "context.max_tokens", "body.max_output_tokens", "context.echo", "body")
 
 // field is the request's name for a field of ours.
 func field(ours string) string {

@@ -204,7 +204,7 @@ func TestOnlyWhatFormsTheAnswerIsToldOfItsFormat(t *testing.T) {
 	} {
 		var r CreateResponse
 		require.NoError(t, json.Unmarshal([]byte(`{"text":{"format":`+format+`}}`), &r))
-		c, err := r.context(input{})
+		c, _, err := r.context(input{})
 		if p, ok := problem.As(err); ok {
 			assert.Equal(t, told, p.Fields[0].Location+": "+p.Fields[0].Message, format)
 			continue
@@ -217,24 +217,34 @@ func TestOnlyWhatFormsTheAnswerIsToldOfItsFormat(t *testing.T) {
 	}
 }
 
+const badChoice = `must be auto, none, required, or {"type": "function", "name": …} with a function of tools`
+
 // Members that are read with the body are refused in the same words as those that are read later.
 func TestWhatNoAgentCanDoIsRefused(t *testing.T) {
 	for member, told := range map[string]string{
-		`"reasoning":"x"`:          "body.reasoning: must be an object",
-		`"reasoning":{"effort":7}`: "body.reasoning.effort: must be a string",
-		`"reasoning":{"summary":"auto"}`: "body.reasoning: must have neither effort nor summary: " +
-			"models are asked without them",
-		`"reasoning":{"effort":null}`: "",
-		`"stream_options":[]`:         "body.stream_options: must be an object",
+		`"reasoning":"x"`:                "body.reasoning: must be an object",
+		`"reasoning":{"effort":7}`:       "body.reasoning.effort: must be a string",
+		`"reasoning":{"summary":"auto"}`: "body.reasoning.summary: must be null: summaries are not kept",
+		`"reasoning":{"effort":null}`:    "", `"reasoning":{"effort":"high","summary":null}`: "",
+		`"stream_options":[]`: "body.stream_options: must be an object",
 		`"stream_options":{"include_obfuscation":true}`: "body.stream_options.include_obfuscation: must be false: " +
 			"events are not padded",
 		`"stream_options":{"include_obfuscation":null}`: "",
-		`"tool_choice":{"type":"function"}`: "body.tool_choice: must be auto: " +
-			"the model chooses among the agent's and the client's tools",
-		`"tool_choice":"auto"`: "",
+		`"tool_choice":{"type":"function"}`:             "body.tool_choice: " + badChoice,
+		`"tool_choice":{"type":"allowed_tools"}`:        "body.tool_choice: " + badChoice,
+		`"tool_choice":"any"`:                           "body.tool_choice: " + badChoice,
+		`"tool_choice":["none"]`:                        "body.tool_choice: " + badChoice,
+		`"tool_choice":"auto"`:                          "",
+		`"tool_choice":"none"`:                          "",
+		`"tool_choice":"required"`:                      "",
+		`"tool_choice":{"type":"function","name":"f"}`:  "",
+		`"store":false`:                                 "",
+		`"store":false,"background":true`:               "body.store: must be true in the background: the response is read later",
+		`"store":false,"conversation":"c"`:              "body.store: must be true in a conversation, which is stored",
+		`"parallel_tool_calls":false`:                   "",
 		`"include":["x","message.output_text.logprobs"]`: "body.include[1]: " +
 			"message.output_text.logprobs is not kept",
-		`"top_p":0.5`: "body.top_p: must be 1: models are asked without it",
+		`"top_p":0.5`: "", `"top_p":0`: "", `"top_p":1.1`: "body.top_p: must be between 0 and 1",
 		`"top_p":1,"store":true,"parallel_tool_calls":true`: "",
 		`"frequency_penalty":0.1`: "body.frequency_penalty: must be 0: " +
 			"models are asked without it",
@@ -258,7 +268,7 @@ func TestInstructionsArePartedAgain(t *testing.T) {
 			nil, {{"system", "a"}}, {{"developer", "a\n\nb"}, {"system", ""}, {"system", "\n\nc"}},
 			{{"system", ""}, {"system", "a"}},
 		} {
-			c, err := (&CreateResponse{Instructions: own}).context(input{system: said})
+			c, _, err := (&CreateResponse{Instructions: own}).context(input{system: said})
 			require.NoError(t, err)
 			var e echo
 			require.NoError(t, json.Unmarshal(c.Echo, &e))

@@ -17,9 +17,6 @@ package responses
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -70,7 +67,7 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	if err != nil {
 		return Begun{}, err
 	}
-	brought, err := r.context(in)
+	brought, shown, err := r.context(in)
 	if err != nil {
 		return Begun{}, err
 	}
@@ -78,7 +75,7 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	if err != nil {
 		return Begun{}, err
 	}
-	c := &creation{Server: s, who: p, request: r, in: in, brought: brought, agent: agent, chat: chat}
+	c := &creation{Server: s, who: p, request: r, in: in, brought: brought, echo: shown, agent: agent, chat: chat}
 	next, err := c.goOn(ctx)
 	if err == nil && next == nil {
 		posted, err = c.Post(ctx, p, intake.Message{
@@ -118,6 +115,7 @@ type creation struct {
 	request CreateResponse
 	in      input
 	brought *record.Context
+	echo    echo
 	agent   string
 	chat    string
 }
@@ -146,6 +144,9 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 	if len(c.in.outputs) > 0 {
 		return c.resume(ctx, e, before.part)
 	}
+	if err := c.mayFollow(ctx, e.Value); err != nil {
+		return nil, err
+	}
 	if before.part < last {
 		return nil, problem.InvalidField(field, "is not the last response of its conversation, which is %s",
 			ref{before.run, last})
@@ -159,6 +160,22 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 			chat.Value.LastRun)
 	}
 	return nil, err
+}
+
+// mayFollow returns nil when a message may follow a run. A run of a client that wants nothing stored has no message
+// after it.
+func (c *creation) mayFollow(ctx context.Context, r record.Run) error {
+	if !r.Status.Terminal() {
+		return nil
+	}
+	if c.brought.Unstored {
+		return problem.InvalidField("body.store", "must be true in a conversation, which is stored")
+	}
+	in, err := c.Store.Input(ctx, r)
+	if err == nil && in.Context != nil && in.Context.Unstored {
+		err = missing("body.previous_response_id", "response "+c.request.PreviousResponseID)
+	}
+	return err
 }
 
 func missing(field, what string) error {
@@ -269,7 +286,8 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 	if len(c.in.text)+c.in.current() > 0 {
 		return nil, c.tooEarly()
 	}
-	if err := c.unchanged(ctx, e.Value); err != nil {
+	changed, err := c.changed(ctx, e.Value)
+	if err != nil {
 		return nil, err
 	}
 	pause, err := c.Store.PauseOf(ctx, e.Value.ID(), part+1)
@@ -287,7 +305,7 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 	if d := pause.Decided; d != nil && record.SameDecisions(d.List, decisions) {
 		return next, nil
 	}
-	if err := c.Resume(ctx, c.who, e.Value.ID(), next.part, decisions, nil); err != nil {
+	if err := c.Resume(ctx, c.who, e.Value.ID(), next.part, decisions, nil, changed); err != nil {
 		return nil, err
 	}
 	return next, nil
@@ -301,59 +319,6 @@ func (c *creation) mayAnswer(ctx context.Context, r record.Run) error {
 			"must be the answer alone: a response waits for it, and its run has its conversation")
 	}
 	return c.unchanged(ctx, r)
-}
-
-// unchanged returns nil when the request brings for the run what it has, or nothing: it goes on as it began. Clients
-// send their tools and instructions each time.
-func (c *creation) unchanged(ctx context.Context, r record.Run) error {
-	if r.Agent != c.agent {
-		return problem.InvalidField("body.model", "the response that waits is of the agent %s", r.Agent)
-	}
-	in, err := c.Store.Input(ctx, r)
-	if err != nil {
-		return err
-	}
-	had := record.Context{}
-	if in.Context != nil {
-		had = *in.Context
-	}
-	told, err := bridge.Echo[echo](in)
-	if err != nil {
-		return err
-	}
-	own, system := told.instructions(had.Instructions)
-	for _, of := range []struct {
-		field  string
-		wanted bool
-		same   bool
-	}{
-		{"tools", len(c.brought.Functions) > 0, slices.EqualFunc(c.brought.Functions, had.Functions, sameFunction)},
-		{"instructions", c.request.Instructions != "", c.request.Instructions == own},
-		{"text.format", len(c.brought.OutputSchema) > 0, sameJSON(c.brought.OutputSchema, had.OutputSchema)},
-		{"temperature", c.brought.Temperature != nil, reflect.DeepEqual(c.brought.Temperature, had.Temperature)},
-		{"max_output_tokens", c.brought.MaxTokens != nil, reflect.DeepEqual(c.brought.MaxTokens, had.MaxTokens)},
-		{"metadata", len(c.request.Metadata) > 0, maps.Equal(c.request.Metadata, in.Metadata)},
-	} {
-		if of.wanted && !of.same {
-			return problem.InvalidField("body."+of.field,
-				"must be left out, or be that of the response that waits: its run goes on as it began")
-		}
-	}
-	same := func(a, b spoken) bool { return a.text == b.text }
-	if len(c.in.system) > 0 && !slices.EqualFunc(c.in.system, system, same) {
-		return problem.InvalidField("body.input", "its messages of system and developer must be left out, or be those "+
-			"of the response that waits: its run goes on as it began")
-	}
-	return nil
-}
-
-func sameFunction(a, b record.Function) bool {
-	return a.Name == b.Name && a.Description == b.Description && sameJSON(a.Parameters, b.Parameters)
-}
-
-func sameJSON(a, b json.RawMessage) bool {
-	var one, other any
-	return json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil && reflect.DeepEqual(one, other)
 }
 
 // decisions are what the request says to each thing that the run waits for.

@@ -20,7 +20,7 @@ type Response struct {
 	Output             []ResponseItem       `json:"output"`
 	Error              *ResponseError       `json:"error" shape:"ResponseError|null"`
 	Tools              []FunctionTool       `json:"tools" doc:"functions of the client; the agent's tools are not shown"`
-	ToolChoice         string               `json:"tool_choice" enum:"auto"`
+	ToolChoice         json.RawMessage      `json:"tool_choice" shape:"string|object"`
 	Truncation         string               `json:"truncation" enum:"auto"`
 	ParallelToolCalls  bool                 `json:"parallel_tool_calls"`
 	Text               TextField            `json:"text"`

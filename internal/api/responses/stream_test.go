@@ -197,7 +197,7 @@ func TestTheFormatOfAnAnswerIsWhole(t *testing.T) {
 			`"name":"n","description":"d","schema":{},"strict":true}`,
 	} {
 		p := told("x")
-		require.NoError(t, json.Unmarshal([]byte(format), &p.told.Format))
+		require.NoError(t, json.Unmarshal([]byte(format), &p.echo.Format))
 		raw, err := json.Marshal((&Server{}).response(p).Text.Format)
 		require.NoError(t, err)
 		assert.JSONEq(t, want, string(raw), format)

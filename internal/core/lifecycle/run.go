@@ -274,3 +274,10 @@ func (r Run) Billed() bool { return r.Status == Completed }
 
 // ID returns the run's identifier.
 func (r Run) ID() string { return r.RunID }
+
+// Delete makes the chat one that is deleted. A chat that is begun again under its id is another one.
+func (c *Chat) Delete() {
+	c.Deleted, c.ActiveRun, c.LastRun, c.Title = true, "", "", ""
+	c.Epoch++
+	c.Turn, c.Agents = 0, nil
+}

@@ -260,10 +260,7 @@ func responsesScenarios() []Story {
 			x.chat("message", "hm?", "chat_id", asked.text("conversation", "id")).problem(409, "chat_busy")
 			x.respond(answer("call_"+run+"_0123456789abcdef01234567"), "previous_response_id", id).names("input")
 			x.respond(answer("call_x"), "previous_response_id", id).names("call_id")
-			for field, value := range map[string]any{
-				"instructions": "Be rude.", "temperature": 0.5, "tools": []object{{"type": "function", "name": "g"}},
-				"metadata": object{"a": "b"}, "text": object{"format": object{"type": "json_object"}},
-			} {
+			for field, value := range map[string]any{"metadata": object{"a": "b"}, "store": false} {
 				x.respond(answer(call["call_id"].(string)), "previous_response_id", id, field, value).names(field)
 			}
 			next := x.respond(
@@ -336,6 +333,61 @@ func responsesScenarios() []Story {
 			y.respond([]object{{"type": "item_reference", "id": asked.list("output")[0].(object)["id"]}}).
 				names("input[0].id")
 		}},
+		{Name: "responses/what is sent with an output holds from then on", Run: func(x *Actor) {
+			other := object{"type": "function", "name": "other", "parameters": object{"type": "object"}}
+			asked := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather},
+				"instructions", "Be kind.", "tool_choice", "required", "top_p", 0.5).is(200)
+			assert.Equal(x, "required", asked.text("tool_choice"))
+			outputOf := func(a reply) []object {
+				return []object{{"type": "function_call_output", "call_id": a.output("function_call")["call_id"],
+					"output": "transferred"}}
+			}
+			next := x.respond(outputOf(asked), "previous_response_id", asked.text("id"), "instructions", "Be rude.",
+				"tools", []object{other}, "temperature", 0.5, "parallel_tool_calls", false,
+				"tool_choice", object{"type": "function", "name": "other"},
+				"reasoning", object{"effort": "low"}).is(200)
+			assert.Contains(x, next.said(), "transferred")
+			for _, a := range []reply{next, x.get("/responses/" + next.text("id")).is(200)} {
+				assert.Equal(x, []any{"Be rude.", "other", 0.5, 0.5, false, "other", "low"}, []any{
+					a.text("instructions"), a.text("tools", 0, "name"), a.at("temperature"), a.at("top_p"),
+					a.at("parallel_tool_calls"), a.text("tool_choice", "name"), a.text("reasoning", "effort"),
+				})
+			}
+			assert.Equal(x, asked.body, x.get("/responses/"+asked.text("id")).is(200).body)
+			assert.Equal(x, next.text("id"), x.respond(outputOf(asked), "previous_response_id", asked.text("id"),
+				"instructions", "Be rude.").is(200).text("id"), "it is sent again")
+
+			again := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather}).is(200)
+			for field, value := range map[string]any{
+				"tools[0].name": []object{{"type": "function", "name": "ask_user", "parameters": object{}}},
+				"tools[0].type": []object{{"type": "web_search"}},
+			} {
+				x.respond(outputOf(again), "previous_response_id", again.text("id"), "tools", value).names(field)
+			}
+			x.respond(outputOf(again), "previous_response_id", again.text("id"), "tool_choice",
+				object{"type": "function", "name": "other"}).names("tool_choice")
+			assert.Contains(x, x.respond(outputOf(again), "previous_response_id", again.text("id"),
+				"tools", []object{weather}).is(200).said(), "transferred")
+		}},
+		{Name: "responses/one that is not stored is deleted with its chat", Run: func(x *Actor) {
+			a := x.respond("x", "store", false).is(200)
+			assert.Equal(x, false, a.at("store"))
+			assert.Equal(x, "You said: x", a.said())
+			x.respond("y", "previous_response_id", a.text("id")).problem(404, "not_found")
+			stored := x.respond("x").is(200)
+			x.respond("y", "previous_response_id", stored.text("id"), "store", false).names("store")
+			x.respond("y", "conversation", stored.text("conversation", "id"), "store", false).names("store")
+			x.respond("y", "background", true, "store", false).names("store")
+
+			asked := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather},
+				"store", false).is(200)
+			history := []any{object{"role": "user", "content": tool("get_weather", object{"place": "Oslo"})}}
+			history = append(append(history, asked.list("output")...), object{"type": "function_call_output",
+				"call_id": asked.output("function_call")["call_id"], "output": "cold"})
+			next := x.respond(history, "tools", []object{weather}, "store", false).is(200)
+			assert.Contains(x, next.said(), "cold")
+			assert.Equal(x, false, next.at("store"))
+		}},
 		{Name: "responses/a question is a message, an approval an MCP approval request", Run: func(x *Actor) {
 			asked := x.respond("/ask Which city?")
 			assert.Equal(x, "Which city?", asked.said())
@@ -401,16 +453,17 @@ func responsesScenarios() []Story {
 		}},
 		{Name: "responses/what cannot be done is refused by its name", Run: func(x *Actor) {
 			for field, value := range map[string]any{
-				"top_p": 0.5, "presence_penalty": 1, "frequency_penalty": 1, "top_logprobs": 2, "max_tool_calls": 3,
-				"parallel_tool_calls": false, "store": false, "truncation": "disabled", "service_tier": "flex",
-				"tool_choice": "none", "temperature": 3, "max_output_tokens": 1,
-				"reasoning": object{"effort": "low"}, "include": []string{"message.output_text.logprobs"},
+				"top_p": 1.5, "presence_penalty": 1, "frequency_penalty": 1, "top_logprobs": 2, "max_tool_calls": 3,
+				"parallel_tool_calls": "no", "store": "no", "truncation": "disabled", "service_tier": "flex",
+				"tool_choice": object{"type": "function", "name": "none"}, "temperature": 3, "max_output_tokens": 1,
+				"reasoning.effort": object{"effort": "utmost"}, "include": []string{"message.output_text.logprobs"},
 				"tools": []object{{"type": "web_search"}}, "text": object{"format": object{"type": "yaml"}},
 				"conversation": 7, "metadata": object{"a": strings.Repeat("x", 2000)}, "stream": "yes",
 				"stream_options": object{"include_obfuscation": true}, "input": []object{},
 				"prompt": object{"id": "pmpt_1"}, "context_management": []object{{"type": "compaction"}},
 			} {
-				a := x.respond("x", field, value).names(field)
+				member, _, _ := strings.Cut(field, ".")
+				a := x.respond("x", member, value).names(field)
 				assert.Equal(x, "invalid_request", a.text("error", "type"), field)
 				assert.Equal(x, a.text("message"), a.text("error", "message"))
 			}

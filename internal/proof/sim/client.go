@@ -419,7 +419,7 @@ func (c *client) resume(a *actor) {
 		began := c.now
 		p, t, err := c.as(ctx, d, tenant.LevelRun)
 		if err == nil {
-			_, err = d.intake.Resume(ctx, p, run, "", list, nil)
+			_, err = d.intake.Resume(ctx, p, run, "", list, nil, nil)
 		}
 		// otherwise it is at another pause by now
 		if n := c.to(run); c.powers != nil && c.checker.runs[run].Pause == e.Value.Pause {

@@ -78,6 +78,9 @@ type Task struct {
 	Before        []model.Message
 	Instructions  string
 	Functions     []record.Function
+	Options       model.Options
+	NoTools       bool          // the model is offered none
+	Since         int           // the reply that the last pause was about; -1: there was none. Until then Options.MustCall is met
 	Steps         []record.Step // the journal so far
 	Pauses        [][]record.Interrupt
 	Decided       map[string]record.Decision // by interrupt id
@@ -319,7 +322,13 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 	request := model.Request{
 		Name: s.Agent.Spec.Model.Name, Temperature: s.Agent.Spec.Model.Temperature,
 		MaxTokens:    s.Agent.Spec.Model.MaxTokens,
-		Instructions: s.instructions(), Messages: s.conversation(ctx), Tools: s.specs(),
+		Instructions: s.instructions(), Messages: s.conversation(ctx), Tools: s.specs(), Options: s.Options,
+	}
+	if s.NoTools {
+		request.Tools = nil
+	}
+	if s.calledSince() {
+		request.Options.MustCall = false
 	}
 	step := record.Step{Index: s.next(), Kind: record.ModelStep, Attempt: s.Attempt, StartedAt: s.Host.Now()}
 	reply, said, failure, err := s.converse(ctx, &request, &step)
@@ -347,6 +356,13 @@ func (s *session) cutShort(step record.Step, outcome string) {
 	}
 	step.Kind, step.Outcome = record.CutStep, outcome
 	s.add(step)
+}
+
+// calledSince reports whether the model has made a call since the last pause.
+func (s *session) calledSince() bool {
+	return slices.ContainsFunc(s.steps, func(step record.Step) bool {
+		return step.Kind == record.ModelStep && step.Index > s.Since && len(step.Calls) > 0
+	})
 }
 
 // converse makes one model call and retries temporary failures. Afterwards r is the request that was sent last, and

@@ -121,7 +121,7 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 	switch {
 	case j.Fault != "":
 		return j.end(s, model.Failed, unfit+j.Fault)
-	case decided && (delegated || j.Name == model.AskUser):
+	case decided && decision.Decision == string(lifecycle.Answer): // of a function that may have been taken away since
 		return j.end(s, model.Answered, decision.Message)
 	case delegated:
 		return s.delegate(ctx, j, function)

@@ -59,6 +59,9 @@ func (s *session) take(
 		failure = fmt.Sprintf("the model's calls have %d bytes of arguments, they may have %d", size, maxArguments)
 	default:
 		for n, c := range reply.Calls {
+			if n > 0 && s.Options.OneCall {
+				break
+			}
 			c.Arguments = orNone(ctx, c, request.Tools)
 			call := callOf(n, c, s.labels)
 			if offer, known := s.find(call.Name); known {

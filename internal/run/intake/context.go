@@ -42,6 +42,7 @@ func checkContext(c record.Context) error {
 		problem.InvalidIf(most != nil && *most < 1, "context.max_tokens", "must be at least 1"),
 		problem.InvalidIf(len(c.Echo) > maxEcho, "context.echo", "must have at most %d bytes", maxEcho),
 		checkSchema("context.output_schema", c.OutputSchema),
+		checkChoice(c),
 		checkFunctions(c.Functions),
 		checkBefore(c.Before),
 	)
@@ -95,6 +96,30 @@ func checkFunctions(list []record.Function) error {
 		return problem.InvalidField("context.functions", "must have at most %d bytes together", maxFunctions)
 	}
 	return nil
+}
+
+// suits returns nil when what a client brings goes with an agent, else a problem of kind Invalid.
+func suits(c *record.Context, of catalog.AgentSpec) error {
+	if own := of.OutputSchema; len(c.OutputSchema) > 0 && len(own) > 0 && string(own) != "null" {
+		return problem.InvalidField("context.output_schema", "cannot be set: the agent has an output_schema of its own")
+	}
+	return distinct(c.Functions, of)
+}
+
+// efforts are what a model may be asked for.
+var efforts = []string{"", "none", "minimal", "low", "medium", "high", "xhigh"}
+
+// checkChoice checks how a client wants the model to be asked; the error is a problem of kind Invalid.
+func checkChoice(c record.Context) error {
+	names := func(f record.Function) bool { return f.Name == c.Tool }
+	one := c.ToolChoice == record.OneTool
+	return cmp.Or(
+		problem.InvalidIf(c.TopP != nil && !(*c.TopP >= 0 && *c.TopP <= 1), "context.top_p", "must be between 0 and 1"),
+		problem.InvalidIf(!slices.Contains(efforts, c.Effort), "context.effort", "must be none, minimal, low, medium, "+
+			"high or xhigh"),
+		problem.InvalidIf(one && !slices.ContainsFunc(c.Functions, names),
+			"context.tool_choice", "must name one of the request's functions"),
+	)
 }
 
 // distinct returns a problem of kind Invalid for a function with the name of a tool of the service which the agent's

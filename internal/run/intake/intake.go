@@ -217,12 +217,8 @@ func (r *request) startable(ctx context.Context) (err error) {
 	if err = r.message.Wrong; err == nil {
 		r.agent, err = r.Tenants.Runnable(ctx, r.who, r.message.AgentID, r.message.Version)
 	}
-	if own := r.agent.Spec.OutputSchema; err == nil && r.message.Context != nil &&
-		len(r.message.Context.OutputSchema) > 0 && len(own) > 0 && string(own) != "null" {
-		err = problem.InvalidField("context.output_schema", "cannot be set: the agent has an output_schema of its own")
-	}
 	if err == nil && r.message.Context != nil {
-		err = distinct(r.message.Context.Functions, r.agent.Spec)
+		err = suits(r.message.Context, r.agent.Spec)
 	}
 	if err == nil && r.message.Context != nil && len(r.message.Context.Functions) > 0 {
 		err = r.Tenants.CheckTools(ctx, r.agent.Organization, r.agent.Spec, "context.functions",
@@ -421,6 +417,12 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 	a := transition.Acceptance{
 		Spec: r.spec(chat.Value), Input: r.input(), Chat: chat,
 		Slots: lifecycle.Slots{User: user.Slot(r.runID), Organization: organization.Slot(r.runID)},
+	}
+	if c := r.message.Context; c != nil && c.Unstored {
+		tx.PutJob(record.Fresh(record.Job{
+			ID: r.Host.NewID(), Organization: r.who.Organization, Kind: record.ForgetChat, Subject: r.runID,
+			Due: r.Host.Now().Add(record.ForgetAfter),
+		}))
 	}
 	if r.message.Push != nil {
 		tx.PutPush(r.who.Organization, r.runID, record.Fresh(*r.message.Push))

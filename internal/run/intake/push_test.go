@@ -89,12 +89,12 @@ func TestAnAnswerMayBringThePushOfItsRun(t *testing.T) {
 		run := w.post(m).Run.ID()
 		w.ask(run, lifecycle.Clarification)
 		w.items.Overtake(func() { require.NoError(t, w.DeletePush(t.Context(), w.who, run, "")) })
-		_, err := w.Resume(t.Context(), w.who, run, "", answer, &other)
+		_, err := w.Resume(t.Context(), w.who, run, "", answer, &other, nil)
 		require.NoError(t, err)
 		_, err = w.Cancel(t.Context(), w.who, run, "")
 		require.NoError(t, err)
 		assert.Equal(t, other.URL, w.deliveries(run)[0])
-		_, err = w.Resume(t.Context(), w.who, run, "", answer, &first)
+		_, err = w.Resume(t.Context(), w.who, run, "", answer, &first, nil)
 		assert.Equal(t, "not_awaiting_input", code(err))
 		kept, _, err := w.Push(t.Context(), w.who, run)
 		require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestAnAnswerMayBringThePushOfItsRun(t *testing.T) {
 	}
 	asks := w.post(intake.Message{Text: "x", CallbackURL: "https://example.com/callback"}).Run.ID()
 	w.ask(asks, lifecycle.Clarification)
-	_, err := w.Resume(t.Context(), w.who, asks, "", answer, &other)
+	_, err := w.Resume(t.Context(), w.who, asks, "", answer, &other, nil)
 	assert.ErrorContains(t, err, "callback_url")
 	assert.Equal(t, lifecycle.AwaitingInput, w.run(asks).Status)
 }

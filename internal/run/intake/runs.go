@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/strictjson"
@@ -41,8 +42,8 @@ func checkDecision(i int, d *record.Decision) (err error) {
 }
 
 // Resume decides the pause of a run. list must name each pending interrupt once; by names the human for the audit log,
-// empty for the principal's user. The run's webhooks go to push from then on, whatever push it has; nil: nothing
-// changes. It returns the run as it is after the transition.
+// empty for the principal's user. The run's webhooks go to push from then on, whatever push it has, and it goes on with
+// changed in place of what its client gave it; nil: nothing changes. It returns the run as it is after the transition.
 //
 // It returns problems of these kinds: Invalid with the field, also for a verb that does not fit the interrupt, and for
 // edited arguments (body.decisions[i].arguments) that the tool does not take; NotFound or Forbidden, as [Intake.Run];
@@ -51,6 +52,7 @@ func checkDecision(i int, d *record.Decision) (err error) {
 // webhooks go to a callback URL.
 func (in *Intake) Resume(
 	ctx context.Context, p tenant.Principal, id, by string, list []record.Decision, push *record.Push,
+	changed *record.Context,
 ) (record.RunEntity, error) {
 	if err := checkLength("body.decided_by", by, maxName); err != nil {
 		return record.RunEntity{}, err
@@ -62,6 +64,9 @@ func (in *Intake) Resume(
 		}
 	}
 	e, err := in.Run(ctx, p, id)
+	if err == nil && changed != nil {
+		err = in.mayChange(ctx, p, e.Value, changed)
+	}
 	if err != nil {
 		return e, err
 	}
@@ -94,7 +99,7 @@ func (in *Intake) Resume(
 				return transition.Change{}, err
 			}
 		}
-		return transition.Change{Event: event, Decisions: &record.Decisions{List: list, By: by, At: now},
+		return transition.Change{Event: event, Decisions: &record.Decisions{List: list, By: by, At: now, Context: changed},
 			Callback: push != nil}, nil
 	})
 	var refusal *lifecycle.Refusal
@@ -102,6 +107,18 @@ func (in *Intake) Resume(
 		return e, in.resumeRefused(ctx, e.Value, refusal)
 	}
 	return after, err
+}
+
+// mayChange returns nil when a run may go on with what its client gives it now, else a problem of kind Invalid.
+func (in *Intake) mayChange(ctx context.Context, p tenant.Principal, r record.Run, c *record.Context) error {
+	if err := checkContext(*c); err != nil {
+		return err
+	}
+	a, err := record.Version[catalog.Agent](ctx, in.Store, p.Scope(), r.Agent, r.AgentVersion)
+	if err != nil {
+		return err
+	}
+	return suits(c, a.Spec)
 }
 
 // Decides returns a function that says whether the principal may decide what a run waits for. It remembers what it has
@@ -261,13 +278,8 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 		Due: in.Host.Now(),
 	}))
 	tx.AuditDeed(ctx, c.Organization, "chat", c.ID)
-	bury := func(c *lifecycle.Chat) {
-		c.Deleted, c.ActiveRun, c.LastRun, c.Title = true, "", "", ""
-		c.Epoch++
-		c.Turn, c.Agents = 0, nil
-	}
 	if c.ActiveRun == "" {
-		bury(&chat.Value)
+		chat.Value.Delete()
 		tx.PutChat(chat)
 		return job, tx.Commit(ctx)
 	}
@@ -284,6 +296,6 @@ func (in *Intake) deleteChat(ctx context.Context, who tenant.Principal, chat rec
 			return "", err
 		}
 	}
-	_, err = in.Executor.Apply(ctx, e, tx, transition.Change{Event: lifecycle.Remove{}, Chat: bury})
+	_, err = in.Executor.Apply(ctx, e, tx, transition.Change{Event: lifecycle.Remove{}, Chat: (*lifecycle.Chat).Delete})
 	return job, err
 }

@@ -174,7 +174,7 @@ func TestRefusedResumeSaysWhy(t *testing.T) {
 	w := newWorld(t)
 	run := w.post(intake.Message{Text: "x"}).Run.ID()
 	resume := func(by string, decisions ...record.Decision) error {
-		_, err := w.Resume(t.Context(), w.who, run, by, decisions, nil)
+		_, err := w.Resume(t.Context(), w.who, run, by, decisions, nil, nil)
 		return err
 	}
 	extras := func(err error) map[string]any {
@@ -271,7 +271,7 @@ func TestRunIsOnlyForThoseWhoMayUseItsAgent(t *testing.T) {
 			_, err = w.DeleteChat(ctx, p, "c")
 			allowed("delete", err)
 			_, err = w.Resume(ctx, p, secret.Run.ID(), "",
-				[]record.Decision{{InterruptID: "i", Decision: "approve"}}, nil)
+				[]record.Decision{{InterruptID: "i", Decision: "approve"}}, nil, nil)
 			allowed("resume", err)
 			seen, yes, err := w.Seen(ctx, p, lifecycle.Chat{Title: "t", Agents: []string{closed, w.agent}})
 			require.NoError(t, err)
@@ -469,7 +469,7 @@ func TestOnlyApproversDecideToolCalls(t *testing.T) {
 				w.who.Groups = []string{group}
 			}
 			e, err := w.Resume(t.Context(), w.who, posted.Run.ID(), "",
-				[]record.Decision{{InterruptID: "i", Decision: verb, Message: "m"}}, nil)
+				[]record.Decision{{InterruptID: "i", Decision: verb, Message: "m"}}, nil, nil)
 			if kind == lifecycle.Approval && !approver {
 				assert.Equal(t, "insufficient_permission", code(err))
 				assert.Equal(t, lifecycle.AwaitingInput, w.run(posted.Run.ID()).Status)

@@ -64,7 +64,7 @@ func TestResultListsCallsFilesAndUsageOfTheRun(t *testing.T) {
 		}
 		require.Len(t, decisions, 2)
 		time.Sleep(time.Minute)
-		_, err := s.intake.Resume(t.Context(), s.who, run, "", decisions, nil)
+		_, err := s.intake.Resume(t.Context(), s.who, run, "", decisions, nil, nil)
 		require.NoError(t, err)
 		s.drive()
 		r := s.run(run)
@@ -133,7 +133,7 @@ func TestTheLedgerTellsEmbeddingsOfSearchesApart(t *testing.T) {
 		paused := s.run(run)
 		require.Equal(t, lifecycle.AwaitingInput, paused.Status, s.log.String())
 		_, err = s.intake.Resume(t.Context(), s.who, run, "",
-			[]record.Decision{{InterruptID: paused.Interrupts[0].ID, Decision: "approve"}}, nil)
+			[]record.Decision{{InterruptID: paused.Interrupts[0].ID, Decision: "approve"}}, nil, nil)
 		require.NoError(t, err)
 		s.drive()
 		require.Equal(t, lifecycle.Completed, s.run(run).Status, s.log.String())

@@ -8,9 +8,23 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// brought gives the task of a run what the client brought beside the message. Intake has checked it.
-func brought(t *agent.Task, r record.Run, c record.Context) {
+// brought gives the task of a run what the client brought beside the message, or beside the decision of a later pause.
+// Intake has checked it.
+func brought(t *agent.Task, r record.Run, c record.Context, pauses []record.Pause) {
+	t.Before, t.Since = told(c.Before, r.Turn), -1
+	for _, pause := range pauses {
+		c.ToolChoice = "" // which is for one part of the run
+		if pause.Decided != nil && pause.Decided.Context != nil {
+			c = *pause.Decided.Context
+		}
+		t.Since = record.ReplyOf(pause.Interrupts)
+	}
 	t.Instructions, t.Functions = c.Instructions, c.Functions
+	t.NoTools = c.ToolChoice == record.NoTool
+	t.Options = model.Options{
+		TopP: c.TopP, Effort: c.Effort, OneCall: c.OneCall, Tool: c.Tool,
+		MustCall: c.ToolChoice == record.AnyTool || c.ToolChoice == record.OneTool,
+	}
 	if len(c.OutputSchema) > 0 {
 		t.Agent.Spec.OutputSchema = c.OutputSchema
 	}
@@ -20,7 +34,6 @@ func brought(t *agent.Task, r record.Run, c record.Context) {
 	if most := t.Agent.Spec.Model.MaxTokens; c.MaxTokens != nil && (most == nil || *c.MaxTokens < *most) {
 		t.Agent.Spec.Model.MaxTokens = c.MaxTokens
 	}
-	t.Before = told(c.Before, r.Turn)
 }
 
 // told is a conversation that a client has brought with a turn, as a model is shown it. The ids of its calls are ours:

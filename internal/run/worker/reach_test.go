@@ -250,7 +250,7 @@ func TestResumedRunIsShownWhatTheSenderMayReachByThen(t *testing.T) {
 		c.join(false)
 		_, err := c.intake.Resume(c.Context(), c.as(c.insiders), run, "", []record.Decision{
 			{InterruptID: c.run(run).Interrupts[0].ID, Decision: string(lifecycle.Answer), Message: "that one"},
-		}, nil)
+		}, nil, nil)
 		require.NoError(t, err)
 		c.drive()
 		require.Contains(t, c.heard, "that one")

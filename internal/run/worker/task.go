@@ -39,10 +39,12 @@ func (w *Worker) task(ctx context.Context, run record.Run) (t agent.Task, failur
 		}
 	}
 	w.knowledge(run, &t)
+	var pauses []record.Pause
 	if run.Pause > 0 {
-		if t.Pauses, t.Decided, err = w.Store.Pauses(ctx, run.ID()); err != nil {
+		if pauses, err = w.Store.AllPauses(ctx, run.ID()); err != nil {
 			return t, "", err
 		}
+		t.Pauses, t.Decided = record.Decided(pauses)
 		if t.AttachedFiles, err = w.attached(ctx, run.Organization, t.Decided, left); err != nil {
 			return t, "", err
 		}
@@ -50,9 +52,11 @@ func (w *Worker) task(ctx context.Context, run record.Run) (t agent.Task, failur
 	if t.History, t.Unanswered, err = w.history(ctx, run); err != nil {
 		return t, "", err
 	}
+	c := record.Context{}
 	if in.Context != nil {
-		brought(&t, run, *in.Context)
+		c = *in.Context
 	}
+	brought(&t, run, c, pauses)
 	return t, "", nil
 }
 

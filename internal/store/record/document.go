@@ -123,9 +123,26 @@ type Context struct {
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"` // of an agent that has none
 	Temperature  *float64        `json:"temperature,omitempty"`   // instead of the agent's
 	MaxTokens    *int            `json:"max_tokens,omitempty"`    // of a model's reply, if it is less than the agent's
+	TopP         *float64        `json:"top_p,omitempty"`
+	Effort       string          `json:"effort,omitempty"`      // of the model's reasoning
+	ToolChoice   ToolChoice      `json:"tool_choice,omitempty"` // until the run pauses
+	Tool         string          `json:"tool,omitempty"`        // the function of [OneTool]
+	OneCall      bool            `json:"one_call,omitempty"`    // at most one in each reply
+	Unstored     bool            `json:"unstored,omitempty"`    // the chat is deleted when the run has ended
 	// Echo is what the endpoint that took the message answers with later; nothing else reads it.
 	Echo json.RawMessage `json:"echo,omitempty"`
 }
+
+// ToolChoice is whether a model calls tools; empty: as it chooses. A run that must call one has done so with its first
+// call: an agent with tools of its own would go on for ever.
+type ToolChoice string
+
+// The choices of tools.
+const (
+	NoTool  ToolChoice = "none"
+	AnyTool ToolChoice = "required"
+	OneTool ToolChoice = "function"
+)
 
 // Function is a tool that the client executes: a call of it pauses the run until the client has sent its output.
 type Function struct {
@@ -197,6 +214,8 @@ type Decisions struct {
 	At   time.Time  `json:"at"`
 
 	Idempotency string `json:"idempotency,omitempty"` // name of the idempotency record of the deciding message
+	// Context is what the client has changed of what it gave the run, for the rest of it. It has no conversation.
+	Context *Context `json:"context,omitempty"`
 }
 
 // Decision is what a human decided about one interrupt.

@@ -25,6 +25,7 @@ type JobKind string
 // The kinds of job.
 const (
 	RemoveChat         JobKind = "remove_chat"
+	ForgetChat         JobKind = "forget_chat" // of a run whose client wants nothing stored, when it has ended
 	RemoveUser         JobKind = "remove_user"
 	RemoveOrganization JobKind = "remove_organization"
 	RemoveGroup        JobKind = "remove_group"
@@ -41,6 +42,9 @@ const (
 	RestoreIndex     JobKind = "restore_index"          // of all knowledge bases, into an index that has lost them
 	RestoreBase      JobKind = "restore_knowledge_base" // one of them
 )
+
+// ForgetAfter is how long a chat that is to be forgotten stays after its run has ended: its client reads the answer.
+const ForgetAfter = time.Minute
 
 // JobDone says, in place of a wait, that a job has ended.
 const JobDone time.Duration = -1

@@ -93,12 +93,18 @@ func (s *Store) AllPauses(ctx context.Context, id string) (all []Pause, err erro
 	}
 }
 
-// Pauses is all pauses of a run as lists of interrupts, and the decisions by interrupt id.
+// Pauses is [Decided] of all pauses of a run.
 func (s *Store) Pauses(ctx context.Context, id string) (lists [][]Interrupt, decided map[string]Decision, err error) {
 	all, err := s.AllPauses(ctx, id)
 	if err != nil {
 		return nil, nil, err
 	}
+	lists, decided = Decided(all)
+	return lists, decided, nil
+}
+
+// Decided is the pauses of a run as lists of interrupts, and the decisions by interrupt id.
+func Decided(all []Pause) (lists [][]Interrupt, decided map[string]Decision) {
 	decided = map[string]Decision{}
 	for _, p := range all {
 		if p.Interrupts != nil {
@@ -111,7 +117,7 @@ func (s *Store) Pauses(ctx context.Context, id string) (lists [][]Interrupt, dec
 			decided[one.InterruptID] = one
 		}
 	}
-	return lists, decided, nil
+	return lists, decided
 }
 
 // IsQuestion says whether a pause asked for nothing but one answer, which a message may be.

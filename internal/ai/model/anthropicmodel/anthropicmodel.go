@@ -55,6 +55,8 @@ type (
 		Temperature *float64  `json:"temperature,omitempty"`
 		MaxTokens   int       `json:"max_tokens"`
 		Stream      bool      `json:"stream"`
+		TopP        *float64  `json:"top_p,omitempty"`
+		Choice      *choice   `json:"tool_choice,omitempty"`
 	}
 	message struct {
 		Role    string  `json:"role"`
@@ -135,7 +137,8 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	if r.MaxTokens != nil {
 		body.MaxTokens = *r.MaxTokens
 	}
-	if r.Temperature != nil {
+	body.TopP, body.Choice = r.Options.TopP, choiceOf(r)
+	if r.Temperature != nil && r.Options.TopP == nil { // newer models refuse both
 		within := min(*r.Temperature, 1) // the API's range ends at 1
 		body.Temperature = &within
 	}

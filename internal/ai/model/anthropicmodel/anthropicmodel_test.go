@@ -114,3 +114,17 @@ func TestEachToolHasASchemaThatIsTaken(t *testing.T) {
 		return schemas
 	})
 }
+
+// Newer models refuse a temperature beside top_p.
+func TestOptionsAreSent(t *testing.T) {
+	modeltest.RunOptions(t, func(address string) model.Model {
+		return anthropicmodel.New(address, "k", http.DefaultClient)
+	}, []string{"tool_choice", "top_p", "temperature"}, map[string]string{
+		"none": `{}`, "any tool": `{"tool_choice":{"type":"any"}}`,
+		"one tool":           `{"tool_choice":{"type":"tool","name":"f"}}`,
+		"one call":           `{"tool_choice":{"type":"auto","disable_parallel_tool_use":true}}`,
+		"one call of a tool": `{"tool_choice":{"type":"tool","name":"f","disable_parallel_tool_use":true}}`,
+		"without tools":      `{}`, "top_p": `{"top_p":0.25}`, "top_p and warmth": `{"top_p":0.25}`, "effort": `{}`,
+		"a tool of a request": `{}`,
+	})
+}

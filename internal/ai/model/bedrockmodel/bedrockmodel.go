@@ -70,7 +70,7 @@ func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, err
 	if r.Instructions != "" {
 		in.System = []types.SystemContentBlock{&types.SystemContentBlockMemberText{Value: r.Instructions}}
 	}
-	if r.MaxTokens != nil || r.Temperature != nil {
+	if r.MaxTokens != nil || r.Temperature != nil || r.Options.TopP != nil {
 		in.InferenceConfig = &types.InferenceConfiguration{}
 		if r.MaxTokens != nil {
 			//nolint:gosec // bounded just here
@@ -78,6 +78,9 @@ func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, err
 		}
 		if r.Temperature != nil {
 			in.InferenceConfig.Temperature = aws.Float32(float32(min(*r.Temperature, 1)))
+		}
+		if r.Options.TopP != nil {
+			in.InferenceConfig.TopP = aws.Float32(float32(*r.Options.TopP))
 		}
 	}
 	if m.guardrail.ID != "" {
@@ -97,6 +100,13 @@ func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, err
 			Name: aws.String(t.Name), Description: aws.String(cmp.Or(t.Description, t.Name)),
 			InputSchema: &types.ToolInputSchemaMemberJson{Value: document.NewLazyDocument(schema)},
 		}})
+	}
+	switch {
+	case !r.Forced():
+	case r.Options.Tool != "":
+		in.ToolConfig.ToolChoice = &types.ToolChoiceMemberTool{Value: types.SpecificToolChoice{Name: &r.Options.Tool}}
+	default:
+		in.ToolConfig.ToolChoice = &types.ToolChoiceMemberAny{}
 	}
 	return in, nil
 }

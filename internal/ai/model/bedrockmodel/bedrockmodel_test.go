@@ -245,3 +245,17 @@ func TestEachToolHasASchemaThatIsTaken(t *testing.T) {
 		return schemas
 	})
 }
+
+func TestOptionsAreSent(t *testing.T) {
+	const tools = `"tools":[{"toolSpec":{"name":"f","description":"f",` +
+		`"inputSchema":{"json":{"type":"object","properties":{}}}}}]`
+	none := `{"toolConfig":{` + tools + `}}`
+	one := `{"toolConfig":{` + tools + `,"toolChoice":{"tool":{"name":"f"}}}}`
+	modeltest.RunOptions(t, open, []string{"toolConfig", "inferenceConfig"}, map[string]string{
+		"none": none, "any tool": `{"toolConfig":{` + tools + `,"toolChoice":{"any":{}}}}`, "one tool": one,
+		"one call": none, "one call of a tool": one, "without tools": `{}`,
+		"top_p":            `{"inferenceConfig":{"topP":0.25}}`,
+		"top_p and warmth": `{"inferenceConfig":{"topP":0.25,"temperature":0.5}}`, "effort": `{}`,
+		"a tool of a request": none,
+	})
+}

@@ -59,6 +59,7 @@ type (
 		MaxCompletion *int           `json:"max_completion_tokens,omitempty"`
 		Stream        bool           `json:"stream"`
 		StreamOptions *streamOptions `json:"stream_options,omitempty"`
+		options
 	}
 	streamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
@@ -105,6 +106,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 	for _, t := range r.Tools {
 		body.Tools = append(body.Tools, tool{"function", function{t.Name, t.Description, t.Parameters}})
 	}
+	body.options = optionsOf(r)
 	for way := m.ways.of(r.Name); ; {
 		body.tuned(r, way)
 		reply, err := m.call(ctx, body, emit)

@@ -113,3 +113,16 @@ func TestEachToolHasASchemaThatIsTaken(t *testing.T) {
 		return schemas
 	})
 }
+
+func TestOptionsAreSent(t *testing.T) {
+	const one = `{"type":"function","function":{"name":"f"}}`
+	modeltest.RunOptions(t, func(address string) model.Model {
+		return openaimodel.New(address, "k", http.DefaultClient)
+	}, []string{"tool_choice", "parallel_tool_calls", "top_p", "temperature", "reasoning_effort"}, map[string]string{
+		"none": `{}`, "any tool": `{"tool_choice":"required"}`, "one tool": `{"tool_choice":` + one + `}`,
+		"one call":           `{"parallel_tool_calls":false}`,
+		"one call of a tool": `{"parallel_tool_calls":false,"tool_choice":` + one + `}`,
+		"without tools":      `{}`, "top_p": `{"top_p":0.25}`, "top_p and warmth": `{"top_p":0.25,"temperature":0.5}`,
+		"effort": `{"reasoning_effort":"low"}`, "a tool of a request": `{}`,
+	})
+}

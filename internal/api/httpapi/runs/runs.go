@@ -101,7 +101,7 @@ func (h *handlers) resume(ctx context.Context, p tenant.Principal, in *struct {
 			InterruptID: d.InterruptID, Decision: d.Decision, Arguments: d.Arguments, Message: d.Message,
 		})
 	}
-	e, err := h.Intake.Resume(ctx, p, in.RunID, in.Body.DecidedBy, list, nil)
+	e, err := h.Intake.Resume(ctx, p, in.RunID, in.Body.DecidedBy, list, nil, nil)
 	return h.viewed(ctx, p, e, err)
 }
 

@@ -373,7 +373,7 @@ func (c *Client) Resume(chat string) {
 		}
 		list := []record.Decision{{InterruptID: e.Value.Interrupts[0].ID, Decision: string(lifecycle.Answer),
 			Message: "this"}}
-		_, err = d.intake.Resume(ctx, c.world.who, c.run, c.name, list, nil)
+		_, err = d.intake.Resume(ctx, c.world.who, c.run, c.name, list, nil, nil)
 		c.expect(err, "not_awaiting_input", "interrupts_mismatch")
 		if err == nil {
 			c.told.resumed = append(c.told.resumed, fmt.Sprintf("%s/%d", c.run, e.Value.Pause))

@@ -1,0 +1,158 @@
+package responses
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+
+	"agentplatform/internal/api/bridge"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+)
+
+// given is what a client has given a run: its context, its echo, and metadata.
+type given struct {
+	context  record.Context
+	echo     echo
+	metadata map[string]string
+}
+
+// until is what a run was given when a part of it began: with its message, or with the last decision before the part
+// that changed it. A choice of tools is for one part.
+func until(in record.Input, pauses []record.Pause, part int) (g given, err error) {
+	g.metadata = in.Metadata
+	if in.Context != nil {
+		g.context = *in.Context
+	}
+	for _, pause := range pauses {
+		if pause.Number > part {
+			break
+		}
+		before := g.context.Before
+		g.context.ToolChoice, g.context.Tool = "", ""
+		if pause.Decided != nil && pause.Decided.Context != nil {
+			g.context = *pause.Decided.Context
+		}
+		g.context.Before = before
+	}
+	g.echo, err = bridge.Echo[echo](record.Input{Context: &g.context})
+	return g, err
+}
+
+// changed is what a run goes on with when the request answers its pause: what the request brings, and else what the run
+// had. It is nil where that is the same. Clients send their tools and instructions each time, and a client with several
+// agents sends those of the next one.
+func (c *creation) changed(ctx context.Context, r record.Run) (*record.Context, error) {
+	had, err := c.given(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	now, shown, new := had.context, had.echo, *c.brought
+	now.Before = nil
+	if c.request.Instructions != "" || len(c.in.system) > 0 {
+		now.Instructions, shown.System = new.Instructions, c.echo.System
+	}
+	if len(new.Functions) > 0 {
+		now.Functions, shown.Strict = new.Functions, c.echo.Strict
+	}
+	if c.echo.Format != nil {
+		now.OutputSchema, shown.Format = new.OutputSchema, c.echo.Format
+	}
+	if new.Effort != "" {
+		now.Effort = new.Effort
+	}
+	if c.request.ParallelToolCalls != nil {
+		now.OneCall = new.OneCall
+	}
+	now.Temperature, now.MaxTokens = cmp.Or(new.Temperature, now.Temperature), cmp.Or(new.MaxTokens, now.MaxTokens)
+	now.TopP = cmp.Or(new.TopP, now.TopP)
+	now.ToolChoice, now.Tool = new.ToolChoice, new.Tool
+	if now.Echo, err = json.Marshal(shown); err != nil {
+		return nil, err
+	}
+	had.context.Before, had.context.ToolChoice, had.context.Tool = nil, "", ""
+	if reflect.DeepEqual(now, had.context) {
+		return nil, nil
+	}
+	return &now, nil
+}
+
+// given is what a run was given for its present part. It returns a problem of kind Invalid where the request is for
+// another agent, or has what no run can change.
+func (c *creation) given(ctx context.Context, r record.Run) (had given, err error) {
+	if r.Agent != c.agent {
+		return had, problem.InvalidField("body.model", "the response that waits is of the agent %s", r.Agent)
+	}
+	in, err := c.Store.Input(ctx, r)
+	if err != nil {
+		return had, err
+	}
+	pauses, err := c.Store.AllPauses(ctx, r.ID())
+	if err != nil {
+		return had, err
+	}
+	if had, err = until(in, pauses, r.Pause); err != nil {
+		return had, err
+	}
+	if len(c.request.Metadata) > 0 && !maps.Equal(c.request.Metadata, had.metadata) {
+		return had, otherThan("metadata")
+	}
+	if c.brought.Unstored && !had.context.Unstored {
+		return had, otherThan("store")
+	}
+	return had, nil
+}
+
+// otherThan refuses a member that is not that of the response that waits.
+func otherThan(member string) error {
+	return problem.InvalidField("body."+member,
+		"must be left out, or be that of the response that waits: its run goes on as it began")
+}
+
+// unchanged returns nil when the request brings for the run what it has, or nothing: a message that answers a question
+// changes nothing.
+func (c *creation) unchanged(ctx context.Context, r record.Run) error {
+	had, err := c.given(ctx, r)
+	if err != nil {
+		return err
+	}
+	old, new := had.context, c.brought
+	own, system := had.echo.instructions(old.Instructions)
+	for _, of := range []struct {
+		field  string
+		wanted bool
+		same   bool
+	}{
+		{"tools", len(new.Functions) > 0, slices.EqualFunc(new.Functions, old.Functions, sameFunction)},
+		{"instructions", c.request.Instructions != "", c.request.Instructions == own},
+		{"text.format", len(new.OutputSchema) > 0, sameJSON(new.OutputSchema, old.OutputSchema)},
+		{"temperature", new.Temperature != nil, reflect.DeepEqual(new.Temperature, old.Temperature)},
+		{"max_output_tokens", new.MaxTokens != nil, reflect.DeepEqual(new.MaxTokens, old.MaxTokens)},
+		{"top_p", new.TopP != nil, reflect.DeepEqual(new.TopP, old.TopP)},
+		{"reasoning", new.Effort != "", new.Effort == old.Effort},
+		{"parallel_tool_calls", new.OneCall, old.OneCall},
+		{"tool_choice", new.ToolChoice != "", false},
+	} {
+		if of.wanted && !of.same {
+			return otherThan(of.field)
+		}
+	}
+	same := func(a, b spoken) bool { return a.text == b.text }
+	if len(c.in.system) > 0 && !slices.EqualFunc(c.in.system, system, same) {
+		return problem.InvalidField("body.input", "its messages of system and developer must be left out, or be those "+
+			"of the response that waits: its run goes on as it began")
+	}
+	return nil
+}
+
+func sameFunction(a, b record.Function) bool {
+	return a.Name == b.Name && a.Description == b.Description && sameJSON(a.Parameters, b.Parameters)
+}
+
+func sameJSON(a, b json.RawMessage) bool {
+	var one, other any
+	return json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil && reflect.DeepEqual(one, other)
+}

@@ -1,0 +1,60 @@
+package responses
+
+import (
+	"encoding/json"
+
+	"agentplatform/internal/api/bridge"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+)
+
+// functionChoice is a tool_choice that names a function.
+type functionChoice struct {
+	Type string `json:"type" enum:"function"`
+	Name string `json:"name"`
+}
+
+// choice reads tool_choice: a word, or a function of the client. The error is a problem of kind Invalid.
+func choice(raw json.RawMessage) (of record.ToolChoice, function string, err error) {
+	if bridge.IsNull(raw) {
+		return "", "", nil
+	}
+	var word string
+	if json.Unmarshal(raw, &word) == nil {
+		switch word {
+		case "auto":
+			return "", "", nil
+		case string(record.NoTool), string(record.AnyTool):
+			return record.ToolChoice(word), "", nil
+		}
+	}
+	var named functionChoice
+	if json.Unmarshal(raw, &named) == nil && named.Type == "function" && named.Name != "" {
+		return record.OneTool, named.Name, nil
+	}
+	return "", "", problem.InvalidField("body.tool_choice",
+		`must be auto, none, required, or {"type": "function", "name": …} with a function of tools`)
+}
+
+// shownChoice is the tool_choice of a response.
+func shownChoice(c record.Context) json.RawMessage {
+	var shown any = "auto"
+	switch c.ToolChoice {
+	case "":
+	case record.OneTool:
+		shown = functionChoice{"function", c.Tool}
+	default:
+		shown = c.ToolChoice
+	}
+	raw, _ := json.Marshal(shown) // strings can be encoded
+	return raw
+}
+
+// shownReasoning is the reasoning of a response.
+func shownReasoning(c record.Context) json.RawMessage {
+	if c.Effort == "" {
+		return json.RawMessage("null")
+	}
+	raw, _ := json.Marshal(reasoning{Effort: &c.Effort}) // as above
+	return raw
+}

@@ -1,0 +1,74 @@
+package agent_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/run/agent"
+	"agentplatform/internal/store/record"
+)
+
+// A model must call a tool until it has made a call: with the agent's own tools it would go on for ever else. After a
+// pause the choice of the client counts anew.
+func TestAModelMustCallUntilItsFirstCall(t *testing.T) {
+	for since, want := range map[int][]bool{-1: {true, false, false}, 9: {true, true, true}} {
+		m := &script{says: []func(model.Request) (model.Reply, error){
+			replies(act("a", `{"n":1}`)), replies(act("b", `{"n":1}`)), says("done"),
+		}}
+		s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "ok", nil }))
+		s.task.Options = model.Options{MustCall: true, Tool: "act", Effort: "low"}
+		s.task.Since = since
+		require.NotNil(t, s.work(t).Answer)
+		var must []bool
+		for _, r := range m.shown {
+			must = append(must, r.Options.MustCall)
+			assert.Equal(t, []string{"act", "low"}, []string{r.Options.Tool, r.Options.Effort})
+		}
+		assert.Equal(t, want, must, since)
+	}
+}
+
+func TestAModelWithoutToolsIsOfferedNone(t *testing.T) {
+	m := &script{says: []func(model.Request) (model.Reply, error){says("done")}}
+	s := newStage(m, func(t *agent.Task) { withFunctions(t); t.NoTools = true })
+	require.NotNil(t, s.work(t).Answer)
+	assert.Empty(t, m.shown[0].Tools)
+}
+
+// Not every provider can be asked for one call.
+func TestOneCallOfAReplyIsTaken(t *testing.T) {
+	for one, want := range map[bool]int{true: 1, false: 2} {
+		made := 0
+		m := &script{says: []func(model.Request) (model.Reply, error){
+			replies(act("a", `{"n":1}`), act("b", `{"n":1}`)), says("done"),
+		}}
+		s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) {
+			made++
+			return "ok", nil
+		}))
+		s.task.Options.OneCall = one
+		require.NotNil(t, s.work(t).Answer)
+		assert.Equal(t, want, made)
+		assert.Len(t, m.shown[1].Messages[len(m.shown[1].Messages)-1].Results, want)
+	}
+}
+
+// The output of a function counts, though the client has no such function any more.
+func TestAnOutputCountsWithoutItsFunction(t *testing.T) {
+	m := &script{says: []func(model.Request) (model.Reply, error){
+		calls("c", "get_weather", `{"place":"Oslo"}`), says("cold"),
+	}}
+	s := newStage(m, withFunctions)
+	s.pause(t, record.Decision{Decision: "answer", Message: "-3 degrees"})
+	s.task.Functions = nil
+	require.NotNil(t, s.work(t).Answer)
+	last := m.shown[1].Messages[len(m.shown[1].Messages)-1]
+	assert.Equal(t, []model.Result{{
+		CallID: "c", Name: "get_weather", Outcome: model.Answered, Text: "-3 degrees",
+	}}, last.Results)
+}

@@ -1,0 +1,43 @@
+package removal
+
+import (
+	"context"
+	"time"
+
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+)
+
+// maxForget is how long a job waits at most until it looks again whether its run has ended.
+const maxForget = time.Hour
+
+// forget deletes the chat of a run that has ended, a while after. Where the chat has other runs by now, it deletes the
+// run alone. The job then becomes the one that deletes the rest of a deleted chat.
+func (r *Remover) forget(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
+	e, err := r.Store.Run(ctx, record.System(), j.Subject)
+	if problem.Is(err, "not_found") {
+		return done, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	now := r.Host.Now()
+	if e.Value.Status.Active() {
+		return min(max(now.Sub(e.Value.CreatedAt)/4, record.ForgetAfter), maxForget), nil
+	}
+	if left := e.Value.FinishedAt.Add(record.ForgetAfter).Sub(now); left > 0 {
+		return left, nil
+	}
+	chat, found, err := r.Store.ChatOf(ctx, e.Value.RunSpec)
+	if err != nil {
+		return 0, err
+	}
+	if c := chat.Value; !found || c.Deleted || c.ActiveRun != "" || c.LastRun != j.Subject || e.Value.Previous != "" {
+		return done, r.erase(ctx, e, true)
+	}
+	tx := r.Store.Begin(r.Host.NewID())
+	chat.Value.Delete()
+	tx.PutChat(chat)
+	j.Kind, j.Subject, j.OwnID, j.Epoch = record.RemoveChat, e.Value.Chat, e.Value.OwnChatID, e.Value.Epoch
+	return 0, tx.Commit(ctx)
+}
