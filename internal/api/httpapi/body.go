@@ -99,7 +99,11 @@ func unread(err error) error {
 }
 
 // BoundBody has a request's body end with an error when it is longer than a body may be. A handler that reads its body
-// by itself calls it first.
-func (s *Server) BoundBody(w http.ResponseWriter, r *http.Request) {
+// by itself calls it first. The error is for a client that waits to be asked for a longer one (Expect: 100-continue).
+func (s *Server) BoundBody(w http.ResponseWriter, r *http.Request) error {
+	if r.ContentLength > s.MaxBody && r.Header.Get("Expect") != "" {
+		return &http.MaxBytesError{Limit: s.MaxBody}
+	}
 	r.Body = http.MaxBytesReader(w, r.Body, s.MaxBody)
+	return nil
 }

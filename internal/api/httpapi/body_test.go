@@ -2,16 +2,21 @@ package httpapi_test
 
 import (
 	"encoding/json"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/service"
 )
 
 // jsonRoutes are routes of each kind that take JSON.
@@ -135,4 +140,27 @@ func TestARefusalOfManyFaultsNamesAFew(t *testing.T) {
 	w := httpapitest.New(t).Send("POST", "/agents", `{"name":"a","toolkit_ids":[`+strings.Repeat(`0,`, 50_000)+`0]}`)
 	assert.Equal(t, "body.toolkit_ids[0]", refusedAt(t, w))
 	assert.Less(t, w.Body.Len(), 16<<10)
+}
+
+// A client that waits to be asked for a body which is too long is refused, and not asked for it.
+func TestABodyThatIsTooLongIsNotAskedFor(t *testing.T) {
+	e := httpapitest.New(t, func(c *service.Config) { c.MaxBody = 1 << 20 })
+	server := httptest.NewServer(e)
+	defer server.Close()
+	for path, kind := range map[string]string{
+		"/chat": "multipart/form-data; boundary=b", "/files": "multipart/form-data; boundary=b",
+		"/runs/" + e.Agent + "/followups": "application/json", "/responses": "application/json",
+	} {
+		c, err := net.Dial("tcp", server.Listener.Addr().String())
+		require.NoError(t, err)
+		require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
+		_, err = io.WriteString(c, e.Head("POST", httpapi.Base+path, "Expect: 100-continue\r\nContent-Type: "+kind+
+			"\r\nContent-Length: 99000000\r\n"))
+		require.NoError(t, err)
+		answer, err := io.ReadAll(c)
+		require.NoError(t, err, path)
+		assert.Contains(t, string(answer[:12]), "HTTP/1.1 413", path)
+		assert.NotContains(t, string(answer), "100 Continue", path)
+		require.NoError(t, c.Close())
+	}
 }

@@ -63,7 +63,7 @@ func TestABodyThatDoesNotComeIsNotWaitedFor(t *testing.T) {
 		"without a key, chunked":  {keyless.Head("POST", "/api/v1/agents", chunked) + "5\r\n{\"a\":", 401},
 		"without a key, a form":   {keyless.Head("POST", "/api/v1/chat", form) + "--b", 401},
 		"without a key, no route": {keyless.Head("POST", "/api/v1/nothing", known), 401},
-		"without a key, open":     {keyless.Head("POST", "/healthz", known), 404},
+		"without a key, open":     {keyless.Head("POST", "/healthz", known), 405},
 		"without a key, health":   {keyless.Head("GET", "/api/v1/healthz", known), 200},
 		"without a key, docs":     {keyless.Head("GET", "/docs/", known), 200},
 		"JSON":                    {e.Head("POST", "/api/v1/agents", known) + `{"name"`, 400},

@@ -25,6 +25,8 @@ type Settings struct {
 	DataDir   string `env:"DATA_DIR" envDefault:".data" help:"the folder that holds everything"`
 	PublicURL string `env:"PUBLIC_URL" help:"how clients reach the service; by default http:// and ADDR"`
 
+	MetricsAddr string `env:"METRICS_ADDR" help:"where to serve /metrics without a key as well, for a Prometheus on another machine; by default nowhere; on a laptop only"`
+
 	ObserveWindow  time.Duration `env:"OBSERVE_WINDOW" envDefault:"20s" low:"0s" high:"5m" help:"how long POST /chat waits for a run to end, at most 5m"`
 	ResponseWindow time.Duration `env:"RESPONSE_WINDOW" envDefault:"9m" low:"0s" high:"1h" help:"how long POST /responses waits instead, with a place as streams have, where that is longer, at most 1h; on a laptop only"`
 	StartDeadline  time.Duration `env:"START_DEADLINE" envDefault:"10m" low:"1s" high:"24h" help:"a run queued for longer fails; from 1s. It does not run while other runs of the organization are at work, for a day at most"`
@@ -233,6 +235,9 @@ func (s Settings) validate() error {
 	}
 	if _, _, err := net.SplitHostPort(s.Addr); err != nil {
 		bad("ADDR", "must be host:port, not %q", s.Addr)
+	}
+	if _, _, err := net.SplitHostPort(s.MetricsAddr); s.MetricsAddr != "" && err != nil {
+		bad("METRICS_ADDR", "must be host:port, not %q", s.MetricsAddr)
 	}
 	if s.DataDir == "" {
 		bad("DATA_DIR", "must not be empty")

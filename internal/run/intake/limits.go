@@ -39,7 +39,7 @@ func (m Message) check(prefix string) error {
 		return err
 	}
 	if m.ChatID != "" && !ValidChatID(m.ChatID) {
-		return problem.InvalidField(prefix+"chat_id", "must have 1 to %d characters of A-Z a-z 0-9 . _ : -", maxChatID)
+		return problem.InvalidField(prefix+"chat_id", "must have 1 to %d characters of A-Z a-z 0-9 . _ : -, not dots alone", maxChatID)
 	}
 	if len(m.Files) > MaxFiles {
 		return problem.InvalidField(prefix+"files", "at most %d files may be sent", MaxFiles)
@@ -97,7 +97,8 @@ func checkLength(field, text string, most int) error {
 	return checkText(field, text)
 }
 
-// ValidChatID says whether id has the form of a chat id: 1 to 128 characters of A-Z a-z 0-9 . _ : -
-func ValidChatID(id string) bool { return isChatID.MatchString(id) }
+// ValidChatID reports whether id has the form of a chat id: 1 to 128 characters of A-Z a-z 0-9 . _ : -, not dots alone.
+// No client can write these in a path.
+func ValidChatID(id string) bool { return isChatID.MatchString(id) && strings.Trim(id, ".") != "" }
 
 var isChatID = regexp.MustCompile(fmt.Sprintf(`^[A-Za-z0-9._:-]{1,%d}$`, maxChatID))

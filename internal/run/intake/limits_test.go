@@ -192,3 +192,13 @@ func TestARetryWithAnotherDigestIsMarked(t *testing.T) {
 		assert.Equal(t, want, replayed.Mismatch)
 	}
 }
+
+// Clients cannot write dots alone in a path: they are taken for a folder.
+func TestAChatIDOfDotsAloneIsRefused(t *testing.T) {
+	for id, valid := range map[string]bool{
+		".": false, "..": false, "....": false, strings.Repeat(".", 128): false, "": false,
+		".a": true, "a..": true, ".-.": true, ":": true, "._": true,
+	} {
+		assert.Equal(t, valid, intake.ValidChatID(id), id)
+	}
+}

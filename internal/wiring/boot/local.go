@@ -20,6 +20,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"agentplatform/events"
 	"agentplatform/internal/ai/model"
@@ -73,13 +74,16 @@ type Local struct {
 	URL      string       // of the API
 	Server   *http.Server // running
 
-	log    *slog.Logger
-	tracer *trace.Tracer  // nil: no traces
-	traces *otlp.Exporter // nil as well
-	table  *disktable.Table
-	index  *diskindex.Index
-	queues queues
-	server *httpapi.Server
+	MetricsURL string // of METRICS_ADDR; empty: there is none
+
+	metrics *http.Server // the same
+	log     *slog.Logger
+	tracer  *trace.Tracer  // nil: no traces
+	traces  *otlp.Exporter // nil as well
+	table   *disktable.Table
+	index   *diskindex.Index
+	queues  queues
+	server  *httpapi.Server
 
 	store    *record.Store
 	sealer   seal.Sealer
@@ -143,6 +147,9 @@ func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Loc
 	}
 	if err := l.wire(ctx, listener); err != nil {
 		_ = listener.Close()
+		if l.metrics != nil {
+			_ = l.metrics.Close()
+		}
 		if l.index != nil {
 			l.index.Close()
 		}
@@ -166,6 +173,9 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 		return err
 	}
 	registry := prometheus.NewRegistry()
+	if err := l.serveMetrics(ctx, registry); err != nil {
+		return err
+	}
 	if err := l.trace(registry); err != nil {
 		return err
 	}
@@ -388,6 +398,26 @@ func (l *Local) serve(listener net.Listener) {
 	go func() { l.served <- l.Server.Serve(listener) }()
 }
 
+// serveMetrics serves the metrics at METRICS_ADDR, if there is one, and nothing else there.
+func (l *Local) serveMetrics(ctx context.Context, registry *prometheus.Registry) error {
+	if l.Settings.MetricsAddr == "" {
+		return nil
+	}
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", l.Settings.MetricsAddr)
+	if err != nil {
+		return fmt.Errorf("cannot listen on METRICS_ADDR: %w", err)
+	}
+	routes := http.NewServeMux()
+	routes.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	l.metrics = &http.Server{
+		Handler: routes, ReadTimeout: 10 * time.Second, WriteTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute,
+	}
+	l.MetricsURL = "http://" + listener.Addr().String() + "/metrics"
+	go func() { _ = l.metrics.Serve(listener) }()
+	return nil
+}
+
 // Wait returns the server's error when it fails, or nil when ctx ends.
 func (l *Local) Wait(ctx context.Context) error {
 	select {
@@ -411,6 +441,9 @@ func (l *Local) Stop() error {
 		defer close(ended)
 		l.server.Stop()
 	}()
+	if l.metrics != nil {
+		_ = l.metrics.Close()
+	}
 	err := l.Server.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(err, l.Server.Close())

@@ -115,7 +115,9 @@ func described(s *httpapi.Server) []huma.Operation {
 }
 
 func (h *handlers) createFile(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
-	h.BoundBody(w, r)
+	if err := h.BoundBody(w, r); err != nil {
+		return err
+	}
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "application/json" {
 		return h.announceFile(w, r, c)
 	}
@@ -226,7 +228,9 @@ func (h *handlers) announceFile(w http.ResponseWriter, r *http.Request, c *httpa
 }
 
 func (h *handlers) uploadFile(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
-	h.BoundBody(w, r)
+	if err := h.BoundBody(w, r); err != nil {
+		return err
+	}
 	id, err := fileID(r)
 	if err != nil {
 		return err

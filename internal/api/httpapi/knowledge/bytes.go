@@ -115,7 +115,9 @@ func (h *handlers) createDocuments(w http.ResponseWriter, r *http.Request, c *ht
 	if !host.ValidID(base) {
 		return problem.Missing("knowledge base " + base)
 	}
-	h.BoundBody(w, r)
+	if err := h.BoundBody(w, r); err != nil {
+		return err
+	}
 	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "multipart/form-data" {
 		return h.createOne(w, r, c, base)
 	}

@@ -30,6 +30,9 @@ func Routes(s *httpapi.Server, profiles bool) {
 		func(context.Context, tenant.Principal, *struct{}) (*httpapi.Answer[health], error) {
 			return httpapi.Body(up), nil
 		}, httpapi.Open)
+	s.HandleOpen("GET /healthz", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = httpapi.WriteJSON(w, http.StatusOK, up)
+	}))
 	docsRoutes(s)
 	operatorRoutes(s, profiles)
 }
@@ -37,7 +40,7 @@ func Routes(s *httpapi.Server, profiles bool) {
 // operatorRoutes are for whoever runs the process, from the same machine.
 func operatorRoutes(s *httpapi.Server, profiles bool) {
 	if s.Metrics != nil {
-		s.HandleOpen("GET /metrics", s.ForOperators(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})))
+		s.HandleOpen("GET /metrics", s.ForRemoteOperators(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})))
 	}
 	if profiles {
 		s.HandleOpen("GET /debug/pprof/", s.ForOperators(http.HandlerFunc(pprof.Index)))

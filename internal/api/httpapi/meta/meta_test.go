@@ -1,6 +1,7 @@
 package meta_test
 
 import (
+	"crypto/tls"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/api/httpapi/httpapitest"
+	"agentplatform/internal/api/httpapi/service"
 )
 
 func TestDocsWorkOffline(t *testing.T) {
@@ -63,6 +65,46 @@ func TestNumbersAreForTheOperatorOnThisMachine(t *testing.T) {
 			assert.Equal(t, c.status, w.Code, "%s: %s", path, name)
 		}
 	}
+}
+
+// From elsewhere an operator's key reads the metrics where it travels encrypted, and never the profiles.
+func TestMetricsAreReadFromElsewhereOverTLS(t *testing.T) {
+	behind := httpapitest.New(t, func(c *service.Config) { c.PublicURL = "https://api.example.com" })
+	plain := httpapitest.New(t)
+	for name, c := range map[string]struct {
+		e         httpapitest.API
+		path, key string
+		tls       bool
+		status    int
+	}{
+		"by TLS of this process":  {plain, "/metrics", plain.Key, true, 200},
+		"by TLS of a proxy":       {behind, "/metrics", behind.Key, false, 200},
+		"in the clear":            {plain, "/metrics", plain.Key, false, 404},
+		"without a key":           {behind, "/metrics", "", true, 401},
+		"with another's key":      {behind, "/metrics", plain.Key, true, 401},
+		"profiles by TLS":         {plain, "/debug/pprof/", plain.Key, true, 404},
+		"profiles behind a proxy": {behind, "/debug/pprof/", behind.Key, false, 404},
+	} {
+		r := httptest.NewRequest(http.MethodGet, c.path, nil)
+		if r.RemoteAddr = "192.0.2.1:1"; c.tls {
+			r.TLS = &tls.ConnectionState{}
+		}
+		r.Header.Set("Authorization", "Bearer "+c.key)
+		w := httptest.NewRecorder()
+		c.e.ServeHTTP(w, r)
+		assert.Equal(t, c.status, w.Code, name)
+	}
+}
+
+func TestHealthAnswersAtTheRootToo(t *testing.T) {
+	e := httpapitest.New(t)
+	answer := func(path string) string {
+		w := httptest.NewRecorder()
+		e.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		assert.Equal(t, http.StatusOK, w.Code, path)
+		return w.Body.String()
+	}
+	assert.JSONEq(t, answer("/api/v1/healthz"), answer("/healthz"))
 }
 
 // The page of the documentation runs no script that stands in it, so that its policy need not allow any.

@@ -115,7 +115,9 @@ func (h *handlers) chatRoutes() {
 
 func (h *handlers) chat(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
 	ctx, p := r.Context(), c.Principal
-	h.BoundBody(w, r)
+	if err := h.BoundBody(w, r); err != nil {
+		return err
+	}
 	f, err := h.readChatForm(ctx, p, r)
 	if err != nil {
 		return err

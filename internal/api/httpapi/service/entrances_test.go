@@ -167,7 +167,7 @@ func rpc(t *testing.T, e httpapitest.API, path string, body object) (bool, strin
 }
 
 func validChat(id string) bool {
-	return len(id) <= 128 &&
+	return len(id) <= 128 && (id == "" || strings.Trim(id, ".") != "") &&
 		strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._:-") == "" // empty: a new one
 }
 
