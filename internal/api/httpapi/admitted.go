@@ -83,8 +83,8 @@ func limited(w http.ResponseWriter, l ratelimit.Limit, state ratelimit.State) er
 // behind a proxy here everybody is, and what a request says of where it comes from, anybody may write.
 func (s *Server) ForOperators(h http.Handler) http.Handler { return s.forOperators(h, false) }
 
-// ForRemoteOperators is ForOperators, and lets callers from elsewhere in, too, where their key travels encrypted: by TLS
-// of this process, or of a proxy in front of it, where PUBLIC_URL begins with https.
+// ForRemoteOperators is ForOperators, and lets callers from elsewhere in, too, where their key travels encrypted: by
+// TLS of this process, or of a proxy in front of it, where PUBLIC_URL begins with https.
 func (s *Server) ForRemoteOperators(h http.Handler) http.Handler { return s.forOperators(h, true) }
 
 func (s *Server) forOperators(h http.Handler, remote bool) http.Handler {
