@@ -107,7 +107,7 @@ func TestEditThatDoesNotFitTheToolIsRefused(t *testing.T) {
 			run := w.post(intake.Message{Text: "x"}).Run.ID()
 			w.approvals(run, c.call, callOf("look", "", ""))
 			resume := func(decisions ...record.Decision) error {
-				_, err := w.Resume(t.Context(), w.who, run, "", decisions, nil)
+				_, err := w.Resume(t.Context(), w.who, run, "", decisions, nil, nil)
 				return err
 			}
 			yes := record.Decision{InterruptID: "b", Decision: "approve"}
@@ -152,7 +152,7 @@ func TestOrderOfTheRefusalsOfAnEdit(t *testing.T) {
 	act := callOf("act", "t/act", "as it was")
 	w.approvals(run, act, act, act)
 	resume := func(who tenant.Principal, decisions ...record.Decision) error {
-		_, err := w.Resume(t.Context(), who, run, "", decisions, nil)
+		_, err := w.Resume(t.Context(), who, run, "", decisions, nil, nil)
 		return err
 	}
 	deep := `{"n":` + strings.Repeat("[", 65) + strings.Repeat("]", 65) + `}`
@@ -189,6 +189,6 @@ func TestEditWhoseToolsCannotBeReadIsNotDecided(t *testing.T) {
 	assert.Equal(t, "unavailable", code(err))
 	assert.Equal(t, lifecycle.AwaitingInput, w.run(run).Status)
 	w.Tools = nil
-	_, err = w.Resume(t.Context(), w.who, run, "", []record.Decision{edited("a", `{}`)}, nil)
+	_, err = w.Resume(t.Context(), w.who, run, "", []record.Decision{edited("a", `{}`)}, nil, nil)
 	require.NoError(t, err)
 }
