@@ -185,7 +185,7 @@ func TestEditWhoseToolsCannotBeReadIsNotDecided(t *testing.T) {
 	}
 	run := w.post(intake.Message{Text: "x"}).Run.ID()
 	w.approvals(run, callOf("act", "", ""))
-	_, err := w.Resume(t.Context(), w.who, run, "", []record.Decision{edited("a", `{}`)}, nil)
+	_, err := w.Resume(t.Context(), w.who, run, "", []record.Decision{edited("a", `{}`)}, nil, nil)
 	assert.Equal(t, "unavailable", code(err))
 	assert.Equal(t, lifecycle.AwaitingInput, w.run(run).Status)
 	w.Tools = nil
