@@ -38,7 +38,7 @@ type CreateResponse struct {
 	FrequencyPenalty   *float64          `json:"frequency_penalty,omitempty" nullable:"true" doc:"0"`
 	TopLogprobs        *int              `json:"top_logprobs,omitempty" nullable:"true" doc:"0"`
 	MaxToolCalls       *int              `json:"max_tool_calls,omitempty" nullable:"true" doc:"null: the agent's limits bound its calls"`
-	Reasoning          *reasoning        `json:"reasoning,omitempty" shape:"object|null" doc:"effort: none, minimal, low, medium, high or xhigh, for OpenAI's API; other providers are asked without it"`
+	Reasoning          *reasoning        `json:"reasoning,omitempty" shape:"object|null" doc:"effort: none, minimal, low, medium, high or xhigh, for providers that take it; others get the request without it"`
 	Truncation         string            `json:"truncation,omitempty" nullable:"true" enum:"auto" doc:"old turns of the conversation are left out where the model's context is full; the request's own input never is"`
 	Store              *bool             `json:"store,omitempty" nullable:"true" doc:"false: the chat is deleted a minute after its run has ended; not in the background, nor in a conversation"`
 	ServiceTier        string            `json:"service_tier,omitempty" nullable:"true" enum:"auto,default"`
