@@ -154,7 +154,8 @@ func TestTheServerOfLlamaCpp(t *testing.T) {
 	onModels(t, address).converses("smol", llamaIsIdle(t, address))
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "models", Name: "llama.cpp's server with SmolLM2", Version: peertest.LlamaVersion(t),
-		Works: "a plain answer, a stream, usage, a tool call and its result, an approval, a question, a cancel in the " +
+		Works: "a plain answer, a stream, usage, a tool call and its result, an approval, a question, a cancel in " +
+			"the " +
 			"middle of an answer",
 	})
 }

@@ -5,8 +5,8 @@
 // concatenated, equal the reply's text; every failure is an [Error] with a kind.
 //
 // It also has what adapters share: streams of events, drafts of replies, lists of models, bounds. It must not know
-// runs. It imports egress, to report network failures, providerhttp, to read what providers write of failures, paragraph,
-// to know blank texts, and schema, as providers take no schema of tools but some.
+// runs. It imports egress, to report network failures, providerhttp, to read what providers write of failures,
+// paragraph, to know blank texts, and schema, as providers take no schema of tools but some.
 package model
 
 import (

@@ -11,8 +11,8 @@ import (
 // IdempotencyKey is the header with a request's idempotency key.
 const IdempotencyKey = "Idempotency-Key"
 
-// KeyOf is the idempotency key of the request of a context: that of its header, or own, which its field of the body has.
-// Empty values count as absent. It returns a problem of kind Invalid that names both where they differ.
+// KeyOf is the idempotency key of the request of a context: that of its header, or own, which its field of the body
+// has. Empty values count as absent. It returns a problem of kind Invalid that names both where they differ.
 func KeyOf(ctx context.Context, field, own string) (string, error) {
 	location := "header." + IdempotencyKey
 	headers := slices.DeleteFunc(slices.Clone(callOf(ctx).keys), func(key string) bool { return key == "" })

@@ -52,7 +52,8 @@ func newServer(
 	require.NoError(t, err)
 	log = &bytes.Buffer{}
 	return &mcpserver.Server{Bridge: bridge.Bridge{
-		Intake: &intake.Intake{Tenants: tenants}, Store: store, Log: slog.New(slog.NewTextHandler(log, nil)), Window: time.Second,
+		Intake: &intake.Intake{Tenants: tenants}, Store: store, Log: slog.New(slog.NewTextHandler(log, nil)),
+		Window: time.Second,
 	}}, tenants, p, log
 }
 
@@ -130,8 +131,8 @@ func lists(t *testing.T, server *mcpserver.Server, p tenant.Principal) map[strin
 	return agents
 }
 
-// A tool name stays with the agent that had it first, also when that agent is renamed or deleted: a client that knows the name
-// reaches this agent or none.
+// A tool name stays with the agent that had it first, also when that agent is renamed or deleted: a client that knows
+// the name reaches this agent or none.
 func TestAToolNameNeverPassesToAnotherAgent(t *testing.T) {
 	for text, tool := range map[string]string{"客服": "tool", "a b": "a_b", "Plain": "Plain"} {
 		other := map[string]string{"客服": "財務", "a b": "a_b", "Plain": "Plain"}[text]
@@ -139,7 +140,10 @@ func TestAToolNameNeverPassesToAnotherAgent(t *testing.T) {
 			"deleted": func(w world, agent string) {
 				require.NoError(t, w.tenants.RemoveAgent(t.Context(), w.who, agent))
 			},
-			"renamed":       func(w world, agent string) { w.edit(t, agent, func(s *catalog.AgentSpec) { s.Name = "X" }) },
+			"renamed": func(w world, agent string) {
+				w.edit(t, agent,
+					func(s *catalog.AgentSpec) { s.Name = "X" })
+			},
 			"not published": func(w world, agent string) { w.draft(t, agent, "X") },
 			"out of reach": func(w world, agent string) {
 				w.edit(t, agent, func(s *catalog.AgentSpec) { s.GroupIDs = []string{w.group} })
@@ -158,8 +162,9 @@ func TestAToolNameNeverPassesToAnotherAgent(t *testing.T) {
 				third := w.make(t, text)
 				assert.Equal(t, third, lists(t, w.server, w.member)[tool+"_"+short(third)])
 				if what == "deleted" {
-					called := ask(w.server, w.member, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+
-						tool+`","arguments":{"message":"x"}}}`, "")
+					called := ask(w.server, w.member,
+						`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"`+
+							tool+`","arguments":{"message":"x"}}}`, "")
 					assert.Contains(t, called.Body.String(), `unknown tool`)
 				}
 			})

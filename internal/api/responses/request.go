@@ -294,7 +294,8 @@ func (r *CreateResponse) format() (*TextFormat, json.RawMessage, error) {
 var fields = strings.NewReplacer("context.functions", "body.tools", "context.before", "body.input",
 	"context.output_schema", "body.text.format.schema", "context.instructions", "body.instructions",
 	"context.temperature", "body.temperature", "context.top_p", "body.top_p", "context.effort",
-	"body.reasoning.effort", "context.tool_choice", "body.tool_choice", "context.max_tokens", "body.max_output_tokens", "context.echo", "body")
+	"body.reasoning.effort", "context.tool_choice", "body.tool_choice", "context.max_tokens",
+	"body.max_output_tokens", "context.echo", "body")
 
 // field is the request's name for a field of ours.
 func field(ours string) string {

@@ -239,9 +239,10 @@ func TestWhatNoAgentCanDoIsRefused(t *testing.T) {
 		`"tool_choice":"required"`:                      "",
 		`"tool_choice":{"type":"function","name":"f"}`:  "",
 		`"store":false`:                                 "",
-		`"store":false,"background":true`:               "body.store: must be true in the background: the response is read later",
-		`"store":false,"conversation":"c"`:              "body.store: must be true in a conversation, which is stored",
-		`"parallel_tool_calls":false`:                   "",
+		`"store":false,"background":true`: "body.store: must be true in the background: " +
+			"the response is read later",
+		`"store":false,"conversation":"c"`: "body.store: must be true in a conversation, which is stored",
+		`"parallel_tool_calls":false`:      "",
 		`"include":["x","message.output_text.logprobs"]`: "body.include[1]: " +
 			"message.output_text.logprobs is not kept",
 		`"top_p":0.5`: "", `"top_p":0`: "", `"top_p":1.1`: "body.top_p: must be between 0 and 1",

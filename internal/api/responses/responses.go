@@ -79,7 +79,8 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	next, err := c.goOn(ctx)
 	if err == nil && next == nil {
 		posted, err = c.Post(ctx, p, intake.Message{
-			AgentID: agent, Text: in.message(), ChatID: c.chat, Metadata: r.Metadata, Key: key, Digest: digest, Request: id,
+			AgentID: agent, Text: in.message(), ChatID: c.chat, Metadata: r.Metadata, Key: key, Digest: digest,
+			Request: id,
 			Watched: r.Stream, Context: brought, Answers: c.mayAnswer,
 		}, in.fileIDs, in.files)
 	}
@@ -104,7 +105,8 @@ func begun(posted intake.Posted) (Begun, error) {
 		run = *posted.Parked.RunID
 	}
 	return Begun{
-		ID: ref{run, posted.Pause}.String(), Agent: posted.Run.Agent, Replayed: posted.Replayed, Mismatch: posted.Mismatch,
+		ID: ref{run, posted.Pause}.String(), Agent: posted.Run.Agent, Replayed: posted.Replayed,
+		Mismatch: posted.Mismatch,
 	}, nil
 }
 

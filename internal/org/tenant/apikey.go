@@ -108,9 +108,9 @@ func (t *Tenants) createKey(
 	return e, text, tx.Commit(ctx)
 }
 
-// RotateKey gives a key a new text and returns it. The old text stays valid for the overlap, and texts before it as long
-// as they were to; 0 ends all of them. It returns a problem of kind NotFound, of kind Forbidden when by stands below the
-// key's level, or of kind Conflict when too many texts are valid.
+// RotateKey gives a key a new text and returns it. The old text stays valid for the overlap, and texts before it as
+// long as they were to; 0 ends all of them. It returns a problem of kind NotFound, of kind Forbidden when by stands
+// below the key's level, or of kind Conflict when too many texts are valid.
 func (t *Tenants) RotateKey(
 	ctx context.Context, by Principal, scope record.Scope, id string, overlap time.Duration,
 ) (after record.Entity[catalog.APIKey], text string, err error) {
@@ -156,8 +156,9 @@ func rotated(
 		}
 	}
 	if len(earlier) >= maxEarlier {
-		return nil, problem.New(problem.Conflict, "conflict", "the values of the last %d rotations are still good; the "+
-			"next ends at %s: rotate then, or with overlap_seconds 0, which ends all of them",
+		return nil, problem.New(problem.Conflict, "conflict",
+			"the values of the last %d rotations are still good; the "+
+				"next ends at %s: rotate then, or with overlap_seconds 0, which ends all of them",
 			maxEarlier, ends.UTC().Format(time.RFC3339))
 	}
 	return earlier, nil

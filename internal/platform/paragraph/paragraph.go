@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// Blank reports whether a text shows nothing: it is empty or has nothing but white space, characters without a width, and
-// other invisible ones.
+// Blank reports whether a text shows nothing: it is empty or has nothing but white space, characters without a width,
+// and other invisible ones.
 func Blank(text string) bool { return strings.TrimLeftFunc(text, IsBlank) == "" }
 
 // IsBlank is [Blank] of a character.

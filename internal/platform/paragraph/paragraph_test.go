@@ -32,7 +32,8 @@ func TestTheNextTextBeginsBehindABlankLine(t *testing.T) {
 
 func TestTheFirstLineKeepsItsIndentation(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "", " ": " ", "a": "a", "  a": "  a", "\n  a\n": "  a\n", "\n \n\n": "\n \n\n", "\u200B\n\u200Ba": "\u200Ba",
+		"": "", " ": " ", "a": "a", "  a": "  a", "\n  a\n": "  a\n", "\n \n\n": "\n \n\n",
+		"\u200B\n\u200Ba": "\u200Ba",
 	} {
 		assert.Equal(t, want, paragraph.Begin(text), "%q", text)
 	}

@@ -139,8 +139,8 @@ func (s Schema) Check(ctx context.Context, raw json.RawMessage) (err error) {
 	return errors.New(strings.Join(faults, "; "))
 }
 
-// Fits returns how a value violates a schema, as [Schema.Check] does. A schema that cannot be compiled takes everything:
-// its author checks the value.
+// Fits returns how a value violates a schema, as [Schema.Check] does. A schema that cannot be compiled takes
+// everything: its author checks the value.
 func Fits(ctx context.Context, schema, value json.RawMessage) error {
 	s, err := Compile(schema)
 	if err != nil {

@@ -26,7 +26,8 @@ func TestEmptyEnvironmentGivesTheDefaults(t *testing.T) {
 
 func TestErrorNamesEachInvalidVariable(t *testing.T) {
 	for _, bad := range []string{
-		"ADDR=8080", "METRICS_ADDR=9090", "PUBLIC_URL=ftp://x", "OBSERVE_WINDOW=soon", "OBSERVE_WINDOW=-1s", "RESPONSE_WINDOW=2h",
+		"ADDR=8080", "METRICS_ADDR=9090", "PUBLIC_URL=ftp://x", "OBSERVE_WINDOW=soon", "OBSERVE_WINDOW=-1s",
+		"RESPONSE_WINDOW=2h",
 		"START_DEADLINE=10ms",
 		"ACTIVE_LIMIT=0s", "PAUSE_EXPIRY=999ms",
 		"LEASE=1ms", "USER_CAP=0", "PAUSED_RUNS=0", "ORGANIZATION_CAP=1000001", "RATE_LIMIT=x", "RATE_BURST=0",

@@ -56,7 +56,8 @@ func Llama(t testing.TB, window int, arguments ...string) string {
 		filepath.Join(libraries, "libggml-cpu.so.0")))
 	weights := Weights(t)
 	url := serve(t, "/health", func(port string) *exec.Cmd {
-		command := exec.Command(program, append([]string{"-m", weights, "-c", strconv.Itoa(window), "--host", "127.0.0.1",
+		command := exec.Command(program, append([]string{"-m", weights, "-c", strconv.Itoa(window), "--host",
+			"127.0.0.1",
 			"--port", port, "--alias", "smol", "--device", "none", "-ngl", "0", "--parallel", "1", "-t", "1"},
 			arguments...)...)
 		command.Env = append(os.Environ(), "LD_LIBRARY_PATH="+libraries+":"+filepath.Dir(program))

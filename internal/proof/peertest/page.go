@@ -64,9 +64,9 @@ func (c Counterpart) line() string {
 }
 
 const introduction = "# Counterparts\n\n" +
-	"Each row is a program that others wrote. A test installs it from its registry at this version and talks with it.\n" +
-	"`make peers` runs the quick tests and `make peers-all` runs all. `make counterparts` writes this page from what the\n" +
-	"tests saw.\n"
+	"Each row is a program that others wrote. A test installs it from its registry at this version and talks with\n" +
+	"it. `make peers` runs the quick tests and `make peers-all` runs all. `make counterparts` writes this page from\n" +
+	"what the tests saw.\n"
 
 // WritePage writes the page from the rows that the tests have stored, and prints it.
 func WritePage(t testing.TB) {

@@ -32,7 +32,8 @@ func chatScenarios() []Story {
 					x.chat("message", "a", "f", "file:one", "idempotency_key", "k").is(200),
 				},
 				{"true", "true"}: {
-					send("k", "message", "b", "f", "file:one").is(200), send("k", "message", "a", "f", "file:two").is(200),
+					send("k", "message", "b", "f", "file:one").is(200), send("k", "message", "a", "f",
+						"file:two").is(200),
 					send("k", "message", "a", "g", "file:one").is(200), send("k", "message", "a").is(200),
 					x.chat("message", "a", "idempotency_key", "k", "title", "t").is(200),
 				},

@@ -17,7 +17,8 @@ func hasVoice(seed uint64) bool { return seed%8 == 6 }
 // voiced is the provider of such models, and cities the schema of the answers that half of the agents give.
 const (
 	voiced = "voice"
-	cities = `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],"additionalProperties":false}`
+	cities = `{"type":"object","properties":{"city":{"type":"string"}},"required":["city"],` +
+		`"additionalProperties":false}`
 )
 
 // voice is a model that makes the calls of another and writes its own texts.

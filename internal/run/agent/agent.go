@@ -75,12 +75,13 @@ type Task struct {
 	Unanswered []int
 	// What the client brought beside the message: a conversation, which stands after the history and is never cut,
 	// instructions, and the functions that it executes itself.
-	Before        []model.Message
-	Instructions  string
-	Functions     []record.Function
-	Options       model.Options
-	NoTools       bool          // the model is offered none
-	Since         int           // the reply that the last pause was about; -1: there was none. Until then Options.MustCall is met
+	Before       []model.Message
+	Instructions string
+	Functions    []record.Function
+	Options      model.Options
+	NoTools      bool // the model is offered none
+	// Since is the reply that the last pause was about; -1: there was none. Until then Options.MustCall is met.
+	Since         int
 	Steps         []record.Step // the journal so far
 	Pauses        [][]record.Interrupt
 	Decided       map[string]record.Decision // by interrupt id

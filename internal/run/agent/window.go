@@ -10,9 +10,9 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// A conversation that does not fit the model's window loses one thing after the other: the turns of the history without an
-// answer, as one of them may be what did not fit before; its oldest turns, half of them each time; then the middles of
-// long results of this run and the last of the passages that it found. Each step of the model notes what it was not
+// A conversation that does not fit the model's window loses one thing after the other: the turns of the history without
+// an answer, as one of them may be what did not fit before; its oldest turns, half of them each time; then the middles
+// of long results of this run and the last of the passages that it found. Each step of the model notes what it was not
 // shown; the next ones, and those of an attempt that takes over, begin with that.
 const (
 	longest  = 16 << 10 // bytes to which long results are cut first

@@ -15,7 +15,8 @@ import (
 )
 
 // checkEdits returns a problem of kind Invalid, with a field for each edit whose arguments the tool does not take: the
-// tool as the run is offered it now. A tool that is gone or has changed is passed over: the run reports that to its model.
+// tool as the run is offered it now. A tool that is gone or has changed is passed over: the run reports that to its
+// model.
 func (in *Intake) checkEdits(ctx context.Context, run record.Run, list []record.Decision) error {
 	edits := func(d record.Decision) bool { return d.Decision == string(lifecycle.Edit) }
 	if in.Tools == nil || !slices.ContainsFunc(list, edits) {

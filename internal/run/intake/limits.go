@@ -39,7 +39,8 @@ func (m Message) check(prefix string) error {
 		return err
 	}
 	if m.ChatID != "" && !ValidChatID(m.ChatID) {
-		return problem.InvalidField(prefix+"chat_id", "must have 1 to %d characters of A-Z a-z 0-9 . _ : -, not dots alone", maxChatID)
+		return problem.InvalidField(prefix+"chat_id",
+			"must have 1 to %d characters of A-Z a-z 0-9 . _ : -, not dots alone", maxChatID)
 	}
 	if len(m.Files) > MaxFiles {
 		return problem.InvalidField(prefix+"files", "at most %d files may be sent", MaxFiles)

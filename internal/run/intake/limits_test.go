@@ -36,7 +36,8 @@ func TestTextsBeyondTheirLimitsAreRefused(t *testing.T) {
 		return err
 	}
 	resume := func(by string, d record.Decision) error {
-		_, err := w.Resume(ctx, w.who, "none", by, []record.Decision{{InterruptID: "i", Decision: "approve"}, d}, nil, nil)
+		_, err := w.Resume(ctx, w.who, "none", by, []record.Decision{{InterruptID: "i", Decision: "approve"}, d}, nil,
+			nil)
 		require.Error(t, err)
 		return err
 	}

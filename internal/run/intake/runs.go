@@ -99,7 +99,8 @@ func (in *Intake) Resume(
 				return transition.Change{}, err
 			}
 		}
-		return transition.Change{Event: event, Decisions: &record.Decisions{List: list, By: by, At: now, Context: changed},
+		return transition.Change{Event: event, Decisions: &record.Decisions{List: list, By: by, At: now,
+			Context: changed},
 			Callback: push != nil}, nil
 	})
 	var refusal *lifecycle.Refusal

@@ -153,7 +153,8 @@ func operations() map[string]func(w *world) func(context.Context) (intake.Posted
 			run := w.post(intake.Message{Text: "x"}).Run.ID()
 			w.ask(run, lifecycle.Approval)
 			return entity(func(ctx context.Context) (record.RunEntity, error) {
-				return w.Resume(ctx, w.who, run, "", []record.Decision{{InterruptID: "i", Decision: "approve"}}, nil, nil)
+				return w.Resume(ctx, w.who, run, "", []record.Decision{{InterruptID: "i", Decision: "approve"}}, nil,
+					nil)
 			})
 		},
 		"a cancel": func(w *world) do {
@@ -248,7 +249,8 @@ func operations() map[string]func(w *world) func(context.Context) (intake.Posted
 		"a resume that comes late": func(w *world) do {
 			run := w.post(intake.Message{Text: "x"}).Run.ID()
 			return entity(func(ctx context.Context) (record.RunEntity, error) {
-				e, err := w.Resume(ctx, w.who, run, "", []record.Decision{{InterruptID: "i", Decision: "approve"}}, nil, nil)
+				e, err := w.Resume(ctx, w.who, run, "", []record.Decision{{InterruptID: "i", Decision: "approve"}},
+					nil, nil)
 				if code(err) == "not_awaiting_input" {
 					err = nil
 				}

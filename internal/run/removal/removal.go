@@ -105,8 +105,9 @@ func (r *Remover) Handle(ctx context.Context, id string) (again time.Duration, e
 // jobs does a piece of each kind of job.
 func (r *Remover) jobs() map[record.JobKind]func(context.Context, *record.Job) (time.Duration, error) {
 	return map[record.JobKind]func(context.Context, *record.Job) (time.Duration, error){
-		record.RemoveChat: r.chat, record.ForgetChat: r.forget, record.RemoveUser: r.user, record.RemoveOrganization: r.organization,
-		record.RemoveGroup: r.group, record.RemoveToolkit: r.toolkit, record.RemoveBlob: r.blob,
+		record.RemoveChat: r.chat, record.ForgetChat: r.forget, record.RemoveUser: r.user,
+		record.RemoveOrganization: r.organization,
+		record.RemoveGroup:        r.group, record.RemoveToolkit: r.toolkit, record.RemoveBlob: r.blob,
 		record.RemoveBase: r.base, record.RemoveDocument: r.document, record.RemoveBuild: r.build,
 		record.RemoveBody: r.body, record.Retention: r.daily,
 	}

@@ -479,7 +479,8 @@ func (s *Sender) secrets(ctx context.Context, organization string) ([]string, er
 			return nil, err
 		}
 	}
-	for _, e := range append([]catalog.Earlier{{Value: o.PreviousSecret, Until: o.PreviousUntil}}, o.EarlierSecrets...) {
+	for _, e := range append([]catalog.Earlier{{Value: o.PreviousSecret, Until: o.PreviousUntil}},
+		o.EarlierSecrets...) {
 		if e.Value == "" || !s.Host.Now().Before(e.Until) {
 			continue
 		}

@@ -48,8 +48,8 @@ func (a *Answer) Kept() string { return a.kept.String() }
 // String is the text if no step follows.
 func (a *Answer) String() string { return a.kept.String() + a.last }
 
-// TextOf is the text of a run with these steps. Where the run has ended, the text of its last reply belongs to it, and so
-// does that of a call that was cut short; else another reply may replace it.
+// TextOf is the text of a run with these steps. Where the run has ended, the text of its last reply belongs to it, and
+// so does that of a call that was cut short; else another reply may replace it.
 func TextOf(steps []Step, ended bool) string {
 	var answer Answer
 	for _, step := range steps {

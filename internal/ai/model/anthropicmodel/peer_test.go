@@ -17,7 +17,8 @@ func TestContract(t *testing.T) {
 		return anthropicmodel.New(address, "secret-key", http.DefaultClient)
 	})
 	peertest.Seen(t, peertest.Counterpart{
-		Area: "models", Name: "`@copilotkit/aimock`, Anthropic's Messages", Version: peertest.NPM(t, "@copilotkit/aimock"),
+		Area: "models", Name: "`@copilotkit/aimock`, Anthropic's Messages", Version: peertest.NPM(t,
+			"@copilotkit/aimock"),
 		Works: "texts, tool calls, pictures, usage, refusals, a stream that breaks",
 	})
 }

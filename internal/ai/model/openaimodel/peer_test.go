@@ -17,7 +17,8 @@ func TestContract(t *testing.T) {
 		return openaimodel.New(address+"/v1", "secret-key", http.DefaultClient)
 	})
 	peertest.Seen(t, peertest.Counterpart{
-		Area: "models", Name: "`@copilotkit/aimock`, OpenAI's chat completions", Version: peertest.NPM(t, "@copilotkit/aimock"),
+		Area: "models", Name: "`@copilotkit/aimock`, OpenAI's chat completions", Version: peertest.NPM(t,
+			"@copilotkit/aimock"),
 		Works: "texts, tool calls, pictures, usage, refusals, a stream that breaks",
 	})
 }

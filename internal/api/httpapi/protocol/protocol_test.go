@@ -115,7 +115,8 @@ func TestACallInAStreamKeepsItsID(t *testing.T) {
 	for _, id := range []string{"1", `"1"`, `""`, "9007199254740993", "-1.50", "1E400", `"9007199254740993"`, "0"} {
 		for _, meta := range []string{"", `,"_meta":{"progressToken":18446744073709551617}`} {
 			r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(
-				`{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call","params":{"name":"get_run","arguments":{"run_id":"x"}`+
+				`{"jsonrpc":"2.0","id":`+id+`,"method":"tools/call",`+
+					`"params":{"name":"get_run","arguments":{"run_id":"x"}`+
 					meta+`}}`))
 			r.Header.Set("Content-Type", "application/json")
 			r.Header.Set("Accept", "application/json, text/event-stream")
