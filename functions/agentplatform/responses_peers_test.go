@@ -257,13 +257,13 @@ func TestTheSDKsOfOpenAI(t *testing.T) {
 		"streamed": "You said: count", "call": `get_weather {"location":"San Francisco, CA"}`, "called": "It is sunny.",
 		"stateless": "It is cloudy.", "background": "You said: later", "cancelled": "cancelled", "inputs": "hello",
 		"question": "Which city?", "answered": "Answer: Oslo", "approval": "echo", "rejected": "yes",
-		"missing": "404", "refused": "400 top_p", "deleted": "404",
+		"missing": "404", "refused": "400 reasoning.summary", "deleted": "404",
 	}
 	for name, command := range sdks(t, "conversation") {
 		t.Run(name, func(t *testing.T) {
 			assert.Equal(t, want, hear(t, nil, append(command, p.url, p.key)...))
 			seenSDK(t, name, "responses", "a text, a stream, functions of the client, a background response and its "+
-				"cancel, a question, an approval, errors, a deletion", "`top_p`; chat completions")
+				"cancel, a question, an approval, errors, a deletion", "`reasoning.summary`; chat completions")
 		})
 	}
 }

@@ -210,7 +210,7 @@ func TestTheTour(t *testing.T) {
 	p.ask(http.MethodPost, "/runs/"+run+"/resume",
 		object{"decisions": []object{{"interrupt_id": interrupt["id"], "decision": "approve"}}}, 200)
 	done := p.await(run, "completed")
-	assert.Equal(t, "Let me count first.Five pens are ordered.", done["result"].(object)["answer"])
+	assert.Equal(t, "Let me count first.\n\nFive pens are ordered.", done["result"].(object)["answer"])
 	assert.EqualValues(t, 1, counts.Load(), "the first call was not made again")
 	assert.EqualValues(t, 1, goods.orders.Load())
 	steps := p.ask(http.MethodGet, "/runs/"+run+"/steps", nil, 200)["steps"].([]any)

@@ -40,7 +40,7 @@ func main() {
 
 	chat := func(pairs ...string) *api.ChatResponse {
 		kind, form := formOf("", "", append(pairs, "agent_id", id)...)
-		answer, err := client.ChatWithBodyWithResponse(ctx, kind, form)
+		answer, err := client.ChatWithBodyWithResponse(ctx, nil, kind, form)
 		must(err)
 		return answer
 	}
@@ -88,7 +88,7 @@ func main() {
 	must(err)
 	kind, form = formOf("files", "with.txt", "agent_id", there(careful.JSON201, careful.Body).AgentId,
 		"message", `/tool echo {"text": "one"}`, "streaming", "true")
-	lines, err := client.ChatWithBody(ctx, kind, form)
+	lines, err := client.ChatWithBody(ctx, nil, kind, form)
 	must(err)
 	var call api.Interrupt
 	events(lines, first(&call))

@@ -82,7 +82,7 @@ try:
 except openai.NotFoundError as e:
     say("missing", e.status_code)
 try:
-    client.responses.create(model=MODEL, input="x", top_p=0.5)
+    client.responses.create(model=MODEL, input="x", reasoning={"summary": "auto"})
 except openai.BadRequestError as e:
     say("refused", f"{e.status_code} {e.param}")
 
