@@ -67,6 +67,9 @@ func (c *creation) changed(ctx context.Context, r record.Run) (*record.Context, 
 	if c.request.ParallelToolCalls != nil {
 		now.OneCall = new.OneCall
 	}
+	if c.request.Truncation != "" {
+		now.Whole, shown.Truncation = new.Whole, c.request.Truncation
+	}
 	now.Temperature, now.MaxTokens = cmp.Or(new.Temperature, now.Temperature), cmp.Or(new.MaxTokens, now.MaxTokens)
 	now.TopP = cmp.Or(new.TopP, now.TopP)
 	now.ToolChoice, now.Tool = new.ToolChoice, new.Tool
@@ -134,6 +137,7 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 		{"top_p", new.TopP != nil, reflect.DeepEqual(new.TopP, old.TopP)},
 		{"reasoning", new.Effort != "", new.Effort == old.Effort},
 		{"parallel_tool_calls", new.OneCall, old.OneCall},
+		{"truncation", new.Whole, old.Whole},
 		{"tool_choice", new.ToolChoice != "", false},
 	} {
 		if of.wanted && !of.same {

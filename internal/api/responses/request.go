@@ -39,7 +39,7 @@ type CreateResponse struct {
 	TopLogprobs        *int              `json:"top_logprobs,omitempty" nullable:"true" doc:"0"`
 	MaxToolCalls       *int              `json:"max_tool_calls,omitempty" nullable:"true" doc:"null: the agent's limits bound its calls"`
 	Reasoning          *reasoning        `json:"reasoning,omitempty" shape:"object|null" doc:"effort: none, minimal, low, medium, high or xhigh, for providers that take it; others get the request without it"`
-	Truncation         string            `json:"truncation,omitempty" nullable:"true" enum:"auto" doc:"old turns of the conversation are left out where the model's context is full; the request's own input never is"`
+	Truncation         string            `json:"truncation,omitempty" nullable:"true" enum:"auto,disabled" doc:"auto: old turns of the conversation are left out where the model's context is full; the request's own input never is. disabled: the response fails then"`
 	Store              *bool             `json:"store,omitempty" nullable:"true" doc:"false: the chat is deleted a minute after its run has ended; not in the background, nor in a conversation"`
 	ServiceTier        string            `json:"service_tier,omitempty" nullable:"true" enum:"auto,default"`
 	Include            []string          `json:"include,omitempty" nullable:"true" doc:"nothing more can be included; message.output_text.logprobs is refused"`
@@ -172,7 +172,8 @@ func (r *CreateResponse) check() error {
 			"must be between 0 and 2"),
 		refuse(unstored && r.Background, "store", "must be true in the background: the response is read later"),
 		refuse(unstored && !bridge.IsNull(r.Conversation), "store", "must be true in a conversation, which is stored"),
-		refuse(r.Truncation != "" && r.Truncation != "auto", "truncation", "must be auto: "+leftOut),
+		refuse(r.Truncation != "" && r.Truncation != "auto" && r.Truncation != "disabled", "truncation",
+			"must be auto or disabled"),
 		refuse(r.Text != nil && r.Text.Verbosity != "" && r.Text.Verbosity != "medium", "text.verbosity",
 			"must be medium: models are asked without it"),
 		refuse(r.ServiceTier != "" && r.ServiceTier != "auto" && r.ServiceTier != "default", "service_tier",
@@ -228,7 +229,7 @@ func (r *CreateResponse) chatID() (string, error) {
 func (r *CreateResponse) context(in input) (*record.Context, echo, error) {
 	c := &record.Context{
 		Before: in.before, Temperature: r.Temperature, MaxTokens: r.MaxOutputTokens,
-		OneCall: other(r.ParallelToolCalls, true), Unstored: other(r.Store, true),
+		OneCall: other(r.ParallelToolCalls, true), Unstored: other(r.Store, true), Whole: r.Truncation == "disabled",
 	}
 	if other(r.TopP, 1) {
 		c.TopP = r.TopP

@@ -21,7 +21,7 @@ type Response struct {
 	Error              *ResponseError       `json:"error" shape:"ResponseError|null"`
 	Tools              []FunctionTool       `json:"tools" doc:"functions of the client; the agent's tools are not shown"`
 	ToolChoice         json.RawMessage      `json:"tool_choice" shape:"string|object"`
-	Truncation         string               `json:"truncation" enum:"auto"`
+	Truncation         string               `json:"truncation" enum:"auto,disabled"`
 	ParallelToolCalls  bool                 `json:"parallel_tool_calls"`
 	Text               TextField            `json:"text"`
 	TopP               float64              `json:"top_p"`

@@ -454,7 +454,7 @@ func responsesScenarios() []Story {
 		{Name: "responses/what cannot be done is refused by its name", Run: func(x *Actor) {
 			for field, value := range map[string]any{
 				"top_p": 1.5, "presence_penalty": 1, "frequency_penalty": 1, "top_logprobs": 2, "max_tool_calls": 3,
-				"parallel_tool_calls": "no", "store": "no", "truncation": "disabled", "service_tier": "flex",
+				"parallel_tool_calls": "no", "store": "no", "truncation": "none", "service_tier": "flex",
 				"tool_choice": object{"type": "function", "name": "none"}, "temperature": 3, "max_output_tokens": 1,
 				"reasoning.effort": object{"effort": "utmost"}, "include": []string{"message.output_text.logprobs"},
 				"tools": []object{{"type": "web_search"}}, "text": object{"format": object{"type": "yaml"}},

@@ -31,7 +31,7 @@ func (s *session) begin(step *record.Step) {
 func (s *session) leaveOutFor(kind model.Kind, step *record.Step, whole []model.Message) bool {
 	switch kind {
 	case model.TooLong:
-		return s.leaveOutUnanswered(step) || s.leaveOut(step, whole)
+		return !s.Whole && (s.leaveOutUnanswered(step) || s.leaveOut(step, whole))
 	case model.BadRequest, model.Refused:
 		return s.leaveOutUnanswered(step)
 	default:

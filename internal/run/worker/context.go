@@ -20,7 +20,7 @@ func brought(t *agent.Task, r record.Run, c record.Context, pauses []record.Paus
 		t.Since = record.ReplyOf(pause.Interrupts)
 	}
 	t.Instructions, t.Functions = c.Instructions, c.Functions
-	t.NoTools = c.ToolChoice == record.NoTool
+	t.NoTools, t.Whole = c.ToolChoice == record.NoTool, c.Whole
 	t.Options = model.Options{
 		TopP: c.TopP, Effort: c.Effort, OneCall: c.OneCall, Tool: c.Tool,
 		MustCall: c.ToolChoice == record.AnyTool || c.ToolChoice == record.OneTool,

@@ -129,6 +129,7 @@ type Context struct {
 	Tool         string          `json:"tool,omitempty"`        // the function of [OneTool]
 	OneCall      bool            `json:"one_call,omitempty"`    // at most one in each reply
 	Unstored     bool            `json:"unstored,omitempty"`    // the chat is deleted when the run has ended
+	Whole        bool            `json:"whole,omitempty"`       // the run fails where its conversation is too long
 	// Echo is what the endpoint that took the message answers with later; nothing else reads it.
 	Echo json.RawMessage `json:"echo,omitempty"`
 }
