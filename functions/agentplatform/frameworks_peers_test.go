@@ -91,7 +91,7 @@ func pythonFrameworks(t *testing.T) []framework {
 		{
 			name: "LlamaIndex, `OpenAIResponses`", command: python(t, "frameworks", "llamaindex"),
 			version: peertest.PyPI(t, "frameworks", "llama-index-core"),
-			want:    both("call", "TODO"),
+			want:    both("call", "('get_weather', {'location': 'San Francisco, CA'})"),
 			fails:   map[string]string{"chat": noChat},
 		},
 		{

@@ -46,15 +46,13 @@ func TestOllama(t *testing.T) {
 	five := p.smallAgent("smol:latest", object{"model": object{
 		"provider": "openai", "name": "smol:latest", "temperature": 0, "max_tokens": 5}})
 	run = p.runOf(five, "completed", "message", "Count from 1 to 1000: 1, 2, 3, 4,")
-	// Both expectations turn when the adapter knows what Ollama reads, and how it lists its models.
-	assert.Greater(t, run["usage"].(object)["output_tokens"], 5.0, "max_tokens")
+	assert.LessOrEqual(t, run["usage"].(object)["output_tokens"], 5.0, "max_tokens")
 	p.ask(http.MethodPost, "/agents", object{"name": "Short", "model": object{"provider": "openai", "name": "smol"}},
-		http.StatusBadRequest)
+		http.StatusCreated)
 	peertest.Seen(t, peertest.Counterpart{
 		Area: "models", Name: "Ollama with SmolLM2", Version: version,
-		Works: "a plain answer, a stream, usage, a tool call and its result, an approval, a question, a cancel, a prompt " +
-			"over the window, which the server cuts by itself",
-		Not: "`max_tokens`; a name without `:latest`",
+		Works: "a plain answer, a stream, usage, a tool call and its result, an approval, a question, a cancel, " +
+			"`max_tokens`, a name without `:latest`, a prompt over the window, which the server cuts by itself",
 	})
 }
 
