@@ -90,7 +90,7 @@ func TestLiteLLM(t *testing.T) {
 		Area: "models", Name: "LiteLLM's proxy", Version: peertest.PyPI(t, "litellm", "litellm"),
 		Works: "an answer, a real model behind it by chat completions and by Messages; 429, 500, a full context window " +
 			"are shown in words; a blank reply ends the run",
-		Not: "its `mock_response` by Messages, which is no stream though one is asked for",
+		Not: "its `mock_response` by Messages, which answers without a stream",
 	})
 }
 

@@ -47,7 +47,7 @@ func TestTheServersOfPython(t *testing.T) {
 		assert.Contains(t, got, "Europe/Oslo")
 		_, err = call("get_current_time", `{"timezone":"Mars"}`)
 		require.ErrorContains(t, err, "Mars")
-		seen(t, "mcp-server-time", "tells the time; an unknown zone is shown")
+		seen(t, "mcp-server-time", "returns the time; an unknown zone is shown")
 	})
 	t.Run("fetch", func(t *testing.T) {
 		web := httptest.NewServer(http.NotFoundHandler())
@@ -71,7 +71,7 @@ func TestAServerThatDiesAtItsStart(t *testing.T) {
 	require.ErrorContains(t, err, "the server's program has ended (exit status 1): ")
 	assert.Regexp(t, `(Attribute|Import|Type|ModuleNotFound)Error`, err.Error())
 	peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "mcp-server-sqlite (PyPI), as a command",
-		Version: peertest.MCPVersion(t, "mcp-server-sqlite"), Works: "nothing; its last words are shown",
+		Version: peertest.MCPVersion(t, "mcp-server-sqlite"), Works: "nothing; the end of its stderr is shown",
 		Not: "it does not start with version 2 of the protocol's library"})
 }
 
