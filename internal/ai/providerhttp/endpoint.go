@@ -21,8 +21,8 @@ type Endpoint struct {
 }
 
 // Post sends JSON; accept is the content type of the answer. The error is that of a call without an answer. The answer
-// may be a [Refusal], and its body must be closed. A request on a kept connection that the server has closed meanwhile
-// is sent again on another: llama.cpp's server closes them after a few answers.
+// may be a [Refusal], and its body must be closed. A request of which something was written is not sent again here: the
+// caller counts it and decides.
 func (e Endpoint) Post(ctx context.Context, body []byte, accept string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.URL, bytes.NewReader(body))
 	if err != nil {
@@ -31,7 +31,6 @@ func (e Endpoint) Post(ctx context.Context, body []byte, accept string) (*http.R
 	maps.Copy(r.Header, e.Header)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", accept)
-	r.Header["Idempotency-Key"] = []string{} // is not sent: net/http sends only such a request again
 	return e.Client.Do(r)
 }
 

@@ -1,10 +1,11 @@
 package providerhttp_test
 
 import (
-	"bufio"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -14,47 +15,76 @@ import (
 	"agentplatform/internal/ai/providerhttp"
 )
 
-// A server may close a connection at the moment at which the next request is sent.
-func TestARequestOnAClosedConnectionIsSentAgain(t *testing.T) {
-	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = listener.Close() }()
+// A provider may bill a request that it has read, even where it then closes the connection. net/http may send a request
+// again once for each connection that it keeps.
+func TestARequestThatWasReadIsNotSentAgain(t *testing.T) {
+	const kept = 10
+	var together sync.WaitGroup
+	together.Add(kept)
+	var closes atomic.Bool
 	var requests atomic.Int64
-	serve := func(c net.Conn) { // it answers the first request of each connection, and closes that with the second
-		defer func() { _ = c.Close() }()
-		in := bufio.NewReader(c)
-		for range 2 {
-			r, err := http.ReadRequest(in)
-			if err != nil {
-				return
-			}
-			body, _ := io.ReadAll(r.Body)
-			assert.Equal(t, `{"n":1}`, string(body))
-			assert.NotContains(t, r.Header, "Idempotency-Key")
-			if requests.Add(1) != 2 {
-				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-				continue
-			}
-			return
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		body, _ := io.ReadAll(r.Body)
+		assert.JSONEq(t, `{"n":1}`, string(body))
+		if closes.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		together.Done()
+		together.Wait() // so that each request has a connection of its own
+	}))
+	defer server.Close()
+	e := providerhttp.Endpoint{URL: server.URL, Client: providerhttp.Client()}
+	post := func() (sent func() bool, err error) {
+		ctx, sent := providerhttp.Sending(t.Context())
+		answer, err := e.Post(ctx, []byte(`{"n":1}`), "application/json")
+		if err == nil {
+			_, _ = io.Copy(io.Discard, answer.Body)
+			_ = answer.Body.Close()
+		}
+		return sent, err
+	}
+	var first sync.WaitGroup
+	for range kept {
+		first.Go(func() {
+			_, err := post()
+			assert.NoError(t, err)
+		})
+	}
+	first.Wait()
+	closes.Store(true)
+	sent, err := post()
+	require.Error(t, err)
+	assert.True(t, sent(), "it counts as one that the provider may have worked on")
+	assert.EqualValues(t, kept+1, requests.Load())
+}
+
+// llama.cpp's server closes connections that it has kept. A request that is written at that moment fails, and the next
+// one arrives; the server reads no request twice.
+func TestTheAttemptAfterOneOnAClosedConnectionArrives(t *testing.T) {
+	var requests atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		requests.Add(1)
+	}))
+	closed := make(chan struct{}, 10)
+	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateClosed {
+			closed <- struct{}{}
 		}
 	}
-	go func() {
-		for {
-			c, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go serve(c)
-		}
-	}()
-	e := providerhttp.Endpoint{URL: "http://" + listener.Addr().String(), Client: providerhttp.Client()}
-	for range 2 {
+	server.Start()
+	defer server.Close()
+	e := providerhttp.Endpoint{URL: server.URL, Client: providerhttp.Client()}
+	for n := range 5 {
 		answer, err := e.Post(t.Context(), []byte(`{"n":1}`), "application/json")
+		if err != nil {
+			answer, err = e.Post(t.Context(), []byte(`{"n":1}`), "application/json")
+		}
 		require.NoError(t, err)
-		got, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		assert.Equal(t, "ok", string(got))
+		_, _ = io.Copy(io.Discard, answer.Body)
 		require.NoError(t, answer.Body.Close())
+		assert.EqualValues(t, n+1, requests.Load())
+		server.CloseClientConnections()
+		<-closed
 	}
-	assert.EqualValues(t, 3, requests.Load())
 }

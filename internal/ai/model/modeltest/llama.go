@@ -23,9 +23,14 @@ func RunLlama(t *testing.T, open func(address string) model.Model) {
 	coldest := 0.0
 	send := func(ctx context.Context, most int, message model.Message, emit func(string)) (model.Reply, error) {
 		message.Role = model.User
-		return m.Converse(ctx, model.Request{
+		request := model.Request{
 			Name: "smol", MaxTokens: &most, Temperature: &coldest, Messages: []model.Message{message},
-		}, emit)
+		}
+		reply, err := m.Converse(ctx, request, emit)
+		if model.KindOf(err) == model.Retryable && ctx.Err() == nil { // it may have closed the kept connection
+			reply, err = m.Converse(ctx, request, emit)
+		}
+		return reply, err
 	}
 	none := func(string) {}
 	t.Run("the limit of tokens", func(t *testing.T) {
