@@ -90,7 +90,7 @@ type (
 type event struct {
 	Error   providerhttp.Trouble `json:"error"`
 	Type    string               `json:"type"`
-	Index   providerhttp.Count   `json:"index"`
+	Index   *providerhttp.Count  `json:"index"`
 	Message struct {
 		Model providerhttp.Text `json:"model"`
 		Usage usage             `json:"usage"`
@@ -173,14 +173,18 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 type received struct {
 	model.Draft
 
-	blocks map[providerhttp.Count]*begun // by their index
+	blocks map[providerhttp.Count]*begun // that have not ended, by their index
+	last   providerhttp.Count            // the index of the block that started last
+	starts providerhttp.Count            // of blocks
 	usage  usage
 }
 
 // begun is a block of the reply.
 type begun struct {
-	isText bool
-	call   *model.PartialCall // of a call
+	content // with which it started
+
+	call  *model.PartialCall // of a call
+	grown bool               // a piece has come
 }
 
 // maxBlocks limits the blocks of one reply: the index comes from the endpoint and is not trusted.
@@ -193,27 +197,50 @@ func (h *received) take(e event) {
 	u := h.usage
 	h.InputTokens, h.OutputTokens = sum(u.Input, u.CacheRead, u.CacheCreation), sum(u.Output)
 	h.Stop = cmp.Or(string(e.Delta.StopReason), string(e.StopReason), h.Stop)
-	b := h.blocks[e.Index]
+	at := h.last
+	if e.Index != nil {
+		at = *e.Index
+	}
+	b := h.blocks[at]
 	switch {
 	case e.Type == "message":
 		for _, one := range e.Content[:min(len(e.Content), maxBlocks)] {
 			h.begin(one)
 		}
-	case e.Type == "content_block_start" && b == nil && len(h.blocks) <= maxBlocks:
-		h.blocks[e.Index] = h.begin(e.Block)
-	case e.Type != "content_block_delta" || b == nil:
-	case e.Delta.Type == "text_delta" && b.isText:
+	case e.Type == "content_block_start":
+		h.start(e, b)
+	case e.Type == "content_block_stop":
+		delete(h.blocks, at)
+	case e.Type != "content_block_delta":
+	case e.Delta.Type == "text_delta" && (b == nil || b.Type == "text"):
 		h.Say(string(e.Delta.Text))
-	case e.Delta.Type == "input_json_delta" && b.call != nil && e.Delta.Partial != "":
+	case e.Delta.Type == "input_json_delta" && b != nil && e.Delta.Partial != "":
+		b.grown = true
 		h.Add(b.call, "", "", string(e.Delta.Partial))
 	}
 }
 
+// start begins a block, unless the start of b, which has its index, is only repeated. Some endpoints give all blocks
+// one index, or none, and some send no ends of blocks.
+func (h *received) start(e event, b *begun) {
+	c := e.Block
+	if b != nil && !b.grown && c.ID != "" && c.ID == b.ID && c.Name == b.Name && bytes.Equal(c.Input, b.Input) {
+		return
+	}
+	if h.last = h.starts; e.Index != nil {
+		h.last = *e.Index
+	}
+	h.starts++
+	delete(h.blocks, h.last)
+	if len(h.blocks) <= maxBlocks {
+		h.blocks[h.last] = h.begin(c)
+	}
+}
+
 func (h *received) begin(c content) *begun {
-	b := &begun{}
+	b := &begun{content: c}
 	switch c.Type {
 	case "text":
-		b.isText = true
 		h.Say(string(c.Text))
 	case "tool_use":
 		b.call = h.Begin()
