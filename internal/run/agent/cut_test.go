@@ -44,6 +44,7 @@ func TestWhatFailedAttemptsUsedCountsInTheirStep(t *testing.T) {
 			1420, 40, false},
 		"reported without a text":    {[]turn{cut("", 140, 100, busy), done}, 1140, 110, false},
 		"only the input is reported": {[]turn{cut(forty, 140, 0, busy), done}, 1140, 20, false},
+		"its beginning is reported":  {[]turn{cut(forty, 140, 3, busy), done}, 1140, 20, false},
 		"nothing is reported":        {[]turn{cut(forty, 0, 0, busy), done}, 1025, 20, false},
 		"an implausible report": {[]turn{cut(forty, math.MaxInt64, math.MaxInt64, busy), done},
 			1025, 20, false},
@@ -124,6 +125,8 @@ func TestACallThatIsStoppedIsAStepWithItsTextAndTokens(t *testing.T) {
 		}{
 			{[]string{"one", " two", " three four"}, 1000, 100, 1000, 100},
 			{[]string{"one", " two", " three fo"}, 0, 0, 25, 4},
+			{[]string{"one", " two", " three fo"}, 1000, 1, 1000, 4},
+			{[]string{strings.Repeat("x", 120)}, 1000, 4, 1000, 30},
 			{[]string{"\xff"}, 1000, 0, 1000, 1},
 			{nil, 0, 0, 25, 0},
 			{nil, 1000, 5, 1000, 5},

@@ -145,7 +145,7 @@ func spend(step *record.Step, request model.Request, reply model.Reply, streamed
 	if reply.InputTokens > 0 || reply.OutputTokens > 0 || streamed > 0 || model.Begun(err) {
 		in, out := used(request, reply, streamed)
 		step.InputTokens += in
-		step.OutputTokens += out
+		step.OutputTokens += max(out, estimate(streamed)) // a report of Anthropic's covers the beginning
 	}
 }
 
