@@ -52,7 +52,7 @@ func (t Trouble) Cause(status int) Cause {
 		return Wrong
 	case http.StatusBadRequest:
 		switch {
-		case t.named(throttledCode) || t.worded(throttled):
+		case t.named(throttledCode) || t.worded(throttled) && !t.worded(invalid):
 			return Throttled
 		case within && t.worded(passing): // some give each failure the name of a bad request
 			return Passing
@@ -114,7 +114,8 @@ var (
 		`(violat\w+|against) [^.;]{0,30}(usage|content|safety) (policy|policies|guidelines)`,
 		`rejected [^.;]{0,40}safety`,
 		`content exists risk`, `inappropriate content`, `prohibited_content`,
-		`content (is|was|has been) (blocked|filtered)`,
+		`content (is|was|has been) (blocked|filtered)`+
+			`($|[^\w ]| (and|as|because|due)\b| (by|for) [^.;]{0,40}(polic|safety|filter|moderat|guard))`,
 		`不安全或敏感内容`, `敏感内容`)
 
 	usedUpCode = anyOf(`insufficient_?(quota|credit|balance|fund)`, `billing`, `credits?_(exhausted|required|limit)`,
@@ -148,6 +149,10 @@ var (
 		`servicequotaexceeded`)
 	throttled = anyOf(`rate.?limit[^.;]{0,40}(reached|exceeded|hit)`, `(exceeded|reached|hit)[^.;]{0,30}rate.?limit`,
 		`too many requests`, `throttl`)
+
+	// invalid matches the words of failures that repeat a value of the request.
+	invalid = anyOf(`\b(not|n't) (a )?(valid|allowed|supported|one of)\b`, `\binvalid (value|argument|enum|name|input)`,
+		`\bis (invalid|unknown)\b`, `(supported|allowed|valid) (values|options) `, `validation error`)
 
 	// wrong matches the words of failures that servers report as their own, but that only another request mends.
 	wrongCode = anyOf(`^not_supported`, `^unsupported`, `^model_not_found$`,

@@ -20,8 +20,8 @@ func RetryAfter(h http.Header) time.Duration {
 	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
 		return within(ms / 1000)
 	}
-	if s, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil {
-		return within(s)
+	if wait := waitOf(waitValue.FindStringSubmatch(h.Get("Retry-After"))); wait > 0 {
+		return wait
 	}
 	now, err := http.ParseTime(h.Get("Date"))
 	if err != nil {
@@ -60,7 +60,11 @@ func duration(text string) time.Duration {
 
 // waitIn is the wait that words ask for: "Please try again in 1m2.5s", "retry after 20 seconds".
 func waitIn(words string) time.Duration {
-	found := waitWords.FindStringSubmatch(words)
+	return waitOf(waitWords.FindStringSubmatch(words))
+}
+
+// waitOf is a wait from its parts: hours and minutes, a number, and its unit.
+func waitOf(found []string) time.Duration {
 	if found == nil {
 		return 0
 	}
@@ -71,5 +75,10 @@ func waitIn(words string) time.Duration {
 	return duration(strings.ToLower(found[1] + found[2] + unit))
 }
 
-var waitWords = regexp.MustCompile(`(?i)\b(?:(?:try again|retry|retrying) (?:in|after)|please wait(?: for)?) ` +
-	`((?:\d+h)?(?:\d+m)?)(\d+(?:\.\d+)?) ?(ms|seconds?|secs?|minutes?|mins?|hours?|s|m|h)?\b`)
+const waitParts = `((?:\d+h)?(?:\d+m)?)(\d+(?:\.\d+)?) ?(ms|seconds?|secs?|minutes?|mins?|hours?|s|m|h)?\b`
+
+var (
+	waitWords = regexp.MustCompile(`(?i)\b(?:(?:try again|retry|retrying) (?:in|after)|please wait(?: for)?) ` +
+		waitParts)
+	waitValue = regexp.MustCompile(`(?i)^\s*` + waitParts + `\s*(?:,|$)`) // some send a unit, or a list
+)
