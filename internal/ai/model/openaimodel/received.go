@@ -53,6 +53,10 @@ type usage struct {
 	Input  providerhttp.Count `json:"prompt_tokens"`
 	Output providerhttp.Count `json:"completion_tokens"`
 	Total  providerhttp.Count `json:"total_tokens"`
+
+	// The names of newer APIs, which some gateways use here.
+	NewInput  providerhttp.Count `json:"input_tokens"`
+	NewOutput providerhttp.Count `json:"output_tokens"`
 }
 
 // received is what a stream has sent so far.
@@ -124,7 +128,7 @@ func (h *received) used(u *usage) {
 	if u == nil {
 		return
 	}
-	input, output := int64(u.Input), int64(u.Output)
+	input, output := int64(cmp.Or(u.Input, u.NewInput)), int64(cmp.Or(u.Output, u.NewOutput))
 	if input > 0 && int64(u.Total) > input {
 		output = max(output, int64(u.Total)-input)
 	}
