@@ -63,7 +63,7 @@ func (e *ListEndpoint) List(ctx context.Context) ([]Info, error) {
 	if raw = bytes.TrimSpace(raw); bytes.HasPrefix(raw, []byte("[")) { // Together's
 		into = &list.Data
 	}
-	if err := Decode(raw, into); err != nil {
+	if err := providerhttp.Read(raw, maxList, maxValues, into); err != nil {
 		return nil, fmt.Errorf("the model's provider gave no list of models")
 	}
 	var infos []Info

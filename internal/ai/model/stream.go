@@ -59,6 +59,9 @@ func Stream(
 			return answer.Header, stream.ended(ctx, err)
 		}
 		goOn, err := event(data)
+		if stream.failure {
+			err = BrokeOff(providerhttp.Said(data))
+		}
 		if err == nil && !goOn {
 			finish(answer.Body)
 		}
@@ -99,6 +102,7 @@ type events struct {
 
 	cr      bool   // the last line ended with CR: an LF that follows belongs to it
 	some    bool   // there was an event
+	failure bool   // the event that was read last is named error
 	strange []byte // the beginning of the first line that has no field
 }
 
@@ -139,6 +143,7 @@ func (r *events) ended(ctx context.Context, err error) error {
 // next reads the data of the next event. A last event needs no blank line behind it, unless it is cut off.
 func (r *events) next() (data []byte, err error) {
 	there := false
+	r.failure = false
 	for {
 		text, err := r.line(maxEvent - len(data))
 		if err != nil && !errors.Is(err, io.EOF) {
@@ -151,6 +156,8 @@ func (r *events) next() (data []byte, err error) {
 			data = append(append(data, '\n'), value...)
 		case string(name) == "data":
 			data, there = append(data, value...), true
+		case string(name) == "event":
+			r.failure = string(value) == "error"
 		case len(text) > 0 && text[0] == '{': // a failure that is put into the stream as it is
 			r.some = true
 			return text, nil
@@ -158,13 +165,13 @@ func (r *events) next() (data []byte, err error) {
 			r.strange = bytes.Clone(text[:min(len(text), maxStrange)])
 		}
 		if ended := err != nil; ended || len(text) == 0 {
-			if ended && !json.Valid(data) && !bytes.HasPrefix(data, []byte("[DONE]")) {
+			if ended && !r.failure && !json.Valid(data) && !bytes.HasPrefix(data, []byte("[DONE]")) {
 				return nil, err
 			}
 			if r.some = r.some || len(data) > 0; len(data) > 0 {
 				return data, nil
 			}
-			there = false // an event without data
+			there, r.failure = false, false // an event without data
 		}
 	}
 }
@@ -208,10 +215,11 @@ func (r *events) line(most int) (line []byte, err error) {
 
 var errTooLong = errors.New("an event of its answer does not end")
 
-// Decode decodes an event or another answer of a provider, unless it has too many values. The error says what is
-// wrong without the words of the JSON library: clients see it.
+// Decode decodes an event of a provider, unless it has too many values. A member of another type than expected is left
+// out, and the rest is decoded. The error says what is wrong without the words of the JSON library: clients see it.
 func Decode(data []byte, into any) error {
-	if err := providerhttp.Read(data, maxEvent, maxValues, into); err != nil {
+	err := providerhttp.Read(data, maxEvent, maxValues, into)
+	if wrong, is := errors.AsType[*json.UnmarshalTypeError](err); err != nil && (!is || wrong.Field == "") {
 		return Fail(Retryable, "what the model's provider sent is not what its protocol says")
 	}
 	return nil
