@@ -56,6 +56,17 @@ func TestEachProvidersListIsRead(t *testing.T) {
 	assert.Len(t, registry.Catalogues(setting.Settings{}), 1, "demo is always there")
 }
 
+func TestWhatIsNoListOfModelsIsNotReadAsAnEmptyOne(t *testing.T) {
+	for _, body := range []string{`{"data":"none"}`, `{"data":[7]}`, `["gpt"]`, `7`, `no`} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, body)
+		}))
+		_, err := registry.Catalogues(setting.Settings{OpenAIBaseURL: server.URL})["openai"].List(t.Context())
+		require.EqualError(t, err, "the model's provider gave no list of models", body)
+		server.Close()
+	}
+}
+
 func TestAKeyFollowsNoRedirect(t *testing.T) {
 	stranger := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("a key was taken elsewhere")
