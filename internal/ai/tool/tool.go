@@ -41,7 +41,7 @@ type Definition struct {
 	Own string `json:"-"`
 
 	// Binding is what the kind needs for a call. Other packages read only its members name (the server's own name of
-	// the tool), method and url. url is set where calls go to another address than the endpoint's URL.
+	// the tool), method, url and beside. url is set where calls go to another address than the endpoint's URL.
 	Binding json.RawMessage `json:"binding,omitempty"`
 	// Problem is why the tool cannot be called, in words; empty where it can.
 	Problem string `json:"-"`
@@ -56,6 +56,14 @@ func (d Definition) Origin() string {
 		return ""
 	}
 	return Origin(b.URL)
+}
+
+// Beside reports whether a document names the server of this tool beside its own: for a path or an operation alone.
+func (d Definition) Beside() bool {
+	var b struct {
+		Beside bool `json:"beside"`
+	}
+	return json.Unmarshal(d.Binding, &b) != nil || b.Beside
 }
 
 // Endpoint is where tools are, and the credentials for them. Each kind uses other members.

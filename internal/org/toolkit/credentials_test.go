@@ -342,6 +342,54 @@ func TestUploadedDocumentNamesTheServers(t *testing.T) {
 	assert.Equal(t, []string{"act"}, enabled(t, s, e.Value.ID))
 }
 
+// A document that its owner gives may name servers beside its own, for a path or an operation. They get no credentials.
+func TestServersBesideTheDocumentsOwnGetNoCredentials(t *testing.T) {
+	for scheme, c := range schemes {
+		t.Run(scheme, func(t *testing.T) {
+			home, other := newSite(t), newSite(t)
+			s := reach(t, home, other)
+			document := fmt.Sprintf(`{"openapi":"3.1.0","servers":[{"url":%q}],"paths":{
+				"/home":{"get":{"operationId":"home"}},
+				"/same":{"servers":[{"url":"%[1]s/v2"}],"get":{"operationId":"same"}},
+				"/path":{"servers":[{"url":%[2]q}],"get":{"operationId":"path"},
+					"put":{"operationId":"back","servers":[{"url":%[1]q}]}},
+				"/operation":{"get":{"operationId":"operation","servers":[{"url":"{at}","variables":
+					{"at":{"default":%[2]q}}}]}},
+				"/cleartext":{"get":{"operationId":"cleartext","servers":[{"url":"http://169.254.169.254"}]}}}}`,
+				home.URL, other.URL)
+			e, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: "openapi", Name: text("given"),
+				Document: []byte(document), Credentials: &c})
+			require.NoError(t, err)
+			scope, id := record.Of("o"), e.Value.ID
+			confined := func(origins []string) {
+				t.Helper()
+				assert.Equal(t, []string{home.URL}, origins)
+				assert.ElementsMatch(t, []string{"home", "same", "back"}, enabled(t, s, id))
+				for _, name := range []string{"home", "same", "path", "back", "operation"} {
+					_, err := s.Try(t.Context(), scope, id, name, []byte(`{}`), func() error { return nil })
+					require.NoError(t, err)
+				}
+				_, words := other.seen()
+				assert.Empty(t, words)
+				_, words = home.seen()
+				assert.NotEmpty(t, words)
+			}
+			confined(e.Value.Origins)
+			_, err = s.Refresh(t.Context(), scope, id)
+			require.NoError(t, err)
+			again, err := s.Edit(t.Context(), scope, id, 0, toolkit.Draft{Credentials: &c})
+			require.NoError(t, err)
+			confined(again.Value.Origins)
+			_, tools, err := s.Offered(t.Context(), scope, id)
+			require.NoError(t, err)
+			for _, one := range tools {
+				stray := one.Name == "path" || one.Name == "operation" || one.Name == "cleartext"
+				assert.Equal(t, stray, strings.Contains(one.Problem, "base_url"), "%s: %s", one.Name, one.Problem)
+			}
+		})
+	}
+}
+
 func TestChangedToolIsDisabledUntilEnabled(t *testing.T) {
 	home := newSite(t)
 	s := reach(t, home)

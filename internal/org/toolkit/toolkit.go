@@ -295,7 +295,8 @@ func places(t catalog.Toolkit) (list []string) {
 }
 
 // give stores credentials in a toolkit, for the servers that its owner names; nil or an empty type removes them. When
-// the owner names no server but has given the document, they are for the servers of the document's tools.
+// the owner names no server but has given the document, they are for the document's own server. It may name others for
+// paths and operations: these get none.
 func (s *Toolkits) give(ctx context.Context, t *catalog.Toolkit, c *tool.Credentials, tools []Tool) error {
 	t.Credentials, t.CredentialsType, t.Origins = "", "", nil
 	if c == nil || c.Type == "" {
@@ -306,7 +307,7 @@ func (s *Toolkits) give(ctx context.Context, t *catalog.Toolkit, c *tool.Credent
 	if len(bound.Origins) == 0 && t.Document != "" {
 		for _, one := range tools {
 			at := one.Origin()
-			if known := one.Problem == "" || one.Problem == strays; known && at != "" &&
+			if known := one.Problem == "" || one.Problem == strays; known && at != "" && !one.Beside() &&
 				!slices.Contains(bound.Origins, at) {
 				bound.Origins = append(bound.Origins, at)
 			}

@@ -35,7 +35,8 @@ type Request struct {
 	Fixed   map[string]string `json:"fixed,omitempty"` // headers with constant values
 	Body    string            `json:"body,omitempty"`  // the argument that is the body; empty: none
 	Content string            `json:"content_type,omitempty"`
-	Form    []Field           `json:"form,omitempty"` // members of the body of a form that have a style
+	Form    []Field           `json:"form,omitempty"`   // members of the body of a form that have a style
+	Beside  bool              `json:"beside,omitempty"` // see [tool.Definition.Beside]
 }
 
 // Kind is the kind "http": a toolkit of one request that its owner describes.

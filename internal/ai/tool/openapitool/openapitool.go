@@ -226,7 +226,7 @@ func operation(e tool.Endpoint, d *document, base string, l listed) (tool.Defini
 				m.fault(err.Error())
 				continue
 			}
-			m.request.URL = own
+			m.request.URL, m.request.Beside = own, tool.Origin(own) != tool.Origin(base)
 		}
 	}
 	if err := m.take(item, o); err != nil {
