@@ -2,6 +2,7 @@ package httptool
 
 import (
 	"bytes"
+	"io"
 	"mime"
 	"regexp"
 	"strings"
@@ -67,8 +68,9 @@ func decode(media, named string, body []byte) (text string, ok bool) {
 var declared = regexp.MustCompile(
 	`(?i)^[^\x00]*?(?:<\?xml[^>]*?encoding|<meta[^>]*?charset)\s*=\s*["']?([a-z0-9_:.-]{1,40})`)
 
+// decoded is a body as text, of which it makes little more than a result may have: a byte may become three.
 func decoded(e encoding.Encoding, body []byte) (string, bool) {
-	text, err := e.NewDecoder().Bytes(body)
+	text, err := io.ReadAll(io.LimitReader(e.NewDecoder().Reader(bytes.NewReader(body)), tool.MaxResult+1))
 	return strings.ToValidUTF8(string(text), "\uFFFD"), err == nil && !bytes.ContainsRune(text, 0)
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -16,20 +17,43 @@ import (
 // answered is what a tool returns whose server answers with a content type and a body.
 func answered(t *testing.T, kind, body string) tool.Result {
 	t.Helper()
+	result, err := request(t, http.StatusOK, kind, body)
+	require.NoError(t, err)
+	return result
+}
+
+func request(t *testing.T, status int, kind, body string) (tool.Result, error) {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Content-Type"] = nil // no type is made up
 		if kind != "" {
 			w.Header().Set("Content-Type", kind)
 		}
+		w.WriteHeader(status)
 		_, _ = w.Write([]byte(body))
 	}))
 	defer server.Close()
 	binding, err := json.Marshal(httptool.Request{Method: "GET", URL: server.URL})
 	require.NoError(t, err)
-	result, err := httptool.Do(t.Context(), http.DefaultClient, tool.Credentials{}, binding,
+	return httptool.Do(t.Context(), http.DefaultClient, tool.Credentials{}, binding,
 		tool.Invocation{Arguments: json.RawMessage(`{}`)})
-	require.NoError(t, err)
-	return result
+}
+
+// A character may have more bytes in a result than at the server.
+func TestADecodedAnswerIsAtMostAsLargeAsAResult(t *testing.T) {
+	for kind, one := range map[string]string{
+		"text/plain; charset=windows-1252": "\x80", "text/plain; charset=utf-8": "\x80",
+		"text/plain; charset=utf-16le": "\xac\x20", "text/plain; charset=gb18030": "\xd6\xd0", "text/plain": "\xe9",
+	} {
+		_, err := request(t, http.StatusOK, kind, strings.Repeat(one, tool.MaxResult/len(one)))
+		require.EqualError(t, err, "the answer is over 20 MiB", kind)
+		_, err = request(t, http.StatusTeapot, kind, strings.Repeat(one, tool.MaxResult/len(one)))
+		require.ErrorContains(t, err, "the server answered 418", kind)
+	}
+	const euros = tool.MaxResult / len("€")
+	assert.Len(t, answered(t, "text/plain; charset=windows-1252", strings.Repeat("\x80", euros)).Text, 3*euros)
+	_, err := request(t, http.StatusOK, "text/plain; charset=windows-1252", strings.Repeat("\x80", euros+1))
+	require.EqualError(t, err, "the answer is over 20 MiB")
 }
 
 func TestAnAnswerIsReadInItsCharset(t *testing.T) {

@@ -123,13 +123,17 @@ func Do(
 	if err != nil {
 		return none, Unreachable(err)
 	}
+	large := tool.Fail("the answer is over %d MiB", tool.MaxResult>>20)
 	if len(body) > tool.MaxResult {
-		return none, tool.Fail("the answer is over %d MiB", tool.MaxResult>>20)
+		return none, large
 	}
 	result := resultOf(answer.Header.Get("Content-Type"), body)
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		return none, tool.Fail("the server answered %d: %s", answer.StatusCode,
 			tool.Clip(result.String(), tool.EnoughText))
+	}
+	if len(result.Text) > tool.MaxResult {
+		return none, large
 	}
 	return result, nil
 }
