@@ -121,3 +121,23 @@ func TestNoToolkitToolTakesTheNameOfALoopTool(t *testing.T) {
 	}
 	assert.ElementsMatch(t, []string{"ask_user_one", "search_one", "act"}, names)
 }
+
+// The owner of a toolkit of one request names its tool, also later.
+func TestARequestIsNamedByItsOwner(t *testing.T) {
+	s := reach(t)
+	named := func(name string) toolkit.Draft {
+		return toolkit.Draft{Request: &tool.HTTPRequest{Name: name}}
+	}
+	d := named("old")
+	d.Kind, d.Name, d.URL = "http", text("one"), text("https://a.example.com")
+	e, err := s.Create(t.Context(), "o", d)
+	require.NoError(t, err)
+	for _, names := range [][2]string{{"old", "new"}, {"new", "newer"}, {"newer", "old"}} {
+		_, err = s.Edit(t.Context(), record.Of("o"), e.Value.ID, 0, named(names[1]))
+		require.NoError(t, err)
+		difference, err := s.Refresh(t.Context(), record.Of("o"), e.Value.ID)
+		require.NoError(t, err)
+		assert.Equal(t, [][]string{{names[1]}, {names[0]}}, [][]string{difference.Added, difference.Removed})
+		assert.Equal(t, []string{"(" + names[1] + ")"}, shown(t, s, e.Value.ID), "as anything that comes in, it is off")
+	}
+}

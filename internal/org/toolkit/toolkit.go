@@ -407,7 +407,9 @@ func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint, b
 	}
 	var tools []Tool
 	names := map[string]bool{}
-	named(found, before)
+	if kind != "http" { // its owner names it
+		named(found, before)
+	}
 	for _, d := range found {
 		if err := ctx.Err(); err != nil {
 			return nil, unusable(kind, e, "they cannot be read in time")
