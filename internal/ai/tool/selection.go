@@ -65,13 +65,16 @@ func parted(entry string) (at, pattern string) {
 	return "", entry
 }
 
-// Choose returns which of the candidates are chosen, by their index. An entry that matches none of them is an [Error]
-// with its field: a misspelt exclusion would let tools in.
-func (s Selection) Choose(all []Candidate) (chosen []int, err error) {
+// Choose returns which of the candidates are chosen, by their index. An entry of requested that matches none of them is
+// an [Error] with its field: a misspelt exclusion would let tools in. The tools of a stored entry may have gone.
+func (s Selection) Choose(all []Candidate, requested *Selection) (chosen []int, err error) {
+	if requested == nil {
+		requested = &Selection{}
+	}
 	in, out := make([]bool, len(all)), make([]bool, len(all))
 	for field, hits := range map[string][]bool{"include": in, "exclude": out} {
 		for i, entry := range s.lists()[field] {
-			if !mark(hits, all, entry) {
+			if !mark(hits, all, entry) && slices.Contains(requested.lists()[field], entry) {
 				return nil, &Error{Field: fmt.Sprintf("%s[%d]", field, i),
 					Message: fmt.Sprintf("%q matches nothing: %s", entry, known(all, entry))}
 			}
@@ -83,6 +86,9 @@ func (s Selection) Choose(all []Candidate) (chosen []int, err error) {
 		}
 	}
 	if len(chosen) == 0 && len(all) > 0 {
+		if len(s.Include) > 0 && !slices.Contains(in, true) {
+			return nil, &Error{Field: "include", Message: "matches nothing any more"}
+		}
 		return nil, &Error{Field: "exclude", Message: "leaves nothing"}
 	}
 	return chosen, nil

@@ -74,6 +74,7 @@ type Endpoint struct {
 	Request     *HTTPRequest // of a toolkit that is a single request
 	Command     []string     // of a server that is a program on this machine
 	Selection   Selection    // of the operations of a document
+	Requested   *Selection   // the part of it that this request sets; nil: none, the selection is stored
 	Credentials Credentials
 }
 

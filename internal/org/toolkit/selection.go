@@ -27,15 +27,15 @@ func selectable(kind string, s tool.Selection) error {
 }
 
 // chosen are the tools of a server that a selection chooses. A document's operations are chosen before they are read.
-func chosen(kind string, s tool.Selection, found []tool.Definition) ([]tool.Definition, error) {
-	if kind == "openapi" || s.IsAll() {
+func chosen(kind string, e tool.Endpoint, found []tool.Definition) ([]tool.Definition, error) {
+	if kind == "openapi" || e.Selection.IsAll() {
 		return found, nil
 	}
 	candidates := make([]tool.Candidate, 0, len(found))
 	for _, one := range found {
 		candidates = append(candidates, tool.Candidate{Names: []string{one.Name}})
 	}
-	which, err := s.Choose(candidates)
+	which, err := e.Selection.Choose(candidates, e.Requested)
 	list := make([]tool.Definition, 0, len(which))
 	for _, i := range which {
 		list = append(list, found[i])
@@ -51,11 +51,15 @@ type Choice struct {
 
 // Select changes which tools a toolkit takes from its endpoint, and asks for them, in one commit. As after a refresh,
 // what comes in is not enabled. match is the version that the caller has seen. Its errors are those of Refresh, a
-// problem of kind PreconditionFailed, and of kind Invalid that names the entry that is wrong or matches nothing.
+// problem of kind PreconditionFailed, and of kind Invalid that names the entry that is wrong or matches nothing. A list
+// that stays as it is may have entries whose tools have gone.
 func (s *Toolkits) Select(
 	ctx context.Context, scope record.Scope, id string, match record.Match, c Choice,
 ) (Difference, error) {
-	return s.refresh(ctx, scope, id, match, func(t *catalog.Toolkit) error {
+	requested := &tool.Selection{}
+	set(&requested.Include, c.Include)
+	set(&requested.Exclude, c.Exclude)
+	return s.refresh(ctx, scope, id, match, requested, func(t *catalog.Toolkit) error {
 		set(&t.Selection.Include, c.Include)
 		set(&t.Selection.Exclude, c.Exclude)
 		if err := checkSelection("body", t.Selection); err != nil {

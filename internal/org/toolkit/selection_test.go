@@ -1,6 +1,7 @@
 package toolkit_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -83,6 +84,51 @@ func TestAToolkitTakesWhatItsSelectionChooses(t *testing.T) {
 	assert.Equal(t, []string{"customers_1", "(customers_2)", "(orders_1)"}, shown(t, s, e.Value.ID))
 	_, err = s.Select(t.Context(), record.Of("o"), e.Value.ID, 1, toolkit.Choice{})
 	require.True(t, problem.Is(err, "precondition_failed"), "%v", err)
+}
+
+// Tools that a selection names may go later. A refresh takes the others.
+func TestARefreshSkipsEntriesThatMatchNothing(t *testing.T) {
+	home := newSite(t)
+	web, peer := reach(t, home), &kind{}
+	home.document, peer.names = shopOf(2, 2), []string{"customers_0", "orders_1"}
+	kinds := map[*toolkit.Toolkits]string{web: "openapi", newToolkits(t, peer): "mcp"}
+	scope, ids := record.Of("o"), map[*toolkit.Toolkits]string{}
+	for s, kind := range kinds {
+		s.Policy = web.Policy
+		e, err := s.Create(t.Context(), "o", toolkit.Draft{Kind: kind, Name: text("n"),
+			URL:       text(home.URL + "/openapi.json"),
+			Selection: tool.Selection{Include: []string{"customers_0", "orders_1"}}})
+		require.NoError(t, err)
+		ids[s] = e.Value.ID
+	}
+	home.document, peer.names = shopOf(2, 1), []string{"customers_0", "more"}
+	for s, kind := range kinds {
+		preview, err := s.Preview(t.Context(), scope, ids[s])
+		require.NoError(t, err)
+		assert.Equal(t, []string{"orders_1"}, preview.Removed)
+		_, err = s.Refresh(t.Context(), scope, ids[s])
+		require.NoError(t, err, kind)
+		assert.Equal(t, []string{"customers_0"}, shown(t, s, ids[s]))
+		_, err = s.Select(t.Context(), scope, ids[s], 0, toolkit.Choice{Exclude: &[]string{"orders_1"}})
+		require.ErrorContains(t, err, "body.exclude[0]", "what is asked for now is checked")
+		_, err = s.Select(t.Context(), scope, ids[s], 0, toolkit.Choice{Exclude: &[]string{"customers_0"}})
+		require.ErrorContains(t, err, "body.exclude: leaves nothing")
+		_, err = s.Select(t.Context(), scope, ids[s], 0, toolkit.Choice{Exclude: &[]string{}})
+		require.NoError(t, err, "the other list stays as it is")
+	}
+	home.document, peer.names = shopOf(0, 1), []string{"more"}
+	type request func(context.Context, record.Scope, string) (toolkit.Difference, error)
+	for s, kind := range kinds {
+		for _, refresh := range []request{s.Refresh, s.Preview} {
+			_, err := refresh(t.Context(), scope, ids[s])
+			p, ok := problem.As(err)
+			require.True(t, ok, "%s: %v", kind, err)
+			assert.Empty(t, p.Fields, "the request has no field")
+			require.ErrorContains(t, err, "offers now: include: matches nothing any more")
+			assert.NotContains(t, err.Error(), "body")
+		}
+		assert.Equal(t, []string{"customers_0"}, shown(t, s, ids[s]), "a refusal changes nothing")
+	}
 }
 
 func TestASelectionTravelsWithItsToolkit(t *testing.T) {

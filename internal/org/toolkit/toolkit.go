@@ -225,6 +225,7 @@ func (s *Toolkits) Create(
 		e.Credentials = *d.Credentials
 		e.Credentials.Origins = places(t)
 	}
+	e.Requested = &d.Selection
 	found, err := s.discover(ctx, t.Kind, e, nil)
 	if err != nil {
 		return none, err
@@ -393,11 +394,14 @@ func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint, b
 	defer cancel()
 	found, err := s.kind(kind).Discover(ctx, e)
 	if err == nil {
-		found, err = chosen(kind, e.Selection, found)
+		found, err = chosen(kind, e, found)
 	}
 	var refused *tool.Error
 	switch {
-	case errors.As(err, &refused) && refused.Field != "":
+	case errors.As(err, &refused) && refused.Field != "" && e.Requested == nil: // no body has the selection
+		return nil, problem.New(problem.Invalid, "invalid_request", "the toolkit's selection (include, exclude) does "+
+			"not fit what its server offers now: %s: %s", refused.Field, refused.Message)
+	case refused != nil && refused.Field != "":
 		return nil, problem.InvalidField("body."+refused.Field, "%s", refused.Message)
 	case refused != nil:
 		return nil, unusable(kind, e, refused.Message)

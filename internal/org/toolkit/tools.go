@@ -123,12 +123,13 @@ func (t *Tool) bind(was Tool) {
 // a problem of kind NotFound, Forbidden, of kind Conflict for the built-in toolkit or a command that is no longer
 // allowed, and of kind Invalid when the endpoint offers no usable tools.
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
-	return s.refresh(ctx, scope, id, 0, func(*catalog.Toolkit) error { return nil })
+	return s.refresh(ctx, scope, id, 0, nil, func(*catalog.Toolkit) error { return nil })
 }
 
 // refresh refreshes a toolkit after an edit of it, in one commit.
 func (s *Toolkits) refresh(
-	ctx context.Context, scope record.Scope, id string, match record.Match, edit func(*catalog.Toolkit) error,
+	ctx context.Context, scope record.Scope, id string, match record.Match, requested *tool.Selection,
+	edit func(*catalog.Toolkit) error,
 ) (Difference, error) {
 	var d Difference
 	_, err := s.change(ctx, scope, id, match, func(t *catalog.Toolkit, tx *record.Tx) error {
@@ -137,7 +138,7 @@ func (s *Toolkits) refresh(
 		}
 		l, err := s.list(ctx, *t)
 		if err == nil {
-			d, err = s.renew(ctx, *t, &l)
+			d, err = s.renew(ctx, *t, requested, &l)
 		}
 		if err != nil {
 			return err
@@ -162,16 +163,20 @@ func (s *Toolkits) Preview(ctx context.Context, scope record.Scope, id string) (
 	if err != nil {
 		return Difference{}, err
 	}
-	return s.renew(ctx, e.Value, &l)
+	return s.renew(ctx, e.Value, nil, &l)
 }
 
 // renew asks a toolkit's endpoint for its tools and makes the list anew with the rules that they had.
-func (s *Toolkits) renew(ctx context.Context, t catalog.Toolkit, l *list) (d Difference, err error) {
+// requested is the part of the selection that the caller sets.
+func (s *Toolkits) renew(
+	ctx context.Context, t catalog.Toolkit, requested *tool.Selection, l *list,
+) (d Difference, err error) {
 	before := l.Tools
 	endpoint, err := s.endpoint(ctx, t)
 	if err != nil {
 		return d, err
 	}
+	endpoint.Requested = requested
 	now, err := s.discover(ctx, t.Kind, endpoint, slices.Concat(before, l.Gone))
 	if err != nil {
 		return d, err

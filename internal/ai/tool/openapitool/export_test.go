@@ -20,7 +20,7 @@ func Work(ctx context.Context, raw []byte) (steps, most int, err error) {
 		return d.work, 0, err
 	}
 	e := tool.Endpoint{BaseURL: "https://example.com"}
-	all, err := chosen(e.Selection, d, items)
+	all, err := chosen(e, d, items)
 	if err != nil {
 		return d.work, 0, err
 	}

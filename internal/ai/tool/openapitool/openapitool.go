@@ -56,7 +56,7 @@ func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition
 	if err != nil {
 		return nil, err
 	}
-	all, err := chosen(e.Selection, d, items)
+	all, err := chosen(e, d, items)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ type listed struct {
 	item, parts  map[string]any
 }
 
-// chosen are the operations that a selection chooses.
-func chosen(s tool.Selection, d *document, items map[string]map[string]any) ([]listed, error) {
+// chosen are the operations that an endpoint's selection chooses.
+func chosen(e tool.Endpoint, d *document, items map[string]map[string]any) ([]listed, error) {
 	var all []listed
 	for _, path := range slices.Sorted(maps.Keys(items)) {
 		for _, method := range methods {
@@ -125,7 +125,7 @@ func chosen(s tool.Selection, d *document, items map[string]map[string]any) ([]l
 	if len(all) == 0 {
 		return nil, tool.Fail("the document has no operations")
 	}
-	if s.IsAll() && len(all) <= tool.MaxTools {
+	if e.Selection.IsAll() && len(all) <= tool.MaxTools {
 		return all, nil
 	}
 	candidates := make([]tool.Candidate, 0, len(all))
@@ -135,7 +135,7 @@ func chosen(s tool.Selection, d *document, items map[string]map[string]any) ([]l
 	if d.fault != nil {
 		return nil, d.fault
 	}
-	which, err := s.Choose(candidates)
+	which, err := e.Selection.Choose(candidates, e.Requested)
 	if err != nil {
 		return nil, err
 	}

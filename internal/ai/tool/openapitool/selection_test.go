@@ -53,7 +53,8 @@ func TestASelectionChoosesOperations(t *testing.T) {
 		{nil, []string{"broken", "path:/o*"}, "customers_list customers_create customers_delete"},
 	} {
 		found, err := (&openapitool.Kind{}).Discover(t.Context(), tool.Endpoint{Document: []byte(shop),
-			Selection: tool.Selection{Include: c.include, Exclude: c.exclude}})
+			Selection: tool.Selection{Include: c.include, Exclude: c.exclude},
+			Requested: &tool.Selection{Include: c.include, Exclude: c.exclude}})
 		require.NoError(t, err, "what is not chosen is not read")
 		assert.ElementsMatch(t, strings.Fields(c.want), strings.Fields(names(found)), "%v %v", c.include, c.exclude)
 	}
@@ -74,7 +75,8 @@ func TestAnEntryThatMatchesNothingIsNamed(t *testing.T) {
 		{[]string{"tag:orders"}, []string{"*"}, "exclude", "leaves nothing"},
 	} {
 		_, err := (&openapitool.Kind{}).Discover(t.Context(), tool.Endpoint{Document: []byte(shop),
-			Selection: tool.Selection{Include: c.include, Exclude: c.exclude}})
+			Selection: tool.Selection{Include: c.include, Exclude: c.exclude},
+			Requested: &tool.Selection{Include: c.include, Exclude: c.exclude}})
 		var failure *tool.Error
 		require.ErrorAs(t, err, &failure)
 		assert.Equal(t, c.field, failure.Field)
