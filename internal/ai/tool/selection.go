@@ -9,8 +9,8 @@ import (
 
 // Selection chooses tools of a toolkit: all, or those that Include matches, without those that Exclude matches.
 //
-// An entry is the name of a tool or the id of an operation; "tag:" and a tag; or "path:" and a path. * stands for any
-// characters.
+// An entry is a name of a tool, its server's or the toolkit's, or the id of an operation; "tag:" and a tag; or "path:"
+// and a path. * stands for any characters.
 type Selection struct {
 	Include []string `json:"include,omitempty"`
 	Exclude []string `json:"exclude,omitempty"`

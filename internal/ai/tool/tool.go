@@ -75,8 +75,12 @@ type Endpoint struct {
 	Command     []string     // of a server that is a program on this machine
 	Selection   Selection    // of the operations of a document
 	Requested   *Selection   // the part of it that this request sets; nil: none, the selection is stored
+	Names       Names
 	Credentials Credentials
 }
+
+// Names are the names of a toolkit's tools, by the server's own names of them.
+type Names map[string][]string
 
 // HTTPRequest is the one request of a toolkit of the kind http, as its owner describes it.
 type HTTPRequest struct {

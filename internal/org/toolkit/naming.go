@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"agentplatform/internal/ai/tool"
 )
@@ -106,6 +108,25 @@ func named(found []tool.Definition, before []Tool) {
 			found[f].Name = numbered(taken, found[f].Name)
 		}
 	}
+}
+
+// namesOf are the names of tools by the server's own names.
+func namesOf(tools []Tool) tool.Names {
+	names := tool.Names{}
+	for _, one := range tools {
+		if is := identityOf(one.Own, one.Binding); is.known {
+			names[is.own] = append(names[is.own], one.Name)
+		}
+	}
+	return names
+}
+
+// isNumbered reports whether [numbered] may have made one name from the other.
+func isNumbered(name, from string) bool {
+	at := strings.LastIndexByte(name, '_')
+	n, err := strconv.Atoi(name[at+1:])
+	suffix := fmt.Sprintf("_%d", n)
+	return err == nil && n >= 2 && name == from[:min(len(from), tool.MaxName-len(suffix))]+suffix
 }
 
 // numbered returns a name that is not taken, and takes it.

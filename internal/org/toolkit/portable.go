@@ -137,7 +137,8 @@ func checkEnabled(list []Portable) error {
 }
 
 // checkPortable checks a toolkit as its creation would, and each of its tools with its rules; it finds the tools that
-// follow from the document or the request. The error is a problem of kind Invalid.
+// follow from the document or the request, with the numbers that their names have. The error is a problem of kind
+// Invalid.
 func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (err error) {
 	if _, ok := s.Kinds[p.Kind]; !ok || p.Kind == Builtin {
 		return problem.InvalidField(at+".kind", "must be openapi, mcp or http")
@@ -154,11 +155,6 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (e
 	if err != nil {
 		return err
 	}
-	if field := p.whole(); field != "" {
-		if p.found, err = s.discover(ctx, p.Kind, p.endpoint(), nil); err != nil {
-			return problem.InvalidField(at+"."+field, "%s", err)
-		}
-	}
 	if len(p.Tools) > tool.MaxTools {
 		return problem.InvalidField(at+".tools", "must be at most %d", tool.MaxTools)
 	}
@@ -172,6 +168,15 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (e
 		tools = append(tools, one)
 	}
 	p.Tools = tools
+	before := slices.DeleteFunc(slices.Clone(tools), func(t Tool) bool {
+		own := identityOf(t.Own, t.Binding).own
+		return t.Name != tool.Name(own) && !isNumbered(t.Name, tool.Name(own))
+	})
+	if field := p.whole(); field != "" {
+		if p.found, err = s.discover(ctx, p.Kind, p.endpoint(), before); err != nil {
+			return problem.InvalidField(at+"."+field, "%s", err)
+		}
+	}
 	return nil
 }
 

@@ -26,14 +26,27 @@ func selectable(kind string, s tool.Selection) error {
 		"is for toolkits of the kinds openapi and mcp")
 }
 
-// chosen are the tools of a server that a selection chooses. A document's operations are chosen before they are read.
-func chosen(kind string, e tool.Endpoint, found []tool.Definition) ([]tool.Definition, error) {
+// chosen are the tools of a server that a selection chooses, with their names. before are those that it had. A
+// document's operations are chosen before they are read.
+func chosen(
+	kind string, e tool.Endpoint, found []tool.Definition, before []Tool,
+) ([]tool.Definition, error) {
+	if kind == "http" { // its owner names it
+		return found, nil
+	}
+	candidates := make([]tool.Candidate, len(found))
+	for i, one := range found {
+		candidates[i].Names = []string{one.Name}
+		if own := identityOf(one.Own, one.Binding).own; own != "" {
+			candidates[i].Names = append(candidates[i].Names, own)
+		}
+	}
+	named(found, before)
 	if kind == "openapi" || e.Selection.IsAll() {
 		return found, nil
 	}
-	candidates := make([]tool.Candidate, 0, len(found))
-	for _, one := range found {
-		candidates = append(candidates, tool.Candidate{Names: []string{one.Name}})
+	for i, one := range found {
+		candidates[i].Names = append(candidates[i].Names, one.Name)
 	}
 	which, err := e.Selection.Choose(candidates, e.Requested)
 	list := make([]tool.Definition, 0, len(which))

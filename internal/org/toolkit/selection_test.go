@@ -182,6 +182,74 @@ func TestToolsOfAServerAreChosenByTheirNames(t *testing.T) {
 	require.ErrorContains(t, err, "body.include: is for toolkits of the kinds openapi and mcp")
 }
 
+// An entry is the server's own name of a tool, that name as models take it, or the name that the toolkit shows.
+func TestAnEntryIsAnyNameOfATool(t *testing.T) {
+	own := []string{"a.read", "a_read", "b/write"}
+	var paths []string
+	for i, id := range own {
+		paths = append(paths, fmt.Sprintf(`"/%d":{"get":{"operationId":%q}}`, i, id))
+	}
+	document := `{"openapi":"3.1.0","paths":{` + strings.Join(paths, ",") + `}}`
+	peer := newToolkits(t, &kind{})
+	peer.Kinds["mcp"] = &lister{own: own}
+	web := reach(t)
+	for s, d := range map[*toolkit.Toolkits]toolkit.Draft{
+		web:  {Kind: "openapi", BaseURL: text("https://a.example.com"), Document: []byte(document)},
+		peer: {Kind: "mcp", URL: text("https://a.example.com")},
+	} {
+		d.Name = text("one")
+		create := func(include ...string) string {
+			d.Selection.Include = include
+			e, err := s.Create(t.Context(), "o", d)
+			require.NoError(t, err, "%s %v", d.Kind, include)
+			return e.Value.ID
+		}
+		assert.Equal(t, []string{"a_read", "b_write"}, shown(t, s, create("a.read", "b/write")))
+		assert.Equal(t, []string{"a_read"}, shown(t, s, create("a.*")))
+		assert.Equal(t, []string{"b_write"}, shown(t, s, create("b_write")))
+		id := create()
+		require.Equal(t, []string{"a_read", "a_read_2", "b_write"}, shown(t, s, id))
+		for _, c := range []struct{ entry, want string }{
+			{"a_read_2", "a_read_2"}, {"a.read", "a_read"}, {"a_read_2", "a_read_2"}, {"b/write", "b_write"},
+			{"a_read*", "a_read a_read_2"}, {"a_read_2", "a_read_2"},
+		} {
+			_, err := s.Select(t.Context(), record.Of("o"), id, 0, toolkit.Choice{Include: &[]string{c.entry}})
+			require.NoError(t, err, "%s %s", d.Kind, c.entry)
+			assert.Equal(t, c.want, strings.NewReplacer("(", "", ")", "").Replace(strings.Join(shown(t, s, id), " ")))
+			_, err = s.Refresh(t.Context(), record.Of("o"), id)
+			require.NoError(t, err, "a refresh chooses the same")
+			assert.Len(t, shown(t, s, id), len(strings.Fields(c.want)))
+		}
+		_, err := s.Select(t.Context(), record.Of("o"), id, 0, toolkit.Choice{Include: &[]string{"a_read_3"}})
+		require.ErrorContains(t, err, "body.include[0]")
+		require.Equal(t, []string{"(a_read_2)"}, shown(t, s, id))
+		imported(t, s, id, d.Kind)
+	}
+}
+
+// imported checks that an import has the tool that its export shows as a_read_2, and no other by that name.
+func imported(t *testing.T, s *toolkit.Toolkits, id, kind string) {
+	t.Helper()
+	list, keys, err := s.Export(t.Context(), record.Of("o"), []string{id})
+	require.NoError(t, err)
+	list[0].Tools[0].Enabled = true
+	ids, err := s.Import(t.Context(), record.Of("p"), keys, list)
+	require.NoError(t, err)
+	_, tools, err := s.Offered(t.Context(), record.Of("p"), ids[0])
+	require.NoError(t, err)
+	require.Len(t, tools, 1)
+	assert.Equal(t, "a_read_2", tools[0].Name)
+	assert.Empty(t, tools[0].Problem)
+	assert.True(t, tools[0].Enabled)
+	if list[0].Tools[0].Name, list[0].Include = "harmless", []string{"a_read"}; kind == "openapi" {
+		ids, err = s.Import(t.Context(), record.Of("p"), keys, list)
+		require.NoError(t, err)
+		_, tools, err = s.Offered(t.Context(), record.Of("p"), ids[0])
+		require.NoError(t, err)
+		assert.False(t, tools[0].Enabled, "a document in an import names its tools, and nothing else does")
+	}
+}
+
 // A toolkit of more tools than a model takes begins with all of them disabled.
 func TestAToolkitOfTooManyToolsBeginsDisabled(t *testing.T) {
 	k := &kind{}

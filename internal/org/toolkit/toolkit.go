@@ -392,9 +392,10 @@ func (s *Toolkits) endpoint(ctx context.Context, t catalog.Toolkit) (tool.Endpoi
 func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint, before []Tool) ([]Tool, error) {
 	ctx, cancel := s.Host.WithTimeout(ctx, discoverTime)
 	defer cancel()
+	e.Names = namesOf(before)
 	found, err := s.kind(kind).Discover(ctx, e)
 	if err == nil {
-		found, err = chosen(kind, e, found)
+		found, err = chosen(kind, e, found, before)
 	}
 	var refused *tool.Error
 	switch {
@@ -411,9 +412,6 @@ func (s *Toolkits) discover(ctx context.Context, kind string, e tool.Endpoint, b
 	}
 	var tools []Tool
 	names := map[string]bool{}
-	if kind != "http" { // its owner names it
-		named(found, before)
-	}
 	for _, d := range found {
 		if err := ctx.Err(); err != nil {
 			return nil, unusable(kind, e, "they cannot be read in time")

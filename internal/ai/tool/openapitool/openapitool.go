@@ -130,7 +130,7 @@ func chosen(e tool.Endpoint, d *document, items map[string]map[string]any) ([]li
 	}
 	candidates := make([]tool.Candidate, 0, len(all))
 	for _, one := range all {
-		candidates = append(candidates, one.candidate(d))
+		candidates = append(candidates, one.candidate(d, e.Names))
 	}
 	if d.fault != nil {
 		return nil, d.fault
@@ -157,8 +157,9 @@ const (
 	maxTag  = 300
 )
 
-func (l listed) candidate(d *document) tool.Candidate {
-	c := tool.Candidate{Names: []string{l.id(), tool.Name(l.id())}, Path: l.path}
+func (l listed) candidate(d *document, names tool.Names) tool.Candidate {
+	id := l.id()
+	c := tool.Candidate{Names: append([]string{id, tool.Name(id)}, names[id]...), Path: l.path}
 	tags := list(l.parts["tags"])
 	for _, tag := range tags[:min(len(tags), maxTags)] {
 		if name := text(tag); name != "" && len(name) <= maxTag {
