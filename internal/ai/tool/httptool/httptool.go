@@ -91,6 +91,9 @@ func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, 
 	}}, nil
 }
 
+// IdempotencyKey is the header that each request has whose method is not safe: the same for all attempts of a call.
+const IdempotencyKey = "Idempotency-Key"
+
 // Safe says whether HTTP defines the method as safe, so that a request may be repeated.
 func Safe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
@@ -207,7 +210,7 @@ func once(r *http.Request) {
 	if Safe(r.Method) {
 		return
 	}
-	for _, name := range []string{"Idempotency-Key", "X-Idempotency-Key"} {
+	for _, name := range []string{IdempotencyKey, "X-Idempotency-Key"} {
 		if values := r.Header.Values(name); len(values) > 0 {
 			r.Header.Del(name)
 			r.Header[strings.ToLower(name)] = values
@@ -240,17 +243,17 @@ func (r Request) build(ctx context.Context, i tool.Invocation) (*http.Request, e
 	if content != "" {
 		request.Header.Set("Content-Type", content)
 	}
-	if !Safe(r.Method) {
-		request.Header.Set("Idempotency-Key", i.IdempotencyKey)
-	}
 	for _, f := range r.Header {
 		v, ok := f.inHeader(arguments[f.Argument])
 		if strings.ContainsAny(v, "\r\n\x00") {
 			return nil, tool.Fail("%s: must be a single line", f.Argument)
 		}
 		if ok {
-			request.Header.Add(f.Name, v)
+			request.Header.Set(f.Name, v)
 		}
+	}
+	if !Safe(r.Method) { // after the arguments: a model cannot write a key that no other call has
+		request.Header.Set(IdempotencyKey, i.IdempotencyKey)
 	}
 	var cookies []string
 	for _, f := range r.Cookie {

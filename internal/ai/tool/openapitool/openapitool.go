@@ -261,7 +261,7 @@ type maker struct {
 
 // take takes the parameters and the body.
 func (m *maker) take(item, o map[string]any) error {
-	all, err := parameters(m.document, item, o)
+	all, err := parameters(m.document, m.request.Method, item, o)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"mime"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -32,8 +33,17 @@ var stylesIn = map[string][]string{
 	"path":   {httptool.Simple, httptool.Label, httptool.Matrix},
 }
 
-// ignored are headers that OpenAPI does not take as parameters: the request decides them.
-var ignored = []string{"accept", "content-type", "authorization"}
+// ignored reports whether a header is not an argument. OpenAPI does not take some as parameters. The key of a request
+// must be that of its call.
+func ignored(header, method string) bool {
+	switch http.CanonicalHeaderKey(header) {
+	case "Accept", "Content-Type", "Authorization":
+		return true
+	case httptool.IdempotencyKey:
+		return !httptool.Safe(method)
+	}
+	return false
+}
 
 // field is how the parameter is written, and why it cannot be.
 func (p parameter) field() (f httptool.Field, fault string) {
@@ -56,7 +66,7 @@ func (p parameter) field() (f httptool.Field, fault string) {
 }
 
 // parameters are an operation's own and those of its path item that it does not replace.
-func parameters(d *document, item, o map[string]any) (all []parameter, err error) {
+func parameters(d *document, method string, item, o map[string]any) (all []parameter, err error) {
 	type key struct{ in, name string }
 	there, names := map[key]bool{}, 0
 	for _, from := range [][]any{list(o["parameters"]), list(item["parameters"])} {
@@ -72,7 +82,7 @@ func parameters(d *document, item, o map[string]any) (all []parameter, err error
 				style: text(m["style"]), explode: m["explode"], schema: m["schema"],
 			}
 			if p.name == "" || stylesIn[p.in] == nil || there[key{p.in, p.name}] ||
-				p.in == "header" && slices.Contains(ignored, strings.ToLower(p.name)) {
+				p.in == "header" && ignored(p.name, method) {
 				continue
 			}
 			if names += len(p.name); names > maxNames {

@@ -153,6 +153,51 @@ func TestAHeaderThatTheRequestDecidesIsNotAnArgument(t *testing.T) {
 	assert.JSONEq(t, `{"type":"object","properties":{"Color":{}}}`, string(one.Parameters))
 }
 
+// A parameter replaces a header that requests have, except the key of a call, of which no model decides. No header has
+// two values.
+func TestAHeaderOfTheRequestHasOneValue(t *testing.T) {
+	const parameters = `,"parameters":[{"name":"idempotency-key","in":"header","required":true},` +
+		`{"name":"user-agent","in":"header"}]`
+	got := map[string]http.Header{}
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		got[r.Method] = r.Header
+	}))
+	defer server.Close()
+	call := func(method, arguments string) http.Header {
+		k := &openapitool.Kind{Client: http.DefaultClient}
+		one := only(t, operation(strings.ToLower(method), "/p", parameters), server.URL)
+		assert.Equal(t, method == "GET", strings.Contains(string(one.Parameters), "idempotency-key"))
+		_, err := k.Call(t.Context(), tool.Endpoint{}, one,
+			tool.Invocation{Arguments: json.RawMessage(arguments), IdempotencyKey: "of-the-call"})
+		require.NoError(t, err)
+		return got[method]
+	}
+	for method, key := range map[string]string{"GET": "any", "POST": "of-the-call", "DELETE": "of-the-call"} {
+		is := call(method, `{"idempotency-key":"any","user-agent":"own/2"}`)
+		assert.Equal(t, []string{key}, is.Values("Idempotency-Key"), method)
+		assert.Equal(t, []string{"own/2"}, is.Values("User-Agent"), method)
+	}
+	is := call("PUT", `{}`)
+	assert.Equal(t, []string{"of-the-call"}, is.Values("Idempotency-Key"))
+	assert.Equal(t, []string{"agent-platform/1"}, is.Values("User-Agent"))
+}
+
+// A binding of earlier may still have the key as an argument.
+func TestAStoredParameterDoesNotReplaceTheKeyOfACall(t *testing.T) {
+	var keys []string
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		keys = r.Header.Values("Idempotency-Key")
+	}))
+	defer server.Close()
+	binding := fmt.Sprintf(`{"method":"POST","url":%q,"header":[{"name":"Idempotency-Key","argument":"k"}]}`,
+		server.URL)
+	_, err := (&openapitool.Kind{Client: http.DefaultClient}).Call(t.Context(), tool.Endpoint{},
+		tool.Definition{Binding: json.RawMessage(binding)},
+		tool.Invocation{Arguments: json.RawMessage(`{"k":"any"}`), IdempotencyKey: "of-the-call"})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"of-the-call"}, keys)
+}
+
 func TestABodyIsWrittenInItsMediaType(t *testing.T) {
 	const object = `{"schema":{"type":"object","properties":{"a":{},"b":{}}}}`
 	for _, c := range []struct{ content, body, kind, want string }{
