@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -52,6 +53,16 @@ type message struct {
 	Params  json.RawMessage `json:"params,omitempty"`
 	Result  json.RawMessage `json:"result,omitempty"`
 	Error   json.RawMessage `json:"error,omitempty"`
+
+	raw string // what is sent instead
+}
+
+func (m message) line() []byte {
+	raw, _ := json.Marshal(m)
+	if m.raw != "" {
+		raw = []byte(m.raw)
+	}
+	return raw
 }
 
 func (m message) answer(result string) message {
@@ -64,14 +75,27 @@ type asker struct {
 	mu      sync.Mutex
 	told    []json.RawMessage
 	replies chan message
+	over    chan struct{} // closed when nobody waits for replies any longer
 }
 
-func newAsker() *asker { return &asker{replies: make(chan message, 1)} }
+func newAsker() *asker { return &asker{replies: make(chan message, 1), over: make(chan struct{})} }
+
+// reply is the next reply of the client.
+func (a *asker) reply() (m message) {
+	select {
+	case m = <-a.replies:
+	case <-a.over:
+	}
+	return m
+}
 
 // on handles a message, and sends what it brings about.
 func (a *asker) on(m message, send func(message)) {
 	if m.Method == "" {
-		a.replies <- m
+		select {
+		case a.replies <- m:
+		case <-a.over:
+		}
 		return
 	}
 	raw, _ := json.Marshal(m)
@@ -107,6 +131,8 @@ func (a *asker) call(m message, told string, send func(message)) string {
 		Arguments struct {
 			Method string
 			Params json.RawMessage
+			Raw    string
+			Result string // of the call, in the place of a real one
 		}
 	}
 	_ = json.Unmarshal(m.Params, &call)
@@ -119,11 +145,22 @@ func (a *asker) call(m message, told string, send func(message)) string {
 		fmt.Println("I am not JSON")
 	case "mute":
 		select {}
+	case "blurt": // a raw text, then a ping
+		send(message{raw: call.Arguments.Raw})
+		send(message{Version: "2.0", ID: json.RawMessage(`"p"`), Method: "ping"})
+		replies := []message{a.reply()}
+		if strings.Contains(call.Arguments.Raw, `"id":"q"`) {
+			replies = append(replies, a.reply())
+		}
+		if call.Arguments.Result != "" {
+			return call.Arguments.Result
+		}
+		said, _ = json.Marshal(replies)
 	}
 	if call.Name == "ask" {
 		send(message{Version: "2.0", ID: json.RawMessage(`"q"`), Method: call.Arguments.Method,
 			Params: call.Arguments.Params})
-		said, _ = json.Marshal(<-a.replies)
+		said, _ = json.Marshal(a.reply())
 	}
 	text, _ := json.Marshal(string(said))
 	return fmt.Sprintf(`{"content":[{"type":"text","text":%s}]}`, text)
@@ -137,10 +174,9 @@ func serveLines(in io.Reader, out io.Writer) {
 		var m message
 		_ = json.Unmarshal(lines.Bytes(), &m)
 		go a.on(m, func(m message) {
-			raw, _ := json.Marshal(m)
 			mu.Lock()
 			defer mu.Unlock()
-			_, _ = out.Write(append(raw, '\n'))
+			_, _ = out.Write(append(m.line(), '\n'))
 		})
 	}
 }
@@ -159,17 +195,18 @@ func (a *asker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	a.on(m, func(m message) {
-		raw, _ := json.Marshal(m)
-		_, _ = fmt.Fprintf(w, "event: message\ndata: %s\n\n", raw)
+		_, _ = fmt.Fprintf(w, "event: message\ndata: %s\n\n", m.line())
 		_ = http.NewResponseController(w).Flush()
 	})
 }
 
 // askers are the endpoints of a server that asks, by transport.
-func askers(t *testing.T) map[string]tool.Endpoint {
+func askers(t testing.TB) map[string]tool.Endpoint {
 	t.Helper()
-	web := httptest.NewServer(newAsker())
+	a := newAsker()
+	web := httptest.NewServer(a)
 	t.Cleanup(func() {
+		close(a.over)
 		web.CloseClientConnections()
 		web.Close()
 	})

@@ -179,6 +179,7 @@ type field struct {
 	Enum        []string           `json:"enum"`
 	Names       []string           `json:"enumNames"`
 	OneOf       []choice           `json:"oneOf"`
+	Default     any                `json:"default"`
 	Items       *struct{ choices } `json:"items"`
 }
 
@@ -323,6 +324,11 @@ func (f form) read(text string) (result *mcp.ElicitResult, fault string) {
 			if at >= 0 {
 				content[f.names[at]] = f.fields[f.names[at]].value(strings.TrimSpace(value))
 			}
+		}
+	}
+	for _, name := range f.names {
+		if _, there := content[name]; !there && f.fields[name].Default != nil {
+			content[name] = f.fields[name].Default
 		}
 	}
 	if len(f.names) > 0 {

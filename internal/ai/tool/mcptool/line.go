@@ -193,7 +193,9 @@ func (l *line) connect(ctx context.Context, c *http.Client, e tool.Endpoint, h *
 		transport = &mcp.StreamableClientTransport{Endpoint: e.URL, HTTPClient: l.client(c, e, false), MaxRetries: 2,
 			MaxEventSize: -1}
 	}
-	opened, err := l.newClient().Connect(life, transport, options)
+	opened, err := guarded(func() (*mcp.ClientSession, error) {
+		return l.newClient().Connect(life, transport, options)
+	})
 	if err == nil {
 		l.ClientSession, l.older, err = opened, by == older, ctx.Err()
 	}
@@ -373,12 +375,12 @@ func (l *line) failure(ctx context.Context, err error, h *exchange) error {
 		return tool.Fail("the server lists without an end")
 	case answered:
 		return tool.Fail("%s", tool.Clip(wordsOf(word), tool.EnoughText))
+	case errors.As(err, &known):
+		return known
 	case l.program != nil && (l.ClientSession == nil || ctx.Err() == nil):
 		return l.program.failure(err, ctx.Err() != nil)
 	case ctx.Err() != nil:
 		return tool.Fail("the server did not answer in time")
-	case errors.As(err, &known):
-		return known
 	case status >= 400:
 		return tool.Fail("%s", strings.TrimSuffix(fmt.Sprintf("the server answered %d: %s", status,
 			tool.Clip(withoutAddresses(body), tool.EnoughText)), ": "))

@@ -10,6 +10,7 @@ package mcptool
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -23,6 +24,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/schema"
 )
 
 // Kind is the kind "mcp".
@@ -40,25 +42,62 @@ func (l *line) newClient() *mcp.Client {
 			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}},
 		},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}, // see rounds
-		ElicitationHandler: func(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			return l.asks.elicit(ctx, r.Params)
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: cancels}, nil // the library judges the form alone, see receive
 		},
 	})
-	client.AddReceivingMiddleware(refusing)
+	client.AddReceivingMiddleware(l.receive)
 	return client
 }
 
-// refusing refuses all requests of a server that are not served. Its notifications are dropped.
-func refusing(next mcp.MethodHandler) mcp.MethodHandler {
-	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+// receive refuses all requests of a server that are not served. Its notifications are dropped. It runs in goroutines of
+// the library: a panic there would end the process.
+func (l *line) receive(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {
+		defer func() {
+			if died := recover(); died != nil {
+				result, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams,
+					Message: "the params of " + method + " are not those of MCP"}
+			}
+		}()
 		switch {
-		case method == "ping", method == "elicitation/create":
+		case method == "ping":
 			return next(ctx, method, r)
+		case method == "elicitation/create":
+			return l.elicitation(ctx, next, method, r)
 		case strings.HasPrefix(method, "notifications/"):
 			return nil, nil //nolint:nilnil // a notification has no result
 		}
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: method + " is not served"}
 	}
+}
+
+// elicitation answers a question of a server. next judges its form. It must not judge the answer: a schema that refers
+// to itself would overflow the stack there.
+func (l *line) elicitation(
+	ctx context.Context, next mcp.MethodHandler, method string, r mcp.Request,
+) (mcp.Result, error) {
+	p := r.GetParams().(*mcp.ElicitParams) //nolint:errcheck,forcetypeassert // else it panics, as for nil
+	raw, err := json.Marshal(p.RequestedSchema)
+	if err == nil && len(raw) <= schema.MaxSize { // a larger one costs too much time
+		_, err = next(ctx, method, r)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.asks.elicit(ctx, p)
+}
+
+// guarded reads an answer of a server. The library panics on some that are not those of the protocol: that is an error
+// here.
+func guarded[T any](read func() (T, error)) (answer T, err error) {
+	defer func() {
+		if died := recover(); died != nil {
+			var none T
+			answer, err = none, errors.New("the server's answer is not that of MCP")
+		}
+	}()
+	return read()
 }
 
 // place matches network addresses: the library puts them into some of its messages.
@@ -79,7 +118,18 @@ func (k *Kind) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, err
 		return found, err
 	}
 	defer l.end()
+	found, err = guarded(func() (tool.Offerings, error) { return l.offerings(ctx) })
+	if err != nil {
+		return tool.Offerings{}, l.failure(ctx, err, &exchange{})
+	}
+	return found, nil
+}
+
+func (l *line) offerings(ctx context.Context) (found tool.Offerings, err error) {
 	can := l.InitializeResult().Capabilities
+	if can == nil {
+		return found, tool.Fail("the server does not answer which capabilities it has")
+	}
 	if can.Resources != nil {
 		found.Resources, err = first(l.Resources(ctx, nil), func(r *mcp.Resource) tool.Resource {
 			return tool.Resource{URI: r.URI, Name: r.Name, Description: tool.Clip(r.Description, tool.EnoughText),
@@ -96,10 +146,7 @@ func (k *Kind) Browse(ctx context.Context, e tool.Endpoint) (tool.Offerings, err
 				Arguments: arguments}
 		})
 	}
-	if err != nil {
-		return found, l.failure(ctx, err, &exchange{})
-	}
-	return found, nil
+	return found, err
 }
 
 // first are the first of a list that a server sends, up to [tool.MaxTools].
@@ -122,10 +169,19 @@ func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition
 	}
 	defer l.end()
 	var h exchange
-	var list []tool.Definition
-	for t, err := range l.Tools(context.WithValue(ctx, exchangeKey{}, &h), nil) {
+	list, err := guarded(func() ([]tool.Definition, error) {
+		return l.tools(context.WithValue(ctx, exchangeKey{}, &h))
+	})
+	if err != nil {
+		return nil, l.failure(ctx, err, &h)
+	}
+	return list, nil
+}
+
+func (l *line) tools(ctx context.Context) (list []tool.Definition, err error) {
+	for t, err := range l.Tools(ctx, nil) {
 		if err != nil {
-			return nil, l.failure(ctx, err, &h)
+			return nil, err
 		}
 		if len(list) == tool.MaxTools {
 			return nil, tool.Fail("the server lists over %d tools", tool.MaxTools)

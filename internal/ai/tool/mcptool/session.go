@@ -162,7 +162,7 @@ func (l *line) answers(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	var word *jsonrpc.Error
-	err := l.Ping(ctx, nil)
+	_, err := guarded(func() (bool, error) { return true, l.Ping(ctx, nil) })
 	return err == nil || errors.As(err, &word) && word.Message != rejected
 }
 
@@ -174,8 +174,10 @@ func (l *line) act(ctx context.Context, name string, i tool.Invocation) (result 
 	defer func() { l.pool.rest(l, broke) }() // also if it panics
 	q := l.asks.begin(i)
 	defer func() { l.asks.end(q, ctx.Err() != nil) }()
-	answer, err := l.rounds(context.WithValue(ctx, exchangeKey{}, &h), q, &mcp.CallToolParams{
-		Meta: mcp.Meta{"idempotencyKey": i.IdempotencyKey}, Name: name, Arguments: i.Arguments,
+	answer, err := guarded(func() (*mcp.CallToolResult, error) {
+		return l.rounds(context.WithValue(ctx, exchangeKey{}, &h), q, &mcp.CallToolParams{
+			Meta: mcp.Meta{"idempotencyKey": i.IdempotencyKey}, Name: name, Arguments: i.Arguments,
+		})
 	})
 	broke = err != nil && l.broken(ctx, err, &h)
 	if question := q.failure(); question != nil && ctx.Err() == nil && !broke {
@@ -199,7 +201,7 @@ const maxRounds = 10
 // made again with the answers.
 func (l *line) rounds(ctx context.Context, q *inquiry, p *mcp.CallToolParams) (*mcp.CallToolResult, error) {
 	for range maxRounds {
-		answer, err := l.call(ctx, p)
+		answer, err := l.CallTool(ctx, p)
 		if err != nil || !answer.NeedsInput() {
 			return answer, err
 		}
@@ -229,14 +231,4 @@ func (l *line) broken(ctx context.Context, err error, h *exchange) bool {
 	var known *tool.Error
 	return ctx.Err() == nil && !errors.As(err, &known) &&
 		(!errors.As(err, &word) || errors.Is(err, mcp.ErrConnectionClosed))
-}
-
-// call calls a tool. The library panics on some results that are not those of the protocol: that is an error here.
-func (l *line) call(ctx context.Context, p *mcp.CallToolParams) (answer *mcp.CallToolResult, err error) {
-	defer func() {
-		if died := recover(); died != nil {
-			answer, err = nil, errors.New("the server's answer to the call is not that of MCP")
-		}
-	}()
-	return l.CallTool(ctx, p)
 }
