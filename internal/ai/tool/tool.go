@@ -156,6 +156,21 @@ type Question struct {
 	Options []string // the answers that there are; nil: any text
 }
 
+// Limits of the options of a question, in bytes.
+const (
+	MaxOption  = 500
+	MaxOptions = 16 << 10 // of all together
+)
+
+// FitOptions reports whether a human can choose from these.
+func FitOptions(options []string) bool {
+	size := 0
+	for _, one := range options {
+		size += len(one)
+	}
+	return size <= MaxOptions && !slices.ContainsFunc(options, func(one string) bool { return len(one) > MaxOption })
+}
+
 func (q *Question) Error() string { return "the server asks its user: " + q.Text }
 
 // Answer is a human's answer to a [Question].
