@@ -251,8 +251,11 @@ const (
 	cancels  = "cancel"
 )
 
-// maxFields bounds the fields that a question explains.
-const maxFields = 30
+// Limits of a question: the fields that it explains, and its text in bytes.
+const (
+	maxFields = 30
+	maxText   = 7 << 10
+)
 
 // question is the form as a human reads it. fault is what was wrong with an earlier answer.
 func (f form) question(id, fault string) *tool.Question {
@@ -281,20 +284,21 @@ func (f form) question(id, fault string) *tool.Question {
 			text.WriteString(": " + tool.Clip(about, 300))
 		}
 	}
+	q.Text = tool.Clip(text.String(), maxText)
 	switch len(f.names) {
 	case 0:
 		q.Options = []string{accepts, declines}
 	case 1:
-		if shown, _ := f.fields[f.names[0]].options(); len(shown) > 0 && len(shown) < maxFields {
+		shown, _ := f.fields[f.names[0]].options()
+		if len(shown) > 0 && len(shown) < maxFields && tool.FitOptions(shown) && !slices.Contains(shown, "") {
 			q.Options = append(slices.Clone(shown), declines)
 		}
 	default:
-		text.WriteString("\nAnswer with a line \"name: value\" for each, or with a JSON object.")
+		q.Text += "\nAnswer with a line \"name: value\" for each, or with a JSON object."
 	}
 	if len(q.Options) == 0 {
-		text.WriteString("\nThe answer \"decline\" refuses.")
+		q.Text += "\nThe answer \"decline\" refuses."
 	}
-	q.Text = text.String()
 	return q
 }
 

@@ -203,3 +203,46 @@ func TestAResultMayAsk(t *testing.T) {
 	assert.Contains(t, result, "x {")
 	assert.Contains(t, result, `"name":"Ada"`)
 }
+
+// A question with options beyond what a human reads has none: any text answers it. All of it is bounded.
+func TestAQuestionIsBounded(t *testing.T) {
+	enum := func(n, size int) string {
+		values := make([]string, n)
+		for i := range values {
+			values[i] = fmt.Sprint(i) + strings.Repeat("x", size)
+		}
+		raw, err := json.Marshal(values)
+		require.NoError(t, err)
+		return string(raw)
+	}
+	many := make([]string, 40)
+	for i := range many {
+		many[i] = fmt.Sprintf(`"%02d%s":{"type":"string","title":"%s"}`, i, strings.Repeat("n", 200),
+			strings.Repeat("t", 900))
+	}
+	for name, c := range map[string]struct {
+		form    string
+		options int
+	}{
+		"ten of 1 MiB": {object(`"a":{"type":"string","enum":`+enum(10, 1<<20)+`}`, ``), 0},
+		"one too long": {object(`"a":{"type":"string","enum":`+enum(1, 600)+`}`, ``), 0},
+		"a title": {object(`"a":{"type":"string","oneOf":[{"const":"a","title":"`+strings.Repeat("x", 600)+`"}]}`,
+			``), 0},
+		"an item":        {object(`"a":{"type":"array","items":{"type":"string","enum":`+enum(2, 600)+`}}`, ``), 0},
+		"an empty one":   {object(`"a":{"type":"string","enum":["a",""]}`, ``), 0},
+		"as they may be": {object(`"a":{"type":"string","enum":`+enum(20, 490)+`}`, ``), 21},
+		"many fields":    {object(strings.Join(many, `,`), ``), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := (&mcptool.Kind{Client: http.DefaultClient}).Session(eliciting(t, c.form))
+			defer s.End()
+			_, err := ask(t.Context(), s, "ask")
+			var q *tool.Question
+			require.ErrorAs(t, err, &q)
+			assert.Len(t, q.Options, c.options)
+			assert.LessOrEqual(t, len(strings.Join(q.Options, "")), 16<<10)
+			assert.LessOrEqual(t, len(q.Text), 8<<10)
+			assert.Equal(t, c.options == 0, strings.Contains(q.Text, `The answer "decline" refuses.`))
+		})
+	}
+}
