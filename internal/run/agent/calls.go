@@ -263,7 +263,7 @@ func toolkitOf(o tool.Offer) string {
 func (s *session) putQuestion(j *job, q *tool.Question) {
 	switch {
 	case !s.Agent.Spec.CanAsk:
-		j.end(s, model.Failed, q.Error()+" (this agent may not ask)")
+		j.end(s, model.Failed, tool.Clip(q.Error(), maxQuestion/2)+" (this agent may not ask)")
 		return
 	case len(j.answers) >= maxQuestions:
 		j.end(s, model.Failed, fmt.Sprintf("the server asked its user over %d times in one call", maxQuestions))
@@ -274,7 +274,10 @@ func (s *session) putQuestion(j *job, q *tool.Question) {
 		prompt += "\nThe call is then made again from its beginning. What it did before it asked may be done twice."
 	}
 	j.interrupt = s.interrupt(j, lifecycle.Clarification, prompt)
-	j.interrupt.Question, j.interrupt.Options = q.ID, q.Options[:min(len(q.Options), maxOptions)]
+	j.interrupt.Question = q.ID
+	if options := q.Options[:min(len(q.Options), maxOptions)]; tool.FitOptions(options) { // else any text answers it
+		j.interrupt.Options = options
+	}
 }
 
 func (s *session) approve(j *job, prompt string, unsure bool) *job {
@@ -292,9 +295,9 @@ func (s *session) ask(j *job) *job {
 	if err := json.Unmarshal(j.Arguments, &a); err != nil {
 		return j.end(s, model.Failed, unfit+err.Error())
 	}
-	if len(a.Question) > maxQuestion || len(a.Options) > maxOptions {
-		return j.end(s, model.Failed, fmt.Sprintf(unfit+"a question may have %d bytes and %d options", maxQuestion,
-			maxOptions))
+	if len(a.Question) > maxQuestion || len(a.Options) > maxOptions || !tool.FitOptions(a.Options) {
+		return j.end(s, model.Failed, fmt.Sprintf(unfit+"a question may have %d bytes and %d options of %d bytes, in "+
+			"all %d", maxQuestion, maxOptions, tool.MaxOption, tool.MaxOptions))
 	}
 	j.interrupt = s.interrupt(j, lifecycle.Clarification, a.Question)
 	j.interrupt.Options = a.Options

@@ -2,6 +2,9 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -112,4 +115,33 @@ func outputs(r agent.Result) (text string) {
 		text += step.Output + "\n"
 	}
 	return text
+}
+
+// Options that are too long are not shown, be they of a server or of a model.
+func TestOptionsAreBounded(t *testing.T) {
+	long, many := strings.Repeat("x", tool.MaxOption+1), slices.Repeat([]string{strings.Repeat("y", 400)}, 60)
+	for _, options := range [][]string{{"red", long}, many} {
+		s, _ := asks(t)
+		s.task.Tools[0].Call = func(context.Context, tool.Invocation) (tool.Result, error) {
+			return tool.Result{}, &tool.Question{ID: "q", Text: strings.Repeat("z", 1<<20), Options: options}
+		}
+		i := s.pause(t, record.Decision{Decision: "answer", Message: "red"})
+		assert.Empty(t, i.Options)
+		assert.LessOrEqual(t, len(i.Prompt), 16<<10)
+		s, _ = asks(t)
+		s.task.Agent.Spec.CanAsk = false
+		s.task.Tools[0].Call = func(context.Context, tool.Invocation) (tool.Result, error) {
+			return tool.Result{}, &tool.Question{ID: "q", Text: strings.Repeat("z", 1<<20), Options: options}
+		}
+		assert.LessOrEqual(t, len(outputs(s.work(t))), 16<<10)
+
+		raw, err := json.Marshal(map[string]any{"question": "Which?", "options": options})
+		require.NoError(t, err)
+		s = newStage(&script{says: []turn{calls("c", "ask_user", string(raw)), says("done")}}, func(task *agent.Task) {
+			task.Agent.Spec.CanAsk = true
+		})
+		r := s.work(t)
+		require.Empty(t, r.Interrupts)
+		assert.Contains(t, outputs(r), "500 bytes")
+	}
 }
