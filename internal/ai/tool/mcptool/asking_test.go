@@ -132,6 +132,7 @@ func (a *asker) call(m message, told string, send func(message)) string {
 			Method string
 			Params json.RawMessage
 			Raw    string
+			Until  string // an address: the call lasts until a connection to it ends
 			Result string // of the call, in the place of a real one
 		}
 	}
@@ -145,6 +146,10 @@ func (a *asker) call(m message, told string, send func(message)) string {
 		fmt.Println("I am not JSON")
 	case "mute":
 		select {}
+	case "long":
+		if c, err := net.Dial("tcp", call.Arguments.Until); err == nil {
+			_, _ = io.Copy(io.Discard, c)
+		}
 	case "blurt": // a raw text, then a ping
 		send(message{raw: call.Arguments.Raw})
 		send(message{Version: "2.0", ID: json.RawMessage(`"p"`), Method: "ping"})

@@ -92,7 +92,7 @@ func (a *asks) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResu
 		switch {
 		case len(calls) == 1 && !strays:
 			return calls[0].answer(p), nil
-		case strays, held >= len(calls): // also where no call is at work
+		case held >= len(calls), strays && len(calls) == 1: // also where no call is at work
 			for _, q := range calls {
 				q.mix()
 			}

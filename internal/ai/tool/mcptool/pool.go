@@ -103,7 +103,8 @@ func (p *pool) use(l *line) bool {
 	return true
 }
 
-// rest ends a call. A line that broke, or whose place another call waits for, ends with its last call.
+// rest ends a call. A line that broke, or whose place another call waits for, ends with its last call: where nothing
+// can be read from the server any more, the library fails the others.
 func (p *pool) rest(l *line, broke bool) {
 	p.mu.Lock()
 	l.busy--
@@ -118,7 +119,7 @@ func (p *pool) rest(l *line, broke bool) {
 			l.timer = time.AfterFunc(maxRest, func() { p.expire(l) })
 		}
 	}
-	end := l.retired && (l.busy == 0 || l.program != nil)
+	end := l.retired && l.busy == 0
 	p.mu.Unlock()
 	if end {
 		l.end()
