@@ -79,7 +79,7 @@ type Task struct {
 	Instructions string
 	Functions    []record.Function
 	Options      model.Options
-	NoTools      bool // the model is offered none
+	NoTools      bool // the model is offered none, and its calls fail
 	Whole        bool // nothing is left out of a conversation that is too long: the run fails
 	// Since is the reply that the last pause was about; -1: there was none. Until then Options.MustCall is met.
 	Since         int

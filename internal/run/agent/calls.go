@@ -119,6 +119,8 @@ func (s *session) plan(ctx context.Context, j *job) *job {
 		decision = decisions[0]
 	}
 	switch {
+	case j.Fault == noCall:
+		return j.end(s, model.Failed, noCall+": answer without one")
 	case j.Fault != "":
 		return j.end(s, model.Failed, unfit+j.Fault)
 	case decided && decision.Decision == string(lifecycle.Answer): // of a function that may have been taken away since

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -38,6 +39,45 @@ func TestAModelWithoutToolsIsOfferedNone(t *testing.T) {
 	s := newStage(m, func(t *agent.Task) { withFunctions(t); t.NoTools = true })
 	require.NotNil(t, s.work(t).Answer)
 	assert.Empty(t, m.shown[0].Tools)
+}
+
+// Providers are told of tools that the conversation has calls of, and models call what they are not offered: where the
+// client wants no call, none is made, of whatever tool. Calls of an earlier part of the run are.
+func TestACallIsNotMadeWhereTheClientWantsNone(t *testing.T) {
+	made := 0
+	offer := offers(func(context.Context, tool.Invocation) (string, error) {
+		made++
+		return "ok", nil
+	})
+	named := func(id, name string) model.Call {
+		return model.Call{ID: id, Name: name, Arguments: json.RawMessage(`{"place":"Oslo","question":"?","query":"q"}`)}
+	}
+	m := &script{says: []func(model.Request) (model.Reply, error){
+		replies(act("a", `{"n":1}`), act("b", `no`), named("c", "get_weather"), named("d", "ask_user"), named("e", "search")),
+		says("done"),
+	}}
+	s := newStage(m, offer)
+	withFunctions(&s.task)
+	finds(record.Source{Document: "d", Text: "x"})(&s.task)
+	s.task.Agent.Spec.CanAsk, s.task.NoTools = true, true
+	r := s.work(t)
+	require.NotNil(t, r.Answer, "%+v", r)
+	assert.Equal(t, "done", r.Answer.Text)
+	assert.Zero(t, made)
+	last := m.shown[1].Messages[len(m.shown[1].Messages)-1]
+	require.Len(t, last.Results, 5)
+	for _, result := range last.Results {
+		assert.Equal(t, model.Failed, result.Outcome, result.Name)
+		assert.Equal(t, "no tool may be called now: answer without one", result.Text, result.Name)
+	}
+
+	m = &script{says: []func(model.Request) (model.Reply, error){replies(act("a", `{"n":1}`)), says("done")}}
+	s = newStage(m, offer)
+	s.task.Agent.Spec.Approval.Mode = "always"
+	s.pause(t, record.Decision{Decision: "approve"})
+	s.task.NoTools = true
+	require.NotNil(t, s.work(t).Answer)
+	assert.Equal(t, 1, made, "it was approved")
 }
 
 // Not every provider can be asked for one call.

@@ -31,6 +31,10 @@ const (
 	maxName      = 2 * tool.MaxName
 )
 
+// noCall is the fault of a call that the client has ruled out. Some providers are told of the tools that the
+// conversation has calls of, and models call what they are not offered.
+const noCall = "no tool may be called now"
+
 // argumentLimits bound the arguments of one call.
 var argumentLimits = strictjson.Limits{Bytes: 256 << 10, Depth: 64}
 
@@ -66,6 +70,9 @@ func (s *session) take(
 			call := callOf(n, c, s.labels)
 			if offer, known := s.find(call.Name); known {
 				call.Source, call.Fingerprint = offer.Source, offer.Fingerprint
+			}
+			if s.NoTools {
+				call.Fault = noCall
 			}
 			step.Calls = append(step.Calls, call)
 		}

@@ -334,6 +334,6 @@ type Call struct {
 	Source string `json:"source,omitempty"` // the tool that had the name then: <toolkit id>/<own name>
 	// Fingerprint identifies that tool as it was then; see tool.Fingerprint.
 	Fingerprint string          `json:"fingerprint,omitempty"`
-	Arguments   json.RawMessage `json:"arguments" shape:"object|string"` // a normalized object; with a fault: what came, as a string
-	Fault       string          `json:"fault,omitempty"`                 // why the arguments cannot be read
+	Arguments   json.RawMessage `json:"arguments" shape:"object|string"` // a normalized object; what cannot be read: as a string
+	Fault       string          `json:"fault,omitempty"`                 // why the call is not made: as a rule its arguments cannot be read
 }
