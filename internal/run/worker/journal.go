@@ -35,6 +35,25 @@ func (j *journal) add(ctx context.Context, steps []record.Step) error {
 	return err
 }
 
+// stepsAtOnce is how many steps are stored in one commit, which has room for few other operations.
+const stepsAtOnce = 50
+
+// makeRoom stores the first of the steps that an attempt leaves, so that one commit has room for the others, which it
+// returns. The errors are those of report.
+func (j *journal) makeRoom(ctx context.Context, steps []record.Step) (left []record.Step, err error) {
+	for err == nil && len(steps) > stepsAtOnce {
+		first := steps[:stepsAtOnce]
+		steps = steps[stepsAtOnce:]
+		j.used.add(first)
+		err = j.reportBy(ctx, j.Executor,
+			func(_ record.Run, w lifecycle.Work, _ *record.Tx) (transition.Change, error) {
+				missing, err := j.missing(ctx, first)
+				return transition.Change{Event: lifecycle.Step{Work: w}, Steps: missing}, err
+			})
+	}
+	return steps, err
+}
+
 // missing are those of the steps that are not journalled.
 func (j *journal) missing(ctx context.Context, steps []record.Step) ([]record.Step, error) {
 	if !j.unsure || len(steps) == 0 {

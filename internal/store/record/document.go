@@ -335,5 +335,5 @@ type Call struct {
 	// Fingerprint identifies that tool as it was then; see tool.Fingerprint.
 	Fingerprint string          `json:"fingerprint,omitempty"`
 	Arguments   json.RawMessage `json:"arguments" shape:"object|string"` // a normalized object; what cannot be read: as a string
-	Fault       string          `json:"fault,omitempty"`                 // why the call is not made: as a rule its arguments cannot be read
+	Fault       string          `json:"fault,omitempty"`                 // why the call is not made
 }
