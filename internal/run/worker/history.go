@@ -14,7 +14,8 @@ import (
 
 // Limits of the history that a model is shown.
 const (
-	maxTurns      = 50
+	maxTurns      = 50 // with an answer
+	maxFailed     = 10 // without: the others are not pushed out by them
 	maxChars      = 200_000
 	maxUnanswered = maxChars / 2 // of the words of turns without an answer: the others are not pushed out by them
 	maxLinks      = 4 * maxTurns // runs that are looked at, also of turns that are not shown
@@ -35,8 +36,8 @@ type earlier struct {
 func (w *Worker) history(ctx context.Context, run record.Run) (all []model.Message, unanswered []int, err error) {
 	may := w.MayReach(ctx, run.Organization, run.User, run.APIKey)
 	var turns []earlier
-	id, left, words, fit := run.Previous, maxChars, maxUnanswered, true
-	for links := 0; id != "" && links < maxLinks && len(turns) < maxTurns && left > 0 && fit; links++ {
+	id, left, words, answered, failed, fit := run.Previous, maxChars, maxUnanswered, 0, 0, true
+	for links := 0; id != "" && links < maxLinks && answered < maxTurns && left > 0 && fit; links++ {
 		e, err := w.Store.Link(ctx, id)
 		if isGone(err) {
 			break // removed by the retention period
@@ -49,6 +50,9 @@ func (w *Worker) history(ctx context.Context, run record.Run) (all []model.Messa
 		if !r.Status.Terminal() || r.Removed || r.Epoch != run.Epoch {
 			continue
 		}
+		if r.Status != lifecycle.Completed && failed == maxFailed {
+			continue
+		}
 		reached, err := may(r.Agent)
 		if err != nil {
 			return nil, nil, err
@@ -56,13 +60,20 @@ func (w *Worker) history(ctx context.Context, run record.Run) (all []model.Messa
 		if !reached {
 			continue
 		}
+		room := left
+		if r.Status != lifecycle.Completed {
+			room = min(left, words)
+		}
 		var one earlier
-		if one, fit, err = w.turn(ctx, r, left, words); err != nil {
+		if one, fit, err = w.turn(ctx, r, room); err != nil {
 			return nil, nil, err
 		}
-		left -= sizeOf(one.messages...)
-		if !one.answered {
-			words -= sizeOf(one.messages...)
+		size := sizeOf(one.messages...)
+		if left -= size; one.answered {
+			answered++
+		} else {
+			failed++
+			words -= size
 		}
 		turns = append(turns, one)
 	}
@@ -79,9 +90,9 @@ func (w *Worker) history(ctx context.Context, run record.Run) (all []model.Messa
 }
 
 // turn is an earlier run as a model is shown it: the user's words, what the run has asked, and the answer or a line on
-// how the turn ended. left is how many bytes of the history are left, words how many of turns without an answer: a turn
-// that has more keeps the line alone. fit reports whether there was room for all that was asked.
-func (w *Worker) turn(ctx context.Context, r record.Run, left, words int) (one earlier, fit bool, err error) {
+// how the turn ended. room is how many bytes are left for it: of a turn without an answer that has more, words are left
+// out. fit reports whether there was room for all that a turn with an answer has asked: the history ends with it else.
+func (w *Worker) turn(ctx context.Context, r record.Run, room int) (one earlier, fit bool, err error) {
 	one.answered = r.Status == lifecycle.Completed
 	in, err := w.Store.Input(ctx, r)
 	if err != nil {
@@ -104,16 +115,16 @@ func (w *Worker) turn(ctx context.Context, r record.Run, left, words int) (one e
 	case one.answered:
 	case r.Refused:
 		withheld = "[This message is left out: the provider of the model refused it.]"
-	case sizeOf(one.messages...) > words:
+	case sizeOf(one.messages...) > room:
 		withheld = "[This message is left out: it is too long.]"
 	}
 	if withheld != "" {
 		one.messages = []model.Message{{Role: model.User, Text: withheld}, ends}
 		return one, true, nil
 	}
-	asked, fit, err := w.asked(ctx, r, left-sizeOf(append(slices.Clip(one.messages), ends)...))
+	asked, fit, err := w.asked(ctx, r, room-sizeOf(append(slices.Clip(one.messages), ends)...))
 	one.messages = append(append(one.messages, asked...), ends)
-	return one, fit, err
+	return one, fit || !one.answered, err
 }
 
 // endOf is the line on how a turn without an answer ended. It has no reason: that is for those who read the run.

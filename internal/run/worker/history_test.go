@@ -239,18 +239,20 @@ func TestConversationThatAClientBroughtOutlivesAFailure(t *testing.T) {
 	assert.Equal(t, said(turn{said: "hi", answer: "hello"}, turn{said: "and now?", answer: failedLine}), got)
 }
 
-// However long a chat is, few of its runs are read, whether they are shown or not. Failed turns count like others.
+// However long a chat is, few of its runs are read, whether they are shown or not.
 func TestFewRunsOfALongChatAreRead(t *testing.T) {
 	failed := turn{status: lifecycle.Failed, said: "q", epoch: 1}
 	removed := failed
 	removed.removed = true
 	hidden := failed
 	hidden.agent = "secret"
+	done := turn{status: lifecycle.Completed, said: "q", answer: "a", epoch: 1}
 	for name, c := range map[string]struct {
 		of          turn
 		shown, read int
 	}{
-		"failed": {failed, maxTurns, maxTurns}, "removed": {removed, 0, maxLinks}, "hidden": {hidden, 0, maxLinks},
+		"answered": {done, maxTurns, maxTurns}, "failed": {failed, maxFailed, maxLinks}, "removed": {removed, 0, maxLinks},
+		"hidden": {hidden, 0, maxLinks},
 	} {
 		messages, _, read, err := historyOf(t, &memblob.Store{}, slices.Repeat([]turn{c.of}, 1000))
 		require.NoError(t, err, name)
@@ -277,6 +279,47 @@ func TestFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
 		}
 	}
 	assert.Equal(t, 2, whole)
+}
+
+// Only the newest turns without an answer are shown: many short ones would push out all others. They do not count as
+// turns with an answer.
+func TestManyFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
+	var turns []turn
+	for i := range maxTurns {
+		turns = append(turns, turn{status: lifecycle.Completed, said: fmt.Sprint("q", i), answer: "a", epoch: 1})
+	}
+	answered := said(turns...)
+	for i := range maxTurns + 1 {
+		turns = append(turns, turn{status: lifecycle.Failed, said: fmt.Sprint("f", i), answer: failedLine, epoch: 1})
+	}
+	want := append(answered, said(turns[len(turns)-maxFailed:]...)...)
+	got, err := conversation(t, turns)
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+}
+
+// What a failed turn has asked for counts as its words do, and does not push out turns with an answer.
+func TestWhatAFailedTurnAskedDoesNotPushOutTheOthers(t *testing.T) {
+	done := turn{status: lifecycle.Completed, said: "my name is Ann", answer: strings.Repeat("a", 60_000), epoch: 1}
+	for _, size := range []int{maxUnanswered / 2, maxUnanswered * 3 / 2, maxChars + 10_000} {
+		big := strings.Repeat("x", size)
+		for name, c := range map[string]turn{
+			"asked":          {said: "q", pauses: []record.Pause{asks(big, "f")}},
+			"asked twice":    {said: "q", pauses: []record.Pause{asks(big, "f"), asks("x", "f")}},
+			"said and asked": {said: strings.Repeat("x", maxUnanswered-100), pauses: []record.Pause{asks(big, "f")}},
+		} {
+			c.status, c.epoch = lifecycle.Failed, 1
+			messages, unanswered, _, err := historyOf(t, &memblob.Store{}, []turn{done, done, c, c})
+			require.NoError(t, err)
+			require.Greater(t, len(messages), 4, name)
+			assert.Equal(t, said(done, done), messages[:4], "%s: %d", name, size)
+			bytes := 0
+			for _, i := range unanswered {
+				bytes += sizeOf(messages[i])
+			}
+			assert.LessOrEqual(t, bytes, maxUnanswered+2*len(failedLine)+2*len(longWords), "%s: %d", name, size)
+		}
+	}
 }
 
 // asks is a pause for each of these things: the name of a client's function, an approval of ours for a name with an
