@@ -126,6 +126,7 @@ func (x *Executor) From(
 	ctx context.Context, e record.RunEntity, decide func(r record.Run, tx *record.Tx) (Change, error),
 ) (record.RunEntity, error) {
 	writeID := x.Host.NewID()
+	var said texts
 	for try := range attempts {
 		tx := x.Store.Begin(writeID)
 		c, err := decide(e.Value, tx)
@@ -135,7 +136,7 @@ func (x *Executor) From(
 		if err != nil {
 			return e, err
 		}
-		after, err := x.Apply(ctx, e, tx, c)
+		after, err := x.apply(ctx, e, tx, c, &said)
 		if !errors.Is(err, record.ErrConflict) {
 			return after, err
 		}
@@ -182,6 +183,12 @@ func (x *Executor) Pause(ctx context.Context, try int) error {
 func (x *Executor) Apply(
 	ctx context.Context, e record.RunEntity, tx *record.Tx, c Change,
 ) (record.RunEntity, error) {
+	return x.apply(ctx, e, tx, c, &texts{})
+}
+
+func (x *Executor) apply(
+	ctx context.Context, e record.RunEntity, tx *record.Tx, c Change, said *texts,
+) (record.RunEntity, error) {
 	o, err := lifecycle.Apply(e.Value.Run, c.Event, x.Host.Now())
 	if err != nil {
 		return e, err
@@ -189,7 +196,7 @@ func (x *Executor) Apply(
 	after := e.Value
 	after.Run = o.After
 	after.Callback = after.Callback || c.Callback
-	if err := x.beside(ctx, tx, &after, o, c); err != nil {
+	if err := x.beside(ctx, tx, &after, o, c, said); err != nil {
 		return e, err
 	}
 	holder := o.After // the run that has the slots afterwards
@@ -225,7 +232,9 @@ func (x *Executor) Apply(
 }
 
 // beside writes what is stored beside the run's head.
-func (x *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run, o lifecycle.Outcome, c Change) error {
+func (x *Executor) beside(
+	ctx context.Context, tx *record.Tx, after *record.Run, o lifecycle.Outcome, c Change, said *texts,
+) error {
 	if after.Status != lifecycle.Completed {
 		c.Steps = slices.Concat(c.Steps, c.Spare)
 	}
@@ -242,7 +251,7 @@ func (x *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run,
 	if after.Status == lifecycle.Completed {
 		tx.SetOutput(ctx, after, c.Result)
 	}
-	partial, err := x.partial(ctx, *after, c)
+	partial, err := x.partial(ctx, *after, o.Before.Steps, c, said)
 	if err != nil {
 		return err
 	}
@@ -265,15 +274,36 @@ func (x *Executor) beside(ctx context.Context, tx *record.Tx, after *record.Run,
 // maxPartial is how many bytes of text are kept of a cancelled run: a long text must not keep it from its end.
 const maxPartial = 8 << 20
 
-// partial is what a cancelled run leaves instead of a result; nil: nothing. A run that is deleted leaves nothing.
-func (x *Executor) partial(ctx context.Context, r record.Run, c Change) (*events.Partial, error) {
+// texts are the journalled steps of the model of a run that is cancelled. They are read again only after a conflict with
+// a write that has journalled more.
+type texts struct {
+	read bool
+	of   int // steps that the run had
+	all  []record.Step
+	err  error
+}
+
+// partial is what a cancelled run leaves instead of a result; nil: nothing. A run that is deleted leaves nothing, nor
+// does one whose journal cannot be read, as it must end all the same. The error is that of ctx.
+func (x *Executor) partial(
+	ctx context.Context, r record.Run, journalled int, c Change, said *texts,
+) (*events.Partial, error) {
 	if _, deleted := c.Event.(lifecycle.Remove); deleted || r.Status != lifecycle.Cancelled || r.Steps == 0 {
 		return nil, nil
 	}
-	steps, err := x.Store.Journal(ctx, r.ID())
-	text := record.TextOf(append(steps, c.Steps...), true)
-	if err != nil || text == "" {
+	if !said.read || said.of != journalled {
+		said.read, said.of = true, journalled
+		if said.all, said.err = x.Store.ModelSteps(ctx, r.ID()); said.err != nil && ctx.Err() == nil {
+			x.Log.Warn("the text of a cancelled run is lost: its journal cannot be read", "run_id", r.ID(),
+				"error", said.err)
+		}
+	}
+	if err := ctx.Err(); err != nil && said.err != nil {
 		return nil, err
+	}
+	text := record.TextOf(slices.Concat(said.all, c.Steps), true)
+	if said.err != nil || text == "" {
+		return nil, nil
 	}
 	text = strings.ToValidUTF8(text[:min(len(text), maxPartial)], "")
 	return &events.Partial{Answer: text, FinishReason: string(lifecycle.Cancelled)}, nil

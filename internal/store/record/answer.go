@@ -18,7 +18,7 @@ type Answer struct {
 
 // Add adds a step.
 func (a *Answer) Add(step Step) {
-	if step.Kind != ModelStep && step.Kind != CutStep {
+	if !step.Kind.ofModel() {
 		return
 	}
 	a.last = ""

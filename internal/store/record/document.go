@@ -18,6 +18,7 @@ import (
 type document struct {
 	Doc  json.RawMessage `json:"doc,omitzero"`
 	Blob string          `json:"blob,omitzero"`
+	Kind StepKind        `json:"kind,omitzero"` // of a step in the blob store; earlier versions did not write it
 }
 
 const (
@@ -46,6 +47,9 @@ func (tx *Tx) putDocument(ctx context.Context, owner string, key table.Key, v an
 	}
 	if len(b) > inlineLimit {
 		d = document{Blob: documentBlobs(key.Part) + key.Sort + "/" + tx.writeID}
+		if step, is := v.(Step); is {
+			d.Kind = step.Kind
+		}
 		tx.fail(tx.store.putBlob(ctx, d.Blob, b))
 	}
 	put(tx, Fresh(d), table.Item{Key: key, Owner: owner})
@@ -81,14 +85,18 @@ func (s *Store) open(ctx context.Context, item *table.Item, into any) error {
 	if err != nil {
 		return err
 	}
-	b := []byte(e.Value.Doc)
-	if e.Value.Blob != "" {
-		if b, err = s.getBlob(ctx, e.Value.Blob); err != nil {
-			return fmt.Errorf("record: %s: %w", item.Key, err)
+	return s.openDocument(ctx, item.Key, e.Value, into)
+}
+
+func (s *Store) openDocument(ctx context.Context, key table.Key, d document, into any) (err error) {
+	b := []byte(d.Doc)
+	if d.Blob != "" {
+		if b, err = s.getBlob(ctx, d.Blob); err != nil {
+			return fmt.Errorf("record: %s: %w", key, err)
 		}
 	}
 	if err := json.Unmarshal(b, into); err != nil {
-		return fmt.Errorf("record: %s: %w", item.Key, err)
+		return fmt.Errorf("record: %s: %w", key, err)
 	}
 	return nil
 }
@@ -315,6 +323,8 @@ type Passage struct {
 
 // StepKind says what a step is.
 type StepKind string
+
+func (k StepKind) ofModel() bool { return k == ModelStep || k == CutStep }
 
 // The kinds of step.
 const (

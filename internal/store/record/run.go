@@ -385,6 +385,17 @@ func (s *Store) Journal(ctx context.Context, id string) ([]Step, error) {
 
 // JournalFrom reads a run's stored steps in order, from one with an index on.
 func (s *Store) JournalFrom(ctx context.Context, id string, index int) ([]Step, error) {
+	return s.journal(ctx, id, index, func(StepKind) bool { return true })
+}
+
+// ModelSteps reads those of a run's stored steps that are calls of the model, in order. Of the others nothing is read
+// that is in the blob store.
+func (s *Store) ModelSteps(ctx context.Context, id string) ([]Step, error) {
+	return s.journal(ctx, id, 0, StepKind.ofModel)
+}
+
+// journal reads the stored steps of the kinds that are wanted.
+func (s *Store) journal(ctx context.Context, id string, index int, wanted func(StepKind) bool) ([]Step, error) {
 	var steps []Step
 	after := ""
 	if index > 0 {
@@ -393,13 +404,22 @@ func (s *Store) JournalFrom(ctx context.Context, id string, index int) ([]Step, 
 	r := table.Range{Part: runPart(id), Prefix: "step/", After: after, Limit: 100}
 	for item, err := range s.items(ctx, r) {
 		var step Step
+		var e Entity[document]
 		if err == nil {
-			err = s.open(ctx, item, &step)
+			e, err = decode[document](item)
+		}
+		if err == nil && e.Value.Kind != "" && !wanted(e.Value.Kind) {
+			continue
+		}
+		if err == nil {
+			err = s.openDocument(ctx, item.Key, e.Value, &step)
 		}
 		if err != nil {
 			return nil, err
 		}
-		steps = append(steps, step)
+		if wanted(step.Kind) {
+			steps = append(steps, step)
+		}
 	}
 	return steps, nil
 }
