@@ -209,7 +209,7 @@ func (s *Server) follower(
 		return nil, err
 	}
 	first := f.journal[:bridge.Until(f.journal, f.reply)]
-	text, _ := view.Progress(first, false)
+	text, _ := view.Progress(first, lifecycle.Running)
 	f.prefix, f.used = len(text), bridge.Used(first)
 	return f, nil
 }

@@ -99,7 +99,11 @@ func (w *whole) cut(n int) (*part, error) {
 	begin, end := bridge.Until(w.steps, from), bridge.Until(w.steps, to)
 	p.first, p.usage = w.steps[:begin], bridge.Used(w.steps[begin:end])
 	p.last = p.asked == nil && w.of.Status.Terminal()
-	text, _ := view.Progress(w.steps[:end], p.last)
+	status := lifecycle.Running
+	if p.last {
+		status = w.of.Status
+	}
+	text, _ := view.Progress(w.steps[:end], status)
 	if p.text = record.Behind(text, p.first); !p.last {
 		return p, nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/run/agent"
 	"agentplatform/internal/store/record"
@@ -198,7 +199,7 @@ func TestALoopGoesOnAfterACallThatWasCutShort(t *testing.T) {
 		s.task.BudgetExceeded = func(_ context.Context, tokens int64) (string, error) { used = tokens; return "", nil }
 		r := s.work(t)
 		require.NotNil(t, r.Answer, r.Failure)
-		assert.Equal(t, record.TextOf(r.All, true), r.Answer.Text)
+		assert.Equal(t, record.TextOf(r.All, lifecycle.Completed), r.Answer.Text)
 		assert.NotContains(t, r.Answer.Text, "The ansThe")
 		assert.EqualValues(t, n*77, used, "budgets count it")
 		shown[n] = m.shown[0].Messages

@@ -64,7 +64,7 @@ func (s state) read(
 		if err != nil {
 			return state{}, err
 		}
-		text, calls = view.Progress(steps, r.Status.Terminal())
+		text, calls = view.Progress(steps, r.Status)
 	}
 	switch {
 	case first:

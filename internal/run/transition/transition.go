@@ -301,7 +301,7 @@ func (x *Executor) partial(
 	if err := ctx.Err(); err != nil && said.err != nil {
 		return nil, err
 	}
-	text := record.TextOf(slices.Concat(said.all, c.Steps), true)
+	text := record.TextOf(slices.Concat(said.all, c.Steps), r.Status)
 	if said.err != nil || text == "" {
 		return nil, nil
 	}

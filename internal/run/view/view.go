@@ -195,15 +195,15 @@ func ParkedRecord(id string, position int, message string, at time.Time, started
 	return p
 }
 
-// Progress is the output of a run so far, from its journal: its text, as [record.TextOf] has it, and the tool calls.
-func Progress(steps []record.Step, ended bool) (text string, calls []events.StepEvent) {
+// Progress is the output of a run with this status so far, from its journal: its text, as [record.TextOf] has it, and the tool calls.
+func Progress(steps []record.Step, status lifecycle.Status) (text string, calls []events.StepEvent) {
 	calls = []events.StepEvent{}
 	for _, s := range steps {
 		if e, ok := s.Event(); ok && s.Kind == record.ToolStep {
 			calls = append(calls, e)
 		}
 	}
-	return record.TextOf(steps, ended), calls
+	return record.TextOf(steps, status), calls
 }
 
 func text(s string) *string {

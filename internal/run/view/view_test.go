@@ -270,7 +270,7 @@ func TestAnItemThatCannotBeReadIsAnErrorAndNotAGapInTheView(t *testing.T) {
 }
 
 func TestProgressIsTheTextAndTheToolCallsOfTheJournalWithoutQuestions(t *testing.T) {
-	answer, calls := view.Progress(nil, true)
+	answer, calls := view.Progress(nil, lifecycle.Completed)
 	assert.Empty(t, answer)
 	assert.Equal(t, []events.StepEvent{}, calls, "a list, not null")
 	arguments := json.RawMessage(`{"sum":7}`)
@@ -286,14 +286,18 @@ func TestProgressIsTheTextAndTheToolCallsOfTheJournalWithoutQuestions(t *testing
 		{Kind: record.ModelStep, Index: 8, Text: "two", Calls: make([]record.Call, 1)},
 		{Kind: record.CutStep, Index: 9, Text: "three"},
 	}
-	answer, calls = view.Progress(steps, true)
-	assert.Equal(t, "one \n\ntwo\n\nthree", answer)
-	running, _ := view.Progress(steps, false)
+	for _, status := range []lifecycle.Status{lifecycle.Failed, lifecycle.Cancelled, lifecycle.TimedOut} {
+		answer, calls = view.Progress(steps, status)
+		assert.Equal(t, "one \n\ntwo\n\nthree", answer, status)
+	}
+	answer, _ = view.Progress(steps, lifecycle.Completed)
+	assert.Equal(t, "one \n\ntwo", answer, "what was cut short is no part of an answer")
+	running, _ := view.Progress(steps, lifecycle.Running)
 	assert.Equal(t, "one \n\ntwo", running, "another attempt may replace the rest")
 	steps = append(steps, record.Step{Kind: record.ModelStep, Index: 10, Text: "four"})
-	answer, _ = view.Progress(steps, true)
+	answer, _ = view.Progress(steps, lifecycle.Completed)
 	assert.Equal(t, "one \n\ntwo\n\nfour", answer)
-	running, _ = view.Progress(steps, false)
+	running, _ = view.Progress(steps, lifecycle.Running)
 	assert.Equal(t, "one \n\ntwo", running, "the model may be asked to replace its answer")
 	assert.Equal(t, []events.StepEvent{
 		{Index: 2, Kind: "tool", Name: "pay", State: "finished", Outcome: "succeeded", Arguments: arguments},

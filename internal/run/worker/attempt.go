@@ -124,7 +124,7 @@ func (a *attempt) work(ctx, stopped context.Context, run record.Run) (agent.Resu
 	}
 	defer tool.End(t.Tools, a.Host.Go) // while the lease is held
 	t.Attempt, t.Journal, t.Keep, t.CheckLease = a.number, a.journal.add, a.journal.keepFile, a.mayGo
-	text, _ := view.Progress(t.Steps, false)
+	text, _ := view.Progress(t.Steps, lifecycle.Running)
 	live := a.Hub.Writer(a.runID, a.number, text, run.Watched)
 	a.background(func() { live.Run(stopped, a.Tick) })
 	t.Output = live

@@ -294,3 +294,33 @@ func again(inner talk) talk {
 		return inner(ctx, r, emit)
 	}
 }
+
+// A completed run has one text: the steps say what the result says. Here a reply is empty, the call that asks again is
+// cut short, and the next attempt meets a limit.
+func TestACompletedRunHasOneText(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStage(t, mute)
+		s.worker.Tick, s.worker.Drain = time.Second, drain
+		s.worker.Loop.Models["mock"] = s // the demo model is not asked again
+		most := 1000
+		s.edit(func(spec *catalog.AgentSpec) { spec.Limits.MaxTokens, spec.Model.Provider = &most, "mock" })
+		s.said = then(func(context.Context, model.Request, func(string)) (model.Reply, error) {
+			return model.Reply{Finish: "stop", InputTokens: 100}, nil
+		}, s.stuck("Half an answer", 1000, 100))
+		run := s.post()
+		ctx, stop := context.WithCancel(t.Context())
+		ended := s.begin(ctx, run)
+		time.Sleep(10 * time.Second)
+		stop()
+		<-ended
+		s.handle(t.Context(), run)
+		r := s.run(run)
+		require.Equal(t, lifecycle.Completed, r.Status, r.Error)
+		steps, err := s.store.Steps(t.Context(), r)
+		require.NoError(t, err)
+		require.Len(t, steps, 2)
+		require.Equal(t, "Half an answer", steps[1].Text)
+		text, _ := view.Progress(steps, r.Status)
+		assert.Equal(t, s.result(run).Answer, text)
+	})
+}

@@ -3,6 +3,7 @@ package record
 import (
 	"strings"
 
+	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/paragraph"
 )
 
@@ -48,14 +49,17 @@ func (a *Answer) Kept() string { return a.kept.String() }
 // String is the text if no step follows.
 func (a *Answer) String() string { return a.kept.String() + a.last }
 
-// TextOf is the text of a run with these steps. Where the run has ended, the text of its last reply belongs to it, and
-// so does that of a call that was cut short; else another reply may replace it.
-func TextOf(steps []Step, ended bool) string {
+// TextOf is the text of a run with these steps and this status. Where the run has ended, the text of its last reply
+// belongs to it; else another reply may replace it. So it is with a call that was cut short, but in a completed run:
+// that has an answer.
+func TextOf(steps []Step, status lifecycle.Status) string {
 	var answer Answer
 	for _, step := range steps {
-		answer.Add(step)
+		if status != lifecycle.Completed || step.Kind != CutStep {
+			answer.Add(step)
+		}
 	}
-	if ended {
+	if status.Terminal() {
 		return answer.String()
 	}
 	return answer.Kept()
@@ -64,7 +68,7 @@ func TextOf(steps []Step, ended bool) string {
 // Behind is what the text of a run has behind that of its first steps, without the break between them. In texts of
 // earlier versions no breaks join the steps.
 func Behind(text string, steps []Step) string {
-	first := TextOf(steps, false)
+	first := TextOf(steps, lifecycle.Running)
 	if rest, found := strings.CutPrefix(text, first); found {
 		if first != "" {
 			rest = paragraph.Begin(rest)

@@ -216,7 +216,7 @@ func Bugs() []Bug {
 
 		one("what a call used that a cancel cut short is not counted", workerSettle, `return s.stopped(ctx, p.Last, cancelled)`, `return s.stopped(ctx, nil, cancelled)`),
 		one("what an attempt used is forgotten when it is made again", agentReply, `step.InputTokens += in // beside what failed attempts used`, `step.InputTokens = in`),
-		one("what a call used that a hand-over cut short is counted twice", workerAttempt, "	text, _ := view.Progress(t.Steps, false)\n", "	text, _ := view.Progress(t.Steps, false)\n	for _, step := range t.Steps {\n		if step.Kind == record.CutStep {\n			a.used.add([]record.Step{step})\n		}\n	}\n"),
+		one("what a call used that a hand-over cut short is counted twice", workerAttempt, "	text, _ := view.Progress(t.Steps, lifecycle.Running)\n", "	text, _ := view.Progress(t.Steps, lifecycle.Running)\n	for _, step := range t.Steps {\n		if step.Kind == record.CutStep {\n			a.used.add([]record.Step{step})\n		}\n	}\n"),
 
 		// Slots and caps.
 		one("slots are not given back", recordSlot, `if side.beforeRow != "" && !same {`, `if false {`),
