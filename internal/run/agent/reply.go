@@ -77,6 +77,10 @@ func (s *session) take(
 			step.Calls = append(step.Calls, call)
 		}
 	}
+	if failure == "" && len(step.Calls) == 0 && s.wanted != nil && s.answers < repairs {
+		_, fault := s.structured(ctx, step.Text)
+		step.Withdrawn = fault != nil && ctx.Err() == nil
+	}
 	s.add(*step)
 	return failure
 }

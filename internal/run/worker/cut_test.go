@@ -324,3 +324,45 @@ func TestACompletedRunHasOneText(t *testing.T) {
 		assert.Equal(t, s.result(run).Answer, text)
 	})
 }
+
+// An answer that does not fit the schema is withdrawn when the model is asked for a better one: a run that is cancelled
+// before a text of that has come keeps none.
+func TestAnAnswerThatWasWithdrawnIsNotKept(t *testing.T) {
+	for name, released := range map[string]bool{"at once": false, "by another attempt": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newStage(t, local)
+				s.worker.Drain = drain
+				s.edit(func(spec *catalog.AgentSpec) {
+					spec.OutputSchema = []byte(`{"type":"object","required":["city"]}`)
+				})
+				s.said = func(_ context.Context, _ model.Request, emit func(string)) (model.Reply, error) {
+					if len(s.asked) > 1 {
+						time.Sleep(2 * time.Second)
+						return model.Reply{}, model.Fail(model.Throttled, "busy")
+					}
+					emit("rubbish")
+					return model.Reply{Text: "rubbish", Finish: "stop", InputTokens: 10, OutputTokens: 2}, nil
+				}
+				run := s.post()
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				ended := s.begin(ctx, run)
+				time.Sleep(5 * time.Second)
+				if released {
+					stop()
+					<-ended
+					ended = s.begin(t.Context(), run)
+					time.Sleep(5 * time.Second)
+				}
+				s.cancel(run)
+				<-ended
+				require.Equal(t, lifecycle.Cancelled, s.run(run).Status)
+				require.Equal(t, "rubbish", s.journal(run)[0].Text)
+				got, err := view.PartialOf(t.Context(), s.store, s.run(run))
+				require.NoError(t, err)
+				assert.Nil(t, got)
+			})
+		})
+	}
+}

@@ -11,7 +11,8 @@ import (
 //
 // Each text begins behind a blank line. Blank texts are left out. A step without calls is an answer: when another step
 // of the model follows, the model was asked for a better one, which replaces it. So it is with a call of the model that
-// was cut short: where the run goes on, another call takes its place.
+// was cut short: where the run goes on, another call takes its place. An answer that was withdrawn is no text, though no
+// other has come.
 type Answer struct {
 	kept strings.Builder // texts of the steps with calls
 	last string          // of the step without
@@ -23,7 +24,7 @@ func (a *Answer) Add(step Step) {
 		return
 	}
 	a.last = ""
-	if paragraph.Blank(step.Text) {
+	if paragraph.Blank(step.Text) || step.Withdrawn {
 		return
 	}
 	gap, text := a.Next(step.Text)

@@ -265,7 +265,9 @@ type Step struct {
 	LeftOut      int    `json:"left_out,omitempty"`   // messages of the conversation that did not fit
 	// AnsweredOnly is set where earlier turns without an answer were left out.
 	AnsweredOnly bool `json:"answered_only,omitempty"`
-	Shortened    int  `json:"shortened,omitempty"` // bytes to which results of the run were cut; 0: to none
+	// Withdrawn is set where the text is an answer for which the model is asked for a better one.
+	Withdrawn bool `json:"withdrawn,omitempty"`
+	Shortened int  `json:"shortened,omitempty"` // bytes to which results of the run were cut; 0: to none
 
 	// Of a tool call.
 	CallID string `json:"call_id,omitempty"`
