@@ -127,14 +127,15 @@ func (w *Worker) turn(ctx context.Context, r record.Run, room int) (one earlier,
 	return one, fit || !one.answered, err
 }
 
-// endOf is the line on how a turn without an answer ended. It has no reason: that is for those who read the run.
+// endOf is the line on how a turn without an answer ended. It has no reason: that is for those who read the run. A run
+// with steps beside those of the model has begun or answered calls.
 func endOf(r record.Run) string {
 	line := map[lifecycle.Status]string{
 		lifecycle.Failed:    "This turn failed",
 		lifecycle.TimedOut:  "This turn ran out of time",
 		lifecycle.Cancelled: "This turn was cancelled",
 	}[r.Status] + " and has no answer."
-	if r.Steps > 0 {
+	if r.Steps > int(r.Usage.ModelCalls) {
 		line += " What tools did until then was not undone."
 	}
 	return "[" + line + "]"

@@ -38,7 +38,8 @@ type turn struct {
 	pauses       []record.Pause
 	before       []record.Said
 	steps        int
-	refused      bool // by the model's provider
+	ofModel      int64 // of the steps
+	refused      bool  // by the model's provider
 	agent        string
 }
 
@@ -95,6 +96,7 @@ func historyOf(t *testing.T, blobs blob.Store, turns []turn) ([]model.Message, [
 		place := lifecycle.ChatPosition{Epoch: turn.epoch, Turn: i + 1, Previous: previous}
 		r := record.Run{Run: lifecycle.Accept(spec, place, machine.Now(), machine.Now())}
 		r.Status, r.Removed, r.Steps, r.Refused = turn.status, turn.removed, turn.steps, turn.refused
+		r.Usage.ModelCalls = turn.ofModel
 		if !turn.removed {
 			r.Input = &record.Input{Message: turn.said}
 			if turn.before != nil {
@@ -170,6 +172,9 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 	cancelled, wantCancelled := ends(lifecycle.Cancelled, cancelledLine, nothing)
 	did, wantDid := ends(lifecycle.Failed, strings.TrimSuffix(failedLine, "]")+undone, worked)
 	stopped, wantStopped := ends(lifecycle.Cancelled, strings.TrimSuffix(cancelledLine, "]")+undone, worked)
+	talked, wantTalked := ends(lifecycle.Failed, failedLine, func(t *turn) { t.steps, t.ofModel = 2, 2 })
+	begun, wantBegun := ends(lifecycle.Failed, strings.TrimSuffix(failedLine, "]")+undone,
+		func(t *turn) { t.steps, t.ofModel = 2, 1 })
 	refused, wantRefused := ends(lifecycle.Failed, failedLine, func(t *turn) { t.refused = true })
 	wantRefused.said = refusedWords
 	huge, wantHuge := ends(lifecycle.Failed, failedLine,
@@ -195,6 +200,8 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 			[]turn{done(1), wantCancelled, done(3)}},
 		"a turn that failed after calls":        {[]turn{did, done(3)}, []turn{wantDid, done(3)}},
 		"a turn that was cancelled after calls": {[]turn{stopped, done(3)}, []turn{wantStopped, done(3)}},
+		"a turn that failed without a call":     {[]turn{talked, done(3)}, []turn{wantTalked, done(3)}},
+		"a turn that failed within a call":      {[]turn{begun, done(3)}, []turn{wantBegun, done(3)}},
 		"turns that ended differently": {[]turn{late, failed, cancelled, did},
 			[]turn{wantLate, wantFailed, wantCancelled, wantDid}},
 		"a turn that a provider refused": {[]turn{done(1), refused, done(3)},
