@@ -192,3 +192,26 @@ func TestEditWhoseToolsCannotBeReadIsNotDecided(t *testing.T) {
 	_, err = w.Resume(t.Context(), w.who, run, "", []record.Decision{edited("a", `{}`)}, nil, nil)
 	require.NoError(t, err)
 }
+
+// A client that brings other functions with a decision may bring as many as with a message.
+func TestMoreFunctionsThanAModelTakesAreRefusedWithADecision(t *testing.T) {
+	w := newWorld(t)
+	w.Tenants = tenant.New(w.Store, w.Store.Known(), w.Host, tenant.Defaults{
+		UserCap: 5, OrganizationCap: 5, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
+		CountTools: func(context.Context, string, catalog.AgentSpec) (int, error) { return tool.MaxOffered - 1, nil },
+	}, nil)
+	run := w.post(intake.Message{Text: "x"}).Run.ID()
+	w.approvals(run, callOf("act", "", ""))
+	list := []record.Function{
+		{Name: "f", Parameters: json.RawMessage(`{"type":"object"}`)},
+		{Name: "g", Parameters: json.RawMessage(`{"type":"object"}`)},
+	}
+	decisions := []record.Decision{{InterruptID: "a", Decision: "approve"}}
+	_, err := w.Resume(t.Context(), w.who, run, "", decisions, nil, &record.Context{Functions: list})
+	p, is := problem.As(err)
+	require.True(t, is, "%v", err)
+	assert.Equal(t, problem.Invalid, p.Kind)
+	assert.Contains(t, p.Message, "129 tools")
+	_, err = w.Resume(t.Context(), w.who, run, "", decisions, nil, &record.Context{Functions: list[:1]})
+	require.NoError(t, err)
+}

@@ -218,11 +218,17 @@ func (r *request) startable(ctx context.Context) (err error) {
 		r.agent, err = r.Tenants.Runnable(ctx, r.who, r.message.AgentID, r.message.Version)
 	}
 	if err == nil && r.message.Context != nil {
-		err = suits(r.message.Context, r.agent.Spec)
+		err = r.goesWith(ctx, r.message.Context, r.agent)
 	}
-	if err == nil && r.message.Context != nil && len(r.message.Context.Functions) > 0 {
-		err = r.Tenants.CheckTools(ctx, r.agent.Organization, r.agent.Spec, "context.functions",
-			len(r.message.Context.Functions))
+	return err
+}
+
+// goesWith returns nil when what a client brings goes with an agent and its tools, else a problem of kind Invalid, or
+// the error of who counts these.
+func (in *Intake) goesWith(ctx context.Context, c *record.Context, a catalog.Agent) error {
+	err := suits(c, a.Spec)
+	if err == nil && len(c.Functions) > 0 {
+		err = in.Tenants.CheckTools(ctx, a.Organization, a.Spec, "context.functions", len(c.Functions))
 	}
 	return err
 }

@@ -119,7 +119,7 @@ func (in *Intake) mayChange(ctx context.Context, p tenant.Principal, r record.Ru
 	if err != nil {
 		return err
 	}
-	return suits(c, a.Spec)
+	return in.goesWith(ctx, c, a)
 }
 
 // Decides returns a function that says whether the principal may decide what a run waits for. It remembers what it has
