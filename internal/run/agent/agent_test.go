@@ -198,6 +198,38 @@ func TestHistoryThatDoesNotFitIsLeftOutAndJournalled(t *testing.T) {
 	assert.Equal(t, 3, r.All[0].Tries)
 }
 
+// Where nothing may be left out of a conversation that is too long, the run fails at once, and all of it was sent.
+func TestAConversationThatMustStayWholeFailsTheRun(t *testing.T) {
+	m := &script{says: []func(model.Request) (model.Reply, error){fails(model.TooLong)}}
+	s := newStage(m, func(task *agent.Task) {
+		task.Whole = true
+		for n := range 4 {
+			task.History = append(task.History, model.Message{Role: model.User, Text: fmt.Sprint("q", n)},
+				model.Message{Role: model.Assistant, Text: fmt.Sprint("a", n)})
+		}
+		task.Unanswered = []int{2, 3}
+	})
+	r := s.work(t)
+	assert.Nil(t, r.Answer)
+	assert.NotEmpty(t, r.Failure)
+	require.Len(t, m.shown, 1, "no other call is made")
+	assert.Len(t, m.shown[0].Messages, 9)
+}
+
+// Nor is a long result of the run shortened then.
+func TestALongResultThatMustStayWholeFailsTheRun(t *testing.T) {
+	m := &window{holds: 50_000, calls: []string{"act"}}
+	s := newStage(m, gives(strings.Repeat("x", 100_000)))
+	s.task.Whole = true
+	r := s.work(t)
+	assert.NotEmpty(t, r.Failure)
+	require.Len(t, m.shown, 2)
+	for _, step := range r.All {
+		assert.Zero(t, step.LeftOut+step.Shortened)
+		assert.False(t, step.AnsweredOnly)
+	}
+}
+
 // A turn may be more than two messages, and the history may be shorter in a later attempt, as old turns are removed:
 // what the model is shown begins with a turn all the same.
 func TestWhatIsLeftOfTheHistoryBeginsWithATurn(t *testing.T) {
