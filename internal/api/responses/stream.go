@@ -112,7 +112,7 @@ func (s *Stream) begin() error {
 	s.next = 0
 	of := *s.part.whole
 	of.of.Status, of.result = lifecycle.Running, nil
-	begun := part{ref: s.part.ref, whole: &of, before: s.part.before}
+	begun := part{ref: s.part.ref, whole: &of, given: s.part.given, before: s.part.before}
 	r := s.response(&begun)
 	return s.send(ResponseEvent{Type: "response.created", Response: &r},
 		ResponseEvent{Type: "response.in_progress", Response: &r})
