@@ -146,6 +146,41 @@ func Number(text string) (plain string, ok bool) {
 	}
 }
 
+// Canonical writes a value as JSON in one form: members are sorted, and each number has one spelling. Values that are
+// equal as JSON have equal forms, however the raw JSON in them was written.
+func Canonical(value any) (json.RawMessage, error) {
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	in := json.NewDecoder(bytes.NewReader(raw))
+	in.UseNumber()
+	var of any
+	if err := in.Decode(&of); err != nil {
+		return nil, err
+	}
+	return json.Marshal(plain(of))
+}
+
+// plain writes the numbers in a decoded value as [Number] does; those that are too long stay as they are.
+func plain(value any) any {
+	switch v := value.(type) {
+	case json.Number:
+		if text, ok := Number(v.String()); ok {
+			return json.Number(text)
+		}
+	case []any:
+		for i := range v {
+			v[i] = plain(v[i])
+		}
+	case map[string]any:
+		for name := range v {
+			v[name] = plain(v[name])
+		}
+	}
+	return value
+}
+
 // fault translates an error of the library into one that contains no part of the text except the location.
 func fault(err error) error {
 	var at *jsontext.SyntacticError

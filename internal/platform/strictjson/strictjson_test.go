@@ -36,6 +36,30 @@ func TestValueReturnsTheNormalForm(t *testing.T) {
 	}
 }
 
+func TestEqualValuesHaveOneCanonicalForm(t *testing.T) {
+	type request struct {
+		Raw json.RawMessage `json:"raw"`
+		N   float64         `json:"n"`
+	}
+	form := func(raw string) string {
+		of, err := strictjson.Canonical(request{json.RawMessage(raw), 0.5})
+		require.NoError(t, err)
+		return string(of)
+	}
+	long := strings.Repeat("9", 500)
+	of := form(`{"b":[1,{"d":2,"c":"\u0061"}],"a":9007199254740993,"n":` + long + `}`)
+	assert.Equal(t, of, form(` { "n":`+long+`, "a": 9007199254740993.0, "b":[ 10e-1, {"c":"a","d":2} ] } `))
+	for _, other := range []string{
+		`{"b":[{"d":2,"c":"a"},1],"a":9007199254740993,"n":` + long + `}`,
+		`{"b":[1,{"d":2,"c":"a"}],"a":9007199254740992,"n":` + long + `}`,
+		`{"b":[1,{"d":2,"c":"a"}],"a":"9007199254740993","n":` + long + `}`,
+	} {
+		assert.NotEqual(t, of, form(other), other)
+	}
+	_, err := strictjson.Canonical(json.RawMessage(`{`))
+	assert.Error(t, err)
+}
+
 func TestValueRefusesAmbiguousJSON(t *testing.T) {
 	for in, want := range map[string]string{
 		`{"a":1,"a":2}`:                          `/a stands twice (at byte 7)`,
