@@ -22,7 +22,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -34,6 +33,7 @@ import (
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/strictjson"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/record"
@@ -134,9 +134,9 @@ func (in *Intake) Replay(
 	return r.replay(ctx)
 }
 
-// Digest is a digest of what a request asks for. Equal values, as JSON, have equal digests.
+// Digest is a digest of what a request asks for. Equal values, as JSON, have equal digests, however it was written.
 func Digest(request any) string {
-	raw, err := json.Marshal(request)
+	raw, err := strictjson.Canonical(request)
 	if err != nil {
 		return "" // it is not compared
 	}

@@ -203,3 +203,12 @@ func TestAChatIDOfDotsAloneIsRefused(t *testing.T) {
 		assert.Equal(t, valid, intake.ValidChatID(id), id)
 	}
 }
+
+// Libraries write the members of one value in any order.
+func TestEqualRequestsHaveOneDigest(t *testing.T) {
+	of := func(raw string) string { return intake.Digest(map[string]any{"input": json.RawMessage(raw), "n": 1}) }
+	assert.Equal(t, of(`[{"role":"user","content":"x"}]`), of(`[ {"content": "x", "role": "user"} ]`))
+	assert.NotEqual(t, of(`[{"role":"user","content":"x"}]`), of(`[{"role":"user","content":"y"}]`))
+	assert.NotEqual(t, of(`[9007199254740993]`), of(`[9007199254740992]`))
+	assert.NotEqual(t, of(`["a","b"]`), of(`["b","a"]`))
+}
