@@ -1,6 +1,7 @@
 package responses
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -10,6 +11,7 @@ import (
 
 	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/strictjson"
 	"agentplatform/internal/store/record"
 )
 
@@ -50,12 +52,17 @@ func (c *creation) changed(ctx context.Context, r record.Run) (*record.Context, 
 	if err != nil {
 		return nil, err
 	}
+	return c.over(had)
+}
+
+// over is changed, for what the run had. What a request has explicitly it brings, be it nothing: no tools, a default.
+func (c *creation) over(had given) (changed *record.Context, err error) {
 	now, shown, new := had.context, had.echo, *c.brought
 	now.Before = nil
 	if c.request.Instructions != "" || len(c.in.system) > 0 {
 		now.Instructions, shown.System = new.Instructions, c.echo.System
 	}
-	if len(new.Functions) > 0 {
+	if c.request.Tools != nil {
 		now.Functions, shown.Strict = new.Functions, c.echo.Strict
 	}
 	if c.echo.Format != nil {
@@ -71,13 +78,15 @@ func (c *creation) changed(ctx context.Context, r record.Run) (*record.Context, 
 		now.Whole, shown.Truncation = new.Whole, c.request.Truncation
 	}
 	now.Temperature, now.MaxTokens = cmp.Or(new.Temperature, now.Temperature), cmp.Or(new.MaxTokens, now.MaxTokens)
-	now.TopP = cmp.Or(new.TopP, now.TopP)
+	if c.request.TopP != nil { // 1 is the default, which new does not have
+		now.TopP = new.TopP
+	}
 	now.ToolChoice, now.Tool = new.ToolChoice, new.Tool
 	if now.Echo, err = json.Marshal(shown); err != nil {
 		return nil, err
 	}
 	had.context.Before, had.context.ToolChoice, had.context.Tool = nil, "", ""
-	if reflect.DeepEqual(now, had.context) {
+	if same(now, had.context) {
 		return nil, nil
 	}
 	return &now, nil
@@ -129,34 +138,35 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 		wanted bool
 		same   bool
 	}{
-		{"tools", len(new.Functions) > 0, slices.EqualFunc(new.Functions, old.Functions, sameFunction)},
+		{"tools", c.request.Tools != nil, len(new.Functions)+len(old.Functions) == 0 || same(new.Functions, old.Functions)},
 		{"instructions", c.request.Instructions != "", c.request.Instructions == own},
-		{"text.format", len(new.OutputSchema) > 0, sameJSON(new.OutputSchema, old.OutputSchema)},
+		{"text.format", c.echo.Format != nil, same(new.OutputSchema, old.OutputSchema)},
 		{"temperature", new.Temperature != nil, reflect.DeepEqual(new.Temperature, old.Temperature)},
 		{"max_output_tokens", new.MaxTokens != nil, reflect.DeepEqual(new.MaxTokens, old.MaxTokens)},
-		{"top_p", new.TopP != nil, reflect.DeepEqual(new.TopP, old.TopP)},
+		{"top_p", c.request.TopP != nil, reflect.DeepEqual(new.TopP, old.TopP)},
 		{"reasoning", new.Effort != "", new.Effort == old.Effort},
-		{"parallel_tool_calls", new.OneCall, old.OneCall},
-		{"truncation", new.Whole, old.Whole},
+		{"parallel_tool_calls", c.request.ParallelToolCalls != nil, new.OneCall == old.OneCall},
+		{"truncation", c.request.Truncation != "", new.Whole == old.Whole},
 		{"tool_choice", new.ToolChoice != "", false},
 	} {
 		if of.wanted && !of.same {
 			return otherThan(of.field)
 		}
 	}
-	same := func(a, b spoken) bool { return a.text == b.text }
-	if len(c.in.system) > 0 && !slices.EqualFunc(c.in.system, system, same) {
+	alike := func(a, b spoken) bool { return a.text == b.text }
+	if len(c.in.system) > 0 && !slices.EqualFunc(c.in.system, system, alike) {
 		return problem.InvalidField("body.input", "its messages of system and developer must be left out, or be those "+
 			"of the response that waits: its run goes on as it began")
 	}
 	return nil
 }
 
-func sameFunction(a, b record.Function) bool {
-	return a.Name == b.Name && a.Description == b.Description && sameJSON(a.Parameters, b.Parameters)
-}
-
-func sameJSON(a, b json.RawMessage) bool {
-	var one, other any
-	return json.Unmarshal(a, &one) == nil && json.Unmarshal(b, &other) == nil && reflect.DeepEqual(one, other)
+// same reports whether values are equal as JSON: clients write one schema with other white space each time.
+func same(a, b any) bool {
+	one, err := strictjson.Canonical(a)
+	if err != nil {
+		return false
+	}
+	other, err := strictjson.Canonical(b)
+	return err == nil && bytes.Equal(one, other)
 }

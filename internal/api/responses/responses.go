@@ -11,7 +11,7 @@
 // event has the whole text.
 //
 // The package must not know HTTP, nor how runs are executed. It imports intake, stream, files, view, record, catalog,
-// citation, tenant, lifecycle, model (the names of the service's tools), host, bridge and problem.
+// citation, tenant, lifecycle, model (the names of the service's tools), host, bridge, strictjson and problem.
 package responses
 
 import (
@@ -55,7 +55,10 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	if err != nil {
 		return Begun{}, err
 	}
-	digest := r.digest()
+	digest := ""
+	if key != "" {
+		digest = r.digest()
+	}
 	posted, found, err := s.Intake.Replay(ctx, p, key, digest)
 	if found && err == nil {
 		return begun(posted)

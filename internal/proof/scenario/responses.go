@@ -357,6 +357,12 @@ func responsesScenarios() []Story {
 			assert.Equal(x, next.text("id"), x.respond(outputOf(asked), "previous_response_id", asked.text("id"),
 				"instructions", "Be rude.").is(200).text("id"), "it is sent again")
 
+			first := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather},
+				"top_p", 0.5).is(200)
+			without := x.respond(outputOf(first), "previous_response_id", first.text("id"), "tools", []object{},
+				"top_p", 1).is(200)
+			assert.Equal(x, []any{[]any{}, 1.0}, []any{without.at("tools"), without.at("top_p")}, "it has none now")
+
 			again := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather}).is(200)
 			for field, value := range map[string]any{
 				"tools[0].name": []object{{"type": "function", "name": "ask_user", "parameters": object{}}},
