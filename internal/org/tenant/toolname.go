@@ -20,24 +20,31 @@ const maxToolNames = 2000
 func (t *Tenants) ToolNames(
 	ctx context.Context, organization string, agents []catalog.Agent, reserved ...string,
 ) ([]string, error) {
-	return record.DespiteConflicts(ctx, t.store, func() ([]string, error) {
-		e, err := record.Resource[catalog.ToolNames](
-			ctx, t.store, record.Of(organization), catalog.ToolNamesID(organization))
+	read := func(from record.Reader) (e record.Entity[catalog.ToolNames], names []string, whole bool, err error) {
+		e, err = record.Resource[catalog.ToolNames](
+			ctx, from, record.Of(organization), catalog.ToolNamesID(organization))
 		if isGone(err) {
 			e = record.Fresh(catalog.ToolNames{Organization: organization})
 		} else if err != nil {
-			return nil, err
+			return e, nil, false, err
 		}
 		before := len(e.Value.Agents)
 		if e.Value.Agents = maps.Clone(e.Value.Agents); e.Value.Agents == nil {
 			e.Value.Agents = map[string]string{}
 		}
-		names := make([]string, len(agents))
-		for i, a := range agents {
-			names[i] = toolName(e.Value.Agents, a, reserved)
+		for _, a := range agents {
+			names = append(names, toolName(e.Value.Agents, a, reserved))
 		}
-		if len(e.Value.Agents) == before {
-			return names, nil
+		return e, names, len(e.Value.Agents) == before, nil
+	}
+	// Names only come to be: an old copy that has them all has the ones of now.
+	if _, names, whole, err := read(t.known); whole || err != nil {
+		return names, err
+	}
+	return record.DespiteConflicts(ctx, t.store, func() ([]string, error) {
+		e, names, whole, err := read(t.store)
+		if whole || err != nil {
+			return names, err
 		}
 		tx := t.store.Begin(t.host.NewID())
 		record.PutResource(tx, e)

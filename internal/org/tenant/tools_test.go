@@ -11,6 +11,10 @@ import (
 
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/proof/faulttable"
+	"agentplatform/internal/store/blob/memblob"
+	"agentplatform/internal/store/record"
+	"agentplatform/internal/store/table/cachetable"
 )
 
 // An agent is refused, when it is made and when it is changed, whose model would be offered too many tools.
@@ -41,4 +45,39 @@ func TestAnAgentWithTooManyToolsIsRefused(t *testing.T) {
 		"context.functions: the agent and its client have 130 tools")
 	broken = errors.New("the store is down")
 	require.ErrorIs(t, tenants.CheckTools(t.Context(), w.name, spec, "x", 0), broken)
+}
+
+// Each request of an MCP client asks for the names, and they seldom change: the store is read where one is missing.
+func TestKnownNamesOfToolsAreNotReadAgain(t *testing.T) {
+	w := newWorld(t)
+	agent := func(id, name string) catalog.Agent {
+		return catalog.Agent{ID: id, Spec: catalog.AgentSpec{Name: name}}
+	}
+	agents := []catalog.Agent{agent("0123456789abcdef01234567", "A"), agent("0123456789abcdef01234568", "A")}
+	_, err := w.ToolNames(t.Context(), w.name, agents, "get_run")
+	require.NoError(t, err)
+
+	reads := 0
+	counted := &faulttable.Table{Inner: w.items, After: func(c faulttable.Call) {
+		if !c.Commit {
+			reads++
+		}
+	}}
+	hour := cachetable.Life{Found: time.Hour, Missing: time.Hour}
+	cached := cachetable.New(w.items, hour, func() time.Duration { return 0 })
+	tenants := tenant.New(record.New(counted, &memblob.Store{}, w.clock),
+		record.New(cached, &memblob.Store{}, w.clock).Known(), w.clock, tenant.Defaults{}, plain{})
+	names := func(of ...catalog.Agent) []string {
+		list, err := tenants.ToolNames(t.Context(), w.name, of, "get_run")
+		require.NoError(t, err)
+		return list
+	}
+	want := []string{"A", "A_01234568"}
+	assert.Equal(t, want, names(agents...))
+	assert.Zero(t, reads)
+	assert.Equal(t, []string{"A", "B"}, names(agents[0], agent("0123456789abcdef01234569", "B")))
+	assert.Equal(t, 1, reads, "one is new")
+	assert.Equal(t, want, names(agents...))
+	assert.Equal(t, 1, reads)
+	assert.Equal(t, []string{"B_0123456a"}, names(agent("0123456789abcdef0123456a", "B")), "the copy is old")
 }
