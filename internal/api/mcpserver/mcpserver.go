@@ -350,7 +350,7 @@ func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, windo
 		text = fmt.Sprintf("The run ended %s. %s", v.Status, t.Error)
 		if v.Partial != nil {
 			t.Answer = v.Partial.Answer
-			text += "What it had said: " + t.Answer
+			text += "Its text until then: " + t.Answer
 		}
 	}
 	told, err := json.Marshal(t)
