@@ -3,6 +3,7 @@ package toolkit
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/org/catalog"
@@ -49,6 +50,9 @@ func chosen(
 		candidates[i].Names = append(candidates[i].Names, one.Name)
 	}
 	which, err := e.Selection.Choose(candidates, e.Requested)
+	if err == nil && len(which) > tool.MaxTools { // by names that only the toolkit knows
+		err = &tool.Error{Field: "include", Message: fmt.Sprintf("over %d tools are chosen (%d)", tool.MaxTools, len(which))}
+	}
 	list := make([]tool.Definition, 0, len(which))
 	for _, i := range which {
 		list = append(list, found[i])

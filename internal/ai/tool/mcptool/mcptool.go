@@ -198,7 +198,7 @@ func tooMany(s tool.Selection, list []tool.Definition) error {
 		}
 		candidates = append(candidates, tool.Candidate{Names: []string{b.Name, one.Name}})
 	}
-	which, err := s.Choose(candidates)
+	which, err := s.Choose(candidates, nil)
 	if err != nil || len(which) <= tool.MaxTools {
 		return nil //nolint:nilerr // who chooses from the list judges the entries
 	}
