@@ -8,8 +8,12 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// maxForget is how long a job waits at most until it looks again whether its run has ended.
-const maxForget = time.Hour
+// How long a job waits at most until it looks again whether its run has ended: one that is active for less than an hour
+// may end at any moment, and one that waits for a human may do so for days.
+const (
+	maxForget     = 3 * time.Minute
+	maxForgetLong = 15 * time.Minute
+)
 
 // forget deletes the chat of a run that has ended, a while after. Where the chat has other runs by now, it deletes the
 // run alone. The job then becomes the one that deletes the rest of a deleted chat.
@@ -23,7 +27,11 @@ func (r *Remover) forget(ctx context.Context, j *record.Job) (wait time.Duration
 	}
 	now := r.Host.Now()
 	if e.Value.Status.Active() {
-		return min(max(now.Sub(e.Value.CreatedAt)/4, record.ForgetAfter), maxForget), nil
+		age, most := now.Sub(e.Value.CreatedAt), maxForget
+		if age >= time.Hour {
+			most = maxForgetLong
+		}
+		return min(max(age/4, record.ForgetAfter), most), nil
 	}
 	if left := e.Value.FinishedAt.Add(record.ForgetAfter).Sub(now); left > 0 {
 		return left, nil

@@ -20,8 +20,9 @@ func TestAChatIsForgottenWhenItsRunHasEnded(t *testing.T) {
 		gone       bool          // whether the chat is deleted then
 	}{
 		"it runs":       {age: time.Minute, chat: lifecycle.Chat{ActiveRun: "r", LastRun: "r"}, wait: time.Minute},
+		"it runs on":    {age: 40 * time.Minute, chat: lifecycle.Chat{ActiveRun: "r"}, wait: 3 * time.Minute},
 		"it runs long":  {age: time.Hour, chat: lifecycle.Chat{ActiveRun: "r"}, wait: 15 * time.Minute},
-		"it waits":      {age: 72 * time.Hour, chat: lifecycle.Chat{ActiveRun: "r"}, wait: time.Hour},
+		"it waits":      {age: 72 * time.Hour, chat: lifecycle.Chat{ActiveRun: "r"}, wait: 15 * time.Minute},
 		"it just ended": {age: time.Hour, ended: 20 * time.Second, wait: 40 * time.Second},
 		"it has ended":  {age: time.Hour, ended: time.Minute, chat: lifecycle.Chat{LastRun: "r", Turn: 1}, gone: true},
 		"another runs":  {age: time.Hour, ended: time.Minute, chat: lifecycle.Chat{LastRun: "r", ActiveRun: "s"}},
