@@ -40,7 +40,7 @@ type CreateResponse struct {
 	MaxToolCalls       *int              `json:"max_tool_calls,omitempty" nullable:"true" doc:"null: the agent's limits bound its calls"`
 	Reasoning          *reasoning        `json:"reasoning,omitempty" shape:"object|null" doc:"effort: none, minimal, low, medium, high or xhigh, for providers that take it; others get the request without it"`
 	Truncation         string            `json:"truncation,omitempty" nullable:"true" enum:"auto,disabled" doc:"auto: old turns of the conversation are left out where the model's context is full; the request's own input never is. disabled: the response fails then"`
-	Store              *bool             `json:"store,omitempty" nullable:"true" doc:"false: the chat is deleted a minute after its run has ended; not in the background, nor in a conversation"`
+	Store              *bool             `json:"store,omitempty" nullable:"true" doc:"false: the chat is deleted within 3 minutes after its run has ended, within 15 where that was active for an hour; not in the background, nor in a conversation"`
 	ServiceTier        string            `json:"service_tier,omitempty" nullable:"true" enum:"auto,default"`
 	Include            []string          `json:"include,omitempty" nullable:"true" doc:"nothing more can be included; message.output_text.logprobs is refused"`
 	SafetyIdentifier   string            `json:"safety_identifier,omitempty" nullable:"true" doc:"kept, of no effect"`
