@@ -198,7 +198,7 @@ func TestHistoryThatDoesNotFitIsLeftOutAndJournalled(t *testing.T) {
 	assert.Equal(t, 3, r.All[0].Tries)
 }
 
-// Where nothing may be left out of a conversation that is too long, the run fails at once, and all of it was sent.
+// A conversation that is too long and must stay whole fails the run, and all of it was sent.
 func TestAConversationThatMustStayWholeFailsTheRun(t *testing.T) {
 	m := &script{says: []func(model.Request) (model.Reply, error){fails(model.TooLong)}}
 	s := newStage(m, func(task *agent.Task) {

@@ -41,8 +41,8 @@ func TestAModelWithoutToolsIsOfferedNone(t *testing.T) {
 	assert.Empty(t, m.shown[0].Tools)
 }
 
-// Providers are told of tools that the conversation has calls of, and models call what they are not offered: where the
-// client wants no call, none is made, of whatever tool. Calls of an earlier part of the run are.
+// Providers get the tools that the conversation has calls of, and models call what they are not offered: where the
+// client wants no call, none is made. Calls of an earlier part of the run are.
 func TestACallIsNotMadeWhereTheClientWantsNone(t *testing.T) {
 	made := 0
 	offer := offers(func(context.Context, tool.Invocation) (string, error) {
@@ -53,7 +53,8 @@ func TestACallIsNotMadeWhereTheClientWantsNone(t *testing.T) {
 		return model.Call{ID: id, Name: name, Arguments: json.RawMessage(`{"place":"Oslo","question":"?","query":"q"}`)}
 	}
 	m := &script{says: []func(model.Request) (model.Reply, error){
-		replies(act("a", `{"n":1}`), act("b", `no`), named("c", "get_weather"), named("d", "ask_user"), named("e", "search")),
+		replies(act("a", `{"n":1}`), act("b", `no`), named("c", "get_weather"), named("d", "ask_user"),
+			named("e", "search")),
 		says("done"),
 	}}
 	s := newStage(m, offer)

@@ -31,7 +31,7 @@ const (
 	maxName      = 2 * tool.MaxName
 )
 
-// noCall is the fault of a call that the client has ruled out. Some providers are told of the tools that the
+// noCall is the fault of a call that the client has ruled out. Some providers are sent the tools that the
 // conversation has calls of, and models call what they are not offered.
 const noCall = "no tool may be called now"
 

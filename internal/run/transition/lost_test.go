@@ -51,12 +51,12 @@ func large(index int) record.Step {
 	return s
 }
 
-// A cancel opens what has the text of the run, and not the results of its tools. It is read once, however often the run
-// changes meanwhile.
+// A cancel opens the text of the run, and not the results of its tools. It is read once, also where the run changes
+// meanwhile.
 func TestACancelReadsOnlyTheText(t *testing.T) {
 	w := newWorld(t)
 	blobs := &counting{Store: w.blobs}
-	w.Executor.Store = record.New(w.items, blobs, w.clock)
+	w.Store = record.New(w.items, blobs, w.clock)
 	long := strings.Repeat("word.", 10_000)
 	steps := []record.Step{calls(step(0, record.ModelStep, long))}
 	for n := range 30 {
@@ -65,8 +65,8 @@ func TestACancelReadsOnlyTheText(t *testing.T) {
 	run := w.paused(steps...)
 	blobs.gets = 0
 	conflicts := 0
-	after, err := w.Executor.Do(t.Context(), record.System(), run,
-		func(r record.Run, _ *record.Tx) (transition.Change, error) {
+	after, err := w.Do(t.Context(), record.System(), run,
+		func(record.Run, *record.Tx) (transition.Change, error) {
 			if conflicts < 5 {
 				conflicts++
 				tx := w.Store.Begin(w.clock.NewID())

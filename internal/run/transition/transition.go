@@ -126,7 +126,7 @@ func (x *Executor) From(
 	ctx context.Context, e record.RunEntity, decide func(r record.Run, tx *record.Tx) (Change, error),
 ) (record.RunEntity, error) {
 	writeID := x.Host.NewID()
-	var said texts
+	var known texts
 	for try := range attempts {
 		tx := x.Store.Begin(writeID)
 		c, err := decide(e.Value, tx)
@@ -136,7 +136,7 @@ func (x *Executor) From(
 		if err != nil {
 			return e, err
 		}
-		after, err := x.apply(ctx, e, tx, c, &said)
+		after, err := x.apply(ctx, e, tx, c, &known)
 		if !errors.Is(err, record.ErrConflict) {
 			return after, err
 		}
@@ -187,7 +187,7 @@ func (x *Executor) Apply(
 }
 
 func (x *Executor) apply(
-	ctx context.Context, e record.RunEntity, tx *record.Tx, c Change, said *texts,
+	ctx context.Context, e record.RunEntity, tx *record.Tx, c Change, known *texts,
 ) (record.RunEntity, error) {
 	o, err := lifecycle.Apply(e.Value.Run, c.Event, x.Host.Now())
 	if err != nil {
@@ -196,7 +196,7 @@ func (x *Executor) apply(
 	after := e.Value
 	after.Run = o.After
 	after.Callback = after.Callback || c.Callback
-	if err := x.beside(ctx, tx, &after, o, c, said); err != nil {
+	if err := x.beside(ctx, tx, &after, o, c, known); err != nil {
 		return e, err
 	}
 	holder := o.After // the run that has the slots afterwards
@@ -233,7 +233,7 @@ func (x *Executor) apply(
 
 // beside writes what is stored beside the run's head.
 func (x *Executor) beside(
-	ctx context.Context, tx *record.Tx, after *record.Run, o lifecycle.Outcome, c Change, said *texts,
+	ctx context.Context, tx *record.Tx, after *record.Run, o lifecycle.Outcome, c Change, known *texts,
 ) error {
 	if after.Status != lifecycle.Completed {
 		c.Steps = slices.Concat(c.Steps, c.Spare)
@@ -251,7 +251,7 @@ func (x *Executor) beside(
 	if after.Status == lifecycle.Completed {
 		tx.SetOutput(ctx, after, c.Result)
 	}
-	partial, err := x.partial(ctx, *after, o.Before.Steps, c, said)
+	partial, err := x.partial(ctx, *after, o.Before.Steps, c, known)
 	if err != nil {
 		return err
 	}
@@ -274,8 +274,8 @@ func (x *Executor) beside(
 // maxPartial is how many bytes of text are kept of a cancelled run: a long text must not keep it from its end.
 const maxPartial = 8 << 20
 
-// texts are the journalled steps of the model of a run that is cancelled. They are read again only after a conflict with
-// a write that has journalled more.
+// texts are the journalled steps of the model of a run that is cancelled. They are read again only after a conflict
+// with a write that has journalled more.
 type texts struct {
 	read bool
 	of   int // steps that the run had
@@ -286,23 +286,26 @@ type texts struct {
 // partial is what a cancelled run leaves instead of a result; nil: nothing. A run that is deleted leaves nothing, nor
 // does one whose journal cannot be read, as it must end all the same. The error is that of ctx.
 func (x *Executor) partial(
-	ctx context.Context, r record.Run, journalled int, c Change, said *texts,
+	ctx context.Context, r record.Run, journalled int, c Change, known *texts,
 ) (*events.Partial, error) {
 	if _, deleted := c.Event.(lifecycle.Remove); deleted || r.Status != lifecycle.Cancelled || r.Steps == 0 {
 		return nil, nil
 	}
-	if !said.read || said.of != journalled {
-		said.read, said.of = true, journalled
-		if said.all, said.err = x.Store.ModelSteps(ctx, r.ID()); said.err != nil && ctx.Err() == nil {
+	if !known.read || known.of != journalled {
+		known.read, known.of = true, journalled
+		if known.all, known.err = x.Store.ModelSteps(ctx, r.ID()); known.err != nil && ctx.Err() == nil {
 			x.Log.Warn("the text of a cancelled run is lost: its journal cannot be read", "run_id", r.ID(),
-				"error", said.err)
+				"error", known.err)
 		}
 	}
-	if err := ctx.Err(); err != nil && said.err != nil {
+	if err := ctx.Err(); err != nil && known.err != nil {
 		return nil, err
 	}
-	text := record.TextOf(slices.Concat(said.all, c.Steps), r.Status)
-	if said.err != nil || text == "" {
+	if known.err != nil {
+		return nil, nil //nolint:nilerr // it is logged, and the run ends
+	}
+	text := record.TextOf(slices.Concat(known.all, c.Steps), r.Status)
+	if text == "" {
 		return nil, nil
 	}
 	text = strings.ToValidUTF8(text[:min(len(text), maxPartial)], "")

@@ -195,7 +195,8 @@ func ParkedRecord(id string, position int, message string, at time.Time, started
 	return p
 }
 
-// Progress is the output of a run with this status so far, from its journal: its text, as [record.TextOf] has it, and the tool calls.
+// Progress is the output of a run with this status so far, from its journal: its text, as [record.TextOf] has it, and
+// the tool calls.
 func Progress(steps []record.Step, status lifecycle.Status) (text string, calls []events.StepEvent) {
 	calls = []events.StepEvent{}
 	for _, s := range steps {

@@ -9,7 +9,7 @@ import (
 	"agentplatform/internal/store/record"
 )
 
-// Whether something may be left out of a conversation is passed on. A decision may change it, for the rest of the run.
+// The member Whole is passed on. A decision may change it, for the rest of the run.
 func TestWhatMayBeLeftOutIsPassedOn(t *testing.T) {
 	decided := func(c *record.Context) []record.Pause {
 		return []record.Pause{{Decided: &record.Decisions{Context: c}}}

@@ -295,7 +295,7 @@ func again(inner talk) talk {
 	}
 }
 
-// A completed run has one text: the steps say what the result says. Here a reply is empty, the call that asks again is
+// A completed run has one text: its steps have that of its result. Here a reply is empty, the call that asks again is
 // cut short, and the next attempt meets a limit.
 func TestACompletedRunHasOneText(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -258,8 +258,8 @@ func TestFewRunsOfALongChatAreRead(t *testing.T) {
 		of          turn
 		shown, read int
 	}{
-		"answered": {done, maxTurns, maxTurns}, "failed": {failed, maxFailed, maxLinks}, "removed": {removed, 0, maxLinks},
-		"hidden": {hidden, 0, maxLinks},
+		"answered": {done, maxTurns, maxTurns}, "failed": {failed, maxFailed, maxLinks},
+		"removed": {removed, 0, maxLinks}, "hidden": {hidden, 0, maxLinks},
 	} {
 		messages, _, read, err := historyOf(t, &memblob.Store{}, slices.Repeat([]turn{c.of}, 1000))
 		require.NoError(t, err, name)
@@ -288,8 +288,7 @@ func TestFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
 	assert.Equal(t, 2, whole)
 }
 
-// Only the newest turns without an answer are shown: many short ones would push out all others. They do not count as
-// turns with an answer.
+// Only the newest turns without an answer are shown, beside those with one: many short ones would push out all others.
 func TestManyFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
 	var turns []turn
 	for i := range maxTurns {
@@ -299,13 +298,13 @@ func TestManyFailedTurnsDoNotPushOutTheOthers(t *testing.T) {
 	for i := range maxTurns + 1 {
 		turns = append(turns, turn{status: lifecycle.Failed, said: fmt.Sprint("f", i), answer: failedLine, epoch: 1})
 	}
-	want := append(answered, said(turns[len(turns)-maxFailed:]...)...)
+	want := slices.Concat(answered, said(turns[len(turns)-maxFailed:]...))
 	got, err := conversation(t, turns)
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
 }
 
-// What a failed turn has asked for counts as its words do, and does not push out turns with an answer.
+// Questions and outputs of a failed turn count as its words do, and do not push out turns with an answer.
 func TestWhatAFailedTurnAskedDoesNotPushOutTheOthers(t *testing.T) {
 	done := turn{status: lifecycle.Completed, said: "my name is Ann", answer: strings.Repeat("a", 60_000), epoch: 1}
 	for _, size := range []int{maxUnanswered / 2, maxUnanswered * 3 / 2, maxChars + 10_000} {

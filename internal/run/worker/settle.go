@@ -59,21 +59,22 @@ func (s *settler) conclude(ctx context.Context, p performed) error {
 // cancelled ends the run after a requested cancel: the core turns the failure into a cancel.
 func cancelled(w lifecycle.Work) lifecycle.Event { return lifecycle.Fail{Work: w} }
 
-// stopped commits the end of work that was stopped, and in the same commit the steps that are not journalled yet, or the
-// last of many: what they used is counted once, and none is repeated.
+// stopped commits the end of work that was stopped, and in the same commit the steps that are not journalled yet, or
+// the last of many: what they used is counted once, and none is repeated.
 func (s *settler) stopped(
 	ctx context.Context, last []record.Step, event func(lifecycle.Work) lifecycle.Event,
 ) error {
 	last, err := s.journal.makeRoom(ctx, last)
 	if err == nil {
 		s.used.add(last)
-		err = s.reportBy(ctx, s.Executor, func(r record.Run, w lifecycle.Work, _ *record.Tx) (transition.Change, error) {
-			steps, err := s.journal.missing(ctx, last)
-			if r.CancelRequested {
-				event = cancelled
-			}
-			return transition.Change{Event: event(w), Steps: steps}, err
-		})
+		err = s.reportBy(ctx, s.Executor,
+			func(r record.Run, w lifecycle.Work, _ *record.Tx) (transition.Change, error) {
+				steps, err := s.journal.missing(ctx, last)
+				if r.CancelRequested {
+					event = cancelled
+				}
+				return transition.Change{Event: event(w), Steps: steps}, err
+			})
 	}
 	if record.Unstorable(err) {
 		return s.unstorable(ctx)

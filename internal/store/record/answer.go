@@ -11,8 +11,8 @@ import (
 //
 // Each text begins behind a blank line. Blank texts are left out. A step without calls is an answer: when another step
 // of the model follows, the model was asked for a better one, which replaces it. So it is with a call of the model that
-// was cut short: where the run goes on, another call takes its place. An answer that was withdrawn is no text, though no
-// other has come.
+// was cut short: where the run goes on, another call takes its place. An answer that was withdrawn
+// has no text, though no other has come.
 type Answer struct {
 	kept strings.Builder // texts of the steps with calls
 	last string          // of the step without

@@ -36,8 +36,9 @@ func TestTheAnswerIsTheTextsOfTheStepsInParagraphs(t *testing.T) {
 		"replaced":        {[]record.Step{answering("A"), answering("B")}, "B", ""},
 		"replaced later":  {[]record.Step{calling("A"), answering("B"), answering("C")}, "A\n\nC", "A"},
 		"with calls then": {[]record.Step{answering("A"), calling("B"), answering("C")}, "B\n\nC", "B"},
-		"withdrawn":       {[]record.Step{calling("A"), {Kind: record.ModelStep, Text: "B", Withdrawn: true}}, "A", "A"},
-		"by nothing":      {[]record.Step{answering("A"), answering("")}, "", ""},
+		"withdrawn": {[]record.Step{calling("A"), {Kind: record.ModelStep, Text: "B", Withdrawn: true}},
+			"A", "A"},
+		"by nothing": {[]record.Step{answering("A"), answering("")}, "", ""},
 	} {
 		var a record.Answer
 		for _, step := range c.steps {
