@@ -25,7 +25,7 @@ func (v *service) distribution() {
 	v.network()
 	none := awscloudfront.CachePolicy_CACHING_DISABLED()
 	all := awscloudfront.OriginRequestPolicy_ALL_VIEWER_EXCEPT_HOST_HEADER()
-	// For clients the documentation and the panel are outside /api; for API Gateway they are in the stage api.
+	// For clients the documentation, the panel and /healthz are outside /api; for API Gateway they are in the stage api.
 	pages := v.gateway(jsii.String("/api"))
 	streams := awscloudfrontorigins.VpcOrigin_WithApplicationLoadBalancer(v.balancer,
 		&awscloudfrontorigins.VpcOriginWithEndpointProps{
@@ -45,7 +45,7 @@ func (v *service) distribution() {
 		Comment: jsii.String("agents " + v.stage.Name), DefaultBehavior: behaviour(v.gateway(nil), every),
 		AdditionalBehaviors: &map[string]*awscloudfront.BehaviorOptions{
 			"/api/v1/runs/*/stream": behaviour(streams, reads), "/api/v1/interrupts": behaviour(streams, reads),
-			"/docs*": behaviour(pages, reads),
+			"/docs*": behaviour(pages, reads), "/healthz": behaviour(pages, reads),
 		},
 		HttpVersion: awscloudfront.HttpVersion_HTTP2_AND_3, PriceClass: awscloudfront.PriceClass_PRICE_CLASS_100,
 		MinimumProtocolVersion: awscloudfront.SecurityPolicyProtocol_TLS_V1_2_2021,

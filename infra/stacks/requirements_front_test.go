@@ -154,6 +154,28 @@ var frontRequirements = []requirement{
 		}
 		return wrong
 	}, func(all templates) { delete(all.the("AWS::ApiGateway::RestApi", "Gateway"), "BinaryMediaTypes") }},
+	{"what is outside of the API for clients is read from its stage", func(all templates) (wrong []string) {
+		config := object(all.the("AWS::CloudFront::Distribution", "Front")["DistributionConfig"])
+		below := map[any]bool{} // origins in the stage
+		for _, origin := range list(config["Origins"]) {
+			if object(origin)["OriginPath"] == "/api" {
+				below[object(origin)["Id"]] = true
+			}
+		}
+		left := []string{"/docs*", "/admin*", "/admin/assets/*", "/healthz"}
+		for _, b := range list(config["CacheBehaviors"]) {
+			path := fmt.Sprint(object(b)["PathPattern"])
+			if at := slices.Index(left, path); at >= 0 && below[object(b)["TargetOriginId"]] {
+				left = slices.Delete(left, at, at+1)
+			}
+		}
+		return left
+	}, func(all templates) {
+		config := object(all.the("AWS::CloudFront::Distribution", "Front")["DistributionConfig"])
+		config["CacheBehaviors"] = slices.DeleteFunc(list(config["CacheBehaviors"]), func(b any) bool {
+			return object(b)["PathPattern"] == "/healthz"
+		})
+	}},
 	{"files of the panel are kept by the distribution, and compressed there", func(all templates) (wrong []string) {
 		config := object(all.the("AWS::CloudFront::Distribution", "Front")["DistributionConfig"])
 		var paths []string

@@ -134,7 +134,7 @@ var (
 var functions = []function{
 	{name: "chat", memory: 256, timeout: 900, core: write, indexes: true, watches: true, bucket: write,
 		sends: []string{runQueue, webhookQueue}, stopsPauses: true, seals: []string{pushes}, traces: true},
-	// It has as long as whoever asks it. A document of a toolkit may be 10 MB.
+	// It has as long as whoever asks it. A document of a toolkit may be 32 MiB.
 	{name: broker, memory: 512, timeout: 29, core: write, bucket: write,
 		opens: []string{organizations, toolkits}, secrets: true, traces: true},
 	{name: "api", memory: 512, timeout: 29, core: write, shares: true, indexes: true, bucket: write,
