@@ -12,8 +12,11 @@ import (
 const IdempotencyKey = "Idempotency-Key"
 
 // KeyOf is the idempotency key of the request of a context: that of its header, or own, which its field of the body
-// has. Empty values count as absent. It returns a problem of kind Invalid that names both where they differ.
-func KeyOf(ctx context.Context, field, own string) (string, error) {
+// has. Empty values count as absent. It returns a problem of kind Invalid that names both where they differ, and what
+// check returns for the header.
+func KeyOf(
+	ctx context.Context, field, own string, check func(field, key string) error,
+) (string, error) {
 	location := "header." + IdempotencyKey
 	headers := slices.DeleteFunc(slices.Clone(callOf(ctx).keys), func(key string) bool { return key == "" })
 	if headers = slices.Compact(headers); len(headers) > 1 {
@@ -21,6 +24,9 @@ func KeyOf(ctx context.Context, field, own string) (string, error) {
 	}
 	if len(headers) == 0 {
 		return own, nil
+	}
+	if err := check(location, headers[0]); err != nil {
+		return "", err
 	}
 	if own == "" || own == headers[0] {
 		return headers[0], nil

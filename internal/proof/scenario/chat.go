@@ -49,7 +49,15 @@ func chatScenarios() []Story {
 			twice := x.chatRequest("message", "a")
 			twice.Header["Idempotency-Key"] = []string{"k", "l"}
 			x.do(twice).problem(400, "invalid_request")
-			send(strings.Repeat("k", 256), "message", "a").problem(400, "invalid_request")
+			for _, key := range []string{strings.Repeat("k", 256), "ü"} {
+				for _, refused := range []reply{
+					send(key, "message", "a"),
+					x.post("/runs/"+first.text("run_id")+"/followups", object{"message": "a"}, "Idempotency-Key", key),
+					x.post("/responses", object{"model": x.Agent, "input": "a"}, "Idempotency-Key", key),
+				} {
+					refused.names("header.Idempotency-Key")
+				}
+			}
 			assert.NotEqual(x, send("", "message", "a").is(200).text("run_id"), send("", "message", "a").text("run_id"))
 
 			asks := send("asks", "message", "/ask Which?", "chat_id", "c").is(202).text("run_id")

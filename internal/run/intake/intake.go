@@ -127,7 +127,7 @@ func (in *Intake) Replay(
 	if key == "" {
 		return Posted{}, false, nil
 	}
-	if err := checkKey("", key); err != nil {
+	if err := CheckKey("idempotency_key", key); err != nil {
 		return Posted{}, false, err
 	}
 	r := &request{Intake: in, who: p, message: Message{Digest: digest}, record: recordOf(p, key)}

@@ -45,12 +45,13 @@ func (m Message) check(prefix string) error {
 	if len(m.Files) > MaxFiles {
 		return problem.InvalidField(prefix+"files", "at most %d files may be sent", MaxFiles)
 	}
-	return checkKey(prefix, m.Key)
+	return CheckKey(prefix+"idempotency_key", m.Key)
 }
 
-func checkKey(prefix, key string) error {
+// CheckKey returns a problem of kind Invalid with the field for what is no idempotency key.
+func CheckKey(field, key string) error {
 	if len(key) > MaxKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
-		return problem.InvalidField(prefix+"idempotency_key", "must have 1 to %d printable ASCII characters", MaxKey)
+		return problem.InvalidField(field, "must have 1 to %d printable ASCII characters", MaxKey)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"agentplatform/internal/api/responses"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/intake"
 )
 
 // maxSequence bounds the number of an event: it is the largest that every client's numbers can tell from the next.
@@ -87,7 +88,7 @@ func (h *handlers) createResponse(w http.ResponseWriter, r *http.Request, c *htt
 			return err
 		}
 	}
-	key, err := httpapi.KeyOf(ctx, "", "")
+	key, err := httpapi.KeyOf(ctx, "", "", intake.CheckKey)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (h *handlers) readChatForm(ctx context.Context, p tenant.Principal, r *http
 		return h.takeFile(ctx, p, part, &f)
 	})
 	if err == nil {
-		f.Key, err = httpapi.KeyOf(ctx, "idempotency_key", f.Key)
+		f.Key, err = httpapi.KeyOf(ctx, "idempotency_key", f.Key, intake.CheckKey)
 	}
 	if err != nil {
 		h.Files.Drop(ctx, f.uploaded...)

@@ -10,6 +10,7 @@ import (
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/run/intake"
 	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/citation"
 	"agentplatform/internal/store/record"
@@ -136,7 +137,7 @@ func (h *handlers) followup(ctx context.Context, p tenant.Principal, in *struct 
 	if !host.ValidID(in.RunID) {
 		return nil, problem.Missing("run " + in.RunID)
 	}
-	key, err := httpapi.KeyOf(ctx, "body.idempotency_key", in.Body.IdempotencyKey)
+	key, err := httpapi.KeyOf(ctx, "body.idempotency_key", in.Body.IdempotencyKey, intake.CheckKey)
 	if err != nil {
 		return nil, err
 	}
