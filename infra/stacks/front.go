@@ -25,7 +25,7 @@ func (v *service) distribution() {
 	v.network()
 	none := awscloudfront.CachePolicy_CACHING_DISABLED()
 	all := awscloudfront.OriginRequestPolicy_ALL_VIEWER_EXCEPT_HOST_HEADER()
-	// For clients the documentation, the panel and /healthz are outside /api; for API Gateway they are in the stage api.
+	// Clients find the documentation, the panel and /healthz outside /api; API Gateway has them in the stage api.
 	pages := v.gateway(jsii.String("/api"))
 	streams := awscloudfrontorigins.VpcOrigin_WithApplicationLoadBalancer(v.balancer,
 		&awscloudfrontorigins.VpcOriginWithEndpointProps{

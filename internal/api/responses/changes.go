@@ -138,7 +138,8 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 		wanted bool
 		same   bool
 	}{
-		{"tools", c.request.Tools != nil, len(new.Functions)+len(old.Functions) == 0 || same(new.Functions, old.Functions)},
+		{"tools", c.request.Tools != nil,
+			len(new.Functions)+len(old.Functions) == 0 || same(new.Functions, old.Functions)},
 		{"instructions", c.request.Instructions != "", c.request.Instructions == own},
 		{"text.format", c.echo.Format != nil, same(new.OutputSchema, old.OutputSchema)},
 		{"temperature", new.Temperature != nil, reflect.DeepEqual(new.Temperature, old.Temperature)},

@@ -51,7 +51,8 @@ func chosen(
 	}
 	which, err := e.Selection.Choose(candidates, e.Requested)
 	if err == nil && len(which) > tool.MaxTools { // by names that only the toolkit knows
-		err = &tool.Error{Field: "include", Message: fmt.Sprintf("over %d tools are chosen (%d)", tool.MaxTools, len(which))}
+		err = &tool.Error{Field: "include",
+			Message: fmt.Sprintf("over %d tools are chosen (%d)", tool.MaxTools, len(which))}
 	}
 	list := make([]tool.Definition, 0, len(which))
 	for _, i := range which {
