@@ -21,7 +21,8 @@ func TestTheKeyIsPrintedOnlyAtTheFirstStart(t *testing.T) {
 		file, err := os.Create(out)
 		require.NoError(t, err)
 		p.command = exec.Command(p.binary)
-		p.command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+p.dir, "LOG_LEVEL=error")
+		p.command.Env = append(os.Environ(), "ADDR=127.0.0.1:0", "DATA_DIR="+p.dir, "LOG_LEVEL=error",
+			"METRICS_ADDR=127.0.0.1:0")
 		p.command.Stdout = file
 		require.NoError(t, p.command.Start())
 		defer func() { p.stop(); _ = file.Close() }()
@@ -47,6 +48,7 @@ func TestTheKeyIsPrintedOnlyAtTheFirstStart(t *testing.T) {
 	require.NoError(t, err)
 	key := strings.TrimSpace(string(kept))
 	assert.Contains(t, first, key)
+	assert.Regexp(t, `metrics +http://127\.0\.0\.1:\d+/metrics +\(without a key\)`, first)
 	second := said()
 	assert.NotContains(t, second, key)
 	assert.NotContains(t, second, key[:20])

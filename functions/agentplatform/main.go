@@ -64,14 +64,18 @@ func greet(l *boot.Local) {
 	if l.First {
 		key, shown = l.Key, fmt.Sprintf("%s   (kept in %s, and not shown again)", l.Key, file)
 	}
+	metrics := ""
+	if l.MetricsURL != "" {
+		metrics = "  metrics         " + l.MetricsURL + "   (without a key)\n"
+	}
 	fmt.Printf(`Agent Platform at %s
   admin panel     %s/admin/
   documentation   %s/docs
   operator key    %s
-
+%s
 Send the first message:
 
   curl -s %s/chat -H "Authorization: Bearer %s" -F agent_id=%s -F message="Hello there"
 
-`, l.URL, l.Settings.PublicURL, l.Settings.PublicURL, shown, l.URL, key, l.AgentID)
+`, l.URL, l.Settings.PublicURL, l.Settings.PublicURL, shown, metrics, l.URL, key, l.AgentID)
 }
