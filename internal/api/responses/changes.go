@@ -55,7 +55,7 @@ func (c *creation) changed(ctx context.Context, r record.Run) (*record.Context, 
 	return c.over(had)
 }
 
-// over is changed, for what the run had. What a request has explicitly it brings, be it nothing: no tools, a default.
+// over is changed, for what the run had. A member that the request has counts, also with a default or an empty list.
 func (c *creation) over(had given) (changed *record.Context, err error) {
 	now, shown, new := had.context, had.echo, *c.brought
 	now.Before = nil
@@ -138,8 +138,7 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 		wanted bool
 		same   bool
 	}{
-		{"tools", c.request.Tools != nil,
-			len(new.Functions)+len(old.Functions) == 0 || same(new.Functions, old.Functions)},
+		{"tools", c.request.Tools != nil, same(new.Functions, old.Functions)},
 		{"instructions", c.request.Instructions != "", c.request.Instructions == own},
 		{"text.format", c.echo.Format != nil, same(new.OutputSchema, old.OutputSchema)},
 		{"temperature", new.Temperature != nil, reflect.DeepEqual(new.Temperature, old.Temperature)},

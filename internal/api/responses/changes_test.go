@@ -41,7 +41,7 @@ func hadOf(t *testing.T, body string) given {
 	return had
 }
 
-// Clients send everything each time. What is the same, however it is written, is not stored again.
+// Clients send everything each time. Equal members, however they are written, are not stored again.
 func TestWhatIsSentAgainChangesNothing(t *testing.T) {
 	var all map[string]any
 	require.NoError(t, json.Unmarshal([]byte(everything), &all))

@@ -48,7 +48,7 @@ func (m Message) check(prefix string) error {
 	return CheckKey(prefix+"idempotency_key", m.Key)
 }
 
-// CheckKey returns a problem of kind Invalid with the field for what is no idempotency key.
+// CheckKey checks an idempotency key. The error is a problem of kind Invalid with the field.
 func CheckKey(field, key string) error {
 	if len(key) > MaxKey || strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return problem.InvalidField(field, "must have 1 to %d printable ASCII characters", MaxKey)
