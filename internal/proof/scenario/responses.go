@@ -585,14 +585,14 @@ func orderOfResponses() []Story {
 		}},
 		{Name: "responses/the first events show the request", Run: func(x *Actor) {
 			name := x.get("/agents/" + x.Agent).is(200).text("name")
-			asked := object{
+			request := object{
 				"model": name, "input": "hi", "stream": true, "instructions": "Be A.", "metadata": object{"a": "b"},
 				"temperature": 0.3, "top_p": 0.5, "max_output_tokens": 99, "store": false, "tools": []object{weather},
 				"tool_choice": "none", "parallel_tool_calls": false, "truncation": "disabled",
 				"reasoning": object{"effort": "low"}, "text": object{"format": object{"type": "text"}},
 				"safety_identifier": "s", "prompt_cache_key": "k",
 			}
-			events := x.events(x.request(http.MethodPost, "/responses", strings.NewReader(jsonOf(asked)),
+			events := x.events(x.request(http.MethodPost, "/responses", strings.NewReader(jsonOf(request)),
 				"Content-Type", "application/json"), nil)
 			ended := events[len(events)-1]["response"].(object)
 			require.Equal(x, []any{name, "Be A.", 0.3}, []any{ended["model"], ended["instructions"],
