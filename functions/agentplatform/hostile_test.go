@@ -415,12 +415,14 @@ func (p *program) hostileReplies(models *hostileModels, hands *hostileTools, add
 		"a stream that breaks off": raw("text/event-stream", `data: {"choices":[{"delta":{"content":"x"}}]}`+"\n\n"),
 		"a stream of garbage":      raw("text/event-stream", strings.Repeat("data: {{{\n\n", 100)),
 		"a line of 20 MB":          raw("text/event-stream", "data: "+strings.Repeat("x", 20<<20)),
-		"an index of its own": raw("text/event-stream",
+		"a large index": raw("text/event-stream",
 			`data: {"choices":[{"delta":{"tool_calls":[{"index":1000000000,"id":"a",`+
-				`"function":{"name":"act","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"),
+				`"function":{"name":"act","arguments":"{\"body\":1}"}}]},`+
+				`"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"),
 		"a negative index": raw("text/event-stream",
 			`data: {"choices":[{"delta":{"tool_calls":[{"index":-1,"id":"a",`+
-				`"function":{"name":"act","arguments":"{}"}}]},"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"),
+				`"function":{"name":"act","arguments":"{\"body\":1}"}}]},`+
+				`"finish_reason":"tool_calls"}]}`+"\n\ndata: [DONE]\n\n"),
 		"deep JSON": raw("text/event-stream", "data: "+strings.Repeat(`{"choices":[`, 20_000)+"\n\n"),
 		"a refusal of 400": func(w http.ResponseWriter, _ *http.Request) {
 			http.Error(w, `{"error":{"message":"`+strings.Repeat("no ", 100_000)+`"}}`, http.StatusBadRequest)
