@@ -2,6 +2,7 @@ package toolkit
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -65,6 +66,17 @@ func chosen(
 type Choice struct {
 	Include *[]string `json:"include,omitempty"`
 	Exclude *[]string `json:"exclude,omitempty"`
+}
+
+// MarshalJSON writes an empty list as such: null would leave the list as it is.
+func (c Choice) MarshalJSON() ([]byte, error) {
+	for _, list := range []**[]string{&c.Include, &c.Exclude} {
+		if *list != nil && **list == nil {
+			*list = &[]string{}
+		}
+	}
+	type plain Choice
+	return json.Marshal(plain(c))
 }
 
 // Select changes which tools a toolkit takes from its endpoint, and asks for them, in one commit. As after a refresh,

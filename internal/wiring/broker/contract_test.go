@@ -237,6 +237,10 @@ func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 		return func(w *world) { w.kind.names, w.kind.about = names, about }
 	}
 	fails := func(err error) func(*world) { return func(w *world) { w.kind.fails = err } }
+	chosen := func(w *world) {
+		_, err := w.toolkits.Select(t.Context(), w.scope(), w.id, 0, toolkit.Choice{Include: &[]string{"stays"}})
+		require.NoError(t, err)
+	}
 	builtin := func(w *world) { w.id = catalog.BuiltinToolkit(w.organization) }
 	asks := func(w *world) {
 		_, err := w.toolkits.SetRules(t.Context(), w.scope(), w.id, "stays",
@@ -256,6 +260,7 @@ func TestToolkitsAreAskedAlikeThroughABroker(t *testing.T) {
 		"a refresh that finds nothing":  {plain, refresh, "", "Added:[]"},
 		"a preview":                     {offers("<b>", "stays", "comes"), preview, "", "Removed:[goes changes]"},
 		"a choice of tools":             {plain, choose("stays"), "", "Removed:[goes changes]"},
+		"a choice of all again":         {chosen, choose(), "", "Added:[goes changes]"},
 		"a choice of nothing":           {plain, choose("no"), "invalid_request", "body.include[0]"},
 		"what is offered":               {plain, browse, "", "file:///a"},
 		"what the built-in one offers":  {builtin, browse, "", "file:///a"},

@@ -64,9 +64,8 @@ type askedRefresh struct {
 type choice struct {
 	askedToolkit
 
-	toolkit.Choice
-
-	Match record.Match `json:"match,omitempty"`
+	Choice toolkit.Choice `json:"choice"`
+	Match  record.Match   `json:"match,omitempty"`
 }
 
 type askedTry struct {
