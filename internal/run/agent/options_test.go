@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -84,17 +85,17 @@ func TestACallIsNotMadeWhereTheClientWantsNone(t *testing.T) {
 // Not every provider can be asked for one call.
 func TestOneCallOfAReplyIsTaken(t *testing.T) {
 	for one, want := range map[bool]int{true: 1, false: 2} {
-		made := 0
+		var made atomic.Int64
 		m := &script{says: []func(model.Request) (model.Reply, error){
 			replies(act("a", `{"n":1}`), act("b", `{"n":1}`)), says("done"),
 		}}
 		s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) {
-			made++
+			made.Add(1)
 			return "ok", nil
 		}))
 		s.task.Options.OneCall = one
 		require.NotNil(t, s.work(t).Answer)
-		assert.Equal(t, want, made)
+		assert.EqualValues(t, want, made.Load())
 		assert.Len(t, m.shown[1].Messages[len(m.shown[1].Messages)-1].Results, want)
 	}
 }

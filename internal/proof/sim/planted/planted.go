@@ -290,7 +290,6 @@ func Bugs() []Bug {
 
 		// Texts.
 		one("the texts of steps are glued", recordAnswer, `return paragraph.Break(a.kept.String()), paragraph.Begin(text)`, `return "", text`),
-		one("an answer that was replaced stays", recordAnswer, `	a.last = ""`, `	a.kept.WriteString(a.last); a.last = ""`),
 		one("an empty reply is asked for without an end", agentAnswer, ` && !s.called && s.answers <= repairs`, ` && !s.called`),
 		one("a better answer is asked for before the first is journalled", agentAgent, "	if bad { // the", "	if false { // the"),
 
