@@ -172,15 +172,13 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
+	registry := newRegistry()
 	if err := l.serveMetrics(ctx, registry); err != nil {
 		return err
 	}
 	if err := l.trace(registry); err != nil {
 		return err
 	}
-	registry.MustRegister(collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	meter := newRunMeter(registry)
 
 	notifier := stream.NewLocalNotifier()
@@ -220,6 +218,14 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	l.background(l.worker(models, ingester), hooks, ingester)
 	l.serve(listener)
 	return nil
+}
+
+// newRegistry makes a registry that has the metrics of the process.
+func newRegistry() *prometheus.Registry {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return registry
 }
 
 // open opens the store, makes what everything else needs of it, and sees to the first start.
