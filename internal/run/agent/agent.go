@@ -329,7 +329,7 @@ func (s *session) askModel(ctx context.Context) (*Result, error) {
 	if s.NoTools {
 		request.Tools = nil
 	}
-	if s.calledSince() {
+	if s.calling > s.Since+1 { // it has made a call since the last pause
 		request.Options.MustCall = false
 	}
 	step := record.Step{Index: s.next(), Kind: record.ModelStep, Attempt: s.Attempt, StartedAt: s.Host.Now()}
@@ -358,13 +358,6 @@ func (s *session) cutShort(step record.Step, outcome string) {
 	}
 	step.Kind, step.Outcome = record.CutStep, outcome
 	s.add(step)
-}
-
-// calledSince reports whether the model has made a call since the last pause.
-func (s *session) calledSince() bool {
-	return slices.ContainsFunc(s.steps, func(step record.Step) bool {
-		return step.Kind == record.ModelStep && step.Index > s.Since && len(step.Calls) > 0
-	})
 }
 
 // converse makes one model call and retries temporary failures. Afterwards r is the request that was sent last, and

@@ -54,7 +54,7 @@ const (
 // asksAgain reports whether the model is asked once more because its reply is empty. A run that has called tools may
 // have done its work by them. A reply that was cut would be cut again. The demo model obeys its message.
 func (s *session) asksAgain(last record.Step) bool {
-	return model.Blank(last.Text) && last.Finish != cut && !s.called && s.answers <= repairs &&
+	return model.Blank(last.Text) && last.Finish != cut && s.calling == 0 && s.answers <= repairs &&
 		s.Agent.Spec.Model.Provider != demo
 }
 

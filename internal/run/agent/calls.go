@@ -40,7 +40,6 @@ type job struct {
 func (s *session) callTools(ctx context.Context, last record.Step) (*Result, error) {
 	var jobs, made []*job
 	var ended []record.Step
-	var interrupts []record.Interrupt
 	for _, c := range last.Calls {
 		key := callKey(last.Index, c.ID)
 		if s.done(key) != nil {
@@ -48,10 +47,7 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 		}
 		j := s.plan(ctx, &job{Call: c, key: key})
 		jobs = append(jobs, j)
-		switch {
-		case j.interrupt != nil:
-			interrupts = append(interrupts, *j.interrupt)
-		case j.run:
+		if j.run {
 			made = append(made, j)
 		}
 	}
@@ -75,7 +71,7 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 	// Results without a call can be derived from the decisions again, so beside an interrupt they are journalled with
 	// the pause.
 	asked := slices.ContainsFunc(s.unsaved, func(step record.Step) bool { return step.Kind == record.ModelStep })
-	if len(made) > 0 || (asked && len(interrupts) == 0) {
+	if len(made) > 0 || (asked && len(interruptsOf(jobs)) == 0) {
 		if err := s.save(ctx); err != nil {
 			return nil, err
 		}
@@ -90,15 +86,19 @@ func (s *session) callTools(ctx context.Context, last record.Step) (*Result, err
 	if err := errors.Join(ctx.Err(), s.CheckLease()); err != nil {
 		return nil, err
 	}
-	for _, j := range made { // in which the server asked
-		if j.interrupt != nil {
-			interrupts = append(interrupts, *j.interrupt)
-		}
-	}
-	if len(interrupts) > 0 {
+	if interrupts := interruptsOf(jobs); len(interrupts) > 0 { // servers may have asked in the calls
 		return &Result{Interrupts: interrupts}, nil
 	}
 	return nil, nil
+}
+
+func interruptsOf(jobs []*job) (list []record.Interrupt) {
+	for _, j := range jobs {
+		if j.interrupt != nil {
+			list = append(list, *j.interrupt)
+		}
+	}
+	return list
 }
 
 // plan decides what to do with a call: make it, answer it from a decision, refuse it, or ask a human.

@@ -17,9 +17,9 @@ type past struct {
 	labels map[string]bool         // of the calls that the model has been shown
 	// lastOfModel is the newest step of the model; nil: there is none.
 	lastOfModel *record.Step
-	answers     int  // steps of the model without calls
-	called      bool // a step of the model has calls
-	cut         int  // calls of the model that were cut short
+	answers     int // steps of the model without calls
+	calling     int // the index behind the newest step of the model with calls; 0: there is none
+	cut         int // calls of the model that were cut short
 	tokens      int64
 	answer      record.Answer
 	found       []string // documents, in order
@@ -50,7 +50,9 @@ func (p *past) add(steps ...record.Step) {
 			if len(step.Calls) == 0 {
 				p.answers++
 			}
-			p.called = p.called || len(step.Calls) > 0
+			if len(step.Calls) > 0 {
+				p.calling = max(p.calling, step.Index+1)
+			}
 			for _, c := range step.Calls {
 				p.labels[c.Label] = true
 			}

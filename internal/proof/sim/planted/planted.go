@@ -290,7 +290,8 @@ func Bugs() []Bug {
 
 		// Texts.
 		one("the texts of steps are glued", recordAnswer, `return paragraph.Break(a.kept.String()), paragraph.Begin(text)`, `return "", text`),
-		one("an empty reply is asked for without an end", agentAnswer, ` && !s.called && s.answers <= repairs`, ` && !s.called`),
+		one("an answer that was replaced stays", recordAnswer, "	a.last = \"\"\n	if paragraph.Blank(step.Text) || step.Withdrawn {", "	a.kept.WriteString(a.last)\n	a.last = \"\"\n	if paragraph.Blank(step.Text) {"),
+		one("an empty reply is asked for without an end", agentAnswer, ` && s.calling == 0 && s.answers <= repairs`, ` && s.calling == 0`),
 		one("a better answer is asked for before the first is journalled", agentAgent, "	if bad { // the", "	if false { // the"),
 
 		// Documents.
