@@ -44,16 +44,16 @@ func chosen(
 		}
 	}
 	named(found, before)
-	if kind == "openapi" || e.Selection.IsAll() {
+	if kind == "openapi" {
 		return found, nil
 	}
 	for i, one := range found {
 		candidates[i].Names = append(candidates[i].Names, one.Name)
 	}
 	which, err := e.Selection.Choose(candidates, e.Requested)
-	if err == nil && len(which) > tool.MaxTools { // by names that only the toolkit knows
-		err = &tool.Error{Field: "include",
-			Message: fmt.Sprintf("over %d tools are chosen (%d)", tool.MaxTools, len(which))}
+	if err == nil && len(which) > tool.MaxTools {
+		err = &tool.Error{Field: "include", Message: fmt.Sprintf("the server lists over %d tools (%d): "+
+			"choose some with include, for example %s", tool.MaxTools, len(which), found[0].Name)}
 	}
 	list := make([]tool.Definition, 0, len(which))
 	for _, i := range which {

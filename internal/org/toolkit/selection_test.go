@@ -293,3 +293,40 @@ func TestAToolkitOfTooManyToolsBeginsDisabled(t *testing.T) {
 	_, err = s.Import(t.Context(), record.Of("o"), []string{"k"}, []toolkit.Portable{many})
 	require.ErrorContains(t, err, "body.toolkits: have 129 enabled tools together")
 }
+
+// A selection chooses before the tools of a toolkit are counted.
+func TestASelectionChoosesBeforeTheLimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		tools  int
+		choose tool.Selection
+		want   string
+	}{
+		"a few":           {600, tool.Selection{Include: []string{"t_1", "t_2*"}}, ""},
+		"without some":    {600, tool.Selection{Exclude: []string{"t_1*"}}, ""},
+		"all":             {600, tool.Selection{}, "over 500 tools (600)"},
+		"too many":        {600, tool.Selection{Include: []string{"t*"}}, "over 500 tools (600)"},
+		"without too few": {600, tool.Selection{Exclude: []string{"t_7"}}, "over 500 tools (599)"},
+		"as many as can":  {500, tool.Selection{}, ""},
+		"by names of the toolkit": {
+			1200, tool.Selection{Include: []string{"a_*"}, Exclude: []string{"a_1*"}}, "over 500 tools"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := &kind{}
+			for i := range c.tools {
+				if k.names = append(k.names, fmt.Sprint("t_", i)); c.tools == 1200 {
+					k.names[i] = "a"
+				}
+			}
+			_, err := newToolkits(t, k).Create(t.Context(), "o", toolkit.Draft{
+				Kind: "mcp", Name: text("n"), Command: []string{"serve", "tools"}, Selection: c.choose})
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			p, ok := problem.As(err)
+			require.True(t, ok, "%v", err)
+			assert.Equal(t, "body.include", p.Fields[0].Location)
+			assert.Contains(t, p.Error(), c.want)
+		})
+	}
+}

@@ -30,8 +30,8 @@ func TestTooLongListsOfAServerAreRefused(t *testing.T) {
 		"large pages without an end": {always(`{"tools":[],"nextCursor":"` + strings.Repeat("c", 1<<20) + `"}`),
 			"over 20 MiB"},
 		"too many tools": {always(`{"tools":[` +
-			strings.Repeat(`{"name":"a","inputSchema":{"type":"object"}},`, 600) +
-			`{"name":"a","inputSchema":{"type":"object"}}]}`), "over 500 tools"},
+			strings.Repeat(`{"name":"a","inputSchema":{"type":"object"}},`, 5000) +
+			`{"name":"a","inputSchema":{"type":"object"}}]}`), "over 5000 tools"},
 		"a schema that is deep": {always(tools(strings.Repeat(`{"not":`, 1_500_000) + `{}` + strings.Repeat(`}`,
 			1_500_000))), "nesting depth"},
 		"a list that is deep": {always(strings.Repeat(`[`, 10_000_000) + strings.Repeat(`]`, 10_000_000)),

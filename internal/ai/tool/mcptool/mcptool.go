@@ -175,36 +175,11 @@ func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition
 	if err != nil {
 		return nil, l.failure(ctx, err, &h)
 	}
-	if err := tooMany(e.Selection, list); err != nil {
-		return nil, err
-	}
 	return list, nil
 }
 
-// maxListed bounds the tools that a server lists. A toolkit has [tool.MaxTools] of them at most.
+// maxListed bounds the tools that a server lists. The toolkit chooses at most [tool.MaxTools] of them.
 const maxListed = 5000
-
-// tooMany is the error of a selection that leaves more tools than a toolkit may have. An entry may be for a name that a
-// tool has only in its toolkit: it is not refused here.
-func tooMany(s tool.Selection, list []tool.Definition) error {
-	if len(list) <= tool.MaxTools {
-		return nil
-	}
-	candidates := make([]tool.Candidate, 0, len(list))
-	for _, one := range list {
-		var b bound
-		if err := json.Unmarshal(one.Binding, &b); err != nil {
-			return err
-		}
-		candidates = append(candidates, tool.Candidate{Names: []string{b.Name, one.Name}})
-	}
-	which, err := s.Choose(candidates, nil)
-	if err != nil || len(which) <= tool.MaxTools {
-		return nil //nolint:nilerr // who chooses from the list judges the entries
-	}
-	return &tool.Error{Field: "include", Message: fmt.Sprintf("the server lists over %d tools (%d): choose some with "+
-		"include, for example %s", tool.MaxTools, len(which), list[0].Name)}
-}
 
 func (l *line) tools(ctx context.Context) (list []tool.Definition, err error) {
 	for t, err := range l.Tools(ctx, nil) {
