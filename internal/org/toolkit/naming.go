@@ -103,9 +103,10 @@ func named(found []tool.Definition, before []Tool) {
 			}
 		}
 	}
+	next := map[string]int{}
 	for f := range found {
 		if !has[f] {
-			found[f].Name = numbered(taken, found[f].Name)
+			found[f].Name = numbered(taken, next, found[f].Name)
 		}
 	}
 }
@@ -129,13 +130,14 @@ func isNumbered(name, from string) bool {
 	return err == nil && n >= 2 && name == from[:min(len(from), tool.MaxName-len(suffix))]+suffix
 }
 
-// numbered returns a name that is not taken, and takes it.
-func numbered(taken map[string]bool, name string) string {
-	candidate := name
-	for n := 2; taken[candidate]; n++ {
+// numbered returns a name that is not taken, and takes it. next are the numbers to begin with: a server may list
+// thousands of names that become alike.
+func numbered(taken map[string]bool, next map[string]int, name string) string {
+	candidate, n := name, max(next[name], 2)
+	for ; taken[candidate]; n++ {
 		suffix := fmt.Sprintf("_%d", n)
 		candidate = name[:min(len(name), tool.MaxName-len(suffix))] + suffix
 	}
-	taken[candidate] = true
+	next[name], taken[candidate] = n, true
 	return candidate
 }
