@@ -174,7 +174,7 @@ func (l *Loop) Work(ctx context.Context, t Task) (Result, error) {
 			if result == nil {
 				result = &Result{}
 			}
-			if err == nil && len(s.unsaved) > journalled {
+			if err == nil && len(s.unsaved) > StepsAtOnce {
 				err = s.save(ctx)
 			}
 			result.All, result.Last = s.steps, s.unsaved
@@ -449,13 +449,13 @@ func (s *session) add(steps ...record.Step) {
 	s.unsaved = append(s.unsaved, steps...)
 }
 
-// journalled is how many steps are stored in one commit, which has room for few other operations.
-const journalled = 50
+// StepsAtOnce is how many steps are stored in one commit, which has room for few other operations.
+const StepsAtOnce = 50
 
 // save journals the steps that are not journalled yet, in as many commits as needed.
 func (s *session) save(ctx context.Context) error {
 	for len(s.unsaved) > 0 {
-		n := min(len(s.unsaved), journalled)
+		n := min(len(s.unsaved), StepsAtOnce)
 		if err := s.Journal(ctx, s.unsaved[:n]); err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/run/agent"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/store/record"
 )
@@ -35,15 +36,12 @@ func (j *journal) add(ctx context.Context, steps []record.Step) error {
 	return err
 }
 
-// stepsAtOnce is how many steps are stored in one commit, which has room for few other operations.
-const stepsAtOnce = 50
-
 // makeRoom stores the first of the steps that an attempt leaves, so that one commit has room for the others, which it
 // returns. The errors are those of report.
 func (j *journal) makeRoom(ctx context.Context, steps []record.Step) (left []record.Step, err error) {
-	for err == nil && len(steps) > stepsAtOnce {
-		first := steps[:stepsAtOnce]
-		steps = steps[stepsAtOnce:]
+	for err == nil && len(steps) > agent.StepsAtOnce {
+		first := steps[:agent.StepsAtOnce]
+		steps = steps[agent.StepsAtOnce:]
 		j.used.add(first)
 		err = j.reportBy(ctx, j.Executor,
 			func(_ record.Run, w lifecycle.Work, _ *record.Tx) (transition.Change, error) {
