@@ -20,6 +20,10 @@ func TestEveryBugOfNamesIsFound(t *testing.T) {
 	foundByTests(t, planted.NameBugs(), "./internal/org/toolkit", "KeepsItsName|KeepTheirNames|OfferedAgain")
 }
 
+// chances is how often the tests are run with a bug until one finds it. Some tests find a bug by goroutines that meet. On
+// a busy machine these may miss each other.
+const chances = 20
+
 func foundByTests(t *testing.T, bugs []planted.Bug, folder, tests string) {
 	if !*plant {
 		t.Skip("make planted does")
@@ -36,8 +40,12 @@ func foundByTests(t *testing.T, bugs []planted.Bug, folder, tests string) {
 	for i, b := range bugs {
 		if slices.Contains(names, b.Name) {
 			t.Run(b.Name, func(t *testing.T) {
-				_, failed := program.run(t, i+1, arguments...)
-				assert.True(t, failed, "no test has found it")
+				for range chances {
+					if _, failed := program.run(t, i+1, arguments...); failed {
+						return
+					}
+				}
+				assert.Fail(t, "no test has found it")
 			})
 		}
 	}
