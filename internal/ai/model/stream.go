@@ -158,6 +158,8 @@ func (r *events) next() (data []byte, err error) {
 			data, there = append(data, value...), true
 		case string(name) == "event":
 			r.failure = string(value) == "error"
+		case string(name) == "error": // of llama.cpp and its forks
+			data, r.failure = append(data, value...), true
 		case len(text) > 0 && text[0] == '{': // a failure that is put into the stream as it is
 			r.some = true
 			return text, nil
