@@ -109,6 +109,9 @@ func label(text string) string { return text[:min(len(text), maxLabel)] }
 // Full says that the reply is larger than any caller accepts; no more of it is read.
 func (d *Draft) Full() bool { return d.size > MaxArguments || d.text.Len() > MaxText }
 
+// Empty reports that the reply has no text and no calls yet.
+func (d *Draft) Empty() bool { return d.text.Len() == 0 && len(d.calls) == 0 }
+
 // failed is the reply of a call that failed: the provider has counted, and may bill, what it reported until then.
 func (d *Draft) failed(err error) (Reply, error) {
 	return Reply{InputTokens: d.InputTokens, OutputTokens: d.OutputTokens}, err

@@ -37,6 +37,10 @@ type delta struct {
 	Function  *pieceBody        `json:"function_call"` // before there were tools
 }
 
+func (d *delta) empty() bool {
+	return d.Content == "" && d.Refusal == "" && len(d.ToolCalls) == 0 && d.Function == nil
+}
+
 // piece is a piece of a call.
 type piece struct {
 	Index    *providerhttp.Count `json:"index"`
@@ -101,7 +105,8 @@ func (h *received) take(c chunk) {
 	h.used(choice.Usage)
 	h.Stop = cmp.Or(string(choice.FinishReason), h.Stop)
 	part := choice.Delta
-	if part == nil { // some endpoints repeat the message so far beside each delta
+	// Some endpoints repeat the message so far beside each delta. Beside an empty delta it may be the whole reply.
+	if part == nil || choice.FinishReason != "" && part.empty() && h.Empty() {
 		part = choice.Message
 		h.Ended = h.Ended || part != nil
 	}
