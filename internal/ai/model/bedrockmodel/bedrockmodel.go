@@ -5,6 +5,7 @@
 package bedrockmodel
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -85,7 +86,7 @@ func (m *Model) input(r model.Request) (*bedrockruntime.ConverseStreamInput, err
 	}
 	if m.guardrail.ID != "" {
 		in.GuardrailConfig = &types.GuardrailStreamConfiguration{GuardrailIdentifier: &m.guardrail.ID,
-			GuardrailVersion: &m.guardrail.Version}
+			GuardrailVersion: &m.guardrail.Version, Trace: types.GuardrailTraceEnabled}
 	}
 	for _, t := range r.Declared() {
 		var schema any
@@ -185,9 +186,30 @@ func (h *received) take(event types.ConverseStreamOutput) {
 		h.Stop = string(e.Value.StopReason)
 	case *types.ConverseStreamOutputMemberMetadata:
 		if u := e.Value.Usage; u != nil {
-			h.InputTokens, h.OutputTokens = int64(aws.ToInt32(u.InputTokens)), int64(aws.ToInt32(u.OutputTokens))
+			h.InputTokens, h.OutputTokens = sum(u.InputTokens, u.CacheReadInputTokens, u.CacheWriteInputTokens),
+				sum(u.OutputTokens)
+		}
+		if masked(e.Value.Trace) {
+			h.Stop = "end_turn"
 		}
 	}
+}
+
+func sum(counts ...*int32) (total int64) {
+	for _, c := range counts {
+		total += int64(aws.ToInt32(c))
+	}
+	return total
+}
+
+// masked reports whether all that a guardrail did was to mask parts of texts. The reason for which a reply stopped is
+// the same as where it blocks.
+func masked(t *types.ConverseStreamTrace) bool {
+	if t == nil || t.Guardrail == nil {
+		return false
+	}
+	done, _ := json.Marshal(t.Guardrail) // actions stand at many places of it
+	return bytes.Contains(done, []byte(`"Action":"ANONYMIZED"`)) && !bytes.Contains(done, []byte(`"Action":"BLOCKED"`))
 }
 
 // failure turns an SDK error into a [model.Error] whose text may be shown to clients. begun: the request was sent.
