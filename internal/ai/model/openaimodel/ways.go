@@ -17,6 +17,7 @@ type way struct {
 	completion bool // the limit of tokens is max_completion_tokens
 	otherName  bool // the endpoint has refused the name of the limit with which we began
 	noOptions  bool // stream_options are refused
+	parallel   bool // parallel_tool_calls is refused
 }
 
 // firstWay is the way with which a call of an endpoint begins.
@@ -38,6 +39,9 @@ func (b *request) tuned(r model.Request, w way) {
 	if w.noOptions {
 		b.StreamOptions = nil
 	}
+	if w.parallel { // the loop drops further calls
+		b.Parallel = nil
+	}
 }
 
 // limit is the name of the limit of tokens.
@@ -57,6 +61,8 @@ func (w way) without(err error) (other way, is bool) {
 		w.completion, w.otherName, is = !w.completion, true, true
 	case !w.noOptions && model.Refuses(err, "stream_options"):
 		w.noOptions, is = true, true
+	case !w.parallel && model.Refuses(err, "parallel_tool_calls"):
+		w.parallel, is = true, true
 	}
 	return w, is
 }

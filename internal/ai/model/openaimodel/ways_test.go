@@ -160,18 +160,27 @@ func TestWhatAModelRefusesIsRememberedForThatModel(t *testing.T) {
 		server.names())
 }
 
-func TestUsageIsNotAskedForWhereThatIsRefused(t *testing.T) {
-	refusal := strings.ReplaceAll(forbiddenDetail, "max_completion_tokens", "stream_options")
-	server := &picky{refuses: map[string]string{"stream_options": refusal, "max_tokens": notMaxTokens}}
+// The loop drops further calls of a reply, so a model may do without parallel_tool_calls: o3-mini refuses it
+// (llama_index#20865), and LiteLLM for its models (github-copilot-llm-gateway#79).
+func TestARefusedParameterThatIsNotNeededIsLeftOut(t *testing.T) {
+	server := &picky{refuses: map[string]string{
+		"stream_options": strings.ReplaceAll(forbiddenDetail, "max_completion_tokens", "stream_options"),
+		"parallel_tool_calls": `400 {"error":{"message":"litellm.UnsupportedParamsError: ollama does not support ` +
+			`parameters: ['parallel_tool_calls'], for model=m.","type":"None","param":null,"code":"400"}}`,
+		"max_tokens": notMaxTokens,
+	}}
 	m := openaimodel.New("http://gateway/v1", "k", &http.Client{Transport: server})
+	r := limited("m")
+	r.Options.OneCall, r.Tools = true, []model.ToolSpec{{Name: "f", Parameters: json.RawMessage(`{}`)}}
 	for range 2 {
-		_, err := m.Converse(t.Context(), limited("m"), func(string) {})
+		_, err := m.Converse(t.Context(), r, func(string) {})
 		require.NoError(t, err)
 	}
 	last := server.sent[len(server.sent)-1]
 	assert.NotContains(t, last, "stream_options")
+	assert.NotContains(t, last, "parallel_tool_calls")
 	assert.Equal(t, float64(5), last["max_completion_tokens"])
-	assert.Len(t, server.sent, 4)
+	assert.Len(t, server.sent, 5)
 }
 
 func TestWaysAreLearnedByManyAtOnce(t *testing.T) {
