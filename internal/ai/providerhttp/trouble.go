@@ -175,9 +175,11 @@ func (t *Trouble) param(v any) {
 
 // Refuses reports whether a failure means that the provider does not know or take a parameter of the request.
 func (t Trouble) Refuses(parameter string) bool {
-	if !t.named(unknownParameter) && !t.worded(unknownParameter) {
-		return false
-	}
+	return (t.named(unknownParameter) || t.worded(unknownParameter)) && t.Names(parameter)
+}
+
+// Names reports whether a failure names a parameter of the request.
+func (t Trouble) Names(parameter string) bool {
 	name := regexp.MustCompile(`\b` + regexp.QuoteMeta(parameter) + `\b`)
 	if slices.Contains(t.params, parameter) {
 		return true

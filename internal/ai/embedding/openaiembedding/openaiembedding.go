@@ -10,8 +10,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
+	"sync"
 	"time"
 
 	"agentplatform/internal/ai/embedding"
@@ -23,7 +25,10 @@ import (
 var limits = embedding.Limits{Texts: 32, Bytes: 256 << 10, Characters: 32_000, Timeout: 2 * time.Minute}
 
 // Model calls one endpoint of the embeddings API. It is safe for concurrent use.
-type Model struct{ endpoint providerhttp.Endpoint }
+type Model struct {
+	endpoint providerhttp.Endpoint
+	plain    sync.Map // names of models that refuse a format; deployments name few
+}
 
 // New makes the model of an endpoint, such as https://api.openai.com/v1 (the default). The key may be empty where
 // the endpoint needs none.
@@ -33,7 +38,7 @@ func New(baseURL, key string, client *http.Client) *Model {
 		header.Set("Authorization", "Bearer "+key)
 	}
 	url := providerhttp.Join(cmp.Or(baseURL, "https://api.openai.com/v1"), "/embeddings")
-	return &Model{providerhttp.Endpoint{URL: url, Header: header, Client: client}}
+	return &Model{endpoint: providerhttp.Endpoint{URL: url, Header: header, Client: client}}
 }
 
 // Embed asks the endpoint, in as many requests as it needs.
@@ -45,7 +50,7 @@ func (m *Model) Embed(ctx context.Context, r embedding.Request) (embedding.Reply
 type request struct {
 	Model      string   `json:"model"`
 	Input      []string `json:"input"`
-	Format     string   `json:"encoding_format"`
+	Format     string   `json:"encoding_format,omitempty"` // some endpoints need it, and some refuse it
 	Dimensions int      `json:"dimensions,omitempty"`
 }
 
@@ -64,10 +69,26 @@ type item struct {
 	Embedding embedding.Numbers `json:"embedding"`
 }
 
-// call makes one request. Its error may be shown.
-func (m *Model) call(ctx context.Context, r embedding.Request) (reply embedding.Reply, err error) {
+// call makes one request, and another where the first is refused for its format.
+func (m *Model) call(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
+	asked := request{r.Name, r.Texts, "float", r.Dimensions}
+	if _, plain := m.plain.Load(r.Name); plain {
+		asked.Format = ""
+	}
+	reply, err := m.send(ctx, r, asked)
+	if f, is := errors.AsType[*embedding.Error](err); is && f.Kind == embedding.BadRequest && asked.Format != "" &&
+		f.Trouble.Names("encoding_format") {
+		m.plain.Store(r.Name, true)
+		asked.Format = ""
+		return m.send(ctx, r, asked)
+	}
+	return reply, err
+}
+
+// send makes one request. Its error may be shown.
+func (m *Model) send(ctx context.Context, r embedding.Request, asked request) (reply embedding.Reply, err error) {
 	defer func() { err = embedding.Redact(err, m.endpoint.URL, m.endpoint.Header) }()
-	body, err := json.Marshal(request{r.Name, r.Texts, "float", r.Dimensions})
+	body, err := json.Marshal(asked)
 	if err != nil {
 		return reply, embedding.Fail(embedding.BadRequest, "the request cannot be written: %w", err)
 	}

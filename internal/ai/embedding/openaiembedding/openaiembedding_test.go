@@ -128,6 +128,39 @@ func TestAnErrorInAProperAnswerIsAFailure(t *testing.T) {
 	assert.ErrorContains(t, err, "the backend is gone")
 }
 
+// Voyage refuses encoding_format float, LiteLLM the parameter for models of Gemini (hindsight#925). Others, such as
+// DeepInfra, refuse a request without it (hindsight#434).
+func TestAFormatThatIsRefusedIsLeftOut(t *testing.T) {
+	for _, refusal := range []string{
+		`{"detail":"The request body is not valid JSON, or some arguments were not specified properly. In particular, ` +
+			`Value 'float' supplied for argument 'encoding_format' is not valid -- accepted values are 'base64'"}`,
+		`{"error":{"message":"litellm.UnsupportedParamsError: gemini does not support parameters: {'encoding_format': ` +
+			`'float'}, for model=m.","type":"None","param":null,"code":"400"}}`,
+		`{"error":{"message":"Extra inputs are not permitted","param":"encoding_format","code":"extra_forbidden"}}`,
+	} {
+		var formats []string
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var asked map[string]any
+			assert.NoError(t, json.NewDecoder(r.Body).Decode(&asked))
+			format, there := asked["encoding_format"]
+			formats = append(formats, fmt.Sprint(asked["model"], format))
+			if there && asked["model"] == "picky" {
+				w.WriteHeader(http.StatusBadRequest)
+				_, _ = io.WriteString(w, refusal)
+				return
+			}
+			_, _ = io.WriteString(w, `{"data":[{"index":0,"embedding":[1,0]}]}`)
+		}))
+		m := openaiembedding.New(server.URL, "", straight)
+		for _, name := range []string{"picky", "picky", "other"} {
+			_, err := m.Embed(t.Context(), embedding.Request{Name: name, Texts: []string{"a"}})
+			require.NoError(t, err)
+		}
+		assert.Equal(t, []string{"pickyfloat", "picky<nil>", "picky<nil>", "otherfloat"}, formats)
+		server.Close()
+	}
+}
+
 func TestAnAddressThatIsNoneIsAFailure(t *testing.T) {
 	_, err := openaiembedding.New("http://[bad", "", straight).Embed(t.Context(),
 		embedding.Request{Name: "m", Texts: []string{"a"}})
