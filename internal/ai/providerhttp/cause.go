@@ -46,7 +46,8 @@ func (t Trouble) Cause(status int) Cause {
 		return Denied
 	case http.StatusTooManyRequests:
 		return Throttled
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusFailedDependency:
+	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusFailedDependency,
+		498, 499: // Groq has no capacity, a proxy gave the call up
 		return Passing
 	case http.StatusNotImplemented:
 		return Wrong
@@ -108,11 +109,13 @@ const limits = `\b(spending|spend|billing|monthly|api usage|usage|key|credit)`
 // modeltest.Answers has a row for each.
 var (
 	filteredCode = anyOf(`content_?filter`, `content_?policy`, `responsibleaipolicy`, `data_inspection_failed`,
-		`sensitive_?content`, `prohibited_content`, `content_?moderation`, `^(1301|safety|recitation|blocklist)$`)
+		`sensitive_?content`, `prohibited_content`, `content_?moderation`,
+		`guardrail_(violat|block|interven)`, `^(1301|safety|recitation|blocklist)$`)
 	filtered = anyOf(`content management policy`, `content[_ -]?(filter(ing|ed)?|moderation) (policy|system)`,
 		`contentpolicyviolation`, `content_policy_violation`, `flagged (as|by|for|because)`, `requires moderation`,
 		`(violat\w+|against) [^.;]{0,30}(usage|content|safety) (policy|policies|guidelines)`,
 		`rejected [^.;]{0,40}safety`,
+		`(violated|violates|blocked by) [^.;]{0,30}guardrail`, `content blocked`, `\b(in|out)put (new_)?sensitive`,
 		`content exists risk`, `inappropriate content`, `prohibited_content`,
 		`content (is|was|has been) (blocked|filtered)`+
 			`($|[^\w ]| (and|as|because|due)\b| (by|for) [^.;]{0,40}(polic|safety|filter|moderat|guard))`,
@@ -120,7 +123,7 @@ var (
 
 	usedUpCode = anyOf(`insufficient_?(quota|credit|balance|fund)`, `billing`, `credits?_(exhausted|required|limit)`,
 		`out_of_credits`, `payment_required`, `exceeded_current_quota`, `arrearage`, `overdue`, `budget_exceeded`,
-		`account_deactivated`, `usage_limit_reached`, `^1113$`)
+		`account_deactivated`, `usage_limit_reached`, `freetieronly`, `^1113$`)
 	usedUp = anyOf(`exceeded your current quota`, `insufficient (quota|credit|balance|fund)`,
 		`(credit|balance)s?\b[^.;]{0,30}\b(too low|exhausted|used up|run out|ran out|depleted|insufficient|expired)`,
 		`(out of|run out of|used all|no (more|remaining)|not enough|purchase( more)?|add( more)?|requires more) `+
@@ -131,8 +134,9 @@ var (
 		`account is not active`, `余额不足`, `欠费`)
 	noQuota       = anyOf(`quota exceeded[^;]{0,200}, limit: 0\b`)
 	exhaustedCode = anyOf(`^resource_exhausted$`) // Google's name for each kind of limit
-	daily         = anyOf(`\b(per|a)[ _-]?day\b`, `\bdaily\b`, `\bper[ _-]?month\b`, `\bmonthly\b`)
-	minutes       = anyOf(`\bper[ _-]?(second|sec|minute|min)\b`, `perminute`, `\b[TR]PM\b`)
+	daily         = anyOf(`\b(per|a)[ _-]?day\b`, `\bdaily\b`, `\bper[ _-]?month\b`, `\bmonthly\b`,
+		`(calls|requests|tokens) / (day|month)\b`)
+	minutes = anyOf(`\bper[ _-]?(second|sec|minute|min)\b`, `perminute`, `\b[TR]PM\b`)
 
 	keyCode = anyOf(`(invalid|incorrect|expired|missing)_?api_?key`, `api_?key_?(invalid|expired)`,
 		`^authentication_?error$`, `^unrecognizedclient`, `invalidsignature`, `expiredtoken`, `invalidclienttokenid`)
@@ -160,7 +164,8 @@ var (
 	wrong = anyOf(`\b(image|audio|video|vision|file|tool|function|system|reasoning|thinking|grammar|schema|stream|`+
 		`multi.?modal|response_format|json_schema)\w*( \w+){0,3} (is|are) not (supported|enabled)`,
 		`(does|do|did) ?n[o']t support`, `(not|un)[- ]?supported (by|with|for|in|param|content|value|type)`,
-		`param(eter)? requires`, `requires --jinja`, `--mmproj|mmproj file`,
+		`param(eter)? requires`, `--mmproj|mmproj file`,
+		`\bjinja\b`, `for this template`, `not callable: \w+ at row`,
 		`(failed|unable) to parse (grammar|tools|messages|schema|json)`, `(conversation )?roles must alternate`,
 		`model \S+ (was |is )?not found`, `no such model`, `unknown model`, `unexpected endpoint`)
 )

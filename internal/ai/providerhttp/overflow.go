@@ -41,7 +41,8 @@ func anyOf(patterns ...string) pattern {
 var (
 	// overflowCode matches the names of this failure.
 	overflowCode = anyOf(
-		`context_?(length|window|size)_?(exceeded|error)`, `exceed_context`, `(prompt|input|context)_too_long`,
+		`context_?(length|window|size)_?(exceeded|error)`, `context_overflow`, `exceed_context`,
+		`(prompt|input|context)_too_long`,
 		`max_prompt_tokens_exceeded`, `request_too_large`, `tokens_limit_reached`, `token_quantity_exceeded`,
 		`too_many_tokens`, `^1261$`) // a number of Zhipu
 
@@ -76,17 +77,17 @@ var (
 		`context.?(window|length|limit|size)[^.;]{0,20}(exceed|reached|overflow|\bfull\b)`,
 		`reached[^.;]{0,20}\bcontext.?(window|length|limit|size)`,
 		`exceed_context`,
-		`\bcontext (the )?overflow`,
+		`\bcontext[ _](the )?overflow`,
 		`context (size|length|window) is (only )?[\d,]+ tokens`, `context length of only \d+`,
 		`(greater|longer|larger) than the (maximum )?(model.{0,4} )?(context|model|sequence) (length|size|window)`,
 		`\b(prompt|input|conversation|context|messages?|chat|history)( history| texts?| tokens?)?`+
 			`( length)? (is |are )?too (long|large|big)\b`,
 		`kv.?cache (is )?full`, `(space|slot)[^.;]{0,20} in (the )?kv.?cache`,
 		`is too long and exceeds`,
-		`maximum prompt length`, `max(imum)?[ _]sequence[ _]length`,
+		`maximum prompt length`, `max(imum)?[ _]sequence[ _]length`, `\bmax_seq_len\b`, `max tokens of \d+ exceeded`,
 		`reduce the (length|size) of (the |your )?(messages?|input|prompt|conversation)`, `reduce your prompt`,
 		`inputs\W{1,3}tokens \+ \W?max_new_tokens\W? must be`, `inputs\W{1,3}must have less than \d+ tokens`,
-		`\b(prompt|input)s?\b[^.;]{0,60}(exceed(s|ed|ing)?|(greater|longer|larger|more) than) `+
+		`\b(prompt|input)s?(\b|_tokens?\b)[^.;]{0,60}(exceed(s|ed|ing)?|(greater|longer|larger|more) than) `+
 			`(the |its )?(max|limit|model|context|allowed|configured|[\d,.]+k?[ -]tokens?\b)`,
 		`(\b|_)(prompt|input|total)s?[ _](tokens?|length)\b[^.;]{0,60}`+
 			`((can ?not|must not|should not|may not) exceed|must be (<|(less|smaller|lower|fewer) than))`,

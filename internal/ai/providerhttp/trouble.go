@@ -36,11 +36,15 @@ func Says(message string, codes ...string) Trouble {
 	return t
 }
 
-// Said is what the body of an answer says: JSON, or a short text. A page and JSON that cannot be read say nothing, and
-// neither does JSON with too many values.
+// Said is what the body of an answer says: JSON, also as an event of a stream, or a short text. A page and JSON that
+// cannot be read say nothing, and neither does JSON with too many values.
 func Said(body []byte) (t Trouble) {
 	var answer any
-	if Read(body, len(body), maxSaid, &answer) != nil {
+	err := Read(body, len(body), maxSaid, &answer)
+	if event := firstEvent.FindSubmatch(body); err != nil && event != nil {
+		err = Read(event[1], len(body), maxSaid, &answer)
+	}
+	if err != nil {
 		if text := Line(body); text != "" {
 			t.add(text)
 		}
@@ -58,6 +62,9 @@ func Said(body []byte) (t Trouble) {
 	t.gather(answer, 0)
 	return t
 }
+
+// firstEvent matches the first event of a stream that may be an object.
+var firstEvent = regexp.MustCompile(`(?m)^(?:data|error): ?(\{.*\})\s*?$`)
 
 // failed reports whether a member is one of a failure.
 func failed(member any) bool {
@@ -107,8 +114,7 @@ func (t *Trouble) UnmarshalJSON(raw []byte) error {
 var (
 	wording = []string{"error", "errors", "message", "Message", "msg", "detail", "details", "description",
 		"error_message", "error_msg", "errmsg", "base_resp", "status_msg", "metadata", "raw", "external_model_error",
-		"innererror",
-		"violations", "provider_specific_fields"}
+		"innererror", "fault", "faultstring", "violations", "provider_specific_fields"}
 	naming   = []string{"code", "type", "status", "reason", "error_code", "error_type", "quotaId"}
 	locating = []string{"param", "loc"}
 )

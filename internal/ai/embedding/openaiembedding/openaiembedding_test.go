@@ -132,10 +132,11 @@ func TestAnErrorInAProperAnswerIsAFailure(t *testing.T) {
 // DeepInfra, refuse a request without it (hindsight#434).
 func TestAFormatThatIsRefusedIsLeftOut(t *testing.T) {
 	for _, refusal := range []string{
-		`{"detail":"The request body is not valid JSON, or some arguments were not specified properly. In particular, ` +
-			`Value 'float' supplied for argument 'encoding_format' is not valid -- accepted values are 'base64'"}`,
-		`{"error":{"message":"litellm.UnsupportedParamsError: gemini does not support parameters: {'encoding_format': ` +
-			`'float'}, for model=m.","type":"None","param":null,"code":"400"}}`,
+		`{"detail":"The request body is not valid JSON, or some arguments were not specified properly. In ` +
+			`particular, Value 'float' supplied for argument 'encoding_format' is not valid -- accepted values ` +
+			`are 'base64'"}`,
+		`{"error":{"message":"litellm.UnsupportedParamsError: gemini does not support parameters: ` +
+			`{'encoding_format': 'float'}, for model=m.","type":"None","param":null,"code":"400"}}`,
 		`{"error":{"message":"Extra inputs are not permitted","param":"encoding_format","code":"extra_forbidden"}}`,
 	} {
 		var formats []string
