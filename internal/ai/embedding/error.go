@@ -80,8 +80,9 @@ func kindOf(status int, trouble providerhttp.Trouble) Kind {
 // refusal.
 var (
 	tooLarge = regexp.MustCompile(`(?i)too large to process`) // llama.cpp answers 500
-	tooMany  = regexp.MustCompile(`(?i)batch size|tokens per request|maximum (request|input|item|number|allowed)|` +
-		`too (many|large|long)|maxlength|at most \d+|context.?(length|window)|exceeds? the (model's )?(maximum|limit)`)
+	tooMany  = regexp.MustCompile(`(?i)batch size|tokens per request|max(imum)? (request|input|item|number|allowed)|` +
+		`too (many|large|long)|maxlength|at most \d+|context.?(length|window)|can ?not exceed \d|` +
+		`exceeds? (the )?(model's )?(max|limit)|不得超过`)
 )
 
 // MayRetry says whether the same call may be retried, and after how long at least.

@@ -125,6 +125,10 @@ func (p Protocol) testRefusals(t *testing.T) {
 		{404, nil, "there is none", embedding.BadRequest, 0},
 		{400, nil, "The provided model identifier is invalid.", embedding.BadRequest, 0},
 		{400, nil, "temperature is no parameter", embedding.BadRequest, 0},
+		{400, nil, "The max allowed tokens per submitted batch is 120000.", embedding.TooLong, 0},
+		{400, nil, "Single text cannot exceed 8194 tokens. 9000 tokens given.", embedding.TooLong, 0},
+		{400, nil, "Token length 3000 exceeds max length 2048", embedding.TooLong, 0},
+		{400, nil, "input数组最大不得超过64条", embedding.TooLong, 0},
 		{301, http.Header{"Location": {"/elsewhere"}}, "gone", embedding.Retryable, 0},
 	} {
 		t.Run(http.StatusText(c.status)+" "+c.words, func(t *testing.T) {
