@@ -23,22 +23,45 @@ func RetryAfter(h http.Header) time.Duration {
 	if wait := waitOf(waitValue.FindStringSubmatch(h.Get("Retry-After"))); wait > 0 {
 		return wait
 	}
-	now, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		now = time.Now()
-	}
-	return max(0, min(egress.RetryAfter(h.Get("Retry-After"), now), maxWait))
+	return max(0, min(egress.RetryAfter(h.Get("Retry-After"), sentAt(h)), maxWait))
 }
 
-// resets is the wait until a limit that is used up is there again. OpenAI and those that imitate it send a limit of
-// requests and one of tokens with every answer.
+// sentAt is the time of an answer by the clock of its server.
+func sentAt(h http.Header) time.Time {
+	at, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		return time.Now()
+	}
+	return at
+}
+
+// resets is the wait until each limit that is used up is there again. Providers send what remains of a limit and its
+// reset under like names: X-Ratelimit-Remaining-Tokens, Anthropic-Ratelimit-Requests-Remaining, Ratelimit-Remaining.
 func resets(h http.Header) (wait time.Duration) {
-	for _, of := range []string{"Requests", "Tokens"} {
-		if h.Get("X-Ratelimit-Remaining-"+of) == "0" {
-			wait = max(wait, duration(h.Get("X-Ratelimit-Reset-"+of)))
+	for name := range h {
+		if !strings.Contains(name, "Ratelimit") || !strings.Contains(name, "Remaining") {
+			continue
+		}
+		if left, err := strconv.ParseFloat(h.Get(name), 64); err == nil && left <= 0 {
+			wait = max(wait, until(h.Get(strings.Replace(name, "Remaining", "Reset", 1)), sentAt(h)))
 		}
 	}
 	return wait
+}
+
+// until reads a wait, or the time at which it ends: as a date, or in seconds or milliseconds since 1970.
+func until(text string, now time.Time) time.Duration {
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return within(at.Sub(now).Seconds())
+	}
+	at, err := strconv.ParseFloat(text, 64)
+	if err != nil || at < 1e9 {
+		return duration(text)
+	}
+	if at > 1e12 {
+		at /= 1000
+	}
+	return within(at - float64(now.Unix()))
 }
 
 // within is a number of seconds between nothing and the longest wait.
