@@ -160,20 +160,24 @@ func (h *received) call(p piece, taken map[*model.PartialCall]bool) *model.Parti
 	return c
 }
 
-// known is the call that a piece may belong to; nil: there is none.
+// known is the call that a piece may belong to; nil: there is none. Some endpoints give pieces an index that no call
+// has.
 func (h *received) known(p piece, indexed bool) *model.PartialCall {
 	if indexed {
-		return h.at[*p.Index]
+		if c := h.at[*p.Index]; c != nil || p.Function.Name != "" {
+			return c
+		}
 	}
 	for _, c := range h.calls {
 		if p.ID != "" && c.ID == string(p.ID) {
 			return c
 		}
 	}
-	if last := len(h.calls) - 1; last >= 0 {
-		return h.calls[last]
+	last := len(h.calls) - 1
+	if last < 0 || indexed && (p.ID != "" || h.calls[last].Whole()) {
+		return nil
 	}
-	return nil
+	return h.calls[last]
 }
 
 // goesOn reports whether a piece that has a name belongs to a call.
