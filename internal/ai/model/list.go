@@ -22,10 +22,7 @@ type ListEndpoint struct {
 	Header http.Header
 }
 
-// straight follows no redirects: a key is sent only to the configured address.
-var straight = &http.Client{
-	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-}
+var straight = providerhttp.Client()
 
 // maxList limits a provider's response, in bytes.
 const maxList = 4 << 20

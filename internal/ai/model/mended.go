@@ -22,26 +22,19 @@ var portable, plainNames mended
 
 // of is what mend makes of a schema. It is forgotten with all others when they are too many.
 func (m *mended) of(raw json.RawMessage, mend func(json.RawMessage) json.RawMessage) json.RawMessage {
-	m.mu.Lock()
-	known, there := m.known[string(raw)]
-	m.mu.Unlock()
-	if there {
-		return known
-	}
-	made := slices.Clone(mend(raw))
 	if len(raw) > schema.MaxSize {
-		return made
+		return mend(raw)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if _, there := m.known[string(raw)]; there {
-		return made
+	if known, there := m.known[string(raw)]; there {
+		return known
 	}
-	more := len(raw) + len(made)
-	if m.known == nil || m.size+more > maxMended {
-		m.known, m.size = map[string]json.RawMessage{}, 0
+	made := slices.Clone(mend(raw))
+	m.size += len(raw) + len(made)
+	if m.known == nil || m.size > maxMended {
+		m.known, m.size = map[string]json.RawMessage{}, len(raw)+len(made)
 	}
 	m.known[string(raw)] = made
-	m.size += more
 	return made
 }

@@ -251,14 +251,9 @@ func (h *received) begin(c content) *begun {
 
 // raise takes over the counts that are claimed: each claim covers the whole reply so far.
 func (u *usage) raise(claimed usage) {
-	for mine, theirs := range map[*providerhttp.Count]providerhttp.Count{
-		&u.Input: claimed.Input, &u.CacheRead: claimed.CacheRead, &u.CacheCreation: claimed.CacheCreation,
-		&u.Output: claimed.Output,
-	} {
-		if theirs != 0 {
-			*mine = theirs
-		}
-	}
+	u.Input, u.Output = cmp.Or(claimed.Input, u.Input), cmp.Or(claimed.Output, u.Output)
+	u.CacheRead = cmp.Or(claimed.CacheRead, u.CacheRead)
+	u.CacheCreation = cmp.Or(claimed.CacheCreation, u.CacheCreation)
 }
 
 // sum adds claims up without overflow. An absurd claim stays absurd: the caller checks the numbers.

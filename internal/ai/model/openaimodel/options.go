@@ -10,22 +10,12 @@ type options struct {
 	Parallel *bool    `json:"parallel_tool_calls,omitempty"`
 }
 
-// named is the choice of a function.
-type named struct {
-	Type     string       `json:"type"`
-	Function functionName `json:"function"`
-}
-
-type functionName struct {
-	Name string `json:"name"`
-}
-
 func optionsOf(r model.Request) options {
 	o := options{TopP: r.Options.TopP, Effort: r.Options.Effort}
 	switch {
 	case !r.Forced():
 	case r.Options.Tool != "":
-		o.Choice = named{"function", functionName{r.Options.Tool}}
+		o.Choice = map[string]any{"type": "function", "function": map[string]string{"name": r.Options.Tool}}
 	default:
 		o.Choice = "required"
 	}
