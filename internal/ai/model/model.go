@@ -309,6 +309,12 @@ func Begun(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
+// Mute reports whether a call failed because of an answer of which nothing came.
+func Mute(err error) bool {
+	f, is := errors.AsType[*Error](err)
+	return is && f.Mute
+}
+
 // MayRetry says whether the same call may be retried, and after how long at least.
 func MayRetry(err error) (after time.Duration, ok bool) {
 	var e *Error

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
@@ -45,7 +46,7 @@ func Stream(
 	stream := &events{Reader: bufio.NewReader(answer.Body)}
 	switch first, err := stream.first(); {
 	case err != nil:
-		return answer.Header, Begin(err)
+		return answer.Header, Begin(stream.ended(ctx, err))
 	case first == '{', first == '[': // no stream: an answer, or a failure with status 200
 		return answer.Header, whole(stream, event)
 	case first == '<':
@@ -106,7 +107,7 @@ type events struct {
 	strange []byte // the beginning of the first line that has no field
 }
 
-// first is the first byte that is not white space. The error is an [Error].
+// first is the first byte that is not white space.
 func (r *events) first() (byte, error) {
 	if mark, _ := r.Peek(3); string(mark) == "\uFEFF" {
 		_, _ = r.Discard(len(mark))
@@ -114,10 +115,8 @@ func (r *events) first() (byte, error) {
 	for {
 		b, err := r.ReadByte()
 		switch {
-		case errors.Is(err, io.EOF):
-			return 0, Fail(Retryable, "the model's provider sent an empty answer")
 		case err != nil:
-			return 0, Unreachable(err)
+			return 0, err
 		case b == ' ', b == '\t', b == '\r', b == '\n':
 			continue
 		}
@@ -127,17 +126,18 @@ func (r *events) first() (byte, error) {
 
 // ended is the failure of a stream after which nothing comes; nil: there were events.
 func (r *events) ended(ctx context.Context, err error) error {
-	switch {
+	failure := &Error{Kind: Retryable, Mute: !r.some && ctx.Err() == nil}
+	switch strange := providerhttp.Line(r.strange); {
 	case !errors.Is(err, io.EOF):
-		failure, _ := errors.AsType[*Error](Unreachable(err))
-		failure.Cut = ctx.Err() == nil
-		return failure
+		failure.Err, failure.Cut = Unreachable(err), ctx.Err() == nil
 	case r.some:
 		return nil
-	case providerhttp.Line(r.strange) != "":
-		return Fail(Retryable, "the model's provider sent no stream: %s", providerhttp.Line(r.strange))
+	case strange != "":
+		failure.Err = fmt.Errorf("the model's provider sent no stream: %s", strange)
+	default:
+		failure.Err = errors.New("the model's provider sent an empty answer")
 	}
-	return Fail(Retryable, "the model's provider sent no stream")
+	return failure
 }
 
 // next reads the data of the next event. A last event needs no blank line behind it, unless it is cut off.

@@ -16,6 +16,7 @@ type Failure[Kind ~string] struct {
 	Cut     bool    // the connection broke while the answer came, and the caller did not end it
 	// Begun: the provider got the request and did not refuse it: it may have worked on it, and bill that.
 	Begun bool
+	Mute  bool // the provider had begun an answer, and nothing of it came
 
 	whole string // text for the log, where Err does not have all of it
 }

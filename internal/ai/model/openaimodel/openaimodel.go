@@ -98,11 +98,11 @@ type (
 	}
 )
 
-// Converse makes one streamed request, and another where the endpoint refuses a parameter that it has under another
-// name or can do without. Every error is a [model.Error]; the caller decides by its kind whether to retry.
+// Converse makes one request, and another where the endpoint refuses a parameter that it has under another name or can
+// do without. It is streamed, unless nothing came of the stream before. Every error is a [model.Error]; the caller decides by its kind whether to retry.
 func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	r = r.Sendable()
-	body := request{Model: r.Name, Messages: messages(r), Temperature: r.Temperature, Stream: true}
+	body := request{Model: r.Name, Messages: messages(r), Temperature: r.Temperature}
 	for _, t := range r.Tools {
 		body.Tools = append(body.Tools, tool{"function", function{t.Name, t.Description, t.Parameters}})
 	}
@@ -112,6 +112,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		reply, err := m.call(ctx, body, emit)
 		other, is := way.without(err)
 		if !is {
+			way.whole = model.Mute(err) || way.whole && model.Begun(err)
 			m.ways.keep(r.Name, way)
 			return reply, err
 		}

@@ -18,6 +18,9 @@ type way struct {
 	otherName  bool // the endpoint has refused the name of the limit with which we began
 	noOptions  bool // stream_options are refused
 	parallel   bool // parallel_tool_calls is refused
+	// whole asks for no stream. Servers on Starlette, such as llama-cpp-python, begin a stream before they look at the
+	// request, and break it off where they do not take that. Without a stream they say why.
+	whole bool
 }
 
 // firstWay is the way with which a call of an endpoint begins.
@@ -32,11 +35,12 @@ func firstWay(address string) way {
 
 // tuned sets the parameters of a request of a way.
 func (b *request) tuned(r model.Request, w way) {
-	b.MaxTokens, b.MaxCompletion, b.StreamOptions = r.MaxTokens, nil, &streamOptions{true}
+	b.MaxTokens, b.MaxCompletion = r.MaxTokens, nil
+	b.Stream, b.StreamOptions = !w.whole, &streamOptions{true}
 	if w.completion {
 		b.MaxTokens, b.MaxCompletion = nil, r.MaxTokens
 	}
-	if w.noOptions {
+	if w.noOptions || w.whole {
 		b.StreamOptions = nil
 	}
 	if w.parallel { // the loop drops further calls

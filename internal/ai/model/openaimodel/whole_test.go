@@ -1,0 +1,76 @@
+package openaimodel_test
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/model/openaimodel"
+)
+
+// llama-cpp-python and other servers on Starlette find out what is wrong with a request when they have begun the
+// stream: it breaks without an event. Without a stream they say it.
+func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
+	breaks := func(w http.ResponseWriter) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		w.WriteHeader(http.StatusOK)
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	tooLong := func(w http.ResponseWriter) {
+		http.Error(w, `{"error":{"message":"no","code":"context_length_exceeded"}}`, http.StatusBadRequest)
+	}
+	answers := func(w http.ResponseWriter) {
+		_, _ = io.WriteString(w, `{"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}`)
+	}
+	for name, c := range map[string]struct {
+		stream, whole func(w http.ResponseWriter)
+		kinds         []model.Kind // of the calls one after another
+		asked         []bool       // with a stream
+	}{
+		"a full window": {breaks, tooLong, []model.Kind{model.Retryable, model.TooLong, model.Retryable},
+			[]bool{true, false, true}},
+		"after a comment": {func(w http.ResponseWriter) {
+			_, _ = io.WriteString(w, ": ping\n\n")
+			breaks(w)
+		}, tooLong, []model.Kind{model.Retryable, model.TooLong}, []bool{true, false}},
+		"an empty answer": {func(http.ResponseWriter) {}, answers, []model.Kind{model.Retryable, ""}, []bool{true, false}},
+		"both break":      {breaks, breaks, []model.Kind{model.Retryable, model.Retryable}, []bool{true, false}},
+		"after an event": {func(w http.ResponseWriter) {
+			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"Hi"}}]}`+"\n\n")
+			breaks(w)
+		}, nil, []model.Kind{model.Retryable, model.Retryable}, []bool{true, true}},
+		"refusals":  {tooLong, nil, []model.Kind{model.TooLong, model.TooLong}, []bool{true, true}},
+		"no stream": {answers, nil, []model.Kind{"", ""}, []bool{true, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked []bool
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				var request struct {
+					Stream  bool `json:"stream"`
+					Options any  `json:"stream_options"`
+				}
+				assert.NoError(t, json.NewDecoder(r.Body).Decode(&request))
+				assert.Equal(t, request.Stream, request.Options != nil, "OpenAI refuses these options without a stream")
+				if asked = append(asked, request.Stream); request.Stream {
+					c.stream(w)
+				} else {
+					c.whole(w)
+				}
+			}))
+			defer server.Close()
+			m := openaimodel.New(server.URL, "", server.Client())
+			for _, kind := range c.kinds {
+				reply, err := m.Converse(t.Context(), model.Request{Name: "m"}, func(string) {})
+				assert.Equal(t, kind, model.KindOf(err), "%v", err)
+				assert.Equal(t, err == nil, reply.Text == "Hi")
+			}
+			assert.Equal(t, c.asked, asked)
+		})
+	}
+}
