@@ -36,7 +36,7 @@ func (t Trouble) Cause(status int) Cause {
 		return UsedUp
 	case t.named(keyCode) || t.worded(key):
 		return BadKey
-	case t.named(generationCode):
+	case t.named(generationCode) || t.worded(generation):
 		return Passing
 	}
 	switch status {
@@ -143,8 +143,9 @@ var (
 	key = anyOf(`(incorrect|invalid|wrong|bad|no|missing|unknown) api[ -]?key`, `api[ -]?key [^.;]{0,20}`+
 		`(not valid|invalid|expired|not found|incorrect)`, `security token [^.;]{0,30}(invalid|expired)`)
 
-	// generationCode matches the names of failures of what the model wrote, which it may write otherwise.
+	// generationCode and generation match failures of what the model wrote, which it may write otherwise.
 	generationCode = anyOf(`tool_use_failed`, `json_validate_failed`)
+	generation     = anyOf(`tool call validation failed`, `failed to call a function`, `model did not call a tool`)
 
 	passing = anyOf(`overloaded`, `\btoo busy\b`, `try again later`, `temporarily`,
 		`time[d -]? ?out`, `\bunavailable\b`)
