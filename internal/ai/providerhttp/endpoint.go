@@ -45,15 +45,10 @@ func Sending(ctx context.Context) (_ context.Context, sent func() bool) {
 // maxRefusal limits what is read of a body that says what is wrong, in bytes.
 const maxRefusal = 64 << 10
 
-// SaidBy is [Said] of a body. Of one that breaks off it is what came.
-func SaidBy(body io.Reader) Trouble {
-	raw, _ := io.ReadAll(io.LimitReader(body, maxRefusal))
-	return Said(raw)
-}
-
 // Refusal is the report of an answer other than 200: its status, and what is wrong, with the wait that it asks for.
 func Refusal(answer *http.Response) (status int, trouble Trouble) {
-	trouble = SaidBy(answer.Body)
+	raw, _ := io.ReadAll(io.LimitReader(answer.Body, maxRefusal)) // of a body that breaks off, what came
+	trouble = Said(raw)
 	trouble.Wait = cmp.Or(RetryAfter(answer.Header), trouble.Wait)
 	if trouble.Wait == 0 && answer.StatusCode == http.StatusTooManyRequests {
 		trouble.Wait = resets(answer.Header)

@@ -25,9 +25,6 @@ func (t Trouble) tooLong(status int) bool {
 	return status == http.StatusRequestEntityTooLarge || t.worded(overflow)
 }
 
-// Overflows reports whether a provider's words mean that what it was sent does not fit the model.
-func Overflows(words string) bool { return overflow.MatchString(words) }
-
 // pattern matches names or words of failures.
 type pattern = *regexp.Regexp
 

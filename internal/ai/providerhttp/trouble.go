@@ -36,8 +36,8 @@ func Says(message string, codes ...string) Trouble {
 	return t
 }
 
-// Said is what the body of an answer says: JSON, also as an event of a stream, or a short text. A page and JSON that
-// cannot be read say nothing, and neither does JSON with too many values.
+// Said reads the body of an answer: JSON, also as an event of a stream, or a short text. It leaves out pages, JSON that
+// cannot be read, and JSON with too many values.
 func Said(body []byte) (t Trouble) {
 	var answer any
 	err := Read(body, len(body), maxSaid, &answer)

@@ -71,28 +71,28 @@ type item struct {
 
 // call makes one request, and another where the first is refused for its format.
 func (m *Model) call(ctx context.Context, r embedding.Request) (embedding.Reply, error) {
-	asked := request{r.Name, r.Texts, "float", r.Dimensions}
+	body := request{r.Name, r.Texts, "float", r.Dimensions}
 	if _, plain := m.plain.Load(r.Name); plain {
-		asked.Format = ""
+		body.Format = ""
 	}
-	reply, err := m.send(ctx, r, asked)
-	if f, is := errors.AsType[*embedding.Error](err); is && f.Kind == embedding.BadRequest && asked.Format != "" &&
+	reply, err := m.send(ctx, r, body)
+	if f, is := errors.AsType[*embedding.Error](err); is && f.Kind == embedding.BadRequest && body.Format != "" &&
 		f.Trouble.Names("encoding_format") {
 		m.plain.Store(r.Name, true)
-		asked.Format = ""
-		return m.send(ctx, r, asked)
+		body.Format = ""
+		return m.send(ctx, r, body)
 	}
 	return reply, err
 }
 
 // send makes one request. Its error may be shown.
-func (m *Model) send(ctx context.Context, r embedding.Request, asked request) (reply embedding.Reply, err error) {
+func (m *Model) send(ctx context.Context, r embedding.Request, body request) (reply embedding.Reply, err error) {
 	defer func() { err = embedding.Redact(err, m.endpoint.URL, m.endpoint.Header) }()
-	body, err := json.Marshal(asked)
+	raw, err := json.Marshal(body)
 	if err != nil {
 		return reply, embedding.Fail(embedding.BadRequest, "the request cannot be written: %w", err)
 	}
-	answer, err := m.endpoint.Post(ctx, body, "application/json")
+	answer, err := m.endpoint.Post(ctx, raw, "application/json")
 	if err != nil {
 		return reply, embedding.Unreachable(err)
 	}
@@ -100,10 +100,10 @@ func (m *Model) send(ctx context.Context, r embedding.Request, asked request) (r
 	if answer.StatusCode != http.StatusOK {
 		return reply, embedding.FromHTTP(providerhttp.Refusal(answer))
 	}
-	if body, err = io.ReadAll(embedding.Bounded(answer.Body, r)); err != nil {
+	if raw, err = io.ReadAll(embedding.Bounded(answer.Body, r)); err != nil {
 		return reply, embedding.Unreachable(err)
 	}
-	return read(body, r)
+	return read(raw, r)
 }
 
 // read reads the body of an answer.

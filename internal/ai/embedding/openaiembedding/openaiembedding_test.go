@@ -141,11 +141,11 @@ func TestAFormatThatIsRefusedIsLeftOut(t *testing.T) {
 	} {
 		var formats []string
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			var asked map[string]any
-			assert.NoError(t, json.NewDecoder(r.Body).Decode(&asked))
-			format, there := asked["encoding_format"]
-			formats = append(formats, fmt.Sprint(asked["model"], format))
-			if there && asked["model"] == "picky" {
+			var request map[string]any
+			assert.NoError(t, json.NewDecoder(r.Body).Decode(&request))
+			format, there := request["encoding_format"]
+			formats = append(formats, fmt.Sprint(request["model"], format))
+			if there && request["model"] == "picky" {
 				w.WriteHeader(http.StatusBadRequest)
 				_, _ = io.WriteString(w, refusal)
 				return

@@ -19,7 +19,7 @@ type way struct {
 	noOptions  bool // stream_options are refused
 	parallel   bool // parallel_tool_calls is refused
 	// whole asks for no stream. Servers on Starlette, such as llama-cpp-python, begin a stream before they look at the
-	// request, and break it off where they do not take that. Without a stream they say why.
+	// request, and break it off where they do not take that. Without a stream they answer with the reason.
 	whole bool
 }
 

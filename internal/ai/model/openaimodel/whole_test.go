@@ -14,7 +14,7 @@ import (
 )
 
 // llama-cpp-python and other servers on Starlette find out what is wrong with a request when they have begun the
-// stream: it breaks without an event. Without a stream they say it.
+// stream: it breaks without an event. Without a stream they answer with the reason.
 func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 	breaks := func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -31,7 +31,7 @@ func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 	for name, c := range map[string]struct {
 		stream, whole func(w http.ResponseWriter)
 		kinds         []model.Kind // of the calls one after another
-		asked         []bool       // with a stream
+		streamed      []bool       // with a stream
 	}{
 		"a full window": {breaks, tooLong, []model.Kind{model.Retryable, model.TooLong, model.Retryable},
 			[]bool{true, false, true}},
@@ -49,7 +49,7 @@ func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 		"no stream": {answers, nil, []model.Kind{"", ""}, []bool{true, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var asked []bool
+			var streamed []bool
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				var request struct {
 					Stream  bool `json:"stream"`
@@ -57,7 +57,7 @@ func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 				}
 				assert.NoError(t, json.NewDecoder(r.Body).Decode(&request))
 				assert.Equal(t, request.Stream, request.Options != nil, "OpenAI refuses these options without a stream")
-				if asked = append(asked, request.Stream); request.Stream {
+				if streamed = append(streamed, request.Stream); request.Stream {
 					c.stream(w)
 				} else {
 					c.whole(w)
@@ -70,7 +70,7 @@ func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 				assert.Equal(t, kind, model.KindOf(err), "%v", err)
 				assert.Equal(t, err == nil, reply.Text == "Hi")
 			}
-			assert.Equal(t, c.asked, asked)
+			assert.Equal(t, c.streamed, streamed)
 		})
 	}
 }
