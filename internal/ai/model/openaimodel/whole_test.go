@@ -39,8 +39,9 @@ func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 			_, _ = io.WriteString(w, ": ping\n\n")
 			breaks(w)
 		}, tooLong, []model.Kind{model.Retryable, model.TooLong}, []bool{true, false}},
-		"an empty answer": {func(http.ResponseWriter) {}, answers, []model.Kind{model.Retryable, ""}, []bool{true, false}},
-		"both break":      {breaks, breaks, []model.Kind{model.Retryable, model.Retryable}, []bool{true, false}},
+		"an empty answer": {func(http.ResponseWriter) {}, answers, []model.Kind{model.Retryable, ""},
+			[]bool{true, false}},
+		"both break": {breaks, breaks, []model.Kind{model.Retryable, model.Retryable}, []bool{true, false}},
 		"after an event": {func(w http.ResponseWriter) {
 			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"Hi"}}]}`+"\n\n")
 			breaks(w)
