@@ -22,6 +22,7 @@ func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	}
+	hangsUp := func(http.ResponseWriter) { panic(http.ErrAbortHandler) }
 	tooLong := func(w http.ResponseWriter) {
 		http.Error(w, `{"error":{"message":"no","code":"context_length_exceeded"}}`, http.StatusBadRequest)
 	}
@@ -41,7 +42,8 @@ func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 		}, tooLong, []model.Kind{model.Retryable, model.TooLong}, []bool{true, false}},
 		"an empty answer": {func(http.ResponseWriter) {}, answers, []model.Kind{model.Retryable, ""},
 			[]bool{true, false}},
-		"both break": {breaks, breaks, []model.Kind{model.Retryable, model.Retryable}, []bool{true, false}},
+		"both break": {breaks, hangsUp, []model.Kind{model.Retryable, model.Retryable, model.Retryable},
+			[]bool{true, false, false}},
 		"after an event": {func(w http.ResponseWriter) {
 			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"Hi"}}]}`+"\n\n")
 			breaks(w)
