@@ -18,7 +18,6 @@ import (
 func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 	breaks := func(w http.ResponseWriter) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		w.WriteHeader(http.StatusOK)
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	}
@@ -52,7 +51,7 @@ func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 		"no stream": {answers, nil, []model.Kind{"", ""}, []bool{true, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var streamed []bool
+			requests := make(chan bool, len(c.kinds))
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				var request struct {
 					Stream  bool `json:"stream"`
@@ -60,7 +59,8 @@ func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 				}
 				assert.NoError(t, json.NewDecoder(r.Body).Decode(&request))
 				assert.Equal(t, request.Stream, request.Options != nil, "OpenAI refuses these options without a stream")
-				if streamed = append(streamed, request.Stream); request.Stream {
+				requests <- request.Stream
+				if request.Stream {
 					c.stream(w)
 				} else {
 					c.whole(w)
@@ -72,6 +72,10 @@ func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 				reply, err := m.Converse(t.Context(), model.Request{Name: "m"}, func(string) {})
 				assert.Equal(t, kind, model.KindOf(err), "%v", err)
 				assert.Equal(t, err == nil, reply.Text == "Hi")
+			}
+			var streamed []bool
+			for range c.kinds {
+				streamed = append(streamed, <-requests)
 			}
 			assert.Equal(t, c.streamed, streamed)
 		})
