@@ -104,6 +104,15 @@ var moreRemovals = map[string]removalOf{
 		_, err = e.store.Run(e.Context(), record.System(), e.hers.old.RunID)
 		assert.NoError(e, err)
 	}},
+	"a chat whose client wants nothing stored": {func(e *estate) (string, error) {
+		e.late = e.accept(&e.ours.a)
+		e.end(e.late)
+		e.ahead += record.ForgetAfter
+		return e.begin(record.Job{Kind: record.ForgetChat, Subject: e.late}), nil
+	}, func(e *estate) {
+		_, err := e.store.Link(e.Context(), e.late)
+		assert.True(e, problem.Is(err, "not_found"))
+	}},
 	"a file that nobody has taken hold of": {func(e *estate) (string, error) {
 		e.ahead += 25 * time.Hour
 		return record.FileNudge(e.ours.a.unheld.ID), nil

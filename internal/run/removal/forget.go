@@ -15,8 +15,8 @@ const (
 	maxForgetLong = 15 * time.Minute
 )
 
-// forget deletes the chat of a run that has ended, a while after. Where the chat has other runs by now, it deletes the
-// run alone. The job then becomes the one that deletes the rest of a deleted chat.
+// forget deletes the chat of a run that has ended, a while after, with the run. Where the chat has other runs by now, it
+// deletes the run alone, and keeps its link between them.
 func (r *Remover) forget(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	e, err := r.Store.Run(ctx, record.System(), j.Subject)
 	if problem.Is(err, "not_found") {
@@ -40,12 +40,14 @@ func (r *Remover) forget(ctx context.Context, j *record.Job) (wait time.Duration
 	if err != nil {
 		return 0, err
 	}
-	if c := chat.Value; !found || c.Deleted || c.ActiveRun != "" || c.LastRun != j.Subject || e.Value.Previous != "" {
-		return done, r.erase(ctx, e, true)
+	c := &chat.Value
+	if found && !c.Deleted && c.ActiveRun == "" && c.LastRun == j.Subject && e.Value.Previous == "" {
+		tx := r.Store.Begin(r.Host.NewID())
+		c.Delete()
+		tx.PutChat(chat)
+		if err := tx.Commit(ctx); err != nil {
+			return 0, err
+		}
 	}
-	tx := r.Store.Begin(r.Host.NewID())
-	chat.Value.Delete()
-	tx.PutChat(chat)
-	j.Kind, j.Subject, j.OwnID, j.Epoch = record.RemoveChat, e.Value.Chat, e.Value.OwnChatID, e.Value.Epoch
-	return 0, tx.Commit(ctx)
+	return done, r.erase(ctx, e, found && !c.Deleted)
 }

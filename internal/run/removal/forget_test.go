@@ -43,10 +43,6 @@ func TestAChatIsForgottenWhenItsRunHasEnded(t *testing.T) {
 		o.handle(job)
 		if c.wait > 0 {
 			assert.WithinDuration(t, o.Now().Add(c.wait), o.job(job).Due, time.Second, name)
-			assert.Equal(t, record.ForgetChat, o.job(job).Kind, name)
-		} else if name == "it has ended" {
-			assert.Equal(t, record.RemoveChat, o.job(job).Kind, name)
-			o.handle(job)
 		}
 		chat, found, err := o.store.ChatOf(t.Context(), lifecycle.RunSpec{Organization: "o", Chat: "c"})
 		require.NoError(t, err)
