@@ -22,23 +22,15 @@ type given struct {
 	metadata map[string]string
 }
 
-// until is what a run was given when a part of it began: with its message, or with the last decision before the part
-// that changed it. A choice of tools is for one part.
+// until is what a run was given when a part of it began, as [record.Given] has it.
 func until(in record.Input, pauses []record.Pause, part int) (g given, err error) {
 	g.metadata = in.Metadata
-	if in.Context != nil {
-		g.context = *in.Context
+	later := func(p record.Pause) bool { return p.Number > part }
+	if at := slices.IndexFunc(pauses, later); at >= 0 {
+		pauses = pauses[:at]
 	}
-	for _, pause := range pauses {
-		if pause.Number > part {
-			break
-		}
-		before := g.context.Before
-		g.context.ToolChoice, g.context.Tool = "", ""
-		if pause.Decided != nil && pause.Decided.Context != nil {
-			g.context = *pause.Decided.Context
-		}
-		g.context.Before = before
+	if g.context, err = record.Given(in, pauses); err != nil {
+		return g, err
 	}
 	g.echo, err = bridge.Echo[echo](record.Input{Context: &g.context})
 	return g, err

@@ -214,4 +214,7 @@ func TestMoreFunctionsThanAModelTakesAreRefusedWithADecision(t *testing.T) {
 	assert.Contains(t, p.Message, "129 tools")
 	_, err = w.Resume(t.Context(), w.who, run, "", decisions, nil, &record.Context{Functions: list[:1]})
 	require.NoError(t, err)
+	d, _, err := w.Store.LastDecision(t.Context(), run, 1)
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"functions":[{"name":"f","parameters":{"type":"object"}}]}`, string(d.Changes))
 }

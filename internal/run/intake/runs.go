@@ -2,6 +2,7 @@ package intake
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -64,8 +65,9 @@ func (in *Intake) Resume(
 		}
 	}
 	e, err := in.Run(ctx, p, id)
+	var changes json.RawMessage
 	if err == nil && changed != nil {
-		err = in.mayChange(ctx, p, e.Value, changed)
+		changes, err = in.changesOf(ctx, p, e.Value, changed)
 	}
 	if err != nil {
 		return e, err
@@ -100,7 +102,7 @@ func (in *Intake) Resume(
 			}
 		}
 		return transition.Change{Event: event, Decisions: &record.Decisions{List: list, By: by, At: now,
-			Context: changed},
+			Changes: changes},
 			Callback: push != nil}, nil
 	})
 	var refusal *lifecycle.Refusal
@@ -110,16 +112,34 @@ func (in *Intake) Resume(
 	return after, err
 }
 
-// mayChange returns nil when a run may go on with what its client gives it now, else a problem of kind Invalid.
-func (in *Intake) mayChange(ctx context.Context, p tenant.Principal, r record.Run, c *record.Context) error {
+// changesOf are what changes in a run that goes on with what its client gives it now. It returns a problem of kind
+// Invalid where the run may not go on with it.
+func (in *Intake) changesOf(
+	ctx context.Context, p tenant.Principal, r record.Run, c *record.Context,
+) (json.RawMessage, error) {
 	if err := checkContext(*c); err != nil {
-		return err
+		return nil, err
 	}
 	a, err := record.Version[catalog.Agent](ctx, in.Store, p.Scope(), r.Agent, r.AgentVersion)
-	if err != nil {
-		return err
+	if err == nil {
+		err = in.goesWith(ctx, c, a)
 	}
-	return in.goesWith(ctx, c, a)
+	if err != nil {
+		return nil, err
+	}
+	input, err := in.Store.Input(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	pauses, err := in.Store.AllPauses(ctx, r.ID())
+	if err != nil {
+		return nil, err
+	}
+	had, err := record.Given(input, pauses)
+	if err != nil {
+		return nil, err
+	}
+	return had.ChangesTo(*c)
 }
 
 // Decides returns a function that says whether the principal may decide what a run waits for. It remembers what it has

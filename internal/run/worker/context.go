@@ -10,14 +10,14 @@ import (
 
 // brought gives the task of a run what the client brought beside the message, or beside the decision of a later pause.
 // Intake has checked it.
-func brought(t *agent.Task, r record.Run, c record.Context, pauses []record.Pause) {
+func brought(t *agent.Task, r record.Run, in record.Input, pauses []record.Pause) error {
+	c, err := record.Given(in, pauses)
+	if err != nil {
+		return err
+	}
 	t.Before, t.Since = told(c.Before, r.Turn), -1
-	for _, pause := range pauses {
-		c.ToolChoice = "" // which is for one part of the run
-		if pause.Decided != nil && pause.Decided.Context != nil {
-			c = *pause.Decided.Context
-		}
-		t.Since = record.ReplyOf(pause.Interrupts)
+	if n := len(pauses); n > 0 {
+		t.Since = record.ReplyOf(pauses[n-1].Interrupts)
 	}
 	t.Instructions, t.Functions = c.Instructions, c.Functions
 	t.NoTools, t.Whole = c.ToolChoice == record.NoTool, c.Whole
@@ -34,6 +34,7 @@ func brought(t *agent.Task, r record.Run, c record.Context, pauses []record.Paus
 	if most := t.Agent.Spec.Model.MaxTokens; c.MaxTokens != nil && (most == nil || *c.MaxTokens < *most) {
 		t.Agent.Spec.Model.MaxTokens = c.MaxTokens
 	}
+	return nil
 }
 
 // told is a conversation that a client has brought with a turn, as a model is shown it. The ids of its calls are ours:

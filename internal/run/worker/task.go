@@ -52,12 +52,7 @@ func (w *Worker) task(ctx context.Context, run record.Run) (t agent.Task, failur
 	if t.History, t.Unanswered, err = w.history(ctx, run); err != nil {
 		return t, "", err
 	}
-	c := record.Context{}
-	if in.Context != nil {
-		c = *in.Context
-	}
-	brought(&t, run, c, pauses)
-	return t, "", nil
+	return t, "", brought(&t, run, in, pauses)
 }
 
 // knowledge lets a task search the agent's knowledge bases, and show the model what the run's sender may read. What a
