@@ -194,6 +194,7 @@ type session struct {
 	ahead   int            // the first index after those reserved for the calls of the round
 	hidden  citation.Hidden
 	refused bool // the provider has refused the message
+	judged  *judged
 
 	elsewhere time.Duration // that was spent in calls, and in waiting for another try
 }

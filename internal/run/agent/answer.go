@@ -21,7 +21,7 @@ func (s *session) checkAnswer(ctx context.Context, last record.Step) *Result {
 		}
 		return s.answered(last)
 	}
-	output, fault := s.structured(ctx, last.Text)
+	output, fault := s.structured(ctx, last)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -64,13 +64,21 @@ const demo = "demo"
 const repairs = 1
 
 // objection is the message with which the model is asked for a better answer. An empty reply needs one, too: for
-// the same conversation models often return another empty reply.
+// the same conversation models often return another empty reply. The client may have changed the schema since.
 func (s *session) objection(ctx context.Context, step record.Step) string {
-	if s.wanted == nil {
-		return "Your reply was empty. Reply to the message above."
+	var fault error
+	if s.wanted != nil {
+		_, fault = s.structured(ctx, step)
 	}
-	_, fault := s.structured(ctx, step.Text)
-	return repair(fault)
+	switch {
+	case fault != nil:
+		return "This answer does not fit the schema: " + fault.Error() +
+			". Answer again, with nothing but JSON that fits."
+	case model.Blank(step.Text):
+		return "Your reply was empty. Reply to the message above."
+	default:
+		return "Answer again."
+	}
 }
 
 // streaming returns what streams the text of the next reply. Where the text so far needs a break, that is sent first.
@@ -98,8 +106,27 @@ func (s *session) streaming(ctx context.Context) func(piece string) {
 // answerLimits bound a structured answer.
 var answerLimits = strictjson.Limits{Bytes: maxReply, Depth: 64}
 
-// structured parses a text as JSON in its normal form. The error says why it is invalid or does not match the schema.
-func (s *session) structured(ctx context.Context, text string) (json.RawMessage, error) {
+// judged is a structured answer that was checked. The loop needs the outcome up to three times.
+type judged struct {
+	step   int
+	output json.RawMessage
+	fault  error
+}
+
+// structured parses a step's text as JSON in its normal form. The error says why it is invalid or does not match the
+// schema.
+func (s *session) structured(ctx context.Context, step record.Step) (json.RawMessage, error) {
+	if s.judged == nil || s.judged.step != step.Index {
+		output, fault := s.check(ctx, step.Text)
+		if ctx.Err() != nil {
+			return output, fault
+		}
+		s.judged = &judged{step.Index, output, fault}
+	}
+	return s.judged.output, s.judged.fault
+}
+
+func (s *session) check(ctx context.Context, text string) (json.RawMessage, error) {
 	text = strings.TrimSpace(text)
 	if inner, fenced := strings.CutPrefix(text, "```"); fenced { // many models put JSON in a code block
 		inner = strings.TrimPrefix(inner, "json")
@@ -110,10 +137,6 @@ func (s *session) structured(ctx context.Context, text string) (json.RawMessage,
 		return nil, err
 	}
 	return output, s.wanted.Check(ctx, output)
-}
-
-func repair(fault error) string {
-	return "This answer does not fit the schema: " + fault.Error() + ". Answer again, with nothing but JSON that fits."
 }
 
 // instructions are the agent's instructions, followed by the client's, by how to cite and by the schema of a

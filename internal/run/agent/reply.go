@@ -78,7 +78,7 @@ func (s *session) take(
 		}
 	}
 	if failure == "" && len(step.Calls) == 0 && s.wanted != nil && s.answers < repairs {
-		_, fault := s.structured(ctx, step.Text)
+		_, fault := s.structured(ctx, *step)
 		step.Withdrawn = fault != nil && ctx.Err() == nil
 	}
 	s.add(*step)

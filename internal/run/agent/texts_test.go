@@ -268,3 +268,21 @@ func TestACrashBeforeTheBetterAnswerChangesNothing(t *testing.T) {
 		assert.Equal(t, c.want.Text, all.String(), name)
 	}
 }
+
+// A client may ask for another form with the output of its function. An answer that did not fit the first one may fit
+// it: the run goes on.
+func TestAnAnswerThatWasRepairedMayFitTheFormOfNow(t *testing.T) {
+	for name, change := range map[string]func(*agent.Task){"it fits": structured, "no form": func(*agent.Task) {}} {
+		m := &speaker{replies: []spoken{speaks(`{"city":"Rome"}`)}}
+		s := newStage(m, change)
+		s.task.Steps = []record.Step{
+			{Kind: record.ModelStep, Text: `{"city":"Oslo"}`, Withdrawn: true},
+			{Index: 1, Kind: record.ModelStep, Calls: []record.Call{{ID: "0", Name: "act"}}},
+			{Index: 2, Kind: record.ToolStep, CallID: "1-0", Outcome: "answered", Output: "done"},
+		}
+		r := s.work(t)
+		require.NotNil(t, r.Answer, name)
+		assert.Equal(t, `{"city":"Rome"}`, r.Answer.Text, name)
+		assert.Equal(t, "Answer again.", m.shown[0].Messages[2].Text, name)
+	}
+}
