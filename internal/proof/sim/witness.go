@@ -138,7 +138,12 @@ func (c *checker) history(run record.Run, shown []model.Message, whole bool) {
 func (c *checker) calls(run record.Run, shown []model.Message) {
 	steps, err := c.store().Journal(context.Background(), run.ID())
 	must(err)
-	done := map[string]record.Step{}
+	pauses, _, err := c.store().Pauses(context.Background(), run.ID())
+	must(err)
+	done, unsure := map[string]record.Step{}, map[string]bool{} // by the keys of calls
+	for _, i := range slices.Concat(pauses...) {
+		unsure[i.Call] = unsure[i.Call] || i.Unsure
+	}
 	var asks []record.Step
 	for _, step := range steps {
 		if step.Kind == record.ToolStep {
@@ -163,9 +168,9 @@ func (c *checker) calls(run record.Run, shown []model.Message) {
 			}
 			results := shown[min(i+1, len(shown)-1)].Results
 			edited := used != string(asks[0].Calls[n].Arguments)
-			if n < len(results) && edited != (results[n].Note != "") {
-				c.violated(32, "call %s of run %s was edited: %v, and is noted so: %q", key, run.ID(), edited,
-					results[n].Note)
+			if n < len(results) && (edited || unsure[key]) != (results[n].Note != "") {
+				c.violated(32, "call %s of run %s was edited: %v, or begun before: %v, and is noted so: %q", key,
+					run.ID(), edited, unsure[key], results[n].Note)
 			}
 		}
 		asks = asks[1:]

@@ -274,7 +274,7 @@ func (s *session) roundOf(ctx context.Context, step record.Step) []model.Message
 	for _, c := range step.Calls {
 		id, arguments := label(step.Index, c), c.Arguments
 		if d := s.done(callKey(step.Index, c.ID)); d != nil {
-			note := s.noteOnEdit(c, *d)
+			note := s.noteOn(c, *d)
 			if note != "" {
 				arguments = d.Arguments
 			}

@@ -5,13 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"strings"
 
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/store/record"
 )
 
-// maxNoted is how many bytes of arguments a note on an edit quotes. The call itself has the used ones whole.
+// maxNoted is how many bytes of arguments a note quotes. The call itself has the used ones whole.
 const maxNoted = 2 << 10
 
 // edited is the arguments of a call as they are to be used: those of its last edit, in a pause of either kind.
@@ -26,20 +27,31 @@ func (s *session) edited(key string, arguments json.RawMessage) json.RawMessage 
 	return arguments
 }
 
-// noteOnEdit is what the model reads of a call whose arguments a human changed; empty: nobody did. It follows from the
-// journal, so each attempt makes the same.
-func (s *session) noteOnEdit(c record.Call, done record.Step) string {
-	if len(done.Arguments) == 0 || sameValue(c.Arguments, done.Arguments) {
-		return ""
+// noteOn is what the model reads of a call whose arguments a human changed, or which had been begun before: both may
+// have been done. Else it is empty. It follows from the journal, so each attempt makes the same.
+func (s *session) noteOn(c record.Call, done record.Step) string {
+	if len(done.Arguments) == 0 {
+		return "" // of an earlier version
 	}
-	note := fmt.Sprintf("A human changed the arguments of this call from %s to %s. "+
-		"Do not repeat it with the former ones.",
-		tool.Clip(string(c.Arguments), maxNoted), tool.Clip(string(done.Arguments), maxNoted))
+	var notes []string
+	if !sameValue(c.Arguments, done.Arguments) {
+		notes = append(notes, fmt.Sprintf("A human changed the arguments of this call from %s to %s. "+
+			"Do not repeat it with the former ones.", quoted(c.Arguments), quoted(done.Arguments)))
+	}
 	if len(s.decisions(done.CallID, true)) > 0 {
-		note += " The call had been begun before, and the outcome of that is not known."
+		with := ""
+		for _, step := range s.steps {
+			if step.Kind == record.StartStep && step.CallID == done.CallID && step.Outcome != notBegun &&
+				!sameValue(step.Arguments, done.Arguments) {
+				with = " with " + quoted(step.Arguments)
+			}
+		}
+		notes = append(notes, "The call had been begun before"+with+", and the outcome of that is not known.")
 	}
-	return note
+	return strings.Join(notes, " ")
 }
+
+func quoted(arguments json.RawMessage) string { return tool.Clip(string(arguments), maxNoted) }
 
 // sameValue reports whether two JSON values in their normal form differ in the order of members at most.
 func sameValue(a, b json.RawMessage) bool {

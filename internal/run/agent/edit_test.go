@@ -42,7 +42,9 @@ func TestModelIsShownWhatAHumanHasChanged(t *testing.T) {
 	const (
 		changed = "A human changed the arguments of this call from "
 		advice  = ". Do not repeat it with the former ones."
-		begun   = " The call had been begun before, and the outcome of that is not known."
+		begun   = "The call had been begun before, and the outcome of that is not known."
+		begun1  = `The call had been begun before with {"n":1}, and the outcome of that is not known.`
+		begun2  = `The call had been begun before with {"n":2}, and the outcome of that is not known.`
 	)
 	type step struct {
 		lost     bool // the call is begun, and its attempt is lost
@@ -64,18 +66,23 @@ func TestModelIsShownWhatAHumanHasChanged(t *testing.T) {
 			changed + `{"n":1} to {"n":"x"}` + advice +
 				"\nError: the arguments do not fit: n: got string, want integer", nil},
 		"edited when its outcome was unknown": {true, []step{lost, decided(edit(`{"n":2}`))}, `{"n":2}`,
-			changed + `{"n":1} to {"n":2}` + advice + begun + "\nok", []string{`{"n":1}`, `{"n":2}`}},
+			changed + `{"n":1} to {"n":2}` + advice + " " + begun1 + "\nok", []string{`{"n":1}`, `{"n":2}`}},
 		"edited twice": {false, []step{decided(edit(`{"n":2}`)), lost, decided(edit(`{"n":3}`))}, `{"n":3}`,
-			changed + `{"n":1} to {"n":3}` + advice + begun + "\nok", []string{`{"n":2}`, `{"n":3}`}},
+			changed + `{"n":1} to {"n":3}` + advice + " " + begun2 + "\nok", []string{`{"n":2}`, `{"n":3}`}},
 		"edited there and back": {false, []step{decided(edit(`{"n":2}`)), lost, decided(edit(`{"n":1}`))}, `{"n":1}`,
-			"ok", []string{`{"n":2}`, `{"n":1}`}},
+			begun2 + "\nok", []string{`{"n":2}`, `{"n":1}`}},
 		"edited, and not repeated": {false, []step{decided(edit(`{"n":2}`)), lost, decided(reject)}, `{"n":2}`,
-			changed + `{"n":1} to {"n":2}` + advice + begun + "\nA human rejected this call: no", []string{`{"n":2}`}},
+			changed + `{"n":1} to {"n":2}` + advice + " " + begun + "\nA human rejected this call: no",
+			[]string{`{"n":2}`}},
+		"repeated": {true, []step{lost, decided(approve)}, `{"n":1}`, begun + "\nok",
+			[]string{`{"n":1}`, `{"n":1}`}},
+		"not repeated": {true, []step{lost, decided(reject)}, `{"n":1}`,
+			begun + "\nA human rejected this call: no", []string{`{"n":1}`}},
 		"edited, then asked for approval and edited": {true, []step{lost,
 			decided(edit(`{"n":2}`)), decided(edit(`{"n":3}`))},
-			`{"n":3}`, changed + `{"n":1} to {"n":3}` + advice + begun + "\nok", []string{`{"n":1}`, `{"n":3}`}},
+			`{"n":3}`, changed + `{"n":1} to {"n":3}` + advice + " " + begun1 + "\nok", []string{`{"n":1}`, `{"n":3}`}},
 		"edited, then asked for approval and rejected": {true, []step{lost, decided(edit(`{"n":2}`)), decided(reject)},
-			`{"n":2}`, changed + `{"n":1} to {"n":2}` + advice + begun + "\nA human rejected this call: no",
+			`{"n":2}`, changed + `{"n":1} to {"n":2}` + advice + " " + begun1 + "\nA human rejected this call: no",
 			[]string{`{"n":1}`}},
 	} {
 		t.Run(name, func(t *testing.T) {

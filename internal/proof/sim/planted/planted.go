@@ -152,7 +152,8 @@ func Bugs() []Bug {
 		one("a call that was rejected is made", agentCalls, `case decided && decision.Decision == string(lifecycle.Reject):`, `case decided && decision.Decision == string(lifecycle.Reject) && decision.Message == "":`),
 		one("an edit of a call's arguments is forgotten", agentCalls, "s.edited(j.key, j.Arguments)", "j.Arguments"),
 		one("an edit of a call's arguments is not shown", agentAgent, "				arguments = d.Arguments\n", ""),
-		one("an edit of a call's arguments is not noted", agentEdit, "	return note\n", "	return note[:0]\n"),
+		one("an edit of a call's arguments is not noted", agentEdit, "if !sameValue(c.Arguments, done.Arguments) {", "if false {"),
+		one("a call that may have been made before is not noted", agentEdit, "if len(s.decisions(done.CallID, true)) > 0 {", "if false {"),
 		one("a turn that was cancelled is missing in the next", workerHistory, "if !r.Status.Terminal() ||", "if r.Status == lifecycle.Cancelled ||"),
 		one("how a turn ended is said of its neighbour", workerHistory, "		turns = append(turns, one)\n", `		if n := len(turns); n > 0 {
 			a, b := turns[n-1].messages, one.messages
