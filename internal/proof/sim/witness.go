@@ -50,7 +50,7 @@ func (c *checker) requested(r model.Request) {
 	c.calls(run, r.Messages[own+1:])
 }
 
-// past is an earlier turn: the user's words, and the end that the model is to be shown.
+// past is an earlier turn: the user's words with the names of files, and the end that the model is to be shown.
 type past struct {
 	words, end string
 	answered   bool
@@ -75,6 +75,12 @@ func (c *checker) before(run record.Run) (turns []past) {
 			lifecycle.Failed: "[This turn failed", lifecycle.TimedOut: "[This turn ran out of time",
 			lifecycle.Cancelled: "[This turn was cancelled",
 		}[r.Status]}
+		for i, f := range in.Files {
+			one.words += map[bool]string{true: "\n\n[Attached, and not shown again: ", false: ", "}[i == 0] + f.Name
+		}
+		if len(in.Files) > 0 {
+			one.words += "]"
+		}
 		if one.answered {
 			var result struct {
 				Answer string `json:"answer"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/core/lifecycle"
@@ -107,8 +108,8 @@ func (w *Worker) turn(ctx context.Context, r record.Run, room int) (one earlier,
 	if in.Context != nil { // the conversation that the client began it with
 		one.messages = told(in.Context.Before, r.Turn)
 	}
-	if in.Message != "" || one.messages == nil {
-		one.messages = append(one.messages, model.Message{Role: model.User, Text: in.Message})
+	if text := withNames(in.Message, in.Files); text != "" || one.messages == nil {
+		one.messages = append(one.messages, model.Message{Role: model.User, Text: text})
 	}
 	withheld := ""
 	switch {
@@ -125,6 +126,18 @@ func (w *Worker) turn(ctx context.Context, r record.Run, room int) (one earlier,
 	asked, fit, err := w.asked(ctx, r, room-sizeOf(append(slices.Clip(one.messages), ends)...))
 	one.messages = append(append(one.messages, asked...), ends)
 	return one, fit || !one.answered, err
+}
+
+// withNames is what a user said in an earlier turn, with the names of the files that came with it.
+func withNames(text string, files []record.FileRef) string {
+	if len(files) == 0 {
+		return text
+	}
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = f.Name
+	}
+	return strings.TrimSpace(text + "\n\n[Attached, and not shown again: " + strings.Join(names, ", ") + "]")
 }
 
 // endOf is the line on how a turn without an answer ended. It has no reason: that is for those who read the run. A run
@@ -184,7 +197,7 @@ func askedIn(pause record.Pause, prefix string) []model.Message {
 		}
 		calls.Calls = append(calls.Calls, c)
 		results.Results = append(results.Results,
-			model.Result{CallID: c.ID, Name: c.Name, Outcome: model.Answered, Text: d.Message})
+			model.Result{CallID: c.ID, Name: c.Name, Outcome: model.Answered, Text: withNames(d.Message, d.Files)})
 	}
 	if len(calls.Calls) == 0 {
 		return nil

@@ -37,6 +37,7 @@ type turn struct {
 	forgotten    bool // its result is being removed
 	pauses       []record.Pause
 	before       []record.Said
+	files        []record.FileRef
 	steps        int
 	ofModel      int64 // of the steps
 	refused      bool  // by the model's provider
@@ -98,7 +99,7 @@ func historyOf(t *testing.T, blobs blob.Store, turns []turn) ([]model.Message, [
 		r.Status, r.Removed, r.Steps, r.Refused = turn.status, turn.removed, turn.steps, turn.refused
 		r.Usage.ModelCalls = turn.ofModel
 		if !turn.removed {
-			r.Input = &record.Input{Message: turn.said}
+			r.Input = &record.Input{Message: turn.said, Files: turn.files}
 			if turn.before != nil {
 				r.Input.Context = &record.Context{Before: turn.before}
 			}
@@ -135,6 +136,25 @@ func historyOf(t *testing.T, blobs blob.Store, turns []turn) ([]model.Message, [
 // everyAgent reports that everybody may reach every agent but a secret one.
 func everyAgent(context.Context, string, string, string) func(string) (bool, error) {
 	return func(agent string) (bool, error) { return agent != "secret", nil }
+}
+
+// Files are shown in their own turn. Later turns name them: a user who has sent one says "try again" of it.
+func TestEarlierFilesAreNamed(t *testing.T) {
+	files := []record.FileRef{{Name: "report.pdf"}, {Name: "a.png"}}
+	messages, err := conversation(t, []turn{
+		{status: lifecycle.Failed, said: "Sum it up.", files: files, epoch: 1},
+		{status: lifecycle.Completed, answer: "A cat.", files: files[1:], epoch: 1, pauses: []record.Pause{{
+			Interrupts: []record.Interrupt{{Interrupt: events.Interrupt{ID: "i", Kind: "clarification", Prompt: "Which?"}}},
+			Decided: &record.Decisions{List: []record.Decision{
+				{InterruptID: "i", Decision: "answer", Message: "This", Files: files[:1]},
+			}},
+		}}},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "Sum it up.\n\n[Attached, and not shown again: report.pdf, a.png]", messages[0].Text)
+	assert.Equal(t, failedLine, messages[1].Text)
+	assert.Equal(t, "[Attached, and not shown again: a.png]", messages[2].Text)
+	assert.Equal(t, "This\n\n[Attached, and not shown again: report.pdf]", messages[4].Results[0].Text)
 }
 
 func said(turns ...turn) []model.Message {
