@@ -61,6 +61,23 @@ func (m Message) FullText() string {
 	return b.String()
 }
 
+// Size is how many bytes of text messages have, with what they call and what came of it.
+func Size(messages ...Message) (n int) {
+	for _, m := range messages {
+		n += len(m.Text)
+		for _, c := range m.Calls {
+			n += len(c.Name) + len(c.Arguments)
+		}
+		for _, t := range m.Texts {
+			n += len(t.Text)
+		}
+		for _, r := range m.Results {
+			n += len(r.Note) + len(r.Text)
+		}
+	}
+	return n
+}
+
 // Image is a picture shown to the model.
 type Image struct {
 	ContentType string // one of ImageTypes

@@ -54,6 +54,7 @@ func (c *checker) requested(r model.Request) {
 type past struct {
 	words, end string
 	answered   bool
+	whole      bool // the end is all of the last message, else how it begins
 }
 
 // before are the turns of a run's chat that have ended, oldest first, as they are stored now.
@@ -72,8 +73,8 @@ func (c *checker) before(run record.Run) (turns []past) {
 			continue // it is being removed
 		}
 		one := past{words: in.Message, answered: r.Status == lifecycle.Completed, end: map[lifecycle.Status]string{
-			lifecycle.Failed: "[This turn failed", lifecycle.TimedOut: "[This turn ran out of time",
-			lifecycle.Cancelled: "[This turn was cancelled",
+			lifecycle.Completed: "[This turn ended", lifecycle.Failed: "[This turn failed",
+			lifecycle.TimedOut: "[This turn ran out of time", lifecycle.Cancelled: "[This turn was cancelled",
 		}[r.Status]}
 		for i, f := range in.Files {
 			one.words += map[bool]string{true: "\n\n[Attached, and not shown again: ", false: ", "}[i == 0] + f.Name
@@ -87,7 +88,9 @@ func (c *checker) before(run record.Run) (turns []past) {
 			}
 			out, _ := c.store().Output(context.Background(), r)
 			_ = json.Unmarshal(out, &result)
-			one.end = result.Answer
+			if one.whole = !model.Blank(result.Answer); one.whole {
+				one.end = result.Answer
+			}
 		}
 		turns = append(turns, one)
 	}
@@ -133,7 +136,7 @@ func (c *checker) history(run record.Run, shown []model.Message, whole bool) {
 			}
 			end = m.Text
 		}
-		if one := turns[at]; one.answered && end != one.end || !one.answered && !strings.HasPrefix(end, one.end) {
+		if one := turns[at]; !strings.HasPrefix(end, one.end) || one.whole && end != one.end {
 			c.violated(33, "run %s is shown %.60q as the end of %.40q, which is %.60q", run.ID(), end, m.Text, one.end)
 		}
 	}

@@ -69,7 +69,7 @@ func (w *Worker) history(ctx context.Context, run record.Run) (all []model.Messa
 		if one, fit, err = w.turn(ctx, r, room); err != nil {
 			return nil, nil, err
 		}
-		size := sizeOf(one.messages...)
+		size := model.Size(one.messages...)
 		if left -= size; one.answered {
 			answered++
 		} else {
@@ -101,8 +101,12 @@ func (w *Worker) turn(ctx context.Context, r record.Run, room int) (one earlier,
 	}
 	ends := model.Message{Role: model.Assistant, Text: endOf(r)}
 	if one.answered {
-		if ends.Text, err = answerOf(ctx, w.Store, r); err != nil {
+		answer, err := answerOf(ctx, w.Store, r)
+		if err != nil {
 			return one, false, err
+		}
+		if !model.Blank(answer) {
+			ends.Text = answer
 		}
 	}
 	if in.Context != nil { // the conversation that the client began it with
@@ -116,14 +120,14 @@ func (w *Worker) turn(ctx context.Context, r record.Run, room int) (one earlier,
 	case one.answered:
 	case r.Refused:
 		withheld = "[This message is left out: the provider of the model refused it.]"
-	case sizeOf(one.messages...) > room:
+	case model.Size(one.messages...) > room:
 		withheld = "[This message is left out: it is too long.]"
 	}
 	if withheld != "" {
 		one.messages = []model.Message{{Role: model.User, Text: withheld}, ends}
 		return one, true, nil
 	}
-	asked, fit, err := w.asked(ctx, r, room-sizeOf(append(slices.Clip(one.messages), ends)...))
+	asked, fit, err := w.asked(ctx, r, room-model.Size(append(slices.Clip(one.messages), ends)...))
 	one.messages = append(append(one.messages, asked...), ends)
 	return one, fit || !one.answered, err
 }
@@ -140,10 +144,11 @@ func withNames(text string, files []record.FileRef) string {
 	return strings.TrimSpace(text + "\n\n[Attached, and not shown again: " + strings.Join(names, ", ") + "]")
 }
 
-// endOf is the line on how a turn without an answer ended. It has no reason: that is for those who read the run. A run
+// endOf is the line on how a turn without a text ended. It has no reason: that is for those who read the run. A run
 // with steps beside those of the model has begun or answered calls.
 func endOf(r record.Run) string {
 	line := map[lifecycle.Status]string{
+		lifecycle.Completed: "This turn ended",
 		lifecycle.Failed:    "This turn failed",
 		lifecycle.TimedOut:  "This turn ran out of time",
 		lifecycle.Cancelled: "This turn was cancelled",
@@ -169,7 +174,7 @@ func (w *Worker) asked(ctx context.Context, r record.Run, left int) (messages []
 		}
 		for _, pause := range slices.Backward(pauses) {
 			round := askedIn(pause, fmt.Sprintf("paused_%d_%d_", r.Turn, pause.Number))
-			if left -= sizeOf(round...); left < 0 {
+			if left -= model.Size(round...); left < 0 {
 				fit = false
 				break
 			}
@@ -214,20 +219,6 @@ func decisionOf(pause record.Pause, interrupt string) (record.Decision, bool) {
 		return record.Decision{}, false
 	}
 	return pause.Decided.List[n], true
-}
-
-// sizeOf is how many bytes of text messages have.
-func sizeOf(messages ...model.Message) (n int) {
-	for _, m := range messages {
-		n += len(m.Text)
-		for _, c := range m.Calls {
-			n += len(c.Arguments)
-		}
-		for _, r := range m.Results {
-			n += len(r.Text)
-		}
-	}
-	return n
 }
 
 func answerOf(ctx context.Context, s *record.Store, r record.Run) (string, error) {

@@ -46,6 +46,7 @@ type turn struct {
 
 // The lines on how a turn ended.
 const (
+	emptyLine     = "[This turn ended and has no answer.]"
 	failedLine    = "[This turn failed and has no answer.]"
 	timedOutLine  = "[This turn ran out of time and has no answer.]"
 	cancelledLine = "[This turn was cancelled and has no answer.]"
@@ -192,6 +193,8 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 	cancelled, wantCancelled := ends(lifecycle.Cancelled, cancelledLine, nothing)
 	did, wantDid := ends(lifecycle.Failed, strings.TrimSuffix(failedLine, "]")+undone, worked)
 	stopped, wantStopped := ends(lifecycle.Cancelled, strings.TrimSuffix(cancelledLine, "]")+undone, worked)
+	empty, wantEmpty := ends(lifecycle.Completed, emptyLine, func(t *turn) { t.answer = "\u00A0" })
+	acted, wantActed := ends(lifecycle.Completed, strings.TrimSuffix(emptyLine, "]")+undone, worked)
 	talked, wantTalked := ends(lifecycle.Failed, failedLine, func(t *turn) { t.steps, t.ofModel = 2, 2 })
 	begun, wantBegun := ends(lifecycle.Failed, strings.TrimSuffix(failedLine, "]")+undone,
 		func(t *turn) { t.steps, t.ofModel = 2, 1 })
@@ -207,7 +210,7 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 	long := done(2)
 	long.answer = strings.Repeat("long ", 5000)
 	quiet := done(2)
-	quiet.answer = ""
+	quiet.answer = emptyLine
 	for name, c := range map[string]struct{ turns, want []turn }{
 		"nothing":                     {nil, nil},
 		"one turn":                    {[]turn{done(1)}, []turn{done(1)}},
@@ -218,6 +221,8 @@ func TestModelIsShownThePreviousTurns(t *testing.T) {
 		"a turn that ran out of time": {[]turn{done(1), late}, []turn{done(1), wantLate}},
 		"a turn that was cancelled": {[]turn{done(1), cancelled, done(3)},
 			[]turn{done(1), wantCancelled, done(3)}},
+		"a turn with a blank answer":            {[]turn{empty, done(3)}, []turn{wantEmpty, done(3)}},
+		"a blank answer after calls":            {[]turn{acted, done(3)}, []turn{wantActed, done(3)}},
 		"a turn that failed after calls":        {[]turn{did, done(3)}, []turn{wantDid, done(3)}},
 		"a turn that was cancelled after calls": {[]turn{stopped, done(3)}, []turn{wantStopped, done(3)}},
 		"a turn that failed without a call":     {[]turn{talked, done(3)}, []turn{wantTalked, done(3)}},
@@ -341,7 +346,7 @@ func TestWhatAFailedTurnAskedDoesNotPushOutTheOthers(t *testing.T) {
 			assert.Equal(t, said(done, done), messages[:4], "%s: %d", name, size)
 			bytes := 0
 			for _, i := range unanswered {
-				bytes += sizeOf(messages[i])
+				bytes += model.Size(messages[i])
 			}
 			assert.LessOrEqual(t, bytes, maxUnanswered+2*len(failedLine)+2*len(longWords), "%s: %d", name, size)
 		}

@@ -156,6 +156,7 @@ func Bugs() []Bug {
 		one("a call that may have been made before is not noted", agentEdit, "if len(s.decisions(done.CallID, true)) > 0 {", "if false {"),
 		one("a turn that was cancelled is missing in the next", workerHistory, "if !r.Status.Terminal() ||", "if r.Status == lifecycle.Cancelled ||"),
 		one("the files of an earlier turn are not named", workerHistory, "withNames(in.Message, in.Files); text", "in.Message; text"),
+		one("a turn with a blank answer seems to go on", workerHistory, "if !model.Blank(answer) {", "if true {"),
 		one("how a turn ended is said of its neighbour", workerHistory, "		turns = append(turns, one)\n", `		if n := len(turns); n > 0 {
 			a, b := turns[n-1].messages, one.messages
 			a[len(a)-1], b[len(b)-1] = b[len(b)-1], a[len(a)-1]
