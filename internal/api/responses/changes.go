@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -78,7 +77,7 @@ func (c *creation) over(had given) (changed *record.Context, err error) {
 		return nil, err
 	}
 	had.context.Before, had.context.ToolChoice, had.context.Tool = nil, "", ""
-	if same(now, had.context) {
+	if strictjson.Same(now, had.context) {
 		return nil, nil
 	}
 	return &now, nil
@@ -130,9 +129,9 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 		wanted bool
 		same   bool
 	}{
-		{"tools", c.request.Tools != nil, same(new.Functions, old.Functions)},
+		{"tools", c.request.Tools != nil, strictjson.Same(new.Functions, old.Functions)},
 		{"instructions", c.request.Instructions != "", c.request.Instructions == own},
-		{"text.format", c.echo.Format != nil, same(new.OutputSchema, old.OutputSchema)},
+		{"text.format", c.echo.Format != nil, strictjson.Same(new.OutputSchema, old.OutputSchema)},
 		{"temperature", new.Temperature != nil, reflect.DeepEqual(new.Temperature, old.Temperature)},
 		{"max_output_tokens", new.MaxTokens != nil, reflect.DeepEqual(new.MaxTokens, old.MaxTokens)},
 		{"top_p", c.request.TopP != nil, reflect.DeepEqual(new.TopP, old.TopP)},
@@ -151,14 +150,4 @@ func (c *creation) unchanged(ctx context.Context, r record.Run) error {
 			"of the response that waits: its run goes on as it began")
 	}
 	return nil
-}
-
-// same reports whether values are equal as JSON: clients write one schema with other white space each time.
-func same(a, b any) bool {
-	one, err := strictjson.Canonical(a)
-	if err != nil {
-		return false
-	}
-	other, err := strictjson.Canonical(b)
-	return err == nil && bytes.Equal(one, other)
 }

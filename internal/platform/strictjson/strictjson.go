@@ -162,6 +162,16 @@ func Canonical(value any) (json.RawMessage, error) {
 	return json.Marshal(plain(of))
 }
 
+// Same reports whether values are equal as JSON.
+func Same(a, b any) bool {
+	one, err := Canonical(a)
+	if err != nil {
+		return false
+	}
+	other, err := Canonical(b)
+	return err == nil && bytes.Equal(one, other)
+}
+
 // plain writes the numbers in a decoded value as [Number] does; those that are too long stay as they are.
 func plain(value any) any {
 	switch v := value.(type) {

@@ -305,14 +305,9 @@ func empty(m model.Message) bool { return m.Text == "" && len(m.Texts) == 0 && l
 func (s *session) attachedFiles(step record.Step) model.Message {
 	m := model.Message{Role: model.User}
 	for _, c := range step.Calls {
-		key := callKey(step.Index, c.ID)
-		for _, pause := range s.Pauses {
-			for _, i := range pause {
-				if i.Call == key {
-					m.Texts = append(m.Texts, s.AttachedFiles[i.ID].Texts...)
-					m.Images = append(m.Images, s.AttachedFiles[i.ID].Images...)
-				}
-			}
+		for i := range s.decided(callKey(step.Index, c.ID)) {
+			m.Texts = append(m.Texts, s.AttachedFiles[i.ID].Texts...)
+			m.Images = append(m.Images, s.AttachedFiles[i.ID].Images...)
 		}
 	}
 	return m

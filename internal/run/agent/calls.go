@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -208,17 +209,35 @@ func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why st
 	return "", false
 }
 
+// decided are what humans decided about a call, in order, with what was asked.
+func (s *session) decided(key string) iter.Seq2[record.Interrupt, record.Decision] {
+	return func(yield func(record.Interrupt, record.Decision) bool) {
+		for _, pause := range s.Pauses {
+			for _, i := range pause {
+				if d, found := s.Decided[i.ID]; found && i.Call == key && !yield(i, d) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // decisions returns the decisions about a call in order: those about its unknown outcome if unsure is set, else the
 // others. Answers to what its server asked are none.
 func (s *session) decisions(key string, unsure bool) (list []record.Decision) {
-	for _, pause := range s.Pauses {
-		for _, i := range pause {
-			if i.Call != key || i.Unsure != unsure || i.Question != "" {
-				continue
-			}
-			if d, ok := s.Decided[i.ID]; ok {
-				list = append(list, d)
-			}
+	for i, d := range s.decided(key) {
+		if i.Unsure == unsure && i.Question == "" {
+			list = append(list, d)
+		}
+	}
+	return list
+}
+
+// answersTo are the answers to what the server asked in a call when it was made before.
+func (s *session) answersTo(key string) (list []tool.Answer) {
+	for i, d := range s.decided(key) {
+		if i.Question != "" {
+			list = append(list, tool.Answer{Question: i.Question, Text: d.Message})
 		}
 	}
 	return list
@@ -229,18 +248,6 @@ func (s *session) interrupt(j *job, kind lifecycle.InterruptKind, prompt string)
 	return &record.Interrupt{Call: j.key, Interrupt: events.Interrupt{
 		ID: s.Host.NewID(), Kind: string(kind), Prompt: prompt, CreatedAt: events.Time(s.Host.Now()),
 	}}
-}
-
-// answersTo are the answers to what the server asked in a call when it was made before.
-func (s *session) answersTo(key string) (list []tool.Answer) {
-	for _, pause := range s.Pauses {
-		for _, i := range pause {
-			if d, decided := s.Decided[i.ID]; decided && i.Call == key && i.Question != "" {
-				list = append(list, tool.Answer{Question: i.Question, Text: d.Message})
-			}
-		}
-	}
-	return list
 }
 
 // calledBefore reports whether an earlier attempt has called a tool of the same toolkit: its session has ended.

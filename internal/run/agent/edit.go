@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"strings"
 
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/platform/strictjson"
 	"agentplatform/internal/store/record"
 )
 
@@ -17,11 +17,9 @@ const maxNoted = 2 << 10
 
 // edited is the arguments of a call as they are to be used: those of its last edit, in a pause of either kind.
 func (s *session) edited(key string, arguments json.RawMessage) json.RawMessage {
-	for _, pause := range s.Pauses {
-		for _, i := range pause {
-			if d := s.Decided[i.ID]; i.Call == key && d.Decision == string(lifecycle.Edit) {
-				arguments = d.Arguments
-			}
+	for _, d := range s.decided(key) {
+		if d.Decision == string(lifecycle.Edit) {
+			arguments = d.Arguments
 		}
 	}
 	return arguments
@@ -53,18 +51,5 @@ func (s *session) noteOn(c record.Call, done record.Step) string {
 
 func quoted(arguments json.RawMessage) string { return tool.Clip(string(arguments), maxNoted) }
 
-// sameValue reports whether two JSON values in their normal form differ in the order of members at most.
-func sameValue(a, b json.RawMessage) bool {
-	if bytes.Equal(a, b) {
-		return true
-	}
-	read := func(raw json.RawMessage) (v any, err error) {
-		d := json.NewDecoder(bytes.NewReader(raw))
-		d.UseNumber() // a number of more digits than a float has is another number
-		err = d.Decode(&v)
-		return v, err
-	}
-	x, wrongX := read(a)
-	y, wrongY := read(b)
-	return wrongX == nil && wrongY == nil && reflect.DeepEqual(x, y)
-}
+// sameValue reports whether arguments are equal but for the order of their members.
+func sameValue(a, b json.RawMessage) bool { return bytes.Equal(a, b) || strictjson.Same(a, b) }

@@ -135,18 +135,9 @@ func label(step int, c record.Call) string {
 
 // used returns the tokens of a call: the reply's claim as far as it is plausible for the sizes of request and reply.
 func used(request model.Request, reply model.Reply, said int) (in, out int64) {
-	asked := len(request.Instructions)
-	for _, m := range request.Messages {
-		asked += len(m.Text) + sizeOf(m.Calls)
-		for _, t := range m.Texts {
-			asked += len(t.Text)
-		}
-		for _, r := range m.Results {
-			asked += len(r.Note) + len(r.Text)
-		}
-	}
-	return plausible(reply.InputTokens, asked),
-		plausible(reply.OutputTokens, max(said, len(reply.Text)+sizeOf(reply.Calls)))
+	answered := model.Message{Text: reply.Text, Calls: reply.Calls}
+	return plausible(reply.InputTokens, len(request.Instructions)+model.Size(request.Messages...)),
+		plausible(reply.OutputTokens, max(said, model.Size(answered)))
 }
 
 // spend adds to a step the tokens of an attempt that brought no reply: as its provider has reported, or an estimate for
@@ -158,13 +149,6 @@ func spend(step *record.Step, request model.Request, reply model.Reply, streamed
 		step.InputTokens += in
 		step.OutputTokens += max(out, estimate(streamed)) // a report of Anthropic's covers the beginning
 	}
-}
-
-func sizeOf(calls []model.Call) (size int) {
-	for _, c := range calls {
-		size += len(c.Name) + len(c.Arguments)
-	}
-	return size
 }
 
 // plausible returns a claim of how many tokens size bytes have, or an estimate if the claim is implausible. A token has

@@ -44,7 +44,7 @@ func (c Context) ChangesTo(other Context) (changes json.RawMessage, err error) {
 		switch {
 		case now[name] == nil:
 			now[name] = none
-		case sameJSON(value, now[name]):
+		case strictjson.Same(value, now[name]):
 			delete(now, name)
 		}
 	}
@@ -81,13 +81,4 @@ func (c Context) members() (members map[string]json.RawMessage, err error) {
 		err = json.Unmarshal(raw, &members)
 	}
 	return members, err
-}
-
-func sameJSON(a, b json.RawMessage) bool {
-	one, err := strictjson.Canonical(a)
-	if err != nil {
-		return false
-	}
-	other, err := strictjson.Canonical(b)
-	return err == nil && bytes.Equal(one, other)
 }
