@@ -38,7 +38,7 @@ func until(in record.Input, pauses []record.Pause, part int) (g given, err error
 // changed is what a run goes on with when the request answers its pause: what the request brings, and else what the run
 // had. It is nil where that is the same. Clients send their tools and instructions each time, and a client with several
 // agents sends those of the next one.
-func (c *creation) changed(ctx context.Context, r record.Run) (*record.Context, error) {
+func (c *creation) changed(ctx context.Context, r record.Run) (*record.Changed, error) {
 	had, err := c.given(ctx, r)
 	if err != nil {
 		return nil, err
@@ -47,7 +47,7 @@ func (c *creation) changed(ctx context.Context, r record.Run) (*record.Context, 
 }
 
 // over is changed, for what the run had. A member that the request has counts, also with a default or an empty list.
-func (c *creation) over(had given) (changed *record.Context, err error) {
+func (c *creation) over(had given) (*record.Changed, error) {
 	now, shown, new := had.context, had.echo, *c.brought
 	now.Before = nil
 	if c.request.Instructions != "" || len(c.in.system) > 0 {
@@ -73,14 +73,11 @@ func (c *creation) over(had given) (changed *record.Context, err error) {
 		now.TopP = new.TopP
 	}
 	now.ToolChoice, now.Tool = new.ToolChoice, new.Tool
+	var err error
 	if now.Echo, err = json.Marshal(shown); err != nil {
 		return nil, err
 	}
-	had.context.Before, had.context.ToolChoice, had.context.Tool = nil, "", ""
-	if strictjson.Same(now, had.context) {
-		return nil, nil
-	}
-	return &now, nil
+	return had.context.ChangeTo(now)
 }
 
 // given is what a run was given for its present part. It returns a problem of kind Invalid where the request is for

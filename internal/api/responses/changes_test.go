@@ -36,7 +36,7 @@ func hadOf(t *testing.T, body string) given {
 	require.NoError(t, err)
 	var c record.Context
 	require.NoError(t, json.Unmarshal(raw, &c))
-	had, err := until(record.Input{Context: &c}, nil, 0)
+	had, err := until(record.Input{Context: &c}, []record.Pause{{}}, 0) // it waits
 	require.NoError(t, err)
 	return had
 }
@@ -83,10 +83,10 @@ func TestAnExplicitDefaultIsAChange(t *testing.T) {
 		changed, err := creationOf(t, `{"model":"A","input":"x",`+member+`}`).over(had)
 		require.NoError(t, err)
 		if assert.NotNil(t, changed, member) {
-			assert.True(t, is(*changed), member)
-			shown, err := until(record.Input{Context: changed}, nil, 0)
+			assert.True(t, is(changed.To), member)
+			shown, err := until(record.Input{Context: &changed.To}, nil, 0)
 			require.NoError(t, err)
-			assert.Len(t, shown.echo.Strict, len(changed.Functions), member)
+			assert.Len(t, shown.echo.Strict, len(changed.To.Functions), member)
 		}
 	}
 }

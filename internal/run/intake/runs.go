@@ -53,7 +53,7 @@ func checkDecision(i int, d *record.Decision) (err error) {
 // webhooks go to a callback URL.
 func (in *Intake) Resume(
 	ctx context.Context, p tenant.Principal, id, by string, list []record.Decision, push *record.Push,
-	changed *record.Context,
+	changed *record.Changed,
 ) (record.RunEntity, error) {
 	if err := checkLength("body.decided_by", by, maxName); err != nil {
 		return record.RunEntity{}, err
@@ -67,7 +67,7 @@ func (in *Intake) Resume(
 	e, err := in.Run(ctx, p, id)
 	var changes json.RawMessage
 	if err == nil && changed != nil {
-		changes, err = in.changesOf(ctx, p, e.Value, changed)
+		changes, err = changed.Members, in.mayChange(ctx, p, e.Value, &changed.To)
 	}
 	if err != nil {
 		return e, err
@@ -112,34 +112,16 @@ func (in *Intake) Resume(
 	return after, err
 }
 
-// changesOf are what changes in a run that goes on with what its client gives it now. It returns a problem of kind
-// Invalid where the run may not go on with it.
-func (in *Intake) changesOf(
-	ctx context.Context, p tenant.Principal, r record.Run, c *record.Context,
-) (json.RawMessage, error) {
+// mayChange returns nil when a run may go on with what its client gives it now, else a problem of kind Invalid.
+func (in *Intake) mayChange(ctx context.Context, p tenant.Principal, r record.Run, c *record.Context) error {
 	if err := checkContext(*c); err != nil {
-		return nil, err
+		return err
 	}
 	a, err := record.Version[catalog.Agent](ctx, in.Store, p.Scope(), r.Agent, r.AgentVersion)
-	if err == nil {
-		err = in.goesWith(ctx, c, a)
-	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	input, err := in.Store.Input(ctx, r)
-	if err != nil {
-		return nil, err
-	}
-	pauses, err := in.Store.AllPauses(ctx, r.ID())
-	if err != nil {
-		return nil, err
-	}
-	had, err := record.Given(input, pauses)
-	if err != nil {
-		return nil, err
-	}
-	return had.ChangesTo(*c)
+	return in.goesWith(ctx, c, a)
 }
 
 // Decides returns a function that says whether the principal may decide what a run waits for. It remembers what it has

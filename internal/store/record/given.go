@@ -3,6 +3,7 @@ package record
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 
 	"agentplatform/internal/platform/strictjson"
@@ -29,15 +30,18 @@ func Given(in Input, pauses []Pause) (c Context, err error) {
 	return c, err
 }
 
-// ChangesTo are the members in which a context differs from another one, but the conversation; nil: none. Values are
-// compared as JSON: clients write one schema with other white space each time.
-func (c Context) ChangesTo(other Context) (changes json.RawMessage, err error) {
+// Changed is what a client gives a run in place of what it had: all but the conversation, and the members that differ.
+type Changed struct {
+	To      Context
+	Members json.RawMessage // a merge patch (RFC 7396)
+}
+
+// ChangeTo is the change to another context; nil: there is none. Values are compared as JSON: clients write one schema
+// with other white space each time.
+func (c Context) ChangeTo(other Context) (*Changed, error) {
 	had, err := c.members()
-	if err != nil {
-		return nil, err
-	}
-	now, err := other.members()
-	if err != nil {
+	now, wrong := other.members()
+	if err = errors.Join(err, wrong); err != nil {
 		return nil, err
 	}
 	for name, value := range had {
@@ -51,10 +55,11 @@ func (c Context) ChangesTo(other Context) (changes json.RawMessage, err error) {
 	if len(now) == 0 {
 		return nil, nil
 	}
-	return json.Marshal(now)
+	members, err := json.Marshal(now)
+	return &Changed{other, members}, err
 }
 
-// changed is the context with changes, a merge patch (RFC 7396) of its members.
+// changed is the context with the members of a change.
 func (c Context) changed(changes json.RawMessage) (now Context, err error) {
 	members, err := c.members()
 	if err == nil {

@@ -46,21 +46,23 @@ func TestADecisionKeepsWhatItChanges(t *testing.T) {
 			asked := record.Pause{Number: 1}
 			had, err := record.Given(record.Input{Context: &first}, []record.Pause{asked})
 			require.NoError(t, err)
-			changes, err := had.ChangesTo(now)
+			change, err := had.ChangeTo(now)
 			require.NoError(t, err)
 			if c.changes == "" {
-				assert.Nil(t, changes)
+				require.Nil(t, change)
+				change = &record.Changed{}
 			} else {
-				assert.JSONEq(t, "{"+c.changes+"}", string(changes))
+				assert.JSONEq(t, "{"+c.changes+"}", string(change.Members))
+				assert.Equal(t, now, change.To)
 			}
-			for _, d := range []record.Decisions{{Changes: changes}, {Context: &now}} {
+			for _, d := range []record.Decisions{{Changes: change.Members}, {Context: &now}} {
 				raw, err := json.Marshal(d)
 				require.NoError(t, err)
 				asked.Decided = &record.Decisions{}
 				require.NoError(t, json.Unmarshal(raw, asked.Decided))
 				is, err := record.Given(record.Input{Context: &first}, []record.Pause{asked})
 				require.NoError(t, err)
-				same, err := want.ChangesTo(is)
+				same, err := want.ChangeTo(is)
 				require.NoError(t, err)
 				assert.Nil(t, same, "%s", raw)
 				assert.Equal(t, first.Before, is.Before)
