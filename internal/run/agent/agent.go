@@ -188,13 +188,13 @@ type session struct {
 	Task
 	past
 
-	model   model.Model
-	wanted  *schema.Schema // the schema of the answer; nil: any text
-	unsaved []record.Step  // the last of them, not journalled yet
-	ahead   int            // the first index after those reserved for the calls of the round
-	hidden  citation.Hidden
-	refused bool // the provider has refused the message
-	judged  *judged
+	model     model.Model
+	wanted    *schema.Schema // the schema of the answer; nil: any text
+	unsaved   []record.Step  // the last of them, not journalled yet
+	ahead     int            // the first index after those reserved for the calls of the round
+	hidden    citation.Hidden
+	refused   bool // the provider has refused the message
+	validated *validated
 
 	elsewhere time.Duration // that was spent in calls, and in waiting for another try
 }

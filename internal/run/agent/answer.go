@@ -106,8 +106,8 @@ func (s *session) streaming(ctx context.Context) func(piece string) {
 // answerLimits bound a structured answer.
 var answerLimits = strictjson.Limits{Bytes: maxReply, Depth: 64}
 
-// judged is a structured answer that was checked. The loop needs the outcome up to three times.
-type judged struct {
+// validated is a structured answer that was checked. The loop needs the outcome up to three times.
+type validated struct {
 	step   int
 	output json.RawMessage
 	fault  error
@@ -116,14 +116,14 @@ type judged struct {
 // structured parses a step's text as JSON in its normal form. The error says why it is invalid or does not match the
 // schema.
 func (s *session) structured(ctx context.Context, step record.Step) (json.RawMessage, error) {
-	if s.judged == nil || s.judged.step != step.Index {
+	if s.validated == nil || s.validated.step != step.Index {
 		output, fault := s.check(ctx, step.Text)
 		if ctx.Err() != nil {
 			return output, fault
 		}
-		s.judged = &judged{step.Index, output, fault}
+		s.validated = &validated{step.Index, output, fault}
 	}
-	return s.judged.output, s.judged.fault
+	return s.validated.output, s.validated.fault
 }
 
 func (s *session) check(ctx context.Context, text string) (json.RawMessage, error) {

@@ -104,10 +104,7 @@ func interruptsOf(jobs []*job) (list []record.Interrupt) {
 
 // plan decides what to do with a call: make it, answer it from a decision, refuse it, or ask a human.
 func (s *session) plan(ctx context.Context, j *job) *job {
-	j.step = record.Step{
-		Kind: record.ToolStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key, Name: j.Name,
-		Arguments: s.edited(j.key, j.Arguments),
-	}
+	j.step = s.stepOf(record.ToolStep, j, s.edited(j.key, j.Arguments))
 	offer, known := s.find(j.Name)
 	if j.Name == model.Search {
 		offer, known = s.searchOffer(j), true
@@ -316,16 +313,21 @@ func (s *session) ask(j *job) *job {
 // journalStarts adds start steps for calls that must not be made twice. They are journalled before the calls are
 // made.
 func (s *session) journalStarts(jobs []*job) {
-	var starts []record.Step
 	for _, j := range jobs {
 		if !j.repeat {
-			starts = append(starts, record.Step{
-				Index: s.next() + len(starts), Kind: record.StartStep, Attempt: s.Attempt, StartedAt: s.Host.Now(),
-				CallID: j.key, Name: j.Name, Arguments: j.step.Arguments, Outcome: "started",
-			})
+			start := s.stepOf(record.StartStep, j, j.step.Arguments)
+			start.Outcome = "started"
+			s.add(start)
 		}
 	}
-	s.add(starts...)
+}
+
+// stepOf is a step of a call, behind all others.
+func (s *session) stepOf(kind record.StepKind, j *job, arguments json.RawMessage) record.Step {
+	return record.Step{
+		Index: s.next(), Kind: kind, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key, Name: j.Name,
+		Arguments: arguments,
+	}
 }
 
 // runCalls makes the calls, parallelCalls at a time, and journals each result when its call ends. If that fails, the
@@ -359,10 +361,9 @@ func (s *session) runCalls(ctx context.Context, jobs []*job) error {
 func (s *session) revokeStarts(jobs []*job) {
 	for _, j := range jobs {
 		if !j.repeat && (!j.begun || j.interrupt != nil) {
-			s.add(record.Step{
-				Index: s.next(), Kind: record.StartStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: j.key,
-				Name: j.Name, Outcome: notBegun,
-			})
+			revoked := s.stepOf(record.StartStep, j, nil)
+			revoked.Outcome = notBegun
+			s.add(revoked)
 		}
 	}
 }

@@ -51,5 +51,5 @@ func (s *session) noteOn(c record.Call, done record.Step) string {
 
 func quoted(arguments json.RawMessage) string { return tool.Clip(string(arguments), maxNoted) }
 
-// sameValue reports whether arguments are equal but for the order of their members.
+// sameValue reports whether arguments are equal. The order of members does not count.
 func sameValue(a, b json.RawMessage) bool { return bytes.Equal(a, b) || strictjson.Same(a, b) }

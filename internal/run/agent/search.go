@@ -89,10 +89,7 @@ func (s *session) searchFirst(ctx context.Context) error {
 	}
 	j := &job{key: firstSearch, run: true, repeat: true, Call: record.Call{Name: model.Search}}
 	j.offer = s.searchOffer(j)
-	j.step = record.Step{
-		Index: s.next(), Kind: record.ToolStep, Attempt: s.Attempt, StartedAt: s.Host.Now(), CallID: firstSearch,
-		Name: model.Search, Arguments: arguments,
-	}
+	j.step = s.stepOf(record.ToolStep, j, arguments)
 	s.showStart(ctx, j.step)
 	call, cancel := s.Host.WithTimeout(ctx, callTime)
 	defer cancel()

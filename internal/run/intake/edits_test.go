@@ -207,11 +207,12 @@ func TestMoreFunctionsThanAModelTakesAreRefusedWithADecision(t *testing.T) {
 		{Name: "g", Parameters: json.RawMessage(`{"type":"object"}`)},
 	}
 	decisions := []record.Decision{{InterruptID: "a", Decision: "approve"}}
-	_, err := w.Resume(t.Context(), w.who, run, "", decisions, nil, &record.Changed{To: record.Context{Functions: list}})
+	brings := func(n int) *record.Changed { return &record.Changed{To: record.Context{Functions: list[:n]}} }
+	_, err := w.Resume(t.Context(), w.who, run, "", decisions, nil, brings(2))
 	p, is := problem.As(err)
 	require.True(t, is, "%v", err)
 	assert.Equal(t, problem.Invalid, p.Kind)
 	assert.Contains(t, p.Message, "129 tools")
-	_, err = w.Resume(t.Context(), w.who, run, "", decisions, nil, &record.Changed{To: record.Context{Functions: list[:1]}})
+	_, err = w.Resume(t.Context(), w.who, run, "", decisions, nil, brings(1))
 	require.NoError(t, err)
 }

@@ -15,8 +15,8 @@ const (
 	maxForgetLong = 15 * time.Minute
 )
 
-// forget deletes the chat of a run that has ended, a while after, with the run. Where the chat has other runs by now, it
-// deletes the run alone, and keeps its link between them.
+// forget deletes the chat of a run that has ended, a while after, with the run. Where the chat has other runs by now,
+// it deletes the run alone, and keeps its link between them.
 func (r *Remover) forget(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	e, err := r.Store.Run(ctx, record.System(), j.Subject)
 	if problem.Is(err, "not_found") {

@@ -132,7 +132,7 @@ func (w *Worker) turn(ctx context.Context, r record.Run, room int) (one earlier,
 	return one, fit || !one.answered, err
 }
 
-// withNames is what a user said in an earlier turn, with the names of the files that came with it.
+// withNames is a message of an earlier turn with the names of its files.
 func withNames(text string, files []record.FileRef) string {
 	if len(files) == 0 {
 		return text
@@ -189,8 +189,9 @@ func (w *Worker) asked(ctx context.Context, r record.Run, left int) (messages []
 // askedIn is a pause as a model is shown it: calls, and their results. An approval is no part of it.
 func askedIn(pause record.Pause, prefix string) []model.Message {
 	calls, results := model.Message{Role: model.Assistant}, model.Message{Role: model.Tool}
+	_, decided := record.Decided([]record.Pause{pause})
 	for _, i := range pause.Interrupts {
-		d, found := decisionOf(pause, i.ID)
+		d, found := decided[i.ID]
 		if !found || i.Kind != string(lifecycle.Clarification) {
 			continue
 		}
@@ -208,17 +209,6 @@ func askedIn(pause record.Pause, prefix string) []model.Message {
 		return nil
 	}
 	return []model.Message{calls, results}
-}
-
-func decisionOf(pause record.Pause, interrupt string) (record.Decision, bool) {
-	if pause.Decided == nil {
-		return record.Decision{}, false
-	}
-	n := slices.IndexFunc(pause.Decided.List, func(d record.Decision) bool { return d.InterruptID == interrupt })
-	if n < 0 {
-		return record.Decision{}, false
-	}
-	return pause.Decided.List[n], true
 }
 
 func answerOf(ctx context.Context, s *record.Store, r record.Run) (string, error) {

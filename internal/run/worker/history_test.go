@@ -139,13 +139,15 @@ func everyAgent(context.Context, string, string, string) func(string) (bool, err
 	return func(agent string) (bool, error) { return agent != "secret", nil }
 }
 
-// Files are shown in their own turn. Later turns name them: a user who has sent one says "try again" of it.
+// Files are shown in their own turn. Later turns name them, as a user may write "try again".
 func TestEarlierFilesAreNamed(t *testing.T) {
 	files := []record.FileRef{{Name: "report.pdf"}, {Name: "a.png"}}
 	messages, err := conversation(t, []turn{
 		{status: lifecycle.Failed, said: "Sum it up.", files: files, epoch: 1},
 		{status: lifecycle.Completed, answer: "A cat.", files: files[1:], epoch: 1, pauses: []record.Pause{{
-			Interrupts: []record.Interrupt{{Interrupt: events.Interrupt{ID: "i", Kind: "clarification", Prompt: "Which?"}}},
+			Interrupts: []record.Interrupt{
+				{Interrupt: events.Interrupt{ID: "i", Kind: "clarification", Prompt: "Which?"}},
+			},
 			Decided: &record.Decisions{List: []record.Decision{
 				{InterruptID: "i", Decision: "answer", Message: "This", Files: files[:1]},
 			}},

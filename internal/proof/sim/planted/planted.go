@@ -140,7 +140,7 @@ func Bugs() []Bug {
 		one("an unsafe call is made again without a word", agentCalls, "	if !j.repeat {\n		s.checkOutcome(j)\n", "	if false {\n		s.checkOutcome(j)\n"),
 		one("a call is shown as finished before it is journalled", agentCalls, "		s.add(finished[i])\n",
 			"		s.showSteps(ctx, finished[i])\n		s.add(finished[i])\n"),
-		one("an unsafe call is not announced", agentCalls, "	s.add(starts...)\n", ""),
+		one("an unsafe call is not announced", agentCalls, "			s.add(start)\n", ""),
 
 		// Owners who use the same names.
 		one("a key is everybody's in its organization", recordIdempotency, `return organization + "/" + user + "/" + hex`, `return organization + "/" + hex`),
