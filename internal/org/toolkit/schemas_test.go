@@ -35,6 +35,7 @@ func TestAToolIsOffOnlyWhereNothingCanCallIt(t *testing.T) {
 			`"properties":[]}`,
 		"handmade":     `{"type":"object","properties":{"a":{"type":"string","required":true}}}`,
 		"alternatives": `{"oneOf":[{"required":["a"]},{"required":["b"]}]}`,
+		"drafted":      `{"$schema":"https://json-schema.org/schema#","type":"object","properties":{}}`,
 		"a_text":       `{"type":"string"}`, "never": `false`, "a_list": `[]`,
 	}
 	s := newToolkits(t, nil)
@@ -46,6 +47,7 @@ func TestAToolIsOffOnlyWhereNothingCanCallIt(t *testing.T) {
 	for _, one := range tools {
 		want, usable := map[string]string{
 			"as_it_is": k["as_it_is"], "alternatives": k["alternatives"],
+			"drafted": k["drafted"],
 			"nothing": `{"type":"object","properties":{}}`, "anything": `{"type":"object","properties":{}}`,
 			"php":      `{"type":"object","properties":{}}`,
 			"handmade": `{"type":"object","properties":{"a":{"type":"string"}}}`,

@@ -2,9 +2,14 @@ package schema
 
 import (
 	"encoding/json"
+	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 )
+
+// drafts are the values of $schema that are known.
+var drafts = regexp.MustCompile(`^https?://json-schema\.org/draft(-0[467]|/2019-09|/2020-12)/schema#?$`)
 
 // kind is what the value of a keyword is.
 type kind int
@@ -12,30 +17,38 @@ type kind int
 const (
 	aSchema     kind = iota + 1
 	aRule            // a schema, or whether anything fits
+	aCondition       // a schema that goes where it is not kept as it is: what fits more of it may fit less outside
 	someSchemas      // by name
 	aList            // of schemas
 	aText
 	aPattern
 	somePatterns // schemas, by patterns
 	aNumber
+	aStep // a number above 0
 	aCount
 	aFlag
 	names      // a list of texts
 	someValues // a list of anything
 	theTypes
 	theReference
+	theDraft
+	unsent // it names parts in ways that are not resolved here, or depends on parts that may be gone
 )
 
 // keywords are those of JSON schema whose values are checked. Others are kept as they are: what they mean, a provider
 // knows or ignores. What a reference points to is mended there, too.
 var keywords = map[string]kind{
-	"items": aSchema, "contains": aSchema, "propertyNames": aSchema, "not": aSchema, "if": aSchema, "then": aSchema,
-	"else": aSchema, "unevaluatedItems": aRule, "additionalProperties": aRule, "unevaluatedProperties": aRule,
-	"properties": someSchemas, "patternProperties": somePatterns, "$defs": someSchemas, "definitions": someSchemas,
+	"items": aSchema, "contains": aSchema, "propertyNames": aSchema, "contentSchema": aSchema, "not": aCondition,
+	"if": aCondition, "then": aCondition, "else": aCondition, "additionalProperties": aRule,
+	"unevaluatedItems": unsent, "unevaluatedProperties": unsent, "dependencies": unsent, "dependentRequired": unsent,
+	"$id": unsent, "$anchor": unsent, "$dynamicAnchor": unsent, "$dynamicRef": unsent, "$recursiveAnchor": unsent,
+	"$recursiveRef": unsent, "$vocabulary": unsent, "$schema": theDraft, "$comment": aText, "contentEncoding": aText,
+	"contentMediaType": aText,
+	"properties":       someSchemas, "patternProperties": somePatterns, "$defs": someSchemas, "definitions": someSchemas,
 	"dependentSchemas": someSchemas, "allOf": aList, "anyOf": aList, "oneOf": aList, "prefixItems": aList,
-	"title": aText, "description": aText, "format": aText, "pattern": aPattern, "$schema": aText, "$id": aText,
+	"title": aText, "description": aText, "format": aText, "pattern": aPattern,
 	"minimum": aNumber, "maximum": aNumber, "exclusiveMinimum": aNumber, "exclusiveMaximum": aNumber,
-	"multipleOf": aNumber, "minLength": aCount, "maxLength": aCount, "minItems": aCount, "maxItems": aCount,
+	"multipleOf": aStep, "minLength": aCount, "maxLength": aCount, "minItems": aCount, "maxItems": aCount,
 	"minProperties": aCount, "maxProperties": aCount, "minContains": aCount, "maxContains": aCount,
 	"uniqueItems": aFlag, "readOnly": aFlag, "writeOnly": aFlag, "deprecated": aFlag,
 	"required": names, "enum": someValues, "examples": someValues, "type": theTypes, "$ref": theReference,
@@ -63,11 +76,14 @@ func (m *mender) object(s map[string]any, depth int) map[string]any {
 			out[name] = mended
 		}
 	}
+	if one, there := out["oneOf"]; there && out["anyOf"] == nil && !reflect.DeepEqual(one, s["oneOf"]) {
+		out["anyOf"] = one // several may fit now
+		delete(out, "oneOf")
+	}
 	limit(s, out, "minimum", "exclusiveMinimum")
 	limit(s, out, "maximum", "exclusiveMaximum")
 	if theirs, _ := out["patternProperties"].(map[string]any); len(theirs) < len(object(s["patternProperties"])) {
 		delete(out, "additionalProperties") // what fits a pattern that is gone is not forbidden
-		delete(out, "unevaluatedProperties")
 	}
 	types := typesOf(out["type"])
 	if _, there := out["items"]; !there && slices.Contains(types, "array") {
@@ -119,21 +135,28 @@ func (m *mender) value(of kind, v any, depth int) (mended any, ok bool) {
 			all = append(all, m.part(one, depth+1))
 		}
 		return all, len(all) > 0
+	case aCondition:
+		mended = m.part(v, depth+1)
+		return mended, reflect.DeepEqual(mended, v)
 	case aText:
 		_, ok = v.(string)
+	case theDraft:
+		draft, is := v.(string)
+		ok = is && drafts.MatchString(draft)
 	case aPattern:
 		pattern, is := v.(string)
 		ok = is && portablePattern(pattern)
-	case aNumber, aCount:
+	case aNumber, aStep, aCount:
 		n, is := v.(json.Number)
 		value, err := n.Float64()
-		ok = is && err == nil && (of == aNumber || value >= 0 && value == float64(int64(value)))
+		ok = is && err == nil && (of != aStep || value > 0) &&
+			(of != aCount || value >= 0 && value == float64(int64(value)))
 	case aFlag:
 		_, ok = v.(bool)
 	case names:
 		return anys(texts(v)), list(v) != nil
 	case someValues:
-		ok = len(list(v)) > 0
+		return distinct(list(v)), len(list(v)) > 0
 	case theTypes:
 		return types(v)
 	case theReference:
@@ -185,6 +208,14 @@ func (m *mender) targets(mended map[string]any) {
 		}
 		done[reference] = true
 	}
+	walk(mended, 0, func(v any, _ int) { // a list of an older JSON schema is no list any more
+		s, _ := v.(map[string]any)
+		if text, _ := s["$ref"].(string); done[text] {
+			if _, there := Target(mended, text); !there {
+				delete(s, "$ref")
+			}
+		}
+	})
 }
 
 // replace mends one value of an object or a list.

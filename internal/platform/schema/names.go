@@ -47,7 +47,6 @@ func PlainNames(portable json.RawMessage) json.RawMessage {
 		s["required"] = anys(plain)
 	}
 	delete(s, "additionalProperties") // the others are not forbidden
-	delete(s, "unevaluatedProperties")
 	said, _ := s["description"].(string)
 	s["description"] = strings.TrimSpace(said + "\n" + othersTold(others, needed))
 	without, err := json.Marshal(s)

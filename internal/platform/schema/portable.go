@@ -78,7 +78,8 @@ type mender struct {
 	root map[string]any
 	left int // of maxMended
 
-	referred []any // the references that were kept
+	referred []any    // the references that were kept
+	open     []string // the references that are being replaced
 }
 
 // members are what a part says of the members of an object.
@@ -215,7 +216,7 @@ func either(a, b any) any {
 		return map[string]any{}
 	}
 	if these, those := values(own), values(more); these != nil && those != nil && len(these) < maxValues {
-		one := map[string]any{"enum": union(these, those)}
+		one := map[string]any{"enum": distinct(slices.Concat(these, those))}
 		if reflect.DeepEqual(own["type"], more["type"]) && own["type"] != nil {
 			one["type"] = own["type"]
 		}
@@ -234,11 +235,13 @@ func either(a, b any) any {
 	return map[string]any{"anyOf": append(forms, b)}
 }
 
-func union(a, b []any) []any {
-	all := slices.Clone(a)
-	for _, one := range b {
-		if !slices.ContainsFunc(a, func(known any) bool { return reflect.DeepEqual(known, one) }) {
-			all = append(all, one)
+// distinct are the values of a list, each once.
+func distinct(list []any) []any {
+	all, known := make([]any, 0, len(list)), make(map[string]bool, len(list))
+	for _, one := range list {
+		text, _ := json.Marshal(one) // it was read from JSON
+		if !known[string(text)] {
+			all, known[string(text)] = append(all, one), true
 		}
 	}
 	return all

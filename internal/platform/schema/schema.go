@@ -51,6 +51,12 @@ func Compile(raw json.RawMessage) (s Schema, err error) {
 	if err != nil {
 		return s, err
 	}
+	walk(document, 0, func(v any, _ int) { // JSON schema says that a draft which is not known may be taken for another
+		s, _ := v.(map[string]any)
+		if draft, is := s["$schema"].(string); is && !drafts.MatchString(draft) {
+			delete(s, "$schema")
+		}
+	})
 	defer recoverTo(&err)
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})

@@ -29,6 +29,7 @@ var elsewhere = map[string]mention{
 	"internal/proof/scenario/actor.go":     {0, "the settings of the tests' worlds"},
 	"internal/platform/setting/setting.go": {0, "the settings are declared and checked there"},
 	"internal/org/tenant/organization.go":  {1, "an example in an error's text"},
+	"internal/platform/schema/schematest":  {0, "the rules of providers for schemas, which a checker of tests has"},
 	"internal/platform/trace/trace.go":     {2, "OpenTelemetry has another name for one"},
 	"scripts/import/plan/letta.go":         {1, "a finding's advice names a setting"},
 	"scripts/import/plan/openai.go":        {0, "it reads exports of that platform"},
