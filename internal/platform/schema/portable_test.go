@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/platform/schema"
+	"agentplatform/internal/platform/schema/schematest"
 )
 
 func TestAPortableSchemaIsOneOfAnObjectWithMembers(t *testing.T) {
@@ -78,10 +79,22 @@ func TestAPortableSchemaIsOneOfAnObjectWithMembers(t *testing.T) {
 		`{"type":"object","properties":{"x":{"$ref":"#/oneOf/0"}},"oneOf":[{"properties":{"y":{}}}]}`: `{"type":` +
 			`"object",` +
 			`"properties":{"x":{},"y":{}}}`,
+		// what the draft 2020-12 refuses, or what is said of parts that are not there any more
+		`{"$id":"#x","$anchor":"1","$recursiveAnchor":true,"$comment":7,"$schema":"https://json-schema.org/v1",` +
+			`"dependencies":{"a":"b"},"dependentRequired":7,"properties":{"a":{"type":"number","multipleOf":0},"b":{` +
+			`"enum":["x","y","x"]},"c":{"unevaluatedProperties":false,"$ref":"other.json"}}}`: `{"type":"object",` +
+			`"properties":{"a":{"type":"number"},"b":{"enum":["x","y"]},"c":{}}}`,
+		`{"properties":{"a":{"not":false},"b":{"if":false,"then":{"const":1},"else":{"type":"array"}},"c":{"not":` +
+			`{"type":"string"}},"d":{"not":{"pattern":"(?=x)"}}}}`: `{"type":"object","properties":{"a":{},"b":{` +
+			`"then":{"const":1}},"c":{"not":{"type":"string"}},"d":{}}}`,
+		`{"properties":{"a":{"oneOf":[{"$ref":"a.json"},{"$ref":"b.json"}]},"b":{"items":[{"type":"string"},{"$ref":` +
+			`"#/properties/b/items/0"}]},"c":{"default":{"$ref":"#/x"}}}}`: `{"type":"object","properties":{"a":{` +
+			`"anyOf":[{},{}]},"b":{"items":{"anyOf":[{"type":"string"},{}]}},"c":{"default":{"$ref":"#/x"}}}}`,
 	} {
 		got, err := schema.Portable(json.RawMessage(is))
 		if assert.NoError(t, err, is) {
 			assert.JSONEq(t, want, string(got), is)
+			assert.Empty(t, refused(got), is)
 			_, err := schema.Compile(got)
 			assert.NoError(t, err, "%s", got)
 			again, err := schema.Portable(got)
@@ -195,17 +208,57 @@ func TestMendingIsBounded(t *testing.T) {
 	}
 }
 
-func FuzzPortable(f *testing.F) {
-	f.Add(`{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"type":"array","items":[true]}}}`)
-	f.Fuzz(func(t *testing.T, is string) {
-		got, err := schema.Portable(json.RawMessage(is))
-		if err != nil {
-			return
+// refused says which provider refuses a portable schema, and why.
+func refused(portable json.RawMessage) string {
+	plain := schema.PlainNames(portable)
+	simple, _ := schema.Simple(portable)
+	for _, one := range []struct {
+		by   schematest.Provider
+		sent json.RawMessage
+	}{
+		{schematest.All, portable}, {schematest.Anthropic, plain}, {schematest.All, simple},
+		{schematest.Anthropic, simple}, {schematest.Nova, simple}, {schematest.Gemini, simple},
+	} {
+		if why := schematest.Refused(one.by, one.sent); why != "" {
+			return fmt.Sprintf("%s: %s: %s", one.by, why, one.sent)
 		}
-		var top map[string]any
-		require.NoError(t, json.Unmarshal(got, &top), "%s", got)
-		assert.Equal(t, "object", top["type"])
-		assert.IsType(t, map[string]any{}, top["properties"])
-		assert.NotContains(t, top, "anyOf")
-	})
+	}
+	return ""
+}
+
+func TestASimpleSchemaIsWhatAStrictProviderTakes(t *testing.T) {
+	for is, want := range map[string]string{
+		`{"type":"object","title":"T","description":"Sends.","properties":{},"additionalProperties":false}`: `{"type":` +
+			`"object","properties":{}}`,
+		`{"properties":{"a":{"const":"x"},"b":{"enum":[1,2]},"c":{"enum":["","y",null]},"d":{"type":"string","format":` +
+			`"date-time","pattern":"x","maxLength":7},"e":{"type":"string","format":"uri"},"f":{},"g":{"additional` +
+			`Properties":{"type":"string"}}},"required":["a","z"]}`: `{"type":"object","properties":{"a":{"type":` +
+			`"string","enum":["x"]},"b":{"type":"number"},"c":{"type":"string"},"d":{"type":"string","format":` +
+			`"date-time"},"e":{"type":"string"},"f":{"type":"string"},"g":{"type":"object","properties":{}}},` +
+			`"required":["a"]}`,
+		`{"properties":{"a":{"type":["string","null"],"description":"A."},"b":{"anyOf":[{"type":"string"},{"type":` +
+			`"null"}],"description":"B."},"c":{"oneOf":[{"type":"integer"},{"type":"array"}],"description":"C."},` +
+			`"d":{"type":["string","number"]},"e":{"type":"null"},"f":{"anyOf":[{"type":"null"}]}}}`: `{"type":` +
+			`"object","properties":{"a":{"type":"string","nullable":true,"description":"A."},"b":{"type":"string",` +
+			`"nullable":true,"description":"B."},"c":{"anyOf":[{"type":"integer","description":"C."},{"type":"array",` +
+			`"items":{"type":"string"},"description":"C."}]},"d":{"anyOf":[{"type":"string"},{"type":"number"}]},` +
+			`"e":{"type":"string","nullable":true},"f":{"type":"string"}}}`,
+		`{"properties":{"a":{"$ref":"#/$defs/node","description":"A."}},"$defs":{"node":{"type":"object","description":` +
+			`"N.","properties":{"next":{"$ref":"#/$defs/node"},"all":{"allOf":[{"$ref":"#/$defs/x"},{"properties":{"y":` +
+			`{"type":"string"}}}]}}},"x":{"properties":{"x":{"type":"boolean"}},"required":["x"]}}}`: `{"type":` +
+			`"object","properties":{"a":{"type":"object","description":"A.","properties":{"next":{"type":"object",` +
+			`"description":"N.","properties":{}},"all":{"type":"object","properties":{"x":{"type":"boolean"},"y":{` +
+			`"type":"string"}},"required":["x"]}}}}}`,
+	} {
+		portable, err := schema.Portable(json.RawMessage(is))
+		require.NoError(t, err)
+		got, _ := schema.Simple(portable)
+		assert.JSONEq(t, want, string(got), is)
+		assert.Empty(t, refused(portable), is)
+		again, err := schema.Portable(got)
+		require.NoError(t, err)
+		assert.Equal(t, string(got), string(again), "it is portable, too")
+	}
+	_, note := schema.Simple(json.RawMessage(`{"type":"object","description":"Sends.","properties":{"$x":{}}}`))
+	assert.Equal(t, "Sends.\nTakes these arguments, too: {\"$x\":{}}.", note)
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/ai/model"
+	"agentplatform/internal/platform/schema/schematest"
 )
 
 // schemas are parameters of tools as servers list them.
@@ -55,11 +55,7 @@ func RunSchemas(
 	for i, raw := range sent {
 		var top map[string]any
 		require.NoError(t, json.Unmarshal(raw, &top), "%s", raw)
-		assert.Equal(t, "object", top["type"], "%s: %s", schemas[i], raw)
-		for _, name := range []string{"oneOf", "anyOf", "allOf", "enum", "not"} {
-			assert.NotContains(t, top, name, "%s: %s", schemas[i], raw)
-		}
-		assert.Empty(t, refused(top, top, "it"), "%s: %s", schemas[i], raw)
+		assert.Empty(t, schematest.Refused(schematest.All, raw), "%s: %s", schemas[i], raw)
 		if names != nil {
 			named(t, names, json.RawMessage(schemas[i]), top)
 		}
@@ -85,81 +81,4 @@ func named(t *testing.T, names *regexp.Regexp, whole json.RawMessage, sent map[s
 			assert.NotEqual(t, false, sent["additionalProperties"], "the model may use them")
 		}
 	}
-}
-
-// refused says why a provider refuses a part of a schema, in the words of OpenAI's errors.
-func refused(top map[string]any, part any, at string) (why string) {
-	s, ok := part.(map[string]any)
-	if !ok {
-		return fmt.Sprintf("%s: %v is not of type 'object'", at, part)
-	}
-	switch {
-	case isOf(s["type"], "object") && s["properties"] == nil:
-		return at + ": object schema missing properties"
-	case isOf(s["type"], "array") && s["items"] == nil:
-		return at + ": array schema missing items"
-	}
-	if required, there := s["required"]; there {
-		if _, is := required.([]any); !is {
-			return fmt.Sprintf("%s: %v is not of type 'array'", at, required)
-		}
-	}
-	if pattern, _ := s["pattern"].(string); notRegex.MatchString(pattern) {
-		return fmt.Sprintf("%s: %s is not a 'regex'", at, pattern)
-	}
-	for at, one := range within(top, s, at) {
-		if fault := refused(top, one, at); fault != "" {
-			why = fault
-		}
-	}
-	return why
-}
-
-// notRegex matches expressions that Python does not read, of those in schemas.
-var notRegex = regexp.MustCompile(`\\[pPz]|\(\?<[a-z]`)
-
-func isOf(types any, one string) bool {
-	list, _ := types.([]any)
-	return types == one || slices.Contains(list, any(one))
-}
-
-// within are the parts of a part, with what it refers to, by where they stand.
-func within(top, s map[string]any, at string) map[string]any {
-	parts := map[string]any{}
-	for _, name := range []string{"items", "not", "additionalProperties"} {
-		_, rule := s[name].(bool)
-		if one, there := s[name]; there && (!rule || name != "additionalProperties") {
-			parts[at+"."+name] = one
-		}
-	}
-	for _, name := range []string{"properties", "$defs", "definitions", "patternProperties"} {
-		of, is := s[name].(map[string]any)
-		if s[name] != nil && !is {
-			parts[at+"."+name] = s[name] // refused
-		}
-		for member, one := range of {
-			parts[at+"."+name+"."+member] = one
-			if name == "patternProperties" {
-				parts[at+"."+name] = map[string]any{"pattern": member}
-			}
-		}
-	}
-	for _, name := range []string{"anyOf", "oneOf", "allOf"} {
-		list, is := s[name].([]any)
-		if s[name] != nil && !is {
-			parts[at+"."+name] = s[name]
-		}
-		for n, one := range list {
-			parts[fmt.Sprint(at, ".", name, ".", n)] = one
-		}
-	}
-	if reference, _ := s["$ref"].(string); reference != "" && reference != "#" {
-		var target any = top
-		for _, step := range strings.Split(strings.TrimPrefix(reference, "#/"), "/") {
-			of, _ := target.(map[string]any)
-			target = of[step]
-		}
-		parts[at+"->"+reference] = target
-	}
-	return parts
 }
