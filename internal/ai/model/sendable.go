@@ -19,13 +19,7 @@ func (r Request) Sendable() Request {
 	r.Tools = slices.Clone(r.Tools)
 	for i, t := range r.Tools {
 		r.Tools[i].Description = unlessBlank(t.Description)
-		r.Tools[i].Parameters = portable.of(t.Parameters, func(raw json.RawMessage) json.RawMessage {
-			fit, err := schema.Portable(raw)
-			if err != nil {
-				return schema.Anything // its toolkit turns such a tool off; it must not stop the others
-			}
-			return fit
-		})
+		r.Tools[i].Parameters = portable.of(t.Parameters, portableOf)
 	}
 	var list []Message
 	gone := false // a message between this one and the last of the list
@@ -50,6 +44,14 @@ func (r Request) Sendable() Request {
 	}
 	r.Messages = list
 	return r
+}
+
+func portableOf(raw json.RawMessage) json.RawMessage {
+	fit, err := schema.Portable(raw)
+	if err != nil {
+		return schema.Anything // its toolkit turns such a tool off; it must not stop the others
+	}
+	return fit
 }
 
 // PlainNames are the parameters for Anthropic's models, which take no names but plain ones: see [schema.PlainNames].

@@ -105,7 +105,7 @@ func Models(ctx context.Context, s setting.Settings, h host.Host) (map[string]mo
 		if err != nil {
 			return nil, err
 		}
-		models[e.Name] = made
+		models[e.Name] = model.WithSimpleTools(made)
 	}
 	return models, nil
 }

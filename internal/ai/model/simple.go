@@ -1,0 +1,162 @@
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"agentplatform/internal/platform/schema"
+)
+
+// maxDescription is how many characters of a tool's description every provider takes: some endpoints of OpenAI's API
+// refuse longer ones.
+const maxDescription = 1024
+
+// maxToolName is the longest name of a tool that each provider takes, in bytes.
+const maxToolName = 64
+
+// WithSimpleTools is a model that describes its tools again, in simpler words, where the provider refuses them: one
+// tool that it does not take would stop its agent. Which models that is true of is remembered for this process.
+func WithSimpleTools(m Model) Model { return &simpleTools{Model: m, known: map[string]bool{}} }
+
+type simpleTools struct {
+	Model
+
+	mu    sync.Mutex
+	known map[string]bool // by the name of the model
+}
+
+// maxSimple limits the models that are remembered. Users who make agents name them.
+const maxSimple = 1000
+
+// Converse is that of [Model].
+func (s *simpleTools) Converse(ctx context.Context, r Request, emit func(string)) (Reply, error) {
+	s.mu.Lock()
+	known := s.known[r.Name]
+	s.mu.Unlock()
+	if known {
+		return s.simply(ctx, r, emit)
+	}
+	shown := false
+	reply, err := s.Model.Converse(ctx, r, func(text string) { shown = true; emit(text) })
+	if len(r.Tools) == 0 || !refusesTools(err) {
+		return reply, err
+	}
+	if begun := shown || reply.InputTokens+reply.OutputTokens > 0; !begun {
+		if reply, err = s.simply(ctx, r, emit); refusesTools(err) {
+			return reply, err
+		}
+	} // else this attempt has failed: the next one is simple
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.known) >= maxSimple {
+		clear(s.known)
+	}
+	s.known[r.Name] = true
+	return reply, err
+}
+
+// simply calls the model with tools in simple words. The names of the reply are those of the request.
+func (s *simpleTools) simply(ctx context.Context, r Request, emit func(string)) (Reply, error) {
+	names := r.simpleNames()
+	reply, err := s.Model.Converse(ctx, r.simple(names), emit)
+	for i, c := range reply.Calls {
+		for own, simple := range names {
+			if c.Name == simple {
+				reply.Calls[i].Name = own
+			}
+		}
+	}
+	return reply, err
+}
+
+// simpleName is a name that every provider takes. Gemini refuses one that begins with a digit, and Amazon Nova cannot
+// call one with a hyphen.
+var simpleName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// simpleNames are simple names for all names of tools in a request, no two alike.
+func (r Request) simpleNames() map[string]string {
+	var all []string
+	for _, t := range r.Tools {
+		all = append(all, t.Name)
+	}
+	for _, m := range r.Messages {
+		for _, c := range m.Calls {
+			all = append(all, c.Name)
+		}
+	}
+	names, taken := map[string]string{}, map[string]bool{}
+	for _, name := range all {
+		if simpleName.MatchString(name) {
+			names[name], taken[name] = name, true
+		}
+	}
+	for _, name := range all {
+		if names[name] != "" {
+			continue
+		}
+		simple := strings.ReplaceAll(name, "-", "_")
+		if !simpleName.MatchString(simple) {
+			simple = "_" + simple[:min(len(simple), maxToolName-1)]
+		}
+		for n := 2; taken[simple]; n++ {
+			suffix := "_" + strconv.Itoa(n)
+			simple = simple[:min(len(simple), maxToolName-len(suffix))] + suffix
+		}
+		names[name], taken[simple] = simple, true
+	}
+	return names
+}
+
+// ofTools matches how providers speak of a tool that they refuse, of its name, of its schema, of the grammar that they
+// make of it, or of a call of it that the model has made wrongly.
+var ofTools = regexp.MustCompile(`(?i)schema|function_?declaration|tool_?(spec|config)|\btools?[\[.] ?\d|grammar|` +
+	`function name|as part of ToolUse`)
+
+// refusesTools reports whether a failure may mean that the provider does not take a tool. Some servers answer 500 then.
+func refusesTools(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.Kind == BadRequest || e.Kind == Retryable) && ofTools.MatchString(e.Err.Error())
+}
+
+var simpleSchemas, simpleNotes mended
+
+// simple is the request with tools that have simple schemas and short descriptions. The instructions have the whole of
+// a longer one.
+func (r Request) simple(names map[string]string) Request {
+	r.Options.Tool = names[r.Options.Tool]
+	r.Messages = slices.Clone(r.Messages)
+	for i, m := range r.Messages {
+		r.Messages[i].Calls, r.Messages[i].Results = slices.Clone(m.Calls), slices.Clone(m.Results)
+		for at, c := range m.Calls {
+			r.Messages[i].Calls[at].Name = names[c.Name]
+		}
+		for at, result := range m.Results {
+			r.Messages[i].Results[at].Name = names[result.Name]
+		}
+	}
+	r.Tools = slices.Clone(r.Tools)
+	for i, t := range r.Tools {
+		r.Tools[i].Name = names[t.Name]
+		r.Tools[i].Parameters = simpleSchemas.of(t.Parameters, func(raw json.RawMessage) json.RawMessage {
+			simple, _ := schema.Simple(portableOf(raw))
+			return simple
+		})
+		note := simpleNotes.of(t.Parameters, func(raw json.RawMessage) json.RawMessage {
+			_, note := schema.Simple(portableOf(raw))
+			return json.RawMessage(note)
+		})
+		text := []rune(strings.TrimSpace(t.Description + "\n" + string(note)))
+		if len(text) > maxDescription {
+			r.Instructions += "\n\nThe tool " + names[t.Name] + ": " + string(text)
+			text = append(text[:maxDescription-1], '…')
+		}
+		r.Tools[i].Description = string(text)
+	}
+	return r
+}
