@@ -261,6 +261,8 @@ const (
 	MaxTools    = 500      // per toolkit
 	MaxOffered  = 128      // in a request to a model: some providers take no more
 	MaxSchema   = 64 << 10 // bytes of a tool's parameters
+
+	MaxDescription = 16 << 10 // bytes of a tool's description
 )
 
 // Offer is a tool that an agent may call, with its rules.
@@ -423,7 +425,7 @@ func Clip(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
-// EnoughText is the limit for failures and descriptions that others wrote, in bytes.
+// EnoughText is the limit for failures, and for descriptions of what is no tool, in bytes.
 const EnoughText = 2000
 
 // unfit says that a character is none of a tool's name.

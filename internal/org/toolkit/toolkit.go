@@ -441,11 +441,8 @@ func unusable(kind string, e tool.Endpoint, why string) error {
 	return p
 }
 
-// Bounds of a tool in bytes; that of its parameters is tool.MaxSchema.
-const (
-	maxDescription = 16 << 10
-	maxBinding     = 256 << 10
-)
+// maxBinding bounds what is needed to call a tool, in bytes.
+const maxBinding = 256 << 10
 
 // examine checks a definition and makes a tool of it, which is not enabled. names are those that are taken. A tool with
 // a Problem cannot be enabled; with a fault it is no tool at all.
@@ -454,8 +451,8 @@ func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) 
 	switch {
 	case d.Name == "" || tool.Name(d.Name) != d.Name:
 		return one, "its name is none that models take"
-	case len(d.Description) > maxDescription:
-		return one, fmt.Sprintf("its description is over %d bytes", maxDescription)
+	case len(d.Description) > tool.MaxDescription+len("…"): // it may be cut
+		return one, fmt.Sprintf("its description is over %d bytes", tool.MaxDescription)
 	case len(d.Parameters) > tool.MaxSchema:
 		return one, fmt.Sprintf("its parameters are over %d bytes", tool.MaxSchema)
 	case len(d.Binding) > maxBinding:

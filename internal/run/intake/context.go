@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 
+	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/schema"
@@ -19,7 +20,6 @@ const (
 	MaxBefore    = 1000 // parts of a conversation
 
 	maxInstructions = 256 << 10 // bytes, as of an agent's
-	maxDescription  = 4 << 10   // bytes of a function's
 	maxSchema       = 64 << 10  // bytes, as of an agent's
 	maxFunctions    = 512 << 10
 	maxBefore       = 1 << 20 // bytes of the whole conversation
@@ -76,8 +76,8 @@ func checkFunctions(list []record.Function) error {
 			return problem.InvalidField(at+".name", "must have 1 to 64 characters of A-Z a-z 0-9 _ -")
 		case seen[f.Name]:
 			return problem.InvalidField(at+".name", "must differ from the other names")
-		case len(f.Description) > maxDescription:
-			return problem.InvalidField(at+".description", "must have at most %d bytes", maxDescription)
+		case len(f.Description) > tool.MaxDescription:
+			return problem.InvalidField(at+".description", "must have at most %d bytes", tool.MaxDescription)
 		}
 		if err := checkText(at+".description", f.Description); err != nil {
 			return err

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/record"
 )
@@ -55,7 +56,7 @@ func TestWhatIsBroughtIsChecked(t *testing.T) {
 			"context.functions[0].parameters",
 		},
 		"a long description": {function(func(f *record.Function) {
-			f.Description = strings.Repeat("x", maxDescription+1)
+			f.Description = strings.Repeat("x", tool.MaxDescription+1)
 		}), "context.functions[0].description"},
 		"a description no UTF-8": {
 			function(func(f *record.Function) { f.Description = "\xff" }), "context.functions[0].description",

@@ -87,7 +87,7 @@ func FuzzAnswer(f *testing.F) {
 		}
 		for _, one := range found {
 			if tool.Name(one.Name) != one.Name || len(one.Parameters) > tool.MaxSchema || !json.Valid(one.Parameters) ||
-				len(one.Description) > tool.EnoughText+10 {
+				len(one.Description) > tool.MaxDescription+len("…") {
 				t.Fatalf("%+v", one)
 			}
 		}
@@ -110,5 +110,18 @@ func TestAServerListsUpTo5000Tools(t *testing.T) {
 		}
 		require.NoError(t, err)
 		assert.Len(t, found, n)
+	}
+}
+
+// Servers that many use describe a tool in up to 7,000 bytes: what follows the first 2,000 is how to call it.
+func TestADescriptionIsRead(t *testing.T) {
+	for size, want := range map[int]int{7000: 7000, 20_000: tool.MaxDescription + len("…")} {
+		description := strings.Repeat("x", size)
+		address, _ := scripted(t, map[string]func(json.RawMessage) string{"tools/list": always(
+			`{"tools":[{"name":"a","inputSchema":{"type":"object"},"description":"` + description + `"}]}`)})
+		found, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), tool.Endpoint{URL: address})
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		assert.Len(t, found[0].Description, want)
 	}
 }

@@ -215,7 +215,7 @@ func definition(t *mcp.Tool) (tool.Definition, error) {
 	binding, err := json.Marshal(bound{t.Name})
 	safe := t.Annotations != nil && (t.Annotations.ReadOnlyHint || t.Annotations.IdempotentHint)
 	return tool.Definition{
-		Spec: tool.Spec{Name: tool.Name(t.Name), Description: tool.Clip(t.Description, tool.EnoughText),
+		Spec: tool.Spec{Name: tool.Name(t.Name), Description: tool.Clip(t.Description, tool.MaxDescription),
 			Parameters: schema, RetrySafe: safe},
 		Binding: binding,
 	}, err
