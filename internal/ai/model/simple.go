@@ -116,7 +116,7 @@ func (r Request) simpleNames() map[string]string {
 // ofTools matches how providers speak of a tool that they refuse, of its name, of its schema, of the grammar that they
 // make of it, or of a call of it that the model has made wrongly.
 var ofTools = regexp.MustCompile(`(?i)schema|function_?declaration|tool_?(spec|config)|\btools?[\[.] ?\d|grammar|` +
-	`function name|as part of ToolUse`)
+	`generate parser|function name|as part of ToolUse`)
 
 // refusesTools reports whether a failure may mean that the provider does not take a tool. Some servers answer 500 then.
 func refusesTools(err error) bool {

@@ -5,6 +5,7 @@ package modeltest
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"strings"
 	"testing"
 
@@ -19,12 +20,14 @@ import (
 // rows of [Answers] of that server. Open makes the adapter for the server's address.
 func RunLlama(t *testing.T, open func(address string) model.Model) {
 	t.Helper()
-	m := open(peertest.Llama(t, 512))
+	address := peertest.Llama(t, 512, "--jinja", "--chat-template-file", peertest.ToolsTemplate(t))
+	m := model.WithSimpleTools(open(address))
 	coldest := 0.0
+	var tools []model.ToolSpec
 	send := func(ctx context.Context, most int, message model.Message, emit func(string)) (model.Reply, error) {
 		message.Role = model.User
 		request := model.Request{
-			Name: "smol", MaxTokens: &most, Temperature: &coldest, Messages: []model.Message{message},
+			Name: "smol", MaxTokens: &most, Temperature: &coldest, Messages: []model.Message{message}, Tools: tools,
 		}
 		reply, err := m.Converse(ctx, request, emit)
 		if model.KindOf(err) == model.Retryable && ctx.Err() == nil { // it may have closed the kept connection
@@ -39,6 +42,13 @@ func RunLlama(t *testing.T, open func(address string) model.Model) {
 		assert.Equal(t, "length", reply.Finish)
 		assert.EqualValues(t, 5, reply.OutputTokens)
 		assert.Greater(t, reply.InputTokens, int64(5))
+	})
+	t.Run("tools of which it makes no grammar", func(t *testing.T) {
+		tools = []model.ToolSpec{{Name: "f", Parameters: json.RawMessage(`{"properties":{"a":{"pattern":"[0-9]+"},` +
+			`"b":{"pattern":"^\\w+$"},"c":{"$ref":"#"},"d":{"type":"integer","maximum":1e30,"minimum":-1e30}}}`)}}
+		_, err := send(t.Context(), 2, model.Message{Text: "Hello."}, none)
+		require.NoError(t, err)
+		tools = nil
 	})
 	t.Run("a picture", func(t *testing.T) {
 		const dot = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
