@@ -436,14 +436,8 @@ func unfit(r rune) bool {
 // MaxName is the longest tool name that every model provider accepts, in bytes.
 const MaxName = 64
 
-// Name makes a tool name that every model provider accepts from any text.
+// Name makes a tool name that every model provider accepts from any text. The name of a name is that name.
 func Name(text string) string {
 	name := strings.Trim(strings.Join(strings.FieldsFunc(text, unfit), "_"), "_")
-	if len(name) > MaxName {
-		name = name[:MaxName]
-	}
-	if name == "" {
-		return "tool"
-	}
-	return name
+	return cmp.Or(strings.TrimRight(name[:min(len(name), MaxName)], "_"), "tool")
 }
