@@ -1,8 +1,10 @@
 package schema
 
 import (
+	"errors"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 )
 
@@ -41,6 +43,18 @@ func portablePattern(pattern string) bool {
 		}
 	}
 	return true
+}
+
+// foreignPattern says whether a regular expression may be right, but has what RE2 has not: it looks ahead, refers back,
+// or repeats very often.
+func foreignPattern(pattern string) bool {
+	if len(pattern) > maxPattern {
+		return false
+	}
+	_, err := syntax.Parse(pattern, syntax.Perl)
+	fault, is := errors.AsType[*syntax.Error](err)
+	return is && slices.Contains([]syntax.ErrorCode{syntax.ErrInvalidPerlOp, syntax.ErrInvalidEscape,
+		syntax.ErrInvalidCharRange, syntax.ErrInvalidRepeatSize, syntax.ErrLarge}, fault.Code)
 }
 
 // pythons says whether Python knows an escape sequence.

@@ -51,12 +51,7 @@ func Compile(raw json.RawMessage) (s Schema, err error) {
 	if err != nil {
 		return s, err
 	}
-	walk(document, 0, func(v any, _ int) { // JSON schema says that a draft which is not known may be taken for another
-		s, _ := v.(map[string]any)
-		if draft, is := s["$schema"].(string); is && !drafts.MatchString(draft) {
-			delete(s, "$schema")
-		}
-	})
+	walk(document, 0, func(v any, _ int) { withoutUnread(object(v)) })
 	defer recoverTo(&err)
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
@@ -75,6 +70,24 @@ func Compile(raw json.RawMessage) (s Schema, err error) {
 		return s, err
 	}
 	return Schema{compiled, m}, nil
+}
+
+// withoutUnread takes out of a part what its author may write and nobody here can check: drafts that are not known, and
+// patterns that other languages read.
+func withoutUnread(s map[string]any) {
+	if draft, is := s["$schema"].(string); is && !drafts.MatchString(draft) {
+		delete(s, "$schema")
+	}
+	if pattern, is := s["pattern"].(string); is && foreignPattern(pattern) {
+		delete(s, "pattern")
+	}
+	for pattern := range object(s["patternProperties"]) {
+		if foreignPattern(pattern) {
+			delete(object(s["patternProperties"]), pattern)
+			delete(s, "additionalProperties") // they may fit it
+			delete(s, "unevaluatedProperties")
+		}
+	}
 }
 
 // recoverTo turns a panic of the library into an error: it was not made for hostile schemas.

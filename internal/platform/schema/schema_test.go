@@ -77,6 +77,22 @@ func TestUnusableSchemaIsRefusedByCompile(t *testing.T) {
 	}
 }
 
+// The patterns are those of zod 4: email, iso.duration, emoji and a repetition that RE2 does not count.
+func TestWhatCannotBeReadIsNotChecked(t *testing.T) {
+	for _, pattern := range []string{`^(?!\\.)(?!.*\\.\\.)([A-Za-z0-9_'+\\-\\.]*)[A-Za-z0-9_+-]@x$`, `^P(?!$)(\\d+Y)?$`,
+		`\\p{Extended_Pictographic}`, `^.{1,5000}$`, `(.)\\1`, `\\u{1F600}`} {
+		s := `{"properties":{"a":{"pattern":"` + pattern + `","maxLength":3},"n":{"type":"integer"}},` +
+			`"patternProperties":{"` + pattern + `":{"type":"integer"}},"additionalProperties":false}`
+		require.NoError(t, check(t, s, `{"a":"abc","b":"other"}`), pattern)
+		require.ErrorContains(t, check(t, s, `{"a":"abcd","n":"x"}`), "maxLength", pattern)
+	}
+	require.Error(t, check(t, `{"$schema":"https://json-schema.org/schema#","type":"object"}`, `1`))
+	for _, invalid := range []string{"[", "(", "*"} {
+		_, err := schema.Compile(json.RawMessage(`{"pattern":"` + invalid + `"}`))
+		require.ErrorContains(t, err, "not valid regex")
+	}
+}
+
 func TestExpensiveValueIsRefused(t *testing.T) {
 	require.ErrorContains(t, check(t, `{"type":"integer"}`, `1e999999999`), "an exponent beyond")
 	require.ErrorContains(t, check(t, `{"type":"integer"}`, strings.Repeat("1", 200)), "digits")
