@@ -15,7 +15,8 @@ import (
 // Many models write null, or nothing, for the arguments of a tool that needs none. Each of these calls was refused, and
 // cost another call of the model.
 func TestArgumentsThatSayNothingAreNoneWhereNoneAreNeeded(t *testing.T) {
-	for _, arguments := range []string{`null`, ``, ` `, "\n", "\u00a0", `""`, `" \n"`, ` null `} {
+	for _, arguments := range []string{`null`, ``, ` `, "\n", "\u00a0", `""`, `" \n"`, ` null `, `"null"`,
+		`[]`, `"[]"`, `"{}"`} {
 		for schema, fits := range map[string]bool{
 			`{}`: true, `{"type":"object"}`: true, `{"type":"object","properties":{"n":{"type":"integer"}}}`: true,
 			`{"type":"object","required":["n"]}`: false, `{"type":"object","minProperties":1}`: false,
@@ -43,4 +44,27 @@ func TestArgumentsThatSayNothingAreNoneWhereNoneAreNeeded(t *testing.T) {
 	})
 	r := s.work(t)
 	assert.NotNil(t, r.Answer, "nobody is asked an empty question")
+}
+
+// Ollama's and Zhipu's models write the object as a text (ollama#12413, quarkus-langchain4j#2642).
+func TestArgumentsInATextAreTheObjectInIt(t *testing.T) {
+	for arguments, want := range map[string]string{
+		`"{\"n\": 7}"`: `{"n":7}`, ` "\n{\"n\":7}" `: `{"n":7}`, `"{\"n\""`: "",
+		`"\"{\\\"n\\\":7}\""`: "", `["{}"]`: "", `"x"`: "",
+	} {
+		var made []string
+		s := newStage(&script{says: []turn{calls("a", "act", arguments), says("done")}}, offers(
+			func(_ context.Context, i tool.Invocation) (string, error) {
+				made = append(made, string(i.Arguments))
+				return "ok", nil
+			}))
+		r := s.work(t)
+		require.NotNil(t, r.Answer, r.Failure)
+		if want == "" {
+			assert.Empty(t, made, arguments)
+			continue
+		}
+		assert.Equal(t, []string{want}, made, arguments)
+		assert.JSONEq(t, want, string(r.All[0].Calls[0].Arguments), "so it is journalled, and people see it so")
+	}
 }

@@ -66,7 +66,7 @@ func (s *session) take(
 			if n > 0 && s.Options.OneCall {
 				break
 			}
-			c.Arguments = orNone(ctx, c, request.Tools)
+			c.Arguments = meant(ctx, c, request.Tools)
 			call := callOf(n, c, s.labels)
 			if offer, known := s.find(call.Name); known {
 				call.Source, call.Fingerprint = offer.Source, offer.Fingerprint
@@ -85,16 +85,20 @@ func (s *session) take(
 	return failure
 }
 
-// orNone are the arguments of a call. What says nothing counts as none where the tool needs none: many models write
-// null or an empty text for them.
-func orNone(ctx context.Context, c model.Call, tools []model.ToolSpec) json.RawMessage {
-	text := string(c.Arguments)
+// meant are the arguments of a call. Some models write an object as a text in JSON. What says nothing counts as none
+// where the tool needs none: many models write null, an empty text or an empty list for them.
+func meant(ctx context.Context, c model.Call, tools []model.ToolSpec) json.RawMessage {
+	text := strings.TrimSpace(string(c.Arguments))
 	if inner := ""; json.Unmarshal(c.Arguments, &inner) == nil { // a text in JSON, or null
-		text = inner
+		text = strings.TrimSpace(inner)
+	}
+	if strings.HasPrefix(text, "{") {
+		return json.RawMessage(text)
 	}
 	none := json.RawMessage(`{}`)
+	says := !model.Blank(text) && text != "null" && text != "[]"
 	at := slices.IndexFunc(tools, func(t model.ToolSpec) bool { return t.Name == c.Name })
-	if !model.Blank(text) || at < 0 || schema.Fits(ctx, tools[at].Parameters, none) != nil {
+	if says || at < 0 || schema.Fits(ctx, tools[at].Parameters, none) != nil {
 		return c.Arguments
 	}
 	return none
