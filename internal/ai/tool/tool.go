@@ -425,7 +425,7 @@ func Clip(text string, limit int) string {
 	return strings.ToValidUTF8(text[:limit], "") + "…"
 }
 
-// EnoughText is the limit for failures, and for descriptions of what is no tool, in bytes.
+// EnoughText is the limit for failures, and for descriptions of resources and prompts, in bytes.
 const EnoughText = 2000
 
 // unfit says that a character is none of a tool's name.

@@ -208,7 +208,7 @@ func (m *mender) targets(mended map[string]any) {
 		}
 		done[reference] = true
 	}
-	walk(mended, 0, func(v any, _ int) { // a list of an older JSON schema is no list any more
+	walk(mended, 0, func(v any, _ int) { // older drafts have lists that are mended to one schema
 		s, _ := v.(map[string]any)
 		if text, _ := s["$ref"].(string); done[text] {
 			if _, there := Target(mended, text); !there {

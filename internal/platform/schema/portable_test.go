@@ -79,7 +79,7 @@ func TestAPortableSchemaIsOneOfAnObjectWithMembers(t *testing.T) {
 		`{"type":"object","properties":{"x":{"$ref":"#/oneOf/0"}},"oneOf":[{"properties":{"y":{}}}]}`: `{"type":` +
 			`"object",` +
 			`"properties":{"x":{},"y":{}}}`,
-		// what the draft 2020-12 refuses, or what is said of parts that are not there any more
+		// what the draft 2020-12 refuses, or what describes parts that are gone
 		`{"$id":"#x","$anchor":"1","$recursiveAnchor":true,"$comment":7,"$schema":"https://json-schema.org/v1",` +
 			`"dependencies":{"a":"b"},"dependentRequired":7,"properties":{"a":{"type":"number","multipleOf":0},"b":{` +
 			`"enum":["x","y","x"]},"c":{"unevaluatedProperties":false,"$ref":"other.json"}}}`: `{"type":"object",` +
@@ -208,7 +208,7 @@ func TestMendingIsBounded(t *testing.T) {
 	}
 }
 
-// refused says which provider refuses a portable schema, and why.
+// refused returns which provider refuses a portable schema, and why.
 func refused(portable json.RawMessage) string {
 	plain := schema.PlainNames(portable)
 	simple, _ := schema.Simple(portable)

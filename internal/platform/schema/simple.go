@@ -11,8 +11,8 @@ import (
 
 // Simple is a portable schema for providers that refuse much of JSON schema: it has types, members, items, lists of
 // texts, choices and descriptions. Gemini refuses each other keyword. llama.cpp cannot make a grammar of some patterns
-// and limits. Amazon Nova takes type, properties and required at the top, and no references: note is what the
-// schema said of itself. The result may accept more, as that of [Portable].
+// and limits. Amazon Nova takes type, properties and required at the top, and no references: note is the
+// description of the whole. The result may accept more, as that of [Portable].
 func Simple(portable json.RawMessage) (simple json.RawMessage, note string) {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(PlainNames(portable)))
 	root := object(document)
@@ -63,7 +63,7 @@ func (m *mender) simple(v any, depth int) map[string]any {
 			choices = append(choices, part)
 		}
 	default:
-		choices = nil // they tell of members that the part itself has
+		choices = nil // they are about members that the part itself has
 	}
 	forms := m.forms(choices, depth)
 	text, _ := s["description"].(string)
@@ -126,7 +126,7 @@ func (m *mender) forms(choices []any, depth int) (forms []map[string]any) {
 	return forms
 }
 
-// whole is a part together with what it refers to and what must hold beside it.
+// whole is a part merged with its reference and its allOf.
 func (m *mender) whole(s map[string]any, depth int) map[string]any {
 	parts := list(s["allOf"])
 	if target, there := Target(m.root, s["$ref"]); there {

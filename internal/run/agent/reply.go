@@ -85,8 +85,8 @@ func (s *session) take(
 	return failure
 }
 
-// meant are the arguments of a call. Some models write an object as a text in JSON. What says nothing counts as none
-// where the tool needs none: many models write null, an empty text or an empty list for them.
+// meant are the arguments of a call. Some models write an object as a text in JSON. Where the tool needs none, null,
+// an empty text and an empty list count as none: many models write those.
 func meant(ctx context.Context, c model.Call, tools []model.ToolSpec) json.RawMessage {
 	text := strings.TrimSpace(string(c.Arguments))
 	if inner := ""; json.Unmarshal(c.Arguments, &inner) == nil { // a text in JSON, or null
@@ -96,9 +96,9 @@ func meant(ctx context.Context, c model.Call, tools []model.ToolSpec) json.RawMe
 		return json.RawMessage(text)
 	}
 	none := json.RawMessage(`{}`)
-	says := !model.Blank(text) && text != "null" && text != "[]"
+	empty := model.Blank(text) || text == "null" || text == "[]"
 	at := slices.IndexFunc(tools, func(t model.ToolSpec) bool { return t.Name == c.Name })
-	if says || at < 0 || schema.Fits(ctx, tools[at].Parameters, none) != nil {
+	if !empty || at < 0 || schema.Fits(ctx, tools[at].Parameters, none) != nil {
 		return c.Arguments
 	}
 	return none

@@ -27,7 +27,7 @@ const (
 	Gemini    Provider = "Gemini"               // zed#44875, AstrBot#7572, opencode#2687, openswarm#24
 )
 
-// Refused says why a provider refuses a schema; empty where it takes it.
+// Refused returns why a provider refuses a schema; empty where it takes it.
 func Refused(by Provider, raw json.RawMessage) string {
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	top, is := document.(map[string]any)
@@ -59,7 +59,7 @@ func Refused(by Provider, raw json.RawMessage) string {
 	return rules.part(top, "it", 0)
 }
 
-// notOfDraft says what a schema violates of the draft 2020-12, whichever it names.
+// notOfDraft returns how a schema violates the draft 2020-12, whichever it names.
 func notOfDraft(top map[string]any) string {
 	if err := draft().Validate(top); err != nil {
 		return "JSON schema is invalid: " + err.Error()
@@ -94,7 +94,7 @@ func (r rules) anthropic() string {
 	return r.part(r.top, "it", 0)
 }
 
-// part says why a part is refused.
+// part returns why a part is refused.
 func (r rules) part(v any, at string, depth int) string {
 	s, is := v.(map[string]any)
 	if !is {
@@ -122,7 +122,7 @@ func (r rules) part(v any, at string, depth int) string {
 	return ""
 }
 
-// own says why a part is refused for what it says itself.
+// own returns why a part is refused for its own keywords.
 func (r rules) own(s map[string]any) string {
 	switch {
 	case isOf(s["type"], "object") && s["properties"] == nil:
