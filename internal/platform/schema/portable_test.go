@@ -191,6 +191,9 @@ func TestMendingIsBounded(t *testing.T) {
 			many(60, `{"$ref":"#/$defs/c"}`) + `]},"c":{"allOf":[` + many(60, `{"$ref":"#/$defs/d"}`) + `]},"d":{}}}`,
 		"wide": `{"anyOf":[` + many(600, `{"$ref":"#/$defs/a"}`) + `],"$defs":{"a":{"properties":{` +
 			strings.Join(wide, ",") + `}}}}`,
+		"choices": `{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[` + many(60, `{"$ref":"#/$defs/b"}`) +
+			`]},"b":{"anyOf":[` + many(60, `{"$ref":"#/$defs/c"}`) + `]},"c":{"oneOf":[` + many(60, `{"$ref":"#/$defs/d"}`) +
+			`]},"d":{"allOf":[` + many(60, `{"$ref":"#/$defs/e"}`) + `]},"e":{"type":["string","array","object"]}}}`,
 		"names": `{"allOf":[{"required":[` + many(9000, `"a"`) + `]},{"$ref":"#/allOf/0"}]}`,
 		"large": `{"description":"` + strings.Repeat("x", schema.MaxSize) + `"}`,
 	} {
@@ -202,6 +205,12 @@ func TestMendingIsBounded(t *testing.T) {
 				assert.NoError(t, err)
 			})
 			assert.Less(t, allocs, 500_000.0)
+			below := json.RawMessage(strings.Replace(`{"type":"object","properties":{"a":X},`+is[1:], "X", is, 1))
+			for _, one := range []json.RawMessage{got, json.RawMessage(is), below} {
+				allocs = testing.AllocsPerRun(1, func() { simple, _ := schema.Simple(one); got = simple })
+				assert.Less(t, allocs, 500_000.0)
+				assert.LessOrEqual(t, len(got), 2*schema.MaxSize)
+			}
 			assert.LessOrEqual(t, len(got), 2*schema.MaxSize)
 			assert.Contains(t, string(got), `"type":"object"`)
 		})

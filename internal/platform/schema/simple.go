@@ -37,6 +37,9 @@ const (
 
 // simple is a part as a simple one.
 func (m *mender) simple(v any, depth int) map[string]any {
+	if m.left--; m.left < 0 {
+		return map[string]any{"type": "string"}
+	}
 	s := m.whole(object(v), 0)
 	if reference, is := object(v)["$ref"].(string); is {
 		if slices.Contains(m.open, reference) { // it refers to itself: once is enough
@@ -48,7 +51,8 @@ func (m *mender) simple(v any, depth int) map[string]any {
 	types := typesOf(s["type"])
 	choices := slices.Concat(list(s["anyOf"]), list(s["oneOf"]))
 	switch {
-	case len(types) == 0 && len(choices) == 0:
+	case len(types) == 0 && (len(choices) == 0 || depth > maxNested):
+		choices = nil
 		types = []string{guessed(s)}
 	case len(types) == 0:
 	case len(types) > 1:
@@ -143,6 +147,9 @@ func (m *mender) whole(s map[string]any, depth int) map[string]any {
 	}
 	var all any = map[string]any{}
 	for _, one := range parts {
+		if m.left--; m.left < 0 {
+			break
+		}
 		all = m.both(all, m.whole(object(one), depth+1))
 	}
 	return object(m.both(all, own))
@@ -170,8 +177,7 @@ func guessed(s map[string]any) string {
 // ofType is a part of one type.
 func (m *mender) ofType(of string, s map[string]any, depth int) map[string]any {
 	out := map[string]any{"type": of}
-	m.left--
-	deep := depth > maxNested || m.left < 0
+	deep := depth > maxNested
 	switch of {
 	case "null":
 		return map[string]any{"type": "string", "nullable": true}
