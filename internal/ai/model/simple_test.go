@@ -43,7 +43,8 @@ func refusal(status int, words string) error {
 func TestToolsThatAreRefusedAreDescribedInSimplerWords(t *testing.T) {
 	parameters := json.RawMessage(`{"$schema":"http://json-schema.org/draft-07/schema#","title":"T","type":"object",` +
 		`"properties":{"kind":{"const":"a"},"n":{"type":["integer","null"],"exclusiveMinimum":0},"to":{"$ref":` +
-		`"#/$defs/person"},"odata $x":{"type":"array"}},"required":["kind","to"],"additionalProperties":false,"$defs":` +
+		`"#/$defs/person"},"odata $x":{"type":"array"}},"required":["kind","to"],"additionalProperties":false,` +
+		`"$defs":` +
 		`{"person":{"type":"object","description":"who","properties":{"mail":{"type":"string","format":"email"},` +
 		`"boss":{"$ref":"#/$defs/person"}},"required":["mail"]}}}`)
 	long := strings.Repeat("wörds ", 300)

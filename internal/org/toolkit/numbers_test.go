@@ -76,7 +76,9 @@ func TestAToolKeepsItsNameInAnyListOfItsServer(t *testing.T) {
 	long := strings.Repeat("x", tool.MaxName)
 	pool := []string{
 		"天気", "株価", "ニュース", "tool", "tool_2", "a.b", "a_b", "a b", "a_b_2", "a/b", "_a_b_", long, long + "1",
-		long + "2", long[:62] + "_2", long[:63] + " y", long[:62] + "__y", "-", "--", "_", "ask_user", "ask_user_2", "search", "ask.user", "é", "!", "A.b",
+		long + "2", long[:62] + "_2", long[:63] + " y", long[:62] + "__y",
+		"-", "--", "_", "ask_user",
+		"ask_user_2", "search", "ask.user", "é", "!", "A.b",
 	}
 	for _, requests := range []bool{false, true} {
 		for seed := range uint64(40) {

@@ -45,8 +45,8 @@ func portablePattern(pattern string) bool {
 	return true
 }
 
-// foreignPattern reports whether a regular expression may be right, but has what RE2 has not: it looks ahead, refers back,
-// or repeats very often.
+// foreignPattern reports whether a regular expression may be right, but has what RE2 has not: it looks ahead, refers
+// back, or repeats very often.
 func foreignPattern(pattern string) bool {
 	if len(pattern) > maxPattern {
 		return false

@@ -191,8 +191,9 @@ func TestMendingIsBounded(t *testing.T) {
 			many(60, `{"$ref":"#/$defs/c"}`) + `]},"c":{"allOf":[` + many(60, `{"$ref":"#/$defs/d"}`) + `]},"d":{}}}`,
 		"wide": `{"anyOf":[` + many(600, `{"$ref":"#/$defs/a"}`) + `],"$defs":{"a":{"properties":{` +
 			strings.Join(wide, ",") + `}}}}`,
-		"choices": `{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[` + many(60, `{"$ref":"#/$defs/b"}`) +
-			`]},"b":{"anyOf":[` + many(60, `{"$ref":"#/$defs/c"}`) + `]},"c":{"oneOf":[` + many(60, `{"$ref":"#/$defs/d"}`) +
+		"choices": `{"properties":{"a":{"$ref":"#/$defs/a"}},"$defs":{"a":{"anyOf":[` +
+			many(60, `{"$ref":"#/$defs/b"}`) + `]},"b":{"anyOf":[` + many(60, `{"$ref":"#/$defs/c"}`) +
+			`]},"c":{"oneOf":[` + many(60, `{"$ref":"#/$defs/d"}`) +
 			`]},"d":{"allOf":[` + many(60, `{"$ref":"#/$defs/e"}`) + `]},"e":{"type":["string","array","object"]}}}`,
 		"names": `{"allOf":[{"required":[` + many(9000, `"a"`) + `]},{"$ref":"#/allOf/0"}]}`,
 		"large": `{"description":"` + strings.Repeat("x", schema.MaxSize) + `"}`,
@@ -237,10 +238,11 @@ func refused(portable json.RawMessage) string {
 
 func TestASimpleSchemaIsWhatAStrictProviderTakes(t *testing.T) {
 	for is, want := range map[string]string{
-		`{"type":"object","title":"T","description":"Sends.","properties":{},"additionalProperties":false}`: `{"type":` +
-			`"object","properties":{}}`,
-		`{"properties":{"a":{"const":"x"},"b":{"enum":[1,2]},"c":{"enum":["","y",null]},"d":{"type":"string","format":` +
-			`"date-time","pattern":"x","maxLength":7},"e":{"type":"string","format":"uri"},"f":{},"g":{"additional` +
+		`{"type":"object","title":"T","description":"Sends.","properties":{},"additionalProperties":false}`: `{` +
+			`"type":"object","properties":{}}`,
+		`{"properties":{"a":{"const":"x"},"b":{"enum":[1,2]},"c":{"enum":["","y",null]},"d":{"type":"string",` +
+			`"format":"date-time","pattern":"x","maxLength":7},"e":{"type":"string","format":"uri"},"f":{},` +
+			`"g":{"additional` +
 			`Properties":{"type":"string"}}},"required":["a","z"]}`: `{"type":"object","properties":{"a":{"type":` +
 			`"string","enum":["x"]},"b":{"type":"number"},"c":{"type":"string"},"d":{"type":"string","format":` +
 			`"date-time"},"e":{"type":"string"},"f":{"type":"string"},"g":{"type":"object","properties":{}}},` +
@@ -252,9 +254,10 @@ func TestASimpleSchemaIsWhatAStrictProviderTakes(t *testing.T) {
 			`"nullable":true,"description":"B."},"c":{"anyOf":[{"type":"integer","description":"C."},{"type":"array",` +
 			`"items":{"type":"string"},"description":"C."}]},"d":{"anyOf":[{"type":"string"},{"type":"number"}]},` +
 			`"e":{"type":"string","nullable":true},"f":{"type":"string"}}}`,
-		`{"properties":{"a":{"$ref":"#/$defs/node","description":"A."}},"$defs":{"node":{"type":"object","description":` +
-			`"N.","properties":{"next":{"$ref":"#/$defs/node"},"all":{"allOf":[{"$ref":"#/$defs/x"},{"properties":{"y":` +
-			`{"type":"string"}}}]}}},"x":{"properties":{"x":{"type":"boolean"}},"required":["x"]}}}`: `{"type":` +
+		`{"properties":{"a":{"$ref":"#/$defs/node","description":"A."}},"$defs":{"node":{"type":"object",` +
+			`"description":"N.","properties":{"next":{"$ref":"#/$defs/node"},"all":{"allOf":[{"$ref":"#/$defs/x"},{` +
+			`"properties":{"y":{"type":"string"}}}]}}},"x":{"properties":{"x":{"type":"boolean"}},` +
+			`"required":["x"]}}}`: `{"type":` +
 			`"object","properties":{"a":{"type":"object","description":"A.","properties":{"next":{"type":"object",` +
 			`"description":"N.","properties":{}},"all":{"type":"object","properties":{"x":{"type":"boolean"},"y":{` +
 			`"type":"string"}},"required":["x"]}}}}}`,

@@ -16,7 +16,8 @@ type oddly struct{ *rand.Rand }
 func pick[T any](o oddly, list ...T) T { return list[o.IntN(len(list))] }
 
 var oddKeywords = []string{
-	"type", "type", "properties", "properties", "items", "items", "required", "enum", "const", "anyOf", "oneOf", "allOf",
+	"type", "type", "properties", "properties", "items", "items", "required", "enum", "const", "anyOf", "oneOf",
+	"allOf",
 	"not", "if", "then", "else", "$ref", "$ref", "$defs", "definitions", "additionalProperties", "patternProperties",
 	"propertyNames", "prefixItems", "contains", "pattern", "format", "minimum", "exclusiveMinimum", "maxLength",
 	"multipleOf", "description", "title", "default", "examples", "nullable", "$schema", "$id", "$anchor", "$comment",

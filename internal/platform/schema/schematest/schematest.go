@@ -159,7 +159,7 @@ func (r rules) own(s map[string]any) string {
 // notPython matches expressions that the re module of Python does not read, of those in schemas.
 var notPython = regexp.MustCompile(`\\[pPzZ]|\(\?<[a-z]|\\u\{`)
 
-// geminis are the keywords of Gemini's Schema. Its parser refuses each other member: "Unknown name … Cannot find field".
+// geminis are the keywords of Gemini's Schema. Its parser refuses each other member: "Unknown name".
 var geminis = []string{
 	"type", "format", "title", "description", "nullable", "enum", "maxItems", "minItems", "properties", "required",
 	"minProperties", "maxProperties", "minLength", "maxLength", "pattern", "example", "anyOf", "propertyOrdering",
