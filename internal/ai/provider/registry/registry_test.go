@@ -1,17 +1,23 @@
 package registry_test
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/provider/registry"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/setting"
@@ -42,6 +48,35 @@ func TestEachSettingAddsItsProvider(t *testing.T) {
 			assert.Equal(t, "the key", *s.Secret(p.Key))
 		}
 	}
+}
+
+// The words are Gemini's (zed#44875). Its API behind OpenAI's knows few keywords of JSON schema.
+func TestAModelThatRefusesItsToolsIsSentSimplerOnes(t *testing.T) {
+	var requests atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		requests.Add(1)
+		if body, _ := io.ReadAll(r.Body); strings.Contains(string(body), `"const"`) {
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = io.WriteString(w, `{"error":{"code":400,"message":"Invalid JSON payload received. Unknown name `+
+				`\"const\" at 'tools[0].function_declarations[0].parameters': Cannot find field."}}`)
+			return
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"Hi"},"finish_reason":"stop"}]}`+"\n\n")
+	}))
+	defer server.Close()
+	s, err := setting.Read([]string{"OPENAI_BASE_URL=" + server.URL})
+	require.NoError(t, err)
+	models, err := registry.Models(t.Context(), s, host.System())
+	require.NoError(t, err)
+	parameters := json.RawMessage(`{"type":"object","properties":{"a":{"const":"x"}}}`)
+	request := model.Request{Name: "gemini-flash", Tools: []model.ToolSpec{{Name: "f", Parameters: parameters}}}
+	for range 2 {
+		reply, err := models["openai"].Converse(t.Context(), request, func(string) {})
+		require.NoError(t, err)
+		assert.Equal(t, "Hi", reply.Text)
+	}
+	assert.EqualValues(t, 3, requests.Load(), "it is remembered")
 }
 
 // A function that only lists models has a cold start, which grows with what it links.
