@@ -240,7 +240,7 @@ func TestASimpleSchemaIsWhatAStrictProviderTakes(t *testing.T) {
 	for is, want := range map[string]string{
 		`{"type":"object","title":"T","description":"Sends.","properties":{},"additionalProperties":false}`: `{` +
 			`"type":"object","properties":{}}`,
-		`{"properties":{"a":{"const":"x"},"b":{"enum":[1,2]},"c":{"enum":["","y",null]},"d":{"type":"string",` +
+		`{"properties":{"a":{"const":"x"},"b":{"enum":[1,2]},"c":{"enum":["","y"]},"d":{"type":"string",` +
 			`"format":"date-time","pattern":"x","maxLength":7},"e":{"type":"string","format":"uri"},"f":{},` +
 			`"g":{"additional` +
 			`Properties":{"type":"string"}}},"required":["a","z"]}`: `{"type":"object","properties":{"a":{"type":` +
