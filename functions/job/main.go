@@ -22,7 +22,8 @@ func main() {
 		ingester := &ingest.Ingester{Knowledge: k, Log: p.Log} // for its jobs, which ask no model and fetch nothing
 		remover := &removal.Remover{
 			Executor: p.Executor, Store: p.Store, Host: p.Host, Index: k.Index, More: ingester.Jobs(),
-			Rollups: &analytics.Analytics{Store: p.Store, Host: p.Host, Log: p.Log},
+			Rollups:      &analytics.Analytics{Store: p.Store, Host: p.Host, Log: p.Log},
+			DeliveryDays: p.Settings.WebhookDays,
 		}
 		return trigger.Messages(p.Queues[events.NudgeJob], p.Log, p.Nudges(remover.Handle)), nil
 	})

@@ -12,9 +12,11 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/intake"
 	"agentplatform/internal/run/worker"
 	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/record"
 	"agentplatform/internal/store/rollup"
 	"agentplatform/internal/store/table"
 )
@@ -132,6 +134,29 @@ func TestRetentionRemovesOldRunsAndKeepsTheLedger(t *testing.T) {
 	w.run(w.now.Add(5*24*time.Hour), func() {})
 	assert.True(t, w.checker.isGone(run))
 	assert.Contains(t, w.checker.ledger, run)
+}
+
+func TestRetentionRemovesOldDeliveriesAndKeepsTheirRun(t *testing.T) {
+	w, _ := calm(t, func(w *world) { w.processes[0].remover.DeliveryDays = 2 }, "hello")
+	d, run, id := w.processes[0], "", ""
+	administer(t, w, 36*time.Hour, func(ctx context.Context, _ *tenant.Tenants) {
+		posted, err := d.intake.Post(ctx, w.people[0], intake.Message{AgentID: w.agents[0], Text: "hello",
+			CallbackURL: "https://receiver.example/"})
+		must(err)
+		run = posted.Run.RunID
+	})
+	require.Len(t, w.checker.hooks, 1, "not yet")
+	for _, h := range w.checker.hooks {
+		assert.Equal(t, record.DeliveryDelivered, h.State)
+		id = h.DeliveryID
+	}
+	administer(t, w, 5*24*time.Hour, func(context.Context, *tenant.Tenants) {})
+	assert.Empty(t, w.checker.hooks)
+	assert.False(t, w.checker.isGone(run))
+	administer(t, w, time.Minute, func(ctx context.Context, _ *tenant.Tenants) {
+		_, err := d.sender.Redeliver(ctx, w.people[0].Scope(), id, true)
+		assert.True(t, problem.Is(err, "not_found"), "%v", err)
+	})
 }
 
 func TestRemovingAnOrganizationKeepsItsLedger(t *testing.T) {

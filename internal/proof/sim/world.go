@@ -324,7 +324,7 @@ func (w *world) deploy(name string) {
 	}
 	d.sweeper = &sweep.Sweeper{Executor: d.executor, Store: d.store, Queue: &portal{w, p}, Host: m, Log: log}
 	d.sender = &webhook.Sender{Store: d.store, Host: m, Client: &postman{w, p, m}, Log: log, Secret: "s"}
-	d.remover = &removal.Remover{Executor: d.executor, Store: d.store, Host: m}
+	d.remover = &removal.Remover{Executor: d.executor, Store: d.store, Host: m, DeliveryDays: 90}
 	if w.library != nil {
 		d.ingester = w.library.ingester(d, log)
 		d.remover.Index, d.remover.More = d.ingester.Index, d.ingester.Jobs()

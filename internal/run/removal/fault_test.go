@@ -113,6 +113,24 @@ var moreRemovals = map[string]removalOf{
 		_, err := e.store.Link(e.Context(), e.late)
 		assert.True(e, problem.Is(err, "not_found"))
 	}},
+	"deliveries that are too old": {func(e *estate) (string, error) {
+		tx := e.store.Begin("deliveries")
+		for n := range 2 {
+			tx.NewDelivery(e.Context(), record.Delivery{RunID: e.ours.old.RunID, Sequence: 900 + n,
+				DeliveryID: record.DeliveryID(e.ours.old.RunID, 900+n), Organization: e.ours.organization,
+				State: record.DeliveryFailed, Body: strings.Repeat("x", 9<<10*n),
+				Attempts: []record.DeliveryAttempt{{At: e.Now()}}})
+		}
+		e.remover.DeliveryDays, e.ahead = 1, e.ahead+25*time.Hour
+		return record.DerivedID("retention", e.ours.organization), tx.Commit(e.Context())
+	}, func(e *estate) {
+		rows, err := e.store.DeliveriesOfRun(e.Context(), record.System(), e.ours.old.RunID)
+		require.NoError(e, err)
+		assert.Empty(e, rows)
+		assert.False(e, e.hasBlobs("documents/hook/"))
+		_, there := e.run(e.ours.old.RunID)
+		assert.True(e, there, "its run is kept")
+	}},
 	"a file that nobody has taken hold of": {func(e *estate) (string, error) {
 		e.ahead += 25 * time.Hour
 		return record.FileNudge(e.ours.a.unheld.ID), nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,9 @@ import (
 
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/host"
+	"agentplatform/internal/proof/faulttable"
+	"agentplatform/internal/run/webhook"
 	"agentplatform/internal/store/record"
 )
 
@@ -124,6 +128,93 @@ func TestRetentionDeletesRunsThatAreTooOld(t *testing.T) {
 }
 
 const daily = 24 * time.Hour
+
+// Deliveries whose last attempt is older than the retention are deleted daily, with large bodies, also where runs are
+// kept. Those that are to be sent stay, and do not keep later ones from being deleted.
+func TestRetentionDeletesDeliveriesThatAreTooOld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := newOffice(t)
+		put(o, catalog.Organization{ID: "o"})
+		o.remover.DeliveryDays = 90
+		now := o.Now()
+		at := func(days int) time.Time { return now.AddDate(0, 0, -days) }
+		made := uint64(0)
+		deliver := func(organization string, began time.Time, h record.Delivery, attempts ...time.Time) record.Delivery {
+			made++
+			h.RunID, h.Sequence, h.Organization = host.FormatID(began, made), 1, organization
+			h.DeliveryID = record.DeliveryID(h.RunID, 1)
+			for _, at := range attempts {
+				h.Attempts = append(h.Attempts, record.DeliveryAttempt{At: at})
+			}
+			tx := o.store.Begin(o.NewID())
+			tx.NewDelivery(t.Context(), h)
+			require.NoError(t, tx.Commit(t.Context()))
+			return h
+		}
+		const ended = record.DeliveryDelivered
+		large := strings.Repeat("x", 9<<10)
+		pending := record.Delivery{State: record.DeliveryPending, Body: large, NextAttempt: now.Add(time.Hour)}
+		asked := record.Delivery{State: ended, Redeliver: true, NextAttempt: now.Add(time.Hour)}
+		kept := []record.Delivery{
+			deliver("another", at(100), record.Delivery{State: ended}, at(100)),
+			deliver("o", at(100), record.Delivery{State: ended}, at(100), at(90).Add(time.Second)),
+			deliver("o", at(100), pending, at(100)),
+			deliver("o", at(100), asked, at(100)),
+			deliver("o", at(89), record.Delivery{State: ended}, at(89)),
+		}
+		var gone []record.Delivery
+		for range piece {
+			gone = append(gone, deliver("o", at(92), record.Delivery{State: ended}, at(91)))
+		}
+		gone = append(gone, deliver("o", at(92), record.Delivery{State: record.DeliveryFailed, Body: large}, at(91)))
+		require.Len(t, o.blobs.Keys(), 2)
+		job := o.begin(record.Job{Kind: record.Retention, Subject: "o"})
+		assert.Equal(t, time.Millisecond, o.handle(job))
+		assert.Zero(t, o.handle(job))
+		assert.Empty(t, o.job(job).Cursor)
+		o.drain()
+		for _, h := range append(kept, gone...) {
+			_, found, err := o.store.DeliveryAt(t.Context(), h.RunID, h.Sequence)
+			require.NoError(t, err)
+			assert.Equal(t, slices.ContainsFunc(kept, func(k record.Delivery) bool { return k.RunID == h.RunID }), found)
+		}
+		require.Len(t, o.blobs.Keys(), 1)
+		assert.Contains(t, o.blobs.Keys()[0], kept[2].RunID)
+		o.remover.DeliveryDays, o.ahead = 0, 1000*daily
+		assert.Zero(t, o.handle(job))
+		_, found, err := o.store.DeliveryAt(t.Context(), kept[4].RunID, 1)
+		require.NoError(t, err)
+		assert.True(t, found, "0 is for ever")
+	})
+}
+
+// A client that asks for a redelivery while old deliveries are deleted gets it.
+func TestARedeliveryIsFasterThanTheRetention(t *testing.T) {
+	o := newOffice(t)
+	put(o, catalog.Organization{ID: "o"})
+	o.remover.DeliveryDays = 1
+	run := host.FormatID(o.Now().Add(-3*daily), 1)
+	tx := o.store.Begin("made")
+	tx.NewDelivery(t.Context(), record.Delivery{DeliveryID: record.DeliveryID(run, 1), RunID: run, Sequence: 1,
+		Organization: "o", State: record.DeliveryFailed,
+		Attempts: []record.DeliveryAttempt{{At: o.Now().Add(-2 * daily)}}})
+	require.NoError(t, tx.Commit(t.Context()))
+	job := o.begin(record.Job{Kind: record.Retention, Subject: "o"})
+	items := &faulttable.Table{Inner: o.items}
+	o.remover.Store = record.New(items, o.blobs, o)
+	items.Overtake(func() {
+		sender := &webhook.Sender{Store: o.store, Host: o}
+		_, err := sender.Redeliver(t.Context(), record.Of("o"), record.DeliveryID(run, 1), false)
+		require.NoError(t, err)
+	})
+	o.handle(job)
+	for range 2 {
+		e, found, err := o.store.DeliveryAt(t.Context(), run, 1)
+		require.NoError(t, err)
+		require.True(t, found && e.Value.Redeliver)
+		o.handle(job)
+	}
+}
 
 // A duplicate wake-up message does not do a daily job twice; a sweep's is valid for the next hour.
 func TestRetentionRunsOnceADay(t *testing.T) {

@@ -34,6 +34,8 @@ type Remover struct {
 	// wait until the next piece, or [record.JobDone].
 	More    map[record.JobKind]func(ctx context.Context, j *record.Job) (wait time.Duration, err error)
 	Rollups Rollups // nil where nothing is rolled up
+	// DeliveryDays is for how many days after their last attempt deliveries are kept; 0: as long as their run.
+	DeliveryDays int
 }
 
 // Rollups are what organizations' ledgers add up to, as they are kept.
@@ -505,7 +507,8 @@ func (r *Remover) daily(ctx context.Context, j *record.Job) (wait time.Duration,
 	return daily, nil
 }
 
-// retention deletes, once a day, ended runs that are older than the organization keeps them.
+// retention deletes, once a day, ended runs that are older than the organization keeps them, and deliveries that ended
+// longer ago than the deployment keeps them.
 func (r *Remover) retention(ctx context.Context, j *record.Job) (wait time.Duration, err error) {
 	o, err := record.Resource[catalog.Organization](ctx, r.Store, record.System(), j.Organization)
 	switch {
@@ -513,28 +516,63 @@ func (r *Remover) retention(ctx context.Context, j *record.Job) (wait time.Durat
 		return done, nil
 	case err != nil:
 		return 0, err
-	case o.Value.RetentionDays == 0:
-		j.Cursor = ""
-		return daily, nil
 	}
-	before := r.Host.Now().AddDate(0, 0, -o.Value.RetentionDays)
+	runs := func(after string) (string, error) { return r.oldRuns(ctx, o.Value, after) }
+	deliveries := func(after string) (string, error) { return r.oldDeliveries(ctx, j.Organization, after) }
 	j.Cursor, err = upToTen(j.Cursor, func(after string) (string, error) {
-		page, err := r.Store.OldRunsOfOrganization(ctx, j.Organization, after, pageSize)
-		for _, e := range page.Rows {
-			if e.Value.CreatedAt.After(before) { // the listing is by age: none further on is older
-				return "", nil
-			}
-			if !e.Value.Status.Terminal() || e.Value.FinishedAt.After(before) {
-				continue
-			}
-			if err := r.erase(ctx, e, false); err != nil {
-				return "", err
-			}
-		}
-		return page.Next, err
+		return inPhases(after, phase{"", runs}, phase{"deliveries:", deliveries})
 	})
 	if err != nil || j.Cursor != "" {
 		return 0, err
 	}
 	return daily, nil
+}
+
+// oldRuns deletes those runs of a page that have outlived their retention. The listing is by age.
+func (r *Remover) oldRuns(ctx context.Context, o catalog.Organization, after string) (next string, err error) {
+	if o.RetentionDays == 0 {
+		return "", nil
+	}
+	before := r.Host.Now().AddDate(0, 0, -o.RetentionDays)
+	page, err := r.Store.OldRunsOfOrganization(ctx, o.ID, after, pageSize)
+	for _, e := range page.Rows {
+		if e.Value.CreatedAt.After(before) { // none further on is older
+			return "", nil
+		}
+		if !e.Value.Status.Terminal() || e.Value.FinishedAt.After(before) {
+			continue
+		}
+		if err := r.erase(ctx, e, false); err != nil {
+			return "", err
+		}
+	}
+	return page.Next, err
+}
+
+// oldDeliveries deletes those deliveries of a page that have outlived their retention. The listing is by the age of
+// their runs.
+func (r *Remover) oldDeliveries(ctx context.Context, organization, after string) (next string, err error) {
+	if r.DeliveryDays == 0 {
+		return "", nil
+	}
+	before := r.Host.Now().AddDate(0, 0, -r.DeliveryDays)
+	page, err := r.Store.OldDeliveries(ctx, organization, after, pageSize)
+	if err != nil {
+		return "", err
+	}
+	tx, some := r.Store.Begin(r.Host.NewID()), false
+	for _, e := range page.Rows {
+		if host.TimeOf(e.Value.RunID).After(before) { // none further on is older
+			page.Next = ""
+			break
+		}
+		if e.Value.EndedBefore(before) {
+			tx.DeleteDelivery(e)
+			some = true
+		}
+	}
+	if !some {
+		return page.Next, nil
+	}
+	return page.Next, tx.Commit(ctx)
 }

@@ -43,6 +43,12 @@ type Delivery struct {
 // Address is where the delivery goes, or went.
 func (h Delivery) Address() string { return cmp.Or(h.CallbackURL, h.PushedTo) }
 
+// EndedBefore says whether the last attempt of the delivery was before a time, and none is to follow.
+func (h Delivery) EndedBefore(at time.Time) bool {
+	return h.State != DeliveryPending && !h.Redeliver && len(h.Attempts) > 0 &&
+		h.Attempts[len(h.Attempts)-1].At.Before(at)
+}
+
 // DeliveryState is the state of a delivery.
 type DeliveryState string
 
@@ -134,6 +140,22 @@ func (s *Store) DeliveryBody(ctx context.Context, h Delivery) ([]byte, error) {
 // Deliveries lists an organization's deliveries, newest first. after is Page.Next of the page before.
 func (s *Store) Deliveries(ctx context.Context, scope Scope, after string, limit int) (Page[DeliveryEntity], error) {
 	return listed[Delivery](ctx, s, scope, "hooks/"+scope.organization, after, limit)
+}
+
+// OldDeliveries lists an organization's deliveries, oldest first, for retention.
+func (s *Store) OldDeliveries(ctx context.Context, owner, after string, limit int) (Page[DeliveryEntity], error) {
+	return listedIn[Delivery](ctx, s, System(), table.ByOwner,
+		table.Range{Part: "hooks/" + owner, After: after, Limit: limit})
+}
+
+// DeleteDelivery deletes a delivery on condition that it is as it was read, and adds the job that deletes its body.
+func (tx *Tx) DeleteDelivery(e DeliveryEntity) {
+	h := e.Value
+	tx.delete(DeliveryKey(h.RunID, h.Sequence), table.VersionIs(e.version))
+	if h.BodyBlob != "" {
+		tx.PutJob(Fresh(Job{ID: DerivedID("blob", h.BodyBlob), Organization: h.Organization, Kind: RemoveBlob,
+			Subject: h.BodyBlob, Due: tx.store.host.Now()}))
+	}
 }
 
 // DeliveriesOfRun reads a run's deliveries, newest first, at most 1000.

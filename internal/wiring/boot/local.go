@@ -353,7 +353,8 @@ func (l *Local) background(w *worker.Worker, hooks *webhook.Sender, ingester *in
 	sweeper := &sweep.Sweeper{Executor: l.executor, Store: l.store, Queue: l.queues, Host: machine, Log: l.log}
 	remover := &removal.Remover{
 		Executor: l.executor, Store: l.store, Host: machine, Index: ingester.Index, More: ingester.Jobs(),
-		Rollups: &analytics.Analytics{Store: l.store, Host: machine, Log: l.log},
+		Rollups:      &analytics.Analytics{Store: l.store, Host: machine, Log: l.log},
+		DeliveryDays: l.Settings.WebhookDays,
 	}
 	ctx, cancel := context.WithCancel(trace.With(context.Background(), l.tracer))
 	l.stop = cancel
