@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"cmp"
+	"context"
 	"net"
 	"net/http"
 	"strconv"
@@ -36,7 +37,7 @@ func (s *Server) admitted(next http.Handler) http.Handler {
 // admit finds who sends the request and counts it against that key, or against the address when there is none. From
 // here on an operator that names an organization is an admin of that one.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
-	p, err := s.Tenants.Authenticate(r.Context(), bearer(r))
+	p, err := s.sender(r, c)
 	perMinute, burst := s.Tenants.RateOf(p)
 	limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
 	if err != nil {
@@ -50,6 +51,31 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 		c.Principal, err = s.Tenants.ActIn(r.Context(), p, strings.Join(named, ","))
 	}
 	return err
+}
+
+// sender is the principal of a request: of its Authorization or, where a file's bytes are sent without one, of the token
+// in the address that was made for it.
+func (s *Server) sender(r *http.Request, c *Call) (tenant.Principal, error) {
+	token := r.URL.Query().Get(uploadToken)
+	if c.pattern != "PUT "+Base+FileContent || token == "" || r.Header.Get("Authorization") != "" {
+		return s.Tenants.Authenticate(r.Context(), bearer(r))
+	}
+	file, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Base+"/files/"), "/")
+	return s.Tenants.Uploader(r.Context(), token, file)
+}
+
+// FileContent is the path to which a file's bytes are sent, uploadToken the parameter of its query that makes it an
+// address for clients without a key.
+const (
+	FileContent = "/files/{id}/content"
+	uploadToken = "token"
+)
+
+// UploadURL is the address to which whoever has it may send the bytes of a file.
+func (s *Server) UploadURL(ctx context.Context, p tenant.Principal, file string) (string, error) {
+	token, err := s.Tenants.UploadToken(ctx, p, file)
+	return strings.TrimSuffix(s.PublicURL, "/") + Base + strings.Replace(FileContent, "{id}", file, 1) + "?" +
+		uploadToken + "=" + token, err
 }
 
 // organizationHeader names the organization that an operator acts in.

@@ -112,6 +112,53 @@ func fileScenarios() []Story {
 			x.put(a.text("file_id"), strings.NewReader("again")).problem(409, "conflict")
 			assert.Equal(x, "hello", x.get("/files/"+a.text("file_id")).is(200).raw)
 		}},
+		{Name: "files/the address to send one to is good for its file and size alone", Run: func(x *Actor) {
+			send := func(url, bytes string) reply {
+				r, err := http.NewRequestWithContext(x.Context(), http.MethodPut, url, strings.NewReader(bytes))
+				require.NoError(x, err)
+				return x.do(r)
+			}
+			announce := func(about object) (id, url string) {
+				a := x.post("/files", about).is(201)
+				return a.text("file_id"), a.text("upload", "url")
+			}
+			id, url := announce(object{"name": "a.txt"})
+			other, _ := announce(object{"name": "b.txt"})
+			path, token, found := strings.Cut(url, "?")
+			require.True(x, found)
+			for _, wrong := range []string{path, path + "?", strings.Replace(url, id, other, 1), url[:len(url)-1],
+				url + "x", path + "?token=x&" + token, path + "/../../" + other + "/content?" + token} {
+				assert.Contains(x, []int{401, 404}, send(wrong, "EVIL").status, wrong)
+			}
+			send(url, "good").is(200)
+			send(url, "again").problem(409, "conflict")
+			assert.Equal(x, "good", x.get("/files/"+id).is(200).raw)
+			x.get("/files/"+other).problem(404, "not_found")
+			nobody := x.with("")
+			nobody.get("/files/"+id+"?"+token).problem(401, "missing_api_key")
+			nobody.post("/files?"+token, object{"name": "c"}).problem(401, "missing_api_key")
+			_, secret, _ := strings.Cut(token, "=")
+			bearer := x.with(secret)
+			bearer.get("/me").problem(403, "insufficient_permission")
+			bearer.get("/files/"+id).problem(403, "insufficient_permission")
+		}},
+		{Name: "files/one that was announced with its size has that size", Run: func(x *Actor) {
+			a := x.post("/files", object{"name": "a.txt", "size": 5}).is(201)
+			if !strings.Contains(a.text("upload", "url"), "/content?token=") {
+				return // a bucket's address: the bucket's own tests hold its size
+			}
+			send := func(body io.Reader) reply {
+				r, err := http.NewRequestWithContext(x.Context(), http.MethodPut, a.text("upload", "url"), body)
+				require.NoError(x, err)
+				return x.do(r)
+			}
+			for _, wrong := range []string{"", "four", "sixsix"} {
+				send(strings.NewReader(wrong)).names("body")
+				send(io.MultiReader(strings.NewReader(wrong))).names("body") // of no known length
+			}
+			send(io.MultiReader(strings.NewReader("fives"))).is(200)
+			assert.Equal(x, "fives", x.get("/files/"+a.text("file_id")).is(200).raw)
+		}},
 		{Name: "files/what says of itself that it is no media type", Run: func(x *Actor) {
 			for _, kind := range []string{"6", "text/plain\r\nX-A: b"} {
 				x.post("/files", object{"name": "a", "content_type": kind}).names("body.content_type")

@@ -72,12 +72,13 @@ func (s *Files) newFile(n New) record.File {
 // errors are failures of the store and of presigning.
 func (s *Files) Announce(ctx context.Context, n New) (record.File, *Address, error) {
 	f := s.newFile(n)
+	f.Size = n.Size
 	direct, is := s.direct()
 	if !is || n.Size == 0 {
 		_, err := record.Create(ctx, s.Store, f, f.ID)
 		return f, nil, err
 	}
-	f.Size, f.Blob, f.OpenUntil = n.Size, f.DirectBlob(), f.CreatedAt.Add(sendLife)
+	f.Blob, f.OpenUntil = f.DirectBlob(), f.CreatedAt.Add(sendLife)
 	url, headers, err := direct.PresignPut(ctx, f.Blob, f.ContentType, f.Size, sendLife)
 	if err != nil {
 		return f, nil, err
@@ -102,8 +103,8 @@ func (s *Files) Take(ctx context.Context, n New, bytes io.Reader) (record.File, 
 
 // Send stores the bytes of an announced file. Only the user who announced it may send them, and nobody those of a file
 // that a run makes. It returns a problem of kind NotFound; of kind Forbidden, outside_organization or
-// insufficient_permission; of kind Conflict when there are bytes already, also when two send at once; of kind TooLarge
-// above [MaxSize]; or what reading bytes or storing them returned.
+// insufficient_permission; of kind Conflict when there are bytes already, also when two send at once; of kind Invalid
+// for another size than the announced one; of kind TooLarge above [MaxSize]; or what reading bytes or storing them returned.
 func (s *Files) Send(ctx context.Context, scope record.Scope, user, id string, bytes io.Reader) (record.File, error) {
 	f, err := s.File(ctx, scope, id)
 	if err != nil {
@@ -116,7 +117,25 @@ func (s *Files) Send(ctx context.Context, scope record.Scope, user, id string, b
 		return f, problem.New(problem.Forbidden, "insufficient_permission",
 			"a file's bytes are sent by the user who announced it")
 	}
+	if f.Size > 0 {
+		bytes = &exactly{Reader: bytes, size: f.Size}
+	}
 	return s.fill(ctx, scope, f, bytes)
+}
+
+// exactly fails where there are more or fewer bytes than announced.
+type exactly struct {
+	io.Reader
+
+	size, read int64
+}
+
+func (e *exactly) Read(b []byte) (int, error) {
+	n, err := e.Reader.Read(b)
+	if e.read += int64(n); e.read > e.size || errors.Is(err, io.EOF) && e.read < e.size {
+		err = problem.InvalidField("body", "must have the %d bytes that were announced", e.size)
+	}
+	return n, err
 }
 
 func (s *Files) fill(ctx context.Context, scope record.Scope, f record.File, bytes io.Reader) (record.File, error) {

@@ -35,8 +35,8 @@ type fileView struct {
 
 type upload struct {
 	Method  string            `json:"method"`
-	URL     string            `json:"url"`
-	Headers map[string]string `json:"headers" doc:"to be sent as they are; an address of this API wants the client's own Authorization beside them"`
+	URL     string            `json:"url" doc:"valid for an hour, for this file and its size; no key is needed"`
+	Headers map[string]string `json:"headers" doc:"to be sent as they are"`
 }
 
 func viewFile(f record.File) fileView {
@@ -71,7 +71,7 @@ func Routes(s *httpapi.Server, f *files.Files) {
 		s.Describe(o)
 	}
 	s.Handle("POST", "/files", tenant.LevelRun, h.createFile)
-	s.Handle("PUT", "/files/{id}/content", tenant.LevelRun, h.uploadFile)
+	s.Handle("PUT", httpapi.FileContent, tenant.LevelRun, h.uploadFile)
 	s.Handle("GET", "/files/{id}", tenant.LevelRead, h.readFile)
 }
 
@@ -96,9 +96,12 @@ func described(s *httpapi.Server) []huma.Operation {
 			Responses:   map[string]*huma.Response{"201": {Description: "The file", Content: file}},
 		},
 		{
-			Method: http.MethodPut, Path: "/files/{id}/content", OperationID: "upload-file", Tags: []string{"files"},
-			Summary: "Send the bytes of an announced file", Parameters: id,
-			Description: "Needs level `run`; only who announced the file may send them.",
+			Method: http.MethodPut, Path: httpapi.FileContent, OperationID: "upload-file", Tags: []string{"files"},
+			Summary: "Send the bytes of an announced file",
+			Parameters: append(id, &huma.Param{
+				Name: "token", In: "query", Schema: &huma.Schema{Type: "string"}, Description: "as in upload.url, in place of a key",
+			}),
+			Description: "Needs level `run`; only who announced the file may send them, and only as many as announced.",
 			RequestBody: &huma.RequestBody{Required: true, Content: of("application/octet-stream", bytes())},
 			Responses:   map[string]*huma.Response{"200": {Description: "The file", Content: file}},
 		},
@@ -215,15 +218,14 @@ func (h *handlers) announceFile(w http.ResponseWriter, r *http.Request, c *httpa
 	if err != nil {
 		return err
 	}
+	if address == nil {
+		address = &files.Address{Headers: map[string]string{"Content-Type": f.ContentType}}
+		if address.URL, err = h.UploadURL(r.Context(), c.Principal, f.ID); err != nil {
+			return err
+		}
+	}
 	v := viewFile(f)
-	v.Upload = &upload{
-		Method:  http.MethodPut,
-		URL:     strings.TrimSuffix(h.PublicURL, "/") + httpapi.Base + "/files/" + f.ID + "/content",
-		Headers: map[string]string{"Content-Type": f.ContentType},
-	}
-	if address != nil {
-		v.Upload.URL, v.Upload.Headers = address.URL, address.Headers
-	}
+	v.Upload = &upload{Method: http.MethodPut, URL: address.URL, Headers: address.Headers}
 	return httpapi.WriteJSON(w, http.StatusCreated, v)
 }
 
