@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 
 	"agentplatform/internal/platform/problem"
 )
@@ -12,11 +13,14 @@ import (
 const IdempotencyKey = "Idempotency-Key"
 
 // KeyOf is the idempotency key of the request of a context: that of its header, or own, which its field of the body
-// has. Empty values count as absent. It returns a problem of kind Invalid that names both where they differ, and what
+// has. Blank values count as absent. It returns a problem of kind Invalid that names both where they differ, and what
 // check returns for the header.
 func KeyOf(
 	ctx context.Context, field, own string, check func(field, key string) error,
 ) (string, error) {
+	if strings.TrimSpace(own) == "" { // as of a header, where HTTP drops it
+		own = ""
+	}
 	location := "header." + IdempotencyKey
 	headers := slices.DeleteFunc(slices.Clone(callOf(ctx).keys), func(key string) bool { return key == "" })
 	if headers = slices.Compact(headers); len(headers) > 1 {

@@ -58,7 +58,10 @@ func chatScenarios() []Story {
 					refused.names("header.Idempotency-Key")
 				}
 			}
-			assert.NotEqual(x, send("", "message", "a").is(200).text("run_id"), send("", "message", "a").text("run_id"))
+			for _, blank := range []string{"", "  "} {
+				one := send(blank, "message", "a", "idempotency_key", blank).is(200).text("run_id")
+				assert.NotEqual(x, one, send(blank, "message", "a", "idempotency_key", blank).is(200).text("run_id"))
+			}
 
 			asks := send("asks", "message", "/ask Which?", "chat_id", "c").is(202).text("run_id")
 			assert.Equal(x, [2]string{}, headers(send("says", "message", "this", "chat_id", "c").is(200)))
