@@ -1,7 +1,10 @@
 package httpapi_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -17,6 +20,7 @@ import (
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/api/httpapi/httpapitest"
 	"agentplatform/internal/api/httpapi/service"
+	"agentplatform/internal/run/files"
 )
 
 // jsonRoutes are routes of each kind that take JSON.
@@ -144,23 +148,73 @@ func TestARefusalOfManyFaultsNamesAFew(t *testing.T) {
 
 // A client that waits to be asked for a body which is too long is refused, and not asked for it.
 func TestABodyThatIsTooLongIsNotAskedFor(t *testing.T) {
-	e := httpapitest.New(t, func(c *service.Config) { c.MaxBody = 1 << 20 })
+	e := httpapitest.New(t, func(c *service.Config) { c.MaxBody = files.MaxSize + 2 })
 	server := httptest.NewServer(e)
 	defer server.Close()
-	for path, kind := range map[string]string{
-		"/chat": "multipart/form-data; boundary=b", "/files": "multipart/form-data; boundary=b",
-		"/runs/" + e.Agent + "/followups": "application/json", "/responses": "application/json",
+	content := func(about string) string { return "PUT /files/" + announced(t, e, about) + "/content" }
+	const form = "multipart/form-data; boundary=b"
+	for route, of := range map[string]struct {
+		kind   string
+		length int
+		status string
+	}{
+		"POST /chat": {form, 99_000_000, "413"}, "POST /files": {form, 99_000_000, "413"},
+		"POST /runs/" + e.Agent + "/followups": {"application/json", 99_000_000, "413"},
+		"POST /responses":                      {"application/json", 99_000_000, "413"},
+		content(`{"name":"a"}`):                {"text/plain", files.MaxSize + 1, "413"},
+		content(`{"name":"a","size":5}`):       {"text/plain", 6, "400"},
 	} {
+		method, path, _ := strings.Cut(route, " ")
 		c, err := net.Dial("tcp", server.Listener.Addr().String())
 		require.NoError(t, err)
 		require.NoError(t, c.SetDeadline(time.Now().Add(20*time.Second)))
-		_, err = io.WriteString(c, e.Head("POST", httpapi.Base+path, "Expect: 100-continue\r\nContent-Type: "+kind+
-			"\r\nContent-Length: 99000000\r\n"))
+		_, err = io.WriteString(c, e.Head(method, httpapi.Base+path, fmt.Sprintf(
+			"Expect: 100-continue\r\nContent-Type: %s\r\nContent-Length: %d\r\n", of.kind, of.length)))
 		require.NoError(t, err)
 		answer, err := io.ReadAll(c)
 		require.NoError(t, err, path)
-		assert.Contains(t, string(answer[:12]), "HTTP/1.1 413", path)
+		assert.Contains(t, string(answer[:12]), "HTTP/1.1 "+of.status, path)
 		assert.NotContains(t, string(answer), "100 Continue", path)
 		require.NoError(t, c.Close())
 	}
+}
+
+// announced is the id of a file whose bytes have not come.
+func announced(t *testing.T, e httpapitest.API, about string) string {
+	w := e.Send("POST", "/files", about)
+	require.Equal(t, http.StatusCreated, w.Code, w.Body)
+	var f struct {
+		FileID string `json:"file_id"`
+	}
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &f))
+	return f.FileID
+}
+
+// A compressed body is refused by its header, which says why: it was bad JSON, a form that broke off, or a file of other
+// bytes.
+func TestACompressedBodyIsRefusedByItsHeader(t *testing.T) {
+	e := httpapitest.New(t)
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	_, err := z.Write([]byte(`{"name":"a"}`))
+	require.NoError(t, err)
+	require.NoError(t, z.Close())
+	id := announced(t, e, `{"name":"a"}`)
+	send := func(route, body string, codings ...string) *httptest.ResponseRecorder {
+		method, path, _ := strings.Cut(route, " ")
+		r := httptest.NewRequest(method, httpapi.Base+path, strings.NewReader(body))
+		r.Header["Content-Encoding"] = codings
+		return e.Do(r)
+	}
+	for _, route := range []string{
+		"POST /agents", "POST /chat", "POST /files", "PUT /files/" + id + "/content", "POST /responses", "POST /mcp",
+	} {
+		for _, codings := range [][]string{{"gzip"}, {"identity, gzip"}, {"identity", "br"}, {" GZip "}, {"zstd"}} {
+			w := send(route, packed.String(), codings...)
+			assert.Equal(t, http.StatusBadRequest, w.Code, route)
+			assert.Contains(t, w.Body.String(), `"location":"header.Content-Encoding"`, route)
+		}
+	}
+	assert.Equal(t, http.StatusCreated, send("POST /agents", `{"name":"a"}`, "Identity").Code)
+	assert.Equal(t, http.StatusOK, send("GET /agents", "", "gzip").Code, "there is no body")
 }

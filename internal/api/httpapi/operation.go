@@ -213,6 +213,11 @@ func (s *Server) handle(method, path string, level tenant.Level, ofRun bool, han
 			c.Run = run
 			w.Header().Set("X-Agent-Run-Id", run)
 		}
+		for _, coding := range r.Header.Values("Content-Encoding") {
+			if !strings.EqualFold(strings.TrimSpace(coding), "identity") && r.ContentLength != 0 {
+				return problem.InvalidField("header.Content-Encoding", "must be left out: send the body uncompressed")
+			}
+		}
 		return handle(w, r, c)
 	}
 	s.mux.Handle(strings.TrimSpace(method+" "+path), s.answered(checked))

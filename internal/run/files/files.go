@@ -101,11 +101,14 @@ func (s *Files) Take(ctx context.Context, n New, bytes io.Reader) (record.File, 
 	return filled, err
 }
 
-// Send stores the bytes of an announced file. Only the user who announced it may send them, and nobody those of a file
+// Send stores the bytes of an announced file: as many as length says, where it is not negative. A wrong length is
+// refused before a byte is read. Only the user who announced it may send them, and nobody those of a file
 // that a run makes. It returns a problem of kind NotFound; of kind Forbidden, outside_organization or
 // insufficient_permission; of kind Conflict when there are bytes already, also when two send at once; of kind Invalid
 // for another size than the announced one; of kind TooLarge above [MaxSize]; or what reading bytes or storing them returned.
-func (s *Files) Send(ctx context.Context, scope record.Scope, user, id string, bytes io.Reader) (record.File, error) {
+func (s *Files) Send(
+	ctx context.Context, scope record.Scope, user, id string, bytes io.Reader, length int64,
+) (record.File, error) {
 	f, err := s.File(ctx, scope, id)
 	if err != nil {
 		return f, err
@@ -118,7 +121,14 @@ func (s *Files) Send(ctx context.Context, scope record.Scope, user, id string, b
 			"a file's bytes are sent by the user who announced it")
 	}
 	if f.Size > 0 {
-		bytes = &exactly{Reader: bytes, size: f.Size}
+		sized := &exactly{Reader: bytes, size: f.Size}
+		if length >= 0 && length != f.Size {
+			return f, sized.wrong()
+		}
+		bytes = sized
+	}
+	if most := limit(f.Document); length > most {
+		return f, tooLarge(f, most)
 	}
 	return s.fill(ctx, scope, f, bytes)
 }
@@ -133,18 +143,26 @@ type exactly struct {
 func (e *exactly) Read(b []byte) (int, error) {
 	n, err := e.Reader.Read(b)
 	if e.read += int64(n); e.read > e.size || errors.Is(err, io.EOF) && e.read < e.size {
-		err = problem.InvalidField("body", "must have the %d bytes that were announced", e.size)
+		err = e.wrong()
 	}
 	return n, err
+}
+
+func (e *exactly) wrong() error {
+	return problem.InvalidField("body", "must have the %d bytes that were announced", e.size)
 }
 
 func (s *Files) fill(ctx context.Context, scope record.Scope, f record.File, bytes io.Reader) (record.File, error) {
 	most := limit(f.Document)
 	filled, err := s.Store.FillFile(ctx, scope, f.ID, bytes, most)
 	if errors.Is(err, blob.ErrTooLarge) {
-		return f, problem.New(problem.TooLarge, "payload_too_large", "the file %s has more than %d bytes", f.Name, most)
+		return f, tooLarge(f, most)
 	}
 	return filled, err
+}
+
+func tooLarge(f record.File, most int64) error {
+	return problem.New(problem.TooLarge, "payload_too_large", "the file %s has more than %d bytes", f.Name, most)
 }
 
 // File reads a file's description. When a client may have sent the bytes directly, which nobody reports, it asks the

@@ -23,7 +23,7 @@ func TestOnlyTheUploaderSendsBytes(t *testing.T) {
 	s := &files.Files{Store: store, Log: slog.New(slog.DiscardHandler)}
 	scope := record.Of("o")
 	send := func(user, id, bytes string) string {
-		_, err := s.Send(t.Context(), scope, user, id, strings.NewReader(bytes))
+		_, err := s.Send(t.Context(), scope, user, id, strings.NewReader(bytes), -1)
 		if p, is := problem.As(err); is {
 			return p.Code
 		}

@@ -237,7 +237,7 @@ func (h *handlers) uploadFile(w http.ResponseWriter, r *http.Request, c *httpapi
 	if err != nil {
 		return err
 	}
-	f, err := h.files.Send(r.Context(), c.Principal.Scope(), c.Principal.User, id, r.Body)
+	f, err := h.files.Send(r.Context(), c.Principal.Scope(), c.Principal.User, id, r.Body, r.ContentLength)
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		return problem.InvalidField("body", "it ended too early: %s", err)
 	}
