@@ -239,9 +239,11 @@ func (t *Tenants) RotateWebhookSecret(
 		}
 		until = time.Time{}
 		o.PreviousSecret, o.PreviousUntil, o.EarlierSecrets = "", time.Time{}, earlier
-		if o.Secret != "" && overlap > 0 {
-			until = now.Add(overlap)
-			o.PreviousSecret, o.PreviousUntil = o.Secret, until
+		if overlap > 0 {
+			o.PreviousSecret, o.PreviousUntil = o.Secret, now.Add(overlap)
+		}
+		if o.PreviousSecret != "" {
+			until = o.PreviousUntil
 		}
 		o.Secret = sealed
 		return nil

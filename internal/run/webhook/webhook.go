@@ -481,14 +481,18 @@ func (s *Sender) secrets(ctx context.Context, organization string) ([]string, er
 	}
 	for _, e := range append([]catalog.Earlier{{Value: o.PreviousSecret, Until: o.PreviousUntil}},
 		o.EarlierSecrets...) {
-		if e.Value == "" || !s.Host.Now().Before(e.Until) {
+		if !s.Host.Now().Before(e.Until) {
 			continue
 		}
-		earlier, err := s.Sealer.Open(ctx, o.ID, e.Value)
-		if err != nil {
-			return nil, err
+		earlier := s.Secret // before the first of its own
+		if e.Value != "" {
+			if earlier, err = s.Sealer.Open(ctx, o.ID, e.Value); err != nil {
+				return nil, err
+			}
 		}
-		list = append(list, earlier)
+		if earlier != "" {
+			list = append(list, earlier)
+		}
 	}
 	return list, nil
 }
