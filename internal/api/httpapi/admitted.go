@@ -106,14 +106,10 @@ func limited(w http.ResponseWriter, l ratelimit.Limit, state ratelimit.State) er
 }
 
 // ForOperators lets callers on this machine in who show an operator's key. Being on this machine alone is not enough:
-// behind a proxy here everybody is, and what a request says of where it comes from, anybody may write.
-func (s *Server) ForOperators(h http.Handler) http.Handler { return s.forOperators(h, false) }
-
-// ForRemoteOperators is ForOperators, and lets callers from elsewhere in, too, where their key travels encrypted: by
-// TLS of this process, or of a proxy in front of it, where PUBLIC_URL begins with https.
-func (s *Server) ForRemoteOperators(h http.Handler) http.Handler { return s.forOperators(h, true) }
-
-func (s *Server) forOperators(h http.Handler, remote bool) http.Handler {
+// behind a proxy here everybody is, and what a request says of where it comes from, anybody may write. remote lets
+// callers from elsewhere in, too, where their key travels encrypted: by TLS of this process, or of a proxy in front of
+// it, where PUBLIC_URL begins with https.
+func (s *Server) ForOperators(h http.Handler, remote bool) http.Handler {
 	return s.answered(func(w http.ResponseWriter, r *http.Request, c *Call) error {
 		address, _, _ := net.SplitHostPort(r.RemoteAddr)
 		encrypted := r.TLS != nil || strings.HasPrefix(strings.ToLower(s.PublicURL), "https://")

@@ -40,12 +40,13 @@ func Routes(s *httpapi.Server, profiles bool) {
 // operatorRoutes are for whoever runs the process, from the same machine.
 func operatorRoutes(s *httpapi.Server, profiles bool) {
 	if s.Metrics != nil {
-		s.HandleOpen("GET /metrics", s.ForRemoteOperators(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{})))
+		s.HandleOpen("GET /metrics", s.ForOperators(promhttp.HandlerFor(s.Metrics, promhttp.HandlerOpts{}), true))
 	}
 	if profiles {
-		s.HandleOpen("GET /debug/pprof/", s.ForOperators(http.HandlerFunc(pprof.Index)))
-		s.HandleOpen("GET /debug/pprof/cmdline", s.ForOperators(http.HandlerFunc(pprof.Cmdline)))
-		s.HandleOpen("GET /debug/pprof/profile", s.ForOperators(http.HandlerFunc(pprof.Profile)))
-		s.HandleOpen("GET /debug/pprof/trace", s.ForOperators(http.HandlerFunc(pprof.Trace)))
+		for path, handle := range map[string]http.HandlerFunc{
+			"": pprof.Index, "cmdline": pprof.Cmdline, "profile": pprof.Profile, "trace": pprof.Trace,
+		} {
+			s.HandleOpen("GET /debug/pprof/"+path, s.ForOperators(handle, false))
+		}
 	}
 }
