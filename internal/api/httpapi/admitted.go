@@ -71,7 +71,7 @@ const (
 	uploadToken = "token"
 )
 
-// UploadURL is the address to which whoever has it may send the bytes of a file.
+// UploadURL is the address of a file's bytes that needs no key.
 func (s *Server) UploadURL(ctx context.Context, p tenant.Principal, file string) (string, error) {
 	token, err := s.Tenants.UploadToken(ctx, p, file)
 	return strings.TrimSuffix(s.PublicURL, "/") + Base + strings.Replace(FileContent, "{id}", file, 1) + "?" +

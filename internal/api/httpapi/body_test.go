@@ -190,8 +190,7 @@ func announced(t *testing.T, e httpapitest.API, about string) string {
 	return f.FileID
 }
 
-// A compressed body is refused by its header, which says why: it was bad JSON, a form that broke off, or a file of other
-// bytes.
+// A compressed body is refused by its header: it was bad JSON, a form that broke off, or a file of other bytes.
 func TestACompressedBodyIsRefusedByItsHeader(t *testing.T) {
 	e := httpapitest.New(t)
 	var packed bytes.Buffer

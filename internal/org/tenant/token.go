@@ -52,8 +52,8 @@ func (t *Tenants) ofRunToken(ctx context.Context, text string) (Principal, error
 	return p, err
 }
 
-// UploadToken creates a token that is valid for sending the bytes of one file, for [MaxRunToken]. It is a run token of
-// something that is no run. The only errors are failures of the store.
+// UploadToken creates a token that is valid for sending the bytes of one file, for [MaxRunToken]. It is a run token with
+// the file in place of a run. The only errors are failures of the store.
 func (t *Tenants) UploadToken(ctx context.Context, p Principal, file string) (token string, err error) {
 	token, _, err = t.RunToken(ctx, p, uploadOf(file), MaxRunToken)
 	return token, err

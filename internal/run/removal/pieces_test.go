@@ -154,12 +154,12 @@ func TestRetentionDeletesDeliveriesThatAreTooOld(t *testing.T) {
 		const ended = record.DeliveryDelivered
 		large := strings.Repeat("x", 9<<10)
 		pending := record.Delivery{State: record.DeliveryPending, Body: large, NextAttempt: now.Add(time.Hour)}
-		asked := record.Delivery{State: ended, Redeliver: true, NextAttempt: now.Add(time.Hour)}
+		again := record.Delivery{State: ended, Redeliver: true, NextAttempt: now.Add(time.Hour)}
 		kept := []record.Delivery{
 			deliver("another", at(100), record.Delivery{State: ended}, at(100)),
 			deliver("o", at(100), record.Delivery{State: ended}, at(100), at(90).Add(time.Second)),
 			deliver("o", at(100), pending, at(100)),
-			deliver("o", at(100), asked, at(100)),
+			deliver("o", at(100), again, at(100)),
 			deliver("o", at(89), record.Delivery{State: ended}, at(89)),
 		}
 		var gone []record.Delivery

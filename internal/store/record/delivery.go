@@ -43,7 +43,7 @@ type Delivery struct {
 // Address is where the delivery goes, or went.
 func (h Delivery) Address() string { return cmp.Or(h.CallbackURL, h.PushedTo) }
 
-// EndedBefore says whether the last attempt of the delivery was before a time, and none is to follow.
+// EndedBefore reports whether the last attempt of the delivery was before a time, and none is to follow.
 func (h Delivery) EndedBefore(at time.Time) bool {
 	return h.State != DeliveryPending && !h.Redeliver && len(h.Attempts) > 0 &&
 		h.Attempts[len(h.Attempts)-1].At.Before(at)
