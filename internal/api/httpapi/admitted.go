@@ -53,8 +53,8 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	return err
 }
 
-// sender is the principal of a request: of its Authorization or, where a file's bytes are sent without one, of the token
-// in the address that was made for it.
+// sender is the principal of a request: of its Authorization or, where a file's bytes are sent without one, of the
+// token in the address that was made for it.
 func (s *Server) sender(r *http.Request, c *Call) (tenant.Principal, error) {
 	token := r.URL.Query().Get(uploadToken)
 	if c.pattern != "PUT "+Base+FileContent || token == "" || r.Header.Get("Authorization") != "" {

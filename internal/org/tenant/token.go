@@ -52,8 +52,8 @@ func (t *Tenants) ofRunToken(ctx context.Context, text string) (Principal, error
 	return p, err
 }
 
-// UploadToken creates a token that is valid for sending the bytes of one file, for [MaxRunToken]. It is a run token with
-// the file in place of a run. The only errors are failures of the store.
+// UploadToken creates a token that is valid for sending the bytes of one file, for [MaxRunToken]. It is a run token
+// with the file in place of a run. The only errors are failures of the store.
 func (t *Tenants) UploadToken(ctx context.Context, p Principal, file string) (token string, err error) {
 	token, _, err = t.RunToken(ctx, p, uploadOf(file), MaxRunToken)
 	return token, err
@@ -61,8 +61,8 @@ func (t *Tenants) UploadToken(ctx context.Context, p Principal, file string) (to
 
 func uploadOf(file string) string { return "upload/" + file }
 
-// Uploader is the principal of an upload token, to be used for sending the bytes of that file alone. It returns a problem of kind
-// Unauthenticated (invalid_api_key), also for the token of another file.
+// Uploader is the principal of an upload token, to be used for sending the bytes of that file alone. It returns a
+// problem of kind Unauthenticated (invalid_api_key), also for the token of another file.
 func (t *Tenants) Uploader(ctx context.Context, token, file string) (Principal, error) {
 	p, err := t.Authenticate(ctx, token)
 	if err == nil && p.Run != uploadOf(file) || isGone(err) || problem.Is(err, errBadKey.Code) {

@@ -101,11 +101,11 @@ func (s *Files) Take(ctx context.Context, n New, bytes io.Reader) (record.File, 
 	return filled, err
 }
 
-// Send stores the bytes of an announced file: length of them, where it is not negative. A wrong length is refused before
-// a byte is read. Only the user who announced it may send them, and nobody those of a file that a run makes. It returns
-// a problem of kind NotFound; of kind Forbidden, outside_organization or insufficient_permission; of kind Conflict when
-// there are bytes already, also when two send together; of kind Invalid for another size than the announced one; of kind
-// TooLarge above [MaxSize]; or what reading bytes or storing them returned.
+// Send stores the bytes of an announced file: length of them, where it is not negative. A wrong length is refused
+// before a byte is read. Only the user who announced it may send them, and nobody those of a file that a run makes. It
+// returns a problem of kind NotFound; of kind Forbidden, outside_organization or insufficient_permission; of kind
+// Conflict when there are bytes already, also when two send together; of kind Invalid for another size than the
+// announced one; of kind TooLarge above [MaxSize]; or what reading bytes or storing them returned.
 func (s *Files) Send(
 	ctx context.Context, scope record.Scope, user, id string, bytes io.Reader, length int64,
 ) (record.File, error) {

@@ -139,7 +139,9 @@ func TestRetentionDeletesDeliveriesThatAreTooOld(t *testing.T) {
 		now := o.Now()
 		at := func(days int) time.Time { return now.AddDate(0, 0, -days) }
 		made := uint64(0)
-		deliver := func(organization string, began time.Time, h record.Delivery, attempts ...time.Time) record.Delivery {
+		deliver := func(
+			organization string, began time.Time, h record.Delivery, attempts ...time.Time,
+		) record.Delivery {
 			made++
 			h.RunID, h.Sequence, h.Organization = host.FormatID(began, made), 1, organization
 			h.DeliveryID = record.DeliveryID(h.RunID, 1)
@@ -176,7 +178,8 @@ func TestRetentionDeletesDeliveriesThatAreTooOld(t *testing.T) {
 		for _, h := range append(kept, gone...) {
 			_, found, err := o.store.DeliveryAt(t.Context(), h.RunID, h.Sequence)
 			require.NoError(t, err)
-			assert.Equal(t, slices.ContainsFunc(kept, func(k record.Delivery) bool { return k.RunID == h.RunID }), found)
+			stays := slices.ContainsFunc(kept, func(k record.Delivery) bool { return k.RunID == h.RunID })
+			assert.Equal(t, stays, found)
 		}
 		require.Len(t, o.blobs.Keys(), 1)
 		assert.Contains(t, o.blobs.Keys()[0], kept[2].RunID)

@@ -99,7 +99,8 @@ func described(s *httpapi.Server) []huma.Operation {
 			Method: http.MethodPut, Path: httpapi.FileContent, OperationID: "upload-file", Tags: []string{"files"},
 			Summary: "Send the bytes of an announced file",
 			Parameters: append(id, &huma.Param{
-				Name: "token", In: "query", Schema: &huma.Schema{Type: "string"}, Description: "as in upload.url, in place of a key",
+				Name: "token", In: "query", Schema: &huma.Schema{Type: "string"},
+				Description: "as in upload.url, in place of a key",
 			}),
 			Description: "Needs level `run`; only who announced the file may send them, and only as many as announced.",
 			RequestBody: &huma.RequestBody{Required: true, Content: of("application/octet-stream", bytes())},
