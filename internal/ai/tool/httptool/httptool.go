@@ -42,7 +42,8 @@ type Request struct {
 // Kind is the kind "http": a toolkit of one request that its owner describes.
 type Kind struct{ Client *http.Client }
 
-var placeholder = regexp.MustCompile(`\{[^{}/]+\}`)
+// Placeholder matches a place in a path that an argument fills.
+var Placeholder = regexp.MustCompile(`\{[^{}/]+\}`)
 
 // Discover makes the one tool. It returns a [tool.Error] where the description cannot be used.
 func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, error) {
@@ -313,12 +314,12 @@ func (r Request) address(arguments map[string]json.RawMessage) (string, error) {
 // fill fills one segment of a path.
 func (r Request) fill(segment string, arguments map[string]json.RawMessage) (string, error) {
 	const asWritten = unreserved + subDelimiter + "%:@"
-	if !placeholder.MatchString(segment) {
+	if !Placeholder.MatchString(segment) {
 		return escape(segment, asWritten), nil
 	}
 	var missing string
 	at, filled := 0, ""
-	for _, span := range placeholder.FindAllStringIndex(segment, -1) {
+	for _, span := range Placeholder.FindAllStringIndex(segment, -1) {
 		name := segment[span[0]+1 : span[1]-1]
 		field := Field{Name: name, Argument: name, Joined: true}
 		if i := slices.IndexFunc(r.Path, func(f Field) bool { return f.Argument == name }); i >= 0 {

@@ -114,8 +114,8 @@ func (f Field) inPath(raw json.RawMessage) string {
 	case Matrix:
 		before, name = ";", strict(f.Name)
 	}
-	if !isList(raw) && !isObject(raw) {
-		text := textOf(raw)
+	if f.Style == JSON || !isList(raw) && !isObject(raw) {
+		text := f.plain(raw)
 		switch {
 		case before == "": // a server reads the delimiters as parts of the value
 			return escape(text, unreserved+subDelimiter)

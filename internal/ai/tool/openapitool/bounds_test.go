@@ -141,12 +141,10 @@ func TestTooLargeDocumentsAreRefused(t *testing.T) {
 		"a server with a fragment": {served("https://example.com/#x"), "without open variables"},
 		"a document of marks": {[]byte("openapi: 3.0.0\npaths: [" + strings.Repeat("[],", 700_000) + "]"),
 			"too many parts"},
-		"too many paths":      {many(5_001), "over 5000 paths"},
 		"too many parameters": {shared(1, 500, `{"type":"string"}`), "over 200 parameters"},
 		"a circle of references": {[]byte(`{"openapi":"3.0.0","info":{},"servers":[{"url":"https://x"}],` +
 			`"paths":{"/a":{"$ref":"#/paths/~1b"},"/b":{"$ref":"#/paths/~1a"}}}`), "leads in a circle"},
-		"a reference to nothing": {shared(1, 1, `{"$ref":"#/components/schemas/Nothing"}`), "which is not in it"},
-		"an alias of itself":     {[]byte("openapi: 3.0.0\npaths: &p {/a: *p}\n"), "is a part of"},
+		"an alias of itself": {[]byte("openapi: 3.0.0\npaths: &p {/a: *p}\n"), "is a part of"},
 		"a document that is deep": {[]byte("openapi: 3.0.0\npaths: " + strings.Repeat("[", 5000) + strings.Repeat("]",
 			5000)), "nested more than"},
 		"aliases galore": {[]byte(bomb()), "no OpenAPI 3 document"},

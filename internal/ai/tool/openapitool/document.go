@@ -21,7 +21,6 @@ const (
 	maxYAML       = 1_200_000 // of them in YAML, which takes longer to read
 	maxUnfolded   = 1_000_000 // values, with aliases expanded
 	maxNesting    = 200
-	maxPaths      = 5_000
 	maxParameters = 200
 	maxNames      = 16_384 // bytes of the names of an operation's parameters
 	maxKind       = 255    // bytes of a body's media type
@@ -37,7 +36,7 @@ type document struct {
 
 	swagger bool  // of Swagger 2.0
 	work    int   // steps so far
-	fault   error // the first error; reading stops at it
+	fault   error // the first error of what is being read
 }
 
 // read parses JSON or YAML. It returns a [tool.Error] where the document cannot be read or is too large.
@@ -82,7 +81,7 @@ func (d *document) version() error {
 	}
 	open, swagger := value("openapi"), value("swagger")
 	d.swagger = open == "" && (swagger == "2" || strings.HasPrefix(swagger, "2."))
-	if d.swagger || strings.HasPrefix(open, "3.") {
+	if d.swagger || open == "3" || strings.HasPrefix(open, "3.") {
 		return nil
 	}
 	if swagger != "" && open == "" {
@@ -224,42 +223,73 @@ func scalar(n *yaml.Node) any {
 
 // step counts n steps of work, and says whether reading may continue.
 func (d *document) step(n int) bool {
-	if d.work += n; d.fault == nil && d.ctx.Err() != nil {
-		d.fault = tool.Fail("the document could not be read in time")
+	if d.work += n; d.fault == nil {
+		d.fault = d.ended()
 	}
 	return d.fault == nil
 }
 
-// object follows references from v to an object; nil where they lead to something else.
-func (d *document) object(v any) map[string]any {
-	for range maxHops {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return nil
-		}
-		ref, is := m["$ref"].(string)
-		if !is {
-			return m
-		}
-		if !d.step(1 + len(ref)/64) {
-			return nil
-		}
-		if v, ok = d.at(ref); !ok {
-			d.fault = tool.Fail("the document is no OpenAPI 3 document: it refers to %q, which is not in it%s",
-				tool.Clip(ref, 100), bundled(ref))
-			return nil
-		}
+// ended returns an error once the context has ended.
+func (d *document) ended() error {
+	if d.ctx.Err() != nil {
+		return tool.Fail("the document could not be read in time")
 	}
-	d.fault = tool.Fail("the document is no OpenAPI 3 document: a reference leads in a circle")
 	return nil
 }
 
-// bundled advises what to do about a document of several files.
-func bundled(ref string) string {
-	if strings.HasPrefix(ref, "#") {
-		return ""
+// cleared returns the fault of what was read since the last call, or nil.
+func (d *document) cleared() (fault error) {
+	fault, d.fault = d.fault, nil
+	return fault
+}
+
+// object follows references from v to an object; nil where they lead to something else.
+func (d *document) object(v any) map[string]any {
+	m, lost := d.follow(v)
+	if lost != "" && d.fault == nil {
+		d.fault = tool.Fail("the document is no OpenAPI 3 document: it refers to %q, %s", tool.Clip(lost, 100), d.why(lost))
 	}
-	return ": put its files into one first, for example with npx @redocly/cli bundle"
+	return m
+}
+
+// schema is object for a schema. A reference within the document that leads nowhere says nothing of the value.
+func (d *document) schema(v any) map[string]any {
+	m, lost := d.follow(v)
+	if lost != "" && !strings.HasPrefix(lost, "#") {
+		return d.object(v)
+	}
+	return m
+}
+
+// follow follows references from v to an object. lost is the one that leads nowhere, if one does.
+func (d *document) follow(v any) (_ map[string]any, lost string) {
+	for range maxHops {
+		m, _ := v.(map[string]any)
+		ref, is := m["$ref"].(string)
+		if !is {
+			return m, ""
+		}
+		if !d.step(1 + len(ref)/64) {
+			return nil, ""
+		}
+		lost = ref
+		var there bool
+		if v, there = d.at(ref); !there {
+			break
+		}
+	}
+	return nil, lost
+}
+
+// why says what is wrong with a reference that leads nowhere, and what to do about a document of several files.
+func (d *document) why(lost string) string {
+	if _, there := d.at(lost); there {
+		return "which leads in a circle"
+	}
+	if strings.HasPrefix(lost, "#") {
+		return "which is not in it"
+	}
+	return "which is not in it: put its files into one first, for example with npx @redocly/cli bundle"
 }
 
 func (d *document) at(ref string) (any, bool) {

@@ -15,15 +15,11 @@ func Work(ctx context.Context, raw []byte) (steps, most int, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	items, err := itemsOf(d)
-	if err != nil {
-		return d.work, 0, err
-	}
 	e := tool.Endpoint{BaseURL: "https://example.com"}
-	all, err := chosen(e, d, items)
+	all, err := chosen(e, d)
 	if err != nil {
 		return d.work, 0, err
 	}
-	_, err = operations(e, d, all, e.BaseURL)
+	_, err = operations(e, d, all)
 	return d.work, maxWork + tool.MaxTools*(maxNodes+maxParameters), err
 }

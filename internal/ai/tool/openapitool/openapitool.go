@@ -13,6 +13,7 @@ import (
 	"io"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -48,19 +49,11 @@ func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition
 	if err != nil {
 		return nil, err
 	}
-	items, err := itemsOf(d)
+	all, err := chosen(e, d)
 	if err != nil {
 		return nil, err
 	}
-	base, err := baseOf(e, d, d.root)
-	if err != nil {
-		return nil, err
-	}
-	all, err := chosen(e, d, items)
-	if err != nil {
-		return nil, err
-	}
-	return operations(e, d, all, base)
+	return operations(e, d, all)
 }
 
 func (k *Kind) fetch(ctx context.Context, e tool.Endpoint) ([]byte, error) {
@@ -83,44 +76,40 @@ func (k *Kind) fetch(ctx context.Context, e tool.Endpoint) ([]byte, error) {
 	return raw, nil
 }
 
-// itemsOf are the path items of a document.
-func itemsOf(d *document) (map[string]map[string]any, error) {
-	paths, items := d.object(d.root["paths"]), map[string]map[string]any{}
-	if len(paths) > maxPaths {
-		return nil, tool.Fail("the document has over %d paths: give a smaller one", maxPaths)
-	}
-	for path, item := range paths {
-		if strings.HasPrefix(path, "x-") {
-			continue
-		}
-		if len(path) > maxAddress || !strings.HasPrefix(path, "/") || strings.HasPrefix(path, "//") ||
-			strings.Contains(path, `\`) {
-			return nil, tool.Fail("the path %q must begin with one slash and be no longer than an address",
-				tool.Clip(path, 100))
-		}
-		items[path] = d.object(item)
-	}
-	return items, d.fault
-}
-
-// listed is an operation before it is read.
+// listed is an operation before it is read. One with a fault cannot be.
 type listed struct {
 	path, method string
 	item, parts  map[string]any
+	fault        error
+}
+
+// operations lists the operations of a document, in the order of their paths. A path that leads nowhere stands for its own.
+func (d *document) operations() (all []listed) {
+	paths := d.object(d.root["paths"])
+	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		if strings.HasPrefix(path, "x-") {
+			continue
+		}
+		item := d.object(paths[path])
+		if fault := d.cleared(); fault != nil {
+			all = append(all, listed{path: path, fault: fault})
+			continue
+		}
+		for _, method := range methods {
+			if one, there := item[strings.ToLower(method)]; there {
+				parts := d.object(one)
+				all = append(all, listed{path, method, item, parts, d.cleared()})
+			}
+		}
+	}
+	return all
 }
 
 // chosen are the operations that an endpoint's selection chooses.
-func chosen(e tool.Endpoint, d *document, items map[string]map[string]any) ([]listed, error) {
-	var all []listed
-	for _, path := range slices.Sorted(maps.Keys(items)) {
-		for _, method := range methods {
-			if one, there := items[path][strings.ToLower(method)]; there {
-				all = append(all, listed{path, method, items[path], d.object(one)})
-			}
-		}
-		if d.fault != nil {
-			return nil, d.fault
-		}
+func chosen(e tool.Endpoint, d *document) ([]listed, error) {
+	all := d.operations()
+	if err := d.ended(); err != nil {
+		return nil, err
 	}
 	if len(all) == 0 {
 		return nil, tool.Fail("the document has no operations")
@@ -131,9 +120,6 @@ func chosen(e tool.Endpoint, d *document, items map[string]map[string]any) ([]li
 	candidates := make([]tool.Candidate, 0, len(all))
 	for _, one := range all {
 		candidates = append(candidates, one.candidate(d, e.Names))
-	}
-	if d.fault != nil {
-		return nil, d.fault
 	}
 	which, err := e.Selection.Choose(candidates, e.Requested)
 	if err != nil {
@@ -172,21 +158,30 @@ func (l listed) candidate(d *document, names tool.Names) tool.Candidate {
 
 // id is what the document calls the operation; else its method and path.
 func (l listed) id() string {
-	if id := text(l.parts["operationId"]); id != "" {
-		return id[:min(len(id), maxAddress)]
-	}
-	return strings.ToLower(l.method) + l.path
+	id := cmp.Or(text(l.parts["operationId"]), strings.ToLower(l.method)+l.path)
+	return id[:min(len(id), maxAddress)]
 }
 
-func operations(e tool.Endpoint, d *document, all []listed, base string) ([]tool.Definition, error) {
+// operations reads the operations that are chosen. One with a fault is a tool that is off. The error of a document
+// without any other is that of the first.
+func operations(e tool.Endpoint, d *document, all []listed) ([]tool.Definition, error) {
 	var found []tool.Definition
-	schemas, others := 0, 0 // bytes of the schemas found, and of everything else
+	var first error
+	whole, schemas, others := 0, 0, 0 // operations without a fault; bytes of the schemas found, and of all else
+	base, homeless := baseOf(e, d, d.root)
 	for _, one := range all {
-		definition, err := operation(e, d, base, one)
-		if err != nil {
+		definition, fault := operation(e, d, base, homeless, one)
+		if err := d.ended(); err != nil {
 			return nil, err
 		}
-		others += len(definition.Name) + len(definition.Own) + len(definition.Description) + len(definition.Binding)
+		if fault == nil {
+			whole++
+		} else {
+			first = cmp.Or(first, fault)
+			definition.Problem, definition.Parameters = tool.Clip(fault.Error(), tool.EnoughText), anything
+		}
+		others += len(definition.Name) + len(definition.Own) + len(definition.Description) + len(definition.Binding) +
+			len(definition.Problem)
 		// beyond half of the limit, tools with imprecise schemas are better than none
 		if schemas += len(definition.Parameters); schemas > maxFound/2 {
 			schemas -= len(definition.Parameters)
@@ -197,9 +192,9 @@ func operations(e tool.Endpoint, d *document, all []listed, base string) ([]tool
 			return nil, tool.Fail("the document's operations have too much to say: choose some with include")
 		}
 		found = append(found, definition)
-		if d.fault != nil {
-			return nil, d.fault
-		}
+	}
+	if whole == 0 {
+		return nil, first
 	}
 	return found, nil
 }
@@ -211,7 +206,10 @@ var anything = json.RawMessage(`{"type":"object"}`)
 var methods = []string{http.MethodDelete, http.MethodGet, http.MethodHead, http.MethodPatch, http.MethodPost,
 	http.MethodPut}
 
-func operation(e tool.Endpoint, d *document, base string, l listed) (tool.Definition, error) {
+// operation reads one operation. homeless is why the document has no base; an operation may have its own.
+func operation(
+	e tool.Endpoint, d *document, base string, homeless error, l listed,
+) (tool.Definition, error) {
 	item, o := l.item, l.parts
 	if d.swagger {
 		item, o = d.upgraded(item, o)
@@ -220,18 +218,17 @@ func operation(e tool.Endpoint, d *document, base string, l listed) (tool.Defini
 		writer: writer{document: d}, path: l.path, properties: map[string]any{},
 		request: httptool.Request{Method: l.method, URL: base},
 	}
+	fault := l.fault
 	for _, level := range []map[string]any{item, o} { // servers of their own
 		if level["servers"] != nil {
 			own, err := baseOf(e, d, level)
-			if err != nil {
-				m.fault(err.Error())
-				continue
+			if homeless = err; err == nil {
+				m.request.URL, m.request.Beside = own, tool.Origin(own) != tool.Origin(base)
 			}
-			m.request.URL, m.request.Beside = own, tool.Origin(own) != tool.Origin(base)
 		}
 	}
-	if err := m.take(item, o); err != nil {
-		return tool.Definition{}, tool.Fail("the path %q: %s", tool.Clip(m.path, 100), err)
+	if fault = cmp.Or(fault, homeless); fault == nil {
+		fault = cmp.Or(m.take(item, o), d.cleared())
 	}
 	parameters, err := m.schema()
 	if err != nil {
@@ -245,7 +242,7 @@ func operation(e tool.Endpoint, d *document, base string, l listed) (tool.Defini
 		},
 		Own:     l.id(),
 		Binding: binding, Problem: m.problem,
-	}, err
+	}, cmp.Or(fault, err)
 }
 
 // maker makes the request and the arguments of an operation.
@@ -261,6 +258,11 @@ type maker struct {
 
 // take takes the parameters and the body.
 func (m *maker) take(item, o map[string]any) error {
+	if len(m.path) > maxAddress || !strings.HasPrefix(m.path, "/") || strings.HasPrefix(m.path, "//") ||
+		strings.Contains(m.path, `\`) {
+		return tool.Fail("the path %q must begin with one slash and be no longer than an address",
+			tool.Clip(m.path, 100))
+	}
 	all, err := parameters(m.document, m.request.Method, item, o)
 	if err != nil {
 		return err
@@ -293,8 +295,37 @@ func (m *maker) take(item, o map[string]any) error {
 	if body := m.object(o["requestBody"]); body != nil {
 		m.body(body)
 	}
-	m.request.URL += m.path
-	return httptool.CheckAddress(m.request.URL)
+	m.fill()
+	address := m.request.URL + m.path
+	if err := httptool.CheckAddress(address); err != nil {
+		return err
+	}
+	m.request.URL = address
+	return nil
+}
+
+// fill makes arguments of the places of a path that no parameter fills, and parameters of those in its query: a path
+// should have none, but documents have them.
+func (m *maker) fill() {
+	for _, place := range httptool.Placeholder.FindAllString(m.path, -1) {
+		if name := place[1 : len(place)-1]; m.properties[name] == nil {
+			m.argument(name, map[string]any{"type": "string"}, "", true)
+		}
+	}
+	path, query, _ := strings.Cut(m.path, "?")
+	var fixed []string
+	for pair := range strings.SplitSeq(query, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		name, err := url.QueryUnescape(name)
+		if err == nil && value != "" && value == httptool.Placeholder.FindString(value) {
+			m.request.Query = append(m.request.Query, httptool.Field{Name: name, Argument: value[1 : len(value)-1]})
+		} else if pair != "" {
+			fixed = append(fixed, pair)
+		}
+	}
+	if m.path = path; len(fixed) > 0 {
+		m.path += "?" + strings.Join(fixed, "&")
+	}
 }
 
 // fault notes why the operation cannot be called as a tool; the first reason counts.

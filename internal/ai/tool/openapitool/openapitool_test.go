@@ -220,16 +220,6 @@ func bomb() string {
 	return b.String()
 }
 
-// many is a document with the given number of paths.
-func many(paths int) []byte {
-	var b strings.Builder
-	b.WriteString(`{"openapi":"3.0.0","info":{},"servers":[{"url":"https://x"}],"paths":{"/a":{}`)
-	for i := range paths {
-		fmt.Fprintf(&b, `,"/p%d":{}`, i)
-	}
-	return []byte(b.String() + `}}`)
-}
-
 // shared is a document whose operations share their parameters, all with the same schema.
 func shared(operations, parameters int, schema string) []byte {
 	var b strings.Builder

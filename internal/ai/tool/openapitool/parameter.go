@@ -2,7 +2,6 @@ package openapitool
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"mime"
@@ -14,7 +13,7 @@ import (
 	"agentplatform/internal/ai/tool/httptool"
 )
 
-var errLongNames = errors.New("its parameters have names that are too long")
+var errLongNames = tool.Fail("its parameters have names that are too long")
 
 // parameter is one parameter of an operation, or a property of a form.
 type parameter struct {
@@ -30,7 +29,7 @@ var stylesIn = map[string][]string{
 	"query":  {httptool.Form, httptool.Spaced, httptool.Piped, httptool.Tabbed, httptool.Deep, httptool.JSON},
 	"header": {httptool.Simple, httptool.JSON},
 	"cookie": {httptool.Form, httptool.JSON},
-	"path":   {httptool.Simple, httptool.Label, httptool.Matrix},
+	"path":   {httptool.Simple, httptool.Label, httptool.Matrix, httptool.JSON},
 }
 
 // ignored reports whether a header is not an argument. OpenAPI does not take some as parameters. The key of a request
@@ -72,7 +71,7 @@ func parameters(d *document, method string, item, o map[string]any) (all []param
 	for _, from := range [][]any{list(o["parameters"]), list(item["parameters"])} {
 		own := map[key]bool{}
 		if len(from) > maxParameters {
-			return nil, fmt.Errorf("it takes over %d parameters", maxParameters)
+			return nil, tool.Fail("it takes over %d parameters", maxParameters)
 		}
 		for _, one := range from {
 			m := d.object(one)
@@ -129,7 +128,7 @@ func rank(kind string) int {
 		return plainJSON
 	case media == "application/json-patch+json":
 		return jsonPatch
-	case httptool.IsJSON(media), media == "*/*", media == "application/*":
+	case httptool.IsJSON(media), media == "*/*", media == "application/*", media == "":
 		return anyJSON
 	case media == "application/x-www-form-urlencoded":
 		return urlForm
@@ -157,7 +156,7 @@ func (m *maker) body(body map[string]any) {
 		return
 	}
 	m.request.Body, m.request.Content = bodyArgument, kind
-	if strings.Contains(kind, "*") {
+	if kind == "" || strings.Contains(kind, "*") {
 		m.request.Content = "application/json"
 	}
 	switch of {

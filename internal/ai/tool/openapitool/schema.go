@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	"agentplatform/internal/ai/tool"
 )
@@ -44,7 +45,7 @@ func (w *writer) write(v any, depth int) map[string]any {
 	if depth > maxDepth || w.nodes > maxNodes || w.over() || w.work > maxWork || !w.step(1) {
 		return out
 	}
-	s := w.object(v)
+	s := w.schema(v)
 	at := reflect.ValueOf(s).Pointer()
 	if s == nil || slices.Contains(w.above, at) {
 		return out
@@ -52,6 +53,9 @@ func (w *writer) write(v any, depth int) map[string]any {
 	w.above = append(w.above, at)
 	defer func() { w.above = w.above[:len(w.above)-1] }()
 	w.plain(s, out)
+	if own, _ := v.(map[string]any); own["$ref"] != nil {
+		w.beside(own, s, out)
+	}
 	for _, name := range []string{"anyOf", "oneOf", "allOf"} {
 		if of := list(s[name]); len(of) > 0 && w.room(len(of)) {
 			each := make([]any, 0, len(of))
@@ -59,6 +63,7 @@ func (w *writer) write(v any, depth int) map[string]any {
 				each = append(each, w.write(one, depth+1))
 			}
 			out[name] = each
+			w.discriminate(s["discriminator"], of, each)
 		}
 	}
 	if items, there := s["items"]; there {
@@ -94,10 +99,10 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		w.take(len(name))
 		// only the server sends read-only properties
-		if p, _ := of[name].(map[string]any); p["$ref"] == nil && p["readOnly"] == true {
+		if p, _ := of[name].(map[string]any); p["readOnly"] == true {
 			continue
 		}
-		p := w.object(of[name])
+		p := w.schema(of[name])
 		switch {
 		case p["readOnly"] == true:
 		case w.withoutFiles && w.isFile(p):
@@ -116,7 +121,7 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 			if _, there := properties[text(name)]; there {
 				w.take(len(text(name)))
 				required = append(required, text(name))
-			} else if w.withoutFiles && w.isFile(w.object(of[text(name)])) {
+			} else if w.withoutFiles && w.isFile(w.schema(of[text(name)])) {
 				w.file = text(name)
 			}
 		}
@@ -129,7 +134,7 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 
 // isFile reports whether a property of a form is a file, or a list of files.
 func (w *writer) isFile(s map[string]any) bool {
-	if items := w.object(s["items"]); items != nil {
+	if items := w.schema(s["items"]); items != nil {
 		s = items
 	}
 	if s["type"] == "file" || s["format"] == "binary" {
@@ -141,7 +146,36 @@ func (w *writer) isFile(s map[string]any) bool {
 
 // plain copies the keywords that contain no schema.
 func (w *writer) plain(s, out map[string]any) {
-	types := typesOf(s)
+	setTypes(out, typesOf(s))
+	for _, name := range []string{"description", "format", "enum", "default", "minimum", "maximum", "minLength",
+		"maxLength", "minItems", "maxItems"} {
+		w.copy(name, s[name], out)
+	}
+	if one, there := s["const"]; there { // which fewer providers take
+		w.copy("enum", []any{one}, out)
+	}
+}
+
+// copy copies a keyword whose value has the right type.
+func (w *writer) copy(name string, v any, out map[string]any) {
+	if fitting(name, v) {
+		if w.take(w.size(v, maxBytes-w.bytes)); !w.over() {
+			out[name] = v
+		}
+	}
+}
+
+// beside copies what stands beside a reference to s.
+func (w *writer) beside(own, s, out map[string]any) {
+	for _, name := range []string{"description", "default"} {
+		w.copy(name, own[name], out)
+	}
+	if isNullable(own) {
+		setTypes(out, withNull(typesOf(s)))
+	}
+}
+
+func setTypes(out map[string]any, types []string) {
 	switch len(types) {
 	case 0:
 	case 1:
@@ -149,15 +183,40 @@ func (w *writer) plain(s, out map[string]any) {
 	default:
 		out["type"] = types
 	}
-	for _, name := range []string{"description", "format", "enum", "default", "minimum", "maximum", "minLength",
-		"maxLength", "minItems", "maxItems"} {
-		v, there := s[name]
-		if !there || !fitting(name, v) {
+}
+
+// discriminate gives each alternative the values of the property by which a server tells them apart.
+func (w *writer) discriminate(discriminator any, of, each []any) {
+	d := w.object(discriminator)
+	name, mapping := text(d["propertyName"]), w.object(d["mapping"])
+	for i, one := range of {
+		alternative, _ := one.(map[string]any)
+		ref := text(alternative["$ref"])
+		if name == "" || ref == "" || !w.room(len(mapping)) || !w.step(len(mapping)) {
 			continue
 		}
-		size := w.size(v, maxBytes-w.bytes)
-		if w.take(size); !w.over() {
-			out[name] = v
+		var values []any
+		for _, value := range slices.Sorted(maps.Keys(mapping)) {
+			if to := text(mapping[value]); to == ref || strings.HasSuffix(ref, "/"+to) {
+				values = append(values, value)
+			}
+		}
+		if len(values) == 0 {
+			values = []any{ref[strings.LastIndexByte(ref, '/')+1:]}
+		}
+		into := each[i].(map[string]any)
+		properties, _ := into["properties"].(map[string]any)
+		if properties == nil {
+			properties = map[string]any{}
+			into["properties"] = properties
+		}
+		property, _ := properties[name].(map[string]any)
+		if property == nil {
+			property = map[string]any{"type": "string"}
+			properties[name] = property
+		}
+		if property["enum"] == nil {
+			w.copy("enum", values, property)
 		}
 	}
 }
@@ -177,10 +236,19 @@ func typesOf(s map[string]any) (named []string) {
 			named = append(named, name)
 		}
 	}
-	if (s["nullable"] == true || s["x-nullable"] == true) && len(named) > 0 && !slices.Contains(named, "null") {
-		named = append(named, "null")
+	if isNullable(s) {
+		named = withNull(named)
 	}
 	return named
+}
+
+func isNullable(s map[string]any) bool { return s["nullable"] == true || s["x-nullable"] == true }
+
+func withNull(types []string) []string {
+	if len(types) > 0 && !slices.Contains(types, "null") {
+		types = append(types, "null")
+	}
+	return types
 }
 
 // fitting says whether a keyword's value has the right type: the document may have any value there.

@@ -1,0 +1,130 @@
+package openapitool_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/openapitool"
+)
+
+// Published documents have operations that are broken: each takes itself off, with its reason, and no other.
+func TestABrokenOperationIsOffAlone(t *testing.T) {
+	for paths, reason := range map[string]string{
+		`"/b":{"get":{"parameters":[{"$ref":"#/components/parameters/none"}]}}`:              "parameters/none\", which is not in it",
+		`"/b":{"get":{"requestBody":{"$ref":"bodies.yaml#/B"}}}`:                             "put its files into one first",
+		`"/b":{"$ref":"./b.yaml"}`:                                                           "put its files into one first",
+		`"/b":{"$ref":"#/paths/~1b"}`:                                                        "leads in a circle",
+		`"/b":{"get":{"$ref":"#/components/none"}}`:                                          "which is not in it",
+		`"/b":{"parameters":[` + repeated(201, `{"name":"p@","in":"query"}`) + `],"get":{}}`: "over 200 parameters",
+		`"//b":{"get":{}}`: "begin with one slash",
+		`"b":{"get":{}}`:   "begin with one slash",
+		`"/` + strings.Repeat("b", 2_048) + `":{"get":{}}`: "begin with one slash",
+		`"/#{b}":{"get":{}}`: "in its path alone",
+		`"/b":{"servers":[{"url":"https://y/{b}"}],"get":{}}`:                                "without open variables",
+		`"/b":{"get":{"parameters":[{"name":"b","in":"query","schema":{"$ref":"b.json"}}]}}`: "put its files into one first",
+		`"/b":{"get":{"parameters":[{"name":"b","in":"query","schema":{"properties":{"c":{"items":` +
+			`{"$ref":"#/components/schemas/Other"}}}}}]}}`: "put its files into one first",
+	} {
+		document := `{"openapi":"3.0.0","servers":[{"url":"https://x"}],"paths":{%s"/sound":{"get":{}}},` +
+			`"components":{"schemas":{"Other":{"$ref":"b.json"}}}}`
+		found, err := (&openapitool.Kind{}).Discover(t.Context(),
+			tool.Endpoint{Document: fmt.Appendf(nil, document, paths+",")})
+		require.NoError(t, err, paths)
+		require.Len(t, found, 2, paths)
+		for _, one := range found {
+			if one.Name == "get_sound" {
+				assert.Empty(t, one.Problem, paths)
+				continue
+			}
+			assert.Contains(t, one.Problem, reason, paths)
+			assert.Equal(t, "https://x", one.Origin(), paths)
+		}
+		alone := strings.Replace(fmt.Sprintf(document, paths), `"/sound":{"get":{}}`, "", 1)
+		_, err = (&openapitool.Kind{}).Discover(t.Context(), tool.Endpoint{Document: []byte(alone)})
+		require.ErrorContains(t, err, reason, "without any other the document is refused")
+	}
+}
+
+// A value of which the document says nothing may be any.
+func TestASchemaThatLeadsNowhereSaysNothing(t *testing.T) {
+	for _, ref := range []string{"#/components/schemas/None", "#/components/schemas/Loop", "#/%zz", "#none"} {
+		one := only(t, []byte(`{"openapi":"3.0.0","servers":[{"url":"https://x"}],"paths":{"/a":{"post":{"requestBody":`+
+			`{"content":{"application/json":{"schema":{"type":"object","required":["a"],"properties":{"a":{"$ref":"`+ref+
+			`"},"b":{"items":{"$ref":"`+ref+`"}}}}}}}}}},"components":{"schemas":{"Loop":{"$ref":"#/components/schemas/Loop"}}}}`), "")
+		assert.Empty(t, one.Problem)
+		assert.JSONEq(t, `{"type":"object","properties":{"body":{"type":"object","required":["a"],`+
+			`"properties":{"a":{},"b":{"items":{}}}}}}`, string(one.Parameters), ref)
+	}
+}
+
+// Operations may name servers of their own where the document names none.
+func TestADocumentNeedsNoServerWhereItsOperationsHaveTheirs(t *testing.T) {
+	found, err := (&openapitool.Kind{}).Discover(t.Context(), tool.Endpoint{Document: []byte(`{"openapi":"3.1.0",` +
+		`"paths":{"/a":{"servers":[{"url":"https://a"}],"get":{}},"/b":{"get":{}}}}`)})
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+	assert.Empty(t, found[0].Problem)
+	assert.True(t, found[0].Beside())
+	assert.Contains(t, found[1].Problem, "base_url is required")
+}
+
+// A document may have any number of paths of which a part is chosen; the whole is not read.
+func TestAPartOfThousandsOfPathsIsImported(t *testing.T) {
+	raw := []byte(`{"openapi":"3.0.0","servers":[{"url":"https://x"}],"paths":{` +
+		repeated(20_000, `"/p@":{"get":{"operationId":"o@"}}`) + `}}`)
+	found, err := (&openapitool.Kind{}).Discover(t.Context(), tool.Endpoint{Document: raw,
+		Selection: tool.Selection{Include: []string{"o1999*"}}})
+	require.NoError(t, err)
+	assert.Len(t, found, 11)
+}
+
+// A path may have places that no parameter fills, and parameters in a query of its own.
+func TestEachPlaceOfAPathIsAnArgument(t *testing.T) {
+	for path, want := range map[string]string{
+		"/a/{b}/{c d}":                       "/a/1/2",
+		"/a?b={b}&to=x&c%20d={c d}&e={b}{b}": "",
+		"/a?b={b}&to=x&c%20d={c d}":          "/a?to=x&b=1&c%20d=2",
+		"/{b}?{c d}":                         "",
+		"/{b}?x&c={c d}":                     "/1?x&c=2",
+		"/a?{b}={b}":                         "/a?%7Bb%7D=1",
+		"/a/{b}?b={b}":                       "/a/1?b=1",
+	} {
+		document := operation("get", path, `,"parameters":[{"name":"b","in":"path","required":true,"schema":{"type":"integer"}}]`)
+		if want == "" {
+			_, err := (&openapitool.Kind{}).Discover(t.Context(), tool.Endpoint{Document: document})
+			require.ErrorContains(t, err, "in its path alone", path)
+			continue
+		}
+		assert.Equal(t, want, sent(t, document, `{"b":1,"c d":"2"}`).Address, path)
+	}
+	one := only(t, operation("get", "/{a}/{b}", `,"parameters":[{"name":"b","in":"path","schema":{"type":"integer"}}]`), "")
+	assert.JSONEq(t, `{"type":"object","required":["b","a"],"properties":{"a":{"type":"string"},"b":{"type":"integer"}}}`,
+		string(one.Parameters))
+	got := sent(t, operation("get", "/p/{a}", `,"parameters":[{"name":"a","in":"path","content":{"application/json":{}}}]`),
+		`{"a":"x/?#"}`)
+	assert.Equal(t, "/p/%22x%2F%3F%23%22", got.Address)
+}
+
+// What stands beside a reference counts, a constant is a value, and alternatives differ by their discriminator.
+func TestASchemaSaysWhichValuesAServerTakes(t *testing.T) {
+	const schemas = `"Id":{"type":"string","description":"any"},"Cat":{"type":"object","properties":{"kind":{"type":"string"}}},` +
+		`"Dog":{"allOf":[{"$ref":"#/components/schemas/Cat"}]},"Cow":{"properties":{"kind":{"const":"moo"}}}`
+	for schema, want := range map[string]string{
+		`{"$ref":"#/components/schemas/Id","description":"of the owner","nullable":true,"type":"object","default":"x"}`:  `{"type":["string","null"],"description":"of the owner","default":"x"}`,
+		`{"properties":{"a":{"$ref":"#/components/schemas/Id","readOnly":true},"b":{"$ref":"#/components/schemas/Id"}}}`: `{"properties":{"b":{"type":"string","description":"any"}}}`,
+		`{"const":null}`: `{"enum":[null]}`, `{"const":7,"type":"integer"}`: `{"enum":[7],"type":"integer"}`,
+		`{"oneOf":[{"$ref":"#/components/schemas/Cat"},{"$ref":"#/components/schemas/Dog"},{"$ref":"#/components/schemas/Cow"},{}],` +
+			`"discriminator":{"propertyName":"kind","mapping":{"tom":"#/components/schemas/Cat","kitty":"Cat","x":"Other"}}}`: `{"oneOf":[{"type":"object","properties":{"kind":{"type":"string","enum":["kitty","tom"]}}},` +
+			`{"allOf":[{"type":"object","properties":{"kind":{"type":"string"}}}],"properties":{"kind":{"type":"string","enum":["Dog"]}}},` +
+			`{"properties":{"kind":{"enum":["moo"]}}},{}]}`,
+	} {
+		one := only(t, []byte(`{"openapi":"3.1.0","servers":[{"url":"https://x"}],"paths":{"/a":{"get":{"parameters":[`+
+			`{"name":"q","in":"query","schema":`+schema+`}]}}},"components":{"schemas":{`+schemas+`}}}`), "")
+		assert.JSONEq(t, `{"type":"object","properties":{"q":`+want+`}}`, string(one.Parameters), schema)
+	}
+}
