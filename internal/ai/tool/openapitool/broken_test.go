@@ -1,6 +1,7 @@
 package openapitool_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -115,8 +116,9 @@ func TestASchemaSaysWhichValuesAServerTakes(t *testing.T) {
 	const schemas = `"Id":{"type":"string","description":"any"},"Cat":{"type":"object","properties":{"kind":{"type":"string"}}},` +
 		`"Dog":{"allOf":[{"$ref":"#/components/schemas/Cat"}]},"Cow":{"properties":{"kind":{"const":"moo"}}}`
 	for schema, want := range map[string]string{
-		`{"$ref":"#/components/schemas/Id","description":"of the owner","nullable":true,"type":"object","default":"x"}`:  `{"type":["string","null"],"description":"of the owner","default":"x"}`,
-		`{"properties":{"a":{"$ref":"#/components/schemas/Id","readOnly":true},"b":{"$ref":"#/components/schemas/Id"}}}`: `{"properties":{"b":{"type":"string","description":"any"}}}`,
+		`{"$ref":"#/components/schemas/Id","description":"of the owner","nullable":true,"type":"object","default":"x"}`:                    `{"type":["string","null"],"description":"of the owner","default":"x"}`,
+		`{"properties":{"a":{"$ref":"#/components/schemas/Id","readOnly":true},"b":{"$ref":"#/components/schemas/Id"}}}`:                   `{"properties":{"b":{"type":"string","description":"any"}}}`,
+		`{"properties":{"a":{"allOf":[{"$ref":"#/components/schemas/Id"},{"readOnly":true}]},"b":{"type":"string","pattern":"^(?=.)a$"}}}`: `{"properties":{"b":{"type":"string","description":"Pattern: ^(?=.)a$"}}}`,
 		`{"const":null}`: `{"enum":[null]}`, `{"const":7,"type":"integer"}`: `{"enum":[7],"type":"integer"}`,
 		`{"oneOf":[{"$ref":"#/components/schemas/Cat"},{"$ref":"#/components/schemas/Dog"},{"$ref":"#/components/schemas/Cow"},{}],` +
 			`"discriminator":{"propertyName":"kind","mapping":{"tom":"#/components/schemas/Cat","kitty":"Cat","x":"Other"}}}`: `{"oneOf":[{"type":"object","properties":{"kind":{"type":"string","enum":["kitty","tom"]}}},` +
@@ -127,4 +129,38 @@ func TestASchemaSaysWhichValuesAServerTakes(t *testing.T) {
 			`{"name":"q","in":"query","schema":`+schema+`}]}}},"components":{"schemas":{`+schemas+`}}}`), "")
 		assert.JSONEq(t, `{"type":"object","properties":{"q":`+want+`}}`, string(one.Parameters), schema)
 	}
+}
+
+// The description of a parameter comes before that of its type; a pattern is told with both.
+func TestAParameterIsDescribed(t *testing.T) {
+	one := only(t, operation("get", "/a", `,"parameters":[{"name":"q","in":"query","description":"of the owner",`+
+		`"schema":{"type":"string","description":"an id","pattern":"^a$"}}]`), "")
+	assert.JSONEq(t, `{"type":"object","properties":{"q":{"type":"string","description":"of the owner\nPattern: ^a$"}}}`,
+		string(one.Parameters))
+}
+
+// A body that is too large is described less deeply, so that its members and the other parameters are known.
+func TestALargeBodyIsDescribedLessDeeply(t *testing.T) {
+	deep := `{"type":"object","description":"` + strings.Repeat("d", 300) + `","properties":{` +
+		repeated(30, `"p@":{"$ref":"#/components/schemas/L_"}`) + `}}`
+	one := only(t, []byte(`{"openapi":"3.0.0","servers":[{"url":"https://x"}],"paths":{"/a":{"post":{"parameters":[`+
+		`{"name":"q","in":"query","schema":{"enum":["a"]}}],"requestBody":{"content":{"application/json":{"schema":`+
+		`{"$ref":"#/components/schemas/L0"}}}}}}},"components":{"schemas":{"L0":`+strings.ReplaceAll(deep, "L_", "L1")+
+		`,"L1":`+strings.ReplaceAll(deep, "L_", "L2")+`,"L2":`+strings.ReplaceAll(deep, "L_", "L3")+`,"L3":{}}}}`), "")
+	var got struct {
+		Properties struct {
+			Q    struct{ Enum []string }
+			Body struct {
+				Properties map[string]struct {
+					Type       string
+					Properties map[string]any
+				}
+			}
+		}
+	}
+	require.NoError(t, json.Unmarshal(one.Parameters, &got))
+	assert.Equal(t, []string{"a"}, got.Properties.Q.Enum)
+	assert.Len(t, got.Properties.Body.Properties, 30)
+	assert.Equal(t, "object", got.Properties.Body.Properties["p7"].Type)
+	assert.LessOrEqual(t, len(one.Parameters), tool.MaxSchema)
 }

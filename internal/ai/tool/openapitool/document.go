@@ -247,7 +247,7 @@ func (d *document) cleared() (fault error) {
 func (d *document) object(v any) map[string]any {
 	m, lost := d.follow(v)
 	if lost != "" && d.fault == nil {
-		d.fault = tool.Fail("the document is no OpenAPI 3 document: it refers to %q, %s", tool.Clip(lost, 100), d.why(lost))
+		d.fault = tool.Fail("the document refers to %q, %s", tool.Clip(lost, 100), d.why(lost))
 	}
 	return m
 }

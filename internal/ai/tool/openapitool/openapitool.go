@@ -215,7 +215,7 @@ func operation(
 		item, o = d.upgraded(item, o)
 	}
 	m := maker{
-		writer: writer{document: d}, path: l.path, properties: map[string]any{},
+		writer: writer{document: d}, path: l.path, taken: map[string]bool{},
 		request: httptool.Request{Method: l.method, URL: base},
 	}
 	fault := l.fault
@@ -228,12 +228,10 @@ func operation(
 		}
 	}
 	if fault = cmp.Or(fault, homeless); fault == nil {
-		fault = cmp.Or(m.take(item, o), d.cleared())
+		fault = m.take(item, o)
 	}
 	parameters, err := m.schema()
-	if err != nil {
-		return tool.Definition{}, err
-	}
+	fault = cmp.Or(fault, d.cleared(), err)
 	binding, err := json.Marshal(m.request)
 	return tool.Definition{
 		Spec: tool.Spec{
@@ -249,11 +247,18 @@ func operation(
 type maker struct {
 	writer
 
-	request    httptool.Request
-	path       string // with names of arguments
-	properties map[string]any
-	required   []string
-	problem    string
+	request   httptool.Request
+	path      string // with names of arguments
+	arguments []argument
+	taken     map[string]bool // names of arguments
+	problem   string
+}
+
+// argument is an argument before its schema is written.
+type argument struct {
+	name, description string
+	schema            any
+	required, form    bool
 }
 
 // take takes the parameters and the body.
@@ -268,14 +273,14 @@ func (m *maker) take(item, o map[string]any) error {
 		return err
 	}
 	for _, p := range all {
-		argument := p.name
-		if _, taken := m.properties[argument]; taken || argument == bodyArgument {
-			argument = p.in + "_" + p.name // two parameters of one name in different places
+		name := p.name
+		if m.taken[name] || name == bodyArgument {
+			name = p.in + "_" + p.name // two parameters of one name in different places
 		}
-		m.argument(argument, p.schema, p.description, p.required || p.in == "path")
+		m.add(argument{name: name, schema: p.schema, description: p.description, required: p.required || p.in == "path"})
 		field, fault := p.field()
 		m.fault(fault)
-		field.Argument = argument
+		field.Argument = name
 		switch p.in {
 		case "query":
 			m.request.Query = append(m.request.Query, field)
@@ -287,7 +292,7 @@ func (m *maker) take(item, o map[string]any) error {
 			if field.Style != "" || !field.Joined {
 				m.request.Path = append(m.request.Path, field)
 			}
-			if m.path = strings.ReplaceAll(m.path, "{"+p.name+"}", "{"+argument+"}"); len(m.path) > maxAddress {
+			if m.path = strings.ReplaceAll(m.path, "{"+p.name+"}", "{"+name+"}"); len(m.path) > maxAddress {
 				return errLongNames
 			}
 		}
@@ -308,8 +313,8 @@ func (m *maker) take(item, o map[string]any) error {
 // should have none, but documents have them.
 func (m *maker) fill() {
 	for _, place := range httptool.Placeholder.FindAllString(m.path, -1) {
-		if name := place[1 : len(place)-1]; m.properties[name] == nil {
-			m.argument(name, map[string]any{"type": "string"}, "", true)
+		if name := place[1 : len(place)-1]; !m.taken[name] {
+			m.add(argument{name: name, schema: map[string]any{"type": "string"}, required: true})
 		}
 	}
 	path, query, _ := strings.Cut(m.path, "?")
@@ -331,33 +336,60 @@ func (m *maker) fill() {
 // fault notes why the operation cannot be called as a tool; the first reason counts.
 func (m *maker) fault(why string) { m.problem = cmp.Or(m.problem, why) }
 
-func (m *maker) argument(name string, of any, description string, must bool) {
-	one := m.write(of, 0)
-	if _, there := one["description"]; !there && description != "" {
-		one["description"] = description
-		m.writer.take(len(description))
-	}
-	m.properties[name] = one
-	if must {
-		m.required = append(m.required, name)
-	}
+func (m *maker) add(a argument) {
+	m.arguments = append(m.arguments, a)
+	m.taken[a.name] = true
 }
 
 // schema is that of the arguments; where it is too large, a less precise one: such a tool is better than none.
 func (m *maker) schema() (json.RawMessage, error) {
-	if !m.over() {
-		whole := map[string]any{"type": "object", "properties": m.properties}
-		if len(m.required) > 0 {
-			whole["required"] = m.required
+	whole, types := map[string]any{"type": "object"}, map[string]any{}
+	const least = 1
+	for m.depth = maxDepth; m.depth >= least; m.depth /= 2 {
+		m.nodes, m.bytes, m.cut = 0, 0, false
+		properties, required := map[string]any{}, []string{}
+		for _, a := range m.arguments {
+			properties[a.name] = m.property(a)
+			if a.required {
+				required = append(required, a.name)
+			}
 		}
-		if encoded, err := json.Marshal(whole); err != nil || len(encoded) <= tool.MaxSchema {
+		if m.file != "" {
+			m.fault(fmt.Sprintf("it needs a file (%s), which a model cannot send", tool.Clip(m.file, 100)))
+		}
+		if whole["properties"] = properties; len(required) > 0 {
+			whole["required"] = required
+		}
+		encoded, err := json.Marshal(whole)
+		fits := !m.over() && len(encoded) <= tool.MaxSchema && (!m.cut || m.depth == least)
+		if err != nil || fits {
 			return encoded, err
 		}
 	}
-	if encoded := shallow(m.properties, m.required); len(encoded) <= tool.MaxSchema {
-		return encoded, nil
+	for name, one := range whole["properties"].(map[string]any) {
+		types[name] = map[string]any{}
+		if of := one.(map[string]any)["type"]; of != nil {
+			types[name] = map[string]any{"type": of}
+		}
+	}
+	whole["properties"] = types
+	if encoded, err := json.Marshal(whole); err != nil || len(encoded) <= tool.MaxSchema {
+		return encoded, err
 	}
 	return anything, nil
+}
+
+// property is the schema of an argument. What the document says of a parameter comes before what its type says.
+func (m *maker) property(a argument) map[string]any {
+	m.withoutFiles = a.form
+	one := m.write(a.schema, 0)
+	m.withoutFiles = false
+	if a.description != "" {
+		m.writer.take(len(a.description))
+		one["description"] = a.description
+		m.pattern(m.document.schema(a.schema), one)
+	}
+	return one
 }
 
 // bodyArgument is the name of the argument that holds the body.
@@ -369,19 +401,4 @@ func describe(o map[string]any) string {
 		said = strings.TrimSpace(tool.Clip(said, 1024) + "\n" + tool.Clip(more, 1024))
 	}
 	return tool.Clip(said, 1024) // the limit of model providers
-}
-
-// shallow is a schema of the parameters' types only.
-func shallow(properties map[string]any, required []string) json.RawMessage {
-	plain := map[string]any{}
-	for name, p := range properties {
-		one := map[string]any{}
-		if m, ok := p.(map[string]any); ok && m["type"] != nil {
-			one["type"] = m["type"]
-		}
-		plain[name] = one
-	}
-	b, _ := json.Marshal(map[string]any{"type": "object", "properties": plain,
-		"required": append([]string{}, required...)})
-	return b
 }

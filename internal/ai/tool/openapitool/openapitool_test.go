@@ -169,7 +169,7 @@ func TestArgumentsGoWhereTheDocumentSays(t *testing.T) {
 	assert.JSONEq(t, `{"type":"object","required":["pet id","body"],"properties":{
 		"pet id":{"type":"integer"},"tags":{"type":"array","items":{"type":"string"}},"fields":{"type":"array","items":{"type":"string"}},
 		"X-Trace":{"type":"string"},"session":{"type":"string"},
-		"body":{"type":"object","required":["name"],"properties":{"name":{"type":"string","minLength":1},"born":{"type":"string","format":"some-new-format"},"parent":{}}}}}`,
+		"body":{"type":"object","required":["name"],"properties":{"name":{"type":"string","minLength":1},"born":{"type":"string","format":"some-new-format"},"parent":{"type":"object"}}}}}`,
 		string(byName["patch_pets_pet_id"].Parameters), "circles end, and what only the server says is left out")
 }
 

@@ -164,17 +164,12 @@ func (m *maker) body(body map[string]any) {
 		m.fault(fmt.Sprintf("its body is %s, which a model cannot write", tool.Clip(kind, 100)))
 	case anyText:
 		about = strings.TrimSpace(about + "\nThe body, as text of the type " + kind + ".")
-		m.argument(bodyArgument, map[string]any{"type": "string"}, about, must)
-		return
+		media = map[string]any{"schema": map[string]any{"type": "string"}}
 	case urlForm, partedForm:
 		m.request.Form = m.form(m.object(media["encoding"]))
-		m.withoutFiles = true
 	}
-	m.argument(bodyArgument, media["schema"], about, must)
-	m.withoutFiles = false
-	if m.file != "" {
-		m.fault(fmt.Sprintf("it needs a file (%s), which a model cannot send", tool.Clip(m.file, 100)))
-	}
+	m.add(argument{name: bodyArgument, schema: media["schema"], description: about, required: must,
+		form: of == urlForm || of == partedForm})
 }
 
 // form are the properties of a form's body that have an encoding.

@@ -12,11 +12,12 @@ import (
 
 // Limits on expanded schemas: beyond them a schema says "anything", which is true, but less helpful.
 const (
-	maxDepth = 8
-	maxNodes = 2_000          // of an operation
-	maxBytes = tool.MaxSchema // of an operation's texts
-	maxWork  = 400_000        // steps of a document
-	maxFound = 10 << 20       // bytes of all that is found in a document; schemas may be half of it
+	maxDepth   = 8
+	maxNodes   = 2_000          // of an operation
+	maxPattern = 300            // bytes of a regular expression
+	maxBytes   = tool.MaxSchema // of an operation's texts
+	maxWork    = 400_000        // steps of a document
+	maxFound   = 10 << 20       // bytes of all that is found in a document; schemas may be half of it
 )
 
 // writer expands the schemas of an operation to JSON schemas without references, which model providers do not
@@ -25,6 +26,8 @@ type writer struct {
 	*document
 
 	nodes, bytes int
+	depth        int       // how deep schemas are expanded
+	cut          bool      // parts were left out
 	above        []uintptr // the schemas being expanded: one that occurs again is a circular reference
 	withoutFiles bool      // properties that are files are left out
 	file         string    // one of them that is required, or stands alone
@@ -42,20 +45,21 @@ func (w *writer) over() bool { return w.bytes > maxBytes }
 func (w *writer) write(v any, depth int) map[string]any {
 	out := map[string]any{}
 	w.nodes++
-	if depth > maxDepth || w.nodes > maxNodes || w.over() || w.work > maxWork || !w.step(1) {
+	if !w.room(0) || w.over() || !w.step(1) {
 		return out
 	}
 	s := w.schema(v)
-	at := reflect.ValueOf(s).Pointer()
-	if s == nil || slices.Contains(w.above, at) {
-		return out
-	}
-	w.above = append(w.above, at)
-	defer func() { w.above = w.above[:len(w.above)-1] }()
 	w.plain(s, out)
 	if own, _ := v.(map[string]any); own["$ref"] != nil {
 		w.beside(own, s, out)
 	}
+	w.pattern(s, out)
+	at := reflect.ValueOf(s).Pointer()
+	if s == nil || depth >= w.depth || slices.Contains(w.above, at) {
+		return out
+	}
+	w.above = append(w.above, at)
+	defer func() { w.above = w.above[:len(w.above)-1] }()
 	for _, name := range []string{"anyOf", "oneOf", "allOf"} {
 		if of := list(s[name]); len(of) > 0 && w.room(len(of)) {
 			each := make([]any, 0, len(of))
@@ -84,7 +88,11 @@ func (w *writer) write(v any, depth int) map[string]any {
 }
 
 // room says whether n more nodes are within the limit.
-func (w *writer) room(n int) bool { return w.nodes+n <= maxNodes && w.work <= maxWork }
+func (w *writer) room(n int) bool {
+	fits := w.nodes+n <= maxNodes && w.work <= maxWork
+	w.cut = w.cut || !fits
+	return fits
+}
 
 // properties expands the properties of an object, and says whether all of them fitted.
 func (w *writer) properties(s, out map[string]any, depth int) bool {
@@ -104,7 +112,7 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 		}
 		p := w.schema(of[name])
 		switch {
-		case p["readOnly"] == true:
+		case isReadOnly(p):
 		case w.withoutFiles && w.isFile(p):
 			file = name
 		default:
@@ -132,6 +140,14 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 	return true
 }
 
+// isReadOnly reports whether only the server sends a property: it is that, or what it extends.
+func isReadOnly(s map[string]any) bool {
+	return s["readOnly"] == true || slices.ContainsFunc(list(s["allOf"]), func(one any) bool {
+		part, _ := one.(map[string]any)
+		return part["readOnly"] == true
+	})
+}
+
 // isFile reports whether a property of a form is a file, or a list of files.
 func (w *writer) isFile(s map[string]any) bool {
 	if items := w.schema(s["items"]); items != nil {
@@ -153,6 +169,14 @@ func (w *writer) plain(s, out map[string]any) {
 	}
 	if one, there := s["const"]; there { // which fewer providers take
 		w.copy("enum", []any{one}, out)
+	}
+}
+
+// pattern describes the pattern of a text. Documents have wrong ones, and ones of other dialects: nothing is refused.
+func (w *writer) pattern(s, out map[string]any) {
+	if p := text(s["pattern"]); p != "" && len(p) <= maxPattern {
+		w.take(len(p))
+		out["description"] = strings.TrimSpace(text(out["description"]) + "\nPattern: " + p)
 	}
 }
 
