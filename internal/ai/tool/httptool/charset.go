@@ -29,15 +29,15 @@ func resultOf(kind string, body []byte) tool.Result {
 	if err != nil && media == "" {
 		media = "application/octet-stream"
 	}
-	if text, ok := decode(media, parameters["charset"], body); ok {
+	if text, ok := Decode(media, parameters["charset"], body); ok {
 		return tool.TextResult(text)
 	}
 	return tool.Result{Files: []tool.File{{ContentType: media, Data: body}}}
 }
 
-// decode is a body as text: by its byte order mark, as UTF-8, by the charset that the server or the text itself names,
+// Decode is a body as text: by its byte order mark, as UTF-8, by the charset that the server or the text itself names,
 // or as it looks like. ok is false for anything else.
-func decode(media, named string, body []byte) (text string, ok bool) {
+func Decode(media, named string, body []byte) (text string, ok bool) {
 	if e := marked(body); e != nil {
 		return decoded(e, body)
 	}

@@ -116,7 +116,7 @@ func TestTooLargeDocumentsAreRefused(t *testing.T) {
 		"too large":   {make([]byte, 32<<20+1), "over 32 MiB"},
 		"too many":    {document(501, 1), "over 500 operations"},
 		"no document": {[]byte(`{"hello":"world"}`), "no OpenAPI 3 document"},
-		"no JSON":     {[]byte(`<html>`), "no OpenAPI 3 document"},
+		"a page":      {[]byte("\ufeff \n<!DOCTYPE html>"), "a page of HTML or XML"},
 		"Swagger 1":   {[]byte(`{"swagger":"1.2","paths":{}}`), "of Swagger 1.2: only Swagger 2.0 and OpenAPI 3"},
 		"no server": {[]byte(`{"openapi":"3.0.0","info":{"title":"t","version":"1"},` +
 			`"paths":{"/a":{"get":{"responses":{}}}}}`), "base_url is required"},

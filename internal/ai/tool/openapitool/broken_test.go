@@ -1,10 +1,12 @@
 package openapitool_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"unicode/utf16"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -163,4 +165,45 @@ func TestALargeBodyIsDescribedLessDeeply(t *testing.T) {
 	assert.Len(t, got.Properties.Body.Properties, 30)
 	assert.Equal(t, "object", got.Properties.Body.Properties["p7"].Type)
 	assert.LessOrEqual(t, len(one.Parameters), tool.MaxSchema)
+}
+
+// A document is read in its encoding.
+func TestADocumentIsReadInItsEncoding(t *testing.T) {
+	const plain = "{\n\t\"openapi\":\"3.0.0\",\"servers\":[{\"url\":\"https:\\/\\/x\"}],\"paths\":{\"\\/a\":{\"get\":{\"summary\":\"café\"}}}}"
+	wide := func(text string, big bool) (raw []byte) {
+		for _, c := range utf16.Encode([]rune(text)) {
+			if big {
+				raw = binary.BigEndian.AppendUint16(raw, c)
+			} else {
+				raw = binary.LittleEndian.AppendUint16(raw, c)
+			}
+		}
+		return raw
+	}
+	for name, raw := range map[string][]byte{
+		"UTF-8 with a mark": []byte("\ufeff" + plain), "UTF-16": wide("\ufeff"+plain, false), "UTF-16BE": wide("\ufeff"+plain, true),
+		"UTF-16 without a mark": wide(plain, false), "Latin-1": []byte(strings.ReplaceAll(plain, "é", "\xe9")),
+		"YAML in Latin-1": []byte("openapi: 3.0.0\nservers: [{url: 'https://x'}]\npaths:\n  /a:\n    get: {summary: caf\xe9}\n"),
+	} {
+		assert.Equal(t, "café", only(t, raw, "").Description, name)
+	}
+}
+
+// A value that does not fit its own type is read as the server has it: nothing else would fit.
+func TestValuesFitTheirType(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{type: string, enum: [1, 1.10, true, a, null], default: 2}`: `{"type":"string","enum":["1","1.10","true","a"],"default":"2"}`,
+		`{type: integer, enum: ["1", "2"], default: ""}`:             `{"type":"integer","enum":[1,2]}`,
+		`{type: number, enum: [1, x], default: "1.5"}`:               `{"type":"number","enum":[1],"default":1.5}`,
+		`{type: boolean, enum: ["true", false, "0"], default: 1}`:    `{"type":"boolean","enum":[true,false]}`,
+		`{type: integer, enum: [created, changed], default: [1]}`:    `{"enum":["created","changed"],"default":[1]}`,
+		`{type: [string, "null"], enum: [1, null]}`:                  `{"type":["string","null"],"enum":["1",null]}`,
+		`{type: array, default: a}`:                                  `{"type":"array"}`,
+		`{type: integer, maximum: 9223372036854775808}`:              `{"type":"integer","maximum":9223372036854775808}`,
+		`{enum: [1, a], const: 7}`:                                   `{"enum":[7]}`,
+	} {
+		one := only(t, []byte("openapi: 3.0.0\nservers: [{url: 'https://x'}]\npaths: {/a: {get: {parameters: "+
+			"[{name: q, in: query, schema: "+schema+"}]}}}"), "")
+		assert.JSONEq(t, `{"type":"object","properties":{"q":`+want+`}}`, string(one.Parameters), schema)
+	}
 }

@@ -8,10 +8,12 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
 	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/ai/tool/httptool"
 	"agentplatform/internal/platform/schema"
 )
 
@@ -41,6 +43,15 @@ type document struct {
 
 // read parses JSON or YAML. It returns a [tool.Error] where the document cannot be read or is too large.
 func read(ctx context.Context, raw []byte) (*document, error) {
+	raw = bytes.TrimPrefix(raw, []byte("\ufeff"))
+	if !utf8.Valid(raw) || bytes.IndexByte(raw, 0) >= 0 {
+		if text, ok := httptool.Decode("text/plain", "", raw); ok {
+			raw = []byte(text)
+		}
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("<")) {
+		return nil, tool.Fail("this is a page of HTML or XML: the address of the OpenAPI document itself is needed")
+	}
 	marks := bytes.Count(raw, []byte("- "))
 	for _, c := range []byte("\n,[{:") {
 		marks += bytes.Count(raw, []byte{c})
@@ -204,6 +215,10 @@ func members(n *yaml.Node, part func(*yaml.Node) any) map[string]any {
 
 func scalar(n *yaml.Node) any {
 	var v any
+	var number json.Number
+	if tag := n.ShortTag(); (tag == "!!int" || tag == "!!float") && json.Unmarshal([]byte(n.Value), &number) == nil {
+		return number // as it is written
+	}
 	if tag := n.ShortTag(); (tag == "!!int" || tag == "!!float" || tag == "!!bool" || tag == "!!null") &&
 		n.Decode(&v) == nil {
 		switch v := v.(type) {

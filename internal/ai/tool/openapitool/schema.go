@@ -5,6 +5,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"agentplatform/internal/ai/tool"
@@ -182,11 +183,68 @@ func (w *writer) pattern(s, out map[string]any) {
 
 // copy copies a keyword whose value has the right type.
 func (w *writer) copy(name string, v any, out map[string]any) {
-	if fitting(name, v) {
-		if w.take(w.size(v, maxBytes-w.bytes)); !w.over() {
-			out[name] = v
+	if !fitting(name, v) {
+		return
+	}
+	if w.take(w.size(v, maxBytes-w.bytes)); w.over() {
+		return
+	}
+	switch types := out["type"]; name {
+	case "enum":
+		var values []any
+		for _, one := range list(v) {
+			if of, ok := typed(one, types); ok {
+				values = append(values, of)
+			}
+		}
+		if len(values) > 0 {
+			v = values
+		} else { // the type is wrong
+			delete(out, "type")
+		}
+	case "default":
+		if v, _ = typed(v, types); v == nil {
+			return
 		}
 	}
+	out[name] = v
+}
+
+// typed is a value in one of the types of its schema: documents write 1 for "1", and "true" for true, which no value
+// would fit.
+func typed(v any, types any) (_ any, ok bool) {
+	list, _ := types.([]string)
+	if one, is := types.(string); is {
+		list = []string{one}
+	}
+	is, said := "object", ""
+	switch v := v.(type) {
+	case nil:
+		is = "null"
+	case bool:
+		is, said = "boolean", strconv.FormatBool(v)
+	case json.Number:
+		is, said = "number", v.String()
+	case string:
+		is, said = "string", v
+	case []any:
+		is = "array"
+	}
+	has := func(name string) bool { return slices.Contains(list, name) }
+	switch {
+	case len(list) == 0, has(is), is == "number" && has("integer"):
+		return v, true
+	case said == "":
+		return nil, false
+	case has("string"):
+		return said, true
+	case has("boolean") && (said == "true" || said == "false"):
+		return said == "true", true
+	case has("number") || has("integer"):
+		var n json.Number
+		return n, json.Unmarshal([]byte(said), &n) == nil
+	}
+	return nil, false
 }
 
 // beside copies what stands beside a reference to s.
