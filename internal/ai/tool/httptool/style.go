@@ -180,7 +180,7 @@ func (f Field) pairs(raw json.RawMessage, keep string) []string {
 	case f.Style == Deep:
 		return deep(name, raw, encode)
 	case !f.Joined && isObject(raw):
-		return texts(raw, "=", encode)
+		return f.exploded(raw, keep)
 	}
 	list := texts(raw, "", encode)
 	if !f.Joined || len(list) == 0 {
@@ -194,6 +194,18 @@ func (f Field) pairs(raw json.RawMessage, keep string) []string {
 		between = ","
 	}
 	return []string{name + "=" + strings.Join(list, between)}
+}
+
+// exploded are the members of an object, each a parameter of its own; a list is written as one would be.
+func (f Field) exploded(raw json.RawMessage, keep string) (list []string) {
+	for _, one := range members(raw) {
+		own := Field{Name: one.name, Reserved: f.Reserved}
+		if isObject(one.value) {
+			own.Style = JSON
+		}
+		list = append(list, own.pairs(one.value, keep)...)
+	}
+	return list
 }
 
 // deep writes name[member]=value. OpenAPI does not define what is deeper; servers that take it read it in this form.

@@ -121,6 +121,8 @@ func TestASchemaSaysWhichValuesAServerTakes(t *testing.T) {
 		`{"$ref":"#/components/schemas/Id","description":"of the owner","nullable":true,"type":"object","default":"x"}`:                    `{"type":["string","null"],"description":"of the owner","default":"x"}`,
 		`{"properties":{"a":{"$ref":"#/components/schemas/Id","readOnly":true},"b":{"$ref":"#/components/schemas/Id"}}}`:                   `{"properties":{"b":{"type":"string","description":"any"}}}`,
 		`{"properties":{"a":{"allOf":[{"$ref":"#/components/schemas/Id"},{"readOnly":true}]},"b":{"type":"string","pattern":"^(?=.)a$"}}}`: `{"properties":{"b":{"type":"string","description":"Pattern: ^(?=.)a$"}}}`,
+		`{"allOf":[{"properties":{"id":{"readOnly":true},"a":{}}},{"required":["a","id","b"]}]}`:                                           `{"allOf":[{"properties":{"a":{}}},{"required":["a","b"]}]}`,
+		`{"additionalProperties":false,"required":["a"]}`:                                                                                  `{"additionalProperties":false}`,
 		`{"const":null}`: `{"enum":[null]}`, `{"const":7,"type":"integer"}`: `{"enum":[7],"type":"integer"}`,
 		`{"oneOf":[{"$ref":"#/components/schemas/Cat"},{"$ref":"#/components/schemas/Dog"},{"$ref":"#/components/schemas/Cow"},{}],` +
 			`"discriminator":{"propertyName":"kind","mapping":{"tom":"#/components/schemas/Cat","kitty":"Cat","x":"Other"}}}`: `{"oneOf":[{"type":"object","properties":{"kind":{"type":"string","enum":["kitty","tom"]}}},` +

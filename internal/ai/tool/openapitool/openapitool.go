@@ -215,7 +215,7 @@ func operation(
 		item, o = d.upgraded(item, o)
 	}
 	m := maker{
-		writer: writer{document: d}, path: l.path, taken: map[string]bool{},
+		writer: writer{document: d, readOnly: map[string]bool{}}, path: l.path, taken: map[string]bool{},
 		request: httptool.Request{Method: l.method, URL: base},
 	}
 	fault := l.fault

@@ -27,11 +27,12 @@ type writer struct {
 	*document
 
 	nodes, bytes int
-	depth        int       // how deep schemas are expanded
-	cut          bool      // parts were left out
-	above        []uintptr // the schemas being expanded: one that occurs again is a circular reference
-	withoutFiles bool      // properties that are files are left out
-	file         string    // one of them that is required, or stands alone
+	depth        int             // how deep schemas are expanded
+	cut          bool            // parts were left out
+	readOnly     map[string]bool // names of properties that only the server sends
+	above        []uintptr       // the schemas being expanded: one that occurs again is a circular reference
+	withoutFiles bool            // properties that are files are left out
+	file         string          // one of them that is required, or stands alone
 }
 
 // take counts the bytes of a text.
@@ -98,41 +99,40 @@ func (w *writer) room(n int) bool {
 // properties expands the properties of an object, and says whether all of them fitted.
 func (w *writer) properties(s, out map[string]any, depth int) bool {
 	of, _ := s["properties"].(map[string]any)
-	if len(of) == 0 {
-		return true
-	}
-	if !w.room(len(of)) || !w.step(len(of)) {
+	must := list(s["required"])
+	if !w.room(len(of)+len(must)) || !w.step(len(of)+len(must)) {
 		return false
 	}
 	properties, file := map[string]any{}, ""
 	for _, name := range slices.Sorted(maps.Keys(of)) {
 		w.take(len(name))
-		// only the server sends read-only properties
-		if p, _ := of[name].(map[string]any); p["readOnly"] == true {
-			continue
-		}
 		p := w.schema(of[name])
+		own, _ := of[name].(map[string]any)
 		switch {
-		case isReadOnly(p):
+		case own["readOnly"] == true, isReadOnly(p):
+			w.readOnly[name] = true
 		case w.withoutFiles && w.isFile(p):
 			file = name
 		default:
 			properties[name] = w.write(of[name], depth+1)
 		}
 	}
-	out["properties"] = properties
+	if len(of) > 0 {
+		out["properties"] = properties
+	}
 	if file != "" && len(properties) == 0 {
 		w.file = file
 	}
 	var required []string
-	if must := list(s["required"]); w.room(len(must)) && w.step(len(must)) {
-		for _, name := range must {
-			if _, there := properties[text(name)]; there {
-				w.take(len(text(name)))
-				required = append(required, text(name))
-			} else if w.withoutFiles && w.isFile(w.schema(of[text(name)])) {
-				w.file = text(name)
-			}
+	for _, one := range must {
+		name := text(one)
+		p, there := of[name]
+		switch _, kept := properties[name]; {
+		case kept, !there && name != "" && !w.readOnly[name] && s["additionalProperties"] != false:
+			w.take(len(name))
+			required = append(required, name)
+		case w.withoutFiles && w.isFile(w.schema(p)):
+			w.file = name
 		}
 	}
 	if len(required) > 0 {

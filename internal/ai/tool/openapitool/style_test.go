@@ -126,6 +126,7 @@ func TestAQueryHasOnlyItsArgument(t *testing.T) {
 		{`{"style":"spaceDelimited","explode":true}`, `["a","c"]`, "q=a&q=c"},
 		{`{}`, `[]`, ""}, {`{}`, `{}`, ""}, {`{}`, `null`, ""}, {`{"explode":false}`, `[]`, ""},
 		{`{}`, `["a",null,"b"]`, "q=a&q=b"}, {`{}`, `{"a":null,"b c":1}`, "b%20c=1"},
+		{`{}`, `{"page":0,"sort":["a,b","c"],"x":{"y":[1]}}`, "page=0&sort=a%2Cb&sort=c&x=%7B%22y%22%3A%5B1%5D%7D"},
 		{`{}`, `[true,1.5,{"a":1}]`, "q=true&q=1.5&q=%7B%22a%22%3A1%7D"},
 		{`{"style":"deepObject"}`, `{"a":{"b":[1,2],"c":{"d":"e f"}},"g":[{"h":1},{"h":2}]}`,
 			"q%5Ba%5D%5Bb%5D%5B%5D=1&q%5Ba%5D%5Bb%5D%5B%5D=2&q%5Ba%5D%5Bc%5D%5Bd%5D=e%20f&" +
