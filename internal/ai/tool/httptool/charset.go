@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"mime"
+	"net/http"
 	"regexp"
 	"strings"
 	"unicode/utf8"
@@ -25,15 +26,25 @@ const (
 
 // resultOf is a response as text, or as a file where it is not text.
 func resultOf(kind string, body []byte) tool.Result {
-	media, parameters, err := mime.ParseMediaType(kind)
-	if err != nil && media == "" {
-		media = "application/octet-stream"
+	media := strings.ToLower(strings.TrimSpace(beforeDelimiter.FindString(kind)))
+	if _, _, err := mime.ParseMediaType(media); err != nil { // none, or nonsense
+		media, _, _ = strings.Cut(http.DetectContentType(body), ";")
 	}
-	if text, ok := Decode(media, parameters["charset"], body); ok {
+	named := ""
+	if found := inKind.FindStringSubmatch(kind); found != nil {
+		named = found[1]
+	}
+	if text, ok := Decode(media, named, body); ok {
 		return tool.TextResult(text)
 	}
 	return tool.Result{Files: []tool.File{{ContentType: media, Data: body}}}
 }
+
+// Servers send types that are none, or several, which the parser of the library refuses.
+var (
+	beforeDelimiter = regexp.MustCompile(`^[^;,]*`)
+	inKind          = regexp.MustCompile(`(?i);\s*charset\s*=\s*["']?([a-z0-9_:.-]{1,40})`)
+)
 
 // Decode is a body as text: by its byte order mark, as UTF-8, by the charset that the server or the text itself names,
 // or as it looks like. ok is false for anything else.

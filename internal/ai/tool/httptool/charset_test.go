@@ -84,6 +84,8 @@ func TestAnAnswerIsReadInItsCharset(t *testing.T) {
 		{"text/html", "<html><meta charset=koi8-r>\xf0\xd2\xc9", "<html><meta charset=koi8-r>При"},
 		{"text/html", "<meta http-equiv='Content-Type' content='text/html; charset=iso-8859-2'>\xb1",
 			"<meta http-equiv='Content-Type' content='text/html; charset=iso-8859-2'>ą"},
+		{"application/json, application/json; charset=latin1", "\"caf\xe9\"", `"café"`},
+		{"text/html; charset=koi8-r; charset=utf-8", "\xf0\xd2\xc9", "При"}, {"", "caf\xe9 au lait, bient\xf4t", "café au lait, bientôt"},
 		{"text/plain; charset=utf-8", "caf\xe9 au lait", "café au lait"},
 		{"text/plain; charset=no-such-one", "caf\xe9 au lait", "café au lait"},
 		{"text/plain; charset=", "caf\xe9 au lait", "café au lait"},
@@ -102,7 +104,7 @@ func TestAnAnswerIsReadInItsCharset(t *testing.T) {
 
 func TestAnAnswerWithoutTextIsAFile(t *testing.T) {
 	for kind, media := range map[string]string{
-		"image/png": "image/png", "application/pdf; x=y": "application/pdf", "": "application/octet-stream",
+		"image/png": "image/png", "application/pdf; x=y": "application/pdf", "": "image/png", "a b": "image/png",
 		"application/octet-stream": "application/octet-stream", "audio/mpeg": "audio/mpeg",
 	} {
 		got := answered(t, kind, "\x89PNG\r\n\x1a\n\x00\x00\xff\xd8")
@@ -112,4 +114,39 @@ func TestAnAnswerWithoutTextIsAFile(t *testing.T) {
 		assert.Len(t, got.Files[0].Data, 12)
 	}
 	assert.Len(t, answered(t, "text/plain; charset=utf-8", "a\xff\x00\x00\x00\x00b").Files, 1, "text has no zeros")
+}
+
+func TestACompressionThatWasNotAskedForIsAnError(t *testing.T) {
+	for coding, want := range map[string]string{"br": "(br)", "X-GZIP": "(X-GZIP)", "deflate": "answered 404", "utf-8": "", "identity": ""} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", coding)
+			if coding == "deflate" {
+				w.WriteHeader(http.StatusNotFound)
+			}
+			_, _ = w.Write([]byte("ok"))
+		}))
+		binding, err := json.Marshal(httptool.Request{Method: "GET", URL: server.URL})
+		require.NoError(t, err)
+		result, err := httptool.Do(t.Context(), http.DefaultClient, tool.Credentials{}, binding, tool.Invocation{Arguments: []byte("{}")})
+		if server.Close(); want == "" {
+			require.NoError(t, err)
+			assert.Equal(t, "ok", result.Text)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+	}
+}
+
+// What was created may be named by a header alone.
+func TestAnAnswerWithoutABodyIsItsLocation(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", "/things/7")
+		w.WriteHeader(http.StatusCreated)
+	}))
+	defer server.Close()
+	binding, err := json.Marshal(httptool.Request{Method: "POST", URL: server.URL})
+	require.NoError(t, err)
+	result, err := httptool.Do(t.Context(), http.DefaultClient, tool.Credentials{}, binding, tool.Invocation{Arguments: []byte("{}")})
+	require.NoError(t, err)
+	assert.Equal(t, "Location: /things/7", result.Text)
 }

@@ -131,13 +131,16 @@ func Do(
 	if len(body) > tool.MaxResult {
 		return none, large
 	}
-	result := resultOf(answer.Header.Get("Content-Type"), body)
+	result := resultOf(strings.Join(answer.Header.Values("Content-Type"), ","), body)
 	if answer.StatusCode < 200 || answer.StatusCode > 299 {
 		return none, tool.Fail("the server answered %d: %s", answer.StatusCode,
 			tool.Clip(result.String(), tool.EnoughText))
 	}
 	if len(result.Text) > tool.MaxResult {
 		return none, large
+	}
+	if place := answer.Header.Get("Location"); len(body) == 0 && place != "" { // of what was created
+		result.Text = "Location: " + tool.Clip(place, tool.EnoughText)
 	}
 	return result, nil
 }
@@ -201,8 +204,16 @@ func Send(client *http.Client, r *http.Request, c tool.Credentials) (*http.Respo
 	if err != nil {
 		return nil, Unreachable(err)
 	}
+	if coding := answer.Header.Get("Content-Encoding"); compressed.MatchString(coding) && r.Method != http.MethodHead {
+		_ = answer.Body.Close()
+		return nil, tool.Fail("the server answered %d, compressed in a form that was not asked for (%s)",
+			answer.StatusCode, tool.Clip(coding, 100))
+	}
 	return answer, nil
 }
+
+// compressed matches codings that a request did not ask for; the transport reads those that it did.
+var compressed = regexp.MustCompile(`(?i)\b(br|zstd|dcb|dcz|deflate|compress|x-compress|gzip|x-gzip)\b`)
 
 // once keeps [http.Transport] from repeating a request that is not safe. It repeats one with an idempotency key whose
 // connection broke after the server may have read it; but that is decided above, by the tool's RetrySafe. It finds
