@@ -85,7 +85,8 @@ func TestAnAnswerIsReadInItsCharset(t *testing.T) {
 		{"text/html", "<meta http-equiv='Content-Type' content='text/html; charset=iso-8859-2'>\xb1",
 			"<meta http-equiv='Content-Type' content='text/html; charset=iso-8859-2'>ą"},
 		{"application/json, application/json; charset=latin1", "\"caf\xe9\"", `"café"`},
-		{"text/html; charset=koi8-r; charset=utf-8", "\xf0\xd2\xc9", "При"}, {"", "caf\xe9 au lait, bient\xf4t", "café au lait, bientôt"},
+		{"text/html; charset=koi8-r; charset=utf-8", "\xf0\xd2\xc9", "При"},
+		{"", "caf\xe9 au lait, bient\xf4t", "café au lait, bientôt"},
 		{"text/plain; charset=utf-8", "caf\xe9 au lait", "café au lait"},
 		{"text/plain; charset=no-such-one", "caf\xe9 au lait", "café au lait"},
 		{"text/plain; charset=", "caf\xe9 au lait", "café au lait"},
@@ -117,7 +118,8 @@ func TestAnAnswerWithoutTextIsAFile(t *testing.T) {
 }
 
 func TestACompressionThatWasNotAskedForIsAnError(t *testing.T) {
-	for coding, want := range map[string]string{"br": "(br)", "X-GZIP": "(X-GZIP)", "deflate": "answered 404", "utf-8": "", "identity": ""} {
+	for coding, want := range map[string]string{"br": "(br)", "X-GZIP": "(X-GZIP)", "deflate": "answered 404",
+		"utf-8": "", "identity": ""} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", coding)
 			if coding == "deflate" {
@@ -127,7 +129,8 @@ func TestACompressionThatWasNotAskedForIsAnError(t *testing.T) {
 		}))
 		binding, err := json.Marshal(httptool.Request{Method: "GET", URL: server.URL})
 		require.NoError(t, err)
-		result, err := httptool.Do(t.Context(), http.DefaultClient, tool.Credentials{}, binding, tool.Invocation{Arguments: []byte("{}")})
+		result, err := httptool.Do(t.Context(), http.DefaultClient, tool.Credentials{}, binding,
+			tool.Invocation{Arguments: []byte("{}")})
 		if server.Close(); want == "" {
 			require.NoError(t, err)
 			assert.Equal(t, "ok", result.Text)
@@ -137,7 +140,7 @@ func TestACompressionThatWasNotAskedForIsAnError(t *testing.T) {
 	}
 }
 
-// What was created may be named by a header alone.
+// A new resource may be named by a header alone.
 func TestAnAnswerWithoutABodyIsItsLocation(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Location", "/things/7")
@@ -146,7 +149,8 @@ func TestAnAnswerWithoutABodyIsItsLocation(t *testing.T) {
 	defer server.Close()
 	binding, err := json.Marshal(httptool.Request{Method: "POST", URL: server.URL})
 	require.NoError(t, err)
-	result, err := httptool.Do(t.Context(), http.DefaultClient, tool.Credentials{}, binding, tool.Invocation{Arguments: []byte("{}")})
+	result, err := httptool.Do(t.Context(), http.DefaultClient, tool.Credentials{}, binding,
+		tool.Invocation{Arguments: []byte("{}")})
 	require.NoError(t, err)
 	assert.Equal(t, "Location: /things/7", result.Text)
 }

@@ -139,8 +139,8 @@ func Do(
 	if len(result.Text) > tool.MaxResult {
 		return none, large
 	}
-	if place := answer.Header.Get("Location"); len(body) == 0 && place != "" { // of what was created
-		result.Text = "Location: " + tool.Clip(place, tool.EnoughText)
+	if at := answer.Header.Get("Location"); len(body) == 0 && at != "" { // of a new resource
+		result.Text = "Location: " + tool.Clip(at, tool.EnoughText)
 	}
 	return result, nil
 }
@@ -204,7 +204,8 @@ func Send(client *http.Client, r *http.Request, c tool.Credentials) (*http.Respo
 	if err != nil {
 		return nil, Unreachable(err)
 	}
-	if coding := answer.Header.Get("Content-Encoding"); compressed.MatchString(coding) && r.Method != http.MethodHead {
+	coding := answer.Header.Get("Content-Encoding")
+	if compressed.MatchString(coding) && r.Method != http.MethodHead {
 		_ = answer.Body.Close()
 		return nil, tool.Fail("the server answered %d, compressed in a form that was not asked for (%s)",
 			answer.StatusCode, tool.Clip(coding, 100))

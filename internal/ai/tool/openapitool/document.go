@@ -267,7 +267,7 @@ func (d *document) object(v any) map[string]any {
 	return m
 }
 
-// schema is object for a schema. A reference within the document that leads nowhere says nothing of the value.
+// schema is object for a schema. A broken reference within the document allows any value.
 func (d *document) schema(v any) map[string]any {
 	m, lost := d.follow(v)
 	if lost != "" && !strings.HasPrefix(lost, "#") {
@@ -296,7 +296,7 @@ func (d *document) follow(v any) (_ map[string]any, lost string) {
 	return nil, lost
 }
 
-// why says what is wrong with a reference that leads nowhere, and what to do about a document of several files.
+// why explains a reference that leads nowhere, and how to use a document of several files.
 func (d *document) why(lost string) string {
 	if _, there := d.at(lost); there {
 		return "which leads in a circle"

@@ -83,7 +83,7 @@ type listed struct {
 	fault        error
 }
 
-// operations lists the operations of a document, in the order of their paths. A path that leads nowhere stands for its own.
+// operations lists the operations of a document, in the order of their paths. A broken path stands for its own.
 func (d *document) operations() (all []listed) {
 	paths := d.object(d.root["paths"])
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
@@ -277,7 +277,7 @@ func (m *maker) take(item, o map[string]any) error {
 		if m.taken[name] || name == bodyArgument {
 			name = p.in + "_" + p.name // two parameters of one name in different places
 		}
-		m.add(argument{name: name, schema: p.schema, description: p.description, required: p.required || p.in == "path"})
+		m.add(argument{name, p.description, p.schema, p.required || p.in == "path", false})
 		field, fault := p.field()
 		m.fault(fault)
 		field.Argument = name
@@ -312,8 +312,8 @@ func (m *maker) take(item, o map[string]any) error {
 // fill makes arguments of the places of a path that no parameter fills, and parameters of those in its query: a path
 // should have none, but documents have them.
 func (m *maker) fill() {
-	for _, place := range httptool.Placeholder.FindAllString(m.path, -1) {
-		if name := place[1 : len(place)-1]; !m.taken[name] {
+	for _, one := range httptool.Placeholder.FindAllString(m.path, -1) {
+		if name := one[1 : len(one)-1]; !m.taken[name] {
 			m.add(argument{name: name, schema: map[string]any{"type": "string"}, required: true})
 		}
 	}
@@ -379,7 +379,7 @@ func (m *maker) schema() (json.RawMessage, error) {
 	return anything, nil
 }
 
-// property is the schema of an argument. What the document says of a parameter comes before what its type says.
+// property is the schema of an argument. The description of a parameter comes before that of its type.
 func (m *maker) property(a argument) map[string]any {
 	m.withoutFiles = a.form
 	one := m.write(a.schema, 0)

@@ -217,16 +217,16 @@ func typed(v any, types any) (_ any, ok bool) {
 	if one, is := types.(string); is {
 		list = []string{one}
 	}
-	is, said := "object", ""
+	is, written := "object", ""
 	switch v := v.(type) {
 	case nil:
 		is = "null"
 	case bool:
-		is, said = "boolean", strconv.FormatBool(v)
+		is, written = "boolean", strconv.FormatBool(v)
 	case json.Number:
-		is, said = "number", v.String()
+		is, written = "number", v.String()
 	case string:
-		is, said = "string", v
+		is, written = "string", v
 	case []any:
 		is = "array"
 	}
@@ -234,15 +234,15 @@ func typed(v any, types any) (_ any, ok bool) {
 	switch {
 	case len(list) == 0, has(is), is == "number" && has("integer"):
 		return v, true
-	case said == "":
+	case written == "":
 		return nil, false
 	case has("string"):
-		return said, true
-	case has("boolean") && (said == "true" || said == "false"):
-		return said == "true", true
+		return written, true
+	case has("boolean") && (written == "true" || written == "false"):
+		return written == "true", true
 	case has("number") || has("integer"):
 		var n json.Number
-		return n, json.Unmarshal([]byte(said), &n) == nil
+		return n, json.Unmarshal([]byte(written), &n) == nil
 	}
 	return nil, false
 }
@@ -267,7 +267,7 @@ func setTypes(out map[string]any, types []string) {
 	}
 }
 
-// discriminate gives each alternative the values of the property by which a server tells them apart.
+// discriminate gives each alternative the values of the property that distinguishes it.
 func (w *writer) discriminate(discriminator any, of, each []any) {
 	d := w.object(discriminator)
 	name, mapping := text(d["propertyName"]), w.object(d["mapping"])
