@@ -3,10 +3,10 @@ package httptool
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"mime/multipart"
 	"net/textproto"
-	"net/url"
+	"regexp"
+	"strconv"
 	"strings"
 )
 
@@ -215,10 +215,8 @@ func deep(name string, raw json.RawMessage, encode func(string) string) (list []
 	}
 	for i, one := range members(raw) {
 		at := escape(one.name, unreserved)
-		if isList(one.value) || isObject(one.value) {
-			if isList(raw) {
-				at = fmt.Sprint(i)
-			}
+		if isList(raw) && (isList(one.value) || isObject(one.value)) {
+			at = strconv.Itoa(i)
 		}
 		list = append(list, deep(name+"%5B"+at+"%5D", one.value, encode)...)
 	}
@@ -286,26 +284,12 @@ var quoted = strings.NewReplacer(`"`, "%22", "\r", "%0D", "\n", "%0A")
 
 // escapeReserved encodes characters that would end a query's value. Encoded ones stay.
 func escapeReserved(text string) string {
-	var b strings.Builder
-	for text != "" {
-		at := strings.IndexByte(text, '%')
-		if at < 0 {
-			at = len(text)
+	return encodedOrAny.ReplaceAllStringFunc(text, func(one string) string {
+		if len(one) == len("%2F") && one[0] == '%' {
+			return one
 		}
-		b.WriteString(escape(text[:at], unreserved+inQuery))
-		if text = text[at:]; text == "" {
-			break
-		}
-		n := 1
-		if _, err := url.PathUnescape(text[:min(3, len(text))]); err == nil {
-			n = 3
-		}
-		if n == 3 {
-			b.WriteString(text[:3])
-		} else {
-			b.WriteString("%25")
-		}
-		text = text[n:]
-	}
-	return b.String()
+		return escape(one, unreserved+inQuery)
+	})
 }
+
+var encodedOrAny = regexp.MustCompile(`(?s)%[0-9A-Fa-f]{2}|.`)

@@ -81,26 +81,14 @@ func bodyOf(p map[string]any, consumes []any) map[string]any {
 	return map[string]any{"description": p["description"], "required": p["required"], "content": content}
 }
 
-// upgradedParameter is a parameter whose schema stands in a member of its own.
+// upgradedParameter is a parameter whose schema stands in a member of its own: its keywords are those of a schema.
 func upgradedParameter(p map[string]any) map[string]any {
-	out := map[string]any{"schema": schemaOf(p)}
+	out := map[string]any{"schema": p}
 	for _, name := range []string{"name", "in", "description", "required"} {
 		out[name] = p[name]
 	}
 	if p["type"] == "array" {
 		maps.Copy(out, collected(p))
-	}
-	return out
-}
-
-// schemaOf is the schema of a parameter that is not the body.
-func schemaOf(p map[string]any) map[string]any {
-	out := map[string]any{}
-	for _, name := range []string{"type", "format", "items", "enum", "default", "minimum", "maximum", "minLength",
-		"maxLength", "minItems", "maxItems", "x-nullable"} {
-		if v, there := p[name]; there {
-			out[name] = v
-		}
 	}
 	return out
 }
@@ -126,12 +114,8 @@ type form struct {
 // add takes a parameter; one of an operation replaces one of its path, which comes first.
 func (f *form) add(p map[string]any) {
 	name := text(p["name"])
-	one := schemaOf(p)
-	if p["description"] != nil {
-		one["description"] = p["description"]
-	}
-	f.files = f.files || one["type"] == "file"
-	f.properties[name] = one
+	f.files = f.files || p["type"] == "file"
+	f.properties[name] = p
 	if p["required"] == true {
 		f.required = append(f.required, name)
 	}
