@@ -95,9 +95,11 @@ func TestEachPlaceOfAPathIsAnArgument(t *testing.T) {
 	one := only(t, operation("get", "/{a}/{b}", `,"parameters":[{"name":"b","in":"path","schema":{}}]`), "")
 	assert.JSONEq(t, `{"type":"object","required":["b","a"],"properties":{"a":{"type":"string"},"b":{}}}`,
 		string(one.Parameters))
-	got := sent(t, operation("get", "/p/{a}",
-		`,"parameters":[{"name":"a","in":"path","content":{"application/json":{}}}]`), `{"a":"x/?#"}`)
-	assert.Equal(t, "/p/%22x%2F%3F%23%22", got.Address)
+	for value, want := range map[string]string{`"x/?#"`: "%22x%2F%3F%23%22", `{"b":[1]}`: "%7B%22b%22%3A%5B1%5D%7D"} {
+		got := sent(t, operation("get", "/p/{a}",
+			`,"parameters":[{"name":"a","in":"path","content":{"application/json":{}}}]`), `{"a":`+value+`}`)
+		assert.Equal(t, "/p/"+want, got.Address)
+	}
 }
 
 // Annotations beside a reference count, values fit their type, constants are values, alternatives differ by their
@@ -117,7 +119,8 @@ paths: {/a: {get: {parameters: [{name: q, in: query, schema: `
 			{"properties":{"b":{"type":"string","description":"any"}}}`,
 		`{properties: {a: {allOf: [{` + ref + `Id"}, {readOnly: true}]}, b: {type: string, pattern: "(?=.)a"}}}`: `
 			{"properties":{"b":{"type":"string","description":"Pattern: (?=.)a"}}}`,
-		`{required: [a, b, c], properties: {a: {` + ref + `None"}, b: {items: {` + ref + `Loop"}}, c: {$ref: "#/%zz"}}}`: `
+		`{required: [a, b, c], properties: {a: {` + ref + `None"}, b: {items: {` + ref + `Loop"}},` +
+			`c: {$ref: "#/%zz"}}}`: `
 			{"required":["a","b","c"],"properties":{"a":{},"b":{"items":{}},"c":{}}}`,
 		`{allOf: [{properties: {id: {readOnly: true}, a: {}}}, {required: [a, id, b]}]}`: `
 			{"allOf":[{"properties":{"a":{}}},{"required":["a","b"]}]}`,
