@@ -443,10 +443,14 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 
 // hold adds the writes by which a run of an agent, or a parked message for it, holds the message's files.
 func (r *request) hold(ctx context.Context, tx *record.Tx, agent, run string) error {
-	tx.Hold(ctx, r.who.Organization, agent, run, r.message.Files)
+	return reference(ctx, tx, r.who.Organization, agent, run, r.message.Files)
+}
+
+func reference(ctx context.Context, tx *record.Tx, organization, agent, run string, files []record.FileRef) error {
+	tx.Hold(ctx, organization, agent, run, files)
 	var none *record.NoFile
 	if errors.As(tx.Err(), &none) {
-		return errors.Join(errNoFile, NoFile(slices.IndexFunc(r.message.Files, func(f record.FileRef) bool {
+		return errors.Join(errNoFile, NoFile(slices.IndexFunc(files, func(f record.FileRef) bool {
 			return f.FileID == none.ID
 		}), none.ID))
 	}

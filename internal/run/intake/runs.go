@@ -48,9 +48,9 @@ func checkDecision(i int, d *record.Decision) (err error) {
 //
 // It returns problems of these kinds: Invalid with the field, also for a verb that does not fit the interrupt, and for
 // edited arguments (body.decisions[i].arguments) that the tool does not take; NotFound or Forbidden, as [Intake.Run];
-// Forbidden when only the agent's approvers may decide; Conflict, interrupts_mismatch with pending_interrupt_ids, or
-// not_awaiting_input with run_status and, where there is one, last_decision; Conflict, too, for a push of a run whose
-// webhooks go to a callback URL.
+// NotFound with the field file_ids[n] for a file that does not exist; Forbidden when only the agent's approvers may
+// decide; Conflict, interrupts_mismatch with pending_interrupt_ids, or not_awaiting_input with run_status and, where
+// there is one, last_decision; Conflict, too, for a push of a run whose webhooks go to a callback URL.
 func (in *Intake) Resume(
 	ctx context.Context, p tenant.Principal, id, by string, list []record.Decision, push *record.Push,
 	changed *record.Changed,
@@ -59,10 +59,12 @@ func (in *Intake) Resume(
 		return record.RunEntity{}, err
 	}
 	list = slices.Clone(list)
+	var files []record.FileRef
 	for i := range list {
 		if err := checkDecision(i, &list[i]); err != nil {
 			return record.RunEntity{}, err
 		}
+		files = append(files, list[i].Files...)
 	}
 	e, err := in.Run(ctx, p, id)
 	var changes json.RawMessage
@@ -90,6 +92,9 @@ func (in *Intake) Resume(
 			}
 			if err == nil {
 				err = in.checkEdits(ctx, run, list)
+			}
+			if err == nil {
+				err = reference(ctx, tx, run.Organization, run.Agent, run.ID(), files)
 			}
 			if err != nil {
 				return transition.Change{}, err
