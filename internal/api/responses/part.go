@@ -298,7 +298,7 @@ func callItem(id, call, name, arguments string) ResponseItem {
 }
 
 func outputItem(id, call, output string) ResponseItem {
-	return ResponseItem{Type: "function_call_output", ID: id, Status: completed, CallID: call, Output: &output}
+	return ResponseItem{Type: "function_call_output", ID: id, Status: completed, CallID: call, Output: output}
 }
 
 func question(i record.Interrupt) string {
@@ -391,7 +391,11 @@ func (p *part) decision(d record.Decision) ResponseItem {
 	if record.IsQuestion(p.before.Interrupts) {
 		return message(nameOf("msg_", p.run, d.InterruptID)+"_in", "user", completed, saidBy(d.Message, d.Files)...)
 	}
-	return outputItem(nameOf("fco_", p.run, d.InterruptID), nameOf("call_", p.run, d.InterruptID), d.Message)
+	item := outputItem(nameOf("fco_", p.run, d.InterruptID), nameOf("call_", p.run, d.InterruptID), d.Message)
+	if len(d.Files) > 0 {
+		item.Output = saidBy(d.Message, d.Files)
+	}
+	return item
 }
 
 func saidItems(run string, i int, said record.Said) []ResponseItem {

@@ -38,10 +38,10 @@ type CreateResponse struct {
 	FrequencyPenalty   *float64          `json:"frequency_penalty,omitempty" nullable:"true" doc:"0"`
 	TopLogprobs        *int              `json:"top_logprobs,omitempty" nullable:"true" doc:"0"`
 	MaxToolCalls       *int              `json:"max_tool_calls,omitempty" nullable:"true" doc:"null: the agent's limits bound its calls"`
-	Reasoning          *reasoning        `json:"reasoning,omitempty" shape:"object|null" doc:"effort: none, minimal, low, medium, high or xhigh, for providers that take it; others get the request without it"`
+	Reasoning          *reasoning        `json:"reasoning,omitempty" shape:"object|null" doc:"effort: none, minimal, low, medium, high or xhigh, for providers that take it; others get the request without it. summary: auto, concise or detailed, of no effect"`
 	Truncation         string            `json:"truncation,omitempty" nullable:"true" enum:"auto,disabled" doc:"auto: old turns of the conversation are left out where the model's context is full; the request's own input never is. disabled: the response fails then"`
 	Store              *bool             `json:"store,omitempty" nullable:"true" doc:"false: the chat is deleted within 3 minutes after its run has ended, within 15 where that was active for an hour; not in the background, nor in a conversation"`
-	ServiceTier        string            `json:"service_tier,omitempty" nullable:"true" enum:"auto,default"`
+	ServiceTier        string            `json:"service_tier,omitempty" nullable:"true" enum:"auto,default,flex,scale,priority" doc:"a wish: every response is served as default"`
 	Include            []string          `json:"include,omitempty" nullable:"true" doc:"nothing more can be included; message.output_text.logprobs is refused"`
 	SafetyIdentifier   string            `json:"safety_identifier,omitempty" nullable:"true" doc:"kept, of no effect"`
 	Prompt             json.RawMessage   `json:"prompt,omitempty" shape:"null" doc:"null: instructions are the agent's and the request's"`
@@ -140,14 +140,32 @@ type output struct {
 	run, interrupt string // empty: the call is not one of ours
 	approve        *bool  // nil: it is the output of a call
 	text           string
+	files          []files.Inline
+	fileIDs        []string
 	alone          bool // what it answers is not in the request
 }
+
+// noText returns the text for the model of an output without text.
+func (o output) noText() string {
+	if len(o.files)+len(o.fileIDs) > 0 {
+		return "(its files follow)"
+	}
+	return "(no output)"
+}
+
+const roleTool = string(record.RoleTool)
 
 // lookup finds an item of an earlier response that a request only names.
 type lookup func(id string) (ResponseItem, error)
 
 // logprobs is what clients may ask to be included, and nobody keeps.
 const logprobs = "message.output_text.logprobs"
+
+// Wishes without effect: a response shows what it got.
+var (
+	summaries = []string{"auto", "concise", "detailed"}
+	tiers     = []string{"auto", "default", "flex", "scale", "priority"}
+)
 
 // check refuses what a request asks for and an agent cannot do. Members that ask for what happens anyway are accepted.
 func (r *CreateResponse) check() error {
@@ -176,14 +194,14 @@ func (r *CreateResponse) check() error {
 			"must be auto or disabled"),
 		refuse(r.Text != nil && r.Text.Verbosity != "" && r.Text.Verbosity != "medium", "text.verbosity",
 			"must be medium: models are asked without it"),
-		refuse(r.ServiceTier != "" && r.ServiceTier != "auto" && r.ServiceTier != "default", "service_tier",
-			"must be auto or default"),
+		refuse(r.ServiceTier != "" && !slices.Contains(tiers, r.ServiceTier), "service_tier",
+			"must be auto, default, flex, scale or priority"),
 		refuse(len(r.SafetyIdentifier) > maxIdentifier, "safety_identifier", "must have at most 64 characters"),
 		refuse(len(r.PromptCacheKey) > maxIdentifier, "prompt_cache_key", "must have at most 64 characters"),
 		refuse(slices.Contains(r.Include, logprobs), fmt.Sprintf("include[%d]", slices.Index(r.Include, logprobs)),
 			logprobs+" is not kept"),
-		refuse(r.Reasoning != nil && r.Reasoning.Summary != nil, "reasoning.summary",
-			"must be null: summaries are not kept"),
+		refuse(r.Reasoning != nil && r.Reasoning.Summary != nil && !slices.Contains(summaries, *r.Reasoning.Summary),
+			"reasoning.summary", "must be auto, concise or detailed"),
 		refuse(r.StreamOptions != nil && r.StreamOptions.IncludeObfuscation, "stream_options.include_obfuscation",
 			"must be false: events are not padded"),
 		badChoice,
@@ -476,8 +494,8 @@ func (in *input) takeContent(at string, raw json.RawMessage, role string) (strin
 		case "refusal":
 			texts = append(texts, p.Refusal)
 		case "input_image", "input_file":
-			if role != "user" {
-				return "", problem.InvalidField(at+".type", "only messages of the user may have files")
+			if role != "user" && role != roleTool {
+				return "", problem.InvalidField(at+".type", "only messages of the user and outputs may have files")
 			}
 			if err := in.takeFile(at, p); err != nil {
 				return "", err
@@ -564,15 +582,19 @@ func (in *input) takeCall(at string, item ResponseItemParam) error {
 // takeOutput reads the output of a call. One whose call the request has is a part of the conversation; one that may
 // answer a call of ours is noted, too.
 func (in *input) takeOutput(at string, item ResponseItemParam) error {
-	text, err := in.takeContent(at+".output", item.Output, "tool")
+	in.close()
+	text, err := in.takeContent(at+".output", item.Output, roleTool)
 	if err != nil {
 		return err
 	}
 	if item.CallID == "" {
 		return problem.InvalidField(at+".call_id", "is required")
 	}
+	o := output{
+		at: at, text: text, alone: !bridge.Called(in.before, item.CallID),
+		files: slices.Clone(in.files[in.earlier.files:]), fileIDs: slices.Clone(in.fileIDs[in.earlier.fileIDs:]),
+	}
 	in.close()
-	o := output{at: at, text: text, alone: !bridge.Called(in.before, item.CallID)}
 	var ours bool
 	if o.run, o.interrupt, ours = parseName("call_", item.CallID); o.alone && !ours {
 		return problem.InvalidField(at+".call_id", "is the id of no call: its function_call must stand before it")

@@ -224,7 +224,8 @@ func TestWhatNoAgentCanDoIsRefused(t *testing.T) {
 	for member, told := range map[string]string{
 		`"reasoning":"x"`:                "body.reasoning: must be an object",
 		`"reasoning":{"effort":7}`:       "body.reasoning.effort: must be a string",
-		`"reasoning":{"summary":"auto"}`: "body.reasoning.summary: must be null: summaries are not kept",
+		`"reasoning":{"summary":"long"}`: "body.reasoning.summary: must be auto, concise or detailed",
+		`"reasoning":{"summary":"auto"}`: "",
 		`"reasoning":{"effort":null}`:    "", `"reasoning":{"effort":"high","summary":null}`: "",
 		`"stream_options":[]`: "body.stream_options: must be an object",
 		`"stream_options":{"include_obfuscation":true}`: "body.stream_options.include_obfuscation: must be false: " +

@@ -17,6 +17,8 @@ package responses
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +50,9 @@ type Begun struct {
 // Create carries out a request with an idempotency key and an id. Errors are problems: of kind Invalid with the field,
 // NotFound for the agent, the response before or a file, and those of [intake.Intake.Post] and [intake.Intake.Resume].
 func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateResponse, key, id string) (Begun, error) {
+	if err := s.conversation(ctx, p, &r); err != nil {
+		return Begun{}, err
+	}
 	if err := r.check(); err != nil {
 		return Begun{}, err
 	}
@@ -94,6 +99,24 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 		return Begun{ID: next.String(), Agent: agent}, nil
 	}
 	return begun(posted)
+}
+
+// conversation takes a previous_response_id that is the id of a chat for the member conversation: some frameworks send
+// conversation.id of a response as such, unless it begins with conv_.
+func (s *Server) conversation(ctx context.Context, p tenant.Principal, r *CreateResponse) error {
+	id := r.PreviousResponseID
+	if _, is := parseRef(id); is || !intake.ValidChatID(id) || !bridge.IsNull(r.Conversation) {
+		return nil
+	}
+	_, err := s.Intake.Chat(ctx, p, id)
+	if bridge.Unseen(err) {
+		return nil // nor is it the id of a response
+	}
+	if err == nil {
+		r.PreviousResponseID = ""
+		r.Conversation, err = json.Marshal(id)
+	}
+	return err
 }
 
 // begun is the response that a message has begun: the first of a run, or the one behind the pause that it answered. The
@@ -152,19 +175,46 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 	if err := c.mayFollow(ctx, e.Value); err != nil {
 		return nil, err
 	}
-	if before.part < last {
-		return nil, problem.InvalidField(field, "is not the last response of its conversation, which is %s",
-			ref{before.run, last})
+	next, newest := ref{before.run, before.part + 1}, before.run
+	if before.part == last {
+		if e.Value.Status == lifecycle.AwaitingInput {
+			return nil, c.answerable(e.Value)
+		}
+		chat, err := c.Intake.Chat(ctx, c.who, e.Value.Chat)
+		if err != nil || chat.Value.LastRun == before.run {
+			return nil, err
+		}
+		newest = chat.Value.LastRun
+		next = ref{run: newest}
 	}
-	if e.Value.Status == lifecycle.AwaitingInput {
-		return nil, c.answerable(e.Value)
+	again, err := c.repeats(ctx, e.Value, next)
+	if err == nil && !again {
+		err = problem.InvalidField(field, "is not the last response of its conversation, which is of the run %s", newest)
 	}
-	chat, err := c.Intake.Chat(ctx, c.who, e.Value.Chat)
-	if err == nil && chat.Value.LastRun != before.run {
-		err = problem.InvalidField(field, "is not the last response of its conversation, which is of the run %s",
-			chat.Value.LastRun)
+	return &next, err
+}
+
+// repeats reports whether the request has begun the response next, right behind one of a run: its client has not
+// received the answer, and sends it again.
+func (c *creation) repeats(ctx context.Context, before record.Run, next ref) (bool, error) {
+	if len(c.in.files)+len(c.in.fileIDs) > 0 {
+		return false, nil
 	}
-	return nil, err
+	if next.part > 0 { // as the answer to a question
+		pause, err := c.Store.PauseOf(ctx, next.run, next.part)
+		if err != nil || pause == nil || pause.Decided == nil || !record.IsQuestion(pause.Interrupts) {
+			return false, err
+		}
+		d := pause.Decided.List[0]
+		return d.Message == c.in.message() && len(d.Files)+len(c.in.before) == 0, nil
+	}
+	e, err := c.Intake.Run(ctx, c.who, next.run)
+	if err != nil || e.Value.Previous != before.ID() {
+		return false, err
+	}
+	in, err := c.Store.Input(ctx, e.Value)
+	return err == nil && in.Message == c.in.message() && len(in.Files) == 0 && e.Value.Agent == c.agent &&
+		maps.Equal(in.Metadata, c.request.Metadata) && same(in.Context, c.brought), err
 }
 
 // mayFollow returns nil when a message may follow a run. A run of a client that wants nothing stored has no message
@@ -302,7 +352,7 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 	if pause == nil {
 		return nil, problem.InvalidField("body.input", "the response %s waits for nothing", ref{e.Value.ID(), part})
 	}
-	decisions, err := c.decisions(e.Value.ID(), pause.Interrupts)
+	decisions, outputs, err := c.decisions(e.Value.ID(), pause.Interrupts)
 	if err != nil {
 		return nil, err
 	}
@@ -310,7 +360,19 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 	if d := pause.Decided; d != nil && record.SameDecisions(d.List, decisions) {
 		return next, nil
 	}
-	if err := c.Resume(ctx, c.who, e.Value.ID(), next.part, decisions, nil, changed); err != nil {
+	var taken []record.File
+	for i, o := range outputs {
+		var of []record.File
+		if decisions[i].Files, of, err = c.Bring(ctx, c.who, o.fileIDs, o.files); err != nil {
+			break
+		}
+		taken = append(taken, of...)
+	}
+	if err == nil {
+		err = c.Resume(ctx, c.who, e.Value.ID(), next.part, decisions, nil, changed)
+	}
+	if err != nil {
+		c.Files.Drop(ctx, taken...)
 		return nil, err
 	}
 	return next, nil
@@ -326,35 +388,35 @@ func (c *creation) mayAnswer(ctx context.Context, r record.Run) error {
 	return c.unchanged(ctx, r)
 }
 
-// decisions are what the request says to each thing that the run waits for.
-func (c *creation) decisions(run string, list []record.Interrupt) ([]record.Decision, error) {
+// decisions returns a decision for each thing that the run waits for, without files, and the output that it is made of.
+func (c *creation) decisions(run string, list []record.Interrupt) (all []record.Decision, of []output, err error) {
 	left := slices.Clone(c.in.outputs)
-	decisions := make([]record.Decision, 0, len(list))
 	for _, i := range list {
 		id := askedID(run, i.ID, lifecycle.InterruptKind(i.Kind))
 		n := slices.IndexFunc(left, func(o output) bool { return o.run == run && o.interrupt == i.ID })
 		if n < 0 {
-			return nil, problem.InvalidField("body.input", "has nothing for %s, which the response waits for", id)
+			return nil, nil, problem.InvalidField("body.input", "has nothing for %s, which the response waits for", id)
 		}
 		o := left[n]
 		left = slices.Delete(left, n, n+1)
-		verb, text := lifecycle.Answer, cmp.Or(o.text, "(no output)")
+		verb, text := lifecycle.Answer, cmp.Or(o.text, o.noText())
 		switch approval := i.Kind == string(lifecycle.Approval); {
 		case approval != (o.approve != nil):
-			return nil, problem.InvalidField(o.at, "must be what answers %s", id)
+			return nil, nil, problem.InvalidField(o.at, "must be what answers %s", id)
 		case approval && *o.approve:
 			verb, text = lifecycle.Approve, o.text
 		case approval:
 			verb, text = lifecycle.Reject, o.text
 		}
-		decisions = append(decisions, record.Decision{InterruptID: i.ID, Decision: string(verb), Message: text})
+		of = append(of, o)
+		all = append(all, record.Decision{InterruptID: i.ID, Decision: string(verb), Message: text})
 	}
 	for _, o := range left {
 		if o.alone {
-			return nil, problem.InvalidField(o.at, "answers nothing that the response waits for")
+			return nil, nil, problem.InvalidField(o.at, "answers nothing that the response waits for")
 		}
 	}
-	return decisions, nil
+	return all, of, nil
 }
 
 // askedID is the id by which a client answers.

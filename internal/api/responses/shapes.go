@@ -130,7 +130,7 @@ type ResponseItem struct {
 	CallID    string  `json:"call_id,omitempty"`
 	Name      string  `json:"name,omitempty"`
 	Arguments *string `json:"arguments,omitempty" doc:"JSON"`
-	Output    *string `json:"output,omitempty"`
+	Output    any     `json:"output,omitempty" shape:"string|ResponseContent[]"`
 
 	// Of an approval.
 	ServerLabel string  `json:"server_label,omitempty"`

@@ -21,6 +21,9 @@ var weather = object{
 	},
 }
 
+const picture = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAf" +
+	"FcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
 // respond sends a request to the actor's agent, with further members.
 func (x *Actor) respond(input any, more ...any) reply {
 	x.Helper()
@@ -135,7 +138,16 @@ func responsesScenarios() []Story {
 			assert.Equal(x, first.text("conversation", "id"), second.text("conversation", "id"))
 			assert.Equal(x, first.text("id"), second.text("previous_response_id"))
 			x.respond("late", "previous_response_id", first.text("id")).names("previous_response_id")
-			third := x.respond("and", "conversation", object{"id": first.text("conversation", "id")}).is(200)
+			again := x.respond("again", "previous_response_id", first.text("id")).is(200)
+			assert.Equal(x, second.text("id"), again.text("id"), "the request is sent again")
+			for field, value := range map[string]any{"temperature": 0.5, "metadata": object{"a": "b"}} {
+				x.respond("again", "previous_response_id", first.text("id"), field, value).names("previous_response_id")
+			}
+			third := x.respond("and", "previous_response_id", first.text("conversation", "id")).is(200)
+			assert.Nil(x, third.at("previous_response_id"), "it is the id of a conversation")
+			x.respond("x", "previous_response_id", third.text("conversation", "id"), "store", false).names("store")
+			x.respond("again", "previous_response_id", first.text("id")).names("previous_response_id")
+			third = x.respond("and", "conversation", object{"id": first.text("conversation", "id")}).is(200)
 			assert.Equal(x, first.text("conversation", "id"), third.text("conversation", "id"))
 			x.delete("/responses/"+third.text("id")).problem(409, "conflict")
 
@@ -397,7 +409,10 @@ func responsesScenarios() []Story {
 		{Name: "responses/a question is a message, an approval an MCP approval request", Run: func(x *Actor) {
 			asked := x.respond("/ask Which city?")
 			assert.Equal(x, "Which city?", asked.said())
-			assert.Equal(x, "Answer: Oslo", x.respond("Oslo", "previous_response_id", asked.text("id")).said())
+			for range 2 { // it is sent again
+				assert.Equal(x, "Answer: Oslo", x.respond("Oslo", "previous_response_id", asked.text("id")).said())
+			}
+			x.respond("Rome", "previous_response_id", asked.text("id")).names("previous_response_id")
 
 			asked = x.respond("/ask Which city?", "tools", []object{weather}, "instructions", "Be brief.").is(200)
 			other := x.careful()
@@ -444,8 +459,10 @@ func responsesScenarios() []Story {
 			for _, bad := range []any{nil, "yes"} {
 				x.respond(decide(bad), "model", careful, "previous_response_id", wanted.text("id")).names("approve")
 			}
-			done := x.respond(decide(true), "model", careful, "previous_response_id", wanted.text("id"))
-			assert.Equal(x, "echo → a", done.said())
+			for range 2 { // it is sent again
+				done := x.respond(decide(true), "model", careful, "previous_response_id", wanted.text("id"))
+				assert.Equal(x, "echo → a", done.said())
+			}
 		}},
 		{Name: "responses/one in the background is followed and cancelled", Run: func(x *Actor) {
 			slow := x.respond("/sleep 20s", "background", true).is(200)
@@ -460,9 +477,9 @@ func responsesScenarios() []Story {
 		{Name: "responses/what cannot be done is refused by its name", Run: func(x *Actor) {
 			for field, value := range map[string]any{
 				"top_p": 1.5, "presence_penalty": 1, "frequency_penalty": 1, "top_logprobs": 2, "max_tool_calls": 3,
-				"parallel_tool_calls": "no", "store": "no", "truncation": "none", "service_tier": "flex",
+				"parallel_tool_calls": "no", "store": "no", "truncation": "none", "service_tier": "best",
 				"tool_choice": object{"type": "function", "name": "none"}, "temperature": 3, "max_output_tokens": 1,
-				"reasoning.effort": object{"effort": "utmost"}, "include": []string{"message.output_text.logprobs"},
+				"reasoning.effort": object{"effort": "utmost"}, "reasoning.summary": object{"summary": "long"}, "include": []string{"message.output_text.logprobs"},
 				"tools": []object{{"type": "web_search"}}, "text": object{"format": object{"type": "yaml"}},
 				"conversation": 7, "metadata": object{"a": strings.Repeat("x", 2000)}, "stream": "yes",
 				"stream_options": object{"include_obfuscation": true}, "input": []object{},
@@ -509,7 +526,9 @@ func responsesScenarios() []Story {
 				name, _, _ := strings.Cut(query[strings.LastIndex(query, "&")+1:], "=")
 				assert.Equal(x, name, a.text("error", "param"))
 			}
-			x.respond("x", "prompt", nil, "context_management", nil, "user", "u").is(200)
+			wished := x.respond("x", "prompt", nil, "context_management", nil, "user", "u", "service_tier", "priority",
+				"reasoning", object{"summary": "auto"}).is(200)
+			assert.Equal(x, "default", wished.text("service_tier"))
 		}},
 		{Name: "responses/a function may have the name of a tool that the agent does not have", Run: func(x *Actor) {
 			for _, name := range []string{"search", "ask_user"} {
@@ -531,9 +550,27 @@ func responsesScenarios() []Story {
 					names("tools[1].name")
 			}
 		}},
+		{Name: "responses/an output brings files", Run: func(x *Actor) {
+			waiting := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather}).is(200)
+			answer := func(output ...object) reply {
+				return x.respond([]object{{"type": "function_call_output",
+					"call_id": waiting.output("function_call")["call_id"], "output": output}},
+					"previous_response_id", waiting.text("id"))
+			}
+			missing := object{"type": "input_file", "file_id": "0123456789abcdef01234567"}
+			answer(missing).problem(404, "not_found")
+			files := []object{{"type": "input_image", "image_url": picture},
+				{"type": "input_file", "filename": "a.txt", "file_data": "data:text/plain,some%20words"}}
+			next := answer(files...).is(200)
+			assert.Contains(x, next.said(), "(its files follow)")
+			assert.Equal(x, next.text("id"), answer(files...).is(200).text("id"), "the request is sent again")
+			given := x.get("/responses/" + next.text("id") + "/input_items").is(200)
+			assert.Equal(x, "input_image", given.text("data", 0, "output", 1, "type"))
+			assert.Equal(x, "a.txt", given.text("data", 0, "output", 2, "filename"))
+			file := "/files/" + given.text("data", 0, "output", 2, "file_id")
+			assert.Equal(x, "some words", x.get(file).is(200).raw)
+		}},
 		{Name: "responses/files come along", Run: func(x *Actor) {
-			picture := "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAf" +
-				"FcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 			sent := x.respond([]object{{"role": "user", "content": []object{
 				{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": picture},
 				{"type": "input_file", "filename": "a.txt", "file_data": "data:text/plain,some%20words"},
