@@ -18,5 +18,12 @@ await part("streamed", async () => {
 await part("tools", async () => (await generateText({
   model: openai(model), prompt: "How is the weather?", tools: { get_weather: getWeather }, stopWhen: stepCountIs(3),
 })).text);
+const picture = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const map = { ...getWeather, toModelOutput: () => ({
+  type: "content", value: [{ type: "text", text: "map" }, { type: "image-data", data: picture, mediaType: "image/png" }],
+}) };
+await part("picture", async () => (await generateText({
+  model: openai(model), prompt: "How is the weather?", tools: { get_weather: map }, stopWhen: stepCountIs(3),
+})).text);
 await part("failure", async () => generateText({ model: openai("Demo"), prompt: "/fail no luck", maxRetries: 0 }));
 await part("chat", async () => (await generateText({ model: openai.chat(model), prompt: "hello", maxRetries: 0 })).text);

@@ -82,7 +82,7 @@ const failure = async (promise) => {
   }
 };
 say("missing", (await failure(client.responses.retrieve("resp_0123456789abcdef01234567"))).status);
-const refused = await failure(create("x", { reasoning: { summary: "auto" } }));
+const refused = await failure(create("x", { text: { verbosity: "low" } }));
 say("refused", `${refused.status} ${refused.param}`);
 
 await client.responses.delete(first.id);

@@ -82,7 +82,7 @@ try:
 except openai.NotFoundError as e:
     say("missing", e.status_code)
 try:
-    client.responses.create(model=MODEL, input="x", reasoning={"summary": "auto"})
+    client.responses.create(model=MODEL, input="x", text={"verbosity": "low"})
 except openai.BadRequestError as e:
     say("refused", f"{e.status_code} {e.param}")
 

@@ -9,6 +9,7 @@ import { createInterface } from "node:readline";
 const [modules, url, apiKey, frail] = process.argv.slice(2);
 const { default: OpenAI } = createRequire(modules + "/")("openai");
 const model = "Forecaster";
+const weather = { type: "function", name: "get_weather", parameters: { type: "object" } };
 const say = (name, value) => console.log(`${name}=${value}`);
 const please = (what, name) => console.log(`please ${what} ${name}`);
 const told = createInterface({ input: process.stdin });
@@ -57,7 +58,22 @@ async function plain(name, { keyed = true, ...more } = {}) {
   say(name, `${data.output_text}|${response.headers.get("idempotent-replayed") ?? "false"}`);
 }
 
-// Goes on with a response, without a key, while the connection breaks.
+// Goes on with a response, without a key, while the connection breaks: with a message, or the output of a call.
+async function again(name, more) {
+  const api = client(name);
+  const input = `slowly javascript ${name}`;
+  const asked = await api.responses.create({
+    model, input: more.tools ? "weather" : `javascript ${name}`, tools: [weather],
+  });
+  const outputs = asked.output.filter((item) => item.type === "function_call")
+    .map((item) => ({ type: "function_call_output", call_id: item.call_id, output: input }));
+  please(name, input);
+  const answer = await api.responses.create({ model, previous_response_id: asked.id, input: outputs, ...more });
+  await done();
+  say(name, answer.output_text);
+}
+
+// Goes on with a conversation, without a key, while the connection breaks.
 async function chained(name, previous) {
   const api = client(name);
   const input = `slowly javascript ${name}`;
@@ -79,6 +95,7 @@ await streamed("killed");
 await plain("cut-plain");
 await plain("killed-plain", { maxRetries: 6 });
 await plain("cut-keyless", { keyed: false });
-await chained("cut-chained", (first) => ({ previous_response_id: first.id }));
+await again("cut-chained", { input: "slowly javascript cut-chained" });
+await again("cut-output", { tools: [weather] });
 await chained("cut-conversation", (first) => ({ conversation: first.conversation.id }));
 told.close();

@@ -11,6 +11,7 @@ import openai
 MODEL = "Forecaster"
 DELTA = "response.output_text.delta"
 URL, KEY, FRAIL = sys.argv[1:]
+WEATHER = {"type": "function", "name": "get_weather", "parameters": {"type": "object"}}
 
 
 def say(name, value):
@@ -72,8 +73,22 @@ def plain(name, key=True, **more):
     say(name, f"{raw.parse().output_text}|{raw.headers.get('idempotent-replayed', 'false')}")
 
 
+def again(name, more):
+    """Goes on with a response, without a key, while the connection breaks: with a message, or the output of a call."""
+    api = client(name)
+    asked = api.responses.create(model=MODEL, input="weather" if "tools" in more else f"python {name}", tools=[WEATHER])
+    outputs = [
+        {"type": "function_call_output", "call_id": item.call_id, "output": f"slowly python {name}"}
+        for item in asked.output if item.type == "function_call"
+    ]
+    please(name, f"slowly python {name}")
+    answer = api.responses.create(model=MODEL, previous_response_id=asked.id, **{"input": outputs, **more})
+    done()
+    say(name, answer.output_text)
+
+
 def chained(name, previous):
-    """Goes on with a response, without a key, while the connection breaks."""
+    """Goes on with a conversation, without a key, while the connection breaks."""
     api = client(name)
     first = api.responses.create(model=MODEL, input=f"python {name}")
     please(name, f"slowly python {name}")
@@ -92,5 +107,6 @@ streamed("killed")
 plain("cut-plain")
 plain("killed-plain", max_retries=6)
 plain("cut-keyless", key=False)
-chained("cut-chained", lambda first: {"previous_response_id": first.id})
+again("cut-chained", {"input": "slowly python cut-chained"})
+again("cut-output", {"tools": [WEATHER]})
 chained("cut-conversation", lambda first: {"conversation": first.conversation.id})
