@@ -37,24 +37,12 @@ func choice(raw json.RawMessage) (of record.ToolChoice, function string, err err
 }
 
 // shownChoice is the tool_choice of a response.
-func shownChoice(c record.Context) json.RawMessage {
-	var shown any = "auto"
+func shownChoice(c record.Context) any {
 	switch c.ToolChoice {
 	case "":
+		return "auto"
 	case record.OneTool:
-		shown = functionChoice{"function", c.Tool}
-	default:
-		shown = c.ToolChoice
+		return functionChoice{"function", c.Tool}
 	}
-	raw, _ := json.Marshal(shown) // strings can be encoded
-	return raw
-}
-
-// shownReasoning is the reasoning of a response.
-func shownReasoning(c record.Context) json.RawMessage {
-	if c.Effort == "" {
-		return json.RawMessage("null")
-	}
-	raw, _ := json.Marshal(reasoning{Effort: &c.Effort}) // as above
-	return raw
+	return c.ToolChoice
 }

@@ -172,7 +172,7 @@ func (s *Server) response(p *part) Response {
 		Model: cmp.Or(p.echo.Model, p.of.Agent), Conversation: ResponseConversation{ID: p.of.Chat}, Output: s.items(p),
 		Tools: []FunctionTool{}, ToolChoice: shownChoice(p.context), Truncation: cmp.Or(p.echo.Truncation, "auto"),
 		ParallelToolCalls: !p.context.OneCall, Text: TextField{Format: p.echo.Format.answer()}, TopP: 1,
-		Temperature: p.warmth, Reasoning: shownReasoning(p.context), Store: !p.context.Unstored,
+		Temperature: p.warmth, Store: !p.context.Unstored,
 		Background: p.echo.Background, ServiceTier: "default",
 		Metadata: map[string]string{}, SafetyIdentifier: optional(p.echo.SafetyIdentifier),
 		PromptCacheKey: optional(p.echo.PromptCacheKey), PreviousResponseID: optional(p.echo.Previous),
@@ -206,6 +206,9 @@ func (s *Server) response(p *part) Response {
 func (p *part) addContext(r *Response) {
 	c := p.context
 	r.MaxOutputTokens = c.MaxTokens
+	if c.Effort != "" {
+		r.Reasoning = &reasoning{Effort: &c.Effort}
+	}
 	if c.Temperature != nil {
 		r.Temperature = *c.Temperature
 	}

@@ -530,13 +530,10 @@ func (s *Server) cut(ctx context.Context, p tenant.Principal, e record.RunEntity
 	return w.cut(n)
 }
 
-// Wait is Response after its run has ended or paused, or after a while: a longer one if place, which takes a place for
+// Wait is Response of a new response after its run has ended or paused, or after a while: a longer one if place, which takes a place for
 // it, returns nil. The caller watches the right to the run's agent.
 func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string, place func() error) (Response, error) {
-	r, ok := parseRef(id)
-	if !ok {
-		return Response{}, problem.Missing("response " + id)
-	}
+	r, _ := parseRef(id) // which Create has made
 	enough := func(run record.Run) bool { return run.Status.EndedOrWaiting() || run.Passed() > r.part }
 	var e record.RunEntity
 	until := func(left time.Duration) (record.RunEntity, error) {

@@ -20,7 +20,7 @@ type Response struct {
 	Output             []ResponseItem       `json:"output"`
 	Error              *ResponseError       `json:"error" shape:"ResponseError|null"`
 	Tools              []FunctionTool       `json:"tools" doc:"functions of the client; the agent's tools are not shown"`
-	ToolChoice         json.RawMessage      `json:"tool_choice" shape:"string|object"`
+	ToolChoice         any                  `json:"tool_choice" shape:"string|object"`
 	Truncation         string               `json:"truncation" enum:"auto,disabled"`
 	ParallelToolCalls  bool                 `json:"parallel_tool_calls"`
 	Text               TextField            `json:"text"`
@@ -29,7 +29,7 @@ type Response struct {
 	FrequencyPenalty   float64              `json:"frequency_penalty"`
 	TopLogprobs        int                  `json:"top_logprobs"`
 	Temperature        float64              `json:"temperature"`
-	Reasoning          json.RawMessage      `json:"reasoning" shape:"object|null"`
+	Reasoning          *reasoning           `json:"reasoning" shape:"object|null"`
 	Usage              *ResponseUsage       `json:"usage" shape:"ResponseUsage|null" doc:"null until it has ended"`
 	MaxOutputTokens    *int                 `json:"max_output_tokens"`
 	MaxToolCalls       *int                 `json:"max_tool_calls"`
