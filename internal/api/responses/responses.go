@@ -189,7 +189,8 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 	}
 	again, err := c.repeats(ctx, e.Value, next)
 	if err == nil && !again {
-		err = problem.InvalidField(field, "is not the last response of its conversation, which is of the run %s", newest)
+		err = problem.InvalidField(field, "is not the last response of its conversation, which is of the run %s",
+			newest)
 	}
 	return &next, err
 }
@@ -530,8 +531,8 @@ func (s *Server) cut(ctx context.Context, p tenant.Principal, e record.RunEntity
 	return w.cut(n)
 }
 
-// Wait is Response of a new response after its run has ended or paused, or after a while: a longer one if place, which takes a place for
-// it, returns nil. The caller watches the right to the run's agent.
+// Wait is Response of a new response after its run has ended or paused, or after a while: a longer one if place, which
+// takes a place for it, returns nil. The caller watches the right to the run's agent.
 func (s *Server) Wait(ctx context.Context, p tenant.Principal, id string, place func() error) (Response, error) {
 	r, _ := parseRef(id) // which Create has made
 	enough := func(run record.Run) bool { return run.Status.EndedOrWaiting() || run.Passed() > r.part }
