@@ -481,7 +481,7 @@ func responsesScenarios() []Story {
 				"tool_choice": object{"type": "function", "name": "none"}, "temperature": 3, "max_output_tokens": 1,
 				"reasoning.effort": object{"effort": "utmost"}, "reasoning.summary": object{"summary": "long"},
 				"include": []string{"message.output_text.logprobs"},
-				"tools": []object{{"type": "web_search"}}, "text": object{"format": object{"type": "yaml"}},
+				"tools":   []object{{"type": "web_search"}}, "text": object{"format": object{"type": "yaml"}},
 				"conversation": 7, "metadata": object{"a": strings.Repeat("x", 2000)}, "stream": "yes",
 				"stream_options": object{"include_obfuscation": true}, "input": []object{},
 				"prompt": object{"id": "pmpt_1"}, "context_management": []object{{"type": "compaction"}},

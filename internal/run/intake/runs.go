@@ -42,6 +42,18 @@ func checkDecision(i int, d *record.Decision) (err error) {
 	return checkText(at+".message", d.Message)
 }
 
+// checkDecisions checks each decision by itself. It returns them with normalized arguments, and their files.
+func checkDecisions(list []record.Decision) (all []record.Decision, files []record.FileRef, err error) {
+	all = slices.Clone(list)
+	for i := range all {
+		if err := checkDecision(i, &all[i]); err != nil {
+			return nil, nil, err
+		}
+		files = append(files, all[i].Files...)
+	}
+	return all, files, nil
+}
+
 // Resume decides the pause of a run. list must name each pending interrupt once; by names the human for the audit log,
 // empty for the principal's user. The run's webhooks go to push from then on, whatever push it has, and it goes on with
 // changed in place of what its client gave it; nil: nothing changes. It returns the run as it is after the transition.
@@ -58,13 +70,9 @@ func (in *Intake) Resume(
 	if err := checkLength("body.decided_by", by, maxName); err != nil {
 		return record.RunEntity{}, err
 	}
-	list = slices.Clone(list)
-	var files []record.FileRef
-	for i := range list {
-		if err := checkDecision(i, &list[i]); err != nil {
-			return record.RunEntity{}, err
-		}
-		files = append(files, list[i].Files...)
+	list, files, err := checkDecisions(list)
+	if err != nil {
+		return record.RunEntity{}, err
 	}
 	e, err := in.Run(ctx, p, id)
 	var changes json.RawMessage
