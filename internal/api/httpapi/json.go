@@ -29,16 +29,17 @@ const (
 // a place below the one that is named.
 func CheckJSON(at string, body []byte) error {
 	d := jsontext.NewDecoder(bytes.NewBuffer(body)) // a buffer is read in place
+	whole := false                                  // the value is
 	for values := 0; ; values++ {
-		token, err := d.ReadToken()
-		if errors.Is(err, io.EOF) && values > 0 && d.StackDepth() == 0 {
+		_, err := d.ReadToken()
+		if errors.Is(err, io.EOF) && whole {
 			return nil
 		}
 		if err != nil {
 			return notJSON(at, d, err)
 		}
 		switch {
-		case d.StackDepth() == 0 && values > 0 && token.Kind() != '}' && token.Kind() != ']':
+		case whole:
 			return problem.InvalidField(at, "must be one JSON value, with nothing after it")
 		case d.StackDepth() > maxDepth:
 			at = Short(at + strictjson.Place(d.StackPointer()))
@@ -46,6 +47,7 @@ func CheckJSON(at string, body []byte) error {
 		case values > maxValues:
 			return problem.InvalidField(at, "must have at most %d values", maxValues)
 		}
+		whole = d.StackDepth() == 0
 	}
 }
 

@@ -34,6 +34,18 @@ func faults(answer map[string]any) (places []string) {
 	return places
 }
 
+// A body is one value. What follows it was read by nobody where a reader took the first one.
+func TestNothingFollowsABody(t *testing.T) {
+	for _, more := range []string{`{}`, `[]`, `1`, `null`, "\n{\"name\":\"y\"}", `x`} {
+		for _, body := range []string{`{"name":"x"}`, `[]`, `1`} {
+			assert.Error(t, httpapi.CheckJSON("body", []byte(body+" "+more)), body+more)
+		}
+	}
+	for _, body := range []string{`{"name":["x",{}]}`, " [1] \n", `"x"`, `null`} {
+		assert.NoError(t, httpapi.CheckJSON("body", []byte(body)), body)
+	}
+}
+
 // A member is what its name says letter by letter: one that differs in case is unknown, and changes nothing.
 func TestANameInAnotherCaseIsAnotherName(t *testing.T) {
 	e := httpapitest.New(t)
