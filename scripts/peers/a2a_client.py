@@ -31,7 +31,8 @@ async def main(url, key, text, task="", context=""):
                 elif event.HasField("status_update"):
                     states.append(event.status_update.status.state)
                 elif event.HasField("artifact_update"):
-                    said += "".join(p.text for p in event.artifact_update.artifact.parts)
+                    update = event.artifact_update
+                    said = (said if update.append else "") + "".join(p.text for p in update.artifact.parts)
         got = await client.get_task(GetTaskRequest(id=task))
         print(json.dumps({
             "name": card.name,

@@ -135,21 +135,40 @@ const answerID = "answer"
 // Task is a run as a task.
 func (s Shapes) Task(v view.Run) Object {
 	t := s.kind("task", Object{"id": v.RunID, "contextId": v.ChatID, "status": s.statusOf(v)})
-	var result struct {
-		Answer string `json:"answer"`
-	}
-	if json.Unmarshal(v.Result, &result) == nil && v.Status == string(lifecycle.Completed) && v.Result != nil {
-		parts := append([]Part{{Text: result.Answer}}, s.OtherParts(v)...)
+	if parts := s.answer(v); parts != nil {
 		t["artifacts"] = []Object{{"artifactId": answerID, "parts": s.parts(parts)}}
-	}
-	if v.Partial != nil {
-		t["artifacts"] = []Object{{"artifactId": answerID, "parts": s.parts([]Part{{Text: v.Partial.Answer}})}}
 	}
 	return t
 }
 
-// Artifact is the event that brings parts of the answer; more says that they are added to those before.
-func (s Shapes) Artifact(v view.Run, parts []Part, more, last bool) Object {
+// answer are the parts of what a run has made; nil: it has made nothing.
+func (s Shapes) answer(v view.Run) []Part {
+	if v.Partial != nil {
+		return []Part{{Text: v.Partial.Answer}}
+	}
+	var result struct {
+		Answer string `json:"answer"`
+	}
+	if v.Status != string(lifecycle.Completed) || v.Result == nil || json.Unmarshal(v.Result, &result) != nil {
+		return nil
+	}
+	return append([]Part{{Text: result.Answer}}, s.otherParts(v)...)
+}
+
+// Piece is the event that brings a piece of the answer's text, which more says is added to those before.
+func (s Shapes) Piece(v view.Run, text string, more bool) Object {
+	return s.artifact(v, []Part{{Text: text}}, more, false)
+}
+
+// Whole is the event that has the answer in place of its pieces, as the last one of it; nil: there is none.
+func (s Shapes) Whole(v view.Run) Object {
+	if parts := s.answer(v); parts != nil {
+		return s.artifact(v, parts, false, true)
+	}
+	return nil
+}
+
+func (s Shapes) artifact(v view.Run, parts []Part, more, last bool) Object {
 	return s.Wrap("artifactUpdate", s.kind("artifact-update", Object{"taskId": v.RunID, "contextId": v.ChatID,
 		"artifact": Object{"artifactId": answerID, "parts": s.parts(parts)}, "append": more, "lastChunk": last}))
 }
@@ -179,8 +198,8 @@ func (s Shapes) FileParts(list []record.FileRef) (parts []Part) {
 	return parts
 }
 
-// OtherParts are the parts of a result other than its text.
-func (s Shapes) OtherParts(v view.Run) []Part {
+// otherParts are the parts of a result other than its text.
+func (s Shapes) otherParts(v view.Run) []Part {
 	var result struct {
 		Output    json.RawMessage   `json:"output"`
 		Citations []json.RawMessage `json:"citations"`

@@ -522,7 +522,7 @@ func (c *call) translating() func(stream.Event) ([]any, bool) {
 			}
 			if text || *e.Text != "" { // the frame replaces what was sent
 				text = *e.Text != ""
-				list = append(list, c.piece(shown, *e.Text, false))
+				list = append(list, c.event(c.Piece(shown, *e.Text, false)))
 			}
 			if shown.Status == string(lifecycle.AwaitingInput) {
 				return append(list, c.event(c.Status(shown))), true
@@ -531,24 +531,19 @@ func (c *call) translating() func(stream.Event) ([]any, bool) {
 		case stream.Delta:
 			begun := text
 			text = true
-			return []any{c.piece(shown, *e.Text, begun)}, false
+			return []any{c.event(c.Piece(shown, *e.Text, begun))}, false
 		case stream.Status:
 			shown.Status, shown.Interrupts, shown.UpdatedAt = e.Status, *e.Interrupts, events.Time(c.Intake.Host.Now())
 			return []any{c.event(c.Status(shown))}, e.Status == string(lifecycle.AwaitingInput)
 		case stream.Done:
 			var list []any
-			if rest := c.OtherParts(*e.Run); len(rest) > 0 {
-				list = append(list, c.event(c.Artifact(*e.Run, rest, text, true)))
+			if whole := c.Whole(*e.Run); whole != nil { // some clients keep nothing but the last event of an answer
+				list = append(list, c.event(whole))
 			}
 			return append(list, c.event(c.Status(*e.Run))), true
 		}
 		return nil, false
 	}
-}
-
-// piece is the event that brings a piece of the answer's text.
-func (c *call) piece(v view.Run, text string, more bool) any {
-	return c.event(c.Artifact(v, []a2a.Part{{Text: text}}, more, false))
 }
 
 func (c *call) event(v object) any { return c.result(v).Message }

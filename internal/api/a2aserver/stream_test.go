@@ -32,6 +32,12 @@ func ended(s lifecycle.Status, result, reason string) *view.Run {
 	return v
 }
 
+func cancelled(text string) *view.Run {
+	v := seen(lifecycle.Cancelled)
+	v.Partial = &events.Partial{Answer: text}
+	return v
+}
+
 func initial(s lifecycle.Status, text string) stream.Event {
 	return stream.Event{Event: stream.Init, Run: seen(s), Text: &text}
 }
@@ -90,13 +96,14 @@ func TestEachEventOfAStreamIsToldInTheWordsOfItsVersion(t *testing.T) {
 		},
 		{
 			done(ended(lifecycle.Completed, result, "")),
-			`[{"kind": "artifact-update", "taskId": "r", "contextId": "c", "append": true, "lastChunk": true,
-				"artifact": {"artifactId": "answer", "parts": [{"kind": "data", "data": {"n": 1}},
+			`[{"kind": "artifact-update", "taskId": "r", "contextId": "c", "append": false, "lastChunk": true,
+				"artifact": {"artifactId": "answer", "parts": [{"kind": "text", "text": "so far"},
+					{"kind": "data", "data": {"n": 1}},
 					{"kind": "file", "file": {"uri": "URL/files/f", "name": "a.png", "mimeType": "image/png"}}]}},
 			{"kind": "status-update", "taskId": "r", "contextId": "c", "final": true,
 				"status": {"state": "completed", "timestamp": "then"}}]`,
-			`[{"artifactUpdate": {"taskId": "r", "contextId": "c", "append": true, "lastChunk": true,
-				"artifact": {"artifactId": "answer", "parts": [{"data": {"n": 1}},
+			`[{"artifactUpdate": {"taskId": "r", "contextId": "c", "append": false, "lastChunk": true,
+				"artifact": {"artifactId": "answer", "parts": [{"text": "so far"}, {"data": {"n": 1}},
 					{"url": "URL/files/f", "filename": "a.png", "mediaType": "image/png"}]}}},
 			{"statusUpdate": {"taskId": "r", "contextId": "c",
 				"status": {"state": "TASK_STATE_COMPLETED", "timestamp": "then"}}}]`,
@@ -160,7 +167,7 @@ func TestAStreamIsTheTaskThenItsAnswerInPiecesThenItsEnd(t *testing.T) {
 			{status(lifecycle.Running), []string{"working"}, false},
 			{delta("a"), []string{"'a'"}, false},
 			{delta("b"), []string{"+'b'"}, false},
-			{done(ended(lifecycle.Completed, whole, "")), []string{"completed."}, true},
+			{done(ended(lifecycle.Completed, whole, "")), []string{"!'ab'", "completed."}, true},
 		},
 		"a run that was begun": {
 			{initial(lifecycle.Running, "a"), []string{"task working", "'a'"}, false},
@@ -168,7 +175,7 @@ func TestAStreamIsTheTaskThenItsAnswerInPiecesThenItsEnd(t *testing.T) {
 		},
 		"a run that has ended": {
 			{initial(lifecycle.Completed, "ab"), []string{"task completed", "'ab'"}, false},
-			{done(ended(lifecycle.Completed, whole, "")), []string{"completed."}, true},
+			{done(ended(lifecycle.Completed, whole, "")), []string{"!'ab'", "completed."}, true},
 		},
 		"a run that had paused": {
 			{initial(lifecycle.AwaitingInput, "a"), []string{"task input-required", "'a'", "input-required."}, true},
@@ -194,9 +201,13 @@ func TestAStreamIsTheTaskThenItsAnswerInPiecesThenItsEnd(t *testing.T) {
 			{initial(lifecycle.Running, "a"), []string{"task working", "'a'"}, false},
 			{done(ended(lifecycle.Failed, "null", "no luck")), []string{"failed."}, true},
 		},
+		"a run that is cancelled": {
+			{initial(lifecycle.Running, "a"), []string{"task working", "'a'"}, false},
+			{done(cancelled("ab")), []string{"!'ab'", "canceled."}, true},
+		},
 		"an end without text, but with data": {
 			{initial(lifecycle.Running, ""), []string{"task working"}, false},
-			{done(ended(lifecycle.Completed, `{"output":7}`, "")), []string{"!'data'", "completed."}, true},
+			{done(ended(lifecycle.Completed, `{"output":7}`, "")), []string{"!''", "completed."}, true},
 		},
 		"what clients of the protocol are not told": {
 			{initial(lifecycle.Running, ""), []string{"task working"}, false},

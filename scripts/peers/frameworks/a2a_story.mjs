@@ -27,7 +27,9 @@ await part("text", async () => texts((await client.sendMessage(message("hello"))
 await part("streamed", async () => {
   let all = "";
   for await (const { payload } of client.sendMessageStream(message("hello\n/stream 3 5ms"))) {
-    if (payload.$case === "artifactUpdate") all += texts(payload.value.artifact.parts);
+    if (payload.$case !== "artifactUpdate") continue;
+    const { append, artifact } = payload.value;
+    all = (append ? all : "") + texts(artifact.parts);
   }
   return all;
 });

@@ -18,5 +18,6 @@ async def text():
         text = ""
         async for event in runner.run_async(user_id="u", session_id="s", new_message=message):
             assert not event.error_message, event.error_message
-            text += "".join(piece.text or "" for piece in (event.content.parts if event.content else []))
+            if not event.partial:  # what its session keeps
+                text += "".join(piece.text or "" for piece in (event.content.parts if event.content else []))
         return text
