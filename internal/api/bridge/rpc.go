@@ -46,24 +46,34 @@ func Refusal(body []byte, code int, text string) any {
 	}{"2.0", id, failure{code, text}}
 }
 
-// Malformed is the answer to a body of JSON that is not one request of JSON-RPC; nil for others. A request counts once
-// against the rate limit, so a batch is refused.
-func Malformed(body []byte) any {
+// Batch is how many messages of JSON-RPC a body of JSON has that is a list of them; ok is false for another body.
+func Batch(body []byte) (n int, ok bool) {
+	var list []json.RawMessage
+	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) || json.Unmarshal(body, &list) != nil {
+		return 0, false
+	}
+	return len(list), true
+}
+
+// Malformed is the answer to a body of JSON that is not one request of JSON-RPC, or whose parameters have no names; nil
+// for others. The code says which.
+func Malformed(body []byte) (code int, answer any) {
 	var r struct {
 		ID     json.RawMessage `json:"id"`
 		Method json.RawMessage `json:"method"`
+		Params json.RawMessage `json:"params"`
 		Result json.RawMessage `json:"result"`
 		Error  json.RawMessage `json:"error"`
 	}
-	switch err := json.Unmarshal(body, &r); {
-	case bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")):
-		return Refusal(nil, InvalidRequest, "a request is one call: batches are not taken")
-	case err != nil:
-		return nil
-	case r.ID != nil && r.Method == nil && r.Result == nil && r.Error == nil:
-		return Refusal(body, InvalidRequest, "method: is missing")
+	switch err := strictjson.Unmarshal(body, &r); {
+	case err != nil || r.ID == nil:
+		return 0, nil
+	case r.Method == nil && r.Result == nil && r.Error == nil:
+		return InvalidRequest, Refusal(body, InvalidRequest, "method: is missing")
+	case r.Method != nil && !IsNull(r.Params) && r.Params[0] != '{':
+		return InvalidParams, Refusal(body, InvalidParams, "params: must be an object")
 	}
-	return nil
+	return 0, nil
 }
 
 // WithID returns a request with another id where its own is a number that a reader of integers or floats changes. was

@@ -18,17 +18,14 @@ func TestARefusalNamesItsRequest(t *testing.T) {
 	}
 }
 
-// One request is one call in every version of the protocols: it counts once against the rate limit.
-func TestABatchIsRefused(t *testing.T) {
+func TestABatchIsAListOfMessages(t *testing.T) {
 	const call = `{"jsonrpc":"2.0","id":1,"method":"tools/call"}`
-	for _, body := range []string{
-		"[" + call + "]", " \t\r\n[" + call + "," + call + "]", "[]",
-		`[{"jsonrpc":"2.0","method":"notifications/initialized"}]`,
+	for body, want := range map[string]int{
+		"[" + call + "]": 1, " \t\r\n[" + call + "," + call + "]": 2, "[]": 0, "[7]": 1,
+		call: -1, "7": -1, "": -1, `"["`: -1,
 	} {
-		raw, err := json.Marshal(bridge.Malformed([]byte(body)))
-		require.NoError(t, err)
-		assert.Equal(t, `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`+
-			`"message":"a request is one call: batches are not taken"}}`, string(raw), body)
+		n, is := bridge.Batch([]byte(body))
+		assert.Equal(t, max(want, 0), n, body)
+		assert.Equal(t, want >= 0, is, body)
 	}
-	assert.Nil(t, bridge.Malformed([]byte(call)))
 }

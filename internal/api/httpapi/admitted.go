@@ -38,15 +38,13 @@ func (s *Server) admitted(next http.Handler) http.Handler {
 // here on an operator that names an organization is an admin of that one.
 func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	p, err := s.sender(r, c)
-	perMinute, burst := s.Tenants.RateOf(p)
-	limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
 	if err != nil {
 		address, _, _ := net.SplitHostPort(r.RemoteAddr)
-		return cmp.Or(limited(w, limit, s.guests.Take(r.Context(), address, limit, s.Host.Elapsed())), err)
+		return cmp.Or(s.count(w, r, &s.guests, p, address), err)
 	}
 	c.Principal = p
 	s.strangers.known(r.Context())
-	err = limited(w, limit, s.keys.Take(r.Context(), p.Key, limit, s.Host.Elapsed()))
+	err = s.count(w, r, &s.keys, p, p.Key)
 	if named := r.Header.Values(organizationHeader); err == nil && len(named) > 0 {
 		c.Principal, err = s.Tenants.ActIn(r.Context(), p, strings.Join(named, ","))
 	}
@@ -76,6 +74,20 @@ func (s *Server) UploadURL(ctx context.Context, p tenant.Principal, file string)
 	token, err := s.Tenants.UploadToken(ctx, p, file)
 	return strings.TrimSuffix(s.PublicURL, "/") + Base + strings.Replace(FileContent, "{id}", file, 1) + "?" +
 		uploadToken + "=" + token, err
+}
+
+// CountAgain counts one request more against the limit of its key: it has several in one.
+func (s *Server) CountAgain(w http.ResponseWriter, r *http.Request, c *Call) error {
+	return s.count(w, r, &s.keys, c.Principal, c.Principal.Key)
+}
+
+// count counts a request against the limit of a principal, by a name.
+func (s *Server) count(
+	w http.ResponseWriter, r *http.Request, by *ratelimit.Limiter, p tenant.Principal, name string,
+) error {
+	perMinute, burst := s.Tenants.RateOf(p)
+	limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
+	return limited(w, limit, by.Take(r.Context(), name, limit, s.Host.Elapsed()))
 }
 
 // organizationHeader names the organization that an operator acts in.

@@ -43,12 +43,9 @@ func (s *stage) leave(version, name string, arguments object, told bool, left bo
 	r.Header.Set("Mcp-Protocol-Version", version)
 	away := func() bool { return left && ctx.Err() != nil }
 	w := httptest.NewRecorder()
-	var token json.RawMessage
-	if told {
-		token = json.RawMessage("1")
-	}
-	handler, err := s.For(ctx, s.p, token, 10*time.Second, away)
+	handler, streamed, err := s.For(ctx, s.p, r.Header, body, 10*time.Second, away)
 	require.NoError(s.t, err)
+	assert.Equal(s.t, told, streamed)
 	handler(s.t.Context()).ServeHTTP(w, r)
 	assert.NotContains(s.t, w.Body.String(), `"error":{`)
 	synctest.Wait()

@@ -15,9 +15,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -37,31 +39,44 @@ import (
 )
 
 // Server is the use case.
-type Server struct{ bridge.Bridge }
+type Server struct {
+	bridge.Bridge
+
+	open sync.Map // by callKey: the calls in progress, as *call
+}
 
 // maxAgents is how many agents are offered as tools.
 const maxAgents = 100
 
-// For makes what makes the handler of a principal's request. left says whether its client has gone. The error is that
-// of the store.
+// For makes what makes the handler of a principal's request with a body, and reports whether that answers with a
+// stream. left says whether its client has gone. The error is that of the store.
 //
 // The answer is JSON. To a call that wants progress by a token it is Server-Sent Events: notifications of what happens
 // in the run, also of nothing when nothing happens for idle, then the result. Such a call waits until the run has ended
 // or waits for a human, at most until shortly before the end of streaming; when streaming ends at once, it is answered
 // at once.
 func (s *Server) For(
-	ctx context.Context, p tenant.Principal, token json.RawMessage, idle time.Duration, left func() bool,
-) (func(streaming context.Context) http.Handler, error) {
-	agents, err := s.offered(ctx, p)
-	if err != nil {
-		return nil, err
+	ctx context.Context, p tenant.Principal, header http.Header, body []byte, idle time.Duration, left func() bool,
+) (handler func(streaming context.Context) http.Handler, streamed bool, err error) {
+	m := read(body)
+	if _, is := bridge.Batch(body); is {
+		m.Method = callTool // as one of them may be
 	}
-	names, err := s.Intake.Tenants.ToolNames(ctx, p.Organization, agents, getRun, cancelRun)
-	if err != nil {
-		return nil, err
+	key := callKey{p.Organization, p.Key, header.Get(sessionHeader), string(m.ID)}
+	q := request{Server: s, who: p, left: left, call: &call{}}
+	switch m.Method {
+	case "tools/list", callTool: // others need no agents
+		q.agents, err = s.offered(ctx, p)
+		if err == nil {
+			q.names, err = s.Intake.Tenants.ToolNames(ctx, p.Organization, q.agents, getRun, cancelRun)
+		}
+	case "notifications/cancelled":
+		key.id = string(m.Params.RequestID)
+		s.giveUp(key)
 	}
+	token := m.token(header, len(body))
+	q.told = token != nil
 	return func(streaming context.Context) http.Handler {
-		q := request{Server: s, who: p, agents: agents, names: names, told: token != nil, left: left}
 		q.wait = func(ctx context.Context, _ *mcp.CallToolRequest, run string) *mcp.CallToolResult {
 			return s.wait(ctx, p, run, s.Window)
 		}
@@ -69,12 +84,25 @@ func (s *Server) For(
 			q.wait = s.telling(streaming, p, token, idle)
 		}
 		offer := q.server() // which the library asks for more than once
-		return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return offer },
+		library := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return offer },
 			&mcp.StreamableHTTPOptions{
 				Stateless: true, JSONResponse: !q.told, MaxRequestBodyBytes: -1, // bodies are bounded before
 				PropagateRequestCancellation: true,
 			})
-	}, nil
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if m.Method == "initialize" {
+				w.Header().Set(sessionHeader, s.Intake.Host.NewID())
+			}
+			if accepts(r.Header, "application/json") {
+				r.Header.Set("Accept", "application/json, text/event-stream") // the library wants both
+			}
+			if m.Method == callTool && key.session != "" && key.id != "" {
+				s.open.Store(key, q.call)
+				defer s.open.CompareAndDelete(key, q.call)
+			}
+			library.ServeHTTP(w, r)
+		})
+	}, q.told, err
 }
 
 // request is what a principal's request is answered with.
@@ -87,17 +115,19 @@ type request struct {
 	told   bool     // the answer is a stream of what happens
 	wait   waiter
 	left   func() bool // whether its client has gone
+	call   *call
 }
 
-// cancelIfLeft cancels the run that a call has begun when its client has gone: whoever leaves a request has cancelled
-// it, from one version of the protocol on.
+// cancelIfLeft cancels the run that a call has begun when its client has given the call up. Whoever leaves a request has
+// done so, too, from one version of the protocol on.
 func (q request) cancelIfLeft(ctx context.Context, r *mcp.CallToolRequest, run string) {
-	if r.Extra == nil || r.Extra.Header.Get("Mcp-Protocol-Version") < leavingCancels || !q.left() {
+	leaves := r.Extra != nil && r.Extra.Header.Get("Mcp-Protocol-Version") >= leavingCancels && q.left()
+	if !leaves && !q.call.isGivenUp() {
 		return
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer done()
-	if _, err := q.Intake.Cancel(ctx, q.who, run, "its client has left"); err != nil {
+	if _, err := q.Intake.Cancel(ctx, q.who, run, "its client has given the call up"); err != nil {
 		q.Log.Error("the run of a client that has left cannot be cancelled", "run_id", run, "error", err)
 	}
 }
@@ -122,12 +152,31 @@ func (s *Server) guarded(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// unheard refuses subscriptions to changes: no state is kept between requests, so nothing would ever be sent.
-func unheard(next mcp.MethodHandler) mcp.MethodHandler {
+// served refuses what is not among the capabilities. The library has answers to more: empty lists of prompts and of
+// resources, and subscriptions to changes, of which nothing would ever be sent, as no state is kept between requests.
+func served(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
-		if method == "subscriptions/listen" {
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound,
-				Message: "no changes are told: ask for the tools again"}
+		switch method {
+		case "initialize", "ping", "server/discover", "tools/list", callTool:
+		default:
+			if !strings.HasPrefix(method, "notifications/") {
+				return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "this method is not served"}
+			}
+		}
+		return next(ctx, method, r)
+	}
+}
+
+// withoutNulls takes null as an argument for one that was left out: models write both.
+func withoutNulls(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+		var arguments map[string]json.RawMessage
+		if c, is := r.(*mcp.CallToolRequest); is && json.Unmarshal(c.Params.Arguments, &arguments) == nil {
+			count := len(arguments)
+			maps.DeleteFunc(arguments, func(_ string, v json.RawMessage) bool { return string(v) == "null" })
+			if len(arguments) < count {
+				c.Params.Arguments, _ = json.Marshal(arguments) // what was read
+			}
 		}
 		return next(ctx, method, r)
 	}
@@ -176,7 +225,7 @@ func (q request) server() *mcp.Server {
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		SchemaCache:  schemas,
 	})
-	offer.AddReceivingMiddleware(q.guarded, unheard, legible)
+	offer.AddReceivingMiddleware(q.guarded, served, q.call.bounded, withoutNulls, legible)
 	for i, agent := range q.agents {
 		mcp.AddTool(offer, &mcp.Tool{
 			Name: q.names[i], Title: agent.Spec.Name, OutputSchema: gives(),
@@ -278,7 +327,10 @@ func (s *Server) refused(err error) *mcp.CallToolResult {
 func (s *Server) Fault(body []byte, text string) (status int, answer any) {
 	unknown := strings.HasPrefix(text, "JSON RPC not handled")
 	id, _ := bridge.RequestID(body)
+	_, batch := bridge.Batch(body)
 	switch {
+	case unknown && batch:
+		return http.StatusBadRequest, bridge.Refusal(nil, bridge.InvalidRequest, "a method of the batch is not served")
 	case unknown && id == nil:
 		return http.StatusAccepted, nil
 	case unknown:

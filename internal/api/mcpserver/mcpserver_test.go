@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -70,7 +71,12 @@ func ask(server *mcpserver.Server, p tenant.Principal, body, version string) *ht
 
 func serve(server *mcpserver.Server, p tenant.Principal, r *http.Request) *httptest.ResponseRecorder {
 	w := httptest.NewRecorder()
-	handler, err := server.For(r.Context(), p, nil, 0, gone(r))
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(err)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	handler, _, err := server.For(r.Context(), p, r.Header, body, 0, gone(r))
 	if err != nil {
 		panic(err)
 	}

@@ -22,36 +22,31 @@ const lastWords = 5 * time.Second
 // one is answered as if it had not asked.
 const light = 64 << 10
 
-// WantsProgress returns the token of a call whose client is to be told how it goes on, as it is written; nil for other
+// token returns the progress token of a call whose client is to be told how it goes on, as it is written; nil for other
 // requests, for a client that takes no stream, and for one whose version is refused: that has a status, which a stream
 // that has begun has no more. What else is wrong with it the handler says.
-func (s *Server) WantsProgress(header http.Header, body []byte) (token json.RawMessage) {
-	if len(body) > light || !streamable(header) {
+func (m message) token(header http.Header, size int) json.RawMessage {
+	version, token := header.Get("Mcp-Protocol-Version"), m.Params.Meta.Token
+	if size > light || m.Method != callTool || string(token) == "null" || !accepts(header, asEvents) ||
+		version != "" && !slices.Contains(mcp.SupportedProtocolVersions(), version) {
 		return nil
 	}
-	var r struct {
-		Method string `json:"method"`
-		Params struct {
-			Meta struct {
-				Token json.RawMessage `json:"progressToken"`
-			} `json:"_meta"`
-		} `json:"params"`
-	}
-	err := json.Unmarshal(body, &r)
-	if err != nil || r.Method != "tools/call" || string(r.Params.Meta.Token) == "null" {
-		return nil
-	}
-	return r.Params.Meta.Token
+	return token
 }
 
-// streamable says whether the client of a header takes a stream, and speaks a version that the library does.
-func streamable(h http.Header) bool {
-	version := h.Get("Mcp-Protocol-Version")
-	accepts := slices.ContainsFunc(strings.Split(strings.Join(h.Values("Accept"), ","), ","), func(one string) bool {
+const asEvents = "text/event-stream"
+
+// accepts says whether the client of a header takes a media type. Streams are for those alone that name them.
+func accepts(h http.Header, kind string) bool {
+	all := strings.Join(h.Values("Accept"), ",")
+	if all == "" {
+		return kind != asEvents
+	}
+	return slices.ContainsFunc(strings.Split(all, ","), func(one string) bool {
 		name, _, _ := strings.Cut(one, ";")
-		return strings.EqualFold(strings.TrimSpace(name), "text/event-stream")
+		name = strings.ToLower(strings.TrimSpace(name))
+		return name == kind || kind != asEvents && (name == "*/*" || name == "application/*")
 	})
-	return accepts && (version == "" || slices.Contains(mcp.SupportedProtocolVersions(), version))
 }
 
 // telling is the waiter of a call that wants progress.

@@ -2,7 +2,6 @@ package mcpserver_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -44,7 +43,7 @@ func TestOnlyACallWithATokenWantsProgress(t *testing.T) {
 		`{"method":"tools/call","params":[]}`:                              "",
 		`{`:                                                                "", ``: "",
 	} {
-		assert.Equal(t, token, string((&mcpserver.Server{}).WantsProgress(streaming, []byte(body))), body)
+		assert.Equal(t, token, string(mcpserver.Token(streaming, []byte(body))), body)
 	}
 }
 
@@ -69,13 +68,13 @@ func waiting(t *testing.T) (*mcpserver.Server, tenant.Principal) {
 
 // listen calls an agent, and returns what is told; hear is called with each message.
 func listen(ctx context.Context, server *mcpserver.Server, p tenant.Principal, hear func() error) []string {
-	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(`{"jsonrpc":"2.0","id":1,
-		"method":"tools/call","params":{"_meta":{"progressToken":9007199254740993},"name":"Demo",
-		"arguments":{"message":"hello"}}}`))
+	const body = `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"progressToken":9007199254740993},
+		"name":"Demo","arguments":{"message":"hello"}}}`
+	r := httptest.NewRequest(http.MethodPost, "/mcp", strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Accept", "application/json, text/event-stream")
 	w := &hearing{httptest.NewRecorder(), hear}
-	handler, err := server.For(r.Context(), p, json.RawMessage("9007199254740993"), 10*time.Second, gone(r))
+	handler, _, err := server.For(r.Context(), p, r.Header, []byte(body), 10*time.Second, gone(r))
 	if err != nil {
 		panic(err)
 	}
@@ -142,5 +141,7 @@ func TestTooManyFilesAreRefusedUnread(t *testing.T) {
 		"message":"x","files":[`+files[:len(files)-1]+`]}}}`, "")
 	assert.Contains(t, w.Body.String(), "files: at most 10 files may be sent")
 	large := `{"method":"tools/call","params":{"_meta":{"progressToken":1},"x":"` + strings.Repeat("x", 64<<10) + `"}}`
-	assert.Empty(t, server.WantsProgress(streaming, []byte(large)), "it would be kept for long")
+	_, streamed, err := server.For(t.Context(), p, streaming, []byte(large), 0, nil)
+	require.NoError(t, err)
+	assert.False(t, streamed, "it would be kept for long")
 }

@@ -2,9 +2,11 @@ package protocol_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -74,7 +76,7 @@ func TestOnlyAClientThatLeavesCancelsItsRun(t *testing.T) {
 						s.MaxStream = c.maxStream
 						s.ObserveWindow = time.Minute
 					})
-					leave := begins(t, e, c.version, meta)
+					leave := begins(t, e, c.version, "", meta)
 					if c.stops {
 						e.Stop()
 					}
@@ -87,8 +89,60 @@ func TestOnlyAClientThatLeavesCancelsItsRun(t *testing.T) {
 	}
 }
 
+// A client of a version before 2026-07-28 gives a call up by a notification, in another request of its session.
+func TestACallThatIsGivenUpIsCancelled(t *testing.T) {
+	for name, c := range map[string]struct{ session, id, other, status string }{
+		"its own":               {"s", "1", "", "cancelled"},
+		"of another session":    {"z", "1", "", "queued"},
+		"of no session":         {"", "1", "", "queued"},
+		"another call":          {"s", "2", "", "queued"},
+		"another kind of id":    {"s", `"1"`, "", "queued"},
+		"of another key":        {"s", "1", "key", "queued"},
+		"without an id":         {"s", "null", "", "queued"},
+		"with an id of no kind": {"s", "{}", "", "queued"},
+	} {
+		for told, meta := range map[string]string{"alone": "", "in a stream": `"progressToken":1`} {
+			t.Run(name+" "+told, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					e := httpapitest.New(t, func(s *service.Config) { s.ObserveWindow = time.Minute })
+					session := mcpOf(e, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{
+						"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
+						"", "").Header().Get("Mcp-Session-Id")
+					require.NotEmpty(t, session)
+					leave := begins(t, e, "2025-11-25", session, meta)
+					defer leave()
+					r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(
+						`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+c.id+`}}`))
+					r.Header.Set("Content-Type", "application/json")
+					r.Header.Set("Accept", "application/json, text/event-stream")
+					r.Header.Set("Mcp-Session-Id", strings.NewReplacer("s", session).Replace(c.session))
+					r.Header.Set("Authorization", "Bearer "+e.Key)
+					if c.other != "" {
+						r.Header.Set("Authorization", "Bearer "+anotherKey(t, e))
+					}
+					w := httptest.NewRecorder()
+					e.ServeHTTP(w, r)
+					assert.Equal(t, http.StatusAccepted, w.Code, w.Body)
+					synctest.Wait()
+					assert.Contains(t, e.Send("GET", "/runs", "").Body.String(), `"status":"`+c.status+`"`)
+					time.Sleep(2 * time.Minute) // of the test: whatever waits for the run ends
+				})
+			})
+		}
+	}
+}
+
+// anotherKey makes a key of the same user.
+func anotherKey(t *testing.T, e httpapitest.API) string {
+	t.Helper()
+	var made struct{ Key string }
+	require.NoError(t, json.Unmarshal(e.Send("POST", "/api-keys", `{"name":"other","level":"run"}`).Body.Bytes(), &made))
+	require.NotEmpty(t, made.Key)
+	return made.Key
+}
+
 // begins has a client begin a run that it waits for, and returns what has the client leave.
-func begins(t *testing.T, e httpapitest.API, version, meta string) (leave func()) {
+func begins(t *testing.T, e httpapitest.API, version, session, meta string) (leave func()) {
 	t.Helper()
 	if version >= "2026-07-28" {
 		meta = strings.TrimPrefix(meta+`,"io.modelcontextprotocol/protocolVersion":"`+version+`",
@@ -103,6 +157,7 @@ func begins(t *testing.T, e httpapitest.API, version, meta string) (leave func()
 	for name, value := range map[string]string{
 		"Authorization": "Bearer " + e.Key, "Content-Type": "application/json", "Mcp-Protocol-Version": version,
 		"Accept": "application/json, text/event-stream", "Mcp-Method": "tools/call", "Mcp-Name": "Demo",
+		"Mcp-Session-Id": session,
 	} {
 		r.Header.Set(name, value)
 	}

@@ -2,11 +2,15 @@ package protocol
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 
@@ -24,7 +28,7 @@ func (h *handlers) mcpRoutes() {
 	responses := answers("A JSON-RPC answer, or a stream of messages", nil)
 	responses["202"] = &huma.Response{Description: "A notification, which has no answer"}
 	responses["400"] = &huma.Response{
-		Description: "The request is malformed, or several in one",
+		Description: "The request is malformed",
 		Content:     content(httpapi.SchemaOf[rpcResponse](h.Server), asJSON),
 	}
 	h.Handle("", "/mcp", tenant.LevelRun, h.mcpCall)
@@ -32,7 +36,8 @@ func (h *handlers) mcpRoutes() {
 		Method: http.MethodPost, Path: "/mcp", Tags: []string{"protocols"}, OperationID: "mcp",
 		Summary: "The agents as tools of an MCP server (streamable HTTP)",
 		Description: "Speaks the Model Context Protocol, without sessions. A call with a progress token is answered " +
-			"with Server-Sent Events: what happens in its run, then the result. Needs level `run`.",
+			"with Server-Sent Events: what happens in its run, then the result. A batch (up to protocol 2025-03-26) is " +
+			"answered with a list. Needs level `run`.",
 		Responses: responses,
 	}))
 }
@@ -40,6 +45,9 @@ func (h *handlers) mcpRoutes() {
 func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
 	if h.MCP == nil {
 		return problem.Missing(r.URL.Path)
+	}
+	if h.foreign(r) {
+		return httpapi.ErrorOf(http.StatusForbidden, "origin: web pages of other addresses may not use this")
 	}
 	body, err := h.body(w, r, c)
 	if p, ok := problem.As(err); ok && p.Kind == problem.Invalid { // as the protocol has it
@@ -52,18 +60,26 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	sent, was := bridge.WithID(body, id.by)
 	id.was = was
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
-	var token json.RawMessage
-	if r.Method == http.MethodPost {
-		if refusal := bridge.Malformed(body); refusal != nil {
-			return httpapi.WriteJSON(w, http.StatusBadRequest, refusal)
+	if n, is := bridge.Batch(body); is {
+		if n == 0 || n > maxBatch || r.Header.Get("Mcp-Protocol-Version") > batched {
+			return httpapi.WriteJSON(w, http.StatusBadRequest, bridge.Refusal(nil, bridge.InvalidRequest, fmt.Sprintf(
+				"a batch must have 1 to %d requests, and the protocol's version %s or an earlier one", maxBatch, batched)))
 		}
-		token = h.MCP.WantsProgress(r.Header, body)
+		for range n - 1 { // before anything is done
+			if err := h.CountAgain(w, r, c); err != nil {
+				return err
+			}
+		}
+	} else if code, refusal := bridge.Malformed(body); code == bridge.InvalidParams {
+		return httpapi.WriteJSON(w, http.StatusOK, refusal)
+	} else if refusal != nil {
+		return httpapi.WriteJSON(w, http.StatusBadRequest, refusal)
 	}
-	handler, err := h.MCP.For(r.Context(), c.Principal, token, h.Heartbeat, h.left(r))
+	handler, streamed, err := h.MCP.For(r.Context(), c.Principal, r.Header, body, h.Heartbeat, h.left(r))
 	if err != nil {
 		return err
 	}
-	if token != nil {
+	if streamed {
 		return h.mcpTelling(w, r, c, body, id, handler)
 	}
 	own := &library{id: id, header: w.Header(), out: w, begin: w.WriteHeader}
@@ -87,6 +103,33 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 		return nil
 	}
 	return httpapi.ErrorOf(refused, text)
+}
+
+// batched is the last version of the protocol whose servers must take batches, and the first.
+const batched = "2025-03-26"
+
+// maxBatch is how many messages a batch may have.
+const maxBatch = 20
+
+// foreign says whether a request comes from a web page of another origin, which the protocol has a server refuse: a name
+// of that page may have led a browser here. Pages of this machine may ask a server of this machine.
+func (h *handlers) foreign(r *http.Request) bool {
+	name := r.Header.Get("Origin")
+	origin, err := url.Parse(name)
+	own, wrong := url.Parse(h.URL)
+	switch {
+	case name == "":
+		return false
+	case cmp.Or(err, wrong) != nil || origin.Scheme == "":
+		return true
+	case origin.Scheme != "http" && origin.Scheme != "https": // of a program that is no page
+		return false
+	}
+	here := func(name string) bool {
+		ip := net.ParseIP(name)
+		return name == "localhost" || ip != nil && ip.IsLoopback()
+	}
+	return origin.Host != own.Host && !(here(origin.Hostname()) && here(own.Hostname()))
 }
 
 // left returns what says that the client of a request has gone. Neither a stop is that nor the end of a function's

@@ -7,7 +7,6 @@ package protocol
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -40,14 +39,12 @@ type Config struct {
 
 // MCP is the server of the Model Context Protocol. What it serves it with is linked by those alone that have one.
 type MCP interface {
-	// WantsProgress returns the token of a call whose client is to be told how it goes on; nil for other requests, and
-	// for a client that takes no stream, or of a version that is not served.
-	WantsProgress(header http.Header, body []byte) json.RawMessage
-	// For makes what makes the handler of a principal's request; left says whether its client has gone. A call that
-	// wants progress is answered with Server-Sent Events until streaming ends, also with one when nothing happens for
-	// idle. The error is that of the store.
-	For(ctx context.Context, p tenant.Principal, token json.RawMessage, idle time.Duration, left func() bool) (
-		func(streaming context.Context) http.Handler, error)
+	// For makes what makes the handler of a principal's request with a header and a body, and reports whether that
+	// answers with Server-Sent Events; left says whether its client has gone. Such an answer goes on until streaming
+	// ends, with an event also when nothing happens for idle. The error is that of the store.
+	For(
+		ctx context.Context, p tenant.Principal, header http.Header, body []byte, idle time.Duration, left func() bool,
+	) (handler func(streaming context.Context) http.Handler, streamed bool, err error)
 	// Fault is the answer to what the library has refused with a text, and its status; 0 where HTTP has its own.
 	Fault(body []byte, text string) (status int, answer any)
 }

@@ -43,7 +43,6 @@ func TestRefusalsOfMCPHaveTheOneShape(t *testing.T) {
 func TestFaultsOfJSONRPCAreItsErrors(t *testing.T) {
 	e := httpapitest.New(t)
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
-	const begun = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 	for _, version := range []string{"", "2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"} {
 		for body, want := range map[string]struct {
 			status int
@@ -60,9 +59,11 @@ func TestFaultsOfJSONRPCAreItsErrors(t *testing.T) {
 			`7`:                                                         {400, "null", -32600},
 			`{}`:                                                        {400, "null", -32600},
 			"[]":                                                        {400, "null", -32600},
-			" [" + ping + "]":                                           {400, "null", -32600},
-			"[" + ping + "," + ping + "]":                               {400, "null", -32600},
-			"[" + begun + "]":                                           {400, "null", -32600},
+			ping + ping:                                                 {400, "null", -32700},
+			`{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}`:                           {200, "1", -32602},
+			`{"jsonrpc":"2.0","id":1,"method":"prompts/list"}`:                               {200, "1", -32601},
+			`{"jsonrpc":"2.0","id":1,"method":"resources/list"}`:                             {200, "1", -32601},
+			`{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}`: {200, "1", -32601},
 
 			`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}`: {200, "1", -32602},
 
@@ -160,6 +161,8 @@ func TestAgentsAreListedOnceForARequestOfMCP(t *testing.T) {
 			return e.Do(r)
 		}
 		agents.lists, agents.err = 0, nil
+		assert.Contains(t, mcpOf(e, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "", "").Body.String(), `"result"`)
+		assert.Zero(t, agents.lists, "a ping needs none")
 		assert.Contains(t, send().Body.String(), "isError")
 		assert.Equal(t, 1, agents.lists)
 		agents.err = problem.Retry(errors.New("the table is away"))
@@ -185,7 +188,7 @@ func TestRefusalsOfMCPInAStreamAreAnswers(t *testing.T) {
 	const kind, both = "application/json", "application/json, text/event-stream"
 	for _, w := range []*httptest.ResponseRecorder{ // these have a status, which a stream has no more
 		send("1999-01-01", kind, both), send("2099-01-01", kind, both), send("2025-06-18", "text/plain", both),
-		send("2025-06-18", kind, "application/json"),
+		send("2025-06-18", kind, "text/html"),
 	} {
 		assert.GreaterOrEqual(t, w.Code, http.StatusBadRequest)
 		assert.Less(t, w.Code, http.StatusInternalServerError)
@@ -202,6 +205,93 @@ func TestRefusalsOfMCPInAStreamAreAnswers(t *testing.T) {
 	assert.Contains(t, w.Body.String(), "Accept must contain both", "the client takes a stream")
 	w = send("2025-06-18", kind, "application/*;q=0.9, text/event-stream")
 	assert.Contains(t, w.Body.String(), `run_id`, "%s", w.Body)
+}
+
+// An answer is JSON, unless a call has a progress token: who takes JSON need not take a stream.
+func TestWhoTakesJSONIsAnsweredByMCP(t *testing.T) {
+	e := httpapitest.New(t)
+	for accepts, status := range map[string]int{
+		"": 200, "*/*": 200, "application/json": 200, "application/*": 200, "text/html, Application/JSON;q=0.1": 200,
+		"text/html": 400, "text/event-stream": 400,
+	} {
+		w := mcpOf(e, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Accept", accepts)
+		assert.Equal(t, status, w.Code, accepts)
+	}
+}
+
+// A name of a web page may lead a browser to a server that trusts those who reach it.
+func TestMCPIsNotForForeignPages(t *testing.T) {
+	e := httpapitest.New(t) // at http://localhost
+	for origin, status := range map[string]int{
+		"": 200, "http://localhost": 200, "http://localhost:5173": 200, "http://127.0.0.1:1": 200, "http://[::1]": 200,
+		"vscode-file://vscode-app": 200, "app://-": 200,
+		"http://evil.example": 403, "https://localhost.evil.example": 403, "null": 403, "http://a b": 403,
+	} {
+		w := mcpOf(e, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Origin", origin)
+		assert.Equal(t, status, w.Code, origin)
+		httpapitest.Sane(t, w)
+	}
+}
+
+// Servers of version 2025-03-26 must take batches. Each request of one counts against the limit.
+func TestABatchOfMCP(t *testing.T) {
+	e := httpapitest.New(t)
+	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	const begun = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
+	const call = `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"get_run","arguments":{"run_id":"x"}}}`
+	for body, want := range map[string]struct {
+		status int
+		text   string
+	}{
+		" [" + ping + "]":               {200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
+		"[" + begun + "]":               {202, ""},
+		"[" + call + "," + begun + "]":  {200, `"id":"a","result":`},
+		"[]":                            {400, `"code":-32600`},
+		"[" + ping + ",7]":              {400, `"code":-32600`},
+		"[" + ping + `,{"method":"x"}]`: {400, `"code":-32600`},
+		"[" + ping + `,{"jsonrpc":"2.0","id":2,"method":"no/such"}]`: {400, "a method of the batch is not served"},
+		"[" + ping + strings.Repeat(","+ping, 20) + "]":              {400, "1 to 20 requests"},
+	} {
+		for _, version := range []string{"", "2024-11-05", "2025-03-26"} {
+			w := mcpOf(e, body, "Mcp-Protocol-Version", version)
+			assert.Equal(t, want.status, w.Code, body)
+			assert.Contains(t, w.Body.String(), want.text, body)
+		}
+		w := mcpOf(e, body, "Mcp-Protocol-Version", "2025-06-18")
+		assert.Equal(t, http.StatusBadRequest, w.Code, body)
+	}
+	require.Equal(t, http.StatusOK, e.Send("PATCH", "/organization", `{"rate_limit":{"requests_per_minute":1,"burst":9}}`).Code)
+	ten := "[" + ping + strings.Repeat(","+ping, 9) + "]"
+	e = e.As(anotherKey(t, e)) // of which nothing was counted
+	assert.Equal(t, http.StatusTooManyRequests, mcpOf(e, ten, "", "").Code)
+}
+
+// Models write null for what they leave out.
+func TestAnArgumentThatIsNullWasLeftOut(t *testing.T) {
+	e := httpapitest.New(t)
+	call := func(arguments string) string {
+		return mcpOf(e, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Demo","arguments":`+
+			arguments+`}}`, "", "").Body.String()
+	}
+	assert.Contains(t, call(`{"message":"x","chat_id":null,"files":null,"file_ids":null}`), `"status":"queued"`)
+	for _, wrong := range []string{`{"message":null}`, `null`, `{}`, `{"message":7}`, `{"message":"x","no":1}`} {
+		assert.Contains(t, call(wrong), `"isError":true`, wrong)
+	}
+}
+
+// mcpOf sends a body as a client of MCP, with one header as it is given; an empty one is not sent.
+func mcpOf(e httpapitest.API, body, header, value string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	r.Header.Set("Authorization", "Bearer "+e.Key)
+	r.Header.Set(header, value)
+	if value == "" {
+		r.Header.Del(header)
+	}
+	w := httptest.NewRecorder()
+	e.ServeHTTP(w, r) // the document does not have batches
+	return w
 }
 
 // stopping is a client whose server stops with the first words of an answer.
