@@ -211,8 +211,8 @@ func (c *call) read(body []byte) (r request, refused *fault) {
 
 // readParams reads the parameters of a method. It returns a fault.
 func readParams(params json.RawMessage, into any) error {
-	if len(params) == 0 {
-		return &fault{bridge.InvalidParams, "params must be an object"}
+	if len(params) == 0 { // as where all of them are left out
+		return nil
 	}
 	err := strictjson.Unmarshal(params, into)
 	if wrong, ok := errors.AsType[*strictjson.TypeError](err); ok {
@@ -268,6 +268,9 @@ func (c *call) resubscribe(ctx context.Context, in taskParams) (Reply, error) {
 
 // run reads a run of the agent; other runs do not exist for the caller.
 func (c *call) run(ctx context.Context, id string) (record.RunEntity, error) {
+	if id == "" {
+		return record.RunEntity{}, &fault{bridge.InvalidParams, "params: the id of the task is missing"}
+	}
 	if !host.ValidID(id) {
 		return record.RunEntity{}, &fault{taskNotFound, "there is no such task"}
 	}
@@ -558,6 +561,9 @@ type said struct {
 }
 
 func (c *call) hear(m message) (s said, err error) {
+	if !slices.Contains([]string{"", "user", "agent", "ROLE_UNSPECIFIED", "ROLE_USER", "ROLE_AGENT"}, m.Role) {
+		return s, &fault{bridge.InvalidParams, "message.role is not a role"}
+	}
 	var texts []string
 	for n, p := range m.Parts {
 		at := fmt.Sprintf("message.parts[%d]", n)

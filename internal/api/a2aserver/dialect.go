@@ -26,6 +26,7 @@ type sendParams struct {
 
 type message struct {
 	MessageID string `json:"messageId"`
+	Role      string `json:"role"`
 	ContextID string `json:"contextId"`
 	TaskID    string `json:"taskId"`
 	Parts     []struct {

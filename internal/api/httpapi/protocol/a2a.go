@@ -24,6 +24,7 @@ func (h *handlers) a2aRoutes() {
 			"Needs level `run`.",
 		Responses: answers("A JSON-RPC answer, or a stream of them, which names its run in a header", nil, runHeader),
 	}))
+	h.Handle(http.MethodGet, path+"/.well-known/agent.json", tenant.LevelRead, h.a2aCard) // where clients of 0.2 look
 	h.add(tenant.LevelRead, h.a2aCard, huma.Operation{
 		Method: http.MethodGet, Path: path + "/.well-known/agent-card.json", OperationID: "a2a-card",
 		Parameters: inPath("agent_id"),

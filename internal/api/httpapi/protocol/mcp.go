@@ -35,7 +35,7 @@ func (h *handlers) mcpRoutes() {
 	h.Describe(h.rpc(huma.Operation{
 		Method: http.MethodPost, Path: "/mcp", Tags: []string{"protocols"}, OperationID: "mcp",
 		Summary: "The agents as tools of an MCP server (streamable HTTP)",
-		Description: "Speaks the Model Context Protocol, without sessions. A call with a progress token is answered " +
+		Description: "Speaks the Model Context Protocol. A call with a progress token is answered " +
 			"with Server-Sent Events: what happens in its run, then the result. A batch (up to protocol 2025-03-26) is " +
 			"answered with a list. Needs level `run`.",
 		Responses: responses,

@@ -672,7 +672,9 @@ func TestMalformedA2AIsAnsweredAsJSONRPC(t *testing.T) {
 	assert.Equal(t, http.StatusOK, w.Code)
 	assert.Contains(t, w.Body.String(), `"jsonrpc":"2.0"`)
 	assert.Contains(t, w.Body.String(), `-32700`)
-	assert.Contains(t, e.Send("GET", "/a2a/"+e.Agent+"/.well-known/agent-card.json", "").Body.String(), `"Demo"`)
+	for _, name := range []string{"agent-card.json", "agent.json"} {
+		assert.Contains(t, e.Send("GET", "/a2a/"+e.Agent+"/.well-known/"+name, "").Body.String(), `"Demo"`)
+	}
 }
 
 // A deployment may have neither; its operations are then not there.
