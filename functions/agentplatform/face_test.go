@@ -5,7 +5,11 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"strings"
@@ -129,6 +133,42 @@ func TestTheOfficialTypeScriptClientsOfMCP(t *testing.T) {
 			Works: "agents as tools, a structured answer, a failure, a question, a cancelled call",
 			Not:   "progress just before the result may be lost",
 		})
+	})
+}
+
+// The protocol's own conformance suite finds no fault in what is served. Its other scenarios want tools with names and
+// results of its own, or capabilities that are not offered. It knows no keys, so a proxy adds one.
+func TestTheConformanceSuiteOfMCP(t *testing.T) {
+	p := built(t)
+	p.start()
+	t.Cleanup(p.stop)
+	to, err := url.Parse(p.url)
+	require.NoError(t, err)
+	forward := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		r.SetURL(to)
+		r.Out.Host = r.In.Host
+		r.Out.Header.Set("Authorization", "Bearer "+p.key)
+	}}
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body) // a quick answer finds it read: the library closes one that it is still reading
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(proxy.Close)
+	for _, scenario := range []string{
+		"server-initialize", "ping", "tools-list", "dns-rebinding-protection", "server-sse-multiple-streams",
+	} {
+		command := peertest.Node(t, "@modelcontextprotocol/conformance/dist/index.js", "server", "--url",
+			proxy.URL+"/mcp", "--scenario", scenario)
+		out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
+		assert.NoError(t, err, "%s: %s", scenario, out)
+		assert.Regexp(t, `Passed: ([1-9]\d*)/\d+, 0 failed, 0 warnings`, string(out), scenario)
+	}
+	peertest.Seen(t, peertest.Counterpart{
+		Area: "clients", Name: "MCP, the conformance suite for servers",
+		Version: peertest.NPM(t, "@modelcontextprotocol/conformance"),
+		Works:   "initialization, ping, the list of tools, protection against DNS rebinding, several streams",
+		Not:     "scenarios of its own tools, and of capabilities that are not offered: prompts, resources, logging",
 	})
 }
 
