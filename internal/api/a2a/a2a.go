@@ -155,7 +155,7 @@ func (s Shapes) answer(v view.Run) []Part {
 	return append([]Part{{Text: result.Answer}}, s.otherParts(v)...)
 }
 
-// Piece is the event that brings a piece of the answer's text, which more says is added to those before.
+// Piece is the event that brings a piece of the answer's text; more adds it to those before.
 func (s Shapes) Piece(v view.Run, text string, more bool) Object {
 	return s.artifact(v, []Part{{Text: text}}, more, false)
 }

@@ -3,7 +3,6 @@ package bridge
 import (
 	"bytes"
 	"encoding/json"
-	"strconv"
 
 	"agentplatform/internal/platform/strictjson"
 )
@@ -56,7 +55,7 @@ func Batch(body []byte) (n int, ok bool) {
 }
 
 // Malformed is the answer to a body of JSON that is not one request of JSON-RPC, or whose parameters have no names; nil
-// for others. The code says which.
+// for others. The code is that of the answer.
 func Malformed(body []byte) (code int, answer any) {
 	var r struct {
 		ID     json.RawMessage `json:"id"`
@@ -76,27 +75,20 @@ func Malformed(body []byte) (code int, answer any) {
 	return 0, nil
 }
 
-// WithID returns a request with another id where its own is a number that a reader of integers or floats changes. was
-// is the number as it is written; nil where the request stays as it is.
+// WithID returns a request with another id where its own is a number, which a reader of integers or floats may change.
+// was is the number as it is written; nil where the request stays as it is.
 func WithID(body []byte, id string) (changed []byte, was json.RawMessage) {
 	var members map[string]json.RawMessage
-	if json.Unmarshal(body, &members) != nil || exact(members["id"]) {
+	if json.Unmarshal(body, &members) != nil {
 		return body, nil
 	}
-	was = members["id"]
+	if was = members["id"]; len(was) == 0 || was[0] != '-' && (was[0] < '0' || was[0] > '9') {
+		return body, nil
+	}
 	members["id"], _ = json.Marshal(id)
 	changed, err := json.Marshal(members)
 	if err != nil {
 		return body, nil
 	}
 	return changed, was
-}
-
-// exact reports whether an id is not a number, or an integer that a float can hold and that is written as usual.
-func exact(id json.RawMessage) bool {
-	if len(id) == 0 || id[0] != '-' && (id[0] < '0' || id[0] > '9') {
-		return true
-	}
-	n, err := strconv.ParseInt(string(id), 10, 64)
-	return err == nil && -1<<53 < n && n < 1<<53 && strconv.FormatInt(n, 10) == string(id)
 }

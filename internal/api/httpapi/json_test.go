@@ -34,7 +34,7 @@ func faults(answer map[string]any) (places []string) {
 	return places
 }
 
-// A body is one value. What follows it was read by nobody where a reader took the first one.
+// A body is one value: a reader that takes the first one drops the next.
 func TestNothingFollowsABody(t *testing.T) {
 	for _, more := range []string{`{}`, `[]`, `1`, `null`, "\n{\"name\":\"y\"}", `x`} {
 		for _, body := range []string{`{"name":"x"}`, `[]`, `1`} {

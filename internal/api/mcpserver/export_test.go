@@ -5,5 +5,5 @@ import "net/http"
 // Gives is the schema of a result as the library has it.
 var Gives = gives
 
-// Token is the progress token of a request that is told how it goes on.
+// Token is the progress token of a request.
 func Token(h http.Header, body []byte) []byte { return read(body).token(h, len(body)) }

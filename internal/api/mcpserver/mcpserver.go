@@ -42,14 +42,14 @@ import (
 type Server struct {
 	bridge.Bridge
 
-	open sync.Map // by callKey: the calls in progress, as *call
+	open sync.Map // by callKey: what ends a call in progress, as *context.CancelFunc
 }
 
 // maxAgents is how many agents are offered as tools.
 const maxAgents = 100
 
 // For makes what makes the handler of a principal's request with a body, and reports whether that answers with a
-// stream. left says whether its client has gone. The error is that of the store.
+// stream. left reports whether its client has gone. The error is that of the store.
 //
 // The answer is JSON. To a call that wants progress by a token it is Server-Sent Events: notifications of what happens
 // in the run, also of nothing when nothing happens for idle, then the result. Such a call waits until the run has ended
@@ -63,7 +63,8 @@ func (s *Server) For(
 		m.Method = callTool // as one of them may be
 	}
 	key := callKey{p.Organization, p.Key, header.Get(sessionHeader), string(m.ID)}
-	q := request{Server: s, who: p, left: left, call: &call{}}
+	wanted, end := context.WithCancel(context.Background())
+	q := request{Server: s, who: p, left: left, wanted: wanted}
 	switch m.Method {
 	case "tools/list", callTool: // others need no agents
 		q.agents, err = s.offered(ctx, p)
@@ -97,8 +98,8 @@ func (s *Server) For(
 				r.Header.Set("Accept", "application/json, text/event-stream") // the library wants both
 			}
 			if m.Method == callTool && key.session != "" && key.id != "" {
-				s.open.Store(key, q.call)
-				defer s.open.CompareAndDelete(key, q.call)
+				s.open.Store(key, &end)
+				defer s.open.CompareAndDelete(key, &end)
 			}
 			library.ServeHTTP(w, r)
 		})
@@ -114,15 +115,15 @@ type request struct {
 	names  []string // of their tools
 	told   bool     // the answer is a stream of what happens
 	wait   waiter
-	left   func() bool // whether its client has gone
-	call   *call
+	left   func() bool     // whether its client has gone
+	wanted context.Context // ends when its client gives the call up
 }
 
-// cancelIfLeft cancels the run that a call has begun when its client has given the call up. Whoever leaves a request has
-// done so, too, from one version of the protocol on.
+// cancelIfLeft cancels the run that a call has begun when its client has given the call up. A client that leaves a
+// request has done so, too, from one version of the protocol on.
 func (q request) cancelIfLeft(ctx context.Context, r *mcp.CallToolRequest, run string) {
 	leaves := r.Extra != nil && r.Extra.Header.Get("Mcp-Protocol-Version") >= leavingCancels && q.left()
-	if !leaves && !q.call.isGivenUp() {
+	if !leaves && q.wanted.Err() == nil {
 		return
 	}
 	ctx, done := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
@@ -225,7 +226,7 @@ func (q request) server() *mcp.Server {
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 		SchemaCache:  schemas,
 	})
-	offer.AddReceivingMiddleware(q.guarded, served, q.call.bounded, withoutNulls, legible)
+	offer.AddReceivingMiddleware(q.guarded, served, q.bounded, withoutNulls, legible)
 	for i, agent := range q.agents {
 		mcp.AddTool(offer, &mcp.Tool{
 			Name: q.names[i], Title: agent.Spec.Name, OutputSchema: gives(),

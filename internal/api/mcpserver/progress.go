@@ -22,8 +22,8 @@ const lastWords = 5 * time.Second
 // one is answered as if it had not asked.
 const light = 64 << 10
 
-// token returns the progress token of a call whose client is to be told how it goes on, as it is written; nil for other
-// requests, for a client that takes no stream, and for one whose version is refused: that has a status, which a stream
+// token returns the progress token of a call that is answered with a stream, as it is written; nil for other requests,
+// for a client that takes no stream, and for one whose version is refused: that has a status, which a stream
 // that has begun has no more. What else is wrong with it the handler says.
 func (m message) token(header http.Header, size int) json.RawMessage {
 	version, token := header.Get("Mcp-Protocol-Version"), m.Params.Meta.Token
@@ -36,7 +36,7 @@ func (m message) token(header http.Header, size int) json.RawMessage {
 
 const asEvents = "text/event-stream"
 
-// accepts says whether the client of a header takes a media type. Streams are for those alone that name them.
+// accepts reports whether the client of a header takes a media type. Streams are for those alone that name them.
 func accepts(h http.Header, kind string) bool {
 	all := strings.Join(h.Values("Accept"), ",")
 	if all == "" {

@@ -101,8 +101,8 @@ func TestACallThatIsGivenUpIsCancelled(t *testing.T) {
 		"without an id":         {"s", "null", "", "queued"},
 		"with an id of no kind": {"s", "{}", "", "queued"},
 	} {
-		for told, meta := range map[string]string{"alone": "", "in a stream": `"progressToken":1`} {
-			t.Run(name+" "+told, func(t *testing.T) {
+		for form, meta := range map[string]string{"alone": "", "in a stream": `"progressToken":1`} {
+			t.Run(name+" "+form, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					e := httpapitest.New(t, func(s *service.Config) { s.ObserveWindow = time.Minute })
 					session := mcpOf(e, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{
@@ -125,7 +125,7 @@ func TestACallThatIsGivenUpIsCancelled(t *testing.T) {
 					assert.Equal(t, http.StatusAccepted, w.Code, w.Body)
 					synctest.Wait()
 					assert.Contains(t, e.Send("GET", "/runs", "").Body.String(), `"status":"`+c.status+`"`)
-					time.Sleep(2 * time.Minute) // of the test: whatever waits for the run ends
+					time.Sleep(2 * time.Minute) // of the test: all waits end
 				})
 			})
 		}

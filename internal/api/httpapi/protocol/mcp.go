@@ -60,20 +60,8 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	sent, was := bridge.WithID(body, id.by)
 	id.was = was
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
-	if n, is := bridge.Batch(body); is {
-		if n == 0 || n > maxBatch || r.Header.Get("Mcp-Protocol-Version") > batched {
-			return httpapi.WriteJSON(w, http.StatusBadRequest, bridge.Refusal(nil, bridge.InvalidRequest, fmt.Sprintf(
-				"a batch must have 1 to %d requests, and the protocol's version %s or an earlier one", maxBatch, batched)))
-		}
-		for range n - 1 { // before anything is done
-			if err := h.CountAgain(w, r, c); err != nil {
-				return err
-			}
-		}
-	} else if code, refusal := bridge.Malformed(body); code == bridge.InvalidParams {
-		return httpapi.WriteJSON(w, http.StatusOK, refusal)
-	} else if refusal != nil {
-		return httpapi.WriteJSON(w, http.StatusBadRequest, refusal)
+	if answered, err := h.mcpMalformed(w, r, c, body); answered || err != nil {
+		return err
 	}
 	handler, streamed, err := h.MCP.For(r.Context(), c.Principal, r.Header, body, h.Heartbeat, h.left(r))
 	if err != nil {
@@ -105,13 +93,37 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	return httpapi.ErrorOf(refused, text)
 }
 
+// mcpMalformed answers a body that is not one request, nor a batch of a version that has them.
+func (h *handlers) mcpMalformed(
+	w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte,
+) (answered bool, err error) {
+	n, batch := bridge.Batch(body)
+	code, refusal := bridge.Malformed(body)
+	switch {
+	case batch && (n == 0 || n > maxBatch || r.Header.Get("Mcp-Protocol-Version") > batched):
+		refusal = bridge.Refusal(nil, bridge.InvalidRequest, fmt.Sprintf(
+			"a batch must have 1 to %d requests, and the protocol's version %s or an earlier one", maxBatch, batched))
+	case code == bridge.InvalidParams:
+		return true, httpapi.WriteJSON(w, http.StatusOK, refusal)
+	}
+	if refusal != nil {
+		return true, httpapi.WriteJSON(w, http.StatusBadRequest, refusal)
+	}
+	for range n - 1 { // before anything is done
+		if err := h.CountAgain(w, r, c); err != nil {
+			return false, err
+		}
+	}
+	return false, nil
+}
+
 // batched is the last version of the protocol whose servers must take batches, and the first.
 const batched = "2025-03-26"
 
 // maxBatch is how many messages a batch may have.
 const maxBatch = 20
 
-// foreign says whether a request comes from a web page of another origin, which the protocol has a server refuse: a name
+// foreign reports whether a request comes from a web page of another origin, which the protocol has a server refuse: a name
 // of that page may have led a browser here. Pages of this machine may ask a server of this machine.
 func (h *handlers) foreign(r *http.Request) bool {
 	name := r.Header.Get("Origin")
@@ -122,7 +134,7 @@ func (h *handlers) foreign(r *http.Request) bool {
 		return false
 	case cmp.Or(err, wrong) != nil || origin.Scheme == "":
 		return true
-	case origin.Scheme != "http" && origin.Scheme != "https": // of a program that is no page
+	case origin.Scheme != "http" && origin.Scheme != "https": // of a program, not a page
 		return false
 	}
 	here := func(name string) bool {

@@ -40,7 +40,7 @@ type Config struct {
 // MCP is the server of the Model Context Protocol. What it serves it with is linked by those alone that have one.
 type MCP interface {
 	// For makes what makes the handler of a principal's request with a header and a body, and reports whether that
-	// answers with Server-Sent Events; left says whether its client has gone. Such an answer goes on until streaming
+	// answers with Server-Sent Events; left reports whether its client has gone. Such an answer goes on until streaming
 	// ends, with an event also when nothing happens for idle. The error is that of the store.
 	For(
 		ctx context.Context, p tenant.Principal, header http.Header, body []byte, idle time.Duration, left func() bool,
