@@ -204,8 +204,8 @@ func TestABodyThatIsNoCallGetsOneErrorWithTheIDThatItHas(t *testing.T) {
 		"an id that no float can be":  {call(`9007199254740993`), -32601, `9007199254740993`, "no method"},
 		"a huge id":                   {call(`"` + huge + `"`), -32601, `"` + huge + `"`, "no method"},
 		"a huge number as id":         {call(huge), -32601, huge, "no method"},
-		"no params":                   {`{"jsonrpc":"2.0","id":1,"method":"tasks/get"}`, -32602, `1`, "id of the task is missing"},
-		"no params of a message":      {`{"jsonrpc":"2.0","id":1,"method":"SendMessage"}`, -32602, `1`, "must have a text"},
+		"no params":                   {`{"jsonrpc":"2.0","id":1,"method":"tasks/get"}`, -32602, `1`, "id of the task"},
+		"no params of a message":      {`{"jsonrpc":"2.0","id":1,"method":"SendMessage"}`, -32602, `1`, "have a text"},
 		"a role that is none": {
 			request("message/send", `{"message":{"role":"robot","parts":[{"text":"x"}]}}`), -32602, `7`, "message.role",
 		},
@@ -228,7 +228,7 @@ func TestABodyThatIsNoCallGetsOneErrorWithTheIDThatItHas(t *testing.T) {
 			"params.historyLength must be a whole number",
 		},
 		"a push that is not there": {request("tasks/pushNotificationConfig/set", `{}`), -32602, `7`, "must be"},
-		"pushes of no task":        {request("GetTaskPushNotificationConfig", `{}`), -32602, `7`, "id of the task is missing"},
+		"pushes of no task":        {request("GetTaskPushNotificationConfig", `{}`), -32602, `7`, "id of the task"},
 		"pushes that are a number": {request("ListTaskPushNotificationConfigs", `7`), -32602, `7`, "must be an object"},
 		"a push with a number as token": {
 			request("CreateTaskPushNotificationConfig", `{"token":7}`), -32602, `7`, "params.token must be a string",

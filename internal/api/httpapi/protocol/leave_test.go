@@ -136,7 +136,8 @@ func TestACallThatIsGivenUpIsCancelled(t *testing.T) {
 func anotherKey(t *testing.T, e httpapitest.API) string {
 	t.Helper()
 	var made struct{ Key string }
-	require.NoError(t, json.Unmarshal(e.Send("POST", "/api-keys", `{"name":"other","level":"run"}`).Body.Bytes(), &made))
+	w := e.Send("POST", "/api-keys", `{"name":"other","level":"run"}`)
+	require.NoError(t, json.Unmarshal(w.Body.Bytes(), &made))
 	require.NotEmpty(t, made.Key)
 	return made.Key
 }

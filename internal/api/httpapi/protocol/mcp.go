@@ -36,8 +36,8 @@ func (h *handlers) mcpRoutes() {
 		Method: http.MethodPost, Path: "/mcp", Tags: []string{"protocols"}, OperationID: "mcp",
 		Summary: "The agents as tools of an MCP server (streamable HTTP)",
 		Description: "Speaks the Model Context Protocol. A call with a progress token is answered " +
-			"with Server-Sent Events: what happens in its run, then the result. A batch (up to protocol 2025-03-26) is " +
-			"answered with a list. Needs level `run`.",
+			"with Server-Sent Events: what happens in its run, then the result. A batch (up to protocol 2025-03-26) " +
+			"is answered with a list. Needs level `run`.",
 		Responses: responses,
 	}))
 }
@@ -123,8 +123,8 @@ const batched = "2025-03-26"
 // maxBatch is how many messages a batch may have.
 const maxBatch = 20
 
-// foreign reports whether a request comes from a web page of another origin, which the protocol has a server refuse: a name
-// of that page may have led a browser here. Pages of this machine may ask a server of this machine.
+// foreign reports whether a request comes from a page of another origin. The protocol has a server refuse it: a name of
+// that page may have led a browser here. Pages of this machine may ask a server of this machine.
 func (h *handlers) foreign(r *http.Request) bool {
 	name := r.Header.Get("Origin")
 	origin, err := url.Parse(name)
@@ -141,7 +141,7 @@ func (h *handlers) foreign(r *http.Request) bool {
 		ip := net.ParseIP(name)
 		return name == "localhost" || ip != nil && ip.IsLoopback()
 	}
-	return origin.Host != own.Host && !(here(origin.Hostname()) && here(own.Hostname()))
+	return origin.Host != own.Host && (!here(origin.Hostname()) || !here(own.Hostname()))
 }
 
 // left returns what says that the client of a request has gone. Neither a stop is that nor the end of a function's

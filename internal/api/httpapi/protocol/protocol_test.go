@@ -238,7 +238,7 @@ func TestABatchOfMCP(t *testing.T) {
 	e := httpapitest.New(t)
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	const begun = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	const call = `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"get_run","arguments":{"run_id":"x"}}}`
+	const call = `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"get_run","arguments":{"run_id":""}}}`
 	for body, want := range map[string]struct {
 		status int
 		text   string
@@ -260,7 +260,8 @@ func TestABatchOfMCP(t *testing.T) {
 		w := mcpOf(e, body, "Mcp-Protocol-Version", "2025-06-18")
 		assert.Equal(t, http.StatusBadRequest, w.Code, body)
 	}
-	require.Equal(t, http.StatusOK, e.Send("PATCH", "/organization", `{"rate_limit":{"requests_per_minute":1,"burst":9}}`).Code)
+	rate := e.Send("PATCH", "/organization", `{"rate_limit":{"requests_per_minute":1,"burst":9}}`)
+	require.Equal(t, http.StatusOK, rate.Code)
 	ten := "[" + ping + strings.Repeat(","+ping, 9) + "]"
 	e = e.As(anotherKey(t, e)) // of which nothing was counted
 	assert.Equal(t, http.StatusTooManyRequests, mcpOf(e, ten, "", "").Code)
