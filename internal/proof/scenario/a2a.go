@@ -140,7 +140,10 @@ func a2aScenarios() []Story {
 						task = e.ID
 						states = append(states, e.Status.State)
 					case *a2a.TaskArtifactUpdateEvent:
-						assert.Equal(x, text != "", e.Append)
+						assert.Equal(x, text != "" && !e.LastChunk, e.Append)
+						if !e.Append { // the last one has the whole
+							text = ""
+						}
 						text += textOf(e.Artifact.Parts)
 					case *a2a.TaskStatusUpdateEvent:
 						states = append(states, e.Status.State)
