@@ -138,6 +138,9 @@ func (k *Kind) dial(ctx context.Context, e tool.Endpoint) (*line, error) {
 		}
 		trying, cancel := context.WithTimeout(ctx, pingTime)
 		failed := l.connect(trying, k.Client, e, &exchange{}, other.way)
+		if failed == nil && l.program == nil && other.way == newest { // from then on, the library adds headers to calls
+			_, _ = guarded(func() ([]tool.Definition, error) { return l.tools(trying) })
+		}
 		cancel()
 		if failed == nil {
 			return l, nil

@@ -338,12 +338,14 @@ func TestAServerOfTheOlderTransport(t *testing.T) {
 	}
 }
 
-// A server may speak only the newest version of the protocol, which has no sessions.
+// A server may speak only the newest version of the protocol, which has no sessions, and wants some arguments as
+// headers, too.
 func TestAServerOfTheNewestVersionAlone(t *testing.T) {
 	s := mcp.NewServer(&mcp.Implementation{Name: "new", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "say"},
-		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			return text("hello"), nil, nil
+	s.AddTool(&mcp.Tool{Name: "say", InputSchema: json.RawMessage(`{"type":"object","properties":{` +
+		`"region":{"type":"string","x-mcp-header":"Region"}}}`)},
+		func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			return text("hello " + string(r.Params.Arguments)), nil
 		})
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
 		&mcp.StreamableHTTPOptions{Stateless: true})
@@ -361,9 +363,11 @@ func TestAServerOfTheNewestVersionAlone(t *testing.T) {
 	defer web.CloseClientConnections()
 	session := (&mcptool.Kind{Client: http.DefaultClient}).Session(tool.Endpoint{URL: web.URL})
 	defer session.End()
-	got, err := ask(t.Context(), session, "say", resumed)
+	got, err := ask(t.Context(), session, "say", resumed, func(i *tool.Invocation) {
+		i.Arguments = json.RawMessage(`{"region":"Ås"}`)
+	})
 	require.NoError(t, err)
-	assert.Equal(t, "hello", got)
+	assert.Equal(t, `hello {"region":"Ås"}`, got)
 }
 
 // A server of the older transport may not lead its client to another server.
