@@ -143,7 +143,7 @@ func (a *asker) call(m message, told string, send func(message)) string {
 		fmt.Fprintln(os.Stderr, "Traceback:\n  at http://127.0.0.1:9/x?token=hunter2\nKeyError: 'moon'")
 		os.Exit(3)
 	case "garble":
-		fmt.Println("I am not JSON")
+		fmt.Print("I am not JSON\n[WARN] nor I\n{\"level\":30}\n\r\n\xef\xbb\xbf")
 	case "mute":
 		select {}
 	case "long":

@@ -131,6 +131,37 @@ func TestAnswersWithNullMembersAreFailures(t *testing.T) {
 	}
 }
 
+// A result that cannot be read fails its call alone.
+func TestAResultThatCannotBeReadEndsNoSession(t *testing.T) {
+	for name, e := range askers(t) {
+		for result, want := range map[string]string{
+			`{"content":[{"type":"image","mimeType":"image/png","data":"data:image/png;base64,AAAA"}]}`: "base64",
+			`{"content":[{"type":"text","text":5}]}`:                                                    "the server's answer is not that of MCP",
+			`{"content":{"type":"text","text":"bare"}}`:                                                 "the server's answer is not that of MCP",
+			`{"content":[{"type":"video","data":"AAAA"}]}`:                                              "video",
+			`{"content":[null]}`:                                      "",
+			`{"content":[],"isError":true}`:                           "the tool failed without a reason",
+			`{"content":[{"type":"text","text":" "}],"isError":true}`: "the tool failed without a reason",
+		} {
+			t.Run(name+"/"+result, func(t *testing.T) {
+				s := (&mcptool.Kind{Client: http.DefaultClient}).Session(e)
+				defer s.End()
+				_, err := ask(t.Context(), s, "blurt", func(i *tool.Invocation) {
+					i.Arguments, _ = json.Marshal(map[string]string{"raw": refused[len(refused)-1], "result": result})
+				})
+				var failure *tool.Error
+				require.ErrorAs(t, err, &failure)
+				assert.Contains(t, err.Error(), want)
+				assert.NotContains(t, err.Error(), "Go struct")
+				got, err := ask(t.Context(), s, "told", resumed)
+				require.NoError(t, err)
+				assert.NotContains(t, got, "opened again")
+				assert.Contains(t, got, "blurt", "it is the same session")
+			})
+		}
+	}
+}
+
 // FuzzMessage has a server send arbitrary text in a call, and answer the call with it.
 func FuzzMessage(f *testing.F) {
 	for _, seed := range refused {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -68,6 +70,24 @@ func TestATooLargeSchemaIsShortened(t *testing.T) {
 	found, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), tool.Endpoint{URL: address})
 	require.NoError(t, err)
 	assert.JSONEq(t, `{"type":"object"}`, string(found[0].Parameters))
+}
+
+// Some servers begin JSON with a byte order mark.
+func TestAMarkBeforeJSONIsDropped(t *testing.T) {
+	address, _ := scripted(t, map[string]func(json.RawMessage) string{"tools/list": always(tools(`{"type":"object"}`))})
+	to, err := url.Parse(address)
+	require.NoError(t, err)
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	proxy.ModifyResponse = func(r *http.Response) error {
+		r.Body, r.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("\ufeff"), r.Body)), -1
+		r.Header.Del("Content-Length")
+		return nil
+	}
+	web := httptest.NewServer(proxy)
+	defer web.Close()
+	found, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), tool.Endpoint{URL: web.URL})
+	require.NoError(t, err)
+	assert.NotEmpty(t, found)
 }
 
 // FuzzAnswer has a server list arbitrary JSON as its tools.

@@ -17,6 +17,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
 
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/ai/tool/httptool"
@@ -185,11 +187,10 @@ func (l *line) connect(ctx context.Context, c *http.Client, e tool.Endpoint, h *
 		if l.program != nil { // of another way
 			l.program.end()
 		}
-		if l.program, err = start(l.over, e.Command); err != nil {
+		if l.program, err = start(l.over, e.Command, &l.bounds); err != nil {
 			return err
 		}
-		transport = &mcp.IOTransport{Reader: &bounded{ReadCloser: l.program.out, bounds: &l.bounds},
-			Writer: l.program.in, MaxLineLength: -1}
+		transport = &mcp.IOTransport{Reader: l.program.answers, Writer: l.program.in, MaxLineLength: -1}
 	case by == older:
 		transport = &mcp.SSEClientTransport{Endpoint: e.URL, HTTPClient: l.client(c, e, true), MaxEventSize: -1}
 	default:
@@ -288,6 +289,9 @@ func (w *wire) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	answer.Body = &bounded{answer.Body, b, done}
+	if strings.HasPrefix(answer.Header.Get("Content-Type"), "application/json") { // some begin with a byte order mark
+		answer.Body = &rest{transform.NewReader(answer.Body, unicode.BOMOverride(transform.Nop)), answer.Body}
+	}
 	switch h, _ := r.Context().Value(exchangeKey{}).(*exchange); {
 	case listens:
 		answer.Body = lasting{answer.Body, w.line.over}
@@ -348,7 +352,7 @@ func (h *exchange) record(r *http.Request, answer *http.Response) {
 		h.status == http.StatusBadRequest && strings.Contains(strings.ToLower(h.text), "session"))
 }
 
-// rest is a body of which a part has been read.
+// rest is a body that is read in another way.
 type rest struct {
 	io.Reader
 	io.Closer
@@ -380,6 +384,8 @@ func (l *line) failure(ctx context.Context, err error, h *exchange) error {
 		return tool.Fail("%s", tool.Clip(wordsOf(word), tool.EnoughText))
 	case errors.As(err, &known):
 		return known
+	case strings.Contains(err.Error(), "cannot unmarshal"): // the library would show its own types
+		return errNotMCP
 	case l.program != nil && (l.ClientSession == nil || ctx.Err() == nil):
 		return l.program.failure(err, ctx.Err() != nil)
 	case ctx.Err() != nil:

@@ -8,9 +8,9 @@
 package mcptool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -88,13 +88,15 @@ func (l *line) elicitation(
 	return l.asks.elicit(ctx, p)
 }
 
+var errNotMCP = tool.Fail("the server's answer is not that of MCP")
+
 // guarded reads an answer of a server. The library panics on some that are not those of the protocol: that is an error
 // here.
 func guarded[T any](read func() (T, error)) (answer T, err error) {
 	defer func() {
 		if died := recover(); died != nil {
 			var none T
-			answer, err = none, errors.New("the server's answer is not that of MCP")
+			answer, err = none, errNotMCP
 		}
 	}()
 	return read()
@@ -280,7 +282,8 @@ func resultOf(r *mcp.CallToolResult) (result tool.Result, err error) {
 	}
 	switch {
 	case r.IsError:
-		return tool.Result{}, tool.Fail("%s", tool.Clip(result.String(), tool.EnoughText))
+		why := cmp.Or(strings.TrimSpace(result.String()), "the tool failed without a reason")
+		return tool.Result{}, tool.Fail("%s", tool.Clip(why, tool.EnoughText))
 	case size > tool.MaxResult:
 		return tool.Result{}, tool.Fail("the server's answer is over %d MiB", tool.MaxResult>>20)
 	}

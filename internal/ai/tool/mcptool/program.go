@@ -1,11 +1,15 @@
 package mcptool
 
 import (
+	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,19 +23,22 @@ type program struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	out     *os.File
-	stderr  tail          // what it writes to stderr
-	ended   chan struct{} // closed once it has ended
+	answers *io.PipeReader // its messages
+	drained chan struct{}  // closed once all that it wrote is read
+	other   ends           // what it writes that is no message: its stderr, and such lines of its stdout
+	ended   chan struct{}  // closed once it has ended
 	once    sync.Once
 }
 
 // start starts a program, which is killed when over is done. Its failure is that of the operating system.
-func start(over context.Context, words []string) (*program, error) {
-	p := &program{command: exec.CommandContext(over, words[0], words[1:]...), ended: make(chan struct{})}
+func start(over context.Context, words []string, b *bounds) (*program, error) {
+	p := &program{command: exec.CommandContext(over, words[0], words[1:]...), ended: make(chan struct{}),
+		drained: make(chan struct{})}
 	p.command.Cancel = func() error {
 		signalGroup(p.command.Process, syscall.SIGKILL)
 		return nil
 	}
-	p.command.Env, p.command.Stderr, p.command.WaitDelay = environ(), &p.stderr, closeTime
+	p.command.Env, p.command.Stderr, p.command.WaitDelay = environ(), &p.other, closeTime
 	p.command.SysProcAttr = ownGroup()
 	var err error
 	if p.in, err = p.command.StdinPipe(); err != nil {
@@ -48,6 +55,9 @@ func start(over context.Context, words []string) (*program, error) {
 		_ = out.Close()
 		return nil, err
 	}
+	var messages *io.PipeWriter
+	p.answers, messages = io.Pipe()
+	go p.read(&bounded{ReadCloser: out, bounds: b}, messages)
 	go func() {
 		defer close(p.ended)
 		_ = p.command.Wait()
@@ -62,75 +72,95 @@ func (p *program) end() { p.once.Do(p.stop) }
 func (p *program) stop() {
 	_ = p.in.Close()
 	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
-		if p.over(closeTime) {
+		if within(p.ended, closeTime) {
 			break
 		}
 		signalGroup(p.command.Process, s)
 	}
 	<-p.ended // it was killed; WaitDelay bounds what it has left behind
 	signalGroup(p.command.Process, syscall.SIGKILL)
+	_ = p.answers.Close()
 	_ = p.out.Close()
+	<-p.drained
 }
 
-// over waits for the program's end, but not longer than a while.
-func (p *program) over(while time.Duration) bool {
+// within waits for an end, but not longer than a while.
+func within(end <-chan struct{}, while time.Duration) bool {
 	timer := time.NewTimer(while)
 	defer timer.Stop()
 	select {
-	case <-p.ended:
+	case <-end:
 		return true
 	case <-timer.C:
 		return false
 	}
 }
 
-// failure is what is known of a program that failed: how it ended, and the last that it wrote to stderr.
+// failure is what is known of a program that failed: how it ended, and what it wrote besides messages.
 func (p *program) failure(err error, late bool) error {
 	what := "the server's program wrote what is not MCP: " + err.Error()
-	text := err.Error() // the library wraps no error of the pipe
-	switch broke := strings.Contains(text, "EOF") || strings.Contains(text, "pipe"); {
+	broke := regexp.MustCompile("EOF|pipe|closed").MatchString(err.Error()) // the library wraps no error of the pipe
+	switch {
 	case late:
 		what = "the server did not answer in time"
-	case broke && p.over(closeTime):
+	case broke && within(p.ended, closeTime):
+		within(p.drained, closeTime)
 		what = fmt.Sprintf("the server's program has ended (%s)", p.command.ProcessState)
 	}
-	if last := p.stderr.String(); last != "" {
+	if last := p.other.String(); last != "" {
 		what += ": " + last
 	}
 	return tool.Fail("%s", what)
 }
 
-// tail keeps the end of what is written to it.
-type tail struct {
-	mu   sync.Mutex
-	text []byte
-	cut  bool
+// read passes a program's messages on, which are lines. Many programs write lines of a log between them.
+func (p *program) read(out io.Reader, messages *io.PipeWriter) {
+	defer close(p.drained)
+	for lines := bufio.NewReader(out); ; {
+		line, err := lines.ReadBytes('\n')
+		line = bytes.TrimPrefix(line, []byte("\xef\xbb\xbf"))
+		if json.Valid(line) && bytes.Contains(line, []byte(`"jsonrpc"`)) {
+			_, _ = messages.Write(line) // it fails where nobody reads them any more
+		} else {
+			_, _ = p.other.Write(line)
+		}
+		if err != nil {
+			_ = messages.CloseWithError(err)
+			return
+		}
+	}
 }
 
-func (t *tail) Write(b []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.text = append(t.text, b[max(0, len(b)-tool.EnoughText):]...)
-	over := len(t.text) - tool.EnoughText
-	if over > 0 {
-		t.text = append(t.text[:0], t.text[over:]...)
-	}
-	t.cut = t.cut || over > 0 || len(b) > tool.EnoughText
+// ends keeps the beginning and the end of what is written to it.
+type ends struct {
+	mu           sync.Mutex
+	begins, last []byte
+	cut          bool // something between them is lost
+}
+
+// halfText is the limit of each.
+const halfText = tool.EnoughText / 2
+
+func (e *ends) Write(b []byte) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	first := min(len(b), halfText-len(e.begins))
+	e.begins, e.last = append(e.begins, b[:first]...), append(e.last, b[max(first, len(b)-halfText):]...)
+	over := max(0, len(e.last)-halfText)
+	e.last = append(e.last[:0], e.last[over:]...)
+	e.cut = e.cut || over > 0 || len(b) > first+halfText
 	return len(b), nil
 }
 
-// String is the text from its first whole line on, without addresses.
-func (t *tail) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	text := strings.ToValidUTF8(string(t.text), "\uFFFD")
-	if t.cut {
-		if _, rest, whole := strings.Cut(text, "\n"); whole {
-			text = rest
-		}
-		text = "… " + text
+// String is the text in valid UTF-8, without addresses.
+func (e *ends) String() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	between := ""
+	if e.cut {
+		between = "…"
 	}
-	return withoutAddresses(strings.TrimSpace(text))
+	return withoutAddresses(strings.TrimSpace(strings.ToValidUTF8(string(e.begins)+between+string(e.last), "\uFFFD")))
 }
 
 // environ is the environment of a server program: where to find programs and its home folder, and no secrets.

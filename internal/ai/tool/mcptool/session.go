@@ -155,15 +155,15 @@ func late(ctx context.Context) error {
 const pingTime = 5 * time.Second
 
 // answers asks a server that left a call without an answer whether it is there.
-func (l *line) answers(ctx context.Context) bool {
-	if !l.silent.Swap(false) {
-		return true
-	}
+func (l *line) answers(ctx context.Context) bool { return !l.silent.Swap(false) || l.lives(ctx) }
+
+// lives asks a server whether it is there.
+func (l *line) lives(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
 	var word *jsonrpc.Error
 	_, err := guarded(func() (bool, error) { return true, l.Ping(ctx, nil) })
-	return err == nil || errors.As(err, &word) && word.Message != rejected
+	return err == nil || errors.As(err, &word) && word.Message != rejected && !errors.Is(err, mcp.ErrConnectionClosed)
 }
 
 // act makes a call and gives the line back. missing is set where the server did not know the session: it did
@@ -229,6 +229,9 @@ func (l *line) broken(ctx context.Context, err error, h *exchange) bool {
 	}
 	var word *jsonrpc.Error
 	var known *tool.Error
-	return ctx.Err() == nil && !errors.As(err, &known) &&
-		(!errors.As(err, &word) || errors.Is(err, mcp.ErrConnectionClosed))
+	if ctx.Err() != nil || errors.As(err, &known) ||
+		errors.As(err, &word) && !errors.Is(err, mcp.ErrConnectionClosed) {
+		return false
+	}
+	return !l.lives(ctx) // a result that cannot be read leaves the line as it is
 }

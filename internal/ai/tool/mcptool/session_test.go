@@ -199,14 +199,31 @@ func TestAProgramIsStartedOnceAndItsLastWordsAreShown(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, got, "opened again")
 	assert.Equal(t, 2, calls())
-	_, err = ask(t.Context(), s, "garble")
-	require.ErrorContains(t, err, "wrote what is not MCP")
-	programs, _ := mcptool.Open(k)
-	assert.Zero(t, programs, "what broke has ended")
-	assert.Equal(t, 1, calls())
 	s.End()
-	programs, _ = mcptool.Open(k)
+	programs, _ := mcptool.Open(k)
 	assert.Zero(t, programs)
+}
+
+// What a program writes between its messages, as a log, is shown with a failure. It breaks nothing.
+func TestLinesOfAProgramThatAreNoMessages(t *testing.T) {
+	k := &mcptool.Kind{Client: http.DefaultClient}
+	program := itself(t).Command
+	e := tool.Endpoint{Command: append([]string{"sh", "-c", `printf '\357\273\277Starting\n[INFO] "a"\n{"level":30}\n\n'; ` +
+		`exec "$0" "$1"`}, program...)}
+	s := k.Session(e)
+	defer s.End()
+	for range 2 {
+		got, err := ask(t.Context(), s, "garble")
+		require.NoError(t, err)
+		assert.NotContains(t, got, "opened again")
+	}
+	_, err := k.Discover(t.Context(), tool.Endpoint{Command: []string{"sh", "-c", "echo usage: a server NAME; exit 1"}})
+	require.EqualError(t, err, "the server's program has ended (exit status 1): usage: a server NAME")
+	_, err = k.Discover(t.Context(), tool.Endpoint{Command: []string{"sh", "-c",
+		"echo Error: no key >&2; seq 9000 >&2; echo at last >&2; exit 1"}})
+	require.ErrorContains(t, err, "Error: no key\n1\n2\n")
+	require.ErrorContains(t, err, "\n9000\nat last")
+	assert.Less(t, len(err.Error()), tool.EnoughText+100)
 }
 
 // A call that ends without an answer leaves the session to the others; the next call asks whether the server is there.
