@@ -27,16 +27,19 @@ import (
 // asProgram is the argument by which this test's program is a server over stdin and stdout.
 const asProgram = "as-a-server"
 
-func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == asProgram {
-		serveLines(os.Stdin, os.Stdout)
-		return
-	}
-	if len(os.Args) > 2 && os.Args[1] == asChild {
-		c, err := net.Dial("tcp", os.Args[2])
-		if err == nil {
+// programs are what this test's program may be, by its first argument.
+var programs = map[string]func(arguments []string){
+	asProgram: func([]string) { serveLines(os.Stdin, os.Stdout) },
+	asChild: func(address []string) {
+		if c, err := net.Dial("tcp", address[0]); err == nil {
 			_, _ = io.Copy(io.Discard, c) // until it is killed
 		}
+	},
+}
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && programs[os.Args[1]] != nil {
+		programs[os.Args[1]](os.Args[2:])
 		return
 	}
 	os.Exit(m.Run())
