@@ -174,6 +174,7 @@ type form struct {
 
 type field struct {
 	Type        string             `json:"type"`
+	Format      string             `json:"format"`
 	Title       string             `json:"title"`
 	Description string             `json:"description"`
 	Enum        []string           `json:"enum"`
@@ -273,8 +274,14 @@ func (f form) question(id, fault string) *tool.Question {
 		one := f.fields[name]
 		shown, _ := one.options()
 		fmt.Fprintf(&text, "\n- %s (%s", tool.Clip(name, 100), tool.Clip(one.Type, 20))
+		if one.Format != "" {
+			text.WriteString(" as " + tool.Clip(one.Format, 20))
+		}
 		if f.rank(name) > 0 {
 			text.WriteString(", may be left out")
+		}
+		if one.Default != nil {
+			text.WriteString(tool.Clip(fmt.Sprint(": ", one.Default), 100))
 		}
 		if len(shown) > 0 {
 			text.WriteString("; one of " + tool.Clip(strings.Join(shown, ", "), 500))
@@ -348,7 +355,11 @@ func (f form) read(text string) (result *mcp.ElicitResult, fault string) {
 }
 
 func (f form) check(content json.RawMessage) error {
-	wanted, err := schema.Compile(f.raw)
+	rules := map[string]json.RawMessage{}
+	_ = json.Unmarshal(f.raw, &rules)
+	rules["$schema"] = json.RawMessage(`"http://json-schema.org/draft-07/schema#"`) // formats count there
+	raw, _ := json.Marshal(rules)
+	wanted, err := schema.Compile(raw)
 	if err != nil {
 		return nil //nolint:nilerr // the server checks it
 	}

@@ -111,6 +111,13 @@ func TestWhatAServerAsksIsAnsweredByAHuman(t *testing.T) {
 			options: []string{"yes", "no", "decline"}, result: `accept {"sure":true}`},
 		"a number": {forms: []string{object(`"n":{"type":"integer","minimum":1,"maximum":9}`, `"n"`)},
 			answers: []string{"many", "12", "7"}, result: `accept {"n":7}`},
+		"a format": {forms: []string{object(`"mail":{"type":"string","format":"email"}`, `"mail"`)},
+			answers: []string{"nobody", "a@example.com"}, want: "mail (string as email)",
+			result: `accept {"mail":"a@example.com"}`},
+		"a date and a number with a default": {
+			forms:   []string{object(`"on":{"type":"string","format":"date"},"n":{"type":"integer","default":3}`, `"on"`)},
+			answers: []string{"on: 2026-13-01", "on: 2026-12-01"}, want: "n (integer, may be left out: 3)",
+			result: `accept {"n":3,"on":"2026-12-01"}`},
 		"a confirmation": {forms: []string{`{"type":"object","properties":{}}`}, answers: []string{"accept"},
 			options: []string{"accept", "decline"}, result: `accept null`},
 		"several fields": {forms: []string{object(`"name":{"type":"string"},"age":{"type":"integer"}`, `"name","age"`)},
