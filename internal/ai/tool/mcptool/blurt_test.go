@@ -140,8 +140,8 @@ func TestAResultThatCannotBeReadEndsNoSession(t *testing.T) {
 			`{"content":{"type":"text","text":"bare"}}`:                                                 "the server's answer is not that of MCP",
 			`{"content":[{"type":"video","data":"AAAA"}]}`:                                              "video",
 			`{"content":[null]}`:                                      "",
-			`{"content":[],"isError":true}`:                           "the tool failed without a reason",
-			`{"content":[{"type":"text","text":" "}],"isError":true}`: "the tool failed without a reason",
+			`{"content":[],"isError":true}`:                           "the server failed without a reason",
+			`{"content":[{"type":"text","text":" "}],"isError":true}`: "the server failed without a reason",
 		} {
 			t.Run(name+"/"+result, func(t *testing.T) {
 				s := (&mcptool.Kind{Client: http.DefaultClient}).Session(e)

@@ -72,6 +72,19 @@ func TestATooLargeSchemaIsShortened(t *testing.T) {
 	assert.JSONEq(t, `{"type":"object"}`, string(found[0].Parameters))
 }
 
+func TestAFailureHasWords(t *testing.T) {
+	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var m message
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		m = message{Version: "2.0", ID: m.ID, Error: json.RawMessage(`{"code":-32000,"message":" "}`)}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(m.line())
+	}))
+	defer web.Close()
+	_, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), tool.Endpoint{URL: web.URL})
+	require.EqualError(t, err, "the server failed without a reason")
+}
+
 // Some servers begin JSON with a byte order mark.
 func TestAMarkBeforeJSONIsDropped(t *testing.T) {
 	address, _ := scripted(t, map[string]func(json.RawMessage) string{"tools/list": always(tools(`{"type":"object"}`))})

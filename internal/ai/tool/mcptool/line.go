@@ -2,6 +2,7 @@ package mcptool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -381,7 +382,7 @@ func (l *line) failure(ctx context.Context, err error, h *exchange) error {
 	case l.bounds.endless.Load():
 		return tool.Fail("the server lists without an end")
 	case answered:
-		return tool.Fail("%s", tool.Clip(wordsOf(word), tool.EnoughText))
+		return failed(wordsOf(word))
 	case errors.As(err, &known):
 		return known
 	case strings.Contains(err.Error(), "cannot unmarshal"): // the library would show its own types
@@ -400,7 +401,12 @@ func (l *line) failure(ctx context.Context, err error, h *exchange) error {
 	if place.MatchString(text) {
 		text = "the server cannot be reached, or speaks no MCP over HTTP"
 	}
-	return tool.Fail("%s", tool.Clip(text, tool.EnoughText))
+	return failed(text)
+}
+
+// failed is a failure in words of the other side.
+func failed(text string) error {
+	return tool.Fail("%s", tool.Clip(cmp.Or(strings.TrimSpace(text), "the server failed without a reason"), tool.EnoughText))
 }
 
 // rejected is the library's own word for a request that did not break the connection.

@@ -8,7 +8,6 @@
 package mcptool
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -282,8 +281,7 @@ func resultOf(r *mcp.CallToolResult) (result tool.Result, err error) {
 	}
 	switch {
 	case r.IsError:
-		why := cmp.Or(strings.TrimSpace(result.String()), "the tool failed without a reason")
-		return tool.Result{}, tool.Fail("%s", tool.Clip(why, tool.EnoughText))
+		return tool.Result{}, failed(result.String())
 	case size > tool.MaxResult:
 		return tool.Result{}, tool.Fail("the server's answer is over %d MiB", tool.MaxResult>>20)
 	}
