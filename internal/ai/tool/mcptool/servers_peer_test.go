@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -164,22 +165,30 @@ func TestAPageOfPlaywrightOutlivesACall(t *testing.T) {
 	}
 }
 
-// supergateway puts a command on a port, in each of its forms.
-func TestServersBehindSupergateway(t *testing.T) {
+// A program may be behind a proxy that puts it on a port, in each of its forms.
+func TestServersBehindAProxy(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "a.txt"), []byte("what is in it"), 0o600))
-	inner := "node " + peertest.Node(t, "@modelcontextprotocol/server-filesystem/dist/index.js")[1] + " " + folder
+	inner := append(peertest.Node(t, "@modelcontextprotocol/server-filesystem/dist/index.js"), folder)
+	http := []string{"--outputTransport", "streamableHttp"}
 	for name, c := range map[string]struct {
-		path string
-		more []string
+		proxy, path string
+		more        []string
 	}{
-		"streamable HTTP":                {"/mcp", []string{"--outputTransport", "streamableHttp"}},
-		"streamable HTTP, with sessions": {"/mcp", []string{"--outputTransport", "streamableHttp", "--stateful"}},
-		"SSE":                            {"/sse", []string{"--outputTransport", "sse"}},
+		"streamable HTTP":                {"supergateway", "/mcp", http},
+		"streamable HTTP, with sessions": {"supergateway", "/mcp", append(http, "--stateful")},
+		"SSE":                            {"supergateway", "/sse", []string{"--outputTransport", "sse"}},
+		"HTTP":                           {"mcp-proxy", "/mcp", nil},
+		"HTTP without sessions":          {"mcp-proxy", "/mcp", []string{"--stateless"}},
+		"the older transport":            {"mcp-proxy", "/sse", nil},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.proxy+" "+name, func(t *testing.T) {
 			address := peertest.MCP(t, func(port string) []string {
-				words := peertest.Node(t, "supergateway/dist/index.js", "--stdio", inner, "--port", port)
+				if c.proxy == "mcp-proxy" {
+					words := peertest.Node(t, "mcp-proxy/dist/bin/mcp-proxy.mjs", "--port", port)
+					return append(append(append(words, c.more...), "--"), inner...)
+				}
+				words := peertest.Node(t, "supergateway/dist/index.js", "--stdio", strings.Join(inner, " "), "--port", port)
 				return append(words, c.more...)
 			})
 			_, call := talk(t, tool.Endpoint{URL: regexp.MustCompile("/mcp$").ReplaceAllString(address, c.path)})
@@ -188,8 +197,8 @@ func TestServersBehindSupergateway(t *testing.T) {
 				require.NoError(t, err)
 				assert.Contains(t, got, "what is in it")
 			}
-			peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: "supergateway (npm), " + name,
-				Version: peertest.PackageVersion(t, "supergateway"), Works: "server-filesystem behind it"})
+			peertest.Seen(t, peertest.Counterpart{Area: "tools", Name: c.proxy + " (npm), " + name,
+				Version: peertest.PackageVersion(t, c.proxy), Works: "server-filesystem behind it"})
 		})
 	}
 }
