@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -96,12 +97,12 @@ func (a *asks) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResu
 			for _, q := range calls {
 				q.mix()
 			}
-			return &mcp.ElicitResult{Action: "cancel"}, nil
+			return &mcp.ElicitResult{Action: cancels}, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return &mcp.ElicitResult{Action: "cancel"}, nil
+			return &mcp.ElicitResult{Action: cancels}, nil
 		}
 	}
 }
@@ -139,7 +140,7 @@ func (q *inquiry) answer(p *mcp.ElicitParams) *mcp.ElicitResult {
 	if q.found == nil {
 		q.found = form.question(id, fault)
 	}
-	return &mcp.ElicitResult{Action: "cancel"}
+	return &mcp.ElicitResult{Action: cancels}
 }
 
 // failure is why a call has no result because its server asked something; nil: it did not.
@@ -173,20 +174,16 @@ type form struct {
 }
 
 type field struct {
-	Type        string             `json:"type"`
-	Format      string             `json:"format"`
-	Title       string             `json:"title"`
-	Description string             `json:"description"`
-	Enum        []string           `json:"enum"`
-	Names       []string           `json:"enumNames"`
-	OneOf       []choice           `json:"oneOf"`
-	Default     any                `json:"default"`
-	Items       *struct{ choices } `json:"items"`
-}
-
-type choices struct {
-	Enum  []string `json:"enum"`
-	AnyOf []choice `json:"anyOf"`
+	Type        string   `json:"type"`
+	Format      string   `json:"format"`
+	Title       string   `json:"title"`
+	Description string   `json:"description"`
+	Enum        []string `json:"enum"`
+	Names       []string `json:"enumNames"`
+	OneOf       []choice `json:"oneOf"`
+	AnyOf       []choice `json:"anyOf"`
+	Default     any      `json:"default"`
+	Items       *field   `json:"items"`
 }
 
 type choice struct {
@@ -218,31 +215,18 @@ func (f form) rank(name string) int {
 // options are the values of a field that has only some, as humans read them, and the values themselves.
 func (f field) options() (shown, values []string) {
 	switch {
+	case f.Items != nil:
+		return f.Items.options()
 	case f.Type == "boolean":
 		return []string{"yes", "no"}, []string{"yes", "no"}
-	case len(f.OneOf) > 0:
-		for _, c := range f.OneOf {
-			shown, values = append(shown, named(c)), append(values, c.Const)
-		}
-		return shown, values
-	case f.Items != nil && len(f.Items.AnyOf) > 0:
-		for _, c := range f.Items.AnyOf {
-			shown, values = append(shown, named(c)), append(values, c.Const)
-		}
-		return shown, values
-	case f.Items != nil:
-		return f.Items.Enum, f.Items.Enum
-	case len(f.Names) == len(f.Enum):
+	case len(f.Enum) > 0 && len(f.Names) == len(f.Enum):
 		return f.Names, f.Enum
 	}
-	return f.Enum, f.Enum
-}
-
-func named(c choice) string {
-	if c.Title != "" {
-		return c.Title
+	shown, values = slices.Clone(f.Enum), slices.Clone(f.Enum)
+	for _, c := range slices.Concat(f.OneOf, f.AnyOf) {
+		shown, values = append(shown, cmp.Or(c.Title, c.Const)), append(values, c.Const)
 	}
-	return c.Const
+	return shown, values
 }
 
 // Words by which a human refuses to answer.

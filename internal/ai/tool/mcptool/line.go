@@ -398,7 +398,7 @@ func (l *line) failure(ctx context.Context, err error, h *exchange) error {
 		return httptool.Unreachable(err)
 	}
 	text := err.Error()
-	if place.MatchString(text) {
+	if addresses.MatchString(text) || strings.Contains(text, "lookup ") { // the library puts them into some messages
 		text = "the server cannot be reached, or speaks no MCP over HTTP"
 	}
 	return failed(text)

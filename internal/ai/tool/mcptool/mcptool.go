@@ -101,9 +101,6 @@ func guarded[T any](read func() (T, error)) (answer T, err error) {
 	return read()
 }
 
-// place matches network addresses: the library puts them into some of its messages.
-var place = regexp.MustCompile(`://|\d+\.\d+\.\d+\.\d+|\[[0-9a-f:.%]*\]:|\blookup\b`)
-
 // addresses matches the addresses in a text.
 var addresses = regexp.MustCompile(`[A-Za-z][A-Za-z0-9+.-]*://[^\s"'<>]+|\b\d{1,3}(\.\d{1,3}){3}(:\d+)?\b|` +
 	`\[[0-9a-f:.%]*:[0-9a-f:.%]*\](:\d+)?`)
