@@ -23,57 +23,40 @@ func (k redacting) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Defini
 	return found, withoutCredentials(err, redact)
 }
 
+// caller makes the calls of a toolkit's tools.
+type caller func(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error)
+
+// Session makes a session with an endpoint; that of a kind without sessions makes each call by itself, and has no end.
+func (k redacting) Session(e tool.Endpoint) (_ caller, end func()) {
+	call := func(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+		return k.Kind.Call(ctx, e, d, i)
+	}
+	if c, ok := k.Kind.(tool.Connector); ok {
+		session := c.Session(e)
+		call, end = session.Call, session.End
+	}
+	redact := e.Credentials.Redactor()
+	return func(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
+		r, err := call(ctx, d, i)
+		r.Text = redact(r.Text)
+		for n, f := range r.Files {
+			r.Files[n] = tool.File{
+				Name: redact(f.Name), ContentType: redact(f.ContentType), Data: []byte(redact(string(f.Data))),
+			}
+		}
+		return r, withoutCredentials(err, redact)
+	}, end
+}
+
 // Call calls a tool. Its errors are those of the kind.
 func (k redacting) Call(
 	ctx context.Context, e tool.Endpoint, d tool.Definition, i tool.Invocation,
 ) (tool.Result, error) {
-	r, err := k.Kind.Call(ctx, e, d, i)
-	return redactedResult(r, err, e.Credentials.Redactor())
-}
-
-// Session makes a session with an endpoint; that of a kind without sessions makes each call by itself, and has no end.
-func (k redacting) Session(e tool.Endpoint) (s caller, end func()) {
-	if c, ok := k.Kind.(tool.Connector); ok {
-		session := c.Session(e)
-		return redactingSession{session, e.Credentials.Redactor()}, session.End
+	call, end := k.Session(e)
+	if end != nil {
+		defer end()
 	}
-	return single{k, e}, nil
-}
-
-// caller makes the calls of a toolkit's tools.
-type caller interface {
-	Call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error)
-}
-
-// single are calls that share nothing.
-type single struct {
-	kind     redacting
-	endpoint tool.Endpoint
-}
-
-func (s single) Call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
-	return s.kind.Call(ctx, s.endpoint, d, i)
-}
-
-// redactingSession is a session without the credentials in what the server sends back.
-type redactingSession struct {
-	tool.Session
-	redact func(string) string
-}
-
-func (s redactingSession) Call(ctx context.Context, d tool.Definition, i tool.Invocation) (tool.Result, error) {
-	r, err := s.Session.Call(ctx, d, i)
-	return redactedResult(r, err, s.redact)
-}
-
-func redactedResult(r tool.Result, err error, redact func(string) string) (tool.Result, error) {
-	r.Text = redact(r.Text)
-	for n, f := range r.Files {
-		r.Files[n] = tool.File{
-			Name: redact(f.Name), ContentType: redact(f.ContentType), Data: []byte(redact(string(f.Data))),
-		}
-	}
-	return r, withoutCredentials(err, redact)
+	return call(ctx, d, i)
 }
 
 // Browse lists what an endpoint offers besides tools. Its errors are those of the kind, and one for a kind that is no

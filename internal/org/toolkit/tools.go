@@ -434,17 +434,17 @@ func (s *Toolkits) Open(ctx context.Context, organization string, ids []string) 
 
 // opened is a toolkit whose tools can be called.
 type opened struct {
-	id      string
-	session caller
-	end     func() // of the session; nil: it has none
-	broken  string // why they cannot be called, where a retry would not help: the model gets it
+	id     string
+	do     caller
+	end    func() // of their session; nil: it has none
+	broken string // why they cannot be called, where a retry would not help: the model gets it
 }
 
 func (s *Toolkits) open(ctx context.Context, t catalog.Toolkit) (*opened, error) {
 	e, err := s.endpoint(ctx, t)
 	e.Document = nil // not needed for calls
 	o := &opened{id: t.ID}
-	o.session, o.end = s.kind(t.Kind).Session(e)
+	o.do, o.end = s.kind(t.Kind).Session(e)
 	switch p, ok := problem.As(err); {
 	case ok && p.Kind == problem.Conflict:
 		o.broken, err = p.Message, nil
@@ -459,7 +459,7 @@ func (o *opened) call(ctx context.Context, d *tool.Definition, i tool.Invocation
 		return tool.Result{}, tool.Fail("%s", o.broken)
 	}
 	i.Name = d.Name
-	return o.session.Call(ctx, *d, i)
+	return o.do(ctx, *d, i)
 }
 
 // fingerprint identifies a tool as it is now; it changes when the tool changes.
