@@ -37,8 +37,7 @@ type asks struct {
 type inquiry struct {
 	mu      sync.Mutex
 	answers []tool.Answer // not used yet
-	found   *tool.Question
-	mixed   bool // several calls asked at the same time
+	fault   error         // why the call has no result because its server asked something; nil: it did not
 }
 
 func (a *asks) begin(i tool.Invocation) *inquiry {
@@ -116,7 +115,10 @@ func (q *inquiry) has(id string) bool {
 func (q *inquiry) mix() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.mixed = true
+	if q.fault == nil {
+		q.fault = tool.Fail("the server asked its user something, and several calls may have led to it: " +
+			"make such calls one after another")
+	}
 }
 
 // answer is the human's answer to a question of the server. Without one that fits, it is "cancel".
@@ -137,24 +139,16 @@ func (q *inquiry) answer(p *mcp.ElicitParams) *mcp.ElicitResult {
 			return result
 		}
 	}
-	if q.found == nil {
-		q.found = form.question(id, fault)
+	if _, already := q.fault.(*tool.Question); !already { //nolint:errorlint // it is as it was made
+		q.fault = form.question(id, fault)
 	}
 	return &mcp.ElicitResult{Action: cancels}
 }
 
-// failure is why a call has no result because its server asked something; nil: it did not.
 func (q *inquiry) failure() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	switch {
-	case q.found != nil:
-		return q.found
-	case q.mixed:
-		return tool.Fail("the server asked its user something, and several calls may have led to it: " +
-			"make such calls one after another")
-	}
-	return nil
+	return q.fault
 }
 
 // idOf identifies a question by its words and its form.

@@ -12,7 +12,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
-	"maps"
 	"net/http"
 	"path"
 	"regexp"
@@ -227,19 +226,14 @@ func unfulfilled(requests mcp.InputRequestMap) error {
 	var asked map[string]struct {
 		Method string `json:"method"`
 	}
-	raw, err := json.Marshal(requests) // only there they have their methods
-	if err == nil {
-		err = json.Unmarshal(raw, &asked)
-	}
-	if err != nil {
-		return tool.Fail("the server asks for input, which is not served")
-	}
-	methods := map[string]bool{}
+	raw, _ := json.Marshal(requests) // only there they have their methods
+	_ = json.Unmarshal(raw, &asked)
+	methods := []string{}
 	for _, one := range asked {
-		methods[one.Method] = true
+		methods = append(methods, one.Method)
 	}
-	return tool.Fail("the server asks for %s, which is not served",
-		strings.Join(slices.Sorted(maps.Keys(methods)), ", "))
+	slices.Sort(methods)
+	return tool.Fail("the server asks for %s, which is not served", strings.Join(slices.Compact(methods), ", "))
 }
 
 // resultOf converts a result to text and files. A [tool.Error] is that of the tool.
