@@ -25,7 +25,7 @@ type program struct {
 	out     *os.File
 	answers *io.PipeReader // its messages
 	drained chan struct{}  // closed once all that it wrote is read
-	other   ends           // what it writes that is no message: its stderr, and such lines of its stdout
+	other   ends           // its stderr, and lines of its stdout besides messages
 	ended   chan struct{}  // closed once it has ended
 	once    sync.Once
 }

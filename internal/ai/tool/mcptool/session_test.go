@@ -204,8 +204,8 @@ func TestAProgramIsStartedOnceAndItsLastWordsAreShown(t *testing.T) {
 	assert.Zero(t, programs)
 }
 
-// What a program writes between its messages, as a log, is shown with a failure. It breaks nothing.
-func TestLinesOfAProgramThatAreNoMessages(t *testing.T) {
+// A program may write a log between its messages. It breaks nothing, and a failure shows it.
+func TestLinesOfAProgramBesidesItsMessages(t *testing.T) {
 	k := &mcptool.Kind{Client: http.DefaultClient}
 	program := itself(t).Command
 	e := tool.Endpoint{Command: append([]string{"sh", "-c", `printf '\357\273\277Starting\n[INFO] "a"\n{"level":30}\n\n'; ` +
