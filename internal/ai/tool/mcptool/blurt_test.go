@@ -136,12 +136,12 @@ func TestAResultThatCannotBeReadEndsNoSession(t *testing.T) {
 	for name, e := range askers(t) {
 		for result, want := range map[string]string{
 			`{"content":[{"type":"image","mimeType":"image/png","data":"data:image/png;base64,AAAA"}]}`: "base64",
-			`{"content":[{"type":"text","text":5}]}`:                                                    "the server's answer is not that of MCP",
-			`{"content":{"type":"text","text":"bare"}}`:                                                 "the server's answer is not that of MCP",
+			`{"content":[{"type":"text","text":5}]}`:                                                    "not that of MCP",
+			`{"content":{"type":"text","text":"bare"}}`:                                                 "not that of MCP",
 			`{"content":[{"type":"video","data":"AAAA"}]}`:                                              "video",
 			`{"content":[null]}`:                                      "",
-			`{"content":[],"isError":true}`:                           "the server failed without a reason",
-			`{"content":[{"type":"text","text":" "}],"isError":true}`: "the server failed without a reason",
+			`{"content":[],"isError":true}`:                           "without a reason",
+			`{"content":[{"type":"text","text":" "}],"isError":true}`: "without a reason",
 		} {
 			t.Run(name+"/"+result, func(t *testing.T) {
 				s := (&mcptool.Kind{Client: http.DefaultClient}).Session(e)

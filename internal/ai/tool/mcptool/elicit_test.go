@@ -115,7 +115,8 @@ func TestWhatAServerAsksIsAnsweredByAHuman(t *testing.T) {
 			answers: []string{"nobody", "a@example.com"}, want: "mail (string as email)",
 			result: `accept {"mail":"a@example.com"}`},
 		"a date and a number with a default": {
-			forms:   []string{object(`"on":{"type":"string","format":"date"},"n":{"type":"integer","default":3}`, `"on"`)},
+			forms: []string{object(`"on":{"type":"string","format":"date"},"n":{"type":"integer","default":3}`,
+				`"on"`)},
 			answers: []string{"on: 2026-13-01", "on: 2026-12-01"}, want: "n (integer, may be left out: 3)",
 			result: `accept {"n":3,"on":"2026-12-01"}`},
 		"a confirmation": {forms: []string{`{"type":"object","properties":{}}`}, answers: []string{"accept"},

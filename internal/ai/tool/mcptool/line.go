@@ -406,7 +406,8 @@ func (l *line) failure(ctx context.Context, err error, h *exchange) error {
 
 // failed is a failure in words of the other side.
 func failed(text string) error {
-	return tool.Fail("%s", tool.Clip(cmp.Or(strings.TrimSpace(text), "the server failed without a reason"), tool.EnoughText))
+	text = cmp.Or(strings.TrimSpace(text), "the server failed without a reason")
+	return tool.Fail("%s", tool.Clip(text, tool.EnoughText))
 }
 
 // rejected is the library's own word for a request that did not break the connection.

@@ -188,7 +188,8 @@ func TestServersBehindAProxy(t *testing.T) {
 					words := peertest.Node(t, "mcp-proxy/dist/bin/mcp-proxy.mjs", "--port", port)
 					return append(append(append(words, c.more...), "--"), inner...)
 				}
-				words := peertest.Node(t, "supergateway/dist/index.js", "--stdio", strings.Join(inner, " "), "--port", port)
+				words := peertest.Node(t, "supergateway/dist/index.js", "--port", port, "--stdio",
+					strings.Join(inner, " "))
 				return append(words, c.more...)
 			})
 			_, call := talk(t, tool.Endpoint{URL: regexp.MustCompile("/mcp$").ReplaceAllString(address, c.path)})

@@ -208,7 +208,8 @@ func TestAProgramIsStartedOnceAndItsLastWordsAreShown(t *testing.T) {
 func TestLinesOfAProgramBesidesItsMessages(t *testing.T) {
 	k := &mcptool.Kind{Client: http.DefaultClient}
 	program := itself(t).Command
-	e := tool.Endpoint{Command: append([]string{"sh", "-c", `printf '\357\273\277Starting\n[INFO] "a"\n{"level":30}\n\n'; ` +
+	e := tool.Endpoint{Command: append([]string{"sh", "-c", "" +
+		`printf '\357\273\277Starting\n[INFO] "a"\n{"level":30}\n\n'; ` +
 		`exec "$0" "$1"`}, program...)}
 	s := k.Session(e)
 	defer s.End()
