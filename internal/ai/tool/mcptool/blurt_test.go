@@ -135,10 +135,10 @@ func TestAnswersWithNullMembersAreFailures(t *testing.T) {
 func TestAResultThatCannotBeReadEndsNoSession(t *testing.T) {
 	for name, e := range askers(t) {
 		for result, want := range map[string]string{
-			`{"content":[{"type":"image","mimeType":"image/png","data":"data:image/png;base64,AAAA"}]}`: "base64",
-			`{"content":[{"type":"text","text":5}]}`:                                                    "not that of MCP",
-			`{"content":{"type":"text","text":"bare"}}`:                                                 "not that of MCP",
-			`{"content":[{"type":"video","data":"AAAA"}]}`:                                              "video",
+			`{"content":[{"type":"image","mimeType":"a/b","data":"data:a/b;base64,AAAA"}]}`: "base64",
+			`{"content":[{"type":"text","text":5}]}`:                                        "not that of MCP",
+			`{"content":{"type":"text","text":"bare"}}`:                                     "not that of MCP",
+			`{"content":[{"type":"video","data":"AAAA"}]}`:                                  "video",
 			`{"content":[null]}`:                                      "",
 			`{"content":[],"isError":true}`:                           "without a reason",
 			`{"content":[{"type":"text","text":" "}],"isError":true}`: "without a reason",
