@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -29,7 +30,7 @@ type asks struct {
 	mu      sync.Mutex
 	calls   []*inquiry
 	held    int           // requests that wait until it is known which call they belong to
-	strays  bool          // a call was given up for which the server may still ask
+	strays  atomic.Bool   // a call was given up for which the server may still ask
 	changed chan struct{} // closed at each change
 }
 
@@ -50,15 +51,8 @@ func (a *asks) begin(i tool.Invocation) *inquiry {
 func (a *asks) end(q *inquiry, givenUp bool) {
 	a.change(func() {
 		a.calls = slices.DeleteFunc(a.calls, func(one *inquiry) bool { return one == q })
-		a.strays = a.strays || givenUp
+		a.strays.Store(a.strays.Load() || givenUp)
 	})
-}
-
-// mixed reports whether a call was given up: a question of the line may then be of that call.
-func (a *asks) mixed() bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.strays
 }
 
 func (a *asks) change(f func()) {
@@ -82,7 +76,7 @@ func (a *asks) elicit(ctx context.Context, p *mcp.ElicitParams) (*mcp.ElicitResu
 	defer a.change(func() { a.held-- })
 	for {
 		a.mu.Lock()
-		calls, held, changed, strays := slices.Clone(a.calls), a.held, a.changed, a.strays
+		calls, held, changed, strays := slices.Clone(a.calls), a.held, a.changed, a.strays.Load()
 		a.mu.Unlock()
 		for _, q := range calls {
 			if q.has(id) {

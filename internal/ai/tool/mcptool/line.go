@@ -209,10 +209,8 @@ func (l *line) connect(ctx context.Context, c *http.Client, e tool.Endpoint, h *
 
 func (l *line) client(c *http.Client, e tool.Endpoint, older bool) *http.Client {
 	client := httptool.Straight(c)
-	if client.Transport == nil {
-		client.Transport = http.DefaultTransport
-	}
-	client.Transport = &wire{RoundTripper: client.Transport, endpoint: e, line: l, older: older}
+	client.Transport = &wire{RoundTripper: cmp.Or(client.Transport, http.DefaultTransport), endpoint: e, line: l,
+		older: older}
 	return client
 }
 
@@ -415,12 +413,9 @@ const rejected = "rejected by transport"
 
 // wordsOf are the words of a server's error.
 func wordsOf(e *jsonrpc.Error) string {
-	var text string
-	switch data := string(e.Data); {
-	case data == "" || data == "null":
-		return e.Message
-	case json.Unmarshal(e.Data, &text) == nil:
-		return e.Message + ": " + text
+	data := string(e.Data)
+	if text := ""; json.Unmarshal(e.Data, &text) == nil { // also null
+		data = text
 	}
-	return e.Message + ": " + string(e.Data)
+	return strings.TrimSuffix(e.Message+": "+data, ": ")
 }

@@ -79,6 +79,8 @@ func noted(result tool.Result, err error) (tool.Result, error) {
 	return result, err
 }
 
+func ended(l *line) bool { return l.over.Err() != nil }
+
 // End ends the session: nothing of it is left when it returns.
 func (s *session) End() {
 	s.mu.Lock()
@@ -128,7 +130,7 @@ func (s *session) take(ctx context.Context) (l *line, opened, had bool, err erro
 		close(dialing)
 		over := s.over
 		if err == nil && !over {
-			s.line, s.lines = l, append(s.unended(), l)
+			s.line, s.lines = l, append(slices.DeleteFunc(s.lines, ended), l)
 		}
 		s.mu.Unlock()
 		if err == nil && over {
@@ -137,11 +139,6 @@ func (s *session) take(ctx context.Context) (l *line, opened, had bool, err erro
 		}
 		return l, true, had, err
 	}
-}
-
-// unended are the lines that have not ended. The caller holds the lock.
-func (s *session) unended() []*line {
-	return slices.DeleteFunc(s.lines, func(l *line) bool { return l.over.Err() != nil })
 }
 
 func late(ctx context.Context) error {
@@ -181,7 +178,7 @@ func (l *line) act(ctx context.Context, name string, i tool.Invocation) (result 
 	})
 	broke = err != nil && l.broken(ctx, err, &h)
 	if question := q.failure(); question != nil && ctx.Err() == nil && !broke {
-		broke = l.asks.mixed()
+		broke = l.asks.strays.Load() // the question may be of a call that was given up
 		return result, false, question
 	}
 	if err != nil {
