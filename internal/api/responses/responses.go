@@ -28,6 +28,7 @@ import (
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/strictjson"
 	"agentplatform/internal/run/intake"
 	"agentplatform/internal/store/record"
 )
@@ -215,7 +216,7 @@ func (c *creation) repeats(ctx context.Context, before record.Run, next ref) (bo
 	}
 	in, err := c.Store.Input(ctx, e.Value)
 	return err == nil && in.Message == c.in.message() && len(in.Files) == 0 && e.Value.Agent == c.agent &&
-		maps.Equal(in.Metadata, c.request.Metadata) && same(in.Context, c.brought), err
+		maps.Equal(in.Metadata, c.request.Metadata) && strictjson.Same(in.Context, c.brought), err
 }
 
 // mayFollow returns nil when a message may follow a run. A run of a client that wants nothing stored has no message
