@@ -158,7 +158,8 @@ func TestTheConformanceSuiteOfMCP(t *testing.T) {
 	for _, scenario := range []string{
 		"server-initialize", "ping", "tools-list", "dns-rebinding-protection", "server-sse-multiple-streams",
 	} {
-		command := peertest.Script(t, "mcp_conformance.mjs", "server", "--url", proxy.URL+"/mcp", "--scenario", scenario)
+		command := peertest.Script(t, "mcp_conformance.mjs", "server", "--url", proxy.URL+"/mcp", "--scenario",
+			scenario)
 		out, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()
 		assert.NoError(t, err, "%s: %s", scenario, out)
 		assert.Regexp(t, `Passed: ([1-9]\d*)/\d+, 0 failed, 0 warnings`, string(out), scenario)

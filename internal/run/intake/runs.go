@@ -114,9 +114,8 @@ func (in *Intake) Resume(
 				return transition.Change{}, err
 			}
 		}
-		return transition.Change{Event: event, Decisions: &record.Decisions{List: list, By: by, At: now,
-			Changes: changes},
-			Callback: push != nil}, nil
+		return transition.Change{Event: event, Callback: push != nil,
+			Decisions: &record.Decisions{List: list, By: by, At: now, Changes: changes}}, nil
 	})
 	var refusal *lifecycle.Refusal
 	if errors.As(err, &refusal) {

@@ -238,7 +238,8 @@ func TestABatchOfMCP(t *testing.T) {
 	e := httpapitest.New(t)
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 	const begun = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
-	const call = `{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"get_run","arguments":{"run_id":""}}}`
+	const call = `{"jsonrpc":"2.0","id":"a","method":"tools/call",
+		"params":{"name":"get_run","arguments":{"run_id":""}}}`
 	for body, want := range map[string]struct {
 		status int
 		text   string

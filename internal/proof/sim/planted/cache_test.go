@@ -20,8 +20,8 @@ func TestEveryBugOfNamesIsFound(t *testing.T) {
 	foundByTests(t, planted.NameBugs(), "./internal/org/toolkit", "KeepsItsName|KeepTheirNames|OfferedAgain")
 }
 
-// chances is how often the tests are run with a bug until one finds it. Some tests find a bug by goroutines that meet. On
-// a busy machine these may miss each other.
+// chances is how often the tests are run with a bug until one finds it. Some tests find a bug by goroutines that meet.
+// On a busy machine these may miss each other.
 const chances = 20
 
 func foundByTests(t *testing.T, bugs []planted.Bug, folder, tests string) {
