@@ -26,7 +26,7 @@ type Organization struct {
 	// Sealed for the organization.
 	Secret         string    `json:"webhook_secret,omitzero"`
 	PreviousSecret string    `json:"previous_webhook_secret,omitzero"`
-	PreviousUntil  time.Time `json:"previous_until,omitzero"`           // until then both are used, or the deployment's
+	PreviousUntil  time.Time `json:"previous_until,omitzero"`           // until then both secrets are in use
 	EarlierSecrets []Earlier `json:"earlier_webhook_secrets,omitempty"` // before the previous one, the newest first
 
 	Deleted   bool      `json:"deleted,omitzero"`

@@ -148,7 +148,7 @@ func rotated(
 	}
 	ends := until
 	for _, e := range append([]catalog.Earlier{{Value: previous, Until: until}}, before...) {
-		if now.Before(e.Until) {
+		if e.Value != "" && now.Before(e.Until) {
 			earlier = append(earlier, e)
 			if e.Until.Before(ends) {
 				ends = e.Until

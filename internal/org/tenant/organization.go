@@ -239,11 +239,9 @@ func (t *Tenants) RotateWebhookSecret(
 		}
 		until = time.Time{}
 		o.PreviousSecret, o.PreviousUntil, o.EarlierSecrets = "", time.Time{}, earlier
-		if overlap > 0 {
-			o.PreviousSecret, o.PreviousUntil = o.Secret, now.Add(overlap)
-		}
-		if o.PreviousSecret != "" {
-			until = o.PreviousUntil
+		if o.Secret != "" && overlap > 0 {
+			until = now.Add(overlap)
+			o.PreviousSecret, o.PreviousUntil = o.Secret, until
 		}
 		o.Secret = sealed
 		return nil

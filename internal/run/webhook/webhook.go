@@ -481,18 +481,14 @@ func (s *Sender) secrets(ctx context.Context, organization string) ([]string, er
 	}
 	for _, e := range append([]catalog.Earlier{{Value: o.PreviousSecret, Until: o.PreviousUntil}},
 		o.EarlierSecrets...) {
-		if !s.Host.Now().Before(e.Until) {
+		if e.Value == "" || !s.Host.Now().Before(e.Until) {
 			continue
 		}
-		earlier := s.Secret // before the first of its own
-		if e.Value != "" {
-			if earlier, err = s.Sealer.Open(ctx, o.ID, e.Value); err != nil {
-				return nil, err
-			}
+		earlier, err := s.Sealer.Open(ctx, o.ID, e.Value)
+		if err != nil {
+			return nil, err
 		}
-		if earlier != "" {
-			list = append(list, earlier)
-		}
+		list = append(list, earlier)
 	}
 	return list, nil
 }
