@@ -208,12 +208,16 @@ func TestACompressedBodyIsRefusedByItsHeader(t *testing.T) {
 	for _, route := range []string{
 		"POST /agents", "POST /chat", "POST /files", "PUT /files/" + id + "/content", "POST /responses", "POST /mcp",
 	} {
-		for _, codings := range [][]string{{"gzip"}, {"identity, gzip"}, {"identity", "br"}, {" GZip "}, {"zstd"}} {
+		for _, codings := range [][]string{{"gzip"}, {"identity, gzip"}, {"identity", "br"}, {" GZip "}, {"zstd"},
+			{"aws-chunked"}, {"utf-8,,X-Gzip"}} {
 			w := send(route, packed.String(), codings...)
 			assert.Equal(t, http.StatusBadRequest, w.Code, route)
 			assert.Contains(t, w.Body.String(), `"location":"header.Content-Encoding"`, route)
+			assert.Contains(t, w.Body.String(), strings.TrimSpace(codings[len(codings)-1]), route)
 		}
 	}
-	assert.Equal(t, http.StatusCreated, send("POST /agents", `{"name":"a"}`, "Identity").Code)
+	for _, plain := range []string{"Identity", "", " ", "identity,", ",", "none", "utf-8", "UTF-8, identity"} {
+		assert.Equal(t, http.StatusCreated, send("POST /agents", `{"name":"a"}`, plain).Code, plain)
+	}
 	assert.Equal(t, http.StatusOK, send("GET /agents", "", "gzip").Code, "there is no body")
 }

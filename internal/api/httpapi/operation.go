@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -213,14 +214,25 @@ func (s *Server) handle(method, path string, level tenant.Level, ofRun bool, han
 			c.Run = run
 			w.Header().Set("X-Agent-Run-Id", run)
 		}
-		for _, coding := range r.Header.Values("Content-Encoding") {
-			if !strings.EqualFold(strings.TrimSpace(coding), "identity") && r.ContentLength != 0 {
-				return problem.InvalidField("header.Content-Encoding", "must be left out: send the body uncompressed")
-			}
+		if sent := strings.Join(r.Header.Values("Content-Encoding"), ","); r.ContentLength != 0 && encodes(sent) {
+			return problem.InvalidField("header.Content-Encoding",
+				"%q is not served: send the body as it is, without this header", sent)
 		}
 		return handle(w, r, c)
 	}
 	s.mux.Handle(strings.TrimSpace(method+" "+path), s.answered(checked))
+}
+
+// encodes reports whether a Content-Encoding names a coding that changes the bytes of a body. Some clients write the
+// charset there, or nothing.
+func encodes(header string) bool {
+	return slices.ContainsFunc(strings.Split(strings.ToLower(header), ","), func(coding string) bool {
+		switch strings.TrimSpace(coding) {
+		case "gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd", "aws-chunked":
+			return true
+		}
+		return false
+	})
 }
 
 // HandleOpen adds a handler outside of the API, which answers without a key.
