@@ -83,7 +83,7 @@ func TestOwnSecretSignsAndRotationSignsWithBoth(t *testing.T) {
 		},
 		"when that ends": {secret: "new", previous: "old", plain: "new", trio: []string{"new"}},
 		"a first secret": {
-			secret: "new", overlap: time.Second, deployment: "not known to who owns it", plain: "new", trio: []string{"new"},
+			secret: "new", overlap: time.Second, deployment: "d", plain: "new", trio: []string{"new"},
 		},
 	} {
 		s := newStage(t)
