@@ -47,7 +47,11 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 		return problem.Missing(r.URL.Path)
 	}
 	if h.foreign(r) {
-		return httpapi.ErrorOf(http.StatusForbidden, "origin: web pages of other addresses may not use this")
+		p := problem.InvalidField("header.Origin",
+			"web pages may use this at the address of PUBLIC_URL alone; "+
+				"a proxy that lets others in must remove this header")
+		p.Kind = problem.Forbidden
+		return p
 	}
 	body, err := h.body(w, r, c)
 	if p, ok := problem.As(err); ok && p.Kind == problem.Invalid { // as the protocol has it
@@ -137,11 +141,22 @@ func (h *handlers) foreign(r *http.Request) bool {
 	case origin.Scheme != "http" && origin.Scheme != "https": // of a program, not a page
 		return false
 	}
-	here := func(name string) bool {
-		ip := net.ParseIP(name)
-		return name == "localhost" || ip != nil && ip.IsLoopback()
-	}
-	return origin.Host != own.Host && (!here(origin.Hostname()) || !here(own.Hostname()))
+	return originOf(origin) != originOf(own) && !(ofThisMachine(origin) && ofThisMachine(own))
+}
+
+// originOf is the scheme, host and port of an address, in the one way to write them.
+func originOf(u *url.URL) [3]string {
+	port := map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	return [3]string{u.Scheme, strings.ToLower(u.Hostname()), cmp.Or(u.Port(), port)}
+}
+
+// ofThisMachine reports whether an address leads to this machine whoever asks. A server without a host in ADDR has the
+// unspecified address.
+func ofThisMachine(u *url.URL) bool {
+	host := strings.ToLower(u.Hostname())
+	ip := net.ParseIP(host)
+	return host == "localhost" || strings.HasSuffix(host, ".localhost") ||
+		ip != nil && (ip.IsLoopback() || ip.IsUnspecified())
 }
 
 // left returns what says that the client of a request has gone. Neither a stop is that nor the end of a function's

@@ -233,6 +233,42 @@ func TestMCPIsNotForForeignPages(t *testing.T) {
 	}
 }
 
+// An origin is a scheme, a host and a port, however PUBLIC_URL writes them.
+func TestMCPKnowsItsOwnPages(t *testing.T) {
+	for _, c := range []struct {
+		own, origin string
+		status      int
+	}{
+		{"https://agents.example:443", "https://agents.example", 200},
+		{"https://Agents.Example/", "https://agents.example", 200},
+		{"https://agents.example", "https://AGENTS.example:443", 200},
+		{"http://agents.example", "http://agents.example:80", 200},
+		{"https://agents.example", "http://agents.example", 403},
+		{"https://agents.example", "https://agents.example:8443", 403},
+		{"https://agents.example", "http://localhost", 403},
+		{"https://agents.example", "https://agents.example.evil.example", 403},
+		{"http://[::]:8080", "http://localhost:8080", 200},
+		{"http://0.0.0.0:8080", "http://127.0.0.1:3000", 200},
+		{"http://[::]:8080", "http://[::1]:8080", 200},
+		{"http://[::]:8080", "http://evil.example:8080", 403},
+		{"http://localhost", "http://app.localhost:3000", 200},
+		{"http://app.localhost:3000", "http://localhost", 200},
+		{"http://localhost", "http://notlocalhost", 403},
+		{"http://[::]:8080", "http://0.0.0.0:8080", 200},
+		{"http://localhost", "http://", 403},
+		{"http://10.0.0.7:8080", "http://10.0.0.7:8080", 200},
+		{"http://10.0.0.7:8080", "http://localhost", 403},
+	} {
+		e := httpapitest.New(t, func(s *service.Config) { s.PublicURL = c.own })
+		w := mcpOf(e, `{"jsonrpc":"2.0","id":1,"method":"ping"}`, "Origin", c.origin)
+		assert.Equal(t, c.status, w.Code, "%s asked by %s", c.own, c.origin)
+		if c.status == http.StatusForbidden {
+			assert.Contains(t, w.Body.String(), `"location":"header.Origin"`)
+			assert.Contains(t, w.Body.String(), "PUBLIC_URL")
+		}
+	}
+}
+
 // Servers of version 2025-03-26 must take batches. Each request of one counts against the limit.
 func TestABatchOfMCP(t *testing.T) {
 	e := httpapitest.New(t)
