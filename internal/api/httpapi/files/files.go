@@ -35,7 +35,7 @@ type fileView struct {
 
 type upload struct {
 	Method  string            `json:"method"`
-	URL     string            `json:"url" doc:"valid for an hour, for this file and its size; no key is needed"`
+	URL     string            `json:"url" doc:"valid for an hour, for this file, and for a size where one was announced; no key is needed"`
 	Headers map[string]string `json:"headers" doc:"to be sent as they are"`
 }
 
@@ -97,7 +97,8 @@ func described(s *httpapi.Server) []huma.Operation {
 		},
 		{
 			Method: http.MethodPut, Path: httpapi.FileContent, OperationID: "upload-file", Tags: []string{"files"},
-			Summary: "Send the bytes of an announced file",
+			Summary:  "Send the bytes of an announced file",
+			Security: []map[string][]string{{"key": {}}, {"key": {}, "organization": {}}, {}}, // the token
 			Parameters: append(id, &huma.Param{
 				Name: "token", In: "query", Schema: &huma.Schema{Type: "string"},
 				Description: "as in upload.url, in place of a key",
