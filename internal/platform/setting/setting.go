@@ -46,7 +46,7 @@ type Settings struct {
 	WebhookSecret     string   `env:"WEBHOOK_SECRET" kind:"secret" help:"signs webhooks where an organization has no secret of its own"`
 	WebhookAllowHosts []string `env:"WEBHOOK_ALLOW_HOSTS" help:"host:port pairs that webhooks may reach though private, comma-separated"`
 	WebhookCAFile     string   `env:"WEBHOOK_CA_FILE" help:"PEM file of further certificate authorities for webhooks"`
-	WebhookDays       int      `env:"WEBHOOK_RETENTION_DAYS" envDefault:"90" low:"0" high:"36500" help:"days after its last attempt that a delivery is kept with its body, 0 to 36500; 0: as long as its run"`
+	WebhookDays       int      `env:"WEBHOOK_RETENTION_DAYS" envDefault:"90" low:"0" high:"36500" help:"days after its last attempt that a delivery of an organization is kept with its body, 0 to 36500; 0, or outside all organizations: as long as its run"`
 
 	ToolAllowHosts []string `env:"TOOL_ALLOW_HOSTS" help:"host:port pairs that toolkits may reach though private, comma-separated"`
 	ToolCommands   []string `env:"TOOL_COMMANDS" help:"commands of MCP servers that toolkits may be, word for word, comma-separated; on a laptop only"`
