@@ -87,7 +87,7 @@ func (s *Server) count(
 ) error {
 	perMinute, burst := s.Tenants.RateOf(p)
 	limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
-	return limited(w, limit, by.Take(r.Context(), name, limit, s.Host.Elapsed()))
+	return limited(w, limit, by.Take(r.Context(), name, limit, 1, s.Host.Elapsed()))
 }
 
 // organizationHeader names the organization that an operator acts in.
