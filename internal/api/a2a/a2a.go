@@ -143,16 +143,22 @@ func (s Shapes) Task(v view.Run) Object {
 
 // answer are the parts of what a run has made; nil: it has made nothing.
 func (s Shapes) answer(v view.Run) []Part {
-	if v.Partial != nil {
-		return []Part{{Text: v.Partial.Answer}}
-	}
 	var result struct {
 		Answer string `json:"answer"`
 	}
-	if v.Status != string(lifecycle.Completed) || v.Result == nil || json.Unmarshal(v.Result, &result) != nil {
+	var others []Part
+	switch {
+	case v.Partial != nil:
+		result.Answer = v.Partial.Answer
+	case v.Status != string(lifecycle.Completed) || v.Result == nil || json.Unmarshal(v.Result, &result) != nil:
 		return nil
+	default:
+		others = s.otherParts(v)
 	}
-	return append([]Part{{Text: result.Answer}}, s.otherParts(v)...)
+	if result.Answer == "" {
+		return others
+	}
+	return append([]Part{{Text: result.Answer}}, others...)
 }
 
 // Piece is the event that brings a piece of the answer's text; more adds it to those before.

@@ -207,7 +207,15 @@ func TestAStreamIsTheTaskThenItsAnswerInPiecesThenItsEnd(t *testing.T) {
 		},
 		"an end without text, but with data": {
 			{initial(lifecycle.Running, ""), []string{"task working"}, false},
-			{done(ended(lifecycle.Completed, `{"output":7}`, "")), []string{"!''", "completed."}, true},
+			{done(ended(lifecycle.Completed, `{"output":7}`, "")), []string{"!'data'", "completed."}, true},
+		},
+		"an empty end": {
+			{initial(lifecycle.Running, ""), []string{"task working"}, false},
+			{done(ended(lifecycle.Completed, `{"answer":""}`, "")), []string{"completed."}, true},
+		},
+		"a cancel before any text": {
+			{initial(lifecycle.Running, ""), []string{"task working"}, false},
+			{done(cancelled("")), []string{"canceled."}, true},
 		},
 		"what clients of the protocol are not told": {
 			{initial(lifecycle.Running, ""), []string{"task working"}, false},
