@@ -51,6 +51,12 @@ func (q request) bounded(next mcp.MethodHandler) mcp.MethodHandler {
 		ctx, end := context.WithCancel(ctx)
 		defer end()
 		defer context.AfterFunc(q.wanted, end)()
-		return next(ctx, method, r)
+		result, err := next(ctx, method, r)
+		if q.wanted.Err() != nil {
+			return &mcp.CallToolResult{IsError: true, Content: []mcp.Content{&mcp.TextContent{
+				Text: "the call was given up by its client",
+			}}}, nil
+		}
+		return result, err
 	}
 }
