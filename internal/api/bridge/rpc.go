@@ -45,13 +45,10 @@ func Refusal(body []byte, code int, text string) any {
 	}{"2.0", id, failure{code, text}}
 }
 
-// Batch is how many messages of JSON-RPC a body of JSON has that is a list of them; ok is false for another body.
-func Batch(body []byte) (n int, ok bool) {
-	var list []json.RawMessage
-	if !bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) || json.Unmarshal(body, &list) != nil {
-		return 0, false
-	}
-	return len(list), true
+// Batch are the messages of a body of JSON that is a list of them; ok is false for another body.
+func Batch(body []byte) (list []json.RawMessage, ok bool) {
+	ok = bytes.HasPrefix(bytes.TrimLeft(body, " \t\r\n"), []byte("[")) && json.Unmarshal(body, &list) == nil
+	return list, ok
 }
 
 // Malformed is the answer to a body of JSON that is not one request of JSON-RPC, or whose parameters have no names; nil
@@ -64,7 +61,11 @@ func Malformed(body []byte) (code int, answer any) {
 		Result json.RawMessage `json:"result"`
 		Error  json.RawMessage `json:"error"`
 	}
-	switch err := strictjson.Unmarshal(body, &r); {
+	err := strictjson.Unmarshal(body, &r)
+	if _, is := Batch(body); is {
+		return InvalidRequest, Refusal(nil, InvalidRequest, "a batch is no request of one")
+	}
+	switch {
 	case err != nil || r.ID == nil:
 		return 0, nil
 	case r.Method == nil && r.Result == nil && r.Error == nil:

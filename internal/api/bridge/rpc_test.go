@@ -24,8 +24,8 @@ func TestABatchIsAListOfMessages(t *testing.T) {
 		"[" + call + "]": 1, " \t\r\n[" + call + "," + call + "]": 2, "[]": 0, "[7]": 1,
 		call: -1, "7": -1, "": -1, `"["`: -1,
 	} {
-		n, is := bridge.Batch([]byte(body))
-		assert.Equal(t, max(want, 0), n, body)
+		list, is := bridge.Batch([]byte(body))
+		assert.Len(t, list, max(want, 0), body)
 		assert.Equal(t, want >= 0, is, body)
 	}
 }

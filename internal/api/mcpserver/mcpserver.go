@@ -59,9 +59,6 @@ func (s *Server) For(
 	ctx context.Context, p tenant.Principal, header http.Header, body []byte, idle time.Duration, left func() bool,
 ) (handler func(streaming context.Context) http.Handler, streamed bool, err error) {
 	m := read(body)
-	if _, is := bridge.Batch(body); is {
-		m.Method = callTool // as one of them may be
-	}
 	key := callKey{p.Organization, p.Key, header.Get(sessionHeader), string(m.ID)}
 	wanted, end := context.WithCancel(context.Background())
 	q := request{Server: s, who: p, left: left, wanted: wanted}
@@ -328,10 +325,7 @@ func (s *Server) refused(err error) *mcp.CallToolResult {
 func (s *Server) Fault(body []byte, text string) (status int, answer any) {
 	unknown := strings.HasPrefix(text, "JSON RPC not handled")
 	id, _ := bridge.RequestID(body)
-	_, batch := bridge.Batch(body)
 	switch {
-	case unknown && batch:
-		return http.StatusBadRequest, bridge.Refusal(nil, bridge.InvalidRequest, "a method of the batch is not served")
 	case unknown && id == nil:
 		return http.StatusAccepted, nil
 	case unknown:

@@ -1,6 +1,7 @@
 package protocol_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"io"
@@ -76,7 +77,7 @@ func TestOnlyAClientThatLeavesCancelsItsRun(t *testing.T) {
 						s.MaxStream = c.maxStream
 						s.ObserveWindow = time.Minute
 					})
-					leave := begins(t, e, c.version, "", meta)
+					leave, _ := begins(t, e, c.version, "", meta)
 					if c.stops {
 						e.Stop()
 					}
@@ -101,7 +102,9 @@ func TestACallThatIsGivenUpIsCancelled(t *testing.T) {
 		"without an id":         {"s", "null", "", "queued"},
 		"with an id of no kind": {"s", "{}", "", "queued"},
 	} {
-		for form, meta := range map[string]string{"alone": "", "in a stream": `"progressToken":1`} {
+		for form, meta := range map[string]string{
+			"alone": "", "in a stream": `"progressToken":1`, "in a batch": "",
+		} {
 			t.Run(name+" "+form, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					e := httpapitest.New(t, func(s *service.Config) { s.ObserveWindow = time.Minute })
@@ -109,10 +112,14 @@ func TestACallThatIsGivenUpIsCancelled(t *testing.T) {
 						"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"x","version":"1"}}}`,
 						"", "").Header().Get("Mcp-Session-Id")
 					require.NotEmpty(t, session)
-					leave := begins(t, e, "2025-11-25", session, meta)
+					version, giveUp := "2025-11-25",
+						`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+c.id+`}}`
+					if form == "in a batch" {
+						version, giveUp = "2025-03-26", "["+giveUp+"]"
+					}
+					leave, answer := begins(t, e, version, session, meta)
 					defer leave()
-					r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(
-						`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":`+c.id+`}}`))
+					r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/mcp", strings.NewReader(giveUp))
 					r.Header.Set("Content-Type", "application/json")
 					r.Header.Set("Accept", "application/json, text/event-stream")
 					r.Header.Set("Mcp-Session-Id", strings.NewReplacer("s", session).Replace(c.session))
@@ -126,6 +133,8 @@ func TestACallThatIsGivenUpIsCancelled(t *testing.T) {
 					synctest.Wait()
 					assert.Contains(t, e.Send("GET", "/runs", "").Body.String(), `"status":"`+c.status+`"`)
 					time.Sleep(2 * time.Minute) // of the test: all waits end
+					assert.Equal(t, c.status == "cancelled",
+						strings.Contains(answer.String(), "the call was given up"), answer)
 				})
 			})
 		}
@@ -142,8 +151,9 @@ func anotherKey(t *testing.T, e httpapitest.API) string {
 	return made.Key
 }
 
-// begins has a client begin a run that it waits for, and returns what has the client leave.
-func begins(t *testing.T, e httpapitest.API, version, session, meta string) (leave func()) {
+// begins has a client begin a run that it waits for, and returns what has the client leave, and the answer once it has
+// come.
+func begins(t *testing.T, e httpapitest.API, version, session, meta string) (leave func(), answer *bytes.Buffer) {
 	t.Helper()
 	if version >= "2026-07-28" {
 		meta = strings.TrimPrefix(meta+`,"io.modelcontextprotocol/protocolVersion":"`+version+`",
@@ -151,9 +161,13 @@ func begins(t *testing.T, e httpapitest.API, version, session, meta string) (lea
 			"io.modelcontextprotocol/clientInfo":{"name":"x","version":"1"}`, ",")
 	}
 	ctx, leave := context.WithCancel(t.Context())
-	call := strings.NewReader(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Demo",
-		"arguments":{"message":"x"},"_meta":{` + meta + `}}}`)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+httpapi.Base+"/mcp", call)
+	call := `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"Demo",
+		"arguments":{"message":"x"},"_meta":{` + meta + `}}}`
+	if version == "2025-03-26" { // the last one that has batches
+		call = "[" + call + "]"
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localhost"+httpapi.Base+"/mcp",
+		strings.NewReader(call))
 	require.NoError(t, err)
 	for name, value := range map[string]string{
 		"Authorization": "Bearer " + e.Key, "Content-Type": "application/json", "Mcp-Protocol-Version": version,
@@ -162,13 +176,13 @@ func begins(t *testing.T, e httpapitest.API, version, session, meta string) (lea
 	} {
 		r.Header.Set(name, value)
 	}
-	client := served(t, e)
+	client, answer := served(t, e), &bytes.Buffer{}
 	go func() {
 		if a, err := client.Do(r); err == nil {
-			_, _ = io.Copy(io.Discard, a.Body)
+			_, _ = io.Copy(answer, a.Body)
 			_ = a.Body.Close()
 		}
 	}()
 	synctest.Wait()
-	return leave
+	return leave, answer
 }

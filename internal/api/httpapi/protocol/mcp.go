@@ -19,6 +19,7 @@ import (
 	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
 )
 
@@ -60,12 +61,104 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 	if err != nil {
 		return err
 	}
+	if list, is := bridge.Batch(body); is {
+		return h.mcpBatch(w, r, c, list)
+	}
+	return h.mcpMessage(w, r, c, body)
+}
+
+// mcpBatch serves each message of a batch as if it had come alone, at the same time, and answers with the list of their
+// answers. It has no notifications of progress.
+func (h *handlers) mcpBatch(w http.ResponseWriter, r *http.Request, c *httpapi.Call, list []json.RawMessage) error {
+	_, burst := h.Tenants.RateOf(c.Principal)
+	most, wrong, ids := min(maxBatch, burst), "", map[string]bool{}
+	if len(list) == 0 || len(list) > most || r.Header.Get("Mcp-Protocol-Version") > batched {
+		wrong = fmt.Sprintf(
+			"a batch must have 1 to %d requests, and the protocol's version %s or an earlier one", most, batched)
+	}
+	for _, message := range list {
+		id, _ := bridge.RequestID(message)
+		if !bridge.IsNull(id) && ids[string(id)] {
+			wrong = "id: two requests of a batch have the same"
+		}
+		ids[string(id)] = true
+	}
+	if wrong != "" {
+		return httpapi.WriteJSON(w, http.StatusBadRequest, bridge.Refusal(nil, bridge.InvalidRequest, wrong))
+	}
+	if err := h.CountMore(w, r, c, len(list)-1); err != nil { // before anything is done
+		return err
+	}
+	parts := make([]part, len(list))
+	serve := make([]func(), len(list))
+	for i, message := range list {
+		serve[i] = func() {
+			alone := r.Clone(r.Context())
+			alone.Header.Set("Accept", asJSON) // no streams
+			parts[i].header = http.Header{}
+			parts[i].err = h.mcpMessage(&parts[i], alone, c, message)
+		}
+	}
+	host.All(h.Intake.Host, serve...)
+	return h.joined(w, list, parts)
+}
+
+// joined answers a batch with the answers to its messages. Where none could be served, the batch could not.
+func (h *handlers) joined(w http.ResponseWriter, list []json.RawMessage, parts []part) error {
+	var answers []any
+	var failed error
+	done := false
+	for i := range parts {
+		id, _ := bridge.RequestID(list[i])
+		switch p := &parts[i]; {
+		case p.err == nil:
+			done = true
+			if p.Len() > 0 {
+				answers = append(answers, json.RawMessage(p.Bytes()))
+			}
+		case id != nil:
+			h.Bridge.Log.Error("a request of a batch could not be served", "error", p.err)
+			answers = append(answers, bridge.Refusal(list[i], bridge.InternalError,
+				"the service could not do this right now; nothing was done"))
+			fallthrough
+		default:
+			failed = cmp.Or(failed, p.err)
+		}
+	}
+	switch {
+	case !done:
+		return failed
+	case answers == nil:
+		w.WriteHeader(http.StatusAccepted)
+		return nil
+	}
+	return httpapi.WriteJSON(w, http.StatusOK, answers)
+}
+
+// part takes the answer to a message of a batch.
+type part struct {
+	bytes.Buffer
+
+	header http.Header
+	err    error
+}
+
+func (p *part) Header() http.Header { return p.header }
+
+func (p *part) WriteHeader(int) {}
+
+// mcpMessage answers one message.
+func (h *handlers) mcpMessage(w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte) error {
 	id := exactID{by: h.Intake.Host.NewID()} // which nothing else in the answer contains
 	sent, was := bridge.WithID(body, id.by)
 	id.was = was
 	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(sent)), int64(len(sent))
-	if answered, err := h.mcpMalformed(w, r, c, body); answered || err != nil {
-		return err
+	switch code, refusal := bridge.Malformed(body); code {
+	case 0:
+	case bridge.InvalidParams:
+		return httpapi.WriteJSON(w, http.StatusOK, refusal)
+	default:
+		return httpapi.WriteJSON(w, http.StatusBadRequest, refusal)
 	}
 	handler, streamed, err := h.MCP.For(r.Context(), c.Principal, r.Header, body, h.Heartbeat, h.left(r))
 	if err != nil {
@@ -95,30 +188,6 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 		return nil
 	}
 	return httpapi.ErrorOf(refused, text)
-}
-
-// mcpMalformed answers a body that is not one request, nor a batch of a version that has them.
-func (h *handlers) mcpMalformed(
-	w http.ResponseWriter, r *http.Request, c *httpapi.Call, body []byte,
-) (answered bool, err error) {
-	n, batch := bridge.Batch(body)
-	code, refusal := bridge.Malformed(body)
-	switch {
-	case batch && (n == 0 || n > maxBatch || r.Header.Get("Mcp-Protocol-Version") > batched):
-		refusal = bridge.Refusal(nil, bridge.InvalidRequest, fmt.Sprintf(
-			"a batch must have 1 to %d requests, and the protocol's version %s or an earlier one", maxBatch, batched))
-	case code == bridge.InvalidParams:
-		return true, httpapi.WriteJSON(w, http.StatusOK, refusal)
-	}
-	if refusal != nil {
-		return true, httpapi.WriteJSON(w, http.StatusBadRequest, refusal)
-	}
-	for range n - 1 { // before anything is done
-		if err := h.CountAgain(w, r, c); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
 }
 
 // batched is the last version of the protocol whose servers must take batches, and the first.
@@ -235,7 +304,7 @@ func (l *library) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// exactID is a number that the library would not write as it was sent, and the text that stands for it meanwhile.
+// exactID is an id that is a number, as it was sent, and the text that stands for it while the library serves it.
 type exactID struct {
 	was json.RawMessage // nil: the request had another id, or none
 	by  string

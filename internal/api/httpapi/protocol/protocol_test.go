@@ -269,39 +269,90 @@ func TestMCPKnowsItsOwnPages(t *testing.T) {
 	}
 }
 
-// Servers of version 2025-03-26 must take batches. Each request of one counts against the limit.
+// Servers of version 2025-03-26 must take batches. Each message is served as if it came alone.
 func TestABatchOfMCP(t *testing.T) {
 	e := httpapitest.New(t)
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	const pong = `{"jsonrpc":"2.0","id":1,"result":{}}`
 	const begun = `{"jsonrpc":"2.0","method":"notifications/initialized"}`
 	const call = `{"jsonrpc":"2.0","id":"a","method":"tools/call",
-		"params":{"name":"get_run","arguments":{"run_id":""}}}`
+		"params":{"_meta":{"progressToken":1},"name":"get_run","arguments":{"run_id":""}}}`
+	const unread = `,{"jsonrpc":"2.0","id":null,"error":{"code":-32600,`
 	for body, want := range map[string]struct {
 		status int
 		text   string
 	}{
-		" [" + ping + "]":               {200, `[{"jsonrpc":"2.0","id":1,"result":{}}]`},
-		"[" + begun + "]":               {202, ""},
-		"[" + call + "," + begun + "]":  {200, `"id":"a","result":`},
-		"[]":                            {400, `"code":-32600`},
-		"[" + ping + ",7]":              {400, `"code":-32600`},
-		"[" + ping + `,{"method":"x"}]`: {400, `"code":-32600`},
-		"[" + ping + `,{"jsonrpc":"2.0","id":2,"method":"no/such"}]`: {400, "a method of the batch is not served"},
-		"[" + ping + strings.Repeat(","+ping, 20) + "]":              {400, "1 to 20 requests"},
+		" [" + ping + "]":                           {200, `[` + pong + `]`},
+		"[" + begun + "]":                           {202, ""},
+		"[" + call + "," + begun + "]":              {200, `"id":"a","result":`},
+		"[]":                                        {400, `"code":-32600`},
+		"[" + ping + ",7]":                          {200, `[` + pong + unread},
+		"[" + ping + ",[" + call + "]]":             {200, `[` + pong + unread},
+		"[" + ping + `,{"method":"x"}]`:             {200, `[` + pong + unread},
+		"[" + ping + "," + begun + "," + ping + "]": {400, `id: two requests of a batch have the same`},
+		"[" + ping + `,{"jsonrpc":"2.0","id":"1"}]`: {200, `,{"jsonrpc":"2.0","id":"1","error":{"code":-32600,`},
+		`[{"jsonrpc":"2.0","id":-0,"method":"no/such"},` + ping + "]": {200, `"id":-0,"error":{"code":-32601,`},
+		`[{"jsonrpc":"2.0","id":2,"method":"ping","params":7}]`:       {200, `"id":2,"error":{"code":-32602,`},
+		"[" + ping + strings.Repeat(","+begun, 20) + "]":              {400, "1 to 20 requests"},
 	} {
 		for _, version := range []string{"", "2024-11-05", "2025-03-26"} {
 			w := mcpOf(e, body, "Mcp-Protocol-Version", version)
 			assert.Equal(t, want.status, w.Code, body)
 			assert.Contains(t, w.Body.String(), want.text, body)
+			assert.True(t, w.Code == http.StatusAccepted || json.Valid(w.Body.Bytes()), "%s: %s", body, w.Body)
 		}
 		w := mcpOf(e, body, "Mcp-Protocol-Version", "2025-06-18")
 		assert.Equal(t, http.StatusBadRequest, w.Code, body)
 	}
+	w := mcpOf(e, "["+ping+","+begun+"]", "Mcp-Protocol-Version", "1")
+	assert.Equal(t, http.StatusBadRequest, w.Code, "what is refused of all is refused as one request is")
+	assert.Contains(t, w.Body.String(), `"code":"`)
+}
+
+// Calls whose ids are the same float are two calls.
+func TestEachCallOfABatchBeginsItsRun(t *testing.T) {
+	e := httpapitest.New(t)
+	call := func(id string) string {
+		return `{"jsonrpc":"2.0","id":` + id +
+			`,"method":"tools/call","params":{"name":"Demo","arguments":{"message":"x"}}}`
+	}
+	w := mcpOf(e, "["+call("9007199254740992")+","+call("9007199254740993")+"]", "", "")
+	assert.Contains(t, w.Body.String(), `"id":9007199254740992,"result"`)
+	assert.Contains(t, w.Body.String(), `"id":9007199254740993,"result"`)
+	assert.Equal(t, 2, strings.Count(e.Send("GET", "/runs", "").Body.String(), `"agent_id"`))
+}
+
+// Each request of a batch counts against the limit: all of them, or none beside the first.
+func TestABatchCountsAsItsRequests(t *testing.T) {
+	e := httpapitest.New(t)
 	rate := e.Send("PATCH", "/organization", `{"rate_limit":{"requests_per_minute":1,"burst":9}}`)
 	require.Equal(t, http.StatusOK, rate.Code)
-	ten := "[" + ping + strings.Repeat(","+ping, 9) + "]"
 	e = e.As(anotherKey(t, e)) // of which nothing was counted
-	assert.Equal(t, http.StatusTooManyRequests, mcpOf(e, ten, "", "").Code)
+	pings := func(n int) *httptest.ResponseRecorder {
+		var list []string
+		for id := range n {
+			list = append(list, fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`, id))
+		}
+		return mcpOf(e, "["+strings.Join(list, ",")+"]", "", "")
+	}
+	w := pings(10)
+	assert.Equal(t, http.StatusBadRequest, w.Code, "it could never pass")
+	assert.Contains(t, w.Body.String(), "1 to 9 requests")
+	assert.Equal(t, http.StatusTooManyRequests, pings(9).Code)
+	assert.Equal(t, http.StatusOK, pings(7).Code, "nothing but two requests was counted")
+	assert.Equal(t, http.StatusTooManyRequests, pings(1).Code)
+}
+
+// A part of a batch that cannot be served is an error of its own, for the others have begun their runs.
+func TestAFaultOfOursIsOneAnswerOfABatch(t *testing.T) {
+	e := httpapitest.New(t)
+	e.Items.Table = &listing{Table: e.Items.Table, err: problem.Retry(errors.New("the table is away"))}
+	const list = `{"jsonrpc":"2.0","id":2,"method":"tools/list"}`
+	w := mcpOf(e, `[{"jsonrpc":"2.0","id":1,"method":"ping"},`+list+`]`, "", "")
+	assert.Equal(t, http.StatusOK, w.Code)
+	assert.Contains(t, w.Body.String(), `"id":1,"result":{}`)
+	assert.Contains(t, w.Body.String(), `"id":2,"error":{"code":-32603,`)
+	assert.Equal(t, http.StatusServiceUnavailable, mcpOf(e, "["+list+"]", "", "").Code)
 }
 
 // Models write null for what they leave out.
