@@ -113,7 +113,7 @@ func (m *Model) Converse(ctx context.Context, r model.Request, emit func(string)
 		reply, err := m.call(ctx, body, emit)
 		other, is := way.without(err)
 		if !is {
-			way.whole = model.Mute(err) || way.whole && model.Begun(err)
+			way.whole = model.Mute(err) && !way.whole // for the next call only
 			m.ways.keep(r.Name, way)
 			return reply, err
 		}

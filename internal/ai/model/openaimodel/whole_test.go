@@ -42,7 +42,9 @@ func TestAStreamThatBreaksBeforeItsFirstEventIsAskedForWhole(t *testing.T) {
 		"an empty answer": {func(http.ResponseWriter) {}, answers, []model.Kind{model.Retryable, ""},
 			[]bool{true, false}},
 		"both break": {breaks, hangsUp, []model.Kind{model.Retryable, model.Retryable, model.Retryable},
-			[]bool{true, false, false}},
+			[]bool{true, false, true}},
+		"both are empty": {breaks, breaks, []model.Kind{model.Retryable, model.Retryable, model.Retryable},
+			[]bool{true, false, true}},
 		"after an event": {func(w http.ResponseWriter) {
 			_, _ = io.WriteString(w, `data: {"choices":[{"delta":{"content":"Hi"}}]}`+"\n\n")
 			breaks(w)
