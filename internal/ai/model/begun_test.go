@@ -42,6 +42,10 @@ func TestAFailureIsMarkedWhereTheProviderHadBegun(t *testing.T) {
 		"it is overloaded":             {status(503, "busy"), false},
 		"it refuses":                   {status(400, `{"error":{"message":"no"}}`), false},
 		"it refuses with status 200":   {status(200, `{"error":{"message":"no"}}`), false},
+		"it refuses in its first event": {status(200, "event: error\ndata: {\"error\":{\"message\":\"no\",\"type\":"+
+			"\"invalid_request_error\"}}\n\n"), false},
+		"it refuses later": {status(200, "data: {}\n\nevent: error\ndata: {\"error\":{\"message\":\"no\",\"type\":"+
+			"\"invalid_request_error\"}}\n\n"), true},
 		"it breaks off":                {status(200, "data: broken\n\n"), true},
 		"what it sends cannot be read": {status(200, "data: {\n\n"), true},
 		"it sends nothing":             {status(200, ""), true},

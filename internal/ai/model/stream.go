@@ -53,11 +53,10 @@ func Stream(
 		return answer.Header, Fail(BadRequest, "the model's provider sent a page, not an answer; "+
 			"is its address right? %s", providerhttp.Title(stream))
 	}
-	defer func() { err = Begin(err) }()
-	for {
+	for first := true; ; first = false {
 		data, err := stream.next()
 		if err != nil {
-			return answer.Header, stream.ended(ctx, err)
+			return answer.Header, Begin(stream.ended(ctx, err))
 		}
 		goOn, err := event(data)
 		if stream.failure {
@@ -65,6 +64,9 @@ func Stream(
 		}
 		if err == nil && !goOn {
 			finish(answer.Body)
+		}
+		if refused := first && KindOf(err) == BadRequest; !refused {
+			err = Begin(err)
 		}
 		if err != nil || !goOn {
 			return answer.Header, err
