@@ -2,8 +2,10 @@ package model
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -21,44 +23,73 @@ const maxDescription = 1024
 const maxToolName = 64
 
 // WithSimpleTools is a model that describes its tools again, in simpler words, where the provider refuses them: one
-// tool that it does not take would stop its agent. Which models that is true of is remembered for this process.
-func WithSimpleTools(m Model) Model { return &simpleTools{Model: m, known: map[string]bool{}} }
+// tool that it does not take would stop its agent. Of which tools that helped is remembered for this process.
+func WithSimpleTools(m Model) Model { return &simpleTools{Model: m, helped: map[refused]bool{}} }
 
 type simpleTools struct {
 	Model
 
-	mu    sync.Mutex
-	known map[string]bool // by the name of the model
+	mu     sync.Mutex
+	helped map[refused]bool // false: the next call shows it
 }
 
-// maxSimple limits the models that are remembered. Users who make agents name them.
+// refused is a hash of a model's name and tools: the tools of one organization say nothing of another's.
+type refused [sha256.Size]byte
+
+// maxSimple limits what is remembered. Users who make agents name models and tools.
 const maxSimple = 1000
 
 // Converse is that of [Model].
 func (s *simpleTools) Converse(ctx context.Context, r Request, emit func(string)) (Reply, error) {
-	s.mu.Lock()
-	known := s.known[r.Name]
-	s.mu.Unlock()
-	if known {
-		return s.simply(ctx, r, emit)
+	if len(r.Tools) == 0 {
+		return s.Model.Converse(ctx, r, emit)
 	}
-	shown := false
-	reply, err := s.Model.Converse(ctx, r, func(text string) { shown = true; emit(text) })
-	if len(r.Tools) == 0 || !refusesTools(err) {
-		return reply, err
-	}
-	if begun := shown || reply.InputTokens+reply.OutputTokens > 0; !begun {
-		if reply, err = s.simply(ctx, r, emit); refusesTools(err) {
+	key := refusedOf(r)
+	if !s.known(key) {
+		shown := false
+		reply, err := s.Model.Converse(ctx, r, func(text string) { shown = true; emit(text) })
+		if !refusesTools(err) {
 			return reply, err
 		}
-	} // else this attempt has failed: the next one is simple
+		if shown || reply.InputTokens+reply.OutputTokens > 0 || Begun(err) {
+			s.remember(key, false) // this attempt has failed: the next one is simple
+			return reply, err
+		}
+	}
+	reply, err := s.simply(ctx, r, emit)
+	if err == nil {
+		s.remember(key, true)
+	}
+	return reply, err
+}
+
+func refusedOf(r Request) (key refused) {
+	h := sha256.New()
+	_, _ = fmt.Fprintf(h, "%q", r.Name)
+	for _, t := range r.Tools {
+		_, _ = fmt.Fprintf(h, "%q%q%q", t.Name, t.Description, t.Parameters)
+	}
+	return refused(h.Sum(nil))
+}
+
+// known reports whether a call is to have simple tools: always where they helped, or else once.
+func (s *simpleTools) known(key refused) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.known) >= maxSimple {
-		clear(s.known)
+	helped, known := s.helped[key]
+	if !helped {
+		delete(s.helped, key)
 	}
-	s.known[r.Name] = true
-	return reply, err
+	return known
+}
+
+func (s *simpleTools) remember(key refused, helped bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, is := s.helped[key]; !is && len(s.helped) >= maxSimple {
+		clear(s.helped)
+	}
+	s.helped[key] = helped || s.helped[key]
 }
 
 // simply calls the model with tools in simple words. The names of the reply are those of the request.

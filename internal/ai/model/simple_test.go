@@ -197,3 +197,40 @@ func TestACallThatHasBegunIsNotRepeated(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, []string{"get-x", "get_x"}, sent)
 }
+
+// What one call has shown of its tools holds for them alone, and only where simpler words were of use.
+func TestSimpleToolsAreRememberedWhereTheyHelped(t *testing.T) {
+	tool := func(name string) model.Request {
+		return model.Request{Name: "m", Tools: []model.ToolSpec{{Name: name, Parameters: json.RawMessage(`{}`)}}}
+	}
+	refused, throttled := refusal(400, "Invalid function name"), refusal(429, "slow down")
+	broke := model.Begin(model.BrokeOff(providerhttp.Says("invalid sequence as part of ToolUse")))
+	mute := model.Begin(model.Fail(model.Retryable, "the model's stream ended in the middle"))
+	for name, c := range map[string]struct {
+		answers     []error // of the first requests
+		asked, sent string  // the tool of each call and of each request
+	}{
+		"it helped":                    {[]error{refused}, "a-b a-b", "a-b a_b a_b"},
+		"of other tools":               {[]error{refused}, "a-b c-d", "a-b a_b c-d"},
+		"it did not help":              {[]error{refused, throttled}, "a-b a-b", "a-b a_b a-b"},
+		"a cancel":                     {[]error{refused, context.Canceled}, "a-b a-b", "a-b a_b a-b"},
+		"it is refused later":          {[]error{refused, nil, refused}, "a-b a-b a-b", "a-b a_b a_b a_b"},
+		"it had begun":                 {[]error{broke}, "a-b a-b a-b", "a-b a_b a_b"},
+		"it had begun, of other tools": {[]error{broke}, "a-b c-d a-b", "a-b c-d a_b"},
+		"it had begun, once":           {[]error{broke, mute}, "a-b a-b a-b", "a-b a_b a-b"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var sent []string
+			m := model.WithSimpleTools(converse(func(r model.Request) (model.Reply, error) {
+				if sent = append(sent, r.Tools[0].Name); len(sent) > len(c.answers) {
+					return model.Reply{}, nil
+				}
+				return model.Reply{}, c.answers[len(sent)-1]
+			}))
+			for _, name := range strings.Fields(c.asked) {
+				_, _ = m.Converse(t.Context(), tool(name), func(string) {})
+			}
+			assert.Equal(t, strings.Fields(c.sent), sent)
+		})
+	}
+}
