@@ -1,6 +1,7 @@
 package model
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -155,7 +156,7 @@ func refusesTools(err error) bool {
 	return errors.As(err, &e) && (e.Kind == BadRequest || e.Kind == Retryable) && ofTools.MatchString(e.Err.Error())
 }
 
-var simpleSchemas, simpleNotes mended
+var simpleSchemas mended // each with its note in further lines
 
 // simple is the request with tools that have simple schemas and short descriptions. The instructions have the whole of
 // a longer one.
@@ -174,14 +175,12 @@ func (r Request) simple(names map[string]string) Request {
 	r.Tools = slices.Clone(r.Tools)
 	for i, t := range r.Tools {
 		r.Tools[i].Name = names[t.Name]
-		r.Tools[i].Parameters = simpleSchemas.of(t.Parameters, func(raw json.RawMessage) json.RawMessage {
-			simple, _ := schema.Simple(portableOf(raw))
-			return simple
+		both := simpleSchemas.of(t.Parameters, func(raw json.RawMessage) json.RawMessage {
+			simple, note := schema.Simple(portableOf(raw))
+			return slices.Concat(simple, json.RawMessage("\n"+note))
 		})
-		note := simpleNotes.of(t.Parameters, func(raw json.RawMessage) json.RawMessage {
-			_, note := schema.Simple(portableOf(raw))
-			return json.RawMessage(note)
-		})
+		simple, note, _ := bytes.Cut(both, []byte("\n"))
+		r.Tools[i].Parameters = simple
 		text := []rune(strings.TrimSpace(t.Description + "\n" + string(note)))
 		if len(text) > maxDescription {
 			r.Instructions += "\n\nThe tool " + names[t.Name] + ": " + string(text)
