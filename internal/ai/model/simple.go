@@ -42,10 +42,11 @@ const maxSimple = 1000
 
 // Converse is that of [Model].
 func (s *simpleTools) Converse(ctx context.Context, r Request, emit func(string)) (Reply, error) {
-	if len(r.Tools) == 0 {
+	names := r.simpleNames()
+	if len(names) == 0 {
 		return s.Model.Converse(ctx, r, emit)
 	}
-	key := refusedOf(r)
+	key := refusedOf(r, names)
 	if !s.known(key) {
 		shown := false
 		reply, err := s.Model.Converse(ctx, r, func(text string) { shown = true; emit(text) })
@@ -57,16 +58,27 @@ func (s *simpleTools) Converse(ctx context.Context, r Request, emit func(string)
 			return reply, err
 		}
 	}
-	reply, err := s.simply(ctx, r, emit)
+	reply, err := s.Model.Converse(ctx, r.simple(names), emit)
+	for i, c := range reply.Calls { // they have the names of the request
+		for own, simple := range names {
+			if c.Name == simple {
+				reply.Calls[i].Name = own
+			}
+		}
+	}
 	if err == nil {
 		s.remember(key, true)
 	}
 	return reply, err
 }
 
-func refusedOf(r Request) (key refused) {
+// refusedOf is the hash of a request. One without tools may have calls of earlier ones, by these names.
+func refusedOf(r Request, names map[string]string) refused {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%q", r.Name)
+	if len(r.Tools) == 0 {
+		_, _ = fmt.Fprintf(h, "%q", names) // sorted
+	}
 	for _, t := range r.Tools {
 		_, _ = fmt.Fprintf(h, "%q%q%q", t.Name, t.Description, t.Parameters)
 	}
@@ -91,20 +103,6 @@ func (s *simpleTools) remember(key refused, helped bool) {
 		clear(s.helped)
 	}
 	s.helped[key] = helped || s.helped[key]
-}
-
-// simply calls the model with tools in simple words. The names of the reply are those of the request.
-func (s *simpleTools) simply(ctx context.Context, r Request, emit func(string)) (Reply, error) {
-	names := r.simpleNames()
-	reply, err := s.Model.Converse(ctx, r.simple(names), emit)
-	for i, c := range reply.Calls {
-		for own, simple := range names {
-			if c.Name == simple {
-				reply.Calls[i].Name = own
-			}
-		}
-	}
-	return reply, err
 }
 
 // simpleName is a name that every provider takes. Gemini refuses one that begins with a digit, and Amazon Nova cannot

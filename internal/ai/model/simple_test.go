@@ -234,3 +234,22 @@ func TestSimpleToolsAreRememberedWhereTheyHelped(t *testing.T) {
 		})
 	}
 }
+
+// A conversation names the tools that it has called, also where a client asks for a reply without tools.
+func TestCallsOfARequestWithoutToolsGetSimpleNames(t *testing.T) {
+	var sent []string
+	m := model.WithSimpleTools(converse(func(r model.Request) (model.Reply, error) {
+		if sent = append(sent, r.Messages[0].Calls[0].Name); sent[len(sent)-1] == "get-x" {
+			return model.Reply{}, refusal(400, "Invalid function name")
+		}
+		return model.Reply{}, nil
+	}))
+	for range 2 {
+		_, err := m.Converse(t.Context(), model.Request{Name: "m", Messages: []model.Message{
+			{Role: model.Assistant, Calls: []model.Call{{ID: "a", Name: "get-x"}}},
+			{Role: model.Tool, Results: []model.Result{{CallID: "a", Name: "get-x"}}},
+		}}, func(string) {})
+		require.NoError(t, err)
+	}
+	assert.Equal(t, []string{"get-x", "get_x", "get_x"}, sent)
+}
