@@ -78,9 +78,14 @@ func (m *Model) call(ctx context.Context, r embedding.Request) (embedding.Reply,
 	reply, err := m.send(ctx, r, body)
 	if f, is := errors.AsType[*embedding.Error](err); is && f.Kind == embedding.BadRequest && body.Format != "" &&
 		f.Trouble.Names("encoding_format") {
-		m.plain.Store(r.Name, true)
 		body.Format = ""
-		return m.send(ctx, r, body)
+		plain, failed := m.send(ctx, r, body)
+		if failed == nil {
+			m.plain.Store(r.Name, true)
+		}
+		if embedding.KindOf(failed) != embedding.BadRequest { // or else the first failure says what is wrong
+			return plain, failed
+		}
 	}
 	return reply, err
 }

@@ -162,6 +162,38 @@ func TestAFormatThatIsRefusedIsLeftOut(t *testing.T) {
 	}
 }
 
+// A refusal may repeat a text that has the word: it is no refusal of the format unless a request without it succeeds.
+func TestAFormatIsLeftOutLaterOnlyWhereThatHelped(t *testing.T) {
+	for status, want := range map[int]embedding.Kind{
+		http.StatusBadRequest: embedding.BadRequest, http.StatusServiceUnavailable: embedding.Retryable,
+	} {
+		var formats []any
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			var request map[string]any
+			assert.NoError(t, json.NewDecoder(r.Body).Decode(&request))
+			formats = append(formats, request["encoding_format"])
+			switch {
+			case request["encoding_format"] == nil:
+				http.Error(w, `{"error":{"message":"the format is required"}}`, status)
+			case strings.Contains(fmt.Sprint(request["input"]), "bad"):
+				http.Error(w, `{"error":{"message":"bad text: 'encoding_format'"}}`, http.StatusBadRequest)
+			default:
+				_, _ = io.WriteString(w, `{"data":[{"index":0,"embedding":[1,0]}]}`)
+			}
+		}))
+		m := openaiembedding.New(server.URL, "", straight)
+		_, err := m.Embed(t.Context(), embedding.Request{Name: "m", Texts: []string{"bad encoding_format"}})
+		assert.Equal(t, want, embedding.KindOf(err), "%v", err)
+		if want == embedding.BadRequest {
+			require.ErrorContains(t, err, "bad text", "the first refusal says what is wrong")
+		}
+		_, err = m.Embed(t.Context(), embedding.Request{Name: "m", Texts: []string{"good"}})
+		require.NoError(t, err)
+		assert.Equal(t, []any{"float", nil, "float"}, formats)
+		server.Close()
+	}
+}
+
 func TestAnAddressThatIsNoneIsAFailure(t *testing.T) {
 	_, err := openaiembedding.New("http://[bad", "", straight).Embed(t.Context(),
 		embedding.Request{Name: "m", Texts: []string{"a"}})
