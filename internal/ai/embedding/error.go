@@ -70,7 +70,11 @@ func kindOf(status int, trouble providerhttp.Trouble) Kind {
 		return TooLong
 	case cause == providerhttp.Passing:
 		return Retryable
-	case status < http.StatusInternalServerError && tooMany.MatchString(trouble.Message):
+	case status >= http.StatusInternalServerError:
+		return BadRequest
+	case perMinute.MatchString(trouble.Message):
+		return Throttled
+	case tooMany.MatchString(trouble.Message) && !ofVectors.MatchString(trouble.Message):
 		return TooLong
 	}
 	return BadRequest
@@ -80,9 +84,12 @@ func kindOf(status int, trouble providerhttp.Trouble) Kind {
 // refusal.
 var (
 	tooLarge = regexp.MustCompile(`(?i)too large to process`) // llama.cpp answers 500
-	tooMany  = regexp.MustCompile(`(?i)batch size|tokens per request|max(imum)? (request|input|item|number|allowed)|` +
+	tooMany  = regexp.MustCompile(`(?i)batch size|tokens per request|max(imum)? (request|input|item)|` +
+		`max(imum)? (number of|allowed)( number of)?( \w+)? (text|input|item|token|document|string|byte|length)|` +
 		`too (many|large|long)|maxlength|at most \d+|context.?(length|window)|can ?not exceed \d|` +
 		`exceeds? (the )?(model's )?(max|limit)|不得超过`)
+	ofVectors = regexp.MustCompile(`(?i)\bdimension`)
+	perMinute = regexp.MustCompile(`(?i)\b(requests|tokens|calls) ?(per|a|/) ?(second|sec|minute|min)\b`)
 )
 
 // MayRetry says whether the same call may be retried, and after how long at least.
