@@ -1,6 +1,7 @@
 package planted_test
 
 import (
+	"regexp"
 	"slices"
 	"testing"
 
@@ -24,6 +25,23 @@ func TestEveryBugOfNamesIsFound(t *testing.T) {
 // On a busy machine these may miss each other.
 const chances = 20
 
+// failedBy reports whether a test failed that a pattern names: not the program, or its time was up.
+func failedBy(tests string, out []byte) bool {
+	return regexp.MustCompile(`(?m)^--- FAIL: Test\w*(` + tests + `)`).Match(out)
+}
+
+func TestABugIsFoundByATestOfThePattern(t *testing.T) {
+	for out, want := range map[string]bool{
+		"--- FAIL: TestContract (0.00s)\n    --- FAIL: TestContract/x (0.00s)\nFAIL\n": true,
+		"ok\n--- FAIL: TestACacheForgets (0.00s)\npanic: x\n":                          true,
+		"--- FAIL: TestOther (0.00s)\n    --- FAIL: TestOther/Contract (0.00s)\n":      false,
+		"panic: test timed out after 10m0s\n\trunning tests:\n\t\tTestContract\n":      false,
+		"Contract: no such file": false,
+	} {
+		assert.Equal(t, want, failedBy("Contract|Cache", []byte(out)), out)
+	}
+}
+
 func foundByTests(t *testing.T, bugs []planted.Bug, folder, tests string) {
 	if !*plant {
 		t.Skip("make planted does")
@@ -41,7 +59,8 @@ func foundByTests(t *testing.T, bugs []planted.Bug, folder, tests string) {
 		if slices.Contains(names, b.Name) {
 			t.Run(b.Name, func(t *testing.T) {
 				for range chances {
-					if _, failed := program.run(t, i+1, arguments...); failed {
+					if out, failed := program.run(t, i+1, arguments...); failed {
+						require.True(t, failedBy(tests, out), "it failed for another reason: %s", out)
 						return
 					}
 				}
