@@ -113,8 +113,11 @@ func TestTooLargeDocumentsAreRefused(t *testing.T) {
 		raw  []byte
 		says string
 	}{
-		"too large":   {make([]byte, 32<<20+1), "over 32 MiB"},
-		"too many":    {document(501, 1), "over 500 operations"},
+		"too large": {make([]byte, 32<<20+1), "over 32 MiB"},
+		"too many":  {document(501, 1), "over 500 operations"},
+		"a path item of many paths": {[]byte(`{"openapi":"3.0.0","x":{"get":{},"put":{},"post":{},"delete":{},` +
+			`"head":{},"patch":{}},"paths":{` + repeated(9_000, `"/@":{"$ref":"#/x"}`) + `}}`),
+			"over 50000 operations: give a smaller one"},
 		"no document": {[]byte(`{"hello":"world"}`), "no OpenAPI 3 document"},
 		"a page":      {[]byte("\ufeff \n<!DOCTYPE html>"), "a page of HTML or XML"},
 		"Swagger 1":   {[]byte(`{"swagger":"1.2","paths":{}}`), "of Swagger 1.2: only Swagger 2.0 and OpenAPI 3"},

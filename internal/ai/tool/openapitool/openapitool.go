@@ -83,10 +83,20 @@ type listed struct {
 	fault        error
 }
 
-// operations lists the operations of a document, in the order of their paths. A broken path stands for its own.
-func (d *document) operations() (all []listed) {
+// maxOperations bounds the operations from which a selection chooses: a path is short, and may refer to a long item.
+const maxOperations = 50_000
+
+// operations lists the operations of a document, in the order of their paths. A broken path stands for its own. It
+// returns a [tool.Error] where there are too many, and once the context has ended.
+func (d *document) operations() (all []listed, err error) {
 	paths := d.object(d.root["paths"])
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
+		if err := d.ended(); err != nil {
+			return nil, err
+		}
+		if len(all) > maxOperations {
+			return nil, tool.Fail("the document has over %d operations: give a smaller one", maxOperations)
+		}
 		if strings.HasPrefix(path, "x-") {
 			continue
 		}
@@ -102,13 +112,13 @@ func (d *document) operations() (all []listed) {
 			}
 		}
 	}
-	return all
+	return all, nil
 }
 
 // chosen are the operations that an endpoint's selection chooses.
 func chosen(e tool.Endpoint, d *document) ([]listed, error) {
-	all := d.operations()
-	if err := d.ended(); err != nil {
+	all, err := d.operations()
+	if err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
