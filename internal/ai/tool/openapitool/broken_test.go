@@ -3,6 +3,7 @@ package openapitool_test
 import (
 	"encoding/binary"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf16"
@@ -65,12 +66,16 @@ func TestADocumentNeedsNoServerWhereItsOperationsHaveTheirs(t *testing.T) {
 
 // A document may have any number of paths of which a part is chosen; the whole is not read.
 func TestAPartOfThousandsOfPathsIsImported(t *testing.T) {
-	raw := []byte(`{"openapi":"3.0.0","servers":[{"url":"https://x"}],"paths":{` +
-		repeated(20_000, `"/p@":{"get":{"operationId":"o@"}}`) + `}}`)
+	raw := []byte(`{"openapi":"3.0.0","servers":[{"url":"https://x"}],"paths":{` + repeated(25_000,
+		`"/p@":{"get":{"operationId":"o@","tags":[`+strings.Repeat(`"t",`, 19)+`"u"],`+
+			`"parameters":[{"name":"q","in":"query","schema":{"type":"integer"}}]}}`) + `}}`)
 	found, err := (&openapitool.Kind{}).Discover(t.Context(), tool.Endpoint{Document: raw,
 		Selection: tool.Selection{Include: []string{"o1999*"}}})
 	require.NoError(t, err)
 	assert.Len(t, found, 11)
+	for _, one := range found {
+		assert.JSONEq(t, `{"type":"object","properties":{"q":{"type":"integer"}}}`, string(one.Parameters))
+	}
 }
 
 // A path may have places that no parameter fills, and parameters in a query of its own.
@@ -175,6 +180,40 @@ func TestALargeBodyIsDescribedLessDeeply(t *testing.T) {
 	assert.Len(t, got.Properties.Body.Properties, 30)
 	assert.Equal(t, "object", got.Properties.Body.Properties["p7"].Type)
 	assert.LessOrEqual(t, len(one.Parameters), tool.MaxSchema)
+}
+
+// A large body costs neither the other operations nor the parameters of its own operation their schemas.
+func TestALargeBodyLeavesOtherOperationsTheirSchemas(t *testing.T) {
+	for _, operations := range []int{60, 500} {
+		levels := `"L8":{"type":"string"}`
+		for i := range 8 {
+			levels += fmt.Sprintf(`,"L%d":{"type":"object","properties":{%s}}`, i,
+				repeated(8, fmt.Sprintf(`"p@":{"$ref":"#/components/schemas/L%d"}`, i+1)))
+		}
+		const body = `,"requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/L0"}}}}`
+		const query = `"parameters":[{"name":"q","in":"query","schema":{"type":"string","enum":["a"]}}]`
+		found, err := discover(t, `{"openapi":"3.0.0","servers":[{"url":"https://x"}],"paths":{`+
+			repeated(operations/2, `"/a@":{"post":{`+query+body+`}},"/b@/{id}":{"post":{`+query+`}}`)+
+			`},"components":{"schemas":{`+levels+`}}}`)
+		require.NoError(t, err)
+		require.Len(t, found, operations)
+		for _, one := range found {
+			var got struct {
+				Properties map[string]struct {
+					Type       string
+					Enum       []string
+					Properties map[string]struct{ Type string }
+				}
+			}
+			require.NoError(t, json.Unmarshal(one.Parameters, &got))
+			assert.Equal(t, []string{"a"}, got.Properties["q"].Enum, one.Name)
+			if strings.HasPrefix(one.Name, "post_a") {
+				assert.Equal(t, "object", got.Properties["body"].Properties["p7"].Type, one.Name)
+			} else {
+				assert.Equal(t, "string", got.Properties["id"].Type, one.Name)
+			}
+		}
+	}
 }
 
 func TestADocumentIsReadInItsEncoding(t *testing.T) {

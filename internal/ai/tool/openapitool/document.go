@@ -38,6 +38,7 @@ type document struct {
 
 	swagger bool  // of Swagger 2.0
 	work    int   // steps so far
+	share   int   // of them for a schema of an operation
 	fault   error // the first error of what is being read
 }
 

@@ -21,5 +21,5 @@ func Work(ctx context.Context, raw []byte) (steps, most int, err error) {
 		return d.work, 0, err
 	}
 	_, err = operations(e, d, all)
-	return d.work, maxWork + tool.MaxTools*(maxNodes+maxParameters), err
+	return d.work, 4 * (maxWork + tool.MaxTools*(maxNodes+maxParameters)), err
 }

@@ -179,6 +179,7 @@ func operations(e tool.Endpoint, d *document, all []listed) ([]tool.Definition, 
 	var first error
 	whole, schemas, others := 0, 0, 0 // operations without a fault; bytes of the schemas found, and of all else
 	base, homeless := baseOf(e, d, d.root)
+	d.share = maxWork / len(all)
 	for _, one := range all {
 		definition, fault := operation(e, d, base, homeless, one)
 		if err := d.ended(); err != nil {
@@ -311,6 +312,11 @@ func (m *maker) take(item, o map[string]any) error {
 		m.body(body)
 	}
 	m.fill()
+	isBody := func(a argument) bool { return a.name == bodyArgument }
+	if i := slices.IndexFunc(m.arguments, isBody); i >= 0 { // the last: a large one leaves the others their schemas
+		m.arguments = append(m.arguments, m.arguments[i])
+		m.arguments = slices.Delete(m.arguments, i, i+1)
+	}
 	address := m.request.URL + m.path
 	if err := httptool.CheckAddress(address); err != nil {
 		return err
@@ -356,7 +362,7 @@ func (m *maker) schema() (json.RawMessage, error) {
 	whole, types := map[string]any{"type": "object"}, map[string]any{}
 	const least = 1
 	for m.depth = maxDepth; m.depth >= least; m.depth /= 2 {
-		m.nodes, m.bytes, m.cut = 0, 0, false
+		m.nodes, m.bytes, m.cut, m.until = 0, 0, false, m.work+m.share
 		properties, required := map[string]any{}, []string{}
 		for _, a := range m.arguments {
 			properties[a.name] = m.property(a)

@@ -17,7 +17,7 @@ const (
 	maxNodes   = 2_000          // of an operation
 	maxPattern = 300            // bytes of a regular expression
 	maxBytes   = tool.MaxSchema // of an operation's texts
-	maxWork    = 400_000        // steps of a document
+	maxWork    = 400_000        // steps of a document for each depth, in equal shares of its operations
 	maxFound   = 10 << 20       // bytes of all that is found in a document; schemas may be half of it
 )
 
@@ -27,6 +27,7 @@ type writer struct {
 	*document
 
 	nodes, bytes int
+	until        int             // the steps of the document after which no more is written
 	depth        int             // how deep schemas are expanded
 	cut          bool            // parts were left out
 	readOnly     map[string]bool // names of properties that only the server sends
@@ -38,7 +39,7 @@ type writer struct {
 // take counts the bytes of a text.
 func (w *writer) take(bytes int) {
 	w.bytes += bytes
-	w.step(bytes / 256)
+	w.step(min(bytes, maxBytes) / 256)
 }
 
 // over says whether a limit was exceeded.
@@ -91,7 +92,7 @@ func (w *writer) write(v any, depth int) map[string]any {
 
 // room says whether n more nodes are within the limit.
 func (w *writer) room(n int) bool {
-	fits := w.nodes+n <= maxNodes && w.work <= maxWork
+	fits := w.nodes+n <= maxNodes && w.work <= w.until
 	w.cut = w.cut || !fits
 	return fits
 }
@@ -105,7 +106,10 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 	}
 	properties, file := map[string]any{}, ""
 	for _, name := range slices.Sorted(maps.Keys(of)) {
-		w.take(len(name))
+		if w.take(len(name)); !w.room(0) {
+			properties[name] = map[string]any{}
+			continue
+		}
 		p := w.schema(of[name])
 		own, _ := of[name].(map[string]any)
 		switch {
@@ -186,7 +190,7 @@ func (w *writer) copy(name string, v any, out map[string]any) {
 	if !fitting(name, v) {
 		return
 	}
-	if w.take(w.size(v, maxBytes-w.bytes)); w.over() {
+	if w.take(w.size(v, maxBytes-w.bytes)); w.over() || !w.room(0) {
 		return
 	}
 	switch types := out["type"]; name {
@@ -353,7 +357,7 @@ func fitting(name string, v any) bool {
 
 // size is approximately the size of a value as JSON, in bytes; it stops counting at enough.
 func (w *writer) size(v any, enough int) (bytes int) {
-	if enough < 0 || !w.step(1) {
+	if enough < 0 || !w.room(0) || !w.step(1) {
 		return 1
 	}
 	bytes = 2
