@@ -117,7 +117,7 @@ func TestAnAnswerWithoutTextIsAFile(t *testing.T) {
 	assert.Len(t, answered(t, "text/plain; charset=utf-8", "a\xff\x00\x00\x00\x00b").Files, 1, "text has no zeros")
 }
 
-func TestACompressionThatWasNotAskedForIsAnError(t *testing.T) {
+func TestACompressionThatCannotBeReadIsAnError(t *testing.T) {
 	for coding, want := range map[string]string{"br": "(br)", "X-GZIP": "(X-GZIP)", "deflate": "answered 404",
 		"utf-8": "", "identity": ""} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -137,20 +137,28 @@ func TestACompressionThatWasNotAskedForIsAnError(t *testing.T) {
 			continue
 		}
 		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "compressed in a form that cannot be read")
 	}
 }
 
-// A new resource may be named by a header alone.
+// A new resource may be named by a header alone. An empty answer has no compression, though some servers name one.
 func TestAnAnswerWithoutABodyIsItsLocation(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Location", "/things/7")
-		w.WriteHeader(http.StatusCreated)
-	}))
-	defer server.Close()
-	binding, err := json.Marshal(httptool.Request{Method: "POST", URL: server.URL})
-	require.NoError(t, err)
-	result, err := httptool.Do(t.Context(), http.DefaultClient, tool.Credentials{}, binding,
-		tool.Invocation{Arguments: []byte("{}")})
-	require.NoError(t, err)
-	assert.Equal(t, "Location: /things/7", result.Text)
+	for _, coding := range []string{"", "gzip", "br"} {
+		for _, status := range []int{http.StatusOK, http.StatusCreated, http.StatusNoContent} {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Location", "/things/7")
+				if coding != "" {
+					w.Header().Set("Content-Encoding", coding)
+				}
+				w.WriteHeader(status)
+			}))
+			binding, err := json.Marshal(httptool.Request{Method: "POST", URL: server.URL})
+			require.NoError(t, err)
+			result, err := httptool.Do(t.Context(), http.DefaultClient, tool.Credentials{}, binding,
+				tool.Invocation{Arguments: []byte("{}")})
+			server.Close()
+			require.NoError(t, err, "%s %d", coding, status)
+			assert.Equal(t, "Location: /things/7", result.Text)
+		}
+	}
 }

@@ -123,9 +123,9 @@ func Do(
 		return none, err
 	}
 	defer func() { _ = answer.Body.Close() }()
-	body, err := io.ReadAll(io.LimitReader(answer.Body, tool.MaxResult+1))
+	body, err := Read(answer, tool.MaxResult+1)
 	if err != nil {
-		return none, Unreachable(err)
+		return none, err
 	}
 	large := tool.Fail("the answer is over %d MiB", tool.MaxResult>>20)
 	if len(body) > tool.MaxResult {
@@ -204,16 +204,25 @@ func Send(client *http.Client, r *http.Request, c tool.Credentials) (*http.Respo
 	if err != nil {
 		return nil, Unreachable(err)
 	}
-	coding := answer.Header.Get("Content-Encoding")
-	if compressed.MatchString(coding) && r.Method != http.MethodHead {
-		_ = answer.Body.Close()
-		return nil, tool.Fail("the server answered %d, compressed in a form that was not asked for (%s)",
-			answer.StatusCode, tool.Clip(coding, 100))
-	}
 	return answer, nil
 }
 
-// compressed matches codings that a request did not ask for; the transport reads those that it did.
+// Read reads at most so many bytes of a response's body. It returns a [tool.Error] where the connection breaks, and
+// where the body is compressed; an empty one is not, although some servers name a coding.
+func Read(answer *http.Response, most int64) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(answer.Body, most))
+	if err != nil {
+		return nil, Unreachable(err)
+	}
+	coding := answer.Header.Get("Content-Encoding")
+	if len(body) > 0 && compressed.MatchString(coding) {
+		return nil, tool.Fail("the server answered %d, compressed in a form that cannot be read (%s)",
+			answer.StatusCode, tool.Clip(coding, 100))
+	}
+	return body, nil
+}
+
+// compressed matches codings; the transport takes away the one that it reads.
 var compressed = regexp.MustCompile(`(?i)\b(br|zstd|dcb|dcz|deflate|compress|x-compress|gzip|x-gzip)\b`)
 
 // once keeps [http.Transport] from repeating a request that is not safe. It repeats one with an idempotency key whose

@@ -10,7 +10,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"net/url"
@@ -69,11 +68,7 @@ func (k *Kind) fetch(ctx context.Context, e tool.Endpoint) ([]byte, error) {
 	if answer.StatusCode != http.StatusOK {
 		return nil, tool.Fail("the server of the document answered %d", answer.StatusCode)
 	}
-	raw, err := io.ReadAll(io.LimitReader(answer.Body, tool.MaxDocument+1))
-	if err != nil {
-		return nil, httptool.Unreachable(err)
-	}
-	return raw, nil
+	return httptool.Read(answer, tool.MaxDocument+1)
 }
 
 // listed is an operation before it is read. One with a fault cannot be.
