@@ -114,7 +114,7 @@ func TestASchemaHasTheValuesThatServersTake(t *testing.T) {
 components: {schemas: {
   Id: {type: string, description: any}, Loop: {$ref: "#/components/schemas/Loop"},
   Cat: {type: object, properties: {kind: {type: string}}}, Dog: {allOf: [{$ref: "#/components/schemas/Cat"}]},
-  Cow: {properties: {kind: {const: moo}}}}}
+  Cow: {properties: {kind: {const: moo}}}, a/b: {}}}
 paths: {/a: {get: {parameters: [{name: q, in: query, schema: `
 	const ref = `$ref: "#/components/schemas/`
 	for schema, want := range map[string]string{
@@ -135,10 +135,14 @@ paths: {/a: {get: {parameters: [{name: q, in: query, schema: `
 		`{enum: [1, a], const: 7}`:  `{"enum":[7]}`,
 		`{oneOf: [{` + ref + `Cat"}, {` + ref + `Dog"}, {` + ref + `Cow"}, {}], discriminator: {propertyName: kind,` +
 			`mapping: {tom: "#/components/schemas/Cat", kitty: Cat, x: Other}}}`: `{"oneOf":[
-			{"type":"object","properties":{"kind":{"type":"string","enum":["kitty","tom"]}}},
+			{"type":"object","properties":{"kind":{"type":"string","enum":["kitty","tom","Cat"]}}},
 			{"allOf":[{"type":"object","properties":{"kind":{"type":"string"}}}],
 				"properties":{"kind":{"type":"string","enum":["Dog"]}}},
 			{"properties":{"kind":{"enum":["moo"]}}},{}]}`,
+		`{oneOf: [{` + ref + `a~1b"}], discriminator: {propertyName: kind}}`: `{"oneOf":[
+			{"properties":{"kind":{"type":"string","enum":["a/b"]}}}]}`,
+		`{allOf: [{` + ref + `Cat"}], discriminator: {propertyName: kind}}`: `
+			{"allOf":[{"type":"object","properties":{"kind":{"type":"string"}}}]}`,
 		`{type: string, enum: [1, 1.10, true, a, null], default: 2}`: `
 			{"type":"string","enum":["1","1.10","true","a"],"default":"2"}`,
 		`{type: integer, enum: ["1", "2"], default: ""}`:          `{"type":"integer","enum":[1,2]}`,

@@ -3,6 +3,7 @@ package openapitool
 import (
 	"encoding/json"
 	"maps"
+	"net/url"
 	"reflect"
 	"slices"
 	"strconv"
@@ -69,8 +70,9 @@ func (w *writer) write(v any, depth int) map[string]any {
 			for _, one := range of {
 				each = append(each, w.write(one, depth+1))
 			}
-			out[name] = each
-			w.discriminate(s["discriminator"], of, each)
+			if out[name] = each; name != "allOf" { // whose parts all hold
+				w.discriminate(s["discriminator"], of, each)
+			}
 		}
 	}
 	if items, there := s["items"]; there {
@@ -271,7 +273,8 @@ func setTypes(out map[string]any, types []string) {
 	}
 }
 
-// discriminate gives each alternative the values of the property that distinguishes it.
+// discriminate gives each alternative the values of the property that distinguishes it: those that are mapped to it,
+// and its own name.
 func (w *writer) discriminate(discriminator any, of, each []any) {
 	d := w.object(discriminator)
 	name, mapping := text(d["propertyName"]), w.object(d["mapping"])
@@ -281,14 +284,19 @@ func (w *writer) discriminate(discriminator any, of, each []any) {
 		if name == "" || ref == "" || !w.room(len(mapping)) || !w.step(len(mapping)) {
 			continue
 		}
+		own := ref[strings.LastIndexByte(ref, '/')+1:]
+		if plain, err := url.PathUnescape(own); err == nil {
+			own = plain
+		}
+		own = strings.NewReplacer("~1", "/", "~0", "~").Replace(own)
 		var values []any
 		for _, value := range slices.Sorted(maps.Keys(mapping)) {
-			if to := text(mapping[value]); to == ref || strings.HasSuffix(ref, "/"+to) {
+			if to := text(mapping[value]); to == ref || to == own {
 				values = append(values, value)
 			}
 		}
-		if len(values) == 0 {
-			values = []any{ref[strings.LastIndexByte(ref, '/')+1:]}
+		if mapping[own] == nil {
+			values = append(values, own)
 		}
 		into := each[i].(map[string]any)
 		properties, _ := into["properties"].(map[string]any)
