@@ -3,6 +3,7 @@ package openapitool
 import (
 	"encoding/json"
 	"maps"
+	"math"
 	"net/url"
 	"reflect"
 	"slices"
@@ -209,7 +210,8 @@ func (w *writer) copy(name string, v any, out map[string]any) {
 			delete(out, "type")
 		}
 	case "default":
-		if v, _ = typed(v, types); v == nil {
+		var ok bool
+		if v, ok = typed(v, types); !ok {
 			return
 		}
 	}
@@ -238,7 +240,7 @@ func typed(v any, types any) (_ any, ok bool) {
 	}
 	has := func(name string) bool { return slices.Contains(list, name) }
 	switch {
-	case len(list) == 0, has(is), is == "number" && has("integer"):
+	case len(list) == 0, has(is), is == "number" && has("integer") && isWhole(written):
 		return v, true
 	case written == "":
 		return nil, false
@@ -248,9 +250,17 @@ func typed(v any, types any) (_ any, ok bool) {
 		return written == "true", true
 	case has("number") || has("integer"):
 		var n json.Number
-		return n, json.Unmarshal([]byte(written), &n) == nil
+		if json.Unmarshal([]byte(written), &n) != nil || n == "" {
+			return nil, false
+		}
+		return n, has("number") || isWhole(written)
 	}
 	return nil, false
+}
+
+func isWhole(number string) bool {
+	n, err := strconv.ParseFloat(number, 64)
+	return err == nil && n == math.Trunc(n)
 }
 
 // beside copies what stands beside a reference to s.
