@@ -44,8 +44,10 @@ func TestTheSizeOfToolsIsLimitedWhateverTheDocument(t *testing.T) {
 		"what is required of nothing": with(`{"required":[` + repeated(1_000, `"p@"`) + `]}`),
 		"what only the server says":   with(`{"properties":{` + repeated(1_000, `"p@":{"readOnly":true}`) + `}}`),
 		"a property with a long name": with(`{"properties":{"` + long + `":{}}}`),
-		"a place that is long":        operated(400, parameters("body", long[:1_000]), home, `"schemas":{}`),
-		"parameters with long names":  operated(400, parameters(long[:1_500]+"@", "query"), home, `"schemas":{}`),
+		"properties of a long kind": operated(10, strings.Replace(properties, "application/json", "multipart/form-data", 1),
+			home, `"schemas":{"B":{"contentMediaType":"`+strings.ToUpper(long)+`/x"}}`),
+		"a place that is long":       operated(400, parameters("body", long[:1_000]), home, `"schemas":{}`),
+		"parameters with long names": operated(400, parameters(long[:1_500]+"@", "query"), home, `"schemas":{}`),
 		"a body of a long kind": operated(400, `{"requestBody":{"content":{"a/`+long+`+json":{}}}}`, home,
 			`"schemas":{}`),
 		"an operation with a long name": operated(400, `{"operationId":"`+strings.Repeat("-.", 500_000)+`"}`, home,
@@ -159,6 +161,17 @@ func TestTooLargeDocumentsAreRefused(t *testing.T) {
 			assert.Contains(t, err.Error(), c.says)
 		})
 	}
+}
+
+// The parts of a property are looked at for whether it is read-only: each of them is a step.
+func TestThePartsOfAPropertyAreCounted(t *testing.T) {
+	const parts = 30_000
+	raw := operated(1, `{"requestBody":{"content":{"application/json":{"schema":{"properties":{`+
+		repeated(10, `"p@":{"$ref":"#/components/schemas/B"}`)+`}}}}}}`, `{"url":"https://x"}`,
+		`"schemas":{"B":{"allOf":[`+repeated(parts, `{}`)+`]}}`)
+	steps, _, err := openapitool.Work(t.Context(), raw)
+	require.NoError(t, err)
+	assert.Greater(t, steps, parts)
 }
 
 // The work of a document is limited in steps: a document of some kilobytes may ask for any number of them.

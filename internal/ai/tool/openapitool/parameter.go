@@ -119,6 +119,9 @@ const (
 
 // rank is which kind of body a media type is.
 func rank(kind string) int {
+	if len(kind) > maxKind {
+		return binary
+	}
 	media, _, err := mime.ParseMediaType(kind)
 	if err != nil {
 		media = strings.ToLower(strings.TrimSpace(kind))

@@ -116,7 +116,7 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 		p := w.schema(of[name])
 		own, _ := of[name].(map[string]any)
 		switch {
-		case own["readOnly"] == true, isReadOnly(p):
+		case own["readOnly"] == true, w.isReadOnly(p):
 			w.readOnly[name] = true
 		case w.withoutFiles && w.isFile(p):
 			file = name
@@ -149,11 +149,19 @@ func (w *writer) properties(s, out map[string]any, depth int) bool {
 }
 
 // isReadOnly reports whether only the server sends a property: it is that, or what it extends.
-func isReadOnly(s map[string]any) bool {
-	return s["readOnly"] == true || slices.ContainsFunc(list(s["allOf"]), func(one any) bool {
-		part, _ := one.(map[string]any)
-		return part["readOnly"] == true
-	})
+func (w *writer) isReadOnly(s map[string]any) bool {
+	if s["readOnly"] == true {
+		return true
+	}
+	for _, one := range list(s["allOf"]) {
+		if part, _ := one.(map[string]any); part["readOnly"] == true {
+			return true
+		}
+		if !w.step(1) || !w.room(0) {
+			break
+		}
+	}
+	return false
 }
 
 // isFile reports whether a property of a form is a file, or a list of files.
