@@ -64,6 +64,18 @@ func TestADocumentNeedsNoServerWhereItsOperationsHaveTheirs(t *testing.T) {
 	assert.Contains(t, found[1].Problem, "base_url is required")
 }
 
+// A fault of the document is not blamed on its first operation.
+func TestAFaultOfTheDocumentIsItsOwn(t *testing.T) {
+	found, err := discover(t, "openapi: 3.1.0\nservers: [{$ref: servers.yaml}]\n"+
+		"paths: {/a: {servers: [{url: 'https://a'}], get: {}}, /b: {get: {}}}\n")
+	require.NoError(t, err)
+	require.Len(t, found, 2)
+	assert.Empty(t, found[0].Problem)
+	assert.Contains(t, found[1].Problem, `"servers.yaml", which is not in it: put its files into one first`)
+	_, err = discover(t, "openapi: 3.1.0\npaths: {$ref: paths.yaml}\n")
+	require.ErrorContains(t, err, `"paths.yaml", which is not in it: put its files into one first`)
+}
+
 // A document may have any number of paths of which a part is chosen; the whole is not read.
 func TestAPartOfThousandsOfPathsIsImported(t *testing.T) {
 	raw := []byte(`{"openapi":"3.0.0","servers":[{"url":"https://x"}],"paths":{` + repeated(25_000,

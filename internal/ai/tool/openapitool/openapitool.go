@@ -82,9 +82,12 @@ type listed struct {
 const maxOperations = 50_000
 
 // operations lists the operations of a document, in the order of their paths. A broken path stands for its own. It
-// returns a [tool.Error] where there are too many, and once the context has ended.
+// returns a [tool.Error] where they are elsewhere or too many, and once the context has ended.
 func (d *document) operations() (all []listed, err error) {
 	paths := d.object(d.root["paths"])
+	if fault := d.cleared(); fault != nil {
+		return nil, fault
+	}
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		if err := d.ended(); err != nil {
 			return nil, err

@@ -16,7 +16,11 @@ func baseOf(e tool.Endpoint, d *document, level map[string]any) (string, error) 
 	at := e.BaseURL
 	if at == "" {
 		var ok bool
-		if at, ok = d.server(e, level); !ok {
+		at, ok = d.server(e, level)
+		if fault := d.cleared(); fault != nil {
+			return "", fault
+		}
+		if !ok {
 			return "", tool.Fail("the document's server is no URL")
 		}
 	}
