@@ -34,7 +34,7 @@ func resultOf(kind string, body []byte) tool.Result {
 	if found := inKind.FindStringSubmatch(kind); found != nil {
 		named = found[1]
 	}
-	if text, ok := Decode(media, named, body); ok {
+	if text, ok := Decode(media, named, body, tool.MaxResult); ok {
 		return tool.TextResult(text)
 	}
 	return tool.Result{Files: []tool.File{{ContentType: media, Data: body}}}
@@ -47,10 +47,10 @@ var (
 )
 
 // Decode is a body as text: by its byte order mark, as UTF-8, by the charset that the server or the text itself names,
-// or as it looks like. ok is false for anything else.
-func Decode(media, named string, body []byte) (text string, ok bool) {
+// or as it looks like. ok is false for anything else. A text of more than most bytes is cut behind that limit.
+func Decode(media, named string, body []byte, most int64) (text string, ok bool) {
 	if e := marked(body); e != nil {
-		return decoded(e, body)
+		return decoded(e, body, most)
 	}
 	if utf8.Valid(body) && !bytes.ContainsRune(body, 0) && !strings.HasPrefix(strings.ToLower(named), "iso-2022") {
 		return string(body), true
@@ -72,16 +72,16 @@ func Decode(media, named string, body []byte) (text string, ok bool) {
 	case e == nil || name == "utf-8" || name == "replacement":
 		e = guess(body)
 	}
-	return decoded(e, body)
+	return decoded(e, body, most)
 }
 
 // declared is the charset that a text of HTML or XML declares.
 var declared = regexp.MustCompile(
 	`(?i)^[^\x00]*?(?:<\?xml[^>]*?encoding|<meta[^>]*?charset)\s*=\s*["']?([a-z0-9_:.-]{1,40})`)
 
-// decoded is a body as text, of which it makes little more than a result may have: a byte may become three.
-func decoded(e encoding.Encoding, body []byte) (string, bool) {
-	text, err := io.ReadAll(io.LimitReader(e.NewDecoder().Reader(bytes.NewReader(body)), tool.MaxResult+1))
+// decoded is a body as text, of which it makes little more than most bytes: a byte may become three.
+func decoded(e encoding.Encoding, body []byte, most int64) (string, bool) {
+	text, err := io.ReadAll(io.LimitReader(e.NewDecoder().Reader(bytes.NewReader(body)), most+1))
 	return strings.ToValidUTF8(string(text), "\uFFFD"), err == nil && !bytes.ContainsRune(text, 0)
 }
 

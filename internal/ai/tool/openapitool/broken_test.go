@@ -257,4 +257,11 @@ func TestADocumentIsReadInItsEncoding(t *testing.T) {
 	} {
 		assert.Equal(t, "café", only(t, raw, "").Description, name)
 	}
+	latin1 := func(bytes int) []byte {
+		return []byte(strings.ReplaceAll(strings.Replace(plain, "{", `{"x":"`+strings.Repeat("x", bytes)+`",`, 1),
+			"é", "\xe9"))
+	}
+	assert.Equal(t, "café", only(t, latin1(22<<20), "").Description, "a document may be larger than an answer")
+	_, err := discover(t, strings.ReplaceAll(string(latin1(17<<20)), "x", "\xe9"))
+	require.EqualError(t, err, "the document is over 32 MiB", "a character may have more bytes than in the document")
 }

@@ -31,6 +31,8 @@ const (
 	maxHops       = 16 // of references to references
 )
 
+var errLarge = tool.Fail("the document is over %d MiB", tool.MaxDocument>>20)
+
 // document is an OpenAPI document as JSON values, parts of which may be shared.
 type document struct {
 	ctx  context.Context //nolint:containedctx // of the one call that reads it
@@ -46,8 +48,11 @@ type document struct {
 func read(ctx context.Context, raw []byte) (*document, error) {
 	raw = bytes.TrimPrefix(raw, []byte("\ufeff"))
 	if !utf8.Valid(raw) || bytes.IndexByte(raw, 0) >= 0 {
-		if text, ok := httptool.Decode("text/plain", "", raw); ok {
+		if text, ok := httptool.Decode("text/plain", "", raw, tool.MaxDocument); ok {
 			raw = []byte(text)
+		}
+		if len(raw) > tool.MaxDocument {
+			return nil, errLarge
 		}
 	}
 	if bytes.HasPrefix(bytes.TrimSpace(raw), []byte("<")) {

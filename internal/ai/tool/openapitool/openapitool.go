@@ -42,7 +42,7 @@ func (k *Kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition
 		}
 	}
 	if len(raw) > tool.MaxDocument {
-		return nil, tool.Fail("the document is over %d MiB", tool.MaxDocument>>20)
+		return nil, errLarge
 	}
 	d, err := read(ctx, raw)
 	if err != nil {
