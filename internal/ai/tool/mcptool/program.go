@@ -152,15 +152,25 @@ func (e *ends) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String is the text in valid UTF-8, without addresses.
+// String is the text in valid UTF-8, without addresses. Where it was cut, a part of an address or of a credential could
+// not be known as such: the lines there are left out, else the words.
 func (e *ends) String() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	between := ""
+	text := string(e.begins) + string(e.last)
 	if e.cut {
-		between = "…"
+		begins, last := strings.TrimSpace(string(e.begins)), strings.TrimSpace(string(e.last))+" "
+		text = begins[:1+parting(begins, strings.LastIndexAny)] + "…" + last[parting(last, strings.IndexAny):]
 	}
-	return withoutAddresses(strings.TrimSpace(strings.ToValidUTF8(string(e.begins)+between+string(e.last), "\uFFFD")))
+	return withoutAddresses(strings.TrimSpace(strings.ToValidUTF8(text, "\uFFFD")))
+}
+
+// parting is where a text has the end of a line, else white space; -1: nowhere.
+func parting(text string, at func(s, chars string) int) int {
+	if n := at(text, "\n"); n >= 0 {
+		return n
+	}
+	return at(text, " \t\f\r")
 }
 
 // environ is the environment of a server program: where to find programs and its home folder, and no secrets.
