@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"sync/atomic"
 	"time"
 
 	"agentplatform/internal/ai/tool"
@@ -27,6 +28,7 @@ type program struct {
 	drained chan struct{}  // closed once all that it wrote is read
 	other   ends           // its stderr, and lines of its stdout besides messages
 	ended   chan struct{}  // closed once it has ended
+	split   atomic.Bool    // a message of it was over several lines
 	once    sync.Once
 }
 
@@ -107,7 +109,9 @@ func (p *program) failure(err error, late bool) error {
 		within(p.drained, closeTime)
 		what = fmt.Sprintf("the server's program has ended (%s)", p.command.ProcessState)
 	}
-	if last := p.other.String(); last != "" {
+	if p.split.Load() {
+		what += ": it wrote a message over several lines, and a message must be one line"
+	} else if last := p.other.String(); last != "" {
 		what += ": " + last
 	}
 	return tool.Fail("%s", what)
@@ -115,6 +119,9 @@ func (p *program) failure(err error, late bool) error {
 
 // read passes a program's messages on, which are lines. Many programs write lines of a log between them.
 func (p *program) read(out io.Reader, messages *io.PipeWriter) {
+// partOfMessage matches a line by which a message over several is known.
+var partOfMessage = regexp.MustCompile(`^\s*\{?\s*"jsonrpc"\s*:`)
+
 	defer close(p.drained)
 	for lines := bufio.NewReader(out); ; {
 		line, err := lines.ReadBytes('\n')
@@ -124,6 +131,7 @@ func (p *program) read(out io.Reader, messages *io.PipeWriter) {
 		} else {
 			_, _ = p.other.Write(line)
 		}
+			p.split.CompareAndSwap(false, err == nil && partOfMessage.Match(line))
 		if err != nil {
 			_ = messages.CloseWithError(err)
 			return

@@ -42,3 +42,25 @@ func TestNoPartOfAWordIsLeftWhereAProgramsWordsAreCut(t *testing.T) {
 		})
 	}
 }
+
+// A message needs no end of its line where the program ends. One in several lines is none, and the failure says so.
+func TestAMessageOfAProgramIsALine(t *testing.T) {
+	result := `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`
+	begin := `read line; printf '{"jsonrpc":"2.0","id":1,"result":%s}\n' "$0"; read line; read line; `
+	k := &mcptool.Kind{Client: http.DefaultClient}
+	found, err := k.Discover(t.Context(), scriptOf(begin+`printf '{"jsonrpc":"2.0","id":2,"result":%s}' "$1"`, result,
+		tools(`{"type":"object"}`)))
+	require.NoError(t, err)
+	assert.Len(t, found, 1)
+
+	for _, indented := range []string{
+		"{\n  \"jsonrpc\": \"2.0\",\n  \"id\": 2,\n  \"result\": \"word\"\n}",
+		"{ \"jsonrpc\": \"2.0\",\r\n  \"id\": 2, \"result\": \"word\" }",
+		"{\"jsonrpc\":\"2.0\",\"id\":2,\"result\":{\n}}",
+		"{\n\t\"id\": 2,\n\t\"result\": \"word\",\n\t\"jsonrpc\": \"2.0\"\n}",
+	} {
+		_, err = k.Discover(t.Context(), scriptOf(begin+`printf '%s\n' "$1"; exit 3`, result, indented))
+		require.EqualError(t, err, "the server's program has ended (exit status 3): "+
+			"it wrote a message over several lines, and a message must be one line")
+	}
+}
