@@ -12,8 +12,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"syscall"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"agentplatform/internal/ai/tool"
@@ -27,8 +27,8 @@ type program struct {
 	answers *io.PipeReader // its messages
 	drained chan struct{}  // closed once all that it wrote is read
 	other   ends           // its stderr, and lines of its stdout besides messages
-	ended   chan struct{}  // closed once it has ended
 	split   atomic.Bool    // a message of it was over several lines
+	ended   chan struct{}  // closed once it has ended
 	once    sync.Once
 }
 
@@ -100,8 +100,9 @@ func within(end <-chan struct{}, while time.Duration) bool {
 
 // failure is what is known of a program that failed: how it ended, and what it wrote besides messages.
 func (p *program) failure(err error, late bool) error {
-	what := "the server's program wrote what is not MCP: " + err.Error()
-	broke := regexp.MustCompile("EOF|pipe|closed").MatchString(err.Error()) // the library wraps no error of the pipe
+	text := err.Error() // the library wraps no error of the pipe, and quotes messages
+	broke := strings.Contains(text, "EOF") || strings.Contains(text, "pipe") || strings.Contains(text, "closed")
+	what := "the server's program wrote what is not MCP: " + tool.Clip(withoutAddresses(text), halfText)
 	switch {
 	case late:
 		what = "the server did not answer in time"
@@ -117,11 +118,11 @@ func (p *program) failure(err error, late bool) error {
 	return tool.Fail("%s", what)
 }
 
-// read passes a program's messages on, which are lines. Many programs write lines of a log between them.
-func (p *program) read(out io.Reader, messages *io.PipeWriter) {
 // partOfMessage matches a line by which a message over several is known.
 var partOfMessage = regexp.MustCompile(`^\s*\{?\s*"jsonrpc"\s*:`)
 
+// read passes a program's messages on, which are lines. Many programs write lines of a log between them.
+func (p *program) read(out io.Reader, messages *io.PipeWriter) {
 	defer close(p.drained)
 	for lines := bufio.NewReader(out); ; {
 		line, err := lines.ReadBytes('\n')
@@ -129,9 +130,9 @@ var partOfMessage = regexp.MustCompile(`^\s*\{?\s*"jsonrpc"\s*:`)
 		if json.Valid(line) && bytes.Contains(line, []byte(`"jsonrpc"`)) {
 			_, _ = messages.Write(line) // it fails where nobody reads them any more
 		} else {
+			p.split.CompareAndSwap(false, err == nil && partOfMessage.Match(line))
 			_, _ = p.other.Write(line)
 		}
-			p.split.CompareAndSwap(false, err == nil && partOfMessage.Match(line))
 		if err != nil {
 			_ = messages.CloseWithError(err)
 			return

@@ -43,6 +43,15 @@ func TestNoPartOfAWordIsLeftWhereAProgramsWordsAreCut(t *testing.T) {
 	}
 }
 
+// The library quotes what a program writes: of that, too, a failure shows little, and no address.
+func TestAMessageOfAProgramIsNotQuotedWhole(t *testing.T) {
+	_, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), scriptOf(
+		`read line; printf '{"jsonrpc":"http://user:hunter2@host/%s"}\n' $(head -c 300000 /dev/zero | tr '\0' x); sleep 60`))
+	require.ErrorContains(t, err, "the server's program wrote what is not MCP: ")
+	assert.NotContains(t, err.Error(), "hunter2")
+	assert.LessOrEqual(t, len(err.Error()), 2*tool.EnoughText)
+}
+
 // A message needs no end of its line where the program ends. One in several lines is none, and the failure says so.
 func TestAMessageOfAProgramIsALine(t *testing.T) {
 	result := `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`
