@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -193,4 +194,32 @@ func FuzzMessage(f *testing.F) {
 			require.ErrorAs(t, err, &q)
 		}
 	})
+}
+
+// Who has sent a result that cannot be read is there: the call's time is not spent on asking.
+func TestNobodyIsAskedWhetherHeIsThereWhoHasAnswered(t *testing.T) {
+	for _, result := range []string{
+		`{"content":[{"type":"text","text":5}]}`, `{"content":[{"type":"video","data":"AAAA"}]}`,
+		`{"content":[{"type":"image","mimeType":"a/b","data":"no base64"}]}`,
+	} {
+		t.Run(result, func(t *testing.T) {
+			var pings atomic.Int64
+			address, asked := scripted(t, map[string]func(json.RawMessage) string{
+				"tools/call": always(result),
+				"ping": func(json.RawMessage) string {
+					pings.Add(1)
+					return `{}`
+				},
+			})
+			s := (&mcptool.Kind{Client: http.DefaultClient}).Session(tool.Endpoint{URL: address})
+			defer s.End()
+			for n := range 3 {
+				_, err := ask(t.Context(), s, "act")
+				var failure *tool.Error
+				require.ErrorAs(t, err, &failure)
+				assert.Equal(t, int64(3+n), asked.Load(), "it is the same session")
+			}
+			assert.Zero(t, pings.Load())
+		})
+	}
 }

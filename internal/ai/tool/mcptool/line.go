@@ -133,7 +133,7 @@ func (k *Kind) dial(ctx context.Context, e tool.Endpoint) (*line, error) {
 		way way
 		may bool
 	}{
-		{newest, errors.As(err, &word) && word.Message != rejected && !errors.Is(err, mcp.ErrConnectionClosed)},
+		{newest, errors.As(err, &word) && word.Message != rejected},
 		{older, h.older()},
 	} {
 		if err == nil || !other.may || ctx.Err() != nil {
@@ -371,7 +371,7 @@ func (l *line) failure(ctx context.Context, err error, h *exchange) error {
 	h.mu.Unlock()
 	var word *jsonrpc.Error
 	var known *tool.Error
-	answered := errors.As(err, &word) && word.Message != rejected && !errors.Is(err, mcp.ErrConnectionClosed)
+	answered := errors.As(err, &word) && word.Message != rejected
 	switch _, network := egress.Plain(err); {
 	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return ctx.Err()

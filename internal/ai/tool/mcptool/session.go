@@ -160,7 +160,14 @@ func (l *line) lives(ctx context.Context) bool {
 	defer cancel()
 	var word *jsonrpc.Error
 	_, err := guarded(func() (bool, error) { return true, l.Ping(ctx, nil) })
-	return err == nil || errors.As(err, &word) && word.Message != rejected && !errors.Is(err, mcp.ErrConnectionClosed)
+	return err == nil || errors.As(err, &word) && word.Message != rejected
+}
+
+// open reports whether the library still has a connection, without a message: it gives this one up where it has.
+func (l *line) open() bool {
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	return errors.Is(l.NotifyProgress(over, &mcp.ProgressNotificationParams{}), context.Canceled)
 }
 
 // act makes a call and gives the line back. missing is set where the server did not know the session: it did
@@ -226,9 +233,5 @@ func (l *line) broken(ctx context.Context, err error, h *exchange) bool {
 	}
 	var word *jsonrpc.Error
 	var known *tool.Error
-	if ctx.Err() != nil || errors.As(err, &known) ||
-		errors.As(err, &word) && !errors.Is(err, mcp.ErrConnectionClosed) {
-		return false
-	}
-	return !l.lives(ctx) // a result that cannot be read leaves the line as it is
+	return ctx.Err() == nil && !errors.As(err, &known) && !errors.As(err, &word) && !l.open()
 }
