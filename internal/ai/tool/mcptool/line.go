@@ -39,7 +39,8 @@ type line struct {
 	cut  context.CancelFunc
 	once sync.Once
 
-	silent atomic.Bool // a call had no answer in its time
+	silent   atomic.Bool // a call had no answer in its time
+	unlisted atomic.Bool // the library knows no schema by which an argument is a header, too
 
 	pool    *pool // its lock guards what follows
 	busy    int   // calls at work
@@ -141,11 +142,9 @@ func (k *Kind) dial(ctx context.Context, e tool.Endpoint) (*line, error) {
 		}
 		trying, cancel := context.WithTimeout(ctx, pingTime)
 		failed := l.connect(trying, k.Client, e, &exchange{}, other.way)
-		if failed == nil && l.program == nil && other.way == newest { // from then on, the library adds headers to calls
-			_, _ = guarded(func() ([]tool.Definition, error) { return l.tools(trying) })
-		}
 		cancel()
 		if failed == nil {
+			l.unlisted.Store(l.program == nil && other.way == newest)
 			return l, nil
 		}
 	}

@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -54,7 +55,7 @@ func (s *session) Call(ctx context.Context, d tool.Definition, i tool.Invocation
 			return tool.Result{}, err
 		}
 		afresh = afresh || had
-		result, missing, err := l.act(ctx, b.Name, i)
+		result, missing, err := l.act(ctx, b.Name, d, i)
 		if missing && !again { // the server has not begun the call
 			afresh = true
 			continue
@@ -172,12 +173,19 @@ func (l *line) open() bool {
 
 // act makes a call and gives the line back. missing is set where the server did not know the session: it did
 // nothing.
-func (l *line) act(ctx context.Context, name string, i tool.Invocation) (result tool.Result, missing bool, err error) {
+func (l *line) act(
+	ctx context.Context, name string, d tool.Definition, i tool.Invocation,
+) (result tool.Result, missing bool, err error) {
 	var h exchange
 	broke := true
 	defer func() { l.pool.rest(l, broke) }() // also if it panics
 	q := l.asks.begin(i)
 	defer func() { l.asks.end(q, ctx.Err() != nil) }()
+	if bytes.Contains(d.Parameters, []byte(`"x-mcp-header"`)) && l.unlisted.Load() {
+		l.bounds.more(false) // the list has a limit of its own
+		_, err := guarded(func() ([]tool.Definition, error) { return l.tools(ctx) })
+		l.unlisted.Store(err != nil)
+	}
 	answer, err := guarded(func() (*mcp.CallToolResult, error) {
 		return l.rounds(context.WithValue(ctx, exchangeKey{}, &h), q, &mcp.CallToolParams{
 			Meta: mcp.Meta{"idempotencyKey": i.IdempotencyKey}, Name: name, Arguments: i.Arguments,

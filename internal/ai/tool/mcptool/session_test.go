@@ -8,6 +8,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -356,36 +358,77 @@ func TestAServerOfTheOlderTransport(t *testing.T) {
 	}
 }
 
-// A server may speak only the newest version of the protocol, which has no sessions, and wants some arguments as
-// headers, too.
-func TestAServerOfTheNewestVersionAlone(t *testing.T) {
-	s := mcp.NewServer(&mcp.Implementation{Name: "new", Version: "1"}, nil)
-	s.AddTool(&mcp.Tool{Name: "say", InputSchema: json.RawMessage(`{"type":"object","properties":{` +
-		`"region":{"type":"string","x-mcp-header":"Region"}}}`)},
-		func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-			return text("hello " + string(r.Params.Arguments)), nil
-		})
-	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
-		&mcp.StreamableHTTPOptions{Stateless: true})
+// newestAlone is a server of the newest version alone. lists is how often its tools have been listed.
+func newestAlone(t *testing.T, handler http.Handler) (address string, lists *atomic.Int64) {
+	t.Helper()
+	lists = &atomic.Int64{}
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if strings.Contains(string(body), `"initialize"`) {
+		switch {
+		case strings.Contains(string(body), `"initialize"`):
 			http.Error(w, `{"jsonrpc":"2.0","id":1,"error":{"code":-32022,"message":"unsupported protocol version"}}`,
 				http.StatusBadRequest)
 			return
+		case strings.Contains(string(body), `"tools/list"`):
+			lists.Add(1)
 		}
 		r.Body = io.NopCloser(strings.NewReader(string(body)))
 		handler.ServeHTTP(w, r)
 	}))
-	defer web.Close()
-	defer web.CloseClientConnections()
-	session := (&mcptool.Kind{Client: http.DefaultClient}).Session(tool.Endpoint{URL: web.URL})
-	defer session.End()
-	got, err := ask(t.Context(), session, "say", resumed, func(i *tool.Invocation) {
-		i.Arguments = json.RawMessage(`{"region":"Ås"}`)
+	t.Cleanup(func() {
+		web.CloseClientConnections()
+		web.Close()
 	})
+	return web.URL, lists
+}
+
+// A server may speak only the newest version of the protocol, which has no sessions. It may want some arguments as
+// headers, too: its tools are listed for that, once, where the tool has such an argument.
+func TestAServerOfTheNewestVersionAlone(t *testing.T) {
+	const schema = `{"type":"object","properties":{"region":{"type":"string","x-mcp-header":"Region"}}}`
+	s := mcp.NewServer(&mcp.Implementation{Name: "new", Version: "1"}, nil)
+	for name, takes := range map[string]string{"say": schema, "plain": `{"type":"object"}`} {
+		s.AddTool(&mcp.Tool{Name: name, InputSchema: json.RawMessage(takes)},
+			func(_ context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				return text("hello " + string(r.Params.Arguments)), nil
+			})
+	}
+	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s },
+		&mcp.StreamableHTTPOptions{Stateless: true})
+	address, lists := newestAlone(t, handler)
+	session := (&mcptool.Kind{Client: http.DefaultClient}).Session(tool.Endpoint{URL: address})
+	defer session.End()
+	for _, c := range []struct {
+		name, schema string
+		lists        int64 // so far
+	}{{"plain", `{"type":"object"}`, 0}, {"say", schema, 1}, {"say", schema, 1}} {
+		got, err := session.Call(t.Context(),
+			tool.Definition{Binding: json.RawMessage(`{"name":"` + c.name + `"}`), Spec: tool.Spec{
+				Parameters: json.RawMessage(c.schema)}},
+			tool.Invocation{Arguments: json.RawMessage(`{"region":"Ås"}`), Resumed: true})
+		require.NoError(t, err)
+		assert.Equal(t, `hello {"region":"Ås"}`, got.Text)
+		assert.Equal(t, c.lists, lists.Load())
+	}
+}
+
+// What is listed for a call leaves it its own limit.
+func TestAListThatACallNeedsIsNotPartOfItsResult(t *testing.T) {
+	const schema = `{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}`
+	large := strings.Repeat("x", 11<<20)
+	address, _ := scripted(t, map[string]func(json.RawMessage) string{
+		"server/discover": always(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`),
+		"tools/list":      always(`{"tools":[{"name":"act","description":"` + large + `","inputSchema":` + schema + `}]}`),
+		"tools/call":      always(`{"resultType":"complete","content":[{"type":"text","text":"` + large + `"}]}`),
+	})
+	to, err := url.Parse(address)
 	require.NoError(t, err)
-	assert.Equal(t, `hello {"region":"Ås"}`, got)
+	address, _ = newestAlone(t, httputil.NewSingleHostReverseProxy(to))
+	got, err := (&mcptool.Kind{Client: http.DefaultClient}).Call(t.Context(), tool.Endpoint{URL: address},
+		tool.Definition{Binding: json.RawMessage(`{"name":"act"}`), Spec: tool.Spec{Parameters: json.RawMessage(schema)}},
+		tool.Invocation{Arguments: json.RawMessage(`{"a":"b"}`)})
+	require.NoError(t, err)
+	assert.Len(t, got.Text, len(large))
 }
 
 // A server of the older transport may not lead its client to another server.
