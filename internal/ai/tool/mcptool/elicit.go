@@ -120,6 +120,10 @@ func (q *inquiry) answer(p *mcp.ElicitParams) *mcp.ElicitResult {
 	form, id := formOf(p), idOf(p)
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if len(form.names) > maxForm {
+		q.fault = cmp.Or(q.fault, tool.Fail("the server asks its user for over %d fields", maxForm))
+		return &mcp.ElicitResult{Action: cancels}
+	}
 	fault := ""
 	for i := 0; i < len(q.answers); {
 		if q.answers[i].Question != id {
@@ -158,7 +162,7 @@ type form struct {
 	raw     json.RawMessage
 	names   []string // the required ones first
 	fields  map[string]field
-	must    []string
+	must    map[string]bool
 }
 
 type field struct {
@@ -187,14 +191,17 @@ func formOf(p *mcp.ElicitParams) form {
 		Required   []string         `json:"required"`
 	}
 	_ = json.Unmarshal(f.raw, &s) // what cannot be read has no fields
-	f.fields, f.must = s.Properties, s.Required
+	f.fields, f.must = s.Properties, make(map[string]bool, len(s.Required))
+	for _, name := range s.Required {
+		f.must[name] = true
+	}
 	f.names = slices.Sorted(maps.Keys(s.Properties))
 	slices.SortStableFunc(f.names, func(a, b string) int { return f.rank(a) - f.rank(b) })
 	return f
 }
 
 func (f form) rank(name string) int {
-	if slices.Contains(f.must, name) {
+	if f.must[name] {
 		return 0
 	}
 	return 1
@@ -224,8 +231,9 @@ const (
 	cancels  = "cancel"
 )
 
-// Limits of a question: the fields that it explains, and its text in bytes.
+// Limits of a form's fields, of those that its question explains, and of the question's text in bytes.
 const (
+	maxForm   = 200
 	maxFields = 30
 	maxText   = 7 << 10
 )

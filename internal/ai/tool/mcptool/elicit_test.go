@@ -254,3 +254,25 @@ func TestAQuestionIsBounded(t *testing.T) {
 		})
 	}
 }
+
+// A form with too many fields is refused in clear words, at once.
+func TestAFormWithTooManyFieldsIsRefused(t *testing.T) {
+	for n, want := range map[int]string{200: "", 201: "over 200 fields", 32_000: "over 200 fields"} {
+		fields, required := make([]string, n), make([]string, n)
+		for i := range fields {
+			required[i] = fmt.Sprintf(`"f%d"`, i)
+			fields[i] = required[i] + `:{"type":"string"}`
+		}
+		s := (&mcptool.Kind{Client: http.DefaultClient}).Session(eliciting(t,
+			object(strings.Join(fields, `,`), strings.Join(required, `,`))))
+		_, err := ask(t.Context(), s, "ask")
+		s.End()
+		var q *tool.Question
+		if want == "" {
+			require.ErrorAs(t, err, &q)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+		require.NotErrorAs(t, err, &q)
+	}
+}
