@@ -238,6 +238,15 @@ const (
 	maxText   = 7 << 10
 )
 
+// written is a value as JSON.
+func written(value any) string {
+	var text strings.Builder
+	to := json.NewEncoder(&text)
+	to.SetEscapeHTML(false)
+	_ = to.Encode(value) // it was read from JSON
+	return strings.TrimSpace(text.String())
+}
+
 // question is the form as a human reads it. fault is what was wrong with an earlier answer.
 func (f form) question(id, fault string) *tool.Question {
 	q := &tool.Question{ID: id}
@@ -261,7 +270,7 @@ func (f form) question(id, fault string) *tool.Question {
 			text.WriteString(", may be left out")
 		}
 		if one.Default != nil {
-			text.WriteString(tool.Clip(fmt.Sprint(": ", one.Default), 100))
+			text.WriteString(": " + tool.Clip(written(one.Default), 100))
 		}
 		if len(shown) > 0 {
 			text.WriteString("; one of " + tool.Clip(strings.Join(shown, ", "), 500))

@@ -255,6 +255,27 @@ func TestAQuestionIsBounded(t *testing.T) {
 	}
 }
 
+// Defaults are shown as the JSON that an answer may have.
+func TestDefaultsAreShownAsTheyAreWritten(t *testing.T) {
+	for shown, field := range map[string]string{
+		`: 10000000)`:           `{"type":"integer","default":10000000}`,
+		`: ["a b","<c>"]; one`:  `{"type":"array","items":{"type":"string","enum":["a b","<c>"]},"default":["a b","<c>"]}`,
+		`may be left out: "x")`: `{"type":"string","default":"x"}`,
+		`left out: false; one`:  `{"type":"boolean","default":false}`,
+	} {
+		t.Run(shown, func(t *testing.T) {
+			questions, result := answered(t, eliciting(t, object(`"a":`+field+`,"b":{"type":"string"}`, `"b"`)), "b: x")
+			assert.Contains(t, questions[0].Text, shown)
+			var form struct{ Default json.RawMessage }
+			require.NoError(t, json.Unmarshal([]byte(field), &form))
+			_, result, _ = strings.Cut(result, " ")
+			var got map[string]json.RawMessage
+			require.NoError(t, json.Unmarshal([]byte(result), &got))
+			assert.JSONEq(t, string(form.Default), string(got["a"]))
+		})
+	}
+}
+
 // A form with too many fields is refused in clear words, at once.
 func TestAFormWithTooManyFieldsIsRefused(t *testing.T) {
 	for n, want := range map[int]string{200: "", 201: "over 200 fields", 32_000: "over 200 fields"} {
