@@ -3,9 +3,11 @@ package agent
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"agentplatform/internal/ai/model"
+	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/platform/strictjson"
 	"agentplatform/internal/store/citation"
 	"agentplatform/internal/store/record"
@@ -182,5 +184,32 @@ func (s *session) specs() []model.ToolSpec {
 	if s.Agent.Spec.CanAsk {
 		specs = append(specs, askUser)
 	}
+	clipDescriptions(specs)
 	return specs
+}
+
+// maxDescriptions bounds the descriptions of the tools in a request to a model, in bytes.
+const maxDescriptions = 256 << 10
+
+// clipDescriptions cuts the longest descriptions to the same length, where all together are too long.
+func clipDescriptions(specs []model.ToolSpec) {
+	var lengths []int
+	for _, one := range specs {
+		lengths = append(lengths, len(one.Description))
+	}
+	slices.Sort(lengths)
+	left := maxDescriptions
+	for i, length := range lengths {
+		share := left / (len(lengths) - i)
+		if length <= share {
+			left -= length
+			continue
+		}
+		for n, one := range specs { // all that are as long as this one
+			if len(one.Description) > share {
+				specs[n].Description = tool.Clip(one.Description, share-len("…"))
+			}
+		}
+		return
+	}
 }
