@@ -196,15 +196,15 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// Who has sent a result that cannot be read is there: the call's time is not spent on asking.
-func TestNobodyIsAskedWhetherHeIsThereWhoHasAnswered(t *testing.T) {
+// A server that has sent a result is there, though nobody can read it: the call's time is not spent on a ping.
+func TestAServerThatHasAnsweredGetsNoPing(t *testing.T) {
 	for _, result := range []string{
 		`{"content":[{"type":"text","text":5}]}`, `{"content":[{"type":"video","data":"AAAA"}]}`,
 		`{"content":[{"type":"image","mimeType":"a/b","data":"no base64"}]}`,
 	} {
 		t.Run(result, func(t *testing.T) {
 			var pings atomic.Int64
-			address, asked := scripted(t, map[string]func(json.RawMessage) string{
+			address, requests := scripted(t, map[string]func(json.RawMessage) string{
 				"tools/call": always(result),
 				"ping": func(json.RawMessage) string {
 					pings.Add(1)
@@ -217,7 +217,7 @@ func TestNobodyIsAskedWhetherHeIsThereWhoHasAnswered(t *testing.T) {
 				_, err := ask(t.Context(), s, "act")
 				var failure *tool.Error
 				require.ErrorAs(t, err, &failure)
-				assert.Equal(t, int64(3+n), asked.Load(), "it is the same session")
+				assert.Equal(t, int64(3+n), requests.Load(), "it is the same session")
 			}
 			assert.Zero(t, pings.Load())
 		})

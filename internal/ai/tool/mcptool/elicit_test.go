@@ -258,8 +258,9 @@ func TestAQuestionIsBounded(t *testing.T) {
 // Defaults are shown as the JSON that an answer may have.
 func TestDefaultsAreShownAsTheyAreWritten(t *testing.T) {
 	for shown, field := range map[string]string{
-		`: 10000000)`:           `{"type":"integer","default":10000000}`,
-		`: ["a b","<c>"]; one`:  `{"type":"array","items":{"type":"string","enum":["a b","<c>"]},"default":["a b","<c>"]}`,
+		`: 10000000)`: `{"type":"integer","default":10000000}`,
+		`: ["a b","<c>"]; one`: `{"type":"array","items":{"type":"string","enum":["a b","<c>"]},` +
+			`"default":["a b","<c>"]}`,
 		`may be left out: "x")`: `{"type":"string","default":"x"}`,
 		`left out: false; one`:  `{"type":"boolean","default":false}`,
 	} {
@@ -276,7 +277,7 @@ func TestDefaultsAreShownAsTheyAreWritten(t *testing.T) {
 	}
 }
 
-// A form with too many fields is refused in clear words, at once.
+// A form with too many fields is refused in clear words.
 func TestAFormWithTooManyFieldsIsRefused(t *testing.T) {
 	for n, want := range map[int]string{200: "", 201: "over 200 fields", 32_000: "over 200 fields"} {
 		fields, required := make([]string, n), make([]string, n)

@@ -17,7 +17,7 @@ func scriptOf(script string, arguments ...string) tool.Endpoint {
 	return tool.Endpoint{Command: append([]string{"sh", "-c", script}, arguments...)}
 }
 
-// What is left of a program's words where they were cut is whole: no part of an address or of a credential.
+// A program's words are whole where they were cut: no part of an address or of a credential is shown.
 func TestNoPartOfAWordIsLeftWhereAProgramsWordsAreCut(t *testing.T) {
 	const secret = "postgres://admin:hunter2@db.internal.corp/prod?x=SECRET"
 	x := strings.Repeat("x ", 600)
@@ -46,13 +46,13 @@ func TestNoPartOfAWordIsLeftWhereAProgramsWordsAreCut(t *testing.T) {
 // The library quotes what a program writes: of that, too, a failure shows little, and no address.
 func TestAMessageOfAProgramIsNotQuotedWhole(t *testing.T) {
 	_, err := (&mcptool.Kind{Client: http.DefaultClient}).Discover(t.Context(), scriptOf(
-		`read line; printf '{"jsonrpc":"http://user:hunter2@host/%s"}\n' $(head -c 300000 /dev/zero | tr '\0' x); sleep 60`))
+		`printf '{"jsonrpc":"http://user:hunter2@host/%s"}\n' $(head -c 300000 /dev/zero | tr '\0' x); cat >/dev/null`))
 	require.ErrorContains(t, err, "the server's program wrote what is not MCP: ")
 	assert.NotContains(t, err.Error(), "hunter2")
 	assert.LessOrEqual(t, len(err.Error()), 2*tool.EnoughText)
 }
 
-// A message needs no end of its line where the program ends. One in several lines is none, and the failure says so.
+// A message needs no end of its line where the program ends. One in several lines is none: the failure has the reason.
 func TestAMessageOfAProgramIsALine(t *testing.T) {
 	result := `{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"s","version":"1"}}`
 	begin := `read line; printf '{"jsonrpc":"2.0","id":1,"result":%s}\n' "$0"; read line; read line; `

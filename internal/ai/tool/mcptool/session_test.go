@@ -412,20 +412,20 @@ func TestAServerOfTheNewestVersionAlone(t *testing.T) {
 	}
 }
 
-// What is listed for a call leaves it its own limit.
+// A list that a call needs leaves it its own limit.
 func TestAListThatACallNeedsIsNotPartOfItsResult(t *testing.T) {
 	const schema = `{"type":"object","properties":{"a":{"type":"string","x-mcp-header":"A"}}}`
 	large := strings.Repeat("x", 11<<20)
 	address, _ := scripted(t, map[string]func(json.RawMessage) string{
 		"server/discover": always(`{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}}}`),
-		"tools/list":      always(`{"tools":[{"name":"act","description":"` + large + `","inputSchema":` + schema + `}]}`),
+		"tools/list":      always(strings.Replace(tools(schema), "acts", large, 1)),
 		"tools/call":      always(`{"resultType":"complete","content":[{"type":"text","text":"` + large + `"}]}`),
 	})
 	to, err := url.Parse(address)
 	require.NoError(t, err)
 	address, _ = newestAlone(t, httputil.NewSingleHostReverseProxy(to))
 	got, err := (&mcptool.Kind{Client: http.DefaultClient}).Call(t.Context(), tool.Endpoint{URL: address},
-		tool.Definition{Binding: json.RawMessage(`{"name":"act"}`), Spec: tool.Spec{Parameters: json.RawMessage(schema)}},
+		tool.Definition{Binding: json.RawMessage(`{"name":"act"}`), Spec: tool.Spec{Parameters: []byte(schema)}},
 		tool.Invocation{Arguments: json.RawMessage(`{"a":"b"}`)})
 	require.NoError(t, err)
 	assert.Len(t, got.Text, len(large))
