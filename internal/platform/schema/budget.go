@@ -142,6 +142,9 @@ func (m *meter) pattern(text string) (jsonschema.Regexp, error) {
 			maxPatterns/2)})
 	}
 	tree, err := syntax.Parse(text, syntax.Perl)
+	if isForeign(err) {
+		return foreign(text), nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -190,6 +193,7 @@ func partsOf(root *jsonschema.Schema) map[*jsonschema.Schema]*part {
 // watch adds hooks to all parts of a compiled schema. The error says that it has dynamic references, or a chain of
 // references that is a cycle or too long.
 func (m *meter) watch(root *jsonschema.Schema) error {
+	loosen(partsOf(root))
 	parts := partsOf(root)
 	for s := range parts {
 		if s.DynamicRef != nil || s.RecursiveRef != nil {

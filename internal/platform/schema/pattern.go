@@ -2,9 +2,9 @@ package schema
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"regexp/syntax"
-	"slices"
 	"strings"
 )
 
@@ -45,16 +45,24 @@ func portablePattern(pattern string) bool {
 	return true
 }
 
-// foreignPattern reports whether a regular expression may be right, but has what RE2 has not: it looks ahead, refers
-// back, or repeats very often.
-func foreignPattern(pattern string) bool {
-	if len(pattern) > maxPattern {
+// isForeign reports whether a regular expression with this error may be right in another language: it looks ahead,
+// refers back, names a class of characters, or repeats very often.
+func isForeign(err error) bool {
+	fault, is := errors.AsType[*syntax.Error](err)
+	if !is {
 		return false
 	}
-	_, err := syntax.Parse(pattern, syntax.Perl)
-	fault, is := errors.AsType[*syntax.Error](err)
-	return is && slices.Contains([]syntax.ErrorCode{syntax.ErrInvalidPerlOp, syntax.ErrInvalidEscape,
-		syntax.ErrInvalidCharRange, syntax.ErrInvalidRepeatSize, syntax.ErrLarge}, fault.Code)
+	switch fault.Code {
+	case syntax.ErrInvalidPerlOp, syntax.ErrInvalidEscape, syntax.ErrLarge:
+		return true
+	case syntax.ErrInvalidCharRange: // not [z-a]
+		return strings.ContainsAny(fault.Expr[:1], `\[`)
+	case syntax.ErrInvalidRepeatSize: // not a{3,2}
+		least, most := 0, 0
+		n, _ := fmt.Sscanf(fault.Expr, "{%d,%d}", &least, &most)
+		return n < 2 || least <= most
+	}
+	return false
 }
 
 // pythons says whether Python knows an escape sequence.

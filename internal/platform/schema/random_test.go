@@ -3,6 +3,7 @@ package schema_test
 import (
 	"encoding/json"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,4 +94,57 @@ func FuzzPortable(f *testing.F) {
 			require.JSONEq(t, string(got), string(again), "%s", is)
 		}
 	})
+}
+
+// checked makes schemas for small values. In their patterns X stands for ^(?=a).
+func (o oddly) checked(depth int) map[string]any {
+	if depth == 0 {
+		return pick(o, map[string]any{"pattern": "X"}, map[string]any{"type": "string"}, map[string]any{"const": "a"},
+			map[string]any{"$ref": "#/$defs/x"}, map[string]any{"patternProperties": map[string]any{"X": false}})
+	}
+	s := map[string]any{}
+	for range 1 + o.IntN(3) {
+		switch name := pick(o, oddKeywords...); name {
+		case "properties", "patternProperties", "dependentSchemas":
+			s[name] = map[string]any{pick(o, "a", "X"): o.checked(depth - 1), "b": o.checked(depth - 1)}
+		case "anyOf", "oneOf", "allOf", "prefixItems":
+			s[name] = []any{o.checked(depth - 1), o.checked(depth - 1)}
+		case "not", "if", "then", "else", "additionalProperties", "unevaluatedProperties", "items", "contains",
+			"propertyNames":
+			s[name] = o.checked(depth - 1)
+		case "required":
+			s[name], s["maxContains"], s["unevaluatedItems"] = []any{"b"}, 1, false
+		}
+	}
+	return s
+}
+
+// A value that fits a schema is not refused where a part of it is not checked.
+func TestWhatIsNotCheckedOnlyTakesMore(t *testing.T) {
+	values := []string{`"a"`, `"b"`, `{}`, `{"a":"a"}`, `{"a":"b"}`, `{"b":"a","ab":1}`,
+		`{"a":{"a":"b"},"b":{"b":"a"}}`, `["a","b"]`, `["b",{"a":"a"},["a"]]`, `1`}
+	fit, more := 0, 0
+	for seed := range uint64(4_000) {
+		o := oddly{rand.New(rand.NewPCG(seed, 1))}
+		of := o.checked(3)
+		of["$defs"] = map[string]any{"x": map[string]any{"properties": map[string]any{"a": map[string]any{
+			"pattern": "X"}}}}
+		text, err := json.Marshal(of)
+		require.NoError(t, err)
+		exact, err := schema.Compile(json.RawMessage(strings.ReplaceAll(string(text), "X", "^a")))
+		require.NoError(t, err)
+		unread, err := schema.Compile(json.RawMessage(strings.ReplaceAll(string(text), "X", "^(?=a)")))
+		require.NoError(t, err, "%s", text)
+		for _, one := range values {
+			fits := unread.Check(t.Context(), json.RawMessage(one))
+			if exact.Check(t.Context(), json.RawMessage(one)) == nil {
+				fit++
+				require.NoError(t, fits, "%s\n%s", text, one)
+			} else if fits == nil {
+				more++
+			}
+		}
+	}
+	require.Greater(t, fit, 2_000)
+	require.Greater(t, more, 200)
 }

@@ -51,7 +51,7 @@ func Compile(raw json.RawMessage) (s Schema, err error) {
 	if err != nil {
 		return s, err
 	}
-	walk(document, 0, func(v any, _ int) { withoutUnread(object(v)) })
+	withoutDrafts(document)
 	defer recoverTo(&err)
 	c := jsonschema.NewCompiler()
 	c.UseLoader(noLoader{})
@@ -72,20 +72,24 @@ func Compile(raw json.RawMessage) (s Schema, err error) {
 	return Schema{compiled, m}, nil
 }
 
-// withoutUnread takes out of a part what its author may write and nobody here can check: drafts that are not known, and
-// patterns that other languages read.
-func withoutUnread(s map[string]any) {
+// withoutDrafts takes the drafts that are not known out of a schema: it is read as one of today's.
+func withoutDrafts(v any) {
+	for _, one := range list(v) {
+		withoutDrafts(one)
+	}
+	s := object(v)
 	if draft, is := s["$schema"].(string); is && !drafts.MatchString(draft) {
 		delete(s, "$schema")
 	}
-	if pattern, is := s["pattern"].(string); is && foreignPattern(pattern) {
-		delete(s, "pattern")
-	}
-	for pattern := range object(s["patternProperties"]) {
-		if foreignPattern(pattern) {
-			delete(object(s["patternProperties"]), pattern)
-			delete(s, "additionalProperties") // they may fit it
-			delete(s, "unevaluatedProperties")
+	for name, one := range s {
+		switch of := keywords[name]; {
+		case of == someValues, name == "const", name == "default": // of values
+		case of == someSchemas, of == somePatterns, name == "dependencies":
+			for _, one := range object(one) {
+				withoutDrafts(one)
+			}
+		default:
+			withoutDrafts(one)
 		}
 	}
 }
