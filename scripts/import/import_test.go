@@ -337,7 +337,7 @@ func TestWhatIsRefusedIsLeftOutAlone(t *testing.T) {
 	w := start(t)
 	from := w.export(`[{"id":"asst_1","object":"assistant","name":"Strict","model":"gpt-4o",
 			"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":
-				{"type":"object","properties":{"p":{"type":"string","pattern":"^(?=a)"}}}}}},
+				{"type":"object","properties":{"p":{"type":"string","pattern":"^(a"}}}}}},
 		{"assistant_id":"a1","graph_id":"g","name":"Caller","config":{"configurable":
 			{"mcp_config":{"url":"http://` + w.tools + `","tools":["away","echo","gone.too"]}}}}]`)
 	out := w.succeeds(from, "-bearer", w.tools+"=TOOLS_TOKEN")
