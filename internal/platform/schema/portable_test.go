@@ -274,3 +274,77 @@ func TestASimpleSchemaIsWhatAStrictProviderTakes(t *testing.T) {
 	_, note := schema.Simple(json.RawMessage(`{"type":"object","description":"Sends.","properties":{"$x":{}}}`))
 	assert.Equal(t, "Sends.\nTakes these arguments, too: {\"$x\":{}}.", note)
 }
+
+// simpleMember returns the member f of a simple schema, and all of it.
+func simpleMember(t *testing.T, f, more string) (simple string, all json.RawMessage) {
+	t.Helper()
+	portable, err := schema.Portable(json.RawMessage(`{"type":"object","properties":{"f":` + f + more + `}}`))
+	require.NoError(t, err)
+	require.Empty(t, refused(portable), f)
+	all, _ = schema.Simple(portable)
+	var of struct{ Properties struct{ F json.RawMessage } }
+	require.NoError(t, json.Unmarshal(all, &of))
+	return string(of.Properties.F), all
+}
+
+// A model cannot write an object where it is asked for a text.
+func TestASimpleSchemaKeepsObjectsAndTheirMembers(t *testing.T) {
+	const ab = `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"string"}}}`
+	for is, want := range map[string]string{
+		`{"properties":{"a":{"type":"integer"},"b":{"type":"string"}},"anyOf":[{"required":["a"]},` +
+			`{"required":["b"]}]}`: ab,
+		`{"type":"object","properties":{"a":{"type":"integer"}},"oneOf":[{"properties":{"b":{"type":` +
+			`"string"}}},{}]}`: ab,
+		`{"type":"object","oneOf":[{"properties":{"a":{"type":"integer"}},"required":["a"]},{"properties":{"a":` +
+			`{"type":"integer"},"b":{"type":"string"}},"required":["a","b"]}]}`: strings.TrimSuffix(ab, "}") +
+			`,"required":["a"]}`,
+		`{"properties":{"a":{"type":"integer"},"b":{"type":"string"}},"anyOf":[{"required":["a"]},{"type":` +
+			`"null"}]}`: strings.TrimSuffix(ab, "}") + `,"required":["a"],"nullable":true}`,
+		`{"properties":{"a":{"type":"integer"},"b":{"type":"string"}},"anyOf":[{"required":["a"]},{"type":` +
+			`"string"}]}`: `{"anyOf":[{"type":"string"},` + strings.TrimSuffix(ab, "}") + `,"required":["a"]}]}`,
+		`{"type":["object","string"],"properties":{"a":{"type":"integer"}},"anyOf":[{"properties":{"b":{"type":` +
+			`"string"}}}]}`: `{"anyOf":[` + ab + `,{"type":"string"}]}`,
+		`{"anyOf":[{"required":["a"]},{"patternProperties":{"x":{}}}]}`: `{"anyOf":[{"type":"object",` +
+			`"properties":{}},{"type":"object","properties":{}}]}`,
+		`{"const":{"a":1}}`: `{"type":"object","properties":{}}`,
+		`{"enum":[["a"]]}`:  `{"type":"array","items":{"type":"string"}}`,
+		`{"type":"array","prefixItems":[` + ab + `,{"type":"number"}]}`: `{"type":"array","items":{"anyOf":[` + ab +
+			`,{"type":"number"}]}}`,
+		`{"type":"array","oneOf":[{"items":` + ab + `}]}`: `{"type":"array","items":` + ab + `}`,
+	} {
+		got, _ := simpleMember(t, is, "")
+		assert.JSONEq(t, want, got, is)
+	}
+}
+
+// A part that refers to itself in choices, as those of pydantic do, is written once.
+func TestASimpleSchemaHasNoPartAgainAndAgain(t *testing.T) {
+	var members []string
+	for _, name := range []string{"a", "b", "c", "d"} {
+		members = append(members, `"`+name+`":{"anyOf":[{"$ref":"#/$defs/N"},{"type":"null"}]}`)
+	}
+	node := `{"type":"object","properties":{` + strings.Join(members, ",") + `}}`
+	const itself = `{"$ref":"#/$defs/N"}`
+	for _, other := range []string{itself, `{"allOf":[` + itself + `]}`, `{"type":"object","oneOf":[` + itself + `]}`} {
+		node := strings.ReplaceAll(node, itself, other)
+		for _, f := range []string{itself, `{"type":"object","anyOf":[` + itself + `]}`} {
+			got, all := simpleMember(t, f, `},"$defs":{"N":`+node)
+			assert.Contains(t, got, `"a":{"nullable":true,"properties":{},"type":"object"}`)
+			assert.Less(t, len(all), 600)
+		}
+	}
+	got, _ := simpleMember(t, `{"$ref":"#/$defs/E"}`, `},"$defs":{"E":{"anyOf":[{"type":"number"},{"type":"object",`+
+		`"properties":{"left":{"$ref":"#/$defs/E"}}}]}`)
+	assert.JSONEq(t, `{"anyOf":[{"type":"number"},{"type":"object","properties":{"left":{"anyOf":[{"type":"number"},`+
+		`{"type":"object","properties":{}}]}}}]}`, got)
+}
+
+// A parameter that comes after too many parts has its type.
+func TestASimpleSchemaHasATypeBeyondItsBound(t *testing.T) {
+	var wide []string
+	for i := range 3_500 {
+		wide = append(wide, fmt.Sprintf(`"p%d":{}`, i))
+	}
+	_, all := simpleMember(t, `{"properties":{`+strings.Join(wide, ",")+`}}`, `,"zoom":{"type":"integer"}`)
+	assert.Contains(t, string(all), `"zoom":{"type":"integer"}`)
+}

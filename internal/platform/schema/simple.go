@@ -38,47 +38,33 @@ const (
 // simple is a part as a simple one.
 func (m *mender) simple(v any, depth int) map[string]any {
 	if m.left--; m.left < 0 {
-		return map[string]any{"type": "string"}
+		return m.ofType(guessed(object(v)), nil, maxNested+1)
 	}
-	s := m.whole(object(v), 0)
-	if reference, is := object(v)["$ref"].(string); is {
-		if slices.Contains(m.open, reference) { // it refers to itself: once is enough
-			depth = maxNested + 1
+	s, via := m.whole(object(v), 0)
+	choices := m.choices(s)
+	if len(choices) == 0 { // they become members of s
+		for _, one := range alternatives(s) {
+			_, more := m.whole(object(one), 0)
+			via = append(via, more...)
 		}
-		m.open = append(m.open, reference)
-		defer func() { m.open = m.open[:len(m.open)-1] }()
 	}
-	types := typesOf(s["type"])
-	choices := slices.Concat(list(s["anyOf"]), list(s["oneOf"]))
-	switch {
-	case len(types) == 0 && (len(choices) == 0 || depth > maxNested):
-		choices = nil
-		types = []string{guessed(s)}
-	case len(types) == 0:
-	case len(types) > 1:
-		choices = nil
-		for _, one := range types {
-			part := map[string]any{"type": one}
-			for name, v := range s {
-				if name != "type" {
-					part[name] = v
-				}
-			}
-			choices = append(choices, part)
-		}
-	default:
-		choices = nil // they are about members that the part itself has
+	if slices.ContainsFunc(via, func(reference string) bool { return slices.Contains(m.open, reference) }) {
+		depth = max(depth, maxNested+1) // it refers to itself: once is enough
+	}
+	opened := len(m.open)
+	m.open = append(m.open, via...)
+	defer func() { m.open = m.open[:opened] }()
+	text, _ := s["description"].(string)
+	if len(choices) == 0 || depth > maxNested+1 {
+		return described(m.ofType(guessed(s), s, depth), text)
 	}
 	forms := m.forms(choices, depth)
-	text, _ := s["description"].(string)
 	nullable := len(forms) < len(choices)
 	var out map[string]any
-	switch {
-	case len(choices) == 0:
-		out = m.ofType(types[0], s, depth)
-	case len(forms) == 0:
+	switch len(forms) {
+	case 0:
 		return described(m.ofType("string", nil, depth), text)
-	case len(forms) == 1:
+	case 1:
 		out = forms[0]
 	default:
 		for _, one := range forms {
@@ -93,6 +79,42 @@ func (m *mender) simple(v any, depth int) map[string]any {
 		out["nullable"] = true
 	}
 	return described(out, text)
+}
+
+func alternatives(s map[string]any) []any { return slices.Concat(list(s["anyOf"]), list(s["oneOf"])) }
+
+// choices are the parts of which one is to be sent in place of a part; none where the part has one type. Those that are
+// about the members of an object are merged into it.
+func (m *mender) choices(s map[string]any) (choices []any) {
+	of := func(one string) any {
+		part := maps.Clone(s)
+		part["type"] = one
+		return part
+	}
+	types := typesOf(s["type"])
+	for _, one := range types {
+		choices = append(choices, of(one))
+	}
+	switch len(types) {
+	case 0:
+		choices = alternatives(s)
+	case 1:
+		return nil
+	default:
+		return choices
+	}
+	if len(choices) == 0 || guessed(s) != "object" {
+		return choices
+	}
+	others := slices.DeleteFunc(choices, func(one any) bool {
+		whole, _ := m.whole(object(one), 0)
+		types := typesOf(whole["type"])
+		return len(types) == 0 || slices.Contains(types, "object")
+	})
+	if len(others) == 0 {
+		return nil
+	}
+	return append(others, of("object"))
 }
 
 func anyOf(forms []map[string]any) []any {
@@ -114,11 +136,11 @@ func described(out map[string]any, text string) map[string]any {
 // forms are choices as simple parts, without null and without choices of their own.
 func (m *mender) forms(choices []any, depth int) (forms []map[string]any) {
 	for _, one := range choices {
-		s := m.whole(object(one), 0)
-		if types := typesOf(s["type"]); len(types) == 1 && types[0] == "null" {
+		whole, _ := m.whole(object(one), 0)
+		if types := typesOf(whole["type"]); len(types) == 1 && types[0] == "null" {
 			continue
 		}
-		form := m.simple(s, depth+1)
+		form := m.simple(one, depth+1)
 		inner := list(form["anyOf"])
 		if inner == nil {
 			inner = []any{form}
@@ -130,37 +152,45 @@ func (m *mender) forms(choices []any, depth int) (forms []map[string]any) {
 	return forms
 }
 
-// whole is a part merged with its reference and its allOf.
-func (m *mender) whole(s map[string]any, depth int) map[string]any {
+// whole is a part merged with its references and its allOf. The references are via.
+func (m *mender) whole(s map[string]any, depth int) (all map[string]any, via []string) {
 	parts := list(s["allOf"])
 	if target, there := Target(m.root, s["$ref"]); there {
-		parts = append([]any{target}, parts...)
+		reference, _ := s["$ref"].(string)
+		via, parts = append(via, reference), append([]any{target}, parts...)
 	}
 	if len(parts) == 0 || depth > maxFlat || m.left < 0 {
-		return s
+		return s, via
 	}
-	own := map[string]any{}
-	for name, v := range s {
-		if name != "$ref" && name != "allOf" {
-			own[name] = v
-		}
-	}
-	var all any = map[string]any{}
+	var merged any = map[string]any{}
 	for _, one := range parts {
 		if m.left--; m.left < 0 {
 			break
 		}
-		all = m.both(all, m.whole(object(one), depth+1))
+		more, others := m.whole(object(one), depth+1)
+		merged, via = m.both(merged, more), append(via, others...)
 	}
-	return object(m.both(all, own))
+	own := maps.Clone(s)
+	delete(own, "$ref")
+	delete(own, "allOf")
+	return object(m.both(merged, own)), via
 }
 
-// guessed is the type of a part that names none.
+// ofObjects and ofArrays are keywords that only limit values of one type.
+var (
+	ofObjects = []string{"properties", "additionalProperties", "patternProperties", "required", "minProperties"}
+	ofArrays  = []string{"items", "prefixItems", "contains", "minItems", "maxItems"}
+)
+
+// guessed is the type of a part: the first that it names, or that of its keywords and values.
 func guessed(s map[string]any) string {
-	switch {
-	case s["properties"] != nil, s["additionalProperties"] != nil:
+	has := func(name string) bool { return s[name] != nil }
+	switch types := typesOf(s["type"]); {
+	case len(types) > 0:
+		return types[0]
+	case slices.ContainsFunc(ofObjects, has):
 		return "object"
-	case s["items"] != nil:
+	case slices.ContainsFunc(ofArrays, has):
 		return "array"
 	}
 	for _, one := range values(s) {
@@ -169,6 +199,10 @@ func guessed(s map[string]any) string {
 			return "boolean"
 		case json.Number:
 			return "number"
+		case map[string]any:
+			return "object"
+		case []any:
+			return "array"
 		}
 	}
 	return "string"
@@ -184,25 +218,24 @@ func (m *mender) ofType(of string, s map[string]any, depth int) map[string]any {
 	case "object":
 		properties := map[string]any{}
 		out["properties"] = properties
-		var required []string
-		own := object(s["properties"])
-		for _, name := range slices.Sorted(maps.Keys(own)) {
-			if !deep {
-				properties[name] = m.simple(own[name], depth+1)
-			}
+		if deep {
+			break
 		}
-		for _, name := range texts(s["required"]) {
-			if properties[name] != nil {
-				required = append(required, name)
-			}
+		own, fits := m.members(s, 0)
+		if !fits || m.left < 0 { // choices of other types, or too many
+			own = members{properties: object(s["properties"]), required: texts(s["required"])}
 		}
+		for _, name := range slices.Sorted(maps.Keys(own.properties)) {
+			properties[name] = m.simple(own.properties[name], depth+1)
+		}
+		required := slices.DeleteFunc(own.required, func(name string) bool { return properties[name] == nil })
 		if len(required) > 0 {
 			out["required"] = anys(required)
 		}
 	case "array":
 		out["items"] = map[string]any{"type": "string"}
 		if !deep {
-			out["items"] = m.simple(s["items"], depth+1)
+			out["items"] = m.simple(m.items(s), depth+1)
 		}
 	case "string":
 		named := slices.DeleteFunc(texts(values(s)), func(one string) bool { return one == "" })
@@ -213,4 +246,18 @@ func (m *mender) ofType(of string, s map[string]any, depth int) map[string]any {
 		}
 	}
 	return out
+}
+
+// items is what fits the items of an array, or its places, or those of its choices.
+func (m *mender) items(s map[string]any) any {
+	items := list(s["prefixItems"])
+	for _, one := range alternatives(s) {
+		if whole, _ := m.whole(object(one), 0); whole["items"] != nil {
+			items = append(items, whole["items"])
+		}
+	}
+	if own := object(s["items"]); len(own) > 0 || len(items) == 0 {
+		return own
+	}
+	return m.tuple(items)
 }
