@@ -210,7 +210,7 @@ func (h *handlers) foreign(r *http.Request) bool {
 	case origin.Scheme != "http" && origin.Scheme != "https": // of a program, not a page
 		return false
 	}
-	return originOf(origin) != originOf(own) && !(ofThisMachine(origin) && ofThisMachine(own))
+	return originOf(origin) != originOf(own) && (!ofThisMachine(origin) || !ofThisMachine(own))
 }
 
 // originOf is the scheme, host and port of an address, in the one way to write them.
@@ -219,7 +219,7 @@ func originOf(u *url.URL) [3]string {
 	return [3]string{u.Scheme, strings.ToLower(u.Hostname()), cmp.Or(u.Port(), port)}
 }
 
-// ofThisMachine reports whether an address leads to this machine whoever asks. A server without a host in ADDR has the
+// ofThisMachine reports whether an address leads a browser to its own machine. A server without a host in ADDR has the
 // unspecified address.
 func ofThisMachine(u *url.URL) bool {
 	host := strings.ToLower(u.Hostname())
