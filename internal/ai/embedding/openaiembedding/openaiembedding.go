@@ -83,7 +83,7 @@ func (m *Model) call(ctx context.Context, r embedding.Request) (embedding.Reply,
 		if failed == nil {
 			m.plain.Store(r.Name, true)
 		}
-		if embedding.KindOf(failed) != embedding.BadRequest { // or else the first failure says what is wrong
+		if embedding.KindOf(failed) != embedding.BadRequest { // or else the first failure is the cause
 			return plain, failed
 		}
 	}

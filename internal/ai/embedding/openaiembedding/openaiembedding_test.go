@@ -162,7 +162,7 @@ func TestAFormatThatIsRefusedIsLeftOut(t *testing.T) {
 	}
 }
 
-// A refusal may repeat a text that has the word: it is no refusal of the format unless a request without it succeeds.
+// A refusal may repeat a text that has the word: it refuses the format only if a request without it succeeds.
 func TestAFormatIsLeftOutLaterOnlyWhereThatHelped(t *testing.T) {
 	for status, want := range map[int]embedding.Kind{
 		http.StatusBadRequest: embedding.BadRequest, http.StatusServiceUnavailable: embedding.Retryable,
@@ -185,7 +185,7 @@ func TestAFormatIsLeftOutLaterOnlyWhereThatHelped(t *testing.T) {
 		_, err := m.Embed(t.Context(), embedding.Request{Name: "m", Texts: []string{"bad encoding_format"}})
 		assert.Equal(t, want, embedding.KindOf(err), "%v", err)
 		if want == embedding.BadRequest {
-			require.ErrorContains(t, err, "bad text", "the first refusal says what is wrong")
+			require.ErrorContains(t, err, "bad text", "the first refusal names the cause")
 		}
 		_, err = m.Embed(t.Context(), embedding.Request{Name: "m", Texts: []string{"good"}})
 		require.NoError(t, err)
