@@ -34,7 +34,7 @@ type simpleTools struct {
 	helped map[refused]bool // false: the next call shows it
 }
 
-// refused is a hash of a model's name and tools: the tools of one organization say nothing of another's.
+// refused is a hash of a model's name and tools: an organization's tools are its own.
 type refused [sha256.Size]byte
 
 // maxSimple limits what is remembered. Users who make agents name models and tools.

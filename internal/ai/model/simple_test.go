@@ -198,7 +198,7 @@ func TestACallThatHasBegunIsNotRepeated(t *testing.T) {
 	assert.Equal(t, []string{"get-x", "get_x"}, sent)
 }
 
-// What one call has shown of its tools holds for them alone, and only where simpler words were of use.
+// A refusal holds for the refused tools alone, and only where simpler words were of use.
 func TestSimpleToolsAreRememberedWhereTheyHelped(t *testing.T) {
 	tool := func(name string) model.Request {
 		return model.Request{Name: "m", Tools: []model.ToolSpec{{Name: name, Parameters: json.RawMessage(`{}`)}}}
@@ -208,7 +208,7 @@ func TestSimpleToolsAreRememberedWhereTheyHelped(t *testing.T) {
 	mute := model.Begin(model.Fail(model.Retryable, "the model's stream ended in the middle"))
 	for name, c := range map[string]struct {
 		answers     []error // of the first requests
-		asked, sent string  // the tool of each call and of each request
+		tools, sent string  // the tool of each call and of each request
 	}{
 		"it helped":                    {[]error{refused}, "a-b a-b", "a-b a_b a_b"},
 		"of other tools":               {[]error{refused}, "a-b c-d", "a-b a_b c-d"},
@@ -227,7 +227,7 @@ func TestSimpleToolsAreRememberedWhereTheyHelped(t *testing.T) {
 				}
 				return model.Reply{}, c.answers[len(sent)-1]
 			}))
-			for _, name := range strings.Fields(c.asked) {
+			for _, name := range strings.Fields(c.tools) {
 				_, _ = m.Converse(t.Context(), tool(name), func(string) {})
 			}
 			assert.Equal(t, strings.Fields(c.sent), sent)
