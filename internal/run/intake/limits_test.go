@@ -69,6 +69,11 @@ func TestTextsBeyondTheirLimitsAreRefused(t *testing.T) {
 		"body.decisions[1].message": {intake.MaxMessage, func(n int) error {
 			return resume("", record.Decision{InterruptID: "j", Decision: "answer", Message: strings.Repeat("x", n)})
 		}},
+		"body.decisions": {intake.MaxFiles, func(n int) error {
+			return resume("", record.Decision{
+				InterruptID: "j", Decision: "reject", Files: make([]record.FileRef, n),
+			})
+		}},
 		"body.message": {intake.MaxMessage, func(n int) error {
 			return second(w.Followup(ctx, w.who, "none", strings.Repeat("x", n), ""))
 		}},

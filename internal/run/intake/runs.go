@@ -42,7 +42,8 @@ func checkDecision(i int, d *record.Decision) (err error) {
 	return checkText(at+".message", d.Message)
 }
 
-// checkDecisions checks each decision by itself. It returns them with normalized arguments, and their files.
+// checkDecisions checks each decision by itself, and that together they have no more files than a message. It returns
+// them with normalized arguments, and their files.
 func checkDecisions(list []record.Decision) (all []record.Decision, files []record.FileRef, err error) {
 	all = slices.Clone(list)
 	for i := range all {
@@ -50,6 +51,9 @@ func checkDecisions(list []record.Decision) (all []record.Decision, files []reco
 			return nil, nil, err
 		}
 		files = append(files, all[i].Files...)
+	}
+	if len(files) > MaxFiles {
+		return nil, nil, problem.InvalidField("body.decisions", "at most %d files may be sent", MaxFiles)
 	}
 	return all, files, nil
 }
