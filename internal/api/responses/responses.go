@@ -84,7 +84,8 @@ func (s *Server) Create(ctx context.Context, p tenant.Principal, r CreateRespons
 	if err != nil {
 		return Begun{}, err
 	}
-	c := &creation{Server: s, who: p, request: r, in: in, brought: brought, echo: shown, agent: agent, chat: chat}
+	c := &creation{Server: s, who: p, request: r, in: in, brought: brought, echo: shown, agent: agent, chat: chat,
+		key: key}
 	next, err := c.goOn(ctx)
 	if err == nil && next == nil {
 		posted, err = c.Post(ctx, p, intake.Message{
@@ -147,6 +148,7 @@ type creation struct {
 	echo    echo
 	agent   string
 	chat    string
+	key     string
 }
 
 // goOn finds what the request goes on with: the chat, which it notes, or a run that waits, which it resumes. It returns
@@ -197,9 +199,9 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 }
 
 // repeats reports whether the request has begun the response next, right behind one of a run: its client has not
-// received the answer, and sends it again.
+// received the answer, and sends it again. One with a key has begun what its key says, and else it is another.
 func (c *creation) repeats(ctx context.Context, before record.Run, next ref) (bool, error) {
-	if len(c.in.files)+len(c.in.fileIDs) > 0 {
+	if c.key != "" || len(c.in.files)+len(c.in.fileIDs) > 0 {
 		return false, nil
 	}
 	if next.part > 0 { // as the answer to a question
@@ -207,8 +209,15 @@ func (c *creation) repeats(ctx context.Context, before record.Run, next ref) (bo
 		if err != nil || pause == nil || pause.Decided == nil || !record.IsQuestion(pause.Interrupts) {
 			return false, err
 		}
-		d := pause.Decided.List[0]
-		return d.Message == c.in.message() && len(d.Files)+len(c.in.before) == 0, nil
+		if d := pause.Decided.List[0]; d.Message != c.in.message() || len(d.Files) > 0 {
+			return false, nil
+		}
+		before.Pause = next.part
+		err = c.mayAnswer(ctx, before)
+		if p, is := problem.As(err); is && p.Kind == problem.Invalid {
+			return false, nil
+		}
+		return err == nil, err
 	}
 	e, err := c.Intake.Run(ctx, c.who, next.run)
 	if err != nil || e.Value.Previous != before.ID() {

@@ -112,8 +112,8 @@ func Stories() []Story {
 		tenantScenarios(), webhookScenarios(),
 		toolkitScenarios(), agentScenarios(), groupScenarios(), budgetScenarios(), fileScenarios(), deletionScenarios(),
 		knowledgeScenarios(), searchScenarios(), citationScenarios(),
-		mcpScenarios(), a2aScenarios(), aguiScenarios(), responsesScenarios(), powerScenarios(), actingScenarios(),
-		listScenarios(),
+		mcpScenarios(), a2aScenarios(), aguiScenarios(), responsesScenarios(), repeatedResponses(), powerScenarios(),
+		actingScenarios(), listScenarios(),
 		accessScenarios(), rightScenarios(), hazardScenarios(), analyticsScenarios(),
 	} {
 		all = append(all, part...)

@@ -1,0 +1,37 @@
+package scenario
+
+import "github.com/stretchr/testify/assert"
+
+// repeatedResponses are requests that look as if they were sent again.
+func repeatedResponses() []Story {
+	return []Story{
+		{Name: "responses/a message with another key is no repeat", Run: func(x *Actor) {
+			for first, input := range map[string]string{"hi": "again", "/ask Which city?": "Oslo"} {
+				id := x.respond(first).is(200).text("id")
+				send := func(key string) reply {
+					return x.post("/responses", object{"model": x.Agent, "input": input, "previous_response_id": id},
+						"Idempotency-Key", key)
+				}
+				next := send("1 " + first).is(200).text("id")
+				assert.Equal(x, next, send("1 "+first).is(200).text("id"))
+				send("2 " + first).names("previous_response_id")
+			}
+		}},
+		{Name: "responses/an answer with other settings is no repeat", Run: func(x *Actor) {
+			asked := x.respond("/ask Which city?", "tools", []object{weather}, "metadata", object{"a": "b"}).is(200)
+			answer := func(more ...any) reply {
+				return x.respond("Oslo", append(more, "previous_response_id", asked.text("id"))...)
+			}
+			next := answer("tools", []object{weather}).is(200).text("id")
+			for field, value := range map[string]any{
+				"tools": []object{}, "instructions": "Be rude.", "temperature": 0.5, "metadata": object{"a": "c"},
+				"tool_choice": "none", "top_p": 0.5,
+			} {
+				answer(field, value).names("previous_response_id")
+			}
+			answer("model", x.careful()).names("previous_response_id")
+			assert.Equal(x, next, answer().is(200).text("id"))
+			assert.Equal(x, next, answer("metadata", object{"a": "b"}).is(200).text("id"))
+		}},
+	}
+}
