@@ -236,6 +236,8 @@ type Decision struct {
 	Arguments   json.RawMessage `json:"arguments,omitempty"`
 	Message     string          `json:"message,omitempty"`
 	Files       []FileRef       `json:"files,omitempty"`
+	// Sent is a digest of the files as the client sent them: stored again, they are other files.
+	Sent string `json:"sent,omitempty"`
 }
 
 // SameDecisions says whether two lists decide the same things in the same way, in whatever order.
@@ -243,7 +245,7 @@ func SameDecisions(a, b []Decision) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(a, func(d Decision) bool {
 		return !slices.ContainsFunc(b, func(other Decision) bool {
 			return d.InterruptID == other.InterruptID && d.Decision == other.Decision && d.Message == other.Message &&
-				bytes.Equal(d.Arguments, other.Arguments)
+				bytes.Equal(d.Arguments, other.Arguments) && d.Sent == other.Sent
 		})
 	})
 }
