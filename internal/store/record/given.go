@@ -33,7 +33,7 @@ func Given(in Input, pauses []Pause) (c Context, err error) {
 // Changed is what a client gives a run in place of what it had: all but the conversation, and the members that differ.
 type Changed struct {
 	To      Context
-	Members json.RawMessage // a merge patch (RFC 7396)
+	Members json.RawMessage // those that differ, whole; null: removed
 }
 
 // ChangeTo is the change to another context; nil: there is none. Values are compared as JSON: clients write one schema

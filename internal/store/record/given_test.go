@@ -17,12 +17,14 @@ func TestADecisionKeepsWhatItChanges(t *testing.T) {
 		f      = `"functions":[{"name":"f","parameters":{"type":"object","required":["n"]}}]`
 		spaced = `"functions":[{"name":"f","parameters":{"required": ["n"], "type": "object"}}]`
 		g      = `"functions":[{"name":"g","parameters":{"const":9007199254740993}}]`
+		nulled = `"functions":[{"name":"f","parameters":{"default":null,"required":["n"],"type":null}}]`
 		most   = f + `,"instructions":"Be A.","temperature":0,"max_tokens":9,"one_call":true,"echo":{"a":1}`
 	)
 	for name, c := range map[string]struct{ had, now, changes string }{
 		"nothing":                {most, most, ""},
 		"written otherwise":      {f, spaced, ""},
 		"one member":             {most, g + most[len(f):], g},
+		"a null within a member": {f, nulled, nulled},
 		"one that was not there": {f, f + `,"whole":true`, `"whole":true`},
 		"all go":                 {f + `,"whole":true`, "", `"functions":null,"whole":null`},
 		"a number to nothing":    {`"temperature":0`, "", `"temperature":null`},
