@@ -430,7 +430,8 @@ func (c *call) answer(ctx context.Context, m message, said said) (string, error)
 		}
 		return run, err
 	}
-	return m.TaskID, c.Resume(ctx, c.who, m.TaskID, e.Value.Pause, decisions, said.push, nil)
+	_, err = c.Resume(ctx, c.who, m.TaskID, e.Value.Pause, decisions, said.push, nil)
+	return m.TaskID, err
 }
 
 // repeats says whether a message says what the last pause of a run was decided by: its client has sent it again.

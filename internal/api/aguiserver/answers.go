@@ -110,7 +110,7 @@ func (b *beginning) resume(ctx context.Context, last *record.Pause) (bool, error
 		i := slices.IndexFunc(b.last.Interrupts, func(i lifecycle.Pending) bool { return !about(decisions, i.ID) })
 		return false, b.unanswered(b.last.Interrupts[i])
 	}
-	err = b.Resume(ctx, b.who, b.last.ID(), b.last.Pause, decisions, nil, nil)
+	_, err = b.Resume(ctx, b.who, b.last.ID(), b.last.Pause, decisions, nil, nil)
 	return err == nil, bridge.Named(err, func(field string) string { return b.edited(field, decisions) })
 }
 

@@ -142,23 +142,23 @@ func (b *Bridge) Outlast(
 	}
 }
 
-// Resume decides a pause of a run, as [intake.Intake.Resume] does. It returns nil, too, when that pause or the
-// one before was decided in the same way: perhaps by this very request.
+// Resume decides a pause of a run, as [intake.Intake.Resume] does. It is replayed when that pause or the one before was
+// decided in the same way: perhaps by this very request.
 func (b *Bridge) Resume(
 	ctx context.Context, p tenant.Principal, run string, pause int, decisions []record.Decision, push *record.Push,
 	changed *record.Changed,
-) error {
-	_, err := b.Intake.Resume(ctx, p, run, "", decisions, push, changed)
+) (replayed bool, err error) {
+	_, err = b.Intake.Resume(ctx, p, run, "", decisions, push, changed)
 	if problem.Is(err, "not_awaiting_input") || problem.Is(err, "interrupts_mismatch") {
 		list, _ := b.Store.PausesOf(ctx, run, max(pause-2, 0), 2) // where they cannot be read, err is the answer
 		same := func(p record.Pause) bool {
 			return p.Decided != nil && record.SameDecisions(p.Decided.List, decisions)
 		}
 		if slices.ContainsFunc(list, same) {
-			return nil
+			return true, nil
 		}
 	}
-	return err
+	return false, err
 }
 
 // Until is how many steps of a journal have an index up to a number.

@@ -319,7 +319,7 @@ var fields = strings.NewReplacer("context.functions", "body.tools", "context.bef
 // field is the request's name for a field of ours.
 func field(ours string) string {
 	switch at := fields.Replace(ours); {
-	case at == "message", strings.HasPrefix(at, "file_ids["):
+	case at == "message", at == "body.decisions", strings.HasPrefix(at, "file_ids["):
 		return "body.input"
 	case at == "metadata", at == "title":
 		return "body." + at

@@ -379,14 +379,14 @@ func (c *creation) resume(ctx context.Context, e record.RunEntity, part int) (*r
 		}
 		taken = append(taken, of...)
 	}
+	replayed := false
 	if err == nil {
-		err = c.Resume(ctx, c.who, e.Value.ID(), next.part, decisions, nil, changed)
+		replayed, err = c.Resume(ctx, c.who, e.Value.ID(), next.part, decisions, nil, changed)
 	}
-	if err != nil {
+	if err != nil || replayed {
 		c.Files.Drop(ctx, taken...)
-		return nil, err
 	}
-	return next, nil
+	return next, err
 }
 
 // mayAnswer returns nil when the request's message may answer the question of a run: it brings nothing that the run,
@@ -420,7 +420,11 @@ func (c *creation) decisions(run string, list []record.Interrupt) (all []record.
 			verb, text = lifecycle.Reject, o.text
 		}
 		of = append(of, o)
-		all = append(all, record.Decision{InterruptID: i.ID, Decision: string(verb), Message: text})
+		d := record.Decision{InterruptID: i.ID, Decision: string(verb), Message: text}
+		if len(o.files)+len(o.fileIDs) > 0 {
+			d.Sent = intake.Digest([]any{o.files, o.fileIDs})
+		}
+		all = append(all, d)
 	}
 	for _, o := range left {
 		if o.alone {

@@ -1,6 +1,10 @@
 package scenario
 
-import "github.com/stretchr/testify/assert"
+import (
+	"strings"
+
+	"github.com/stretchr/testify/assert"
+)
 
 // repeatedResponses are requests that look as if they were sent again.
 func repeatedResponses() []Story {
@@ -32,6 +36,24 @@ func repeatedResponses() []Story {
 			answer("model", x.careful()).names("previous_response_id")
 			assert.Equal(x, next, answer().is(200).text("id"))
 			assert.Equal(x, next, answer("metadata", object{"a": "b"}).is(200).text("id"))
+		}},
+		{Name: "responses/an output with other files is no repeat", Run: func(x *Actor) {
+			asked := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather}).is(200)
+			answer := func(output ...object) reply {
+				return x.respond([]object{{"type": "function_call_output",
+					"call_id": asked.output("function_call")["call_id"], "output": output}},
+					"previous_response_id", asked.text("id"))
+			}
+			shown := object{"type": "input_image", "image_url": picture}
+			next := answer(shown).is(200).text("id")
+			other := strings.Replace(picture, "mNk+M9Q", "mNkYM9Q", 1) // as large
+			for _, files := range [][]object{
+				{{"type": "input_image", "image_url": other}}, {shown, shown},
+				{{"type": "input_file", "filename": "a.png", "file_data": picture}},
+			} {
+				answer(files...).problem(409, "not_awaiting_input")
+			}
+			assert.Equal(x, next, answer(shown).is(200).text("id"))
 		}},
 	}
 }
