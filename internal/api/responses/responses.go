@@ -199,7 +199,7 @@ func (c *creation) goOn(ctx context.Context) (*ref, error) {
 }
 
 // repeats reports whether the request has begun the response next, right behind one of a run: its client has not
-// received the answer, and sends it again. One with a key has begun what its key says, and else it is another.
+// received the answer, and sends it again. One with a key is found by its key alone.
 func (c *creation) repeats(ctx context.Context, before record.Run, next ref) (bool, error) {
 	if c.key != "" || len(c.in.files)+len(c.in.fileIDs) > 0 {
 		return false, nil
