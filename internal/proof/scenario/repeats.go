@@ -22,9 +22,9 @@ func repeatedResponses() []Story {
 			}
 		}},
 		{Name: "responses/an answer with other settings is no repeat", Run: func(x *Actor) {
-			asked := x.respond("/ask Which city?", "tools", []object{weather}, "metadata", object{"a": "b"}).is(200)
+			waiting := x.respond("/ask Which city?", "tools", []object{weather}, "metadata", object{"a": "b"}).is(200)
 			answer := func(more ...any) reply {
-				return x.respond("Oslo", append(more, "previous_response_id", asked.text("id"))...)
+				return x.respond("Oslo", append(more, "previous_response_id", waiting.text("id"))...)
 			}
 			next := answer("tools", []object{weather}).is(200).text("id")
 			for field, value := range map[string]any{
@@ -38,11 +38,11 @@ func repeatedResponses() []Story {
 			assert.Equal(x, next, answer("metadata", object{"a": "b"}).is(200).text("id"))
 		}},
 		{Name: "responses/an output with other files is no repeat", Run: func(x *Actor) {
-			asked := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather}).is(200)
+			waiting := x.respond(tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather}).is(200)
 			answer := func(output ...object) reply {
 				return x.respond([]object{{"type": "function_call_output",
-					"call_id": asked.output("function_call")["call_id"], "output": output}},
-					"previous_response_id", asked.text("id"))
+					"call_id": waiting.output("function_call")["call_id"], "output": output}},
+					"previous_response_id", waiting.text("id"))
 			}
 			shown := object{"type": "input_image", "image_url": picture}
 			next := answer(shown).is(200).text("id")

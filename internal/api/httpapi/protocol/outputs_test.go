@@ -86,7 +86,7 @@ func (r *rival) kept() (n int) {
 }
 
 // Of two equal requests at the same moment one goes on with the run, and the files of the other are removed.
-func TestOutputsThatAreSentTwiceAtOnceLeaveTheirFilesOnce(t *testing.T) {
+func TestOutputsThatAreSentTwiceLeaveTheirFilesOnce(t *testing.T) {
 	blobs := &rival{}
 	e := httpapitest.Over(t, blobs)
 	request := calling(t, e, 1, 1)
