@@ -133,6 +133,7 @@ func TestACallThatIsGivenUpIsCancelled(t *testing.T) {
 					synctest.Wait()
 					assert.Contains(t, e.Send("GET", "/runs", "").Body.String(), `"status":"`+c.status+`"`)
 					time.Sleep(2 * time.Minute) // of the test: all waits end
+					synctest.Wait()
 					assert.Equal(t, c.status == "cancelled",
 						strings.Contains(answer.String(), "the call was given up"), answer)
 				})
