@@ -104,7 +104,11 @@ var ranks = map[string]int{"read": 1, "run": 2, "manage": 3, "admin": 4, "member
 func (r rights) allow(t text, n need, at time.Time) bool {
 	k, there := r.keys[t.key]
 	u, owned := r.users[k.UserID]
-	if !there || !owned || !r.there || k.Hash != t.hash && (k.PreviousHash != t.hash || !at.Before(k.PreviousUntil)) {
+	good := k.Hash == t.hash
+	for _, e := range append(slices.Clone(k.Earlier), catalog.Earlier{Value: k.PreviousHash, Until: k.PreviousUntil}) {
+		good = good || e.Value == t.hash && at.Before(e.Until)
+	}
+	if !there || !owned || !r.there || !good {
 		return false
 	}
 	rank := ranks[k.Level]
