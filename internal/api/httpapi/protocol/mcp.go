@@ -33,14 +33,19 @@ func (h *handlers) mcpRoutes() {
 		Content:     content(httpapi.SchemaOf[rpcResponse](h.Server), asJSON),
 	}
 	h.Handle("", "/mcp", tenant.LevelRun, h.mcpCall)
-	h.Describe(h.rpc(huma.Operation{
+	o := h.rpc(huma.Operation{
 		Method: http.MethodPost, Path: "/mcp", Tags: []string{"protocols"}, OperationID: "mcp",
 		Summary: "The agents as tools of an MCP server (streamable HTTP)",
 		Description: "Speaks the Model Context Protocol. A call with a progress token is answered " +
 			"with Server-Sent Events: what happens in its run, then the result. A batch (up to protocol 2025-03-26) " +
 			"is answered with a list. Needs level `run`.",
 		Responses: responses,
-	}))
+	})
+	one := httpapi.SchemaOf[rpcResponse](h.Server)
+	o.Responses["200"].Content[asJSON].Schema = &huma.Schema{
+		OneOf: []*huma.Schema{one, {Type: huma.TypeArray, Items: one}},
+	}
+	h.Describe(o)
 }
 
 func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Call) error {

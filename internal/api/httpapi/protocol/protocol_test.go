@@ -379,7 +379,7 @@ func mcpOf(e httpapitest.API, body, header, value string) *httptest.ResponseReco
 		r.Header.Del(header)
 	}
 	w := httptest.NewRecorder()
-	e.ServeHTTP(w, r) // the document does not have batches
+	e.ServeHTTP(w, r) // the document does not have the body of a batch
 	return w
 }
 
