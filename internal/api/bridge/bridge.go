@@ -146,7 +146,7 @@ func (b *Bridge) Outlast(
 // decided in the same way: perhaps by this very request.
 func (b *Bridge) Resume(
 	ctx context.Context, p tenant.Principal, run string, pause int, decisions []record.Decision, push *record.Push,
-	changed *record.Changed,
+	changed *record.Context,
 ) (replayed bool, err error) {
 	_, err = b.Intake.Resume(ctx, p, run, "", decisions, push, changed)
 	if problem.Is(err, "not_awaiting_input") || problem.Is(err, "interrupts_mismatch") {

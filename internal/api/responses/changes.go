@@ -28,17 +28,15 @@ func until(in record.Input, pauses []record.Pause, part int) (g given, err error
 	if at := slices.IndexFunc(pauses, later); at >= 0 {
 		pauses = pauses[:at]
 	}
-	if g.context, err = record.Given(in, pauses); err != nil {
-		return g, err
-	}
+	g.context = record.Given(in, pauses)
 	g.echo, err = bridge.Echo[echo](record.Input{Context: &g.context})
 	return g, err
 }
 
 // changed is what a run goes on with when the request answers its pause: what the request brings, and else what the run
-// had. It is nil where that is the same. Clients send their tools and instructions each time, and a client with several
-// agents sends those of the next one.
-func (c *creation) changed(ctx context.Context, r record.Run) (*record.Changed, error) {
+// had. It is nil where that is the same as JSON: clients send their tools and instructions each time, and write one
+// schema with other white space. A client with several agents sends those of the next one.
+func (c *creation) changed(ctx context.Context, r record.Run) (*record.Context, error) {
 	had, err := c.given(ctx, r)
 	if err != nil {
 		return nil, err
@@ -47,7 +45,7 @@ func (c *creation) changed(ctx context.Context, r record.Run) (*record.Changed, 
 }
 
 // over is changed, for what the run had. A member that the request has counts, also with a default or an empty list.
-func (c *creation) over(had given) (*record.Changed, error) {
+func (c *creation) over(had given) (*record.Context, error) {
 	now, shown, new := had.context, had.echo, *c.brought
 	now.Before = nil
 	if c.request.Instructions != "" || len(c.in.system) > 0 {
@@ -77,7 +75,11 @@ func (c *creation) over(had given) (*record.Changed, error) {
 	if now.Echo, err = json.Marshal(shown); err != nil {
 		return nil, err
 	}
-	return had.context.ChangeTo(now)
+	had.context.Before = nil
+	if strictjson.Same(now, had.context) {
+		return nil, nil
+	}
+	return &now, nil
 }
 
 // given is what a run was given for its present part. It returns a problem of kind Invalid where the request is for

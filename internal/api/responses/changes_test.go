@@ -83,10 +83,10 @@ func TestAnExplicitDefaultIsAChange(t *testing.T) {
 		changed, err := creationOf(t, `{"model":"A","input":"x",`+member+`}`).over(had)
 		require.NoError(t, err)
 		if assert.NotNil(t, changed, member) {
-			assert.True(t, is(changed.To), member)
-			shown, err := until(record.Input{Context: &changed.To}, nil, 0)
+			assert.True(t, is(*changed), member)
+			shown, err := until(record.Input{Context: changed}, nil, 0)
 			require.NoError(t, err)
-			assert.Len(t, shown.echo.Strict, len(changed.To.Functions), member)
+			assert.Len(t, shown.echo.Strict, len(changed.Functions), member)
 		}
 	}
 }

@@ -207,7 +207,7 @@ func TestMoreFunctionsThanAModelTakesAreRefusedWithADecision(t *testing.T) {
 		{Name: "g", Parameters: json.RawMessage(`{"type":"object"}`)},
 	}
 	decisions := []record.Decision{{InterruptID: "a", Decision: "approve"}}
-	brings := func(n int) *record.Changed { return &record.Changed{To: record.Context{Functions: list[:n]}} }
+	brings := func(n int) *record.Context { return &record.Context{Functions: list[:n]} }
 	_, err := w.Resume(t.Context(), w.who, run, "", decisions, nil, brings(2))
 	p, is := problem.As(err)
 	require.True(t, is, "%v", err)

@@ -2,7 +2,6 @@ package intake
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -69,7 +68,7 @@ func checkDecisions(list []record.Decision) (all []record.Decision, files []reco
 // there is one, last_decision; Conflict, too, for a push of a run whose webhooks go to a callback URL.
 func (in *Intake) Resume(
 	ctx context.Context, p tenant.Principal, id, by string, list []record.Decision, push *record.Push,
-	changed *record.Changed,
+	changed *record.Context,
 ) (record.RunEntity, error) {
 	if err := checkLength("body.decided_by", by, maxName); err != nil {
 		return record.RunEntity{}, err
@@ -79,9 +78,8 @@ func (in *Intake) Resume(
 		return record.RunEntity{}, err
 	}
 	e, err := in.Run(ctx, p, id)
-	var changes json.RawMessage
 	if err == nil && changed != nil {
-		changes, err = changed.Members, in.mayChange(ctx, p, e.Value, &changed.To)
+		err = in.mayChange(ctx, p, e.Value, changed)
 	}
 	if err != nil {
 		return e, err
@@ -119,7 +117,7 @@ func (in *Intake) Resume(
 			}
 		}
 		return transition.Change{Event: event, Callback: push != nil,
-			Decisions: &record.Decisions{List: list, By: by, At: now, Changes: changes}}, nil
+			Decisions: &record.Decisions{List: list, By: by, At: now, Context: changed}}, nil
 	})
 	var refusal *lifecycle.Refusal
 	if errors.As(err, &refusal) {

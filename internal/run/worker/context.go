@@ -10,11 +10,8 @@ import (
 
 // brought gives the task of a run what the client brought beside the message, or beside the decision of a later pause.
 // Intake has checked it.
-func brought(t *agent.Task, r record.Run, in record.Input, pauses []record.Pause) error {
-	c, err := record.Given(in, pauses)
-	if err != nil {
-		return err
-	}
+func brought(t *agent.Task, r record.Run, in record.Input, pauses []record.Pause) {
+	c := record.Given(in, pauses)
 	t.Before, t.Since = told(c.Before, r.Turn), -1
 	if n := len(pauses); n > 0 {
 		t.Since = record.ReplyOf(pauses[n-1].Interrupts)
@@ -34,7 +31,6 @@ func brought(t *agent.Task, r record.Run, in record.Input, pauses []record.Pause
 	if most := t.Agent.Spec.Model.MaxTokens; c.MaxTokens != nil && (most == nil || *c.MaxTokens < *most) {
 		t.Agent.Spec.Model.MaxTokens = c.MaxTokens
 	}
-	return nil
 }
 
 // told is a conversation that a client has brought with a turn, as a model is shown it. The ids of its calls are ours:

@@ -52,7 +52,8 @@ func (w *Worker) task(ctx context.Context, run record.Run) (t agent.Task, failur
 	if t.History, t.Unanswered, err = w.history(ctx, run); err != nil {
 		return t, "", err
 	}
-	return t, "", brought(&t, run, in, pauses)
+	brought(&t, run, in, pauses)
+	return t, "", nil
 }
 
 // knowledge lets a task search the agent's knowledge bases, and show the model what the run's sender may read. What a

@@ -223,9 +223,7 @@ type Decisions struct {
 	At   time.Time  `json:"at"`
 
 	Idempotency string `json:"idempotency,omitempty"` // name of the idempotency record of the deciding message
-	// Changes are what the client has changed of what it gave the run, for the rest of it: see [Changed].
-	Changes json.RawMessage `json:"changes,omitempty"`
-	// Context was written instead of Changes by earlier versions: all that the client gave, without the conversation.
+	// Context is what the client has changed of what it gave the run, for the rest of it. It has no conversation.
 	Context *Context `json:"context,omitempty"`
 }
 
