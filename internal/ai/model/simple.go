@@ -42,22 +42,18 @@ const maxSimple = 1000
 
 // Converse is that of [Model].
 func (s *simpleTools) Converse(ctx context.Context, r Request, emit func(string)) (Reply, error) {
-	names := r.simpleNames()
-	if len(names) == 0 {
-		return s.Model.Converse(ctx, r, emit)
-	}
-	key := refusedOf(r, names)
-	if !s.known(key) {
+	if !s.known(r) {
 		shown := false
 		reply, err := s.Model.Converse(ctx, r, func(text string) { shown = true; emit(text) })
-		if !refusesTools(err) {
+		if !refusesTools(err) || len(r.simpleNames()) == 0 {
 			return reply, err
 		}
 		if shown || reply.InputTokens+reply.OutputTokens > 0 || Begun(err) {
-			s.remember(key, false) // this attempt has failed: the next one is simple
+			s.remember(r, false) // this attempt has failed: the next one is simple
 			return reply, err
 		}
 	}
+	names := r.simpleNames()
 	reply, err := s.Model.Converse(ctx, r.simple(names), emit)
 	for i, c := range reply.Calls { // they have the names of the request
 		for own, simple := range names {
@@ -67,17 +63,17 @@ func (s *simpleTools) Converse(ctx context.Context, r Request, emit func(string)
 		}
 	}
 	if err == nil {
-		s.remember(key, true)
+		s.remember(r, true)
 	}
 	return reply, err
 }
 
-// refusedOf is the hash of a request. One without tools may have calls of earlier ones, by these names.
-func refusedOf(r Request, names map[string]string) refused {
+// refusedOf is the hash of a request. One without tools may have calls of earlier ones.
+func refusedOf(r Request) refused {
 	h := sha256.New()
 	_, _ = fmt.Fprintf(h, "%q", r.Name)
 	if len(r.Tools) == 0 {
-		_, _ = fmt.Fprintf(h, "%q", names) // sorted
+		_, _ = fmt.Fprintf(h, "%q", r.simpleNames()) // sorted
 	}
 	for _, t := range r.Tools {
 		_, _ = fmt.Fprintf(h, "%q%q%q", t.Name, t.Description, t.Parameters)
@@ -85,8 +81,16 @@ func refusedOf(r Request, names map[string]string) refused {
 	return refused(h.Sum(nil))
 }
 
-// known reports whether a call is to have simple tools: always where they helped, or else once.
-func (s *simpleTools) known(key refused) bool {
+// known reports whether a call is to have simple tools: always where they helped, or else once. Mostly no provider has
+// refused any: then nothing is hashed.
+func (s *simpleTools) known(r Request) bool {
+	s.mu.Lock()
+	none := len(s.helped) == 0
+	s.mu.Unlock()
+	if none {
+		return false
+	}
+	key := refusedOf(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	helped, known := s.helped[key]
@@ -96,7 +100,8 @@ func (s *simpleTools) known(key refused) bool {
 	return known
 }
 
-func (s *simpleTools) remember(key refused, helped bool) {
+func (s *simpleTools) remember(r Request, helped bool) {
+	key := refusedOf(r)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if _, is := s.helped[key]; !is && len(s.helped) >= maxSimple {
@@ -130,13 +135,14 @@ func (r Request) simpleNames() map[string]string {
 		if names[name] != "" {
 			continue
 		}
-		simple := strings.ReplaceAll(name, "-", "_")
-		if !simpleName.MatchString(simple) {
-			simple = "_" + simple[:min(len(simple), maxToolName-1)]
+		own := strings.ReplaceAll(name, "-", "_")
+		if !simpleName.MatchString(own) {
+			own = "_" + own[:min(len(own), maxToolName-1)]
 		}
+		simple := own
 		for n := 2; taken[simple]; n++ {
 			suffix := "_" + strconv.Itoa(n)
-			simple = simple[:min(len(simple), maxToolName-len(suffix))] + suffix
+			simple = own[:min(len(own), maxToolName-len(suffix))] + suffix
 		}
 		names[name], taken[simple] = simple, true
 	}

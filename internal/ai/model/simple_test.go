@@ -253,3 +253,17 @@ func TestCallsOfARequestWithoutToolsGetSimpleNames(t *testing.T) {
 	}
 	assert.Equal(t, []string{"get-x", "get_x", "get_x"}, sent)
 }
+
+// Mostly a provider has refused nothing. Then a call costs no look at its tools, of which there may be megabytes.
+func TestNothingIsReadOfToolsThatNobodyRefused(t *testing.T) {
+	m := model.WithSimpleTools(quiet{})
+	r := model.Request{Name: "m", Tools: make([]model.ToolSpec, 128)}
+	allocations := testing.AllocsPerRun(10, func() { _, _ = m.Converse(t.Context(), r, func(string) {}) })
+	assert.LessOrEqual(t, allocations, 5.0)
+}
+
+type quiet struct{ model.Model }
+
+func (quiet) Converse(context.Context, model.Request, func(string)) (model.Reply, error) {
+	return model.Reply{Text: "Hello."}, nil
+}
