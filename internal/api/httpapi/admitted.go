@@ -40,11 +40,11 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	p, err := s.sender(r, c)
 	if err != nil {
 		address, _, _ := net.SplitHostPort(r.RemoteAddr)
-		return cmp.Or(s.count(w, r, &s.guests, p, address, 1), err)
+		return cmp.Or(s.count(w, r, &s.guests, p, address), err)
 	}
 	c.Principal = p
 	s.strangers.known(r.Context())
-	err = s.count(w, r, &s.keys, p, p.Key, 1)
+	err = s.count(w, r, &s.keys, p, p.Key)
 	if named := r.Header.Values(organizationHeader); err == nil && len(named) > 0 {
 		c.Principal, err = s.Tenants.ActIn(r.Context(), p, strings.Join(named, ","))
 	}
@@ -76,21 +76,18 @@ func (s *Server) UploadURL(ctx context.Context, p tenant.Principal, file string)
 		uploadToken + "=" + token, err
 }
 
-// CountMore counts n more requests against the limit of the key of a request that has several in one: all or none.
-func (s *Server) CountMore(w http.ResponseWriter, r *http.Request, c *Call, n int) error {
-	if n == 0 {
-		return nil
-	}
-	return s.count(w, r, &s.keys, c.Principal, c.Principal.Key, n)
+// CountAgain counts one more request against the limit of the key of a request that has several in one.
+func (s *Server) CountAgain(w http.ResponseWriter, r *http.Request, c *Call) error {
+	return s.count(w, r, &s.keys, c.Principal, c.Principal.Key)
 }
 
-// count counts n requests against the limit of a principal, by a name.
+// count counts a request against the limit of a principal, by a name.
 func (s *Server) count(
-	w http.ResponseWriter, r *http.Request, by *ratelimit.Limiter, p tenant.Principal, name string, n int,
+	w http.ResponseWriter, r *http.Request, by *ratelimit.Limiter, p tenant.Principal, name string,
 ) error {
 	perMinute, burst := s.Tenants.RateOf(p)
 	limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
-	return limited(w, limit, by.Take(r.Context(), name, limit, n, s.Host.Elapsed()))
+	return limited(w, limit, by.Take(r.Context(), name, limit, s.Host.Elapsed()))
 }
 
 // organizationHeader names the organization that an operator acts in.

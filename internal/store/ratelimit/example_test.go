@@ -13,7 +13,7 @@ func ExampleLimiter_Take() {
 	var limiter ratelimit.Limiter
 	limit := ratelimit.Limit{PerMinute: 60, Burst: 2}
 	for _, at := range []time.Duration{0, 0, 0, time.Second} {
-		s := limiter.Take(context.Background(), "key-1", limit, 1, at)
+		s := limiter.Take(context.Background(), "key-1", limit, at)
 		fmt.Println(s.Allowed, s.Remaining, s.RetryAfter)
 	}
 	// Output:

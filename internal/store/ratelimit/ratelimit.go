@@ -29,7 +29,7 @@ type State struct {
 	Allowed    bool
 	Limit      int           // the burst
 	Remaining  int           // how many more requests would be allowed now
-	RetryAfter time.Duration // until as many requests are allowed, if they ever are; 0 if these were
+	RetryAfter time.Duration // until the next request is allowed; 0 if this one was
 	Reset      time.Duration // until the whole burst is available again
 }
 
@@ -65,27 +65,27 @@ func (l Limit) pace() pace {
 	return pace{interval, interval * time.Duration(max(l.Burst, 1)-1)}
 }
 
-// state is that of a key that has paid for so long from now on, after n requests.
-func (p pace) state(ahead time.Duration, n int, allowed bool) State {
+// state is that of a key that has paid for so long from now on.
+func (p pace) state(ahead time.Duration, allowed bool) State {
 	s := State{Allowed: allowed, Limit: int(p.tolerance/p.interval) + 1, Reset: max(0, ahead)}
 	if !allowed {
-		s.RetryAfter = ahead + time.Duration(n-1)*p.interval - p.tolerance
+		s.RetryAfter = ahead - p.tolerance
 		return s
 	}
 	s.Remaining = max(0, int((p.tolerance+p.interval-ahead)/p.interval))
 	return s
 }
 
-// Take counts n requests of a key, all or none. at is the reading of a monotonic clock. Values of limit below 1 count
-// as 1. Where the others cannot be told, what this process knows decides, and they are told with a later one.
-func (l *Limiter) Take(ctx context.Context, key string, limit Limit, n int, at time.Duration) State {
+// Take counts a request of a key. at is the reading of a monotonic clock. Values of limit below 1 count as 1. Where the
+// others cannot be told, what this process knows decides, and they are told with a later one.
+func (l *Limiter) Take(ctx context.Context, key string, limit Limit, at time.Duration) State {
 	p := limit.pace()
-	a, s, tell, since := l.count(key, p, n, at)
+	a, s, tell, since := l.count(key, p, at)
 	if tell == 0 {
 		return s
 	}
 	began := l.Shared.Host.Elapsed()
-	answer, err := l.Shared.pay(ctx, key, p, lot{tell, n, at - since})
+	answer, err := l.Shared.pay(ctx, key, p, lot{tell, at - since})
 	at += l.Shared.Host.Elapsed() - began
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -101,7 +101,7 @@ func (l *Limiter) Take(ctx context.Context, key string, limit Limit, n int, at t
 	case answer.told:
 		untold = 0
 	case !answer.allowed:
-		untold -= n // all but these
+		untold-- // all but this one
 	}
 	if untold > 0 {
 		if a.untold == 0 || since < a.since {
@@ -114,34 +114,32 @@ func (l *Limiter) Take(ctx context.Context, key string, limit Limit, n int, at t
 	}
 	ahead := answer.ahead
 	if answer.allowed {
-		ahead = max(ahead, time.Duration(n)*p.interval) // for these requests at least
+		ahead = max(ahead, p.interval) // for this request at least
 	}
 	a.paid = at + ahead + time.Duration(others)*p.interval
-	return p.state(ahead, n, answer.allowed)
+	return p.state(ahead, answer.allowed)
 }
 
-// count counts n requests by what this process knows; tell is how many requests the others should be told of now, the
+// count counts a request by what this process knows; tell is how many requests the others should be told of now, the
 // first of which came at since: all of a key that this process meets for the first time, and later more than a tenth
 // of what is left.
-func (l *Limiter) count(
-	key string, p pace, n int, at time.Duration,
-) (a *account, s State, tell int, since time.Duration) {
+func (l *Limiter) count(key string, p pace, at time.Duration) (a *account, s State, tell int, since time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	a = l.account(key)
 	paid := max(a.paid, at)
-	if s = p.state(paid-at, n, false); s.RetryAfter > 0 {
-		return a, s, 0, 0
+	if paid-at > p.tolerance {
+		return a, p.state(paid-at, false), 0, 0
 	}
-	a.paid = paid + time.Duration(n)*p.interval
-	s = p.state(a.paid-at, n, true)
+	a.paid = paid + p.interval
+	s = p.state(a.paid-at, true)
 	if l.Shared == nil {
 		return a, s, 0, 0
 	}
 	if a.untold == 0 {
 		a.since = at
 	}
-	a.untold += n
+	a.untold++
 	if at < l.until || a.met && a.untold <= s.Remaining/10 {
 		return a, s, 0, 0
 	}

@@ -16,34 +16,16 @@ func TestBurstIsAllowedThenAnEvenRate(t *testing.T) {
 	var l ratelimit.Limiter
 	limit := ratelimit.Limit{PerMinute: 60, Burst: 3}
 	for want := 2; want >= 0; want-- {
-		s := l.Take(ctx, "k", limit, 1, 0)
+		s := l.Take(ctx, "k", limit, 0)
 		assert.True(t, s.Allowed)
 		assert.Equal(t, want, s.Remaining)
 	}
-	s := l.Take(ctx, "k", limit, 1, 0)
+	s := l.Take(ctx, "k", limit, 0)
 	assert.False(t, s.Allowed)
 	assert.Equal(t, time.Second, s.RetryAfter)
-	assert.False(t, l.Take(ctx, "k", limit, 1, 999*time.Millisecond).Allowed)
-	assert.True(t, l.Take(ctx, "k", limit, 1, time.Second).Allowed)
-	assert.True(t, l.Take(ctx, "other", limit, 1, 0).Allowed)
-}
-
-// Several requests are counted together or not at all, alone and with other processes.
-func TestSeveralRequestsAreCountedTogetherOrNotAtAll(t *testing.T) {
-	ctx := t.Context()
-	c, shared := processes(2)
-	alone := &ratelimit.Limiter{}
-	limit := ratelimit.Limit{PerMinute: 60, Burst: 10}
-	for _, of := range [][2]*ratelimit.Limiter{{alone, alone}, {shared[0], shared[1]}} {
-		s := of[0].Take(ctx, "k", limit, 6, c.at)
-		assert.Equal(t, []any{true, 4}, []any{s.Allowed, s.Remaining})
-		s = of[1].Take(ctx, "k", limit, 7, c.at)
-		assert.Equal(t, []any{false, 3 * time.Second}, []any{s.Allowed, s.RetryAfter})
-		assert.False(t, of[1].Take(ctx, "k", limit, 11, c.at).Allowed, "more than the burst")
-		s = of[1].Take(ctx, "k", limit, 4, c.at)
-		assert.Equal(t, []any{true, 0}, []any{s.Allowed, s.Remaining}, "what was refused was not counted")
-		assert.False(t, of[1].Take(ctx, "k", limit, 1, c.at).Allowed)
-	}
+	assert.False(t, l.Take(ctx, "k", limit, 999*time.Millisecond).Allowed)
+	assert.True(t, l.Take(ctx, "k", limit, time.Second).Allowed)
+	assert.True(t, l.Take(ctx, "other", limit, 0).Allowed)
 }
 
 // For any arrivals, a period of any length allows at most the burst plus the rate's share, and a request after
@@ -58,10 +40,10 @@ func TestNeverMoreThanBurstPlusRate(t *testing.T) {
 		var admitted []time.Duration
 		for range 200 {
 			at += time.Duration(rapid.Int64Range(0, int64(time.Second)).Draw(t, "gap"))
-			s := l.Take(ctx, "k", limit, 1, at)
+			s := l.Take(ctx, "k", limit, at)
 			if !s.Allowed {
 				at += s.RetryAfter
-				if s = l.Take(ctx, "k", limit, 1, at); !s.Allowed {
+				if s = l.Take(ctx, "k", limit, at); !s.Allowed {
 					t.Fatalf("refused after waiting as told")
 				}
 			}
@@ -81,6 +63,6 @@ func TestNeverMoreThanBurstPlusRate(t *testing.T) {
 func BenchmarkTake(b *testing.B) {
 	var l ratelimit.Limiter
 	for i := range b.N {
-		l.Take(b.Context(), fmt.Sprint(i%100), ratelimit.Limit{PerMinute: 600, Burst: 100}, 1, time.Duration(i))
+		l.Take(b.Context(), fmt.Sprint(i%100), ratelimit.Limit{PerMinute: 600, Burst: 100}, time.Duration(i))
 	}
 }

@@ -33,15 +33,15 @@ type paidRow struct {
 	Until time.Time `json:"until"` // what the key has paid for, as by pace
 }
 
-// lot is how many requests a process tells the others of, and how long ago the first of them came. The last ones are
-// in hand, and may yet be refused.
+// lot is how many requests a process tells the others of, and how long ago the first of them came. The last is the
+// one in hand, and may yet be refused.
 type lot struct {
-	n, inHand int
-	ago       time.Duration
+	n   int
+	ago time.Duration
 }
 
 // paid is what the others say to a lot: for how long from now on the key has paid (below 0: the time until which it has
-// is past), and whether the requests in hand are allowed. Told is false where others changed the row all the time, and
+// is past), and whether the request in hand is allowed. Told is false where others changed the row all the time, and
 // know nothing of the lot.
 type paid struct {
 	ahead         time.Duration
@@ -69,11 +69,11 @@ func (s *Shared) pay(ctx context.Context, key string, p pace, l lot) (answer pai
 			}
 			ahead, cond = max(ahead, row.Until.Sub(now)), table.VersionIs(rows[0].Version)
 		}
-		ahead += time.Duration(l.n-l.inHand) * p.interval
-		answer = paid{ahead: ahead, allowed: p.state(ahead, l.inHand, false).RetryAfter <= 0}
+		ahead += time.Duration(l.n-1) * p.interval
+		answer = paid{ahead: ahead, allowed: ahead <= p.tolerance}
 		if answer.allowed {
-			answer.ahead += time.Duration(l.inHand) * p.interval
-		} else if l.n == l.inHand {
+			answer.ahead += p.interval
+		} else if l.n == 1 {
 			answer.told = true
 			return answer, nil
 		}

@@ -55,7 +55,7 @@ func TestProcessesTogetherKeepToTheLimit(t *testing.T) {
 			if rapid.Bool().Draw(t, "waits") {
 				c.at += time.Duration(rapid.IntRange(0, 20*limit.Burst).Draw(t, "for")) * interval / 10
 			}
-			s := all[rapid.IntRange(0, n-1).Draw(t, "at")].Take(ctx, "k", limit, 1, c.at)
+			s := all[rapid.IntRange(0, n-1).Draw(t, "at")].Take(ctx, "k", limit, c.at)
 			if s.Allowed {
 				admitted = append(admitted, c.at)
 			}
@@ -83,7 +83,7 @@ func TestWhoAlwaysWantsMoreGetsTheRate(t *testing.T) {
 	for range 10 * seconds {
 		c.at += 100 * time.Millisecond // in which one more is allowed
 		for _, one := range all {
-			if one.Take(t.Context(), "k", limit, 1, c.at).Allowed {
+			if one.Take(t.Context(), "k", limit, c.at).Allowed {
 				got++
 			}
 		}
@@ -98,7 +98,7 @@ func TestWhoStaysBelowTheRateIsNeverRefused(t *testing.T) {
 		c, all := processes(is.processes)
 		for i := range 15 * is.perMinute {
 			c.at += time.Minute / time.Duration(is.perMinute)
-			s := all[i%len(all)].Take(t.Context(), "k", ratelimit.Limit{PerMinute: 600, Burst: 100}, 1, c.at)
+			s := all[i%len(all)].Take(t.Context(), "k", ratelimit.Limit{PerMinute: 600, Burst: 100}, c.at)
 			require.True(t, s.Allowed, "%+v, request %d: %+v", is, i, s)
 		}
 	}
@@ -118,8 +118,8 @@ func TestAfterAnOutageNobodyIsLockedOut(t *testing.T) {
 		if c.at > time.Minute && c.at < 11*time.Minute {
 			rows.err = &table.Error{Kind: table.Down, Err: errors.New("away")}
 		}
-		require.True(t, one.Take(t.Context(), "k", limit, 1, c.at).Allowed, "after %s", c.at)
-		require.True(t, other.Take(t.Context(), "k", ratelimit.Limit{PerMinute: 600, Burst: 100}, 1, c.at).Allowed)
+		require.True(t, one.Take(t.Context(), "k", limit, c.at).Allowed, "after %s", c.at)
+		require.True(t, other.Take(t.Context(), "k", ratelimit.Limit{PerMinute: 600, Burst: 100}, c.at).Allowed)
 		asked++
 	}
 	assert.Less(t, rows.failed, 2*10*60/5+10, "requests do not wait for a table that fails")
@@ -135,18 +135,18 @@ func TestTheLimitHoldsWhereOthersAreAlwaysFaster(t *testing.T) {
 	one, other := &ratelimit.Limiter{Shared: shared}, &ratelimit.Limiter{Shared: shared}
 	limit := ratelimit.Limit{PerMinute: 60, Burst: 20}
 	for range 2 { // the second is not told yet
-		require.True(t, one.Take(t.Context(), "k", limit, 1, 0).Allowed)
+		require.True(t, one.Take(t.Context(), "k", limit, 0).Allowed)
 	}
 	for range 19 {
-		require.True(t, other.Take(t.Context(), "k", limit, 1, 0).Allowed)
+		require.True(t, other.Take(t.Context(), "k", limit, 0).Allowed)
 	}
-	require.False(t, other.Take(t.Context(), "k", limit, 1, 0).Allowed)
+	require.False(t, other.Take(t.Context(), "k", limit, 0).Allowed)
 	rows.faster = true
-	s := one.Take(t.Context(), "k", limit, 1, 0)
+	s := one.Take(t.Context(), "k", limit, 0)
 	assert.False(t, s.Allowed)
 	assert.Equal(t, 2*time.Second, s.RetryAfter, "twenty, and the one that is not told")
 	rows.faster, c.at = false, 10*time.Second
-	s = one.Take(t.Context(), "k", limit, 1, c.at)
+	s = one.Take(t.Context(), "k", limit, c.at)
 	assert.True(t, s.Allowed)
 	assert.Equal(t, 20+10-22, s.Remaining, "the twenty, the one that was not told, and this one")
 }
@@ -158,10 +158,10 @@ func TestAnUnknownOutcomeIsNotToldAgain(t *testing.T) {
 	shared := &ratelimit.Shared{Table: rows, Host: c}
 	one, other := &ratelimit.Limiter{Shared: shared}, &ratelimit.Limiter{Shared: shared}
 	limit := ratelimit.Limit{PerMinute: 1, Burst: 10}
-	assert.True(t, one.Take(t.Context(), "k", limit, 1, 0).Allowed)
+	assert.True(t, one.Take(t.Context(), "k", limit, 0).Allowed)
 	rows.unknown, c.at = false, 6*time.Second
-	assert.True(t, one.Take(t.Context(), "k", limit, 1, c.at).Allowed)
-	assert.Equal(t, 10-3, other.Take(t.Context(), "k", limit, 1, c.at).Remaining)
+	assert.True(t, one.Take(t.Context(), "k", limit, c.at).Allowed)
+	assert.Equal(t, 10-3, other.Take(t.Context(), "k", limit, c.at).Remaining)
 }
 
 // A process asks once about a key that comes seldom, and then once for each tenth of what is left.
@@ -172,7 +172,7 @@ func TestRequestsSeldomWaitForTheTable(t *testing.T) {
 	limit := ratelimit.Limit{PerMinute: 600, Burst: 100}
 	for range 100 {
 		c.at += time.Second
-		require.True(t, l.Take(t.Context(), "k", limit, 1, c.at).Allowed)
+		require.True(t, l.Take(t.Context(), "k", limit, c.at).Allowed)
 	}
 	assert.Equal(t, 10, counted.commits)
 }
@@ -185,11 +185,11 @@ func TestTheTableIsAway(t *testing.T) {
 	one, other := &ratelimit.Limiter{Shared: shared}, &ratelimit.Limiter{Shared: shared}
 	limit := ratelimit.Limit{PerMinute: 60, Burst: 20}
 	for range 19 {
-		assert.True(t, one.Take(t.Context(), "k", limit, 1, 0).Allowed)
+		assert.True(t, one.Take(t.Context(), "k", limit, 0).Allowed)
 	}
 	rows.err, c.at = nil, 5*time.Second // until when it is left alone
-	assert.True(t, one.Take(t.Context(), "k", limit, 1, c.at).Allowed)
-	s := other.Take(t.Context(), "k", limit, 1, c.at)
+	assert.True(t, one.Take(t.Context(), "k", limit, c.at).Allowed)
+	s := other.Take(t.Context(), "k", limit, c.at)
 	assert.True(t, s.Allowed)
 	assert.Equal(t, 20+5-21, s.Remaining, "the other process was told of twenty")
 }
@@ -202,10 +202,10 @@ func TestWhoLeavesIsCounted(t *testing.T) {
 	limit := ratelimit.Limit{PerMinute: 60, Burst: 2}
 	left, leave := context.WithCancel(t.Context())
 	leave()
-	assert.True(t, all[0].Take(left, "k", limit, 1, c.at).Allowed)
-	assert.True(t, all[1].Take(left, "k", limit, 1, c.at).Allowed)
-	assert.False(t, all[0].Take(left, "k", limit, 1, c.at).Allowed)
-	assert.False(t, all[1].Take(t.Context(), "k", limit, 1, c.at).Allowed)
+	assert.True(t, all[0].Take(left, "k", limit, c.at).Allowed)
+	assert.True(t, all[1].Take(left, "k", limit, c.at).Allowed)
+	assert.False(t, all[0].Take(left, "k", limit, c.at).Allowed)
+	assert.False(t, all[1].Take(t.Context(), "k", limit, c.at).Allowed)
 }
 
 // Of places there are as many as there are, whoever asks, and one that is left or has ended is free.

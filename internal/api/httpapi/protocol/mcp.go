@@ -73,13 +73,12 @@ func (h *handlers) mcpCall(w http.ResponseWriter, r *http.Request, c *httpapi.Ca
 }
 
 // mcpBatch serves each message of a batch as if it had come alone, at the same time, and answers with the list of their
-// answers. It has no notifications of progress.
+// answers. Each counts against the rate limit. It has no notifications of progress.
 func (h *handlers) mcpBatch(w http.ResponseWriter, r *http.Request, c *httpapi.Call, list []json.RawMessage) error {
-	_, burst := h.Tenants.RateOf(c.Principal)
-	most, wrong, ids := min(maxBatch, burst), "", map[string]bool{}
-	if len(list) == 0 || len(list) > most || r.Header.Get("Mcp-Protocol-Version") > batched {
+	wrong, ids := "", map[string]bool{}
+	if len(list) == 0 || len(list) > maxBatch || r.Header.Get("Mcp-Protocol-Version") > batched {
 		wrong = fmt.Sprintf(
-			"a batch must have 1 to %d requests, and the protocol's version %s or an earlier one", most, batched)
+			"a batch must have 1 to %d requests, and the protocol's version %s or an earlier one", maxBatch, batched)
 	}
 	for _, message := range list {
 		id, _ := bridge.RequestID(message)
@@ -91,18 +90,21 @@ func (h *handlers) mcpBatch(w http.ResponseWriter, r *http.Request, c *httpapi.C
 	if wrong != "" {
 		return httpapi.WriteJSON(w, http.StatusBadRequest, bridge.Refusal(nil, bridge.InvalidRequest, wrong))
 	}
-	if err := h.CountMore(w, r, c, len(list)-1); err != nil { // before anything is done
-		return err
-	}
 	parts := make([]part, len(list))
-	serve := make([]func(), len(list))
+	var serve []func()
 	for i, message := range list {
-		serve[i] = func() {
+		if i > 0 { // the first is counted
+			parts[i].err = h.CountAgain(w, r, c)
+		}
+		if parts[i].err != nil {
+			continue
+		}
+		serve = append(serve, func() {
 			alone := r.Clone(r.Context())
 			alone.Header.Set("Accept", asJSON) // no streams
 			parts[i].header = http.Header{}
 			parts[i].err = h.mcpMessage(&parts[i], alone, c, message)
-		}
+		})
 	}
 	host.All(h.Intake.Host, serve...)
 	return h.joined(w, list, parts)
@@ -122,9 +124,7 @@ func (h *handlers) joined(w http.ResponseWriter, list []json.RawMessage, parts [
 				answers = append(answers, json.RawMessage(p.Bytes()))
 			}
 		case id != nil:
-			h.Bridge.Log.Error("a request of a batch could not be served", "error", p.err)
-			answers = append(answers, bridge.Refusal(list[i], bridge.InternalError,
-				"the service could not do this right now; nothing was done"))
+			answers = append(answers, bridge.Refusal(list[i], bridge.InternalError, h.why(p.err)))
 			fallthrough
 		default:
 			failed = cmp.Or(failed, p.err)
@@ -138,6 +138,15 @@ func (h *handlers) joined(w http.ResponseWriter, list []json.RawMessage, parts [
 		return nil
 	}
 	return httpapi.WriteJSON(w, http.StatusOK, answers)
+}
+
+// why explains why a message of a batch was not served.
+func (h *handlers) why(err error) string {
+	if p, is := problem.As(err); is && p.Kind == problem.Limited {
+		return p.Message + "; nothing was done"
+	}
+	h.Bridge.Log.Error("a request of a batch could not be served", "error", err)
+	return "the service could not do this right now; nothing was done"
 }
 
 // part takes the answer to a message of a batch.
