@@ -41,6 +41,7 @@ func (s *stage) leave(version, name string, arguments object, told bool, left bo
 	r.Header.Set("Mcp-Method", "tools/call")
 	r.Header.Set("Mcp-Name", name)
 	r.Header.Set("Mcp-Protocol-Version", version)
+	r.Header.Set("Mcp-Session-Id", "s")
 	away := func() bool { return left && ctx.Err() != nil }
 	w := httptest.NewRecorder()
 	handler, streamed, err := s.For(ctx, s.p, r.Header, body, 10*time.Second, away)
@@ -49,6 +50,7 @@ func (s *stage) leave(version, name string, arguments object, told bool, left bo
 	handler(s.t.Context()).ServeHTTP(w, r)
 	assert.NotContains(s.t, w.Body.String(), `"error":{`)
 	synctest.Wait()
+	assert.False(s.t, s.Open(), "a call that has ended cannot be given up")
 }
 
 // Clients of earlier versions have a tool for it. That a run has ended is what was asked for.
