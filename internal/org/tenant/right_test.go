@@ -227,45 +227,6 @@ func TestRunTokenExpiresWithinAnHourOrWithItsKey(t *testing.T) {
 	assert.True(t, problem.Is(err, "missing_api_key"))
 }
 
-// An upload token is good for its file alone, for an hour, as long as its key is; it has no more than level run.
-func TestAnUploadTokenIsGoodForItsFileAlone(t *testing.T) {
-	w := newWorld(t)
-	for level, want := range map[tenant.Level]tenant.Level{
-		tenant.LevelAdmin: tenant.LevelRun, tenant.LevelRun: tenant.LevelRun, tenant.LevelRead: tenant.LevelRead,
-	} {
-		w.clock.later = 0
-		p, key := w.person("a"+string(level)+"@example.com", tenant.Admin, level)
-		token, err := w.UploadToken(t.Context(), p, "a file")
-		require.NoError(t, err)
-		sender, err := w.Uploader(t.Context(), token, "a file")
-		require.NoError(t, err)
-		assert.Equal(t, []string{p.User, p.Key, string(want), ""},
-			[]string{sender.User, sender.Key, string(sender.Level), sender.Run})
-		run, _, err := w.RunToken(t.Context(), p, "a file", time.Hour)
-		require.NoError(t, err)
-		for _, other := range []string{"rt_", key, run} {
-			_, err := w.Uploader(t.Context(), other, "a file")
-			assert.True(t, bad(err), other)
-		}
-		_, err = w.Uploader(t.Context(), token, "another file")
-		assert.True(t, bad(err))
-		holder, err := w.Authenticate(t.Context(), token)
-		require.NoError(t, err)
-		require.Error(t, holder.May(tenant.LevelRead))
-		require.Error(t, holder.MayTouch("a file", tenant.LevelRead))
-		w.clock.later = time.Hour + time.Second
-		_, err = w.Uploader(t.Context(), token, "a file")
-		assert.True(t, bad(err))
-	}
-	p, _ := w.person("gone@example.com", tenant.Admin, tenant.LevelRun)
-	w.clock.later = 0
-	token, err := w.UploadToken(t.Context(), p, "a file")
-	require.NoError(t, err)
-	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), p.Scope(), p.Key))
-	_, err = w.Uploader(t.Context(), token, "a file")
-	assert.True(t, bad(err))
-}
-
 // Caps and rates are the first that is set of the user's, the organization's and the deployment's, but never above a
 // ceiling.
 func TestLimitsAreTheFirstSetBelowTheCeiling(t *testing.T) {
