@@ -6,7 +6,7 @@
 // other as "busy".
 //
 // intake.go turns messages into runs; runs.go has what clients do to existing runs, push.go where their webhooks go;
-// access.go says who may reach them; limits.go and context.go bound what clients may say.
+// access.go says who may reach them; limits.go and context.go bound what clients may say; files.go holds their files.
 //
 // It must not know HTTP, models or leases. It imports transition, record, lifecycle, tenant, view, problem, schema,
 // strictjson and host.
@@ -23,8 +23,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"agentplatform/internal/ai/tool"
@@ -439,33 +437,6 @@ func (r *request) accept(ctx context.Context, chat record.ChatEntity) (Posted, e
 	}
 	run, err := r.Executor.Accept(ctx, tx, a)
 	return Posted{Run: run.Value, Version: run.Version()}, err
-}
-
-// hold adds the writes by which a run of an agent, or a parked message for it, holds the message's files.
-func (r *request) hold(ctx context.Context, tx *record.Tx, agent, run string) error {
-	return reference(ctx, tx, r.who.Organization, agent, run, r.message.Files)
-}
-
-func reference(ctx context.Context, tx *record.Tx, organization, agent, run string, files []record.FileRef) error {
-	tx.Hold(ctx, organization, agent, run, files)
-	var none *record.NoFile
-	if errors.As(tx.Err(), &none) {
-		return errors.Join(errNoFile, NoFile(slices.IndexFunc(files, func(f record.FileRef) bool {
-			return f.FileID == none.ID
-		}), none.ID))
-	}
-	return tx.Err()
-}
-
-// errNoFile says that one of the message's files does not exist.
-var errNoFile = errors.New("intake: a file is not there")
-
-// NoFile is the error for a message whose nth file, counted from 0, does not exist: a problem of kind NotFound with the
-// field file_ids[n].
-func NoFile(n int, id string) error {
-	p := problem.Missing("file " + id)
-	p.Fields = []problem.Field{{Location: fmt.Sprintf("file_ids[%d]", n), Message: p.Message}}
-	return p
 }
 
 // spend checks the budgets that hold for the message and counts its run in them; it notes those that the run's tokens

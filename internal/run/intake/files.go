@@ -1,0 +1,39 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+)
+
+// hold adds the writes by which a run of an agent, or a parked message for it, holds the message's files.
+func (r *request) hold(ctx context.Context, tx *record.Tx, agent, run string) error {
+	return reference(ctx, tx, r.who.Organization, agent, run, r.message.Files)
+}
+
+// reference adds the writes by which a run of an agent holds files. The error is that of [NoFile].
+func reference(ctx context.Context, tx *record.Tx, organization, agent, run string, files []record.FileRef) error {
+	tx.Hold(ctx, organization, agent, run, files)
+	var none *record.NoFile
+	if errors.As(tx.Err(), &none) {
+		return errors.Join(errNoFile, NoFile(slices.IndexFunc(files, func(f record.FileRef) bool {
+			return f.FileID == none.ID
+		}), none.ID))
+	}
+	return tx.Err()
+}
+
+// errNoFile says that one of the message's files does not exist.
+var errNoFile = errors.New("intake: a file is not there")
+
+// NoFile is the error for a message whose nth file, counted from 0, does not exist: a problem of kind NotFound with the
+// field file_ids[n].
+func NoFile(n int, id string) error {
+	p := problem.Missing("file " + id)
+	p.Fields = []problem.Field{{Location: fmt.Sprintf("file_ids[%d]", n), Message: p.Message}}
+	return p
+}
