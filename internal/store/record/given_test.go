@@ -21,9 +21,9 @@ func TestADecisionChangesWhatARunIsGiven(t *testing.T) {
 		pauses []record.Pause
 		want   record.Context
 	}{
-		"its message":               {nil, first},
-		"a pause that waits":        {[]record.Pause{{}}, record.Context{Before: before, Instructions: "Be A."}},
-		"a decision without change": {[]record.Pause{pause(nil)}, record.Context{Before: before, Instructions: "Be A."}},
+		"its message":           {nil, first},
+		"a pause that waits":    {[]record.Pause{{}}, record.Context{Before: before, Instructions: "Be A."}},
+		"an unchanged decision": {[]record.Pause{pause(nil)}, record.Context{Before: before, Instructions: "Be A."}},
 		"a decision with one": {[]record.Pause{pause(changed)},
 			record.Context{Before: before, Instructions: "Be B.", ToolChoice: record.NoTool}},
 		"another pause after it": {[]record.Pause{pause(changed), {}},
