@@ -118,7 +118,7 @@ func schemaName(t reflect.Type, hint string) string {
 // errorBody documents the one error body: the members that each has, and those that some codes bring with them.
 type errorBody struct {
 	Status    string `json:"status" enum:"error"`
-	Code      string `json:"code" doc:"machine-readable" enum:"invalid_request,callback_url_not_https,callback_url_forbidden,url_forbidden,payload_too_large,missing_api_key,invalid_api_key,insufficient_permission,outside_organization,not_found,method_not_allowed,chat_busy,parked_queue_full,run_not_active,interrupts_mismatch,not_awaiting_input,already_started,count_mismatch,conflict,precondition_failed,rate_limited,user_concurrency_cap,organization_concurrency_cap,share_exceeded,paused_runs_limit,budget_exhausted,internal,run_failed,unavailable,embedding_unavailable"`
+	Code      string `json:"code" doc:"machine-readable" enum:"invalid_request,callback_url_not_https,callback_url_forbidden,url_forbidden,payload_too_large,missing_api_key,invalid_api_key,insufficient_permission,outside_organization,not_found,method_not_allowed,chat_busy,parked_queue_full,run_not_active,interrupts_mismatch,not_awaiting_input,already_started,count_mismatch,conflict,precondition_failed,rate_limited,user_concurrency_cap,organization_concurrency_cap,share_exceeded,paused_runs_limit,budget_exhausted,internal,run_failed,unavailable,insufficient_storage,embedding_unavailable"`
 	Message   string `json:"message"`
 	Detail    string `json:"detail" doc:"the same sentence as message"`
 	RequestID string `json:"request_id"`

@@ -98,6 +98,7 @@ var statuses = map[problem.Kind]int{
 	problem.PreconditionFailed: http.StatusPreconditionFailed,
 	problem.Limited:            http.StatusTooManyRequests,
 	problem.Unavailable:        http.StatusServiceUnavailable,
+	problem.Full:               http.StatusInsufficientStorage,
 }
 
 // fail answers with an error.

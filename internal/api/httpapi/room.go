@@ -55,9 +55,7 @@ func exceeded(what string, err error) error {
 	shown := strings.ReplaceAll(what, "_", " ")
 	p := problem.New(problem.Unavailable, "unavailable", "too many %s are under way at once; try again", shown)
 	if r.Scope != share.Process {
-		p = problem.New(problem.Limited, "share_exceeded",
-			"the %s of this %s may have %d bytes at once, and have %d; try again", shown, r.Scope, r.Max, r.Used)
-		p = p.With("limit", what).With("scope", string(r.Scope)).With("max", r.Max).With("used", r.Used)
+		p = problem.Exceeded(what, string(r.Scope), r.Max, r.Used, "bytes")
 	}
 	p.RetryAfter = time.Second
 	return p

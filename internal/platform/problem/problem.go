@@ -8,6 +8,7 @@ package problem
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -26,6 +27,7 @@ const (
 	PreconditionFailed             // an If-Match that does not match
 	Limited                        // a limit is reached; later it may succeed
 	Unavailable                    // nothing was done; retry
+	Full                           // nothing was done: the disk is full
 )
 
 // Field is a fault of one field of a request: its location and a message.
@@ -99,6 +101,26 @@ func Retry(cause error) *Error {
 	return &Error{
 		Kind: Unavailable, Code: "unavailable", Message: "the service could not do this right now; nothing was done",
 		RetryAfter: time.Second, Cause: cause,
+	}
+}
+
+// Exceeded is the problem for a limit of something that all divide: [Limited], "share_exceeded". What names the thing
+// in the plural, as in request_bodies; scope is organization, user or api_key. Max is what the scope may have at once,
+// used what it has; unit is empty for what is counted. Whoever returns it sets RetryAfter.
+func Exceeded(what, scope string, maximum, used int64, unit string) *Error {
+	if unit != "" {
+		unit = " " + unit
+	}
+	return New(Limited, "share_exceeded", "the %s of this %s may have %d%s at once, and have %d; try again",
+		strings.ReplaceAll(what, "_", " "), strings.ReplaceAll(scope, "_", " "), maximum, unit, used).
+		With("limit", what).With("scope", scope).With("max", maximum).With("used", used)
+}
+
+// DiskFull is the problem where there is no room for the bytes that a request stores: nothing was done, and it may be
+// repeated when there is room. It is [Full], "insufficient_storage", and wraps cause.
+func DiskFull(cause error) *Error {
+	return &Error{
+		Kind: Full, Code: "insufficient_storage", Message: "there is no room to store this; nothing was done", Cause: cause,
 	}
 }
 

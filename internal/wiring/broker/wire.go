@@ -147,6 +147,7 @@ var kinds = map[problem.Kind]string{
 	problem.Unauthenticated: "unauthenticated", problem.Forbidden: "forbidden", problem.NotFound: "not_found",
 	problem.Conflict: "conflict", problem.PreconditionFailed: "precondition_failed", problem.Limited: "limited",
 	problem.Unavailable: "unavailable",
+	problem.Full:        "full",
 }
 
 // marks are the errors that others ask for by what they are.
