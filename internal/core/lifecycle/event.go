@@ -33,6 +33,7 @@ func (e Claim) apply(o *Outcome, now time.Time) error {
 	}
 	r.Attempt++
 	r.Lease = Lease(e)
+	r.count()
 	if r.StartedAt.IsZero() {
 		r.StartedAt = now
 	}

@@ -65,14 +65,22 @@ type RunSpec struct {
 	Watched      bool   `json:"watched,omitzero"`     // its client streams it from the start
 	// it was a parked message; its sender may have been deleted since
 	Waited  bool     `json:"waited,omitzero"`
-	Budgets []Budget `json:"budgets,omitzero"`
-	Model   string   `json:"model,omitzero"` // of the agent's version, for the ledger; earlier versions did not set it
+	Budgets []Budget `json:"budgets,omitzero"` // until the run is claimed: see [Counting]
+	Model   string   `json:"model,omitzero"`   // of the agent's version, for the ledger; earlier versions did not set it
 }
 
 // Budget is a token budget that the run counts against.
 type Budget struct {
 	Name      string `json:"name"` // names its owner and its period
 	MaxTokens int64  `json:"max_tokens"`
+}
+
+// Counting is how far a run's tokens are counted in its budgets. The budgets move here from [RunSpec] with the claim:
+// earlier versions counted there, and only at the end.
+type Counting struct {
+	Budgets []Budget `json:"budgets"`
+	Settled int64    `json:"settled"` // tokens in the counters that all runs share
+	Open    int64    `json:"open"`    // tokens in the counters of this run; none unless it is running
 }
 
 // ActiveLimit is how much active time the run may use; 0 means no limit.
@@ -106,10 +114,11 @@ type Run struct {
 	Parked []string `json:"parked,omitzero"` // ids of the runs that the parked messages will become, in order
 	Slots  Slots    `json:"slots,omitzero"`
 
-	Usage    Usage `json:"usage,omitzero"`
-	ActiveMS int64 `json:"active_ms,omitzero"`
-	QueueMS  int64 `json:"queue_ms,omitzero"` // how long it was queued, until it was last not
-	Steps    int   `json:"steps,omitzero"`    // number of journalled steps
+	Usage    Usage    `json:"usage,omitzero"`
+	Counting Counting `json:"counting,omitzero"`
+	ActiveMS int64    `json:"active_ms,omitzero"`
+	QueueMS  int64    `json:"queue_ms,omitzero"` // how long it was queued, until it was last not
+	Steps    int      `json:"steps,omitzero"`    // number of journalled steps
 
 	CreatedAt time.Time `json:"created_at,omitzero"` // when its message came, also of one that was parked
 	QueuedAt  time.Time `json:"queued_at,omitzero"`
@@ -174,6 +183,9 @@ type Usage struct {
 
 	Embedded Embeddings `json:"embedded,omitzero"` // not kept by earlier versions
 }
+
+// Tokens is how many tokens were used, in and out.
+func (u Usage) Tokens() int64 { return u.InputTokens + u.OutputTokens }
 
 // Answerable reports whether a plain message answers the pending interrupts: there is exactly one, a question.
 func (r Run) Answerable() bool {

@@ -190,8 +190,16 @@ func (o *Outcome) settle(now time.Time) {
 	r := &o.After
 	r.FinishedAt, r.Due, r.Crashes = now, time.Time{}, 0
 	r.Slots = Slots{}
+	r.count()
 	if len(r.Parked) > 0 {
 		o.Promote, o.Nudge = r.Parked[0], true
+	}
+}
+
+// count has the run's tokens counted from now on, whatever it has used before.
+func (r *Run) count() {
+	if len(r.Budgets) > 0 {
+		r.Counting.Budgets, r.Budgets = r.Budgets, nil
 	}
 }
 

@@ -478,21 +478,7 @@ func (c *checker) standing() {
 			c.violated(10, "run %s is %s and nobody will look at it", id, r.Status)
 		}
 	}
-	runs, tokens, charged := int64(0), c.uncounted, int64(0)
-	for key, n := range c.counts {
-		if key.Sort == "runs" {
-			runs += n
-		} else {
-			tokens += n
-		}
-	}
-	for _, e := range c.ledger {
-		charged += e.InputTokens + e.OutputTokens
-	}
-	if int(runs) != len(c.accepted) || tokens != charged {
-		c.violated(3, "%d runs were accepted and %d counted, %d tokens charged and %d counted", len(c.accepted), runs,
-			charged, tokens)
-	}
+	c.budgets()
 	for id, e := range c.ledger {
 		if e.Billed != (e.Status == string(lifecycle.Completed)) {
 			c.violated(3, "run %s is %s and billed is %v", id, e.Status, e.Billed)

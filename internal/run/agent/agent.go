@@ -94,9 +94,9 @@ type Task struct {
 	// Keep stores as a file of the run what is too large for the journal. A key always names the same content, so a
 	// repeated call stores nothing new.
 	Keep func(ctx context.Context, key string, f tool.File) (record.FileRef, error)
-	// BudgetExceeded returns which budget is exceeded, given the tokens that this run has used; empty for none. It
-	// may be nil.
-	BudgetExceeded func(ctx context.Context, tokens int64) (string, error)
+	// BudgetExceeded returns which budget is exceeded, given the tokens that this run has used and are not journalled;
+	// empty for none. It may be nil.
+	BudgetExceeded func(ctx context.Context, more int64) (string, error)
 	// CheckLease is called before each call of a model or tool. It returns nil if the call may begin, or the error
 	// that ends the loop.
 	CheckLease func() error
@@ -358,7 +358,7 @@ func (s *session) cutShort(step record.Step, outcome string) {
 
 // converse makes one model call and retries temporary failures. Afterwards r is the request that was sent last, and
 // said the number of bytes of text that were streamed for it. The step has what failed attempts used, and the text of
-// one that was stopped. failure is why the run must fail; err is that of ctx or of CheckLease.
+// one that was stopped. failure is why the run must fail; err is that of ctx, CheckLease or BudgetExceeded.
 func (s *session) converse(
 	ctx context.Context, r *model.Request, step *record.Step,
 ) (reply model.Reply, said int, failure string, err error) {
@@ -388,6 +388,9 @@ func (s *session) converse(
 				"error", model.Unredacted(err))
 		}
 		s.Output.Replace(ctx, s.answer.Kept())
+		if over, failed := s.overBudget(ctx, *step); over != "" || failed != nil { // a retry is one call more
+			return reply, said, over, failed
+		}
 		if s.leaveOutFor(kind, step, whole) {
 			continue
 		}
@@ -445,8 +448,8 @@ func (s *session) add(steps ...record.Step) {
 	s.unsaved = append(s.unsaved, steps...)
 }
 
-// StepsAtOnce is how many steps are stored in one commit, which has room for few other operations.
-const StepsAtOnce = 50
+// StepsAtOnce is how many steps are stored in one commit, which needs room for other operations: two for each budget.
+const StepsAtOnce = 30
 
 // save journals the steps that are not journalled yet, in as many commits as needed.
 func (s *session) save(ctx context.Context) error {

@@ -195,13 +195,14 @@ func TestALoopGoesOnAfterACallThatWasCutShort(t *testing.T) {
 		s := newStage(m, offers(func(context.Context, tool.Invocation) (string, error) { return "", errDisturbed }))
 		s.task.Steps = steps
 		s.task.Agent.Spec.Limits.MaxSteps = &three
-		var used int64
-		s.task.BudgetExceeded = func(_ context.Context, tokens int64) (string, error) { used = tokens; return "", nil }
+		s.task.BudgetExceeded = func(_ context.Context, more int64) (string, error) {
+			assert.Zero(t, more, "what is journalled was counted")
+			return "", nil
+		}
 		r := s.work(t)
 		require.NotNil(t, r.Answer, r.Failure)
 		assert.Equal(t, record.TextOf(r.All, lifecycle.Completed), r.Answer.Text)
 		assert.NotContains(t, r.Answer.Text, "The ansThe")
-		assert.EqualValues(t, n*77, used, "budgets count it")
 		shown[n] = m.shown[0].Messages
 	}
 	assert.Equal(t, shown[0], shown[1], "the model is not shown it")

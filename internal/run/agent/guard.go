@@ -45,10 +45,19 @@ func (s *session) guard(ctx context.Context) (string, error) {
 		return fmt.Sprintf("the agent called %s %d times one after another with arguments that do not fit", name,
 			unfitCalls), nil
 	}
+	return s.overBudget(ctx, record.Step{})
+}
+
+// overBudget returns which budget is exceeded, also by a call that goes on.
+func (s *session) overBudget(ctx context.Context, under record.Step) (string, error) {
 	if s.BudgetExceeded == nil {
 		return "", nil
 	}
-	return s.BudgetExceeded(ctx, s.tokens)
+	more := under.InputTokens + under.OutputTokens
+	for _, step := range s.unsaved {
+		more += step.InputTokens + step.OutputTokens
+	}
+	return s.BudgetExceeded(ctx, more)
 }
 
 // repeatedCall returns the name of a tool of the last rounds if sameRounds of them made identical calls; otherwise

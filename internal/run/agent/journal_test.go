@@ -153,10 +153,10 @@ func TestStepsAreJournalledBeforeTheirEffects(t *testing.T) {
 	}
 }
 
-// Fifty steps fit in one commit beside a result; if there are more, all are journalled before it.
+// Thirty steps fit in one commit beside a result; if there are more, all are journalled before it.
 func TestStepsThatDoNotFitBesideAResultAreJournalledFirst(t *testing.T) {
 	lost := errors.New("lost")
-	for decided, c := range map[int]struct{ journalled, last int }{48: {0, 49}, 49: {0, 50}, 50: {51, 0},
+	for decided, c := range map[int]struct{ journalled, last int }{28: {0, 29}, 29: {0, 30}, 30: {31, 0},
 		120: {121, 0}} {
 		asked := append(slices.Repeat([]model.Call{named("unknown")}, decided), named(model.AskUser))
 		s := newStage(
@@ -165,7 +165,7 @@ func TestStepsThatDoNotFitBesideAResultAreJournalledFirst(t *testing.T) {
 		)
 		keep := s.task.Journal
 		s.task.Journal = func(ctx context.Context, steps []record.Step) error {
-			assert.LessOrEqual(t, len(steps), 50)
+			assert.LessOrEqual(t, len(steps), 30)
 			return keep(ctx, steps)
 		}
 		s.task.Agent.Spec.Limits.MaxSteps = new(int)

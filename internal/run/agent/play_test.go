@@ -113,7 +113,7 @@ func newPlay(t *testing.T, does disturbance, at int) *play {
 			return err
 		}
 		assert.NotEmpty(t, steps)
-		assert.LessOrEqual(t, len(steps), 50, "as many as a commit has room for")
+		assert.LessOrEqual(t, len(steps), 30, "as many as a commit has room for")
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.journal = append(p.journal, steps...)

@@ -261,8 +261,8 @@ func (x *Executor) beside(
 	}
 	if after.Status.Terminal() {
 		tx.PutCharge(after.Run)
-		tx.SpendTokens(ctx, after.Run)
 	}
+	tx.CountTokens(ctx, &after.Run)
 	if o.Announce && tx.Err() == nil {
 		if err := x.announce(ctx, tx, *after, c, partial); err != nil {
 			return err

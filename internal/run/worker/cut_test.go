@@ -162,8 +162,8 @@ func (s *stage) counted(run string, status lifecycle.Status, used lifecycle.Usag
 	e := s.entry(run)
 	assert.Equal(s, []int64{used.InputTokens, used.OutputTokens, used.ModelCalls, used.ToolCalls},
 		[]int64{e.InputTokens, e.OutputTokens, e.ModelCalls, e.ToolCalls})
-	require.NotEmpty(s, r.Budgets)
-	spent, err := s.store.Spent(s.Context(), r.Budgets[0].Name)
+	require.NotEmpty(s, r.Counting.Budgets)
+	spent, err := s.store.Spent(s.Context(), r.Counting.Budgets[0].Name)
 	require.NoError(s, err)
 	assert.Equal(s, used.InputTokens+used.OutputTokens, spent.Tokens)
 	steps, err := s.store.Steps(s.Context(), r)

@@ -18,9 +18,9 @@ func (w *Worker) task(ctx context.Context, run record.Run) (t agent.Task, failur
 		return t, failure, err
 	}
 	t = agent.Task{Run: run.ID(), Agent: version, Log: w.Log}
-	budgets := run.Budgets
-	t.BudgetExceeded = func(ctx context.Context, tokens int64) (string, error) {
-		return w.Store.Overspent(ctx, budgets, tokens)
+	budgets := run.Counting.Budgets
+	t.BudgetExceeded = func(ctx context.Context, more int64) (string, error) {
+		return w.Store.Overspent(ctx, budgets, more)
 	}
 	if t.Tools, err = w.Tools.Open(ctx, run.Organization, version.Spec.ToolkitIDs); err != nil {
 		return t, "", err

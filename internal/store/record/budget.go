@@ -76,7 +76,7 @@ func (l Limit) TokensExhausted(s Spent) string {
 	return ""
 }
 
-// Spent is what was used of a budget in a period: accepted runs, and the tokens of ended runs and of embeddings.
+// Spent is what was used of a budget in a period: accepted runs, and the tokens of runs and of embeddings.
 type Spent struct {
 	Runs   int64
 	Tokens int64
@@ -84,8 +84,9 @@ type Spent struct {
 	runs int64 // version of the item that counts runs
 }
 
-// tally is an item that counts. Runs are counted in one item, so that not one too many is accepted; tokens in several,
-// so that runs that end at the same time seldom conflict.
+// tally is an item that counts. Runs are counted in one item, so that not one too many is accepted. The tokens of a
+// running run are in an item of its own, which only its worker writes: no two steps conflict. When the run stops to run,
+// they move to one of several items, so that those that stop at the same time seldom conflict.
 type tally struct {
 	N int64 `json:"n"`
 }
@@ -93,6 +94,8 @@ type tally struct {
 const (
 	tallyShards = 8
 	runsSort    = "runs"
+	openPrefix  = "open/" // before the others: a run that ends while all are read is not missed
+	tallyPage   = 200
 	tallyLife   = 100 * 24 * time.Hour // after the last count; longer than a month and what its runs may still take
 )
 
@@ -100,14 +103,13 @@ func tallyKey(name, sort string) table.Key { return table.Key{Part: "spent/" + n
 
 // Spent reads what was used under a name; zero for an unused name.
 func (s *Store) Spent(ctx context.Context, name string) (sum Spent, err error) {
-	items, err := s.query(ctx, table.Range{Part: tallyKey(name, "").Part, Limit: tallyShards + 1})
-	if err != nil {
-		return sum, err
-	}
-	for _, item := range items {
-		e, err := decode[tally](item)
+	for item, err := range s.items(ctx, table.Range{Part: tallyKey(name, "").Part, Limit: tallyPage}) {
+		var e Entity[tally]
+		if err == nil {
+			e, err = decode[tally](item)
+		}
 		if err != nil {
-			return sum, err
+			return Spent{}, err
 		}
 		if item.Sort == runsSort {
 			sum.Runs, sum.runs = e.Value.N, e.version
@@ -139,18 +141,21 @@ func (s *Store) SpentOf(ctx context.Context, names ...string) ([]Spent, error) {
 	return sums, nil
 }
 
-// Overspent says which of a run's budgets is used up by what was counted in it together with the tokens that this run
-// has used, as text for a human; empty for none.
-func (s *Store) Overspent(ctx context.Context, budgets []lifecycle.Budget, used int64) (string, error) {
+// Overspent says which of a run's budgets is used up by what was counted in it together with tokens that are not
+// counted yet, as text for a human; empty for none.
+func (s *Store) Overspent(ctx context.Context, budgets []lifecycle.Budget, more int64) (string, error) {
 	for _, b := range budgets {
 		sum, err := s.Spent(ctx, b.Name)
+		if err == nil && sum.Tokens+more >= b.MaxTokens {
+			sum, err = s.Spent(ctx, b.Name) // a run that stopped meanwhile was read twice
+		}
 		if err != nil {
 			return "", err
 		}
-		if sum.Tokens+used >= b.MaxTokens {
+		if used := sum.Tokens + more; used >= b.MaxTokens {
 			named := strings.Split(b.Name, "/")
 			return fmt.Sprintf("the budget of %s %s for %s is used up: %d of %d tokens",
-				named[0], named[1], named[2], sum.Tokens+used, b.MaxTokens), nil
+				named[0], named[1], named[2], used, b.MaxTokens), nil
 		}
 	}
 	return "", nil
@@ -160,13 +165,30 @@ func (s *Store) Overspent(ctx context.Context, budgets []lifecycle.Budget, used 
 func (tx *Tx) CountRun(organization, name string, before Spent) {
 	e := Fresh(tally{N: before.Runs + 1})
 	e.version = before.runs
-	tx.putTally(e, organization, name, runsSort)
+	tx.putTally(e.asRead(), e, organization, tallyKey(name, runsSort))
 }
 
-// SpendTokens counts the tokens of an ended run in the budgets that it names.
-func (tx *Tx) SpendTokens(ctx context.Context, r lifecycle.Run) {
-	for _, b := range r.Budgets {
-		tx.spend(ctx, r.Organization, b.Name, r.ID(), r.Usage.InputTokens+r.Usage.OutputTokens)
+// CountTokens counts in a run's budgets what it has used and is not counted yet, and notes that in the run. It belongs
+// into the commit that writes the run's head, on condition of its version: so each token is counted once.
+func (tx *Tx) CountTokens(ctx context.Context, r *lifecycle.Run) {
+	c := &r.Counting
+	before, open := c.Open, r.Usage.Tokens()-c.Settled
+	if len(c.Budgets) == 0 || open == 0 || (r.Status == lifecycle.Running && open == before) {
+		return
+	}
+	for _, b := range c.Budgets {
+		own := tallyKey(b.Name, openPrefix+r.ID())
+		switch {
+		case r.Status == lifecycle.Running:
+			tx.putTally(table.Always(), Fresh(tally{N: open}), r.Organization, own)
+			continue
+		case before != 0:
+			tx.delete(own, table.Always())
+		}
+		tx.spend(ctx, r.Organization, b.Name, r.ID(), open)
+	}
+	if c.Open = open; r.Status != lifecycle.Running {
+		c.Settled, c.Open = c.Settled+open, 0
 	}
 }
 
@@ -184,13 +206,13 @@ func (tx *Tx) spend(ctx context.Context, organization, name, id string, tokens i
 	if tx.err != nil {
 		return
 	}
-	shard := fmt.Sprintf("tokens/%d", int(id[len(id)-1])%tallyShards)
-	e, _, err := find[tally](ctx, tx.store, tallyKey(name, shard))
+	key := tallyKey(name, fmt.Sprintf("tokens/%d", int(id[len(id)-1])%tallyShards))
+	e, _, err := find[tally](ctx, tx.store, key)
 	tx.fail(err)
 	e.Value.N += tokens
-	tx.putTally(e, organization, name, shard)
+	tx.putTally(e.asRead(), e, organization, key)
 }
 
-func (tx *Tx) putTally(e Entity[tally], organization, name, sort string) {
-	put(tx, e, table.Item{Key: tallyKey(name, sort), Owner: organization, Expires: tx.store.host.Now().Add(tallyLife)})
+func (tx *Tx) putTally(cond table.Condition, e Entity[tally], organization string, key table.Key) {
+	putIf(tx, cond, e, table.Item{Key: key, Owner: organization, Expires: tx.store.host.Now().Add(tallyLife)})
 }

@@ -142,15 +142,16 @@ func TestBudgetCountsEachRunAndTokenOnce(t *testing.T) {
 		require.ErrorIs(t, commitOps(t.Context(), s, two.Item.WriteID, two), record.ErrConflict,
 			"else one too many would be accepted")
 		run := lifecycle.Run{
-			RunSpec: lifecycle.RunSpec{
-				RunID: h.NewID(), Organization: "o",
+			RunSpec: lifecycle.RunSpec{RunID: h.NewID(), Organization: "o"},
+			Usage:   lifecycle.Usage{InputTokens: 3, OutputTokens: 4},
+			Counting: lifecycle.Counting{
 				Budgets: []lifecycle.Budget{{Name: name, MaxTokens: 9}, {Name: "other/o/day", MaxTokens: 9}},
 			},
-			Usage: lifecycle.Usage{InputTokens: 3, OutputTokens: 4},
 		}
 		spend := func() []table.Op {
 			ops, err := opsOf(s, h.NewID(), func(tx *record.Tx) {
-				tx.SpendTokens(t.Context(), run)
+				same := run // each notes that it has counted
+				tx.CountTokens(t.Context(), &same)
 			})
 			require.NoError(t, err)
 			require.Len(t, ops, 2)

@@ -150,20 +150,13 @@ func estateOperations() map[string]estateOperation {
 				return err
 			}
 		}},
-		"what a run has spent": reads(func(ctx context.Context, e *estate) error {
-			run := e.runOf(e.run).Run
-			run.Usage.InputTokens = 1
-			return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.SpendTokens(ctx, run) })
-		}).writing("+spent/user/u/2026-05 tokens/0", "+spent/agent/a/2026-05-05 tokens/0"),
-		"what a next run has spent": {ready: func(e *estate) do {
-			require.NoError(e, committed(e.Context(), e.Store, "seed", func(tx *record.Tx) {
-				tx.SpendTokens(e.Context(), e.runOf(e.run).Run)
-			}))
-			return func(ctx context.Context) error {
-				return committed(ctx, e.Store, "m",
-					func(tx *record.Tx) { tx.SpendTokens(ctx, e.runOf(e.run).Run) })
-			}
-		}, writes: []string{"~spent/user/u/2026-05 tokens/0", "~spent/agent/a/2026-05-05 tokens/0"}},
+		"what a run has spent": counting(lifecycle.Completed, 0,
+			"+spent/user/u/2026-05 tokens/0", "+spent/agent/a/2026-05-05 tokens/0"),
+		"what a running run has spent": counting(lifecycle.Running, 0,
+			"!~spent/user/u/2026-05 open/RUN", "!~spent/agent/a/2026-05-05 open/RUN"),
+		"what a run has spent that stops": counting(lifecycle.AwaitingInput, 1,
+			"!-spent/user/u/2026-05 open/RUN", "+spent/user/u/2026-05 tokens/0",
+			"!-spent/agent/a/2026-05-05 open/RUN", "+spent/agent/a/2026-05-05 tokens/0"),
 		"what a search has spent": reads(func(ctx context.Context, e *estate) error {
 			limit := record.Limit{Kind: "user", ID: "u", Budget: record.Budget{Period: "month", MaxTokens: new(int64)}}
 			return committed(ctx, e.Store, "6a000000000000000000000a", func(tx *record.Tx) {
@@ -497,4 +490,16 @@ func TestUnstorableJSONIsRefusedByEveryWrite(t *testing.T) {
 		require.ErrorIs(t, err, record.ErrUnstorable, name)
 		assert.Equal(t, before, e.stored(), name)
 	}
+}
+
+// counting counts the three tokens of a run in a status, of which some have been counted while it was running.
+func counting(status lifecycle.Status, open int64, writes ...string) estateOperation {
+	return estateOperation{writes: writes, ready: func(e *estate) func(ctx context.Context) error {
+		run := e.runOf(e.run).Run
+		run.Status, run.Usage.InputTokens, run.Counting.Open = status, 3, open
+		return func(ctx context.Context) error {
+			after := run
+			return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.CountTokens(ctx, &after) })
+		}
+	}}
 }

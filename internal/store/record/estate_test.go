@@ -150,10 +150,14 @@ func (e *estate) kit() catalog.Toolkit {
 func (e *estate) scope() record.Scope { return record.Of(e.organization) }
 
 func (e *estate) runOf(id string) record.Run {
-	return record.Run{Run: lifecycle.Run{RunSpec: lifecycle.RunSpec{
-		RunID: id, Organization: e.organization, User: e.user, Agent: e.agent, Chat: "c",
-		Budgets: []lifecycle.Budget{{Name: "user/u/2026-05", MaxTokens: 9}, {Name: "agent/a/2026-05-05", MaxTokens: 9}},
-	}}}
+	return record.Run{Run: lifecycle.Run{
+		RunSpec: lifecycle.RunSpec{
+			RunID: id, Organization: e.organization, User: e.user, Agent: e.agent, Chat: "c",
+		},
+		Counting: lifecycle.Counting{Budgets: []lifecycle.Budget{
+			{Name: "user/u/2026-05", MaxTokens: 9}, {Name: "agent/a/2026-05-05", MaxTokens: 9},
+		}},
+	}}
 }
 
 func (e *estate) hold(ctx context.Context, run string, files ...string) error {

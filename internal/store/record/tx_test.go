@@ -38,8 +38,9 @@ func TestUnitOfWorkKeepsItsFirstError(t *testing.T) {
 		"files":        func(tx *record.Tx) { tx.Hold(w.ctx(), "o", "a", w.id, []record.FileRef{{FileID: "f3"}}) },
 		"files let go": func(tx *record.Tx) { record.Release(tx, w.ctx(), w.id, "f1") },
 		"tokens": func(tx *record.Tx) {
-			tx.SpendTokens(w.ctx(), lifecycle.Run{
-				RunSpec: lifecycle.RunSpec{RunID: w.id, Budgets: []lifecycle.Budget{{Name: "n"}}},
+			tx.CountTokens(w.ctx(), &lifecycle.Run{
+				RunSpec: lifecycle.RunSpec{RunID: w.id}, Usage: lifecycle.Usage{InputTokens: 1},
+				Counting: lifecycle.Counting{Budgets: []lifecycle.Budget{{Name: "n"}}},
 			})
 		},
 		"tokens of embeddings": func(tx *record.Tx) {

@@ -108,6 +108,7 @@ const (
 	recordRun            = "internal/store/record/run.go"
 	recordFile           = "internal/store/record/file.go"
 	recordAnswer         = "internal/store/record/answer.go"
+	recordBudget         = "internal/store/record/budget.go"
 	recordSlot           = "internal/store/record/slot.go"
 	recordIdempotency    = "internal/store/record/idempotency.go"
 	streamReader         = "internal/run/stream/reader.go"
@@ -214,7 +215,12 @@ func Bugs() []Bug {
 		one("a run's end is written whatever came between", recordRun, "		item.Lists = item.Lists[:0]\n	}\n	return put(tx, e, item)\n", "		item.Lists = item.Lists[:0]\n	}\n	written := put(tx, e, item)\n	if r.Status.Terminal() {\n		tx.ops[len(tx.ops)-1] = table.Put(*tx.ops[len(tx.ops)-1].Item, table.Always())\n	}\n	return written\n"),
 		one("a run is billed by a commit before the one that ends it", transitionTransition, "		tx.PutCharge(after.Run)\n", "		before := x.Store.Begin(x.Host.NewID())\n		before.PutCharge(after.Run)\n		if err := before.Commit(ctx); err != nil {\n			return err\n		}\n"),
 		one("a run has another ledger entry a millisecond later", transitionTransition, "		tx.PutCharge(after.Run)\n", "		tx.PutCharge(after.Run)\n		again := after.Run\n		again.FinishedAt = again.FinishedAt.Add(time.Millisecond)\n		tx.PutCharge(again)\n"),
-		one("budgets do not count what failed runs used", transitionTransition, "		tx.SpendTokens(ctx, after.Run)\n", "		if o.After.Status != lifecycle.Failed {\n			tx.SpendTokens(ctx, after.Run)\n		}\n"),
+		one("budgets do not count what failed runs used", transitionTransition, "	tx.CountTokens(ctx, &after.Run)\n", "	if o.After.Status != lifecycle.Failed {\n		tx.CountTokens(ctx, &after.Run)\n	}\n"),
+		one("budgets count what a run used at its end", transitionTransition, "	tx.CountTokens(ctx, &after.Run)\n", "	if o.After.Status.Terminal() {\n		tx.CountTokens(ctx, &after.Run)\n	}\n"),
+		one("budgets do not count at a pause", transitionTransition, "	tx.CountTokens(ctx, &after.Run)\n", "	if o.After.Status != lifecycle.AwaitingInput {\n		tx.CountTokens(ctx, &after.Run)\n	}\n"),
+		one("budgets count again what an attempt used that was lost", recordBudget, "	before, open := c.Open, r.Usage.Tokens()-c.Settled\n", "	before, open := c.Open, r.Usage.Tokens()-c.Settled\n	if r.Status != lifecycle.Running && r.Attempt > 1 {\n		open += before\n	}\n"),
+		one("the tokens of a run stay in its own counter when it stops", recordBudget, "			tx.delete(own, table.Always())\n", ""),
+		one("budgets count in a commit before the one that uses the tokens", transitionTransition, "	tx.CountTokens(ctx, &after.Run)\n", "	earlier := x.Store.Begin(x.Host.NewID())\n	earlier.CountTokens(ctx, &after.Run)\n	if err := earlier.Commit(ctx); err != nil {\n		return err\n	}\n"),
 		one("budgets do not count parked messages", intakeIntake, "r.spend(ctx, tx); err != nil {\n			return transition", "r.spend(ctx, r.Store.Begin(r.runID)); err != nil {\n			return transition"),
 
 		one("what a call used that a cancel cut short is not counted", workerSettle, `return s.stopped(ctx, p.Last, cancelled)`, `return s.stopped(ctx, nil, cancelled)`),
