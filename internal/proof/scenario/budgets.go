@@ -71,6 +71,7 @@ func budgetScenarios() []Story {
 			ended := y.chat("message", "one two three four\n/tool echo {\"text\":\"five\"}").is(500)
 			assert.Contains(x, ended.text("message"), "the budget of agent "+x.Agent)
 		}},
+		{Name: "budget/runs that wait have used their tokens", Run: waitingCounts},
 		{Name: "budget/runs that are cancelled late use it up", Run: func(x *Actor) {
 			agent := x.post("/agents", object{"name": "Short", "model": object{"provider": "demo"},
 				"budget": object{"period": "day", "max_tokens": 60}}).is(201).text("agent_id")
@@ -111,6 +112,78 @@ func budgetScenarios() []Story {
 			merged := x.patch("/users/"+x.User, object{"budget": object{"max_tokens": 7}}).is(200)
 			assert.Equal(x, object{"period": "day", "max_runs": 5.0, "max_tokens": 7.0}, merged.at("budget"))
 		}},
+	}
+}
+
+// waiting begins a run of some 300 tokens that does not end by itself, in each of several ways. The reply is a 429 where
+// the run was refused.
+func waiting() map[string]func(y *Actor) reply {
+	long := strings.Repeat("word ", 150) + "\n"
+	const asks = "/ask Which?"
+	return map[string]func(y *Actor) reply{
+		"questions": func(y *Actor) reply { return y.chat("message", long+asks) },
+		"approvals": func(y *Actor) reply {
+			return y.chat("agent_id", y.careful(), "message", long+tool("echo", object{"text": "a"}))
+		},
+		"functions of the client": func(y *Actor) reply {
+			return y.respond(long+tool("get_weather", object{"place": "Oslo"}), "tools", []object{weather})
+		},
+		"a front end": func(y *Actor) reply {
+			f := y.frontEnd(y.Agent, fmt.Sprint("t", len(y.get("/runs").list("runs")))).says("u1", long+asks)
+			if me := y.get("/me"); me.number("budgets", 0, "tokens") < 400 {
+				f.runs("r1")
+				return me
+			}
+			return y.post("/agui/"+f.agent, f.body("r1"))
+		},
+		"pauses that are cancelled": func(y *Actor) reply {
+			a := y.chat("message", long+asks)
+			if a.status == 202 {
+				y.stop(a.text("run_id"))
+			}
+			return a
+		},
+		"repeats of a key": func(y *Actor) reply {
+			key := fmt.Sprint("k", len(y.get("/runs").list("runs")))
+			y.chat("message", long+asks, "idempotency_key", key)
+			return y.chat("message", long+asks, "idempotency_key", key)
+		},
+	}
+}
+
+// waitingCounts uses a budget of 400 tokens by runs of 300 that wait: the second is the last. What they have used is
+// shown meanwhile, and none of them goes on.
+func waitingCounts(x *Actor) {
+	for name, begin := range waiting() {
+		y := newActor(x.T, x.world, x.receiver)
+		path := "/users/" + y.User
+		if name == "functions of the client" {
+			path = "/organization"
+		}
+		y.patch(path, object{"budget": object{"period": "day", "max_tokens": 400}}).is(200)
+		runs, used := 0, 0.0
+		for ; runs < 5; runs++ {
+			if a := begin(y); a.status == 429 {
+				a.problem(429, "budget_exhausted")
+				break
+			}
+			shown := y.get("/me").is(200).number("budgets", 0, "tokens")
+			assert.InDelta(y, shown, y.get("/budgets").is(200).number("budgets", 0, "tokens"), 0, name)
+			assert.Greater(y, shown, used, "%s: it has used its tokens", name)
+			used = shown
+		}
+		assert.Equal(y, 2, runs, name)
+		assert.Less(y, used, 2*330.0, name)
+		for _, r := range y.get("/runs?status=awaiting_input").is(200).list("runs") {
+			run := r.(object)["run_id"].(string)
+			decision := decide(y.get("/runs/"+run).is(200).interrupt(0), "answer")
+			if decision["decisions"].([]object)[0]["message"] = "this"; name == "approvals" {
+				decision = decide(y.get("/runs/"+run).interrupt(0), "approve")
+			}
+			y.post("/runs/"+run+"/resume", decision).is(200)
+			assert.Contains(y, y.await(run, "failed").text("error"), "the budget of ", name)
+		}
+		assert.InDelta(y, used, y.get("/me").is(200).number("budgets", 0, "tokens"), 0, name)
 	}
 }
 
