@@ -272,3 +272,37 @@ func TestAgentThatCannotRunFailsItsRun(t *testing.T) {
 	r := newStage(&script{}, func(task *agent.Task) { task.Agent.Spec.Model.Provider = "other" }).work(t)
 	assert.Equal(t, `the model provider "other" cannot be reached from here`, r.Failure)
 }
+
+// A budget that is used up ends a call between two attempts: each of them costs tokens, and the budget counts no step
+// meanwhile.
+func TestABudgetEndsACallBetweenTwoAttempts(t *testing.T) {
+	breaks := func(model.Request) (model.Reply, error) {
+		return model.Reply{InputTokens: 60, OutputTokens: 40}, model.Fail(model.Retryable, "it broke off")
+	}
+	m := &script{says: slices.Repeat([]turn{breaks}, 8)}
+	s := newStage(m, nil)
+	s.Host = &ticking{Host: host.System()}
+	s.task.BudgetExceeded = func(_ context.Context, more int64) (string, error) {
+		if more >= 250 {
+			return "all is used", nil
+		}
+		return "", nil
+	}
+	r := s.work(t)
+	assert.Equal(t, "all is used", r.Failure)
+	assert.Len(t, m.shown, 3)
+	require.Len(t, r.Last, 1)
+	assert.Equal(t, []int64{180, 120}, []int64{r.Last[0].InputTokens, r.Last[0].OutputTokens})
+
+	unread := errors.New("unread")
+	s = newStage(&script{says: []turn{breaks}}, nil)
+	asked := 0
+	s.task.BudgetExceeded = func(context.Context, int64) (string, error) {
+		if asked++; asked == 1 {
+			return "", nil
+		}
+		return "", unread
+	}
+	_, err := s.Work(t.Context(), s.task)
+	require.ErrorIs(t, err, unread)
+}
