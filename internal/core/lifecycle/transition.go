@@ -196,7 +196,7 @@ func (o *Outcome) settle(now time.Time) {
 	}
 }
 
-// count has the run's tokens counted from now on, whatever it has used before.
+// count has the run's tokens counted from now on, with those that it has used before.
 func (r *Run) count() {
 	if len(r.Budgets) > 0 {
 		r.Counting.Budgets, r.Budgets = r.Budgets, nil

@@ -151,8 +151,8 @@ func waiting() map[string]func(y *Actor) reply {
 	}
 }
 
-// waitingCounts uses a budget of 400 tokens by runs of 300 that wait: the second is the last. What they have used is
-// shown meanwhile, and none of them goes on.
+// waitingCounts uses a budget of 400 tokens by runs of 300 that wait: the second is the last. Their tokens are shown
+// meanwhile, and none of them goes on.
 func waitingCounts(x *Actor) {
 	for name, begin := range waiting() {
 		y := newActor(x.T, x.world, x.receiver)

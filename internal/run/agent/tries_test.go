@@ -273,8 +273,7 @@ func TestAgentThatCannotRunFailsItsRun(t *testing.T) {
 	assert.Equal(t, `the model provider "other" cannot be reached from here`, r.Failure)
 }
 
-// A budget that is used up ends a call between two attempts: each of them costs tokens, and the budget counts no step
-// meanwhile.
+// A used-up budget ends a call between two attempts. Each attempt costs tokens, and the budget counts no step meanwhile.
 func TestABudgetEndsACallBetweenTwoAttempts(t *testing.T) {
 	breaks := func(model.Request) (model.Reply, error) {
 		return model.Reply{InputTokens: 60, OutputTokens: 40}, model.Fail(model.Retryable, "it broke off")
@@ -296,9 +295,9 @@ func TestABudgetEndsACallBetweenTwoAttempts(t *testing.T) {
 
 	unread := errors.New("unread")
 	s = newStage(&script{says: []turn{breaks}}, nil)
-	asked := 0
+	reads := 0
 	s.task.BudgetExceeded = func(context.Context, int64) (string, error) {
-		if asked++; asked == 1 {
+		if reads++; reads == 1 {
 			return "", nil
 		}
 		return "", unread

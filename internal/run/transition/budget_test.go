@@ -51,8 +51,8 @@ func using(attempt int, in, out int64) lifecycle.Work {
 	return lifecycle.Work{Attempt: attempt, Usage: lifecycle.Usage{InputTokens: in, OutputTokens: out}}
 }
 
-// Tokens count in each budget with the commit that says that they were used, and stay counted once through a pause, a
-// lost attempt, a hand-over and the end.
+// Tokens count in each budget with the commit that notes them in the run, and stay counted once through a pause, a
+// lost attempt, a release and the end.
 func TestTokensCountWithTheCommitThatUsesThem(t *testing.T) {
 	w := newWorld(t)
 	run := w.fiveBudgets()
@@ -88,8 +88,8 @@ func TestTokensCountWithTheCommitThatUsesThem(t *testing.T) {
 	w.counted(run, 80, "its end")
 }
 
-// A run that an earlier version has begun has counted nothing. What it has used counts once: when this version claims
-// it, or at its end. While a worker of the earlier version may hold it, this version leaves the counting to that.
+// A run that an earlier version has begun has counted nothing. Its tokens count once: when this version claims it, or
+// at its end. While a worker of the earlier version may hold it, this version leaves the counting to that.
 func TestARunOfAnEarlierVersionCountsOnce(t *testing.T) {
 	begun := lifecycle.Usage{InputTokens: 30, OutputTokens: 10}
 	last := func(w *world, run string) {

@@ -15,7 +15,7 @@ import (
 // Budget is how much may be used in a period, a day or month in UTC.
 type Budget struct {
 	Period    string `json:"period" enum:"day,month"`
-	MaxTokens *int64 `json:"max_tokens" minimum:"1" nullable:"true" doc:"of runs that began in the period, in and out, and, for organizations and users, of embeddings in it; null: any number"`
+	MaxTokens *int64 `json:"max_tokens" minimum:"1" nullable:"true" doc:"of runs that were accepted in the period, in and out, and, for organizations and users, of embeddings in it; null: any number"`
 	MaxRuns   *int64 `json:"max_runs" minimum:"1" nullable:"true" doc:"that are accepted in the period; null: any number"`
 }
 
@@ -141,8 +141,8 @@ func (s *Store) SpentOf(ctx context.Context, names ...string) ([]Spent, error) {
 	return sums, nil
 }
 
-// Overspent says which of a run's budgets is used up by what was counted in it together with tokens that are not
-// counted yet, as text for a human; empty for none.
+// Overspent returns which of a run's budgets is used up by its counted tokens and some that are not counted yet, as text
+// for a human; empty for none.
 func (s *Store) Overspent(ctx context.Context, budgets []lifecycle.Budget, more int64) (string, error) {
 	for _, b := range budgets {
 		sum, err := s.Spent(ctx, b.Name)
@@ -168,7 +168,7 @@ func (tx *Tx) CountRun(organization, name string, before Spent) {
 	tx.putTally(e.asRead(), e, organization, tallyKey(name, runsSort))
 }
 
-// CountTokens counts in a run's budgets what it has used and is not counted yet, and notes that in the run. It belongs
+// CountTokens counts a run's tokens in its budgets, those that are not counted yet, and notes that in the run. It belongs
 // into the commit that writes the run's head, on condition of its version: so each token is counted once.
 func (tx *Tx) CountTokens(ctx context.Context, r *lifecycle.Run) {
 	c := &r.Counting

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"iter"
 	"strconv"
+	"strings"
 	"time"
 
 	"agentplatform/internal/core/lifecycle"
@@ -57,6 +58,30 @@ type Entry struct {
 	Embedded Embeddings `json:"embedded,omitzero"`
 
 	Place string `json:"-"` // in the ledger: its sort key
+}
+
+// ModelTokens are the tokens of one model. Both names are empty where it is not known.
+type ModelTokens struct {
+	Provider     string `json:"provider"`
+	Model        string `json:"model"`
+	InputTokens  int64  `json:"input_tokens"`
+	OutputTokens int64  `json:"output_tokens"`
+}
+
+// Models are the tokens of the entry by model: those of Model, then of embeddings. A model that used none has no place.
+func (e Entry) Models() []ModelTokens {
+	list := []ModelTokens{}
+	add := func(name string, in, out int64) {
+		if in != 0 || out != 0 {
+			provider, model, _ := strings.Cut(name, "/")
+			list = append(list, ModelTokens{provider, model, in, out})
+		}
+	}
+	add(e.Model, e.InputTokens-e.Embedded.Tokens(), e.OutputTokens)
+	for _, one := range e.Embedded {
+		add(one.Model, one.Tokens, 0)
+	}
+	return list
 }
 
 func (e *Entry) take(from *table.Item) {

@@ -24,7 +24,7 @@ type BudgetView struct {
 	ID   string `json:"id"`
 	record.Budget
 	Runs   int64   `json:"runs" doc:"accepted in the period"`
-	Tokens int64   `json:"tokens" doc:"used by runs that have ended and, of organizations and users, by embeddings"`
+	Tokens int64   `json:"tokens" doc:"used by runs, also while they run or wait, and, of organizations and users, by embeddings"`
 	Used   float64 `json:"used" doc:"the larger share of what may be used: 1 is all"`
 	EndsAt string  `json:"ends_at"`
 }

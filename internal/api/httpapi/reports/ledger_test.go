@@ -1,6 +1,7 @@
 package reports_test
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -42,9 +43,55 @@ func TestTheLedgerIsJSONOrCSV(t *testing.T) {
 	require.Len(t, lines, 2)
 	assert.True(t, strings.HasPrefix(lines[0], "run_id,chat_id,"), lines[0])
 	assert.True(t, strings.HasSuffix(lines[0],
-		",kind,entry_id,document_id,knowledge_base_id,api_key_id,model,attempts,queue_ms,cost"), lines[0])
+		",kind,entry_id,document_id,knowledge_base_id,api_key_id,model,attempts,queue_ms,cost,models"), lines[0])
 	assert.True(t, strings.HasPrefix(lines[1], run+","), lines[1])
 	assert.Contains(t, lines[1], ",run,"+run+",,,")
+}
+
+// The ledger has the tokens of each model, in JSON and in CSV, also of entries of earlier versions.
+func TestTheLedgerHasTheTokensOfEachModel(t *testing.T) {
+	e := httpapitest.New(t)
+	used := lifecycle.Usage{InputTokens: 30, OutputTokens: 5}
+	searched := used
+	searched.Embedded = searched.Embedded.With(lifecycle.Embedded{Model: "openai/small", Tokens: 12})
+	at := time.Now().Add(-time.Minute).UTC().Truncate(time.Millisecond)
+	organization := host.FormatID(at, 9)
+	tx := e.Executor.Store.Begin(e.Executor.Host.NewID())
+	record.PutResource(tx, record.Fresh(catalog.Organization{ID: organization}))
+	for n, r := range []lifecycle.Run{
+		{RunSpec: lifecycle.RunSpec{Model: "bedrock/us.a/b"}, Usage: searched},
+		{RunSpec: lifecycle.RunSpec{Model: "demo/demo"}, Usage: used},
+		{RunSpec: lifecycle.RunSpec{Model: "demo/demo"}},
+		{Usage: used}, // of an earlier version
+	} {
+		r.RunID, r.Organization = host.FormatID(at, uint64(n)), organization
+		r.Status, r.FinishedAt = lifecycle.Completed, at.Add(time.Duration(n)*time.Second)
+		tx.PutCharge(r)
+	}
+	require.NoError(t, tx.Commit(t.Context()))
+	want := []string{ // the newest first
+		`[{"provider":"","model":"","input_tokens":30,"output_tokens":5}]`,
+		`[]`,
+		`[{"provider":"demo","model":"demo","input_tokens":30,"output_tokens":5}]`,
+		`[{"provider":"bedrock","model":"us.a/b","input_tokens":18,"output_tokens":5},` +
+			`{"provider":"openai","model":"small","input_tokens":12,"output_tokens":0}]`,
+	}
+	r := httptest.NewRequest(http.MethodGet, httpapi.Base+"/analytics/usage", nil)
+	r.Header.Set("X-Organization", organization)
+	var list struct {
+		Entries []struct {
+			Models json.RawMessage `json:"models"`
+		} `json:"entries"`
+	}
+	require.NoError(t, json.Unmarshal(e.Do(r).Body.Bytes(), &list))
+	r.Header.Set("Accept", "text/csv")
+	table, err := csv.NewReader(e.Do(r).Body).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, table, len(want)+1)
+	for n, models := range want {
+		assert.Equal(t, models, string(list.Entries[n].Models))
+		assert.Equal(t, models, table[n+1][len(table[0])-1])
+	}
 }
 
 // A page of the ledger reads a bounded number of days, filtered or not, however few entries there are.

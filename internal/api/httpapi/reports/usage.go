@@ -3,6 +3,7 @@ package reports
 import (
 	"context"
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -50,6 +51,8 @@ type ledgerEntry struct {
 	Attempts int64    `json:"attempts" doc:"how often a worker began the run, or went on with it"`
 	QueueMS  int64    `json:"queue_ms" doc:"how long the run was queued, in all"`
 	Cost     *float64 `json:"cost" doc:"by the prices in the organization's settings, as they are now: tokens of embeddings, which are a part of a run's input tokens where it searched, by those of their models; null where none of its models has one"`
+
+	Models []record.ModelTokens `json:"models" doc:"the tokens by model, which add up to those of the entry; a model that used none is left out. In CSV this is JSON"`
 }
 
 // table are the names of an entry's members, in their order, and their values as cells; null is an empty one.
@@ -62,6 +65,9 @@ func (e ledgerEntry) table() (names, cells []string) {
 			if of != nil {
 				cell = strconv.FormatFloat(*of, 'f', -1, 64)
 			}
+		case []record.ModelTokens:
+			b, _ := json.Marshal(of) // names and numbers can be encoded
+			cell = string(b)
 		default:
 			cell = fmt.Sprint(of)
 		}
@@ -92,6 +98,7 @@ func viewEntry(e record.Entry, prices analytics.Prices) ledgerEntry {
 		Model:           e.Model,
 		Attempts:        e.Attempts,
 		QueueMS:         e.QueueMS,
+		Models:          e.Models(),
 	}
 	if cost, priced := prices.CostOf(e); priced {
 		v.Cost = &cost
