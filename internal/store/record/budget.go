@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"hash/fnv"
 	"strings"
 	"time"
 
@@ -92,7 +93,7 @@ type tally struct {
 }
 
 const (
-	tallyShards = 8
+	tallyShards = 16 // earlier versions: 8
 	runsSort    = "runs"
 	openPrefix  = "open/" // before the others: a run that ends while all are read is not missed
 	tallyPage   = 200
@@ -206,7 +207,9 @@ func (tx *Tx) spend(ctx context.Context, organization, name, id string, tokens i
 	if tx.err != nil {
 		return
 	}
-	key := tallyKey(name, fmt.Sprintf("tokens/%d", int(id[len(id)-1])%tallyShards))
+	shard := fnv.New32a()
+	_, _ = shard.Write([]byte(id))
+	key := tallyKey(name, fmt.Sprintf("tokens/%d", shard.Sum32()%tallyShards))
 	e, _, err := find[tally](ctx, tx.store, key)
 	tx.fail(err)
 	e.Value.N += tokens

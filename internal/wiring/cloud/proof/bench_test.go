@@ -118,7 +118,12 @@ func open(t *testing.T, through func(aws.Config) aws.Config, settings ...string)
 
 func (b *bench) post(path, kind string, body io.Reader, want int) map[string]any {
 	b.Helper()
-	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.url+path, body)
+	return b.call(http.MethodPost, path, kind, body, want)
+}
+
+func (b *bench) call(method, path, kind string, body io.Reader, want int) map[string]any {
+	b.Helper()
+	r, err := http.NewRequestWithContext(b.Context(), method, b.url+path, body)
 	require.NoError(b, err)
 	r.Header.Set("Authorization", "Bearer "+b.first.Key)
 	r.Header.Set("Content-Type", kind)

@@ -87,6 +87,15 @@ func TestTheCostOfARunIsWithinItsLimit(t *testing.T) {
 	assert.LessOrEqual(t, paused.Writes+paused.Sends+paused.Timers, plain.Writes+plain.Sends+plain.Timers+6,
 		"pause, start timer, resume, send, stop timer, claim")
 
+	add("with a call of a tool", func() string { return b.run("message", "/tool echo {}") })
+	b = open(t, meter.into)
+	b.fiveBudgets()
+	require.Len(t, b.ended(b.run("message", "warm up")).Counting.Budgets, 5)
+	meter.take()
+	budgets := add("with five token budgets", func() string { return b.run("message", "hello") })
+	assert.Equal(t, plain.Writes, budgets.Writes, "its tokens are counted by the commit that ends it")
+	add("with five token budgets and a call of a tool", func() string { return b.run("message", "/tool echo {}") })
+
 	listed(t, rows)
 }
 
