@@ -26,7 +26,7 @@ import (
 )
 
 // Runs of five steps count their tokens under the budgets of an organization, a user, a group, an agent and a key. No
-// step waits for another run. Beside it are runs without a budget, and two other ways to count.
+// step waits for another run. It compares runs without a budget, and two other ways to count.
 func TestStepsOfRunsWithTheSameBudgetsNeverConflict(t *testing.T) {
 	for _, atOnce := range []int{1, 8, 32} {
 		for _, way := range []string{"no budget", "at the end", "shared counters", "own counters"} {
@@ -72,14 +72,14 @@ func (nobody) NotifyEnd(record.RunEntity)                {}
 
 const stepsOfLoad, tokensOfStep = 5, 10
 
-// load is a number of runs at once, which count their tokens in one way.
+// load is a number of concurrent runs, which count their tokens in one way.
 type load struct {
 	*transition.Executor
 	way    string
 	limits []record.Limit
 }
 
-// budgetLoad makes 64 runs, so many at once, checks that each token was counted once, and logs what that took.
+// budgetLoad makes 64 runs, so many concurrently, checks that each token was counted once, and logs what that took.
 func budgetLoad(t *testing.T, items table.Table, way string, atOnce int) {
 	t.Helper()
 	const runs = 64
