@@ -4,7 +4,50 @@ import (
 	"strings"
 
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/store/record"
 )
+
+// plenty is a budget that is never exhausted: its counters are compared with the ledger. scarce is one that is, in calm
+// worlds without documents: its runs are refused, and end before their next call of a model.
+var (
+	plenty = tenant.BudgetEdit(`{"period":"month","max_tokens":1000000000,"max_runs":1000000000}`)
+	scarce = tenant.BudgetEdit(`{"period":"month","max_tokens":400,"max_runs":1000000000}`)
+)
+
+func isScarce(seed uint64) bool { return seed%8 == 2 && seed%128 < 32 }
+
+func budgetOf(seed uint64) tenant.BudgetEdit {
+	if isScarce(seed) {
+		return scarce
+	}
+	return plenty
+}
+
+// mayAsk notes, when a run was claimed or has journalled steps, whether a budget of it is used up: then it may not ask
+// its model any more.
+func (c *checker) mayAsk(id string, before, r record.Run) {
+	if r.Attempt == before.Attempt && r.Steps == before.Steps {
+		return
+	}
+	c.usedUp[id] = false
+	for _, b := range r.Counting.Budgets {
+		tokens := int64(0)
+		for key, n := range c.counts {
+			if key.Part == "spent/"+b.Name && key.Sort != "runs" {
+				tokens += n
+			}
+		}
+		c.usedUp[id] = c.usedUp[id] || tokens >= b.MaxTokens
+	}
+}
+
+// asks checks that a run may ask its model.
+func (c *checker) asks(run string) {
+	if c.usedUp[run] {
+		c.violated(3, "run %s asks its model, though a budget of it was used up before", run)
+	}
+}
 
 // budgets checks that at every moment the budgets have counted each accepted run, and each token that a run has used or
 // an embedding was charged for: once, and with the commit that notes it. Only running runs have a counter of their own.

@@ -48,6 +48,7 @@ type checker struct {
 	holders   map[string]*process // the process that claimed a run last
 	allowed   map[string]int      // approved repetitions of unsafe calls
 	counts    map[table.Key]int64 // use of budgets
+	usedUp    map[string]bool     // runs that may not ask their model any more
 	accepted  map[string]bool     // messages that became runs at once, or were parked
 	decided   map[string][]string // interrupts that the end of a run's pause resolved
 	waited    map[string][]string // messages parked behind a run when it ended, in order
@@ -79,7 +80,7 @@ func newChecker(w *world) *checker {
 		parkedOK: map[string]bool{}, started: map[string]bool{}, withdrawn: map[string]bool{}, going: map[string]bool{},
 		removed: map[string]time.Time{}, effects: map[string]int{}, holders: map[string]*process{},
 		allowed: map[string]int{}, winners: map[string]int{}, bodies: map[string]string{}, delivered: map[string]bool{},
-		counts: map[table.Key]int64{}, accepted: map[string]bool{}, decided: map[string][]string{},
+		counts: map[table.Key]int64{}, usedUp: map[string]bool{}, accepted: map[string]bool{}, decided: map[string][]string{},
 		waited: map[string][]string{}, later: map[table.Key]bool{},
 		begins: map[string]int{},
 		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{},
@@ -350,6 +351,7 @@ func (c *checker) head(id string, r record.Run) {
 			c.holders[id] = c.world.awake.process
 		}
 	}
+	c.mayAsk(id, before, r)
 	c.runs[id] = r
 	c.started[id] = true
 	if !known {

@@ -281,7 +281,7 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 			c.checker.violated(8, "key %s led to %s, and now to %v", m.Key, c.keys[m.Key], err)
 		}
 		c.expect(err, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap",
-			"unavailable", "not_found")
+			"unavailable", "not_found", "budget_exhausted")
 		return false
 	}
 	c.accepted(m.Key, posted)

@@ -25,6 +25,7 @@ const unit = 1_000_000
 
 func (m *meter) Converse(ctx context.Context, r model.Request, emit func(string)) (model.Reply, error) {
 	w := m.world
+	w.checker.asks(w.checker.runOf(r))
 	if !w.strange {
 		return m.Model.Converse(ctx, r, emit)
 	}

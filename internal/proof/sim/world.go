@@ -210,7 +210,7 @@ func (w *world) found() {
 			}
 			for range users {
 				email := fmt.Sprintf("u%d@example.com", len(w.people))
-				edit := tenant.UserEdit{Email: &email, Role: &role, Budget: plenty}
+				edit := tenant.UserEdit{Email: &email, Role: &role, Budget: budgetOf(w.seed)}
 				if group != "" {
 					edit.GroupIDs = &[]string{group}
 				}
@@ -230,9 +230,6 @@ func (w *world) found() {
 	})
 	w.run(w.now.Add(time.Second), func() {})
 }
-
-// plenty is a budget that is never exhausted: its counters are compared with the ledger.
-var plenty = tenant.BudgetEdit(`{"period":"month","max_tokens":1000000000,"max_runs":1000000000}`)
 
 func must(err error) {
 	if err != nil {
