@@ -66,7 +66,7 @@ type RunSpec struct {
 	// it was a parked message; its sender may have been deleted since
 	Waited  bool     `json:"waited,omitzero"`
 	Budgets []Budget `json:"budgets,omitzero"` // until the run is claimed: see [Counting]
-	Model   string   `json:"model,omitzero"`   // of the agent's version, for the ledger; earlier versions did not set it
+	Model   string   `json:"model,omitzero"`   // of the agent's version, for the ledger; unset by earlier versions
 }
 
 // Budget is a token budget that the run counts against.

@@ -115,7 +115,7 @@ func budgetScenarios() []Story {
 	}
 }
 
-// waiting begins a run of some 300 tokens that does not end by itself, in each of several ways. The reply is a 429 where
+// waiting begins a run of some 300 tokens that does not end by itself, in each of several ways. The reply is a 429 if
 // the run was refused.
 func waiting() map[string]func(y *Actor) reply {
 	long := strings.Repeat("word ", 150) + "\n"

@@ -273,7 +273,7 @@ func TestAgentThatCannotRunFailsItsRun(t *testing.T) {
 	assert.Equal(t, `the model provider "other" cannot be reached from here`, r.Failure)
 }
 
-// A used-up budget ends a call between two attempts. Each attempt costs tokens, and the budget counts no step meanwhile.
+// A used-up budget ends a call between two attempts. Each attempt costs tokens, and the budget counts none meanwhile.
 func TestABudgetEndsACallBetweenTwoAttempts(t *testing.T) {
 	breaks := func(model.Request) (model.Reply, error) {
 		return model.Reply{InputTokens: 60, OutputTokens: 40}, model.Fail(model.Retryable, "it broke off")

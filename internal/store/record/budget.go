@@ -86,8 +86,8 @@ type Spent struct {
 }
 
 // tally is an item that counts. Runs are counted in one item, so that not one too many is accepted. The tokens of a
-// running run are in an item of its own, which only its worker writes: no two steps conflict. When the run stops to run,
-// they move to one of several items, so that those that stop at the same time seldom conflict.
+// running run are in an item of its own, which only its worker writes: no two steps conflict. When the run stops
+// running, they move to one of several items, so that runs that stop at the same time seldom conflict.
 type tally struct {
 	N int64 `json:"n"`
 }
@@ -142,8 +142,8 @@ func (s *Store) SpentOf(ctx context.Context, names ...string) ([]Spent, error) {
 	return sums, nil
 }
 
-// Overspent returns which of a run's budgets is used up by its counted tokens and some that are not counted yet, as text
-// for a human; empty for none.
+// Overspent returns which of a run's budgets is used up by its counted tokens and some that are not counted yet, as
+// text for a human; empty for none.
 func (s *Store) Overspent(ctx context.Context, budgets []lifecycle.Budget, more int64) (string, error) {
 	for _, b := range budgets {
 		sum, err := s.Spent(ctx, b.Name)
@@ -169,8 +169,8 @@ func (tx *Tx) CountRun(organization, name string, before Spent) {
 	tx.putTally(e.asRead(), e, organization, tallyKey(name, runsSort))
 }
 
-// CountTokens counts a run's tokens in its budgets, those that are not counted yet, and notes that in the run. It belongs
-// into the commit that writes the run's head, on condition of its version: so each token is counted once.
+// CountTokens counts a run's tokens in its budgets, those that are not counted yet, and notes that in the run. It
+// belongs into the commit that writes the run's head, on condition of its version: so each token is counted once.
 func (tx *Tx) CountTokens(ctx context.Context, r *lifecycle.Run) {
 	c := &r.Counting
 	before, open := c.Open, r.Usage.Tokens()-c.Settled

@@ -117,7 +117,8 @@ func budgetLoad(t *testing.T, items table.Table, way string, atOnce int) {
 	}
 	t.Logf("%2d at once, %-15s: %4.1f commits and %4.1f operations a run, %4d commits were refused, %4d of them of "+
 		"steps; %.1f ms of a processor a run", atOnce, way, float64(counts.commits.Load())/runs,
-		float64(counts.ops.Load())/runs, counts.refused.Load(), counts.steps.Load(), float64(took.Microseconds())/1000/runs)
+		float64(counts.ops.Load())/runs, counts.refused.Load(), counts.steps.Load(),
+		float64(took.Microseconds())/1000/runs)
 	if way == "no budget" || way == "own counters" {
 		assert.Zero(t, counts.steps.Load(), "%s: a step was refused", way)
 		assert.Zero(t, failed.Load(), way)
@@ -138,7 +139,8 @@ func (l load) run(ctx context.Context) error {
 	spec := lifecycle.RunSpec{RunID: id, Organization: "o", User: "x", Agent: "x", APIKey: "x", Chat: id}
 	if l.way == "own counters" {
 		for _, one := range l.limits {
-			spec.Budgets = append(spec.Budgets, lifecycle.Budget{Name: one.Name(l.Host.Now()), MaxTokens: *one.MaxTokens})
+			name := one.Name(l.Host.Now())
+			spec.Budgets = append(spec.Budgets, lifecycle.Budget{Name: name, MaxTokens: *one.MaxTokens})
 		}
 	}
 	_, err := l.Accept(ctx, l.Store.Begin(id), transition.Acceptance{
