@@ -38,6 +38,8 @@ type Settings struct {
 	UserCap         int  `env:"USER_CAP" envDefault:"5" low:"1" high:"1000000" help:"active runs of a user, 1 to 1000000"`
 	OrganizationCap int  `env:"ORGANIZATION_CAP" envDefault:"50" low:"1" high:"1000000" help:"active runs of an organization, 1 to 1000000"`
 	PausedRuns      int  `env:"PAUSED_RUNS" envDefault:"1000" low:"1" high:"10000" help:"runs of a user, and of an organization, that wait for people while new ones are accepted, 1 to 10000. A user with less than 1 % of it is not refused for those of others"`
+	UserFiles       int  `env:"USER_FILES" envDefault:"50000" low:"1" high:"1000000000" help:"files of a user, used or not, 1 to 1000000000"`
+	OrgFiles        int  `env:"ORGANIZATION_FILES" envDefault:"500000" low:"1" high:"1000000000" help:"files of an organization, 1 to 1000000000"`
 	SpreadSlots     bool `env:"SPREAD_SLOTS" envDefault:"false" help:"active runs below caps over 200 are kept in 16 partitions more, for DynamoDB; only once no program runs that does not know this setting"`
 	RateLimit       int  `env:"RATE_LIMIT" envDefault:"600" low:"1" high:"10000000" help:"requests a minute and key, 1 to 10000000"`
 	RateBurst       int  `env:"RATE_BURST" envDefault:"100" low:"1" high:"10000000" help:"requests at once on top of an even flow, 1 to 10000000"`
@@ -62,6 +64,9 @@ type Settings struct {
 	KeyStreams         int `env:"KEY_STREAMS" envDefault:"5000" low:"1" high:"1000000" help:"open streams of a key, 1 to 1000000"`
 	KeyChats           int `env:"KEY_CHATS" envDefault:"0" low:"0" high:"1000" help:"open streams of POST /chat, MCP, A2A and AG-UI of a key, and waits there of more than 3 s, over all functions, to 1000; 0: no limit; on AWS only"`
 	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" low:"1" high:"1000000" help:"connections of an address that have shown no key, 1 to 1000000"`
+
+	UserFileBytes int64 `env:"USER_FILE_BYTES" envDefault:"21474836480" low:"1024" high:"1125899906842624" help:"bytes of a user's files together, with those that are announced; 1024 to 1125899906842624"`
+	OrgFileBytes  int64 `env:"ORGANIZATION_FILE_BYTES" envDefault:"214748364800" low:"1024" high:"1125899906842624" help:"bytes of an organization's files together; 1024 to 1125899906842624"`
 
 	MaxBody int64 `env:"MAX_BODY" envDefault:"67108864" low:"1024" high:"1073741824" help:"bytes of a request's body, of one in JSON at most 8 MiB; 1024 to 1073741824"`
 

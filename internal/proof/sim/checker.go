@@ -62,6 +62,7 @@ type checker struct {
 	uncounted int64              // tokens of embeddings that were charged to users who are gone
 	charged   []record.Entry     // entries of the ledger that the current commit made
 	files     map[string]record.File
+	filers    map[[2]string]bool         // organizations with their users who ever had files
 	holds     map[string]map[string]bool // holders of a file
 	needed    map[string][]string        // files that a message brought, by its run
 	shared    map[table.Key]shared       // items as they were committed
@@ -85,7 +86,7 @@ func newChecker(w *world) *checker {
 		waited:  map[string][]string{}, later: map[table.Key]bool{},
 		begins: map[string]int{},
 		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{},
-		needed: map[string][]string{}, shared: map[table.Key]shared{}, made: map[string]string{},
+		filers: map[[2]string]bool{}, needed: map[string][]string{}, shared: map[table.Key]shared{}, made: map[string]string{},
 		messages: map[string]string{}, cuts: map[string]*cuts{},
 	}
 }
@@ -280,6 +281,7 @@ func (c *checker) item(key table.Key, item *table.Item) {
 		delete(c.files, rest)
 	case kind == "file":
 		c.files[rest] = a.Files[0]
+		c.filers[[2]string{a.Files[0].Organization, a.Files[0].UserID}] = true
 	case kind == "spent":
 		c.counts[key] = a.Counts[key]
 	case kind == "chat" && item != nil:

@@ -64,6 +64,7 @@ func (c *checker) kept() {
 			}
 		}
 	}
+	c.fileCounts()
 	for _, id := range sortedKeys(c.files) {
 		if c.files[id].Holds == 0 {
 			c.violated(20, "file %s is held by nobody and still there: %+v", id, c.files[id])
@@ -88,6 +89,26 @@ func (c *checker) kept() {
 		_, file := c.files[place[1]]
 		if place[0] == "files" && !file || place[0] == "documents" && !run {
 			c.violated(20, "%s is nobody's", key)
+		}
+	}
+}
+
+// fileCounts checks that the counts of users and organizations are those of the files that are there.
+func (c *checker) fileCounts() {
+	want := map[[2]string]record.FileUse{}
+	for filer := range c.filers {
+		want[filer] = record.FileUse{}
+	}
+	for _, f := range c.files {
+		for _, of := range []string{f.UserID, ""} {
+			use := want[[2]string{f.Organization, of}]
+			want[[2]string{f.Organization, of}] = record.FileUse{Count: use.Count + 1, Bytes: use.Bytes + f.Size}
+		}
+	}
+	for of, there := range want {
+		counted, err := c.store().FilesOf(context.Background(), of[0], of[1])
+		if err != nil || counted != there {
+			c.violated(20, "%v files of %v are counted, and there are %v: %v", counted, of, there, err)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/schema"
 	"agentplatform/internal/platform/trace"
 	"agentplatform/internal/store/record"
@@ -499,9 +500,12 @@ func (s *session) resultText(ctx context.Context, j *job, r tool.Result) string 
 			f.Name = fmt.Sprintf("%s-%d%s", j.Name, n+1, extensions[f.ContentType])
 		}
 		output += fmt.Sprintf("\n[%d bytes of %s", len(f.Data), f.ContentType)
-		if ref, err := s.Keep(ctx, fmt.Sprintf("%s/%d", j.key, n), f); err == nil {
+		ref, err := s.Keep(ctx, fmt.Sprintf("%s/%d", j.key, n), f)
+		if err == nil {
 			j.step.Files = append(j.step.Files, ref)
 			output += "; the user has them as the file " + ref.Name
+		} else {
+			output += "; they are not kept" + noRoom(err)
 		}
 		output += "]"
 	}
@@ -514,9 +518,17 @@ func (s *session) storeLong(ctx context.Context, j *job, output string) string {
 	f, err := s.Keep(ctx, j.key, tool.File{Name: j.Name + ".txt", ContentType: "text/plain; charset=utf-8",
 		Data: []byte(output)})
 	if err != nil {
-		return fmt.Sprintf("%s\n[cut: the result has %d bytes]", begins, len(output))
+		return fmt.Sprintf("%s\n[cut: the result has %d bytes%s]", begins, len(output), noRoom(err))
 	}
 	j.step.Files = append(j.step.Files, f)
 	return fmt.Sprintf("%s\n[cut: the result has %d bytes; the user has all of it as the file %s]", begins,
 		len(output), f.Name)
+}
+
+// noRoom says why a file was not kept, where that is a limit or the disk.
+func noRoom(err error) string {
+	if p, is := problem.As(err); is && (p.Kind == problem.Limited || p.Kind == problem.Full) {
+		return ": " + p.Message
+	}
+	return ""
 }

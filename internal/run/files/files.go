@@ -64,34 +64,31 @@ type Address struct {
 
 func (s *Files) newFile(n New) record.File {
 	f := s.Store.NewFile(n.Organization, n.User, n.Name, n.ContentType)
-	f.Document = n.Document
+	f.Document, f.Size = n.Document, n.Size
 	return f
 }
 
 // Announce stores the description of a file whose bytes will come: to the address or, when that is nil, by Send. The
-// errors are failures of the store and of presigning.
+// errors are failures of the store and of presigning, and a problem of kind Limited when there is no room for it.
 func (s *Files) Announce(ctx context.Context, n New) (record.File, *Address, error) {
 	f := s.newFile(n)
-	f.Size = n.Size
 	direct, is := s.direct()
 	if !is || n.Size == 0 {
-		_, err := record.Create(ctx, s.Store, f, f.ID)
-		return f, nil, err
+		return f, nil, s.Store.CreateFile(ctx, f)
 	}
 	f.Blob, f.OpenUntil = f.DirectBlob(), f.CreatedAt.Add(sendLife)
 	url, headers, err := direct.PresignPut(ctx, f.Blob, f.ContentType, f.Size, sendLife)
 	if err != nil {
 		return f, nil, err
 	}
-	_, err = record.Create(ctx, s.Store, f, f.ID)
-	return f, &Address{URL: url, Headers: headers}, err
+	return f, &Address{URL: url, Headers: headers}, s.Store.CreateFile(ctx, f)
 }
 
 // Take stores a file with its bytes. After an error nothing is left of it: a problem of kind TooLarge above [MaxSize]
-// or [MaxDocument], or what reading bytes or storing them returned.
+// or [MaxDocument], of kind Limited when there is no room for it, or what reading bytes or storing them returned.
 func (s *Files) Take(ctx context.Context, n New, bytes io.Reader) (record.File, error) {
 	f := s.newFile(n)
-	if _, err := record.Create(ctx, s.Store, f, f.ID); err != nil {
+	if err := s.Store.CreateFile(ctx, f); err != nil {
 		return f, err
 	}
 	filled, err := s.fill(ctx, record.Of(n.Organization), f, bytes)

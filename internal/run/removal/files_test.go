@@ -205,7 +205,7 @@ func TestDeletedRunHoldsNoFile(t *testing.T) {
 	o := newOffice(t)
 	run := o.run("chat")
 	tx := o.store.Begin("late")
-	tx.NewHeldFile(o.store.NewFile("o", "u", "made.txt", "text/plain"), run)
+	tx.NewHeldFile(t.Context(), o.store.NewFile("o", "u", "made.txt", "text/plain"), run)
 	require.NoError(t, o.store.EraseRun(t.Context(), run, o.NewID(), false))
 	require.ErrorIs(t, tx.Commit(t.Context()), record.ErrConflict)
 }

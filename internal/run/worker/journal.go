@@ -65,7 +65,7 @@ func (j *journal) missing(ctx context.Context, steps []record.Step) ([]record.St
 
 // keepFile stores a file that the run has made. The file's row is created with the run as its holder before its bytes
 // are stored, so that they are removed with the run even if the attempt is lost. It returns errLost if the attempt
-// does not hold the run, or an error of the store.
+// does not hold the run, a problem of kind Limited when the user has no room for it, or an error of the store.
 func (j *journal) keepFile(ctx context.Context, key string, file tool.File) (record.FileRef, error) {
 	for try := range keepTries {
 		e, err := j.Store.Run(ctx, record.System(), j.runID)
@@ -78,11 +78,15 @@ func (j *journal) keepFile(ctx context.Context, key string, file tool.File) (rec
 		}
 		f := j.Store.NewFile(r.Organization, r.User, file.Name, file.ContentType)
 		f.ID = record.DerivedID(fmt.Sprintf("file/%s/%d", key, j.number), j.runID)
+		f.Size = int64(len(file.Data))
 		tx := j.Store.Begin(j.Host.NewID())
-		tx.NewHeldFile(f, e)
+		tx.NewHeldFile(ctx, f, e)
 		if err = tx.Commit(ctx); err == nil {
-			f, err = j.Store.FillFile(ctx, record.System(), f.ID, bytes.NewReader(file.Data), int64(len(file.Data)))
-			return f.Ref(), err
+			filled, err := j.Store.FillFile(ctx, record.System(), f.ID, bytes.NewReader(file.Data), f.Size)
+			if err != nil {
+				err = errors.Join(err, j.Store.ReleaseFile(ctx, j.runID, f.ID))
+			}
+			return filled.Ref(), err
 		}
 		if !errors.Is(err, record.ErrConflict) { // a heartbeat may have changed the run
 			return record.FileRef{}, err

@@ -221,9 +221,11 @@ func estateOperations() map[string]estateOperation {
 			require.NoError(e, err)
 			f := e.NewFile(e.organization, e.user, "made.txt", "text/plain")
 			return func(ctx context.Context) error {
-				return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.NewHeldFile(f, r) })
+				return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.NewHeldFile(ctx, f, r) })
 			}
-		}, writes: []string{"+file/* head", "+run/RUN file/*", "?run/RUN head"}},
+		}, writes: []string{
+			"+file/* head", "+count/files/ORGANIZATION/USER 0", "+count/files/ORGANIZATION 0", "+run/RUN file/*", "?run/RUN head",
+		}},
 		"one of two lets go of a file": reads(func(ctx context.Context, e *estate) error {
 			return committed(ctx, e.Store, "m", func(tx *record.Tx) { record.Release(tx, ctx, e.run, e.held) })
 		}).writing("-run/RUN file/HELD", "~file/HELD head"),
@@ -455,7 +457,7 @@ func TestUnstorableJSONIsRefusedByEveryWrite(t *testing.T) {
 			})
 		},
 		"a made file": func() ([]table.Op, error) {
-			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.NewHeldFile(file, r) })
+			return opsOf(e.Store, "m", func(tx *record.Tx) { tx.NewHeldFile(ctx, file, r) })
 		},
 		"a removal's job": func() ([]table.Op, error) {
 			kit := catalog.Toolkit{ID: bad}

@@ -36,6 +36,7 @@ type File struct {
 	Agents       []string  `json:"agents,omitzero"`     // whose runs have held it, at most maxFileAgents; none: unknown
 	Made         bool      `json:"made,omitzero"`       // by a tool of a run
 	Document     bool      `json:"document,omitzero"`   // it is for a knowledge base, and may be larger
+	Counted      bool      `json:"counted,omitzero"`    // with its Size in the counts of its user and organization
 	CreatedAt    time.Time `json:"created_at"`
 }
 
@@ -47,6 +48,9 @@ func (f File) DueAt() time.Time { return f.Due }
 
 // fileBlobs is the prefix of all bytes that were ever sent for a file.
 func fileBlobs(id string) string { return "files/" + id + "/" }
+
+// Uploader implements [Uploaded].
+func (f File) Uploader() string { return f.UserID }
 
 // DirectBlob is the blob key to which a client sends a file's bytes directly.
 func (f File) DirectBlob() string { return fileBlobs(f.ID) + "direct" }
@@ -121,14 +125,19 @@ func (s *Store) File(ctx context.Context, scope Scope, id string) (Entity[File],
 	return e, err
 }
 
-// ChangeFile edits a file's description. Its errors are those of [Change], and a problem of kind NotFound for a file
-// that is being deleted.
+// ChangeFile edits a file's description. Its errors are those of [Change], a problem of kind NotFound for a file that
+// is being deleted, and one of kind Limited where it has more bytes and there is no room for them.
 func (s *Store) ChangeFile(ctx context.Context, scope Scope, id string, edit func(f *File) error) (File, error) {
-	e, err := Change(ctx, s, scope, id, 0, func(f *File, _ *Tx) error {
+	e, err := Change(ctx, s, scope, id, 0, func(f *File, tx *Tx) error {
 		if f.Removed {
 			return problem.Missing("file " + id)
 		}
-		return edit(f)
+		before := f.Size
+		if err := edit(f); err != nil {
+			return err
+		}
+		tx.countFile(ctx, *f, FileUse{Bytes: f.Size - before})
+		return nil
 	})
 	return e.Value, err
 }
@@ -253,10 +262,10 @@ func (tx *Tx) Hold(ctx context.Context, organization, agent, run string, files [
 }
 
 // NewHeldFile writes the description of a file that a run makes and holds. The commit requires that the run is as it
-// was read: a file of a run that has ended would never be deleted.
-func (tx *Tx) NewHeldFile(f File, run RunEntity) {
+// was read: a file of a run that has ended would never be deleted. The unit of work fails as that of [Store.CreateFile].
+func (tx *Tx) NewHeldFile(ctx context.Context, f File, run RunEntity) {
 	f.Holds, f.Due, f.Agents, f.Made = 1, time.Time{}, []string{run.Value.Agent}, true
-	PutResource(tx, Fresh(f))
+	tx.newFile(ctx, f)
 	tx.putHold(f.Organization, run.Value.ID(), f.ID)
 	tx.add(table.Check(RunKey(run.Value.ID()), table.VersionIs(run.version)))
 }
@@ -304,17 +313,23 @@ func (f File) tombstone(now time.Time) File {
 	return f
 }
 
+// ReleaseFile ends a run's hold of a file; it does nothing when the run does not hold it. The errors are those of
+// [DespiteConflicts].
+func (s *Store) ReleaseFile(ctx context.Context, run, file string) error {
+	_, err := DespiteConflicts(ctx, s, func() (struct{}, error) {
+		tx := s.Begin(s.host.NewID())
+		tx.release(ctx, run, file)
+		return struct{}{}, tx.Commit(ctx)
+	})
+	return err
+}
+
 // releaseAll ends all holds of a run, each in its own commit.
 func (s *Store) releaseAll(ctx context.Context, run string) error {
 	for item, err := range s.items(ctx, table.Range{Part: runPart(run), Prefix: holdPrefix, Limit: 100}) {
-		if err != nil {
-			return err
+		if err == nil {
+			err = s.ReleaseFile(ctx, run, strings.TrimPrefix(item.Sort, holdPrefix))
 		}
-		_, err := DespiteConflicts(ctx, s, func() (struct{}, error) {
-			tx := s.Begin(s.host.NewID())
-			tx.release(ctx, run, strings.TrimPrefix(item.Sort, holdPrefix))
-			return struct{}{}, tx.Commit(ctx)
-		})
 		if err != nil {
 			return err
 		}
@@ -348,7 +363,10 @@ func (s *Store) RemoveFile(ctx context.Context, id string, wanted func(File) boo
 			return nil
 		})
 	} else if err == nil {
-		_, err = Remove[File](ctx, s, System(), id, nil)
+		_, err = Remove(ctx, s, System(), id, func(e Entity[File], tx *Tx) error {
+			tx.countFile(ctx, e.Value, FileUse{-1, -e.Value.Size})
+			return nil
+		})
 	}
 	if errors.Is(err, errWanted) || problem.Is(err, "not_found") {
 		return nil

@@ -269,7 +269,7 @@ func TestMissingFileCannotBeHeld(t *testing.T) {
 	}
 	r := record.Fresh(e.runOf("run"))
 	ops, err := opsOf(e.Store, "m",
-		func(tx *record.Tx) { tx.NewHeldFile(record.File{ID: "f", Organization: e.organization}, r) })
+		func(tx *record.Tx) { tx.NewHeldFile(ctx, record.File{ID: "f", Organization: e.organization}, r) })
 	require.NoError(t, err)
 	require.ErrorIs(t, commitOps(ctx, e.Store, "m", ops...), record.ErrConflict, "the run is not there")
 }
@@ -318,8 +318,8 @@ func TestHoldCountsOnceAndNotesTheAgent(t *testing.T) {
 	r, err := e.Store.Run(ctx, e.scope(), e.run)
 	require.NoError(t, err)
 	made := record.File{ID: "made", Organization: e.organization, Due: e.now, Uploaded: true}
-	require.NoError(t, committed(ctx, e.Store, "making", func(tx *record.Tx) { tx.NewHeldFile(made, r) }))
-	made.Holds, made.Due, made.Agents, made.Made = 1, time.Time{}, []string{e.agent}, true
+	require.NoError(t, committed(ctx, e.Store, "making", func(tx *record.Tx) { tx.NewHeldFile(ctx, made, r) }))
+	made.Holds, made.Due, made.Agents, made.Made, made.Counted = 1, time.Time{}, []string{e.agent}, true, true
 	assert.Equal(t, made, e.file("made"))
 }
 

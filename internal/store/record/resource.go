@@ -23,6 +23,12 @@ type Inner interface {
 	Within() string
 }
 
+// Uploaded is implemented by resources that are listed by a user, too.
+type Uploaded interface {
+	// Uploader returns the id of the user.
+	Uploader() string
+}
+
 // Active is implemented by resources that the sweeper looks at.
 type Active interface {
 	// DueAt says when; zero: never.
@@ -88,6 +94,10 @@ func PutResource[T Resourceful](tx *Tx, e Entity[T]) Entity[T] {
 	}
 	if v, may := any(e.Value).(Inner); may {
 		item.Lists[0].Part = innerPart(kind, v.Within())
+	}
+	if v, may := any(e.Value).(Uploaded); may {
+		item.Lists = append(item.Lists,
+			table.Listing{Index: table.ByChat, Part: innerPart(kind, owner+"/"+v.Uploader()), Sort: id})
 	}
 	if v, may := any(e.Value).(Active); may {
 		item.Due = v.DueAt()

@@ -46,6 +46,8 @@ type Store struct {
 	readOnly bool
 	// spreadAbove is the largest cap whose slots are in one partition; nil: all are.
 	spreadAbove *int
+	// fileLimits bound the files of users and organizations.
+	fileLimits FileLimits
 }
 
 // New makes a store over its two ports.

@@ -235,7 +235,10 @@ func (l *Local) open(ctx context.Context, machine host.Host) error {
 	if err != nil {
 		return err
 	}
-	l.store = record.New(l.table, blobs, machine)
+	l.store = record.New(l.table, blobs, machine).LimitFiles(record.FileLimits{
+		User:         record.FileUse{Count: int64(s.UserFiles), Bytes: s.UserFileBytes},
+		Organization: record.FileUse{Count: int64(s.OrgFiles), Bytes: s.OrgFileBytes},
+	})
 	if s.SpreadSlots { // of no use here, but the same service
 		l.store = l.store.SpreadSlotsAbove(record.LargeCap)
 	}

@@ -194,7 +194,10 @@ func New(
 	objects := s3.NewFromConfig(account, func(o *s3.Options) { o.UsePathStyle = account.BaseEndpoint != nil })
 	core := dynamotable.New(db, c.CoreTable, machine.Now)
 	blobs := s3blob.New(objects, c.Bucket)
-	store := record.New(core, blobs, machine)
+	store := record.New(core, blobs, machine).LimitFiles(record.FileLimits{
+		User:         record.FileUse{Count: int64(s.UserFiles), Bytes: s.UserFileBytes},
+		Organization: record.FileUse{Count: int64(s.OrgFiles), Bytes: s.OrgFileBytes},
+	})
 	if s.SpreadSlots {
 		store = store.SpreadSlotsAbove(record.LargeCap)
 	}
