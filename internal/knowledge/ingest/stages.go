@@ -133,7 +133,7 @@ func (w *work) chunk(ctx context.Context) error {
 	for n := 0; n*perPiece < len(chunks); n++ {
 		b, err := json.Marshal(chunks[n*perPiece : min((n+1)*perPiece, len(chunks))])
 		if err == nil {
-			err = w.Store.PutPiece(ctx, place.Key, n, b)
+			err = w.Store.PutPiece(ctx, w.d.Organization, place.Key, n, b)
 		}
 		if err != nil {
 			return err
@@ -193,7 +193,7 @@ func (w *work) embed(ctx context.Context) error {
 		if err != nil {
 			return unavailable(err, tokens)
 		}
-		if err := w.Store.PutPiece(ctx, w.d.Work.Vectors, n, packed(reply.Vectors)); err != nil {
+		if err := w.Store.PutPiece(ctx, w.d.Organization, w.d.Work.Vectors, n, packed(reply.Vectors)); err != nil {
 			return err
 		}
 		done := w.d.Ingestion.Done + len(chunks)

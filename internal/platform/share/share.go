@@ -5,11 +5,15 @@
 //   - The last part is a reserve. An organization takes at most half of what the others leave of it, rounded up. A user
 //     takes from it only while the user holds less than that in all.
 //
-// So an organization or a user who holds much never stops one who holds little. Package share knows nothing of
-// requests and runs. It imports nothing of ours.
+// So an organization or a user who holds much never stops one who holds little. What others use as well, like a disk, is
+// measured ([Measured]): the rule is the same, for what is left. Package share knows nothing of requests and runs. It
+// imports nothing of ours.
 package share
 
-import "sync"
+import (
+	"math"
+	"sync"
+)
 
 // Holder is who holds a part. A user's id is unique within the organization; the empty organization is one, too.
 type Holder struct{ Organization, User string }
@@ -42,7 +46,9 @@ func (r *Refusal) Error() string { return "share: the limit of the " + string(r.
 
 // Pool is what is divided. It is safe for concurrent use.
 type Pool struct {
-	limits Limits
+	limits  Limits
+	measure func() (left int64) // nil: all is divided here
+	most    int64               // that was ever left
 
 	mu            sync.Mutex
 	all, reserved int64 // reserved: what is held of the reserve
@@ -64,6 +70,46 @@ func New(limits Limits) *Pool {
 	return &Pool{limits: limits, organizations: map[string]*held{}, users: map[Holder]int64{}}
 }
 
+// Measured makes a pool of what others use, too, of which all is a reserve. measure returns how much is left. Where less
+// was taken in all than is counted, somebody has given back what is no longer a part: all parts shrink alike.
+func Measured(measure func() (left int64)) *Pool {
+	p := New(Limits{})
+	p.measure = measure
+	return p
+}
+
+// now are the limits at this moment.
+func (p *Pool) now() Limits {
+	if p.measure == nil {
+		return p.limits
+	}
+	left := p.measure()
+	p.most = max(p.most, left)
+	if taken := p.most - left; taken < p.all {
+		p.shrink(float64(taken) / float64(p.all))
+	}
+	all := p.all + left
+	return Limits{All: all, Reserve: all, Organization: math.MaxInt64, User: math.MaxInt64}
+}
+
+// shrink leaves a share of each part.
+func (p *Pool) shrink(to float64) {
+	p.all = 0
+	for name, o := range p.organizations {
+		o.all = int64(to * float64(o.all))
+		o.reserved = o.all
+		if p.all += o.all; o.all == 0 {
+			delete(p.organizations, name)
+		}
+	}
+	p.reserved = p.all
+	for holder, n := range p.users {
+		if p.users[holder] = int64(to * float64(n)); p.users[holder] == 0 {
+			delete(p.users, holder)
+		}
+	}
+}
+
 // Part is what a holder has taken: nothing at first. Its methods are safe for concurrent use.
 type Part struct {
 	pool           *Pool
@@ -79,7 +125,8 @@ func (t *Part) Take(n int64) error {
 	p := t.pool
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	reserved, refusal := p.decide(p.organization(t.holder.Organization), p.users[t.holder], n)
+	limits := p.now()
+	reserved, refusal := p.decide(limits, p.organization(t.holder.Organization), p.users[t.holder], n)
 	if refusal != nil {
 		return refusal
 	}
@@ -101,7 +148,8 @@ func (p *Pool) Tight() bool { return p.Held() > p.limits.All/2 }
 func (p *Pool) Admits(organization string, n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, refusal := p.decide(p.organization(organization), 0, n)
+	limits := p.now()
+	_, refusal := p.decide(limits, p.organization(organization), 0, n)
 	return refusal == nil
 }
 
@@ -109,7 +157,7 @@ func (p *Pool) Admits(organization string, n int64) bool {
 func (p *Pool) Full(n int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, refusal := p.decide(held{}, 0, n)
+	_, refusal := p.decide(p.now(), held{}, 0, n)
 	return refusal != nil
 }
 
@@ -117,6 +165,9 @@ func (p *Pool) Full(n int64) bool {
 func (t *Part) Give() {
 	t.pool.mu.Lock()
 	defer t.pool.mu.Unlock()
+	if t.pool.measure != nil { // it may have shrunk
+		t.reserved = min(t.reserved, t.pool.users[t.holder], t.pool.organization(t.holder.Organization).all)
+	}
 	t.add(-t.open, -t.reserved)
 }
 
@@ -128,17 +179,17 @@ func (p *Pool) organization(name string) held {
 }
 
 // decide says how many of n units come from the reserve, for a user who holds some units, of an organization.
-func (p *Pool) decide(organization held, user, n int64) (reserved int64, refusal *Refusal) {
-	open := p.limits.All - p.limits.Reserve - (p.all - p.reserved) // what is free outside of the reserve
+func (p *Pool) decide(limits Limits, organization held, user, n int64) (reserved int64, refusal *Refusal) {
+	open := limits.All - limits.Reserve - (p.all - p.reserved) // what is free outside of the reserve
 	reserved = max(0, n-max(0, open))
-	left := p.limits.Reserve - (p.reserved - organization.reserved) // of the reserve, without other organizations
+	left := limits.Reserve - (p.reserved - organization.reserved) // of the reserve, without other organizations
 	switch half := left - left/2; {
-	case organization.all+n > p.limits.Organization:
-		return 0, &Refusal{Organization, p.limits.Organization, organization.all}
-	case user+n > p.limits.User:
-		return 0, &Refusal{User, p.limits.User, user}
+	case organization.all+n > limits.Organization:
+		return 0, &Refusal{Organization, limits.Organization, organization.all}
+	case user+n > limits.User:
+		return 0, &Refusal{User, limits.User, user}
 	case reserved > 0 && (organization.reserved+reserved > half || user+n > half):
-		return 0, &Refusal{Process, p.limits.All, p.all}
+		return 0, &Refusal{Process, limits.All, p.all}
 	}
 	return reserved, nil
 }

@@ -166,3 +166,44 @@ func TestTheRuleHolds(t *testing.T) {
 		}
 	})
 }
+
+// Who fills a disk leaves half of what is left to the next. What anybody gives back comes back to all.
+func TestAMeasuredPoolIsDividedByTheSameRule(t *testing.T) {
+	left := int64(200)
+	p := share.Measured(func() int64 { return left })
+	fill := func(organization, user string) (took int64) {
+		part := p.Part(share.Holder{Organization: organization, User: user})
+		for part.Take(1) == nil {
+			took, left = took+1, left-1
+		}
+		return took
+	}
+	assert.Equal(t, int64(100), fill("a", "u"), "half")
+	assert.Zero(t, fill("a", "v"), "whoever of them asks")
+	assert.Equal(t, int64(50), fill("b", "u"))
+	assert.Equal(t, int64(25), fill("c", "u"))
+	left -= 20
+	assert.Zero(t, fill("b", "u"), "another program has taken some")
+	left = 110
+	assert.InDelta(t, 30, fill("a", "u"), 2, "half of 110 and its own 51, without those")
+	left = 0
+	assert.Zero(t, fill("d", "u"), "another program has taken all")
+	left = -5
+	assert.Zero(t, fill("d", "u"), "and of the floor")
+	left = 300
+	assert.Equal(t, int64(150), fill("a", "u"), "all has come back")
+}
+
+// What is given back is no more than what was taken, whatever has shrunk meanwhile.
+func TestAPartThatHasShrunkIsGivenBackOnce(t *testing.T) {
+	left := int64(1000)
+	p := share.Measured(func() int64 { return left })
+	one, two := p.Part(share.Holder{Organization: "a"}), p.Part(share.Holder{Organization: "a"})
+	require.NoError(t, one.Take(100))
+	require.NoError(t, two.Take(100)) // nothing of one has come to the disk: it shrinks to nothing
+	left = 900
+	assert.Equal(t, int64(100), p.Held())
+	one.Give()
+	two.Give()
+	assert.Zero(t, p.Held())
+}

@@ -9,6 +9,7 @@ import (
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/agent"
 	"agentplatform/internal/run/transition"
 	"agentplatform/internal/run/view"
@@ -76,6 +77,9 @@ func (s *settler) stopped(
 				return transition.Change{Event: event(w), Steps: steps}, err
 			})
 	}
+	if full, is := problem.As(err); is && full.Kind == problem.Full { // what it was told to stop does not wait for room
+		err = s.report(ctx, func(w lifecycle.Work) transition.Change { return transition.Change{Event: event(w)} })
+	}
 	if record.Unstorable(err) {
 		return s.unstorable(ctx)
 	}
@@ -87,9 +91,12 @@ func (s *settler) settle(ctx context.Context, r agent.Result) error {
 	s.used.add(r.Last)
 	var err error
 	if r.Answer == nil && len(r.Interrupts) > 0 {
-		err = s.pause(ctx, r)
+		err = s.whenRoom(ctx, func() error { return s.pause(ctx, r) })
 	} else {
-		err = s.report(ctx, s.ending(r))
+		err = s.whenRoom(ctx, func() error { return s.report(ctx, s.ending(r)) })
+	}
+	if errors.Is(err, errCancel) {
+		return s.stopped(ctx, r.Last, cancelled)
 	}
 	if record.Unstorable(err) {
 		return s.unstorable(ctx)

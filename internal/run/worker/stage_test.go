@@ -20,6 +20,7 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/run/agent"
 	"agentplatform/internal/run/dispatch"
 	"agentplatform/internal/run/intake"
@@ -57,6 +58,7 @@ type stage struct {
 	tools  []tool.Offer
 	log    lockedBuffer
 	nudges *nudges
+	room   atomic.Int64 // on the disk, in bytes
 
 	asked   []model.Request // of the model, in order
 	beating atomic.Bool     // the model is working
@@ -163,7 +165,8 @@ func newStage(t *testing.T, notifier func(host.Host) stream.Notifier) *stage {
 	h := &clocks{Host: host.System()}
 	s := &stage{T: t, host: h, context: t.Context(), nudges: &nudges{make(chan string, 1000)}}
 	s.table, s.frames = &hooked{Table: memtable.New(h.Now)}, &hooked{Table: memtable.New(h.Now)}
-	s.store = record.New(s.table, &memblob.Store{}, h)
+	s.room.Store(1 << 40)
+	s.store = record.New(s.table, &memblob.Store{}, h).WithDisk(share.Measured(s.room.Load))
 	tenants := tenant.New(s.store, s.store.Known(), h, tenant.Defaults{
 		UserCap: 100, OrganizationCap: 100, RateLimit: 1, RateBurst: 1, ActiveLimit: 10 * time.Minute,
 	}, nil)

@@ -19,11 +19,14 @@ var ErrMissing = errors.New("blob: nothing is stored under this key")
 // ErrTooLarge is returned if a reader gave more bytes than the limit; nothing is stored.
 var ErrTooLarge = errors.New("blob: larger than the limit")
 
+// ErrFull is returned if there is no room for the bytes; nothing is stored.
+var ErrFull = errors.New("blob: the disk is full")
+
 // Store is the port. Implementations are safe for concurrent use. Besides the errors named below, each method may
 // return an error of the underlying store.
 type Store interface {
-	// Put stores what r gives, at most limit bytes, and returns the number of bytes. The error is [ErrTooLarge], or
-	// that of r; nothing is stored then.
+	// Put stores what r gives, at most limit bytes, and returns the number of bytes. The error is [ErrTooLarge],
+	// [ErrFull], or that of r; nothing is stored then.
 	Put(ctx context.Context, key string, r io.Reader, limit int64) (int64, error)
 	// Get opens a value; the caller closes it. The error is [ErrMissing] if there is none.
 	Get(ctx context.Context, key string) (io.ReadCloser, error)

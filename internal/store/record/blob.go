@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/table"
 )
@@ -43,11 +44,12 @@ func (s *Store) newBlobKey(v Resourceful, what string) string {
 }
 
 // StoreBlob stores what r gives, at most limit bytes, as a blob of a resource. The errors are those of [Tx.Commit], of
-// r and of the blob store: blob.ErrTooLarge.
+// r and of the blob store: blob.ErrTooLarge, a problem of kind Full.
 func (s *Store) StoreBlob(ctx context.Context, v Resourceful, what string, r io.Reader, limit int64) (Stored, error) {
 	b, err := s.announce(ctx, v, s.newBlobKey(v, what))
 	if err == nil {
-		b.Size, err = s.blobs.Put(ctx, b.Key, r, limit)
+		_, _, owner := v.Placed()
+		b.Size, err = s.put(ctx, share.Holder{Organization: owner}, b.Key, r, limit)
 	}
 	return b, err
 }
@@ -57,9 +59,9 @@ func (s *Store) NewPlace(ctx context.Context, v Resourceful, what string) (Store
 	return s.announce(ctx, v, s.newBlobKey(v, what)+"/")
 }
 
-// PutPiece stores a blob at a place. The errors are those of the blob store.
-func (s *Store) PutPiece(ctx context.Context, place string, n int, b []byte) error {
-	return s.putBlob(ctx, pieceKey(place, n), b)
+// PutPiece stores a blob of an owner at a place. The errors are those of the blob store, and a problem of kind Full.
+func (s *Store) PutPiece(ctx context.Context, owner, place string, n int, b []byte) error {
+	return s.putBlob(ctx, owner, pieceKey(place, n), b)
 }
 
 // Piece reads a blob of a place. It returns [ErrConflict] when it does not exist.
@@ -84,7 +86,8 @@ func (tx *Tx) PutBlob(ctx context.Context, v Resourceful, what string, b []byte)
 	if tx.fail(err); tx.err != nil {
 		return ""
 	}
-	tx.fail(s.putBlob(ctx, stored.Key, b))
+	_, _, owner := v.Placed()
+	tx.fail(s.putBlob(ctx, owner, stored.Key, b))
 	tx.NameBlob(stored)
 	return stored.Key
 }

@@ -126,7 +126,7 @@ func TestStoredBytesAndPlacesAreDeletedUnlessNamed(t *testing.T) {
 	require.NoError(t, err)
 	assert.True(t, strings.HasSuffix(place.Key, "/"))
 	for n, text := range []string{"zero", "one"} {
-		require.NoError(t, e.PutPiece(ctx, place.Key, n, []byte(text)))
+		require.NoError(t, e.PutPiece(ctx, e.organization, place.Key, n, []byte(text)))
 	}
 	read := func(n int) string {
 		b, err := e.Piece(ctx, place.Key, n)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"agentplatform/events"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/table"
 )
@@ -50,14 +52,16 @@ func (tx *Tx) putDocument(ctx context.Context, owner string, key table.Key, v an
 		if step, is := v.(Step); is {
 			d.Kind = step.Kind
 		}
-		tx.fail(tx.store.putBlob(ctx, d.Blob, b))
+		tx.fail(tx.store.putBlob(ctx, owner, d.Blob, b))
 	}
 	put(tx, Fresh(d), table.Item{Key: key, Owner: owner})
 }
 
-func (s *Store) putBlob(ctx context.Context, key string, b []byte) error {
-	return s.repeat(ctx, func() error { return blob.PutBytes(ctx, s.blobs, key, b) },
-		func(error) bool { return true })
+func (s *Store) putBlob(ctx context.Context, owner, key string, b []byte) error {
+	return s.repeat(ctx, func() error {
+		_, err := s.put(ctx, share.Holder{Organization: owner}, key, bytes.NewReader(b), int64(len(b)))
+		return err
+	}, func(err error) bool { return !problem.Is(err, problem.DiskFull(nil).Code) })
 }
 
 // document reads the document under a key; found is false when there is none.

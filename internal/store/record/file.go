@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/table"
 )
 
@@ -148,11 +149,19 @@ var errFilled = errors.New("record: the file has these bytes")
 // FillFile stores the bytes of a file, at most limit. They have their own blob key until the description names it, so
 // of two uploads the second is refused and its bytes are deleted.
 //
-// It returns blob.ErrTooLarge, a problem of kind Conflict when the file has bytes, the errors of r and of the blob
-// store, or those of [Store.ChangeFile].
+// It returns blob.ErrTooLarge, a problem of kind Full when there is no room for the bytes, or Conflict when the file has
+// bytes, the errors of r and of the blob store, or those of [Store.ChangeFile].
 func (s *Store) FillFile(ctx context.Context, scope Scope, id string, r io.Reader, limit int64) (File, error) {
 	key := fileBlobs(id) + s.host.NewID()
-	n, err := s.blobs.Put(ctx, key, r, limit)
+	var who share.Holder
+	if s.disk != nil {
+		e, err := s.File(ctx, scope, id)
+		if err != nil {
+			return File{}, err
+		}
+		who = share.Holder{Organization: e.Value.Organization, User: e.Value.UserID}
+	}
+	n, err := s.put(ctx, who, key, r, limit)
 	if err != nil {
 		return File{}, err
 	}

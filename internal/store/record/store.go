@@ -9,6 +9,7 @@ import (
 
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/blob"
 	"agentplatform/internal/store/table"
 )
@@ -48,6 +49,8 @@ type Store struct {
 	spreadAbove *int
 	// fileLimits bound the files of users and organizations.
 	fileLimits FileLimits
+	// disk divides the room for blobs; nil: there is always some.
+	disk *share.Pool
 }
 
 // New makes a store over its two ports.

@@ -80,8 +80,8 @@ const commitTime = 20 * time.Second
 // work without writes succeeds at once.
 //
 // It returns the first error of the unit of work, as [ErrUnstorable], [NoFile] or that of a read; an error where the
-// store is [Store.ReadOnly]; [ErrConflict], which wraps the refusal; a problem of kind Unavailable when nothing was
-// done; an error that the item is too large, see [Unstorable]; and an error that is no problem when it is not known
+// store is [Store.ReadOnly]; [ErrConflict], which wraps the refusal; a problem of kind Unavailable, or Full, when nothing
+// was done; an error that the item is too large, see [Unstorable]; and an error that is no problem when it is not known
 // whether the writes were done.
 func (tx *Tx) Commit(ctx context.Context) error {
 	tx.audit(ctx)
@@ -110,6 +110,9 @@ func (tx *Tx) Commit(ctx context.Context) error {
 		var failure *table.Error
 		if !errors.As(err, &failure) || failure.Kind == table.TooLarge {
 			return err
+		}
+		if failure.Kind == table.Full && !unknown {
+			return problem.DiskFull(err)
 		}
 		unknown = unknown || failure.Kind == table.Unknown
 		if s.host.Sleep(ctx, s.backOff(try)) != nil {

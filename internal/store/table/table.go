@@ -256,10 +256,11 @@ const (
 	Down                  // the store could not be reached; nothing was done
 	Unknown               // no response was received: it may have been done
 	TooLarge              // a limit is exceeded; nothing was done, and a retry fails, too
+	Full                  // the disk is full; nothing was done
 )
 
 func (k Kind) String() string {
-	return [...]string{"contended", "throttled", "down", "outcome unknown", "too large"}[k]
+	return [...]string{"contended", "throttled", "down", "outcome unknown", "too large", "full"}[k]
 }
 
 // Error is a failure of the store. It wraps the cause.

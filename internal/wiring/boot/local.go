@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
 	"os"
@@ -121,6 +122,31 @@ func workers(n int) share.Limits {
 	return share.Limits{All: int64(n) + reserve, Reserve: reserve}
 }
 
+// Of the disk, a 16th is kept for commits, and for the work of the stores: so many bytes at least and at most.
+const (
+	leastFloor = 64 << 20
+	mostFloor  = 2 << 30
+)
+
+// room is how much of the disk blobs may still take.
+func (l *Local) room() int64 {
+	free, all, err := disktable.Usage(l.Settings.DataDir)
+	if err != nil {
+		l.log.Error("the room on the disk is not known", "error", err)
+		return 0
+	}
+	return free - min(max(all/16, leastFloor), mostFloor)
+}
+
+// free is how many bytes the disk has.
+func (l *Local) free() int64 {
+	free, _, err := disktable.Usage(l.Settings.DataDir)
+	if err != nil {
+		return math.MaxInt64 // the write says what is wrong
+	}
+	return free
+}
+
 // StartLocal opens the data folder and starts serving; the caller must call Stop. It fails where the folder is in
 // use by another process or cannot be opened, a setting cannot be used, or the port is taken.
 func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Local, error) {
@@ -137,7 +163,8 @@ func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Loc
 	if l.Settings.PublicURL == "" {
 		l.Settings.PublicURL = "http://" + listener.Addr().String()
 	}
-	if l.table, err = disktable.Open(filepath.Join(s.DataDir, "store"), disktable.Options{Log: log}); err != nil {
+	l.table, err = disktable.Open(filepath.Join(s.DataDir, "store"), disktable.Options{Log: log, Free: l.free})
+	if err != nil {
 		_ = listener.Close()
 		if errors.Is(err, disktable.ErrInUse) {
 			return nil, fmt.Errorf("DATA_DIR %s is in use by another process; stop that one or name another folder",
@@ -238,7 +265,7 @@ func (l *Local) open(ctx context.Context, machine host.Host) error {
 	l.store = record.New(l.table, blobs, machine).LimitFiles(record.FileLimits{
 		User:         record.FileUse{Count: int64(s.UserFiles), Bytes: s.UserFileBytes},
 		Organization: record.FileUse{Count: int64(s.OrgFiles), Bytes: s.OrgFileBytes},
-	})
+	}).WithDisk(share.Measured(l.room))
 	if s.SpreadSlots { // of no use here, but the same service
 		l.store = l.store.SpreadSlotsAbove(record.LargeCap)
 	}

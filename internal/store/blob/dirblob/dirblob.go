@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"agentplatform/internal/store/blob"
 )
@@ -42,6 +43,11 @@ func (s *Store) Put(_ context.Context, key string, r io.Reader, limit int64) (n 
 	if err != nil {
 		return 0, err
 	}
+	defer func() {
+		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+			err = fmt.Errorf("%w: %w", blob.ErrFull, err)
+		}
+	}()
 	tmp, err := os.CreateTemp(filepath.Join(s.dir, "tmp"), "put-")
 	if err != nil {
 		return 0, fmt.Errorf("dirblob: %w", err)

@@ -61,6 +61,7 @@ type Table struct {
 	lock *os.File
 	log  *slog.Logger
 	now  func() time.Time
+	free func() int64
 
 	seen    sync.RWMutex // guards view and cache, so that readers see the same commits in both
 	view    *view
@@ -90,13 +91,24 @@ type Options struct {
 	Log *slog.Logger
 	Now func() time.Time
 	FS  vfs.FS
+	// Free returns how many bytes the disk has left. Without it, a write to a full disk ends the process.
+	Free func() int64
+}
+
+// minFree is what must be left on the disk for a commit: the engine ends the process when it cannot write.
+const minFree = 8 << 20
+
+// Usage is how many bytes the disk of a folder has left for this process, and how many in all.
+func Usage(dir string) (free, all int64, err error) {
+	usage, err := vfs.Default.GetDiskUsage(dir)
+	return int64(usage.AvailBytes), int64(usage.TotalBytes), err
 }
 
 // Open opens the store in dir, and creates it if there is none. The error is [ErrInUse] if another process has it
 // open; it says so if the store has another format, or is one of the file system or the engine.
 func Open(dir string, o Options) (*Table, error) {
 	t := &Table{
-		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), now: o.Now, queue: make(chan *request, 4*maxBatch),
+		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), now: o.Now, free: o.Free, queue: make(chan *request, 4*maxBatch),
 		closing: make(chan struct{}), cache: newCache(),
 	}
 	if t.now == nil {
@@ -455,8 +467,8 @@ func above(prefix []byte) []byte {
 }
 
 // Commit implements [table.Table]. It returns when the operations are on disk. The error is that of [table.Validate],
-// a [table.Refused], or a [table.Error]: [table.Down] if the store is closed or ctx has ended before, [table.Unknown]
-// if the write failed.
+// a [table.Refused], or a [table.Error]: [table.Down] if the store is closed or ctx has ended before, [table.Full] if
+// the disk is, [table.Unknown] if the write failed.
 func (t *Table) Commit(ctx context.Context, _ string, ops ...table.Op) error {
 	if err := table.Validate(ops); err != nil {
 		return err
@@ -513,14 +525,11 @@ func (t *Table) commitBatch(requests []*request) {
 		}
 	}
 	if accepted > 0 {
-		if err := b.purge(); err != nil {
-			t.log.Error("the store could not remove what has expired", "error", err)
-		}
-		if err := b.write.Commit(pebble.Sync); err != nil {
+		if err := t.write(b); err != nil {
 			t.log.Error("the store could not write", "error", err)
 			for i := range replies {
 				if replies[i] == nil {
-					replies[i] = &table.Error{Kind: table.Unknown, Err: err}
+					replies[i] = err
 				}
 			}
 		} else {
@@ -531,6 +540,20 @@ func (t *Table) commitBatch(requests []*request) {
 	for i, r := range requests {
 		r.reply <- replies[i]
 	}
+}
+
+// write writes a batch. The error is a [table.Error].
+func (t *Table) write(b *batch) error {
+	if t.free != nil && t.free() < minFree {
+		return &table.Error{Kind: table.Full}
+	}
+	if err := b.purge(); err != nil {
+		t.log.Error("the store could not remove what has expired", "error", err)
+	}
+	if err := b.write.Commit(pebble.Sync); err != nil {
+		return &table.Error{Kind: table.Unknown, Err: err}
+	}
+	return nil
 }
 
 // flush has the engine drop what is dead, when there is much of it and the last flush was a while ago.
