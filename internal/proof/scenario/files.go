@@ -12,6 +12,29 @@ import (
 // Who owns the bytes of files, and when they are removed.
 func fileScenarios() []Story {
 	return []Story{
+		{Name: "files/a user lists its files, and deletes those that nothing has", Run: func(x *Actor) {
+			member := x.colleague("member", "run")
+			before := x.get("/me").is(200)
+			held, unused := member.file("mine"), member.file("mine")
+			a := member.chat("message", "/ask x", "file_ids", held).is(202)
+			me := member.get("/me").is(200)
+			assert.Equal(x, []any{2.0, 8.0}, []any{me.number("files", "count"), me.number("files", "bytes")})
+			assert.Positive(x, me.number("files", "limit", "bytes"))
+			assert.Equal(x, before.number("files", "count"), x.get("/me").number("files", "count"), "a user's are its own")
+			list := member.get("/files").is(200)
+			assert.Len(x, list.list("files"), 2)
+			assert.Equal(x, []any{unused, held}, []any{list.text("files", 0, "file_id"), list.text("files", 1, "file_id")})
+			list = member.get("/files?unused=true").is(200)
+			assert.Len(x, list.list("files"), 1)
+			assert.NotEmpty(x, list.text("files", 0, "expires_at"))
+			member.delete("/files/"+held).problem(409, "conflict")
+			x.colleague("manager", "manage").delete("/files/"+unused).problem(403, "insufficient_permission")
+			member.delete("/files/" + unused).is(204)
+			member.delete("/files/"+unused).problem(404, "not_found")
+			member.delete("/chats/" + a.text("chat_id")).is(204)
+			x.eventually("the files' ends", func() bool { return member.get("/me").number("files", "count") == 0 })
+			assert.Empty(x, member.get("/files").is(200).list("files"))
+		}},
 		{Name: "files/one that two chats share goes with the second of them", Run: func(x *Actor) {
 			file := x.file("the word is swordfish")
 			last := x.file("of the first chat alone")

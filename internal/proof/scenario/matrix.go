@@ -59,6 +59,8 @@ var rights = map[string]right{
 	"POST /runs/{run_id}/token":                {level: "run", object: "run"},
 	"DELETE /runs/{run_id}/parked/{parked_id}": {level: "run", object: "run"},
 
+	"GET /files":              {level: "read"},
+	"DELETE /files/{id}":      {level: "run", object: "file"},
 	"GET /files/{id}":         {level: "read", object: "file"},
 	"POST /files":             {level: "run", body: object{"name": "a.txt"}},
 	"PUT /files/{id}/content": {level: "run", object: "file"},

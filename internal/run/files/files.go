@@ -236,6 +236,30 @@ func (s *Files) Open(ctx context.Context, f record.File, disposition string) (bl
 	return content, err
 }
 
+// Delete deletes a file at once. may returns why the caller may not, nil when it may. It returns what File and may
+// return, a problem of kind Conflict for a file that runs or messages have, or the errors of the blob store.
+func (s *Files) Delete(ctx context.Context, scope record.Scope, id string, may func(record.File) error) error {
+	f, err := s.File(ctx, scope, id)
+	if err == nil {
+		err = may(f)
+	}
+	if err != nil {
+		return err
+	}
+	held := 0
+	err = s.Store.RemoveFile(ctx, id, func(f record.File) bool {
+		if held = f.Holds; held == 0 && f.Due.IsZero() { // it is of a version that did not count who has it
+			held = 1
+		}
+		return held > 0
+	})
+	if err == nil && held > 0 {
+		err = problem.New(problem.Conflict, "conflict",
+			"%d runs or messages have the file; it goes with the last of their chats", held).With("holds", held)
+	}
+	return err
+}
+
 // Drop deletes files that no run holds, at once. A failure is logged, and the file is deleted a day after its creation.
 func (s *Files) Drop(ctx context.Context, files ...record.File) {
 	ctx = context.WithoutCancel(ctx)

@@ -24,6 +24,11 @@ type me struct {
 		ActiveRunsOfUser         int `json:"active_runs_of_user"`
 		ActiveRunsOfOrganization int `json:"active_runs_of_organization"`
 	} `json:"activity"`
+	Files struct {
+		record.FileUse
+
+		Limit record.FileUse `json:"limit" doc:"of a user; an organization has a limit, too"`
+	} `json:"files" doc:"of the user, used or not, with those that are announced"`
 	Budgets []BudgetView `json:"budgets" doc:"that hold for what this key sends, besides those of agents"`
 }
 
@@ -49,6 +54,10 @@ func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*an
 		return nil, err
 	}
 	if m.Activity.ActiveRunsOfOrganization, err = h.Store.CountingRuns(ctx, ofOrganization); err != nil {
+		return nil, err
+	}
+	m.Files.Limit = h.Store.FileLimits().User
+	if m.Files.FileUse, err = h.Store.FilesOf(ctx, p.Organization, p.User); err != nil {
 		return nil, err
 	}
 	m.Budgets, err = h.budgets(ctx, p)

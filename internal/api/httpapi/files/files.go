@@ -5,6 +5,7 @@
 package files
 
 import (
+	"context"
 	"errors"
 	"io"
 	"mime"
@@ -30,6 +31,8 @@ type fileView struct {
 	Size        int64   `json:"size"`
 	Uploaded    bool    `json:"uploaded"`
 	CreatedAt   string  `json:"created_at"`
+	Held        bool    `json:"held" doc:"a run or a waiting message has it: it goes with the last of them"`
+	ExpiresAt   string  `json:"expires_at,omitempty" format:"date-time" doc:"when a file that nothing has used is deleted"`
 	Upload      *upload `json:"upload,omitempty" doc:"how to send the bytes, when they were not sent with the request"`
 }
 
@@ -40,14 +43,52 @@ type upload struct {
 }
 
 func viewFile(f record.File) fileView {
-	return fileView{
+	v := fileView{
 		FileID:      f.ID,
 		Name:        f.Name,
 		ContentType: f.ContentType,
 		Size:        f.Size,
 		Uploaded:    f.Uploaded,
 		CreatedAt:   events.Time(f.CreatedAt),
+		Held:        f.Holds > 0 || f.Due.IsZero(),
 	}
+	if !v.Held {
+		v.ExpiresAt = events.Time(f.Due)
+	}
+	return v
+}
+
+type fileList struct {
+	Files      []fileView `json:"files"`
+	NextCursor *string    `json:"next_cursor"`
+}
+
+// FileQuery is the query of a list of files.
+type FileQuery struct {
+	httpapi.Paging
+	Unused bool `query:"unused" doc:"only files that no run and no waiting message has"`
+}
+
+func (h *handlers) listFiles(ctx context.Context, p tenant.Principal, in *FileQuery) (*httpapi.Answer[fileList], error) {
+	list, next, err := httpapi.Filter(ctx, in.Paging,
+		func(ctx context.Context, after string, limit int) (record.Page[record.Entity[record.File]], error) {
+			return h.files.Store.UserFiles(ctx, p.Scope(), p.User, after, limit)
+		},
+		func(e record.Entity[record.File]) (v fileView, shown bool, err error) {
+			v = viewFile(e.Value)
+			return v, !e.Value.Removed && !(in.Unused && v.Held), nil
+		})
+	return httpapi.Body(fileList{list, next}), err
+}
+
+func (h *handlers) deleteFile(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*struct{}, error) {
+	return nil, h.files.Delete(ctx, p.Scope(), in.ID, func(f record.File) error {
+		if f.UserID == p.User || p.Level.Covers(tenant.LevelAdmin) {
+			return nil
+		}
+		return problem.New(problem.Forbidden, "insufficient_permission",
+			"a file is deleted by the user who sent it, or by an admin")
+	})
 }
 
 type fileAnnouncement struct {
@@ -70,6 +111,9 @@ func Routes(s *httpapi.Server, f *files.Files) {
 	for _, o := range described(s) {
 		s.Describe(o)
 	}
+	r := httpapi.Routes{Server: s, Tag: "files", What: "file", Read: tenant.LevelRead, Write: tenant.LevelRun}
+	httpapi.Route(r, "GET /files", "list-files", "List your files, newest first", h.listFiles)
+	httpapi.Route(r, "DELETE /files/{id}", "delete-file", "Delete a file that no run has", h.deleteFile)
 	s.Handle("POST", "/files", tenant.LevelRun, h.createFile)
 	s.Handle("PUT", httpapi.FileContent, tenant.LevelRun, h.uploadFile)
 	s.Handle("GET", "/files/{id}", tenant.LevelRead, h.readFile)
