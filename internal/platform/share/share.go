@@ -11,6 +11,7 @@
 package share
 
 import (
+	"context"
 	"math"
 	"sync"
 )
@@ -54,6 +55,13 @@ type Pool struct {
 	all, reserved int64 // reserved: what is held of the reserve
 	organizations map[string]*held
 	users         map[Holder]int64
+	line          Line[*waiter]
+}
+
+// waiter is who waits for a unit of a part.
+type waiter struct {
+	part  *Part
+	ready chan struct{} // closed when the part has it
 }
 
 // held is what an organization holds.
@@ -122,16 +130,80 @@ func (p *Pool) Part(holder Holder) *Part { return &Part{pool: p, holder: holder}
 
 // Take adds n units, which is not negative, to the part. The error is a [*Refusal]: nothing is added.
 func (t *Part) Take(n int64) error {
-	p := t.pool
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	limits := p.now()
-	reserved, refusal := p.decide(limits, p.organization(t.holder.Organization), p.users[t.holder], n)
-	if refusal != nil {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	if refusal := t.take(n); refusal != nil {
 		return refusal
 	}
-	t.add(n-reserved, reserved)
 	return nil
+}
+
+func (t *Part) take(n int64) *Refusal {
+	p := t.pool
+	limits := p.now() // may shrink what is held
+	reserved, refusal := p.decide(limits, p.organization(t.holder.Organization), p.users[t.holder], n)
+	if refusal == nil {
+		t.add(n-reserved, reserved)
+	}
+	return refusal
+}
+
+// Wait is Take for one unit, and waits for it. Organizations who wait take turns, then their users. The error is ctx's:
+// nothing is added.
+func (t *Part) Wait(ctx context.Context) error { return t.Ask()(ctx) }
+
+// Ask is the first half of [Part.Wait]: the holder waits from now on. The caller must call the second half once.
+func (t *Part) Ask() (wait func(ctx context.Context) error) {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	if t.take(1) == nil {
+		return func(context.Context) error { return nil }
+	}
+	w := &waiter{part: t, ready: make(chan struct{})}
+	t.pool.line.Push(w, t.holder.Organization, t.holder.User)
+	return func(ctx context.Context) error {
+		select {
+		case <-w.ready:
+			return nil
+		case <-ctx.Done():
+		}
+		t.pool.mu.Lock()
+		defer t.pool.mu.Unlock()
+		waited := t.pool.line.Remove(func(one *waiter) bool { return one == w }, t.holder.Organization, t.holder.User)
+		if !waited { // its turn came meanwhile
+			return nil
+		}
+		return ctx.Err()
+	}
+}
+
+// Wanted says whether somebody who waits would have a unit if the part were given back.
+func (t *Part) Wanted() bool {
+	t.pool.mu.Lock()
+	defer t.pool.mu.Unlock()
+	open, reserved := t.open, t.reserved
+	t.add(-open, -reserved)
+	defer t.add(open, reserved)
+	return t.pool.line.First(t.pool.may)
+}
+
+// serve gives units to those who wait, in turn, as long as there are some for them.
+func (p *Pool) serve() {
+	for p.line.First(p.may) {
+		w := p.line.Pop()
+		w.part.take(1) // which may has allowed
+		close(w.ready)
+	}
+}
+
+// may says whether who waits at a path may have a unit.
+func (p *Pool) may(path []string) bool {
+	user := int64(0)
+	if len(path) > 1 {
+		user = p.users[Holder{path[0], path[1]}]
+	}
+	_, refusal := p.decide(p.now(), p.organization(path[0]), user, 1)
+	return refusal == nil
 }
 
 // Held is how much everybody holds together.
@@ -169,6 +241,7 @@ func (t *Part) Give() {
 		t.reserved = min(t.reserved, t.pool.users[t.holder], t.pool.organization(t.holder.Organization).all)
 	}
 	t.add(-t.open, -t.reserved)
+	t.pool.serve()
 }
 
 func (p *Pool) organization(name string) held {

@@ -19,6 +19,15 @@ type Message struct {
 	Group string // the organization
 	// User is the user in the organization; empty where there is none. An adapter need not deliver it.
 	User string
+	// Base is the knowledge base of a document; empty for other kinds. An adapter need not deliver it.
+	Base string
+}
+
+// OfDocument is the nudge for a document that a user has sent to a knowledge base.
+func OfDocument(id, organization, user, base string) Message {
+	return Message{
+		Nudge: events.Nudge{Kind: events.NudgeDocument, ID: id}, Group: organization, User: user, Base: base,
+	}
 }
 
 // Queue is the sending side. Implementations are safe for concurrent use.

@@ -1,5 +1,5 @@
-// Package localqueue is the queue port inside one process: fair between groups, and between the users of a group, and
-// empty after a restart (the sweeper then sends the nudges again).
+// Package localqueue is the queue port inside one process: fair between groups, the users of a group and the bases of a
+// user, and empty after a restart (the sweeper then sends the nudges again).
 //
 // It imports its port, and share.
 package localqueue
@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,59 +16,28 @@ import (
 	"agentplatform/internal/store/queue"
 )
 
-// limit bounds the memory. A nudge for a full queue is refused, and sent again by the sweeper.
-const limit = 100_000
+// places bound the memory. A nudge for which there is none is refused, and sent again by the sweeper.
+var places = share.Limits{All: 100_000, Reserve: 25_000, Organization: 50_000, User: 40_000}
 
-// ErrFull is returned by Send, and by Retry without delay, if the queue has its maximal length.
+// ErrFull is returned by Send, and by Retry without delay, if the queue has no place left for the sender.
 var ErrFull = errors.New("localqueue: full")
 
 // Queue is a queue in memory. It implements [queue.Queue] and [queue.Source]. A delivery that is not answered holds a
 // unit of what the queue shares out. So does a place that [Queue.Reserve] has given.
 type Queue struct {
-	shared *share.Pool
+	shared, places *share.Pool
 
 	mu     sync.Mutex
-	groups line[line[waiting]]    // groups with waiting messages, and of each its users
+	line   share.Line[entry]      // by group, user and base
 	all    map[queue.Message]bool // the waiting messages
 	wake   chan struct{}          // has a token while a message may be delivered
 	closed atomic.Bool
 }
 
-// line is of those who wait, by name, and in the order of their turns.
-type line[T any] struct {
-	by   map[string]*T
-	turn []string
-}
-
-// waiting is the messages of a user.
-type waiting []entry
-
 type entry struct {
 	queue.Message
 	receives int
-}
-
-// join returns who has a name. If nobody has, a new one comes last.
-func (l *line[T]) join(name string) *T {
-	if l.by == nil {
-		l.by = map[string]*T{}
-	}
-	if l.by[name] == nil {
-		l.by[name] = new(T)
-		l.turn = append(l.turn, name)
-	}
-	return l.by[name]
-}
-
-// served ends the turn at a place of the line. Who has more to wait for comes last.
-func (l *line[T]) served(at int, more bool) {
-	name := l.turn[at]
-	l.turn = slices.Delete(l.turn, at, at+1)
-	if more {
-		l.turn = append(l.turn, name)
-	} else {
-		delete(l.by, name)
-	}
+	place    *share.Part
 }
 
 // New makes an empty queue that delivers every message to who receives it.
@@ -78,7 +46,7 @@ func New() *Queue { return Shared(share.Limits{All: math.MaxInt64}) }
 // Shared makes an empty queue with so many units for unanswered deliveries and reserved places. The messages of a user
 // or group that may have no further unit wait, and others pass them.
 func Shared(limits share.Limits) *Queue {
-	return &Queue{shared: share.New(limits), all: map[queue.Message]bool{}, wake: make(chan struct{}, 1)}
+	return &Queue{shared: share.New(limits), places: share.New(places), all: map[queue.Message]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // Send adds a message, unless an equal one waits: a sweeper repeats the nudges of what waits for long. The error
@@ -93,11 +61,11 @@ func (q *Queue) push(e entry) error {
 	if q.all[e.Message] {
 		return nil
 	}
-	if len(q.all) >= limit {
+	e.place = q.places.Part(share.Holder{Organization: e.Group, User: e.User})
+	if e.place.Take(1) != nil {
 		return ErrFull
 	}
-	messages := q.groups.join(e.Group).join(e.User)
-	*messages = append(*messages, e)
+	q.line.Push(e, e.Group, e.User, e.Base)
 	q.all[e.Message] = true
 	q.signal()
 	return nil
@@ -110,8 +78,8 @@ func (q *Queue) signal() {
 	}
 }
 
-// Receive waits for a message that may be delivered. Groups take turns, and so do the users of a group. Who may not
-// have one now keeps its turn. The error is ctx's.
+// Receive waits for a message that may be delivered. Groups take turns, and so do the users of a group and the bases of
+// a user. Who may not have one now keeps its turn. The error is ctx's.
 func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	for {
 		if d, ok := q.pop(); ok {
@@ -125,39 +93,35 @@ func (q *Queue) Receive(ctx context.Context) (queue.Delivery, error) {
 	}
 }
 
-// next takes a unit for the first message that may be delivered, and finds it by the places of its group and its user;
-// nil: there is none. A user it passes over holds a unit, so it passes over no more users than there are units.
-func (q *Queue) next() (part *share.Part, group, user int) {
+// next takes a unit for the first message that may be delivered, and finds it in the line; nil: there is none. A user
+// it passes over holds a unit, so it passes over no more users than there are units.
+func (q *Queue) next() (part *share.Part) {
 	if len(q.all) == 0 || q.shared.Full(1) {
-		return nil, 0, 0
+		return nil
 	}
-	for group, name := range q.groups.turn {
-		if !q.shared.Admits(name, 1) {
-			continue
+	q.line.First(func(path []string) bool {
+		switch len(path) {
+		case 1:
+			return q.shared.Admits(path[0], 1)
+		case 2: //nolint:mnd // the group and the user
+			part = q.take(path[0], path[1])
+			return part != nil
+		default: // all messages of a user are alike
+			return true
 		}
-		for user, theirs := range q.groups.by[name].turn {
-			if part = q.take(name, theirs); part != nil {
-				return part, group, user
-			}
-		}
-	}
-	return nil, 0, 0
+	})
+	return part
 }
 
 func (q *Queue) pop() (queue.Delivery, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	part, group, user := q.next()
+	part := q.next()
 	if part == nil {
 		return queue.Delivery{}, false
 	}
-	users := q.groups.by[q.groups.turn[group]]
-	messages := users.by[users.turn[user]]
-	e := (*messages)[0]
-	(*messages)[0] = entry{}
-	*messages = (*messages)[1:]
-	users.served(user, len(*messages) > 0)
-	q.groups.served(group, len(users.turn) > 0)
+	e := q.line.Pop()
+	e.place.Give()
 	delete(q.all, e.Message)
 	if len(q.all) > 0 {
 		q.signal() // for the next receiver
@@ -179,7 +143,7 @@ func (q *Queue) take(group, user string) *share.Part {
 func (q *Queue) Reserve(group, user string) (free func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if part, _, _ := q.next(); part != nil {
+	if part := q.next(); part != nil {
 		part.Give()
 		return nil
 	}

@@ -132,6 +132,51 @@ func TestTurnsAndSharesAreTheModels(t *testing.T) {
 	})
 }
 
+// A user has many documents for one base waiting. One for another base, one of a colleague and one of another
+// organization come next.
+func TestBasesOfAUserTakeTurns(t *testing.T) {
+	q := localqueue.New()
+	send := func(id, group, user, base string) {
+		require.NoError(t, q.Send(t.Context(), queue.OfDocument(id, group, user, base)))
+	}
+	for n := range 1000 {
+		send(fmt.Sprint("hog-", n), "a", "u", "full")
+	}
+	send("sibling", "a", "u", "other")
+	send("colleague", "a", "v", "full")
+	send("neighbour", "b", "u", "theirs")
+	for _, want := range []string{"hog-0", "neighbour", "colleague", "sibling", "hog-1", "hog-2"} {
+		d, err := q.Receive(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, want, d.Nudge.ID)
+	}
+}
+
+// An organization that sends without an end leaves places for the messages of others.
+func TestAFullQueueHasPlacesForOthers(t *testing.T) {
+	q := localqueue.New()
+	fill := func(group string) (n int) {
+		for user := 0; ; user++ {
+			before := n
+			for q.Send(t.Context(), queue.Message{
+				Nudge: events.Nudge{ID: fmt.Sprint(n)}, Group: group, User: fmt.Sprint(user),
+			}) == nil {
+				n++
+			}
+			if n == before {
+				return n
+			}
+		}
+	}
+	assert.Equal(t, 50_000, fill("a"))
+	assert.Equal(t, 37_500, fill("b"), "the rest but for half of the reserve")
+	assert.Equal(t, 6_250, fill("c"))
+	d, err := q.Receive(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, "a", d.Group)
+	assert.NoError(t, q.Send(t.Context(), queue.Message{Nudge: events.Nudge{ID: "late"}, Group: "a", User: "0"}))
+}
+
 // One organization has all units and many messages waiting. What is given back goes to whose turn it is: another
 // organization first, then a colleague.
 func TestUnitsThatComeFreeGoRound(t *testing.T) {

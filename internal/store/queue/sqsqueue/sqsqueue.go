@@ -9,6 +9,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"slices"
 	"strconv"
 	"time"
@@ -43,11 +44,21 @@ func New(api API, url string) *Queue { return &Queue{api: api, url: url} }
 // maxGroup is the maximal length of a message group id.
 const maxGroup = 128
 
+// parts is how many groups an organization's knowledge bases are divided among: fair queues know one level of groups.
+// An organization with many bases must not pass for as many organizations.
+const parts = 4
+
 // encode makes the body of a message and its group, nil if it has none that SQS takes.
 func encode(m queue.Message) (body, group *string, err error) {
 	b, err := json.Marshal(m.Nudge)
-	if m.Group != "" && len(m.Group) <= maxGroup {
-		group = &m.Group
+	name := m.Group
+	if m.Base != "" {
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(m.Base)) // never fails
+		name += "/" + strconv.Itoa(int(h.Sum32()%parts))
+	}
+	if name != "" && len(name) <= maxGroup {
+		group = &name
 	}
 	return aws.String(string(b)), group, err
 }

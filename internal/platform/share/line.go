@@ -1,0 +1,81 @@
+package share
+
+import "slices"
+
+// Line is of those who wait. Each has a path of names: the organization, the user, and what else is divided. All paths
+// of a line are as long. At each place of a path the names take turns. The zero Line is empty. It is not safe for
+// concurrent use.
+type Line[T any] struct {
+	by      map[string]*Line[T]
+	turn    []string // the names of by
+	waiting []T      // at the end of a path
+	at      int      // the place in turn that First has found
+}
+
+// Push adds one who waits.
+func (l *Line[T]) Push(one T, path ...string) {
+	for _, name := range path {
+		if l.by == nil {
+			l.by = map[string]*Line[T]{}
+		}
+		if l.by[name] == nil {
+			l.by[name] = &Line[T]{}
+			l.turn = append(l.turn, name)
+		}
+		l = l.by[name]
+	}
+	l.waiting = append(l.waiting, one)
+}
+
+// First finds the first whose turn it is, by the names on the path, of those for which may is true at each of them.
+func (l *Line[T]) First(may func(path []string) bool) bool { return l.first(nil, may) }
+
+func (l *Line[T]) first(path []string, may func(path []string) bool) bool {
+	for i, name := range l.turn {
+		if below := append(path, name); may(below) && l.by[name].first(below, may) {
+			l.at = i
+			return true
+		}
+	}
+	return len(l.waiting) > 0
+}
+
+// Pop removes who First has found. Whose names have more to wait for come last.
+func (l *Line[T]) Pop() (one T) {
+	if len(l.turn) == 0 {
+		var none T
+		one, l.waiting[0] = l.waiting[0], none
+		l.waiting = l.waiting[1:]
+		return one
+	}
+	name := l.turn[l.at]
+	below := l.by[name]
+	one = below.Pop()
+	l.turn = slices.Delete(l.turn, l.at, l.at+1)
+	if below.empty() {
+		delete(l.by, name)
+	} else {
+		l.turn = append(l.turn, name)
+	}
+	return one
+}
+
+// Remove removes who waits no more. It returns false when nobody at the path is meant.
+func (l *Line[T]) Remove(meant func(T) bool, path ...string) bool {
+	if len(path) == 0 {
+		before := len(l.waiting)
+		l.waiting = slices.DeleteFunc(l.waiting, meant)
+		return len(l.waiting) < before
+	}
+	below := l.by[path[0]]
+	if below == nil || !below.Remove(meant, path[1:]...) {
+		return false
+	}
+	if below.empty() {
+		delete(l.by, path[0])
+		l.turn = slices.DeleteFunc(l.turn, func(name string) bool { return name == path[0] })
+	}
+	return true
+}
+
+func (l *Line[T]) empty() bool { return len(l.turn)+len(l.waiting) == 0 }
