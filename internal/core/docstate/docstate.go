@@ -90,6 +90,8 @@ type State struct {
 	Failure  *Failure  `json:"failure,omitzero"` // of the last ingestion, if it failed
 	// Quiet says that clients are shown a ready document meanwhile: what they sent is not read anew, only indexed anew.
 	Quiet bool `json:"quiet,omitzero"`
+	// Counted says that the ingestion is counted while it is under way; earlier versions counted none.
+	Counted bool `json:"counted,omitzero"`
 }
 
 // Limits of an ingestion.
@@ -139,6 +141,7 @@ type Begin struct {
 
 func (e Begin) apply(s State, now time.Time) (State, error) { //nolint:unparam // as Event has it
 	s.Build++
+	s.Counted = true
 	s.Quiet = e.Quiet && s.Status == Ready
 	if !s.Quiet {
 		s.Status, s.Failure = Pending, nil

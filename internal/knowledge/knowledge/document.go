@@ -99,7 +99,8 @@ func (k *Knowledge) Receive(ctx context.Context, b catalog.KnowledgeBase, bytes 
 
 // Add adds a document to a base that [Knowledge.Check] has returned, and asks for its ingestion. bytes is nil for what
 // is fetched. Where the base has the same bytes for the same groups, in a document that the principal may read, it
-// returns that one, and duplicate is true; one that had failed is ingested anew.
+// returns that one, and duplicate is true; one that had failed is ingested anew. It returns a problem of kind Limited
+// (share_exceeded) where too many documents are in ingestion.
 func (k *Knowledge) Add(
 	ctx context.Context, p tenant.Principal, b catalog.KnowledgeBase, n NewDocument, bytes *Received,
 ) (e record.Entity[catalog.Document], duplicate bool, err error) {
@@ -110,6 +111,9 @@ func (k *Knowledge) Add(
 		}
 		var other record.Entity[catalog.Document]
 		if other, duplicate, err = k.same(ctx, p, b, &d); err != nil || duplicate {
+			return other, err
+		}
+		if err := k.mayIngest(ctx, catalog.Document{Organization: d.Organization, UserID: d.UserID}); err != nil {
 			return other, err
 		}
 		tx := k.Store.Begin(d.ID)
@@ -257,7 +261,8 @@ type DocumentEdit struct {
 
 // EditDocument changes a document. What follows for search holds from the answer on; a new title or language is
 // indexed anew in the background. It returns a problem of kind NotFound or Forbidden, of kind PreconditionFailed
-// when match is not the document's version, and of kind Invalid that names the field.
+// when match is not the document's version, of kind Invalid that names the field, and of kind Limited (share_exceeded)
+// where it would be indexed anew and too many documents are in ingestion.
 func (k *Knowledge) EditDocument(
 	ctx context.Context, p tenant.Principal, base, id string, match record.Match, edit DocumentEdit,
 ) (record.Entity[catalog.Document], error) {
@@ -277,6 +282,9 @@ func (k *Knowledge) EditDocument(
 		same := d.Title == before.Title && d.Language == before.Language
 		if same || d.Ready.Number == 0 || d.Ingestion.Active() && !d.Work.Anew {
 			return nil
+		}
+		if err := k.mayIngest(ctx, *d); err != nil {
+			return err
 		}
 		if err := k.Begin(tx, d, docstate.Begin{From: docstate.Indexing, Quiet: true}); err != nil {
 			return err
@@ -417,8 +425,8 @@ func drop(tx *record.Tx, d catalog.Document, gone []catalog.Build, kept ...catal
 }
 
 // Reprocess begins another ingestion of a document: what came from an address is fetched anew. One that is under way
-// begins again. It returns a problem of kind NotFound, Forbidden, or Limited (budget_exhausted) when its embeddings,
-// which the document's sender pays, could not be paid.
+// begins again. It returns a problem of kind NotFound, Forbidden, or Limited: budget_exhausted when its embeddings,
+// which the document's sender pays, could not be paid, share_exceeded where too many documents are in ingestion.
 func (k *Knowledge) Reprocess(
 	ctx context.Context, p tenant.Principal, base, id string,
 ) (record.Entity[catalog.Document], error) {
@@ -431,6 +439,9 @@ func (k *Knowledge) Reprocess(
 	}
 	e, err := record.Change(ctx, k.Store, p.Scope(), id, 0, func(d *catalog.Document, tx *record.Tx) error {
 		if err := p.MayOpen("document", d.GroupIDs); err != nil {
+			return err
+		}
+		if err := k.mayIngest(ctx, *d); err != nil {
 			return err
 		}
 		before := *d

@@ -26,6 +26,7 @@
 package knowledge
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -41,6 +42,7 @@ import (
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/queue"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/text/index"
 )
@@ -53,12 +55,13 @@ type Knowledge struct {
 	Index     index.Index
 	Models    *Models
 	Documents int // most documents of a base
+	Ingesting int // most documents in ingestion of an organization, and of a user; 0: no limit
 	// Poll is the interval at which a document is looked at for whoever waits for it; 0: 100 ms.
 	Poll time.Duration
 	// IndexID names the index: another one, after it was lost, has another id. Empty: it cannot be lost.
 	IndexID string
-	// Nudge is told of a document whose ingestion was asked for, so that it need not wait for the sweeper.
-	Nudge func(ctx context.Context, document, organization string)
+	// Nudge sends what wakes an ingester for a document, so that it need not wait for the sweeper.
+	Nudge func(ctx context.Context, m queue.Message)
 	// CheckURL returns why a document may not come from an address, nil when it may.
 	CheckURL func(url string) error
 	// OnSearch is told of each search, how long it took, and its error; nil: nobody is.
@@ -118,7 +121,7 @@ func mayOpen(p tenant.Principal, b catalog.KnowledgeBase, d catalog.Document) er
 
 func (k *Knowledge) nudge(ctx context.Context, d catalog.Document) {
 	if k.Nudge != nil {
-		k.Nudge(context.WithoutCancel(ctx), d.ID, d.Organization)
+		k.Nudge(context.WithoutCancel(ctx), queue.OfDocument(d.ID, d.Organization, d.UserID, d.KnowledgeBase))
 	}
 }
 
@@ -169,24 +172,53 @@ func tally(d catalog.Document) map[string]int64 {
 	return n
 }
 
-// Count adds the difference between two states of a document to the counts of its base; none stands for no document.
+// Count adds the difference between two states of a document to the counts of its base, and to those of what is in
+// ingestion; none stands for no document.
 func Count(ctx context.Context, tx *record.Tx, before, after *catalog.Document) {
-	add, d := map[string]int64{}, after
-	if before != nil {
-		d = before
-		for what, n := range tally(*before) {
-			add[what] -= n
+	d := cmp.Or(before, after)
+	count := func(name string, of func(catalog.Document) map[string]int64) {
+		add := map[string]int64{}
+		if before != nil {
+			for what, n := range of(*before) {
+				add[what] -= n
+			}
+		}
+		if after != nil {
+			for what, n := range of(*after) {
+				add[what] += n
+			}
+		}
+		maps.DeleteFunc(add, func(_ string, n int64) bool { return n == 0 })
+		if len(add) > 0 {
+			tx.Count(ctx, d.Organization, name, d.ID, add)
 		}
 	}
-	if after != nil {
-		for what, n := range tally(*after) {
-			add[what] += n
-		}
+	count(catalog.DocumentsOf(d.KnowledgeBase), tally)
+	count(catalog.IngestingOf(d.Organization), catalog.Document.InIngestion)
+}
+
+// retryAtIngesting is the Retry-After where too many documents are in ingestion.
+const retryAtIngesting = 10 * time.Second
+
+// mayIngest refuses another ingestion of a document while too many are under way. What comes at the same moment is let
+// in together. An organization at its limit refuses only users who have a part in it, so that one user cannot stop all
+// others. It returns a problem of kind Limited (share_exceeded).
+func (k *Knowledge) mayIngest(ctx context.Context, d catalog.Document) error {
+	if k.Ingesting == 0 || len(d.InIngestion()) > 0 { // it is one of them
+		return nil
 	}
-	maps.DeleteFunc(add, func(_ string, n int64) bool { return n == 0 })
-	if len(add) > 0 {
-		tx.Count(ctx, d.Organization, catalog.DocumentsOf(d.KnowledgeBase), d.ID, add)
+	n, err := k.Store.Counts(ctx, catalog.IngestingOf(d.Organization))
+	most := int64(k.Ingesting)
+	scope, used := "organization", n[""]
+	if n[d.UserID] >= most {
+		scope, used = "user", n[d.UserID]
 	}
+	if err != nil || used < most || n[d.UserID] < max(1, most/100) {
+		return err
+	}
+	p := problem.Exceeded("documents_in_ingestion", scope, most, used, "")
+	p.RetryAfter = retryAtIngesting
+	return p
 }
 
 func checkLength(field, text string, least, most int) error {

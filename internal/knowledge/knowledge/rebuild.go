@@ -18,6 +18,7 @@ const (
 	// RebuildTime is how long a rebuild may take.
 	RebuildTime = 24 * time.Hour
 	atOnce      = 50 // documents that are made anew at a time, so that others get their turns
+	atLeast     = 2  // the same while half of what an organization may have is in ingestion
 	rebuildTick = time.Second
 	pageSize    = 50
 	pages       = 10 // of documents that one piece of a job looks at
@@ -179,13 +180,21 @@ func (k *Knowledge) feed(ctx context.Context, b catalog.KnowledgeBase, j *record
 	if j.Cursor == "" && busy > atOnce/2 {
 		return nil // what is left is on its way
 	}
+	n, err := k.Store.Counts(ctx, catalog.IngestingOf(b.Organization))
+	if err != nil {
+		return err
+	}
+	most := atOnce
+	if k.Ingesting > 0 {
+		most = min(atOnce, max(atLeast, busy+k.Ingesting/2-int(n[""])))
+	}
 	for range pages {
 		page, err := record.ResourcesWithin[catalog.Document](ctx, k.Store, record.System(), b.ID, j.Cursor, pageSize)
 		if err != nil {
 			return err
 		}
 		for _, e := range page.Rows {
-			if busy >= atOnce {
+			if busy >= most {
 				return nil
 			}
 			begun, err := k.makeAnew(ctx, b, e.Value)

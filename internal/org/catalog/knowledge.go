@@ -177,6 +177,14 @@ func (d Document) DueAt() time.Time {
 	return d.Ingestion.Due
 }
 
+// InIngestion is what the document counts as under [IngestingOf], nil if its ingestion is not under way.
+func (d Document) InIngestion() map[string]int64 {
+	if d.Ingestion.Active() && d.Ingestion.Counted {
+		return map[string]int64{"": 1, d.UserID: 1}
+	}
+	return nil
+}
+
 // Build is what one ingestion makes of a document. Each value has a blob, or a place for several.
 type Build struct {
 	Number     int    `json:"number,omitzero"` // of the ingestion; 0: there is none
@@ -248,3 +256,7 @@ func BasesOf(organization string) string { return "knowledge-bases/" + organizat
 
 // DocumentsOf is the name under which the documents of a knowledge base are counted.
 func DocumentsOf(base string) string { return "documents/" + base }
+
+// IngestingOf is the name under which an organization's documents in ingestion are counted: all by the empty name, and
+// those of each user by its id.
+func IngestingOf(organization string) string { return "ingesting/" + organization }

@@ -58,6 +58,7 @@ type Settings struct {
 	KnowledgeAllowHosts []string      `env:"KNOWLEDGE_ALLOW_HOSTS" help:"host:port pairs that documents may come from though private, comma-separated"`
 	IngestDeadline      time.Duration `env:"INGEST_DEADLINE" envDefault:"1h" low:"1s" high:"24h" help:"how long the ingestion of a document may take in all; from 1s"`
 	IngestWorkers       int           `env:"INGEST_WORKERS" envDefault:"4" low:"1" high:"1000" help:"documents at work at once in this process, 1 to 1000"`
+	Ingesting           int           `env:"DOCUMENTS_IN_INGESTION" envDefault:"10000" low:"1" high:"1000000" help:"documents of a user, and of an organization, whose ingestion is under way while new ones are accepted, 1 to 1000000. A user with less than 1 % of it is not refused for those of others"`
 	DocumentsPerBase    int           `env:"DOCUMENTS_PER_BASE" envDefault:"10000" low:"1" high:"1000000" help:"documents of a knowledge base, 1 to 1000000"`
 
 	Streams            int `env:"STREAMS" envDefault:"10000" low:"1" high:"1000000" help:"open streams of this process, about 0.1 MB of memory each, 1 to 1000000"`

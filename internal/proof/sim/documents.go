@@ -320,6 +320,24 @@ func (c *documentChecker) counts(base string) {
 			c.violated(28, "base %s has %d %s, and counts %d", base, want[what], what, n[what])
 		}
 	}
+	c.ingesting(c.bases[base].Organization)
+}
+
+// ingesting checks the counts of an organization's documents in ingestion.
+func (c *documentChecker) ingesting(organization string) {
+	want := map[string]int64{}
+	for _, d := range c.now {
+		if d.Organization == organization {
+			for what, n := range d.InIngestion() {
+				want[what] += n
+			}
+		}
+	}
+	n, err := c.checker.store().Counts(context.Background(), catalog.IngestingOf(organization))
+	must(err)
+	if !maps.Equal(n, want) {
+		c.violated(28, "organization %s has %v in ingestion, and counts %v", organization, want, n)
+	}
 }
 
 // accepted checks that a document that a client was answered is there, or has been.

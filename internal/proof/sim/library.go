@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"agentplatform/events"
 	"agentplatform/internal/ai/embedding"
 	"agentplatform/internal/knowledge/ingest"
 	"agentplatform/internal/knowledge/knowledge"
@@ -71,11 +70,7 @@ func (l *library) ingester(d *deployment, log *slog.Logger) *ingest.Ingester {
 					{Provider: "paid", Name: "short"}, {Provider: "paid", Name: "long"},
 				},
 			},
-			Nudge: func(ctx context.Context, id, organization string) {
-				_ = (&portal{l.world, d.process}).Send(ctx, queue.Message{
-					Nudge: events.Nudge{Kind: events.NudgeDocument, ID: id}, Group: organization,
-				})
-			},
+			Nudge:    func(ctx context.Context, m queue.Message) { _ = (&portal{l.world, d.process}).Send(ctx, m) },
 			CheckURL: func(url string) error { return knowledge.CheckURL(policy, url) },
 		},
 		Fetch: ingest.Fetch{Policy: policy, Client: &site{l, d.process, d.machine}},

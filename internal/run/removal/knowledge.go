@@ -2,10 +2,12 @@ package removal
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
 	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/text/index"
 )
@@ -125,8 +127,31 @@ func (r *Remover) dropDocuments(ctx context.Context, base, after string) (next s
 		if err := r.clearLate(ctx, d); err != nil {
 			return err
 		}
+		if err := r.uncount(ctx, d); err != nil {
+			return err
+		}
 		return record.EraseResource(ctx, r.Store, d, r.Host.NewID())
 	})
+}
+
+// uncount has a document that is about to go count no more as one in ingestion.
+func (r *Remover) uncount(ctx context.Context, seen catalog.Document) error {
+	if seen.InIngestion() == nil {
+		return nil
+	}
+	_, err := record.Change(ctx, r.Store, record.System(), seen.ID, 0, func(d *catalog.Document, tx *record.Tx) error {
+		less := d.InIngestion()
+		for what := range less {
+			less[what] = -1
+		}
+		d.Ingestion.Counted = false
+		tx.Count(ctx, d.Organization, catalog.IngestingOf(d.Organization), d.ID, less)
+		return nil
+	})
+	if problem.Is(err, "not_found") {
+		return nil
+	}
+	return err
 }
 
 // clearLate stores the job that clears a document's blobs once more, where an ingester may be at work on it.
@@ -166,5 +191,6 @@ func (r *Remover) dropBases(ctx context.Context, scope record.Scope) error {
 	if err != nil {
 		return err
 	}
-	return r.Store.EraseCounts(ctx, catalog.BasesOf(scope.Organization()))
+	err = r.Store.EraseCounts(ctx, catalog.IngestingOf(scope.Organization()))
+	return errors.Join(err, r.Store.EraseCounts(ctx, catalog.BasesOf(scope.Organization())))
 }

@@ -324,11 +324,13 @@ func (s *Sweeper) delivery(ctx context.Context, run, place string) (*task, error
 	if err != nil || !found || e.Value.NextAttempt.After(now) || e.Value.Claimed(now, s.Executor.ProcessID) {
 		return nil, err // not due: called by Adopt, or the index lags
 	}
-	return s.nudge(events.NudgeWebhook, e.Value.NudgeID(), e.Value.Organization,
+	t := s.nudge(events.NudgeWebhook, e.Value.NudgeID(), e.Value.Organization,
 		func(ctx context.Context, wait time.Duration) error {
 			e.Value.CheckAt = now.Add(patient(wait, e.Value.NextAttempt, now))
 			return s.Executor.Write(ctx, func(tx *record.Tx) { tx.PutDelivery(e) })
-		}), nil
+		})
+	t.nudge.User = e.Value.User
+	return t, nil
 }
 
 func (s *Sweeper) job(ctx context.Context, id string) (*task, error) {
@@ -364,7 +366,7 @@ func (s *Sweeper) document(ctx context.Context, id string) (*task, error) {
 	if err != nil || !e.Value.Ingestion.Claimable(now, s.Executor.ProcessID) {
 		return nil, err // not due: called by Adopt, or the index lags
 	}
-	return s.nudge(events.NudgeDocument, id, e.Value.Organization,
+	return &task{queue.OfDocument(id, e.Value.Organization, e.Value.UserID, e.Value.KnowledgeBase),
 		func(ctx context.Context, wait time.Duration) error {
 			look := now.Add(patient(wait, e.Value.Ingestion.Due, now))
 			after, err := docstate.Apply(e.Value.Ingestion, now, docstate.Postpone{Look: look})
@@ -373,5 +375,5 @@ func (s *Sweeper) document(ctx context.Context, id string) (*task, error) {
 			}
 			e.Value.Ingestion = after
 			return s.Executor.Write(ctx, func(tx *record.Tx) { record.PutResource(tx, e) })
-		}), nil
+		}}, nil
 }

@@ -327,8 +327,8 @@ func (x *Executor) announce(
 		}
 	}
 	h := record.Delivery{
-		DeliveryID: record.DeliveryID(r.ID(), r.Transition), Organization: r.Organization, RunID: r.ID(),
-		Sequence: r.Transition, Event: events.WebhookTerminal, Status: string(r.Status),
+		DeliveryID: record.DeliveryID(r.ID(), r.Transition), Organization: r.Organization, User: r.User,
+		RunID: r.ID(), Sequence: r.Transition, Event: events.WebhookTerminal, Status: string(r.Status),
 		CallbackURL: in.CallbackURL, PushedTo: push.Value.URL,
 		State: record.DeliveryPending, NextAttempt: x.Host.Now(), CheckAt: x.Host.Now().Add(lifecycle.DispatchGrace),
 	}
@@ -557,7 +557,8 @@ func (x *Executor) follow(ctx context.Context, event string, o lifecycle.Outcome
 	}
 	if o.Announce {
 		id := record.Delivery{RunID: r.ID(), Sequence: r.Transition}.NudgeID()
-		x.send(ctx, queue.Message{Nudge: events.Nudge{Kind: events.NudgeWebhook, ID: id}, Group: r.Organization})
+		x.send(ctx, queue.Message{Nudge: events.Nudge{Kind: events.NudgeWebhook, ID: id}, Group: r.Organization,
+			User: r.User})
 	}
 	if o.Disarm && x.Timer != nil {
 		if err := x.Timer.Stop(ctx, alarmName(r.ID(), r.Pause)); err != nil {

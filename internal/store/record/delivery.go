@@ -17,6 +17,7 @@ import (
 type Delivery struct {
 	DeliveryID   string `json:"delivery_id"`
 	Organization string `json:"organization_id"`
+	User         string `json:"user_id,omitzero"` // the run's; empty: of an earlier version
 	RunID        string `json:"run_id"`
 	Sequence     int    `json:"sequence"`
 	Event        string `json:"event"`

@@ -5,11 +5,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"agentplatform/events"
 	"agentplatform/internal/ai/provider/registry"
 	"agentplatform/internal/knowledge/ingest"
 	"agentplatform/internal/knowledge/knowledge"
 	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/store/queue"
 	"agentplatform/internal/text/extract"
 	"agentplatform/internal/text/index/diskindex"
 )
@@ -33,11 +33,11 @@ func (l *Local) ingester(ctx context.Context, meter knowledgeMeter) (*ingest.Ing
 			Store: l.store, Tenants: l.tenants, Host: l.executor.Host, Index: l.index,
 			Models:    knowledge.NewModels(embeddings.Models, embeddings.Names),
 			Documents: s.DocumentsPerBase, IndexID: knowledge.IndexID(l.index.Identity()),
-			CheckURL: func(url string) error { return knowledge.CheckURL(policy, url) },
-			OnSearch: meter.searched,
-			Nudge: func(ctx context.Context, document, organization string) {
-				l.nudge(ctx, events.NudgeDocument, document, organization)
-			},
+			CheckURL:  func(url string) error { return knowledge.CheckURL(policy, url) },
+			OnSearch:  meter.searched,
+			Ingesting: s.Ingesting,
+			// if it is lost, the sweeper finds what is due
+			Nudge: func(ctx context.Context, m queue.Message) { _ = l.queues.Send(ctx, m) },
 		},
 		Fetch: ingest.Fetch{Policy: policy, Client: policy.Client(time.Minute)}, Log: l.log,
 		Deadline: s.IngestDeadline, ProcessID: l.executor.ProcessID, Extract: extract.Document, OnMove: meter.moved,

@@ -107,8 +107,7 @@ func (q queues) Send(ctx context.Context, m queue.Message) error { return q[m.Nu
 // Limits on concurrent background work, and times of a stop.
 const (
 	webhooksAtOnce = 128
-	webhooksShare  = 32 // of an organization, whose receivers may never answer
-	jobsAtOnce     = 2
+	jobsAtOnce     = 3
 	sweepEvery     = time.Second
 	pollEvery      = time.Second
 	stopTime       = 8 * time.Second         // for requests; a stop may take 10 s in all
@@ -147,13 +146,28 @@ func (l *Local) free() int64 {
 	return free
 }
 
+// senders are those of webhooks, whose receivers may never answer.
+func senders() share.Limits {
+	const part = webhooksAtOnce / 4
+	return share.Limits{All: webhooksAtOnce, Reserve: part, Organization: part, User: part * 3 / 4}
+}
+
+// ingesters are what the queue of documents shares out, as workers are. Each organization leaves one to the next.
+func ingesters(n int) share.Limits {
+	reserve := int64(max(2, n/4))
+	return share.Limits{All: int64(n) + reserve, Reserve: reserve, Organization: int64(n)}
+}
+
 // StartLocal opens the data folder and starts serving; the caller must call Stop. It fails where the folder is in
 // use by another process or cannot be opened, a setting cannot be used, or the port is taken.
 func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Local, error) {
 	l := &Local{Settings: s, log: log, served: make(chan error, 1), queues: queues{
 		events.NudgeRun:     localqueue.Shared(workers(s.Workers)),
-		events.NudgeWebhook: localqueue.Shared(share.Limits{All: webhooksAtOnce, Organization: webhooksShare}),
-		events.NudgeJob:     localqueue.New(), events.NudgeDocument: localqueue.New(),
+		events.NudgeWebhook: localqueue.Shared(senders()),
+		events.NudgeJob: localqueue.Shared(share.Limits{
+			All: jobsAtOnce, Reserve: 1, Organization: jobsAtOnce - 1,
+		}),
+		events.NudgeDocument: localqueue.Shared(ingesters(s.IngestWorkers)),
 	}}
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", s.Addr)
@@ -398,7 +412,7 @@ func (l *Local) background(w *worker.Worker, hooks *webhook.Sender, ingester *in
 	})
 	run(events.NudgeWebhook, webhooksAtOnce, hooks.Handle)
 	run(events.NudgeJob, jobsAtOnce, remover.Handle)
-	run(events.NudgeDocument, l.Settings.IngestWorkers, ingester.Handle)
+	run(events.NudgeDocument, int(ingesters(l.Settings.IngestWorkers).All), ingester.Handle)
 	if l.traces != nil {
 		l.working.Go(func() { l.traces.Run(ctx) })
 	}

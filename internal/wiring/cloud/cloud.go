@@ -135,8 +135,13 @@ func (q Queues) SendAll(ctx context.Context, ms []queue.Message) []error {
 
 // Nudge sends a nudge that may be lost: the sweeper finds what is due.
 func (p *Platform) Nudge(ctx context.Context, kind events.NudgeKind, id, group string) {
-	if err := p.Queues.Send(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group}); err != nil {
-		p.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", kind, "error", err)
+	p.Wake(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
+}
+
+// Wake is Nudge for a whole message.
+func (p *Platform) Wake(ctx context.Context, m queue.Message) {
+	if err := p.Queues.Send(ctx, m); err != nil {
+		p.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", m.Nudge.Kind, "error", err)
 	}
 }
 

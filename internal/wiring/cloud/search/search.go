@@ -8,7 +8,6 @@ import (
 	"context"
 	"time"
 
-	"agentplatform/events"
 	"agentplatform/internal/ai/embedding"
 	"agentplatform/internal/ai/provider/registry"
 	"agentplatform/internal/knowledge/knowledge"
@@ -53,11 +52,9 @@ func Stored(p *cloud.Platform) (*knowledge.Knowledge, error) {
 	return &knowledge.Knowledge{
 		Store: p.Store, Tenants: p.Tenants, Host: p.Host, Index: vectors, IndexID: p.Cloud.VectorBucket,
 		Documents: p.Settings.DocumentsPerBase, Poll: pollEvery,
-		CheckURL: func(url string) error { return knowledge.CheckURL(policy, url) },
-		OnSearch: searched(p.Metrics),
-		Nudge: func(ctx context.Context, document, organization string) {
-			p.Nudge(ctx, events.NudgeDocument, document, organization)
-		},
+		CheckURL:  func(url string) error { return knowledge.CheckURL(policy, url) },
+		OnSearch:  searched(p.Metrics),
+		Ingesting: p.Settings.Ingesting, Nudge: p.Wake,
 	}, nil
 }
 
