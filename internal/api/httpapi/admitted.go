@@ -10,6 +10,7 @@ import (
 
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/store/ratelimit"
 	"agentplatform/internal/store/record"
 )
@@ -26,7 +27,7 @@ func (s *Server) admitted(next http.Handler) http.Handler {
 		if err := s.admit(w, r, c); err != nil {
 			return err
 		}
-		next.ServeHTTP(w, r.WithContext(record.By(r.Context(), record.Author{
+		next.ServeHTTP(w, r.WithContext(record.By(share.With(r.Context(), holderOf(c)), record.Author{
 			Organization: c.Principal.Organization, UserID: c.Principal.User, APIKeyID: c.Principal.Key,
 			Operation: cmp.Or(s.names[c.pattern], c.pattern), AsOperator: c.Principal.Acting,
 		})))

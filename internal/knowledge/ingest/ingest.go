@@ -27,6 +27,7 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/platform/trace"
 	"agentplatform/internal/store/record"
 	"agentplatform/internal/text/document"
@@ -112,6 +113,7 @@ type work struct {
 
 // run does the stages, one after the other, while another goroutine renews the lease.
 func (w *work) run(ctx context.Context) (again time.Duration, err error) {
+	ctx = share.With(ctx, share.Holder{Organization: w.d.Organization, User: w.d.UserID})
 	ctx, span := trace.StartOf(ctx, w.d.ID, oteltrace.SpanKindConsumer, "ingest", "document")
 	defer span.End()
 	span.SetAttributes(attribute.String("agentplatform.document.id", w.d.ID),

@@ -46,7 +46,9 @@ func (w *world) refused(err error, scope string, maximum, used int64) {
 	}, p.Extras)
 }
 
-func TestDocumentsInIngestionAreLimited(t *testing.T) { synctest.Test(t, documentsInIngestionAreLimited) }
+func TestDocumentsInIngestionAreLimited(t *testing.T) {
+	synctest.Test(t, documentsInIngestionAreLimited)
+}
 
 func documentsInIngestionAreLimited(t *testing.T) {
 	w := newWorld(t)
@@ -97,7 +99,9 @@ func documentsInIngestionAreLimited(t *testing.T) {
 	assert.Equal(t, map[string]int64{"": 1, w.admin.User: 1}, w.inIngestion())
 }
 
-func TestARebuildLeavesRoomForDocuments(t *testing.T) { synctest.Test(t, aRebuildLeavesRoomForDocuments) }
+func TestARebuildLeavesRoomForDocuments(t *testing.T) {
+	synctest.Test(t, aRebuildLeavesRoomForDocuments)
+}
 
 func aRebuildLeavesRoomForDocuments(t *testing.T) {
 	w := newWorld(t)

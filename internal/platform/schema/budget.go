@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"agentplatform/internal/platform/share"
 )
 
 // A small schema may cause any amount of work: parts that refer to parts multiply the visits. The library makes all of
@@ -33,7 +35,7 @@ const (
 )
 
 // turns limits the parallel checks of this process, so that expensive ones do not add up.
-var turns = make(chan struct{}, atOnce)
+var turns = share.New(share.Limits{All: atOnce, Reserve: atOnce / 4})
 
 // errSteps is the error of a check that exceeds its budget.
 var errSteps = errors.New("to hold this value against the schema is too much work: the schema must be simpler, " +
@@ -45,6 +47,7 @@ type spent struct{ error }
 // meter measures the checks of a schema, one at a time.
 type meter struct {
 	checking sync.Mutex
+	turn     *share.Part     // of the check under way
 	ctx      context.Context //nolint:containedctx // of the check under way: the library passes none on
 	left     int             // steps left of the budget
 	each     int             // steps of a visit: more for deep values, as each fault has its whole location
@@ -57,19 +60,20 @@ func (m *meter) begin(ctx context.Context, of form) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	select {
-	case turns <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	turn := turns.Part(share.Of(ctx))
+	if err := turn.Wait(ctx); err != nil {
+		return err
 	}
 	m.checking.Lock()
+	m.turn = turn
 	m.ctx, m.left, m.each = ctx, maxSteps, 1+of.depth/16
 	return nil
 }
 
 func (m *meter) end() {
+	turn := m.turn
 	m.checking.Unlock()
-	<-turns
+	turn.Give()
 }
 
 // take charges steps to the budget. It panics with [spent] if the budget is exceeded or the context has ended.

@@ -60,6 +60,18 @@ func (l *Line[T]) Pop() (one T) {
 	return one
 }
 
+// Yield puts the names of a path behind the others that wait.
+func (l *Line[T]) Yield(path ...string) {
+	for _, name := range path {
+		at := slices.Index(l.turn, name)
+		if at < 0 {
+			return
+		}
+		l.turn = append(slices.Delete(l.turn, at, at+1), name)
+		l = l.by[name]
+	}
+}
+
 // Remove removes who waits no more. It returns false when nobody at the path is meant.
 func (l *Line[T]) Remove(meant func(T) bool, path ...string) bool {
 	if len(path) == 0 {
@@ -76,6 +88,15 @@ func (l *Line[T]) Remove(meant func(T) bool, path ...string) bool {
 		l.turn = slices.DeleteFunc(l.turn, func(name string) bool { return name == path[0] })
 	}
 	return true
+}
+
+// Len is how many wait.
+func (l *Line[T]) Len() int {
+	n := len(l.waiting)
+	for _, below := range l.by {
+		n += below.Len()
+	}
+	return n
 }
 
 func (l *Line[T]) empty() bool { return len(l.turn)+len(l.waiting) == 0 }

@@ -19,6 +19,19 @@ import (
 // Holder is who holds a part. A user's id is unique within the organization; the empty organization is one, too.
 type Holder struct{ Organization, User string }
 
+type holderKey struct{}
+
+// With returns a context in which what is taken or waited for is for a holder.
+func With(ctx context.Context, of Holder) context.Context {
+	return context.WithValue(ctx, holderKey{}, of)
+}
+
+// Of is the holder that [With] has set; nobody in particular by default.
+func Of(ctx context.Context) Holder {
+	of, _ := ctx.Value(holderKey{}).(Holder)
+	return of
+}
+
 // Limits say how much there is, in units of the caller's choice: bytes, workers.
 type Limits struct {
 	All          int64 // for everybody together, with the reserve
@@ -213,6 +226,13 @@ func (p *Pool) Held() int64 {
 	return p.all
 }
 
+// Waiting is how many wait for a unit.
+func (p *Pool) Waiting() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.line.Len()
+}
+
 // Tight says whether more than half of all is held.
 func (p *Pool) Tight() bool { return p.Held() > p.limits.All/2 }
 
@@ -241,6 +261,7 @@ func (t *Part) Give() {
 		t.reserved = min(t.reserved, t.pool.users[t.holder], t.pool.organization(t.holder.Organization).all)
 	}
 	t.add(-t.open, -t.reserved)
+	t.pool.line.Yield(t.holder.Organization, t.holder.User)
 	t.pool.serve()
 }
 

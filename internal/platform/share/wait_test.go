@@ -51,7 +51,7 @@ func TestThoseWhoWaitTakeTurns(t *testing.T) {
 			synctest.Wait()
 		}
 		assert.Equal(t, []string{
-			"hog1", "hog2", "other", "impatient gave up", "hog3", "colleague", "hog4", "hog5",
+			"hog1", "hog2", "other", "impatient gave up", "colleague", "hog3", "hog4", "hog5",
 		}, order)
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/platform/host"
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/platform/trace"
 	"agentplatform/internal/run/agent"
 	"agentplatform/internal/run/transition"
@@ -35,7 +36,8 @@ func (w *Worker) newAttempt() *attempt {
 // run executes the attempt and reports its end. A panic in any of its goroutines is reported as a crash, so that the
 // lease is always released.
 func (a *attempt) run(ctx context.Context) (err error) {
-	ctx, span := a.span(ctx)
+	of := a.current().Value
+	ctx, span := a.span(share.With(ctx, share.Holder{Organization: of.Organization, User: of.User}))
 	defer func() { a.endSpan(span, err) }()
 	reporting := context.WithoutCancel(ctx)
 	a.process = ctx

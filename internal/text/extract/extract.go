@@ -15,6 +15,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/text/document"
 )
 
@@ -92,11 +93,11 @@ func (f File) head(ctx context.Context) ([]byte, error) {
 }
 
 // inChild reads a file in a child process. What is whole in its head is not opened again.
-func (f File) inChild(ctx context.Context, group string, j job, head []byte, turn *turns) (document.Text, bool, error) {
+func (f File) inChild(ctx context.Context, group string, j job, head []byte, turns *share.Pool) (document.Text, bool, error) {
 	if len(head) <= MaxText {
 		f.Open = func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
 	}
-	leave, err := turn.take(ctx, group)
+	leave, err := take(ctx, turns, group)
 	if err != nil {
 		return document.Text{}, false, err
 	}

@@ -22,7 +22,7 @@ func TestGroupsTakeTurns(t *testing.T) {
 		leave := map[string]func(){}
 		join := func(ctx context.Context, group string) {
 			go func() {
-				if left, err := turns.take(ctx, group); err == nil {
+				if left, err := take(ctx, turns, group); err == nil {
 					in, leave[group] = append(in, group), left
 				}
 			}()
@@ -53,24 +53,23 @@ func TestGroupsTakeTurns(t *testing.T) {
 		next("much")
 		next("little")
 		assert.Len(t, in, 6, "who gave up has no turn")
-		assert.Empty(t, turns.groups)
-		assert.True(t, turns.slots.TryAcquire(2), "all places are free")
+		assert.Zero(t, turns.Held(), "all places are free")
 	})
 }
 
 func TestWaitForATurnTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := newTurns(1, 1)
-		leave, err := turns.take(t.Context(), "a")
+		leave, err := take(t.Context(), turns, "a")
 		require.NoError(t, err)
-		_, err = turns.take(t.Context(), "b")
+		_, err = take(t.Context(), turns, "b")
 		assert.Equal(t, ErrBusy, err)
 		gone, stop := context.WithCancel(t.Context())
 		stop()
-		_, err = turns.take(gone, "b")
+		_, err = take(gone, turns, "b")
 		assert.ErrorIs(t, err, context.Canceled)
 		leave()
-		leave, err = turns.take(t.Context(), "b")
+		leave, err = take(t.Context(), turns, "b")
 		require.NoError(t, err, "who gave up is not in the way")
 		leave()
 	})
@@ -97,7 +96,7 @@ func TestConcurrentReadsStayWithinTheLimit(t *testing.T) {
 			if n%3 == 0 {
 				go stop()
 			}
-			if leave, err := turns.take(ctx, group); err == nil {
+			if leave, err := take(ctx, turns, group); err == nil {
 				count(group, 1)
 				count(group, -1)
 				leave()
@@ -105,8 +104,7 @@ func TestConcurrentReadsStayWithinTheLimit(t *testing.T) {
 		})
 	}
 	all.Wait()
-	assert.Empty(t, turns.groups)
-	assert.True(t, turns.slots.TryAcquire(3), "all places are free")
+	assert.Zero(t, turns.Held(), "all places are free")
 }
 
 // While documents of one group are being read or wait, the first document of another group is read.
@@ -129,9 +127,7 @@ func TestDocumentsOfOneGroupDoNotDelayAnother(t *testing.T) {
 		})
 	}
 	assert.Eventually(t, func() bool {
-		reading.mu.Lock()
-		defer reading.mu.Unlock()
-		return reading.groups["much"] != nil && reading.groups["much"].users == many
+		return reading.Held() == 1 && reading.Waiting() == many-1
 	}, time.Minute, time.Millisecond)
 	got, err := Text(t.Context(), "little", File{Name: "a.html", Open: func(context.Context) (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader("<p>Dear all")), nil

@@ -1,6 +1,9 @@
 package mcptool
 
-import "agentplatform/internal/ai/tool"
+import (
+	"agentplatform/internal/ai/tool"
+	"agentplatform/internal/platform/share"
+)
 
 // Held is how many questions wait in a session until it is known which call they belong to.
 func Held(s tool.Session) int {
@@ -17,14 +20,26 @@ func Held(s tool.Session) int {
 
 // Bound bounds the programs and the connections of a kind.
 func Bound(k *Kind, programs, connections int) {
-	k.programs.most, k.connections.most = programs, connections
+	Divide(k, share.Limits{All: int64(programs)}, share.Limits{All: int64(connections)})
+}
+
+// Divide sets the limits of a kind.
+func Divide(k *Kind, programs, connections share.Limits) {
+	k.programs.once.Do(func() { k.programs.shared = share.New(programs) })
+	k.connections.once.Do(func() { k.connections.shared = share.New(connections) })
 }
 
 // Open is how many programs and connections of a kind are open.
 func Open(k *Kind) (programs, connections int) {
-	k.programs.mu.Lock()
-	defer k.programs.mu.Unlock()
-	k.connections.mu.Lock()
-	defer k.connections.mu.Unlock()
-	return k.programs.open, k.connections.open
+	return k.programs.held(), k.connections.held()
 }
+
+func (p *pool) held() int {
+	if p.shared == nil {
+		return 0
+	}
+	return int(p.shared.Held())
+}
+
+// Waiting is how many calls wait for a program.
+func Waiting(k *Kind) int { return k.programs.shared.Waiting() }

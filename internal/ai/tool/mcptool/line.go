@@ -24,6 +24,7 @@ import (
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/ai/tool/httptool"
 	"agentplatform/internal/platform/egress"
+	"agentplatform/internal/platform/share"
 )
 
 // line is an open connection to a server: a session of the protocol.
@@ -42,6 +43,7 @@ type line struct {
 	silent   atomic.Bool // a call had no answer in its time
 	unlisted atomic.Bool // the library knows no schema by which an argument is a header, too
 
+	place   *share.Part
 	pool    *pool // its lock guards what follows
 	busy    int   // calls at work
 	retired bool  // no call may use it any more
@@ -114,21 +116,22 @@ func (k *Kind) dial(ctx context.Context, e tool.Endpoint) (*line, error) {
 	if u, err := url.Parse(e.URL); err == nil && !e.Credentials.For(u) { // the library would not pass on why
 		return nil, httptool.Authorize(&http.Request{URL: u}, e.Credentials)
 	}
-	from, most := &k.connections, maxConnections
+	from, limits := &k.connections, limitsOfConnections
 	if len(e.Command) > 0 {
-		from, most = &k.programs, maxPrograms
+		from, limits = &k.programs, limitsOfPrograms
 	}
-	if err := from.enter(ctx, most); err != nil {
+	place, err := from.enter(ctx, limits)
+	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return nil, tool.Fail("too many sessions with servers are open: try again later")
 		}
 		return nil, err
 	}
-	l := &line{pool: from, busy: 1}
+	l := &line{pool: from, place: place, busy: 1}
 	l.bounds.more(true)
 	l.over, l.cut = context.WithCancel(context.WithoutCancel(ctx))
 	var h exchange
-	err := l.connect(ctx, k.Client, e, &h, withSessions)
+	err = l.connect(ctx, k.Client, e, &h, withSessions)
 	var word *jsonrpc.Error
 	for _, other := range []struct {
 		way way
@@ -219,7 +222,7 @@ func (l *line) stateful() bool { return l.program != nil || l.older || l.ID() !=
 // end ends the line. When it returns, nothing of it is left. It takes some times of [closeTime] at most.
 func (l *line) end() {
 	l.once.Do(func() {
-		defer l.pool.leave()
+		defer l.place.Give()
 		if l.program != nil {
 			l.program.end()
 		}

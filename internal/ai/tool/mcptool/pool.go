@@ -5,75 +5,54 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"agentplatform/internal/platform/share"
 )
 
-// Bounds of what is open in a process at the same time, and how long a line may rest between two calls.
-const (
-	maxPrograms    = 64
-	maxConnections = 1024
-	maxRest        = 5 * time.Minute
+// maxRest is how long a line may rest between two calls.
+const maxRest = 5 * time.Minute
+
+// What is open in a process at the same time: programs and connections.
+var (
+	limitsOfPrograms    = share.Limits{All: 64, Reserve: 16, Organization: 16, User: 12}
+	limitsOfConnections = share.Limits{All: 1024, Reserve: 256, Organization: 256, User: 192}
 )
 
-// pool bounds the lines that are open at the same time. When it is full, the line that rests the longest ends for a new
-// one. Where none rests, calls wait in their order.
+// pool divides the lines that are open at the same time. Where a call has no place for a new one, the line ends that has
+// rested for the longest of those whose place is given to somebody who waits. Where none is, calls take turns.
 type pool struct {
-	most int // how many; 0: the default of who enters
+	once   sync.Once
+	shared *share.Pool
 
 	mu      sync.Mutex
-	open    int
 	resting []*line // the longest first
-	queue   []chan struct{}
 }
 
 // enter waits for a place, or for the end of ctx.
-func (p *pool) enter(ctx context.Context, most int) error {
-	if p.most > 0 {
-		most = p.most
+func (p *pool) enter(ctx context.Context, limits share.Limits) (*share.Part, error) {
+	p.once.Do(func() { p.shared = share.New(limits) })
+	part := p.shared.Part(share.Of(ctx))
+	wait := part.Ask()
+	if ended := p.room(); ended != nil {
+		ended.end()
 	}
-	p.mu.Lock()
-	if p.open < most {
-		p.open++
-		p.mu.Unlock()
-		return nil
+	if err := wait(ctx); err != nil {
+		return nil, err
 	}
-	turn := make(chan struct{})
-	p.queue = append(p.queue, turn)
-	var longest *line
-	if len(p.resting) > 0 {
-		longest = p.resting[0]
-		p.retire(longest)
-	}
-	p.mu.Unlock()
-	if longest != nil {
-		longest.end()
-	}
-	select {
-	case <-turn:
-		return nil
-	case <-ctx.Done():
-	}
-	p.mu.Lock()
-	at := slices.Index(p.queue, turn)
-	if at >= 0 {
-		p.queue = slices.Delete(p.queue, at, at+1)
-	}
-	p.mu.Unlock()
-	if at < 0 { // its turn came meanwhile
-		p.leave()
-	}
-	return ctx.Err()
+	return part, nil
 }
 
-// leave passes a place on.
-func (p *pool) leave() {
+// room takes a resting line out of use whose place somebody waits for, which the caller ends; nil: there is none.
+func (p *pool) room() *line {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.queue) == 0 {
-		p.open--
-		return
+	for _, l := range p.resting {
+		if l.place.Wanted() {
+			p.retire(l)
+			return l
+		}
 	}
-	close(p.queue[0])
-	p.queue = p.queue[1:]
+	return nil
 }
 
 // retire takes a line out of use. The caller holds the lock, and ends the line.
@@ -112,7 +91,7 @@ func (p *pool) rest(l *line, broke bool) {
 		p.retire(l)
 	}
 	if l.busy == 0 && !l.retired {
-		if len(p.queue) > 0 {
+		if l.place.Wanted() {
 			p.retire(l)
 		} else {
 			p.resting = append(p.resting, l)

@@ -25,6 +25,7 @@ import (
 
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/ai/tool/mcptool"
+	"agentplatform/internal/platform/share"
 )
 
 func itself(t *testing.T) tool.Endpoint {
@@ -281,6 +282,39 @@ func TestOpenSessionsAreBounded(t *testing.T) {
 	})
 	stop()
 	all.Wait()
+}
+
+// An organization whose servers never answer leaves sessions to others, and does not end theirs that rest.
+func TestSessionsOfAnOrganizationLeaveOthersRoom(t *testing.T) {
+	k := &mcptool.Kind{Client: http.DefaultClient}
+	mcptool.Divide(k, share.Limits{All: 4, Reserve: 2, Organization: 3, User: 2}, share.Limits{})
+	of := func(organization, user string) context.Context {
+		return share.With(t.Context(), share.Holder{Organization: organization, User: user})
+	}
+	hogging, stop := context.WithCancel(of("a", "hog"))
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for range 8 { // two are at work, the others wait
+		all.Go(func() {
+			s := k.Session(itself(t))
+			defer s.End()
+			_, _ = ask(hogging, s, "mute")
+		})
+	}
+	require.Eventually(t, func() bool {
+		programs, _ := mcptool.Open(k)
+		return programs == 2 && mcptool.Waiting(k) == 6
+	}, time.Minute, time.Millisecond)
+	for _, ctx := range []context.Context{of("a", "colleague"), of("b", "u")} {
+		s := k.Session(itself(t))
+		defer s.End()
+		_, err := ask(ctx, s, "told")
+		require.NoError(t, err)
+		again, err := ask(ctx, s, "told")
+		require.NoError(t, err)
+		assert.NotContains(t, again, "opened again")
+	}
 }
 
 // A program has time to end by itself. What it has started ends with it, also where that ignores SIGTERM.

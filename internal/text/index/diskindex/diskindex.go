@@ -18,6 +18,7 @@ import (
 	"runtime"
 	"sync"
 
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/text/index"
 )
 
@@ -40,7 +41,7 @@ type Index struct {
 	collections map[string]*collection
 	uses        uint64
 
-	turns chan struct{} // of queries at once
+	turns *share.Pool // of queries at once
 
 	calls  sync.RWMutex // held for reading by each call, so that Close can wait for the last
 	closed bool
@@ -57,7 +58,7 @@ func Open(dir string) (*Index, error) {
 	}
 	return &Index{
 		dir: dir, identity: identity, maxChunks: maxChunks, collections: map[string]*collection{},
-		turns: make(chan struct{}, 2*runtime.GOMAXPROCS(0)),
+		turns: share.New(limitsOfQueries(runtime.GOMAXPROCS(0))),
 	}, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"agentplatform/internal/platform/share"
 	"agentplatform/internal/text/index"
 )
 
@@ -19,6 +20,11 @@ const (
 // estimateError divided by the root of the dimensions is more than an estimate is wrong: four standard deviations.
 const estimateError = 3
 
+// limitsOfQueries are for the queries at once, on so many cores. Others wait.
+func limitsOfQueries(cores int) share.Limits {
+	return share.Limits{All: int64(3 * cores), Reserve: int64(cores)}
+}
+
 // Query implements [index.Index].
 func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) {
 	if err := cmp.Or(ctx.Err(), q.Check()); err != nil {
@@ -29,12 +35,11 @@ func (x *Index) Query(ctx context.Context, q index.Query) (index.Result, error) 
 	if x.closed {
 		return index.Result{}, ErrClosed
 	}
-	select {
-	case x.turns <- struct{}{}:
-		defer func() { <-x.turns }()
-	case <-ctx.Done():
-		return index.Result{}, ctx.Err()
+	turn := x.turns.Part(share.Of(ctx))
+	if err := turn.Wait(ctx); err != nil {
+		return index.Result{}, err
 	}
+	defer turn.Give()
 	q.Collections = slices.Compact(slices.Sorted(slices.Values(q.Collections)))
 	s := &search{
 		q: q, statistics: index.Statistics{Frequencies: make([]int, len(q.Terms))},
