@@ -152,6 +152,11 @@ func senders() share.Limits {
 	return share.Limits{All: webhooksAtOnce, Reserve: part, Organization: part, User: part * 3 / 4}
 }
 
+// jobs are those in the background, which are done piece by piece.
+func jobs() share.Limits {
+	return share.Limits{All: jobsAtOnce, Reserve: 1, Organization: jobsAtOnce - 1}
+}
+
 // ingesters are what the queue of documents shares out, as workers are. Each organization leaves one to the next.
 func ingesters(n int) share.Limits {
 	reserve := int64(max(2, n/4))
@@ -162,11 +167,9 @@ func ingesters(n int) share.Limits {
 // use by another process or cannot be opened, a setting cannot be used, or the port is taken.
 func StartLocal(ctx context.Context, s setting.Settings, log *slog.Logger) (*Local, error) {
 	l := &Local{Settings: s, log: log, served: make(chan error, 1), queues: queues{
-		events.NudgeRun:     localqueue.Shared(workers(s.Workers)),
-		events.NudgeWebhook: localqueue.Shared(senders()),
-		events.NudgeJob: localqueue.Shared(share.Limits{
-			All: jobsAtOnce, Reserve: 1, Organization: jobsAtOnce - 1,
-		}),
+		events.NudgeRun:      localqueue.Shared(workers(s.Workers)),
+		events.NudgeWebhook:  localqueue.Shared(senders()),
+		events.NudgeJob:      localqueue.Shared(jobs()),
 		events.NudgeDocument: localqueue.Shared(ingesters(s.IngestWorkers)),
 	}}
 	var listening net.ListenConfig

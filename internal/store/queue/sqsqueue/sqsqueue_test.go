@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -103,4 +104,16 @@ func TestSendAllReportsAFailedCallForEachOfItsMessages(t *testing.T) {
 	for _, err := range errs {
 		require.ErrorIs(t, err, down)
 	}
+}
+
+// Documents for the bases of an organization are in few groups, which are its own.
+func TestBasesOfAnOrganizationAreInFewGroups(t *testing.T) {
+	b := &batches{fault: func(string, int) *types.BatchResultErrorEntry { return nil }}
+	groups := map[string]bool{}
+	for n := range 100 {
+		sqsqueue.New(b, "url").SendAll(t.Context(), []queue.Message{queue.OfDocument("d", "org", "u", fmt.Sprint(n))})
+		group, _, _ := strings.Cut(b.accepted[n], " ")
+		groups[group] = true
+	}
+	assert.Equal(t, map[string]bool{"org/0": true, "org/1": true, "org/2": true, "org/3": true}, groups)
 }

@@ -1,0 +1,222 @@
+package docs
+
+import (
+	"bytes"
+	"go/ast"
+	"go/parser"
+	"go/printer"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// sharesOf are the places that limit what organizations divide, by the row of SECURITY.md that they belong to. A place is
+// a package and what limits there: the call that makes a pool, queue or semaphore, a number of what may be at once, or
+// the code of a refusal.
+var sharesOf = map[string][]string{
+	"workers of a laptop": {"internal/wiring/boot: localqueue.Shared(workers(s.Workers))"},
+	"paused runs":         {`internal/run/intake: refuses "paused_runs_limit"`},
+	"bodies of JSON, beyond their first 64 KiB": {
+		"internal/api/httpapi: share.New(limitsOfBodies)", "internal/api/httpapi: refuses what",
+	},
+	"the first 64 KiB of each body of JSON":          {"internal/api/httpapi: share.New(limitsOfSmallBodies)"},
+	"answers, beyond the first 64 KiB of each piece": {"internal/api/httpapi: share.New(limitsOfAnswers)"},
+	"streams and waits":                              {"internal/api/httpapi: countOf(c.Streams)"},
+	"connections without a key":                      {"internal/api/httpapi: countOf(0)"},
+	"requests a minute": {
+		"internal/api/httpapi: ratelimit.Limiter", `internal/api/httpapi: refuses "rate_limited"`,
+	},
+	"documents in ingestion": {`internal/knowledge/knowledge: refuses "documents_in_ingestion"`},
+	"ingestions at work on a laptop": {
+		"internal/wiring/boot: localqueue.Shared(ingesters(s.IngestWorkers))",
+	},
+	"sessions with MCP servers": {"internal/ai/tool/mcptool: share.New(limits)"},
+	"senders of webhooks on a laptop": {
+		"internal/wiring/boot: localqueue.Shared(senders())", "internal/wiring/boot: webhooksAtOnce",
+	},
+	"jobs at work on a laptop": {
+		"internal/wiring/boot: localqueue.Shared(jobs())", "internal/wiring/boot: jobsAtOnce",
+	},
+	"places in the queues of a laptop": {"internal/store/queue/localqueue: share.New(places)"},
+	"files that are read at once": {
+		"internal/text/extract: newTurns(atOnce)", "internal/text/extract: atOnce", "internal/text/extract: atOnceGroup",
+	},
+	"queries of a laptop's index": {
+		"internal/text/index/diskindex: share.New(limitsOfQueries(runtime.GOMAXPROCS(0)))",
+	},
+	"checks against schemas": {
+		"internal/platform/schema: share.New(share.Limits{All: atOnce, Reserve: atOnce / 4})",
+		"internal/platform/schema: atOnce",
+	},
+}
+
+// noShares are the places that limit nothing which one organization can take from another, by the reason.
+var noShares = map[string][]string{
+	"it bounds one request, call or job": {
+		"internal/api/bridge: agentsAtOnce", "internal/api/httpapi/runs: pausesAtOnce", "internal/run/worker: pausesAtOnce",
+		"internal/store/record: pausesAtOnce", "internal/store/record: spentAtOnce", "internal/text/index/s3index: atOnce",
+		"internal/text/index/diskindex: compactAtOnce", "internal/wiring/broker: atOnce",
+		"internal/platform/host: group.SetLimit(limit)",
+		"internal/knowledge/knowledge: atOnce", // of a rebuild, see documents in ingestion
+	},
+	"it is what the organization, a user or a key may use, and others have their own": {
+		`internal/org/tenant: refuses "budget_exhausted"`, "internal/run/intake: refuses code",
+	},
+	"who calls it is a place": {
+		"internal/api/httpapi: share.New(share.Limits{All: cmp.Or(int64(all), math.MaxInt64), Organization: int64(each)})",
+		"internal/store/queue/localqueue: share.New(limits)",
+		"internal/text/extract: share.New(share.Limits{All: all, Organization: ofGroup})",
+	},
+	"it is as wide as what the queue before it shares out": {"internal/run/dispatch: make(chan struct{}, width)"},
+	"nothing waits for longer than a sync of the disk, which takes all that has come": {
+		"internal/store/table/disktable: make(chan *request, 4*maxBatch)",
+	},
+	"it is a cache: what is left out is read again": {"internal/text/index/diskindex: maxOpen"},
+}
+
+// rowsOfStores are the rows whose limits are kept by a service of AWS, not by a place of ours.
+var rowsOfStores = []string{"workers on AWS", "ingestions at work on AWS"}
+
+// A place that limits has a row in the table of SECURITY.md, or a reason to have none. Each row has such a place, a
+// share, a refusal and a test. Counters by hand with other names than atOnce or maxOpen are not seen.
+func TestWhatIsLimitedHasARow(t *testing.T) {
+	places, rows := limitedPlaces(t), shareRows(t)
+	known := slices.Sorted(slices.Values(slices.Concat(slices.Concat(slices.Collect(maps.Values(sharesOf))...),
+		slices.Concat(slices.Collect(maps.Values(noShares))...))))
+	assert.Equal(t, slices.Sorted(maps.Keys(places)), known, "each place that limits something, once: name it with its "+
+		"row of SECURITY.md in sharesOf, or with the reason why it needs none in noShares")
+	tests := map[string]bool{}
+	for _, list := range read(t).tests {
+		for _, name := range list {
+			tests[name] = true
+		}
+	}
+	for row := range sharesOf {
+		assert.Contains(t, rows, row, "SECURITY.md has no such row")
+	}
+	for row, cells := range rows {
+		assert.True(t, len(sharesOf[row]) > 0 || slices.Contains(rowsOfStores, row), "nothing limits %q", row)
+		for n, cell := range cells[:len(cells)-1] {
+			assert.NotEmpty(t, cell, "cell %d of %q", n+1, row)
+		}
+		of := regexp.MustCompile("`(Test\\w+)`").FindAllStringSubmatch(cells[len(cells)-1], -1)
+		assert.True(t, len(of) > 0 || slices.Contains(rowsOfStores, row), "%q has no test", row)
+		for _, name := range of {
+			assert.True(t, tests[name[1]], "the test %s of %q is missing", name[1], row)
+		}
+	}
+}
+
+// shareRows are the rows of the table, by their first cell.
+func shareRows(t *testing.T) map[string][]string {
+	page, err := os.ReadFile(root + "/SECURITY.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(page), "## What organizations and users divide\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := map[string][]string{}
+	for line := range strings.Lines(section) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		if len(cells) != 6 || strings.HasPrefix(cells[1], "---") || strings.TrimSpace(cells[0]) == "resource" {
+			continue
+		}
+		for i := range cells {
+			cells[i] = strings.TrimSpace(cells[i])
+		}
+		rows[cells[0]] = cells[1:]
+	}
+	require.NotEmpty(t, rows)
+	return rows
+}
+
+// limitedPlaces finds what limits in the sources of the product.
+func limitedPlaces(t *testing.T) map[string]bool {
+	places := map[string]bool{}
+	for _, top := range []string{"internal", "functions"} {
+		require.NoError(t, filepath.WalkDir(filepath.Join(root, top), func(file string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return err
+			}
+			name, err := filepath.Rel(root, file)
+			if err != nil {
+				return err
+			}
+			name = filepath.ToSlash(name)
+			if d.IsDir() && (name == "internal/proof" || d.Name() == "testdata" || strings.HasSuffix(d.Name(), "test")) {
+				return fs.SkipDir
+			}
+			if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+				return nil
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				if what := limiting(n); what != "" {
+					places[filepath.ToSlash(filepath.Dir(name))+": "+what] = true
+				}
+				return true
+			})
+			return nil
+		}))
+	}
+	return places
+}
+
+// atOnce are the names of numbers of what may be under way or open.
+var atOnce = regexp.MustCompile(`^(max)?[a-z]*(AtOnce|atOnce|maxOpen|MaxOpen)`)
+
+// makers make what limits.
+var makers = []string{
+	"share.New", "localqueue.Shared", "semaphore.NewWeighted", "rate.NewLimiter", "netutil.LimitListener", "countOf",
+	"newTurns",
+}
+
+// limiting is how a node limits; empty: it does not.
+func limiting(n ast.Node) string {
+	switch n := n.(type) {
+	case *ast.ValueSpec:
+		for _, name := range n.Names {
+			if atOnce.MatchString(name.Name) {
+				return name.Name
+			}
+		}
+	case *ast.SelectorExpr:
+		if shown(n) == "ratelimit.Limiter" {
+			return shown(n)
+		}
+	case *ast.CallExpr:
+		switch of := shown(n.Fun); {
+		case slices.Contains(makers, of), strings.HasSuffix(of, ".SetLimit"):
+			return of + "(" + shown(n.Args[0]) + ")"
+		case len(n.Args) > 1 && shown(n.Args[0]) == "problem.Limited":
+			return "refuses " + shown(n.Args[1])
+		case of == "problem.Exceeded":
+			return "refuses " + shown(n.Args[0])
+		case of == "make" && len(n.Args) == 2 && shown(n.Args[1]) != "1":
+			if _, queue := n.Args[0].(*ast.ChanType); queue {
+				return shown(n)
+			}
+		}
+	}
+	return ""
+}
+
+// shown is an expression as it is written, in one line.
+func shown(n ast.Node) string {
+	var b bytes.Buffer
+	if err := printer.Fprint(&b, token.NewFileSet(), n); err != nil {
+		return err.Error()
+	}
+	return strings.Join(strings.Fields(b.String()), " ")
+}

@@ -1,0 +1,52 @@
+package boot
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/events"
+	"agentplatform/internal/platform/share"
+	"agentplatform/internal/store/queue"
+	"agentplatform/internal/store/queue/localqueue"
+)
+
+// An organization of many users wants all of what a queue shares out, and more. Another one has its first at once, and
+// so has one beside two of them.
+func TestOneOrganizationLeavesSomethingToOthers(t *testing.T) {
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, limits := range map[string]share.Limits{
+		"workers": workers(16), "senders": senders(), "ingesters": ingesters(1), "more ingesters": ingesters(4), "jobs": jobs(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := localqueue.Shared(limits)
+			send := func(organization string, n int) {
+				require.NoError(t, q.Send(t.Context(), queue.Message{
+					Nudge: events.Nudge{ID: fmt.Sprint(n)}, Group: organization, User: fmt.Sprint(n % 50),
+				}))
+			}
+			take := func() (n int) {
+				for {
+					if _, err := q.Receive(ended); err != nil {
+						return n
+					}
+					n++
+				}
+			}
+			for n := range 500 {
+				send("a", n)
+			}
+			assert.GreaterOrEqual(t, int64(take()), min(limits.All-limits.Reserve, max(limits.Organization, 1)))
+			send("b", 0)
+			assert.Equal(t, 1, take())
+			if name != "jobs" {
+				send("c", 0)
+				assert.Equal(t, 1, take())
+			}
+		})
+	}
+}
