@@ -16,9 +16,10 @@ type answer struct {
 	call   *Call
 	to     *http.ResponseController
 
-	status int  // 0: not known yet
-	held   bool // the head has not gone out
-	full   bool // there was no room for a piece of it
+	status  int  // 0: not known yet
+	held    bool // the head has not gone out
+	full    bool // there was no room for a piece of it
+	refused bool // so the client was told why
 }
 
 func (w *answer) writeBy(t time.Time) { _ = w.server.writeBy(w.call, w.to, t) } // not every writer has a deadline
@@ -74,7 +75,7 @@ func (w *answer) Write(b []byte) (n int, err error) {
 	}
 	give, err := w.server.roomFor(w.call, len(b))
 	if err != nil {
-		if w.retract() {
+		if w.refused = w.retract(); w.refused {
 			fail(w.server.Log, w, w.call, err)
 		}
 		w.full = true

@@ -73,6 +73,9 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
 				panic(p)
 			}
+			if c.answer.refused { // whoever writes an answer for which there is no room may panic for that
+				return
+			}
 			stack := debug.Stack()
 			if of, ok := p.(*host.Panic); ok { // of a goroutine of the request's
 				p, stack = of.Value, of.Stack

@@ -316,6 +316,31 @@ func TestAnswersThatAreNotTakenLeaveOthersRoom(t *testing.T) {
 	}
 }
 
+// A resource's answer that finds no room is a refusal on the wire, too.
+func TestAnAnswerWithoutRoomIsRefused(t *testing.T) {
+	e, _, s := besieged(t)
+	large(e)
+	users := organization(t, e, 2, "admin")
+	for range 3 {
+		made(t, users[0], "/agents", fmt.Sprintf(`{"name":"a","instructions":%q}`, strings.Repeat("x", 200<<10)))
+	}
+	var held []net.Conn
+	for _, user := range users {
+		held = append(held, say(t, s, user.Head("GET", fmt.Sprint("/api/v1/large?bytes=", 16*mib+smallSize), "")))
+	}
+	require.Eventually(t, func() bool {
+		_, _, answers := e.Held()
+		return answers == 32*mib
+	}, patience, time.Millisecond)
+	status, text := asked(t, s, users[0], "GET /agents", "")
+	assert.Equal(t, http.StatusTooManyRequests, status, text)
+	assert.Contains(t, text, `"limit":"large_responses"`)
+	for _, c := range held {
+		_ = c.Close()
+	}
+	empty(t, e)
+}
+
 // Who shows no key holds nothing of what organizations divide.
 func TestAnswersWithoutAKeyCountForNobody(t *testing.T) {
 	e, _, s := besieged(t)
