@@ -3,12 +3,17 @@
 package main
 
 import (
+	"bufio"
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,57 +21,312 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// searches is how fast an organization's small requests are answered, and how many are not.
-func (p *program) searches() (p50, p99 time.Duration, failed int) {
+// attack is an organization that takes all of something, which another one needs, too.
+type attack struct {
+	resource string // as SECURITY.md calls it
+	missing  string // the limit that is not there yet: the row is skipped
+	// takes takes all that the attacker may have. What it began ends with ctx.
+	takes func(ctx context.Context, b *besieged, attacker *program, agent string)
+	uses  func(b *besieged) (status int) // the other organization's use of it, which must succeed; nil: small requests are
+}
+
+// besieged is a process with an organization that wants to go on beside attackers.
+type besieged struct {
+	*program
+
+	other   *program
+	agent   string
+	base    string // of knowledge, of the other
+	hole    string // an address that accepts connections and sends nothing
+	hooks   *httptest.Server
+	hooked  atomic.Int64 // deliveries to the other's receiver
+	refused atomic.Int64 // attackers' requests
+	taking  sync.WaitGroup
+}
+
+// many is far more than anybody may have of what is counted here.
+const many = 400
+
+var attacks = []attack{
+	{resource: "bodies of JSON, beyond their first 64 KiB", takes: func(
+		ctx context.Context, b *besieged, attacker *program, _ string,
+	) {
+		var filled sync.WaitGroup
+		for range 4 {
+			filled.Add(1)
+			b.taking.Go(func() { attacker.holds(ctx.Done(), filled.Done) })
+		}
+		filled.Wait()
+	}},
+	{resource: "the first 64 KiB of each body of JSON", takes: func(
+		ctx context.Context, b *besieged, attacker *program, _ string,
+	) {
+		b.connect(ctx, attacker, 2*many, "POST", "/search", "Content-Type: application/json\r\nContent-Length: 65536\r\n",
+			`{"query":"`+strings.Repeat("x", 60<<10))
+	}},
+	{resource: "answers, beyond the first 64 KiB of each piece", takes: func(
+		ctx context.Context, b *besieged, attacker *program, _ string,
+	) {
+		for range 8 {
+			attacker.make("/agents", fmt.Sprintf(`{"name":"a","instructions":%q}`, strings.Repeat("x", 250<<10)))
+		}
+		b.connect(ctx, attacker, many/4, "GET", "/agents?limit=100", "", "")
+	}},
+	{resource: "streams and waits", takes: takesStreams, missing: "a limit of an organization's streams", uses: usesStreams},
+	{resource: "waits", takes: func(ctx context.Context, b *besieged, attacker *program, agent string) {
+		_, run, _ := attacker.post(ctx, "agent_id", agent, "message", "/ask Go on?", "wait", "false")
+		b.connect(ctx, attacker, 2*many, "GET", fmt.Sprint("/runs/", run["run_id"], "?wait_ms=60000"), "", "")
+	}},
+	{resource: "connections", takes: func(ctx context.Context, b *besieged, attacker *program, _ string) {
+		b.connect(ctx, attacker, 2*many, "GET", "/me", "", "")
+	}},
+	{resource: "workers of a laptop", uses: usesRuns, takes: func(
+		ctx context.Context, b *besieged, attacker *program, agent string,
+	) {
+		b.each(many/4, func(int) (int, error) {
+			status, _, err := attacker.post(ctx, "agent_id", agent, "message", "/sleep 30s", "wait", "false")
+			return status, err
+		})
+	}},
+	{resource: "paused runs", uses: usesRuns, takes: func(
+		ctx context.Context, b *besieged, attacker *program, agent string,
+	) {
+		b.each(many/4, func(int) (int, error) {
+			status, _, err := attacker.post(ctx, "agent_id", agent, "message", "/ask Go on?", "wait", "false")
+			return status, err
+		})
+	}},
+	{resource: "files", missing: "a limit of an organization's files", uses: usesFiles, takes: func(
+		ctx context.Context, b *besieged, attacker *program, _ string,
+	) {
+		b.each(many, func(int) (int, error) { return attacker.file(ctx, strings.Repeat("x", 1<<20)) })
+	}},
+	{resource: "documents in ingestion", uses: usesDocuments, takes: func(
+		ctx context.Context, b *besieged, attacker *program, _ string,
+	) {
+		base := attacker.make("/knowledge-bases", `{"name":"b"}`)["knowledge_base_id"]
+		b.each(many, func(n int) (int, error) {
+			status, _, err := attacker.call(ctx, "POST", fmt.Sprint("/knowledge-bases/", base, "/documents"),
+				"application/json", strings.NewReader(fmt.Sprintf(`{"url":"https://%s/%d"}`, b.hole, n)))
+			return status, err
+		})
+	}},
+	{resource: "sessions with MCP servers", uses: usesServers, takes: func(
+		ctx context.Context, b *besieged, attacker *program, _ string,
+	) {
+		for range many {
+			b.taking.Go(func() { _, _ = attacker.toolkit(ctx, "https://"+b.hole+"/") })
+		}
+	}},
+	{resource: "senders of webhooks on a laptop", uses: usesHooks, takes: func(
+		ctx context.Context, b *besieged, attacker *program, agent string,
+	) {
+		b.each(many, func(int) (int, error) {
+			status, _, err := attacker.post(ctx, "agent_id", agent, "message", "hi", "wait", "false", "callback_url",
+				"https://"+b.hole+"/")
+			return status, err
+		})
+	}},
+}
+
+// each does something so many times, and counts the refusals.
+func (b *besieged) each(times int, do func(n int) (status int, err error)) {
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			for n := next.Add(1); n <= int64(times); n = next.Add(1) {
+				if status, err := do(int(n)); err == nil && status == http.StatusTooManyRequests {
+					b.refused.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// connect opens connections that send a request and read its status at most. They are open until ctx ends.
+func (b *besieged) connect(ctx context.Context, who *program, times int, method, path, head, body string) {
+	b.each(times, func(int) (int, error) {
+		c, err := who.dial(fmt.Sprintf("%s /api/v1%s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s\r\n%s", method,
+			path, who.key, head, body))
+		if err != nil {
+			return 0, err
+		}
+		_ = c.(*net.TCPConn).SetReadBuffer(4 << 10)
+		b.taking.Go(func() {
+			context.AfterFunc(ctx, func() { _ = c.Close() })
+			status, err := bufio.NewReaderSize(c, 16).Peek(len("HTTP/1.1 429"))
+			if err == nil && strings.HasSuffix(string(status), "429") {
+				b.refused.Add(1)
+			}
+			<-ctx.Done()
+		})
+		return 0, nil
+	})
+}
+
+func takesStreams(ctx context.Context, b *besieged, attacker *program, agent string) {
+	_, run, _ := attacker.post(ctx, "agent_id", agent, "message", "/ask Go on?", "wait", "false")
+	b.connect(ctx, attacker, 2*many, "GET", fmt.Sprint("/runs/", run["run_id"], "/stream"), "", "")
+}
+
+func usesStreams(b *besieged) int {
+	run := b.other.runs("limit=1")[0]["run_id"]
+	r, err := http.NewRequestWithContext(b.t.Context(), http.MethodGet, fmt.Sprint(b.url, "/runs/", run, "/stream"), nil)
+	require.NoError(b.t, err)
+	r.Header.Set("Authorization", "Bearer "+b.other.key)
+	response, err := http.DefaultClient.Do(r)
+	require.NoError(b.t, err)
+	_, _ = io.Copy(io.Discard, response.Body)
+	_ = response.Body.Close()
+	return response.StatusCode
+}
+
+func usesRuns(b *besieged) int {
+	status, _, err := b.other.post(b.t.Context(), "agent_id", b.agent, "message", "hi")
+	require.NoError(b.t, err)
+	return status
+}
+
+// file sends a file.
+func (p *program) file(ctx context.Context, content string) (int, error) {
+	status, _, err := p.call(ctx, "POST", "/files", "multipart/form-data; boundary=b", strings.NewReader(
+		"--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"x.txt\"\r\n\r\n"+content+"\r\n--b--\r\n"))
+	return status, err
+}
+
+func usesFiles(b *besieged) int {
+	status, err := b.other.file(b.t.Context(), "small")
+	require.NoError(b.t, err)
+	return status
+}
+
+func usesDocuments(b *besieged) int {
+	path := b.other.sendDocument("/knowledge-bases/"+b.base+"/documents", "x.txt",
+		fmt.Append(nil, "text ", time.Now().UnixNano()))
+	if b.other.outcome(b.t.Context(), path) != "ready" {
+		return http.StatusInternalServerError
+	}
+	return http.StatusOK
+}
+
+// toolkit makes a toolkit of an MCP server.
+func (p *program) toolkit(ctx context.Context, url string) (status int, message string) {
+	status, v, _ := p.call(ctx, "POST", "/toolkits", "application/json",
+		strings.NewReader(fmt.Sprintf(`{"kind":"mcp","name":"t","url":%q}`, url)))
+	return status, fmt.Sprint(v["message"])
+}
+
+// usesServers asks a server that is none. The answer is its refusal: nobody waits for a session.
+func usesServers(b *besieged) int {
+	status, message := b.other.toolkit(b.t.Context(), b.hooks.URL)
+	assert.Contains(b.t, message, "404")
+	if status == http.StatusBadRequest {
+		return http.StatusOK
+	}
+	return status
+}
+
+func usesHooks(b *besieged) int {
+	before := b.hooked.Load()
+	status, _, err := b.other.post(b.t.Context(), "agent_id", b.agent, "message", "hi", "callback_url", b.hooks.URL)
+	require.NoError(b.t, err)
+	require.Eventually(b.t, func() bool { return b.hooked.Load() > before }, time.Minute, time.Millisecond)
+	return status
+}
+
+// besiege starts a process of small limits.
+func besiege(t *testing.T, binary *program) *besieged {
+	b := &besieged{hole: blackHole(t)}
+	b.hooks = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		b.hooked.Add(1)
+		w.WriteHeader(http.StatusNotFound)
+	}))
+	t.Cleanup(b.hooks.Close)
+	hosts := strings.TrimPrefix(b.hooks.URL, "https://") + "," + b.hole
+	ca := trusting(t, b.hooks)
+	p := *binary
+	p.t, p.dir = t, t.TempDir()
+	p.environ = []string{"WORKERS=16", "PAUSED_RUNS=40", "DOCUMENTS_IN_INGESTION=40", "STREAMS=500", "KEY_STREAMS=400",
+		"WEBHOOK_ALLOW_HOSTS=" + hosts, "TOOL_ALLOW_HOSTS=" + hosts, "KNOWLEDGE_ALLOW_HOSTS=" + hosts, ca,
+		strings.Replace(ca, "WEBHOOK", "TOOL", 1)}
+	p.start()
+	t.Cleanup(p.kill)
+	b.program = &p
+	b.other, b.agent = p.organization(50)
+	b.base = fmt.Sprint(b.other.make("/knowledge-bases", `{"name":"b"}`)["knowledge_base_id"])
+	usesRuns(b)
+	return b
+}
+
+// measures is how fast small requests of the other organization are answered, and how many are not, with some uses of
+// the resource.
+func (b *besieged) measures(what string, uses func(*besieged) int) (p99 time.Duration) {
 	var took []time.Duration
-	for range 500 {
+	failed := 0
+	for n := -100; n < 300; n++ { // the first hundred come while what the attackers have sent is still at work
 		began := time.Now()
-		status, _, err := p.call(p.t.Context(), "POST", "/search", "application/json",
+		status, _, err := b.other.call(b.t.Context(), "POST", "/search", "application/json",
 			strings.NewReader(`{"query":"where?","knowledge_base_ids":[]}`))
-		require.NoError(p.t, err)
+		if n >= 0 {
+			took = append(took, time.Since(began))
+		}
+		require.NoError(b.t, err)
 		if status != http.StatusOK {
 			failed++
 		}
-		took = append(took, time.Since(began))
-		<-time.After(10 * time.Millisecond) // so it is some seconds of what others do
+		if uses != nil && n%30 == 0 && uses(b) >= http.StatusBadRequest {
+			failed++
+		}
+		<-time.After(5 * time.Millisecond) // so it is some seconds of what others do
 	}
 	slices.Sort(took)
-	return took[len(took)/2], took[len(took)*99/100], failed
+	p50, p99 := took[len(took)/2], took[len(took)*99/100]
+	b.t.Logf("| %s | %.1f ms | %.1f ms | %d | %d |", what, p50.Seconds()*1e3, p99.Seconds()*1e3, failed, b.refused.Load())
+	assert.Zero(b.t, failed, what)
+	return p99
 }
 
-// Small requests of an organization are answered beside others that hold all bodies which they may: bodies that do not
-// end, drip, and are opened again when they are refused or ended.
-func TestSmallRequestsBesideHeldBodies(t *testing.T) {
+// wide is how many times as long as alone the slowest small requests may take. The table in SECURITY.md has less than
+// twice. But attackers, process and other tests share few cores here, and who waits for what is taken waits for seconds:
+// thousands of times as long.
+const wide = 40
+
+// Two organizations, each with two users, take all of a resource that they may. Another organization has no failure,
+// and its small requests are answered as before.
+func TestNobodyTakesWhatOthersNeed(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make bounds runs it")
 	}
-	p := abused(t)
-	other, _ := p.organization(10)
-	log := func(what string) (failed int) {
-		p50, p99, failed := other.searches()
-		t.Logf("%s: p50 %s, p99 %s, %d of 500 failed; %d MB", what, p50, p99, failed, p.memory())
-		return failed
-	}
-	var attackers []*program
-	for range 4 {
-		theirs, _ := p.organization(10)
-		attackers = append(attackers, theirs)
-	}
-	assert.Zero(t, log("alone"))
-	for _, n := range []int{2, 4} {
-		ended := make(chan struct{})
-		var holding, filled sync.WaitGroup
-		for _, theirs := range attackers[:n] {
-			for range 4 {
-				filled.Add(1)
-				holding.Go(func() { theirs.holds(ended, filled.Done) })
+	binary := built(t)
+	for _, one := range attacks {
+		t.Run(one.resource, func(t *testing.T) {
+			if one.missing != "" {
+				t.Skip("missing: " + one.missing)
 			}
-		}
-		filled.Wait()
-		assert.Zero(t, log(fmt.Sprintf("beside %d organizations", n)))
-		close(ended)
-		holding.Wait()
+			b := besiege(t, binary)
+			alone := b.measures("nobody", one.uses)
+			ctx, cancel := context.WithCancel(t.Context())
+			for n := range 2 {
+				admin, agent := b.organization(100_000)
+				for _, who := range []*program{admin, admin.manager(fmt.Sprint("second", n))} {
+					one.takes(ctx, b, who, agent)
+				}
+			}
+			beside := b.measures(one.resource, one.uses)
+			cancel()
+			b.taking.Wait()
+			assert.Less(t, beside, max(wide*alone, time.Second))
+		})
 	}
+}
+
+// manager makes another user of an admin's organization, who may make things.
+func (p *program) manager(name string) *program {
+	user := p.make("/users", fmt.Sprintf(`{"email":"%s@example.com","role":"manager"}`, name))["user_id"]
+	key := p.make("/api-keys", fmt.Sprintf(`{"name":"k","user_id":%q,"level":"manage"}`, user))["key"]
+	return &program{t: p.t, url: p.url, key: fmt.Sprint(key)}
 }
 
 // holds keeps a body of 8 MiB open that drips, and opens the next when it is refused or cut. It calls filled once, when

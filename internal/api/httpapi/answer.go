@@ -19,7 +19,7 @@ type answer struct {
 	status  int  // 0: not known yet
 	held    bool // the head has not gone out
 	full    bool // there was no room for a piece of it
-	refused bool // so the client was told why
+	refused bool // the client has the reason
 }
 
 func (w *answer) writeBy(t time.Time) { _ = w.server.writeBy(w.call, w.to, t) } // not every writer has a deadline

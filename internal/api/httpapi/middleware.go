@@ -73,7 +73,7 @@ func (s *Server) recovered(next http.Handler) http.Handler {
 			if p == http.ErrAbortHandler { //nolint:errorlint // net/http compares it so, too
 				panic(p)
 			}
-			if c.answer.refused { // whoever writes an answer for which there is no room may panic for that
+			if c.answer.refused { // the library panics where an answer has no room
 				return
 			}
 			stack := debug.Stack()

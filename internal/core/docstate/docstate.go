@@ -90,7 +90,7 @@ type State struct {
 	Failure  *Failure  `json:"failure,omitzero"` // of the last ingestion, if it failed
 	// Quiet says that clients are shown a ready document meanwhile: what they sent is not read anew, only indexed anew.
 	Quiet bool `json:"quiet,omitzero"`
-	// Counted says that the ingestion is counted while it is under way; earlier versions counted none.
+	// Counted is set where the ingestion is counted while it is under way. Earlier versions counted none.
 	Counted bool `json:"counted,omitzero"`
 }
 

@@ -126,7 +126,7 @@ func aRebuildLeavesRoomForDocuments(t *testing.T) {
 	w.refused(err, "user", 8, 8)
 }
 
-// What an earlier version has begun was not counted, and its end is not.
+// An ingestion that an earlier version has begun was not counted. Its end is not, either.
 func TestIngestionsOfAnEarlierVersionDoNotCount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -60,7 +60,7 @@ type Knowledge struct {
 	Poll time.Duration
 	// IndexID names the index: another one, after it was lost, has another id. Empty: it cannot be lost.
 	IndexID string
-	// Nudge sends what wakes an ingester for a document, so that it need not wait for the sweeper.
+	// Nudge sends the message that wakes an ingester for a document. Without it the sweeper does.
 	Nudge func(ctx context.Context, m queue.Message)
 	// CheckURL returns why a document may not come from an address, nil when it may.
 	CheckURL func(url string) error
@@ -200,7 +200,7 @@ func Count(ctx context.Context, tx *record.Tx, before, after *catalog.Document) 
 // retryAtIngesting is the Retry-After where too many documents are in ingestion.
 const retryAtIngesting = 10 * time.Second
 
-// mayIngest refuses another ingestion of a document while too many are under way. What comes at the same moment is let
+// mayIngest refuses another ingestion of a document while too many are under way. Documents of the same moment are let
 // in together. An organization at its limit refuses only users who have a part in it, so that one user cannot stop all
 // others. It returns a problem of kind Limited (share_exceeded).
 func (k *Knowledge) mayIngest(ctx context.Context, d catalog.Document) error {

@@ -40,7 +40,7 @@ func (l *Line[T]) first(path []string, may func(path []string) bool) bool {
 	return len(l.waiting) > 0
 }
 
-// Pop removes who First has found. Whose names have more to wait for come last.
+// Pop removes the one that First has found. Names on its path come last, if more of theirs wait.
 func (l *Line[T]) Pop() (one T) {
 	if len(l.turn) == 0 {
 		var none T

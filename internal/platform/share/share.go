@@ -190,7 +190,7 @@ func (t *Part) Ask() (wait func(ctx context.Context) error) {
 	}
 }
 
-// Wanted says whether somebody who waits would have a unit if the part were given back.
+// Wanted reports whether somebody who waits would have a unit if the part were given back.
 func (t *Part) Wanted() bool {
 	t.pool.mu.Lock()
 	defer t.pool.mu.Unlock()
@@ -209,7 +209,7 @@ func (p *Pool) serve() {
 	}
 }
 
-// may says whether who waits at a path may have a unit.
+// may reports whether a unit may go to those who wait at a path.
 func (p *Pool) may(path []string) bool {
 	user := int64(0)
 	if len(path) > 1 {

@@ -12,7 +12,7 @@ import (
 	"agentplatform/internal/platform/share"
 )
 
-// Those who wait have their turns: organizations, then users. Who gives up waits no more.
+// Organizations take turns, then users. A waiter that gives up has no turn.
 func TestThoseWhoWaitTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := share.New(share.Limits{All: 3, Reserve: 1, Organization: 2})

@@ -19,8 +19,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sharesOf are the places that limit what organizations divide, by the row of SECURITY.md that they belong to. A place is
-// a package and what limits there: the call that makes a pool, queue or semaphore, a number of what may be at once, or
+// sharesOf are the limiters that limit what organizations divide, by the row of SECURITY.md that they belong to. A limiter is
+// a package and what limits there: the call that makes a pool, queue or semaphore, a number of parallel uses, or
 // the code of a refusal.
 var sharesOf = map[string][]string{
 	"workers of a laptop": {"internal/wiring/boot: localqueue.Shared(workers(s.Workers))"},
@@ -46,8 +46,8 @@ var sharesOf = map[string][]string{
 	"jobs at work on a laptop": {
 		"internal/wiring/boot: localqueue.Shared(jobs())", "internal/wiring/boot: jobsAtOnce",
 	},
-	"places in the queues of a laptop": {"internal/store/queue/localqueue: share.New(places)"},
-	"files that are read at once": {
+	"entries in the queues of a laptop": {"internal/store/queue/localqueue: share.New(capacity)"},
+	"files being read": {
 		"internal/text/extract: newTurns(atOnce)", "internal/text/extract: atOnce", "internal/text/extract: atOnceGroup",
 	},
 	"queries of a laptop's index": {
@@ -59,7 +59,7 @@ var sharesOf = map[string][]string{
 	},
 }
 
-// noShares are the places that limit nothing which one organization can take from another, by the reason.
+// noShares are the limiters that limit nothing which one organization can take from another, by the reason.
 var noShares = map[string][]string{
 	"it bounds one request, call or job": {
 		"internal/api/bridge: agentsAtOnce", "internal/api/httpapi/runs: pausesAtOnce", "internal/run/worker: pausesAtOnce",
@@ -71,7 +71,7 @@ var noShares = map[string][]string{
 	"it is what the organization, a user or a key may use, and others have their own": {
 		`internal/org/tenant: refuses "budget_exhausted"`, "internal/run/intake: refuses code",
 	},
-	"who calls it is a place": {
+	"who calls it is a limiter": {
 		"internal/api/httpapi: share.New(share.Limits{All: cmp.Or(int64(all), math.MaxInt64), Organization: int64(each)})",
 		"internal/store/queue/localqueue: share.New(limits)",
 		"internal/text/extract: share.New(share.Limits{All: all, Organization: ofGroup})",
@@ -83,16 +83,16 @@ var noShares = map[string][]string{
 	"it is a cache: what is left out is read again": {"internal/text/index/diskindex: maxOpen"},
 }
 
-// rowsOfStores are the rows whose limits are kept by a service of AWS, not by a place of ours.
+// rowsOfStores are the rows whose limits are kept by a service of AWS, not by a limiter of ours.
 var rowsOfStores = []string{"workers on AWS", "ingestions at work on AWS"}
 
-// A place that limits has a row in the table of SECURITY.md, or a reason to have none. Each row has such a place, a
+// A limiter that limits has a row in the table of SECURITY.md, or a reason to have none. Each row has such a limiter, a
 // share, a refusal and a test. Counters by hand with other names than atOnce or maxOpen are not seen.
 func TestWhatIsLimitedHasARow(t *testing.T) {
-	places, rows := limitedPlaces(t), shareRows(t)
+	limiters, rows := limitersOf(t), shareRows(t)
 	known := slices.Sorted(slices.Values(slices.Concat(slices.Concat(slices.Collect(maps.Values(sharesOf))...),
 		slices.Concat(slices.Collect(maps.Values(noShares))...))))
-	assert.Equal(t, slices.Sorted(maps.Keys(places)), known, "each place that limits something, once: name it with its "+
+	assert.Equal(t, slices.Sorted(maps.Keys(limiters)), known, "each limiter that limits something, once: name it with its "+
 		"row of SECURITY.md in sharesOf, or with the reason why it needs none in noShares")
 	tests := map[string]bool{}
 	for _, list := range read(t).tests {
@@ -138,9 +138,9 @@ func shareRows(t *testing.T) map[string][]string {
 	return rows
 }
 
-// limitedPlaces finds what limits in the sources of the product.
-func limitedPlaces(t *testing.T) map[string]bool {
-	places := map[string]bool{}
+// limitersOf finds what limits in the sources of the product.
+func limitersOf(t *testing.T) map[string]bool {
+	limiters := map[string]bool{}
 	for _, top := range []string{"internal", "functions"} {
 		require.NoError(t, filepath.WalkDir(filepath.Join(root, top), func(file string, d fs.DirEntry, err error) error {
 			if err != nil {
@@ -163,14 +163,14 @@ func limitedPlaces(t *testing.T) map[string]bool {
 			}
 			ast.Inspect(parsed, func(n ast.Node) bool {
 				if what := limiting(n); what != "" {
-					places[filepath.ToSlash(filepath.Dir(name))+": "+what] = true
+					limiters[filepath.ToSlash(filepath.Dir(name))+": "+what] = true
 				}
 				return true
 			})
 			return nil
 		}))
 	}
-	return places
+	return limiters
 }
 
 // atOnce are the names of numbers of what may be under way or open.

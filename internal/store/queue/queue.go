@@ -23,7 +23,7 @@ type Message struct {
 	Base string
 }
 
-// OfDocument is the nudge for a document that a user has sent to a knowledge base.
+// OfDocument is the message for a document that a user has sent to a knowledge base.
 func OfDocument(id, organization, user, base string) Message {
 	return Message{
 		Nudge: events.Nudge{Kind: events.NudgeDocument, ID: id}, Group: organization, User: user, Base: base,

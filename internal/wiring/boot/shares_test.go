@@ -14,7 +14,7 @@ import (
 	"agentplatform/internal/store/queue/localqueue"
 )
 
-// An organization of many users wants all of what a queue shares out, and more. Another one has its first at once, and
+// An organization of many users wants all of what a queue shares out, and more. Another one has its first unit, and
 // so has one beside two of them.
 func TestOneOrganizationLeavesSomethingToOthers(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())

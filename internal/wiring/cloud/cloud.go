@@ -138,7 +138,7 @@ func (p *Platform) Nudge(ctx context.Context, kind events.NudgeKind, id, group s
 	p.Wake(ctx, queue.Message{Nudge: events.Nudge{Kind: kind, ID: id}, Group: group})
 }
 
-// Wake is Nudge for a whole message.
+// Wake sends a message that may be lost.
 func (p *Platform) Wake(ctx context.Context, m queue.Message) {
 	if err := p.Queues.Send(ctx, m); err != nil {
 		p.Log.Warn("a nudge could not be sent; the sweeper will see to it", "kind", m.Nudge.Kind, "error", err)

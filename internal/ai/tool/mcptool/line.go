@@ -43,7 +43,7 @@ type line struct {
 	silent   atomic.Bool // a call had no answer in its time
 	unlisted atomic.Bool // the library knows no schema by which an argument is a header, too
 
-	place   *share.Part
+	unit    *share.Part
 	pool    *pool // its lock guards what follows
 	busy    int   // calls at work
 	retired bool  // no call may use it any more
@@ -120,14 +120,14 @@ func (k *Kind) dial(ctx context.Context, e tool.Endpoint) (*line, error) {
 	if len(e.Command) > 0 {
 		from, limits = &k.programs, limitsOfPrograms
 	}
-	place, err := from.enter(ctx, limits)
+	unit, err := from.enter(ctx, limits)
 	if err != nil {
 		if errors.Is(err, context.DeadlineExceeded) {
 			return nil, tool.Fail("too many sessions with servers are open: try again later")
 		}
 		return nil, err
 	}
-	l := &line{pool: from, place: place, busy: 1}
+	l := &line{pool: from, unit: unit, busy: 1}
 	l.bounds.more(true)
 	l.over, l.cut = context.WithCancel(context.WithoutCancel(ctx))
 	var h exchange
@@ -222,7 +222,7 @@ func (l *line) stateful() bool { return l.program != nil || l.older || l.ID() !=
 // end ends the line. When it returns, nothing of it is left. It takes some times of [closeTime] at most.
 func (l *line) end() {
 	l.once.Do(func() {
-		defer l.place.Give()
+		defer l.unit.Give()
 		if l.program != nil {
 			l.program.end()
 		}

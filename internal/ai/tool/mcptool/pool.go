@@ -12,14 +12,14 @@ import (
 // maxRest is how long a line may rest between two calls.
 const maxRest = 5 * time.Minute
 
-// What is open in a process at the same time: programs and connections.
+// Limits of programs and connections that are open at the same time.
 var (
 	limitsOfPrograms    = share.Limits{All: 64, Reserve: 16, Organization: 16, User: 12}
 	limitsOfConnections = share.Limits{All: 1024, Reserve: 256, Organization: 256, User: 192}
 )
 
-// pool divides the lines that are open at the same time. Where a call has no place for a new one, the line ends that has
-// rested for the longest of those whose place is given to somebody who waits. Where none is, calls take turns.
+// pool divides the lines that are open at the same time. For a call that waits, the line ends that has rested for the
+// longest of those whose unit it may have. Where there is none, calls take turns.
 type pool struct {
 	once   sync.Once
 	shared *share.Pool
@@ -42,12 +42,12 @@ func (p *pool) enter(ctx context.Context, limits share.Limits) (*share.Part, err
 	return part, nil
 }
 
-// room takes a resting line out of use whose place somebody waits for, which the caller ends; nil: there is none.
+// room takes a resting line out of use for a call that waits. The caller ends it; nil: there is none.
 func (p *pool) room() *line {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range p.resting {
-		if l.place.Wanted() {
+		if l.unit.Wanted() {
 			p.retire(l)
 			return l
 		}
@@ -91,7 +91,7 @@ func (p *pool) rest(l *line, broke bool) {
 		p.retire(l)
 	}
 	if l.busy == 0 && !l.retired {
-		if l.place.Wanted() {
+		if l.unit.Wanted() {
 			p.retire(l)
 		} else {
 			p.resting = append(p.resting, l)

@@ -1,5 +1,5 @@
 // Package localqueue is the queue port inside one process: fair between groups, the users of a group and the bases of a
-// user, and empty after a restart (the sweeper then sends the nudges again).
+// user, and empty after a restart (the sweeper then sends all again).
 //
 // It imports its port, and share.
 package localqueue
@@ -16,16 +16,16 @@ import (
 	"agentplatform/internal/store/queue"
 )
 
-// places bound the memory. A nudge for which there is none is refused, and sent again by the sweeper.
-var places = share.Limits{All: 100_000, Reserve: 25_000, Organization: 50_000, User: 40_000}
+// capacity bounds the memory. The sweeper sends again what is refused.
+var capacity = share.Limits{All: 100_000, Reserve: 25_000, Organization: 50_000, User: 40_000}
 
-// ErrFull is returned by Send, and by Retry without delay, if the queue has no place left for the sender.
+// ErrFull is returned by Send, and by Retry without delay, if the queue has no capacity left for the sender.
 var ErrFull = errors.New("localqueue: full")
 
 // Queue is a queue in memory. It implements [queue.Queue] and [queue.Source]. A delivery that is not answered holds a
 // unit of what the queue shares out. So does a place that [Queue.Reserve] has given.
 type Queue struct {
-	shared, places *share.Pool
+	shared, entries *share.Pool
 
 	mu     sync.Mutex
 	line   share.Line[entry]      // by group, user and base
@@ -37,7 +37,7 @@ type Queue struct {
 type entry struct {
 	queue.Message
 	receives int
-	place    *share.Part
+	unit     *share.Part
 }
 
 // New makes an empty queue that delivers every message to who receives it.
@@ -46,7 +46,7 @@ func New() *Queue { return Shared(share.Limits{All: math.MaxInt64}) }
 // Shared makes an empty queue with so many units for unanswered deliveries and reserved places. The messages of a user
 // or group that may have no further unit wait, and others pass them.
 func Shared(limits share.Limits) *Queue {
-	return &Queue{shared: share.New(limits), places: share.New(places), all: map[queue.Message]bool{}, wake: make(chan struct{}, 1)}
+	return &Queue{shared: share.New(limits), entries: share.New(capacity), all: map[queue.Message]bool{}, wake: make(chan struct{}, 1)}
 }
 
 // Send adds a message, unless an equal one waits: a sweeper repeats the nudges of what waits for long. The error
@@ -61,8 +61,8 @@ func (q *Queue) push(e entry) error {
 	if q.all[e.Message] {
 		return nil
 	}
-	e.place = q.places.Part(share.Holder{Organization: e.Group, User: e.User})
-	if e.place.Take(1) != nil {
+	e.unit = q.entries.Part(share.Holder{Organization: e.Group, User: e.User})
+	if e.unit.Take(1) != nil {
 		return ErrFull
 	}
 	q.line.Push(e, e.Group, e.User, e.Base)
@@ -121,7 +121,7 @@ func (q *Queue) pop() (queue.Delivery, bool) {
 		return queue.Delivery{}, false
 	}
 	e := q.line.Pop()
-	e.place.Give()
+	e.unit.Give()
 	delete(q.all, e.Message)
 	if len(q.all) > 0 {
 		q.signal() // for the next receiver

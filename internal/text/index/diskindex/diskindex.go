@@ -41,7 +41,7 @@ type Index struct {
 	collections map[string]*collection
 	uses        uint64
 
-	turns *share.Pool // of queries at once
+	turns *share.Pool // of parallel queries
 
 	calls  sync.RWMutex // held for reading by each call, so that Close can wait for the last
 	closed bool

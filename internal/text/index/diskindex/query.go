@@ -20,7 +20,7 @@ const (
 // estimateError divided by the root of the dimensions is more than an estimate is wrong: four standard deviations.
 const estimateError = 3
 
-// limitsOfQueries are for the queries at once, on so many cores. Others wait.
+// limitsOfQueries are for parallel queries, on so many cores. Others wait.
 func limitsOfQueries(cores int) share.Limits {
 	return share.Limits{All: int64(3 * cores), Reserve: int64(cores)}
 }
