@@ -1,7 +1,7 @@
 // Package share divides what can run out: the workers of a process, the memory of request bodies. One rule holds for
 // all of it.
 //
-//   - An organization, and a user, hold at most their limit.
+//   - An organization, a user, and an API key hold at most their limit.
 //   - The last part is a reserve. An organization takes at most half of what the others leave of it, rounded up. A user
 //     takes from it only while the user holds less than that in all.
 //
@@ -16,8 +16,9 @@ import (
 	"sync"
 )
 
-// Holder is who holds a part. A user's id is unique within the organization; the empty organization is one, too.
-type Holder struct{ Organization, User string }
+// Holder is who holds a part. A user's id is unique within the organization, a key's within the user; the empty
+// organization is one, too. An empty key has no limit of its own.
+type Holder struct{ Organization, User, Key string }
 
 type holderKey struct{}
 
@@ -38,6 +39,7 @@ type Limits struct {
 	Reserve      int64 // the part of All that is kept for who holds little; 0: there is none
 	Organization int64 // for each organization; 0: no limit of its own
 	User         int64 // for each user; 0: no limit of its own
+	Key          int64 // for each API key; 0: no limit of its own
 }
 
 // Scope is whose limit refused a request.
@@ -48,6 +50,7 @@ const (
 	Process      Scope = "process"
 	Organization Scope = "organization"
 	User         Scope = "user"
+	Key          Scope = "api_key"
 )
 
 // Refusal says which limit refused a request. It is an error.
@@ -67,7 +70,7 @@ type Pool struct {
 	mu            sync.Mutex
 	all, reserved int64 // reserved: what is held of the reserve
 	organizations map[string]*held
-	users         map[Holder]int64
+	users         map[Holder]int64 // what users hold, by holders without a key, and what keys hold
 	line          Line[*waiter]
 }
 
@@ -87,6 +90,9 @@ func New(limits Limits) *Pool {
 	}
 	if limits.User == 0 {
 		limits.User = limits.All
+	}
+	if limits.Key == 0 {
+		limits.Key = limits.All
 	}
 	return &Pool{limits: limits, organizations: map[string]*held{}, users: map[Holder]int64{}}
 }
@@ -110,7 +116,7 @@ func (p *Pool) now() Limits {
 		p.shrink(float64(taken) / float64(p.all))
 	}
 	all := p.all + left
-	return Limits{All: all, Reserve: all, Organization: math.MaxInt64, User: math.MaxInt64}
+	return Limits{All: all, Reserve: all, Organization: math.MaxInt64, User: math.MaxInt64, Key: math.MaxInt64}
 }
 
 // shrink leaves a share of each part.
@@ -154,7 +160,10 @@ func (t *Part) Take(n int64) error {
 func (t *Part) take(n int64) *Refusal {
 	p := t.pool
 	limits := p.now() // may shrink what is held
-	reserved, refusal := p.decide(limits, p.organization(t.holder.Organization), p.users[t.holder], n)
+	if used := p.users[t.holder]; t.holder.Key != "" && used+n > limits.Key {
+		return &Refusal{Key, limits.Key, used}
+	}
+	reserved, refusal := p.decide(limits, p.organization(t.holder.Organization), p.users[t.holder.user()], n)
 	if refusal == nil {
 		t.add(n-reserved, reserved)
 	}
@@ -213,7 +222,7 @@ func (p *Pool) serve() {
 func (p *Pool) may(path []string) bool {
 	user := int64(0)
 	if len(path) > 1 {
-		user = p.users[Holder{path[0], path[1]}]
+		user = p.users[Holder{Organization: path[0], User: path[1]}]
 	}
 	_, refusal := p.decide(p.now(), p.organization(path[0]), user, 1)
 	return refusal == nil
@@ -258,12 +267,15 @@ func (t *Part) Give() {
 	t.pool.mu.Lock()
 	defer t.pool.mu.Unlock()
 	if t.pool.measure != nil { // it may have shrunk
-		t.reserved = min(t.reserved, t.pool.users[t.holder], t.pool.organization(t.holder.Organization).all)
+		t.reserved = min(t.reserved, t.pool.users[t.holder.user()], t.pool.organization(t.holder.Organization).all)
 	}
 	t.add(-t.open, -t.reserved)
 	t.pool.line.Yield(t.holder.Organization, t.holder.User)
 	t.pool.serve()
 }
+
+// user is the holder without its key.
+func (h Holder) user() Holder { return Holder{Organization: h.Organization, User: h.User} }
 
 func (p *Pool) organization(name string) held {
 	if o := p.organizations[name]; o != nil {
@@ -305,7 +317,14 @@ func (t *Part) add(open, reserved int64) {
 	if o.all == 0 {
 		delete(p.organizations, t.holder.Organization)
 	}
-	if p.users[t.holder] += open + reserved; p.users[t.holder] == 0 {
-		delete(p.users, t.holder)
+	p.count(t.holder.user(), open+reserved)
+	if t.holder.Key != "" {
+		p.count(t.holder, open+reserved)
+	}
+}
+
+func (p *Pool) count(holder Holder, n int64) {
+	if p.users[holder] += n; p.users[holder] == 0 {
+		delete(p.users, holder)
 	}
 }

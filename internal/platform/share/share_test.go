@@ -75,6 +75,22 @@ func TestLimitsOfOrganizationAndUser(t *testing.T) {
 	assert.True(t, could(p, share.Holder{Organization: "b", User: "u"}, 6), "a user of another organization is another")
 }
 
+// A key has less than its user, and gives back to both.
+func TestTheLimitOfAKey(t *testing.T) {
+	p := share.New(share.Limits{All: 100, Organization: 10, User: 6, Key: 4})
+	k, l := share.Holder{Organization: "a", User: "u", Key: "k"}, share.Holder{Organization: "a", User: "u", Key: "l"}
+	part := p.Part(k)
+	require.NoError(t, part.Take(4))
+	var refusal *share.Refusal
+	require.ErrorAs(t, p.Part(k).Take(1), &refusal)
+	assert.Equal(t, share.Refusal{Scope: share.Key, Max: 4, Used: 4}, *refusal)
+	require.ErrorAs(t, p.Part(l).Take(3), &refusal)
+	assert.Equal(t, share.Refusal{Scope: share.User, Max: 6, Used: 4}, *refusal)
+	part.Give()
+	assert.True(t, could(p, l, 4))
+	assert.True(t, could(p, k, 4))
+}
+
 // A reserve of one unit is for somebody, too.
 func TestAReserveOfOneUnit(t *testing.T) {
 	p := share.New(share.Limits{All: 5, Reserve: 1})
@@ -101,7 +117,7 @@ func could(p *share.Pool, holder share.Holder, n int64) bool {
 // refused only when the reserve is held by others who hold little.
 func TestTheRuleHolds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limits := share.Limits{All: 40, Reserve: 8, Organization: 30, User: 20}
+		limits := share.Limits{All: 40, Reserve: 8, Organization: 30, User: 20, Key: 15}
 		p := share.New(limits)
 		parts := map[*share.Part]struct {
 			holder share.Holder
@@ -119,6 +135,7 @@ func TestTheRuleHolds(t *testing.T) {
 			holder := share.Holder{
 				Organization: rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "organization"),
 				User:         rapid.SampledFrom([]string{"u", "v"}).Draw(t, "user"),
+				Key:          rapid.SampledFrom([]string{"", "k", "l"}).Draw(t, "key"),
 			}
 			if len(parts) > 0 && rapid.IntRange(0, 2).Draw(t, "give") == 0 {
 				for part := range parts {
@@ -138,7 +155,8 @@ func TestTheRuleHolds(t *testing.T) {
 			if may && (!admits || full) {
 				t.Fatalf("taken, but Admits says %v, Full %v", admits, full)
 			}
-			if held(func(h share.Holder) bool { return h == holder }) == 0 && admits != may {
+			user := func(h share.Holder) bool { return h.Organization == holder.Organization && h.User == holder.User }
+			if held(user) == 0 && admits != may {
 				t.Fatalf("the user holds nothing: Admits says %v, Take %v", admits, may)
 			}
 			if err == nil {
@@ -149,7 +167,10 @@ func TestTheRuleHolds(t *testing.T) {
 			}
 			all := held(func(share.Holder) bool { return true })
 			ofOne := held(func(h share.Holder) bool { return h.Organization == holder.Organization })
-			ofUser := held(func(h share.Holder) bool { return h == holder })
+			ofUser, ofKey := held(user), held(func(h share.Holder) bool { return h == holder })
+			if holder.Key != "" && ofKey > limits.Key {
+				t.Fatalf("over the limit of a key: %d", ofKey)
+			}
 			if all > limits.All || ofOne > limits.Organization || ofUser > limits.User {
 				t.Fatalf("over a limit: %d, %d, %d", all, ofOne, ofUser)
 			}
