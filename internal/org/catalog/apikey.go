@@ -34,6 +34,12 @@ type Earlier struct {
 	Until time.Time `json:"until"`
 }
 
+// Keys counts the API keys of a user, or of an organization, that are good.
+type Keys struct {
+	Count int       `json:"count"`
+	At    time.Time `json:"at"` // when one was created last
+}
+
 // KeyPointer leads from the public part of a key's text to the key.
 type KeyPointer struct {
 	Public       string `json:"public"`

@@ -15,6 +15,10 @@ type Organization struct {
 	RateLimit int    `json:"rate_limit,omitzero"`       // requests per minute and key; 0: the deployment's default
 	RateBurst int    `json:"rate_burst,omitzero"`
 
+	// Of all keys together; 0: the deployment's default.
+	OrganizationRate  int `json:"organization_rate_limit,omitzero"`
+	OrganizationBurst int `json:"organization_rate_burst,omitzero"`
+
 	Ceilings Limits `json:"ceilings,omitzero"` // set by operators; 0: none
 
 	RetentionDays int            `json:"run_retention_days,omitzero"` // 0: runs are kept
@@ -29,6 +33,7 @@ type Organization struct {
 	PreviousUntil  time.Time `json:"previous_until,omitzero"`           // until then both secrets are in use
 	EarlierSecrets []Earlier `json:"earlier_webhook_secrets,omitempty"` // before the previous one, the newest first
 
+	Keys      *Keys     `json:"keys,omitzero"` // nil: never counted
 	Deleted   bool      `json:"deleted,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
 	UpdatedAt time.Time `json:"updated_at"`
@@ -53,4 +58,7 @@ type Limits struct {
 	Cap       int `json:"organization_cap,omitzero"`
 	RateLimit int `json:"rate_limit,omitzero"`
 	RateBurst int `json:"rate_burst,omitzero"`
+
+	OrganizationRate  int `json:"organization_rate_limit,omitzero"`
+	OrganizationBurst int `json:"organization_rate_burst,omitzero"`
 }

@@ -3,7 +3,6 @@ package tenant
 import (
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"agentplatform/internal/org/catalog"
@@ -40,23 +39,24 @@ func (t *Tenants) CreateKey(
 	if err != nil {
 		return none, "", err
 	}
-	for range drawTries {
+	text := ""
+	e, err := record.DespiteConflicts(ctx, t.store, func() (e record.Entity[catalog.APIKey], err error) {
 		user, err := record.Resource[catalog.User](ctx, t.store, scope, k.UserID)
 		if problem.Is(err, "not_found") {
-			return none, "", problem.InvalidField("body.user_id", "user %s does not exist", k.UserID)
+			return none, problem.InvalidField("body.user_id", "user %s does not exist", k.UserID)
 		}
 		if err == nil {
 			err = t.mayHaveKey(ctx, by, user.Value, k.Level)
 		}
-		if err != nil {
-			return none, "", err
+		if err == nil { // a conflict: the 8 digits are taken, or the user or the organization has changed
+			e, text, err = t.createKey(ctx, user, k)
 		}
-		e, text, err := t.createKey(ctx, user, k)
-		if !errors.Is(err, record.ErrConflict) { // else the 8 digits are taken or the user has changed: again
-			return e, text, err
-		}
+		return e, err
+	})
+	if err != nil {
+		return none, "", err
 	}
-	return none, "", problem.Retry(errors.New("no free key id"))
+	return e, text, nil
 }
 
 // mayHaveKey returns nil when a principal may create a key of a level for a user, else a problem of kind Forbidden. An
@@ -100,9 +100,7 @@ func (t *Tenants) createKey(
 	e := record.PutResource(tx, record.Fresh(k)) // first: the audit log's entry is of the first resource
 	pointer := catalog.KeyPointer{Public: k.Public, Organization: k.Organization, KeyID: k.ID}
 	record.PutResource(tx, record.Fresh(pointer))
-	if n.Level != LevelOperator {
-		record.Unchanged(tx, user)
-	} else if err := t.holds(ctx, tx, user, 1); err != nil {
+	if err := t.holds(ctx, tx, user, n.Level, 1); err != nil {
 		return none, "", err
 	}
 	return e, text, tx.Commit(ctx)
@@ -176,14 +174,23 @@ type KeyEdit struct {
 func (t *Tenants) EditKey(
 	ctx context.Context, by Principal, scope record.Scope, id string, match record.Match, edit KeyEdit,
 ) (record.Entity[catalog.APIKey], error) {
-	return record.Change(ctx, t.store, scope, id, match, func(k *catalog.APIKey, _ *record.Tx) error {
+	return record.Change(ctx, t.store, scope, id, match, func(k *catalog.APIKey, tx *record.Tx) error {
 		if err := by.MayManage("the key", Level(k.Level)); err != nil {
 			return err
 		}
+		now := t.host.Now()
+		ended := expired(*k, now)
 		set(&k.Name, edit.Name)
 		set(&k.ExpiresAt, edit.ExpiresAt)
-		k.ExpiresAt, k.UpdatedAt = k.ExpiresAt.UTC(), t.host.Now()
-		return cmp.Or(checkName(k.Name), edit.Budget.apply(&k.Budget))
+		k.ExpiresAt, k.UpdatedAt = k.ExpiresAt.UTC(), now
+		if err := cmp.Or(checkName(k.Name), edit.Budget.apply(&k.Budget)); err != nil || !ended || expired(*k, now) {
+			return err
+		}
+		user, err := record.Resource[catalog.User](ctx, t.store, record.Of(k.Organization), k.UserID)
+		if err != nil {
+			return err
+		}
+		return t.countKey(ctx, tx, user, 1) // it is good again
 	})
 }
 
@@ -195,16 +202,12 @@ func (t *Tenants) RevokeKey(ctx context.Context, by Principal, scope record.Scop
 			return err
 		}
 		tx.DeleteUse(e.Value)
-		if Level(e.Value.Level) == LevelOperator {
-			user, err := record.Resource[catalog.User](ctx, t.store, record.Of(e.Value.Organization), e.Value.UserID)
-			if err == nil {
-				err = t.holds(ctx, tx, user, -1)
-			} else if isGone(err) {
-				err = nil
-			}
-			if err != nil {
-				return err
-			}
+		user, err := record.Resource[catalog.User](ctx, t.store, record.Of(e.Value.Organization), e.Value.UserID)
+		if err == nil {
+			err = t.holds(ctx, tx, user, Level(e.Value.Level), -1)
+		}
+		if err != nil && !isGone(err) {
+			return err
 		}
 		pointer, err := record.Resource[catalog.KeyPointer](ctx, t.store, record.System(), e.Value.Public)
 		if err == nil {

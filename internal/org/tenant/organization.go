@@ -34,6 +34,9 @@ type LimitsEdit struct {
 	Cap       *int
 	RateLimit *int
 	RateBurst *int
+
+	OrganizationRate  *int
+	OrganizationBurst *int
 }
 
 // limit is one of an organization's limits with its ceiling: where both are stored, and the edit of each.
@@ -46,13 +49,17 @@ type limit struct {
 }
 
 func (t *Tenants) limits(e OrganizationEdit, o *catalog.Organization) []limit {
-	c, d := &o.Ceilings, t.defaults
+	c, d, most := &o.Ceilings, t.defaults, t.Ceilings(*o)
 	return []limit{
 		{"caps.user", &o.UserCap, e.UserCap, &c.UserCap, e.Ceilings.UserCap, 1_000_000, d.UserCap},
 		{"caps.organization", &o.Cap, e.Cap, &c.Cap, e.Ceilings.Cap, 1_000_000, d.OrganizationCap},
 		{"rate_limit.requests_per_minute", &o.RateLimit, e.RateLimit, &c.RateLimit, e.Ceilings.RateLimit, 10_000_000,
 			d.RateLimit},
 		{"rate_limit.burst", &o.RateBurst, e.RateBurst, &c.RateBurst, e.Ceilings.RateBurst, 10_000_000, d.RateBurst},
+		{"organization_rate_limit.requests_per_minute", &o.OrganizationRate, e.OrganizationRate, &c.OrganizationRate,
+			e.Ceilings.OrganizationRate, 100_000_000, most.OrganizationRate},
+		{"organization_rate_limit.burst", &o.OrganizationBurst, e.OrganizationBurst, &c.OrganizationBurst,
+			e.Ceilings.OrganizationBurst, 100_000_000, most.OrganizationBurst},
 	}
 }
 

@@ -65,14 +65,17 @@ func (t *Tenants) countKeys(ctx context.Context, u *catalog.User) error {
 	return nil
 }
 
-// holds adds more (1 or -1) to a user's count of operator keys; the write is part of the commit that creates or deletes
-// the key.
-func (t *Tenants) holds(ctx context.Context, tx *record.Tx, user record.Entity[catalog.User], more int) error {
-	if err := t.countKeys(ctx, &user.Value); err != nil {
-		return err
+// holds adds more (1 or -1) to a user's counts of keys, and of operator keys for a key of that level. The write is part
+// of the commit that creates or deletes the key.
+func (t *Tenants) holds(
+	ctx context.Context, tx *record.Tx, user record.Entity[catalog.User], level Level, more int,
+) error {
+	if level == LevelOperator {
+		if err := t.countKeys(ctx, &user.Value); err != nil {
+			return err
+		}
+		n := max(0, *user.Value.OperatorKeys+more)
+		user.Value.OperatorKeys = &n
 	}
-	n := max(0, *user.Value.OperatorKeys+more)
-	user.Value.OperatorKeys = &n
-	record.PutResource(tx, user)
-	return nil
+	return t.countKey(ctx, tx, user, more)
 }

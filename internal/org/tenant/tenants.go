@@ -21,7 +21,10 @@ type Defaults struct {
 	OrganizationCap int
 	RateLimit       int // requests per minute and key
 	RateBurst       int
-	ActiveLimit     time.Duration // active time of a run
+	// OrganizationRate and OrganizationBurst hold for all keys of an organization together. 0: ten times those of a key.
+	OrganizationRate, OrganizationBurst int
+	UserKeys, OrganizationKeys          int           // API keys that are good; 0: any number
+	ActiveLimit                         time.Duration // active time of a run
 	// CheckModel returns why an agent may not name a model (a problem of kind Invalid), nil when it may; skip leaves
 	// out the call to the provider. A nil CheckModel allows all models.
 	CheckModel func(ctx context.Context, provider, name string, skip bool) error
@@ -42,7 +45,7 @@ type Tenants struct {
 	changes changes // of rights, in this process
 
 	usedMu sync.Mutex
-	used   *simplelru.LRU[string, time.Time] // when a key's use was last written
+	used   *simplelru.LRU[string, time.Time] // when a key's use was last written, or keys were counted
 }
 
 // New makes the use case. known is the same store as s, or a cached one: keys with their owners, caps, and the agents
@@ -207,16 +210,21 @@ const useEvery = time.Minute
 const keysInUse = 10_000
 
 func (t *Tenants) noteUse(ctx context.Context, k catalog.APIKey, now time.Time) {
-	t.usedMu.Lock()
-	last, noted := t.used.Get(k.ID)
-	due := !noted || now.Sub(last) >= useEvery
-	if due {
-		t.used.Add(k.ID, now)
-	}
-	t.usedMu.Unlock()
-	if due {
+	if t.isDue(k.ID, now) {
 		t.store.NoteUse(ctx, k, now)
 	}
+}
+
+// isDue says whether what is done by a name at most each useEvery is to be done now.
+func (t *Tenants) isDue(name string, now time.Time) bool {
+	t.usedMu.Lock()
+	defer t.usedMu.Unlock()
+	last, noted := t.used.Get(name)
+	due := !noted || now.Sub(last) >= useEvery
+	if due {
+		t.used.Add(name, now)
+	}
+	return due
 }
 
 // Organization reads an organization, which may be some seconds old; for record.Nobody it returns an empty one. It
@@ -273,6 +281,21 @@ func (t *Tenants) RateOf(p Principal) (perMinute, burst int) {
 	return t.Rate(p.account.Home)
 }
 
+// tenfold is how many keys at their limit an organization has room for where it has no rate of its own.
+const tenfold = 10
+
+// OrganizationRate is the rate limit of all of an organization's keys together.
+func (t *Tenants) OrganizationRate(o catalog.Organization) (perMinute, burst int) {
+	perMinute, burst = t.Rate(o)
+	return under(o.Ceilings.OrganizationRate, o.OrganizationRate, t.defaults.OrganizationRate, tenfold*perMinute),
+		under(o.Ceilings.OrganizationBurst, o.OrganizationBurst, t.defaults.OrganizationBurst, tenfold*burst)
+}
+
+// OrganizationRateOf is the rate limit of the organization of a principal's key.
+func (t *Tenants) OrganizationRateOf(p Principal) (perMinute, burst int) {
+	return t.OrganizationRate(p.Account().Home)
+}
+
 // Ceilings are the limits up to which an organization's admins may go: what an operator has set, else the deployment's
 // settings.
 func (t *Tenants) Ceilings(o catalog.Organization) catalog.Limits {
@@ -280,6 +303,8 @@ func (t *Tenants) Ceilings(o catalog.Organization) catalog.Limits {
 	return catalog.Limits{
 		UserCap: firstSet(c.UserCap, d.UserCap), Cap: firstSet(c.Cap, d.OrganizationCap),
 		RateLimit: firstSet(c.RateLimit, d.RateLimit), RateBurst: firstSet(c.RateBurst, d.RateBurst),
+		OrganizationRate:  firstSet(c.OrganizationRate, d.OrganizationRate, tenfold*firstSet(c.RateLimit, d.RateLimit)),
+		OrganizationBurst: firstSet(c.OrganizationBurst, d.OrganizationBurst, tenfold*firstSet(c.RateBurst, d.RateBurst)),
 	}
 }
 

@@ -1,0 +1,135 @@
+package tenant_test
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"agentplatform/internal/org/catalog"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+)
+
+// few is a world in which a user may have 3 keys and an organization 5, and users of it.
+func few(t *testing.T, users ...string) (w *world, ids []string) {
+	w = newWorld(t)
+	w.Tenants = w.with(tenant.Defaults{UserKeys: 3, OrganizationKeys: 5, RateLimit: 100, RateBurst: 10}, plain{})
+	for _, email := range users {
+		u, err := w.CreateUser(t.Context(), tenant.Platform(), w.name, tenant.UserEdit{Email: &email})
+		require.NoError(t, err)
+		ids = append(ids, u.Value.ID)
+	}
+	return w, ids
+}
+
+// newKey creates a key that ends after some time; 0: never.
+func (w *world) newKey(user string, after time.Duration) (record.Entity[catalog.APIKey], error) {
+	k := tenant.NewKey{Name: "k", UserID: user, Level: tenant.LevelRun}
+	if after > 0 {
+		k.ExpiresAt = w.clock.Now().Add(after)
+	}
+	e, _, err := w.CreateKey(w.Context(), tenant.Platform(), w.home, k)
+	return e, err
+}
+
+// refusedFor asserts that a scope has as many keys as it may have.
+func refusedFor(t *testing.T, err error, scope string, most int64) {
+	t.Helper()
+	p, is := problem.As(err)
+	require.True(t, is, "%v", err)
+	assert.Equal(t, "share_exceeded", p.Code)
+	assert.Equal(t, map[string]any{"limit": "api_keys", "scope": scope, "max": most, "used": most}, p.Extras)
+	assert.NotZero(t, p.RetryAfter)
+}
+
+func TestKeysOfAUserAndOfAnOrganizationAreLimited(t *testing.T) {
+	w, ids := few(t, "a@example.com", "b@example.com")
+	var first record.Entity[catalog.APIKey]
+	for range 3 {
+		e, err := w.newKey(ids[0], 0)
+		require.NoError(t, err)
+		first = e
+	}
+	_, err := w.newKey(ids[0], 0)
+	refusedFor(t, err, "user", 3)
+	_, _, err = w.RotateKey(t.Context(), tenant.Platform(), w.home, first.Value.ID, time.Hour)
+	require.NoError(t, err, "a rotation makes no further key")
+	for range 2 {
+		_, err = w.newKey(ids[1], 0)
+		require.NoError(t, err)
+	}
+	_, err = w.newKey(ids[1], 0)
+	refusedFor(t, err, "organization", 5)
+	require.NoError(t, w.RevokeKey(t.Context(), tenant.Platform(), w.home, first.Value.ID))
+	_, err = w.newKey(ids[1], 0)
+	require.NoError(t, err, "a revoked key makes room at once")
+	_, err = w.newKey(ids[0], 0)
+	refusedFor(t, err, "organization", 5)
+}
+
+// Keys that are created at the same moment pass no limit, and as many are created as may be.
+func TestKeysCreatedAtOncePassNoLimit(t *testing.T) {
+	w, ids := few(t, "a@example.com", "b@example.com")
+	var made atomic.Int64
+	var all sync.WaitGroup
+	for n := range 12 {
+		all.Go(func() {
+			if _, err := w.newKey(ids[n%2], 0); err == nil {
+				made.Add(1)
+			} else {
+				assert.True(t, problem.Is(err, "share_exceeded"), "%v", err)
+			}
+		})
+	}
+	all.Wait()
+	assert.EqualValues(t, 5, made.Load())
+}
+
+// A key that has expired makes room, and takes it again when its end is moved.
+func TestExpiredKeysDoNotCount(t *testing.T) {
+	w, ids := few(t, "a@example.com")
+	var ended record.Entity[catalog.APIKey]
+	for range 3 {
+		e, err := w.newKey(ids[0], time.Hour)
+		require.NoError(t, err)
+		ended = e
+	}
+	_, err := w.newKey(ids[0], 0)
+	refusedFor(t, err, "user", 3)
+	w.clock.later = 2 * time.Hour
+	for range 3 {
+		_, err = w.newKey(ids[0], 0)
+		require.NoError(t, err)
+	}
+	never := time.Time{}
+	_, err = w.EditKey(t.Context(), tenant.Platform(), w.home, ended.Value.ID, 0, tenant.KeyEdit{ExpiresAt: &never})
+	refusedFor(t, err, "user", 3)
+	_, err = w.EditKey(t.Context(), tenant.Platform(), w.home, ended.Value.ID, 0, tenant.KeyEdit{Name: to("renamed")})
+	require.NoError(t, err)
+}
+
+// Keys of earlier versions were not counted: all of them stay good, and are counted with the next one.
+func TestKeysThatWereNeverCountedStayGood(t *testing.T) {
+	w, ids := few(t, "a@example.com")
+	limited := w.Tenants
+	w.Tenants = w.with(tenant.Defaults{RateLimit: 100, RateBurst: 10}, plain{})
+	var texts []string
+	for range 6 {
+		_, text := w.key(ids[0], tenant.LevelRun)
+		texts = append(texts, text)
+	}
+	w.Tenants = limited
+	for _, text := range texts {
+		_, err := w.Authenticate(t.Context(), text)
+		require.NoError(t, err)
+	}
+	_, err := w.newKey(ids[0], 0)
+	p, is := problem.As(err)
+	require.True(t, is, "%v", err)
+	assert.EqualValues(t, 6, p.Extras["used"])
+}
