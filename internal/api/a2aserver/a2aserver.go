@@ -313,7 +313,7 @@ func (c *call) send(ctx context.Context, in sendParams) (Reply, error) {
 	if config := in.Configuration; config.ReturnImmediately || config.Blocking != nil && !*config.Blocking {
 		window = 0
 	}
-	e, err := c.UntilEnd(ctx, c.who, run, window)
+	e, err := c.UntilEnd(ctx, c.who, c.agent.ID, run, window)
 	if err != nil {
 		return Reply{}, err
 	}

@@ -118,6 +118,15 @@ func newWorld(t *testing.T) *world {
 	sealer, err := keyseal.New(make([]byte, seal.KeySize))
 	require.NoError(t, err)
 	w.Server = &a2aserver.Server{Sealer: sealer, Bridge: bridge.Bridge{
+		WhileAllowed: func(
+			ctx context.Context, p tenant.Principal, agent string, wait func(context.Context) error,
+		) error {
+			if err := wait(ctx); err != nil {
+				return err
+			}
+			_, err := w.tenants.Still(ctx, p, agent)
+			return err
+		},
 		Intake: &intake.Intake{
 			Executor: &transition.Executor{
 				Store: store, Host: h, Log: log, Caps: tenants.Caps, StartDeadline: time.Hour,

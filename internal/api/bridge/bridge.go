@@ -35,6 +35,9 @@ type Bridge struct {
 	Log    *slog.Logger
 	Window time.Duration // how long a request waits for its run; 0: none waits
 	URL    string        // the address of the API: the part before /files/
+	// WhileAllowed calls wait with a context that ends with the principal's right, or that to the agent if one is named,
+	// or when the server stops. Its error is wait's, unless the right has ended; none where the server stops.
+	WhileAllowed func(ctx context.Context, p tenant.Principal, agent string, wait func(context.Context) error) error
 }
 
 // Agent reads an agent that a request names. It returns a problem of kind NotFound or Forbidden.
@@ -116,14 +119,19 @@ func (b *Bridge) FileOf(address string) (id string, ours bool) {
 	return id, ours && host.ValidID(id)
 }
 
-// UntilEnd returns a run when it has ended or waits for a human, or after the window. The principal must still reach
-// its agent then.
+// UntilEnd returns a run of an agent when it has ended or waits for a human, or after the window. It ends with the
+// principal's right to reach the agent.
 func (b *Bridge) UntilEnd(
-	ctx context.Context, p tenant.Principal, run string, window time.Duration,
-) (record.RunEntity, error) {
-	e, err := b.Hub.UntilEnd(ctx, b.Store, p.Scope(), run, 0, window)
-	if err == nil {
-		_, err = b.Intake.Tenants.Still(ctx, p, e.Value.Agent)
+	ctx context.Context, p tenant.Principal, agent, run string, window time.Duration,
+) (e record.RunEntity, err error) {
+	done := false
+	err = b.WhileAllowed(ctx, p, agent, func(ctx context.Context) (err error) {
+		e, err = b.Hub.UntilEnd(ctx, b.Store, p.Scope(), run, 0, window)
+		done = err == nil
+		return err
+	})
+	if err == nil && !done { // the server stops
+		e, err = b.Store.LiveRun(ctx, p.Scope(), run)
 	}
 	return e, err
 }

@@ -27,7 +27,8 @@ func (s *Server) admitted(next http.Handler) http.Handler {
 		if err := s.admit(w, r, c); err != nil {
 			return err
 		}
-		next.ServeHTTP(w, r.WithContext(record.By(share.With(r.Context(), holderOf(c)), record.Author{
+		ctx := share.With(r.Context(), holderOf(c.Principal))
+		next.ServeHTTP(w, r.WithContext(record.By(ctx, record.Author{
 			Organization: c.Principal.Organization, UserID: c.Principal.User, APIKeyID: c.Principal.Key,
 			Operation: cmp.Or(s.names[c.pattern], c.pattern), AsOperator: c.Principal.Acting,
 		})))
@@ -41,11 +42,15 @@ func (s *Server) admit(w http.ResponseWriter, r *http.Request, c *Call) error {
 	p, err := s.sender(r, c)
 	if err != nil {
 		address, _, _ := net.SplitHostPort(r.RemoteAddr)
-		return cmp.Or(s.count(w, r, &s.guests, p, address), err)
+		perMinute, burst := s.Tenants.RateOf(p)
+		limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
+		return cmp.Or(s.count(w, r, &s.guests, "address", address, limit), err)
 	}
 	c.Principal = p
-	s.strangers.known(r.Context())
-	err = s.count(w, r, &s.keys, p, p.Key)
+	if err := s.connections.known(w, r, holderOf(p)); err != nil {
+		return err
+	}
+	err = s.CountAgain(w, r, c)
 	if named := r.Header.Values(organizationHeader); err == nil && len(named) > 0 {
 		c.Principal, err = s.Tenants.ActIn(r.Context(), p, strings.Join(named, ","))
 	}
@@ -77,18 +82,29 @@ func (s *Server) UploadURL(ctx context.Context, p tenant.Principal, file string)
 		uploadToken + "=" + token, err
 }
 
-// CountAgain counts one more request against the limit of the key of a request that has several in one.
+// CountAgain counts one more request against the limits of the key and of its organization, for a request that has
+// several in one.
 func (s *Server) CountAgain(w http.ResponseWriter, r *http.Request, c *Call) error {
-	return s.count(w, r, &s.keys, c.Principal, c.Principal.Key)
+	p := c.Principal
+	perMinute, burst := s.Tenants.RateOf(p)
+	err := s.count(w, r, &s.keys, share.Key, p.Key, ratelimit.Limit{PerMinute: perMinute, Burst: burst})
+	if err != nil { // what a key may not send does not use up what the others of its organization may
+		return err
+	}
+	perMinute, burst = s.Tenants.OrganizationRateOf(p)
+	limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
+	of := "organization/" + holderOf(p).Organization
+	if state := s.organizations.Take(r.Context(), of, limit, s.Host.Elapsed()); !state.Allowed {
+		return limited(w, share.Organization, limit, state)
+	}
+	return nil
 }
 
-// count counts a request against the limit of a principal, by a name.
+// count counts a request against the limit of a scope that has a name.
 func (s *Server) count(
-	w http.ResponseWriter, r *http.Request, by *ratelimit.Limiter, p tenant.Principal, name string,
+	w http.ResponseWriter, r *http.Request, by *ratelimit.Limiter, scope share.Scope, name string, limit ratelimit.Limit,
 ) error {
-	perMinute, burst := s.Tenants.RateOf(p)
-	limit := ratelimit.Limit{PerMinute: perMinute, Burst: burst}
-	return limited(w, limit, by.Take(r.Context(), name, limit, s.Host.Elapsed()))
+	return limited(w, scope, limit, by.Take(r.Context(), name, limit, s.Host.Elapsed()))
 }
 
 // organizationHeader names the organization that an operator acts in.
@@ -103,7 +119,7 @@ func bearer(r *http.Request) string {
 }
 
 // limited tells the client how far its limit is used, and is the error of a request that is over it.
-func limited(w http.ResponseWriter, l ratelimit.Limit, state ratelimit.State) error {
+func limited(w http.ResponseWriter, scope share.Scope, l ratelimit.Limit, state ratelimit.State) error {
 	h := w.Header()
 	h.Set("Ratelimit-Limit", strconv.Itoa(l.PerMinute))
 	h.Set("Ratelimit-Remaining", strconv.Itoa(state.Remaining))
@@ -111,9 +127,8 @@ func limited(w http.ResponseWriter, l ratelimit.Limit, state ratelimit.State) er
 	if state.Allowed {
 		return nil
 	}
-	p := problem.New(
-		problem.Limited, "rate_limited", "more than %d requests a minute (and %d at once)", l.PerMinute, l.Burst,
-	)
+	p := problem.New(problem.Limited, "rate_limited", "more than %d requests a minute (and %d at once) of this %s",
+		l.PerMinute, l.Burst, strings.ReplaceAll(string(scope), "_", " ")).With("scope", scope)
 	p.RetryAfter = state.RetryAfter
 	return p
 }

@@ -30,7 +30,7 @@ func (s *Server) Hold(w http.ResponseWriter, r *http.Request, c *Call) ([]byte, 
 	}
 	coming := &coming{
 		Reader: http.MaxBytesReader(w, r.Body, limit), pace: c.body, small: s.smallBodies, large: s.bodies,
-		first: s.smallBodies.Part(holderOf(c)), rest: s.bodies.Part(holderOf(c)),
+		first: s.smallBodies.Part(holderOf(c.Principal)), rest: s.bodies.Part(holderOf(c.Principal)),
 	}
 	c.release = sync.OnceFunc(coming.give)
 	body, err := io.ReadAll(coming)
@@ -76,10 +76,10 @@ func (b *coming) Read(p []byte) (int, error) {
 	first := max(0, min(b.last, smallBody-b.came))
 	b.came += b.last
 	if full := b.first.Take(first); full != nil {
-		return 0, exceeded(smallRequestBodies, full)
+		return 0, exceeded(smallRequestBodies, bytesHeld, full)
 	}
 	if full := b.rest.Take(b.last - first); full != nil {
-		return 0, exceeded(requestBodies, full)
+		return 0, exceeded(requestBodies, bytesHeld, full)
 	}
 	return n, err
 }

@@ -26,7 +26,8 @@ type Call struct {
 	body        *steady     // nil: there is none
 	release     func()      // gives back what its body takes of what all may; see [Server.Hold]
 	slot        *share.Part // its stream slot; nil: it has none
-	sharedSlot  *int        // its number among the key's slots, where processes share them
+	giveWait    func()      // gives back the slot of its wait, if it has one
+	sharedSlot  *int        // its number among the organization's slots, where processes share them
 	streaming   bool        // its answer is a stream, of which a stop shortens the write deadlines
 	broken      bool        // its handler panicked after the answer had begun
 }
@@ -55,6 +56,7 @@ func (s *Server) identified(next http.Handler) http.Handler {
 			id: s.Host.NewID(), pattern: s.pattern(r), waits: waits, ifNoneMatch: r.Header.Values("If-None-Match"),
 			keys:   r.Header.Values(IdempotencyKey),
 			spoken: strings.HasPrefix(r.URL.Path, spokenPaths), release: func() {},
+			giveWait: func() {},
 		}
 		w.Header().Set("X-Request-Id", c.id)
 		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, callKey{}, c)))

@@ -135,7 +135,7 @@ type errorBody struct {
 	Matched          int             `json:"matched,omitempty" doc:"for count_mismatch"`
 	Limit            json.RawMessage `json:"limit,omitempty" shape:"int64|string" doc:"for caps, the cap; for share_exceeded and paused_runs_limit, the name of what is used up"`
 	Active           int             `json:"active,omitempty" doc:"for caps: may exceed the limit by resumed runs"`
-	Scope            string          `json:"scope,omitempty" enum:"organization,user" doc:"for share_exceeded and paused_runs_limit: whose limit it is"`
+	Scope            string          `json:"scope,omitempty" enum:"organization,user,api_key,address" doc:"for share_exceeded, rate_limited and paused_runs_limit: whose limit it is"`
 	Max              int64           `json:"max,omitempty" doc:"for share_exceeded and paused_runs_limit: what the scope may have at once"`
 	Used             int64           `json:"used,omitempty" doc:"for share_exceeded and paused_runs_limit: what it has, or a part that reaches the limit"`
 	Budget           *heldBudget     `json:"budget,omitempty" doc:"for budget_exhausted"`

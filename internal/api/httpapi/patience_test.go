@@ -175,7 +175,9 @@ func limited(t *testing.T, e httpapitest.API) *httptest.Server {
 }
 
 func TestStreamsAreLimited(t *testing.T) {
-	e := httpapitest.New(t, func(c *service.Config) { c.KeyStreams, c.Streams = 2, 3 })
+	e := httpapitest.New(t, func(c *service.Config) {
+		c.Streams, c.Shares = 3, httpapi.Shares{Organization: 3, User: 3, Key: 2}
+	})
 	s := limited(t, e)
 	kind, form := e.Form("message", "x", "wait", "false")
 	r := httptest.NewRequest(http.MethodPost, httpapi.Base+"/chat", strings.NewReader(string(form)))
@@ -221,7 +223,9 @@ func TestStreamsAreLimited(t *testing.T) {
 
 // A key that has all streams of the process is not refused for its own limit.
 func TestTheLimitOfTheProcessIsNotThatOfAKey(t *testing.T) {
-	e := httpapitest.New(t, func(c *service.Config) { c.KeyStreams, c.Streams = 5, 1 })
+	e := httpapitest.New(t, func(c *service.Config) {
+		c.Streams, c.Shares = 1, httpapi.Shares{Organization: 5, User: 5, Key: 5}
+	})
 	s := limited(t, e)
 	run := e.Chat("message", "x", "wait", "false").Header().Get("X-Agent-Run-Id")
 	for _, want := range []int{http.StatusOK, http.StatusServiceUnavailable} {

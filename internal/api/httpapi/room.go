@@ -1,12 +1,11 @@
 package httpapi
 
 import (
-	"cmp"
 	"errors"
-	"math"
 	"strings"
 	"time"
 
+	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/share"
 )
@@ -25,11 +24,6 @@ var (
 	limitsOfAnswers = share.Limits{All: 160 << 20, Reserve: 32 << 20, Organization: 32 << 20, User: 24 << 20}
 )
 
-// countOf divides so many of something, of which each holder has so many; 0: no limit.
-func countOf(all, each int) *share.Pool {
-	return share.New(share.Limits{All: cmp.Or(int64(all), math.MaxInt64), Organization: int64(each)})
-}
-
 // largestAnswer is how much one answer may have beyond smallBody.
 const largestAnswer = 48 << 20
 
@@ -38,16 +32,25 @@ const (
 	requestBodies      = "request_bodies"
 	smallRequestBodies = "small_request_bodies"
 	largeResponses     = "large_responses"
+
+	bytesHeld = "bytes"
 )
 
-// holderOf is who holds what a request takes.
-func holderOf(c *Call) share.Holder {
-	return share.Holder{Organization: c.Principal.Organization, User: c.Principal.User}
+// operators are who holds what operators take: they count apart from organizations, so nobody locks them out.
+const operators = "operators"
+
+// holderOf is who holds what a request of a principal takes.
+func holderOf(p tenant.Principal) share.Holder {
+	h := share.Holder{Organization: p.Organization, User: p.User, Key: p.Key}
+	if p.Acting || p.Level.Covers(tenant.LevelOperator) {
+		h.Organization = operators
+	}
+	return h
 }
 
 // exceeded is the answer to a request for which a limit of something that all divide leaves no room. what names it in
-// the answer.
-func exceeded(what string, err error) error {
+// the answer; unit is empty for what is counted.
+func exceeded(what, unit string, err error) error {
 	var r *share.Refusal
 	if !errors.As(err, &r) {
 		return err
@@ -55,9 +58,11 @@ func exceeded(what string, err error) error {
 	shown := strings.ReplaceAll(what, "_", " ")
 	p := problem.New(problem.Unavailable, "unavailable", "too many %s are under way at once; try again", shown)
 	if r.Scope != share.Process {
-		p = problem.Exceeded(what, string(r.Scope), r.Max, r.Used, "bytes")
+		p = problem.Exceeded(what, string(r.Scope), r.Max, r.Used, unit)
 	}
-	p.RetryAfter = time.Second
+	if p.RetryAfter = time.Second; unit == "" { // what is counted is held for longer
+		p.RetryAfter = 5 * time.Second
+	}
 	return p
 }
 
@@ -67,13 +72,13 @@ func (s *Server) roomFor(c *Call, n int) (give func(), err error) {
 	if n <= smallBody || c.Principal.Key == "" {
 		return func() {}, nil
 	}
-	part := s.answers.Part(holderOf(c))
+	part := s.answers.Part(holderOf(c.Principal))
 	size := int64(n - smallBody)
 	if size <= largestAnswer { // one that is larger than a user's limit is all that the user may have
 		size = min(size, limitsOfAnswers.User)
 	}
 	if full := part.Take(size); full != nil {
-		return nil, exceeded(largeResponses, full)
+		return nil, exceeded(largeResponses, bytesHeld, full)
 	}
 	return part.Give, nil
 }

@@ -37,16 +37,20 @@ type Config struct {
 	// for the sweeper. It may be nil.
 	Wakeup func(ctx context.Context, kind events.NudgeKind, id, organization string)
 
-	MaxBody    int64
-	Stall      time.Duration     // how long a client may neither send nor take anything; 0: half a minute
-	Streams    int               // open at once; 0: no limit, as below
-	KeyStreams int               // of one key
-	Shared     *ratelimit.Shared // what processes tell each other of keys; nil: there are no others
-	KeyChats   int               // streams of one key, of all processes; 0: no limit, or none that is shared
-	Strangers  int               // connections of one address that have shown no key
-	MaxStream  time.Duration     // after this a bounded stream ends; 0: never
-	PublicURL  string
+	MaxBody     int64
+	Stall       time.Duration     // how long a client may neither send nor take anything; 0: half a minute
+	Streams     int               // open at once, and waits; 0: no limit, as below
+	Shares      Shares            // of these
+	Shared      *ratelimit.Shared // what processes tell each other of keys; nil: there are no others
+	KeyChats    int               // streams of one organization, of all processes; 0: no limit, or none that is shared
+	Connections int               // that have shown a key, and that have shown none
+	Strangers   int               // connections of one address that have shown no key
+	MaxStream   time.Duration     // after this a bounded stream ends; 0: never
+	PublicURL   string
 }
+
+// Shares say what an organization, a user and a key have of streams, and of waits; 0: the usual part.
+type Shares struct{ Organization, User, Key int }
 
 // Server answers requests by the operations that were added to it.
 type Server struct {
@@ -59,14 +63,15 @@ type Server struct {
 	document func() *huma.OpenAPI
 	metrics  *metrics
 
-	open      map[string]bool   // paths of the API that answer without a key
-	names     map[string]string // of operations, by pattern
-	keys      ratelimit.Limiter // of requests
-	guests    ratelimit.Limiter // the same by the addresses of clients without a good key
-	strangers strangers
+	open          map[string]bool   // paths of the API that answer without a key
+	names         map[string]string // of operations, by pattern
+	keys          ratelimit.Limiter // of requests
+	guests        ratelimit.Limiter // the same by the addresses of clients without a good key
+	organizations ratelimit.Limiter // of requests, too
+	connections   connections
 
 	bodies, smallBodies, answers *share.Pool // bytes; see room.go
-	slots                        *share.Pool // of streams; each key counts as an organization
+	slots, waitSlots             *share.Pool // of streams, and of requests that wait
 
 	stopping context.Context
 	stop     context.CancelFunc
@@ -80,9 +85,13 @@ func New(c Config, routes func(*Server)) *Server {
 	s := &Server{
 		Config: c, mux: http.NewServeMux(), metrics: newMetrics(c.Metrics),
 		open: map[string]bool{Base + "/openapi.json": true, Base + "/openapi.yaml": true},
-		keys: ratelimit.Limiter{Shared: c.Shared}, strangers: strangers{pool: countOf(0, c.Strangers)},
-		slots:  countOf(c.Streams, c.KeyStreams),
-		bodies: share.New(limitsOfBodies), smallBodies: share.New(limitsOfSmallBodies),
+		keys: ratelimit.Limiter{Shared: c.Shared}, organizations: ratelimit.Limiter{Shared: c.Shared},
+		connections: connections{
+			anonymous: byNumber(c.Connections, c.Strangers, 0, 0), keyed: byNumber(c.Connections, 0, 0, 0),
+		},
+		slots:     byNumber(c.Streams, c.Shares.Organization, c.Shares.User, c.Shares.Key),
+		waitSlots: byNumber(c.Streams, c.Shares.Organization, c.Shares.User, c.Shares.Key),
+		bodies:    share.New(limitsOfBodies), smallBodies: share.New(limitsOfSmallBodies),
 		answers: share.New(limitsOfAnswers),
 	}
 	s.stopping, s.stop = context.WithCancel(context.Background())

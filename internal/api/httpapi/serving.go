@@ -20,48 +20,76 @@ func (s *Server) HTTP() *http.Server {
 	return &http.Server{
 		Handler: s, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: IdleTimeout, MaxHeaderBytes: 64 << 10,
 		ErrorLog:    slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
-		ConnContext: s.strangers.enter, ConnState: s.strangers.seen,
+		ConnContext: s.connections.enter, ConnState: s.connections.seen,
 	}
 }
 
-// strangers counts the connections of each address that have shown no good key yet. An address has so many; what it
-// opens beyond is closed. The others are bounded by what their keys may.
-type strangers struct {
-	pool *share.Pool
-	of   sync.Map // the parts of the pool, by net.Conn
+// connections counts connections: those that have shown no good key yet by their address, the others by who sent their
+// last request. A connection without a key beyond the share of its address is closed.
+type connections struct {
+	anonymous, keyed *share.Pool
+	of               sync.Map // *sharedConnection, by net.Conn
 }
 
-type strangerKey struct{}
+// sharedConnection is whose share an open connection has. Requests of one connection may come at the same time, and behind a
+// proxy from many.
+type sharedConnection struct {
+	mu     sync.Mutex
+	part   *share.Part // nil: it is closed
+	holder share.Holder
+}
 
-func (s *strangers) enter(ctx context.Context, c net.Conn) context.Context {
+type connectionKey struct{}
+
+func (s *connections) enter(ctx context.Context, c net.Conn) context.Context {
 	address, _, err := net.SplitHostPort(c.RemoteAddr().String())
 	if err != nil {
 		return ctx
 	}
-	part := s.pool.Part(share.Holder{Organization: address})
-	if part.Take(1) != nil {
+	holder := share.Holder{Organization: address}
+	held := &sharedConnection{part: s.anonymous.Part(holder)}
+	if held.part.Take(1) != nil {
 		_ = c.Close()
 		return ctx
 	}
-	s.of.Store(c, part)
-	return context.WithValue(ctx, strangerKey{}, c)
+	s.of.Store(c, held)
+	return context.WithValue(ctx, connectionKey{}, held)
 }
 
-func (s *strangers) seen(c net.Conn, state http.ConnState) {
-	if state == http.StateClosed || state == http.StateHijacked {
-		s.forget(c)
+func (s *connections) seen(c net.Conn, state http.ConnState) {
+	if state != http.StateClosed && state != http.StateHijacked {
+		return
+	}
+	if held, there := s.of.LoadAndDelete(c); there {
+		held.(*sharedConnection).close()
 	}
 }
 
-// known is called when the connection of a request has shown a good key.
-func (s *strangers) known(ctx context.Context) {
-	if c, ok := ctx.Value(strangerKey{}).(net.Conn); ok {
-		s.forget(c)
-	}
+func (h *sharedConnection) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.part.Give()
+	h.part = nil
 }
 
-func (s *strangers) forget(c net.Conn) {
-	if part, there := s.of.LoadAndDelete(c); there {
-		part.(*share.Part).Give()
+// known is called when the connection of a request has shown a good key. Its error is the answer where the share of its
+// holder is used up: then the connection is closed.
+func (s *connections) known(w http.ResponseWriter, r *http.Request, holder share.Holder) error {
+	held, is := r.Context().Value(connectionKey{}).(*sharedConnection)
+	if !is {
+		return nil
 	}
+	held.mu.Lock()
+	defer held.mu.Unlock()
+	if held.part == nil || held.holder == holder {
+		return nil
+	}
+	part := s.keyed.Part(holder)
+	if err := part.Take(1); err != nil {
+		w.Header().Set("Connection", "close")
+		return exceeded(connectionsShared, "", err)
+	}
+	held.part.Give()
+	held.part, held.holder = part, holder
+	return nil
 }

@@ -1,18 +1,42 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"math"
 	"net/http"
+	"sync"
 	"time"
 
-	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/share"
 )
 
+// What an answer calls what is divided by number.
+const (
+	streamsShared     = "streams"
+	waitsShared       = "waits"
+	connectionsShared = "connections"
+)
+
+// byNumber divides so many of something that is counted. Where nothing else is said, an organization has half, a user
+// two fifths and a key three tenths. Without a number for all, only the other limits hold.
+func byNumber(all, organization, user, key int) *share.Pool {
+	limits := share.Limits{
+		All: math.MaxInt64, Organization: int64(organization), User: int64(user), Key: int64(key),
+	}
+	if all > 0 {
+		n := int64(all)
+		limits.All, limits.Reserve = n, n/5
+		limits.Organization = cmp.Or(limits.Organization, max(1, n/2))
+		limits.User = cmp.Or(limits.User, max(1, n*2/5))
+		limits.Key = cmp.Or(limits.Key, max(1, n*3/10))
+	}
+	return share.New(limits)
+}
+
 // TakeSlot takes a stream slot for the call, which has it until the request has been answered. It is called before the
-// answer begins. Its error, of kind Limited or Unavailable, is the answer where no slot is free. A call takes one slot
-// at most.
+// answer begins. Its error, of kind Limited or Unavailable, is the answer where no slot is free. A call has one slot at
+// most, of a stream or of a wait.
 func (s *Server) TakeSlot(ctx context.Context, c *Call) error {
 	if c.slot != nil {
 		return nil
@@ -20,71 +44,93 @@ func (s *Server) TakeSlot(ctx context.Context, c *Call) error {
 	if err := s.takeShared(ctx, c); err != nil {
 		return err
 	}
-	slot := s.slots.Part(share.Holder{Organization: c.Principal.Key})
-	if refused, is := errors.AsType[*share.Refusal](slot.Take(1)); is {
-		if refused.Scope != share.Organization { // also where one key has all slots (scope user)
-			return full(problem.Unavailable, "unavailable", "too many streams are open; try again")
-		}
-		return full(problem.Limited, "rate_limited", "this key has %d streams open and may have no more", s.KeyStreams)
+	slot := s.slots.Part(holderOf(c.Principal))
+	if err := slot.Take(1); err != nil {
+		return exceeded(streamsShared, "", err)
 	}
 	c.slot = slot
+	c.giveWait()
 	return nil
 }
 
-// shortWait is how long an answer may wait for a run without a slot. Taking and releasing one are two writes.
+// shortWait is how long an answer may wait for a run without a slot that processes share. Taking and releasing one are
+// two writes.
 const shortWait = 3 * time.Second
 
-// slotted releases the stream slots of a request, and the room of its body, when it has been answered. A POST that
-// waits for a run for longer than shortWait takes a slot of its key: like a stream, it keeps a function busy. Where no
-// slot is free, the answer has the run's present state. Reads are not limited: they keep none of the functions that
-// answer messages.
+// slotted releases the slots of a request, and the room of its body, when it has been answered. A request that waits
+// has a slot, too: like a stream, it keeps a connection. Where no slot is free it does not wait, and the answer has the
+// present state.
 func (s *Server) slotted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c, ctx := callOf(r.Context()), r.Context()
 		defer func() { c.release(); s.releaseSlots(ctx, c) }()
-		if s.Shared != nil && s.KeyChats > 0 && r.Method == http.MethodPost {
-			c.waits.Limit(shortWait, func() bool {
-				return c.Principal.Key == "" || s.takeShared(ctx, c) == nil
-			})
-		}
+		c.waits.Limit(s.mayWait(ctx, c, r.Method == http.MethodPost))
 		next.ServeHTTP(w, r)
 	})
 }
 
-// takeShared takes one of the slots that a key has in all processes together. Where the table cannot be read, the
-// stream is let in: its next read is of the same table.
+// mayWait says for how much longer a request may wait that has waited for some time. Where processes share slots, a
+// POST that waits for longer than shortWait takes one of them: it keeps a function busy. Reads keep none of the
+// functions that answer messages.
+func (s *Server) mayWait(ctx context.Context, c *Call, posted bool) func(lasted time.Duration) time.Duration {
+	here := sync.OnceValue(func() bool { return s.takeWait(c) })
+	shared := sync.OnceValue(func() bool { return s.takeShared(ctx, c) == nil })
+	return func(lasted time.Duration) time.Duration {
+		switch {
+		case c.slot != nil || c.Principal.Key == "": // a stream has its slots
+			return math.MaxInt64
+		case !here():
+			return 0
+		case !posted || s.Shared == nil || s.KeyChats == 0:
+			return math.MaxInt64
+		case lasted < shortWait:
+			return shortWait - lasted
+		case shared():
+			return math.MaxInt64
+		}
+		return 0
+	}
+}
+
+// takeWait takes the slot of a wait. Waits of one request, as those of a batch, have one.
+func (s *Server) takeWait(c *Call) bool {
+	part := s.waitSlots.Part(holderOf(c.Principal))
+	if part.Take(1) != nil {
+		return false
+	}
+	c.giveWait = part.Give
+	return true
+}
+
+// takeShared takes one of the slots that an organization has in all processes together. Where the table cannot be read,
+// the stream is let in: its next read is of the same table.
 func (s *Server) takeShared(ctx context.Context, c *Call) error {
 	if s.Shared == nil || s.KeyChats == 0 || c.sharedSlot != nil {
 		return nil
 	}
 	until := s.Host.Now().Add(s.MaxStream + time.Minute)
-	slot, taken, err := s.Shared.Enter(ctx, c.Principal.Key, s.KeyChats, until)
+	slot, taken, err := s.Shared.Enter(ctx, holderOf(c.Principal).Organization, s.KeyChats, until)
 	switch {
 	case err != nil:
-		s.Log.Warn("streams of a key cannot be counted", "request_id", c.id, "error", err.Error())
+		s.Log.Warn("the streams of an organization cannot be counted", "request_id", c.id, "error", err.Error())
 	case !taken:
-		return full(problem.Limited, "rate_limited", "this key has %d streams open and may have no more", s.KeyChats)
+		n := int64(s.KeyChats)
+		return exceeded(streamsShared, "", &share.Refusal{Scope: share.Organization, Max: n, Used: n})
 	default:
 		c.sharedSlot = &slot
 	}
 	return nil
 }
 
-// full refuses a stream.
-func full(kind problem.Kind, code, format string, args ...any) error {
-	p := problem.New(kind, code, format, args...)
-	p.RetryAfter = 5 * time.Second
-	return p
-}
-
 // releaseSlots releases the slots of a call, if it has any.
 func (s *Server) releaseSlots(ctx context.Context, c *Call) {
 	if c.sharedSlot != nil {
-		if err := s.Shared.Leave(ctx, c.Principal.Key, *c.sharedSlot); err != nil {
+		if err := s.Shared.Leave(ctx, holderOf(c.Principal).Organization, *c.sharedSlot); err != nil {
 			s.Log.Warn("the slot of a stream is not released", "request_id", c.id, "error", err.Error())
 		}
 	}
 	if c.slot != nil {
 		c.slot.Give()
 	}
+	c.giveWait()
 }

@@ -40,7 +40,7 @@ func goLive(t *testing.T, start func(*httptest.Server), change func(*httpapi.Con
 	t.Helper()
 	l := &live{lines: make(chan string), begun: make(chan struct{}, 10), ended: make(chan struct{}, 10)}
 	limit := func(c *httpapi.Config) {
-		c.KeyStreams, c.Stall = 1, patience
+		c.Shares.Key, c.Stall = 1, patience
 		change(c)
 	}
 	l.API = small(t, limit, func(s *httpapi.Server) {

@@ -357,7 +357,7 @@ func howDecided(r record.Run) string {
 func (s *Server) wait(ctx context.Context, p tenant.Principal, run string, window time.Duration) *mcp.CallToolResult {
 	e, err := s.Intake.Run(ctx, p, run)
 	if err == nil {
-		e, err = s.UntilEnd(ctx, p, run, window)
+		e, err = s.UntilEnd(ctx, p, e.Value.Agent, run, window)
 	}
 	if err != nil {
 		return s.refused(err)

@@ -53,6 +53,9 @@ func newServer(
 	require.NoError(t, err)
 	log = &bytes.Buffer{}
 	return &mcpserver.Server{Bridge: bridge.Bridge{
+		WhileAllowed: func(ctx context.Context, _ tenant.Principal, _ string, wait func(context.Context) error) error {
+			return wait(ctx)
+		},
 		Intake: &intake.Intake{Tenants: tenants}, Store: store, Log: slog.New(slog.NewTextHandler(log, nil)),
 		Window: time.Second,
 	}}, tenants, p, log

@@ -122,7 +122,8 @@ func (k *Knowledge) Chunks(
 
 const defaultPoll = 100 * time.Millisecond
 
-// Await reads a document, when its status or stage has changed, or it rests, or the time is over. Its errors are those
+// Await reads a document, when its status or stage has changed, or it rests, or the time is over, or the request may not wait for longer
+// (package waiting). Its errors are those
 // of [Knowledge.Document].
 func (k *Knowledge) Await(
 	ctx context.Context, p tenant.Principal, base, id string, most time.Duration,
@@ -132,7 +133,7 @@ func (k *Knowledge) Await(
 	e := first
 	for err == nil && e.Value.Ingestion.Active() && !e.Value.Ingestion.Quiet && k.Host.Elapsed()-began < most &&
 		e.Value.Ingestion.Status == first.Value.Ingestion.Status &&
-		e.Value.Ingestion.Stage == first.Value.Ingestion.Stage {
+		e.Value.Ingestion.Stage == first.Value.Ingestion.Stage && waiting.Left(ctx, k.Host.Elapsed()-began) > 0 {
 		end := waiting.Start(ctx)
 		slept := k.Host.Sleep(ctx, cmp.Or(k.Poll, defaultPoll))
 		if end(); slept != nil {

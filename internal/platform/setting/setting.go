@@ -35,15 +35,19 @@ type Settings struct {
 	Lease          time.Duration `env:"LEASE" envDefault:"30s" low:"1s" high:"1h" help:"how long a silent worker keeps its run; from 1s. Clocks may be a sixth of it apart"`
 	Heartbeat      time.Duration `env:"HEARTBEAT" envDefault:"15s" low:"1s" high:"1m" help:"silence on a stream before a heartbeat; from 1s"`
 
-	UserCap         int  `env:"USER_CAP" envDefault:"5" low:"1" high:"1000000" help:"active runs of a user, 1 to 1000000"`
-	OrganizationCap int  `env:"ORGANIZATION_CAP" envDefault:"50" low:"1" high:"1000000" help:"active runs of an organization, 1 to 1000000"`
-	PausedRuns      int  `env:"PAUSED_RUNS" envDefault:"1000" low:"1" high:"10000" help:"runs of a user, and of an organization, that wait for people while new ones are accepted, 1 to 10000. A user with less than 1 % of it is not refused for those of others"`
-	UserFiles       int  `env:"USER_FILES" envDefault:"50000" low:"1" high:"1000000000" help:"files of a user, used or not, 1 to 1000000000"`
-	OrgFiles        int  `env:"ORGANIZATION_FILES" envDefault:"500000" low:"1" high:"1000000000" help:"files of an organization, 1 to 1000000000"`
-	SpreadSlots     bool `env:"SPREAD_SLOTS" envDefault:"false" help:"active runs below caps over 200 are kept in 16 partitions more, for DynamoDB; only once no program runs that does not know this setting"`
-	RateLimit       int  `env:"RATE_LIMIT" envDefault:"600" low:"1" high:"10000000" help:"requests a minute and key, 1 to 10000000"`
-	RateBurst       int  `env:"RATE_BURST" envDefault:"100" low:"1" high:"10000000" help:"requests at once on top of an even flow, 1 to 10000000"`
-	Workers         int  `env:"WORKERS" envDefault:"256" low:"1" high:"10000" help:"runs at work at once in this process, 1 to 10000. One organization may have all of them. On a laptop a quarter more is for organizations and users with few runs at work; below 4 there is none"`
+	UserCap               int  `env:"USER_CAP" envDefault:"5" low:"1" high:"1000000" help:"active runs of a user, 1 to 1000000"`
+	OrganizationCap       int  `env:"ORGANIZATION_CAP" envDefault:"50" low:"1" high:"1000000" help:"active runs of an organization, 1 to 1000000"`
+	PausedRuns            int  `env:"PAUSED_RUNS" envDefault:"1000" low:"1" high:"10000" help:"runs of a user, and of an organization, that wait for people while new ones are accepted, 1 to 10000. A user with less than 1 % of it is not refused for those of others"`
+	UserFiles             int  `env:"USER_FILES" envDefault:"50000" low:"1" high:"1000000000" help:"files of a user, used or not, 1 to 1000000000"`
+	OrgFiles              int  `env:"ORGANIZATION_FILES" envDefault:"500000" low:"1" high:"1000000000" help:"files of an organization, 1 to 1000000000"`
+	SpreadSlots           bool `env:"SPREAD_SLOTS" envDefault:"false" help:"active runs below caps over 200 are kept in 16 partitions more, for DynamoDB; only once no program runs that does not know this setting"`
+	RateLimit             int  `env:"RATE_LIMIT" envDefault:"600" low:"1" high:"10000000" help:"requests a minute and key, 1 to 10000000"`
+	RateBurst             int  `env:"RATE_BURST" envDefault:"100" low:"1" high:"10000000" help:"requests at once on top of an even flow, 1 to 10000000"`
+	OrganizationRateLimit int  `env:"ORGANIZATION_RATE_LIMIT" envDefault:"0" low:"0" high:"100000000" help:"requests a minute of all keys of an organization together, to 100000000; 0: ten times those of a key"`
+	OrganizationRateBurst int  `env:"ORGANIZATION_RATE_BURST" envDefault:"0" low:"0" high:"100000000" help:"requests at once on top of that, to 100000000; 0: ten times those of a key"`
+	UserAPIKeys           int  `env:"USER_API_KEYS" envDefault:"50" low:"1" high:"1000000" help:"API keys of a user that are neither revoked nor expired, 1 to 1000000"`
+	OrganizationAPIKeys   int  `env:"ORGANIZATION_API_KEYS" envDefault:"5000" low:"1" high:"1000000" help:"the same of all users of an organization, 1 to 1000000"`
+	Workers               int  `env:"WORKERS" envDefault:"256" low:"1" high:"10000" help:"runs at work at once in this process, 1 to 10000. One organization may have all of them. On a laptop a quarter more is for organizations and users with few runs at work; below 4 there is none"`
 
 	WebhookSecret     string   `env:"WEBHOOK_SECRET" kind:"secret" help:"signs webhooks where an organization has no secret of its own"`
 	WebhookAllowHosts []string `env:"WEBHOOK_ALLOW_HOSTS" help:"host:port pairs that webhooks may reach though private, comma-separated"`
@@ -61,10 +65,13 @@ type Settings struct {
 	Ingesting           int           `env:"DOCUMENTS_IN_INGESTION" envDefault:"10000" low:"1" high:"1000000" help:"documents of a user, and of an organization, whose ingestion is under way while new ones are accepted, 1 to 1000000. A user with less than 1 % of it is not refused for those of others"`
 	DocumentsPerBase    int           `env:"DOCUMENTS_PER_BASE" envDefault:"10000" low:"1" high:"1000000" help:"documents of a knowledge base, 1 to 1000000"`
 
-	Streams            int `env:"STREAMS" envDefault:"10000" low:"1" high:"1000000" help:"open streams of this process, about 0.1 MB of memory each, 1 to 1000000"`
-	KeyStreams         int `env:"KEY_STREAMS" envDefault:"5000" low:"1" high:"1000000" help:"open streams of a key, 1 to 1000000"`
-	KeyChats           int `env:"KEY_CHATS" envDefault:"0" low:"0" high:"1000" help:"open streams of POST /chat, MCP, A2A and AG-UI of a key, and waits there of more than 3 s, over all functions, to 1000; 0: no limit; on AWS only"`
-	AddressConnections int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" low:"1" high:"1000000" help:"connections of an address that have shown no key, 1 to 1000000"`
+	Streams             int `env:"STREAMS" envDefault:"10000" low:"1" high:"1000000" help:"open streams of this process, about 0.1 MB of memory each, and as many requests that wait, 1 to 1000000"`
+	OrganizationStreams int `env:"ORGANIZATION_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of an organization, to 1000000; 0: half of STREAMS"`
+	UserStreams         int `env:"USER_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of a user, to 1000000; 0: two fifths of STREAMS"`
+	KeyStreams          int `env:"KEY_STREAMS" envDefault:"0" low:"0" high:"1000000" help:"open streams of a key, to 1000000; 0: three tenths of STREAMS"`
+	KeyChats            int `env:"KEY_CHATS" envDefault:"0" low:"0" high:"1000" help:"open streams of POST /chat, MCP, A2A and AG-UI of an organization, and waits there of more than 3 s, over all functions, to 1000; 0: no limit; on AWS only"`
+	Connections         int `env:"CONNECTIONS" envDefault:"40000" low:"1" high:"1000000" help:"open connections of this process that have shown a key, and as many that have not, 1 to 1000000"`
+	AddressConnections  int `env:"ADDRESS_CONNECTIONS" envDefault:"10000" low:"1" high:"1000000" help:"connections of an address that have shown no key, 1 to 1000000"`
 
 	UserFileBytes int64 `env:"USER_FILE_BYTES" envDefault:"21474836480" low:"1024" high:"1125899906842624" help:"bytes of a user's files together, with those that are announced; 1024 to 1125899906842624"`
 	OrgFileBytes  int64 `env:"ORGANIZATION_FILE_BYTES" envDefault:"214748364800" low:"1024" high:"1125899906842624" help:"bytes of an organization's files together; 1024 to 1125899906842624"`

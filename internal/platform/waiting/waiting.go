@@ -23,8 +23,7 @@ type Clock struct {
 	since time.Duration
 	total time.Duration
 
-	free time.Duration
-	room func() bool // asks once; nil: nobody need be asked
+	left func(lasted time.Duration) time.Duration // nil: nobody need be asked
 }
 
 type clockKey struct{}
@@ -35,25 +34,17 @@ func New(ctx context.Context, elapsed func() time.Duration) (context.Context, *C
 	return context.WithValue(ctx, clockKey{}, c), c
 }
 
-// Limit has a wait that lasts for longer than free ask for room, once an answer: where there is none, the wait ends as
-// if its time were over. It must be called before the first wait.
-func (c *Clock) Limit(free time.Duration, room func() bool) {
-	c.free, c.room = free, sync.OnceValue(room)
-}
+// Limit has waits ask for how much longer they may go on, as [Left] has it. It must be called before the first wait.
+func (c *Clock) Limit(left func(lasted time.Duration) time.Duration) { c.left = left }
 
-// Left is for how much longer a wait may go on that has lasted so long, before it has to ask again; 0: no longer.
-// Without a limit it is without end.
+// Left is for how much longer a wait may go on that has lasted so long, before it has to ask again; 0: no longer, and
+// the wait ends as if its time were over. Without a limit it is without end.
 func Left(ctx context.Context, lasted time.Duration) time.Duration {
 	c, _ := ctx.Value(clockKey{}).(*Clock)
-	switch {
-	case c == nil || c.room == nil:
-		return math.MaxInt64
-	case lasted < c.free:
-		return c.free - lasted
-	case c.room():
+	if c == nil || c.left == nil {
 		return math.MaxInt64
 	}
-	return 0
+	return c.left(lasted)
 }
 
 // Total is the time in which at least one wait had begun and not ended.

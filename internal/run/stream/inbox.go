@@ -26,7 +26,8 @@ func newInbox(ctx context.Context, f *frameTable, s *record.Store, organization 
 }
 
 // UntilInbox waits until an organization's runs that wait for a human differ from those of mark (see
-// [record.Store.PausedRuns]), at least for a second, at most for d. The error is ctx's, or that of the store.
+// [record.Store.PausedRuns]), at least for a second, at most for
+// d, or for as long as the request may wait (package waiting). The error is ctx's, or that of the store.
 func (h *Hub) UntilInbox(ctx context.Context, s *record.Store, organization, mark string, d time.Duration) error {
 	began := h.frames.host.Elapsed()
 	in, leave := join(ctx, h.broadcaster, organization, func() *inbox {
@@ -44,11 +45,12 @@ func (h *Hub) UntilInbox(ctx context.Context, s *record.Store, organization, mar
 		if fresh && err != nil {
 			return err
 		}
-		if elapsed >= d {
+		longer := min(d-elapsed, waiting.Left(ctx, elapsed))
+		if longer <= 0 {
 			return nil
 		}
 		end := waiting.Start(ctx)
-		_, err = f.Wait(ctx, d-elapsed)
+		_, err = f.Wait(ctx, longer)
 		if end(); err != nil {
 			return err
 		}

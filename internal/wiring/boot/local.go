@@ -247,7 +247,8 @@ func (l *Local) wire(ctx context.Context, listener net.Listener) error {
 	l.server = service.New(service.Config{
 		Config: httpapi.Config{
 			Tenants: l.tenants, Host: machine, Log: log, Tracer: l.tracer, Metrics: registry, MaxBody: s.MaxBody,
-			PublicURL: s.PublicURL, Streams: s.Streams, KeyStreams: s.KeyStreams, Strangers: s.AddressConnections,
+			PublicURL: s.PublicURL, Streams: s.Streams, Connections: s.Connections, Strangers: s.AddressConnections,
+			Shares: httpapi.Shares{Organization: s.OrganizationStreams, User: s.UserStreams, Key: s.KeyStreams},
 			Wakeup: l.nudge,
 		},
 		Intake: &intake.Intake{
@@ -295,6 +296,8 @@ func (l *Local) open(ctx context.Context, machine host.Host) error {
 	l.models = &provider.Set{Host: machine, Catalogues: registry.Catalogues(s)}
 	l.tenants = tenant.New(l.store, l.store.Known(), machine, tenant.Defaults{
 		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
+		OrganizationRate: s.OrganizationRateLimit, OrganizationBurst: s.OrganizationRateBurst,
+		UserKeys: s.UserAPIKeys, OrganizationKeys: s.OrganizationAPIKeys,
 		ActiveLimit: s.ActiveLimit, CheckModel: l.models.Check, Alone: true,
 		CountTools: func(ctx context.Context, organization string, spec catalog.AgentSpec) (int, error) {
 			return l.toolkits.CountTools(ctx, organization, spec)

@@ -19,6 +19,9 @@ type me struct {
 		ActiveRunsOfOrganization int `json:"active_runs_of_organization" doc:"0: no limit"`
 		RequestsPerMinute        int `json:"requests_per_minute"`
 		Burst                    int `json:"burst"`
+
+		OrganizationRequestsPerMinute int `json:"organization_requests_per_minute" doc:"of all its keys together"`
+		OrganizationBurst             int `json:"organization_burst"`
 	} `json:"limits"`
 	Activity struct {
 		ActiveRunsOfUser         int `json:"active_runs_of_user"`
@@ -45,6 +48,7 @@ func (h *handlers) me(ctx context.Context, p tenant.Principal, _ *struct{}) (*an
 		m.Organization.Value = &o
 	}
 	m.Limits.RequestsPerMinute, m.Limits.Burst = h.Tenants.RateOf(p)
+	m.Limits.OrganizationRequestsPerMinute, m.Limits.OrganizationBurst = h.Tenants.OrganizationRateOf(p)
 	m.Limits.ActiveRunsOfUser, m.Limits.ActiveRunsOfOrganization, err = h.Tenants.Caps(ctx, p.Organization, p.User)
 	if err != nil {
 		return nil, err

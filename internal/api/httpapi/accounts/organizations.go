@@ -45,6 +45,8 @@ type rateView struct {
 type ceilingsView struct {
 	Caps      *capsView `json:"caps,omitempty"`
 	RateLimit *rateView `json:"rate_limit,omitempty"`
+
+	OrganizationRateLimit *rateView `json:"organization_rate_limit,omitempty"`
 }
 
 type organizationView struct {
@@ -52,6 +54,7 @@ type organizationView struct {
 	Name                    string                          `json:"name"`
 	Caps                    capsView                        `json:"caps"`
 	RateLimit               rateView                        `json:"rate_limit"`
+	OrganizationRateLimit   rateView                        `json:"organization_rate_limit" doc:"of all keys together"`
 	Ceilings                ceilingsView                    `json:"ceilings" doc:"up to which admins may set caps and rates"`
 	RunRetentionDays        *int                            `json:"run_retention_days" doc:"null: runs are kept"`
 	Budget                  httpapi.Nullable[record.Budget] `json:"budget"`
@@ -73,13 +76,18 @@ func rate(perMinute, burst int) *rateView {
 func (h *handlers) viewOrganization(o catalog.Organization) organizationView {
 	userCap, organizationCap := h.Tenants.CapsOf(o, catalog.User{})
 	perMinute, burst := h.Tenants.Rate(o)
+	allPerMinute, allBurst := h.Tenants.OrganizationRate(o)
 	most := h.Tenants.Ceilings(o)
 	return organizationView{
-		OrganizationID:          o.ID,
-		Name:                    o.Name,
-		Caps:                    *caps(userCap, organizationCap),
-		RateLimit:               *rate(perMinute, burst),
-		Ceilings:                ceilingsView{caps(most.UserCap, most.Cap), rate(most.RateLimit, most.RateBurst)},
+		OrganizationID:        o.ID,
+		Name:                  o.Name,
+		Caps:                  *caps(userCap, organizationCap),
+		RateLimit:             *rate(perMinute, burst),
+		OrganizationRateLimit: *rate(allPerMinute, allBurst),
+		Ceilings: ceilingsView{
+			caps(most.UserCap, most.Cap), rate(most.RateLimit, most.RateBurst),
+			rate(most.OrganizationRate, most.OrganizationBurst),
+		},
 		Prices:                  append([]catalog.Price{}, o.Prices...),
 		Currency:                cmp.Or(o.Currency, catalog.DefaultCurrency),
 		WebhookSecretConfigured: o.Secret != "",
@@ -95,6 +103,7 @@ type organizationBody struct {
 	Name             *string                           `json:"name,omitempty" maxLength:"200"`
 	Caps             *capsView                         `json:"caps,omitempty"`
 	RateLimit        *rateView                         `json:"rate_limit,omitempty"`
+	OrganizationRate *rateView                         `json:"organization_rate_limit,omitempty" doc:"of all keys together"`
 	Ceilings         httpapi.Nullable[ceilingsView]    `json:"ceilings,omitzero" doc:"for operators: up to which admins may set caps and rates; null: the deployment's settings"`
 	RunRetentionDays httpapi.Nullable[int]             `json:"run_retention_days,omitzero" minimum:"1" maximum:"36500"`
 	Budget           httpapi.Patch[record.Budget]      `json:"budget,omitzero" doc:"null: none"`
@@ -116,20 +125,23 @@ func (in OrganizationInput) edit() (e tenant.OrganizationEdit, err error) {
 		Prices:        b.Prices.Edit(),
 		Currency:      b.Currency.Edit(),
 	}
-	if e.LimitsEdit, err = limitsIn("body.", b.Caps, b.RateLimit); err != nil {
+	if e.LimitsEdit, err = limitsIn("body.", b.Caps, b.RateLimit, b.OrganizationRate); err != nil {
 		return e, err
 	}
 	if c := b.Ceilings.Value; c != nil {
-		e.Ceilings, err = limitsIn("body.ceilings.", c.Caps, c.RateLimit)
+		e.Ceilings, err = limitsIn("body.ceilings.", c.Caps, c.RateLimit, c.OrganizationRateLimit)
 	} else if b.Ceilings.Said {
-		e.Ceilings = tenant.LimitsEdit{UserCap: new(int), Cap: new(int), RateLimit: new(int), RateBurst: new(int)}
+		e.Ceilings = tenant.LimitsEdit{
+			UserCap: new(int), Cap: new(int), RateLimit: new(int), RateBurst: new(int), OrganizationRate: new(int),
+			OrganizationBurst: new(int),
+		}
 	}
 	return e, err
 }
 
 // limitsIn is the edit of limits at a place in the body.
-func limitsIn(at string, c *capsView, r *rateView) (tenant.LimitsEdit, error) {
-	c, r = cmp.Or(c, &capsView{}), cmp.Or(r, &rateView{})
+func limitsIn(at string, c *capsView, r, of *rateView) (tenant.LimitsEdit, error) {
+	c, r, of = cmp.Or(c, &capsView{}), cmp.Or(r, &rateView{}), cmp.Or(of, &rateView{})
 	positive := func(n httpapi.Nullable[int], member string) error {
 		return problem.InvalidIf(n.Value != nil && *n.Value < 1,
 			at+member, "must be at least 1, or null for the default")
@@ -137,9 +149,12 @@ func limitsIn(at string, c *capsView, r *rateView) (tenant.LimitsEdit, error) {
 	return tenant.LimitsEdit{
 			UserCap: c.User.Edit(), Cap: c.Organization.Edit(),
 			RateLimit: r.RequestsPerMinute.Edit(), RateBurst: r.Burst.Edit(),
+			OrganizationRate: of.RequestsPerMinute.Edit(), OrganizationBurst: of.Burst.Edit(),
 		}, cmp.Or(
 			positive(c.User, "caps.user"), positive(c.Organization, "caps.organization"),
 			positive(r.RequestsPerMinute, "rate_limit.requests_per_minute"), positive(r.Burst, "rate_limit.burst"),
+			positive(of.RequestsPerMinute, "organization_rate_limit.requests_per_minute"),
+			positive(of.Burst, "organization_rate_limit.burst"),
 		)
 }
 

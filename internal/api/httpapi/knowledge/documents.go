@@ -211,7 +211,15 @@ func (h *handlers) readDocument(ctx context.Context, p tenant.Principal, in *str
 	DocumentPath
 	WaitMS int `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status or stage"`
 }) (*answer[documentView], error) {
-	return answerDocument(h.Knowledge.Await(ctx, p, in.ID, in.DocumentID, time.Duration(in.WaitMS)*time.Millisecond))
+	var e record.Entity[catalog.Document]
+	if in.WaitMS == 0 {
+		return answerDocument(h.Knowledge.Document(ctx, p, in.ID, in.DocumentID))
+	}
+	err := h.WhileAllowed(ctx, p, "", func(ctx context.Context) (err error) {
+		e, err = h.Knowledge.Await(ctx, p, in.ID, in.DocumentID, time.Duration(in.WaitMS)*time.Millisecond)
+		return err
+	})
+	return answerDocument(e, err)
 }
 
 func (h *handlers) editDocument(ctx context.Context, p tenant.Principal, in *struct {

@@ -257,7 +257,7 @@ func TestAServerThatStopsSaysHowATaskOfA2AStands(t *testing.T) {
 
 // Who waits for long takes a place of its key's streams; without one it is told how the task stands.
 func TestALongWaitOfA2ATakesAPlace(t *testing.T) {
-	e, send := waiting(t, func(c *service.Config) { c.KeyStreams = 1 })
+	e, send := waiting(t, func(c *service.Config) { c.Shares.Key = 1 })
 	send(func() {
 		assert.Equal(t, "TASK_STATE_SUBMITTED", state(t, send(func() {})))
 		cancelAll(t, e)

@@ -20,7 +20,7 @@ import (
 
 // patient is a service whose runs are never executed, and which waits for them, with places for one request at a time.
 func patient(t *testing.T) httpapitest.API {
-	return httpapitest.New(t, func(c *service.Config) { c.KeyStreams, c.ResponseWindow = 1, time.Hour })
+	return httpapitest.New(t, func(c *service.Config) { c.Shares.Key, c.ResponseWindow = 1, time.Hour })
 }
 
 // soon is what comes of a channel; it fails when nothing does.

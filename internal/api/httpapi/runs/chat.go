@@ -174,7 +174,7 @@ func (h *handlers) waitAndAnswer(
 ) error {
 	r := posted.Run
 	if window > 0 && !r.Status.EndedOrWaiting() {
-		e, err := h.wait(ctx, p, r.ID(), func(ctx context.Context) (record.RunEntity, error) {
+		e, err := h.wait(ctx, p, r, func(ctx context.Context) (record.RunEntity, error) {
 			return h.Hub.UntilEnd(ctx, h.Store, p.Scope(), r.ID(), posted.Version, window)
 		})
 		if err != nil {
@@ -201,20 +201,18 @@ func (h *handlers) waitAndAnswer(
 	}
 }
 
-// wait has one of the hub's waits for a run cut short when the server stops, for one who may still read the run when it
-// is over.
+// wait has one of the hub's waits for a run end when the server stops, and with the right to read the run.
 func (h *handlers) wait(
-	ctx context.Context, p tenant.Principal, run string, until func(context.Context) (record.RunEntity, error),
-) (record.RunEntity, error) {
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(h.Stopping(), cancel)()
-	e, err := until(waiting)
-	if err != nil && h.Stopping().Err() != nil && errors.Is(err, context.Canceled) {
-		e, err = h.Store.LiveRun(ctx, p.Scope(), run)
-	}
-	if err == nil {
-		_, err = h.Tenants.Still(ctx, p, e.Value.Agent)
+	ctx context.Context, p tenant.Principal, r record.Run, until func(context.Context) (record.RunEntity, error),
+) (e record.RunEntity, err error) {
+	done := false
+	err = h.WhileAllowed(ctx, p, r.Agent, func(ctx context.Context) (err error) {
+		e, err = until(ctx)
+		done = err == nil
+		return err
+	})
+	if err == nil && !done { // the server stops
+		e, err = h.Store.LiveRun(ctx, p.Scope(), r.ID())
 	}
 	return e, err
 }

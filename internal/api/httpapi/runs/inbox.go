@@ -15,6 +15,7 @@ import (
 	"agentplatform/internal/core/lifecycle"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/platform/waiting"
 	"agentplatform/internal/store/record"
 )
 
@@ -78,7 +79,8 @@ func (h *handlers) nextInbox(
 			if err := h.Hub.UntilInbox(ctx, h.Store, p.Organization, mark, left); err != nil {
 				return err
 			}
-			if list, mark, err = h.inbox(ctx, p, in, after); err != nil || h.Host.Elapsed()-began >= wait {
+			if list, mark, err = h.inbox(ctx, p, in, after); err != nil || h.Host.Elapsed()-began >= wait ||
+				waiting.Left(ctx, h.Host.Elapsed()-began) == 0 {
 				return err
 			}
 			if now, err := httpapi.TagOf(0, list); err != nil || now != old {

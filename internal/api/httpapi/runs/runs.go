@@ -54,7 +54,7 @@ func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 	}
 	if in.WaitMS > 0 && !e.Value.Status.EndedOrWaiting() {
 		before, seen := e.Value.Status, e.Version()
-		e, err = h.wait(ctx, p, in.RunID, func(ctx context.Context) (record.RunEntity, error) {
+		e, err = h.wait(ctx, p, e.Value, func(ctx context.Context) (record.RunEntity, error) {
 			return h.Hub.Until(ctx, h.Store, p.Scope(), in.RunID, seen,
 				time.Duration(in.WaitMS)*time.Millisecond, func(r record.Run) bool { return r.Status != before })
 		})

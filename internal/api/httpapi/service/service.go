@@ -99,17 +99,18 @@ func New(c Config) *httpapi.Server {
 			Intake: c.Intake, Store: c.Store, Sender: c.Webhooks, Prober: c.Prober, Callbacks: c.Callbacks,
 		})
 		reports.Routes(s, &analytics.Analytics{Store: c.Store, Host: c.Host, Log: c.Log})
-		protocol.Routes(s, protocols(c))
+		protocol.Routes(s, protocols(c, s))
 		meta.Routes(s, c.Pprof)
 		panel.New(c.PanelReaches...).Routes(s.HandleOpen)
 	})
 }
 
 // protocols are the servers of other protocols.
-func protocols(c Config) protocol.Config {
+func protocols(c Config, s *httpapi.Server) protocol.Config {
 	common := bridge.Bridge{
 		Intake: c.Intake, Store: c.Store, Files: c.Files, Hub: c.Hub, Log: c.Log, Window: c.ObserveWindow,
-		URL: strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
+		URL:          strings.TrimSuffix(c.PublicURL, "/") + httpapi.Base,
+		WhileAllowed: s.WhileAllowed,
 	}
 	made := protocol.Config{
 		Bridge: common, Heartbeat: c.Heartbeat,

@@ -36,7 +36,9 @@ func New(p *cloud.Platform, maxStream time.Duration, more ...func(*service.Confi
 	c := service.Config{
 		Config: httpapi.Config{
 			Tenants: p.Tenants, Host: p.Host, Log: p.Log, Tracer: p.Tracer, MaxBody: s.MaxBody, MaxStream: maxStream,
-			Streams: s.Streams, KeyStreams: s.KeyStreams, Shared: p.Shared, PublicURL: s.PublicURL, Wakeup: p.Nudge,
+			Streams: s.Streams, Connections: s.Connections, Shared: p.Shared,
+			Shares:    httpapi.Shares{Organization: s.OrganizationStreams, User: s.UserStreams, Key: s.KeyStreams},
+			PublicURL: s.PublicURL, Wakeup: p.Nudge,
 		},
 		Intake: &intake.Intake{
 			Executor: p.Executor, Store: p.Store, Tenants: p.Tenants, Host: p.Host, PausedRuns: s.PausedRuns,
