@@ -20,12 +20,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// abused starts a process with the default limits.
-func abused(t *testing.T) *program {
+// abused starts a process with the default limits, and what a test sets.
+func abused(t *testing.T, environ ...string) *program {
 	if _, err := os.Stat("/proc/self/fd"); err != nil {
 		t.Skip("memory and descriptors are read from /proc")
 	}
 	p := built(t)
+	p.environ = environ
 	p.start()
 	t.Cleanup(p.stop)
 	return p
@@ -63,7 +64,7 @@ func TestStalledReadersUseBoundedMemory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("long: make bounds runs it")
 	}
-	p := abused(t)
+	p := abused(t, "STREAMS=20000")
 	agent := p.make("/agents", `{"name":"a"}`)["agent_id"].(string)
 	status, run, err := p.post(t.Context(), "agent_id", agent, "message", "/stream 3000 5ms", "wait", "false")
 	require.NoError(t, err)
