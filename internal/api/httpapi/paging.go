@@ -44,13 +44,13 @@ func Filter[T, V any](
 	return append([]V{}, page.Rows...), EncodeCursor(page.Next), nil
 }
 
-// Resources reads a page of the resources that keep says yes to, as [Filter] does.
+// Resources reads a page of the resources that keep says yes to, as [Filter] does. The page ends by their bytes, too.
 func Resources[T record.Resourceful](
 	ctx context.Context, store *record.Store, scope record.Scope, in Paging, keep func(T) bool,
 ) (rows []record.Entity[T], next *string, err error) {
 	return Filter(ctx, in, func(ctx context.Context, after string, n int) (record.Page[record.Entity[T]], error) {
 		return record.Resources[T](ctx, store, scope, after, n)
-	}, func(e record.Entity[T]) (record.Entity[T], bool, error) { return e, keep(e.Value), nil })
+	}, Bounded(func(e record.Entity[T]) (record.Entity[T], bool, error) { return e, keep(e.Value), nil }))
 }
 
 // Bounded has a page of what [Filter] shows end before a row for which it has no room.

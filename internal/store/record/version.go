@@ -42,8 +42,8 @@ func Versions[T Resourceful](ctx context.Context, s Reader, id, after string, li
 		page.Next = items[limit-1].Sort
 	}
 	list, err := seen[T](System(), items)
-	for _, e := range list {
-		page.Rows = append(page.Rows, e.Value)
+	for i, e := range list {
+		page.Rows, page.Places = append(page.Rows, e.Value), append(page.Places, items[i].Sort)
 	}
 	return page, err
 }

@@ -188,18 +188,15 @@ func (h *handlers) listVersions(ctx context.Context, p tenant.Principal, in *str
 	httpapi.IDPath
 	httpapi.Paging
 }) (*answer[versionList], error) {
-	after, err := httpapi.DecodeCursor(in.Cursor)
-	if err != nil {
-		return nil, err
-	}
 	if _, err := h.Tenants.Agent(ctx, p, in.ID); err != nil {
 		return nil, err
 	}
-	page, err := record.Versions[catalog.Agent](ctx, h.Store, in.ID, after, in.Limit)
-	if err != nil {
-		return nil, err
-	}
-	return httpapi.Body(versionList{httpapi.Each(page.Rows, viewAgent), httpapi.EncodeCursor(page.Next)}), nil
+	rows, next, err := httpapi.Filter(ctx, in.Paging, func(
+		ctx context.Context, after string, n int,
+	) (record.Page[catalog.Agent], error) {
+		return record.Versions[catalog.Agent](ctx, h.Store, in.ID, after, n)
+	}, httpapi.Bounded(func(a catalog.Agent) (catalog.Agent, bool, error) { return a, true, nil }))
+	return httpapi.Body(versionList{httpapi.Each(rows, viewAgent), next}), err
 }
 
 type modelView struct {
