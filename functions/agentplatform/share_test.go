@@ -71,8 +71,7 @@ var attacks = []attack{
 		}
 		b.connect(ctx, attacker, many/4, "GET", "/agents?limit=100", "", "")
 	}},
-	{resource: "streams and waits", takes: takesStreams, uses: usesStreams,
-		missing: "a limit of an organization's streams"},
+	{resource: "streams and waits", takes: takesStreams, uses: usesStreams},
 	{resource: "waits", takes: func(ctx context.Context, b *besieged, attacker *program, agent string) {
 		_, run, _ := attacker.post(ctx, "agent_id", agent, "message", "/ask Go on?", "wait", "false")
 		b.connect(ctx, attacker, 2*many, "GET", fmt.Sprint("/runs/", run["run_id"], "?wait_ms=60000"), "", "")

@@ -88,7 +88,7 @@ func (s *Server) CountAgain(w http.ResponseWriter, r *http.Request, c *Call) err
 	p := c.Principal
 	perMinute, burst := s.Tenants.RateOf(p)
 	err := s.count(w, r, &s.keys, share.Key, p.Key, ratelimit.Limit{PerMinute: perMinute, Burst: burst})
-	if err != nil { // what a key may not send does not use up what the others of its organization may
+	if err != nil { // its refused requests use up nothing of its organization
 		return err
 	}
 	perMinute, burst = s.Tenants.OrganizationRateOf(p)

@@ -39,7 +39,7 @@ type Config struct {
 
 	MaxBody     int64
 	Stall       time.Duration     // how long a client may neither send nor take anything; 0: half a minute
-	Streams     int               // open at once, and waits; 0: no limit, as below
+	Streams     int               // that are open, and waits; 0: no limit, as below
 	Shares      Shares            // of these
 	Shared      *ratelimit.Shared // what processes tell each other of keys; nil: there are no others
 	KeyChats    int               // streams of one organization, of all processes; 0: no limit, or none that is shared
@@ -49,7 +49,7 @@ type Config struct {
 	PublicURL   string
 }
 
-// Shares say what an organization, a user and a key have of streams, and of waits; 0: the usual part.
+// Shares are the limits of an organization, a user and a key on streams, and on waits; 0: the usual part.
 type Shares struct{ Organization, User, Key int }
 
 // Server answers requests by the operations that were added to it.

@@ -164,7 +164,7 @@ func TestWaitsBeyondTheShareEndAtOnce(t *testing.T) {
 	assert.Greater(t, left[6], hour)
 }
 
-// All keys of an organization together have a rate. What a key is refused for its own does not count.
+// All keys of an organization together have a rate. Requests over the rate of a key do not count.
 func TestTheRateOfAnOrganizationHoldsForAllItsKeys(t *testing.T) {
 	e := httpapitest.New(t)
 	theirs, _ := tenantOf(t, e)

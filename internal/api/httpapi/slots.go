@@ -11,14 +11,14 @@ import (
 	"agentplatform/internal/platform/share"
 )
 
-// What an answer calls what is divided by number.
+// The names in answers of all that is divided by number.
 const (
 	streamsShared     = "streams"
 	waitsShared       = "waits"
 	connectionsShared = "connections"
 )
 
-// byNumber divides so many of something that is counted. Where nothing else is said, an organization has half, a user
+// byNumber divides so many of something that is counted. Without other limits an organization has half, a user
 // two fifths and a key three tenths. Without a number for all, only the other limits hold.
 func byNumber(all, organization, user, key int) *share.Pool {
 	limits := share.Limits{
@@ -69,7 +69,7 @@ func (s *Server) slotted(next http.Handler) http.Handler {
 	})
 }
 
-// mayWait says for how much longer a request may wait that has waited for some time. Where processes share slots, a
+// mayWait returns for how much longer a request may wait that has waited for some time. Where processes share slots, a
 // POST that waits for longer than shortWait takes one of them: it keeps a function busy. Reads keep none of the
 // functions that answer messages.
 func (s *Server) mayWait(ctx context.Context, c *Call, posted bool) func(lasted time.Duration) time.Duration {

@@ -54,7 +54,7 @@ type keyCount struct {
 }
 
 func (c *keyCount) add(more int, now time.Time) error {
-	if c.most == 0 || c.keys == nil { // a key that goes is no reason to count
+	if c.most == 0 || c.keys == nil { // no key is created
 		return nil
 	}
 	k := *c.keys

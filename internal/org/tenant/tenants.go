@@ -215,7 +215,7 @@ func (t *Tenants) noteUse(ctx context.Context, k catalog.APIKey, now time.Time) 
 	}
 }
 
-// isDue says whether what is done by a name at most each useEvery is to be done now.
+// isDue reports whether an act of a name is due, which is done once in useEvery at most.
 func (t *Tenants) isDue(name string, now time.Time) bool {
 	t.usedMu.Lock()
 	defer t.usedMu.Unlock()

@@ -44,7 +44,7 @@ type Settings struct {
 	RateLimit             int  `env:"RATE_LIMIT" envDefault:"600" low:"1" high:"10000000" help:"requests a minute and key, 1 to 10000000"`
 	RateBurst             int  `env:"RATE_BURST" envDefault:"100" low:"1" high:"10000000" help:"requests at once on top of an even flow, 1 to 10000000"`
 	OrganizationRateLimit int  `env:"ORGANIZATION_RATE_LIMIT" envDefault:"0" low:"0" high:"100000000" help:"requests a minute of all keys of an organization together, to 100000000; 0: ten times those of a key"`
-	OrganizationRateBurst int  `env:"ORGANIZATION_RATE_BURST" envDefault:"0" low:"0" high:"100000000" help:"requests at once on top of that, to 100000000; 0: ten times those of a key"`
+	OrganizationRateBurst int  `env:"ORGANIZATION_RATE_BURST" envDefault:"0" low:"0" high:"100000000" help:"its burst, requests on top of an even flow, to 100000000; 0: ten times those of a key"`
 	UserAPIKeys           int  `env:"USER_API_KEYS" envDefault:"50" low:"1" high:"1000000" help:"API keys of a user that are neither revoked nor expired, 1 to 1000000"`
 	OrganizationAPIKeys   int  `env:"ORGANIZATION_API_KEYS" envDefault:"5000" low:"1" high:"1000000" help:"the same of all users of an organization, 1 to 1000000"`
 	Workers               int  `env:"WORKERS" envDefault:"256" low:"1" high:"10000" help:"runs at work at once in this process, 1 to 10000. One organization may have all of them. On a laptop a quarter more is for organizations and users with few runs at work; below 4 there is none"`

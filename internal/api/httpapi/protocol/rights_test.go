@@ -20,7 +20,7 @@ import (
 	"agentplatform/internal/store/table/memtable"
 )
 
-// watched says when somebody waits.
+// watched reports the first wait.
 type watched struct {
 	*stream.LocalNotifier
 
