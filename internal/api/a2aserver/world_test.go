@@ -124,7 +124,7 @@ func newWorld(t *testing.T) *world {
 			if err := wait(ctx); err != nil {
 				return err
 			}
-			_, err := w.tenants.Still(ctx, p, agent)
+			_, err := tenants.Still(ctx, p, agent)
 			return err
 		},
 		Intake: &intake.Intake{
