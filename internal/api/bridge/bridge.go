@@ -35,8 +35,8 @@ type Bridge struct {
 	Log    *slog.Logger
 	Window time.Duration // how long a request waits for its run; 0: none waits
 	URL    string        // the address of the API: the part before /files/
-	// WhileAllowed calls wait with a context that ends with the principal's right, or that to the agent if one is named,
-	// or when the server stops. Its error is wait's, unless the right has ended; none where the server stops.
+	// WhileAllowed calls wait with a context that ends with the principal's right, or that to the agent if one is
+	// named, or when the server stops. Its error is wait's, unless the right has ended; none where the server stops.
 	WhileAllowed func(ctx context.Context, p tenant.Principal, agent string, wait func(context.Context) error) error
 }
 

@@ -102,7 +102,8 @@ func (s *Server) CountAgain(w http.ResponseWriter, r *http.Request, c *Call) err
 
 // count counts a request against the limit of a scope that has a name.
 func (s *Server) count(
-	w http.ResponseWriter, r *http.Request, by *ratelimit.Limiter, scope share.Scope, name string, limit ratelimit.Limit,
+	w http.ResponseWriter, r *http.Request, by *ratelimit.Limiter, scope share.Scope, name string,
+	limit ratelimit.Limit,
 ) error {
 	return limited(w, scope, limit, by.Take(r.Context(), name, limit, s.Host.Elapsed()))
 }

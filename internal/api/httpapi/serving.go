@@ -31,8 +31,8 @@ type connections struct {
 	of               sync.Map // *sharedConnection, by net.Conn
 }
 
-// sharedConnection is whose share an open connection has. Requests of one connection may come at the same time, and behind a
-// proxy from many.
+// sharedConnection is whose share an open connection has. Requests of one connection may come at the same
+// time, and behind a proxy from many.
 type sharedConnection struct {
 	mu     sync.Mutex
 	part   *share.Part // nil: it is closed

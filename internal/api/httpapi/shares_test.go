@@ -124,7 +124,7 @@ func TestConnectionsOfAnOrganizationLeaveOthersRoom(t *testing.T) {
 	require.NoError(t, err)
 	answer, err := http.ReadResponse(bufio.NewReader(shared), nil)
 	require.NoError(t, err)
-	assert.Equal(t, http.StatusTooManyRequests, answer.StatusCode, "it is theirs from now on, and they have all of theirs")
+	assert.Equal(t, http.StatusTooManyRequests, answer.StatusCode, "it would be theirs, and they have all of theirs")
 	require.NoError(t, open[0].Close())
 	require.Eventually(t, func() bool {
 		_, status, _ := ask(t, s, theirs, "/me")
@@ -138,7 +138,9 @@ func TestWaitsBeyondTheShareEndAtOnce(t *testing.T) {
 	e := httpapitest.New(t, func(c *service.Config) { c.Streams, c.Shares.Key, c.ObserveWindow = 20, 1, hour })
 	theirs, run := tenantOf(t, e)
 	var left []time.Duration
-	theirs.Handle("GET", "/wait", tenant.LevelRead, func(_ http.ResponseWriter, r *http.Request, c *httpapi.Call) error {
+	theirs.Handle("GET", "/wait", tenant.LevelRead, func(
+		_ http.ResponseWriter, r *http.Request, c *httpapi.Call,
+	) error {
 		left = append(left, waiting.Left(r.Context(), 0), waiting.Left(r.Context(), hour))
 		if r.URL.RawQuery == "" {
 			return nil

@@ -21,7 +21,7 @@ type Defaults struct {
 	OrganizationCap int
 	RateLimit       int // requests per minute and key
 	RateBurst       int
-	// OrganizationRate and OrganizationBurst hold for all keys of an organization together. 0: ten times those of a key.
+	// OrganizationRate and OrganizationBurst hold for all keys of an organization. 0: ten times those of a key.
 	OrganizationRate, OrganizationBurst int
 	UserKeys, OrganizationKeys          int           // API keys that are good; 0: any number
 	ActiveLimit                         time.Duration // active time of a run
@@ -304,7 +304,8 @@ func (t *Tenants) Ceilings(o catalog.Organization) catalog.Limits {
 		UserCap: firstSet(c.UserCap, d.UserCap), Cap: firstSet(c.Cap, d.OrganizationCap),
 		RateLimit: firstSet(c.RateLimit, d.RateLimit), RateBurst: firstSet(c.RateBurst, d.RateBurst),
 		OrganizationRate:  firstSet(c.OrganizationRate, d.OrganizationRate, tenfold*firstSet(c.RateLimit, d.RateLimit)),
-		OrganizationBurst: firstSet(c.OrganizationBurst, d.OrganizationBurst, tenfold*firstSet(c.RateBurst, d.RateBurst)),
+		OrganizationBurst: firstSet(
+			c.OrganizationBurst, d.OrganizationBurst, tenfold*firstSet(c.RateBurst, d.RateBurst)),
 	}
 }
 
