@@ -303,7 +303,7 @@ func (t *Tenants) Ceilings(o catalog.Organization) catalog.Limits {
 	return catalog.Limits{
 		UserCap: firstSet(c.UserCap, d.UserCap), Cap: firstSet(c.Cap, d.OrganizationCap),
 		RateLimit: firstSet(c.RateLimit, d.RateLimit), RateBurst: firstSet(c.RateBurst, d.RateBurst),
-		OrganizationRate:  firstSet(c.OrganizationRate, d.OrganizationRate, tenfold*firstSet(c.RateLimit, d.RateLimit)),
+		OrganizationRate: firstSet(c.OrganizationRate, d.OrganizationRate, tenfold*firstSet(c.RateLimit, d.RateLimit)),
 		OrganizationBurst: firstSet(
 			c.OrganizationBurst, d.OrganizationBurst, tenfold*firstSet(c.RateBurst, d.RateBurst)),
 	}
