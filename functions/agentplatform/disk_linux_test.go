@@ -61,13 +61,13 @@ func (p *program) send(size int) (status int, answer map[string]any) {
 	return status, answer
 }
 
-// One organization fills what it may of the disk, by 20 files of 19 MiB at once. Others go on meanwhile and after: with
-// large messages, which need bytes, and small ones. What is deleted comes back, and a crash changes nothing.
+// One organization fills what it may of the disk, by 20 files of 19 MiB at the same time. Others go on meanwhile and
+// after: with large messages, which need bytes, and small ones. Deleted bytes come back, and a crash changes nothing.
 func TestAFullDiskStopsOnlyWhoFillsIt(t *testing.T) {
 	onSmallDisk(t, "400m", func(p *program) {
 		hog, hogs := p.organization(100)
 		other, agent := p.organization(100)
-		says := func(who *program, agent, text string) {
+		chats := func(who *program, agent, text string) {
 			status, run, err := who.post(context.Background(), "agent_id", agent, "message", text)
 			assert.NoError(t, err)
 			assert.Equal(t, []any{200, "stop"}, []any{status, run["finish_reason"]}, "%.200v", run)
@@ -88,8 +88,8 @@ func TestAFullDiskStopsOnlyWhoFillsIt(t *testing.T) {
 		}
 		large := strings.Repeat("large ", 33_000)
 		for range 20 {
-			says(other, agent, large)
-			says(other, agent, "small")
+			chats(other, agent, large)
+			chats(other, agent, "small")
 		}
 		all.Wait()
 		for range 20 {
@@ -101,16 +101,16 @@ func TestAFullDiskStopsOnlyWhoFillsIt(t *testing.T) {
 		left, err := filepath.Glob(filepath.Join(p.dir, "blobs", "tmp", "*"))
 		require.NoError(t, err)
 		assert.Empty(t, left, "of what was refused nothing is left")
-		says(hog, hogs, "small") // needs no blob
+		chats(hog, hogs, "small") // needs no blob
 		for range 40 {
-			says(other, agent, large)
+			chats(other, agent, large)
 		}
 		status, _ = other.send(10 << 20)
 		assert.Equal(t, 201, status)
 		p.kill()
 		p.start()
 		other.url, hog.url = p.url, p.url
-		says(other, agent, large)
+		chats(other, agent, large)
 		kept.Range(func(id, _ any) bool {
 			status, _, _ := hog.call(t.Context(), "DELETE", fmt.Sprint("/files/", id), "", nil)
 			return assert.Equal(t, 204, status)

@@ -5,8 +5,8 @@
 //   - The last part is a reserve. An organization takes at most half of what the others leave of it, rounded up. A user
 //     takes from it only while the user holds less than that in all.
 //
-// So an organization or a user who holds much never stops one who holds little. What others use as well, like a disk, is
-// measured ([Measured]): the rule is the same, for what is left. Package share knows nothing of requests and runs. It
+// So an organization or a user who holds much never stops one who holds little. A disk, which others use as well, is
+// measured ([Measured]): the same rule holds for the rest of it. Package share knows nothing of requests and runs. It
 // imports nothing of ours.
 package share
 
@@ -97,8 +97,8 @@ func New(limits Limits) *Pool {
 	return &Pool{limits: limits, organizations: map[string]*held{}, users: map[Holder]int64{}}
 }
 
-// Measured makes a pool of what others use, too, of which all is a reserve. measure returns how much is left. Where less
-// was taken in all than is counted, somebody has given back what is no longer a part: all parts shrink alike.
+// Measured makes a pool that is one reserve, and that others use, too. measure returns how much is left. Where less
+// was taken in all than is counted, somebody has deleted bytes of a part that is not known: all parts shrink alike.
 func Measured(measure func() (left int64)) *Pool {
 	p := New(Limits{})
 	p.measure = measure

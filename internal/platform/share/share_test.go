@@ -188,7 +188,7 @@ func TestTheRuleHolds(t *testing.T) {
 	})
 }
 
-// Who fills a disk leaves half of what is left to the next. What anybody gives back comes back to all.
+// An organization that fills a disk leaves half of the rest to the next. Deleted bytes come back to all.
 func TestAMeasuredPoolIsDividedByTheSameRule(t *testing.T) {
 	left := int64(200)
 	p := share.Measured(func() int64 { return left })
@@ -215,7 +215,7 @@ func TestAMeasuredPoolIsDividedByTheSameRule(t *testing.T) {
 	assert.Equal(t, int64(150), fill("a", "u"), "all has come back")
 }
 
-// What is given back is no more than what was taken, whatever has shrunk meanwhile.
+// A part gives back at most its present size.
 func TestAPartThatHasShrunkIsGivenBackOnce(t *testing.T) {
 	left := int64(1000)
 	p := share.Measured(func() int64 { return left })

@@ -525,7 +525,7 @@ func (s *session) storeLong(ctx context.Context, j *job, output string) string {
 		len(output), f.Name)
 }
 
-// noRoom says why a file was not kept, where that is a limit or the disk.
+// noRoom is the reason why a file was not kept, if that is a limit or the disk.
 func noRoom(err error) string {
 	if p, is := problem.As(err); is && (p.Kind == problem.Limited || p.Kind == problem.Full) {
 		return ": " + p.Message

@@ -236,7 +236,7 @@ func (s *Files) Open(ctx context.Context, f record.File, disposition string) (bl
 	return content, err
 }
 
-// Delete deletes a file at once. may returns why the caller may not, nil when it may. It returns what File and may
+// Delete deletes a file. may returns why the caller may not, nil when it may. It returns what File and may
 // return, a problem of kind Conflict for a file that runs or messages have, or the errors of the blob store.
 func (s *Files) Delete(ctx context.Context, scope record.Scope, id string, may func(record.File) error) error {
 	f, err := s.File(ctx, scope, id)

@@ -20,12 +20,13 @@ func TestARunWaitsForRoomOnTheDisk(t *testing.T) {
 	long := strings.Repeat("long ", 10_000)
 	answers := func(s *stage) { s.said = says(long) }
 	steps := func(s *stage) {
-		s.tools = []tool.Offer{offer("look", func(context.Context) (tool.Result, error) { return tool.TextResult(long), nil })}
+		s.tools = []tool.Offer{offer("look",
+			func(context.Context) (tool.Result, error) { return tool.TextResult(long), nil })}
 		s.said = talks("look")
 	}
 	for name, c := range map[string]struct {
 		made  func(*stage)
-		asked int
+		calls int
 	}{"an answer": {answers, 1}, "a step": {steps, 2}} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -39,7 +40,7 @@ func TestARunWaitsForRoomOnTheDisk(t *testing.T) {
 				s.room.Store(1 << 30)
 				<-ended
 				r := s.run(run)
-				assert.Equal(t, []any{lifecycle.Completed, 1, c.asked}, []any{r.Status, r.Attempt, len(s.asked)})
+				assert.Equal(t, []any{lifecycle.Completed, 1, c.calls}, []any{r.Status, r.Attempt, len(s.asked)})
 				assert.Equal(t, 1, strings.Count(s.log.String(), "the run waits until the disk has room"))
 			})
 			synctest.Test(t, func(t *testing.T) {
@@ -74,14 +75,15 @@ func TestARunWaitsForRoomOnTheDisk(t *testing.T) {
 	}
 }
 
-// A run whose tool returns a file that its user has no room for goes on, and says so to the model. Nothing of the file
+// A run whose tool returns a file that its user has no room for goes on, and the model reads why. Nothing of the file
 // is kept, or counted.
 func TestAFileWithoutRoomIsNotKept(t *testing.T) {
 	for why, full := range map[string]func(*stage){
 		"there is no room to store this; nothing was done": func(s *stage) { s.room.Store(4) },
 		"this user may have 1 files, and has 1; delete files, or chats with files": func(s *stage) {
 			*s.store = *s.store.LimitFiles(record.FileLimits{User: record.FileUse{Count: 1}})
-			require.NoError(s, s.store.CreateFile(s.Context(), s.store.NewFile(s.who.Organization, s.who.User, "a", "")))
+			f := s.store.NewFile(s.who.Organization, s.who.User, "a", "")
+			require.NoError(s, s.store.CreateFile(s.Context(), f))
 		},
 	} {
 		s := newStage(t, mute)
@@ -89,7 +91,9 @@ func TestAFileWithoutRoomIsNotKept(t *testing.T) {
 		before, err := s.store.FilesOf(t.Context(), s.who.Organization, s.who.User)
 		require.NoError(t, err)
 		s.tools = []tool.Offer{offer("draw", func(context.Context) (tool.Result, error) {
-			return tool.Result{Files: []tool.File{{Name: "cat.txt", ContentType: "text/plain", Data: []byte("miaow")}}}, nil
+			return tool.Result{Files: []tool.File{
+				{Name: "cat.txt", ContentType: "text/plain", Data: []byte("miaow")},
+			}}, nil
 		})}
 		s.said = talks("draw")
 		run := s.post()

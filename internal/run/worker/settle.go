@@ -77,7 +77,7 @@ func (s *settler) stopped(
 				return transition.Change{Event: event(w), Steps: steps}, err
 			})
 	}
-	if full, is := problem.As(err); is && full.Kind == problem.Full { // what it was told to stop does not wait for room
+	if full, is := problem.As(err); is && full.Kind == problem.Full { // an end does not wait for room
 		err = s.report(ctx, func(w lifecycle.Work) transition.Change { return transition.Change{Event: event(w)} })
 	}
 	if record.Unstorable(err) {

@@ -59,9 +59,9 @@ func (s *Store) NewPlace(ctx context.Context, v Resourceful, what string) (Store
 	return s.announce(ctx, v, s.newBlobKey(v, what)+"/")
 }
 
-// PutPiece stores a blob of an owner at a place. The errors are those of the blob store, and a problem of kind Full.
-func (s *Store) PutPiece(ctx context.Context, owner, place string, n int, b []byte) error {
-	return s.putBlob(ctx, owner, pieceKey(place, n), b)
+// PutPiece stores a blob of an owner below a prefix. The errors are those of the blob store, or a Full problem.
+func (s *Store) PutPiece(ctx context.Context, owner, prefix string, n int, b []byte) error {
+	return s.putBlob(ctx, owner, pieceKey(prefix, n), b)
 }
 
 // Piece reads a blob of a place. It returns [ErrConflict] when it does not exist.

@@ -224,7 +224,8 @@ func estateOperations() map[string]estateOperation {
 				return committed(ctx, e.Store, "m", func(tx *record.Tx) { tx.NewHeldFile(ctx, f, r) })
 			}
 		}, writes: []string{
-			"+file/* head", "+count/files/ORGANIZATION/USER 0", "+count/files/ORGANIZATION 0", "+run/RUN file/*", "?run/RUN head",
+			"+file/* head", "+count/files/ORGANIZATION/USER 0", "+count/files/ORGANIZATION 0",
+			"+run/RUN file/*", "?run/RUN head",
 		}},
 		"one of two lets go of a file": reads(func(ctx context.Context, e *estate) error {
 			return committed(ctx, e.Store, "m", func(tx *record.Tx) { record.Release(tx, ctx, e.run, e.held) })

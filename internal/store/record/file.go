@@ -149,7 +149,7 @@ var errFilled = errors.New("record: the file has these bytes")
 // FillFile stores the bytes of a file, at most limit. They have their own blob key until the description names it, so
 // of two uploads the second is refused and its bytes are deleted.
 //
-// It returns blob.ErrTooLarge, a problem of kind Full when there is no room for the bytes, or Conflict when the file has
+// It returns blob.ErrTooLarge, a problem of kind Full when there is no room for the bytes, or Conflict when it has
 // bytes, the errors of r and of the blob store, or those of [Store.ChangeFile].
 func (s *Store) FillFile(ctx context.Context, scope Scope, id string, r io.Reader, limit int64) (File, error) {
 	key := fileBlobs(id) + s.host.NewID()
@@ -271,7 +271,7 @@ func (tx *Tx) Hold(ctx context.Context, organization, agent, run string, files [
 }
 
 // NewHeldFile writes the description of a file that a run makes and holds. The commit requires that the run is as it
-// was read: a file of a run that has ended would never be deleted. The unit of work fails as that of [Store.CreateFile].
+// was read: a file of a run that has ended would never be deleted. It fails as [Store.CreateFile] does.
 func (tx *Tx) NewHeldFile(ctx context.Context, f File, run RunEntity) {
 	f.Holds, f.Due, f.Agents, f.Made = 1, time.Time{}, []string{run.Value.Agent}, true
 	tx.newFile(ctx, f)

@@ -162,7 +162,7 @@ func noRoom(used, add FileUse, scope string, limit FileUse) error {
 	return err
 }
 
-// comesNear says whether what is added comes near a limit.
+// comesNear reports whether an addition comes near a limit.
 func comesNear(used, add, limit FileUse) bool {
 	return add.Count > 0 && limit.Count > 0 && used.Count+near.Count > limit.Count ||
 		add.Bytes > 0 && limit.Bytes > 0 && used.Bytes+near.Bytes > limit.Bytes

@@ -73,8 +73,8 @@ func TestFilesOfEarlierVersionsAreNotCounted(t *testing.T) {
 	assert.Zero(t, filesOf(t, s, "u"))
 }
 
-// However many come at once, a user and an organization have exactly as many files, and bytes, as they may.
-func TestFilesAreLimitedHoweverManyComeAtOnce(t *testing.T) {
+// However many come at the same time, a user and an organization have exactly as many files, and bytes, as they may.
+func TestFilesAreLimitedHoweverManyComeTogether(t *testing.T) {
 	for name, limits := range map[string]record.FileLimits{
 		"user":         {User: record.FileUse{Count: 6, Bytes: 100}},
 		"organization": {Organization: record.FileUse{Count: 6, Bytes: 100}},
@@ -124,7 +124,8 @@ func TestFilesAreLimitedHoweverManyComeAtOnce(t *testing.T) {
 func TestBytesThatAreTooManyAreNotKept(t *testing.T) {
 	blobs := &memblob.Store{}
 	h := host.System()
-	s := record.New(memtable.New(h.Now), blobs, h).LimitFiles(record.FileLimits{Organization: record.FileUse{Bytes: 10}})
+	limits := record.FileLimits{Organization: record.FileUse{Bytes: 10}}
+	s := record.New(memtable.New(h.Now), blobs, h).LimitFiles(limits)
 	f := s.NewFile("o", "u", "a", "")
 	require.NoError(t, s.CreateFile(t.Context(), f))
 	_, err := s.FillFile(t.Context(), record.Of("o"), f.ID, strings.NewReader("more than ten bytes"), 99)

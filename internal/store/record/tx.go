@@ -80,7 +80,7 @@ const commitTime = 20 * time.Second
 // work without writes succeeds at once.
 //
 // It returns the first error of the unit of work, as [ErrUnstorable], [NoFile] or that of a read; an error where the
-// store is [Store.ReadOnly]; [ErrConflict], which wraps the refusal; a problem of kind Unavailable, or Full, when nothing
+// store is [Store.ReadOnly]; [ErrConflict], which wraps the refusal; a problem of kind Unavailable or Full when nothing
 // was done; an error that the item is too large, see [Unstorable]; and an error that is no problem when it is not known
 // whether the writes were done.
 func (tx *Tx) Commit(ctx context.Context) error {

@@ -141,7 +141,7 @@ func (l *Local) room() int64 {
 func (l *Local) free() int64 {
 	free, _, err := disktable.Usage(l.Settings.DataDir)
 	if err != nil {
-		return math.MaxInt64 // the write says what is wrong
+		return math.MaxInt64 // the write fails, if anything is wrong
 	}
 	return free
 }

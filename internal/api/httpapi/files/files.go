@@ -76,7 +76,7 @@ func (h *handlers) listFiles(ctx context.Context, p tenant.Principal, in *FileQu
 		},
 		func(e record.Entity[record.File]) (v fileView, shown bool, err error) {
 			v = viewFile(e.Value)
-			return v, !e.Value.Removed && !(in.Unused && v.Held), nil
+			return v, !e.Value.Removed && (!in.Unused || !v.Held), nil
 		})
 	return httpapi.Body(fileList{list, next}), err
 }

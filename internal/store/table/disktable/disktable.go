@@ -108,7 +108,8 @@ func Usage(dir string) (free, all int64, err error) {
 // open; it says so if the store has another format, or is one of the file system or the engine.
 func Open(dir string, o Options) (*Table, error) {
 	t := &Table{
-		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), now: o.Now, free: o.Free, queue: make(chan *request, 4*maxBatch),
+		log: cmp.Or(o.Log, slog.New(slog.DiscardHandler)), now: o.Now, free: o.Free,
+		queue:   make(chan *request, 4*maxBatch),
 		closing: make(chan struct{}), cache: newCache(),
 	}
 	if t.now == nil {
