@@ -228,7 +228,7 @@ func runScenarios() []Story {
 			assert.Len(x, lines, 4)
 			assert.Equal(x, "run_id,chat_id,agent_id,user_id,status,billed,input_tokens,output_tokens,"+
 				"active_ms,model_calls,tool_calls,finished_at,kind,entry_id,document_id,knowledge_base_id,"+
-				"api_key_id,model,attempts,queue_ms,cost",
+				"api_key_id,model,attempts,queue_ms,cost,models",
 				strings.TrimSpace(lines[0]))
 		}},
 	}
