@@ -178,6 +178,7 @@ var beside = map[string]string{
 	"internal/org/analytics":        "internal/org/catalog",
 	"internal/org/toolkit/adapters": "internal/org/toolkit",
 	"internal/platform/egress":      "internal/platform/trace",
+	"internal/platform/schema":      "internal/platform/share",
 }
 
 func TestUseCasesAndLeavesStandBesideEachOther(t *testing.T) {
