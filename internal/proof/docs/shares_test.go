@@ -19,7 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sharesOf are the limiters that limit what organizations divide, by the row of SECURITY.md that they belong to. A limiter is
+// sharesOf are the limiters of what organizations divide, by their row of SECURITY.md. A limiter is
 // a package and what limits there: the call that makes a pool, queue or semaphore, a number of parallel uses, or
 // the code of a refusal.
 var sharesOf = map[string][]string{
@@ -48,7 +48,8 @@ var sharesOf = map[string][]string{
 	},
 	"entries in the queues of a laptop": {"internal/store/queue/localqueue: share.New(capacity)"},
 	"files being read": {
-		"internal/text/extract: newTurns(atOnce)", "internal/text/extract: atOnce", "internal/text/extract: atOnceGroup",
+		"internal/text/extract: newTurns(atOnce)", "internal/text/extract: atOnce",
+		"internal/text/extract: atOnceGroup",
 	},
 	"queries of a laptop's index": {
 		"internal/text/index/diskindex: share.New(limitsOfQueries(runtime.GOMAXPROCS(0)))",
@@ -62,8 +63,10 @@ var sharesOf = map[string][]string{
 // noShares are the limiters that limit nothing which one organization can take from another, by the reason.
 var noShares = map[string][]string{
 	"it bounds one request, call or job": {
-		"internal/api/bridge: agentsAtOnce", "internal/api/httpapi/runs: pausesAtOnce", "internal/run/worker: pausesAtOnce",
-		"internal/store/record: pausesAtOnce", "internal/store/record: spentAtOnce", "internal/text/index/s3index: atOnce",
+		"internal/api/bridge: agentsAtOnce", "internal/api/httpapi/runs: pausesAtOnce",
+		"internal/run/worker: pausesAtOnce",
+		"internal/store/record: pausesAtOnce", "internal/store/record: spentAtOnce",
+		"internal/text/index/s3index: atOnce",
 		"internal/text/index/diskindex: compactAtOnce", "internal/wiring/broker: atOnce",
 		"internal/platform/host: group.SetLimit(limit)",
 		"internal/knowledge/knowledge: atOnce", // of a rebuild, see documents in ingestion
@@ -72,7 +75,8 @@ var noShares = map[string][]string{
 		`internal/org/tenant: refuses "budget_exhausted"`, "internal/run/intake: refuses code",
 	},
 	"who calls it is a limiter": {
-		"internal/api/httpapi: share.New(share.Limits{All: cmp.Or(int64(all), math.MaxInt64), Organization: int64(each)})",
+		"internal/api/httpapi: share.New(share.Limits{All: cmp.Or(int64(all), math.MaxInt64), " +
+			"Organization: int64(each)})",
 		"internal/store/queue/localqueue: share.New(limits)",
 		"internal/text/extract: share.New(share.Limits{All: all, Organization: ofGroup})",
 	},
@@ -92,7 +96,7 @@ func TestWhatIsLimitedHasARow(t *testing.T) {
 	limiters, rows := limitersOf(t), shareRows(t)
 	known := slices.Sorted(slices.Values(slices.Concat(slices.Concat(slices.Collect(maps.Values(sharesOf))...),
 		slices.Concat(slices.Collect(maps.Values(noShares))...))))
-	assert.Equal(t, slices.Sorted(maps.Keys(limiters)), known, "each limiter that limits something, once: name it with its "+
+	assert.Equal(t, slices.Sorted(maps.Keys(limiters)), known, "each limiter, once: name it with its "+
 		"row of SECURITY.md in sharesOf, or with the reason why it needs none in noShares")
 	tests := map[string]bool{}
 	for _, list := range read(t).tests {
@@ -142,7 +146,8 @@ func shareRows(t *testing.T) map[string][]string {
 func limitersOf(t *testing.T) map[string]bool {
 	limiters := map[string]bool{}
 	for _, top := range []string{"internal", "functions"} {
-		require.NoError(t, filepath.WalkDir(filepath.Join(root, top), func(file string, d fs.DirEntry, err error) error {
+		top = filepath.Join(root, top)
+		require.NoError(t, filepath.WalkDir(top, func(file string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
@@ -151,7 +156,8 @@ func limitersOf(t *testing.T) map[string]bool {
 				return err
 			}
 			name = filepath.ToSlash(name)
-			if d.IsDir() && (name == "internal/proof" || d.Name() == "testdata" || strings.HasSuffix(d.Name(), "test")) {
+			if d.IsDir() && (name == "internal/proof" || d.Name() == "testdata" ||
+				strings.HasSuffix(d.Name(), "test")) {
 				return fs.SkipDir
 			}
 			if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {

@@ -20,7 +20,8 @@ func TestOneOrganizationLeavesSomethingToOthers(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, limits := range map[string]share.Limits{
-		"workers": workers(16), "senders": senders(), "ingesters": ingesters(1), "more ingesters": ingesters(4), "jobs": jobs(),
+		"workers": workers(16), "senders": senders(), "ingesters": ingesters(1),
+		"more ingesters": ingesters(4), "jobs": jobs(),
 	} {
 		t.Run(name, func(t *testing.T) {
 			q := localqueue.Shared(limits)

@@ -46,7 +46,10 @@ func New() *Queue { return Shared(share.Limits{All: math.MaxInt64}) }
 // Shared makes an empty queue with so many units for unanswered deliveries and reserved places. The messages of a user
 // or group that may have no further unit wait, and others pass them.
 func Shared(limits share.Limits) *Queue {
-	return &Queue{shared: share.New(limits), entries: share.New(capacity), all: map[queue.Message]bool{}, wake: make(chan struct{}, 1)}
+	return &Queue{
+		shared: share.New(limits), entries: share.New(capacity), all: map[queue.Message]bool{},
+		wake: make(chan struct{}, 1),
+	}
 }
 
 // Send adds a message, unless an equal one waits: a sweeper repeats the nudges of what waits for long. The error
