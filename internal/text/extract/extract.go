@@ -93,7 +93,9 @@ func (f File) head(ctx context.Context) ([]byte, error) {
 }
 
 // inChild reads a file in a child process. What is whole in its head is not opened again.
-func (f File) inChild(ctx context.Context, group string, j job, head []byte, turns *share.Pool) (document.Text, bool, error) {
+func (f File) inChild(
+	ctx context.Context, group string, j job, head []byte, turns *share.Pool,
+) (document.Text, bool, error) {
 	if len(head) <= MaxText {
 		f.Open = func(context.Context) (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(head)), nil }
 	}

@@ -7,7 +7,8 @@ import (
 	"agentplatform/internal/platform/share"
 )
 
-// newTurns limits how many files are read at the same time, and how many of a group. Groups take turns, then their users.
+// newTurns limits how many files are read at the same time, and how many of a group. Groups take turns, then their
+// users.
 func newTurns(all, ofGroup int64) *share.Pool {
 	return share.New(share.Limits{All: all, Organization: ofGroup})
 }
