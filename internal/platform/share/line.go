@@ -32,7 +32,7 @@ func (l *Line[T]) First(may func(path []string) bool) bool { return l.first(nil,
 
 func (l *Line[T]) first(path []string, may func(path []string) bool) bool {
 	for i, name := range l.turn {
-		if below := append(path, name); may(below) && l.by[name].first(below, may) {
+		if below := slices.Concat(path, []string{name}); may(below) && l.by[name].first(below, may) {
 			l.at = i
 			return true
 		}

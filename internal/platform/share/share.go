@@ -213,7 +213,7 @@ func (t *Part) Wanted() bool {
 func (p *Pool) serve() {
 	for p.line.First(p.may) {
 		w := p.line.Pop()
-		w.part.take(1) // which may has allowed
+		_ = w.part.take(1) // which may has allowed
 		close(w.ready)
 	}
 }
