@@ -55,7 +55,7 @@ func start(t *testing.T) *world {
 func toolServer(t *testing.T) string {
 	t.Helper()
 	s := mcp.NewServer(&mcp.Implementation{Name: "test", Version: "1"}, nil)
-	mcp.AddTool(s, &mcp.Tool{Name: "echo"},
+	mcp.AddTool(s, &mcp.Tool{Name: "echo", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
 		func(_ context.Context, _ *mcp.CallToolRequest, in struct {
 			Text string `json:"text"`
 		}) (*mcp.CallToolResult, any, error) {
@@ -213,7 +213,12 @@ func TestAssistantsOfOpenAI(t *testing.T) {
 	more := []string{"-tool", "order_status=http://" + w.tools + "/status", "-bearer", w.tools + "=TOOLS_TOKEN"}
 	out = w.succeeds(from, more...)
 	assert.Contains(t, out, "changed agent Support desk: toolkit_ids")
-	answer = w.asks(agent, `/tool order_status {"body":{"order":"17"}}`)["answer"]
+	const order = `/tool order_status {"body":{"order":"17"}}`
+	assert.Equal(t, "awaiting_input", w.asks(agent, order)["status"], "a new tool that may change something")
+	kit := w.rows("/agents", "agents")["Support desk"]["toolkit_ids"].([]any)[0].(string)
+	require.NoError(t, newClient(w.url, w.key).call(t.Context(), http.MethodPatch,
+		"/toolkits/"+kit+"/tools/order_status", object{"approval": "never"}, nil))
+	answer = w.asks(agent, order)["answer"]
 	assert.Contains(t, answer, "order 17 is on its way")
 	before["toolkits"]++
 	_, out, _ = w.imports(w.url, from, more...)
@@ -242,7 +247,7 @@ func TestAgentsOfLetta(t *testing.T) {
 	keeper = w.rows("/agents", "agents")["Keeper"]
 	assert.Contains(t, keeper["instructions"], "You keep the animals of a small zoo.\n\n# Memory\n\n## persona\n"+
 		"(How the keeper speaks)\n\nI am patient")
-	assert.Equal(t, object{"mode": "tools", "tools": []any{"weigh"}}, keeper["approval"])
+	assert.Equal(t, object{"mode": "never", "tools": []any{}}, keeper["approval"], "it has no tool weigh")
 	assert.Contains(t, w.asks(keeper, `/tool echo {"text":"hello"}`)["answer"], "heard hello")
 	assert.Contains(t, w.asks(keeper, `/tool erase {}`)["answer"], "error", "it is not enabled")
 	assert.Contains(t, w.asks(keeper, "/search what otters eat")["answer"], "crayfish")

@@ -408,14 +408,42 @@ func (m *maker) create(ctx context.Context, a *plan.Agent, model plan.Model) err
 	if a.OutputSchema != nil {
 		body["output_schema"] = a.OutputSchema
 	}
-	err := m.client.call(ctx, http.MethodPost, "/agents", body, nil)
+	err := m.send(ctx, a, http.MethodPost, "/agents", body)
 	if a.OutputSchema != nil && wrongField(err) == "body.output_schema" {
 		m.note(plan.LeftOut, a.Source, "the service refuses its output_schema, without which the agent is made: "+
 			err.Error(), "PATCH output_schema of the agent with one that it takes")
 		delete(body, "output_schema")
-		err = m.client.call(ctx, http.MethodPost, "/agents", body, nil)
+		err = m.send(ctx, a, http.MethodPost, "/agents", body)
 	}
 	return err
+}
+
+// send makes or changes an agent. Tools that want an approval and are not there are left out; where they are many, all
+// calls need one.
+func (m *maker) send(ctx context.Context, a *plan.Agent, method, path string, body map[string]any) error {
+	for n := 0; ; n++ {
+		err := m.client.call(ctx, method, path, body, nil)
+		approval, _ := body["approval"].(map[string]any)
+		tools, _ := approval["tools"].([]string)
+		at := -1
+		_, _ = fmt.Sscanf(wrongField(err), "body.approval.tools[%d]", &at)
+		if at < 0 || at >= len(tools) {
+			return err
+		}
+		m.note(plan.LeftOut, a.Source, "the agent has no tool "+plan.Clean(tools[at])+", which wants an approval",
+			"give it the tool, which needs an approval at first, and PATCH approval of the agent")
+		if tools = slices.Delete(slices.Clone(tools), at, at+1); n == maxLacking {
+			tools = nil
+		}
+		switch {
+		case len(tools) > 0:
+			body["approval"] = map[string]any{"mode": "tools", "tools": tools}
+		case n == maxLacking:
+			body["approval"] = map[string]any{"mode": "always"}
+		default:
+			delete(body, "approval")
+		}
+	}
 }
 
 // complete adds to an agent of an earlier run the toolkits and knowledge bases that it lacks, and gives it its model
@@ -446,7 +474,7 @@ func (m *maker) complete(ctx context.Context, a *plan.Agent, there agentRow, mod
 	}
 	m.say("changed agent %s: %s", plan.Clean(a.Name), strings.Join(slices.Sorted(maps.Keys(patch)), ", "))
 	patch["skip_check"] = true
-	return m.client.call(ctx, http.MethodPatch, "/agents/"+there.ID, patch, nil)
+	return m.send(ctx, a, http.MethodPatch, "/agents/"+there.ID, patch)
 }
 
 // most cuts a list to what an agent may have, and reports it.

@@ -39,6 +39,8 @@ type Definition struct {
 	// Own is the server's own name of the tool, where the binding does not have it as its member name. Two tools with
 	// different ones are different tools.
 	Own string `json:"-"`
+	// ReadOnly: the server declares that a call changes nothing. A binding with a method needs no declaration.
+	ReadOnly bool `json:"-"`
 
 	// Binding is what the kind needs for a call. Other packages read only its members name (the server's own name of
 	// the tool), method, url and beside. url is set where calls go to another address than the endpoint's URL.
@@ -339,6 +341,50 @@ func Listed(all []Offer, o Offer, list []string) bool {
 	})
 }
 
+// Unknown are those names of a list that no offered tool has, neither as the name under which it is offered nor as its
+// own. [Listed] also matches longer names, so it is not known which tool such a name meant.
+func Unknown(all []Offer, list []string) (names []string) {
+	for _, one := range list {
+		name := Name(one)
+		if !slices.ContainsFunc(all, func(o Offer) bool { return name == o.Name || name == o.Own }) {
+			names = append(names, one)
+		}
+	}
+	return names
+}
+
+// Unlisted are the tools that one list of names has, as [Listed] reads it, and another has no more. Its work grows with
+// the names and with the tools: all may be those of a hundred toolkits.
+func Unlisted(all []Offer, was, now []string) []string {
+	// open are the tools that now does not name, by the names that may have meant them.
+	kept, open := map[string]bool{}, map[string]string{}
+	for _, name := range now {
+		kept[Name(name)] = true
+	}
+	for _, o := range all {
+		own := cmp.Or(o.Own, o.Name)
+		if kept[own] || kept[o.Name] {
+			continue
+		}
+		open[own], open[o.Name] = own, own
+		if len(own) > MaxName/2 {
+			open[own[:MaxName/2]+"…"] = own
+		}
+	}
+	names := []string{}
+	for _, name := range was {
+		if name = Name(name); kept[name] {
+			continue
+		}
+		for end := len(name); end > 0; end = strings.LastIndexByte(name[:end], '_') {
+			names = append(names, open[name[:end]])
+		}
+		names = append(names, open[name[:min(len(name), MaxName/2)]+"…"])
+	}
+	slices.Sort(names)
+	return slices.DeleteFunc(slices.Compact(names), func(name string) bool { return name == "" })
+}
+
 // Longer makes a longer name from one that is taken, with a suffix that identifies the tool.
 func Longer(name, after string) string {
 	after = "_" + after[max(0, len(after)-MaxName/2+1):]
@@ -358,6 +404,22 @@ type Approval struct {
 	Mode     string `json:"mode,omitempty"` // never (or empty), always, when
 	Argument string `json:"argument,omitempty"`
 	Pattern  string `json:"pattern,omitempty"` // a regular expression; empty: whenever the argument is present
+}
+
+// Always is the approval that a tool begins with if its calls may change something.
+var Always = Approval{Mode: "always"}
+
+// Loosens reports whether some call needs an approval by was and may need none by a. Patterns are compared as texts,
+// where only more alternatives at the end are known to match more.
+func (a Approval) Loosens(was Approval) bool {
+	switch {
+	case was.Mode == "" || was.Mode == "never" || a.Mode == "always":
+		return false
+	case was.Mode != "when" || a.Mode != "when" || !strings.EqualFold(a.Argument, was.Argument):
+		return true
+	}
+	more := strings.HasPrefix(a.Pattern, was.Pattern+"|") && !strings.Contains(was.Pattern, `\Q`)
+	return a.Pattern != "" && a.Pattern != was.Pattern && !more
 }
 
 // Required says whether a call with these arguments, in their normal form, needs approval, and why. Arguments that

@@ -3,8 +3,10 @@ package catalog
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"time"
 
+	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/store/record"
 )
 
@@ -55,6 +57,49 @@ type AgentSpec struct {
 // knowledge bases.
 func (s AgentSpec) Offers(name string) bool {
 	return name == "ask_user" && s.CanAsk || name == "search" && len(s.KnowledgeBaseIDs) > 0
+}
+
+// Unknown are the names in the agent's policy that none of its tools has. offers are those of its toolkits. While there
+// are such names, each call of a toolkit's tool needs an approval.
+func (s AgentSpec) Unknown(offers []tool.Offer) []string {
+	if s.Approval.Mode != "tools" {
+		return nil
+	}
+	return slices.DeleteFunc(tool.Unknown(offers, s.Approval.Tools), s.Offers)
+}
+
+// NeedsApproval reports whether the agent's policy wants an approval of each call of one of its toolkits' tools.
+func (s AgentSpec) NeedsApproval(offers []tool.Offer, o tool.Offer) bool {
+	return s.Approval.Mode == "always" ||
+		s.Approval.Mode == "tools" && (tool.Listed(offers, o, s.Approval.Tools) || len(s.Unknown(offers)) > 0)
+}
+
+// NamesSearch reports whether the agent's policy wants an approval of searches. They change nothing, and find only what
+// the run's user may read.
+func (s AgentSpec) NamesSearch() bool {
+	return s.Approval.Mode == "tools" && slices.Contains(s.Approval.Tools, "search")
+}
+
+// Loosened are the tools whose calls need an approval by the policy was, and need none by that of s. all are the tools
+// of the toolkits of both, also those that are off.
+func (s AgentSpec) Loosened(was AgentSpec, all []tool.Offer) (names []string) {
+	if searches := was.Offers("search") || s.Offers("search"); searches && was.NamesSearch() && !s.NamesSearch() {
+		names = append(names, "search")
+	}
+	switch {
+	case s.Approval.Mode == "always":
+		return names
+	case was.Approval.Mode == "always":
+		return append(names, "every tool")
+	}
+	var now []string
+	if s.Approval.Mode == "tools" {
+		now = s.Approval.Tools
+	}
+	if was.Approval.Mode == "tools" {
+		names = append(names, tool.Unlisted(all, was.Approval.Tools, now)...)
+	}
+	return names
 }
 
 // AgentModel names a model and its settings.

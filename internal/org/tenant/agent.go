@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -82,7 +83,7 @@ func (t *Tenants) checkSpec(
 	if err := t.checkKnowledge(ctx, organization, kept, s); err != nil {
 		return err
 	}
-	if err := t.CheckTools(ctx, organization, *s, "body.toolkit_ids", 0); err != nil {
+	if err := t.checkPolicy(ctx, organization, s); err != nil {
 		return err
 	}
 	if err := t.CheckGroups(ctx, organization, "body.group_ids", kept.GroupIDs, s.GroupIDs); err != nil {
@@ -111,12 +112,22 @@ func (t *Tenants) checkSpec(
 func (t *Tenants) CheckTools(
 	ctx context.Context, organization string, s catalog.AgentSpec, field string, more int,
 ) error {
-	if t.defaults.CountTools == nil {
+	if t.defaults.Tools == nil {
 		return nil
 	}
-	n, err := t.defaults.CountTools(ctx, organization, s)
-	if err != nil || n+more <= tool.MaxOffered {
-		return err
+	on, _, err := t.defaults.Tools(ctx, organization, s.ToolkitIDs)
+	return cmp.Or(err, countTools(s, on, field, more))
+}
+
+func countTools(s catalog.AgentSpec, on []tool.Offer, field string, more int) error {
+	n := len(on)
+	for _, name := range tool.ReservedNames {
+		if s.Offers(name) {
+			n++
+		}
+	}
+	if n+more <= tool.MaxOffered {
+		return nil
 	}
 	own := "the agent would have"
 	if more > 0 {
@@ -124,6 +135,81 @@ func (t *Tenants) CheckTools(
 	}
 	return problem.InvalidField(field, "%s %d tools, and a model takes at most %d: disable some of its toolkits' tools",
 		own, n+more, tool.MaxOffered)
+}
+
+// checkPolicy checks the tools of an agent, and that it has those which its policy names. The error is a problem of
+// kind Invalid, or the store's.
+func (t *Tenants) checkPolicy(ctx context.Context, organization string, s *catalog.AgentSpec) error {
+	if t.defaults.Tools == nil {
+		return nil
+	}
+	on, _, err := t.defaults.Tools(ctx, organization, s.ToolkitIDs)
+	return cmp.Or(err, countTools(*s, on, "body.toolkit_ids", 0), CheckPolicy(*s, on))
+}
+
+// CheckPolicy returns a problem of kind Invalid that names the first tool in an agent's policy which the agent does not
+// have, and lists those that it has. on are the tools of its toolkits.
+func CheckPolicy(s catalog.AgentSpec, on []tool.Offer) error {
+	unknown := s.Unknown(on)
+	if len(unknown) == 0 {
+		return nil
+	}
+	var has []string
+	for _, o := range on {
+		has = append(has, o.Name)
+	}
+	for _, name := range tool.ReservedNames {
+		if s.Offers(name) {
+			has = append(has, name)
+		}
+	}
+	slices.Sort(has)
+	return problem.InvalidField(fmt.Sprintf("body.approval.tools[%d]", slices.Index(s.Approval.Tools, unknown[0])),
+		"the agent has no tool %q; it has %s", unknown[0], cmp.Or(strings.Join(has, ", "), "none"))
+}
+
+// mayLoosen returns nil when the principal may have a spec follow another one: only an admin may have fewer calls need
+// an approval. The error is a problem of kind Forbidden, or the store's.
+func (t *Tenants) mayLoosen(ctx context.Context, p Principal, organization string, was, s catalog.AgentSpec) error {
+	if was.Approval.Mode == "never" || p.May(LevelAdmin) == nil {
+		return nil
+	}
+	var all []tool.Offer
+	if t.defaults.Tools != nil && was.Approval.Mode == "tools" {
+		for _, ids := range [][]string{was.ToolkitIDs, s.ToolkitIDs} {
+			on, off, err := t.defaults.Tools(ctx, organization, ids)
+			if err != nil {
+				return err
+			}
+			all = slices.Concat(all, on, off)
+		}
+	}
+	if names := s.Loosened(was, all); len(names) > 0 {
+		return p.MayLoosen(tool.Clip(strings.Join(names, ", "), tool.EnoughText))
+	}
+	return nil
+}
+
+// mayFollow is mayLoosen for what new runs of an agent begin with: s instead of its published version.
+func (t *Tenants) mayFollow(ctx context.Context, p Principal, a catalog.Agent, s catalog.AgentSpec) error {
+	was := a
+	if a.Current() != a.Version {
+		var err error
+		if was, err = record.Version[catalog.Agent](ctx, t.store, p.Scope(), a.ID, a.Current()); err != nil {
+			return err
+		}
+	}
+	return t.mayLoosen(ctx, p, a.Organization, was.Spec, s)
+}
+
+// MayBegin returns nil when the principal may begin a run with this version of an agent. One that needs fewer approvals
+// than the published version is for admins. The error is a problem of kind NotFound or Forbidden, or the store's.
+func (t *Tenants) MayBegin(ctx context.Context, p Principal, version catalog.Agent) error {
+	e, err := t.Agent(ctx, p, version.ID)
+	if err != nil || e.Value.Current() == version.Version {
+		return err
+	}
+	return t.mayFollow(ctx, p, e.Value, version.Spec)
 }
 
 func checkOutput(wanted json.RawMessage) error {
@@ -364,7 +450,8 @@ func (t *Tenants) Runnable(ctx context.Context, p Principal, id string, version 
 	return a, err
 }
 
-// PublishAgent makes a version of the agent, newer or older, the one that new runs use. It returns a problem of kind
+// PublishAgent makes a version of the agent, newer or older, the one that new runs use. One that needs fewer approvals
+// than the published one is for admins to publish. It returns a problem of kind
 // NotFound or Forbidden, of kind PreconditionFailed when match is not the resource's version, and of kind Invalid
 // (body.version) when there is no such version.
 func (t *Tenants) PublishAgent(
@@ -374,9 +461,14 @@ func (t *Tenants) PublishAgent(
 		if err := p.MayUse(*a); err != nil {
 			return err
 		}
-		if _, err := record.Version[catalog.Agent](ctx, t.store, p.Scope(), id, version); isGone(err) {
+		of, err := record.Version[catalog.Agent](ctx, t.store, p.Scope(), id, version)
+		if isGone(err) {
 			return problem.InvalidField("body.version", "the agent has no version %d", version)
-		} else if err != nil {
+		}
+		if err == nil {
+			err = t.mayFollow(ctx, p, *a, of.Spec)
+		}
+		if err != nil {
 			return err
 		}
 		a.Published, a.UpdatedAt = version, t.host.Now()
@@ -388,8 +480,9 @@ func (t *Tenants) PublishAgent(
 // than once, when somebody else changes the agent meanwhile. publish makes new runs use the version; skipCheck leaves
 // out the call to the model's provider.
 //
-// It returns edit's error as it is, a problem of kind NotFound or Forbidden, of kind PreconditionFailed when match is
-// not the resource's version, of kind Invalid that names the field, or what Defaults.CheckModel returns.
+// Only an admin may have fewer calls need an approval than the newest version does, or than the published one if
+// publish is set. It returns edit's error as it is, a problem of kind NotFound or Forbidden, of kind PreconditionFailed
+// when match is not the resource's version, of kind Invalid that names the field, or what Defaults.CheckModel returns.
 func (t *Tenants) EditAgent(
 	ctx context.Context, p Principal, id string, match record.Match, skipCheck, publish bool,
 	edit func(catalog.AgentSpec) (catalog.AgentSpec, error),
@@ -403,6 +496,12 @@ func (t *Tenants) EditAgent(
 			return err
 		}
 		if err := t.checkSpec(ctx, a.Organization, &a.Spec, &spec, skipCheck); err != nil {
+			return err
+		}
+		if err = t.mayLoosen(ctx, p, a.Organization, a.Spec, spec); err == nil && publish {
+			err = t.mayFollow(ctx, p, *a, spec)
+		}
+		if err != nil {
 			return err
 		}
 		t.nextVersion(tx, a, spec, publish)

@@ -129,6 +129,16 @@ func (p Principal) May(needed Level) error {
 		With("level_needed", needed)
 }
 
+// MayLoosen is May(LevelAdmin) for having fewer calls of a thing need an approval. The thing is in the message.
+func (p Principal) MayLoosen(what string) error {
+	if p.May(LevelAdmin) == nil {
+		return nil
+	}
+	return problem.New(problem.Forbidden, "insufficient_permission",
+		"fewer calls of %s would need an approval: this needs an API key of level %s; this one has %s", what,
+		LevelAdmin, p.Level).With("level_needed", LevelAdmin)
+}
+
 // MayTouch is May for what is done to one run, which its run token may do as well. The error is a problem of kind
 // Forbidden (insufficient_permission).
 func (p Principal) MayTouch(run string, needed Level) error {

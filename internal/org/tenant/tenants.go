@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 
+	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/platform/host"
 	"agentplatform/internal/platform/problem"
@@ -28,8 +29,9 @@ type Defaults struct {
 	// CheckModel returns why an agent may not name a model (a problem of kind Invalid), nil when it may; skip leaves
 	// out the call to the provider. A nil CheckModel allows all models.
 	CheckModel func(ctx context.Context, provider, name string, skip bool) error
-	// CountTools is how many tools an agent's model is offered. A nil CountTools allows any number.
-	CountTools func(ctx context.Context, organization string, spec catalog.AgentSpec) (int, error)
+	// Tools are the tools of toolkits: those that an agent is offered, and those that are off. Without it, an agent may
+	// have and name any.
+	Tools func(ctx context.Context, organization string, toolkits []string) (on, off []tool.Offer, err error)
 	// Alone says that no other process changes the store: what changes a right is told here.
 	Alone bool
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/proof/faulttable"
@@ -20,14 +21,11 @@ import (
 // An agent is refused, when it is made and when it is changed, whose model would be offered too many tools.
 func TestAnAgentWithTooManyToolsIsRefused(t *testing.T) {
 	w := newWorld(t)
-	count, broken := 128, error(nil)
+	count, broken := tool.MaxOffered, error(nil)
 	tenants := w.with(tenant.Defaults{ActiveLimit: time.Minute,
-		CountTools: func(_ context.Context, organization string, s catalog.AgentSpec) (int, error) {
+		Tools: func(_ context.Context, organization string, _ []string) (on, off []tool.Offer, err error) {
 			assert.Equal(t, w.name, organization)
-			if s.CanAsk {
-				return count + 1, broken
-			}
-			return count, broken
+			return make([]tool.Offer, count), nil, broken
 		}}, plain{})
 	spec := w.spec(func(s *catalog.AgentSpec) { s.CanAsk = false })
 	made, err := tenants.CreateAgent(t.Context(), w.name, spec, true)

@@ -127,7 +127,7 @@ func TestNoBlobOfAToolkitOutlivesItsReference(t *testing.T) {
 		"a creation":          func(e *estate, _ string) error { return second(create(e, "another")) },
 		"a creation, refused": func(e *estate, _ string) error { return second(create(e, "bad")) },
 		"an import": func(e *estate, _ string) error {
-			return second(e.Import(ctx, scope, []string{"k"}, portable("imported")))
+			return second(e.Import(ctx, scope, []string{"k"}, portable("imported"), nil, unchecked))
 		},
 		"a refresh": func(e *estate, id string) error { return second(e.Refresh(ctx, scope, id)) },
 		"rules": func(e *estate, id string) error {

@@ -56,7 +56,7 @@ func TestAnImportedToolIsCheckedAsACreatedOne(t *testing.T) {
 			bad := exported[0]
 			bad.Tools = append([]toolkit.Tool{}, bad.Tools...)
 			c.spoil(&bad.Tools[1])
-			_, err := s.Import(t.Context(), record.Of("o"), []string{bad.Key}, []toolkit.Portable{bad})
+			_, err := s.Import(t.Context(), record.Of("o"), []string{bad.Key}, []toolkit.Portable{bad}, nil, unchecked)
 			require.ErrorContains(t, err, "body.toolkits[0].tools[1]"+c.field)
 			assert.Less(t, len(err.Error()), 1_000)
 			page, err := record.Resources[catalog.Toolkit](t.Context(), s.Store, record.Of("o"), "", 10)
@@ -66,7 +66,7 @@ func TestAnImportedToolIsCheckedAsACreatedOne(t *testing.T) {
 	}
 	limit := 600_000
 	exported[0].Tools[1].TimeoutMS, exported[0].Tools[1].Approval = limit, tool.Approval{Mode: "when", Argument: "a"}
-	ids, err := s.Import(t.Context(), record.Of("o"), []string{exported[0].Key}, exported)
+	ids, err := s.Import(t.Context(), record.Of("o"), []string{exported[0].Key}, exported, agrees, unchecked)
 	require.NoError(t, err)
 	assert.Equal(t, limit, only(t, s, ids[0], "act").TimeoutMS)
 }
@@ -81,7 +81,7 @@ func TestImportTakesAsManyToolkitsAsAnAgent(t *testing.T) {
 		"body.toolkits":          {[]string{"k"}, slices.Repeat([]toolkit.Portable{one}, 101)},
 		"body.agent.toolkit_ids": {slices.Repeat([]string{"k"}, 101), []toolkit.Portable{one}},
 	} {
-		_, err := s.Import(t.Context(), record.Of("o"), c.keys, c.list)
+		_, err := s.Import(t.Context(), record.Of("o"), c.keys, c.list, nil, unchecked)
 		require.ErrorContains(t, err, field+": must be at most 100")
 	}
 	page, err := record.Resources[catalog.Toolkit](t.Context(), s.Store, record.Of("o"), "", 10)
@@ -114,3 +114,12 @@ func TestARefusalNamesTheMemberThatIsWrong(t *testing.T) {
 	)
 	require.ErrorContains(t, err, "its description is over")
 }
+
+// gladly approves a call.
+func gladly() error { return nil }
+
+// agrees lets approvals be loosened.
+func agrees(string) error { return nil }
+
+// unchecked is for imports of which no agent is made.
+func unchecked([]tool.Offer) error { return nil }

@@ -3,6 +3,7 @@ package toolkit
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,15 +48,43 @@ func identityOf(own string, binding json.RawMessage) identity {
 
 // reserved is what remains of a tool that its server offers no longer: its name, its rules, and what identifies it.
 func (t Tool) reserved() Tool {
-	rest := Tool{Own: t.Own, Approval: t.Approval, TimeoutMS: t.TimeoutMS, RetrySafe: t.RetrySafe}
+	rest := Tool{Own: t.Own, Approval: t.Approval, TimeoutMS: t.TimeoutMS, RetrySafe: t.RetrySafe, ReadOnly: t.ReadOnly}
 	rest.Name, rest.Definition.RetrySafe = t.Name, t.Definition.RetrySafe
 	rest.Binding, _ = json.Marshal(pointed(t.Binding))
 	return rest
 }
 
+// reads reports whether a call of the tool changes nothing, as its server declares or HTTP defines.
+func (t Tool) reads() bool {
+	method := pointed(t.Binding).Method
+	return t.ReadOnly || method == http.MethodGet || method == http.MethodHead
+}
+
+// first is the approval that the tool has as long as nobody has decided about it.
+func (t Tool) first() tool.Approval {
+	if t.reads() {
+		return tool.Approval{}
+	}
+	return tool.Always
+}
+
+// tighten has the tool begin again as a new one, unless its calls change nothing.
+func (t *Tool) tighten() {
+	if !t.reads() {
+		t.Approval = tool.Always
+	}
+}
+
+// turned reports whether the tool may change something now, and what its owner decided about was not that: it changed
+// nothing, or the call went elsewhere. Older lists do not have which tools only read; all of these could be repeated.
+func (t Tool) turned(was Tool) bool {
+	is, before := identityOf(t.Own, t.Binding).request, identityOf(was.Own, was.Binding).request
+	return !t.reads() && (was.reads() || was.Definition.RetrySafe && !t.Definition.RetrySafe || is != before)
+}
+
 // ruled reports whether a tool's owner has set rules for it.
 func (t Tool) ruled() bool {
-	return t.Approval != (tool.Approval{}) || t.TimeoutMS != 0 || t.Definition.RetrySafe && !t.RetrySafe
+	return t.Approval != t.first() || t.TimeoutMS != 0 || t.Definition.RetrySafe && !t.RetrySafe
 }
 
 // remembered bounds the tools that a server offers no longer. Those without rules are forgotten first, then the oldest.

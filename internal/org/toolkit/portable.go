@@ -53,6 +53,9 @@ func (s *Toolkits) Export(
 		if len(t.Command) > 0 {
 			continue // a program of this machine cannot be exported
 		}
+		for i := range tools { // an import reads no approval as that of a new tool
+			tools[i].Approval.Mode = cmp.Or(tools[i].Approval.Mode, "never")
+		}
 		p := Portable{Key: t.ID, Kind: t.Kind, Name: t.Name, URL: t.URL, BaseURL: t.BaseURL, Request: t.Request,
 			Include: t.Selection.Include, Exclude: t.Selection.Exclude, Tools: tools}
 		p.Document, err = s.document(ctx, t)
@@ -81,9 +84,13 @@ func (s *Toolkits) document(ctx context.Context, t catalog.Toolkit) (string, err
 const maxImported = 100
 
 // Import returns the ids of the toolkits that the keys name: the built-in one, one of the organization with the same
-// kind, name and endpoint, or a new one without credentials. Nothing is stored before all of list is checked. It
-// returns a problem of kind Invalid that names the field, also with the code url_forbidden.
-func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string, list []Portable) ([]string, error) {
+// kind, name and endpoint, or a new one without credentials. Nothing is stored before all of list is checked, also what
+// the agent would have by check. A tool that the document gives fewer approvals than a new one has needs loosen. It
+// returns a problem of kind Invalid that names the field, also with the code url_forbidden, or an error of these two.
+func (s *Toolkits) Import(
+	ctx context.Context, scope record.Scope, keys []string, list []Portable, loosen Loosen,
+	check func(of []tool.Offer) error,
+) ([]string, error) {
 	err := cmp.Or(
 		problem.InvalidIf(len(list) > maxImported, "body.toolkits", "must be at most %d", maxImported),
 		problem.InvalidIf(len(keys) > maxImported, "body.agent.toolkit_ids", "must be at most %d", maxImported),
@@ -93,7 +100,7 @@ func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string
 	}
 	named := map[string]Portable{}
 	for i, p := range list { // nothing is created before all of it is checked
-		if err := s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), &p); err != nil {
+		if err := s.checkPortable(ctx, fmt.Sprintf("body.toolkits[%d]", i), &p, loosen); err != nil {
 			return nil, err
 		}
 		named[p.Key] = p
@@ -107,17 +114,25 @@ func (s *Toolkits) Import(ctx context.Context, scope record.Scope, keys []string
 				"the document has no toolkit with the key %q", key)
 		}
 	}
-	ids := []string{}
-	for _, key := range keys {
-		if key == Builtin {
-			ids = append(ids, catalog.BuiltinToolkit(scope.Organization()))
-			continue
+	ids, kits := make([]string, len(keys)), make([]kit, len(keys))
+	for i, key := range keys {
+		if ids[i], kits[i], err = s.find(ctx, scope, key, named[key]); err != nil {
+			return nil, err
 		}
-		id, err := s.findOrMake(ctx, scope, named[key])
+	}
+	if err := check(Offers(namesIn(kits))); err != nil {
+		return nil, err
+	}
+	for i, key := range keys {
+		if ids[i] == "" { // unless it is that of a key before
+			ids[i], _, err = s.find(ctx, scope, key, named[key])
+		}
+		if ids[i] == "" && err == nil {
+			ids[i], err = s.make(ctx, scope, named[key], kits[i].tools)
+		}
 		if err != nil {
 			return nil, err
 		}
-		ids = append(ids, id)
 	}
 	return ids, nil
 }
@@ -139,7 +154,7 @@ func checkEnabled(list []Portable) error {
 // checkPortable checks a toolkit as its creation would, and each of its tools with its rules; it finds the tools that
 // follow from the document or the request, with the numbers that their names have. The error is a problem of kind
 // Invalid.
-func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (err error) {
+func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable, loosen Loosen) (err error) {
 	if _, ok := s.Kinds[p.Kind]; !ok || p.Kind == Builtin {
 		return problem.InvalidField(at+".kind", "must be openapi, mcp or http")
 	}
@@ -161,7 +176,7 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (e
 	names, tools := map[string]bool{}, make([]Tool, 0, len(p.Tools))
 	for i, said := range p.Tools {
 		place := fmt.Sprintf("%s.tools[%d]", at, i)
-		one, err := said.checked(place, names)
+		one, err := said.checked(place, names, loosen)
 		if err != nil {
 			return err
 		}
@@ -180,15 +195,16 @@ func (s *Toolkits) checkPortable(ctx context.Context, at string, p *Portable) (e
 	return nil
 }
 
-// checked returns an imported tool with its rules applied, or a problem of kind Invalid.
-func (t Tool) checked(place string, names map[string]bool) (Tool, error) {
+// checked returns an imported tool with its rules applied, a problem of kind Invalid, or loosen's error. A document
+// cannot declare a tool read-only: its server does.
+func (t Tool) checked(place string, names map[string]bool, loosen Loosen) (Tool, error) {
 	one, fault := examine(t.Definition, names)
 	if fault != "" {
 		return one, problem.InvalidField(place, "is no tool as it is exported: %s", fault)
 	}
 	one.Own = tool.Clip(t.Own, tool.EnoughText)
 	one.Problem = cmp.Or(one.Problem, tool.Clip(t.Problem, 500))
-	rules := Rules{Enabled: &t.Enabled, TimeoutMS: &t.TimeoutMS, RetrySafe: &t.RetrySafe}
+	rules := Rules{Enabled: &t.Enabled, TimeoutMS: &t.TimeoutMS, RetrySafe: &t.RetrySafe, Loosen: loosen}
 	if t.Approval != (tool.Approval{}) {
 		rules.Approval = &t.Approval
 	}
@@ -231,28 +247,29 @@ func sameRequest(a, b *tool.HTTPRequest) bool {
 	return err == nil && failed == nil && sameJSON(one, other)
 }
 
-func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portable) (string, error) {
+// find returns what a key of a document is in the organization; the id is empty for a toolkit that is to be made.
+func (s *Toolkits) find(ctx context.Context, scope record.Scope, key string, p Portable) (string, kit, error) {
+	if key == Builtin {
+		id := catalog.BuiltinToolkit(scope.Organization())
+		t, tools, err := s.Offered(ctx, scope, id)
+		return id, kit{&t, tools}, err
+	}
 	for e, err := range record.All[catalog.Toolkit](ctx, s.Store, scope, 100) {
 		if err != nil {
-			return "", err
+			return "", kit{}, err
 		}
 		if t := e.Value; t.Kind == p.Kind && t.Name == p.Name && t.URL == p.URL && t.BaseURL == p.BaseURL &&
 			sameRequest(t.Request, p.Request) && slices.Equal(t.Selection.Include, p.Include) &&
 			slices.Equal(t.Selection.Exclude, p.Exclude) {
 			document, err := s.document(ctx, t)
 			if err == nil && (p.Document == "" || document == p.Document) {
-				return t.ID, nil
+				t, tools, err := s.Offered(ctx, scope, t.ID)
+				return t.ID, kit{&t, tools}, err
 			}
 			if err != nil && !errors.Is(err, record.ErrConflict) { // it is being changed concurrently
-				return "", err
+				return "", kit{}, err
 			}
 		}
-	}
-	now := s.Host.Now()
-	t := catalog.Toolkit{
-		ID: s.Host.NewID(), Organization: scope.Organization(), Kind: p.Kind, Name: p.Name, URL: p.URL,
-		BaseURL: p.BaseURL, Request: p.Request, Selection: p.selection(),
-		CreatedAt: now, UpdatedAt: now,
 	}
 	tools := slices.Clone(p.Tools)
 	for i := range tools {
@@ -260,6 +277,17 @@ func (s *Toolkits) findOrMake(ctx context.Context, scope record.Scope, p Portabl
 			tools[i].Enabled, tools[i].Problem = false,
 				"it was imported and leads elsewhere than its toolkit: refresh the toolkit"
 		}
+	}
+	return "", kit{&catalog.Toolkit{Name: p.Name}, tools}, nil
+}
+
+// make makes an imported toolkit.
+func (s *Toolkits) make(ctx context.Context, scope record.Scope, p Portable, tools []Tool) (string, error) {
+	now := s.Host.Now()
+	t := catalog.Toolkit{
+		ID: s.Host.NewID(), Organization: scope.Organization(), Kind: p.Kind, Name: p.Name, URL: p.URL,
+		BaseURL: p.BaseURL, Request: p.Request, Selection: p.selection(),
+		CreatedAt: now, UpdatedAt: now,
 	}
 	tx := s.Store.Begin(t.ID)
 	if err := s.apply(ctx, tx, &t, Draft{Document: []byte(p.Document)}); err != nil {

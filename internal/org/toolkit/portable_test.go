@@ -36,7 +36,7 @@ func TestImportedToolkitHasItsUploadedDocument(t *testing.T) {
 
 	other := reach(t, home)
 	scope := record.Of("o")
-	ids, err := other.Import(t.Context(), scope, []string{list[0].Key}, list)
+	ids, err := other.Import(t.Context(), scope, []string{list[0].Key}, list, nil, unchecked)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"act"}, enabled(t, other, ids[0]))
 	tried, err := other.Try(t.Context(), scope, ids[0], "act", []byte(`{}`), func() error { return nil })
@@ -47,12 +47,12 @@ func TestImportedToolkitHasItsUploadedDocument(t *testing.T) {
 	assert.Equal(t, toolkit.Difference{}, d)
 	assert.Equal(t, []string{"act"}, enabled(t, other, ids[0]))
 
-	again, err := other.Import(t.Context(), scope, []string{list[0].Key}, list)
+	again, err := other.Import(t.Context(), scope, []string{list[0].Key}, list, nil, unchecked)
 	require.NoError(t, err)
 	assert.Equal(t, ids, again, "it is there")
 	home.says(home.URL, "get", "/another")
 	list[0].Document = home.document
-	another, err := other.Import(t.Context(), scope, []string{list[0].Key}, list)
+	another, err := other.Import(t.Context(), scope, []string{list[0].Key}, list, nil, unchecked)
 	require.NoError(t, err)
 	assert.NotEqual(t, ids, another, "another document is another toolkit")
 	assert.Empty(t, enabled(t, other, another[0]), "a tool that is not what the document says is not enabled")
@@ -64,7 +64,7 @@ func TestEarlierExportFindsItsToolkit(t *testing.T) {
 	s := reach(t, home)
 	list := exported(t, s, home)
 	list[0].Document = "" // as earlier program versions exported it
-	ids, err := s.Import(t.Context(), record.Of("o"), []string{list[0].Key}, list)
+	ids, err := s.Import(t.Context(), record.Of("o"), []string{list[0].Key}, list, nil, unchecked)
 	require.NoError(t, err)
 	assert.Equal(t, []string{list[0].Key}, ids)
 }
@@ -81,7 +81,8 @@ func TestImportedDocumentIsCheckedLikeACreation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, bad := reach(t, home), good
 			spoil(&bad)
-			_, err := s.Import(t.Context(), record.Of("o"), []string{good.Key}, []toolkit.Portable{good, bad})
+			list := []toolkit.Portable{good, bad}
+			_, err := s.Import(t.Context(), record.Of("o"), []string{good.Key}, list, nil, unchecked)
 			require.ErrorContains(t, err, "body.toolkits[1].")
 			page, err := record.Resources[catalog.Toolkit](t.Context(), s.Store, record.Of("o"), "", 10)
 			require.NoError(t, err)

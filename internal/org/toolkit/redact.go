@@ -7,8 +7,8 @@ import (
 	"agentplatform/internal/ai/tool"
 )
 
-// redacting wraps a kind and removes credentials from everything that a server sends back, before a model or a client
-// is told or it is stored.
+// redacting wraps a kind and removes credentials from everything that a server sends back, before it is stored, or sent
+// to a model or a client.
 type redacting struct{ tool.Kind }
 
 func (s *Toolkits) kind(name string) redacting { return redacting{s.Kinds[name]} }

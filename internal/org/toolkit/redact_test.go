@@ -65,7 +65,7 @@ func TestCredentialsThatAServerRepeatsAreRemoved(t *testing.T) {
 					Credentials: &c,
 				})
 				require.NoError(t, err)
-				tried, err := s.Try(t.Context(), record.Of("o"), e.Value.ID, "act", []byte(`{}`), nil)
+				tried, err := s.Try(t.Context(), record.Of("o"), e.Value.ID, "act", []byte(`{}`), gladly)
 				require.NoError(t, err)
 				said := tried.Result + tried.Error
 				offers, err := s.Open(t.Context(), "o", []string{e.Value.ID})

@@ -37,7 +37,7 @@ func TestAToolOfferedAgainHasItsRules(t *testing.T) {
 		scope,
 		one.ID,
 		"pay",
-		toolkit.Rules{Approval: &asks, TimeoutMS: &limit, RetrySafe: &no},
+		toolkit.Rules{Approval: &asks, TimeoutMS: &limit, RetrySafe: &no, Loosen: agrees},
 	)
 	require.NoError(t, err)
 	refresh := func(names ...string) toolkit.Difference {

@@ -98,16 +98,3 @@ func (s *Toolkits) Select(
 		return selectable(t.Kind, t.Selection)
 	})
 }
-
-// CountTools is how many tools the toolkits and the service offer to the model of an agent. The only errors are
-// failures of the store and blob store.
-func (s *Toolkits) CountTools(ctx context.Context, organization string, spec catalog.AgentSpec) (int, error) {
-	named, err := s.names(ctx, s.Store, organization, spec.ToolkitIDs)
-	n := len(named)
-	for _, name := range tool.ReservedNames {
-		if spec.Offers(name) {
-			n++
-		}
-	}
-	return n, err
-}

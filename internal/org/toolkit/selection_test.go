@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"agentplatform/internal/ai/tool"
-	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/toolkit"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/store/record"
@@ -142,7 +141,7 @@ func TestASelectionTravelsWithItsToolkit(t *testing.T) {
 	raw, err := json.Marshal(list[0])
 	require.NoError(t, err)
 	assert.Contains(t, string(raw), `"include":["*_0"],"exclude":["tag:orders"]`)
-	ids, err := s.Import(t.Context(), record.Of("p"), keys, list)
+	ids, err := s.Import(t.Context(), record.Of("p"), keys, list, nil, unchecked)
 	require.NoError(t, err)
 	copied, err := s.Toolkit(t.Context(), record.Of("p"), ids[0])
 	require.NoError(t, err)
@@ -150,15 +149,15 @@ func TestASelectionTravelsWithItsToolkit(t *testing.T) {
 	_, err = s.Refresh(t.Context(), record.Of("p"), ids[0])
 	require.NoError(t, err)
 
-	same, err := s.Import(t.Context(), record.Of("p"), keys, list)
+	same, err := s.Import(t.Context(), record.Of("p"), keys, list, nil, unchecked)
 	require.NoError(t, err)
 	assert.Equal(t, ids, same)
 	list[0].Exclude = nil
-	other, err := s.Import(t.Context(), record.Of("p"), keys, list)
+	other, err := s.Import(t.Context(), record.Of("p"), keys, list, nil, unchecked)
 	require.NoError(t, err)
 	assert.NotEqual(t, ids, other, "another selection is another toolkit")
 	list[0].Include = []string{"tag:"}
-	_, err = s.Import(t.Context(), record.Of("p"), keys, list)
+	_, err = s.Import(t.Context(), record.Of("p"), keys, list, nil, unchecked)
 	require.ErrorContains(t, err, "body.toolkits[0].include[0]")
 }
 
@@ -233,7 +232,7 @@ func imported(t *testing.T, s *toolkit.Toolkits, id, kind string) {
 	list, keys, err := s.Export(t.Context(), record.Of("o"), []string{id})
 	require.NoError(t, err)
 	list[0].Tools[0].Enabled = true
-	ids, err := s.Import(t.Context(), record.Of("p"), keys, list)
+	ids, err := s.Import(t.Context(), record.Of("p"), keys, list, nil, unchecked)
 	require.NoError(t, err)
 	_, tools, err := s.Offered(t.Context(), record.Of("p"), ids[0])
 	require.NoError(t, err)
@@ -242,7 +241,7 @@ func imported(t *testing.T, s *toolkit.Toolkits, id, kind string) {
 	assert.Empty(t, tools[0].Problem)
 	assert.True(t, tools[0].Enabled)
 	if list[0].Tools[0].Name, list[0].Include = "harmless", []string{"a_read"}; kind == "openapi" {
-		ids, err = s.Import(t.Context(), record.Of("p"), keys, list)
+		ids, err = s.Import(t.Context(), record.Of("p"), keys, list, nil, unchecked)
 		require.NoError(t, err)
 		_, tools, err = s.Offered(t.Context(), record.Of("p"), ids[0])
 		require.NoError(t, err)
@@ -275,14 +274,11 @@ func TestAToolkitOfTooManyToolsBeginsDisabled(t *testing.T) {
 	_, err = s.Edit(t.Context(), record.Of("o"), over.ID, 0, toolkit.Draft{Enabled: []string{"t3", "none"}})
 	require.ErrorContains(t, err, "body.enabled[1]")
 
-	for n, spec := range map[int]catalog.AgentSpec{
-		tool.MaxOffered:     {ToolkitIDs: []string{most.ID}},
-		tool.MaxOffered + 3: {ToolkitIDs: []string{most.ID, some.ID}, CanAsk: true, KnowledgeBaseIDs: []string{"b"}},
-		1:                   {ToolkitIDs: []string{over.ID}, CanAsk: true},
-	} {
-		counted, err := s.CountTools(t.Context(), "o", spec)
+	for n, ids := range map[int][]string{tool.MaxOffered + 1: {most.ID, some.ID}, 0: {over.ID}} {
+		on, off, err := s.ToolsOf(t.Context(), "o", ids)
 		require.NoError(t, err)
-		assert.Equal(t, n, counted)
+		assert.Len(t, on, n)
+		assert.NotEmpty(t, off)
 	}
 	many := toolkit.Portable{Key: "k", Kind: "mcp", Name: "kit", URL: "https://b.example.com"}
 	for _, name := range k.names {
@@ -290,7 +286,7 @@ func TestAToolkitOfTooManyToolsBeginsDisabled(t *testing.T) {
 		one.Name, one.Parameters = name, json.RawMessage(`{"type":"object"}`)
 		many.Tools = append(many.Tools, one)
 	}
-	_, err = s.Import(t.Context(), record.Of("o"), []string{"k"}, []toolkit.Portable{many})
+	_, err = s.Import(t.Context(), record.Of("o"), []string{"k"}, []toolkit.Portable{many}, nil, unchecked)
 	require.ErrorContains(t, err, "body.toolkits: have 129 enabled tools together")
 }
 

@@ -75,6 +75,7 @@ type Tool struct {
 	Approval  tool.Approval `json:"approval"`
 	TimeoutMS int           `json:"timeout_ms,omitempty"` // milliseconds; 0: the platform's limit
 	RetrySafe bool          `json:"may_retry"`            // the rule's value; initially the kind's
+	ReadOnly  bool          `json:"read_only,omitempty"`  // as [tool.Definition.ReadOnly]; false in older lists
 	Problem   string        `json:"problem,omitempty"`    // why it cannot be enabled
 }
 
@@ -181,13 +182,21 @@ func checkCredentials(c *tool.Credentials) error {
 	return bad(true, "type", "must be bearer, header, query or basic")
 }
 
-// Create creates a toolkit with the tools that its endpoint offers. Those of Draft.Enabled are enabled; without it all,
-// or none where they are more than a model takes. It returns a problem of kind Invalid that names the field, also with
-// the code url_forbidden, and also when the endpoint offers no usable tools.
+// Made is a new toolkit with its tools.
+type Made struct {
+	record.Entity[catalog.Toolkit]
+
+	Tools []Tool
+}
+
+// Create creates a toolkit with the tools that its endpoint offers. Those that may change something need an approval.
+// Those of Draft.Enabled are enabled; without it all, or none where they are more than a model takes. It returns a
+// problem of kind Invalid that names the field, also with the code url_forbidden, and also when the endpoint offers no
+// usable tools.
 func (s *Toolkits) Create(
 	ctx context.Context, organization string, d Draft,
-) (made record.Entity[catalog.Toolkit], err error) {
-	var none record.Entity[catalog.Toolkit]
+) (Made, error) {
+	none := Made{}
 	if _, ok := s.Kinds[d.Kind]; !ok || d.Kind == Builtin {
 		return none, problem.InvalidField("body.kind", "must be openapi, mcp or http")
 	}
@@ -240,7 +249,7 @@ func (s *Toolkits) Create(
 	if err := s.keep(ctx, tx, &t, list{Tools: found}); err != nil {
 		return none, err
 	}
-	return record.PutResource(tx, record.Fresh(t)), tx.Commit(ctx)
+	return Made{record.PutResource(tx, record.Fresh(t)), found}, tx.Commit(ctx)
 }
 
 // enable enables the named tools and no others. Without names it enables all, or none where they are more than a model
@@ -444,10 +453,12 @@ func unusable(kind string, e tool.Endpoint, why string) error {
 // maxBinding bounds what is needed to call a tool, in bytes.
 const maxBinding = 256 << 10
 
-// examine checks a definition and makes a tool of it, which is not enabled. names are those that are taken. A tool with
-// a Problem cannot be enabled; with a fault it is no tool at all.
+// examine checks a definition and makes a tool of it, which is not enabled and has the approval of a new one. names are
+// those that are taken. A tool with a Problem cannot be enabled; with a fault it is no tool at all.
 func examine(d tool.Definition, names map[string]bool) (one Tool, fault string) {
-	one = Tool{Definition: d, Own: d.Own, RetrySafe: d.RetrySafe}
+	one = Tool{Definition: d, Own: d.Own, RetrySafe: d.RetrySafe, ReadOnly: d.ReadOnly}
+	one.Definition.ReadOnly = false // which no JSON has
+	one.Approval = one.first()
 	switch {
 	case d.Name == "" || tool.Name(d.Name) != d.Name:
 		return one, "its name is none that models take"
@@ -634,12 +645,15 @@ func (s *Toolkits) Edit(
 	})
 }
 
-// leave handles a changed address: tools on other servers than the owner names now are disabled, and credentials that
-// were given for other servers are removed. What the owner agreed to was another place.
+// leave handles a changed address: tools on other servers than the owner names now are disabled and have the approval
+// of new ones, and credentials that were given for other servers are removed. The owner agreed to another place.
 func (s *Toolkits) leave(ctx context.Context, t *catalog.Toolkit, tools []Tool) error {
 	now := places(*t)
 	for i, one := range tools {
 		tools[i].Enabled = one.Enabled && slices.Contains(now, one.Origin())
+		if !slices.Contains(now, one.Origin()) {
+			tools[i].tighten()
+		}
 	}
 	if slices.ContainsFunc(now, func(at string) bool { return !slices.Contains(t.Origins, at) }) || len(t.Command) > 0 {
 		return s.give(ctx, t, nil, nil)

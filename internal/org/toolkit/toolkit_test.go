@@ -24,6 +24,7 @@ type kind struct {
 	names []string
 	about string
 	safe  bool
+	reads map[string]bool // the tools that only read
 	let   tool.Credentials
 }
 
@@ -33,7 +34,7 @@ func (k *kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, 
 	for _, name := range k.names {
 		list = append(list, tool.Definition{Spec: tool.Spec{
 			Name: name, Description: k.about, RetrySafe: k.safe, Parameters: json.RawMessage(`{"type":"object"}`),
-		}})
+		}, ReadOnly: k.reads[name]})
 	}
 	return list, nil
 }

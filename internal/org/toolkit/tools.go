@@ -27,13 +27,25 @@ type Rules struct {
 	Approval  *tool.Approval
 	TimeoutMS *int // milliseconds; 0: the platform's limit
 	RetrySafe *bool
+	Loosen    Loosen
+}
+
+// Loosen returns nil when the caller may have fewer calls of a thing need an approval, else why not. what names the
+// thing. A nil one allows nothing.
+type Loosen func(what string) error
+
+func (l Loosen) allow(what string) error {
+	if l == nil {
+		return fmt.Errorf("toolkit: nobody may loosen the approval of %s", what)
+	}
+	return l(what)
 }
 
 // maxPattern bounds a rule's pattern, and the name of the argument that it matches, in bytes.
 const maxPattern = 1000
 
 // apply changes a tool. place is where the tool is in the body, when where its approval is. The error is a problem of
-// kind Invalid.
+// kind Invalid, or that of Loosen.
 func (r Rules) apply(place, when string, t *Tool) error {
 	a := cmp.Or(r.Approval, &tool.Approval{Mode: "never"})
 	most := MaxCallTime.Milliseconds()
@@ -51,6 +63,11 @@ func (r Rules) apply(place, when string, t *Tool) error {
 			place+".timeout_ms", "must be between 1 and %d", most),
 	); err != nil {
 		return err
+	}
+	if r.Approval != nil && r.Approval.Loosens(t.Approval) {
+		if err := r.Loosen.allow("the tool " + t.Name); err != nil {
+			return err
+		}
 	}
 	set(&t.Enabled, r.Enabled)
 	set(&t.Approval, r.Approval)
@@ -76,7 +93,8 @@ func missingTool(id, name string) error {
 }
 
 // SetRules changes the rules of a tool and returns it. It returns a problem of kind NotFound when toolkit or tool does
-// not exist, Forbidden, of kind Conflict for the built-in toolkit, and of kind Invalid that names the field.
+// not exist, Forbidden, of kind Conflict for the built-in toolkit, and of kind Invalid that names the field; or the
+// error of Rules.Loosen.
 func (s *Toolkits) SetRules(ctx context.Context, scope record.Scope, id, name string, rules Rules) (Tool, error) {
 	var changed Tool
 	_, err := s.change(ctx, scope, id, 0, func(t *catalog.Toolkit, tx *record.Tx) error {
@@ -113,15 +131,21 @@ type Changed struct {
 	After  *Tool `json:"after,omitempty"`
 }
 
-// bind gives a tool the rules that it had before, also when its server did not offer it in between.
+// bind gives a tool the rules that it had before, also when its server did not offer it in between. One that has turned
+// into another call keeps the approval of a new one.
 func (t *Tool) bind(was Tool) {
-	t.Approval, t.TimeoutMS, t.RetrySafe = was.Approval, was.TimeoutMS, was.RetrySafe && t.RetrySafe
+	if !t.turned(was) {
+		t.Approval = was.Approval
+	}
+	t.TimeoutMS, t.RetrySafe = was.TimeoutMS, was.RetrySafe && t.RetrySafe
 }
 
-// Refresh asks the endpoint again for its tools. New ones are not enabled. A changed tool keeps its rules but is
-// disabled, because its owner agreed to another one; the same holds for a tool that its server offers again. It returns
-// a problem of kind NotFound, Forbidden, of kind Conflict for the built-in toolkit or a command that is no longer
-// allowed, and of kind Invalid when the endpoint offers no usable tools.
+// Refresh asks the endpoint again for its tools. New ones are not enabled, and need an approval if they may change
+// something. A changed tool keeps its rules but is disabled, because its owner agreed to another one; the same holds
+// for a tool that its server offers again. Of these, one that may change something needs an approval again if it
+// changed nothing before, if its request goes elsewhere, or if no call needed one when its server took it away. It
+// returns a problem of kind NotFound, Forbidden, of kind Conflict for the built-in toolkit or a command that is no
+// longer allowed, and of kind Invalid when the endpoint offers no usable tools.
 func (s *Toolkits) Refresh(ctx context.Context, scope record.Scope, id string) (Difference, error) {
 	return s.refresh(ctx, scope, id, 0, nil, func(*catalog.Toolkit) error { return nil })
 }
@@ -166,7 +190,7 @@ func (s *Toolkits) Preview(ctx context.Context, scope record.Scope, id string) (
 	return s.renew(ctx, e.Value, nil, &l)
 }
 
-// renew asks a toolkit's endpoint for its tools and makes the list anew with the rules that they had.
+// renew asks a toolkit's endpoint for its tools and makes the list again with the rules that they had.
 // requested is the part of the selection that the caller sets.
 func (s *Toolkits) renew(
 	ctx context.Context, t catalog.Toolkit, requested *tool.Selection, l *list,
@@ -185,7 +209,9 @@ func (s *Toolkits) renew(
 		l.Gone = slices.DeleteFunc(l.Gone, func(gone Tool) bool {
 			again := gone.Name == now[i].Name
 			if again {
-				now[i].bind(gone)
+				if now[i].bind(gone); now[i].Approval.Mode != "when" { // agents may not name it any more
+					now[i].tighten()
+				}
 			}
 			return again
 		})
@@ -232,7 +258,7 @@ func changes(d Difference, before, after []Tool) (list []Changed) {
 
 // same says whether a tool is as it was discovered before: description, parameters, and where and how it is called.
 func (t Tool) same(now Tool) bool {
-	return t.Description == now.Description && t.Definition.RetrySafe == now.Definition.RetrySafe &&
+	return t.Description == now.Description && t.Definition.RetrySafe == now.Definition.RetrySafe && !now.turned(t) &&
 		sameJSON(t.Parameters, now.Parameters) && sameJSON(t.Binding, now.Binding)
 }
 
@@ -359,15 +385,20 @@ type Named struct {
 // same name, those of later toolkits get a longer one; disabled tools take no name, because a server could add them.
 // Toolkits may be some seconds old. The only errors are failures of the store and blob store.
 func (s *Toolkits) Names(ctx context.Context, organization string, ids []string) ([]Named, error) {
-	return s.names(ctx, s.Known, organization, ids)
+	kits, err := s.kits(ctx, s.Known, organization, ids)
+	return namesIn(kits), err
 }
 
-func (s *Toolkits) names(ctx context.Context, from record.Reader, organization string, ids []string) ([]Named, error) {
-	var named []Named
-	names := map[string]bool{}
-	for _, name := range tool.ReservedNames {
-		names[name] = true
-	}
+// kit is a toolkit and its tools.
+type kit struct {
+	*catalog.Toolkit
+
+	tools []Tool
+}
+
+// kits reads those toolkits that still exist.
+func (s *Toolkits) kits(ctx context.Context, from record.Reader, organization string, ids []string) ([]kit, error) {
+	list := make([]kit, 0, len(ids))
 	for _, id := range ids {
 		t, tools, err := s.offered(ctx, from, record.Of(organization), id)
 		if problem.Is(err, "not_found") {
@@ -376,14 +407,40 @@ func (s *Toolkits) names(ctx context.Context, from record.Reader, organization s
 		if err != nil {
 			return nil, err
 		}
-		named = slices.Grow(named, len(tools))
-		for _, one := range tools {
+		list = append(list, kit{&t, tools})
+	}
+	return list, nil
+}
+
+// namesIn gives the enabled tools of toolkits their names.
+func namesIn(kits []kit) (named []Named) {
+	names := map[string]bool{}
+	for _, name := range tool.ReservedNames {
+		names[name] = true
+	}
+	for _, k := range kits {
+		named = slices.Grow(named, len(k.tools))
+		for _, one := range k.tools {
 			if one.Enabled {
-				named = append(named, Named{free(names, one.Name, t.Name), &t, one})
+				named = append(named, Named{free(names, one.Name, k.Name), k.Toolkit, one})
 			}
 		}
 	}
-	return named, nil
+	return named
+}
+
+// ToolsOf are the tools of toolkits as of now: those that an agent would be offered, and those that are off, under
+// their own names. None can be called. The only errors are failures of the store and blob store.
+func (s *Toolkits) ToolsOf(ctx context.Context, organization string, ids []string) (on, off []tool.Offer, err error) {
+	kits, err := s.kits(ctx, s.Store, organization, ids)
+	for _, k := range kits {
+		for _, one := range k.tools {
+			if !one.Enabled {
+				off = append(off, tool.Offer{Spec: one.Spec})
+			}
+		}
+	}
+	return Offers(namesIn(kits)), off, err
 }
 
 // Offers are tools as the agent is told of them. They cannot be called yet.

@@ -110,7 +110,8 @@ func Stories() []Story {
 	for _, part := range [][]Story{
 		chatScenarios(), runScenarios(), transitionScenarios(), errorScenarios(), limitScenarios(), streamScenarios(),
 		tenantScenarios(), webhookScenarios(),
-		toolkitScenarios(), agentScenarios(), groupScenarios(), budgetScenarios(), fileScenarios(), deletionScenarios(),
+		toolkitScenarios(), policyScenarios(), agentScenarios(), groupScenarios(), budgetScenarios(), fileScenarios(),
+		deletionScenarios(),
 		knowledgeScenarios(), searchScenarios(), citationScenarios(),
 		mcpScenarios(), a2aScenarios(), aguiScenarios(), responsesScenarios(), repeatedResponses(), powerScenarios(),
 		actingScenarios(), listScenarios(),

@@ -38,7 +38,9 @@ func newServer(w *world) *server {
 	}
 	for _, spec := range specs {
 		spec.Parameters = json.RawMessage(`{"type":"object"}`)
-		s.offered[spec.Name] = tool.Definition{Spec: spec, Binding: json.RawMessage(`{"name":"` + spec.Name + `"}`)}
+		s.offered[spec.Name] = tool.Definition{
+			Spec: spec, Binding: json.RawMessage(`{"name":"` + spec.Name + `"}`), ReadOnly: true,
+		}
 	}
 	return s
 }

@@ -194,12 +194,15 @@ func (s *session) find(name string) (tool.Offer, bool) {
 // tool. A search changes nothing and finds only what the run's sender may read: it needs one only where the agent lists
 // it.
 func (s *session) needsApproval(o tool.Offer, arguments json.RawMessage) (why string, asks bool) {
-	a := s.Agent.Spec.Approval
-	if o.Name == model.Search {
-		return "", a.Mode == "tools" && slices.Contains(a.Tools, model.Search)
-	}
-	if a.Mode == "always" || (a.Mode == "tools" && tool.Listed(s.Tools, o, a.Tools)) {
-		return "", true
+	spec := s.Agent.Spec
+	switch {
+	case o.Name == model.Search:
+		return "", spec.NamesSearch()
+	case spec.NeedsApproval(s.Tools, o):
+		if unknown := spec.Unknown(s.Tools); len(unknown) > 0 {
+			why = fmt.Sprintf(" The agent's policy names the tool %q, which the agent does not have.", unknown[0])
+		}
+		return why, true
 	}
 	if why, asks = o.Approval.Required(arguments); asks {
 		return " " + strings.ToUpper(why[:1]) + why[1:] + ".", true

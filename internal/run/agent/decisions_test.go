@@ -145,6 +145,7 @@ func TestUnknownOutcomeIsAskedAboutBeforeApproval(t *testing.T) {
 // The agent says which calls need approval, and a tool may require it, too.
 func TestCallsNeedApprovalAsTheAgentOrTheToolSays(t *testing.T) {
 	const byAgent, byTool = "May the agent call act?", "May the agent call act? Every call of this tool needs approval."
+	const gone = ` The agent's policy names the tool "gone", which the agent does not have.`
 	never, always := tool.Approval{Mode: "never"}, tool.Approval{Mode: "always"}
 	when := func(pattern string) tool.Approval {
 		return tool.Approval{Mode: "when", Argument: "n", Pattern: pattern}
@@ -162,6 +163,8 @@ func TestCallsNeedApprovalAsTheAgentOrTheToolSays(t *testing.T) {
 		"the agent, for all tools":            {of("always"), never, byAgent},
 		"the agent, for this tool":            {of("tools", "other", "act"), never, byAgent},
 		"the agent, for another tool":         {of("tools", "other"), never, ""},
+		"the agent, for a tool that is gone":  {of("tools", "gone", "other"), never, byAgent + gone},
+		"the agent, for its search":           {of("tools", "search"), never, ""},
 		"the agent, for no tool":              {of("tools"), never, ""},
 		"the tool, though the agent does not": {of("never"), always, byTool},
 		"the tool, for these arguments": {of(""), when("1"),
@@ -171,6 +174,8 @@ func TestCallsNeedApprovalAsTheAgentOrTheToolSays(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, paid := payment(calls("a", "act", `{"n":1}`))
 			s.task.Agent.Spec.Approval, s.task.Tools[0].Approval = c.agent, c.tool
+			s.task.Agent.Spec.KnowledgeBaseIDs = []string{"b"}
+			s.task.Tools = append(s.task.Tools, tool.Offer{Spec: tool.Spec{Name: "other", Parameters: []byte(`{}`)}})
 			if c.asks != "" {
 				i := s.pause(t, record.Decision{Decision: "approve"})
 				assert.Equal(t, c.asks, i.Prompt)

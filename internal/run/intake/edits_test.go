@@ -198,7 +198,9 @@ func TestMoreFunctionsThanAModelTakesAreRefusedWithADecision(t *testing.T) {
 	w := newWorld(t)
 	w.Tenants = tenant.New(w.Store, w.Store.Known(), w.Host, tenant.Defaults{
 		UserCap: 5, OrganizationCap: 5, RateLimit: 1, RateBurst: 1, ActiveLimit: time.Minute,
-		CountTools: func(context.Context, string, catalog.AgentSpec) (int, error) { return tool.MaxOffered - 1, nil },
+		Tools: func(context.Context, string, []string) (on, off []tool.Offer, err error) {
+			return make([]tool.Offer, tool.MaxOffered-2), nil, nil
+		},
 	}, nil)
 	run := w.post(intake.Message{Text: "x"}).Run.ID()
 	w.approvals(run, callOf("act", "", ""))

@@ -27,6 +27,7 @@ import (
 	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/provider"
 	"agentplatform/internal/ai/provider/registry"
+	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/api/a2a"
 	"agentplatform/internal/api/bridge"
 	"agentplatform/internal/api/httpapi"
@@ -299,8 +300,8 @@ func (l *Local) open(ctx context.Context, machine host.Host) error {
 		OrganizationRate: s.OrganizationRateLimit, OrganizationBurst: s.OrganizationRateBurst,
 		UserKeys: s.UserAPIKeys, OrganizationKeys: s.OrganizationAPIKeys,
 		ActiveLimit: s.ActiveLimit, CheckModel: l.models.Check, Alone: true,
-		CountTools: func(ctx context.Context, organization string, spec catalog.AgentSpec) (int, error) {
-			return l.toolkits.CountTools(ctx, organization, spec)
+		Tools: func(ctx context.Context, organization string, ids []string) (on, off []tool.Offer, err error) {
+			return l.toolkits.ToolsOf(ctx, organization, ids) // which are made below
 		},
 	}, l.sealer)
 	l.toolkits = &toolkit.Toolkits{Store: l.store, Known: l.store.Known(), Host: machine, Sealer: l.sealer}

@@ -135,7 +135,7 @@ func (k *kind) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition
 		list = append(list, tool.Definition{
 			Spec: tool.Spec{Name: name, Description: k.about,
 				Parameters: json.RawMessage(`{"type":"object","properties":{"n":{"type":"number"}}}`)},
-			Binding: json.RawMessage(`{"tool":"` + name + `"}`),
+			Binding: json.RawMessage(`{"tool":"` + name + `"}`), ReadOnly: true,
 		})
 	}
 	return list, k.ask(ctx, e)

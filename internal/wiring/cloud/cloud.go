@@ -235,7 +235,7 @@ func New(
 		UserCap: s.UserCap, OrganizationCap: s.OrganizationCap, RateLimit: s.RateLimit, RateBurst: s.RateBurst,
 		OrganizationRate: s.OrganizationRateLimit, OrganizationBurst: s.OrganizationRateBurst,
 		UserKeys: s.UserAPIKeys, OrganizationKeys: s.OrganizationAPIKeys,
-		ActiveLimit: s.ActiveLimit, CountTools: p.Toolkits.CountTools,
+		ActiveLimit: s.ActiveLimit, Tools: p.Toolkits.ToolsOf,
 		CheckModel: func(ctx context.Context, provider, name string, skip bool) error {
 			return p.Models.Check(ctx, provider, name, skip) // as they are by then
 		},

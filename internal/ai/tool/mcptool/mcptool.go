@@ -210,11 +210,12 @@ func definition(t *mcp.Tool) (tool.Definition, error) {
 		schema = json.RawMessage(`{"type":"object"}`) // a tool with an imprecise schema is better than none
 	}
 	binding, err := json.Marshal(bound{t.Name})
-	safe := t.Annotations != nil && (t.Annotations.ReadOnlyHint || t.Annotations.IdempotentHint)
+	reads := t.Annotations != nil && t.Annotations.ReadOnlyHint
+	safe := reads || t.Annotations != nil && t.Annotations.IdempotentHint
 	return tool.Definition{
 		Spec: tool.Spec{Name: tool.Name(t.Name), Description: tool.Clip(t.Description, tool.MaxDescription),
 			Parameters: schema, RetrySafe: safe},
-		Binding: binding,
+		Binding: binding, ReadOnly: reads,
 	}, err
 }
 

@@ -3,11 +3,13 @@ package agents
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"agentplatform/events"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/org/toolkit"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/webhook"
 	"agentplatform/internal/store/record"
@@ -58,8 +60,8 @@ type agentBody struct {
 	} `json:"knowledge,omitempty" doc:"how the knowledge bases are searched"`
 	Approval *struct {
 		Mode  *string   `json:"mode,omitempty" enum:"never,always,tools"`
-		Tools *[]string `json:"tools,omitempty"`
-	} `json:"approval,omitempty" doc:"which tool calls need a human's approval"`
+		Tools *[]string `json:"tools,omitempty" doc:"with mode tools: names of tools that the agent has"`
+	} `json:"approval,omitempty" doc:"which tool calls need a human's approval, besides those of which their toolkits say so; fewer need level admin"`
 	CanAsk *bool `json:"can_ask,omitempty" doc:"whether the agent may ask for clarifications"`
 	Limits *struct {
 		MaxActiveSeconds *int `json:"max_active_seconds,omitempty" nullable:"true" minimum:"10" maximum:"14400"`
@@ -83,6 +85,7 @@ type agentView struct {
 	Published      int     `json:"published_version" doc:"the version that runs begin with"`
 	catalog.AgentSpec
 	Budget    httpapi.Nullable[record.Budget] `json:"budget"`
+	Problems  []string                        `json:"problems,omitempty" doc:"of the agent read alone: tools that its approval names and that it does not have; until it is saved again, each call of its tools needs an approval"`
 	CreatedAt string                          `json:"created_at"`
 	UpdatedAt string                          `json:"updated_at"`
 }
@@ -159,7 +162,40 @@ func (h *handlers) listAgents(ctx context.Context, p tenant.Principal, in *httpa
 }
 
 func (h *handlers) readAgent(ctx context.Context, p tenant.Principal, in *httpapi.IDPath) (*answer[agentView], error) {
-	return agentAnswer(h.Tenants.Agent(ctx, p, in.ID))
+	e, err := h.Tenants.Agent(ctx, p, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	v := viewAgent(e.Value)
+	v.Problems, err = h.problemsOf(ctx, p, e.Value)
+	return httpapi.Versioned(e.Version(), v), err
+}
+
+// problemsOf lists the tools that an agent's policy names and that it does not have. The policies are that of its
+// newest version, and of the version that new runs begin with.
+func (h *handlers) problemsOf(ctx context.Context, p tenant.Principal, a catalog.Agent) (list []string, err error) {
+	versions := []catalog.Agent{a}
+	if a.Current() != a.Version {
+		published, err := h.Tenants.Runnable(ctx, p, a.ID, a.Current())
+		if err != nil {
+			return nil, err
+		}
+		versions = append(versions, published)
+	}
+	for _, v := range versions {
+		if v.Spec.Approval.Mode != "tools" {
+			continue
+		}
+		named, err := h.Toolkits.Names(ctx, a.Organization, v.Spec.ToolkitIDs)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range v.Spec.Unknown(toolkit.Offers(named)) {
+			list = append(list, fmt.Sprintf("The approval of version %d names the tool %q, which the agent does not "+
+				"have. Each call of its tools needs an approval until the agent is saved without it.", v.Version, name))
+		}
+	}
+	return list, nil
 }
 
 func (h *handlers) editAgent(ctx context.Context, p tenant.Principal, in *struct {

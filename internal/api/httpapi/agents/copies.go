@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"agentplatform/events"
+	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
@@ -99,12 +100,16 @@ func (h *handlers) importAgent(ctx context.Context, p tenant.Principal, in *stru
 		return nil, err
 	}
 	bare := spec
-	bare.ToolkitIDs = nil // they are this document's own keys yet; no toolkit is made for an agent that is not
+	// They are this document's own keys yet, as are the names of its tools; no toolkit is made for an agent that is
+	// not.
+	bare.ToolkitIDs, bare.Approval.Tools = nil, nil
 	err := h.Tenants.CheckAgent(ctx, p.Organization, bare, in.SkipCheck)
 	if err != nil {
 		return nil, err
 	}
-	if spec.ToolkitIDs, err = h.Toolkits.Import(ctx, p.Scope(), spec.ToolkitIDs, in.Body.Toolkits); err != nil {
+	spec.ToolkitIDs, err = h.Toolkits.Import(ctx, p.Scope(), spec.ToolkitIDs, in.Body.Toolkits, p.MayLoosen,
+		func(of []tool.Offer) error { return tenant.CheckPolicy(spec, of) })
+	if err != nil {
 		return nil, err
 	}
 	return agentAnswer(h.Tenants.CreateAgent(ctx, p.Organization, spec, true))

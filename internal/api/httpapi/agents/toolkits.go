@@ -108,10 +108,18 @@ type toolkitView struct {
 	Origins         []string          `json:"credentials_origins" doc:"the servers that the credentials are for; they are sent to no other"`
 	ToolCount       int               `json:"tool_count"`
 	EnabledCount    *int              `json:"enabled_count,omitempty" doc:"how many of them are enabled"`
+	Tools           []toolPolicy      `json:"tools,omitempty" doc:"at its creation: which of its tools are enabled and need an approval"`
 	Note            string            `json:"note,omitempty" doc:"what is to be done before agents have its tools"`
 	CreatedAt       *string           `json:"created_at"`
 	UpdatedAt       *string           `json:"updated_at"`
 	RefreshedAt     *string           `json:"refreshed_at"`
+}
+
+// toolPolicy is the policy of a tool alone, as a creation shows it.
+type toolPolicy struct {
+	Name     string `json:"name"`
+	Enabled  bool   `json:"enabled"`
+	Approval string `json:"approval" enum:"never,always,when"`
 }
 
 // viewToolkit is the view of a toolkit for a principal. The built-in one is as old as the organization.
@@ -164,7 +172,16 @@ func (h *handlers) createToolkit(ctx context.Context, p tenant.Principal, in *st
 	if err != nil {
 		return nil, err
 	}
-	return toolkitAnswer(p)(h.Toolkits.Create(ctx, p.Organization, d))
+	made, err := h.Toolkits.Create(ctx, p.Organization, d)
+	if err != nil {
+		return nil, err
+	}
+	v := viewToolkit(p, made.Value)
+	v.Tools = httpapi.Each(made.Tools, func(t toolkit.Tool) toolPolicy {
+		one := viewTool(t)
+		return toolPolicy{one.Name, one.Enabled, one.Approval}
+	})
+	return httpapi.Versioned(made.Version(), v), nil
 }
 
 type toolkitList struct {
@@ -377,13 +394,15 @@ func (h *handlers) editTool(ctx context.Context, p tenant.Principal, in *struct 
 	ToolPath
 	Body struct {
 		Enabled      *bool                 `json:"enabled,omitempty"`
-		Approval     *string               `json:"approval,omitempty" enum:"never,always,when"`
+		Approval     *string               `json:"approval,omitempty" enum:"never,always,when" doc:"to have fewer calls need an approval needs level admin"`
 		ApprovalWhen *approvalWhen         `json:"approval_when,omitempty" doc:"with approval: when"`
 		TimeoutMS    httpapi.Nullable[int] `json:"timeout_ms,omitzero" minimum:"1" maximum:"600000"`
 		RetrySafe    *bool                 `json:"retry_safe,omitempty"`
 	}
 }) (*answer[ToolView], error) {
-	rules := toolkit.Rules{Enabled: in.Body.Enabled, TimeoutMS: in.Body.TimeoutMS.Edit(), RetrySafe: in.Body.RetrySafe}
+	rules := toolkit.Rules{
+		Enabled: in.Body.Enabled, TimeoutMS: in.Body.TimeoutMS.Edit(), RetrySafe: in.Body.RetrySafe, Loosen: p.MayLoosen,
+	}
 	if in.Body.Approval != nil {
 		rules.Approval = &tool.Approval{Mode: *in.Body.Approval}
 		if w := in.Body.ApprovalWhen; w != nil && rules.Approval.Mode == "when" {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
@@ -63,11 +62,11 @@ func (h *handlers) agentTools(ctx context.Context, organization string, spec cat
 	if err != nil {
 		return nil, err
 	}
-	offers, asks := toolkit.Offers(named), spec.Approval
+	offers := toolkit.Offers(named)
 	for i, n := range named {
 		v := agentToolView{viewTool(n.Tool), n.Toolkit.ID, n.Tool.Name}
 		v.Name = n.Name
-		if asks.Mode == "always" || asks.Mode == "tools" && tool.Listed(offers, offers[i], asks.Tools) {
+		if spec.NeedsApproval(offers, offers[i]) {
 			v.Approval, v.ApprovalWhen = "always", nil
 		}
 		tools = append(tools, v)
