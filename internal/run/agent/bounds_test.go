@@ -62,8 +62,8 @@ func TestReplyIsAcceptedUpToEachLimit(t *testing.T) {
 			}
 			return r
 		}, "they may have 2097152"},
-		"a question":                   {16 << 10, func(n int) model.Reply { return asks(long(n), 1) }, question},
-		"options of an empty question": {100, func(n int) model.Reply { return asks("", n) }, question},
+		"a question":                  {16 << 10, func(n int) model.Reply { return asks(long(n), 1) }, question},
+		"options of a short question": {100, func(n int) model.Reply { return asks("?", n) }, question},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for extra := range 2 {

@@ -305,6 +305,9 @@ func (s *session) ask(j *job) *job {
 	if err := json.Unmarshal(j.Arguments, &a); err != nil {
 		return j.end(s, model.Failed, unfit+err.Error())
 	}
+	if model.Blank(a.Question) {
+		return j.end(s, model.Failed, unfit+"question is blank")
+	}
 	if len(a.Question) > maxQuestion || len(a.Options) > maxOptions || !tool.FitOptions(a.Options) {
 		return j.end(s, model.Failed, fmt.Sprintf(unfit+"a question may have %d bytes and %d options of %d bytes, in "+
 			"all %d", maxQuestion, maxOptions, tool.MaxOption, tool.MaxOptions))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"agentplatform/internal/ai/model"
 	"agentplatform/internal/ai/tool"
 	"agentplatform/internal/run/agent"
 	"agentplatform/internal/store/record"
@@ -50,6 +51,18 @@ func TestWhatAServerAsksBecomesAClarification(t *testing.T) {
 		assert.Equal(t, []tool.Answer{{Question: "q", Text: "red"}}, (*made)[1].Answers)
 		assert.Equal(t, (*made)[0].IdempotencyKey, (*made)[1].IdempotencyKey)
 		assert.Contains(t, outputs(r), "painted red")
+	}
+}
+
+// A question that shows no text does not pause the run: the model gets an error.
+func TestABlankQuestionIsNotAsked(t *testing.T) {
+	for _, arguments := range []string{`{}`, `{"question":null}`, `{"question":""}`, `{"question":" \n\u200b"}`,
+		`{"options":["yes","no"]}`} {
+		m := &script{says: []turn{calls("a", model.AskUser, arguments), says("done")}}
+		s := newStage(m, func(task *agent.Task) { task.Agent.Spec.CanAsk = true })
+		r := s.work(t)
+		require.NotNil(t, r.Answer, arguments)
+		assert.Contains(t, outputs(r), "question is blank")
 	}
 }
 

@@ -95,6 +95,17 @@ func (k *Kind) Discover(_ context.Context, e tool.Endpoint) ([]tool.Definition, 
 // IdempotencyKey is the header that each request has whose method is not safe: the same for all attempts of a call.
 const IdempotencyKey = "Idempotency-Key"
 
+// reserved matches the headers that decide where a request goes, how it is read, or what it is taken for.
+var reserved = regexp.MustCompile(`(?i)^(accept|content-(type|length|encoding)|host|connection|keep-alive|te|trailer|` +
+	`transfer-encoding|upgrade|expect|forwarded|x-forwarded-.*|x-real-ip|x-original-url|x-rewrite-url|` +
+	`(x-)?(http-)?method(-override)?|proxy-.*)$`)
+
+// Reserved reports whether a header is never an argument: it carries rights, which are credentials, or is reserved.
+// The key of a request is that of its call.
+func Reserved(header string) bool {
+	return reserved.MatchString(header) || tool.Authorizes(header) && !strings.EqualFold(header, IdempotencyKey)
+}
+
 // Safe says whether HTTP defines the method as safe, so that a request may be repeated.
 func Safe(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
@@ -266,6 +277,9 @@ func (r Request) build(ctx context.Context, i tool.Invocation) (*http.Request, e
 		request.Header.Set("Content-Type", content)
 	}
 	for _, f := range r.Header {
+		if Reserved(f.Name) {
+			continue
+		}
 		v, ok := f.inHeader(arguments[f.Argument])
 		if strings.ContainsAny(v, "\r\n\x00") {
 			return nil, tool.Fail("%s: must be a single line", f.Argument)

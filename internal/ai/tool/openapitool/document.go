@@ -38,10 +38,11 @@ type document struct {
 	ctx  context.Context //nolint:containedctx // of the one call that reads it
 	root map[string]any
 
-	swagger bool  // of Swagger 2.0
-	work    int   // steps so far
-	share   int   // of them for a schema of an operation
-	fault   error // the first error of what is being read
+	keys    map[[2]string]bool // where the API keys of security schemes are; nil: not read yet
+	swagger bool               // of Swagger 2.0
+	work    int                // steps so far
+	share   int                // of them for a schema of an operation
+	fault   error              // the first error of what is being read
 }
 
 // read parses JSON or YAML. It returns a [tool.Error] where the document cannot be read or is too large.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"mime"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -32,16 +31,36 @@ var stylesIn = map[string][]string{
 	"path":   {httptool.Simple, httptool.Label, httptool.Matrix, httptool.JSON},
 }
 
-// ignored reports whether a header is not an argument. OpenAPI does not take some as parameters. The key of a request
-// must be that of its call.
-func ignored(header, method string) bool {
-	switch http.CanonicalHeaderKey(header) {
-	case "Accept", "Content-Type", "Authorization":
-		return true
-	case httptool.IdempotencyKey:
-		return !httptool.Safe(method)
+// ignored reports whether a parameter is not an argument: it is the place of an API key of a security scheme, or a
+// header that is reserved. The key of a request must be that of its call.
+func (p parameter) ignored(d *document, method string) bool {
+	key := strings.EqualFold(p.name, httptool.IdempotencyKey) && !httptool.Safe(method)
+	return p.in == "header" && (key || httptool.Reserved(p.name)) || d.secures(p.in, p.name)
+}
+
+// secures reports whether an API key of a security scheme is in this place.
+func (d *document) secures(in, name string) bool {
+	if d.keys == nil {
+		d.keys = map[[2]string]bool{}
+		schemes, _ := d.follow(d.root["securityDefinitions"]) // of Swagger
+		if components, _ := d.follow(d.root["components"]); !d.swagger {
+			schemes, _ = d.follow(components["securitySchemes"])
+		}
+		for _, one := range schemes {
+			if s, _ := d.follow(one); s["type"] == "apiKey" {
+				d.keys[keyIn(text(s["in"]), text(s["name"]))] = true
+			}
+		}
 	}
-	return false
+	return d.keys[keyIn(in, name)]
+}
+
+// keyIn is a place of a request. Headers are the same in any case.
+func keyIn(in, name string) [2]string {
+	if in == "header" {
+		name = strings.ToLower(name)
+	}
+	return [2]string{in, name}
 }
 
 // field is how the parameter is written, and why it cannot be.
@@ -80,8 +99,7 @@ func parameters(d *document, method string, item, o map[string]any) (all []param
 				required: m["required"] == true, reserved: m["allowReserved"] == true,
 				style: text(m["style"]), explode: m["explode"], schema: m["schema"],
 			}
-			if p.name == "" || stylesIn[p.in] == nil || there[key{p.in, p.name}] ||
-				p.in == "header" && ignored(p.name, method) {
+			if p.name == "" || stylesIn[p.in] == nil || there[key{p.in, p.name}] || p.ignored(d, method) {
 				continue
 			}
 			if names += len(p.name); names > maxNames {

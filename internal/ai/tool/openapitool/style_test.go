@@ -154,6 +154,50 @@ func TestAHeaderThatTheRequestDecidesIsNotAnArgument(t *testing.T) {
 	assert.JSONEq(t, `{"type":"object","properties":{"Color":{}}}`, string(one.Parameters))
 }
 
+// A parameter that carries rights is not an argument of a model, in any case of its letters. A stored binding that has
+// it as a header does not send it.
+func TestAParameterThatCarriesRightsIsNotAnArgument(t *testing.T) {
+	var parameters []string
+	for in, names := range map[string][]string{
+		"header": {"AUTHORIZATION", "Proxy-Authorization", "Cookie", "Host", "X-Api-Key", "x-auth-token",
+			"X-Forwarded-For", "X-HTTP-Method-Override", "Content-Length", "transfer-encoding", "x-tenant"},
+		"cookie": {"sid"},
+		"query":  {"account"},
+	} {
+		for _, name := range names {
+			parameters = append(parameters, fmt.Sprintf(`{"name":%q,"in":%q,"required":true}`, name, in))
+		}
+	}
+	parameters = append(parameters, `{"name":"author","in":"header"}`, `{"name":"color","in":"cookie"}`,
+		`{"name":"token","in":"query"}`, `{"name":"Account","in":"query"}`)
+	list := strings.Join(parameters, ",")
+	const wanted = `{"type":"object","properties":{"author":{},"color":{},"token":{},"Account":{}}}`
+	schemes := `{"a":{"type":"apiKey","in":"header","name":"X-Tenant"},"b":{"type":"apiKey","in":"query","name":"account"},
+		"c":{"type":"http","scheme":"basic"},"e":{"type":"apiKey","in":"cookie","name":"sid"},"d":{"$ref":"elsewhere.json"}}`
+	for _, begin := range []string{
+		`{"openapi":"3.0.0","servers":[{"url":"https://a.example.com"}],"components":{"securitySchemes":` + schemes + `}`,
+		`{"swagger":"2.0","host":"a.example.com","securityDefinitions":` + schemes,
+	} {
+		document := begin + `,"paths":{"/p":{"get":{"parameters":[` + list + `]}}}}`
+		found, err := (&openapitool.Kind{}).Discover(t.Context(), tool.Endpoint{Document: []byte(document)})
+		require.NoError(t, err)
+		require.Empty(t, found[0].Problem)
+		assert.JSONEq(t, wanted, string(found[0].Parameters))
+	}
+
+	var got *http.Request
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r }))
+	defer server.Close()
+	stored := fmt.Sprintf(`{"method":"GET","url":%q,"header":[{"name":"authorization","argument":"a"},
+		{"name":"Cookie","argument":"a"},{"name":"X-Color","argument":"a"}],
+		"cookie":[{"name":"color","argument":"a"}]}`, server.URL)
+	_, err := (&openapitool.Kind{Client: http.DefaultClient}).Call(t.Context(), tool.Endpoint{},
+		tool.Definition{Binding: json.RawMessage(stored)}, tool.Invocation{Arguments: json.RawMessage(`{"a":"mine"}`)})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"", "color=mine", "mine"},
+		[]string{got.Header.Get("Authorization"), got.Header.Get("Cookie"), got.Header.Get("X-Color")})
+}
+
 // A parameter replaces a header that requests have, except the key of a call, of which no model decides. No header has
 // two values.
 func TestAHeaderOfTheRequestHasOneValue(t *testing.T) {
