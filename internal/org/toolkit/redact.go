@@ -2,6 +2,7 @@ package toolkit
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"agentplatform/internal/ai/tool"
@@ -13,12 +14,13 @@ type redacting struct{ tool.Kind }
 
 func (s *Toolkits) kind(name string) redacting { return redacting{s.Kinds[name]} }
 
-// Discover finds tools, without the credentials in their descriptions. Its errors are those of the kind.
+// Discover finds tools, without the credentials in their descriptions and parameters. Its errors are those of the kind.
 func (k redacting) Discover(ctx context.Context, e tool.Endpoint) ([]tool.Definition, error) {
 	redact := e.Credentials.Redactor()
 	found, err := k.Kind.Discover(ctx, e)
 	for i := range found {
 		found[i].Description = redact(found[i].Description)
+		found[i].Parameters = json.RawMessage(redact(string(found[i].Parameters))) // examine checks that it is a schema
 	}
 	return found, withoutCredentials(err, redact)
 }

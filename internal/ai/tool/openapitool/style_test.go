@@ -172,10 +172,12 @@ func TestAParameterThatCarriesRightsIsNotAnArgument(t *testing.T) {
 		`{"name":"token","in":"query"}`, `{"name":"Account","in":"query"}`)
 	list := strings.Join(parameters, ",")
 	const wanted = `{"type":"object","properties":{"author":{},"color":{},"token":{},"Account":{}}}`
-	schemes := `{"a":{"type":"apiKey","in":"header","name":"X-Tenant"},"b":{"type":"apiKey","in":"query","name":"account"},
-		"c":{"type":"http","scheme":"basic"},"e":{"type":"apiKey","in":"cookie","name":"sid"},"d":{"$ref":"elsewhere.json"}}`
+	schemes := `{"a":{"type":"apiKey","in":"header","name":"X-Tenant"},"d":{"$ref":"elsewhere.json"},
+		"b":{"type":"apiKey","in":"query","name":"account"},"c":{"type":"http","scheme":"basic"},
+		"e":{"type":"apiKey","in":"cookie","name":"sid"}}`
 	for _, begin := range []string{
-		`{"openapi":"3.0.0","servers":[{"url":"https://a.example.com"}],"components":{"securitySchemes":` + schemes + `}`,
+		`{"openapi":"3.0.0","servers":[{"url":"https://a.example.com"}],"components":{"securitySchemes":` +
+			schemes + `}`,
 		`{"swagger":"2.0","host":"a.example.com","securityDefinitions":` + schemes,
 	} {
 		document := begin + `,"paths":{"/p":{"get":{"parameters":[` + list + `]}}}}`
