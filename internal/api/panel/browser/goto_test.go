@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
 
@@ -61,4 +62,29 @@ func TestAnythingIsOpenedByItsIdOrName(t *testing.T) {
 	tab.visit("#/audit-log?kind=document")
 	tab.click("link", document)
 	tab.find("heading", "Leave")
+}
+
+// An address of the panel whose id would lead a request elsewhere in the API finds nothing.
+func TestAnAddressLeadsNoRequestElsewhere(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	user := p.makes("user_id", "/users", object{"email": "ada@example.com", "name": "Ada", "role": "member"})
+	key := p.makes("api_key_id", "/api-keys", object{"name": "kept", "level": "run", "user_id": user})
+	tab := signedIn(t, p, "#/overview")
+	for _, id := range []string{"..", ".", "...", "%2E%2E", "%252E%252E", "..%2Fapi-keys%2F" + key,
+		"x%2F..%2F..%2Fapi-keys%2F" + key, "%3Flimit=1", "a%23b", "a%5Cb"} {
+		for _, section := range []string{"users", "chat", "runs", "knowledge"} {
+			tab.visit("#/overview")
+			tab.visit("#/" + section + "/" + id)
+			tab.see("Nothing that you may see has this id.")
+		}
+	}
+	var refused string
+	tab.do(chromedp.Evaluate(`import(performance.getEntriesByType('resource').find((e) => /api[.]js/.test(e.name)).name)
+		.then((api) => api.remove('/chats/' + encodeURIComponent('..')))
+		.then(() => 'sent', (e) => String(e))`, &refused,
+		func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+	if refused != "Error: No thing can have this id." {
+		t.Errorf("a request went to an address that its path does not have: %s", refused)
+	}
 }

@@ -48,6 +48,16 @@ export function address(path, query = {}) {
   return base + path + (text && '?' + text)
 }
 
+/**
+ * The address of a path, for a request. A browser resolves dots in a path, and ends it at a ? or #: then the request would
+ * go elsewhere, and is not made.
+ * @param {string} path @param {Record<string, any>} [query]
+ */
+function exact(path, query) {
+  if (new URL(base + path, location.origin).pathname !== base + path) throw new Failure(404, { code: 'not_found', detail: 'No thing can have this id.' })
+  return address(path, query)
+}
+
 /** @param {Options} o */
 function headersOf(o) {
   /** @type {Record<string, string>} */
@@ -64,11 +74,12 @@ function headersOf(o) {
  * @param {string} method @param {string} path @param {Options} [o] @returns {Promise<Response>}
  */
 export async function request(method, path, o = {}) {
+  const to = exact(path, o.query)
   const used = key.value
   const ends = [lifetime(), o.signal, o.within && AbortSignal.timeout(o.within)].filter((s) => !!s)
   let answer
   try {
-    answer = await fetch(address(path, o.query), {
+    answer = await fetch(to, {
       method, headers: headersOf(o), signal: AbortSignal.any(ends), cache: 'no-store',
       body: o.json !== undefined ? JSON.stringify(o.json) : o.body,
     })
@@ -164,7 +175,7 @@ export async function uploadDocument(path, file, told, signal) {
   if (file.size <= whole) {
     const form = new FormData()
     form.append('file', file, file.name)
-    return transfer({ url: base + path, body: form, told, signal })
+    return transfer({ url: exact(path), body: form, told, signal })
   }
   const made = await post('/files', { name: file.name, size: file.size, content_type: file.type || undefined, purpose: 'document' }, { signal })
   const { method, url, headers } = made.upload

@@ -3,10 +3,15 @@ import { signal } from './vendor/signals.js'
 
 /** @typedef {{section: string, id: string, more: string[], query: URLSearchParams}} Place */
 
+/** An id, or none: of letters that stand for themselves in a path, not of dots alone. */
+const isId = /^(?!\.+$)[\w.:~-]*$/
+
 /** @returns {Place} */
 function here() {
   const [path, query = ''] = location.hash.replace(/^#\/?/, '').split('?')
   const [section = '', id = '', ...more] = path.split('/').map(decode)
+  const bad = [id, ...more].find((part) => !isId.test(part)) // in a path of the API it would lead elsewhere
+  if (section !== 'find' && bad !== undefined) return { section: 'find', id: bad, more: [], query: new URLSearchParams() }
   return { section: section || 'overview', id, more, query: new URLSearchParams(query) }
 }
 

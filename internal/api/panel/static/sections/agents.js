@@ -162,6 +162,7 @@ function Agent({ id }) {
   return html`<${Page} title=${a?.name ?? id} back=${['Agents', to(['agents'])]} actions=${a && html`<${Verbs} of=${a} />`}>
     <${Await} of=${agent}>${() => html`
       ${a.version !== a.published_version && html`<div class="notice"><p>Version ${a.version} is a draft: runs begin with version ${a.published_version}.</p></div>`}
+      ${(a.problems ?? []).map((/** @type {string} */ p) => html`<p class="wrong" role="status">${p}</p>`)}
       <${Card}><${Facts} rows=${[['Id', html`<${Id} id=${a.agent_id} />`], ['Version', `${a.version}, published: ${a.published_version}`], ['Budget', budgetWords(a.budget) ?? 'none'],
         ['Created', html`<${Time} at=${a.created_at} />`], ['Updated', html`<${Time} at=${a.updated_at} />`]]} />
         <p class="small"><a href=${to(['runs'], { agent_id: id })}>Its runs</a> · <a href=${to(['chat'], { agent: id })}>Chat with it</a></p></${Card}>

@@ -85,7 +85,8 @@ function NewToolkit() {
           <${Field} label="Body argument" ...${request('body')} help="The name of the argument that is the body." />
           <${JsonField} label="Headers" rows=${2} ...${request('headers')} help="With fixed values." /></div>`}
       <${Credentials} value=${draft.credentials} onChange=${bind('credentials').onChange} />
-      <p class="small">The tools that are found are enabled, unless they are more than 128. Tools that a later refresh finds stay off until you enable them.</p>
+      <p class="small">The tools that are found are enabled, unless they are more than 128. Tools that a later refresh finds stay off until you enable them.
+        Calls of tools that may change something need an approval. An admin can change that on the next page.</p>
     </${Form}></${Needs}></${Page}>`
 }
 
