@@ -37,7 +37,7 @@ func TestEachTransitionChangesOnlyItsOwnFields(t *testing.T) {
 		r.Status, r.Transition, r.Slots, r.QueuedAt, r.StartBy = Queued, 2, free, now, startBy
 		r.Due, r.DecidedBy = now.Add(DispatchGrace), "me"
 		r.Interrupts, r.ExpiresAt, r.PausedAt = nil, time.Time{}, time.Time{}
-		r.PausedAgentVersion, r.Crashes = 0, 0
+		r.Crashes = 0
 	}
 	paused := func(r *Run) { r.PausedAt, r.PausedAgentVersion, r.Crashes = t0, 4, 2 }
 	lapsed := func(r *Run) { r.StartedAt, r.Lease.Until = t0, t0 }

@@ -216,7 +216,6 @@ func (o *Outcome) requeue(slots Slots, startBy, now time.Time) {
 	o.enter(Queued, now)
 	r := &o.After
 	r.Slots, r.QueuedAt, r.StartBy, r.PausedAt = slots, now, startBy, time.Time{}
-	r.PausedAgentVersion = 0
 	r.Due, r.Crashes = dispatchDue(now, startBy), 0
 	o.Nudge = true
 }

@@ -114,7 +114,12 @@ type AgentModel struct {
 type AgentApproval struct {
 	Mode  string   `json:"mode" enum:"never,always,tools"`
 	Tools []string `json:"tools"`
+	// Self is nil in agents that have no such rule: true.
+	Self *bool `json:"self,omitempty" doc:"false: the user of a run may reject its calls, and not approve them, not even as an admin"`
 }
+
+// OthersOnly reports whether the user of a run may not approve its calls.
+func (a AgentApproval) OthersOnly() bool { return a.Self != nil && !*a.Self }
 
 // MaxModelName bounds the full name of a model, in bytes: of an agent's, and of one that has a price. So each model can
 // be priced, asked for, and told apart.

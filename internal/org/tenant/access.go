@@ -35,11 +35,34 @@ func (p Principal) MayOpen(what string, groups []string) error {
 	return p.among(groups, "group_ids", "the "+what+" is for members of its groups alone")
 }
 
-// mayApprove returns nil when the principal may decide about tool calls of an agent: members of its approver groups and
-// admins may, and everybody where the agent names no approver groups. Otherwise: Forbidden (insufficient_permission).
-func (p Principal) mayApprove(a catalog.Agent) error {
-	return p.among(a.Spec.ApproverGroupIDs, "approver_group_ids",
-		"tool calls of this agent are decided by members of its approver groups, or by admins")
+// ApprovalRequest is a pause that asks for approvals of tool calls.
+type ApprovalRequest struct {
+	Agent string
+	User  string // whose run it is
+	// Version is the agent's newest version when the pause began. 0: the pause did not note it, and the agent as it is
+	// now decides alone.
+	Version int
+	Rejects bool // nothing is approved, which approval.self leaves to the run's user
+}
+
+// mayApprove returns nil when the principal may decide what a pause asks, by one version of its agent. Where that names
+// approver groups, their members may, and admins. Else the run's user and managers may, as far as they may use the
+// agent as it is now. Otherwise: Forbidden (insufficient_permission).
+func (p Principal) mayApprove(a, now catalog.Agent, request ApprovalRequest) error {
+	own := p.User == request.User
+	switch {
+	case own && !request.Rejects && a.Spec.Approval.OthersOnly():
+		return problem.New(problem.Forbidden, "insufficient_permission",
+			"tool calls of this agent are approved by others than the user of the run (approval.self)")
+	case len(a.Spec.ApproverGroupIDs) > 0:
+		return p.among(a.Spec.ApproverGroupIDs, "approver_group_ids",
+			"tool calls of this agent are decided by members of its approver groups, or by admins")
+	case !own && !p.Level.Covers(LevelManage):
+		return problem.New(problem.Forbidden, "insufficient_permission",
+			"tool calls of this agent are decided by the user of the run, by managers and by admins").
+			With("level_needed", LevelManage)
+	}
+	return p.MayUse(now)
 }
 
 // MayReach returns nil when the principal may read what all of the agents did, and answer, resume, follow or cancel
@@ -168,27 +191,26 @@ func (t *Tenants) visitor(ctx context.Context, p Principal, user, key string) (P
 
 // MayApprove returns nil when the principal may decide about the tool calls of a pause. Approvers must be allowed both
 // by the agent as it is now and by the version that was its newest when the pause began, so that an edit does not
-// decide what is pending. Versions, not clocks, say which came first. paused is the agent's version at the pause; 0
-// when the pause did not note it, and then the agent as it is now decides alone.
+// decide what is pending. Versions, not clocks, order them. They need not be allowed to use the agent.
 //
-// It returns a problem of kind Forbidden (insufficient_permission) with approver_group_ids, or NotFound or Forbidden
-// (outside_organization) for an agent that the organization never had.
-func (t *Tenants) MayApprove(ctx context.Context, p Principal, agent string, paused int) error {
-	if p.Level.Covers(LevelAdmin) {
+// It returns a problem of kind Forbidden (insufficient_permission), with approver_group_ids or level_needed, or NotFound
+// or Forbidden (outside_organization) for an agent that the organization never had.
+func (t *Tenants) MayApprove(ctx context.Context, p Principal, request ApprovalRequest) error {
+	if p.Level.Covers(LevelAdmin) && p.User != request.User {
 		return nil
 	}
-	now, err := record.Standing[catalog.Agent](ctx, t.store, p.Scope(), agent)
+	now, err := record.Standing[catalog.Agent](ctx, t.store, p.Scope(), request.Agent)
 	if err == nil {
-		err = p.mayApprove(now)
+		err = p.mayApprove(now, now, request)
 	}
-	if err != nil || paused == 0 {
+	if err != nil || request.Version == 0 {
 		return err
 	}
-	then, err := record.Version[catalog.Agent](ctx, t.store, p.Scope(), agent, paused)
+	then, err := record.Version[catalog.Agent](ctx, t.store, p.Scope(), request.Agent, request.Version)
 	if err != nil {
 		return err
 	}
-	return p.mayApprove(then)
+	return p.mayApprove(then, now, request)
 }
 
 // Standing returns an agent as it is now or, when it was deleted, in its newest version. An edit of the last seconds

@@ -33,7 +33,7 @@ func TestPauseNeedsApproverOfItsVersionAndOfNow(t *testing.T) {
 		require.NoError(t, err)
 	}
 	may := func(paused int) bool {
-		err := w.MayApprove(t.Context(), member, id, paused)
+		err := w.MayApprove(t.Context(), member, tenant.ApprovalRequest{Agent: id, User: member.User, Version: paused})
 		require.True(t, err == nil || forbidden(err), "%v", err)
 		return err == nil
 	}
@@ -50,6 +50,132 @@ func TestPauseNeedsApproverOfItsVersionAndOfNow(t *testing.T) {
 	require.NoError(t, w.RemoveAgent(t.Context(), manager, id))
 	assert.False(t, may(2), "those of the pause, of an agent that is gone")
 	assert.True(t, may(3))
+}
+
+// Approvers decide about tool calls, where the agent names some, and need not be allowed to use it. Else the user of the
+// run and managers decide, as far as they may use it. Admins always may. Nobody approves their own calls where the
+// agent, or its version at the pause, forbids that.
+func TestWhoApprovesACall(t *testing.T) {
+	w := newWorld(t)
+	users, approvers := w.group(), w.group()
+	own, _ := w.person("own@example.com", tenant.Member, tenant.LevelRun)
+	colleague, _ := w.person("colleague@example.com", tenant.Member, tenant.LevelRun)
+	approver, _ := w.person("approver@example.com", tenant.Member, tenant.LevelRun)
+	manager, _ := w.person("manager@example.com", tenant.Manager, tenant.LevelManage)
+	admin, _ := w.person("admin@example.com", tenant.Admin, tenant.LevelAdmin)
+	own.Groups, colleague.Groups, approver.Groups = []string{users}, []string{users}, []string{approvers}
+	for group, p := range map[string]tenant.Principal{users: own, approvers: approver} {
+		_, err := w.SetMember(t.Context(), tenant.Platform(), w.home, group, p.User, true)
+		require.NoError(t, err)
+	}
+	humble, both := admin, own
+	humble.Level = tenant.LevelRun // another key of an admin
+	both.Groups = []string{users, approvers}
+	no := false
+	open := w.agent(func(*catalog.AgentSpec) {})
+	closed := w.agent(func(s *catalog.AgentSpec) { s.GroupIDs = []string{users} })
+	named := w.agent(func(s *catalog.AgentSpec) {
+		s.GroupIDs, s.ApproverGroupIDs = []string{users}, []string{approvers}
+	})
+	others := w.agent(func(s *catalog.AgentSpec) { s.Approval.Self = &no })
+	strict := w.agent(func(s *catalog.AgentSpec) {
+		s.GroupIDs, s.ApproverGroupIDs, s.Approval.Self = []string{users}, []string{approvers}, &no
+	})
+	for _, c := range []struct {
+		name    string
+		who     tenant.Principal
+		agent   string
+		user    tenant.Principal
+		rejects bool
+		may     bool
+	}{
+		{"the user", own, open, own, false, true},
+		{"the user by a key with another id", tenant.Principal{Organization: w.name, User: own.User, Key: "2",
+			Level: tenant.LevelRun}, others, own, false, false},
+		{"a colleague", colleague, open, own, false, false},
+		{"a colleague who rejects", colleague, open, own, true, false},
+		{"a manager", manager, open, own, false, true},
+		{"an admin", admin, open, own, false, true},
+		{"an admin's humble key", humble, open, own, false, false},
+		{"the user, of a group's agent", own, closed, own, false, true},
+		{"the user who has left the group", approver, closed, approver, false, false},
+		{"a manager who may not use it", manager, closed, own, false, false},
+		{"an approver who may not use it", approver, named, own, false, true},
+		{"the user who is no approver", own, named, own, false, false},
+		{"a manager who is no approver", manager, named, own, false, false},
+		{"an admin who is no approver", admin, named, own, false, true},
+		{"the user who is an approver", both, named, own, false, true},
+		{"the user, of others' approval", own, others, own, false, false},
+		{"the user who rejects", own, others, own, true, true},
+		{"a manager, of others' approval", manager, others, own, false, true},
+		{"a manager who is the user", manager, others, manager, false, false},
+		{"an admin who is the user", admin, others, admin, false, false},
+		{"an admin who is the user, and rejects", admin, others, admin, true, true},
+		{"an approver, of others' approval", approver, strict, own, false, true},
+		{"an approver who is the user", both, strict, own, false, false},
+		{"an approver who is the user, and rejects", both, strict, own, true, true},
+		{"an admin who is the user, and no approver", admin, strict, admin, false, false},
+	} {
+		for _, version := range []int{0, 1} {
+			err := w.MayApprove(t.Context(), c.who, tenant.ApprovalRequest{
+				Agent: c.agent, User: c.user.User, Version: version, Rejects: c.rejects,
+			})
+			require.True(t, err == nil || forbidden(err), "%s: %v", c.name, err)
+			assert.Equal(t, c.may, err == nil, "%s: %v", c.name, err)
+		}
+	}
+	_, err := w.EditAgent(t.Context(), admin, others, 0, true, true,
+		func(s catalog.AgentSpec) (catalog.AgentSpec, error) { s.Approval.Self = nil; return s, nil })
+	require.NoError(t, err)
+	assert.NoError(t, w.MayApprove(t.Context(), own, tenant.ApprovalRequest{Agent: others, User: own.User, Version: 2}))
+	assert.True(t, forbidden(w.MayApprove(t.Context(), own, tenant.ApprovalRequest{Agent: others, User: own.User, Version: 1})),
+		"an edit does not decide what is pending")
+}
+
+// An agent whose calls are approved by others needs another one: the check is of users as they are when it is saved.
+func TestSelfNeedsAnotherWhoDecides(t *testing.T) {
+	w := newWorld(t)
+	no := false
+	save := func(change func(*catalog.AgentSpec)) error {
+		_, err := w.CreateAgent(t.Context(), w.name, w.spec(func(s *catalog.AgentSpec) {
+			s.Approval.Self = &no
+			change(s)
+		}), true)
+		return err
+	}
+	alone := func(name string, err error) {
+		t.Helper()
+		p, is := problem.As(err)
+		require.True(t, is, "%s: %v", name, err)
+		assert.Equal(t, problem.Invalid, p.Kind, name)
+		assert.Equal(t, "body.approval.self", p.Fields[0].Location, name)
+	}
+	anyone := func(*catalog.AgentSpec) {}
+	alone("nobody", save(anyone))
+	admin, _ := w.person("admin@example.com", tenant.Admin, tenant.LevelAdmin)
+	alone("an admin alone", save(anyone))
+	group := w.group()
+	mine := func(s *catalog.AgentSpec) { s.GroupIDs = []string{group} }
+	member, _ := w.person("member@example.com", tenant.Member, tenant.LevelRun)
+	require.NoError(t, save(anyone), "the admin decides for the member")
+	alone("a group that is empty: the admin alone may use it", save(mine))
+	_, err := w.SetMember(t.Context(), tenant.Platform(), w.home, group, member.User, true)
+	require.NoError(t, err)
+	require.NoError(t, save(mine))
+	require.NoError(t, save(func(s *catalog.AgentSpec) { s.ApproverGroupIDs = []string{group} }))
+
+	a, err := w.CreateAgent(t.Context(), w.name, w.spec(func(s *catalog.AgentSpec) { s.Approval.Self = &no }), true)
+	require.NoError(t, err)
+	_, err = w.RemoveUser(t.Context(), tenant.Platform(), w.home, member.User)
+	require.NoError(t, err)
+	edit := func(change func(*catalog.AgentSpec)) error {
+		_, err := w.EditAgent(t.Context(), admin, a.Value.ID, 0, true, true,
+			func(s catalog.AgentSpec) (catalog.AgentSpec, error) { change(&s); return s, nil })
+		return err
+	}
+	require.NoError(t, edit(func(s *catalog.AgentSpec) { s.Description = "x" }), "what stays is not checked again")
+	alone("other groups", edit(func(s *catalog.AgentSpec) { s.ApproverGroupIDs = []string{group} }))
+	require.NoError(t, edit(func(s *catalog.AgentSpec) { s.Approval.Self = nil }))
 }
 
 // A listing asks about each agent once: the answer is that of MayReach and does not change within the listing. A store

@@ -90,6 +90,9 @@ func (t *Tenants) checkSpec(
 		return err
 	}
 	err = t.CheckGroups(ctx, organization, "body.approver_group_ids", kept.ApproverGroupIDs, s.ApproverGroupIDs)
+	if err == nil {
+		err = t.checkSelf(ctx, organization, kept, s)
+	}
 	if err != nil {
 		return err
 	}
@@ -105,6 +108,36 @@ func (t *Tenants) checkSpec(
 			"body.limits.max_steps", "must be between 1 and 1000"),
 		checkWhole(s),
 	)
+}
+
+// checkSelf returns a problem of kind Invalid (body.approval.self) for an agent whose calls others than the run's user
+// must approve, where no user could have another one do so. It looks at users and groups as they are now: admins can
+// always be made.
+func (t *Tenants) checkSelf(ctx context.Context, organization string, kept catalog.AgentSpec, s *catalog.AgentSpec) error {
+	if !s.Approval.OthersOnly() || kept.Approval.OthersOnly() && slices.Equal(kept.GroupIDs, s.GroupIDs) &&
+		slices.Equal(kept.ApproverGroupIDs, s.ApproverGroupIDs) {
+		return nil
+	}
+	var uses, decides []string
+	for u, err := range record.All[catalog.User](ctx, t.store, record.Of(organization), 100) {
+		if err != nil {
+			return err
+		}
+		p := Principal{User: u.Value.ID, Level: Role(u.Value.Role).Level(), Groups: u.Value.GroupIDs}
+		a := catalog.Agent{Spec: *s}
+		if p.MayUse(a) == nil {
+			uses = append(uses, p.User)
+		}
+		if p.mayApprove(a, a, ApprovalRequest{}) == nil {
+			decides = append(decides, p.User)
+		}
+		if len(uses) > 0 && len(decides) > 0 && (len(uses)+len(decides) > 2 || uses[0] != decides[0]) {
+			return nil
+		}
+	}
+	return problem.InvalidField("body.approval.self",
+		"must be true while no run of this agent has another user who may approve its calls: name approver groups "+
+			"with other members, or make another manager or admin")
 }
 
 // CheckTools returns a problem of kind Invalid at the field when an agent's model would be offered more tools than

@@ -114,7 +114,7 @@ func Stories() []Story {
 		deletionScenarios(),
 		knowledgeScenarios(), searchScenarios(), citationScenarios(),
 		mcpScenarios(), a2aScenarios(), aguiScenarios(), responsesScenarios(), repeatedResponses(), powerScenarios(),
-		actingScenarios(), listScenarios(),
+		actingScenarios(), listScenarios(), decisionScenarios(),
 		accessScenarios(), rightScenarios(), hazardScenarios(), analyticsScenarios(),
 	} {
 		all = append(all, part...)

@@ -444,7 +444,19 @@ func (m *matrix) outsiders() {
 	m.made["restricted document"] = thing{"id": open, "document_id": m.home.document(open,
 		object{"text": secretWord, "group_ids": []string{r.group}})}
 	m.keys["of an outsider"] = m.home.colleague("manager", "manage").Key
+
+	p := m.home.pausing(true, asks)
+	p.pause(p.owner)
+	decided := thing{"run_id": p.run, "chat_id": p.chat, "parked_id": r.parked}
+	m.made["decided run"], m.made["decided chat"] = decided, decided
+	m.made["decided agent"] = thing{"id": p.agent, "agent_id": p.agent}
+	manager := m.home.colleague("manager", "manage")
+	m.home.post("/groups/"+p.approvers+"/members", object{"user_id": manager.User}).is(201)
+	m.keys["of an approver"], m.keys["of a managing approver"] = p.approver.Key, manager.Key
 }
+
+// toDecide are the endpoints for an approver who may not use the agent, with the status of their answers.
+var toDecide = map[string]int{"GET /runs/{run_id}": 200, "POST /runs/{run_id}/resume": 409}
 
 // names says whether an endpoint's path or body has a placeholder.
 func (r right) names(route, gap string) bool {
@@ -579,6 +591,13 @@ func (m *matrix) cells(route string, r right, token string) (list []cell) {
 	if closed, there := m.made["restricted "+r.object]; there {
 		add("of an agent of other groups", m.keys["of an outsider"], closed, 403, "insufficient_permission")
 	}
+	if waits, there := m.made["decided "+r.object]; there && toDecide[route] == 0 {
+		for _, key := range []string{"of an approver", "of a managing approver"} {
+			if key == "of a managing approver" || covers("run", r.level) {
+				add("of an agent that it approves for, with a key "+key, m.keys[key], waits, 403, "insufficient_permission")
+			}
+		}
+	}
 	if r.changes(route) {
 		add("of an operator's", good, m.made["operator's "+r.object], 403, "insufficient_permission")
 		add("of an operator's, by a colleague", m.keys["of a colleague"], m.made["operator's "+r.object], 403,
@@ -628,6 +647,11 @@ func (m *matrix) allowed(t *testing.T) {
 			visitor := m.home.with(m.keys["of a visitor"]).acting(m.home.Organization)
 			a := visitor.ask(route, r, m.home.make(r.object))
 			assert.NotContains(t, []int{401, 403, 404, 405, 500, 503}, a.status, "%s as a visitor: %s", route, a.raw)
+		}
+		if status := toDecide[route]; status != 0 { // no decisions do not match what waits
+			asked++
+			a := m.home.with(m.keys["of an approver"]).ask(route, r, m.made["decided run"])
+			assert.Equal(t, status, a.status, "%s as an approver: %s", route, a.raw)
 		}
 		if r.token {
 			run := m.home.make("run")

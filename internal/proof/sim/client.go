@@ -11,6 +11,7 @@ import (
 
 	"agentplatform/events"
 	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/run/files"
@@ -386,7 +387,7 @@ func (c *client) resume(a *actor) {
 		if err != nil {
 			return
 		}
-		var then []string
+		var then catalog.AgentSpec
 		if c.powers != nil {
 			then = c.powers.paused[run]
 		}
@@ -422,10 +423,13 @@ func (c *client) resume(a *actor) {
 			_, err = d.intake.Resume(ctx, p, run, "", list, nil, nil)
 		}
 		// otherwise it is at another pause by now
-		if n := c.to(run); c.powers != nil && c.checker.runs[run].Pause == e.Value.Pause {
-			n.approves, n.then = slices.ContainsFunc(e.Value.Interrupts,
-				func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval }), then
-			c.checkRights(d, t, began, n, n, err)
+		if c.powers != nil && c.checker.runs[run].Pause == e.Value.Pause {
+			n := c.toDecide(e.Value, list, then)
+			may := n
+			if len(n.agents) > 0 { // questions are answered by who may post to the chat
+				may.agents = c.all()
+			}
+			c.checkRights(d, t, began, n, may, err)
 		}
 		c.there(run, err)
 		c.expect(err, "not_awaiting_input", "interrupts_mismatch", "unavailable", "not_found")
@@ -436,6 +440,21 @@ func (c *client) resume(a *actor) {
 			}
 		}
 	})
+}
+
+// toDecide is the need of deciding a pause.
+func (c *client) toDecide(r record.Run, list []record.Decision, then catalog.AgentSpec) (n need) {
+	n.level = tenant.LevelRun
+	for _, i := range r.Interrupts {
+		if i.Kind != lifecycle.Approval {
+			n.agents = []string{r.Agent}
+			continue
+		}
+		n.call = &call{r.Agent, r.User, then, !slices.ContainsFunc(list, func(d record.Decision) bool {
+			return d.Decision == string(lifecycle.Approve) || d.Decision == string(lifecycle.Edit)
+		})}
+	}
+	return n
 }
 
 func (c *client) cancel(a *actor) {

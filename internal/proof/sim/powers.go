@@ -24,8 +24,8 @@ type powers struct {
 	groups map[string]string // by organization
 	texts  map[string]text   // the newest of a user
 	keys   []string
-	past   map[string][]rights // by organization, in order
-	paused map[string][]string // the approving groups as they were when a run's pause began
+	past   map[string][]rights          // by organization, in order
+	paused map[string]catalog.AgentSpec // a run's agent as it was when its pause began
 }
 
 // text is an API key's text that somebody knows.
@@ -90,11 +90,17 @@ func (p *powers) look() {
 
 // need is what a request requires.
 type need struct {
-	level    tenant.Level
-	agents   []string   // that it must reach
-	approves bool       // calls of these agents
-	then     []string   // the groups that approved when the pause began
-	groups   [][]string // each of which must admit
+	level  tenant.Level
+	agents []string   // that it must reach
+	groups [][]string // each of which must admit
+	call   *call      // that it decides
+}
+
+// call is a call that waits for an approval.
+type call struct {
+	agent, user string            // of its run
+	then        catalog.AgentSpec // the agent when the pause began
+	rejected    bool
 }
 
 // ranks are the levels of keys, and the highest level of each role.
@@ -118,12 +124,12 @@ func (r rights) allow(t text, n need, at time.Time) bool {
 	if rank < ranks[string(n.level)] {
 		return false
 	}
-	if rank >= ranks["admin"] {
-		return true
-	}
 	in := func(groups []string) bool {
-		return len(groups) == 0 ||
+		return len(groups) == 0 || rank >= ranks["admin"] ||
 			slices.ContainsFunc(groups, func(g string) bool { return r.groups[g] && slices.Contains(u.GroupIDs, g) })
+	}
+	if n.call != nil && !r.decides(n.call, u.ID, rank, in) {
+		return false
 	}
 	for _, groups := range n.groups {
 		if !in(groups) {
@@ -131,7 +137,26 @@ func (r rights) allow(t text, n need, at time.Time) bool {
 		}
 	}
 	for _, a := range n.agents {
-		if !in(r.agents[a].GroupIDs) || n.approves && (!in(r.agents[a].ApproverGroupIDs) || !in(n.then)) {
+		if !in(r.agents[a].GroupIDs) {
+			return false
+		}
+	}
+	return true
+}
+
+// decides reports whether a user may decide a call, by the agent as it is and as it was when the pause began.
+func (r rights) decides(c *call, user string, rank int, in func(groups []string) bool) bool {
+	now := r.agents[c.agent]
+	for _, agent := range []catalog.AgentSpec{now, c.then} {
+		self, own := agent.Approval.Self, user == c.user
+		switch {
+		case own && !c.rejected && self != nil && !*self:
+			return false
+		case len(agent.ApproverGroupIDs) > 0:
+			if !in(agent.ApproverGroupIDs) {
+				return false
+			}
+		case !own && rank < ranks["manager"], !in(now.GroupIDs):
 			return false
 		}
 	}
@@ -274,12 +299,12 @@ func (w *world) boss(organization string) {
 			if w.work.IntN(3) > 0 {
 				of = append(of, group)
 			}
-			approvers := w.work.IntN(2) == 0
+			approvers, self := w.work.IntN(2) == 0, w.work.IntN(3) > 0
 			admin := tenant.Principal{Organization: organization, Level: tenant.LevelAdmin}
 			_, err := d.tenants.EditAgent(ctx, admin, c.any(agents), 0, true, true,
 				func(s catalog.AgentSpec) (catalog.AgentSpec, error) {
 					if approvers {
-						s.ApproverGroupIDs = of
+						s.ApproverGroupIDs, s.Approval.Self = of, &self
 					} else {
 						s.GroupIDs = of
 					}
@@ -310,10 +335,10 @@ func (p *powers) hand(user string, t text) {
 	p.look()
 }
 
-// waits records who approved calls of a run's agent when its pause began.
+// waits records a run's agent as it is when its pause begins.
 func (p *powers) waits(r record.Run) {
 	past := p.past[r.Organization]
-	p.paused[r.ID()] = past[len(past)-1].agents[r.Agent].ApproverGroupIDs
+	p.paused[r.ID()] = past[len(past)-1].agents[r.Agent]
 }
 
 // begun checks that a waiting message whose key was removed before does not start.

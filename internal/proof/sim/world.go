@@ -22,6 +22,7 @@ import (
 	"agentplatform/internal/ai/tool/builtintool"
 	"agentplatform/internal/knowledge/ingest"
 	"agentplatform/internal/org/analytics"
+	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/org/toolkit"
 	"agentplatform/internal/proof/faulttable"
@@ -142,7 +143,7 @@ func newWorld(seed uint64, rate float64) *world {
 	}
 	if seed/16%2 == 1 {
 		w.powers = &powers{world: w, groups: map[string]string{}, texts: map[string]text{}, past: map[string][]rights{},
-			paused: map[string][]string{}}
+			paused: map[string]catalog.AgentSpec{}}
 	}
 	if hasLibrary(seed) {
 		w.library = newLibrary(w)

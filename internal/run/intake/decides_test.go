@@ -10,38 +10,113 @@ import (
 	"agentplatform/internal/org/catalog"
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/run/intake"
+	"agentplatform/internal/store/record"
 )
 
-// Who may decide what a run waits for is said as a resume would say it.
-func TestDecidesSaysWhoMayResume(t *testing.T) {
+// Waiting, a read and a resume have one rule for each reader of a run that waits.
+func TestWaitingIsWhatAReadAndAResumeAllow(t *testing.T) {
 	question, approval := lifecycle.Clarification, lifecycle.Approval
+	both := []lifecycle.InterruptKind{question, approval}
+	type kinds = []lifecycle.InterruptKind
 	for name, c := range map[string]struct {
-		level   tenant.Level
-		approve bool // the agent's approvers are of another group
-		kinds   []lifecycle.InterruptKind
-		may     bool
+		level          tenant.Level
+		user           string // empty: the run's
+		in             string // the group of the reader: users, approvers or none
+		closed, named  bool   // the agent names users, approvers
+		self           *bool
+		kinds          kinds
+		sees, decides  bool
+		outside, older bool // older: another agent took part in the chat, which is closed to the reader
 	}{
-		"a question":                  {tenant.LevelRun, true, []lifecycle.InterruptKind{question}, true},
-		"an approval":                 {tenant.LevelRun, false, []lifecycle.InterruptKind{approval}, true},
-		"an approval of others":       {tenant.LevelRun, true, []lifecycle.InterruptKind{approval}, false},
-		"an approval of others among": {tenant.LevelManage, true, []lifecycle.InterruptKind{question, approval}, false},
-		"an admin":                    {tenant.LevelAdmin, true, []lifecycle.InterruptKind{approval}, true},
-		"a reader":                    {tenant.LevelRead, false, []lifecycle.InterruptKind{question}, false},
+		"the user's question":             {level: tenant.LevelRun, named: true, kinds: kinds{question}, sees: true, decides: true},
+		"the user's approval":             {level: tenant.LevelRun, kinds: kinds{approval}, sees: true, decides: true},
+		"the user's, of approvers":        {level: tenant.LevelRun, named: true, kinds: kinds{approval}, sees: true},
+		"a colleague's question":          {level: tenant.LevelRun, user: "other", kinds: kinds{question}, sees: true, decides: true},
+		"a colleague's approval":          {level: tenant.LevelRun, user: "other", kinds: kinds{approval}, sees: true},
+		"a manager's":                     {level: tenant.LevelManage, user: "other", kinds: both, sees: true, decides: true},
+		"a manager's, of approvers":       {level: tenant.LevelManage, named: true, kinds: both, sees: true},
+		"an admin's":                      {level: tenant.LevelAdmin, closed: true, named: true, kinds: both, sees: true, decides: true},
+		"an admin's own":                  {level: tenant.LevelAdmin, self: new(bool), kinds: kinds{approval}, sees: true},
+		"another admin's":                 {level: tenant.LevelAdmin, user: "other", self: new(bool), kinds: both, sees: true, decides: true},
+		"a reader's":                      {level: tenant.LevelRead, kinds: kinds{question}, sees: true},
+		"an outsider's":                   {level: tenant.LevelRun, user: "other", closed: true, kinds: kinds{approval}},
+		"an approver's from outside":      {level: tenant.LevelRun, user: "other", in: "approvers", closed: true, named: true, kinds: kinds{approval}, sees: true, decides: true, outside: true},
+		"a reading approver's":            {level: tenant.LevelRead, user: "other", in: "approvers", closed: true, named: true, kinds: kinds{approval}, sees: true, outside: true},
+		"a question beside an approval":   {level: tenant.LevelRun, user: "other", in: "approvers", closed: true, named: true, kinds: both, sees: true, outside: true},
+		"a question for approvers":        {level: tenant.LevelRun, user: "other", in: "approvers", closed: true, named: true, kinds: kinds{question}},
+		"a user who is an approver":       {level: tenant.LevelRun, user: "other", in: "users", closed: true, kinds: kinds{question}, sees: true, decides: true},
+		"a question in a chat of others":  {level: tenant.LevelRun, user: "other", kinds: kinds{question}, older: true, sees: true},
+		"an approval in a chat of others": {level: tenant.LevelRun, kinds: kinds{approval}, older: true, sees: true, decides: true},
 	} {
-		w := newWorld(t)
-		w.agent = w.closed(func(s *catalog.AgentSpec) {
-			if c.approve {
-				s.ApproverGroupIDs = []string{w.group()}
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			users, approvers := w.group(), w.group()
+			for _, email := range []string{"1@example.com", "2@example.com"} { // who could decide
+				role := string(tenant.Admin)
+				_, err := w.Tenants.CreateUser(t.Context(), tenant.Platform(), w.who.Organization,
+					tenant.UserEdit{Email: &email, Role: &role})
+				require.NoError(t, err)
 			}
+			if c.older {
+				open := w.agent
+				w.agent = w.closed(func(s *catalog.AgentSpec) { s.GroupIDs = []string{users} })
+				w.complete(w.post(intake.Message{Text: "secret", ChatID: "c"}).Run.ID())
+				w.agent = open
+			}
+			w.agent = w.closed(func(s *catalog.AgentSpec) {
+				if s.Approval.Self = c.self; c.closed {
+					s.GroupIDs = []string{users}
+				}
+				if c.named {
+					s.ApproverGroupIDs = []string{approvers}
+				}
+			})
+			run := w.post(intake.Message{Text: "m", ChatID: "c"}).Run.ID()
+			w.ask(run, c.kinds...)
+			e, err := w.Run(t.Context(), w.who, run)
+			require.NoError(t, err)
+			p := w.who
+			p.Level = c.level
+			if c.user != "" {
+				p.User = c.user
+			}
+			p.Groups = map[string][]string{"users": {users}, "approvers": {approvers}}[c.in]
+			if c.user == "" && c.in == "" {
+				p.Groups = []string{users}
+			}
+
+			list, err := w.Waiting(t.Context(), p, []record.RunEntity{e, e}) // the second time it remembers
+			require.NoError(t, err)
+			_, outside, err := w.RunToDecide(t.Context(), p, run)
+			if !c.sees {
+				assert.Empty(t, list)
+				assert.Equal(t, "insufficient_permission", code(err))
+			} else {
+				require.NoError(t, err)
+				require.Len(t, list, 2)
+				for _, one := range list {
+					assert.Equal(t, []bool{c.outside, c.decides}, []bool{one.Outside, one.Decides})
+				}
+				assert.Equal(t, c.outside, outside)
+			}
+			if c.level == tenant.LevelRead {
+				return // no door takes its decisions
+			}
+			var decisions []record.Decision
+			for i, kind := range c.kinds {
+				d := record.Decision{InterruptID: string(rune('i' + i)), Decision: "approve"}
+				if kind == question {
+					d.Decision, d.Message = "answer", "a"
+				}
+				decisions = append(decisions, d)
+			}
+			if _, err = w.Resume(t.Context(), p, run, "", decisions, nil, nil); c.decides {
+				require.NoError(t, err)
+			} else {
+				assert.Equal(t, "insufficient_permission", code(err), "%v", err)
+			}
+			_, _, err = w.RunToDecide(t.Context(), p, run)
+			assert.Equal(t, c.sees, err == nil, "who has decided may look how it goes on: %v", err)
 		})
-		run := w.post(intake.Message{Text: "m"}).Run.ID()
-		w.ask(run, c.kinds...)
-		w.who.Level = c.level
-		decides := w.Decides(t.Context(), w.who)
-		for range 2 { // the second time it remembers
-			may, err := decides(w.run(run))
-			require.NoError(t, err, name)
-			assert.Equal(t, c.may, may, name)
-		}
 	}
 }

@@ -62,9 +62,8 @@ func checkDecisions(list []record.Decision) (all []record.Decision, files []reco
 // changed in place of what its client gave it; nil: nothing changes. It returns the run as it is after the transition.
 //
 // It returns problems of these kinds: Invalid with the field, also for a verb that does not fit the interrupt, and for
-// edited arguments (body.decisions[i].arguments) that the tool does not take; NotFound or Forbidden, as [Intake.Run];
-// NotFound with the field file_ids[n] for a file that does not exist; Forbidden when only the agent's approvers may
-// decide; Conflict, interrupts_mismatch with pending_interrupt_ids, or not_awaiting_input with run_status and, where
+// edited arguments (body.decisions[i].arguments) that the tool does not take; NotFound or Forbidden, as [Intake.RunToDecide];
+// NotFound with the field file_ids[n] for a file that does not exist; Forbidden when others decide; Conflict, interrupts_mismatch with pending_interrupt_ids, or not_awaiting_input with run_status and, where
 // there is one, last_decision; Conflict, too, for a push of a run whose webhooks go to a callback URL.
 func (in *Intake) Resume(
 	ctx context.Context, p tenant.Principal, id, by string, list []record.Decision, push *record.Push,
@@ -77,7 +76,7 @@ func (in *Intake) Resume(
 	if err != nil {
 		return record.RunEntity{}, err
 	}
-	e, err := in.Run(ctx, p, id)
+	e, _, err := in.RunToDecide(ctx, p, id)
 	if err == nil && changed != nil {
 		err = in.mayChange(ctx, p, e.Value, changed)
 	}
@@ -96,7 +95,7 @@ func (in *Intake) Resume(
 				lifecycle.Decision{InterruptID: d.InterruptID, Verb: lifecycle.Verb(d.Decision)})
 		}
 		if run.Status == lifecycle.AwaitingInput {
-			err := in.mayDecide(ctx, p, run)
+			err := in.mayDecide(ctx, p, run, list)
 			if err == nil {
 				_, err = lifecycle.Apply(run.Run, event, now)
 			}
@@ -136,44 +135,6 @@ func (in *Intake) mayChange(ctx context.Context, p tenant.Principal, r record.Ru
 		return err
 	}
 	return in.goesWith(ctx, c, a)
-}
-
-// Decides returns a function that says whether the principal may decide what a run waits for. It remembers what it has
-// asked about agents. The function returns only failures of the store.
-func (in *Intake) Decides(ctx context.Context, p tenant.Principal) func(record.Run) (bool, error) {
-	type asked struct {
-		agent  string
-		paused int
-	}
-	known := map[asked]bool{}
-	return func(run record.Run) (bool, error) {
-		if runs := p.May(tenant.LevelRun) == nil; !runs || !asksApproval(run) {
-			return runs, nil
-		}
-		about := asked{run.Agent, run.PausedAgentVersion}
-		may, there := known[about]
-		if there {
-			return may, nil
-		}
-		err := in.mayDecide(ctx, p, run)
-		if refused, is := problem.As(err); err != nil && (!is || refused.Kind == problem.Unavailable) {
-			return false, err
-		}
-		known[about] = err == nil
-		return known[about], nil
-	}
-}
-
-func asksApproval(run record.Run) bool {
-	return slices.ContainsFunc(run.Interrupts, func(i lifecycle.Pending) bool { return i.Kind == lifecycle.Approval })
-}
-
-// mayDecide returns nil when the principal may decide the pause; pending tool calls are for the agent's approvers.
-func (in *Intake) mayDecide(ctx context.Context, p tenant.Principal, run record.Run) error {
-	if !asksApproval(run) {
-		return nil
-	}
-	return in.Tenants.MayApprove(ctx, p, run.Agent, run.PausedAgentVersion)
 }
 
 func (in *Intake) resumeRefused(ctx context.Context, r record.Run, refusal *lifecycle.Refusal) error {

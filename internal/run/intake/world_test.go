@@ -48,13 +48,17 @@ func (w *world) claim(run string) {
 func (w *world) ask(run string, kinds ...lifecycle.InterruptKind) {
 	w.claim(run)
 	var pending []lifecycle.Pending
+	version := 0
 	for i, k := range kinds {
 		pending = append(pending, lifecycle.Pending{ID: string(rune('i' + i)), Kind: k})
+		if k == lifecycle.Approval {
+			version = 1
+		}
 	}
 	w.transition(
 		run,
 		transition.Change{Event: lifecycle.Pause{Work: work, Interrupts: pending,
-			ExpiresAt: w.Host.Now().Add(time.Hour)}},
+			ExpiresAt: w.Host.Now().Add(time.Hour), AgentVersion: version}},
 	)
 }
 

@@ -49,6 +49,15 @@ func (Result) Example() any {
 	}
 }
 
+// Example is a run that waits for an approver.
+func (ToDecide) Example() any {
+	h, _ := Handle{}.Example().(Handle)
+	return ToDecide{
+		RunID: h.RunID, AgentName: "Adder", Status: h.Status, Interrupts: h.Interrupts, Message: "What is 2 + 3?",
+		RequestedBy: Person{exampleUser, "Ann"},
+	}
+}
+
 // Example is a run that waits for a human.
 func (Handle) Example() any {
 	return Handle{

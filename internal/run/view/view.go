@@ -29,6 +29,7 @@ type Run struct {
 	Version         int64              `json:"version" doc:"grows with every change"`
 	Status          string             `json:"status" enum:"queued,running,awaiting_input,completed,failed,cancelled,timed_out"`
 	Interrupts      []events.Interrupt `json:"interrupts" doc:"pending requests for human input"`
+	RequestedBy     *Person            `json:"asked_by,omitempty" doc:"while it waits for a human: for whom that is decided, the user of the run"`
 	Error           *string            `json:"error"`
 	Result          json.RawMessage    `json:"result" shape:"Result|null"` // null before [Run.For]
 	Partial         *events.Partial    `json:"partial,omitempty" doc:"of a cancelled run that had begun to answer"`
@@ -104,6 +105,13 @@ func Of(ctx context.Context, s *record.Store, e record.RunEntity) (Run, error) {
 	var err error
 	if v.Interrupts, err = Interrupts(ctx, s, r); err != nil {
 		return v, err
+	}
+	if r.Status == lifecycle.AwaitingInput {
+		user, err := Persons(ctx, s, record.Of(r.Organization))(r.User)
+		if err != nil {
+			return v, err
+		}
+		v.RequestedBy = &user
 	}
 	v.Result = json.RawMessage("null")
 	if v.stored, v.Partial, err = left(ctx, s, r); err != nil {

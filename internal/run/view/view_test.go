@@ -35,7 +35,7 @@ func TestARunOfEachStatusShowsWhatItHasAndNullForTheRest(t *testing.T) {
 		},
 		lifecycle.AwaitingInput: {
 			func(r *record.Run) { r.PausedAt, r.ExpiresAt, r.Pause = later(4), later(5), 1 },
-			object{"paused_at": atNoon(4), "expires_at": atNoon(5), "interrupts": []any{
+			object{"asked_by": object{"user_id": "u", "name": "Ann"}, "paused_at": atNoon(4), "expires_at": atNoon(5), "interrupts": []any{
 				object{"id": id(1), "kind": "clarification", "prompt": "Which city?", "created_at": ""},
 			}},
 		},
@@ -67,6 +67,7 @@ func TestARunOfEachStatusShowsWhatItHasAndNullForTheRest(t *testing.T) {
 			r := head(status)
 			c.has(&r)
 			w.pause(r, 1, "Which city?")
+			w.user("u", "Ann")
 			e := w.store(r)
 			w.commit(func(tx *record.Tx) { e = tx.PutRun(e) }) // written twice: its version is 2
 			v := w.seen(e)

@@ -133,6 +133,13 @@ func (w *world) begin(id string) {
 	w.store(r)
 }
 
+func (w *world) user(id, name string) {
+	w.t.Helper()
+	w.commit(func(tx *record.Tx) {
+		record.PutResource(tx, record.Fresh(catalog.User{ID: id, Organization: "o", Name: name, Email: id + "@example.com"}))
+	})
+}
+
 // agent stores an agent that works for groups, or for everybody if none is named; if it is removed, only its version
 // is left.
 func (w *world) agent(id string, removed bool, groups ...string) {

@@ -24,6 +24,7 @@ type AuditEntry struct {
 	Subject      string          `json:"subject"`
 	Changed      []string        `json:"changed,omitzero"`    // the members that an edit changed
 	DecidedBy    string          `json:"decided_by,omitzero"` // as the client says
+	RequestedBy  string          `json:"asked_by,omitzero"`   // the user of the run that was decided
 	Decisions    []AuditDecision `json:"decisions,omitzero"`
 }
 
@@ -134,7 +135,7 @@ func (tx *Tx) entry(ctx context.Context, kind, subject string, fill func(*AuditE
 // AuditDecisions adds the audit log's entry of a decided pause, if the decision has an author.
 func (tx *Tx) AuditDecisions(ctx context.Context, r Run, d Decisions) {
 	tx.entry(ctx, "run", r.ID(), func(entry *AuditEntry) {
-		entry.DecidedBy = d.By
+		entry.DecidedBy, entry.RequestedBy = d.By, r.User
 		for _, one := range d.List {
 			entry.Decisions = append(entry.Decisions, AuditDecision{one.InterruptID, one.Decision})
 		}

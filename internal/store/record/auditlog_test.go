@@ -147,7 +147,7 @@ func TestDecisionsAndOperationsHaveEntries(t *testing.T) {
 	}
 	do(e.by(t.Context()))
 	decided := e.wanted("decided", "run", e.run)
-	decided.DecidedBy = "Ann"
+	decided.DecidedBy, decided.RequestedBy = "Ann", decided.UserID
 	decided.Decisions = []record.AuditDecision{
 		{InterruptID: "i", Decision: "approve"}, {InterruptID: "j", Decision: "reject"},
 	}

@@ -66,6 +66,20 @@ func (s *Store) ChatOf(ctx context.Context, t lifecycle.RunSpec) (ChatEntity, bo
 	return find[lifecycle.Chat](ctx, s, chatKeyOf(t))
 }
 
+// ChatsOf reads the chats of some runs of one organization, by the chat's id. Those that do not exist are left out.
+func (s *Store) ChatsOf(ctx context.Context, of []lifecycle.RunSpec) (map[string]lifecycle.Chat, error) {
+	items, err := s.readAll(ctx, keysOf(of, chatKeyOf))
+	if err != nil {
+		return nil, err
+	}
+	list, err := seen[lifecycle.Chat](System(), items)
+	chats := make(map[string]lifecycle.Chat, len(list))
+	for _, e := range list {
+		chats[e.Value.ID] = e.Value
+	}
+	return chats, err
+}
+
 // PutChat writes a chat and returns it as it is after the commit.
 func (tx *Tx) PutChat(e ChatEntity) ChatEntity {
 	c := e.Value

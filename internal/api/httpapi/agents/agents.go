@@ -61,6 +61,7 @@ type agentBody struct {
 	Approval *struct {
 		Mode  *string   `json:"mode,omitempty" enum:"never,always,tools"`
 		Tools *[]string `json:"tools,omitempty" doc:"with mode tools: names of tools that the agent has"`
+		Self  *bool     `json:"self,omitempty" nullable:"true" doc:"false: the user of a run may reject its calls, and not approve them, not even as an admin; true by default"`
 	} `json:"approval,omitempty" doc:"which tool calls need a human's approval, besides those of which their toolkits say so; fewer need level admin"`
 	CanAsk *bool `json:"can_ask,omitempty" doc:"whether the agent may ask for clarifications"`
 	Limits *struct {
@@ -69,7 +70,7 @@ type agentBody struct {
 		MaxTokens        *int `json:"max_tokens,omitempty" nullable:"true" minimum:"1" doc:"of a run's model calls together, in and out"`
 	} `json:"limits,omitempty"`
 	GroupIDs         *[]string                       `json:"group_ids,omitempty" doc:"whose members may see it, use it, and have to do with its runs, besides admins; empty: the whole organization"`
-	ApproverGroupIDs *[]string                       `json:"approver_group_ids,omitempty" doc:"whose members may decide about tool calls, besides admins; empty: whoever may resume the run"`
+	ApproverGroupIDs *[]string                       `json:"approver_group_ids,omitempty" doc:"whose members may decide about tool calls, besides admins, also where they may not use the agent; empty: the user of the run, managers and admins"`
 	Budget           httpapi.Nullable[record.Budget] `json:"budget,omitzero" doc:"of all its versions together; null: none"`
 	CallbackURL      *string                         `json:"callback_url,omitempty" nullable:"true" doc:"where pushes go when a request names no address"`
 	Metadata         map[string]string               `json:"metadata,omitempty" nullable:"true"`
@@ -102,6 +103,8 @@ func viewAgent(a catalog.Agent) agentView {
 		UpdatedAt:      events.Time(a.UpdatedAt),
 	}
 	v.Knowledge = v.Knowledge.OrDefault()
+	self := !v.Approval.OthersOnly()
+	v.Approval.Self = &self
 	for _, list := range []*[]string{
 		&v.ToolkitIDs, &v.KnowledgeBaseIDs, &v.GroupIDs, &v.ApproverGroupIDs, &v.Approval.Tools,
 	} {

@@ -7,6 +7,7 @@ import (
 	"agentplatform/events"
 	"agentplatform/internal/api/httpapi"
 	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/record"
 )
 
@@ -16,16 +17,17 @@ func (h *handlers) auditRoutes() {
 }
 
 type auditView struct {
-	EntryID   string                 `json:"entry_id"`
-	At        string                 `json:"at"`
-	Operation string                 `json:"operation" doc:"its operationId in this document, as words: create-agent is createAgent"`
-	UserID    string                 `json:"user_id"`
-	APIKeyID  string                 `json:"api_key_id"`
-	Operator  bool                   `json:"as_operator" doc:"by an operator who acted as an admin of the organization; user and key are not the organization's"`
-	Subject   auditSubject           `json:"subject"`
-	Changed   []string               `json:"changed" doc:"the members that an edit changed"`
-	DecidedBy *string                `json:"decided_by" doc:"as the client said"`
-	Decisions []record.AuditDecision `json:"decisions"`
+	EntryID     string                 `json:"entry_id"`
+	At          string                 `json:"at"`
+	Operation   string                 `json:"operation" doc:"its operationId in this document, as words: create-agent is createAgent"`
+	UserID      string                 `json:"user_id"`
+	APIKeyID    string                 `json:"api_key_id"`
+	Operator    bool                   `json:"as_operator" doc:"by an operator who acted as an admin of the organization; user and key are not the organization's"`
+	Subject     auditSubject           `json:"subject"`
+	Changed     []string               `json:"changed" doc:"the members that an edit changed"`
+	DecidedBy   *string                `json:"decided_by" doc:"as the client said"`
+	RequestedBy *view.Person           `json:"asked_by,omitempty" doc:"of a decision: for whom it was made, the user of the run"`
+	Decisions   []record.AuditDecision `json:"decisions"`
 }
 
 type auditSubject struct {
@@ -66,9 +68,16 @@ func (h *handlers) auditLog(ctx context.Context, p tenant.Principal, in *AuditQu
 	page := func(ctx context.Context, after string, limit int) (record.Page[record.Entity[record.AuditEntry]], error) {
 		return record.Resources[record.AuditEntry](ctx, h.Store, p.Scope(), after, limit)
 	}
+	persons := view.Persons(ctx, h.Store, p.Scope())
 	entries, next, err := httpapi.Filter(ctx, in.Paging, httpapi.Between(in.From, in.To, page),
-		func(e record.Entity[record.AuditEntry]) (auditView, bool, error) {
-			return viewAudit(e.Value), in.matches(e.Value), nil
+		func(e record.Entity[record.AuditEntry]) (v auditView, matches bool, err error) {
+			v, matches = viewAudit(e.Value), in.matches(e.Value)
+			if matches && e.Value.RequestedBy != "" {
+				var user view.Person
+				user, err = persons(e.Value.RequestedBy)
+				v.RequestedBy = &user
+			}
+			return v, matches, err
 		})
 	return httpapi.Body(auditList{entries, next}), err
 }

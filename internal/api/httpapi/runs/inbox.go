@@ -16,17 +16,25 @@ import (
 	"agentplatform/internal/org/tenant"
 	"agentplatform/internal/platform/problem"
 	"agentplatform/internal/platform/waiting"
+	"agentplatform/internal/run/intake"
+	"agentplatform/internal/run/view"
 	"agentplatform/internal/store/record"
 )
 
 type inboxRow struct {
 	events.Interrupt
-	RunID     string `json:"run_id"`
-	ChatID    string `json:"chat_id"`
-	AgentID   string `json:"agent_id"`
-	UserID    string `json:"user_id" doc:"whose run it is"`
-	ExpiresAt string `json:"expires_at"`
-	Decidable bool   `json:"decidable" doc:"whether this key may decide it"`
+	RunID       string      `json:"run_id"`
+	RequestedBy view.Person `json:"asked_by" doc:"for whom the decision is made: the user of the run"`
+	Decidable   bool        `json:"decidable" doc:"whether this key may decide it"`
+
+	ChatID    string `json:"chat_id,omitempty" example:"trip-7" doc:"not for an approver who may not use the agent"`
+	AgentID   string `json:"agent_id,omitempty" example:"65f0a1b2c3d4e5f601230001" doc:"not for an approver who may not use it"`
+	UserID    string `json:"user_id,omitempty" example:"65f0a1b2c3d4e5f601234567" doc:"whose run it is; not for an approver who may not use the agent"`
+	ExpiresAt string `json:"expires_at,omitempty" example:"2026-01-05T03:04:05.678Z" doc:"not for an approver who may not use the agent"`
+
+	AgentName string `json:"agent_name,omitempty" doc:"for an approver who may not use the agent"`
+	Status    string `json:"status,omitempty" enum:"awaiting_input" doc:"for an approver who may not use the agent"`
+	Message   string `json:"message,omitempty" doc:"that the run answers; for an approver who may not use the agent"`
 }
 
 type inbox struct {
@@ -108,9 +116,9 @@ func (h *handlers) inbox(
 		return list, mark, err
 	}
 	for _, r := range runs {
-		list.Total += len(r.run.Value.Interrupts)
-		if r.decidable {
-			list.Waiting += len(r.run.Value.Interrupts)
+		list.Total += r.Interrupts
+		if r.Decides {
+			list.Waiting += r.Interrupts
 		}
 	}
 	if len(rest) > 0 && after > inboxPlace(first[len(first)-1].Slot, maxInterrupts-1) {
@@ -121,23 +129,17 @@ func (h *handlers) inbox(
 			return list, mark, err
 		}
 	}
-	list.Interrupts, list.NextCursor, err = h.inboxPage(ctx, runs, after, in.Limit)
+	list.Interrupts, list.NextCursor, err = h.inboxPage(ctx, p, runs, after, in.Limit)
 	if err == nil && list.NextCursor == nil && len(rest) > 0 {
 		list.NextCursor = httpapi.EncodeCursor(inboxPlace(first[len(first)-1].Slot, maxInterrupts))
 	}
 	return list, mark, err
 }
 
-// waitingRun is a run that waits, as the principal sees it.
-type waitingRun struct {
-	run       record.RunEntity
-	decidable bool
-}
-
 // waiting reads those of the runs that the query asks for, as far as the principal may have to do with them.
 func (h *handlers) waiting(
 	ctx context.Context, p tenant.Principal, in *InboxQuery, paused []record.PausedRun,
-) (list []waitingRun, err error) {
+) ([]intake.Waiting, error) {
 	ids, slots := make([]string, 0, len(paused)), map[string]string{}
 	for _, r := range paused {
 		ids = append(ids, r.RunID)
@@ -152,46 +154,38 @@ func (h *handlers) waiting(
 		// One that has gone on and waits again meanwhile has another place in the order, where the next answer has it.
 		return !q.matches(e.Value) || e.Value.Slots.Organization != slots[e.Value.ID()]
 	})
-	if runs, err = h.Intake.RunsFor(ctx, p, runs); err != nil {
-		return nil, err
-	}
-	decides := h.Intake.Decides(ctx, p)
-	for _, e := range runs {
-		may, err := decides(e.Value)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, waitingRun{e, may})
-	}
-	return list, nil
+	list, err := h.Intake.Waiting(ctx, p, runs)
+	named := in.AgentID != "" || in.ChatID != "" // whose run it is, would be learnt by asking
+	return slices.DeleteFunc(list, func(w intake.Waiting) bool { return named && w.Outside }), err
 }
 
 // inboxPage is the page behind a place of the interrupts of runs that are in order.
 func (h *handlers) inboxPage(
-	ctx context.Context, runs []waitingRun, after string, limit int,
+	ctx context.Context, p tenant.Principal, runs []intake.Waiting, after string, limit int,
 ) (page []inboxRow, next *string, err error) {
 	page, last, room := []inboxRow{}, "", httpapi.Page{}
-	runs = slices.DeleteFunc(runs, func(r waitingRun) bool {
-		return inboxPlace(r.run.Value.Slots.Organization, maxInterrupts) <= after
+	runs = slices.DeleteFunc(runs, func(r intake.Waiting) bool {
+		return inboxPlace(r.Run.Value.Slots.Organization, maxInterrupts) <= after
 	})
+	persons := view.Persons(ctx, h.Store, p.Scope())
 	for some := range slices.Chunk(runs, limit) {
 		heads := make([]record.RunEntity, 0, len(some))
 		for _, r := range some {
-			heads = append(heads, r.run)
+			heads = append(heads, r.Run)
 		}
 		lists, err := h.Store.InterruptsOf(ctx, heads)
 		if err != nil {
 			return nil, nil, err
 		}
-		for i, e := range heads {
-			for n, interrupt := range record.Public(lists[i]) {
-				place := inboxPlace(e.Value.Slots.Organization, n)
+		for i, r := range some {
+			rows, err := h.inboxRows(ctx, r, record.Public(lists[i]), persons)
+			if err != nil {
+				return nil, nil, err
+			}
+			for n, row := range rows {
+				place := inboxPlace(r.Run.Value.Slots.Organization, n)
 				if place <= after {
 					continue
-				}
-				row := inboxRow{
-					Interrupt: interrupt, RunID: e.Value.ID(), ChatID: e.Value.Chat, AgentID: e.Value.Agent,
-					UserID: e.Value.User, ExpiresAt: events.Time(e.Value.ExpiresAt), Decidable: some[i].decidable,
 				}
 				if len(page) == limit || !room.Takes(row) {
 					return page, httpapi.EncodeCursor(last), nil
@@ -201,6 +195,30 @@ func (h *handlers) inboxPage(
 		}
 	}
 	return page, nil, nil
+}
+
+// inboxRows are the rows of a run that waits for some interrupts.
+func (h *handlers) inboxRows(
+	ctx context.Context, w intake.Waiting, list []events.Interrupt, persons func(string) (view.Person, error),
+) (rows []inboxRow, err error) {
+	r, row := w.Run.Value, inboxRow{RunID: w.Run.Value.ID(), Decidable: w.Decides}
+	if w.Outside {
+		v, err := view.ToDecideOf(ctx, h.Store, r)
+		if err != nil {
+			return nil, err
+		}
+		list, row.AgentName, row.Status, row.Message, row.RequestedBy =
+			v.Interrupts, v.AgentName, v.Status, v.Message, v.RequestedBy
+	} else {
+		row.ChatID, row.AgentID, row.UserID, row.ExpiresAt = r.Chat, r.Agent, r.User, events.Time(r.ExpiresAt)
+		if row.RequestedBy, err = persons(r.User); err != nil {
+			return nil, err
+		}
+	}
+	for _, row.Interrupt = range list {
+		rows = append(rows, row)
+	}
+	return rows, nil
 }
 
 // maxInterrupts is more than a pause has.

@@ -3,7 +3,10 @@ package runs
 import (
 	"context"
 	"encoding/json"
+	"reflect"
 	"time"
+
+	"github.com/danielgtaylor/huma/v2"
 
 	"agentplatform/events"
 	"agentplatform/internal/api/httpapi"
@@ -47,10 +50,10 @@ func (h *handlers) runRoutes() {
 func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 	RunPath
 	WaitMS int `query:"wait_ms" minimum:"0" maximum:"20000" doc:"wait this long for a change of status"`
-}) (*answer[view.Run], error) {
-	e, err := h.Intake.Run(ctx, p, in.RunID)
-	if err != nil {
-		return nil, err
+}) (*answer[seenRun], error) {
+	e, outside, err := h.Intake.RunToDecide(ctx, p, in.RunID)
+	if err != nil || outside {
+		return h.seen(ctx, p, e, outside, err)
 	}
 	if in.WaitMS > 0 && !e.Value.Status.EndedOrWaiting() {
 		before, seen := e.Value.Status, e.Version()
@@ -59,7 +62,46 @@ func (h *handlers) readRun(ctx context.Context, p tenant.Principal, in *struct {
 				time.Duration(in.WaitMS)*time.Millisecond, func(r record.Run) bool { return r.Status != before })
 		})
 	}
-	return h.viewed(ctx, p, e, err)
+	return h.seen(ctx, p, e, false, err)
+}
+
+// seenRun is a run as somebody may see it: the whole, or what an approver is shown who may not use its agent.
+type seenRun struct {
+	whole    *view.Run
+	toDecide *view.ToDecide
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (s seenRun) MarshalJSON() ([]byte, error) {
+	if s.toDecide != nil {
+		return json.Marshal(s.toDecide)
+	}
+	return json.Marshal(s.whole)
+}
+
+// Schema implements [huma.SchemaProvider].
+func (seenRun) Schema(r huma.Registry) *huma.Schema {
+	return &huma.Schema{
+		Description: "The run; for an approver who may not use the agent, what is to be decided.",
+		AnyOf: []*huma.Schema{
+			r.Schema(reflect.TypeFor[view.Run](), true, ""), r.Schema(reflect.TypeFor[view.ToDecide](), true, ""),
+		},
+	}
+}
+
+// seen is the answer with a run, unless that could not be had.
+func (h *handlers) seen(
+	ctx context.Context, p tenant.Principal, e record.RunEntity, outside bool, err error,
+) (*answer[seenRun], error) {
+	if err != nil {
+		return nil, err
+	}
+	if outside {
+		v, err := view.ToDecideOf(ctx, h.Store, e.Value)
+		return httpapi.Body(seenRun{toDecide: &v}), err
+	}
+	v, err := h.shown(ctx, p, e)
+	return httpapi.Body(seenRun{whole: &v}), err
 }
 
 // shown is a run as a principal may see it.
@@ -95,7 +137,7 @@ func (h *handlers) resume(ctx context.Context, p tenant.Principal, in *struct {
 		Decisions []decisionBody `json:"decisions" required:"true" doc:"exactly one for each pending interrupt"`
 		DecidedBy string         `json:"decided_by,omitempty" maxLength:"200"`
 	}
-}) (*answer[view.Run], error) {
+}) (*answer[seenRun], error) {
 	list := make([]record.Decision, 0, len(in.Body.Decisions))
 	for _, d := range in.Body.Decisions {
 		list = append(list, record.Decision{
@@ -103,7 +145,11 @@ func (h *handlers) resume(ctx context.Context, p tenant.Principal, in *struct {
 		})
 	}
 	e, err := h.Intake.Resume(ctx, p, in.RunID, in.Body.DecidedBy, list, nil, nil)
-	return h.viewed(ctx, p, e, err)
+	reached := true
+	if err == nil {
+		reached, err = h.Tenants.Reachable(ctx, p)(e.Value.Agent)
+	}
+	return h.seen(ctx, p, e, !reached, err)
 }
 
 func (h *handlers) cancel(ctx context.Context, p tenant.Principal, in *struct {

@@ -1,0 +1,168 @@
+package intake
+
+import (
+	"context"
+	"slices"
+
+	"agentplatform/internal/core/lifecycle"
+	"agentplatform/internal/org/tenant"
+	"agentplatform/internal/platform/problem"
+	"agentplatform/internal/store/record"
+)
+
+// Decisions of pauses. Tool calls are for the approvers, which need not be allowed to use the agent. Questions are for
+// those who may post to the chat.
+
+// waitsFor reports whether a run waits for something of a kind.
+func waitsFor(run record.Run, kind lifecycle.InterruptKind) bool {
+	return slices.ContainsFunc(run.Interrupts, func(i lifecycle.Pending) bool { return i.Kind == kind })
+}
+
+// approvalOf is the request for approvals of a run's last pause.
+func approvalOf(run record.Run, rejects bool) tenant.ApprovalRequest {
+	return tenant.ApprovalRequest{Agent: run.Agent, User: run.User, Version: run.PausedAgentVersion, Rejects: rejects}
+}
+
+// mayDecide returns nil when the principal may decide the pause in this way.
+func (in *Intake) mayDecide(
+	ctx context.Context, p tenant.Principal, run record.Run, list []record.Decision,
+) error {
+	if waitsFor(run, lifecycle.Approval) {
+		rejects := !slices.ContainsFunc(list, func(d record.Decision) bool {
+			return d.Decision == string(lifecycle.Approve) || d.Decision == string(lifecycle.Edit)
+		})
+		if err := in.Tenants.MayApprove(ctx, p, approvalOf(run, rejects)); err != nil {
+			return err
+		}
+	}
+	if !waitsFor(run, lifecycle.Clarification) {
+		return nil
+	}
+	chat, _, err := in.Store.ChatOf(ctx, run.RunSpec)
+	if err == nil {
+		err = in.Tenants.MayReach(ctx, p, run.Agent)
+	}
+	if err == nil {
+		err = in.mayJoin(ctx, p, chat.Value)
+	}
+	return err
+}
+
+// approves reports whether the principal may approve what a run asks, or asked at its last pause. The only errors are
+// failures of the store.
+func (in *Intake) approves(ctx context.Context, p tenant.Principal, run record.Run) (bool, error) {
+	if !waitsFor(run, lifecycle.Approval) && run.PausedAgentVersion == 0 {
+		return false, nil
+	}
+	err := in.Tenants.MayApprove(ctx, p, approvalOf(run, false))
+	if refused, is := problem.As(err); is && refused.Kind != problem.Unavailable {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// RunToDecide is [Intake.Run], also for an approver of the run's last pause who may not reach its agent: for that one
+// outside is true, and of the run only what [view.ToDecideOf] has may be shown.
+func (in *Intake) RunToDecide(
+	ctx context.Context, p tenant.Principal, id string,
+) (e record.RunEntity, outside bool, err error) {
+	if e, err = in.Store.LiveRun(ctx, p.Scope(), id); err != nil {
+		return e, false, err
+	}
+	refusal := in.Tenants.MayReach(ctx, p, e.Value.Agent)
+	if problem.Is(refusal, "insufficient_permission") {
+		if outside, err = in.approves(ctx, p, e.Value); err != nil || outside {
+			return e, outside, err
+		}
+	}
+	if refusal != nil {
+		e = record.RunEntity{}
+	}
+	return e, false, refusal
+}
+
+// Waiting is a run that waits, as a principal has to do with it.
+type Waiting struct {
+	Run        record.RunEntity
+	Outside    bool // as with [Intake.RunToDecide]
+	Decides    bool // the principal may decide all that it waits for
+	Interrupts int  // how many of these the principal may see
+}
+
+// Waiting returns those of some waiting runs that a principal may see or decide, in their order. The only errors are
+// failures of the store.
+func (in *Intake) Waiting(
+	ctx context.Context, p tenant.Principal, runs []record.RunEntity,
+) (list []Waiting, err error) {
+	type question struct {
+		agent   string
+		version int
+		own     bool
+	}
+	reachable, known := in.Tenants.Reachable(ctx, p), map[question]bool{}
+	joins, err := in.joins(ctx, p, runs)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range runs {
+		reached, err := reachable(e.Value.Agent)
+		if err != nil {
+			return nil, err
+		}
+		about := question{e.Value.Agent, e.Value.PausedAgentVersion, e.Value.User == p.User}
+		approves, there := known[about]
+		asks := waitsFor(e.Value, lifecycle.Approval)
+		if asks && !there {
+			if approves, err = in.approves(ctx, p, e.Value); err != nil {
+				return nil, err
+			}
+			known[about] = approves
+		}
+		shown := len(e.Value.Interrupts)
+		switch {
+		case reached:
+		case asks && approves:
+			shown = len(slices.DeleteFunc(slices.Clone(e.Value.Interrupts), func(i lifecycle.Pending) bool {
+				return i.Kind != lifecycle.Approval
+			}))
+		default:
+			continue
+		}
+		decides := p.May(tenant.LevelRun) == nil && (!asks || approves)
+		if waitsFor(e.Value, lifecycle.Clarification) {
+			may, err := joins(e.Value)
+			if err != nil {
+				return nil, err
+			}
+			decides = decides && reached && may
+		}
+		list = append(list, Waiting{e, !reached, decides, shown})
+	}
+	return list, nil
+}
+
+// joins returns a function that reports whether the principal may post to the chat of one of some runs. Chats of one turn
+// have the run's agent alone, and are not read. The only errors are failures of the store.
+func (in *Intake) joins(
+	ctx context.Context, p tenant.Principal, runs []record.RunEntity,
+) (func(record.Run) (bool, error), error) {
+	var of []lifecycle.RunSpec
+	for _, e := range runs {
+		if e.Value.Turn > 1 && waitsFor(e.Value, lifecycle.Clarification) && !p.Level.Covers(tenant.LevelAdmin) {
+			of = append(of, e.Value.RunSpec)
+		}
+	}
+	chats, err := in.Store.ChatsOf(ctx, of)
+	return func(run record.Run) (bool, error) {
+		chat, read := chats[run.Chat]
+		if !read {
+			return true, nil
+		}
+		err := in.mayJoin(ctx, p, chat)
+		refused, is := problem.As(err)
+		if is && refused.Kind != problem.Unavailable {
+			return false, nil
+		}
+		return err == nil, err
+	}, err
+}
