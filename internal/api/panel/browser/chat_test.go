@@ -156,3 +156,44 @@ func TestOthersThanApproversAreNotOfferedToDecide(t *testing.T) {
 		})
 	}
 }
+
+// An approver who may not use the agent decides in the inbox: the card has words, and no link that leads nowhere.
+func TestAnApproverFromOutsideDecides(t *testing.T) {
+	t.Parallel()
+	p := start(t)
+	users := p.makes("group_id", "/groups", object{"name": "Users"})
+	approvers := p.makes("group_id", "/groups", object{"name": "Approvers"})
+	person := func(name, group string) *program {
+		user := p.makes("user_id", "/users",
+			object{"email": name + "@example.com", "name": name, "role": "member", "group_ids": []string{group}})
+		return p.as(p.makes("key", "/api-keys", object{"name": "k", "level": "run", "user_id": user}))
+	}
+	olive, ann := person("Olive", users), person("Ann", approvers)
+	agent := p.send("POST", "/agents", object{"name": "Payer", "approval": object{"mode": "always"},
+		"group_ids": []string{users}, "approver_group_ids": []string{approvers}})["agent_id"].(string)
+	pause := func() string {
+		return olive.send("POST", "/chat", formOf("agent_id", agent, "message", `/tool echo {"text":"x"}`))["run_id"].(string)
+	}
+	first := pause()
+	tab := signedIn(t, ann, "#/inbox")
+	tab.find("heading", "Payer")
+	tab.see("for Olive")
+	tab.see("/tool echo")
+	var links int
+	tab.do(chromedp.Evaluate(`document.querySelectorAll('main section.card a').length`, &links))
+	assert.Zero(t, links, "what the card leads to is not for the approver")
+	tab.click("button", "Edit")
+	tab.click("button", "Keep the arguments")
+	tab.click("button", "Approve")
+	tab.see("Nothing waits for a human")
+	tab.is(p, "/runs/"+first, "status", "completed")
+
+	second := pause()
+	tab.visit("#/")
+	tab.see("for Olive")
+	tab.visit("#/runs/" + second)
+	tab.see("May the agent call echo?")
+	tab.see("Olive")
+	tab.click("button", "Reject")
+	tab.is(p, "/runs/"+second, "status", "completed")
+}

@@ -136,6 +136,7 @@ function AgentFields({ draft, bind, error, open = false }) {
     <div class="row">
       <${Field} label="Approval" ...${part('approval', 'mode')} help=${say('approval')} options=${[['never', 'as the toolkits say'], ['always', 'every tool call'], ['tools', 'the tools named here']]} />
       ${draft.approval.mode === 'tools' && html`<${Names} label="Tools that need approval" ...${part('approval', 'tools')} />`}
+      <${Check} label="A run's user may approve" value=${draft.approval.self !== false} onChange=${part('approval', 'self').onChange} />
       <${Check} label="May ask" value=${draft.can_ask} onChange=${bind('can_ask').onChange} help=${say('can_ask')} />
     </div>
     <details open=${open}><summary>Limits, budget, groups, output</summary>

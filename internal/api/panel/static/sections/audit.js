@@ -30,7 +30,7 @@ function Log() {
   const columns = [
     column('When', (e) => html`<${Time} at=${e.at} />`),
     column('What', (e) => html`${words(e.operation).replaceAll('-', ' ')}${(e.changed ?? []).length > 0 ? html` <span class="small">${e.changed.join(', ')}</span>` : ''}${(e.decisions ?? []).length > 0
-      ? html` <span class="small">${e.decisions.map((/** @type {any} */ d) => d.decision).join(', ')}</span>` : ''}`),
+      ? html` <span class="small">${e.decisions.map((/** @type {any} */ d) => d.decision).join(', ')}${e.asked_by && ` for ${e.asked_by.name || e.asked_by.user_id}`}</span>` : ''}`),
     column('Of', (e) => html`<span class="small">${words(e.subject.kind)}</span> <${Id} id=${e.subject.id} href=${placeOf(e.subject)} />`),
     column('By', (e) => html`<a href=${to(['users', e.user_id])}>${users.of(e.user_id) || e.user_id}</a>${e.as_operator ? ' (operator)' : ''}${e.decided_by && e.decided_by !== e.user_id ? ` for ${users.of(e.decided_by) || e.decided_by}` : ''}`, 'narrow'),
     column('With', (e) => html`<a href=${to(['api-keys', e.api_key_id])}>${keys.of(e.api_key_id) || e.api_key_id}</a>`, 'narrow'),

@@ -64,7 +64,7 @@ function Waiting() {
     /** @type {any[]} */
     const rows = inbox.data.interrupts
     if (rows.length === 0) return html`<${Empty}>Nobody is waited for.</${Empty}>`
-    return html`<ul>${rows.map((i) => html`<li key=${i.id}><a href=${to(['inbox'])}>${i.prompt}</a> · ${agents.of(i.agent_id)} · ends <${Relative} at=${i.expires_at} /></li>`)}</ul>
+    return html`<ul>${rows.map((i) => html`<li key=${i.id}><a href=${to(['inbox'])}>${i.prompt}</a> · ${i.agent_name || agents.of(i.agent_id)} · for ${i.asked_by.name || i.asked_by.user_id}${i.expires_at && html` · ends <${Relative} at=${i.expires_at} />`}</li>`)}</ul>
       ${inbox.data.next_cursor && html`<p><a href=${to(['inbox'])}>All that wait</a></p>`}`
   }}</${Await}></${Card}>`
 }

@@ -3,7 +3,7 @@ import { useEffect, useState } from '../vendor/hooks.js'
 import { html } from '../html.js'
 import { Failure, Once, post, remove } from '../api.js'
 import { often, slowly, useAll, useLive } from '../live.js'
-import { count, duration, number } from '../format.js'
+import { count, duration, number, revealed } from '../format.js'
 import { may } from '../session.js'
 import { place, setQuery, to } from '../router.js'
 import { ask, Dialog } from '../ui/dialog.js'
@@ -97,8 +97,15 @@ function StopMany({ agents, users, query, onClose }) {
 function Run({ id }) {
   const run = useLive(`/runs/${id}`, {}, paced)
   const r = run.data
-  return html`<${Page} title=${id} back=${['Runs', to(['runs'])]} actions=${r && html`<${Verbs} of=${r} />`}>
-    <${Await} of=${run}>${() => html`<${Details} of=${r} />`}</${Await}></${Page}>`
+  return html`<${Page} title=${id} back=${['Runs', to(['runs'])]} actions=${r?.chat_id && html`<${Verbs} of=${r} />`}>
+    <${Await} of=${run}>${() => (r.chat_id ? html`<${Details} of=${r} />` : html`<${ToDecide} of=${r} />`)}</${Await}></${Page}>`
+}
+
+/** The run as an approver sees it that may not use the agent. @param {{of: any}} p */
+function ToDecide({ of: r }) {
+  return html`<${Card}><${Facts} rows=${[['Status', html`<${Status} of=${r.status} />`], ['Agent', r.agent_name], ['For', r.asked_by.name || r.asked_by.user_id]]} />
+      <${Plain} text=${revealed(r.message)} code="Message" /></${Card}>
+    ${r.interrupts.length > 0 && html`<${Card} title="Waits for a human"><${Decisions} runId=${r.run_id} interrupts=${r.interrupts} /></${Card}>`}`
 }
 
 const paced = (/** @type {any} */ r) => (r && !active(r) ? slowly : often)
@@ -161,7 +168,7 @@ function Details({ of: r }) {
       ...Object.entries(r.metadata ?? {}).map(([k, v]) => /** @type {[string, any]} */ ([k, v])),
     ]} /></${Card}>
     ${r.error && html`<div class="problem"><p><strong>It failed:</strong> ${r.error}</p></div>`}
-    ${r.status === 'awaiting_input' && html`<${Card} title="Waits for a human"><${Decisions} runId=${r.run_id} chatId=${r.chat_id} interrupts=${r.interrupts} expires=${r.expires_at} /></${Card}>`}
+    ${r.status === 'awaiting_input' && html`<${Card} title=${`Waits for a human${r.asked_by?.name ? `, for ${r.asked_by.name}` : ''}`}><${Decisions} runId=${r.run_id} chatId=${r.chat_id} interrupts=${r.interrupts} expires=${r.expires_at} /></${Card}>`}
     <${Card} title="Steps"><${Await} of=${steps}>${() => html`<${Waterfall} run=${r} steps=${steps.data} interrupts=${waited.data ?? []} />`}</${Await}></${Card}>
     <${Card} title="Input">${said ? html`<${Plain} text=${said.content} />` : messages.data ? html`<${Empty}>The message is gone.</${Empty}>` : html`<${Await} of=${messages} />`}</${Card}>
     <${Card} title="Result">${r.result ? html`<${Answered} result=${r.result} />` : r.partial ? html`<p class="small">It was cancelled. Its text until then:</p><${Text} text=${r.partial.answer} />` : html`<${Empty}>${active(r) ? 'It has not ended yet.' : 'It has none.'}</${Empty}>`}</${Card}>

@@ -69,7 +69,7 @@ function Decision({ of, runId, made, left, busy, wrong, decide }) {
     ${made && html`<p role="status">${done[made.decision]}. ${busy ? 'Sending…' : left > 0 ? `It is sent when the other ${left === 1 ? 'decision is' : `${left} decisions are`} made, too.` : ''}
       ${!busy && html` <button type="button" class="link" onClick=${() => decide(null)}>Change</button>`}</p>`}
     <div hidden=${!!made}><${Needs} level="run" to="Deciding">${of.decidable === false
-      ? html`<p class="small">Others decide this: the agent names groups of approvers, and you are in none of them.</p>`
+      ? html`<p class="small">Others decide this: the agent's approvers, or where it names none the run's user and managers.</p>`
       : of.kind === 'clarification' ? html`<${Answer} of=${of} decide=${decide} />` : html`<${Approval} of=${of} runId=${runId} wrong=${wrong} decide=${decide} />`}</${Needs}></div>
   </section>`
 }
@@ -96,9 +96,10 @@ function Approval({ of, runId, wrong, decide }) {
   const [reason, setReason] = useState('')
   const [edited, setEdited] = useState(/** @type {any} */ (null))
   const run = useLive(edited === null ? null : `/runs/${runId}`, {}, 0)
-  const tools = useAll(run.data && `/agents/${run.data.agent_id}/tools`, 'tools', 'name', { agent_version: run.data?.agent_version }, 0) // as the run has them
+  const tools = useAll(run.data?.agent_id && `/agents/${run.data.agent_id}/tools`, 'tools', 'name', { agent_version: run.data?.agent_version }, 0) // as the run has them
   const schema = tools.data?.find((/** @type {any} */ t) => t.name === of.tool?.name)?.parameters
-  const loading = edited !== null && tools.data === null && !tools.error && !run.error // the form must not change while somebody types
+  const shown = !run.data || run.data.agent_id // an approver need not see the agent: then the arguments are edited as JSON
+  const loading = edited !== null && shown && tools.data === null && !tools.error && !run.error // the form must not change while somebody types
   const approve = () => decide(edited === null ? { decision: 'approve' } : { decision: 'edit', arguments: edited })
   return html`<${Form} act=${{ run: approve }} submit="Approve" disabled=${loading} more=${html`
       <button type="button" class="danger" onClick=${() => decide({ decision: 'reject', message: reason || undefined })}>Reject</button>
