@@ -282,6 +282,16 @@ func decisionScenarios() []Story {
 				x.post("/runs/"+p.run+"/resume", decide(p.interrupt, "approve")).is(200)
 			}
 		}},
+		{Name: "approvers/a wait for the inbox goes by the groups of its end", Run: func(x *Actor) {
+			p := x.pausing(true, asks)
+			tag := p.approver.get("/interrupts").is(200).header.Get("ETag")
+			waiting := p.approver.later("/interrupts?wait_ms=3000", "If-None-Match", tag)
+			p.delete("/groups/" + p.approvers + "/members/" + p.approver.User).is(204)
+			p.pause(p.owner)
+			if a := <-waiting; !x.world.Spread { // elsewhere it may be known later
+				assert.NotContains(x, a.raw, p.run)
+			}
+		}},
 		{Name: "approvers/malformed comes before ids, and ids before the schema", Run: func(x *Actor) {
 			p := x.pausing(false, asks)
 			p.pause(p.owner)

@@ -87,7 +87,11 @@ func (h *handlers) nextInbox(
 			if err := h.Hub.UntilInbox(ctx, h.Store, p.Organization, mark, left); err != nil {
 				return err
 			}
-			if list, mark, err = h.inbox(ctx, p, in, after); err != nil || h.Host.Elapsed()-began >= wait ||
+			reader, err := h.Tenants.Sender(ctx, p.Organization, p.User, p.Key) // as it is after the wait
+			if err != nil {
+				return err
+			}
+			if list, mark, err = h.inbox(ctx, reader, in, after); err != nil || h.Host.Elapsed()-began >= wait ||
 				waiting.Left(ctx, h.Host.Elapsed()-began) == 0 {
 				return err
 			}
