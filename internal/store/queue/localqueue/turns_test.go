@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -228,5 +229,33 @@ func BenchmarkMessage(b *testing.B) {
 				_ = q.Ack(b.Context(), d)
 			}
 		})
+	}
+}
+
+// Workers that sleep are woken, one for each message that may be delivered: when messages come together, and when a
+// unit comes back for one of them.
+func TestEachMessageWakesAWorker(t *testing.T) { synctest.Test(t, eachMessageWakesAWorker) }
+
+func eachMessageWakesAWorker(t *testing.T) {
+	q := localqueue.Shared(share.Limits{All: 3})
+	received := make(chan queue.Delivery, 6)
+	for range 6 {
+		go func() {
+			if d, err := q.Receive(t.Context()); err == nil {
+				received <- d
+			}
+		}()
+	}
+	synctest.Wait() // all workers sleep
+	for n := range 6 {
+		m := queue.Message{Nudge: events.Nudge{ID: fmt.Sprint(n)}, Group: fmt.Sprint(n % 2)}
+		require.NoError(t, q.Send(t.Context(), m))
+	}
+	for want := 3; want <= 6; want++ {
+		synctest.Wait()
+		require.Len(t, received, 3, "%d deliveries", want)
+		if want < 6 {
+			require.NoError(t, q.Ack(t.Context(), <-received))
+		}
 	}
 }
