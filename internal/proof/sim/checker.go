@@ -70,6 +70,8 @@ type checker struct {
 	messages  map[string]string          // runs, by the texts of their messages
 	cuts      map[string]*cuts           // by run
 	held      []*held                    // sessions in which tools were called
+	doors     map[*door]bool
+	works     map[string]works // by run
 }
 
 func newChecker(w *world) *checker {
@@ -87,7 +89,7 @@ func newChecker(w *world) *checker {
 		begins: map[string]int{},
 		sender: map[string]string{}, files: map[string]record.File{}, holds: map[string]map[string]bool{},
 		filers: map[[2]string]bool{}, needed: map[string][]string{}, shared: map[table.Key]shared{}, made: map[string]string{},
-		messages: map[string]string{}, cuts: map[string]*cuts{},
+		messages: map[string]string{}, cuts: map[string]*cuts{}, works: map[string]works{},
 	}
 }
 
@@ -342,6 +344,7 @@ func (c *checker) head(id string, r record.Run) {
 	before, known := c.runs[id]
 	if r.Removed {
 		delete(c.runs, id)
+		c.atDoors()
 		c.gone(id)
 		return
 	}
@@ -355,7 +358,12 @@ func (c *checker) head(id string, r record.Run) {
 		}
 	}
 	c.mayAsk(id, before, r)
+	c.atWork(before, r)
+	if known {
+		c.deadline(before, r)
+	}
 	c.runs[id] = r
+	c.atDoors()
 	c.started[id] = true
 	if !known {
 		c.accepted[id] = true
@@ -407,8 +415,9 @@ func (c *checker) head(id string, r record.Run) {
 	if r.Attempt > before.Attempt && before.CancelRequested {
 		c.violated(2, "run %s was told to cancel and was begun again", id)
 	}
+	// The process may have stood still between the deadline of a resumed run and its commit.
 	if strings.Contains(r.Error, "could not be started") && before.Status == lifecycle.Queued &&
-		now.Sub(before.QueuedAt) < startDeadline-c.world.skew {
+		now.Sub(before.QueuedAt) < startDeadline-3*lease-time.Minute-c.world.skew {
 		c.violated(2, "run %s could not be started %s after it was queued", id, now.Sub(before.QueuedAt))
 	}
 	if r.Transition != before.Transition && r.Callback && r.CancelReason != "deleted" && r.Status.EndedOrWaiting() {

@@ -117,7 +117,7 @@ func (c *client) act(a *actor) {
 	case n < 50:
 		c.followup(a)
 	case n < 72:
-		c.resume(a)
+		c.resume(a, c.any(c.runs))
 	case n < 82:
 		c.cancel(a)
 	case n < 87:
@@ -260,7 +260,10 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 			began := c.now
 			p, t, refusal := c.as(ctx, d, tenant.LevelRun)
 			if err = refusal; err == nil {
+				door, end := c.checker.watchDoor(c.who.Organization, c.who.User)
 				posted, err = d.intake.Post(ctx, p, m)
+				end()
+				c.passed(door, posted, err)
 			}
 			wanted := m.AgentID
 			// a replayed response's own agent does not matter
@@ -281,8 +284,12 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 			!c.checker.isFree(before) && !c.left[c.who.User] {
 			c.checker.violated(8, "key %s led to %s, and now to %v", m.Key, c.keys[m.Key], err)
 		}
-		c.expect(err, "chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap",
-			"unavailable", "not_found", "budget_exhausted")
+		codes := []string{"chat_busy", "parked_queue_full", "user_concurrency_cap", "organization_concurrency_cap",
+			"unavailable", "not_found", "budget_exhausted"}
+		if c.pausedRuns() > 0 {
+			codes = append(codes, "paused_runs_limit")
+		}
+		c.expect(err, codes...)
 		return false
 	}
 	c.accepted(m.Key, posted)
@@ -373,8 +380,7 @@ func (c *client) followup(a *actor) {
 	}
 }
 
-func (c *client) resume(a *actor) {
-	run := c.any(c.runs)
+func (c *client) resume(a *actor, run string) {
 	if run == "" {
 		return
 	}

@@ -19,9 +19,27 @@ type Report struct {
 	Documents map[string]int
 	// Rollups says what was rolled up and asked in worlds with accountants, by what.
 	Rollups map[string]int
+	// Floods says what happened in worlds with floods, by what.
+	Floods map[string]int
 	// AtOnce is how many runs were stored with a claim of the process that accepted them.
 	AtOnce  int
 	Failure string // empty: none
+}
+
+// Has says whether the world of a seed is of a kind: documents, accountants or floods. Every world is of the empty one.
+func Has(kind string, seed uint64) bool {
+	switch kind {
+	case "":
+		return true
+	case "documents":
+		return hasLibrary(seed)
+	case "accountants":
+		return hasAccountants(seed)
+	case "floods":
+		return hasFloods(seed)
+	default:
+		panic("no such kind of worlds: " + kind)
+	}
 }
 
 // Simulate runs a seed: clients and faults for a while, then neither, until everything has settled.
@@ -32,10 +50,19 @@ func Simulate(seed uint64, log io.Writer) Report {
 	defer w.stop()
 	w.found()
 	began := w.now
-	for n := range 2 {
+	processes := 2
+	if hasFloods(seed) {
+		processes = 1
+		w.floods()
+	}
+	for n := range processes {
 		w.deploy(fmt.Sprintf("process %d", n))
 	}
-	for n := range 3 + int(seed%3) {
+	clients := 3 + int(seed%3)
+	if w.pausedRuns() > few { // others would take what a large flood needs to grow
+		clients = 0
+	}
+	for n := range clients {
 		w.client(n)
 	}
 	for _, kit := range w.kits {
@@ -83,6 +110,9 @@ func Simulate(seed uint64, log io.Writer) Report {
 	}
 	if w.library != nil {
 		r.Documents = w.library.documents.tally
+	}
+	if hasFloods(seed) {
+		r.Floods = w.counted
 	}
 	if w.books != nil {
 		r.Rollups = w.books.tally

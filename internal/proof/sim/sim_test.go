@@ -19,6 +19,7 @@ import (
 var (
 	seeds = flag.Uint64("seeds", 8, "how many seeds to simulate")
 	first = flag.Uint64("first", 1, "the first seed")
+	kind  = flag.String("worlds", "", "only the seeds whose worlds are of a kind; see sim.Has")
 	logTo = flag.String("log", "", "with -seeds 1: the file that what happens is written to, a line each")
 )
 
@@ -27,6 +28,7 @@ func TestSimulation(t *testing.T) {
 	var next, steps, commits, atOnce atomic.Uint64
 	var mu sync.Mutex
 	faults, ends, documents, rollups := map[string]int{}, map[string]int{}, map[string]int{}, map[string]int{}
+	floods := map[string]int{}
 	years := 0.0
 	var log io.Writer
 	if *logTo != "" {
@@ -43,6 +45,9 @@ func TestSimulation(t *testing.T) {
 				n := next.Add(1)
 				if n > *seeds || t.Failed() {
 					return
+				}
+				if !sim.Has(*kind, *first+n-1) {
+					continue
 				}
 				r := sim.Simulate(*first+n-1, log)
 				if r.Failure != "" {
@@ -67,6 +72,9 @@ func TestSimulation(t *testing.T) {
 				for k, v := range r.Rollups {
 					rollups[k] += v
 				}
+				for k, v := range r.Floods {
+					floods[k] += v
+				}
 				mu.Unlock()
 			}
 		})
@@ -74,7 +82,7 @@ func TestSimulation(t *testing.T) {
 	wg.Wait()
 	t.Logf("%d seeds, %d steps, %d commits, %.1f simulated years, runs %v", *seeds, steps.Load(), commits.Load(), years,
 		ends)
-	t.Logf("started at once %d, documents %v, rollups %v", atOnce.Load(), documents, rollups)
+	t.Logf("started at once %d, documents %v, rollups %v, floods %v", atOnce.Load(), documents, rollups, floods)
 	var names []string
 	for k := range faults {
 		names = append(names, k)
@@ -83,12 +91,18 @@ func TestSimulation(t *testing.T) {
 	for _, k := range names {
 		t.Logf("  %7d %s", faults[k], k)
 	}
-	if t.Failed() || *seeds < 40 {
+	if t.Failed() || *seeds < 40 || *kind != "" {
 		return
 	}
 	assert.Positive(t, atOnce.Load(), "no run was started by who accepted it: the simulation misses something")
 	for _, status := range []string{"completed", "failed", "cancelled", "timed_out"} {
 		assert.Positive(t, ends[status], "no run ever ended %s: the simulation misses something", status)
+	}
+	for _, what := range []string{
+		"waited for a turn", "organization has all but the reserve", "began at once", "refused for paused runs",
+		"start deadlines moved", "could not be started",
+	} {
+		assert.True(t, floods[what] > 0 || *seeds < 160, "%q: the simulation misses something", what)
 	}
 	if *first == 1 && *seeds >= 512 { // seeds from 256 on have accountants
 		for _, what := range []string{"questions answered", "rolled up among faults", "days among them"} {

@@ -65,11 +65,13 @@ type world struct {
 	skew    time.Duration // largest difference of two processes' clocks
 	rate    float64       // of faults per call
 	faults  map[string]int
+	counted map[string]int // what happens in worlds with floods
 	inner   *memtable.Table
 	blobs   *memblob.Store
 	frames  *memtable.Table
 	trouble time.Duration // duration of clients' activity and of faults
 	quiet   bool          // faults have ended
+	away    time.Time     // until then the workers of worlds with floods take nothing up
 	// models misbehave and panic, users leave, the streams' table hangs: in every other world, as less gets done there
 	strange     bool
 	queueDown   bool
@@ -109,6 +111,7 @@ type deployment struct {
 	remover  *removal.Remover
 	hub      *stream.Hub
 	executor *transition.Executor
+	turns    *turns // in worlds with floods
 	files    *files.Files
 	tenants  *tenant.Tenants
 	toolkits *toolkit.Toolkits
@@ -125,8 +128,8 @@ func newWorld(seed uint64, rate float64) *world {
 		scheduler: s, seed: seed, rate: rate, strange: seed/4%2 == 1, work: rand.New(rand.NewPCG(seed, 2)),
 		chance: rand.New(rand.NewPCG(seed, 3)), cuts: newCuts(seed),
 		faults: map[string]int{}, modes: map[string]string{}, blobs: &memblob.Store{}, pushes: map[string][]received{},
-		effects: map[string]int{},
-		left:    map[string]bool{}, files: map[string][]string{}, trouble: 20 * time.Minute,
+		effects: map[string]int{}, counted: map[string]int{},
+		left: map[string]bool{}, files: map[string][]string{}, trouble: 20 * time.Minute,
 	}
 	clock := func() time.Time { return s.now }
 	w.inner, w.frames = memtable.New(clock), memtable.New(clock)
@@ -293,10 +296,11 @@ func (w *world) deploy(name string) {
 	}
 	d.hub = stream.New(frames, stream.Polling{Every: time.Second}, m, log)
 	d.executor = &transition.Executor{
-		Store: d.store, Queue: &portal{w, p}, Timer: &portal{w, p}, Notifier: stream.Polling{}, Host: m, Log: log,
-		Caps: tenants.Caps, StartDeadline: startDeadline,
+		Store: d.store, Queue: &portal{w, p, nil}, Timer: &portal{w, p, nil}, Notifier: stream.Polling{}, Host: m,
+		Log: log, Caps: tenants.Caps, StartDeadline: startDeadline,
 	}
-	d.intake = &intake.Intake{Executor: d.executor, Store: d.store, Tenants: tenants, Host: m}
+	d.intake = &intake.Intake{Executor: d.executor, Store: d.store, Tenants: tenants, Host: m,
+		PausedRuns: w.pausedRuns()}
 	box := &toolbox{builtintool.New(m), w, p, m}
 	d.toolkits = w.toolkits(box, d.store)
 	d.worker = &worker.Worker{
@@ -320,7 +324,10 @@ func (w *world) deploy(name string) {
 	if startsAtOnce(w.seed) {
 		d.executor.Starter = &worker.Starter{Worker: d.worker, Room: w.room(d)}
 	}
-	d.sweeper = &sweep.Sweeper{Executor: d.executor, Store: d.store, Queue: &portal{w, p}, Host: m, Log: log}
+	if hasFloods(w.seed) {
+		w.alone(d)
+	}
+	d.sweeper = &sweep.Sweeper{Executor: d.executor, Store: d.store, Queue: d.executor.Queue, Host: m, Log: log}
 	d.sender = &webhook.Sender{Store: d.store, Host: m, Client: &postman{w, p, m}, Log: log, Secret: "s"}
 	d.remover = &removal.Remover{Executor: d.executor, Store: d.store, Host: m, DeliveryDays: 90}
 	if w.library != nil {
@@ -342,29 +349,6 @@ func (w *world) deploy(name string) {
 
 // startsAtOnce says whether the processes of a world execute what they accept: in half of the worlds of every kind.
 func startsAtOnce(seed uint64) bool { return bits.OnesCount64(seed)%2 == 1 }
-
-// room is where a process executes what it accepts: two runs at once, if it is not busy otherwise.
-func (w *world) room(d *deployment) func(_, _ string) func(func(context.Context)) {
-	free, begun := 2, 0
-	return func(_, _ string) func(func(context.Context)) {
-		if free == 0 || w.work.IntN(4) == 0 {
-			return nil
-		}
-		free--
-		return func(attempt func(context.Context)) {
-			if attempt == nil {
-				free++
-				return
-			}
-			begun++
-			w.spawn(d.process, fmt.Sprintf("%s start %d", d.name, begun), func(a *actor) {
-				attempt(context.Background())
-				w.checker.left(a, "that it had accepted")
-				free++
-			})
-		}
-	}
-}
 
 // stray sets a process's clock wrong, and sets it forward or back from time to time. It differs from the right
 // time by at most half of the skew.
@@ -518,12 +502,16 @@ func (w *world) streamFault(p *process) faulttable.Fault {
 type portal struct {
 	*world
 	process *process
+	turns   *turns // of the process; nil: it has none
 }
 
 var errUnreachable = errors.New("unreachable")
 
 func (q *portal) Send(_ context.Context, m queue.Message) error {
 	q.port(q.process, "queue")
+	if q.turns != nil && m.Nudge.Kind == events.NudgeRun {
+		return q.turns.send(m)
+	}
 	if q.queueDown || q.maybe("queue unreachable") {
 		return errUnreachable
 	}
@@ -613,6 +601,9 @@ func (w *world) consume(a *actor, d *deployment) {
 
 // sweep is the sweeper's loop. When nothing is due for long, it skips the sweeps that would find nothing.
 func (w *world) sweep(a *actor, d *deployment) {
+	if d.turns != nil {
+		_ = d.sweeper.Adopt(context.Background())
+	}
 	for {
 		wait := sweepPeriod
 		if next, ok := w.checker.nextDue(); ok {

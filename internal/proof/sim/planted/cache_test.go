@@ -21,6 +21,11 @@ func TestEveryBugOfNamesIsFound(t *testing.T) {
 	foundByTests(t, planted.NameBugs(), "./internal/org/toolkit", "KeepsItsName|KeepTheirNames|OfferedAgain")
 }
 
+// Plants each bug of the laptop's queue in turn, and has the tests of that queue find it.
+func TestEveryBugOfTurnsIsFound(t *testing.T) {
+	foundByTests(t, planted.TurnBugs(), "./internal/store/queue/localqueue", "WakesAWorker|AreTheModels|GoRound")
+}
+
 // chances is how often the tests are run with a bug until one finds it. Some tests find a bug by goroutines that meet.
 // On a busy machine these may miss each other.
 const chances = 20

@@ -42,7 +42,7 @@ func TestEveryBugIsFound(t *testing.T) {
 		t.Run(b.Name, func(t *testing.T) {
 			t.Parallel()
 			began := time.Now()
-			seed, what := h.find(t, i+1, b.Name)
+			seed, what := h.find(t, i+1, b)
 			require.NotZero(t, seed, "the bug has survived %d seeds", *seeds)
 			h.passesWithout(t, seed)
 			t.Logf("seed %6d, %5.1f s: %s", seed, time.Since(began).Seconds(), what)
@@ -61,38 +61,44 @@ type hunt struct {
 }
 
 // find returns the seed that finds a bug, and what it broke; 0: none did.
-func (h *hunt) find(t *testing.T, bug int, name string) (seed int, what string) {
-	noted := h.noted[name]
-	if !*anew && noted > 0 {
-		if seed, what = h.try(t, bug, noted, 1); seed > 0 {
-			h.note(name, seed, false)
+func (h *hunt) find(t *testing.T, bug int, b planted.Bug) (seed int, what string) {
+	if noted := h.noted[b.Name]; noted > 0 {
+		if seed, what = h.try(t, bug, noted, 1, ""); seed > 0 {
+			h.note(t, b.Name, seed, false)
 			return seed, what
 		}
 	}
 	for first, n := 1, 4; first <= *seeds; first, n = first+n, min(2*n, 2000) {
-		if seed, what = h.try(t, bug, first, n); seed > 0 {
-			h.note(name, seed, !*anew)
+		if seed, what = h.try(t, bug, first, n, b.Worlds()); seed > 0 {
+			h.note(t, b.Name, seed, true)
 			return seed, what
 		}
 	}
 	return 0, ""
 }
 
-func (h *hunt) note(name string, seed int, again bool) {
+// note takes down what finds a bug: with -anew also in the file, so that a hunt that is broken off has not been for
+// nothing.
+func (h *hunt) note(t *testing.T, name string, seed int, again bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.needed[name] = seed
-	if again {
-		h.again++
+	if !again {
+		return
+	}
+	h.again++
+	if *anew {
+		h.write(t)
 	}
 }
 
 var found = regexp.MustCompile(`seed (\d+): (.*)`)
 
-// try runs n seeds with a bug. It returns the first that finds it, and what it broke; 0: none did.
-func (h *hunt) try(t *testing.T, bug, first, n int) (seed int, what string) {
+// try runs n seeds with a bug, those of them whose worlds are of a kind. It returns the first that finds it, and what
+// it broke; 0: none did.
+func (h *hunt) try(t *testing.T, bug, first, n int, worlds string) (seed int, what string) {
 	out, failed := h.program.run(t, bug, "-test.run", "TestSimulation", "-first", strconv.Itoa(first), "-seeds",
-		strconv.Itoa(n))
+		strconv.Itoa(n), "-worlds", worlds)
 	if !failed {
 		return 0, ""
 	}
@@ -103,7 +109,7 @@ func (h *hunt) try(t *testing.T, bug, first, n int) (seed int, what string) {
 	}
 	// A bug may also break the simulated world itself: a panic counts as found, but names no seed.
 	for s := first; n > 1 && seed == 0 && s < first+n; s++ {
-		seed, what = h.try(t, bug, s, 1)
+		seed, what = h.try(t, bug, s, 1, worlds)
 	}
 	if seed == 0 {
 		seed, what = first, "the simulated world broke: "+firstLine(out)
@@ -119,7 +125,7 @@ func (h *hunt) passesWithout(t *testing.T, seed int) {
 	if known {
 		return
 	}
-	broken, what := h.try(t, 0, seed, 1)
+	broken, what := h.try(t, 0, seed, 1, "")
 	require.Zero(t, broken, "seed %d fails without any bug: %s", seed, what)
 	h.mu.Lock()
 	h.good[seed] = true
@@ -141,9 +147,10 @@ func (h *hunt) report(t *testing.T) {
 		t.Logf("%d of them not by their noted seed, for the sources have changed: make planted-anew notes the seeds",
 			h.again)
 	}
-	if !*anew {
-		return
-	}
+}
+
+// write writes the notes: of what was found, and of all others what they were.
+func (h *hunt) write(t *testing.T) {
 	var text strings.Builder
 	for _, b := range planted.Bugs() {
 		seed, is := h.needed[b.Name]

@@ -23,6 +23,8 @@ type Bug struct {
 	Edits []Edit
 	// Explored says that the simulation finds it too rarely: the exploration of small worlds must find it.
 	Explored bool
+	// Kind is the kind of the simulation's worlds in which the bug can have an effect, where its file does not say so.
+	Kind string
 }
 
 // Edit is a change of a file, by its path from the root of the module.
@@ -121,7 +123,28 @@ const (
 	removalKnowledge     = "internal/run/removal/knowledge.go"
 	analyticsRoll        = "internal/org/analytics/roll.go"
 	analyticsRead        = "internal/org/analytics/read.go"
+	recordLedger         = "internal/store/record/ledger.go"
+	removalRemoval       = "internal/run/removal/removal.go"
+	localQueue           = "internal/store/queue/localqueue/localqueue.go"
+	platformShare        = "internal/platform/share/share.go"
 )
+
+// Worlds is the kind of the simulation's worlds in which the bug can have an effect; empty: any.
+func (b Bug) Worlds() string {
+	if b.Kind != "" {
+		return b.Kind
+	}
+	switch file := b.Edits[0].File; file {
+	case ingestionIngestion, ingestStages, knowledgeSearch, knowledgeDocument, knowledgeRebuild, removalKnowledge:
+		return "documents"
+	case analyticsRoll, analyticsRead, recordLedger, removalRemoval:
+		return "accountants"
+	case localQueue, platformShare:
+		return "floods"
+	default:
+		return ""
+	}
+}
 
 // Bugs is the catalogue.
 func Bugs() []Bug {
@@ -241,6 +264,24 @@ func Bugs() []Bug {
 		one("a parked turn inherits the slots of a paused run", transitionTransition, `paused := o.Before.Status == lifecycle.AwaitingInput`, `paused := false`),
 		one("a parked turn inherits the slots of another user", transitionTransition, `if paused || parked.Spec.User != o.Before.User {`, `if paused {`),
 
+		// Turns and shares.
+		one("an organization keeps its turn", localQueue, "	q.groups.served(group, len(users.turn) > 0)\n", "	if len(users.turn) == 0 {\n		q.groups.served(group, false)\n	}\n"),
+		one("a user keeps its turn", localQueue, "	users.served(user, len(*messages) > 0)\n", "	if len(*messages) == 0 {\n		users.served(user, false)\n	}\n"),
+		one("what is accepted passes who waits", localQueue, "		part.Give()\n		return nil\n", "		part.Give()\n"),
+		one("a worker is not given back", localQueue, "	part.Give()\n	if len(q.all) > 0 {", "	if len(q.all) > 0 {"),
+		one("one who is refused keeps the worker", "internal/run/worker/starter.go", `func (r *reserved) Free() { r.hand(nil) }`, `func (r *reserved) Free() {}`).flooded(),
+		one("an organization takes all of the reserve", platformShare, `half := left - left/2`, `half := left`),
+		one("who holds much takes of the reserve", platformShare, `reserved > 0 && (organization.reserved+reserved > half || user+n > half)`, `reserved > left && half >= 0`),
+		one("a nudge does not say of which organization it is", transitionTransition, `ID: next.ID()}, Group: next.Organization,`, `ID: next.ID()},`).flooded(),
+		one("each run has a turn of its own", transitionTransition, "			User: next.User})\n", "			User: next.ID()})\n").flooded(),
+		one("the sweeper does not say whose a run is", sweepSweep, "		t.nudge.User = e.Value.User\n", "").flooded(),
+		one("a resumed run waits for the caps", "internal/run/intake/runs.go", "			if event.Slots, err = in.Executor.Slots(", "			u, o, err := in.Executor.Admissions(ctx, run.Organization, run.User)\n			if err == nil && !(u.Allows() && o.Allows()) {\n				return transition.Change{}, capped(\"user_concurrency_cap\", \"this user\", u)\n			}\n			if event.Slots, err = in.Executor.Slots("),
+		one("paused runs of a user are not limited", intakeIntake, `{{"user", user}, {"organization", organization}} {`, `{{"user", record.Admission{}}, {"organization", organization}} {`).flooded(),
+		one("who has nothing paused is refused for others", intakeIntake, `paused >= r.PausedRuns && ofUser >= few`, `paused >= r.PausedRuns && ofUser <= max(ofUser, few)`).flooded(),
+		one("one paused run too many lets others begin", intakeIntake, `paused >= r.PausedRuns && ofUser`, `paused > r.PausedRuns && ofUser`).flooded(),
+		one("a start deadline runs while runs of the organization are at work", transitionTransition, "	if held {\n", "	if held && false {\n").flooded(),
+		one("a start deadline does not run", transitionTransition, "	if held {\n", "	if held || true {\n"),
+
 		// Parked messages.
 		one("parked messages are forgotten at a promotion", lifecycleTransition, `Parked: slices.Clone(o.After.Parked[1:]),
 		Slots: slots}`, `Slots: slots}`),
@@ -325,7 +366,7 @@ func Bugs() []Bug {
 
 		// Rollups.
 		one("a quarter of an hour is rolled up as soon as it is over", analyticsRoll, `return now.Add(-Grace).Truncate(rollup.Quarter), now`, `return now.Truncate(rollup.Quarter), now`),
-		one("a part of the ledger is not rolled up", "internal/store/record/ledger.go", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards {\n", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards {\n			if n == ledgerShards-1 && !r.Reverse {\n				continue\n			}\n"),
+		one("a part of the ledger is not rolled up", recordLedger, "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards {\n", "		shards := make([]*ledgerShard, 0, ledgerShards)\n		for n := range ledgerShards {\n			if n == ledgerShards-1 && !r.Reverse {\n				continue\n			}\n"),
 		one("how far a ledger is rolled up is said before it is", analyticsRoll, "		w.rolled = w.tx.PutRolled(w.scope.Organization(), w.rolled)", "		before := w.Store.Begin(w.Host.NewID())\n		w.rolled = before.PutRolled(w.scope.Organization(), w.rolled)\n		if err := before.Commit(ctx); err != nil {\n			return err\n		}"),
 		one("what is not rolled up yet is forgotten", analyticsRead, `for at := r.From; at.Before(to);`, `for at := r.From; at.Before(quarters);`),
 		one("a day is rolled up as far as it had got", analyticsRoll, `w.Store.Quarters(ctx, w.scope, at, at.Add(day), func`, `w.Store.Quarters(ctx, w.scope, at, at.Add(day-rollup.Quarter), func`),
@@ -334,13 +375,19 @@ func Bugs() []Bug {
 		one("what a clock that was ahead has rolled up stands", analyticsRoll, `if !r.Quarters.After(now) && `, `if true || !r.Quarters.After(now) && `),
 		one("a quarter of an hour has what the one before had, too", analyticsRoll, "			at, quarter = q, rollup.New(rollup.All)\n", "			at = q\n"),
 		one("the last quarter of an hour is not written", analyticsRoll, "		*w.budget--\n	}\n	if err := end(); err != nil {\n		return err\n	}\n	moveTo(p.to)\n", "		*w.budget--\n	}\n	moveTo(p.to)\n"),
-		one("rollups outlive their organization", "internal/run/removal/removal.go", "if r.Rollups != nil {", "if false {"),
+		one("rollups outlive their organization", removalRemoval, "if r.Rollups != nil {", "if false {"),
 		one("the ledger of a removed organization is rolled up anew", analyticsRoll, `if err == nil && o.Value.Deleted {`, `if false {`),
 	}
 }
 
 func (b Bug) explored() Bug {
 	b.Explored = true
+	return b
+}
+
+// flooded says that a bug needs worlds with floods.
+func (b Bug) flooded() Bug {
+	b.Kind = "floods"
 	return b
 }
 
