@@ -70,8 +70,9 @@ type checker struct {
 	messages  map[string]string          // runs, by the texts of their messages
 	cuts      map[string]*cuts           // by run
 	held      []*held                    // sessions in which tools were called
-	doors     map[*door]bool
-	works     map[string]works // by run
+
+	admissions map[*admission]bool
+	works      map[string]works // by run
 }
 
 func newChecker(w *world) *checker {
@@ -108,10 +109,10 @@ func (c *checker) isGone(run string) bool {
 	return there
 }
 
-// isGoing says whether a run's removal has begun: its idempotency key may be free before the run is removed.
+// isGoing reports whether a run's removal has begun: its idempotency key may be free before the run is removed.
 func (c *checker) isGoing(run string) bool { return c.going[run] || c.isGone(run) }
 
-// isFree says whether a key that led to this, a run or a parked message, may lead to something else.
+// isFree reports whether a key that led to this, a run or a parked message, may lead to something else.
 func (c *checker) isFree(what string) bool {
 	_, id, _ := strings.Cut(what, " ")
 	return c.isGoing(id) || c.withdrawn[id]
@@ -344,7 +345,7 @@ func (c *checker) head(id string, r record.Run) {
 	before, known := c.runs[id]
 	if r.Removed {
 		delete(c.runs, id)
-		c.atDoors()
+		c.watched()
 		c.gone(id)
 		return
 	}
@@ -363,7 +364,7 @@ func (c *checker) head(id string, r record.Run) {
 		c.deadline(before, r)
 	}
 	c.runs[id] = r
-	c.atDoors()
+	c.watched()
 	c.started[id] = true
 	if !known {
 		c.accepted[id] = true
@@ -636,7 +637,7 @@ func sortedKeys[V any](m map[string]V) []string {
 // store reads the stored data as the service would.
 func (c *checker) store() *record.Store { return record.New(c.world.inner, c.world.blobs, nil) }
 
-// answeredBy says whether a user has ended a pause of a run, or the run is removed.
+// answeredBy reports whether a user has ended a pause of a run, or the run is removed.
 func (c *checker) answeredBy(r record.Run, user string) bool {
 	for n := 1; n <= r.Pause; n++ {
 		d, found, err := c.store().LastDecision(context.Background(), r.ID(), n)

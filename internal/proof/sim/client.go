@@ -260,10 +260,10 @@ func (c *client) post(a *actor, m intake.Message) (taken bool) {
 			began := c.now
 			p, t, refusal := c.as(ctx, d, tenant.LevelRun)
 			if err = refusal; err == nil {
-				door, end := c.checker.watchDoor(c.who.Organization, c.who.User)
+				admission, end := c.checker.watchAdmission(c.who.Organization, c.who.User)
 				posted, err = d.intake.Post(ctx, p, m)
 				end()
-				c.passed(door, posted, err)
+				c.passed(admission, posted, err)
 			}
 			wanted := m.AgentID
 			// a replayed response's own agent does not matter

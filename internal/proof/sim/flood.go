@@ -57,11 +57,11 @@ func (w *world) floods() {
 	}
 }
 
-// long are what runs of a flood do once they are answered.
+// long are what runs of a flood do after they are answered.
 var long = []string{"/ask A?\n/sleep 20s", "/ask A?\n/sleep 10m", "/ask A?\n/sleep 4m", "/ask A?\n/sleep 4m",
 	"/tool effect {}\n/ask A?\n/sleep 4m", "/ask A?\n/sleep 10s\n/ask B?\n/sleep 10s"}
 
-// flood sends messages whose runs pause, until no more may, and decides all of them at once.
+// flood sends messages whose runs pause, until no more may, and decides all of them together.
 func (c *client) flood(a *actor) {
 	for n := range 2 * c.pausedRuns() {
 		m := intake.Message{AgentID: c.agentOf(), Text: c.numbered(c.any(long))}
@@ -78,22 +78,22 @@ func (c *client) flood(a *actor) {
 	}
 }
 
-// door is what a user and its organization had paused while a request was under way: at least, and at most.
-type door struct {
+// admission is what a user and its organization had paused while a request was under way: at least, and at most.
+type admission struct {
 	organization, user string
 	least, greatest    [2]int // of the user, of the organization
 }
 
-// watchDoor begins to watch what is paused; the result ends it.
-func (c *checker) watchDoor(organization, user string) (d *door, end func()) {
-	d = &door{organization: organization, user: user}
+// watchAdmission begins to watch what is paused; the result ends it.
+func (c *checker) watchAdmission(organization, user string) (d *admission, end func()) {
+	d = &admission{organization: organization, user: user}
 	d.least = c.paused(organization, user)
 	d.greatest = d.least
-	if c.doors == nil {
-		c.doors = map[*door]bool{}
+	if c.admissions == nil {
+		c.admissions = map[*admission]bool{}
 	}
-	c.doors[d] = true
-	return d, func() { delete(c.doors, d) }
+	c.admissions[d] = true
+	return d, func() { delete(c.admissions, d) }
 }
 
 // paused is how many runs of a user and of its organization wait for people.
@@ -108,9 +108,9 @@ func (c *checker) paused(organization, user string) (n [2]int) {
 	return n
 }
 
-// atDoors has those who watch see what is paused now.
-func (c *checker) atDoors() {
-	for d := range c.doors {
+// watched has those who watch see what is paused now.
+func (c *checker) watched() {
+	for d := range c.admissions {
 		for i, n := range c.paused(d.organization, d.user) {
 			d.least[i], d.greatest[i] = min(d.least[i], n), max(d.greatest[i], n)
 		}
@@ -118,7 +118,7 @@ func (c *checker) atDoors() {
 }
 
 // passed checks what came of a message: a new run, or a refusal, and that it had to.
-func (c *client) passed(d *door, posted intake.Posted, err error) {
+func (c *client) passed(d *admission, posted intake.Posted, err error) {
 	limit := c.pausedRuns()
 	if limit == 0 || c.left[c.who.User] {
 		return
@@ -190,7 +190,7 @@ func (c *checker) deadline(before, r record.Run) {
 	}
 }
 
-// busy says whether, as long as a decision about the start deadline of a run may be under way, at every time a worker
+// busy reports whether, as long as a decision about the start deadline of a run may be under way, at every time a worker
 // of a living process was at work on another run of its organization. Where one run follows another, both are at work
 // for some time: who decides may see the one no more and the other not yet.
 func (c *checker) busy(r record.Run) bool {

@@ -19,14 +19,14 @@ type Report struct {
 	Documents map[string]int
 	// Rollups says what was rolled up and asked in worlds with accountants, by what.
 	Rollups map[string]int
-	// Floods says what happened in worlds with floods, by what.
+	// Floods has what happened in worlds with floods, by what.
 	Floods map[string]int
 	// AtOnce is how many runs were stored with a claim of the process that accepted them.
 	AtOnce  int
 	Failure string // empty: none
 }
 
-// Has says whether the world of a seed is of a kind: documents, accountants or floods. Every world is of the empty one.
+// Has reports whether the world of a seed is of a kind: documents, accountants or floods. Every world is of the empty one.
 func Has(kind string, seed uint64) bool {
 	switch kind {
 	case "":

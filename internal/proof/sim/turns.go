@@ -11,7 +11,7 @@ import (
 	"agentplatform/internal/store/queue/localqueue"
 )
 
-// hasFloods says whether a world is a laptop's: one process, whose queue shares its workers out, with users who let
+// hasFloods reports whether a world is a laptop's: one process, whose queue shares its workers out, with users who let
 // many runs pause and answer them together.
 func hasFloods(seed uint64) bool { return seed%16 == 3 || seed%16 == 5 || seed%16 == 8 }
 
@@ -30,24 +30,24 @@ type turns struct {
 	changes int // of what may be delivered
 	begun   int // without a message
 
-	reserved map[*place]bool // neither begun nor given back
+	reserved map[*reservation]bool // neither begun nor given back
 
 	waiting map[queue.Message]share.Holder
-	holds   map[share.Holder]int // workers, of a user, and of an organization: without a user
+	workers map[share.Holder]int // workers, of a user, and of an organization: without a user
 	passed  map[[2]share.Holder]int
 }
 
-// place is a worker that is reserved for what a request accepts.
-type place struct{ request *actor }
+// reservation is a worker that is reserved for what a request accepts.
+type reservation struct{ request *actor }
 
 func newTurns(w *world, p *process) *turns {
 	return &turns{
 		world: w, process: p, queue: localqueue.Shared(units), waiting: map[queue.Message]share.Holder{},
-		holds: map[share.Holder]int{}, passed: map[[2]share.Holder]int{}, reserved: map[*place]bool{},
+		workers: map[share.Holder]int{}, passed: map[[2]share.Holder]int{}, reserved: map[*reservation]bool{},
 	}
 }
 
-// owner is whose run a message is for, whatever the message says.
+// owner is whose run a message is for, not who the message names.
 func (t *turns) owner(m queue.Message) share.Holder {
 	if r, there := t.checker.runs[m.Nudge.ID]; there {
 		return share.Holder{Organization: r.Organization, User: r.User}
@@ -135,7 +135,7 @@ func (t *turns) without(who share.Holder) (list []share.Holder) {
 		if whole(other) != whole(who) {
 			other = whole(other)
 		}
-		if !seen[other] && t.holds[other] == 0 {
+		if !seen[other] && t.workers[other] == 0 {
 			list = append(list, other)
 		}
 		seen[other] = true
@@ -151,7 +151,7 @@ func (t *turns) idle() {
 		}
 	}
 	all := int64(0)
-	for who, n := range t.holds {
+	for who, n := range t.workers {
 		if who.User == "" {
 			all += int64(n)
 		}
@@ -164,18 +164,18 @@ func (t *turns) idle() {
 }
 
 func (t *turns) take(who share.Holder) {
-	t.holds[who]++
-	if t.holds[whole(who)]++; t.holds[whole(who)] == most {
+	t.workers[who]++
+	if t.workers[whole(who)]++; t.workers[whole(who)] == most {
 		t.counted["organization has all but the reserve"]++
 	}
-	if t.holds[whole(who)] > most {
-		t.checker.violated(36, "organization %s has %d of %d workers", who.Organization, t.holds[whole(who)], units.All)
+	if t.workers[whole(who)] > most {
+		t.checker.violated(36, "organization %s has %d of %d workers", who.Organization, t.workers[whole(who)], units.All)
 	}
 }
 
 func (t *turns) giveBack(who share.Holder) {
-	t.holds[who]--
-	t.holds[whole(who)]--
+	t.workers[who]--
+	t.workers[whole(who)]--
 	t.changes++
 }
 
@@ -194,7 +194,7 @@ func (t *turns) reserve(organization, user string) func(func(context.Context)) {
 		t.checker.violated(36, "%v begins at once, and %v, who has no worker, waits", who, before)
 	}
 	t.take(who)
-	one := &place{t.awake}
+	one := &reservation{t.awake}
 	t.reserved[one] = true
 	return func(attempt func(context.Context)) {
 		delete(t.reserved, one)
@@ -215,7 +215,7 @@ func (t *turns) reserve(organization, user string) func(func(context.Context)) {
 	}
 }
 
-// room is where a process executes what it accepts: two runs at once, if it is not busy otherwise.
+// room is where a process executes what it accepts: two runs beside each other, if it is not busy otherwise.
 func (w *world) room(d *deployment) func(_, _ string) func(func(context.Context)) {
 	free, begun := 2, 0
 	return func(_, _ string) func(func(context.Context)) {

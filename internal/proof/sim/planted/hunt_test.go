@@ -77,7 +77,7 @@ func (h *hunt) find(t *testing.T, bug int, b planted.Bug) (seed int, what string
 	return 0, ""
 }
 
-// note takes down what finds a bug: with -anew also in the file, so that a hunt that is broken off has not been for
+// note takes down what finds a bug, with -anew in the file, too: a hunt that is broken off has not been for
 // nothing.
 func (h *hunt) note(t *testing.T, name string, seed int, again bool) {
 	h.mu.Lock()

@@ -23,7 +23,7 @@ type Bug struct {
 	Edits []Edit
 	// Explored says that the simulation finds it too rarely: the exploration of small worlds must find it.
 	Explored bool
-	// Kind is the kind of the simulation's worlds in which the bug can have an effect, where its file does not say so.
+	// Kind is the kind of the simulation's worlds in which the bug can have an effect, where its file leaves that open.
 	Kind string
 }
 
@@ -385,7 +385,7 @@ func (b Bug) explored() Bug {
 	return b
 }
 
-// flooded says that a bug needs worlds with floods.
+// flooded marks a bug that needs worlds with floods.
 func (b Bug) flooded() Bug {
 	b.Kind = "floods"
 	return b
