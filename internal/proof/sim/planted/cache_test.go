@@ -23,7 +23,8 @@ func TestEveryBugOfNamesIsFound(t *testing.T) {
 
 // Plants each bug of the laptop's queue in turn, and has the tests of that queue find it.
 func TestEveryBugOfTurnsIsFound(t *testing.T) {
-	foundByTests(t, planted.TurnBugs(), "./internal/store/queue/localqueue", "WakesAWorker|AreTheModels|GoRound")
+	foundByTests(t, planted.TurnBugs(), "./internal/store/queue/localqueue", "WakesAWorker|AreTheModels|GoRound",
+		"-rapid.nofailfile")
 }
 
 // chances is how often the tests are run with a bug until one finds it. Some tests find a bug by goroutines that meet.
@@ -47,7 +48,7 @@ func TestABugIsFoundByATestOfThePattern(t *testing.T) {
 	}
 }
 
-func foundByTests(t *testing.T, bugs []planted.Bug, folder, tests string) {
+func foundByTests(t *testing.T, bugs []planted.Bug, folder, tests string, more ...string) {
 	if !*plant {
 		t.Skip("make planted does")
 	}
@@ -57,7 +58,7 @@ func foundByTests(t *testing.T, bugs []planted.Bug, folder, tests string) {
 	}
 	names = wanted(t, names)
 	program := build(t, bugs, folder)
-	arguments := []string{"-test.short", "-test.run", tests, "-test.timeout", "10m"}
+	arguments := append([]string{"-test.short", "-test.run", tests, "-test.timeout", "10m"}, more...)
 	out, failed := program.run(t, 0, arguments...)
 	require.False(t, failed, "without a bug: %s", out)
 	for i, b := range bugs {
