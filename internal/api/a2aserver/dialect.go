@@ -127,8 +127,7 @@ func protocolName(field string) string {
 
 // faultOf converts a problem; other errors become an internal error, and their text goes to the log only.
 func (s *Server) faultOf(err error) *fault {
-	var known *fault
-	if errors.As(err, &known) {
+	if known, is := errors.AsType[*fault](err); is {
 		return known
 	}
 	p, ok := problem.As(err)

@@ -108,8 +108,7 @@ func failure(err error) error {
 		return embedding.Unreachable(err)
 	}
 	status, said := answered.HTTPStatusCode(), providerhttp.Trouble{}
-	var named smithy.APIError
-	if errors.As(err, &named) {
+	if named, is := errors.AsType[smithy.APIError](err); is {
 		said = providerhttp.Says(named.ErrorMessage(), named.ErrorCode())
 	}
 	said.Wait = cmp.Or(providerhttp.RetryAfter(answered.Response.Header), said.Wait)

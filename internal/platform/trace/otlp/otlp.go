@@ -241,8 +241,8 @@ func (e *Exporter) post(
 	}
 	answer, err := e.client.Do(r)
 	if err != nil {
-		var wrapped *url.Error // its text has the address, which may have a secret
-		if errors.As(err, &wrapped) {
+		// its text has the address, which may have a secret
+		if wrapped, is := errors.AsType[*url.Error](err); is {
 			err = wrapped.Err
 		}
 		return 0, 0, err

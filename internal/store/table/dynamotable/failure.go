@@ -52,20 +52,17 @@ func readFailure(err error) error {
 // writeFailure translates the error of a write that was made as one attempt. at is the index of the operation of each
 // action.
 func writeFailure(err error, at []int) error {
-	var refused *types.ConditionalCheckFailedException
-	if errors.As(err, &refused) {
+	if refused, is := errors.AsType[*types.ConditionalCheckFailedException](err); is {
 		current, bad := Decode(refused.Item)
 		if bad != nil {
 			return bad
 		}
 		return &table.Refused{Conflicts: []table.Conflict{{Op: at[0], Current: current}}}
 	}
-	var all *types.TransactionCanceledException
-	if errors.As(err, &all) {
+	if all, is := errors.AsType[*types.TransactionCanceledException](err); is {
 		return cancelled(all, at)
 	}
-	var api smithy.APIError
-	if errors.As(err, &api) {
+	if api, is := errors.AsType[smithy.APIError](err); is {
 		if kind, known := kindOf(api.ErrorCode(), api.ErrorMessage()); known {
 			return &table.Error{Kind: kind, Err: err}
 		}
